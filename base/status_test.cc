@@ -1,0 +1,44 @@
+#include "base/status.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+
+namespace profd {
+namespace {
+
+Status FailsWhen(bool fail) {
+  RETURN_IF_ERROR(fail ? NotFound("no session 17") : Status::Ok());
+  return Aborted("reached the end");
+}
+
+TEST(Status, SaysWhatAndWhere) {
+  Status status = NotFound("no session 17").Annotate("stop");
+  EXPECT_EQ(status.ToString(), "not found: stop: no session 17");
+  EXPECT_TRUE(Status::Ok().Annotate("stop").ok());
+}
+
+TEST(Status, ErrnoKeepsDifferentReasonsApart) {
+  EXPECT_EQ(Status::FromErrno(ENOENT, "open x").code(), StatusCode::kNotFound);
+  EXPECT_EQ(Status::FromErrno(EACCES, "open x").code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(Status::FromErrno(ENOSPC, "write x").code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(Status::FromErrno(ENOENT, "open x").message().find("open x"), std::string::npos);
+}
+
+TEST(Status, MacroReturnsTheFirstError) {
+  EXPECT_EQ(FailsWhen(true).code(), StatusCode::kNotFound);
+  EXPECT_EQ(FailsWhen(false).code(), StatusCode::kAborted);
+}
+
+TEST(Result, HoldsValueOrError) {
+  Result<int> value = 7;
+  Result<int> error = Unavailable("gone");
+  EXPECT_TRUE(value.ok());
+  EXPECT_EQ(*value, 7);
+  EXPECT_EQ(error.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(error.value_or(3), 3);
+}
+
+}  // namespace
+}  // namespace profd

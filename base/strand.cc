@@ -1,0 +1,98 @@
+#include "base/strand.h"
+
+#include <pthread.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace profd {
+
+namespace asio = boost::asio;
+
+struct Executor::Impl {
+  asio::io_context context;
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::vector<std::thread> threads;
+};
+
+Executor::Executor(std::string name, int threads) : impl_(std::make_shared<Impl>()) {
+  for (int i = 0; i < threads; ++i) {
+    impl_->threads.emplace_back([context = &impl_->context, name] {
+      ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
+      context->run();
+    });
+  }
+}
+
+Executor::~Executor() { Stop(); }
+
+void Executor::Stop() {
+  impl_->work.reset();
+  impl_->context.stop();
+  for (std::thread& thread : impl_->threads) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+struct Strand::Impl {
+  explicit Impl(asio::io_context& context) : strand(context.get_executor()) {}
+  asio::strand<asio::io_context::executor_type> strand;
+};
+
+Strand::Strand(Executor& executor) : impl_(std::make_shared<Impl>(executor.impl_->context)) {}
+Strand::~Strand() = default;
+
+void Strand::Post(std::function<void()> task) { asio::post(impl_->strand, std::move(task)); }
+
+bool Strand::RunsHere() const { return impl_->strand.running_in_this_thread(); }
+
+// Lives as long as a wait is pending, so that a completion that races with ~Timer finds memory and
+// an out-of-date generation instead of a dangling callback.
+struct Timer::Impl {
+  explicit Impl(const std::shared_ptr<Strand::Impl>& owner) : strand(owner), timer(owner->strand) {}
+  std::shared_ptr<Strand::Impl> strand;
+  asio::basic_waitable_timer<std::chrono::steady_clock,
+                             asio::wait_traits<std::chrono::steady_clock>,
+                             asio::strand<asio::io_context::executor_type>>
+      timer;
+  std::function<void()> callback;
+  uint64_t generation = 0;
+};
+
+Timer::Timer(Strand& strand) : impl_(std::make_shared<Impl>(strand.impl_)) {}
+
+Timer::~Timer() { Cancel(); }
+
+void Timer::At(int64_t steady_ns, std::function<void()> callback) {
+  impl_->callback = std::move(callback);
+  uint64_t generation = ++impl_->generation;
+  impl_->timer.expires_at(
+      std::chrono::steady_clock::time_point(std::chrono::nanoseconds(steady_ns)));
+  impl_->timer.async_wait([impl = impl_, generation](const boost::system::error_code& error) {
+    if (error || impl->generation != generation) return;
+    std::function<void()> run = std::move(impl->callback);
+    impl->callback = nullptr;
+    run();
+  });
+}
+
+void Timer::After(int64_t delay_ns, std::function<void()> callback) {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  At(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() + delay_ns,
+     std::move(callback));
+}
+
+void Timer::Cancel() {
+  ++impl_->generation;
+  impl_->callback = nullptr;
+  impl_->timer.cancel();
+}
+
+}  // namespace profd

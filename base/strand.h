@@ -1,0 +1,71 @@
+// An Executor is a fixed set of threads; a Strand runs its tasks on them one at a time, in order.
+// State that belongs to a strand is touched only on it, so it needs no lock. Built on Boost.Asio,
+// which stays inside strand.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace profd {
+
+class Strand;
+
+class Executor {
+ public:
+  // Starts `threads` threads named `name` (at most 15 characters, as the kernel shows them).
+  Executor(std::string name, int threads);
+  // Stops and joins; tasks not yet begun are dropped.
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Stops taking tasks and joins the threads. Idempotent. Not from one of its own threads.
+  void Stop();
+
+ private:
+  friend class Strand;
+  friend class Timer;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+class Strand {
+ public:
+  explicit Strand(Executor& executor);
+  ~Strand();
+  Strand(const Strand&) = delete;
+  Strand& operator=(const Strand&) = delete;
+
+  // Thread-safe. Runs `task` later on this strand; dropped if the executor stops first.
+  void Post(std::function<void()> task);
+  // True on the thread that runs a task of this strand right now.
+  bool RunsHere() const;
+
+ private:
+  friend class Timer;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// A timer whose callback runs on its strand. Use, move and destroy it on that strand only.
+// Re-arming allocates nothing beyond what Asio recycles.
+class Timer {
+ public:
+  explicit Timer(Strand& strand);
+  ~Timer();  // cancels; the callback will not run afterwards
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  // Calls `callback` once, at the CLOCK_MONOTONIC instant `steady_ns`; replaces what was set before.
+  void At(int64_t steady_ns, std::function<void()> callback);
+  void After(int64_t delay_ns, std::function<void()> callback);
+  void Cancel();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace profd

@@ -1,0 +1,53 @@
+// Parsing of the plain text that /proc, /sys and the driver's text channels hand out. Nothing here
+// allocates; every function says false rather than guess.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+
+namespace profd {
+
+// The whole of `text` must be the number.
+template <class T>
+[[nodiscard]] bool ParseNumber(std::string_view text, T* out) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// Takes the next blank-separated token off the front of `*rest`; empty when there is none.
+inline std::string_view NextToken(std::string_view* rest) {
+  size_t begin = rest->find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) {
+    *rest = {};
+    return {};
+  }
+  size_t end = rest->find_first_of(" \t\r\n", begin);
+  if (end == std::string_view::npos) end = rest->size();
+  std::string_view token = rest->substr(begin, end - begin);
+  rest->remove_prefix(end);
+  return token;
+}
+
+// Takes the next line (without its newline) off the front of `*rest`; false at the end.
+inline bool NextLine(std::string_view* rest, std::string_view* line) {
+  if (rest->empty()) return false;
+  size_t end = rest->find('\n');
+  if (end == std::string_view::npos) {
+    *line = *rest;
+    *rest = {};
+  } else {
+    *line = rest->substr(0, end);
+    rest->remove_prefix(end + 1);
+  }
+  return true;
+}
+
+inline std::string_view Trim(std::string_view text) {
+  size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+}  // namespace profd

@@ -1,0 +1,57 @@
+# Everything a room's CMakeLists.txt needs: one way to declare a library, a binary and a test, with the same
+# warnings, sanitizers and hardening everywhere.
+
+set(PROFD_SANITIZE "" CACHE STRING "Comma-separated -fsanitize list; empty for none")
+
+find_program(PROFD_CCACHE ccache)
+if(PROFD_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PROFD_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${PROFD_CCACHE})
+endif()
+
+add_library(profd_flags INTERFACE)
+target_include_directories(profd_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(profd_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Werror -fstack-protector-strong
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+target_compile_definitions(profd_flags INTERFACE
+  _FILE_OFFSET_BITS=64 $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+target_link_options(profd_flags INTERFACE -Wl,-z,relro,-z,now)
+
+if(PROFD_SANITIZE)
+  string(REPLACE "," ";" _profd_sanitizers "${PROFD_SANITIZE}")
+  add_compile_options(-fsanitize=${PROFD_SANITIZE} -fno-omit-frame-pointer)
+  if("undefined" IN_LIST _profd_sanitizers)
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+  add_link_options(-fsanitize=${PROFD_SANITIZE})
+elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(profd_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif()
+
+# profd_library(name SOURCES a.cc ... DEPS x ...): one static library per room or collector.
+function(profd_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE profd_flags)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# profd_binary(name SOURCES main.cc DEPS x ...): an executable in build/<preset>/bin.
+function(profd_binary name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} profd_flags)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# profd_test(name SOURCES x_test.cc ... DEPS x ...): a GoogleTest executable known to ctest as `name`.
+function(profd_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main profd_flags)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS unit)
+endfunction()
