@@ -1,0 +1,280 @@
+// What libdcmi.so looks like from outside, as far as our collectors use it: the structs, selectors,
+// error codes and function types of dcmi-and-metrics section 1. Our own declarations (LP64); every
+// size and offset stated there is asserted. Drivers disagree on some sizes (ECC: 28 or 36 bytes):
+// pass zeroed buffers with room to spare. Query calls only: setters, resets and active probes are
+// left out on purpose.
+#pragma once
+
+#include <cstdint>
+
+#include "driver/abi/dcmi_structs.h"
+
+namespace profd::abi {
+
+// ---- error codes (1.6) ----
+inline constexpr int kDcmiOk = 0;
+inline constexpr int kDcmiInvalidParameter = -8001;
+inline constexpr int kDcmiNotPermitted = -8002;
+inline constexpr int kDcmiMemoryOperation = -8003;
+inline constexpr int kDcmiSecureFunction = -8004;
+inline constexpr int kDcmiInternal = -8005;
+inline constexpr int kDcmiTimeout = -8006;
+inline constexpr int kDcmiInvalidDevice = -8007;
+inline constexpr int kDcmiDeviceMissing = -8008;
+inline constexpr int kDcmiIoctl = -8009;
+inline constexpr int kDcmiSend = -8010;
+inline constexpr int kDcmiReceive = -8011;
+inline constexpr int kDcmiNotReady = -8012;
+inline constexpr int kDcmiNotInContainer = -8013;
+inline constexpr int kDcmiFileOperation = -8014;
+inline constexpr int kDcmiResetFailed = -8015;
+inline constexpr int kDcmiAborted = -8016;
+inline constexpr int kDcmiUpgrading = -8017;
+inline constexpr int kDcmiOccupied = -8020;
+inline constexpr int kDcmiPartition = -8022;
+inline constexpr int kDcmiConfigMissing = -8023;
+inline constexpr int kDcmiNotSupported = -8255;
+
+// ---- limits ----
+inline constexpr int kDcmiMaxCards = 64;
+inline constexpr int kDcmiMaxDevicesInCard = 4;
+inline constexpr unsigned kDcmiMaxErrorCodes = 128;
+inline constexpr int kDcmiMaxProcesses = 32;
+inline constexpr unsigned kDcmiHealthAbsent = 0xFFFFFFFF;
+inline constexpr unsigned kHccsFlitBytes = 20;  // 1.7
+inline constexpr int kPcieProfilingMaxMs = 2000;
+inline constexpr int kHccsProfilingMaxMs = 1000;
+inline constexpr unsigned kRdmaProfilingMinMs = 100;
+inline constexpr unsigned kRdmaProfilingMaxMs = 10000;
+inline constexpr uint32_t kHccsHdlcOk = 0x3;           // row 21
+inline constexpr uint8_t kCoreUtilProfilingOn = 0xEF;  // row 37
+
+// ---- enumerations (1.5) ----
+enum DcmiUnitType : int { kUnitNpu = 0, kUnitMcu = 1, kUnitCpu = 2, kUnitInvalid = 0xFF };
+enum DcmiDieType : int { kDieNdie = 0, kDieVdie = 1, kDieDdie = 2 };
+
+enum DcmiUtilizationType : int {
+  kUtilMemory = 1,
+  kUtilAicore = 2,
+  kUtilAicpu = 3,
+  kUtilCtrlCpu = 4,
+  kUtilMemoryBandwidth = 5,
+  kUtilHbm = 6,
+  kUtilDdr = 8,
+  kUtilHbmBandwidth = 10,
+  kUtilVector = 12,
+  kUtilNpu = 13,
+  kUtilCube = 14,
+};
+
+enum DcmiFreqType : int {
+  kFreqDdr = 1,
+  kFreqCtrlCpu = 2,
+  kFreqHbm = 6,
+  kFreqAicoreCurrent = 7,
+  kFreqAicoreRated = 9,
+  kFreqVectorCurrent = 12,
+};
+
+enum DcmiDeviceType : int {  // ECC
+  kEccDdr = 0,
+  kEccSram = 1,
+  kEccHbm = 2,
+  kEccNpu = 3,
+  kEccHbmRecordedSingle = 4,
+  kEccHbmRecordedMulti = 5,
+  kEccNone = 0xff,
+};
+
+enum DcmiSensorId : int {
+  kSensorClusterTemp = 0,
+  kSensorPeriTemp = 1,
+  kSensorAicore0 = 2,
+  kSensorAicore1 = 3,
+  kSensorAicoreLimit = 4,
+  kSensorAicoreTotalPer = 5,
+  kSensorAicoreElimPer = 6,
+  kSensorAicoreBaseFreq = 7,
+  kSensorNpuDdrFreq = 8,
+  kSensorThermalThreshold = 9,  // temp[2]
+  kSensorNtc = 10,              // ntc_temp[4]
+  kSensorSocTemp = 11,
+  kSensorFpTemp = 12,
+  kSensorNDieTemp = 13,
+  kSensorHbmTemp = 14,
+};
+
+enum DcmiNetworkHealth : int {  // dcmi_rdfx_detect_result; 0 and 6 count as healthy
+  kNetOk = 0,
+  kNetSockFail = 1,
+  kNetRecvTimeout = 2,
+  kNetUnreach = 3,
+  kNetTimeExceeded = 4,
+  kNetFault = 5,
+  kNetInit = 6,
+  kNetThreadErr = 7,
+  kNetIpSet = 8,
+  kNetUnknown = 0xFF,
+};
+
+enum DcmiMainCmd : int {
+  kCmdDvpp = 0,
+  kCmdLp = 8,
+  kCmdMemory = 9,
+  kCmdTs = 11,
+  kCmdChipInf = 12,
+  kCmdQos = 13,
+  kCmdSocInfo = 14,
+  kCmdHccs = 16,
+  kCmdTemp = 50,
+  kCmdVdevMng = 52,
+  kCmdPcie = 55,
+  kCmdSio = 56,
+};
+
+enum DcmiSubCmd : unsigned {
+  kSubDvppStatus = 0,
+  kSubDvppVdec = 1,
+  kSubDvppVpc = 2,
+  kSubDvppVenc = 3,
+  kSubDvppJpege = 4,
+  kSubDvppJpegd = 5,
+  kSubHccsStatus = 0,
+  kSubHccsLanes = 1,
+  kSubHccsStatistic = 3,
+  kSubHccsStatisticU64 = 5,
+  kSubLpFreqReductionCause = 9,
+  kSubLpPowerInfo = 10,
+  kSubTsAicoreUtil = 0,
+  kSubTsVectorUtil = 1,
+  kSubChipInfSpod = 1,
+  kSubPcieErrors = 1,
+  kSubSioCrc = 0,
+};
+
+inline constexpr unsigned kTsAicoreUtilBytes = 25;
+inline constexpr unsigned kTsVectorUtilBytes = 50;
+
+// ---- functions ----
+// v1 takes (card_id, device_id, ...), v2 one logic id; v2 symbols are the v1 names with dcmiv2_ for
+// dcmi_ unless given. Vendor enums travel as int. Numbers are the rows of table 1.3.
+
+// Shapes shared by many calls.
+template <class T>
+using DcmiDeviceQueryFn = int (*)(int card_id, int device_id, T* out);
+template <class T>
+using DcmiV2DeviceQueryFn = int (*)(int dev_id, T* out);
+
+// dcmi_init, dcmiv2_init
+using DcmiInitFn = int (*)();
+// dcmi_get_dcmi_version, dcmi_get_driver_version, dcmiv2_get_dcmi_version,
+// dcmiv2_get_driver_version
+using DcmiGetVersionFn = int (*)(char*, unsigned);
+// dcmi_get_card_list(&count, list, list_len)
+using DcmiGetCardListFn = int (*)(int*, int*, int);
+// dcmi_get_device_num_in_card(card, &count)
+using DcmiGetDeviceNumInCardFn = int (*)(int, int*);
+// dcmi_get_device_id_in_card(card, &device_id_max, &mcu_id, &cpu_id)
+using DcmiGetDeviceIdInCardFn = int (*)(int, int*, int*, int*);
+// dcmi_get_device_type
+using DcmiGetDeviceTypeFn = DcmiDeviceQueryFn<int>;
+// dcmi_get_device_logic_id(&logic_id, card, device)
+using DcmiGetDeviceLogicIdFn = int (*)(int*, int, int);
+// dcmi_get_card_id_device_id_from_logicid, dcmi_get_card_id_device_id_from_phyid (&card, &device,
+// id)
+using DcmiGetCardIdFromIdFn = int (*)(int*, int*, unsigned);
+// dcmi_get_device_phyid_from_logicid, dcmi_get_device_logicid_from_phyid,
+// dcmiv2_get_chip_phy_id_by_dev_id
+using DcmiConvertIdFn = int (*)(unsigned, unsigned*);
+// dcmiv2_get_device_list(list, &count, list_len)
+using DcmiV2GetDeviceListFn = int (*)(int*, int*, int);
+// dcmiv2_get_all_device_count
+using DcmiV2GetDeviceCountFn = int (*)(int*);
+// dcmi_get_device_chip_info_v2
+using DcmiGetChipInfoFn = DcmiDeviceQueryFn<DcmiChipInfoV2>;
+// dcmi_get_device_die_v2(card, device, die type, out)
+using DcmiGetDieFn = int (*)(int, int, int, DcmiDieId*);
+// dcmi_get_device_pcie_info_v2
+using DcmiGetPcieInfoFn = DcmiDeviceQueryFn<DcmiPcieInfoAll>;
+// dcmi_get_device_board_info
+using DcmiGetBoardInfoFn = DcmiDeviceQueryFn<DcmiBoardInfo>;
+// dcmi_get_mainboard_id
+using DcmiGetMainboardIdFn = DcmiDeviceQueryFn<unsigned>;
+// dcmi_get_product_type(card, device, buf, size)
+using DcmiGetProductTypeFn = int (*)(int, int, char*, int);
+// dcmi_get_card_elabel_v2(card, out), dcmiv2_get_device_elabel_info(dev, out)
+using DcmiGetElabelFn = int (*)(int, DcmiElabelInfo*);
+// dcmi_get_device_compatibility: 1 OK, 2 not OK, 3 unknown
+using DcmiGetCompatibilityFn = DcmiDeviceQueryFn<int>;
+// dcmi_get_device_boot_status
+using DcmiGetBootStatusFn = DcmiDeviceQueryFn<int>;
+// dcmi_get_topo_info_by_device_id(card1, device1, card2, device2, &type)
+using DcmiGetTopoFn = int (*)(int, int, int, int, int*);
+
+// 1: dcmi_get_device_health / v2
+using DcmiGetHealthFn = DcmiDeviceQueryFn<unsigned>;
+using DcmiV2GetHealthFn = DcmiV2DeviceQueryFn<unsigned>;
+// 2: dcmi_get_device_errorcode_v2(card, device, &count, list, list_len);
+// dcmiv2_get_device_error_code_list
+using DcmiGetErrorCodeFn = int (*)(int, int, int*, unsigned*, unsigned);
+using DcmiV2GetErrorCodeFn = int (*)(int, int*, unsigned*, unsigned);
+// 4: dcmi_get_device_temperature, degrees C
+using DcmiGetTemperatureFn = DcmiDeviceQueryFn<int>;
+// 5: dcmi_get_device_power_info, 0.1 W
+using DcmiGetPowerFn = DcmiDeviceQueryFn<int>;
+// 6: dcmi_get_device_voltage, 0.01 V
+using DcmiGetVoltageFn = DcmiDeviceQueryFn<unsigned>;
+// 7: dcmi_get_device_frequency(card, device, type, MHz)
+using DcmiGetFrequencyFn = int (*)(int, int, int, unsigned*);
+// 8: dcmi_get_device_aicore_info / v2
+using DcmiGetAicoreInfoFn = DcmiDeviceQueryFn<DcmiAicoreInfo>;
+using DcmiV2GetAicoreInfoFn = DcmiV2DeviceQueryFn<DcmiAicoreInfo>;
+// 9: dcmi_get_device_aicpu_info
+using DcmiGetAicpuInfoFn = DcmiDeviceQueryFn<DcmiAicpuInfo>;
+// 10: dcmi_get_device_utilization_rate(card, device, type, %)
+using DcmiGetUtilizationFn = int (*)(int, int, int, unsigned*);
+// 11: dcmi_get_device_multi_utilization_rate
+using DcmiGetMultiUtilizationFn = DcmiDeviceQueryFn<DcmiMultiUtilizationInfo>;
+// 12: dcmi_get_device_hbm_info
+using DcmiGetHbmInfoFn = DcmiDeviceQueryFn<DcmiHbmInfo>;
+// 13: dcmi_get_device_memory_info_v3; the older dcmi_get_memory_info
+using DcmiGetMemoryInfoV3Fn = DcmiDeviceQueryFn<DcmiMemoryInfoV3>;
+using DcmiGetMemoryInfoFn = DcmiDeviceQueryFn<DcmiMemoryInfo>;
+// 14: dcmi_get_device_cgroup_info
+using DcmiGetCgroupInfoFn = DcmiDeviceQueryFn<DcmiCgroupInfo>;
+// 15: dcmi_get_device_ecc_info(card, device, memory, out)
+using DcmiGetEccInfoFn = int (*)(int, int, int, DcmiEccInfo*);
+// 17: dcmi_get_pcie_link_bandwidth_info / v2; blocks for profiling_time
+using DcmiGetPcieBandwidthFn = DcmiDeviceQueryFn<DcmiPcieLinkBandwidthInfo>;
+using DcmiV2GetPcieBandwidthFn = DcmiV2DeviceQueryFn<DcmiPcieLinkBandwidthInfo>;
+// 18: dcmi_get_device_pcie_error_cnt
+using DcmiGetPcieErrorCntFn = DcmiDeviceQueryFn<DcmiChipPcieErrRate>;
+// 19: dcmi_get_hccs_link_bandwidth_info; blocks for profiling_time
+using DcmiGetHccsBandwidthFn = DcmiDeviceQueryFn<DcmiHccsBandwidthInfo>;
+// 18, 20-22, 25, 36-38: dcmi_get_device_info(card, device, main_cmd, sub_cmd, buf, &size)
+using DcmiGetDeviceInfoFn = int (*)(int, int, int, unsigned, void*, unsigned*);
+// 26: dcmi_get_device_network_health / v2
+using DcmiGetNetworkHealthFn = DcmiDeviceQueryFn<int>;
+using DcmiV2GetNetworkHealthFn = DcmiV2DeviceQueryFn<int>;
+// 27: dcmi_get_netdev_pkt_stats_info(card, device, port 0, out) / v2 (dev, port 0, out)
+using DcmiGetPktStatsFn = int (*)(int, int, int, DcmiNetworkPktStats*);
+using DcmiV2GetPktStatsFn = int (*)(int, int, DcmiNetworkPktStats*);
+// 28: dcmi_get_rdma_bandwidth_info(card, device, port, ms, out); blocks for ms
+using DcmiGetRdmaBandwidthFn = int (*)(int, int, int, unsigned, DcmiRdmaBandwidthInfo*);
+// 35: dcmi_get_device_llc_perf_para / v2
+using DcmiGetLlcPerfFn = DcmiDeviceQueryFn<DcmiLlcPerf>;
+using DcmiV2GetLlcPerfFn = DcmiV2DeviceQueryFn<DcmiLlcPerf>;
+// 36: dcmi_get_device_dvpp_ratio_info
+using DcmiGetDvppRatioFn = DcmiDeviceQueryFn<DcmiDvppRatio>;
+// 39: dcmi_get_device_resource_info(card, device, list of 32, &count);
+// dcmiv2_get_device_proc_mem_info
+using DcmiGetResourceInfoFn = int (*)(int, int, DcmiProcMemInfo*, int*);
+using DcmiV2GetProcMemInfoFn = int (*)(int, DcmiProcMemInfo*, int*);
+// 40: dcmi_get_device_sensor_info(card, device, sensor, out)
+using DcmiGetSensorInfoFn = int (*)(int, int, int, DcmiSensorInfo*);
+// 43: dcmi_get_driver_health / v2
+using DcmiGetDriverHealthFn = int (*)(unsigned*);
+// 43: dcmi_get_driver_errorcode(&count, list, list_len); dcmiv2_get_driver_error_code_list
+using DcmiGetDriverErrorCodeFn = int (*)(int*, unsigned*, unsigned);
+
+}  // namespace profd::abi
