@@ -1,0 +1,217 @@
+// The collector interface: what a collector is told, what it may touch, what it gives back.
+// Adding one = its folder, one line in collector_table.cc, its metrics in metric_table.h. Nothing in
+// daemon/ knows any collector by name.
+//
+// Two kinds:
+//  * channel collectors only describe (which driver channels, with which parameters at a given rate)
+//    and decode whole records that the pump has already framed; the daemon owns the channels.
+//  * polled collectors read /proc, /sys or DCMI when they are told to, on absolute deadlines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "collectors/series.h"
+
+namespace profd {
+
+class RootedFs;     // driver/rooted_fs.h
+class DcmiService;  // driver/dcmi_service.h
+
+enum class CollectorSource : uint8_t { kChannel, kDcmi, kHost };
+
+// One NPU as found at start-up; immutable afterwards.
+struct DeviceInfo {
+  int id = 0;             // logical id: what the HAL calls take
+  int physical_id = 0;    // what /dev/davinciN and the `npu` label show
+  int chip_id = 0;        // driver-abi 2.3
+  std::string chip_name;  // "Ascend910B"
+  std::string uuid;       // VDIE, empty if unknown
+  std::vector<uint32_t> channels;  // ids listed by prof_drv_get_channels
+  double counter_hz = 0;           // system counter frequency
+  int64_t aicore_mhz = 0;          // rated
+  bool has_voltage_lp = false;     // channel 132 carries types 0/1/2 (910B)
+};
+
+// Everything a collector may touch. References outlive every collector.
+struct Host {
+  const Clock& clock;
+  const RootedFs& proc;
+  const RootedFs& sys;
+  DcmiService* dcmi_or_null;  // null: no libdcmi
+  std::span<const DeviceInfo> devices;
+  double host_counter_hz;  // frequency of Clock::CpuCounter as the driver reports it; 0 if unknown
+};
+
+struct CollectorSpec {
+  std::string_view name;     // "hbm": folder, option, log key, label `collector`
+  CollectorSource source;
+  std::string_view summary;  // one line for `profctl collectors`
+  std::string_view option;   // the vendor's option that sets its rate; empty if none
+  double default_hz;         // in a session that names the collector without a rate
+  double max_hz;             // a faster request is refused, not clamped
+  double always_on_hz;       // rate outside sessions, for /metrics; 0 = only in sessions
+};
+
+// ---------------------------------------------------------------------------------------------
+// Channel collectors
+
+// What one driver channel of one device must be started with.
+struct ChannelRequest {
+  uint32_t channel = 0;
+  uint32_t sample_period_ms = 0;      // prof_start_para.sample_period
+  bool task_scheduler_owned = false;  // PROF_TS_TYPE instead of PROF_PERIPHERAL_TYPE
+  std::vector<std::byte> user_data;   // copied by the driver during the call
+  double effective_hz = 0;            // after rounding to the driver's period; 0 = event driven
+};
+
+// Options that change what a channel measures, from the session's order.
+struct ChannelOptions {
+  double hz = 0;               // asked for
+  bool llc_write = false;      // llc_profiling=write
+  bool soc_memory = false;     // soc_profile: on-chip memory/QoS and acc PMU part
+  double soc_memory_hz = 0;
+  bool soc_interconnect = false;  // soc_profile: inter-die and inter-chip part
+  double soc_interconnect_hz = 0;
+  std::vector<uint8_t> mpam_ids;  // QoS streams of the device; empty = none known
+};
+
+// Turns a record's stamp into the host's CLOCK_MONOTONIC_RAW ns (driver-abi 5.5).
+struct TimeBase {
+  int64_t host_ns = 0;            // H: host clock when the pair was taken
+  int64_t device_ns = 0;          // D: device clock then
+  uint64_t device_count = 0;      // C: device counter then
+  double device_counter_hz = 0;   // F
+  uint64_t host_count = 0;        // host counter at host_ns
+  double host_counter_hz = 0;
+  int64_t channel_start_ns = 0;   // host clock when the channel was started
+  int64_t FromDeviceNs(int64_t ns) const { return ns + host_ns - device_ns; }
+  int64_t FromDeviceCount(uint64_t count) const {
+    if (device_counter_hz <= 0) return host_ns;
+    auto cycles = static_cast<double>(static_cast<int64_t>(count - device_count));
+    return host_ns + static_cast<int64_t>(cycles * 1e9 / device_counter_hz);
+  }
+  int64_t FromHostCount(uint64_t count) const {
+    if (host_counter_hz <= 0) return static_cast<int64_t>(count);  // already ns
+    auto cycles = static_cast<double>(static_cast<int64_t>(count - host_count));
+    return host_ns + static_cast<int64_t>(cycles * 1e9 / host_counter_hz);
+  }
+  int64_t FromMicrosSinceStart(uint64_t us) const {
+    return channel_start_ns + static_cast<int64_t>(us) * 1000;
+  }
+};
+
+// What a decoder or a polled collector hands back; reused, so that steady state allocates nothing.
+class SampleBatch {
+ public:
+  SampleBatch() { samples_.reserve(1024); }
+  void Emit(SeriesId series, int64_t time_ns, double value) {
+    if (series != kNoSeries) samples_.push_back({series, time_ns, value});
+  }
+  std::span<const Sample> samples() const { return samples_; }
+  void Clear() { samples_.clear(); }
+
+ private:
+  std::vector<Sample> samples_;
+};
+
+// Decodes the records of one channel of one device. Called on one thread at a time. Input is whole
+// records or whole lines (framed by the pump), still untrusted: a record that makes no sense is
+// counted in bad_records() and skipped. Rates of cumulative counters come from consecutive records.
+class ChannelDecoder {
+ public:
+  virtual ~ChannelDecoder() = default;
+  virtual void Decode(std::span<const std::byte> records_untrusted, const TimeBase& time,
+                      SampleBatch& out) = 0;
+  // The channel was restarted: forget previous counters.
+  virtual void Reset() = 0;
+  uint64_t records() const { return records_; }
+  uint64_t bad_records() const { return bad_records_; }
+
+ protected:
+  uint64_t records_ = 0;
+  uint64_t bad_records_ = 0;
+};
+
+// ---------------------------------------------------------------------------------------------
+// Polled collectors
+
+struct Tick {
+  int64_t due_ns = 0;    // CLOCK_MONOTONIC_RAW instant of the grid
+  int64_t now_ns = 0;    // CLOCK_MONOTONIC_RAW at the call
+  uint64_t missed = 0;   // grid points skipped since the last tick because we were late
+};
+
+// Where a polled collector's raw text goes in a dump, in the vendor's layout. A null sink (always-on
+// instances) swallows everything.
+class RawSink {
+ public:
+  virtual ~RawSink() = default;
+  // Appends whole lines to the host file `file` ("host_cpu.data", "4242-CpuUsage.data"); the dump
+  // adds ".slice_<k>". Never blocks; what does not fit is counted by the sink.
+  virtual void WriteHostFile(std::string_view file, std::string_view lines) = 0;
+};
+
+struct PollOutput {
+  SampleBatch& samples;
+  RawSink& raw;
+};
+
+// Which processes a polled collector looks at.
+struct ProcessScope {
+  bool all = false;              // every process of the node
+  std::vector<int> pids;         // roots: these and their descendants
+  std::string job_id;            // and those whose environment names this job
+  uint32_t only_uid = UINT32_MAX;  // restrict to processes of this uid (UINT32_MAX = no restriction)
+  bool empty() const { return !all && pids.empty() && job_id.empty(); }
+};
+
+struct PollOptions {
+  double hz = 1;
+  bool system = true;       // node-wide values
+  ProcessScope processes;   // per-process values
+};
+
+// One instance per user (always-on or session); lives and is polled on one strand. After its
+// destructor nothing of it runs.
+class PolledCollector {
+ public:
+  virtual ~PolledCollector() = default;
+  // An error is counted and shown; the next tick comes all the same.
+  virtual Status Poll(const Tick& tick, PollOutput& out) = 0;
+};
+
+// ---------------------------------------------------------------------------------------------
+// The table
+
+// One collector. Null functions belong to the other kind.
+struct CollectorEntry {
+  const CollectorSpec* spec;
+  // Can it run here? Ok, or the reason why not (kUnimplemented: chip or kernel lacks it). No side
+  // effects. For channel collectors: on this device.
+  Status (*probe_device)(const Host&, const DeviceInfo&);
+  Status (*probe_host)(const Host&);
+  // Channel collectors: the channels to start on this device (only listed ones), ...
+  std::vector<ChannelRequest> (*plan)(const DeviceInfo&, const ChannelOptions&);
+  // ... and a decoder for one of them.
+  std::unique_ptr<ChannelDecoder> (*make_decoder)(const Host&, const DeviceInfo&, uint32_t channel,
+                                                  SeriesRegistry&);
+  // Polled collectors.
+  Result<std::unique_ptr<PolledCollector>> (*make_poller)(const Host&, const PollOptions&,
+                                                          SeriesRegistry&);
+};
+
+// THE list, sorted by name.
+std::span<const CollectorEntry> Collectors();
+// Null if there is none of that name.
+const CollectorEntry* FindCollector(std::string_view name);
+
+}  // namespace profd
