@@ -1,0 +1,265 @@
+#include "daemon/config/daemon_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <toml++/toml.h>
+#include <variant>
+
+namespace profd {
+namespace {
+
+using StringMember = std::string DaemonConfig::*;
+using IntMember = int64_t DaemonConfig::*;
+using BoolMember = bool DaemonConfig::*;
+using ListMember = std::vector<std::string> DaemonConfig::*;
+
+struct Key {
+  std::string_view section;
+  std::string_view name;
+  std::variant<StringMember, IntMember, BoolMember, ListMember> member;
+  bool reloadable;
+  std::string_view help;
+  int64_t min = 0;
+  int64_t max = 0;
+  std::string_view choices = {};  // comma-separated; empty = any text
+};
+
+constexpr int64_t kDay = 86400;
+
+const auto kKeys = std::to_array<Key>({
+    {"daemon", "socket", &DaemonConfig::socket, false,
+     "Unix socket clients connect to; its folder must exist or be /run/profd"},
+    {"daemon", "socket_group", &DaemonConfig::socket_group, false,
+     "Group whose members may connect (mode 0660); empty = root only"},
+    {"daemon", "admin_group", &DaemonConfig::admin_group, true,
+     "Group whose members see and stop everybody's sessions; empty = root only"},
+    {"daemon", "log_level", &DaemonConfig::log_level, true, "How much is logged", 0, 0,
+     "debug,info,warning,error"},
+    {"daemon", "max_connections", &DaemonConfig::max_connections, true,
+     "Client connections open at once; more are refused", 1, 4096},
+    {"driver", "hal_library", &DaemonConfig::hal_library, false,
+     "Path of libascend_hal.so; empty = by name, then /usr/local/Ascend/driver/lib64"},
+    {"driver", "dcmi_library", &DaemonConfig::dcmi_library, false,
+     "Path of libdcmi.so; empty = by name, then /usr/local/dcmi and the driver's folders"},
+    {"driver", "require_safe_library", &DaemonConfig::require_safe_library, false,
+     "As root, refuse a library that others than root could have written"},
+    {"driver", "poll_interval_ms", &DaemonConfig::poll_interval_ms, false,
+     "Least time between two rounds of reading the driver's channels", 0, 100},
+    {"driver", "stuck_after_ms", &DaemonConfig::stuck_after_ms, false,
+     "A driver call that has not returned for this long marks its device stuck", 100, 60000},
+    {"driver", "buffer_mb", &DaemonConfig::buffer_mb, false,
+     "Memory for driver bytes on their way to dumps; when it is full bytes are dropped and counted",
+     4, 4096},
+    {"dump", "root", &DaemonConfig::dump_root, false,
+     "Folder below which dumps are written; nothing else is ever written to"},
+    {"dump", "min_free_mb", &DaemonConfig::min_free_mb, true,
+     "A session neither starts nor goes on with less free space on the volume", 1, 1048576},
+    {"dump", "max_session_mb", &DaemonConfig::max_session_mb, true,
+     "A session ends when its dump has grown to this", 1, 16777216},
+    {"dump", "queue_mb", &DaemonConfig::queue_mb, true,
+     "Bytes of one session that may wait for the disk; more are dropped and counted", 1, 4096},
+    {"dump", "flush_interval_ms", &DaemonConfig::flush_interval_ms, true,
+     "Longest time bytes stay in the daemon before they are written", 50, 60000},
+    {"metrics", "enabled", &DaemonConfig::metrics_enabled, false, "Serve /metrics"},
+    {"metrics", "listen", &DaemonConfig::metrics_listen, false,
+     "Address and port of /metrics; plain HTTP, so another than loopback is warned about"},
+    {"metrics", "disable", &DaemonConfig::metrics_disable, false,
+     "Collectors that do not run outside sessions, e.g. [\"host_net\"] beside a node_exporter"},
+    {"limits", "max_sessions", &DaemonConfig::max_sessions, true, "Sessions at once", 1, 1024},
+    {"limits", "max_sessions_per_uid", &DaemonConfig::max_sessions_per_uid, true,
+     "Sessions at once of one user (root excepted)", 1, 1024},
+    {"limits", "max_duration_s", &DaemonConfig::max_duration_s, true,
+     "Longest duration a session may ask for, seconds", 1, 365 * kDay},
+    {"limits", "keep_finished", &DaemonConfig::keep_finished, true,
+     "Finished sessions kept in the list; the oldest is forgotten first (its dump stays)", 1, 10000},
+    {"limits", "stop_deadline_s", &DaemonConfig::stop_deadline_s, true,
+     "Longest time a session may take to end before it is cut off, seconds", 1, 300},
+});
+
+std::string Describe(const Key& key) { return fmt::format("{}.{}", key.section, key.name); }
+
+std::string Range(const Key& key) {
+  if (std::holds_alternative<IntMember>(key.member)) {
+    return fmt::format("a whole number {}..{}", key.min, key.max);
+  }
+  if (std::holds_alternative<BoolMember>(key.member)) return "true or false";
+  if (std::holds_alternative<ListMember>(key.member)) return "a list of strings";
+  if (!key.choices.empty()) return fmt::format("one of \"{}\"", key.choices);
+  return "a string";
+}
+
+bool IsChoice(std::string_view choices, std::string_view value) {
+  while (!choices.empty()) {
+    size_t comma = choices.find(',');
+    if (choices.substr(0, comma) == value) return true;
+    choices = comma == std::string_view::npos ? std::string_view() : choices.substr(comma + 1);
+  }
+  return false;
+}
+
+// Stores the node into the key's member; false if its type does not fit.
+bool Store(const toml::node& node, const Key& key, DaemonConfig* config) {
+  if (auto* member = std::get_if<StringMember>(&key.member)) {
+    if (!node.is_string()) return false;
+    config->*(*member) = node.as_string()->get();
+    return true;
+  }
+  if (auto* member = std::get_if<IntMember>(&key.member)) {
+    if (!node.is_integer()) return false;
+    config->*(*member) = node.as_integer()->get();
+    return true;
+  }
+  if (auto* member = std::get_if<BoolMember>(&key.member)) {
+    if (!node.is_boolean()) return false;
+    config->*(*member) = node.as_boolean()->get();
+    return true;
+  }
+  if (!node.is_array()) return false;
+  std::vector<std::string> list;
+  for (const toml::node& element : *node.as_array()) {
+    if (!element.is_string()) return false;
+    list.push_back(element.as_string()->get());
+  }
+  config->*std::get<ListMember>(key.member) = std::move(list);
+  return true;
+}
+
+const Key* FindKey(std::string_view section, std::string_view name) {
+  for (const Key& key : kKeys) {
+    if (key.section == section && key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+void ParseSection(std::string_view section, const toml::table& table, std::string_view file,
+                  DaemonConfig* config, std::vector<std::string>* problems) {
+  for (const auto& [name, node] : table) {
+    auto where = fmt::format("{}:{}", file, node.source().begin.line);
+    const Key* key = FindKey(section, name.str());
+    if (key == nullptr) {
+      problems->push_back(fmt::format("{}: unknown key {}.{}", where, section, name.str()));
+    } else if (!Store(node, *key, config)) {
+      problems->push_back(fmt::format("{}: {} must be {}", where, Describe(*key), Range(*key)));
+    }
+  }
+}
+
+std::string DefaultOf(const Key& key) {
+  const DaemonConfig defaults;
+  if (auto* member = std::get_if<StringMember>(&key.member)) {
+    return fmt::format("\"{}\"", defaults.*(*member));
+  }
+  if (auto* member = std::get_if<IntMember>(&key.member)) {
+    return fmt::format("{}", defaults.*(*member));
+  }
+  if (auto* member = std::get_if<BoolMember>(&key.member)) {
+    return defaults.*(*member) ? "true" : "false";
+  }
+  return "[]";
+}
+
+bool Same(const DaemonConfig& a, const DaemonConfig& b, const Key& key) {
+  return std::visit([&](auto member) { return a.*member == b.*member; }, key.member);
+}
+
+}  // namespace
+
+DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name,
+                               std::vector<std::string>* problems) {
+  DaemonConfig config;
+  toml::table root;
+  try {
+    root = toml::parse(text, file_name);
+  } catch (const toml::parse_error& error) {
+    problems->push_back(fmt::format("{}:{}: {}", file_name, error.source().begin.line,
+                                    error.description()));
+    return config;
+  }
+  for (const auto& [section, node] : root) {
+    bool known = std::any_of(kKeys.begin(), kKeys.end(), [&section = section](const Key& key) {
+      return key.section == section.str();
+    });
+    auto where = fmt::format("{}:{}", file_name, node.source().begin.line);
+    if (!known || !node.is_table()) {
+      problems->push_back(fmt::format(
+          "{}: unknown section [{}]; there are daemon, driver, dump, metrics, limits", where,
+          section.str()));
+      continue;
+    }
+    ParseSection(section.str(), *node.as_table(), file_name, &config, problems);
+  }
+  ValidateDaemonConfig(config, problems);
+  return config;
+}
+
+void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* problems) {
+  for (const Key& key : kKeys) {
+    if (auto* member = std::get_if<IntMember>(&key.member)) {
+      int64_t value = config.*(*member);
+      if (value < key.min || value > key.max) {
+        problems->push_back(
+            fmt::format("{} = {} must be {}", Describe(key), value, Range(key)));
+      }
+    } else if (auto* text = std::get_if<StringMember>(&key.member); text && !key.choices.empty()) {
+      if (!IsChoice(key.choices, config.*(*text))) {
+        problems->push_back(
+            fmt::format("{} = \"{}\" must be {}", Describe(key), config.*(*text), Range(key)));
+      }
+    }
+  }
+  auto absolute = [problems](std::string_view key, const std::string& path, bool may_be_empty) {
+    if (path.empty() ? !may_be_empty : path.front() != '/') {
+      problems->push_back(fmt::format("{} = \"{}\" must be an absolute path", key, path));
+    }
+  };
+  absolute("daemon.socket", config.socket, false);
+  absolute("dump.root", config.dump_root, false);
+  absolute("driver.hal_library", config.hal_library, true);
+  absolute("driver.dcmi_library", config.dcmi_library, true);
+  size_t colon = config.metrics_listen.rfind(':');
+  if (colon == std::string::npos || colon + 1 == config.metrics_listen.size()) {
+    problems->push_back(fmt::format("metrics.listen = \"{}\" must be ADDRESS:PORT",
+                                    config.metrics_listen));
+  }
+}
+
+bool OnlyReloadableDiffers(const DaemonConfig& before, const DaemonConfig& after,
+                           std::vector<std::string>* restart_needed) {
+  for (const Key& key : kKeys) {
+    if (!key.reloadable && !Same(before, after, key)) restart_needed->push_back(Describe(key));
+  }
+  return restart_needed->empty();
+}
+
+std::string DefaultConfigText() {
+  std::string text =
+      "# profd's configuration. Every key with its default; unknown keys and values out of range are\n"
+      "# errors: try `profd --check-config`. Keys marked (reload) follow `systemctl reload profd`.\n";
+  std::string_view section;
+  for (const Key& key : kKeys) {
+    if (key.section != section) {
+      section = key.section;
+      text += fmt::format("\n[{}]\n", section);
+    }
+    text += fmt::format("# {}.{} {}{}\n#{} = {}\n", key.help, "", Range(key),
+                        key.reloadable ? " (reload)" : "", key.name, DefaultOf(key));
+  }
+  return text;
+}
+
+std::string ConfigReference() {
+  std::string text =
+      "# Configuration\n\nPrinted by `profd --print-config-reference`; do not edit.\n\n"
+      "`/etc/profd/profd.toml`, or the file named by `--config`. Flags win over the file. "
+      "`profd --check-config` lists every problem at once.\n\n"
+      "| key | value | default | reload | meaning |\n|---|---|---|---|---|\n";
+  for (const Key& key : kKeys) {
+    text += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", Describe(key), Range(key),
+                        DefaultOf(key), key.reloadable ? "yes" : "no", key.help);
+  }
+  return text;
+}
+
+}  // namespace profd

@@ -1,0 +1,89 @@
+#include "daemon/config/daemon_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(DaemonConfig, EveryProblemAtOnceWithItsLine) {
+  std::vector<std::string> problems;
+  ParseDaemonConfig(
+      "[limits]\n"
+      "max_sessions = 0\n"
+      "max_sesions = 3\n"
+      "[daemon]\n"
+      "socket = 7\n"
+      "log_level = \"loud\"\n"
+      "[dumps]\n",
+      "x.toml", &problems);
+  EXPECT_THAT(problems,
+              testing::UnorderedElementsAre(
+                  AllOf(HasSubstr("x.toml:3"), HasSubstr("limits.max_sesions")),
+                  AllOf(HasSubstr("x.toml:5"), HasSubstr("daemon.socket"), HasSubstr("string")),
+                  AllOf(HasSubstr("x.toml:7"), HasSubstr("[dumps]")),
+                  AllOf(HasSubstr("limits.max_sessions = 0"), HasSubstr("1..1024")),
+                  AllOf(HasSubstr("log_level"), HasSubstr("loud"))));
+}
+
+TEST(DaemonConfig, SyntaxErrorSaysWhere) {
+  std::vector<std::string> problems;
+  ParseDaemonConfig("[daemon\n", "x.toml", &problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("x.toml:1")));
+}
+
+TEST(DaemonConfig, ReadsEveryKind) {
+  std::vector<std::string> problems;
+  DaemonConfig config = ParseDaemonConfig(
+      "[metrics]\nenabled = false\ndisable = [\"host_net\", \"rdma\"]\n"
+      "[dump]\nroot = \"/data/prof\"\nqueue_mb = 8\n",
+      "x.toml", &problems);
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_FALSE(config.metrics_enabled);
+  EXPECT_THAT(config.metrics_disable, ElementsAre("host_net", "rdma"));
+  EXPECT_EQ(config.dump_root, "/data/prof");
+  EXPECT_EQ(config.queue_mb, 8);
+}
+
+// The printed default file must be accepted and change nothing, also with every key switched on.
+TEST(DaemonConfig, DefaultFileIsTheDefaults) {
+  std::string text = DefaultConfigText();
+  for (size_t at = 0; (at = text.find("\n#", at)) != std::string::npos; ++at) {
+    if (text[at + 2] != ' ') text.erase(at + 1, 1);
+  }
+  std::vector<std::string> problems;
+  DaemonConfig config = ParseDaemonConfig(text, "default", &problems);
+  EXPECT_THAT(problems, IsEmpty()) << text;
+  std::vector<std::string> changed;
+  EXPECT_TRUE(OnlyReloadableDiffers(DaemonConfig(), config, &changed));
+  EXPECT_EQ(config.max_sessions, DaemonConfig().max_sessions);
+}
+
+TEST(DaemonConfig, ReloadNamesWhatNeedsARestart) {
+  DaemonConfig before;
+  DaemonConfig after;
+  after.max_sessions = 3;
+  std::vector<std::string> restart;
+  EXPECT_TRUE(OnlyReloadableDiffers(before, after, &restart));
+  after.dump_root = "/elsewhere";
+  EXPECT_FALSE(OnlyReloadableDiffers(before, after, &restart));
+  EXPECT_THAT(restart, ElementsAre("dump.root"));
+}
+
+TEST(DaemonConfig, RelativePathsAreRefused) {
+  DaemonConfig config;
+  config.socket = "profd.sock";
+  config.hal_library = "libascend_hal.so";
+  std::vector<std::string> problems;
+  ValidateDaemonConfig(config, &problems);
+  EXPECT_THAT(problems, SizeIs(2));
+}
+
+}  // namespace
+}  // namespace profd

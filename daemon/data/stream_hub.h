@@ -1,0 +1,69 @@
+// Live streams: hands decoded samples to subscribers. A subscriber owns a bounded ring; when it does
+// not read fast enough the newest samples are dropped and counted (policy: drop newest), so a slow
+// client costs the samplers nothing.
+#pragma once
+
+#include <atomic>
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "collectors/series.h"
+
+namespace profd {
+
+// Position of a collector in Collectors().
+using CollectorIndex = uint16_t;
+inline constexpr size_t kMaxCollectors = 64;
+
+struct StreamedSample {
+  Sample sample;
+  CollectorIndex collector;
+};
+
+class StreamSubscriber {
+ public:
+  // `collectors`: wanted ones; all if none is set. Ring of `capacity` samples.
+  StreamSubscriber(std::bitset<kMaxCollectors> collectors, size_t capacity);
+
+  // Any thread. Takes up to `max` samples, oldest first.
+  void Take(size_t max, std::vector<StreamedSample>* out);
+  uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class StreamHub;
+  void Offer(CollectorIndex collector, std::span<const Sample> samples);
+
+  const std::bitset<kMaxCollectors> collectors_;
+  std::mutex mutex_;  // held for a memcpy by one sampler or the one reader
+  std::vector<StreamedSample> ring_;
+  size_t head_ = 0;
+  size_t count_ = 0;
+  std::atomic<uint64_t> dropped_{0};
+};
+
+class StreamHub {
+ public:
+  std::shared_ptr<StreamSubscriber> Subscribe(std::bitset<kMaxCollectors> collectors,
+                                              size_t capacity);
+  void Unsubscribe(const std::shared_ptr<StreamSubscriber>& subscriber);
+
+  // Any thread. Without subscribers: one atomic load.
+  void Publish(CollectorIndex collector, std::span<const Sample> samples);
+
+  size_t subscribers() const { return live_.load(std::memory_order_relaxed); }
+  // Of all streams, also of those that have ended.
+  uint64_t dropped() const;
+
+ private:
+  using List = std::vector<std::shared_ptr<StreamSubscriber>>;
+  mutable std::mutex mutex_;  // guards list_; publishers copy the pointer only
+  std::shared_ptr<const List> list_ = std::make_shared<const List>();
+  std::atomic<size_t> live_{0};
+  uint64_t dropped_before_ = 0;
+};
+
+}  // namespace profd

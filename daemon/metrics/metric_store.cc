@@ -1,0 +1,157 @@
+#include "daemon/metrics/metric_store.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "collectors/metric_table.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kMinStale = 10 * kNsPerSecond;
+constexpr int64_t kMaxStale = 300 * kNsPerSecond;
+
+std::string KeyOf(MetricId metric, int device, std::span<const std::string_view> labels) {
+  std::string key = std::to_string(metric);
+  key += '\x1f';
+  key += std::to_string(device);
+  for (std::string_view label : labels) {
+    key += '\x1f';
+    key += label;
+  }
+  return key;
+}
+
+// Fills in "name=value" pairs from the table's comma-separated names.
+void AppendLabels(std::string_view names, std::span<const std::string_view> values,
+                  std::vector<std::pair<std::string, std::string>>* out) {
+  size_t index = 0;
+  while (!names.empty()) {
+    size_t comma = names.find(',');
+    std::string_view name = names.substr(0, comma);
+    names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
+    std::string_view value = index < values.size() ? values[index] : std::string_view();
+    out->emplace_back(std::string(name), std::string(value));
+    ++index;
+  }
+}
+
+}  // namespace
+
+void MetricStore::SetDeviceLabels(int device, std::string npu, std::string uuid) {
+  std::lock_guard lock(mutex_);
+  device_labels_[device] = {std::move(npu), std::move(uuid)};
+}
+
+SeriesId MetricStore::NewId() {
+  if (!free_ids_.empty()) {
+    SeriesId id = free_ids_.back();
+    free_ids_.pop_back();
+    return id;
+  }
+  if (next_id_ >= kMaxSeries) return kNoSeries;
+  if (next_id_ % kChunk == 0) {
+    owned_chunks_.push_back(std::make_unique<Chunk>());
+    chunks_[next_id_ / kChunk].store(owned_chunks_.back().get(), std::memory_order_release);
+  }
+  return next_id_++;
+}
+
+SeriesId MetricStore::Intern(MetricId metric, int device,
+                             std::span<const std::string_view> labels) {
+  if (metric >= kMetrics.size()) return kNoSeries;
+  std::string key = KeyOf(metric, device, labels);
+  std::lock_guard lock(mutex_);
+  if (auto found = by_key_.find(key); found != by_key_.end()) {
+    ++SlotOf(found->second)->references;
+    return found->second;
+  }
+  SeriesId id = NewId();
+  if (id == kNoSeries) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return kNoSeries;
+  }
+  Slot& slot = *SlotOf(id);
+  slot.references = 1;
+  slot.key = key;
+  slot.description.metric = metric;
+  slot.description.device = device;
+  slot.description.labels.clear();
+  if (kMetrics[metric].scope == MetricScope::kDevice) {
+    const DeviceLabels& common = device_labels_[device];
+    slot.description.labels.emplace_back("npu",
+                                         common.npu.empty() ? std::to_string(device) : common.npu);
+    slot.description.labels.emplace_back("uuid", common.uuid);
+  }
+  AppendLabels(kMetrics[metric].labels, labels, &slot.description.labels);
+  slot.description.generation = slot.generation.fetch_add(1, std::memory_order_release) + 1;
+  slot.time_ns.store(0, std::memory_order_relaxed);
+  slot.interval_ns.store(0, std::memory_order_relaxed);
+  by_key_.emplace(std::move(key), id);
+  order_dirty_ = true;
+  return id;
+}
+
+void MetricStore::Release(SeriesId series) {
+  std::lock_guard lock(mutex_);
+  Slot* slot = SlotOf(series);
+  if (slot == nullptr || slot->references == 0) return;
+  if (--slot->references > 0) return;
+  by_key_.erase(slot->key);
+  slot->time_ns.store(0, std::memory_order_release);
+  slot->generation.fetch_add(1, std::memory_order_release);
+  free_ids_.push_back(series);
+  order_dirty_ = true;
+}
+
+void MetricStore::Write(std::span<const Sample> samples) {
+  for (const Sample& sample : samples) {
+    Slot* slot = SlotOf(sample.series);
+    if (slot == nullptr) continue;
+    int64_t before = slot->time_ns.load(std::memory_order_relaxed);
+    if (before != 0 && sample.time_ns > before) {
+      slot->interval_ns.store(sample.time_ns - before, std::memory_order_relaxed);
+    }
+    slot->value.store(sample.value, std::memory_order_relaxed);
+    slot->time_ns.store(sample.time_ns, std::memory_order_release);
+  }
+}
+
+int64_t MetricStore::StaleAfter(const Slot& slot) {
+  int64_t interval = slot.interval_ns.load(std::memory_order_relaxed);
+  if (interval == 0) return kMaxStale;
+  return std::clamp(interval * 7 / 2, kMinStale, kMaxStale);
+}
+
+const std::vector<MetricStore::Order>& MetricStore::Ordered() const {
+  if (order_dirty_) {
+    order_.clear();
+    for (const auto& [key, id] : by_key_) order_.push_back({SlotOf(id)->description.metric, id});
+    std::sort(order_.begin(), order_.end(), [](const Order& a, const Order& b) {
+      return a.metric != b.metric ? a.metric < b.metric : a.series < b.series;
+    });
+    order_dirty_ = false;
+  }
+  return order_;
+}
+
+bool MetricStore::Describe(SeriesId series, SeriesDescription* out) const {
+  std::lock_guard lock(mutex_);
+  const Slot* slot = SlotOf(series);
+  if (slot == nullptr || slot->references == 0) return false;
+  *out = slot->description;
+  return true;
+}
+
+uint32_t MetricStore::Generation(SeriesId series) const {
+  const Slot* slot = SlotOf(series);
+  return slot == nullptr ? 0 : slot->generation.load(std::memory_order_acquire);
+}
+
+size_t MetricStore::size() const {
+  std::lock_guard lock(mutex_);
+  return by_key_.size();
+}
+
+}  // namespace profd

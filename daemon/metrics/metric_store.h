@@ -1,0 +1,117 @@
+// The latest value of every series. Writing is two relaxed stores per sample and takes no lock;
+// interning and reading a snapshot share one mutex that no sampling path ever touches.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "collectors/series.h"
+
+namespace profd {
+
+// What a series is called. `generation` changes when an id is given to another series.
+struct SeriesDescription {
+  MetricId metric = 0;
+  int device = kHostDevice;
+  std::vector<std::pair<std::string, std::string>> labels;  // npu and uuid first where they apply
+  uint32_t generation = 0;
+};
+
+struct SeriesValue {
+  MetricId metric;
+  const std::vector<std::pair<std::string, std::string>>* labels;
+  double value;
+  int64_t time_ns;
+};
+
+class MetricStore final : public SeriesRegistry {
+ public:
+  static constexpr size_t kChunk = 1024;
+  static constexpr size_t kMaxSeries = 64 * kChunk;
+
+  MetricStore() = default;
+
+  // The `npu` and `uuid` labels of a device; before its first series.
+  void SetDeviceLabels(int device, std::string npu, std::string uuid);
+
+  using SeriesRegistry::Intern;
+  SeriesId Intern(MetricId metric, int device,
+                  std::span<const std::string_view> labels) override;
+  void Release(SeriesId series) override;
+
+  // Lock-free, any thread; samples of released or refused series are harmless.
+  void Write(std::span<const Sample> samples);
+
+  // Calls `visit` for every live series whose last sample is fresh at `now_ns` (MONOTONIC_RAW),
+  // ordered by metric. A series is stale after 3.5 of its own intervals (at least 10 s, at most
+  // 5 min), so that a reading that keeps failing disappears instead of freezing.
+  template <class Visitor>
+  void VisitFresh(int64_t now_ns, Visitor&& visit) const {
+    std::lock_guard lock(mutex_);
+    for (const Order& entry : Ordered()) {
+      const Slot& slot = *SlotOf(entry.series);
+      int64_t time = slot.time_ns.load(std::memory_order_acquire);
+      if (time == 0 || now_ns - time > StaleAfter(slot)) continue;
+      visit(SeriesValue{slot.description.metric, &slot.description.labels,
+                        slot.value.load(std::memory_order_relaxed), time});
+    }
+  }
+
+  // A copy of the series' name, for streams; false if it is not live.
+  bool Describe(SeriesId series, SeriesDescription* out) const;
+  // Changes when the id is given to another series; lock-free.
+  uint32_t Generation(SeriesId series) const;
+
+  size_t size() const;
+  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Slot {
+    std::atomic<double> value{0};
+    std::atomic<int64_t> time_ns{0};
+    std::atomic<int64_t> interval_ns{0};
+    std::atomic<uint32_t> generation{0};
+    uint32_t references = 0;  // guarded by mutex_, like all below
+    std::string key;
+    SeriesDescription description;
+  };
+  struct Order {
+    MetricId metric;
+    SeriesId series;
+  };
+
+  Slot* SlotOf(SeriesId series) const {
+    if (series >= kMaxSeries) return nullptr;
+    auto* chunk = chunks_[series / kChunk].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : &(*chunk)[series % kChunk];
+  }
+  static int64_t StaleAfter(const Slot& slot);
+  const std::vector<Order>& Ordered() const;
+  SeriesId NewId();
+
+  using Chunk = std::array<Slot, kChunk>;
+  mutable std::mutex mutex_;
+  std::array<std::atomic<Chunk*>, kMaxSeries / kChunk> chunks_{};
+  std::vector<std::unique_ptr<Chunk>> owned_chunks_;
+  std::unordered_map<std::string, SeriesId> by_key_;
+  std::vector<SeriesId> free_ids_;
+  SeriesId next_id_ = 0;
+  mutable std::vector<Order> order_;
+  mutable bool order_dirty_ = false;
+  struct DeviceLabels {
+    std::string npu;
+    std::string uuid;
+  };
+  std::unordered_map<int, DeviceLabels> device_labels_;
+  std::atomic<uint64_t> refused_{0};
+};
+
+}  // namespace profd

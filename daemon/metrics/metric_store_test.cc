@@ -1,0 +1,114 @@
+#include "daemon/metrics/metric_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/clock.h"
+#include "collectors/metric_table.h"
+#include "daemon/data/stream_hub.h"
+#include "daemon/metrics/exposer.h"
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kNow = 1000 * kNsPerSecond;
+
+TEST(MetricStore, SameLabelsSameSeriesAndReleaseRemovesTheLastOwner) {
+  MetricStore store;
+  constexpr MetricId kMetric = MetricByName("profd_collector_errors_total");
+  SeriesId a = store.Intern(kMetric, kHostDevice, {"hbm"});
+  SeriesId b = store.Intern(kMetric, kHostDevice, {"hbm"});
+  SeriesId c = store.Intern(kMetric, kHostDevice, {"llc"});
+  EXPECT_EQ(a, b);
+  EXPECT_NE(a, c);
+  store.Write(std::vector<Sample>{{a, kNow, 3}, {c, kNow, 4}});
+  store.Release(a);
+  EXPECT_THAT(MetricsAsText(store, kNow), HasSubstr("{collector=\"hbm\"} 3"));
+  uint32_t generation = store.Generation(a);
+  store.Release(b);
+  EXPECT_NE(store.Generation(a), generation);
+  EXPECT_THAT(MetricsAsText(store, kNow), Not(HasSubstr("hbm")));
+  EXPECT_THAT(MetricsAsText(store, kNow), HasSubstr("# TYPE profd_collector_errors_total counter"));
+}
+
+TEST(MetricStore, StaleSeriesDisappear) {
+  MetricStore store;
+  constexpr MetricId kMetric = MetricByName("profd_series");
+  SeriesId id = store.Intern(kMetric, kHostDevice);
+  store.Write(std::vector<Sample>{{id, kNow, 1}});
+  store.Write(std::vector<Sample>{{id, kNow + kNsPerSecond, 2}});
+  EXPECT_THAT(MetricsAsText(store, kNow + 9 * kNsPerSecond), HasSubstr("profd_series 2"));
+  EXPECT_THAT(MetricsAsText(store, kNow + 12 * kNsPerSecond), Not(HasSubstr("profd_series")));
+}
+
+TEST(MetricStore, NothingIsShownBeforeTheFirstSample) {
+  MetricStore store;
+  store.Intern(MetricByName("profd_series"), kHostDevice);
+  EXPECT_EQ(MetricsAsText(store, kNow), "");
+}
+
+TEST(MetricStore, RefusesWhenFullAndCounts) {
+  MetricStore store;
+  constexpr MetricId kMetric = MetricByName("profd_collector_errors_total");
+  for (size_t i = 0; i < MetricStore::kMaxSeries; ++i) {
+    ASSERT_NE(store.Intern(kMetric, kHostDevice, {std::to_string(i)}), kNoSeries);
+  }
+  EXPECT_EQ(store.Intern(kMetric, kHostDevice, {"one more"}), kNoSeries);
+  EXPECT_EQ(store.refused(), 1U);
+  store.Write(std::vector<Sample>{{kNoSeries, kNow, 1}});
+}
+
+TEST(MetricStore, WritersAndScrapesRunTogether) {
+  MetricStore store;
+  constexpr MetricId kMetric = MetricByName("profd_collector_errors_total");
+  std::thread writer([&] {
+    for (int i = 0; i < 2000; ++i) {
+      SeriesId id = store.Intern(kMetric, kHostDevice, {std::to_string(i % 7)});
+      store.Write(std::vector<Sample>{{id, kNow, 1}});
+      if (i % 3 == 0) store.Release(id);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    for (char c : MetricsAsText(store, kNow)) ASSERT_NE(c, '\0');
+  }
+  writer.join();
+  EXPECT_EQ(store.size(), 7U);
+}
+
+TEST(StreamHub, DropsTheNewestWhenNobodyReadsAndCounts) {
+  StreamHub hub;
+  auto subscriber = hub.Subscribe({}, 4);
+  std::vector<Sample> samples;
+  for (uint32_t i = 0; i < 6; ++i) samples.push_back({i, kNow, 0});
+  hub.Publish(0, samples);
+  std::vector<StreamedSample> taken;
+  subscriber->Take(10, &taken);
+  ASSERT_EQ(taken.size(), 4U);
+  EXPECT_EQ(taken[0].sample.series, 0U);
+  EXPECT_EQ(taken[3].sample.series, 3U);
+  EXPECT_EQ(subscriber->dropped(), 2U);
+  hub.Unsubscribe(subscriber);
+  hub.Publish(0, samples);
+  EXPECT_EQ(hub.dropped(), 2U);
+}
+
+TEST(StreamHub, SendsOnlyWantedCollectors) {
+  StreamHub hub;
+  std::bitset<kMaxCollectors> wanted;
+  wanted.set(3);
+  auto subscriber = hub.Subscribe(wanted, 4);
+  hub.Publish(2, std::vector<Sample>{{1, kNow, 0}});
+  hub.Publish(3, std::vector<Sample>{{2, kNow, 0}});
+  std::vector<StreamedSample> taken;
+  subscriber->Take(10, &taken);
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].sample.series, 2U);
+}
+
+}  // namespace
+}  // namespace profd
