@@ -1,0 +1,151 @@
+// The small files that tell the vendor's analyser what it is looking at: info.json, sample.json,
+// start_info, end_info, host_start.log, dev_start.log (dump-format 1.3-1.7, driver-abi 5.4, 5.5).
+// Pure functions from plain structs to text. JSON is always one line: readers take the first line
+// only, and a missing key costs whole exports.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace profd {
+
+// What the vendor calls the host's device id.
+inline constexpr int kHostDevice = 64;
+
+struct HostCpu {
+  int id = 0;
+  std::string name;
+  int logical_cpus = 0;
+  std::string type;  // "ARMv8", "x86_64"
+};
+
+struct NetCard {
+  std::string name;
+  int64_t speed_mbps = 0;
+};
+
+// What is known of the node, once per daemon.
+struct NodeFacts {
+  std::string hostname;
+  std::string os;         // "Linux-6.1.0-...": kernel and release
+  std::string machine;    // "aarch64"
+  std::string uptime;     // the line of /proc/uptime
+  int64_t memory_total_kb = 0;
+  int logical_cpus = 0;
+  int cpu_cores = 0;
+  int64_t clock_ticks_hz = 100;  // sysconf(_SC_CLK_TCK)
+  std::vector<HostCpu> cpus;     // one per socket
+  std::vector<NetCard> net_cards;
+  // Of the counter behind host_start.log's cntvct, as the driver reports it; 0 = unknown, then
+  // kHostCounter stamps of the dump are ns.
+  double host_counter_hz = 0;
+  uint32_t hal_api_version = 0;  // 0xMMmmpp
+  std::string cann_version;
+  std::string profd_version;
+};
+
+struct DeviceFacts {
+  int id = 0;       // logical id: the N of device_N
+  int chip_id = 0;  // platform_version
+  double counter_hz = 0;
+  int64_t aicore_mhz = 0;
+  int64_t aivector_mhz = 0;
+  int ai_core_num = 0;
+  int ai_vector_num = 0;
+  int env_type = 0;
+  std::vector<int> ctrl_cpus;  // ids; empty = {0}
+  std::vector<int> ai_cpus;
+  int ts_cpu_num = 1;
+  uint64_t ai_cpu_bitmap = 0;
+};
+
+// The clocks of host and device read together (driver-abi 5.5).
+struct ClockPair {
+  int64_t host_ns = 0;        // CLOCK_MONOTONIC_RAW of the host
+  uint64_t host_count = 0;
+  int64_t device_ns = 0;      // CLOCK_MONOTONIC_RAW of the device
+  uint64_t device_count = 0;
+  int64_t uncertainty_ns = 0; // width of the bracket the device was read in
+};
+
+// The options in force, as a vendor collector would have noted them. 0 and empty = off.
+struct SampleOptions {
+  int hardware_mem_hz = 0;
+  bool llc_write = false;
+  int io_hz = 0;
+  int interconnect_hz = 0;
+  int dvpp_hz = 0;
+  bool aicore_lpm = false;           // channel 132 runs
+  std::vector<std::string> qos_events;  // names of the QoS streams, in slot order
+  bool host_sys_cpu = false;         // host_sys: the job's own processes
+  bool host_sys_mem = false;
+  int host_sys_pid = -1;
+  bool host_usage_cpu = false;       // host_sys_usage: the system and all processes
+  bool host_usage_mem = false;
+  int host_usage_hz = 0;
+  bool host_network = false;
+  bool host_disk = false;
+  int host_disk_hz = 50;
+  uint64_t storage_limit_mb = 0;
+  int64_t duration_s = 0;
+  bool aicore_sample_based = false;  // reserved for AI Core sampling
+  bool task_records = false;         // task tracks are in the dump: see InfoJson
+};
+
+// One session's order, as far as control files show it.
+struct SessionFacts {
+  std::string session_id;
+  int pid = 0;              // the session's target, or the daemon's own
+  std::string pid_name;
+  std::string job_id;
+  int rank = -1;
+  std::string result_dir;   // where the dump lies
+  std::vector<int> devices;
+  SampleOptions options;
+  int64_t start_wall_ns = 0;  // CLOCK_REALTIME and CLOCK_MONOTONIC_RAW of one and the same instant
+  int64_t start_raw_ns = 0;
+};
+
+// info.json; null device = the host's.
+//
+// All keys of dump-format 1.4, but for one: on chip 5, `aiv_frequency` is left out of a dump that
+// holds samples only. The analyser's native device stage needs it and gives up without it; with it,
+// that stage and the Python parser both write AI Core frequencies to one table and every row comes
+// twice (dump-format note D, trap 5). No other export reads the key, and the stage has nothing else
+// to do in such a dump. With task records in the dump the stage is needed and the key is there.
+std::string InfoJson(const NodeFacts& node, const SessionFacts& session,
+                     const DeviceFacts* device_or_null);
+// sample.json, all 136 keys; device kHostDevice = the host's.
+std::string SampleJson(const SessionFacts& session, int device);
+// start_info, end_info.
+std::string StartInfo(int64_t wall_ns, int64_t raw_ns);
+std::string EndInfo(int64_t wall_ns, int64_t raw_ns);
+// host_start.log; device kHostDevice = "[Host]".
+std::string HostStartLog(const ClockPair& clocks, int device);
+std::string DevStartLog(const ClockPair& clocks);
+// The .done beside a control file; and beside a data slice (with its two constant time lines).
+std::string ControlDone(uint64_t bytes);
+std::string SliceDone(uint64_t bytes);
+
+// MHz as the vendor prints them: "50", "38.4".
+std::string MhzText(double hz);
+
+// How CollectHostFacts reads the machine; injectable for tests.
+struct HostFactSources {
+  std::function<Result<std::string>(std::string_view path)> read;  // "/proc/meminfo" -> content
+  std::function<std::vector<std::string>(std::string_view path)> list;  // names in a directory
+};
+// Files below `proc` and `sys` ("/proc", "/sys").
+HostFactSources SystemFactSources(std::string proc, std::string sys);
+// Never fails: what cannot be read stays at its default. The driver's part (host_counter_hz,
+// versions) is the caller's.
+NodeFacts CollectHostFacts(const HostFactSources& sources);
+
+}  // namespace profd

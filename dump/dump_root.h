@@ -1,0 +1,66 @@
+// The directory below which all dumps live: one PROF_* directory per session, owned by the session's
+// owner. The root itself belongs to the daemon and is 0711: everybody may pass through to a dump
+// whose name they were told and whose mode lets them in, nobody else can list who profiled when.
+//
+// Not thread-safe; the daemon's writer thread owns it. Removing may be asked of another instance.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "dump/dump_io.h"
+
+namespace profd {
+
+class DumpRoot {
+ public:
+  // Opens `path`, creating it and missing parents. Refuses (kPermissionDenied) a root that is a
+  // symbolic link, belongs to somebody else, or may be written by its group or by others.
+  static Result<DumpRoot> Open(const std::string& path);
+
+  // The path as given; for showing only.
+  const std::string& path() const { return path_; }
+  int fd() const { return fd_.get(); }
+  // What an unprivileged process could still write on the volume.
+  Result<uint64_t> FreeBytes() const;
+
+  struct NewDump {
+    std::string name;
+    UniqueFd dir;
+  };
+  // Makes PROF_<running number>_<local time with ms>_<16 letters A-R>, as dump-format 1.1 has it.
+  // The running number goes on from the highest one found; the letters come from the kernel.
+  Result<NewDump> CreateDump(DumpOwner owner, int64_t wall_ns);
+  // kInvalidArgument unless `name` is a dump's name, kNotFound if there is none.
+  Result<UniqueFd> OpenDump(std::string_view name) const;
+  // Removes a dump with everything in it: first out of sight by renaming, then bit by bit. What a
+  // crash leaves of that is removed by the next Open.
+  Status Remove(std::string_view name);
+
+  struct Entry {
+    std::string name;
+    uid_t uid = 0;
+    uint64_t bytes = 0;      // sum of its files' sizes
+    int64_t modified_ns = 0; // of the directory, wall clock
+    bool complete = true;    // false: too many or too deep entries, `bytes` is a lower bound
+  };
+  // Sorted by name, which is by age but for wrapped running numbers.
+  Result<std::vector<Entry>> List() const;
+
+  // PROF_<digits>_<digits>_<letters>.
+  static bool IsDumpName(std::string_view name);
+
+ private:
+  DumpRoot(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  Status Prepare();  // finds the running number, removes leftovers
+
+  std::string path_;
+  UniqueFd fd_;
+  uint32_t last_number_ = 0;
+};
+
+}  // namespace profd

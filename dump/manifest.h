@@ -1,0 +1,129 @@
+// profd_manifest.json: what a dump holds, how it came about and what is missing, in our own words
+// beside the vendor's files. Schema: docs/manifest.md. Written when the session starts, replaced
+// whole (never half) on demand and at the end.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "dump/control_files.h"
+
+namespace profd {
+
+inline constexpr int kManifestVersion = 1;
+inline constexpr std::string_view kManifestFile = "profd_manifest.json";
+inline constexpr size_t kMaxManifestBytes = 32u << 20;
+inline constexpr size_t kMaxManifestGaps = 1000;  // per channel; further ones are only counted
+
+enum class DumpState : uint8_t { kRunning, kDone, kFailed, kInterrupted };
+std::string_view ToString(DumpState state);
+
+// Records lost between two points of a channel.
+struct ManifestGap {
+  int64_t host_ns = 0;        // CLOCK_MONOTONIC_RAW when the loss was noticed
+  uint64_t lost_records = 0;  // 0 = unknown
+  std::string reason;         // "queue_full", "driver", "channel_restart", "storage_limit"
+};
+
+struct ManifestLoss {
+  std::string reason;
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+};
+
+// What became of one collector on one device, channel by channel. Host collectors have device -1 and
+// channel 0.
+struct ManifestChannel {
+  std::string collector;
+  int device = -1;
+  uint32_t channel = 0;
+  std::string file;    // base name in data/: "hbm.data"; empty without a file
+  std::string state;   // "running", "finished", "unsupported", "denied", "busy", "failed"
+  std::string detail;  // why, when it did not run
+  double hz_asked = 0;
+  double hz_effective = 0;  // 0 = event driven
+  double channel_hz = 0;    // what the driver's channel ran at; above hz_effective when thinned
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  std::vector<ManifestLoss> dropped;
+  uint64_t garbage_bytes = 0;
+  bool thinned = false;
+  uint64_t thinned_records = 0;  // left out on purpose
+  bool rebased = false;
+  int64_t rebase_us = 0;
+  std::vector<ManifestGap> gaps;
+  uint64_t gap_count = 0;  // including those beyond kMaxManifestGaps
+
+  void AddGap(ManifestGap gap);
+  void AddLoss(std::string_view reason, uint64_t lost_records, uint64_t lost_bytes);
+};
+
+struct ManifestClock {
+  int device = 0;
+  std::string when;  // "start", "periodic", "stop"
+  ClockPair clocks;
+};
+
+struct ManifestDevice {
+  int id = 0;
+  int physical_id = 0;
+  std::string chip;
+  int chip_id = 0;
+  std::string uuid;
+  double counter_hz = 0;
+  int64_t aicore_mhz = 0;
+};
+
+struct ManifestFile {
+  std::string path;  // relative to the dump
+  uint64_t bytes = 0;
+};
+
+struct Manifest {
+  int version = kManifestVersion;
+  std::string profd_version;
+  std::string build;
+  uint32_t hal_api_version = 0;
+  std::string driver_version;
+  std::string dcmi_version;
+
+  DumpState state = DumpState::kRunning;
+  std::string reason;  // why it ended
+  std::string session_id;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  int pid = 0;
+  std::string job_id;
+  std::optional<int> rank;
+  std::string label;
+  std::map<std::string, std::string> requested;  // options as the caller gave them
+  std::map<std::string, std::string> effective;  // and as they were carried out
+  int64_t start_wall_ns = 0;
+  int64_t start_raw_ns = 0;
+  int64_t end_wall_ns = 0;  // 0 = not yet
+  int64_t end_raw_ns = 0;
+
+  std::string hostname;
+  std::string os;
+  std::string machine;
+  double host_counter_hz = 0;
+  std::vector<ManifestDevice> devices;
+  std::vector<ManifestChannel> channels;
+  std::vector<ManifestClock> clocks;
+  std::vector<std::string> warnings;
+  std::vector<ManifestFile> files;
+  uint64_t data_bytes = 0;
+};
+
+// Pretty-printed JSON, ending in a newline. Text that is no UTF-8 is repaired, not refused.
+std::string Serialize(const Manifest& manifest);
+// Unknown fields are ignored, missing ones keep their default; a wrong type, a version from the
+// future or more than kMaxManifestBytes is an error.
+Result<Manifest> ParseManifest(std::string_view text_untrusted);
+
+}  // namespace profd

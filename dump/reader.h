@@ -1,0 +1,41 @@
+// Reading a finished or running dump back: its files one by one, and its manifest. Treats everything
+// in the directory as untrusted, for the owner may have put it there: links, pipes, devices and files
+// that are not the owner's are never opened.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "dump/dump_root.h"
+#include "dump/manifest.h"
+
+namespace profd {
+
+class DumpReader {
+ public:
+  static Result<DumpReader> Open(const DumpRoot& root, std::string_view name);
+  // Any directory: a dump that was fetched or copied.
+  static Result<DumpReader> OpenPath(const std::string& path);
+
+  struct File {
+    std::string path;  // relative, '/'-separated, every component an IsSafeName
+    uint64_t bytes = 0;
+  };
+  // Regular files in path order; others are left out.
+  Result<std::vector<File>> Files() const;
+  // Opens a file for reading beneath the dump, component by component.
+  Result<UniqueFd> OpenFile(std::string_view path_untrusted) const;
+  Result<Manifest> ReadManifest() const;
+
+ private:
+  DumpReader(UniqueFd dir, uid_t uid) : dir_(std::move(dir)), uid_(uid) {}
+
+  UniqueFd dir_;
+  uid_t uid_;  // of the dump's directory
+};
+
+}  // namespace profd

@@ -1,0 +1,103 @@
+// One logical data file of a dump: a sequence of slices `<base>[.<device>].slice_<k>`, each followed
+// by `<slice>.done` when it is closed (dump-format 1.1, driver-abi 5.2).
+//
+// Only whole records or lines come in, and only whole ones ever reach a file: every write ends at the
+// end of an Append, and a write that stops half-way is taken back. So a crash of the process leaves
+// files without a cut record, and slices are cut at record boundaries only.
+//
+// One thread. Holds one descriptor while a slice is open, and its buffer once something was appended.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "dump/dump_io.h"
+
+namespace profd {
+
+inline constexpr uint64_t kDefaultSliceBytes = 2u << 20;
+inline constexpr size_t kDefaultBufferBytes = 64u << 10;
+
+struct SliceOptions {
+  std::string base;             // "hbm.data"
+  int device = -1;              // -1: a host file, no device in its name
+  std::string header;           // every slice begins with it and holds no other copy of its token
+  std::string header_token;     // with `header`: input lines containing it are left out
+  bool single_slice = false;    // never start a second slice
+  bool plain = false;           // one file called `base`: no slices, no .done
+  uint64_t slice_bytes = kDefaultSliceBytes;
+  size_t buffer_bytes = kDefaultBufferBytes;
+};
+
+class SliceWriter {
+ public:
+  // `io` and the directory outlive the writer. Opens nothing yet.
+  SliceWriter(DumpIo& io, int dir, DumpOwner owner, SliceOptions options);
+  // Closes without a .done and without writing what is buffered; call Close() for that.
+  ~SliceWriter() = default;
+  SliceWriter(const SliceWriter&) = delete;
+  SliceWriter& operator=(const SliceWriter&) = delete;
+
+  // Takes `block`, `records` whole records or lines. On an error the block is refused whole and
+  // nothing that was taken before is lost; the same call may succeed later.
+  Status Append(std::span<const std::byte> block, uint64_t records);
+  // Hands what is buffered to the kernel.
+  Status Flush();
+  // Flush, close the slice, write its .done. What cannot be written is given up and counted in
+  // lost_*. Returns the first error; the writer is closed in any case and stays so.
+  Status Close();
+  Status Sync();
+
+  // Gives the descriptor back until the next write; the slice goes on where it was.
+  Status ReleaseFd();
+  bool holds_fd() const { return fd_.valid(); }
+
+  // Taken so far, headers included, whether or not on disk yet.
+  uint64_t bytes() const { return bytes_; }
+  uint64_t records() const { return records_; }
+  uint64_t lost_bytes() const { return lost_bytes_; }
+  uint64_t lost_records() const { return lost_records_; }
+  // .done files and the like written beside the data.
+  uint64_t overhead_bytes() const { return overhead_bytes_; }
+  uint32_t slices() const { return slice_open_ ? slice_ + 1 : slice_; }
+  bool has_unflushed() const { return !buffer_.empty(); }
+  const SliceOptions& options() const { return options_; }
+  // Name of slice `k` inside data/.
+  std::string SliceName(uint32_t k) const;
+
+ private:
+  Status AppendWithoutHeaders(std::span<const std::byte> block, uint64_t records);
+  Status AppendWhole(std::span<const std::byte> block, uint64_t records);
+  Status WriteOut(std::span<const std::byte> whole_records);
+  Status EnsureFd();
+  Status CloseSlice();
+  uint64_t slice_size() const { return on_disk_ + buffer_.size(); }
+
+  DumpIo& io_;
+  int dir_;
+  DumpOwner owner_;
+  SliceOptions options_;
+  UniqueFd fd_;
+  std::vector<std::byte> buffer_;
+  std::vector<std::byte> stripped_;  // a block without its header lines
+  uint64_t on_disk_ = 0;             // bytes of the open slice known to be in its file
+  uint32_t slice_ = 0;
+  bool slice_open_ = false;  // something was taken for slice_
+  bool created_ = false;     // slice_'s file exists
+  bool closed_ = false;
+  uint64_t device_of_file_ = 0;  // st_dev, st_ino of the open slice: a reopened file must be the same
+  uint64_t inode_ = 0;
+  uint64_t buffered_records_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t records_ = 0;
+  uint64_t lost_bytes_ = 0;
+  uint64_t lost_records_ = 0;
+  uint64_t overhead_bytes_ = 0;
+};
+
+}  // namespace profd
