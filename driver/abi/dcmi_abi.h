@@ -272,6 +272,8 @@ using DcmiGetResourceInfoFn = int (*)(int, int, DcmiProcMemInfo*, int*);
 using DcmiV2GetProcMemInfoFn = int (*)(int, DcmiProcMemInfo*, int*);
 // 40: dcmi_get_device_sensor_info(card, device, sensor, out)
 using DcmiGetSensorInfoFn = int (*)(int, int, int, DcmiSensorInfo*);
+// 44: dcmi_get_device_current_fault_event(card, device, list, list_len, &count) / v2
+using DcmiGetCurrentFaultsFn = int (*)(int, int, DcmiEvent*, int, int*);
 // 43: dcmi_get_driver_health / v2
 using DcmiGetDriverHealthFn = int (*)(unsigned*);
 // 43: dcmi_get_driver_errorcode(&count, list, list_len); dcmiv2_get_driver_error_code_list

@@ -453,4 +453,42 @@ static_assert(offsetof(DcmiNetworkPktStats, tv_sec) == 384);
 static_assert(offsetof(DcmiNetworkPktStats, tv_usec) == 392);
 static_assert(offsetof(DcmiNetworkPktStats, reserved) == 400);
 
+struct DcmiFaultEvent {  // dcmi_dms_fault_event; the reserved tail differs between drivers
+  uint32_t event_id;     // the fault code
+  uint16_t deviceid;
+  uint8_t node_type;
+  uint8_t node_id;
+  uint8_t sub_node_type;
+  uint8_t sub_node_id;
+  uint8_t severity;   // 0 warning, 1 minor, 2 major, 3 critical
+  uint8_t assertion;  // 0 recovered, 1 raised, 2 one-off
+  int32_t event_serial_num;
+  int32_t notify_serial_num;
+  uint64_t alarm_raised_time;
+  char event_name[256];
+  char additional_info[32];
+  unsigned char resv[32];
+};
+static_assert(sizeof(DcmiFaultEvent) == 352 && alignof(DcmiFaultEvent) == 8);
+static_assert(offsetof(DcmiFaultEvent, deviceid) == 4);
+static_assert(offsetof(DcmiFaultEvent, node_type) == 6);
+static_assert(offsetof(DcmiFaultEvent, node_id) == 7);
+static_assert(offsetof(DcmiFaultEvent, sub_node_type) == 8);
+static_assert(offsetof(DcmiFaultEvent, sub_node_id) == 9);
+static_assert(offsetof(DcmiFaultEvent, severity) == 10);
+static_assert(offsetof(DcmiFaultEvent, assertion) == 11);
+static_assert(offsetof(DcmiFaultEvent, event_serial_num) == 12);
+static_assert(offsetof(DcmiFaultEvent, notify_serial_num) == 16);
+static_assert(offsetof(DcmiFaultEvent, alarm_raised_time) == 24);
+static_assert(offsetof(DcmiFaultEvent, event_name) == 32);
+static_assert(offsetof(DcmiFaultEvent, additional_info) == 288);
+static_assert(offsetof(DcmiFaultEvent, resv) == 320);
+
+struct DcmiEvent {
+  int32_t type;
+  DcmiFaultEvent event;
+};
+static_assert(sizeof(DcmiEvent) == 360 && alignof(DcmiEvent) == 8);
+static_assert(offsetof(DcmiEvent, event) == 8);
+
 }  // namespace profd::abi
