@@ -1,0 +1,126 @@
+// The channels being read: who is registered, their framing state and counters, and the one way in
+// which bytes go from the driver to the sink. Shared by the pump's threads and by draining threads;
+// one channel is read by one thread at a time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "driver/abi/channels.h"
+#include "driver/block.h"
+#include "driver/channel_lock.h"
+#include "driver/framer.h"
+#include "driver/hal_library.h"
+
+namespace profd {
+
+// Receives every block. Calls come from the pump's thread and from threads that drain; for one
+// channel they come one at a time and in order. Must not block and must not call back into the pump
+// except for counters.
+class BlockSink {
+ public:
+  virtual ~BlockSink() = default;
+  virtual void OnBlock(BlockRef block) = 0;
+  // A driver call for this device has not returned; nothing is read from it until it does.
+  virtual void OnDeviceStuck(uint32_t device, std::string_view why) = 0;
+  virtual void OnDeviceRecovered(uint32_t device) = 0;
+};
+
+// Since the pump was made; survive Remove and Add of the channel.
+struct ChannelCounters {
+  uint64_t bytes = 0;    // read from the driver
+  uint64_t records = 0;  // delivered
+  uint64_t blocks = 0;
+  uint64_t reads = 0;  // calls that gave bytes
+  uint64_t read_errors = 0;
+  uint64_t garbage_bytes = 0;
+  uint64_t garbage_events = 0;
+  uint64_t dropped_bytes = 0;    // no block was free, or the channel was removed meanwhile
+  uint64_t dropped_records = 0;
+  int last_code = 0;  // last negative answer of prof_channel_read other than -4
+};
+
+// A CLOCK_MONOTONIC instant in ns, as Clock::SteadyNs.
+struct Deadline {
+  int64_t steady_ns = 0;
+};
+
+// Told before and after each driver read; lets the pump know what it is stuck in.
+class CallWatch {
+ public:
+  virtual ~CallWatch() = default;
+  virtual void BeforeRead(uint32_t device, uint32_t channel) = 0;
+  virtual void AfterRead() = 0;
+};
+
+class ChannelTable {
+ public:
+  struct Options {
+    size_t round_bytes = 1024 * 1024;     // per channel and visit; the rest waits for the others
+    size_t drain_scratch_bytes = 64 * 1024;
+  };
+  struct Visit {
+    size_t bytes = 0;         // read
+    bool registered = false;  // false: not ours, or its device is stuck
+    bool more = false;        // the cap ended it, not the driver
+  };
+
+  // `clock`, `pool` and `sink` must live until Close has returned.
+  ChannelTable(std::shared_ptr<const HalLibrary> hal, const Clock& clock, BlockPool& pool,
+               BlockSink& sink, const Options& options);
+
+  Status Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
+             uint32_t epoch);
+  Status Remove(uint32_t device, uint32_t channel);
+  Status Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline);
+  // Reads until the driver has no more or the cap is reached. A channel somebody else is reading
+  // right now is left to them. `scratch`: more than twice Framer::kMaxTail, at most a block.
+  Visit Read(uint32_t device, uint32_t channel, std::span<std::byte> scratch, CallWatch* watch);
+
+  void SetStuck(uint32_t device, bool stuck);
+  bool IsStuck(uint32_t device) const;
+  size_t registered() const { return registered_.load(std::memory_order_acquire); }
+
+  ChannelCounters Counters(uint32_t device, uint32_t channel) const;
+  void VisitCounters(
+      const std::function<void(uint32_t device, uint32_t channel, const ChannelCounters&)>&) const;
+
+  // No call into the sink, the pool or the clock runs or begins after this returned, whatever
+  // threads are still stuck in the driver. Idempotent.
+  void Close();
+  // Runs `call` with the sink unless the table is closed.
+  void WithSink(const std::function<void(BlockSink&)>& call);
+
+ private:
+  struct Counts;
+  struct Channel;
+  struct Source;
+  std::shared_ptr<Channel> Find(uint32_t device, uint32_t channel) const;
+  Visit ReadLocked(Channel& channel, const Source& source, size_t cap);
+  size_t FillScratch(Channel& channel, const Source& source, size_t begin, bool* dry);
+  void Deliver(Channel& channel, std::span<const std::byte> bytes, uint64_t records);
+  void FrameAndDeliver(Channel& channel, std::span<std::byte> bytes, bool last);
+
+  const std::shared_ptr<const HalLibrary> hal_;
+  const Clock& clock_;
+  BlockPool& pool_;
+  BlockSink& sink_;
+  const Options options_;
+  mutable std::mutex mutex_;  // guards channels_ itself, not what it points to
+  std::vector<std::vector<std::shared_ptr<Channel>>> channels_;  // [device][channel]; grows only
+  std::array<std::atomic<bool>, abi::kMaxHalDevices> stuck_{};
+  std::atomic<size_t> registered_{0};
+  std::shared_mutex open_mutex_;  // held shared while sink, pool or clock are in use
+  bool closed_ = false;           // guarded by open_mutex_
+};
+
+}  // namespace profd

@@ -1,0 +1,61 @@
+// What differs from chip to chip (driver-abi 2.3). THE table; nothing else compares chip ids.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+
+enum ChipFeature : uint32_t {
+  kChipHasLpInfo = 1u << 0,     // channel 132 carries voltages too (AICORE_LPM_INFO)
+  kChipMicroseconds = 1u << 1,  // periods of channel 52 are in microseconds ("US")
+  kChipStarsQos = 1u << 2,      // channel 52 takes the longer configuration with QoS
+  kChipLowPower = 1u << 3,      // channel 52 samples low power
+  kChipDvppEx = 1u << 4,        // one channel per DVPP engine (135..141)
+  kChipQos = 1u << 5,           // channel 133
+  kChipNoVectorCores = 1u << 6,  // VECTOR_CORE is not asked (answers make no sense)
+};
+
+struct ChipFacts {
+  uint32_t id;
+  std::string_view name;
+  double counter_mhz;  // system counter, where the driver does not tell
+  int aicore_mhz;      // rated AI Core clock, where the driver does not tell
+  int max_pmu_events;
+  uint32_t features;  // ChipFeature bits
+  bool Has(ChipFeature feature) const { return (features & feature) != 0; }
+};
+
+inline constexpr uint32_t kDavidFeatures =
+    kChipMicroseconds | kChipStarsQos | kChipLowPower | kChipDvppEx | kChipQos;
+
+inline constexpr auto kChips = std::to_array<ChipFacts>({
+    {abi::kChip310, "Ascend310", 19.2, 680, 8, kChipNoVectorCores},
+    {abi::kChip910, "Ascend910", 100, 800, 8, kChipNoVectorCores},
+    {abi::kChipMdc, "MDC", 38.4, 960, 8, 0},
+    {abi::kChip310P, "Ascend310P", 38.4, 1150, 8, kChipDvppEx | kChipNoVectorCores},
+    {abi::kChip910B, "Ascend910B", 50, 800, 8, kChipHasLpInfo | kChipDvppEx | kChipQos},
+    {abi::kChip310B, "Ascend310B", 48, 1250, 8, kChipDvppEx},
+    {abi::kChipTinyV1, "Tiny", 48, 1250, 8, 0},
+    {abi::kChipNanoV1, "Nano", 0, 0, 8, 0},
+    {abi::kChipMdcMiniV3, "MDC Mini V3", 48, 1250, 8, 0},
+    {abi::kChipMdcLite, "MDC Lite", 38.4, 1250, 8, 0},
+    {abi::kChip950, "Ascend950", 1000, 800, 10, kDavidFeatures},
+    {abi::kChip950V121, "Ascend950 V121", 1000, 1650, 10, kDavidFeatures},
+    {abi::kChipMdcV2, "MDC V2", 38.4, 1400, 10, kChipMicroseconds},
+    {abi::kChipMdcLiteV2, "MDC Lite V2", 38.4, 1500, 10, kChipMicroseconds},
+    {abi::kChip5162A, "5162A", 20, 20, 0, 0},
+});
+
+// Null for an id nobody has told us about.
+constexpr const ChipFacts* FindChip(uint32_t id) {
+  for (const ChipFacts& chip : kChips) {
+    if (chip.id == id) return &chip;
+  }
+  return nullptr;
+}
+
+}  // namespace profd

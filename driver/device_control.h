@@ -1,0 +1,78 @@
+// Starts, stops and asks one device, without ever making the caller wait for the driver: all driver
+// calls run on the device's own GuardedThread, one at a time, each with a deadline.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "driver/channel_pump.h"
+#include "driver/device_clock.h"
+#include "driver/guarded_thread.h"
+#include "driver/hal_library.h"
+
+namespace profd {
+
+struct ChannelStart {
+  uint32_t channel = 0;
+  int32_t channel_type = abi::kProfPeripheralType;
+  uint32_t sample_period = 0;  // ms for peripherals
+  std::vector<std::byte> user_data;
+};
+
+struct StopOutcome {
+  Status status;
+  bool data_lost = false;  // the driver said so (BIU channels, 0x916)
+};
+
+struct DeviceControlOptions {
+  int64_t start_deadline_ns = 2 * kNsPerSecond;
+  int64_t stop_deadline_ns = 3 * kNsPerSecond;
+  int64_t clock_deadline_ns = 1 * kNsPerSecond;
+  int64_t status_deadline_ns = 1 * kNsPerSecond;
+  size_t drain_bytes = 64 * 1024 * 1024;  // most that one stop reads
+};
+
+// Thread-safe. Every `done` is called exactly once, on the device's thread or on the one that calls
+// the method, CheckDeadlines or the destructor: post from it, do not work in it.
+class DeviceControl {
+ public:
+  // `pump` and `clock` must outlive this object.
+  DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> hal, ChannelPump& pump,
+                const Clock& clock, const DeviceControlOptions& options = {});
+  ~DeviceControl();  // never hangs; calls that have not come back answer kCancelled
+  DeviceControl(const DeviceControl&) = delete;
+  DeviceControl& operator=(const DeviceControl&) = delete;
+
+  uint32_t device() const { return device_; }
+
+  // `start_host_ns`: CLOCK_MONOTONIC_RAW in the middle of the call to prof_drv_start; 0 on failure.
+  // A start that succeeds after its deadline is stopped again.
+  void StartChannel(ChannelStart start, uint32_t epoch,
+                    std::function<void(const Status&, int64_t start_host_ns)> done);
+  // Flush where supported, read what is there, stop, read the rest, unregister. When `done` says Ok
+  // every byte the driver gave has gone to the sink. Success if the channel was stopped already.
+  void StopChannel(uint32_t channel, std::function<void(const StopOutcome&)> done);
+  void CorrelateClock(std::function<void(const Result<ClockPair>&)> done);
+  // drvDeviceStatus: abi::kDrvStatus*; -1 when the driver cannot tell.
+  void QueryStatus(std::function<void(const Result<int>&)> done);
+
+  void CheckDeadlines(int64_t now_steady_ns) { thread_.CheckDeadlines(now_steady_ns); }
+  // Ok, or kUnavailable with the call that has not returned.
+  Status Health() const { return thread_.Health(); }
+
+ private:
+  const uint32_t device_;
+  const std::shared_ptr<const HalLibrary> hal_;
+  const std::shared_ptr<ChannelTable> table_;
+  const std::function<void()> wake_pump_;
+  const Clock& clock_;
+  const DeviceControlOptions options_;
+  GuardedThread thread_;
+};
+
+}  // namespace profd

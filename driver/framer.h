@@ -1,0 +1,50 @@
+// Cuts the byte stream of one channel into whole records or lines, and finds the next record after
+// garbage. Works in place, allocates nothing, accepts any bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "driver/abi/channels.h"
+
+namespace profd {
+
+struct FrameResult {
+  // On return the buffer holds `good_bytes` of whole records, then `tail_bytes` that may become
+  // one: the caller puts the next bytes behind the tail and hands in tail + new bytes.
+  size_t good_bytes = 0;
+  size_t tail_bytes = 0;  // at most Framer::kMaxTail
+  uint64_t records = 0;
+  uint64_t garbage_bytes = 0;   // dropped as they were no records
+  uint64_t garbage_events = 0;  // runs of garbage begun
+  uint64_t header_lines = 0;    // text: dropped as headers, or blank
+};
+
+class Framer {
+ public:
+  static constexpr size_t kMaxTail = 4096;
+
+  explicit Framer(const abi::ChannelFormat& format);
+
+  // `buffer` = the tail of the last call, then new bytes. With `last` nothing will follow: what is
+  // undecided is accepted if it can be a record, and an incomplete rest counts as garbage.
+  FrameResult Frame(std::span<std::byte> buffer, bool last = false);
+
+ private:
+  struct Cursor;
+  enum class Verdict { kAccept, kSkip, kWait };
+  FrameResult FrameBinary(std::span<std::byte> buffer, bool last);
+  FrameResult FrameText(std::span<std::byte> buffer, bool last);
+  Verdict Judge(std::span<const std::byte> rest, bool last) const;
+  void TakeLine(Cursor& cursor, size_t length);
+  void CountGarbage(FrameResult& result, size_t bytes);
+
+  const abi::ChannelFormat& format_;
+  uint64_t last_stamp_ = 0;
+  bool has_stamp_ = false;
+  bool in_sync_ = true;     // false inside a run of garbage
+  bool skip_line_ = false;  // text: the rest of an overlong line is still to come
+};
+
+}  // namespace profd

@@ -1,0 +1,59 @@
+// A worker thread for calls that may never return. The caller gets an answer by its deadline in any
+// case; a thread that is stuck is left behind and comes back by itself when the call returns.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace profd {
+
+struct GuardedJob {
+  std::string what;           // "prof_stop of device 3 channel hccs": for messages
+  std::function<void()> run;  // on the worker; captures must stay valid if the thread is left behind
+  int64_t deadline_steady_ns = 0;
+  // Exactly once: Ok when `run` returned, kDeadlineExceeded when it had not by the deadline (or was
+  // not reached in time), kUnavailable when the thread is stuck, kCancelled when the GuardedThread
+  // goes away. On the worker, or on the thread that calls Submit, CheckDeadlines or the destructor.
+  std::function<void(const Status&)> done;
+  // On the worker, when `run` returned after `done` had already been told otherwise: undo here.
+  std::function<void()> late = nullptr;
+};
+
+class GuardedThread {
+ public:
+  struct Options {
+    size_t queue = 64;
+    // How long the destructor waits for a job that is running and not overdue.
+    int64_t grace_ns = 2 * kNsPerSecond;
+  };
+  // `name` as the kernel shows it (15 characters). `clock` must outlive this object.
+  GuardedThread(std::string name, const Clock& clock, Options options);
+  GuardedThread(std::string name, const Clock& clock)
+      : GuardedThread(std::move(name), clock, Options{}) {}
+  // Never hangs. Jobs that are not running are cancelled.
+  ~GuardedThread();
+  GuardedThread(const GuardedThread&) = delete;
+  GuardedThread& operator=(const GuardedThread&) = delete;
+
+  // Thread-safe; jobs run one at a time, in order. An error (also given to `done` exactly once):
+  // kUnavailable "X has not returned for 12 s", kResourceExhausted when the queue is full.
+  Status Submit(GuardedJob job);
+
+  // Answers overdue jobs. Call it every 50 ms or so; one timer may serve many threads.
+  void CheckDeadlines(int64_t now_steady_ns);
+
+  // Ok, or kUnavailable with what it is stuck in.
+  Status Health() const;
+  bool stuck() const { return !Health().ok(); }
+
+ private:
+  struct Core;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace profd

@@ -1,0 +1,65 @@
+// What the driver says is in this node. Asked once, before channels run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "driver/hal_library.h"
+
+namespace profd {
+
+// One NPU. Numbers the driver would not tell are 0 (info.json prints them so); `counter_hz` and
+// `aicore_mhz` then hold the chip's default.
+struct HalDevice {
+  uint32_t id = 0;           // logical: what HAL calls take
+  uint32_t physical_id = 0;  // /dev/davinciN; the logical id where the driver cannot tell
+  uint32_t chip_id = 0;
+  std::string chip_name;              // "Ascend910B"; "chip 77" for an unknown one
+  uint32_t chip_features = 0;         // ChipFeature bits
+  std::vector<uint32_t> channels;     // sorted, valid and unique ids of prof_drv_get_channels
+  std::vector<std::string> channel_names;  // the driver's own names, same order, cleaned
+  double counter_hz = 0;              // system counter
+  bool counter_from_driver = false;   // false: the chip's default
+  std::string hwts_frequency;         // the same in MHz as info.json wants it: "50.000000", "38.4"
+  int64_t aicore_mhz = 0;             // rated
+  uint32_t split_mode = 0;            // vNPU; 0 = whole chip
+  int driver_status = -1;             // drvDeviceStatus: abi::kDrvStatus*; -1 = does not tell
+
+  // For info.json's DeviceInfo (driver-abi 1.5, 5.4).
+  int64_t env_type = 0;
+  int64_t ctrl_cpu_id = 0;
+  int64_t ctrl_cpu_core_num = 0;
+  int64_t ctrl_cpu_endian_little = 0;
+  int64_t ts_cpu_core_num = 0;
+  int64_t ai_cpu_core_num = 0;
+  int64_t ai_cpu_core_id = 0;
+  int64_t aicpu_occupy_bitmap = 0;
+  int64_t ai_core_num = 0;
+  int64_t ai_core_id = 0;
+  int64_t aiv_num = 0;
+  int64_t aiv_mhz = 0;
+  std::string ctrl_cpu;  // "0": CPU ids from 0 to ctrl_cpu_core_num - 1
+  std::string ai_cpu;    // "2,3,4,5,6,7": the bits of aicpu_occupy_bitmap, else a guess by count
+
+  // Ok, or why nothing should be started on it (kUnavailable: communication lost; kUnimplemented:
+  // no channels; ...). The facts above are filled as far as they could be had.
+  Status usable;
+};
+
+struct HalInventory {
+  std::vector<HalDevice> devices;  // in the driver's order
+  int api_version = 0;
+  bool host_side = true;
+  int64_t host_osc_khz = 0;  // frequency of Clock::CpuCounter; 0 = the driver does not tell
+  Status status;             // why `devices` is empty, if that is an error
+};
+
+// Makes many driver calls and may hang with them; call it from a thread that may be written off.
+HalInventory DiscoverDevices(const HalLibrary& hal);
+
+// The streams channel 133 can be asked for (1.5, 3.3): empty when the driver knows none.
+std::vector<uint8_t> DiscoverQosStreams(const HalLibrary& hal, uint32_t device);
+
+}  // namespace profd

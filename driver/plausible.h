@@ -1,0 +1,30 @@
+// Cheap tests whether bytes can be a record of a channel (layouts: driver-abi 3.6). They tell
+// garbage from records; they do not judge values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "driver/abi/channels.h"
+
+namespace profd {
+
+inline constexpr size_t kMaxLineBytes = 4096;
+
+// The fixed fields of one whole binary record (`record` has exactly format.record_size bytes).
+bool IsPlausibleRecord(const abi::ChannelFormat& format, std::span<const std::byte> record);
+
+// A record's stamp as the format says where it is; 0 when the format has none.
+uint64_t StampOf(const abi::ChannelFormat& format, std::span<const std::byte> record);
+
+// Can `stamp` follow `previous` on one channel? Small steps back happen (several series share a
+// channel), 32-bit microseconds wrap. Always true for event-driven channels, whose records hold
+// events of any age.
+bool StampMayFollow(const abi::ChannelFormat& format, uint64_t previous, uint64_t stamp);
+
+// One text line without its newline: "sec:nnnnnnnnn", then numbers, as many as the channel has.
+bool IsPlausibleLine(const abi::ChannelFormat& format, std::string_view line);
+
+}  // namespace profd
