@@ -17,7 +17,7 @@
 namespace profd {
 
 // What the vendor calls the host's device id.
-inline constexpr int kHostDevice = 64;
+inline constexpr int kVendorHostId = 64;
 
 struct HostCpu {
   int id = 0;
@@ -67,7 +67,7 @@ struct DeviceFacts {
 };
 
 // The clocks of host and device read together (driver-abi 5.5).
-struct ClockPair {
+struct DumpClocks {
   int64_t host_ns = 0;        // CLOCK_MONOTONIC_RAW of the host
   uint64_t host_count = 0;
   int64_t device_ns = 0;      // CLOCK_MONOTONIC_RAW of the device
@@ -122,14 +122,14 @@ struct SessionFacts {
 // to do in such a dump. With task records in the dump the stage is needed and the key is there.
 std::string InfoJson(const NodeFacts& node, const SessionFacts& session,
                      const DeviceFacts* device_or_null);
-// sample.json, all 136 keys; device kHostDevice = the host's.
+// sample.json, all 136 keys; device kVendorHostId = the host's.
 std::string SampleJson(const SessionFacts& session, int device);
 // start_info, end_info.
 std::string StartInfo(int64_t wall_ns, int64_t raw_ns);
 std::string EndInfo(int64_t wall_ns, int64_t raw_ns);
-// host_start.log; device kHostDevice = "[Host]".
-std::string HostStartLog(const ClockPair& clocks, int device);
-std::string DevStartLog(const ClockPair& clocks);
+// host_start.log; device kVendorHostId = "[Host]".
+std::string HostStartLog(const DumpClocks& clocks, int device);
+std::string DevStartLog(const DumpClocks& clocks);
 // The .done beside a control file; and beside a data slice (with its two constant time lines).
 std::string ControlDone(uint64_t bytes);
 std::string SliceDone(uint64_t bytes);

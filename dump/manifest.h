@@ -66,7 +66,7 @@ struct ManifestChannel {
 struct ManifestClock {
   int device = 0;
   std::string when;  // "start", "periodic", "stop"
-  ClockPair clocks;
+  DumpClocks clocks;
 };
 
 struct ManifestDevice {

@@ -32,12 +32,12 @@ inline constexpr std::string_view kStorageLimit = "storage_limit";
 struct SessionDumpOptions {
   struct Device {
     DeviceFacts facts;
-    std::optional<ClockPair> clocks;  // absent: the device's clocks cannot be read
+    std::optional<DumpClocks> clocks;  // absent: the device's clocks cannot be read
   };
   SessionFacts session;
   NodeFacts node;
   std::vector<Device> devices;
-  ClockPair host_clocks;  // host_ns and host_count only
+  DumpClocks host_clocks;  // host_ns and host_count only
   DumpOwner owner;
   // Filled by the daemon (session, outcomes); the dump adds versions, node, devices, clocks, times.
   Manifest manifest;
@@ -107,7 +107,7 @@ class SessionDump {
 
  private:
   struct Place {  // host/ or device_N/
-    int device = kHostDevice;
+    int device = kVendorHostId;
     UniqueFd dir;
     UniqueFd data;
   };
