@@ -59,6 +59,9 @@ struct CollectorSpec {
   double default_hz;         // in a session that names the collector without a rate
   double max_hz;             // a faster request is refused, not clamped
   double always_on_hz;       // rate outside sessions, for /metrics; 0 = only in sessions
+  // Polled collectors: its dump data are files in the vendor's layout, written through RawSink.
+  // Without them a session keeps its samples in our own samples file.
+  bool vendor_files = false;
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -82,6 +85,9 @@ struct ChannelOptions {
   bool soc_interconnect = false;  // soc_profile: inter-die and inter-chip part
   double soc_interconnect_hz = 0;
   std::vector<uint8_t> mpam_ids;  // QoS streams of the device; empty = none known
+  // Host counter frequency as the driver reports it (Host::host_counter_hz); 0 if unknown. Decides in
+  // which unit npu_mem asks for the stamps of channel 142, so it must be the one of the TimeBase.
+  double host_counter_hz = 0;
 };
 
 // Turns a record's stamp into the host's CLOCK_MONOTONIC_RAW ns (driver-abi 5.5).

@@ -1,0 +1,167 @@
+// What the decoders of all channels share: walking records or lines, bounded tables of ids found
+// in records, and knowing when all records of one instant have arrived. The hot paths allocate
+// nothing.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "collectors/channel_stamp.h"
+#include "collectors/collector.h"
+
+namespace profd {
+
+// Derived: `bool DecodeRecord(std::span<const std::byte> record, const TimeBase&, SampleBatch&)`;
+// false = the record makes no sense (or its interval cannot be used) and is counted as bad.
+template <class Derived, size_t kRecordSize>
+class BinaryDecoder : public ChannelDecoder {
+ public:
+  void Decode(std::span<const std::byte> records_untrusted, const TimeBase& time,
+              SampleBatch& out) final {
+    while (records_untrusted.size() >= kRecordSize) {
+      ++records_;
+      if (!static_cast<Derived*>(this)->DecodeRecord(records_untrusted.first(kRecordSize), time,
+                                                     out)) {
+        ++bad_records_;
+      }
+      records_untrusted = records_untrusted.subspan(kRecordSize);
+    }
+    if (!records_untrusted.empty()) CountTruncated();
+  }
+
+ private:
+  void CountTruncated() {
+    ++records_;
+    ++bad_records_;
+  }
+};
+
+// One line cut into blank-separated tokens; one with more tokens than any channel has fits no count.
+class LineTokens {
+ public:
+  static constexpr size_t kMax = 20;
+  explicit LineTokens(std::string_view line) {
+    for (std::string_view token = NextToken(&line); !token.empty(); token = NextToken(&line)) {
+      if (count_ == kMax) {
+        count_ = kMax + 1;  // too many: no expected count matches
+        return;
+      }
+      tokens_[count_++] = token;
+    }
+  }
+  size_t size() const { return count_; }
+  std::string_view operator[](size_t i) const { return i < kMax ? tokens_[i] : ""; }
+  // Counters and ids: digits only.
+  [[nodiscard]] bool Get(size_t i, uint64_t* out) const {
+    return i < count_ && ParseNumber((*this)[i], out);
+  }
+  // Gauges: finite, not negative.
+  [[nodiscard]] bool Get(size_t i, double* out) const {
+    return i < count_ && ParseNumber((*this)[i], out) && std::isfinite(*out) && *out >= 0;
+  }
+
+ private:
+  std::array<std::string_view, kMax> tokens_;
+  size_t count_ = 0;
+};
+
+// Derived: `bool DecodeLine(const LineTokens&, const TimeBase&, SampleBatch&)`, as above. Header
+// lines (those containing the channel's header token) and blank lines are not records.
+template <class Derived>
+class TextDecoder : public ChannelDecoder {
+ public:
+  explicit TextDecoder(std::string_view header_token) : header_token_(header_token) {}
+  void Decode(std::span<const std::byte> records_untrusted, const TimeBase& time,
+              SampleBatch& out) final {
+    std::string_view text = AsText(records_untrusted);
+    std::string_view line;
+    while (!text.empty()) {
+      // A line without its end may be half a number: better none than a wrong one.
+      bool whole = text.find('\n') != std::string_view::npos;
+      if (!NextLine(&text, &line)) break;
+      if (line.find(header_token_) != std::string_view::npos || Trim(line).empty()) continue;
+      ++records_;
+      if (!whole || !static_cast<Derived*>(this)->DecodeLine(LineTokens(line), time, out)) {
+        ++bad_records_;
+      }
+    }
+  }
+
+ private:
+  std::string_view header_token_;
+};
+
+// State per id found in records. An id costs series, so only the first kMaxIds are taken; a flood
+// of others is refused (null) and grows nothing.
+template <class State>
+class IdTable {
+ public:
+  static constexpr size_t kMaxIds = 64;
+  IdTable() {
+    keys_.reserve(kMaxIds);
+    states_.reserve(kMaxIds);
+  }
+  State* Find(uint64_t key) {
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (keys_[i] == key) return &states_[i];
+    }
+    return nullptr;
+  }
+  // `make()` gives the state of an id seen for the first time. Pointers stay valid.
+  template <class Make>
+  State* FindOrAdd(uint64_t key, Make make) {
+    if (State* known = Find(key)) return known;
+    if (keys_.size() == kMaxIds) return nullptr;
+    keys_.push_back(key);
+    states_.push_back(make());
+    return &states_.back();
+  }
+  std::span<State> states() { return states_; }
+
+ private:
+  std::vector<uint64_t> keys_;
+  std::vector<State> states_;
+};
+
+// Tells when the records of one instant are complete, so that a device's total can be emitted. The
+// instant is complete when as many parts have arrived as the previous one had, or when a record of
+// another instant arrives; the first one only by the latter.
+class InstantGroup {
+ public:
+  // Before adding a part taken at `source_ns`: true = the open instant ended without being complete
+  // by count, and must be closed now.
+  bool Begin(int64_t source_ns) {
+    if (parts_ > 0 && source_ns == now_ns_) return false;
+    bool unfinished = parts_ > 0 && !emitted_;
+    if (parts_ > 0) expected_ = parts_;
+    now_ns_ = source_ns;
+    parts_ = 0;
+    emitted_ = false;
+    return unfinished;
+  }
+  // After adding it: true = that was the last one, close now.
+  bool Add() {
+    ++parts_;
+    if (emitted_ || parts_ != expected_) return false;
+    emitted_ = true;
+    return true;
+  }
+  // How many parts the open instant has; 0 right after Begin opened it.
+  size_t parts() const { return parts_; }
+  void Reset() { *this = {}; }
+
+ private:
+  int64_t now_ns_ = 0;
+  size_t parts_ = 0;
+  size_t expected_ = 0;
+  bool emitted_ = false;
+};
+
+}  // namespace profd

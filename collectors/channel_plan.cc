@@ -1,0 +1,52 @@
+#include "collectors/channel_plan.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+
+bool HasChannel(const DeviceInfo& device, uint32_t channel) {
+  return std::find(device.channels.begin(), device.channels.end(), channel) !=
+         device.channels.end();
+}
+
+Status NeedAnyChannel(const DeviceInfo& device, std::initializer_list<uint32_t> channels) {
+  for (uint32_t channel : channels) {
+    if (HasChannel(device, channel)) return Status::Ok();
+  }
+  return Unimplemented(fmt::format("not supported on {}: no channel {}",
+                                   device.chip_name.empty() ? "this chip" : device.chip_name,
+                                   fmt::join(channels, ", ")));
+}
+
+uint32_t PeriodMs(double hz, uint32_t min_ms) {
+  constexpr uint32_t kMaxMs = 1000;
+  if (!(hz > 1)) return kMaxMs;
+  double ms = std::min(1000.0 / hz, static_cast<double>(kMaxMs));
+  return std::max(static_cast<uint32_t>(ms), min_ms);
+}
+
+ChannelRequest PeriodicRequest(uint32_t channel, uint32_t period_ms) {
+  ChannelRequest request;
+  request.channel = channel;
+  request.sample_period_ms = period_ms;
+  request.effective_hz = 1000.0 / period_ms;
+  return request;
+}
+
+ChannelRequest MemoryTrafficRequest(uint32_t channel, double hz) {
+  ChannelRequest request = PeriodicRequest(channel, PeriodMs(hz, kMinMemoryPeriodMs));
+  request.user_data = UserData(abi::MemEventCfg{.period = request.sample_period_ms,
+                                                .master_id = abi::kAllMasters,
+                                                .event_num = 2,
+                                                .event = {abi::kMemEventRead,
+                                                          abi::kMemEventWrite}});
+  return request;
+}
+
+}  // namespace profd

@@ -1,0 +1,42 @@
+// What the probe and plan functions of all channel collectors share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "collectors/collector.h"
+
+namespace profd {
+
+// driver-abi 4.1: HBM, LLC, DDR and memory channels are never read faster than this.
+inline constexpr uint32_t kMinMemoryPeriodMs = 10;
+
+bool HasChannel(const DeviceInfo& device, uint32_t channel);
+
+// Ok if the driver lists one of `channels` for this device; else kUnimplemented, naming the chip:
+// "not supported on Ascend910: no channel 133".
+Status NeedAnyChannel(const DeviceInfo& device, std::initializer_list<uint32_t> channels);
+
+// The driver's period for a rate: 1000 / hz ms, rounded down, at least `min_ms`, at most the 1000
+// the driver accepts (above, it silently takes 1 ms).
+uint32_t PeriodMs(double hz, uint32_t min_ms = 1);
+
+// A peripheral channel read every `period_ms`, without user data.
+ChannelRequest PeriodicRequest(uint32_t channel, uint32_t period_ms);
+
+// The bytes of a driver struct.
+template <class Struct>
+std::vector<std::byte> UserData(const Struct& config) {
+  std::vector<std::byte> bytes(sizeof config);
+  StoreUnchecked(std::span<std::byte>(bytes), 0, config);
+  return bytes;
+}
+
+// HBM and DDR: both events of all masters, driver-abi 3.3.
+ChannelRequest MemoryTrafficRequest(uint32_t channel, double hz);
+
+}  // namespace profd

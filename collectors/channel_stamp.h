@@ -1,0 +1,131 @@
+// Stamps of driver records, checked before any arithmetic: a stamp is untrusted, and one of 2^63
+// would overflow on its way to host time. Nothing here allocates.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/text.h"
+#include "collectors/collector.h"
+
+namespace profd {
+
+// No clock of ours reads more than 36 years, nor differs from another by more.
+inline constexpr int64_t kMaxPlausibleNs = int64_t{1} << 60;
+
+// When a record was taken, on two clocks.
+struct Stamp {
+  int64_t host_ns = 0;   // CLOCK_MONOTONIC_RAW, for samples
+  int64_t source_ns = 0;  // the record's own clock in ns, for intervals: never corrected in between
+};
+
+inline std::optional<Stamp> StampFromDeviceNs(uint64_t ns, const TimeBase& time) {
+  if (ns > static_cast<uint64_t>(kMaxPlausibleNs)) return std::nullopt;
+  auto device_ns = static_cast<int64_t>(ns);
+  return Stamp{time.FromDeviceNs(device_ns), device_ns};
+}
+
+inline std::optional<Stamp> StampFromMicros(uint64_t us, const TimeBase& time) {
+  if (us > static_cast<uint64_t>(kMaxPlausibleNs) / 1000) return std::nullopt;
+  return Stamp{time.FromMicrosSinceStart(us), static_cast<int64_t>(us) * 1000};
+}
+
+// Both counters: cycles between the record and the pair of the time base must be plausible as ns.
+inline std::optional<Stamp> StampFromCycles(uint64_t count, uint64_t base_count, double hz) {
+  auto cycles = static_cast<double>(static_cast<int64_t>(count - base_count));
+  double ns = cycles * 1e9 / hz;
+  if (!(ns > -static_cast<double>(kMaxPlausibleNs) && ns < static_cast<double>(kMaxPlausibleNs))) {
+    return std::nullopt;
+  }
+  return Stamp{0, static_cast<int64_t>(ns)};
+}
+
+inline std::optional<Stamp> StampFromDeviceCount(uint64_t count, const TimeBase& time) {
+  if (!(time.device_counter_hz > 0)) return std::nullopt;
+  std::optional<Stamp> stamp = StampFromCycles(count, time.device_count, time.device_counter_hz);
+  if (stamp) stamp->host_ns = time.FromDeviceCount(count);
+  return stamp;
+}
+
+// dump-format 1.7: without a known host counter frequency the stamp already is host ns.
+inline std::optional<Stamp> StampFromHostCount(uint64_t count, const TimeBase& time) {
+  if (!(time.host_counter_hz > 0)) {
+    if (count > static_cast<uint64_t>(kMaxPlausibleNs)) return std::nullopt;
+    return Stamp{static_cast<int64_t>(count), static_cast<int64_t>(count)};
+  }
+  std::optional<Stamp> stamp = StampFromCycles(count, time.host_count, time.host_counter_hz);
+  if (stamp) stamp->host_ns = time.FromHostCount(count);
+  return stamp;
+}
+
+// "176168:391356200": seconds and nanoseconds of the device's CLOCK_MONOTONIC_RAW.
+inline std::optional<Stamp> StampFromText(std::string_view text, const TimeBase& time) {
+  size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  uint64_t seconds = 0;
+  uint64_t ns = 0;
+  if (!ParseNumber(text.substr(0, colon), &seconds) || !ParseNumber(text.substr(colon + 1), &ns)) {
+    return std::nullopt;
+  }
+  if (seconds > static_cast<uint64_t>(kMaxPlausibleNs) / 1'000'000'000 || ns >= 1'000'000'000) {
+    return std::nullopt;
+  }
+  return StampFromDeviceNs(seconds * 1'000'000'000 + ns, time);
+}
+
+// Widens the 32-bit microseconds of DDR and memory records, which wrap every 71.6 minutes. Only a
+// small step over the end counts as a wrap, so that one garbage stamp does not shift what follows.
+class MicrosUnwrapper {
+ public:
+  uint64_t Widen(uint32_t us) {
+    constexpr uint32_t kLargestStep = 1u << 26;  // 67 s; the driver samples at least once a second
+    if (us < last_ && us - last_ < kLargestStep) high_ += uint64_t{1} << 32;
+    last_ = us;
+    return high_ + us;
+  }
+  void Reset() { *this = {}; }
+
+ private:
+  uint64_t high_ = 0;
+  uint32_t last_ = 0;
+};
+
+// Time since the previous record of one series, on the record's own clock.
+class IntervalTimer {
+ public:
+  enum class Step : uint8_t {
+    kFirst,    // nothing to compare with
+    kForward,  // *seconds is set
+    kNotLater,  // same or earlier stamp: the record must be ignored, the previous one stays
+  };
+  Step Next(const Stamp& stamp, double* seconds) {
+    if (!seen_) {
+      seen_ = true;
+      last_ns_ = stamp.source_ns;
+      return Step::kFirst;
+    }
+    int64_t elapsed = stamp.source_ns - last_ns_;
+    if (elapsed <= 0) {
+      // A stamp far in the future (garbage) must not silence the series for good.
+      if (++not_later_ >= kGiveUpAfter) {
+        last_ns_ = stamp.source_ns;
+        not_later_ = 0;
+      }
+      return Step::kNotLater;
+    }
+    not_later_ = 0;
+    last_ns_ = stamp.source_ns;
+    *seconds = static_cast<double>(elapsed) * 1e-9;
+    return Step::kForward;
+  }
+  void Reset() { *this = {}; }
+
+ private:
+  static constexpr uint32_t kGiveUpAfter = 16;
+  int64_t last_ns_ = 0;
+  uint32_t not_later_ = 0;
+  bool seen_ = false;
+};
+
+}  // namespace profd
