@@ -1,0 +1,126 @@
+#include "sim/chip.h"
+
+#include <array>
+
+#include "driver/abi/hal_abi.h"
+
+namespace profd::sim {
+namespace {
+
+constexpr auto k910Channels =
+    std::to_array<ChannelRange>({{1, 1}, {3, 4}, {6, 10}, {43, 47}, {129, 142}});
+constexpr auto k910BChannels = std::to_array<ChannelRange>({{1, 1},
+                                                            {3, 4},
+                                                            {6, 6},
+                                                            {8, 42},
+                                                            {44, 44},
+                                                            {47, 47},
+                                                            {50, 50},
+                                                            {52, 84},
+                                                            {86, 98},
+                                                            {129, 142}});
+
+constexpr auto kChips = std::to_array<ChipSpec>({
+    {.key = "910",
+     .chip_id = abi::kChip910,
+     .chip_name = "910A",
+     .npu_name = "Ascend910A",
+     .product = "Atlas 800 training (simulated)",
+     .board_id = 0x20 << 4,
+     .devices_per_card = 1,
+     .counter_hz = 100'000'000,
+     .aic_cores = 32,
+     .aiv_cores = 0,
+     .aicpu_cores = 14,
+     .aic_mhz = 1000,
+     .aic_dip_mhz = 900,
+     .hbm_mhz = 1200,
+     .hbm_mb = 32768,
+     .hbm_bytes_per_s = 1.2e12,
+     .ddr_mb = 15000,
+     .ddr_bytes_per_s = 40e9,
+     .hccs_links = 3,
+     .hccs_link_bytes_per_s = 15e9,
+     .roce_bytes_per_s = 12.5e9,
+     .roce_mbit_per_s = 100'000,
+     .pcie_bytes_per_s = 31.5e9,
+     .sio_bytes_per_s = 0,
+     .idle_watts = 70,
+     .max_watts = 310,
+     .llc_ids = 4,
+     .channels = k910Channels},
+    {.key = "910B",
+     .chip_id = abi::kChip910B,
+     .chip_name = "910B2",
+     .npu_name = "Ascend910B2",
+     .product = "Atlas 800T A2 (simulated)",
+     .board_id = 0x30,
+     .devices_per_card = 1,
+     .counter_hz = 50'000'000,
+     .aic_cores = 24,
+     .aiv_cores = 48,
+     .aicpu_cores = 7,
+     .aic_mhz = 1800,
+     .aic_dip_mhz = 1650,
+     .hbm_mhz = 1600,
+     .hbm_mb = 65536,
+     .hbm_bytes_per_s = 1.6e12,
+     .ddr_mb = 0,
+     .ddr_bytes_per_s = 0,
+     .hccs_links = 7,
+     .hccs_link_bytes_per_s = 28e9,
+     .roce_bytes_per_s = 25e9,
+     .roce_mbit_per_s = 200'000,
+     .pcie_bytes_per_s = 63e9,
+     .sio_bytes_per_s = 0,
+     .idle_watts = 92,
+     .max_watts = 400,
+     .llc_ids = 2,
+     .channels = k910BChannels},
+    {.key = "A3",
+     .chip_id = abi::kChip910B,
+     .chip_name = "Ascend910",
+     .npu_name = "Ascend910_9392",
+     .product = "Atlas 800T A3 (simulated)",
+     .board_id = 0xb0,
+     .devices_per_card = 2,
+     .counter_hz = 50'000'000,
+     .aic_cores = 24,
+     .aiv_cores = 48,
+     .aicpu_cores = 7,
+     .aic_mhz = 1800,
+     .aic_dip_mhz = 1650,
+     .hbm_mhz = 1600,
+     .hbm_mb = 65536,
+     .hbm_bytes_per_s = 1.6e12,
+     .ddr_mb = 0,
+     .ddr_bytes_per_s = 0,
+     .hccs_links = 7,
+     .hccs_link_bytes_per_s = 28e9,
+     .roce_bytes_per_s = 25e9,
+     .roce_mbit_per_s = 200'000,
+     .pcie_bytes_per_s = 63e9,
+     .sio_bytes_per_s = 270e9,
+     .idle_watts = 92,
+     .max_watts = 400,
+     .llc_ids = 2,
+     .channels = k910BChannels},
+});
+
+}  // namespace
+
+const ChipSpec* FindChip(std::string_view key) {
+  for (const ChipSpec& chip : kChips) {
+    if (chip.key == key) return &chip;
+  }
+  return nullptr;
+}
+
+bool ChipHasChannel(const ChipSpec& chip, unsigned channel) {
+  for (const ChannelRange& range : chip.channels) {
+    if (channel >= range.first && channel <= range.last) return true;
+  }
+  return false;
+}
+
+}  // namespace profd::sim

@@ -1,0 +1,244 @@
+// libdcmi.so: telemetry (dcmi-and-metrics 1.3; numbers are its rows).
+#include "sim/dcmi_library.h"
+
+using profd::sim::Dcmi;
+using profd::sim::DcmiView;
+namespace abi = profd::abi;
+
+namespace {
+
+// The common shape: one output pointer, one view method.
+template <class T>
+int Ask(int card, int device, T* out, int (DcmiView::*query)(T*) const) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return (view.*query)(out); });
+}
+
+template <class T>
+int AskV2(int device, T* out, int (DcmiView::*query)(T*) const) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return (view.*query)(out); });
+}
+
+int NetworkHealthy(const DcmiView&, int* out) {
+  *out = abi::kNetOk;
+  return abi::kDcmiOk;
+}
+
+int ProfilePcie(const DcmiView& view, abi::DcmiPcieLinkBandwidthInfo* out) {
+  if (!view.SupportsPcieBandwidth()) return abi::kDcmiNotSupported;
+  return Dcmi().Profile(view, out->profiling_time, [&](const DcmiView& after, int64_t before) {
+    return after.PcieBandwidth(before, out);
+  });
+}
+
+bool ValidPcieTime(int ms) { return ms >= 0 && ms <= abi::kPcieProfilingMaxMs; }
+
+}  // namespace
+
+// 1
+PROFD_SIM_EXPORT int dcmi_get_device_health(int card, int device, unsigned* out) {
+  return Ask(card, device, out, &DcmiView::Health);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_health(int device, unsigned* out) {
+  return AskV2(device, out, &DcmiView::Health);
+}
+
+// 2
+PROFD_SIM_EXPORT int dcmi_get_device_errorcode_v2(int card, int device, int* count, unsigned* list,
+                                                  unsigned length) {
+  if (count == nullptr || list == nullptr || length == 0) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(
+      card, device, [&](const DcmiView& view) { return view.ErrorCodes(count, list, length); });
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_error_code_list(int device, int* count, unsigned* list,
+                                                       unsigned length) {
+  if (count == nullptr || list == nullptr || length == 0) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device,
+                        [&](const DcmiView& view) { return view.ErrorCodes(count, list, length); });
+}
+
+// 4 to 9
+PROFD_SIM_EXPORT int dcmi_get_device_temperature(int card, int device, int* out) {
+  return Ask(card, device, out, &DcmiView::Temperature);
+}
+PROFD_SIM_EXPORT int dcmi_get_device_power_info(int card, int device, int* out) {
+  return Ask(card, device, out, &DcmiView::Power);
+}
+PROFD_SIM_EXPORT int dcmi_get_device_voltage(int card, int device, unsigned* out) {
+  return Ask(card, device, out, &DcmiView::Voltage);
+}
+PROFD_SIM_EXPORT int dcmi_get_device_frequency(int card, int device, int type, unsigned* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device,
+                         [&](const DcmiView& view) { return view.Frequency(type, out); });
+}
+PROFD_SIM_EXPORT int dcmi_get_device_aicore_info(int card, int device, abi::DcmiAicoreInfo* out) {
+  return Ask(card, device, out, &DcmiView::Aicore);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_aicore_info(int device, abi::DcmiAicoreInfo* out) {
+  return AskV2(device, out, &DcmiView::Aicore);
+}
+PROFD_SIM_EXPORT int dcmi_get_device_aicpu_info(int card, int device, abi::DcmiAicpuInfo* out) {
+  return Ask(card, device, out, &DcmiView::Aicpu);
+}
+
+// 10, 11
+PROFD_SIM_EXPORT int dcmi_get_device_utilization_rate(int card, int device, int type,
+                                                      unsigned* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device,
+                         [&](const DcmiView& view) { return view.Utilization(type, out); });
+}
+PROFD_SIM_EXPORT int dcmi_get_device_multi_utilization_rate(int card, int device,
+                                                            abi::DcmiMultiUtilizationInfo* out) {
+  return Ask(card, device, out, &DcmiView::MultiUtilization);
+}
+
+// 12 to 15
+PROFD_SIM_EXPORT int dcmi_get_device_hbm_info(int card, int device, abi::DcmiHbmInfo* out) {
+  return Ask(card, device, out, &DcmiView::Hbm);
+}
+PROFD_SIM_EXPORT int dcmi_get_device_memory_info_v3(int card, int device,
+                                                    abi::DcmiMemoryInfoV3* out) {
+  return Ask(card, device, out, &DcmiView::Memory);
+}
+PROFD_SIM_EXPORT int dcmi_get_memory_info(int card, int device, abi::DcmiMemoryInfo* out) {
+  return Ask(card, device, out, &DcmiView::MemoryOld);
+}
+PROFD_SIM_EXPORT int dcmi_get_device_cgroup_info(int card, int device, abi::DcmiCgroupInfo* out) {
+  return Ask(card, device, out, &DcmiView::Cgroup);
+}
+PROFD_SIM_EXPORT int dcmi_get_device_ecc_info(int card, int device, int memory,
+                                              abi::DcmiEccInfo* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return view.Ecc(memory, out); });
+}
+
+// 17 to 19
+PROFD_SIM_EXPORT int dcmi_get_pcie_link_bandwidth_info(int card, int device,
+                                                       abi::DcmiPcieLinkBandwidthInfo* out) {
+  if (out == nullptr || !ValidPcieTime(out->profiling_time)) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device, [&](const DcmiView& v) { return ProfilePcie(v, out); });
+}
+PROFD_SIM_EXPORT int dcmiv2_get_pcie_link_bandwidth_info(int device,
+                                                         abi::DcmiPcieLinkBandwidthInfo* out) {
+  if (out == nullptr || !ValidPcieTime(out->profiling_time)) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& v) { return ProfilePcie(v, out); });
+}
+PROFD_SIM_EXPORT int dcmi_get_device_pcie_error_cnt(int card, int device,
+                                                    abi::DcmiChipPcieErrRate* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) {
+    if (!view.IsA2()) return abi::kDcmiNotSupported;
+    *out = {};
+    return abi::kDcmiOk;
+  });
+}
+PROFD_SIM_EXPORT int dcmi_get_hccs_link_bandwidth_info(int card, int device,
+                                                       abi::DcmiHccsBandwidthInfo* out) {
+  if (out == nullptr || out->profiling_time < 1 || out->profiling_time > abi::kHccsProfilingMaxMs) {
+    return abi::kDcmiInvalidParameter;
+  }
+  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) {
+    if (!view.SupportsHccsBandwidth()) return abi::kDcmiNotSupported;
+    return Dcmi().Profile(view, out->profiling_time, [&](const DcmiView& after, int64_t before) {
+      return after.HccsBandwidth(before, out);
+    });
+  });
+}
+
+// 18, 20 to 22, 25, 36 to 38
+PROFD_SIM_EXPORT int dcmi_get_device_info(int card, int device, int main_cmd, unsigned sub_cmd,
+                                          void* buf, unsigned* size) {
+  if (buf == nullptr || size == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) {
+    return view.DeviceInfo(main_cmd, sub_cmd, buf, size);
+  });
+}
+
+// 26 to 28. Only port 0 exists.
+PROFD_SIM_EXPORT int dcmi_get_device_network_health(int card, int device, int* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device,
+                         [&](const DcmiView& view) { return NetworkHealthy(view, out); });
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_network_health(int device, int* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return NetworkHealthy(view, out); });
+}
+PROFD_SIM_EXPORT int dcmi_get_netdev_pkt_stats_info(int card, int device, int port,
+                                                    abi::DcmiNetworkPktStats* out) {
+  if (port != 0) return abi::kDcmiInvalidParameter;
+  return Ask(card, device, out, &DcmiView::PktStats);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_netdev_pkt_stats_info(int device, int port,
+                                                      abi::DcmiNetworkPktStats* out) {
+  if (port != 0) return abi::kDcmiInvalidParameter;
+  return AskV2(device, out, &DcmiView::PktStats);
+}
+PROFD_SIM_EXPORT int dcmi_get_rdma_bandwidth_info(int card, int device, int port, unsigned ms,
+                                                  abi::DcmiRdmaBandwidthInfo* out) {
+  if (out == nullptr || port != 0 || ms < abi::kRdmaProfilingMinMs ||
+      ms > abi::kRdmaProfilingMaxMs) {
+    return abi::kDcmiInvalidParameter;
+  }
+  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) {
+    return Dcmi().Profile(view, ms, [&](const DcmiView& after, int64_t before) {
+      return after.RdmaBandwidth(before, out);
+    });
+  });
+}
+
+// 35
+PROFD_SIM_EXPORT int dcmi_get_device_llc_perf_para(int card, int device, abi::DcmiLlcPerf* out) {
+  return Ask(card, device, out, &DcmiView::Llc);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_llc_perf_para(int device, abi::DcmiLlcPerf* out) {
+  return AskV2(device, out, &DcmiView::Llc);
+}
+
+// 36: none of the simulated chips answers; their way is dcmi_get_device_info.
+PROFD_SIM_EXPORT int dcmi_get_device_dvpp_ratio_info(int card, int device,
+                                                     abi::DcmiDvppRatio* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device, [&](const DcmiView&) { return abi::kDcmiNotSupported; });
+}
+
+// 39, 40
+PROFD_SIM_EXPORT int dcmi_get_device_resource_info(int card, int device, abi::DcmiProcMemInfo* out,
+                                                   int* count) {
+  if (out == nullptr || count == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device,
+                         [&](const DcmiView& view) { return view.Processes(out, count); });
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_proc_mem_info(int device, abi::DcmiProcMemInfo* out,
+                                                     int* count) {
+  if (out == nullptr || count == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return view.Processes(out, count); });
+}
+PROFD_SIM_EXPORT int dcmi_get_device_sensor_info(int card, int device, int sensor,
+                                                 abi::DcmiSensorInfo* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device,
+                         [&](const DcmiView& view) { return view.Sensor(sensor, out); });
+}
+
+// 43
+PROFD_SIM_EXPORT int dcmi_get_driver_health(unsigned* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  if (!Dcmi().node()) return abi::kDcmiInternal;
+  *out = 0;
+  return abi::kDcmiOk;
+}
+PROFD_SIM_EXPORT int dcmiv2_get_driver_health(unsigned* out) { return dcmi_get_driver_health(out); }
+PROFD_SIM_EXPORT int dcmi_get_driver_errorcode(int* count, unsigned* list, unsigned length) {
+  if (count == nullptr || list == nullptr || length == 0) return abi::kDcmiInvalidParameter;
+  if (!Dcmi().node()) return abi::kDcmiInternal;
+  *count = 0;
+  return abi::kDcmiOk;
+}
+PROFD_SIM_EXPORT int dcmiv2_get_driver_error_code_list(int* count, unsigned* list,
+                                                       unsigned length) {
+  return dcmi_get_driver_errorcode(count, list, length);
+}

@@ -1,0 +1,72 @@
+// What the exported functions of libdcmi.so share: the node, how (card, device) becomes a logic id,
+// and the checks every call makes in the same order: arguments -8001, ids -8007, hanging card
+// (waits), missing card -8008, dcmi_error fault.
+#pragma once
+
+#include <memory>
+
+#include "driver/abi/dcmi_abi.h"
+#include "sim/dcmi_state.h"
+#include "sim/fault_wait.h"
+#include "sim/node.h"
+
+#define PROFD_SIM_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace profd::sim {
+
+class DcmiLibrary {
+ public:
+  DcmiLibrary() : node_(NodeFromEnvironment(clock_, "libdcmi.so")) {}
+
+  const Node* node() const { return node_.get(); }
+  FaultWait& wait() { return wait_; }
+  int PerCard() const { return node_->chip().devices_per_card; }
+  int Cards() const { return node_->devices() / PerCard(); }
+  bool IsMcu(int card, int device) const {
+    return card >= 0 && card < Cards() && device == PerCard();
+  }
+  // -1 when there is no such device.
+  int LogicId(int card, int device) const {
+    if (card < 0 || card >= Cards() || device < 0 || device >= PerCard()) return -1;
+    return card * PerCard() + device;
+  }
+  // Calls query(DcmiView) for a v2 device once it may answer.
+  template <class Query>
+  int OnLogic(int logic_id, Query query) {
+    if (node_ == nullptr) return abi::kDcmiInternal;
+    if (!node_->HasDevice(logic_id)) return abi::kDcmiInvalidDevice;
+    wait_.WhileHanging(*node_, logic_id);
+    const int64_t now = node_->ScenarioNow();
+    if (node_->faults().Drop(DropMode::kMissing, now, logic_id) != nullptr) {
+      return abi::kDcmiDeviceMissing;
+    }
+    if (const Fault* fault = node_->faults().Find(FaultKind::kDcmiError, now, logic_id)) {
+      return fault->code;
+    }
+    return query(DcmiView{*node_, static_cast<unsigned>(logic_id), now});
+  }
+  template <class Query>
+  int OnDevice(int card, int device, Query query) {
+    if (node_ == nullptr) return abi::kDcmiInternal;
+    if (IsMcu(card, device)) return abi::kDcmiNotSupported;
+    return OnLogic(LogicId(card, device), std::move(query));
+  }
+  // The blocking profiling calls: spends `ms`, then query(view at the end, scenario time of the
+  // beginning).
+  template <class Query>
+  int Profile(const DcmiView& view, int64_t ms, Query query) {
+    wait_.Spend(view.node, ms * 1'000'000);
+    const DcmiView after{view.node, view.device, view.node.ScenarioNow()};
+    return query(after, view.t_ns);
+  }
+
+ private:
+  SystemClock clock_;
+  std::unique_ptr<Node> node_;
+  FaultWait wait_;
+};
+
+// One per process, never torn down: threads may sit in a call that hangs.
+DcmiLibrary& Dcmi();
+
+}  // namespace profd::sim

@@ -1,0 +1,279 @@
+#include <algorithm>
+#include <array>
+
+#include "driver/abi/channels.h"
+#include "sim/emitters.h"
+
+namespace profd::sim {
+namespace {
+
+constexpr size_t kSocRecord = 64;
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+uint64_t Delta(const DeviceModel& model, Quantity quantity, const Tick& tick) {
+  return model.Total(quantity, tick.scenario_ns) - model.Total(quantity, tick.before_ns);
+}
+
+// MB/s over the tick's interval.
+uint64_t MbPerSecond(uint64_t bytes, const Tick& tick) {
+  const auto ns = static_cast<double>(std::max<int64_t>(1, tick.scenario_ns - tick.before_ns));
+  return static_cast<uint64_t>(static_cast<double>(bytes) * 1e9 / ns / static_cast<double>(kMiB));
+}
+
+// The head every record of channel 52 shares: type, running count, sub type, magic, system counter.
+class SocEmitter : public Emitter {
+ public:
+  SocEmitter(Target target, std::shared_ptr<uint8_t> count)
+      : target_(target), count_(std::move(count)) {}
+
+ protected:
+  void AppendHead(const Tick& tick, abi::SocProfileType type, unsigned subtype, std::string* out) {
+    const unsigned head =
+        static_cast<unsigned>(type) | ((*count_ & 0xFu) << 6) | ((subtype & 0x3Fu) << 10);
+    *count_ = static_cast<uint8_t>((*count_ + 1) & 0xF);
+    AppendLe(static_cast<uint16_t>(head), out);
+    AppendLe(abi::kSocProfileMagic, out);
+    AppendLe(uint32_t{0}, out);
+    AppendLe(target_.clock().Counter(tick.now_ns), out);
+  }
+  void AppendZeroWords(size_t words, std::string* out) const { out->append(words * 4, '\0'); }
+  Target target_;
+
+ private:
+  std::shared_ptr<uint8_t> count_;
+};
+
+// Bytes since the record before, for each die's channel. All zero on single-die chips
+// (driver-abi 2.4). The fields have 32 bits: what does not fit (periods beyond about 40 ms at full
+// load) is reported as the largest value.
+class SioEmitter final : public SocEmitter {
+ public:
+  using SocEmitter::SocEmitter;
+  void Emit(const Tick& tick, std::string* out) override {
+    const uint64_t rx = Delta(target_.model(), kSioRx, tick);
+    const uint64_t tx = Delta(target_.model(), kSioTx, tick);
+    for (uint16_t acc = 0; acc < kDieChannels; ++acc) {
+      AppendHead(tick, abi::SocProfileType::kSio, 0, out);
+      AppendLe(uint16_t{0}, out);
+      AppendLe(acc, out);
+      AppendZeroWords(3, out);
+      AppendSplit(rx / kDieChannels, out);
+      AppendSplit(tx / kDieChannels, out);
+    }
+  }
+  size_t BytesPerTick() const override { return kSocRecord * kDieChannels; }
+
+ private:
+  static constexpr uint16_t kDieChannels = 2;
+  // Requests, responses, snoops, data; they add up to `bytes`.
+  static void AppendSplit(uint64_t bytes, std::string* out) {
+    const uint64_t request = bytes / 20, response = bytes / 25, snoop = bytes / 100;
+    AppendLe(static_cast<uint32_t>(request), out);
+    AppendLe(static_cast<uint32_t>(response), out);
+    AppendLe(static_cast<uint32_t>(snoop), out);
+    const uint64_t data = bytes - request - response - snoop;
+    AppendLe(static_cast<uint32_t>(std::min<uint64_t>(data, UINT32_MAX)), out);
+  }
+};
+
+class AccPmuEmitter final : public SocEmitter {
+ public:
+  using SocEmitter::SocEmitter;
+  void Emit(const Tick& tick, std::string* out) override {
+    // What the accelerators beside the cores move: DMA for PCIe and RoCE, media engines.
+    const DeviceModel& model = target_.model();
+    const uint64_t in =
+        MbPerSecond(Delta(model, kPcieRxCompletion, tick) + Delta(model, kRoceRx, tick), tick);
+    const uint64_t written =
+        MbPerSecond(Delta(model, kPcieTxPosted, tick) + Delta(model, kRoceTx, tick), tick);
+    for (uint16_t acc = 0; acc < kAccelerators; ++acc) {
+      const uint64_t share = acc + 1u;
+      AppendHead(tick, abi::SocProfileType::kAccPmu, 0, out);
+      AppendLe(uint16_t{0}, out);
+      AppendLe(acc, out);
+      AppendZeroWords(3, out);
+      AppendLe(in * share / 10, out);
+      AppendLe(written * share / 10, out);
+      AppendLe(std::min<uint64_t>(64, in * share / 8'000), out);
+      AppendLe(std::min<uint64_t>(64, written * share / 8'000), out);
+    }
+  }
+  size_t BytesPerTick() const override { return kSocRecord * kAccelerators; }
+
+ private:
+  static constexpr uint16_t kAccelerators = 4;
+};
+
+class ChipTransEmitter final : public SocEmitter {
+ public:
+  using SocEmitter::SocEmitter;
+  void Emit(const Tick& tick, std::string* out) override {
+    const DeviceModel& model = target_.model();
+    const unsigned links = target_.chip().hccs_links;
+    for (unsigned link = kFirstHccsLink; link < kFirstHccsLink + links; ++link) {
+      const uint64_t rx = model.LinkRx(link, tick.scenario_ns) - model.LinkRx(link, tick.before_ns);
+      const uint64_t tx = model.LinkTx(link, tick.scenario_ns) - model.LinkTx(link, tick.before_ns);
+      AppendOne(tick, abi::kChipTransPaLink, link - kFirstHccsLink, rx, tx, out);
+    }
+    AppendOne(tick, abi::kChipTransPcie, 0, Delta(model, kPcieTxPosted, tick),
+              Delta(model, kPcieRxCompletion, tick), out);
+  }
+  size_t BytesPerTick() const override { return kSocRecord * (target_.chip().hccs_links + 1); }
+
+ private:
+  void AppendOne(const Tick& tick, unsigned kind, unsigned id, uint64_t first, uint64_t second,
+                 std::string* out) {
+    AppendHead(tick, abi::SocProfileType::kChipTrans, kind, out);
+    AppendLe(uint16_t{0}, out);
+    AppendLe(static_cast<uint16_t>(id & 63), out);
+    AppendZeroWords(3, out);
+    AppendLe(MbPerSecond(first, tick), out);
+    AppendLe(MbPerSecond(second, tick), out);
+    AppendZeroWords(4, out);
+  }
+};
+
+class SocLevelEmitter final : public SocEmitter {
+ public:
+  using SocEmitter::SocEmitter;
+  void Emit(const Tick& tick, std::string* out) override {
+    const DeviceModel& model = target_.model();
+    const auto ns = static_cast<double>(std::max<int64_t>(1, tick.scenario_ns - tick.before_ns));
+    const auto moved =
+        static_cast<double>(Delta(model, kHbmRead, tick) + Delta(model, kHbmWrite, tick));
+    const double load = std::min(1.0, moved * 1e9 / ns / target_.chip().hbm_bytes_per_s);
+    const auto mata = static_cast<unsigned>(load * 7.99);
+    const auto l2 = static_cast<unsigned>(load * 255.9);
+    AppendHead(tick, abi::SocProfileType::kSocLevels, 0, out);
+    AppendZeroWords(4, out);
+    AppendLe(static_cast<uint16_t>(mata | (l2 << 3)), out);
+    AppendLe(uint16_t{0}, out);
+    AppendZeroWords(7, out);
+  }
+  size_t BytesPerTick() const override { return kSocRecord; }
+};
+
+class QosEmitter final : public Emitter {
+ public:
+  QosEmitter(Target target, std::vector<uint8_t> mpam_ids)
+      : target_(target), mpam_ids_(std::move(mpam_ids)) {}
+  void Emit(const Tick& tick, std::string* out) override {
+    AppendLe(uint32_t{0}, out);
+    AppendLe(uint32_t{0}, out);
+    AppendLe(uint64_t{0}, out);
+    AppendLe(target_.clock().Counter(tick.now_ns), out);
+    for (size_t slot = 0; slot < kSlots; ++slot) {
+      const uint64_t mb = slot < mpam_ids_.size() ? StreamMb(tick, mpam_ids_[slot]) : 0;
+      AppendLe(static_cast<uint32_t>(mb), out);
+    }
+  }
+  size_t BytesPerTick() const override { return 64; }
+
+ private:
+  static constexpr size_t kSlots = 10;
+  // The streams of QosStreams(), in its order.
+  uint64_t StreamMb(const Tick& tick, uint8_t id) const {
+    const DeviceModel& model = target_.model();
+    const std::span<const QosStream> streams = QosStreams(target_.chip());
+    if (id == streams[0].mpam_id)
+      return MbPerSecond(model.HccsRx(tick.scenario_ns) - model.HccsRx(tick.before_ns), tick);
+    if (id == streams[1].mpam_id) return MbPerSecond(Delta(model, kHbmRead, tick), tick);
+    if (id == streams[2].mpam_id) return MbPerSecond(Delta(model, kHbmWrite, tick), tick);
+    return MbPerSecond(Delta(model, kPcieRxCompletion, tick), tick);
+  }
+  Target target_;
+  std::vector<uint8_t> mpam_ids_;
+};
+
+// Event driven: every report period the changes since the last report, in records of up to 55
+// entries. The first report states what holds at the start. 910B also reports AI Core and bus
+// voltage (types 1 and 2).
+class LpEmitter final : public Emitter {
+ public:
+  LpEmitter(Target target, int64_t period_ns) : target_(target), period_ns_(period_ns) {}
+
+  void Emit(const Tick& tick, std::string* out) override {
+    const DeviceModel& model = target_.model();
+    std::vector<FreqEvent> events = model.FreqEvents(tick.before_ns, tick.scenario_ns);
+    if (tick.index == 1) {
+      events.insert(events.begin(), {tick.before_ns, model.AicoreMhz(tick.before_ns)});
+    }
+    const unsigned types = HasVoltage() ? 3 : 1;
+    for (unsigned type = 0; type < types; ++type) AppendRecords(tick, type, events, out);
+  }
+  // A channel that reports changes keeps far more time in its ring than its size suggests.
+  size_t BytesPerTick() const override { return 16; }
+  int64_t NextTick(int64_t index, int64_t start_ns) const override {
+    if (index <= 1) return index;
+    const Node& node = *target_.node;
+    const int64_t from =
+        node.ToScenario(target_.clock().ToHost(start_ns + (index - 1) * period_ns_));
+    const int64_t next = target_.model().NextFreqEvent(from);
+    // Clock conversions are exact to 1 ns; stay on the early side, an empty report costs nothing.
+    const int64_t ticks =
+        next == kForever ? int64_t{1} << 20 : (next - from) / (period_ns_ + period_ns_ / 1000);
+    return index + std::max<int64_t>(0, ticks);
+  }
+
+ private:
+  static constexpr size_t kEntries = 55;
+  static constexpr size_t kRecord = 888;
+  static constexpr uint32_t kBusMillivolts = 800;
+
+  bool HasVoltage() const { return target_.chip().aiv_cores > 0; }
+  static uint32_t ValueOf(unsigned type, unsigned mhz) {
+    if (type == 0) return mhz;
+    return type == 1 ? DeviceModel::AicoreMillivolts(mhz) : kBusMillivolts;
+  }
+  void AppendRecords(const Tick& tick, unsigned type, const std::vector<FreqEvent>& events,
+                     std::string* out) const {
+    // The bus rail never changes: only its initial value is news.
+    const size_t count = type == 2 ? (tick.index == 1 ? 1 : 0) : events.size();
+    for (size_t first = 0; first < count; first += kEntries) {
+      const size_t end = std::min(count, first + kEntries);
+      const size_t begin_size = out->size();
+      AppendLe(static_cast<uint32_t>(end - first), out);
+      AppendLe(uint32_t{type}, out);
+      for (size_t i = first; i < end; ++i) {
+        const int64_t ago_ns = tick.scenario_ns - events[i].t_ns;
+        AppendLe(target_.clock().Counter(tick.now_ns - ago_ns), out);
+        AppendLe(ValueOf(type, events[i].mhz), out);
+        AppendLe(uint32_t{0}, out);
+      }
+      out->resize(begin_size + kRecord, '\0');
+    }
+  }
+  Target target_;
+  int64_t period_ns_;
+};
+
+constexpr auto kQosStreams = std::to_array<QosStream>(
+    {{12, "st_mpamid_12"}, {13, "st_mpamid_13"}, {14, "st_mpamid_14"}, {15, "st_mpamid_15"}});
+
+}  // namespace
+
+std::span<const QosStream> QosStreams(const ChipSpec& chip) {
+  return chip.aiv_cores > 0 ? std::span<const QosStream>(kQosStreams)
+                            : std::span<const QosStream>();
+}
+
+std::unique_ptr<Emitter> MakeSioEmitter(Target target, std::shared_ptr<uint8_t> count) {
+  return std::make_unique<SioEmitter>(target, std::move(count));
+}
+std::unique_ptr<Emitter> MakeAccPmuEmitter(Target target, std::shared_ptr<uint8_t> count) {
+  return std::make_unique<AccPmuEmitter>(target, std::move(count));
+}
+std::unique_ptr<Emitter> MakeChipTransEmitter(Target target, std::shared_ptr<uint8_t> count) {
+  return std::make_unique<ChipTransEmitter>(target, std::move(count));
+}
+std::unique_ptr<Emitter> MakeSocLevelEmitter(Target target, std::shared_ptr<uint8_t> count) {
+  return std::make_unique<SocLevelEmitter>(target, std::move(count));
+}
+std::unique_ptr<Emitter> MakeQosEmitter(Target target, std::vector<uint8_t> mpam_ids) {
+  return std::make_unique<QosEmitter>(target, std::move(mpam_ids));
+}
+std::unique_ptr<Emitter> MakeLpEmitter(Target target, int64_t period_ns) {
+  return std::make_unique<LpEmitter>(target, period_ns);
+}
+
+}  // namespace profd::sim

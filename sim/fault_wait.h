@@ -1,0 +1,40 @@
+// Keeps a caller inside a call for as long as its card hangs.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "sim/node.h"
+
+namespace profd::sim {
+
+class FaultWait {
+ public:
+  // Returns when `device` does not hang. Nothing wakes a waiter early: only the fault's end does.
+  void WhileHanging(const Node& node, int device) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (int64_t now = node.ScenarioNow();
+         node.faults().Drop(DropMode::kHang, now, device) != nullptr; now = node.ScenarioNow()) {
+      const int64_t edge = node.faults().NextEdge(now);
+      Sleep(lock, edge == kForever ? kLongestNs : edge - now);
+    }
+  }
+  // Takes `ns` of the caller's time, like a profiling call of the driver.
+  void Spend(const Node& node, int64_t ns) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const int64_t end = node.RawNow() + ns;
+    while (node.RawNow() < end) Sleep(lock, end - node.RawNow());
+  }
+
+ private:
+  static constexpr int64_t kLongestNs = 3'600'000'000'000;
+  void Sleep(std::unique_lock<std::mutex>& lock, int64_t ns) {
+    changed_.wait_for(lock, std::chrono::nanoseconds(std::clamp<int64_t>(ns, 0, kLongestNs)));
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;  // never notified
+};
+
+}  // namespace profd::sim

@@ -1,0 +1,144 @@
+#include "sim/hal_info.h"
+
+#include <cstring>
+#include <string>
+
+#include "driver/abi/hal_abi.h"
+#include "sim/emitters.h"
+#include "sim/host_counter.h"
+
+namespace profd::sim {
+
+int HalInfo::Check(uint32_t device) {
+  if (!node_.HasDevice(device)) return abi::kDrvErrorInvalidDevice;
+  wait_.WhileHanging(node_, static_cast<int>(device));
+  const bool missing = node_.faults().Drop(DropMode::kMissing, node_.ScenarioNow(),
+                                           static_cast<int>(device)) != nullptr;
+  return missing ? abi::kDrvErrorNoDevice : abi::kDrvErrorNone;
+}
+
+int HalInfo::DeviceStatus(uint32_t device, int* status) {
+  if (status == nullptr) return abi::kDrvErrorInvalidDevice;
+  const int code = Check(device);
+  if (code == abi::kDrvErrorInvalidDevice) return code;
+  *status = code == abi::kDrvErrorNone ? abi::kDrvStatusWork : abi::kDrvStatusCommunicationLost;
+  return abi::kDrvErrorNone;
+}
+
+int HalInfo::DeviceInfo(uint32_t device, int32_t module, int32_t info, int64_t* value) {
+  if (value == nullptr) return abi::kDrvErrorInvalidDevice;
+  if (const int code = Check(device); code != abi::kDrvErrorNone) return code;
+  return module == abi::kModuleSystem ? SystemInfo(device, info, value)
+                                      : CoreInfo(device, module, info, value);
+}
+
+int HalInfo::SystemInfo(uint32_t device, int32_t info, int64_t* value) {
+  const DeviceClock& clock = node_.device_clock(device);
+  const int per_card = node_.chip().devices_per_card;
+  switch (info) {
+    case abi::kInfoEnv:
+      *value = 3;  // none of the pre-silicon environments
+      return abi::kDrvErrorNone;
+    case abi::kInfoVersion:
+      *value = int64_t{node_.chip().chip_id} << 8;
+      return abi::kDrvErrorNone;
+    case abi::kInfoMonotonicRaw:
+      *value = clock.FromHost(node_.RawNow());
+      return abi::kDrvErrorNone;
+    case abi::kInfoSysCount:
+      *value = static_cast<int64_t>(clock.Counter(clock.FromHost(node_.RawNow())));
+      return abi::kDrvErrorNone;
+    case abi::kInfoHostOscFreque:
+      *value = HostCounterHz(node_.clock()) / 1'000;
+      return abi::kDrvErrorNone;
+    case abi::kInfoDevOscFreque:
+      *value = node_.chip().counter_hz / 1'000;
+      return abi::kDrvErrorNone;
+    case abi::kInfoPhyChipId:
+      *value = device / static_cast<unsigned>(per_card);
+      return abi::kDrvErrorNone;
+    case abi::kInfoPhyDieId:
+      *value = device % static_cast<unsigned>(per_card);
+      return abi::kDrvErrorNone;
+    default:
+      return abi::kDrvErrorNotSupport;
+  }
+}
+
+int HalInfo::CoreInfo(uint32_t device, int32_t module, int32_t info, int64_t* value) {
+  struct Row {
+    int32_t module;
+    int32_t info;
+    int64_t value;
+  };
+  const ChipSpec& chip = node_.chip();
+  const int64_t vector_error = chip.aiv_cores == 0 ? -1 : 0;
+  const int64_t t = node_.ScenarioNow();
+  const Row rows[] = {
+      {abi::kModuleCcpu, abi::kInfoId, 0},
+      {abi::kModuleCcpu, abi::kInfoCoreNum, 1},
+      {abi::kModuleCcpu, abi::kInfoEndian, 1},
+      {abi::kModuleAicpu, abi::kInfoCoreNum, chip.aicpu_cores},
+      {abi::kModuleAicpu, abi::kInfoId, 1},
+      {abi::kModuleAicpu, abi::kInfoOccupy, ((int64_t{1} << chip.aicpu_cores) - 1) << 1},
+      {abi::kModuleTscpu, abi::kInfoCoreNum, 1},
+      {abi::kModuleAicore, abi::kInfoCoreNum, chip.aic_cores},
+      {abi::kModuleAicore, abi::kInfoId, 0},
+      {abi::kModuleAicore, abi::kInfoFreque, chip.aic_mhz},
+      {abi::kModuleAicore, abi::kInfoCurrentFreq, node_.model(device).AicoreMhz(t)},
+      {abi::kModuleVectorCore, abi::kInfoCoreNum, vector_error < 0 ? -1 : chip.aiv_cores},
+      {abi::kModuleVectorCore, abi::kInfoFreque, vector_error < 0 ? -1 : chip.aic_mhz},
+  };
+  for (const Row& row : rows) {
+    if (row.module != module || row.info != info || row.value < 0) continue;
+    *value = row.value;
+    return abi::kDrvErrorNone;
+  }
+  return abi::kDrvErrorNotSupport;
+}
+
+int HalInfo::DeviceInfoByBuff(uint32_t device, int32_t module, int32_t info, void* buf,
+                              int32_t* size) {
+  if (buf == nullptr || size == nullptr) return abi::kDrvErrorInvalidDevice;
+  if (const int code = Check(device); code != abi::kDrvErrorNone) return code;
+  const std::span<const QosStream> streams = QosStreams(node_.chip());
+  if (module != abi::kModuleQos || info != abi::kInfoConfig || streams.empty() ||
+      *size < static_cast<int32_t>(sizeof(abi::QosProfileInfo))) {
+    return abi::kDrvErrorNotSupport;
+  }
+  abi::QosProfileInfo config;
+  std::memcpy(&config, buf, sizeof config);
+  config.stream_name[sizeof config.stream_name - 1] = '\0';
+  uint16_t found = 0;
+  for (const QosStream& stream : streams) {
+    if (config.mode == abi::kQosModeListIds) {
+      config.mpam_id[found++] = stream.mpam_id;
+    } else if (config.mode == abi::kQosModeIdToName && config.mpam_id[0] == stream.mpam_id) {
+      std::memset(config.stream_name, 0, sizeof config.stream_name);
+      std::memcpy(config.stream_name, stream.name.data(), stream.name.size());
+      found = 1;
+    } else if (config.mode == abi::kQosModeNameToId && stream.name == config.stream_name) {
+      config.mpam_id[found++] = stream.mpam_id;
+    }
+  }
+  if (found == 0) return abi::kDrvErrorNotSupport;
+  config.stream_num = found;
+  std::memcpy(buf, &config, sizeof config);
+  *size = sizeof config;
+  return abi::kDrvErrorNone;
+}
+
+int HalInfo::SplitMode(uint32_t device, unsigned* mode) {
+  if (mode == nullptr) return abi::kDrvErrorInvalidDevice;
+  if (const int code = Check(device); code != abi::kDrvErrorNone) return code;
+  *mode = 0;
+  return abi::kDrvErrorNone;
+}
+
+int HalInfo::PhyId(uint32_t device, uint32_t* phy_id) {
+  if (phy_id == nullptr || !node_.HasDevice(device)) return abi::kDrvErrorInvalidDevice;
+  *phy_id = device;
+  return abi::kDrvErrorNone;
+}
+
+}  // namespace profd::sim

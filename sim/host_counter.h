@@ -1,0 +1,15 @@
+// The host CPU's counter (cntvct_el0, TSC) as the driver knows it: its frequency and its value at a
+// given CLOCK_MONOTONIC_RAW.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace profd::sim {
+
+// Hz. Measured once per process over 10 ms where the CPU does not tell.
+int64_t HostCounterHz(const Clock& clock);
+uint64_t HostCounterAt(const Clock& clock, int64_t raw_ns);
+
+}  // namespace profd::sim

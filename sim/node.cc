@@ -1,0 +1,83 @@
+#include "sim/node.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace profd::sim {
+
+Node::Node(Scenario scenario, const Clock& clock, int64_t epoch_raw_ns)
+    : scenario_(std::move(scenario)),
+      chip_(*FindChip(scenario_.chip)),
+      clock_(clock),
+      epoch_raw_ns_(epoch_raw_ns),
+      timeline_(scenario_, chip_),
+      faults_(scenario_.faults) {
+  for (int device = 0; device < scenario_.devices; ++device) {
+    models_.push_back(std::make_unique<DeviceModel>(device, scenario_, chip_, timeline_, faults_));
+    clocks_.emplace_back(scenario_.seed, device, chip_.counter_hz);
+  }
+}
+
+namespace {
+
+int64_t ReadClock(clockid_t id) {
+  timespec now{};
+  clock_gettime(id, &now);
+  return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
+}
+
+// Field 22 of /proc/self/stat, ns since boot (kept in clock ticks, usually 10 ms).
+int64_t StartTimeBootNs() {
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t paren = line.rfind(')');  // the command name may hold anything
+  if (paren == std::string::npos) return ReadClock(CLOCK_BOOTTIME);
+  std::istringstream fields(line.substr(paren + 1));
+  std::string field;
+  constexpr int kStartTimeAfterName = 20;
+  for (int i = 0; i < kStartTimeAfterName; ++i) fields >> field;
+  const long ticks_per_second = sysconf(_SC_CLK_TCK);
+  return static_cast<int64_t>(std::strtoull(field.c_str(), nullptr, 10)) *
+         (kNsPerSecond / (ticks_per_second > 0 ? ticks_per_second : 100));
+}
+
+}  // namespace
+
+int64_t ProcessStartRawNs() {
+  const int64_t start = StartTimeBootNs();
+  // Read the pair until nothing came between, so that two libraries get the same answer.
+  int64_t best_gap = INT64_MAX;
+  int64_t difference = 0;
+  for (int i = 0; i < 8; ++i) {
+    const int64_t before = ReadClock(CLOCK_MONOTONIC_RAW);
+    const int64_t boot = ReadClock(CLOCK_BOOTTIME);
+    const int64_t after = ReadClock(CLOCK_MONOTONIC_RAW);
+    if (after - before >= best_gap) continue;
+    best_gap = after - before;
+    difference = boot - (before + (after - before) / 2);
+  }
+  return start - difference;
+}
+
+std::unique_ptr<Node> NodeFromEnvironment(const Clock& clock, const char* library) {
+  Scenario scenario;
+  const char* path = std::getenv(std::string(kScenarioEnv).c_str());
+  if (path != nullptr && *path != '\0') {
+    Result<Scenario> loaded = LoadScenario(path);
+    if (!loaded.ok()) {
+      std::fprintf(stderr, "profd sim (%s): %s\n", library, loaded.status().message().c_str());
+      return nullptr;
+    }
+    scenario = std::move(loaded).value();
+  }
+  return std::make_unique<Node>(std::move(scenario), clock, ProcessStartRawNs());
+}
+
+}  // namespace profd::sim

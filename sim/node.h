@@ -1,0 +1,58 @@
+// The simulated node as both libraries see it: scenario, timeline, faults, devices with their
+// clocks, and where the host is in scenario time. Immutable; the clock is the only thing that
+// moves.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "sim/device_clock.h"
+#include "sim/device_model.h"
+#include "sim/fault_table.h"
+#include "sim/scenario.h"
+#include "sim/timeline.h"
+
+namespace profd::sim {
+
+class Node {
+ public:
+  // `clock` must outlive the node. `epoch_raw_ns` is scenario time 0 on CLOCK_MONOTONIC_RAW.
+  Node(Scenario scenario, const Clock& clock, int64_t epoch_raw_ns);
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  int64_t RawNow() const { return clock_.MonotonicRawNs(); }
+  int64_t ScenarioNow() const { return clock_.MonotonicRawNs() - epoch_raw_ns_; }
+  int64_t ToScenario(int64_t raw_ns) const { return raw_ns - epoch_raw_ns_; }
+  const Clock& clock() const { return clock_; }
+
+  bool HasDevice(int64_t device) const { return device >= 0 && device < scenario_.devices; }
+  int devices() const { return scenario_.devices; }
+  const DeviceModel& model(unsigned device) const { return *models_[device]; }
+  const DeviceClock& device_clock(unsigned device) const { return clocks_[device]; }
+  const Scenario& scenario() const { return scenario_; }
+  const ChipSpec& chip() const { return chip_; }
+  const FaultTable& faults() const { return faults_; }
+
+ private:
+  Scenario scenario_;
+  const ChipSpec& chip_;
+  const Clock& clock_;
+  int64_t epoch_raw_ns_;
+  Timeline timeline_;
+  FaultTable faults_;
+  std::vector<std::unique_ptr<DeviceModel>> models_;
+  std::vector<DeviceClock> clocks_;
+};
+
+// Scenario time 0 of this process on CLOCK_MONOTONIC_RAW: its start time as the kernel keeps it, so
+// that both libraries agree without talking (to the slew between CLOCK_BOOTTIME and
+// CLOCK_MONOTONIC_RAW in between, nanoseconds).
+int64_t ProcessStartRawNs();
+
+// The node this process asked for through the environment, or the built-in default. nullptr, after
+// one line on stderr, when the scenario cannot be used. `library` is named in that line.
+std::unique_ptr<Node> NodeFromEnvironment(const Clock& clock, const char* library);
+
+}  // namespace profd::sim

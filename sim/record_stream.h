@@ -1,0 +1,75 @@
+// How a started channel makes its records: one or more tickers on absolute grids of the device's
+// clock, filled lazily up to "now". What a tick contains depends only on the tick's time, never on
+// when it was asked for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/node.h"
+#include "sim/record_ring.h"
+
+namespace profd::sim {
+
+struct Tick {
+  int64_t index;        // 1, 2, ...
+  int64_t start_ns;     // device clock, when the channel was started
+  int64_t now_ns;       // device clock, start + index * period
+  int64_t scenario_ns;  // the same instant in scenario time
+  int64_t before_ns;    // scenario time of the tick before
+};
+
+class Emitter {
+ public:
+  virtual ~Emitter() = default;
+  virtual void Emit(const Tick& tick, std::string* out) = 0;
+  // Every tick yields at least this much, or less rarely enough not to matter; limits how far back
+  // is generated.
+  virtual size_t BytesPerTick() const = 0;
+  // Event-driven channels: no tick before the one returned has anything to say.
+  virtual int64_t NextTick(int64_t index, int64_t start_ns) const {
+    static_cast<void>(start_ns);
+    return index;
+  }
+};
+
+class RecordStream {
+ public:
+  // `record_size` 0 for text.
+  RecordStream(const Node& node, unsigned device, unsigned channel, size_t record_size);
+
+  void AddTicker(int64_t period_ns, std::unique_ptr<Emitter> emitter);
+  // Bytes that are there at once, like a header line.
+  void SetPrologue(std::string prologue) { prologue_ = std::move(prologue); }
+  // Starts the grid. Once, before anything else below.
+  void Begin(int64_t device_now_ns, RecordRing* ring);
+  void GenerateUntil(int64_t device_now_ns, RecordRing* ring);
+  // Device time of the next record; kForever if there will be none.
+  int64_t NextDue() const { return next_due_ns_; }
+  size_t record_size() const { return record_size_; }
+
+ private:
+  struct Ticker {
+    int64_t period_ns;
+    int64_t next;
+    std::unique_ptr<Emitter> emitter;
+  };
+  int64_t DueOf(const Ticker& ticker) const { return start_ns_ + ticker.next * ticker.period_ns; }
+  void SkipWhatCannotSurvive(Ticker& ticker, int64_t device_now_ns, RecordRing* ring) const;
+  void Corrupt(const Tick& tick, std::string* bytes) const;
+  void UpdateNextDue();
+
+  const Node& node_;
+  unsigned device_;
+  unsigned channel_;
+  size_t record_size_;
+  int64_t start_ns_ = 0;
+  int64_t next_due_ns_ = kForever;
+  std::string prologue_;
+  std::vector<Ticker> tickers_;
+  std::string scratch_;
+};
+
+}  // namespace profd::sim
