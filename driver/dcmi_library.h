@@ -3,16 +3,14 @@
 // setter, reset or active probe can slip into the daemon (dcmi-and-metrics 1.9, item 8).
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "driver/abi/dcmi_abi.h"
 
 namespace profd {
-
-class DlLibrary;  // driver/dl_library.h
 
 // The same query in both generations of the interface: v1 takes (card, device, ...), v2 the logical
 // id alone.
@@ -184,17 +182,19 @@ static_assert([] {
   return only_queries;
 }(), "the daemon only reads: no setter of libdcmi may be looked up");
 
-// A loaded library. Never unloaded: a call that hangs may return into it at any time.
+// A loaded library; it stays loaded for good (dl_library.h), so the functions outlive every copy.
 struct DcmiLibrary {
   DcmiFunctions functions;
-  std::string path;   // what was loaded
-  size_t found = 0;   // symbols the library has
-  size_t missing = 0;
+  std::string path;                  // what was loaded; empty for a table made by hand
+  std::vector<std::string> missing;  // names the library does not have: those calls are unsupported
 };
 
-// Looks at `configured_path` (nothing else if it is set), then for libdcmi.so by its bare name and
-// in the driver's usual folders; refuses a file that others than root could have changed (see
-// dl_library.h). kNotFound: there is none.
-Result<DcmiLibrary> LoadDcmiLibrary(const std::string& configured_path);
+struct DcmiLibraryOptions {
+  std::string configured_path;     // tried alone when set
+  bool trust_unsafe_path = false;  // see DlOptions
+};
+
+// Otherwise looks for libdcmi.so by its bare name and then in the driver's usual folders.
+Result<DcmiLibrary> LoadDcmiLibrary(const DcmiLibraryOptions& options);
 
 }  // namespace profd

@@ -1,0 +1,136 @@
+#include "driver/dcmi_service.h"
+
+#include <fmt/format.h>
+
+#include "driver/dcmi_service_impl.h"
+
+namespace profd {
+namespace {
+
+DcmiStuckCall Describe(int physical_id, DcmiCall call, int64_t for_ns) {
+  std::string where = physical_id < 0 ? "" : fmt::format(" for NPU {}", physical_id);
+  return {physical_id, call, for_ns,
+          fmt::format("{}{} has not returned for {} s", NameOf(call), where,
+                      for_ns / kNsPerSecond)};
+}
+
+// Initialising and enumerating are tried again after driver resets, and one slot serves all cards
+// there, so no answer to them is final.
+bool IsFinal(DcmiCall call, int code) {
+  if (call <= DcmiCall::kDeviceList && call != DcmiCall::kDriverHealth) return false;
+  const DcmiErrorClass what = ClassifyDcmi(code);
+  return what == DcmiErrorClass::kUnsupported || what == DcmiErrorClass::kDenied;
+}
+
+}  // namespace
+
+DcmiService::DcmiService(DcmiLibrary library, const Clock& clock)
+    : state_(std::make_shared<State>(std::move(library), clock)) {}
+
+DcmiService::~DcmiService() = default;
+
+DcmiApi DcmiService::api() const { return state_->api; }
+
+std::string_view DcmiService::api_name() const {
+  switch (api()) {
+    case DcmiApi::kV1: return "v1";
+    case DcmiApi::kV2: return "v2";
+    case DcmiApi::kNone: break;
+  }
+  return "";
+}
+
+const std::string& DcmiService::library_path() const { return state_->library.path; }
+const DcmiFunctions& DcmiService::functions() const { return state_->library.functions; }
+
+const DcmiDevice* DcmiService::FindByLogicalId(int logical_id) const {
+  for (const DcmiDevice& device : devices_) {
+    if (device.logical_id == logical_id) return &device;
+  }
+  return nullptr;
+}
+
+int DcmiService::RunErased(int device_index, DcmiCall call, void* closure, ErasedFn fn) {
+  const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
+  State::Slot& slot = state->slots[static_cast<size_t>(device_index + 1)];
+  const size_t which = static_cast<size_t>(call);
+  {
+    std::lock_guard lock(state->mutex);
+    if (slot.refused[which] != 0) return slot.refused[which];
+    if (slot.in_flight) return kDcmiStuck;
+    slot.in_flight = true;
+    slot.call = call;
+    slot.since_ns = state->clock.SteadyNs();
+  }
+  int code = fn(closure);
+
+  std::lock_guard lock(state->mutex);
+  DcmiCallStatistics& statistics = state->statistics[which];
+  ++statistics.calls;
+  statistics.last_duration_ns = state->clock.SteadyNs() - slot.since_ns;
+  if (code != abi::kDcmiOk) {
+    ++statistics.errors[DcmiErrorIndex(code)];
+    if (IsFinal(call, code)) slot.refused[which] = code;
+  }
+  if (slot.stuck) {
+    code = kDcmiAbandoned;
+    ++statistics.errors[DcmiErrorIndex(code)];
+  }
+  slot.stuck = false;
+  slot.in_flight = false;
+  return code;
+}
+
+bool DcmiService::CheckStuck(int64_t now_steady_ns, int64_t limit_ns) {
+  bool found = false;
+  std::lock_guard lock(state_->mutex);
+  for (State::Slot& slot : state_->slots) {
+    if (!slot.in_flight || slot.stuck || now_steady_ns - slot.since_ns < limit_ns) continue;
+    slot.stuck = true;
+    found = true;
+  }
+  return found;
+}
+
+std::vector<DcmiStuckCall> DcmiService::StuckCalls(int64_t now_steady_ns) const {
+  std::vector<DcmiStuckCall> found;
+  std::lock_guard lock(state_->mutex);
+  for (const State::Slot& slot : state_->slots) {
+    if (slot.stuck) {
+      found.push_back(Describe(slot.physical_id, slot.call, now_steady_ns - slot.since_ns));
+    }
+  }
+  return found;
+}
+
+bool DcmiService::HasCallInFlight() const {
+  std::lock_guard lock(state_->mutex);
+  return std::any_of(state_->slots.begin(), state_->slots.end(),
+                     [](const State::Slot& slot) { return slot.in_flight; });
+}
+
+std::vector<DcmiCallStatistics> DcmiService::Statistics() const {
+  std::lock_guard lock(state_->mutex);
+  return {state_->statistics.begin(), state_->statistics.end()};
+}
+
+void DcmiService::VisitRefused(
+    const std::function<void(const DcmiDevice&, DcmiCall, int code)>& visit) const {
+  for (const DcmiDevice& device : devices_) {
+    std::array<int, kDcmiCallCount> refused;
+    {
+      std::lock_guard lock(state_->mutex);
+      refused = state_->slots[static_cast<size_t>(device.index + 1)].refused;
+    }
+    for (size_t i = 0; i < refused.size(); ++i) {
+      if (refused[i] != 0) visit(device, static_cast<DcmiCall>(i), refused[i]);
+    }
+  }
+}
+
+double DcmiService::EnergyJoules(const DcmiDevice& d) const {
+  std::lock_guard lock(state_->mutex);
+  return state_->slots[static_cast<size_t>(d.index + 1)].joules;
+}
+
+}  // namespace profd

@@ -1,0 +1,226 @@
+// The one way to libdcmi: knows the NPUs, asks questions, remembers which of them can never be
+// answered, counts everything, and notices when a call does not come back.
+//
+// Threads. Start and the queries are called by one thread at a time: the DCMI thread. The driver
+// throttles callers that come in parallel. When a call hangs, its owner gives the thread up and goes
+// on with a new one; from then on the old thread may come back at any time, which is safe: it gets
+// kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics and
+// VisitRefused may be called from any thread at any time, also during a query. devices() and the
+// versions are constant once Start succeeded.
+//
+// Lifetime. Destroy it only when HasCallInFlight() is false; a service with a hung call inside is
+// left behind, at the end of the process.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "driver/abi/dcmi_abi.h"
+#include "driver/dcmi_calls.h"
+#include "driver/dcmi_errors.h"
+#include "driver/dcmi_library.h"
+
+namespace profd {
+
+enum class DcmiApi : uint8_t { kNone, kV1, kV2 };
+
+// One NPU as found by Start. Texts are empty when the driver does not say.
+struct DcmiDevice {
+  int index = 0;        // in DcmiService::devices()
+  int card = 0;         // v1 address; with v2 the logical id and 0
+  int chip = 0;
+  int logical_id = 0;   // what the HAL takes
+  int physical_id = 0;  // /dev/davinciN, label `npu`
+  std::string uuid;     // VDIE (DDIE where there is none), "0A1B2C3D-...", five words
+  std::string chip_type;     // "Ascend"
+  std::string chip_name;     // "910B3"
+  std::string chip_version;  // "V1"
+  std::string npu_name;
+  uint32_t aicore_count = 0;
+  std::string pci_bus_id;  // as /sys writes it: "0000:c1:00.0"
+  std::string board_id;    // "0x34"
+  std::string product;
+  std::string model;
+  std::string serial;
+};
+
+// A value, or the return code that kept us from having one. Cheaper than Result: no text is made for
+// failures that repeat every second.
+template <class T>
+struct DcmiAnswer {
+  int code = 0;
+  T value{};
+  bool ok() const { return code == 0; }
+};
+
+// dcmi_ecc_info; older drivers do not fill the two counts of pages to be isolated at the next start.
+struct DcmiEcc {
+  abi::DcmiEccInfo info{};
+  bool has_next_isolated = false;
+};
+struct DcmiErrorCodes {
+  uint32_t count = 0;
+  std::array<unsigned, abi::kDcmiMaxErrorCodes> codes{};
+};
+struct DcmiFault {
+  uint32_t code = 0;
+  uint8_t severity = 0;   // 0 warning, 1 minor, 2 major, 3 critical
+  uint8_t assertion = 0;  // 0 recovered, 1 raised, 2 one-off
+};
+struct DcmiFaults {
+  uint32_t count = 0;
+  std::array<DcmiFault, 64> faults{};
+};
+struct DcmiProcesses {
+  uint32_t count = 0;
+  std::array<abi::DcmiProcMemInfo, abi::kDcmiMaxProcesses> processes{};
+};
+// Since the service started; the driver's own counters have 16 bits and wrap.
+struct DcmiSioErrors {
+  uint64_t tx = 0;
+  uint64_t rx = 0;
+};
+// One byte per core, %, as many as the driver filled in.
+struct DcmiCoreUtilization {
+  uint32_t bytes = 0;
+  std::array<uint8_t, abi::kTsVectorUtilBytes> percent{};
+};
+
+struct DcmiCallStatistics {
+  uint64_t calls = 0;
+  int64_t last_duration_ns = 0;
+  std::array<uint64_t, 32> errors{};  // by index in DcmiErrors()
+};
+
+struct DcmiStuckCall {
+  int physical_id = -1;  // -1: the call was for the node
+  DcmiCall call{};
+  int64_t for_ns = 0;
+  std::string text;  // "dcmi_get_device_health for NPU 3 has not returned for 5 s"
+};
+
+class DcmiService {
+ public:
+  // `clock` outlives the process's last DCMI thread.
+  DcmiService(DcmiLibrary library, const Clock& clock);
+  ~DcmiService();
+  DcmiService(const DcmiService&) = delete;
+  DcmiService& operator=(const DcmiService&) = delete;
+
+  // Initialises the library (v1, else v2) and finds the NPUs. May be tried again after an error,
+  // for instance while the driver is being reset.
+  Status Start();
+
+  std::span<const DcmiDevice> devices() const { return devices_; }
+  const DcmiDevice* FindByLogicalId(int logical_id) const;
+  DcmiApi api() const;
+  std::string_view api_name() const;  // "v1", "v2", "" before Start
+  const std::string& library_path() const;
+  const std::string& dcmi_version() const { return dcmi_version_; }
+  const std::string& driver_version() const { return driver_version_; }
+
+  // ---- queries; units as the driver gives them (dcmi-and-metrics 1.3) ----
+  DcmiAnswer<unsigned> DriverHealth();
+  DcmiAnswer<int> Compatibility(const DcmiDevice& d);  // 1 yes, 2 no, 3 unknown
+  DcmiAnswer<int> BootStatus(const DcmiDevice& d);
+  DcmiAnswer<int> Topology(const DcmiDevice& d, const DcmiDevice& peer);
+  DcmiAnswer<unsigned> Health(const DcmiDevice& d);
+  DcmiAnswer<DcmiErrorCodes> ErrorCodes(const DcmiDevice& d);
+  DcmiAnswer<DcmiFaults> CurrentFaults(const DcmiDevice& d);
+  DcmiAnswer<int> Temperature(const DcmiDevice& d);   // degrees C
+  DcmiAnswer<int> Power(const DcmiDevice& d);         // 0.1 W; adds to EnergyJoules
+  DcmiAnswer<unsigned> Voltage(const DcmiDevice& d);  // 0.01 V
+  // `call` is one of kFrequency*: MHz.
+  DcmiAnswer<unsigned> Frequency(const DcmiDevice& d, DcmiCall call);
+  DcmiAnswer<abi::DcmiAicoreInfo> AicoreInfo(const DcmiDevice& d);  // MHz
+  DcmiAnswer<abi::DcmiAicpuInfo> AicpuInfo(const DcmiDevice& d);    // MHz
+  // `call` is one of kUtil*: %.
+  DcmiAnswer<unsigned> Utilization(const DcmiDevice& d, DcmiCall call);
+  DcmiAnswer<abi::DcmiMultiUtilizationInfo> MultiUtilization(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiHbmInfo> HbmInfo(const DcmiDevice& d);            // MB, MHz, C, %
+  DcmiAnswer<abi::DcmiMemoryInfoV3> MemoryInfoV3(const DcmiDevice& d);  // MB, %
+  DcmiAnswer<abi::DcmiMemoryInfo> MemoryInfo(const DcmiDevice& d);      // MB, %
+  DcmiAnswer<abi::DcmiCgroupInfo> CgroupInfo(const DcmiDevice& d);      // bytes
+  DcmiAnswer<DcmiEcc> Ecc(const DcmiDevice& d, DcmiCall call);          // kEccDdr, kEccHbm
+  DcmiAnswer<abi::DcmiChipPcieErrRate> PcieErrorCounts(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiPcieErrors> PcieErrors(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiHccsStatisticInfo> HccsStatistic(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiHccsStatisticInfoU64> HccsStatisticU64(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiHccsStatus> HccsStatus(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiHccsLanes> HccsLanes(const DcmiDevice& d);
+  DcmiAnswer<DcmiSioErrors> SioErrors(const DcmiDevice& d);
+  DcmiAnswer<DcmiCoreUtilization> CoreUtilization(const DcmiDevice& d, DcmiCall call);
+  DcmiAnswer<unsigned> ThrottleReason(const DcmiDevice& d);  // bit mask
+  DcmiAnswer<unsigned> RatedPower(const DcmiDevice& d);      // W
+  DcmiAnswer<int> NetworkHealth(const DcmiDevice& d);        // abi::DcmiNetworkHealth
+  DcmiAnswer<abi::DcmiNetworkPktStats> PacketStatistics(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiLlcPerf> LlcPerf(const DcmiDevice& d);      // %, KB/s
+  DcmiAnswer<abi::DcmiDvppRatio> DvppRatio(const DcmiDevice& d);  // %
+  DcmiAnswer<unsigned> DvppEngine(const DcmiDevice& d, DcmiCall call);  // kDvpp*: %
+  DcmiAnswer<DcmiProcesses> Processes(const DcmiDevice& d);
+  // `call` is one of kSensor*.
+  DcmiAnswer<abi::DcmiSensorInfo> Sensor(const DcmiDevice& d, DcmiCall call);
+  // Block for `ms` (clamped to what the driver takes).
+  DcmiAnswer<abi::DcmiPcieLinkBandwidthInfo> PcieBandwidth(const DcmiDevice& d, int ms);
+  DcmiAnswer<abi::DcmiHccsBandwidthInfo> HccsBandwidth(const DcmiDevice& d, int ms);
+  DcmiAnswer<abi::DcmiRdmaBandwidthInfo> RdmaBandwidth(const DcmiDevice& d, int ms);
+
+  // Integral of the successful Power readings of all users together, trapezoids; a gap of more than
+  // kMaxEnergyGapNs between two readings adds nothing.
+  double EnergyJoules(const DcmiDevice& d) const;
+  static constexpr int64_t kMaxEnergyGapNs = 15 * kNsPerSecond;
+
+  // ---- guard and statistics ----
+  // Marks every call that has run for `limit_ns` or longer as stuck; true if one was marked just
+  // now: the caller must give up the DCMI thread, whose call will return kDcmiAbandoned. Until then
+  // all calls for the device answer kDcmiStuck at once. The mark goes when the hung call returns.
+  bool CheckStuck(int64_t now_steady_ns, int64_t limit_ns);
+  // All that are marked now.
+  std::vector<DcmiStuckCall> StuckCalls(int64_t now_steady_ns) const;
+  bool HasCallInFlight() const;
+  // By DcmiCall.
+  std::vector<DcmiCallStatistics> Statistics() const;
+  // (device, call) pairs that are not asked any more, with the code that said so.
+  void VisitRefused(
+      const std::function<void(const DcmiDevice&, DcmiCall, int code)>& visit) const;
+
+ private:
+  struct State;
+  struct Address;
+  using ErasedFn = int (*)(void* closure);
+
+  // Asks, unless it is known to be pointless; `device_index` -1 is the node.
+  int RunErased(int device_index, DcmiCall call, void* closure, ErasedFn fn);
+  template <class Fn>
+  int Run(int device_index, DcmiCall call, Fn&& fn);
+  template <class T, class Fn>
+  DcmiAnswer<T> Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn);
+  template <class T>
+  DcmiAnswer<T> Info(const DcmiDevice& d, DcmiCall call, abi::DcmiMainCmd main_command,
+                     abi::DcmiSubCmd sub_command);
+  const DcmiFunctions& functions() const;
+
+  int Initialise();
+  int FindDevices(std::vector<DcmiDevice>* devices);
+  int FindDevicesV1(std::vector<DcmiDevice>* devices);
+  int FindDevicesV2(std::vector<DcmiDevice>* devices);
+  int FindDevicesOfCard(int card, std::vector<DcmiDevice>* devices);
+  // False: the thread was abandoned meanwhile.
+  bool ReadIdentity(DcmiDevice* device);
+  bool ReadLabels(DcmiDevice* device);
+  int ReadVersions(std::string* dcmi, std::string* driver);
+
+  std::shared_ptr<State> state_;  // shared with calls in flight, which may outlive this object
+  std::vector<DcmiDevice> devices_;
+  std::string dcmi_version_;
+  std::string driver_version_;
+};
+
+}  // namespace profd

@@ -1,0 +1,105 @@
+// Shared by the .cc files of DcmiService; nobody else includes it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+
+#include "driver/dcmi_service.h"
+
+namespace profd {
+
+// Devices we keep state for: 64 cards is the driver's own limit, some carry two chips.
+inline constexpr size_t kMaxDcmiDevices = 128;
+
+struct DcmiService::State {
+  State(DcmiLibrary lib, const Clock& c) : library(std::move(lib)), clock(c) {}
+
+  // What is known of a device; slot 0 is the node, device i has slot i + 1.
+  struct Slot {
+    int physical_id = -1;
+    bool in_flight = false;
+    bool stuck = false;
+    DcmiCall call{};
+    int64_t since_ns = 0;
+    std::array<int, kDcmiCallCount> refused{};  // the code that ended all asking; 0 = ask
+    // Energy and the 16-bit SIO counters live here because always-on collection and sessions read
+    // the same device and must show one and the same counter.
+    int64_t power_ns = -1;
+    double watts = 0;
+    double joules = 0;
+    bool sio_known = false;
+    uint16_t sio_tx = 0;
+    uint16_t sio_rx = 0;
+    DcmiSioErrors sio;
+  };
+
+  const DcmiLibrary library;
+  const Clock& clock;
+  DcmiApi api = DcmiApi::kNone;  // written by Start, on the DCMI thread
+
+  mutable std::mutex mutex;  // everything below; held for nanoseconds, never during a call
+  std::array<Slot, kMaxDcmiDevices + 1> slots;
+  std::array<DcmiCallStatistics, kDcmiCallCount> statistics;
+};
+
+struct DcmiService::Address {
+  DcmiApi api;
+  int card;
+  int chip;
+  int logical_id;
+
+  template <class... P, class... A>
+  int Invoke(const DcmiPair<int (*)(int, int, P...)>& pair, A... args) const {
+    if (api == DcmiApi::kV2) {
+      return pair.v2 != nullptr ? pair.v2(logical_id, args...) : kDcmiSymbolMissing;
+    }
+    return pair.v1 != nullptr ? pair.v1(card, chip, args...) : kDcmiSymbolMissing;
+  }
+  // Functions that only v1 has.
+  template <class... P, class... A>
+  int InvokeV1(int (*fn)(int, int, P...), A... args) const {
+    return fn != nullptr && api == DcmiApi::kV1 ? fn(card, chip, args...) : kDcmiSymbolMissing;
+  }
+};
+
+// Drivers disagree about the size of some structs (dcmi-and-metrics 1.4): what they fill is zeroed
+// and has room behind it.
+template <class T>
+class DcmiBuffer {
+ public:
+  explicit DcmiBuffer(const T& initial) { std::memcpy(bytes_, &initial, sizeof initial); }
+  T* get() { return reinterpret_cast<T*>(bytes_); }
+  T value() const {
+    T copy;
+    std::memcpy(&copy, bytes_, sizeof copy);
+    return copy;
+  }
+
+ private:
+  static constexpr size_t kRoom = 512;
+  alignas(alignof(std::max_align_t)) std::byte bytes_[sizeof(T) + kRoom] = {};
+};
+
+template <class Fn>
+int DcmiService::Run(int device_index, DcmiCall call, Fn&& fn) {
+  using Closure = std::remove_reference_t<Fn>;
+  return RunErased(device_index, call, const_cast<std::remove_const_t<Closure>*>(&fn),
+                   [](void* closure) { return (*static_cast<Closure*>(closure))(); });
+}
+
+// `fn(address, out)` makes the call. Everything it uses is on this thread's stack or in State, so
+// that a call that hangs finds it in place whenever it returns.
+template <class T, class Fn>
+DcmiAnswer<T> DcmiService::Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn) {
+  const Address address{api(), d.card, d.chip, d.logical_id};
+  DcmiBuffer<T> buffer(initial);
+  auto ask = [&] { return fn(address, buffer.get()); };
+  DcmiAnswer<T> answer;
+  answer.code = Run(d.index, call, ask);
+  if (answer.ok()) answer.value = buffer.value();
+  return answer;
+}
+
+}  // namespace profd

@@ -1,0 +1,340 @@
+#include "driver/dcmi_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "driver/testing/fake_dcmi.h"
+
+namespace profd {
+namespace {
+
+using testing::FakeDcmi;
+using ::testing::HasSubstr;
+
+class DcmiServiceTest : public ::testing::Test {
+ protected:
+  DcmiService& Start(int cards = 2) {
+    fake.emplace(cards);
+    service.emplace(fake->V1(), clock);
+    EXPECT_TRUE(service->Start().ok());
+    return *service;
+  }
+  const DcmiDevice& device(size_t i) { return service->devices()[i]; }
+
+  ManualClock clock;
+  std::optional<FakeDcmi> fake;
+  std::optional<DcmiService> service;
+};
+
+// ---- errors ----
+
+TEST(DcmiErrors, EveryClassHasItsStatus) {
+  const std::pair<int, StatusCode> expected[] = {
+      {abi::kDcmiNotSupported, StatusCode::kUnimplemented},
+      {abi::kDcmiNotInContainer, StatusCode::kUnimplemented},
+      {kDcmiSymbolMissing, StatusCode::kUnimplemented},
+      {abi::kDcmiNotPermitted, StatusCode::kPermissionDenied},
+      {abi::kDcmiTimeout, StatusCode::kUnavailable},
+      {abi::kDcmiDeviceMissing, StatusCode::kUnavailable},
+      {abi::kDcmiNotReady, StatusCode::kUnavailable},
+      {abi::kDcmiInternal, StatusCode::kUnavailable},
+      {abi::kDcmiOccupied, StatusCode::kResourceExhausted},
+      {abi::kDcmiInvalidParameter, StatusCode::kInternal},
+      {-12345, StatusCode::kInternal},
+  };
+  for (auto [code, status] : expected) EXPECT_EQ(DcmiStatus(code, "x").code(), status) << code;
+  EXPECT_TRUE(DcmiStatus(0, "x").ok());
+  EXPECT_EQ(DcmiStatus(-8008, "dcmi_get_device_health").message(),
+            "dcmi_get_device_health: device missing (-8008)");
+}
+
+TEST(DcmiErrors, LabelsAreDistinctAndFitTheStatistics) {
+  std::set<std::string_view> labels;
+  for (const DcmiErrorInfo& error : DcmiErrors()) labels.insert(error.label);
+  EXPECT_EQ(labels.size(), DcmiErrors().size());
+  EXPECT_LE(DcmiErrors().size(), DcmiCallStatistics{}.errors.size());
+  EXPECT_EQ(DcmiErrors()[DcmiErrorIndex(-1)].label, "other");
+  std::set<std::string_view> names(kDcmiCallNames.begin(), kDcmiCallNames.end());
+  EXPECT_EQ(names.size(), kDcmiCallCount);
+}
+
+// ---- start ----
+
+TEST_F(DcmiServiceTest, FindsNpusAndLeavesOutTheirMcus) {
+  fake.emplace(2);
+  fake->devices[1].physical_id = 5;
+  service.emplace(fake->V1(), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->api_name(), "v1");
+  EXPECT_EQ(service->dcmi_version(), "24.1.0");
+  EXPECT_EQ(service->driver_version(), "24.1.rc3");
+  ASSERT_EQ(service->devices().size(), 2u);
+  const DcmiDevice& d = device(1);
+  EXPECT_EQ(d.index, 1);
+  EXPECT_EQ(d.card, 1);
+  EXPECT_EQ(d.logical_id, 1);
+  EXPECT_EQ(d.physical_id, 5);
+  EXPECT_EQ(d.uuid, "0A1B2C3D-00000011-00000022-00000033-00000001");
+  EXPECT_EQ(d.chip_type + d.chip_name, "Ascend910B3");
+  EXPECT_EQ(d.aicore_count, 20u);
+  EXPECT_EQ(d.pci_bus_id, "0000:c2:00.0");
+  EXPECT_EQ(d.board_id, "0x34");
+  EXPECT_EQ(d.model, "Atlas 800T A2");
+  EXPECT_EQ(d.serial, "SN0042");
+  EXPECT_EQ(service->FindByLogicalId(1), &d);
+  EXPECT_EQ(service->FindByLogicalId(7), nullptr);
+}
+
+TEST_F(DcmiServiceTest, FallsBackToTheSecondGeneration) {
+  fake.emplace(1);
+  service.emplace(fake->V2(), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->api_name(), "v2");
+  EXPECT_EQ(device(0).uuid, "00000001-00000002-00000003-00000004-00000005");  // DDIE
+  EXPECT_EQ(device(0).board_id, "0x61");
+  EXPECT_EQ(service->Power(device(0)).value, 3105);
+  EXPECT_EQ(service->Temperature(device(0)).code, kDcmiSymbolMissing);
+}
+
+TEST_F(DcmiServiceTest, StartCanBeTriedAgain) {
+  fake.emplace(1);
+  fake->codes["init"] = abi::kDcmiInternal;
+  service.emplace(fake->V1(), clock);
+  Status status = service->Start();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("dcmi_init"));
+  EXPECT_TRUE(service->devices().empty());
+  fake->codes["init"] = abi::kDcmiNotSupported;
+  EXPECT_FALSE(service->Start().ok());
+  fake->codes.clear();
+  EXPECT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->devices().size(), 1u);
+}
+
+TEST_F(DcmiServiceTest, ACardThatIsGoneDoesNotHideTheOthers) {
+  fake.emplace(3);
+  fake->codes["1:device_logic_id"] = abi::kDcmiDeviceMissing;
+  service.emplace(fake->V1(), clock);
+  ASSERT_TRUE(service->Start().ok());
+  ASSERT_EQ(service->devices().size(), 2u);
+  EXPECT_EQ(device(1).card, 2);
+}
+
+// ---- queries ----
+
+TEST_F(DcmiServiceTest, UnsupportedAndDeniedAreNeverAskedAgain) {
+  Start();
+  fake->codes["0:voltage"] = abi::kDcmiNotSupported;
+  fake->codes["power"] = abi::kDcmiNotPermitted;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(service->Voltage(device(0)).code, abi::kDcmiNotSupported);
+    EXPECT_EQ(service->Power(device(0)).code, abi::kDcmiNotPermitted);
+    EXPECT_EQ(service->Voltage(device(1)).value, 81u);
+  }
+  EXPECT_EQ(fake->asked["0:voltage"], 1);
+  EXPECT_EQ(fake->asked["1:voltage"], 3);
+  EXPECT_EQ(fake->asked["0:power"], 1);
+  std::vector<std::string> refused;
+  service->VisitRefused([&](const DcmiDevice& d, DcmiCall call, int code) {
+    refused.push_back(std::to_string(d.physical_id) + " " + std::string(NameOf(call)) + " " +
+                      std::to_string(code));
+  });
+  EXPECT_THAT(refused, ::testing::ElementsAre("0 dcmi_get_device_power_info -8002",
+                                              "0 dcmi_get_device_voltage -8255"));
+}
+
+TEST_F(DcmiServiceTest, SelectorsAreRememberedOneByOne) {
+  Start();
+  fake->devices[0].utilization[abi::kUtilAicore] = 97;
+  EXPECT_EQ(service->Utilization(device(0), DcmiCall::kUtilCube).code, abi::kDcmiNotSupported);
+  EXPECT_EQ(service->Utilization(device(0), DcmiCall::kUtilAicore).value, 97u);
+}
+
+TEST_F(DcmiServiceTest, TransientErrorsAreAskedAgain) {
+  Start();
+  for (int code : {abi::kDcmiTimeout, abi::kDcmiDeviceMissing, abi::kDcmiNotReady,
+                   abi::kDcmiInternal, abi::kDcmiInvalidParameter, -4711}) {
+    fake->codes["temperature"] = code;
+    EXPECT_EQ(service->Temperature(device(0)).code, code);
+    fake->codes.clear();
+    EXPECT_EQ(service->Temperature(device(0)).value, 45) << code;
+  }
+}
+
+TEST_F(DcmiServiceTest, CallsAndErrorsAreCounted) {
+  Start();
+  (void)service->Temperature(device(0));
+  fake->codes["temperature"] = abi::kDcmiTimeout;
+  (void)service->Temperature(device(0));
+  fake->codes["temperature"] = -4711;
+  service->Temperature(device(1));
+  const auto all = service->Statistics();
+  const DcmiCallStatistics& s = all[static_cast<size_t>(DcmiCall::kTemperature)];
+  EXPECT_EQ(s.calls, 3u);
+  EXPECT_EQ(s.errors[DcmiErrorIndex(abi::kDcmiTimeout)], 1u);
+  EXPECT_EQ(s.errors[DcmiErrorIndex(-4711)], 1u);
+  EXPECT_EQ(s.errors[DcmiErrorIndex(-8255)], 0u);
+}
+
+TEST_F(DcmiServiceTest, AnOlderDriversShorterEccStructIsRecognised) {
+  Start();
+  fake->devices[0].ecc = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  auto full = service->Ecc(device(0), DcmiCall::kEccHbm);
+  ASSERT_TRUE(full.ok());
+  EXPECT_TRUE(full.value.has_next_isolated);
+  EXPECT_EQ(full.value.info.double_bit_next_isolated_pages_cnt, 9u);
+  fake->devices[0].ecc_bytes = 28;
+  auto old = service->Ecc(device(0), DcmiCall::kEccHbm);
+  ASSERT_TRUE(old.ok());
+  EXPECT_FALSE(old.value.has_next_isolated);
+  EXPECT_EQ(old.value.info.double_bit_isolated_pages_cnt, 7u);
+}
+
+TEST_F(DcmiServiceTest, AStructLongerThanOursDoesNotHurt) {
+  fake.emplace(1);
+  DcmiLibrary library = fake->V1();
+  library.functions.llc_perf.v1 = [](int, int, abi::DcmiLlcPerf* out) {
+    std::memset(static_cast<void*>(out), 7, sizeof *out + 200);
+    return 0;
+  };
+  service.emplace(library, clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->LlcPerf(device(0)).value.throughput, 0x07070707u);
+}
+
+TEST_F(DcmiServiceTest, CountsFromTheDriverAreClamped) {
+  fake.emplace(1);
+  DcmiLibrary library = fake->V1();
+  library.functions.processes.v1 = [](int, int, abi::DcmiProcMemInfo*, int* count) {
+    *count = 1'000'000;
+    return 0;
+  };
+  library.functions.error_codes.v1 = [](int, int, int* count, unsigned*, unsigned) {
+    *count = -5;
+    return 0;
+  };
+  library.functions.current_faults.v1 = [](int, int, abi::DcmiEvent*, int, int* count) {
+    *count = 1'000'000;
+    return 0;
+  };
+  service.emplace(library, clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->Processes(device(0)).value.count, 32u);
+  EXPECT_EQ(service->ErrorCodes(device(0)).value.count, 0u);
+  EXPECT_EQ(service->CurrentFaults(device(0)).value.count, 64u);
+}
+
+TEST_F(DcmiServiceTest, HccsTotalsStartAtZeroEachTime) {
+  Start();
+  fake->devices[0].hccs_bandwidth.total_txbw = 12.5;
+  EXPECT_DOUBLE_EQ(service->HccsBandwidth(device(0), 10).value.total_txbw, 12.5);
+  EXPECT_DOUBLE_EQ(service->HccsBandwidth(device(0), 10).value.total_txbw, 12.5);
+  EXPECT_EQ(service->RdmaBandwidth(device(0), 1).value.tx_bandwidth, 100u);  // ms, clamped
+}
+
+TEST_F(DcmiServiceTest, AbsentHealthIsADeviceThatIsMissing) {
+  Start();
+  fake->devices[0].health = abi::kDcmiHealthAbsent;
+  EXPECT_EQ(service->Health(device(0)).code, abi::kDcmiDeviceMissing);
+}
+
+// ---- accumulators ----
+
+TEST_F(DcmiServiceTest, EnergyIsTheIntegralOfPower) {
+  Start();
+  fake->devices[0].power = 1000;  // 100 W
+  service->Power(device(0));
+  EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 0);
+  clock.Advance(2 * kNsPerSecond);
+  fake->devices[0].power = 2000;
+  service->Power(device(0));  // 2 s at 150 W on average
+  EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 300);
+  clock.Advance(DcmiService::kMaxEnergyGapNs + 1);
+  service->Power(device(0));  // nobody knows what happened meanwhile
+  EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 300);
+  clock.Advance(kNsPerSecond);
+  service->Power(device(0));
+  EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 500);
+  EXPECT_DOUBLE_EQ(service->EnergyJoules(device(1)), 0);
+}
+
+TEST_F(DcmiServiceTest, SioCountersOfSixteenBitsAreUnwrapped) {
+  Start();
+  fake->devices[0].sio = {65530, 10, {}};
+  EXPECT_EQ(service->SioErrors(device(0)).value.tx, 0u);
+  fake->devices[0].sio = {4, 13, {}};
+  EXPECT_EQ(service->SioErrors(device(0)).value.tx, 10u);
+  EXPECT_EQ(service->SioErrors(device(0)).value.rx, 3u);
+  // A device that was away comes back with its counters at zero: that is no wrap.
+  fake->codes["device_info/56/0"] = abi::kDcmiDeviceMissing;
+  EXPECT_FALSE(service->SioErrors(device(0)).ok());
+  fake->codes.clear();
+  fake->devices[0].sio = {0, 0, {}};
+  EXPECT_EQ(service->SioErrors(device(0)).value.tx, 10u);
+  fake->devices[0].sio = {1, 0, {}};
+  EXPECT_EQ(service->SioErrors(device(0)).value.tx, 11u);
+}
+
+// ---- calls that hang ----
+
+TEST_F(DcmiServiceTest, AHungCallMarksItsDeviceOnlyAndIsForgivenWhenItReturns) {
+  Start();
+  fake->Close("1:health");
+  int late_code = 0;
+  int after_code = 1;
+  std::thread hung([&] {
+    late_code = service->Health(device(1)).code;
+    after_code = service->Health(device(1)).code;
+  });
+  fake->AwaitHanging();
+  const int64_t begin = clock.SteadyNs();
+  EXPECT_FALSE(service->CheckStuck(begin + 4 * kNsPerSecond, 5 * kNsPerSecond));
+  EXPECT_TRUE(service->CheckStuck(begin + 5 * kNsPerSecond, 5 * kNsPerSecond));
+  auto found = service->StuckCalls(begin + 5 * kNsPerSecond);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].text, "dcmi_get_device_health for NPU 1 has not returned for 5 s");
+  EXPECT_EQ(found[0].physical_id, 1);
+  EXPECT_FALSE(service->CheckStuck(begin + 6 * kNsPerSecond, 5 * kNsPerSecond));
+  EXPECT_EQ(service->StuckCalls(begin + 7 * kNsPerSecond).size(), 1u);
+  EXPECT_TRUE(service->HasCallInFlight());
+
+  EXPECT_EQ(service->Temperature(device(1)).code, kDcmiStuck);
+  EXPECT_EQ(fake->asked["1:temperature"], 0);
+  EXPECT_EQ(service->Temperature(device(0)).value, 45);
+
+  fake->Open();
+  hung.join();
+  EXPECT_EQ(late_code, kDcmiAbandoned);
+  EXPECT_EQ(after_code, 0);
+  EXPECT_FALSE(service->HasCallInFlight());
+  EXPECT_TRUE(service->StuckCalls(begin).empty());
+  EXPECT_EQ(service->Temperature(device(1)).value, 45);
+}
+
+TEST_F(DcmiServiceTest, AHungStartCanBeRepeatedOnAnotherThread) {
+  fake.emplace(1);
+  fake->Close("-1:init");
+  service.emplace(fake->V1(), clock);
+  Status late;
+  std::thread hung([&] { late = service->Start(); });
+  fake->AwaitHanging();
+  const int64_t now = clock.SteadyNs() + 9 * kNsPerSecond;
+  EXPECT_TRUE(service->CheckStuck(now, 5 * kNsPerSecond));
+  auto found = service->StuckCalls(now);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].text, "dcmi_init has not returned for 9 s");
+  EXPECT_EQ(service->Start().code(), StatusCode::kUnavailable);
+  fake->Open();
+  hung.join();
+  EXPECT_EQ(late.code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(service->devices().empty());
+  EXPECT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->devices().size(), 1u);
+}
+
+}  // namespace
+}  // namespace profd

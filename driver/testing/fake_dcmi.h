@@ -1,0 +1,413 @@
+// A libdcmi made of function pointers, for tests: values per device, a return code per call, a gate
+// that makes a call hang. One fake at a time (C functions carry no context).
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/dcmi_library.h"
+
+namespace profd::testing {
+
+struct FakeDcmiDevice {
+  int chip_of_card = 0;
+  int physical_id = 0;
+  unsigned health = 0;
+  std::vector<unsigned> error_codes;
+  std::vector<abi::DcmiFaultEvent> faults;
+  int temperature = 45;
+  int power = 3105;                             // 310.5 W
+  unsigned voltage = 81;                        // 0.81 V
+  std::map<int, unsigned> frequency;            // by DcmiFreqType, MHz
+  abi::DcmiAicoreInfo aicore{1800, 1650};
+  abi::DcmiAicpuInfo aicpu{2000, 1900, 1, {}};
+  std::map<int, unsigned> utilization;          // by DcmiUtilizationType, %
+  abi::DcmiMultiUtilizationInfo multi{};
+  abi::DcmiHbmInfo hbm{65536, 1600, 32768, 50, 37};
+  abi::DcmiMemoryInfoV3 ddr{};
+  abi::DcmiCgroupInfo cgroup{1000, 900, 800};
+  abi::DcmiEccInfo ecc{};
+  size_t ecc_bytes = sizeof(abi::DcmiEccInfo);  // 28: an older driver
+  abi::DcmiChipPcieErrRate pcie_counts{};
+  abi::DcmiPcieErrors pcie_errors{};
+  abi::DcmiHccsStatisticInfoU64 hccs{};
+  abi::DcmiHccsStatus hccs_status{1, abi::kHccsHdlcOk, {}};
+  abi::DcmiHccsLanes hccs_lanes{};
+  abi::DcmiSioCrcErrInfo sio{};
+  std::vector<uint8_t> cores;
+  std::vector<uint8_t> vector_cores;
+  unsigned throttle = 0;
+  unsigned rated_power = 400;
+  int network_health = 0;
+  abi::DcmiNetworkPktStats packets{};
+  abi::DcmiLlcPerf llc{20, 80, 1024};
+  std::map<unsigned, unsigned> dvpp;            // by DcmiSubCmd, %
+  std::vector<abi::DcmiProcMemInfo> processes;
+  std::map<int, abi::DcmiSensorInfo> sensors;   // by DcmiSensorId
+  abi::DcmiPcieLinkBandwidthInfo pcie_bandwidth{};
+  abi::DcmiHccsBandwidthInfo hccs_bandwidth{};
+};
+
+class FakeDcmi {
+ public:
+  explicit FakeDcmi(int cards) : devices(static_cast<size_t>(cards)) {
+    for (int i = 0; i < cards; ++i) devices[static_cast<size_t>(i)].physical_id = i;
+    current_ = this;
+  }
+  ~FakeDcmi() { current_ = nullptr; }
+  FakeDcmi(const FakeDcmi&) = delete;
+  FakeDcmi& operator=(const FakeDcmi&) = delete;
+
+  // Card i is device i; logical id = i.
+  std::vector<FakeDcmiDevice> devices;
+  // What calls answer instead of 0: "health" for all devices, "3:health" for one (wins).
+  // Names are the members of DcmiFunctions; device_info adds "/main/sub", selectors "/n".
+  std::map<std::string, int> codes;
+  std::map<std::string, int> asked;  // how often, under the same names
+
+  // Makes the call "3:health" hang from now on until Open.
+  void Close(const std::string& call) {
+    std::lock_guard lock(mutex_);
+    closed_ = call;
+  }
+  void Open() {
+    std::lock_guard lock(mutex_);
+    closed_.clear();
+    changed_.notify_all();
+  }
+  // Until somebody hangs in it.
+  void AwaitHanging() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return hanging_; });
+  }
+
+  DcmiLibrary V1() const;
+  DcmiLibrary V2() const;  // v2 functions only, as on the newest chips
+
+ private:
+  static FakeDcmi& Get() { return *current_; }
+
+  int CodeOf(int card, const std::string& name) {
+    const std::string own = std::to_string(card) + ":" + name;
+    std::unique_lock lock(mutex_);
+    ++asked[name];
+    ++asked[own];
+    if (closed_ == own) {
+      hanging_ = true;
+      changed_.notify_all();
+      changed_.wait(lock, [&] { return closed_.empty(); });
+      hanging_ = false;
+    }
+    if (auto it = codes.find(own); it != codes.end()) return it->second;
+    if (auto it = codes.find(name); it != codes.end()) return it->second;
+    return card >= -1 && card < static_cast<int>(devices.size()) ? 0 : abi::kDcmiInvalidDevice;
+  }
+  template <class Fill>
+  static int Answer(int card, const std::string& name, Fill fill) {
+    if (int code = Get().CodeOf(card, name); code != 0) return code;
+    fill(Get().devices[static_cast<size_t>(std::max(card, 0))]);
+    return 0;
+  }
+  // A selector the device has no value for is unsupported.
+  template <class Map, class Key, class Out>
+  static int Pick(int card, const std::string& name, const Map& (*map)(const FakeDcmiDevice&),
+                  Key key, Out* out) {
+    if (int code = Get().CodeOf(card, name + "/" + std::to_string(key)); code != 0) return code;
+    const Map& values = map(Get().devices[static_cast<size_t>(card)]);
+    auto it = values.find(key);
+    if (it == values.end()) return abi::kDcmiNotSupported;
+    *out = it->second;
+    return 0;
+  }
+  template <class T>
+  static int Copy(const T& from, void* to, unsigned* size) {
+    if (*size < sizeof from) return abi::kDcmiInvalidParameter;
+    std::memcpy(to, &from, sizeof from);
+    *size = sizeof from;
+    return 0;
+  }
+  static int Bytes(const std::vector<uint8_t>& from, void* to, unsigned* size) {
+    if (from.empty()) return abi::kDcmiNotSupported;
+    *size = std::min(*size, static_cast<unsigned>(from.size()));
+    std::memcpy(to, from.data(), *size);
+    return 0;
+  }
+  static int DeviceInfo(int card, int, int command, unsigned sub, void* out, unsigned* size);
+  static void FillNode(DcmiFunctions& f);
+  static void FillIdentity(DcmiFunctions& f);
+  static void FillState(DcmiFunctions& f);
+  static void FillMemory(DcmiFunctions& f);
+  static void FillLinks(DcmiFunctions& f);
+
+  inline static FakeDcmi* current_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string closed_;
+  bool hanging_ = false;
+};
+
+inline int FakeDcmi::DeviceInfo(int card, int, int command, unsigned sub, void* out,
+                                unsigned* size) {
+  const std::string name =
+      "device_info/" + std::to_string(command) + "/" + std::to_string(sub);
+  if (int code = Get().CodeOf(card, name); code != 0) return code;
+  const FakeDcmiDevice& d = Get().devices[static_cast<size_t>(card)];
+  switch (command) {
+    case abi::kCmdHccs:
+      if (sub == abi::kSubHccsStatus) return Copy(d.hccs_status, out, size);
+      if (sub == abi::kSubHccsLanes) return Copy(d.hccs_lanes, out, size);
+      if (sub == abi::kSubHccsStatisticU64) return Copy(d.hccs, out, size);
+      break;
+    case abi::kCmdSio: return Copy(d.sio, out, size);
+    case abi::kCmdPcie: return Copy(d.pcie_errors, out, size);
+    case abi::kCmdTs:
+      return Bytes(sub == abi::kSubTsVectorUtil ? d.vector_cores : d.cores, out, size);
+    case abi::kCmdLp:
+      if (sub == abi::kSubLpFreqReductionCause) return Copy(d.throttle, out, size);
+      if (sub == abi::kSubLpPowerInfo) {
+        return Copy(abi::DcmiLpPowerInfo{d.rated_power, {}}, out, size);
+      }
+      break;
+    case abi::kCmdDvpp:
+      if (auto it = d.dvpp.find(sub); it != d.dvpp.end()) return Copy(it->second, out, size);
+      break;
+    default: break;
+  }
+  return abi::kDcmiNotSupported;
+}
+
+inline void FakeDcmi::FillNode(DcmiFunctions& f) {
+  f.init = [] { return Get().CodeOf(-1, "init"); };
+  f.dcmi_version = [](char* out, unsigned size) {
+    std::strncpy(out, "24.1.0", size);
+    return Get().CodeOf(-1, "dcmi_version");
+  };
+  f.driver_version = [](char* out, unsigned size) {
+    std::strncpy(out, "24.1.rc3", size);
+    return Get().CodeOf(-1, "driver_version");
+  };
+  f.driver_health = [](unsigned* out) {
+    *out = 0;
+    return Get().CodeOf(-1, "driver_health");
+  };
+  f.card_list = [](int* count, int* list, int size) {
+    *count = std::min(static_cast<int>(Get().devices.size()), size);
+    for (int i = 0; i < *count; ++i) list[i] = i;
+    return Get().CodeOf(-1, "card_list");
+  };
+  f.device_num_in_card = [](int card, int* count) {
+    *count = 2;  // chip 1 is the MCU
+    return Get().CodeOf(card, "device_num_in_card");
+  };
+  f.device_type.v1 = [](int card, int chip, int* type) {
+    *type = chip == 0 ? abi::kUnitNpu : abi::kUnitMcu;
+    return Get().CodeOf(card, "device_type");
+  };
+  f.device_logic_id = [](int* id, int card, int) {
+    *id = card;
+    return Get().CodeOf(card, "device_logic_id");
+  };
+  f.phyid_from_logicid = [](unsigned id, unsigned* physical) {
+    return Answer(static_cast<int>(id), "phyid_from_logicid", [&](auto& d) {
+      *physical = static_cast<unsigned>(d.physical_id);
+    });
+  };
+}
+
+inline void FakeDcmi::FillIdentity(DcmiFunctions& f) {
+  f.chip_info.v1 = [](int card, int, abi::DcmiChipInfoV2* out) {
+    return Answer(card, "chip_info", [&](auto&) {
+      std::memcpy(out->chip_type, "Ascend", 7);
+      std::memcpy(out->chip_name, "910B3", 6);
+      std::memcpy(out->chip_ver, "V1", 3);
+      out->aicore_cnt = 20;
+    });
+  };
+  f.die.v1 = [](int card, int, int type, abi::DcmiDieId* out) {
+    return Answer(card, "die/" + std::to_string(type), [&](auto&) {
+      *out = {{0x0A1B2C3D, 0x11, 0x22, 0x33, static_cast<uint32_t>(card)}};
+    });
+  };
+  f.pcie_info.v1 = [](int card, int, abi::DcmiPcieInfoAll* out) {
+    return Answer(card, "pcie_info",
+                  [&](auto&) { out->bdf_busid = 0xc1 + static_cast<uint32_t>(card); });
+  };
+  f.board_info = [](int card, int, abi::DcmiBoardInfo* out) {
+    return Answer(card, "board_info", [&](auto&) { out->board_id = 0x34; });
+  };
+  f.elabel = [](int card, abi::DcmiElabelInfo* out) {
+    return Answer(card, "elabel", [&](auto&) {
+      std::strncpy(out->model, "Atlas 800T A2", sizeof out->model);
+      std::strncpy(out->serial_number, "SN0042  ", sizeof out->serial_number);
+    });
+  };
+  f.compatibility.v1 = [](int card, int, int* out) {
+    return Answer(card, "compatibility", [&](auto&) { *out = 1; });
+  };
+  f.boot_status.v1 = [](int card, int, int* out) {
+    return Answer(card, "boot_status", [&](auto&) { *out = 16; });
+  };
+  f.topology = [](int card, int, int, int, int* out) {
+    return Answer(card, "topology", [&](auto&) { *out = 3; });
+  };
+}
+
+inline void FakeDcmi::FillState(DcmiFunctions& f) {
+  f.health.v1 = [](int card, int, unsigned* out) {
+    return Answer(card, "health", [&](auto& d) { *out = d.health; });
+  };
+  f.error_codes.v1 = [](int card, int, int* count, unsigned* list, unsigned size) {
+    return Answer(card, "error_codes", [&](auto& d) {
+      *count = static_cast<int>(std::min<size_t>(d.error_codes.size(), size));
+      std::copy_n(d.error_codes.begin(), *count, list);
+    });
+  };
+  f.current_faults.v1 = [](int card, int, abi::DcmiEvent* list, int size, int* count) {
+    return Answer(card, "current_faults", [&](auto& d) {
+      *count = std::min(static_cast<int>(d.faults.size()), size);
+      for (int i = 0; i < *count; ++i) list[i].event = d.faults[static_cast<size_t>(i)];
+    });
+  };
+  f.temperature.v1 = [](int card, int, int* out) {
+    return Answer(card, "temperature", [&](auto& d) { *out = d.temperature; });
+  };
+  f.power.v1 = [](int card, int, int* out) {
+    return Answer(card, "power", [&](auto& d) { *out = d.power; });
+  };
+  f.voltage.v1 = [](int card, int, unsigned* out) {
+    return Answer(card, "voltage", [&](auto& d) { *out = d.voltage; });
+  };
+  f.frequency.v1 = [](int card, int, int type, unsigned* out) {
+    return Pick<std::map<int, unsigned>>(
+        card, "frequency", [](const FakeDcmiDevice& d) -> auto& { return d.frequency; }, type,
+        out);
+  };
+  f.aicore_info.v1 = [](int card, int, abi::DcmiAicoreInfo* out) {
+    return Answer(card, "aicore_info", [&](auto& d) { *out = d.aicore; });
+  };
+  f.aicpu_info.v1 = [](int card, int, abi::DcmiAicpuInfo* out) {
+    return Answer(card, "aicpu_info", [&](auto& d) { *out = d.aicpu; });
+  };
+  f.utilization.v1 = [](int card, int, int type, unsigned* out) {
+    return Pick<std::map<int, unsigned>>(
+        card, "utilization", [](const FakeDcmiDevice& d) -> auto& { return d.utilization; }, type,
+        out);
+  };
+  f.multi_utilization.v1 = [](int card, int, abi::DcmiMultiUtilizationInfo* out) {
+    return Answer(card, "multi_utilization", [&](auto& d) { *out = d.multi; });
+  };
+  f.network_health.v1 = [](int card, int, int* out) {
+    return Answer(card, "network_health", [&](auto& d) { *out = d.network_health; });
+  };
+  f.sensor_info.v1 = [](int card, int, int id, abi::DcmiSensorInfo* out) {
+    return Pick<std::map<int, abi::DcmiSensorInfo>>(
+        card, "sensor_info", [](const FakeDcmiDevice& d) -> auto& { return d.sensors; }, id, out);
+  };
+  f.device_info.v1 = &DeviceInfo;
+}
+
+inline void FakeDcmi::FillMemory(DcmiFunctions& f) {
+  f.hbm_info.v1 = [](int card, int, abi::DcmiHbmInfo* out) {
+    return Answer(card, "hbm_info", [&](auto& d) { *out = d.hbm; });
+  };
+  f.memory_info_v3 = [](int card, int, abi::DcmiMemoryInfoV3* out) {
+    return Answer(card, "memory_info_v3", [&](auto& d) { *out = d.ddr; });
+  };
+  f.cgroup_info.v1 = [](int card, int, abi::DcmiCgroupInfo* out) {
+    return Answer(card, "cgroup_info", [&](auto& d) { *out = d.cgroup; });
+  };
+  f.ecc_info.v1 = [](int card, int, int memory, abi::DcmiEccInfo* out) {
+    return Answer(card, "ecc_info/" + std::to_string(memory),
+                  [&](auto& d) { std::memcpy(out, &d.ecc, d.ecc_bytes); });
+  };
+  f.llc_perf.v1 = [](int card, int, abi::DcmiLlcPerf* out) {
+    return Answer(card, "llc_perf", [&](auto& d) { *out = d.llc; });
+  };
+  f.processes.v1 = [](int card, int, abi::DcmiProcMemInfo* list, int* count) {
+    return Answer(card, "processes", [&](auto& d) {
+      const size_t fit = std::min<size_t>(d.processes.size(), 32);
+      std::copy_n(d.processes.begin(), fit, list);
+      *count = static_cast<int>(d.processes.size());
+    });
+  };
+}
+
+inline void FakeDcmi::FillLinks(DcmiFunctions& f) {
+  f.pcie_error_counts.v1 = [](int card, int, abi::DcmiChipPcieErrRate* out) {
+    return Answer(card, "pcie_error_counts", [&](auto& d) { *out = d.pcie_counts; });
+  };
+  f.packet_statistics.v1 = [](int card, int, int, abi::DcmiNetworkPktStats* out) {
+    return Answer(card, "packet_statistics", [&](auto& d) { *out = d.packets; });
+  };
+  f.pcie_bandwidth.v1 = [](int card, int, abi::DcmiPcieLinkBandwidthInfo* out) {
+    return Answer(card, "pcie_bandwidth", [&](auto& d) {
+      const int time = out->profiling_time;
+      *out = d.pcie_bandwidth;
+      out->profiling_time = time;
+    });
+  };
+  f.hccs_bandwidth = [](int card, int, abi::DcmiHccsBandwidthInfo* out) {
+    return Answer(card, "hccs_bandwidth", [&](auto& d) {
+      // Adds, as the real one does.
+      out->total_txbw += d.hccs_bandwidth.total_txbw;
+      out->total_rxbw += d.hccs_bandwidth.total_rxbw;
+      std::memcpy(out->tx_bandwidth, d.hccs_bandwidth.tx_bandwidth, sizeof out->tx_bandwidth);
+      std::memcpy(out->rx_bandwidth, d.hccs_bandwidth.rx_bandwidth, sizeof out->rx_bandwidth);
+    });
+  };
+  f.rdma_bandwidth.v1 = [](int card, int, int, unsigned ms, abi::DcmiRdmaBandwidthInfo* out) {
+    return Answer(card, "rdma_bandwidth", [&](auto&) { *out = {ms, ms}; });
+  };
+}
+
+inline DcmiLibrary FakeDcmi::V1() const {
+  DcmiLibrary library;
+  FillNode(library.functions);
+  FillIdentity(library.functions);
+  FillState(library.functions);
+  FillMemory(library.functions);
+  FillLinks(library.functions);
+  return library;
+}
+
+inline DcmiLibrary FakeDcmi::V2() const {
+  DcmiLibrary library;
+  DcmiFunctions& f = library.functions;
+  f.v2_init = [] { return Get().CodeOf(-1, "v2_init"); };
+  f.v2_device_list = [](int* list, int* count, int size) {
+    *count = std::min(static_cast<int>(Get().devices.size()), size);
+    for (int i = 0; i < *count; ++i) list[i] = i;
+    return Get().CodeOf(-1, "v2_device_list");
+  };
+  f.v2_chip_phy_id = [](unsigned id, unsigned* physical) {
+    return Answer(static_cast<int>(id), "v2_chip_phy_id", [&](auto& d) {
+      *physical = static_cast<unsigned>(d.physical_id);
+    });
+  };
+  f.die.v2 = [](int dev, int type, abi::DcmiDieId* out) {
+    if (type != abi::kDieDdie) return abi::kDcmiNotSupported;
+    return Answer(dev, "die", [&](auto&) { *out = {{1, 2, 3, 4, 5}}; });
+  };
+  f.chip_info.v2 = [](int dev, abi::DcmiChipInfoV2* out) {
+    return Answer(dev, "chip_info",
+                  [&](auto&) { std::memcpy(out->chip_name, "Ascend950", 10); });
+  };
+  f.v2_board_id = [](int dev, unsigned* out) {
+    return Answer(dev, "board_id", [&](auto&) { *out = 0x61; });
+  };
+  f.health.v2 = [](int dev, unsigned* out) {
+    return Answer(dev, "health", [&](auto& d) { *out = d.health; });
+  };
+  f.power.v2 = [](int dev, int* out) {
+    return Answer(dev, "power", [&](auto& d) { *out = d.power; });
+  };
+  return library;
+}
+
+}  // namespace profd::testing
