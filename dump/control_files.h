@@ -34,9 +34,9 @@ struct NetCard {
 // What is known of the node, once per daemon.
 struct NodeFacts {
   std::string hostname;
-  std::string os;         // "Linux-6.1.0-...": kernel and release
-  std::string machine;    // "aarch64"
-  std::string uptime;     // the line of /proc/uptime
+  std::string os;       // "Linux-6.1.0-...": kernel and release
+  std::string machine;  // "aarch64"
+  std::string uptime;   // the line of /proc/uptime
   int64_t memory_total_kb = 0;
   int logical_cpus = 0;
   int cpu_cores = 0;
@@ -49,6 +49,11 @@ struct NodeFacts {
   uint32_t hal_api_version = 0;  // 0xMMmmpp
   std::string cann_version;
   std::string profd_version;
+  // platform_version of the host's own info.json: the chip of the node's NPUs. A node without any
+  // gets the one with which the analyser exports every host channel.
+  int chip_id = 5;
+  // The kernel does not say how fast the cards are; their speed is assumed.
+  bool net_speed_assumed = false;
 };
 
 struct DeviceFacts {
@@ -56,11 +61,11 @@ struct DeviceFacts {
   int chip_id = 0;  // platform_version
   double counter_hz = 0;
   int64_t aicore_mhz = 0;
-  int64_t aivector_mhz = 0;
+  int64_t aivector_mhz = 0;  // 0 = as aicore_mhz
   int ai_core_num = 0;
   int ai_vector_num = 0;
   int env_type = 0;
-  std::vector<int> ctrl_cpus;  // ids; empty = {0}
+  std::vector<int> ctrl_cpus;  // ids
   std::vector<int> ai_cpus;
   int ts_cpu_num = 1;
   uint64_t ai_cpu_bitmap = 0;
@@ -68,11 +73,11 @@ struct DeviceFacts {
 
 // The clocks of host and device read together (driver-abi 5.5).
 struct DumpClocks {
-  int64_t host_ns = 0;        // CLOCK_MONOTONIC_RAW of the host
+  int64_t host_ns = 0;  // CLOCK_MONOTONIC_RAW of the host
   uint64_t host_count = 0;
-  int64_t device_ns = 0;      // CLOCK_MONOTONIC_RAW of the device
+  int64_t device_ns = 0;  // CLOCK_MONOTONIC_RAW of the device
   uint64_t device_count = 0;
-  int64_t uncertainty_ns = 0; // width of the bracket the device was read in
+  int64_t uncertainty_ns = 0;  // width of the bracket the device was read in
 };
 
 // The options in force, as a vendor collector would have noted them. 0 and empty = off.
@@ -82,12 +87,12 @@ struct SampleOptions {
   int io_hz = 0;
   int interconnect_hz = 0;
   int dvpp_hz = 0;
-  bool aicore_lpm = false;           // channel 132 runs
+  bool aicore_lpm = false;              // channel 132 runs
   std::vector<std::string> qos_events;  // names of the QoS streams, in slot order
-  bool host_sys_cpu = false;         // host_sys: the job's own processes
+  bool host_sys_cpu = false;            // host_sys: the job's own processes
   bool host_sys_mem = false;
   int host_sys_pid = -1;
-  bool host_usage_cpu = false;       // host_sys_usage: the system and all processes
+  bool host_usage_cpu = false;  // host_sys_usage: the system and all processes
   bool host_usage_mem = false;
   int host_usage_hz = 0;
   bool host_network = false;
@@ -102,11 +107,11 @@ struct SampleOptions {
 // One session's order, as far as control files show it.
 struct SessionFacts {
   std::string session_id;
-  int pid = 0;              // the session's target, or the daemon's own
+  int pid = 0;  // the session's target, or the daemon's own
   std::string pid_name;
   std::string job_id;
   int rank = -1;
-  std::string result_dir;   // where the dump lies
+  std::string result_dir;  // where the dump lies
   std::vector<int> devices;
   SampleOptions options;
   int64_t start_wall_ns = 0;  // CLOCK_REALTIME and CLOCK_MONOTONIC_RAW of one and the same instant
@@ -134,13 +139,15 @@ std::string DevStartLog(const DumpClocks& clocks);
 std::string ControlDone(uint64_t bytes);
 std::string SliceDone(uint64_t bytes);
 
-// MHz as the vendor prints them: "50", "38.4".
+// MHz as text: "50", "38.4"; empty for 0.
 std::string MhzText(double hz);
 
 // How CollectHostFacts reads the machine; injectable for tests.
 struct HostFactSources {
   std::function<Result<std::string>(std::string_view path)> read;  // "/proc/meminfo" -> content
   std::function<std::vector<std::string>(std::string_view path)> list;  // names in a directory
+  std::string machine;                                                  // as uname -m
+  int64_t clock_ticks_hz = 100;                                         // sysconf(_SC_CLK_TCK)
 };
 // Files below `proc` and `sys` ("/proc", "/sys").
 HostFactSources SystemFactSources(std::string proc, std::string sys);

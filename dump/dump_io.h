@@ -1,6 +1,6 @@
-// The system calls with which dumps are made. Everything is relative to a directory descriptor, never
-// follows a symbolic link, never opens anything but what it names. Tests override single calls to
-// make a disk full or broken.
+// The system calls with which dumps are made. Everything is relative to a directory descriptor,
+// never follows a symbolic link, never opens anything but what it names. Tests override single
+// calls to make a disk full or broken.
 #pragma once
 
 #include <sys/types.h>
@@ -33,7 +33,9 @@ class DumpIo {
   virtual Result<UniqueFd> Create(int dir, const std::string& name, DumpOwner owner);
   // As write(2): bytes written or -1 and errno.
   virtual ssize_t Write(int fd, const void* data, size_t size);
+  // As fdatasync(2) and syncfs(2): 0, or -1 and errno.
   virtual int Sync(int fd);
+  virtual int SyncFileSystem(int fd);
 };
 
 // The real thing; has no state.
@@ -73,12 +75,12 @@ struct TreeEntry {
 };
 
 struct TreeLimits {
-  int depth = 8;              // deeper directories are an error
-  size_t entries = 200'000;   // more are an error
+  int depth = 8;             // deeper directories are an error
+  size_t entries = 200'000;  // more are an error
 };
 
-// Visits everything below `dir`, directories before their content, in name order. Stops at the first
-// error a visit returns.
+// Visits everything below `dir`, directories before their content, in name order. Stops at the
+// first error a visit returns.
 Status WalkTree(int dir, const TreeLimits& limits,
                 const std::function<Status(const TreeEntry&)>& visit);
 // Removes everything below `dir` (not `dir` itself), links as links, never leaving its file system.

@@ -1,6 +1,7 @@
-// The directory below which all dumps live: one PROF_* directory per session, owned by the session's
-// owner. The root itself belongs to the daemon and is 0711: everybody may pass through to a dump
-// whose name they were told and whose mode lets them in, nobody else can list who profiled when.
+// The directory below which all dumps live: one PROF_* directory per session, owned by the
+// session's owner. The root itself belongs to the daemon and is 0711: everybody may pass through to
+// a dump whose name they were told and whose mode lets them in, nobody else can list who profiled
+// when.
 //
 // Not thread-safe; the daemon's writer thread owns it. Removing may be asked of another instance.
 #pragma once
@@ -44,9 +45,9 @@ class DumpRoot {
   struct Entry {
     std::string name;
     uid_t uid = 0;
-    uint64_t bytes = 0;      // sum of its files' sizes
-    int64_t modified_ns = 0; // of the directory, wall clock
-    bool complete = true;    // false: too many or too deep entries, `bytes` is a lower bound
+    uint64_t bytes = 0;       // sum of its files' sizes
+    int64_t modified_ns = 0;  // of the directory, wall clock
+    bool complete = true;     // false: too many or too deep entries, `bytes` is a lower bound
   };
   // Sorted by name, which is by age but for wrapped running numbers.
   Result<std::vector<Entry>> List() const;

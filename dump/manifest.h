@@ -36,8 +36,8 @@ struct ManifestLoss {
   uint64_t bytes = 0;
 };
 
-// What became of one collector on one device, channel by channel. Host collectors have device -1 and
-// channel 0.
+// What became of one collector on one device, channel by channel. Host collectors have device -1
+// and channel 0.
 struct ManifestChannel {
   std::string collector;
   int device = -1;

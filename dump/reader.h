@@ -1,6 +1,6 @@
-// Reading a finished or running dump back: its files one by one, and its manifest. Treats everything
-// in the directory as untrusted, for the owner may have put it there: links, pipes, devices and files
-// that are not the owner's are never opened.
+// Reading a finished or running dump back: its files one by one, and its manifest. Treats
+// everything in the directory as untrusted, for the owner may have put it there: links, pipes,
+// devices and files that are not the owner's are never opened.
 #pragma once
 
 #include <cstdint>

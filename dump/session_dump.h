@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +27,8 @@ namespace profd {
 
 // The one reason a storage limit ends a session with.
 inline constexpr std::string_view kStorageLimit = "storage_limit";
+// First line of profd/samples.tsv; `labels` is key=value pairs joined by ','.
+inline constexpr std::string_view kOwnSamplesHeading = "time_ns\tmetric\tdevice\tlabels\tvalue\n";
 
 struct SessionDumpOptions {
   struct Device {
@@ -43,8 +44,11 @@ struct SessionDumpOptions {
   Manifest manifest;
   uint64_t max_bytes = 0;  // of everything in the dump; 0 = no limit
   uint64_t slice_bytes = kDefaultSliceBytes;
-  size_t max_host_files = 4096;
-  size_t max_host_fds = 128;
+  // Files whose names come with the data (one per process): how many there may be, and how many of
+  // them may keep a descriptor between writes.
+  size_t max_dynamic_files = 4096;
+  size_t max_dynamic_fds = 128;
+  bool sync_at_end = true;  // Finish() waits until the volume has everything
 };
 
 struct EndFacts {
@@ -73,8 +77,8 @@ class SessionDump {
   // Whole records or lines. kResourceExhausted with kStorageLimit in its text when the dump would
   // exceed max_bytes; any error refuses the block whole and leaves the dump usable.
   Status Append(Channel channel, std::span<const std::byte> bytes, uint64_t records);
-  // Whole lines for host/data/<file>.slice_<k>. Files that cost the reader samples when cut are kept
-  // in one slice (host_cpu, host_network, host_disk).
+  // Whole lines for host/data/<file>.slice_<k>. Files that cost the reader samples when cut are
+  // kept in one slice (host_cpu, host_network, host_disk).
   Status AppendHostFile(std::string_view file, std::string_view lines, uint64_t records = 1);
   // Whole lines for device_<N>/data/<file>.<N>.slice_<k> that come from no driver channel
   // ("netdev_stats.data").
@@ -102,7 +106,8 @@ class SessionDump {
   // Replaces profd_manifest.json with manifest() as it is now.
   Status WriteManifest();
   // Flushes and closes everything, writes end_info and the final manifest, syncs once. Goes through
-  // all steps whatever fails; returns the first error. Call once; nothing may be appended afterwards.
+  // all steps whatever fails; returns the first error. Call once; nothing may be appended
+  // afterwards.
   Status Finish(const EndFacts& end);
 
  private:
@@ -113,24 +118,29 @@ class SessionDump {
   };
   struct File {
     std::unique_ptr<SliceWriter> writer;
-    bool host = false;
-    std::list<File*>::iterator recent;  // host files holding a descriptor, most recent last
-    bool in_recent = false;
+    int device = -1;          // -1: the host's or our own
+    uint32_t channel_id = 0;  // 0: no driver channel
+    bool dynamic = false;     // may be one of very many: its descriptor is not kept at any price
+    bool holds_fd = false;    // counted in dynamic_fds_
+    bool idle = true;         // nothing came since the last Flush
   };
 
   SessionDump(DumpIo& io, SessionDumpOptions options);
   Status Build(DumpRoot& root);
-  Status BuildPlace(int top, const SessionDumpOptions::Device* device_or_null);
-  Status WriteControl(Place& place, const std::string& name, std::string_view text);
+  Status BuildPlace(const SessionDumpOptions::Device* device_or_null);
+  Status WriteControl(const Place& place, std::string name, std::string_view text);
   Place* FindPlace(int device);
-  Result<File*> OpenDynamic(int device, std::string_view file);
+  Result<File*> AddFile(Place& place, SliceOptions options);
+  Status AppendDynamic(int device, std::string_view file, std::string_view lines, uint64_t records);
   Status AppendTo(File& file, std::span<const std::byte> bytes, uint64_t records);
-  Status BoundHostFds(File& used);
+  // Brings taken_bytes_ and dynamic_fds_ up to date after something was done with `file`.
+  void Account(File& file, uint64_t size_before);
+  static uint64_t SizeOf(const File& file);
   Status CheckLimit(uint64_t more) const;
   void CompleteManifest();
+  void UpdateManifestCounts();
   Status ListFiles();
-  template <class F>
-  Status ForEachFile(F&& f);
+  Status WriteEndInfo(const EndFacts& end);
 
   DumpIo& io_;
   SessionDumpOptions options_;
@@ -138,14 +148,14 @@ class SessionDump {
   std::string name_;
   std::string path_;
   UniqueFd top_;
-  std::vector<Place> places_;
   UniqueFd own_dir_;
+  std::vector<Place> places_;
   std::vector<std::unique_ptr<File>> files_;
   std::vector<File*> channels_;
   std::unordered_map<std::string, File*> by_name_;  // "<device>/<base>"
-  size_t host_files_ = 0;
-  std::list<File*> recent_;
   File* own_ = nullptr;
+  size_t dynamic_files_ = 0;
+  size_t dynamic_fds_ = 0;
   uint64_t taken_bytes_ = 0;
   bool finished_ = false;
 };

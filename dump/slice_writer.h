@@ -1,17 +1,19 @@
-// One logical data file of a dump: a sequence of slices `<base>[.<device>].slice_<k>`, each followed
-// by `<slice>.done` when it is closed (dump-format 1.1, driver-abi 5.2).
+// One logical data file of a dump: a sequence of slices `<base>[.<device>].slice_<k>`, each
+// followed by `<slice>.done` when it is closed (dump-format 1.1, driver-abi 5.2).
 //
-// Only whole records or lines come in, and only whole ones ever reach a file: every write ends at the
-// end of an Append, and a write that stops half-way is taken back. So a crash of the process leaves
-// files without a cut record, and slices are cut at record boundaries only.
+// Only whole records or lines come in, and only whole ones ever reach a file: every write ends at
+// the end of an Append, and a write that stops half-way is taken back. So a crash of the process
+// leaves files without a cut record, and slices are cut at record boundaries only.
 //
-// One thread. Holds one descriptor while a slice is open, and its buffer once something was appended.
+// One thread. Holds one descriptor while a slice is open, and its buffer once something was
+// appended.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -24,12 +26,12 @@ inline constexpr uint64_t kDefaultSliceBytes = 2u << 20;
 inline constexpr size_t kDefaultBufferBytes = 64u << 10;
 
 struct SliceOptions {
-  std::string base;             // "hbm.data"
-  int device = -1;              // -1: a host file, no device in its name
-  std::string header;           // every slice begins with it and holds no other copy of its token
-  std::string header_token;     // with `header`: input lines containing it are left out
-  bool single_slice = false;    // never start a second slice
-  bool plain = false;           // one file called `base`: no slices, no .done
+  std::string base;           // "hbm.data"
+  int device = -1;            // -1: a host file, no device in its name
+  std::string header;         // every slice begins with it and holds no other copy of its token
+  std::string header_token;   // with `header`: input lines containing it are left out
+  bool single_slice = false;  // never start a second slice
+  bool plain = false;         // one file called `base`: no slices, no .done
   uint64_t slice_bytes = kDefaultSliceBytes;
   size_t buffer_bytes = kDefaultBufferBytes;
 };
@@ -54,7 +56,9 @@ class SliceWriter {
   Status Sync();
 
   // Gives the descriptor back until the next write; the slice goes on where it was.
-  Status ReleaseFd();
+  void ReleaseFd();
+  // Gives the buffer back if it is empty.
+  void ReleaseBuffer();
   bool holds_fd() const { return fd_.valid(); }
 
   // Taken so far, headers included, whether or not on disk yet.
@@ -76,6 +80,7 @@ class SliceWriter {
   Status WriteOut(std::span<const std::byte> whole_records);
   Status EnsureFd();
   Status CloseSlice();
+  Status WriteDone();
   uint64_t slice_size() const { return on_disk_ + buffer_.size(); }
 
   DumpIo& io_;
@@ -90,8 +95,12 @@ class SliceWriter {
   bool slice_open_ = false;  // something was taken for slice_
   bool created_ = false;     // slice_'s file exists
   bool closed_ = false;
-  uint64_t device_of_file_ = 0;  // st_dev, st_ino of the open slice: a reopened file must be the same
+  bool torn_ = false;  // the file is longer than on_disk_ and could not be cut
+  uint64_t device_of_file_ =
+      0;  // st_dev, st_ino of the open slice: a reopened file must be the same
   uint64_t inode_ = 0;
+  // Closed slices and their sizes whose .done could not be written yet.
+  std::vector<std::pair<uint32_t, uint64_t>> pending_done_;
   uint64_t buffered_records_ = 0;
   uint64_t bytes_ = 0;
   uint64_t records_ = 0;

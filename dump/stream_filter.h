@@ -1,7 +1,7 @@
 // A session's view of one driver channel. The channel runs once, at the fastest rate anybody asked
-// for, perhaps since long before the session began; the session gets what it would have got with the
-// channel to itself: its own rate (thinning) and stamps that count from its own start (rebasing).
-// When neither is needed the bytes pass through untouched.
+// for, perhaps since long before the session began; the session gets what it would have got with
+// the channel to itself: its own rate (thinning) and stamps that count from its own start
+// (rebasing). When neither is needed the bytes pass through untouched.
 //
 // Thinning follows abi::ChannelFormat. With t0 the first stamp seen, a session of period P keeps of
 // every series the record nearest to each of t0, t0 + P, t0 + 2P, ...; P need not be a multiple of
@@ -27,7 +27,7 @@ namespace profd {
 struct SocRate {
   int64_t channel_period_ns = 0;  // 0 = unknown: keep every record
   int64_t session_period_ns = 0;
-  bool wanted = true;             // false: the session did not ask for this type
+  bool wanted = true;  // false: the session did not ask for this type
 };
 
 struct StreamFilterOptions {
@@ -35,8 +35,8 @@ struct StreamFilterOptions {
   // Equal, or either 0, means no thinning. Ignored for channel 52, which has `soc`.
   int64_t channel_period_ns = 0;
   int64_t session_period_ns = 0;
-  // Added to stamps in microseconds since the channel's start: (channel start - session start) / 1000
-  // on the host's clock, so usually negative. Ignored for other kinds of stamps.
+  // Added to stamps in microseconds since the channel's start: (channel start - session start) /
+  // 1000 on the host's clock, so usually negative. Ignored for other kinds of stamps.
   int64_t rebase_us = 0;
   // How long the channel had been running when the filter was made: tells how often a 32-bit stamp
   // has already wrapped (every 71.6 minutes).
@@ -49,9 +49,7 @@ struct StreamFilterOptions {
   // Channel 52 only: by abi::SocProfileType - kFirstSocType.
   static constexpr uint8_t kFirstSocType = 24;
   std::array<SocRate, 6> soc = {};
-  SocRate& Soc(abi::SocProfileType type) {
-    return soc[static_cast<size_t>(type) - kFirstSocType];
-  }
+  SocRate& Soc(abi::SocProfileType type) { return soc[static_cast<size_t>(type) - kFirstSocType]; }
 };
 
 class StreamFilter {
@@ -62,8 +60,8 @@ class StreamFilter {
     std::span<const std::byte> bytes;  // valid until the next call
     uint64_t records = 0;
   };
-  // `block_untrusted` is whole records or lines, `records` of them as the pump counted (header lines
-  // are none).
+  // `block_untrusted` is whole records or lines, `records` of them as the pump counted (header
+  // lines are none).
   Output Filter(std::span<const std::byte> block_untrusted, uint64_t records);
 
   bool verbatim() const { return !thins_ && !rebases_; }
@@ -73,7 +71,7 @@ class StreamFilter {
   struct Counters {
     uint64_t records_in = 0;
     uint64_t records_out = 0;
-    uint64_t thinned = 0;       // left out because the session is slower, or did not ask for the type
+    uint64_t thinned = 0;  // left out because the session is slower, or did not ask for the type
     uint64_t before_start = 0;  // left out because they are older than the session
     uint64_t malformed = 0;     // left out because their stamp or type made no sense
     uint64_t malformed_bytes = 0;
@@ -93,26 +91,36 @@ class StreamFilter {
     int64_t due_ns = 0;
     int64_t kept_ns = 0;
     bool started = false;
+    bool kept = false;
     std::array<uint64_t, kSumWords> sum = {};
   };
+  // Where a slower view samples: origin, origin + session period, ...
   struct Grid {
     int64_t channel_period_ns = 0;
     int64_t session_period_ns = 0;
     int64_t origin_ns = 0;
     bool anchored = false;
+    bool thins() const { return channel_period_ns > 0 && session_period_ns > channel_period_ns; }
+  };
+  // Counts inside a record that are per interval.
+  struct Counts {
+    std::array<uint16_t, kSumWords> offset = {};
+    size_t size = 0;
+    uint8_t width = 4;
   };
 
   Output FilterBinary(std::span<const std::byte> block);
   Output FilterText(std::span<const std::byte> block);
-  // Decides about one record and, for sums, adds or settles them in `record` (a copy).
-  bool Keep(Grid& grid, Series* series, int64_t stamp_ns);
-  bool KeepPlain(std::span<std::byte> record, int64_t stamp_ns);
-  bool KeepSoc(std::span<std::byte> record);
-  // False: the record is to be dropped (and was counted).
-  bool ReadStamp(std::span<const std::byte> record, int64_t* stamp_ns, int64_t* micros);
+  // True if `record` (a copy, about to be written) stays; rebases its stamp, settles its counts.
+  bool TakeRecord(std::span<std::byte> record);
+  bool TakeSocRecord(std::span<std::byte> record);
+  bool Decide(Grid& grid, uint64_t key, int64_t stamp_ns, const Counts& counts,
+              std::span<std::byte> record);
+  bool RebaseMicros(std::span<std::byte> record, int64_t* stamp_ns);
+  void Malformed(size_t bytes);
   Series* FindSeries(uint64_t key);
-  int64_t CyclesToNs(uint64_t cycles, double hz) const;
-  bool SumField(std::span<std::byte> record, uint64_t key, Grid& grid, int64_t stamp_ns);
+  static bool IsDue(Grid& grid, Series& series, int64_t stamp_ns);
+  int64_t CyclesToNs(uint64_t cycles, double hz);
 
   StreamFilterOptions options_;
   bool thins_ = false;
@@ -121,7 +129,8 @@ class StreamFilter {
   std::array<Grid, 6> soc_grids_;
   std::vector<Series> series_;
   std::vector<std::byte> out_;
-  uint64_t out_records_ = 0;
+  bool has_first_cycles_ = false;
+  uint64_t first_cycles_ = 0;
   int64_t last_micros_ = 0;  // the last 32-bit stamp with its wraps counted
   Counters counters_;
 };

@@ -1,0 +1,230 @@
+#include "dump/dump_root.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kRemoving = ".removing_";
+constexpr uint32_t kMaxNumber = 999'999;
+constexpr mode_t kRootMode = 0711;
+
+bool IsDigits(std::string_view text, size_t most) {
+  return !text.empty() && text.size() <= most &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Names directly below `dir`.
+Result<std::vector<std::string>> NamesIn(int dir) {
+  struct CloseDir {
+    void operator()(DIR* stream) const { ::closedir(stream); }
+  };
+  Result<UniqueFd> copy = OpenDirAt(dir, ".");
+  if (!copy.ok()) return copy.status();
+  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy->get()));
+  if (!stream) return Status::FromErrno(errno, "read the dump root");
+  copy->Release();  // closedir's now
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(stream.get())) names.emplace_back(entry->d_name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// 16 letters A-R: the digits of a random 64-bit number in base 18.
+std::string RandomLetters() {
+  uint64_t value = 0;
+  if (::getrandom(&value, sizeof value, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof value)) {
+    // Uniqueness does not hang on it: O_EXCL semantics of mkdirat do.
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+    value = static_cast<uint64_t>(now.tv_nsec) * 0x9E3779B97F4A7C15u ^
+            static_cast<uint64_t>(::getpid());
+  }
+  std::string letters(16, 'A');
+  for (char& letter : letters) {
+    letter = static_cast<char>('A' + value % 18);
+    value /= 18;
+  }
+  return letters;
+}
+
+// YYYYMMDDhhmmssmmm in local time.
+std::string LocalStamp(int64_t wall_ns) {
+  auto seconds = static_cast<time_t>(wall_ns / kNsPerSecond);
+  tm local{};
+  ::localtime_r(&seconds, &local);
+  return fmt::format("{:04}{:02}{:02}{:02}{:02}{:02}{:03}", local.tm_year + 1900, local.tm_mon + 1,
+                     local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec,
+                     wall_ns / kNsPerMs % 1000);
+}
+
+Status MakeParents(const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    std::string parent = path.substr(0, slash);
+    if (::mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) {
+      return Status::FromErrno(errno, fmt::format("make directory {}", parent));
+    }
+  }
+  return {};
+}
+
+Status CheckRoot(int fd, const std::string& path) {
+  struct stat st {};
+  if (::fstat(fd, &st) != 0) return Status::FromErrno(errno, path);
+  if (st.st_uid != ::geteuid() && st.st_uid != 0) {
+    return PermissionDenied(fmt::format("dump root {} belongs to uid {}", path, st.st_uid));
+  }
+  if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return PermissionDenied(fmt::format("dump root {} may be written by others (mode {:04o})", path,
+                                        static_cast<unsigned>(st.st_mode & 07777)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DumpRoot> DumpRoot::Open(const std::string& path_in) {
+  std::string path = path_in;
+  // A trailing slash would follow a link in spite of O_NOFOLLOW.
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::string_view last = std::string_view(path).substr(path.rfind('/') + 1);
+  if (last.empty() || last == "." || last == "..") {
+    return InvalidArgument(fmt::format("'{}' cannot be a dump root", path_in));
+  }
+  RETURN_IF_ERROR(MakeParents(path));
+  bool made = ::mkdir(path.c_str(), kRootMode) == 0;
+  if (!made && errno != EEXIST) {
+    return Status::FromErrno(errno, fmt::format("make dump root {}", path));
+  }
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) {
+    // A link shows as ELOOP, or as ENOTDIR because of O_DIRECTORY.
+    if (errno == ELOOP || errno == ENOTDIR) {
+      return PermissionDenied(fmt::format("dump root {} is a symbolic link or no directory", path));
+    }
+    return Status::FromErrno(errno, fmt::format("open dump root {}", path));
+  }
+  if (made && ::fchmod(fd.get(), kRootMode) != 0) return Status::FromErrno(errno, path);
+  RETURN_IF_ERROR(CheckRoot(fd.get(), path));
+  DumpRoot root(path, std::move(fd));
+  RETURN_IF_ERROR(root.Prepare());
+  return root;
+}
+
+Status DumpRoot::Prepare() {
+  Result<std::vector<std::string>> names = NamesIn(fd_.get());
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    if (name.starts_with(kRemoving)) {
+      Result<UniqueFd> dir = OpenDirAt(fd_.get(), name);
+      // What cannot be removed now stays out of sight and is tried again next time.
+      if (dir.ok() && RemoveTree(dir->get()).ok()) {
+        ::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR);
+      }
+      continue;
+    }
+    if (!IsDumpName(name)) continue;
+    std::string_view rest = std::string_view(name).substr(5);
+    uint32_t number = 0;
+    if (ParseNumber(rest.substr(0, rest.find('_')), &number) && number <= kMaxNumber) {
+      last_number_ = std::max(last_number_, number);
+    }
+  }
+  return {};
+}
+
+Result<uint64_t> DumpRoot::FreeBytes() const {
+  struct statvfs st {};
+  if (::fstatvfs(fd_.get(), &st) != 0) return Status::FromErrno(errno, path_);
+  return static_cast<uint64_t>(st.f_bavail) * st.f_frsize;
+}
+
+Result<DumpRoot::NewDump> DumpRoot::CreateDump(DumpOwner owner, int64_t wall_ns) {
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    last_number_ = last_number_ % kMaxNumber + 1;
+    std::string name =
+        fmt::format("PROF_{:06}_{}_{}", last_number_, LocalStamp(wall_ns), RandomLetters());
+    Result<UniqueFd> dir = MakeDirAt(fd_.get(), name, owner);
+    if (dir.ok()) return NewDump{std::move(name), std::move(*dir)};
+    if (dir.status().code() != StatusCode::kAlreadyExists) return dir.status();
+  }
+  return AlreadyExists("no free name for a dump");
+}
+
+Result<UniqueFd> DumpRoot::OpenDump(std::string_view name) const {
+  if (!IsDumpName(name)) return InvalidArgument("not the name of a dump");
+  return OpenDirAt(fd_.get(), std::string(name));
+}
+
+Status DumpRoot::Remove(std::string_view name_untrusted) {
+  if (!IsDumpName(name_untrusted)) return InvalidArgument("not the name of a dump");
+  std::string name(name_untrusted);
+  std::string hidden = std::string(kRemoving) + name;
+  Result<UniqueFd> dir = OpenDirAt(fd_.get(), name);
+  if (!dir.ok()) return dir.status();
+  if (::renameat(fd_.get(), name.c_str(), fd_.get(), hidden.c_str()) != 0) {
+    return Status::FromErrno(errno, fmt::format("remove {}", name));
+  }
+  // The owner may still be adding files; give up after a few rounds, the rest is out of sight.
+  for (int round = 0;; ++round) {
+    RETURN_IF_ERROR(RemoveTree(dir->get()).Annotate(name));
+    if (::unlinkat(fd_.get(), hidden.c_str(), AT_REMOVEDIR) == 0) return {};
+    if (errno != ENOTEMPTY || round == 4) {
+      return Status::FromErrno(errno, fmt::format("remove {}", name));
+    }
+  }
+}
+
+Result<std::vector<DumpRoot::Entry>> DumpRoot::List() const {
+  Result<std::vector<std::string>> names = NamesIn(fd_.get());
+  if (!names.ok()) return names.status();
+  std::vector<Entry> entries;
+  for (const std::string& name : *names) {
+    if (!IsDumpName(name)) continue;
+    Result<UniqueFd> dir = OpenDirAt(fd_.get(), name);
+    if (!dir.ok()) continue;  // a link, a file, or gone meanwhile
+    struct stat st {};
+    if (::fstat(dir->get(), &st) != 0) continue;
+    Entry entry;
+    entry.name = name;
+    entry.uid = st.st_uid;
+    entry.modified_ns = st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec;
+    entry.complete = WalkTree(dir->get(), {}, [&entry](const TreeEntry& file) {
+                       entry.bytes += file.bytes;
+                       return Status();
+                     }).ok();
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+bool DumpRoot::IsDumpName(std::string_view name) {
+  if (name.size() > 96 || !name.starts_with("PROF_")) return false;
+  name.remove_prefix(5);
+  size_t first = name.find('_');
+  size_t second = first == std::string_view::npos ? first : name.find('_', first + 1);
+  if (second == std::string_view::npos) return false;
+  std::string_view letters = name.substr(second + 1);
+  return IsDigits(name.substr(0, first), 10) &&
+         IsDigits(name.substr(first + 1, second - first - 1), 20) && letters.size() >= 5 &&
+         letters.size() <= 20 && std::all_of(letters.begin(), letters.end(), [](char c) {
+           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+         });
+}
+
+}  // namespace profd

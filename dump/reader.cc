@@ -1,0 +1,93 @@
+#include "dump/reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace profd {
+namespace {
+
+bool IsSafePath(std::string_view path) {
+  while (true) {
+    size_t slash = path.find('/');
+    if (!IsSafeName(path.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+Result<uid_t> OwnerOf(int fd) {
+  struct stat st {};
+  if (::fstat(fd, &st) != 0) return Status::FromErrno(errno, "stat");
+  return st.st_uid;
+}
+
+}  // namespace
+
+Result<DumpReader> DumpReader::Open(const DumpRoot& root, std::string_view name) {
+  Result<UniqueFd> dir = root.OpenDump(name);
+  if (!dir.ok()) return dir.status();
+  Result<uid_t> uid = OwnerOf(dir->get());
+  if (!uid.ok()) return uid.status();
+  return DumpReader(std::move(*dir), *uid);
+}
+
+Result<DumpReader> DumpReader::OpenPath(const std::string& path) {
+  UniqueFd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.valid()) return Status::FromErrno(errno, path);
+  Result<uid_t> uid = OwnerOf(dir.get());
+  if (!uid.ok()) return uid.status();
+  return DumpReader(std::move(dir), *uid);
+}
+
+Result<std::vector<DumpReader::File>> DumpReader::Files() const {
+  std::vector<File> files;
+  Status walked = WalkTree(dir_.get(), {}, [&](const TreeEntry& entry) {
+    // Another's file here is a hard link somebody made, not ours.
+    if (!entry.is_dir && !entry.other && entry.uid == uid_ && entry.links == 1 &&
+        IsSafePath(entry.path)) {
+      files.push_back({entry.path, entry.bytes});
+    }
+    return Status();
+  });
+  if (!walked.ok()) return walked;
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.path < b.path; });
+  return files;
+}
+
+Result<UniqueFd> DumpReader::OpenFile(std::string_view path_untrusted) const {
+  if (!IsSafePath(path_untrusted)) return InvalidArgument("not a path inside a dump");
+  std::string_view rest = path_untrusted;
+  UniqueFd held;
+  int dir = dir_.get();
+  for (size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+    Result<UniqueFd> next = OpenDirAt(dir, std::string(rest.substr(0, slash)));
+    if (!next.ok()) return next.status();
+    held = std::move(*next);
+    dir = held.get();
+    rest.remove_prefix(slash + 1);
+  }
+  Result<UniqueFd> file = OpenFileAt(dir, std::string(rest));
+  if (!file.ok()) return file.status();
+  struct stat st {};
+  if (::fstat(file->get(), &st) != 0) return Status::FromErrno(errno, rest);
+  if (st.st_uid != uid_ || st.st_nlink != 1) {
+    return PermissionDenied(fmt::format("{} is not the dump's own", path_untrusted));
+  }
+  return file;
+}
+
+Result<Manifest> DumpReader::ReadManifest() const {
+  Result<UniqueFd> file = OpenFile(kManifestFile);
+  if (!file.ok()) return file.status();
+  Result<std::string> text = ReadWhole(file->get(), kMaxManifestBytes);
+  if (!text.ok()) return text.status().Annotate(kManifestFile);
+  return ParseManifest(*text);
+}
+
+}  // namespace profd

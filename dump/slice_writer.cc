@@ -1,0 +1,182 @@
+#include "dump/slice_writer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "dump/control_files.h"
+
+namespace profd {
+
+SliceWriter::SliceWriter(DumpIo& io, int dir, DumpOwner owner, SliceOptions options)
+    : io_(io), dir_(dir), owner_(owner), options_(std::move(options)) {}
+
+std::string SliceWriter::SliceName(uint32_t k) const {
+  if (options_.plain) return options_.base;
+  if (options_.device < 0) return fmt::format("{}.slice_{}", options_.base, k);
+  return fmt::format("{}.{}.slice_{}", options_.base, options_.device, k);
+}
+
+Status SliceWriter::Append(std::span<const std::byte> block, uint64_t records) {
+  if (closed_) return FailedPrecondition(fmt::format("{} is closed", options_.base));
+  if (!options_.header_token.empty() &&
+      AsText(block).find(options_.header_token) != std::string_view::npos) {
+    return AppendWithoutHeaders(block, records);
+  }
+  return AppendWhole(block, records);
+}
+
+Status SliceWriter::AppendWithoutHeaders(std::span<const std::byte> block, uint64_t records) {
+  stripped_.clear();
+  std::string_view rest = AsText(block);
+  while (!rest.empty()) {
+    std::string_view before = rest;
+    std::string_view line;
+    NextLine(&rest, &line);
+    if (line.find(options_.header_token) != std::string_view::npos) continue;
+    auto bytes = AsBytes(before.substr(0, before.size() - rest.size()));
+    stripped_.insert(stripped_.end(), bytes.begin(), bytes.end());
+  }
+  return AppendWhole(stripped_, records);
+}
+
+Status SliceWriter::AppendWhole(std::span<const std::byte> block, uint64_t records) {
+  if (block.empty()) return {};
+  if (!slice_open_) {
+    if (buffer_.capacity() < options_.buffer_bytes) buffer_.reserve(options_.buffer_bytes);
+    auto header = AsBytes(options_.header);
+    buffer_.insert(buffer_.end(), header.begin(), header.end());
+    bytes_ += header.size();
+    slice_open_ = true;
+  }
+  if (buffer_.size() + block.size() > options_.buffer_bytes) RETURN_IF_ERROR(Flush());
+  if (block.size() >= options_.buffer_bytes) {
+    RETURN_IF_ERROR(WriteOut(block));
+  } else {
+    buffer_.insert(buffer_.end(), block.begin(), block.end());
+    buffered_records_ += records;
+  }
+  bytes_ += block.size();
+  records_ += records;
+  if (!options_.single_slice && !options_.plain && slice_size() >= options_.slice_bytes) {
+    // The block is ours already. A slice that cannot be closed now stays open and is tried again.
+    CloseSlice().Ignore();
+  }
+  return {};
+}
+
+Status SliceWriter::Flush() {
+  if (buffer_.empty()) return {};
+  RETURN_IF_ERROR(WriteOut(buffer_));
+  buffer_.clear();
+  buffered_records_ = 0;
+  return {};
+}
+
+Status SliceWriter::WriteOut(std::span<const std::byte> whole_records) {
+  RETURN_IF_ERROR(EnsureFd());
+  const std::string& name = options_.base;
+  if (torn_) {
+    if (::ftruncate(fd_.get(), static_cast<off_t>(on_disk_)) != 0) {
+      return Status::FromErrno(errno, fmt::format("repair {}", name));
+    }
+    torn_ = false;
+  }
+  size_t written = 0;
+  Status result = WriteAll(io_, fd_.get(), whole_records, SliceName(slice_), &written);
+  if (!result.ok()) {
+    torn_ = written > 0 && ::ftruncate(fd_.get(), static_cast<off_t>(on_disk_)) != 0;
+    return result;
+  }
+  on_disk_ += whole_records.size();
+  return {};
+}
+
+Status SliceWriter::EnsureFd() {
+  if (fd_.valid()) return {};
+  std::string name = SliceName(slice_);
+  struct stat st {};
+  if (!created_) {
+    Result<UniqueFd> fd = io_.Create(dir_, name, owner_);
+    if (!fd.ok()) return fd.status();
+    if (::fstat(fd->get(), &st) != 0) return Status::FromErrno(errno, name);
+    fd_ = std::move(*fd);
+    created_ = true;
+    device_of_file_ = st.st_dev;
+    inode_ = st.st_ino;
+    return {};
+  }
+  UniqueFd fd(::openat(dir_, name.c_str(),
+                       O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd.valid()) return Status::FromErrno(errno, fmt::format("reopen {}", name));
+  if (::fstat(fd.get(), &st) != 0) return Status::FromErrno(errno, name);
+  // The directory is the owner's, who may have put another file in its place.
+  if (st.st_dev != device_of_file_ || st.st_ino != inode_) {
+    return DataLoss(fmt::format("{} was replaced", name));
+  }
+  fd_ = std::move(fd);
+  return {};
+}
+
+Status SliceWriter::CloseSlice() {
+  RETURN_IF_ERROR(Flush());
+  if (created_) {
+    fd_.Reset();
+    if (!options_.plain) pending_done_.push_back({slice_, on_disk_});
+    ++slice_;
+  }
+  slice_open_ = false;
+  created_ = false;
+  on_disk_ = 0;
+  return WriteDone();
+}
+
+Status SliceWriter::WriteDone() {
+  while (!pending_done_.empty()) {
+    const auto& [slice, size] = pending_done_.back();
+    std::string text = SliceDone(size);
+    RETURN_IF_ERROR(WriteNewFile(io_, dir_, SliceName(slice) + ".done", text, owner_));
+    overhead_bytes_ += text.size();
+    pending_done_.pop_back();
+  }
+  return {};
+}
+
+Status SliceWriter::Close() {
+  if (closed_) return {};
+  if (!created_ && buffer_.size() <= options_.header.size()) buffer_.clear();  // a header, no data
+  Status flushed = Flush();
+  if (!flushed.ok()) {
+    lost_bytes_ += buffer_.size();
+    lost_records_ += buffered_records_;
+    buffer_.clear();
+    buffered_records_ = 0;
+  }
+  Status done = CloseSlice();
+  closed_ = true;
+  fd_.Reset();
+  std::vector<std::byte>().swap(buffer_);
+  return flushed.ok() ? done : flushed;
+}
+
+Status SliceWriter::Sync() {
+  if (!created_) return {};
+  RETURN_IF_ERROR(EnsureFd());
+  if (io_.Sync(fd_.get()) != 0)
+    return Status::FromErrno(errno, fmt::format("sync {}", options_.base));
+  return {};
+}
+
+void SliceWriter::ReleaseFd() { fd_.Reset(); }
+
+void SliceWriter::ReleaseBuffer() {
+  if (buffer_.empty()) std::vector<std::byte>().swap(buffer_);
+}
+
+}  // namespace profd

@@ -1,0 +1,335 @@
+#include "dump/stream_filter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+using abi::Framing;
+using abi::Thinning;
+using abi::TimeKind;
+
+// Beyond it (73 years) a stamp is garbage; below it grid arithmetic cannot overflow.
+constexpr int64_t kMaxStampNs = int64_t{1} << 61;
+constexpr int64_t kMaxMicros = kMaxStampNs / 1000;
+
+uint64_t SaturatingAdd(uint64_t a, uint64_t b, uint64_t most) {
+  uint64_t sum = a + b;
+  return sum < a || sum > most ? most : sum;
+}
+
+// "sec:nnnnnnnnn ..." as ns.
+bool ParseTextStamp(std::string_view line, int64_t* ns) {
+  std::string_view token = NextToken(&line);
+  size_t colon = token.find(':');
+  int64_t seconds = 0;
+  int64_t fraction = 0;
+  if (colon == std::string_view::npos || !ParseNumber(token.substr(0, colon), &seconds) ||
+      !ParseNumber(token.substr(colon + 1), &fraction) || seconds < 0 || fraction < 0 ||
+      fraction >= kNsPerSecond || seconds >= kMaxStampNs / kNsPerSecond) {
+    return false;
+  }
+  *ns = seconds * kNsPerSecond + fraction;
+  return true;
+}
+
+bool Is950Class(uint32_t chip_id) {
+  return chip_id == abi::kChip950 || chip_id == abi::kChip950V121;
+}
+
+// What tells series of one type in channel 52 apart (driver-abi 3.6, dump-format 2.9).
+uint64_t SocKey(std::span<const std::byte> record, uint8_t type, bool is_950) {
+  auto head = LoadUnchecked<uint16_t>(record, 0);
+  uint32_t sub_type = abi::SocProfileSubtypeOf(head);
+  uint32_t id = 0;
+  switch (static_cast<abi::SocProfileType>(type)) {
+    case abi::SocProfileType::kSio:
+      sub_type = 0;
+      id = is_950 ? LoadUnchecked<uint8_t>(record, 1) >> 2 : LoadUnchecked<uint16_t>(record, 18);
+      break;
+    case abi::SocProfileType::kAccPmu:
+      id = LoadUnchecked<uint16_t>(record, 18);
+      break;
+    case abi::SocProfileType::kChipTrans:
+      if (!is_950) id = LoadUnchecked<uint16_t>(record, 18) & 63u;
+      break;
+    default:
+      break;
+  }
+  return uint64_t{type} << 32 | uint64_t{sub_type} << 16 | id;
+}
+
+}  // namespace
+
+StreamFilter::StreamFilter(const StreamFilterOptions& options) : options_(options) {
+  const abi::ChannelFormat& format = *options_.format;
+  bool comparable = format.time != TimeKind::kNone && format.thinning != Thinning::kEvent &&
+                    (format.time != TimeKind::kDeviceCounter || options_.device_counter_hz > 0);
+  if (format.id == 52) {
+    for (size_t i = 0; i < soc_grids_.size(); ++i) {
+      const SocRate& rate = options_.soc[i];
+      if (comparable) {
+        soc_grids_[i].channel_period_ns = rate.channel_period_ns;
+        soc_grids_[i].session_period_ns = rate.session_period_ns;
+      }
+      thins_ = thins_ || !rate.wanted || soc_grids_[i].thins();
+    }
+  } else if (comparable) {
+    grid_.channel_period_ns = options_.channel_period_ns;
+    grid_.session_period_ns = options_.session_period_ns;
+    thins_ = grid_.thins();
+  }
+  rebases_ = format.time == TimeKind::kMicrosSinceStart && options_.rebase_us != 0;
+  last_micros_ = options_.channel_age_us;
+  if (thins_) series_.reserve(kMaxSeries);
+}
+
+void StreamFilter::Reset(int64_t rebase_us, int64_t channel_age_us) {
+  options_.rebase_us = rebase_us;
+  options_.channel_age_us = channel_age_us;
+  rebases_ = options_.format->time == TimeKind::kMicrosSinceStart && rebase_us != 0;
+  last_micros_ = channel_age_us;
+  has_first_cycles_ = false;
+  grid_.anchored = false;
+  for (Grid& grid : soc_grids_) grid.anchored = false;
+  series_.clear();
+}
+
+StreamFilter::Output StreamFilter::Filter(std::span<const std::byte> block_untrusted,
+                                          uint64_t records) {
+  if (verbatim()) {
+    counters_.records_in += records;
+    counters_.records_out += records;
+    return {block_untrusted, records};
+  }
+  if (out_.size() < block_untrusted.size()) out_.resize(block_untrusted.size());
+  return options_.format->framing == Framing::kText ? FilterText(block_untrusted)
+                                                    : FilterBinary(block_untrusted);
+}
+
+StreamFilter::Output StreamFilter::FilterBinary(std::span<const std::byte> block) {
+  const size_t size = options_.format->record_size;
+  Output output;
+  size_t used = 0;
+  size_t offset = 0;
+  for (; offset + size <= block.size(); offset += size) {
+    std::memcpy(out_.data() + used, block.data() + offset, size);
+    std::span<std::byte> record(out_.data() + used, size);
+    ++counters_.records_in;
+    if (options_.format->id == 52 ? TakeSocRecord(record) : TakeRecord(record)) {
+      used += size;
+      ++output.records;
+    }
+  }
+  if (offset < block.size()) counters_.malformed_bytes += block.size() - offset;
+  counters_.records_out += output.records;
+  output.bytes = std::span<const std::byte>(out_.data(), used);
+  return output;
+}
+
+StreamFilter::Output StreamFilter::FilterText(std::span<const std::byte> block) {
+  static constexpr Counts kNoCounts;
+  Output output;
+  size_t used = 0;
+  std::string_view rest = AsText(block);
+  while (!rest.empty()) {
+    std::string_view before = rest;
+    std::string_view line;
+    NextLine(&rest, &line);
+    std::string_view whole = before.substr(0, before.size() - rest.size());
+    std::string_view token = options_.format->header_token;
+    bool header = !token.empty() && line.find(token) != std::string_view::npos;
+    int64_t stamp_ns = 0;
+    if (!header) {
+      ++counters_.records_in;
+      if (whole.back() != '\n' || !ParseTextStamp(line, &stamp_ns)) {
+        Malformed(whole.size());
+        continue;
+      }
+      if (!Decide(grid_, 0, stamp_ns, kNoCounts, {})) continue;
+      ++output.records;
+    }
+    std::memcpy(out_.data() + used, whole.data(), whole.size());
+    used += whole.size();
+  }
+  counters_.records_out += output.records;
+  output.bytes = std::span<const std::byte>(out_.data(), used);
+  return output;
+}
+
+bool StreamFilter::TakeRecord(std::span<std::byte> record) {
+  const abi::ChannelFormat& format = *options_.format;
+  int64_t stamp_ns = 0;
+  if (format.time == TimeKind::kMicrosSinceStart) {
+    if (!RebaseMicros(record, &stamp_ns)) return false;
+  } else {
+    uint64_t raw = format.stamp.width == 4 ? LoadUnchecked<uint32_t>(record, format.stamp.offset)
+                                           : LoadUnchecked<uint64_t>(record, format.stamp.offset);
+    if (format.time == TimeKind::kDeviceCounter) {
+      stamp_ns = CyclesToNs(raw, options_.device_counter_hz);
+    } else if (format.time == TimeKind::kHostCounter && options_.host_counter_hz > 0) {
+      stamp_ns = CyclesToNs(raw, options_.host_counter_hz);
+    } else {
+      stamp_ns = static_cast<int64_t>(std::min(raw, static_cast<uint64_t>(kMaxStampNs)));
+    }
+  }
+  if (!thins_) return true;
+  uint64_t key = 0;
+  std::memcpy(&key, record.data() + format.key_offset,
+              std::min<size_t>(format.key_length, sizeof key));
+  Counts counts;
+  if (format.thinning == Thinning::kSum) {
+    counts.offset[0] = format.count.offset;
+    counts.width = format.count.width;
+    counts.size = 1;
+  }
+  return Decide(grid_, key, stamp_ns, counts, record);
+}
+
+bool StreamFilter::TakeSocRecord(std::span<std::byte> record) {
+  auto head = LoadUnchecked<uint16_t>(record, 0);
+  if (LoadUnchecked<uint16_t>(record, 2) != abi::kSocProfileMagic) {
+    Malformed(record.size());
+    return false;
+  }
+  uint8_t type = abi::SocProfileTypeOf(head);
+  size_t index = size_t{type} - StreamFilterOptions::kFirstSocType;
+  if (type < StreamFilterOptions::kFirstSocType || index >= soc_grids_.size()) return true;
+  if (!options_.soc[index].wanted) {
+    ++counters_.thinned;
+    return false;
+  }
+  Grid& grid = soc_grids_[index];
+  if (!grid.thins()) return true;
+  const bool is_950 = Is950Class(options_.chip_id);
+  Counts counts;
+  if (type == static_cast<uint8_t>(abi::SocProfileType::kSio)) {
+    static constexpr std::array<uint16_t, kSumWords> kWords = {32, 36, 40, 44, 48, 52, 56, 60};
+    static constexpr std::array<uint16_t, kSumWords> kWords950 = {28, 32, 36, 40, 48, 52, 56, 60};
+    counts.offset = is_950 ? kWords950 : kWords;
+    counts.size = kSumWords;
+  }
+  int64_t stamp_ns = CyclesToNs(LoadUnchecked<uint64_t>(record, 8), options_.device_counter_hz);
+  return Decide(grid, SocKey(record, type, is_950), stamp_ns, counts, record);
+}
+
+bool StreamFilter::Decide(Grid& grid, uint64_t key, int64_t stamp_ns, const Counts& counts,
+                          std::span<std::byte> record) {
+  Series* series = FindSeries(key);
+  if (!series) return true;
+  bool keep = IsDue(grid, *series, stamp_ns);
+  const uint64_t most = counts.width == 4 ? std::numeric_limits<uint32_t>::max()
+                                          : std::numeric_limits<uint64_t>::max();
+  for (size_t i = 0; i < counts.size; ++i) {
+    uint64_t value = counts.width == 4 ? LoadUnchecked<uint32_t>(record, counts.offset[i])
+                                       : LoadUnchecked<uint64_t>(record, counts.offset[i]);
+    uint64_t sum = SaturatingAdd(series->sum[i], value, most);
+    series->sum[i] = keep ? 0 : sum;
+    if (!keep) continue;
+    if (counts.width == 4) {
+      StoreUnchecked(record, counts.offset[i], static_cast<uint32_t>(sum));
+    } else {
+      StoreUnchecked(record, counts.offset[i], sum);
+    }
+  }
+  if (!keep) ++counters_.thinned;
+  return keep;
+}
+
+bool StreamFilter::IsDue(Grid& grid, Series& series, int64_t stamp_ns) {
+  const int64_t period = grid.session_period_ns;
+  const int64_t half_step = grid.channel_period_ns / 2;
+  if (!grid.anchored) {
+    grid.origin_ns = stamp_ns;
+    grid.anchored = true;
+  }
+  // Records of one instant share its fate even if their stamps differ a little.
+  if (series.kept && stamp_ns >= series.kept_ns &&
+      stamp_ns - series.kept_ns < grid.channel_period_ns / 4) {
+    return true;
+  }
+  // The clock went back, or a garbage stamp had sent the series far ahead.
+  if (series.started && stamp_ns < series.due_ns - 2 * period) series.started = false;
+  if (!series.started) {
+    if (stamp_ns < grid.origin_ns) grid.origin_ns = stamp_ns;
+    // The first point of the grid for which this record may still be the nearest.
+    int64_t ahead = stamp_ns - half_step - grid.origin_ns;
+    int64_t index = ahead <= 0 ? 0 : (ahead + period - 1) / period;
+    series.due_ns = grid.origin_ns + index * period;
+    series.started = true;
+  }
+  if (stamp_ns < series.due_ns - half_step) return false;
+  int64_t index = (stamp_ns - grid.origin_ns + period / 2) / period;
+  series.due_ns = std::max(series.due_ns + period, grid.origin_ns + (index + 1) * period);
+  series.kept = true;
+  series.kept_ns = stamp_ns;
+  return true;
+}
+
+bool StreamFilter::RebaseMicros(std::span<std::byte> record, int64_t* stamp_ns) {
+  const abi::Field& field = options_.format->stamp;
+  int64_t micros = 0;
+  if (field.width == 4) {
+    // The nearest instant that shows these 32 bits.
+    auto raw = LoadUnchecked<uint32_t>(record, field.offset);
+    micros = last_micros_ + static_cast<int32_t>(raw - static_cast<uint32_t>(last_micros_));
+    if (micros < 0) micros = raw;
+    last_micros_ = micros;
+  } else {
+    auto raw = LoadUnchecked<uint64_t>(record, field.offset);
+    if (raw > static_cast<uint64_t>(kMaxMicros)) {
+      Malformed(record.size());
+      return false;
+    }
+    micros = static_cast<int64_t>(raw);
+  }
+  micros += options_.rebase_us;
+  if (micros < 0) {
+    ++counters_.before_start;
+    return false;
+  }
+  // A 32-bit stamp wraps as the driver's own would.
+  if (field.width == 4) {
+    StoreUnchecked(record, field.offset, static_cast<uint32_t>(micros));
+  } else {
+    StoreUnchecked(record, field.offset, static_cast<uint64_t>(micros));
+  }
+  *stamp_ns = std::min(micros, kMaxMicros) * 1000;
+  return true;
+}
+
+void StreamFilter::Malformed(size_t bytes) {
+  ++counters_.malformed;
+  counters_.malformed_bytes += bytes;
+}
+
+StreamFilter::Series* StreamFilter::FindSeries(uint64_t key) {
+  for (Series& series : series_) {
+    if (series.key == key) return &series;
+  }
+  if (series_.size() == kMaxSeries) return nullptr;
+  series_.emplace_back();
+  series_.back().key = key;
+  return &series_.back();
+}
+
+int64_t StreamFilter::CyclesToNs(uint64_t cycles, double hz) {
+  // Relative to the first one, so that double keeps every ns for as long as a channel runs.
+  if (!has_first_cycles_) {
+    has_first_cycles_ = true;
+    first_cycles_ = cycles;
+  }
+  double ns = static_cast<double>(static_cast<int64_t>(cycles - first_cycles_)) * 1e9 / hz;
+  constexpr auto kMost = static_cast<double>(kMaxStampNs);
+  return static_cast<int64_t>(std::clamp(ns, -kMost, kMost));
+}
+
+}  // namespace profd
