@@ -1,5 +1,9 @@
 // Cuts the byte stream of one channel into whole records or lines, and finds the next record after
 // garbage. Works in place, allocates nothing, accepts any bytes.
+//
+// In sync, a record is taken at its word. After garbage the next one must be confirmed by its
+// successor. When the stamps jump, three in a row must agree with each other, and no place nearby
+// may fit the old stamps better (else the bytes are out of step, not the clock).
 #pragma once
 
 #include <cstddef>
@@ -32,12 +36,14 @@ class Framer {
   FrameResult Frame(std::span<std::byte> buffer, bool last = false);
 
  private:
-  struct Cursor;
   enum class Verdict { kAccept, kSkip, kWait };
+  struct Compactor;
   FrameResult FrameBinary(std::span<std::byte> buffer, bool last);
   FrameResult FrameText(std::span<std::byte> buffer, bool last);
   Verdict Judge(std::span<const std::byte> rest, bool last) const;
-  void TakeLine(Cursor& cursor, size_t length);
+  Verdict JudgeJump(std::span<const std::byte> rest, bool last) const;
+  bool InARow(std::span<const std::byte> rest, size_t count) const;
+  void TakeLine(std::span<const std::byte> line, Compactor& out);
   void CountGarbage(FrameResult& result, size_t bytes);
 
   const abi::ChannelFormat& format_;

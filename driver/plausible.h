@@ -19,10 +19,10 @@ bool IsPlausibleRecord(const abi::ChannelFormat& format, std::span<const std::by
 // A record's stamp as the format says where it is; 0 when the format has none.
 uint64_t StampOf(const abi::ChannelFormat& format, std::span<const std::byte> record);
 
-// Can `stamp` follow `previous` on one channel? Small steps back happen (several series share a
-// channel), 32-bit microseconds wrap. Always true for event-driven channels, whose records hold
-// events of any age.
-bool StampMayFollow(const abi::ChannelFormat& format, uint64_t previous, uint64_t stamp);
+// Can `stamp` come next after `previous` on a channel that runs without interruption: at most some
+// seconds earlier (several series share a channel), at most some minutes later; 32-bit microseconds
+// wrap. Always true for event-driven channels, whose records hold events of any age.
+bool StampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t stamp);
 
 // One text line without its newline: "sec:nnnnnnnnn", then numbers, as many as the channel has.
 bool IsPlausibleLine(const abi::ChannelFormat& format, std::string_view line);

@@ -1,0 +1,66 @@
+#include "driver/device_clock.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace profd {
+namespace {
+
+constexpr int kWarmUps = 5;
+constexpr int kRounds = 5;
+
+struct DeviceTime {
+  int64_t ns = 0;
+  uint64_t count = 0;
+};
+
+// A counter the chip does not have stays 0; without the clock nothing can be correlated.
+Status ReadDevice(const HalLibrary& hal, uint32_t device, DeviceTime* time) {
+  int code = hal.GetDeviceInfo(device, abi::kModuleSystem, abi::kInfoMonotonicRaw, &time->ns);
+  RETURN_IF_ERROR(StatusOfDrvCode(code, fmt::format("clock of device {}", device)));
+  int64_t count = 0;
+  code = hal.GetDeviceInfo(device, abi::kModuleSystem, abi::kInfoSysCount, &count);
+  if (code == abi::kDrvErrorNotSupport) count = 0;
+  else RETURN_IF_ERROR(StatusOfDrvCode(code, fmt::format("counter of device {}", device)));
+  time->count = static_cast<uint64_t>(count);
+  return Status::Ok();
+}
+
+uint64_t Middle(uint64_t a, uint64_t b) { return a + (b - a) / 2; }
+
+}  // namespace
+
+Result<ClockPair> CorrelateDeviceClock(const HalLibrary& hal, uint32_t device,
+                                       const Clock& clock) {
+  DeviceTime time;
+  for (int i = 0; i < kWarmUps; ++i) RETURN_IF_ERROR(ReadDevice(hal, device, &time));
+  ClockPair best;
+  uint64_t best_bracket = std::numeric_limits<uint64_t>::max();
+  for (int round = 0; round < kRounds; ++round) {
+    uint64_t t1 = clock.CpuCounter();
+    int64_t m1 = clock.MonotonicRawNs();
+    uint64_t t2 = clock.CpuCounter();
+    RETURN_IF_ERROR(ReadDevice(hal, device, &time));
+    uint64_t t3 = clock.CpuCounter();
+    int64_t m2 = clock.MonotonicRawNs();
+    uint64_t t4 = clock.CpuCounter();
+    if (t3 - t2 >= best_bracket) continue;
+    best_bracket = t3 - t2;
+    best = {m1 + (m2 - m1) / 2, time.ns, time.count, Middle(Middle(t1, t2), Middle(t3, t4)),
+            (m2 - m1 + 1) / 2};
+  }
+  return best;
+}
+
+ClockPair CorrelateHostClock(const Clock& clock) {
+  uint64_t t1 = clock.CpuCounter();
+  int64_t host_ns = clock.MonotonicRawNs();
+  uint64_t t2 = clock.CpuCounter();
+  ClockPair pair;
+  pair.host_ns = host_ns;
+  pair.host_count = Middle(t1, t2);
+  return pair;
+}
+
+}  // namespace profd

@@ -1,0 +1,152 @@
+#include "driver/framer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "driver/plausible.h"
+
+namespace profd {
+
+static_assert(kMaxLineBytes <= Framer::kMaxTail);
+
+// Moves what is kept to the front of the buffer; moves nothing as long as nothing was dropped.
+struct Framer::Compactor {
+  explicit Compactor(std::span<std::byte> bytes) : buffer(bytes) {}
+
+  void Keep(size_t begin, size_t size) {
+    if (begin != written) std::memmove(buffer.data() + written, buffer.data() + begin, size);
+    written += size;
+  }
+  FrameResult Finish(size_t tail_begin) {
+    result.good_bytes = written;
+    result.tail_bytes = buffer.size() - tail_begin;
+    Keep(tail_begin, result.tail_bytes);
+    return result;
+  }
+
+  std::span<std::byte> buffer;
+  size_t written = 0;
+  FrameResult result;
+};
+
+Framer::Framer(const abi::ChannelFormat& format) : format_(format) {}
+
+FrameResult Framer::Frame(std::span<std::byte> buffer, bool last) {
+  return format_.framing == abi::Framing::kText ? FrameText(buffer, last)
+                                                : FrameBinary(buffer, last);
+}
+
+void Framer::CountGarbage(FrameResult& result, size_t bytes) {
+  if (bytes == 0) return;
+  result.garbage_bytes += bytes;
+  if (in_sync_) ++result.garbage_events;
+  in_sync_ = false;
+}
+
+// `count` whole records, each plausible and following the one before.
+bool Framer::InARow(std::span<const std::byte> rest, size_t count) const {
+  const size_t size = format_.record_size;
+  if (rest.size() < count * size) return false;
+  for (size_t k = 0; k < count; ++k) {
+    std::span<const std::byte> record = rest.subspan(k * size, size);
+    if (!IsPlausibleRecord(format_, record)) return false;
+    if (k == 0) continue;
+    uint64_t previous = StampOf(format_, rest.subspan((k - 1) * size));
+    if (!StampFollows(format_, previous, StampOf(format_, record))) return false;
+  }
+  return true;
+}
+
+Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const {
+  const size_t size = format_.record_size;
+  if (!IsPlausibleRecord(format_, rest.first(size))) return Verdict::kSkip;
+  bool follows = !has_stamp_ || StampFollows(format_, last_stamp_, StampOf(format_, rest));
+  if (!follows) return JudgeJump(rest, last);
+  if (in_sync_) return Verdict::kAccept;
+  if (rest.size() >= 2 * size) return InARow(rest, 2) ? Verdict::kAccept : Verdict::kSkip;
+  // A record that ends with the bytes, as reads normally do, needs no successor.
+  return last || (has_stamp_ && rest.size() == size) ? Verdict::kAccept : Verdict::kWait;
+}
+
+Framer::Verdict Framer::JudgeJump(std::span<const std::byte> rest, bool last) const {
+  const size_t size = format_.record_size;
+  if (rest.size() < 4 * size && !last) return Verdict::kWait;
+  size_t in_a_row = last ? std::min<size_t>(3, rest.size() / size) : 3;
+  if (!InARow(rest, in_a_row)) return Verdict::kSkip;
+  for (size_t shift = 1; shift < 2 * size && shift + 2 * size <= rest.size(); ++shift) {
+    if (StampFollows(format_, last_stamp_, StampOf(format_, rest.subspan(shift))) &&
+        InARow(rest.subspan(shift), 2)) {
+      return Verdict::kSkip;
+    }
+  }
+  return Verdict::kAccept;
+}
+
+FrameResult Framer::FrameBinary(std::span<std::byte> buffer, bool last) {
+  const size_t size = format_.record_size;
+  Compactor out(buffer);
+  size_t at = 0;
+  size_t run = 0;  // records from here to `at` are good and not yet kept
+  while (buffer.size() - at >= size) {
+    Verdict verdict = Judge(buffer.subspan(at), last);
+    if (verdict == Verdict::kWait) break;
+    if (verdict == Verdict::kAccept) {
+      last_stamp_ = StampOf(format_, buffer.subspan(at));
+      has_stamp_ = true;
+      in_sync_ = true;
+      ++out.result.records;
+      at += size;
+      continue;
+    }
+    if (run != at) out.Keep(run, at - run);
+    CountGarbage(out.result, 1);
+    run = ++at;
+  }
+  if (run != at) out.Keep(run, at - run);
+  if (last) {
+    CountGarbage(out.result, buffer.size() - at);
+    at = buffer.size();
+  }
+  return out.Finish(at);
+}
+
+void Framer::TakeLine(std::span<const std::byte> line, Compactor& out) {
+  std::string_view text = AsText(line.first(line.size() - 1));
+  auto begin = static_cast<size_t>(line.data() - out.buffer.data());
+  if (skip_line_) {
+    skip_line_ = false;
+    CountGarbage(out.result, line.size());
+  } else if (text.find_first_not_of(" \t\r") == std::string_view::npos ||
+             (text.size() <= kMaxLineBytes && !format_.header_token.empty() &&
+              text.find(format_.header_token) != std::string_view::npos)) {
+    ++out.result.header_lines;
+  } else if (text.size() > kMaxLineBytes || !IsPlausibleLine(format_, text)) {
+    CountGarbage(out.result, line.size());
+  } else {
+    in_sync_ = true;
+    ++out.result.records;
+    out.Keep(begin, line.size());
+  }
+}
+
+FrameResult Framer::FrameText(std::span<std::byte> buffer, bool last) {
+  Compactor out(buffer);
+  size_t at = 0;
+  while (at < buffer.size()) {
+    const void* newline = std::memchr(buffer.data() + at, '\n', buffer.size() - at);
+    if (newline == nullptr) break;
+    size_t end = static_cast<size_t>(static_cast<const std::byte*>(newline) - buffer.data()) + 1;
+    TakeLine(buffer.subspan(at, end - at), out);
+    at = end;
+  }
+  size_t rest = buffer.size() - at;
+  if (last || skip_line_ || rest > kMaxLineBytes) {
+    skip_line_ = !last;
+    CountGarbage(out.result, rest);
+    at = buffer.size();
+  }
+  return out.Finish(at);
+}
+
+}  // namespace profd

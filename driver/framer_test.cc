@@ -1,0 +1,355 @@
+#include "driver/framer.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "driver/abi/hal_abi.h"
+#include "driver/plausible.h"
+
+namespace profd {
+namespace {
+
+using Buffer = std::vector<std::byte>;
+
+const abi::ChannelFormat& Format(uint32_t id) { return *abi::FindChannelFormat(id); }
+
+void Append(Buffer& to, std::span<const std::byte> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+Buffer operator+(Buffer a, const Buffer& b) {
+  Append(a, b);
+  return a;
+}
+Buffer Text(std::string_view text) {
+  auto bytes = AsBytes(text);
+  return {bytes.begin(), bytes.end()};
+}
+
+Buffer Hbm(uint64_t us, uint64_t count, uint32_t event, uint32_t id) {
+  Buffer record(24);
+  StoreUnchecked(std::span(record), 0, us);
+  StoreUnchecked(std::span(record), 8, count);
+  StoreUnchecked(std::span(record), 16, event);
+  StoreUnchecked(std::span(record), 20, id);
+  return record;
+}
+
+// One record of any binary channel at time `n`, with values as hardware has them.
+Buffer Sample(const abi::ChannelFormat& format, uint64_t n) {
+  Buffer record(format.record_size);
+  std::span<std::byte> r(record);
+  uint64_t stamp = 5'000'000'000 + n * 20'000;
+  if (format.stamp.width == 4) StoreUnchecked(r, format.stamp.offset, static_cast<uint32_t>(stamp));
+  if (format.stamp.width == 8) StoreUnchecked(r, format.stamp.offset, stamp);
+  auto value = static_cast<uint32_t>(90'000 + n % 7);
+  switch (format.id) {
+    case abi::kChannelHbm:
+    case abi::kChannelLlc:
+      StoreUnchecked(r, 8, uint64_t{value});
+      StoreUnchecked(r, 16, static_cast<uint32_t>(n % 2));
+      StoreUnchecked(r, 20, static_cast<uint32_t>(n % 4));
+      break;
+    case abi::kChannelDdr:
+      StoreUnchecked(r, 4, value);
+      StoreUnchecked(r, 8, static_cast<uint32_t>(n % 2));
+      StoreUnchecked(r, 16, 0xFFFFFFFFu);
+      break;
+    case abi::kChannelPcie:
+      for (size_t at = 12; at < 96; at += 4) StoreUnchecked(r, at, value);
+      break;
+    case abi::kChannelStarsSocProfile:
+      StoreUnchecked(r, 0, static_cast<uint16_t>(abi::SocProfileType::kSio));
+      StoreUnchecked(r, 2, abi::kSocProfileMagic);
+      break;
+    case abi::kChannelNpuMem:
+    case abi::kChannelNpuAppMem:
+      StoreUnchecked(r, 4, 1u);
+      StoreUnchecked(r, 24, uint64_t{value} << 12);
+      break;
+    case abi::kChannelNpuModuleMem:
+      StoreUnchecked(r, 0, static_cast<uint32_t>(n % 60));
+      StoreUnchecked(r, 16, uint64_t{value} << 12);
+      break;
+    case abi::kChannelLp:
+      StoreUnchecked(r, 0, 2u);
+      StoreUnchecked(r, 4, static_cast<uint32_t>(n % 3));
+      StoreUnchecked(r, 16, 1800u);
+      StoreUnchecked(r, 24, stamp + 900);
+      StoreUnchecked(r, 32, 1650u);
+      break;
+    case abi::kChannelQos:
+      for (size_t at = 24; at < 64; at += 4) StoreUnchecked(r, at, value);
+      break;
+    default:
+      ADD_FAILURE() << "no sample for channel " << format.id;
+  }
+  return record;
+}
+
+struct Fed {
+  Buffer good;
+  uint64_t records = 0;
+  uint64_t garbage_bytes = 0;
+  uint64_t garbage_events = 0;
+  uint64_t header_lines = 0;
+};
+
+// Feeds `input` in pieces of `step` bytes, as the pump does, and ends with last = true.
+Fed Feed(Framer& framer, const Buffer& input, size_t step) {
+  Fed fed;
+  Buffer work;
+  for (size_t at = 0; at <= input.size(); at += step) {
+    bool last = at + step > input.size();
+    size_t n = std::min(step, input.size() - at);
+    Append(work, std::span(input).subspan(at, n));
+    size_t before = work.size();
+    FrameResult r = framer.Frame(work, last);
+    EXPECT_LE(r.good_bytes + r.tail_bytes + r.garbage_bytes, before);
+    EXPECT_LE(r.tail_bytes, Framer::kMaxTail);
+    Append(fed.good, std::span(work).first(r.good_bytes));
+    work = Buffer(work.begin() + static_cast<ptrdiff_t>(r.good_bytes),
+                  work.begin() + static_cast<ptrdiff_t>(r.good_bytes + r.tail_bytes));
+    fed.records += r.records;
+    fed.garbage_bytes += r.garbage_bytes;
+    fed.garbage_events += r.garbage_events;
+    fed.header_lines += r.header_lines;
+    if (last) break;
+  }
+  EXPECT_TRUE(work.empty());
+  return fed;
+}
+
+Fed Feed(uint32_t channel, const Buffer& input, size_t step = SIZE_MAX / 2) {
+  Framer framer(Format(channel));
+  return Feed(framer, input, step);
+}
+
+class BinaryFramerTest : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(BinaryFramerTest, WholeRecordsPassAtEveryPieceSize) {
+  const abi::ChannelFormat& format = Format(GetParam());
+  Buffer input;
+  for (uint64_t n = 0; n < 40; ++n) Append(input, Sample(format, n));
+  for (size_t step : {size_t{1}, size_t{7}, size_t{format.record_size}, size_t{1000}}) {
+    Fed fed = Feed(format.id, input, step);
+    EXPECT_EQ(fed.good, input) << step;
+    EXPECT_EQ(fed.records, 40u);
+    EXPECT_EQ(fed.garbage_bytes, 0u);
+  }
+}
+
+TEST_P(BinaryFramerTest, FindsTheNextRecordAfterGarbage) {
+  const abi::ChannelFormat& format = Format(GetParam());
+  std::minstd_rand random(GetParam());
+  for (size_t size : {size_t{1}, size_t{5}, size_t{24}, size_t{999}}) {
+    Buffer input;
+    for (uint64_t n = 0; n < 10; ++n) Append(input, Sample(format, n));
+    for (size_t i = 0; i < size; ++i) input.push_back(static_cast<std::byte>(random() >> 8 | 0x80));
+    Buffer rest;
+    for (uint64_t n = 10; n < 30; ++n) Append(rest, Sample(format, n));
+    for (size_t step : {size_t{13}, size_t{100000}}) {
+      Fed fed = Feed(format.id, input + rest, step);
+      EXPECT_EQ(fed.records, 30u) << "garbage of " << size << " in pieces of " << step;
+      EXPECT_EQ(fed.garbage_bytes, size);
+      EXPECT_EQ(fed.garbage_events, 1u) << size << " " << step;
+    }
+  }
+}
+
+TEST_P(BinaryFramerTest, AHoleInsideARecordCostsThatRecordOnly) {
+  const abi::ChannelFormat& format = Format(GetParam());
+  for (size_t cut = 1; cut < format.record_size; cut += 5) {
+    Buffer input;
+    for (uint64_t n = 0; n < 30; ++n) {
+      Buffer record = Sample(format, n);
+      if (n == 10) record.resize(cut);
+      Append(input, record);
+    }
+    Fed fed = Feed(format.id, input);
+    // What is left of the record may, with its successor's bytes, look like one: at most that one.
+    EXPECT_GE(fed.records, 28u) << cut;
+    EXPECT_LE(fed.records, 30u) << cut;
+    Buffer end = Sample(format, 29);
+    ASSERT_GE(fed.good.size(), end.size());
+    EXPECT_TRUE(std::equal(end.rbegin(), end.rend(), fed.good.rbegin())) << cut;
+  }
+}
+
+TEST_P(BinaryFramerTest, AnyBytesAreSurvived) {
+  const abi::ChannelFormat& format = Format(GetParam());
+  std::minstd_rand random(7);
+  for (int round = 0; round < 30; ++round) {
+    Buffer input(3000);
+    // Few distinct bytes, so that zeros and small numbers are frequent.
+    for (std::byte& b : input) b = static_cast<std::byte>((random() >> 9) % (round + 1));
+    Fed fed = Feed(format.id, input, 1 + random() % 700);
+    EXPECT_EQ(fed.good.size() + fed.garbage_bytes, input.size());
+    EXPECT_EQ(fed.good.size(), fed.records * format.record_size);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Channels, BinaryFramerTest,
+                         ::testing::Values(1, 3, 7, 8, 52, 130, 131, 132, 133, 142));
+
+TEST(FramerTest, KeepsTheTailForNextTime) {
+  Framer framer(Format(abi::kChannelHbm));
+  Buffer work = Hbm(1000, 5, 0, 1) + Hbm(1000, 5, 1, 1);
+  work.resize(30);
+  FrameResult r = framer.Frame(work);
+  EXPECT_EQ(r.records, 1u);
+  EXPECT_EQ(r.good_bytes, 24u);
+  EXPECT_EQ(r.tail_bytes, 6u);
+  EXPECT_EQ(r.garbage_bytes, 0u);
+}
+
+TEST(FramerTest, AnIncompleteEndIsGarbage) {
+  Framer framer(Format(abi::kChannelHbm));
+  Buffer work = Hbm(1000, 5, 0, 1) + Buffer(10, std::byte{1});
+  FrameResult r = framer.Frame(work, true);
+  EXPECT_EQ(r.records, 1u);
+  EXPECT_EQ(r.tail_bytes, 0u);
+  EXPECT_EQ(r.garbage_bytes, 10u);
+}
+
+TEST(FramerTest, ARecordAfterGarbageThatEndsTheReadIsNotHeldBack) {
+  Framer framer(Format(abi::kChannelHbm));
+  Buffer work = Hbm(1000, 5, 0, 1) + Buffer(3, std::byte{0xEE}) + Hbm(2000, 5, 0, 1);
+  FrameResult r = framer.Frame(work);
+  EXPECT_EQ(r.records, 2u);
+  EXPECT_EQ(r.tail_bytes, 0u);
+}
+
+TEST(FramerTest, ASingleWrongStampDoesNotPoisonTheChannel) {
+  Buffer input;
+  for (uint64_t i = 0; i < 10; ++i) Append(input, Hbm(20'000 * i, 1, 0, 0));
+  Append(input, Hbm(uint64_t{1} << 61, 1, 0, 0));
+  for (uint64_t i = 10; i < 30; ++i) Append(input, Hbm(20'000 * i, 1, 0, 0));
+  Fed fed = Feed(abi::kChannelHbm, input);
+  EXPECT_EQ(fed.records, 30u);
+  EXPECT_EQ(fed.garbage_bytes, 24u);
+}
+
+TEST(FramerTest, AClockThatWasResetIsFollowed) {
+  Buffer input;
+  for (uint64_t i = 0; i < 10; ++i) Append(input, Hbm(900'000'000 + 20'000 * i, 1, 0, 0));
+  for (uint64_t i = 0; i < 10; ++i) Append(input, Hbm(20'000 * i, 1, 0, 0));
+  Fed fed = Feed(abi::kChannelHbm, input);
+  EXPECT_EQ(fed.good, input);
+  EXPECT_EQ(fed.garbage_bytes, 0u);
+}
+
+TEST(FramerTest, ThirtyTwoBitMicrosecondsWrap) {
+  Buffer input;
+  for (uint32_t i = 0; i < 10; ++i) {
+    Buffer record(20);
+    StoreUnchecked(std::span(record), 0, 0xFFFF'0000u + i * 20'000u);
+    Append(input, record);
+  }
+  Fed fed = Feed(abi::kChannelDdr, input);
+  EXPECT_EQ(fed.records, 10u);
+}
+
+constexpr std::string_view kHccs =
+    "time_stamp(s):time_stamp(ns) send_amount receive_amount\n"
+    "176168:391356200 100 200\n"
+    "176168:411356200 110 220\n";
+
+TEST(TextFramerTest, DropsHeadersKeepsLinesAtEveryPieceSize) {
+  for (size_t step : {size_t{1}, size_t{10}, size_t{1000}}) {
+    Fed fed = Feed(abi::kChannelHccs, Text(kHccs) + Text("\n") + Text(kHccs), step);
+    EXPECT_EQ(AsText(fed.good), "176168:391356200 100 200\n176168:411356200 110 220\n"
+                                "176168:391356200 100 200\n176168:411356200 110 220\n");
+    EXPECT_EQ(fed.records, 4u);
+    EXPECT_EQ(fed.header_lines, 3u);
+    EXPECT_EQ(fed.garbage_bytes, 0u);
+  }
+}
+
+TEST(TextFramerTest, BadLinesAreDroppedWhole) {
+  for (std::string_view bad : {"176168:391 1 2\n", "176168:391356200 1\n", "x 1 2\n",
+                               "176168:391356200 1 2 3\n", "176168:391356200 1 0x2\n",
+                               "\x80\xff\x01\n", "176168:391356200 1 2e\n", ":391356200 1 2\n"}) {
+    Fed fed = Feed(abi::kChannelHccs, Text(kHccs) + Text(bad) + Text(kHccs));
+    EXPECT_EQ(fed.records, 4u) << bad;
+    EXPECT_EQ(fed.garbage_bytes, bad.size()) << bad;
+    EXPECT_EQ(fed.garbage_events, 1u) << bad;
+  }
+}
+
+TEST(TextFramerTest, OverlongLinesAreGarbageUpToTheirEnd) {
+  for (size_t length : {size_t{4095}, size_t{4097}, size_t{20000}}) {
+    std::string line = "176168:391356200 1 2" + std::string(length - 20, ' ');
+    Buffer input = Text(line + "\n" + std::string(kHccs));
+    bool fits = length <= kMaxLineBytes;
+    for (size_t step : {size_t{100}, size_t{5000}, size_t{1000000}}) {
+      Fed fed = Feed(abi::kChannelHccs, input, step);
+      EXPECT_EQ(fed.records, fits ? 3u : 2u) << length << " " << step;
+      EXPECT_EQ(fed.garbage_bytes, fits ? 0u : length + 1) << length << " " << step;
+      EXPECT_EQ(fed.garbage_events, fits ? 0u : 1u);
+    }
+  }
+}
+
+TEST(TextFramerTest, EveryTextChannelTakesItsLines) {
+  Fed nic = Feed(abi::kChannelNic,
+                 Text("x rxPacket/s y\n"
+                      "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12\n"
+                      "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12 0\n"
+                      "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12 0 1\n"
+                      "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11\n"));
+  EXPECT_EQ(nic.records, 3u);
+  EXPECT_EQ(nic.garbage_events, 1u);
+  Fed dvpp = Feed(abi::kChannelDvppVdec,
+                  Text("1:000000001 0 0 0 699300 1998 90% 1 2 0% 3 4\n"
+                       "1:000000001 0 0 699300 1998 90% 1 2 0.5% 3 4\n"
+                       "1:000000001 0 VDEC 0 699300 1998 90% 1 2 0% 3 4\n"
+                       "1:000000001 0 VDEC PNGD 699300 1998 90% 1 2 0% 3 4\n"));
+  EXPECT_EQ(dvpp.records, 3u);
+}
+
+TEST(TextFramerTest, AnyBytesAreSurvived) {
+  std::minstd_rand random(3);
+  constexpr std::string_view kAlphabet = "0123456789: \n%.\xff-ab";
+  for (int round = 0; round < 50; ++round) {
+    Buffer input(9000);
+    for (std::byte& b : input) {
+      b = static_cast<std::byte>(kAlphabet[(random() >> 9) % (kAlphabet.size() - (round % 3 == 0))]);
+    }
+    Fed fed = Feed(abi::kChannelHccs, input, 1 + random() % 3000);
+    EXPECT_LE(fed.good.size() + fed.garbage_bytes, input.size());
+  }
+}
+
+TEST(PlausibleTest, FieldsOutOfRangeAreRefused) {
+  const abi::ChannelFormat& hbm = Format(abi::kChannelHbm);
+  EXPECT_TRUE(IsPlausibleRecord(hbm, Hbm(1, 2, 1, 63)));
+  EXPECT_FALSE(IsPlausibleRecord(hbm, Hbm(1, 2, 2, 0)));
+  EXPECT_FALSE(IsPlausibleRecord(hbm, Hbm(1, 2, 0, 64)));
+  EXPECT_FALSE(IsPlausibleRecord(hbm, Hbm(uint64_t{1} << 63, 2, 0, 0)));
+  EXPECT_FALSE(IsPlausibleRecord(hbm, Buffer(23)));
+  const abi::ChannelFormat& llc = Format(abi::kChannelLlc);
+  EXPECT_TRUE(IsPlausibleRecord(llc, Hbm(1, 2, 0x37, 15)));
+  EXPECT_FALSE(IsPlausibleRecord(llc, Hbm(1, 2, 0x04, 0)));
+  EXPECT_FALSE(IsPlausibleRecord(llc, Hbm(1, 2, 0x37, 16)));
+  Buffer soc = Sample(Format(52), 1);
+  soc[2] = std::byte{0};
+  EXPECT_FALSE(IsPlausibleRecord(Format(52), soc));
+  Buffer lp = Sample(Format(132), 1);
+  EXPECT_TRUE(IsPlausibleRecord(Format(132), lp));
+  StoreUnchecked(std::span(lp), 0, 56u);
+  EXPECT_FALSE(IsPlausibleRecord(Format(132), lp));
+  Buffer module = Sample(Format(142), 1);
+  StoreUnchecked(std::span(module), 16, ~uint64_t{0});  // "unknown"
+  EXPECT_TRUE(IsPlausibleRecord(Format(142), module));
+  StoreUnchecked(std::span(module), 0, 4096u);
+  EXPECT_FALSE(IsPlausibleRecord(Format(142), module));
+}
+
+}  // namespace
+}  // namespace profd

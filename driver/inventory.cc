@@ -1,0 +1,199 @@
+#include "driver/inventory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "driver/chips.h"
+
+namespace profd {
+namespace {
+
+// 0 when the driver does not tell (driver-abi 1.5: a value that cannot be had stays 0).
+int64_t Ask(const HalLibrary& hal, uint32_t device, abi::HalModule module, abi::HalInfo info) {
+  int64_t value = 0;
+  return hal.GetDeviceInfo(device, module, info, &value) == abi::kDrvErrorNone ? value : 0;
+}
+
+std::string NumberList(int64_t bits) {
+  std::string text;
+  for (int bit = 0; bit < 63; ++bit) {
+    if ((bits >> bit & 1) != 0) text += fmt::format("{}{}", text.empty() ? "" : ",", bit);
+  }
+  return text;
+}
+
+int64_t MaskOf(int64_t first, int64_t count) {
+  int64_t mask = 0;
+  for (int64_t bit = std::max<int64_t>(first, 0); bit < first + count && bit < 63; ++bit) {
+    mask |= int64_t{1} << bit;
+  }
+  return mask;
+}
+
+void AskCores(const HalLibrary& hal, HalDevice& d) {
+  auto ask = [&](abi::HalModule module, abi::HalInfo info) { return Ask(hal, d.id, module, info); };
+  d.env_type = ask(abi::kModuleSystem, abi::kInfoEnv);
+  d.ctrl_cpu_id = ask(abi::kModuleCcpu, abi::kInfoId);
+  d.ctrl_cpu_core_num = ask(abi::kModuleCcpu, abi::kInfoCoreNum);
+  d.ctrl_cpu_endian_little = ask(abi::kModuleCcpu, abi::kInfoEndian);
+  d.ts_cpu_core_num = ask(abi::kModuleTscpu, abi::kInfoCoreNum);
+  d.ai_cpu_core_num = ask(abi::kModuleAicpu, abi::kInfoCoreNum);
+  d.ai_cpu_core_id = ask(abi::kModuleAicpu, abi::kInfoId);
+  d.aicpu_occupy_bitmap = ask(abi::kModuleAicpu, abi::kInfoOccupy);
+  d.ai_core_id = ask(abi::kModuleAicore, abi::kInfoId);
+  d.ai_core_num = ask(abi::kModuleAicore, abi::kInfoCoreNum);
+  if ((d.chip_features & kChipNoVectorCores) == 0) {
+    d.aiv_num = ask(abi::kModuleVectorCore, abi::kInfoCoreNum);
+    d.aiv_mhz = ask(abi::kModuleVectorCore, abi::kInfoFreque);
+  }
+  d.ctrl_cpu = NumberList(MaskOf(0, d.ctrl_cpu_core_num));
+  d.ai_cpu = NumberList(d.aicpu_occupy_bitmap != 0
+                            ? d.aicpu_occupy_bitmap
+                            : MaskOf(d.ctrl_cpu_core_num, d.ai_cpu_core_num));
+}
+
+// The vendor prints a driver's frequency with std::to_string(float): six decimals.
+void AskClocks(const HalLibrary& hal, int api_version, const ChipFacts* chip, HalDevice& d) {
+  int64_t khz = api_version >= abi::kApiOscFreq
+                    ? Ask(hal, d.id, abi::kModuleSystem, abi::kInfoDevOscFreque)
+                    : 0;
+  if (khz > 0) {
+    d.counter_hz = static_cast<double>(khz) * 1000;
+    d.counter_from_driver = true;
+    d.hwts_frequency = std::to_string(static_cast<float>(khz) / 1000);
+  } else if (chip != nullptr) {
+    d.counter_hz = chip->counter_mhz * 1e6;
+    d.hwts_frequency = fmt::format("{}", chip->counter_mhz);
+  }
+  d.aicore_mhz = Ask(hal, d.id, abi::kModuleAicore, abi::kInfoFreque);
+  if (d.aicore_mhz <= 0 && chip != nullptr) d.aicore_mhz = chip->aicore_mhz;
+}
+
+std::string CleanName(const char (&name)[abi::kChannelNameLength]) {
+  std::string text;
+  for (char c : name) {
+    if (c == '\0') break;
+    text += c > ' ' && c < 0x7f ? c : '_';
+  }
+  return text;
+}
+
+Status AskChannels(const HalLibrary& hal, HalDevice& d) {
+  auto list = std::make_unique<abi::ChannelList>();
+  int code = hal.ProfGetChannels(d.id, list.get());
+  if (code != abi::kProfOk) {
+    return Unavailable(fmt::format("device {}: the driver lists no channels [{}]", d.id,
+                                   ProfCodeText(code)));
+  }
+  if (list->channel_num > abi::kMaxChannels) {
+    return Internal(fmt::format("device {}: the driver lists {} channels, at most {} make sense",
+                                d.id, list->channel_num, abi::kMaxChannels));
+  }
+  std::vector<std::pair<uint32_t, std::string>> found;
+  for (uint32_t i = 0; i < list->channel_num; ++i) {
+    const abi::ChannelInfo& info = list->channel[i];
+    if (info.channel_id == 0 || info.channel_id >= abi::kMaxChannels) continue;
+    found.emplace_back(info.channel_id, CleanName(info.channel_name));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [id, name] : found) {
+    if (!d.channels.empty() && d.channels.back() == id) continue;
+    d.channels.push_back(id);
+    d.channel_names.push_back(std::move(name));
+  }
+  if (d.channels.empty()) {
+    return Unimplemented(fmt::format("device {}: no sampling channel is enabled", d.id));
+  }
+  return Status::Ok();
+}
+
+HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
+  HalDevice d;
+  d.id = id;
+  if (hal.GetPhysicalId(id, &d.physical_id) != abi::kDrvErrorNone) d.physical_id = id;
+  int status = -1;
+  int code = hal.GetDeviceStatus(id, &status);
+  d.driver_status = code == abi::kDrvErrorNone ? status : -1;
+  // A lost device is not asked anything else: calls for it may hang.
+  if (d.driver_status == abi::kDrvStatusCommunicationLost) {
+    d.chip_name = "unknown";
+    d.usable = Unavailable(fmt::format("device {}: communication with it is lost", id));
+    return d;
+  }
+  int64_t version = 0;
+  code = hal.GetDeviceInfo(id, abi::kModuleSystem, abi::kInfoVersion, &version);
+  const ChipFacts* chip = nullptr;
+  if (code == abi::kDrvErrorNone) {
+    d.chip_id = abi::ChipIdOf(version);
+    chip = FindChip(d.chip_id);
+    d.chip_name = chip != nullptr ? std::string(chip->name) : fmt::format("chip {}", d.chip_id);
+  } else {
+    d.chip_name = "unknown";
+    d.usable = StatusOfDrvCode(code, fmt::format("chip of device {}", id));
+  }
+  d.chip_features = chip != nullptr ? chip->features : 0;
+  d.split_mode = hal.SplitMode(id);
+  AskClocks(hal, api_version, chip, d);
+  AskCores(hal, d);
+  Status channels = AskChannels(hal, d);
+  if (d.usable.ok()) d.usable = channels;
+  return d;
+}
+
+}  // namespace
+
+HalInventory DiscoverDevices(const HalLibrary& hal) {
+  HalInventory inventory;
+  inventory.api_version = hal.ApiVersion();
+  uint32_t platform = abi::kPlatformHostSide;
+  if (hal.GetPlatformInfo(&platform) == abi::kDrvErrorNone) {
+    inventory.host_side = platform != abi::kPlatformDeviceSide;
+  }
+  uint32_t count = 0;
+  int code = hal.GetDeviceNum(&count);
+  if (code != abi::kDrvErrorNone) {
+    // A stub library (1.1) says "not supported": a host without devices, not an error.
+    if (code != abi::kDrvErrorNotSupport) inventory.status = StatusOfDrvCode(code, "drvGetDevNum");
+    return inventory;
+  }
+  if (count == 0) return inventory;
+  if (count > abi::kMaxHalDevices) {
+    inventory.status = Internal(fmt::format("the driver claims {} devices", count));
+    return inventory;
+  }
+  std::array<uint32_t, abi::kMaxHalDevices> ids{};
+  code = hal.GetDeviceIds(ids.data(), count);
+  if (code != abi::kDrvErrorNone) {
+    inventory.status = StatusOfDrvCode(code, "drvGetDevIDs");
+    return inventory;
+  }
+  if (inventory.api_version >= abi::kApiOscFreq) {
+    inventory.host_osc_khz = Ask(hal, 0, abi::kModuleSystem, abi::kInfoHostOscFreque);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    // An id beyond the driver's own limit cannot be a device; a repeated one would be opened twice.
+    bool seen = std::find(ids.begin(), ids.begin() + i, ids[i]) != ids.begin() + i;
+    if (ids[i] >= abi::kMaxHalDevices || seen) continue;
+    inventory.devices.push_back(Discover(hal, ids[i], inventory.api_version));
+  }
+  return inventory;
+}
+
+std::vector<uint8_t> DiscoverQosStreams(const HalLibrary& hal, uint32_t device) {
+  abi::QosProfileInfo info{};
+  info.dev_id = device;
+  info.mode = abi::kQosModeListIds;
+  int32_t size = sizeof info;
+  int code = hal.GetDeviceInfoByBuff(device, abi::kModuleQos, abi::kInfoConfig, &info, &size);
+  if (code != abi::kDrvErrorNone) return {};
+  size_t count = std::min<size_t>(info.stream_num, abi::kMaxMpamIds);
+  return {info.mpam_id, info.mpam_id + count};
+}
+
+}  // namespace profd
