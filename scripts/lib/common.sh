@@ -50,3 +50,42 @@ process_gone() {
   state=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) || return 0
   [ -z "$state" ] || [ "$state" = Z ]
 }
+
+# The process group of what run_logged runs, for traps.
+PROFD_CHILD=
+
+# run_logged NAME LOG COMMAND...: runs COMMAND with its output in LOG and a group of its own, says
+# every half minute how far it is. Returns its exit code; what it left running is ended.
+run_logged() {
+  local name=$1 log=$2 told=$SECONDS code=0
+  shift 2
+  set -m
+  "$@" >"$log" 2>&1 </dev/null &
+  PROFD_CHILD=$!
+  set +m
+  while kill -0 "$PROFD_CHILD" 2>/dev/null; do
+    sleep 0.2
+    if [ $((SECONDS - told)) -ge 30 ]; then
+      told=$SECONDS
+      say "$name: $(tail -c 400 "$log" | tail -1 | cut -c1-100)"
+    fi
+  done
+  wait "$PROFD_CHILD" || code=$?
+  end_logged
+  return "$code"
+}
+
+end_logged() {
+  if [ -n "$PROFD_CHILD" ]; then kill -TERM -- "-$PROFD_CHILD" 2>/dev/null || true; fi
+  PROFD_CHILD=
+}
+
+# show_errors LOG: the end of a build's log without its progress lines.
+show_errors() {
+  grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking|Generating|Creating)' "$1" | tail -60
+}
+
+# json_field NAME: the field of the JSON object on stdin; empty if it has none.
+json_field() {
+  python3 -c 'import json, sys; print(json.load(sys.stdin).get(sys.argv[1]) or "")' "$1"
+}

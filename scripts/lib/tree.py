@@ -63,7 +63,7 @@ def line_of(text, offset):
 
 def is_test(path):
     """Test code may lean on more than the code it tests."""
-    return (re.search(r"_(test|fuzz|bench)\.(cc|h)$", path) is not None or "/testing/" in path
+    return (re.search(r"(_(test|fuzz|bench)|(^|[/_])test_support)\.(cc|h)$", path) is not None or "/testing/" in path
             or path.startswith(("tests/", "bench/")))
 
 
