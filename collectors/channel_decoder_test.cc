@@ -1,0 +1,150 @@
+#include "collectors/channel_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "collectors/channel_plan.h"
+#include "collectors/testing/channel_fixture.h"
+
+namespace profd {
+namespace {
+
+TimeBase Base() { return testing::MakeTimeBase(); }
+
+TEST(ChannelStamp, TextNeedsSecondsAndNanoseconds) {
+  std::optional<Stamp> stamp = StampFromText("1000:000000007", Base());
+  ASSERT_TRUE(stamp);
+  EXPECT_EQ(stamp->source_ns, 1'000'000'000'007);
+  EXPECT_EQ(stamp->host_ns, 5'000'000'000'007);
+  for (const char* bad : {"", ":", "1000", "1000:", ":5", "1000:1000000000", "-1:0", "1000:-1",
+                          "99999999999:0", "18446744073709551616:0", "1000:5x", "1 000:5"}) {
+    EXPECT_FALSE(StampFromText(bad, Base())) << bad;
+  }
+}
+
+TEST(ChannelStamp, ImplausibleStampsAreRefusedInsteadOfOverflowing) {
+  EXPECT_FALSE(StampFromDeviceNs(UINT64_MAX, Base()));
+  EXPECT_FALSE(StampFromDeviceNs(uint64_t{1} << 63, Base()));
+  EXPECT_FALSE(StampFromMicros(UINT64_MAX / 2, Base()));
+  EXPECT_FALSE(StampFromDeviceCount(uint64_t{1} << 62, Base()));
+  EXPECT_FALSE(StampFromHostCount(uint64_t{1} << 62, Base()));
+  TimeBase unknown = Base();
+  unknown.device_counter_hz = 0;
+  EXPECT_FALSE(StampFromDeviceCount(unknown.device_count, unknown));
+  unknown.host_counter_hz = 0;
+  EXPECT_FALSE(StampFromHostCount(UINT64_MAX, unknown));
+}
+
+TEST(ChannelStamp, CountersRunBackwardsFromThePairToo) {
+  // 50 MHz: 50 cycles are 1000 ns.
+  std::optional<Stamp> before = StampFromDeviceCount(Base().device_count - 50, Base());
+  ASSERT_TRUE(before);
+  EXPECT_EQ(before->host_ns, 4'999'999'999'000);
+  std::optional<Stamp> after = StampFromHostCount(Base().host_count + 50, Base());
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->host_ns, 5'000'000'000'500);
+}
+
+TEST(ChannelStamp, UnknownHostFrequencyMeansNanoseconds) {
+  TimeBase time = Base();
+  time.host_counter_hz = 0;
+  std::optional<Stamp> stamp = StampFromHostCount(123'456, time);
+  ASSERT_TRUE(stamp);
+  EXPECT_EQ(stamp->host_ns, 123'456);
+}
+
+TEST(MicrosUnwrapper, AddsATurnOnlyForASmallStepOverTheEnd) {
+  MicrosUnwrapper micros;
+  EXPECT_EQ(micros.Widen(0xFFFFFFF0), 0xFFFFFFF0u);
+  EXPECT_EQ(micros.Widen(0x10), 0x100000010u);
+  EXPECT_EQ(micros.Widen(0x20), 0x100000020u);
+  // Garbage and back again is no turn.
+  EXPECT_EQ(micros.Widen(0x90000000), 0x190000000u);
+  EXPECT_EQ(micros.Widen(0x30), 0x100000030u);
+  micros.Reset();
+  EXPECT_EQ(micros.Widen(0x10), 0x10u);
+}
+
+TEST(IntervalTimer, RefusesRepeatedStampsAndForgetsAJumpIntoTheFuture) {
+  IntervalTimer timer;
+  double seconds = 0;
+  EXPECT_EQ(timer.Next({0, 1'000}, &seconds), IntervalTimer::Step::kFirst);
+  EXPECT_EQ(timer.Next({0, 1'000}, &seconds), IntervalTimer::Step::kNotLater);
+  EXPECT_EQ(timer.Next({0, 3'000}, &seconds), IntervalTimer::Step::kForward);
+  EXPECT_DOUBLE_EQ(seconds, 2e-6);
+  EXPECT_EQ(timer.Next({0, 1'000'000'000}, &seconds), IntervalTimer::Step::kForward);
+  int refused = 0;
+  int64_t ns = 4'000;
+  while (timer.Next({0, ns}, &seconds) == IntervalTimer::Step::kNotLater && refused < 100) {
+    ns += 1'000;
+    ++refused;
+  }
+  EXPECT_EQ(refused, 16);
+}
+
+TEST(IdTable, TakesSixtyFourIdsAndNoMore) {
+  IdTable<int> table;
+  for (uint64_t id = 0; id < 1000; ++id) {
+    int* state = table.FindOrAdd(id * 7, [&] { return static_cast<int>(id); });
+    EXPECT_EQ(state != nullptr, id < IdTable<int>::kMaxIds) << id;
+  }
+  int* first = table.Find(0);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first, table.FindOrAdd(0, [] { return -1; }));
+  EXPECT_EQ(table.states().size(), IdTable<int>::kMaxIds);
+}
+
+TEST(InstantGroup, ClosesTheFirstByTheNextAndOthersByCount) {
+  InstantGroup group;
+  EXPECT_FALSE(group.Begin(100));
+  EXPECT_FALSE(group.Add());
+  EXPECT_FALSE(group.Begin(100));
+  EXPECT_FALSE(group.Add());
+  EXPECT_TRUE(group.Begin(200));  // the first had two parts
+  EXPECT_FALSE(group.Add());
+  EXPECT_FALSE(group.Begin(200));
+  EXPECT_TRUE(group.Add());
+  EXPECT_FALSE(group.Begin(300));  // was closed already
+  EXPECT_FALSE(group.Add());
+  EXPECT_TRUE(group.Begin(400));  // 300 had one part only
+  EXPECT_TRUE(group.Add());       // as many as 300
+}
+
+TEST(LineTokens, ReadsNumbersStrictly) {
+  LineTokens tokens("  12 1.5 -3 nan 1e999 x 18446744073709551616\t7\r");
+  ASSERT_EQ(tokens.size(), 8u);
+  uint64_t integer = 0;
+  double real = 0;
+  EXPECT_TRUE(tokens.Get(0, &integer));
+  EXPECT_EQ(integer, 12u);
+  EXPECT_FALSE(tokens.Get(1, &integer));
+  EXPECT_TRUE(tokens.Get(1, &real));
+  EXPECT_EQ(real, 1.5);
+  for (size_t i : {2, 3, 4, 5}) EXPECT_FALSE(tokens.Get(i, &real)) << i;
+  EXPECT_FALSE(tokens.Get(6, &integer));
+  EXPECT_TRUE(tokens.Get(7, &integer));
+  EXPECT_FALSE(tokens.Get(8, &integer));
+  EXPECT_FALSE(tokens.Get(100, &integer));
+}
+
+TEST(LineTokens, ALineOfManyTokensFitsNoCount) {
+  std::string line;
+  for (int i = 0; i < 1000; ++i) line += "1 ";
+  EXPECT_GT(LineTokens(line).size(), 16u);
+}
+
+TEST(ChannelPlan, PeriodIsTheRoundedDownThousandth) {
+  EXPECT_EQ(PeriodMs(50), 20u);
+  EXPECT_EQ(PeriodMs(100), 10u);
+  EXPECT_EQ(PeriodMs(3), 333u);
+  EXPECT_EQ(PeriodMs(60), 16u);
+  EXPECT_EQ(PeriodMs(1), 1000u);
+  EXPECT_EQ(PeriodMs(0.5), 1000u);
+  EXPECT_EQ(PeriodMs(5000), 1u);
+  EXPECT_EQ(PeriodMs(5000, kMinMemoryPeriodMs), 10u);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,49 @@
+// THE list of collectors. The only file that names them all; sorted by name.
+#include <algorithm>
+#include <array>
+
+#include "collectors/aicore_freq/aicore_freq_collector.h"
+#include "collectors/collector.h"
+#include "collectors/ddr/ddr_collector.h"
+#include "collectors/dvpp/dvpp_collector.h"
+#include "collectors/hbm/hbm_collector.h"
+#include "collectors/hccs/hccs_collector.h"
+#include "collectors/llc/llc_collector.h"
+#include "collectors/nic/nic_collector.h"
+#include "collectors/npu_mem/npu_mem_collector.h"
+#include "collectors/pcie/pcie_collector.h"
+#include "collectors/qos/qos_collector.h"
+#include "collectors/roce/roce_collector.h"
+#include "collectors/soc_profile/soc_profile_collector.h"
+
+namespace profd {
+
+std::span<const CollectorEntry> Collectors() {
+  // Copies of constants of other files, which are initialised before anything runs (constinit).
+  // That the order is right is the test's to say: their names are not known at compile time here.
+  static const std::array kCollectors = {
+      kAicoreFreqCollector,
+      kDdrCollector,
+      kDvppCollector,
+      kHbmCollector,
+      kHccsCollector,
+      kLlcCollector,
+      kNicCollector,
+      kNpuMemCollector,
+      kPcieCollector,
+      kQosCollector,
+      kRoceCollector,
+      kSocProfileCollector,
+  };
+  return kCollectors;
+}
+
+const CollectorEntry* FindCollector(std::string_view name) {
+  std::span<const CollectorEntry> all = Collectors();
+  auto found = std::lower_bound(
+      all.begin(), all.end(), name,
+      [](const CollectorEntry& entry, std::string_view wanted) { return entry.spec->name < wanted; });
+  return found != all.end() && found->spec->name == name ? &*found : nullptr;
+}
+
+}  // namespace profd

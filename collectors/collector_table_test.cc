@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include "collectors/collector.h"
+#include "collectors/testing/channel_fixture.h"
+#include "driver/abi/channels.h"
+
+namespace profd {
+namespace {
+
+TEST(CollectorTable, IsSortedByNameWithoutRepetition) {
+  std::span<const CollectorEntry> all = Collectors();
+  ASSERT_FALSE(all.empty());
+  for (size_t i = 1; i < all.size(); ++i) EXPECT_LT(all[i - 1].spec->name, all[i].spec->name);
+}
+
+TEST(CollectorTable, FindsEveryEntryAndNothingElse) {
+  for (const CollectorEntry& entry : Collectors()) {
+    EXPECT_EQ(FindCollector(entry.spec->name), &entry);
+  }
+  for (std::string_view name : {"", "a", "hb", "hbmm", "zzz", "HBM"}) {
+    EXPECT_EQ(FindCollector(name), nullptr) << name;
+  }
+}
+
+TEST(CollectorTable, NamesAreTheFoldersThatBuildCollectors) {
+  std::set<std::string> folders;
+  for (const auto& entry : std::filesystem::directory_iterator("collectors")) {
+    std::string name = entry.path().filename();
+    if (std::filesystem::exists(entry.path() / (name + "_collector.h"))) folders.insert(name);
+  }
+  std::set<std::string> names;
+  for (const CollectorEntry& entry : Collectors()) names.emplace(entry.spec->name);
+  EXPECT_EQ(names, folders);
+}
+
+TEST(CollectorTable, EveryEntryHasTheFunctionsOfItsKind) {
+  for (const CollectorEntry& entry : Collectors()) {
+    SCOPED_TRACE(entry.spec->name);
+    bool is_channel = entry.spec->source == CollectorSource::kChannel;
+    EXPECT_EQ(entry.plan != nullptr, is_channel);
+    EXPECT_EQ(entry.make_decoder != nullptr, is_channel);
+    EXPECT_EQ(entry.probe_device != nullptr, is_channel);
+    EXPECT_EQ(entry.make_poller != nullptr, !is_channel);
+    EXPECT_EQ(entry.probe_host != nullptr, !is_channel);
+    EXPECT_FALSE(entry.spec->summary.empty());
+    EXPECT_GT(entry.spec->default_hz, 0);
+    EXPECT_LE(entry.spec->default_hz, entry.spec->max_hz);
+    EXPECT_LE(entry.spec->always_on_hz, entry.spec->max_hz);
+    EXPECT_TRUE(!is_channel || entry.spec->always_on_hz == 0);
+  }
+}
+
+// The channels of each collector on a device that lists all of them and with everything asked for.
+std::multimap<uint32_t, std::string> ClaimedChannels(int chip_id) {
+  DeviceInfo device = testing::MakeDevice(chip_id);
+  ChannelOptions options;
+  options.hz = options.soc_memory_hz = options.soc_interconnect_hz = 10;
+  options.soc_memory = options.soc_interconnect = true;
+  options.mpam_ids = {1};
+  std::multimap<uint32_t, std::string> claimed;
+  for (const CollectorEntry& entry : Collectors()) {
+    if (entry.plan == nullptr) continue;
+    for (const ChannelRequest& request : entry.plan(device, options)) {
+      claimed.emplace(request.channel, entry.spec->name);
+    }
+  }
+  return claimed;
+}
+
+TEST(CollectorTable, EveryChannelBelongsToExactlyOneCollector) {
+  std::multimap<uint32_t, std::string> claimed = ClaimedChannels(5);
+  for (const abi::ChannelFormat& format : abi::kChannelFormats) {
+    EXPECT_EQ(claimed.count(format.id), 1u) << "channel " << format.id << " " << format.name;
+  }
+  EXPECT_EQ(claimed.size(), abi::kChannelFormats.size());
+}
+
+// A collector that is not listed on a device plans nothing there, and its probe says why.
+TEST(CollectorTable, WithoutChannelsNothingIsPlannedAndTheProbeNamesTheChip) {
+  ChannelOptions options;
+  options.hz = options.soc_memory_hz = options.soc_interconnect_hz = 10;
+  options.soc_memory = options.soc_interconnect = true;
+  options.mpam_ids = {1};
+  DeviceInfo device = testing::MakeDevice(1);
+  device.channels = {2, 5, 43};
+  for (const CollectorEntry& entry : Collectors()) {
+    if (entry.plan == nullptr) continue;
+    SCOPED_TRACE(entry.spec->name);
+    EXPECT_TRUE(entry.plan(device, options).empty());
+    Status status = testing::ProbeWith(entry, 1, device.channels);
+    EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+    EXPECT_NE(status.message().find("not supported on Ascend910: no channel"), std::string::npos)
+        << status.message();
+  }
+}
+
+// The driver takes 1 ms when a period is out of 1..1000 (driver-abi 3.2): none may be.
+TEST(CollectorTable, PeriodsStayInTheDriversRangeAtAnyRate) {
+  DeviceInfo device = testing::MakeDevice(5);
+  for (double hz : {-1.0, 0.0, 1e-9, 0.5, 1.0, 3.0, 50.0, 99.0, 100.0, 1e9, 1e300}) {
+    ChannelOptions options;
+    options.hz = hz;
+    options.mpam_ids = {1};
+    for (const CollectorEntry& entry : Collectors()) {
+      if (entry.plan == nullptr) continue;
+      SCOPED_TRACE(entry.spec->name);
+      for (const ChannelRequest& request : entry.plan(device, options)) {
+        EXPECT_GE(request.sample_period_ms, 1u);
+        EXPECT_LE(request.sample_period_ms, 1000u);
+        EXPECT_FALSE(request.task_scheduler_owned);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,107 @@
+#include "collectors/ddr/ddr_collector.h"
+
+#include <fmt/format.h>
+
+#include "collectors/channel_decoder.h"
+#include "collectors/channel_plan.h"
+#include "collectors/metric_table.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "ddr",
+    .source = CollectorSource::kChannel,
+    .summary = "DDR traffic by controller and direction",
+    .option = "sys_hardware_mem_freq",
+    .default_hz = 50,
+    .max_hz = 100,
+    .always_on_hz = 0,
+};
+
+// Record (dump-format 2.6): u32 us since start (wraps), u32 count of the interval, u32 event
+// (0 read, 1 write), u32 controller, u32 master (all of them together).
+constexpr size_t kRecordSize = 20;
+// Bytes of one access: the bus is 256 bits wide on chips 1-4, 128 bits on the others.
+constexpr double BytesPerAccess(int chip_id) { return chip_id >= 1 && chip_id <= 4 ? 32 : 16; }
+constexpr std::array<std::string_view, 2> kDirections = {"read", "write"};  // by event
+
+class DdrDecoder final : public BinaryDecoder<DdrDecoder, kRecordSize> {
+ public:
+  DdrDecoder(const DeviceInfo& device, SeriesRegistry& registry)
+      : device_(device.id), bytes_per_access_(BytesPerAccess(device.chip_id)), series_(registry) {}
+
+  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
+    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, 0));
+    uint64_t count = LoadUnchecked<uint32_t>(record, 4);
+    uint32_t event = LoadUnchecked<uint32_t>(record, 8);
+    uint32_t id = LoadUnchecked<uint32_t>(record, 12);
+    if (event >= kDirections.size()) return false;
+    std::optional<Stamp> stamp = StampFromMicros(us, time);
+    if (!stamp) return false;
+    Controller* controller = controllers_.FindOrAdd(id, [&] { return MakeController(id); });
+    if (controller == nullptr) return false;
+    double seconds = 0;
+    IntervalTimer::Step step = controller->timers[event].Next(*stamp, &seconds);
+    if (step != IntervalTimer::Step::kForward) return step == IntervalTimer::Step::kFirst;
+    out.Emit(controller->bandwidth[event], stamp->host_ns,
+             static_cast<double>(count) * bytes_per_access_ / seconds);
+    return true;
+  }
+
+  void Reset() override {
+    micros_.Reset();
+    for (Controller& state : controllers_.states()) {
+      for (IntervalTimer& timer : state.timers) timer.Reset();
+    }
+  }
+
+ private:
+  struct Controller {
+    std::array<SeriesId, 2> bandwidth;
+    std::array<IntervalTimer, 2> timers;
+  };
+
+  Controller MakeController(uint32_t id) {
+    constexpr MetricId kBandwidth = MetricByName("atlas_npu_ddr_bandwidth_bytes_per_second");
+    fmt::format_int name(id);
+    std::string_view label(name.data(), name.size());
+    return {.bandwidth = {series_.Add(kBandwidth, device_, {label, kDirections[0]}),
+                          series_.Add(kBandwidth, device_, {label, kDirections[1]})},
+            .timers = {}};
+  }
+
+  int device_;
+  double bytes_per_access_;
+  SeriesSet series_;
+  MicrosUnwrapper micros_;
+  IdTable<Controller> controllers_;
+};
+
+Status Probe(const Host&, const DeviceInfo& device) {
+  return NeedAnyChannel(device, {abi::kChannelDdr});
+}
+
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  if (!HasChannel(device, abi::kChannelDdr)) return {};
+  return {MemoryTrafficRequest(abi::kChannelDdr, options.hz)};
+}
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
+                                            SeriesRegistry& registry) {
+  return std::make_unique<DdrDecoder>(device, registry);
+}
+
+}  // namespace
+
+constinit const CollectorEntry kDdrCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd

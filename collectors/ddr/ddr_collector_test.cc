@@ -1,0 +1,69 @@
+#include "collectors/ddr/ddr_collector.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "collectors/testing/channel_fixture.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+using testing::Bytes;
+using testing::Concat;
+using testing::DecoderRig;
+using testing::MakeDevice;
+
+constexpr uint32_t kChannel = abi::kChannelDdr;
+
+TEST(DdrCollector, DecodesTheGoldenCapturesAcrossTheWrapOfTheStamp) {
+  for (int chip : {1, 2, 3, 4}) {
+    testing::ExpectGolden(kDdrCollector, MakeDevice(chip), kChannel, "ddr/testdata/ddr_310p");
+  }
+  for (int chip : {0, 5, 7}) {
+    testing::ExpectGolden(kDdrCollector, MakeDevice(chip), kChannel, "ddr/testdata/ddr_310b");
+  }
+}
+
+TEST(DdrCollector, SurvivesGarbage) {
+  testing::ExpectSurvivesGarbage(kDdrCollector, MakeDevice(4), kChannel, "ddr/testdata/ddr_310p",
+                                 128);
+}
+
+std::vector<std::byte> Record(uint32_t us, uint32_t count, uint32_t event) {
+  return Bytes(us, count, event, uint32_t{0}, uint32_t{0xFFFFFFFF});
+}
+
+TEST(DdrCollector, AnAccessIsAsWideAsTheChipsBus) {
+  const char* line =
+      "atlas_npu_ddr_bandwidth_bytes_per_second{npu=\"0\",ddr=\"0\",direction=\"read\"} "
+      "5000120000000 ";
+  DecoderRig wide(kDdrCollector, MakeDevice(4), kChannel);
+  wide.Feed(Record(10'000, 1, 0));
+  EXPECT_EQ(wide.Feed(Record(20'000, 1000, 0)), std::string(line) + "3200000\n");
+  DecoderRig narrow(kDdrCollector, MakeDevice(7), kChannel);
+  narrow.Feed(Record(10'000, 1, 0));
+  EXPECT_EQ(narrow.Feed(Record(20'000, 1000, 0)), std::string(line) + "1600000\n");
+}
+
+TEST(DdrCollector, RepeatedStampsAndUnknownEventsAreBad) {
+  DecoderRig rig(kDdrCollector, MakeDevice(4), kChannel);
+  rig.Feed(Concat({Record(10, 1, 0), Record(10, 1, 0), Record(20, 1, 2)}));
+  EXPECT_EQ(rig.decoder().records(), 3u);
+  EXPECT_EQ(rig.decoder().bad_records(), 2u);
+}
+
+TEST(DdrCollector, PlansBothEventsOfAllMasters) {
+  auto requests = kDdrCollector.plan(MakeDevice(4), {.hz = 50});
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].channel, 7u);
+  EXPECT_EQ(requests[0].sample_period_ms, 20u);
+  EXPECT_EQ(requests[0].effective_hz, 50);
+  EXPECT_EQ(requests[0].user_data,
+            Bytes(uint32_t{20}, uint32_t{0xFFFFFFFF}, uint32_t{2}, uint32_t{0}, uint32_t{1}));
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,176 @@
+#include "collectors/dvpp/dvpp_collector.h"
+
+#include <fmt/format.h>
+
+#include "collectors/channel_decoder.h"
+#include "collectors/channel_plan.h"
+#include "collectors/metric_table.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "dvpp",
+    .source = CollectorSource::kChannel,
+    .summary = "utilisation of the image and video engines",
+    .option = "dvpp_freq",
+    .default_hz = 50,
+    .max_hz = 100,
+    .always_on_hz = 0,
+};
+
+// All engines in one channel, and on newer chips one channel per engine; where a chip has both, both
+// run, as with the vendor's collector (driver-abi 3.2).
+constexpr std::array<uint32_t, 8> kChannels = {
+    abi::kChannelDvpp,      abi::kChannelDvppVenc, abi::kChannelDvppJpege, abi::kChannelDvppVdec,
+    abi::kChannelDvppJpegd, abi::kChannelDvppVpc,  abi::kChannelDvppPng,   abi::kChannelDvppScd,
+};
+
+// By engine_type (dump-format 2.4).
+constexpr std::array<std::string_view, 7> kEngines = {"vdec", "jpegd", "png", "jpege",
+                                                      "vpc",  "venc",  "scd"};
+
+// Columns: stamp [dvpp_id] engine_type engine_id all_time all_frame all_utilization(%) proc_time
+// proc_frame proc_utilization(%) last_time last_frame.
+constexpr size_t kTokens = 11;
+constexpr size_t kTokensWithId = 12;
+constexpr uint64_t kMaxId = 0xFFFF;
+
+struct Instance {
+  SeriesId utilization = kNoSeries;
+  SeriesId busy = kNoSeries;
+  SeriesId frames = kNoSeries;
+  IntervalTimer timer;  // refuses repeated stamps
+};
+
+class DvppDecoder final : public TextDecoder<DvppDecoder> {
+ public:
+  DvppDecoder(int device, SeriesRegistry& registry)
+      : TextDecoder("engine_type"), device_(device), series_(registry) {
+    mean_series_.fill(kNoSeries);
+  }
+
+  bool DecodeLine(const LineTokens& tokens, const TimeBase& time, SampleBatch& out) {
+    if (tokens.size() != kTokens && tokens.size() != kTokensWithId) return false;
+    size_t column = 1;
+    uint64_t dvpp = 0;
+    if (tokens.size() == kTokensWithId && !tokens.Get(column++, &dvpp)) return false;
+    uint64_t engine = 0;
+    uint64_t id = 0;
+    double busy_us = 0;
+    double frames = 0;
+    double percent = 0;
+    if (!tokens.Get(column, &engine) || !tokens.Get(column + 1, &id) ||
+        !tokens.Get(column + 2, &busy_us) || !tokens.Get(column + 3, &frames) ||
+        !Percent(tokens[column + 4], &percent)) {
+      return false;
+    }
+    std::optional<Stamp> stamp = StampFromText(tokens[0], time);
+    if (!stamp || engine >= kEngines.size() || dvpp > kMaxId || id > kMaxId) return false;
+    Instance* instance = instances_.FindOrAdd(dvpp << 32 | engine << 16 | id,
+                                              [&] { return MakeInstance(engine, dvpp, id); });
+    double seconds = 0;
+    if (instance == nullptr ||
+        instance->timer.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+      return false;
+    }
+    if (instant_.Begin(stamp->source_ns)) EmitMeans(out);
+    if (instant_.parts() == 0) means_ = {};
+    instant_host_ns_ = stamp->host_ns;
+    out.Emit(instance->utilization, stamp->host_ns, percent / 100);
+    out.Emit(instance->busy, stamp->host_ns, busy_us * 1e-6);
+    out.Emit(instance->frames, stamp->host_ns, frames);
+    means_[engine].sum += percent / 100;
+    means_[engine].instances += 1;
+    if (instant_.Add()) EmitMeans(out);
+    return true;
+  }
+
+  void Reset() override {
+    for (Instance& instance : instances_.states()) instance.timer.Reset();
+    instant_.Reset();
+  }
+
+ private:
+  struct Mean {
+    double sum = 0;
+    double instances = 0;
+  };
+
+  static bool Percent(std::string_view text, double* out) {
+    if (!text.empty() && text.back() == '%') text.remove_suffix(1);
+    return ParseNumber(text, out) && std::isfinite(*out) && *out >= 0;
+  }
+
+  Instance MakeInstance(uint64_t engine, uint64_t dvpp, uint64_t id) {
+    constexpr MetricId kUtilization = MetricByName("atlas_npu_dvpp_engine_utilization_ratio");
+    constexpr MetricId kBusy = MetricByName("atlas_npu_dvpp_engine_busy_seconds");
+    constexpr MetricId kFrames = MetricByName("atlas_npu_dvpp_engine_frames");
+    constexpr MetricId kMean = MetricByName("atlas_npu_dvpp_utilization_ratio");
+    std::string_view name = kEngines[engine];
+    if (mean_series_[engine] == kNoSeries) {
+      mean_series_[engine] = series_.Add(kMean, device_, {name});
+    }
+    fmt::format_int dvpp_text(dvpp);
+    fmt::format_int id_text(id);
+    std::string_view dvpp_label(dvpp_text.data(), dvpp_text.size());
+    std::string_view id_label(id_text.data(), id_text.size());
+    Instance instance;
+    instance.utilization = series_.Add(kUtilization, device_, {name, dvpp_label, id_label});
+    instance.busy = series_.Add(kBusy, device_, {name, dvpp_label, id_label});
+    instance.frames = series_.Add(kFrames, device_, {name, dvpp_label, id_label});
+    return instance;
+  }
+
+  // What DCMI calls the engine's utilisation: all instances of a kind together.
+  void EmitMeans(SampleBatch& out) {
+    for (size_t engine = 0; engine < kEngines.size(); ++engine) {
+      if (means_[engine].instances == 0) continue;
+      out.Emit(mean_series_[engine], instant_host_ns_,
+               means_[engine].sum / means_[engine].instances);
+    }
+  }
+
+  int device_;
+  SeriesSet series_;
+  IdTable<Instance> instances_;
+  InstantGroup instant_;
+  int64_t instant_host_ns_ = 0;
+  std::array<Mean, kEngines.size()> means_;
+  std::array<SeriesId, kEngines.size()> mean_series_;
+};
+
+Status Probe(const Host&, const DeviceInfo& device) {
+  for (uint32_t channel : kChannels) {
+    if (HasChannel(device, channel)) return Status::Ok();
+  }
+  return NeedAnyChannel(device, {abi::kChannelDvpp});
+}
+
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  std::vector<ChannelRequest> requests;
+  for (uint32_t channel : kChannels) {
+    if (!HasChannel(device, channel)) continue;
+    requests.push_back(PeriodicRequest(channel, PeriodMs(options.hz)));
+  }
+  return requests;
+}
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
+                                            SeriesRegistry& registry) {
+  return std::make_unique<DvppDecoder>(device.id, registry);
+}
+
+}  // namespace
+
+constinit const CollectorEntry kDvppCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd

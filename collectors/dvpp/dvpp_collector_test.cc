@@ -1,0 +1,73 @@
+#include "collectors/dvpp/dvpp_collector.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "collectors/testing/channel_fixture.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+using testing::DecoderRig;
+using testing::MakeDevice;
+
+TEST(DvppCollector, DecodesTheGoldenCapturesWithAndWithoutDvppId) {
+  testing::ExpectGolden(kDvppCollector, MakeDevice(0), abi::kChannelDvpp, "dvpp/testdata/dvpp_11");
+  testing::ExpectGolden(kDvppCollector, MakeDevice(5), abi::kChannelDvpp, "dvpp/testdata/dvpp_12");
+  testing::ExpectGolden(kDvppCollector, MakeDevice(5), abi::kChannelDvppVenc,
+                        "dvpp/testdata/dvpp_12");
+}
+
+TEST(DvppCollector, SurvivesGarbage) {
+  testing::ExpectSurvivesGarbage(kDvppCollector, MakeDevice(5), abi::kChannelDvpp,
+                                 "dvpp/testdata/dvpp_12", 64 * 3 + 7);
+}
+
+TEST(DvppCollector, ReportsTheMeanOfTheInstancesOfAnEngine) {
+  DecoderRig rig(kDvppCollector, MakeDevice(0), abi::kChannelDvpp);
+  EXPECT_EQ(rig.Feed("1000:0 5 0 2500 3 20 0 0 0 0 0\n"),
+            "atlas_npu_dvpp_engine_utilization_ratio{npu=\"0\",engine=\"venc\",dvpp=\"0\","
+            "instance=\"0\"} 5000000000000 0.2\n"
+            "atlas_npu_dvpp_engine_busy_seconds{npu=\"0\",engine=\"venc\",dvpp=\"0\","
+            "instance=\"0\"} 5000000000000 0.0025\n"
+            "atlas_npu_dvpp_engine_frames{npu=\"0\",engine=\"venc\",dvpp=\"0\",instance=\"0\"} "
+            "5000000000000 3\n");
+  rig.Feed("1000:0 5 1 0 0 60 0 0 0 0 0\n");
+  std::string lines = rig.Feed("1000:020000000 5 0 0 0 0 0 0 0 0 0\n");
+  EXPECT_EQ(lines.substr(0, lines.find('\n')),
+            "atlas_npu_dvpp_utilization_ratio{npu=\"0\",engine=\"venc\"} 5000000000000 0.4");
+}
+
+TEST(DvppCollector, UnknownEnginesOddLinesAndRepeatedStampsAreBad) {
+  DecoderRig rig(kDvppCollector, MakeDevice(0), abi::kChannelDvpp);
+  EXPECT_NE(rig.Feed("1000:0 5 0 0 0 0 0 0 0 0 0\n"), "");
+  for (const char* line : {"1000:0 5 0 0 0 0 0 0 0 0 0\n", "1001:0 7 0 0 0 0 0 0 0 0 0\n",
+                           "1001:0 5 0 0 0 0 0 0 0 0\n", "1001:0 1 5 0 0 0 0 0 0 0 0 0 0\n",
+                           "1001:0 5 0 0 0 nan 0 0 0 0 0\n", "1001:0 5 0 0 0 % 0 0 0 0 0\n",
+                           "1001:0 5 70000 0 0 0 0 0 0 0 0\n"}) {
+    uint64_t before = rig.decoder().bad_records();
+    EXPECT_EQ(rig.Feed(line), "") << line;
+    EXPECT_EQ(rig.decoder().bad_records(), before + 1) << line;
+  }
+}
+
+TEST(DvppCollector, PlansTheOldChannelAndOnePerEngineAsListed) {
+  auto all = kDvppCollector.plan(MakeDevice(5), {.hz = 50});
+  ASSERT_EQ(all.size(), 8u);
+  for (const ChannelRequest& request : all) {
+    EXPECT_EQ(request.sample_period_ms, 20u);
+    EXPECT_TRUE(request.user_data.empty());
+  }
+  DeviceInfo old = MakeDevice(0);
+  old.channels = {4, 6, 7};
+  auto one = kDvppCollector.plan(old, {.hz = 50});
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].channel, 6u);
+  EXPECT_TRUE(testing::ProbeWith(kDvppCollector, 4, {138, 139}).ok());
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,102 @@
+#include "collectors/hbm/hbm_collector.h"
+
+#include <fmt/format.h>
+
+#include "collectors/channel_decoder.h"
+#include "collectors/channel_plan.h"
+#include "collectors/metric_table.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "hbm",
+    .source = CollectorSource::kChannel,
+    .summary = "HBM traffic by stack and direction",
+    .option = "sys_hardware_mem_freq",
+    .default_hz = 50,
+    .max_hz = 100,
+    .always_on_hz = 0,
+};
+
+// Record (dump-format 2.6): u64 us since start, u64 count of the interval, u32 event (0 read,
+// 1 write), u32 stack.
+constexpr size_t kRecordSize = 24;
+constexpr double kBytesPerAccess = 32;
+constexpr std::array<std::string_view, 2> kDirections = {"read", "write"};  // by event
+
+class HbmDecoder final : public BinaryDecoder<HbmDecoder, kRecordSize> {
+ public:
+  HbmDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {}
+
+  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
+    uint64_t us = LoadUnchecked<uint64_t>(record, 0);
+    uint64_t count = LoadUnchecked<uint64_t>(record, 8);
+    uint32_t event = LoadUnchecked<uint32_t>(record, 16);
+    uint32_t id = LoadUnchecked<uint32_t>(record, 20);
+    if (event >= kDirections.size()) return false;
+    std::optional<Stamp> stamp = StampFromMicros(us, time);
+    if (!stamp) return false;
+    Stack* stack = stacks_.FindOrAdd(id, [&] { return MakeStack(id); });
+    if (stack == nullptr) return false;
+    double seconds = 0;
+    IntervalTimer::Step step = stack->timers[event].Next(*stamp, &seconds);
+    if (step != IntervalTimer::Step::kForward) return step == IntervalTimer::Step::kFirst;
+    out.Emit(stack->bandwidth[event], stamp->host_ns,
+             static_cast<double>(count) * kBytesPerAccess / seconds);
+    return true;
+  }
+
+  void Reset() override {
+    for (Stack& state : stacks_.states()) {
+      for (IntervalTimer& timer : state.timers) timer.Reset();
+    }
+  }
+
+ private:
+  struct Stack {
+    std::array<SeriesId, 2> bandwidth;
+    std::array<IntervalTimer, 2> timers;
+  };
+
+  Stack MakeStack(uint32_t id) {
+    constexpr MetricId kBandwidth = MetricByName("atlas_npu_hbm_bandwidth_bytes_per_second");
+    fmt::format_int name(id);
+    std::string_view label(name.data(), name.size());
+    return {.bandwidth = {series_.Add(kBandwidth, device_, {label, kDirections[0]}),
+                          series_.Add(kBandwidth, device_, {label, kDirections[1]})},
+            .timers = {}};
+  }
+
+  int device_;
+  SeriesSet series_;
+  IdTable<Stack> stacks_;
+};
+
+Status Probe(const Host&, const DeviceInfo& device) {
+  return NeedAnyChannel(device, {abi::kChannelHbm});
+}
+
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  if (!HasChannel(device, abi::kChannelHbm)) return {};
+  return {MemoryTrafficRequest(abi::kChannelHbm, options.hz)};
+}
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
+                                            SeriesRegistry& registry) {
+  return std::make_unique<HbmDecoder>(device.id, registry);
+}
+
+}  // namespace
+
+constinit const CollectorEntry kHbmCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd

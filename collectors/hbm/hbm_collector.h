@@ -1,0 +1,10 @@
+// HBM traffic by stack and direction (channel 1).
+#pragma once
+
+#include "collectors/collector.h"
+
+namespace profd {
+
+extern const CollectorEntry kHbmCollector;
+
+}  // namespace profd

@@ -1,0 +1,92 @@
+#include "collectors/hbm/hbm_collector.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "collectors/testing/channel_fixture.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+using testing::Bytes;
+using testing::Concat;
+using testing::DecoderRig;
+using testing::MakeDevice;
+
+constexpr uint32_t kChannel = abi::kChannelHbm;
+
+TEST(HbmCollector, DecodesTheGoldenCapture) {
+  for (int chip : {1, 5}) {
+    testing::ExpectGolden(kHbmCollector, MakeDevice(chip), kChannel, "hbm/testdata/hbm");
+  }
+}
+
+TEST(HbmCollector, SurvivesGarbage) {
+  testing::ExpectSurvivesGarbage(kHbmCollector, MakeDevice(5), kChannel, "hbm/testdata/hbm", 128);
+}
+
+std::vector<std::byte> Record(uint64_t us, uint64_t count, uint32_t event, uint32_t stack) {
+  return Bytes(us, count, event, stack);
+}
+
+TEST(HbmCollector, CountsThirtyTwoBytesPerAccess) {
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
+  EXPECT_EQ(rig.Feed(Record(10'000, 7, 1, 3)), "");
+  // 1000 accesses of 32 bytes in 20 ms: 1.6 MB/s. Host time: start + 30 ms.
+  EXPECT_EQ(rig.Feed(Record(30'000, 1000, 1, 3)),
+            "atlas_npu_hbm_bandwidth_bytes_per_second{npu=\"0\",hbm=\"3\",direction=\"write\"} "
+            "5000130000000 1600000\n");
+}
+
+TEST(HbmCollector, RepeatedStampsAreBadAndResetForgets) {
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
+  rig.Feed(Concat({Record(10'000, 1, 0, 0), Record(10'000, 1, 1, 0)}));
+  EXPECT_EQ(rig.decoder().bad_records(), 0u);  // two events of one instant
+  EXPECT_EQ(rig.Feed(Record(10'000, 5, 0, 0)), "");
+  EXPECT_EQ(rig.Feed(Record(9'000, 5, 0, 0)), "");
+  EXPECT_EQ(rig.decoder().bad_records(), 2u);
+  rig.decoder().Reset();
+  EXPECT_EQ(rig.Feed(Record(5'000, 5, 0, 0)), "");
+  EXPECT_EQ(rig.decoder().bad_records(), 2u);
+  EXPECT_NE(rig.Feed(Record(6'000, 5, 0, 0)), "");
+}
+
+TEST(HbmCollector, AnIdFloodIsRefusedPastSixtyFour) {
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
+  for (uint32_t stack = 0; stack < 100'000; ++stack) rig.Feed(Record(stack, 1, 0, stack));
+  EXPECT_EQ(rig.registry().total(), 128u);
+  EXPECT_EQ(rig.decoder().bad_records(), 100'000u - 64u);
+}
+
+TEST(HbmCollector, UnknownEventsAndTruncatedRecordsAreBad) {
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
+  rig.Feed(Record(1, 1, 2, 0));
+  std::vector<std::byte> half = Record(2, 1, 0, 0);
+  half.resize(13);
+  rig.Feed(half);
+  EXPECT_EQ(rig.decoder().records(), 2u);
+  EXPECT_EQ(rig.decoder().bad_records(), 2u);
+}
+
+TEST(HbmCollector, AFullRegistryIsNoFault) {
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel, 1);
+  rig.Feed(Concat({Record(1'000, 1, 0, 0), Record(1'000, 1, 1, 0)}));
+  EXPECT_NE(rig.Feed(Record(2'000, 1, 0, 0)), "");
+  EXPECT_EQ(rig.Feed(Record(2'000, 1, 1, 0)), "");
+}
+
+TEST(HbmCollector, PlansBothEventsOfAllMasters) {
+  auto requests = kHbmCollector.plan(MakeDevice(5), {.hz = 30});
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].channel, 1u);
+  EXPECT_EQ(requests[0].sample_period_ms, 33u);
+  EXPECT_DOUBLE_EQ(requests[0].effective_hz, 1000.0 / 33);
+  EXPECT_EQ(requests[0].user_data,
+            Bytes(uint32_t{33}, uint32_t{0xFFFFFFFF}, uint32_t{2}, uint32_t{0}, uint32_t{1}));
+  EXPECT_EQ(kHbmCollector.plan(MakeDevice(5), {.hz = 5000})[0].sample_period_ms, 10u);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,98 @@
+#include "collectors/hccs/hccs_collector.h"
+
+#include "collectors/channel_decoder.h"
+#include "collectors/channel_plan.h"
+#include "collectors/metric_table.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "hccs",
+    .source = CollectorSource::kChannel,
+    .summary = "HCCS bytes and bandwidth of the device",
+    .option = "sys_interconnection_freq",
+    .default_hz = 50,
+    .max_hz = 50,
+    .always_on_hz = 0,
+};
+
+// One direction's cumulative bytes.
+struct Direction {
+  SeriesId total = kNoSeries;
+  SeriesId bandwidth = kNoSeries;
+  uint64_t last = 0;
+};
+
+// "sec:ns <tx bytes> <rx bytes>", cumulative (dump-format 2.1).
+class HccsDecoder final : public TextDecoder<HccsDecoder> {
+ public:
+  HccsDecoder(int device, SeriesRegistry& registry) : TextDecoder("time_stamp"), series_(registry) {
+    constexpr MetricId kTotal = MetricByName("atlas_npu_hccs_bytes_total");
+    constexpr MetricId kBandwidth = MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second");
+    for (size_t i = 0; i < 2; ++i) {
+      std::string_view name = i == 0 ? "tx" : "rx";
+      directions_[i].total = series_.Add(kTotal, device, {name});
+      directions_[i].bandwidth = series_.Add(kBandwidth, device, {"all", name});
+    }
+  }
+
+  bool DecodeLine(const LineTokens& tokens, const TimeBase& time, SampleBatch& out) {
+    std::array<uint64_t, 2> bytes{};
+    if (tokens.size() != 3 || !tokens.Get(1, &bytes[0]) || !tokens.Get(2, &bytes[1])) return false;
+    std::optional<Stamp> stamp = StampFromText(tokens[0], time);
+    if (!stamp) return false;
+    double seconds = 0;
+    IntervalTimer::Step step = timer_.Next(*stamp, &seconds);
+    if (step == IntervalTimer::Step::kNotLater) return false;
+    // A counter that went down was wrapped or restarted: this interval has no bandwidth, and since
+    // both directions are one reading, neither of them.
+    bool wrapped = step == IntervalTimer::Step::kForward &&
+                   (bytes[0] < directions_[0].last || bytes[1] < directions_[1].last);
+    for (size_t i = 0; i < 2; ++i) {
+      Direction& direction = directions_[i];
+      out.Emit(direction.total, stamp->host_ns, static_cast<double>(bytes[i]));
+      if (step == IntervalTimer::Step::kForward && !wrapped) {
+        out.Emit(direction.bandwidth, stamp->host_ns,
+                 static_cast<double>(bytes[i] - direction.last) / seconds);
+      }
+      direction.last = bytes[i];
+    }
+    return !wrapped;
+  }
+
+  void Reset() override { timer_.Reset(); }
+
+ private:
+  SeriesSet series_;
+  IntervalTimer timer_;
+  std::array<Direction, 2> directions_;
+};
+
+Status Probe(const Host&, const DeviceInfo& device) {
+  return NeedAnyChannel(device, {abi::kChannelHccs});
+}
+
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  if (!HasChannel(device, abi::kChannelHccs)) return {};
+  return {PeriodicRequest(abi::kChannelHccs, PeriodMs(options.hz))};
+}
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
+                                            SeriesRegistry& registry) {
+  return std::make_unique<HccsDecoder>(device.id, registry);
+}
+
+}  // namespace
+
+constinit const CollectorEntry kHccsCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd

@@ -1,0 +1,45 @@
+#include "collectors/nic/nic_collector.h"
+
+#include "collectors/channel_plan.h"
+#include "collectors/network_port_decoder.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "nic",
+    .source = CollectorSource::kChannel,
+    .summary = "network port rates, counters, errors and drops of the NPU",
+    .option = "sys_io_sampling_freq",
+    .default_hz = 100,
+    .max_hz = 100,
+    .always_on_hz = 0,
+};
+
+Status Probe(const Host&, const DeviceInfo& device) {
+  return NeedAnyChannel(device, {abi::kChannelNic});
+}
+
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  if (!HasChannel(device, abi::kChannelNic)) return {};
+  return {PeriodicRequest(abi::kChannelNic, PeriodMs(options.hz))};
+}
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
+                                            SeriesRegistry& registry) {
+  return MakeNetworkPortDecoder("nic", device.id, registry);
+}
+
+}  // namespace
+
+constinit const CollectorEntry kNicCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd

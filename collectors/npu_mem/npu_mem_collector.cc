@@ -1,0 +1,181 @@
+#include "collectors/npu_mem/npu_mem_collector.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "collectors/channel_decoder.h"
+#include "collectors/channel_plan.h"
+#include "collectors/metric_table.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "npu_mem",
+    .source = CollectorSource::kChannel,
+    .summary = "device memory in use: application, device, software modules",
+    .option = "sys_hardware_mem_freq",
+    .default_hz = 50,
+    .max_hz = 100,
+    .always_on_hz = 0,
+};
+
+// No memory is this large; beyond it a record is garbage or says "unknown" (2^63 and up).
+constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
+
+// Record of channels 130 and 131 (dump-format 2.10): u32 us since start (wraps), u32 event
+// (0 application, 1 device), u64 reserved, u64 DDR bytes, u64 HBM bytes.
+constexpr size_t kUsageRecordSize = 32;
+constexpr std::array<std::string_view, 2> kKinds = {"app", "device"};
+
+class UsageDecoder final : public BinaryDecoder<UsageDecoder, kUsageRecordSize> {
+ public:
+  UsageDecoder(int device, SeriesRegistry& registry) : series_(registry) {
+    constexpr MetricId kUsed = MetricByName("atlas_npu_memory_used_bytes");
+    for (size_t kind = 0; kind < kKinds.size(); ++kind) {
+      ids_[kind] = {series_.Add(kUsed, device, {kKinds[kind], "ddr"}),
+                    series_.Add(kUsed, device, {kKinds[kind], "hbm"})};
+    }
+  }
+
+  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
+    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, 0));
+    uint32_t kind = LoadUnchecked<uint32_t>(record, 4);
+    std::array<uint64_t, 2> bytes = {LoadUnchecked<uint64_t>(record, 16),
+                                     LoadUnchecked<uint64_t>(record, 24)};
+    if (kind >= kKinds.size() || bytes[0] > kMaxBytes || bytes[1] > kMaxBytes) return false;
+    std::optional<Stamp> stamp = StampFromMicros(us, time);
+    double seconds = 0;
+    if (!stamp || timers_[kind].Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+      return false;
+    }
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      out.Emit(ids_[kind][i], stamp->host_ns, static_cast<double>(bytes[i]));
+    }
+    return true;
+  }
+
+  void Reset() override {
+    micros_.Reset();
+    for (IntervalTimer& timer : timers_) timer.Reset();
+  }
+
+ private:
+  SeriesSet series_;
+  MicrosUnwrapper micros_;
+  std::array<std::array<SeriesId, 2>, kKinds.size()> ids_;
+  std::array<IntervalTimer, kKinds.size()> timers_;  // refuse repeated stamps
+};
+
+// Record of channel 142: u32 module, u32 reserved, u64 host counter, u64 bytes (2^63 and up:
+// unknown).
+constexpr size_t kModuleRecordSize = 24;
+
+struct ModuleName {
+  uint32_t id;
+  std::string_view name;
+};
+// The names the vendor's tables show.
+constexpr auto kModules = std::to_array<ModuleName>({
+    {0, "SLOG"},       {1, "IDEDD"},      {2, "SCC"},      {3, "HCCL"},    {4, "FMK"},
+    {5, "CCU"},        {6, "DVPP"},       {7, "RUNTIME"},  {8, "CCE"},     {9, "HDC"},
+    {10, "DRV"},       {11, "NET"},       {22, "DEVMM"},   {23, "KERNEL"}, {24, "LIBMEDIA"},
+    {25, "CCECPU"},    {27, "ROS"},       {28, "HCCP"},    {29, "ROCE"},   {30, "TEFUSION"},
+    {31, "PROFILING"}, {32, "DP"},        {33, "APP"},     {34, "TS"},     {35, "TSDUMP"},
+    {36, "AICPU"},     {37, "LP"},        {38, "TDT"},     {39, "FE"},     {40, "MD"},
+    {41, "MB"},        {42, "ME"},        {43, "IMU"},     {44, "IMP"},    {45, "GE"},
+    {47, "CAMERA"},    {48, "ASCENDCL"},  {49, "TEEOS"},   {50, "ISP"},    {51, "SIS"},
+    {52, "HSM"},
+});
+
+class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, kModuleRecordSize> {
+ public:
+  ModuleDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {}
+
+  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
+    uint32_t id = LoadUnchecked<uint32_t>(record, 0);
+    std::optional<Stamp> stamp = StampFromHostCount(LoadUnchecked<uint64_t>(record, 8), time);
+    uint64_t bytes = LoadUnchecked<uint64_t>(record, 16);
+    if (!stamp) return false;
+    if (bytes > static_cast<uint64_t>(INT64_MAX)) return true;  // the module does not know
+    if (bytes > kMaxBytes) return false;
+    Module* module = modules_.FindOrAdd(id, [&] { return MakeModule(id); });
+    double seconds = 0;
+    if (module == nullptr ||
+        module->timer.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+      return false;
+    }
+    out.Emit(module->reserved, stamp->host_ns, static_cast<double>(bytes));
+    return true;
+  }
+
+  void Reset() override {
+    for (Module& module : modules_.states()) module.timer.Reset();
+  }
+
+ private:
+  struct Module {
+    SeriesId reserved = kNoSeries;
+    IntervalTimer timer{};  // refuses repeated stamps
+  };
+
+  Module MakeModule(uint32_t id) {
+    constexpr MetricId kReserved = MetricByName("atlas_npu_module_memory_reserved_bytes");
+    auto known = std::find_if(kModules.begin(), kModules.end(),
+                              [id](const ModuleName& module) { return module.id == id; });
+    std::string name =
+        known != kModules.end() ? std::string(known->name) : fmt::format("MODULE_{}", id);
+    return {.reserved = series_.Add(kReserved, device_, {name})};
+  }
+
+  int device_;
+  SeriesSet series_;
+  IdTable<Module> modules_;
+};
+
+constexpr std::array<uint32_t, 3> kChannels = {abi::kChannelNpuAppMem, abi::kChannelNpuMem,
+                                               abi::kChannelNpuModuleMem};
+
+Status Probe(const Host&, const DeviceInfo& device) {
+  return NeedAnyChannel(device, {kChannels[0], kChannels[1], kChannels[2]});
+}
+
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  std::vector<ChannelRequest> requests;
+  for (uint32_t channel : kChannels) {
+    if (!HasChannel(device, channel)) continue;
+    ChannelRequest request = PeriodicRequest(channel, PeriodMs(options.hz, kMinMemoryPeriodMs));
+    abi::MemCfg config{};
+    config.period = request.sample_period_ms;
+    config.event =
+        channel == abi::kChannelNpuMem ? abi::kMemCfgEventDevice : abi::kMemCfgEventApp;
+    // Asks for stamps in host counter cycles, which is only of use when we know their length.
+    config.res1 = channel == abi::kChannelNpuModuleMem && options.host_counter_hz > 0 ? 1 : 0;
+    request.user_data = UserData(config);
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device,
+                                            uint32_t channel, SeriesRegistry& registry) {
+  if (channel == abi::kChannelNpuModuleMem) {
+    return std::make_unique<ModuleDecoder>(device.id, registry);
+  }
+  return std::make_unique<UsageDecoder>(device.id, registry);
+}
+
+}  // namespace
+
+constinit const CollectorEntry kNpuMemCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd

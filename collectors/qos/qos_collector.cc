@@ -1,0 +1,105 @@
+#include "collectors/qos/qos_collector.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "collectors/channel_decoder.h"
+#include "collectors/channel_plan.h"
+#include "collectors/metric_table.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "qos",
+    .source = CollectorSource::kChannel,
+    .summary = "memory bandwidth by QoS stream",
+    .option = "sys_hardware_mem_freq",
+    .default_hz = 50,
+    .max_hz = 100,
+    .always_on_hz = 0,
+};
+
+// Record (dump-format 2.8): u32, u32, u64 reserved, u64 device counter, ten u32 of MB/s.
+constexpr size_t kRecordSize = 64;
+constexpr size_t kStampOffset = 16;
+constexpr size_t kSlotsOffset = 24;
+constexpr size_t kSlots = 10;
+constexpr double kMegabyte = 1048576;
+// prof_start_para carries this constant; the period that counts is in the user data (driver-abi 3.2).
+constexpr uint32_t kNominalPeriodMs = 100;
+
+class QosDecoder final : public BinaryDecoder<QosDecoder, kRecordSize> {
+ public:
+  QosDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {
+    ids_.fill(kNoSeries);
+  }
+
+  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
+    std::optional<Stamp> stamp =
+        StampFromDeviceCount(LoadUnchecked<uint64_t>(record, kStampOffset), time);
+    if (!stamp) return false;
+    double seconds = 0;
+    if (timer_.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
+    for (size_t slot = 0; slot < kSlots; ++slot) {
+      uint32_t value = LoadUnchecked<uint32_t>(record, kSlotsOffset + slot * sizeof(uint32_t));
+      // The record does not say how many slots are in use: one that never moved anything is not
+      // shown, one that did stays.
+      if (ids_[slot] == kNoSeries) {
+        if (value == 0) continue;
+        fmt::format_int name(slot);
+        ids_[slot] = series_.Add(MetricByName("atlas_npu_qos_bandwidth_bytes_per_second"), device_,
+                                 {"all", std::string_view(name.data(), name.size())});
+      }
+      out.Emit(ids_[slot], stamp->host_ns, value * kMegabyte);
+    }
+    return true;
+  }
+
+  void Reset() override { timer_.Reset(); }
+
+ private:
+  int device_;
+  SeriesSet series_;
+  IntervalTimer timer_;  // refuses repeated stamps
+  std::array<SeriesId, kSlots> ids_;
+};
+static_assert(kSlotsOffset + kSlots * sizeof(uint32_t) == kRecordSize);
+
+Status Probe(const Host&, const DeviceInfo& device) {
+  return NeedAnyChannel(device, {abi::kChannelQos});
+}
+
+// Without streams there is nothing to measure, and the driver refuses an empty list.
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  if (!HasChannel(device, abi::kChannelQos) || options.mpam_ids.empty()) return {};
+  ChannelRequest request = PeriodicRequest(abi::kChannelQos, kNominalPeriodMs);
+  abi::QosProfileConfig config{};
+  config.period = PeriodMs(options.hz, kMinMemoryPeriodMs);
+  size_t streams = std::min<size_t>(options.mpam_ids.size(), abi::kMaxMpamIds);
+  config.stream_num = static_cast<uint16_t>(streams);
+  std::copy_n(options.mpam_ids.begin(), streams, config.mpam_id);
+  request.user_data = UserData(config);
+  request.effective_hz = 1000.0 / config.period;
+  return {request};
+}
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
+                                            SeriesRegistry& registry) {
+  return std::make_unique<QosDecoder>(device.id, registry);
+}
+
+}  // namespace
+
+constinit const CollectorEntry kQosCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd

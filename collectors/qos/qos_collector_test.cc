@@ -1,0 +1,78 @@
+#include "collectors/qos/qos_collector.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "collectors/testing/channel_fixture.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+using testing::Bytes;
+using testing::DecoderRig;
+using testing::MakeDevice;
+
+constexpr uint32_t kChannel = abi::kChannelQos;
+
+TEST(QosCollector, DecodesTheGoldenCapture) {
+  testing::ExpectGolden(kQosCollector, MakeDevice(5), kChannel, "qos/testdata/qos");
+}
+
+TEST(QosCollector, SurvivesGarbage) {
+  testing::ExpectSurvivesGarbage(kQosCollector, MakeDevice(5), kChannel, "qos/testdata/qos", 10);
+}
+
+std::vector<std::byte> Record(uint64_t count, uint32_t first, uint32_t second) {
+  std::vector<std::byte> record = Bytes(uint64_t{0}, uint64_t{0}, count, first, second);
+  record.resize(64);
+  return record;
+}
+
+TEST(QosCollector, AStreamAppearsWithItsFirstTrafficAndStays) {
+  constexpr uint64_t kPair = 50'000'000'000;
+  DecoderRig rig(kQosCollector, MakeDevice(5), kChannel);
+  EXPECT_EQ(rig.Feed(Record(kPair + 50, 0, 0)), "");
+  EXPECT_EQ(rig.Feed(Record(kPair + 100, 0, 2)),
+            "atlas_npu_qos_bandwidth_bytes_per_second{npu=\"0\",die=\"all\",stream=\"1\"} "
+            "5000000002000 2097152\n");
+  EXPECT_EQ(rig.Feed(Record(kPair + 150, 0, 0)),
+            "atlas_npu_qos_bandwidth_bytes_per_second{npu=\"0\",die=\"all\",stream=\"1\"} "
+            "5000000003000 0\n");
+  EXPECT_EQ(rig.Feed(Record(kPair + 150, 0, 1)), "");
+  EXPECT_EQ(rig.decoder().bad_records(), 1u);
+}
+
+TEST(QosCollector, PlansThePeriodAndStreamsInTheUserData) {
+  ChannelOptions options{.hz = 50};
+  EXPECT_TRUE(kQosCollector.plan(MakeDevice(5), options).empty());  // no streams known
+  options.mpam_ids = {3, 9};
+  auto requests = kQosCollector.plan(MakeDevice(5), options);
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].channel, 133u);
+  EXPECT_EQ(requests[0].sample_period_ms, 100u);
+  EXPECT_EQ(requests[0].effective_hz, 50);
+  std::vector<std::byte> expected =
+      Bytes(uint32_t{20}, uint16_t{2}, uint16_t{0}, uint8_t{3}, uint8_t{9});
+  expected.resize(28);
+  EXPECT_EQ(requests[0].user_data, expected);
+}
+
+TEST(QosCollector, MoreStreamsThanTheDriverTakesAreCutOff) {
+  ChannelOptions options{.hz = 50};
+  options.mpam_ids.assign(300, 7);
+  auto requests = kQosCollector.plan(MakeDevice(5), options);
+  ASSERT_EQ(requests.size(), 1u);
+  ASSERT_EQ(requests[0].user_data.size(), 28u);
+  EXPECT_EQ(LoadUnchecked<uint16_t>(requests[0].user_data, 4), 20u);
+}
+
+TEST(QosCollector, SaysWhyItCannotRun) {
+  EXPECT_EQ(testing::ProbeWith(kQosCollector, 1, {1, 3, 9}).message(),
+            "not supported on Ascend910: no channel 133");
+}
+
+}  // namespace
+}  // namespace profd

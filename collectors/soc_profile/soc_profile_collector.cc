@@ -1,0 +1,94 @@
+#include "collectors/soc_profile/soc_profile_collector.h"
+
+#include <algorithm>
+
+#include "collectors/channel_plan.h"
+#include "collectors/soc_profile/soc_profile_records.h"
+#include "driver/abi/hal_abi.h"
+#include "driver/chips.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "soc_profile",
+    .source = CollectorSource::kChannel,
+    .summary = "inter-die and inter-chip traffic, accelerator PMU, SoC levels, low power",
+    .option = "sys_interconnection_freq",
+    .default_hz = 50,
+    .max_hz = 100,
+    .always_on_hz = 0,
+};
+
+constexpr uint32_t kAccPmuPeriodMs = 20;  // whatever rate is asked for (driver-abi 3.4)
+constexpr uint32_t kMicrosPerMs = 1000;
+
+Status Probe(const Host&, const DeviceInfo& device) {
+  return NeedAnyChannel(device, {abi::kChannelStarsSocProfile});
+}
+
+bool HasFeature(const DeviceInfo& device, ChipFeature feature) {
+  const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
+  return chip != nullptr && chip->Has(feature);
+}
+
+// The on-chip part's period, in the driver's unit for this chip.
+uint32_t MemoryPeriod(double hz, bool in_micros) {
+  if (!in_micros) return PeriodMs(hz, kMinMemoryPeriodMs);
+  constexpr double kMaxMicros = 1e6;
+  constexpr double kMinMicros = 100;  // 10 kHz, the fastest the vendor's tools ask for
+  return static_cast<uint32_t>(hz > 0 ? std::clamp(1e6 / hz, kMinMicros, kMaxMicros) : kMaxMicros);
+}
+
+abi::CommonSampleSwitch Enabled(uint32_t period) {
+  return {.inner_switch = abi::kSwitchEnable, .period = period};
+}
+
+// driver-abi 3.4; what nobody asked for stays zero.
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  if (!HasChannel(device, abi::kChannelStarsSocProfile)) return {};
+  if (!options.soc_memory && !options.soc_interconnect) return {};
+  bool in_micros = HasFeature(device, kChipMicroseconds);
+  double periods_per_second = in_micros ? 1e6 : 1e3;
+  ChannelRequest request;
+  request.channel = abi::kChannelStarsSocProfile;
+  abi::SocProfileQosCfg config{};
+  if (options.soc_memory) {
+    uint32_t period = MemoryPeriod(options.soc_memory_hz, in_micros);
+    config.soc.acc_pmu = Enabled(kAccPmuPeriodMs);
+    config.soc.on_chip = Enabled(period);
+    request.effective_hz = periods_per_second / period;
+    size_t streams = std::min<size_t>(options.mpam_ids.size(), abi::kMaxMpamIds);
+    config.qos_config.period = period;
+    config.qos_config.stream_num = static_cast<uint16_t>(streams);
+    std::copy_n(options.mpam_ids.begin(), streams, config.qos_config.mpam_id);
+  }
+  if (options.soc_interconnect) {
+    uint32_t period = PeriodMs(options.soc_interconnect_hz);
+    if (in_micros) period *= kMicrosPerMs;
+    config.soc.inter_die = Enabled(period);
+    config.soc.inter_chip = Enabled(period);
+    request.effective_hz = std::max(request.effective_hz, periods_per_second / period);
+  }
+  request.user_data =
+      HasFeature(device, kChipStarsQos) ? UserData(config) : UserData(config.soc);
+  return {request};
+}
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
+                                            SeriesRegistry& registry) {
+  return MakeSocProfileDecoder(device, registry);
+}
+
+}  // namespace
+
+constinit const CollectorEntry kSocProfileCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd
