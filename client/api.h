@@ -1,0 +1,49 @@
+// What profctl asks of a daemon, without the transport: commands are written and tested against
+// this.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "base/status.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd::client {
+
+// Not thread-safe: one command, one thread, one call at a time.
+class ProfdApi {
+ public:
+  // Called about ten times a second while a call waits for the daemon, and after every message of a
+  // stream; false cancels the call, which then answers kCancelled.
+  using WaitHook = std::function<bool()>;
+  // Takes the next message of a stream; false ends the stream, which then answers ok.
+  template <class Message>
+  using Receive = std::function<bool(const Message&)>;
+
+  virtual ~ProfdApi() = default;
+
+  virtual Result<v1::Node> GetNode() = 0;
+  virtual Result<v1::Session> StartSession(const v1::StartSessionRequest& request) = 0;
+  virtual Result<v1::Session> StopSession(const v1::StopSessionRequest& request) = 0;
+  virtual Result<v1::Session> GetSession(const v1::GetSessionRequest& request) = 0;
+  virtual Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) = 0;
+  virtual Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) = 0;
+
+  virtual Status WatchSession(const v1::WatchSessionRequest& request,
+                              const Receive<v1::Session>& receive) = 0;
+  virtual Status StreamSamples(const v1::StreamSamplesRequest& request,
+                               const Receive<v1::SampleChunk>& receive) = 0;
+  virtual Status FetchDump(const v1::FetchDumpRequest& request,
+                           const Receive<v1::DumpChunk>& receive) = 0;
+
+  void SetWaitHook(WaitHook hook) { wait_hook_ = std::move(hook); }
+
+ protected:
+  // True when the call shall go on.
+  bool GoOn() const { return !wait_hook_ || wait_hook_(); }
+
+ private:
+  WaitHook wait_hook_;
+};
+
+}  // namespace profd::client

@@ -1,0 +1,53 @@
+// A child process that exists but does not run its program before it is told to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace profd::client {
+
+// The file `name` stands for: itself when it has a slash, otherwise the first executable on
+// `search_path`. kNotFound, or kPermissionDenied when there is one that may not be run.
+Result<std::string> FindProgram(const std::string& name, const std::string& search_path);
+
+class HeldChild {
+ public:
+  struct Plan {
+    std::string program;
+    std::vector<std::string> argv;
+    // "NAME=value", beside the caller's own environment.
+    std::vector<std::string> environment;
+    sigset_t signal_mask;
+  };
+  // Forks. Call it before the process has other threads.
+  static Result<HeldChild> Fork(const Plan& plan);
+
+  // Not released: the child ends without having run anything.
+  ~HeldChild();
+  HeldChild(HeldChild&& other) noexcept
+      : pid_(std::exchange(other.pid_, -1)), barrier_(std::move(other.barrier_)) {}
+  HeldChild& operator=(HeldChild&&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Lets the child run its program.
+  void Release();
+  // True, and the exit code (128+signal when killed), once the child has ended.
+  bool Ended(int* exit_code);
+  void Signal(int signal);
+
+ private:
+  HeldChild(pid_t pid, UniqueFd barrier) : pid_(pid), barrier_(std::move(barrier)) {}
+
+  // -1 once the child was reaped.
+  pid_t pid_ = -1;
+  UniqueFd barrier_;
+};
+
+}  // namespace profd::client

@@ -1,0 +1,142 @@
+#include "client/cli.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "client/cli_app.h"
+#include "client/commands/collectors.h"
+#include "client/commands/rm.h"
+#include "client/commands/show.h"
+#include "client/commands/status.h"
+#include "client/parse.h"
+#include "client/render.h"
+
+namespace profd::client {
+namespace {
+
+// The command the parse reached; the application itself when there was none.
+const CLI::App* Reached(const CLI::App& app) {
+  auto commands = app.get_subcommands();
+  return commands.empty() ? &app : commands.back();
+}
+
+std::string HelpName(const CLI::App& app) {
+  const CLI::App* reached = Reached(app);
+  return reached == &app ? "" : reached->get_name();
+}
+
+std::string Help(const CLI::App& app) {
+  const CLI::App* reached = Reached(app);
+  if (reached == &app) return app.help();
+  std::string help = reached->help(app.get_name());
+  constexpr std::string_view kOptions = "[OPTIONS]";
+  size_t usage = help.find(kOptions);
+  if (reached->get_name() == "run" && usage != std::string::npos) {
+    help.insert(usage + kOptions.size(), " -- COMMAND...");
+  }
+  return help;
+}
+
+// What CLI11 says, except where it misses the point: a wrong command is no missing one.
+std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
+  std::vector<std::string> unknown = app.remaining();
+  if (Reached(app) != &app || unknown.empty() || unknown.front().starts_with('-')) {
+    return error.what();
+  }
+  return "there is no command \"" + unknown.front() + "\"";
+}
+
+// CLI11 speaks in exceptions; they end here. -1 = go on.
+int Parse(CLI::App* app, std::vector<std::string> arguments, const Io& io) {
+  // CLI11 takes them from the back.
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app->parse(std::move(arguments));
+    return -1;
+  } catch (const CLI::CallForHelp&) {
+    io.out << Help(*app) << std::flush;
+    return kExitOk;
+  } catch (const CLI::CallForVersion& version) {
+    io.out << version.what() << std::endl;
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    std::string command = HelpName(*app);
+    io.err << "profctl: " << PrintableLines(Problem(*app, error)) << "\nTry \"profctl "
+           << (command.empty() ? "" : command + " ") << "--help\"." << std::endl;
+    return kExitUsage;
+  }
+}
+
+int RunCommand(const Context& context, const std::string& name, Parsed* parsed) {
+  if (name == "status") return RunStatus(context);
+  if (name == "devices") return RunDevices(context, parsed->devices);
+  if (name == "collectors") return RunCollectors(context);
+  if (name == "start") return RunStart(context, parsed->start);
+  if (name == "stop") return RunStop(context, parsed->stop);
+  if (name == "list") return RunList(context, parsed->list);
+  if (name == "show") return RunShow(context, parsed->show_id);
+  if (name == "watch") return RunWatch(context, parsed->watch);
+  if (name == "stream") return RunStream(context, parsed->stream);
+  if (name == "fetch") return RunFetch(context, parsed->fetch);
+  if (name == "rm") return RunRm(context, parsed->rm_ids);
+  if (name == "run") return RunRun(context, parsed->run);
+  return kExitInternal;
+}
+
+int PrintCompletion(const CLI::App& app, const std::string& shell, const Io& io) {
+  if (shell != "bash" && shell != "zsh") {
+    io.err << "profctl: there is a completion for bash and for zsh, not for \"" << Printable(shell)
+           << "\"" << std::endl;
+    return kExitUsage;
+  }
+  io.out << CompletionScript(app, shell) << std::flush;
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunProfctl(const std::vector<std::string>& arguments, const Environment& environment) {
+  const Io& io = environment.io;
+  // What stands behind the first "--" is the command of `run`, none of ours.
+  auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  std::vector<std::string> ours(arguments.begin(), dashes);
+  Parsed parsed;
+  CLI::App app;
+  BuildApp(&app, &parsed);
+  int code = Parse(&app, std::move(ours), io);
+  if (code >= 0) return code;
+  std::string name = app.get_subcommands().front()->get_name();
+  if (dashes != arguments.end()) {
+    if (name != "run") {
+      io.err << "profctl: \"--\" belongs to \"profctl run\" only" << std::endl;
+      return kExitUsage;
+    }
+    parsed.run.command.assign(std::next(dashes), arguments.end());
+  }
+  parsed.run.search_path = environment.search_path;
+  if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
+
+  std::string fallback =
+      environment.default_socket.empty() ? kDefaultSocket : environment.default_socket;
+  std::string socket = parsed.socket.value_or(fallback);
+  // As gRPC's other clients write it.
+  if (socket.starts_with("unix:")) socket.erase(0, sizeof "unix:" - 1);
+  std::optional<int64_t> timeout_ms;
+  if (parsed.timeout) {
+    auto ms = ParseDurationMs(*parsed.timeout);
+    if (!ms.ok()) {
+      io.err << "profctl: --timeout " << Printable(ms.status().message()) << std::endl;
+      return kExitUsage;
+    }
+    timeout_ms = static_cast<int64_t>(*ms);
+  }
+  auto api = environment.make_api(socket, timeout_ms);
+  Context context{*api, environment.io, environment.clock, socket, parsed.json};
+  code = RunCommand(context, name, &parsed);
+  io.out.flush();
+  io.err.flush();
+  return code;
+}
+
+}  // namespace profd::client

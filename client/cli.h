@@ -1,0 +1,32 @@
+// The command line as a whole: parses it, builds the context, runs one command.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "client/api.h"
+#include "client/context.h"
+
+namespace profd::client {
+
+// What main() takes from the process; tests bring their own.
+struct Environment {
+  using ApiFactory = std::function<std::unique_ptr<ProfdApi>(std::string socket,
+                                                             std::optional<int64_t> timeout_ms)>;
+  Io& io;
+  const Clock& clock;
+  ApiFactory make_api;
+  // $PROFD_SOCKET and $PATH; empty = unset.
+  std::string default_socket;
+  std::string search_path;
+};
+
+// `arguments` without the program's name. Returns the exit code (docs/profctl.md).
+int RunProfctl(const std::vector<std::string>& arguments, const Environment& environment);
+
+}  // namespace profd::client

@@ -1,0 +1,171 @@
+#include "client/cli_app.h"
+
+#include <initializer_list>
+
+#include "client/connection.h"
+
+#ifndef PROFD_VERSION
+#error "the build defines PROFD_VERSION"
+#endif
+
+namespace profd::client {
+namespace {
+
+constexpr const char* kGlobalFooter =
+    "\nBeside these: --socket PATH, --json, --timeout DURATION (profctl --help).";
+
+CLI::App* AddCommand(CLI::App* app, const char* name, const char* description,
+                     const std::string& examples) {
+  CLI::App* command = app->add_subcommand(name, description);
+  command->fallthrough();
+  command->footer("Examples:\n" + examples + kGlobalFooter);
+  return command;
+}
+
+void AddOrder(CLI::App* command, StartOptions* o) {
+  auto add = [command](const char* name, std::optional<std::string>* value, const char* text,
+                       const char* type) {
+    command->add_option(name, *value, text)->type_name(type);
+  };
+  add("--job", &o->job, "Ties the session to a training job; start and stop find it by this",
+      "JOB");
+  add("--rank", &o->rank, "Rank of the process in its job", "N");
+  add("--label", &o->label, "Free text shown in lists", "TEXT");
+  add("--devices", &o->devices, "Logical device ids, as in 0,1,4-7; without it all", "LIST");
+  command->add_option("--collector", o->collectors, "A collector by name, with its rate; repeat it")
+      ->type_name("NAME[=HZ]")
+      ->allow_extra_args(false);
+  add("--sys-hardware-mem-freq", &o->sys_hardware_mem_freq,
+      "HBM, DDR, LLC, QoS, device memory, accelerator PMU, SoC bandwidth", "HZ");
+  add("--llc-profiling", &o->llc_profiling, "Which LLC events: read or write", "WHICH");
+  add("--sys-io-sampling-freq", &o->sys_io_sampling_freq, "NIC, RoCE", "HZ");
+  add("--sys-interconnection-freq", &o->sys_interconnection_freq,
+      "HCCS, PCIe, inter-die and inter-chip bandwidth", "HZ");
+  add("--dvpp-freq", &o->dvpp_freq, "DVPP engines", "HZ");
+  add("--host-sys", &o->host_sys, "CPU and memory of the job's processes: cpu, mem or cpu,mem",
+      "WHAT");
+  add("--host-sys-usage", &o->host_sys_usage,
+      "CPU and memory of the system and all processes: cpu, mem or cpu,mem", "WHAT");
+  add("--host-sys-usage-freq", &o->host_sys_usage_freq, "Rate of --host-sys-usage", "HZ");
+  add("--storage-limit", &o->storage_limit, "Upper bound of the dump, as in 500MB", "SIZE");
+  command->add_option("--pid", o->pids, "A process of the job, for --host-sys; repeat it")
+      ->type_name("PID")
+      ->allow_extra_args(false);
+  add("--duration", &o->duration, "Ends by itself after 500ms, 30s, 5m, 1h", "DURATION");
+  command->add_flag("--require-all", o->require_all,
+                    "Start nothing unless everything asked for can run");
+  command->add_flag("--no-dump", o->no_dump, "Keep nothing; only /metrics and live streams");
+}
+
+void AddNodeCommands(CLI::App* app, Parsed* p) {
+  AddCommand(app, "status", "What this node is: daemon, driver, devices, limits",
+             "  profctl status\n  profctl status --json | jq .driver\n");
+  CLI::App* devices = AddCommand(app, "devices", "The node's devices and their state",
+                                 "  profctl devices\n  profctl devices --channels\n");
+  devices->add_flag("--channels", p->devices.channels, "One row per driver channel");
+  AddCommand(app, "collectors", "What can be collected here, and why the rest cannot",
+             "  profctl collectors\n"
+             "  profctl collectors --json | jq '.collectors[] | select(.available|not)'\n");
+}
+
+void AddSessionCommands(CLI::App* app, Parsed* p) {
+  CLI::App* start = AddCommand(
+      app, "start", "Start a session; prints its id and what each collector answered",
+      "  profctl start --job j42 --sys-interconnection-freq 50 --duration 30s\n"
+      "  profctl start --job j42 --devices 0-3 --collector hbm=100 --collector host_cpu\n"
+      "  id=$(profctl start --job j42 --dvpp-freq 10 --json | jq -r .session_id)\n");
+  AddOrder(start, &p->start);
+  start->add_option("--end-with-pid", p->start.end_with_pid, "End when this process does")
+      ->type_name("PID");
+
+  CLI::App* stop = AddCommand(app, "stop", "End sessions and complete their dumps",
+                              "  profctl stop 20260101-120000-1a2b\n  profctl stop --job j42\n"
+                              "  profctl stop --all-mine\n");
+  stop->add_option("ID", p->stop.ids, "Session ids")->type_name(" ");
+  stop->add_option("--job", p->stop.job, "All of your running sessions of this job")
+      ->type_name("JOB");
+  stop->add_flag("--all-mine", p->stop.all_mine, "All of your running sessions");
+
+  CLI::App* list = AddCommand(app, "list", "Sessions: yours, or everybody's for administrators",
+                              "  profctl list\n  profctl list --active --job j42\n");
+  list->add_option("--job", p->list.job, "Only of this job")->type_name("JOB");
+  list->add_flag("--active", p->list.active, "Only those that have not ended");
+
+  CLI::App* show = AddCommand(app, "show", "One session in full",
+                              "  profctl show 20260101-120000-1a2b\n"
+                              "  profctl show 20260101-120000-1a2b --json | jq -r .dump_path\n");
+  show->add_option("ID", p->show_id, "Session id")->required()->type_name(" ");
+
+  CLI::App* watch = AddCommand(app, "watch", "Follow a session until it ends, or Ctrl-C",
+                               "  profctl watch 20260101-120000-1a2b\n"
+                               "  profctl watch 20260101-120000-1a2b --interval 200ms --json\n");
+  watch->add_option("ID", p->watch.id, "Session id")->required()->type_name(" ");
+  watch->add_option("--interval", p->watch.interval, "How often at least")->type_name("DURATION");
+}
+
+void AddDataCommands(CLI::App* app, Parsed* p) {
+  CLI::App* stream =
+      AddCommand(app, "stream", "Samples as they are taken, a line each, until Ctrl-C",
+                 "  profctl stream --collectors hccs,hbm --devices 0\n"
+                 "  profctl stream --format csv --count 1000 > samples.csv\n");
+  stream->add_option("--collectors", p->stream.collectors, "Only these, as in hccs,hbm")
+      ->type_name("LIST");
+  stream->add_option("--devices", p->stream.devices, "Only these, as in 0,1,4-7")
+      ->type_name("LIST");
+  stream->add_flag("--devices-only", p->stream.devices_only, "Nothing of the host");
+  stream->add_option("--interval", p->stream.interval, "How long samples are gathered")
+      ->type_name("DURATION");
+  stream->add_option("--count", p->stream.count, "End after this many samples")->type_name("N");
+  stream->add_option("--format", p->stream.format, "text, json or csv")->type_name("FORMAT");
+
+  CLI::App* fetch = AddCommand(app, "fetch", "Write a finished session's dump as yourself",
+                               "  profctl fetch 20260101-120000-1a2b\n"
+                               "  profctl fetch 20260101-120000-1a2b --out ~/profiles\n");
+  fetch->add_option("ID", p->fetch.id, "Session id")->required()->type_name(" ");
+  fetch->add_option("--out", p->fetch.out, "Directory the dump is put into (here)")
+      ->type_name("DIR");
+  fetch->add_flag("--keep", p->fetch.keep, "Keep what arrived when the fetch fails");
+
+  CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node",
+                            "  profctl rm 20260101-120000-1a2b\n");
+  rm->add_option("ID", p->rm_ids, "Session ids")->required()->type_name(" ");
+
+  CLI::App* run = AddCommand(
+      app, "run", "Run a command (behind --) and profile exactly as long as it lives",
+      "  profctl run --job j42 --sys-interconnection-freq 50 -- python train.py\n"
+      "  profctl run --anyway --host-sys cpu,mem -- ./train --epochs 1\n"
+      "The exit code is the command's (128+signal when killed, 127 when there is no such "
+      "command).\n");
+  AddOrder(run, &p->run.start);
+  run->add_flag("--anyway", p->run.anyway, "Run the command even if it cannot be profiled");
+
+  CLI::App* completion =
+      AddCommand(app, "completion", "Print the script that completes profctl in a shell",
+                 "  source <(profctl completion bash)\n"
+                 "  profctl completion zsh > ~/.zfunc/_profctl\n");
+  completion->add_option("SHELL", p->completion_shell, "bash or zsh")->required()->type_name(" ");
+}
+
+}  // namespace
+
+void BuildApp(CLI::App* app, Parsed* p) {
+  app->name("profctl");
+  app->description("Profiles this node's NPUs through profd.");
+  app->set_version_flag("--version", "profctl " PROFD_VERSION);
+  app->require_subcommand(1);
+  app->add_option("--socket", p->socket,
+                  std::string("Where profd listens; else PROFD_SOCKET, else ") + kDefaultSocket)
+      ->type_name("PATH");
+  app->add_flag("--json", p->json, "Answer in JSON, with stable names");
+  app->add_option("--timeout", p->timeout,
+                  "How long profd may take to answer (of streams: may be silent)")
+      ->type_name("DURATION");
+  app->footer(
+      "Exit codes: 0 ok, 1 internal error, 2 usage, 3 refused, 4 not found, 5 partial,\n"
+      "6 profd cannot be reached. Examples: profctl COMMAND --help");
+  AddNodeCommands(app, p);
+  AddSessionCommands(app, p);
+  AddDataCommands(app, p);
+}
+
+}  // namespace profd::client

@@ -1,0 +1,46 @@
+// The CLI11 application: every command, option and example. Included by cli.cc and completion.cc
+// only, as CLI11 is slow to compile.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/commands/devices.h"
+#include "client/commands/fetch.h"
+#include "client/commands/list.h"
+#include "client/commands/run.h"
+#include "client/commands/start.h"
+#include "client/commands/stop.h"
+#include "client/commands/stream.h"
+#include "client/commands/watch.h"
+
+namespace profd::client {
+
+// Where the parsed values end up.
+struct Parsed {
+  std::optional<std::string> socket;
+  std::optional<std::string> timeout;
+  bool json = false;
+
+  DevicesOptions devices;
+  ListOptions list;
+  StartOptions start;
+  StopOptions stop;
+  std::string show_id;
+  WatchOptions watch;
+  StreamOptions stream;
+  FetchOptions fetch;
+  std::vector<std::string> rm_ids;
+  RunOptions run;
+  std::string completion_shell;
+};
+
+// `parsed` must outlive the application.
+void BuildApp(CLI::App* app, Parsed* parsed);
+
+// The script that completes `app`'s commands and flags; `shell` is "bash" or "zsh".
+std::string CompletionScript(const CLI::App& app, const std::string& shell);
+
+}  // namespace profd::client

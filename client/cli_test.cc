@@ -1,0 +1,487 @@
+// Commands that ask and print: text and JSON against golden files, exit codes, messages.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "client/test_support.h"
+
+namespace profd::client {
+namespace {
+
+constexpr int64_t kStart = 1'767'225'600'000'000'000;  // 2026-01-01 00:00:00 UTC
+
+v1::Outcome MakeOutcome(const char* collector, int device, v1::Outcome::Result result, double hz,
+                        const char* detail = "") {
+  v1::Outcome outcome;
+  outcome.set_collector(collector);
+  outcome.set_device(device);
+  outcome.set_result(result);
+  outcome.set_hz(hz);
+  outcome.set_detail(detail);
+  return outcome;
+}
+
+v1::Session MakeSession(const std::string& id, v1::Session::State state) {
+  v1::Session session;
+  session.set_session_id(id);
+  session.set_state(state);
+  session.set_uid(1000);
+  session.set_pid(4711);
+  session.set_job_id("j42");
+  session.set_rank(3);
+  session.set_label("first try");
+  for (uint32_t i = 0; i < 8; ++i) session.add_devices(i);
+  for (int i = 0; i < 8; ++i) {
+    *session.add_outcomes() = MakeOutcome("hccs", i, v1::Outcome::RUNNING, 50);
+  }
+  for (int i = 0; i < 8; ++i) {
+    *session.add_outcomes() =
+        i == 5 ? MakeOutcome("pcie", i, v1::Outcome::BUSY, 0, "held by another process")
+               : MakeOutcome("pcie", i, v1::Outcome::RUNNING, 50);
+  }
+  *session.add_outcomes() = MakeOutcome("host_cpu", -1, v1::Outcome::RUNNING, 10);
+  session.mutable_outcomes(0)->set_records(1200);
+  session.mutable_outcomes(0)->set_bytes(76'800);
+  session.mutable_outcomes(0)->set_dropped_records(3);
+  session.mutable_outcomes(0)->set_dropped_bytes(192);
+  session.set_started_ns(kStart - 90'000'000'000);
+  session.set_dump_path("/var/lib/profd/dumps/" + id);
+  session.set_dump_bytes(5'000'000);
+  session.set_records(120'000);
+  session.set_dropped_records(3);
+  session.set_dropped_bytes(192);
+  session.add_warnings("33 Hz became 33.3 Hz");
+  return session;
+}
+
+v1::Node MakeNode() {
+  v1::Node node;
+  node.set_hostname("node17");
+  node.set_version("0.1.0");
+  node.set_build("g++ 12.2.0 aarch64");
+  node.set_uptime_s(273'600);
+  node.mutable_driver()->set_hal_path("/usr/lib64/libascend_hal.so");
+  node.mutable_driver()->set_hal_api_version(0x071905);
+  node.mutable_driver()->set_dcmi_error("no libdcmi.so in the usual places");
+  node.mutable_driver()->set_driver_version("24.1.rc1");
+  for (uint32_t i = 0; i < 2; ++i) {
+    v1::Device* device = node.add_devices();
+    device->set_id(i);
+    device->set_physical_id(i + 4);
+    device->set_chip("Ascend910B");
+    device->set_counter_hz(48e6);
+    v1::Channel* channel = device->add_channels();
+    channel->set_id(8);
+    channel->set_name("hbm");
+    channel->set_state(i == 0 ? v1::Channel::RUNNING : v1::Channel::BUSY);
+    channel->set_hz(100);
+    channel->set_records(1000);
+    channel->set_bytes(64'000);
+    if (i == 1) channel->set_detail("held by another process");
+  }
+  node.mutable_devices(1)->set_problem("communication lost");
+  v1::CollectorInfo* hbm = node.add_collectors();
+  hbm->set_name("hbm");
+  hbm->set_summary("HBM bandwidth");
+  hbm->set_source("driver channel");
+  hbm->set_option("sys_hardware_mem_freq");
+  hbm->set_default_hz(50);
+  hbm->set_max_hz(100);
+  hbm->add_devices(0);
+  hbm->add_devices(1);
+  hbm->set_available(true);
+  v1::CollectorInfo* rdma = node.add_collectors();
+  rdma->set_name("rdma");
+  rdma->set_source("host");
+  rdma->set_default_hz(1);
+  rdma->set_max_hz(10);
+  rdma->set_always_on_hz(0.1);
+  rdma->set_reason("this host has no /sys/class/infiniband");
+  node.set_dump_root("/var/lib/profd/dumps");
+  node.set_dump_free_bytes(500ull << 30);
+  node.set_metrics_address("127.0.0.1:9464");
+  node.set_active_sessions(1);
+  node.set_max_sessions(32);
+  node.mutable_caller()->set_uid(1000);
+  return node;
+}
+
+class CliTest : public ProfctlTest {
+ protected:
+  CliTest() {
+    daemon_.node = MakeNode();
+    daemon_.sessions["s1"] = MakeSession("s1", v1::Session::RUNNING);
+    daemon_.sessions["s2"] = MakeSession("s2", v1::Session::DONE);
+    daemon_.sessions["s2"].set_reason("stopped by uid 1000");
+    daemon_.sessions["s2"].set_ended_ns(kStart - 30'000'000'000);
+    daemon_.on_start = [](const v1::StartSessionRequest&) {
+      return MakeSession("s3", v1::Session::RUNNING);
+    };
+  }
+};
+
+TEST_F(CliTest, PrintsAsTheGoldenFilesSay) {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string file;
+    int exit_code = 0;
+  };
+  const std::vector<Case> kCases = {
+      {{"status"}, "status.txt"},
+      {{"status", "--json"}, "status.json"},
+      {{"devices"}, "devices.txt"},
+      {{"devices", "--channels"}, "channels.txt"},
+      {{"--json", "devices"}, "devices.json"},
+      {{"collectors"}, "collectors.txt"},
+      {{"collectors", "--json"}, "collectors.json"},
+      {{"list"}, "list.txt"},
+      {{"list", "--json"}, "list.json"},
+      {{"show", "s2"}, "show.txt"},
+      {{"show", "s2", "--json"}, "show.json"},
+      {{"start", "--job", "j42"}, "start.txt", 5},
+      {{"start", "--job", "j42", "--json"}, "start.json", 5},
+      {{"stop", "s2"}, "stop.txt"},
+      {{"stop", "s2", "nope", "--json"}, "stop.json", 4},
+      {{"rm", "s2"}, "rm.txt"},
+      {{"rm", "s2", "nope", "--json"}, "rm.json", 4},
+      {{"show", "nope", "--json"}, "not_found.json", 4},
+  };
+  daemon_.freed_bytes = 5'000'000;
+  for (const Case& c : kCases) {
+    EXPECT_EQ(Run(c.arguments), c.exit_code) << c.file << "\n" << err();
+    ExpectGolden(out(), c.file);
+  }
+}
+
+TEST_F(CliTest, EveryErrorCodeHasItsExitCode) {
+  struct Case {
+    StatusCode code;
+    int exit_code;
+  };
+  for (Case c : {Case{StatusCode::kInvalidArgument, 3},
+                 {StatusCode::kPermissionDenied, 3},
+                 {StatusCode::kResourceExhausted, 3},
+                 {StatusCode::kFailedPrecondition, 3},
+                 {StatusCode::kAlreadyExists, 3},
+                 {StatusCode::kNotFound, 4},
+                 {StatusCode::kUnavailable, 6},
+                 {StatusCode::kDeadlineExceeded, 6},
+                 {StatusCode::kInternal, 1},
+                 {StatusCode::kUnimplemented, 1}}) {
+    daemon_.error = Status(c.code, "because");
+    for (const char* command : {"status", "devices", "collectors", "list", "start"}) {
+      EXPECT_EQ(Run({command}), c.exit_code) << command;
+      EXPECT_NE(err().find("profctl: "), std::string::npos) << command;
+      EXPECT_EQ(out(), "");
+    }
+    for (const char* command : {"show", "watch", "fetch", "stop", "rm"}) {
+      EXPECT_EQ(Run({command, "s1"}), c.exit_code) << command;
+    }
+    EXPECT_EQ(Run({"stream"}), c.exit_code);
+    EXPECT_EQ(Run({"stop", "--all-mine"}), c.exit_code);
+  }
+}
+
+TEST_F(CliTest, SaysWhichSocketWasTriedAndWhatToDo) {
+  daemon_.error = Unavailable("failed to connect");
+  TempDir dir;
+  EXPECT_EQ(Run({"--socket", dir / "none.sock", "status"}), 6);
+  EXPECT_EQ(daemon_.socket, dir / "none.sock");
+  EXPECT_NE(err().find("There is no socket " + (dir / "none.sock")), std::string::npos) << err();
+  EXPECT_NE(err().find("systemctl status profd"), std::string::npos);
+  EXPECT_EQ(err().find("nor a directory"), std::string::npos);
+  EXPECT_EQ(Run({"status", "--json", "--socket", dir / "no/such.sock"}), 6);
+  EXPECT_NE(err().find("nor a directory " + (dir / "no")), std::string::npos) << err();
+  auto json = Json::parse(out());
+  EXPECT_EQ(json["error"]["code"], "unavailable");
+  EXPECT_EQ(json["error"]["exit_code"], 6);
+  std::ofstream(dir / "file") << "x";
+  EXPECT_EQ(Run({"status", "--socket", dir / "file"}), 6);
+  EXPECT_NE(err().find("exists but is no socket"), std::string::npos) << err();
+  EXPECT_EQ(Run({"status", "--socket", std::string(200, 'x')}), 6);
+  EXPECT_NE(err().find("path has 1 to 107 bytes"), std::string::npos) << err();
+}
+
+TEST_F(CliTest, FindsTheSocket) {
+  EXPECT_EQ(Run({"status"}), 0);
+  EXPECT_EQ(daemon_.socket, "/run/profd/profd.sock");
+  EXPECT_EQ(daemon_.timeout_ms, std::nullopt);
+  default_socket_ = "/tmp/env.sock";
+  EXPECT_EQ(Run({"status", "--timeout", "3s"}), 0);
+  EXPECT_EQ(daemon_.socket, "/tmp/env.sock");
+  EXPECT_EQ(daemon_.timeout_ms, 3000);
+  EXPECT_EQ(Run({"status", "--socket", "unix:/tmp/flag.sock"}), 0);
+  EXPECT_EQ(daemon_.socket, "/tmp/flag.sock");
+}
+
+TEST_F(CliTest, StartSendsTheOrderAsWritten) {
+  int exit_code = Run({"start",
+                       "--job",
+                       "j1",
+                       "--rank",
+                       "7",
+                       "--label",
+                       "a b",
+                       "--devices",
+                       "0,4-6",
+                       "--collector",
+                       "hccs=50",
+                       "--collector",
+                       "host_cpu",
+                       "--sys-hardware-mem-freq",
+                       "101",
+                       "--llc-profiling",
+                       "sideways",
+                       "--sys-io-sampling-freq",
+                       "10",
+                       "--sys-interconnection-freq=50",
+                       "--dvpp-freq",
+                       "1",
+                       "--host-sys",
+                       "cpu,mem",
+                       "--host-sys-usage",
+                       "mem",
+                       "--host-sys-usage-freq",
+                       "5",
+                       "--storage-limit",
+                       "500MB",
+                       "--pid",
+                       "11",
+                       "--pid",
+                       "12",
+                       "--duration",
+                       "5m",
+                       "--end-with-pid",
+                       "13",
+                       "--require-all",
+                       "--no-dump"});
+  EXPECT_EQ(exit_code, 5) << err();
+  ASSERT_EQ(daemon_.starts.size(), 1u);
+  const auto& r = daemon_.starts[0];
+  EXPECT_EQ(r.job_id(), "j1");
+  EXPECT_EQ(r.rank(), 7);
+  EXPECT_EQ(r.label(), "a b");
+  EXPECT_EQ((std::vector<uint32_t>{r.devices().begin(), r.devices().end()}),
+            (std::vector<uint32_t>{0, 4, 5, 6}));
+  ASSERT_EQ(r.collectors_size(), 2);
+  EXPECT_EQ(r.collectors(0).name(), "hccs");
+  EXPECT_EQ(r.collectors(0).hz(), 50);
+  EXPECT_EQ(r.collectors(1).hz(), 0);
+  // What is out of range is the daemon's to say.
+  EXPECT_EQ(r.sys_hardware_mem_freq(), 101u);
+  EXPECT_EQ(r.llc_profiling(), "sideways");
+  EXPECT_EQ(r.sys_io_sampling_freq(), 10u);
+  EXPECT_EQ(r.sys_interconnection_freq(), 50u);
+  EXPECT_EQ(r.dvpp_freq(), 1u);
+  EXPECT_EQ(r.host_sys(), "cpu,mem");
+  EXPECT_EQ(r.host_sys_usage(), "mem");
+  EXPECT_EQ(r.host_sys_usage_freq(), 5u);
+  EXPECT_EQ(r.storage_limit(), "500MB");
+  EXPECT_EQ((std::vector<int>{r.pids().begin(), r.pids().end()}), (std::vector<int>{11, 12}));
+  EXPECT_EQ(r.duration_ms(), 300'000u);
+  EXPECT_EQ(r.end_with_pid(), 13);
+  EXPECT_TRUE(r.require_all());
+  EXPECT_TRUE(r.no_dump());
+}
+
+TEST_F(CliTest, StartAddsNothingOfItsOwn) {
+  Run({"start"});
+  ASSERT_EQ(daemon_.starts.size(), 1u);
+  EXPECT_EQ(daemon_.starts[0].ByteSizeLong(), 0u) << daemon_.starts[0].DebugString();
+}
+
+TEST_F(CliTest, StartNamesEveryProblemAtOnce) {
+  EXPECT_EQ(Run({"start", "--duration", "30", "--devices", "0,x", "--collector", "hccs=fast",
+                 "--dvpp-freq", "0", "--rank", "one", "--pid", "me", "--job", ""}),
+            2);
+  ExpectGolden(err(), "start_problems.txt");
+  EXPECT_TRUE(daemon_.starts.empty());
+}
+
+TEST_F(CliTest, StartIsPartialOnlyForWhatWasAskedFor) {
+  v1::Session session;
+  session.set_session_id("s");
+  session.set_state(v1::Session::RUNNING);
+  *session.add_outcomes() = MakeOutcome("hbm", 0, v1::Outcome::RUNNING, 50);
+  *session.add_outcomes() = MakeOutcome("ddr", 0, v1::Outcome::UNSUPPORTED, 0, "no DDR");
+  daemon_.on_start = [&](const v1::StartSessionRequest&) { return session; };
+  // The option asks for what the chip has; a name asks for that collector.
+  EXPECT_EQ(Run({"start", "--sys-hardware-mem-freq", "50"}), 0);
+  EXPECT_EQ(Run({"start", "--collector", "hbm"}), 0);
+  EXPECT_EQ(Run({"start", "--collector", "ddr"}), 5);
+  session.mutable_outcomes(1)->set_result(v1::Outcome::DENIED);
+  EXPECT_EQ(Run({"start", "--sys-hardware-mem-freq", "50"}), 5);
+  session.mutable_outcomes()->RemoveLast();
+  session.mutable_outcomes(0)->set_result(v1::Outcome::UNSUPPORTED);
+  EXPECT_EQ(Run({"start", "--sys-hardware-mem-freq", "50"}), 5);
+}
+
+TEST_F(CliTest, StopFindsTheCallersOwnSessions) {
+  daemon_.sessions["other"] = MakeSession("other", v1::Session::RUNNING);
+  daemon_.sessions["other"].set_uid(77);
+  EXPECT_EQ(Run({"stop", "--all-mine"}), 5) << "s1 is still running in its answer";
+  EXPECT_EQ(daemon_.stopped, (std::vector<std::string>{"s1", "s2"}));
+  EXPECT_TRUE(daemon_.list_request.active_only());
+  daemon_.stopped.clear();
+  EXPECT_EQ(Run({"stop", "--job", "j42"}), 5);
+  EXPECT_EQ(daemon_.list_request.job_id(), "j42");
+  daemon_.sessions.erase("s1");
+  daemon_.sessions.erase("s2");
+  EXPECT_EQ(Run({"stop", "--job", "j42"}), 4);
+  EXPECT_NE(err().find("1 of other users"), std::string::npos) << err();
+}
+
+TEST_F(CliTest, StopWantsExactlyOneWay) {
+  EXPECT_EQ(Run({"stop"}), 2);
+  EXPECT_EQ(Run({"stop", "s1", "--all-mine"}), 2);
+  EXPECT_EQ(Run({"stop", "--job", "j", "--all-mine"}), 2);
+  EXPECT_EQ(Run({"stop", "--job", ""}), 2);
+  EXPECT_TRUE(daemon_.stopped.empty());
+}
+
+TEST_F(CliTest, UsageErrorsAreTwo) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"nonsense"},
+                                             {"status", "--nonsense"},
+                                             {"show"},
+                                             {"watch"},
+                                             {"fetch"},
+                                             {"rm"},
+                                             {"stream", "--format", "xml"},
+                                             {"stream", "--count", "0"},
+                                             {"stream", "--interval", "5"},
+                                             {"stream", "--json", "--format", "csv"},
+                                             {"watch", "s1", "--interval", "x"},
+                                             {"status", "--timeout", "soon"},
+                                             {"status", "--", "ls"},
+                                             {"start", "stray"},
+                                             {"start", "--collector", "a", "b"},
+                                             {"completion", "fish"},
+                                             {"run"},
+                                             {"run", "--"}}) {
+    std::string shown;
+    for (const auto& argument : arguments) shown += argument + " ";
+    EXPECT_EQ(Run(arguments), 2) << shown;
+    EXPECT_FALSE(err().empty()) << shown;
+    EXPECT_EQ(out(), "") << shown;
+  }
+}
+
+TEST_F(CliTest, UsageErrorsNameWhatIsWrong) {
+  Run({"nonsense"});
+  EXPECT_EQ(err(), "profctl: there is no command \"nonsense\"\nTry \"profctl --help\".\n");
+  Run({"start", "--a", "--b"});
+  EXPECT_NE(err().find("--a"), std::string::npos) << err();
+  EXPECT_NE(err().find("--b"), std::string::npos) << err();
+  EXPECT_NE(err().find("profctl start --help"), std::string::npos) << err();
+}
+
+TEST_F(CliTest, HelpHasExamplesOnEveryCommand) {
+  EXPECT_EQ(Run({"--help"}), 0);
+  EXPECT_NE(out().find("Exit codes"), std::string::npos);
+  for (const char* command : {"status", "devices", "collectors", "start", "stop", "list", "show",
+                              "watch", "stream", "fetch", "rm", "run", "completion"}) {
+    EXPECT_EQ(Run({command, "--help"}), 0) << command;
+    EXPECT_NE(out().find("Examples:\n  "), std::string::npos) << command << out();
+    EXPECT_NE(out().find(std::string("profctl ") + command), std::string::npos) << command;
+  }
+  Run({"run", "--help"});
+  EXPECT_NE(out().find("profctl run [OPTIONS] -- COMMAND..."), std::string::npos) << out();
+  EXPECT_EQ(Run({"--version"}), 0);
+  EXPECT_EQ(out().rfind("profctl ", 0), 0u) << out();
+}
+
+TEST_F(CliTest, NothingFromTheDaemonDrivesTheTerminal) {
+  const char* evil = "\033]0;owned\007\r\n\033[2J";
+  v1::Session session = MakeSession(evil, v1::Session::DONE);
+  session.set_reason(evil);
+  session.set_job_id(evil);
+  session.set_label(evil);
+  session.set_dump_path(evil);
+  session.add_warnings(evil);
+  session.mutable_outcomes(0)->set_collector(evil);
+  session.mutable_outcomes(1)->set_detail(evil);
+  daemon_.sessions = {{"s1", session}};
+  daemon_.on_start = [&](const v1::StartSessionRequest&) { return session; };
+  daemon_.watch = {session};
+  daemon_.node.set_hostname(evil);
+  daemon_.node.mutable_devices(0)->set_problem(evil);
+  daemon_.node.mutable_collectors(0)->set_last_error(evil);
+  v1::SampleChunk chunk;
+  v1::SeriesInfo* series = chunk.add_series();
+  series->set_metric(evil);
+  (*series->mutable_labels())[evil] = evil;
+  chunk.add_samples()->set_value(1);
+  daemon_.samples = {chunk};
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"status"},
+                                             {"devices"},
+                                             {"devices", "--channels"},
+                                             {"collectors"},
+                                             {"list"},
+                                             {"show", "s1"},
+                                             {"start"},
+                                             {"stop", "s1"},
+                                             {"watch", "s1"},
+                                             {"stream"},
+                                             {"stream", "--format", "csv"},
+                                             {"stream", "--json"},
+                                             {"show", "s1", "--json"}}) {
+    Run(arguments);
+    for (char c : out() + err()) {
+      auto byte = static_cast<unsigned char>(c);
+      ASSERT_TRUE(c == '\n' || (byte >= 0x20 && byte != 0x7f)) << arguments[0] << "\n" << out();
+    }
+    EXPECT_FALSE(out().empty()) << arguments[0];
+  }
+  daemon_.error = InvalidArgument(evil);
+  Run({"status"});
+  EXPECT_EQ(err().find('\033'), std::string::npos);
+}
+
+TEST_F(CliTest, ColoursOnlyOnATerminalThatWantsThem) {
+  Run({"list"});
+  EXPECT_EQ(out().find('\033'), std::string::npos);
+  io_.out_tty = true;
+  Run({"list"});
+  EXPECT_EQ(out().find('\033'), std::string::npos) << "NO_COLOR";
+  io_.color = true;
+  Run({"list"});
+  EXPECT_NE(out().find("\033[32m"), std::string::npos);
+}
+
+TEST_F(CliTest, CompletionScriptsParseAndComplete) {
+  TempDir dir;
+  for (const char* shell : {"bash", "zsh"}) {
+    EXPECT_EQ(Run({"completion", shell}), 0);
+    std::string file = dir / shell;
+    std::ofstream(file) << out();
+    if (std::system((std::string("command -v ") + shell + " >/dev/null").c_str()) != 0) continue;
+    EXPECT_EQ(std::system((std::string(shell) + " -n " + file).c_str()), 0) << out();
+  }
+  // Asks bash itself what it would offer, with a stand-in for profctl.
+  std::ofstream(dir / "try.sh") << R"(
+profctl() { printf '{\n  "sessions": [\n    {\n      "session_id": "s-17",\n      "x": 1\n'; }
+. "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+_profctl; echo "${COMPREPLY[*]}"
+)";
+  auto complete = [&](const std::string& words) {
+    std::string output = dir / "output";
+    std::string command =
+        "bash " + (dir / "try.sh") + " " + (dir / "bash") + " " + words + " >" + output + " 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return ReadFile(output);
+  };
+  EXPECT_EQ(complete("profctl sta"), "status start\n");
+  EXPECT_EQ(complete("profctl start --sys-i"),
+            "--sys-io-sampling-freq --sys-interconnection-freq\n");
+  EXPECT_EQ(complete("profctl show s-"), "s-17\n");
+  EXPECT_EQ(complete("profctl --socket /x stream --format ''"), "text json csv\n");
+  EXPECT_EQ(complete("profctl stop --job j --all"), "--all-mine\n");
+}
+
+}  // namespace
+}  // namespace profd::client

@@ -1,0 +1,74 @@
+#include "client/commands/devices.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "client/render.h"
+
+namespace profd::client {
+namespace {
+
+Cell ChannelState(v1::Channel::State state) {
+  std::string word = EnumWord(v1::Channel::State_Name(state));
+  if (word.empty()) return fmt::format("unknown {}", static_cast<int>(state));
+  if (state == v1::Channel::RUNNING) return {word, Tone::kGood};
+  if (state == v1::Channel::BUSY) return {word, Tone::kWarning};
+  if (state == v1::Channel::FAILED) return {word, Tone::kBad};
+  return word;
+}
+
+void PrintDevices(const Context& context, const v1::Node& node) {
+  Table table({">ID", ">NPU", "CHIP", "UUID", ">COUNTER", ">CHANNELS", ">RUNNING", "STATE"});
+  for (const v1::Device& device : node.devices()) {
+    int running = 0;
+    for (const v1::Channel& channel : device.channels()) {
+      if (channel.state() == v1::Channel::RUNNING) ++running;
+    }
+    table.AddRow(
+        {std::to_string(device.id()), std::to_string(device.physical_id()), device.chip(),
+         device.uuid().empty() ? "-" : device.uuid(),
+         device.counter_hz() == 0 ? "-" : fmt::format("{:.6g} MHz", device.counter_hz() / 1e6),
+         std::to_string(device.channels_size()), std::to_string(running),
+         device.problem().empty() ? Cell("ok", Tone::kGood) : Cell(device.problem(), Tone::kBad)});
+  }
+  table.Print(context.io.out, context.io.out_color());
+}
+
+void PrintChannels(const Context& context, const v1::Node& node) {
+  Table table({">ID", ">CHANNEL", "NAME", "STATE", ">RATE", ">USERS", ">RECORDS", ">BYTES",
+               ">GARBAGE", "DETAIL"});
+  for (const v1::Device& device : node.devices()) {
+    for (const v1::Channel& channel : device.channels()) {
+      bool running = channel.state() == v1::Channel::RUNNING;
+      table.AddRow({std::to_string(device.id()), std::to_string(channel.id()),
+                    channel.name().empty() ? "-" : channel.name(), ChannelState(channel.state()),
+                    running ? FormatHz(channel.hz()) : "", std::to_string(channel.users()),
+                    std::to_string(channel.records()), FormatBytes(channel.bytes()),
+                    FormatBytes(channel.garbage_bytes()), channel.detail()});
+    }
+  }
+  table.Print(context.io.out, context.io.out_color());
+}
+
+}  // namespace
+
+int RunDevices(const Context& context, const DevicesOptions& options) {
+  auto node = WithProgress(context, "asking profd", [&] { return context.api.GetNode(); });
+  if (!node.ok()) return Fail(context, node.status());
+  if (context.json) {
+    Json devices = Json::array();
+    for (const v1::Device& device : node->devices()) devices.push_back(ToJson(device));
+    PrintJson(context, Json{{"devices", std::move(devices)}});
+  } else if (node->devices().empty()) {
+    context.io.out << "no devices\n";
+    if (!node->driver().hal_error().empty()) Warn(context, "HAL: " + node->driver().hal_error());
+  } else if (options.channels) {
+    PrintChannels(context, *node);
+  } else {
+    PrintDevices(context, *node);
+  }
+  return kExitOk;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,40 @@
+#include "client/commands/list.h"
+
+#include <string>
+
+#include "client/render.h"
+#include "client/session_view.h"
+
+namespace profd::client {
+
+int RunList(const Context& context, const ListOptions& options) {
+  v1::ListSessionsRequest request;
+  request.set_job_id(options.job);
+  request.set_active_only(options.active);
+  auto list =
+      WithProgress(context, "asking profd", [&] { return context.api.ListSessions(request); });
+  if (!list.ok()) return Fail(context, list.status());
+  if (context.json) {
+    Json sessions = Json::array();
+    for (const v1::Session& session : list->sessions()) sessions.push_back(ToJson(session));
+    PrintJson(context, Json{{"sessions", std::move(sessions)}});
+    return kExitOk;
+  }
+  if (list->sessions().empty()) {
+    context.io.out << "no sessions\n";
+    return kExitOk;
+  }
+  Table table({"SESSION", "STATE", "JOB", ">RANK", ">UID", "DEVICES", "STARTED", ">RAN FOR",
+               ">DUMP", "LABEL"});
+  for (const v1::Session& s : list->sessions()) {
+    table.AddRow({s.session_id(), StateCell(s.state()), s.job_id().empty() ? "-" : s.job_id(),
+                  s.has_rank() ? std::to_string(s.rank()) : "-", std::to_string(s.uid()),
+                  FormatDevices({s.devices().begin(), s.devices().end()}),
+                  FormatTime(s.started_ns()), RanFor(s, context.clock),
+                  s.dump_path().empty() ? "-" : FormatBytes(s.dump_bytes()), s.label()});
+  }
+  table.Print(context.io.out, context.io.out_color());
+  return kExitOk;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,42 @@
+#include "client/commands/rm.h"
+
+#include <algorithm>
+
+#include "client/render.h"
+
+namespace profd::client {
+
+int RunRm(const Context& context, const std::vector<std::string>& ids) {
+  int exit_code = kExitOk;
+  Json removed = Json::array();
+  Json errors = Json::array();
+  for (const std::string& id : ids) {
+    v1::DeleteDumpRequest request;
+    request.set_session_id(id);
+    auto answer =
+        WithProgress(context, "removing " + id, [&] { return context.api.DeleteDump(request); });
+    if (!answer.ok()) {
+      Context quiet = context;
+      quiet.json = false;
+      int code = Fail(quiet, answer.status());
+      exit_code = std::max(exit_code, code);
+      errors.push_back({{"session_id", id},
+                        {"code", CodeWord(answer.status().code())},
+                        {"message", answer.status().message()},
+                        {"exit_code", code}});
+      continue;
+    }
+    if (context.json) {
+      removed.push_back({{"session_id", id}, {"freed_bytes", answer->freed_bytes()}});
+    } else {
+      context.io.out << "removed " << Printable(id) << ", " << FormatBytes(answer->freed_bytes())
+                     << " freed\n";
+    }
+  }
+  if (context.json) {
+    PrintJson(context, Json{{"removed", std::move(removed)}, {"errors", std::move(errors)}});
+  }
+  return exit_code;
+}
+
+}  // namespace profd::client

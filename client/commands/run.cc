@@ -1,0 +1,142 @@
+#include "client/commands/run.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "client/child.h"
+#include "client/render.h"
+#include "client/session_view.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+// A shell's convention.
+constexpr int kExitNotExecutable = 126;
+constexpr int kExitNoCommand = 127;
+constexpr int kExitKilledBase = 128;
+
+// Called for every signal but SIGCHLD that arrives while the command runs.
+void Forward(const siginfo_t& info, HeldChild* child) {
+  // The terminal's own (Ctrl-C) went to the whole foreground group: the command has it already.
+  bool from_kernel = info.si_code > 0;
+  if (!from_kernel) child->Signal(info.si_signo);
+}
+
+int WaitForCommand(SignalWatch* signals, HeldChild* child) {
+  int exit_code = 0;
+  for (;;) {
+    if (child->Ended(&exit_code)) return exit_code;
+    siginfo_t info = signals->Wait();
+    if (info.si_signo != 0 && info.si_signo != SIGCHLD) Forward(info, child);
+  }
+}
+
+void ReportStart(const Context& context, const v1::Session& session, int exit_code) {
+  if (context.json) return;
+  std::ostream& err = context.io.err;
+  err << "profctl: session " << Printable(session.session_id()) << '\n';
+  if (exit_code != kExitOk) {
+    Warn(context, "not everything that was asked for is collected:");
+    PrintOutcomes(err, session, /*with_counts=*/false, context.io.err_color());
+  }
+  PrintWarnings(err, session, context.io.err_color());
+  err.flush();
+}
+
+void ReportEnd(const Context& context, const v1::Session& session, int command_exit) {
+  std::ostream& err = context.io.err;
+  if (context.json) {
+    Json json = ToJson(session);
+    json["command_exit_code"] = command_exit;
+    err << JsonText(json, /*indent=*/false) << std::endl;
+    return;
+  }
+  Cell state = StateCell(session.state());
+  err << fmt::format(
+      "profctl: session {} {}: {} records, {} dropped, {} in {}\n", Printable(session.session_id()),
+      Paint(state.text, state.tone, context.io.err_color()), session.records(),
+      session.dropped_records(), FormatBytes(session.dump_bytes()), RanFor(session, context.clock));
+  if (!session.reason().empty() && ExitForEnded(session) != kExitOk) {
+    err << "profctl: " << Printable(session.reason()) << '\n';
+  }
+  if (!session.dump_path().empty())
+    err << "profctl: dump " << Printable(session.dump_path()) << '\n';
+  err.flush();
+}
+
+void StopAndReport(const Context& context, SignalWatch* signals, const std::string& id,
+                   int command_exit) {
+  v1::StopSessionRequest request;
+  request.set_session_id(id);
+  Result<v1::Session> session = [&] {
+    Progress progress(context, "completing the dump", [signals] {
+      int signal = signals->Poll();
+      return signal == 0 || signal == SIGCHLD;
+    });
+    return context.api.StopSession(request);
+  }();
+  if (session.ok()) {
+    ReportEnd(context, *session, command_exit);
+    return;
+  }
+  Warn(context, fmt::format("session {} was not seen to end: {}\nprofd ends it with the process; "
+                            "profctl show {}",
+                            id, Explain(session.status(), context.socket), id));
+}
+
+}  // namespace
+
+int RunRun(const Context& context, const RunOptions& options) {
+  std::vector<std::string> problems;
+  v1::StartSessionRequest request = BuildStartRequest(options.start, &problems);
+  if (options.command.empty()) problems.emplace_back("no command; write it behind \"--\"");
+  if (!problems.empty()) return UsageError(context, "run", problems);
+  Context quiet = context;
+  quiet.json = false;
+  auto program = FindProgram(options.command.front(), options.search_path);
+  if (!program.ok()) {
+    (void)Fail(quiet, program.status());
+    return program.status().code() == StatusCode::kNotFound ? kExitNoCommand : kExitNotExecutable;
+  }
+  // Before the fork, so that no signal is lost between the child's birth and the first wait.
+  SignalWatch signals({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
+  HeldChild::Plan plan{.program = *program,
+                       .argv = options.command,
+                       .environment = {},
+                       .signal_mask = signals.original_mask()};
+  if (!request.job_id().empty()) plan.environment.push_back("PROFD_JOB_ID=" + request.job_id());
+  auto child = HeldChild::Fork(plan);
+  if (!child.ok()) return Fail(quiet, child.status());
+  request.add_pids(child->pid());
+  request.set_end_with_pid(child->pid());
+
+  int interrupted_by = 0;
+  Result<v1::Session> session = [&] {
+    Progress progress(context, "starting", [&] {
+      int signal = signals.Poll();
+      if (signal != 0 && signal != SIGCHLD) interrupted_by = signal;
+      return interrupted_by == 0;
+    });
+    return context.api.StartSession(request);
+  }();
+  if (interrupted_by != 0) {
+    int code = kExitKilledBase + interrupted_by;
+    if (session.ok()) StopAndReport(context, &signals, session->session_id(), code);
+    return code;
+  }
+  if (!session.ok()) {
+    int code = Fail(quiet, session.status());
+    if (!options.anyway) return code;
+    Warn(context, "running the command without a profile");
+  } else {
+    ReportStart(context, *session, ExitForStarted(request, *session));
+  }
+  child->Release();
+  int command_exit = WaitForCommand(&signals, &*child);
+  if (session.ok()) StopAndReport(context, &signals, session->session_id(), command_exit);
+  return command_exit;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,21 @@
+#include "client/commands/show.h"
+
+#include "client/session_view.h"
+
+namespace profd::client {
+
+int RunShow(const Context& context, const std::string& id) {
+  v1::GetSessionRequest request;
+  request.set_session_id(id);
+  auto session =
+      WithProgress(context, "asking profd", [&] { return context.api.GetSession(request); });
+  if (!session.ok()) return Fail(context, session.status());
+  if (context.json) {
+    PrintJson(context, ToJson(*session));
+  } else {
+    PrintSession(context, context.io.out, context.io.out_color(), *session);
+  }
+  return kExitOk;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,91 @@
+#include "client/commands/status.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+
+#include "client/render.h"
+
+namespace profd::client {
+namespace {
+
+std::string Library(const std::string& path, const std::string& error, const std::string& version) {
+  if (!error.empty()) return "unavailable: " + error;
+  if (path.empty()) return "none";
+  return version.empty() ? path : fmt::format("{} ({})", version, path);
+}
+
+std::string HalVersion(uint32_t version) {
+  if (version == 0) return "";
+  return fmt::format("API {:#08x}", version);
+}
+
+std::string Devices(const v1::Node& node) {
+  std::map<std::string, int> chips;
+  int broken = 0;
+  for (const v1::Device& device : node.devices()) {
+    ++chips[device.chip()];
+    if (!device.problem().empty()) ++broken;
+  }
+  std::string text = chips.empty() ? "none" : "";
+  for (const auto& [chip, count] : chips) {
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, chip);
+  }
+  if (broken > 0) text += fmt::format("; {} with a problem (profctl devices)", broken);
+  return text;
+}
+
+std::string Collectors(const v1::Node& node) {
+  int available = 0;
+  for (const v1::CollectorInfo& collector : node.collectors()) {
+    if (collector.available()) ++available;
+  }
+  return fmt::format("{} of {} can run here", available, node.collectors_size());
+}
+
+void Print(const Context& context, const v1::Node& node) {
+  std::ostream& out = context.io.out;
+  out << fmt::format("profd {} on {}, up {}\n", Printable(node.version()),
+                     Printable(node.hostname()),
+                     FormatSpan(static_cast<int64_t>(node.uptime_s() * 1e9)));
+  auto line = [&out](std::string_view name, const std::string& value) {
+    out << fmt::format("  {:<11}{}\n", name, Printable(value));
+  };
+  if (node.simulated()) line("simulated", "yes: no figure here is from hardware");
+  const v1::DriverInfo& driver = node.driver();
+  line("driver", driver.driver_version().empty() ? "unknown" : driver.driver_version());
+  line("HAL", Library(driver.hal_path(), driver.hal_error(), HalVersion(driver.hal_api_version())));
+  line("DCMI", Library(driver.dcmi_path(), driver.dcmi_error(), driver.dcmi_version()));
+  if (driver.missing_symbols_size() > 0) {
+    line("missing",
+         fmt::format("{} driver functions (--json lists them)", driver.missing_symbols_size()));
+  }
+  line("devices", Devices(node));
+  line("collectors", Collectors(node));
+  line("sessions", fmt::format("{} of at most {}", node.active_sessions(), node.max_sessions()));
+  line("dumps", fmt::format("{}, {} free", node.dump_root(), FormatBytes(node.dump_free_bytes())));
+  line("metrics", node.metrics_address().empty()
+                      ? "off"
+                      : fmt::format("http://{}/metrics", node.metrics_address()));
+  line("you", fmt::format("uid {}{}", node.caller().uid(),
+                          node.caller().admin() ? ", administrator" : ""));
+  line("build", node.build());
+}
+
+}  // namespace
+
+int RunStatus(const Context& context) {
+  auto node = WithProgress(context, "asking profd", [&] { return context.api.GetNode(); });
+  if (!node.ok()) return Fail(context, node.status());
+  if (context.json) {
+    Json json = {{"socket", context.socket}};
+    json.update(ToJson(*node));
+    PrintJson(context, json);
+  } else {
+    Print(context, *node);
+  }
+  return kExitOk;
+}
+
+}  // namespace profd::client

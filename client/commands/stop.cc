@@ -1,0 +1,104 @@
+#include "client/commands/stop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "client/render.h"
+#include "client/session_view.h"
+
+namespace profd::client {
+namespace {
+
+// Ids of the caller's own sessions that have not ended. Administrators are shown everybody's
+// sessions; those of others are stopped by id only.
+Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& job) {
+  auto node = api.GetNode();
+  if (!node.ok()) return node.status();
+  v1::ListSessionsRequest request;
+  request.set_job_id(job);
+  request.set_active_only(true);
+  auto list = api.ListSessions(request);
+  if (!list.ok()) return list.status();
+  std::vector<std::string> ids;
+  int others = 0;
+  for (const v1::Session& session : list->sessions()) {
+    if (session.uid() == node->caller().uid()) {
+      ids.push_back(session.session_id());
+    } else {
+      ++others;
+    }
+  }
+  if (!ids.empty()) return ids;
+  std::string what = job.empty() ? "no session of yours is running"
+                                 : fmt::format("no session of yours is running for job {}", job);
+  if (others > 0) what += fmt::format("; {} of other users: stop them by id", others);
+  return NotFound(what);
+}
+
+void PrintStopped(const Context& context, const v1::Session& session) {
+  Cell state = StateCell(session.state());
+  std::ostream& out = context.io.out;
+  out << "session " << Printable(session.session_id()) << "  "
+      << Paint(state.text, state.tone, context.io.out_color());
+  if (!session.reason().empty()) out << "  (" << Printable(session.reason()) << ")";
+  out << fmt::format("\n  {} records, {} dropped, {} in {}\n", session.records(),
+                     session.dropped_records(), FormatBytes(session.dump_bytes()),
+                     RanFor(session, context.clock));
+  if (!session.dump_path().empty()) out << "dump " << Printable(session.dump_path()) << '\n';
+  PrintWarnings(context.io.err, session, context.io.err_color());
+}
+
+// A stop that is still going on is no success yet.
+int ExitForStopped(const v1::Session& session) {
+  return IsFinal(session.state()) ? ExitForEnded(session) : kExitPartial;
+}
+
+int StopAll(const Context& context, const std::vector<std::string>& ids) {
+  int exit_code = kExitOk;
+  Json stopped = Json::array();
+  Json errors = Json::array();
+  for (const std::string& id : ids) {
+    v1::StopSessionRequest request;
+    request.set_session_id(id);
+    auto session =
+        WithProgress(context, "stopping " + id, [&] { return context.api.StopSession(request); });
+    if (!session.ok()) {
+      // One answer for all of them is printed below.
+      Context quiet = context;
+      quiet.json = false;
+      int code = Fail(quiet, session.status());
+      exit_code = std::max(exit_code, code);
+      errors.push_back({{"session_id", id},
+                        {"code", CodeWord(session.status().code())},
+                        {"message", session.status().message()},
+                        {"exit_code", code}});
+      continue;
+    }
+    exit_code = std::max(exit_code, ExitForStopped(*session));
+    if (context.json) {
+      stopped.push_back(ToJson(*session));
+    } else {
+      PrintStopped(context, *session);
+    }
+  }
+  if (context.json) {
+    PrintJson(context, Json{{"sessions", std::move(stopped)}, {"errors", std::move(errors)}});
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+int RunStop(const Context& context, const StopOptions& options) {
+  int ways = (options.ids.empty() ? 0 : 1) + (options.job ? 1 : 0) + (options.all_mine ? 1 : 0);
+  if (ways != 1 || (options.job && options.job->empty())) {
+    return UsageError(context, "stop", {"give session ids, or --job JOB, or --all-mine"});
+  }
+  if (!options.ids.empty()) return StopAll(context, options.ids);
+  auto ids = OwnSessions(context.api, options.job.value_or(""));
+  if (!ids.ok()) return Fail(context, ids.status());
+  return StopAll(context, *ids);
+}
+
+}  // namespace profd::client

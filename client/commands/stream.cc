@@ -1,0 +1,211 @@
+#include "client/commands/stream.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "client/parse.h"
+#include "client/render.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+// Far above what a node has; bounds what a daemon gone wrong can make us keep.
+constexpr size_t kMaxSeries = 1'000'000;
+
+enum class Format { kText, kJson, kCsv };
+
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+// "name" and "name{a="1",b="2"}" in label order.
+std::string TextName(const v1::SeriesInfo& series) {
+  std::map<std::string, std::string> sorted(series.labels().begin(), series.labels().end());
+  std::string name = Printable(series.metric());
+  std::string labels;
+  for (const auto& [key, value] : sorted) {
+    labels += (labels.empty() ? "" : ",") + Printable(key) + "=" + Quoted(Printable(value));
+  }
+  return labels.empty() ? name : name + "{" + labels + "}";
+}
+
+std::string CsvColumns(const v1::SeriesInfo& series) {
+  std::map<std::string, std::string> sorted(series.labels().begin(), series.labels().end());
+  std::string labels;
+  for (const auto& [key, value] : sorted) {
+    labels += (labels.empty() ? "" : ";") + Printable(key) + "=" + Printable(value);
+  }
+  return fmt::format("{},{},{},{}", CsvField(Printable(series.metric())), series.device(),
+                     CsvField(labels), CsvField(Printable(series.collector())));
+}
+
+std::string JsonPrefix(const v1::SeriesInfo& series) {
+  Json json = ToJson(series);
+  json.erase("id");
+  std::string text = JsonText(json, /*indent=*/false);
+  text.pop_back();
+  return text;
+}
+
+class Printer {
+ public:
+  Printer(const Context& context, Format format, uint64_t count)
+      : context_(context), format_(format), count_(count) {
+    if (format_ == Format::kCsv) {
+      context_.io.out << "time_ns,value,metric,device,labels,collector" << std::endl;
+    }
+  }
+
+  // False when nothing more is wanted.
+  bool Take(const v1::SampleChunk& chunk) {
+    for (const v1::SeriesInfo& series : chunk.series()) {
+      if (series_.size() < kMaxSeries) series_[series.id()] = Prefix(series);
+    }
+    for (const v1::SampleValue& sample : chunk.samples()) {
+      Print(sample);
+      if (count_ != 0 && printed_ >= count_) break;
+    }
+    context_.io.out.flush();
+    ReportDrops(chunk.dropped());
+    return context_.io.out.good() && (count_ == 0 || printed_ < count_);
+  }
+
+ private:
+  std::string Prefix(const v1::SeriesInfo& series) const {
+    switch (format_) {
+      case Format::kText:
+        return TextName(series);
+      case Format::kJson:
+        return JsonPrefix(series);
+      case Format::kCsv:
+        return CsvColumns(series);
+    }
+    return "";
+  }
+
+  void Print(const v1::SampleValue& sample) {
+    auto series = series_.find(sample.series());
+    if (series == series_.end()) {
+      if (unknown_++ == 0) Warn(context_, "the daemon sent samples of series it did not describe");
+      return;
+    }
+    ++printed_;
+    const std::string& prefix = series->second;
+    double value = sample.value();
+    switch (format_) {
+      case Format::kText:
+        context_.io.out << fmt::format("{:.6f} {} {}\n",
+                                       static_cast<double>(sample.time_ns()) / 1e9, prefix, value);
+        break;
+      case Format::kJson:
+        context_.io.out << fmt::format("{},\"time_ns\":{},\"value\":{}}}\n", prefix,
+                                       sample.time_ns(),
+                                       std::isfinite(value) ? fmt::format("{}", value) : "null");
+        break;
+      case Format::kCsv:
+        context_.io.out << fmt::format("{},{},{}\n", sample.time_ns(), value, prefix);
+        break;
+    }
+  }
+
+  void ReportDrops(uint64_t dropped) {
+    if (dropped <= dropped_) return;
+    Warn(context_, fmt::format("{} samples lost ({} in all): this reader is too slow",
+                               dropped - dropped_, dropped));
+    dropped_ = dropped;
+  }
+
+  const Context& context_;
+  Format format_;
+  uint64_t count_;
+  uint64_t printed_ = 0;
+  uint64_t dropped_ = 0;
+  uint64_t unknown_ = 0;
+  std::unordered_map<uint32_t, std::string> series_;
+};
+
+Result<uint64_t> ParseCount(std::string_view text) {
+  uint64_t count = 0;
+  if (!ParseNumber(text, &count) || count == 0) {
+    return InvalidArgument(fmt::format("\"{}\" is not a whole number above zero", text));
+  }
+  return count;
+}
+
+v1::StreamSamplesRequest BuildRequest(const StreamOptions& options,
+                                      std::vector<std::string>* problems) {
+  v1::StreamSamplesRequest request;
+  auto bad = [problems](std::string_view flag, const Status& status) {
+    problems->push_back(fmt::format("{} {}", flag, status.message()));
+  };
+  if (options.collectors) {
+    auto names = ParseList(*options.collectors);
+    if (!names.ok()) bad("--collectors", names.status());
+    for (const std::string& name : names.value_or({})) request.add_collectors(name);
+  }
+  if (options.devices) {
+    auto devices = ParseDevices(*options.devices);
+    if (!devices.ok()) bad("--devices", devices.status());
+    for (uint32_t id : devices.value_or({})) request.add_devices(id);
+  }
+  if (options.interval) {
+    auto ms = ParseDurationMs(*options.interval);
+    if (ms.ok() && *ms > std::numeric_limits<uint32_t>::max()) ms = OutOfRange("is too long");
+    if (!ms.ok()) bad("--interval", ms.status());
+    request.set_interval_ms(static_cast<uint32_t>(ms.value_or(0)));
+  }
+  if (options.count) {
+    auto count = ParseCount(*options.count);
+    if (!count.ok()) bad("--count", count.status());
+    request.set_max_samples(count.value_or(0));
+  }
+  request.set_devices_only(options.devices_only);
+  return request;
+}
+
+}  // namespace
+
+int RunStream(const Context& context, const StreamOptions& options) {
+  std::vector<std::string> problems;
+  v1::StreamSamplesRequest request = BuildRequest(options, &problems);
+  Format format = context.json || options.format == "json" ? Format::kJson : Format::kText;
+  if (options.format == "csv") {
+    format = Format::kCsv;
+    if (context.json) problems.emplace_back("--json and --format csv exclude each other");
+  } else if (options.format != "text" && options.format != "json") {
+    problems.push_back(fmt::format("--format \"{}\" is none of text, json, csv", options.format));
+  }
+  if (!problems.empty()) return UsageError(context, "stream", problems);
+  SignalWatch signals({SIGINT, SIGTERM});
+  context.api.SetWaitHook([&] { return signals.Poll() == 0; });
+  Printer printer(context, format, request.max_samples());
+  Status status = context.api.StreamSamples(
+      request, [&](const v1::SampleChunk& chunk) { return printer.Take(chunk); });
+  context.api.SetWaitHook(nullptr);
+  if (signals.caught() != 0) return kExitOk;
+  if (!status.ok()) return Fail(context, status);
+  return kExitOk;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,101 @@
+#include "client/commands/watch.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "client/parse.h"
+#include "client/session_view.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+std::string Line(const Context& context, const v1::Session& session) {
+  std::string when = FormatTime(context.clock.WallNs());
+  Cell state = StateCell(session.state());
+  std::string line = fmt::format(
+      "{}  {}  {}  {} records  {}", when,
+      Paint(fmt::format("{:<11}", Printable(state.text)), state.tone, context.io.out_color()),
+      RanFor(session, context.clock), session.records(), FormatBytes(session.dump_bytes()));
+  if (session.dropped_records() != 0 || session.dropped_bytes() != 0) {
+    line += fmt::format("  {} dropped", session.dropped_records());
+  }
+  if (!session.reason().empty()) line += "  " + Printable(session.reason());
+  return line;
+}
+
+// What makes a new line; the clock alone does not.
+std::string Fingerprint(const v1::Session& session) {
+  return fmt::format("{} {} {} {} {} {}", static_cast<int>(session.state()), session.records(),
+                     session.dump_bytes(), session.dropped_records(), session.dropped_bytes(),
+                     session.reason());
+}
+
+class Printer {
+ public:
+  explicit Printer(const Context& context) : context_(context) {}
+  ~Printer() {
+    if (open_line_) context_.io.out << std::endl;
+  }
+
+  bool Take(const v1::Session& session) {
+    last_ = session;
+    std::ostream& out = context_.io.out;
+    if (context_.json) {
+      out << JsonText(ToJson(session), /*indent=*/false) << std::endl;
+    } else if (context_.io.out_tty) {
+      // A new state begins a new line; progress rewrites the one it is on.
+      bool same_state = open_line_ && session.state() == shown_state_;
+      out << (same_state   ? "\r\033[K"
+              : open_line_ ? "\n"
+                           : "")
+          << Line(context_, session) << std::flush;
+      open_line_ = true;
+      shown_state_ = session.state();
+    } else if (std::string now = Fingerprint(session); now != fingerprint_) {
+      out << Line(context_, session) << std::endl;
+      fingerprint_ = std::move(now);
+    }
+    return out.good();
+  }
+  const v1::Session& last() const { return last_; }
+
+ private:
+  const Context& context_;
+  v1::Session last_;
+  std::string fingerprint_;
+  v1::Session::State shown_state_ = v1::Session::STATE_UNSPECIFIED;
+  bool open_line_ = false;
+};
+
+}  // namespace
+
+int RunWatch(const Context& context, const WatchOptions& options) {
+  v1::WatchSessionRequest request;
+  request.set_session_id(options.id);
+  if (options.interval) {
+    auto ms = ParseDurationMs(*options.interval);
+    if (!ms.ok() || *ms > std::numeric_limits<uint32_t>::max()) {
+      std::string why = ms.ok() ? "is too long" : ms.status().message();
+      return UsageError(context, "watch", {"--interval " + why});
+    }
+    request.set_interval_ms(static_cast<uint32_t>(*ms));
+  }
+  SignalWatch signals({SIGINT, SIGTERM});
+  context.api.SetWaitHook([&] { return signals.Poll() == 0; });
+  Status status;
+  int exit_code = kExitOk;
+  {
+    Printer printer(context);
+    status = context.api.WatchSession(
+        request, [&](const v1::Session& session) { return printer.Take(session); });
+    exit_code = ExitForEnded(printer.last());
+  }
+  context.api.SetWaitHook(nullptr);
+  if (signals.caught() != 0) return kExitOk;
+  if (!status.ok()) return Fail(context, status);
+  return exit_code;
+}
+
+}  // namespace profd::client

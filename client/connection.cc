@@ -1,0 +1,152 @@
+#include "client/connection.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/fd.h"
+
+namespace profd::client {
+namespace {
+
+constexpr std::string_view kIsItRunning =
+    "Is it running?  systemctl status profd\n"
+    "A socket elsewhere is named with --socket PATH or PROFD_SOCKET.";
+
+std::string ParentOf(const std::string& path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string GroupName(gid_t gid) {
+  struct group* group = getgrgid(gid);
+  return group != nullptr ? group->gr_name : std::to_string(gid);
+}
+
+std::string UserName(uid_t uid) {
+  struct passwd* user = getpwuid(uid);
+  return user != nullptr ? user->pw_name : std::to_string(uid);
+}
+
+std::string NoSocket(const std::string& path) {
+  std::string parent = ParentOf(path);
+  struct stat info = {};
+  bool has_parent = stat(parent.c_str(), &info) == 0;
+  return fmt::format("There is no socket {}{}: profd does not run here, or listens elsewhere.\n{}",
+                     path, has_parent ? "" : fmt::format(" (nor a directory {})", parent),
+                     kIsItRunning);
+}
+
+std::string NotAllowed(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) {
+    return fmt::format("Whether there is a socket {} cannot be seen: user {} may not enter {}.",
+                       path, UserName(geteuid()), ParentOf(path));
+  }
+  return fmt::format(
+      "The socket {} exists, but user {} may not use it: it is {}:{} with mode {:04o}.\n"
+      "Members of the group {} may (HwHiAiUser unless configured otherwise):\n"
+      "  usermod -aG {} {}, then log in again.",
+      path, UserName(geteuid()), UserName(info.st_uid), GroupName(info.st_gid),
+      info.st_mode & 07777u, GroupName(info.st_gid), GroupName(info.st_gid), UserName(geteuid()));
+}
+
+}  // namespace
+
+int ExitCodeFor(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk:
+      return kExitOk;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kUnauthenticated:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kAlreadyExists:
+      return kExitRefused;
+    case StatusCode::kNotFound:
+      return kExitNotFound;
+    case StatusCode::kDataLoss:
+      return kExitPartial;
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+      return kExitUnreachable;
+    case StatusCode::kCancelled:
+    case StatusCode::kUnknown:
+    case StatusCode::kAborted:
+    case StatusCode::kOutOfRange:
+    case StatusCode::kUnimplemented:
+    case StatusCode::kInternal:
+      return kExitInternal;
+  }
+  return kExitInternal;
+}
+
+std::string CodeWord(StatusCode code) {
+  std::string word(ToString(code));
+  std::replace(word.begin(), word.end(), ' ', '_');
+  return word;
+}
+
+std::string DiagnoseSocket(const std::string& path) {
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return fmt::format("A socket's path has 1 to {} bytes; this one has {}.",
+                       sizeof address.sun_path - 1, path.size());
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return Status::FromErrno(errno, "socket").message();
+  if (connect(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof address) == 0)
+    return "";
+  switch (int error = errno) {
+    case ENOENT:
+    case ENOTDIR:
+      return NoSocket(path);
+    case EACCES:
+    case EPERM:
+      return NotAllowed(path);
+    case ECONNREFUSED: {
+      struct stat info = {};
+      if (stat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
+        return fmt::format("{} exists but is no socket.\n{}", path, kIsItRunning);
+      }
+      return fmt::format(
+          "The socket {} exists, but nobody listens on it: profd has ended.\n"
+          "systemctl status profd; journalctl -u profd",
+          path);
+    }
+    case EAGAIN:
+      return fmt::format(
+          "The socket {} exists, but profd takes no more connections: it is overloaded or stuck.\n"
+          "systemctl status profd; journalctl -u profd",
+          path);
+    default:
+      return Status::FromErrno(error, "connecting to " + path).message();
+  }
+}
+
+std::string Explain(const Status& status, const std::string& socket) {
+  if (ExitCodeFor(status.code()) != kExitUnreachable) return status.ToString();
+  std::string diagnosis = DiagnoseSocket(socket);
+  if (!diagnosis.empty()) return "profd cannot be reached\n" + diagnosis;
+  if (status.code() == StatusCode::kDeadlineExceeded) {
+    return fmt::format(
+        "profd took the request at {} but did not answer in time ({})\n"
+        "--timeout waits longer; systemctl status profd says whether it is stuck.",
+        socket, status.message());
+  }
+  return status.ToString();
+}
+
+}  // namespace profd::client

@@ -1,0 +1,37 @@
+// From a failed call to what a person or a script is told: exit code, text, and what to do.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace profd::client {
+
+inline constexpr const char* kDefaultSocket = "/run/profd/profd.sock";
+
+// The exit codes of profctl (docs/profctl.md); scripts rely on them.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitInternal = 1,
+  kExitUsage = 2,
+  kExitRefused = 3,
+  kExitNotFound = 4,
+  kExitPartial = 5,
+  kExitUnreachable = 6,
+};
+
+int ExitCodeFor(StatusCode code);
+
+// "not_found": the code's name in JSON.
+std::string CodeWord(StatusCode code);
+
+// Why nobody answers at `path`, and what to do about it; empty when somebody accepts connections
+// there. Connects and hangs up.
+std::string DiagnoseSocket(const std::string& path);
+
+// The error's text for people, several lines, with the diagnosis when the daemon was not reached.
+// Not yet filtered for a terminal.
+std::string Explain(const Status& status, const std::string& socket);
+
+}  // namespace profd::client

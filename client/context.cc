@@ -1,0 +1,75 @@
+#include "client/context.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "client/render.h"
+
+namespace profd::client {
+namespace {
+
+constexpr int64_t kRedrawNs = 200 * kNsPerMs;
+
+// Every line of `text` behind "profctl: " or blanks of the same width.
+void PrintError(std::ostream& err, std::string_view text) {
+  std::string safe = PrintableLines(text);
+  std::string_view rest = safe;
+  std::string_view line;
+  for (bool first = true; NextLine(&rest, &line); first = false) {
+    err << (first ? "profctl: " : "         ") << line << '\n';
+  }
+  err.flush();
+}
+
+}  // namespace
+
+int Fail(const Context& context, const Status& status, int exit_code) {
+  if (exit_code < 0) exit_code = ExitCodeFor(status.code());
+  std::string text = Explain(status, context.socket);
+  PrintError(context.io.err, text);
+  if (context.json) {
+    Json error = {{"code", CodeWord(status.code())}, {"message", text}, {"exit_code", exit_code}};
+    PrintJson(context, Json{{"error", std::move(error)}});
+  }
+  return exit_code;
+}
+
+int UsageError(const Context& context, const std::string& command,
+               const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) PrintError(context.io.err, problem);
+  context.io.err << fmt::format("Try \"profctl {} --help\".\n", command);
+  return kExitUsage;
+}
+
+void PrintJson(const Context& context, const Json& json) {
+  context.io.out << JsonText(json, /*indent=*/true) << std::endl;
+}
+
+void Warn(const Context& context, const std::string& text) {
+  context.io.err << Paint("profctl: warning: ", Tone::kWarning, context.io.err_color())
+                 << PrintableLines(text) << std::endl;
+}
+
+Progress::Progress(const Context& context, std::string what, std::function<bool()> go_on)
+    : context_(context), what_(std::move(what)), begin_ns_(context.clock.SteadyNs()) {
+  context_.api.SetWaitHook([this, go_on = std::move(go_on)] {
+    Show();
+    return !go_on || go_on();
+  });
+}
+
+Progress::~Progress() {
+  context_.api.SetWaitHook(nullptr);
+  if (shown_ns_ != 0) context_.io.err << "\r\033[K" << std::flush;
+}
+
+void Progress::Show() {
+  if (!context_.io.err_tty) return;
+  int64_t now = context_.clock.SteadyNs();
+  if (now - begin_ns_ < kNsPerSecond || now - shown_ns_ < kRedrawNs) return;
+  shown_ns_ = now;
+  context_.io.err << "\r\033[K" << Printable(what_) << "  " << FormatSpan(now - begin_ns_)
+                  << (detail_.empty() ? "" : "  ") << Printable(detail_) << std::flush;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,85 @@
+// What every command gets: the daemon, the streams, the clock; and how it reports.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "client/api.h"
+#include "client/connection.h"
+#include "client/json.h"
+
+namespace profd::client {
+
+struct Io {
+  std::ostream& out;
+  std::ostream& err;
+  bool out_tty = false;
+  bool err_tty = false;
+  // Colours, where the stream is a tty.
+  bool color = false;
+
+  bool out_color() const { return color && out_tty; }
+  bool err_color() const { return color && err_tty; }
+};
+
+struct Context {
+  ProfdApi& api;
+  Io& io;
+  const Clock& clock;
+  // As the user named it, for error texts.
+  std::string socket;
+  bool json = false;
+};
+
+// Reports the error on stderr (and, with --json, as {"error": ...} on stdout) and returns its exit
+// code, or `exit_code` where it is not negative.
+int Fail(const Context& context, const Status& status, int exit_code = -1);
+
+// Reports every problem of the arguments; kExitUsage.
+int UsageError(const Context& context, const std::string& command,
+               const std::vector<std::string>& problems);
+
+// The command's one JSON answer.
+void PrintJson(const Context& context, const Json& json);
+
+// "profctl: warning: ..." on stderr.
+void Warn(const Context& context, const std::string& text);
+
+// A line on stderr that says a call is still under way: from the second second on, on a tty only,
+// rewritten in place, gone at the end. While it lives it is the api's wait hook.
+class Progress {
+ public:
+  // `go_on` (may be null) says false to cancel the call.
+  Progress(const Context& context, std::string what, std::function<bool()> go_on = nullptr);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // What stands behind the elapsed time, "12.3 MiB".
+  void SetDetail(std::string detail) { detail_ = std::move(detail); }
+  int64_t elapsed_ns() const { return context_.clock.SteadyNs() - begin_ns_; }
+
+ private:
+  void Show();
+
+  const Context& context_;
+  std::string what_;
+  std::string detail_;
+  int64_t begin_ns_;
+  int64_t shown_ns_ = 0;
+};
+
+// `call()` with a progress line that is gone when its result is printed.
+template <class Call>
+auto WithProgress(const Context& context, std::string what, Call call) {
+  Progress progress(context, std::move(what));
+  return call();
+}
+
+}  // namespace profd::client

@@ -1,0 +1,200 @@
+#include "client/grpc_api.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "profd/v1/profd.grpc.pb.h"
+
+namespace profd::client {
+namespace {
+
+constexpr int64_t kTickMs = 100;
+// Our patience, not the daemon's limits: a query answers from memory; a start waits for the driver;
+// a stop reads what the driver still holds and completes the dump.
+constexpr int64_t kQueryMs = 10'000;
+constexpr int64_t kStartMs = 60'000;
+constexpr int64_t kStopMs = 120'000;
+constexpr int64_t kFetchSilenceMs = 60'000;
+// WatchSession sends at least every interval; beyond that the daemon is stuck.
+constexpr int64_t kWatchSlackMs = 30'000;
+constexpr int64_t kForever = 0;
+
+constexpr int kMaxMessageBytes = 64 << 20;
+
+// gRPC's own clock: calls end by it.
+gpr_timespec InMs(int64_t ms) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
+}
+
+Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return Status::Ok();
+  return {static_cast<StatusCode>(status.error_code()), status.error_message()};
+}
+
+// A call's completion queue; must be drained before it goes.
+class Queue {
+ public:
+  ~Queue() {
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+  grpc::CompletionQueue* get() { return &queue_; }
+
+ private:
+  grpc::CompletionQueue queue_;
+};
+
+class GrpcApi final : public ProfdApi {
+ public:
+  GrpcApi(std::string socket, std::optional<int64_t> timeout_ms)
+      : socket_(std::move(socket)), timeout_ms_(timeout_ms) {}
+
+  Result<v1::Node> GetNode() override {
+    return Unary(&v1::Profd::Stub::AsyncGetNode, v1::GetNodeRequest(), kQueryMs);
+  }
+  Result<v1::Session> StartSession(const v1::StartSessionRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncStartSession, request, kStartMs);
+  }
+  Result<v1::Session> StopSession(const v1::StopSessionRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncStopSession, request, kStopMs);
+  }
+  Result<v1::Session> GetSession(const v1::GetSessionRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncGetSession, request, kQueryMs);
+  }
+  Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncListSessions, request, kQueryMs);
+  }
+  Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncDeleteDump, request, kStopMs);
+  }
+  Status WatchSession(const v1::WatchSessionRequest& request,
+                      const Receive<v1::Session>& receive) override {
+    return Stream(&v1::Profd::Stub::AsyncWatchSession, request, receive,
+                  request.interval_ms() + kWatchSlackMs);
+  }
+  Status StreamSamples(const v1::StreamSamplesRequest& request,
+                       const Receive<v1::SampleChunk>& receive) override {
+    return Stream(&v1::Profd::Stub::AsyncStreamSamples, request, receive, kForever);
+  }
+  Status FetchDump(const v1::FetchDumpRequest& request,
+                   const Receive<v1::DumpChunk>& receive) override {
+    return Stream(&v1::Profd::Stub::AsyncFetchDump, request, receive, kFetchSilenceMs);
+  }
+
+ private:
+  template <class Reply, class Request>
+  using UnaryMethod = std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> (v1::Profd::Stub::*)(
+      grpc::ClientContext*, const Request&, grpc::CompletionQueue*);
+  template <class Message, class Request>
+  using StreamMethod = std::unique_ptr<grpc::ClientAsyncReader<Message>> (v1::Profd::Stub::*)(
+      grpc::ClientContext*, const Request&, grpc::CompletionQueue*, void*);
+
+  // Why a call was given up by us.
+  enum class GivenUp { kNo, kByHook, kSilence };
+
+  v1::Profd::Stub& Stub() {
+    if (!stub_) {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+      arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+      stub_ = v1::Profd::NewStub(grpc::CreateCustomChannel(
+          "unix:" + socket_, grpc::InsecureChannelCredentials(), arguments));
+    }
+    return *stub_;
+  }
+
+  // Waits for the one event under way. After a cancel it still comes, with false.
+  bool Await(Queue& queue, grpc::ClientContext& context, int64_t silence_ms) {
+    int64_t waited_ms = 0;
+    for (;;) {
+      void* tag = nullptr;
+      bool ok = false;
+      switch (queue.get()->AsyncNext(&tag, &ok, InMs(kTickMs))) {
+        case grpc::CompletionQueue::GOT_EVENT:
+          return ok;
+        case grpc::CompletionQueue::SHUTDOWN:
+          return false;
+        case grpc::CompletionQueue::TIMEOUT:
+          break;
+      }
+      if (given_up_ != GivenUp::kNo) continue;
+      waited_ms += kTickMs;
+      if (!GoOn()) {
+        given_up_ = GivenUp::kByHook;
+        context.TryCancel();
+      } else if (silence_ms != kForever && waited_ms >= silence_ms) {
+        given_up_ = GivenUp::kSilence;
+        context.TryCancel();
+      }
+    }
+  }
+
+  template <class Reply, class Request>
+  Result<Reply> Unary(UnaryMethod<Reply, Request> method, const Request& request,
+                      int64_t patience_ms) {
+    given_up_ = GivenUp::kNo;
+    grpc::ClientContext context;
+    context.set_deadline(InMs(timeout_ms_.value_or(patience_ms)));
+    Queue queue;
+    auto reader = (Stub().*method)(&context, request, queue.get());
+    Reply reply;
+    grpc::Status status;
+    reader->Finish(&reply, &status, this);
+    (void)Await(queue, context, kForever);
+    if (!status.ok()) return FromGrpc(status);
+    return reply;
+  }
+
+  template <class Message, class Request>
+  Status Stream(StreamMethod<Message, Request> method, const Request& request,
+                const Receive<Message>& receive, int64_t silence_ms) {
+    given_up_ = GivenUp::kNo;
+    silence_ms = timeout_ms_.value_or(silence_ms);
+    grpc::ClientContext context;
+    Queue queue;
+    auto reader = (Stub().*method)(&context, request, queue.get(), this);
+    bool ended_by_receiver = false;
+    Message message;
+    bool open = Await(queue, context, silence_ms);
+    while (open) {
+      reader->Read(&message, this);
+      open = Await(queue, context, silence_ms);
+      if (!open) break;
+      if (!receive(message)) {
+        ended_by_receiver = true;
+        context.TryCancel();
+        break;
+      }
+      if (!GoOn()) {
+        given_up_ = GivenUp::kByHook;
+        context.TryCancel();
+        break;
+      }
+    }
+    grpc::Status status;
+    reader->Finish(&status, this);
+    (void)Await(queue, context, kForever);
+    if (ended_by_receiver) return Status::Ok();
+    if (given_up_ == GivenUp::kSilence && status.error_code() == grpc::StatusCode::CANCELLED) {
+      return DeadlineExceeded("the daemon went silent");
+    }
+    return FromGrpc(status);
+  }
+
+  std::string socket_;
+  std::optional<int64_t> timeout_ms_;
+  std::unique_ptr<v1::Profd::Stub> stub_;
+  GivenUp given_up_ = GivenUp::kNo;
+};
+
+}  // namespace
+
+std::unique_ptr<ProfdApi> MakeGrpcApi(std::string socket, std::optional<int64_t> timeout_ms) {
+  return std::make_unique<GrpcApi>(std::move(socket), timeout_ms);
+}
+
+}  // namespace profd::client

@@ -1,0 +1,169 @@
+// The real transport against a small server in this process, on a socket of its own.
+#include "client/grpc_api.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "client/test_support.h"
+#include "profd/v1/profd.grpc.pb.h"
+
+namespace profd::client {
+namespace {
+
+class Service final : public v1::Profd::Service {
+ public:
+  grpc::Status GetNode(grpc::ServerContext*, const v1::GetNodeRequest*, v1::Node* node) override {
+    node->set_hostname("here");
+    node->set_version("0.1.0");
+    return grpc::Status::OK;
+  }
+  grpc::Status StartSession(grpc::ServerContext*, const v1::StartSessionRequest*,
+                            v1::Session*) override {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "dvpp_freq 101: 1..100\nrank -2: at least 0"};
+  }
+  grpc::Status GetSession(grpc::ServerContext* context, const v1::GetSessionRequest*,
+                          v1::Session*) override {
+    WaitForCancel(context);
+    return grpc::Status::CANCELLED;
+  }
+  grpc::Status WatchSession(grpc::ServerContext* context, const v1::WatchSessionRequest* request,
+                            grpc::ServerWriter<v1::Session>* writer) override {
+    v1::Session session;
+    session.set_session_id(request->session_id());
+    session.set_state(v1::Session::RUNNING);
+    writer->Write(session);
+    if (request->session_id() == "endless") {
+      WaitForCancel(context);
+      return grpc::Status::CANCELLED;
+    }
+    session.set_state(v1::Session::DONE);
+    writer->Write(session);
+    return grpc::Status::OK;
+  }
+  grpc::Status StreamSamples(grpc::ServerContext*, const v1::StreamSamplesRequest*,
+                             grpc::ServerWriter<v1::SampleChunk>* writer) override {
+    v1::SampleChunk chunk;
+    while (writer->Write(chunk)) {
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status FetchDump(grpc::ServerContext*, const v1::FetchDumpRequest*,
+                         grpc::ServerWriter<v1::DumpChunk>* writer) override {
+    v1::DumpChunk chunk;
+    chunk.set_dump_name("PROF_x");
+    chunk.set_total_bytes(200 * 65536);
+    for (int i = 0; i < 200; ++i) {
+      chunk.set_path(i == 0 ? "data" : "");
+      chunk.set_data(std::string(65536, static_cast<char>('a' + i % 26)));
+      chunk.set_last(i == 199);
+      writer->Write(chunk);
+      chunk.clear_dump_name();
+    }
+    return grpc::Status::OK;
+  }
+  // Lets every waiting handler go, for a client that never cancels.
+  void Release() {
+    std::lock_guard lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  // The synchronous server tells of a cancel only to who asks.
+  void WaitForCancel(grpc::ServerContext* context) {
+    std::unique_lock lock(mutex_);
+    while (!released_ && !context->IsCancelled()) {
+      changed_.wait_for(lock, std::chrono::milliseconds(5));
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool released_ = false;
+};
+
+class GrpcApiTest : public ProfctlTest {
+ protected:
+  GrpcApiTest() : socket_(dir_ / "s.sock") {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket_, grpc::InsecureServerCredentials());
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  ~GrpcApiTest() override {
+    service_.Release();
+    if (server_) server_->Shutdown();
+  }
+  int RunReal(std::vector<std::string> arguments) {
+    out_.str("");
+    err_.str("");
+    arguments.insert(arguments.begin(), {"--socket", socket_});
+    Environment environment{io_, clock_, MakeGrpcApi, "", "/bin"};
+    return RunProfctl(arguments, environment);
+  }
+
+  TempDir dir_;
+  std::string socket_;
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(GrpcApiTest, AnswersArrive) {
+  EXPECT_EQ(RunReal({"status"}), 0) << err();
+  EXPECT_EQ(out().rfind("profd 0.1.0 on here", 0), 0u) << out();
+}
+
+TEST_F(GrpcApiTest, ErrorsKeepCodeAndText) {
+  EXPECT_EQ(RunReal({"start"}), 3);
+  EXPECT_EQ(err(),
+            "profctl: invalid argument: dvpp_freq 101: 1..100\n"
+            "         rank -2: at least 0\n");
+  EXPECT_EQ(RunReal({"list"}), 1) << "this server does not know ListSessions";
+}
+
+TEST_F(GrpcApiTest, StreamsArriveAndEnd) {
+  EXPECT_EQ(RunReal({"watch", "s1", "--json"}), 0);
+  EXPECT_EQ(OutLines(), 2);
+  EXPECT_EQ(RunReal({"fetch", "x", "--out", dir_.path()}), 0) << err();
+  EXPECT_EQ(std::filesystem::file_size(dir_ / "PROF_x/data"), 200u * 65536);
+}
+
+TEST_F(GrpcApiTest, TheReceiverMayEndAStream) {
+  auto api = MakeGrpcApi(socket_, std::nullopt);
+  int chunks = 0;
+  Status status = api->StreamSamples({}, [&](const v1::SampleChunk&) { return ++chunks < 5; });
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(chunks, 5);
+}
+
+TEST_F(GrpcApiTest, TheWaitHookCancels) {
+  auto api = MakeGrpcApi(socket_, std::nullopt);
+  api->SetWaitHook([] { return false; });
+  EXPECT_EQ(api->GetSession({}).status().code(), StatusCode::kCancelled);
+  v1::WatchSessionRequest request;
+  request.set_session_id("endless");
+  Status status = api->WatchSession(request, [](const v1::Session&) { return true; });
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+}
+
+TEST_F(GrpcApiTest, ADaemonThatDoesNotAnswerIsUnreachable) {
+  EXPECT_EQ(RunReal({"--timeout", "200ms", "show", "s1"}), 6);
+  EXPECT_NE(err().find("did not answer in time"), std::string::npos) << err();
+  EXPECT_EQ(RunReal({"--timeout", "200ms", "watch", "endless"}), 6);
+  EXPECT_NE(err().find("went silent"), std::string::npos) << err();
+}
+
+TEST_F(GrpcApiTest, NobodyThereIsUnreachable) {
+  server_->Shutdown();
+  server_.reset();
+  EXPECT_EQ(RunReal({"status"}), 6);
+  EXPECT_NE(err().find("profd cannot be reached"), std::string::npos) << err();
+  EXPECT_EQ(RunReal({"watch", "x"}), 6);
+  EXPECT_EQ(RunReal({"fetch", "x", "--out", dir_.path()}), 6);
+}
+
+}  // namespace
+}  // namespace profd::client

@@ -1,0 +1,232 @@
+#include "client/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include "base/clock.h"
+
+namespace profd::client {
+namespace {
+
+struct CodePoint {
+  char32_t value = 0;
+  // 0 = no valid UTF-8 here.
+  size_t bytes = 0;
+};
+
+CodePoint Decode(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return {};
+  char32_t value = lead & (0xffu >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    value = (value << 6) | (byte(i) & 0x3fu);
+  }
+  constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  if (value < kLeast[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {};
+  return {value, length};
+}
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+template <size_t N>
+bool In(char32_t c, const std::array<Range, N>& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [c](const Range& r) { return c >= r.first && c <= r.last; });
+}
+
+// Control (C0, DEL, C1), soft hyphen, zero width and directional marks, line and paragraph
+// separators, bidirectional embeddings and isolates, BOM, interlinear marks, tags.
+constexpr std::array<Range, 10> kUnsafe = {{{0x00, 0x1f},
+                                            {0x7f, 0x9f},
+                                            {0xad, 0xad},
+                                            {0x61c, 0x61c},
+                                            {0x200b, 0x200f},
+                                            {0x2028, 0x202e},
+                                            {0x2060, 0x206f},
+                                            {0xfeff, 0xfeff},
+                                            {0xfff9, 0xfffb},
+                                            {0xe0000, 0xe0fff}}};
+// East Asian wide and emoji.
+constexpr std::array<Range, 9> kWide = {{{0x1100, 0x115f},
+                                         {0x2e80, 0xa4cf},
+                                         {0xac00, 0xd7a3},
+                                         {0xf900, 0xfaff},
+                                         {0xfe30, 0xfe6f},
+                                         {0xff00, 0xff60},
+                                         {0xffe0, 0xffe6},
+                                         {0x1f300, 0x1faff},
+                                         {0x20000, 0x3fffd}}};
+constexpr std::array<Range, 2> kCombining = {{{0x300, 0x36f}, {0x20d0, 0x20ff}}};
+
+std::string Filter(std::string_view text, bool keep_newlines) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    CodePoint point = Decode(text);
+    if (point.bytes == 0) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+      text.remove_prefix(1);
+      continue;
+    }
+    if (point.value == '\n' && keep_newlines) {
+      out += '\n';
+    } else if (!In(point.value, kUnsafe)) {
+      out += text.substr(0, point.bytes);
+    } else if (point.value < 0x80) {
+      out += fmt::format("\\x{:02x}", static_cast<uint32_t>(point.value));
+    } else {
+      out += fmt::format("\\u{{{:x}}}", static_cast<uint32_t>(point.value));
+    }
+    text.remove_prefix(point.bytes);
+  }
+  return out;
+}
+
+std::string_view Escape(Tone tone) {
+  switch (tone) {
+    case Tone::kPlain:
+      return "";
+    case Tone::kGood:
+      return "\033[32m";
+    case Tone::kWarning:
+      return "\033[33m";
+    case Tone::kBad:
+      return "\033[31m";
+    case Tone::kFaint:
+      return "\033[2m";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text) { return Filter(text, false); }
+std::string PrintableLines(std::string_view text) { return Filter(text, true); }
+
+size_t DisplayWidth(std::string_view text) {
+  size_t width = 0;
+  while (!text.empty()) {
+    CodePoint point = Decode(text);
+    if (point.bytes == 0) point.bytes = 1;
+    if (!In(point.value, kCombining)) width += In(point.value, kWide) ? 2 : 1;
+    text.remove_prefix(point.bytes);
+  }
+  return width;
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string FormatSpan(int64_t ns) {
+  if (ns < 0) ns = 0;
+  if (ns < 10 * kNsPerSecond) {
+    return fmt::format("{:.1f} s", static_cast<double>(ns) / static_cast<double>(kNsPerSecond));
+  }
+  int64_t s = ns / kNsPerSecond;
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{}m {:02}s", s / 60, s % 60);
+  if (s < 86400) return fmt::format("{}h {:02}m", s / 3600, s % 3600 / 60);
+  return fmt::format("{}d {:02}h", s / 86400, s % 86400 / 3600);
+}
+
+std::string FormatTime(int64_t epoch_ns) {
+  if (epoch_ns == 0) return "-";
+  time_t seconds = epoch_ns / kNsPerSecond;
+  struct tm local = {};
+  if (localtime_r(&seconds, &local) == nullptr) return fmt::format("{} s", seconds);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", local.tm_year + 1900, local.tm_mon + 1,
+                     local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec);
+}
+
+std::string FormatHz(double hz) { return hz == 0 ? "event" : fmt::format("{:.6g} Hz", hz); }
+
+std::string FormatDevices(std::vector<int32_t> devices) {
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  std::string out;
+  for (size_t i = 0; i < devices.size();) {
+    if (!out.empty()) out += ',';
+    if (devices[i] < 0) {
+      out += "host";
+      ++i;
+      continue;
+    }
+    size_t j = i;
+    while (j + 1 < devices.size() && devices[j + 1] - devices[j] == 1) ++j;
+    out += std::to_string(devices[i]);
+    if (j > i) out += (j > i + 1 ? "-" : ",") + std::to_string(devices[j]);
+    i = j + 1;
+  }
+  return out;
+}
+
+std::string Paint(std::string_view text, Tone tone, bool color) {
+  if (!color || tone == Tone::kPlain) return std::string(text);
+  return fmt::format("{}{}\033[0m", Escape(tone), text);
+}
+
+Table::Table(std::vector<std::string> headers) : headers_(std::move(headers)) {
+  for (std::string& header : headers_) {
+    right_.push_back(header.starts_with('>'));
+    if (right_.back()) header.erase(0, 1);
+  }
+}
+
+void Table::AddRow(std::vector<Cell> cells) {
+  cells.resize(headers_.size(), Cell(""));
+  for (Cell& cell : cells) cell.text = Printable(cell.text);
+  rows_.push_back(std::move(cells));
+}
+
+void Table::Print(std::ostream& out, bool color, std::string_view indent) const {
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < headers_.size(); ++i) {
+    size_t width = DisplayWidth(headers_[i]);
+    for (const auto& row : rows_) width = std::max(width, DisplayWidth(row[i].text));
+    widths.push_back(width);
+  }
+  auto print_row = [&](const auto& text_of, const auto& tone_of) {
+    std::string line(indent);
+    std::string gap;
+    for (size_t i = 0; i < headers_.size(); ++i) {
+      std::string_view text = text_of(i);
+      std::string padding(widths[i] - DisplayWidth(text), ' ');
+      if (right_[i]) gap += padding;
+      // Blanks are written only when something follows: no line ends in them.
+      if (!text.empty()) {
+        line += gap;
+        line += Paint(text, tone_of(i), color);
+        gap.clear();
+      }
+      if (!right_[i]) gap += padding;
+      gap += "  ";
+    }
+    out << line << '\n';
+  };
+  print_row([&](size_t i) { return std::string_view(headers_[i]); },
+            [](size_t) { return Tone::kFaint; });
+  for (const auto& row : rows_) {
+    print_row([&](size_t i) { return std::string_view(row[i].text); },
+              [&](size_t i) { return row[i].tone; });
+  }
+}
+
+}  // namespace profd::client

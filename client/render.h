@@ -1,0 +1,60 @@
+// Text for people: tables, units, and the filter that every foreign string passes before it reaches
+// a terminal.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace profd::client {
+
+// `text` with everything that could move a cursor, recolour, reorder or hide (control bytes, C1,
+// bidirectional and invisible format characters, bytes that are no UTF-8) written as \x.. or
+// \u{..}.
+std::string Printable(std::string_view text);
+// The same, line breaks kept.
+std::string PrintableLines(std::string_view text);
+
+// Columns a terminal gives `text` (already printable).
+size_t DisplayWidth(std::string_view text);
+
+// "0 B", "1.5 KiB", "20.0 MiB"
+std::string FormatBytes(uint64_t bytes);
+// "0.5 s", "42 s", "3m 20s", "2h 05m", "3d 04h"
+std::string FormatSpan(int64_t ns);
+// Local time, "2026-01-01 00:00:00"; "-" for 0.
+std::string FormatTime(int64_t epoch_ns);
+// "50 Hz"; "event" for 0.
+std::string FormatHz(double hz);
+// {-1, 0, 1, 2, 5} -> "host,0-2,5"
+std::string FormatDevices(std::vector<int32_t> devices);
+
+enum class Tone { kPlain, kGood, kWarning, kBad, kFaint };
+std::string Paint(std::string_view text, Tone tone, bool color);
+
+struct Cell {
+  Cell(std::string t, Tone n = Tone::kPlain) : text(std::move(t)), tone(n) {}  // NOLINT: implicit
+  Cell(const char* t) : text(t) {}                                             // NOLINT: implicit
+  std::string text;
+  Tone tone = Tone::kPlain;
+};
+
+// Aligned columns, two blanks between them; cells are made printable. A header that begins with '>'
+// aligns its column to the right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> headers);
+  // Missing cells are empty.
+  void AddRow(std::vector<Cell> cells);
+  bool empty() const { return rows_.empty(); }
+  void Print(std::ostream& out, bool color, std::string_view indent = "") const;
+
+ private:
+  std::vector<std::string> headers_;
+  std::vector<bool> right_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace profd::client

@@ -1,0 +1,91 @@
+#include "client/render.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace profd::client {
+namespace {
+
+TEST(Printable, LeavesPlainTextAlone) {
+  EXPECT_EQ(Printable("hccs 0-7 \u8bad\u7ec3 \u00b5s"), "hccs 0-7 \u8bad\u7ec3 \u00b5s");
+}
+
+TEST(Printable, DisarmsWhatDrivesATerminal) {
+  EXPECT_EQ(Printable("\033[2Jx"), "\\x1b[2Jx");
+  EXPECT_EQ(Printable("a\r\nb\tc\x7f"), "a\\x0d\\x0ab\\x09c\\x7f");
+  EXPECT_EQ(Printable(std::string_view("a\0b", 3)), "a\\x00b");
+  // C1 CSI, as a code point and as a bare byte.
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "31m"),
+            "\\u{9b}31m");
+  EXPECT_EQ(Printable("\x9b"
+                      "31m"),
+            "\\x9b31m");
+  // Right-to-left override, zero width space.
+  EXPECT_EQ(Printable("a\u202egpj.exe"), "a\\u{202e}gpj.exe");
+  EXPECT_EQ(Printable("a\u200bb"), "a\\u{200b}b");
+}
+
+TEST(Printable, SurvivesBrokenUtf8) {
+  EXPECT_EQ(Printable("\xff\xfe"), "\\xff\\xfe");
+  EXPECT_EQ(Printable("\xe8\xae"), "\\xe8\\xae");
+  EXPECT_EQ(Printable("\xc0\x9b"), "\\xc0\\x9b");           // overlong
+  EXPECT_EQ(Printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // surrogate
+  EXPECT_EQ(Printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+}
+
+TEST(Printable, LinesMayStay) { EXPECT_EQ(PrintableLines("a\nb\rc"), "a\nb\\x0dc"); }
+
+TEST(Units, AreReadable) {
+  EXPECT_EQ(FormatBytes(0), "0 B");
+  EXPECT_EQ(FormatBytes(1023), "1023 B");
+  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(FormatBytes(1048575), "1.0 MiB");
+  EXPECT_EQ(FormatBytes(20u << 20), "20.0 MiB");
+  EXPECT_EQ(FormatBytes(UINT64_MAX), "16384.0 PiB");
+  EXPECT_EQ(FormatSpan(500'000'000), "0.5 s");
+  EXPECT_EQ(FormatSpan(42'000'000'000), "42 s");
+  EXPECT_EQ(FormatSpan(200'000'000'000), "3m 20s");
+  EXPECT_EQ(FormatSpan(7'500'000'000'000), "2h 05m");
+  EXPECT_EQ(FormatSpan(-1), "0.0 s");
+  EXPECT_EQ(FormatHz(50), "50 Hz");
+  EXPECT_EQ(FormatHz(33.3333333), "33.3333 Hz");
+  EXPECT_EQ(FormatHz(0), "event");
+}
+
+TEST(Devices, CollapseIntoRanges) {
+  EXPECT_EQ(FormatDevices({}), "");
+  EXPECT_EQ(FormatDevices({-1}), "host");
+  EXPECT_EQ(FormatDevices({3, 2, 1, 0}), "0-3");
+  EXPECT_EQ(FormatDevices({0, 1, 5, -1, 7, 8, 9}), "host,0,1,5,7-9");
+  EXPECT_EQ(FormatDevices({4, 4}), "4");
+}
+
+TEST(Table, AlignsAndEndsNoLineInBlanks) {
+  Table table({"NAME", ">N", "WHY"});
+  table.AddRow({"a", "1000", ""});
+  table.AddRow({"\u8bad\u7ec3", "7", "x"});
+  table.AddRow({"", "", "only"});
+  std::ostringstream out;
+  table.Print(out, false, " ");
+  EXPECT_EQ(out.str(),
+            " NAME     N  WHY\n"
+            " a     1000\n"
+            " \u8bad\u7ec3     7  x\n"
+            "             only\n");
+}
+
+TEST(Table, ColoursOnlyWhenToldAndFiltersCells) {
+  Table table({"A"});
+  table.AddRow({Cell("x\033[31m", Tone::kBad)});
+  std::ostringstream plain;
+  table.Print(plain, false);
+  EXPECT_EQ(plain.str().find('\033'), std::string::npos);
+  std::ostringstream colored;
+  table.Print(colored, true);
+  EXPECT_NE(colored.str().find("\033[31mx\\x1b[31m\033[0m"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace profd::client

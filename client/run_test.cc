@@ -1,0 +1,180 @@
+// `profctl run`: real child processes, a fake daemon.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "client/child.h"
+#include "client/test_support.h"
+
+namespace profd::client {
+namespace {
+
+class RunTest : public ProfctlTest {
+ protected:
+  RunTest() {
+    daemon_.on_start = [this](const v1::StartSessionRequest& request) -> Result<v1::Session> {
+      child_ = request.end_with_pid();
+      ran_before_start_ = Exists("ran");
+      alive_at_start_ = kill(child_, 0) == 0;
+      return session_;
+    };
+    daemon_.on_stop = [this](const std::string&) -> Result<v1::Session> {
+      alive_at_stop_ = kill(child_, 0) == 0;
+      v1::Session done = session_;
+      done.set_state(v1::Session::DONE);
+      done.set_dump_path("/var/lib/profd/dumps/s1");
+      return done;
+    };
+    session_.set_session_id("s1");
+    session_.set_state(v1::Session::RUNNING);
+  }
+  int Shell(const std::string& script, std::vector<std::string> options = {}) {
+    options.insert(options.begin(), "run");
+    options.insert(options.end(), {"--", "sh", "-c", script, "sh", dir_.path()});
+    return Run(options);
+  }
+  bool Exists(const std::string& name) const { return access((dir_ / name).c_str(), F_OK) == 0; }
+
+  TempDir dir_;
+  v1::Session session_;
+  pid_t child_ = 0;
+  bool ran_before_start_ = false;
+  bool alive_at_start_ = false;
+  bool alive_at_stop_ = true;
+};
+
+TEST_F(RunTest, TheCommandLivesExactlyWithinTheSession) {
+  EXPECT_EQ(Shell("touch $1/ran; exit 7", {"--job", "j42"}), 7) << err();
+  EXPECT_TRUE(alive_at_start_);
+  EXPECT_FALSE(ran_before_start_);
+  EXPECT_TRUE(Exists("ran"));
+  EXPECT_FALSE(alive_at_stop_);
+  ASSERT_EQ(daemon_.starts.size(), 1u);
+  EXPECT_EQ(daemon_.starts[0].pids(0), child_);
+  EXPECT_EQ(daemon_.starts[0].end_with_pid(), child_);
+  EXPECT_EQ(daemon_.stopped, (std::vector<std::string>{"s1"}));
+  EXPECT_EQ(out(), "") << "stdout is the command's";
+  EXPECT_NE(err().find("session s1"), std::string::npos);
+  EXPECT_NE(err().find("dump /var/lib/profd/dumps/s1"), std::string::npos);
+}
+
+TEST_F(RunTest, TheProcessDaemonSeesIsTheOneThatRuns) {
+  EXPECT_EQ(Shell("echo $$ >$1/pid"), 0);
+  EXPECT_EQ(ReadFile(dir_ / "pid"), std::to_string(child_) + "\n");
+}
+
+TEST_F(RunTest, ExitCodesAreTheCommands) {
+  EXPECT_EQ(Shell("exit 0"), 0);
+  EXPECT_EQ(Shell("exit 255"), 255);
+  EXPECT_EQ(Shell("kill -KILL $$"), 128 + SIGKILL);
+  EXPECT_EQ(Shell("kill -TERM $$"), 128 + SIGTERM);
+}
+
+TEST_F(RunTest, ACommandThatIsNotThereStartsNothing) {
+  EXPECT_EQ(Run({"run", "--", "no-such-command-at-all"}), 127);
+  EXPECT_EQ(Run({"run", "--", dir_ / "none"}), 127);
+  std::ofstream(dir_ / "plain") << "x";
+  EXPECT_EQ(Run({"run", "--", dir_ / "plain"}), 126);
+  EXPECT_TRUE(daemon_.starts.empty());
+}
+
+TEST_F(RunTest, WithoutASessionNothingRuns) {
+  daemon_.error = ResourceExhausted("32 sessions are running");
+  EXPECT_EQ(Shell("touch $1/ran"), 3);
+  daemon_.error = Unavailable("connection refused");
+  EXPECT_EQ(Shell("touch $1/ran", {"--socket", dir_ / "none.sock"}), 6);
+  EXPECT_FALSE(Exists("ran"));
+  // The held child is gone, and reaped.
+  EXPECT_EQ(kill(daemon_.starts[0].end_with_pid(), 0), -1);
+  EXPECT_EQ(errno, ESRCH);
+}
+
+TEST_F(RunTest, AnywayRunsAnyway) {
+  daemon_.error = Unavailable("connection refused");
+  EXPECT_EQ(Shell("touch $1/ran; exit 4", {"--anyway", "--socket", dir_ / "none.sock"}), 4);
+  EXPECT_TRUE(Exists("ran"));
+  EXPECT_NE(err().find("without a profile"), std::string::npos) << err();
+}
+
+TEST_F(RunTest, AFailedStopDoesNotHideTheExitCode) {
+  daemon_.on_stop = [](const std::string&) -> Result<v1::Session> {
+    return Internal("something broke");
+  };
+  EXPECT_EQ(Shell("exit 9"), 9);
+  EXPECT_NE(err().find("something broke"), std::string::npos) << err();
+}
+
+TEST_F(RunTest, ThePartThatDoesNotRunIsNamed) {
+  v1::Outcome* outcome = session_.add_outcomes();
+  outcome->set_collector("hccs");
+  outcome->set_result(v1::Outcome::BUSY);
+  outcome->set_detail("held by another process");
+  EXPECT_EQ(Shell("exit 0"), 0);
+  EXPECT_NE(err().find("held by another process"), std::string::npos) << err();
+}
+
+TEST_F(RunTest, TheJobReachesTheCommand) {
+  setenv("PROFD_JOB_ID", "from outside", 1);
+  EXPECT_EQ(Shell("echo \"$PROFD_JOB_ID\" >$1/job", {"--job", "j42"}), 0);
+  EXPECT_EQ(ReadFile(dir_ / "job"), "j42\n");
+  EXPECT_EQ(Shell("echo \"$PROFD_JOB_ID\" >$1/job"), 0);
+  EXPECT_EQ(ReadFile(dir_ / "job"), "from outside\n");
+  unsetenv("PROFD_JOB_ID");
+}
+
+TEST_F(RunTest, SignalsReachTheCommand) {
+  // The command asks for its own signal; profctl's parent is this test.
+  EXPECT_EQ(Shell("trap 'kill $!; exit 9' TERM; sleep 60 & kill -TERM $PPID; wait"), 9) << err();
+  EXPECT_EQ(Shell("kill -USR1 $PPID; exec sleep 60"), 128 + SIGUSR1) << err();
+  EXPECT_EQ(daemon_.stopped.size(), 2u);
+}
+
+TEST_F(RunTest, TheCommandStartsWithTheCallersSignalMask) {
+  EXPECT_EQ(Shell("grep SigBlk /proc/self/status >$1/mask"), 0);
+  EXPECT_EQ(ReadFile(dir_ / "mask"), "SigBlk:\t0000000000000000\n");
+}
+
+TEST_F(RunTest, ASignalBeforeTheStartRunsNothing) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(Shell("touch $1/ran"), 128 + SIGTERM);
+  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  EXPECT_FALSE(Exists("ran"));
+}
+
+TEST_F(RunTest, ArgumentsBehindTheDashesAreTheCommands) {
+  EXPECT_EQ(Run({"run", "--", "sh", "-c", "test \"$1\" = --json && test \"$2\" = --", "sh",
+                 "--json", "--"}),
+            0)
+      << err();
+}
+
+TEST_F(RunTest, JsonIsOneLineOnStderr) {
+  EXPECT_EQ(Shell("exit 3", {"--json"}), 3);
+  auto json = Json::parse(err());
+  EXPECT_EQ(json["session_id"], "s1");
+  EXPECT_EQ(json["command_exit_code"], 3);
+  EXPECT_EQ(json["dump_path"], "/var/lib/profd/dumps/s1");
+}
+
+TEST_F(RunTest, BadOptionsRunNothing) {
+  EXPECT_EQ(Shell("touch $1/ran", {"--duration", "5"}), 2);
+  EXPECT_FALSE(Exists("ran"));
+  EXPECT_TRUE(daemon_.starts.empty());
+}
+
+TEST(FindProgram, SearchesThePath) {
+  EXPECT_EQ(*FindProgram("sh", "/nowhere:/bin"), "/bin/sh");
+  EXPECT_EQ(*FindProgram("/bin/sh", ""), "/bin/sh");
+  EXPECT_EQ(FindProgram("sh", "/nowhere").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(FindProgram("", "/bin").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(FindProgram("/bin", "").status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace profd::client

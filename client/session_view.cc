@@ -1,0 +1,184 @@
+#include "client/session_view.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace profd::client {
+namespace {
+
+Cell ResultCell(v1::Outcome::Result result) {
+  std::string word = EnumWord(v1::Outcome::Result_Name(result));
+  if (word.empty()) return fmt::format("unknown {}", static_cast<int>(result));
+  switch (result) {
+    case v1::Outcome::RUNNING:
+    case v1::Outcome::FINISHED:
+      return {word, Tone::kGood};
+    case v1::Outcome::UNSUPPORTED:
+      return {word, Tone::kFaint};
+    case v1::Outcome::DENIED:
+    case v1::Outcome::BUSY:
+      return {word, Tone::kWarning};
+    case v1::Outcome::FAILED:
+      return {word, Tone::kBad};
+    default:
+      return word;
+  }
+}
+
+// Equal answers of one collector.
+struct Group {
+  const v1::Outcome* first;
+  std::vector<int32_t> devices;
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  uint64_t dropped_records = 0;
+  uint64_t dropped_bytes = 0;
+  uint64_t garbage_bytes = 0;
+};
+
+bool SameAnswer(const v1::Outcome& a, const v1::Outcome& b) {
+  return a.collector() == b.collector() && a.result() == b.result() && a.detail() == b.detail() &&
+         a.hz() == b.hz() && a.thinned() == b.thinned() && a.rebased() == b.rebased() &&
+         (a.device() < 0) == (b.device() < 0);
+}
+
+std::vector<Group> GroupOutcomes(const v1::Session& session) {
+  std::vector<Group> groups;
+  for (const v1::Outcome& outcome : session.outcomes()) {
+    auto group = groups.begin();
+    while (group != groups.end() && !SameAnswer(*group->first, outcome)) ++group;
+    if (group == groups.end())
+      group = groups.insert(group, Group{.first = &outcome, .devices = {}});
+    group->devices.push_back(outcome.device());
+    group->records += outcome.records();
+    group->bytes += outcome.bytes();
+    group->dropped_records += outcome.dropped_records();
+    group->dropped_bytes += outcome.dropped_bytes();
+    group->garbage_bytes += outcome.garbage_bytes();
+  }
+  return groups;
+}
+
+bool HasRate(v1::Outcome::Result result) {
+  return result == v1::Outcome::RUNNING || result == v1::Outcome::FINISHED;
+}
+
+std::string Notes(const Group& group) {
+  std::string notes = group.first->detail();
+  auto add = [&notes](std::string_view note) {
+    if (!notes.empty()) notes += "; ";
+    notes += note;
+  };
+  if (group.first->thinned()) add("thinned from a faster session");
+  if (group.first->rebased()) add("time stamps moved to this session's start");
+  if (group.garbage_bytes > 0) {
+    add(fmt::format("{} that were no records", FormatBytes(group.garbage_bytes)));
+  }
+  return notes;
+}
+
+Cell DroppedCell(uint64_t records, uint64_t bytes) {
+  if (records == 0 && bytes == 0) return "0";
+  std::string text = std::to_string(records);
+  if (records == 0) text = FormatBytes(bytes);
+  return {text, Tone::kBad};
+}
+
+}  // namespace
+
+bool IsFinal(v1::Session::State state) {
+  return state == v1::Session::DONE || state == v1::Session::FAILED ||
+         state == v1::Session::INTERRUPTED;
+}
+
+int ExitForEnded(const v1::Session& session) {
+  bool bad = session.state() == v1::Session::FAILED || session.state() == v1::Session::INTERRUPTED;
+  return bad ? kExitPartial : kExitOk;
+}
+
+Cell StateCell(v1::Session::State state) {
+  std::string word = EnumWord(v1::Session::State_Name(state));
+  if (word.empty()) return fmt::format("unknown {}", static_cast<int>(state));
+  switch (state) {
+    case v1::Session::RUNNING:
+    case v1::Session::DONE:
+      return {word, Tone::kGood};
+    case v1::Session::FAILED:
+      return {word, Tone::kBad};
+    case v1::Session::INTERRUPTED:
+      return {word, Tone::kWarning};
+    default:
+      return word;
+  }
+}
+
+void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_counts, bool color) {
+  std::vector<std::string> headers = {"COLLECTOR", "DEVICES", "RESULT", ">RATE"};
+  if (with_counts) headers.insert(headers.end(), {">RECORDS", ">BYTES", ">DROPPED"});
+  headers.emplace_back("DETAIL");
+  Table table(std::move(headers));
+  for (const Group& group : GroupOutcomes(session)) {
+    const v1::Outcome& first = *group.first;
+    std::vector<Cell> row = {first.collector(), FormatDevices(group.devices),
+                             ResultCell(first.result()),
+                             HasRate(first.result()) ? FormatHz(first.hz()) : ""};
+    if (with_counts) {
+      row.emplace_back(std::to_string(group.records));
+      row.emplace_back(FormatBytes(group.bytes));
+      row.push_back(DroppedCell(group.dropped_records, group.dropped_bytes));
+    }
+    row.emplace_back(Notes(group));
+    table.AddRow(std::move(row));
+  }
+  if (!table.empty()) table.Print(out, color, "  ");
+}
+
+std::string RanFor(const v1::Session& session, const Clock& clock) {
+  if (session.started_ns() == 0) return "-";
+  int64_t end = session.ended_ns() != 0 ? session.ended_ns() : clock.WallNs();
+  return FormatSpan(end - session.started_ns());
+}
+
+void PrintWarnings(std::ostream& out, const v1::Session& session, bool color) {
+  for (const std::string& warning : session.warnings()) {
+    out << Paint("warning: ", Tone::kWarning, color) << Printable(warning) << '\n';
+  }
+}
+
+void PrintSession(const Context& context, std::ostream& out, bool color,
+                  const v1::Session& session) {
+  Cell state = StateCell(session.state());
+  out << "session " << Printable(session.session_id()) << "  "
+      << Paint(state.text, state.tone, color);
+  if (!session.reason().empty()) out << "  (" << Printable(session.reason()) << ")";
+  out << '\n';
+  auto line = [&out](std::string_view name, const std::string& value) {
+    if (!value.empty()) out << fmt::format("  {:<9}{}\n", name, Printable(value));
+  };
+  std::string job = session.job_id();
+  if (session.has_rank()) job += fmt::format("{}rank {}", job.empty() ? "" : ", ", session.rank());
+  line("job", job);
+  line("label", session.label());
+  line("owner", fmt::format("uid {}, pid {}", session.uid(), session.pid()));
+  line("devices", FormatDevices({session.devices().begin(), session.devices().end()}));
+  line("started", FormatTime(session.started_ns()));
+  if (session.ended_ns() != 0) line("ended", FormatTime(session.ended_ns()));
+  std::string ran = RanFor(session, context.clock);
+  if (session.duration_ms() != 0) {
+    ran += " of " + FormatSpan(static_cast<int64_t>(session.duration_ms()) * kNsPerMs);
+  }
+  line("ran for", ran);
+  line("recorded",
+       fmt::format("{} records, {}", session.records(),
+                   session.dump_path().empty() ? "no dump" : FormatBytes(session.dump_bytes())));
+  if (session.dropped_records() != 0 || session.dropped_bytes() != 0) {
+    line("dropped", fmt::format("{} records, {}", session.dropped_records(),
+                                FormatBytes(session.dropped_bytes())));
+  }
+  line("dump", session.dump_path());
+  PrintOutcomes(out, session, /*with_counts=*/true, color);
+  PrintWarnings(out, session, color);
+}
+
+}  // namespace profd::client

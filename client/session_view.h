@@ -1,0 +1,32 @@
+// A session for people.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "client/context.h"
+#include "client/render.h"
+
+namespace profd::client {
+
+bool IsFinal(v1::Session::State state);
+
+// Exit code for a session that ended: kExitPartial for failed and interrupted ones.
+int ExitForEnded(const v1::Session& session);
+
+Cell StateCell(v1::Session::State state);
+
+// What each collector answered; equal answers over devices in one row. `with_counts` adds what was
+// recorded and lost.
+void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_counts, bool color);
+
+// How long it ran or has been running.
+std::string RanFor(const v1::Session& session, const Clock& clock);
+
+void PrintSession(const Context& context, std::ostream& out, bool color,
+                  const v1::Session& session);
+
+// The session's warnings, each on a line.
+void PrintWarnings(std::ostream& out, const v1::Session& session, bool color);
+
+}  // namespace profd::client

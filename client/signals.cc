@@ -1,0 +1,49 @@
+#include "client/signals.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <ctime>
+
+namespace profd::client {
+
+SignalWatch::SignalWatch(std::initializer_list<int> signals) {
+  sigemptyset(&set_);
+  for (int signal : signals) {
+    struct sigaction action = {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) {
+      if (signal != SIGCHLD) continue;
+      // A parent that ignored SIGCHLD would make the kernel reap our child unseen.
+      action.sa_handler = SIG_DFL;
+      sigaction(signal, &action, nullptr);
+    }
+    sigaddset(&set_, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &set_, &original_);
+}
+
+SignalWatch::~SignalWatch() {
+  while (Poll() != 0) {
+  }
+  pthread_sigmask(SIG_SETMASK, &original_, nullptr);
+}
+
+int SignalWatch::Poll() {
+  struct timespec none = {};
+  int signal = sigtimedwait(&set_, nullptr, &none);
+  if (signal <= 0) return 0;
+  caught_ = signal;
+  return signal;
+}
+
+siginfo_t SignalWatch::Wait() {
+  siginfo_t info = {};
+  while (sigwaitinfo(&set_, &info) < 0) {
+    if (errno != EINTR) return {};
+  }
+  caught_ = info.si_signo;
+  return info;
+}
+
+}  // namespace profd::client

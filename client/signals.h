@@ -1,0 +1,34 @@
+// Signals as data: blocked and asked for, so that nothing runs at an arbitrary moment.
+#pragma once
+
+#include <csignal>
+#include <initializer_list>
+
+namespace profd::client {
+
+// Blocks the given signals for the process's life of this object (create it before the first
+// thread, so that every thread inherits the mask) and hands them out one at a time. Signals the
+// process was told to ignore stay ignored, except SIGCHLD.
+class SignalWatch {
+ public:
+  explicit SignalWatch(std::initializer_list<int> signals);
+  // Discards what is still pending and restores the mask.
+  ~SignalWatch();
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+  // The next pending signal's number, or 0 at once. Once a signal was seen, caught() says so.
+  int Poll();
+  // Waits for the next one.
+  siginfo_t Wait();
+  int caught() const { return caught_; }
+  // The mask from before: what a child shall run with.
+  const sigset_t& original_mask() const { return original_; }
+
+ private:
+  sigset_t set_;
+  sigset_t original_;
+  int caught_ = 0;
+};
+
+}  // namespace profd::client

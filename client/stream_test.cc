@@ -1,0 +1,315 @@
+// watch, stream and fetch: what comes in messages.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "client/dump_sink.h"
+#include "client/test_support.h"
+
+namespace profd::client {
+namespace {
+
+class StreamTest : public ProfctlTest {};
+
+v1::Session State(v1::Session::State state, uint64_t records) {
+  v1::Session session;
+  session.set_session_id("s1");
+  session.set_state(state);
+  session.set_records(records);
+  session.set_dump_bytes(records * 100);
+  session.set_started_ns(1'767'225'590'000'000'000);
+  return session;
+}
+
+TEST_F(StreamTest, WatchPrintsChangesOnly) {
+  daemon_.watch = {State(v1::Session::RUNNING, 10), State(v1::Session::RUNNING, 10),
+                   State(v1::Session::RUNNING, 20), State(v1::Session::DONE, 20)};
+  EXPECT_EQ(Run({"watch", "s1", "--interval", "250ms"}), 0);
+  EXPECT_EQ(daemon_.watch_request.interval_ms(), 250u);
+  ExpectGolden(out(), "watch.txt");
+  EXPECT_EQ(Run({"watch", "s1", "--json"}), 0);
+  std::istringstream lines(out());
+  std::string line;
+  int count = 0;
+  while (std::getline(lines, line)) {
+    ++count;
+    EXPECT_EQ(Json::parse(line)["session_id"], "s1");
+  }
+  EXPECT_EQ(count, 4);
+}
+
+TEST_F(StreamTest, WatchRewritesItsLineOnATerminal) {
+  io_.out_tty = true;
+  daemon_.watch = {State(v1::Session::RUNNING, 10), State(v1::Session::RUNNING, 20),
+                   State(v1::Session::DONE, 20)};
+  EXPECT_EQ(Run({"watch", "s1"}), 0);
+  EXPECT_EQ(OutLines(), 2) << out();
+  EXPECT_NE(out().find("\r\033[K"), std::string::npos);
+}
+
+TEST_F(StreamTest, WatchTellsABadEnd) {
+  daemon_.watch = {State(v1::Session::RUNNING, 10), State(v1::Session::FAILED, 10)};
+  EXPECT_EQ(Run({"watch", "s1"}), 5);
+}
+
+TEST_F(StreamTest, ControlCEndsWatchAndStreamCleanly) {
+  daemon_.before_stream = [] { kill(getpid(), SIGINT); };
+  daemon_.watch = {State(v1::Session::RUNNING, 10), State(v1::Session::RUNNING, 20)};
+  EXPECT_EQ(Run({"watch", "s1"}), 0);
+  EXPECT_EQ(OutLines(), 1) << out();
+  daemon_.samples.resize(3);
+  EXPECT_EQ(Run({"stream"}), 0);
+  EXPECT_EQ(err(), "");
+}
+
+v1::SampleChunk Samples() {
+  v1::SampleChunk chunk;
+  v1::SeriesInfo* hccs = chunk.add_series();
+  hccs->set_id(1);
+  hccs->set_metric("atlas_npu_hccs_bandwidth_bytes_per_second");
+  hccs->set_device(0);
+  hccs->set_collector("hccs");
+  (*hccs->mutable_labels())["npu"] = "0";
+  (*hccs->mutable_labels())["direction"] = "tx, \"all\"";
+  v1::SeriesInfo* host = chunk.add_series();
+  host->set_id(2);
+  host->set_metric("host_load");
+  host->set_device(-1);
+  host->set_collector("host_cpu");
+  for (uint32_t i = 0; i < 4; ++i) {
+    v1::SampleValue* sample = chunk.add_samples();
+    sample->set_series(i % 2 + 1);
+    sample->set_time_ns(1'000'000'000 + i);
+    sample->set_value(i * 1.5);
+  }
+  return chunk;
+}
+
+TEST_F(StreamTest, StreamHasThreeFormats) {
+  daemon_.samples = {Samples()};
+  EXPECT_EQ(Run({"stream"}), 0);
+  ExpectGolden(out(), "stream.txt");
+  EXPECT_EQ(Run({"stream", "--format", "csv"}), 0);
+  ExpectGolden(out(), "stream.csv");
+  EXPECT_EQ(Run({"stream", "--json"}), 0);
+  ExpectGolden(out(), "stream.json");
+  std::istringstream lines(out());
+  for (std::string line; std::getline(lines, line);) EXPECT_TRUE(Json::accept(line)) << line;
+}
+
+TEST_F(StreamTest, StreamSendsItsFilters) {
+  EXPECT_EQ(Run({"stream", "--collectors", "hccs,hbm", "--devices", "0-1", "--interval", "50ms",
+                 "--count", "3", "--devices-only"}),
+            0);
+  const auto& r = daemon_.stream_request;
+  EXPECT_EQ(r.collectors_size(), 2);
+  EXPECT_EQ(r.devices_size(), 2);
+  EXPECT_EQ(r.interval_ms(), 50u);
+  EXPECT_EQ(r.max_samples(), 3u);
+  EXPECT_TRUE(r.devices_only());
+}
+
+TEST_F(StreamTest, CountHoldsEvenIfTheDaemonSendsMore) {
+  daemon_.samples = {Samples(), Samples()};
+  EXPECT_EQ(Run({"stream", "--count", "3"}), 0);
+  EXPECT_EQ(OutLines(), 3);
+}
+
+TEST_F(StreamTest, LossAndUnknownSeriesAreReported) {
+  v1::SampleChunk chunk = Samples();
+  chunk.set_dropped(7);
+  v1::SampleChunk stray;
+  stray.add_samples()->set_series(99);
+  stray.set_dropped(9);
+  daemon_.samples = {chunk, stray};
+  EXPECT_EQ(Run({"stream"}), 0);
+  EXPECT_NE(err().find("7 samples lost (7 in all)"), std::string::npos) << err();
+  EXPECT_NE(err().find("2 samples lost (9 in all)"), std::string::npos) << err();
+  EXPECT_NE(err().find("did not describe"), std::string::npos) << err();
+}
+
+class FetchTest : public ProfctlTest {
+ protected:
+  void Send(const std::string& path, const std::string& data, bool last) {
+    v1::DumpChunk chunk;
+    if (daemon_.dump.empty()) {
+      chunk.set_dump_name("PROF_1");
+      chunk.set_total_bytes(total_);
+    }
+    chunk.set_path(path);
+    chunk.set_data(data);
+    chunk.set_last(last);
+    daemon_.dump.push_back(chunk);
+  }
+  void SendGoodDump() {
+    Send("host/info.json", "{}", true);
+    Send("device_0/data/hbm.slice_0", "abc", false);
+    Send("", "defg", true);
+    Send("empty", "", true);
+  }
+  int Fetch(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"fetch", "s1", "--out", dir_.path()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run(arguments);
+  }
+  bool Exists(const std::string& name) const { return access((dir_ / name).c_str(), F_OK) == 0; }
+
+  TempDir dir_;
+  uint64_t total_ = 9;
+};
+
+TEST_F(FetchTest, WritesEveryFile) {
+  SendGoodDump();
+  EXPECT_EQ(Fetch({"--json"}), 0) << err();
+  EXPECT_EQ(ReadFile(dir_ / "PROF_1/host/info.json"), "{}");
+  EXPECT_EQ(ReadFile(dir_ / "PROF_1/device_0/data/hbm.slice_0"), "abcdefg");
+  EXPECT_TRUE(Exists("PROF_1/empty"));
+  auto json = Json::parse(out());
+  EXPECT_EQ(json["path"], dir_ / "PROF_1");
+  EXPECT_EQ(json["files"], 3);
+  EXPECT_EQ(json["bytes"], 9);
+}
+
+TEST_F(FetchTest, CreatesTheOutDirectoryAndSaysWhere) {
+  SendGoodDump();
+  EXPECT_EQ(Run({"fetch", "s1", "--out", dir_ / "new"}), 0) << err();
+  EXPECT_EQ(out(), (dir_ / "new/PROF_1") + "  3 files, 9 B in 0.0 s\n");
+}
+
+TEST_F(FetchTest, DoesNotTouchWhatIsThere) {
+  mkdir((dir_ / "PROF_1").c_str(), 0700);
+  std::ofstream(dir_ / "PROF_1/mine") << "mine";
+  SendGoodDump();
+  EXPECT_EQ(Fetch(), 3);
+  EXPECT_EQ(ReadFile(dir_ / "PROF_1/mine"), "mine");
+  EXPECT_FALSE(Exists("PROF_1/host"));
+}
+
+TEST_F(FetchTest, RefusesEveryNameThatLeavesTheDirectory) {
+  for (const char* evil : {"/etc/evil", "../evil", "a/../../evil", "a/..", "..", ".", "a//b", "a/",
+                           "a/./b", "a\nb", "a\033b"}) {
+    daemon_.dump.clear();
+    Send("ok", "12", true);
+    Send(evil, "3456789", true);
+    EXPECT_EQ(Fetch(), 5) << evil;
+    EXPECT_FALSE(Exists("PROF_1")) << evil;
+    EXPECT_FALSE(Exists("evil")) << evil;
+    EXPECT_NE(err().find("not acceptable"), std::string::npos) << err();
+    EXPECT_EQ(err().find('\033'), std::string::npos);
+  }
+  std::string deep = "a";
+  for (int i = 0; i < 40; ++i) deep += "/a";
+  EXPECT_FALSE(SplitDumpPath(deep).ok());
+  EXPECT_FALSE(SplitDumpPath(std::string(256, 'a')).ok());
+  EXPECT_FALSE(SplitDumpPath(std::string(5000, 'a')).ok());
+  EXPECT_FALSE(SplitDumpPath(std::string_view("a\0b", 3)).ok());
+}
+
+TEST_F(FetchTest, RefusesDumpNamesThatAreNoPlainName) {
+  for (const char* evil : {"", "..", ".", "/tmp/evil", "a/b", "../evil"}) {
+    daemon_.dump.clear();
+    SendGoodDump();
+    daemon_.dump[0].set_dump_name(evil);
+    EXPECT_EQ(Fetch(), 5) << evil;
+    EXPECT_TRUE(std::filesystem::is_empty(dir_.path())) << evil;
+  }
+}
+
+TEST_F(FetchTest, FollowsNoSymbolicLink) {
+  TempDir outside;
+  v1::DumpChunk first;
+  first.set_dump_name("PROF_1");
+  first.set_total_bytes(10);
+  DumpSink sink(dir_.path());
+  ASSERT_TRUE(sink.Write(first).ok());
+  ASSERT_EQ(symlink(outside.path().c_str(), (dir_ / "PROF_1/link").c_str()), 0);
+  ASSERT_EQ(symlink((outside / "file").c_str(), (dir_ / "PROF_1/file").c_str()), 0);
+  v1::DumpChunk chunk;
+  chunk.set_path("link/file");
+  chunk.set_data("x");
+  EXPECT_FALSE(sink.Write(chunk).ok());
+  chunk.set_path("file");
+  EXPECT_FALSE(sink.Write(chunk).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(outside.path()));
+}
+
+TEST_F(FetchTest, NeverOverwritesAFileOfItsOwn) {
+  Send("a", "12", true);
+  Send("a", "3456789", true);
+  EXPECT_EQ(Fetch(), 5);
+  EXPECT_FALSE(Exists("PROF_1"));
+}
+
+TEST_F(FetchTest, IncompleteIsPartialAndRemoved) {
+  // Too little.
+  Send("a", "1234", true);
+  EXPECT_EQ(Fetch(), 5);
+  EXPECT_NE(err().find("4 of 9 bytes came"), std::string::npos) << err();
+  EXPECT_FALSE(Exists("PROF_1"));
+  // Too much.
+  daemon_.dump.clear();
+  Send("a", "1234567890", true);
+  EXPECT_EQ(Fetch(), 5);
+  EXPECT_FALSE(Exists("PROF_1"));
+  // No end.
+  daemon_.dump.clear();
+  Send("a", "123456789", false);
+  EXPECT_EQ(Fetch(), 5);
+  EXPECT_FALSE(Exists("PROF_1"));
+  // A file in a file, and bytes of no file.
+  daemon_.dump.clear();
+  Send("a", "1", false);
+  Send("b", "23456789", true);
+  EXPECT_EQ(Fetch(), 5);
+  daemon_.dump.clear();
+  Send("", "123456789", true);
+  EXPECT_EQ(Fetch(), 5);
+  // Nothing at all.
+  daemon_.dump.clear();
+  EXPECT_EQ(Fetch(), 5);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
+}
+
+TEST_F(FetchTest, ABreakInTheMiddleIsPartial) {
+  Send("sub/dir/a", "1234", true);
+  daemon_.stream_end = Unavailable("connection lost");
+  EXPECT_EQ(Fetch(), 5);
+  EXPECT_FALSE(Exists("PROF_1"));
+  EXPECT_EQ(Fetch({"--keep"}), 5);
+  EXPECT_EQ(ReadFile(dir_ / "PROF_1/sub/dir/a"), "1234");
+  EXPECT_NE(err().find("4 of 9 bytes kept"), std::string::npos) << err();
+}
+
+TEST_F(FetchTest, ControlCRemovesWhatArrived) {
+  SendGoodDump();
+  daemon_.before_stream = [] { kill(getpid(), SIGINT); };
+  EXPECT_EQ(Fetch(), 5);
+  EXPECT_NE(err().find("interrupted"), std::string::npos) << err();
+  EXPECT_FALSE(Exists("PROF_1"));
+}
+
+TEST_F(FetchTest, ShowsProgressOnATerminalAfterASecond) {
+  SendGoodDump();
+  EXPECT_EQ(Fetch(), 0);
+  EXPECT_EQ(err(), "");
+  std::filesystem::remove_all(dir_ / "PROF_1");
+  io_.err_tty = true;
+  EXPECT_EQ(Fetch(), 0);
+  EXPECT_EQ(err(), "") << "it was quick";
+  std::filesystem::remove_all(dir_ / "PROF_1");
+  daemon_.before_stream = [this] { clock_.Advance(2 * kNsPerSecond); };
+  EXPECT_EQ(Fetch(), 0);
+  EXPECT_EQ(err(), "\r\033[Kfetching  2.0 s  2 B of 9 B  22 %  1 B/s\r\033[K");
+}
+
+TEST_F(FetchTest, AnErrorBeforeTheFirstByteKeepsItsCode) {
+  daemon_.error = FailedPrecondition("the session is running");
+  EXPECT_EQ(Fetch(), 3);
+  daemon_.error = NotFound("no session s1");
+  EXPECT_EQ(Fetch(), 4);
+}
+
+}  // namespace
+}  // namespace profd::client

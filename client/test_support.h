@@ -1,0 +1,197 @@
+// For client tests only: a daemon that answers from memory, and profctl run against it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/cli.h"
+
+namespace profd::client {
+
+// What the fake daemon answers and what it was asked.
+struct FakeDaemon {
+  // Fails every call when not ok.
+  Status error;
+  v1::Node node;
+  std::function<Result<v1::Session>(const v1::StartSessionRequest&)> on_start;
+  std::function<Result<v1::Session>(const std::string& id)> on_stop;
+  std::map<std::string, v1::Session> sessions;
+  std::deque<v1::Session> watch;
+  std::deque<v1::SampleChunk> samples;
+  std::deque<v1::DumpChunk> dump;
+  // How a stream ends after its messages.
+  Status stream_end;
+  // Called before a stream's first message.
+  std::function<void()> before_stream;
+  uint64_t freed_bytes = 0;
+
+  std::vector<v1::StartSessionRequest> starts;
+  std::vector<std::string> stopped;
+  std::vector<std::string> deleted;
+  v1::ListSessionsRequest list_request;
+  v1::StreamSamplesRequest stream_request;
+  v1::WatchSessionRequest watch_request;
+  std::string socket;
+  std::optional<int64_t> timeout_ms;
+};
+
+class FakeApi final : public ProfdApi {
+ public:
+  explicit FakeApi(FakeDaemon& daemon) : daemon_(daemon) {}
+
+  Result<v1::Node> GetNode() override {
+    if (!daemon_.error.ok()) return daemon_.error;
+    return daemon_.node;
+  }
+  Result<v1::Session> StartSession(const v1::StartSessionRequest& request) override {
+    daemon_.starts.push_back(request);
+    if (!GoOn()) return Status(StatusCode::kCancelled, "cancelled");
+    if (!daemon_.error.ok()) return daemon_.error;
+    return daemon_.on_start(request);
+  }
+  Result<v1::Session> StopSession(const v1::StopSessionRequest& request) override {
+    if (!daemon_.error.ok()) return daemon_.error;
+    daemon_.stopped.push_back(request.session_id());
+    if (daemon_.on_stop) return daemon_.on_stop(request.session_id());
+    return Find(request.session_id());
+  }
+  Result<v1::Session> GetSession(const v1::GetSessionRequest& request) override {
+    if (!daemon_.error.ok()) return daemon_.error;
+    return Find(request.session_id());
+  }
+  Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) override {
+    if (!daemon_.error.ok()) return daemon_.error;
+    daemon_.list_request = request;
+    v1::ListSessionsResponse response;
+    for (const auto& [id, session] : daemon_.sessions) *response.add_sessions() = session;
+    return response;
+  }
+  Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) override {
+    if (!daemon_.error.ok()) return daemon_.error;
+    daemon_.deleted.push_back(request.session_id());
+    auto session = Find(request.session_id());
+    if (!session.ok()) return session.status();
+    v1::DeleteDumpResponse response;
+    response.set_freed_bytes(daemon_.freed_bytes);
+    return response;
+  }
+  Status WatchSession(const v1::WatchSessionRequest& request,
+                      const Receive<v1::Session>& receive) override {
+    daemon_.watch_request = request;
+    return Play(daemon_.watch, receive);
+  }
+  Status StreamSamples(const v1::StreamSamplesRequest& request,
+                       const Receive<v1::SampleChunk>& receive) override {
+    daemon_.stream_request = request;
+    return Play(daemon_.samples, receive);
+  }
+  Status FetchDump(const v1::FetchDumpRequest&, const Receive<v1::DumpChunk>& receive) override {
+    return Play(daemon_.dump, receive);
+  }
+
+ private:
+  Result<v1::Session> Find(const std::string& id) const {
+    auto found = daemon_.sessions.find(id);
+    if (found == daemon_.sessions.end()) return NotFound("no session " + id);
+    return found->second;
+  }
+  template <class Message>
+  Status Play(const std::deque<Message>& messages, const Receive<Message>& receive) {
+    if (!daemon_.error.ok()) return daemon_.error;
+    if (daemon_.before_stream) daemon_.before_stream();
+    for (const Message& message : messages) {
+      if (!receive(message)) return Status::Ok();
+      if (!GoOn()) return {StatusCode::kCancelled, "cancelled"};
+    }
+    return daemon_.stream_end;
+  }
+
+  FakeDaemon& daemon_;
+};
+
+// A new empty directory, removed at the end.
+class TempDir {
+ public:
+  TempDir() {
+    std::string name = (std::filesystem::temp_directory_path() / "profctl-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class ProfctlTest : public ::testing::Test {
+ protected:
+  ProfctlTest() {
+    setenv("TZ", "UTC", 1);
+    tzset();
+  }
+
+  int Run(const std::vector<std::string>& arguments) {
+    out_.str("");
+    err_.str("");
+    out_.clear();
+    err_.clear();
+    Environment environment{io_, clock_,
+                            [this](std::string socket, std::optional<int64_t> timeout_ms) {
+                              daemon_.socket = std::move(socket);
+                              daemon_.timeout_ms = timeout_ms;
+                              return std::make_unique<FakeApi>(daemon_);
+                            },
+                            default_socket_, "/usr/bin:/bin"};
+    return RunProfctl(arguments, environment);
+  }
+  std::string out() const { return out_.str(); }
+  std::string err() const { return err_.str(); }
+  int64_t OutLines() const {
+    std::string text = out_.str();
+    return std::count(text.begin(), text.end(), '\n');
+  }
+
+  // Compares with client/testdata/<name>; PROFD_UPDATE_GOLDEN=1 writes it instead.
+  void ExpectGolden(const std::string& text, const std::string& name) {
+    std::string path = "client/testdata/" + name;
+    if (const char* update = std::getenv("PROFD_UPDATE_GOLDEN"); update != nullptr) {
+      std::ofstream(path, std::ios::binary) << text;
+      return;
+    }
+    ASSERT_TRUE(std::filesystem::exists(path)) << path;
+    EXPECT_EQ(text, ReadFile(path)) << path;
+  }
+
+  FakeDaemon daemon_;
+  ManualClock clock_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  Io io_{out_, err_};
+  std::string default_socket_;
+};
+
+}  // namespace profd::client
