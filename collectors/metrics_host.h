@@ -41,14 +41,14 @@ inline constexpr auto kHostMetrics = std::to_array<MetricSpec>({
      MetricVisibility::kStreamOnly},
 
     // host_net
-    {"atlas_host_network_bytes_total", MetricType::kCounter, MetricScope::kNode,
-     "device,direction", "bytes", "Bytes through a network device of the host", "/proc/net/dev"},
+    {"atlas_host_network_bytes_total", MetricType::kCounter, MetricScope::kNode, "device,direction",
+     "bytes", "Bytes through a network device of the host", "/proc/net/dev"},
     {"atlas_host_network_packets_total", MetricType::kCounter, MetricScope::kNode,
      "device,direction", "", "Packets through a network device of the host", "/proc/net/dev"},
     {"atlas_host_network_errors_total", MetricType::kCounter, MetricScope::kNode,
      "device,direction", "", "Faulty packets of a network device of the host", "/proc/net/dev"},
-    {"atlas_host_network_drops_total", MetricType::kCounter, MetricScope::kNode,
-     "device,direction", "", "Packets a network device of the host dropped", "/proc/net/dev"},
+    {"atlas_host_network_drops_total", MetricType::kCounter, MetricScope::kNode, "device,direction",
+     "", "Packets a network device of the host dropped", "/proc/net/dev"},
     {"atlas_host_network_speed_bytes_per_second", MetricType::kGauge, MetricScope::kNode, "device",
      "bytes per second", "Negotiated speed of a network device of the host",
      "/sys/class/net/*/speed"},
@@ -92,12 +92,12 @@ inline constexpr auto kHostMetrics = std::to_array<MetricSpec>({
     {"atlas_host_rdma_state_id", MetricType::kGauge, MetricScope::kNode, "device,port", "",
      "Logical state of an RDMA port: 1 down, 2 initialising, 3 armed, 4 active, 5 deferred",
      "ports/*/state"},
-    {"atlas_host_rdma_physical_state_id", MetricType::kGauge, MetricScope::kNode, "device,port",
-     "", "Physical state of an RDMA port: 1 sleep, 2 polling, 3 disabled, 4 training, 5 link up, "
-         "6 error recovery, 7 test",
+    {"atlas_host_rdma_physical_state_id", MetricType::kGauge, MetricScope::kNode, "device,port", "",
+     "Physical state of an RDMA port: 1 sleep, 2 polling, 3 disabled, 4 training, 5 link up, "
+     "6 error recovery, 7 test",
      "ports/*/phys_state"},
-    {"atlas_host_rdma_rate_bytes_per_second", MetricType::kGauge, MetricScope::kNode,
-     "device,port", "bytes per second", "Negotiated rate of an RDMA port", "ports/*/rate"},
+    {"atlas_host_rdma_rate_bytes_per_second", MetricType::kGauge, MetricScope::kNode, "device,port",
+     "bytes per second", "Negotiated rate of an RDMA port", "ports/*/rate"},
 });
 
 }  // namespace profd

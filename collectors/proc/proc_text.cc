@@ -1,0 +1,126 @@
+#include "collectors/proc/proc_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/text.h"
+
+namespace profd {
+namespace {
+
+struct CodePoint {
+  uint32_t value = 0;
+  size_t length = 0;  // bytes consumed
+  bool valid = false;
+};
+
+// One code point of UTF-8 off the front of non-empty `text`; an invalid one consumes a single byte.
+CodePoint DecodeUtf8(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
+  const uint32_t first = byte(0);
+  if (first < 0x80) return {first, 1, true};
+  size_t length = 0;
+  if (first >= 0xc2 && first <= 0xdf) length = 2;
+  if (first >= 0xe0 && first <= 0xef) length = 3;
+  if (first >= 0xf0 && first <= 0xf4) length = 4;
+  if (length == 0 || text.size() < length) return {first, 1, false};
+  uint32_t value = first & (0x7fU >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {first, 1, false};
+    value = (value << 6) | (byte(i) & 0x3f);
+  }
+  constexpr std::array<uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = value >= 0xd800 && value <= 0xdfff;
+  if (value < kSmallest[length] || value > 0x10ffff || surrogate) return {first, 1, false};
+  return {value, length, true};
+}
+
+// Not control, not a line break of Unicode, nothing that reorders or hides what stands beside it.
+bool Printable(uint32_t c) {
+  if (c < 0x20 || (c >= 0x7f && c < 0xa0)) return false;
+  if (c >= 0x200b && c <= 0x200f) return false;
+  if (c >= 0x2028 && c <= 0x202e) return false;
+  if (c >= 0x2060 && c <= 0x206f) return false;
+  return c != 0xfeff && (c & 0xfffe) != 0xfffe;
+}
+
+void AppendSafe(std::string_view bytes, size_t max_chars, bool as_word, std::string* out) {
+  for (size_t chars = 0; chars < max_chars && !bytes.empty(); ++chars) {
+    const CodePoint point = DecodeUtf8(bytes);
+    const bool blank =
+        point.valid && (point.value == ' ' || point.value == 0xa0 ||
+                        (point.value >= 0x2000 && point.value <= 0x200a) || point.value == 0x3000);
+    if (!point.valid || !Printable(point.value)) {
+      out->push_back('?');
+    } else if (as_word && blank) {
+      out->push_back('_');
+    } else {
+      out->append(bytes.substr(0, point.length));
+    }
+    bytes.remove_prefix(point.length);
+  }
+}
+
+}  // namespace
+
+bool ParsePidStat(std::string_view text, PidStat* out) {
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
+    return false;
+  }
+  PidStat stat;
+  if (!ParseNumber(Trim(text.substr(0, open)), &stat.pid) || stat.pid <= 0) return false;
+  stat.comm = text.substr(open + 1, close - open - 1);
+  std::string_view rest = text.substr(close + 1);
+  stat.tail = rest.substr(0, rest.find('\n'));
+  rest = stat.tail;
+  const std::string_view state = NextToken(&rest);
+  if (state.size() != 1) return false;
+  stat.state = state[0];
+  // Fields by their numbers in proc(5); the next one is 4.
+  for (int field = 4; field <= 22; ++field) {
+    const std::string_view token = NextToken(&rest);
+    bool good = !token.empty();
+    if (field == 4) good = ParseNumber(token, &stat.ppid);
+    if (field == 9) good = ParseNumber(token, &stat.flags);
+    if (field == 14) good = ParseNumber(token, &stat.utime_ticks);
+    if (field == 15) good = ParseNumber(token, &stat.stime_ticks);
+    if (field == 22) good = ParseNumber(token, &stat.start_ticks);
+    if (!good) return false;
+  }
+  *out = stat;
+  return true;
+}
+
+void AppendClean(std::string_view bytes, size_t max_chars, std::string* out) {
+  AppendSafe(bytes, max_chars, false, out);
+}
+
+void AppendWord(std::string_view bytes, size_t max_chars, std::string* out) {
+  AppendSafe(bytes, max_chars, true, out);
+}
+
+std::string CleanLabel(std::string_view bytes, size_t max_chars) {
+  std::string label;
+  AppendClean(bytes, max_chars, &label);
+  return label;
+}
+
+void AppendPrintableLine(std::string_view line, std::string* out) {
+  for (char c : line) out->push_back(c == '\t' || (c >= 0x20 && c <= 0x7e) ? c : '?');
+  out->push_back('\n');
+}
+
+void AppendStatLine(const PidStat& stat, std::string* out) {
+  fmt::format_to(std::back_inserter(*out), "{} (", stat.pid);
+  AppendWord(stat.comm, kMaxDeviceChars, out);
+  out->push_back(')');
+  // The kernel prints numbers only from here on; anything else would be a forged line.
+  AppendPrintableLine(stat.tail, out);
+}
+
+}  // namespace profd

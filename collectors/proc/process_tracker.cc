@@ -1,0 +1,353 @@
+#include "collectors/proc/process_tracker.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "base/text.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kScanPeriodNs = kNsPerSecond;
+constexpr size_t kDefaultKeptFiles = 1024;
+// Bounds the table of a node that is full of processes nobody asked for.
+constexpr size_t kMaxKnown = 65536;
+// A launcher forks and then executes: the first look may still see the launcher's environment and
+// name, one a second later does not.
+constexpr uint8_t kLooks = 2;
+constexpr size_t kVerifiedPerScan = 64;
+// Children have higher numbers than their parents except where numbers wrapped around, so one or
+// two passes do; the rest of a chain made to be long waits for the next scan.
+constexpr int kDescentPasses = 8;
+
+constexpr std::array<std::string_view, 6> kJobVariables = {
+    "PROFD_JOB_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "MA_JOB_ID"};
+
+size_t KeptFilesLimit() {
+  struct rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kDefaultKeptFiles / 4;
+  return std::min<size_t>(kDefaultKeptFiles, static_cast<size_t>(limit.rlim_cur / 4));
+}
+
+std::vector<int> NumbersOf(const std::vector<std::string>& names) {
+  std::vector<int> numbers;
+  numbers.reserve(names.size());
+  for (const std::string& name : names) {
+    int number = 0;
+    if (ParseNumber(name, &number) && number > 0) numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace
+
+ProcessTracker::ProcessTracker(const RootedFs& proc, ProcessScope scope, Options options)
+    : proc_(&proc), scope_(std::move(scope)), options_(options), pace_(kScanPeriodNs) {
+  if (options_.max_kept_files == 0) options_.max_kept_files = KeptFilesLimit();
+  std::sort(scope_.pids.begin(), scope_.pids.end());
+}
+
+Status ProcessTracker::Refresh(int64_t due_ns) {
+  if (scope_.empty()) return {};
+  ForgetGone();
+  if (!pace_.Due(due_ns)) return {};
+  RETURN_IF_ERROR(ListPids());
+  LookAtSome();
+  ForgetGone();
+  AddListed();
+  SpreadToDescendants();
+  UpdateTracked();
+  Status findings = Findings();
+  first_scan_ = false;
+  return findings;
+}
+
+Status ProcessTracker::ListPids() {
+  Result<std::vector<std::string>> names = proc_->List("");
+  if (!names.ok()) return names.status();
+  listed_ = NumbersOf(*names);
+  processes_left_out_ = 0;
+  threads_left_out_ = 0;
+  if (listed_.size() > kMaxKnown) {
+    processes_left_out_ = listed_.size() - kMaxKnown;
+    listed_.resize(kMaxKnown);
+  }
+  for (Known& known : known_) {
+    if (!std::binary_search(listed_.begin(), listed_.end(), known.pid)) known.gone = true;
+  }
+  return {};
+}
+
+void ProcessTracker::ForgetGone() {
+  auto gone = [](const Known& known) {
+    return known.gone || (known.process != nullptr && known.process->gone);
+  };
+  if (std::none_of(known_.begin(), known_.end(), gone)) return;
+  for (Known& known : known_) {
+    if (gone(known) && known.process != nullptr) Release(*known.process);
+  }
+  std::erase_if(known_, gone);
+  tracked_.clear();
+  for (Known& known : known_) {
+    if (known.process != nullptr) tracked_.push_back(known.process.get());
+  }
+}
+
+void ProcessTracker::AddListed() {
+  const size_t before = known_.size();
+  size_t at = 0;
+  for (int pid : listed_) {
+    while (at < before && known_[at].pid < pid) ++at;
+    if (at < before && known_[at].pid == pid) continue;
+    Known known;
+    known.pid = pid;
+    Look(known);
+    if (!known.gone) known_.push_back(std::move(known));
+  }
+  std::sort(known_.begin(), known_.end(),
+            [](const Known& a, const Known& b) { return a.pid < b.pid; });
+}
+
+// The second look at what is new, and a look at some of the watched ones: is that still the process
+// we mean, and what is its name now?
+void ProcessTracker::LookAtSome() {
+  for (Known& known : known_) {
+    if (!known.gone && known.looks < kLooks) Look(known);
+  }
+  if (known_.empty()) return;
+  size_t verified = 0;
+  for (size_t i = 0; i < known_.size() && verified < kVerifiedPerScan; ++i) {
+    next_verified_ = (next_verified_ + 1) % known_.size();
+    Known& known = known_[next_verified_];
+    if (known.gone || known.process == nullptr) continue;
+    Look(known);
+    ++verified;
+  }
+}
+
+void ProcessTracker::Look(Known& known) {
+  const bool again = known.looks > 0;
+  const bool settled = known.looks >= kLooks;
+  if (!settled) ++known.looks;
+  const uint64_t start_before = known.start_ticks;
+  if (!LookAtStat(known)) return;
+  if (again && start_before != 0 && known.start_ticks != start_before) {
+    // A successor under the same number, new in every respect.
+    known.gone = true;
+    return;
+  }
+  known.allowed = OwnerAllowed(known.pid);
+  if (first_scan_ && std::binary_search(scope_.pids.begin(), scope_.pids.end(), known.pid)) {
+    known.in_job = true;
+  }
+  if (!settled && !known.in_job && !scope_.job_id.empty() && known.allowed) {
+    known.in_job = EnvironmentNamesJob(known.pid);
+  }
+}
+
+bool ProcessTracker::LookAtStat(Known& known) {
+  path_ = fmt::format("{}/stat", known.pid);
+  TextFile file(*proc_, path_);
+  Result<std::string_view> text = file.Read(scratch_);
+  if (!text.ok()) {
+    known.gone = text.status().code() == StatusCode::kNotFound;
+    return false;
+  }
+  PidStat stat;
+  if (!ParsePidStat(*text, &stat) || stat.pid != known.pid) return false;
+  known.ppid = stat.ppid;
+  known.start_ticks = stat.start_ticks;
+  known.kernel_thread = stat.kernel_thread();
+  if (known.comm != stat.comm) known.comm = stat.comm.substr(0, 256);
+  return true;
+}
+
+bool ProcessTracker::OwnerAllowed(int pid) const {
+  if (scope_.only_uid == UINT32_MAX) return true;
+  Result<UniqueFd> folder = proc_->Open(fmt::format("{}", pid));
+  struct stat facts = {};
+  return folder.ok() && fstat(folder->get(), &facts) == 0 && facts.st_uid == scope_.only_uid;
+}
+
+bool ProcessTracker::EnvironmentNamesJob(int pid) {
+  path_ = fmt::format("{}/environ", pid);
+  TextFile file(*proc_, path_);
+  Result<std::string_view> text = file.Read(scratch_);
+  if (!text.ok()) return false;  // not ours to read, or gone: then it is not watched
+  for (std::string_view rest = *text; !rest.empty();) {
+    const size_t end = rest.find('\0');
+    const std::string_view entry = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos || entry.substr(equals + 1) != scope_.job_id) continue;
+    const std::string_view name = entry.substr(0, equals);
+    if (std::find(kJobVariables.begin(), kJobVariables.end(), name) != kJobVariables.end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+ProcessTracker::Known* ProcessTracker::Find(int pid) {
+  auto at = std::lower_bound(known_.begin(), known_.end(), pid,
+                             [](const Known& known, int wanted) { return known.pid < wanted; });
+  return at != known_.end() && at->pid == pid ? &*at : nullptr;
+}
+
+void ProcessTracker::SpreadToDescendants() {
+  if (scope_.pids.empty() && scope_.job_id.empty()) return;
+  for (int pass = 0; pass < kDescentPasses; ++pass) {
+    bool changed = false;
+    for (Known& known : known_) {
+      if (known.in_job || known.ppid <= 0) continue;
+      const Known* parent = Find(known.ppid);
+      if (parent == nullptr || !parent->in_job) continue;
+      known.in_job = true;
+      changed = true;
+    }
+    if (!changed) return;
+  }
+}
+
+void ProcessTracker::UpdateTracked() {
+  size_t count = 0;
+  for (Known& known : known_) {
+    const bool wanted = known.allowed && (scope_.all || known.in_job);
+    if (!wanted && known.process != nullptr) {  // became somebody else's: set-user-id execution
+      Release(*known.process);
+      known.process.reset();
+    }
+    if (known.process != nullptr) ++count;
+  }
+  tracked_.clear();
+  for (Known& known : known_) {
+    const bool wanted = known.allowed && (scope_.all || known.in_job);
+    if (!wanted) continue;
+    if (known.process == nullptr) {
+      if (count >= options_.max_processes) {
+        ++processes_left_out_;
+        continue;
+      }
+      ++count;
+      Track(known);
+    }
+    known.process->in_job = known.in_job;
+    if (known.process->comm != known.comm) known.process->comm = known.comm;
+    tracked_.push_back(known.process.get());
+    if (options_.threads && known.in_job) RefreshThreads(*known.process);
+  }
+}
+
+void ProcessTracker::Track(Known& known) {
+  known.process = std::make_unique<TrackedProcess>();
+  TrackedProcess& process = *known.process;
+  process.pid = known.pid;
+  process.start_ticks = known.start_ticks;
+  process.kernel_thread = known.kernel_thread;
+  process.file = KeepIfRoom(fmt::format("{}/{}", known.pid, options_.file));
+}
+
+KeptFile ProcessTracker::KeepIfRoom(std::string_view path) {
+  if (kept_files_ >= options_.max_kept_files) return {};
+  Result<KeptFile> file = proc_->Keep(path);
+  if (!file.ok()) return {};
+  ++kept_files_;
+  return std::move(file).value();
+}
+
+void ProcessTracker::Release(TrackedProcess& process) {
+  if (process.file.valid()) --kept_files_;
+  for (TrackedThread& thread : process.threads) {
+    if (thread.file.valid()) --kept_files_;
+  }
+  thread_count_ -= process.threads.size();
+  process.threads.clear();
+  process.file = KeptFile();
+}
+
+void ProcessTracker::RefreshThreads(TrackedProcess& process) {
+  Result<std::vector<std::string>> names = proc_->List(fmt::format("{}/task", process.pid));
+  if (!names.ok()) return;
+  const std::vector<int> tids = NumbersOf(*names);
+  thread_count_ -= process.threads.size();
+  std::erase_if(process.threads, [&](const TrackedThread& thread) {
+    const bool gone = thread.gone || !std::binary_search(tids.begin(), tids.end(), thread.tid);
+    if (gone && thread.file.valid()) --kept_files_;
+    return gone;
+  });
+  const size_t before = process.threads.size();
+  size_t at = 0;
+  for (int tid : tids) {
+    while (at < before && process.threads[at].tid < tid) ++at;
+    if (at < before && process.threads[at].tid == tid) continue;
+    if (thread_count_ + process.threads.size() >= options_.max_threads) {
+      ++threads_left_out_;
+      continue;
+    }
+    process.threads.push_back(
+        {tid, KeepIfRoom(fmt::format("{}/task/{}/stat", process.pid, tid)), false});
+  }
+  thread_count_ += process.threads.size();
+  std::sort(process.threads.begin(), process.threads.end(),
+            [](const TrackedThread& a, const TrackedThread& b) { return a.tid < b.tid; });
+}
+
+Status ProcessTracker::Findings() {
+  if (first_scan_) {
+    std::string missing;
+    for (int pid : scope_.pids) {
+      const Known* known = Find(pid);
+      if (known != nullptr && known->process != nullptr) continue;
+      fmt::format_to(std::back_inserter(missing), "{}{}", missing.empty() ? "" : ", ", pid);
+      if (missing.size() > 200) break;
+    }
+    if (!missing.empty()) return NotFound("no process to watch with pid " + missing);
+  }
+  if (processes_left_out_ > 0 && !processes_reported_) {
+    processes_reported_ = true;
+    return ResourceExhausted(fmt::format("{} processes are left out: no more than {} are watched",
+                                         processes_left_out_, options_.max_processes));
+  }
+  if (threads_left_out_ > 0 && !threads_reported_) {
+    threads_reported_ = true;
+    return ResourceExhausted(fmt::format("{} threads are left out: no more than {} are watched",
+                                         threads_left_out_, options_.max_threads));
+  }
+  return {};
+}
+
+Result<std::string_view> ProcessTracker::Read(TrackedProcess& process) {
+  Result<std::string_view> text = [&]() -> Result<std::string_view> {
+    if (process.file.valid()) return process.file.Read({buffer_.data(), buffer_.size()});
+    path_.clear();
+    fmt::format_to(std::back_inserter(path_), "{}/{}", process.pid, options_.file);
+    Result<size_t> size = proc_->ReadInto(path_, {buffer_.data(), buffer_.size()});
+    if (!size.ok()) return size.status();
+    return std::string_view(buffer_.data(), *size);
+  }();
+  if (!text.ok() && text.status().code() == StatusCode::kNotFound) process.gone = true;
+  return text;
+}
+
+Result<std::string_view> ProcessTracker::Read(const TrackedProcess& process,
+                                              TrackedThread& thread) {
+  Result<std::string_view> text = [&]() -> Result<std::string_view> {
+    if (thread.file.valid()) return thread.file.Read({buffer_.data(), buffer_.size()});
+    path_.clear();
+    fmt::format_to(std::back_inserter(path_), "{}/task/{}/stat", process.pid, thread.tid);
+    Result<size_t> size = proc_->ReadInto(path_, {buffer_.data(), buffer_.size()});
+    if (!size.ok()) return size.status();
+    return std::string_view(buffer_.data(), *size);
+  }();
+  if (!text.ok() && text.status().code() == StatusCode::kNotFound) thread.gone = true;
+  return text;
+}
+
+}  // namespace profd
