@@ -78,7 +78,7 @@ constexpr const char* kSampleDefaults = R"({
 "ddr_profiling_events":"","ddr_interval":20,"ddr_master_id":0,"hbmProfiling":"off",
 "hbm_profiling_events":"read,write","hbmInterval":20,"profiling_period":-1,"host_sys":"",
 "host_sys_pid":-1,"host_disk_profiling":"off","host_osrt_profiling":"off",
-"host_numa_profiling":"off","host_disk_freq":50,"stars_acsq_task":"","taskBlock":"",
+"host_numa_profiling":"off","host_platform_profiling":"off","host_disk_freq":50,"stars_acsq_task":"","taskBlock":"",
 "taskBlockShink":"","sysLp":"off","sysLpFreq":10000,"aicScale":"all","ccuInstr":"off",
 "msprofBinPid":0,"delayTime":"","durationTime":"","profMode":"","qosProfiling":"off",
 "qosEvents":"","hostSysUsage":"","hostProfilingSamplingInterval":20,

@@ -1,0 +1,151 @@
+#include "dump/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+namespace profd {
+namespace {
+
+Manifest Full() {
+  Manifest m;
+  m.profd_version = "0.1.0";
+  m.build = "g++ 12.2.0 aarch64";
+  m.hal_api_version = 0x072419;
+  m.driver_version = "24.1.rc1";
+  m.dcmi_version = "1.2";
+  m.state = DumpState::kInterrupted;
+  m.reason = "daemon stopped";
+  m.session_id = "s-1";
+  m.uid = 4294967294u;
+  m.gid = 1000;
+  m.pid = 4242;
+  m.job_id = "job";
+  m.rank = 0;
+  m.label = "quotes \" and \n lines, \xc3\xa4";
+  m.requested = {{"sys_io_sampling_freq", "100"}, {"devices", "0,1"}};
+  m.effective = {{"sys_io_sampling_freq", "100"}};
+  m.start_wall_ns = 1'767'225'600'000'000'000;
+  m.start_raw_ns = 876'117'208'663'770;
+  m.end_wall_ns = 1'767'225'660'000'000'000;
+  m.end_raw_ns = 876'177'208'663'770;
+  m.hostname = "n1";
+  m.os = "Linux";
+  m.machine = "aarch64";
+  m.host_counter_hz = 100e6;
+  m.devices = {{0, 4, "Ascend910B", 5, "AB-CD", 50e6, 1800}};
+  ManifestChannel hbm;
+  hbm.collector = "hbm";
+  hbm.device = 0;
+  hbm.channel = 1;
+  hbm.file = "hbm.data";
+  hbm.state = "finished";
+  hbm.detail = "fine";
+  hbm.hz_asked = 100;
+  hbm.hz_effective = 33.3;
+  hbm.channel_hz = 100;
+  hbm.records = 1ull << 60;
+  hbm.bytes = ~0ull;
+  hbm.AddLoss("queue_full", 3, 72);
+  hbm.AddLoss("driver", 1, 24);
+  hbm.AddLoss("queue_full", 2, 48);
+  hbm.garbage_bytes = 5;
+  hbm.thinned = true;
+  hbm.thinned_records = 77;
+  hbm.rebased = true;
+  hbm.rebase_us = -123456789;
+  hbm.AddGap({876'117'208'663'771, 5, "queue_full"});
+  m.channels = {hbm, {}};
+  m.clocks = {{0, "start", {1, ~0ull, 3, 4, 5}}, {-1, "stop", {6, 7, 0, 0, 0}}};
+  m.warnings = {"one", "two"};
+  m.files = {{"device_0/data/hbm.data.0.slice_0", 4096}};
+  m.data_bytes = 4096;
+  return m;
+}
+
+TEST(Manifest, SurvivesARoundTrip) {
+  std::string text = Serialize(Full());
+  Result<Manifest> parsed = ParseManifest(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  EXPECT_EQ(Serialize(*parsed), text);
+  EXPECT_EQ(parsed->uid, 4294967294u);
+  EXPECT_EQ(parsed->rank, 0);
+  EXPECT_EQ(parsed->channels[0].bytes, ~0ull);
+  EXPECT_EQ(parsed->channels[0].dropped[0].records, 5u);
+  EXPECT_EQ(parsed->channels[0].rebase_us, -123456789);
+  EXPECT_EQ(parsed->clocks[0].clocks.host_count, ~0ull);
+  EXPECT_EQ(parsed->state, DumpState::kInterrupted);
+  Manifest no_rank;
+  parsed = ParseManifest(Serialize(no_rank));
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_FALSE(parsed->rank.has_value());
+}
+
+TEST(Manifest, ToleratesUnknownAndMissingFields) {
+  Result<Manifest> parsed = ParseManifest(
+      R"({"profd_manifest":1,"state":"done","new":{"x":[1,2]},"session":{"id":"a","later":null},)"
+      R"("channels":[{"collector":"hbm","colour":"red"}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  EXPECT_EQ(parsed->session_id, "a");
+  EXPECT_EQ(parsed->channels[0].collector, "hbm");
+  EXPECT_EQ(parsed->channels[0].device, -1);
+}
+
+TEST(Manifest, RefusesWhatItCannotMean) {
+  EXPECT_EQ(ParseManifest(R"({"profd_manifest":2,"state":"done"})").status().code(),
+            StatusCode::kUnimplemented);
+  for (const char* text :
+       {"", "{", "[]", "null", "{}", R"({"profd_manifest":0})", R"({"profd_manifest":"1"})",
+        R"({"profd_manifest":1,"state":"odd"})",
+        R"({"profd_manifest":1,"state":"done","files":{}})",
+        R"({"profd_manifest":1,"state":"done","files":[7]})",
+        R"({"profd_manifest":1,"state":"done","session":{"uid":-1}})",
+        R"({"profd_manifest":1,"state":"done","session":{"uid":4294967296}})",
+        R"({"profd_manifest":1,"state":"done","session":{"pid":1.5}})",
+        R"({"profd_manifest":1,"state":"done","warnings":[{}]})",
+        R"({"profd_manifest":1,"state":"done","session":{"requested":{"a":1}}})"}) {
+    EXPECT_FALSE(ParseManifest(text).ok()) << text;
+  }
+  EXPECT_EQ(ParseManifest(std::string(1'000'000, '[')).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(ParseManifest(std::string(kMaxManifestBytes + 1, ' ')).status().code(),
+            StatusCode::kOutOfRange);
+}
+
+TEST(Manifest, CapsGapsAndCountsOn) {
+  Manifest manifest;
+  manifest.channels.emplace_back();
+  for (size_t i = 0; i < kMaxManifestGaps + 500; ++i) {
+    manifest.channels[0].AddGap({static_cast<int64_t>(i), 1, "driver"});
+  }
+  Result<Manifest> parsed = ParseManifest(Serialize(manifest));
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->channels[0].gaps.size(), kMaxManifestGaps);
+  EXPECT_EQ(parsed->channels[0].gap_count, kMaxManifestGaps + 500);
+}
+
+TEST(Manifest, RepairsTextThatIsNotUtf8) {
+  Manifest manifest;
+  manifest.label = "\xff\xfe";
+  EXPECT_TRUE(ParseManifest(Serialize(manifest)).ok());
+}
+
+TEST(Manifest, SurvivesDamage) {
+  std::string text = Serialize(Full());
+  std::mt19937 random(5);
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = text.substr(0, random() % 4 == 0 ? random() % text.size() : text.size());
+    for (int k = 0; k < 3 && !damaged.empty(); ++k) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    Result<Manifest> parsed = ParseManifest(damaged);
+    if (parsed.ok()) {
+      EXPECT_FALSE(Serialize(*parsed).empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace profd

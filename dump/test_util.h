@@ -1,0 +1,80 @@
+// Shared by the dump room's tests: a directory that goes away, files as strings, a disk that fills.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "dump/dump_io.h"
+
+namespace profd {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "profd_dump_XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string ReadText(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+inline void WriteText(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// Paths of all regular files below `path`, relative.
+inline std::set<std::string> FilesBelow(const std::string& path) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file() && !entry.is_symlink()) {
+      files.insert(std::filesystem::relative(entry.path(), path).string());
+    }
+  }
+  return files;
+}
+
+inline DumpOwner Myself() { return {::geteuid(), ::getegid()}; }
+
+// A volume with room for `room` more bytes, which then answers `error`; like a real one it may take
+// part of a write.
+class FullDiskIo : public DumpIo {
+ public:
+  ssize_t Write(int fd, const void* data, size_t size) override {
+    if (room == 0 && size > 0) {
+      errno = error;
+      return -1;
+    }
+    ssize_t put = DumpIo::Write(fd, data, std::min(size, room));
+    if (put > 0) room -= static_cast<size_t>(put);
+    return put;
+  }
+  size_t room = SIZE_MAX;
+  int error = ENOSPC;
+};
+
+}  // namespace profd
