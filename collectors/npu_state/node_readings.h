@@ -1,0 +1,42 @@
+// What is known of the node's driver as a whole, and of our own calls into it.
+#pragma once
+
+#include <map>
+#include <tuple>
+
+#include "collectors/metric_table.h"
+#include "collectors/npu_state/npu_state.h"
+#include "collectors/npu_state/series_slot.h"
+
+namespace profd {
+
+// How the NPUs are, counted anew with every tick.
+struct NpuCounts {
+  size_t present = 0;
+  size_t healthy = 0;
+  size_t unhealthy = 0;
+  size_t unknown = 0;
+};
+
+class NodeReadings {
+ public:
+  NodeReadings(DcmiService& dcmi, SeriesRegistry& registry);
+  void Fast(SampleBatch& out, int64_t now_ns, const NpuCounts& counts);
+  // False: our thread was given up.
+  bool Medium(SampleBatch& out, int64_t now_ns);
+
+ private:
+  void PutStatistics(SampleBatch& out, int64_t now_ns);
+  void PutRefused(SampleBatch& out, int64_t now_ns);
+
+  DcmiService& dcmi_;
+  SlotOwner owner_;
+  SeriesSlot driver_health_{MetricByName("atlas_driver_health_status")};
+  std::array<SeriesSlot, 4> npus_;
+  SeriesId driver_info_ = kNoSeries;
+  std::array<SeriesSlot, kDcmiCallCount> calls_;
+  std::map<std::pair<size_t, size_t>, SeriesSlot> errors_;  // call, error; both bounded
+  ComingAndGoing<std::pair<int, DcmiCall>> refused_;        // device index, call
+};
+
+}  // namespace profd

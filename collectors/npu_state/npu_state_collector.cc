@@ -1,0 +1,204 @@
+#include "collectors/npu_state/npu_state_collector.h"
+
+#include <fmt/format.h>
+
+#include "collectors/npu_state/core_readings.h"
+#include "collectors/npu_state/link_readings.h"
+#include "collectors/npu_state/node_readings.h"
+#include "collectors/npu_state/npu_state.h"
+#include "collectors/npu_state/state_readings.h"
+
+namespace profd {
+namespace {
+
+// Which groups are due; the first tick reads all of them.
+struct Groups {
+  bool medium = false;
+  bool slow = false;
+};
+
+// Ticks lie on a grid but their stamps jitter by the reading of two clocks.
+constexpr int64_t kJitterNs = 50 * kNsPerMs;
+
+class Timetable {
+ public:
+  Groups Due(int64_t due_ns) {
+    return {IsDue(due_ns, kMediumPeriodNs, &medium_ns_), IsDue(due_ns, kSlowPeriodNs, &slow_ns_)};
+  }
+
+ private:
+  static bool IsDue(int64_t due_ns, int64_t period_ns, std::optional<int64_t>* next_ns) {
+    if (next_ns->has_value() && due_ns + kJitterNs < **next_ns) return false;
+    *next_ns = due_ns + period_ns;
+    return true;
+  }
+  std::optional<int64_t> medium_ns_;
+  std::optional<int64_t> slow_ns_;
+};
+
+// One NPU; asks it nothing but its health, ever less often, while it is gone.
+class NpuReader {
+ public:
+  NpuReader(const Host& host, const DcmiDevice& device, SeriesRegistry& registry)
+      : dcmi_(*host.dcmi_or_null),
+        device_(device),
+        lasting_(registry, device.logical_id),
+        owner_(registry, device.logical_id),
+        core_(owner_),
+        state_(lasting_, owner_, device, host.sys) {}
+
+  // False: our thread was given up.
+  bool Read(const Groups& due, const NpuStateOptions& options, int64_t now_ns, SampleBatch& out) {
+    if (!up_ && !Revive(now_ns)) {
+      if (abandoned_) return false;
+      EmitLasting(now_ns, out);
+      return true;
+    }
+    DevicePass pass(dcmi_, device_, owner_, out, now_ns);
+    core_.Fast(pass);
+    if (due.medium || revived_) {
+      const DcmiAnswer<unsigned> health = state_.Medium(pass);
+      healthy_ = health.ok() ? std::optional(health.value == 0) : std::nullopt;
+      core_.Medium(pass, options);
+      links_.Medium(pass);
+    }
+    if (due.slow || revived_) {
+      core_.Slow(pass);
+      state_.Slow(pass, dcmi_.devices());
+      links_.Slow(pass, options);
+    }
+    if (pass.abandoned()) return false;
+    revived_ = false;
+    if (pass.over()) GoDown(now_ns);
+    EmitLasting(now_ns, out);
+    return true;
+  }
+
+  bool up() const { return up_; }
+  std::optional<bool> healthy() const { return up_ ? healthy_ : std::nullopt; }
+  const DcmiDevice& device() const { return device_; }
+
+ private:
+  void GoDown(int64_t now_ns) {
+    up_ = false;
+    owner_.Clear();
+    retry_after_ns_ = kNsPerSecond;
+    next_try_ns_ = now_ns + retry_after_ns_;
+  }
+
+  bool Revive(int64_t now_ns) {
+    if (now_ns + kJitterNs < next_try_ns_) return false;
+    const int code = dcmi_.Health(device_).code;
+    abandoned_ = code == kDcmiAbandoned;
+    if (ClassifyDcmi(code) == DcmiErrorClass::kDeviceDown) {
+      retry_after_ns_ = std::min(2 * retry_after_ns_, kMediumPeriodNs);
+      next_try_ns_ = now_ns + retry_after_ns_;
+      return false;
+    }
+    up_ = revived_ = true;
+    return true;
+  }
+
+  void EmitLasting(int64_t now_ns, SampleBatch& out) {
+    out.Emit(lasting_.Use(up_slot_), now_ns, up_ ? 1 : 0);
+    out.Emit(state_.info(), now_ns, 1);
+  }
+
+  DcmiService& dcmi_;
+  const DcmiDevice& device_;
+  SlotOwner lasting_;  // keeps its series while the NPU is gone
+  SlotOwner owner_;
+  CoreReadings core_;
+  LinkReadings links_;
+  StateReadings state_;
+  SeriesSlot up_slot_{MetricByName("atlas_npu_up")};
+  bool up_ = true;
+  bool revived_ = false;
+  bool abandoned_ = false;
+  std::optional<bool> healthy_;
+  int64_t retry_after_ns_ = 0;
+  int64_t next_try_ns_ = 0;
+};
+
+class NpuState final : public PolledCollector {
+ public:
+  NpuState(const Host& host, const NpuStateOptions& options, SeriesRegistry& registry)
+      : clock_(host.clock), options_(options), node_(*host.dcmi_or_null, registry) {
+    for (const DcmiDevice& device : host.dcmi_or_null->devices()) {
+      npus_.push_back(std::make_unique<NpuReader>(host, device, registry));
+    }
+  }
+
+  Status Poll(const Tick& tick, PollOutput& out) override {
+    const Groups due = timetable_.Due(tick.due_ns);
+    NpuCounts counts;
+    size_t down = 0;
+    for (const auto& npu : npus_) {
+      // Each NPU's samples are stamped with the time of its own reading: a slow neighbour does not
+      // make them look simultaneous.
+      if (!npu->Read(due, options_, clock_.MonotonicRawNs(), out.samples)) {
+        return Unavailable(
+            fmt::format("gave up on NPU {}: a call did not return", npu->device().physical_id));
+      }
+      const std::optional<bool> healthy = npu->healthy();
+      ++counts.present;
+      ++(!healthy ? counts.unknown : *healthy ? counts.healthy : counts.unhealthy);
+      down += npu->up() ? 0 : 1;
+    }
+    node_.Fast(out.samples, clock_.MonotonicRawNs(), counts);
+    if (due.medium && !node_.Medium(out.samples, clock_.MonotonicRawNs())) {
+      return Unavailable("gave up on the driver: a call did not return");
+    }
+    if (down > 0 && down == npus_.size()) return Unavailable("no NPU answers");
+    return Status::Ok();
+  }
+
+ private:
+  const Clock& clock_;
+  const NpuStateOptions options_;
+  Timetable timetable_;
+  NodeReadings node_;
+  std::vector<std::unique_ptr<NpuReader>> npus_;
+};
+
+constexpr CollectorSpec kSpec = {
+    .name = "npu_state",
+    .source = CollectorSource::kDcmi,
+    .summary = "health, utilization, clocks, power, memory, links and processes of the NPUs",
+    .option = "",
+    .default_hz = 1,
+    .max_hz = 10,
+    .always_on_hz = 1,
+};
+
+Status ProbeHost(const Host& host) {
+  if (host.dcmi_or_null == nullptr) {
+    return Unimplemented("libdcmi.so was not found or could not be started");
+  }
+  if (host.dcmi_or_null->devices().empty()) return Unimplemented("libdcmi reports no NPU");
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<PolledCollector>> MakePoller(const Host& host, const PollOptions&,
+                                                    SeriesRegistry& registry) {
+  RETURN_IF_ERROR(ProbeHost(host));
+  return MakeNpuState(host, NpuStateOptions{}, registry);
+}
+
+}  // namespace
+
+std::unique_ptr<PolledCollector> MakeNpuState(const Host& host, const NpuStateOptions& options,
+                                              SeriesRegistry& registry) {
+  return std::make_unique<NpuState>(host, options, registry);
+}
+
+const CollectorEntry kNpuStateCollector = {
+    .spec = &kSpec,
+    .probe_device = nullptr,
+    .probe_host = ProbeHost,
+    .plan = nullptr,
+    .make_decoder = nullptr,
+    .make_poller = MakePoller,
+};
+
+}  // namespace profd

@@ -1,0 +1,141 @@
+#include "collectors/npu_state/state_readings.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "driver/rooted_fs.h"
+
+namespace profd {
+namespace {
+
+// By number; the last one for faults the driver lists without a severity.
+constexpr std::array<std::string_view, 5> kSeverities = {"warning", "minor", "major", "critical",
+                                                         "unknown"};
+constexpr size_t kUnknownSeverity = 4;
+constexpr uint8_t kRaised = 1;
+
+// By DCMI's number (dcmi-and-metrics 1.2, topology).
+constexpr std::array<std::string_view, 10> kTopologies = {
+    "self", "sys", "phb", "hccs", "pxb", "pix", "sio", "hccs_sw", "ub", "unknown"};
+
+std::string NumaNode(const RootedFs& sys, const DcmiDevice& device) {
+  if (device.pci_bus_id.empty()) return {};
+  auto text = sys.ReadFile(fmt::format("bus/pci/devices/{}/numa_node", device.pci_bus_id), 64);
+  int node = -1;
+  if (!text.ok() || !ParseNumber(Trim(*text), &node) || node < 0) return {};
+  return std::to_string(node);
+}
+
+}  // namespace
+
+StateReadings::StateReadings(SlotOwner& identity, SlotOwner& owner, const DcmiDevice& device,
+                             const RootedFs& sys)
+    : owner_(owner), faults_(owner), processes_(owner) {
+  for (size_t i = 0; i < fault_counts_.size(); ++i) {
+    fault_counts_[i] = SeriesSlot(MetricByName("atlas_npu_faults_active"), kSeverities[i]);
+  }
+  const std::string logic_id = std::to_string(device.logical_id);
+  const std::string card = std::to_string(device.card);
+  const std::string chip = std::to_string(device.chip);
+  const std::string chip_name = device.chip_name.starts_with(device.chip_type)
+                                    ? device.chip_name
+                                    : device.chip_type + device.chip_name;
+  const std::string& model = !device.model.empty()     ? device.model
+                             : !device.product.empty() ? device.product
+                                                       : device.npu_name;
+  const std::string numa_node = NumaNode(sys, device);
+  const std::array<std::string_view, 10> labels = {
+      logic_id, card, chip, model, chip_name, device.serial, device.pci_bus_id, device.board_id,
+      "",  // firmware: libdcmi's query for it is not among those we know
+      numa_node};
+  info_ = identity.Intern(MetricByName("atlas_npu_info"), labels);
+}
+
+DcmiAnswer<unsigned> StateReadings::Medium(DevicePass& pass) {
+  auto health = pass.Ask(&DcmiService::Health);
+  pass.Put(health_, health);
+  ReadFaults(pass);
+  ReadProcesses(pass);
+  return health;
+}
+
+void StateReadings::ReadFaults(DevicePass& pass) {
+  constexpr MetricId kFault = MetricByName("atlas_npu_fault_active");
+  auto events = pass.Ask(&DcmiService::CurrentFaults);
+  auto codes = pass.Ask(&DcmiService::ErrorCodes);
+  std::array<unsigned, 4> counts{};
+  faults_.BeginRound();
+  auto emit = [&](uint32_t code, size_t severity) {
+    if (faults_.Seen({code, severity})) return;
+    const SeriesId series = faults_.Use({code, severity}, kFault, [&] {
+      return std::array<std::string, 2>{fmt::format("0x{:08X}", code),
+                                        std::string(kSeverities[severity])};
+    });
+    pass.Emit(series, 1);
+  };
+  auto with_severity = [&](uint32_t code) {
+    for (size_t i = 0; i < kUnknownSeverity; ++i) {
+      if (faults_.Seen({code, i})) return true;
+    }
+    return false;
+  };
+  for (size_t i = 0; events.ok() && i < events.value.count; ++i) {
+    const DcmiFault& fault = events.value.faults[i];
+    if (fault.assertion != kRaised) continue;
+    const size_t severity = std::min<size_t>(fault.severity, kUnknownSeverity);
+    if (severity < counts.size()) ++counts[severity];
+    emit(fault.code, severity);
+  }
+  for (size_t i = 0; codes.ok() && i < codes.value.count; ++i) {
+    if (!with_severity(codes.value.codes[i])) emit(codes.value.codes[i], kUnknownSeverity);
+  }
+  faults_.EndRound();
+  for (size_t i = 0; i < counts.size(); ++i) pass.Put(fault_counts_[i], events.ok(), counts[i]);
+}
+
+void StateReadings::ReadProcesses(DevicePass& pass) {
+  constexpr MetricId kMemory = MetricByName("atlas_npu_process_memory_bytes");
+  auto list = pass.Ask(&DcmiService::Processes);
+  pass.Put(process_count_, list.ok(), list.value.count);
+  processes_.BeginRound();
+  for (size_t i = 0; list.ok() && i < list.value.count; ++i) {
+    const abi::DcmiProcMemInfo& process = list.value.processes[i];
+    if (process.proc_id <= 0 || processes_.Seen(process.proc_id)) continue;
+    const SeriesId series = processes_.Use(process.proc_id, kMemory, [&] {
+      return std::array<std::string, 3>{std::to_string(process.proc_id), "", ""};
+    });
+    pass.Emit(series, static_cast<double>(process.proc_mem_usage));
+  }
+  processes_.EndRound();
+}
+
+void StateReadings::Slow(DevicePass& pass, std::span<const DcmiDevice> all) {
+  auto boot = pass.Ask(&DcmiService::BootStatus);
+  pass.Put(boot_, boot);
+  auto compatible = pass.Ask(&DcmiService::Compatibility);
+  const bool decided = compatible.value == 1 || compatible.value == 2;
+  pass.Put(compatible_, compatible.ok() && decided, compatible.value == 1 ? 1 : 0);
+  ReadTopology(pass, all);
+}
+
+void StateReadings::ReadTopology(DevicePass& pass, std::span<const DcmiDevice> all) {
+  neighbours_.resize(all.size());
+  for (const DcmiDevice& peer : all) {
+    if (peer.index == pass.device().index) continue;
+    Neighbour& neighbour = neighbours_[static_cast<size_t>(peer.index)];
+    if (neighbour.epoch != owner_.epoch()) {
+      auto topology = pass.AskTopology(peer);
+      if (!topology.ok()) continue;
+      const size_t type = topology.value >= 0 && topology.value < 10
+                              ? static_cast<size_t>(topology.value)
+                              : kTopologies.size() - 1;
+      const std::string peer_npu = std::to_string(peer.physical_id);
+      const std::array<std::string_view, 2> labels = {peer_npu, kTopologies[type]};
+      neighbour = {owner_.Intern(MetricByName("atlas_npu_topology_info"), labels),
+                   owner_.epoch()};
+    }
+    pass.Emit(neighbour.series, 1);
+  }
+}
+
+}  // namespace profd

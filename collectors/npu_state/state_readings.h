@@ -1,0 +1,45 @@
+// Who one NPU is and how it is: identity, health, faults, neighbours, the processes that use it.
+#pragma once
+
+#include <tuple>
+#include <vector>
+
+#include "collectors/metric_table.h"
+#include "collectors/npu_state/device_pass.h"
+
+namespace profd {
+
+class StateReadings {
+ public:
+  // `identity` keeps its series while the NPU is gone, `owner` does not.
+  StateReadings(SlotOwner& identity, SlotOwner& owner, const DcmiDevice& device,
+                const RootedFs& sys);
+  // Gives the health status, or the code that kept us from it.
+  DcmiAnswer<unsigned> Medium(DevicePass& pass);
+  void Slow(DevicePass& pass, std::span<const DcmiDevice> all);
+  // The sample of atlas_npu_info, with every tick's `up`.
+  SeriesId info() const { return info_; }
+
+ private:
+  struct Neighbour {
+    SeriesId series = kNoSeries;
+    uint32_t epoch = 0;
+  };
+
+  void ReadFaults(DevicePass& pass);
+  void ReadProcesses(DevicePass& pass);
+  void ReadTopology(DevicePass& pass, std::span<const DcmiDevice> all);
+
+  SlotOwner& owner_;
+  SeriesId info_ = kNoSeries;
+  SeriesSlot health_{MetricByName("atlas_npu_health_status")};
+  SeriesSlot boot_{MetricByName("atlas_npu_boot_status")};
+  SeriesSlot compatible_{MetricByName("atlas_npu_firmware_compatible")};
+  std::array<SeriesSlot, 4> fault_counts_;
+  SeriesSlot process_count_{MetricByName("atlas_npu_processes")};
+  ComingAndGoing<std::pair<uint32_t, size_t>> faults_;  // code, severity
+  ComingAndGoing<int> processes_;                       // pid
+  std::vector<Neighbour> neighbours_;                   // by device index; read once
+};
+
+}  // namespace profd
