@@ -43,7 +43,7 @@ class BinaryDecoder : public ChannelDecoder {
   }
 };
 
-// One line cut into blank-separated tokens; one with more tokens than any channel has fits no count.
+// One line cut into blank-separated tokens; one with more than any channel has fits no count.
 class LineTokens {
  public:
   static constexpr size_t kMax = 20;

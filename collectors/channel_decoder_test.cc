@@ -122,7 +122,7 @@ TEST(LineTokens, ReadsNumbersStrictly) {
   EXPECT_FALSE(tokens.Get(1, &integer));
   EXPECT_TRUE(tokens.Get(1, &real));
   EXPECT_EQ(real, 1.5);
-  for (size_t i : {2, 3, 4, 5}) EXPECT_FALSE(tokens.Get(i, &real)) << i;
+  for (size_t i = 2; i <= 5; ++i) EXPECT_FALSE(tokens.Get(i, &real)) << i;
   EXPECT_FALSE(tokens.Get(6, &integer));
   EXPECT_TRUE(tokens.Get(7, &integer));
   EXPECT_FALSE(tokens.Get(8, &integer));

@@ -1,10 +1,10 @@
 #include "collectors/channel_plan.h"
 
-#include <algorithm>
-#include <string>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
 
 #include "driver/abi/hal_abi.h"
 
@@ -41,11 +41,11 @@ ChannelRequest PeriodicRequest(uint32_t channel, uint32_t period_ms) {
 
 ChannelRequest MemoryTrafficRequest(uint32_t channel, double hz) {
   ChannelRequest request = PeriodicRequest(channel, PeriodMs(hz, kMinMemoryPeriodMs));
-  request.user_data = UserData(abi::MemEventCfg{.period = request.sample_period_ms,
-                                                .master_id = abi::kAllMasters,
-                                                .event_num = 2,
-                                                .event = {abi::kMemEventRead,
-                                                          abi::kMemEventWrite}});
+  request.user_data =
+      UserData(abi::MemEventCfg{.period = request.sample_period_ms,
+                                .master_id = abi::kAllMasters,
+                                .event_num = 2,
+                                .event = {abi::kMemEventRead, abi::kMemEventWrite}});
   return request;
 }
 

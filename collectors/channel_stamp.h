@@ -16,7 +16,7 @@ inline constexpr int64_t kMaxPlausibleNs = int64_t{1} << 60;
 
 // When a record was taken, on two clocks.
 struct Stamp {
-  int64_t host_ns = 0;   // CLOCK_MONOTONIC_RAW, for samples
+  int64_t host_ns = 0;    // CLOCK_MONOTONIC_RAW, for samples
   int64_t source_ns = 0;  // the record's own clock in ns, for intervals: never corrected in between
 };
 
@@ -95,8 +95,8 @@ class MicrosUnwrapper {
 class IntervalTimer {
  public:
   enum class Step : uint8_t {
-    kFirst,    // nothing to compare with
-    kForward,  // *seconds is set
+    kFirst,     // nothing to compare with
+    kForward,   // *seconds is set
     kNotLater,  // same or earlier stamp: the record must be ignored, the previous one stays
   };
   Step Next(const Stamp& stamp, double* seconds) {

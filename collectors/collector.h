@@ -85,8 +85,8 @@ struct ChannelOptions {
   bool soc_interconnect = false;  // soc_profile: inter-die and inter-chip part
   double soc_interconnect_hz = 0;
   std::vector<uint8_t> mpam_ids = {};  // QoS streams of the device; empty = none known
-  // Host counter frequency as the driver reports it (Host::host_counter_hz); 0 if unknown. Decides in
-  // which unit npu_mem asks for the stamps of channel 142, so it must be the one of the TimeBase.
+  // Host counter frequency as the driver reports it (Host::host_counter_hz); 0 if unknown. Decides
+  // in which unit npu_mem asks for the stamps of channel 142, so it must be the TimeBase's.
   double host_counter_hz = 0;
 };
 

@@ -1,10 +1,10 @@
 #include "collectors/network_port_decoder.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/metric_table.h"
@@ -112,8 +112,8 @@ class NetworkPortDecoder final : public TextDecoder<NetworkPortDecoder> {
     fmt::format_int name(id);
     std::string_view label(name.data(), name.size());
     Port port;
-    port.speed = series_.Add(MetricByName("atlas_npu_network_port_speed_bytes_per_second"),
-                             device_, {layer_, label});
+    port.speed = series_.Add(MetricByName("atlas_npu_network_port_speed_bytes_per_second"), device_,
+                             {layer_, label});
     for (size_t i = 0; i < kDirections.size(); ++i) {
       auto add = [&](size_t m) {
         return series_.Add(metric(m), device_, {layer_, label, kDirections[i]});

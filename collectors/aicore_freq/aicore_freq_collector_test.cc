@@ -46,7 +46,7 @@ std::vector<std::byte> Record(uint32_t count, uint32_t type, std::vector<Entry> 
   return record;
 }
 
-constexpr uint64_t kPair = 50'000'000'000;   // device counter of the time base
+constexpr uint64_t kPair = 50'000'000'000;      // device counter of the time base
 constexpr uint64_t kStart = kPair + 5'000'000;  // 100 ms later the channel started
 
 TEST(AicoreFreqCollector, MegahertzAndMillivoltsBecomeBaseUnits) {

@@ -20,8 +20,8 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
-// All engines in one channel, and on newer chips one channel per engine; where a chip has both, both
-// run, as with the vendor's collector (driver-abi 3.2).
+// All engines in one channel, and on newer chips one channel per engine; where a chip has both,
+// both run, as with the vendor's collector (driver-abi 3.2).
 constexpr std::array<uint32_t, 8> kChannels = {
     abi::kChannelDvpp,      abi::kChannelDvppVenc, abi::kChannelDvppJpege, abi::kChannelDvppVdec,
     abi::kChannelDvppJpegd, abi::kChannelDvppVpc,  abi::kChannelDvppPng,   abi::kChannelDvppScd,

@@ -20,7 +20,8 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
-// Record (dump-format 2.5): u64 us since start, u64 count of the interval, u32 event code, u32 slice.
+// Record (dump-format 2.5): u64 us since start, u64 count of the interval, u32 event code, u32
+// slice.
 constexpr size_t kRecordSize = 24;
 constexpr double kLineBytes = 64;
 constexpr size_t kEvents = 8;
@@ -64,9 +65,9 @@ struct SliceSeries {
 struct Slice {
   uint32_t id = 0;
   IntervalTimer timer{};
-  int64_t now_ns = 0;    // source clock, of the instant being gathered
-  double seconds = 0;    // since the instant before; 0 = unknown
-  uint8_t seen = 0;      // events of this instant
+  int64_t now_ns = 0;  // source clock, of the instant being gathered
+  double seconds = 0;  // since the instant before; 0 = unknown
+  uint8_t seen = 0;    // events of this instant
   size_t op = kUnknownOp;
   Counts counts{};
   std::array<SliceSeries, 2> series{};
@@ -145,7 +146,8 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
 
   SliceSeries& SeriesOf(Slice& slice) {
     constexpr MetricId kHitRatio = MetricByName("atlas_npu_llc_slice_hit_ratio");
-    constexpr MetricId kThroughput = MetricByName("atlas_npu_llc_slice_throughput_bytes_per_second");
+    constexpr MetricId kThroughput =
+        MetricByName("atlas_npu_llc_slice_throughput_bytes_per_second");
     SliceSeries& series = slice.series[slice.op];
     if (!series.known) {
       fmt::format_int name(slice.id);
@@ -178,7 +180,8 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
 Status Probe(const Host&, const DeviceInfo& device) {
   // The chip's LLC is read with perf on the device's own OS instead (driver-abi 3.2).
   if (device.chip_id == abi::kChip310) {
-    return Unimplemented("not supported on Ascend310: its last level cache has no sampling channel");
+    return Unimplemented(
+        "not supported on Ascend310: its last level cache has no sampling channel");
   }
   return NeedAnyChannel(device, {abi::kChannelLlc});
 }
@@ -187,9 +190,9 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   if (!HasChannel(device, abi::kChannelLlc) || device.chip_id == abi::kChip310) return {};
   ChannelRequest request =
       PeriodicRequest(abi::kChannelLlc, PeriodMs(options.hz, kMinMemoryPeriodMs));
-  request.user_data = UserData(abi::LlcCfg{
-      .period = request.sample_period_ms,
-      .sample_type = options.llc_write ? abi::kLlcSampleWrite : abi::kLlcSampleRead});
+  request.user_data = UserData(
+      abi::LlcCfg{.period = request.sample_period_ms,
+                  .sample_type = options.llc_write ? abi::kLlcSampleWrite : abi::kLlcSampleRead});
   return {request};
 }
 

@@ -1,11 +1,10 @@
 #include "collectors/nic/nic_collector.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "collectors/testing/channel_fixture.h"
 #include "driver/abi/hal_abi.h"
@@ -35,9 +34,10 @@ TEST(NicCollector, UtilizationIsOfMegabitsOfTwoToTheTwentieth) {
   DecoderRig rig(kNicCollector, MakeDevice(5), kChannel);
   // 100 Gbit/s; 4 GiB/s received: 2^32 * 8 / (100000 * 2^20) = 0.32768.
   std::string lines = rig.Feed("1000:000000001 100000 5 4294967296 1 2 3 4 0 0 0 0 0 0\n");
-  EXPECT_NE(lines.find("atlas_npu_network_port_utilization_ratio{npu=\"0\",layer=\"nic\",port=\"0\","
-                       "direction=\"rx\"} 5000000000001 0.32768\n"),
-            std::string::npos);
+  EXPECT_NE(
+      lines.find("atlas_npu_network_port_utilization_ratio{npu=\"0\",layer=\"nic\",port=\"0\","
+                 "direction=\"rx\"} 5000000000001 0.32768\n"),
+      std::string::npos);
   EXPECT_NE(lines.find("atlas_npu_network_port_speed_bytes_per_second{npu=\"0\",layer=\"nic\","
                        "port=\"0\"} 5000000000001 12500000000\n"),
             std::string::npos);
@@ -67,12 +67,12 @@ TEST(NicCollector, ATotalDoesNotShrinkWhenAPortMissesAnInstant) {
 TEST(NicCollector, DamagedLinesAndRepeatedStampsAreBad) {
   DecoderRig rig(kNicCollector, MakeDevice(5), kChannel);
   EXPECT_NE(rig.Feed("1000:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"), "");
-  for (const char* line : {"1000:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n",   // same port, same stamp
-                           "1001:0 1 0 0 0 0 0 0 0 0 0 0 0\n",       // 13 tokens
-                           "1001:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",  // 17 tokens
-                           "1001:0 inf 0 0 0 0 0 0 0 0 0 0 0 0\n",
-                           "1001:0 1 0 0 -1 0 0 0 0 0 0 0 0 0\n",
-                           "1001:0 1 0 0 0 0 0 0 0 0 0 0 0 0 eth0\n"}) {
+  for (const char* line :
+       {"1000:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n",      // same port, same stamp
+        "1001:0 1 0 0 0 0 0 0 0 0 0 0 0\n",          // 13 tokens
+        "1001:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",  // 17 tokens
+        "1001:0 inf 0 0 0 0 0 0 0 0 0 0 0 0\n", "1001:0 1 0 0 -1 0 0 0 0 0 0 0 0 0\n",
+        "1001:0 1 0 0 0 0 0 0 0 0 0 0 0 0 eth0\n"}) {
     uint64_t before = rig.decoder().bad_records();
     EXPECT_EQ(rig.Feed(line), "") << line;
     EXPECT_EQ(rig.decoder().bad_records(), before + 1) << line;

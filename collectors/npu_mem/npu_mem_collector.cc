@@ -1,8 +1,8 @@
 #include "collectors/npu_mem/npu_mem_collector.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
@@ -79,14 +79,14 @@ struct ModuleName {
 };
 // The names the vendor's tables show.
 constexpr auto kModules = std::to_array<ModuleName>({
-    {0, "SLOG"},       {1, "IDEDD"},      {2, "SCC"},      {3, "HCCL"},    {4, "FMK"},
-    {5, "CCU"},        {6, "DVPP"},       {7, "RUNTIME"},  {8, "CCE"},     {9, "HDC"},
-    {10, "DRV"},       {11, "NET"},       {22, "DEVMM"},   {23, "KERNEL"}, {24, "LIBMEDIA"},
-    {25, "CCECPU"},    {27, "ROS"},       {28, "HCCP"},    {29, "ROCE"},   {30, "TEFUSION"},
-    {31, "PROFILING"}, {32, "DP"},        {33, "APP"},     {34, "TS"},     {35, "TSDUMP"},
-    {36, "AICPU"},     {37, "LP"},        {38, "TDT"},     {39, "FE"},     {40, "MD"},
-    {41, "MB"},        {42, "ME"},        {43, "IMU"},     {44, "IMP"},    {45, "GE"},
-    {47, "CAMERA"},    {48, "ASCENDCL"},  {49, "TEEOS"},   {50, "ISP"},    {51, "SIS"},
+    {0, "SLOG"},       {1, "IDEDD"},     {2, "SCC"},     {3, "HCCL"},    {4, "FMK"},
+    {5, "CCU"},        {6, "DVPP"},      {7, "RUNTIME"}, {8, "CCE"},     {9, "HDC"},
+    {10, "DRV"},       {11, "NET"},      {22, "DEVMM"},  {23, "KERNEL"}, {24, "LIBMEDIA"},
+    {25, "CCECPU"},    {27, "ROS"},      {28, "HCCP"},   {29, "ROCE"},   {30, "TEFUSION"},
+    {31, "PROFILING"}, {32, "DP"},       {33, "APP"},    {34, "TS"},     {35, "TSDUMP"},
+    {36, "AICPU"},     {37, "LP"},       {38, "TDT"},    {39, "FE"},     {40, "MD"},
+    {41, "MB"},        {42, "ME"},       {43, "IMU"},    {44, "IMP"},    {45, "GE"},
+    {47, "CAMERA"},    {48, "ASCENDCL"}, {49, "TEEOS"},  {50, "ISP"},    {51, "SIS"},
     {52, "HSM"},
 });
 
@@ -149,8 +149,7 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
     ChannelRequest request = PeriodicRequest(channel, PeriodMs(options.hz, kMinMemoryPeriodMs));
     abi::MemCfg config{};
     config.period = request.sample_period_ms;
-    config.event =
-        channel == abi::kChannelNpuMem ? abi::kMemCfgEventDevice : abi::kMemCfgEventApp;
+    config.event = channel == abi::kChannelNpuMem ? abi::kMemCfgEventDevice : abi::kMemCfgEventApp;
     // Asks for stamps in host counter cycles, which is only of use when we know their length.
     config.res1 = channel == abi::kChannelNpuModuleMem && options.host_counter_hz > 0 ? 1 : 0;
     request.user_data = UserData(config);
@@ -159,8 +158,8 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   return requests;
 }
 
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device,
-                                            uint32_t channel, SeriesRegistry& registry) {
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
+                                            SeriesRegistry& registry) {
   if (channel == abi::kChannelNpuModuleMem) {
     return std::make_unique<ModuleDecoder>(device.id, registry);
   }

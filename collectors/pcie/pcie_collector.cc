@@ -46,10 +46,9 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, kRecordSize> {
     for (size_t group = 0; group < kGroups; ++group) {
       auto [direction, type] = kGroupLabels[group];
       for (size_t stat = 0; stat < kStats.size(); ++stat) {
-        ids_[group][stat] =
-            group == kLatencyGroup
-                ? series_.Add(kLatency, device, {kStats[stat]})
-                : series_.Add(kBandwidth, device, {direction, type, kStats[stat]});
+        ids_[group][stat] = group == kLatencyGroup
+                                ? series_.Add(kLatency, device, {kStats[stat]})
+                                : series_.Add(kBandwidth, device, {direction, type, kStats[stat]});
       }
     }
   }

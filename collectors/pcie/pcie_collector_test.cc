@@ -24,8 +24,7 @@ TEST(PcieCollector, DecodesTheGoldenCapture) {
 }
 
 TEST(PcieCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kPcieCollector, MakeDevice(5), kChannel, "pcie/testdata/pcie",
-                                 21);
+  testing::ExpectSurvivesGarbage(kPcieCollector, MakeDevice(5), kChannel, "pcie/testdata/pcie", 21);
 }
 
 std::vector<std::byte> Record(uint64_t ns, uint32_t tx_min, uint32_t tx_max) {
@@ -43,7 +42,8 @@ TEST(PcieCollector, BytesPerMicrosecondAndNanosecondsBecomeBaseUnits) {
   EXPECT_NE(lines.find("direction=\"tx\",type=\"posted\",stat=\"max\"} 5000000000000 1022000000\n"),
             std::string::npos);
   EXPECT_NE(
-      lines.find("atlas_npu_pcie_read_latency_seconds{npu=\"0\",stat=\"avg\"} 5000000000000 1.5e-06"),
+      lines.find(
+          "atlas_npu_pcie_read_latency_seconds{npu=\"0\",stat=\"avg\"} 5000000000000 1.5e-06"),
       std::string::npos);
 }
 

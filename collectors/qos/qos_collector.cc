@@ -1,8 +1,8 @@
 #include "collectors/qos/qos_collector.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
@@ -28,7 +28,8 @@ constexpr size_t kStampOffset = 16;
 constexpr size_t kSlotsOffset = 24;
 constexpr size_t kSlots = 10;
 constexpr double kMegabyte = 1048576;
-// prof_start_para carries this constant; the period that counts is in the user data (driver-abi 3.2).
+// prof_start_para carries this constant; the period that counts is in the user data (driver-abi
+// 3.2).
 constexpr uint32_t kNominalPeriodMs = 100;
 
 class QosDecoder final : public BinaryDecoder<QosDecoder, kRecordSize> {

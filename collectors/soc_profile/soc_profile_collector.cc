@@ -70,8 +70,7 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
     config.soc.inter_chip = Enabled(period);
     request.effective_hz = std::max(request.effective_hz, periods_per_second / period);
   }
-  request.user_data =
-      HasFeature(device, kChipStarsQos) ? UserData(config) : UserData(config.soc);
+  request.user_data = HasFeature(device, kChipStarsQos) ? UserData(config) : UserData(config.soc);
   return {request};
 }
 

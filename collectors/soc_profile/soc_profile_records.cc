@@ -1,9 +1,9 @@
 #include "collectors/soc_profile/soc_profile_records.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/metric_table.h"
@@ -75,9 +75,8 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, kRecordS
         StampFromDeviceCount(LoadUnchecked<uint64_t>(record, kStampOffset), time);
     if (!stamp) return false;
     uint32_t id = IdOf(static_cast<abi::SocProfileType>(type), head, record);
-    Source* source = sources_[type - kFirstType].FindOrAdd(id, [&] {
-      return MakeSource(static_cast<abi::SocProfileType>(type), id);
-    });
+    Source* source = sources_[type - kFirstType].FindOrAdd(
+        id, [&] { return MakeSource(static_cast<abi::SocProfileType>(type), id); });
     if (source == nullptr) return false;
     double seconds = 0;
     IntervalTimer::Step step = source->timer.Next(*stamp, &seconds);
@@ -148,8 +147,7 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, kRecordS
       case abi::SocProfileType::kSio:
         for (std::string_view direction : {"rx", "tx"}) {
           for (std::string_view kind : kSioKinds) {
-            add(MetricByName("atlas_npu_sio_bandwidth_bytes_per_second"),
-                {label, kind, direction});
+            add(MetricByName("atlas_npu_sio_bandwidth_bytes_per_second"), {label, kind, direction});
           }
         }
         break;
@@ -174,8 +172,7 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, kRecordS
         for (size_t word = 0; word < kLowPowerWords; ++word) {
           fmt::format_int index((word % 10) ^ 1u);
           add(MetricByName("atlas_npu_low_power_value"),
-              {label, word < 10 ? "hard" : "soft",
-               std::string_view(index.data(), index.size())});
+              {label, word < 10 ? "hard" : "soft", std::string_view(index.data(), index.size())});
         }
         break;
       case abi::SocProfileType::kQos:
@@ -191,9 +188,9 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, kRecordS
     fmt::format_int text(link);
     std::string_view label(text.data(), text.size());
     // An unknown kind is shown as what it says it is rather than as one of the two.
-    std::string kind = is_pa                                            ? "pa"
+    std::string kind = is_pa                                       ? "pa"
                        : is_v6_ || id >> 16 == abi::kChipTransPcie ? "pcie"
-                                                                        : fmt::to_string(id >> 16);
+                                                                   : fmt::to_string(id >> 16);
     source.ids[0] = series_.Add(kLink, device_, {kind, label, is_pa ? "rx" : "write"});
     source.ids[1] = series_.Add(kLink, device_, {kind, label, is_pa ? "tx" : "read"});
   }
@@ -201,8 +198,8 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, kRecordS
   void EmitQos(Source& source, uint32_t die, std::span<const std::byte> record, int64_t host_ns,
                SampleBatch& out) {
     for (size_t i = 0; i < kQosStreams; ++i) {
-      uint32_t value = LoadUnchecked<uint32_t>(
-          record, kQosOffset + (kQosFirstWord + i) * sizeof(uint32_t));
+      uint32_t value =
+          LoadUnchecked<uint32_t>(record, kQosOffset + (kQosFirstWord + i) * sizeof(uint32_t));
       // As in channel 133: a stream is shown from the first traffic on.
       if (source.ids[i] == kNoSeries) {
         if (value == 0) continue;
@@ -257,8 +254,8 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, kRecordS
     out.Emit(source.ids[1], host_ns, (levels & 0x7F8) >> 3);
   }
 
-  static void EmitLowPower(const Source& source, std::span<const std::byte> record,
-                           int64_t host_ns, SampleBatch& out) {
+  static void EmitLowPower(const Source& source, std::span<const std::byte> record, int64_t host_ns,
+                           SampleBatch& out) {
     for (size_t word = 0; word < kLowPowerWords; ++word) {
       uint16_t value = LoadUnchecked<uint16_t>(record, kLowPowerOffset + word * sizeof(uint16_t));
       if (word == kAicoreMhzWord) out.Emit(source.ids[0], host_ns, value * 1e6);

@@ -40,8 +40,8 @@ std::string SortLines(const std::string& text) {
 
 // Where the first record of `bytes` ends.
 size_t FirstRecord(const abi::ChannelFormat& format, std::string_view bytes) {
-  size_t length = format.framing == abi::Framing::kBinary ? format.record_size
-                                                          : bytes.find('\n') + 1;
+  size_t length =
+      format.framing == abi::Framing::kBinary ? format.record_size : bytes.find('\n') + 1;
   return std::min(length, bytes.size());
 }
 

@@ -58,8 +58,8 @@ std::vector<std::byte> Concat(std::initializer_list<std::vector<std::byte>> part
 void ExpectGolden(const CollectorEntry& entry, const DeviceInfo& device, uint32_t channel,
                   const std::string& name);
 
-// Garbage, damaged and truncated records of every kind: must neither crash nor make more series than
-// `max_series`, nor give a sample that is not finite, and must say that records were bad.
+// Garbage, damaged and truncated records of every kind: must neither crash nor make more series
+// than `max_series`, nor give a sample that is not finite, and must say that records were bad.
 void ExpectSurvivesGarbage(const CollectorEntry& entry, const DeviceInfo& device, uint32_t channel,
                            const std::string& golden_name, size_t max_series);
 

@@ -2,6 +2,7 @@
 // prints batches as "metric{labels} time value" lines.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -11,8 +12,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "collectors/collector.h"
 #include "collectors/metric_table.h"
@@ -28,8 +27,7 @@ class FakeRegistry final : public SeriesRegistry {
   explicit FakeRegistry(size_t limit = SIZE_MAX) : limit_(limit) {}
 
   using SeriesRegistry::Intern;
-  SeriesId Intern(MetricId metric, int device,
-                  std::span<const std::string_view> labels) override {
+  SeriesId Intern(MetricId metric, int device, std::span<const std::string_view> labels) override {
     if (metric >= kMetrics.size()) {
       ADD_FAILURE() << "no metric " << metric;
       return kNoSeries;
