@@ -72,7 +72,8 @@ int HalInfo::CoreInfo(uint32_t device, int32_t module, int32_t info, int64_t* va
     int64_t value;
   };
   const ChipSpec& chip = node_.chip();
-  const int64_t vector_error = chip.aiv_cores == 0 ? -1 : 0;
+  constexpr int64_t kNone = -1;  // this chip has no vector cores of their own
+  const bool vector = chip.aiv_cores > 0;
   const int64_t t = node_.ScenarioNow();
   const Row rows[] = {
       {abi::kModuleCcpu, abi::kInfoId, 0},
@@ -86,8 +87,8 @@ int HalInfo::CoreInfo(uint32_t device, int32_t module, int32_t info, int64_t* va
       {abi::kModuleAicore, abi::kInfoId, 0},
       {abi::kModuleAicore, abi::kInfoFreque, chip.aic_mhz},
       {abi::kModuleAicore, abi::kInfoCurrentFreq, node_.model(device).AicoreMhz(t)},
-      {abi::kModuleVectorCore, abi::kInfoCoreNum, vector_error < 0 ? -1 : chip.aiv_cores},
-      {abi::kModuleVectorCore, abi::kInfoFreque, vector_error < 0 ? -1 : chip.aic_mhz},
+      {abi::kModuleVectorCore, abi::kInfoCoreNum, vector ? int64_t{chip.aiv_cores} : kNone},
+      {abi::kModuleVectorCore, abi::kInfoFreque, vector ? int64_t{chip.aic_mhz} : kNone},
   };
   for (const Row& row : rows) {
     if (row.module != module || row.info != info || row.value < 0) continue;
