@@ -2,11 +2,15 @@
 #   NODE_BIN       folder of profd and profctl
 #   NODE_STATE     folder for the socket, the dumps and the logs
 #   NODE_EMULATOR  (array) what runs the binaries, empty on their own machine
+#   NODE_CONFINE   (array) what runs the daemon besides, empty for none
+#   NODE_GROUP     group of the socket, empty for root only
 # shellcheck shell=bash disable=SC2153
 
 NODE_PID=
 NODE_EMULATOR=()
+NODE_CONFINE=()
 NODE_SCENARIO=()
+NODE_GROUP=
 
 # node_ctl COMMAND ARGS...: profctl against this node. Nothing may take longer than a minute.
 node_ctl() {
@@ -33,15 +37,15 @@ node_start() {
     'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   # Not the machine's own configuration: the groups need not exist here, and the simulator belongs to
   # whoever built it.
-  cat >"$NODE_STATE/profd.toml" <<'CONFIG'
+  cat >"$NODE_STATE/profd.toml" <<CONFIG
 [daemon]
-socket_group = ""
+socket_group = "$NODE_GROUP"
 admin_group = ""
 [driver]
 require_safe_library = false
 CONFIG
   # A session of its own: Ctrl-C ends the script, and the script ends the daemon.
-  setsid "${NODE_EMULATOR[@]}" "$NODE_BIN/profd" --config "$NODE_STATE/profd.toml" \
+  setsid "${NODE_CONFINE[@]}" "${NODE_EMULATOR[@]}" "$NODE_BIN/profd" --config "$NODE_STATE/profd.toml" \
     --socket "$NODE_SOCKET" --dump-root "$NODE_STATE/dumps" --metrics-listen "$NODE_METRICS" \
     --simulate "${NODE_SCENARIO[@]}" >"$NODE_STATE/profd.log" 2>&1 </dev/null &
   NODE_PID=$!
