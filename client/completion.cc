@@ -27,9 +27,12 @@ std::vector<const CLI::App*> Commands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-std::string Flags(const CLI::App& app) {
+// `of_commands` leaves out what the application alone has, or every command has too.
+std::string Flags(const CLI::App& app, bool of_commands = false) {
   std::string flags;
   for (const CLI::Option* option : app.get_options()) {
+    bool own = option == app.get_help_ptr() || option->check_lname("version");
+    if (of_commands && own) continue;
     for (const std::string& name : option->get_lnames()) {
       flags += (flags.empty() ? "--" : " --") + name;
     }
@@ -68,9 +71,9 @@ _profctl_collectors() {
 // case "$command" in ... : the words that can stand here.
 std::string CommandCases(const CLI::App& app) {
   std::string text;
-  std::string globals = Flags(app);
+  std::string globals = Flags(app, /*of_commands=*/true);
   for (const CLI::App* command : Commands(app)) {
-    std::string words = Flags(*command) + " " + globals;
+    std::string words = fmt::format("{} {}", Flags(*command), globals);
     for (std::string_view id_taker : kTakesIds) {
       if (command->get_name() == id_taker) words += " $(_profctl_ids)";
     }

@@ -46,18 +46,29 @@ std::string NoSocket(const std::string& path) {
                      kIsItRunning);
 }
 
+// Nobody is ever told to join group 0.
+std::string JoinHint(gid_t gid, bool group_suffices) {
+  if (gid == 0 || !group_suffices) {
+    return "The group that may use it is set in profd's configuration (HwHiAiUser by default).";
+  }
+  return fmt::format("Members of the group {} may:  usermod -aG {} {}, then log in again.",
+                     GroupName(gid), GroupName(gid), UserName(geteuid()));
+}
+
 std::string NotAllowed(const std::string& path) {
   struct stat info = {};
-  if (stat(path.c_str(), &info) != 0) {
-    return fmt::format("Whether there is a socket {} cannot be seen: user {} may not enter {}.",
-                       path, UserName(geteuid()), ParentOf(path));
+  if (stat(path.c_str(), &info) == 0) {
+    return fmt::format(
+        "The socket {} exists, but user {} may not use it: it is {}:{} with mode {:04o}.\n{}", path,
+        UserName(geteuid()), UserName(info.st_uid), GroupName(info.st_gid), info.st_mode & 07777u,
+        JoinHint(info.st_gid, (info.st_mode & S_IWGRP) != 0));
   }
-  return fmt::format(
-      "The socket {} exists, but user {} may not use it: it is {}:{} with mode {:04o}.\n"
-      "Members of the group {} may (HwHiAiUser unless configured otherwise):\n"
-      "  usermod -aG {} {}, then log in again.",
-      path, UserName(geteuid()), UserName(info.st_uid), GroupName(info.st_gid),
-      info.st_mode & 07777u, GroupName(info.st_gid), GroupName(info.st_gid), UserName(geteuid()));
+  std::string parent = ParentOf(path);
+  std::string text =
+      fmt::format("Whether there is a socket {} cannot be seen: user {} may not enter {}.", path,
+                  UserName(geteuid()), parent);
+  if (stat(parent.c_str(), &info) != 0) return text;
+  return text + "\n" + JoinHint(info.st_gid, (info.st_mode & S_IXGRP) != 0);
 }
 
 }  // namespace

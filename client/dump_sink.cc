@@ -16,6 +16,10 @@ constexpr size_t kMaxDepth = 16;
 // Far above any dump (a slice is megabytes); bounds our list of what was made.
 constexpr size_t kMaxEntries = 1'000'000;
 
+// As the daemon keeps them: a profile says much about a job. The umask may only take away.
+constexpr mode_t kDirMode = 0750;
+constexpr mode_t kFileMode = 0640;
+
 constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 Status Refuse(std::string_view path, std::string_view why) {
@@ -66,13 +70,13 @@ Status DumpSink::Begin(const v1::DumpChunk& chunk) {
   auto name = SplitDumpPath(chunk.dump_name());
   if (!name.ok()) return name.status().Annotate("name of the dump");
   if (name->size() != 1) return Refuse(chunk.dump_name(), "is not one directory's name");
-  if (mkdir(out_dir_.c_str(), 0777) != 0 && errno != EEXIST) {
+  if (mkdir(out_dir_.c_str(), kDirMode) != 0 && errno != EEXIST) {
     return Status::FromErrno(errno, "creating " + out_dir_);
   }
   // The user's own directory may be a symbolic link; below it none is followed.
   out_.Reset(open(out_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out_.valid()) return Status::FromErrno(errno, "opening " + out_dir_);
-  if (mkdirat(out_.get(), name->front().c_str(), 0777) != 0) {
+  if (mkdirat(out_.get(), name->front().c_str(), kDirMode) != 0) {
     std::string there = out_dir_ + "/" + name->front();
     if (errno == EEXIST) {
       return AlreadyExists(there + " is already there; remove it, or choose another --out");
@@ -92,7 +96,7 @@ Result<UniqueFd> DumpSink::OpenParent(const std::vector<std::string>& components
   for (size_t i = 0; dir.valid() && i + 1 < components.size(); ++i) {
     const char* name = components[i].c_str();
     so_far += (so_far.empty() ? "" : "/") + components[i];
-    if (mkdirat(dir.get(), name, 0777) == 0) {
+    if (mkdirat(dir.get(), name, kDirMode) == 0) {
       made_.push_back({so_far, true});
     } else if (errno != EEXIST) {
       return Status::FromErrno(errno, "creating " + so_far);
@@ -111,7 +115,7 @@ Status DumpSink::OpenFile(const std::string& path) {
   auto parent = OpenParent(*components);
   if (!parent.ok()) return parent.status();
   file_.Reset(openat(parent->get(), components->back().c_str(),
-                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
   if (!file_.valid()) return Status::FromErrno(errno, "creating " + path);
   made_.push_back({path, false});
   file_path_ = path;

@@ -20,9 +20,20 @@ class Service final : public v1::Profd::Service {
     node->set_version("0.1.0");
     return grpc::Status::OK;
   }
-  grpc::Status StartSession(grpc::ServerContext*, const v1::StartSessionRequest*,
-                            v1::Session*) override {
+  grpc::Status StartSession(grpc::ServerContext*, const v1::StartSessionRequest* request,
+                            v1::Session* session) override {
+    if (request->job_id() == "good") {
+      session->set_session_id("s1");
+      session->set_state(v1::Session::RUNNING);
+      return grpc::Status::OK;
+    }
     return {grpc::StatusCode::INVALID_ARGUMENT, "dvpp_freq 101: 1..100\nrank -2: at least 0"};
+  }
+  grpc::Status StopSession(grpc::ServerContext*, const v1::StopSessionRequest* request,
+                           v1::Session* session) override {
+    session->set_session_id(request->session_id());
+    session->set_state(v1::Session::DONE);
+    return grpc::Status::OK;
   }
   grpc::Status GetSession(grpc::ServerContext* context, const v1::GetSessionRequest*,
                           v1::Session*) override {
@@ -122,6 +133,11 @@ TEST_F(GrpcApiTest, ErrorsKeepCodeAndText) {
             "profctl: invalid argument: dvpp_freq 101: 1..100\n"
             "         rank -2: at least 0\n");
   EXPECT_EQ(RunReal({"list"}), 1) << "this server does not know ListSessions";
+}
+
+TEST_F(GrpcApiTest, ACommandRunsWithinASession) {
+  EXPECT_EQ(RunReal({"run", "--job", "good", "--", "sh", "-c", "exit 6"}), 6);
+  EXPECT_NE(err().find("session s1 done"), std::string::npos) << err();
 }
 
 TEST_F(GrpcApiTest, StreamsArriveAndEnd) {

@@ -151,7 +151,13 @@ int RunStart(const Context& context, const StartOptions& options) {
   if (!problems.empty()) return UsageError(context, "start", problems);
   auto session =
       WithProgress(context, "starting", [&] { return context.api.StartSession(request); });
-  if (!session.ok()) return Fail(context, session.status());
+  if (!session.ok()) {
+    int code = Fail(context, session.status());
+    if (session.status().code() == StatusCode::kDeadlineExceeded) {
+      Warn(context, "the session may be starting all the same: profctl list");
+    }
+    return code;
+  }
   int exit_code = ExitForStarted(request, *session);
   if (context.json) {
     Json json = ToJson(*session);
