@@ -1,0 +1,395 @@
+#include "daemon/app.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <future>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/app_impl.h"
+#include "dump/reader.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kBeatNs = kNsPerSecond;
+constexpr int64_t kGuardBeatNs = 50 * kNsPerMs;
+constexpr size_t kMaxRecovered = 1000;
+// Added to the sessions' own deadline when the daemon ends.
+constexpr int64_t kEndGraceNs = 5 * kNsPerSecond;
+
+// Descriptors are cheap and host_cpu keeps one per process; systemd gives the hard limit.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  constexpr rlim_t kWanted = 65536;
+  limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, kWanted));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+v1::Session FromManifest(const Manifest& manifest, const std::string& path, uint64_t bytes) {
+  v1::Session session;
+  session.set_session_id(manifest.session_id);
+  switch (manifest.state) {
+    case DumpState::kDone:
+      session.set_state(v1::Session::DONE);
+      break;
+    case DumpState::kFailed:
+      session.set_state(v1::Session::FAILED);
+      break;
+    case DumpState::kRunning:
+    case DumpState::kInterrupted:
+      session.set_state(v1::Session::INTERRUPTED);
+      break;
+  }
+  session.set_reason(manifest.state == DumpState::kRunning ? "profd ended before the session did"
+                                                           : manifest.reason);
+  session.set_uid(manifest.uid);
+  session.set_pid(manifest.pid);
+  session.set_job_id(manifest.job_id);
+  if (manifest.rank) session.set_rank(*manifest.rank);
+  session.set_label(manifest.label);
+  session.set_started_ns(manifest.start_wall_ns);
+  session.set_ended_ns(manifest.end_wall_ns);
+  session.set_dump_path(path);
+  session.set_dump_bytes(bytes);
+  for (const ManifestDevice& device : manifest.devices) {
+    session.add_devices(static_cast<uint32_t>(device.id));
+  }
+  for (const ManifestChannel& channel : manifest.channels) {
+    session.set_records(session.records() + channel.records);
+    for (const ManifestLoss& loss : channel.dropped) {
+      session.set_dropped_records(session.dropped_records() + loss.records);
+      session.set_dropped_bytes(session.dropped_bytes() + loss.bytes);
+    }
+  }
+  return session;
+}
+
+std::string BuildText() {
+#if defined(__clang__)
+  return fmt::format("clang {} {}", __clang_version__, PROFD_ARCH);
+#else
+  return fmt::format("g++ {} {}", __VERSION__, PROFD_ARCH);
+#endif
+}
+
+bool IsLoopback(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("[::1]") ||
+         address.starts_with("localhost:");
+}
+
+}  // namespace
+
+App::App(AppOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+App::~App() = default;
+
+Status App::Run() {
+  RETURN_IF_ERROR(impl_->Build());
+  Status status = impl_->Serve();
+  impl_->End();
+  return status;
+}
+
+DumpWriter::Options App::Impl::WriterOptions() const {
+  DumpWriter::Options result;
+  result.queue_bytes = static_cast<uint64_t>(options.config.queue_mb) << 20;
+  result.flush_interval_ns = options.config.flush_interval_ms * kNsPerMs;
+  result.min_free_bytes = static_cast<uint64_t>(options.config.min_free_mb) << 20;
+  return result;
+}
+
+Status App::Impl::Build() {
+  RaiseFileLimit();
+  started_ns = clock.SteadyNs();
+  const DaemonConfig& config = options.config;
+  Result<std::unique_ptr<Node>> found = Node::Discover(config, clock);
+  if (!found.ok()) return found.status();
+  node = std::move(found).value();
+  for (const DeviceInfo& device : node->host().devices) {
+    store.SetDeviceLabels(device.id, std::to_string(device.physical_id), device.uuid);
+  }
+  Result<DumpRoot> root = DumpRoot::Open(config.dump_root);
+  if (!root.ok()) return root.status().Annotate("dump.root");
+  control_executor = std::make_unique<Executor>("profd-control", 1);
+  samplers = std::make_unique<Executor>("profd-sample", 2);
+  control = std::make_unique<Strand>(*control_executor);
+  writer = std::make_unique<DumpWriter>(std::move(root).value(), clock, node->pool(),
+                                        WriterOptions());
+  router = std::make_unique<ChannelRouter>(
+      store, hub, stats,
+      ChannelRouter::Events{
+          [this](uint32_t device, std::string why) {
+            control->Post([this, device, why] {
+              log::Warning("device stuck", {{"device", device}, {"why", why}});
+              arbiter->OnDeviceStuck(device, why);
+            });
+          },
+          [this](uint32_t device) {
+            control->Post([this, device] {
+              log::Info("device answers again", {{"device", device}});
+              arbiter->OnDeviceRecovered(device);
+            });
+          }});
+  DeclareRoutes();
+  node->StartChannels(*router, config);
+  arbiter = std::make_unique<ChannelArbiter>(
+      ChannelArbiter::Deps{*control, node->host(), store, *router, *node->pump_or_null()},
+      node->ArbiterDevices());
+  pollers = std::make_unique<PollEngine>(
+      PollEngine::Deps{node->host(), store, hub, *samplers, stats});
+  SessionManager::Deps deps{
+      SessionDeps{*control, node->host(), store, *arbiter, *pollers, *writer, node->facts(),
+                  [this](int device) { return node->FactsOf(device); },
+                  [this](int device) { return node->ControlOf(device); },
+                  [this](pid_t pid) { return node->StartTimeOf(pid); }, Manifest{},
+                  config.stop_deadline_s * kNsPerSecond},
+      [this](pid_t pid) { return node->OwnerOf(pid); },
+      [](const Peer& peer, const DeviceInfo& device) { return Node::MayUse(peer, device); },
+      [this](const std::string& name, std::function<void(Result<uint64_t>)> done) {
+        writer->Post([this, name, done = std::move(done)] {
+          uint64_t bytes = 0;
+          if (auto list = writer->root().List(); list.ok()) {
+            for (const DumpRoot::Entry& entry : *list) {
+              if (entry.name == name) bytes = entry.bytes;
+            }
+          }
+          Status status = writer->root().Remove(name);
+          Result<uint64_t> freed = status.ok() ? Result<uint64_t>(bytes) : Result<uint64_t>(status);
+          control->Post([done, freed] { done(freed); });
+        });
+      }};
+  Manifest& base = deps.session.manifest_base;
+  base.profd_version = PROFD_VERSION;
+  base.build = BuildText();
+  base.hal_api_version = static_cast<uint32_t>(node->report().hal_api_version);
+  base.driver_version = node->report().driver_version;
+  base.dcmi_version = node->report().dcmi_version;
+  sessions = std::make_unique<SessionManager>(std::move(deps), config);
+  self = std::make_unique<SelfMetrics>(store, node->host());
+  RecoverDumps();
+  return Status::Ok();
+}
+
+// Every channel that some collector could ask for on some device gets its route now, so that the
+// router's table is fixed before the pump runs.
+void App::Impl::DeclareRoutes() {
+  ChannelOptions everything;
+  everything.soc_memory = everything.soc_interconnect = true;
+  everything.mpam_ids = {0};
+  std::span<const CollectorEntry> collectors = Collectors();
+  for (const DeviceInfo& device : node->host().devices) {
+    for (size_t i = 0; i < collectors.size(); ++i) {
+      if (collectors[i].plan == nullptr) continue;
+      everything.hz = collectors[i].spec->default_hz;
+      everything.soc_memory_hz = everything.soc_interconnect_hz = everything.hz;
+      for (const ChannelRequest& request : collectors[i].plan(device, everything)) {
+        router->Declare(static_cast<uint32_t>(device.id), request.channel,
+                        static_cast<CollectorIndex>(i));
+      }
+    }
+  }
+}
+
+// Dumps of earlier runs stay listed, fetched and removed like any other.
+void App::Impl::RecoverDumps() {
+  std::promise<void> done;
+  writer->Post([this, &done] {
+    Result<std::vector<DumpRoot::Entry>> list = writer->root().List();
+    if (list.ok()) {
+      size_t skip = list->size() > kMaxRecovered ? list->size() - kMaxRecovered : 0;
+      for (size_t i = skip; i < list->size(); ++i) {
+        const DumpRoot::Entry& entry = (*list)[i];
+        Result<DumpReader> reader = DumpReader::Open(writer->root(), entry.name);
+        if (!reader.ok()) continue;
+        Result<Manifest> manifest = reader->ReadManifest();
+        if (!manifest.ok()) continue;
+        // Who may see it follows from whose directory it is, not from what the file in it claims.
+        manifest->uid = entry.uid;
+        sessions->AddRecovered(
+            FromManifest(*manifest, options.config.dump_root + "/" + entry.name, entry.bytes));
+      }
+    }
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void App::Impl::StartAlwaysOn() {
+  std::span<const CollectorEntry> collectors = Collectors();
+  for (size_t i = 0; i < collectors.size(); ++i) {
+    const CollectorSpec& spec = *collectors[i].spec;
+    const auto& off = options.config.metrics_disable;
+    if (spec.always_on_hz <= 0 || collectors[i].make_poller == nullptr) continue;
+    if (std::find(off.begin(), off.end(), spec.name) != off.end()) continue;
+    if (Status probe = collectors[i].probe_host(node->host()); !probe.ok()) {
+      log::Info("collector off", {{"collector", spec.name}, {"why", probe.message()}});
+      continue;
+    }
+    PollOptions poll;
+    poll.hz = spec.always_on_hz;
+    Result<PollEngine::Handle> handle =
+        pollers->Start(static_cast<CollectorIndex>(i), poll, nullptr);
+    if (handle.ok()) {
+      always_on.push_back(*handle);
+    } else {
+      log::Warning("collector failed to start",
+                   {{"collector", spec.name}, {"why", handle.status().ToString()}});
+    }
+  }
+}
+
+Status App::Impl::Serve() {
+  const DaemonConfig& config = options.config;
+  if (config.metrics_enabled) {
+    Result<std::unique_ptr<Exposer>> listening =
+        Exposer::Listen(config.metrics_listen, store, clock);
+    if (!listening.ok()) return listening.status();
+    exposer = std::move(listening).value();
+    metrics_address = config.metrics_listen.substr(0, config.metrics_listen.rfind(':')) + ":" +
+                      std::to_string(exposer->port());
+    if (!IsLoopback(config.metrics_listen)) {
+      log::Warning("metrics are served in plain text to other machines",
+                   {{"address", metrics_address}});
+    }
+  }
+  rpc = std::make_unique<RpcServer>(
+      RpcDeps{*control, *sessions, store, hub, *writer,
+              [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }});
+  std::string warning;
+  AcceptorOptions accept{config.socket, config.socket_group, config.admin_group,
+                         static_cast<int>(config.max_connections)};
+  Result<std::unique_ptr<Acceptor>> listening =
+      Acceptor::Listen(accept, [this](int fd) { rpc->Adopt(fd); }, &warning);
+  if (!listening.ok()) return listening.status();
+  acceptor = std::move(listening).value();
+  rpc->SetAcceptor(acceptor.get());
+  acceptor->Start();
+  if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
+
+  uint64_t watchdog_us = 0;
+  if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {
+    watchdog_ns = static_cast<int64_t>(watchdog_us) * 1000;
+  }
+  control->Post([this] {
+    StartAlwaysOn();
+    beat = std::make_unique<Timer>(*control);
+    guard_beat = std::make_unique<Timer>(*control);
+    Beat();
+    GuardBeat();
+  });
+  const DriverReport& report = node->report();
+  log::Info("serving", {{"socket", config.socket},
+                        {"metrics", metrics_address},
+                        {"dumps", config.dump_root},
+                        {"devices", node->host().devices.size()},
+                        {"hal", report.hal_path.empty() ? report.hal_error : report.hal_path},
+                        {"dcmi", report.dcmi_path.empty() ? report.dcmi_error : report.dcmi_path},
+                        {"simulated", options.simulated}});
+  ::sd_notifyf(0, "READY=1\nSTATUS=%zu devices", node->host().devices.size());
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
+  for (;;) {
+    int number = 0;
+    if (::sigwait(&signals, &number) != 0) return Internal("sigwait failed");
+    if (number != SIGHUP) {
+      log::Info("stopping", {{"signal", number == SIGTERM ? "SIGTERM" : "SIGINT"}});
+      return Status::Ok();
+    }
+    Reload();
+  }
+}
+
+void App::Impl::Reload() {
+  ::sd_notify(0, "RELOADING=1");
+  Result<DaemonConfig> fresh = options.reload();
+  if (!fresh.ok()) {
+    log::Error("configuration not reloaded", {{"problems", fresh.status().message()}});
+  } else {
+    std::vector<std::string> restart;
+    if (!OnlyReloadableDiffers(options.config, *fresh, &restart)) {
+      log::Warning("some changed keys need a restart",
+                   {{"keys", fmt::format("{}", fmt::join(restart, ", "))}});
+    }
+    std::promise<void> done;
+    control->Post([this, &fresh, &done] {
+      options.config = *fresh;
+      sessions->Configure(*fresh);
+      acceptor->Configure(fresh->admin_group, static_cast<int>(fresh->max_connections));
+      writer->SetOptions(WriterOptions());
+      done.set_value();
+    });
+    done.get_future().wait();
+    log::Info("configuration reloaded");
+  }
+  ::sd_notify(0, "READY=1");
+}
+
+// Once a second on the control strand; a control strand that is stuck does not feed the watchdog.
+void App::Impl::Beat() {
+  arbiter->Tick();
+  sessions->Tick();
+  UpdateSelfMetrics();
+  if (watchdog_ns > 0) ::sd_notify(0, "WATCHDOG=1");
+  beat->After(kBeatNs, [this] { Beat(); });
+}
+
+void App::Impl::GuardBeat() {
+  node->CheckDeadlines(clock.SteadyNs());
+  for (const std::string& text :
+       pollers->CheckStuck(options.config.stuck_after_ms * kNsPerMs)) {
+    log::Warning("libdcmi stuck", {{"call", text}});
+  }
+  guard_beat->After(kGuardBeatNs, [this] { GuardBeat(); });
+}
+
+// Sessions end cleanly within their deadline; then everything goes in the opposite order.
+void App::Impl::End() {
+  ::sd_notify(0, "STOPPING=1");
+  if (acceptor != nullptr) acceptor.reset();
+  auto ended = std::make_shared<std::promise<void>>();
+  control->Post([this, ended] {
+    sessions->Shutdown("profd is stopping", [ended] { ended->set_value(); });
+  });
+  int64_t patience = options.config.stop_deadline_s * kNsPerSecond + kEndGraceNs;
+  bool clean = ended->get_future().wait_for(std::chrono::nanoseconds(patience)) ==
+               std::future_status::ready;
+  if (!clean) log::Error("sessions did not end in time");
+  if (rpc != nullptr) {
+    rpc->SetAcceptor(nullptr);
+    rpc->Shutdown(kNsPerSecond);
+  }
+  exposer.reset();
+  auto quiet = std::make_shared<std::promise<void>>();
+  control->Post([this, quiet] {
+    beat.reset();
+    guard_beat.reset();
+    auto left = std::make_shared<size_t>(always_on.size() + 1);
+    auto gone = [this, left, quiet] {
+      control->Post([left, quiet] {
+        if (--*left == 0) quiet->set_value();
+      });
+    };
+    for (PollEngine::Handle handle : always_on) pollers->Stop(handle, gone);
+    gone();
+  });
+  quiet->get_future().wait_for(std::chrono::nanoseconds(kEndGraceNs));
+  log::Info("stopped", {{"clean", clean}});
+  if (!clean || node->HasAbandonedThreads()) {
+    // A thread that hangs in the driver still refers to these objects: leave them to the kernel.
+    std::_Exit(clean ? 0 : 1);
+  }
+  samplers->Stop();
+  pollers.reset();
+  control_executor->Stop();
+  rpc.reset();
+}
+
+}  // namespace profd

@@ -1,0 +1,74 @@
+// The daemon's objects in the order they are made; they go in the opposite one. Private to app*.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/strand.h"
+#include "daemon/app.h"
+#include "daemon/collect/collector_stats.h"
+#include "daemon/collect/poll_engine.h"
+#include "daemon/data/channel_router.h"
+#include "daemon/data/dump_writer.h"
+#include "daemon/data/stream_hub.h"
+#include "daemon/metrics/exposer.h"
+#include "daemon/metrics/metric_store.h"
+#include "daemon/metrics/self_metrics.h"
+#include "daemon/node/node.h"
+#include "daemon/rpc/acceptor.h"
+#include "daemon/rpc/rpc_server.h"
+#include "daemon/session/channel_arbiter.h"
+#include "daemon/session/session_manager.h"
+
+namespace profd {
+
+struct App::Impl {
+  explicit Impl(AppOptions o) : options(std::move(o)) {}
+
+  // app.cc: start, serve, end.
+  Status Build();
+  Status Serve();
+  void Reload();
+  void End();
+  void StartAlwaysOn();
+  void Beat();
+  void GuardBeat();
+  void DeclareRoutes();
+  void RecoverDumps();
+  DumpWriter::Options WriterOptions() const;
+  // node_view.cc: what GetNode answers and the self metrics of the channels.
+  void DescribeNode(const Peer& peer, v1::Node* out);
+  void DescribeDevice(const DeviceInfo& device, v1::Node* out);
+  void DescribeCollectors(v1::Node* out);
+  void UpdateSelfMetrics();
+  void UpdateChannelMetrics();
+
+  AppOptions options;
+  SystemClock clock;
+  int64_t started_ns = 0;
+  MetricStore store;
+  StreamHub hub;
+  CollectorStatsTable stats;
+  std::unique_ptr<Node> node;
+  std::unique_ptr<Executor> control_executor;
+  std::unique_ptr<Executor> samplers;
+  std::unique_ptr<Strand> control;
+  std::unique_ptr<DumpWriter> writer;
+  std::unique_ptr<ChannelRouter> router;
+  std::unique_ptr<ChannelArbiter> arbiter;
+  std::unique_ptr<PollEngine> pollers;
+  std::unique_ptr<SessionManager> sessions;
+  std::unique_ptr<SelfMetrics> self;
+  std::unique_ptr<RpcServer> rpc;
+  std::unique_ptr<Acceptor> acceptor;
+  std::unique_ptr<Exposer> exposer;
+  std::string metrics_address;
+  std::vector<PollEngine::Handle> always_on;
+  std::unique_ptr<Timer> beat;
+  std::unique_ptr<Timer> guard_beat;
+  int64_t watchdog_ns = 0;
+};
+
+}  // namespace profd

@@ -1,0 +1,43 @@
+// What the daemon counts about each collector, over all its instances. Written by samplers without
+// locks, read by self metrics and GetNode.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "daemon/data/stream_hub.h"
+
+namespace profd {
+
+class CollectorStats {
+ public:
+  std::atomic<uint64_t> readings{0};
+  std::atomic<uint64_t> errors{0};
+  std::atomic<uint64_t> missed_ticks{0};
+  std::atomic<uint64_t> records{0};
+  std::atomic<uint64_t> bad_records{0};
+  std::atomic<int64_t> last_duration_ns{0};
+  std::atomic<int64_t> last_lateness_ns{0};
+  std::atomic<bool> last_ok{true};
+
+  void SetLastError(std::string_view text) {
+    std::lock_guard lock(mutex_);
+    last_error_ = text;
+  }
+  std::string LastError() const {
+    std::lock_guard lock(mutex_);
+    return last_error_;
+  }
+
+ private:
+  mutable std::mutex mutex_;  // errors only
+  std::string last_error_;
+};
+
+using CollectorStatsTable = std::array<CollectorStats, kMaxCollectors>;
+
+}  // namespace profd

@@ -1,0 +1,223 @@
+#include "daemon/collect/dcmi_runner.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "driver/dcmi_service.h"
+
+namespace profd {
+namespace {
+
+struct NullSink final : RawSink {
+  void WriteHostFile(std::string_view, std::string_view) override {}
+};
+
+std::chrono::steady_clock::time_point SteadyPoint(int64_t ns) {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(ns));
+}
+
+}  // namespace
+
+// Everything the thread touches. Held by the thread too, so that a written-off thread that comes
+// back to life finds its memory.
+struct DcmiRunner::Shared {
+  struct Instance {
+    CollectorIndex collector;
+    PollOptions options;
+    TickGrid grid;
+    std::vector<Tap> taps;
+    std::unique_ptr<PolledCollector> poller;  // made and destroyed on the thread
+    SampleBatch batch;
+    uint64_t missed = 0;
+  };
+
+  explicit Shared(const PollEngine::Deps& d) : deps(d) {}
+
+  Instance* Next();
+  void Run();
+  Status PollOne(Instance& instance, const Tick& tick);
+  void Deliver(Instance& instance, const Status& status, const ReadingTimes& times);
+  void DropUnused();
+
+  PollEngine::Deps deps;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::unique_ptr<Instance>> instances;
+  bool stop = false;
+  bool abandoned = false;
+  bool running = false;
+  std::thread thread;
+};
+
+DcmiRunner::Shared::Instance* DcmiRunner::Shared::Next() {
+  Instance* next = nullptr;
+  for (const auto& instance : instances) {
+    if (next == nullptr || instance->grid.due_ns() < next->grid.due_ns()) next = instance.get();
+  }
+  return next;
+}
+
+// Only the thread erases instances, between two polls, so Poll never loses its collector.
+void DcmiRunner::Shared::DropUnused() {
+  std::erase_if(instances, [](const auto& instance) { return instance->taps.empty(); });
+}
+
+Status DcmiRunner::Shared::PollOne(Instance& instance, const Tick& tick) {
+  if (instance.poller == nullptr) {
+    const CollectorEntry& entry = Collectors()[instance.collector];
+    auto made = entry.make_poller(deps.host, instance.options, deps.store);
+    if (!made.ok()) return made.status();
+    instance.poller = std::move(made).value();
+  }
+  NullSink nowhere;
+  PollOutput out{instance.batch, nowhere};
+  return instance.poller->Poll(tick, out);
+}
+
+void DcmiRunner::Shared::Deliver(Instance& instance, const Status& status,
+                                 const ReadingTimes& times) {
+  std::span<const Sample> samples = instance.batch.samples();
+  RecordReading(deps.stats[instance.collector], status, times, samples.size());
+  deps.store.Write(samples);
+  deps.hub.Publish(instance.collector, samples);
+  int64_t now = deps.host.clock.SteadyNs();
+  for (Tap& tap : instance.taps) {
+    // Half a period of grace: the tap's grid and the instance's are not in phase.
+    if (tap.grid.due_ns() > now + instance.grid.period_ns() / 2) continue;
+    tap.grid.Advance(now);
+    if (tap.sink == nullptr) continue;
+    tap.sink->OnSamples(samples);
+    tap.sink->OnReading(status, times.missed);
+  }
+}
+
+void DcmiRunner::Shared::Run() {
+  const Clock& clock = deps.host.clock;
+  std::unique_lock lock(mutex);
+  while (!stop) {
+    DropUnused();
+    Instance* instance = Next();
+    if (instance == nullptr) {
+      changed.wait(lock);
+      continue;
+    }
+    int64_t due = instance->grid.due_ns();
+    if (clock.SteadyNs() < due) {
+      changed.wait_until(lock, SteadyPoint(due));
+      continue;
+    }
+    lock.unlock();
+    int64_t begin = clock.SteadyNs();
+    int64_t raw = clock.MonotonicRawNs();
+    instance->batch.Clear();
+    Status status = PollOne(*instance, Tick{raw - (begin - due), raw, instance->missed});
+    int64_t end = clock.SteadyNs();
+    lock.lock();
+    if (abandoned) break;
+    Deliver(*instance, status, {begin - due, end - begin, instance->missed});
+    instance->missed = instance->grid.Advance(clock.SteadyNs());
+  }
+  running = false;
+  changed.notify_all();
+}
+
+DcmiRunner::DcmiRunner(const PollEngine::Deps& deps)
+    : deps_(deps), shared_(std::make_shared<Shared>(deps)) {}
+
+DcmiRunner::~DcmiRunner() { StopThread(); }
+
+void DcmiRunner::StartThread() {
+  shared_->running = true;
+  shared_->thread = std::thread([shared = shared_] {
+    ::pthread_setname_np(::pthread_self(), "profd-dcmi");
+    shared->Run();
+  });
+}
+
+void DcmiRunner::StopThread() {
+  std::unique_lock lock(shared_->mutex);
+  if (!shared_->thread.joinable()) return;
+  shared_->stop = true;
+  shared_->changed.notify_all();
+  constexpr std::chrono::seconds kPatience{2};
+  bool ended = shared_->changed.wait_for(lock, kPatience, [this] { return !shared_->running; });
+  if (!ended) shared_->abandoned = true;
+  lock.unlock();
+  if (ended) {
+    shared_->thread.join();
+  } else {
+    shared_->thread.detach();
+  }
+}
+
+Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
+                       const PollOptions& options, std::shared_ptr<PollSink> sink_or_null) {
+  if (deps_.host.dcmi_or_null == nullptr) return Unavailable("libdcmi.so is not loaded");
+  std::lock_guard lock(shared_->mutex);
+  int64_t now = deps_.host.clock.SteadyNs();
+  Tap tap{handle, std::move(sink_or_null), TickGrid(now, options.hz), options.hz};
+  auto found = std::find_if(shared_->instances.begin(), shared_->instances.end(),
+                            [&](const auto& i) { return i->collector == collector; });
+  if (found == shared_->instances.end()) {
+    auto instance = std::make_unique<Shared::Instance>(
+        Shared::Instance{collector, options, TickGrid(now, options.hz), {}, nullptr, {}, 0});
+    instance->taps.push_back(std::move(tap));
+    shared_->instances.push_back(std::move(instance));
+  } else {
+    if (options.hz > (*found)->options.hz) {
+      (*found)->options.hz = options.hz;
+      (*found)->grid = TickGrid(now, options.hz);
+    }
+    (*found)->taps.push_back(std::move(tap));
+  }
+  if (!shared_->running) StartThread();
+  shared_->changed.notify_all();
+  return Status::Ok();
+}
+
+void DcmiRunner::Remove(PollEngine::Handle handle) {
+  std::lock_guard lock(shared_->mutex);
+  for (const auto& instance : shared_->instances) {
+    double fastest = 0;
+    std::erase_if(instance->taps, [handle](const Tap& tap) { return tap.handle == handle; });
+    for (const Tap& tap : instance->taps) fastest = std::max(fastest, tap.hz);
+    if (fastest > 0 && fastest < instance->options.hz) {
+      instance->options.hz = fastest;
+      instance->grid = TickGrid(deps_.host.clock.SteadyNs(), fastest);
+    }
+  }
+  shared_->changed.notify_all();
+}
+
+std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
+  std::vector<std::string> texts;
+  DcmiService* dcmi = deps_.host.dcmi_or_null;
+  int64_t now = deps_.host.clock.SteadyNs();
+  if (dcmi == nullptr || !dcmi->CheckStuck(now, stuck_after_ns)) return texts;
+  for (DcmiStuckCall& call : dcmi->StuckCalls(now)) texts.push_back(std::move(call.text));
+  if (!shared_->thread.joinable()) return texts;
+  ++restarts_;
+  auto old = shared_;
+  shared_ = std::make_shared<Shared>(deps_);
+  {
+    std::lock_guard lock(old->mutex);
+    old->abandoned = true;
+    old->stop = true;
+    for (const auto& instance : old->instances) {
+      shared_->instances.push_back(std::make_unique<Shared::Instance>(Shared::Instance{
+          instance->collector, instance->options,
+          TickGrid(deps_.host.clock.SteadyNs(), instance->options.hz), std::move(instance->taps),
+          nullptr, {}, 0}));
+      instance->taps.clear();
+    }
+  }
+  old->thread.detach();
+  StartThread();
+  return texts;
+}
+
+}  // namespace profd

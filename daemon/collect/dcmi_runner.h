@@ -1,0 +1,59 @@
+// The thread that polls DCMI collectors. A DCMI call cannot be cancelled, so the thread can be
+// written off: its state is shared, a new thread with new collector instances takes over, and the
+// old one ends by itself if its call ever returns.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "daemon/collect/poll_engine.h"
+#include "daemon/collect/tick_grid.h"
+
+namespace profd {
+
+struct ReadingTimes {
+  int64_t lateness_ns;
+  int64_t duration_ns;
+  uint64_t missed;
+};
+
+// Books one reading of a collector.
+void RecordReading(CollectorStats& stats, const Status& status, const ReadingTimes& times,
+                   size_t samples);
+
+class DcmiRunner {
+ public:
+  explicit DcmiRunner(const PollEngine::Deps& deps);
+  // Waits for the thread unless it is inside an overdue call.
+  ~DcmiRunner();
+
+  Status Add(PollEngine::Handle handle, CollectorIndex collector, const PollOptions& options,
+             std::shared_ptr<PollSink> sink_or_null);
+  // After it returns the sink is not called again.
+  void Remove(PollEngine::Handle handle);
+
+  std::vector<std::string> CheckStuck(int64_t stuck_after_ns);
+  uint64_t restarts() const { return restarts_; }
+
+ private:
+  struct Tap {
+    PollEngine::Handle handle;
+    std::shared_ptr<PollSink> sink;  // may be null
+    TickGrid grid;
+    double hz;
+  };
+  struct Shared;
+  void StartThread();
+  void StopThread();
+
+  PollEngine::Deps deps_;
+  std::shared_ptr<Shared> shared_;
+  uint64_t restarts_ = 0;
+};
+
+}  // namespace profd

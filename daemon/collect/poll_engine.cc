@@ -1,0 +1,137 @@
+#include "daemon/collect/poll_engine.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "daemon/collect/dcmi_runner.h"
+#include "daemon/collect/tick_grid.h"
+
+namespace profd {
+
+// One instance of a host collector; lives on its strand from the first tick to Shut.
+class PollEngine::HostInstance : public std::enable_shared_from_this<HostInstance> {
+ public:
+  HostInstance(const Deps& deps, CollectorIndex index, std::unique_ptr<PolledCollector> poller,
+               double hz, std::shared_ptr<PollSink> sink)
+      : deps_(deps),
+        index_(index),
+        strand_(deps.samplers),
+        poller_(std::move(poller)),
+        sink_(std::move(sink)),
+        grid_(deps.host.clock.SteadyNs(), hz) {}
+
+  void Begin() {
+    strand_.Post([self = shared_from_this()] {
+      self->timer_.emplace(self->strand_);
+      self->Arm();
+    });
+  }
+
+  void Shut(std::function<void()> done) {
+    strand_.Post([self = shared_from_this(), done = std::move(done)] {
+      self->timer_.reset();
+      self->poller_.reset();
+      self->sink_.reset();
+      done();
+    });
+  }
+
+ private:
+  struct NullSink final : RawSink {
+    void WriteHostFile(std::string_view, std::string_view) override {}
+  };
+
+  void Arm() {
+    // The instance outlives its timer, which Shut destroys on this strand.
+    timer_->At(grid_.due_ns(), [this] { OnTimer(); });
+  }
+
+  void OnTimer() {
+    const Clock& clock = deps_.host.clock;
+    int64_t begin = clock.SteadyNs();
+    int64_t due = grid_.due_ns();
+    Tick tick{clock.MonotonicRawNs() - (begin - due), clock.MonotonicRawNs(), missed_};
+    batch_.Clear();
+    NullSink nowhere;
+    PollOutput out{batch_, sink_ ? static_cast<RawSink&>(*sink_) : nowhere};
+    Status status = poller_->Poll(tick, out);
+    RecordReading(deps_.stats[index_], status, {begin - due, clock.SteadyNs() - begin, missed_},
+                  batch_.samples().size());
+    deps_.store.Write(batch_.samples());
+    deps_.hub.Publish(index_, batch_.samples());
+    if (sink_) {
+      sink_->OnSamples(batch_.samples());
+      sink_->OnReading(status, missed_);
+    }
+    missed_ = grid_.Advance(clock.SteadyNs());
+    Arm();
+  }
+
+  Deps deps_;
+  CollectorIndex index_;
+  Strand strand_;
+  std::optional<Timer> timer_;
+  std::unique_ptr<PolledCollector> poller_;
+  std::shared_ptr<PollSink> sink_;
+  TickGrid grid_;
+  SampleBatch batch_;
+  uint64_t missed_ = 0;
+};
+
+void RecordReading(CollectorStats& stats, const Status& status, const ReadingTimes& times,
+                   size_t samples) {
+  stats.readings.fetch_add(1, std::memory_order_relaxed);
+  stats.records.fetch_add(samples, std::memory_order_relaxed);
+  stats.missed_ticks.fetch_add(times.missed, std::memory_order_relaxed);
+  stats.last_lateness_ns.store(times.lateness_ns, std::memory_order_relaxed);
+  stats.last_duration_ns.store(times.duration_ns, std::memory_order_relaxed);
+  stats.last_ok.store(status.ok(), std::memory_order_relaxed);
+  if (!status.ok()) {
+    stats.errors.fetch_add(1, std::memory_order_relaxed);
+    stats.SetLastError(status.ToString());
+  }
+}
+
+PollEngine::PollEngine(const Deps& deps)
+    : deps_(deps), dcmi_(std::make_unique<DcmiRunner>(deps)) {}
+
+PollEngine::~PollEngine() = default;
+
+Result<PollEngine::Handle> PollEngine::Start(CollectorIndex collector, const PollOptions& options,
+                                             std::shared_ptr<PollSink> sink_or_null) {
+  const CollectorEntry& entry = Collectors()[collector];
+  Handle handle = next_++;
+  if (entry.spec->source == CollectorSource::kDcmi) {
+    RETURN_IF_ERROR(dcmi_->Add(handle, collector, options, std::move(sink_or_null)));
+    return handle;
+  }
+  Result<std::unique_ptr<PolledCollector>> poller =
+      entry.make_poller(deps_.host, options, deps_.store);
+  if (!poller.ok()) return poller.status();
+  auto instance = std::make_shared<HostInstance>(deps_, collector, std::move(poller).value(),
+                                                 options.hz, std::move(sink_or_null));
+  host_.emplace(handle, instance);
+  instance->Begin();
+  return handle;
+}
+
+void PollEngine::Stop(Handle handle, std::function<void()> done) {
+  auto found = host_.find(handle);
+  if (found == host_.end()) {
+    dcmi_->Remove(handle);
+    done();
+    return;
+  }
+  found->second->Shut(std::move(done));
+  host_.erase(found);
+}
+
+std::vector<std::string> PollEngine::CheckStuck(int64_t stuck_after_ns) {
+  return dcmi_->CheckStuck(stuck_after_ns);
+}
+
+uint64_t PollEngine::dcmi_restarts() const { return dcmi_->restarts(); }
+
+}  // namespace profd

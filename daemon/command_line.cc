@@ -1,0 +1,216 @@
+#include "daemon/command_line.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "daemon/app.h"
+#include "daemon/config/daemon_config.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kDefaultConfig = "/etc/profd/profd.toml";
+constexpr off_t kMaxConfigBytes = 1 << 20;
+
+struct Flags {
+  std::string config;
+  std::optional<std::string> socket;
+  std::optional<std::string> dump_root;
+  std::optional<std::string> metrics_listen;
+  std::optional<std::string> hal_library;
+  std::optional<std::string> dcmi_library;
+  std::optional<std::string> log_level;
+  bool simulate = false;
+  std::string scenario;
+  bool check_config = false;
+  bool print_config = false;
+  bool print_reference = false;
+};
+
+Result<std::string> ReadConfig(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) return Status::FromErrno(errno, path);
+  if (!S_ISREG(info.st_mode) || info.st_size > kMaxConfigBytes) {
+    return InvalidArgument(path + ": not a configuration file");
+  }
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  ssize_t got = ::pread(fd.get(), text.data(), text.size(), 0);
+  if (got < 0) return Status::FromErrno(errno, path);
+  text.resize(static_cast<size_t>(got));
+  return text;
+}
+
+// Where the simulator's libraries stand relative to this binary: build tree, then installed.
+Result<std::string> SimulatorFolder() {
+  std::array<char, PATH_MAX> self{};
+  ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
+  if (length <= 0) return Status::FromErrno(errno, "/proc/self/exe");
+  std::string bin(self.data(), static_cast<size_t>(length));
+  bin.resize(bin.rfind('/'));
+  std::vector<std::string> tried = {bin + "/../sim", bin + "/../" PROFD_LIBDIR "/profd/sim"};
+  for (const std::string& folder : tried) {
+    if (::access((folder + "/libascend_hal.so").c_str(), R_OK) == 0) {
+      std::array<char, PATH_MAX> real{};
+      if (::realpath(folder.c_str(), real.data()) != nullptr) return std::string(real.data());
+    }
+  }
+  return NotFound(fmt::format("the simulator is not installed; looked in {}",
+                              fmt::join(tried, ", ")));
+}
+
+Status ApplySimulator(const Flags& flags, DaemonConfig* config) {
+  if (!flags.simulate) return Status::Ok();
+  if (!flags.hal_library || !flags.dcmi_library) {
+    Result<std::string> folder = SimulatorFolder();
+    if (!folder.ok()) return folder.status();
+    if (!flags.hal_library) config->hal_library = *folder + "/libascend_hal.so";
+    if (!flags.dcmi_library) config->dcmi_library = *folder + "/libdcmi.so";
+  }
+  // The simulator is the operator's own choice and lives where they built it.
+  config->require_safe_library = false;
+  return Status::Ok();
+}
+
+Result<DaemonConfig> LoadConfig(const Flags& flags) {
+  std::vector<std::string> problems;
+  DaemonConfig config;
+  bool is_default = flags.config.empty();
+  std::string path = is_default ? std::string(kDefaultConfig) : flags.config;
+  Result<std::string> text = ReadConfig(path);
+  if (text.ok()) {
+    config = ParseDaemonConfig(*text, path, &problems);
+  } else if (!is_default || text.status().code() != StatusCode::kNotFound) {
+    problems.push_back(text.status().message());
+  }
+  auto apply = [](const std::optional<std::string>& flag, std::string* value) {
+    if (flag) *value = *flag;
+  };
+  apply(flags.socket, &config.socket);
+  apply(flags.dump_root, &config.dump_root);
+  apply(flags.metrics_listen, &config.metrics_listen);
+  apply(flags.hal_library, &config.hal_library);
+  apply(flags.dcmi_library, &config.dcmi_library);
+  apply(flags.log_level, &config.log_level);
+  if (Status status = ApplySimulator(flags, &config); !status.ok()) {
+    problems.push_back(status.message());
+  }
+  std::vector<std::string> from_flags;
+  ValidateDaemonConfig(config, &from_flags);
+  for (std::string& problem : from_flags) {
+    if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  if (!problems.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
+  return config;
+}
+
+log::Level LevelOf(const std::string& name) {
+  if (name == "debug") return log::Level::kDebug;
+  if (name == "warning") return log::Level::kWarning;
+  if (name == "error") return log::Level::kError;
+  return log::Level::kInfo;
+}
+
+void BlockSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error, not our end
+}
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--config", flags.config, "Configuration file (default /etc/profd/profd.toml)");
+  app.add_option("--socket", flags.socket, "Unix socket clients connect to");
+  app.add_option("--dump-root", flags.dump_root, "Folder below which dumps are written");
+  app.add_option("--metrics-listen", flags.metrics_listen, "ADDRESS:PORT of /metrics");
+  app.add_option("--hal-library", flags.hal_library, "Path of libascend_hal.so");
+  app.add_option("--dcmi-library", flags.dcmi_library, "Path of libdcmi.so");
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error");
+  app.add_option("--simulate", flags.scenario,
+                 "Run on the simulated node instead of a driver, with this scenario file if given")
+      ->expected(0, 1)
+      ->each([&flags](const std::string&) { flags.simulate = true; });
+  app.add_flag("--check-config", flags.check_config,
+               "Validate the configuration, list every problem, and exit");
+  app.add_flag("--print-default-config", flags.print_config,
+               "Print a commented configuration file with all defaults, and exit");
+  app.add_flag("--print-config-reference", flags.print_reference,
+               "Print docs/configuration.md, and exit");
+  app.set_version_flag("--version", std::string("profd ") + PROFD_VERSION + " (" PROFD_ARCH ")");
+  app.footer(
+      "Examples:\n"
+      "  profd --check-config                       is /etc/profd/profd.toml right?\n"
+      "  profd --simulate --socket /tmp/p.sock --dump-root /tmp/dumps\n"
+      "                                             try it without an NPU");
+}
+
+int Serve(const Flags& flags, const DaemonConfig& config) {
+  log::Setup(LevelOf(config.log_level), ::getenv("JOURNAL_STREAM") != nullptr);
+  if (flags.simulate) {
+    ::setenv("PROFD_SIM_SCENARIO", flags.scenario.c_str(), 1);
+    log::Warning("simulated node: no value that follows was measured",
+                 {{"scenario", flags.scenario.empty() ? "built-in" : flags.scenario}});
+  }
+  AppOptions options;
+  options.config = config;
+  options.simulated = flags.simulate;
+  options.reload = [flags]() -> Result<DaemonConfig> {
+    Result<DaemonConfig> fresh = LoadConfig(flags);
+    if (fresh.ok()) log::Setup(LevelOf(fresh->log_level), false);
+    return fresh;
+  };
+  Status status = App(std::move(options)).Run();
+  if (status.ok()) return 0;
+  log::Error("cannot serve", {{"why", status.ToString()}});
+  return 1;
+}
+
+}  // namespace
+
+int RunDaemon(int argc, char** argv) {
+  BlockSignals();
+  CLI::App app("profd: profiles the Ascend NPUs and the host of this node", "profd");
+  Flags flags;
+  AddFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  flags.simulate = flags.simulate || app.count("--simulate") > 0;
+  if (flags.print_config || flags.print_reference) {
+    fmt::print("{}", flags.print_config ? DefaultConfigText() : ConfigReference());
+    return 0;
+  }
+  Result<DaemonConfig> config = LoadConfig(flags);
+  if (!config.ok()) {
+    fmt::print(stderr, "{}\n", config.status().message());
+    return 2;
+  }
+  if (flags.check_config) {
+    fmt::print("configuration ok\n");
+    return 0;
+  }
+  return Serve(flags, *config);
+}
+
+}  // namespace profd

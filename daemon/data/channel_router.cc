@@ -1,0 +1,105 @@
+#include "daemon/data/channel_router.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace profd {
+
+ChannelRouter::ChannelRouter(MetricStore& store, StreamHub& hub, CollectorStatsTable& stats,
+                             Events events)
+    : store_(store), hub_(hub), stats_(stats), events_(std::move(events)) {}
+
+void ChannelRouter::Declare(uint32_t device, uint32_t channel, CollectorIndex collector) {
+  if (device >= kDevices || channel >= kChannels) return;
+  routes_[device][channel] = std::make_unique<Route>(collector);
+}
+
+ChannelRouter::Route* ChannelRouter::RouteOf(uint32_t device, uint32_t channel) const {
+  if (device >= kDevices || channel >= kChannels) return nullptr;
+  return routes_[device][channel].get();
+}
+
+void ChannelRouter::Begin(uint32_t device, uint32_t channel,
+                          std::unique_ptr<ChannelDecoder> decoder, const TimeBase& time) {
+  Route* route = RouteOf(device, channel);
+  if (route == nullptr) return;
+  std::lock_guard lock(route->mutex);
+  route->decoder = std::move(decoder);
+  route->time = time;
+  route->progress = {};
+}
+
+void ChannelRouter::SetStart(uint32_t device, uint32_t channel, int64_t start_ns) {
+  Route* route = RouteOf(device, channel);
+  if (route == nullptr) return;
+  std::lock_guard lock(route->mutex);
+  route->time.channel_start_ns = start_ns;
+}
+
+void ChannelRouter::SetClock(uint32_t device, const TimeBase& clock) {
+  for (uint32_t channel = 0; channel < kChannels; ++channel) {
+    Route* route = RouteOf(device, channel);
+    if (route == nullptr) continue;
+    std::lock_guard lock(route->mutex);
+    int64_t start = route->time.channel_start_ns;
+    route->time = clock;
+    route->time.channel_start_ns = start;
+  }
+}
+
+void ChannelRouter::End(uint32_t device, uint32_t channel) {
+  Route* route = RouteOf(device, channel);
+  if (route == nullptr) return;
+  std::lock_guard lock(route->mutex);
+  route->decoder.reset();
+}
+
+void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target) {
+  Route* route = RouteOf(device, channel);
+  if (route == nullptr) return;
+  std::lock_guard lock(route->mutex);
+  route->targets.push_back(std::move(target));
+}
+
+void ChannelRouter::Detach(uint32_t device, uint32_t channel, const DumpFeed* feed) {
+  Route* route = RouteOf(device, channel);
+  if (route == nullptr) return;
+  std::lock_guard lock(route->mutex);
+  std::erase_if(route->targets, [feed](const FeedTarget& t) { return t.feed == feed; });
+}
+
+ChannelRouter::Progress ChannelRouter::ProgressOf(uint32_t device, uint32_t channel) const {
+  Route* route = RouteOf(device, channel);
+  if (route == nullptr) return {};
+  std::lock_guard lock(route->mutex);
+  return route->progress;
+}
+
+void ChannelRouter::OnBlock(BlockRef block) {
+  const BlockInfo& info = block.info();
+  Route* route = RouteOf(info.device, info.channel);
+  if (route == nullptr) return;
+  std::lock_guard lock(route->mutex);
+  ++route->progress.blocks;
+  route->progress.last_block_ns = info.host_ns;
+  for (const FeedTarget& target : route->targets) target.session->Push(target.feed, block);
+  if (route->decoder == nullptr) return;
+  uint64_t records = route->decoder->records();
+  uint64_t bad = route->decoder->bad_records();
+  route->batch.Clear();
+  route->decoder->Decode(block.bytes(), route->time, route->batch);
+  CollectorStats& stats = stats_[route->collector];
+  stats.readings.fetch_add(1, std::memory_order_relaxed);
+  stats.records.fetch_add(route->decoder->records() - records, std::memory_order_relaxed);
+  stats.bad_records.fetch_add(route->decoder->bad_records() - bad, std::memory_order_relaxed);
+  store_.Write(route->batch.samples());
+  hub_.Publish(route->collector, route->batch.samples());
+}
+
+void ChannelRouter::OnDeviceStuck(uint32_t device, std::string_view why) {
+  events_.stuck(device, std::string(why));
+}
+
+void ChannelRouter::OnDeviceRecovered(uint32_t device) { events_.recovered(device); }
+
+}  // namespace profd

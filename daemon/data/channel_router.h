@@ -1,0 +1,93 @@
+// Where blocks go: read once from the driver, handed to the dumps of the sessions that asked and to
+// the channel's decoder, whose samples feed the metric store and live streams.
+//
+// OnBlock runs on the pump's thread or on a draining thread, for one channel one at a time. A
+// route's mutex is contended only while a session joins or leaves that channel.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/collector.h"
+#include "daemon/collect/collector_stats.h"
+#include "daemon/data/dump_writer.h"
+#include "daemon/data/stream_hub.h"
+#include "daemon/metrics/metric_store.h"
+#include "driver/channel_pump.h"
+
+namespace profd {
+
+struct FeedTarget {
+  std::shared_ptr<WriterSession> session;
+  DumpFeed* feed = nullptr;
+};
+
+class ChannelRouter final : public BlockSink {
+ public:
+  // Told about stuck and recovered devices; any thread, must not block.
+  struct Events {
+    std::function<void(uint32_t device, std::string why)> stuck;
+    std::function<void(uint32_t device)> recovered;
+  };
+
+  ChannelRouter(MetricStore& store, StreamHub& hub, CollectorStatsTable& stats, Events events);
+
+  // Before the pump starts: declares a route. Devices and channels are bounded by the ABI.
+  void Declare(uint32_t device, uint32_t channel, CollectorIndex collector);
+
+  // A run of the channel begins: its decoder and how its stamps are to be read.
+  void Begin(uint32_t device, uint32_t channel, std::unique_ptr<ChannelDecoder> decoder,
+             const TimeBase& time);
+  // The driver has told when the run really began.
+  void SetStart(uint32_t device, uint32_t channel, int64_t start_ns);
+  // New correlation of the device's clocks.
+  void SetClock(uint32_t device, const TimeBase& clock);
+  // The run is over: the decoder goes, and with it its series.
+  void End(uint32_t device, uint32_t channel);
+
+  void Attach(uint32_t device, uint32_t channel, FeedTarget target);
+  // No block reaches the feed after this.
+  void Detach(uint32_t device, uint32_t channel, const DumpFeed* feed);
+
+  struct Progress {
+    uint64_t blocks = 0;
+    int64_t last_block_ns = 0;  // CLOCK_MONOTONIC_RAW; 0 = none since Begin
+  };
+  Progress ProgressOf(uint32_t device, uint32_t channel) const;
+
+  void OnBlock(BlockRef block) override;
+  void OnDeviceStuck(uint32_t device, std::string_view why) override;
+  void OnDeviceRecovered(uint32_t device) override;
+
+ private:
+  static constexpr size_t kDevices = 64;
+  static constexpr size_t kChannels = 161;
+  struct Route {
+    explicit Route(CollectorIndex c) : collector(c) {}
+    const CollectorIndex collector;
+    mutable std::mutex mutex;
+    std::unique_ptr<ChannelDecoder> decoder;
+    TimeBase time;
+    std::vector<FeedTarget> targets;
+    SampleBatch batch;
+    Progress progress;
+  };
+  Route* RouteOf(uint32_t device, uint32_t channel) const;
+
+  MetricStore& store_;
+  StreamHub& hub_;
+  CollectorStatsTable& stats_;
+  Events events_;
+  // Filled by Declare before the pump runs, immutable afterwards.
+  std::array<std::array<std::unique_ptr<Route>, kChannels>, kDevices> routes_;
+};
+
+}  // namespace profd

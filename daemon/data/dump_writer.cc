@@ -1,0 +1,408 @@
+#include "daemon/data/dump_writer.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace profd {
+namespace {
+
+// The queue is looked at this often even when nobody asks for it: blocks are pushed without waking
+// the thread, which makes pushing cheap and writing batched.
+constexpr int64_t kBatchNs = 50 * kNsPerMs;
+// More than this waiting wakes the thread at once.
+constexpr uint64_t kWakeBytes = 1 << 20;
+constexpr int64_t kFreeCheckNs = kNsPerSecond;
+
+}  // namespace
+
+DumpWriter::DumpWriter(DumpRoot root, const Clock& clock, BlockPool& pool, const Options& options)
+    : root_(std::move(root)), clock_(clock), pool_(pool), options_(options) {
+  free_bytes_.store(root_.FreeBytes().value_or(0), std::memory_order_relaxed);
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "profd-writer");
+    Run();
+  });
+}
+
+DumpWriter::~DumpWriter() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void DumpWriter::SetOptions(const Options& options) {
+  Post([this, options] {
+    {
+      std::lock_guard lock(mutex_);
+      options_ = options;
+    }
+    for (const auto& session : live_) session->queue_limit_ = options.queue_bytes;
+  });
+}
+
+void DumpWriter::Push(Item item, bool wake) {
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(item));
+  }
+  if (wake) wake_.notify_one();
+}
+
+void DumpWriter::Post(std::function<void()> task) {
+  Item item;
+  item.task = std::move(task);
+  Push(std::move(item), true);
+}
+
+std::shared_ptr<WriterSession> DumpWriter::Open(
+    SessionDumpOptions options, std::function<void(const Result<std::string>&)> done) {
+  auto session = std::shared_ptr<WriterSession>(new WriterSession(*this));
+  {
+    std::lock_guard lock(mutex_);
+    session->queue_limit_ = options_.queue_bytes;
+  }
+  Post([this, session, options = std::move(options), done = std::move(done)]() mutable {
+    auto dump = SessionDump::Create(root_, std::move(options));
+    if (!dump.ok()) {
+      done(dump.status());
+      return;
+    }
+    session->dump_ = std::move(dump).value();
+    session->bytes_ = session->dump_->bytes_written();
+    live_.push_back(session);
+    done(session->dump_->path());
+  });
+  return session;
+}
+
+void DumpWriter::Process(Item& item) {
+  if (item.feed == nullptr) {
+    item.task();
+    return;
+  }
+  size_t footprint = item.block.footprint();
+  item.session->Write(*item.feed, item.block, item.text_file);
+  item.session->queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
+  queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
+}
+
+void DumpWriter::FlushAll(int64_t now_ns) {
+  uint64_t min_free = 0;
+  {
+    std::lock_guard lock(mutex_);
+    min_free = options_.min_free_bytes;
+  }
+  Result<uint64_t> free = root_.FreeBytes();
+  if (free.ok()) free_bytes_.store(*free, std::memory_order_relaxed);
+  for (const auto& session : live_) {
+    if (session->dump_ == nullptr) continue;
+    Status status = session->dump_->Flush();
+    if (status.ok() && free.ok() && *free < min_free) {
+      status = ResourceExhausted("dump volume full: " + std::to_string(*free >> 20) +
+                                 " MB free, " + std::to_string(min_free >> 20) + " MB needed");
+    }
+    session->NoteAllLosses(now_ns);
+    if (status.ok()) continue;
+    std::lock_guard lock(session->mutex_);
+    if (session->health_.ok()) session->health_ = status;
+  }
+}
+
+void DumpWriter::Run() {
+  std::vector<Item> batch;
+  int64_t next_flush = clock_.SteadyNs();
+  for (;;) {
+    bool stopping = false;
+    int64_t flush_interval = kFreeCheckNs;
+    {
+      std::unique_lock lock(mutex_);
+      if (queue_.empty() || !stop_) {
+        wake_.wait_for(lock, std::chrono::nanoseconds(kBatchNs));
+      }
+      batch.swap(queue_);
+      stopping = stop_;
+      flush_interval = options_.flush_interval_ns;
+    }
+    for (Item& item : batch) Process(item);
+    bool idle = batch.empty();
+    batch.clear();
+    int64_t now = clock_.SteadyNs();
+    if (now >= next_flush) {
+      FlushAll(clock_.MonotonicRawNs());
+      next_flush = now + flush_interval;
+    }
+    if (stopping && idle) return;
+  }
+}
+
+DumpFeed* WriterSession::AddFeed(FeedOptions options) {
+  auto feed = std::make_unique<DumpFeed>(std::move(options));
+  DumpFeed* raw = feed.get();
+  // The writer walks the list too, so it changes on the writer's side only.
+  std::lock_guard lock(mutex_);
+  feeds_.push_back(std::move(feed));
+  return raw;
+}
+
+bool WriterSession::Reserve(DumpFeed* feed, size_t bytes, uint64_t records) {
+  uint64_t waiting = queued_bytes_.load(std::memory_order_relaxed);
+  if (waiting + bytes > queue_limit_.load(std::memory_order_relaxed)) {
+    feed->counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    feed->counters_.dropped_records.fetch_add(records, std::memory_order_relaxed);
+    writer_.dropped_full_.fetch_add(bytes, std::memory_order_relaxed);
+    return false;
+  }
+  queued_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  writer_.queued_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+void WriterSession::Push(DumpFeed* feed, BlockRef block) {
+  size_t footprint = block.footprint();
+  if (!Reserve(feed, footprint, block.info().records)) return;
+  DumpWriter::Item item;
+  item.session = this;
+  item.feed = feed;
+  item.block = std::move(block);
+  writer_.Push(std::move(item),
+               writer_.queued_bytes_.load(std::memory_order_relaxed) > kWakeBytes);
+}
+
+void WriterSession::PushText(DumpFeed* feed, std::string_view file, std::string_view lines) {
+  // One block holds at most kMaxBlockBytes; longer text is cut at line ends.
+  while (!lines.empty()) {
+    std::string_view part = lines.substr(0, BlockPool::kMaxBlockBytes);
+    if (part.size() < lines.size()) {
+      size_t end = part.rfind('\n');
+      if (end == std::string_view::npos) end = part.size() - 1;
+      part = part.substr(0, end + 1);
+    }
+    lines.remove_prefix(part.size());
+    BlockBuilder builder = writer_.pool_.Get(part.size());
+    if (!builder) {
+      feed->counters_.dropped_bytes.fetch_add(part.size(), std::memory_order_relaxed);
+      feed->counters_.dropped_records.fetch_add(1, std::memory_order_relaxed);
+      writer_.dropped_full_.fetch_add(part.size(), std::memory_order_relaxed);
+      continue;
+    }
+    std::memcpy(builder.buffer().data(), part.data(), part.size());
+    BlockInfo info;
+    info.records = 1;
+    BlockRef block = std::move(builder).Finish(info, part.size());
+    if (!Reserve(feed, block.footprint(), 1)) continue;
+    DumpWriter::Item item;
+    item.session = this;
+    item.feed = feed;
+    item.block = std::move(block);
+    item.text_file = file;
+    writer_.Push(std::move(item), false);
+  }
+}
+
+void WriterSession::PushHostLines(DumpFeed* feed, std::string_view file, std::string_view lines) {
+  PushText(feed, file, lines);
+}
+
+void WriterSession::PushOwnLines(DumpFeed* feed, std::string_view lines) {
+  PushText(feed, {}, lines);
+}
+
+void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh) {
+  writer_.Post([feed, epoch = std::move(epoch), fresh] {
+    feed->epoch_ = epoch;
+    feed->fresh_start_ = fresh;
+    feed->filter_.reset();
+  });
+}
+
+void WriterSession::EditManifest(std::function<void(Manifest&)> edit) {
+  writer_.Post([this, edit = std::move(edit)] {
+    if (dump_ == nullptr) return;
+    edit(dump_->manifest());
+    if (Status status = dump_->WriteManifest(); !status.ok()) {
+      std::lock_guard lock(mutex_);
+      if (health_.ok()) health_ = status;
+    }
+  });
+}
+
+void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edit,
+                           std::function<void(const Status&)> done) {
+  writer_.Post([this, end = std::move(end), last_edit = std::move(last_edit),
+                done = std::move(done)] {
+    Status status = health();
+    if (dump_ != nullptr) {
+      NoteAllLosses(end.raw_ns);
+      last_edit(dump_->manifest());
+      Status finished = dump_->Finish(end);
+      if (status.ok()) status = finished;
+      bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
+      dump_.reset();
+    }
+    std::erase_if(writer_.live_, [this](const auto& live) { return live.get() == this; });
+    done(status);
+  });
+}
+
+Status WriterSession::health() const {
+  std::lock_guard lock(mutex_);
+  return health_;
+}
+
+void WriterSession::VisitFeeds(const std::function<void(const DumpFeed&)>& visit) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& feed : feeds_) visit(*feed);
+}
+
+void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records) {
+  feed.counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  feed.counters_.dropped_records.fetch_add(records, std::memory_order_relaxed);
+  writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  if (health_.ok()) health_ = status;
+}
+
+void WriterSession::Write(DumpFeed& feed, const BlockRef& block, const std::string& file) {
+  if (dump_ == nullptr) return;
+  if (feed.options_.format != nullptr) {
+    WriteChannel(feed, block);
+  } else {
+    std::string_view lines(reinterpret_cast<const char*>(block.bytes().data()),
+                           block.bytes().size());
+    Status status = file.empty() ? dump_->AppendOwn(lines) : dump_->AppendHostFile(file, lines);
+    if (!status.ok()) {
+      Fail(status, feed, lines.size(), 1);
+      return;
+    }
+    feed.counters_.records.fetch_add(1, std::memory_order_relaxed);
+    feed.counters_.bytes.fetch_add(lines.size(), std::memory_order_relaxed);
+    writer_.written_bytes_.fetch_add(lines.size(), std::memory_order_relaxed);
+  }
+  bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
+}
+
+void WriterSession::WriteChannel(DumpFeed& feed, const BlockRef& block) {
+  if (feed.filter_ == nullptr) MakeFilter(feed);
+  const BlockInfo& info = block.info();
+  if (info.gap_records > 0) {
+    ManifestChannel& manifest = ManifestOf(feed);
+    manifest.AddGap({info.host_ns, info.gap_records, "no_buffer"});
+    manifest.AddLoss("no_buffer", info.gap_records, info.gap_bytes);
+    feed.counters_.dropped_records.fetch_add(info.gap_records, std::memory_order_relaxed);
+    feed.counters_.dropped_bytes.fetch_add(info.gap_bytes, std::memory_order_relaxed);
+    feed.noted_dropped_ += info.gap_records;
+  }
+  StreamFilter::Output out = feed.filter_->Filter(block.bytes(), info.records);
+  feed.counters_.thinned_records.store(feed.noted_thinned_ + feed.filter_->counters().thinned,
+                                       std::memory_order_relaxed);
+  if (out.bytes.empty()) return;
+  if (!feed.open_) {
+    Result<SessionDump::Channel> handle =
+        dump_->OpenChannel(feed.options_.device, feed.options_.channel, feed.options_.file);
+    if (!handle.ok()) {
+      Fail(handle.status(), feed, out.bytes.size(), out.records);
+      return;
+    }
+    feed.handle_ = *handle;
+    feed.open_ = true;
+  }
+  if (Status status = dump_->Append(feed.handle_, out.bytes, out.records); !status.ok()) {
+    Fail(status, feed, out.bytes.size(), out.records);
+    return;
+  }
+  feed.counters_.records.fetch_add(out.records, std::memory_order_relaxed);
+  feed.counters_.bytes.fetch_add(out.bytes.size(), std::memory_order_relaxed);
+  writer_.written_bytes_.fetch_add(out.bytes.size(), std::memory_order_relaxed);
+}
+
+// The view of the channel's present run that the session asked for.
+void WriterSession::MakeFilter(DumpFeed& feed) {
+  auto period = [](double hz) { return hz > 0 ? static_cast<int64_t>(1e9 / hz + 0.5) : 0; };
+  const FeedOptions& wish = feed.options_;
+  StreamFilterOptions options;
+  options.format = wish.format;
+  options.chip_id = wish.chip_id;
+  options.device_counter_hz = wish.device_counter_hz;
+  options.host_counter_hz = wish.host_counter_hz;
+  if (feed.epoch_ != nullptr) {
+    const ChannelEpoch& epoch = *feed.epoch_;
+    feed.channel_hz_ = epoch.hz;
+    options.channel_period_ns = period(epoch.hz);
+    options.session_period_ns = period(wish.hz);
+    auto part = [&](abi::SocProfileType type, double channel_hz, double session_hz) {
+      options.Soc(type) = {period(channel_hz), period(session_hz), session_hz > 0};
+    };
+    part(abi::SocProfileType::kQos, epoch.soc_memory_hz, wish.soc_memory_hz);
+    part(abi::SocProfileType::kAccPmu, 0, wish.soc_memory_hz);
+    part(abi::SocProfileType::kSocLevels, epoch.soc_memory_hz, wish.soc_memory_hz);
+    part(abi::SocProfileType::kSio, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
+    part(abi::SocProfileType::kChipTrans, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
+    options.Soc(abi::SocProfileType::kLowPower) = {0, 0, true};
+    if (!feed.fresh_start_) {
+      int64_t start = epoch.start_ns.load(std::memory_order_relaxed);
+      options.rebase_us = (start - wish.session_start_ns) / 1000;
+      options.channel_age_us =
+          std::max<int64_t>(0, (writer_.clock_.MonotonicRawNs() - start) / 1000);
+    }
+  }
+  feed.noted_thinned_ = feed.counters_.thinned_records.load(std::memory_order_relaxed);
+  feed.filter_ = std::make_unique<StreamFilter>(options);
+  if (feed.filter_->thins()) feed.thinned_ = true;
+  if (feed.filter_->rebases()) {
+    feed.rebased_ = true;
+    feed.rebase_us_ = options.rebase_us;
+  }
+}
+
+ManifestChannel& WriterSession::ManifestOf(DumpFeed& feed) {
+  Manifest& manifest = dump_->manifest();
+  const FeedOptions& wish = feed.options_;
+  for (ManifestChannel& channel : manifest.channels) {
+    if (channel.collector == wish.collector && channel.device == wish.device &&
+        channel.channel == wish.channel) {
+      return channel;
+    }
+  }
+  ManifestChannel& channel = manifest.channels.emplace_back();
+  channel.collector = wish.collector;
+  channel.device = wish.device;
+  channel.channel = wish.channel;
+  if (wish.format != nullptr) channel.file = wish.file.empty() ? wish.format->file : wish.file;
+  channel.hz_asked = wish.hz;
+  return channel;
+}
+
+void WriterSession::NoteAllLosses(int64_t host_ns) {
+  std::lock_guard lock(mutex_);
+  for (const auto& feed : feeds_) NoteLosses(*feed, host_ns);
+}
+
+// Brings the feed's numbers into the manifest; a loss since the last time becomes a located gap.
+void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
+  if (dump_ == nullptr) return;
+  ManifestChannel& channel = ManifestOf(feed);
+  uint64_t dropped = feed.counters_.dropped_records.load(std::memory_order_relaxed);
+  if (dropped > feed.noted_dropped_) {
+    uint64_t lost = dropped - feed.noted_dropped_;
+    channel.AddGap({host_ns, lost, "queue_full"});
+    channel.AddLoss("queue_full", lost, 0);
+    feed.noted_dropped_ = dropped;
+  }
+  channel.records = feed.counters_.records.load(std::memory_order_relaxed);
+  channel.bytes = feed.counters_.bytes.load(std::memory_order_relaxed);
+  channel.thinned = feed.thinned();
+  channel.rebased = feed.rebased();
+  channel.rebase_us = feed.rebase_us_;
+  channel.thinned_records = feed.counters_.thinned_records.load(std::memory_order_relaxed);
+  channel.channel_hz = feed.channel_hz_;
+  channel.hz_effective = feed.thinned() ? feed.options_.hz : feed.channel_hz_;
+}
+
+}  // namespace profd

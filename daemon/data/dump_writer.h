@@ -1,0 +1,202 @@
+// The one thread that writes dumps. Samplers push blocks into one bounded queue (per session: at most
+// `queue_bytes` waiting; policy: drop newest, counted per feed); the thread filters (thins, rebases)
+// and appends them, flushes at the flush interval and watches the disk.
+//
+// A session's feeds and commands go through the same queue as its blocks, so that everything happens
+// in the order it was pushed: a finished session has seen all its blocks.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "driver/abi/channels.h"
+#include "driver/block.h"
+#include "dump/dump_root.h"
+#include "dump/session_dump.h"
+#include "dump/stream_filter.h"
+
+namespace profd {
+
+// One run of a driver channel, from start to stop.
+struct ChannelEpoch {
+  uint32_t number = 0;
+  // Host clock when the channel was started: an estimate until the driver has answered.
+  std::atomic<int64_t> start_ns{0};
+  double hz = 0;  // what it runs at; 0 = event driven
+  // Channel 52: the rates of its two parts; 0 = the part is off.
+  double soc_memory_hz = 0;
+  double soc_interconnect_hz = 0;
+};
+
+struct FeedCounters {
+  std::atomic<uint64_t> records{0};  // written
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint64_t> dropped_records{0};  // queue full or not writable
+  std::atomic<uint64_t> dropped_bytes{0};
+  std::atomic<uint64_t> thinned_records{0};
+};
+
+// What one session wants of one channel of one device, or of one collector's host files.
+struct FeedOptions {
+  std::string collector;
+  int device = -1;  // -1 = host
+  uint32_t channel = 0;
+  const abi::ChannelFormat* format = nullptr;  // null = host files
+  std::string file;        // base name; empty = the format's
+  double hz = 0;           // what the session asked for
+  double soc_memory_hz = 0;
+  double soc_interconnect_hz = 0;
+  int64_t session_start_ns = 0;  // H of the device's start_info
+  uint32_t chip_id = 0;
+  double device_counter_hz = 0;
+  double host_counter_hz = 0;
+};
+
+class WriterSession;
+
+class DumpFeed {
+ public:
+  explicit DumpFeed(FeedOptions options) : options_(std::move(options)) {}
+  const FeedOptions& options() const { return options_; }
+  const FeedCounters& counters() const { return counters_; }
+  bool thinned() const { return thinned_.load(std::memory_order_relaxed); }
+  bool rebased() const { return rebased_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class WriterSession;
+  friend class DumpWriter;
+  const FeedOptions options_;
+  FeedCounters counters_;
+  std::atomic<bool> thinned_{false};
+  std::atomic<bool> rebased_{false};
+  // Writer thread only.
+  std::shared_ptr<ChannelEpoch> epoch_;
+  bool fresh_start_ = false;
+  std::unique_ptr<StreamFilter> filter_;
+  bool open_ = false;
+  SessionDump::Channel handle_ = 0;
+  uint64_t noted_dropped_ = 0;
+  uint64_t noted_thinned_ = 0;
+  int64_t rebase_us_ = 0;
+  double channel_hz_ = 0;
+};
+
+class DumpWriter {
+ public:
+  struct Options {
+    uint64_t queue_bytes = 64ULL << 20;
+    int64_t flush_interval_ns = kNsPerSecond;
+    uint64_t min_free_bytes = 20ULL << 20;
+  };
+
+  DumpWriter(DumpRoot root, const Clock& clock, BlockPool& pool, const Options& options);
+  // Finishes what is queued, then joins.
+  ~DumpWriter();
+
+  void SetOptions(const Options& options);  // any thread
+
+  // Makes the dump on the writer thread; `done` runs there with its path or the error.
+  std::shared_ptr<WriterSession> Open(SessionDumpOptions options,
+                                      std::function<void(const Result<std::string>&)> done);
+  // Runs `task` on the writer thread, after everything pushed before.
+  void Post(std::function<void()> task);
+  // Root and its free space; writer thread only (use Post).
+  DumpRoot& root() { return root_; }
+
+  uint64_t written_bytes() const { return written_bytes_.load(std::memory_order_relaxed); }
+  uint64_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
+  uint64_t dropped_queue_full() const { return dropped_full_.load(std::memory_order_relaxed); }
+  uint64_t dropped_write_error() const { return dropped_error_.load(std::memory_order_relaxed); }
+  uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class WriterSession;
+  struct Item {
+    WriterSession* session = nullptr;
+    DumpFeed* feed = nullptr;  // null: a task
+    BlockRef block;
+    std::string text_file;     // host files: name; empty with feed->format null: own samples
+    std::function<void()> task;
+  };
+  void Push(Item item, bool wake);
+  void Run();
+  void Process(Item& item);
+  void FlushAll(int64_t now_ns);
+
+  DumpRoot root_;
+  const Clock& clock_;
+  BlockPool& pool_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Item> queue_;
+  bool stop_ = false;
+  Options options_;  // guarded by mutex_
+  std::vector<std::shared_ptr<WriterSession>> live_;  // writer thread
+  std::atomic<uint64_t> written_bytes_{0};
+  std::atomic<uint64_t> queued_bytes_{0};
+  std::atomic<uint64_t> dropped_full_{0};
+  std::atomic<uint64_t> dropped_error_{0};
+  std::atomic<uint64_t> free_bytes_{0};
+  std::thread thread_;
+};
+
+// A session as the writer sees it. Kept alive by its owner until Finish has called back.
+class WriterSession {
+ public:
+  // Any thread. The feed lives as long as the session.
+  DumpFeed* AddFeed(FeedOptions options);
+  void Push(DumpFeed* feed, BlockRef block);
+  void PushHostLines(DumpFeed* feed, std::string_view file, std::string_view lines);
+  void PushOwnLines(DumpFeed* feed, std::string_view lines);
+  // Blocks pushed after this belong to `epoch`. `fresh`: the channel was started for this session,
+  // so its relative stamps are right as they are.
+  void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh);
+  // Changes the manifest on the writer thread, in order with the blocks.
+  void EditManifest(std::function<void(Manifest&)> edit);
+  // Completes the dump; `done` runs on the writer thread with the first error there was.
+  void Finish(EndFacts end, std::function<void(Manifest&)> last_edit,
+              std::function<void(const Status&)> done);
+
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // First error of writing (disk full, limit reached, ...); ok while all is well.
+  Status health() const;
+  // Every feed there is, for outcomes.
+  void VisitFeeds(const std::function<void(const DumpFeed&)>& visit) const;
+
+ private:
+  friend class DumpWriter;
+  explicit WriterSession(DumpWriter& writer) : writer_(writer) {}
+  bool Reserve(DumpFeed* feed, size_t bytes, uint64_t records);
+  void PushText(DumpFeed* feed, std::string_view file, std::string_view lines);
+  // Writer thread:
+  void Write(DumpFeed& feed, const BlockRef& block, const std::string& file);
+  void WriteChannel(DumpFeed& feed, const BlockRef& block);
+  void MakeFilter(DumpFeed& feed);
+  void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
+  void NoteAllLosses(int64_t host_ns);
+  void NoteLosses(DumpFeed& feed, int64_t host_ns);
+  ManifestChannel& ManifestOf(DumpFeed& feed);
+
+  DumpWriter& writer_;
+  std::unique_ptr<SessionDump> dump_;  // writer thread
+  mutable std::mutex mutex_;           // guards feeds_ (the list) and health_
+  std::vector<std::unique_ptr<DumpFeed>> feeds_;
+  Status health_;
+  std::atomic<uint64_t> queued_bytes_{0};
+  std::atomic<uint64_t> bytes_{0};
+  std::atomic<uint64_t> queue_limit_{0};
+};
+
+}  // namespace profd

@@ -1,0 +1,294 @@
+#include "daemon/node/node.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "base/text.h"
+#include "driver/chips.h"
+#include "driver/guarded_thread.h"
+
+namespace profd {
+namespace {
+
+// The driver's first answers may take a while (it wakes devices up), but not for ever.
+constexpr int64_t kDiscoverDeadlineNs = 20 * kNsPerSecond;
+
+// Runs `task` on a thread that is given up if it does not come back in time.
+bool RunGuarded(const Clock& clock, const std::string& what, std::function<void()> task) {
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    bool ok = false;
+  };
+  auto answer = std::make_shared<Answer>();
+  GuardedThread thread("profd-discover", clock);
+  int64_t deadline = clock.SteadyNs() + kDiscoverDeadlineNs;
+  GuardedJob job;
+  job.what = what;
+  job.run = std::move(task);
+  job.deadline_steady_ns = deadline;
+  job.done = [answer](const Status& status) {
+    std::lock_guard lock(answer->mutex);
+    answer->done = true;
+    answer->ok = status.ok();
+    answer->changed.notify_all();
+  };
+  if (!thread.Submit(std::move(job)).ok()) return false;
+  constexpr std::chrono::milliseconds kStep{50};
+  for (;;) {
+    {
+      std::unique_lock lock(answer->mutex);
+      if (answer->changed.wait_for(lock, kStep, [&] { return answer->done; })) return answer->ok;
+    }
+    thread.CheckDeadlines(clock.SteadyNs());
+  }
+}
+
+std::vector<int> ParseIds(std::string_view text) {
+  std::vector<int> ids;
+  while (!text.empty()) {
+    size_t comma = text.find(',');
+    int id = 0;
+    if (ParseNumber(Trim(text.substr(0, comma)), &id)) ids.push_back(id);
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return ids;
+}
+
+}  // namespace
+
+Node::Node(const Clock& clock, RootedFs proc, RootedFs sys)
+    : clock_(clock), proc_(std::move(proc)), sys_(std::move(sys)) {}
+
+Node::~Node() {
+  controls_.clear();
+  pump_.reset();
+}
+
+Result<std::unique_ptr<Node>> Node::Discover(const DaemonConfig& config, const Clock& clock) {
+  Result<RootedFs> proc = RootedFs::OpenRoot("/proc");
+  if (!proc.ok()) return proc.status();
+  Result<RootedFs> sys = RootedFs::OpenRoot("/sys");
+  if (!sys.ok()) return sys.status();
+  auto node = std::unique_ptr<Node>(
+      new Node(clock, std::move(proc).value(), std::move(sys).value()));
+  node->LoadHal(config);
+  node->LoadDcmi(config);
+  node->Describe();
+  node->pool_ = std::make_unique<BlockPool>(static_cast<size_t>(config.buffer_mb) << 20);
+  return node;
+}
+
+void Node::LoadHal(const DaemonConfig& config) {
+  HalOptions options;
+  options.library_path = config.hal_library;
+  options.trust_unsafe_path = !config.require_safe_library;
+  Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(options);
+  if (!hal.ok()) {
+    report_.hal_error = hal.status().message();
+    return;
+  }
+  hal_ = std::move(hal).value();
+  report_.hal_path = hal_->path();
+  report_.missing_symbols = hal_->missing_symbols();
+  struct Found {
+    HalInventory inventory;
+    std::vector<std::vector<uint8_t>> streams;
+  };
+  auto found = std::make_shared<Found>();
+  bool answered = RunGuarded(clock_, "device discovery", [hal = hal_, found] {
+    found->inventory = DiscoverDevices(*hal);
+    for (const HalDevice& device : found->inventory.devices) {
+      bool qos = std::binary_search(device.channels.begin(), device.channels.end(), 133U);
+      found->streams.push_back(qos ? DiscoverQosStreams(*hal, device.id)
+                                   : std::vector<uint8_t>());
+    }
+  });
+  if (!answered) {
+    start_hung_ = true;
+    report_.hal_error = "the driver did not answer while devices were being listed";
+    return;
+  }
+  inventory_ = std::move(found->inventory);
+  mpam_ids_ = std::move(found->streams);
+  report_.hal_api_version = inventory_.api_version;
+  if (!inventory_.status.ok()) report_.hal_error = inventory_.status.message();
+}
+
+void Node::LoadDcmi(const DaemonConfig& config) {
+  DcmiLibraryOptions options;
+  options.configured_path = config.dcmi_library;
+  options.trust_unsafe_path = !config.require_safe_library;
+  Result<DcmiLibrary> library = LoadDcmiLibrary(options);
+  if (!library.ok()) {
+    report_.dcmi_error = library.status().message();
+    return;
+  }
+  report_.dcmi_path = library->path;
+  auto service = std::make_unique<DcmiService>(std::move(library).value(), clock_);
+  auto status = std::make_shared<Status>();
+  bool answered = RunGuarded(clock_, "dcmi_init", [raw = service.get(), status] {
+    *status = raw->Start();
+  });
+  if (!answered) {
+    // The hung call still uses the service: leak it rather than pull it from under the driver.
+    service.release();  // NOLINT(bugprone-unused-return-value)
+    start_hung_ = true;
+    report_.dcmi_error = "libdcmi did not answer while it was initialised";
+    return;
+  }
+  if (!status->ok()) {
+    report_.dcmi_error = status->message();
+    return;
+  }
+  dcmi_ = std::move(service);
+  report_.dcmi_version = dcmi_->dcmi_version();
+  report_.driver_version = dcmi_->driver_version();
+}
+
+void Node::Describe() {
+  for (const HalDevice& hal : inventory_.devices) {
+    DeviceInfo info;
+    info.id = static_cast<int>(hal.id);
+    info.physical_id = static_cast<int>(hal.physical_id);
+    info.chip_id = static_cast<int>(hal.chip_id);
+    info.chip_name = hal.chip_name;
+    if (hal.usable.ok()) info.channels = hal.channels;
+    info.counter_hz = hal.counter_hz;
+    info.aicore_mhz = hal.aicore_mhz;
+    info.has_voltage_lp = (hal.chip_features & kChipHasLpInfo) != 0;
+    if (dcmi_ != nullptr) {
+      const DcmiDevice* dcmi = dcmi_->FindByLogicalId(info.id);
+      if (dcmi != nullptr) info.uuid = dcmi->uuid;
+    }
+    devices_.push_back(std::move(info));
+  }
+  double host_hz = static_cast<double>(inventory_.host_osc_khz) * 1000;
+  host_ = std::make_unique<Host>(
+      Host{clock_, proc_, sys_, dcmi_.get(), std::span<const DeviceInfo>(devices_), host_hz});
+  facts_ = CollectHostFacts(SystemFactSources("/proc", "/sys"));
+  facts_.host_counter_hz = host_hz;
+  facts_.hal_api_version = static_cast<uint32_t>(inventory_.api_version);
+  facts_.profd_version = PROFD_VERSION;
+}
+
+void Node::StartChannels(ChannelRouter& router, const DaemonConfig& config) {
+  if (hal_ == nullptr || devices_.empty()) {
+    // The arbiter asks the pump for counters even on a node without devices.
+    if (hal_ == nullptr) hal_ = std::make_shared<HalLibrary>(HalSymbols{});
+  }
+  PumpOptions options;
+  options.min_poll_interval_ns = config.poll_interval_ms * kNsPerMs;
+  options.stuck_after_ns = config.stuck_after_ms * kNsPerMs;
+  pump_ = std::make_unique<ChannelPump>(hal_, clock_, *pool_, router, options);
+  for (const DeviceInfo& device : devices_) {
+    controls_.push_back(std::make_unique<DeviceControl>(static_cast<uint32_t>(device.id), hal_,
+                                                        *pump_, clock_));
+  }
+}
+
+DeviceControl* Node::ControlOf(int device) const {
+  for (const auto& control : controls_) {
+    if (control->device() == static_cast<uint32_t>(device)) return control.get();
+  }
+  return nullptr;
+}
+
+const HalDevice* Node::HalDeviceOf(int device) const {
+  for (const HalDevice& hal : inventory_.devices) {
+    if (static_cast<int>(hal.id) == device) return &hal;
+  }
+  return nullptr;
+}
+
+std::vector<ChannelArbiter::Device> Node::ArbiterDevices() const {
+  std::vector<ChannelArbiter::Device> devices;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    devices.push_back({&devices_[i], ControlOf(devices_[i].id),
+                       i < mpam_ids_.size() ? mpam_ids_[i] : std::vector<uint8_t>()});
+  }
+  return devices;
+}
+
+DeviceFacts Node::FactsOf(int device) const {
+  DeviceFacts facts;
+  facts.id = device;
+  const HalDevice* hal = HalDeviceOf(device);
+  if (hal == nullptr) return facts;
+  facts.chip_id = static_cast<int>(hal->chip_id);
+  facts.counter_hz = hal->counter_hz;
+  facts.aicore_mhz = hal->aicore_mhz;
+  facts.aivector_mhz = hal->aiv_mhz;
+  facts.ai_core_num = static_cast<int>(hal->ai_core_num);
+  facts.ai_vector_num = static_cast<int>(hal->aiv_num);
+  facts.env_type = static_cast<int>(hal->env_type);
+  facts.ctrl_cpus = ParseIds(hal->ctrl_cpu);
+  facts.ai_cpus = ParseIds(hal->ai_cpu);
+  facts.ts_cpu_num = static_cast<int>(hal->ts_cpu_core_num);
+  facts.ai_cpu_bitmap = static_cast<uint64_t>(hal->aicpu_occupy_bitmap);
+  return facts;
+}
+
+Status Node::MayUse(const Peer& peer, const DeviceInfo& device) {
+  if (peer.admin) return Status::Ok();
+  std::string path = fmt::format("/dev/davinci{}", device.physical_id);
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return Status::Ok();  // no node, nothing to follow
+  mode_t wanted = S_IROTH | S_IWOTH;
+  if (info.st_uid == peer.uid) {
+    wanted = S_IRUSR | S_IWUSR;
+  } else if (peer.InGroup(info.st_gid)) {
+    wanted = S_IRGRP | S_IWGRP;
+  }
+  if ((info.st_mode & wanted) == wanted) return Status::Ok();
+  return PermissionDenied(
+      fmt::format("device {}: uid {} may not open {}", device.id, peer.uid, path));
+}
+
+Result<uint32_t> Node::OwnerOf(pid_t pid) const {
+  Result<UniqueFd> dir = proc_.Open(fmt::format("{}", pid));
+  if (!dir.ok()) return dir.status();
+  struct stat info {};
+  if (::fstat(dir->get(), &info) != 0) return Status::FromErrno(errno, "stat of the process");
+  return static_cast<uint32_t>(info.st_uid);
+}
+
+std::optional<uint64_t> Node::StartTimeOf(pid_t pid) const {
+  Result<std::string> stat = proc_.ReadFile(fmt::format("{}/stat", pid), 4096);
+  if (!stat.ok()) return std::nullopt;
+  // The name in parentheses may hold anything; what follows the last one is plain.
+  size_t end = stat->rfind(')');
+  if (end == std::string::npos) return std::nullopt;
+  std::string_view rest = std::string_view(*stat).substr(end + 1);
+  constexpr int kStartTime = 20;  // field 22, counted from field 3
+  std::string_view state = NextToken(&rest);
+  if (state == "Z" || state == "X") return std::nullopt;
+  std::string_view token;
+  for (int i = 1; i < kStartTime; ++i) token = NextToken(&rest);
+  uint64_t ticks = 0;
+  if (!ParseNumber(token, &ticks)) return std::nullopt;
+  return ticks;
+}
+
+void Node::CheckDeadlines(int64_t now_steady_ns) {
+  for (const auto& control : controls_) control->CheckDeadlines(now_steady_ns);
+  if (pump_ != nullptr) pump_->CheckStuck(now_steady_ns);
+}
+
+bool Node::HasAbandonedThreads() const {
+  if (start_hung_) return true;
+  if (pump_ != nullptr && pump_->stats().threads_abandoned > 0) return true;
+  if (dcmi_ != nullptr && !dcmi_->StuckCalls(clock_.SteadyNs()).empty()) return true;
+  return std::any_of(controls_.begin(), controls_.end(),
+                     [](const auto& control) { return !control->Health().ok(); });
+}
+
+}  // namespace profd

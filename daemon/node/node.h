@@ -1,0 +1,96 @@
+// The node as the daemon found it at start-up: libraries, devices, channels, clocks; and the threads
+// that talk to the driver. Composition only: who owns what in which order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "collectors/collector.h"
+#include "daemon/config/daemon_config.h"
+#include "daemon/data/channel_router.h"
+#include "daemon/session/channel_arbiter.h"
+#include "daemon/session/peer.h"
+#include "driver/block.h"
+#include "driver/channel_pump.h"
+#include "driver/dcmi_service.h"
+#include "driver/device_control.h"
+#include "driver/hal_library.h"
+#include "driver/inventory.h"
+#include "driver/rooted_fs.h"
+#include "dump/control_files.h"
+
+namespace profd {
+
+// What was loaded, or why not; for GetNode and logs.
+struct DriverReport {
+  std::string hal_path;
+  std::string hal_error;
+  std::string dcmi_path;
+  std::string dcmi_error;
+  int hal_api_version = 0;
+  std::string dcmi_version;
+  std::string driver_version;
+  std::vector<std::string> missing_symbols;
+};
+
+class Node {
+ public:
+  // Loads the libraries and asks the driver what there is. A driver that is missing or does not
+  // answer leaves a node without devices, which still serves host collectors and says why.
+  static Result<std::unique_ptr<Node>> Discover(const DaemonConfig& config, const Clock& clock);
+  ~Node();
+
+  // Starts the pump and the devices' control threads. Once.
+  void StartChannels(ChannelRouter& router, const DaemonConfig& config);
+
+  const Host& host() const { return *host_; }
+  const DriverReport& report() const { return report_; }
+  const NodeFacts& facts() const { return facts_; }
+  DeviceFacts FactsOf(int device) const;
+  DcmiService* dcmi_or_null() const { return dcmi_.get(); }
+  BlockPool& pool() { return *pool_; }
+  ChannelPump* pump_or_null() const { return pump_.get(); }
+  DeviceControl* ControlOf(int device) const;
+  std::vector<ChannelArbiter::Device> ArbiterDevices() const;
+  // Name and problem of devices the driver listed but that cannot be used.
+  const HalDevice* HalDeviceOf(int device) const;
+
+  // May the peer use the device? Follows the permissions of /dev/davinciN where it exists.
+  static Status MayUse(const Peer& peer, const DeviceInfo& device);
+  Result<uint32_t> OwnerOf(pid_t pid) const;
+  // Start time of a process in clock ticks since boot; nothing if there is no such process.
+  std::optional<uint64_t> StartTimeOf(pid_t pid) const;
+
+  void CheckDeadlines(int64_t now_steady_ns);
+  // True if a driver thread has been given up: a clean exit would wait for it.
+  bool HasAbandonedThreads() const;
+
+ private:
+  Node(const Clock& clock, RootedFs proc, RootedFs sys);
+  void LoadHal(const DaemonConfig& config);
+  void LoadDcmi(const DaemonConfig& config);
+  void Describe();
+
+  const Clock& clock_;
+  RootedFs proc_;
+  RootedFs sys_;
+  DriverReport report_;
+  NodeFacts facts_;
+  std::shared_ptr<HalLibrary> hal_;
+  HalInventory inventory_;
+  std::vector<std::vector<uint8_t>> mpam_ids_;  // by position in devices_
+  std::unique_ptr<DcmiService> dcmi_;
+  std::vector<DeviceInfo> devices_;
+  std::unique_ptr<Host> host_;
+  std::unique_ptr<BlockPool> pool_;
+  std::unique_ptr<ChannelPump> pump_;
+  std::vector<std::unique_ptr<DeviceControl>> controls_;
+  bool start_hung_ = false;
+};
+
+}  // namespace profd

@@ -1,0 +1,223 @@
+// The node as clients and Prometheus see it.
+#include <algorithm>
+#include <cmath>
+
+#include "collectors/metric_table.h"
+#include "daemon/app_impl.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+v1::Channel::State WireState(const std::string& state) {
+  if (state == "running") return v1::Channel::RUNNING;
+  if (state == "busy") return v1::Channel::BUSY;
+  if (state == "failed") return v1::Channel::FAILED;
+  return v1::Channel::IDLE;
+}
+
+std::string_view SourceName(CollectorSource source) {
+  switch (source) {
+    case CollectorSource::kChannel:
+      return "driver channel";
+    case CollectorSource::kDcmi:
+      return "DCMI";
+    case CollectorSource::kHost:
+      return "host";
+  }
+  return "";
+}
+
+}  // namespace
+
+void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
+  v1::Device& wire = *out->add_devices();
+  auto id = static_cast<uint32_t>(device.id);
+  wire.set_id(id);
+  wire.set_physical_id(static_cast<uint32_t>(device.physical_id));
+  wire.set_chip(device.chip_name);
+  wire.set_chip_id(static_cast<uint32_t>(device.chip_id));
+  wire.set_uuid(device.uuid);
+  wire.set_counter_hz(device.counter_hz);
+  wire.set_problem(arbiter->ProblemOf(device.id));
+  const HalDevice* hal = node->HalDeviceOf(device.id);
+  if (wire.problem().empty() && hal != nullptr && !hal->usable.ok()) {
+    wire.set_problem(hal->usable.message());
+  }
+  std::vector<ChannelArbiter::ChannelStatus> running = arbiter->Channels(device.id);
+  for (uint32_t channel : device.channels) {
+    v1::Channel& entry = *wire.add_channels();
+    entry.set_id(channel);
+    entry.set_state(v1::Channel::IDLE);
+    const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
+    if (format != nullptr) entry.set_name(std::string(format->name));
+    auto status = std::find_if(running.begin(), running.end(),
+                               [channel](const auto& s) { return s.channel == channel; });
+    if (status != running.end()) {
+      entry.set_state(WireState(status->state));
+      entry.set_detail(status->detail);
+      entry.set_hz(status->hz);
+      entry.set_users(status->users);
+    }
+    ChannelCounters counters = node->pump_or_null()->Counters(id, channel);
+    entry.set_bytes(counters.bytes);
+    entry.set_records(counters.records);
+    entry.set_garbage_bytes(counters.garbage_bytes);
+  }
+}
+
+void App::Impl::DescribeCollectors(v1::Node* out) {
+  std::span<const CollectorEntry> collectors = Collectors();
+  for (size_t i = 0; i < collectors.size(); ++i) {
+    const CollectorEntry& entry = collectors[i];
+    const CollectorSpec& spec = *entry.spec;
+    v1::CollectorInfo& wire = *out->add_collectors();
+    wire.set_name(std::string(spec.name));
+    wire.set_summary(std::string(spec.summary));
+    wire.set_source(std::string(SourceName(spec.source)));
+    wire.set_option(std::string(spec.option));
+    wire.set_default_hz(spec.default_hz);
+    wire.set_max_hz(spec.max_hz);
+    const auto& off = options.config.metrics_disable;
+    bool disabled = std::find(off.begin(), off.end(), spec.name) != off.end();
+    wire.set_always_on_hz(disabled ? 0 : spec.always_on_hz);
+    Status why;
+    if (entry.probe_device == nullptr) {
+      why = entry.probe_host(node->host());
+      wire.set_available(why.ok());
+    } else {
+      why = Unimplemented(node->report().hal_error.empty() ? "no devices on this node"
+                                                           : node->report().hal_error);
+      for (const DeviceInfo& device : node->host().devices) {
+        Status one = entry.probe_device(node->host(), device);
+        if (one.ok()) {
+          wire.add_devices(static_cast<uint32_t>(device.id));
+        } else {
+          why = one;
+        }
+      }
+      wire.set_available(!wire.devices().empty());
+    }
+    if (!wire.available()) wire.set_reason(why.message());
+    const CollectorStats& one = stats[i];
+    wire.set_samples(one.records.load(std::memory_order_relaxed));
+    wire.set_errors(one.errors.load(std::memory_order_relaxed));
+    wire.set_late_ticks(one.missed_ticks.load(std::memory_order_relaxed));
+    wire.set_last_error(one.LastError());
+    wire.set_last_duration_s(
+        static_cast<double>(one.last_duration_ns.load(std::memory_order_relaxed)) / 1e9);
+  }
+}
+
+void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
+  const DriverReport& report = node->report();
+  out->set_hostname(node->facts().hostname);
+  out->set_version(PROFD_VERSION);
+  out->set_build(PROFD_ARCH);
+  out->set_uptime_s(static_cast<double>(clock.SteadyNs() - started_ns) / 1e9);
+  v1::DriverInfo& driver = *out->mutable_driver();
+  driver.set_hal_path(report.hal_path);
+  driver.set_dcmi_path(report.dcmi_path);
+  driver.set_hal_error(report.hal_error);
+  driver.set_dcmi_error(report.dcmi_error);
+  driver.set_hal_api_version(static_cast<uint32_t>(report.hal_api_version));
+  driver.set_dcmi_version(report.dcmi_version);
+  driver.set_driver_version(report.driver_version);
+  for (const std::string& symbol : report.missing_symbols) driver.add_missing_symbols(symbol);
+  for (const DeviceInfo& device : node->host().devices) DescribeDevice(device, out);
+  DescribeCollectors(out);
+  out->set_dump_root(options.config.dump_root);
+  out->set_dump_free_bytes(writer->free_bytes());
+  out->set_simulated(options.simulated);
+  out->set_metrics_address(metrics_address);
+  out->set_active_sessions(static_cast<uint32_t>(sessions->active()));
+  out->set_max_sessions(static_cast<uint32_t>(options.config.max_sessions));
+  out->mutable_caller()->set_pid(peer.pid);
+  out->mutable_caller()->set_uid(peer.uid);
+  out->mutable_caller()->set_admin(peer.admin);
+}
+
+void App::Impl::UpdateChannelMetrics() {
+  auto npu = [this](uint32_t device) {
+    for (const DeviceInfo& info : node->host().devices) {
+      if (info.id == static_cast<int>(device)) return std::to_string(info.physical_id);
+    }
+    return std::to_string(device);
+  };
+  node->pump_or_null()->VisitCounters(
+      [&](uint32_t device, uint32_t channel, const ChannelCounters& counters) {
+        const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
+        std::string name =
+            format != nullptr ? std::string(format->name) : std::to_string(channel);
+        std::string id = npu(device);
+        auto set = [&](MetricId metric, uint64_t value) {
+          self->Set(metric, static_cast<double>(value), id, name);
+        };
+        set(MetricByName("profd_channel_bytes_total"), counters.bytes);
+        set(MetricByName("profd_channel_garbage_bytes_total"), counters.garbage_bytes);
+        set(MetricByName("profd_channel_read_errors_total"), counters.read_errors);
+        set(MetricByName("profd_channel_dropped_bytes_total"), counters.dropped_bytes);
+      });
+  for (const auto& [code, count] : node->pump_or_null()->PollErrors()) {
+    self->Set(MetricByName("profd_pump_poll_errors_total"), static_cast<double>(count),
+              std::to_string(code));
+  }
+  PumpStats pump = node->pump_or_null()->stats();
+  self->Set(MetricByName("profd_pump_restarts_total"),
+            pump.threads_started > 0 ? static_cast<double>(pump.threads_started - 1) : 0);
+  for (const DeviceInfo& device : node->host().devices) {
+    DeviceControl* control_of = node->ControlOf(device.id);
+    bool stuck = node->pump_or_null()->IsDeviceStuck(static_cast<uint32_t>(device.id)) ||
+                 (control_of != nullptr && !control_of->Health().ok());
+    self->Set(MetricByName("profd_device_stuck"), stuck ? 1 : 0,
+              std::to_string(device.physical_id), "hal");
+  }
+  if (node->dcmi_or_null() == nullptr) return;
+  for (const DcmiDevice& device : node->dcmi_or_null()->devices()) {
+    bool stuck = false;
+    for (const DcmiStuckCall& call : node->dcmi_or_null()->StuckCalls(clock.SteadyNs())) {
+      stuck = stuck || call.physical_id == device.physical_id;
+    }
+    self->Set(MetricByName("profd_device_stuck"), stuck ? 1 : 0,
+              std::to_string(device.physical_id), "dcmi");
+  }
+}
+
+void App::Impl::UpdateSelfMetrics() {
+  auto set = [this](MetricId metric, auto value) {
+    self->Set(metric, static_cast<double>(value));
+  };
+  self->SetCollectors(stats);
+  self->SetProcess();
+  UpdateChannelMetrics();
+  for (const auto& [state, count] : sessions->CountByState()) {
+    self->Set(MetricByName("profd_sessions"), static_cast<double>(count), state);
+  }
+  for (const auto& [reason, count] : sessions->refused()) {
+    self->Set(MetricByName("profd_sessions_refused_total"), static_cast<double>(count), reason);
+  }
+  set(MetricByName("profd_sessions_started_total"), sessions->started_total());
+  set(MetricByName("profd_dump_bytes_total"), writer->written_bytes());
+  self->Set(MetricByName("profd_dump_dropped_bytes_total"),
+            static_cast<double>(writer->dropped_queue_full()), "queue_full");
+  self->Set(MetricByName("profd_dump_dropped_bytes_total"),
+            static_cast<double>(writer->dropped_write_error()), "write_error");
+  set(MetricByName("profd_dump_queue_bytes"), writer->queued_bytes());
+  set(MetricByName("profd_dump_free_bytes"), writer->free_bytes());
+  set(MetricByName("profd_stream_subscribers"), hub.subscribers());
+  set(MetricByName("profd_stream_dropped_samples_total"), hub.dropped());
+  set(MetricByName("profd_series"), store.size());
+  set(MetricByName("profd_series_refused_total"), store.refused());
+  if (acceptor != nullptr) {
+    set(MetricByName("profd_rpc_connections"), acceptor->connections());
+    self->Set(MetricByName("profd_rpc_rejected_total"),
+              static_cast<double>(acceptor->rejected()), "connection_limit");
+  }
+  self->Set(MetricByName("profd_rpc_rejected_total"), static_cast<double>(rpc->unidentified()),
+            "unidentified");
+  set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
+  self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, PROFD_ARCH);
+  self->Commit();
+}
+
+}  // namespace profd

@@ -1,0 +1,278 @@
+#include "daemon/rpc/acceptor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+namespace profd {
+namespace {
+
+// The range of descriptor numbers handed to gRPC; below it live our own.
+constexpr int kFirstFd = 4096;
+constexpr int kLastFd = 60000;
+
+// The same range under a lower limit of open files.
+struct FdRange {
+  int first = kFirstFd;
+  int last = kLastFd;
+};
+FdRange RangeWithinLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > kLastFd) return {};
+  auto top = static_cast<int>(limit.rlim_cur);
+  return {std::min(kFirstFd, top / 2), top - 1};
+}
+constexpr int kBacklog = 128;
+constexpr size_t kMaxGroups = 256;
+
+std::optional<gid_t> GroupId(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  std::vector<char> buffer(1 << 16);
+  group entry{};
+  group* found = nullptr;
+  if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr) {
+    return std::nullopt;
+  }
+  return found->gr_gid;
+}
+
+Result<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return InvalidArgument(fmt::format("socket path {} is longer than {} characters", path,
+                                       sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+// A socket file may stay only if nobody answers behind it.
+Status RemoveStale(const std::string& path, const sockaddr_un& address) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? Status::Ok() : Status::FromErrno(errno, path);
+  }
+  if (!S_ISSOCK(info.st_mode)) {
+    return FailedPrecondition(path + " exists and is no socket; remove it or choose another");
+  }
+  UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return AlreadyExists("another profd answers on " + path);
+  }
+  if (::unlink(path.c_str()) != 0) return Status::FromErrno(errno, "remove stale " + path);
+  return Status::Ok();
+}
+
+Result<UniqueFd> Bind(const AcceptorOptions& options, std::string* warning) {
+  Result<sockaddr_un> address = AddressOf(options.socket_path);
+  if (!address.ok()) return address.status();
+  RETURN_IF_ERROR(RemoveStale(options.socket_path, *address));
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return Status::FromErrno(errno, "socket");
+  // Nobody may connect before owner and mode are right.
+  mode_t before = ::umask(0177);
+  int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
+  int bind_errno = errno;
+  ::umask(before);
+  if (bound != 0) return Status::FromErrno(bind_errno, "bind " + options.socket_path);
+  mode_t mode = 0600;
+  if (!options.socket_group.empty()) {
+    std::optional<gid_t> group = GroupId(options.socket_group);
+    if (!group) {
+      *warning = fmt::format("no group {}: only root can connect", options.socket_group);
+    } else if (::chown(options.socket_path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
+      *warning = fmt::format("cannot give {} to group {}: {}", options.socket_path,
+                             options.socket_group, std::strerror(errno));
+    } else {
+      mode = 0660;
+    }
+  }
+  if (::chmod(options.socket_path.c_str(), mode) != 0) {
+    return Status::FromErrno(errno, "chmod " + options.socket_path);
+  }
+  if (::listen(fd.get(), kBacklog) != 0) return Status::FromErrno(errno, "listen");
+  return fd;
+}
+
+std::vector<uint32_t> GroupsOf(int fd) {
+  std::array<gid_t, kMaxGroups> groups{};
+  socklen_t size = sizeof groups;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) return {};
+  return {groups.begin(), groups.begin() + size / sizeof(gid_t)};
+}
+
+}  // namespace
+
+struct Acceptor::Impl {
+  struct Connection {
+    Peer peer;
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+
+  std::string path;
+  UniqueFd listener;
+  UniqueFd wake;
+  Handover handover;
+  mutable std::mutex mutex;  // guards all below
+  std::map<int, Connection> connections;
+  std::optional<gid_t> admin;
+  size_t max_connections = 256;
+  const FdRange range = RangeWithinLimit();
+  int next_fd = range.first;
+  std::atomic<uint64_t> rejected{0};
+  std::atomic<bool> stop{false};
+  std::thread thread;
+
+  void Run();
+  void AcceptAll();
+  bool Admit(UniqueFd fd);
+  void Sweep();
+  Result<Peer> PeerOf(int fd) const;
+};
+
+// Forgets connections that gRPC has closed: their number is free or belongs to something else.
+void Acceptor::Impl::Sweep() {
+  std::erase_if(connections, [](const auto& entry) {
+    struct stat info {};
+    return ::fstat(entry.first, &info) != 0 || info.st_ino != entry.second.inode ||
+           info.st_dev != entry.second.device;
+  });
+}
+
+Result<Peer> Acceptor::Impl::PeerOf(int fd) const {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return Status::FromErrno(errno, "SO_PEERCRED");
+  }
+  Peer peer;
+  peer.pid = credentials.pid;
+  peer.uid = credentials.uid;
+  peer.gid = credentials.gid;
+  peer.groups = GroupsOf(fd);
+  // The daemon's own user counts as root's deputy: without root it serves nobody else.
+  peer.admin = peer.uid == 0 || peer.uid == ::geteuid() || (admin && peer.InGroup(*admin));
+  return peer;
+}
+
+bool Acceptor::Impl::Admit(UniqueFd fd) {
+  int number = -1;
+  {
+    std::lock_guard lock(mutex);
+    if (connections.size() >= max_connections) Sweep();
+    if (connections.size() >= max_connections) return false;
+    Result<Peer> peer = PeerOf(fd.get());
+    struct stat info {};
+    if (!peer.ok() || ::fstat(fd.get(), &info) != 0) return false;
+    number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, next_fd);
+    if (number < 0) return false;
+    next_fd = number + 1 >= range.last ? range.first : number + 1;
+    connections[number] = {std::move(peer).value(), info.st_dev, info.st_ino};
+  }
+  fd.Reset();
+  handover(number);
+  return true;
+}
+
+void Acceptor::Impl::AcceptAll() {
+  for (;;) {
+    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return;  // EAGAIN; or EMFILE and the like, which the next round meets again
+    }
+    if (!Admit(std::move(fd))) rejected.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void Acceptor::Impl::Run() {
+  ::pthread_setname_np(::pthread_self(), "profd-accept");
+  while (!stop.load()) {
+    std::array<pollfd, 2> fds = {pollfd{listener.get(), POLLIN, 0}, pollfd{wake.get(), POLLIN, 0}};
+    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
+    if (fds[0].revents != 0) AcceptAll();
+  }
+}
+
+Acceptor::Acceptor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& options,
+                                                   Handover handover, std::string* warning) {
+  Result<UniqueFd> listener = Bind(options, warning);
+  if (!listener.ok()) return listener.status();
+  auto impl = std::make_unique<Impl>();
+  impl->path = options.socket_path;
+  impl->listener = std::move(listener).value();
+  impl->wake = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  impl->handover = std::move(handover);
+  impl->admin = GroupId(options.admin_group);
+  impl->max_connections = static_cast<size_t>(options.max_connections);
+  return std::unique_ptr<Acceptor>(new Acceptor(std::move(impl)));
+}
+
+void Acceptor::Start() {
+  impl_->thread = std::thread([raw = impl_.get()] { raw->Run(); });
+}
+
+Acceptor::~Acceptor() {
+  impl_->stop = true;
+  uint64_t one = 1;
+  bool woken = ::write(impl_->wake.get(), &one, sizeof one) == sizeof one;
+  if (woken && impl_->thread.joinable()) impl_->thread.join();
+  ::unlink(impl_->path.c_str());
+}
+
+std::optional<Peer> Acceptor::Identify(std::string_view peer_text) const {
+  constexpr std::string_view kPrefix = "fd:";
+  int fd = -1;
+  if (!peer_text.starts_with(kPrefix) ||
+      !ParseNumber(peer_text.substr(kPrefix.size()), &fd)) {
+    return std::nullopt;
+  }
+  std::lock_guard lock(impl_->mutex);
+  auto found = impl_->connections.find(fd);
+  if (found == impl_->connections.end()) return std::nullopt;
+  return found->second.peer;
+}
+
+void Acceptor::Configure(const std::string& admin_group, int max_connections) {
+  std::optional<gid_t> group = GroupId(admin_group);
+  std::lock_guard lock(impl_->mutex);
+  impl_->admin = group;
+  impl_->max_connections = static_cast<size_t>(max_connections);
+}
+
+size_t Acceptor::connections() const {
+  std::lock_guard lock(impl_->mutex);
+  impl_->Sweep();
+  return impl_->connections.size();
+}
+
+uint64_t Acceptor::rejected() const { return impl_->rejected.load(std::memory_order_relaxed); }
+
+}  // namespace profd

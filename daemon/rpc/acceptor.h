@@ -1,0 +1,54 @@
+// Listens on the unix socket, asks the kernel who is at the other end, and hands the connection to
+// gRPC. For every call the peer is then found by the descriptor gRPC names in "fd:N".
+//
+// Descriptor numbers given to gRPC rise and wrap only after tens of thousands of connections, so that
+// a call still in flight on a closed connection is not taken for its successor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "daemon/session/peer.h"
+
+namespace profd {
+
+struct AcceptorOptions {
+  std::string socket_path;
+  std::string socket_group;  // empty = root's group only
+  std::string admin_group;   // empty = root only
+  int max_connections = 256;
+};
+
+class Acceptor {
+ public:
+  // Takes ownership of the descriptor it is given.
+  using Handover = std::function<void(int fd)>;
+
+  // Binds at once; a socket file left behind by a dead daemon is replaced, one that answers is an
+  // error. A warning (no group of that name) goes to `*warning`.
+  static Result<std::unique_ptr<Acceptor>> Listen(const AcceptorOptions& options, Handover handover,
+                                                  std::string* warning);
+  // Begins to accept; connections made since Listen have been waiting.
+  void Start();
+  // Stops listening and removes the socket file.
+  ~Acceptor();
+
+  // Who a call comes from; `peer_text` as ServerContext::peer() says it. Thread-safe.
+  std::optional<Peer> Identify(std::string_view peer_text) const;
+
+  void Configure(const std::string& admin_group, int max_connections);
+  size_t connections() const;
+  uint64_t rejected() const;
+
+ private:
+  struct Impl;
+  explicit Acceptor(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace profd

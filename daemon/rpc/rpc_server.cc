@@ -1,0 +1,180 @@
+#include "daemon/rpc/rpc_server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server_posix.h>
+
+#include <chrono>
+#include <utility>
+
+#include "daemon/rpc/rpc_internal.h"
+#include "profd/v1/profd.grpc.pb.h"
+
+namespace profd {
+namespace {
+
+// An order is small; nothing a client sends needs more.
+constexpr int kMaxReceiveBytes = 256 * 1024;
+constexpr size_t kQuotaBytes = 64 << 20;
+constexpr int kQuotaThreads = 16;
+constexpr int kMaxStreamsPerConnection = 64;
+
+class Service final : public v1::Profd::CallbackService {
+ public:
+  explicit Service(rpc::Context& context) : context_(context) {}
+
+  grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* call,
+                                    const v1::GetNodeRequest* request, v1::Node* reply) override {
+    return Answer(call, *request,
+                  [this, reply](const Peer& peer, const v1::GetNodeRequest&, auto finish) {
+                    context_.deps.describe_node(peer, reply);
+                    finish(Status::Ok());
+                  });
+  }
+
+  grpc::ServerUnaryReactor* StartSession(grpc::CallbackServerContext* call,
+                                         const v1::StartSessionRequest* request,
+                                         v1::Session* reply) override {
+    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
+      context_.deps.sessions.Start(peer, order, Into(reply, finish));
+    });
+  }
+
+  grpc::ServerUnaryReactor* StopSession(grpc::CallbackServerContext* call,
+                                        const v1::StopSessionRequest* request,
+                                        v1::Session* reply) override {
+    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
+      context_.deps.sessions.Stop(peer, order, Into(reply, finish));
+    });
+  }
+
+  grpc::ServerUnaryReactor* GetSession(grpc::CallbackServerContext* call,
+                                       const v1::GetSessionRequest* request,
+                                       v1::Session* reply) override {
+    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
+      Into(reply, finish)(context_.deps.sessions.Get(peer, order.session_id()));
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListSessions(grpc::CallbackServerContext* call,
+                                         const v1::ListSessionsRequest* request,
+                                         v1::ListSessionsResponse* reply) override {
+    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
+      *reply = context_.deps.sessions.List(peer, order);
+      finish(Status::Ok());
+    });
+  }
+
+  grpc::ServerUnaryReactor* DeleteDump(grpc::CallbackServerContext* call,
+                                       const v1::DeleteDumpRequest* request,
+                                       v1::DeleteDumpResponse* reply) override {
+    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
+      context_.deps.sessions.Delete(peer, order.session_id(),
+                                    [reply, finish](const Result<uint64_t>& freed) {
+                                      if (freed.ok()) reply->set_freed_bytes(*freed);
+                                      finish(freed.status());
+                                    });
+    });
+  }
+
+  grpc::ServerWriteReactor<v1::Session>* WatchSession(
+      grpc::CallbackServerContext* call, const v1::WatchSessionRequest* request) override {
+    return Stream<v1::Session>(call, [&](const Peer& peer) {
+      return rpc::NewWatch(context_, peer, *request);
+    });
+  }
+
+  grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
+      grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
+    return Stream<v1::SampleChunk>(
+        call, [&](const Peer&) { return rpc::NewSampleStream(context_, *request); });
+  }
+
+  grpc::ServerWriteReactor<v1::DumpChunk>* FetchDump(
+      grpc::CallbackServerContext* call, const v1::FetchDumpRequest* request) override {
+    return Stream<v1::DumpChunk>(call, [&](const Peer& peer) {
+      return rpc::NewFetch(context_, peer, *request);
+    });
+  }
+
+ private:
+  // Runs `handle(peer, request, finish)` on the control strand. The reply's memory is gRPC's and
+  // lives until finish is called, which every handler does exactly once.
+  template <class Request, class Handler>
+  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const Request& request,
+                                   Handler handle) {
+    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+    std::optional<Peer> peer = context_.Identify(*call);
+    if (!peer) {
+      reactor->Finish(rpc::Unidentified());
+      return reactor;
+    }
+    context_.deps.control.Post(
+        [peer = std::move(*peer), request, handle = std::move(handle), reactor]() mutable {
+          handle(peer, request,
+                 [reactor](const Status& status) { reactor->Finish(rpc::ToGrpc(status)); });
+        });
+    return reactor;
+  }
+
+  template <class Finish>
+  static SessionManager::SessionReply Into(v1::Session* reply, Finish finish) {
+    return [reply, finish](const Result<v1::Session>& session) {
+      if (session.ok()) *reply = *session;
+      finish(session.status());
+    };
+  }
+
+  template <class Message, class Make>
+  grpc::ServerWriteReactor<Message>* Stream(grpc::CallbackServerContext* call, Make make) {
+    std::optional<Peer> peer = context_.Identify(*call);
+    if (peer) return make(*peer);
+    class Refusal final : public grpc::ServerWriteReactor<Message> {
+     public:
+      Refusal() { this->Finish(rpc::Unidentified()); }
+      void OnDone() override { delete this; }
+    };
+    return new Refusal();
+  }
+
+  rpc::Context& context_;
+};
+
+}  // namespace
+
+struct RpcServer::Impl {
+  explicit Impl(const RpcDeps& deps) : context(deps), service(context) {}
+  rpc::Context context;
+  Service service;
+  std::unique_ptr<grpc::Server> server;
+};
+
+RpcServer::RpcServer(const RpcDeps& deps) : impl_(std::make_unique<Impl>(deps)) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ResourceQuota quota("profd");
+  quota.Resize(kQuotaBytes).SetMaxThreads(kQuotaThreads);
+  grpc::ServerBuilder builder;
+  builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.RegisterService(&impl_->service);
+  impl_->server = builder.BuildAndStart();
+}
+
+RpcServer::~RpcServer() { Shutdown(0); }
+
+void RpcServer::Adopt(int fd) { grpc::AddInsecureChannelFromFd(impl_->server.get(), fd); }
+
+void RpcServer::SetAcceptor(const Acceptor* acceptor) { impl_->context.acceptor = acceptor; }
+
+void RpcServer::Shutdown(int64_t patience_ns) {
+  if (impl_->context.stopping.exchange(true)) return;
+  impl_->server->Shutdown(std::chrono::system_clock::now() +
+                          std::chrono::nanoseconds(patience_ns));
+}
+
+uint64_t RpcServer::unidentified() const { return impl_->context.unidentified.load(); }
+
+}  // namespace profd

@@ -1,0 +1,50 @@
+// The gRPC edge: identifies the caller, posts to the control strand, translates the answer. No
+// decision is taken here and nothing here waits. With acceptor.cc and stream_calls.cc the only
+// daemon code that sees gRPC.
+#pragma once
+
+#include <bitset>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/strand.h"
+#include "daemon/data/dump_writer.h"
+#include "daemon/data/stream_hub.h"
+#include "daemon/metrics/metric_store.h"
+#include "daemon/session/session_manager.h"
+
+namespace profd {
+
+class Acceptor;
+
+struct RpcDeps {
+  Strand& control;
+  SessionManager& sessions;
+  MetricStore& store;
+  StreamHub& hub;
+  DumpWriter& writer;
+  // Fills in the node's description; on the control strand.
+  std::function<void(const Peer&, v1::Node*)> describe_node;
+};
+
+class RpcServer {
+ public:
+  explicit RpcServer(const RpcDeps& deps);
+  ~RpcServer();
+
+  // For the acceptor's handover: takes the descriptor.
+  void Adopt(int fd);
+  // Who calls are from; before the first Adopt.
+  void SetAcceptor(const Acceptor* acceptor);
+  // No new calls, and those that run get until the deadline.
+  void Shutdown(int64_t patience_ns);
+  uint64_t unidentified() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace profd

@@ -1,0 +1,330 @@
+// The three streaming calls: a session's progress, live samples, a dump's bytes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "base/log.h"
+#include "collectors/metric_table.h"
+#include "daemon/rpc/rpc_internal.h"
+#include "daemon/rpc/strand_writer.h"
+#include "dump/reader.h"
+
+namespace profd::rpc {
+namespace {
+
+constexpr uint32_t kDefaultWatchMs = 1000;
+constexpr uint32_t kDefaultStreamMs = 200;
+// About 2 s of everything an 8-device node can produce.
+constexpr size_t kStreamRing = 65536;
+constexpr size_t kSamplesPerChunk = 8192;
+constexpr size_t kMaxSeriesPerStream = 65536;
+constexpr size_t kFetchChunk = 64 * 1024;
+
+bool IsFinished(const v1::Session& session) {
+  return session.state() == v1::Session::DONE || session.state() == v1::Session::FAILED ||
+         session.state() == v1::Session::INTERRUPTED;
+}
+
+class Watch final : public StrandWriter<v1::Session> {
+ public:
+  Watch(Context& context, const Peer& peer, const v1::WatchSessionRequest& request)
+      : StrandWriter(context.deps.control),
+        context_(context),
+        peer_(peer),
+        id_(request.session_id()),
+        interval_ms_(request.interval_ms() == 0 ? kDefaultWatchMs : request.interval_ms()) {
+    Begin();
+  }
+
+ private:
+  void OnReady() override {
+    if (interval_ms_ < 100 || interval_ms_ > 60000) {
+      End({grpc::StatusCode::INVALID_ARGUMENT, "interval_ms: must be 100..60000"});
+      return;
+    }
+    if (watch_ == 0) {
+      watch_ = context_.deps.sessions.Watch(id_, [this] { Show(); });
+      timer_ = std::make_unique<Timer>(control());
+      Show();
+      return;
+    }
+    if (last_) {
+      End(grpc::Status::OK);
+      return;
+    }
+    if (again_) {
+      Show();
+    } else {
+      timer_->After(int64_t{interval_ms_} * kNsPerMs, [this] { Show(); });
+    }
+  }
+
+  void Show() {
+    if (!idle()) {
+      again_ = true;
+      return;
+    }
+    again_ = false;
+    Result<v1::Session> session = context_.deps.sessions.Get(peer_, id_);
+    if (!session.ok()) {
+      End(ToGrpc(session.status()));
+      return;
+    }
+    last_ = IsFinished(*session);
+    Send(std::move(session).value());
+  }
+
+  void OnClosed() override {
+    timer_.reset();
+    if (watch_ != 0) context_.deps.sessions.Unwatch(watch_);
+  }
+
+  Context& context_;
+  const Peer peer_;
+  const std::string id_;
+  const uint32_t interval_ms_;
+  uint64_t watch_ = 0;
+  bool again_ = false;
+  bool last_ = false;
+  std::unique_ptr<Timer> timer_;
+};
+
+class SampleStream final : public StrandWriter<v1::SampleChunk> {
+ public:
+  SampleStream(Context& context, const v1::StreamSamplesRequest& request)
+      : StrandWriter(context.deps.control), context_(context), request_(request) {
+    Begin();
+  }
+
+ private:
+  void OnReady() override {
+    if (subscriber_ == nullptr && !Subscribe()) return;
+    uint32_t interval = request_.interval_ms() == 0 ? kDefaultStreamMs : request_.interval_ms();
+    timer_->After(int64_t{interval} * kNsPerMs, [this] { Flush(); });
+  }
+
+  bool Subscribe() {
+    std::bitset<kMaxCollectors> wanted;
+    std::string problems;
+    for (const std::string& name : request_.collectors()) {
+      const CollectorEntry* entry = FindCollector(name);
+      if (entry == nullptr) {
+        problems += fmt::format("collector {}: no such collector\n", log::Quote(name));
+      } else {
+        wanted.set(static_cast<size_t>(entry - Collectors().data()));
+      }
+    }
+    if (request_.interval_ms() != 0 &&
+        (request_.interval_ms() < 10 || request_.interval_ms() > 10000)) {
+      problems += "interval_ms: must be 10..10000\n";
+    }
+    if (!problems.empty()) {
+      problems.pop_back();
+      End({grpc::StatusCode::INVALID_ARGUMENT, problems});
+      return false;
+    }
+    subscriber_ = context_.deps.hub.Subscribe(wanted, kStreamRing);
+    timer_ = std::make_unique<Timer>(control());
+    return true;
+  }
+
+  bool Wanted(int device) const {
+    if (device == kHostDevice) return !request_.devices_only();
+    const auto& devices = request_.devices();
+    return devices.empty() || std::find(devices.begin(), devices.end(),
+                                        static_cast<uint32_t>(device)) != devices.end();
+  }
+
+  void Flush() {
+    if (!idle()) return;
+    taken_.clear();
+    subscriber_->Take(kSamplesPerChunk, &taken_);
+    v1::SampleChunk chunk;
+    for (const StreamedSample& streamed : taken_) {
+      if (request_.max_samples() != 0 && sent_ >= request_.max_samples()) break;
+      Add(streamed, &chunk);
+    }
+    chunk.set_dropped(subscriber_->dropped() + unnamed_);
+    bool enough = request_.max_samples() != 0 && sent_ >= request_.max_samples();
+    if (chunk.samples().empty() && chunk.dropped() == last_dropped_ && !enough) {
+      OnReady();
+      return;
+    }
+    last_dropped_ = chunk.dropped();
+    Send(std::move(chunk));
+    if (enough) End(grpc::Status::OK);
+  }
+
+  void Add(const StreamedSample& streamed, v1::SampleChunk* chunk) {
+    SeriesId id = streamed.sample.series;
+    uint32_t generation = context_.deps.store.Generation(id);
+    auto known = known_.find(id);
+    if (known == known_.end() || known->second.generation != generation) {
+      SeriesDescription description;
+      if (known_.size() >= kMaxSeriesPerStream ||
+          !context_.deps.store.Describe(id, &description)) {
+        ++unnamed_;
+        return;
+      }
+      known = known_.insert_or_assign(id, Known{description.generation, description.device}).first;
+      if (Wanted(description.device)) {
+        v1::SeriesInfo& info = *chunk->add_series();
+        info.set_id(id);
+        info.set_metric(std::string(kMetrics[description.metric].name));
+        info.set_device(description.device);
+        for (const auto& [name, value] : description.labels) (*info.mutable_labels())[name] = value;
+        info.set_collector(std::string(Collectors()[streamed.collector].spec->name));
+      }
+    }
+    if (!Wanted(known->second.device)) return;
+    v1::SampleValue& value = *chunk->add_samples();
+    value.set_series(id);
+    value.set_time_ns(streamed.sample.time_ns);
+    value.set_value(streamed.sample.value);
+    ++sent_;
+  }
+
+  void OnClosed() override {
+    timer_.reset();
+    if (subscriber_ != nullptr) context_.deps.hub.Unsubscribe(subscriber_);
+  }
+
+  struct Known {
+    uint32_t generation;
+    int device;
+  };
+  Context& context_;
+  const v1::StreamSamplesRequest request_;
+  std::shared_ptr<StreamSubscriber> subscriber_;
+  std::unique_ptr<Timer> timer_;
+  std::unordered_map<SeriesId, Known> known_;
+  std::vector<StreamedSample> taken_;
+  uint64_t sent_ = 0;
+  uint64_t unnamed_ = 0;
+  uint64_t last_dropped_ = 0;
+};
+
+// Reads file after file, on the writer thread, which is used to waiting for the disk.
+class Fetch final : public StrandWriter<v1::DumpChunk> {
+ public:
+  Fetch(Context& context, const Peer& peer, const v1::FetchDumpRequest& request)
+      : StrandWriter(context.deps.control),
+        context_(context),
+        peer_(peer),
+        id_(request.session_id()) {
+    Begin();
+  }
+
+ private:
+  void OnReady() override {
+    if (!opened_) {
+      opened_ = true;
+      Result<std::string> name = context_.deps.sessions.DumpOf(peer_, id_);
+      if (!name.ok()) {
+        End(ToGrpc(name.status()));
+        return;
+      }
+      name_ = *name;
+      OnWriter([this] { return Open(); });
+      return;
+    }
+    if (file_ >= files_.size() && !fd_.valid()) {
+      End(grpc::Status::OK);
+      return;
+    }
+    OnWriter([this] { return ReadNext(); });
+  }
+
+  // Runs a step on the writer thread and sends (or reports) what it made.
+  void OnWriter(std::function<Status()> step) {
+    Hold();
+    context_.deps.writer.Post([this, step = std::move(step)] {
+      Status status = step();
+      control().Post([this, status] {
+        Unhold();
+        if (!idle()) return;
+        if (!status.ok()) {
+          End(ToGrpc(status));
+        } else if (has_chunk_) {
+          has_chunk_ = false;
+          Send(std::move(next_));
+        } else {
+          OnReady();
+        }
+      });
+    });
+  }
+
+  Status Open() {
+    Result<DumpReader> reader = DumpReader::Open(context_.deps.writer.root(), name_);
+    if (!reader.ok()) return reader.status();
+    Result<std::vector<DumpReader::File>> files = reader->Files();
+    if (!files.ok()) return files.status();
+    files_ = std::move(files).value();
+    reader_ = std::make_unique<DumpReader>(std::move(reader).value());
+    next_.set_dump_name(name_);
+    uint64_t total = 0;
+    for (const DumpReader::File& file : files_) total += file.bytes;
+    next_.set_total_bytes(total);
+    has_chunk_ = true;
+    return Status::Ok();
+  }
+
+  Status ReadNext() {
+    next_.Clear();
+    if (!fd_.valid()) {
+      Result<UniqueFd> fd = reader_->OpenFile(files_[file_].path);
+      if (!fd.ok()) return fd.status().Annotate(files_[file_].path);
+      fd_ = std::move(fd).value();
+      next_.set_path(files_[file_].path);
+      ++file_;
+    }
+    std::string& data = *next_.mutable_data();
+    data.resize(kFetchChunk);
+    ssize_t got = ::read(fd_.get(), data.data(), data.size());
+    if (got < 0) return Status::FromErrno(errno, files_[file_ - 1].path);
+    data.resize(static_cast<size_t>(got));
+    if (static_cast<size_t>(got) < kFetchChunk) {
+      next_.set_last(true);
+      fd_.Reset();
+    }
+    has_chunk_ = true;
+    return Status::Ok();
+  }
+
+  void OnClosed() override {}
+
+  Context& context_;
+  const Peer peer_;
+  const std::string id_;
+  std::string name_;
+  bool opened_ = false;
+  std::unique_ptr<DumpReader> reader_;
+  std::vector<DumpReader::File> files_;
+  size_t file_ = 0;
+  UniqueFd fd_;
+  v1::DumpChunk next_;
+  bool has_chunk_ = false;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
+                                                const v1::WatchSessionRequest& request) {
+  return new Watch(context, peer, request);
+}
+
+grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(
+    Context& context, const v1::StreamSamplesRequest& request) {
+  return new SampleStream(context, request);
+}
+
+grpc::ServerWriteReactor<v1::DumpChunk>* NewFetch(Context& context, const Peer& peer,
+                                                  const v1::FetchDumpRequest& request) {
+  return new Fetch(context, peer, request);
+}
+
+}  // namespace profd::rpc

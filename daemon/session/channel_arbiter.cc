@@ -1,0 +1,423 @@
+#include "daemon/session/channel_arbiter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/clock.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kFirstBackoffNs = kNsPerSecond;
+constexpr int64_t kMaxBackoffNs = 60 * kNsPerSecond;
+
+OutcomeState StateOf(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kResourceExhausted:
+      return OutcomeState::kBusy;
+    case StatusCode::kUnimplemented:
+      return OutcomeState::kUnsupported;
+    case StatusCode::kPermissionDenied:
+      return OutcomeState::kDenied;
+    default:
+      return OutcomeState::kFailed;
+  }
+}
+
+bool SameRequest(const ChannelRequest& a, const ChannelRequest& b) {
+  return a.sample_period_ms == b.sample_period_ms && a.user_data == b.user_data &&
+         a.task_scheduler_owned == b.task_scheduler_owned;
+}
+
+// The driver's periods are whole milliseconds.
+double Rounded(double hz) {
+  if (hz <= 0) return 0;
+  double period_ms = std::max(1.0, static_cast<double>(static_cast<int64_t>(1000.0 / hz)));
+  return 1000.0 / period_ms;
+}
+
+}  // namespace
+
+ChannelArbiter::ChannelArbiter(const Deps& deps, std::vector<Device> devices)
+    : deps_(deps), devices_(std::move(devices)) {}
+
+const ChannelArbiter::Device& ChannelArbiter::DeviceOf(int device) const {
+  return *std::find_if(devices_.begin(), devices_.end(),
+                       [device](const Device& d) { return d.info->id == device; });
+}
+
+ChannelArbiter::Slot& ChannelArbiter::SlotOf(int device, uint32_t channel,
+                                             CollectorIndex collector) {
+  std::unique_ptr<Slot>& slot = slots_[{device, channel}];
+  if (slot == nullptr) {
+    slot = std::make_unique<Slot>();
+    slot->device = device;
+    slot->channel = channel;
+    slot->collector = collector;
+  }
+  return *slot;
+}
+
+std::vector<ChannelRequest> ChannelArbiter::PlanFor(int device, CollectorIndex collector,
+                                                    ChannelOptions options) const {
+  const Device& target = DeviceOf(device);
+  options.mpam_ids = target.mpam_ids;
+  return Collectors()[collector].plan(*target.info, options);
+}
+
+bool ChannelArbiter::RequestFor(const Slot& slot, const ChannelOptions& options,
+                                ChannelRequest* out) const {
+  for (ChannelRequest& request : PlanFor(slot.device, slot.collector, options)) {
+    if (request.channel != slot.channel) continue;
+    *out = std::move(request);
+    return true;
+  }
+  return false;
+}
+
+ChannelOptions ChannelArbiter::Merge(const ChannelOptions& a, const ChannelOptions& b) {
+  ChannelOptions merged = a;
+  merged.hz = std::max(a.hz, b.hz);
+  merged.soc_memory = a.soc_memory || b.soc_memory;
+  merged.soc_memory_hz = std::max(a.soc_memory_hz, b.soc_memory_hz);
+  merged.soc_interconnect = a.soc_interconnect || b.soc_interconnect;
+  merged.soc_interconnect_hz = std::max(a.soc_interconnect_hz, b.soc_interconnect_hz);
+  return merged;
+}
+
+ChannelOptions ChannelArbiter::MergedOf(const Slot& slot) const {
+  ChannelOptions merged = slot.parts.front().options;
+  for (const Part& part : slot.parts) merged = Merge(merged, part.options);
+  return merged;
+}
+
+// Options that cannot be reconciled show in the driver's parameters whichever side is followed.
+const ChannelArbiter::Part* ChannelArbiter::Conflict(const Slot& slot,
+                                                     const ChannelOptions& options) const {
+  for (const Part& part : slot.parts) {
+    if (part.options.llc_write == options.llc_write) continue;
+    ChannelRequest ours;
+    ChannelRequest theirs;
+    if (RequestFor(slot, Merge(options, part.options), &ours) &&
+        RequestFor(slot, Merge(part.options, options), &theirs) && !SameRequest(ours, theirs)) {
+      return &part;
+    }
+  }
+  return nullptr;
+}
+
+ChannelArbiter::Part ChannelArbiter::MakePart(ClaimId id, const ClaimRequest& request,
+                                              const ChannelRequest& planned) const {
+  Part part;
+  part.claim = id;
+  part.owner = request.owner;
+  part.options = request.options;
+  part.hz = planned.effective_hz;
+  part.garbage_before =
+      deps_.pump.Counters(static_cast<uint32_t>(request.device), planned.channel).garbage_bytes;
+  const abi::ChannelFormat* format = abi::FindChannelFormat(planned.channel);
+  if (request.dump == nullptr || format == nullptr) return part;
+  const DeviceInfo& info = *DeviceOf(request.device).info;
+  FeedOptions feed;
+  feed.collector = Collectors()[request.collector].spec->name;
+  feed.device = request.device;
+  feed.channel = planned.channel;
+  feed.format = format;
+  if (format->thinning == abi::Thinning::kEvent && info.has_voltage_lp) {
+    feed.file = abi::kLpInfoFile;
+  }
+  feed.hz = planned.effective_hz;
+  feed.soc_memory_hz = request.options.soc_memory ? Rounded(request.options.soc_memory_hz) : 0;
+  feed.soc_interconnect_hz =
+      request.options.soc_interconnect ? Rounded(request.options.soc_interconnect_hz) : 0;
+  feed.session_start_ns = request.session_start_ns;
+  feed.chip_id = static_cast<uint32_t>(info.chip_id);
+  feed.device_counter_hz = info.counter_hz;
+  feed.host_counter_hz = deps_.host.host_counter_hz;
+  part.target = {request.dump, request.dump->AddFeed(std::move(feed))};
+  return part;
+}
+
+ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
+                                              std::function<void()> settled) {
+  ClaimId id = next_claim_++;
+  ClaimRecord& record = claims_[id];
+  record.request = request;
+  record.settled = std::move(settled);
+  std::vector<ChannelRequest> plan =
+      PlanFor(request.device, request.collector, request.options);
+  if (plan.empty()) {
+    record.fixed = {OutcomeState::kUnsupported, "nothing to collect with these options", 0, 0};
+  }
+  for (const ChannelRequest& planned : plan) {
+    Slot& slot = SlotOf(request.device, planned.channel, request.collector);
+    if (const Part* other = Conflict(slot, request.options); other != nullptr) {
+      record.fixed = {OutcomeState::kBusy,
+                      fmt::format("session {} measures LLC {}s on this device", other->owner,
+                                  other->options.llc_write ? "write" : "read"),
+                      0, 0};
+      continue;
+    }
+    slot.parts.push_back(MakePart(id, request, planned));
+    record.channels.emplace_back(slot.device, slot.channel);
+  }
+  // Reconcile may answer at once and look at all parts of the claim: they are in place by now.
+  auto channels = record.channels;
+  for (const auto& key : channels) Reconcile(*slots_[key]);
+  if (channels.empty()) CheckSettled(id);
+  return id;
+}
+
+void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
+  auto found = claims_.find(id);
+  if (found == claims_.end()) {
+    done();
+    return;
+  }
+  ClaimRecord& record = found->second;
+  record.settled = nullptr;
+  record.released = std::move(done);
+  record.waiting = record.channels.size();
+  auto channels = record.channels;
+  for (const auto& key : channels) {
+    Slot& slot = *slots_[key];
+    auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
+                             [id](const Part& p) { return p.claim == id; });
+    slot.leavers.push_back({part->target, id});
+    slot.parts.erase(part);
+    bool last = slot.parts.empty() && slot.phase != Phase::kIdle;
+    if (!last) LetLeaversGo(slot);
+    Reconcile(slot);
+  }
+  if (channels.empty()) {
+    auto released = std::move(record.released);
+    claims_.erase(found);
+    released();
+  }
+}
+
+void ChannelArbiter::LetLeaversGo(Slot& slot) {
+  std::vector<Leaver> leavers = std::move(slot.leavers);
+  slot.leavers.clear();
+  for (const Leaver& leaver : leavers) {
+    if (leaver.target.feed != nullptr) {
+      deps_.router.Detach(static_cast<uint32_t>(slot.device), slot.channel, leaver.target.feed);
+    }
+    auto found = claims_.find(leaver.claim);
+    if (found == claims_.end() || --found->second.waiting > 0) continue;
+    auto released = std::move(found->second.released);
+    claims_.erase(found);
+    if (released) released();
+  }
+}
+
+void ChannelArbiter::Reconcile(Slot& slot) {
+  if (slot.phase == Phase::kStarting || slot.phase == Phase::kStopping) return;
+  if (slot.parts.empty()) {
+    if (slot.phase == Phase::kRunning) {
+      Stop(slot);
+    } else {
+      LetLeaversGo(slot);
+    }
+    return;
+  }
+  ChannelOptions merged = MergedOf(slot);
+  ChannelRequest want;
+  if (slot.phase == Phase::kIdle) {
+    if (deps_.host.clock.SteadyNs() < slot.retry_at_ns) {
+      AnswerFailure(slot);
+    } else if (RequestFor(slot, merged, &want)) {
+      Start(slot, want, merged);
+    }
+    return;
+  }
+  // Never slower than it runs already: compare with what would serve both.
+  bool covered = RequestFor(slot, Merge(slot.running, merged), &want) &&
+                 SameRequest(want, slot.request);
+  if (slot.restart || !covered) {
+    Stop(slot);
+    return;
+  }
+  for (Part& part : slot.parts) {
+    if (!part.attached) Join(slot, part);
+  }
+}
+
+void ChannelArbiter::PushEpoch(Slot& slot, Part& part, bool fresh) {
+  part.begun = true;
+  if (part.target.feed == nullptr) return;
+  part.target.session->SetEpoch(part.target.feed, slot.epoch, fresh);
+  if (!part.attached) {
+    deps_.router.Attach(static_cast<uint32_t>(slot.device), slot.channel, part.target);
+  }
+  part.attached = true;
+}
+
+// A session joins a channel that already runs.
+void ChannelArbiter::Join(Slot& slot, Part& part) {
+  PushEpoch(slot, part, false);
+  part.attached = part.ran = true;
+  Answer(slot, part, OutcomeState::kRunning, "");
+}
+
+void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
+                           const ChannelOptions& options) {
+  const Device& device = DeviceOf(slot.device);
+  auto dev = static_cast<uint32_t>(slot.device);
+  slot.phase = Phase::kStarting;
+  slot.restart = false;
+  slot.request = request;
+  slot.running = options;
+  slot.epoch = std::make_shared<ChannelEpoch>();
+  slot.epoch->number = ++slot.epoch_number;
+  slot.epoch->start_ns = deps_.host.clock.MonotonicRawNs();
+  slot.epoch->hz = request.effective_hz;
+  slot.epoch->soc_memory_hz = options.soc_memory ? Rounded(options.soc_memory_hz) : 0;
+  slot.epoch->soc_interconnect_hz =
+      options.soc_interconnect ? Rounded(options.soc_interconnect_hz) : 0;
+  TimeBase time = TimeBaseOf(slot.device);
+  time.channel_start_ns = slot.epoch->start_ns;
+  deps_.router.Begin(dev, slot.channel,
+                     Collectors()[slot.collector].make_decoder(deps_.host, *device.info,
+                                                               slot.channel, deps_.store),
+                     time);
+  for (Part& part : slot.parts) PushEpoch(slot, part, !part.ran);
+  ChannelStart start;
+  start.channel = slot.channel;
+  start.channel_type =
+      request.task_scheduler_owned ? abi::kProfTsType : abi::kProfPeripheralType;
+  start.sample_period = request.sample_period_ms;
+  start.user_data = request.user_data;
+  // Slots are never destroyed while the arbiter lives.
+  device.control->StartChannel(
+      std::move(start), slot.epoch_number,
+      [this, key = &slot](const Status& status, int64_t start_ns) {
+        deps_.control.Post([this, key, status, start_ns] { OnStarted(*key, status, start_ns); });
+      });
+}
+
+void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_ns) {
+  auto dev = static_cast<uint32_t>(slot.device);
+  if (status.ok()) {
+    slot.phase = Phase::kRunning;
+    slot.backoff_ns = 0;
+    slot.retry_at_ns = 0;
+    slot.last_error = Status::Ok();
+    slot.epoch->start_ns = start_ns;
+    deps_.router.SetStart(dev, slot.channel, start_ns);
+    for (Part& part : slot.parts) {
+      // Parts that came while the start was under way join in Reconcile.
+      if (part.begun) {
+        part.attached = part.ran = true;
+        Answer(slot, part, OutcomeState::kRunning, "");
+      }
+    }
+    Reconcile(slot);
+    return;
+  }
+  slot.phase = Phase::kIdle;
+  slot.last_error = status;
+  slot.backoff_ns = slot.backoff_ns == 0 ? kFirstBackoffNs
+                                         : std::min(slot.backoff_ns * 2, kMaxBackoffNs);
+  slot.retry_at_ns = deps_.host.clock.SteadyNs() + slot.backoff_ns;
+  deps_.router.End(dev, slot.channel);
+  LetLeaversGo(slot);
+  Reconcile(slot);
+}
+
+void ChannelArbiter::AnswerFailure(Slot& slot) {
+  OutcomeState state = StateOf(slot.last_error);
+  for (Part& part : slot.parts) Answer(slot, part, state, slot.last_error.message());
+}
+
+void ChannelArbiter::Stop(Slot& slot) {
+  slot.phase = Phase::kStopping;
+  DeviceOf(slot.device)
+      .control->StopChannel(slot.channel, [this, key = &slot](const StopOutcome& outcome) {
+        deps_.control.Post([this, key, outcome] { OnStopped(*key, outcome); });
+      });
+}
+
+void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
+  slot.phase = Phase::kIdle;
+  deps_.router.End(static_cast<uint32_t>(slot.device), slot.channel);
+  if (!outcome.status.ok()) {
+    // What the driver still held is out of reach; whoever comes next has to wait a moment.
+    slot.last_error = outcome.status;
+    slot.retry_at_ns = deps_.host.clock.SteadyNs() + kFirstBackoffNs;
+    for (const Leaver& leaver : slot.leavers) {
+      auto found = claims_.find(leaver.claim);
+      if (found == claims_.end() || found->second.request.dump == nullptr) continue;
+      found->second.request.dump->EditManifest(
+          [text = fmt::format("device {} channel {}: {}", slot.device, slot.channel,
+                              outcome.status.ToString())](Manifest& manifest) {
+            manifest.warnings.push_back(text);
+          });
+    }
+  }
+  LetLeaversGo(slot);
+  Reconcile(slot);
+}
+
+void ChannelArbiter::Answer(Slot& slot, Part& part, OutcomeState state, std::string detail) {
+  bool first = part.state == OutcomeState::kPending;
+  part.state = state;
+  part.detail = std::move(detail);
+  if (first) CheckSettled(part.claim);
+  (void)slot;
+}
+
+void ChannelArbiter::CheckSettled(ClaimId id) {
+  auto found = claims_.find(id);
+  if (found == claims_.end() || !found->second.settled) return;
+  if (AnswerOf(id).state == OutcomeState::kPending) return;
+  auto settled = std::move(found->second.settled);
+  found->second.settled = nullptr;
+  // Not from inside Claim: its caller does not know the id yet.
+  deps_.control.Post(std::move(settled));
+}
+
+ClaimAnswer ChannelArbiter::AnswerOf(ClaimId id) const {
+  auto found = claims_.find(id);
+  if (found == claims_.end()) return {OutcomeState::kFinished, "", 0, 0};
+  const ClaimRecord& record = found->second;
+  ClaimAnswer answer = record.fixed;
+  bool any_running = false;
+  std::string problems;
+  for (const auto& key : record.channels) {
+    const Slot& slot = *slots_.at(key);
+    auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
+                             [id](const Part& p) { return p.claim == id; });
+    if (part == slot.parts.end()) continue;
+    if (part->state == OutcomeState::kPending) return {OutcomeState::kPending, "", 0, 0};
+    uint64_t garbage = deps_.pump.Counters(static_cast<uint32_t>(key.first), key.second)
+                           .garbage_bytes;
+    answer.garbage_bytes += garbage - std::min(garbage, part->garbage_before);
+    answer.hz = std::max(answer.hz, part->hz);
+    if (part->state == OutcomeState::kRunning) any_running = true;
+    if (answer.state == OutcomeState::kPending || !any_running) answer.state = part->state;
+    if (!part->detail.empty() && problems.find(part->detail) == std::string::npos) {
+      problems += (problems.empty() ? "" : "; ") + part->detail;
+    }
+  }
+  if (any_running) answer.state = OutcomeState::kRunning;
+  if (!problems.empty()) answer.detail = problems;
+  return answer;
+}
+
+std::vector<const DumpFeed*> ChannelArbiter::FeedsOf(ClaimId id) const {
+  std::vector<const DumpFeed*> feeds;
+  auto found = claims_.find(id);
+  if (found == claims_.end()) return feeds;
+  for (const auto& key : found->second.channels) {
+    for (const Part& part : slots_.at(key)->parts) {
+      if (part.claim == id && part.target.feed != nullptr) feeds.push_back(part.target.feed);
+    }
+  }
+  return feeds;
+}
+
+}  // namespace profd

@@ -1,0 +1,183 @@
+// Shares the driver's channels between sessions: a channel has one owner in the driver, which is us;
+// it runs at the fastest rate anybody asked for, slower sessions get a thinned view, latecomers a
+// rebased one. Every channel is brought step by step from what it is to what its users want
+// (Reconcile), so that starts, stops, joins and failures may come in any order.
+//
+// A channel that is made faster for a newcomer is restarted (the others see a short gap, said in
+// their manifest); it is not slowed down again when the newcomer leaves.
+//
+// Lives on the control strand.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/strand.h"
+#include "collectors/collector.h"
+#include "daemon/data/channel_router.h"
+#include "daemon/data/dump_writer.h"
+#include "driver/channel_pump.h"
+#include "driver/device_control.h"
+
+namespace profd {
+
+enum class OutcomeState : uint8_t {
+  kPending,
+  kRunning,
+  kUnsupported,
+  kDenied,
+  kBusy,
+  kFailed,
+  kFinished,
+};
+
+struct ClaimRequest {
+  int device = 0;
+  CollectorIndex collector = 0;
+  ChannelOptions options;
+  std::string owner;                     // session id, for messages to others
+  std::shared_ptr<WriterSession> dump;   // null: no dump
+  int64_t session_start_ns = 0;          // H of this device in the dump
+  std::string lp_file;                   // dump name of channel files that depend on the chip
+};
+
+struct ClaimAnswer {
+  OutcomeState state = OutcomeState::kPending;
+  std::string detail;
+  double hz = 0;
+  uint64_t garbage_bytes = 0;
+};
+
+class ChannelArbiter {
+ public:
+  struct Device {
+    const DeviceInfo* info = nullptr;
+    DeviceControl* control = nullptr;
+    std::vector<uint8_t> mpam_ids;
+  };
+  struct Deps {
+    Strand& control;
+    const Host& host;
+    MetricStore& store;
+    ChannelRouter& router;
+    ChannelPump& pump;
+  };
+  using ClaimId = uint64_t;
+
+  ChannelArbiter(const Deps& deps, std::vector<Device> devices);
+
+  // Takes the collector's channels on one device. `settled` runs once, when every channel has
+  // answered; afterwards AnswerOf tells how things stand.
+  ClaimId Claim(const ClaimRequest& request, std::function<void()> settled);
+  // Gives them back. `done` runs when no block of them can reach the claim's feeds any more.
+  void Release(ClaimId claim, std::function<void()> done);
+
+  ClaimAnswer AnswerOf(ClaimId claim) const;
+  std::vector<const DumpFeed*> FeedsOf(ClaimId claim) const;
+
+  // About once a second: retries what is busy or failed, looks for lost devices and silent channels.
+  void Tick();
+  void OnDeviceStuck(uint32_t device, const std::string& why);
+  void OnDeviceRecovered(uint32_t device);
+  // The device's clocks as last correlated; used for all stamps from now on.
+  void SetClock(int device, const ClockPair& pair);
+
+  struct ChannelStatus {
+    int device = 0;
+    uint32_t channel = 0;
+    std::string state;  // "idle", "running", "busy", "failed"
+    std::string detail;
+    double hz = 0;
+    uint32_t users = 0;
+  };
+  std::vector<ChannelStatus> Channels(int device) const;
+  // Why the device cannot be used right now; empty if it can.
+  std::string ProblemOf(int device) const;
+
+ private:
+  enum class Phase : uint8_t { kIdle, kStarting, kRunning, kStopping };
+  // One claim's share in one channel.
+  struct Part {
+    ClaimId claim = 0;
+    std::string owner;
+    ChannelOptions options;
+    double hz = 0;  // what this claim gets after rounding
+    FeedTarget target;
+    bool attached = false;
+    bool begun = false;  // was there when the present run was begun, or has joined it
+    bool ran = false;    // has seen a run that the driver started: later ones are rebased
+    OutcomeState state = OutcomeState::kPending;
+    std::string detail;
+    uint64_t garbage_before = 0;
+  };
+  struct Leaver {
+    FeedTarget target;
+    ClaimId claim = 0;
+  };
+  struct Slot {
+    int device = 0;
+    uint32_t channel = 0;
+    CollectorIndex collector = 0;
+    Phase phase = Phase::kIdle;
+    uint32_t epoch_number = 0;
+    std::shared_ptr<ChannelEpoch> epoch;
+    ChannelRequest request;
+    ChannelOptions running;
+    std::vector<Part> parts;
+    std::vector<Leaver> leavers;
+    Status last_error;
+    int64_t retry_at_ns = 0;
+    int64_t backoff_ns = 0;
+    bool restart = false;
+  };
+  struct ClaimRecord {
+    ClaimRequest request;
+    std::vector<std::pair<int, uint32_t>> channels;
+    std::function<void()> settled;
+    std::function<void()> released;
+    size_t waiting = 0;  // leavers not yet gone
+    ClaimAnswer fixed;   // when no channel was taken at all
+    std::string end_detail;
+  };
+
+  Slot& SlotOf(int device, uint32_t channel, CollectorIndex collector);
+  const Device& DeviceOf(int device) const;
+  std::vector<ChannelRequest> PlanFor(int device, CollectorIndex collector,
+                                      ChannelOptions options) const;
+  bool RequestFor(const Slot& slot, const ChannelOptions& options, ChannelRequest* out) const;
+  const Part* Conflict(const Slot& slot, const ChannelOptions& options) const;
+  Part MakePart(ClaimId id, const ClaimRequest& request, const ChannelRequest& planned) const;
+  static ChannelOptions Merge(const ChannelOptions& a, const ChannelOptions& b);
+  ChannelOptions MergedOf(const Slot& slot) const;
+
+  void Reconcile(Slot& slot);
+  void Start(Slot& slot, const ChannelRequest& request, const ChannelOptions& options);
+  void Stop(Slot& slot);
+  void OnStarted(Slot& slot, const Status& status, int64_t start_ns);
+  void OnStopped(Slot& slot, const StopOutcome& outcome);
+  void Join(Slot& slot, Part& part);
+  void Answer(Slot& slot, Part& part, OutcomeState state, std::string detail);
+  void AnswerFailure(Slot& slot);
+  void LetLeaversGo(Slot& slot);
+  void CheckSettled(ClaimId id);
+  void PushEpoch(Slot& slot, Part& part, bool fresh);
+  void CheckSilence(Slot& slot, int64_t now_ns);
+  void CheckDevice(int device);
+  TimeBase TimeBaseOf(int device) const;
+
+  Deps deps_;
+  std::vector<Device> devices_;
+  std::map<std::pair<int, uint32_t>, std::unique_ptr<Slot>> slots_;
+  std::map<ClaimId, ClaimRecord> claims_;
+  std::map<int, std::string> problems_;
+  std::map<int, ClockPair> clocks_;
+  std::map<int, bool> querying_;
+  ClaimId next_claim_ = 1;
+};
+
+}  // namespace profd

@@ -1,0 +1,140 @@
+// The arbiter's watch over what it started: retries, lost and stuck devices, silent channels.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "daemon/session/channel_arbiter.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+// A running periodic channel that delivers nothing for this long is pointed out.
+constexpr int64_t kSilenceNs = 5 * kNsPerSecond;
+constexpr int kSilencePeriods = 20;
+
+}  // namespace
+
+void ChannelArbiter::Tick() {
+  int64_t steady = deps_.host.clock.SteadyNs();
+  int64_t raw = deps_.host.clock.MonotonicRawNs();
+  for (auto& [key, slot] : slots_) {
+    if (slot->phase == Phase::kIdle && !slot->parts.empty() && steady >= slot->retry_at_ns) {
+      Reconcile(*slot);
+    } else if (slot->phase == Phase::kRunning) {
+      CheckSilence(*slot, raw);
+    }
+  }
+  for (const Device& device : devices_) {
+    bool used = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+      return entry.second->device == device.info->id && !entry.second->parts.empty();
+    });
+    if (used) CheckDevice(device.info->id);
+  }
+}
+
+void ChannelArbiter::CheckSilence(Slot& slot, int64_t now_ns) {
+  if (slot.epoch->hz <= 0 || problems_.contains(slot.device)) return;
+  ChannelRouter::Progress progress =
+      deps_.router.ProgressOf(static_cast<uint32_t>(slot.device), slot.channel);
+  int64_t since = now_ns - std::max(progress.last_block_ns, slot.epoch->start_ns.load());
+  auto patience = std::max(kSilenceNs, static_cast<int64_t>(kSilencePeriods * 1e9 / slot.epoch->hz));
+  std::string detail;
+  if (since > patience) {
+    detail = fmt::format("channel {} has delivered nothing for {} s", slot.channel,
+                         since / kNsPerSecond);
+  }
+  for (Part& part : slot.parts) {
+    if (part.state == OutcomeState::kRunning) part.detail = detail;
+  }
+}
+
+// Asks the driver whether it still talks to the device; a device that comes back gets its channels
+// started anew, as the driver has forgotten them.
+void ChannelArbiter::CheckDevice(int device) {
+  if (querying_[device]) return;
+  querying_[device] = true;
+  DeviceOf(device).control->QueryStatus([this, device](const Result<int>& result) {
+    int code = result.ok() ? *result : -1;
+    std::string error = result.ok() ? "" : result.status().message();
+    deps_.control.Post([this, device, code, error] {
+      querying_[device] = false;
+      if (!error.empty()) {
+        OnDeviceStuck(static_cast<uint32_t>(device), error);
+      } else if (code == abi::kDrvStatusCommunicationLost) {
+        OnDeviceStuck(static_cast<uint32_t>(device),
+                      fmt::format("the driver has lost communication with device {}", device));
+      } else if (problems_.contains(device)) {
+        OnDeviceRecovered(static_cast<uint32_t>(device));
+      }
+    });
+  });
+}
+
+void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
+  problems_[static_cast<int>(device)] = why;
+  for (auto& [key, slot] : slots_) {
+    if (slot->device != static_cast<int>(device) || slot->phase != Phase::kRunning) continue;
+    for (Part& part : slot->parts) {
+      part.state = OutcomeState::kFailed;
+      part.detail = why;
+    }
+  }
+}
+
+void ChannelArbiter::OnDeviceRecovered(uint32_t device) {
+  problems_.erase(static_cast<int>(device));
+  for (auto& [key, slot] : slots_) {
+    if (slot->device != static_cast<int>(device) || slot->parts.empty()) continue;
+    slot->retry_at_ns = 0;
+    if (slot->phase == Phase::kRunning) slot->restart = true;
+    Reconcile(*slot);
+  }
+}
+
+TimeBase ChannelArbiter::TimeBaseOf(int device) const {
+  TimeBase time;
+  time.device_counter_hz = DeviceOf(device).info->counter_hz;
+  time.host_counter_hz = deps_.host.host_counter_hz;
+  auto found = clocks_.find(device);
+  if (found == clocks_.end()) return time;
+  time.host_ns = found->second.host_ns;
+  time.device_ns = found->second.device_ns;
+  time.device_count = found->second.device_count;
+  time.host_count = found->second.host_count;
+  return time;
+}
+
+void ChannelArbiter::SetClock(int device, const ClockPair& pair) {
+  clocks_[device] = pair;
+  deps_.router.SetClock(static_cast<uint32_t>(device), TimeBaseOf(device));
+}
+
+std::vector<ChannelArbiter::ChannelStatus> ChannelArbiter::Channels(int device) const {
+  std::vector<ChannelStatus> all;
+  for (const auto& [key, slot] : slots_) {
+    if (slot->device != device) continue;
+    ChannelStatus status;
+    status.device = device;
+    status.channel = slot->channel;
+    status.users = static_cast<uint32_t>(slot->parts.size());
+    status.state = "idle";
+    if (slot->phase == Phase::kRunning) {
+      status.state = "running";
+      status.hz = slot->epoch->hz;
+    } else if (!slot->parts.empty() && !slot->last_error.ok()) {
+      status.state =
+          slot->last_error.code() == StatusCode::kResourceExhausted ? "busy" : "failed";
+      status.detail = slot->last_error.message();
+    }
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+std::string ChannelArbiter::ProblemOf(int device) const {
+  auto found = problems_.find(device);
+  return found == problems_.end() ? std::string() : found->second;
+}
+
+}  // namespace profd

@@ -1,0 +1,372 @@
+#include "daemon/session/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/session/session_poll_sink.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kClockIntervalNs = 300 * kNsPerSecond;
+
+}  // namespace
+
+Session::Session(const SessionDeps& deps, std::string id, Owner owner, SessionPlan plan,
+                 std::function<void(Session&)> on_change)
+    : deps_(deps),
+      id_(std::move(id)),
+      owner_(owner),
+      plan_(std::move(plan)),
+      on_change_(std::move(on_change)),
+      warnings_(plan_.warnings) {}
+
+Session::~Session() = default;
+
+void Session::SetState(SessionState state) {
+  state_ = state;
+  on_change_(*this);
+}
+
+void Session::Start(std::function<void(const Status&)> started) {
+  started_ = std::move(started);
+  if (plan_.end_with_pid != 0) {
+    std::optional<uint64_t> begin = deps_.process_start_time(plan_.end_with_pid);
+    if (!begin) {
+      FailStart(NotFound(fmt::format("process {} has already ended", plan_.end_with_pid)));
+      return;
+    }
+    end_pid_start_ = *begin;
+  }
+  SetState(SessionState::kStarting);
+  GatherClocks();
+}
+
+// Host and device clocks as near to the start of the channels as can be: everything relative in the
+// dump counts from here.
+void Session::GatherClocks() {
+  Recorrelate("start", [self = shared_from_this()] {
+    self->host_clock_ = CorrelateHostClock(self->deps_.host.clock);
+    self->start_raw_ns_ = self->host_clock_.host_ns;
+    self->start_wall_ns_ = self->deps_.host.clock.WallNs() -
+                           (self->deps_.host.clock.MonotonicRawNs() - self->start_raw_ns_);
+    self->next_clock_ns_ = self->start_raw_ns_ + kClockIntervalNs;
+    if (self->plan_.no_dump) {
+      self->StartCollectors();
+    } else {
+      self->OpenDump();
+    }
+  });
+}
+
+// Reads the clocks of all devices in parallel; a device whose clocks cannot be read keeps its reason.
+void Session::Recorrelate(const char* when, std::function<void()> done) {
+  auto waiting = std::make_shared<size_t>(plan_.devices.size());
+  auto finish = std::make_shared<std::function<void()>>(std::move(done));
+  if (plan_.devices.empty()) {
+    (*finish)();
+    return;
+  }
+  bool first = std::string_view(when) == "start";
+  for (int device : plan_.devices) {
+    deps_.device_control(device)->CorrelateClock(
+        [self = shared_from_this(), device, waiting, finish, when,
+         first](const Result<ClockPair>& pair) {
+          self->deps_.control.Post([self, device, waiting, finish, pair, when, first] {
+            if (!pair.ok()) {
+              if (first) self->clock_errors_[device] = pair.status().message();
+            } else {
+              if (first) self->clocks_[device] = *pair;
+              self->deps_.arbiter.SetClock(device, *pair);
+              if (!first && self->dump_ != nullptr) {
+                DumpClocks clocks{pair->host_ns, pair->host_count, pair->device_ns,
+                                  pair->device_count, pair->uncertainty_ns};
+                self->dump_->EditManifest([device, clocks, when](Manifest& manifest) {
+                  manifest.clocks.push_back({device, when, clocks});
+                });
+              }
+            }
+            if (--*waiting == 0) (*finish)();
+          });
+        });
+  }
+}
+
+void Session::OpenDump() {
+  dump_ = deps_.writer.Open(DumpOptions(), [self = shared_from_this()](
+                                               const Result<std::string>& path) {
+    self->deps_.control.Post([self, path] {
+      if (!path.ok()) {
+        self->dump_ = nullptr;
+        self->FailStart(path.status().Annotate("dump"));
+        return;
+      }
+      self->dump_path_ = *path;
+      self->StartCollectors();
+    });
+  });
+}
+
+void Session::StartCollectors() {
+  pending_ = 1;  // held until all are begun, so that an early answer does not settle the session
+  for (const PlannedCollector& planned : plan_.collectors) {
+    if (Collectors()[planned.index].spec->source == CollectorSource::kChannel) {
+      StartChannels(planned);
+    } else {
+      StartPoller(planned);
+    }
+  }
+  Settle();
+}
+
+void Session::StartChannels(const PlannedCollector& planned) {
+  const CollectorEntry& entry = Collectors()[planned.index];
+  for (int id : plan_.devices) {
+    const DeviceInfo& device = *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
+                                             [id](const DeviceInfo& d) { return d.id == id; });
+    Row row;
+    row.collector = planned.index;
+    row.device = id;
+    row.named = planned.named;
+    Status probe = entry.probe_device(deps_.host, device);
+    if (!probe.ok()) {
+      // A default that this chip does not have is not worth a word.
+      if (!planned.named) continue;
+      row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
+      rows_.push_back(std::move(row));
+      continue;
+    }
+    if (auto error = clock_errors_.find(id); error != clock_errors_.end()) {
+      row.answer = {OutcomeState::kFailed, error->second, 0, 0};
+      rows_.push_back(std::move(row));
+      continue;
+    }
+    ClaimRequest claim;
+    claim.device = id;
+    claim.collector = planned.index;
+    claim.options = planned.channel;
+    claim.owner = id_;
+    claim.dump = dump_;
+    claim.session_start_ns = clocks_[id].host_ns;
+    ++pending_;
+    row.claim = deps_.arbiter.Claim(claim, [self = shared_from_this()] { self->Settle(); });
+    row.feeds = deps_.arbiter.FeedsOf(*row.claim);
+    rows_.push_back(std::move(row));
+  }
+}
+
+void Session::StartPoller(const PlannedCollector& planned) {
+  const CollectorEntry& entry = Collectors()[planned.index];
+  Row row;
+  row.collector = planned.index;
+  row.named = planned.named;
+  Status probe = entry.probe_host(deps_.host);
+  if (!probe.ok()) {
+    if (!planned.named) return;
+    row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
+    rows_.push_back(std::move(row));
+    return;
+  }
+  row.sink = std::make_shared<SessionPollSink>(deps_.store, dump_, *entry.spec, planned.hz);
+  if (row.sink->feed() != nullptr) row.feeds.push_back(row.sink->feed());
+  Result<PollEngine::Handle> handle =
+      deps_.pollers.Start(planned.index, planned.poll, row.sink);
+  if (handle.ok()) {
+    row.poller = *handle;
+    row.answer = {OutcomeState::kRunning, "", planned.hz, 0};
+  } else {
+    row.answer = {OutcomeState::kFailed, handle.status().message(), 0, 0};
+  }
+  rows_.push_back(std::move(row));
+}
+
+void Session::Settle() {
+  if (--pending_ == 0) OnSettled();
+}
+
+ClaimAnswer Session::AnswerOf(const Row& row) const {
+  if (!row.claim) {
+    ClaimAnswer answer = row.answer;
+    if (row.sink != nullptr && answer.state == OutcomeState::kRunning) {
+      answer.detail = row.sink->LastError();
+      if (row.sink->missed() > 0) {
+        answer.detail += fmt::format("{}{} readings left out (late)",
+                                     answer.detail.empty() ? "" : "; ", row.sink->missed());
+      }
+    }
+    return answer;
+  }
+  return released_ ? row.answer : deps_.arbiter.AnswerOf(*row.claim);
+}
+
+std::string Session::Unstarted() const {
+  std::string text;
+  for (const Row& row : rows_) {
+    ClaimAnswer answer = AnswerOf(row);
+    if (answer.state == OutcomeState::kRunning || !row.named) continue;
+    text += fmt::format("{}{} on {}: {}", text.empty() ? "" : "\n",
+                        Collectors()[row.collector].spec->name,
+                        row.device == kHostDevice ? "the host" : fmt::format("device {}", row.device),
+                        answer.detail);
+  }
+  return text;
+}
+
+void Session::OnSettled() {
+  if (stop_requested_) {
+    FailStart(Aborted("the session was stopped while it started: " + reason_));
+    return;
+  }
+  bool any = std::any_of(rows_.begin(), rows_.end(), [this](const Row& row) {
+    return AnswerOf(row).state == OutcomeState::kRunning;
+  });
+  std::string unstarted = Unstarted();
+  if (!any) {
+    FailStart(FailedPrecondition("nothing could be collected" +
+                                 (unstarted.empty() ? std::string() : ":\n" + unstarted)));
+  } else if (plan_.require_all && !unstarted.empty()) {
+    FailStart(FailedPrecondition("require_all:\n" + unstarted));
+  } else {
+    Running();
+  }
+}
+
+void Session::Running() {
+  SetState(SessionState::kRunning);
+  if (dump_ != nullptr) {
+    std::vector<Row> rows = rows_;
+    for (Row& row : rows) row.answer = AnswerOf(row);
+    dump_->EditManifest([self = shared_from_this(), rows = std::move(rows)](Manifest& manifest) {
+      self->WriteOutcomes(manifest, rows);
+    });
+  }
+  if (plan_.duration_ms > 0) {
+    duration_ = std::make_unique<Timer>(deps_.control);
+    duration_->After(plan_.duration_ms * kNsPerMs, [this] { Stop("duration"); });
+  }
+  if (started_) std::exchange(started_, nullptr)(Status::Ok());
+}
+
+void Session::FailStart(Status status) {
+  failure_ = status;
+  reason_ = status.message();
+  stop_requested_ = true;
+  SetState(SessionState::kStopping);
+  ReleaseAll();
+}
+
+void Session::Stop(std::string reason) {
+  if (finished() || stop_requested_) return;
+  stop_requested_ = true;
+  reason_ = std::move(reason);
+  // A start under way is let through first: every step of it has a deadline, and undoing half of it
+  // would need a second order of things.
+  if (state_ != SessionState::kRunning) return;
+  SetState(SessionState::kStopping);
+  ReleaseAll();
+}
+
+void Session::WhenFinished(std::function<void()> finished_callback) {
+  if (finished()) {
+    finished_callback();
+  } else {
+    finished_.push_back(std::move(finished_callback));
+  }
+}
+
+void Session::ReleaseAll() {
+  duration_.reset();
+  for (Row& row : rows_) {
+    if (row.claim) row.answer = deps_.arbiter.AnswerOf(*row.claim);
+  }
+  released_ = true;
+  stop_deadline_ = std::make_unique<Timer>(deps_.control);
+  stop_deadline_->After(deps_.stop_deadline_ns, [this] {
+    warnings_.push_back("some collectors did not end in time; their last records may be missing");
+    stop_deadline_.reset();
+    CloseDump();
+  });
+  pending_ = 1;
+  auto gone = [self = shared_from_this()] {
+    self->deps_.control.Post([self] { self->OnReleased(); });
+  };
+  for (Row& row : rows_) {
+    if (row.claim) {
+      ++pending_;
+      deps_.arbiter.Release(*row.claim, gone);
+    }
+    if (row.poller) {
+      ++pending_;
+      deps_.pollers.Stop(*row.poller, gone);
+    }
+  }
+  OnReleased();
+}
+
+void Session::OnReleased() {
+  if (--pending_ > 0 || stop_deadline_ == nullptr) return;
+  stop_deadline_.reset();
+  Recorrelate("stop", [self = shared_from_this()] { self->CloseDump(); });
+}
+
+void Session::CloseDump() {
+  if (finished()) return;
+  end_wall_ns_ = deps_.host.clock.WallNs();
+  if (dump_ == nullptr) {
+    OnClosed(Status::Ok());
+    return;
+  }
+  EndFacts end;
+  end.wall_ns = end_wall_ns_;
+  end.raw_ns = deps_.host.clock.MonotonicRawNs();
+  end.state = failure_.ok() ? DumpState::kDone : DumpState::kFailed;
+  end.reason = reason_;
+  dump_->Finish(
+      end,
+      [self = shared_from_this(), rows = rows_, warnings = warnings_](Manifest& manifest) {
+        self->WriteOutcomes(manifest, rows);
+        manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
+      },
+      [self = shared_from_this()](const Status& status) {
+        self->deps_.control.Post([self, status] { self->OnClosed(status); });
+      });
+}
+
+void Session::OnClosed(const Status& status) {
+  if (finished()) return;
+  if (dump_ != nullptr) dump_bytes_ = dump_->bytes();
+  if (failure_.ok() && !status.ok()) {
+    // The disk failed us: what was written is there, and the session says why there is no more.
+    warnings_.push_back(status.ToString());
+  }
+  SetState(failure_.ok() ? SessionState::kDone : SessionState::kFailed);
+  if (started_) std::exchange(started_, nullptr)(failure_);
+  for (auto& callback : std::exchange(finished_, {})) callback();
+}
+
+void Session::Tick() {
+  if (state_ != SessionState::kRunning) return;
+  if (plan_.end_with_pid != 0) {
+    std::optional<uint64_t> begin = deps_.process_start_time(plan_.end_with_pid);
+    if (!begin || *begin != end_pid_start_) {
+      Stop(fmt::format("process {} ended", plan_.end_with_pid));
+      return;
+    }
+  }
+  if (dump_ != nullptr) {
+    dump_bytes_ = dump_->bytes();
+    if (Status health = dump_->health(); !health.ok()) {
+      Stop(health.message());
+      return;
+    }
+  }
+  int64_t now = deps_.host.clock.MonotonicRawNs();
+  if (now >= next_clock_ns_) {
+    next_clock_ns_ = now + kClockIntervalNs;
+    Recorrelate("periodic", [] {});
+  }
+}
+
+}  // namespace profd

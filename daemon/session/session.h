@@ -1,0 +1,146 @@
+// One order being carried out: clocks, dump, collectors; then waiting; then the same backwards.
+// scheduled -> starting -> running -> stopping -> done | failed. Lives on the control strand.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/strand.h"
+#include "daemon/collect/poll_engine.h"
+#include "daemon/data/dump_writer.h"
+#include "daemon/session/channel_arbiter.h"
+#include "daemon/session/peer.h"
+#include "daemon/session/session_plan.h"
+
+namespace profd {
+
+namespace v1 {
+class Session;
+}
+
+enum class SessionState : uint8_t {
+  kScheduled,
+  kStarting,
+  kRunning,
+  kStopping,
+  kDone,
+  kFailed,
+};
+
+// What every session works with. References outlive all sessions.
+struct SessionDeps {
+  Strand& control;
+  const Host& host;
+  MetricStore& store;
+  ChannelArbiter& arbiter;
+  PollEngine& pollers;
+  DumpWriter& writer;
+  const NodeFacts& node;
+  // Dump facts of a device, by logical id.
+  std::function<DeviceFacts(int)> device_facts;
+  std::function<DeviceControl*(int)> device_control;
+  // Does the process still exist, and is it the same one? (start time in clock ticks)
+  std::function<std::optional<uint64_t>(pid_t)> process_start_time;
+  Manifest manifest_base;  // versions
+  int64_t stop_deadline_ns = 10 * kNsPerSecond;
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  struct Owner {
+    uint32_t uid = 0;
+    uint32_t gid = 0;
+    pid_t pid = 0;
+  };
+
+  Session(const SessionDeps& deps, std::string id, Owner owner, SessionPlan plan,
+          std::function<void(Session&)> on_change);
+  ~Session();
+
+  // `started` runs once: Ok when the session is running, the reason when it is not (state failed).
+  void Start(std::function<void(const Status&)> started);
+  // Ends it; legal in every state. Callbacks given to WhenFinished run when the dump is complete.
+  void Stop(std::string reason);
+  void WhenFinished(std::function<void()> finished);
+
+  // About once a second: end conditions that are watched rather than waited for.
+  void Tick();
+
+  const std::string& id() const { return id_; }
+  const Owner& owner() const { return owner_; }
+  const SessionPlan& plan() const { return plan_; }
+  SessionState state() const { return state_; }
+  bool finished() const {
+    return state_ == SessionState::kDone || state_ == SessionState::kFailed;
+  }
+  void Fill(v1::Session* out) const;
+
+ private:
+  struct Row {
+    CollectorIndex collector = 0;
+    int device = kHostDevice;
+    bool named = false;
+    std::optional<ChannelArbiter::ClaimId> claim;
+    std::optional<PollEngine::Handle> poller;
+    std::shared_ptr<class SessionPollSink> sink;
+    ClaimAnswer answer;  // of pollers and of rows that never started; final answers of all
+    std::vector<const DumpFeed*> feeds;
+  };
+
+  void SetState(SessionState state);
+  void GatherClocks();
+  void OpenDump();
+  void StartCollectors();
+  void StartChannels(const PlannedCollector& planned);
+  void StartPoller(const PlannedCollector& planned);
+  void Settle();
+  void OnSettled();
+  void Running();
+  void FailStart(Status status);
+  void ReleaseAll();
+  void OnReleased();
+  void CloseDump();
+  void OnClosed(const Status& status);
+  void Recorrelate(const char* when, std::function<void()> done);
+  ClaimAnswer AnswerOf(const Row& row) const;
+  std::string Unstarted() const;
+  SessionDumpOptions DumpOptions() const;
+  SampleOptions SampleFacts() const;
+  void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
+
+  const SessionDeps& deps_;
+  const std::string id_;
+  const Owner owner_;
+  const SessionPlan plan_;
+  std::function<void(Session&)> on_change_;
+  SessionState state_ = SessionState::kScheduled;
+  std::string reason_;
+  Status failure_;
+  std::vector<Row> rows_;
+  std::map<int, ClockPair> clocks_;
+  std::map<int, std::string> clock_errors_;
+  ClockPair host_clock_;
+  size_t pending_ = 0;
+  bool stop_requested_ = false;
+  bool released_ = false;
+  std::shared_ptr<WriterSession> dump_;
+  std::string dump_path_;
+  uint64_t dump_bytes_ = 0;
+  int64_t start_wall_ns_ = 0;
+  int64_t start_raw_ns_ = 0;
+  int64_t end_wall_ns_ = 0;
+  int64_t next_clock_ns_ = 0;
+  uint64_t end_pid_start_ = 0;
+  std::vector<std::string> warnings_;
+  std::function<void(const Status&)> started_;
+  std::vector<std::function<void()>> finished_;
+  std::unique_ptr<Timer> duration_;
+  std::unique_ptr<Timer> stop_deadline_;
+};
+
+}  // namespace profd

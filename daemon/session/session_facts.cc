@@ -1,0 +1,231 @@
+// What a session tells the outside: its dump's control files and manifest, and its clients.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "daemon/session/session.h"
+#include "daemon/session/session_poll_sink.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+std::string_view ManifestState(OutcomeState state) {
+  switch (state) {
+    case OutcomeState::kRunning:
+      return "running";
+    case OutcomeState::kFinished:
+      return "finished";
+    case OutcomeState::kUnsupported:
+      return "unsupported";
+    case OutcomeState::kDenied:
+      return "denied";
+    case OutcomeState::kBusy:
+      return "busy";
+    case OutcomeState::kPending:
+    case OutcomeState::kFailed:
+      return "failed";
+  }
+  return "failed";
+}
+
+v1::Outcome::Result WireResult(OutcomeState state) {
+  switch (state) {
+    case OutcomeState::kRunning:
+      return v1::Outcome::RUNNING;
+    case OutcomeState::kFinished:
+      return v1::Outcome::FINISHED;
+    case OutcomeState::kUnsupported:
+      return v1::Outcome::UNSUPPORTED;
+    case OutcomeState::kDenied:
+      return v1::Outcome::DENIED;
+    case OutcomeState::kBusy:
+      return v1::Outcome::BUSY;
+    case OutcomeState::kFailed:
+      return v1::Outcome::FAILED;
+    case OutcomeState::kPending:
+      return v1::Outcome::RESULT_UNSPECIFIED;
+  }
+  return v1::Outcome::RESULT_UNSPECIFIED;
+}
+
+v1::Session::State WireState(SessionState state) {
+  switch (state) {
+    case SessionState::kScheduled:
+      return v1::Session::SCHEDULED;
+    case SessionState::kStarting:
+      return v1::Session::STARTING;
+    case SessionState::kRunning:
+      return v1::Session::RUNNING;
+    case SessionState::kStopping:
+      return v1::Session::STOPPING;
+    case SessionState::kDone:
+      return v1::Session::DONE;
+    case SessionState::kFailed:
+      return v1::Session::FAILED;
+  }
+  return v1::Session::STATE_UNSPECIFIED;
+}
+
+DumpClocks ForDump(const ClockPair& pair) {
+  return {pair.host_ns, pair.host_count, pair.device_ns, pair.device_count, pair.uncertainty_ns};
+}
+
+int WholeHz(double hz) { return static_cast<int>(hz + 0.5); }
+
+}  // namespace
+
+SampleOptions Session::SampleFacts() const {
+  SampleOptions options;
+  options.llc_write = plan_.llc_write;
+  options.storage_limit_mb = plan_.storage_limited ? plan_.max_bytes >> 20 : 0;
+  options.duration_s = plan_.duration_ms / 1000;
+  for (const PlannedCollector& planned : plan_.collectors) {
+    const CollectorSpec& spec = *Collectors()[planned.index].spec;
+    auto is = [&spec](std::string_view key) {
+      return spec.option.find(key) != std::string_view::npos;
+    };
+    int hz = WholeHz(planned.hz);
+    if (spec.source == CollectorSource::kChannel) {
+      if (spec.option.empty()) options.aicore_lpm = true;
+      if (is("sys_hardware_mem_freq")) options.hardware_mem_hz = std::max(options.hardware_mem_hz, hz);
+      if (is("sys_io_sampling_freq")) options.io_hz = std::max(options.io_hz, hz);
+      if (is("dvpp_freq")) options.dvpp_hz = std::max(options.dvpp_hz, hz);
+      if (spec.option == "sys_interconnection_freq") {
+        options.interconnect_hz = std::max(options.interconnect_hz, hz);
+      }
+    } else if (is("host_sys")) {
+      bool cpu = spec.name.find("cpu") != std::string_view::npos;
+      const ProcessScope& scope = planned.poll.processes;
+      bool job = !scope.pids.empty() || !scope.job_id.empty();
+      (cpu ? options.host_sys_cpu : options.host_sys_mem) = job;
+      (cpu ? options.host_usage_cpu : options.host_usage_mem) = scope.all || planned.poll.system;
+      options.host_usage_hz = std::max(options.host_usage_hz, hz);
+      if (!scope.pids.empty()) options.host_sys_pid = scope.pids.front();
+    } else if (spec.vendor_files) {
+      options.host_network = true;
+    }
+  }
+  return options;
+}
+
+SessionDumpOptions Session::DumpOptions() const {
+  SessionDumpOptions options;
+  options.session.session_id = id_;
+  options.session.pid = plan_.pids.empty() ? ::getpid() : plan_.pids.front();
+  options.session.job_id = plan_.job_id;
+  options.session.rank = plan_.rank.value_or(-1);
+  options.session.devices = plan_.devices;
+  options.session.options = SampleFacts();
+  options.session.start_wall_ns = start_wall_ns_;
+  options.session.start_raw_ns = start_raw_ns_;
+  options.node = deps_.node;
+  for (int device : plan_.devices) {
+    SessionDumpOptions::Device facts;
+    facts.facts = deps_.device_facts(device);
+    if (auto clock = clocks_.find(device); clock != clocks_.end()) {
+      facts.clocks = ForDump(clock->second);
+    }
+    options.devices.push_back(std::move(facts));
+  }
+  options.host_clocks = ForDump(host_clock_);
+  options.owner = {owner_.uid, owner_.gid};
+  options.max_bytes = plan_.max_bytes;
+  Manifest& manifest = options.manifest;
+  manifest = deps_.manifest_base;
+  manifest.session_id = id_;
+  manifest.uid = owner_.uid;
+  manifest.gid = owner_.gid;
+  manifest.pid = owner_.pid;
+  manifest.job_id = plan_.job_id;
+  manifest.rank = plan_.rank;
+  manifest.label = plan_.label;
+  manifest.warnings = plan_.warnings;
+  for (const PlannedCollector& planned : plan_.collectors) {
+    std::string name(Collectors()[planned.index].spec->name);
+    manifest.effective[name] = planned.hz > 0 ? fmt::format("{} Hz", planned.hz) : "on";
+    if (planned.named) manifest.requested[name] = manifest.effective[name];
+  }
+  for (int id : plan_.devices) {
+    for (const DeviceInfo& device : deps_.host.devices) {
+      if (device.id != id) continue;
+      manifest.devices.push_back({device.id, device.physical_id, device.chip_name, device.chip_id,
+                                  device.uuid, device.counter_hz, device.aicore_mhz});
+    }
+  }
+  return options;
+}
+
+// Runs on the writer thread with a copy of the rows: only their answers and identities are used.
+void Session::WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const {
+  for (const Row& row : rows) {
+    std::string_view name = Collectors()[row.collector].spec->name;
+    bool found = false;
+    for (ManifestChannel& channel : manifest.channels) {
+      if (channel.collector != name || channel.device != row.device) continue;
+      found = true;
+      channel.state = ManifestState(row.answer.state);
+      channel.detail = row.answer.detail;
+      channel.garbage_bytes = row.answer.garbage_bytes;
+    }
+    if (found) continue;
+    ManifestChannel& channel = manifest.channels.emplace_back();
+    channel.collector = name;
+    channel.device = row.device;
+    channel.state = ManifestState(row.answer.state);
+    channel.detail = row.answer.detail;
+  }
+}
+
+void Session::Fill(v1::Session* out) const {
+  out->set_session_id(id_);
+  out->set_state(WireState(state_));
+  out->set_reason(reason_);
+  out->set_uid(owner_.uid);
+  out->set_pid(owner_.pid);
+  out->set_job_id(plan_.job_id);
+  if (plan_.rank) out->set_rank(*plan_.rank);
+  out->set_label(plan_.label);
+  for (int device : plan_.devices) out->add_devices(static_cast<uint32_t>(device));
+  out->set_started_ns(start_wall_ns_);
+  out->set_ended_ns(end_wall_ns_);
+  out->set_duration_ms(static_cast<uint64_t>(plan_.duration_ms));
+  out->set_dump_path(dump_path_);
+  out->set_dump_bytes(dump_ != nullptr ? dump_->bytes() : dump_bytes_);
+  std::set<std::string> warnings(warnings_.begin(), warnings_.end());
+  for (const std::string& warning : warnings) out->add_warnings(warning);
+  for (const Row& row : rows_) {
+    v1::Outcome& outcome = *out->add_outcomes();
+    ClaimAnswer answer = AnswerOf(row);
+    bool over = finished() && answer.state == OutcomeState::kRunning;
+    outcome.set_collector(std::string(Collectors()[row.collector].spec->name));
+    outcome.set_device(row.device);
+    outcome.set_result(over ? v1::Outcome::FINISHED : WireResult(answer.state));
+    outcome.set_detail(answer.detail);
+    outcome.set_hz(answer.hz);
+    outcome.set_garbage_bytes(answer.garbage_bytes);
+    uint64_t records = 0, bytes = 0, dropped_records = 0, dropped_bytes = 0;
+    for (const DumpFeed* feed : row.feeds) {
+      const FeedCounters& counters = feed->counters();
+      records += counters.records.load(std::memory_order_relaxed);
+      bytes += counters.bytes.load(std::memory_order_relaxed);
+      dropped_records += counters.dropped_records.load(std::memory_order_relaxed);
+      dropped_bytes += counters.dropped_bytes.load(std::memory_order_relaxed);
+      if (feed->thinned()) outcome.set_thinned(true);
+      if (feed->rebased()) outcome.set_rebased(true);
+    }
+    if (dump_ == nullptr && row.sink != nullptr) records = row.sink->readings();
+    outcome.set_records(records);
+    outcome.set_bytes(bytes);
+    outcome.set_dropped_records(dropped_records);
+    outcome.set_dropped_bytes(dropped_bytes);
+    out->set_records(out->records() + records);
+    out->set_dropped_records(out->dropped_records() + dropped_records);
+    out->set_dropped_bytes(out->dropped_bytes() + dropped_bytes);
+  }
+}
+
+}  // namespace profd

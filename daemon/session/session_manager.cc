@@ -1,0 +1,369 @@
+#include "daemon/session/session_manager.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/log.h"
+
+namespace profd {
+namespace {
+
+// 48 random bits: not guessable by counting, short enough to type.
+std::string NewId() {
+  std::array<uint8_t, 6> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return {};
+  }
+  std::string id;
+  for (uint8_t byte : bytes) id += fmt::format("{:02x}", byte);
+  return id;
+}
+
+bool IsFinished(const v1::Session& session) {
+  return session.state() == v1::Session::DONE || session.state() == v1::Session::FAILED ||
+         session.state() == v1::Session::INTERRUPTED;
+}
+
+std::string BaseName(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace
+
+SessionManager::SessionManager(Deps deps, const DaemonConfig& config)
+    : deps_(std::move(deps)), config_(config) {}
+
+void SessionManager::AddRecovered(v1::Session frozen) {
+  std::string id = frozen.session_id();
+  if (id.empty() || records_.contains(id)) return;
+  Record record;
+  record.uid = frozen.uid();
+  record.frozen = std::move(frozen);
+  record.order = next_order_++;
+  records_.emplace(std::move(id), std::move(record));
+  Forget();
+}
+
+void SessionManager::CountRefusal(const Status& status) {
+  ++refused_[std::string(ToString(status.code()))];
+}
+
+Status SessionManager::CheckLimits(const Peer& peer) const {
+  if (shutting_down_) return Unavailable("profd is stopping");
+  int64_t all = 0;
+  int64_t own = 0;
+  for (const auto& [id, record] : records_) {
+    if (record.live == nullptr) continue;
+    ++all;
+    if (record.uid == peer.uid) ++own;
+  }
+  if (all >= config_.max_sessions) {
+    return ResourceExhausted(fmt::format(
+        "{} sessions are running, the limit of this node (limits.max_sessions)", all));
+  }
+  if (peer.uid != 0 && own >= config_.max_sessions_per_uid) {
+    return ResourceExhausted(
+        fmt::format("you have {} sessions running, the limit for one user "
+                    "(limits.max_sessions_per_uid); see `profctl list`",
+                    own));
+  }
+  return Status::Ok();
+}
+
+Result<SessionPlan> SessionManager::Plan(const Peer& peer,
+                                         const v1::StartSessionRequest& request) const {
+  PlanContext context{config_,
+                      deps_.session.host.devices,
+                      Collectors(),
+                      peer,
+                      deps_.owner_of,
+                      [this, &peer](const DeviceInfo& device) {
+                        return deps_.may_use(peer, device);
+                      }};
+  return PlanSession(request, context);
+}
+
+void SessionManager::Start(const Peer& peer, const v1::StartSessionRequest& request_untrusted,
+                           SessionReply reply) {
+  Status limits = CheckLimits(peer);
+  Result<SessionPlan> plan = limits.ok() ? Plan(peer, request_untrusted) : limits;
+  if (!plan.ok()) {
+    CountRefusal(plan.status());
+    reply(plan.status());
+    return;
+  }
+  std::string id = NewId();
+  if (id.empty() || records_.contains(id)) {
+    reply(Unavailable("no randomness for a session id; try again"));
+    return;
+  }
+  auto session = std::make_shared<Session>(
+      deps_.session, id, Session::Owner{peer.uid, peer.gid, peer.pid}, std::move(plan).value(),
+      [this](Session& changed) { OnChange(changed); });
+  Record& record = records_[id];
+  record.live = session;
+  record.uid = peer.uid;
+  record.order = next_order_++;
+  session->Start([this, id, session, reply = std::move(reply)](const Status& status) {
+    if (!status.ok()) {
+      CountRefusal(status);
+      log::Info("session refused", {{"session", id}, {"reason", status.ToString()}});
+      reply(status);
+      return;
+    }
+    ++started_total_;
+    v1::Session view;
+    session->Fill(&view);
+    log::Info("session running", {{"session", id},
+                                  {"uid", view.uid()},
+                                  {"job", view.job_id()},
+                                  {"dump", view.dump_path()}});
+    reply(view);
+  });
+}
+
+void SessionManager::OnChange(Session& session) {
+  std::vector<std::function<void()>> calls;
+  for (const auto& [key, watch] : watches_) {
+    if (watch.id == session.id()) calls.push_back(watch.changed);
+  }
+  if (session.finished()) {
+    // The session is in the middle of its own method: freeze it when that has returned.
+    deps_.session.control.Post([this, id = session.id(), calls] {
+      Freeze(id);
+      for (const auto& call : calls) call();
+    });
+    return;
+  }
+  for (const auto& call : calls) call();
+}
+
+void SessionManager::Freeze(const std::string& id) {
+  auto found = records_.find(id);
+  if (found == records_.end() || found->second.live == nullptr) return;
+  Record& record = found->second;
+  record.live->Fill(&record.frozen);
+  log::Info("session ended", {{"session", id},
+                              {"state", v1::Session::State_Name(record.frozen.state())},
+                              {"reason", record.frozen.reason()},
+                              {"records", record.frozen.records()},
+                              {"bytes", record.frozen.dump_bytes()},
+                              {"dropped", record.frozen.dropped_records()}});
+  record.live.reset();
+  // A start that failed leaves no dump worth keeping; its reason went to the caller.
+  if (record.frozen.state() == v1::Session::FAILED && !record.frozen.dump_path().empty() &&
+      record.frozen.records() == 0) {
+    deps_.remove_dump(BaseName(record.frozen.dump_path()), [](Result<uint64_t>) {});
+    record.frozen.clear_dump_path();
+  }
+  Forget();
+  if (shutdown_done_ && active() == 0) std::exchange(shutdown_done_, nullptr)();
+}
+
+void SessionManager::Forget() {
+  auto keep = static_cast<size_t>(config_.keep_finished);
+  size_t finished = records_.size() - active();
+  while (finished > keep) {
+    auto oldest = records_.end();
+    for (auto it = records_.begin(); it != records_.end(); ++it) {
+      if (it->second.live != nullptr) continue;
+      if (oldest == records_.end() || it->second.order < oldest->second.order) oldest = it;
+    }
+    records_.erase(oldest);
+    --finished;
+  }
+}
+
+v1::Session SessionManager::View(const Record& record) const {
+  if (record.live == nullptr) return record.frozen;
+  v1::Session view;
+  record.live->Fill(&view);
+  return view;
+}
+
+// What is not the peer's own does not exist for it: no telling apart by the answer.
+const SessionManager::Record* SessionManager::Find(const Peer& peer, const std::string& id) const {
+  auto found = records_.find(id);
+  if (found == records_.end() || !peer.Owns(found->second.uid)) return nullptr;
+  return &found->second;
+}
+
+void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted,
+                          SessionReply reply) {
+  if (request_untrusted.session_id().empty() == request_untrusted.job_id().empty()) {
+    reply(InvalidArgument("name either a session_id or a job_id"));
+    return;
+  }
+  if (!request_untrusted.job_id().empty()) {
+    StopJob(peer, request_untrusted.job_id(), std::move(reply));
+    return;
+  }
+  const Record* record = Find(peer, request_untrusted.session_id());
+  if (record == nullptr) {
+    reply(NotFound(fmt::format("no session {} of yours; see `profctl list`",
+                               log::Quote(request_untrusted.session_id()))));
+    return;
+  }
+  if (record->live == nullptr) {
+    reply(record->frozen);
+    return;
+  }
+  std::shared_ptr<Session> session = record->live;
+  session->Stop(fmt::format("stopped by uid {}", peer.uid));
+  session->WhenFinished([session, reply = std::move(reply)] {
+    v1::Session view;
+    session->Fill(&view);
+    reply(view);
+  });
+}
+
+void SessionManager::StopJob(const Peer& peer, const std::string& job_id, SessionReply reply) {
+  std::vector<std::shared_ptr<Session>> sessions;
+  std::set<std::string> jobs;
+  for (const auto& [id, record] : records_) {
+    if (record.live == nullptr || !peer.Owns(record.uid)) continue;
+    jobs.insert(record.live->plan().job_id);
+    if (record.live->plan().job_id == job_id) sessions.push_back(record.live);
+  }
+  if (sessions.empty()) {
+    std::string known;
+    for (const std::string& job : jobs) {
+      if (!job.empty()) known += (known.empty() ? "" : ", ") + job;
+    }
+    reply(NotFound(fmt::format("no running session of job {}; {}", log::Quote(job_id),
+                               known.empty() ? "no job of yours is being profiled"
+                                             : "jobs being profiled: " + known)));
+    return;
+  }
+  auto waiting = std::make_shared<size_t>(sessions.size());
+  for (const auto& session : sessions) {
+    session->Stop(fmt::format("stopped by uid {}", peer.uid));
+    session->WhenFinished([session, waiting, reply] {
+      if (--*waiting > 0) return;
+      v1::Session view;
+      session->Fill(&view);
+      reply(view);
+    });
+  }
+}
+
+Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_untrusted) const {
+  const Record* record = Find(peer, id_untrusted);
+  if (record == nullptr) {
+    return NotFound(
+        fmt::format("no session {} of yours; see `profctl list`", log::Quote(id_untrusted)));
+  }
+  return View(*record);
+}
+
+v1::ListSessionsResponse SessionManager::List(
+    const Peer& peer, const v1::ListSessionsRequest& request_untrusted) const {
+  std::vector<const Record*> records;
+  for (const auto& [id, record] : records_) {
+    if (peer.Owns(record.uid)) records.push_back(&record);
+  }
+  std::sort(records.begin(), records.end(),
+            [](const Record* a, const Record* b) { return a->order < b->order; });
+  v1::ListSessionsResponse response;
+  for (const Record* record : records) {
+    v1::Session view = View(*record);
+    if (request_untrusted.active_only() && IsFinished(view)) continue;
+    if (!request_untrusted.job_id().empty() && view.job_id() != request_untrusted.job_id()) {
+      continue;
+    }
+    *response.add_sessions() = std::move(view);
+  }
+  return response;
+}
+
+Result<std::string> SessionManager::DumpOf(const Peer& peer,
+                                           const std::string& id_untrusted) const {
+  Result<v1::Session> session = Get(peer, id_untrusted);
+  if (!session.ok()) return session.status();
+  if (!IsFinished(*session)) {
+    return FailedPrecondition("the session is still running; stop it first");
+  }
+  if (session->dump_path().empty()) return NotFound("the session has no dump");
+  return BaseName(session->dump_path());
+}
+
+void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
+                            std::function<void(Result<uint64_t>)> reply) {
+  Result<v1::Session> session = Get(peer, id_untrusted);
+  if (!session.ok()) {
+    reply(session.status());
+    return;
+  }
+  if (!IsFinished(*session)) {
+    reply(FailedPrecondition("the session is still running; stop it first"));
+    return;
+  }
+  if (session->dump_path().empty()) {
+    records_.erase(id_untrusted);
+    reply(uint64_t{0});
+    return;
+  }
+  deps_.remove_dump(BaseName(session->dump_path()),
+                    [this, id = id_untrusted, reply = std::move(reply)](Result<uint64_t> freed) {
+                      bool gone = freed.ok() || freed.status().code() == StatusCode::kNotFound;
+                      if (gone) records_.erase(id);
+                      reply(gone && !freed.ok() ? Result<uint64_t>(uint64_t{0}) : freed);
+                    });
+}
+
+uint64_t SessionManager::Watch(const std::string& id, std::function<void()> changed) {
+  uint64_t watch = next_watch_++;
+  watches_.emplace(watch, WatchEntry{id, std::move(changed)});
+  return watch;
+}
+
+void SessionManager::Unwatch(uint64_t watch) { watches_.erase(watch); }
+
+void SessionManager::Tick() {
+  std::vector<std::shared_ptr<Session>> live;
+  for (const auto& [id, record] : records_) {
+    if (record.live != nullptr) live.push_back(record.live);
+  }
+  for (const auto& session : live) session->Tick();
+}
+
+void SessionManager::Shutdown(std::string reason, std::function<void()> done) {
+  shutting_down_ = true;
+  if (active() == 0) {
+    done();
+    return;
+  }
+  shutdown_done_ = std::move(done);
+  std::vector<std::shared_ptr<Session>> live;
+  for (const auto& [id, record] : records_) {
+    if (record.live != nullptr) live.push_back(record.live);
+  }
+  for (const auto& session : live) session->Stop(reason);
+}
+
+size_t SessionManager::active() const {
+  return static_cast<size_t>(std::count_if(
+      records_.begin(), records_.end(), [](const auto& r) { return r.second.live != nullptr; }));
+}
+
+std::map<std::string, size_t> SessionManager::CountByState() const {
+  std::map<std::string, size_t> counts = {{"starting", 0}, {"running", 0}, {"stopping", 0},
+                                          {"done", 0},     {"failed", 0}};
+  for (const auto& [id, record] : records_) {
+    if (record.live == nullptr) {
+      ++counts[record.frozen.state() == v1::Session::DONE ? "done" : "failed"];
+    } else if (record.live->state() == SessionState::kRunning) {
+      ++counts["running"];
+    } else {
+      ++counts[record.live->state() == SessionState::kStopping ? "stopping" : "starting"];
+    }
+  }
+  return counts;
+}
+
+}  // namespace profd

@@ -1,0 +1,76 @@
+// From an order to a plan: a pure function that touches nothing, so that a bad order starts nothing
+// and every problem is named at once. Facts about options: the vendor's PROFILING_OPTIONS.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "collectors/collector.h"
+#include "daemon/config/daemon_config.h"
+#include "daemon/data/stream_hub.h"
+#include "daemon/session/peer.h"
+
+namespace profd {
+
+namespace v1 {
+class StartSessionRequest;
+}
+
+// A numeric option of the vendor: THE table of ranges.
+struct FrequencyOption {
+  std::string_view key;
+  uint32_t min_hz;
+  uint32_t max_hz;
+};
+std::span<const FrequencyOption> FrequencyOptions();
+
+struct PlannedCollector {
+  CollectorIndex index = 0;
+  double hz = 0;
+  bool named = false;      // the caller asked for it; otherwise a default that may be absent
+  ChannelOptions channel;  // channel collectors
+  PollOptions poll;        // polled collectors
+};
+
+struct SessionPlan {
+  std::string job_id;
+  std::optional<int> rank;
+  std::string label;
+  std::vector<int> devices;  // logical ids, ascending
+  std::vector<PlannedCollector> collectors;
+  int64_t duration_ms = 0;  // 0 = until stopped
+  bool require_all = false;
+  pid_t end_with_pid = 0;
+  uint64_t max_bytes = 0;
+  bool storage_limited = false;  // max_bytes is the caller's own limit
+  bool no_dump = false;
+  bool llc_write = false;
+  std::vector<pid_t> pids;
+  std::vector<std::string> warnings;
+};
+
+struct PlanContext {
+  const DaemonConfig& config;
+  std::span<const DeviceInfo> devices;
+  std::span<const CollectorEntry> collectors;
+  const Peer& peer;
+  // Uid that owns a process; not ok if there is no such process.
+  std::function<Result<uint32_t>(pid_t)> owner_of;
+  // May the peer use this device? (permissions of its node in /dev)
+  std::function<Status(const DeviceInfo&)> may_use;
+};
+
+// The plan, or INVALID_ARGUMENT / PERMISSION_DENIED with one problem per line.
+Result<SessionPlan> PlanSession(const v1::StartSessionRequest& request_untrusted,
+                                const PlanContext& context);
+
+// Shared by everything that takes a job id: letters, digits, '.', '_', '-', ':', '/', 1..128.
+bool IsValidJobId(std::string_view text);
+
+}  // namespace profd

@@ -1,0 +1,81 @@
+#include "daemon/session/session_poll_sink.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "collectors/metric_table.h"
+
+namespace profd {
+
+std::string SeriesText(const SeriesDescription& description) {
+  std::string text(kMetrics[description.metric].name);
+  char separator = '{';
+  for (const auto& [name, value] : description.labels) {
+    text += separator;
+    separator = ',';
+    text += name;
+    text += "=\"";
+    for (char c : value) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c == '\n' || c == '\t' ? ' ' : c;
+    }
+    text += '"';
+  }
+  if (separator == ',') text += '}';
+  return text;
+}
+
+SessionPollSink::SessionPollSink(const MetricStore& store,
+                                 std::shared_ptr<WriterSession> dump_or_null,
+                                 const CollectorSpec& spec, double hz)
+    : store_(store), dump_(std::move(dump_or_null)), vendor_files_(spec.vendor_files) {
+  if (dump_ == nullptr) return;
+  FeedOptions options;
+  options.collector = spec.name;
+  options.hz = hz;
+  feed_ = dump_->AddFeed(std::move(options));
+}
+
+void SessionPollSink::WriteHostFile(std::string_view file, std::string_view lines) {
+  if (dump_ != nullptr) dump_->PushHostLines(feed_, file, lines);
+}
+
+const std::string& SessionPollSink::NameOf(SeriesId series) {
+  Name& name = names_[series];
+  uint32_t generation = store_.Generation(series);
+  if (name.text.empty() || name.generation != generation) {
+    SeriesDescription description;
+    name.generation = generation;
+    name.text = store_.Describe(series, &description) ? SeriesText(description) : "gone";
+  }
+  return name.text;
+}
+
+void SessionPollSink::OnSamples(std::span<const Sample> samples) {
+  if (dump_ == nullptr || vendor_files_ || samples.empty()) return;
+  lines_.clear();
+  for (const Sample& sample : samples) {
+    fmt::format_to(std::back_inserter(lines_), "{}\t{}\t{}\n", sample.time_ns,
+                   NameOf(sample.series), sample.value);
+  }
+  dump_->PushOwnLines(feed_, lines_);
+}
+
+void SessionPollSink::OnReading(const Status& status, uint64_t missed) {
+  readings_.fetch_add(1, std::memory_order_relaxed);
+  missed_.fetch_add(missed, std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  if (status.ok()) {
+    last_error_.clear();
+  } else {
+    last_error_ = status.message();
+  }
+}
+
+std::string SessionPollSink::LastError() const {
+  std::lock_guard lock(mutex_);
+  return last_error_;
+}
+
+}  // namespace profd

@@ -1,0 +1,57 @@
+// Takes a polled collector's output into a session's dump: files in the vendor's layout where the
+// collector has them, our own samples file otherwise. Called on sampler threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "daemon/collect/poll_engine.h"
+#include "daemon/data/dump_writer.h"
+#include "daemon/metrics/metric_store.h"
+
+namespace profd {
+
+class SessionPollSink final : public PollSink {
+ public:
+  // `dump_or_null` null: only counts.
+  SessionPollSink(const MetricStore& store, std::shared_ptr<WriterSession> dump_or_null,
+                  const CollectorSpec& spec, double hz);
+
+  void WriteHostFile(std::string_view file, std::string_view lines) override;
+  void OnSamples(std::span<const Sample> samples) override;
+  void OnReading(const Status& status, uint64_t missed) override;
+
+  const DumpFeed* feed() const { return feed_; }
+  uint64_t readings() const { return readings_.load(std::memory_order_relaxed); }
+  uint64_t missed() const { return missed_.load(std::memory_order_relaxed); }
+  // Of the last reading; empty if it succeeded.
+  std::string LastError() const;
+
+ private:
+  const std::string& NameOf(SeriesId series);
+
+  const MetricStore& store_;
+  const std::shared_ptr<WriterSession> dump_;
+  const bool vendor_files_;
+  DumpFeed* feed_ = nullptr;
+  std::atomic<uint64_t> readings_{0};
+  std::atomic<uint64_t> missed_{0};
+  mutable std::mutex mutex_;  // guards last_error_
+  std::string last_error_;
+  // Sampler thread only: names of series by id and generation, and the text being built.
+  struct Name {
+    uint32_t generation = 0;
+    std::string text;
+  };
+  std::unordered_map<SeriesId, Name> names_;
+  std::string lines_;
+};
+
+// "metric{label="value",...}" as in Prometheus text.
+std::string SeriesText(const SeriesDescription& description);
+
+}  // namespace profd
