@@ -48,7 +48,7 @@ TEST_F(DumpRootTest, RefusesLinksAndWritableRoots) {
     ASSERT_FALSE(root.ok()) << path;
     EXPECT_EQ(root.status().code(), StatusCode::kPermissionDenied);
   }
-  for (mode_t mode : {0777, 0775, 0772}) {
+  for (mode_t mode : {0777u, 0775u, 0772u}) {
     ASSERT_EQ(::chmod((tmp_ / "real").c_str(), mode), 0);
     Result<DumpRoot> root = DumpRoot::Open(tmp_ / "real");
     ASSERT_FALSE(root.ok());
