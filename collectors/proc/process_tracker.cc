@@ -15,7 +15,10 @@ namespace profd {
 namespace {
 
 constexpr int64_t kScanPeriodNs = kNsPerSecond;
-constexpr size_t kDefaultKeptFiles = 1024;
+// Of one tracker; a daemon has two per session that watches processes, and needs descriptors for
+// other things as well.
+constexpr size_t kMaxKeptFiles = 2048;
+constexpr size_t kKeptShareOfLimit = 16;
 // Bounds the table of a node that is full of processes nobody asked for.
 constexpr size_t kMaxKnown = 65536;
 // A launcher forks and then executes: the first look may still see the launcher's environment and
@@ -31,8 +34,8 @@ constexpr std::array<std::string_view, 6> kJobVariables = {
 
 size_t KeptFilesLimit() {
   struct rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kDefaultKeptFiles / 4;
-  return std::min<size_t>(kDefaultKeptFiles, static_cast<size_t>(limit.rlim_cur / 4));
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return std::min<size_t>(kMaxKeptFiles, static_cast<size_t>(limit.rlim_cur / kKeptShareOfLimit));
 }
 
 std::vector<int> NumbersOf(const std::vector<std::string>& names) {

@@ -54,8 +54,8 @@ class ProcessTracker {
     bool threads = false;            // list task/ of processes in the job
     size_t max_processes = 4096;
     size_t max_threads = 8192;
-    // Descriptors kept for processes and threads together; 0 = 1024, or a quarter of the process's
-    // own limit if that is less.
+    // Descriptors kept for processes and threads together, the others are opened per reading;
+    // 0 = 2048, or a sixteenth of what this process may open if that is less.
     size_t max_kept_files = 0;
   };
 

@@ -269,6 +269,8 @@ TEST_F(ProcessTrackerTest, GarbageIsNotAProcess) {
   fake_.proc.Write("12/stat", "");
   fake_.proc.Write("13/stat", StatLine(14, "other number", 1, 5));
   fake_.proc.Write("15/stat", std::string("\0\xff\n", 3));
+  fake_.proc.MakeFolder("16/stat");  // opens, but cannot be read
+  fake_.proc.Link("17/stat", "/etc/hostname");
   ProcessTracker tracker(fake_.proc_fs, All(), {});
   EXPECT_TRUE(tracker.Refresh(Second(1)).ok());
   EXPECT_THAT(Pids(tracker), ElementsAre(10));
