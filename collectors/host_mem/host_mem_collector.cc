@@ -29,6 +29,7 @@ constexpr CollectorSpec kSpec = {
     .default_hz = 50,
     .max_hz = 50,
     .always_on_hz = 1,
+    .vendor_files = true,
 };
 
 constexpr std::string_view kNodeFolder = "devices/system/node";

@@ -25,6 +25,7 @@ constexpr CollectorSpec kSpec = {
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,
+    .vendor_files = true,
 };
 
 constexpr size_t kMaxDevices = 256;

@@ -89,6 +89,11 @@ class Planner {
            request_.host_sys_usage().empty();
   }
 
+  bool AnyDeviceOption() const {
+    return request_.sys_hardware_mem_freq() != 0 || request_.sys_io_sampling_freq() != 0 ||
+           request_.sys_interconnection_freq() != 0 || request_.dvpp_freq() != 0;
+  }
+
   void CheckTexts() {
     plan_.job_id = request_.job_id();
     plan_.label = request_.label();
@@ -299,6 +304,7 @@ class Planner {
   void AddChannelByOptions(CollectorIndex index, const CollectorSpec& spec) {
     bool event_driven = spec.option.empty();
     if (event_driven) {
+      if (!AnyDeviceOption()) return;
       // Costs nothing while nothing changes, and explains every other number (AI Core frequency).
       SetRate(Entry(index), spec.default_hz);
       return;

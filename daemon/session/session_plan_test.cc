@@ -1,0 +1,205 @@
+#include "daemon/session/session_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+class SessionPlanTest : public ::testing::Test {
+ protected:
+  SessionPlanTest() {
+    for (int id = 0; id < 4; ++id) {
+      DeviceInfo device;
+      device.id = id;
+      device.physical_id = id;
+      devices_.push_back(device);
+    }
+    peer_.uid = 1000;
+  }
+
+  Result<SessionPlan> Plan() const {
+    PlanContext context{config_,
+                        devices_,
+                        Collectors(),
+                        peer_,
+                        [](pid_t pid) -> Result<uint32_t> {
+                          if (pid == 10) return 1000U;
+                          if (pid == 20) return 2000U;
+                          return NotFound("gone");
+                        },
+                        [this](const DeviceInfo& device) {
+                          return device.id == closed_device_ ? PermissionDenied("closed")
+                                                             : Status::Ok();
+                        }};
+    return PlanSession(request_, context);
+  }
+  std::string Problems() const {
+    Result<SessionPlan> plan = Plan();
+    EXPECT_FALSE(plan.ok());
+    return plan.status().ToString();
+  }
+  static std::vector<std::string> Named(const SessionPlan& plan) {
+    std::vector<std::string> names;
+    for (const PlannedCollector& planned : plan.collectors) {
+      if (planned.named) names.emplace_back(Collectors()[planned.index].spec->name);
+    }
+    return names;
+  }
+  static const PlannedCollector& Of(const SessionPlan& plan, std::string_view name) {
+    return *std::find_if(plan.collectors.begin(), plan.collectors.end(),
+                         [name](const PlannedCollector& planned) {
+                           return Collectors()[planned.index].spec->name == name;
+                         });
+  }
+
+  DaemonConfig config_;
+  std::vector<DeviceInfo> devices_;
+  Peer peer_;
+  int closed_device_ = -1;
+  v1::StartSessionRequest request_;
+};
+
+TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
+  request_.set_job_id("no spaces");
+  request_.add_devices(9);
+  request_.set_sys_hardware_mem_freq(101);
+  request_.set_sys_interconnection_freq(51);
+  request_.set_host_sys("cpu,disk");
+  request_.set_host_sys_usage_freq(10);
+  request_.set_storage_limit("10MB");
+  request_.add_pids(4711);
+  request_.add_collectors()->set_name("gpu");
+  EXPECT_THAT(Problems(),
+              AllOf(HasSubstr("job_id"), HasSubstr("no device 9"), HasSubstr("0, 1, 2, 3"),
+                    HasSubstr("sys_hardware_mem_freq = 101: must be a whole number 1..100"),
+                    HasSubstr("sys_interconnection_freq = 51: must be a whole number 1..50"),
+                    HasSubstr("host_sys = cpu,disk"), HasSubstr("host_sys_usage_freq needs"),
+                    HasSubstr("storage_limit = 10MB"), HasSubstr("200..4294967295"),
+                    HasSubstr("pids = 4711: no such process"), HasSubstr("collector gpu")));
+}
+
+// Both ends of every range, and one beyond.
+TEST_F(SessionPlanTest, RangesHoldAtTheirEnds) {
+  for (const FrequencyOption& option : FrequencyOptions()) {
+    for (uint32_t hz : {option.min_hz, option.max_hz, option.max_hz + 1}) {
+      request_.Clear();
+      const auto* field =
+          v1::StartSessionRequest::descriptor()->FindFieldByName(std::string(option.key));
+      ASSERT_NE(field, nullptr) << option.key;
+      v1::StartSessionRequest::GetReflection()->SetUInt32(&request_, field, hz);
+      if (option.key == "host_sys_usage_freq") request_.set_host_sys_usage("cpu");
+      EXPECT_EQ(Plan().ok(), hz <= option.max_hz) << option.key << " " << hz;
+    }
+  }
+}
+
+TEST_F(SessionPlanTest, OptionsTurnOnTheirCollectors) {
+  request_.set_sys_interconnection_freq(50);
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_THAT(Named(*plan), UnorderedElementsAre("hccs", "pcie", "soc_profile"));
+  EXPECT_TRUE(Of(*plan, "soc_profile").channel.soc_interconnect);
+  EXPECT_FALSE(Of(*plan, "soc_profile").channel.soc_memory);
+  EXPECT_EQ(Of(*plan, "hccs").hz, 50);
+
+  request_.Clear();
+  request_.set_sys_hardware_mem_freq(100);
+  request_.set_llc_profiling("write");
+  plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_THAT(Named(*plan),
+              UnorderedElementsAre("hbm", "ddr", "llc", "npu_mem", "qos", "soc_profile"));
+  EXPECT_TRUE(Of(*plan, "llc").channel.llc_write);
+
+  request_.Clear();
+  request_.set_sys_io_sampling_freq(100);
+  plan = Plan();
+  EXPECT_THAT(Named(*plan), UnorderedElementsAre("nic", "roce"));
+}
+
+TEST_F(SessionPlanTest, WithoutOptionsEverythingRunsButNothingIsDemanded) {
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->collectors.size(), Collectors().size());
+  EXPECT_TRUE(Named(*plan).empty());
+  EXPECT_THAT(plan->devices, ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(SessionPlanTest, HostOptionsNeedTheirCompanions) {
+  request_.set_host_sys("cpu,mem");
+  EXPECT_THAT(Problems(), HasSubstr("host_sys needs a process"));
+  request_.add_pids(10);
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_THAT(Named(*plan), UnorderedElementsAre("host_cpu", "host_mem"));
+  EXPECT_THAT(Of(*plan, "host_cpu").poll.processes.pids, ElementsAre(10));
+  EXPECT_EQ(Of(*plan, "host_cpu").poll.processes.only_uid, 1000U);
+  request_.set_llc_profiling("read");
+  EXPECT_THAT(Problems(), HasSubstr("llc_profiling needs sys_hardware_mem_freq"));
+}
+
+TEST_F(SessionPlanTest, OthersProcessesAndDevicesAreDenied) {
+  request_.add_pids(20);
+  EXPECT_THAT(Problems(), AllOf(HasSubstr("not allowed"), HasSubstr("uid 2000")));
+  peer_.admin = true;
+  EXPECT_TRUE(Plan().ok());
+  peer_.admin = false;
+  request_.Clear();
+  closed_device_ = 2;
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->devices, ElementsAre(0, 1, 3));  // "all" is all that may be used
+  request_.add_devices(2);
+  EXPECT_THAT(Problems(), HasSubstr("closed"));
+}
+
+TEST_F(SessionPlanTest, NamedCollectorsKeepTheirRateAndItsLimit) {
+  v1::CollectorOrder* order = request_.add_collectors();
+  order->set_name("hccs");
+  order->set_hz(20);
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_EQ(Of(*plan, "hccs").hz, 20);
+  EXPECT_THAT(Named(*plan), ElementsAre("hccs"));
+  order->set_hz(50.5);
+  EXPECT_THAT(Problems(), HasSubstr("at most 50"));
+  order->set_hz(-1);
+  EXPECT_THAT(Problems(), HasSubstr("above 0"));
+  order->set_hz(20);
+  *request_.add_collectors() = *order;
+  EXPECT_THAT(Problems(), HasSubstr("named twice"));
+}
+
+TEST_F(SessionPlanTest, StorageLimitIsTheSmallerOfTheTwo) {
+  request_.set_storage_limit("200MB");
+  ASSERT_TRUE(Plan().ok());
+  EXPECT_EQ(Plan()->max_bytes, 200ULL << 20);
+  EXPECT_TRUE(Plan()->storage_limited);
+  request_.set_storage_limit("300");
+  EXPECT_EQ(Plan()->max_bytes, 300ULL << 20);
+  for (const char* bad : {"199MB", "4294967296MB", "-1MB", "200 MB", "200mb", "MB", "2e3MB"}) {
+    request_.set_storage_limit(bad);
+    EXPECT_FALSE(Plan().ok()) << bad;
+  }
+}
+
+TEST_F(SessionPlanTest, DurationHasTheConfiguredLimit) {
+  config_.max_duration_s = 10;
+  request_.set_duration_ms(10000);
+  EXPECT_TRUE(Plan().ok());
+  request_.set_duration_ms(10001);
+  EXPECT_THAT(Problems(), HasSubstr("at most 10000"));
+}
+
+}  // namespace
+}  // namespace profd
