@@ -63,6 +63,7 @@ class SessionDumpTest : public testing::Test {
   static Status Put(SessionDump& dump, SessionDump::Channel channel, const std::string& text) {
     return dump.Append(channel, AsBytes(text), 1);
   }
+  void ExpectFilesOfAWholeSession();
   std::string Text(const std::string& name) { return ReadText(path_ + "/" + name); }
   Manifest ManifestNow() {
     Result<Manifest> manifest = ParseManifest(Text("profd_manifest.json"));
@@ -103,6 +104,21 @@ TEST_F(SessionDumpTest, IsReadableFromTheFirstMoment) {
   EXPECT_EQ(dump->bytes_written(), on_disk);
 }
 
+void SessionDumpTest::ExpectFilesOfAWholeSession() {
+  EXPECT_THAT(
+      FilesBelow(path_),
+      AllOf(IsSupersetOf({"device_5/data/hbm.data.5.slice_0", "device_5/data/hbm.data.5.slice_1",
+                          "device_5/data/hbm.data.5.slice_1.done",
+                          "device_0/data/hccs.data.0.slice_0",
+                          "device_0/data/lpmInfoConv.data.0.slice_0.done",
+                          "device_5/data/netdev_stats.data.5.slice_0",
+                          "host/data/4242-CpuUsage.data.slice_0.done",
+                          "host/data/host_cpu.data.slice_0", "profd/samples.tsv", "host/end_info",
+                          "device_5/end_info.5", "device_5/end_info.5.done"}),
+            Not(Contains("host/data/host_cpu.data.slice_1")),
+            Not(Contains("device_0/data/pcie.data.0.slice_0"))));
+}
+
 TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 100;
@@ -137,18 +153,7 @@ TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   EXPECT_FALSE(Put(*dump, *hbm, "x").ok());
   EXPECT_FALSE(dump->Finish(end).ok());
 
-  EXPECT_THAT(
-      FilesBelow(path_),
-      AllOf(IsSupersetOf({"device_5/data/hbm.data.5.slice_0", "device_5/data/hbm.data.5.slice_1",
-                          "device_5/data/hbm.data.5.slice_1.done",
-                          "device_0/data/hccs.data.0.slice_0",
-                          "device_0/data/lpmInfoConv.data.0.slice_0.done",
-                          "device_5/data/netdev_stats.data.5.slice_0",
-                          "host/data/4242-CpuUsage.data.slice_0.done",
-                          "host/data/host_cpu.data.slice_0", "profd/samples.tsv", "host/end_info",
-                          "device_5/end_info.5", "device_5/end_info.5.done"}),
-            Not(Contains("host/data/host_cpu.data.slice_1")),
-            Not(Contains("device_0/data/pcie.data.0.slice_0"))));
+  ExpectFilesOfAWholeSession();
   EXPECT_EQ(Text("profd/samples.tsv"), std::string(kOwnSamplesHeading) + "1\tm\t0\t\t2\n");
   EXPECT_TRUE(Text("device_0/data/hccs.data.0.slice_1").starts_with(abi::kHccsHeader));
   EXPECT_THAT(Text("device_5/end_info.5"), HasSubstr("\"collectionTimeEnd\":\"1767225601500000\""));
