@@ -106,8 +106,8 @@ TEST_F(HostCpuTest, CpusThatGoOfflineLoseTheirSeries) {
 
 TEST_F(HostCpuTest, GarbageInProcStat) {
   PolledRig rig(kHostCpuCollector, fake_);
-  for (std::string text : {std::string(), std::string("cpu"), std::string(300000, 'c'),
-                           std::string("cpu  1 2 3"), std::string("\xff\0cpu\n", 6)}) {
+  for (const std::string& text : {std::string(), std::string("cpu"), std::string(300000, 'c'),
+                                  std::string("cpu  1 2 3"), std::string("\xff\0cpu\n", 6)}) {
     fake_.proc.Write("stat", text);
     EXPECT_EQ(rig.PollAt(0).code(), StatusCode::kInternal) << text.substr(0, 20);
     EXPECT_TRUE(rig.sink.files.empty());

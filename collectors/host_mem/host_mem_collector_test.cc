@@ -92,8 +92,9 @@ TEST_F(HostMemTest, NumaNodesAreReadSlowlyAndShownAlways) {
 
 TEST_F(HostMemTest, GarbageInMeminfo) {
   PolledRig rig(kHostMemCollector, fake_);
-  for (std::string text : {std::string(), std::string(300000, 'M'), std::string("MemTotal:\n"),
-                           std::string("MemTotal: -5 kB\nMemFree: 1e9 kB\n:::\n\xff\0\n", 40)}) {
+  for (const std::string& text :
+       {std::string(), std::string(300000, 'M'), std::string("MemTotal:\n"),
+        std::string("MemTotal: -5 kB\nMemFree: 1e9 kB\n:::\n\xff\0\n", 40)}) {
     fake_.proc.Write("meminfo", text);
     EXPECT_EQ(rig.PollAt(0).code(), StatusCode::kInternal) << text.substr(0, 20);
     EXPECT_TRUE(rig.sink.files.empty());
@@ -150,8 +151,9 @@ TEST_F(HostMemTest, GarbageInStatm) {
   AddProcess(42, "a", "1 2 3\n");
   AddProcess(43, "b", "1 2 3 4 5 6 7\n");
   PolledRig rig(kHostMemCollector, fake_, Only(Roots({42, 43})));
-  for (std::string text : {std::string("1 2 3"), std::string(), std::string("1 2 3 4 5 6 7 8"),
-                           std::string(100000, '1'), std::string("-1 2 3 4 5 6 7")}) {
+  for (const std::string& text :
+       {std::string("1 2 3"), std::string(), std::string("1 2 3 4 5 6 7 8"),
+        std::string(100000, '1'), std::string("-1 2 3 4 5 6 7")}) {
     fake_.proc.Write("42/statm", text);
     Status status = rig.PollAt(0);
     EXPECT_EQ(status.code(), StatusCode::kInternal) << text.substr(0, 20);

@@ -39,10 +39,11 @@ TEST(ParsePidStat, CommEndsAtTheLastParenthesis) {
 
 TEST(ParsePidStat, RefusesWhatIsNoStatLine) {
   PidStat stat;
-  for (std::string text : {std::string(), std::string("("), std::string(")("), std::string("1 (a)"),
-                           std::string("1 (a) S"), std::string("1 (a) S 1 2 3"), "x" + Stat("a"),
-                           std::string("-3 (a)") + kTail, std::string("1 (a) SS 1 1 1 1 1 1"),
-                           std::string(10000, '('), std::string(10000, 'a')}) {
+  for (const std::string& text :
+       {std::string(), std::string("("), std::string(")("), std::string("1 (a)"),
+        std::string("1 (a) S"), std::string("1 (a) S 1 2 3"), "x" + Stat("a"),
+        std::string("-3 (a)") + kTail, std::string("1 (a) SS 1 1 1 1 1 1"), std::string(10000, '('),
+        std::string(10000, 'a')}) {
     EXPECT_FALSE(ParsePidStat(text, &stat)) << text.substr(0, 40);
   }
   std::string overflow = Stat("a");

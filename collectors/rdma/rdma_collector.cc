@@ -111,7 +111,7 @@ class Rdma final : public PolledCollector {
       Result<std::vector<std::string>> numbers = sys_->List(folder);
       if (!numbers.ok()) continue;  // unplugged this moment, or no RDMA device after all
       for (const std::string& number : *numbers) {
-        const std::string path = folder + "/" + number;
+        const std::string path = fmt::format("{}/{}", folder, number);
         ports_.Find(path, [&](std::string_view) { return MakePort(device, number, path); });
       }
     }
@@ -141,7 +141,7 @@ class Rdma final : public PolledCollector {
       const auto* known = std::find_if(kStandard.begin(), kStandard.end(),
                                        [&](const Standard& s) { return s.file == file; });
       if (known == kStandard.end()) continue;
-      add(path + "/counters/" + file,
+      add(fmt::format("{}/counters/{}", path, file),
           known->label.empty() ? OwnedSeries(*registry_, known->metric, {name, port})
                                : OwnedSeries(*registry_, known->metric, {name, port, known->label}),
           known->scale);
@@ -151,7 +151,7 @@ class Rdma final : public PolledCollector {
       if (file == "lifespan") continue;  // how long the driver caches them
       if (++hardware > kMaxHwCounters) break;
       const std::string label = CleanLabel(file, kMaxDeviceChars);
-      add(path + "/hw_counters/" + file,
+      add(fmt::format("{}/hw_counters/{}", path, file),
           OwnedSeries(*registry_, MetricByName("atlas_host_rdma_hw_counter_total"),
                       {name, port, label}),
           1);
