@@ -331,6 +331,14 @@ TEST(DcmiFaults, EccRaisesHealthAndCodes) {
   EXPECT_EQ(count, 1);
   ASSERT_EQ(dcmi.Ask("dcmi_get_device_health", 1, 0, &health), 0);
   EXPECT_EQ(health, 2u);
+  const auto events =
+      dcmi.lib.Get<abi::DcmiGetCurrentFaultsFn>("dcmi_get_device_current_fault_event");
+  abi::DcmiEvent event[4];
+  ASSERT_EQ(events(1, 0, event, 4, &count), 0);
+  ASSERT_EQ(count, 1);
+  EXPECT_EQ(event[0].event.event_id, codes[0]);
+  EXPECT_EQ(event[0].event.severity, 2);
+  EXPECT_EQ(event[0].event.assertion, 1);
   ASSERT_EQ(get(0, 0, &count, codes, 128), 0);
   EXPECT_EQ(count, 0);
 }

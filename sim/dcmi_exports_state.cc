@@ -58,6 +58,14 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_error_code_list(int device, int* count, u
                         [&](const DcmiView& view) { return view.ErrorCodes(count, list, length); });
 }
 
+// 44
+PROFD_SIM_EXPORT int dcmi_get_device_current_fault_event(int card, int device, abi::DcmiEvent* list,
+                                                         int length, int* count) {
+  if (list == nullptr || count == nullptr || length <= 0) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(
+      card, device, [&](const DcmiView& view) { return view.CurrentFaults(list, length, count); });
+}
+
 // 4 to 9
 PROFD_SIM_EXPORT int dcmi_get_device_temperature(int card, int device, int* out) {
   return Ask(card, device, out, &DcmiView::Temperature);

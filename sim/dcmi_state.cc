@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "sim/noise.h"
 
@@ -32,14 +34,50 @@ int DcmiView::Health(unsigned* out) const {
   return abi::kDcmiOk;
 }
 
+namespace {
+
+struct ActiveFault {
+  unsigned code;
+  uint8_t severity;
+  const char* name;
+};
+
+std::vector<ActiveFault> ActiveFaults(const DcmiView& view) {
+  constexpr uint8_t kMinor = 1, kMajor = 2;
+  std::vector<ActiveFault> faults;
+  if (view.model().EccDouble(view.t_ns) > 0) {
+    faults.push_back({kCodeHbmMultiBit, kMajor, "HBM multi-bit ECC error (simulated)"});
+  }
+  if (view.model().ThrottleCause(view.t_ns) != 0) {
+    faults.push_back({kCodeOverTemperature, kMinor, "AI Core frequency reduced (simulated)"});
+  }
+  return faults;
+}
+
+}  // namespace
+
 int DcmiView::ErrorCodes(int* count, unsigned* list, unsigned length) const {
   unsigned found = 0;
-  const auto add = [&](bool active, unsigned code) {
-    if (active && found < length) list[found++] = code;
-  };
-  add(model().EccDouble(t_ns) > 0, kCodeHbmMultiBit);
-  add(model().ThrottleCause(t_ns) != 0, kCodeOverTemperature);
+  for (const ActiveFault& fault : ActiveFaults(*this)) {
+    if (found < length) list[found++] = fault.code;
+  }
   *count = static_cast<int>(found);
+  return abi::kDcmiOk;
+}
+
+int DcmiView::CurrentFaults(abi::DcmiEvent* list, int length, int* count) const {
+  *count = 0;
+  for (const ActiveFault& fault : ActiveFaults(*this)) {
+    if (*count == length) break;
+    abi::DcmiEvent& entry = list[(*count)++];
+    entry = {};
+    entry.event.event_id = fault.code;
+    entry.event.deviceid = static_cast<uint16_t>(device);
+    entry.event.severity = fault.severity;
+    entry.event.assertion = 1;
+    entry.event.alarm_raised_time = static_cast<uint64_t>(node.clock().WallNs() / kNsPerMs);
+    std::strncpy(entry.event.event_name, fault.name, sizeof entry.event.event_name - 1);
+  }
   return abi::kDcmiOk;
 }
 

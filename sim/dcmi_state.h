@@ -32,6 +32,8 @@ struct DcmiView {
   // State (dcmi_state.cc).
   int Health(unsigned* out) const;
   int ErrorCodes(int* count, unsigned* list, unsigned length) const;
+  // Up to `length` events, one per active fault code.
+  int CurrentFaults(abi::DcmiEvent* list, int length, int* count) const;
   int Temperature(int* out) const;
   int Power(int* out) const;
   int Voltage(unsigned* out) const;
