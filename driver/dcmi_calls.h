@@ -1,5 +1,5 @@
-// The questions asked of libdcmi, one entry per function and selector. What is remembered and counted
-// is remembered and counted for each of them.
+// The questions asked of libdcmi, one entry per function and selector. What is remembered and
+// counted is remembered and counted for each of them.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 #include "driver/dcmi_errors.h"
 
-#include <array>
-
 #include <fmt/format.h>
+
+#include <array>
 
 #include "driver/abi/dcmi_abi.h"
 
@@ -59,12 +59,16 @@ Status DcmiStatus(int code, std::string_view what) {
   std::string text = fmt::format("{}: {} ({})", what, info.text, code);
   if (code == abi::kDcmiOccupied) return ResourceExhausted(std::move(text));
   switch (info.error_class) {
-    case kUnsupported: return Unimplemented(std::move(text));
-    case kDenied: return PermissionDenied(std::move(text));
+    case kUnsupported:
+      return Unimplemented(std::move(text));
+    case kDenied:
+      return PermissionDenied(std::move(text));
     case kNone:
     case kDeviceDown:
-    case kTransient: return Unavailable(std::move(text));
-    case kBroken: return Internal(std::move(text));
+    case kTransient:
+      return Unavailable(std::move(text));
+    case kBroken:
+      return Internal(std::move(text));
   }
   return Internal(std::move(text));
 }

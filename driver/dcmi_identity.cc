@@ -1,8 +1,8 @@
 // Start-up of DcmiService: which NPUs there are and who they are (dcmi-and-metrics 1.2).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
-
-#include <fmt/format.h>
 
 #include "base/text.h"
 #include "driver/dcmi_service_impl.h"
@@ -10,13 +10,14 @@
 namespace profd {
 namespace {
 
-// Text the driver put into a fixed field; it need not be terminated, and serial numbers come padded.
+// Text the driver put into a fixed field; it need not be terminated, and serial numbers come
+// padded.
 template <class Char, size_t N>
 std::string Text(const Char (&field)[N]) {
   static_assert(sizeof(Char) == 1);
   const char* begin = reinterpret_cast<const char*>(field);
-  std::string text(Trim(std::string_view(begin, static_cast<size_t>(
-                                                    std::find(begin, begin + N, '\0') - begin))));
+  std::string text(Trim(
+      std::string_view(begin, static_cast<size_t>(std::find(begin, begin + N, '\0') - begin))));
   for (char& c : text) {
     if (std::isprint(static_cast<unsigned char>(c)) == 0) c = '?';
   }
@@ -82,9 +83,8 @@ int DcmiService::Initialise() {
 int DcmiService::FindDevices(std::vector<DcmiDevice>* devices) {
   const int code = api() == DcmiApi::kV2 ? FindDevicesV2(devices) : FindDevicesV1(devices);
   if (code != abi::kDcmiOk) return code;
-  std::sort(devices->begin(), devices->end(), [](const DcmiDevice& a, const DcmiDevice& b) {
-    return a.logical_id < b.logical_id;
-  });
+  std::sort(devices->begin(), devices->end(),
+            [](const DcmiDevice& a, const DcmiDevice& b) { return a.logical_id < b.logical_id; });
   if (devices->size() > kMaxDcmiDevices) devices->resize(kMaxDcmiDevices);
   for (size_t i = 0; i < devices->size(); ++i) (*devices)[i].index = static_cast<int>(i);
   return code;
@@ -120,8 +120,7 @@ int DcmiService::FindDevicesOfCard(int card, std::vector<DcmiDevice>* devices) {
   for (int chip = 0; chip < count; ++chip) {
     int type = abi::kUnitNpu;
     code = Run(-1, DcmiCall::kDeviceType, [&] {
-      return f.device_type.v1 != nullptr ? f.device_type.v1(card, chip, &type)
-                                         : kDcmiSymbolMissing;
+      return f.device_type.v1 != nullptr ? f.device_type.v1(card, chip, &type) : kDcmiSymbolMissing;
     });
     if (IsAbandoned(code)) return code;
     if (code == abi::kDcmiOk && type != abi::kUnitNpu) continue;  // the card's MCU or CPU
@@ -163,9 +162,8 @@ int DcmiService::FindDevicesV2(std::vector<DcmiDevice>* devices) {
     const int id = ids[static_cast<size_t>(i)];
     unsigned physical_id = static_cast<unsigned>(id);
     code = Run(-1, DcmiCall::kPhysicalId, [&] {
-      return f.v2_chip_phy_id != nullptr
-                 ? f.v2_chip_phy_id(static_cast<unsigned>(id), &physical_id)
-                 : kDcmiSymbolMissing;
+      return f.v2_chip_phy_id != nullptr ? f.v2_chip_phy_id(static_cast<unsigned>(id), &physical_id)
+                                         : kDcmiSymbolMissing;
     });
     if (IsAbandoned(code)) return code;
     if (code != abi::kDcmiOk) physical_id = static_cast<unsigned>(id);
@@ -182,14 +180,12 @@ int DcmiService::ReadVersions(std::string* dcmi, std::string* driver) {
   const bool v2 = api() == DcmiApi::kV2;
   auto read = [&](DcmiCall call, abi::DcmiGetVersionFn fn, std::string* out) {
     char text[512] = {};
-    const int code = Run(-1, call, [&] {
-      return fn != nullptr ? fn(text, sizeof text / 2) : kDcmiSymbolMissing;
-    });
+    const int code = Run(
+        -1, call, [&] { return fn != nullptr ? fn(text, sizeof text / 2) : kDcmiSymbolMissing; });
     if (code == abi::kDcmiOk) *out = Text(text);
     return code;
   };
-  const int code =
-      read(DcmiCall::kDcmiVersion, v2 ? f.v2_dcmi_version : f.dcmi_version, dcmi);
+  const int code = read(DcmiCall::kDcmiVersion, v2 ? f.v2_dcmi_version : f.dcmi_version, dcmi);
   if (IsAbandoned(code)) return code;
   return read(DcmiCall::kDriverVersion, v2 ? f.v2_driver_version : f.driver_version, driver);
 }
@@ -207,12 +203,11 @@ bool DcmiService::ReadIdentity(DcmiDevice* device) {
     device->npu_name = Text(chip.value.npu_name);
     device->aicore_count = chip.value.aicore_cnt;
   }
-  for (auto [call, type] : {std::pair{DcmiCall::kVdie, abi::kDieVdie},
-                            std::pair{DcmiCall::kDdie, abi::kDieDdie}}) {
+  for (DcmiCall call : {DcmiCall::kVdie, DcmiCall::kDdie}) {
     if (!device->uuid.empty()) break;
-    auto die = Query<abi::DcmiDieId>(*device, call, {}, [&](auto& at, auto* o) {
-      return at.Invoke(f.die, static_cast<int>(type), o);
-    });
+    const int type = call == DcmiCall::kVdie ? abi::kDieVdie : abi::kDieDdie;
+    auto die = Query<abi::DcmiDieId>(*device, call, {},
+                                     [&](auto& at, auto* o) { return at.Invoke(f.die, type, o); });
     if (IsAbandoned(die.code)) return false;
     if (die.ok()) device->uuid = UuidText(die.value);
   }
@@ -221,15 +216,14 @@ bool DcmiService::ReadIdentity(DcmiDevice* device) {
 
 bool DcmiService::ReadLabels(DcmiDevice* device) {
   const DcmiFunctions& f = functions();
-  auto pcie =
-      Query<abi::DcmiPcieInfoAll>(*device, DcmiCall::kPcieInfo, {}, [&](auto& at, auto* o) {
-        return at.Invoke(f.pcie_info, o);
-      });
+  auto pcie = Query<abi::DcmiPcieInfoAll>(*device, DcmiCall::kPcieInfo, {}, [&](auto& at, auto* o) {
+    return at.Invoke(f.pcie_info, o);
+  });
   if (IsAbandoned(pcie.code)) return false;
   if (pcie.ok()) {
-    device->pci_bus_id = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pcie.value.domain & 0xFFFFFFF,
-                                     pcie.value.bdf_busid, pcie.value.bdf_deviceid,
-                                     pcie.value.bdf_funcid);
+    device->pci_bus_id =
+        fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pcie.value.domain & 0xFFFFFFF,
+                    pcie.value.bdf_busid, pcie.value.bdf_deviceid, pcie.value.bdf_funcid);
   }
   auto board = Query<abi::DcmiBoardInfo>(*device, DcmiCall::kBoardInfo, {}, [&](auto& at, auto* o) {
     if (at.api == DcmiApi::kV1) return at.InvokeV1(f.board_info, o);
@@ -239,9 +233,9 @@ bool DcmiService::ReadLabels(DcmiDevice* device) {
   if (IsAbandoned(board.code)) return false;
   if (board.ok()) {
     // The training series of before 910B keeps a revision in the low four bits.
-    const bool first_training_series =
-        device->chip_name.starts_with("910") && !device->chip_name.starts_with("910B") &&
-        !device->chip_name.starts_with("910_93");
+    const bool first_training_series = device->chip_name.starts_with("910") &&
+                                       !device->chip_name.starts_with("910B") &&
+                                       !device->chip_name.starts_with("910_93");
     device->board_id =
         fmt::format("0x{:x}", board.value.board_id >> (first_training_series ? 4 : 0));
   }

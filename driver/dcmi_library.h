@@ -173,14 +173,16 @@ constexpr bool IsDcmiQuery(std::string_view name) {
   return name == "dcmi_init" || name == "dcmiv2_init" || name.starts_with("dcmi_get_") ||
          name.starts_with("dcmiv2_get_");
 }
-static_assert([] {
-  DcmiFunctions functions;
-  bool only_queries = true;
-  VisitDcmiSymbols(functions, [&](std::string_view name, auto&) {
-    only_queries = only_queries && IsDcmiQuery(name);
-  });
-  return only_queries;
-}(), "the daemon only reads: no setter of libdcmi may be looked up");
+static_assert(
+    [] {
+      DcmiFunctions functions;
+      bool only_queries = true;
+      VisitDcmiSymbols(functions, [&](std::string_view name, auto&) {
+        only_queries = only_queries && IsDcmiQuery(name);
+      });
+      return only_queries;
+    }(),
+    "the daemon only reads: no setter of libdcmi may be looked up");
 
 // A loaded library; it stays loaded for good (dl_library.h), so the functions outlive every copy.
 struct DcmiLibrary {

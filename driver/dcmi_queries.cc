@@ -9,45 +9,69 @@ namespace {
 
 int FrequencyType(DcmiCall call) {
   switch (call) {
-    case DcmiCall::kFrequencyDdr: return abi::kFreqDdr;
-    case DcmiCall::kFrequencyCtrlCpu: return abi::kFreqCtrlCpu;
-    case DcmiCall::kFrequencyHbm: return abi::kFreqHbm;
-    case DcmiCall::kFrequencyAicoreRated: return abi::kFreqAicoreRated;
-    case DcmiCall::kFrequencyVector: return abi::kFreqVectorCurrent;
-    default: return abi::kFreqAicoreCurrent;
+    case DcmiCall::kFrequencyDdr:
+      return abi::kFreqDdr;
+    case DcmiCall::kFrequencyCtrlCpu:
+      return abi::kFreqCtrlCpu;
+    case DcmiCall::kFrequencyHbm:
+      return abi::kFreqHbm;
+    case DcmiCall::kFrequencyAicoreRated:
+      return abi::kFreqAicoreRated;
+    case DcmiCall::kFrequencyVector:
+      return abi::kFreqVectorCurrent;
+    default:
+      return abi::kFreqAicoreCurrent;
   }
 }
 
 int UtilizationType(DcmiCall call) {
   switch (call) {
-    case DcmiCall::kUtilAicpu: return abi::kUtilAicpu;
-    case DcmiCall::kUtilCtrlCpu: return abi::kUtilCtrlCpu;
-    case DcmiCall::kUtilHbm: return abi::kUtilHbm;
-    case DcmiCall::kUtilHbmBandwidth: return abi::kUtilHbmBandwidth;
-    case DcmiCall::kUtilVector: return abi::kUtilVector;
-    case DcmiCall::kUtilNpu: return abi::kUtilNpu;
-    case DcmiCall::kUtilCube: return abi::kUtilCube;
-    default: return abi::kUtilAicore;
+    case DcmiCall::kUtilAicpu:
+      return abi::kUtilAicpu;
+    case DcmiCall::kUtilCtrlCpu:
+      return abi::kUtilCtrlCpu;
+    case DcmiCall::kUtilHbm:
+      return abi::kUtilHbm;
+    case DcmiCall::kUtilHbmBandwidth:
+      return abi::kUtilHbmBandwidth;
+    case DcmiCall::kUtilVector:
+      return abi::kUtilVector;
+    case DcmiCall::kUtilNpu:
+      return abi::kUtilNpu;
+    case DcmiCall::kUtilCube:
+      return abi::kUtilCube;
+    default:
+      return abi::kUtilAicore;
   }
 }
 
 int SensorId(DcmiCall call) {
   switch (call) {
-    case DcmiCall::kSensorThreshold: return abi::kSensorThermalThreshold;
-    case DcmiCall::kSensorNtc: return abi::kSensorNtc;
-    case DcmiCall::kSensorSoc: return abi::kSensorSocTemp;
-    case DcmiCall::kSensorOpticalCage: return abi::kSensorFpTemp;
-    case DcmiCall::kSensorNdie: return abi::kSensorNDieTemp;
-    default: return abi::kSensorClusterTemp;
+    case DcmiCall::kSensorThreshold:
+      return abi::kSensorThermalThreshold;
+    case DcmiCall::kSensorNtc:
+      return abi::kSensorNtc;
+    case DcmiCall::kSensorSoc:
+      return abi::kSensorSocTemp;
+    case DcmiCall::kSensorOpticalCage:
+      return abi::kSensorFpTemp;
+    case DcmiCall::kSensorNdie:
+      return abi::kSensorNDieTemp;
+    default:
+      return abi::kSensorClusterTemp;
   }
 }
 
 abi::DcmiSubCmd DvppCommand(DcmiCall call) {
   switch (call) {
-    case DcmiCall::kDvppVpc: return abi::kSubDvppVpc;
-    case DcmiCall::kDvppJpege: return abi::kSubDvppJpege;
-    case DcmiCall::kDvppJpegd: return abi::kSubDvppJpegd;
-    default: return abi::kSubDvppVdec;
+    case DcmiCall::kDvppVpc:
+      return abi::kSubDvppVpc;
+    case DcmiCall::kDvppJpege:
+      return abi::kSubDvppJpege;
+    case DcmiCall::kDvppJpegd:
+      return abi::kSubDvppJpegd;
+    default:
+      return abi::kSubDvppVdec;
   }
 }
 
@@ -118,8 +142,8 @@ DcmiAnswer<DcmiErrorCodes> DcmiService::ErrorCodes(const DcmiDevice& d) {
   DcmiAnswer<DcmiErrorCodes> answer;
   answer.code = list.code;
   answer.value.codes = list.value;
-  answer.value.count = static_cast<uint32_t>(
-      std::clamp(count, 0, static_cast<int>(abi::kDcmiMaxErrorCodes)));
+  answer.value.count =
+      static_cast<uint32_t>(std::clamp(count, 0, static_cast<int>(abi::kDcmiMaxErrorCodes)));
   return answer;
 }
 
@@ -365,8 +389,7 @@ DcmiAnswer<abi::DcmiNetworkPktStats> DcmiService::PacketStatistics(const DcmiDev
       [&f = functions()](auto& at, auto* out) { return at.Invoke(f.packet_statistics, 0, out); });
 }
 
-DcmiAnswer<abi::DcmiPcieLinkBandwidthInfo> DcmiService::PcieBandwidth(const DcmiDevice& d,
-                                                                      int ms) {
+DcmiAnswer<abi::DcmiPcieLinkBandwidthInfo> DcmiService::PcieBandwidth(const DcmiDevice& d, int ms) {
   abi::DcmiPcieLinkBandwidthInfo initial{};
   initial.profiling_time = std::clamp(ms, 0, abi::kPcieProfilingMaxMs);
   return Query<abi::DcmiPcieLinkBandwidthInfo>(
@@ -383,12 +406,12 @@ DcmiAnswer<abi::DcmiHccsBandwidthInfo> DcmiService::HccsBandwidth(const DcmiDevi
 }
 
 DcmiAnswer<abi::DcmiRdmaBandwidthInfo> DcmiService::RdmaBandwidth(const DcmiDevice& d, int ms) {
-  const unsigned time = std::clamp(static_cast<unsigned>(std::max(ms, 0)),
-                                   abi::kRdmaProfilingMinMs, abi::kRdmaProfilingMaxMs);
-  return Query<abi::DcmiRdmaBandwidthInfo>(
-      d, DcmiCall::kRdmaBandwidth, {}, [time, &f = functions()](auto& at, auto* out) {
-        return at.Invoke(f.rdma_bandwidth, 0, time, out);
-      });
+  const unsigned time = std::clamp(static_cast<unsigned>(std::max(ms, 0)), abi::kRdmaProfilingMinMs,
+                                   abi::kRdmaProfilingMaxMs);
+  return Query<abi::DcmiRdmaBandwidthInfo>(d, DcmiCall::kRdmaBandwidth, {},
+                                           [time, &f = functions()](auto& at, auto* out) {
+                                             return at.Invoke(f.rdma_bandwidth, 0, time, out);
+                                           });
 }
 
 }  // namespace profd

@@ -9,9 +9,9 @@ namespace {
 
 DcmiStuckCall Describe(int physical_id, DcmiCall call, int64_t for_ns) {
   std::string where = physical_id < 0 ? "" : fmt::format(" for NPU {}", physical_id);
-  return {physical_id, call, for_ns,
-          fmt::format("{}{} has not returned for {} s", NameOf(call), where,
-                      for_ns / kNsPerSecond)};
+  return {
+      physical_id, call, for_ns,
+      fmt::format("{}{} has not returned for {} s", NameOf(call), where, for_ns / kNsPerSecond)};
 }
 
 // Initialising and enumerating are tried again after driver resets, and one slot serves all cards
@@ -33,9 +33,12 @@ DcmiApi DcmiService::api() const { return state_->api; }
 
 std::string_view DcmiService::api_name() const {
   switch (api()) {
-    case DcmiApi::kV1: return "v1";
-    case DcmiApi::kV2: return "v2";
-    case DcmiApi::kNone: break;
+    case DcmiApi::kV1:
+      return "v1";
+    case DcmiApi::kV2:
+      return "v2";
+    case DcmiApi::kNone:
+      break;
   }
   return "";
 }

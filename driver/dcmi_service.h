@@ -2,9 +2,9 @@
 // answered, counts everything, and notices when a call does not come back.
 //
 // Threads. Start and the queries are called by one thread at a time: the DCMI thread. The driver
-// throttles callers that come in parallel. When a call hangs, its owner gives the thread up and goes
-// on with a new one; from then on the old thread may come back at any time, which is safe: it gets
-// kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics and
+// throttles callers that come in parallel. When a call hangs, its owner gives the thread up and
+// goes on with a new one; from then on the old thread may come back at any time, which is safe: it
+// gets kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics and
 // VisitRefused may be called from any thread at any time, also during a query. devices() and the
 // versions are constant once Start succeeded.
 //
@@ -33,12 +33,12 @@ enum class DcmiApi : uint8_t { kNone, kV1, kV2 };
 
 // One NPU as found by Start. Texts are empty when the driver does not say.
 struct DcmiDevice {
-  int index = 0;        // in DcmiService::devices()
-  int card = 0;         // v1 address; with v2 the logical id and 0
+  int index = 0;  // in DcmiService::devices()
+  int card = 0;   // v1 address; with v2 the logical id and 0
   int chip = 0;
-  int logical_id = 0;   // what the HAL takes
-  int physical_id = 0;  // /dev/davinciN, label `npu`
-  std::string uuid;     // VDIE (DDIE where there is none), "0A1B2C3D-...", five words
+  int logical_id = 0;        // what the HAL takes
+  int physical_id = 0;       // /dev/davinciN, label `npu`
+  std::string uuid;          // VDIE (DDIE where there is none), "0A1B2C3D-...", five words
   std::string chip_type;     // "Ascend"
   std::string chip_name;     // "910B3"
   std::string chip_version;  // "V1"
@@ -51,8 +51,8 @@ struct DcmiDevice {
   std::string serial;
 };
 
-// A value, or the return code that kept us from having one. Cheaper than Result: no text is made for
-// failures that repeat every second.
+// A value, or the return code that kept us from having one. Cheaper than Result: no text is made
+// for failures that repeat every second.
 template <class T>
 struct DcmiAnswer {
   int code = 0;
@@ -60,7 +60,8 @@ struct DcmiAnswer {
   bool ok() const { return code == 0; }
 };
 
-// dcmi_ecc_info; older drivers do not fill the two counts of pages to be isolated at the next start.
+// dcmi_ecc_info; older drivers do not fill the two counts of pages to be isolated at the next
+// start.
 struct DcmiEcc {
   abi::DcmiEccInfo info{};
   bool has_next_isolated = false;
@@ -161,8 +162,8 @@ class DcmiService {
   DcmiAnswer<unsigned> RatedPower(const DcmiDevice& d);      // W
   DcmiAnswer<int> NetworkHealth(const DcmiDevice& d);        // abi::DcmiNetworkHealth
   DcmiAnswer<abi::DcmiNetworkPktStats> PacketStatistics(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiLlcPerf> LlcPerf(const DcmiDevice& d);      // %, KB/s
-  DcmiAnswer<abi::DcmiDvppRatio> DvppRatio(const DcmiDevice& d);  // %
+  DcmiAnswer<abi::DcmiLlcPerf> LlcPerf(const DcmiDevice& d);            // %, KB/s
+  DcmiAnswer<abi::DcmiDvppRatio> DvppRatio(const DcmiDevice& d);        // %
   DcmiAnswer<unsigned> DvppEngine(const DcmiDevice& d, DcmiCall call);  // kDvpp*: %
   DcmiAnswer<DcmiProcesses> Processes(const DcmiDevice& d);
   // `call` is one of kSensor*.
@@ -188,8 +189,7 @@ class DcmiService {
   // By DcmiCall.
   std::vector<DcmiCallStatistics> Statistics() const;
   // (device, call) pairs that are not asked any more, with the code that said so.
-  void VisitRefused(
-      const std::function<void(const DcmiDevice&, DcmiCall, int code)>& visit) const;
+  void VisitRefused(const std::function<void(const DcmiDevice&, DcmiCall, int code)>& visit) const;
 
  private:
   struct State;

@@ -5,8 +5,8 @@
 namespace profd {
 namespace {
 
-constexpr double kMega = 1e6;               // MHz
-constexpr double kMib = 1024.0 * 1024.0;    // what the driver calls MB
+constexpr double kMega = 1e6;             // MHz
+constexpr double kMib = 1024.0 * 1024.0;  // what the driver calls MB
 constexpr double kDeciwatt = 0.1;
 constexpr double kCentivolt = 0.01;
 
@@ -97,10 +97,9 @@ void CoreReadings::Medium(DevicePass& pass, const NpuStateOptions& options) {
 void CoreReadings::ReadTemperatures(DevicePass& pass) {
   auto chip = pass.Ask(&DcmiService::Temperature);
   pass.PutCelsius(temp_chip_, chip.ok(), chip.value);
-  for (auto [call, slot] : {std::pair{kSensorCluster, &temp_cluster_},
-                            std::pair{kSensorSoc, &temp_soc_},
-                            std::pair{kSensorNdie, &temp_ndie_},
-                            std::pair{kSensorOpticalCage, &temp_cage_}}) {
+  for (auto [call, slot] :
+       {std::pair{kSensorCluster, &temp_cluster_}, std::pair{kSensorSoc, &temp_soc_},
+        std::pair{kSensorNdie, &temp_ndie_}, std::pair{kSensorOpticalCage, &temp_cage_}}) {
     auto sensor = pass.Ask(&DcmiService::Sensor, call);
     pass.PutCelsius(*slot, sensor.ok(), sensor.value.int_value);
   }
@@ -144,8 +143,7 @@ void CoreReadings::ReadDdr(DevicePass& pass) {
     const abi::DcmiMemoryInfoV3& ddr = v3.value;
     const bool known = ddr.memory_size > 0 && ddr.memory_available <= ddr.memory_size;
     pass.Put(ddr_size_, known, static_cast<double>(ddr.memory_size) * kMib);
-    pass.Put(ddr_used_, known,
-             static_cast<double>(ddr.memory_size - ddr.memory_available) * kMib);
+    pass.Put(ddr_used_, known, static_cast<double>(ddr.memory_size - ddr.memory_available) * kMib);
     pass.PutPercent(ddr_util_, known, ddr.utiliza);
   } else {
     auto old = pass.Ask(&DcmiService::MemoryInfo);
@@ -188,9 +186,9 @@ void CoreReadings::ReadCores(DevicePass& pass, const NpuStateOptions& options) {
   constexpr MetricId kCore = MetricByName("atlas_npu_core_utilization_ratio");
   auto aicores = pass.Ask(&DcmiService::CoreUtilization, kCoreUtilAicore);
   const auto& cores = aicores.value.percent;
-  const bool profiling = std::find(cores.begin(), cores.begin() + aicores.value.bytes,
-                                   abi::kCoreUtilProfilingOn) !=
-                         cores.begin() + aicores.value.bytes;
+  const bool profiling =
+      std::find(cores.begin(), cores.begin() + aicores.value.bytes, abi::kCoreUtilProfilingOn) !=
+      cores.begin() + aicores.value.bytes;
   pass.Put(profiling_, aicores.ok(), profiling ? 1 : 0);
   if (!options.core_utilization) return;
   cores_.BeginRound();
@@ -219,9 +217,8 @@ void CoreReadings::ReadThrottle(DevicePass& pass) {
   for (int bit = 0; reasons.ok() && bit < 32; ++bit) {
     const bool set = (reasons.value >> bit & 1u) != 0;
     if (!set && !throttle_.Knows(bit)) continue;
-    const SeriesId series = throttle_.Use(bit, kReason, [&] {
-      return std::array<std::string, 1>{fmt::format("bit{}", bit)};
-    });
+    const SeriesId series = throttle_.Use(
+        bit, kReason, [&] { return std::array<std::string, 1>{fmt::format("bit{}", bit)}; });
     pass.Emit(series, set ? 1 : 0);
   }
   throttle_.EndRound();

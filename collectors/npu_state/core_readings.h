@@ -18,7 +18,7 @@ class CoreReadings {
   struct Ecc {
     explicit Ecc(std::string_view memory);
     SeriesSlot enabled;
-    std::array<SeriesSlot, 2> total;     // single, double
+    std::array<SeriesSlot, 2> total;  // single, double
     std::array<SeriesSlot, 2> current;
     std::array<SeriesSlot, 2> isolated;
     std::array<SeriesSlot, 2> next;

@@ -28,8 +28,8 @@ LinkReadings::LinkReadings() {
   for (size_t way = 0; way < 2; ++way) {
     const std::string_view direction = kDirections[way];
     for (size_t i = kFirstLink; i < kLinks; ++i) {
-      flits_[way][i] = SeriesSlot(MetricByName("atlas_npu_hccs_flits_total"), kNumberText[i],
-                                  direction);
+      flits_[way][i] =
+          SeriesSlot(MetricByName("atlas_npu_hccs_flits_total"), kNumberText[i], direction);
       hccs_bandwidth_[way][i] = SeriesSlot(kHccs, kNumberText[i], direction);
     }
     hccs_bandwidth_all_[way] = SeriesSlot(kHccs, "all", direction);
@@ -38,20 +38,18 @@ LinkReadings::LinkReadings() {
     nic_bytes_[way] = SeriesSlot(kBytes, direction, "nic");
     mac_packets_[way] = SeriesSlot(kPackets, direction, "mac");
     nic_packets_[way] = SeriesSlot(kPackets, direction, "nic");
-    bad_packets_[way] =
-        SeriesSlot(MetricByName("atlas_npu_network_bad_packets_total"), direction);
+    bad_packets_[way] = SeriesSlot(MetricByName("atlas_npu_network_bad_packets_total"), direction);
     bad_bytes_[way] = SeriesSlot(MetricByName("atlas_npu_network_bad_bytes_total"), direction);
     pause_[way] = SeriesSlot(MetricByName("atlas_npu_network_pause_frames_total"), direction);
     for (size_t i = 0; i < pfc_[way].size(); ++i) {
-      pfc_[way][i] = SeriesSlot(MetricByName("atlas_npu_network_pfc_frames_total"), direction,
-                                kNumberText[i]);
+      pfc_[way][i] =
+          SeriesSlot(MetricByName("atlas_npu_network_pfc_frames_total"), direction, kNumberText[i]);
     }
     roce_all_[way] = SeriesSlot(kRoce, direction, "all");
     roce_rc_[way] = SeriesSlot(kRoce, direction, "rc");
     roce_err_[way] = SeriesSlot(kRoce, direction, "err");
     roce_cnp_[way] = SeriesSlot(kRoce, direction, "cnp");
-    rdma_[way] =
-        SeriesSlot(MetricByName("atlas_npu_rdma_bandwidth_bytes_per_second"), direction);
+    rdma_[way] = SeriesSlot(MetricByName("atlas_npu_rdma_bandwidth_bytes_per_second"), direction);
     for (size_t type = 0; type < kPcieTypes.size(); ++type) {
       for (size_t stat = 0; stat < kStats.size(); ++stat) {
         pcie_bandwidth_[way][type][stat] =
@@ -74,8 +72,8 @@ LinkReadings::LinkReadings() {
     pcie_errors_[i] = SeriesSlot(MetricByName("atlas_npu_pcie_errors_total"), kPcieErrors[i]);
   }
   roce_errors_ = {SeriesSlot(kRoceErrors, "unexpected_ack"),
-                  SeriesSlot(kRoceErrors, "out_of_order"),
-                  SeriesSlot(kRoceErrors, "verification"), SeriesSlot(kRoceErrors, "qp_status")};
+                  SeriesSlot(kRoceErrors, "out_of_order"), SeriesSlot(kRoceErrors, "verification"),
+                  SeriesSlot(kRoceErrors, "qp_status")};
 }
 
 void LinkReadings::PutBoth(DevicePass& pass, Both& slots, bool ok, uint64_t tx, uint64_t rx) {
@@ -172,11 +170,15 @@ void LinkReadings::ReadPcieErrors(DevicePass& pass) {
   auto counts = pass.Ask(&DcmiService::PcieErrorCounts);
   const abi::DcmiPcieErrors& w = words.value;
   const abi::DcmiChipPcieErrRate& c = counts.value;
-  const std::array<uint32_t, 9> values = {
-      w.tx_err_cnt,        w.rx_err_cnt,      words.ok() ? w.lcrc_err_cnt : c.dl_lcrc_err_num,
-      w.ecrc_err_cnt,      w.retry_cnt,       c.symbol_unlock_counter,
-      c.pcs_rx_err_cnt,    c.phy_lane_err_counter,
-      c.dl_dcrc_err_num};
+  const std::array<uint32_t, 9> values = {w.tx_err_cnt,
+                                          w.rx_err_cnt,
+                                          words.ok() ? w.lcrc_err_cnt : c.dl_lcrc_err_num,
+                                          w.ecrc_err_cnt,
+                                          w.retry_cnt,
+                                          c.symbol_unlock_counter,
+                                          c.pcs_rx_err_cnt,
+                                          c.phy_lane_err_counter,
+                                          c.dl_dcrc_err_num};
   for (size_t i = 0; i < values.size(); ++i) {
     const bool known = i < 5 ? words.ok() || (i == kPcieLcrc && counts.ok()) : counts.ok();
     pass.Put(pcie_errors_[i], known, values[i]);

@@ -85,7 +85,9 @@ void FillDevice(FakeDcmiDevice& d) {
   fault.assertion = 1;
   d.faults = {fault};
   d.frequency = {{abi::kFreqCtrlCpu, 2000}, {abi::kFreqVectorCurrent, 1700}};
-  d.utilization = {{abi::kUtilAicpu, 7}, {abi::kUtilCtrlCpu, 101}, {abi::kUtilHbm, 50},
+  d.utilization = {{abi::kUtilAicpu, 7},
+                   {abi::kUtilCtrlCpu, 101},
+                   {abi::kUtilHbm, 50},
                    {abi::kUtilHbmBandwidth, 12}};
   d.multi = {40, 30, 60, 55, {}};
   d.ecc = {1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -217,10 +219,9 @@ TEST_F(NpuStateTest, ADroppedCardKeepsUpAndLosesTheRest) {
   EXPECT_EQ(Lines(text, "atlas_npu_up"),
             (std::vector<std::string>{"atlas_npu_up{npu=\"0\"} 1", "atlas_npu_up{npu=\"1\"} 0"}));
   EXPECT_EQ(Lines(text, "atlas_npus"),
-            (std::vector<std::string>{"atlas_npus{state=\"healthy\"} 1",
-                                      "atlas_npus{state=\"present\"} 2",
-                                      "atlas_npus{state=\"unhealthy\"} 0",
-                                      "atlas_npus{state=\"unknown\"} 1"}));
+            (std::vector<std::string>{
+                "atlas_npus{state=\"healthy\"} 1", "atlas_npus{state=\"present\"} 2",
+                "atlas_npus{state=\"unhealthy\"} 0", "atlas_npus{state=\"unknown\"} 1"}));
   EXPECT_THAT(text, HasSubstr("atlas_npu_power_watts{npu=\"0\",scope=\"chip\"}"));
   EXPECT_THAT(text, Not(HasSubstr("atlas_npu_power_watts{npu=\"1\"")));
   EXPECT_LT(registry.live(), live);
@@ -316,7 +317,9 @@ TEST_F(NpuStateTest, BlockingReadingsInBaseUnits) {
   d.pcie_bandwidth.tx_np_lantency[2] = 800;
   d.hccs_bandwidth.total_rxbw = 2;
   d.hccs_bandwidth.tx_bandwidth[4] = 0.5;
-  Start(1, {.pcie_bandwidth_ms = 20, .hccs_bandwidth_ms = 30, .rdma_bandwidth_ms = 200,
+  Start(1, {.pcie_bandwidth_ms = 20,
+            .hccs_bandwidth_ms = 30,
+            .rdma_bandwidth_ms = 200,
             .core_utilization = true});
   const std::string text = PollAt(0);
   for (const char* line :

@@ -147,8 +147,8 @@ TEST(NpuStateOnSimulator, TheLibraryIsCheckedBeforeItIsLoaded) {
   std::filesystem::permissions(copy, std::filesystem::perms::all);
   auto library = LoadDcmiLibrary({.configured_path = copy});
   EXPECT_EQ(library.status().code(), StatusCode::kPermissionDenied);
-  auto nothing = LoadDcmiLibrary(
-      {.configured_path = tree.root() + "/none.so", .trust_unsafe_path = true});
+  auto nothing =
+      LoadDcmiLibrary({.configured_path = tree.root() + "/none.so", .trust_unsafe_path = true});
   EXPECT_FALSE(nothing.ok());
   EXPECT_THAT(nothing.status().message(), HasSubstr("none.so"));
 }

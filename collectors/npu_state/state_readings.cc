@@ -131,8 +131,7 @@ void StateReadings::ReadTopology(DevicePass& pass, std::span<const DcmiDevice> a
                               : kTopologies.size() - 1;
       const std::string peer_npu = std::to_string(peer.physical_id);
       const std::array<std::string_view, 2> labels = {peer_npu, kTopologies[type]};
-      neighbour = {owner_.Intern(MetricByName("atlas_npu_topology_info"), labels),
-                   owner_.epoch()};
+      neighbour = {owner_.Intern(MetricByName("atlas_npu_topology_info"), labels), owner_.epoch()};
     }
     pass.Emit(neighbour.series, 1);
   }

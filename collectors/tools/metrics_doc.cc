@@ -1,13 +1,13 @@
 // Prints docs/metrics.md from the metric table, or with --exposition one made-up sample of every
 // metric in Prometheus' text format, for `promtool check metrics`. Needs no daemon.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
-
-#include <fmt/format.h>
 
 #include "collectors/metric_table.h"
 
@@ -16,9 +16,12 @@ namespace {
 
 std::string_view TypeName(MetricType type) {
   switch (type) {
-    case MetricType::kGauge: return "gauge";
-    case MetricType::kCounter: return "counter";
-    case MetricType::kHistogram: return "histogram";
+    case MetricType::kGauge:
+      return "gauge";
+    case MetricType::kCounter:
+      return "counter";
+    case MetricType::kHistogram:
+      return "histogram";
   }
   return "untyped";
 }
@@ -91,8 +94,7 @@ void PrintExposition() {
       labels += c == ',' ? std::string("=\"x\",") : std::string(1, c);
     }
     if (!labels.empty()) labels = "{" + labels + "=\"x\"}";
-    fmt::print("# HELP {0} {1}\n# TYPE {0} {2}\n", metric.name, metric.help,
-               TypeName(metric.type));
+    fmt::print("# HELP {0} {1}\n# TYPE {0} {2}\n", metric.name, metric.help, TypeName(metric.type));
     fmt::print("{}{} 1\n", metric.name, labels);
   }
 }

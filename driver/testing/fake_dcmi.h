@@ -22,12 +22,12 @@ struct FakeDcmiDevice {
   std::vector<unsigned> error_codes;
   std::vector<abi::DcmiFaultEvent> faults;
   int temperature = 45;
-  int power = 3105;                             // 310.5 W
-  unsigned voltage = 81;                        // 0.81 V
-  std::map<int, unsigned> frequency;            // by DcmiFreqType, MHz
+  int power = 3105;                   // 310.5 W
+  unsigned voltage = 81;              // 0.81 V
+  std::map<int, unsigned> frequency;  // by DcmiFreqType, MHz
   abi::DcmiAicoreInfo aicore{1800, 1650};
   abi::DcmiAicpuInfo aicpu{2000, 1900, 1, {}};
-  std::map<int, unsigned> utilization;          // by DcmiUtilizationType, %
+  std::map<int, unsigned> utilization;  // by DcmiUtilizationType, %
   abi::DcmiMultiUtilizationInfo multi{};
   abi::DcmiHbmInfo hbm{65536, 1600, 32768, 50, 37};
   abi::DcmiMemoryInfoV3 ddr{};
@@ -47,9 +47,9 @@ struct FakeDcmiDevice {
   int network_health = 0;
   abi::DcmiNetworkPktStats packets{};
   abi::DcmiLlcPerf llc{20, 80, 1024};
-  std::map<unsigned, unsigned> dvpp;            // by DcmiSubCmd, %
+  std::map<unsigned, unsigned> dvpp;  // by DcmiSubCmd, %
   std::vector<abi::DcmiProcMemInfo> processes;
-  std::map<int, abi::DcmiSensorInfo> sensors;   // by DcmiSensorId
+  std::map<int, abi::DcmiSensorInfo> sensors;  // by DcmiSensorId
   abi::DcmiPcieLinkBandwidthInfo pcie_bandwidth{};
   abi::DcmiHccsBandwidthInfo hccs_bandwidth{};
 };
@@ -154,8 +154,7 @@ class FakeDcmi {
 
 inline int FakeDcmi::DeviceInfo(int card, int, int command, unsigned sub, void* out,
                                 unsigned* size) {
-  const std::string name =
-      "device_info/" + std::to_string(command) + "/" + std::to_string(sub);
+  const std::string name = "device_info/" + std::to_string(command) + "/" + std::to_string(sub);
   if (int code = Get().CodeOf(card, name); code != 0) return code;
   const FakeDcmiDevice& d = Get().devices[static_cast<size_t>(card)];
   switch (command) {
@@ -164,8 +163,10 @@ inline int FakeDcmi::DeviceInfo(int card, int, int command, unsigned sub, void* 
       if (sub == abi::kSubHccsLanes) return Copy(d.hccs_lanes, out, size);
       if (sub == abi::kSubHccsStatisticU64) return Copy(d.hccs, out, size);
       break;
-    case abi::kCmdSio: return Copy(d.sio, out, size);
-    case abi::kCmdPcie: return Copy(d.pcie_errors, out, size);
+    case abi::kCmdSio:
+      return Copy(d.sio, out, size);
+    case abi::kCmdPcie:
+      return Copy(d.pcie_errors, out, size);
     case abi::kCmdTs:
       return Bytes(sub == abi::kSubTsVectorUtil ? d.vector_cores : d.cores, out, size);
     case abi::kCmdLp:
@@ -177,7 +178,8 @@ inline int FakeDcmi::DeviceInfo(int card, int, int command, unsigned sub, void* 
     case abi::kCmdDvpp:
       if (auto it = d.dvpp.find(sub); it != d.dvpp.end()) return Copy(it->second, out, size);
       break;
-    default: break;
+    default:
+      break;
   }
   return abi::kDcmiNotSupported;
 }
@@ -214,9 +216,8 @@ inline void FakeDcmi::FillNode(DcmiFunctions& f) {
     return Get().CodeOf(card, "device_logic_id");
   };
   f.phyid_from_logicid = [](unsigned id, unsigned* physical) {
-    return Answer(static_cast<int>(id), "phyid_from_logicid", [&](auto& d) {
-      *physical = static_cast<unsigned>(d.physical_id);
-    });
+    return Answer(static_cast<int>(id), "phyid_from_logicid",
+                  [&](auto& d) { *physical = static_cast<unsigned>(d.physical_id); });
   };
 }
 
@@ -285,8 +286,7 @@ inline void FakeDcmi::FillState(DcmiFunctions& f) {
   };
   f.frequency.v1 = [](int card, int, int type, unsigned* out) {
     return Pick<std::map<int, unsigned>>(
-        card, "frequency", [](const FakeDcmiDevice& d) -> auto& { return d.frequency; }, type,
-        out);
+        card, "frequency", [](const FakeDcmiDevice& d) -> auto& { return d.frequency; }, type, out);
   };
   f.aicore_info.v1 = [](int card, int, abi::DcmiAicoreInfo* out) {
     return Answer(card, "aicore_info", [&](auto& d) { *out = d.aicore; });
@@ -386,17 +386,15 @@ inline DcmiLibrary FakeDcmi::V2() const {
     return Get().CodeOf(-1, "v2_device_list");
   };
   f.v2_chip_phy_id = [](unsigned id, unsigned* physical) {
-    return Answer(static_cast<int>(id), "v2_chip_phy_id", [&](auto& d) {
-      *physical = static_cast<unsigned>(d.physical_id);
-    });
+    return Answer(static_cast<int>(id), "v2_chip_phy_id",
+                  [&](auto& d) { *physical = static_cast<unsigned>(d.physical_id); });
   };
   f.die.v2 = [](int dev, int type, abi::DcmiDieId* out) {
     if (type != abi::kDieDdie) return abi::kDcmiNotSupported;
     return Answer(dev, "die", [&](auto&) { *out = {{1, 2, 3, 4, 5}}; });
   };
   f.chip_info.v2 = [](int dev, abi::DcmiChipInfoV2* out) {
-    return Answer(dev, "chip_info",
-                  [&](auto&) { std::memcpy(out->chip_name, "Ascend950", 10); });
+    return Answer(dev, "chip_info", [&](auto&) { std::memcpy(out->chip_name, "Ascend950", 10); });
   };
   f.v2_board_id = [](int dev, unsigned* out) {
     return Answer(dev, "board_id", [&](auto&) { *out = 0x61; });
