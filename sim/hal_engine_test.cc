@@ -5,7 +5,7 @@
 #include <set>
 
 #include "driver/abi/channels.h"
-#include "sim/engine_fixture.h"
+#include "sim/engine_test_support.h"
 
 namespace profd::sim {
 namespace {

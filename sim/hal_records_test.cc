@@ -4,7 +4,7 @@
 
 #include "driver/abi/channels.h"
 #include "sim/emitters.h"
-#include "sim/engine_fixture.h"
+#include "sim/engine_test_support.h"
 
 namespace profd::sim {
 namespace {
