@@ -65,6 +65,7 @@ std::vector<ChannelRequest> ChannelArbiter::PlanFor(int device, CollectorIndex c
                                                     ChannelOptions options) const {
   const Device& target = DeviceOf(device);
   options.mpam_ids = target.mpam_ids;
+  options.host_counter_hz = deps_.host.host_counter_hz;
   return Collectors()[collector].plan(*target.info, options);
 }
 
@@ -150,7 +151,7 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
   std::vector<ChannelRequest> plan =
       PlanFor(request.device, request.collector, request.options);
   if (plan.empty()) {
-    record.fixed = {OutcomeState::kUnsupported, "nothing to collect with these options", 0, 0};
+    record.fixed = {OutcomeState::kUnsupported, "the driver names nothing to measure here (QoS without streams, SoC without parts)", 0, 0};
   }
   for (const ChannelRequest& planned : plan) {
     Slot& slot = SlotOf(request.device, planned.channel, request.collector);

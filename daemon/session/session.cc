@@ -118,7 +118,33 @@ void Session::StartCollectors() {
       StartPoller(planned);
     }
   }
+  NoteEmptyOptions();
   Settle();
+}
+
+// An option none of whose collectors exists here did nothing: say so.
+void Session::NoteEmptyOptions() {
+  for (const FrequencyOption& option : FrequencyOptions()) {
+    std::string reason;
+    bool any = false;
+    for (const PlannedCollector& planned : plan_.collectors) {
+      const CollectorEntry& entry = Collectors()[planned.index];
+      bool concerned = planned.by_option && entry.probe_device != nullptr &&
+                       entry.spec->option.find(option.key) != std::string_view::npos &&
+                       planned.option_keys.contains(std::string(option.key));
+      if (!concerned) continue;
+      for (const DeviceInfo& device : deps_.host.devices) {
+        Status probe = entry.probe_device(deps_.host, device);
+        if (probe.ok()) {
+          any = true;
+        } else {
+          reason = probe.message();
+        }
+      }
+      if (deps_.host.devices.empty()) reason = "no devices on this node";
+    }
+    if (!any && !reason.empty()) warnings_.push_back(fmt::format("{}: {}", option.key, reason));
+  }
 }
 
 void Session::StartChannels(const PlannedCollector& planned) {
@@ -132,8 +158,9 @@ void Session::StartChannels(const PlannedCollector& planned) {
     row.named = planned.named;
     Status probe = entry.probe_device(deps_.host, device);
     if (!probe.ok()) {
-      // A default that this chip does not have is not worth a word.
-      if (!planned.named) continue;
+      // Of an option's collectors the chip has some and lacks others; a word is due only where
+      // the option comes to nothing (NoteEmptyOptions).
+      if (!planned.named || planned.by_option) continue;
       row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
       rows_.push_back(std::move(row));
       continue;
@@ -203,6 +230,9 @@ ClaimAnswer Session::AnswerOf(const Row& row) const {
 
 std::string Session::Unstarted() const {
   std::string text;
+  for (const std::string& warning : warnings_) {
+    text += (text.empty() ? "" : "\n") + warning;
+  }
   for (const Row& row : rows_) {
     ClaimAnswer answer = AnswerOf(row);
     if (answer.state == OutcomeState::kRunning || !row.named) continue;
@@ -323,9 +353,14 @@ void Session::CloseDump() {
   end.raw_ns = deps_.host.clock.MonotonicRawNs();
   end.state = failure_.ok() ? DumpState::kDone : DumpState::kFailed;
   end.reason = reason_;
+  std::vector<Row> rows = rows_;
+  for (Row& row : rows) {
+    if (row.answer.state == OutcomeState::kRunning) row.answer.state = OutcomeState::kFinished;
+  }
   dump_->Finish(
       end,
-      [self = shared_from_this(), rows = rows_, warnings = warnings_](Manifest& manifest) {
+      [self = shared_from_this(), rows = std::move(rows),
+       warnings = warnings_](Manifest& manifest) {
         self->WriteOutcomes(manifest, rows);
         manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
       },

@@ -159,24 +159,36 @@ SessionDumpOptions Session::DumpOptions() const {
   return options;
 }
 
-// Runs on the writer thread with a copy of the rows: only their answers and identities are used.
+// Runs on the writer thread with a copy of the rows: only what never changes and their answers.
 void Session::WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const {
   for (const Row& row : rows) {
-    std::string_view name = Collectors()[row.collector].spec->name;
-    bool found = false;
-    for (ManifestChannel& channel : manifest.channels) {
-      if (channel.collector != name || channel.device != row.device) continue;
-      found = true;
-      channel.state = ManifestState(row.answer.state);
-      channel.detail = row.answer.detail;
-      channel.garbage_bytes = row.answer.garbage_bytes;
+    auto note = [&](uint32_t channel_id, std::string_view file) {
+      std::string_view name = Collectors()[row.collector].spec->name;
+      auto entry = std::find_if(manifest.channels.begin(), manifest.channels.end(),
+                                [&](const ManifestChannel& channel) {
+                                  return channel.collector == name &&
+                                         channel.device == row.device &&
+                                         channel.channel == channel_id;
+                                });
+      if (entry == manifest.channels.end()) {
+        manifest.channels.emplace_back();
+        entry = manifest.channels.end() - 1;
+        entry->collector = name;
+        entry->device = row.device;
+        entry->channel = channel_id;
+        entry->file = file;
+      }
+      entry->state = ManifestState(row.answer.state);
+      entry->detail = row.answer.detail;
+      entry->garbage_bytes = row.answer.garbage_bytes;
+    };
+    for (const DumpFeed* feed : row.feeds) {
+      const FeedOptions& options = feed->options();
+      std::string_view file = options.file;
+      if (file.empty() && options.format != nullptr) file = options.format->file;
+      note(options.channel, file);
     }
-    if (found) continue;
-    ManifestChannel& channel = manifest.channels.emplace_back();
-    channel.collector = name;
-    channel.device = row.device;
-    channel.state = ManifestState(row.answer.state);
-    channel.detail = row.answer.detail;
+    if (row.feeds.empty()) note(0, {});
   }
 }
 

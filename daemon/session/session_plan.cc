@@ -313,7 +313,8 @@ class Planner {
       uint32_t hz = Frequency(option.key);
       if (hz == 0 || spec.option.find(option.key) == std::string_view::npos) continue;
       PlannedCollector& planned = Entry(index);
-      planned.named = true;
+      planned.named = planned.by_option = true;
+      planned.option_keys.insert(std::string(option.key));
       SetRate(planned, std::max(planned.hz, static_cast<double>(hz)));
       if (option.key == "sys_hardware_mem_freq") {
         planned.channel.soc_memory = true;
@@ -377,6 +378,7 @@ class Planner {
     PlannedCollector& planned =
         Entry(static_cast<CollectorIndex>(found - context_.collectors.begin()));
     planned.named = true;
+    planned.by_option = false;
     SetRate(planned, hz);
     planned.channel.soc_memory = planned.channel.soc_interconnect = true;
     planned.channel.soc_memory_hz = planned.channel.soc_interconnect_hz = hz;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,8 @@ struct PlannedCollector {
   CollectorIndex index = 0;
   double hz = 0;
   bool named = false;      // the caller asked for it; otherwise a default that may be absent
+  bool by_option = false;  // by an option that turns on several, not by its own name
+  std::set<std::string> option_keys;  // which options
   ChannelOptions channel;  // channel collectors
   PollOptions poll;        // polled collectors
 };
