@@ -33,7 +33,7 @@ void CoreReadings::Fast(DevicePass& pass) {
   auto power = pass.Ask(&DcmiService::Power);
   const bool has_power = power.ok() && power.value >= 0;
   pass.Put(power_, has_power, power.value * kDeciwatt);
-  pass.Put(energy_, has_power, pass.dcmi().EnergyJoules(pass.device()));
+  pass.Put(energy_, has_power, has_power ? pass.dcmi().EnergyJoules(pass.device()) : 0);
   ReadHbm(pass);
 
   auto aicore = pass.Ask(&DcmiService::AicoreInfo);

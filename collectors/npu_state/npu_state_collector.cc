@@ -56,13 +56,13 @@ class NpuReader {
     }
     DevicePass pass(dcmi_, device_, owner_, out, now_ns);
     core_.Fast(pass);
-    if (due.medium || revived_) {
+    if (!pass.over() && (due.medium || revived_)) {
       const DcmiAnswer<unsigned> health = state_.Medium(pass);
       healthy_ = health.ok() ? std::optional(health.value == 0) : std::nullopt;
       core_.Medium(pass, options);
       links_.Medium(pass);
     }
-    if (due.slow || revived_) {
+    if (!pass.over() && (due.slow || revived_)) {
       core_.Slow(pass);
       state_.Slow(pass, dcmi_.devices());
       links_.Slow(pass, options);
