@@ -17,11 +17,12 @@ class ChannelLock {
     held_ = true;
     return true;
   }
-  // `steady_ns`: CLOCK_MONOTONIC.
-  bool LockUntil(int64_t steady_ns) {
-    std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(steady_ns)};
+  // Waits in real time, whatever clock the caller lives by.
+  bool LockFor(int64_t patience_ns) {
     std::unique_lock guard(mutex_);
-    if (!free_.wait_until(guard, until, [this] { return !held_; })) return false;
+    if (!free_.wait_for(guard, std::chrono::nanoseconds(patience_ns), [this] { return !held_; })) {
+      return false;
+    }
     held_ = true;
     return true;
   }

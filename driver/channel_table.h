@@ -44,7 +44,7 @@ struct ChannelCounters {
   uint64_t read_errors = 0;
   uint64_t garbage_bytes = 0;
   uint64_t garbage_events = 0;
-  uint64_t dropped_bytes = 0;    // no block was free, or the channel was removed meanwhile
+  uint64_t dropped_bytes = 0;    // no block was free
   uint64_t dropped_records = 0;
   int last_code = 0;  // last negative answer of prof_channel_read other than -4
 };
@@ -59,7 +59,8 @@ class CallWatch {
  public:
   virtual ~CallWatch() = default;
   virtual void BeforeRead(uint32_t device, uint32_t channel) = 0;
-  virtual void AfterRead() = 0;
+  // False: what was read is still delivered, but this thread reads no more.
+  virtual bool AfterRead() = 0;
 };
 
 class ChannelTable {
@@ -88,6 +89,8 @@ class ChannelTable {
 
   void SetStuck(uint32_t device, bool stuck);
   bool IsStuck(uint32_t device) const;
+  // The registered channels of one device.
+  std::vector<uint32_t> ChannelsOf(uint32_t device) const;
   size_t registered() const { return registered_.load(std::memory_order_acquire); }
 
   ChannelCounters Counters(uint32_t device, uint32_t channel) const;
@@ -97,6 +100,10 @@ class ChannelTable {
   // No call into the sink, the pool or the clock runs or begins after this returned, whatever
   // threads are still stuck in the driver. Idempotent.
   void Close();
+  // Clock::SteadyNs, or 0 once the table is closed: the clock may be gone then.
+  int64_t NowSteadyNs();
+  // Runs `call` with the clock unless the table is closed.
+  void WithClock(const std::function<void(const Clock&)>& call);
   // Runs `call` with the sink unless the table is closed.
   void WithSink(const std::function<void(BlockSink&)>& call);
 

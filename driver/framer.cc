@@ -58,29 +58,48 @@ bool Framer::InARow(std::span<const std::byte> rest, size_t count) const {
   return true;
 }
 
+// How far a record's stamp is from the last good one.
+uint64_t Framer::StepOf(std::span<const std::byte> record) const {
+  uint64_t step = StampOf(format_, record) - last_stamp_;
+  return std::min(step, ~step + 1);
+}
+
 Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const {
   const size_t size = format_.record_size;
   if (!IsPlausibleRecord(format_, rest.first(size))) return Verdict::kSkip;
   bool follows = !has_stamp_ || StampFollows(format_, last_stamp_, StampOf(format_, rest));
   if (!follows) return JudgeJump(rest, last);
   if (in_sync_) return Verdict::kAccept;
-  if (rest.size() >= 2 * size) return InARow(rest, 2) ? Verdict::kAccept : Verdict::kSkip;
+  if (rest.size() >= 2 * size && !InARow(rest, 2)) return Verdict::kSkip;
+  if (FitsNearby(rest, StepOf(rest))) return Verdict::kSkip;
+  if (rest.size() >= 2 * size || last) return Verdict::kAccept;
   // A record that ends with the bytes, as reads normally do, needs no successor.
-  return last || (has_stamp_ && rest.size() == size) ? Verdict::kAccept : Verdict::kWait;
+  return has_stamp_ && rest.size() == size ? Verdict::kAccept : Verdict::kWait;
+}
+
+// Is there a place soon after the first byte where records go on from the last good one, with a
+// step smaller than `step`? Bytes out of step give stamps that are off by powers of 256.
+bool Framer::FitsNearby(std::span<const std::byte> rest, uint64_t step) const {
+  const size_t size = format_.record_size;
+  if (!has_stamp_ || format_.thinning == abi::Thinning::kEvent) return false;
+  for (size_t shift = 1; shift < 2 * size && shift + size <= rest.size(); ++shift) {
+    if (shift == size) continue;  // the same alignment
+    std::span<const std::byte> there = rest.subspan(shift);
+    if (there.size() > size && there.size() < 2 * size) continue;
+    if (StepOf(there) < step && InARow(there, there.size() == size ? 1 : 2) &&
+        StampFollows(format_, last_stamp_, StampOf(format_, there))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Framer::Verdict Framer::JudgeJump(std::span<const std::byte> rest, bool last) const {
   const size_t size = format_.record_size;
+  if (FitsNearby(rest, UINT64_MAX)) return Verdict::kSkip;
   if (rest.size() < 4 * size && !last) return Verdict::kWait;
-  size_t in_a_row = last ? std::min<size_t>(3, rest.size() / size) : 3;
-  if (!InARow(rest, in_a_row)) return Verdict::kSkip;
-  for (size_t shift = 1; shift < 2 * size && shift + 2 * size <= rest.size(); ++shift) {
-    if (StampFollows(format_, last_stamp_, StampOf(format_, rest.subspan(shift))) &&
-        InARow(rest.subspan(shift), 2)) {
-      return Verdict::kSkip;
-    }
-  }
-  return Verdict::kAccept;
+  return InARow(rest, last ? std::min<size_t>(3, rest.size() / size) : 3) ? Verdict::kAccept
+                                                                          : Verdict::kSkip;
 }
 
 FrameResult Framer::FrameBinary(std::span<std::byte> buffer, bool last) {

@@ -2,8 +2,8 @@
 // garbage. Works in place, allocates nothing, accepts any bytes.
 //
 // In sync, a record is taken at its word. After garbage the next one must be confirmed by its
-// successor. When the stamps jump, three in a row must agree with each other, and no place nearby
-// may fit the old stamps better (else the bytes are out of step, not the clock).
+// successor; when the stamps jump, three in a row must agree with each other. In both cases no place
+// nearby may fit the old stamps better (else the bytes are out of step, not the clock).
 #pragma once
 
 #include <cstddef>
@@ -42,6 +42,8 @@ class Framer {
   FrameResult FrameText(std::span<std::byte> buffer, bool last);
   Verdict Judge(std::span<const std::byte> rest, bool last) const;
   Verdict JudgeJump(std::span<const std::byte> rest, bool last) const;
+  uint64_t StepOf(std::span<const std::byte> record) const;
+  bool FitsNearby(std::span<const std::byte> rest, uint64_t step) const;
   bool InARow(std::span<const std::byte> rest, size_t count) const;
   void TakeLine(std::span<const std::byte> line, Compactor& out);
   void CountGarbage(FrameResult& result, size_t bytes);

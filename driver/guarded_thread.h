@@ -35,7 +35,7 @@ class GuardedThread {
   GuardedThread(std::string name, const Clock& clock, Options options);
   GuardedThread(std::string name, const Clock& clock)
       : GuardedThread(std::move(name), clock, Options{}) {}
-  // Never hangs. Jobs that are not running are cancelled.
+  // Never hangs. Jobs that are not running are cancelled. May run in a `done` on the worker.
   ~GuardedThread();
   GuardedThread(const GuardedThread&) = delete;
   GuardedThread& operator=(const GuardedThread&) = delete;

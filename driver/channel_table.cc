@@ -1,0 +1,301 @@
+#include "driver/channel_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace profd {
+namespace {
+
+// How long Add and Remove wait for whoever is reading the channel at this moment.
+constexpr int64_t kLockPatienceNs = kNsPerSecond;
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+std::string Name(uint32_t device, uint32_t channel) {
+  const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
+  return format != nullptr ? fmt::format("device {} channel {}", device, format->name)
+                           : fmt::format("device {} channel {}", device, channel);
+}
+
+}  // namespace
+
+// Written under the channel's lock, read by anybody.
+struct ChannelTable::Counts {
+  std::atomic<uint64_t> bytes{0}, records{0}, blocks{0}, reads{0}, read_errors{0};
+  std::atomic<uint64_t> garbage_bytes{0}, garbage_events{0}, dropped_bytes{0}, dropped_records{0};
+  std::atomic<int> last_code{0};
+};
+
+// One (device, channel) pair; lives as long as the table, so that counters and sequence numbers go
+// on when the channel is started again. Everything but `registered` and `counts` is guarded by
+// `lock`.
+struct ChannelTable::Channel {
+  Channel(uint32_t device_id, uint32_t channel_id) : device(device_id), channel(channel_id) {
+    tail.reserve(Framer::kMaxTail);
+  }
+  const uint32_t device;
+  const uint32_t channel;
+  std::atomic<bool> registered{false};
+  Counts counts;
+
+  ChannelLock lock;
+  uint32_t epoch = 0;
+  std::optional<Framer> framer;  // absent: bytes pass as they are
+  std::vector<std::byte> tail;   // an incomplete record, never more than reserved
+  uint64_t seq = 0;
+  uint64_t gap_records = 0;
+  uint64_t gap_bytes = 0;
+};
+
+// Where one reader's bytes go first, and who watches its calls.
+struct ChannelTable::Source {
+  std::span<std::byte> scratch;
+  CallWatch* watch_or_null;
+};
+
+ChannelTable::ChannelTable(std::shared_ptr<const HalLibrary> hal, const Clock& clock,
+                           BlockPool& pool, BlockSink& sink, const Options& options)
+    : hal_(std::move(hal)), clock_(clock), pool_(pool), sink_(sink), options_(options) {
+  channels_.resize(abi::kMaxHalDevices);
+}
+
+std::shared_ptr<ChannelTable::Channel> ChannelTable::Find(uint32_t device,
+                                                          uint32_t channel) const {
+  std::lock_guard lock(mutex_);
+  if (device >= channels_.size() || channel >= channels_[device].size()) return nullptr;
+  return channels_[device][channel];
+}
+
+Status ChannelTable::Add(uint32_t device, uint32_t channel,
+                         const abi::ChannelFormat* format_or_null, uint32_t epoch) {
+  if (device >= abi::kMaxHalDevices || channel == 0 || channel >= abi::kMaxChannels) {
+    return InvalidArgument(fmt::format("no such channel: {}/{}", device, channel));
+  }
+  if (IsStuck(device)) return Unavailable(Name(device, channel) + ": the device is stuck");
+  std::shared_ptr<Channel> entry;
+  {
+    std::lock_guard lock(mutex_);
+    channels_[device].resize(std::max<size_t>(channels_[device].size(), channel + 1));
+    std::shared_ptr<Channel>& slot = channels_[device][channel];
+    if (slot == nullptr) slot = std::make_shared<Channel>(device, channel);
+    entry = slot;
+  }
+  if (!entry->lock.LockFor(kLockPatienceNs)) {
+    return Unavailable(Name(device, channel) + ": an earlier read has not returned");
+  }
+  ChannelLockHolder holder(entry->lock);
+  if (entry->registered.load()) return AlreadyExists(Name(device, channel) + " is being read");
+  entry->framer.reset();
+  if (format_or_null != nullptr) entry->framer.emplace(*format_or_null);
+  entry->tail.clear();
+  entry->epoch = epoch;
+  entry->gap_records = 0;
+  entry->gap_bytes = 0;
+  entry->registered.store(true);
+  registered_.fetch_add(1, std::memory_order_acq_rel);
+  return Status::Ok();
+}
+
+Status ChannelTable::Remove(uint32_t device, uint32_t channel) {
+  std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry == nullptr || !entry->registered.exchange(false)) {
+    return NotFound(Name(device, channel) + " is not being read");
+  }
+  registered_.fetch_sub(1, std::memory_order_acq_rel);
+  if (!entry->lock.LockFor(kLockPatienceNs)) {
+    return Unavailable(Name(device, channel) + ": a read has not returned");
+  }
+  ChannelLockHolder holder(entry->lock);
+  std::vector<std::byte> rest = std::exchange(entry->tail, {});
+  FrameAndDeliver(*entry, rest, true);
+  entry->tail.reserve(Framer::kMaxTail);
+  return Status::Ok();
+}
+
+Status ChannelTable::Drain(uint32_t device, uint32_t channel, size_t max_bytes,
+                           Deadline deadline) {
+  std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry == nullptr || !entry->registered.load()) {
+    return NotFound(Name(device, channel) + " is not being read");
+  }
+  std::vector<std::byte> scratch(
+      std::max(options_.drain_scratch_bytes, 4 * Framer::kMaxTail));
+  size_t drained = 0;
+  while (drained < max_bytes) {
+    if (!entry->lock.LockFor(deadline.steady_ns - NowSteadyNs())) {
+      return DeadlineExceeded(Name(device, channel) + ": somebody else is still reading it");
+    }
+    ChannelLockHolder holder(entry->lock);
+    size_t cap = std::min(max_bytes - drained, options_.round_bytes);
+    Visit visit = ReadLocked(*entry, {scratch, nullptr}, cap);
+    drained += visit.bytes;
+    if (!visit.more) return Status::Ok();
+    if (NowSteadyNs() >= deadline.steady_ns) {
+      return DeadlineExceeded(fmt::format("{}: the driver still has data after {} bytes",
+                                          Name(device, channel), drained));
+    }
+  }
+  return ResourceExhausted(
+      fmt::format("{}: the driver still has data after {} bytes", Name(device, channel), drained));
+}
+
+ChannelTable::Visit ChannelTable::Read(uint32_t device, uint32_t channel,
+                                       std::span<std::byte> scratch, CallWatch* watch) {
+  std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry == nullptr || !entry->registered.load() || IsStuck(device)) return {};
+  if (!entry->lock.TryLock()) return {0, true, false};
+  ChannelLockHolder holder(entry->lock);
+  if (!entry->registered.load()) return {};
+  return ReadLocked(*entry, {scratch, watch}, options_.round_bytes);
+}
+
+// Reads behind `begin` until the scratch is full or the driver has no more.
+size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t begin, bool* dry) {
+  size_t filled = begin;
+  while (filled < source.scratch.size()) {
+    auto room = static_cast<uint32_t>(source.scratch.size() - filled);
+    char* to = reinterpret_cast<char*>(source.scratch.data() + filled);
+    if (source.watch_or_null != nullptr) {
+      source.watch_or_null->BeforeRead(channel.device, channel.channel);
+    }
+    int got = hal_->ProfRead(channel.device, channel.channel, to, room);
+    bool go_on = source.watch_or_null == nullptr || source.watch_or_null->AfterRead();
+    // A driver that claims more than it was given room for has not told how much it wrote.
+    bool nonsense = got > 0 && static_cast<uint32_t>(got) > room;
+    if (nonsense || (got < 0 && got != abi::kProfStoppedAlready)) {
+      channel.counts.read_errors.fetch_add(1, kRelaxed);
+      channel.counts.last_code.store(got, kRelaxed);
+    }
+    if (got <= 0 || nonsense) {
+      *dry = true;
+      break;
+    }
+    channel.counts.reads.fetch_add(1, kRelaxed);
+    filled += static_cast<size_t>(got);
+    *dry = !go_on;
+    if (*dry) break;
+  }
+  channel.counts.bytes.fetch_add(filled - begin, kRelaxed);
+  return filled;
+}
+
+ChannelTable::Visit ChannelTable::ReadLocked(Channel& channel, const Source& source, size_t cap) {
+  Visit visit{0, true, false};
+  bool dry = false;
+  while (!dry && visit.bytes < cap) {
+    size_t begin = channel.tail.size();
+    std::memcpy(source.scratch.data(), channel.tail.data(), begin);
+    size_t filled = FillScratch(channel, source, begin, &dry);
+    visit.bytes += filled - begin;
+    if (filled > begin) FrameAndDeliver(channel, source.scratch.first(filled), false);
+  }
+  visit.more = !dry;
+  return visit;
+}
+
+void ChannelTable::FrameAndDeliver(Channel& channel, std::span<std::byte> bytes, bool last) {
+  if (!channel.framer.has_value()) {
+    Deliver(channel, bytes, 0);
+    return;
+  }
+  FrameResult framed = channel.framer->Frame(bytes, last);
+  channel.counts.garbage_bytes.fetch_add(framed.garbage_bytes, kRelaxed);
+  channel.counts.garbage_events.fetch_add(framed.garbage_events, kRelaxed);
+  Deliver(channel, bytes.first(framed.good_bytes), framed.records);
+  std::span<std::byte> tail = bytes.subspan(framed.good_bytes, framed.tail_bytes);
+  channel.tail.assign(tail.begin(), tail.end());
+}
+
+void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, uint64_t records) {
+  if (bytes.empty()) return;
+  std::shared_lock open(open_mutex_);
+  BlockBuilder builder = closed_ ? BlockBuilder() : pool_.Get(bytes.size());
+  if (!builder) {
+    channel.counts.dropped_bytes.fetch_add(bytes.size(), kRelaxed);
+    channel.counts.dropped_records.fetch_add(records, kRelaxed);
+    channel.gap_bytes += bytes.size();
+    channel.gap_records += records;
+    return;
+  }
+  std::memcpy(builder.buffer().data(), bytes.data(), bytes.size());
+  BlockInfo info;
+  info.device = channel.device;
+  info.channel = channel.channel;
+  info.seq = ++channel.seq;
+  info.epoch = channel.epoch;
+  info.records = static_cast<uint32_t>(records);
+  info.host_ns = clock_.MonotonicRawNs();
+  info.gap_records = std::exchange(channel.gap_records, 0);
+  info.gap_bytes = std::exchange(channel.gap_bytes, 0);
+  channel.counts.records.fetch_add(records, kRelaxed);
+  channel.counts.blocks.fetch_add(1, kRelaxed);
+  sink_.OnBlock(std::move(builder).Finish(info, bytes.size()));
+}
+
+void ChannelTable::SetStuck(uint32_t device, bool stuck) {
+  if (device < stuck_.size()) stuck_[device].store(stuck, std::memory_order_release);
+}
+
+bool ChannelTable::IsStuck(uint32_t device) const {
+  return device < stuck_.size() && stuck_[device].load(std::memory_order_acquire);
+}
+
+ChannelCounters ChannelTable::Counters(uint32_t device, uint32_t channel) const {
+  std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry == nullptr) return {};
+  const Counts& c = entry->counts;
+  return {c.bytes.load(kRelaxed),          c.records.load(kRelaxed),
+          c.blocks.load(kRelaxed),         c.reads.load(kRelaxed),
+          c.read_errors.load(kRelaxed),    c.garbage_bytes.load(kRelaxed),
+          c.garbage_events.load(kRelaxed), c.dropped_bytes.load(kRelaxed),
+          c.dropped_records.load(kRelaxed), c.last_code.load(kRelaxed)};
+}
+
+void ChannelTable::VisitCounters(
+    const std::function<void(uint32_t, uint32_t, const ChannelCounters&)>& visit) const {
+  std::vector<std::pair<uint32_t, uint32_t>> known;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& of_device : channels_) {
+      for (const std::shared_ptr<Channel>& entry : of_device) {
+        if (entry != nullptr) known.emplace_back(entry->device, entry->channel);
+      }
+    }
+  }
+  for (auto [device, channel] : known) visit(device, channel, Counters(device, channel));
+}
+
+std::vector<uint32_t> ChannelTable::ChannelsOf(uint32_t device) const {
+  std::vector<uint32_t> ids;
+  std::lock_guard lock(mutex_);
+  if (device >= channels_.size()) return ids;
+  for (const std::shared_ptr<Channel>& entry : channels_[device]) {
+    if (entry != nullptr && entry->registered.load()) ids.push_back(entry->channel);
+  }
+  return ids;
+}
+
+int64_t ChannelTable::NowSteadyNs() {
+  std::shared_lock open(open_mutex_);
+  return closed_ ? 0 : clock_.SteadyNs();
+}
+
+void ChannelTable::Close() {
+  std::unique_lock open(open_mutex_);
+  closed_ = true;
+}
+
+void ChannelTable::WithClock(const std::function<void(const Clock&)>& call) {
+  std::shared_lock open(open_mutex_);
+  if (!closed_) call(clock_);
+}
+
+void ChannelTable::WithSink(const std::function<void(BlockSink&)>& call) {
+  std::shared_lock open(open_mutex_);
+  if (!closed_) call(sink_);
+}
+
+}  // namespace profd

@@ -1,0 +1,262 @@
+#include "driver/device_control.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/bytes.h"
+#include "driver/testing/recording_sink.h"
+#include "driver/testing/scripted_hal.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Bytes;
+using testing::Call;
+using testing::RecordingSink;
+using testing::ScriptedHal;
+
+constexpr uint32_t kHbm = abi::kChannelHbm;
+
+Bytes Hbm(uint64_t us) {
+  Bytes bytes(24);
+  StoreUnchecked(std::span(bytes), 0, us);
+  return bytes;
+}
+
+// One answer that arrives on another thread.
+template <class T>
+class Answer {
+ public:
+  void Give(T value) {
+    std::lock_guard lock(mutex_);
+    EXPECT_FALSE(value_.has_value()) << "answered twice";
+    value_.emplace(std::move(value));
+    given_.notify_all();
+  }
+  const T& Wait() {
+    std::unique_lock lock(mutex_);
+    given_.wait(lock, [&] { return value_.has_value(); });
+    return *value_;
+  }
+  bool given() {
+    std::lock_guard lock(mutex_);
+    return value_.has_value();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::optional<T> value_;
+};
+
+struct Started {
+  Status status;
+  int64_t host_ns;
+};
+
+class DeviceControlTest : public ::testing::Test {
+ protected:
+  DeviceControlTest() {
+    pump_options_.poll_timeout_seconds = 0;
+    pump_options_.min_poll_interval_ns = 1000;
+    pump_options_.max_backoff_ns = 100'000;
+    pump_.emplace(hal_.Library(), clock_, pool_, sink_, pump_options_);
+    control_.emplace(3, hal_.Library(), *pump_, clock_);
+  }
+  void Start(Answer<Started>& answer, ChannelStart start = {.channel = kHbm,
+                                                           .channel_type = 1,
+                                                           .sample_period = 20,
+                                                           .user_data = {}}) {
+    control_->StartChannel(std::move(start), 1, [&answer](const Status& status, int64_t ns) {
+      answer.Give({status, ns});
+    });
+  }
+  void Stop(Answer<StopOutcome>& answer) {
+    control_->StopChannel(kHbm, [&answer](const StopOutcome& outcome) { answer.Give(outcome); });
+  }
+  int64_t MuchLater() const { return clock_.SteadyNs() + 100 * kNsPerSecond; }
+
+  SystemClock clock_;
+  BlockPool pool_{4 << 20};
+  RecordingSink sink_;
+  PumpOptions pump_options_;
+  ScriptedHal hal_;
+  std::optional<ChannelPump> pump_;
+  std::optional<DeviceControl> control_;
+};
+
+TEST_F(DeviceControlTest, StartsWithTheParametersGivenAndReads) {
+  Answer<Started> started;
+  int64_t before = clock_.MonotonicRawNs();
+  Start(started, {.channel = kHbm,
+                  .channel_type = 1,
+                  .sample_period = 20,
+                  .user_data = {std::byte{0xAB}, std::byte{1}}});
+  ASSERT_TRUE(started.Wait().status.ok());
+  EXPECT_GE(started.Wait().host_ns, before);
+  EXPECT_LE(started.Wait().host_ns, clock_.MonotonicRawNs());
+  EXPECT_THAT(hal_.log(), ElementsAre("start 3/1 type 1 period 20 real 1 data ab01"));
+  hal_.Data(3, kHbm, Hbm(1000));
+  sink_.WaitForRecords(1);
+}
+
+TEST_F(DeviceControlTest, AFailedStartLeavesNothingRegistered) {
+  hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
+  Answer<Started> started;
+  Start(started);
+  EXPECT_EQ(started.Wait().status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(started.Wait().status.message(), HasSubstr("held by another process"));
+  EXPECT_EQ(started.Wait().host_ns, 0);
+  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+}
+
+TEST_F(DeviceControlTest, StopFetchesWhatFlushAndStopBringForth) {
+  hal_.Code(Call::kFlush, abi::kDrvErrorNotSupport);
+  hal_.OnFlush(3, kHbm, Hbm(1000));
+  hal_.OnStop(3, kHbm, Hbm(2000));
+  Answer<Started> started;
+  Start(started);
+  ASSERT_TRUE(started.Wait().status.ok());
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  ASSERT_TRUE(stopped.Wait().status.ok()) << stopped.Wait().status.message();
+  EXPECT_FALSE(stopped.Wait().data_lost);
+  Bytes expected = Hbm(1000);
+  Bytes last = Hbm(2000);
+  expected.insert(expected.end(), last.begin(), last.end());
+  EXPECT_EQ(sink_.bytes(), expected);
+  EXPECT_THAT(hal_.log(), ElementsAre(HasSubstr("start 3/1"), "flush 3/1", "stop 3/1"));
+  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+}
+
+TEST_F(DeviceControlTest, StopCodesThatAreSuccess) {
+  for (int code : {abi::kProfOk, abi::kProfStoppedAlready, abi::kProfStopDataLoss}) {
+    Answer<Started> started;
+    Start(started);
+    ASSERT_TRUE(started.Wait().status.ok());
+    hal_.Code(Call::kStop, code);
+    Answer<StopOutcome> stopped;
+    Stop(stopped);
+    EXPECT_TRUE(stopped.Wait().status.ok()) << code;
+    EXPECT_EQ(stopped.Wait().data_lost, code == abi::kProfStopDataLoss);
+  }
+}
+
+TEST_F(DeviceControlTest, AFailedStopSaysSoAndUnregisters) {
+  Answer<Started> started;
+  Start(started);
+  ASSERT_TRUE(started.Wait().status.ok());
+  hal_.Code(Call::kStop, abi::kProfError);
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+}
+
+TEST_F(DeviceControlTest, AChannelNeverStartedCanBeStopped) {
+  hal_.Code(Call::kStop, abi::kProfStoppedAlready);
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  EXPECT_TRUE(stopped.Wait().status.ok());
+}
+
+TEST_F(DeviceControlTest, AStopThatNeverAnswersCostsOnlyItsDevice) {
+  Answer<Started> started;
+  Start(started);
+  ASSERT_TRUE(started.Wait().status.ok());
+  hal_.Hold(Call::kStop, 3);
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  hal_.WaitUntilHeld(1);
+  EXPECT_FALSE(stopped.given());
+  control_->CheckDeadlines(MuchLater());
+  EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(control_->Health().message(), HasSubstr("stopping channel hbm of device 3"));
+  Answer<StopOutcome> again;
+  Stop(again);
+  EXPECT_EQ(again.Wait().status.code(), StatusCode::kUnavailable);
+
+  DeviceControl other(4, hal_.Library(), *pump_, clock_);
+  Answer<StopOutcome> fine;
+  other.StopChannel(kHbm, [&](const StopOutcome& outcome) { fine.Give(outcome); });
+  EXPECT_TRUE(fine.Wait().status.ok());
+
+  hal_.Release(Call::kStop, 3);
+  while (!control_->Health().ok()) std::this_thread::yield();
+  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+}
+
+TEST_F(DeviceControlTest, AStartThatSucceedsTooLateIsStoppedAgain) {
+  hal_.Hold(Call::kStart, 3);
+  Answer<Started> started;
+  Start(started);
+  hal_.WaitUntilHeld(1);
+  control_->CheckDeadlines(MuchLater());
+  EXPECT_EQ(started.Wait().status.code(), StatusCode::kDeadlineExceeded);
+  hal_.Release(Call::kStart, 3);
+  while (hal_.log().size() < 2) std::this_thread::yield();
+  EXPECT_EQ(hal_.log()[1], "stop 3/1");
+  control_.reset();
+  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+}
+
+TEST_F(DeviceControlTest, EverythingMayGoWhileAStopIsStuck) {
+  Answer<Started> started;
+  Start(started);
+  ASSERT_TRUE(started.Wait().status.ok());
+  hal_.Hold(Call::kStop, 3);
+  hal_.OnStop(3, kHbm, Hbm(1000));
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  hal_.WaitUntilHeld(1);
+  control_->CheckDeadlines(MuchLater());
+  control_.reset();
+  pump_.reset();
+  hal_.Release(Call::kStop, 3);
+  EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(DeviceControlTest, CorrelatesTheClock) {
+  hal_.Info(abi::kModuleSystem, abi::kInfoMonotonicRaw, 0, 555);
+  hal_.Info(abi::kModuleSystem, abi::kInfoSysCount, 0, 777);
+  Answer<Result<ClockPair>> answer;
+  control_->CorrelateClock([&](const Result<ClockPair>& pair) { answer.Give(pair); });
+  ASSERT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(answer.Wait()->device_ns, 555);
+  EXPECT_EQ(answer.Wait()->device_count, 777u);
+  EXPECT_GT(answer.Wait()->host_ns, 0);
+  EXPECT_GT(answer.Wait()->host_count, 0u);
+}
+
+TEST_F(DeviceControlTest, AStuckClockAnswersByItsDeadline) {
+  hal_.Hold(Call::kInfo, 3);
+  Answer<Result<ClockPair>> answer;
+  control_->CorrelateClock([&](const Result<ClockPair>& pair) { answer.Give(pair); });
+  hal_.WaitUntilHeld(1);
+  control_->CheckDeadlines(MuchLater());
+  EXPECT_EQ(answer.Wait().status().code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(DeviceControlTest, AsksTheStatus) {
+  Answer<Result<int>> healthy;
+  control_->QueryStatus([&](const Result<int>& status) { healthy.Give(status); });
+  EXPECT_EQ(healthy.Wait().value_or(-7), abi::kDrvStatusWork);
+  hal_.Code(Call::kStatus, abi::kDrvErrorNotSupport);
+  Answer<Result<int>> mute;
+  control_->QueryStatus([&](const Result<int>& status) { mute.Give(status); });
+  EXPECT_EQ(mute.Wait().value_or(-7), -1);
+  hal_.Code(Call::kStatus, abi::kDrvErrorNoDevice);
+  Answer<Result<int>> gone;
+  control_->QueryStatus([&](const Result<int>& status) { gone.Give(status); });
+  EXPECT_EQ(gone.Wait().status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace profd

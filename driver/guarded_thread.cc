@@ -1,0 +1,202 @@
+#include "driver/guarded_thread.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace profd {
+namespace {
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; }
+
+using Done = std::function<void(const Status&)>;
+// Answers collected under the lock, given after it was released.
+using Answers = std::vector<std::pair<Done, Status>>;
+
+void Give(Answers& answers) {
+  for (auto& [done, status] : answers) {
+    if (done) done(status);
+  }
+}
+
+}  // namespace
+
+// Shared with the thread, which may outlive the GuardedThread. After `quit` the clock is not used.
+struct GuardedThread::Core {
+  Core(const Clock& c, Options o) : clock(c), options(o) {}
+
+  struct Running {
+    std::string what;
+    int64_t deadline_ns = 0;
+    int64_t since_ns = 0;
+    Done done;  // empty once answered
+    bool answered = false;
+  };
+
+  const Clock& clock;
+  const Options options;
+  std::thread thread;  // GuardedThread's side only
+
+  std::mutex mutex;  // guards all below
+  std::condition_variable work;
+  std::condition_variable idle;
+  std::deque<GuardedJob> queue;
+  std::optional<Running> running;
+  bool busy = false;  // running, or giving its answer
+  bool stuck = false;
+  bool quit = false;
+
+  void Loop();
+  bool Take(GuardedJob* job);
+  Status StuckStatus() const;  // with the mutex held
+};
+
+Status GuardedThread::Core::StuckStatus() const {
+  if (!stuck || !running.has_value() || quit) return Status::Ok();
+  return Unavailable(fmt::format("{} has not returned for {:.1f} s", running->what,
+                                 Seconds(clock.SteadyNs() - running->since_ns)));
+}
+
+bool GuardedThread::Core::Take(GuardedJob* job) {
+  std::unique_lock lock(mutex);
+  busy = false;
+  idle.notify_all();
+  work.wait(lock, [this] { return quit || !queue.empty(); });
+  if (quit) return false;
+  *job = std::move(queue.front());
+  queue.pop_front();
+  busy = true;
+  running.emplace();
+  running->what = job->what;
+  running->deadline_ns = job->deadline_steady_ns;
+  running->since_ns = clock.SteadyNs();
+  running->done = std::move(job->done);
+  return true;
+}
+
+void GuardedThread::Core::Loop() {
+  GuardedJob job;
+  while (Take(&job)) {
+    job.run();
+    Done done;
+    bool answered = false;
+    {
+      std::lock_guard lock(mutex);
+      answered = running->answered;
+      done = std::move(running->done);
+      running.reset();
+      stuck = false;
+    }
+    if (!answered && done) done(Status::Ok());
+    if (answered && job.late) job.late();
+    job = {};  // its captures may matter to whoever waits for the answer's consequences
+  }
+}
+
+GuardedThread::GuardedThread(std::string name, const Clock& clock, Options options)
+    : core_(std::make_shared<Core>(clock, options)) {
+  try {
+    core_->thread = std::thread([core = core_, name = name.substr(0, 15)] {
+      ::pthread_setname_np(::pthread_self(), name.c_str());
+      core->Loop();
+    });
+  } catch (const std::system_error&) {
+    // Submit refuses.
+  }
+}
+
+GuardedThread::~GuardedThread() {
+  Answers answers;
+  std::unique_lock lock(core_->mutex);
+  core_->quit = true;
+  for (GuardedJob& job : core_->queue) {
+    answers.emplace_back(std::move(job.done),
+                         Status(StatusCode::kCancelled, job.what + ": shutting down"));
+  }
+  core_->queue.clear();
+  core_->work.notify_all();
+  if (!core_->thread.joinable()) return;
+  bool own = core_->thread.get_id() == std::this_thread::get_id();
+  bool finished = !own && !core_->stuck &&
+                  core_->idle.wait_for(lock, std::chrono::nanoseconds(core_->options.grace_ns),
+                                       [this] { return !core_->busy; });
+  if (!finished && core_->running.has_value() && !core_->running->answered) {
+    core_->running->answered = true;
+    answers.emplace_back(
+        std::exchange(core_->running->done, nullptr),
+        Status(StatusCode::kCancelled, core_->running->what + ": shutting down"));
+  }
+  lock.unlock();
+  Give(answers);
+  if (finished) {
+    core_->thread.join();
+  } else {
+    core_->thread.detach();
+  }
+}
+
+Status GuardedThread::Submit(GuardedJob job) {
+  Status refusal;
+  {
+    std::lock_guard lock(core_->mutex);
+    refusal = core_->StuckStatus();
+    if (refusal.ok() && !core_->thread.joinable()) {
+      refusal = Unavailable(job.what + ": no thread could be started");
+    }
+    if (refusal.ok() && core_->queue.size() >= core_->options.queue) {
+      refusal = ResourceExhausted(
+          fmt::format("{}: {} calls are waiting already", job.what, core_->queue.size()));
+    }
+    if (refusal.ok()) {
+      core_->queue.push_back(std::move(job));
+      core_->work.notify_one();
+      return Status::Ok();
+    }
+  }
+  if (job.done) job.done(refusal);
+  return refusal;
+}
+
+void GuardedThread::CheckDeadlines(int64_t now_steady_ns) {
+  Answers answers;
+  {
+    std::lock_guard lock(core_->mutex);
+    std::optional<Core::Running>& running = core_->running;
+    if (running.has_value() && !running->answered && now_steady_ns > running->deadline_ns) {
+      running->answered = true;
+      core_->stuck = true;
+      answers.emplace_back(
+          std::exchange(running->done, nullptr),
+          DeadlineExceeded(fmt::format("{} has not returned within {:.1f} s", running->what,
+                                       Seconds(now_steady_ns - running->since_ns))));
+    }
+    std::deque<GuardedJob> waiting = std::exchange(core_->queue, {});
+    for (GuardedJob& job : waiting) {
+      if (core_->stuck) {
+        answers.emplace_back(std::move(job.done), core_->StuckStatus());
+      } else if (now_steady_ns > job.deadline_steady_ns) {
+        answers.emplace_back(std::move(job.done),
+                             DeadlineExceeded(job.what + " was not reached in time"));
+      } else {
+        core_->queue.push_back(std::move(job));
+      }
+    }
+  }
+  Give(answers);
+}
+
+Status GuardedThread::Health() const {
+  std::lock_guard lock(core_->mutex);
+  return core_->StuckStatus();
+}
+
+}  // namespace profd

@@ -1,0 +1,193 @@
+#include "driver/guarded_thread.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A gate that a job waits at, and answers that the test waits for.
+class GuardedThreadTest : public ::testing::Test {
+ protected:
+  GuardedJob Job(std::string what, std::function<void()> run, int64_t deadline_ns) {
+    return {std::move(what), std::move(run), deadline_ns,
+            [this](const Status& status) {
+              std::lock_guard lock(state_->mutex);
+              answers_.push_back(status);
+              state_->changed.notify_all();
+            },
+            nullptr};
+  }
+  // Shared with jobs that are left behind.
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool open = false;
+    int waiting = 0;
+    int late = 0;
+  };
+  std::function<void()> AtTheGate() {
+    return [state = state_] {
+      std::unique_lock lock(state->mutex);
+      ++state->waiting;
+      state->changed.notify_all();
+      state->changed.wait(lock, [&] { return state->open; });
+      --state->waiting;
+      state->changed.notify_all();
+    };
+  }
+  void Open() {
+    std::lock_guard lock(state_->mutex);
+    state_->open = true;
+    state_->changed.notify_all();
+  }
+  void Until(const std::function<bool()>& reached) {
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait(lock, reached);
+  }
+  void UntilAnswers(size_t count) {
+    Until([&] { return answers_.size() >= count; });
+  }
+  void UntilWaiting() {
+    Until([&] { return state_->waiting > 0; });
+  }
+  std::vector<Status> answers() {
+    std::lock_guard lock(state_->mutex);
+    return answers_;
+  }
+  int64_t In(int64_t seconds) const { return clock_.SteadyNs() + seconds * kNsPerSecond; }
+
+  SystemClock clock_;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::vector<Status> answers_;
+};
+
+TEST_F(GuardedThreadTest, RunsJobsInOrderAndAnswersOnce) {
+  std::vector<int> order;
+  {
+    GuardedThread thread("test", clock_);
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(thread.Submit(Job("job", [&order, i] { order.push_back(i); }, In(60))).ok());
+    }
+    UntilAnswers(10);
+  }
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  for (const Status& status : answers()) EXPECT_TRUE(status.ok());
+  EXPECT_EQ(answers().size(), 10u);
+}
+
+TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
+  GuardedThread thread("test", clock_);
+  GuardedJob stuck = Job("reading of device 3", AtTheGate(), In(5));
+  stuck.late = [state = state_] {
+    std::lock_guard lock(state->mutex);
+    ++state->late;
+    state->changed.notify_all();
+  };
+  ASSERT_TRUE(thread.Submit(std::move(stuck)).ok());
+  ASSERT_TRUE(thread.Submit(Job("behind it", [] {}, In(60))).ok());
+  UntilWaiting();
+  thread.CheckDeadlines(clock_.SteadyNs());
+  EXPECT_TRUE(answers().empty());
+  EXPECT_TRUE(thread.Health().ok());
+
+  thread.CheckDeadlines(In(10));
+  ASSERT_EQ(answers().size(), 2u);
+  EXPECT_EQ(answers()[0].code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(answers()[1].code(), StatusCode::kUnavailable);
+  EXPECT_THAT(thread.Health().message(), HasSubstr("reading of device 3 has not returned"));
+  EXPECT_EQ(thread.Submit(Job("later", [] {}, In(60))).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(answers().size(), 3u);
+  thread.CheckDeadlines(In(20));
+  EXPECT_EQ(answers().size(), 3u);
+
+  Open();
+  Until([&] { return state_->late == 1; });
+  EXPECT_TRUE(thread.Health().ok());
+  EXPECT_TRUE(thread.Submit(Job("again", [] {}, In(60))).ok());
+  UntilAnswers(4);
+  EXPECT_TRUE(answers()[3].ok());
+}
+
+TEST_F(GuardedThreadTest, AJobNotReachedInTimeNeverRuns) {
+  GuardedThread thread("test", clock_);
+  std::atomic<bool> ran{false};
+  ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(1000))).ok());
+  UntilWaiting();
+  ASSERT_TRUE(thread.Submit(Job("impatient", [&] { ran = true; }, In(1))).ok());
+  thread.CheckDeadlines(In(10));
+  ASSERT_EQ(answers().size(), 1u);
+  EXPECT_EQ(answers()[0].code(), StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(thread.Health().ok());
+  Open();
+  UntilAnswers(2);
+  EXPECT_TRUE(answers()[1].ok());
+  EXPECT_FALSE(ran);
+}
+
+TEST_F(GuardedThreadTest, TheQueueIsBounded) {
+  GuardedThread thread("test", clock_, {.queue = 2});
+  ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(60))).ok());
+  UntilWaiting();
+  EXPECT_TRUE(thread.Submit(Job("a", [] {}, In(60))).ok());
+  EXPECT_TRUE(thread.Submit(Job("b", [] {}, In(60))).ok());
+  EXPECT_EQ(thread.Submit(Job("c", [] {}, In(60))).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(answers().size(), 1u);
+  Open();
+  UntilAnswers(4);
+}
+
+TEST_F(GuardedThreadTest, TheDestructorNeverHangs) {
+  std::optional<GuardedThread> thread;
+  thread.emplace("test", clock_, GuardedThread::Options{.queue = 8, .grace_ns = 1000});
+  ASSERT_TRUE(thread->Submit(Job("stuck", AtTheGate(), In(60))).ok());
+  ASSERT_TRUE(thread->Submit(Job("queued", [] {}, In(60))).ok());
+  UntilWaiting();
+  thread.reset();
+  ASSERT_EQ(answers().size(), 2u);
+  for (const Status& status : answers()) EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  Open();
+  Until([&] { return state_->waiting == 0; });
+  EXPECT_EQ(answers().size(), 2u);
+}
+
+TEST_F(GuardedThreadTest, TheDestructorLeavesAThreadAlreadyKnownToBeStuck) {
+  std::optional<GuardedThread> thread(std::in_place, "test", clock_);
+  ASSERT_TRUE(thread->Submit(Job("stuck", AtTheGate(), In(1))).ok());
+  UntilWaiting();
+  thread->CheckDeadlines(In(10));
+  thread.reset();
+  EXPECT_EQ(answers().size(), 1u);
+  Open();
+  Until([&] { return state_->waiting == 0; });
+}
+
+TEST_F(GuardedThreadTest, SubmittingFromManyThreads) {
+  std::atomic<int> ran{0};
+  {
+    GuardedThread thread("test", clock_, {.queue = 10000});
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (int k = 0; k < 500; ++k) {
+          EXPECT_TRUE(thread.Submit(Job("job", [&] { ++ran; }, In(600))).ok());
+          if (k % 50 == 0) thread.CheckDeadlines(clock_.SteadyNs());
+        }
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    UntilAnswers(2000);
+  }
+  EXPECT_EQ(ran, 2000);
+}
+
+}  // namespace
+}  // namespace profd

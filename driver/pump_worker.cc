@@ -1,0 +1,290 @@
+#include "driver/pump_worker.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <system_error>
+#include <utility>
+
+namespace profd {
+namespace internal {
+namespace {
+
+// A driver may invent any code; beyond this many different ones they are counted together.
+constexpr size_t kMaxErrorCodes = 32;
+// Visits to channels with a backlog before the others are asked for again.
+constexpr int kBacklogPasses = 16;
+
+bool IsPollIdle(int code) {
+  return code == 0 || code == abi::kProfTimeout || code == abi::kProfErestartsys;
+}
+
+bool IsNothingStarted(int code) {
+  return code == abi::kProfStoppedAlready || code == abi::kProfPollUninitialised;
+}
+
+bool SamePair(const abi::ProfPollInfo& a, const abi::ProfPollInfo& b) {
+  return a.device_id == b.device_id && a.channel_id == b.channel_id;
+}
+
+}  // namespace
+
+void PumpCore::Wake() {
+  {
+    std::lock_guard lock(mutex);
+    ++wakes;
+  }
+  wake.notify_all();
+}
+
+void PumpCore::Quit() {
+  {
+    std::lock_guard lock(mutex);
+    quit = true;
+  }
+  wake.notify_all();
+}
+
+void PumpCore::CountPollError(int code) {
+  std::lock_guard lock(mutex);
+  if (poll_errors.size() >= kMaxErrorCodes && poll_errors.count(code) == 0) code = INT_MIN;
+  ++poll_errors[code];
+}
+
+void PumpCore::AddLeftovers(const std::vector<abi::ProfPollInfo>& pairs) {
+  {
+    std::lock_guard lock(mutex);
+    leftovers.insert(leftovers.end(), pairs.begin(), pairs.end());
+    ++wakes;
+  }
+  wake.notify_all();
+}
+
+PumpWorker::PumpWorker(std::shared_ptr<PumpCore> core)
+    : core_(std::move(core)),
+      scratch_(core_->options.scratch_bytes),
+      slots_(kWidePollSlots),
+      error_backoff_ns_(core_->options.min_backoff_ns),
+      idle_backoff_ns_(core_->options.min_backoff_ns) {}
+
+void PumpWorker::Run() {
+  while (GoOn()) {
+    WaitForChannels();
+    if (GoOn()) Round();
+  }
+  Recover();
+  {
+    std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  done_changed_.notify_all();
+}
+
+bool PumpWorker::GoOn() {
+  {
+    std::lock_guard lock(mutex_);
+    if (abandoned_) return false;
+  }
+  std::lock_guard lock(core_->mutex);
+  return !core_->quit;
+}
+
+// Nothing registered: no polling at all.
+void PumpWorker::WaitForChannels() {
+  std::unique_lock lock(core_->mutex);
+  core_->wake.wait(lock, [this] { return core_->quit || core_->table->registered() > 0; });
+  std::vector<abi::ProfPollInfo> leftovers = std::exchange(core_->leftovers, {});
+  lock.unlock();
+  std::lock_guard mine(mutex_);
+  backlog_.insert(backlog_.end(), leftovers.begin(), leftovers.end());
+}
+
+void PumpWorker::Round() {
+  ReadBacklog();
+  if (!GoOn()) return;
+  int64_t begun_ns = core_->table->NowSteadyNs();
+  asked_ = wide_ ? kWidePollSlots : core_->options.poll_slots;
+  Begin(PumpCall::kPoll, 0, 0);
+  int got = core_->hal->ProfPoll(slots_.data(), asked_, core_->options.poll_timeout_seconds);
+  core_->polls.fetch_add(1, std::memory_order_relaxed);
+  if (End()) {
+    Dispatch(got, begun_ns);
+  } else if (got > 0 && got <= asked_) {
+    // Too late: another thread is at work by now. What was reported may not be reported again.
+    core_->AddLeftovers({slots_.begin(), slots_.begin() + got});
+  }
+}
+
+void PumpWorker::Dispatch(int got, int64_t begun_ns) {
+  const PumpOptions& options = core_->options;
+  if (IsNothingStarted(got)) {
+    PauseAfter(&idle_backoff_ns_, options.max_idle_backoff_ns);
+    return;
+  }
+  idle_backoff_ns_ = options.min_backoff_ns;
+  if (got > asked_ || (got < 0 && !IsPollIdle(got))) {
+    core_->CountPollError(got);
+    wide_refused_ = wide_refused_ || wide_;
+    wide_ = false;
+    PauseAfter(&error_backoff_ns_, options.max_backoff_ns);
+    return;
+  }
+  error_backoff_ns_ = options.min_backoff_ns;
+  Visited visited;
+  if (got > 0) {
+    core_->hits.fetch_add(static_cast<uint64_t>(got), std::memory_order_relaxed);
+    visited = ReadPairs({slots_.begin(), slots_.begin() + got});
+    if (!GoOn()) return;
+  }
+  bool full = got == asked_;
+  // Pairs nobody may read (of a stuck device, say) must not crowd out the others.
+  wide_ = full && !visited.any_registered && !wide_refused_;
+  if (full && visited.bytes > 0) return;
+  Pause(options.min_poll_interval_ns - (core_->table->NowSteadyNs() - begun_ns));
+}
+
+PumpWorker::Visited PumpWorker::ReadPairs(std::vector<abi::ProfPollInfo> pairs) {
+  std::reverse(pairs.begin(), pairs.end());
+  {
+    std::lock_guard lock(mutex_);
+    to_read_ = std::move(pairs);
+  }
+  Visited visited;
+  abi::ProfPollInfo pair{};
+  while (NextToRead(&pair)) {
+    ChannelTable::Visit visit =
+        core_->table->Read(pair.device_id, pair.channel_id, scratch_, this);
+    if (!visit.registered) core_->foreign_hits.fetch_add(1, std::memory_order_relaxed);
+    visited.any_registered = visited.any_registered || visit.registered;
+    visited.bytes += visit.bytes;
+    if (!visit.more) continue;
+    std::lock_guard lock(mutex_);
+    bool known = std::any_of(backlog_.begin(), backlog_.end(),
+                             [&](const abi::ProfPollInfo& p) { return SamePair(p, pair); });
+    if (!known) backlog_.push_back(pair);
+  }
+  return visited;
+}
+
+bool PumpWorker::NextToRead(abi::ProfPollInfo* pair) {
+  if (!GoOn()) return false;
+  std::lock_guard lock(mutex_);
+  if (to_read_.empty()) return false;
+  *pair = to_read_.back();
+  to_read_.pop_back();
+  return true;
+}
+
+// The driver need not report a channel again whose data was not fetched completely.
+void PumpWorker::ReadBacklog() {
+  for (int pass = 0; pass < kBacklogPasses; ++pass) {
+    std::vector<abi::ProfPollInfo> pairs;
+    {
+      std::lock_guard lock(mutex_);
+      pairs = std::exchange(backlog_, {});
+    }
+    if (pairs.empty() || !GoOn()) return;
+    ReadPairs(std::move(pairs));
+  }
+}
+
+void PumpWorker::Pause(int64_t ns) {
+  if (ns <= 0) return;
+  std::unique_lock lock(core_->mutex);
+  core_->wake.wait_for(lock, std::chrono::nanoseconds(ns),
+                       [this] { return core_->quit || core_->wakes != seen_wakes_; });
+  if (core_->wakes != seen_wakes_) idle_backoff_ns_ = core_->options.min_backoff_ns;
+  seen_wakes_ = core_->wakes;
+}
+
+void PumpWorker::PauseAfter(int64_t* backoff_ns, int64_t max_ns) {
+  int64_t now = *backoff_ns;
+  *backoff_ns = std::min(now * 2, max_ns);
+  Pause(now);
+}
+
+// A call that was given up on has returned after all.
+void PumpWorker::Recover() {
+  std::optional<PumpCall> stuck_in;
+  {
+    std::lock_guard lock(mutex_);
+    if (!abandoned_) return;
+  }
+  std::lock_guard guard(core_->guard_mutex);
+  {
+    std::lock_guard lock(mutex_);
+    stuck_in = stuck_in_;
+  }
+  --core_->abandoned;
+  if (!stuck_in.has_value() || stuck_in->kind != PumpCall::kRead) return;
+  uint32_t device = stuck_in->device;
+  core_->table->SetStuck(device, false);
+  std::vector<abi::ProfPollInfo> unread;
+  for (uint32_t channel : core_->table->ChannelsOf(device)) unread.push_back({device, channel});
+  core_->AddLeftovers(unread);
+  core_->table->WithSink([device](BlockSink& sink) { sink.OnDeviceRecovered(device); });
+}
+
+void PumpWorker::Begin(PumpCall::Kind kind, uint32_t device, uint32_t channel) {
+  int64_t now = core_->table->NowSteadyNs();
+  std::lock_guard lock(mutex_);
+  call_ = {kind, device, channel, now};
+}
+
+bool PumpWorker::End() {
+  std::lock_guard lock(mutex_);
+  call_ = {};
+  return !abandoned_;
+}
+
+void PumpWorker::BeforeRead(uint32_t device, uint32_t channel) {
+  Begin(PumpCall::kRead, device, channel);
+}
+
+bool PumpWorker::AfterRead() { return End(); }
+
+bool PumpWorker::WaitUntilDone(int64_t patience_ns) {
+  std::unique_lock lock(mutex_);
+  return done_changed_.wait_for(lock, std::chrono::nanoseconds(patience_ns),
+                                [this] { return done_; });
+}
+
+void PumpWorker::Abandon() {
+  std::lock_guard lock(mutex_);
+  abandoned_ = true;
+}
+
+std::optional<PumpCall> PumpWorker::AbandonIfStuck(int64_t now_steady_ns,
+                                                   const PumpOptions& options,
+                                                   std::vector<abi::ProfPollInfo>* unread) {
+  std::lock_guard lock(mutex_);
+  if (call_.kind == PumpCall::kNone) return std::nullopt;
+  int64_t allowed = options.stuck_after_ns;
+  if (call_.kind == PumpCall::kPoll) allowed += options.poll_timeout_seconds * kNsPerSecond;
+  if (now_steady_ns - call_.since_ns <= allowed) return std::nullopt;
+  abandoned_ = true;
+  stuck_in_ = call_;
+  *unread = std::exchange(to_read_, {});
+  unread->insert(unread->end(), backlog_.begin(), backlog_.end());
+  return stuck_in_;
+}
+
+}  // namespace internal
+
+void StartPumpWorker(const std::shared_ptr<internal::PumpCore>& core) {
+  auto worker = std::make_shared<internal::PumpWorker>(core);
+  try {
+    core->thread = std::thread([worker] {
+      ::pthread_setname_np(::pthread_self(), "profd-pump");
+      worker->Run();
+    });
+  } catch (const std::system_error&) {
+    return;  // no thread to be had now; CheckStuck tries again
+  }
+  core->active = std::move(worker);
+  ++core->threads_started;
+}
+
+}  // namespace profd

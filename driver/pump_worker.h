@@ -1,0 +1,129 @@
+// The inside of ChannelPump: the thread's loop and what it shares with the pump. Not for others.
+//
+// Locks, outermost first: PumpCore::guard_mutex, ChannelTable's, PumpWorker's, PumpCore::mutex.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "driver/channel_pump.h"
+#include "driver/channel_table.h"
+
+namespace profd::internal {
+
+// Slots asked for when the usual ones come back full of pairs nobody may read.
+inline constexpr int kWidePollSlots = 64;
+
+// The driver call a worker is in.
+struct PumpCall {
+  enum Kind { kNone, kPoll, kRead };
+  Kind kind = kNone;
+  uint32_t device = 0;
+  uint32_t channel = 0;
+  int64_t since_ns = 0;
+};
+
+class PumpWorker;
+
+// Kept alive by the pump and by every thread, abandoned ones too.
+struct PumpCore {
+  PumpCore(std::shared_ptr<const HalLibrary> library, std::shared_ptr<ChannelTable> channels,
+           const PumpOptions& pump_options)
+      : hal(std::move(library)), table(std::move(channels)), options(pump_options) {}
+
+  void Wake();
+  void Quit();
+  void CountPollError(int code);
+  // Pairs somebody saw but could not read; the next round reads them.
+  void AddLeftovers(const std::vector<abi::ProfPollInfo>& pairs);
+
+  const std::shared_ptr<const HalLibrary> hal;
+  const std::shared_ptr<ChannelTable> table;
+  const PumpOptions options;
+  std::atomic<uint64_t> polls{0}, hits{0}, foreign_hits{0};
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool quit = false;      // guarded by mutex, like all up to here
+  uint64_t wakes = 0;
+  std::vector<abi::ProfPollInfo> leftovers;
+  std::map<int, uint64_t> poll_errors;
+
+  // Serialises "this thread is stuck" and "it has come back", with their callbacks.
+  std::mutex guard_mutex;
+  std::shared_ptr<PumpWorker> active;
+  std::thread thread;  // of `active`
+  int abandoned = 0;
+  uint64_t threads_started = 0;
+};
+
+class PumpWorker final : public CallWatch {
+ public:
+  explicit PumpWorker(std::shared_ptr<PumpCore> core);
+
+  void Run();  // the thread's body
+
+  // From other threads.
+  bool WaitUntilDone(int64_t patience_ns);
+  void Abandon();
+  // What it is stuck in, if it is; it is abandoned then, and the pairs it would have read next are
+  // in `*unread`.
+  std::optional<PumpCall> AbandonIfStuck(int64_t now_steady_ns, const PumpOptions& options,
+                                         std::vector<abi::ProfPollInfo>* unread);
+
+  void BeforeRead(uint32_t device, uint32_t channel) override;
+  bool AfterRead() override;
+
+ private:
+  void Begin(PumpCall::Kind kind, uint32_t device, uint32_t channel);
+  bool End();  // false: abandoned
+  bool GoOn();
+  void Round();
+  void Dispatch(int got, int64_t begun_ns);
+  struct Visited {
+    size_t bytes = 0;
+    bool any_registered = false;
+  };
+  Visited ReadPairs(std::vector<abi::ProfPollInfo> pairs);
+  bool NextToRead(abi::ProfPollInfo* pair);
+  void ReadBacklog();
+  void Pause(int64_t ns);
+  void PauseAfter(int64_t* backoff_ns, int64_t max_ns);
+  void WaitForChannels();
+  void Recover();
+
+  const std::shared_ptr<PumpCore> core_;
+
+  // On the worker's thread only.
+  std::vector<std::byte> scratch_;
+  std::vector<abi::ProfPollInfo> slots_;
+  int asked_ = 0;                           // slots in this round's poll
+  bool wide_ = false;
+  bool wide_refused_ = false;
+  int64_t error_backoff_ns_;
+  int64_t idle_backoff_ns_;
+  uint64_t seen_wakes_ = 0;
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable done_changed_;
+  std::vector<abi::ProfPollInfo> to_read_;  // of this batch, last first
+  std::vector<abi::ProfPollInfo> backlog_;  // pairs with more to read than one visit may take
+  PumpCall call_;
+  bool abandoned_ = false;
+  std::optional<PumpCall> stuck_in_;
+  bool done_ = false;
+};
+
+}  // namespace profd::internal
+
+namespace profd {
+// With core->guard_mutex held. On failure core->active stays empty.
+void StartPumpWorker(const std::shared_ptr<internal::PumpCore>& core);
+}  // namespace profd
