@@ -86,7 +86,7 @@ inline constexpr auto kHostMetrics = std::to_array<MetricSpec>({
      "counters/port_xmit_wait"},
     {"atlas_host_rdma_link_downed_total", MetricType::kCounter, MetricScope::kNode, "device,port",
      "", "Times a port of an RDMA device lost its link", "counters/link_downed"},
-    {"atlas_host_rdma_hw_counter_total", MetricType::kCounter, MetricScope::kNode,
+    {"atlas_host_rdma_hw_events_total", MetricType::kCounter, MetricScope::kNode,
      "device,port,counter", "", "Vendor counter of an RDMA port, in the driver's own unit",
      "hw_counters/*"},
     {"atlas_host_rdma_state_id", MetricType::kGauge, MetricScope::kNode, "device,port", "",

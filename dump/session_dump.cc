@@ -153,7 +153,10 @@ Result<SessionDump::Channel> SessionDump::OpenChannel(int device, uint32_t chann
   if (!format) return Unimplemented(fmt::format("channel {} has no file", channel_id));
   SliceOptions options;
   options.base = file.empty() ? format->file : file;
-  options.header = format->slice_header;
+  for (const SessionDumpOptions::Device& known : options_.devices) {
+    if (known.facts.id != device) continue;
+    options.header = abi::SliceHeader(*format, static_cast<uint32_t>(known.facts.chip_id));
+  }
   if (!options.header.empty()) options.header_token = format->header_token;
   options.single_slice = format->single_slice;
   Result<File*> added = AddFile(*place, std::move(options));

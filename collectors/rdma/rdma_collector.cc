@@ -152,7 +152,7 @@ class Rdma final : public PolledCollector {
       if (++hardware > kMaxHwCounters) break;
       const std::string label = CleanLabel(file, kMaxDeviceChars);
       add(fmt::format("{}/hw_counters/{}", path, file),
-          OwnedSeries(*registry_, MetricByName("atlas_host_rdma_hw_counter_total"),
+          OwnedSeries(*registry_, MetricByName("atlas_host_rdma_hw_events_total"),
                       {name, port, label}),
           1);
     }

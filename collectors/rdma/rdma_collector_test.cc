@@ -50,8 +50,8 @@ TEST(Rdma, GivesStatesCountersAndVendorCounters) {
                 "atlas_host_rdma_port_packets_total" + at + ",direction=\"rx\"} 7\n" +
                 "atlas_host_rdma_port_data_bytes_total" + at +
                 ",direction=\"tx\"} 7.37869762948382e+19\n" + "atlas_host_rdma_port_errors_total" +
-                at + ",type=\"symbol\"} 3\n" + "atlas_host_rdma_hw_counter_total" + at +
-                ",counter=\"np_cnp_sent\"} 42\n" + "atlas_host_rdma_hw_counter_total" + at +
+                at + ",type=\"symbol\"} 3\n" + "atlas_host_rdma_hw_events_total" + at +
+                ",counter=\"np_cnp_sent\"} 42\n" + "atlas_host_rdma_hw_events_total" + at +
                 ",counter=\"out_of_sequence\"} 1\n");
 }
 

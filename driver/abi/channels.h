@@ -60,6 +60,15 @@ struct ChannelFormat {
 inline constexpr std::string_view kHccsHeader =
     "time_stamp(s):time_stamp(ns) send_amount receive_amount\n";
 
+// What DVPP lines mean; the vendor's reader takes the number of columns from the chip, other readers
+// from this line (dump-format 2.4).
+inline constexpr std::string_view kDvppHeader =
+    "time_stamp(s):time_stamp(ns) engine_type engine_id all_time all_frame all_utilization(%) "
+    "proc_time proc_frame proc_utilization(%) last_time last_frame\n";
+inline constexpr std::string_view kDvppIdHeader =
+    "time_stamp(s):time_stamp(ns) dvpp_id engine_type engine_id all_time all_frame "
+    "all_utilization(%) proc_time proc_frame proc_utilization(%) last_time last_frame\n";
+
 // Channel 52 mixes record types; thinning and rates are per type (driver-abi 3.4, 3.6).
 inline constexpr uint16_t kSocProfileMagic = 0x6BD3;
 enum class SocProfileType : uint8_t {
@@ -124,6 +133,20 @@ inline constexpr auto kChannelFormats = std::to_array<ChannelFormat>({
 
 // On chips whose LP channel carries voltages too (910B: AICORE_LPM_INFO), its file has another name.
 inline constexpr std::string_view kLpInfoFile = "lpmInfoConv.data";
+
+// Chips whose DVPP lines carry a dvpp_id: 12 columns instead of 11 (dump-format 2.4).
+constexpr bool HasDvppId(uint32_t chip_id) {
+  return chip_id == 1 || chip_id == 5 || chip_id == 7 || chip_id == 8 || chip_id == 11 ||
+         chip_id == 15 || chip_id == 16;
+}
+
+// The line every slice of the channel's file begins with; empty = none.
+constexpr std::string_view SliceHeader(const ChannelFormat& format, uint32_t chip_id) {
+  if (format.header_token == "engine_type") {
+    return HasDvppId(chip_id) ? kDvppIdHeader : kDvppHeader;
+  }
+  return format.slice_header;
+}
 
 constexpr const ChannelFormat* FindChannelFormat(uint32_t id) {
   for (const ChannelFormat& format : kChannelFormats) {
