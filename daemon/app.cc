@@ -144,6 +144,14 @@ Status App::Impl::Build() {
       node->ArbiterDevices());
   pollers = std::make_unique<PollEngine>(
       PollEngine::Deps{node->host(), store, hub, *samplers, stats});
+  BuildSessions();
+  self = std::make_unique<SelfMetrics>(store, node->host());
+  RecoverDumps();
+  return Status::Ok();
+}
+
+void App::Impl::BuildSessions() {
+  const DaemonConfig& config = options.config;
   SessionManager::Deps deps{
       SessionDeps{*control, node->host(), store, *arbiter, *pollers, *writer, node->facts(),
                   [this](int device) { return node->FactsOf(device); },
@@ -172,9 +180,6 @@ Status App::Impl::Build() {
   base.driver_version = node->report().driver_version;
   base.dcmi_version = node->report().dcmi_version;
   sessions = std::make_unique<SessionManager>(std::move(deps), config);
-  self = std::make_unique<SelfMetrics>(store, node->host());
-  RecoverDumps();
-  return Status::Ok();
 }
 
 // Every channel that some collector could ask for on some device gets its route now, so that the
@@ -273,6 +278,13 @@ Status App::Impl::Serve() {
   acceptor->Start();
   if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
 
+  Announce();
+  return WaitForSignals();
+}
+
+// Everything listens: start what runs always, tell systemd and the log.
+void App::Impl::Announce() {
+  const DaemonConfig& config = options.config;
   uint64_t watchdog_us = 0;
   if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {
     watchdog_ns = static_cast<int64_t>(watchdog_us) * 1000;
@@ -293,6 +305,9 @@ Status App::Impl::Serve() {
                         {"dcmi", report.dcmi_path.empty() ? report.dcmi_error : report.dcmi_path},
                         {"simulated", options.simulated}});
   ::sd_notifyf(0, "READY=1\nSTATUS=%zu devices", node->host().devices.size());
+}
+
+Status App::Impl::WaitForSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
   for (int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
@@ -390,6 +405,7 @@ void App::Impl::End() {
   pollers.reset();
   control_executor->Stop();
   rpc.reset();
+  node->StopChannels();
 }
 
 }  // namespace profd

@@ -30,11 +30,14 @@ struct App::Impl {
   // app.cc: start, serve, end.
   Status Build();
   Status Serve();
+  void Announce();
+  Status WaitForSignals();
   void Reload();
   void End();
   void StartAlwaysOn();
   void Beat();
   void GuardBeat();
+  void BuildSessions();
   void DeclareRoutes();
   void RecoverDumps();
   DumpWriter::Options WriterOptions() const;

@@ -68,7 +68,9 @@ std::vector<int> ParseIds(std::string_view text) {
 Node::Node(const Clock& clock, RootedFs proc, RootedFs sys)
     : clock_(clock), proc_(std::move(proc)), sys_(std::move(sys)) {}
 
-Node::~Node() {
+Node::~Node() { StopChannels(); }
+
+void Node::StopChannels() {
   controls_.clear();
   pump_.reset();
 }

@@ -47,6 +47,8 @@ class Node {
 
   // Starts the pump and the devices' control threads. Once.
   void StartChannels(ChannelRouter& router, const DaemonConfig& config);
+  // Ends them; nothing reaches the router afterwards. A thread that hangs in the driver stays behind.
+  void StopChannels();
 
   const Host& host() const { return *host_; }
   const DriverReport& report() const { return report_; }
