@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "driver/abi/dcmi_abi.h"
+#include "sim/account.h"
 #include "sim/dcmi_state.h"
 #include "sim/fault_wait.h"
 #include "sim/node.h"
@@ -33,6 +34,7 @@ class DcmiLibrary {
   // Calls query(DcmiView) for a v2 device once it may answer.
   template <class Query>
   int OnLogic(int logic_id, Query query) {
+    const Accounted accounted;
     if (node_ == nullptr) return abi::kDcmiInternal;
     if (!node_->HasDevice(logic_id)) return abi::kDcmiInvalidDevice;
     wait_.WhileHanging(*node_, logic_id);

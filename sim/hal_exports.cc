@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "driver/abi/hal_abi.h"
+#include "sim/account.h"
 #include "sim/hal_engine.h"
 #include "sim/hal_info.h"
 #include "sim/node.h"
@@ -45,23 +46,28 @@ PROFD_SIM_EXPORT int prof_drv_get_channels(unsigned device_id, abi::ChannelList*
 
 PROFD_SIM_EXPORT int prof_drv_start(unsigned device_id, unsigned channel_id,
                                     abi::ProfStartPara* start_para) {
+  const profd::sim::Accounted accounted;
   return Engine() ? Engine()->Start(device_id, channel_id, start_para) : abi::kProfError;
 }
 
 PROFD_SIM_EXPORT int prof_stop(unsigned device_id, unsigned channel_id) {
+  const profd::sim::Accounted accounted;
   return Engine() ? Engine()->Stop(device_id, channel_id) : abi::kProfError;
 }
 
 PROFD_SIM_EXPORT int prof_channel_read(unsigned device_id, unsigned channel_id, char* out_buf,
                                        unsigned buf_size) {
+  const profd::sim::Accounted accounted;
   return Engine() ? Engine()->Read(device_id, channel_id, out_buf, buf_size) : abi::kProfError;
 }
 
 PROFD_SIM_EXPORT int prof_channel_poll(abi::ProfPollInfo* out_buf, int num, int timeout) {
+  const profd::sim::Accounted accounted;
   return Engine() ? Engine()->Poll(out_buf, num, timeout) : abi::kProfStoppedAlready;
 }
 
 PROFD_SIM_EXPORT int halProfDataFlush(unsigned device_id, unsigned channel_id, unsigned* data_len) {
+  const profd::sim::Accounted accounted;
   return Engine() ? Engine()->Flush(device_id, channel_id, data_len) : abi::kDrvErrorNotSupport;
 }
 
@@ -81,6 +87,7 @@ PROFD_SIM_EXPORT int drvGetDevIDs(uint32_t* devices, uint32_t len) {
 }
 
 PROFD_SIM_EXPORT int drvDeviceStatus(uint32_t device_id, int* status) {
+  const profd::sim::Accounted accounted;
   return Info() ? Info()->DeviceStatus(device_id, status) : abi::kDrvErrorNoDevice;
 }
 
@@ -92,12 +99,14 @@ PROFD_SIM_EXPORT int drvGetPlatformInfo(uint32_t* info) {
 
 PROFD_SIM_EXPORT int halGetDeviceInfo(uint32_t device_id, int32_t module_type, int32_t info_type,
                                       int64_t* value) {
+  const profd::sim::Accounted accounted;
   return Info() ? Info()->DeviceInfo(device_id, module_type, info_type, value)
                 : abi::kDrvErrorNoDevice;
 }
 
 PROFD_SIM_EXPORT int halGetDeviceInfoByBuff(uint32_t device_id, int32_t module_type,
                                             int32_t info_type, void* buf, int32_t* size) {
+  const profd::sim::Accounted accounted;
   return Info() ? Info()->DeviceInfoByBuff(device_id, module_type, info_type, buf, size)
                 : abi::kDrvErrorNoDevice;
 }
