@@ -142,8 +142,7 @@ BlockRef BlockBuilder::Finish(const BlockInfo& info, size_t used) && {
   return BlockRef(header);
 }
 
-BlockPool::BlockPool(size_t max_bytes)
-    : state_(std::make_shared<internal::PoolState>(max_bytes)) {}
+BlockPool::BlockPool(size_t max_bytes) : state_(std::make_shared<internal::PoolState>(max_bytes)) {}
 
 BlockPool::~BlockPool() = default;
 

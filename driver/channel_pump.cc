@@ -32,8 +32,8 @@ PumpOptions Sane(PumpOptions options) {
 
 }  // namespace
 
-ChannelPump::ChannelPump(std::shared_ptr<const HalLibrary> hal, const Clock& clock,
-                         BlockPool& pool, BlockSink& sink, const PumpOptions& options)
+ChannelPump::ChannelPump(std::shared_ptr<const HalLibrary> hal, const Clock& clock, BlockPool& pool,
+                         BlockSink& sink, const PumpOptions& options)
     : core_(std::make_shared<Core>(
           hal, std::make_shared<ChannelTable>(hal, clock, pool, sink, options.channels),
           Sane(options))) {
@@ -45,8 +45,7 @@ ChannelPump::~ChannelPump() {
   core_->Quit();
   {
     std::lock_guard lock(core_->guard_mutex);
-    int64_t patience =
-        core_->options.poll_timeout_seconds * kNsPerSecond + kJoinMarginNs;
+    int64_t patience = core_->options.poll_timeout_seconds * kNsPerSecond + kJoinMarginNs;
     if (core_->active != nullptr) {
       if (core_->active->WaitUntilDone(patience)) {
         core_->thread.join();
@@ -61,8 +60,8 @@ ChannelPump::~ChannelPump() {
   core_->table->Close();
 }
 
-Status ChannelPump::Add(uint32_t device, uint32_t channel,
-                        const abi::ChannelFormat* format_or_null, uint32_t epoch) {
+Status ChannelPump::Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
+                        uint32_t epoch) {
   RETURN_IF_ERROR(core_->table->Add(device, channel, format_or_null, epoch));
   core_->Wake();
   return Status::Ok();
@@ -120,8 +119,7 @@ void ChannelPump::CheckStuck(int64_t now_steady_ns) {
         std::string why =
             fmt::format("reading channel {} has not returned for {:.1f} s", stuck->channel,
                         static_cast<double>(now_steady_ns - stuck->since_ns) / kNsPerSecond);
-        core_->table->WithSink(
-            [&](BlockSink& sink) { sink.OnDeviceStuck(stuck->device, why); });
+        core_->table->WithSink([&](BlockSink& sink) { sink.OnDeviceStuck(stuck->device, why); });
       }
     }
   }

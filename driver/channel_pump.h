@@ -15,8 +15,8 @@
 namespace profd {
 
 struct PumpOptions {
-  int poll_slots = 6;             // pairs per prof_channel_poll, as the vendor's collector asks for
-  int poll_timeout_seconds = 1;   // the driver takes whole seconds
+  int poll_slots = 6;            // pairs per prof_channel_poll, as the vendor's collector asks for
+  int poll_timeout_seconds = 1;  // the driver takes whole seconds
   int64_t min_poll_interval_ns = 5 * kNsPerMs;  // wake-ups closer than this are coalesced
   size_t scratch_bytes = 256 * 1024;
   ChannelTable::Options channels;
@@ -30,11 +30,11 @@ struct PumpOptions {
 
 struct PumpStats {
   uint64_t polls = 0;
-  uint64_t hits = 0;            // pairs the driver reported
-  uint64_t foreign_hits = 0;    // of these, pairs that are not registered
+  uint64_t hits = 0;          // pairs the driver reported
+  uint64_t foreign_hits = 0;  // of these, pairs that are not registered
   uint64_t threads_started = 0;
-  int threads_abandoned = 0;    // stuck right now
-  bool running = false;         // false: too many threads are stuck; nothing is read
+  int threads_abandoned = 0;  // stuck right now
+  bool running = false;       // false: too many threads are stuck; nothing is read
 };
 
 class ChannelPump {

@@ -14,10 +14,10 @@
 namespace profd {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::Bytes;
 using testing::Call;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::RecordingSink;
 using testing::ScriptedHal;
 
@@ -103,8 +103,8 @@ TEST_F(ChannelPumpTest, SurvivesEveryPollCode) {
   hal_.Data(0, kHbm, Hbm(1000));
   sink_.WaitForRecords(1);
   EXPECT_THAT(Pump().PollErrors(),
-              ElementsAre(std::pair(-6, 1u), std::pair(-3, 1u), std::pair(-1, 2u),
-                          std::pair(7, 1u), std::pair(1000, 1u)));
+              ElementsAre(std::pair(-6, 1u), std::pair(-3, 1u), std::pair(-1, 2u), std::pair(7, 1u),
+                          std::pair(1000, 1u)));
 }
 
 TEST_F(ChannelPumpTest, ADriverThatInventsCodesDoesNotGrowUs) {

@@ -62,8 +62,7 @@ ChannelTable::ChannelTable(std::shared_ptr<const HalLibrary> hal, const Clock& c
   channels_.resize(abi::kMaxHalDevices);
 }
 
-std::shared_ptr<ChannelTable::Channel> ChannelTable::Find(uint32_t device,
-                                                          uint32_t channel) const {
+std::shared_ptr<ChannelTable::Channel> ChannelTable::Find(uint32_t device, uint32_t channel) const {
   std::lock_guard lock(mutex_);
   if (device >= channels_.size() || channel >= channels_[device].size()) return nullptr;
   return channels_[device][channel];
@@ -115,14 +114,12 @@ Status ChannelTable::Remove(uint32_t device, uint32_t channel) {
   return Status::Ok();
 }
 
-Status ChannelTable::Drain(uint32_t device, uint32_t channel, size_t max_bytes,
-                           Deadline deadline) {
+Status ChannelTable::Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline) {
   std::shared_ptr<Channel> entry = Find(device, channel);
   if (entry == nullptr || !entry->registered.load()) {
     return NotFound(Name(device, channel) + " is not being read");
   }
-  std::vector<std::byte> scratch(
-      std::max(options_.drain_scratch_bytes, 4 * Framer::kMaxTail));
+  std::vector<std::byte> scratch(std::max(options_.drain_scratch_bytes, 4 * Framer::kMaxTail));
   size_t drained = 0;
   while (drained < max_bytes) {
     if (!entry->lock.LockFor(deadline.steady_ns - NowSteadyNs())) {
@@ -247,10 +244,10 @@ ChannelCounters ChannelTable::Counters(uint32_t device, uint32_t channel) const 
   std::shared_ptr<Channel> entry = Find(device, channel);
   if (entry == nullptr) return {};
   const Counts& c = entry->counts;
-  return {c.bytes.load(kRelaxed),          c.records.load(kRelaxed),
-          c.blocks.load(kRelaxed),         c.reads.load(kRelaxed),
-          c.read_errors.load(kRelaxed),    c.garbage_bytes.load(kRelaxed),
-          c.garbage_events.load(kRelaxed), c.dropped_bytes.load(kRelaxed),
+  return {c.bytes.load(kRelaxed),           c.records.load(kRelaxed),
+          c.blocks.load(kRelaxed),          c.reads.load(kRelaxed),
+          c.read_errors.load(kRelaxed),     c.garbage_bytes.load(kRelaxed),
+          c.garbage_events.load(kRelaxed),  c.dropped_bytes.load(kRelaxed),
           c.dropped_records.load(kRelaxed), c.last_code.load(kRelaxed)};
 }
 

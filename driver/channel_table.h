@@ -44,7 +44,7 @@ struct ChannelCounters {
   uint64_t read_errors = 0;
   uint64_t garbage_bytes = 0;
   uint64_t garbage_events = 0;
-  uint64_t dropped_bytes = 0;    // no block was free
+  uint64_t dropped_bytes = 0;  // no block was free
   uint64_t dropped_records = 0;
   int last_code = 0;  // last negative answer of prof_channel_read other than -4
 };
@@ -66,7 +66,7 @@ class CallWatch {
 class ChannelTable {
  public:
   struct Options {
-    size_t round_bytes = 1024 * 1024;     // per channel and visit; the rest waits for the others
+    size_t round_bytes = 1024 * 1024;  // per channel and visit; the rest waits for the others
     size_t drain_scratch_bytes = 64 * 1024;
   };
   struct Visit {

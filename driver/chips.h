@@ -10,12 +10,12 @@
 namespace profd {
 
 enum ChipFeature : uint32_t {
-  kChipHasLpInfo = 1u << 0,     // channel 132 carries voltages too (AICORE_LPM_INFO)
-  kChipMicroseconds = 1u << 1,  // periods of channel 52 are in microseconds ("US")
-  kChipStarsQos = 1u << 2,      // channel 52 takes the longer configuration with QoS
-  kChipLowPower = 1u << 3,      // channel 52 samples low power
-  kChipDvppEx = 1u << 4,        // one channel per DVPP engine (135..141)
-  kChipQos = 1u << 5,           // channel 133
+  kChipHasLpInfo = 1u << 0,      // channel 132 carries voltages too (AICORE_LPM_INFO)
+  kChipMicroseconds = 1u << 1,   // periods of channel 52 are in microseconds ("US")
+  kChipStarsQos = 1u << 2,       // channel 52 takes the longer configuration with QoS
+  kChipLowPower = 1u << 3,       // channel 52 samples low power
+  kChipDvppEx = 1u << 4,         // one channel per DVPP engine (135..141)
+  kChipQos = 1u << 5,            // channel 133
   kChipNoVectorCores = 1u << 6,  // VECTOR_CORE is not asked (answers make no sense)
 };
 

@@ -21,8 +21,10 @@ Status ReadDevice(const HalLibrary& hal, uint32_t device, DeviceTime* time) {
   RETURN_IF_ERROR(StatusOfDrvCode(code, fmt::format("clock of device {}", device)));
   int64_t count = 0;
   code = hal.GetDeviceInfo(device, abi::kModuleSystem, abi::kInfoSysCount, &count);
-  if (code == abi::kDrvErrorNotSupport) count = 0;
-  else RETURN_IF_ERROR(StatusOfDrvCode(code, fmt::format("counter of device {}", device)));
+  if (code == abi::kDrvErrorNotSupport)
+    count = 0;
+  else
+    RETURN_IF_ERROR(StatusOfDrvCode(code, fmt::format("counter of device {}", device)));
   time->count = static_cast<uint64_t>(count);
   return Status::Ok();
 }
@@ -31,8 +33,7 @@ uint64_t Middle(uint64_t a, uint64_t b) { return a + (b - a) / 2; }
 
 }  // namespace
 
-Result<ClockPair> CorrelateDeviceClock(const HalLibrary& hal, uint32_t device,
-                                       const Clock& clock) {
+Result<ClockPair> CorrelateDeviceClock(const HalLibrary& hal, uint32_t device, const Clock& clock) {
   DeviceTime time;
   for (int i = 0; i < kWarmUps; ++i) RETURN_IF_ERROR(ReadDevice(hal, device, &time));
   ClockPair best;

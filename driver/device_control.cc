@@ -74,8 +74,7 @@ void RunStart(const Context& context, const std::function<void()>& wake_pump, ui
 }
 
 // Order of driver-abi 9.5. Only what comes after prof_stop decides whether bytes were left behind.
-StopOutcome RunStop(const Context& context, uint32_t channel,
-                    const DeviceControlOptions& options) {
+StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
   ChannelTable& table = *context.table;
   // The reads may use a part of the time each, so that waiting for a stuck reader never keeps
   // prof_stop from being called.
@@ -178,7 +177,8 @@ void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
   job.run = [context, result] {
     int status = -1;
     int code = context.hal->GetDeviceStatus(context.device, &status);
-    if (code == abi::kDrvErrorNone) *result = status;
+    if (code == abi::kDrvErrorNone)
+      *result = status;
     else if (code != abi::kDrvErrorNotSupport)
       *result = StatusOfDrvCode(code, fmt::format("status of device {}", context.device));
   };

@@ -15,10 +15,10 @@
 namespace profd {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::Bytes;
 using testing::Call;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::RecordingSink;
 using testing::ScriptedHal;
 
@@ -70,10 +70,9 @@ class DeviceControlTest : public ::testing::Test {
     pump_.emplace(hal_.Library(), clock_, pool_, sink_, pump_options_);
     control_.emplace(3, hal_.Library(), *pump_, clock_);
   }
-  void Start(Answer<Started>& answer, ChannelStart start = {.channel = kHbm,
-                                                           .channel_type = 1,
-                                                           .sample_period = 20,
-                                                           .user_data = {}}) {
+  void Start(Answer<Started>& answer,
+             ChannelStart start = {
+                 .channel = kHbm, .channel_type = 1, .sample_period = 20, .user_data = {}}) {
     control_->StartChannel(std::move(start), 1, [&answer](const Status& status, int64_t ns) {
       answer.Give({status, ns});
     });

@@ -23,8 +23,8 @@ Status CheckEntry(const std::string& path, const PathFacts& facts) {
   }
   bool is_link = (facts.mode & S_IFMT) == S_IFLNK;  // a link's mode means nothing
   if (!is_link && (facts.mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return PermissionDenied(fmt::format("{} is writable by others than root (mode {:o})", path,
-                                        facts.mode & 07777));
+    return PermissionDenied(
+        fmt::format("{} is writable by others than root (mode {:o})", path, facts.mode & 07777));
   }
   return Status::Ok();
 }

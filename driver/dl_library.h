@@ -19,7 +19,8 @@ struct DlOptions {
   std::string soname;
   // ... then <folder>/<soname>, in order.
   std::vector<std::string> usual_folders;
-  // Skips the ownership checks. For processes without privileges, or on an operator's explicit word.
+  // Skips the ownership checks. For processes without privileges, or on an operator's explicit
+  // word.
   bool trust_unsafe_path = false;
 };
 

@@ -86,8 +86,10 @@ TEST(TrustedPathTest, RefusesRelativeAndMissing) {
 }
 
 TEST(DlLibraryTest, FindsByNameAndReportsMissingSymbols) {
-  Result<DlLibrary> library = DlLibrary::Open(
-      {.configured_path = {}, .soname = "libm.so.6", .usual_folders = {}, .trust_unsafe_path = true});
+  Result<DlLibrary> library = DlLibrary::Open({.configured_path = {},
+                                               .soname = "libm.so.6",
+                                               .usual_folders = {},
+                                               .trust_unsafe_path = true});
   ASSERT_TRUE(library.ok()) << library.status().message();
   EXPECT_THAT(library->path(), HasSubstr("libm"));
   std::vector<std::string> missing;
@@ -122,23 +124,21 @@ TEST(DlLibraryTest, AConfiguredPathIsTheOnlyOne) {
 }
 
 TEST(DlLibraryTest, RefusesAFileInAWorldWritableFolder) {
-  Result<DlLibrary> system = DlLibrary::Open(
-      {.configured_path = {}, .soname = "libm.so.6", .usual_folders = {}, .trust_unsafe_path = true});
+  Result<DlLibrary> system = DlLibrary::Open({.configured_path = {},
+                                              .soname = "libm.so.6",
+                                              .usual_folders = {},
+                                              .trust_unsafe_path = true});
   ASSERT_TRUE(system.ok());
   std::string pattern = (std::filesystem::temp_directory_path() / "dl_library_XXXXXX").string();
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
   std::string copy = pattern + "/libcopy.so";
   std::filesystem::copy_file(system->path(), copy);
   std::filesystem::permissions(copy, std::filesystem::perms(0666));
-  Result<DlLibrary> refused = DlLibrary::Open({.configured_path = copy,
-                                               .soname = "",
-                                               .usual_folders = {},
-                                               .trust_unsafe_path = false});
+  Result<DlLibrary> refused = DlLibrary::Open(
+      {.configured_path = copy, .soname = "", .usual_folders = {}, .trust_unsafe_path = false});
   EXPECT_EQ(refused.status().code(), StatusCode::kPermissionDenied);
-  Result<DlLibrary> trusted = DlLibrary::Open({.configured_path = copy,
-                                               .soname = "",
-                                               .usual_folders = {},
-                                               .trust_unsafe_path = true});
+  Result<DlLibrary> trusted = DlLibrary::Open(
+      {.configured_path = copy, .soname = "", .usual_folders = {}, .trust_unsafe_path = true});
   EXPECT_TRUE(trusted.ok()) << trusted.status().message();
   std::filesystem::remove_all(pattern);
 }

@@ -2,8 +2,8 @@
 // garbage. Works in place, allocates nothing, accepts any bytes.
 //
 // In sync, a record is taken at its word. After garbage the next one must be confirmed by its
-// successor; when the stamps jump, three in a row must agree with each other. In both cases no place
-// nearby may fit the old stamps better (else the bytes are out of step, not the clock).
+// successor; when the stamps jump, three in a row must agree with each other. In both cases no
+// place nearby may fit the old stamps better (else the bytes are out of step, not the clock).
 #pragma once
 
 #include <cstddef>

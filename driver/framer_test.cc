@@ -184,7 +184,7 @@ TEST_P(BinaryFramerTest, AHoleInsideARecordCostsThatRecordOnly) {
 TEST_P(BinaryFramerTest, AnyBytesAreSurvived) {
   const abi::ChannelFormat& format = Format(GetParam());
   std::minstd_rand random(7);
-  for (int round = 0; round < 30; ++round) {
+  for (uint32_t round = 0; round < 30; ++round) {
     Buffer input(3000);
     // Few distinct bytes, so that zeros and small numbers are frequent.
     for (std::byte& b : input) b = static_cast<std::byte>((random() >> 9) % (round + 1));
@@ -263,8 +263,9 @@ constexpr std::string_view kHccs =
 TEST(TextFramerTest, DropsHeadersKeepsLinesAtEveryPieceSize) {
   for (size_t step : {size_t{1}, size_t{10}, size_t{1000}}) {
     Fed fed = Feed(abi::kChannelHccs, Text(kHccs) + Text("\n") + Text(kHccs), step);
-    EXPECT_EQ(AsText(fed.good), "176168:391356200 100 200\n176168:411356200 110 220\n"
-                                "176168:391356200 100 200\n176168:411356200 110 220\n");
+    EXPECT_EQ(AsText(fed.good),
+              "176168:391356200 100 200\n176168:411356200 110 220\n"
+              "176168:391356200 100 200\n176168:411356200 110 220\n");
     EXPECT_EQ(fed.records, 4u);
     EXPECT_EQ(fed.header_lines, 3u);
     EXPECT_EQ(fed.garbage_bytes, 0u);
@@ -297,19 +298,18 @@ TEST(TextFramerTest, OverlongLinesAreGarbageUpToTheirEnd) {
 }
 
 TEST(TextFramerTest, EveryTextChannelTakesItsLines) {
-  Fed nic = Feed(abi::kChannelNic,
-                 Text("x rxPacket/s y\n"
-                      "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12\n"
-                      "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12 0\n"
-                      "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12 0 1\n"
-                      "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11\n"));
+  Fed nic = Feed(abi::kChannelNic, Text("x rxPacket/s y\n"
+                                        "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12\n"
+                                        "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12 0\n"
+                                        "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11 12 0 1\n"
+                                        "1:000000001 200000 1 2 3 4 5 6 7 8 9 10 11\n"));
   EXPECT_EQ(nic.records, 3u);
   EXPECT_EQ(nic.garbage_events, 1u);
-  Fed dvpp = Feed(abi::kChannelDvppVdec,
-                  Text("1:000000001 0 0 0 699300 1998 90% 1 2 0% 3 4\n"
-                       "1:000000001 0 0 699300 1998 90% 1 2 0.5% 3 4\n"
-                       "1:000000001 0 VDEC 0 699300 1998 90% 1 2 0% 3 4\n"
-                       "1:000000001 0 VDEC PNGD 699300 1998 90% 1 2 0% 3 4\n"));
+  Fed dvpp =
+      Feed(abi::kChannelDvppVdec, Text("1:000000001 0 0 0 699300 1998 90% 1 2 0% 3 4\n"
+                                       "1:000000001 0 0 699300 1998 90% 1 2 0.5% 3 4\n"
+                                       "1:000000001 0 VDEC 0 699300 1998 90% 1 2 0% 3 4\n"
+                                       "1:000000001 0 VDEC PNGD 699300 1998 90% 1 2 0% 3 4\n"));
   EXPECT_EQ(dvpp.records, 3u);
 }
 
@@ -319,7 +319,8 @@ TEST(TextFramerTest, AnyBytesAreSurvived) {
   for (int round = 0; round < 50; ++round) {
     Buffer input(9000);
     for (std::byte& b : input) {
-      b = static_cast<std::byte>(kAlphabet[(random() >> 9) % (kAlphabet.size() - (round % 3 == 0))]);
+      b = static_cast<std::byte>(
+          kAlphabet[(random() >> 9) % (kAlphabet.size() - (round % 3 == 0))]);
     }
     Fed fed = Feed(abi::kChannelHccs, input, 1 + random() % 3000);
     EXPECT_LE(fed.good.size() + fed.garbage_bytes, input.size());

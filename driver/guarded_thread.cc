@@ -22,6 +22,14 @@ using Done = std::function<void(const Status&)>;
 // Answers collected under the lock, given after it was released.
 using Answers = std::vector<std::pair<Done, Status>>;
 
+struct Running {
+  std::string what;
+  int64_t deadline_ns = 0;
+  int64_t since_ns = 0;
+  Done done;  // empty once answered
+  bool answered = false;
+};
+
 void Give(Answers& answers) {
   for (auto& [done, status] : answers) {
     if (done) done(status);
@@ -33,14 +41,6 @@ void Give(Answers& answers) {
 // Shared with the thread, which may outlive the GuardedThread. After `quit` the clock is not used.
 struct GuardedThread::Core {
   Core(const Clock& c, Options o) : clock(c), options(o) {}
-
-  struct Running {
-    std::string what;
-    int64_t deadline_ns = 0;
-    int64_t since_ns = 0;
-    Done done;  // empty once answered
-    bool answered = false;
-  };
 
   const Clock& clock;
   const Options options;
@@ -131,9 +131,8 @@ GuardedThread::~GuardedThread() {
                                        [this] { return !core_->busy; });
   if (!finished && core_->running.has_value() && !core_->running->answered) {
     core_->running->answered = true;
-    answers.emplace_back(
-        std::exchange(core_->running->done, nullptr),
-        Status(StatusCode::kCancelled, core_->running->what + ": shutting down"));
+    answers.emplace_back(std::exchange(core_->running->done, nullptr),
+                         Status(StatusCode::kCancelled, core_->running->what + ": shutting down"));
   }
   lock.unlock();
   Give(answers);
@@ -170,7 +169,7 @@ void GuardedThread::CheckDeadlines(int64_t now_steady_ns) {
   Answers answers;
   {
     std::lock_guard lock(core_->mutex);
-    std::optional<Core::Running>& running = core_->running;
+    std::optional<Running>& running = core_->running;
     if (running.has_value() && !running->answered && now_steady_ns > running->deadline_ns) {
       running->answered = true;
       core_->stuck = true;

@@ -13,8 +13,9 @@
 namespace profd {
 
 struct GuardedJob {
-  std::string what;           // "prof_stop of device 3 channel hccs": for messages
-  std::function<void()> run;  // on the worker; captures must stay valid if the thread is left behind
+  std::string what;  // "prof_stop of device 3 channel hccs": for messages
+  std::function<void()>
+      run;  // on the worker; captures must stay valid if the thread is left behind
   int64_t deadline_steady_ns = 0;
   // Exactly once: Ok when `run` returned, kDeadlineExceeded when it had not by the deadline (or was
   // not reached in time), kUnavailable when the thread is stuck, kCancelled when the GuardedThread

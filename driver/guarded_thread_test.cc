@@ -75,7 +75,10 @@ TEST_F(GuardedThreadTest, RunsJobsInOrderAndAnswersOnce) {
   {
     GuardedThread thread("test", clock_);
     for (int i = 0; i < 10; ++i) {
-      ASSERT_TRUE(thread.Submit(Job("job", [&order, i] { order.push_back(i); }, In(60))).ok());
+      ASSERT_TRUE(thread
+                      .Submit(Job(
+                          "job", [&order, i] { order.push_back(i); }, In(60)))
+                      .ok());
     }
     UntilAnswers(10);
   }
@@ -93,7 +96,10 @@ TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
     state->changed.notify_all();
   };
   ASSERT_TRUE(thread.Submit(std::move(stuck)).ok());
-  ASSERT_TRUE(thread.Submit(Job("behind it", [] {}, In(60))).ok());
+  ASSERT_TRUE(thread
+                  .Submit(Job(
+                      "behind it", [] {}, In(60)))
+                  .ok());
   UntilWaiting();
   thread.CheckDeadlines(clock_.SteadyNs());
   EXPECT_TRUE(answers().empty());
@@ -104,7 +110,11 @@ TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
   EXPECT_EQ(answers()[0].code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(answers()[1].code(), StatusCode::kUnavailable);
   EXPECT_THAT(thread.Health().message(), HasSubstr("reading of device 3 has not returned"));
-  EXPECT_EQ(thread.Submit(Job("later", [] {}, In(60))).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(thread
+                .Submit(Job(
+                    "later", [] {}, In(60)))
+                .code(),
+            StatusCode::kUnavailable);
   EXPECT_EQ(answers().size(), 3u);
   thread.CheckDeadlines(In(20));
   EXPECT_EQ(answers().size(), 3u);
@@ -112,7 +122,10 @@ TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
   Open();
   Until([&] { return state_->late == 1; });
   EXPECT_TRUE(thread.Health().ok());
-  EXPECT_TRUE(thread.Submit(Job("again", [] {}, In(60))).ok());
+  EXPECT_TRUE(thread
+                  .Submit(Job(
+                      "again", [] {}, In(60)))
+                  .ok());
   UntilAnswers(4);
   EXPECT_TRUE(answers()[3].ok());
 }
@@ -122,7 +135,10 @@ TEST_F(GuardedThreadTest, AJobNotReachedInTimeNeverRuns) {
   std::atomic<bool> ran{false};
   ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(1000))).ok());
   UntilWaiting();
-  ASSERT_TRUE(thread.Submit(Job("impatient", [&] { ran = true; }, In(1))).ok());
+  ASSERT_TRUE(thread
+                  .Submit(Job(
+                      "impatient", [&] { ran = true; }, In(1)))
+                  .ok());
   thread.CheckDeadlines(In(10));
   ASSERT_EQ(answers().size(), 1u);
   EXPECT_EQ(answers()[0].code(), StatusCode::kDeadlineExceeded);
@@ -137,9 +153,19 @@ TEST_F(GuardedThreadTest, TheQueueIsBounded) {
   GuardedThread thread("test", clock_, {.queue = 2});
   ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(60))).ok());
   UntilWaiting();
-  EXPECT_TRUE(thread.Submit(Job("a", [] {}, In(60))).ok());
-  EXPECT_TRUE(thread.Submit(Job("b", [] {}, In(60))).ok());
-  EXPECT_EQ(thread.Submit(Job("c", [] {}, In(60))).code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(thread
+                  .Submit(Job(
+                      "a", [] {}, In(60)))
+                  .ok());
+  EXPECT_TRUE(thread
+                  .Submit(Job(
+                      "b", [] {}, In(60)))
+                  .ok());
+  EXPECT_EQ(thread
+                .Submit(Job(
+                    "c", [] {}, In(60)))
+                .code(),
+            StatusCode::kResourceExhausted);
   EXPECT_EQ(answers().size(), 1u);
   Open();
   UntilAnswers(4);
@@ -149,7 +175,10 @@ TEST_F(GuardedThreadTest, TheDestructorNeverHangs) {
   std::optional<GuardedThread> thread;
   thread.emplace("test", clock_, GuardedThread::Options{.queue = 8, .grace_ns = 1000});
   ASSERT_TRUE(thread->Submit(Job("stuck", AtTheGate(), In(60))).ok());
-  ASSERT_TRUE(thread->Submit(Job("queued", [] {}, In(60))).ok());
+  ASSERT_TRUE(thread
+                  ->Submit(Job(
+                      "queued", [] {}, In(60)))
+                  .ok());
   UntilWaiting();
   thread.reset();
   ASSERT_EQ(answers().size(), 2u);
@@ -178,7 +207,10 @@ TEST_F(GuardedThreadTest, SubmittingFromManyThreads) {
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         for (int k = 0; k < 500; ++k) {
-          EXPECT_TRUE(thread.Submit(Job("job", [&] { ++ran; }, In(600))).ok());
+          EXPECT_TRUE(thread
+                          .Submit(Job(
+                              "job", [&] { ++ran; }, In(600)))
+                          .ok());
           if (k % 50 == 0) thread.CheckDeadlines(clock_.SteadyNs());
         }
       });

@@ -222,17 +222,25 @@ TEST(HalLibraryTest, DegradesAsTheVendorsWrapperDoes) {
 
 TEST(HalLibraryTest, EveryStartCodeHasAReason) {
   EXPECT_TRUE(StatusOfStartCode(0, 0, "hbm").ok());
-  const std::map<int, StatusCode> expected = {
-      {-1, StatusCode::kUnavailable},        {-2, StatusCode::kUnavailable},
-      {-3, StatusCode::kResourceExhausted},  {-4, StatusCode::kUnavailable},
-      {-5, StatusCode::kUnavailable},        {-6, StatusCode::kUnavailable},
-      {-7, StatusCode::kUnimplemented},      {-8, StatusCode::kResourceExhausted},
-      {-9, StatusCode::kResourceExhausted},  {-10, StatusCode::kResourceExhausted},
-      {-11, StatusCode::kResourceExhausted}, {-12, StatusCode::kPermissionDenied},
-      {-13, StatusCode::kPermissionDenied},  {-14, StatusCode::kUnavailable},
-      {115, StatusCode::kFailedPrecondition}, {0xfffe, StatusCode::kUnimplemented},
-      {1, StatusCode::kNotFound},            {2, StatusCode::kNotFound},
-      {-99, StatusCode::kUnavailable}};
+  const std::map<int, StatusCode> expected = {{-1, StatusCode::kUnavailable},
+                                              {-2, StatusCode::kUnavailable},
+                                              {-3, StatusCode::kResourceExhausted},
+                                              {-4, StatusCode::kUnavailable},
+                                              {-5, StatusCode::kUnavailable},
+                                              {-6, StatusCode::kUnavailable},
+                                              {-7, StatusCode::kUnimplemented},
+                                              {-8, StatusCode::kResourceExhausted},
+                                              {-9, StatusCode::kResourceExhausted},
+                                              {-10, StatusCode::kResourceExhausted},
+                                              {-11, StatusCode::kResourceExhausted},
+                                              {-12, StatusCode::kPermissionDenied},
+                                              {-13, StatusCode::kPermissionDenied},
+                                              {-14, StatusCode::kUnavailable},
+                                              {115, StatusCode::kFailedPrecondition},
+                                              {0xfffe, StatusCode::kUnimplemented},
+                                              {1, StatusCode::kNotFound},
+                                              {2, StatusCode::kNotFound},
+                                              {-99, StatusCode::kUnavailable}};
   for (auto [code, status] : expected) {
     Status got = StatusOfStartCode(code, 3, "hbm");
     EXPECT_EQ(got.code(), status) << code;

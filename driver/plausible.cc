@@ -78,8 +78,8 @@ bool IsPlausibleSocProfile(Bytes record) {
 }
 
 bool IsDigits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // "sec:nnnnnnnnn": the analyser joins both parts, so the second has its nine digits.

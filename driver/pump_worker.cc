@@ -154,8 +154,7 @@ PumpWorker::Visited PumpWorker::ReadPairs(std::vector<abi::ProfPollInfo> pairs) 
   Visited visited;
   abi::ProfPollInfo pair{};
   while (NextToRead(&pair)) {
-    ChannelTable::Visit visit =
-        core_->table->Read(pair.device_id, pair.channel_id, scratch_, this);
+    ChannelTable::Visit visit = core_->table->Read(pair.device_id, pair.channel_id, scratch_, this);
     if (!visit.registered) core_->foreign_hits.fetch_add(1, std::memory_order_relaxed);
     visited.any_registered = visited.any_registered || visit.registered;
     visited.bytes += visit.bytes;

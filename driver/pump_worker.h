@@ -51,7 +51,7 @@ struct PumpCore {
 
   std::mutex mutex;
   std::condition_variable wake;
-  bool quit = false;      // guarded by mutex, like all up to here
+  bool quit = false;  // guarded by mutex, like all up to here
   uint64_t wakes = 0;
   std::vector<abi::ProfPollInfo> leftovers;
   std::map<int, uint64_t> poll_errors;
@@ -104,7 +104,7 @@ class PumpWorker final : public CallWatch {
   // On the worker's thread only.
   std::vector<std::byte> scratch_;
   std::vector<abi::ProfPollInfo> slots_;
-  int asked_ = 0;                           // slots in this round's poll
+  int asked_ = 0;  // slots in this round's poll
   bool wide_ = false;
   bool wide_refused_ = false;
   int64_t error_backoff_ns_;

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,8 +13,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "driver/path_parts.h"
 

@@ -1,6 +1,6 @@
 // A directory that serves as "/": /proc, /sys or a test folder. It is opened once; every path is
-// relative to it and cannot leave it, neither by "..", nor by a symlink, nor by /proc's magic links.
-// Symlinks that stay inside work (/sys is made of them). All functions are thread-safe.
+// relative to it and cannot leave it, neither by "..", nor by a symlink, nor by /proc's magic
+// links. Symlinks that stay inside work (/sys is made of them). All functions are thread-safe.
 #pragma once
 
 #include <cstddef>

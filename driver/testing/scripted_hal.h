@@ -1,4 +1,5 @@
-// A driver that does what a test tells it to, behind the function pointers of HalSymbols. Tests only.
+// A driver that does what a test tells it to, behind the function pointers of HalSymbols. Tests
+// only.
 #pragma once
 
 #include <condition_variable>
