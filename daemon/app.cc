@@ -127,15 +127,11 @@ Status App::Impl::Build() {
       ChannelRouter::Events{
           [this](uint32_t device, std::string why) {
             control->Post([this, device, why] {
-              log::Warning("device stuck", {{"device", device}, {"why", why}});
               arbiter->OnDeviceStuck(device, why);
             });
           },
           [this](uint32_t device) {
-            control->Post([this, device] {
-              log::Info("device answers again", {{"device", device}});
-              arbiter->OnDeviceRecovered(device);
-            });
+            control->Post([this, device] { arbiter->OnDeviceRecovered(device); });
           }});
   DeclareRoutes();
   node->StartChannels(*router, config);
@@ -335,9 +331,10 @@ void App::Impl::Reload() {
     }
     std::promise<void> done;
     control->Post([this, &fresh, &done] {
-      options.config = *fresh;
-      sessions->Configure(*fresh);
-      acceptor->Configure(fresh->admin_group, static_cast<int>(fresh->max_connections));
+      options.config = WithReloadableOf(options.config, *fresh);
+      sessions->Configure(options.config);
+      acceptor->Configure(options.config.admin_group,
+                          static_cast<int>(options.config.max_connections));
       writer->SetOptions(WriterOptions());
       done.set_value();
     });

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdio>
@@ -18,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "collectors/collector.h"
 #include "daemon/app.h"
 #include "daemon/config/daemon_config.h"
 
@@ -115,6 +117,11 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
   for (std::string& problem : from_flags) {
     if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
       problems.push_back(std::move(problem));
+    }
+  }
+  for (const std::string& name : config.metrics_disable) {
+    if (FindCollector(name) == nullptr) {
+      problems.push_back(fmt::format("metrics.disable: there is no collector \"{}\"", name));
     }
   }
   if (!problems.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));

@@ -233,6 +233,15 @@ bool OnlyReloadableDiffers(const DaemonConfig& before, const DaemonConfig& after
   return restart_needed->empty();
 }
 
+DaemonConfig WithReloadableOf(const DaemonConfig& running, const DaemonConfig& fresh) {
+  DaemonConfig merged = running;
+  for (const Key& key : kKeys) {
+    if (!key.reloadable) continue;
+    std::visit([&](auto member) { merged.*member = fresh.*member; }, key.member);
+  }
+  return merged;
+}
+
 std::string DefaultConfigText() {
   std::string text =
       "# profd's configuration. Every key with its default; unknown keys and values out of range are\n"

@@ -57,6 +57,9 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
 bool OnlyReloadableDiffers(const DaemonConfig& before, const DaemonConfig& after,
                            std::vector<std::string>* restart_needed);
 
+// What runs after SIGHUP: `running` with the reloadable keys of `fresh`.
+DaemonConfig WithReloadableOf(const DaemonConfig& running, const DaemonConfig& fresh);
+
 // The commented default file, from the same table.
 std::string DefaultConfigText();
 // docs/configuration.md.

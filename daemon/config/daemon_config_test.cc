@@ -74,6 +74,9 @@ TEST(DaemonConfig, ReloadNamesWhatNeedsARestart) {
   after.dump_root = "/elsewhere";
   EXPECT_FALSE(OnlyReloadableDiffers(before, after, &restart));
   EXPECT_THAT(restart, ElementsAre("dump.root"));
+  DaemonConfig merged = WithReloadableOf(before, after);
+  EXPECT_EQ(merged.max_sessions, 3);
+  EXPECT_EQ(merged.dump_root, before.dump_root);
 }
 
 TEST(DaemonConfig, RelativePathsAreRefused) {

@@ -15,6 +15,9 @@
 namespace profd {
 namespace {
 
+// One scrape at a time is normal; the others are for people with curl and for readers that dawdle.
+constexpr size_t kThreads = 4;
+
 prometheus::MetricFamily FamilyOf(MetricId id) {
   const MetricSpec& spec = kMetrics[id];
   prometheus::MetricFamily family;
@@ -75,7 +78,7 @@ Result<std::unique_ptr<Exposer>> Exposer::Listen(const std::string& address,
   auto impl = std::make_unique<Impl>();
   impl->collectable = std::make_shared<StoreCollectable>(store, clock);
   try {
-    impl->server = std::make_unique<prometheus::Exposer>(address, 2);
+    impl->server = std::make_unique<prometheus::Exposer>(address, kThreads);
     impl->server->RegisterCollectable(impl->collectable, "/metrics");
   } catch (const std::exception& error) {
     return Unavailable("cannot serve /metrics on " + address + ": " + error.what() +
