@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -52,9 +53,9 @@ void AskCores(const HalLibrary& hal, HalDevice& d) {
     d.aiv_mhz = ask(abi::kModuleVectorCore, abi::kInfoFreque);
   }
   d.ctrl_cpu = NumberList(MaskOf(0, d.ctrl_cpu_core_num));
-  d.ai_cpu = NumberList(d.aicpu_occupy_bitmap != 0
-                            ? d.aicpu_occupy_bitmap
-                            : MaskOf(d.ctrl_cpu_core_num, d.ai_cpu_core_num));
+  d.ai_cpu =
+      NumberList(d.aicpu_occupy_bitmap != 0 ? d.aicpu_occupy_bitmap
+                                            : MaskOf(d.ctrl_cpu_core_num, d.ai_cpu_core_num));
 }
 
 // The vendor prints a driver's frequency with std::to_string(float): six decimals.
@@ -87,8 +88,8 @@ Status AskChannels(const HalLibrary& hal, HalDevice& d) {
   auto list = std::make_unique<abi::ChannelList>();
   int code = hal.ProfGetChannels(d.id, list.get());
   if (code != abi::kProfOk) {
-    return Unavailable(fmt::format("device {}: the driver lists no channels [{}]", d.id,
-                                   ProfCodeText(code)));
+    return Unavailable(
+        fmt::format("device {}: the driver lists no channels [{}]", d.id, ProfCodeText(code)));
   }
   if (list->channel_num > abi::kMaxChannels) {
     return Internal(fmt::format("device {}: the driver lists {} channels, at most {} make sense",
@@ -194,6 +195,28 @@ std::vector<uint8_t> DiscoverQosStreams(const HalLibrary& hal, uint32_t device) 
   if (code != abi::kDrvErrorNone) return {};
   size_t count = std::min<size_t>(info.stream_num, abi::kMaxMpamIds);
   return {info.mpam_id, info.mpam_id + count};
+}
+
+std::vector<std::string> NameQosStreams(const HalLibrary& hal, uint32_t device,
+                                        std::span<const uint8_t> streams) {
+  std::vector<std::string> names;
+  for (uint8_t id : streams) {
+    abi::QosProfileInfo info{};
+    info.dev_id = device;
+    info.stream_num = 1;
+    info.mode = abi::kQosModeIdToName;
+    info.mpam_id[0] = id;
+    int32_t size = sizeof info;
+    int code = hal.GetDeviceInfoByBuff(device, abi::kModuleQos, abi::kInfoConfig, &info, &size);
+    std::string name(info.stream_name, ::strnlen(info.stream_name, sizeof info.stream_name));
+    // Names end up in a list separated by commas, inside one line of JSON.
+    bool usable = code == abi::kDrvErrorNone && !name.empty() &&
+                  std::all_of(name.begin(), name.end(), [](char c) {
+                    return c > 0x20 && c < 0x7f && c != ',' && c != '"' && c != '\\';
+                  });
+    names.push_back(usable ? std::move(name) : "mpam_" + std::to_string(id));
+  }
+  return names;
 }
 
 }  // namespace profd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,16 +17,16 @@ struct HalDevice {
   uint32_t id = 0;           // logical: what HAL calls take
   uint32_t physical_id = 0;  // /dev/davinciN; the logical id where the driver cannot tell
   uint32_t chip_id = 0;
-  std::string chip_name;              // "Ascend910B"; "chip 77" for an unknown one
-  uint32_t chip_features = 0;         // ChipFeature bits
-  std::vector<uint32_t> channels;     // sorted, valid and unique ids of prof_drv_get_channels
+  std::string chip_name;                   // "Ascend910B"; "chip 77" for an unknown one
+  uint32_t chip_features = 0;              // ChipFeature bits
+  std::vector<uint32_t> channels;          // sorted, valid and unique ids of prof_drv_get_channels
   std::vector<std::string> channel_names;  // the driver's own names, same order, cleaned
-  double counter_hz = 0;              // system counter
-  bool counter_from_driver = false;   // false: the chip's default
-  std::string hwts_frequency;         // the same in MHz as info.json wants it: "50.000000", "38.4"
-  int64_t aicore_mhz = 0;             // rated
-  uint32_t split_mode = 0;            // vNPU; 0 = whole chip
-  int driver_status = -1;             // drvDeviceStatus: abi::kDrvStatus*; -1 = does not tell
+  double counter_hz = 0;                   // system counter
+  bool counter_from_driver = false;        // false: the chip's default
+  std::string hwts_frequency;  // the same in MHz as info.json wants it: "50.000000", "38.4"
+  int64_t aicore_mhz = 0;      // rated
+  uint32_t split_mode = 0;     // vNPU; 0 = whole chip
+  int driver_status = -1;      // drvDeviceStatus: abi::kDrvStatus*; -1 = does not tell
 
   // For info.json's DeviceInfo (driver-abi 1.5, 5.4).
   int64_t env_type = 0;
@@ -61,5 +62,9 @@ HalInventory DiscoverDevices(const HalLibrary& hal);
 
 // The streams channel 133 can be asked for (1.5, 3.3): empty when the driver knows none.
 std::vector<uint8_t> DiscoverQosStreams(const HalLibrary& hal, uint32_t device);
+
+// What the driver calls these streams, in their order; "mpam_<id>" where it does not tell.
+std::vector<std::string> NameQosStreams(const HalLibrary& hal, uint32_t device,
+                                        std::span<const uint8_t> streams);
 
 }  // namespace profd

@@ -80,6 +80,14 @@ HalSymbols NodeSymbols() {
   };
   s.hal_get_device_info_by_buff = [](uint32_t, int32_t, int32_t, void* buffer, int32_t*) {
     auto* info = static_cast<abi::QosProfileInfo*>(buffer);
+    if (info->mode == abi::kQosModeIdToName) {
+      if (info->mpam_id[0] == 14) return abi::kDrvErrorNotSupport;
+      // Id 12 has a name without an end, 13 one that would break a list.
+      std::memset(info->stream_name, 'n', sizeof info->stream_name);
+      if (info->mpam_id[0] == 13) std::strcpy(info->stream_name, "a,b");
+      if (info->mpam_id[0] == 15) std::strcpy(info->stream_name, "SDMA");
+      return 0;
+    }
     info->stream_num = 999;  // more than fit
     info->mpam_id[0] = 12;
     return 0;
@@ -190,6 +198,16 @@ TEST_F(InventoryTest, QosStreamsAreBounded) {
   std::vector<uint8_t> streams = DiscoverQosStreams(HalLibrary(NodeSymbols()), 0);
   EXPECT_EQ(streams.size(), size_t{abi::kMaxMpamIds});
   EXPECT_EQ(streams[0], 12);
+}
+
+TEST_F(InventoryTest, QosStreamsHaveNamesThatFitAList) {
+  const std::vector<uint8_t> streams = {12, 13, 14, 15};
+  std::vector<std::string> names = NameQosStreams(HalLibrary(NodeSymbols()), 0, streams);
+  ASSERT_EQ(names.size(), 4u);
+  EXPECT_EQ(names[0], std::string(256, 'n'));
+  EXPECT_EQ(names[1], "mpam_13");
+  EXPECT_EQ(names[2], "mpam_14");
+  EXPECT_EQ(names[3], "SDMA");
 }
 
 TEST(HalLibraryTest, DegradesAsTheVendorsWrapperDoes) {

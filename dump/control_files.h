@@ -69,6 +69,7 @@ struct DeviceFacts {
   std::vector<int> ai_cpus;
   int ts_cpu_num = 1;
   uint64_t ai_cpu_bitmap = 0;
+  std::vector<std::string> qos_events;  // what its QoS streams are called
 };
 
 // The clocks of host and device read together (driver-abi 5.5).

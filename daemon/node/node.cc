@@ -104,6 +104,7 @@ void Node::LoadHal(const DaemonConfig& config) {
   struct Found {
     HalInventory inventory;
     std::vector<std::vector<uint8_t>> streams;
+    std::vector<std::vector<std::string>> stream_names;
   };
   auto found = std::make_shared<Found>();
   bool answered = RunGuarded(clock_, "device discovery", [hal = hal_, found] {
@@ -112,6 +113,7 @@ void Node::LoadHal(const DaemonConfig& config) {
       bool qos = std::binary_search(device.channels.begin(), device.channels.end(), 133U);
       found->streams.push_back(qos ? DiscoverQosStreams(*hal, device.id)
                                    : std::vector<uint8_t>());
+      found->stream_names.push_back(NameQosStreams(*hal, device.id, found->streams.back()));
     }
   });
   if (!answered) {
@@ -121,6 +123,7 @@ void Node::LoadHal(const DaemonConfig& config) {
   }
   inventory_ = std::move(found->inventory);
   mpam_ids_ = std::move(found->streams);
+  qos_names_ = std::move(found->stream_names);
   report_.hal_api_version = inventory_.api_version;
   if (!inventory_.status.ok()) report_.hal_error = inventory_.status.message();
 }
@@ -236,6 +239,8 @@ DeviceFacts Node::FactsOf(int device) const {
   facts.ai_cpus = ParseIds(hal->ai_cpu);
   facts.ts_cpu_num = static_cast<int>(hal->ts_cpu_core_num);
   facts.ai_cpu_bitmap = static_cast<uint64_t>(hal->aicpu_occupy_bitmap);
+  auto position = static_cast<size_t>(hal - inventory_.devices.data());
+  if (position < qos_names_.size()) facts.qos_events = qos_names_[position];
   return facts;
 }
 

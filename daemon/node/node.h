@@ -86,6 +86,7 @@ class Node {
   std::shared_ptr<HalLibrary> hal_;
   HalInventory inventory_;
   std::vector<std::vector<uint8_t>> mpam_ids_;  // by position in devices_
+  std::vector<std::vector<std::string>> qos_names_;  // of these ids
   std::unique_ptr<DcmiService> dcmi_;
   std::vector<DeviceInfo> devices_;
   std::unique_ptr<Host> host_;

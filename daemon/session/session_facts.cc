@@ -74,6 +74,15 @@ DumpClocks ForDump(const ClockPair& pair) {
   return {pair.host_ns, pair.host_count, pair.device_ns, pair.device_count, pair.uncertainty_ns};
 }
 
+// Bandwidth slots of a record of channel 133 (dump-format 2.8).
+constexpr size_t kQosSlots = 10;
+
+bool PlansQos(const SessionPlan& plan) {
+  return std::any_of(plan.collectors.begin(), plan.collectors.end(), [](const auto& planned) {
+    return Collectors()[planned.index].spec->name == "qos";
+  });
+}
+
 int WholeHz(double hz) { return static_cast<int>(hz + 0.5); }
 
 }  // namespace
@@ -128,6 +137,12 @@ SessionDumpOptions Session::DumpOptions() const {
     facts.facts = deps_.device_facts(device);
     if (auto clock = clocks_.find(device); clock != clocks_.end()) {
       facts.clocks = ForDump(clock->second);
+    }
+    // One sample.json serves all devices: the streams are the node's configuration, not a card's.
+    std::vector<std::string>& events = options.session.options.qos_events;
+    if (PlansQos(plan_) && events.empty()) {
+      events = facts.facts.qos_events;
+      if (events.size() > kQosSlots) events.resize(kQosSlots);
     }
     options.devices.push_back(std::move(facts));
   }
