@@ -49,9 +49,9 @@ struct PumpCore {
   const PumpOptions options;
   std::atomic<uint64_t> polls{0}, hits{0}, foreign_hits{0};
 
-  std::mutex mutex;
   std::condition_variable wake;
-  bool quit = false;  // guarded by mutex, like all up to here
+  std::mutex mutex;  // guards the four below
+  bool quit = false;
   uint64_t wakes = 0;
   std::vector<abi::ProfPollInfo> leftovers;
   std::map<int, uint64_t> poll_errors;
