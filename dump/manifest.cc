@@ -52,7 +52,8 @@ Json ChannelJson(const ManifestChannel& channel) {
   json["gaps"] = Json::array();
   for (const ManifestGap& gap : channel.gaps) {
     json["gaps"].push_back(
-        {{"host_ns", gap.host_ns}, {"lost_records", gap.lost_records}, {"reason", gap.reason}});
+        {{"from_ns", gap.from_ns}, {"host_ns", gap.host_ns}, {"lost_records", gap.lost_records},
+         {"reason", gap.reason}});
   }
   return json;
 }
@@ -212,6 +213,7 @@ ManifestChannel ReadChannel(Reader& reader, const Json& json) {
   reader.Get(json, "rebase_us", &channel.rebase_us);
   reader.Each(json, "gaps", [&](const Json& item) {
     ManifestGap gap;
+    reader.Get(item, "from_ns", &gap.from_ns);
     reader.Get(item, "host_ns", &gap.host_ns);
     reader.Get(item, "lost_records", &gap.lost_records);
     reader.Get(item, "reason", &gap.reason);

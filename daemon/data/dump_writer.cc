@@ -69,6 +69,10 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
     session->queue_limit_ = options_.queue_bytes;
   }
   Post([this, session, options = std::move(options), done = std::move(done)]() mutable {
+    if (Status room = CheckRoom(); !room.ok()) {
+      done(room);
+      return;
+    }
     auto dump = SessionDump::Create(root_, std::move(options));
     if (!dump.ok()) {
       done(dump.status());
@@ -80,6 +84,20 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
     done(session->dump_->path());
   });
   return session;
+}
+
+Status DumpWriter::CheckRoom() {
+  uint64_t min_free = 0;
+  {
+    std::lock_guard lock(mutex_);
+    min_free = options_.min_free_bytes;
+  }
+  Result<uint64_t> free = root_.FreeBytes();
+  if (!free.ok()) return free.status();
+  free_bytes_.store(*free, std::memory_order_relaxed);
+  if (*free >= min_free) return {};
+  return ResourceExhausted("dump volume full: " + std::to_string(*free >> 20) + " MB free, " +
+                           std::to_string(min_free >> 20) + " MB needed (dump.min_free_mb)");
 }
 
 void DumpWriter::Process(Item& item) {
@@ -94,20 +112,11 @@ void DumpWriter::Process(Item& item) {
 }
 
 void DumpWriter::FlushAll(int64_t now_ns) {
-  uint64_t min_free = 0;
-  {
-    std::lock_guard lock(mutex_);
-    min_free = options_.min_free_bytes;
-  }
-  Result<uint64_t> free = root_.FreeBytes();
-  if (free.ok()) free_bytes_.store(*free, std::memory_order_relaxed);
+  Status room = CheckRoom();
   for (const auto& session : live_) {
     if (session->dump_ == nullptr) continue;
     Status status = session->dump_->Flush();
-    if (status.ok() && free.ok() && *free < min_free) {
-      status = ResourceExhausted("dump volume full: " + std::to_string(*free >> 20) +
-                                 " MB free, " + std::to_string(min_free >> 20) + " MB needed");
-    }
+    if (status.ok()) status = room;
     session->NoteAllLosses(now_ns);
     if (status.ok()) continue;
     std::lock_guard lock(session->mutex_);
@@ -151,12 +160,14 @@ DumpFeed* WriterSession::AddFeed(FeedOptions options) {
   return raw;
 }
 
-bool WriterSession::Reserve(DumpFeed* feed, size_t bytes, uint64_t records) {
+bool WriterSession::Reserve(DumpFeed* feed, const BlockRef& block) {
+  size_t bytes = block.footprint();
   uint64_t waiting = queued_bytes_.load(std::memory_order_relaxed);
   if (waiting + bytes > queue_limit_.load(std::memory_order_relaxed)) {
-    feed->counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    feed->counters_.dropped_records.fetch_add(records, std::memory_order_relaxed);
-    writer_.dropped_full_.fetch_add(bytes, std::memory_order_relaxed);
+    size_t lost = block.bytes().size();
+    feed->counters_.dropped_bytes.fetch_add(lost, std::memory_order_relaxed);
+    feed->counters_.dropped_records.fetch_add(block.info().records, std::memory_order_relaxed);
+    writer_.dropped_full_.fetch_add(lost, std::memory_order_relaxed);
     return false;
   }
   queued_bytes_.fetch_add(bytes, std::memory_order_relaxed);
@@ -165,10 +176,9 @@ bool WriterSession::Reserve(DumpFeed* feed, size_t bytes, uint64_t records) {
 }
 
 void WriterSession::Push(DumpFeed* feed, BlockRef block) {
-  size_t footprint = block.footprint();
-  if (!Reserve(feed, footprint, block.info().records)) return;
+  if (!Reserve(feed, block)) return;
   DumpWriter::Item item;
-  item.session = this;
+  item.session = shared_from_this();
   item.feed = feed;
   item.block = std::move(block);
   writer_.Push(std::move(item),
@@ -196,9 +206,9 @@ void WriterSession::PushText(DumpFeed* feed, std::string_view file, std::string_
     BlockInfo info;
     info.records = 1;
     BlockRef block = std::move(builder).Finish(info, part.size());
-    if (!Reserve(feed, block.footprint(), 1)) continue;
+    if (!Reserve(feed, block)) continue;
     DumpWriter::Item item;
-    item.session = this;
+    item.session = shared_from_this();
     item.feed = feed;
     item.block = std::move(block);
     item.text_file = file;
@@ -214,16 +224,24 @@ void WriterSession::PushOwnLines(DumpFeed* feed, std::string_view lines) {
   PushText(feed, {}, lines);
 }
 
-void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh) {
-  writer_.Post([feed, epoch = std::move(epoch), fresh] {
+void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh,
+                             bool late) {
+  writer_.Post([this, self = shared_from_this(), feed, epoch = std::move(epoch), fresh, late] {
+    if (dump_ != nullptr && (late || feed->epoch_ != nullptr)) NoteRestart(*feed);
     feed->epoch_ = epoch;
     feed->fresh_start_ = fresh;
     feed->filter_.reset();
   });
 }
 
+void WriterSession::NoteOutage(DumpFeed* feed) {
+  writer_.Post([self = shared_from_this(), feed] {
+    if (feed->outage_from_ns_ == 0) feed->outage_from_ns_ = feed->last_block_ns_;
+  });
+}
+
 void WriterSession::EditManifest(std::function<void(Manifest&)> edit) {
-  writer_.Post([this, edit = std::move(edit)] {
+  writer_.Post([this, self = shared_from_this(), edit = std::move(edit)] {
     if (dump_ == nullptr) return;
     edit(dump_->manifest());
     if (Status status = dump_->WriteManifest(); !status.ok()) {
@@ -235,8 +253,8 @@ void WriterSession::EditManifest(std::function<void(Manifest&)> edit) {
 
 void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edit,
                            std::function<void(const Status&)> done) {
-  writer_.Post([this, end = std::move(end), last_edit = std::move(last_edit),
-                done = std::move(done)] {
+  writer_.Post([this, self = shared_from_this(), end = std::move(end),
+                last_edit = std::move(last_edit), done = std::move(done)] {
     Status status = health();
     if (dump_ != nullptr) {
       NoteAllLosses(end.raw_ns);
@@ -265,8 +283,37 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
   feed.counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
   feed.counters_.dropped_records.fetch_add(records, std::memory_order_relaxed);
   writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
+  bool limit = status.message().starts_with(kStorageLimit);
+  NoteLoss(feed, limit ? kStorageLimit : "write_error", records, bytes);
   std::lock_guard lock(mutex_);
   if (health_.ok()) health_ = status;
+}
+
+// Losses whose reason is known on the writer's side; what else is dropped was too much for the queue.
+void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records,
+                             uint64_t bytes) {
+  ManifestChannel& channel = ManifestOf(feed);
+  channel.AddGap({writer_.clock_.MonotonicRawNs(), records, std::string(reason),
+                  feed.last_block_ns_});
+  channel.AddLoss(reason, records, bytes);
+  feed.noted_dropped_ += records;
+  feed.noted_dropped_bytes_ += bytes;
+}
+
+// Between the last block of the old run and the new one the driver measured nothing. Attempts that
+// failed meanwhile belong to the same gap.
+void WriterSession::NoteRestart(DumpFeed& feed) {
+  ManifestChannel& channel = ManifestOf(feed);
+  int64_t now = writer_.clock_.MonotonicRawNs();
+  int64_t from = feed.last_block_ns_ != 0 ? feed.last_block_ns_ : feed.options_.session_start_ns;
+  if (int64_t outage = std::exchange(feed.outage_from_ns_, 0); outage != 0) from = outage;
+  constexpr std::string_view kReason = "channel_restart";
+  if (!channel.gaps.empty() && channel.gaps.back().reason == kReason &&
+      channel.gaps.back().from_ns == from) {
+    channel.gaps.back().host_ns = now;
+  } else {
+    channel.AddGap({now, 0, std::string(kReason), from});
+  }
 }
 
 void WriterSession::Write(DumpFeed& feed, const BlockRef& block, const std::string& file) {
@@ -292,13 +339,11 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockRef& block) {
   if (feed.filter_ == nullptr) MakeFilter(feed);
   const BlockInfo& info = block.info();
   if (info.gap_records > 0) {
-    ManifestChannel& manifest = ManifestOf(feed);
-    manifest.AddGap({info.host_ns, info.gap_records, "no_buffer"});
-    manifest.AddLoss("no_buffer", info.gap_records, info.gap_bytes);
     feed.counters_.dropped_records.fetch_add(info.gap_records, std::memory_order_relaxed);
     feed.counters_.dropped_bytes.fetch_add(info.gap_bytes, std::memory_order_relaxed);
-    feed.noted_dropped_ += info.gap_records;
+    NoteLoss(feed, "no_buffer", info.gap_records, info.gap_bytes);
   }
+  feed.last_block_ns_ = info.host_ns;
   StreamFilter::Output out = feed.filter_->Filter(block.bytes(), info.records);
   feed.counters_.thinned_records.store(feed.noted_thinned_ + feed.filter_->counters().thinned,
                                        std::memory_order_relaxed);
@@ -375,7 +420,6 @@ ManifestChannel& WriterSession::ManifestOf(DumpFeed& feed) {
   channel.device = wish.device;
   channel.channel = wish.channel;
   if (wish.format != nullptr) channel.file = wish.file.empty() ? wish.format->file : wish.file;
-  channel.hz_asked = wish.hz;
   return channel;
 }
 
@@ -389,12 +433,15 @@ void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
   if (dump_ == nullptr) return;
   ManifestChannel& channel = ManifestOf(feed);
   uint64_t dropped = feed.counters_.dropped_records.load(std::memory_order_relaxed);
-  if (dropped > feed.noted_dropped_) {
+  uint64_t dropped_bytes = feed.counters_.dropped_bytes.load(std::memory_order_relaxed);
+  if (dropped > feed.noted_dropped_ || dropped_bytes > feed.noted_dropped_bytes_) {
     uint64_t lost = dropped - feed.noted_dropped_;
-    channel.AddGap({host_ns, lost, "queue_full"});
-    channel.AddLoss("queue_full", lost, 0);
+    channel.AddGap({host_ns, lost, "queue_full", feed.last_noted_ns_});
+    channel.AddLoss("queue_full", lost, dropped_bytes - feed.noted_dropped_bytes_);
     feed.noted_dropped_ = dropped;
+    feed.noted_dropped_bytes_ = dropped_bytes;
   }
+  feed.last_noted_ns_ = host_ns;
   channel.records = feed.counters_.records.load(std::memory_order_relaxed);
   channel.bytes = feed.counters_.bytes.load(std::memory_order_relaxed);
   channel.thinned = feed.thinned();
@@ -402,7 +449,9 @@ void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
   channel.rebase_us = feed.rebase_us_;
   channel.thinned_records = feed.counters_.thinned_records.load(std::memory_order_relaxed);
   channel.channel_hz = feed.channel_hz_;
-  channel.hz_effective = feed.thinned() ? feed.options_.hz : feed.channel_hz_;
+  channel.hz_asked = feed.options_.hz;
+  bool of_channel = feed.options_.format != nullptr;
+  channel.hz_effective = feed.thinned() || !of_channel ? feed.options_.hz : feed.channel_hz_;
 }
 
 }  // namespace profd

@@ -87,7 +87,11 @@ class DumpFeed {
   std::unique_ptr<StreamFilter> filter_;
   bool open_ = false;
   SessionDump::Channel handle_ = 0;
-  uint64_t noted_dropped_ = 0;
+  uint64_t noted_dropped_ = 0;  // in the manifest already, with their reason
+  uint64_t noted_dropped_bytes_ = 0;
+  int64_t last_noted_ns_ = 0;
+  int64_t outage_from_ns_ = 0;  // 0 = no outage
+  int64_t last_block_ns_ = 0;  // host clock of the last block; 0 = none yet
   uint64_t noted_thinned_ = 0;
   int64_t rebase_us_ = 0;
   double channel_hz_ = 0;
@@ -124,7 +128,7 @@ class DumpWriter {
  private:
   friend class WriterSession;
   struct Item {
-    WriterSession* session = nullptr;
+    std::shared_ptr<WriterSession> session;  // a block may outlive the claim it came for
     DumpFeed* feed = nullptr;  // null: a task
     BlockRef block;
     std::string text_file;     // host files: name; empty with feed->format null: own samples
@@ -133,6 +137,8 @@ class DumpWriter {
   void Push(Item item, bool wake);
   void Run();
   void Process(Item& item);
+  // kResourceExhausted with the numbers when less than min_free_bytes is free. Writer thread.
+  Status CheckRoom();
   void FlushAll(int64_t now_ns);
 
   DumpRoot root_;
@@ -152,8 +158,9 @@ class DumpWriter {
   std::thread thread_;
 };
 
-// A session as the writer sees it. Kept alive by its owner until Finish has called back.
-class WriterSession {
+// A session as the writer sees it. Stays alive while anything of it is queued: a channel that would
+// not stop in time goes on pushing after Finish.
+class WriterSession : public std::enable_shared_from_this<WriterSession> {
  public:
   // Any thread. The feed lives as long as the session.
   DumpFeed* AddFeed(FeedOptions options);
@@ -162,7 +169,10 @@ class WriterSession {
   void PushOwnLines(DumpFeed* feed, std::string_view lines);
   // Blocks pushed after this belong to `epoch`. `fresh`: the channel was started for this session,
   // so its relative stamps are right as they are.
-  void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh);
+  // `late`: the session has been waiting for it, and says so in its manifest.
+  void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh, bool late);
+  // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
+  void NoteOutage(DumpFeed* feed);
   // Changes the manifest on the writer thread, in order with the blocks.
   void EditManifest(std::function<void(Manifest&)> edit);
   // Completes the dump; `done` runs on the writer thread with the first error there was.
@@ -178,13 +188,16 @@ class WriterSession {
  private:
   friend class DumpWriter;
   explicit WriterSession(DumpWriter& writer) : writer_(writer) {}
-  bool Reserve(DumpFeed* feed, size_t bytes, uint64_t records);
+  // False: no room for the block in the queue; its contents are counted as lost.
+  bool Reserve(DumpFeed* feed, const BlockRef& block);
   void PushText(DumpFeed* feed, std::string_view file, std::string_view lines);
   // Writer thread:
   void Write(DumpFeed& feed, const BlockRef& block, const std::string& file);
   void WriteChannel(DumpFeed& feed, const BlockRef& block);
   void MakeFilter(DumpFeed& feed);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
+  void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes);
+  void NoteRestart(DumpFeed& feed);
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);
   ManifestChannel& ManifestOf(DumpFeed& feed);

@@ -230,6 +230,8 @@ void ChannelArbiter::Reconcile(Slot& slot) {
   if (slot.phase == Phase::kIdle) {
     if (deps_.host.clock.SteadyNs() < slot.retry_at_ns) {
       AnswerFailure(slot);
+    } else if (slot.unstopped) {
+      Stop(slot);
     } else if (RequestFor(slot, merged, &want)) {
       Start(slot, want, merged);
     }
@@ -242,15 +244,22 @@ void ChannelArbiter::Reconcile(Slot& slot) {
     Stop(slot);
     return;
   }
+  auto problem = problems_.find(slot.device);
   for (Part& part : slot.parts) {
-    if (!part.attached) Join(slot, part);
+    if (part.attached) continue;
+    if (problem == problems_.end()) {
+      Join(slot, part);
+    } else {
+      Answer(slot, part, OutcomeState::kFailed, problem->second);
+    }
   }
 }
 
 void ChannelArbiter::PushEpoch(Slot& slot, Part& part, bool fresh) {
   part.begun = true;
   if (part.target.feed == nullptr) return;
-  part.target.session->SetEpoch(part.target.feed, slot.epoch, fresh);
+  bool late = !part.ran && part.state != OutcomeState::kPending;
+  part.target.session->SetEpoch(part.target.feed, slot.epoch, fresh, late);
   if (!part.attached) {
     deps_.router.Attach(static_cast<uint32_t>(slot.device), slot.channel, part.target);
   }
@@ -345,10 +354,13 @@ void ChannelArbiter::Stop(Slot& slot) {
 void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
   slot.phase = Phase::kIdle;
   deps_.router.End(static_cast<uint32_t>(slot.device), slot.channel);
-  if (!outcome.status.ok()) {
+  slot.unstopped = !outcome.status.ok();
+  if (slot.unstopped) {
     // What the driver still held is out of reach; whoever comes next has to wait a moment.
     slot.last_error = outcome.status;
-    slot.retry_at_ns = deps_.host.clock.SteadyNs() + kFirstBackoffNs;
+    slot.backoff_ns = slot.backoff_ns == 0 ? kFirstBackoffNs
+                                           : std::min(slot.backoff_ns * 2, kMaxBackoffNs);
+    slot.retry_at_ns = deps_.host.clock.SteadyNs() + slot.backoff_ns;
     for (const Leaver& leaver : slot.leavers) {
       auto found = claims_.find(leaver.claim);
       if (found == claims_.end() || found->second.request.dump == nullptr) continue;

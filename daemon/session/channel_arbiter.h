@@ -134,6 +134,8 @@ class ChannelArbiter {
     int64_t retry_at_ns = 0;
     int64_t backoff_ns = 0;
     bool restart = false;
+    // A stop was not answered: the driver may still be sampling, and would refuse a start.
+    bool unstopped = false;
   };
   struct ClaimRecord {
     ClaimRequest request;

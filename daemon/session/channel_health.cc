@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "daemon/session/channel_arbiter.h"
 #include "driver/abi/hal_abi.h"
 
@@ -19,15 +20,20 @@ void ChannelArbiter::Tick() {
   int64_t steady = deps_.host.clock.SteadyNs();
   int64_t raw = deps_.host.clock.MonotonicRawNs();
   for (auto& [key, slot] : slots_) {
-    if (slot->phase == Phase::kIdle && !slot->parts.empty() && steady >= slot->retry_at_ns) {
-      Reconcile(*slot);
+    if (slot->phase == Phase::kIdle && steady >= slot->retry_at_ns) {
+      if (!slot->parts.empty()) {
+        Reconcile(*slot);
+      } else if (slot->unstopped && !problems_.contains(slot->device)) {
+        Stop(*slot);
+      }
     } else if (slot->phase == Phase::kRunning) {
       CheckSilence(*slot, raw);
     }
   }
   for (const Device& device : devices_) {
     bool used = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
-      return entry.second->device == device.info->id && !entry.second->parts.empty();
+      return entry.second->device == device.info->id &&
+             (!entry.second->parts.empty() || entry.second->unstopped);
     });
     if (used) CheckDevice(device.info->id);
   }
@@ -72,20 +78,25 @@ void ChannelArbiter::CheckDevice(int device) {
 }
 
 void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
-  problems_[static_cast<int>(device)] = why;
+  auto [problem, is_new] = problems_.insert_or_assign(static_cast<int>(device), why);
+  if (is_new) log::Warning("device stuck", {{"device", device}, {"why", why}});
   for (auto& [key, slot] : slots_) {
     if (slot->device != static_cast<int>(device) || slot->phase != Phase::kRunning) continue;
     for (Part& part : slot->parts) {
       part.state = OutcomeState::kFailed;
       part.detail = why;
+      if (part.target.feed != nullptr) part.target.session->NoteOutage(part.target.feed);
     }
   }
 }
 
 void ChannelArbiter::OnDeviceRecovered(uint32_t device) {
-  problems_.erase(static_cast<int>(device));
+  if (problems_.erase(static_cast<int>(device)) > 0) {
+    log::Info("device answers again", {{"device", device}});
+  }
   for (auto& [key, slot] : slots_) {
-    if (slot->device != static_cast<int>(device) || slot->parts.empty()) continue;
+    bool concerned = !slot->parts.empty() || slot->unstopped;
+    if (slot->device != static_cast<int>(device) || !concerned) continue;
     slot->retry_at_ns = 0;
     if (slot->phase == Phase::kRunning) slot->restart = true;
     Reconcile(*slot);

@@ -11,6 +11,8 @@ namespace profd {
 namespace {
 
 constexpr int64_t kClockIntervalNs = 300 * kNsPerSecond;
+// While a device's clocks could not be read at all.
+constexpr int64_t kClockRetryNs = 5 * kNsPerSecond;
 
 }  // namespace
 
@@ -52,7 +54,8 @@ void Session::GatherClocks() {
     self->start_raw_ns_ = self->host_clock_.host_ns;
     self->start_wall_ns_ = self->deps_.host.clock.WallNs() -
                            (self->deps_.host.clock.MonotonicRawNs() - self->start_raw_ns_);
-    self->next_clock_ns_ = self->start_raw_ns_ + kClockIntervalNs;
+    self->next_clock_ns_ = self->start_raw_ns_ +
+                           (self->clockless_.empty() ? kClockIntervalNs : kClockRetryNs);
     if (self->plan_.no_dump) {
       self->StartCollectors();
     } else {
@@ -76,8 +79,9 @@ void Session::Recorrelate(const char* when, std::function<void()> done) {
          first](const Result<ClockPair>& pair) {
           self->deps_.control.Post([self, device, waiting, finish, pair, when, first] {
             if (!pair.ok()) {
-              if (first) self->clock_errors_[device] = pair.status().message();
+              if (first) self->clockless_.insert(device);
             } else {
+              self->clockless_.erase(device);
               if (first) self->clocks_[device] = *pair;
               self->deps_.arbiter.SetClock(device, *pair);
               if (!first && self->dump_ != nullptr) {
@@ -165,18 +169,15 @@ void Session::StartChannels(const PlannedCollector& planned) {
       rows_.push_back(std::move(row));
       continue;
     }
-    if (auto error = clock_errors_.find(id); error != clock_errors_.end()) {
-      row.answer = {OutcomeState::kFailed, error->second, 0, 0};
-      rows_.push_back(std::move(row));
-      continue;
-    }
     ClaimRequest claim;
     claim.device = id;
     claim.collector = planned.index;
     claim.options = planned.channel;
     claim.owner = id_;
     claim.dump = dump_;
-    claim.session_start_ns = clocks_[id].host_ns;
+    // A device that did not tell its clocks may do so later, and deliver.
+    auto clock = clocks_.find(id);
+    claim.session_start_ns = clock == clocks_.end() ? start_raw_ns_ : clock->second.host_ns;
     ++pending_;
     row.claim = deps_.arbiter.Claim(claim, [self = shared_from_this()] { self->Settle(); });
     row.feeds = deps_.arbiter.FeedsOf(*row.claim);
@@ -399,7 +400,7 @@ void Session::Tick() {
   }
   int64_t now = deps_.host.clock.MonotonicRawNs();
   if (now >= next_clock_ns_) {
-    next_clock_ns_ = now + kClockIntervalNs;
+    next_clock_ns_ = now + (clockless_.empty() ? kClockIntervalNs : kClockRetryNs);
     Recorrelate("periodic", [] {});
   }
 }

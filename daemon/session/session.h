@@ -124,7 +124,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Status failure_;
   std::vector<Row> rows_;
   std::map<int, ClockPair> clocks_;
-  std::map<int, std::string> clock_errors_;
+  std::set<int> clockless_;  // devices whose clocks could not be read so far
   ClockPair host_clock_;
   size_t pending_ = 0;
   bool stop_requested_ = false;
