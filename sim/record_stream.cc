@@ -50,13 +50,19 @@ void RecordStream::GenerateUntil(int64_t device_now_ns, RecordRing* ring) {
                       .scenario_ns = node_.ToScenario(clock.ToHost(next_due_ns_)),
                       .before_ns = node_.ToScenario(clock.ToHost(next_due_ns_ - ticker.period_ns))};
       scratch_.clear();
+      // The emitter sees every tick, so that what it remembers stays right.
       ticker.emitter->Emit(tick, &scratch_);
       Corrupt(tick, &scratch_);
-      ring->Append(scratch_);
+      if (!CardIsGone(tick)) ring->Append(scratch_);
       ticker.next = ticker.emitter->NextTick(ticker.next + 1, start_ns_);
     }
     UpdateNextDue();
   }
+}
+
+bool RecordStream::CardIsGone(const Tick& tick) const {
+  return node_.faults().Drop(DropMode::kMissing, tick.scenario_ns, static_cast<int>(device_)) !=
+         nullptr;
 }
 
 void RecordStream::Corrupt(const Tick& tick, std::string* bytes) const {

@@ -58,6 +58,8 @@ class RecordStream {
   };
   int64_t DueOf(const Ticker& ticker) const { return start_ns_ + ticker.next * ticker.period_ns; }
   void SkipWhatCannotSurvive(Ticker& ticker, int64_t device_now_ns, RecordRing* ring) const;
+  // A card that is missing samples nothing, and nothing is made up for when it is back.
+  bool CardIsGone(const Tick& tick) const;
   void Corrupt(const Tick& tick, std::string* bytes) const;
   void UpdateNextDue();
 
