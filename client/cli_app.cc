@@ -79,7 +79,7 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
       ->type_name("PID");
 
   CLI::App* stop = AddCommand(app, "stop", "End sessions and complete their dumps",
-                              "  profctl stop 20260101-120000-1a2b\n  profctl stop --job j42\n"
+                              "  profctl stop 71bd0e29b475\n  profctl stop --job j42\n"
                               "  profctl stop --all-mine\n");
   stop->add_option("ID", p->stop.ids, "Session ids")->type_name(" ");
   stop->add_option("--job", p->stop.job, "All of your running sessions of this job")
@@ -92,13 +92,13 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   list->add_flag("--active", p->list.active, "Only those that have not ended");
 
   CLI::App* show = AddCommand(app, "show", "One session in full",
-                              "  profctl show 20260101-120000-1a2b\n"
-                              "  profctl show 20260101-120000-1a2b --json | jq -r .dump_path\n");
+                              "  profctl show 71bd0e29b475\n"
+                              "  profctl show 71bd0e29b475 --json | jq -r .dump_path\n");
   show->add_option("ID", p->show_id, "Session id")->required()->type_name(" ");
 
   CLI::App* watch = AddCommand(app, "watch", "Follow a session until it ends, or Ctrl-C",
-                               "  profctl watch 20260101-120000-1a2b\n"
-                               "  profctl watch 20260101-120000-1a2b --interval 200ms --json\n");
+                               "  profctl watch 71bd0e29b475\n"
+                               "  profctl watch 71bd0e29b475 --interval 200ms --json\n");
   watch->add_option("ID", p->watch.id, "Session id")->required()->type_name(" ");
   watch->add_option("--interval", p->watch.interval, "How often at least")->type_name("DURATION");
 }
@@ -119,15 +119,15 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
   stream->add_option("--format", p->stream.format, "text, json or csv")->type_name("FORMAT");
 
   CLI::App* fetch = AddCommand(app, "fetch", "Write a finished session's dump as yourself",
-                               "  profctl fetch 20260101-120000-1a2b\n"
-                               "  profctl fetch 20260101-120000-1a2b --out ~/profiles\n");
+                               "  profctl fetch 71bd0e29b475\n"
+                               "  profctl fetch 71bd0e29b475 --out ~/profiles\n");
   fetch->add_option("ID", p->fetch.id, "Session id")->required()->type_name(" ");
   fetch->add_option("--out", p->fetch.out, "Directory the dump is put into (here)")
       ->type_name("DIR");
   fetch->add_flag("--keep", p->fetch.keep, "Keep what arrived when the fetch fails");
 
   CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node",
-                            "  profctl rm 20260101-120000-1a2b\n");
+                            "  profctl rm 71bd0e29b475\n");
   rm->add_option("ID", p->rm_ids, "Session ids")->required()->type_name(" ");
 
   CLI::App* run = AddCommand(
