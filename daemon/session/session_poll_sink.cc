@@ -7,22 +7,29 @@
 #include "collectors/metric_table.h"
 
 namespace profd {
+namespace {
 
-std::string SeriesText(const SeriesDescription& description) {
-  std::string text(kMetrics[description.metric].name);
-  char separator = '{';
-  for (const auto& [name, value] : description.labels) {
-    text += separator;
-    separator = ',';
-    text += name;
-    text += "=\"";
-    for (char c : value) {
-      if (c == '"' || c == '\\') text += '\\';
-      text += c == '\n' || c == '\t' ? ' ' : c;
-    }
-    text += '"';
+// What would break the columns or the pairs.
+void AppendValue(std::string_view value, std::string* text) {
+  for (char c : value) {
+    if (c == ',' || c == '=' || c == '\\') *text += '\\';
+    *text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
-  if (separator == ',') text += '}';
+}
+
+}  // namespace
+
+std::string SeriesColumns(const SeriesDescription& description) {
+  std::string text =
+      fmt::format("{}\t{}\t", kMetrics[description.metric].name, description.device);
+  bool first = true;
+  for (const auto& [name, value] : description.labels) {
+    if (!first) text += ',';
+    first = false;
+    text += name;
+    text += '=';
+    AppendValue(value, &text);
+  }
   return text;
 }
 
@@ -47,7 +54,7 @@ const std::string& SessionPollSink::NameOf(SeriesId series) {
   if (name.text.empty() || name.generation != generation) {
     SeriesDescription description;
     name.generation = generation;
-    name.text = store_.Describe(series, &description) ? SeriesText(description) : "gone";
+    name.text = store_.Describe(series, &description) ? SeriesColumns(description) : "gone\t-1\t";
   }
   return name.text;
 }

@@ -51,7 +51,8 @@ class SessionPollSink final : public PollSink {
   std::string lines_;
 };
 
-// "metric{label="value",...}" as in Prometheus text.
-std::string SeriesText(const SeriesDescription& description);
+// Columns metric, device and labels of samples.tsv: "name\t0\ta=1,b=2"; in values ',', '=' and '\\'
+// have a backslash before them, control bytes are spaces.
+std::string SeriesColumns(const SeriesDescription& description);
 
 }  // namespace profd

@@ -1,0 +1,35 @@
+#include "daemon/session/session_poll_sink.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "collectors/metric_table.h"
+#include "dump/session_dump.h"
+
+namespace profd {
+namespace {
+
+TEST(SessionPollSink, ColumnsAreThoseOfTheHeading) {
+  SeriesDescription description;
+  description.metric = MetricByName("atlas_npu_hbm_used_bytes");
+  description.device = 3;
+  description.labels = {{"npu", "4"}, {"uuid", "A-B"}};
+  EXPECT_EQ(SeriesColumns(description), "atlas_npu_hbm_used_bytes\t3\tnpu=4,uuid=A-B");
+  // Beside these a line has time and value.
+  std::string text = SeriesColumns(description);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\t') + 2,
+            std::count(kOwnSamplesHeading.begin(), kOwnSamplesHeading.end(), '\t'));
+}
+
+TEST(SessionPollSink, LabelsCannotBreakTheColumns) {
+  SeriesDescription description;
+  description.metric = MetricByName("atlas_npu_hbm_used_bytes");
+  description.labels = {{"npu", "a,b=c\\d\te\nf"}};
+  description.device = kHostDevice;
+  EXPECT_EQ(SeriesColumns(description),
+            "atlas_npu_hbm_used_bytes\t-1\tnpu=a\\,b\\=c\\\\d e f");
+}
+
+}  // namespace
+}  // namespace profd
