@@ -72,14 +72,6 @@ v1::Session FromManifest(const Manifest& manifest, const std::string& path, uint
   return session;
 }
 
-std::string BuildText() {
-#if defined(__clang__)
-  return fmt::format("clang {} {}", __clang_version__, PROFD_ARCH);
-#else
-  return fmt::format("g++ {} {}", __VERSION__, PROFD_ARCH);
-#endif
-}
-
 bool IsLoopback(const std::string& address) {
   return address.starts_with("127.") || address.starts_with("[::1]") ||
          address.starts_with("localhost:");

@@ -74,4 +74,7 @@ struct App::Impl {
   int64_t watchdog_ns = 0;
 };
 
+// Compiler and target the daemon was built with: "g++ 12.2.0 aarch64". In node_view.cc.
+std::string BuildText();
+
 }  // namespace profd

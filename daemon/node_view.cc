@@ -1,4 +1,6 @@
 // The node as clients and Prometheus see it.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +30,17 @@ std::string_view SourceName(CollectorSource source) {
   return "";
 }
 
+std::string CompilerText() {
+#if defined(__clang__)
+  return fmt::format("clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#else
+  return fmt::format("g++ {}", __VERSION__);
+#endif
+}
+
 }  // namespace
+
+std::string BuildText() { return fmt::format("{} {}", CompilerText(), PROFD_ARCH); }
 
 void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
   v1::Device& wire = *out->add_devices();
@@ -113,7 +125,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   const DriverReport& report = node->report();
   out->set_hostname(node->facts().hostname);
   out->set_version(PROFD_VERSION);
-  out->set_build(PROFD_ARCH);
+  out->set_build(BuildText());
   out->set_uptime_s(static_cast<double>(clock.SteadyNs() - started_ns) / 1e9);
   v1::DriverInfo& driver = *out->mutable_driver();
   driver.set_hal_path(report.hal_path);
@@ -216,7 +228,7 @@ void App::Impl::UpdateSelfMetrics() {
   self->Set(MetricByName("profd_rpc_rejected_total"), static_cast<double>(rpc->unidentified()),
             "unidentified");
   set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
-  self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, PROFD_ARCH);
+  self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, CompilerText(), PROFD_ARCH);
   self->Commit();
 }
 

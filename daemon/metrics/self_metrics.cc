@@ -48,11 +48,12 @@ SelfMetrics::~SelfMetrics() {
   for (const auto& [key, id] : ids_) store_.Release(id);
 }
 
-void SelfMetrics::Set(MetricId metric, double value, std::string_view a, std::string_view b) {
-  auto key = std::make_tuple(metric, std::string(a), std::string(b));
+void SelfMetrics::Set(MetricId metric, double value, std::string_view a, std::string_view b,
+                      std::string_view c) {
+  auto key = std::make_tuple(metric, std::string(a), std::string(b), std::string(c));
   auto found = ids_.find(key);
   if (found == ids_.end()) {
-    found = ids_.emplace(std::move(key), store_.Intern(metric, kHostDevice, {a, b})).first;
+    found = ids_.emplace(std::move(key), store_.Intern(metric, kHostDevice, {a, b, c})).first;
   }
   batch_.push_back({found->second, 0, value});
 }

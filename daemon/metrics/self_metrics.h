@@ -26,7 +26,8 @@ class SelfMetrics {
   ~SelfMetrics();
 
   // Sets one value; the series is interned on first use and kept.
-  void Set(MetricId metric, double value, std::string_view a = {}, std::string_view b = {});
+  void Set(MetricId metric, double value, std::string_view a = {}, std::string_view b = {},
+           std::string_view c = {});
   // Writes everything set since the last time in one go, stamped now.
   void Commit();
 
@@ -37,7 +38,7 @@ class SelfMetrics {
  private:
   MetricStore& store_;
   const Host& host_;
-  std::map<std::tuple<MetricId, std::string, std::string>, SeriesId> ids_;
+  std::map<std::tuple<MetricId, std::string, std::string, std::string>, SeriesId> ids_;
   std::vector<Sample> batch_;
   double start_time_s_ = 0;
   std::vector<bool> available_;
