@@ -32,7 +32,10 @@ class SessionManager {
 
   SessionManager(Deps deps, const DaemonConfig& config);
 
-  void Configure(const DaemonConfig& config) { config_ = config; }
+  void Configure(const DaemonConfig& config) {
+    config_ = config;
+    deps_.session.stop_deadline_ns = config.stop_deadline_s * kNsPerSecond;
+  }
   // A dump found at start-up; `frozen` as its manifest tells.
   void AddRecovered(v1::Session frozen);
 
