@@ -30,7 +30,7 @@ constexpr int64_t kDay = 86400;
 
 const auto kKeys = std::to_array<Key>({
     {"daemon", "socket", &DaemonConfig::socket, false,
-     "Unix socket clients connect to; its folder must exist or be /run/profd"},
+     "Unix socket clients connect to; its folder must exist (/run/profd: systemd makes it)"},
     {"daemon", "socket_group", &DaemonConfig::socket_group, false,
      "Group whose members may connect (mode 0660); empty = root only"},
     {"daemon", "admin_group", &DaemonConfig::admin_group, true,
@@ -40,7 +40,7 @@ const auto kKeys = std::to_array<Key>({
     {"daemon", "max_connections", &DaemonConfig::max_connections, true,
      "Client connections open at once; more are refused", 1, 4096},
     {"driver", "hal_library", &DaemonConfig::hal_library, false,
-     "Path of libascend_hal.so; empty = by name, then /usr/local/Ascend/driver/lib64"},
+     "Path of libascend_hal.so; empty = by name, then the folders of /usr/local/Ascend/driver/lib64"},
     {"driver", "dcmi_library", &DaemonConfig::dcmi_library, false,
      "Path of libdcmi.so; empty = by name, then /usr/local/dcmi and the driver's folders"},
     {"driver", "require_safe_library", &DaemonConfig::require_safe_library, false,
