@@ -158,18 +158,21 @@ TEST_F(CliTest, EveryErrorCodeHasItsExitCode) {
   struct Case {
     StatusCode code;
     int exit_code;
+    const char* word;
   };
-  for (Case c : {Case{StatusCode::kInvalidArgument, 3},
-                 {StatusCode::kPermissionDenied, 3},
-                 {StatusCode::kResourceExhausted, 3},
-                 {StatusCode::kFailedPrecondition, 3},
-                 {StatusCode::kAlreadyExists, 3},
-                 {StatusCode::kNotFound, 4},
-                 {StatusCode::kUnavailable, 6},
-                 {StatusCode::kDeadlineExceeded, 6},
-                 {StatusCode::kInternal, 1},
-                 {StatusCode::kUnimplemented, 1}}) {
+  for (Case c : {Case{StatusCode::kInvalidArgument, 3, "invalid_argument"},
+                 {StatusCode::kPermissionDenied, 3, "permission_denied"},
+                 {StatusCode::kResourceExhausted, 3, "resource_exhausted"},
+                 {StatusCode::kFailedPrecondition, 3, "failed_precondition"},
+                 {StatusCode::kAlreadyExists, 3, "already_exists"},
+                 {StatusCode::kNotFound, 4, "not_found"},
+                 {StatusCode::kUnavailable, 6, "unavailable"},
+                 {StatusCode::kDeadlineExceeded, 6, "deadline_exceeded"},
+                 {StatusCode::kInternal, 1, "internal"},
+                 {StatusCode::kUnimplemented, 1, "unimplemented"}}) {
     daemon_.error = Status(c.code, "because");
+    EXPECT_EQ(Run({"status", "--json"}), c.exit_code);
+    EXPECT_EQ(Json::parse(out())["error"]["code"], c.word);
     for (const char* command : {"status", "devices", "collectors", "list", "start"}) {
       EXPECT_EQ(Run({command}), c.exit_code) << command;
       EXPECT_NE(err().find("profctl: "), std::string::npos) << command;

@@ -8,9 +8,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "base/fd.h"
 
@@ -103,9 +104,15 @@ int ExitCodeFor(StatusCode code) {
 }
 
 std::string CodeWord(StatusCode code) {
-  std::string word(ToString(code));
-  std::replace(word.begin(), word.end(), ' ', '_');
-  return word;
+  // gRPC's own names, which scripts compare with: not the words for people that ToString has.
+  static constexpr std::array<std::string_view, 17> kWords = {
+      "ok",                  "cancelled",         "unknown",           "invalid_argument",
+      "deadline_exceeded",   "not_found",         "already_exists",    "permission_denied",
+      "resource_exhausted",  "failed_precondition", "aborted",         "out_of_range",
+      "unimplemented",       "internal",          "unavailable",       "data_loss",
+      "unauthenticated"};
+  auto index = static_cast<size_t>(code);
+  return std::string(index < kWords.size() ? kWords[index] : kWords[2]);
 }
 
 std::string DiagnoseSocket(const std::string& path) {
