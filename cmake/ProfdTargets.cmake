@@ -2,6 +2,7 @@
 # warnings, sanitizers and hardening everywhere.
 
 set(PROFD_SANITIZE "" CACHE STRING "Comma-separated -fsanitize list; empty for none")
+option(PROFD_FUZZ "Fuzzers with libFuzzer (clang only)" OFF)
 
 find_program(PROFD_CCACHE ccache)
 if(PROFD_CCACHE)
@@ -22,13 +23,17 @@ if(PROFD_SANITIZE)
   string(REPLACE "," ";" _profd_sanitizers "${PROFD_SANITIZE}")
   add_compile_options(-fsanitize=${PROFD_SANITIZE} -fno-omit-frame-pointer)
   if("undefined" IN_LIST _profd_sanitizers)
-    add_compile_options(-fno-sanitize-recover=undefined)
+    add_compile_options(-fno-sanitize-recover=all)
   endif()
   if("thread" IN_LIST _profd_sanitizers)
     # Asio has a fence that TSan cannot see; its queues are also guarded by a mutex, which it can.
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
   add_link_options(-fsanitize=${PROFD_SANITIZE})
+  if(PROFD_FUZZ)
+    add_compile_options(-fsanitize=fuzzer-no-link)
+    add_link_options(-fsanitize=fuzzer-no-link)
+  endif()
 elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_options(profd_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()

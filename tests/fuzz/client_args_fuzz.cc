@@ -1,0 +1,42 @@
+// Input: an argument of profctl, and text of the daemon's that goes to a terminal.
+#include "client/parse.h"
+#include "client/render.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace profd::client {
+namespace {
+
+void CheckPrintable(std::string_view text, bool lines) {
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    FUZZ_EXPECT((byte >= 0x20 && byte != 0x7F) || (lines && c == '\n'));
+  }
+}
+
+void Run(fuzz::Input input) {
+  const std::string_view text = input.rest();
+  if (Result<uint64_t> ms = ParseDurationMs(text); ms.ok()) FUZZ_EXPECT(*ms > 0);
+  if (Result<std::vector<uint32_t>> devices = ParseDevices(text); devices.ok()) {
+    // "0-4294967295" must not make a list of that length.
+    FUZZ_EXPECT(!devices->empty() && devices->size() <= 65536 + text.size());
+  }
+  if (Result<NamedRate> rate = ParseNamedRate(text); rate.ok()) {
+    FUZZ_EXPECT(!rate->name.empty() && rate->hz >= 0);
+  }
+  if (Result<uint32_t> hz = ParseHz(text); hz.ok()) FUZZ_EXPECT(*hz > 0);
+  if (Result<int32_t> pid = ParsePid(text); pid.ok()) FUZZ_EXPECT(*pid > 0);
+  if (Result<std::vector<std::string>> list = ParseList(text); list.ok()) {
+    for (const std::string& item : *list) FUZZ_EXPECT(!item.empty());
+  }
+  CheckPrintable(Printable(text), false);
+  CheckPrintable(PrintableLines(text), true);
+  FUZZ_EXPECT(DisplayWidth(Printable(text)) <= 8 * text.size());
+}
+
+}  // namespace
+}  // namespace profd::client
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  profd::client::Run({data, size});
+  return 0;
+}

@@ -1,0 +1,202 @@
+// Writes the seeds that are no text: bytes of the simulator's channels and messages of the
+// contract, with the headers the fuzzers expect before them. Deterministic; run it after such a
+// header or a record layout changes. usage: make_fuzz_corpus tests/fuzz/corpus
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "driver/abi/channels.h"
+#include "driver/chips.h"
+#include "dump/manifest.h"
+#include "profd/v1/profd.pb.h"
+#include "sim/engine_test_support.h"
+
+namespace profd {
+namespace {
+
+class Corpus {
+ public:
+  explicit Corpus(std::string root) : root_(std::move(root)) {}
+  void Write(const std::string& target, const std::string& name, std::string_view bytes) {
+    std::filesystem::create_directories(root_ + "/" + target);
+    std::ofstream(root_ + "/" + target + "/" + name, std::ios::binary) << bytes;
+  }
+
+ private:
+  std::string root_;
+};
+
+template <class... Values>
+std::string Raw(Values... values) {
+  std::string bytes;
+  (bytes.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
+  return bytes;
+}
+
+std::string WithLength(std::string_view piece) {
+  return Raw(static_cast<uint16_t>(piece.size())).append(piece);
+}
+
+// In reads of odd sizes, as a driver gives them.
+std::string InPieces(std::string_view bytes) {
+  std::string out;
+  for (size_t size = 37; !bytes.empty(); size = size * 3 % 911 + 1) {
+    out += WithLength(bytes.substr(0, size));
+    bytes.remove_prefix(std::min(size, bytes.size()));
+  }
+  return out;
+}
+
+// About 2 KiB of whole records or lines, of as many sampling instants as there are in it.
+std::string Capture(const abi::ChannelFormat& format, const char* scenario) {
+  sim::Engine engine(scenario);
+  if (engine.Start(0, format.id, 20) != 0) return "";
+  engine.AdvanceMs(400);
+  std::string bytes = engine.ReadAll(0, format.id);
+  size_t end = std::min<size_t>(bytes.size(), 2048);
+  if (format.framing == abi::Framing::kBinary) {
+    end -= end % format.record_size;
+    if (format.record_size > 512) end = std::min<size_t>(bytes.size(), 3 * format.record_size);
+  } else {
+    end = end == 0 ? 0 : bytes.rfind('\n', end - 1) + 1;
+  }
+  bytes.resize(end);
+  return bytes;
+}
+
+uint8_t ChipIndex(uint32_t id) {
+  for (size_t i = 0; i < kChips.size(); ++i) {
+    if (kChips[i].id == id) return static_cast<uint8_t>(i);
+  }
+  return 0;
+}
+
+std::string FilterOptions(uint8_t channel, uint16_t channel_period, uint16_t session_period,
+                          int32_t rebase_ms) {
+  std::string options = Raw(channel, channel_period, session_period, rebase_ms, uint32_t{1000},
+                            uint32_t{50'000'000}, uint32_t{100'000'000}, uint8_t{5});
+  for (int type = 0; type < 6; ++type) options += Raw(channel_period, session_period, uint8_t{1});
+  return options;
+}
+
+void WriteChannels(Corpus& corpus, const std::string& suffix, const char* scenario, uint32_t chip) {
+  for (uint8_t index = 0; index < abi::kChannelFormats.size(); ++index) {
+    const abi::ChannelFormat& format = abi::kChannelFormats[index];
+    const std::string bytes = Capture(format, scenario);
+    if (bytes.empty()) continue;
+    const std::string name = std::string(format.name) + suffix;
+    corpus.Write("framer", name, Raw(index) + InPieces(bytes));
+    corpus.Write("channel_decoder", name,
+                 Raw(index, ChipIndex(chip), uint8_t{0}) + WithLength(bytes));
+    // Twenty milliseconds thinned to a hundred, begun two seconds after the channel.
+    corpus.Write("stream_filter", name, FilterOptions(index, 200, 1000, -100) + WithLength(bytes));
+  }
+}
+
+void WriteOrders(Corpus& corpus) {
+  v1::StartSessionRequest order;
+  order.set_job_id("job-4711");
+  order.set_rank(3);
+  order.set_sys_hardware_mem_freq(50);
+  order.set_sys_io_sampling_freq(100);
+  order.set_sys_interconnection_freq(50);
+  order.set_dvpp_freq(50);
+  order.set_llc_profiling("write");
+  order.set_host_sys("cpu,mem");
+  order.set_host_sys_usage("cpu");
+  order.set_host_sys_usage_freq(50);
+  order.add_pids(1);
+  order.set_duration_ms(30'000);
+  order.set_storage_limit("200MB");
+  corpus.Write("session_plan", "options", order.SerializeAsString());
+  v1::StartSessionRequest named;
+  named.set_label("one rank");
+  named.add_devices(0);
+  named.add_devices(2);
+  for (const char* name : {"hccs", "host_cpu", "npu_state"}) {
+    v1::CollectorOrder* collector = named.add_collectors();
+    collector->set_name(name);
+    collector->set_hz(10);
+  }
+  named.set_require_all(true);
+  named.set_no_dump(true);
+  named.set_end_with_pid(4);
+  corpus.Write("session_plan", "named", named.SerializeAsString());
+  v1::StartSessionRequest wrong;
+  wrong.set_job_id("no spaces");
+  wrong.add_devices(9);
+  wrong.set_sys_hardware_mem_freq(1000);
+  wrong.set_storage_limit("10MB");
+  wrong.add_collectors()->set_name("gpu");
+  corpus.Write("session_plan", "wrong", wrong.SerializeAsString());
+}
+
+void WriteFetch(Corpus& corpus) {
+  std::string stream;
+  v1::DumpChunk chunk;
+  chunk.set_dump_name("PROF_000001_20250101120000000_ABCDEFGHIJKLMNOP");
+  chunk.set_total_bytes(9);
+  chunk.set_path("device_0/data/hbm.data.0.slice_0");
+  chunk.set_data("12345");
+  stream += WithLength(chunk.SerializeAsString());
+  chunk.Clear();
+  chunk.set_data("67");
+  chunk.set_last(true);
+  stream += WithLength(chunk.SerializeAsString());
+  chunk.set_path("host/info.json");
+  chunk.set_data("{}");
+  stream += WithLength(chunk.SerializeAsString());
+  corpus.Write("client_fetch", "two_files", stream);
+  chunk.set_dump_name("PROF_000001_20250101120000000_ABCDEFGHIJKLMNOP");
+  chunk.set_path("../escape");
+  corpus.Write("client_fetch", "escape", WithLength(chunk.SerializeAsString()));
+}
+
+void WriteManifests(Corpus& corpus) {
+  Manifest manifest;
+  manifest.profd_version = "0.1.0";
+  manifest.state = DumpState::kDone;
+  manifest.session_id = "s-1";
+  manifest.rank = 3;
+  manifest.requested["sys_hardware_mem_freq"] = "50";
+  manifest.devices.push_back({0, 0, "Ascend910B", 5, "uuid", 50e6, 1800});
+  ManifestChannel channel;
+  channel.collector = "hbm";
+  channel.device = 0;
+  channel.channel = 1;
+  channel.file = "hbm.data";
+  channel.state = "finished";
+  channel.AddGap({5, 6, "queue_full"});
+  channel.AddLoss("queue_full", 6, 144);
+  manifest.channels.push_back(channel);
+  manifest.clocks.push_back({0, "start", {1, 2, 3, 4, 5}});
+  manifest.warnings.push_back("thinned");
+  manifest.files.push_back({"device_0/data/hbm.data.0.slice_0", 24});
+  manifest.files.push_back({"../outside", 1});
+  const std::string text = Serialize(manifest);
+  corpus.Write("manifest", "full", text);
+  corpus.Write("manifest", "empty", "{\"version\":1}");
+  corpus.Write("dump_reader", "full",
+               "=== profd_manifest.json\n" + text +
+                   "=== device_0/data/hbm.data.0.slice_0\n0123456789abcdef01234567\n"
+                   "=== device_0/link -> ../../outside\n=== host/info.json\n{}\n"
+                   "=== device_1 -> device_0\n");
+}
+
+}  // namespace
+}  // namespace profd
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
+    return 2;
+  }
+  profd::Corpus corpus(argv[1]);
+  profd::WriteChannels(corpus, "", "", profd::abi::kChip910B);
+  profd::WriteChannels(corpus, "_910", "chip = \"910\"\n", profd::abi::kChip910);
+  profd::WriteOrders(corpus);
+  profd::WriteFetch(corpus);
+  profd::WriteManifests(corpus);
+  return 0;
+}
