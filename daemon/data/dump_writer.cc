@@ -381,11 +381,14 @@ void WriterSession::MakeFilter(DumpFeed& feed) {
     feed.channel_hz_ = epoch.hz;
     options.channel_period_ns = period(epoch.hz);
     options.session_period_ns = period(wish.hz);
+    // A part that is off in the channel needs no filter to keep it out.
     auto part = [&](abi::SocProfileType type, double channel_hz, double session_hz) {
-      options.Soc(type) = {period(channel_hz), period(session_hz), session_hz > 0};
+      options.Soc(type) = {period(channel_hz), period(session_hz),
+                           session_hz > 0 || channel_hz <= 0};
     };
     part(abi::SocProfileType::kQos, epoch.soc_memory_hz, wish.soc_memory_hz);
-    part(abi::SocProfileType::kAccPmu, 0, wish.soc_memory_hz);
+    part(abi::SocProfileType::kAccPmu, epoch.soc_memory_hz, wish.soc_memory_hz);
+    options.Soc(abi::SocProfileType::kAccPmu).channel_period_ns = 0;  // no rate is told: keep all
     part(abi::SocProfileType::kSocLevels, epoch.soc_memory_hz, wish.soc_memory_hz);
     part(abi::SocProfileType::kSio, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
     part(abi::SocProfileType::kChipTrans, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);

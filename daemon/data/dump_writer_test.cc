@@ -1,0 +1,82 @@
+#include "daemon/data/dump_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+
+#include "dump/test_util.h"
+
+namespace profd {
+namespace {
+
+constexpr uint32_t kSocChannel = 52;
+constexpr size_t kSocRecordBytes = 64;
+
+class DumpWriterTest : public ::testing::Test {
+ protected:
+  DumpWriterTest()
+      : pool_(8 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
+    SessionDumpOptions options;
+    options.session.session_id = "s";
+    options.devices.emplace_back();
+    options.owner = Myself();
+    auto opened = std::make_shared<std::promise<Status>>();
+    session_ = writer_.Open(std::move(options), [opened](const Result<std::string>& path) {
+      opened->set_value(path.status());
+    });
+    EXPECT_TRUE(opened->get_future().get().ok());
+  }
+
+  // A session that asked channel 52 for its interconnect part, on a channel that runs with
+  // `memory_hz` for its memory part.
+  DumpFeed* Interconnect(double memory_hz) {
+    FeedOptions wish;
+    wish.collector = "soc_profile";
+    wish.device = 0;
+    wish.channel = kSocChannel;
+    wish.format = abi::FindChannelFormat(kSocChannel);
+    wish.hz = wish.soc_interconnect_hz = 50;
+    wish.chip_id = 5;
+    wish.device_counter_hz = 50e6;
+    DumpFeed* feed = session_->AddFeed(std::move(wish));
+    auto epoch = std::make_shared<ChannelEpoch>();
+    epoch->hz = 50;
+    epoch->soc_interconnect_hz = 50;
+    epoch->soc_memory_hz = memory_hz;
+    session_->SetEpoch(feed, epoch, true, false);
+    BlockBuilder builder = pool_.Get(kSocRecordBytes);
+    std::memset(builder.buffer().data(), 0, kSocRecordBytes);
+    uint16_t head[] = {static_cast<uint16_t>(abi::SocProfileType::kSio), abi::kSocProfileMagic};
+    std::memcpy(builder.buffer().data(), head, sizeof head);
+    BlockInfo info;
+    info.channel = kSocChannel;
+    info.records = 1;
+    session_->Push(feed, std::move(builder).Finish(info, kSocRecordBytes));
+    std::promise<void> written;
+    writer_.Post([&written] { written.set_value(); });
+    written.get_future().wait();
+    return feed;
+  }
+
+  TempDir tmp_;
+  SystemClock clock_;
+  BlockPool pool_;
+  DumpWriter writer_;
+  std::shared_ptr<WriterSession> session_;
+};
+
+TEST_F(DumpWriterTest, APartThatIsOffInTheChannelDoesNotThin) {
+  DumpFeed* feed = Interconnect(0);
+  EXPECT_EQ(feed->counters().records, 1u);
+  EXPECT_FALSE(feed->thinned());
+}
+
+TEST_F(DumpWriterTest, APartThatRunsForSomebodyElseIsThinnedOut) {
+  DumpFeed* feed = Interconnect(100);
+  EXPECT_EQ(feed->counters().records, 1u);
+  EXPECT_TRUE(feed->thinned());
+}
+
+}  // namespace
+}  // namespace profd
