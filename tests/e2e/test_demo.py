@@ -76,6 +76,7 @@ class DemoPath(DaemonCase):
 
     def test_reader_is_happy(self):
         self.assertEqual(self.dump.problems, [])
+        self.assertEqual(self.dump.notes, [])
 
     def test_every_channel_is_there(self):
         names = set(PERIODIC) | {"npu_module_mem.data", "stars_soc_profile.data",

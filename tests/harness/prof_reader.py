@@ -1,8 +1,8 @@
 """Reads a PROF directory the way the vendor's analyser does, and says what that would choke on.
 
 Written from the description of the format alone: it shares nothing with the code that writes dumps.
-`read(path)` gives a Dump with `problems` (what would cost somebody an export), the parsed control
-files and, channel by channel, records with their time on the wall clock.
+`read(path)` gives a Dump with `problems` (what would cost somebody an export), `notes` (what would
+cost a few rows), the parsed control files and, channel by channel, records with their time on the wall clock.
 """
 
 import json
@@ -105,6 +105,7 @@ class Dump:
     def __init__(self, path):
         self.path = path
         self.problems = []
+        self.notes = []
         self._count = defaultdict(int)
         self.manifest = None
         self.devices = {}   # id -> {"info", "sample", "start", "end", "clock"}
@@ -593,7 +594,8 @@ def check_channel(dump, channel, entry):
     if begin is not None and channel.name not in ("lpmInfoConv.data", "lpmFreqConv.data"):
         early = sum(1 for r in channel.records if r.wall is not None and r.wall < begin - 1000)
         if early:
-            dump.problem(where, f"{early} records are older than collectionTimeBegin: dropped")
+            # The analyser leaves them out of timelines; nothing else suffers.
+            dump.notes.append(f"{where}: {early} records are older than collectionTimeBegin")
     if channel.name == "hbm.data":
         events = entry["sample"].get("hbm_profiling_events", "read").split(",")
         check_groups(dump, channel, [(i, e) for i in range(4) for e in range(len(events))],

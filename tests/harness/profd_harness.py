@@ -354,8 +354,9 @@ class Daemon:
     def connect(self):
         """A raw connection to the daemon's socket."""
         raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        raw.settimeout(scaled(DEADLINE))
+        # A full backlog makes a caller with a timeout fail at once: wait for it without one.
         raw.connect(self.socket)
+        raw.settimeout(scaled(DEADLINE))
         return raw
 
 

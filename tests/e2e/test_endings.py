@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""The daemon ends: asked to, in the middle of sessions, or shot. Nothing that was flushed is lost."""
+
+import os
+import signal
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import prof_reader
+from profd_harness import ALL_OPTIONS, Daemon, eventually, main
+
+SCENARIO = "devices = 2\n"
+HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
+
+
+class Endings(unittest.TestCase):
+    def test_sigterm_in_the_middle(self):
+        with Daemon(SCENARIO) as daemon:
+            sessions = [daemon.ctl("start", "--job", "long", *ALL_OPTIONS),
+                        daemon.ctl("start", "--job", "other", *HCCS),
+                        daemon.ctl("start", "--no-dump", *HCCS)]
+            daemon.until_records(sessions[0]["session_id"], 5000)
+            daemon.until_records(sessions[1]["session_id"], 30)
+            watch = daemon.spawn("watch", sessions[0]["session_id"])
+            self.assertTrue(watch.stdout.readline())
+            self.assertEqual(daemon.stop(signal.SIGTERM), 0, daemon.log())
+            out, _ = watch.communicate(timeout=60)
+            self.assertNotEqual(watch.returncode, None)
+            for session in sessions[:2]:
+                dump = prof_reader.read(session["dump_path"], finished=True)
+                self.assertEqual(dump.problems, [])
+                self.assertEqual((dump.manifest["state"], dump.manifest["reason"]),
+                                 ("done", "profd is stopping"))
+                self.assertGreater(dump.manifest["session"]["end_wall_ns"], 0)
+                self.assertEqual(prof_reader.holes(dump[(0, "hccs.data")].stamps(), 20_000_000), [])
+                for entry in dump.manifest["channels"]:
+                    if entry["device"] >= 0 and entry["state"] == "finished":
+                        self.assertEqual(entry["records"],
+                                         len(dump[(entry["device"], entry["file"])]))
+            self.assertFalse(os.path.exists(daemon.socket))
+            # A new daemon on the same root knows them.
+            daemon.start()
+            listed = {s["session_id"]: s for s in daemon.ctl("list")["sessions"]}
+            self.assertEqual(listed[sessions[0]["session_id"]]["state"], "done")
+            self.assertEqual(listed[sessions[0]["session_id"]]["job_id"], "long")
+            self.assertNotIn(sessions[2]["session_id"], listed)
+
+    def test_sigint_too(self):
+        with Daemon(SCENARIO) as daemon:
+            session = daemon.ctl("start", *HCCS)
+            daemon.until_records(session["session_id"], 5)
+            self.assertEqual(daemon.stop(signal.SIGINT), 0)
+            self.assertEqual(prof_reader.read(session["dump_path"], finished=True).problems, [])
+
+    def test_sigterm_while_starting_and_stopping(self):
+        """No moment of a session's life makes the daemon hang or leave half a dump."""
+        with Daemon(SCENARIO) as daemon:
+            session = daemon.ctl("start", *ALL_OPTIONS)
+            clients = [daemon.spawn("stop", session["session_id"]),
+                       daemon.spawn("start", *ALL_OPTIONS), daemon.spawn("start", *HCCS)]
+            self.assertEqual(daemon.stop(signal.SIGTERM), 0, daemon.log())
+            for client in clients:
+                client.communicate(timeout=60)
+                self.assertIn(client.returncode, (0, 3, 5, 6))
+            for name in os.listdir(daemon.dump_root):
+                dump = prof_reader.read(os.path.join(daemon.dump_root, name))
+                self.assertIn(dump.manifest["state"], ("done", "failed"))
+                self.assertEqual(dump.problems, [])
+
+    def test_sigkill(self):
+        config = {"dump": {"flush_interval_ms": 100}}
+        with Daemon(SCENARIO, config=config) as daemon:
+            session = daemon.ctl("start", "--job", "shot", "--label", "x", *ALL_OPTIONS)
+            session_id, path = session["session_id"], session["dump_path"]
+            daemon.until_records(session_id, 8000)
+            before = daemon.show(session_id)["records"]
+            # What is counted as recorded before two flushes is on the disk after them.
+            hbm = os.path.join(path, "device_0", "data", "hbm.data.0.slice_0")
+            size = os.path.getsize(hbm)
+            eventually(lambda: os.path.getsize(hbm) > size + 5000)
+            daemon.kill()
+
+            dump = prof_reader.read(path, finished=False)
+            self.assertEqual(dump.problems, [])
+            self.assertEqual(dump.manifest["state"], "running")
+            for device in (0, 1):
+                for name, period in (("hbm.data", 10_000), ("hccs.data", 20_000_000)):
+                    stamps = dump[(device, name)].stamps()
+                    self.assertGreater(len(stamps), 10)
+                    self.assertEqual(prof_reader.holes(stamps, period), [], name)
+            total = sum(len(c) for (device, _), c in dump.channels.items() if device >= 0)
+            host = sum(len(blocks) for blocks in dump.blocks.values())
+            self.assertGreater(total + host, before // 2)
+
+            self.assertTrue(os.path.exists(daemon.socket))  # left behind; not in the way
+            daemon.start()
+            listed = daemon.ctl("list", "--job", "shot")["sessions"]
+            self.assertEqual([(s["session_id"], s["state"], s["label"]) for s in listed],
+                             [(session_id, "interrupted", "x")])
+            self.assertTrue(listed[0]["reason"])
+            self.assertEqual(daemon.show(session_id)["dump_path"], path)
+            self.assertEqual(daemon.run("watch", session_id).returncode, 5)
+            with tempfile.TemporaryDirectory() as out:
+                answer = daemon.ctl("fetch", session_id, "--out", out)
+                fetched = prof_reader.read(answer["path"], finished=False)
+                self.assertEqual(fetched.problems, [])
+                self.assertEqual(len(fetched[(0, "hbm.data")]), len(dump[(0, "hbm.data")]))
+            # Life goes on beside it.
+            again = daemon.record(*HCCS, seconds=0.3)
+            self.assertNotEqual(os.path.basename(again["dump_path"]), os.path.basename(path))
+            self.assertEqual(daemon.ctl("stop", session_id, expect=(0, 5))["sessions"][0]["state"],
+                             "interrupted")
+            daemon.ctl("rm", session_id)
+            self.assertFalse(os.path.exists(path))
+
+    def test_killed_at_any_moment(self):
+        """Control files and manifest are whole whenever the daemon is shot."""
+        for delay in range(4):
+            with Daemon(SCENARIO, config={"dump": {"flush_interval_ms": 50}}) as daemon:
+                client = daemon.spawn("start", *ALL_OPTIONS)
+                if delay:
+                    eventually(lambda: os.listdir(daemon.dump_root))
+                    if delay > 1:
+                        client.wait(60)
+                    if delay > 2:
+                        eventually(lambda: daemon.metric("profd_dump_bytes_total"))
+                daemon.kill()
+                client.communicate(timeout=60)
+                daemon.start()
+                for session in daemon.ctl("list")["sessions"]:
+                    self.assertEqual(session["state"], "interrupted")
+                    daemon.ctl("rm", session["session_id"])
+                session = daemon.record(*HCCS, seconds=0.2)
+                self.assertEqual(session["state"], "done")
+
+    def test_stop_while_a_client_holds_a_stream(self):
+        with Daemon(SCENARIO) as daemon:
+            session = daemon.ctl("start", *HCCS)
+            stream = daemon.spawn("stream", "--interval", "10ms")
+            self.assertTrue(stream.stdout.readline())
+            stream.send_signal(signal.SIGSTOP)
+            try:
+                self.assertEqual(daemon.stop(signal.SIGTERM), 0)
+            finally:
+                stream.send_signal(signal.SIGCONT)
+                stream.communicate(timeout=60)
+            self.assertEqual(prof_reader.read(session["dump_path"], finished=True).problems, [])
+
+
+if __name__ == "__main__":
+    main()
