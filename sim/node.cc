@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 namespace profd::sim {
 
@@ -32,9 +34,12 @@ int64_t ReadClock(clockid_t id) {
   return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
 }
 
-// Field 22 of /proc/self/stat, ns since boot (kept in clock ticks, usually 10 ms).
+// Field 22 of the main thread's stat, ns since boot (kept in clock ticks, usually 10 ms). Not
+// /proc/self/stat: qemu-user answers that one itself, with the start of whichever thread asks.
 int64_t StartTimeBootNs() {
-  std::ifstream file("/proc/self/stat");
+  std::error_code failed;  // then the file below does not exist either
+  const std::string pid = std::filesystem::read_symlink("/proc/self", failed).string();
+  std::ifstream file("/proc/self/task/" + pid + "/stat");
   std::string line;
   std::getline(file, line);
   const size_t paren = line.rfind(')');  // the command name may hold anything
