@@ -84,9 +84,15 @@ class TextDecoder : public ChannelDecoder {
     std::string_view line;
     while (!text.empty()) {
       // A line without its end may be half a number: better none than a wrong one.
-      bool whole = text.find('\n') != std::string_view::npos;
+      const char* before = text.data();
       if (!NextLine(&text, &line)) break;
-      if (line.find(header_token_) != std::string_view::npos || Trim(line).empty()) continue;
+      bool whole = text.data() != before + line.size();
+      // Records begin with their stamp, headers with a word: only these are worth a search.
+      bool may_be_header = line.empty() || line[0] < '0' || line[0] > '9';
+      if (may_be_header &&
+          (line.find(header_token_) != std::string_view::npos || Trim(line).empty())) {
+        continue;
+      }
       ++records_;
       if (!whole || !static_cast<Derived*>(this)->DecodeLine(LineTokens(line), time, out)) {
         ++bad_records_;

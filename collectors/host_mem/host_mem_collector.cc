@@ -208,7 +208,12 @@ class HostMem final : public PolledCollector {
 
   void WriteProcess(MemoryAttachment& own, const Statm& statm, int64_t now_ns, RawSink& raw) {
     body_.clear();
-    fmt::format_to(std::back_inserter(body_), "{}\n", fmt::join(statm, " "));
+    for (uint64_t pages : statm) {
+      const fmt::format_int text(pages);
+      body_.append(text.data(), text.size());
+      body_.push_back(' ');
+    }
+    body_.back() = '\n';
     AppendProcessName(own.comm, &body_);
     raw_.clear();
     AppendRawBlock(now_ns, own.index++, body_, &raw_);

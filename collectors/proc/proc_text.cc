@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <span>
 
 #include "base/text.h"
 
@@ -48,6 +48,12 @@ bool Printable(uint32_t c) {
 }
 
 void AppendSafe(std::string_view bytes, size_t max_chars, bool as_word, std::string* out) {
+  // Nearly always all of it is plain.
+  auto plain = [](char c) { return c > 0x20 && c < 0x7f; };
+  if (bytes.size() <= max_chars && std::all_of(bytes.begin(), bytes.end(), plain)) {
+    out->append(bytes);
+    return;
+  }
   for (size_t chars = 0; chars < max_chars && !bytes.empty(); ++chars) {
     const CodePoint point = DecodeUtf8(bytes);
     const bool blank =
@@ -111,12 +117,18 @@ std::string CleanLabel(std::string_view bytes, size_t max_chars) {
 }
 
 void AppendPrintableLine(std::string_view line, std::string* out) {
-  for (char c : line) out->push_back(c == '\t' || (c >= 0x20 && c <= 0x7e) ? c : '?');
+  const size_t at = out->size();
+  out->append(line);
+  for (char& c : std::span(*out).subspan(at)) {
+    if (c != '\t' && (c < 0x20 || c > 0x7e)) c = '?';
+  }
   out->push_back('\n');
 }
 
 void AppendStatLine(const PidStat& stat, std::string* out) {
-  fmt::format_to(std::back_inserter(*out), "{} (", stat.pid);
+  const fmt::format_int pid(stat.pid);
+  out->append(pid.data(), pid.size());
+  out->append(" (");
   AppendWord(stat.comm, kMaxDeviceChars, out);
   out->push_back(')');
   // The kernel prints numbers only from here on; anything else would be a forged line.

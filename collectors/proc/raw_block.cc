@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
 namespace profd {
 
 void AppendRawBlock(int64_t raw_ns, uint64_t index, std::string_view body, std::string* out) {
   if (body.ends_with('\n')) body.remove_suffix(1);
-  fmt::format_to(std::back_inserter(*out), "TimeStamp:{}\nIndex:{}\nDataLen:{}\n", raw_ns, index,
-                 body.size());
+  auto number = [out](std::string_view name, auto value) {
+    const fmt::format_int text(value);
+    out->append(name);
+    out->append(text.data(), text.size());
+  };
+  number("TimeStamp:", raw_ns);
+  number("\nIndex:", index);
+  number("\nDataLen:", body.size());
+  out->push_back('\n');
   out->append(body);
   out->append("\n\n");
 }
