@@ -82,19 +82,13 @@ void PumpWorker::Run() {
   done_changed_.notify_all();
 }
 
-bool PumpWorker::GoOn() {
-  {
-    std::lock_guard lock(mutex_);
-    if (abandoned_) return false;
-  }
-  std::lock_guard lock(core_->mutex);
-  return !core_->quit;
-}
+bool PumpWorker::GoOn() { return !abandoned_ && !core_->quit; }
 
 // Nothing registered: no polling at all.
 void PumpWorker::WaitForChannels() {
   std::unique_lock lock(core_->mutex);
   core_->wake.wait(lock, [this] { return core_->quit || core_->table->registered() > 0; });
+  if (core_->leftovers.empty()) return;
   std::vector<abi::ProfPollInfo> leftovers = std::exchange(core_->leftovers, {});
   lock.unlock();
   std::lock_guard mine(mutex_);
@@ -135,7 +129,7 @@ void PumpWorker::Dispatch(int got, int64_t begun_ns) {
   Visited visited;
   if (got > 0) {
     core_->hits.fetch_add(static_cast<uint64_t>(got), std::memory_order_relaxed);
-    visited = ReadPairs({slots_.begin(), slots_.begin() + got});
+    visited = ReadPairs(std::span(slots_).first(static_cast<size_t>(got)));
     if (!GoOn()) return;
   }
   bool full = got == asked_;
@@ -145,11 +139,10 @@ void PumpWorker::Dispatch(int got, int64_t begun_ns) {
   Pause(options.min_poll_interval_ns - (core_->table->NowSteadyNs() - begun_ns));
 }
 
-PumpWorker::Visited PumpWorker::ReadPairs(std::vector<abi::ProfPollInfo> pairs) {
-  std::reverse(pairs.begin(), pairs.end());
+PumpWorker::Visited PumpWorker::ReadPairs(std::span<const abi::ProfPollInfo> pairs) {
   {
     std::lock_guard lock(mutex_);
-    to_read_ = std::move(pairs);
+    to_read_.assign(pairs.rbegin(), pairs.rend());
   }
   Visited visited;
   abi::ProfPollInfo pair{};
@@ -179,13 +172,13 @@ bool PumpWorker::NextToRead(abi::ProfPollInfo* pair) {
 // The driver need not report a channel again whose data was not fetched completely.
 void PumpWorker::ReadBacklog() {
   for (int pass = 0; pass < kBacklogPasses; ++pass) {
-    std::vector<abi::ProfPollInfo> pairs;
     {
       std::lock_guard lock(mutex_);
-      pairs = std::exchange(backlog_, {});
+      again_.swap(backlog_);
+      backlog_.clear();
     }
-    if (pairs.empty() || !GoOn()) return;
-    ReadPairs(std::move(pairs));
+    if (again_.empty() || !GoOn()) return;
+    ReadPairs(again_);
   }
 }
 

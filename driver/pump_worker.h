@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -50,8 +51,8 @@ struct PumpCore {
   std::atomic<uint64_t> polls{0}, hits{0}, foreign_hits{0};
 
   std::condition_variable wake;
-  std::mutex mutex;  // guards the four below
-  bool quit = false;
+  std::mutex mutex;               // guards the four below
+  std::atomic<bool> quit{false};  // set under mutex, so that no wait misses it
   uint64_t wakes = 0;
   std::vector<abi::ProfPollInfo> leftovers;
   std::map<int, uint64_t> poll_errors;
@@ -91,7 +92,7 @@ class PumpWorker final : public CallWatch {
     size_t bytes = 0;
     bool any_registered = false;
   };
-  Visited ReadPairs(std::vector<abi::ProfPollInfo> pairs);
+  Visited ReadPairs(std::span<const abi::ProfPollInfo> pairs);
   bool NextToRead(abi::ProfPollInfo* pair);
   void ReadBacklog();
   void Pause(int64_t ns);
@@ -104,7 +105,8 @@ class PumpWorker final : public CallWatch {
   // On the worker's thread only.
   std::vector<std::byte> scratch_;
   std::vector<abi::ProfPollInfo> slots_;
-  int asked_ = 0;  // slots in this round's poll
+  std::vector<abi::ProfPollInfo> again_;  // the backlog of the pass before
+  int asked_ = 0;                         // slots in this round's poll
   bool wide_ = false;
   bool wide_refused_ = false;
   int64_t error_backoff_ns_;
@@ -116,7 +118,7 @@ class PumpWorker final : public CallWatch {
   std::vector<abi::ProfPollInfo> to_read_;  // of this batch, last first
   std::vector<abi::ProfPollInfo> backlog_;  // pairs with more to read than one visit may take
   PumpCall call_;
-  bool abandoned_ = false;
+  std::atomic<bool> abandoned_{false};  // set under mutex_
   std::optional<PumpCall> stuck_in_;
   bool done_ = false;
 };
