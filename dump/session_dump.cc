@@ -27,10 +27,6 @@ constexpr uint64_t kReservePerFile = 256;
 constexpr std::array<std::string_view, 3> kUncutFiles = {"host_cpu.data", "host_disk.data",
                                                          "host_network.data"};
 
-std::string FileKey(int device, std::string_view base) {
-  return fmt::format("{}/{}", device, base);
-}
-
 // Remembers the first error of a sequence that goes on regardless.
 void Keep(Status& first, Status next) {
   if (first.ok() && !next.ok()) first = std::move(next);
@@ -129,10 +125,19 @@ SessionDump::Place* SessionDump::FindPlace(int device) {
   return nullptr;
 }
 
+// Reuses one string: a session with processes looks a name up tens of thousands of times a second.
+const std::string& SessionDump::KeyOf(int device, std::string_view base) {
+  const fmt::format_int number(device);
+  key_.assign(number.data(), number.size());
+  key_ += '/';
+  key_ += base;
+  return key_;
+}
+
 Result<SessionDump::File*> SessionDump::AddFile(Place& place, SliceOptions options) {
   if (finished_) return FailedPrecondition("the dump is finished");
   if (!IsSafeName(options.base)) return InvalidArgument("not a possible file name");
-  std::string key = FileKey(place.device, options.base);
+  const std::string& key = KeyOf(place.device, options.base);
   if (by_name_.contains(key)) return AlreadyExists(fmt::format("{} is open already", key));
   options.slice_bytes = options_.slice_bytes;
   if (place.device != kVendorHostId) options.device = place.device;
@@ -184,7 +189,7 @@ Status SessionDump::AppendDeviceFile(int device, std::string_view file, std::str
 
 Status SessionDump::AppendDynamic(int device, std::string_view file, std::string_view lines,
                                   uint64_t records) {
-  auto found = by_name_.find(FileKey(device, file));
+  auto found = by_name_.find(KeyOf(device, file));
   if (found != by_name_.end()) return AppendTo(*found->second, AsBytes(lines), records);
   Place* place = FindPlace(device);
   if (!place) return NotFound(fmt::format("device {} is not in this dump", device));

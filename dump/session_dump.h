@@ -139,6 +139,7 @@ class SessionDump {
   Status CheckLimit(uint64_t more) const;
   void CompleteManifest();
   void UpdateManifestCounts();
+  const std::string& KeyOf(int device, std::string_view base);  // valid until the next call
   Status ListFiles();
   Status WriteEndInfo(const EndFacts& end);
 
@@ -153,6 +154,7 @@ class SessionDump {
   std::vector<std::unique_ptr<File>> files_;
   std::vector<File*> channels_;
   std::unordered_map<std::string, File*> by_name_;  // "<device>/<base>"
+  std::string key_;
   File* own_ = nullptr;
   size_t dynamic_files_ = 0;
   size_t dynamic_fds_ = 0;

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/bytes.h"
+#include "daemon/data/host_texts.h"
+
 namespace profd {
 namespace {
 
@@ -51,6 +54,7 @@ void DumpWriter::Push(Item item, bool wake) {
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(item));
+    woken_ = woken_ || wake;
   }
   if (wake) wake_.notify_one();
 }
@@ -106,7 +110,7 @@ void DumpWriter::Process(Item& item) {
     return;
   }
   size_t footprint = item.block.footprint();
-  item.session->Write(*item.feed, item.block, item.text_file);
+  item.session->Write(*item.feed, item.block);
   item.session->queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
   queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
 }
@@ -132,9 +136,10 @@ void DumpWriter::Run() {
     int64_t flush_interval = kFreeCheckNs;
     {
       std::unique_lock lock(mutex_);
-      if (queue_.empty() || !stop_) {
-        wake_.wait_for(lock, std::chrono::nanoseconds(kBatchNs));
-      }
+      // Without a dump only tasks come, and they wake.
+      std::chrono::nanoseconds pause(live_.empty() ? kFreeCheckNs : kBatchNs);
+      wake_.wait_for(lock, pause, [this] { return woken_ || stop_; });
+      woken_ = false;
       batch.swap(queue_);
       stopping = stop_;
       flush_interval = options_.flush_interval_ns;
@@ -185,43 +190,18 @@ void WriterSession::Push(DumpFeed* feed, BlockRef block) {
                writer_.queued_bytes_.load(std::memory_order_relaxed) > kWakeBytes);
 }
 
-void WriterSession::PushText(DumpFeed* feed, std::string_view file, std::string_view lines) {
-  // One block holds at most kMaxBlockBytes; longer text is cut at line ends.
-  while (!lines.empty()) {
-    std::string_view part = lines.substr(0, BlockPool::kMaxBlockBytes);
-    if (part.size() < lines.size()) {
-      size_t end = part.rfind('\n');
-      if (end == std::string_view::npos) end = part.size() - 1;
-      part = part.substr(0, end + 1);
-    }
-    lines.remove_prefix(part.size());
-    BlockBuilder builder = writer_.pool_.Get(part.size());
-    if (!builder) {
-      feed->counters_.dropped_bytes.fetch_add(part.size(), std::memory_order_relaxed);
-      feed->counters_.dropped_records.fetch_add(1, std::memory_order_relaxed);
-      writer_.dropped_full_.fetch_add(part.size(), std::memory_order_relaxed);
-      continue;
-    }
-    std::memcpy(builder.buffer().data(), part.data(), part.size());
-    BlockInfo info;
-    info.records = 1;
-    BlockRef block = std::move(builder).Finish(info, part.size());
-    if (!Reserve(feed, block)) continue;
-    DumpWriter::Item item;
-    item.session = shared_from_this();
-    item.feed = feed;
-    item.block = std::move(block);
-    item.text_file = file;
-    writer_.Push(std::move(item), false);
+void WriterSession::PushTexts(DumpFeed* feed, std::string_view texts, uint64_t count) {
+  BlockBuilder builder = writer_.pool_.Get(texts.size());
+  if (!builder) {
+    feed->counters_.dropped_bytes.fetch_add(texts.size(), std::memory_order_relaxed);
+    feed->counters_.dropped_records.fetch_add(count, std::memory_order_relaxed);
+    writer_.dropped_full_.fetch_add(texts.size(), std::memory_order_relaxed);
+    return;
   }
-}
-
-void WriterSession::PushHostLines(DumpFeed* feed, std::string_view file, std::string_view lines) {
-  PushText(feed, file, lines);
-}
-
-void WriterSession::PushOwnLines(DumpFeed* feed, std::string_view lines) {
-  PushText(feed, {}, lines);
+  std::memcpy(builder.buffer().data(), texts.data(), texts.size());
+  BlockInfo info;
+  info.records = static_cast<uint32_t>(count);
+  Push(feed, std::move(builder).Finish(info, texts.size()));
 }
 
 void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh,
@@ -316,23 +296,33 @@ void WriterSession::NoteRestart(DumpFeed& feed) {
   }
 }
 
-void WriterSession::Write(DumpFeed& feed, const BlockRef& block, const std::string& file) {
+void WriterSession::Write(DumpFeed& feed, const BlockRef& block) {
   if (dump_ == nullptr) return;
   if (feed.options_.format != nullptr) {
     WriteChannel(feed, block);
   } else {
-    std::string_view lines(reinterpret_cast<const char*>(block.bytes().data()),
-                           block.bytes().size());
+    WriteTexts(feed, AsText(block.bytes()));
+  }
+  bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
+}
+
+void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  std::string_view file;
+  std::string_view lines;
+  while (NextHostText(&texts, &file, &lines)) {
     Status status = file.empty() ? dump_->AppendOwn(lines) : dump_->AppendHostFile(file, lines);
     if (!status.ok()) {
       Fail(status, feed, lines.size(), 1);
-      return;
+      continue;
     }
-    feed.counters_.records.fetch_add(1, std::memory_order_relaxed);
-    feed.counters_.bytes.fetch_add(lines.size(), std::memory_order_relaxed);
-    writer_.written_bytes_.fetch_add(lines.size(), std::memory_order_relaxed);
+    ++records;
+    bytes += lines.size();
   }
-  bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
+  feed.counters_.records.fetch_add(records, std::memory_order_relaxed);
+  feed.counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  writer_.written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void WriterSession::WriteChannel(DumpFeed& feed, const BlockRef& block) {

@@ -131,7 +131,6 @@ class DumpWriter {
     std::shared_ptr<WriterSession> session;  // a block may outlive the claim it came for
     DumpFeed* feed = nullptr;  // null: a task
     BlockRef block;
-    std::string text_file;     // host files: name; empty with feed->format null: own samples
     std::function<void()> task;
   };
   void Push(Item item, bool wake);
@@ -147,6 +146,7 @@ class DumpWriter {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Item> queue_;
+  bool woken_ = false;  // something was pushed that does not wait for the next look
   bool stop_ = false;
   Options options_;  // guarded by mutex_
   std::vector<std::shared_ptr<WriterSession>> live_;  // writer thread
@@ -165,8 +165,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Any thread. The feed lives as long as the session.
   DumpFeed* AddFeed(FeedOptions options);
   void Push(DumpFeed* feed, BlockRef block);
-  void PushHostLines(DumpFeed* feed, std::string_view file, std::string_view lines);
-  void PushOwnLines(DumpFeed* feed, std::string_view lines);
+  // `count` texts of host files in one piece that fits into a block; use HostTexts.
+  void PushTexts(DumpFeed* feed, std::string_view texts, uint64_t count);
   // Blocks pushed after this belong to `epoch`. `fresh`: the channel was started for this session,
   // so its relative stamps are right as they are.
   // `late`: the session has been waiting for it, and says so in its manifest.
@@ -190,9 +190,9 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   explicit WriterSession(DumpWriter& writer) : writer_(writer) {}
   // False: no room for the block in the queue; its contents are counted as lost.
   bool Reserve(DumpFeed* feed, const BlockRef& block);
-  void PushText(DumpFeed* feed, std::string_view file, std::string_view lines);
   // Writer thread:
-  void Write(DumpFeed& feed, const BlockRef& block, const std::string& file);
+  void Write(DumpFeed& feed, const BlockRef& block);
+  void WriteTexts(DumpFeed& feed, std::string_view texts);
   void WriteChannel(DumpFeed& feed, const BlockRef& block);
   void MakeFilter(DumpFeed& feed);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);

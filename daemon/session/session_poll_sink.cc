@@ -42,10 +42,11 @@ SessionPollSink::SessionPollSink(const MetricStore& store,
   options.collector = spec.name;
   options.hz = hz;
   feed_ = dump_->AddFeed(std::move(options));
+  texts_.emplace(dump_, feed_);
 }
 
 void SessionPollSink::WriteHostFile(std::string_view file, std::string_view lines) {
-  if (dump_ != nullptr) dump_->PushHostLines(feed_, file, lines);
+  if (texts_.has_value() && !file.empty()) texts_->Add(file, lines);
 }
 
 const std::string& SessionPollSink::NameOf(SeriesId series) {
@@ -66,10 +67,11 @@ void SessionPollSink::OnSamples(std::span<const Sample> samples) {
     fmt::format_to(std::back_inserter(lines_), "{}\t{}\t{}\n", sample.time_ns,
                    NameOf(sample.series), sample.value);
   }
-  dump_->PushOwnLines(feed_, lines_);
+  texts_->Add({}, lines_);
 }
 
 void SessionPollSink::OnReading(const Status& status, uint64_t missed) {
+  if (texts_.has_value()) texts_->Flush();
   readings_.fetch_add(1, std::memory_order_relaxed);
   missed_.fetch_add(missed, std::memory_order_relaxed);
   std::lock_guard lock(mutex_);

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "daemon/collect/poll_engine.h"
 #include "daemon/data/dump_writer.h"
+#include "daemon/data/host_texts.h"
 #include "daemon/metrics/metric_store.h"
 
 namespace profd {
@@ -49,6 +51,7 @@ class SessionPollSink final : public PollSink {
   };
   std::unordered_map<SeriesId, Name> names_;
   std::string lines_;
+  std::optional<HostTexts> texts_;  // with a dump; flushed after each reading
 };
 
 // Columns metric, device and labels of samples.tsv: "name\t0\ta=1,b=2"; in values ',', '=' and '\\'

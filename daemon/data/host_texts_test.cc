@@ -1,0 +1,126 @@
+#include "daemon/data/host_texts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sstream>
+
+#include "daemon/data/dump_writer.h"
+
+namespace profd {
+namespace {
+
+// A writer with one dump in a folder of its own.
+class HostTextsTest : public testing::Test {
+ protected:
+  HostTextsTest() {
+    std::string pattern = testing::TempDir() + "host_texts_XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+    Result<DumpRoot> root = DumpRoot::Open(folder_);
+    EXPECT_TRUE(root.ok()) << root.status().ToString();
+    writer_ =
+        std::make_unique<DumpWriter>(std::move(root).value(), clock_, pool_, DumpWriter::Options());
+    SessionDumpOptions options;
+    options.owner = {::getuid(), ::getgid()};
+    options.sync_at_end = false;
+    std::promise<Result<std::string>> made;
+    session_ = writer_->Open(std::move(options),
+                             [&](const Result<std::string>& path) { made.set_value(path); });
+    Result<std::string> path = made.get_future().get();
+    EXPECT_TRUE(path.ok()) << path.status().ToString();
+    path_ = path.value_or("");
+    FeedOptions feed;
+    feed.collector = "host_cpu";
+    feed_ = session_->AddFeed(std::move(feed));
+  }
+  ~HostTextsTest() override {
+    writer_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  Status Finish() {
+    std::promise<Status> done;
+    session_->Finish(
+        {}, [](Manifest&) {}, [&](const Status& status) { done.set_value(status); });
+    return done.get_future().get();
+  }
+  std::string Written(const std::string& file) {
+    std::ostringstream text;
+    text << std::ifstream(path_ + "/" + file).rdbuf();
+    return text.str();
+  }
+
+  SystemClock clock_;
+  BlockPool pool_{64 << 20};
+  std::string folder_;
+  std::string path_;
+  std::unique_ptr<DumpWriter> writer_;
+  std::shared_ptr<WriterSession> session_;
+  DumpFeed* feed_ = nullptr;
+};
+
+TEST_F(HostTextsTest, EveryTextReachesItsFileInOrder) {
+  HostTexts texts(session_, feed_);
+  texts.Add("1-CpuUsage.data", "a\n");
+  texts.Add("2-CpuUsage.data", "b\n");
+  texts.Add({}, "1\tm\t-1\t\t2\n");
+  texts.Flush();
+  texts.Add("1-CpuUsage.data", "c\n");
+  texts.Flush();
+  texts.Flush();
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(Written("host/data/1-CpuUsage.data.slice_0"), "a\nc\n");
+  EXPECT_EQ(Written("host/data/2-CpuUsage.data.slice_0"), "b\n");
+  EXPECT_THAT(Written("profd/samples.tsv"), testing::EndsWith("1\tm\t-1\t\t2\n"));
+  EXPECT_EQ(feed_->counters().records.load(), 4u);
+}
+
+TEST_F(HostTextsTest, TextsLargerThanABlockAreCutAtLineEnds) {
+  std::string lines;
+  while (lines.size() < 3 * BlockPool::kMaxBlockBytes) lines += "some line of a long text\n";
+  HostTexts texts(session_, feed_);
+  texts.Add("before.data", "x\n");
+  texts.Add("host_cpu.data", lines);
+  texts.Flush();
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(Written("host/data/host_cpu.data.slice_0"), lines);
+  EXPECT_EQ(Written("host/data/before.data.slice_0"), "x\n");
+  EXPECT_EQ(feed_->counters().dropped_records.load(), 0u);
+}
+
+TEST_F(HostTextsTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
+  HostTexts texts(session_, feed_);
+  texts.Add("not/a/name", "a\n");
+  texts.Add("good.data", "b\n");
+  texts.Flush();
+  EXPECT_FALSE(Finish().ok());
+  EXPECT_EQ(Written("host/data/good.data.slice_0"), "b\n");
+  EXPECT_EQ(feed_->counters().records.load(), 1u);
+  EXPECT_EQ(feed_->counters().dropped_records.load(), 1u);
+}
+
+TEST(NextHostText, RefusesWhatIsCutOff) {
+  std::string_view file;
+  std::string_view lines;
+  const std::string one(
+      "\x02\0\0\0\x01"
+      "fab",
+      8);
+  std::string_view rest = one;
+  ASSERT_TRUE(NextHostText(&rest, &file, &lines));
+  EXPECT_EQ(file, "f");
+  EXPECT_EQ(lines, "ab");
+  EXPECT_FALSE(NextHostText(&rest, &file, &lines));
+  for (size_t size = 0; size < one.size(); ++size) {
+    rest = std::string_view(one).substr(0, size);
+    EXPECT_FALSE(NextHostText(&rest, &file, &lines)) << size;
+  }
+}
+
+}  // namespace
+}  // namespace profd
