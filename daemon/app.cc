@@ -19,7 +19,7 @@ namespace profd {
 namespace {
 
 constexpr int64_t kBeatNs = kNsPerSecond;
-constexpr int64_t kGuardBeatNs = 50 * kNsPerMs;
+constexpr int64_t kGuardBeatNs = 200 * kNsPerMs;
 constexpr size_t kMaxRecovered = 1000;
 // Added to the sessions' own deadline when the daemon ends.
 constexpr int64_t kEndGraceNs = 5 * kNsPerSecond;

@@ -178,8 +178,11 @@ void GuardedThread::CheckDeadlines(int64_t now_steady_ns) {
           DeadlineExceeded(fmt::format("{} has not returned within {:.1f} s", running->what,
                                        Seconds(now_steady_ns - running->since_ns))));
     }
-    std::deque<GuardedJob> waiting = std::exchange(core_->queue, {});
-    for (GuardedJob& job : waiting) {
+    // An empty deque allocates, and nearly always there is nothing in the queue.
+    std::optional<std::deque<GuardedJob>> waiting;
+    if (!core_->queue.empty()) waiting = std::exchange(core_->queue, {});
+    for (size_t i = 0; waiting.has_value() && i < waiting->size(); ++i) {
+      GuardedJob& job = (*waiting)[i];
       if (core_->stuck) {
         answers.emplace_back(std::move(job.done), core_->StuckStatus());
       } else if (now_steady_ns > job.deadline_steady_ns) {
