@@ -357,7 +357,8 @@ void App::Impl::GuardBeat() {
 // Sessions end cleanly within their deadline; then everything goes in the opposite order.
 void App::Impl::End() {
   ::sd_notify(0, "STOPPING=1");
-  if (acceptor != nullptr) acceptor.reset();
+  // No new connections. Calls on those there are still have to be told apart: it goes after rpc.
+  if (acceptor != nullptr) acceptor->Stop();
   auto ended = std::make_shared<std::promise<void>>();
   control->Post([this, ended] {
     sessions->Shutdown("profd is stopping", [ended] { ended->set_value(); });
@@ -366,10 +367,7 @@ void App::Impl::End() {
   bool clean = ended->get_future().wait_for(std::chrono::nanoseconds(patience)) ==
                std::future_status::ready;
   if (!clean) log::Error("sessions did not end in time");
-  if (rpc != nullptr) {
-    rpc->SetAcceptor(nullptr);
-    rpc->Shutdown(kNsPerSecond);
-  }
+  if (rpc != nullptr) rpc->Shutdown(kNsPerSecond);
   exposer.reset();
   auto quiet = std::make_shared<std::promise<void>>();
   control->Post([this, quiet] {

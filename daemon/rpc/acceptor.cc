@@ -239,8 +239,10 @@ void Acceptor::Start() {
   impl_->thread = std::thread([raw = impl_.get()] { raw->Run(); });
 }
 
-Acceptor::~Acceptor() {
-  impl_->stop = true;
+Acceptor::~Acceptor() { Stop(); }
+
+void Acceptor::Stop() {
+  if (impl_->stop.exchange(true)) return;
   uint64_t one = 1;
   bool woken = ::write(impl_->wake.get(), &one, sizeof one) == sizeof one;
   if (woken && impl_->thread.joinable()) impl_->thread.join();

@@ -35,8 +35,9 @@ class Acceptor {
                                                   std::string* warning);
   // Begins to accept; connections made since Listen have been waiting.
   void Start();
-  // Stops listening and removes the socket file.
-  ~Acceptor();
+  // Stops listening and removes the socket file; who is connected stays known. Idempotent.
+  void Stop();
+  ~Acceptor();  // Stop()
 
   // Who a call comes from; `peer_text` as ServerContext::peer() says it. Thread-safe.
   std::optional<Peer> Identify(std::string_view peer_text) const;
