@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Configuration, command line, reload; and a node that has no NPU driver at all."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import prof_reader
+from profd_harness import (BUILD, IS_ROOT, PROFCTL, PROFD, RUNNER, TEST_GROUP, Daemon, eventually,
+                           group_id, main, scaled)
+
+
+def profd(*arguments):
+    return subprocess.run(RUNNER + [PROFD, *arguments], capture_output=True, text=True,
+                          check=False, timeout=scaled(60))
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "profd.toml")
+
+    def check(self, text, *arguments):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return profd("--config", self.path, "--check-config", *arguments)
+
+    def test_version(self):
+        for binary in (PROFD, PROFCTL):
+            answer = subprocess.run(RUNNER + [binary, "--version"], capture_output=True, text=True,
+                                    check=False, timeout=scaled(60))
+            self.assertEqual(answer.returncode, 0)
+            self.assertRegex(answer.stdout, r"^prof(d|ctl) \d+\.\d+\.\d+")
+
+    def test_usage(self):
+        for arguments in (["--nosuch"], ["--config"], ["--config", "/nonexistent/profd.toml"],
+                          ["--socket", "relative", "--check-config"]):
+            answer = profd(*arguments)
+            self.assertEqual(answer.returncode, 2, (arguments, answer.stdout, answer.stderr))
+            self.assertTrue(answer.stderr)
+
+    def test_check_config_finds_everything(self):
+        answer = self.check('[daemon]\nlog_level = "loud"\nmax_connections = 0\ntypo = 1\n'
+                            '[driver]\nstuck_after_ms = "soon"\nhal_library = "relative.so"\n'
+                            '[dump]\nroot = ""\nmin_free_mb = -1\n[nonsense]\na = 1\n'
+                            '[metrics]\nlisten = "nowhere"\n[limits]\nmax_sessions = 99999\n')
+        self.assertEqual(answer.returncode, 2)
+        for part in ("log_level", "max_connections", "daemon.typo", "stuck_after_ms",
+                     "hal_library", "dump.root", "min_free_mb", "nonsense", "metrics.listen",
+                     "max_sessions"):
+            self.assertIn(part, answer.stderr)
+        self.assertRegex(answer.stderr, r"profd\.toml:\d+: unknown key daemon\.typo")
+
+    def test_check_config_of_good_and_broken_files(self):
+        self.assertEqual(self.check("").returncode, 0)
+        self.assertEqual(self.check("[limits]\nmax_sessions = 7\n").returncode, 0)
+        for text in ("[daemon\n", "a = \n", "\0\1\2", "[daemon]\nsocket = 'x'\nsocket = 'y'\n"):
+            answer = self.check(text)
+            self.assertEqual(answer.returncode, 2, text)
+            self.assertIn("profd.toml", answer.stderr)
+
+    def test_default_config_is_valid(self):
+        answer = profd("--print-default-config")
+        self.assertEqual(answer.returncode, 0)
+        self.assertEqual(self.check(answer.stdout).returncode, 0)
+        # Also with every key switched on.
+        active = "\n".join(line[1:] if line.startswith("#") and " = " in line and
+                           line[1:2] != " " else line for line in answer.stdout.splitlines())
+        self.assertGreater(active.count(" = "), 20)
+        checked = self.check(active)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+
+    def test_simulator_is_never_found_by_accident(self):
+        """Only --simulate brings it in; the status says so in any case."""
+        with Daemon("devices = 1\n") as daemon:
+            self.assertTrue(daemon.node["simulated"])
+            self.assertEqual(daemon.metric("profd_simulated"), 1)
+
+
+class Reload(unittest.TestCase):
+    def test_sighup(self):
+        with Daemon("devices = 1\n", config={"limits": {"max_sessions": 1}}) as daemon:
+            first = daemon.ctl("start", "--collector", "hccs")
+            daemon.ctl("start", "--collector", "hccs", expect=3)
+            daemon.write_config({"limits": {"max_sessions": 3}, "daemon": {"log_level": "debug"}})
+            daemon.process.send_signal(signal.SIGHUP)
+            eventually(lambda: daemon.ctl("status")["max_sessions"] == 3)
+            second = daemon.ctl("start", "--collector", "hccs")
+            # A broken file changes nothing and is reported.
+            daemon.write_config({"limits": {"max_sessions": 0}})
+            daemon.process.send_signal(signal.SIGHUP)
+            eventually(lambda: "not reloaded" in daemon.log())
+            self.assertEqual(daemon.ctl("status")["max_sessions"], 3)
+            # Keys that need a restart are named.
+            daemon.write_config({"limits": {"max_sessions": 4}, "driver": {"buffer_mb": 77}})
+            daemon.process.send_signal(signal.SIGHUP)
+            eventually(lambda: daemon.ctl("status")["max_sessions"] == 4)
+            self.assertIn("driver.buffer_mb", daemon.log())
+            # The sessions never noticed.
+            for session in (first, second):
+                self.assertEqual(daemon.show(session["session_id"])["state"], "running")
+                daemon.ctl("stop", session["session_id"])
+
+    def test_many_sighups(self):
+        with Daemon("devices = 1\n") as daemon:
+            session = daemon.ctl("start", "--devices", "0", "--sys-interconnection-freq", "50")
+            for _ in range(50):
+                daemon.process.send_signal(signal.SIGHUP)
+            daemon.until_records(session["session_id"], 50)
+            final = daemon.ctl("stop", session["session_id"])["sessions"][0]
+            dump = prof_reader.read(final["dump_path"])
+            self.assertEqual(dump.problems, [])
+            self.assertEqual(prof_reader.holes(dump[(0, "hccs.data")].stamps(), 20_000_000), [])
+
+
+class Socket(unittest.TestCase):
+    def test_second_daemon(self):
+        with Daemon("devices = 1\n") as daemon:
+            other = Daemon("devices = 1\n")
+            other.socket = daemon.socket
+            try:
+                other.start(ready=False)
+                self.assertEqual(other.process.wait(scaled(60)), 1)
+                self.assertIn("another profd", other.log())
+            finally:
+                other.process = None
+                other.dispose()
+            self.assertEqual(daemon.run("status").returncode, 0)
+
+    def test_stale_socket(self):
+        daemon = Daemon("devices = 1\n")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stale:
+            stale.bind(daemon.socket)
+        with daemon:
+            self.assertEqual(daemon.run("status").returncode, 0)
+
+    def test_what_is_no_socket_stays(self):
+        daemon = Daemon("devices = 1\n")
+        try:
+            with open(daemon.socket, "w", encoding="utf-8") as file:
+                file.write("precious")
+            daemon.start(ready=False)
+            self.assertEqual(daemon.process.wait(scaled(60)), 1)
+            daemon.process = None
+            with open(daemon.socket, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "precious")
+        finally:
+            daemon.dispose()
+
+    def test_group_that_does_not_exist(self):
+        config = {"daemon": {"socket_group": "no-such-group-here"}}
+        with Daemon("devices = 1\n", config=config) as daemon:
+            self.assertEqual(os.stat(daemon.socket).st_mode & 0o777, 0o600)
+            self.assertIn("no-such-group-here", daemon.log())
+
+    @unittest.skipUnless(IS_ROOT, "only root gives a socket to a group")
+    def test_group(self):
+        gid = group_id()
+        with Daemon("devices = 1\n", config={"daemon": {"socket_group": TEST_GROUP}}) as daemon:
+            info = os.stat(daemon.socket)
+            self.assertEqual((info.st_mode & 0o777, info.st_gid), (0o660, gid))
+
+
+class NoDriver(unittest.TestCase):
+    ARGUMENTS = ("--hal-library", "/nonexistent/libascend_hal.so",
+                 "--dcmi-library", "/nonexistent/libdcmi.so")
+
+    def test_host_only(self):
+        with Daemon(simulate=False, args=self.ARGUMENTS) as daemon:
+            driver = daemon.node["driver"]
+            self.assertFalse(daemon.node["simulated"])
+            self.assertEqual(daemon.node["devices"], [])
+            self.assertIn("/nonexistent/libascend_hal.so", driver["hal_error"])
+            self.assertIn("/nonexistent/libdcmi.so", driver["dcmi_error"])
+            collectors = {c["name"]: c for c in daemon.ctl("collectors")["collectors"]}
+            self.assertTrue(collectors["host_cpu"]["available"])
+            for name in ("hbm", "hccs", "npu_state"):
+                self.assertFalse(collectors[name]["available"], name)
+                self.assertTrue(collectors[name]["reason"], name)
+            session = daemon.record("--host-sys-usage", "cpu,mem", seconds=0.5)
+            self.assertEqual(session["state"], "done")
+            dump = prof_reader.read(session["dump_path"])
+            self.assertEqual(dump.problems, [])
+            self.assertEqual(dump.devices, {})
+            # What cannot be had is refused or said, never silently nothing.
+            answer = daemon.run("start", "--sys-hardware-mem-freq", "50")
+            self.assertIn(answer.returncode, (3, 5))
+            self.assertTrue(answer.stdout + answer.stderr)
+            daemon.run("stop", "--all-mine")
+            self.assertIsNone(daemon.metric("atlas_npu_power_watts"))
+            self.assertIsNotNone(daemon.metric("atlas_host_cpu_seconds_total"))
+
+    def test_library_that_is_no_library(self):
+        with tempfile.NamedTemporaryFile(suffix=".so") as fake:
+            fake.write(b"\x7fELF nonsense")
+            fake.flush()
+            with Daemon(simulate=False, args=("--hal-library", fake.name, "--dcmi-library",
+                                              fake.name)) as daemon:
+                self.assertTrue(daemon.node["driver"]["hal_error"])
+                self.assertTrue(daemon.node["driver"]["dcmi_error"])
+
+    @unittest.skipUnless(IS_ROOT, "the check is for root's sake")
+    def test_library_that_others_may_write_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            copies = []
+            for name in ("libascend_hal.so", "libdcmi.so"):
+                with open(os.path.join(BUILD, "sim", name), "rb") as source:
+                    copies.append(os.path.join(folder, name))
+                    with open(copies[-1], "wb") as copy:
+                        copy.write(source.read())
+                os.chmod(copies[-1], 0o666)
+            with Daemon(simulate=False, args=("--hal-library", copies[0], "--dcmi-library",
+                                              copies[1])) as daemon:
+                self.assertEqual(daemon.node["devices"], [])
+                self.assertIn(copies[0], daemon.node["driver"]["hal_error"])
+                self.assertIn(copies[1], daemon.node["driver"]["dcmi_error"])
+
+    def test_broken_scenario(self):
+        with Daemon("devices = 99\n") as daemon:
+            self.assertEqual(daemon.node["devices"], [])
+
+    def test_dump_root_that_cannot_be_used(self):
+        daemon = Daemon("devices = 1\n")
+        try:
+            daemon.dump_root = os.path.join(daemon.base, "log", "below-a-file")
+            daemon.start(ready=False)
+            self.assertEqual(daemon.process.wait(scaled(60)), 1)
+            daemon.process = None
+            self.assertIn("dump", daemon.log())
+        finally:
+            daemon.dispose()
+
+
+if __name__ == "__main__":
+    main()
