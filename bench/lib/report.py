@@ -1,0 +1,87 @@
+"""The table on the terminal, and whether the goals were met."""
+
+DEVICE_THREADS = ("profd-pump", "profd-writer", "profd-control", "profd-npuN", "profd")
+THREAD_COLUMNS = (("cpu_percent", "% core"), ("simulator_percent", "sim %"),
+                  ("switches_per_s", "switches/s"), ("allocations_per_s", "allocs/s"))
+
+
+def print_facts(facts):
+    for key, value in facts.items():
+        print(f"{key:>12}: {value}")
+
+
+def _threads(run, indent="  "):
+    print(f"{indent}{'thread':<16}" + "".join(f"{title:>12}" for _, title in THREAD_COLUMNS))
+    rows = sorted(run["threads"].items(), key=lambda item: -item[1]["cpu_percent"])
+    for name, row in rows + [("total", run["total"])]:
+        print(f"{indent}{name:<16}" + "".join(f"{row[key]:>12.3f}" for key, _ in THREAD_COLUMNS))
+    rest = [f"{key} {run[key]:.1f}" for key in ("rss_mib", "peak_mib", "anonymous_mib",
+                                                "records_per_s", "dump_bytes_per_s",
+                                                "dropped_records") if key in run]
+    print(indent + ", ".join(rest))
+
+
+def _scalars(part):
+    for key, value in part.items():
+        if isinstance(value, float):
+            print(f"  {key:<28}{value:>14.3f}")
+        elif isinstance(value, (int, str)):
+            print(f"  {key:<28}{value:>14}")
+
+
+def print_part(name, part):
+    print(f"\n== {name}")
+    if name == "micro":
+        print(f"  {'benchmark':<44}{'ns/item':>10}{'floor ns':>10}{'ratio':>8}  floor")
+        for row_name, row in part.items():
+            ratio = f"{row['ratio']:8.2f}" if row["ratio"] else f"{'-':>8}"
+            print(f"  {row_name:<44}{row['ns_per_item']:>10.2f}{row['floor_ns']:>10.2f}{ratio}"
+                  f"  {row['floor']}")
+        return
+    if "threads" in part:
+        _threads(part)
+        return
+    for key, value in part.items():
+        if isinstance(value, dict) and "threads" in value:
+            print(f"  -- {key}")
+            _threads(value, "    ")
+    _scalars(part)
+    for peer, row in part.get("peers", {}).items():
+        print(f"  peer {peer}: {row['percent']:.3f} % of a core, profd/peer {row['profd_ratio']:.2f}")
+
+
+def _goal(goals, name, value, limit, unit):
+    goals.append({"goal": name, "value": value, "limit": limit, "unit": unit,
+                  "met": value <= limit})
+
+
+def goals(parts):
+    found = []
+    if "device" in parts:
+        run = parts["device"]
+        ours = sum(row["cpu_percent"] for name, row in run["threads"].items()
+                   if name in DEVICE_THREADS)
+        _goal(found, "device side, simulator excluded", ours, 1.0, "% of a core")
+    if "all" in parts:
+        _goal(found, "resident memory, everything on", parts["all"]["rss_mib"], 64, "MiB")
+    if "host" in parts:
+        host = parts["host"]
+        _goal(found, "host_cpu and host_mem above the floor, no dump",
+              host["no_dump_above_floor_percent"], 1.0, "% of a core")
+        _goal(found, "host_cpu and host_mem above the floor, dump written",
+              host["dump_above_floor_percent"], 1.0, "% of a core")
+        _goal(found, "host sampling / floor, no dump", host["no_dump_ratio"], 1.3, "x")
+    if "alloc" in parts:
+        _goal(found, "allocations per record in steady state",
+              parts["alloc"]["allocations_per_record"], 0.0, "")
+    return found
+
+
+def print_goals(found):
+    if not found:
+        return
+    print("\n== goals")
+    for goal in found:
+        verdict = "met" if goal["met"] else f"missed by {goal['value'] - goal['limit']:.3f}"
+        print(f"  {goal['goal']:<52}{goal['value']:>10.3f} <= {goal['limit']:g} {goal['unit']}: "
+              f"{verdict}")

@@ -1,0 +1,200 @@
+// The daemon's data path: latest values, live streams, routing to sessions, a session's own lines.
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "bench/micro/bench_support.h"
+#include "collectors/metric_table.h"
+#include "daemon/data/channel_router.h"
+#include "daemon/session/session_poll_sink.h"
+
+namespace profd::bench {
+namespace {
+
+constexpr uint32_t kHbm = 1;
+constexpr size_t kSamples = 64;
+
+std::vector<Sample> InternedSamples(MetricStore& store) {
+  std::vector<Sample> samples;
+  for (size_t i = 0; i < kSamples; ++i) {
+    const std::string cpu = std::to_string(i);
+    SeriesId id = store.Intern(MetricByName("atlas_host_cpu_core_busy_seconds_total"), kHostDevice,
+                               {cpu});
+    samples.push_back({id, 1'000'000'000, 1234.5 + static_cast<double>(i)});
+  }
+  return samples;
+}
+
+double TwoStoresNs() {
+  static std::atomic<double> value{0};
+  static std::atomic<int64_t> time{0};
+  return FloorNs([] {
+    value.store(1.5, std::memory_order_relaxed);
+    time.store(7, std::memory_order_release);
+  });
+}
+
+void StoreWrite(benchmark::State& state) {
+  MetricStore store;
+  std::vector<Sample> samples = InternedSamples(store);
+  for (auto _ : state) {
+    for (Sample& sample : samples) ++sample.time_ns;
+    store.Write(samples);
+  }
+  Report(state, kSamples, TwoStoresNs(), "two atomic stores");
+}
+
+void Publish(benchmark::State& state) {
+  MetricStore store;
+  StreamHub hub;
+  std::vector<Sample> samples = InternedSamples(store);
+  std::vector<std::shared_ptr<StreamSubscriber>> subscribers;
+  for (int64_t i = 0; i < state.range(0); ++i) subscribers.push_back(hub.Subscribe({}, 4096));
+  std::vector<StreamedSample> taken;
+  for (auto _ : state) {
+    hub.Publish(3, samples);
+    // Somebody reads, so that rings do not stay full.
+    for (auto& subscriber : subscribers) {
+      taken.clear();
+      subscriber->Take(kSamples, &taken);
+    }
+  }
+  static std::atomic<size_t> live{0};
+  double floor = FloorNs([] { benchmark::DoNotOptimize(live.load(std::memory_order_relaxed)); });
+  Report(state, 1, floor, "an atomic load");
+}
+
+// A writer with sessions whose dumps are real, in a folder that goes away.
+class Writer {
+ public:
+  Writer() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "profd_bench_XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    path_ = pattern;
+    Result<DumpRoot> root = DumpRoot::Open(path_);
+    if (!root.ok()) std::abort();
+    writer_.emplace(std::move(root).value(), TheBench().clock, pool_, DumpWriter::Options());
+  }
+  ~Writer() {
+    for (auto& session : sessions_) {
+      session->Finish({}, [](Manifest&) {}, [](const Status&) {});
+    }
+    writer_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::shared_ptr<WriterSession> Open() {
+    SessionDumpOptions options;
+    options.owner = {::getuid(), ::getgid()};
+    options.sync_at_end = false;
+    SessionDumpOptions::Device device;
+    device.facts.id = 0;
+    device.facts.chip_id = 5;
+    options.devices.push_back(device);
+    sessions_.push_back(writer_->Open(std::move(options), [](const Result<std::string>&) {}));
+    Settle();
+    return sessions_.back();
+  }
+  // Until everything pushed so far has been written.
+  void Settle() {
+    std::mutex mutex;
+    std::condition_variable done;
+    bool ran = false;
+    writer_->Post([&] {
+      std::lock_guard lock(mutex);
+      ran = true;
+      done.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    done.wait(lock, [&] { return ran; });
+  }
+  BlockPool& pool() { return pool_; }
+  DumpWriter& writer() { return *writer_; }
+
+ private:
+  std::string path_;
+  BlockPool pool_{64 << 20};
+  std::optional<DumpWriter> writer_;
+  std::vector<std::shared_ptr<WriterSession>> sessions_;
+};
+
+// One block of two HBM records from the pump to everybody, the writer's work included (it runs on
+// a thread of its own: CPU time of the process).
+void OnBlock(benchmark::State& state) {
+  const ChannelData& data = DataOf(kHbm);
+  if (data.records < 2) return state.SkipWithError("the simulated chip has no HBM");
+  Bench& bench = TheBench();
+  MetricStore store;
+  StreamHub hub;
+  auto stats = std::make_unique<CollectorStatsTable>();
+  auto router = std::make_unique<ChannelRouter>(
+      store, hub, *stats, ChannelRouter::Events{[](uint32_t, std::string) {}, [](uint32_t) {}});
+  Writer writer;
+  router->Declare(0, kHbm, 0);
+  router->Begin(0, kHbm,
+                FindCollector("hbm")->make_decoder(*bench.host, bench.devices[0], kHbm, store),
+                TimeBase());
+  for (int64_t i = 0; i < state.range(0); ++i) {
+    std::shared_ptr<WriterSession> session = writer.Open();
+    FeedOptions feed;
+    feed.collector = "hbm";
+    feed.device = 0;
+    feed.channel = kHbm;
+    feed.format = data.format;
+    router->Attach(0, kHbm, {session, session->AddFeed(feed)});
+  }
+  const std::span<const std::byte> records = std::span(data.bytes).first(48);
+  int64_t sent = 0;
+  for (auto _ : state) {
+    BlockBuilder builder = writer.pool().Get(records.size());
+    std::memcpy(builder.buffer().data(), records.data(), records.size());
+    BlockInfo info;
+    info.channel = kHbm;
+    info.records = 2;
+    router->OnBlock(std::move(builder).Finish(info, records.size()));
+    if (++sent % 4096 == 0) writer.Settle();
+  }
+  writer.Settle();
+  Report(state, 1, CopyNs(records), "memcpy of the block");
+}
+
+void OwnLines(benchmark::State& state) {
+  MetricStore store;
+  std::vector<Sample> samples = InternedSamples(store);
+  Writer writer;
+  CollectorSpec spec = *FindCollector("npu_state")->spec;
+  SessionPollSink sink(store, writer.Open(), spec, 10);
+  int64_t sent = 0;
+  for (auto _ : state) {
+    sink.OnSamples(samples);
+    if (++sent % 256 == 0) writer.Settle();
+  }
+  writer.Settle();
+  char text[64];
+  double floor = FloorNs([&] {
+    std::to_chars_result at = std::to_chars(text, text + 24, samples[0].time_ns);
+    benchmark::DoNotOptimize(std::to_chars(at.ptr, text + sizeof text, samples[0].value));
+  });
+  Report(state, kSamples, floor, "to_chars of time and value");
+}
+
+BENCHMARK(StoreWrite)->Name("metric_store/write");
+BENCHMARK(Publish)->Name("stream_hub/publish_64_samples/subscribers")->Arg(0)->Arg(1)->Arg(4);
+BENCHMARK(OnBlock)
+    ->Name("router/on_block/sessions")
+    ->Arg(0)
+    ->Arg(1)
+    ->Arg(4)
+    ->MeasureProcessCPUTime();
+BENCHMARK(OwnLines)->Name("session/own_line")->MeasureProcessCPUTime();
+
+}  // namespace
+}  // namespace profd::bench
