@@ -11,10 +11,15 @@
 
 namespace profd::rpc {
 
+// Texts may quote what a client sent; a trailer that is longer than the client takes (8 KiB, escaped)
+// would hide the error behind another one.
+inline constexpr size_t kMaxErrorText = 6000;
+
 // profd's codes are gRPC's.
 inline grpc::Status ToGrpc(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  return {static_cast<grpc::StatusCode>(status.code()), status.message()};
+  return {static_cast<grpc::StatusCode>(status.code()),
+          status.message().substr(0, kMaxErrorText)};
 }
 
 struct Context {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 
 #include "base/log.h"
@@ -29,11 +28,47 @@ constexpr int64_t kMaxStorageMb = 4294967295;
 constexpr size_t kMaxText = 128;
 constexpr int kMaxPids = 1024;
 constexpr int kMaxOrders = 128;
+// Rates of collectors by name; periods in ns and ms must stay numbers.
+constexpr double kMinHz = 0.001;
+constexpr double kMaxHz = 1000;
+// What is wrong with an order has to fit into the trailer of a gRPC call (8 KiB, escaped).
+constexpr size_t kMaxProblems = 32;
+constexpr size_t kMaxProblemChars = 160;
 
 bool IsPrintable(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
 }
+
+// One problem per line. However long the order, the list stays short: what is beyond is counted.
+class ProblemList {
+ public:
+  bool empty() const { return lines_.empty(); }
+  template <class Make>
+  void Add(Make make) {
+    if (lines_.size() == kMaxProblems) {
+      ++left_out_;
+      return;
+    }
+    std::string line = make();
+    if (line.size() > kMaxProblemChars) {
+      size_t end = kMaxProblemChars;
+      while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
+      line.resize(end);
+      line += "...";
+    }
+    lines_.push_back(std::move(line));
+  }
+  std::string Text() const {
+    std::string text = fmt::format("{}", fmt::join(lines_, "\n"));
+    if (left_out_ > 0) text += fmt::format("\nand {} more", left_out_);
+    return text;
+  }
+
+ private:
+  std::vector<std::string> lines_;
+  size_t left_out_ = 0;
+};
 
 struct HostSys {
   bool cpu = false;
@@ -62,15 +97,15 @@ class Planner {
       AddByOptions(host_sys, usage);
       AddByName();
     }
-    if (!denied_.empty()) return PermissionDenied(fmt::format("{}", fmt::join(denied_, "\n")));
-    if (!problems_.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems_, "\n")));
+    if (!denied_.empty()) return PermissionDenied(denied_.Text());
+    if (!problems_.empty()) return InvalidArgument(problems_.Text());
     return std::move(plan_);
   }
 
  private:
   template <class... Args>
   void Problem(fmt::format_string<Args...> format, Args&&... args) {
-    problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    problems_.Add([&] { return fmt::format(format, std::forward<Args>(args)...); });
   }
 
   uint32_t Frequency(std::string_view key) const {
@@ -123,7 +158,7 @@ class Planner {
       if (!request_.devices().empty() && !wanted.contains(device.id)) continue;
       if (Status status = context_.may_use(device); !status.ok()) {
         // Without an explicit list "all" means all the caller may use.
-        if (!request_.devices().empty()) denied_.push_back(status.message());
+        if (!request_.devices().empty()) denied_.Add([&] { return status.message(); });
         continue;
       }
       plan_.devices.push_back(device.id);
@@ -170,8 +205,10 @@ class Planner {
     if (!owner.ok()) {
       Problem("{} = {}: no such process", key, pid);
     } else if (!context_.peer.Owns(*owner)) {
-      denied_.push_back(fmt::format("{} = {}: the process belongs to uid {}, you are uid {}", key,
-                                    pid, *owner, context_.peer.uid));
+      denied_.Add([&] {
+        return fmt::format("{} = {}: the process belongs to uid {}, you are uid {}", key, pid,
+                           *owner, context_.peer.uid);
+      });
     }
   }
 
@@ -369,9 +406,9 @@ class Planner {
     }
     const CollectorSpec& spec = *found->spec;
     double hz = order.hz() == 0 ? spec.default_hz : order.hz();
-    if (!std::isfinite(hz) || hz < 0 || (spec.max_hz > 0 && hz > spec.max_hz)) {
-      Problem("collector {} = {} Hz: must be above 0 and at most {}", spec.name, order.hz(),
-              spec.max_hz);
+    const double max_hz = spec.max_hz > 0 ? spec.max_hz : kMaxHz;
+    if (hz != spec.default_hz && !(hz >= kMinHz && hz <= max_hz)) {
+      Problem("collector {} = {} Hz: must be at least {} and at most {}", spec.name, order.hz(), kMinHz, max_hz);
       return;
     }
     bool was_planned = OptionsPlanned(spec);
@@ -395,8 +432,8 @@ class Planner {
   const v1::StartSessionRequest& request_;
   const PlanContext& context_;
   SessionPlan plan_;
-  std::vector<std::string> problems_;
-  std::vector<std::string> denied_;
+  ProblemList problems_;
+  ProblemList denied_;
 };
 
 }  // namespace

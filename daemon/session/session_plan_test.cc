@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "profd/v1/profd.pb.h"
 
@@ -86,6 +87,32 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
                     HasSubstr("host_sys = cpu,disk"), HasSubstr("host_sys_usage_freq needs"),
                     HasSubstr("storage_limit = 10MB"), HasSubstr("200..4294967295"),
                     HasSubstr("pids = 4711: no such process"), HasSubstr("collector gpu")));
+}
+
+// An order of a quarter of a megabyte must not make an answer of many.
+TEST_F(SessionPlanTest, TheListOfProblemsIsShortHoweverLongTheOrder) {
+  request_.set_storage_limit(std::string(100'000, 'x'));
+  for (uint32_t id = 100; id < 50'000; ++id) request_.add_devices(id);
+  EXPECT_LT(Problems().size(), 6000u);
+  EXPECT_THAT(Problems(), AllOf(HasSubstr("no device 100 "), HasSubstr("more")));
+}
+
+// A rate whose period is no number (1e9 / hz ns) must not get as far as a timer or a driver.
+TEST_F(SessionPlanTest, RatesByNameAreBounded) {
+  for (double hz : {1e-300, 1e-4, -1.0, 1e300, std::numeric_limits<double>::infinity(),
+                    std::numeric_limits<double>::quiet_NaN()}) {
+    for (const CollectorEntry& entry : Collectors()) {
+      request_.Clear();
+      v1::CollectorOrder* order = request_.add_collectors();
+      order->set_name(std::string(entry.spec->name));
+      order->set_hz(hz);
+      EXPECT_THAT(Problems(), HasSubstr("must be at least 0.001")) << entry.spec->name << " " << hz;
+    }
+  }
+  request_.Clear();
+  request_.add_collectors()->set_name("host_cpu");
+  request_.mutable_collectors(0)->set_hz(0.001);
+  EXPECT_TRUE(Plan().ok());
 }
 
 // Both ends of every range, and one beyond.
@@ -174,7 +201,7 @@ TEST_F(SessionPlanTest, NamedCollectorsKeepTheirRateAndItsLimit) {
   order->set_hz(50.5);
   EXPECT_THAT(Problems(), HasSubstr("at most 50"));
   order->set_hz(-1);
-  EXPECT_THAT(Problems(), HasSubstr("above 0"));
+  EXPECT_THAT(Problems(), HasSubstr("at least 0.001"));
   order->set_hz(20);
   *request_.add_collectors() = *order;
   EXPECT_THAT(Problems(), HasSubstr("named twice"));

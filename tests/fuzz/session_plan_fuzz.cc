@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "daemon/session/session_plan.h"
+#include "driver/abi/channels.h"
 #include "profd/v1/profd.pb.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -14,6 +15,10 @@ std::vector<DeviceInfo> SomeDevices() {
     DeviceInfo device;
     device.id = id;
     device.physical_id = id;
+    device.chip_id = 5;
+    for (const abi::ChannelFormat& format : abi::kChannelFormats) {
+      device.channels.push_back(format.id);
+    }
     devices.push_back(device);
   }
   return devices;
@@ -28,7 +33,13 @@ void CheckPlan(const SessionPlan& plan, const PlanContext& context) {
   FUZZ_EXPECT(plan.duration_ms <= context.config.max_duration_s * 1000);
   for (const PlannedCollector& planned : plan.collectors) {
     FUZZ_EXPECT(planned.index < context.collectors.size());
-    FUZZ_EXPECT(planned.hz >= 0 && planned.hz <= context.collectors[planned.index].spec->max_hz);
+    const CollectorEntry& entry = context.collectors[planned.index];
+    FUZZ_EXPECT(planned.hz == entry.spec->default_hz || planned.hz >= 0.001);
+    FUZZ_EXPECT(planned.hz <= std::max(1000.0, entry.spec->max_hz));
+    if (entry.plan == nullptr) continue;
+    for (const ChannelRequest& request : entry.plan(context.devices[0], planned.channel)) {
+      FUZZ_EXPECT(request.effective_hz >= 0 && request.effective_hz <= 1000);
+    }
   }
 }
 
@@ -57,7 +68,7 @@ void Run(fuzz::Input input) {
     FUZZ_EXPECT(plan.status().code() == StatusCode::kInvalidArgument ||
                 plan.status().code() == StatusCode::kPermissionDenied);
     // However long the order: it must fit into a gRPC trailer.
-    FUZZ_EXPECT(!plan.status().message().empty() && plan.status().message().size() <= 64 << 10);
+    FUZZ_EXPECT(!plan.status().message().empty() && plan.status().message().size() <= 6000);
   }
 }
 
