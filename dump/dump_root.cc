@@ -154,6 +154,13 @@ Result<uint64_t> DumpRoot::FreeBytes() const {
   return static_cast<uint64_t>(st.f_bavail) * st.f_frsize;
 }
 
+bool DumpRoot::InPlace() const {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(fd_.get(), &opened) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 Result<DumpRoot::NewDump> DumpRoot::CreateDump(DumpOwner owner, int64_t wall_ns) {
   for (int attempt = 0; attempt < 16; ++attempt) {
     last_number_ = last_number_ % kMaxNumber + 1;

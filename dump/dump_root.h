@@ -28,6 +28,8 @@ class DumpRoot {
   int fd() const { return fd_.get(); }
   // What an unprivileged process could still write on the volume.
   Result<uint64_t> FreeBytes() const;
+  // False when the folder was removed or replaced since it was opened: what is written goes nowhere.
+  bool InPlace() const;
 
   struct NewDump {
     std::string name;

@@ -20,7 +20,9 @@ constexpr size_t kDynamicBufferBytes = 8u << 10;
 // Kept free under a limit for what the end of a dump needs: the manifest, end_info, last .done
 // files.
 constexpr uint64_t kReserveBytes = 128u << 10;
-constexpr uint64_t kReservePerFile = 256;
+constexpr uint64_t kReservePerFile = 512;
+constexpr uint64_t kReservePerChannel = 1024;  // of the manifest, likewise below
+constexpr uint64_t kReservePerGap = 192;
 
 // Host files of which the vendor's reader keeps only the last slice, or loses the sample at a cut
 // (dump-format 1.1).
@@ -256,7 +258,8 @@ void SessionDump::Account(File& file, uint64_t size_before) {
 
 Status SessionDump::CheckLimit(uint64_t more) const {
   if (options_.max_bytes == 0) return {};
-  uint64_t needed = taken_bytes_ + more + kReserveBytes + files_.size() * kReservePerFile;
+  uint64_t needed = taken_bytes_ + more + kReserveBytes + files_.size() * kReservePerFile +
+                    manifest_.channels.size() * kReservePerChannel + gap_bytes_;
   if (needed <= options_.max_bytes) return {};
   return ResourceExhausted(
       fmt::format("{}: the dump may hold {} bytes", kStorageLimit, options_.max_bytes));
@@ -264,6 +267,10 @@ Status SessionDump::CheckLimit(uint64_t more) const {
 
 Status SessionDump::Flush() {
   Status first;
+  gap_bytes_ = 0;
+  for (const ManifestChannel& channel : manifest_.channels) {
+    gap_bytes_ += channel.gaps.size() * kReservePerGap;
+  }
   for (auto& file : files_) {
     uint64_t before = SizeOf(*file);
     Keep(first, file->writer->Flush());

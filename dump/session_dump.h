@@ -159,6 +159,7 @@ class SessionDump {
   size_t dynamic_files_ = 0;
   size_t dynamic_fds_ = 0;
   uint64_t taken_bytes_ = 0;
+  uint64_t gap_bytes_ = 0;  // what the manifest's gaps take, as of the last flush
   bool finished_ = false;
 };
 

@@ -73,8 +73,10 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
     session->queue_limit_ = options_.queue_bytes;
   }
   Post([this, session, options = std::move(options), done = std::move(done)]() mutable {
-    if (Status room = CheckRoom(); !room.ok()) {
-      done(room);
+    Status ready = FindRoot();
+    if (ready.ok()) ready = CheckRoom();
+    if (!ready.ok()) {
+      done(ready);
       return;
     }
     auto dump = SessionDump::Create(root_, std::move(options));
@@ -88,6 +90,17 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
     done(session->dump_->path());
   });
   return session;
+}
+
+// A folder that was removed underneath is made again; one that is now mounted over is followed.
+Status DumpWriter::FindRoot() {
+  if (root_.InPlace()) return {};
+  Result<DumpRoot> again = DumpRoot::Open(root_.path());
+  if (!again.ok()) {
+    return FailedPrecondition("the dump root is gone: " + again.status().message());
+  }
+  root_ = std::move(again).value();
+  return {};
 }
 
 Status DumpWriter::CheckRoom() {
@@ -273,8 +286,16 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
 void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records,
                              uint64_t bytes) {
   ManifestChannel& channel = ManifestOf(feed);
-  channel.AddGap({writer_.clock_.MonotonicRawNs(), records, std::string(reason),
-                  feed.last_block_ns_});
+  int64_t now = writer_.clock_.MonotonicRawNs();
+  // A loss that goes on is one gap.
+  bool same = !channel.gaps.empty() && channel.gaps.back().reason == reason &&
+              channel.gaps.back().from_ns == feed.last_written_ns_;
+  if (same) {
+    channel.gaps.back().host_ns = now;
+    channel.gaps.back().lost_records += records;
+  } else {
+    channel.AddGap({now, records, std::string(reason), feed.last_written_ns_});
+  }
   channel.AddLoss(reason, records, bytes);
   feed.noted_dropped_ += records;
   feed.noted_dropped_bytes_ += bytes;
@@ -352,6 +373,7 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockRef& block) {
     Fail(status, feed, out.bytes.size(), out.records);
     return;
   }
+  feed.last_written_ns_ = info.host_ns;
   feed.counters_.records.fetch_add(out.records, std::memory_order_relaxed);
   feed.counters_.bytes.fetch_add(out.bytes.size(), std::memory_order_relaxed);
   writer_.written_bytes_.fetch_add(out.bytes.size(), std::memory_order_relaxed);

@@ -91,6 +91,7 @@ class DumpFeed {
   uint64_t noted_dropped_bytes_ = 0;
   int64_t last_noted_ns_ = 0;
   int64_t outage_from_ns_ = 0;  // 0 = no outage
+  int64_t last_written_ns_ = 0;  // of the last block that reached the dump
   int64_t last_block_ns_ = 0;  // host clock of the last block; 0 = none yet
   uint64_t noted_thinned_ = 0;
   int64_t rebase_us_ = 0;
@@ -136,6 +137,7 @@ class DumpWriter {
   void Push(Item item, bool wake);
   void Run();
   void Process(Item& item);
+  Status FindRoot();
   // kResourceExhausted with the numbers when less than min_free_bytes is free. Writer thread.
   Status CheckRoom();
   void FlushAll(int64_t now_ns);
