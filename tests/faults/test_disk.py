@@ -1,0 +1,203 @@
+"""The dump volume: full, read-only, gone, limited, too slow."""
+
+import contextlib
+import ctypes
+import subprocess
+import unittest
+
+import profd_harness
+from fault_common import *
+
+MS_RDONLY, MS_NOSUID, MS_REMOUNT, MNT_DETACH = 1, 2, 32, 2
+LIBC = ctypes.CDLL(None, use_errno=True)
+MB = 1 << 20
+# Some 6 MB/s on eight devices.
+MUCH = ["--sys-hardware-mem-freq", "100", "--llc-profiling", "read", "--sys-io-sampling-freq", "100",
+        "--sys-interconnection-freq", "50", "--dvpp-freq", "100"]
+
+
+def mount(path, options, flags=MS_NOSUID):
+    if LIBC.mount(b"none", path.encode(), b"tmpfs", flags, options.encode()) != 0:
+        return os.strerror(ctypes.get_errno())
+    return ""
+
+
+class Volume(FaultCase):
+    """Dumps on a volume of their own."""
+
+    def volume(self, megabytes, **how):
+        config = {"dump": {"min_free_mb": 4, "flush_interval_ms": 100, **how.pop("dump", {})}}
+        d = daemon(config=config, **how)
+        problem_text = mount(d.dump_root, f"size={megabytes}m,mode=0711")
+        if problem_text:
+            d.dispose()
+            self.skipTest(f"no tmpfs can be mounted here: {problem_text}")
+        self.addCleanup(LIBC.umount2, d.dump_root.encode(), MNT_DETACH)
+        dispose = d.dispose
+
+        def unmount_and_dispose():
+            # The daemon's folder goes with it, which takes the volume away first.
+            if d.process is not None:
+                d.stop()
+            LIBC.umount2(d.dump_root.encode(), MNT_DETACH)
+            dispose()
+
+        d.dispose = unmount_and_dispose
+        return d
+
+    def fill(self, d, leave):
+        """Somebody else takes the volume's space, but for `leave` bytes."""
+        stat = os.statvfs(d.dump_root)
+        with open(os.path.join(d.dump_root, "ballast"), "wb") as file:
+            with contextlib.suppress(OSError):  # the daemon may have taken some of it meanwhile
+                file.write(bytes(max(0, stat.f_bavail * stat.f_frsize - leave)))
+
+    def test_no_room_to_start(self):
+        with self.volume(16, dump={"min_free_mb": 100}) as d:
+            refused = d.run("start", *ORDER)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            error = json.loads(refused.stdout)["error"]
+            self.assertEqual(error["code"], "resource_exhausted")
+            self.assertIn("16 MB free", error["message"])
+            self.assertIn("100 MB needed", error["message"])
+            self.assertEqual(os.listdir(d.dump_root), [])
+            # Without a dump there is nothing to have room for.
+            session = d.ctl("start", *ORDER, "--no-dump")
+            self.assertEqual(stop(d, session)["state"], "done")
+            eventually(lambda: d.metric("profd_dump_free_bytes") <= 16 * MB)
+            self.assertGreater(sum(v for (n, labels), v in d.scrape().items()
+                                   if n == "profd_sessions_refused_total"
+                                   and ("reason", "resource_exhausted") in labels or v == 1), 0)
+            self.assert_clean_end(d)
+
+    def test_low_in_mid_session(self):
+        with self.volume(24) as d:
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            self.fill(d, 3 * MB)
+            done = d.until_state(session["session_id"], "done", "failed")
+            self.assertIn("dump volume full", done["reason"])
+            self.assertIn("4 MB needed", done["reason"])
+            facts = manifest(done)
+            self.assertIn("dump volume full", facts["reason"])
+            self.assertEqual(facts["state"], "done")
+            dump = read_dump(done)
+            self.assertEqual(dump.problems, [])
+            self.assert_complete(dump, 0)
+            refused = d.run("start", *ORDER)
+            self.assertEqual(refused.returncode, REFUSED)
+            os.unlink(os.path.join(d.dump_root, "ballast"))
+            self.assert_serves(d, 1)
+            self.assert_clean_end(d)
+
+    def test_full_to_the_last_byte(self):
+        with self.volume(24, devices=8) as d:
+            session = start(d, *MUCH, expect=(OK, PARTIAL))
+            d.until_records(session["session_id"], 1000)
+            self.fill(d, 0)
+            done = d.until_state(session["session_id"], "done", "failed")
+            self.assertTrue("dump volume full" in done["reason"] or "space" in done["reason"],
+                            done["reason"])
+            self.assert_complete(read_dump(done), 0)
+            self.assertTrue(manifest(done)["channels"])
+            self.assertTrue(d.ctl("status"))
+            # What was dropped is said, and room makes the daemon whole again.
+            eventually(lambda: d.metric("profd_dump_free_bytes") == 0)
+            os.unlink(os.path.join(d.dump_root, "ballast"))
+            self.assert_serves(d, 1)
+            self.assert_clean_end(d)
+
+    def test_becomes_read_only(self):
+        with self.volume(24) as d:
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            # Open files keep a mount from being made read-only, so the ordinary way is refused; a
+            # volume whose device fails is read-only for new files at least.
+            if mount(d.dump_root, "", MS_REMOUNT | MS_RDONLY):
+                os.chmod(d.dump_root, 0o711)
+                stop(d, session)
+                self.assertEqual(mount(d.dump_root, "", MS_REMOUNT | MS_RDONLY), "")
+            refused = d.run("start", *ORDER)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            self.assertIn("ead-only", json.loads(refused.stdout)["error"]["message"])
+            self.assertEqual(mount(d.dump_root, "size=24m", MS_REMOUNT), "")
+            self.assert_serves(d, 1)
+            self.assert_clean_end(d)
+
+
+class Limits(FaultCase):
+    def test_root_removed_underneath(self):
+        with daemon() as d:
+            session = start(d)
+            d.until_records(session["session_id"], 50)
+            subprocess.run(["rm", "-rf", d.dump_root], check=True)
+            with open(d.dump_root, "w", encoding="utf-8"):
+                pass  # something else is in its place
+            refused = d.run("start", *ORDER)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            self.assertIn(d.dump_root, json.loads(refused.stdout)["error"]["message"])
+            done = stop(d, session, expect=(OK, PARTIAL))
+            self.assertIn(done["state"], ("done", "failed"))
+            self.assertTrue(done["warnings"], "the dump is gone, and nobody says so")
+            session = d.ctl("start", *ORDER, "--no-dump")
+            stop(d, session)
+            os.unlink(d.dump_root)
+            self.assert_complete(read_dump(self.assert_serves(d, 1)), 1)  # made again
+            self.assert_clean_end(d)
+
+    def test_storage_limit(self):
+        # An order's own limit is at least 200 MB, too much to wait for; the node's works the same way.
+        limit = 4 * MB
+        config = {"dump": {"flush_interval_ms": 100, "max_session_mb": limit // MB}}
+        with daemon(devices=8, config=config) as d:
+            session = start(d, *MUCH, expect=(OK, PARTIAL))
+            done = d.until_state(session["session_id"], "done", "failed")
+            self.assertEqual(done["state"], "done")
+            self.assertIn("storage_limit", done["reason"])
+            self.assertIn(str(limit), done["reason"])
+            size = sum(os.path.getsize(os.path.join(folder, name))
+                       for folder, _, names in os.walk(done["dump_path"]) for name in names)
+            self.assertLessEqual(size, limit)
+            self.assertGreater(size, limit // 2)
+            self.assertLessEqual(done["dump_bytes"], limit)
+            facts = manifest(done)
+            self.assertIn("storage_limit", facts["reason"])
+            reasons = {loss["reason"] for c in facts["channels"] for loss in c["dropped"]}
+            self.assertLessEqual(reasons, {"storage_limit"})
+            lost = sum(loss["records"] for c in facts["channels"] for loss in c["dropped"])
+            self.assertEqual(lost, done["dropped_records"])
+            self.assertEqual(sum(c["records"] for c in facts["channels"]), done["records"])
+            self.assert_complete(read_dump(done), 0)
+            self.assert_clean_end(d)
+
+    def test_queue_too_small(self):
+        """Everything at the highest rates through a queue of one megabyte: what is lost is counted,
+        and what is counted is what is missing."""
+        config = {"dump": {"queue_mb": 1, "flush_interval_ms": 5000},
+                  "driver": {"poll_interval_ms": 100}}
+        with daemon(devices=16, config=config) as d:
+            session = start(d, *MUCH, expect=(OK, PARTIAL))
+            eventually(lambda: d.show(session["session_id"])["dropped_records"] > 0 or
+                       d.show(session["session_id"])["records"] > 400000, 60)
+            done = stop(d, session)
+            facts = manifest(done)
+            lost = sum(loss["records"] for c in facts["channels"] for loss in c["dropped"])
+            lost_bytes = sum(loss["bytes"] for c in facts["channels"] for loss in c["dropped"])
+            self.assertEqual(lost, done["dropped_records"])
+            self.assertEqual(lost_bytes, done["dropped_bytes"])
+            if lost == 0:
+                self.skipTest("this machine writes faster than the simulator delivers")
+            eventually(lambda: d.metric("profd_dump_dropped_bytes_total", reason="queue_full") ==
+                       lost_bytes, what="the metric says the same")
+            dump = read_dump(done)
+            for c in facts["channels"]:
+                located = sum(gap["lost_records"] for gap in c["gaps"])
+                if c["gap_count"] == len(c["gaps"]):
+                    self.assertEqual(located, sum(x["records"] for x in c["dropped"]))
+                if c["file"] in FILES and not c["dropped"]:
+                    self.assertEqual(holes(dump, c["device"], c["file"], c["hz_effective"]), [])
+            self.assert_clean_end(d)
+
+
+if __name__ == "__main__":
+    profd_harness.main()

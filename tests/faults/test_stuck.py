@@ -1,0 +1,169 @@
+"""A driver that does not come back: from any call for a card, or from stop."""
+
+import signal
+import unittest
+
+import profd_harness
+from fault_common import *
+
+STUCK_DEVICE, GOOD = 0, 1
+
+
+def stuck(d, device, library="hal"):
+    return d.metric("profd_device_stuck", npu=str(device), library=library)
+
+
+def hang(at, seconds=None):
+    end = {} if seconds is None else {"for_": profd_harness.scaled(seconds)}
+    return [dict(kind="card_drop", mode="hang", at=at, device=STUCK_DEVICE, **end)]
+
+
+def stop_hang(at, seconds=None):
+    end = {} if seconds is None else {"for_": at + profd_harness.scaled(seconds)}
+    return [dict(kind="stop_hang", channel="hccs", device=STUCK_DEVICE, **end)]
+
+
+class HangingCard(FaultCase):
+    def until_stuck(self, d):
+        eventually(lambda: problem(d, STUCK_DEVICE), what="the hang is noticed")
+        eventually(lambda: stuck(d, STUCK_DEVICE) == 1 and stuck(d, STUCK_DEVICE, "dcmi") == 1,
+                   what="profd_device_stuck")
+
+    def test_session_survives_and_data_resumes(self):
+        with FaultAhead(lambda at: hang(at, 4), start) as (d, session):
+            self.until_stuck(d)
+            self.assertEqual(stuck(d, GOOD), 0)
+            self.assertIn(f"device {STUCK_DEVICE} has not returned", problem(d, STUCK_DEVICE))
+            view = d.show(session["session_id"])
+            self.assertEqual(outcome(view, "hccs", STUCK_DEVICE)["result"], "failed")
+            self.assertIn("has not returned", outcome(view, "hccs", STUCK_DEVICE)["detail"])
+            self.assertEqual(outcome(view, "hccs", GOOD)["result"], "running")
+            self.assertEqual(d.metric("atlas_npu_up", npu=str(STUCK_DEVICE)), 0)
+            self.assertEqual(d.metric("atlas_npu_up", npu=str(GOOD)), 1)
+            self.assert_serves(d, GOOD)
+            # A session that begins meanwhile gets the card when it is back.
+            late = start(d, expect=PARTIAL)
+            self.assertEqual(outcome(late, "hccs", GOOD)["result"], "running")
+            self.assertIn("has not returned", outcome(late, "hccs", STUCK_DEVICE)["detail"])
+
+            eventually(lambda: problem(d, STUCK_DEVICE) == "", 60, what="the card is back")
+            for one in (session, late):
+                before = outcome(d.show(one["session_id"]), "hccs", STUCK_DEVICE)["records"]
+                eventually(lambda: outcome(d.show(one["session_id"]), "hccs", STUCK_DEVICE)[
+                    "records"] > before + HZ // 2, what="data flows again")
+            eventually(lambda: stuck(d, STUCK_DEVICE) == 0 and stuck(d, STUCK_DEVICE, "dcmi") == 0)
+            eventually(lambda: d.metric("atlas_npu_up", npu=str(STUCK_DEVICE)) == 1)
+            for one in (session, late):
+                done = stop(d, one)
+                dump = read_dump(done)
+                self.assert_complete(dump, GOOD)
+                for file in FILES:
+                    self.assert_holes_told(done, dump, STUCK_DEVICE, file, file.split(".")[0])
+                told = entry(manifest(done), "hccs", STUCK_DEVICE)
+                self.assertGreaterEqual(told["gap_count"], 1)
+                self.assertEqual(told["gaps"][0]["reason"], "channel_restart")
+                self.assertEqual(entry(manifest(done), "hccs", GOOD)["gap_count"], 0)
+            self.assert_clean_end(d)
+
+    def test_idle_card_hangs(self):
+        with daemon(faults=hang(profd_harness.scaled(1.5))) as d:
+            eventually(lambda: stuck(d, STUCK_DEVICE, "dcmi") == 1, what="DCMI notices")
+            self.assertEqual(d.metric("atlas_npu_up", npu=str(STUCK_DEVICE)), 0)
+            self.assertEqual(d.metric("atlas_npu_up", npu=str(GOOD)), 1)
+            partial = start(d, expect=PARTIAL)
+            got = outcome(partial, "hccs", STUCK_DEVICE)
+            self.assertEqual(got["result"], "failed")
+            self.assertIn(f"device {STUCK_DEVICE}", got["detail"])
+            refused = d.run("start", *ORDER, "--devices", str(STUCK_DEVICE))
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            self.assertIn("has not returned", refused.stdout)
+            stop(d, partial)
+            self.assert_serves(d, GOOD)
+            self.assert_clean_end(d)
+
+    def test_stopped_while_it_hangs(self):
+        with FaultAhead(hang, start) as (d, session):
+            self.until_stuck(d)
+            done = stop(d, session)
+            self.assertEqual(done["state"], "done")
+            self.assertEqual(outcome(done, "hccs", STUCK_DEVICE)["result"], "failed")
+            self.assertEqual(outcome(done, "hccs", GOOD)["result"], "finished")
+            facts = manifest(done)
+            self.assertEqual(entry(facts, "hccs", STUCK_DEVICE)["state"], "failed")
+            self.assertIn("has not returned", entry(facts, "hccs", STUCK_DEVICE)["detail"])
+            self.assertTrue([w for w in facts["warnings"]
+                             if w.startswith(f"device {STUCK_DEVICE} ")], facts["warnings"])
+            dump = read_dump(done)
+            self.assert_complete(dump, GOOD)
+            self.assert_complete(dump, STUCK_DEVICE, at_least=1)
+            self.assert_clean_end(d)
+
+    def test_sigterm_while_it_hangs(self):
+        with FaultAhead(hang, start) as (d, session):
+            self.until_stuck(d)
+            view = d.show(session["session_id"])
+            self.assertEqual(d.stop(signal.SIGTERM, seconds=30), 0, d.log())
+            self.assertEqual(manifest(view)["state"], "done")
+            self.assertIn("stopping", manifest(view)["reason"])
+            self.assert_complete(read_dump(view), GOOD)
+
+    def test_hangs_at_the_very_beginning(self):
+        """The first question to the driver is never answered: a node without devices, but a node."""
+        with daemon(library="init_hangs") as d:
+            status = d.ctl("status")
+            self.assertIn("did not answer", status["driver"]["hal_error"])
+            self.assertEqual(d.ctl("devices")["devices"], [])
+            refused = d.run("start", *ORDER)
+            self.assertEqual(refused.returncode, REFUSED)
+            host = d.record("--collector", "host_cpu")
+            self.assertEqual(host["state"], "done")
+            self.assert_clean_end(d)
+
+
+class HangingStop(FaultCase):
+    def test_stop_ends_in_time_and_the_channel_comes_back(self):
+        with daemon(faults=stop_hang(0, 9)) as d:
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            done = stop(d, session)
+            self.assertEqual(done["state"], "done")
+            warnings = manifest(done)["warnings"]
+            self.assertTrue([w for w in warnings if "stopping channel hccs of device 0" in w],
+                            warnings)
+            self.assertFalse([w for w in warnings if w.startswith("device 1 ")], warnings)
+            dump = read_dump(done)
+            self.assert_complete(dump, GOOD)
+            self.assert_complete(dump, STUCK_DEVICE)
+            # Nobody is told that "somebody else" holds what we could not stop ourselves.
+            again = start(d, expect=(OK, PARTIAL))
+            got = outcome(again, "hccs", STUCK_DEVICE)
+            if got["result"] != "running":
+                self.assertEqual(got["result"], "failed")
+                self.assertIn("stopping channel hccs", got["detail"])
+            eventually(lambda: {outcome(d.show(again["session_id"]), c, STUCK_DEVICE)["result"]
+                                for c in ("hccs", "pcie", "hbm")} == {"running"}, 60,
+                       what="the channels are stopped and started again")
+            d.until_records(again["session_id"], 100)
+            self.assertEqual(outcome(stop(d, again), "hccs", STUCK_DEVICE)["result"], "finished")
+            self.assert_clean_end(d)
+
+    def test_sigterm_while_stop_hangs(self):
+        with daemon(faults=stop_hang(0)) as d:
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            waiting = d.spawn("stop", session["session_id"])
+            eventually(lambda: d.show(session["session_id"])["state"] != "running",
+                       what="the stop is under way")
+            self.assert_serves_while_stopping(d)
+            self.assertEqual(d.stop(signal.SIGTERM, seconds=40), 0, d.log())
+            waiting.communicate(timeout=profd_harness.scaled(30))
+            self.assertEqual(manifest(session)["state"], "done")
+            self.assert_complete(read_dump(session), GOOD)
+
+    def assert_serves_while_stopping(self, d):
+        self.assertEqual(len(d.ctl("devices")["devices"]), 2)
+        self.assertTrue(d.scrape())
+
+
+if __name__ == "__main__":
+    profd_harness.main()
