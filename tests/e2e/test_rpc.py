@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""The contract on the wire, by a client of its own (rpc_client.cc) against a running daemon."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import BUILD, RUNNER, DaemonCase, eventually, main, scaled
+
+CLIENT = os.path.join(BUILD, "tests", "e2e_rpc_client")
+
+
+class Rpc(DaemonCase):
+    devices = 2
+
+    @unittest.skipUnless(os.path.exists(CLIENT), "e2e_rpc_client is not built")
+    def test_client(self):
+        files = self.daemon.fd_count()
+        result = subprocess.run(RUNNER + [CLIENT, "--gtest_brief=1"], capture_output=True,
+                                text=True, check=False, timeout=scaled(120),
+                                env=dict(os.environ, PROFD_SOCKET=self.daemon.socket))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("PASSED", result.stdout)
+        # Nothing of it stays.
+        eventually(lambda: self.daemon.metric("profd_rpc_connections") == 0)
+        self.assertEqual(self.daemon.metric("profd_stream_subscribers"), 0)
+        eventually(lambda: self.daemon.fd_count() <= files + 5)
+
+
+if __name__ == "__main__":
+    main()
