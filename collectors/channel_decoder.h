@@ -84,9 +84,9 @@ class TextDecoder : public ChannelDecoder {
     std::string_view line;
     while (!text.empty()) {
       // A line without its end may be half a number: better none than a wrong one.
-      const char* before = text.data();
+      const size_t before = text.size();
       if (!NextLine(&text, &line)) break;
-      bool whole = text.data() != before + line.size();
+      bool whole = before - text.size() > line.size();
       // Records begin with their stamp, headers with a word: only these are worth a search.
       bool may_be_header = line.empty() || line[0] < '0' || line[0] > '9';
       if (may_be_header &&

@@ -89,7 +89,7 @@ Status SliceWriter::WriteOut(std::span<const std::byte> whole_records) {
     torn_ = false;
   }
   size_t written = 0;
-  Status result = WriteAll(io_, fd_.get(), whole_records, SliceName(slice_), &written);
+  Status result = WriteAll(io_, fd_.get(), whole_records, open_name_, &written);
   if (!result.ok()) {
     torn_ = written > 0 && ::ftruncate(fd_.get(), static_cast<off_t>(on_disk_)) != 0;
     return result;
@@ -107,6 +107,7 @@ Status SliceWriter::EnsureFd() {
     if (!fd.ok()) return fd.status();
     if (::fstat(fd->get(), &st) != 0) return Status::FromErrno(errno, name);
     fd_ = std::move(*fd);
+    open_name_ = std::move(name);
     created_ = true;
     device_of_file_ = st.st_dev;
     inode_ = st.st_ino;
@@ -121,6 +122,7 @@ Status SliceWriter::EnsureFd() {
     return DataLoss(fmt::format("{} was replaced", name));
   }
   fd_ = std::move(fd);
+  open_name_ = std::move(name);
   return {};
 }
 

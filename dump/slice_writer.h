@@ -88,6 +88,7 @@ class SliceWriter {
   DumpOwner owner_;
   SliceOptions options_;
   UniqueFd fd_;
+  std::string open_name_;  // of the file behind fd_
   std::vector<std::byte> buffer_;
   std::vector<std::byte> stripped_;  // a block without its header lines
   uint64_t on_disk_ = 0;             // bytes of the open slice known to be in its file
