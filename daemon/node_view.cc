@@ -56,6 +56,14 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
   if (wire.problem().empty() && hal != nullptr && !hal->usable.ok()) {
     wire.set_problem(hal->usable.message());
   }
+  if (const ClockPair* clock_pair = arbiter->ClockOf(device.id); clock_pair != nullptr) {
+    v1::ClockPair& pair = *wire.mutable_clock();
+    pair.set_host_ns(clock_pair->host_ns);
+    pair.set_device_ns(clock_pair->device_ns);
+    pair.set_device_count(clock_pair->device_count);
+    pair.set_host_count(clock_pair->host_count);
+    pair.set_uncertainty_ns(clock_pair->uncertainty_ns);
+  }
   std::vector<ChannelArbiter::ChannelStatus> running = arbiter->Channels(device.id);
   for (uint32_t channel : device.channels) {
     v1::Channel& entry = *wire.add_channels();

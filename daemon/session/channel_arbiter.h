@@ -86,6 +86,11 @@ class ChannelArbiter {
   void OnDeviceRecovered(uint32_t device);
   // The device's clocks as last correlated; used for all stamps from now on.
   void SetClock(int device, const ClockPair& pair);
+  // Null before the first.
+  const ClockPair* ClockOf(int device) const {
+    auto found = clocks_.find(device);
+    return found == clocks_.end() ? nullptr : &found->second;
+  }
 
   struct ChannelStatus {
     int device = 0;
