@@ -26,8 +26,8 @@ std::vector<Sample> InternedSamples(MetricStore& store) {
   std::vector<Sample> samples;
   for (size_t i = 0; i < kSamples; ++i) {
     const std::string cpu = std::to_string(i);
-    SeriesId id = store.Intern(MetricByName("atlas_host_cpu_core_busy_seconds_total"), kHostDevice,
-                               {cpu});
+    SeriesId id =
+        store.Intern(MetricByName("atlas_host_cpu_core_busy_seconds_total"), kHostDevice, {cpu});
     samples.push_back({id, 1'000'000'000, 1234.5 + static_cast<double>(i)});
   }
   return samples;
@@ -85,7 +85,8 @@ class Writer {
   }
   ~Writer() {
     for (auto& session : sessions_) {
-      session->Finish({}, [](Manifest&) {}, [](const Status&) {});
+      session->Finish(
+          {}, [](Manifest&) {}, [](const Status&) {});
     }
     writer_.reset();
     std::error_code ignored;

@@ -60,7 +60,7 @@ void Append(benchmark::State& state) {
   const ChannelData& data = DataOf(kHbm);
   const auto records = static_cast<size_t>(state.range(0));
   const size_t size = records * 24;
-  if (data.bytes.size() < size) return state.SkipWithError("the simulated chip has no HBM");
+  if (data.bytes.size() < size) return state.SkipWithError("too few records");
   Folder folder;
   SliceOptions options;
   options.base = "hbm.data";
@@ -74,9 +74,8 @@ void Append(benchmark::State& state) {
   // The same bytes to one file, 64 KiB at a time.
   UniqueFd file(::openat(folder.fd(), "floor", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   const std::vector<std::byte> full(64 * 1024);
-  double floor = FloorNs([&] {
-    benchmark::DoNotOptimize(::pwrite(file.get(), full.data(), full.size(), 0));
-  });
+  double floor =
+      FloorNs([&] { benchmark::DoNotOptimize(::pwrite(file.get(), full.data(), full.size(), 0)); });
   Report(state, 1, floor * static_cast<double>(size) / static_cast<double>(full.size()),
          "pwrite of the bytes in pieces of 64 KiB");
 }

@@ -12,7 +12,7 @@
 namespace profd::bench {
 namespace {
 
-constexpr int kSteps = 20;  // of 100 ms
+constexpr int kSteps = 80;  // of 100 ms
 
 RootedFs Root(const char* path) {
   Result<RootedFs> root = RootedFs::OpenRoot(path);
@@ -58,8 +58,7 @@ ChannelData Sample(uint32_t channel) {
   sim::HalEngine engine(node);
   ChannelRequest request = RequestOf(channel);
   abi::ProfStartPara para{};
-  para.channel_type =
-      request.task_scheduler_owned ? abi::kProfTsType : abi::kProfPeripheralType;
+  para.channel_type = request.task_scheduler_owned ? abi::kProfTsType : abi::kProfPeripheralType;
   para.sample_period = request.sample_period_ms;
   para.real_time = abi::kProfReal;
   para.user_data = request.user_data.data();
@@ -68,8 +67,8 @@ ChannelData Sample(uint32_t channel) {
   std::vector<char> chunk(256 * 1024);
   for (int step = 0; step < kSteps; ++step) {
     clock.Advance(100 * kNsPerMs);
-    for (int got; (got = engine.Read(0, channel, chunk.data(),
-                                     static_cast<unsigned>(chunk.size()))) > 0;) {
+    for (int got;
+         (got = engine.Read(0, channel, chunk.data(), static_cast<unsigned>(chunk.size()))) > 0;) {
       const auto* begin = reinterpret_cast<const std::byte*>(chunk.data());
       data.bytes.insert(data.bytes.end(), begin, begin + got);
     }

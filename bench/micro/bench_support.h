@@ -1,5 +1,5 @@
-// What the micro benchmarks share: real bytes of every channel, taken from the simulator, and floors
-// measured in the same process.
+// What the micro benchmarks share: real bytes of every channel, taken from the simulator, and
+// floors measured in the same process.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -19,8 +19,8 @@
 
 namespace profd::bench {
 
-// Two seconds of one channel of device 0 of the simulated node, at the fastest rate there is: whole
-// records or lines, as the pump hands them on.
+// Eight seconds of one channel of device 0 of the simulated node, at the fastest rate there is:
+// whole records or lines, as the pump hands them on.
 struct ChannelData {
   const abi::ChannelFormat* format = nullptr;
   std::vector<std::byte> bytes;
