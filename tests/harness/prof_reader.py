@@ -10,30 +10,19 @@ import os
 import re
 import struct
 from collections import defaultdict, namedtuple
-from fractions import Fraction
+
+from prof_controls import check_done, read_bytes, read_controls
+from prof_records import BINARY, LLC_EVENTS, TEXT, text_stamp
 
 # One record. `stamp` is as the file has it (ns, us or cycles), `wall` ns since the epoch (None where
 # clocks are missing), `key` what tells series apart, `values` a dict.
 Record = namedtuple("Record", "stamp wall key values slice")
 
-TEXT_STAMP = re.compile(r"^(\d+):(\d{9})$")
 TOP_NAME = re.compile(r"^PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")
-HCCS_HEADER = "time_stamp(s):time_stamp(ns) send_amount receive_amount"
-U32 = 1 << 32
 
-LLC_EVENTS = {
-    "read": (0x00, 0x01, 0x02, 0x13, 0x20, 0x22, 0x34, 0x36),
-    "write": (0x00, 0x01, 0x03, 0x14, 0x21, 0x23, 0x35, 0x37),
-}
 LLC_IDS = {5: 2, 7: 1, 8: 1, 11: 1}
-# Deleting one of these keys loses the timeline, the DB or more (chip 5).
-INFO_KEYS = ("platform_version", "CPU", "DeviceInfo", "netCard", "hostname", "pid", "memoryTotal")
-INFO_HOST_KEYS = ("cpuNums", "sysClockFreq")
-DEVICE_INFO_KEYS = ("hwts_frequency", "aic_frequency", "ctrl_cpu", "ai_cpu")
-SAMPLE_KEYS = ("devices", "llc_profiling", "ai_core_profiling_mode", "hbm_profiling_events")
 # Files the reader may have in one slice only: it keeps the last, or loses what lies on the cut.
 ONE_SLICE = ("roce.data", "dvpp.data", "host_cpu.data", "host_network.data", "host_disk.data")
-SOC_MAGIC = 0x6BD3
 
 
 class Channel:
@@ -67,40 +56,6 @@ class Channel:
         return seen
 
 
-class Clock:
-    """What turns stamps of one device (or the host) into wall time."""
-
-    def __init__(self):
-        self.offset_ns = None   # wall - host monotonic raw
-        self.host_ns = None     # H
-        self.host_count = None
-        self.host_hz = None     # None: host stamps already are ns
-        self.device_ns = None   # D
-        self.device_count = None  # C
-        self.device_hz = None
-
-    def wall(self, kind, stamp):
-        if None in (self.offset_ns, self.host_ns):
-            return None
-        if kind == "host_ns":
-            return stamp + self.offset_ns
-        if kind == "host_count":
-            if self.host_hz is None:
-                return stamp + self.offset_ns
-            return self._scaled(stamp, self.host_count, self.host_hz)
-        if kind == "device_ns":
-            return None if self.device_ns is None else (
-                stamp + self.host_ns - self.device_ns + self.offset_ns)
-        if kind == "micros":
-            return stamp * 1000 + self.host_ns + self.offset_ns
-        if self.device_count is None or not self.device_hz:
-            return None
-        return self._scaled(stamp, self.device_count, self.device_hz)
-
-    def _scaled(self, stamp, origin, hz):
-        return int(Fraction(stamp - origin) * 10**9 / hz) + self.host_ns + self.offset_ns
-
-
 class Dump:
     def __init__(self, path):
         self.path = path
@@ -125,297 +80,6 @@ class Dump:
     def __getitem__(self, key):
         return self.channels[key]
 
-
-def _read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def one_line_json(dump, path, where):
-    """The analyser takes the first line and nothing else."""
-    try:
-        text = _read(path).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        dump.problem(where, f"cannot be read: {error}")
-        return {}
-    lines = text.split("\n")
-    if len([line for line in lines if line.strip()]) != 1 or not lines[0].strip():
-        dump.problem(where, "is not one line of JSON")
-    try:
-        value = json.loads(lines[0])
-    except ValueError as error:
-        dump.problem(where, f"first line is no JSON: {error}")
-        return {}
-    if not isinstance(value, dict):
-        dump.problem(where, "is no JSON object")
-        return {}
-    return value
-
-
-def need(dump, where, value, keys):
-    for key in keys:
-        if key not in value:
-            dump.problem(where, f"has no {key}")
-
-
-def key_lines(dump, path, where):
-    result = {}
-    try:
-        for line in _read(path).decode("ascii").splitlines():
-            name, colon, number = line.partition(": ")
-            if colon and re.fullmatch(r"-?\d+", number.strip()):
-                result[name] = int(number)
-    except (OSError, UnicodeDecodeError) as error:
-        dump.problem(where, f"cannot be read: {error}")
-    for key in ("clock_monotonic_raw", "cntvct"):
-        if key not in result:
-            dump.problem(where, f"has no {key}")
-    return result
-
-
-def check_info(dump, info, where, is_host):
-    need(dump, where, info, INFO_KEYS)
-    if is_host:
-        need(dump, where, info, INFO_HOST_KEYS)
-        if info.get("DeviceInfo") != []:
-            dump.problem(where, "DeviceInfo of the host must be []")
-    elif len(info.get("DeviceInfo", [])) != 1:
-        dump.problem(where, "DeviceInfo of a device must be one object")
-    else:
-        device = info["DeviceInfo"][0]
-        need(dump, where + " DeviceInfo", device, DEVICE_INFO_KEYS)
-        if not re.fullmatch(r"\d+", str(device.get("aic_frequency", ""))):
-            dump.problem(where, "aic_frequency is no integer text")
-    for key in ("platform_version", "hostname", "pid"):
-        if key in info and not isinstance(info[key], str):
-            dump.problem(where, f"{key} must be text")
-    for card in info.get("netCard", []):
-        need(dump, where + " netCard", card, ("netCardName", "speed"))
-    if not info.get("CPU"):
-        dump.problem(where, "CPU is empty")
-    for cpu in info.get("CPU", []):
-        if not isinstance(cpu.get("Frequency"), str):
-            dump.problem(where, "CPU Frequency must be text")
-
-
-def host_frequency(info):
-    text = (info.get("CPU") or [{}])[0].get("Frequency") or ""
-    return Fraction(text) * 10**6 if re.fullmatch(r"\d+(\.\d+)?", text) else None
-
-
-def read_controls(dump, folder, device):
-    """The control files of host/ (device -1) or device_N/."""
-    is_host = device < 0
-    suffix = "" if is_host else f".{device}"
-    short = os.path.basename(folder)
-
-    def load(name):
-        return one_line_json(dump, os.path.join(folder, name), f"{short}/{name}")
-
-    entry = {"info": load("info.json" + suffix), "sample": load("sample.json"),
-             "start": load("start_info" + suffix), "end": None}
-    if os.path.exists(os.path.join(folder, "end_info" + suffix)):
-        entry["end"] = load("end_info" + suffix)
-        need(dump, f"{short}/end_info", entry["end"], ("collectionTimeEnd", "clockMonotonicRaw"))
-    check_info(dump, entry["info"], f"{short}/info.json", is_host)
-    need(dump, f"{short}/sample.json", entry["sample"],
-         SAMPLE_KEYS + (("host_disk_freq",) if is_host else ()))
-    if entry["sample"].get("devices") != ("64" if is_host else str(device)):
-        dump.problem(f"{short}/sample.json", f"devices is {entry['sample'].get('devices')!r}")
-    need(dump, f"{short}/start_info", entry["start"], ("collectionTimeBegin", "clockMonotonicRaw"))
-    clock = Clock()
-    entry["clock"] = clock
-    for key in ("collectionTimeBegin", "clockMonotonicRaw"):
-        if not re.fullmatch(r"\d+", str(entry["start"].get(key, ""))):
-            dump.problem(f"{short}/start_info", f"{key} is no number")
-            return entry
-    begin_ns = int(entry["start"]["collectionTimeBegin"]) * 1000
-    clock.offset_ns = begin_ns - int(entry["start"]["clockMonotonicRaw"])
-    entry["begin_ns"] = begin_ns
-    host_log = f"host_start.log{suffix}"
-    host = key_lines(dump, os.path.join(folder, host_log), f"{short}/{host_log}")
-    tag = "[Host]" if is_host else f"[Device{device}]"
-    if os.path.exists(os.path.join(folder, host_log)) and not _read(
-            os.path.join(folder, host_log)).decode().startswith(tag + "\n"):
-        dump.problem(f"{short}/{host_log}", f"does not begin with {tag}")
-    clock.host_ns = host.get("clock_monotonic_raw")
-    clock.host_count = host.get("cntvct")
-    clock.host_hz = host_frequency(entry["info"])
-    if not is_host:
-        device_log = f"dev_start.log{suffix}"
-        pair = key_lines(dump, os.path.join(folder, device_log), f"{short}/{device_log}")
-        clock.device_ns = pair.get("clock_monotonic_raw")
-        clock.device_count = pair.get("cntvct")
-        hwts = str((entry["info"].get("DeviceInfo") or [{}])[0].get("hwts_frequency", ""))
-        if re.fullmatch(r"\d+(\.\d+)?", hwts):
-            clock.device_hz = Fraction(hwts) * 10**6
-        else:
-            dump.problem(f"{short}/info.json", "hwts_frequency is no number")
-    return entry
-
-
-def check_done(dump, folder, finished):
-    for base, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(base, name)
-            short = os.path.relpath(path, dump.path)
-            if name.endswith(".done"):
-                if not os.path.exists(path[:-5]):
-                    dump.problem(short, "belongs to no file")
-                    continue
-                match = re.match(r"filesize:(\d+)\n", _read(path).decode("ascii", "replace"))
-                if not match:
-                    dump.problem(short, "does not begin with filesize:")
-                elif int(match[1]) != os.path.getsize(path[:-5]):
-                    dump.problem(short, f"says {match[1]}, the file has "
-                                        f"{os.path.getsize(path[:-5])} bytes")
-            elif finished and not os.path.exists(path + ".done"):
-                dump.problem(short, "has no .done")
-
-
-# Records ------------------------------------------------------------------------------------
-
-
-def text_stamp(token):
-    match = TEXT_STAMP.match(token)
-    return int(match[1]) * 10**9 + int(match[2]) if match else None
-
-
-def integers(tokens):
-    return [int(token.rstrip("%")) for token in tokens]
-
-
-def hccs_line(tokens, _):
-    tx, rx = integers(tokens)
-    return 0, {"tx": tx, "rx": rx}
-
-
-NET_COLUMNS = ("bandwidth rxPacket/s rxByte/s rxPackets rxBytes rxErrors rxDropped txPacket/s "
-               "txByte/s txPackets txBytes txErrors txDropped").split()
-
-
-def net_line(tokens, _):
-    if len(tokens) not in (13, 14, 15):
-        raise ValueError(f"{len(tokens) + 1} columns")
-    numbers = integers(tokens)
-    return (numbers[13] if len(numbers) > 13 else 0), dict(zip(NET_COLUMNS, numbers))
-
-
-def dvpp_line(tokens, chip):
-    wide = chip in (1, 5, 7, 8, 11, 15, 16)
-    if len(tokens) != (11 if wide else 10):
-        raise ValueError(f"{len(tokens) + 1} columns")
-    dvpp = int(tokens[0]) if wide else 0
-    engine_type, engine, all_time, frames, use, *_ = integers(tokens[1:] if wide else tokens)
-    if engine_type > 6:
-        raise ValueError(f"engine type {engine_type}")
-    return (dvpp, engine_type, engine), {"all_time": all_time, "frames": frames, "utilization": use}
-
-
-def pcie(fields, device, _):
-    if fields[1] != device:
-        raise ValueError(f"device {fields[1]} in the file of {device}")
-    names = ("tx_post", "tx_nonpost", "tx_cpl", "latency", "rx_post", "rx_nonpost", "rx_cpl")
-    values = {name: fields[2 + 3 * i:5 + 3 * i] for i, name in enumerate(names)}
-    if values["tx_post"][1] < values["tx_post"][0]:
-        raise ValueError("tx_post max below min")
-    return fields[0], 0, values
-
-
-def hbm(fields, _, __):
-    us, count, event, hbm_id = fields
-    if event > 1 or hbm_id > 3:
-        raise ValueError(f"event {event} hbm id {hbm_id}")
-    return us, (hbm_id, event), {"count": count}
-
-
-def ddr(fields, _, __):
-    us, count, event, ddr_id, master = fields
-    if event > 1:
-        raise ValueError(f"event {event}")
-    return us, (ddr_id, event, master), {"count": count}
-
-
-def llc(fields, _, sample):
-    us, count, event, l3t = fields
-    mode = sample.get("llc_profiling")
-    if event not in LLC_EVENTS.get(mode, ()):
-        raise ValueError(f"event {event:#x} does not belong to llc_profiling={mode}")
-    return us, (l3t, event), {"count": count}
-
-
-def npu_mem(fields, _, __):
-    us, event, _, ddr_bytes, hbm_bytes = fields
-    if event > 1:
-        raise ValueError(f"event {event}")
-    return us, event, {"ddr": ddr_bytes, "hbm": hbm_bytes}
-
-
-def module_mem(fields, _, __):
-    return fields[2], fields[0], {"bytes": fields[3]}
-
-
-def frequency(fields, _, __):
-    count, kind = fields[0], fields[1]
-    if not 0 < count <= 55:
-        raise ValueError(f"{count} entries")
-    entries = [(fields[2 + 3 * i], fields[3 + 3 * i]) for i in range(count)]
-    return entries[0][0], kind, {"entries": entries}
-
-
-def qos(fields, _, sample):
-    names = [name for name in sample.get("qosEvents", "").split(",") if name]
-    if not names:
-        raise ValueError("sample.json names no qosEvents: the channel is lost")
-    return fields[3], 0, dict(zip(names, fields[4:14]))
-
-
-def soc(fields, _, __):
-    head, magic = fields[0], fields[1]
-    kind, count, sub = head & 63, head >> 6 & 15, head >> 10
-    if magic != SOC_MAGIC:
-        raise ValueError(f"magic {magic:#x}")
-    words = fields[4:]
-    ident = words[0] >> 16
-    values = {"head_count": count}
-    if kind == 25:
-        names = ("req_rx", "rsp_rx", "snp_rx", "dat_rx", "req_tx", "rsp_tx", "snp_tx", "dat_tx")
-        # u16 reserved, u16 die, then 11 words of which 3..10 are used
-        values.update(zip(names, words[4:12]))
-        key = (kind, ident)
-    elif kind == 27:
-        key = (kind, sub, ident & 63)
-    elif kind == 26:
-        key = (kind, ident)
-    elif kind in (24, 28, 29):
-        key = (kind, sub)
-    else:
-        raise ValueError(f"type {kind}")
-    return fields[3], key, values
-
-
-TEXT = {  # base name -> (line parser, header token, header mandatory)
-    "hccs.data": (hccs_line, HCCS_HEADER, True),
-    "nic.data": (net_line, "rxPacket/s", False),
-    "roce.data": (net_line, "rxPacket/s", False),
-    "dvpp.data": (dvpp_line, "engine_type", False),
-}
-BINARY = {  # base name -> (struct, parser, kind of stamp)
-    "pcie.data": ("<Q22I", pcie, "device_ns"),
-    "hbm.data": ("<QQII", hbm, "micros"),
-    "ddr.data": ("<5I", ddr, "micros"),
-    "llc.data": ("<QQII", llc, "micros"),
-    "npu_mem.data": ("<IIQQQ", npu_mem, "micros"),
-    "npu_mem.app": ("<IIQQQ", npu_mem, "micros"),
-    "npu_module_mem.data": ("<IIQQ", module_mem, "host_count"),
-    "lpmFreqConv.data": ("<II" + "QII" * 55, frequency, "device_count"),
-    "lpmInfoConv.data": ("<II" + "QII" * 55, frequency, "device_count"),
-    "qos.data": ("<2I2Q10I", qos, "device_count"),
-    "stars_soc_profile.data": ("<HHIQ12I", soc, "device_count"),
-}
-# Per-engine DVPP files: lines like dvpp.data's; no parser of the vendor's reads them.
-for _engine in ("vdec", "jpegd", "jpege", "png", "scd", "venc", "vpc"):
-    TEXT[f"dvpp.{_engine}"] = (dvpp_line, "engine_type", False)
 
 DEVICE_FILE = re.compile(r"^(\w+\.\w+)\.(\d+)\.slice_(\d+)$")
 HOST_FILE = re.compile(r"^([\w-]+\.data)\.slice_(\d+)$")
@@ -545,7 +209,7 @@ def read_data(dump, folder, device, entry):
             dump.problem(f"{os.path.basename(folder)}/{base}", "more than one slice loses samples")
         for number in sorted(files):
             where = os.path.relpath(files[number], dump.path)
-            data = _read(files[number])
+            data = read_bytes(files[number])
             if device < 0:
                 read_host_file(dump, base, data, entry, where)
                 continue
