@@ -30,7 +30,10 @@ class Endurance(DaemonCase):
             daemon.until_records(session["session_id"], 1)
         final = daemon.ctl("stop", session["session_id"])["sessions"][0]
         self.assertEqual((final["state"], final["dropped_records"]), ("done", 0))
-        daemon.ctl("rm", session["session_id"])
+        self.finished.append(session["session_id"])
+        if len(self.finished) == 10:
+            daemon.ctl("rm", *self.finished)
+            self.finished = []
 
     def facts(self):
         daemon = self.daemon
@@ -46,6 +49,7 @@ class Endurance(DaemonCase):
         return self.facts()
 
     def test_two_hundred_sessions(self):
+        self.finished = []
         dumps = set(os.listdir(self.daemon.dump_root))
         for number in range(WARM_UP):
             self.one(number)
