@@ -408,7 +408,9 @@ ClaimAnswer ChannelArbiter::AnswerOf(ClaimId id) const {
     if (part->state == OutcomeState::kPending) return {OutcomeState::kPending, "", 0, 0};
     uint64_t garbage = deps_.pump.Counters(static_cast<uint32_t>(key.first), key.second)
                            .garbage_bytes;
-    answer.garbage_bytes += garbage - std::min(garbage, part->garbage_before);
+    garbage -= std::min(garbage, part->garbage_before);
+    answer.garbage_bytes += garbage;
+    answer.channels[key.second] = {part->state, part->detail, garbage};
     answer.hz = std::max(answer.hz, part->hz);
     if (part->state == OutcomeState::kRunning) any_running = true;
     if (answer.state == OutcomeState::kPending || !any_running) answer.state = part->state;

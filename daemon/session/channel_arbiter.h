@@ -51,6 +51,12 @@ struct ClaimAnswer {
   std::string detail;
   double hz = 0;
   uint64_t garbage_bytes = 0;
+  struct Channel {
+    OutcomeState state = OutcomeState::kPending;
+    std::string detail;
+    uint64_t garbage_bytes = 0;
+  };
+  std::map<uint32_t, Channel> channels{};  // of collectors that read channels
 };
 
 class ChannelArbiter {

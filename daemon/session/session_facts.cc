@@ -196,6 +196,13 @@ void Session::WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) co
       entry->state = ManifestState(row.answer.state);
       entry->detail = row.answer.detail;
       entry->garbage_bytes = row.answer.garbage_bytes;
+      auto own = row.answer.channels.find(channel_id);
+      if (own == row.answer.channels.end()) return;
+      bool finished = row.answer.state == OutcomeState::kFinished &&
+                      own->second.state == OutcomeState::kRunning;
+      entry->state = ManifestState(finished ? OutcomeState::kFinished : own->second.state);
+      entry->detail = own->second.detail;
+      entry->garbage_bytes = own->second.garbage_bytes;
     };
     for (const DumpFeed* feed : row.feeds) {
       const FeedOptions& options = feed->options();

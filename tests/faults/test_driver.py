@@ -158,6 +158,11 @@ class ReportedFaults(FaultCase):
                     self.assertGreaterEqual(counted, got["garbage_bytes"])
                     self.assertGreater(
                         entry(self.facts, collector, device)["garbage_bytes"], 0)
+        # Each channel of a collector has its own share in the manifest.
+        shares = [c["garbage_bytes"] for c in self.facts["channels"]
+                  if (c["collector"], c["device"]) == ("npu_mem", JUNK)]
+        self.assertEqual(len(shares), 3)
+        self.assertEqual(sum(shares), outcome(self.final, "npu_mem", JUNK)["garbage_bytes"])
         self.assertFalse(self.value("profd_channel_garbage_bytes_total", GOOD))
         # Junk comes after whole records, whose layout tells them apart in binary channels.
         self.assert_complete(self.dump, JUNK, files=("hbm.data", "pcie.data"))
