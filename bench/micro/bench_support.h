@@ -61,7 +61,7 @@ double FloorNs(Body body) {
 // Books `items` per iteration and the floor's cost per item, under the floor's name.
 inline void Report(benchmark::State& state, uint64_t items, double floor_ns_per_item,
                    std::string_view floor) {
-  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * items));
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(items));
   state.counters["floor_ns"] = floor_ns_per_item;
   state.SetLabel(std::string(floor));
 }
