@@ -83,24 +83,14 @@ Status SessionDump::BuildPlace(const SessionDumpOptions::Device* device) {
   place.data = std::move(*data);
 
   const SessionFacts& session = options_.session;
-  DumpClocks clocks = options_.host_clocks;
-  if (device) {
-    if (device->clocks) {
-      clocks = *device->clocks;
-    } else {
-      // The analyser gives up, or grows without bound, without the device's clocks. Let it take the
-      // device's clock for the host's.
-      clocks.device_ns = clocks.host_ns;
-      clocks.device_count = clocks.host_count;
-      manifest_.warnings.push_back(fmt::format(
-          "the clocks of device {} could not be read; its time stamps are off by an unknown amount",
-          place.device));
-    }
-  }
   RETURN_IF_ERROR(
       WriteControl(place, "start_info", StartInfo(session.start_wall_ns, session.start_raw_ns)));
-  RETURN_IF_ERROR(WriteControl(place, "host_start.log", HostStartLog(clocks, place.device)));
-  if (device) RETURN_IF_ERROR(WriteControl(place, "dev_start.log", DevStartLog(clocks)));
+  if (!device) {
+    RETURN_IF_ERROR(WriteControl(place, "host_start.log",
+                                 HostStartLog(options_.host_clocks, place.device)));
+  } else if (!options_.clocks_later) {
+    RETURN_IF_ERROR(WriteClocks(place, device->clocks));
+  }
   RETURN_IF_ERROR(WriteControl(place, "sample.json", SampleJson(session, place.device)));
   RETURN_IF_ERROR(WriteControl(
       place, "info.json", InfoJson(options_.node, session, device ? &device->facts : nullptr)));
@@ -109,6 +99,28 @@ Status SessionDump::BuildPlace(const SessionDumpOptions::Device* device) {
 }
 
 // `name` without the device's suffix; sample.json never has one.
+Status SessionDump::WriteClocks(const Place& place, const std::optional<DumpClocks>& known) {
+  DumpClocks clocks = known.value_or(options_.host_clocks);
+  if (!known) {
+    // The analyser gives up, or grows without bound, without the device's clocks. Let it take the
+    // device's clock for the host's.
+    clocks.device_ns = clocks.host_ns;
+    clocks.device_count = clocks.host_count;
+    manifest_.warnings.push_back(fmt::format(
+        "the clocks of device {} could not be read; its time stamps are off by an unknown amount",
+        place.device));
+  }
+  RETURN_IF_ERROR(WriteControl(place, "host_start.log", HostStartLog(clocks, place.device)));
+  return WriteControl(place, "dev_start.log", DevStartLog(clocks));
+}
+
+Status SessionDump::SetClocks(int device, const std::optional<DumpClocks>& clocks) {
+  Place* place = device == kVendorHostId ? nullptr : FindPlace(device);
+  if (!place) return NotFound(fmt::format("device {} is not in this dump", device));
+  if (clocks) manifest_.clocks.push_back({device, "start", *clocks});
+  return WriteClocks(*place, clocks);
+}
+
 Status SessionDump::WriteControl(const Place& place, std::string name, std::string_view text) {
   if (place.device != kVendorHostId && name != "sample.json") {
     name += fmt::format(".{}", place.device);

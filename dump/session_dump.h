@@ -38,6 +38,9 @@ struct SessionDumpOptions {
   SessionFacts session;
   NodeFacts node;
   std::vector<Device> devices;
+  // The devices' clocks are not known yet: SetClocks brings them, just before the channels start.
+  // Until then the dump lacks host_start.log and dev_start.log of its devices.
+  bool clocks_later = false;
   DumpClocks host_clocks;  // host_ns and host_count only
   DumpOwner owner;
   // Filled by the daemon (session, outcomes); the dump adds versions, node, devices, clocks, times.
@@ -69,6 +72,10 @@ class SessionDump {
 
   const std::string& name() const { return name_; }
   const std::string& path() const { return path_; }
+
+  // For clocks_later, once for each device; nothing: they cannot be read. Everything relative in the
+  // dump counts from `host_ns`, so the nearer to the start of the channels the better.
+  Status SetClocks(int device, const std::optional<DumpClocks>& clocks);
 
   using Channel = uint32_t;
   // The data file of a driver channel of one of the dump's devices. Empty `file` = the one of the
@@ -127,6 +134,7 @@ class SessionDump {
 
   SessionDump(DumpIo& io, SessionDumpOptions options);
   Status Build(DumpRoot& root);
+  Status WriteClocks(const Place& place, const std::optional<DumpClocks>& known);
   Status BuildPlace(const SessionDumpOptions::Device* device_or_null);
   Status WriteControl(const Place& place, std::string name, std::string_view text);
   Place* FindPlace(int device);

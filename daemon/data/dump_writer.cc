@@ -233,6 +233,17 @@ void WriterSession::NoteOutage(DumpFeed* feed) {
   });
 }
 
+void WriterSession::SetClocks(std::map<int, std::optional<DumpClocks>> clocks) {
+  writer_.Post([self = shared_from_this(), clocks = std::move(clocks)] {
+    if (self->dump_ == nullptr) return;
+    for (const auto& [device, pair] : clocks) {
+      Status status = self->dump_->SetClocks(device, pair);
+      std::lock_guard lock(self->mutex_);
+      if (!status.ok() && self->health_.ok()) self->health_ = status;
+    }
+  });
+}
+
 void WriterSession::EditManifest(std::function<void(Manifest&)> edit) {
   writer_.Post([this, self = shared_from_this(), edit = std::move(edit)] {
     if (dump_ == nullptr) return;

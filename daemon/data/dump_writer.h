@@ -10,8 +10,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -176,6 +178,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
   void NoteOutage(DumpFeed* feed);
   // Changes the manifest on the writer thread, in order with the blocks.
+  // The devices' clocks at the start, by device; before the first block (see SessionDump::SetClocks).
+  void SetClocks(std::map<int, std::optional<DumpClocks>> clocks);
   void EditManifest(std::function<void(Manifest&)> edit);
   // Completes the dump; `done` runs on the writer thread with the first error there was.
   void Finish(EndFacts end, std::function<void(Manifest&)> last_edit,

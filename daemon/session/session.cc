@@ -43,24 +43,25 @@ void Session::Start(std::function<void(const Status&)> started) {
     end_pid_start_ = *begin;
   }
   SetState(SessionState::kStarting);
-  GatherClocks();
+  host_clock_ = CorrelateHostClock(deps_.host.clock);
+  start_raw_ns_ = host_clock_.host_ns;
+  start_wall_ns_ = deps_.host.clock.WallNs() -
+                   (deps_.host.clock.MonotonicRawNs() - start_raw_ns_);
+  if (plan_.no_dump) {
+    GatherClocks();
+  } else {
+    OpenDump();
+  }
 }
 
-// Host and device clocks as near to the start of the channels as can be: everything relative in the
-// dump counts from here.
+// The devices' clocks as near to the start of the channels as can be, after the dump was made:
+// stamps in microseconds since a channel's start are read as counting from here.
 void Session::GatherClocks() {
   Recorrelate("start", [self = shared_from_this()] {
-    self->host_clock_ = CorrelateHostClock(self->deps_.host.clock);
-    self->start_raw_ns_ = self->host_clock_.host_ns;
-    self->start_wall_ns_ = self->deps_.host.clock.WallNs() -
-                           (self->deps_.host.clock.MonotonicRawNs() - self->start_raw_ns_);
     self->next_clock_ns_ = self->start_raw_ns_ +
                            (self->clockless_.empty() ? kClockIntervalNs : kClockRetryNs);
-    if (self->plan_.no_dump) {
-      self->StartCollectors();
-    } else {
-      self->OpenDump();
-    }
+    if (self->dump_ != nullptr) self->dump_->SetClocks(self->ClocksForDump());
+    self->StartCollectors();
   });
 }
 
@@ -108,7 +109,7 @@ void Session::OpenDump() {
         return;
       }
       self->dump_path_ = *path;
-      self->StartCollectors();
+      self->GatherClocks();
     });
   });
 }

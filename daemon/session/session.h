@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -111,6 +112,7 @@ class Session : public std::enable_shared_from_this<Session> {
   ClaimAnswer AnswerOf(const Row& row) const;
   std::string Unstarted() const;
   SessionDumpOptions DumpOptions() const;
+  std::map<int, std::optional<DumpClocks>> ClocksForDump() const;
   SampleOptions SampleFacts() const;
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
 

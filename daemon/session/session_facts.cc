@@ -121,6 +121,16 @@ SampleOptions Session::SampleFacts() const {
   return options;
 }
 
+std::map<int, std::optional<DumpClocks>> Session::ClocksForDump() const {
+  std::map<int, std::optional<DumpClocks>> result;
+  for (int device : plan_.devices) {
+    auto clock = clocks_.find(device);
+    result[device] = clock == clocks_.end() ? std::nullopt
+                                            : std::optional(ForDump(clock->second));
+  }
+  return result;
+}
+
 SessionDumpOptions Session::DumpOptions() const {
   SessionDumpOptions options;
   options.session.session_id = id_;
@@ -135,9 +145,6 @@ SessionDumpOptions Session::DumpOptions() const {
   for (int device : plan_.devices) {
     SessionDumpOptions::Device facts;
     facts.facts = deps_.device_facts(device);
-    if (auto clock = clocks_.find(device); clock != clocks_.end()) {
-      facts.clocks = ForDump(clock->second);
-    }
     // One sample.json serves all devices: the streams are the node's configuration, not a card's.
     std::vector<std::string>& events = options.session.options.qos_events;
     if (PlansQos(plan_) && events.empty()) {
@@ -146,6 +153,7 @@ SessionDumpOptions Session::DumpOptions() const {
     }
     options.devices.push_back(std::move(facts));
   }
+  options.clocks_later = true;
   options.host_clocks = ForDump(host_clock_);
   options.owner = {owner_.uid, owner_.gid};
   options.max_bytes = plan_.max_bytes;
