@@ -29,6 +29,12 @@ if(PROFD_SANITIZE)
     # Asio has a fence that TSan cannot see; its queues are also guarded by a mutex, which it can.
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
+  # What tests run with; the same as scripts/test sets, for a ctest by hand. TSan knows only what it
+  # instruments: Debian's gRPC, protobuf and prometheus-cpp are not.
+  set(PROFD_SANITIZER_ENVIRONMENT
+    "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
+    "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")
   add_link_options(-fsanitize=${PROFD_SANITIZE})
   if(PROFD_FUZZ)
     add_compile_options(-fsanitize=fuzzer-no-link)
@@ -62,5 +68,6 @@ function(profd_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS unit)
+  set_tests_properties(${name} PROPERTIES
+    LABELS unit ENVIRONMENT "${PROFD_SANITIZER_ENVIRONMENT}")
 endfunction()
