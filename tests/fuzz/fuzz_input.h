@@ -23,7 +23,7 @@ class Input {
     static_assert(std::is_arithmetic_v<T>);
     T value{};
     const size_t size = std::min(sizeof value, rest_.size());
-    std::memcpy(&value, rest_.data(), size);
+    if (size > 0) std::memcpy(&value, rest_.data(), size);
     rest_.remove_prefix(size);
     return value;
   }
