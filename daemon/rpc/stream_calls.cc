@@ -23,11 +23,6 @@ constexpr size_t kSamplesPerChunk = 8192;
 constexpr size_t kMaxSeriesPerStream = 65536;
 constexpr size_t kFetchChunk = 64 * 1024;
 
-bool IsFinished(const v1::Session& session) {
-  return session.state() == v1::Session::DONE || session.state() == v1::Session::FAILED ||
-         session.state() == v1::Session::INTERRUPTED;
-}
-
 class Watch final : public StrandWriter<v1::Session> {
  public:
   Watch(Context& context, const Peer& peer, const v1::WatchSessionRequest& request)

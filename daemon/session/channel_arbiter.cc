@@ -250,7 +250,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
     if (problem == problems_.end()) {
       Join(slot, part);
     } else {
-      Answer(slot, part, OutcomeState::kFailed, problem->second);
+      Answer(part, OutcomeState::kFailed, problem->second);
     }
   }
 }
@@ -270,7 +270,7 @@ void ChannelArbiter::PushEpoch(Slot& slot, Part& part, bool fresh) {
 void ChannelArbiter::Join(Slot& slot, Part& part) {
   PushEpoch(slot, part, false);
   part.attached = part.ran = true;
-  Answer(slot, part, OutcomeState::kRunning, "");
+  Answer(part, OutcomeState::kRunning, "");
 }
 
 void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
@@ -322,7 +322,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
       // Parts that came while the start was under way join in Reconcile.
       if (part.begun) {
         part.attached = part.ran = true;
-        Answer(slot, part, OutcomeState::kRunning, "");
+        Answer(part, OutcomeState::kRunning, "");
       }
     }
     Reconcile(slot);
@@ -340,7 +340,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
 
 void ChannelArbiter::AnswerFailure(Slot& slot) {
   OutcomeState state = StateOf(slot.last_error);
-  for (Part& part : slot.parts) Answer(slot, part, state, slot.last_error.message());
+  for (Part& part : slot.parts) Answer(part, state, slot.last_error.message());
 }
 
 void ChannelArbiter::Stop(Slot& slot) {
@@ -375,12 +375,11 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
   Reconcile(slot);
 }
 
-void ChannelArbiter::Answer(Slot& slot, Part& part, OutcomeState state, std::string detail) {
+void ChannelArbiter::Answer(Part& part, OutcomeState state, std::string detail) {
   bool first = part.state == OutcomeState::kPending;
   part.state = state;
   part.detail = std::move(detail);
   if (first) CheckSettled(part.claim);
-  (void)slot;
 }
 
 void ChannelArbiter::CheckSettled(ClaimId id) {

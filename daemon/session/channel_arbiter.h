@@ -174,7 +174,7 @@ class ChannelArbiter {
   void OnStarted(Slot& slot, const Status& status, int64_t start_ns);
   void OnStopped(Slot& slot, const StopOutcome& outcome);
   void Join(Slot& slot, Part& part);
-  void Answer(Slot& slot, Part& part, OutcomeState state, std::string detail);
+  void Answer(Part& part, OutcomeState state, std::string detail);
   void AnswerFailure(Slot& slot);
   void LetLeaversGo(Slot& slot);
   void CheckSettled(ClaimId id);

@@ -23,11 +23,6 @@ std::string NewId() {
   return id;
 }
 
-bool IsFinished(const v1::Session& session) {
-  return session.state() == v1::Session::DONE || session.state() == v1::Session::FAILED ||
-         session.state() == v1::Session::INTERRUPTED;
-}
-
 std::string BaseName(const std::string& path) {
   size_t slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);

@@ -18,6 +18,12 @@
 
 namespace profd {
 
+// Nothing about the session will change any more.
+inline bool IsFinished(const v1::Session& session) {
+  return session.state() == v1::Session::DONE || session.state() == v1::Session::FAILED ||
+         session.state() == v1::Session::INTERRUPTED;
+}
+
 class SessionManager {
  public:
   struct Deps {
