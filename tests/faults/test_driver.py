@@ -24,7 +24,8 @@ ALL = ["--sys-hardware-mem-freq", HZ, "--llc-profiling", "read", "--sys-io-sampl
 
 
 def faults(at):
-    until = {"at": at, "for_": profd_harness.scaled(2.5)}
+    # Long enough for the daemon to notice (a second or two) and for all of look() on a slow machine.
+    until = {"at": at, "for_": profd_harness.scaled(6)}
     dvpp = (6, *range(135, 142))
     return [
         dict(kind="card_drop", mode="missing", device=MISSING, **until),
