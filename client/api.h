@@ -29,6 +29,13 @@ class ProfdApi {
   virtual Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) = 0;
   virtual Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) = 0;
 
+  virtual Result<v1::ListOptionsResponse> ListOptions() = 0;
+  virtual Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest& request) = 0;
+  virtual Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
+  virtual Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) = 0;
+  virtual Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) = 0;
+  virtual Result<v1::GetTimeResponse> GetTime() = 0;
+
   virtual Status WatchSession(const v1::WatchSessionRequest& request,
                               const Receive<v1::Session>& receive) = 0;
   virtual Status StreamSamples(const v1::StreamSamplesRequest& request,

@@ -71,6 +71,24 @@ class GrpcApi final : public ProfdApi {
   Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) override {
     return Unary(&v1::Profd::Stub::AsyncDeleteDump, request, kStopMs);
   }
+  Result<v1::ListOptionsResponse> ListOptions() override {
+    return Unary(&v1::Profd::Stub::AsyncListOptions, v1::ListOptionsRequest(), kQueryMs);
+  }
+  Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncCheckOptions, request, kQueryMs);
+  }
+  Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncListJobs, request, kQueryMs);
+  }
+  Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncRenewLease, request, kQueryMs);
+  }
+  Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncDumpRecorder, request, kStopMs);
+  }
+  Result<v1::GetTimeResponse> GetTime() override {
+    return Unary(&v1::Profd::Stub::AsyncGetTime, v1::GetTimeRequest(), kQueryMs);
+  }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
     return Stream(&v1::Profd::Stub::AsyncWatchSession, request, receive,

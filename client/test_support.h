@@ -37,11 +37,21 @@ struct FakeDaemon {
   // Called before a stream's first message.
   std::function<void()> before_stream;
   uint64_t freed_bytes = 0;
+  v1::ListOptionsResponse options;
+  v1::CheckOptionsResponse checked;
+  v1::ListJobsResponse jobs;
+  v1::Session recorded;
+  v1::GetTimeResponse time;
+  uint64_t lease_left_ms = 0;
 
   std::vector<v1::StartSessionRequest> starts;
   std::vector<std::string> stopped;
   std::vector<std::string> deleted;
   v1::ListSessionsRequest list_request;
+  v1::CheckOptionsRequest check_request;
+  v1::ListJobsRequest jobs_request;
+  v1::DumpRecorderRequest recorder_request;
+  std::vector<std::string> renewed;
   v1::StreamSamplesRequest stream_request;
   v1::WatchSessionRequest watch_request;
   std::string socket;
@@ -88,6 +98,26 @@ class FakeApi final : public ProfdApi {
     response.set_freed_bytes(daemon_.freed_bytes);
     return response;
   }
+  Result<v1::ListOptionsResponse> ListOptions() override { return Answer(daemon_.options); }
+  Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest& request) override {
+    daemon_.check_request = request;
+    return Answer(daemon_.checked);
+  }
+  Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override {
+    daemon_.jobs_request = request;
+    return Answer(daemon_.jobs);
+  }
+  Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
+    daemon_.renewed.push_back(request.session_id());
+    v1::RenewLeaseResponse response;
+    response.set_left_ms(daemon_.lease_left_ms);
+    return Answer(response);
+  }
+  Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) override {
+    daemon_.recorder_request = request;
+    return Answer(daemon_.recorded);
+  }
+  Result<v1::GetTimeResponse> GetTime() override { return Answer(daemon_.time); }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
     daemon_.watch_request = request;
@@ -103,6 +133,11 @@ class FakeApi final : public ProfdApi {
   }
 
  private:
+  template <class Message>
+  Result<Message> Answer(const Message& message) const {
+    if (!daemon_.error.ok()) return daemon_.error;
+    return message;
+  }
   Result<v1::Session> Find(const std::string& id) const {
     auto found = daemon_.sessions.find(id);
     if (found == daemon_.sessions.end()) return NotFound("no session " + id);

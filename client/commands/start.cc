@@ -55,17 +55,17 @@ Result<int32_t> ParseRank(std::string_view text) {
 void ReadRates(const StartOptions& options, Reader* reader, v1::StartSessionRequest* request) {
   uint32_t hz = 0;
   if (reader->Read("--sys-hardware-mem-freq", options.sys_hardware_mem_freq, ParseHz, &hz)) {
-    request->set_sys_hardware_mem_freq(hz);
+    request->mutable_options()->set_sys_hardware_mem_freq(hz);
   }
   if (reader->Read("--sys-io-sampling-freq", options.sys_io_sampling_freq, ParseHz, &hz)) {
-    request->set_sys_io_sampling_freq(hz);
+    request->mutable_options()->set_sys_io_sampling_freq(hz);
   }
   if (reader->Read("--sys-interconnection-freq", options.sys_interconnection_freq, ParseHz, &hz)) {
-    request->set_sys_interconnection_freq(hz);
+    request->mutable_options()->set_sys_interconnection_freq(hz);
   }
-  if (reader->Read("--dvpp-freq", options.dvpp_freq, ParseHz, &hz)) request->set_dvpp_freq(hz);
+  if (reader->Read("--dvpp-freq", options.dvpp_freq, ParseHz, &hz)) request->mutable_options()->set_dvpp_freq(hz);
   if (reader->Read("--host-sys-usage-freq", options.host_sys_usage_freq, ParseHz, &hz)) {
-    request->set_host_sys_usage_freq(hz);
+    request->mutable_options()->set_host_sys_usage_freq(hz);
   }
 }
 
@@ -74,14 +74,14 @@ void ReadTexts(const StartOptions& options, Reader* reader, v1::StartSessionRequ
   if (reader->Read("--job", options.job, ParseText, &text)) request->set_job_id(text);
   if (reader->Read("--label", options.label, ParseText, &text)) request->set_label(text);
   if (reader->Read("--llc-profiling", options.llc_profiling, ParseText, &text)) {
-    request->set_llc_profiling(text);
+    request->mutable_options()->set_llc_profiling(text);
   }
-  if (reader->Read("--host-sys", options.host_sys, ParseText, &text)) request->set_host_sys(text);
+  if (reader->Read("--host-sys", options.host_sys, ParseText, &text)) request->mutable_options()->set_host_sys(text);
   if (reader->Read("--host-sys-usage", options.host_sys_usage, ParseText, &text)) {
-    request->set_host_sys_usage(text);
+    request->mutable_options()->set_host_sys_usage(text);
   }
   if (reader->Read("--storage-limit", options.storage_limit, ParseText, &text)) {
-    request->set_storage_limit(text);
+    request->mutable_options()->set_storage_limit(text);
   }
 }
 

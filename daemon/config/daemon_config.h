@@ -19,6 +19,8 @@ struct DaemonConfig {
   std::string admin_group = "profd-admin";
   std::string log_level = "info";
   int64_t max_connections = 256;
+  std::string attach_socket = "/run/profd/attach.sock";
+  int64_t max_attached = 1024;
   // [driver]
   std::string hal_library;   // empty: soname, then the usual folders
   std::string dcmi_library;
@@ -36,12 +38,33 @@ struct DaemonConfig {
   bool metrics_enabled = true;
   std::string metrics_listen = "127.0.0.1:9464";
   std::vector<std::string> metrics_disable;  // collectors kept off outside sessions
+  // [recorder]
+  bool recorder_enabled = false;
+  std::vector<std::string> recorder_collectors = {"hbm=10", "hccs=10", "pcie=10", "roce=10",
+                                                  "nic=10", "aicore_freq", "host_cpu=1",
+                                                  "host_mem=1"};
+  int64_t recorder_seconds = 120;
+  int64_t recorder_memory_mb = 64;
+  std::vector<std::string> recorder_triggers;
+  int64_t recorder_dump_seconds = 60;
+  int64_t recorder_cooldown_s = 300;
+  int64_t recorder_max_dumps = 16;
+  // [tls]
+  std::string tls_listen;
+  std::string tls_certificate = "/etc/profd/tls/server.crt";
+  std::string tls_key = "/etc/profd/tls/server.key";
+  std::string tls_client_ca = "/etc/profd/tls/ca.crt";
+  std::vector<std::string> tls_users;
   // [limits]
   int64_t max_sessions = 64;
   int64_t max_sessions_per_uid = 16;
   int64_t max_duration_s = 2592000;
   int64_t keep_finished = 256;
   int64_t stop_deadline_s = 10;
+  int64_t max_dump_mb_per_uid = 262144;
+  int64_t max_starts_per_minute = 60;
+  int64_t max_user_hz = 1000;
+  int64_t max_start_delay_s = 86400;
 };
 
 // Parses `text` over the defaults. Every problem is one element of `*problems`, each naming key, value,

@@ -78,6 +78,36 @@ class Service final : public v1::Profd::CallbackService {
     });
   }
 
+  grpc::ServerUnaryReactor* ListOptions(grpc::CallbackServerContext* call,
+      const v1::ListOptionsRequest* request, v1::ListOptionsResponse* reply) override {
+    return Delegate(call, *request, reply, context_.deps.list_options);
+  }
+
+  grpc::ServerUnaryReactor* CheckOptions(grpc::CallbackServerContext* call,
+      const v1::CheckOptionsRequest* request, v1::CheckOptionsResponse* reply) override {
+    return Delegate(call, *request, reply, context_.deps.check_options);
+  }
+
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call,
+      const v1::ListJobsRequest* request, v1::ListJobsResponse* reply) override {
+    return Delegate(call, *request, reply, context_.deps.list_jobs);
+  }
+
+  grpc::ServerUnaryReactor* RenewLease(grpc::CallbackServerContext* call,
+      const v1::RenewLeaseRequest* request, v1::RenewLeaseResponse* reply) override {
+    return Delegate(call, *request, reply, context_.deps.renew_lease);
+  }
+
+  grpc::ServerUnaryReactor* DumpRecorder(grpc::CallbackServerContext* call,
+      const v1::DumpRecorderRequest* request, v1::Session* reply) override {
+    return Delegate(call, *request, reply, context_.deps.dump_recorder);
+  }
+
+  grpc::ServerUnaryReactor* GetTime(grpc::CallbackServerContext* call,
+      const v1::GetTimeRequest* request, v1::GetTimeResponse* reply) override {
+    return Delegate(call, *request, reply, context_.deps.get_time);
+  }
+
   grpc::ServerWriteReactor<v1::Session>* WatchSession(
       grpc::CallbackServerContext* call, const v1::WatchSessionRequest* request) override {
     return Stream<v1::Session>(call, [&](const Peer& peer) {
@@ -116,6 +146,20 @@ class Service final : public v1::Profd::CallbackService {
                  [reactor](const Status& status) { reactor->Finish(rpc::ToGrpc(status)); });
         });
     return reactor;
+  }
+
+  template <class Request, class Reply>
+  grpc::ServerUnaryReactor* Delegate(grpc::CallbackServerContext* call, const Request& request,
+                                     Reply* reply,
+                                     const RpcDeps::Handler<Request, Reply>& handler) {
+    return Answer(call, request,
+                  [reply, &handler](const Peer& peer, const Request& order, auto finish) {
+                    if (handler == nullptr) {
+                      finish(Unimplemented("this daemon does not answer that call"));
+                    } else {
+                      handler(peer, order, reply, finish);
+                    }
+                  });
   }
 
   template <class Finish>

@@ -27,6 +27,17 @@ struct RpcDeps {
   DumpWriter& writer;
   // Fills in the node's description; on the control strand.
   std::function<void(const Peer&, v1::Node*)> describe_node;
+  // Calls answered elsewhere than by the session manager; on the control strand, each finishes exactly
+  // once. Null = UNIMPLEMENTED.
+  template <class Request, class Reply>
+  using Handler = std::function<void(const Peer&, const Request& request_untrusted, Reply*,
+                                     std::function<void(const Status&)> finish)>;
+  Handler<v1::ListOptionsRequest, v1::ListOptionsResponse> list_options = nullptr;
+  Handler<v1::CheckOptionsRequest, v1::CheckOptionsResponse> check_options = nullptr;
+  Handler<v1::ListJobsRequest, v1::ListJobsResponse> list_jobs = nullptr;
+  Handler<v1::RenewLeaseRequest, v1::RenewLeaseResponse> renew_lease = nullptr;
+  Handler<v1::DumpRecorderRequest, v1::Session> dump_recorder = nullptr;
+  Handler<v1::GetTimeRequest, v1::GetTimeResponse> get_time = nullptr;
 };
 
 class RpcServer {

@@ -88,8 +88,8 @@ class Planner {
     CheckFrequencies();
     CheckProcesses();
     CheckLimits();
-    HostSys host_sys = ParseHostSys("host_sys", request_.host_sys());
-    HostSys usage = ParseHostSys("host_sys_usage", request_.host_sys_usage());
+    HostSys host_sys = ParseHostSys("host_sys", request_.options().host_sys());
+    HostSys usage = ParseHostSys("host_sys_usage", request_.options().host_sys_usage());
     CheckHostOptions(host_sys, usage);
     if (NothingNamed()) {
       AddDefaults();
@@ -109,24 +109,24 @@ class Planner {
   }
 
   uint32_t Frequency(std::string_view key) const {
-    if (key == "sys_hardware_mem_freq") return request_.sys_hardware_mem_freq();
-    if (key == "sys_io_sampling_freq") return request_.sys_io_sampling_freq();
-    if (key == "sys_interconnection_freq") return request_.sys_interconnection_freq();
-    if (key == "dvpp_freq") return request_.dvpp_freq();
-    if (key == "host_sys_usage_freq") return request_.host_sys_usage_freq();
+    if (key == "sys_hardware_mem_freq") return request_.options().sys_hardware_mem_freq();
+    if (key == "sys_io_sampling_freq") return request_.options().sys_io_sampling_freq();
+    if (key == "sys_interconnection_freq") return request_.options().sys_interconnection_freq();
+    if (key == "dvpp_freq") return request_.options().dvpp_freq();
+    if (key == "host_sys_usage_freq") return request_.options().host_sys_usage_freq();
     return 0;
   }
 
   bool NothingNamed() const {
-    return request_.collectors().empty() && request_.sys_hardware_mem_freq() == 0 &&
-           request_.sys_io_sampling_freq() == 0 && request_.sys_interconnection_freq() == 0 &&
-           request_.dvpp_freq() == 0 && request_.host_sys().empty() &&
-           request_.host_sys_usage().empty();
+    return request_.collectors().empty() && request_.options().sys_hardware_mem_freq() == 0 &&
+           request_.options().sys_io_sampling_freq() == 0 && request_.options().sys_interconnection_freq() == 0 &&
+           request_.options().dvpp_freq() == 0 && request_.options().host_sys().empty() &&
+           request_.options().host_sys_usage().empty();
   }
 
   bool AnyDeviceOption() const {
-    return request_.sys_hardware_mem_freq() != 0 || request_.sys_io_sampling_freq() != 0 ||
-           request_.sys_interconnection_freq() != 0 || request_.dvpp_freq() != 0;
+    return request_.options().sys_hardware_mem_freq() != 0 || request_.options().sys_io_sampling_freq() != 0 ||
+           request_.options().sys_interconnection_freq() != 0 || request_.options().dvpp_freq() != 0;
   }
 
   void CheckTexts() {
@@ -180,12 +180,12 @@ class Planner {
                 option.max_hz);
       }
     }
-    const std::string& llc = request_.llc_profiling();
+    const std::string& llc = request_.options().llc_profiling();
     if (llc.empty()) return;
     if (llc != "read" && llc != "write") {
       Problem("llc_profiling = {}: must be read or write", log::Quote(llc));
     }
-    if (request_.sys_hardware_mem_freq() == 0 && !OrdersCollector("llc")) {
+    if (request_.options().sys_hardware_mem_freq() == 0 && !OrdersCollector("llc")) {
       Problem("llc_profiling needs sys_hardware_mem_freq (it would do nothing)");
     }
     plan_.llc_write = llc == "write";
@@ -236,7 +236,7 @@ class Planner {
     plan_.require_all = request_.require_all();
     plan_.no_dump = request_.no_dump();
     plan_.max_bytes = static_cast<uint64_t>(context_.config.max_session_mb) << 20;
-    CheckStorageLimit(request_.storage_limit());
+    CheckStorageLimit(request_.options().storage_limit());
   }
 
   void CheckStorageLimit(std::string_view text) {
@@ -283,7 +283,7 @@ class Planner {
     if (host_sys.any() && plan_.pids.empty() && plan_.job_id.empty()) {
       Problem("host_sys needs a process: name pids or a job_id");
     }
-    if (request_.host_sys_usage_freq() != 0 && !usage.any()) {
+    if (request_.options().host_sys_usage_freq() != 0 && !usage.any()) {
       Problem("host_sys_usage_freq needs host_sys_usage (it would do nothing)");
     }
   }
@@ -371,8 +371,8 @@ class Planner {
     PlannedCollector& planned = Entry(index);
     planned.named = true;
     planned.poll.system = all;
-    double usage_hz = request_.host_sys_usage_freq() != 0
-                          ? static_cast<double>(request_.host_sys_usage_freq())
+    double usage_hz = request_.options().host_sys_usage_freq() != 0
+                          ? static_cast<double>(request_.options().host_sys_usage_freq())
                           : kHostSysHz;
     SetRate(planned, all ? (job ? std::max(kHostSysHz, usage_hz) : usage_hz) : kHostSysHz);
     planned.poll.processes = job ? JobScope() : ProcessScope();

@@ -73,11 +73,11 @@ class SessionPlanTest : public ::testing::Test {
 TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
   request_.set_job_id("no spaces");
   request_.add_devices(9);
-  request_.set_sys_hardware_mem_freq(101);
-  request_.set_sys_interconnection_freq(51);
-  request_.set_host_sys("cpu,disk");
-  request_.set_host_sys_usage_freq(10);
-  request_.set_storage_limit("10MB");
+  request_.mutable_options()->set_sys_hardware_mem_freq(101);
+  request_.mutable_options()->set_sys_interconnection_freq(51);
+  request_.mutable_options()->set_host_sys("cpu,disk");
+  request_.mutable_options()->set_host_sys_usage_freq(10);
+  request_.mutable_options()->set_storage_limit("10MB");
   request_.add_pids(4711);
   request_.add_collectors()->set_name("gpu");
   EXPECT_THAT(Problems(),
@@ -91,7 +91,7 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
 
 // An order of a quarter of a megabyte must not make an answer of many.
 TEST_F(SessionPlanTest, TheListOfProblemsIsShortHoweverLongTheOrder) {
-  request_.set_storage_limit(std::string(100'000, 'x'));
+  request_.mutable_options()->set_storage_limit(std::string(100'000, 'x'));
   for (uint32_t id = 100; id < 50'000; ++id) request_.add_devices(id);
   EXPECT_LT(Problems().size(), 6000u);
   EXPECT_THAT(Problems(), AllOf(HasSubstr("no device 100 "), HasSubstr("more")));
@@ -124,14 +124,14 @@ TEST_F(SessionPlanTest, RangesHoldAtTheirEnds) {
           v1::StartSessionRequest::descriptor()->FindFieldByName(std::string(option.key));
       ASSERT_NE(field, nullptr) << option.key;
       v1::StartSessionRequest::GetReflection()->SetUInt32(&request_, field, hz);
-      if (option.key == "host_sys_usage_freq") request_.set_host_sys_usage("cpu");
+      if (option.key == "host_sys_usage_freq") request_.mutable_options()->set_host_sys_usage("cpu");
       EXPECT_EQ(Plan().ok(), hz <= option.max_hz) << option.key << " " << hz;
     }
   }
 }
 
 TEST_F(SessionPlanTest, OptionsTurnOnTheirCollectors) {
-  request_.set_sys_interconnection_freq(50);
+  request_.mutable_options()->set_sys_interconnection_freq(50);
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_THAT(Named(*plan), UnorderedElementsAre("hccs", "pcie", "soc_profile"));
@@ -140,8 +140,8 @@ TEST_F(SessionPlanTest, OptionsTurnOnTheirCollectors) {
   EXPECT_EQ(Of(*plan, "hccs").hz, 50);
 
   request_.Clear();
-  request_.set_sys_hardware_mem_freq(100);
-  request_.set_llc_profiling("write");
+  request_.mutable_options()->set_sys_hardware_mem_freq(100);
+  request_.mutable_options()->set_llc_profiling("write");
   plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_THAT(Named(*plan),
@@ -149,7 +149,7 @@ TEST_F(SessionPlanTest, OptionsTurnOnTheirCollectors) {
   EXPECT_TRUE(Of(*plan, "llc").channel.llc_write);
 
   request_.Clear();
-  request_.set_sys_io_sampling_freq(100);
+  request_.mutable_options()->set_sys_io_sampling_freq(100);
   plan = Plan();
   EXPECT_THAT(Named(*plan), UnorderedElementsAre("nic", "roce"));
 }
@@ -163,7 +163,7 @@ TEST_F(SessionPlanTest, WithoutOptionsEverythingRunsButNothingIsDemanded) {
 }
 
 TEST_F(SessionPlanTest, HostOptionsNeedTheirCompanions) {
-  request_.set_host_sys("cpu,mem");
+  request_.mutable_options()->set_host_sys("cpu,mem");
   EXPECT_THAT(Problems(), HasSubstr("host_sys needs a process"));
   request_.add_pids(10);
   Result<SessionPlan> plan = Plan();
@@ -171,7 +171,7 @@ TEST_F(SessionPlanTest, HostOptionsNeedTheirCompanions) {
   EXPECT_THAT(Named(*plan), UnorderedElementsAre("host_cpu", "host_mem"));
   EXPECT_THAT(Of(*plan, "host_cpu").poll.processes.pids, ElementsAre(10));
   EXPECT_EQ(Of(*plan, "host_cpu").poll.processes.only_uid, 1000U);
-  request_.set_llc_profiling("read");
+  request_.mutable_options()->set_llc_profiling("read");
   EXPECT_THAT(Problems(), HasSubstr("llc_profiling needs sys_hardware_mem_freq"));
 }
 
@@ -208,14 +208,14 @@ TEST_F(SessionPlanTest, NamedCollectorsKeepTheirRateAndItsLimit) {
 }
 
 TEST_F(SessionPlanTest, StorageLimitIsTheSmallerOfTheTwo) {
-  request_.set_storage_limit("200MB");
+  request_.mutable_options()->set_storage_limit("200MB");
   ASSERT_TRUE(Plan().ok());
   EXPECT_EQ(Plan()->max_bytes, 200ULL << 20);
   EXPECT_TRUE(Plan()->storage_limited);
-  request_.set_storage_limit("300");
+  request_.mutable_options()->set_storage_limit("300");
   EXPECT_EQ(Plan()->max_bytes, 300ULL << 20);
   for (const char* bad : {"199MB", "4294967296MB", "-1MB", "200 MB", "200mb", "MB", "2e3MB"}) {
-    request_.set_storage_limit(bad);
+    request_.mutable_options()->set_storage_limit(bad);
     EXPECT_FALSE(Plan().ok()) << bad;
   }
 }

@@ -105,7 +105,7 @@ class RpcTest : public ::testing::Test {
   v1::Session StartHccs() {
     v1::StartSessionRequest request;
     request.add_devices(0);
-    request.set_sys_interconnection_freq(50);
+    request.mutable_options()->set_sys_interconnection_freq(50);
     v1::Session session;
     grpc::Status status = Start(request, &session);
     EXPECT_TRUE(status.ok()) << status.error_message();
@@ -177,13 +177,13 @@ TEST_F(RpcTest, OrdersBeyondReason) {
   orders["empty bytes"].set_job_id(std::string("a\0b", 3));
   orders["rank"].set_rank(-1);
   orders["duration"].set_duration_ms(std::numeric_limits<uint64_t>::max());
-  orders["frequency"].set_dvpp_freq(std::numeric_limits<uint32_t>::max());
+  orders["frequency"].mutable_options()->set_dvpp_freq(std::numeric_limits<uint32_t>::max());
   orders["pid"].add_pids(-5);
   orders["pid 0"].add_pids(0);
   orders["end"].set_end_with_pid(-1);
-  orders["storage"].set_storage_limit("99999999999999999999MB");
-  orders["storage sign"].set_storage_limit("-200MB");
-  orders["host_sys"].set_host_sys(std::string(10000, ','));
+  orders["storage"].mutable_options()->set_storage_limit("99999999999999999999MB");
+  orders["storage sign"].mutable_options()->set_storage_limit("-200MB");
+  orders["host_sys"].mutable_options()->set_host_sys(std::string(10000, ','));
   for (int i = 0; i < 20000; ++i) orders["devices"].add_devices(1000 + static_cast<uint32_t>(i));
   for (int i = 0; i < 20000; ++i) orders["pids"].add_pids(1);
   for (int i = 0; i < 5000; ++i) orders["collectors"].add_collectors()->set_name("hbm");
@@ -254,7 +254,7 @@ TEST_F(RpcTest, WatchEndsWithItsDeadlineAndTheSessionGoesOn) {
 TEST_F(RpcTest, CallsThatAreGivenUp) {
   v1::StartSessionRequest request;
   request.set_job_id("given-up");
-  request.set_sys_interconnection_freq(50);
+  request.mutable_options()->set_sys_interconnection_freq(50);
   for (int64_t us : {1, 100, 500, 1000, 2000, 5000, 10000, 20000}) {
     v1::Session session;
     auto context = Context(std::chrono::microseconds(us));

@@ -1,0 +1,86 @@
+// The training processes of this node, as sessions see them: who there is, telling them about a
+// session, hearing of their steps, taking their marks. Implemented by JobTable. Lives on the control
+// strand.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "proto/attach/attach_protocol.h"
+#include "proto/attach/mark_ring.h"
+
+namespace profd {
+
+struct TrainingProcess {
+  pid_t pid = 0;
+  uint64_t start_ticks = 0;  // tells a pid from its successor
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::string job_id;  // empty = belongs to no job that could be told
+  std::optional<int> rank;
+  std::optional<int> local_rank;
+  int world_size = 0;        // 0 = unknown
+  std::vector<int> devices;  // logical ids, ascending
+  std::string framework;
+  std::string command;
+  std::string pod_uid;
+  std::string slurm_job;
+  std::string found_by;    // "attached", "device process list", "environment"
+  uint64_t attach_id = 0;  // 0 = not attached
+  int64_t attached_wall_ns = 0;
+  std::optional<int64_t> step;
+  double step_s = 0;  // median of the last steps
+  uint64_t marks = 0;
+  uint64_t dropped_marks = 0;
+  int64_t silent_since_ns = 0;  // CLOCK_MONOTONIC_RAW; 0 = alive
+  bool attached() const { return attach_id != 0; }
+};
+
+// A mark as taken out of a ring: validated, host clock.
+struct Mark {
+  int64_t time_ns = 0;  // CLOCK_MONOTONIC_RAW
+  int64_t value = 0;
+  int32_t thread = 0;
+  attach::MarkKind kind = attach::MarkKind::kMark;
+  std::string_view name;  // printable UTF-8; valid during the call
+};
+
+struct MarkBatch {
+  pid_t pid = 0;
+  std::optional<int> rank;
+  std::span<const Mark> marks;
+  uint64_t dropped = 0;  // lost before these
+};
+
+class JobDirectory {
+ public:
+  virtual ~JobDirectory() = default;
+
+  virtual std::vector<TrainingProcess> Processes() const = 0;
+
+  // Tells an attached process; nothing happens when it has gone.
+  virtual void Notify(uint64_t attach_id, const attach::SessionNotice& notice) = 0;
+
+  struct Watcher {
+    std::function<void(uint64_t attach_id, const attach::StepReport&)> on_step;
+    // Attached processes that came or went (crashed: without Bye, killed or not).
+    std::function<void(const TrainingProcess&)> on_attached;
+    std::function<void(const TrainingProcess&, bool in_good_order)> on_detached;
+    // Marks of processes that `wants` says yes to; null = none. At most a few times a second each.
+    std::function<void(const MarkBatch&)> on_marks;
+    std::function<bool(uint64_t attach_id)> wants;
+  };
+  // Until the returned handle is dropped (which only the control strand may do).
+  virtual std::shared_ptr<void> Watch(Watcher watcher) = 0;
+  // Takes what is in the process's ring right now, for its watchers (the last marks before an end).
+  virtual void Drain(uint64_t attach_id) = 0;
+};
+
+}  // namespace profd

@@ -1,0 +1,133 @@
+// What a training process and the daemon tell each other over the attach socket
+// (/run/profd/attach.sock): a unix SOCK_SEQPACKET, one JSON object per packet, at most kMaxPacket bytes,
+// both ways at any time. The process's hello comes first and may carry the descriptor of its mark ring
+// (SCM_RIGHTS). Who the process is the kernel says (SO_PEERCRED), not the hello.
+//
+// No gRPC here: the library lives inside other people's training processes, which bring their own gRPC,
+// protobuf and fork() with them, and a descriptor has to be passed. docs/attach-protocol.md is the
+// reference.
+//
+// Everything parsed is untrusted on both sides: unknown members are ignored, wrong types and sizes
+// refuse the packet with a reason.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+
+namespace profd::attach {
+
+inline constexpr int kProtocolVersion = 1;
+inline constexpr size_t kMaxPacket = 128 * 1024;
+inline constexpr size_t kMaxOptionsBytes = 64 * 1024;
+inline constexpr size_t kMaxAttachDevices = 64;
+inline constexpr const char* kDefaultAttachSocket = "/run/profd/attach.sock";
+
+// ---- process to daemon
+
+// First packet. Everything may be left out: the daemon fills gaps from the process's environment and
+// cgroup.
+struct Hello {  // "hello"
+  int version = kProtocolVersion;
+  std::string library;  // "libprofd 0.1.0"
+  std::string job_id;
+  std::optional<int> rank, local_rank, world_size;
+  std::vector<int> devices;  // as the process numbers them: physical ids of /dev/davinciN
+  std::string framework;
+  std::string options_json;  // PROFILING_OPTIONS: starts a session at once; its reply has seq 0
+  std::map<std::string, std::string> metadata;
+  bool has_ring = false;  // a descriptor comes with it
+};
+struct StartCall {  // "start": a session of this process's job devices and itself
+  uint64_t seq = 0;  // > 0
+  std::string options_json;
+  std::map<std::string, std::string> acl_switches;
+  std::string label;
+  uint64_t duration_ms = 0;
+  std::optional<int64_t> start_step;
+  uint32_t steps = 0;
+  bool no_dump = false;
+  bool best_effort = false;
+  std::vector<std::string> collectors;  // "hccs" or "hccs=50"
+};
+struct StopCall {  // "stop"; answered when the dump is complete
+  uint64_t seq = 0;
+  std::string session_id;  // empty = the last one this process started
+};
+struct StatusCall {  // "status"
+  uint64_t seq = 0;
+  std::string session_id;
+};
+struct MetadataCall {  // "metadata"
+  std::string key, value;
+};
+// Answer to a SessionNotice with steps: the process has begun or ended that step.
+struct StepReport {  // "step"
+  std::string session_id;
+  int64_t step = 0;
+  bool begin = true;
+};
+struct Bye {};  // "bye": detaches in good order
+
+using ToDaemon =
+    std::variant<Hello, StartCall, StopCall, StatusCall, MetadataCall, StepReport, Bye>;
+
+// ---- daemon to process
+
+struct Welcome {  // "welcome"
+  int version = kProtocolVersion;
+  std::string daemon;  // "profd 0.1.0"
+  uint64_t attach_id = 0;
+  std::string job_id;  // as the daemon made it out
+  std::optional<int> rank;
+  std::vector<int> devices;  // logical ids
+};
+struct Refused {  // "refused": instead of a welcome; the connection ends
+  int code = 0;  // StatusCode
+  std::string message;
+};
+struct SessionSummary {
+  std::string session_id, state, reason, dump_path;
+  uint64_t records = 0, dropped_records = 0, dump_bytes = 0, marks = 0, dropped_marks = 0;
+  std::vector<std::string> warnings;
+  std::map<std::string, std::string> effective_options;
+  struct Outcome {
+    std::string collector, result, detail;
+    int device = -1;
+    double hz = 0;
+    uint64_t records = 0;
+  };
+  std::vector<Outcome> outcomes;
+};
+struct Reply {  // "reply" to the call of that seq
+  uint64_t seq = 0;
+  int code = 0;  // StatusCode; 0 = ok
+  std::string message;
+  std::optional<SessionSummary> session;
+};
+// A session that concerns this process.
+struct SessionNotice {  // "session"
+  std::string session_id;
+  // "armed": report the begin of start_step (and the end of the last of `steps`); "running": marks are
+  // wanted; "ended".
+  std::string state;
+  std::optional<int64_t> start_step;
+  uint32_t steps = 0;
+  std::map<std::string, std::string> options;  // effective ones that the application serves
+};
+
+using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice>;
+
+std::string Encode(const ToDaemon& message);
+std::string Encode(const ToProcess& message);
+// kInvalidArgument with a reason.
+Result<ToDaemon> ParseToDaemon(std::string_view packet_untrusted);
+Result<ToProcess> ParseToProcess(std::string_view packet_untrusted);
+
+}  // namespace profd::attach

@@ -1,0 +1,143 @@
+// The profiling options: THE table of keys, and the one validator behind all the ways an option can be
+// given (typed field, PROFILING_OPTIONS JSON, ACL_PROF_* switch, profctl flag). Pure functions; texts
+// are untrusted, every problem is reported at once, nothing is started or opened here.
+// Source of the facts: the vendor's PROFILING_OPTIONS and ACL_PROF_* documentation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace profd::options {
+
+enum class Type : uint8_t {
+  kSwitch,     // on, off
+  kChoice,     // one of `choices`
+  kLevel,      // on, off, l0, l1
+  kFrequency,  // whole number min..max, Hz
+  kCycles,     // whole number min..max, device clock cycles
+  kSize,       // "<n>MB", n in min..max
+  kList,       // items of `choices`, comma-separated
+  kMetrics,    // aic_metrics
+  kText,       // operator name
+  kPath,
+};
+
+// Where what the option turns on comes from.
+enum class Origin : uint8_t { kDevice, kHost, kApplication, kClient };
+
+struct Option {
+  std::string_view key;      // "sys_io_sampling_freq"
+  Type type;
+  Origin origin;
+  int field;                 // number in v1.ProfilingOptions
+  uint32_t min = 0;
+  uint32_t max = 0;
+  std::string_view choices = {};        // "read,write"
+  std::string_view default_value = {};  // "" = off / unset
+  std::string_view unit = {};
+  std::string_view effect = {};     // what it turns on, one line
+  std::string_view conflicts = {};  // what it needs or excludes, one line
+  bool deprecated = false;
+};
+
+// In the order of the documentation.
+std::span<const Option> Table();
+const Option* Find(std::string_view key);
+// "1..100", "on, off", "read, write", ...
+std::string RangeText(const Option& option);
+
+enum class Via : uint8_t { kField, kJson, kAclSwitch, kFlag };
+
+// One option as somebody gave it. `value` is the text of the value; numbers in decimal.
+struct Given {
+  std::string key;
+  std::string value;
+  Via via = Via::kField;
+};
+
+struct Problem {
+  enum class Kind : uint8_t { kInvalid, kConflict, kUnsupported };
+  Kind kind = Kind::kInvalid;
+  std::string key;
+  std::string value;
+  std::string text;  // "sys_io_sampling_freq = 0: must be a whole number 1..100 (Hz)"
+};
+
+// What the node can do, as far as options depend on it. Without one (`nullptr`) nothing is refused as
+// unsupported: the check is about the options themselves.
+struct NodeSupport {
+  std::vector<int> chip_ids;             // driver-abi 2.3; of all devices concerned, no duplicates
+  std::vector<std::string> chip_names;   // "Ascend910B", parallel to chip_ids
+  // Can something of this option run on the node? Empty text = yes; otherwise why not ("this chip has
+  // no NIC or RoCE channel"). Keyed by option; options that are missing here are supported.
+  std::map<std::string, std::string, std::less<>> lacking;
+};
+
+struct Effective {
+  std::string key;
+  std::string value;   // canonical: "l1" for task_time=on, "200MB", "50"
+  std::string asked;   // as given; empty = default or implied
+  std::string note;    // "implied by task_trace=on", "deprecated: task_trace governs"
+};
+
+// The validated options. Lookup of a key that is not in the table is a programming error (empty).
+class OptionSet {
+ public:
+  // Canonical value; "" when off or unset.
+  const std::string& Text(std::string_view key) const;
+  // A frequency, cycles or size in its unit; 0 when off.
+  uint32_t Number(std::string_view key) const;
+  bool On(std::string_view key) const;
+  // Was it asked for explicitly (in any way)?
+  bool Asked(std::string_view key) const;
+  bool ListHas(std::string_view key, std::string_view item) const;
+  std::vector<Effective> effective;  // every option of the table, in its order
+};
+
+struct CheckRequest {
+  std::vector<Given> given;
+  const NodeSupport* node = nullptr;
+  bool best_effort = false;   // kUnsupported becomes a warning and the option is off
+  bool has_process = true;    // a job or pid is named (host_sys needs one)
+  // A collector ordered by name that makes an option do something without its frequency ("llc").
+  std::vector<std::string> collectors;
+};
+
+struct CheckResult {
+  OptionSet options;
+  std::vector<Problem> problems;  // empty = valid
+  std::vector<std::string> warnings;
+  bool ok() const { return problems.empty(); }
+};
+
+CheckResult Check(const CheckRequest& request);
+
+// PROFILING_OPTIONS: one JSON object of at most 64 KiB. Appends what it holds; wrong syntax, types,
+// duplicated or unknown keys are problems (with line and column for syntax).
+void ParseJson(std::string_view text_untrusted, std::vector<Given>* given,
+               std::vector<Problem>* problems);
+
+// ACL_PROF_* / TORCH_CALL_STACK / aiCoreMetricsType by name to options. Unknown names and values are
+// problems. Only what is given counts: the defaults of the switches apply when `with_defaults`.
+void FromAclSwitches(const std::map<std::string, std::string>& switches, bool with_defaults,
+                     std::vector<Given>* given, std::vector<Problem>* problems,
+                     std::vector<std::string>* warnings);
+
+// Names of the switches, for help texts.
+struct AclSwitch {
+  std::string_view name;
+  std::string_view default_value;
+  std::string_view equals;  // "task_time=l1"
+};
+std::span<const AclSwitch> AclSwitches();
+
+// Printed from the table.
+std::string OptionsProto();     // proto/profd/v1/options.proto
+std::string OptionsDocument();  // docs/options.md
+
+}  // namespace profd::options
