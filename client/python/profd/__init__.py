@@ -1,0 +1,31 @@
+"""profd: profile a training loop on an Ascend/Atlas node, from Python.
+
+    import profd
+
+    with profd.profile(options={"sys_hardware_mem_freq": 50}, steps=2) as p:
+        for n, batch in enumerate(batches):
+            profd.step(n)
+            train(batch)
+    print(p.summary["dump_path"])
+
+Needs libprofd.so.0 (ctypes; no compiler). Without the library or without a daemon nothing happens and
+training goes on: only calls that were told to (`strict=True`) raise. PROFD_DISABLE=1 turns all of it
+into no-ops.
+"""
+
+from ._lib import ProfdError, counters, library_path, version
+from ._marks import Step, annotate, mark, range_pop, range_push, step
+from ._profile import Profile, active, attach, init, profile, session, set_metadata, shutdown
+from .profiler import Profiler
+
+__all__ = [
+    "Profile", "ProfdError", "Profiler", "Step", "active", "annotate", "attach", "counters", "init",
+    "library_path", "mark", "profile", "range_pop", "range_push", "session", "set_metadata",
+    "shutdown", "step", "version",
+]
+
+
+def __getattr__(name):
+    if name == "__version__":  # of the library, which is loaded at the first use, not at the import
+        return version()
+    raise AttributeError(name)

@@ -1,0 +1,81 @@
+"""Marks, ranges and steps: the calls made inside the training loop, kept short."""
+
+import contextlib
+import threading
+
+from ._lib import lib, text
+
+_open = threading.local()  # the step this thread has begun and not ended
+
+
+class Step:
+    """A step that has begun; ends with the `with` block, or when the next one begins."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+    def end(self):
+        if getattr(_open, "step", None) is self:
+            _open.step = None
+            lib().profd_step_end(self.number)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
+def step(number):
+    """Step `number` begins here; the one this thread began before ends, unless it has.
+
+    Either a line at the top of the loop's body, or `with profd.step(n): ...`.
+    """
+    before = getattr(_open, "step", None)
+    if before is not None:
+        before.end()
+    this = Step(int(number))
+    _open.step = this
+    lib().profd_step_begin(this.number)
+    return this
+
+
+def end_step():
+    """Ends the step of this thread that is open, if any."""
+    before = getattr(_open, "step", None)
+    if before is not None:
+        before.end()
+
+
+def mark(name):
+    """An instant in the profile."""
+    lib().profd_mark(text(name))
+
+
+def range_push(name):
+    """A range of this thread begins; ranges nest."""
+    lib().profd_range_push(text(name))
+
+
+def range_pop():
+    """The innermost range of this thread ends."""
+    lib().profd_range_pop()
+
+
+class annotate(contextlib.ContextDecorator):  # noqa: N801: used like a function
+    """A range around a block or a function: `with annotate("load"):` or `@annotate("load")`."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def _recreate_cm(self):
+        return annotate(self.name)
+
+    def __enter__(self):
+        range_push(self.name)
+        return self
+
+    def __exit__(self, *_):
+        range_pop()

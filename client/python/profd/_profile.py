@@ -1,0 +1,202 @@
+"""Sessions: `profile` as a context manager and a decorator, and the few calls about the process."""
+
+import ctypes
+import functools
+import json
+import os
+import shutil
+import warnings
+
+from . import _lib, _marks
+from ._lib import ProfdError, check, last_error, lib, text
+
+_START_MS = 10_000
+_STOP_MS = 60_000
+
+
+def init(job_id=None, rank=None, local_rank=None, world_size=None, devices=None, framework="python",
+         wait=0.0):
+    """Tells the daemon what this process is; what is left out comes from the environment.
+
+    `devices`: physical ids (/dev/davinciN). `wait`: seconds to wait for the daemon.
+    """
+    config = _lib.Config(size=ctypes.sizeof(_lib.Config), job_id=text(job_id), rank=_or(rank, -1),
+                         local_rank=_or(local_rank, -1), world_size=_or(world_size, 0),
+                         framework=text(framework), wait_ms=int(wait * 1000))
+    if devices:
+        ids = (ctypes.c_int32 * len(devices))(*devices)
+        config.devices, config.device_count = ids, len(devices)
+    code = lib().profd_init(ctypes.byref(config))
+    return code == _lib.OK
+
+
+def attach(timeout=10.0):
+    """Waits for the daemon; True when attached."""
+    return lib().profd_attach(int(timeout * 1000)) == _lib.OK
+
+
+def shutdown():
+    """Detaches; sessions this process started end."""
+    lib().profd_shutdown()
+
+
+def active():
+    """True while a session takes marks of this process."""
+    return bool(lib().profd_active())
+
+
+def set_metadata(key, value):
+    """Into the manifest of sessions that start from now on."""
+    return lib().profd_set_metadata(text(key), text(value)) == _lib.OK
+
+
+def session(refresh=0.0):
+    """What is known of the last session this process started, as a dict; {} when there is none.
+
+    `refresh`: seconds to wait for news from the daemon.
+    """
+    size = 64 * 1024
+    for _ in range(3):
+        buffer = ctypes.create_string_buffer(size)
+        length = lib().profd_session_json(buffer, size, int(refresh * 1000))
+        if length < 0:
+            return {}
+        if length < size:
+            return json.loads(buffer.value.decode("utf-8", "replace") or "{}")
+        size = length + 4096
+    return {}
+
+
+def _or(value, default):
+    return default if value is None else int(value)
+
+
+def _options_text(options):
+    if options is None or isinstance(options, str):
+        return options
+    return json.dumps(options)
+
+
+def _output_folder(options_text):
+    """Where the caller wants dumps: the option `output`, else $ASCEND_WORK_PATH; None = left at the node."""
+    try:
+        output = json.loads(options_text or "{}").get("output")
+    except (ValueError, AttributeError):
+        return None  # the daemon says what is wrong with it
+    if output:
+        return os.path.abspath(output)
+    work = os.environ.get("ASCEND_WORK_PATH")
+    return os.path.join(work, "profiling_data") if work else None
+
+
+class Profile:
+    """One session of this process: started on entry, stopped on exit.
+
+    options      PROFILING_OPTIONS as a dict or as JSON text; None = every collector at its default
+    collectors   names, with a rate where wanted: ["hccs=50", "host_cpu"]; instead of or beside options
+    steps        ends after so many steps (profd.step); 0 = with the block
+    start_step   begins with that step; None = at once
+    duration     ends after so many seconds; 0 = with the block
+    label        shown in lists
+    best_effort  what this chip cannot do becomes a warning
+    dump         False: only for /metrics and live streams
+    strict       True: raise ProfdError when it cannot start; otherwise warn and go on without
+    timeout      seconds to wait for the daemon at the start
+
+    `started` tells whether it runs; `summary` is the session as the daemon ended it (dump_path,
+    records, outcomes, warnings, ...), {} without one. With the option `output` (or ASCEND_WORK_PATH in
+    the environment) the dump is copied there at the end, as this user: summary["output"].
+    """
+
+    def __init__(self, options=None, *, collectors=None, steps=0, start_step=None, duration=0.0,
+                 label=None, best_effort=False, dump=True, strict=False, timeout=10.0):
+        self._again = functools.partial(
+            Profile, options, collectors=collectors, steps=steps, start_step=start_step,
+            duration=duration, label=label, best_effort=best_effort, dump=dump, strict=strict,
+            timeout=timeout)
+        self._args = dict(options=_options_text(options), collectors=collectors, steps=steps,
+                          start_step=start_step, duration=duration, label=label,
+                          best_effort=best_effort, dump=dump)
+        self._strict = strict
+        self._timeout = timeout
+        self.started = False
+        self.summary = {}
+
+    def start(self):
+        a = self._args
+        collectors = a["collectors"]
+        if collectors is not None and not isinstance(collectors, str):
+            collectors = ",".join(collectors)
+        lib().profd_attach(int(self._timeout * 1000))
+        args = _lib.StartArgs(
+            size=ctypes.sizeof(_lib.StartArgs), options_json=text(a["options"]),
+            label=text(a["label"]), duration_ms=int(a["duration"] * 1000),
+            start_step=_or(a["start_step"], -1), steps=int(a["steps"]), no_dump=int(not a["dump"]),
+            best_effort=int(a["best_effort"]), collectors=text(collectors),
+            timeout_ms=max(1, int(self._timeout * 1000)) if self._timeout else _START_MS)
+        code = lib().profd_start_with(ctypes.byref(args))
+        if code == _lib.OK:
+            self.started = True
+            self.summary = session()
+        elif code == _lib.DISABLED:
+            pass  # PROFD_DISABLE=1: asked for
+        elif self._strict:
+            check(code)
+        else:
+            warnings.warn(f"not profiled: {last_error()}", RuntimeWarning, stacklevel=3)
+        return self
+
+    def stop(self):
+        """Ends the session and waits for its dump; returns the summary."""
+        if not self.started:
+            return self.summary
+        self.started = False
+        _marks.end_step()
+        code = lib().profd_stop_within(_STOP_MS)
+        self.summary = session(refresh=1.0) or self.summary
+        if code not in (_lib.OK, _lib.NO_SESSION):
+            if self._strict:
+                raise ProfdError(code, last_error())
+            warnings.warn(f"profile not ended in order: {last_error()}", RuntimeWarning, stacklevel=3)
+        self._bring_dump()
+        return self.summary
+
+    def _bring_dump(self):
+        folder, dump = _output_folder(self._args["options"]), self.summary.get("dump_path")
+        if not folder or not dump or self.summary.get("state") not in ("done", "failed"):
+            return
+        try:
+            os.makedirs(folder, exist_ok=True)
+            target = os.path.join(folder, os.path.basename(dump))
+            shutil.copytree(dump, target)
+            self.summary["output"] = target
+        except (OSError, shutil.Error) as error:
+            if self._strict:
+                raise
+            warnings.warn(f"dump {dump} not brought to {folder}: {error}", RuntimeWarning,
+                          stacklevel=4)
+
+    def __call__(self, function):
+        """As a decorator: a session of its own for every call."""
+        @functools.wraps(function)
+        def profiled(*args, **kwargs):
+            with self._again():
+                return function(*args, **kwargs)
+        return profiled
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, kind, *_):
+        strict, self._strict = self._strict, self._strict and kind is None  # never hide an exception
+        try:
+            self.stop()
+        finally:
+            self._strict = strict
+
+
+def profile(options=None, **how):
+    """`with profile(options={...}, steps=2): ...` or `@profile(...)`; see Profile for the arguments."""
+    if callable(options) and not how:  # @profile without arguments
+        return Profile()(options)
+    return Profile(options, **how)

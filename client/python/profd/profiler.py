@@ -1,0 +1,69 @@
+"""The two lines a MindSpore user knows:
+
+    profiler = Profiler()
+    ...
+    summary = profiler.analyse()
+"""
+
+import os
+import warnings
+
+from ._profile import Profile
+
+_HARDWARE = {"sys_hardware_mem_freq": 50, "sys_io_sampling_freq": 50, "sys_interconnection_freq": 50,
+             "dvpp_freq": 50}
+# Arguments of MindSpore's Profiler that have an option here.
+_SWITCHES = {"l2_cache": "l2", "hccl": "hccl", "aicpu": "aicpu", "mstx": "msproftx"}
+# Its numbers for aic_metrics.
+_METRICS = {0: "PipeUtilization", 1: "ArithmeticUtilization", 2: "Memory", 3: "MemoryL0",
+            4: "MemoryUB", 5: "L2Cache"}
+
+
+class Profiler:
+    """Profiles from here to analyse().
+
+    output_path        the dump is copied there at the end (the option `output`)
+    start_profile      False: not before start()
+    aicore_metrics     number or name (the option aic_metrics)
+    l2_cache, hccl, aicpu, mstx, hardware
+                       True/False for the option of that data; hardware=False leaves out the device's
+                       bandwidth and memory channels
+    options            PROFILING_OPTIONS, over all of these
+
+    FP_POINT and BP_POINT in the environment are passed on. Unknown arguments are warned about and
+    ignored, so that scripts written for the framework's own class keep running.
+    """
+
+    def __init__(self, output_path=None, start_profile=True, aicore_metrics=None, hardware=True,
+                 options=None, **others):
+        wanted = dict(_HARDWARE) if hardware else {}
+        wanted["training_trace"] = "on"
+        if output_path:
+            wanted["output"] = os.path.abspath(output_path)
+        for name in ("FP_POINT", "BP_POINT"):
+            if os.environ.get(name):
+                wanted[name.lower()] = os.environ[name]
+        for name, key in _SWITCHES.items():
+            if name in others:
+                wanted[key] = "on" if others.pop(name) else "off"
+        if aicore_metrics is not None and aicore_metrics != -1:
+            wanted["aic_metrics"] = _METRICS.get(aicore_metrics, aicore_metrics)
+        strict = others.pop("strict", False)
+        if others:
+            warnings.warn("Profiler: ignored: " + ", ".join(sorted(others)), stacklevel=2)
+        wanted.update(options or {})
+        self._profile = Profile(wanted, label="Profiler", best_effort=True, strict=strict)
+        if start_profile:
+            self.start()
+
+    def start(self):
+        if not self._profile.started:
+            self._profile.start()
+
+    def stop(self):
+        self._profile.stop()
+
+    def analyse(self, *_, **__):
+        """Ends the profile; returns the dump's summary: {"dump_path": ..., "records": ...,
+        "outcomes": [...], "warnings": [...], ...}; {} when nothing was profiled."""
+        return self._profile.stop()
