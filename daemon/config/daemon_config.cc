@@ -40,7 +40,8 @@ const auto kKeys = std::to_array<Key>({
     {"daemon", "max_connections", &DaemonConfig::max_connections, true,
      "Client connections open at once; more are refused", 1, 4096},
     {"daemon", "attach_socket", &DaemonConfig::attach_socket, false,
-     "Unix socket training processes attach to (libprofd); empty = off"},
+     "Unix socket training processes attach to (libprofd); empty = attach.sock beside daemon.socket, "
+     "\"off\" = nobody can"},
     {"daemon", "max_attached", &DaemonConfig::max_attached, true,
      "Training processes attached at once; more are refused", 0, 16384},
     {"driver", "hal_library", &DaemonConfig::hal_library, false,
@@ -205,6 +206,14 @@ bool Same(const DaemonConfig& a, const DaemonConfig& b, const Key& key) {
 }
 
 }  // namespace
+
+std::string AttachSocketOf(const DaemonConfig& config) {
+  if (config.attach_socket == "off") return {};
+  if (!config.attach_socket.empty()) return config.attach_socket;
+  size_t slash = config.socket.rfind('/');
+  return (slash == std::string::npos ? std::string() : config.socket.substr(0, slash + 1)) +
+         "attach.sock";
+}
 
 DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name,
                                std::vector<std::string>* problems) {

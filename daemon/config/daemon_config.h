@@ -19,7 +19,7 @@ struct DaemonConfig {
   std::string admin_group = "profd-admin";
   std::string log_level = "info";
   int64_t max_connections = 256;
-  std::string attach_socket = "/run/profd/attach.sock";
+  std::string attach_socket;  // as given; see AttachSocketOf
   int64_t max_attached = 1024;
   // [driver]
   std::string hal_library;   // empty: soname, then the usual folders
@@ -66,6 +66,9 @@ struct DaemonConfig {
   int64_t max_user_hz = 1000;
   int64_t max_start_delay_s = 86400;
 };
+
+// Where training processes attach: beside `socket` as attach.sock unless configured; "" = off.
+std::string AttachSocketOf(const DaemonConfig& config);
 
 // Parses `text` over the defaults. Every problem is one element of `*problems`, each naming key, value,
 // allowed range and line; the result is meaningful only if there is none.
