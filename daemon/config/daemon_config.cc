@@ -198,7 +198,10 @@ std::string DefaultOf(const Key& key) {
   if (auto* member = std::get_if<BoolMember>(&key.member)) {
     return defaults.*(*member) ? "true" : "false";
   }
-  return "[]";
+  const auto& list = defaults.*std::get<ListMember>(key.member);
+  std::string text;
+  for (const std::string& item : list) text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", item);
+  return "[" + text + "]";
 }
 
 bool Same(const DaemonConfig& a, const DaemonConfig& b, const Key& key) {
