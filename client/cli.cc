@@ -1,5 +1,7 @@
 #include "client/cli.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -84,6 +86,38 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   return kExitInternal;
 }
 
+// The user's own files where there are any, else the machine's.
+std::string TlsDirectory(const Parsed& parsed, const Environment& environment) {
+  if (parsed.tls_dir) return *parsed.tls_dir;
+  if (!environment.default_tls_dir.empty()) return environment.default_tls_dir;
+  std::string own = environment.home + "/.config/profd/tls";
+  if (!environment.home.empty() && access(own.c_str(), F_OK) == 0) return own;
+  return "/etc/profd/tls";
+}
+
+Result<Endpoint> EndpointOf(const Parsed& parsed, const Environment& environment) {
+  Endpoint endpoint;
+  endpoint.socket =
+      environment.default_socket.empty() ? kDefaultSocket : environment.default_socket;
+  if (parsed.socket) endpoint.socket = *parsed.socket;
+  // As gRPC's other clients write it.
+  if (endpoint.socket.starts_with("unix:")) endpoint.socket.erase(0, sizeof "unix:" - 1);
+  endpoint.tls = TlsFilesOf(TlsDirectory(parsed, environment));
+  if (parsed.tls_ca) endpoint.tls.ca = *parsed.tls_ca;
+  if (parsed.tls_cert) endpoint.tls.certificate = *parsed.tls_cert;
+  if (parsed.tls_key) endpoint.tls.key = *parsed.tls_key;
+  endpoint.tls.server_name = parsed.tls_server_name.value_or("");
+  // A socket that was named wins over an address of the environment.
+  std::string address = parsed.address.value_or(parsed.socket ? "" : environment.default_address);
+  if (address.empty() && !parsed.address) return endpoint;
+  Result<std::string> whole = ParseAddress(address);
+  if (!whole.ok()) {
+    return whole.status().Annotate(parsed.address ? "--address" : "PROFD_ADDRESS");
+  }
+  endpoint.address = *whole;
+  return endpoint;
+}
+
 int PrintCompletion(const CLI::App& app, const std::string& shell, const Io& io) {
   if (shell != "bash" && shell != "zsh") {
     io.err << "profctl: there is a completion for bash and for zsh, not for \"" << Printable(shell)
@@ -117,11 +151,11 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
   parsed.run.search_path = environment.search_path;
   if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
 
-  std::string fallback =
-      environment.default_socket.empty() ? kDefaultSocket : environment.default_socket;
-  std::string socket = parsed.socket.value_or(fallback);
-  // As gRPC's other clients write it.
-  if (socket.starts_with("unix:")) socket.erase(0, sizeof "unix:" - 1);
+  Result<Endpoint> endpoint = EndpointOf(parsed, environment);
+  if (!endpoint.ok()) {
+    io.err << "profctl: " << PrintableLines(endpoint.status().message()) << std::endl;
+    return kExitUsage;
+  }
   std::optional<int64_t> timeout_ms;
   if (parsed.timeout) {
     auto ms = ParseDurationMs(*parsed.timeout);
@@ -131,8 +165,8 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     }
     timeout_ms = static_cast<int64_t>(*ms);
   }
-  auto api = environment.make_api(socket, timeout_ms);
-  Context context{*api, environment.io, environment.clock, socket, parsed.json};
+  auto api = environment.make_api(*endpoint, timeout_ms);
+  Context context{*api, environment.io, environment.clock, *endpoint, parsed.json};
   code = RunCommand(context, name, &parsed);
   io.out.flush();
   io.err.flush();

@@ -11,12 +11,13 @@
 #include "base/clock.h"
 #include "client/api.h"
 #include "client/context.h"
+#include "client/endpoint.h"
 
 namespace profd::client {
 
 // What main() takes from the process; tests bring their own.
 struct Environment {
-  using ApiFactory = std::function<std::unique_ptr<ProfdApi>(std::string socket,
+  using ApiFactory = std::function<std::unique_ptr<ProfdApi>(Endpoint endpoint,
                                                              std::optional<int64_t> timeout_ms)>;
   Io& io;
   const Clock& clock;
@@ -24,6 +25,10 @@ struct Environment {
   // $PROFD_SOCKET and $PATH; empty = unset.
   std::string default_socket;
   std::string search_path;
+  // $PROFD_ADDRESS, $PROFD_TLS_DIR and $HOME; empty = unset.
+  std::string default_address = {};
+  std::string default_tls_dir = {};
+  std::string home = {};
 };
 
 // `arguments` without the program's name. Returns the exit code (docs/profctl.md).

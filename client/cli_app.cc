@@ -12,7 +12,7 @@ namespace profd::client {
 namespace {
 
 constexpr const char* kGlobalFooter =
-    "\nBeside these: --socket PATH, --json, --timeout DURATION (profctl --help).";
+    "\nBeside these: --socket PATH or --address HOST:PORT, --json, --timeout DURATION (profctl --help).";
 
 CLI::App* AddCommand(CLI::App* app, const char* name, const char* description,
                      const std::string& examples) {
@@ -156,6 +156,21 @@ void BuildApp(CLI::App* app, Parsed* p) {
   app->add_option("--socket", p->socket,
                   std::string("Where profd listens; else PROFD_SOCKET, else ") + kDefaultSocket)
       ->type_name("PATH");
+  auto remote = [app](const char* name, std::optional<std::string>* value, const char* text,
+                      const char* type) {
+    return app->add_option(name, *value, text)->type_name(type);
+  };
+  remote("--address", &p->address, "Another machine's profd, with mutual TLS; else PROFD_ADDRESS",
+         "HOST:PORT")
+      ->excludes("--socket");
+  remote("--tls-dir", &p->tls_dir,
+         "ca.crt, client.crt, client.key; else PROFD_TLS_DIR, ~/.config/profd/tls, /etc/profd/tls",
+         "DIR");
+  remote("--tls-ca", &p->tls_ca, "Authorities that sign nodes (PEM)", "FILE");
+  remote("--tls-cert", &p->tls_cert, "Your certificate (PEM)", "FILE");
+  remote("--tls-key", &p->tls_key, "Its key (PEM)", "FILE");
+  remote("--tls-server-name", &p->tls_server_name,
+         "Name in the node's certificate, where it is not the address's", "NAME");
   app->add_flag("--json", p->json, "Answer in JSON, with stable names");
   app->add_option("--timeout", p->timeout,
                   "How long profd may take to answer (of streams: may be silent)")

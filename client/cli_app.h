@@ -21,6 +21,12 @@ namespace profd::client {
 // Where the parsed values end up.
 struct Parsed {
   std::optional<std::string> socket;
+  std::optional<std::string> address;
+  std::optional<std::string> tls_dir;
+  std::optional<std::string> tls_ca;
+  std::optional<std::string> tls_cert;
+  std::optional<std::string> tls_key;
+  std::optional<std::string> tls_server_name;
   std::optional<std::string> timeout;
   bool json = false;
 

@@ -72,6 +72,10 @@ std::string NotAllowed(const std::string& path) {
   return text + "\n" + JoinHint(info.st_gid, (info.st_mode & S_IXGRP) != 0);
 }
 
+std::string ExplainRemote(const Status& status, const Endpoint& endpoint) {
+  return fmt::format("profd cannot be reached at {}\n{}", endpoint.address, status.message());
+}
+
 }  // namespace
 
 int ExitCodeFor(StatusCode code) {
@@ -154,8 +158,10 @@ std::string DiagnoseSocket(const std::string& path) {
   }
 }
 
-std::string Explain(const Status& status, const std::string& socket) {
+std::string Explain(const Status& status, const Endpoint& endpoint) {
   if (ExitCodeFor(status.code()) != kExitUnreachable) return status.ToString();
+  if (endpoint.remote()) return ExplainRemote(status, endpoint);
+  const std::string& socket = endpoint.socket;
   std::string diagnosis = DiagnoseSocket(socket);
   if (!diagnosis.empty()) return "profd cannot be reached\n" + diagnosis;
   if (status.code() == StatusCode::kDeadlineExceeded) {

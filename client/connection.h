@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "client/endpoint.h"
 
 namespace profd::client {
 
@@ -32,6 +33,6 @@ std::string DiagnoseSocket(const std::string& path);
 
 // The error's text for people, several lines, with the diagnosis when the daemon was not reached.
 // Not yet filtered for a terminal.
-std::string Explain(const Status& status, const std::string& socket);
+std::string Explain(const Status& status, const Endpoint& endpoint);
 
 }  // namespace profd::client

@@ -25,7 +25,7 @@ void PrintError(std::ostream& err, std::string_view text) {
 
 int Fail(const Context& context, const Status& status, int exit_code) {
   if (exit_code < 0) exit_code = ExitCodeFor(status.code());
-  std::string text = Explain(status, context.socket);
+  std::string text = Explain(status, context.endpoint);
   PrintError(context.io.err, text);
   if (context.json) {
     Json error = {{"code", CodeWord(status.code())}, {"message", text}, {"exit_code", exit_code}};

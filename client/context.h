@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "client/api.h"
 #include "client/connection.h"
+#include "client/endpoint.h"
 #include "client/json.h"
 
 namespace profd::client {
@@ -32,8 +33,8 @@ struct Context {
   ProfdApi& api;
   Io& io;
   const Clock& clock;
-  // As the user named it, for error texts.
-  std::string socket;
+  // Where `api` goes; its `tls` is filled for a socket too, for reaching other nodes.
+  Endpoint endpoint;
   bool json = false;
 };
 

@@ -50,8 +50,8 @@ class Queue {
 
 class GrpcApi final : public ProfdApi {
  public:
-  GrpcApi(std::string socket, std::optional<int64_t> timeout_ms)
-      : socket_(std::move(socket)), timeout_ms_(timeout_ms) {}
+  GrpcApi(Endpoint endpoint, std::optional<int64_t> timeout_ms)
+      : endpoint_(std::move(endpoint)), timeout_ms_(timeout_ms) {}
 
   Result<v1::Node> GetNode() override {
     return Unary(&v1::Profd::Stub::AsyncGetNode, v1::GetNodeRequest(), kQueryMs);
@@ -120,7 +120,7 @@ class GrpcApi final : public ProfdApi {
       arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
       arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
       stub_ = v1::Profd::NewStub(grpc::CreateCustomChannel(
-          "unix:" + socket_, grpc::InsecureChannelCredentials(), arguments));
+          "unix:" + endpoint_.socket, grpc::InsecureChannelCredentials(), arguments));
     }
     return *stub_;
   }
@@ -203,7 +203,7 @@ class GrpcApi final : public ProfdApi {
     return FromGrpc(status);
   }
 
-  std::string socket_;
+  Endpoint endpoint_;
   std::optional<int64_t> timeout_ms_;
   std::unique_ptr<v1::Profd::Stub> stub_;
   GivenUp given_up_ = GivenUp::kNo;
@@ -211,8 +211,8 @@ class GrpcApi final : public ProfdApi {
 
 }  // namespace
 
-std::unique_ptr<ProfdApi> MakeGrpcApi(std::string socket, std::optional<int64_t> timeout_ms) {
-  return std::make_unique<GrpcApi>(std::move(socket), timeout_ms);
+std::unique_ptr<ProfdApi> MakeGrpcApi(Endpoint endpoint, std::optional<int64_t> timeout_ms) {
+  return std::make_unique<GrpcApi>(std::move(endpoint), timeout_ms);
 }
 
 }  // namespace profd::client

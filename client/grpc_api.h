@@ -1,4 +1,4 @@
-// ProfdApi over gRPC on the daemon's unix socket.
+// ProfdApi over gRPC: on the unix socket, or to another machine with mutual TLS.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,13 @@
 #include <string>
 
 #include "client/api.h"
+#include "client/endpoint.h"
 
 namespace profd::client {
 
 // `timeout_ms` replaces our own patience: for the whole of a plain call, for the silence between
-// two messages of a stream. Connects on the first call, so that a process may fork before.
-std::unique_ptr<ProfdApi> MakeGrpcApi(std::string socket, std::optional<int64_t> timeout_ms);
+// two messages of a stream. Connects on the first call, so that a process may fork before;
+// what is wrong with the TLS files is that call's error.
+std::unique_ptr<ProfdApi> MakeGrpcApi(Endpoint endpoint, std::optional<int64_t> timeout_ms);
 
 }  // namespace profd::client

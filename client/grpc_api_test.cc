@@ -148,7 +148,7 @@ TEST_F(GrpcApiTest, StreamsArriveAndEnd) {
 }
 
 TEST_F(GrpcApiTest, TheReceiverMayEndAStream) {
-  auto api = MakeGrpcApi(socket_, std::nullopt);
+  auto api = MakeGrpcApi(Endpoint::OnSocket(socket_), std::nullopt);
   int chunks = 0;
   Status status = api->StreamSamples({}, [&](const v1::SampleChunk&) { return ++chunks < 5; });
   EXPECT_TRUE(status.ok()) << status.ToString();
@@ -156,7 +156,7 @@ TEST_F(GrpcApiTest, TheReceiverMayEndAStream) {
 }
 
 TEST_F(GrpcApiTest, TheWaitHookCancels) {
-  auto api = MakeGrpcApi(socket_, std::nullopt);
+  auto api = MakeGrpcApi(Endpoint::OnSocket(socket_), std::nullopt);
   api->SetWaitHook([] { return false; });
   EXPECT_EQ(api->GetSession({}).status().code(), StatusCode::kCancelled);
   v1::WatchSessionRequest request;

@@ -17,6 +17,8 @@ int main(int argc, char** argv) {
                        variable("NO_COLOR").empty() && variable("TERM") != "dumb"};
   profd::SystemClock clock;
   profd::client::Environment environment{io, clock, profd::client::MakeGrpcApi,
-                                         variable("PROFD_SOCKET"), variable("PATH")};
+                                         variable("PROFD_SOCKET"), variable("PATH"),
+                                         variable("PROFD_ADDRESS"), variable("PROFD_TLS_DIR"),
+                                         variable("HOME")};
   return profd::client::RunProfctl({argv + 1, argv + argc}, environment);
 }

@@ -55,6 +55,7 @@ struct FakeDaemon {
   v1::StreamSamplesRequest stream_request;
   v1::WatchSessionRequest watch_request;
   std::string socket;
+  Endpoint endpoint;
   std::optional<int64_t> timeout_ms;
 };
 
@@ -195,12 +196,14 @@ class ProfctlTest : public ::testing::Test {
     out_.clear();
     err_.clear();
     Environment environment{io_, clock_,
-                            [this](std::string socket, std::optional<int64_t> timeout_ms) {
-                              daemon_.socket = std::move(socket);
+                            [this](const Endpoint& endpoint, std::optional<int64_t> timeout_ms) {
+                              daemon_.socket = endpoint.socket;
+                              daemon_.endpoint = endpoint;
                               daemon_.timeout_ms = timeout_ms;
                               return std::make_unique<FakeApi>(daemon_);
                             },
-                            default_socket_, "/usr/bin:/bin"};
+                            default_socket_, "/usr/bin:/bin", default_address_,
+                            default_tls_dir_, home_};
     return RunProfctl(arguments, environment);
   }
   std::string out() const { return out_.str(); }
@@ -227,6 +230,9 @@ class ProfctlTest : public ::testing::Test {
   std::ostringstream err_;
   Io io_{out_, err_};
   std::string default_socket_;
+  std::string default_address_;
+  std::string default_tls_dir_;
+  std::string home_;
 };
 
 }  // namespace profd::client

@@ -83,7 +83,7 @@ void StopAndReport(const Context& context, SignalWatch* signals, const std::stri
   }
   Warn(context, fmt::format("session {} was not seen to end: {}\nprofd ends it with the process; "
                             "profctl show {}",
-                            id, Explain(session.status(), context.socket), id));
+                            id, Explain(session.status(), context.endpoint), id));
 }
 
 }  // namespace

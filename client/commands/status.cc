@@ -79,7 +79,7 @@ int RunStatus(const Context& context) {
   auto node = WithProgress(context, "asking profd", [&] { return context.api.GetNode(); });
   if (!node.ok()) return Fail(context, node.status());
   if (context.json) {
-    Json json = {{"socket", context.socket}};
+    Json json = {{context.endpoint.remote() ? "address" : "socket", context.endpoint.name()}};
     json.update(ToJson(*node));
     PrintJson(context, json);
   } else {
