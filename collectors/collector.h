@@ -8,6 +8,7 @@
 //  * polled collectors read /proc, /sys or DCMI when they are told to, on absolute deadlines.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,18 +52,50 @@ struct Host {
   double host_counter_hz;  // frequency of Clock::CpuCounter as the driver reports it; 0 if unknown
 };
 
+// What an option turns on, where that is not the whole of a collector.
+enum class CollectorPart : uint8_t {
+  kWhole,
+  kSocMemory,        // channel 52: on-chip memory, QoS, accelerator PMU (driver-abi 3.4)
+  kSocInterconnect,  // channel 52: between dies and between chips
+  kParameter,        // turns nothing on: it says how the collector measures
+};
+
+// One of the vendor's options that concern a collector.
+struct CollectorOption {
+  std::string_view key = {};  // "sys_hardware_mem_freq"; empty = none
+  CollectorPart part = CollectorPart::kWhole;
+  std::string_view item = {};  // options that are lists: the item that is meant ("cpu")
+};
+
+// What sample.json says of a session that runs the collector, beside its options.
+enum class SampleNote : uint8_t { kNone, kQosEvents, kAicoreLpm, kHostNetwork };
+
 struct CollectorSpec {
   std::string_view name;     // "hbm": folder, option, log key, label `collector`
   CollectorSource source;
   std::string_view summary;  // one line for `profctl collectors`
-  std::string_view option;   // the vendor's option that sets its rate; empty if none
+  std::array<CollectorOption, 2> options;  // that turn it on and set its rate; none = by name only
   double default_hz;         // in a session that names the collector without a rate
   double max_hz;             // a faster request is refused, not clamped
   double always_on_hz;       // rate outside sessions, for /metrics; 0 = only in sessions
   // Polled collectors: its dump data are files in the vendor's layout, written through RawSink.
   // Without them a session keeps its samples in our own samples file.
   bool vendor_files = false;
+  // Runs beside whatever an option turns on at the device: it costs nothing while nothing changes,
+  // and explains the other numbers.
+  bool with_device_options = false;
+  SampleNote sample_note = SampleNote::kNone;
 };
+
+// How the option of this key concerns the collector; null if it does not.
+constexpr const CollectorOption* FindOption(const CollectorSpec& spec, std::string_view key) {
+  for (const CollectorOption& option : spec.options) {
+    if (!key.empty() && option.key == key) return &option;
+  }
+  return nullptr;
+}
+// The options that turn the collector on, "a,b".
+std::string OptionKeys(const CollectorSpec& spec);
 
 // ---------------------------------------------------------------------------------------------
 // Channel collectors

@@ -47,4 +47,13 @@ const CollectorEntry* FindCollector(std::string_view name) {
   return found != all.end() && found->spec->name == name ? &*found : nullptr;
 }
 
+std::string OptionKeys(const CollectorSpec& spec) {
+  std::string keys;
+  for (const CollectorOption& option : spec.options) {
+    if (option.key.empty() || option.part == CollectorPart::kParameter) continue;
+    keys.append(keys.empty() ? "" : ",").append(option.key);
+  }
+  return keys;
+}
+
 }  // namespace profd

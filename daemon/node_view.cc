@@ -95,7 +95,7 @@ void App::Impl::DescribeCollectors(v1::Node* out) {
     wire.set_name(std::string(spec.name));
     wire.set_summary(std::string(spec.summary));
     wire.set_source(std::string(SourceName(spec.source)));
-    wire.set_option(std::string(spec.option));
+    wire.set_option(OptionKeys(spec));
     wire.set_default_hz(spec.default_hz);
     wire.set_max_hz(spec.max_hz);
     const auto& off = options.config.metrics_disable;

@@ -16,10 +16,12 @@ constexpr CollectorSpec kSpec = {
     .name = "aicore_freq",
     .source = CollectorSource::kChannel,
     .summary = "changes of AI Core frequency, and of voltages where the chip reports them",
-    .option = "",
+    .options = {},
     .default_hz = 1000.0 / kPeriodMs,
     .max_hz = 100,
     .always_on_hz = 0,
+    .with_device_options = true,
+    .sample_note = SampleNote::kAicoreLpm,
 };
 
 // Record (dump-format 2.7): u32 valid entries, u32 type, then 55 entries {u64 device counter,

@@ -14,7 +14,7 @@ constexpr CollectorSpec kSpec = {
     .name = "ddr",
     .source = CollectorSource::kChannel,
     .summary = "DDR traffic by controller and direction",
-    .option = "sys_hardware_mem_freq",
+    .options = {{{.key = "sys_hardware_mem_freq"}}},
     .default_hz = 50,
     .max_hz = 100,
     .always_on_hz = 0,

@@ -14,7 +14,7 @@ constexpr CollectorSpec kSpec = {
     .name = "dvpp",
     .source = CollectorSource::kChannel,
     .summary = "utilisation of the image and video engines",
-    .option = "dvpp_freq",
+    .options = {{{.key = "dvpp_freq"}}},
     .default_hz = 50,
     .max_hz = 100,
     .always_on_hz = 0,

@@ -12,7 +12,7 @@ constexpr CollectorSpec kSpec = {
     .name = "hccs",
     .source = CollectorSource::kChannel,
     .summary = "HCCS bytes and bandwidth of the device",
-    .option = "sys_interconnection_freq",
+    .options = {{{.key = "sys_interconnection_freq"}}},
     .default_hz = 50,
     .max_hz = 50,
     .always_on_hz = 0,

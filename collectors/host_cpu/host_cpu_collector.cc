@@ -24,7 +24,7 @@ constexpr CollectorSpec kSpec = {
     .name = "host_cpu",
     .source = CollectorSource::kHost,
     .summary = "CPU time of the host, of each CPU and of the job's processes",
-    .option = "host_sys,host_sys_usage",
+    .options = {{{.key = "host_sys", .item = "cpu"}, {.key = "host_sys_usage", .item = "cpu"}}},
     .default_hz = 50,
     .max_hz = 50,
     .always_on_hz = 1,

@@ -25,7 +25,7 @@ constexpr CollectorSpec kSpec = {
     .name = "host_mem",
     .source = CollectorSource::kHost,
     .summary = "memory of the host, of its NUMA nodes and of the job's processes",
-    .option = "host_sys,host_sys_usage",
+    .options = {{{.key = "host_sys", .item = "mem"}, {.key = "host_sys_usage", .item = "mem"}}},
     .default_hz = 50,
     .max_hz = 50,
     .always_on_hz = 1,

@@ -21,11 +21,12 @@ constexpr CollectorSpec kSpec = {
     .name = "host_net",
     .source = CollectorSource::kHost,
     .summary = "bytes, packets, errors and drops of the host's network devices",
-    .option = "",
+    .options = {},
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,
     .vendor_files = true,
+    .sample_note = SampleNote::kHostNetwork,
 };
 
 constexpr size_t kMaxDevices = 256;

@@ -16,7 +16,7 @@ constexpr CollectorSpec kSpec = {
     .name = "npu_mem",
     .source = CollectorSource::kChannel,
     .summary = "device memory in use: application, device, software modules",
-    .option = "sys_hardware_mem_freq",
+    .options = {{{.key = "sys_hardware_mem_freq"}}},
     .default_hz = 50,
     .max_hz = 100,
     .always_on_hz = 0,

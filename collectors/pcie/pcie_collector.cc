@@ -12,7 +12,7 @@ constexpr CollectorSpec kSpec = {
     .name = "pcie",
     .source = CollectorSource::kChannel,
     .summary = "PCIe bandwidth by transaction type, and read latency",
-    .option = "sys_interconnection_freq",
+    .options = {{{.key = "sys_interconnection_freq"}}},
     .default_hz = 50,
     .max_hz = 50,
     .always_on_hz = 0,

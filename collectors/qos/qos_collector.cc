@@ -16,10 +16,11 @@ constexpr CollectorSpec kSpec = {
     .name = "qos",
     .source = CollectorSource::kChannel,
     .summary = "memory bandwidth by QoS stream",
-    .option = "sys_hardware_mem_freq",
+    .options = {{{.key = "sys_hardware_mem_freq"}}},
     .default_hz = 50,
     .max_hz = 100,
     .always_on_hz = 0,
+    .sample_note = SampleNote::kQosEvents,
 };
 
 // Record (dump-format 2.8): u32, u32, u64 reserved, u64 device counter, ten u32 of MB/s.

@@ -11,7 +11,7 @@ constexpr CollectorSpec kSpec = {
     .name = "roce",
     .source = CollectorSource::kChannel,
     .summary = "RoCE port rates, counters, errors and drops of the NPU",
-    .option = "sys_io_sampling_freq",
+    .options = {{{.key = "sys_io_sampling_freq"}}},
     .default_hz = 100,
     .max_hz = 100,
     .always_on_hz = 0,

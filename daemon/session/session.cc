@@ -135,7 +135,7 @@ void Session::NoteEmptyOptions() {
     for (const PlannedCollector& planned : plan_.collectors) {
       const CollectorEntry& entry = Collectors()[planned.index];
       bool concerned = planned.by_option && entry.probe_device != nullptr &&
-                       entry.spec->option.find(option.key) != std::string_view::npos &&
+                       FindOption(*entry.spec, option.key) != nullptr &&
                        planned.option_keys.contains(std::string(option.key));
       if (!concerned) continue;
       for (const DeviceInfo& device : deps_.host.devices) {

@@ -95,15 +95,15 @@ SampleOptions Session::SampleFacts() const {
   for (const PlannedCollector& planned : plan_.collectors) {
     const CollectorSpec& spec = *Collectors()[planned.index].spec;
     auto is = [&spec](std::string_view key) {
-      return spec.option.find(key) != std::string_view::npos;
+      return FindOption(spec, key) != nullptr;
     };
     int hz = WholeHz(planned.hz);
     if (spec.source == CollectorSource::kChannel) {
-      if (spec.option.empty()) options.aicore_lpm = true;
+      if (spec.sample_note == SampleNote::kAicoreLpm) options.aicore_lpm = true;
       if (is("sys_hardware_mem_freq")) options.hardware_mem_hz = std::max(options.hardware_mem_hz, hz);
       if (is("sys_io_sampling_freq")) options.io_hz = std::max(options.io_hz, hz);
       if (is("dvpp_freq")) options.dvpp_hz = std::max(options.dvpp_hz, hz);
-      if (spec.option == "sys_interconnection_freq") {
+      if (is("sys_interconnection_freq") && !is("sys_hardware_mem_freq")) {
         options.interconnect_hz = std::max(options.interconnect_hz, hz);
       }
     } else if (is("host_sys")) {

@@ -331,7 +331,7 @@ class Planner {
       const CollectorSpec& spec = *context_.collectors[i].spec;
       if (spec.source == CollectorSource::kChannel) {
         AddChannelByOptions(static_cast<CollectorIndex>(i), spec);
-      } else if (spec.option.find("host_sys") != std::string_view::npos) {
+      } else if (FindOption(spec, "host_sys") != nullptr) {
         AddHostByOptions(static_cast<CollectorIndex>(i), host_sys, usage);
       }
     }
@@ -339,7 +339,7 @@ class Planner {
 
   // A channel collector may hang on several options (soc_profile on two): each turns its part on.
   void AddChannelByOptions(CollectorIndex index, const CollectorSpec& spec) {
-    bool event_driven = spec.option.empty();
+    bool event_driven = spec.with_device_options;
     if (event_driven) {
       if (!AnyDeviceOption()) return;
       // Costs nothing while nothing changes, and explains every other number (AI Core frequency).
@@ -348,7 +348,7 @@ class Planner {
     }
     for (const FrequencyOption& option : kFrequencyOptions) {
       uint32_t hz = Frequency(option.key);
-      if (hz == 0 || spec.option.find(option.key) == std::string_view::npos) continue;
+      if (hz == 0 || FindOption(spec, option.key) == nullptr) continue;
       PlannedCollector& planned = Entry(index);
       planned.named = planned.by_option = true;
       planned.option_keys.insert(std::string(option.key));
