@@ -54,10 +54,31 @@ void ChannelRouter::End(uint32_t device, uint32_t channel) {
   route->decoder.reset();
 }
 
-void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target) {
+void ChannelRouter::SetTap(uint32_t device, uint32_t channel, BlockTap* tap) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
   std::lock_guard lock(route->mutex);
+  route->tap = tap;
+}
+
+void ChannelRouter::BeginEpoch(uint32_t device, uint32_t channel,
+                               std::shared_ptr<ChannelEpoch> epoch) {
+  Route* route = RouteOf(device, channel);
+  if (route == nullptr) return;
+  std::lock_guard lock(route->mutex);
+  if (route->tap != nullptr) route->tap->OnEpoch(std::move(epoch));
+}
+
+void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target,
+                           int64_t since_ns) {
+  Route* route = RouteOf(device, channel);
+  if (route == nullptr) return;
+  std::lock_guard lock(route->mutex);
+  if (since_ns != 0 && route->tap != nullptr) {
+    if (auto past = route->tap->Since(since_ns); past != nullptr) {
+      target.session->Replay(std::move(past), target.feed);
+    }
+  }
   route->targets.push_back(std::move(target));
 }
 
@@ -82,6 +103,7 @@ void ChannelRouter::OnBlock(BlockRef block) {
   std::lock_guard lock(route->mutex);
   ++route->progress.blocks;
   route->progress.last_block_ns = info.host_ns;
+  if (route->tap != nullptr) route->tap->OnBlock(block);
   for (const FeedTarget& target : route->targets) target.session->Push(target.feed, block);
   if (route->decoder == nullptr) return;
   uint64_t records = route->decoder->records();

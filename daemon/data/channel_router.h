@@ -19,6 +19,7 @@
 #include "collectors/collector.h"
 #include "daemon/collect/collector_stats.h"
 #include "daemon/data/dump_writer.h"
+#include "daemon/data/replay.h"
 #include "daemon/data/stream_hub.h"
 #include "daemon/metrics/metric_store.h"
 #include "driver/channel_pump.h"
@@ -53,7 +54,14 @@ class ChannelRouter final : public BlockSink {
   // The run is over: the decoder goes, and with it its series.
   void End(uint32_t device, uint32_t channel);
 
-  void Attach(uint32_t device, uint32_t channel, FeedTarget target);
+  // Before the pump starts: `tap` sees all blocks of the channel; it outlives the router's use.
+  void SetTap(uint32_t device, uint32_t channel, BlockTap* tap);
+  // A run of the channel is about to be started.
+  void BeginEpoch(uint32_t device, uint32_t channel, std::shared_ptr<ChannelEpoch> epoch);
+
+  // `since_ns` not 0: the feed first gets what the channel's tap holds since then, without a gap or a
+  // duplicate between that and the blocks to come.
+  void Attach(uint32_t device, uint32_t channel, FeedTarget target, int64_t since_ns = 0);
   // No block reaches the feed after this.
   void Detach(uint32_t device, uint32_t channel, const DumpFeed* feed);
 
@@ -77,6 +85,7 @@ class ChannelRouter final : public BlockSink {
     std::unique_ptr<ChannelDecoder> decoder;
     TimeBase time;
     std::vector<FeedTarget> targets;
+    BlockTap* tap = nullptr;
     SampleBatch batch;
     Progress progress;
   };

@@ -123,7 +123,7 @@ void DumpWriter::Process(Item& item) {
     return;
   }
   size_t footprint = item.block.footprint();
-  item.session->Write(*item.feed, item.block);
+  item.session->Write(*item.feed, item.block.info(), item.block.bytes());
   item.session->queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
   queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
 }
@@ -220,7 +220,9 @@ void WriterSession::PushTexts(DumpFeed* feed, std::string_view texts, uint64_t c
 void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh,
                              bool late) {
   writer_.Post([this, self = shared_from_this(), feed, epoch = std::move(epoch), fresh, late] {
-    if (dump_ != nullptr && (late || feed->epoch_ != nullptr)) NoteRestart(*feed);
+    if (dump_ != nullptr && (late || feed->epoch_ != nullptr)) {
+      NoteRestart(*feed, writer_.clock_.MonotonicRawNs());
+    }
     feed->epoch_ = epoch;
     feed->fresh_start_ = fresh;
     feed->filter_.reset();
@@ -295,9 +297,9 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
 
 // Losses whose reason is known on the writer's side; what else is dropped was too much for the queue.
 void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records,
-                             uint64_t bytes) {
+                             uint64_t bytes, int64_t host_ns) {
   ManifestChannel& channel = ManifestOf(feed);
-  int64_t now = writer_.clock_.MonotonicRawNs();
+  int64_t now = host_ns != 0 ? host_ns : writer_.clock_.MonotonicRawNs();
   // A loss that goes on is one gap.
   bool same = !channel.gaps.empty() && channel.gaps.back().reason == reason &&
               channel.gaps.back().from_ns == feed.last_written_ns_;
@@ -314,26 +316,25 @@ void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t r
 
 // Between the last block of the old run and the new one the driver measured nothing. Attempts that
 // failed meanwhile belong to the same gap.
-void WriterSession::NoteRestart(DumpFeed& feed) {
+void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, std::string_view reason) {
   ManifestChannel& channel = ManifestOf(feed);
-  int64_t now = writer_.clock_.MonotonicRawNs();
   int64_t from = feed.last_block_ns_ != 0 ? feed.last_block_ns_ : feed.options_.session_start_ns;
   if (int64_t outage = std::exchange(feed.outage_from_ns_, 0); outage != 0) from = outage;
-  constexpr std::string_view kReason = "channel_restart";
-  if (!channel.gaps.empty() && channel.gaps.back().reason == kReason &&
+  if (!channel.gaps.empty() && channel.gaps.back().reason == reason &&
       channel.gaps.back().from_ns == from) {
     channel.gaps.back().host_ns = now;
   } else {
-    channel.AddGap({now, 0, std::string(kReason), from});
+    channel.AddGap({now, 0, std::string(reason), from});
   }
 }
 
-void WriterSession::Write(DumpFeed& feed, const BlockRef& block) {
+void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,
+                          std::span<const std::byte> bytes) {
   if (dump_ == nullptr) return;
   if (feed.options_.format != nullptr) {
-    WriteChannel(feed, block);
+    WriteChannel(feed, info, bytes);
   } else {
-    WriteTexts(feed, AsText(block.bytes()));
+    WriteTexts(feed, AsText(bytes));
   }
   bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
 }
@@ -344,7 +345,7 @@ void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
   std::string_view file;
   std::string_view lines;
   while (NextHostText(&texts, &file, &lines)) {
-    Status status = file.empty() ? dump_->AppendOwn(lines) : dump_->AppendHostFile(file, lines);
+    Status status = AppendText(feed, file, lines);
     if (!status.ok()) {
       Fail(status, feed, lines.size(), 1);
       continue;
@@ -357,16 +358,27 @@ void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
   writer_.written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void WriterSession::WriteChannel(DumpFeed& feed, const BlockRef& block) {
-  if (feed.filter_ == nullptr) MakeFilter(feed);
-  const BlockInfo& info = block.info();
+Status WriterSession::AppendText(const DumpFeed& feed, std::string_view file,
+                                 std::string_view lines) {
+  const FeedOptions& wish = feed.options_;
+  if (!file.empty()) return dump_->AppendHostFile(file, lines);
+  if (wish.file.empty()) return dump_->AppendOwn(kOwnSamplesFile, lines);
+  if (wish.device >= 0) return dump_->AppendDeviceFile(wish.device, wish.file, lines);
+  return dump_->AppendOwn(wish.file, lines);
+}
+
+void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
+                                 std::span<const std::byte> bytes) {
+  if (feed.filter_ == nullptr) {
+    MakeFilter(feed, info.host_ns != 0 ? info.host_ns : writer_.clock_.MonotonicRawNs());
+  }
   if (info.gap_records > 0) {
     feed.counters_.dropped_records.fetch_add(info.gap_records, std::memory_order_relaxed);
     feed.counters_.dropped_bytes.fetch_add(info.gap_bytes, std::memory_order_relaxed);
-    NoteLoss(feed, "no_buffer", info.gap_records, info.gap_bytes);
+    NoteLoss(feed, "no_buffer", info.gap_records, info.gap_bytes, info.host_ns);
   }
   feed.last_block_ns_ = info.host_ns;
-  StreamFilter::Output out = feed.filter_->Filter(block.bytes(), info.records);
+  StreamFilter::Output out = feed.filter_->Filter(bytes, info.records);
   feed.counters_.thinned_records.store(feed.noted_thinned_ + feed.filter_->counters().thinned,
                                        std::memory_order_relaxed);
   if (out.bytes.empty()) return;
@@ -391,7 +403,7 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockRef& block) {
 }
 
 // The view of the channel's present run that the session asked for.
-void WriterSession::MakeFilter(DumpFeed& feed) {
+void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
   auto period = [](double hz) { return hz > 0 ? static_cast<int64_t>(1e9 / hz + 0.5) : 0; };
   const FeedOptions& wish = feed.options_;
   StreamFilterOptions options;
@@ -403,11 +415,11 @@ void WriterSession::MakeFilter(DumpFeed& feed) {
     const ChannelEpoch& epoch = *feed.epoch_;
     feed.channel_hz_ = epoch.hz;
     options.channel_period_ns = period(epoch.hz);
-    options.session_period_ns = period(wish.hz);
+    options.session_period_ns = wish.keep_all ? 0 : period(wish.hz);
     // A part that is off in the channel needs no filter to keep it out.
     auto part = [&](abi::SocProfileType type, double channel_hz, double session_hz) {
-      options.Soc(type) = {period(channel_hz), period(session_hz),
-                           session_hz > 0 || channel_hz <= 0};
+      options.Soc(type) = {period(channel_hz), wish.keep_all ? 0 : period(session_hz),
+                           wish.keep_all || session_hz > 0 || channel_hz <= 0};
     };
     part(abi::SocProfileType::kQos, epoch.soc_memory_hz, wish.soc_memory_hz);
     part(abi::SocProfileType::kAccPmu, epoch.soc_memory_hz, wish.soc_memory_hz);
@@ -419,8 +431,7 @@ void WriterSession::MakeFilter(DumpFeed& feed) {
     if (!feed.fresh_start_) {
       int64_t start = epoch.start_ns.load(std::memory_order_relaxed);
       options.rebase_us = (start - wish.session_start_ns) / 1000;
-      options.channel_age_us =
-          std::max<int64_t>(0, (writer_.clock_.MonotonicRawNs() - start) / 1000);
+      options.channel_age_us = std::max<int64_t>(0, (now_ns - start) / 1000);
     }
   }
   feed.noted_thinned_ = feed.counters_.thinned_records.load(std::memory_order_relaxed);
@@ -445,7 +456,11 @@ ManifestChannel& WriterSession::ManifestOf(DumpFeed& feed) {
   channel.collector = wish.collector;
   channel.device = wish.device;
   channel.channel = wish.channel;
-  if (wish.format != nullptr) channel.file = wish.file.empty() ? wish.format->file : wish.file;
+  if (wish.format != nullptr && wish.file.empty()) {
+    channel.file = wish.format->file;
+  } else {
+    channel.file = wish.file;
+  }
   return channel;
 }
 

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "daemon/data/replay.h"
 #include "driver/abi/channels.h"
 #include "driver/block.h"
 #include "dump/dump_root.h"
@@ -56,10 +57,13 @@ struct FeedOptions {
   int device = -1;  // -1 = host
   uint32_t channel = 0;
   const abi::ChannelFormat* format = nullptr;  // null = host files
-  std::string file;        // base name; empty = the format's
+  // Base name; empty = the format's. Without a format: the one file all texts of the feed go to, of
+  // the device or (device -1) of our own; empty = each text names its host file.
+  std::string file;
   double hz = 0;           // what the session asked for
   double soc_memory_hz = 0;
   double soc_interconnect_hz = 0;
+  bool keep_all = false;  // no thinning, whatever the rates: a dump of what the recorder holds
   int64_t session_start_ns = 0;  // H of the device's start_info
   uint32_t chip_id = 0;
   double device_counter_hz = 0;
@@ -175,6 +179,13 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // so its relative stamps are right as they are.
   // `late`: the session has been waiting for it, and says so in its manifest.
   void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh, bool late);
+  // What was kept of the feed's channel (or host texts), before anything that is pushed from now on.
+  void Replay(std::shared_ptr<BlockSource> source, DumpFeed* feed);
+  // The same for many feeds, bit by bit so that other sessions get their turn: `done` runs on the
+  // writer thread at the end. `feed_of` says whose a route is; null leaves the block out.
+  using FeedOfRoute = std::function<DumpFeed*(uint32_t route)>;
+  void ReplayAll(std::shared_ptr<BlockSource> source, FeedOfRoute feed_of,
+                 std::function<void()> done);
   // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
   void NoteOutage(DumpFeed* feed);
   // Changes the manifest on the writer thread, in order with the blocks.
@@ -197,13 +208,17 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // False: no room for the block in the queue; its contents are counted as lost.
   bool Reserve(DumpFeed* feed, const BlockRef& block);
   // Writer thread:
-  void Write(DumpFeed& feed, const BlockRef& block);
+  void Write(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
   void WriteTexts(DumpFeed& feed, std::string_view texts);
-  void WriteChannel(DumpFeed& feed, const BlockRef& block);
-  void MakeFilter(DumpFeed& feed);
+  Status AppendText(const DumpFeed& feed, std::string_view file, std::string_view lines);
+  void WriteChannel(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
+  void MakeFilter(DumpFeed& feed, int64_t now_ns);
+  void WriteReplayed(DumpFeed& feed, const ReplayBlock& block);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
-  void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes);
-  void NoteRestart(DumpFeed& feed);
+  // `host_ns` 0: noticed just now.
+  void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes,
+                int64_t host_ns = 0);
+  void NoteRestart(DumpFeed& feed, int64_t now_ns, std::string_view reason = "channel_restart");
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);
   ManifestChannel& ManifestOf(DumpFeed& feed);

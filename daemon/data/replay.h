@@ -1,0 +1,60 @@
+// The past, as the flight recorder keeps it and dumps ask for it: where blocks go as they come, and how
+// they are brought back. The recorder implements these; the router, the writer and sessions use them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "driver/block.h"
+#include "driver/device_clock.h"
+
+namespace profd {
+
+struct ChannelEpoch;
+
+// One kept block. `bytes` stay valid until the source is asked again.
+struct ReplayBlock {
+  uint32_t route = 0;  // as the source numbers what it holds
+  BlockInfo info;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<ChannelEpoch> epoch;  // null: host texts (HostTexts' layout)
+  bool after_loss = false;  // blocks between the one before and this have left the ring meanwhile
+};
+
+// Kept blocks in the order they came. Used on the writer's thread.
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  virtual bool Next(ReplayBlock* out) = 0;
+};
+
+// Sees every block of one channel on its way to the dumps; called under the route's lock, for one
+// block at a time. Must not block.
+class BlockTap {
+ public:
+  virtual ~BlockTap() = default;
+  // Blocks whose info says `epoch->number` belong to this run of the channel.
+  virtual void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) = 0;
+  virtual void OnBlock(const BlockRef& block) = 0;
+  // What is held of the channel right now and was read after `from_ns`; null if there is nothing.
+  // Blocks that come later are not in it.
+  virtual std::shared_ptr<BlockSource> Since(int64_t from_ns) = 0;
+};
+
+// The recorder, as a session that begins in the past sees it. Control strand.
+class Past {
+ public:
+  virtual ~Past() = default;
+  // The earliest instant of which everything that is recorded is still held (CLOCK_MONOTONIC_RAW).
+  virtual int64_t Reach() = 0;
+  virtual bool Records(uint16_t collector) const = 0;
+  // The clocks as they were at `host_ns`, from pairs read before and after it; false if the
+  // recorder has none of the device. kHostDevice: the host's counter only.
+  virtual bool ClockAt(int device, int64_t host_ns, ClockPair* out) const = 0;
+  // Texts of a host collector since `from_ns`; null if it is not recorded.
+  virtual std::shared_ptr<BlockSource> HostSince(uint16_t collector, int64_t from_ns) = 0;
+};
+
+}  // namespace profd
