@@ -110,6 +110,25 @@ const ChannelArbiter::Part* ChannelArbiter::Conflict(const Slot& slot,
   return nullptr;
 }
 
+FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorIndex collector,
+                        uint32_t channel, const ChannelOptions& options) {
+  FeedOptions feed;
+  feed.collector = Collectors()[collector].spec->name;
+  feed.device = device.id;
+  feed.channel = channel;
+  feed.format = abi::FindChannelFormat(channel);
+  if (feed.format != nullptr && feed.format->thinning == abi::Thinning::kEvent &&
+      device.has_voltage_lp) {
+    feed.file = abi::kLpInfoFile;
+  }
+  feed.soc_memory_hz = options.soc_memory ? Rounded(options.soc_memory_hz) : 0;
+  feed.soc_interconnect_hz = options.soc_interconnect ? Rounded(options.soc_interconnect_hz) : 0;
+  feed.chip_id = static_cast<uint32_t>(device.chip_id);
+  feed.device_counter_hz = device.counter_hz;
+  feed.host_counter_hz = host.host_counter_hz;
+  return feed;
+}
+
 ChannelArbiter::Part ChannelArbiter::MakePart(ClaimId id, const ClaimRequest& request,
                                               const ChannelRequest& planned) const {
   Part part;
@@ -117,27 +136,16 @@ ChannelArbiter::Part ChannelArbiter::MakePart(ClaimId id, const ClaimRequest& re
   part.owner = request.owner;
   part.options = request.options;
   part.hz = planned.effective_hz;
+  part.since_ns = request.since_ns;
+  part.resident = request.resident;
   part.garbage_before =
       deps_.pump.Counters(static_cast<uint32_t>(request.device), planned.channel).garbage_bytes;
   const abi::ChannelFormat* format = abi::FindChannelFormat(planned.channel);
   if (request.dump == nullptr || format == nullptr) return part;
-  const DeviceInfo& info = *DeviceOf(request.device).info;
-  FeedOptions feed;
-  feed.collector = Collectors()[request.collector].spec->name;
-  feed.device = request.device;
-  feed.channel = planned.channel;
-  feed.format = format;
-  if (format->thinning == abi::Thinning::kEvent && info.has_voltage_lp) {
-    feed.file = abi::kLpInfoFile;
-  }
+  FeedOptions feed = ChannelFeed(deps_.host, *DeviceOf(request.device).info, request.collector,
+                                 planned.channel, request.options);
   feed.hz = planned.effective_hz;
-  feed.soc_memory_hz = request.options.soc_memory ? Rounded(request.options.soc_memory_hz) : 0;
-  feed.soc_interconnect_hz =
-      request.options.soc_interconnect ? Rounded(request.options.soc_interconnect_hz) : 0;
   feed.session_start_ns = request.session_start_ns;
-  feed.chip_id = static_cast<uint32_t>(info.chip_id);
-  feed.device_counter_hz = info.counter_hz;
-  feed.host_counter_hz = deps_.host.host_counter_hz;
   part.target = {request.dump, request.dump->AddFeed(std::move(feed))};
   return part;
 }
@@ -237,8 +245,11 @@ void ChannelArbiter::Reconcile(Slot& slot) {
     }
     return;
   }
-  // Never slower than it runs already: compare with what would serve both.
-  bool covered = RequestFor(slot, Merge(slot.running, merged), &want) &&
+  // Never slower than it runs already: compare with what would serve both. The flight recorder alone
+  // is no reason to go on at a rate that a session once wanted.
+  bool resident = std::all_of(slot.parts.begin(), slot.parts.end(),
+                              [](const Part& part) { return part.resident; });
+  bool covered = RequestFor(slot, resident ? merged : Merge(slot.running, merged), &want) &&
                  SameRequest(want, slot.request);
   if (slot.restart || !covered) {
     Stop(slot);
@@ -259,9 +270,12 @@ void ChannelArbiter::PushEpoch(Slot& slot, Part& part, bool fresh) {
   part.begun = true;
   if (part.target.feed == nullptr) return;
   bool late = !part.ran && part.state != OutcomeState::kPending;
+  // What begins in the past counts from then, also where the channel is started for it.
+  fresh = fresh && part.since_ns == 0;
   part.target.session->SetEpoch(part.target.feed, slot.epoch, fresh, late);
   if (!part.attached) {
-    deps_.router.Attach(static_cast<uint32_t>(slot.device), slot.channel, part.target);
+    deps_.router.Attach(static_cast<uint32_t>(slot.device), slot.channel, part.target,
+                        part.since_ns);
   }
   part.attached = true;
 }
@@ -290,6 +304,7 @@ void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
       options.soc_interconnect ? Rounded(options.soc_interconnect_hz) : 0;
   TimeBase time = TimeBaseOf(slot.device);
   time.channel_start_ns = slot.epoch->start_ns;
+  deps_.router.BeginEpoch(dev, slot.channel, slot.epoch);
   deps_.router.Begin(dev, slot.channel,
                      Collectors()[slot.collector].make_decoder(deps_.host, *device.info,
                                                                slot.channel, deps_.store),

@@ -44,7 +44,14 @@ struct ClaimRequest {
   std::shared_ptr<WriterSession> dump;   // null: no dump
   int64_t session_start_ns = 0;          // H of this device in the dump
   std::string lp_file;                   // dump name of channel files that depend on the chip
+  int64_t since_ns = 0;  // with a dump: begins with what the flight recorder holds since then
+  // The flight recorder's: stays for good, and alone it gets back the rate it asked for.
+  bool resident = false;
 };
+
+// What a dump of the channel is to be like: file, clocks and the rates it gets.
+FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorIndex collector,
+                        uint32_t channel, const ChannelOptions& options);
 
 struct ClaimAnswer {
   OutcomeState state = OutcomeState::kPending;
@@ -125,6 +132,8 @@ class ChannelArbiter {
     OutcomeState state = OutcomeState::kPending;
     std::string detail;
     uint64_t garbage_before = 0;
+    int64_t since_ns = 0;
+    bool resident = false;
   };
   struct Leaver {
     FeedTarget target;
