@@ -69,6 +69,18 @@ Json SessionJson(const Manifest& manifest) {
   json["label"] = manifest.label;
   json["requested"] = Json(manifest.requested);
   json["effective"] = Json(manifest.effective);
+  json["metadata"] = Json(manifest.metadata);
+  json["processes"] = Json::array();
+  for (const ManifestProcess& process : manifest.processes) {
+    json["processes"].push_back({{"pid", process.pid},
+                                 {"rank", process.rank ? Json(*process.rank) : Json(nullptr)},
+                                 {"attached", process.attached}});
+  }
+  json["start_step"] = manifest.start_step ? Json(*manifest.start_step) : Json(nullptr);
+  json["steps"] = manifest.steps;
+  json["steps_done"] = manifest.steps_done;
+  json["marks"] = manifest.marks;
+  json["dropped_marks"] = manifest.dropped_marks;
   json["start_wall_ns"] = manifest.start_wall_ns;
   json["start_raw_ns"] = manifest.start_raw_ns;
   json["end_wall_ns"] = manifest.end_wall_ns;
@@ -101,6 +113,12 @@ Json NodeJson(const Manifest& manifest) {
 
 class Reader {
  public:
+  template <class T>
+  void Get(const Json& json, const char* key, std::optional<T>* out) {
+    auto it = json.find(key);
+    if (it == json.end() || it->is_null()) return;
+    Get(json, key, &out->emplace());
+  }
   // Takes json[key] into *out if it is there and not null; a wrong type or range is an error.
   template <class T>
   void Get(const Json& json, const char* key, T* out) {
@@ -230,13 +248,23 @@ void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
   reader.Get(json, "gid", &manifest->gid);
   reader.Get(json, "pid", &manifest->pid);
   reader.Get(json, "job_id", &manifest->job_id);
-  if (auto it = json.find("rank"); it != json.end() && !it->is_null()) {
-    manifest->rank = 0;
-    reader.Get(json, "rank", &*manifest->rank);
-  }
+  reader.Get(json, "rank", &manifest->rank);
   reader.Get(json, "label", &manifest->label);
   reader.Get(json, "requested", &manifest->requested);
   reader.Get(json, "effective", &manifest->effective);
+  reader.Get(json, "metadata", &manifest->metadata);
+  reader.Each(json, "processes", [&](const Json& item) {
+    ManifestProcess process;
+    reader.Get(item, "pid", &process.pid);
+    reader.Get(item, "rank", &process.rank);
+    reader.Get(item, "attached", &process.attached);
+    manifest->processes.push_back(process);
+  });
+  reader.Get(json, "start_step", &manifest->start_step);
+  reader.Get(json, "steps", &manifest->steps);
+  reader.Get(json, "steps_done", &manifest->steps_done);
+  reader.Get(json, "marks", &manifest->marks);
+  reader.Get(json, "dropped_marks", &manifest->dropped_marks);
   reader.Get(json, "start_wall_ns", &manifest->start_wall_ns);
   reader.Get(json, "start_raw_ns", &manifest->start_raw_ns);
   reader.Get(json, "end_wall_ns", &manifest->end_wall_ns);

@@ -86,6 +86,13 @@ struct ManifestFile {
   uint64_t bytes = 0;
 };
 
+// A training process the session acted on.
+struct ManifestProcess {
+  int pid = 0;
+  std::optional<int> rank;
+  bool attached = false;
+};
+
 struct Manifest {
   int version = kManifestVersion;
   std::string profd_version;
@@ -105,6 +112,13 @@ struct Manifest {
   std::string label;
   std::map<std::string, std::string> requested;  // options as the caller gave them
   std::map<std::string, std::string> effective;  // and as they were carried out
+  std::map<std::string, std::string> metadata;   // the caller's own
+  std::vector<ManifestProcess> processes;
+  std::optional<int64_t> start_step;  // the step it was ordered to start at
+  uint32_t steps = 0;                 // and how many it was ordered to last; 0 = not tied to steps
+  uint32_t steps_done = 0;
+  uint64_t marks = 0;  // of the processes, in profd/marks.tsv
+  uint64_t dropped_marks = 0;
   int64_t start_wall_ns = 0;
   int64_t start_raw_ns = 0;
   int64_t end_wall_ns = 0;  // 0 = not yet

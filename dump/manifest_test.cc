@@ -24,6 +24,13 @@ Manifest Full() {
   m.pid = 4242;
   m.job_id = "job";
   m.rank = 0;
+  m.metadata = {{"run", "7"}};
+  m.processes = {{4242, 3, true}, {4243, std::nullopt, false}};
+  m.start_step = 11;
+  m.steps = 2;
+  m.steps_done = 1;
+  m.marks = 99;
+  m.dropped_marks = 1;
   m.label = "quotes \" and \n lines, \xc3\xa4";
   m.requested = {{"sys_io_sampling_freq", "100"}, {"devices", "0,1"}};
   m.effective = {{"sys_io_sampling_freq", "100"}};
@@ -72,6 +79,9 @@ TEST(Manifest, SurvivesARoundTrip) {
   EXPECT_EQ(Serialize(*parsed), text);
   EXPECT_EQ(parsed->uid, 4294967294u);
   EXPECT_EQ(parsed->rank, 0);
+  EXPECT_EQ(parsed->processes[0].rank, 3);
+  EXPECT_FALSE(parsed->processes[1].rank.has_value());
+  EXPECT_EQ(parsed->start_step, 11);
   EXPECT_EQ(parsed->channels[0].bytes, ~0ull);
   EXPECT_EQ(parsed->channels[0].dropped[0].records, 5u);
   EXPECT_EQ(parsed->channels[0].rebase_us, -123456789);

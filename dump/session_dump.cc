@@ -222,25 +222,28 @@ Status SessionDump::AppendDynamic(int device, std::string_view file, std::string
   return AppendTo(**added, AsBytes(lines), records);
 }
 
-Status SessionDump::AppendOwn(std::string_view lines, uint64_t records) {
-  if (!own_) {
-    if (finished_) return FailedPrecondition("the dump is finished");
-    if (!own_dir_.valid()) {
-      Result<UniqueFd> dir = MakeDirAt(top_.get(), "profd", options_.owner);
-      if (!dir.ok()) return dir.status();
-      own_dir_ = std::move(*dir);
-    }
-    SliceOptions options;
-    options.base = "samples.tsv";
-    options.plain = true;
-    options.header = kOwnSamplesHeading;
-    auto file = std::make_unique<File>();
-    file->writer =
-        std::make_unique<SliceWriter>(io_, own_dir_.get(), options_.owner, std::move(options));
-    own_ = file.get();
-    files_.push_back(std::move(file));
+Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uint64_t records) {
+  constexpr int kOwnPlace = -1;  // no device has it
+  auto found = by_name_.find(KeyOf(kOwnPlace, file));
+  if (found != by_name_.end()) return AppendTo(*found->second, AsBytes(lines), records);
+  if (finished_) return FailedPrecondition("the dump is finished");
+  std::string_view heading = OwnFileHeading(file);
+  if (heading.empty()) return InvalidArgument("none of our own files");
+  if (!own_dir_.valid()) {
+    Result<UniqueFd> dir = MakeDirAt(top_.get(), "profd", options_.owner);
+    if (!dir.ok()) return dir.status();
+    own_dir_ = std::move(*dir);
   }
-  return AppendTo(*own_, AsBytes(lines), records);
+  SliceOptions options;
+  options.base = file;
+  options.plain = true;
+  options.header = heading;
+  auto own = std::make_unique<File>();
+  own->writer =
+      std::make_unique<SliceWriter>(io_, own_dir_.get(), options_.owner, std::move(options));
+  files_.push_back(std::move(own));
+  by_name_[KeyOf(kOwnPlace, file)] = files_.back().get();
+  return AppendTo(*files_.back(), AsBytes(lines), records);
 }
 
 Status SessionDump::AppendTo(File& file, std::span<const std::byte> bytes, uint64_t records) {

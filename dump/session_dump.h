@@ -21,14 +21,13 @@
 #include "dump/dump_io.h"
 #include "dump/dump_root.h"
 #include "dump/manifest.h"
+#include "dump/mark_files.h"
 #include "dump/slice_writer.h"
 
 namespace profd {
 
 // The one reason a storage limit ends a session with.
 inline constexpr std::string_view kStorageLimit = "storage_limit";
-// First line of profd/samples.tsv; `labels` is key=value pairs joined by ','.
-inline constexpr std::string_view kOwnSamplesHeading = "time_ns\tmetric\tdevice\tlabels\tvalue\n";
 
 struct SessionDumpOptions {
   struct Device {
@@ -91,8 +90,8 @@ class SessionDump {
   // ("netdev_stats.data").
   Status AppendDeviceFile(int device, std::string_view file, std::string_view lines,
                           uint64_t records = 1);
-  // Lines of our own decoded samples: profd/samples.tsv. The first call creates it with a heading.
-  Status AppendOwn(std::string_view lines, uint64_t records = 1);
+  // Lines of one of our own files in profd/ (mark_files.h). The first call creates it with a heading.
+  Status AppendOwn(std::string_view file, std::string_view lines, uint64_t records = 1);
 
   // Hands everything buffered to the kernel. Tries every file; returns the first error.
   Status Flush();
@@ -163,7 +162,6 @@ class SessionDump {
   std::vector<File*> channels_;
   std::unordered_map<std::string, File*> by_name_;  // "<device>/<base>"
   std::string key_;
-  File* own_ = nullptr;
   size_t dynamic_files_ = 0;
   size_t dynamic_fds_ = 0;
   uint64_t taken_bytes_ = 0;

@@ -142,7 +142,7 @@ TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   ASSERT_TRUE(dump->AppendHostFile("host_cpu.data", std::string(99, 'c') + "\n").ok());
   ASSERT_TRUE(dump->AppendHostFile("host_cpu.data", std::string(99, 'd') + "\n").ok());
   ASSERT_TRUE(dump->AppendDeviceFile(5, "netdev_stats.data", "1 2 3\n").ok());
-  ASSERT_TRUE(dump->AppendOwn("1\tm\t0\t\t2\n").ok());
+  ASSERT_TRUE(dump->AppendOwn(kOwnSamplesFile, "1\tm\t0\t\t2\n").ok());
   ASSERT_TRUE(dump->Flush().ok());
   EXPECT_THAT(FilesBelow(path_), Not(Contains("host/end_info")));
   EndFacts end;
@@ -177,7 +177,7 @@ TEST_F(SessionDumpTest, DirectoriesAndFilesBelongToTheOwner) {
   if (::geteuid() == 0) options.owner = {4711, 4712};
   std::unique_ptr<SessionDump> dump = Make(options);
   ASSERT_TRUE(dump->AppendHostFile("host_cpu.data", "x\n").ok());
-  ASSERT_TRUE(dump->AppendOwn("x\n").ok());
+  ASSERT_TRUE(dump->AppendOwn(kOwnSamplesFile, "x\n").ok());
   ASSERT_TRUE(dump->Finish({}).ok());
   size_t seen = 0;
   for (const auto& entry : fs::recursive_directory_iterator(path_)) {

@@ -12,7 +12,7 @@ import struct
 from collections import defaultdict, namedtuple
 
 from prof_controls import check_done, read_bytes, read_controls
-from prof_records import BINARY, LLC_EVENTS, TEXT, text_stamp
+from prof_records import BINARY, LLC_EVENTS, TEXT, step_trace, text_stamp
 
 # One record. `stamp` is as the file has it (ns, us or cycles), `wall` ns since the epoch (None where
 # clocks are missing), `key` what tells series apart, `values` a dict.
@@ -121,7 +121,11 @@ def read_binary(dump, channel, data, number, entry, where):
         dump.problem(where, f"{len(data)} bytes are no whole number of {size} byte records")
     for i, fields in enumerate(struct.iter_unpack(layout, data[:len(data) // size * size])):
         try:
-            stamp, key, values = parse(fields, channel.device, entry["sample"])
+            if parse is step_trace:
+                chip = int(entry["info"].get("platform_version", "5") or 5)
+                stamp, key, values = step_trace(fields, chip)
+            else:
+                stamp, key, values = parse(fields, channel.device, entry["sample"])
         except ValueError as error:
             dump.problem(where, f"record {i}: {error}")
             continue
@@ -332,11 +336,23 @@ def holes(stamps, period, tolerance=0.25):
     return missing
 
 
-def samples_tsv(path):
-    """profd/samples.tsv of a dump: list of dicts."""
-    with open(os.path.join(path, "profd", "samples.tsv"), encoding="utf-8") as file:
+def own_lines(path, name):
+    """One of profd's own files in a dump: list of dicts."""
+    with open(os.path.join(path, "profd", name), encoding="utf-8", newline="\n") as file:
         heading = file.readline().rstrip("\n").split("\t")
         return [dict(zip(heading, line.rstrip("\n").split("\t"))) for line in file]
+
+
+def samples_tsv(path):
+    """profd/samples.tsv of a dump."""
+    return own_lines(path, "samples.tsv")
+
+
+def marks_tsv(path):
+    """profd/marks.tsv of a dump; empty if nothing was marked."""
+    if not os.path.exists(os.path.join(path, "profd", "marks.tsv")):
+        return []
+    return own_lines(path, "marks.tsv")
 
 
 if __name__ == "__main__":

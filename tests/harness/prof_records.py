@@ -132,6 +132,24 @@ def soc(fields, _, __):
     return fields[3], key, values
 
 
+STEP_TAGS = {60000: "begin", 60001: "end"}
+NO_MODEL = 4294967295
+
+
+def step_trace(fields, chip):
+    """A record of ts_track: only training steps are known here. On the newest chips the tag stands
+    before stream and task."""
+    kind, stamp, step, model = fields[1], fields[4], fields[5], fields[6]
+    tag = fields[7] if chip in (15, 16) else fields[9]
+    if kind != 10:
+        raise ValueError(f"type {kind}")
+    if tag not in STEP_TAGS:
+        raise ValueError(f"tag {tag}")
+    if model != NO_MODEL:
+        raise ValueError(f"model {model}")
+    return stamp, (STEP_TAGS[tag], step), {"step": step, "what": STEP_TAGS[tag]}
+
+
 TEXT = {  # base name -> (line parser, header token, header mandatory)
     "hccs.data": (hccs_line, HCCS_HEADER, True),
     "nic.data": (net_line, "rxPacket/s", False),
@@ -150,6 +168,7 @@ BINARY = {  # base name -> (struct, parser, kind of stamp)
     "lpmInfoConv.data": ("<II" + "QII" * 55, frequency, "device_count"),
     "qos.data": ("<2I2Q10I", qos, "device_count"),
     "stars_soc_profile.data": ("<HHIQ12I", soc, "device_count"),
+    "ts_track.data": ("<BBHLQQQHHHH", step_trace, "device_count"),
 }
 # Per-engine DVPP files: lines like dvpp.data's; no parser of the vendor's reads them.
 for _engine in ("vdec", "jpegd", "jpege", "png", "scd", "venc", "vpc"):

@@ -1,0 +1,54 @@
+#include "dump/mark_files.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "base/bytes.h"
+
+namespace profd {
+namespace {
+
+// dump-format section 4, step trace: training step start and end; steps belong to no graph model.
+constexpr uint16_t kStepStartTag = 60000;
+constexpr uint16_t kStepEndTag = 60001;
+constexpr uint64_t kNoModel = 4294967295;
+constexpr std::byte kStepTraceType{10};
+
+// Chips whose tag comes before stream and task (dump-format 2.12, "v6").
+constexpr bool HasWideTask(uint32_t chip_id) { return chip_id == 15 || chip_id == 16; }
+
+}  // namespace
+
+std::string_view OwnFileHeading(std::string_view file) {
+  if (file == kOwnSamplesFile) return kOwnSamplesHeading;
+  if (file == kMarksFile) return kMarksHeading;
+  return {};
+}
+
+void AppendMarkLine(const MarkLine& mark, std::string* out) {
+  fmt::format_to(std::back_inserter(*out), "{}\t{}\t", mark.time_ns, mark.pid);
+  if (mark.rank) fmt::format_to(std::back_inserter(*out), "{}", *mark.rank);
+  fmt::format_to(std::back_inserter(*out), "\t{}\t{}\t", mark.thread, mark.kind);
+  for (char c : mark.name) {
+    auto byte = static_cast<unsigned char>(c);
+    *out += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+  fmt::format_to(std::back_inserter(*out), "\t{}\n", mark.value);
+}
+
+std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t device_count,
+                                                   int64_t step, bool begin) {
+  std::array<std::byte, kStepRecordBytes> record{};
+  record[1] = kStepTraceType;
+  StoreUnchecked<uint16_t>(record, 2, kStepRecordBytes);
+  StoreUnchecked<uint64_t>(record, 8, device_count);
+  StoreUnchecked<uint64_t>(record, 16, static_cast<uint64_t>(step));
+  StoreUnchecked<uint64_t>(record, 24, kNoModel);
+  // Stream and task stay 0: a step is no task.
+  StoreUnchecked<uint16_t>(record, HasWideTask(chip_id) ? 32 : 36,
+                           begin ? kStepStartTag : kStepEndTag);
+  return record;
+}
+
+}  // namespace profd

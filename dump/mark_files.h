@@ -1,0 +1,40 @@
+// Marks, ranges and steps of training processes as a dump keeps them: lines of profd/marks.tsv (ours,
+// docs/manifest.md) and step trace records for the vendor's analyser (dump-format 2.12 and section 4).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace profd {
+
+// Names below profd/, and their first lines.
+inline constexpr std::string_view kOwnSamplesFile = "samples.tsv";
+// `labels` is key=value pairs joined by ','.
+inline constexpr std::string_view kOwnSamplesHeading = "time_ns\tmetric\tdevice\tlabels\tvalue\n";
+inline constexpr std::string_view kMarksFile = "marks.tsv";
+inline constexpr std::string_view kMarksHeading = "time_ns\tpid\trank\tthread\tkind\tname\tvalue\n";
+// The heading of one of our own files; empty for a name that is none of them.
+std::string_view OwnFileHeading(std::string_view file);
+
+struct MarkLine {
+  int64_t time_ns = 0;  // CLOCK_MONOTONIC_RAW
+  int pid = 0;
+  std::optional<int> rank;  // written as nothing where unknown
+  int thread = 0;
+  std::string_view kind;  // "mark", "push", "pop", "step_begin", "step_end"
+  std::string_view name;  // tabs and control bytes become spaces
+  int64_t value = 0;      // the step; 0 otherwise
+};
+void AppendMarkLine(const MarkLine& mark, std::string* out);
+
+inline constexpr std::string_view kStepTraceFile = "ts_track.data";
+inline constexpr size_t kStepRecordBytes = 40;
+// One begin or end of a training step. `device_count` is the device's system counter at that instant.
+std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t device_count,
+                                                   int64_t step, bool begin);
+
+}  // namespace profd
