@@ -27,6 +27,12 @@ inline constexpr int kProtocolVersion = 1;
 inline constexpr size_t kMaxPacket = 128 * 1024;
 inline constexpr size_t kMaxOptionsBytes = 64 * 1024;
 inline constexpr size_t kMaxAttachDevices = 64;
+inline constexpr size_t kMaxMetadataKeys = 64;
+inline constexpr size_t kMaxMetadataKeyBytes = 64;
+inline constexpr size_t kMaxMetadataValueBytes = 1024;
+inline constexpr size_t kMaxAttachCollectors = 128;
+// Job ids, labels, session ids, framework and library names.
+inline constexpr size_t kMaxAttachNameBytes = 256;
 inline constexpr const char* kDefaultAttachSocket = "/run/profd/attach.sock";
 
 // ---- process to daemon
@@ -124,6 +130,8 @@ struct SessionNotice {  // "session"
 
 using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice>;
 
+// What goes to the daemon may come out larger than kMaxPacket (the sender refuses it then); what goes to
+// the process never does: a reply's lists and texts are cut to fit, with a warning in it that says so.
 std::string Encode(const ToDaemon& message);
 std::string Encode(const ToProcess& message);
 // kInvalidArgument with a reason.
