@@ -47,6 +47,10 @@ void Session::Start(std::function<void(const Status&)> started) {
   start_raw_ns_ = host_clock_.host_ns;
   start_wall_ns_ = deps_.host.clock.WallNs() -
                    (deps_.host.clock.MonotonicRawNs() - start_raw_ns_);
+  if (Status past = BeginInThePast(); !past.ok()) {
+    FailStart(past);
+    return;
+  }
   if (plan_.no_dump) {
     GatherClocks();
   } else {
@@ -60,6 +64,7 @@ void Session::GatherClocks() {
   Recorrelate("start", [self = shared_from_this()] {
     self->next_clock_ns_ = self->start_raw_ns_ +
                            (self->clockless_.empty() ? kClockIntervalNs : kClockRetryNs);
+    self->TakePastClocks();
     if (self->dump_ != nullptr) self->dump_->SetClocks(self->ClocksForDump());
     self->StartCollectors();
   });
@@ -179,6 +184,7 @@ void Session::StartChannels(const PlannedCollector& planned) {
     // A device that did not tell its clocks may do so later, and deliver.
     auto clock = clocks_.find(id);
     claim.session_start_ns = clock == clocks_.end() ? start_raw_ns_ : clock->second.host_ns;
+    claim.since_ns = plan_.since_ms > 0 ? start_raw_ns_ : 0;
     ++pending_;
     row.claim = deps_.arbiter.Claim(claim, [self = shared_from_this()] { self->Settle(); });
     row.feeds = deps_.arbiter.FeedsOf(*row.claim);
@@ -200,6 +206,9 @@ void Session::StartPoller(const PlannedCollector& planned) {
   }
   row.sink = std::make_shared<SessionPollSink>(deps_.store, dump_, *entry.spec, planned.hz);
   if (row.sink->feed() != nullptr) row.feeds.push_back(row.sink->feed());
+  if (plan_.since_ms > 0) {
+    row.sink->Replay(deps_.past_or_null->HostSince(planned.index, start_raw_ns_));
+  }
   Result<PollEngine::Handle> handle =
       deps_.pollers.Start(planned.index, planned.poll, row.sink);
   if (handle.ok()) {

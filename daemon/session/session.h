@@ -49,7 +49,11 @@ struct SessionDeps {
   std::function<std::optional<uint64_t>(pid_t)> process_start_time;
   Manifest manifest_base;  // versions
   int64_t stop_deadline_ns = 10 * kNsPerSecond;
+  Past* past_or_null = nullptr;  // null: no flight recorder here
 };
+
+// sample.json's account of what is collected.
+SampleOptions SampleFactsOf(const SessionPlan& plan);
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
@@ -113,7 +117,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string Unstarted() const;
   SessionDumpOptions DumpOptions() const;
   std::map<int, std::optional<DumpClocks>> ClocksForDump() const;
-  SampleOptions SampleFacts() const;
+  // session_past.cc: a session that begins with what the flight recorder holds.
+  Status BeginInThePast();
+  void TakePastClocks();
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
 
   const SessionDeps& deps_;
@@ -136,6 +142,7 @@ class Session : public std::enable_shared_from_this<Session> {
   uint64_t dump_bytes_ = 0;
   int64_t start_wall_ns_ = 0;
   int64_t start_raw_ns_ = 0;
+  int64_t ordered_wall_ns_ = 0;  // not 0: the start above lies in the past, this is when it was ordered
   int64_t end_wall_ns_ = 0;
   int64_t next_clock_ns_ = 0;
   uint64_t end_pid_start_ = 0;

@@ -87,12 +87,12 @@ int WholeHz(double hz) { return static_cast<int>(hz + 0.5); }
 
 }  // namespace
 
-SampleOptions Session::SampleFacts() const {
+SampleOptions SampleFactsOf(const SessionPlan& plan) {
   SampleOptions options;
-  options.llc_write = plan_.llc_write;
-  options.storage_limit_mb = plan_.storage_limited ? plan_.max_bytes >> 20 : 0;
-  options.duration_s = plan_.duration_ms / 1000;
-  for (const PlannedCollector& planned : plan_.collectors) {
+  options.llc_write = plan.llc_write;
+  options.storage_limit_mb = plan.storage_limited ? plan.max_bytes >> 20 : 0;
+  options.duration_s = plan.duration_ms / 1000;
+  for (const PlannedCollector& planned : plan.collectors) {
     const CollectorSpec& spec = *Collectors()[planned.index].spec;
     auto is = [&spec](std::string_view key) {
       return FindOption(spec, key) != nullptr;
@@ -138,7 +138,7 @@ SessionDumpOptions Session::DumpOptions() const {
   options.session.job_id = plan_.job_id;
   options.session.rank = plan_.rank.value_or(-1);
   options.session.devices = plan_.devices;
-  options.session.options = SampleFacts();
+  options.session.options = SampleFactsOf(plan_);
   options.session.start_wall_ns = start_wall_ns_;
   options.session.start_raw_ns = start_raw_ns_;
   options.node = deps_.node;
@@ -232,7 +232,8 @@ void Session::Fill(v1::Session* out) const {
   if (plan_.rank) out->set_rank(*plan_.rank);
   out->set_label(plan_.label);
   for (int device : plan_.devices) out->add_devices(static_cast<uint32_t>(device));
-  out->set_started_ns(start_wall_ns_);
+  out->set_started_ns(ordered_wall_ns_ != 0 ? ordered_wall_ns_ : start_wall_ns_);
+  if (ordered_wall_ns_ != 0) out->set_since_ns(start_wall_ns_);
   out->set_ended_ns(end_wall_ns_);
   out->set_duration_ms(static_cast<uint64_t>(plan_.duration_ms));
   out->set_dump_path(dump_path_);

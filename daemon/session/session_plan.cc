@@ -4,77 +4,30 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "base/log.h"
-#include "base/text.h"
+#include "daemon/session/collector_plan.h"
+#include "daemon/session/problem_list.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
 namespace {
 
-constexpr auto kFrequencyOptions = std::to_array<FrequencyOption>({
-    {"sys_hardware_mem_freq", 1, 100},
-    {"sys_io_sampling_freq", 1, 100},
-    {"sys_interconnection_freq", 1, 50},
-    {"dvpp_freq", 1, 100},
-    {"host_sys_usage_freq", 1, 50},
-});
-// What the vendor samples host_sys with: 20 ms, fixed (driver-abi section 6).
-constexpr double kHostSysHz = 50;
-constexpr int64_t kMinStorageMb = 200;
-constexpr int64_t kMaxStorageMb = 4294967295;
 constexpr size_t kMaxText = 128;
 constexpr int kMaxPids = 1024;
-constexpr int kMaxOrders = 128;
-// Rates of collectors by name; periods in ns and ms must stay numbers.
-constexpr double kMinHz = 0.001;
-constexpr double kMaxHz = 1000;
-// What is wrong with an order has to fit into the trailer of a gRPC call (8 KiB, escaped).
-constexpr size_t kMaxProblems = 32;
-constexpr size_t kMaxProblemChars = 160;
+// Of the volume's free space, when the order sets no limit.
+constexpr uint64_t kFreePercent = 90;
 
 bool IsPrintable(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
 }
 
-// One problem per line. However long the order, the list stays short: what is beyond is counted.
-class ProblemList {
- public:
-  bool empty() const { return lines_.empty(); }
-  template <class Make>
-  void Add(Make make) {
-    if (lines_.size() == kMaxProblems) {
-      ++left_out_;
-      return;
-    }
-    std::string line = make();
-    if (line.size() > kMaxProblemChars) {
-      size_t end = kMaxProblemChars;
-      while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
-      line.resize(end);
-      line += "...";
-    }
-    lines_.push_back(std::move(line));
-  }
-  std::string Text() const {
-    std::string text = fmt::format("{}", fmt::join(lines_, "\n"));
-    if (left_out_ > 0) text += fmt::format("\nand {} more", left_out_);
-    return text;
-  }
-
- private:
-  std::vector<std::string> lines_;
-  size_t left_out_ = 0;
-};
-
-struct HostSys {
-  bool cpu = false;
-  bool mem = false;
-  bool any() const { return cpu || mem; }
-};
+void AddNote(options::Effective& option, std::string_view note) {
+  if (note.empty()) return;
+  option.note.append(option.note.empty() ? "" : "; ").append(note);
+}
 
 // Builds a plan, gathering problems instead of stopping at the first.
 class Planner {
@@ -85,48 +38,32 @@ class Planner {
   Result<SessionPlan> Run() {
     CheckTexts();
     CheckDevices();
-    CheckFrequencies();
     CheckProcesses();
+    CheckOptions();
     CheckLimits();
-    HostSys host_sys = ParseHostSys("host_sys", request_.options().host_sys());
-    HostSys usage = ParseHostSys("host_sys_usage", request_.options().host_sys_usage());
-    CheckHostOptions(host_sys, usage);
-    if (NothingNamed()) {
-      AddDefaults();
-    } else {
-      AddByOptions(host_sys, usage);
-      AddByName();
-    }
-    if (!denied_.empty()) return PermissionDenied(denied_.Text());
-    if (!problems_.empty()) return InvalidArgument(problems_.Text());
+    PlanCollectors();
+    DescribeOptions();
+    if (Status status = Verdict(); !status.ok()) return status;
     return std::move(plan_);
   }
 
  private:
   template <class... Args>
   void Problem(fmt::format_string<Args...> format, Args&&... args) {
+    invalid_ = true;
     problems_.Add([&] { return fmt::format(format, std::forward<Args>(args)...); });
   }
 
-  uint32_t Frequency(std::string_view key) const {
-    if (key == "sys_hardware_mem_freq") return request_.options().sys_hardware_mem_freq();
-    if (key == "sys_io_sampling_freq") return request_.options().sys_io_sampling_freq();
-    if (key == "sys_interconnection_freq") return request_.options().sys_interconnection_freq();
-    if (key == "dvpp_freq") return request_.options().dvpp_freq();
-    if (key == "host_sys_usage_freq") return request_.options().host_sys_usage_freq();
-    return 0;
-  }
-
-  bool NothingNamed() const {
-    return request_.collectors().empty() && request_.options().sys_hardware_mem_freq() == 0 &&
-           request_.options().sys_io_sampling_freq() == 0 && request_.options().sys_interconnection_freq() == 0 &&
-           request_.options().dvpp_freq() == 0 && request_.options().host_sys().empty() &&
-           request_.options().host_sys_usage().empty();
-  }
-
-  bool AnyDeviceOption() const {
-    return request_.options().sys_hardware_mem_freq() != 0 || request_.options().sys_io_sampling_freq() != 0 ||
-           request_.options().sys_interconnection_freq() != 0 || request_.options().dvpp_freq() != 0;
+  Status Verdict() const {
+    if (!denied_.empty()) {
+      ProblemList all = denied_;
+      all.Append(problems_);
+      return PermissionDenied(all.Text());
+    }
+    if (problems_.empty()) return Status::Ok();
+    if (invalid_) return InvalidArgument(problems_.Text());
+    if (unsupported_) return Unimplemented(problems_.Text());
+    return FailedPrecondition(problems_.Text());
   }
 
   void CheckTexts() {
@@ -162,6 +99,7 @@ class Planner {
         continue;
       }
       plan_.devices.push_back(device.id);
+      devices_.push_back(device);
     }
   }
 
@@ -170,30 +108,6 @@ class Planner {
     std::vector<int> ids;
     for (const DeviceInfo& device : context_.devices) ids.push_back(device.id);
     return fmt::format("{}", fmt::join(ids, ", "));
-  }
-
-  void CheckFrequencies() {
-    for (const FrequencyOption& option : kFrequencyOptions) {
-      uint32_t hz = Frequency(option.key);
-      if (hz != 0 && (hz < option.min_hz || hz > option.max_hz)) {
-        Problem("{} = {}: must be a whole number {}..{} (Hz)", option.key, hz, option.min_hz,
-                option.max_hz);
-      }
-    }
-    const std::string& llc = request_.options().llc_profiling();
-    if (llc.empty()) return;
-    if (llc != "read" && llc != "write") {
-      Problem("llc_profiling = {}: must be read or write", log::Quote(llc));
-    }
-    if (request_.options().sys_hardware_mem_freq() == 0 && !OrdersCollector("llc")) {
-      Problem("llc_profiling needs sys_hardware_mem_freq (it would do nothing)");
-    }
-    plan_.llc_write = llc == "write";
-  }
-
-  bool OrdersCollector(std::string_view name) const {
-    return std::any_of(request_.collectors().begin(), request_.collectors().end(),
-                       [name](const v1::CollectorOrder& order) { return order.name() == name; });
   }
 
   void CheckPid(std::string_view key, int32_t pid) {
@@ -213,6 +127,8 @@ class Planner {
   }
 
   void CheckProcesses() {
+    plan_.end_with_pid = request_.end_with_pid();
+    if (plan_.end_with_pid != 0) CheckPid("end_with_pid", plan_.end_with_pid);
     if (request_.pids_size() > kMaxPids) {
       Problem("pids: {} given, at most {}", request_.pids_size(), kMaxPids);
       return;
@@ -221,8 +137,41 @@ class Planner {
       CheckPid("pids", pid);
       plan_.pids.push_back(pid);
     }
-    plan_.end_with_pid = request_.end_with_pid();
-    if (plan_.end_with_pid != 0) CheckPid("end_with_pid", plan_.end_with_pid);
+  }
+
+  // Where no device was left by mistakes in the order, the node's own say what could be supported.
+  std::span<const DeviceInfo> ConcernedDevices() const {
+    return devices_.empty() ? context_.devices : std::span<const DeviceInfo>(devices_);
+  }
+
+  void CheckOptions() {
+    options::NodeSupport support =
+        SupportOf(ConcernedDevices(), context_.collectors, context_.probe);
+    bool has_process = request_.pids_size() > 0 || !plan_.job_id.empty();
+    options::CheckResult result = CheckOrder(request_, support, has_process);
+    for (const options::Problem& problem : result.problems) {
+      (problem.kind == options::Problem::Kind::kUnsupported ? unsupported_ : invalid_) = true;
+      problems_.Add([&] { return problem.text; });
+    }
+    options_ = std::move(result.options);
+    plan_.warnings = std::move(result.warnings);
+    plan_.llc_write = options_.Text("llc_profiling") == "write";
+    for (const options::Option& option : options::Table()) {
+      if (option.type == options::Type::kFrequency && options_.Asked(option.key)) {
+        CheckUserRate(option);
+      }
+    }
+  }
+
+  double MaxUserHz() const {
+    return context_.peer.admin ? 0 : static_cast<double>(context_.config.max_user_hz);
+  }
+
+  void CheckUserRate(const options::Option& option) {
+    double hz = options_.Number(option.key);
+    if (MaxUserHz() <= 0 || hz <= MaxUserHz()) return;
+    Problem("{} = {}: at most {} Hz here for users who are no administrators (limits.max_user_hz)",
+            option.key, hz, MaxUserHz());
   }
 
   void CheckLimits() {
@@ -235,56 +184,19 @@ class Planner {
     }
     plan_.require_all = request_.require_all();
     plan_.no_dump = request_.no_dump();
-    plan_.max_bytes = static_cast<uint64_t>(context_.config.max_session_mb) << 20;
-    CheckStorageLimit(request_.options().storage_limit());
-  }
-
-  void CheckStorageLimit(std::string_view text) {
-    if (text.empty()) return;
-    std::string_view digits = text;
-    if (digits.ends_with("MB")) digits.remove_suffix(2);
-    int64_t mb = 0;
-    if (!ParseNumber(digits, &mb) || mb < kMinStorageMb || mb > kMaxStorageMb) {
-      Problem("storage_limit = {}: must be <n>MB with n in {}..{}", log::Quote(text),
-              kMinStorageMb, kMaxStorageMb);
+    const uint64_t most = static_cast<uint64_t>(context_.config.max_session_mb) << 20;
+    const uint64_t asked = uint64_t{options_.Number("storage_limit")} << 20;
+    plan_.max_bytes = most;
+    if (asked == 0) {
+      uint64_t of_free = context_.free_bytes / 100 * kFreePercent;
+      if (of_free > 0) plan_.max_bytes = std::min(most, of_free);
       return;
     }
-    uint64_t bytes = static_cast<uint64_t>(mb) << 20;
-    plan_.storage_limited = bytes < plan_.max_bytes;
-    if (!plan_.storage_limited && bytes > plan_.max_bytes) {
-      plan_.warnings.push_back(fmt::format("storage_limit {} lowered to {} MB (dump.max_session_mb)",
-                                           text, context_.config.max_session_mb));
-    }
-    plan_.max_bytes = std::min(plan_.max_bytes, bytes);
-  }
-
-  HostSys ParseHostSys(std::string_view key, std::string_view text) {
-    HostSys result;
-    std::string_view rest = text;
-    while (!rest.empty()) {
-      size_t comma = rest.find(',');
-      std::string_view item = Trim(rest.substr(0, comma));
-      if (item == "cpu") {
-        result.cpu = true;
-      } else if (item == "mem") {
-        result.mem = true;
-      } else {
-        Problem("{} = {}: must be cpu, mem or cpu,mem", key, log::Quote(text));
-        return result;
-      }
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-      if (rest.empty()) Problem("{} = {}: empty item at the end", key, log::Quote(text));
-    }
-    return result;
-  }
-
-  void CheckHostOptions(const HostSys& host_sys, const HostSys& usage) {
-    if (host_sys.any() && plan_.pids.empty() && plan_.job_id.empty()) {
-      Problem("host_sys needs a process: name pids or a job_id");
-    }
-    if (request_.options().host_sys_usage_freq() != 0 && !usage.any()) {
-      Problem("host_sys_usage_freq needs host_sys_usage (it would do nothing)");
+    plan_.storage_limited = asked < most;
+    plan_.max_bytes = std::min(most, asked);
+    if (asked > most) {
+      plan_.warnings.push_back(fmt::format("storage_limit {}MB lowered to {} MB (dump.max_session_mb)",
+                                           asked >> 20, context_.config.max_session_mb));
     }
   }
 
@@ -296,149 +208,118 @@ class Planner {
     return scope;
   }
 
-  // The entry for a collector, made on first use.
-  PlannedCollector& Entry(CollectorIndex index) {
-    for (PlannedCollector& planned : plan_.collectors) {
-      if (planned.index == index) return planned;
+  bool Attached() const { return context_.attached && context_.attached(plan_); }
+
+  void PlanCollectors() {
+    CollectorPlanner planner({context_.collectors, options_, JobScope(), MaxUserHz(),
+                              [this](std::string text) { Problem("{}", text); }});
+    plan_.application_options = ApplicationOptions(options_);
+    plan_.awaited_options = AwaitedOptions(options_);
+    const OptionAims aims = AimsOf(options_);
+    if (!aims.node && !aims.application && request_.collectors().empty()) {
+      planner.AddAll();
+    } else {
+      planner.AddByOptions();
+      planner.AddByName({request_.collectors().data(),
+                         static_cast<size_t>(request_.collectors_size())});
     }
-    PlannedCollector planned;
-    planned.index = index;
-    planned.channel.llc_write = plan_.llc_write;
-    planned.poll.system = true;
-    plan_.collectors.push_back(planned);
-    return plan_.collectors.back();
-  }
-
-  void SetRate(PlannedCollector& planned, double hz) {
-    planned.hz = hz;
-    planned.channel.hz = hz;
-    planned.poll.hz = hz;
-  }
-
-  void AddDefaults() {
-    for (size_t i = 0; i < context_.collectors.size(); ++i) {
-      const CollectorSpec& spec = *context_.collectors[i].spec;
-      PlannedCollector& planned = Entry(static_cast<CollectorIndex>(i));
-      SetRate(planned, spec.default_hz);
-      planned.channel.soc_memory = planned.channel.soc_interconnect = true;
-      planned.channel.soc_memory_hz = planned.channel.soc_interconnect_hz = spec.default_hz;
-      planned.poll.processes = JobScope();
+    plan_.collectors = std::move(planner.planned());
+    if (planner.lowered()) {
+      plan_.warnings.push_back(fmt::format(
+          "rates that were not asked for are at most {} Hz (limits.max_user_hz)", MaxUserHz()));
+    }
+    if (!plan_.collectors.empty() || !problems_.empty()) return;
+    if (aims.application && !plan_.awaited_options.empty()) {
+      PlanApplicationOnly();
+    } else {
+      RefuseNothing(aims);
     }
   }
 
-  void AddByOptions(const HostSys& host_sys, const HostSys& usage) {
-    for (size_t i = 0; i < context_.collectors.size(); ++i) {
-      const CollectorSpec& spec = *context_.collectors[i].spec;
-      if (spec.source == CollectorSource::kChannel) {
-        AddChannelByOptions(static_cast<CollectorIndex>(i), spec);
-      } else if (FindOption(spec, "host_sys") != nullptr) {
-        AddHostByOptions(static_cast<CollectorIndex>(i), host_sys, usage);
+  // The vendor's semantics: options of the application alone collect in the application alone.
+  void PlanApplicationOnly() {
+    plan_.application_only = Attached();
+    if (plan_.application_only) return;
+    std::string_view who = plan_.job_id.empty() && plan_.pids.empty() ? "on these devices"
+                                                                     : "of this job";
+    problems_.Add([&] {
+      return fmt::format(
+          "{}: these data come from inside the application, and no process {} is attached; attach "
+          "one, or add what the node itself measures (sys_hardware_mem_freq, sys_io_sampling_freq, "
+          "sys_interconnection_freq, dvpp_freq, host_sys_usage)",
+          fmt::join(plan_.awaited_options, ", "), who);
+    });
+  }
+
+  void RefuseNothing(const OptionAims& aims) {
+    if (aims.node && !plan_.warnings.empty()) {
+      // What was asked for became warnings, one and all (best_effort).
+      unsupported_ = true;
+      problems_.Add([] { return std::string("nothing of what was asked for can be collected here:"); });
+      for (const std::string& warning : plan_.warnings) problems_.Add([&] { return warning; });
+    } else {
+      Problem("the options turn everything off: nothing would be collected");
+    }
+  }
+
+  void DescribeOptions() {
+    plan_.options = options_.effective;
+    const bool attached = Attached();
+    for (options::Effective& effective : plan_.options) {
+      const options::Option* option = options::Find(effective.key);
+      if (option == nullptr) continue;
+      double hz = option->type == options::Type::kFrequency ? options_.Number(option->key) : 0;
+      if (option->origin == options::Origin::kDevice && hz > 0) {
+        RoundedRate rate = RateOf(*option, hz, ConcernedDevices(), context_.collectors);
+        effective.value = fmt::format("{:.6g}", rate.hz);
+        AddNote(effective, rate.note);
+      } else if (option->origin == options::Origin::kHost && hz > 0) {
+        DescribeHostRate(hz, &effective);
+      } else if (plan_.application_options.contains(effective.key)) {
+        bool served = attached && effective.key == kMarksOption;
+        AddNote(effective, served ? std::string_view() : kNeedsProcess);
+      } else if (option->type == options::Type::kSize) {
+        DescribeStorageLimit(&effective);
       }
     }
   }
 
-  // A channel collector may hang on several options (soc_profile on two): each turns its part on.
-  void AddChannelByOptions(CollectorIndex index, const CollectorSpec& spec) {
-    bool event_driven = spec.with_device_options;
-    if (event_driven) {
-      if (!AnyDeviceOption()) return;
-      // Costs nothing while nothing changes, and explains every other number (AI Core frequency).
-      SetRate(Entry(index), spec.default_hz);
+  void DescribeHostRate(double hz, options::Effective* effective) const {
+    if (!options_.On("host_sys_usage")) return;
+    for (const PlannedCollector& planned : plan_.collectors) {
+      if (!planned.option_keys.contains("host_sys_usage") || planned.hz == hz) continue;
+      effective->value = fmt::format("{:.6g}", planned.hz);
+      AddNote(*effective, planned.hz > hz ? "host_sys reads at this rate, one reading serves both"
+                                          : "limits.max_user_hz");
       return;
-    }
-    for (const FrequencyOption& option : kFrequencyOptions) {
-      uint32_t hz = Frequency(option.key);
-      if (hz == 0 || FindOption(spec, option.key) == nullptr) continue;
-      PlannedCollector& planned = Entry(index);
-      planned.named = planned.by_option = true;
-      planned.option_keys.insert(std::string(option.key));
-      SetRate(planned, std::max(planned.hz, static_cast<double>(hz)));
-      if (option.key == "sys_hardware_mem_freq") {
-        planned.channel.soc_memory = true;
-        planned.channel.soc_memory_hz = hz;
-      } else if (option.key == "sys_interconnection_freq") {
-        planned.channel.soc_interconnect = true;
-        planned.channel.soc_interconnect_hz = hz;
-      }
     }
   }
 
-  void AddHostByOptions(CollectorIndex index, const HostSys& host_sys, const HostSys& usage) {
-    bool is_cpu = context_.collectors[index].spec->name.find("cpu") != std::string_view::npos;
-    bool job = is_cpu ? host_sys.cpu : host_sys.mem;
-    bool all = is_cpu ? usage.cpu : usage.mem;
-    if (!job && !all) return;
-    PlannedCollector& planned = Entry(index);
-    planned.named = true;
-    planned.poll.system = all;
-    double usage_hz = request_.options().host_sys_usage_freq() != 0
-                          ? static_cast<double>(request_.options().host_sys_usage_freq())
-                          : kHostSysHz;
-    SetRate(planned, all ? (job ? std::max(kHostSysHz, usage_hz) : usage_hz) : kHostSysHz);
-    planned.poll.processes = job ? JobScope() : ProcessScope();
-    planned.poll.processes.all = all;
-    if (all) planned.poll.processes.only_uid = UINT32_MAX;
-  }
-
-  void AddByName() {
-    if (request_.collectors_size() > kMaxOrders) {
-      Problem("collectors: {} given, at most {}", request_.collectors_size(), kMaxOrders);
-      return;
+  void DescribeStorageLimit(options::Effective* effective) const {
+    if (plan_.no_dump) return;
+    const bool asked = options_.Number(effective->key) != 0;
+    const uint64_t mb = plan_.max_bytes >> 20;
+    const bool capped = mb == static_cast<uint64_t>(context_.config.max_session_mb);
+    effective->value = fmt::format("{}MB", mb);
+    if (capped && !plan_.storage_limited) {
+      AddNote(*effective, "dump.max_session_mb");
+    } else if (!asked) {
+      AddNote(*effective, fmt::format("{} % of what is free", kFreePercent));
     }
-    std::set<std::string_view> seen;
-    for (const v1::CollectorOrder& order : request_.collectors()) {
-      if (!seen.insert(order.name()).second) {
-        Problem("collector {} is named twice", log::Quote(order.name()));
-        continue;
-      }
-      AddOrder(order);
-    }
-  }
-
-  void AddOrder(const v1::CollectorOrder& order) {
-    auto found = std::find_if(
-        context_.collectors.begin(), context_.collectors.end(),
-        [&order](const CollectorEntry& entry) { return entry.spec->name == order.name(); });
-    if (found == context_.collectors.end()) {
-      Problem("collector {}: no such collector (see `profctl collectors`)",
-              log::Quote(order.name()));
-      return;
-    }
-    const CollectorSpec& spec = *found->spec;
-    double hz = order.hz() == 0 ? spec.default_hz : order.hz();
-    const double max_hz = spec.max_hz > 0 ? spec.max_hz : kMaxHz;
-    if (hz != spec.default_hz && !(hz >= kMinHz && hz <= max_hz)) {
-      Problem("collector {} = {} Hz: must be at least {} and at most {}", spec.name, order.hz(), kMinHz, max_hz);
-      return;
-    }
-    bool was_planned = OptionsPlanned(spec);
-    PlannedCollector& planned =
-        Entry(static_cast<CollectorIndex>(found - context_.collectors.begin()));
-    planned.named = true;
-    planned.by_option = false;
-    SetRate(planned, hz);
-    planned.channel.soc_memory = planned.channel.soc_interconnect = true;
-    planned.channel.soc_memory_hz = planned.channel.soc_interconnect_hz = hz;
-    if (!was_planned) planned.poll.processes = JobScope();
-  }
-
-  bool OptionsPlanned(const CollectorSpec& spec) const {
-    return std::any_of(plan_.collectors.begin(), plan_.collectors.end(),
-                       [&](const PlannedCollector& planned) {
-                         return context_.collectors[planned.index].spec == &spec;
-                       });
   }
 
   const v1::StartSessionRequest& request_;
   const PlanContext& context_;
   SessionPlan plan_;
+  std::vector<DeviceInfo> devices_;  // of the plan
+  options::OptionSet options_;
   ProblemList problems_;
   ProblemList denied_;
+  bool invalid_ = false;
+  bool unsupported_ = false;
 };
 
 }  // namespace
-
-std::span<const FrequencyOption> FrequencyOptions() { return kFrequencyOptions; }
 
 bool IsValidJobId(std::string_view text) {
   if (text.empty() || text.size() > kMaxText) return false;

@@ -1,9 +1,10 @@
 // From an order to a plan: a pure function that touches nothing, so that a bad order starts nothing
-// and every problem is named at once. Facts about options: the vendor's PROFILING_OPTIONS.
+// and every problem is named at once. Facts about options: proto/options.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -15,6 +16,7 @@
 #include "collectors/collector.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/data/stream_hub.h"
+#include "daemon/session/option_plan.h"
 #include "daemon/session/peer.h"
 
 namespace profd {
@@ -22,14 +24,6 @@ namespace profd {
 namespace v1 {
 class StartSessionRequest;
 }
-
-// A numeric option of the vendor: THE table of ranges.
-struct FrequencyOption {
-  std::string_view key;
-  uint32_t min_hz;
-  uint32_t max_hz;
-};
-std::span<const FrequencyOption> FrequencyOptions();
 
 struct PlannedCollector {
   CollectorIndex index = 0;
@@ -53,6 +47,7 @@ struct SessionPlan {
   uint64_t max_bytes = 0;
   bool storage_limited = false;  // max_bytes is the caller's own limit
   bool no_dump = false;
+  int64_t since_ms = 0;  // how far in the past it begins (flight recorder)
   bool llc_write = false;
   std::vector<pid_t> pids;
   std::vector<std::string> warnings;
@@ -67,9 +62,17 @@ struct PlanContext {
   std::function<Result<uint32_t>(pid_t)> owner_of;
   // May the peer use this device? (permissions of its node in /dev)
   std::function<Status(const DeviceInfo&)> may_use;
+  // What runs on the node.
+  ProbeCollector probe;
+  // Bytes free on the dump volume; 0 = unknown.
+  uint64_t free_bytes = 0;
+  // Does an attached process take part in what was planned so far (job, pids, devices)? Null = none.
+  std::function<bool(const SessionPlan&)> attached = nullptr;
 };
 
-// The plan, or INVALID_ARGUMENT / PERMISSION_DENIED with one problem per line.
+// The plan; or one problem per line: PERMISSION_DENIED if one is about rights, else INVALID_ARGUMENT,
+// else UNIMPLEMENTED when all are about what this node cannot do, FAILED_PRECONDITION when all that
+// is missing is a process.
 Result<SessionPlan> PlanSession(const v1::StartSessionRequest& request_untrusted,
                                 const PlanContext& context);
 

@@ -45,6 +45,10 @@ SessionPollSink::SessionPollSink(const MetricStore& store,
   texts_.emplace(dump_, feed_);
 }
 
+void SessionPollSink::Replay(std::shared_ptr<BlockSource> past_or_null) {
+  if (feed_ != nullptr && past_or_null != nullptr) dump_->Replay(std::move(past_or_null), feed_);
+}
+
 void SessionPollSink::WriteHostFile(std::string_view file, std::string_view lines) {
   if (texts_.has_value() && !file.empty()) texts_->Add(file, lines);
 }

@@ -1,0 +1,51 @@
+// A session that begins in the past, with what the flight recorder holds of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "daemon/session/session.h"
+
+namespace profd {
+
+// Moves the session's start back as far as it was ordered and the recorder reaches.
+Status Session::BeginInThePast() {
+  if (plan_.since_ms == 0) return {};
+  if (deps_.past_or_null == nullptr) {
+    return FailedPrecondition("since_ms: the flight recorder is off here (recorder.enabled)");
+  }
+  Past& past = *deps_.past_or_null;
+  int64_t now = start_raw_ns_;
+  int64_t wanted = now - plan_.since_ms * kNsPerMs;
+  start_raw_ns_ = std::min(now, std::max(wanted, past.Reach()));
+  if (start_raw_ns_ > wanted) {
+    warnings_.push_back(fmt::format(
+        "since_ms = {}: the flight recorder reaches back {:.3f} s only", plan_.since_ms,
+        static_cast<double>(now - start_raw_ns_) / 1e9));
+  }
+  ordered_wall_ns_ = start_wall_ns_;
+  start_wall_ns_ -= now - start_raw_ns_;
+  past.ClockAt(kHostDevice, start_raw_ns_, &host_clock_);
+  host_clock_.host_ns = start_raw_ns_;
+  std::string without;
+  for (const PlannedCollector& planned : plan_.collectors) {
+    if (!planned.named || past.Records(planned.index)) continue;
+    without += fmt::format("{}{}", without.empty() ? "" : ", ",
+                           Collectors()[planned.index].spec->name);
+  }
+  if (!without.empty()) {
+    warnings_.push_back("not in the flight recorder, so without a past: " + without);
+  }
+  return {};
+}
+
+// The devices' clocks as they were at the start, in place of those read just now.
+void Session::TakePastClocks() {
+  if (plan_.since_ms == 0) return;
+  for (auto& [device, pair] : clocks_) {
+    ClockPair then;
+    // Without it the pair read just now has to do; it is as right, but for the clocks' drift.
+    if (deps_.past_or_null->ClockAt(device, start_raw_ns_, &then)) pair = then;
+  }
+}
+
+}  // namespace profd
