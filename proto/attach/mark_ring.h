@@ -41,9 +41,9 @@ struct MarkSlot {
 };
 static_assert(sizeof(MarkSlot) == 128);
 
-// Slot i begins with sequence i. A producer that claims position p (p = tail++) finds slot p % slots
-// with sequence p, fills it and stores p + 1; the consumer takes it at sequence p + 1 and stores
-// p + slots.
+// Slot i begins with sequence i. A producer that finds slot p % slots at sequence p claims position p
+// (tail from p to p + 1), fills the slot and stores p + 1; the consumer takes it at sequence p + 1 and
+// stores p + slots. So tail counts what was published: a mark that finds no room claims nothing.
 struct MarkRing {
   uint64_t magic;
   uint32_t version;

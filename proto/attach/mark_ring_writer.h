@@ -1,0 +1,133 @@
+// The producers' end of the mark ring (proto/attach/mark_ring.h): lays a ring out in fresh memory and
+// publishes into it from any number of threads, also from a signal handler. Never waits: a full ring
+// drops the new mark and counts it. Header only; nothing here allocates or throws.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "proto/attach/mark_ring.h"
+
+namespace profd::attach {
+
+// The power of two that serves a wish for `slots`; 0 = the default.
+constexpr uint32_t RingSlotsFor(uint32_t slots) {
+  if (slots == 0) return kDefaultRingSlots;
+  if (slots <= kMinRingSlots) return kMinRingSlots;
+  return slots >= kMaxRingSlots ? kMaxRingSlots : std::bit_ceil(slots);
+}
+
+// At most kMarkNameBytes of a C string, cut before the character that would be broken.
+inline std::string_view CutMarkName(const char* name_or_null) {
+  if (name_or_null == nullptr) return {};
+  const size_t length = ::strnlen(name_or_null, kMarkNameBytes + 1);
+  if (length <= kMarkNameBytes) return {name_or_null, length};
+  size_t end = kMarkNameBytes;
+  // A character of UTF-8 has at most three bytes after its first one: more is no UTF-8 anyway.
+  for (int i = 0; i < 3 && (static_cast<unsigned char>(name_or_null[end]) & 0xC0) == 0x80; ++i) --end;
+  return {name_or_null, end};
+}
+
+class MarkRingWriter {
+ public:
+  MarkRingWriter() = default;
+  // `memory`: RingBytes(slots) zeroed bytes aligned to a page, which outlive the writer.
+  MarkRingWriter(void* memory, uint32_t slots)
+      : ring_(static_cast<MarkRing*>(memory)),
+        slots_(reinterpret_cast<MarkSlot*>(static_cast<std::byte*>(memory) + kRingHeaderBytes)),
+        mask_(slots - 1) {}
+
+  // Once, before anybody else sees the memory; `slots` as RingSlotsFor gives it.
+  static MarkRingWriter Format(void* memory, uint32_t slots) {
+    auto* ring = new (memory) MarkRing{};
+    MarkRingWriter writer(memory, slots);
+    for (uint32_t i = 0; i < slots; ++i) {
+      auto* slot = new (&writer.slots_[i]) MarkSlot{};
+      slot->sequence.store(i, std::memory_order_relaxed);
+    }
+    ring->version = kRingVersion;
+    ring->slots = slots;
+    ring->magic = kRingMagic;
+    return writer;
+  }
+
+  struct Entry {
+    MarkKind kind = MarkKind::kMark;
+    int64_t time_ns = 0;  // CLOCK_MONOTONIC_RAW
+    int64_t value = 0;
+    int32_t thread = 0;
+    std::string_view name;  // at most kMarkNameBytes
+  };
+
+  // False: dropped and counted.
+  bool Publish(const Entry& entry) const {
+    MarkSlot* slot = nullptr;
+    const uint64_t position = Claim(&slot);
+    if (slot == nullptr) return false;
+    slot->time_ns = entry.time_ns;
+    slot->value = entry.value;
+    slot->thread = entry.thread;
+    slot->kind = static_cast<uint16_t>(entry.kind);
+    const size_t bytes = entry.name.size() < kMarkNameBytes ? entry.name.size() : kMarkNameBytes;
+    slot->name_bytes = static_cast<uint16_t>(bytes);
+    if (bytes > 0) std::memcpy(slot->name, entry.name.data(), bytes);
+    slot->sequence.store(position + 1, std::memory_order_release);
+    return true;
+  }
+
+  void CountDropped() const { ring_->dropped.fetch_add(1, std::memory_order_relaxed); }
+  void SetActive(bool active) const {
+    ring_->active.store(active ? 1 : 0, std::memory_order_relaxed);
+  }
+  // Every claimed position is published sooner or later, so the tail counts what was.
+  uint64_t published() const { return ring_->tail.load(std::memory_order_relaxed); }
+  uint64_t dropped() const { return ring_->dropped.load(std::memory_order_relaxed); }
+
+  // Says anew where the consumer is. A daemon that was killed while it took slots has not said so, and
+  // its successor begins where the ring says. Only while nobody consumes; producers may go on.
+  void MendHead() const {
+    // Slot by slot the position that comes next in it: still to be taken, or to be filled. The least of
+    // them is where the consumer is, since it goes in order.
+    uint64_t head = UINT64_MAX;
+    for (uint64_t i = 0; i <= mask_; ++i) {
+      const uint64_t sequence = slots_[i].sequence.load(std::memory_order_acquire);
+      const uint64_t position = ((sequence ^ i) & mask_) == 0 ? sequence : sequence - 1;
+      if (position < head) head = position;
+    }
+    ring_->head.store(head, std::memory_order_release);
+  }
+
+ private:
+  // Far more than any number of threads can collide; the bound is for a ring somebody has spoilt.
+  static constexpr int kMaxAttempts = 100'000;
+
+  uint64_t Claim(MarkSlot** claimed) const {
+    uint64_t position = ring_->tail.load(std::memory_order_relaxed);
+    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+      MarkSlot& slot = slots_[position & mask_];
+      const uint64_t sequence = slot.sequence.load(std::memory_order_acquire);
+      if (sequence == position) {
+        if (ring_->tail.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
+          *claimed = &slot;
+          return position;
+        }
+      } else if (static_cast<int64_t>(sequence - position) < 0) {
+        break;  // the consumer has not taken what lies here: full
+      } else {
+        position = ring_->tail.load(std::memory_order_relaxed);
+      }
+    }
+    CountDropped();
+    return 0;
+  }
+
+  MarkRing* ring_ = nullptr;
+  MarkSlot* slots_ = nullptr;
+  uint64_t mask_ = 0;
+};
+
+}  // namespace profd::attach
