@@ -134,7 +134,7 @@ void Session::StartCollectors() {
 
 // An option none of whose collectors exists here did nothing: say so.
 void Session::NoteEmptyOptions() {
-  for (const FrequencyOption& option : FrequencyOptions()) {
+  for (const options::Option& option : options::Table()) {
     std::string reason;
     bool any = false;
     for (const PlannedCollector& planned : plan_.collectors) {

@@ -79,7 +79,9 @@ Result<SessionPlan> SessionManager::Plan(const Peer& peer,
                       deps_.owner_of,
                       [this, &peer](const DeviceInfo& device) {
                         return deps_.may_use(peer, device);
-                      }};
+                      },
+                      ProbeOn(deps_.session.host),
+                      deps_.session.writer.free_bytes()};
   return PlanSession(request, context);
 }
 

@@ -182,6 +182,8 @@ class Planner {
     } else {
       plan_.duration_ms = static_cast<int64_t>(request_.duration_ms());
     }
+    plan_.since_ms = static_cast<int64_t>(
+        std::min<uint64_t>(request_.since_ms(), static_cast<uint64_t>(max_ms)));
     plan_.require_all = request_.require_all();
     plan_.no_dump = request_.no_dump();
     const uint64_t most = static_cast<uint64_t>(context_.config.max_session_mb) << 20;
@@ -266,6 +268,11 @@ class Planner {
     plan_.options = options_.effective;
     const bool attached = Attached();
     for (options::Effective& effective : plan_.options) {
+      if (plan_.application_options.contains(effective.key)) {
+        bool served = attached && effective.key == kMarksOption;
+        AddNote(effective, served ? std::string_view() : kNeedsProcess);
+        continue;
+      }
       const options::Option* option = options::Find(effective.key);
       if (option == nullptr) continue;
       double hz = option->type == options::Type::kFrequency ? options_.Number(option->key) : 0;
@@ -275,9 +282,6 @@ class Planner {
         AddNote(effective, rate.note);
       } else if (option->origin == options::Origin::kHost && hz > 0) {
         DescribeHostRate(hz, &effective);
-      } else if (plan_.application_options.contains(effective.key)) {
-        bool served = attached && effective.key == kMarksOption;
-        AddNote(effective, served ? std::string_view() : kNeedsProcess);
       } else if (option->type == options::Type::kSize) {
         DescribeStorageLimit(&effective);
       }

@@ -50,6 +50,14 @@ struct SessionPlan {
   int64_t since_ms = 0;  // how far in the past it begins (flight recorder)
   bool llc_write = false;
   std::vector<pid_t> pids;
+  // Every option in force, in the table's order, as carried out.
+  std::vector<options::Effective> options;
+  // Those whose data come from inside the application and that are on: for the attached processes.
+  std::map<std::string, std::string> application_options;
+  // Of these the ones asked for: each gets an outcome of its own.
+  std::vector<std::string> awaited_options;
+  // Nothing is collected in the node: marks and steps of attached processes are all there is.
+  bool application_only = false;
   std::vector<std::string> warnings;
 };
 

@@ -1,0 +1,54 @@
+// Which collectors an order runs, and with what: by the vendor's options, by name, or all of them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/session/option_plan.h"
+#include "daemon/session/session_plan.h"
+
+namespace profd {
+
+namespace v1 {
+class CollectorOrder;
+}
+
+class CollectorPlanner {
+ public:
+  struct Deps {
+    std::span<const CollectorEntry> collectors;
+    const options::OptionSet& options;
+    ProcessScope job;     // the order's own processes
+    double max_hz;        // nobody but administrators gets more; 0 = no limit
+    std::function<void(std::string)> problem;
+  };
+  explicit CollectorPlanner(Deps deps) : deps_(std::move(deps)) {}
+
+  // Everything, none of it demanded.
+  void AddAll();
+  void AddByOptions();
+  void AddByName(std::span<const v1::CollectorOrder* const> orders_untrusted);
+
+  std::vector<PlannedCollector>& planned() { return planned_; }
+  // Some rate nobody asked for is lower than it would be for an administrator.
+  bool lowered() const { return lowered_; }
+
+ private:
+  void AddChannel(CollectorIndex index, const CollectorSpec& spec);
+  void AddHost(CollectorIndex index, const CollectorSpec& spec);
+  void AddOrder(const v1::CollectorOrder& order);
+  PlannedCollector& Entry(CollectorIndex index);
+  double Allowed(double hz);
+
+  Deps deps_;
+  std::vector<PlannedCollector> planned_;
+  bool lowered_ = false;
+};
+
+// Rate of both host_sys (fixed, 20 ms: driver-abi section 6) and host_sys_usage when nothing is said.
+inline constexpr double kHostSysHz = 50;
+
+}  // namespace profd

@@ -1,0 +1,252 @@
+#include "daemon/session/option_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "driver/abi/hal_abi.h"
+#include "profd/v1/profd.pb.h"
+#include "proto/options/options_message.h"
+
+namespace profd {
+namespace {
+
+using options::Option;
+using options::Origin;
+using options::Type;
+
+// What a node without devices refuses beside everything that is measured at a device
+// (driver-abi 4.3, "general server").
+constexpr auto kNeedDevice =
+    std::to_array<std::string_view>({"training_trace", "aicpu", "aic_metrics", "l2"});
+
+bool ListsAny(std::span<const DeviceInfo> devices, std::initializer_list<uint32_t> channels) {
+  return std::any_of(devices.begin(), devices.end(), [&](const DeviceInfo& device) {
+    return std::any_of(channels.begin(), channels.end(), [&](uint32_t channel) {
+      return std::find(device.channels.begin(), device.channels.end(), channel) !=
+             device.channels.end();
+    });
+  });
+}
+
+bool AreAll(std::span<const DeviceInfo> devices, unsigned chip_id) {
+  return std::all_of(devices.begin(), devices.end(), [chip_id](const DeviceInfo& device) {
+    return device.chip_id == static_cast<int>(chip_id);
+  });
+}
+
+// "not supported on Ascend910: no channel 133": who reads it is told the chip anyway.
+std::string WithoutChip(std::string_view reason) {
+  size_t colon = reason.find(": ");
+  if (reason.starts_with("not supported on ") && colon != std::string_view::npos) {
+    reason.remove_prefix(colon + 2);
+  }
+  return std::string(reason);
+}
+
+// Why no collector does anything for the option here; empty when one does.
+std::string WhyNot(const Option& option, std::span<const DeviceInfo> devices,
+                   std::span<const CollectorEntry> collectors, const ProbeCollector& probe) {
+  std::vector<std::string> reasons;
+  auto can = [&](const CollectorEntry& entry, const DeviceInfo* device) {
+    Status status = probe(entry, device);
+    if (status.ok()) return true;
+    std::string reason = WithoutChip(status.message());
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
+      reasons.push_back(std::move(reason));
+    }
+    return false;
+  };
+  bool known = false;
+  for (const CollectorEntry& entry : collectors) {
+    if (FindOption(*entry.spec, option.key) == nullptr) continue;
+    known = true;
+    if (entry.spec->source != CollectorSource::kChannel) {
+      if (can(entry, nullptr)) return {};
+      continue;
+    }
+    for (const DeviceInfo& device : devices) {
+      if (can(entry, &device)) return {};
+    }
+  }
+  if (option.origin == Origin::kDevice && devices.empty()) return "no devices on this node";
+  if (!known) return "this version of profd has no collector for it";
+  return fmt::format("{}", fmt::join(reasons, "; "));
+}
+
+// Only of options that turn something on, or parameterise something, at devices or the host.
+bool IsCollected(const Option& option) {
+  if (option.origin == Origin::kDevice) return true;
+  return option.origin == Origin::kHost && option.type == Type::kList;
+}
+
+template <class Request>
+options::CheckResult Check(const Request& request, const options::NodeSupport& support,
+                           options::CheckRequest check) {
+  std::vector<options::Problem> problems;
+  std::vector<std::string> warnings;
+  check.given = options::FromMessage(request.options());
+  if (!request.options_json().empty()) {
+    options::ParseJson(request.options_json(), &check.given, &problems);
+  }
+  // The PyTorch switches stand for a set with defaults of its own, once one of them is given.
+  if (!request.acl_switches().empty()) {
+    options::FromAclSwitches({request.acl_switches().begin(), request.acl_switches().end()}, true,
+                             &check.given, &problems, &warnings);
+  }
+  check.node = &support;
+  check.best_effort = request.best_effort();
+  options::CheckResult result = options::Check(check);
+  problems.insert(problems.end(), std::make_move_iterator(result.problems.begin()),
+                  std::make_move_iterator(result.problems.end()));
+  warnings.insert(warnings.end(), std::make_move_iterator(result.warnings.begin()),
+                  std::make_move_iterator(result.warnings.end()));
+  result.problems = std::move(problems);
+  result.warnings = std::move(warnings);
+  return result;
+}
+
+// From inside the application, be it an option or one of the switches that are none.
+bool IsApplication(std::string_view key) {
+  const Option* option = options::Find(key);
+  return option != nullptr ? option->origin == Origin::kApplication : options::IsCarriedSwitch(key);
+}
+
+bool IsOff(std::string_view value) { return value.empty() || value == "off"; }
+
+}  // namespace
+
+ProbeCollector ProbeOn(const Host& host) {
+  return [&host](const CollectorEntry& entry, const DeviceInfo* device) {
+    return device != nullptr ? entry.probe_device(host, *device) : entry.probe_host(host);
+  };
+}
+
+options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
+                               std::span<const CollectorEntry> collectors,
+                               const ProbeCollector& probe) {
+  options::NodeSupport support;
+  for (const DeviceInfo& device : devices) {
+    auto known = std::find(support.chip_ids.begin(), support.chip_ids.end(), device.chip_id);
+    if (known != support.chip_ids.end()) continue;
+    support.chip_ids.push_back(device.chip_id);
+    support.chip_names.push_back(device.chip_name.empty() ? "this chip" : device.chip_name);
+  }
+  auto lack = [&support](std::string_view key, std::string why) {
+    if (!why.empty()) support.lacking.emplace(std::string(key), std::move(why));
+  };
+  for (const Option& option : options::Table()) {
+    // What only one chip has is refused by the check itself, with a better reason.
+    if (option.type == Type::kCycles && !AreAll(devices, abi::kChip910B)) continue;
+    if (IsCollected(option)) lack(option.key, WhyNot(option, devices, collectors, probe));
+  }
+  if (devices.empty()) {
+    for (std::string_view key : kNeedDevice) lack(key, "no devices on this node");
+  } else if (!ListsAny(devices, {abi::kChannelTsfwL2, abi::kChannelSocPmu})) {
+    lack("l2", "no L2 cache channel (47 or 134)");
+  }
+  return support;
+}
+
+options::CheckResult CheckOrder(const v1::StartSessionRequest& request_untrusted,
+                                const options::NodeSupport& support, bool has_process) {
+  options::CheckRequest check;
+  check.has_process = has_process;
+  for (const v1::CollectorOrder& order : request_untrusted.collectors()) {
+    check.collectors.push_back(order.name());
+  }
+  return Check(request_untrusted, support, std::move(check));
+}
+
+options::CheckResult CheckOrder(const v1::CheckOptionsRequest& request_untrusted,
+                                const options::NodeSupport& support) {
+  options::CheckRequest check;
+  check.has_process = request_untrusted.with_job();
+  return Check(request_untrusted, support, std::move(check));
+}
+
+OptionAims AimsOf(const options::OptionSet& set) {
+  OptionAims aims;
+  for (const options::Effective& effective : set.effective) {
+    if (!set.Asked(effective.key) && !effective.explicit_) continue;
+    const Option* option = options::Find(effective.key);
+    if (option != nullptr && IsCollected(*option) && option->type != Type::kChoice) {
+      aims.node = true;
+    }
+    if (IsApplication(effective.key)) aims.application = true;
+  }
+  return aims;
+}
+
+void SetPart(const CollectorOption& use, double hz, ChannelOptions* channel) {
+  channel->hz = std::max(channel->hz, hz);
+  if (use.part == CollectorPart::kSocMemory) {
+    channel->soc_memory = true;
+    channel->soc_memory_hz = hz;
+  } else if (use.part == CollectorPart::kSocInterconnect) {
+    channel->soc_interconnect = true;
+    channel->soc_interconnect_hz = hz;
+  }
+}
+
+void SetWhole(double hz, ChannelOptions* channel) {
+  channel->hz = hz;
+  channel->soc_memory = channel->soc_interconnect = true;
+  channel->soc_memory_hz = channel->soc_interconnect_hz = hz;
+}
+
+RoundedRate RateOf(const Option& option, double hz, std::span<const DeviceInfo> devices,
+                   std::span<const CollectorEntry> collectors) {
+  std::map<double, std::set<std::string_view>> rates;  // effective rate to who runs at it
+  for (const CollectorEntry& entry : collectors) {
+    const CollectorOption* use = FindOption(*entry.spec, option.key);
+    if (use == nullptr || use->part == CollectorPart::kParameter || entry.plan == nullptr) continue;
+    ChannelOptions channel;
+    channel.mpam_ids = {0};
+    SetPart(*use, hz, &channel);
+    for (const DeviceInfo& device : devices) {
+      for (const ChannelRequest& request : entry.plan(device, channel)) {
+        if (request.effective_hz > 0) rates[request.effective_hz].insert(entry.spec->name);
+      }
+    }
+  }
+  if (rates.empty()) return {hz, ""};
+  RoundedRate result{rates.begin()->first, ""};
+  if (rates.size() == 1 && result.hz == hz) return result;
+  result.note = fmt::format("every {:.6g} ms", 1000 / result.hz);
+  for (auto rate = std::next(rates.begin()); rate != rates.end(); ++rate) {
+    result.note += fmt::format("; {} every {:.6g} ms", fmt::join(rate->second, ", "),
+                               1000 / rate->first);
+  }
+  return result;
+}
+
+std::map<std::string, std::string> ApplicationOptions(const options::OptionSet& set) {
+  std::map<std::string, std::string> result;
+  for (const options::Effective& effective : set.effective) {
+    if (!IsApplication(effective.key) || IsOff(effective.value)) continue;
+    result.emplace(effective.key, effective.value);
+  }
+  return result;
+}
+
+std::vector<std::string> AwaitedOptions(const options::OptionSet& set) {
+  std::vector<std::string> result;
+  for (const options::Effective& effective : set.effective) {
+    if (!IsApplication(effective.key) || IsOff(effective.value)) continue;
+    if (set.Asked(effective.key) || effective.explicit_) result.push_back(effective.key);
+  }
+  return result;
+}
+
+void ToWire(const options::Effective& effective, v1::EffectiveOption* out) {
+  out->set_key(effective.key);
+  out->set_value(effective.value);
+  out->set_asked(effective.asked);
+  out->set_note(effective.note);
+}
+
+}  // namespace profd

@@ -1,0 +1,77 @@
+// From the options of an order to what they turn on. Everything about the options themselves (keys,
+// ranges, conflicts) is proto/options' business; here is what they mean on this node. Pure functions.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "collectors/collector.h"
+#include "proto/options/options.h"
+
+namespace profd {
+
+namespace v1 {
+class CheckOptionsRequest;
+class EffectiveOption;
+class ProfilingOptions;
+class StartSessionRequest;
+}  // namespace v1
+
+// Can the collector run on the device (null: on the host)?
+using ProbeCollector = std::function<Status(const CollectorEntry&, const DeviceInfo* device)>;
+// The real one; `host` outlives it.
+ProbeCollector ProbeOn(const Host& host);
+
+// What these devices and this host can do for options.
+options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
+                               std::span<const CollectorEntry> collectors,
+                               const ProbeCollector& probe);
+
+// The one check behind StartSession and CheckOptions: all three forms of giving an option.
+// `has_process`: a job or a process is named.
+options::CheckResult CheckOrder(const v1::StartSessionRequest& request_untrusted,
+                                const options::NodeSupport& support, bool has_process);
+options::CheckResult CheckOrder(const v1::CheckOptionsRequest& request_untrusted,
+                                const options::NodeSupport& support);
+
+// Does the order ask for anything at the devices or the host, or for data of the application?
+struct OptionAims {
+  bool node = false;
+  bool application = false;
+};
+OptionAims AimsOf(const options::OptionSet& set);
+
+// A frequency option is limited by what the driver's period can express.
+struct RoundedRate {
+  double hz = 0;
+  std::string note;  // "every 12 ms"; empty when it is what was asked for
+};
+// `option` of device origin, at `hz`, on these devices.
+RoundedRate RateOf(const options::Option& option, double hz, std::span<const DeviceInfo> devices,
+                   std::span<const CollectorEntry> collectors);
+
+// How a channel collector is told what an option asks of it: the option's part at this rate, beside
+// what it was told before.
+void SetPart(const CollectorOption& use, double hz, ChannelOptions* channel);
+// All of the collector at this rate.
+void SetWhole(double hz, ChannelOptions* channel);
+
+inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
+// Of an application's data this much is recorded by profd itself.
+inline constexpr std::string_view kMarksOption = "msproftx";
+
+// The options whose data come from inside the application, with their values; those that are off
+// are left out.
+std::map<std::string, std::string> ApplicationOptions(const options::OptionSet& set);
+// Which of them were asked for in so many words, in the table's order.
+std::vector<std::string> AwaitedOptions(const options::OptionSet& set);
+
+void ToWire(const options::Effective& effective, v1::EffectiveOption* out);
+
+}  // namespace profd
