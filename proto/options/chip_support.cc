@@ -1,0 +1,51 @@
+#include <array>
+
+#include "proto/options/options.h"
+
+namespace profd::options {
+namespace {
+
+// driver-abi 2.3: the features behind the options, of the chips that are told apart there. For
+// checks without a node; a daemon asks its devices' channel lists instead.
+struct Chip {
+  int id;
+  std::string_view name;
+  bool io;
+  bool interconnection;
+};
+constexpr auto kChips = std::to_array<Chip>({
+    {0, "Ascend310", true, false},
+    {1, "Ascend910", true, true},
+    {4, "Ascend310P", false, true},
+    {5, "Ascend910B", true, true},
+    {7, "Ascend310B", true, false},
+    {15, "Ascend950", true, true},
+});
+
+}  // namespace
+
+std::optional<NodeSupport> SupportOfChip(std::string_view name) {
+  constexpr std::string_view kPrefix = "Ascend";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  // driver-abi 2.3: nothing tells an A3 (910_93, 910C) from a 910B.
+  if (name == "910C" || name == "910_93") name = "910B";
+  for (const Chip& chip : kChips) {
+    if (chip.name.substr(kPrefix.size()) != name) continue;
+    NodeSupport support{
+        .chip_ids = {chip.id}, .chip_names = {std::string(chip.name)}, .lacking = {}};
+    if (!chip.io) support.lacking["sys_io_sampling_freq"] = "it has no NIC or RoCE channel";
+    if (!chip.interconnection) {
+      support.lacking["sys_interconnection_freq"] = "it has no HCCS or PCIe channel";
+    }
+    return support;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> ChipNames() {
+  std::vector<std::string_view> names;
+  for (const Chip& chip : kChips) names.push_back(chip.name);
+  return names;
+}
+
+}  // namespace profd::options

@@ -1,0 +1,318 @@
+#include "proto/options/option_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace profd::options {
+namespace {
+
+constexpr size_t kMaxText = 1024;
+constexpr size_t kMaxPath = 4096;
+constexpr size_t kMaxRegisters = 8;
+constexpr size_t kMaxNumber = 20;
+
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+bool AllDigits(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNumber &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// False for what is no whole number, or none this type holds.
+bool Whole(std::string_view text, uint64_t* out) {
+  return AllDigits(text) && ParseNumber(text, out);
+}
+
+bool InRange(const Option& option, uint64_t number) {
+  return number >= option.min && number <= option.max;
+}
+
+std::string Advice(const Option& option) {
+  if (!option.default_value.empty()) {
+    return fmt::format("give one of these, or leave it out for {}", option.default_value);
+  }
+  return "give one of these, or leave it out to have it off";
+}
+
+Status Refuse(const Option& option) {
+  return InvalidArgument(fmt::format("must be {}; {}", RangeText(option), Advice(option)));
+}
+
+Result<std::string> CanonicalNumber(const Option& option, std::string_view value) {
+  uint64_t number = 0;
+  if (Whole(value, &number) && InRange(option, number)) return std::to_string(number);
+  return InvalidArgument(fmt::format(
+      "must be a whole number {}..{} ({}); {}", option.min, option.max, option.unit,
+      option.default_value.empty() ? std::string("leave it out to have it off")
+                                   : fmt::format("leave it out for {}", option.default_value)));
+}
+
+Result<std::string> CanonicalSize(const Option& option, std::string_view value) {
+  std::string_view digits = value;
+  if (digits.ends_with("MB")) digits.remove_suffix(2);
+  uint64_t number = 0;
+  if (Whole(digits, &number) && InRange(option, number)) return fmt::format("{}MB", number);
+  return InvalidArgument(
+      fmt::format("must be {}MB..{}MB; write a whole number of megabytes, as in 500MB, or leave it "
+                  "out for 90 % "
+                  "of what is free",
+                  option.min, option.max));
+}
+
+Result<std::string> CanonicalList(const Option& option, std::string_view value) {
+  std::vector<std::string_view> known = SplitList(option.choices);
+  std::vector<bool> seen(known.size(), false);
+  for (std::string_view raw : SplitList(value)) {
+    std::string_view item = TrimValue(option.type, raw);
+    if (item.empty()) {
+      return InvalidArgument(fmt::format("has an empty item; must be {}; remove the comma too many",
+                                         RangeText(option)));
+    }
+    auto found = std::find(known.begin(), known.end(), item);
+    if (found == known.end()) {
+      return InvalidArgument(fmt::format("item {} is unknown; must be {}; {}", Quoted(item),
+                                         RangeText(option), Advice(option)));
+    }
+    seen[static_cast<size_t>(found - known.begin())] = true;
+  }
+  std::string canonical;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (!seen[i]) continue;
+    if (!canonical.empty()) canonical += ',';
+    canonical += known[i];
+  }
+  return canonical;
+}
+
+// Decimal or 0x hex.
+bool ParseRegister(std::string_view text, uint64_t* out) {
+  if (!text.starts_with("0x") && !text.starts_with("0X")) return Whole(text, out);
+  text.remove_prefix(2);
+  if (text.empty() || text.size() > 16) return false;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out, 16);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Result<std::string> CanonicalMetrics(const Option& option, std::string_view value) {
+  constexpr std::string_view kCustom = "Custom:";
+  if (!value.starts_with(kCustom)) {
+    for (std::string_view name : SplitList(option.choices)) {
+      if (name == value) return std::string(value);
+    }
+    return Refuse(option);
+  }
+  const std::string range =
+      fmt::format("1..{} registers, each 0x{:X}..0x{:X} ({}..{})", kMaxRegisters, option.min,
+                  option.max, option.min, option.max);
+  std::vector<std::string_view> items = SplitList(value.substr(kCustom.size()));
+  if (items.size() > kMaxRegisters) {
+    return InvalidArgument(
+        fmt::format("names {} registers; must be {}; leave some out", items.size(), range));
+  }
+  std::string canonical(kCustom);
+  for (std::string_view raw : items) {
+    std::string_view item = TrimValue(option.type, raw);
+    uint64_t number = 0;
+    if (item.empty()) {
+      return InvalidArgument(
+          fmt::format("has an empty item; must be {}; write them as in Custom:0x49,0x8", range));
+    }
+    if (!ParseRegister(item, &number) || !InRange(option, number)) {
+      return InvalidArgument(fmt::format("register {} is none; must be {}; write decimal or 0x hex",
+                                         Quoted(item), range));
+    }
+    canonical += fmt::format("{}0x{:x}", canonical.size() == kCustom.size() ? "" : ",", number);
+  }
+  return canonical;
+}
+
+Result<std::string> CanonicalPath(std::string_view value) {
+  // The vendor's list; NUL and nonsense no path can have.
+  constexpr std::string_view kForbidden = "\n\f\r\b\t\v\x7f";
+  if (value.empty()) {
+    return InvalidArgument(
+        "is empty; must be an absolute path or one relative to the working directory; leave it out "
+        "for the default");
+  }
+  if (value.find_first_of(kForbidden) != std::string_view::npos ||
+      value.find('\0') != std::string_view::npos) {
+    return InvalidArgument(
+        "must not contain \\n \\f \\r \\b \\t \\v, U+007F or NUL; take them out of the path");
+  }
+  if (value.size() >= kMaxPath) {
+    return InvalidArgument(fmt::format("is {} bytes long; must be at most {}; give a shorter path",
+                                       value.size(), kMaxPath - 1));
+  }
+  if (!IsUtf8(value)) return InvalidArgument("must be UTF-8; give a path that is");
+  return std::string(value);
+}
+
+Result<std::string> CanonicalText(std::string_view value) {
+  if (value.size() > kMaxText) {
+    return InvalidArgument(
+        fmt::format("is {} bytes long; must be at most {}; give the operator's "
+                    "name, or empty to have it found",
+                    value.size(), kMaxText));
+  }
+  if (std::any_of(value.begin(), value.end(), IsControl) || !IsUtf8(value)) {
+    return InvalidArgument(
+        "must be an operator name of printable characters, or empty = find automatically; take the "
+        "others out");
+  }
+  return std::string(value);
+}
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Length of the well-formed sequence at the front (RFC 3629); 0 = none.
+size_t SequenceLength(std::string_view text) {
+  auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  unsigned char lead = byte(0);
+  size_t length = lead < 0x80   ? 1
+                  : lead < 0xc2 ? 0
+                  : lead < 0xe0 ? 2
+                  : lead < 0xf0 ? 3
+                  : lead < 0xf5 ? 4
+                                : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // No longer than needed, no surrogates, nothing above U+10FFFF.
+  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) ||
+      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) {
+    return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    size_t length = SequenceLength(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string Shown(std::string_view text, size_t max_bytes) {
+  std::string out;
+  size_t used = 0;
+  while (used < text.size() && used < max_bytes) {
+    size_t length = SequenceLength(text.substr(used));
+    unsigned char c = static_cast<unsigned char>(text[used]);
+    // C1 controls are two bytes, 0xC2 0x80..0x9F.
+    bool c1 = length == 2 && c == 0xc2 && static_cast<unsigned char>(text[used + 1]) < 0xa0;
+    if (length == 0 || IsControl(text[used]) || c1) {
+      out += fmt::format("\\x{:02x}", c);
+      used += 1;
+      if (c1) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[used++]));
+      continue;
+    }
+    out += text.substr(used, length);
+    used += length;
+  }
+  if (used < text.size()) out += "...";
+  return out;
+}
+
+std::string Quoted(std::string_view text) { return '"' + Shown(text) + '"'; }
+
+Problem MakeProblem(Problem::Kind kind, std::string_view key, std::string_view value,
+                    std::string_view what) {
+  // Keys are untrusted too; those of the table need no quotes.
+  std::string shown = Find(key) != nullptr || IsCarriedSwitch(key) ? std::string(key) : Quoted(key);
+  return {.kind = kind,
+          .key = Shown(key),
+          .value = Shown(value),
+          .text = fmt::format("{} = {}: {}", shown, Quoted(value), what)};
+}
+
+std::string_view TrimValue(Type type, std::string_view text) {
+  const std::string_view blanks = type == Type::kPath ? " " : " \t";
+  size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+std::vector<std::string_view> SplitList(std::string_view list) {
+  std::vector<std::string_view> items;
+  for (;;) {
+    size_t comma = list.find(',');
+    items.push_back(list.substr(0, comma));
+    if (comma == std::string_view::npos) return items;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+Result<std::string> Canonical(const Option& option, std::string_view value, std::string* warning) {
+  switch (option.type) {
+    case Type::kSwitch:
+      if (value == "on" || value == "off") return std::string(value);
+      if (option.key != "aicpu") return Refuse(option);
+      *warning = fmt::format("{} = {}: counts as off; on and off are its values", option.key,
+                             Quoted(value));
+      return std::string("off");
+    case Type::kLevel:
+      if (value == "on") return std::string("l1");
+      if (value == "off" || value == "l0" || value == "l1") return std::string(value);
+      return Refuse(option);
+    case Type::kChoice: {
+      std::vector<std::string_view> known = SplitList(option.choices);
+      if (std::find(known.begin(), known.end(), value) != known.end()) return std::string(value);
+      return Refuse(option);
+    }
+    case Type::kFrequency:
+    case Type::kCycles:
+      return CanonicalNumber(option, value);
+    case Type::kSize:
+      return CanonicalSize(option, value);
+    case Type::kList:
+      return CanonicalList(option, value);
+    case Type::kMetrics:
+      return CanonicalMetrics(option, value);
+    case Type::kText:
+      return CanonicalText(value);
+    case Type::kPath:
+      return CanonicalPath(value);
+  }
+  return Refuse(option);
+}
+
+std::string_view Nearest(std::string_view key) {
+  if (key.size() > kMaxShown) return {};
+  std::string_view best;
+  size_t best_distance = 4;
+  for (const Option& option : Table()) {
+    if (key.size() >= 5 && (option.key.starts_with(key) || key.starts_with(option.key))) {
+      return option.key;
+    }
+    size_t distance = EditDistance(key, option.key);
+    if (distance < best_distance && distance * 2 <= option.key.size()) {
+      best = option.key;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace profd::options

@@ -1,0 +1,383 @@
+#include "proto/options/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "proto/options/option_value.h"
+
+namespace profd::options {
+namespace {
+
+const std::string& NoText() {
+  static const std::string kNone;
+  return kNone;
+}
+
+bool HasOff(Type type) { return type != Type::kText && type != Type::kPath && type != Type::kSize; }
+
+// Which task_trace and task_time, two names of one switch, are checked under.
+std::string_view OtherName(std::string_view key) {
+  if (key == "task_trace") return "task_time";
+  if (key == "task_time") return "task_trace";
+  return {};
+}
+
+std::string_view ViaName(Via via) {
+  switch (via) {
+    case Via::kJson:
+      return "PROFILING_OPTIONS";
+    case Via::kAclSwitch:
+      return "ACL switch";
+    case Via::kField:
+    case Via::kFlag:
+      break;
+  }
+  return "option";
+}
+
+// What may not run beside instr_profiling_freq.
+constexpr auto kExcludedByInstr =
+    std::to_array<std::string_view>({"training_trace", "task_trace", "hccl", "aicpu", "fp_point",
+                                     "bp_point", "aic_metrics", "l2", "task_time", "runtime_api"});
+
+// What is known of one key while it is checked.
+struct State {
+  const Option* option = nullptr;
+  bool mentioned = false;      // by anybody but the defaults, right or wrong
+  bool asked = false;          // mentioned, and with a value that is right
+  std::string canonical = {};  // "" = nobody gave it
+  std::string asked_text = {};
+  std::string note = {};
+  std::string warning = {};
+  Via via = Via::kField;
+
+  bool On() const { return !canonical.empty() && canonical != "off"; }
+};
+
+class Checker {
+ public:
+  explicit Checker(const CheckRequest& request) : request_(request) {
+    for (const Option& option : Table()) states_.push_back({.option = &option});
+  }
+
+  CheckResult Run() {
+    // What was asked for first: defaults give way to it.
+    for (const Given& given : request_.given) {
+      if (!given.by_default) Take(given);
+    }
+    for (const Given& given : request_.given) {
+      if (given.by_default) TakeDefault(given);
+    }
+    for (State& state : states_) {
+      if (!state.warning.empty()) result_.warnings.push_back(state.warning);
+    }
+    CheckTaskSwitch();
+    CheckSupport();
+    CheckTraining();
+    CheckNeeds();
+    CheckInstr();
+    CheckDeprecated();
+    FillEffective();
+    return std::move(result_);
+  }
+
+ private:
+  State& At(std::string_view key) {
+    return *std::find_if(states_.begin(), states_.end(),
+                         [key](const State& state) { return state.option->key == key; });
+  }
+
+  void Report(Problem::Kind kind, std::string_view key, std::string_view value,
+              std::string_view what) {
+    if (result_.problems.size() >= kMaxProblems) {
+      result_.problems.resize(kMaxProblems);
+      return;
+    }
+    result_.problems.push_back(MakeProblem(kind, key, value, what));
+  }
+
+  void Take(const Given& given);
+  void TakeCarried(const Given& given);
+  void TakeDefault(const Given& given);
+  void CheckTaskSwitch();
+  void CheckSupport();
+  std::string WhyUnsupported(const State& state) const;
+  void CheckTraining();
+  void CheckNeeds();
+  void CheckInstr();
+  void CheckDeprecated();
+  void FillEffective();
+  Effective EffectiveOf(const State& state) const;
+
+  const CheckRequest& request_;
+  std::vector<State> states_;
+  std::vector<Effective> carried_;
+  CheckResult result_;
+};
+
+// What a switch says that no option stands for.
+void Checker::TakeCarried(const Given& given) {
+  auto same = std::find_if(carried_.begin(), carried_.end(),
+                           [&](const Effective& known) { return known.key == given.key; });
+  if (given.value != "on" && given.value != "off") {
+    return Report(Problem::Kind::kInvalid, given.key, given.value,
+                  "must be on, off; give one of these, or leave it out");
+  }
+  if (same == carried_.end()) {
+    carried_.push_back({.key = given.key,
+                        .value = given.value,
+                        .asked = given.by_default ? "" : given.value,
+                        .note = {},
+                        .was_asked = !given.by_default});
+  } else if (!given.by_default && same->value != given.value) {
+    Report(Problem::Kind::kConflict, given.key, given.value,
+           "is given twice with different values");
+  }
+}
+
+void Checker::Take(const Given& given) {
+  if (given.via == Via::kAclSwitch && IsCarriedSwitch(given.key)) return TakeCarried(given);
+  const Option* option = Find(given.key);
+  if (option == nullptr) {
+    std::string_view nearest = Nearest(given.key);
+    return Report(
+        Problem::Kind::kInvalid, given.key, given.value,
+        nearest.empty()
+            ? std::string("is no option; profctl options lists them")
+            : fmt::format("is no option; did you mean {}? profctl options lists them", nearest));
+  }
+  State& state = At(given.key);
+  std::string_view value = TrimValue(option->type, given.value);
+  state.mentioned = true;
+  std::string warning;
+  // Only ACL_PROF_AICORE_METRICS and aiCoreMetricsType can say "no events".
+  bool none = option->type == Type::kMetrics && given.via == Via::kAclSwitch && value == "none";
+  Result<std::string> canonical = none ? std::string("off") : Canonical(*option, value, &warning);
+  if (!canonical.ok()) {
+    return Report(Problem::Kind::kInvalid, given.key, given.value, canonical.status().message());
+  }
+  if (state.asked && state.canonical != *canonical) {
+    return Report(Problem::Kind::kConflict, given.key, given.value,
+                  fmt::format("differs from {} given as {}, this one as {}; give the option once, "
+                              "or the same value in every way (allowed: {})",
+                              Quoted(state.asked_text), ViaName(state.via), ViaName(given.via),
+                              RangeText(*option)));
+  }
+  state.asked = true;
+  state.canonical = *canonical;
+  state.asked_text = std::string(value);
+  state.via = given.via;
+  if (!warning.empty()) state.warning = state.note = warning;
+}
+
+void Checker::TakeDefault(const Given& given) {
+  if (given.via == Via::kAclSwitch && IsCarriedSwitch(given.key)) return TakeCarried(given);
+  const Option* option = Find(given.key);
+  if (option == nullptr) return;
+  State& state = At(given.key);
+  std::string_view other = OtherName(given.key);
+  if (state.mentioned || (!other.empty() && At(other).mentioned)) return;
+  std::string ignored;
+  Result<std::string> canonical =
+      given.value == "none" ? std::string("off") : Canonical(*option, given.value, &ignored);
+  if (canonical.ok()) state.canonical = *canonical;
+}
+
+void Checker::CheckTaskSwitch() {
+  State& trace = At("task_trace");
+  State& time = At("task_time");
+  if (trace.asked && time.asked && trace.canonical != time.canonical) {
+    Report(Problem::Kind::kConflict, "task_time", time.asked_text,
+           fmt::format("differs from task_trace = {}; both name one switch (on (= l1), off, l0, "
+                       "l1): give one of them, or both the same value",
+                       Quoted(trace.asked_text)));
+  }
+  // A name nobody uttered follows the other.
+  if (!trace.asked && (time.asked || !time.canonical.empty())) trace.canonical = time.canonical;
+  if (!time.asked && (trace.asked || !trace.canonical.empty())) time.canonical = trace.canonical;
+}
+
+std::string Checker::WhyUnsupported(const State& state) const {
+  if (auto lacking = request_.node->lacking.find(state.option->key);
+      lacking != request_.node->lacking.end() && !lacking->second.empty()) {
+    return lacking->second;
+  }
+  const NodeSupport& node = *request_.node;
+  for (size_t i = 0; i < node.chip_ids.size(); ++i) {
+    std::string name =
+        i < node.chip_names.size() ? node.chip_names[i] : fmt::format("chip {}", node.chip_ids[i]);
+    // options.md: 910 is chip 1, A2 is the 910B, chip 5.
+    if (state.option->key == "aic_metrics" && state.canonical == "L2Cache" &&
+        node.chip_ids[i] == 1) {
+      return fmt::format("not supported on {}: L2Cache events do not exist there", name);
+    }
+    if (state.option->key == "instr_profiling_freq" && node.chip_ids[i] != 5) {
+      return fmt::format("not supported on {}: Ascend910B (A2) only", name);
+    }
+  }
+  return "";
+}
+
+void Checker::CheckSupport() {
+  if (request_.node == nullptr) return;
+  for (State& state : states_) {
+    bool by_default = state.canonical.empty() && !state.option->default_value.empty();
+    if (!state.On() && !by_default) continue;
+    std::string why = WhyUnsupported(state);
+    if (why.empty()) continue;
+    if (!why.starts_with("not supported on") && !request_.node->chip_names.empty()) {
+      why = fmt::format("not supported on {}: {}", fmt::join(request_.node->chip_names, ", "), why);
+    }
+    if (state.asked && !request_.best_effort) {
+      Report(Problem::Kind::kUnsupported, state.option->key, state.asked_text,
+             why + fmt::format("; leave it out, or ask for best effort (allowed elsewhere: {})",
+                               RangeText(*state.option)));
+      continue;
+    }
+    if (state.asked) {
+      result_.warnings.push_back(
+          fmt::format("{} = {}: {}; it is off", state.option->key, Quoted(state.asked_text), why));
+    }
+    state.canonical = "off";
+    state.note = why;
+  }
+}
+
+void Checker::CheckTraining() {
+  State& trace = At("task_trace");
+  State& training = At("training_trace");
+  if (!trace.asked) return;
+  if (trace.canonical == "l1" && training.asked && training.canonical == "off" &&
+      training.note.empty()) {
+    Report(
+        Problem::Kind::kConflict, "training_trace", training.asked_text,
+        fmt::format("task_trace = {} needs training_trace on; set it on, or leave it out, or use "
+                    "task_trace off",
+                    Quoted(trace.asked_text)));
+  }
+  if (trace.On() && !training.mentioned && training.note.empty()) {
+    training.canonical = "on";
+    training.note = "implied by task_trace";
+  }
+}
+
+void Checker::CheckNeeds() {
+  const auto& named = request_.collectors;
+  State& llc = At("llc_profiling");
+  if (llc.asked && llc.On() && !At("sys_hardware_mem_freq").mentioned &&
+      std::find(named.begin(), named.end(), "llc") == named.end()) {
+    Report(
+        Problem::Kind::kConflict, "llc_profiling", llc.asked_text,
+        "does nothing without sys_hardware_mem_freq (1..100 Hz) or the collector llc; set one of "
+        "them, or leave llc_profiling out");
+  }
+  State& usage_freq = At("host_sys_usage_freq");
+  if (usage_freq.asked && usage_freq.On() && !At("host_sys_usage").mentioned) {
+    Report(Problem::Kind::kConflict, "host_sys_usage_freq", usage_freq.asked_text,
+           "does nothing without host_sys_usage (cpu, mem, or both); set that too, or leave "
+           "host_sys_usage_freq out");
+  }
+  State& host_sys = At("host_sys");
+  if (host_sys.asked && host_sys.On() && !request_.has_process) {
+    Report(
+        Problem::Kind::kConflict, "host_sys", host_sys.asked_text,
+        "needs a process (cpu, mem, or both are of the job's own): name a job or a pid, or leave "
+        "host_sys out; host_sys_usage is of the whole system");
+  }
+}
+
+void Checker::CheckInstr() {
+  State& instr = At("instr_profiling_freq");
+  if (!instr.On()) return;
+  for (std::string_view key : kExcludedByInstr) {
+    State& other = At(key);
+    if (!other.On()) {
+      // By default or by the switches' defaults it would be on.
+      if (other.canonical.empty() && !other.option->default_value.empty()) {
+        other.canonical = "off";
+        other.note = "off: instr_profiling_freq excludes it";
+      }
+      continue;
+    }
+    if (other.asked) {
+      Report(
+          Problem::Kind::kConflict, key, other.asked_text,
+          fmt::format("cannot run beside instr_profiling_freq = {} (300..30000 cycles); leave one "
+                      "of the two out",
+                      Quoted(instr.asked_text)));
+    } else {
+      other.canonical = "off";
+      other.note = "off: instr_profiling_freq excludes it";
+    }
+  }
+}
+
+void Checker::CheckDeprecated() {
+  for (State& state : states_) {
+    if (!state.option->deprecated || !state.asked) continue;
+    result_.warnings.push_back(fmt::format("{} = {}: {}; use task_trace or task_time instead",
+                                           state.option->key, Quoted(state.asked_text),
+                                           state.option->conflicts));
+    if (state.note.empty()) state.note = state.option->conflicts;
+  }
+}
+
+Effective Checker::EffectiveOf(const State& state) const {
+  const Option& option = *state.option;
+  Effective out{.key = std::string(option.key),
+                .value = state.canonical,
+                .asked = Shown(state.asked_text),
+                .note = state.note,
+                .was_asked = state.asked};
+  if (out.value.empty() && !state.asked) out.value = option.default_value;
+  if (out.value.empty() && HasOff(option.type)) out.value = "off";
+  if (!HasOff(option.type) && out.value == "off" && !state.asked) out.value.clear();
+  return out;
+}
+
+void Checker::FillEffective() {
+  for (const State& state : states_) result_.options.effective.push_back(EffectiveOf(state));
+  for (Effective& carried : carried_) result_.options.effective.push_back(std::move(carried));
+}
+
+}  // namespace
+
+CheckResult Check(const CheckRequest& request) { return Checker(request).Run(); }
+
+const Effective* OptionSet::Get(std::string_view key) const {
+  auto found = std::find_if(effective.begin(), effective.end(),
+                            [key](const Effective& option) { return option.key == key; });
+  return found == effective.end() ? nullptr : &*found;
+}
+
+const std::string& OptionSet::Text(std::string_view key) const {
+  const Effective* found = Get(key);
+  if (found == nullptr) return NoText();
+  const Option* option = Find(key);
+  bool off = found->value == "off" && (option == nullptr || HasOff(option->type));
+  return off ? NoText() : found->value;
+}
+
+uint32_t OptionSet::Number(std::string_view key) const {
+  const std::string& text = Text(key);
+  uint32_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+bool OptionSet::On(std::string_view key) const { return !Text(key).empty(); }
+
+bool OptionSet::Asked(std::string_view key) const {
+  const Effective* found = Get(key);
+  return found != nullptr && found->was_asked;
+}
+
+bool OptionSet::ListHas(std::string_view key, std::string_view item) const {
+  std::vector<std::string_view> items = SplitList(Text(key));
+  return std::find(items.begin(), items.end(), item) != items.end();
+}
+
+}  // namespace profd::options
