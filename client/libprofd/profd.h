@@ -11,7 +11,7 @@
  *   PROFD_DISABLE=1          every call is a no-op that answers PROFD_DISABLED
  *   PROFD_ATTACH_SOCKET      socket of the daemon, default /run/profd/attach.sock
  *   PROFILING_OPTIONS        JSON; starts a session when the process attaches
- *   PROFILING_MODE           "false" keeps PROFILING_OPTIONS from starting anything
+ *   PROFILING_MODE           "false" and "dynamic" keep PROFILING_OPTIONS from starting anything
  *   PROFD_LOG=1              says on stderr what goes wrong (default: silent)
  */
 #ifndef PROFD_H_
@@ -37,13 +37,13 @@ typedef enum profd_result {
   PROFD_NO_MEMORY = -7,
 } profd_result;
 
-/* What the process says of itself; all may be zero: taken from the environment then (SLURM_*, RANK,
- * LOCAL_RANK, WORLD_SIZE, OMPI_*, RANK_ID, DEVICE_ID, ASCEND_*). Strings are copied. */
+/* What the process says of itself; all but size may be zero: taken from the environment then (SLURM_*,
+ * RANK, LOCAL_RANK, WORLD_SIZE, OMPI_*, RANK_ID, DEVICE_ID, ASCEND_*). Strings are copied. */
 typedef struct profd_config {
   size_t size;            /* sizeof(profd_config): tells versions apart */
   const char* job_id;
-  int32_t rank;           /* -1 = unknown */
-  int32_t local_rank;     /* -1 = unknown */
+  int32_t rank;           /* -1 = unknown; 0 counts only beside a world_size */
+  int32_t local_rank;     /* as rank */
   int32_t world_size;     /* 0 = unknown */
   const int32_t* devices; /* physical ids (/dev/davinciN) */
   size_t device_count;
@@ -52,12 +52,16 @@ typedef struct profd_config {
   uint32_t wait_ms;       /* how long profd_init waits for the daemon; 0 = not at all */
 } profd_config;
 
+#define PROFD_CONFIG_INIT {sizeof(profd_config), NULL, -1, -1, 0, NULL, 0, NULL, 0, 0}
+
 /* Attaches in the background (config may be NULL); again after profd_shutdown. PROFD_OK also while the
- * daemon is absent. Called implicitly by the first other call. */
+ * daemon is absent; PROFD_REFUSED when the library runs already and was told something else. Called
+ * implicitly, with NULL, by the first other call. */
 PROFD_API int profd_init(const profd_config* config);
-/* Waits until attached, at most timeout_ms: PROFD_OK, PROFD_NO_DAEMON, PROFD_TIMEOUT. */
+/* Waits until attached, at most timeout_ms: PROFD_OK, PROFD_NO_DAEMON, PROFD_TIMEOUT (it is there but
+ * does not answer), PROFD_REFUSED (it does not want this process). */
 PROFD_API int profd_attach(uint32_t timeout_ms);
-/* Detaches; sessions of this process end. */
+/* Detaches; sessions of this process end. Calls after it answer PROFD_DISABLED until profd_init. */
 PROFD_API void profd_shutdown(void);
 
 /* Starts a session of this process's devices. options_json: PROFILING_OPTIONS, NULL or "" = every
@@ -75,6 +79,7 @@ typedef struct profd_start_args {
   const char* collectors; /* "hccs=50,host_cpu"; NULL = by options */
   uint32_t timeout_ms;   /* 0 = 10 s */
 } profd_start_args;
+#define PROFD_START_ARGS_INIT {sizeof(profd_start_args), NULL, NULL, 0, -1, 0, 0, 0, NULL, 0}
 PROFD_API int profd_start_with(const profd_start_args* args);
 /* Ends the last session this process started and waits for its dump, up to timeout_ms (0 = 30 s). */
 PROFD_API int profd_stop(void);

@@ -346,6 +346,8 @@ std::string Encode(const ToProcess& message) {
   return packet;
 }
 
+std::string EncodeSummary(const SessionSummary& session) { return Dump(ToJson(session)); }
+
 Result<ToDaemon> ParseToDaemon(std::string_view packet_untrusted) {
   auto opened = Open(packet_untrusted);
   if (!opened.ok()) return opened.status();

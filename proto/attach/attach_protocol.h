@@ -134,6 +134,8 @@ using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice>;
 // the process never does: a reply's lists and texts are cut to fit, with a warning in it that says so.
 std::string Encode(const ToDaemon& message);
 std::string Encode(const ToProcess& message);
+// The summary of a reply by itself.
+std::string EncodeSummary(const SessionSummary& session);
 // kInvalidArgument with a reason.
 Result<ToDaemon> ParseToDaemon(std::string_view packet_untrusted);
 Result<ToProcess> ParseToProcess(std::string_view packet_untrusted);

@@ -1,0 +1,212 @@
+// The callers' side of Library: they queue packets and wait with a deadline.
+#include <algorithm>
+
+#include "client/libprofd/library.h"
+
+namespace profd::lib {
+namespace {
+
+constexpr size_t kMaxPending = 64;
+// Steps come at most a few times a second and a call is a packet: a daemon that takes none of so many
+// is stuck.
+constexpr size_t kMaxQueued = 256;
+
+int CodeOf(const attach::Reply& reply, int if_not_found) {
+  switch (static_cast<StatusCode>(reply.code)) {
+    case StatusCode::kOk:
+      return PROFD_OK;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kOutOfRange:
+      return PROFD_INVALID;
+    case StatusCode::kDeadlineExceeded:
+      return PROFD_TIMEOUT;
+    case StatusCode::kNotFound:
+      return if_not_found;
+    default:
+      return PROFD_REFUSED;
+  }
+}
+
+}  // namespace
+
+Answer Library::NotAttached() const {
+  switch (phase_) {
+    case Phase::kStopped:
+      return {PROFD_DISABLED, "profd_shutdown was called"};
+    case Phase::kTrying:
+      return {PROFD_TIMEOUT, "the daemon has not answered in time"};
+    case Phase::kRefused:
+      return {PROFD_REFUSED, why_not_attached_};
+    default:
+      return {PROFD_NO_DAEMON, why_not_attached_};
+  }
+}
+
+Answer Library::WaitAttached(Lock& lock, Deadline deadline) {
+  ++waiters_;
+  descriptors_.Wake();
+  changed_.wait_until(lock, deadline, [this] {
+    return phase_ == Phase::kAttached || phase_ == Phase::kStopped || phase_ == Phase::kRefused;
+  });
+  --waiters_;
+  return phase_ == Phase::kAttached ? Answer{} : NotAttached();
+}
+
+Answer Library::WaitAttached(Deadline deadline) {
+  Lock lock(mutex_);
+  return WaitAttached(lock, deadline);
+}
+
+bool Library::Queue(const attach::ToDaemon& message) {
+  if (outbox_.size() >= kMaxQueued) return false;
+  outbox_.push_back(attach::Encode(message));
+  if (outbox_.back().size() > attach::kMaxPacket) {
+    outbox_.pop_back();
+    return false;
+  }
+  descriptors_.Wake();
+  return true;
+}
+
+Result<attach::Reply> Library::Call(Lock& lock, Kind kind,
+                                    const std::function<attach::ToDaemon(uint64_t)>& make,
+                                    Deadline deadline, Answer* failure) {
+  const auto failed = [failure](Answer answer) {
+    *failure = std::move(answer);
+    return Status(StatusCode::kUnknown, "");
+  };
+  // Right after the start of the process the first attempt is still on its way.
+  if (phase_ == Phase::kTrying) {
+    ++waiters_;
+    changed_.wait_until(lock, deadline, [this] { return phase_ != Phase::kTrying; });
+    --waiters_;
+  }
+  if (phase_ != Phase::kAttached) return failed(NotAttached());
+  if (calls_.size() >= kMaxPending) return failed({PROFD_REFUSED, "too many calls are waiting"});
+  const uint64_t seq = next_seq_++;
+  if (!Queue(make(seq))) {
+    return failed({PROFD_INVALID, "the options are too large, or the daemon takes nothing"});
+  }
+  PendingCall& call = calls_[seq];  // map: stays where it is
+  call.kind = kind;
+  const bool answered =
+      changed_.wait_until(lock, deadline, [&call] { return call.reply || call.lost; });
+  if (!answered) {
+    call.abandoned = true;
+    return failed({PROFD_TIMEOUT, "the daemon has not answered in time"});
+  }
+  if (call.lost) {
+    calls_.erase(seq);
+    return failed(phase_ == Phase::kStopped
+                      ? NotAttached()
+                      : Answer{PROFD_NO_DAEMON, "the connection was lost during the call"});
+  }
+  attach::Reply reply = std::move(*call.reply);
+  calls_.erase(seq);
+  return reply;
+}
+
+Answer Library::StartSession(attach::StartCall call, Deadline deadline) {
+  Lock lock(mutex_);
+  Answer failure;
+  const auto reply = Call(
+      lock, Kind::kStart,
+      [&call](uint64_t seq) {
+        call.seq = seq;
+        return attach::ToDaemon(call);
+      },
+      deadline, &failure);
+  if (!reply.ok()) return failure;
+  return {CodeOf(*reply, PROFD_REFUSED), reply->message};
+}
+
+Answer Library::StopSession(Deadline deadline) {
+  Lock lock(mutex_);
+  // What PROFILING_OPTIONS began may not have been answered yet.
+  changed_.wait_until(lock, deadline, [this] {
+    return !opened_.empty() || !own_options_told_ ||
+           (phase_ != Phase::kAttached && phase_ != Phase::kTrying);
+  });
+  if (opened_.empty()) {
+    if (phase_ != Phase::kAttached) return NotAttached();
+    return {PROFD_NO_SESSION, own_refusal_.empty()
+                                  ? "this process has started no session"
+                                  : "PROFILING_OPTIONS was refused: " + own_refusal_};
+  }
+  const std::string id = opened_.back();
+  opened_.pop_back();
+  Answer failure;
+  const auto reply = Call(
+      lock, Kind::kStop, [&id](uint64_t seq) { return attach::ToDaemon(attach::StopCall{seq, id}); },
+      deadline, &failure);
+  if (!reply.ok()) {
+    // Still there, as far as we know: it may be tried again.
+    if (failure.code == PROFD_TIMEOUT) opened_.push_back(id);
+    return failure;
+  }
+  if (id == own_session_) own_options_wanted_ = false;
+  return {CodeOf(*reply, PROFD_NO_SESSION), reply->message};
+}
+
+Answer Library::SetMetadata(std::string key, std::string value) {
+  if (key.empty() || key.size() > attach::kMaxMetadataKeyBytes) {
+    return {PROFD_INVALID, "a key of metadata has 1.." +
+                               std::to_string(attach::kMaxMetadataKeyBytes) + " bytes"};
+  }
+  if (value.size() > attach::kMaxMetadataValueBytes) {
+    return {PROFD_INVALID, "a value of metadata has at most " +
+                               std::to_string(attach::kMaxMetadataValueBytes) + " bytes"};
+  }
+  const Lock lock(mutex_);
+  if (metadata_.size() >= attach::kMaxMetadataKeys && metadata_.count(key) == 0) {
+    return {PROFD_INVALID,
+            "at most " + std::to_string(attach::kMaxMetadataKeys) + " keys of metadata"};
+  }
+  if (phase_ != Phase::kAttached) {
+    untold_metadata_.insert(key);  // goes with the next hello, or after the welcome to the last one
+  } else if (!Queue(attach::MetadataCall{key, value})) {
+    return {PROFD_REFUSED, "the daemon takes nothing"};
+  }
+  metadata_[std::move(key)] = std::move(value);
+  return {};
+}
+
+Answer Library::SessionJson(bool refresh, Deadline deadline, std::string* out) {
+  Lock lock(mutex_);
+  if (!last_session_) {
+    return {PROFD_NO_SESSION, own_refusal_.empty()
+                                  ? "this process has started no session"
+                                  : "PROFILING_OPTIONS was refused: " + own_refusal_};
+  }
+  if (refresh) {
+    const std::string id = last_session_->session_id;
+    Answer failure;
+    const auto reply = Call(
+        lock, Kind::kStatus,
+        [&id](uint64_t seq) { return attach::ToDaemon(attach::StatusCall{seq, id}); }, deadline,
+        &failure);
+    if (!reply.ok()) return failure;
+    const int code = CodeOf(*reply, PROFD_NO_SESSION);
+    if (code != PROFD_OK) return {code, reply->message};
+  }
+  *out = attach::EncodeSummary(*last_session_);
+  return {};
+}
+
+void Library::OnStep(int64_t step, bool begin) {
+  std::vector<attach::StepReport> reports;
+  const Lock lock(mutex_);
+  watch_.OnStep(step, begin, &reports);
+  for (attach::StepReport& report : reports) Queue(std::move(report));
+  if (!reports.empty()) UpdateFlags();
+}
+
+profd_counters Library::Counters() {
+  const attach::MarkRingWriter* ring = hot_.ring.load(std::memory_order_acquire);
+  const Lock lock(mutex_);
+  return {ring == nullptr ? 0 : ring->published(),
+          (ring == nullptr ? 0 : ring->dropped()) + hot_.lost_without_ring.load(),
+          welcomes_ == 0 ? 0 : welcomes_ - 1};
+}
+
+}  // namespace profd::lib

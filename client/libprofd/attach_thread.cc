@@ -1,0 +1,364 @@
+// The thread of Library: connects, says hello, hands packets over and takes them in, and begins anew when
+// the daemon has gone.
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "client/libprofd/library.h"
+
+namespace profd::lib {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kFirstBackoff{100};
+constexpr milliseconds kLastBackoff{5000};
+// A connection that lasted so long was a good one: the next begins with the first backoff.
+constexpr seconds kGoodConnection{5};
+constexpr seconds kWelcomeWithin{30};
+// A daemon of a later version may send what we do not know; one that sends this much of it is none.
+constexpr int kMaxWrongPackets = 16;
+constexpr int kMaxPacketsAtOnce = 64;
+constexpr size_t kMaxOpened = 16;
+
+int MsUntil(Deadline deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
+}
+
+bool IsFinal(const std::string& state) {
+  return state == "done" || state == "failed" || state == "ended";
+}
+
+}  // namespace
+
+Status Library::Start(Settings settings) {
+  RETURN_IF_ERROR(descriptors_.Open());
+  if (thread_runs_ && !descriptors_.WaitDone(0)) {
+    return FailedPrecondition("the library is still shutting down");
+  }
+  Descriptors::Hush(descriptors_.done());
+  Descriptors::Hush(descriptors_.wake());
+  stopping_ = false;
+  {
+    const Lock lock(mutex_);
+    settings_ = std::move(settings);
+    phase_ = Phase::kTrying;
+    outbox_.clear();
+    metadata_.clear();
+    untold_metadata_.clear();
+    opened_.clear();
+    last_session_.reset();
+    own_options_wanted_ = !settings_.hello.options_json.empty();
+    own_options_told_ = false;
+    own_session_.clear();
+    own_refusal_.clear();
+    backoff_ = milliseconds(0);
+    random_.seed(static_cast<unsigned>(::getpid()) ^
+                 static_cast<unsigned>(Clock::now().time_since_epoch().count()));
+  }
+  // The process's signals are for its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t detached;
+  ::pthread_attr_init(&detached);
+  ::pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  pthread_t thread{};
+  const int error = ::pthread_create(&thread, &detached, &Library::ThreadMain, this);
+  ::pthread_attr_destroy(&detached);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_runs_ = error == 0;
+  if (error != 0) return Status::FromErrno(error, "thread of libprofd");
+  return Status::Ok();
+}
+
+void Library::Stop(int wait_ms) {
+  stopping_ = true;
+  descriptors_.Wake();
+  if (descriptors_.WaitDone(wait_ms)) return;
+  // It will see stopping_; nobody is to wait for it.
+  hot_.flags.store(0, std::memory_order_relaxed);
+}
+
+void Library::StopAtExit() {
+  constexpr int kAtMostMs = 200;
+  stopping_ = true;
+  descriptors_.Wake();
+  descriptors_.WaitDone(kAtMostMs);
+}
+
+void* Library::ThreadMain(void* library) {
+  auto* self = static_cast<Library*>(library);
+  ::pthread_setname_np(::pthread_self(), "profd-attach");
+  self->Run();
+  self->descriptors_.SayDone();
+  return nullptr;
+}
+
+void Library::Run() {
+  while (!stopping_) {
+    // Only memory can be short; then this connection ends and the next attempt may do better.
+    try {
+      Attempt();
+      if (!stopping_) WaitBeforeNextAttempt();
+    } catch (...) {
+      Lose(Phase::kAbsent, "");
+      pollfd waited{descriptors_.wake(), POLLIN, 0};
+      ::poll(&waited, 1, static_cast<int>(kFirstBackoff.count()));
+    }
+  }
+  Lose(Phase::kStopped, "profd_shutdown was called");
+}
+
+void Library::Attempt() {
+  welcomed_at_.reset();
+  wrong_packets_ = 0;
+  const Status connected = descriptors_.Connect(settings_.socket);
+  if (!connected.ok()) return Lose(Phase::kAbsent, connected.message());
+  if (Greet()) Serve();
+}
+
+bool Library::Greet() {
+  const Status ring = descriptors_.MakeRing(settings_.ring_slots);
+  if (!ring.ok()) Log(ring.message());
+  attach::Hello hello = settings_.hello;
+  hello.has_ring = ring.ok();
+  if (hello.has_ring) {
+    // The daemon before may have been killed while it took marks.
+    descriptors_.writer().MendHead();
+    hot_.ring.store(&descriptors_.writer(), std::memory_order_release);
+  }
+  Status status;
+  {
+    const Lock lock(mutex_);
+    hello.metadata = metadata_;
+    if (!own_options_wanted_) hello.options_json.clear();
+    std::string packet = attach::Encode(attach::ToDaemon(hello));
+    if (packet.size() > attach::kMaxPacket) {
+      own_options_wanted_ = false;
+      own_refusal_ = "it is too long";
+      hello.options_json.clear();
+      packet = attach::Encode(attach::ToDaemon(hello));
+    }
+    status = SendPacket(descriptors_.socket(), packet, ring.ok() ? descriptors_.ring() : -1);
+    if (status.ok()) {
+      own_options_told_ = own_options_wanted_;
+      untold_metadata_.clear();
+      phase_ = Phase::kTrying;
+    }
+  }
+  welcome_by_ = Clock::now() + kWelcomeWithin;
+  if (!status.ok()) Lose(Phase::kAbsent, status.message());
+  return status.ok();
+}
+
+void Library::Serve() {
+  for (;;) {
+    if (stopping_) return SayBye();
+    bool more = false;
+    {
+      const Lock lock(mutex_);
+      more = !outbox_.empty() && phase_ == Phase::kAttached;
+    }
+    pollfd waited[2] = {{descriptors_.socket(), static_cast<short>(more ? POLLIN | POLLOUT : POLLIN), 0},
+                        {descriptors_.wake(), POLLIN, 0}};
+    ::poll(waited, 2, welcomed_at_ ? -1 : MsUntil(welcome_by_));
+    if (waited[1].revents != 0) Descriptors::Hush(descriptors_.wake());
+    if ((waited[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !ReceiveAll()) return;
+    if (!SendQueued()) return;
+    if (!welcomed_at_ && Clock::now() >= welcome_by_) {
+      return Lose(Phase::kAbsent, "the daemon has not answered the hello");
+    }
+  }
+}
+
+bool Library::ReceiveAll() {
+  for (int i = 0; i < kMaxPacketsAtOnce; ++i) {
+    Result<std::string> packet = ReceivePacket(descriptors_.socket());
+    if (!packet.ok()) {
+      if (packet.status().code() == StatusCode::kResourceExhausted) return true;
+      Lose(Phase::kAbsent, packet.status().message());
+      return false;
+    }
+    if (!OnPacket(*packet)) return false;
+  }
+  return true;
+}
+
+bool Library::SendQueued() {
+  for (;;) {
+    std::string packet;
+    {
+      const Lock lock(mutex_);
+      if (phase_ != Phase::kAttached || outbox_.empty()) return true;
+      packet = std::move(outbox_.front());
+      outbox_.pop_front();
+    }
+    const Status sent = SendPacket(descriptors_.socket(), packet, -1);
+    if (sent.ok()) continue;
+    if (sent.code() != StatusCode::kResourceExhausted) {
+      Lose(Phase::kAbsent, sent.message());
+      return false;
+    }
+    const Lock lock(mutex_);
+    outbox_.push_front(std::move(packet));
+    return true;
+  }
+}
+
+bool Library::OnPacket(const std::string& packet) {
+  Result<attach::ToProcess> read = attach::ParseToProcess(packet);
+  if (!read.ok()) {
+    Log("packet of the daemon: " + read.status().message());
+    if (++wrong_packets_ < kMaxWrongPackets) return true;
+    Lose(Phase::kAbsent, "the daemon sends what is no packet");
+    return false;
+  }
+  if (const auto* refused = std::get_if<attach::Refused>(&*read)) {
+    Log("refused: " + refused->message);
+    Lose(Phase::kRefused, refused->message);
+    return false;
+  }
+  if (const auto* welcome = std::get_if<attach::Welcome>(&*read)) OnWelcome(*welcome);
+  if (auto* reply = std::get_if<attach::Reply>(&*read)) OnReply(std::move(*reply));
+  if (const auto* notice = std::get_if<attach::SessionNotice>(&*read)) OnNotice(*notice);
+  return true;
+}
+
+void Library::OnWelcome(const attach::Welcome& welcome) {
+  if (welcomed_at_) return;
+  welcomed_at_ = Clock::now();
+  const Lock lock(mutex_);
+  phase_ = Phase::kAttached;
+  ++welcomes_;
+  Log("attached to " + welcome.daemon + " as job \"" + welcome.job_id + "\"");
+  for (const std::string& key : untold_metadata_) Queue(attach::MetadataCall{key, metadata_[key]});
+  untold_metadata_.clear();
+  UpdateFlags();
+  changed_.notify_all();
+}
+
+void Library::RememberSession(const attach::SessionSummary& session) {
+  last_session_ = session;
+  if (opened_.size() >= kMaxOpened) opened_.erase(opened_.begin());
+  opened_.push_back(session.session_id);
+}
+
+void Library::OnOwnOptionsReply(const attach::Reply& reply) {
+  own_options_told_ = false;
+  if (reply.code == 0 && reply.session) {
+    own_session_ = reply.session->session_id;
+    RememberSession(*reply.session);
+    return;
+  }
+  // Only what may be different next time is asked again.
+  own_options_wanted_ = reply.code == static_cast<int>(StatusCode::kUnavailable);
+  own_refusal_ = reply.message;
+  Log("PROFILING_OPTIONS was refused: " + reply.message);
+}
+
+void Library::OnReply(attach::Reply reply) {
+  const Lock lock(mutex_);
+  if (reply.seq == 0) {
+    OnOwnOptionsReply(reply);
+    changed_.notify_all();
+    return;
+  }
+  const auto found = calls_.find(reply.seq);
+  if (found == calls_.end()) return;
+  PendingCall& call = found->second;
+  if (reply.session && reply.code == 0) {
+    if (call.kind == Kind::kStart) {
+      RememberSession(*reply.session);
+    } else if (call.kind == Kind::kStop ||
+               (last_session_ && last_session_->session_id == reply.session->session_id)) {
+      last_session_ = reply.session;
+    }
+  }
+  if (call.abandoned) {
+    calls_.erase(found);
+  } else {
+    call.reply = std::move(reply);
+  }
+  changed_.notify_all();
+}
+
+void Library::OnNotice(const attach::SessionNotice& notice) {
+  const Lock lock(mutex_);
+  watch_.OnNotice(notice);
+  if (last_session_ && last_session_->session_id == notice.session_id &&
+      !IsFinal(last_session_->state)) {
+    last_session_->state = notice.state;
+  }
+  if (notice.session_id == own_session_ && IsFinal(notice.state)) own_options_wanted_ = false;
+  UpdateFlags();
+}
+
+void Library::UpdateFlags() {
+  uint32_t flags = 0;
+  if (phase_ == Phase::kAttached && !stopping_) {
+    flags = HotState::kAttached;
+    if (watch_.wants_marks()) flags |= HotState::kMarks;
+    if (watch_.wants_steps()) flags |= HotState::kStepsWatched;
+  }
+  if (const attach::MarkRingWriter* ring = hot_.ring.load(std::memory_order_acquire)) {
+    ring->SetActive((flags & HotState::kMarks) != 0);
+  }
+  hot_.flags.store(flags, std::memory_order_relaxed);
+}
+
+void Library::Lose(Phase phase, const std::string& why) {
+  descriptors_.Disconnect();
+  const Lock lock(mutex_);
+  if (phase_ == Phase::kAttached || phase == Phase::kRefused) Log("not attached: " + why);
+  phase_ = phase;
+  why_not_attached_ = why;
+  for (auto it = calls_.begin(); it != calls_.end();) {
+    it->second.lost = true;
+    it = it->second.abandoned ? calls_.erase(it) : std::next(it);
+  }
+  outbox_.clear();
+  watch_.Clear();
+  own_options_told_ = false;
+  // They end with the connection they were started over.
+  opened_.clear();
+  if (last_session_ && !IsFinal(last_session_->state)) last_session_->state = "lost";
+  UpdateFlags();
+  changed_.notify_all();
+}
+
+void Library::WaitBeforeNextAttempt() {
+  const Deadline begin = Clock::now();
+  const bool good = welcomed_at_ && begin - *welcomed_at_ >= kGoodConnection;
+  backoff_ = good ? kFirstBackoff : std::clamp(backoff_ * 2, kFirstBackoff, kLastBackoff);
+  // Between three quarters and five: the processes of a node do not come back all at once.
+  const auto span = static_cast<unsigned>(backoff_.count() / 2);
+  Deadline next = begin + backoff_ * 3 / 4 + milliseconds(random_() % (span + 1));
+  while (!stopping_ && Clock::now() < next) {
+    {
+      const Lock lock(mutex_);
+      if (waiters_ > 0) next = std::min(next, begin + kFirstBackoff);
+    }
+    pollfd waited{descriptors_.wake(), POLLIN, 0};
+    if (::poll(&waited, 1, MsUntil(next)) > 0) Descriptors::Hush(descriptors_.wake());
+  }
+}
+
+void Library::SayBye() {
+  // What is queued goes first, if it goes at once.
+  if (!SendQueued()) return;
+  SendPacket(descriptors_.socket(), attach::Encode(attach::ToDaemon(attach::Bye{})), -1).Ignore();
+}
+
+void Library::Log(const std::string& text) const {
+  if (settings_.log) ::dprintf(STDERR_FILENO, "libprofd[%d]: %s\n", ::getpid(), text.c_str());
+}
+
+}  // namespace profd::lib

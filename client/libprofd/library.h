@@ -1,0 +1,165 @@
+// What one process is to the daemon: one background thread that keeps the connection, and calls from any
+// thread that hand it packets and wait, with a deadline, for answers. Nothing waits for the daemon while
+// it holds the mutex, and the hot path (marks) comes by here only through HotState.
+//
+// A Library is never destroyed: marks may come at any time, also while the process ends. After a fork the
+// child leaves its parent's behind (AbandonAfterFork) and makes one of its own when it needs one.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client/libprofd/descriptors.h"
+#include "client/libprofd/profd.h"
+#include "client/libprofd/step_watch.h"
+#include "proto/attach/attach_protocol.h"
+
+namespace profd::lib {
+
+// What every mark looks at, and all it looks at while nobody wants it.
+struct HotState {
+  enum Flag : uint32_t {
+    kUninitialised = 1,  // the next call initialises
+    kAttached = 2,       // steps go into the ring
+    kMarks = 4,          // marks and ranges do, too
+    kStepsWatched = 8,   // a session waits for a step
+  };
+  std::atomic<uint32_t> flags{kUninitialised};
+  std::atomic<const attach::MarkRingWriter*> ring{nullptr};
+  std::atomic<uint64_t> lost_without_ring{0};
+};
+
+struct Settings {
+  attach::Hello hello;  // options_json: of the environment, cleared when it must not start anything
+  std::string socket;
+  uint32_t ring_slots = 0;
+  bool log = false;
+  bool SaysTheSame(const Settings& other) const;
+};
+
+// A profd_result and its text.
+struct Answer {
+  int code = PROFD_OK;
+  std::string text;
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+class Library {
+ public:
+  explicit Library(HotState& hot) : hot_(hot) {}
+
+  // Not beside each other (the caller has a lock of its own).
+  Status Start(Settings settings);
+  // Says bye and waits at most so long for the thread to end.
+  void Stop(int wait_ms);
+  // Only what may be done while the process ends.
+  void StopAtExit();
+  const Settings& settings() const { return settings_; }
+
+  Answer WaitAttached(Deadline deadline);
+  Answer StartSession(attach::StartCall call, Deadline deadline);
+  Answer StopSession(Deadline deadline);
+  Answer SetMetadata(std::string key, std::string value);
+  // The last session as JSON, asked for anew when `refresh`.
+  Answer SessionJson(bool refresh, Deadline deadline, std::string* out);
+  // A step boundary while kStepsWatched.
+  void OnStep(int64_t step, bool begin);
+  profd_counters Counters();
+
+  void LockForFork() { descriptors_.LockForFork(); }
+  void UnlockAfterFork() { descriptors_.UnlockAfterFork(); }
+  // `predecessor`: what this one's parent left behind before it, so that it stays reachable.
+  void AbandonAfterFork(Library* predecessor) {
+    predecessor_ = predecessor;
+    descriptors_.Abandon();
+  }
+
+ private:
+  enum class Phase { kTrying, kAbsent, kRefused, kAttached, kStopped };
+  enum class Kind { kStart, kStop, kStatus };
+  struct PendingCall {
+    Kind kind = Kind::kStatus;
+    bool abandoned = false;  // nobody waits any more; the answer still counts
+    bool lost = false;
+    std::optional<attach::Reply> reply;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  // attach_calls.cc: on the callers' threads, mutex_ held
+  Answer WaitAttached(Lock& lock, Deadline deadline);
+  Answer NotAttached() const;
+  Result<attach::Reply> Call(Lock& lock, Kind kind,
+                             const std::function<attach::ToDaemon(uint64_t)>& make,
+                             Deadline deadline, Answer* failure);
+  bool Queue(const attach::ToDaemon& message);
+
+  // attach_thread.cc: on the thread of its own
+  static void* ThreadMain(void* library);
+  void Run();
+  void Attempt();
+  bool Greet();
+  void Serve();
+  bool ReceiveAll();
+  bool SendQueued();
+  bool OnPacket(const std::string& packet);
+  void OnWelcome(const attach::Welcome& welcome);
+  void OnReply(attach::Reply reply);
+  void OnOwnOptionsReply(const attach::Reply& reply);
+  void OnNotice(const attach::SessionNotice& notice);
+  void Lose(Phase phase, const std::string& why);
+  void WaitBeforeNextAttempt();
+  void SayBye();
+
+  void RememberSession(const attach::SessionSummary& session);
+  void UpdateFlags();  // mutex_ held
+  void Log(const std::string& text) const;
+
+  HotState& hot_;
+  Library* predecessor_ = nullptr;
+  Descriptors descriptors_;
+  Settings settings_;  // constant while the thread runs
+  std::atomic<bool> stopping_{false};
+  bool thread_runs_ = false;  // of Start and Stop
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_ from here on.
+  Phase phase_ = Phase::kStopped;
+  std::string why_not_attached_;
+  int waiters_ = 0;  // on being attached: the thread tries sooner
+  std::map<uint64_t, PendingCall> calls_;
+  uint64_t next_seq_ = 1;
+  std::deque<std::string> outbox_;
+  StepWatch watch_;
+  std::map<std::string, std::string> metadata_;
+  std::set<std::string> untold_metadata_;
+  uint64_t welcomes_ = 0;
+  // PROFILING_OPTIONS: sent with every hello until its session has ended; told while unanswered.
+  bool own_options_wanted_ = false;
+  bool own_options_told_ = false;
+  std::string own_session_;
+  std::string own_refusal_;
+  std::vector<std::string> opened_;  // sessions this process can stop, the last one last
+  std::optional<attach::SessionSummary> last_session_;
+
+  // Of the thread.
+  std::chrono::milliseconds backoff_{0};
+  Deadline welcome_by_;
+  std::optional<Deadline> welcomed_at_;
+  int wrong_packets_ = 0;
+  std::minstd_rand random_;
+};
+
+}  // namespace profd::lib

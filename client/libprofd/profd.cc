@@ -1,0 +1,365 @@
+// The C API. Exceptions end here; the one exception of the house's rule against globals lives here too,
+// because a C API without handles has one state per process.
+#include "client/libprofd/profd.h"
+
+#include <cxxabi.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "client/libprofd/last_error.h"
+#include "client/libprofd/library.h"
+#include "client/libprofd/profd_settings.h"
+
+namespace profd::lib {
+namespace {
+
+using attach::MarkKind;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kStartMs = 10'000;
+constexpr uint32_t kStopMs = 30'000;
+constexpr int kShutdownMs = 2'000;
+
+struct Process {
+  HotState hot;
+  // Null unless it runs.
+  std::atomic<Library*> library{nullptr};
+
+  std::mutex mutex;  // of starting and stopping; held during a fork
+  // Guarded by mutex. A library is never freed: kept is started again, parents is left alone but for its
+  // settings (and keeps what it had reachable).
+  Library* kept = nullptr;
+  Library* parents = nullptr;
+  bool handles_forks = false;
+};
+constinit Process g_process;
+
+thread_local int32_t t_thread_id = 0;
+
+void BeforeFork() {
+  g_process.mutex.lock();
+  if (g_process.kept != nullptr) g_process.kept->LockForFork();
+}
+void InParent() {
+  if (g_process.kept != nullptr) g_process.kept->UnlockAfterFork();
+  g_process.mutex.unlock();
+}
+// The child is a process of its own: it has neither the thread nor any business with its parent's
+// socket and ring. Its next call begins afresh.
+void InChild() {
+  t_thread_id = 0;
+  if (Library* parents = g_process.kept) {
+    g_process.hot.ring = nullptr;
+    g_process.hot.lost_without_ring = 0;
+    if (g_process.library.exchange(nullptr) != nullptr) {
+      g_process.hot.flags = HotState::kUninitialised;
+    }
+    parents->AbandonAfterFork(g_process.parents);
+    g_process.parents = parents;
+    g_process.kept = nullptr;
+  }
+  g_process.mutex.unlock();
+}
+
+Answer FromStatus(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return {};
+    case StatusCode::kInvalidArgument:
+      return {PROFD_INVALID, status.message()};
+    case StatusCode::kResourceExhausted:
+      return {PROFD_NO_MEMORY, status.message()};
+    default:
+      return {PROFD_REFUSED, status.message()};
+  }
+}
+
+Answer InitLocked(const profd_config* config_or_null) {
+  if (IsDisabledByEnvironment()) {
+    g_process.hot.flags = 0;
+    return {PROFD_DISABLED, "PROFD_DISABLE is set"};
+  }
+  Result<Settings> settings = ReadSettings(config_or_null, g_process.parents != nullptr);
+  if (!settings.ok()) return FromStatus(settings.status());
+  if (const Library* running = g_process.library.load(std::memory_order_acquire)) {
+    if (config_or_null == nullptr || running->settings().SaysTheSame(*settings)) return {};
+    return {PROFD_REFUSED, "profd_init was called before (or by the first other call) and told "
+                           "something else: profd_shutdown first"};
+  }
+  if (config_or_null == nullptr && g_process.parents != nullptr) {
+    // What the parent said of itself is true of its child, too.
+    attach::Hello hello = g_process.parents->settings().hello;
+    hello.options_json.clear();
+    settings->hello = std::move(hello);
+    settings->ring_slots = g_process.parents->settings().ring_slots;
+  }
+  if (!g_process.handles_forks) {
+    if (::pthread_atfork(BeforeFork, InParent, InChild) != 0) return {PROFD_NO_MEMORY, "atfork"};
+    g_process.handles_forks = true;
+  }
+  if (g_process.kept == nullptr) g_process.kept = new Library(g_process.hot);
+  // From here on flags belong to the library, even if it cannot be started.
+  g_process.hot.flags = 0;
+  const Status started = g_process.kept->Start(*std::move(settings));
+  if (!started.ok()) return FromStatus(started);
+  g_process.library.store(g_process.kept, std::memory_order_release);
+  return {};
+}
+
+Answer Init(const profd_config* config_or_null) {
+  const std::lock_guard lock(g_process.mutex);
+  return InitLocked(config_or_null);
+}
+
+bool IsUninitialised() {
+  return (g_process.hot.flags.load(std::memory_order_relaxed) & HotState::kUninitialised) != 0;
+}
+
+// Only the first of several threads that come at once does it.
+void InitOnce() {
+  const std::lock_guard lock(g_process.mutex);
+  if (!IsUninitialised()) return;
+  const Answer answer = InitLocked(nullptr);
+  // Not again at every mark.
+  if (answer.code != PROFD_OK) g_process.hot.flags = 0;
+}
+
+Library* Running() {
+  if (IsUninitialised()) InitOnce();
+  return g_process.library.load(std::memory_order_acquire);
+}
+
+Answer NotRunning() {
+  if (IsDisabledByEnvironment()) return {PROFD_DISABLED, "PROFD_DISABLE is set"};
+  return {PROFD_DISABLED, "libprofd is not initialised: call profd_init"};
+}
+
+Deadline After(uint32_t ms, uint32_t if_zero) {
+  return Clock::now() + milliseconds(ms == 0 ? if_zero : ms);
+}
+
+// Runs what may answer an error; nothing is thrown across the C API but the end of a cancelled thread.
+template <class Body>
+int Guarded(Body body) {
+  try {
+    Answer answer = body();
+    SetLastError(answer.text);
+    return answer.code;
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    return PROFD_NO_MEMORY;
+  }
+}
+
+template <class Body>
+void GuardedMark(Body body) {
+  const int error_number = errno;
+  try {
+    body();
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    // Without memory there is nobody to tell.
+  }
+  errno = error_number;
+}
+
+void Publish(MarkKind kind, int64_t value, const char* name_or_null) {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  const attach::MarkRingWriter* ring = g_process.hot.ring.load(std::memory_order_acquire);
+  if (ring == nullptr) {
+    g_process.hot.lost_without_ring.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (t_thread_id == 0) t_thread_id = static_cast<int32_t>(::syscall(SYS_gettid));
+  ring->Publish({kind, int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec, value, t_thread_id,
+                 attach::CutMarkName(name_or_null)});
+}
+
+constexpr uint32_t kMarksOrFirst = HotState::kMarks | HotState::kUninitialised;
+constexpr uint32_t kStepsOrFirst =
+    HotState::kAttached | HotState::kStepsWatched | HotState::kUninitialised;
+
+[[gnu::noinline]] void Mark(MarkKind kind, const char* name_or_null) {
+  GuardedMark([kind, name_or_null] {
+    if (IsUninitialised()) InitOnce();
+    if ((g_process.hot.flags.load(std::memory_order_relaxed) & HotState::kMarks) == 0) return;
+    Publish(kind, 0, name_or_null);
+  });
+}
+
+[[gnu::noinline]] void Step(MarkKind kind, int64_t step) {
+  GuardedMark([kind, step] {
+    if (IsUninitialised()) InitOnce();
+    const uint32_t flags = g_process.hot.flags.load(std::memory_order_relaxed);
+    if ((flags & HotState::kAttached) == 0) return;
+    Publish(kind, step, nullptr);
+    Library* library = g_process.library.load(std::memory_order_acquire);
+    if ((flags & HotState::kStepsWatched) != 0 && library != nullptr) {
+      library->OnStep(step, kind == MarkKind::kStepBegin);
+    }
+  });
+}
+
+bool IsWanted(uint32_t flags) {
+  return (g_process.hot.flags.load(std::memory_order_relaxed) & flags) != 0;
+}
+
+Answer WithLibrary(Answer (*absent)(), auto body) {
+  Library* library = Running();
+  return library == nullptr ? absent() : body(*library);
+}
+
+// A process that ends says so; one that is killed is noticed by its socket.
+[[gnu::destructor]] void AtExit() {
+  if (Library* library = g_process.library.exchange(nullptr)) library->StopAtExit();
+}
+
+}  // namespace
+}  // namespace profd::lib
+
+using profd::lib::Answer;
+using profd::lib::HotState;
+using profd::lib::Library;
+using profd::lib::MarkKind;
+
+extern "C" {
+
+int profd_init(const profd_config* config) {
+  return profd::lib::Guarded([config]() -> Answer {
+    Answer answer = profd::lib::Init(config);
+    Library* library = profd::lib::g_process.library.load(std::memory_order_acquire);
+    const bool says = config != nullptr && config->size >= sizeof(profd_config);
+    if (answer.code == PROFD_OK && says && config->wait_ms > 0 && library != nullptr) {
+      library->WaitAttached(profd::lib::After(config->wait_ms, 0));
+    }
+    return answer;
+  });
+}
+
+int profd_attach(uint32_t timeout_ms) {
+  return profd::lib::Guarded([timeout_ms] {
+    return profd::lib::WithLibrary(profd::lib::NotRunning, [timeout_ms](Library& library) {
+      return library.WaitAttached(profd::lib::After(timeout_ms, 0));
+    });
+  });
+}
+
+void profd_shutdown(void) {
+  profd::lib::GuardedMark([] {
+    const std::lock_guard lock(profd::lib::g_process.mutex);
+    profd::lib::g_process.hot.flags.fetch_and(~uint32_t{HotState::kUninitialised});
+    Library* library = profd::lib::g_process.library.exchange(nullptr);
+    if (library != nullptr) library->Stop(profd::lib::kShutdownMs);
+  });
+}
+
+int profd_start(const char* options_json) {
+  profd_start_args args = PROFD_START_ARGS_INIT;
+  args.options_json = options_json;
+  return profd_start_with(&args);
+}
+
+int profd_start_with(const profd_start_args* args) {
+  return profd::lib::Guarded([args]() -> Answer {
+    if (args == nullptr) return {PROFD_INVALID, "no arguments"};
+    return profd::lib::WithLibrary(profd::lib::NotRunning, [args](Library& library) {
+      auto call = profd::lib::ReadStartArgs(*args);
+      if (!call.ok()) return profd::lib::FromStatus(call.status());
+      const uint32_t timeout_ms = args->size >= sizeof(profd_start_args) ? args->timeout_ms : 0;
+      return library.StartSession(*std::move(call),
+                                  profd::lib::After(timeout_ms, profd::lib::kStartMs));
+    });
+  });
+}
+
+int profd_stop(void) { return profd_stop_within(0); }
+
+int profd_stop_within(uint32_t timeout_ms) {
+  return profd::lib::Guarded([timeout_ms] {
+    return profd::lib::WithLibrary(profd::lib::NotRunning, [timeout_ms](Library& library) {
+      return library.StopSession(profd::lib::After(timeout_ms, profd::lib::kStopMs));
+    });
+  });
+}
+
+void profd_step_begin(int64_t step) {
+  if (!profd::lib::IsWanted(profd::lib::kStepsOrFirst)) return;
+  profd::lib::Step(MarkKind::kStepBegin, step);
+}
+
+void profd_step_end(int64_t step) {
+  if (!profd::lib::IsWanted(profd::lib::kStepsOrFirst)) return;
+  profd::lib::Step(MarkKind::kStepEnd, step);
+}
+
+void profd_mark(const char* name) {
+  if (!profd::lib::IsWanted(profd::lib::kMarksOrFirst)) return;
+  profd::lib::Mark(MarkKind::kMark, name);
+}
+
+void profd_range_push(const char* name) {
+  if (!profd::lib::IsWanted(profd::lib::kMarksOrFirst)) return;
+  profd::lib::Mark(MarkKind::kRangePush, name);
+}
+
+void profd_range_pop(void) {
+  if (!profd::lib::IsWanted(profd::lib::kMarksOrFirst)) return;
+  profd::lib::Mark(MarkKind::kRangePop, nullptr);
+}
+
+int profd_set_metadata(const char* key, const char* value) {
+  return profd::lib::Guarded([key, value]() -> Answer {
+    if (key == nullptr) return {PROFD_INVALID, "a key of metadata is not NULL"};
+    return profd::lib::WithLibrary(profd::lib::NotRunning, [key, value](Library& library) {
+      return library.SetMetadata(key, value == nullptr ? "" : value);
+    });
+  });
+}
+
+int profd_active(void) { return profd::lib::IsWanted(HotState::kMarks) ? 1 : 0; }
+
+int profd_connected(void) { return profd::lib::IsWanted(HotState::kAttached) ? 1 : 0; }
+
+int profd_session_json(char* buffer, size_t size, uint32_t refresh_ms) {
+  std::string text;
+  const int code = profd::lib::Guarded([&]() -> Answer {
+    if (buffer == nullptr && size > 0) return {PROFD_INVALID, "no buffer"};
+    return profd::lib::WithLibrary(profd::lib::NotRunning, [&](Library& library) {
+      return library.SessionJson(refresh_ms > 0, profd::lib::After(refresh_ms, 0), &text);
+    });
+  });
+  if (code != PROFD_OK) return code;
+  if (size > 0) {
+    const size_t copied = std::min(text.size(), size - 1);
+    std::memcpy(buffer, text.data(), copied);
+    buffer[copied] = '\0';
+  }
+  return static_cast<int>(text.size());
+}
+
+void profd_get_counters(profd_counters* counters) {
+  if (counters == nullptr) return;
+  *counters = {};
+  profd::lib::GuardedMark([counters] {
+    Library* library = profd::lib::g_process.library.load(std::memory_order_acquire);
+    if (library != nullptr) *counters = library->Counters();
+  });
+}
+
+const char* profd_last_error(void) { return profd::lib::LastError(); }
+
+const char* profd_version(void) { return PROFD_VERSION; }
+
+}  // extern "C"

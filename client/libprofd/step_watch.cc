@@ -1,0 +1,73 @@
+#include "client/libprofd/step_watch.h"
+
+#include <algorithm>
+
+namespace profd::lib {
+
+void StepWatch::OnNotice(const attach::SessionNotice& notice) {
+  if (notice.state != "armed" && notice.state != "running") {
+    sessions_.erase(notice.session_id);
+    return;
+  }
+  auto found = sessions_.find(notice.session_id);
+  if (found == sessions_.end()) {
+    if (sessions_.size() >= kMaxSessions) return;
+    found = sessions_.emplace(notice.session_id, Watched{}).first;
+  }
+  // Told again, it goes on counting where it was.
+  Watched& session = found->second;
+  session.running = notice.state == "running";
+  session.start_step = notice.start_step;
+  session.steps = notice.steps;
+  // It runs without a begin of ours, or there is nothing to wait for.
+  if (session.running || (!notice.start_step && notice.steps == 0)) session.begun = true;
+}
+
+void StepWatch::Begin(int64_t step, const std::string& id, Watched& session,
+                      std::vector<attach::StepReport>* reports) {
+  if (session.start_step && step < *session.start_step) return;
+  if (!session.begun) {
+    session.begun = true;
+    reports->push_back({id, step, true});
+  }
+  if (session.last_begun && step <= *session.last_begun) return;
+  // Some loops never say that a step ends: the next one's begin says so too.
+  if (session.steps > 0 && session.seen >= session.steps) {
+    session.done = true;
+    reports->push_back({id, *session.last_begun, false});
+    return;
+  }
+  session.last_begun = step;
+  ++session.seen;
+}
+
+void StepWatch::End(int64_t step, const std::string& id, Watched& session,
+                    std::vector<attach::StepReport>* reports) {
+  // The end of a step that had begun before the session does not count.
+  if (session.steps == 0 || !session.last_begun || step > *session.last_begun) return;
+  if (session.start_step && step < *session.start_step) return;
+  if (session.last_ended && step <= *session.last_ended) return;
+  session.last_ended = step;
+  if (++session.ended < session.steps) return;
+  session.done = true;
+  reports->push_back({id, step, false});
+}
+
+void StepWatch::OnStep(int64_t step, bool begin, std::vector<attach::StepReport>* reports) {
+  for (auto& [id, session] : sessions_) {
+    if (!session.waits()) continue;
+    begin ? Begin(step, id, session, reports) : End(step, id, session, reports);
+  }
+}
+
+bool StepWatch::wants_marks() const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& entry) { return entry.second.running; });
+}
+
+bool StepWatch::wants_steps() const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& entry) { return entry.second.waits(); });
+}
+
+}  // namespace profd::lib

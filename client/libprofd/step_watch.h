@@ -1,0 +1,51 @@
+// Which sessions wait for steps of this process, and which want its marks. Counts steps for each of them
+// and says what to report. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/attach/attach_protocol.h"
+
+namespace profd::lib {
+
+class StepWatch {
+ public:
+  // More sessions than any daemon allows a process; notices beyond are ignored.
+  static constexpr size_t kMaxSessions = 256;
+
+  void OnNotice(const attach::SessionNotice& notice);
+  // What the sessions are to be told of this boundary. A session's first step is the first one that
+  // begins at or after its start_step; its last one is the n-th distinct step from there.
+  void OnStep(int64_t step, bool begin, std::vector<attach::StepReport>* reports);
+  void Clear() { sessions_.clear(); }
+
+  bool wants_marks() const;
+  bool wants_steps() const;
+
+ private:
+  struct Watched {
+    bool running = false;
+    std::optional<int64_t> start_step;
+    uint32_t steps = 0;
+
+    bool begun = false;  // the begin was reported, or lies before the notice
+    bool done = false;
+    uint32_t seen = 0;    // distinct steps begun since
+    uint32_t ended = 0;   // distinct steps ended since
+    std::optional<int64_t> last_begun, last_ended;
+
+    bool waits() const { return !done && (!begun || steps > 0); }
+  };
+  static void Begin(int64_t step, const std::string& id, Watched& session,
+                    std::vector<attach::StepReport>* reports);
+  static void End(int64_t step, const std::string& id, Watched& session,
+                  std::vector<attach::StepReport>* reports);
+
+  std::map<std::string, Watched> sessions_;
+};
+
+}  // namespace profd::lib
