@@ -126,10 +126,36 @@ void WriteOrders(Corpus& corpus) {
   v1::StartSessionRequest wrong;
   wrong.set_job_id("no spaces");
   wrong.add_devices(9);
-  wrong.set_sys_hardware_mem_freq(1000);
-  wrong.set_storage_limit("10MB");
+  wrong.mutable_options()->set_sys_hardware_mem_freq(1000);
+  wrong.mutable_options()->set_storage_limit("10MB");
   wrong.add_collectors()->set_name("gpu");
   corpus.Write("session_plan", "wrong", wrong.SerializeAsString());
+}
+
+// options_fuzz.cc says what the first byte means.
+void WriteOptions(Corpus& corpus) {
+  auto write = [&corpus](const char* name, char flags, const std::string& text) {
+    corpus.Write("options", name, std::string(1, flags) + text);
+  };
+  write("vendor", 8,
+        R"({"output":"/tmp/profiling","training_trace":"on","task_trace":"on","fp_point":"",)"
+        R"("bp_point":"","aic_metrics":"PipeUtilization"})");
+  write("all", 0x38,
+        R"({"storage_limit":"500MB","task_time":"l0","hccl":"on","aicpu":"yes","l2":"on",)"
+        R"("msproftx":"on","runtime_api":"on","sys_hardware_mem_freq":50,"llc_profiling":"write",)"
+        R"("sys_io_sampling_freq":"100","sys_interconnection_freq":50,"dvpp_freq":1,)"
+        R"("host_sys":"cpu,mem","host_sys_usage":"mem , cpu","host_sys_usage_freq":50,)"
+        R"("aic_metrics":"Custom:0x49,8,0x15"})");
+  write("instr", 0x38, R"({"instr_profiling_freq":300,"msproftx":"on"})");
+  write("wrong", 10,
+        R"({"l2":true,"l2":1.5,"gpu":[{}],"dvpp_freq":0,"aic_metrics":"L2Cache","task_trace":"on",)"
+        R"("training_trace":"off","instr_profiling_freq":30001,"output":"a\n","host_sys":"cpu,"})");
+  write("syntax", 0, "{\n \"l2\": \"on\",\n}");
+  write("switches", 1,
+        "{}\n---\nACL_PROF_TASK_TIME=on\nACL_PROF_AICORE_METRICS=off\naiCoreMetricsType=0xFF\n"
+        "TORCH_CALL_STACK=True\nACL_PROF_ACL_API=off\n");
+  write("fields", 12,
+        "{\"l2\":\"on\"}\n---\nl2=on\nhost_sys=cpu\nstorage_limit=200\nfp_point= conv1 \n");
 }
 
 void WriteFetch(Corpus& corpus) {
@@ -196,6 +222,7 @@ int main(int argc, char** argv) {
   profd::WriteChannels(corpus, "", "", profd::abi::kChip910B);
   profd::WriteChannels(corpus, "_910", "chip = \"910\"\n", profd::abi::kChip910);
   profd::WriteOrders(corpus);
+  profd::WriteOptions(corpus);
   profd::WriteFetch(corpus);
   profd::WriteManifests(corpus);
   return 0;
