@@ -11,6 +11,7 @@
 #include "client/commands/rm.h"
 #include "client/commands/show.h"
 #include "client/commands/status.h"
+#include "client/fleet/fleet_cli.h"
 #include "client/parse.h"
 #include "client/render.h"
 
@@ -118,6 +119,23 @@ Result<Endpoint> EndpointOf(const Parsed& parsed, const Environment& environment
   return endpoint;
 }
 
+bool HasNodes(const Parsed& parsed) { return parsed.fleet.source.any(); }
+
+int RunOnNodes(const Parsed& parsed, const std::string& name, const Endpoint& endpoint,
+               const Environment& environment) {
+  FleetCommand command;
+  command.name = name;
+  command.options = parsed.fleet;
+  command.start = parsed.start;
+  command.stop = parsed.stop;
+  command.list = parsed.list;
+  command.fetch = parsed.fetch;
+  command.one_node_named = parsed.socket || parsed.address;
+  command.json = parsed.json;
+  command.tls = endpoint.tls;
+  return RunFleet(command, environment);
+}
+
 int PrintCompletion(const CLI::App& app, const std::string& shell, const Io& io) {
   if (shell != "bash" && shell != "zsh") {
     io.err << "profctl: there is a completion for bash and for zsh, not for \"" << Printable(shell)
@@ -149,11 +167,18 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     parsed.run.command.assign(std::next(dashes), arguments.end());
   }
   parsed.run.search_path = environment.search_path;
+  if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
   if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
 
   Result<Endpoint> endpoint = EndpointOf(parsed, environment);
   if (!endpoint.ok()) {
     io.err << "profctl: " << PrintableLines(endpoint.status().message()) << std::endl;
+    return kExitUsage;
+  }
+  if (HasNodes(parsed)) return RunOnNodes(parsed, name, *endpoint, environment);
+  if (std::string option = FleetOptionWithoutNodes(parsed.fleet); !option.empty()) {
+    io.err << "profctl: " << option << " belongs to --nodes, --nodes-file, --slurm or --k8s"
+           << std::endl;
     return kExitUsage;
   }
   std::optional<int64_t> timeout_ms;

@@ -78,6 +78,10 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   start->add_option("--end-with-pid", p->start.end_with_pid, "End when this process does")
       ->type_name("PID");
 
+  start->add_flag("--all-or-nothing", p->fleet.all_or_nothing,
+                  "With --nodes: one node that does not start stops the others");
+  start->add_flag("--keep", p->fleet.keep, "With --nodes: Ctrl-C leaves what was started");
+
   CLI::App* stop = AddCommand(app, "stop", "End sessions and complete their dumps",
                               "  profctl stop 71bd0e29b475\n  profctl stop --job j42\n"
                               "  profctl stop --all-mine\n");
@@ -120,8 +124,11 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
 
   CLI::App* fetch = AddCommand(app, "fetch", "Write a finished session's dump as yourself",
                                "  profctl fetch 71bd0e29b475\n"
-                               "  profctl fetch 71bd0e29b475 --out ~/profiles\n");
-  fetch->add_option("ID", p->fetch.id, "Session id")->required()->type_name(" ");
+                               "  profctl fetch 71bd0e29b475 --out ~/profiles\n"
+                               "  profctl --nodes 'n[01-64]' fetch --job j42 --out j42-profiles\n");
+  fetch->add_option("ID", p->fetch.id, "Session id")->type_name(" ");
+  fetch->add_option("--job", p->fleet.fetch_job, "With --nodes: every dump of this job")
+      ->type_name("JOB");
   fetch->add_option("--out", p->fetch.out, "Directory the dump is put into (here)")
       ->type_name("DIR");
   fetch->add_flag("--keep", p->fetch.keep, "Keep what arrived when the fetch fails");
@@ -144,6 +151,50 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
                  "  source <(profctl completion bash)\n"
                  "  profctl completion zsh > ~/.zfunc/_profctl\n");
   completion->add_option("SHELL", p->completion_shell, "bash or zsh")->required()->type_name(" ");
+}
+
+void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
+  auto add = [app](const char* name, std::optional<std::string>* value, const char* text,
+                   const char* type) {
+    app->add_option(name, *value, text)->type_name(type)->group("Many nodes");
+  };
+  add("--nodes", &fleet->source.nodes,
+      "start, stop, status, list and fetch on all of these: 'n[01-64],m[1-2]:9465'", "LIST");
+  add("--nodes-file", &fleet->source.nodes_file, "The same list from a file, with # comments",
+      "FILE");
+  add("--slurm", &fleet->source.slurm, "The nodes of this Slurm job", "JOBID");
+  add("--k8s", &fleet->source.k8s, "The nodes with running pods of this label selector",
+      "SELECTOR");
+  add("--k8s-namespace", &fleet->source.k8s_namespace, "Namespace of the pods", "NAME");
+  add("--node-port", &fleet->source.port, "Of nodes without one in the list (9465)", "PORT");
+  add("--node-timeout", &fleet->node_timeout,
+      "How long one node may take, of fetch: be silent (30s)", "DURATION");
+}
+
+void AddTlsCommands(CLI::App* app, Parsed* p) {
+  CLI::App* tls = app->add_subcommand("tls", "Certificates for reaching other machines");
+  tls->fallthrough();
+  tls->require_subcommand(1);
+  CLI::App* init =
+      AddCommand(tls, "init", "Make a test authority, a node's and clients' certificates",
+                 "  profctl tls init ./tls --hosts node1,node2,10.0.0.7 --users alice,bob\n"
+                 "  profctl tls init ./tls --hosts node1 --admin ops --viewer grafana --days 30\n");
+  TlsInitOptions* o = &p->tls_init;
+  init->add_option("DIR", o->directory, "Where the files go; made if it is not there")
+      ->required()
+      ->type_name(" ");
+  init->add_option("--hosts", o->hosts, "Names and addresses clients reach the nodes by")
+      ->required()
+      ->type_name("LIST");
+  auto add = [init](const char* name, std::optional<std::string>* value, const char* text,
+                    const char* type) {
+    init->add_option(name, *value, text)->type_name(type);
+  };
+  add("--users", &o->users, "Users: order sessions and see their own", "LIST");
+  add("--admin", &o->admin, "An administrator: sees and stops everybody's", "NAME");
+  add("--viewer", &o->viewer, "A viewer: looks at everything, changes nothing", "NAME");
+  add("--days", &o->days, "How long all of it is valid (365)", "N");
+  init->add_flag("--force", o->force, "Replace files that are there");
 }
 
 }  // namespace
@@ -178,9 +229,11 @@ void BuildApp(CLI::App* app, Parsed* p) {
   app->footer(
       "Exit codes: 0 ok, 1 internal error, 2 usage, 3 refused, 4 not found, 5 partial,\n"
       "6 profd cannot be reached. Examples: profctl COMMAND --help");
+  AddNodesOptions(app, &p->fleet);
   AddNodeCommands(app, p);
   AddSessionCommands(app, p);
   AddDataCommands(app, p);
+  AddTlsCommands(app, p);
 }
 
 }  // namespace profd::client

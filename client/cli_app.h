@@ -14,7 +14,9 @@
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
 #include "client/commands/stream.h"
+#include "client/commands/tls.h"
 #include "client/commands/watch.h"
+#include "client/fleet/fleet_cli.h"
 
 namespace profd::client {
 
@@ -38,9 +40,11 @@ struct Parsed {
   WatchOptions watch;
   StreamOptions stream;
   FetchOptions fetch;
+  FleetOptions fleet;
   std::vector<std::string> rm_ids;
   RunOptions run;
   std::string completion_shell;
+  TlsInitOptions tls_init;
 };
 
 // `parsed` must outlive the application.

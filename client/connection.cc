@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "client/tls_diagnosis.h"
 
 namespace profd::client {
 namespace {
@@ -73,7 +74,16 @@ std::string NotAllowed(const std::string& path) {
 }
 
 std::string ExplainRemote(const Status& status, const Endpoint& endpoint) {
-  return fmt::format("profd cannot be reached at {}\n{}", endpoint.address, status.message());
+  std::string diagnosis = DiagnoseTls(endpoint);
+  if (!diagnosis.empty()) {
+    return fmt::format("profd cannot be reached at {}\n{}", endpoint.address, diagnosis);
+  }
+  if (status.code() == StatusCode::kDeadlineExceeded) {
+    return fmt::format(
+        "profd on {} can be reached but did not answer in time ({})\n--timeout waits longer.",
+        endpoint.address, status.message());
+  }
+  return fmt::format("profd on {}: {}", endpoint.address, status.ToString());
 }
 
 }  // namespace

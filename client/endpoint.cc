@@ -46,8 +46,7 @@ Result<std::string> ParseAddress(const std::string& text) {
     host = host.substr(0, colon);
   }
   int number = kDefaultTlsPort;
-  if (!port.empty() &&
-      (!ParseNumber(port.substr(1), &number) || number < 1 || number > 65535)) {
+  if (!port.empty() && (!ParseNumber(port.substr(1), &number) || number < 1 || number > 65535)) {
     return Malformed(text);
   }
   if (host.empty() || host.size() > kMaxHost ||

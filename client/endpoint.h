@@ -1,4 +1,5 @@
-// Where a daemon is reached: a unix socket of this machine, or another machine's port with mutual TLS.
+// Where a daemon is reached: a unix socket of this machine, or another machine's port with mutual
+// TLS.
 #pragma once
 
 #include <string>

@@ -1,9 +1,12 @@
 #include "client/grpc_api.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 
+#include <cstdlib>
 #include <utility>
 
+#include "client/tls_files.h"
 #include "profd/v1/profd.grpc.pb.h"
 
 namespace profd::client {
@@ -21,6 +24,9 @@ constexpr int64_t kWatchSlackMs = 30'000;
 constexpr int64_t kForever = 0;
 
 constexpr int kMaxMessageBytes = 64 << 20;
+// Not more often than the daemon bears with (daemon/rpc/tls_server.cc).
+constexpr int kKeepaliveMs = 30'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
 
 // gRPC's own clock: calls end by it.
 gpr_timespec InMs(int64_t ms) {
@@ -114,15 +120,31 @@ class GrpcApi final : public ProfdApi {
   // Why a call was given up by us.
   enum class GivenUp { kNo, kByHook, kSilence };
 
-  v1::Profd::Stub& Stub() {
-    if (!stub_) {
-      grpc::ChannelArguments arguments;
-      arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-      arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  // Makes the stub, once; connecting itself is the first call's business.
+  Status Prepare() {
+    if (stub_) return Status::Ok();
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    if (!endpoint_.remote()) {
       stub_ = v1::Profd::NewStub(grpc::CreateCustomChannel(
           "unix:" + endpoint_.socket, grpc::InsecureChannelCredentials(), arguments));
+      return Status::Ok();
     }
-    return *stub_;
+    Result<ClientTls> tls = LoadClientTls(endpoint_.tls);
+    if (!tls.ok()) return tls.status();
+    // Each its own connection: several apis may name the same node with other certificates.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+    if (!endpoint_.tls.server_name.empty()) {
+      arguments.SetSslTargetNameOverride(endpoint_.tls.server_name);
+    }
+    grpc::SslCredentialsOptions options{tls->ca_pem, tls->key_pem, tls->certificate_pem};
+    stub_ = v1::Profd::NewStub(grpc::CreateCustomChannel("dns:///" + endpoint_.address,
+                                                         grpc::SslCredentials(options), arguments));
+    return Status::Ok();
   }
 
   // Waits for the one event under way. After a cancel it still comes, with false.
@@ -155,10 +177,11 @@ class GrpcApi final : public ProfdApi {
   Result<Reply> Unary(UnaryMethod<Reply, Request> method, const Request& request,
                       int64_t patience_ms) {
     given_up_ = GivenUp::kNo;
+    RETURN_IF_ERROR(Prepare());
     grpc::ClientContext context;
     context.set_deadline(InMs(timeout_ms_.value_or(patience_ms)));
     Queue queue;
-    auto reader = (Stub().*method)(&context, request, queue.get());
+    auto reader = (*stub_.*method)(&context, request, queue.get());
     Reply reply;
     grpc::Status status;
     reader->Finish(&reply, &status, this);
@@ -172,9 +195,10 @@ class GrpcApi final : public ProfdApi {
                 const Receive<Message>& receive, int64_t silence_ms) {
     given_up_ = GivenUp::kNo;
     silence_ms = timeout_ms_.value_or(silence_ms);
+    RETURN_IF_ERROR(Prepare());
     grpc::ClientContext context;
     Queue queue;
-    auto reader = (Stub().*method)(&context, request, queue.get(), this);
+    auto reader = (*stub_.*method)(&context, request, queue.get(), this);
     bool ended_by_receiver = false;
     Message message;
     bool open = Await(queue, context, silence_ms);
@@ -212,6 +236,8 @@ class GrpcApi final : public ProfdApi {
 }  // namespace
 
 std::unique_ptr<ProfdApi> MakeGrpcApi(Endpoint endpoint, std::optional<int64_t> timeout_ms) {
+  // Its texts would stand among ours; who wants them says so with gRPC's own variable.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
   return std::make_unique<GrpcApi>(std::move(endpoint), timeout_ms);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/app_impl.h"
+#include "daemon/rpc/tls_server.h"
 #include "dump/reader.h"
 
 namespace profd {
@@ -57,6 +58,18 @@ v1::Session FromManifest(const Manifest& manifest, const std::string& path, uint
   session.set_label(manifest.label);
   session.set_started_ns(manifest.start_wall_ns);
   session.set_ended_ns(manifest.end_wall_ns);
+  for (const auto& [name, value] : manifest.metadata) (*session.mutable_metadata())[name] = value;
+  if (manifest.start_step) session.set_start_step(*manifest.start_step);
+  session.set_steps(manifest.steps);
+  session.set_steps_done(manifest.steps_done);
+  session.set_marks(manifest.marks);
+  session.set_dropped_marks(manifest.dropped_marks);
+  for (const ManifestProcess& process : manifest.processes) {
+    v1::SessionProcess& wire = *session.add_processes();
+    wire.set_pid(process.pid);
+    if (process.rank) wire.set_rank(*process.rank);
+    wire.set_attached(process.attached);
+  }
   session.set_dump_path(path);
   session.set_dump_bytes(bytes);
   for (const ManifestDevice& device : manifest.devices) {
@@ -132,6 +145,7 @@ Status App::Impl::Build() {
       node->ArbiterDevices());
   pollers = std::make_unique<PollEngine>(
       PollEngine::Deps{node->host(), store, hub, *samplers, stats});
+  BuildJobs();
   BuildSessions();
   self = std::make_unique<SelfMetrics>(store, node->host());
   RecoverDumps();
@@ -252,9 +266,28 @@ Status App::Impl::Serve() {
                    {{"address", metrics_address}});
     }
   }
-  rpc = std::make_unique<RpcServer>(
-      RpcDeps{*control, *sessions, store, hub, *writer,
-              [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }});
+  RpcDeps deps{*control, *sessions, store, hub, *writer,
+               [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }};
+  deps.get_time = [this](const Peer&, const v1::GetTimeRequest&, v1::GetTimeResponse* out,
+                         const std::function<void(const Status&)>& finish) {
+    out->set_wall_ns(clock.WallNs());
+    out->set_raw_ns(clock.MonotonicRawNs());
+    finish(Status::Ok());
+  };
+  deps.renew_lease = [this](const Peer& peer, const v1::RenewLeaseRequest& request,
+                            v1::RenewLeaseResponse* out,
+                            const std::function<void(const Status&)>& finish) {
+    Result<uint64_t> left = sessions->RenewLease(peer, request.session_id());
+    if (left.ok()) out->set_left_ms(*left);
+    finish(left.status());
+  };
+  deps.list_jobs = [this](const Peer& peer, const v1::ListJobsRequest& request,
+                          v1::ListJobsResponse* out,
+                          const std::function<void(const Status&)>& finish) {
+    jobs->ListJobs(peer, request, out);
+    finish(Status::Ok());
+  };
+  rpc = std::make_unique<RpcServer>(deps);
   std::string warning;
   AcceptorOptions accept{config.socket, config.socket_group, config.admin_group,
                          static_cast<int>(config.max_connections)};
@@ -265,7 +298,9 @@ Status App::Impl::Serve() {
   rpc->SetAcceptor(acceptor.get());
   acceptor->Start();
   if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
+  if (!config.tls_listen.empty()) RETURN_IF_ERROR(rpc->ListenTls(TlsOptionsOf(config)));
 
+  RETURN_IF_ERROR(ServeAttach());
   Announce();
   return WaitForSignals();
 }
@@ -287,12 +322,14 @@ void App::Impl::Announce() {
   const DriverReport& report = node->report();
   log::Info("serving", {{"socket", config.socket},
                         {"metrics", metrics_address},
+                        {"tls", TlsAddress()},
                         {"dumps", config.dump_root},
                         {"devices", node->host().devices.size()},
                         {"hal", report.hal_path.empty() ? report.hal_error : report.hal_path},
                         {"dcmi", report.dcmi_path.empty() ? report.dcmi_error : report.dcmi_path},
                         {"simulated", options.simulated}});
-  ::sd_notifyf(0, "READY=1\nSTATUS=%zu devices", node->host().devices.size());
+  std::string tls = TlsAddress().empty() ? "" : ", TLS on " + TlsAddress();
+  ::sd_notifyf(0, "READY=1\nSTATUS=%zu devices%s", node->host().devices.size(), tls.c_str());
 }
 
 Status App::Impl::WaitForSignals() {
@@ -327,6 +364,13 @@ void App::Impl::Reload() {
       sessions->Configure(options.config);
       acceptor->Configure(options.config.admin_group,
                           static_cast<int>(options.config.max_connections));
+      jobs->Configure(options.config.admin_group,
+                      static_cast<size_t>(options.config.max_attached));
+      if (TlsServer* tls = rpc->tls(); tls != nullptr) {
+        if (Status users = tls->Configure(TlsOptionsOf(options.config)); !users.ok()) {
+          log::Error("tls.users not reloaded", {{"problems", users.message()}});
+        }
+      }
       writer->SetOptions(WriterOptions());
       done.set_value();
     });
@@ -340,6 +384,7 @@ void App::Impl::Reload() {
 void App::Impl::Beat() {
   arbiter->Tick();
   sessions->Tick();
+  jobs->Tick();
   UpdateSelfMetrics();
   if (watchdog_ns > 0) ::sd_notify(0, "WATCHDOG=1");
   beat->After(kBeatNs, [this] { Beat(); });
@@ -347,6 +392,7 @@ void App::Impl::Beat() {
 
 void App::Impl::GuardBeat() {
   node->CheckDeadlines(clock.SteadyNs());
+  jobs->CheckDeadlines(clock.SteadyNs());
   for (const std::string& text :
        pollers->CheckStuck(options.config.stuck_after_ms * kNsPerMs)) {
     log::Warning("libdcmi stuck", {{"call", text}});
@@ -359,6 +405,7 @@ void App::Impl::End() {
   ::sd_notify(0, "STOPPING=1");
   // No new connections. Calls on those there are still have to be told apart: it goes after rpc.
   if (acceptor != nullptr) acceptor->Stop();
+  if (rpc != nullptr && rpc->tls() != nullptr) rpc->tls()->Stop();
   auto ended = std::make_shared<std::promise<void>>();
   control->Post([this, ended] {
     sessions->Shutdown("profd is stopping", [ended] { ended->set_value(); });
@@ -367,6 +414,7 @@ void App::Impl::End() {
   bool clean = ended->get_future().wait_for(std::chrono::nanoseconds(patience)) ==
                std::future_status::ready;
   if (!clean) log::Error("sessions did not end in time");
+  jobs->Stop();
   if (rpc != nullptr) rpc->Shutdown(kNsPerSecond);
   exposer.reset();
   auto quiet = std::make_shared<std::promise<void>>();
@@ -384,7 +432,7 @@ void App::Impl::End() {
   });
   quiet->get_future().wait_for(std::chrono::nanoseconds(kEndGraceNs));
   log::Info("stopped", {{"clean", clean}});
-  if (!clean || node->HasAbandonedThreads()) {
+  if (!clean || node->HasAbandonedThreads() || jobs->stuck()) {
     // A thread that hangs in the driver still refers to these objects: leave them to the kernel.
     std::_Exit(clean ? 0 : 1);
   }

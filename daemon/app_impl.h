@@ -13,6 +13,7 @@
 #include "daemon/data/channel_router.h"
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/stream_hub.h"
+#include "daemon/jobs/job_desk.h"
 #include "daemon/metrics/exposer.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/self_metrics.h"
@@ -47,6 +48,13 @@ struct App::Impl {
   void DescribeCollectors(v1::Node* out);
   void UpdateSelfMetrics();
   void UpdateChannelMetrics();
+  // app_jobs.cc: jobs and attached processes.
+  void BuildJobs();
+  Status ServeAttach();
+  void UpdateJobMetrics();
+  void UpdateTlsMetrics();
+  // Where other machines connect; empty when that is off.
+  std::string TlsAddress() const;
 
   AppOptions options;
   SystemClock clock;
@@ -62,12 +70,14 @@ struct App::Impl {
   std::unique_ptr<ChannelRouter> router;
   std::unique_ptr<ChannelArbiter> arbiter;
   std::unique_ptr<PollEngine> pollers;
+  std::unique_ptr<JobDesk> jobs;
   std::unique_ptr<SessionManager> sessions;
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Exposer> exposer;
   std::string metrics_address;
+  std::string attach_socket;  // empty = nobody can attach
   std::vector<PollEngine::Handle> always_on;
   std::unique_ptr<Timer> beat;
   std::unique_ptr<Timer> guard_beat;

@@ -22,6 +22,7 @@
 #include "collectors/collector.h"
 #include "daemon/app.h"
 #include "daemon/config/daemon_config.h"
+#include "daemon/rpc/tls_files.h"
 
 namespace profd {
 namespace {
@@ -124,6 +125,7 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
       problems.push_back(fmt::format("metrics.disable: there is no collector \"{}\"", name));
     }
   }
+  CheckTls(config, &problems);
   if (!problems.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
   return config;
 }

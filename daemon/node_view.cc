@@ -6,6 +6,7 @@
 
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
+#include "daemon/rpc/tls_server.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -155,6 +156,11 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->mutable_caller()->set_pid(peer.pid);
   out->mutable_caller()->set_uid(peer.uid);
   out->mutable_caller()->set_admin(peer.admin);
+  out->mutable_caller()->set_viewer(peer.viewer);
+  out->mutable_caller()->set_certificate(peer.certificate);
+  out->set_tls_address(TlsAddress());
+  out->set_attached_processes(static_cast<uint32_t>(jobs->table().attached()));
+  out->set_attach_socket(attach_socket);
 }
 
 void App::Impl::UpdateChannelMetrics() {
@@ -203,6 +209,24 @@ void App::Impl::UpdateChannelMetrics() {
   }
 }
 
+std::string App::Impl::TlsAddress() const {
+  return rpc == nullptr || rpc->tls() == nullptr ? "" : rpc->tls()->stats().address;
+}
+
+void App::Impl::UpdateTlsMetrics() {
+  if (rpc->tls() == nullptr) return;
+  TlsStats tls = rpc->tls()->stats();
+  auto set = [this](MetricId metric, auto value, std::string_view label = {}) {
+    self->Set(metric, static_cast<double>(value), label);
+  };
+  set(MetricByName("profd_tls_connections"), tls.connections);
+  set(MetricByName("profd_tls_reloads_total"), tls.reloads, "ok");
+  set(MetricByName("profd_tls_reloads_total"), tls.failed_reloads, "failed");
+  set(MetricByName("profd_tls_certificate_expiry_timestamp_seconds"), tls.expires_s);
+  set(MetricByName("profd_rpc_rejected_total"), tls.rejected, "tls_connection_limit");
+  set(MetricByName("profd_rpc_rejected_total"), rpc->role_denied(), "role");
+}
+
 void App::Impl::UpdateSelfMetrics() {
   auto set = [this](MetricId metric, auto value) {
     self->Set(metric, static_cast<double>(value));
@@ -235,6 +259,8 @@ void App::Impl::UpdateSelfMetrics() {
   }
   self->Set(MetricByName("profd_rpc_rejected_total"), static_cast<double>(rpc->unidentified()),
             "unidentified");
+  UpdateTlsMetrics();
+  UpdateJobMetrics();
   set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
   self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, CompilerText(), PROFD_ARCH);
   self->Commit();

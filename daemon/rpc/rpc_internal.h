@@ -2,51 +2,76 @@
 #pragma once
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/service_type.h>
 
 #include <atomic>
+#include <memory>
 #include <optional>
+#include <string_view>
 
 #include "daemon/rpc/acceptor.h"
+#include "daemon/rpc/roles.h"
 #include "daemon/rpc/rpc_server.h"
+#include "daemon/rpc/tls_server.h"
 
 namespace profd::rpc {
 
-// Texts may quote what a client sent; a trailer that is longer than the client takes (8 KiB, escaped)
-// would hide the error behind another one.
+// Texts may quote what a client sent; a trailer that is longer than the client takes (8 KiB,
+// escaped) would hide the error behind another one.
 inline constexpr size_t kMaxErrorText = 6000;
 
 // profd's codes are gRPC's.
 inline grpc::Status ToGrpc(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  return {static_cast<grpc::StatusCode>(status.code()),
-          status.message().substr(0, kMaxErrorText)};
+  return {static_cast<grpc::StatusCode>(status.code()), status.message().substr(0, kMaxErrorText)};
 }
 
 struct Context {
   explicit Context(const RpcDeps& d) : deps(d) {}
   RpcDeps deps;
   std::atomic<const Acceptor*> acceptor{nullptr};
+  std::atomic<const TlsServer*> tls{nullptr};
   std::atomic<uint64_t> unidentified{0};
+  std::atomic<uint64_t> role_denied{0};
   std::atomic<bool> stopping{false};
 
-  // Decided once, at the first line of every handler: the kernel's word on who calls.
-  std::optional<Peer> Identify(const grpc::CallbackServerContext& call) {
-    const Acceptor* source = acceptor.load();
-    std::optional<Peer> peer = source == nullptr ? std::nullopt : source->Identify(call.peer());
-    if (!peer) unidentified.fetch_add(1, std::memory_order_relaxed);
+  // Decided once, at the first line of every handler: who calls, by the kernel's word or by
+  // certificate, and whether that role may call `method` at all.
+  Result<Peer> Admit(const grpc::CallbackServerContext& call, std::string_view method) {
+    Result<Peer> peer = Identify(call);
+    if (!peer.ok()) {
+      unidentified.fetch_add(1, std::memory_order_relaxed);
+      return peer;
+    }
+    if (Status may = MayCall(*peer, method); !may.ok()) {
+      role_denied.fetch_add(1, std::memory_order_relaxed);
+      return may;
+    }
     return peer;
+  }
+
+ private:
+  Result<Peer> Identify(const grpc::CallbackServerContext& call) const {
+    const std::string from = call.peer();
+    if (from.starts_with("fd:")) {
+      const Acceptor* source = acceptor.load();
+      std::optional<Peer> peer = source == nullptr ? std::nullopt : source->Identify(from);
+      if (peer) return std::move(*peer);
+    } else if (const TlsServer* source = tls.load(); source != nullptr) {
+      return source->Identify(*call.auth_context());
+    }
+    return Status(StatusCode::kUnauthenticated, "the kernel does not say who is calling");
   }
 };
 
-inline grpc::Status Unidentified() {
-  return {grpc::StatusCode::UNAUTHENTICATED, "the kernel does not say who is calling"};
-}
+// The service for one gRPC server; several may share a context.
+std::unique_ptr<grpc::Service> NewService(Context& context);
 
 // Streaming calls; each object lives until gRPC is done with it.
 grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
                                                 const v1::WatchSessionRequest& request);
-grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(
-    Context& context, const v1::StreamSamplesRequest& request);
+grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(Context& context,
+                                                           const v1::StreamSamplesRequest& request);
 grpc::ServerWriteReactor<v1::DumpChunk>* NewFetch(Context& context, const Peer& peer,
                                                   const v1::FetchDumpRequest& request);
 

@@ -26,7 +26,7 @@ class Service final : public v1::Profd::CallbackService {
 
   grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* call,
                                     const v1::GetNodeRequest* request, v1::Node* reply) override {
-    return Answer(call, *request,
+    return Answer(__func__, call, *request,
                   [this, reply](const Peer& peer, const v1::GetNodeRequest&, auto finish) {
                     context_.deps.describe_node(peer, reply);
                     finish(Status::Ok());
@@ -36,112 +36,123 @@ class Service final : public v1::Profd::CallbackService {
   grpc::ServerUnaryReactor* StartSession(grpc::CallbackServerContext* call,
                                          const v1::StartSessionRequest* request,
                                          v1::Session* reply) override {
-    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
-      context_.deps.sessions.Start(peer, order, Into(reply, finish));
-    });
+    return Answer(__func__, call, *request,
+                  [this, reply](const Peer& peer, const auto& order, auto finish) {
+                    context_.deps.sessions.Start(peer, order, Into(reply, finish));
+                  });
   }
 
   grpc::ServerUnaryReactor* StopSession(grpc::CallbackServerContext* call,
                                         const v1::StopSessionRequest* request,
                                         v1::Session* reply) override {
-    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
-      context_.deps.sessions.Stop(peer, order, Into(reply, finish));
-    });
+    return Answer(__func__, call, *request,
+                  [this, reply](const Peer& peer, const auto& order, auto finish) {
+                    context_.deps.sessions.Stop(peer, order, Into(reply, finish));
+                  });
   }
 
   grpc::ServerUnaryReactor* GetSession(grpc::CallbackServerContext* call,
                                        const v1::GetSessionRequest* request,
                                        v1::Session* reply) override {
-    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
-      Into(reply, finish)(context_.deps.sessions.Get(peer, order.session_id()));
-    });
+    return Answer(__func__, call, *request,
+                  [this, reply](const Peer& peer, const auto& order, auto finish) {
+                    Into(reply, finish)(context_.deps.sessions.Get(peer, order.session_id()));
+                  });
   }
 
   grpc::ServerUnaryReactor* ListSessions(grpc::CallbackServerContext* call,
                                          const v1::ListSessionsRequest* request,
                                          v1::ListSessionsResponse* reply) override {
-    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
-      *reply = context_.deps.sessions.List(peer, order);
-      finish(Status::Ok());
-    });
+    return Answer(__func__, call, *request,
+                  [this, reply](const Peer& peer, const auto& order, auto finish) {
+                    *reply = context_.deps.sessions.List(peer, order);
+                    finish(Status::Ok());
+                  });
   }
 
   grpc::ServerUnaryReactor* DeleteDump(grpc::CallbackServerContext* call,
                                        const v1::DeleteDumpRequest* request,
                                        v1::DeleteDumpResponse* reply) override {
-    return Answer(call, *request, [this, reply](const Peer& peer, const auto& order, auto finish) {
-      context_.deps.sessions.Delete(peer, order.session_id(),
-                                    [reply, finish](const Result<uint64_t>& freed) {
-                                      if (freed.ok()) reply->set_freed_bytes(*freed);
-                                      finish(freed.status());
-                                    });
-    });
+    return Answer(__func__, call, *request,
+                  [this, reply](const Peer& peer, const auto& order, auto finish) {
+                    context_.deps.sessions.Delete(peer, order.session_id(),
+                                                  [reply, finish](const Result<uint64_t>& freed) {
+                                                    if (freed.ok()) reply->set_freed_bytes(*freed);
+                                                    finish(freed.status());
+                                                  });
+                  });
   }
 
   grpc::ServerUnaryReactor* ListOptions(grpc::CallbackServerContext* call,
-      const v1::ListOptionsRequest* request, v1::ListOptionsResponse* reply) override {
-    return Delegate(call, *request, reply, context_.deps.list_options);
+                                        const v1::ListOptionsRequest* request,
+                                        v1::ListOptionsResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.list_options);
   }
 
   grpc::ServerUnaryReactor* CheckOptions(grpc::CallbackServerContext* call,
-      const v1::CheckOptionsRequest* request, v1::CheckOptionsResponse* reply) override {
-    return Delegate(call, *request, reply, context_.deps.check_options);
+                                         const v1::CheckOptionsRequest* request,
+                                         v1::CheckOptionsResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.check_options);
   }
 
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call,
-      const v1::ListJobsRequest* request, v1::ListJobsResponse* reply) override {
-    return Delegate(call, *request, reply, context_.deps.list_jobs);
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.list_jobs);
   }
 
   grpc::ServerUnaryReactor* RenewLease(grpc::CallbackServerContext* call,
-      const v1::RenewLeaseRequest* request, v1::RenewLeaseResponse* reply) override {
-    return Delegate(call, *request, reply, context_.deps.renew_lease);
+                                       const v1::RenewLeaseRequest* request,
+                                       v1::RenewLeaseResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.renew_lease);
   }
 
   grpc::ServerUnaryReactor* DumpRecorder(grpc::CallbackServerContext* call,
-      const v1::DumpRecorderRequest* request, v1::Session* reply) override {
-    return Delegate(call, *request, reply, context_.deps.dump_recorder);
+                                         const v1::DumpRecorderRequest* request,
+                                         v1::Session* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.dump_recorder);
   }
 
   grpc::ServerUnaryReactor* GetTime(grpc::CallbackServerContext* call,
-      const v1::GetTimeRequest* request, v1::GetTimeResponse* reply) override {
-    return Delegate(call, *request, reply, context_.deps.get_time);
+                                    const v1::GetTimeRequest* request,
+                                    v1::GetTimeResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.get_time);
   }
 
   grpc::ServerWriteReactor<v1::Session>* WatchSession(
       grpc::CallbackServerContext* call, const v1::WatchSessionRequest* request) override {
-    return Stream<v1::Session>(call, [&](const Peer& peer) {
-      return rpc::NewWatch(context_, peer, *request);
-    });
+    return Stream<v1::Session>(
+        __func__, call, [&](const Peer& peer) { return rpc::NewWatch(context_, peer, *request); });
   }
 
   grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
       grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
     return Stream<v1::SampleChunk>(
-        call, [&](const Peer&) { return rpc::NewSampleStream(context_, *request); });
+        __func__, call, [&](const Peer&) { return rpc::NewSampleStream(context_, *request); });
   }
 
-  grpc::ServerWriteReactor<v1::DumpChunk>* FetchDump(
-      grpc::CallbackServerContext* call, const v1::FetchDumpRequest* request) override {
-    return Stream<v1::DumpChunk>(call, [&](const Peer& peer) {
-      return rpc::NewFetch(context_, peer, *request);
-    });
+  grpc::ServerWriteReactor<v1::DumpChunk>* FetchDump(grpc::CallbackServerContext* call,
+                                                     const v1::FetchDumpRequest* request) override {
+    return Stream<v1::DumpChunk>(
+        __func__, call, [&](const Peer& peer) { return rpc::NewFetch(context_, peer, *request); });
   }
 
  private:
+  // `method` is __func__ of the handler: its role is looked up by it (roles.h).
+  //
   // Runs `handle(peer, request, finish)` on the control strand. The reply's memory is gRPC's and
   // lives until finish is called, which every handler does exactly once.
   template <class Request, class Handler>
-  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const Request& request,
-                                   Handler handle) {
+  grpc::ServerUnaryReactor* Answer(std::string_view method, grpc::CallbackServerContext* call,
+                                   const Request& request, Handler handle) {
     grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-    std::optional<Peer> peer = context_.Identify(*call);
-    if (!peer) {
-      reactor->Finish(rpc::Unidentified());
+    Result<Peer> peer = context_.Admit(*call, method);
+    if (!peer.ok()) {
+      reactor->Finish(rpc::ToGrpc(peer.status()));
       return reactor;
     }
     context_.deps.control.Post(
-        [peer = std::move(*peer), request, handle = std::move(handle), reactor]() mutable {
+        [peer = std::move(peer).value(), request, handle = std::move(handle), reactor]() mutable {
           handle(peer, request,
                  [reactor](const Status& status) { reactor->Finish(rpc::ToGrpc(status)); });
         });
@@ -149,10 +160,10 @@ class Service final : public v1::Profd::CallbackService {
   }
 
   template <class Request, class Reply>
-  grpc::ServerUnaryReactor* Delegate(grpc::CallbackServerContext* call, const Request& request,
-                                     Reply* reply,
+  grpc::ServerUnaryReactor* Delegate(std::string_view method, grpc::CallbackServerContext* call,
+                                     const Request& request, Reply* reply,
                                      const RpcDeps::Handler<Request, Reply>& handler) {
-    return Answer(call, request,
+    return Answer(method, call, request,
                   [reply, &handler](const Peer& peer, const Request& order, auto finish) {
                     if (handler == nullptr) {
                       finish(Unimplemented("this daemon does not answer that call"));
@@ -171,15 +182,16 @@ class Service final : public v1::Profd::CallbackService {
   }
 
   template <class Message, class Make>
-  grpc::ServerWriteReactor<Message>* Stream(grpc::CallbackServerContext* call, Make make) {
-    std::optional<Peer> peer = context_.Identify(*call);
-    if (peer) return make(*peer);
+  grpc::ServerWriteReactor<Message>* Stream(std::string_view method,
+                                            grpc::CallbackServerContext* call, Make make) {
+    Result<Peer> peer = context_.Admit(*call, method);
+    if (peer.ok()) return make(*peer);
     class Refusal final : public grpc::ServerWriteReactor<Message> {
      public:
-      Refusal() { this->Finish(rpc::Unidentified()); }
+      explicit Refusal(const grpc::Status& why) { this->Finish(why); }
       void OnDone() override { delete this; }
     };
-    return new Refusal();
+    return new Refusal(rpc::ToGrpc(peer.status()));
   }
 
   rpc::Context& context_;
@@ -187,10 +199,15 @@ class Service final : public v1::Profd::CallbackService {
 
 }  // namespace
 
+std::unique_ptr<grpc::Service> rpc::NewService(Context& context) {
+  return std::make_unique<Service>(context);
+}
+
 struct RpcServer::Impl {
   explicit Impl(const RpcDeps& deps) : context(deps), service(context) {}
   rpc::Context context;
   Service service;
+  std::unique_ptr<TlsServer> tls;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -213,12 +230,25 @@ void RpcServer::Adopt(int fd) { grpc::AddInsecureChannelFromFd(impl_->server.get
 
 void RpcServer::SetAcceptor(const Acceptor* acceptor) { impl_->context.acceptor = acceptor; }
 
+Status RpcServer::ListenTls(const TlsOptions& options) {
+  Result<std::unique_ptr<TlsServer>> tls = TlsServer::Listen(impl_->context, options);
+  if (!tls.ok()) return tls.status();
+  impl_->tls = std::move(tls).value();
+  impl_->context.tls = impl_->tls.get();
+  impl_->tls->Start();
+  return Status::Ok();
+}
+
+TlsServer* RpcServer::tls() const { return impl_->tls.get(); }
+
 void RpcServer::Shutdown(int64_t patience_ns) {
   if (impl_->context.stopping.exchange(true)) return;
-  impl_->server->Shutdown(std::chrono::system_clock::now() +
-                          std::chrono::nanoseconds(patience_ns));
+  if (impl_->tls != nullptr) impl_->tls->Shutdown(patience_ns);
+  impl_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::nanoseconds(patience_ns));
 }
 
 uint64_t RpcServer::unidentified() const { return impl_->context.unidentified.load(); }
+
+uint64_t RpcServer::role_denied() const { return impl_->context.role_denied.load(); }
 
 }  // namespace profd

@@ -18,6 +18,8 @@
 namespace profd {
 
 class Acceptor;
+class TlsServer;
+struct TlsOptions;
 
 struct RpcDeps {
   Strand& control;
@@ -49,9 +51,15 @@ class RpcServer {
   void Adopt(int fd);
   // Who calls are from; before the first Adopt.
   void SetAcceptor(const Acceptor* acceptor);
+  // Serves other machines too, from now on; before the first signal to stop. Every problem is a line.
+  Status ListenTls(const TlsOptions& options);
+  // Null when it is off; lives as long as this.
+  TlsServer* tls() const;
   // No new calls, and those that run get until the deadline.
   void Shutdown(int64_t patience_ns);
   uint64_t unidentified() const;
+  // Calls that the caller's role does not allow.
+  uint64_t role_denied() const;
 
  private:
   struct Impl;

@@ -1,26 +1,34 @@
-// Who is calling, as the kernel says (SO_PEERCRED, SO_PEERGROUPS).
+// Who is calling: on the unix socket as the kernel says (SO_PEERCRED, SO_PEERGROUPS), over TLS as
+// the client's certificate and the node's own table of users say.
 #pragma once
 
 #include <sys/types.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace profd {
 
 struct Peer {
-  pid_t pid = 0;
+  pid_t pid = 0;  // 0 over TLS: there is no process of this node
   uint32_t uid = UINT32_MAX;
   uint32_t gid = UINT32_MAX;
   std::vector<uint32_t> groups;  // supplementary
-  bool admin = false;            // root, or in the administrators' group
+  bool admin = false;            // root, in the administrators' group, or by certificate
+  // Sees everything, starts, ends and takes away nothing; has no uid. Never together with `admin`.
+  bool viewer = false;
+  bool remote = false;           // came over TLS
+  std::string certificate = {};  // its subject, cleaned; empty on the unix socket
 
   bool InGroup(uint32_t group) const {
     return gid == group || std::find(groups.begin(), groups.end(), group) != groups.end();
   }
   // May see and end what belongs to `owner`.
-  bool Owns(uint32_t owner) const { return admin || uid == owner; }
+  bool Owns(uint32_t owner) const { return admin || (!viewer && uid == owner); }
+  // May see it.
+  bool Sees(uint32_t owner) const { return viewer || Owns(owner); }
 };
 
 }  // namespace profd
