@@ -16,14 +16,23 @@ constexpr int64_t kClockRetryNs = 5 * kNsPerSecond;
 
 }  // namespace
 
-Session::Session(const SessionDeps& deps, std::string id, Owner owner, SessionPlan plan,
+Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order order,
                  std::function<void(Session&)> on_change)
     : deps_(deps),
       id_(std::move(id)),
       owner_(owner),
-      plan_(std::move(plan)),
+      plan_(std::move(order.plan)),
+      terms_(std::move(order.terms)),
       on_change_(std::move(on_change)),
-      warnings_(plan_.warnings) {}
+      warnings_(plan_.warnings),
+      steps_(terms_.start_step, terms_.steps),
+      lease_(terms_.lease_ms) {
+  warnings_.insert(warnings_.end(), order.targets.warnings.begin(), order.targets.warnings.end());
+  if (order.targets.any()) {
+    job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(order.targets),
+                                        deps_.process_start_time, id_);
+  }
+}
 
 Session::~Session() = default;
 
@@ -42,11 +51,24 @@ void Session::Start(std::function<void(const Status&)> started) {
     }
     end_pid_start_ = *begin;
   }
-  SetState(SessionState::kStarting);
+  BeginJob();
+  if (terms_.scheduled()) {
+    Schedule();
+  } else {
+    Begin();
+  }
+}
+
+void Session::SetStart() {
   host_clock_ = CorrelateHostClock(deps_.host.clock);
   start_raw_ns_ = host_clock_.host_ns;
   start_wall_ns_ = deps_.host.clock.WallNs() -
                    (deps_.host.clock.MonotonicRawNs() - start_raw_ns_);
+}
+
+void Session::Begin() {
+  SetState(SessionState::kStarting);
+  SetStart();
   if (Status past = BeginInThePast(); !past.ok()) {
     FailStart(past);
     return;
@@ -105,16 +127,22 @@ void Session::Recorrelate(const char* when, std::function<void()> done) {
 }
 
 void Session::OpenDump() {
+  opening_ = true;
   dump_ = deps_.writer.Open(DumpOptions(), [self = shared_from_this()](
                                                const Result<std::string>& path) {
     self->deps_.control.Post([self, path] {
+      self->opening_ = false;
       if (!path.ok()) {
         self->dump_ = nullptr;
         self->FailStart(path.status().Annotate("dump"));
         return;
       }
       self->dump_path_ = *path;
-      self->GatherClocks();
+      if (self->state_ == SessionState::kStarting) {
+        self->GatherClocks();
+      } else if (self->state_ == SessionState::kStopping) {
+        self->ReleaseAll();  // stopped before its start, while the dump was being made
+      }
     });
   });
 }
@@ -264,7 +292,7 @@ void Session::OnSettled() {
     return AnswerOf(row).state == OutcomeState::kRunning;
   });
   std::string unstarted = Unstarted();
-  if (!any) {
+  if (!any && !plan_.application_only) {
     FailStart(FailedPrecondition("nothing could be collected" +
                                  (unstarted.empty() ? std::string() : ":\n" + unstarted)));
   } else if (plan_.require_all && !unstarted.empty()) {
@@ -275,7 +303,9 @@ void Session::OnSettled() {
 }
 
 void Session::Running() {
+  ran_ = true;
   SetState(SessionState::kRunning);
+  TakeMarks();
   if (dump_ != nullptr) {
     std::vector<Row> rows = rows_;
     for (Row& row : rows) row.answer = AnswerOf(row);
@@ -302,6 +332,13 @@ void Session::Stop(std::string reason) {
   if (finished() || stop_requested_) return;
   stop_requested_ = true;
   reason_ = std::move(reason);
+  if (state_ == SessionState::kScheduled) {
+    reason_ += " before it started";
+    wait_.reset();
+    SetState(SessionState::kStopping);
+    if (!opening_) ReleaseAll();
+    return;
+  }
   // A start under way is let through first: every step of it has a deadline, and undoing half of it
   // would need a second order of things.
   if (state_ != SessionState::kRunning) return;
@@ -319,6 +356,7 @@ void Session::WhenFinished(std::function<void()> finished_callback) {
 
 void Session::ReleaseAll() {
   duration_.reset();
+  EndMarks();
   for (Row& row : rows_) {
     if (row.claim) row.answer = deps_.arbiter.AnswerOf(*row.claim);
   }
@@ -368,11 +406,16 @@ void Session::CloseDump() {
   for (Row& row : rows) {
     if (row.answer.state == OutcomeState::kRunning) row.answer.state = OutcomeState::kFinished;
   }
+  Manifest order;
+  DescribeOrder(&order);
   dump_->Finish(
       end,
-      [self = shared_from_this(), rows = std::move(rows),
+      [self = shared_from_this(), rows = std::move(rows), order = std::move(order),
        warnings = warnings_](Manifest& manifest) {
         self->WriteOutcomes(manifest, rows);
+        manifest.processes = order.processes;
+        manifest.steps_done = order.steps_done;
+        if (self->marks_ != nullptr) self->marks_->EditManifest(&manifest);
         manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
       },
       [self = shared_from_this()](const Status& status) {
@@ -387,20 +430,15 @@ void Session::OnClosed(const Status& status) {
     // The disk failed us: what was written is there, and the session says why there is no more.
     warnings_.push_back(status.ToString());
   }
+  LeaveJob();
   SetState(failure_.ok() ? SessionState::kDone : SessionState::kFailed);
   if (started_) std::exchange(started_, nullptr)(failure_);
   for (auto& callback : std::exchange(finished_, {})) callback();
 }
 
 void Session::Tick() {
-  if (state_ != SessionState::kRunning) return;
-  if (plan_.end_with_pid != 0) {
-    std::optional<uint64_t> begin = deps_.process_start_time(plan_.end_with_pid);
-    if (!begin || *begin != end_pid_start_) {
-      Stop(fmt::format("process {} ended", plan_.end_with_pid));
-      return;
-    }
-  }
+  if (state_ != SessionState::kRunning && state_ != SessionState::kScheduled) return;
+  if (!StillWanted() || state_ != SessionState::kRunning) return;
   if (dump_ != nullptr) {
     dump_bytes_ = dump_->bytes();
     if (Status health = dump_->health(); !health.ok()) {

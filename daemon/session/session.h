@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/strand.h"
@@ -16,7 +17,10 @@
 #include "daemon/data/dump_writer.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/peer.h"
+#include "daemon/session/session_job.h"
+#include "daemon/session/session_marks.h"
 #include "daemon/session/session_plan.h"
+#include "daemon/session/session_schedule.h"
 
 namespace profd {
 
@@ -50,6 +54,7 @@ struct SessionDeps {
   Manifest manifest_base;  // versions
   int64_t stop_deadline_ns = 10 * kNsPerSecond;
   Past* past_or_null = nullptr;  // null: no flight recorder here
+  JobDirectory* jobs_or_null = nullptr;
 };
 
 // sample.json's account of what is collected.
@@ -63,11 +68,19 @@ class Session : public std::enable_shared_from_this<Session> {
     pid_t pid = 0;
   };
 
-  Session(const SessionDeps& deps, std::string id, Owner owner, SessionPlan plan,
+  // What is collected, when, and of which processes.
+  struct Order {
+    SessionPlan plan;
+    SessionTerms terms;
+    SessionTargets targets;
+  };
+
+  Session(const SessionDeps& deps, std::string id, Owner owner, Order order,
           std::function<void(Session&)> on_change);
   ~Session();
 
-  // `started` runs once: Ok when the session is running, the reason when it is not (state failed).
+  // `started` runs once: Ok when the session is running (or waits for the start it was ordered for),
+  // the reason when it is not (state failed).
   void Start(std::function<void(const Status&)> started);
   // Ends it; legal in every state. Callbacks given to WhenFinished run when the dump is complete.
   void Stop(std::string reason);
@@ -85,6 +98,15 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   void Fill(v1::Session* out) const;
 
+  const SessionTerms& terms() const { return terms_; }
+  // It has collected something, or tried to: otherwise its dump is worth nothing.
+  bool ran() const { return ran_; }
+  // When it will have ended by its own order; 0 = not known.
+  int64_t KnownEndWallNs() const;
+  uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
+  // Until when it now lives without anybody who keeps it; 0 = it has no lease.
+  int64_t RenewLease();
+
  private:
   struct Row {
     CollectorIndex collector = 0;
@@ -98,6 +120,24 @@ class Session : public std::enable_shared_from_this<Session> {
   };
 
   void SetState(SessionState state);
+  void Begin();
+  void SetStart();
+  // session_life.cc: starts to come, processes, steps, lease, marks.
+  void BeginJob();
+  void Schedule();
+  void WaitForStart();
+  void Prepare(int64_t left_ns);
+  void Launch();
+  void OnStep(const TrainingProcess& process, int64_t step, bool begin);
+  void OnMarks(const TrainingProcess& process, const MarkBatch& batch);
+  void OnProcessGone(const TrainingProcess& process);
+  void StopLater(std::string reason);
+  bool StillWanted();
+  void TakeMarks();
+  void EndMarks();
+  void LeaveJob();
+  void FillOrder(v1::Session* out) const;
+  void DescribeOrder(Manifest* manifest) const;
   void GatherClocks();
   void OpenDump();
   void StartCollectors();
@@ -120,12 +160,14 @@ class Session : public std::enable_shared_from_this<Session> {
   // session_past.cc: a session that begins with what the flight recorder holds.
   Status BeginInThePast();
   void TakePastClocks();
+  void FillOptions(v1::Session* out) const;
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
 
   const SessionDeps& deps_;
   const std::string id_;
   const Owner owner_;
   const SessionPlan plan_;
+  const SessionTerms terms_;
   std::function<void(Session&)> on_change_;
   SessionState state_ = SessionState::kScheduled;
   std::string reason_;
@@ -151,6 +193,17 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::function<void()>> finished_;
   std::unique_ptr<Timer> duration_;
   std::unique_ptr<Timer> stop_deadline_;
+  std::unique_ptr<SessionJob> job_;  // null: the order names no job and no process
+  std::unique_ptr<SessionMarks> marks_;
+  StepCounter steps_;
+  Lease lease_;
+  std::unique_ptr<Timer> wait_;  // for the start
+  bool prepared_ = false;   // the dump of a start to come is made or being made
+  bool opening_ = false;    // a dump is being made
+  bool launching_ = false;  // its step has come
+  std::pair<pid_t, int64_t> launch_step_{0, 0};  // which, of whom
+  bool taking_marks_ = false;
+  bool ran_ = false;
 };
 
 }  // namespace profd

@@ -1,27 +1,13 @@
 #include "daemon/session/session_manager.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/log.h"
 
 namespace profd {
 namespace {
-
-// 48 random bits: not guessable by counting, short enough to type.
-std::string NewId() {
-  std::array<uint8_t, 6> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return {};
-  }
-  std::string id;
-  for (uint8_t byte : bytes) id += fmt::format("{:02x}", byte);
-  return id;
-}
 
 std::string BaseName(const std::string& path) {
   size_t slash = path.rfind('/');
@@ -46,82 +32,6 @@ void SessionManager::AddRecovered(v1::Session frozen) {
 
 void SessionManager::CountRefusal(const Status& status) {
   ++refused_[std::string(ToString(status.code()))];
-}
-
-Status SessionManager::CheckLimits(const Peer& peer) const {
-  if (shutting_down_) return Unavailable("profd is stopping");
-  int64_t all = 0;
-  int64_t own = 0;
-  for (const auto& [id, record] : records_) {
-    if (record.live == nullptr) continue;
-    ++all;
-    if (record.uid == peer.uid) ++own;
-  }
-  if (all >= config_.max_sessions) {
-    return ResourceExhausted(fmt::format(
-        "{} sessions are running, the limit of this node (limits.max_sessions)", all));
-  }
-  if (peer.uid != 0 && own >= config_.max_sessions_per_uid) {
-    return ResourceExhausted(
-        fmt::format("you have {} sessions running, the limit for one user "
-                    "(limits.max_sessions_per_uid); see `profctl list`",
-                    own));
-  }
-  return Status::Ok();
-}
-
-Result<SessionPlan> SessionManager::Plan(const Peer& peer,
-                                         const v1::StartSessionRequest& request) const {
-  PlanContext context{config_,
-                      deps_.session.host.devices,
-                      Collectors(),
-                      peer,
-                      deps_.owner_of,
-                      [this, &peer](const DeviceInfo& device) {
-                        return deps_.may_use(peer, device);
-                      },
-                      ProbeOn(deps_.session.host),
-                      deps_.session.writer.free_bytes()};
-  return PlanSession(request, context);
-}
-
-void SessionManager::Start(const Peer& peer, const v1::StartSessionRequest& request_untrusted,
-                           SessionReply reply) {
-  Status limits = CheckLimits(peer);
-  Result<SessionPlan> plan = limits.ok() ? Plan(peer, request_untrusted) : limits;
-  if (!plan.ok()) {
-    CountRefusal(plan.status());
-    reply(plan.status());
-    return;
-  }
-  std::string id = NewId();
-  if (id.empty() || records_.contains(id)) {
-    reply(Unavailable("no randomness for a session id; try again"));
-    return;
-  }
-  auto session = std::make_shared<Session>(
-      deps_.session, id, Session::Owner{peer.uid, peer.gid, peer.pid}, std::move(plan).value(),
-      [this](Session& changed) { OnChange(changed); });
-  Record& record = records_[id];
-  record.live = session;
-  record.uid = peer.uid;
-  record.order = next_order_++;
-  session->Start([this, id, session, reply = std::move(reply)](const Status& status) {
-    if (!status.ok()) {
-      CountRefusal(status);
-      log::Info("session refused", {{"session", id}, {"reason", status.ToString()}});
-      reply(status);
-      return;
-    }
-    ++started_total_;
-    v1::Session view;
-    session->Fill(&view);
-    log::Info("session running", {{"session", id},
-                                  {"uid", view.uid()},
-                                  {"job", view.job_id()},
-                                  {"dump", view.dump_path()}});
-    reply(view);
-  });
 }
 
 void SessionManager::OnChange(Session& session) {
@@ -151,10 +61,11 @@ void SessionManager::Freeze(const std::string& id) {
                               {"records", record.frozen.records()},
                               {"bytes", record.frozen.dump_bytes()},
                               {"dropped", record.frozen.dropped_records()}});
+  const bool ran = record.live->ran();
   record.live.reset();
-  // A start that failed leaves no dump worth keeping; its reason went to the caller.
-  if (record.frozen.state() == v1::Session::FAILED && !record.frozen.dump_path().empty() &&
-      record.frozen.records() == 0) {
+  // A start that failed, or never came, leaves no dump worth keeping; its reason went to the caller.
+  bool failed = record.frozen.state() == v1::Session::FAILED && record.frozen.records() == 0;
+  if ((failed || !ran) && !record.frozen.dump_path().empty()) {
     deps_.remove_dump(BaseName(record.frozen.dump_path()), [](Result<uint64_t>) {});
     record.frozen.clear_dump_path();
   }
@@ -238,12 +149,17 @@ void SessionManager::StopJob(const Peer& peer, const std::string& job_id, Sessio
     return;
   }
   auto waiting = std::make_shared<size_t>(sessions.size());
+  auto ended = std::make_shared<std::string>();
   for (const auto& session : sessions) {
     session->Stop(fmt::format("stopped by uid {}", peer.uid));
-    session->WhenFinished([session, waiting, reply] {
-      if (--*waiting > 0) return;
+    session->WhenFinished([session, waiting, ended, reply] {
+      if (--*waiting > 0) {
+        *ended += (ended->empty() ? "" : ", ") + session->id();
+        return;
+      }
       v1::Session view;
       session->Fill(&view);
+      if (!ended->empty()) view.add_warnings("stopped with it, of the same job: " + *ended);
       reply(view);
     });
   }
@@ -255,7 +171,9 @@ Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_
     return NotFound(
         fmt::format("no session {} of yours; see `profctl list`", log::Quote(id_untrusted)));
   }
-  return View(*record);
+  v1::Session view = View(*record);
+  NameHolders(peer, &view);
+  return view;
 }
 
 v1::ListSessionsResponse SessionManager::List(
@@ -327,6 +245,13 @@ void SessionManager::Tick() {
     if (record.live != nullptr) live.push_back(record.live);
   }
   for (const auto& session : live) session->Tick();
+  std::vector<SessionBrief> briefs = Briefs();
+  if (const SessionBrief* over = FindOverwriter(briefs, config_); over != nullptr) {
+    records_.at(over->id).live->Stop(
+        fmt::format("the sessions of uid {} have written {} MB, the limit for one user "
+                    "(limits.max_dump_mb_per_uid)",
+                    over->uid, config_.max_dump_mb_per_uid));
+  }
 }
 
 void SessionManager::Shutdown(std::string reason, std::function<void()> done) {
@@ -349,11 +274,13 @@ size_t SessionManager::active() const {
 }
 
 std::map<std::string, size_t> SessionManager::CountByState() const {
-  std::map<std::string, size_t> counts = {{"starting", 0}, {"running", 0}, {"stopping", 0},
-                                          {"done", 0},     {"failed", 0}};
+  std::map<std::string, size_t> counts = {{"scheduled", 0}, {"starting", 0}, {"running", 0},
+                                          {"stopping", 0},  {"done", 0},     {"failed", 0}};
   for (const auto& [id, record] : records_) {
     if (record.live == nullptr) {
       ++counts[record.frozen.state() == v1::Session::DONE ? "done" : "failed"];
+    } else if (record.live->state() == SessionState::kScheduled) {
+      ++counts["scheduled"];
     } else if (record.live->state() == SessionState::kRunning) {
       ++counts["running"];
     } else {

@@ -14,6 +14,7 @@
 #include "daemon/config/daemon_config.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session.h"
+#include "daemon/session/session_limits.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -42,6 +43,8 @@ class SessionManager {
     config_ = config;
     deps_.session.stop_deadline_ns = config.stop_deadline_s * kNsPerSecond;
   }
+  // Where training processes are found; before the first order. Without it there are none.
+  void UseJobs(JobDirectory* jobs) { deps_.session.jobs_or_null = jobs; }
   // A dump found at start-up; `frozen` as its manifest tells.
   void AddRecovered(v1::Session frozen);
 
@@ -49,6 +52,8 @@ class SessionManager {
              SessionReply reply);
   // By id, or the peer's running sessions of a job (answers the last to end).
   void Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted, SessionReply reply);
+  // How long the session now lives without its starter and its processes, ms; 0 = it has no lease.
+  Result<uint64_t> RenewLease(const Peer& peer, const std::string& id_untrusted);
   Result<v1::Session> Get(const Peer& peer, const std::string& id_untrusted) const;
   v1::ListSessionsResponse List(const Peer& peer,
                                 const v1::ListSessionsRequest& request_untrusted) const;
@@ -79,8 +84,20 @@ class SessionManager {
     uint64_t order = 0;
   };
 
-  Status CheckLimits(const Peer& peer) const;
-  Result<SessionPlan> Plan(const Peer& peer, const v1::StartSessionRequest& request) const;
+  // session_orders.cc: from a request to a running session, or to why there is none.
+  void Try(const Peer& peer, const v1::StartSessionRequest& request, int preemptions,
+           SessionReply reply);
+  void Launch(const Peer& peer, Session::Order order, SessionReply reply);
+  void Refuse(const Status& status, const SessionReply& reply);
+  Result<Session::Order> Plan(const Peer& peer, const v1::StartSessionRequest& request) const;
+  Result<SessionPlan> PlanFor(const Peer& peer, v1::StartSessionRequest request,
+                              const SessionTargets& targets) const;
+  Status CheckSteps(const Session::Order& order) const;
+  std::vector<std::shared_ptr<Session>> InTheWay(const Session::Order& order) const;
+  SessionBrief BriefOf(const Record& record) const;
+  std::vector<SessionBrief> Briefs() const;
+  std::string NameHolders(const Peer& peer, std::string text) const;
+  void NameHolders(const Peer& peer, v1::Session* view) const;
   void OnChange(Session& session);
   void Freeze(const std::string& id);
   void Forget();
@@ -101,6 +118,7 @@ class SessionManager {
   uint64_t next_order_ = 1;
   uint64_t started_total_ = 0;
   std::map<std::string, uint64_t> refused_;
+  StartRates rates_;
   bool shutting_down_ = false;
   std::function<void()> shutdown_done_;
 };

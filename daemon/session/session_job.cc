@@ -1,0 +1,136 @@
+#include "daemon/session/session_job.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+// What a session shows and keeps of its processes; far beyond what a node runs.
+constexpr size_t kMaxMembers = 4096;
+
+std::tuple<int, uint64_t> CountingOrder(const TrainingProcess& process) {
+  return {process.rank.value_or(std::numeric_limits<int>::max()), process.attach_id};
+}
+
+}  // namespace
+
+SessionJob::SessionJob(JobDirectory* directory_or_null, SessionTargets targets,
+                       const StartTime& start_time, std::string session_id)
+    : directory_(directory_or_null),
+      targets_(std::move(targets)),
+      start_time_(start_time),
+      session_id_(std::move(session_id)) {
+  for (const TrainingProcess& process : targets_.processes) members_[process.pid] = process;
+  for (pid_t pid : targets_.unknown_pids) {
+    TrainingProcess process;
+    process.pid = pid;
+    process.start_ticks = start_time_(pid).value_or(0);
+    members_.try_emplace(pid, process);
+  }
+}
+
+void SessionJob::Watch(Events events, std::function<bool()> with_marks) {
+  events_ = std::move(events);
+  if (directory_ == nullptr) return;
+  JobDirectory::Watcher watcher;
+  watcher.on_step = [this](uint64_t id, const attach::StepReport& report) { OnStep(id, report); };
+  watcher.on_attached = [this](const TrainingProcess& process) {
+    if (targets_.Matches(process)) Join(process);
+  };
+  watcher.on_detached = [this](const TrainingProcess& process, bool) { OnDetached(process); };
+  watcher.on_marks = [this](const MarkBatch& batch) { OnMarks(batch); };
+  watcher.wants = [this, with_marks = std::move(with_marks)](uint64_t attach_id) {
+    return IsMember(attach_id) && with_marks();
+  };
+  watch_ = directory_->Watch(std::move(watcher));
+}
+
+bool SessionJob::IsMember(uint64_t attach_id) const {
+  return std::any_of(members_.begin(), members_.end(), [attach_id](const auto& member) {
+    return member.second.attached() && member.second.attach_id == attach_id;
+  });
+}
+
+void SessionJob::Join(const TrainingProcess& process) {
+  if (members_.size() >= kMaxMembers && !members_.contains(process.pid)) return;
+  members_[process.pid] = process;
+  if (notice_) directory_->Notify(process.attach_id, *notice_);
+}
+
+void SessionJob::Tell(attach::SessionNotice notice) {
+  notice.session_id = session_id_;
+  notice_ = std::move(notice);
+  if (directory_ == nullptr) return;
+  for (const auto& [pid, process] : members_) {
+    if (process.attached()) directory_->Notify(process.attach_id, *notice_);
+  }
+}
+
+void SessionJob::Drain() {
+  if (directory_ == nullptr) return;
+  // Marks may make the session think of its members; it must not find the list changed under it.
+  for (const TrainingProcess& process : Processes()) {
+    if (process.attached()) directory_->Drain(process.attach_id);
+  }
+}
+
+void SessionJob::OnStep(uint64_t attach_id, const attach::StepReport& report) {
+  if (!report.session_id.empty() && report.session_id != session_id_) return;
+  const TrainingProcess* counting = CountingProcess();
+  if (counting == nullptr || counting->attach_id != attach_id) return;
+  events_.on_step(*counting, report.step, report.begin);
+}
+
+void SessionJob::OnMarks(const MarkBatch& batch) {
+  auto found = members_.find(batch.pid);
+  if (found == members_.end() || !found->second.attached()) return;
+  // The handlers may end the session: what they are given stays valid.
+  const TrainingProcess process = found->second;
+  events_.on_marks(process, batch);
+}
+
+void SessionJob::OnDetached(const TrainingProcess& process) {
+  auto found = members_.find(process.pid);
+  if (found == members_.end() || found->second.attach_id != process.attach_id) return;
+  found->second.attach_id = 0;
+  events_.on_gone(process);
+}
+
+const TrainingProcess* SessionJob::CountingProcess() const {
+  const TrainingProcess* lowest = nullptr;
+  for (const auto& [pid, process] : members_) {
+    if (!process.attached()) continue;
+    if (lowest == nullptr || CountingOrder(process) < CountingOrder(*lowest)) lowest = &process;
+  }
+  return lowest;
+}
+
+bool SessionJob::AnyAlive() const {
+  return std::any_of(members_.begin(), members_.end(), [this](const auto& member) {
+    std::optional<uint64_t> begin = start_time_(member.first);
+    const uint64_t known = member.second.start_ticks;
+    return begin && (known == 0 || *begin == known);
+  });
+}
+
+std::vector<TrainingProcess> SessionJob::Processes() const {
+  std::vector<TrainingProcess> result;
+  result.reserve(members_.size());
+  for (const auto& [pid, process] : members_) result.push_back(process);
+  return result;
+}
+
+void SessionJob::Fill(v1::Session* out) const {
+  for (const auto& [pid, process] : members_) {
+    v1::SessionProcess& wire = *out->add_processes();
+    wire.set_pid(pid);
+    if (process.rank) wire.set_rank(*process.rank);
+    wire.set_attached(process.attached());
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,72 @@
+// The training processes of one session while it lives: who has come and gone, which of them counts
+// the steps, telling them how the session stands. Control strand.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/jobs/job_directory.h"
+#include "daemon/session/session_targets.h"
+
+namespace profd {
+
+namespace v1 {
+class Session;
+}
+
+class SessionJob {
+ public:
+  using StartTime = std::function<std::optional<uint64_t>(pid_t)>;
+  struct Events {
+    // A step of the counting process, reported or taken from its ring; each may come twice.
+    std::function<void(const TrainingProcess&, int64_t step, bool begin)> on_step;
+    std::function<void(const TrainingProcess&, const MarkBatch&)> on_marks;
+    std::function<void(const TrainingProcess&)> on_gone;
+  };
+
+  // `directory_or_null`: without one nobody attaches, and only processes named by pid are known.
+  SessionJob(JobDirectory* directory_or_null, SessionTargets targets, const StartTime& start_time,
+             std::string session_id);
+
+  // Events from now on, until the object goes. `with_marks`: their rings are to be read.
+  void Watch(Events events, std::function<bool()> with_marks);
+  // Tells every attached process, and those that attach later: "armed", "running", "ended".
+  void Tell(attach::SessionNotice notice);
+  // No more events.
+  void Leave() { watch_.reset(); }
+  // The last marks, before an end.
+  void Drain();
+
+  // The attached process with the lowest rank; null if none is attached.
+  const TrainingProcess* CountingProcess() const;
+  // Is any process of it alive? Asks the kernel.
+  bool AnyAlive() const;
+  bool any() const { return !members_.empty(); }
+  const SessionTargets& targets() const { return targets_; }
+  std::vector<TrainingProcess> Processes() const;
+  void Fill(v1::Session* out) const;
+
+ private:
+  bool IsMember(uint64_t attach_id) const;
+  void Join(const TrainingProcess& process);
+  void OnStep(uint64_t attach_id, const attach::StepReport& report);
+  void OnMarks(const MarkBatch& batch);
+  void OnDetached(const TrainingProcess& process);
+
+  JobDirectory* const directory_;
+  const SessionTargets targets_;
+  const StartTime& start_time_;
+  const std::string session_id_;
+  Events events_;
+  // By pid. A process that detached stays for as long as it lives; its successor replaces it.
+  std::map<pid_t, TrainingProcess> members_;
+  std::optional<attach::SessionNotice> notice_;
+  std::shared_ptr<void> watch_;
+};
+
+}  // namespace profd

@@ -1,0 +1,152 @@
+#include "daemon/session/session_marks.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/bytes.h"
+
+namespace profd {
+namespace {
+
+int RankOrder(const std::optional<int>& rank) {
+  return rank.value_or(std::numeric_limits<int>::max());
+}
+
+}  // namespace
+
+std::string_view MarkKindName(attach::MarkKind kind) {
+  switch (kind) {
+    case attach::MarkKind::kMark:
+      return "mark";
+    case attach::MarkKind::kRangePush:
+      return "push";
+    case attach::MarkKind::kRangePop:
+      return "pop";
+    case attach::MarkKind::kStepBegin:
+      return "step_begin";
+    case attach::MarkKind::kStepEnd:
+      return "step_end";
+  }
+  return "mark";
+}
+
+SessionMarks::SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Device> devices,
+                           int64_t start_raw_ns)
+    : dump_(std::move(dump)), devices_(std::move(devices)), start_raw_ns_(start_raw_ns) {}
+
+void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) {
+  ring_lost_ += batch.dropped;
+  for (const Mark& mark : batch.marks) {
+    bool step = mark.kind == attach::MarkKind::kStepBegin || mark.kind == attach::MarkKind::kStepEnd;
+    if (mark.time_ns < start_raw_ns_) continue;
+    if (feed_ == nullptr) {
+      FeedOptions options;
+      options.collector = kMarksCollector;
+      options.file = kMarksFile;
+      feed_ = dump_->AddFeed(std::move(options));
+      texts_ = std::make_unique<HostTexts>(dump_, feed_);
+    }
+    line_.clear();
+    AppendMarkLine({mark.time_ns, batch.pid, batch.rank, mark.thread, MarkKindName(mark.kind),
+                    mark.name, mark.value},
+                   &line_);
+    texts_->Add({}, line_);
+    if (step) TakeStep(process, mark);
+  }
+  Flush();
+}
+
+void SessionMarks::TakeStep(const TrainingProcess& process, const Mark& mark) {
+  bool begin = mark.kind == attach::MarkKind::kStepBegin;
+  if (auto running = running_steps_.find(process.pid); running != running_steps_.end()) {
+    int64_t step = running->second;
+    running_steps_.erase(running);
+    // A step without both its records is none to the analyser; its begin lies before the session.
+    if (!begin && mark.value == step) WriteStep(process, start_raw_ns_, step, true);
+  }
+  WriteStep(process, mark.time_ns, mark.value, begin);
+}
+
+bool SessionMarks::Owns(StepFile* file, const TrainingProcess& process) const {
+  if (file->owner == process.pid) return true;
+  if (file->owner != 0 && RankOrder(file->rank) <= RankOrder(process.rank)) return false;
+  file->owner = process.pid;
+  file->rank = process.rank;
+  return true;
+}
+
+void SessionMarks::WriteStep(const TrainingProcess& process, int64_t time_ns, int64_t step,
+                             bool begin) {
+  for (const Device& device : devices_) {
+    if (device.counter_hz <= 0) continue;
+    if (std::find(process.devices.begin(), process.devices.end(), device.id) ==
+        process.devices.end()) {
+      continue;
+    }
+    StepFile& file = step_files_[device.id];
+    if (!Owns(&file, process)) continue;
+    if (file.feed == nullptr) {
+      FeedOptions options;
+      options.collector = kStepTraceCollector;
+      options.device = device.id;
+      options.file = kStepTraceFile;
+      file.feed = dump_->AddFeed(std::move(options));
+      file.texts = std::make_unique<HostTexts>(dump_, file.feed);
+    }
+    double cycles = static_cast<double>(time_ns - device.host_ns) * device.counter_hz / 1e9;
+    double count = static_cast<double>(device.device_count) + cycles;
+    if (count < 0) continue;
+    // Added as integers: a counter of 2^53 and more would lose its last cycles as a double.
+    auto record = StepRecord(device.chip_id,
+                             device.device_count + static_cast<uint64_t>(static_cast<int64_t>(cycles)),
+                             step, begin);
+    file.texts->Add({}, AsText(record));
+  }
+}
+
+void SessionMarks::OnGone(pid_t pid) {
+  running_steps_.erase(pid);
+  for (auto& [device, file] : step_files_) {
+    if (file.owner == pid) file.owner = 0;
+  }
+}
+
+void SessionMarks::Flush() {
+  if (texts_ != nullptr) texts_->Flush();
+  for (auto& [device, file] : step_files_) {
+    if (file.texts != nullptr) file.texts->Flush();
+  }
+}
+
+uint64_t SessionMarks::written() const {
+  return feed_ == nullptr ? 0 : feed_->counters().records.load(std::memory_order_relaxed);
+}
+
+uint64_t SessionMarks::dropped() const {
+  uint64_t lost = ring_lost_;
+  if (feed_ != nullptr) lost += feed_->counters().dropped_records.load(std::memory_order_relaxed);
+  return lost;
+}
+
+void SessionMarks::EditManifest(Manifest* manifest) const {
+  manifest->marks = written();
+  manifest->dropped_marks = dropped();
+  for (ManifestChannel& channel : manifest->channels) {
+    bool ours = channel.collector == kMarksCollector || channel.collector == kStepTraceCollector;
+    if (ours && channel.channel == 0) channel.state = "finished";
+  }
+  if (ring_lost_ == 0) return;
+  auto found = std::find_if(
+      manifest->channels.begin(), manifest->channels.end(),
+      [](const ManifestChannel& channel) { return channel.collector == kMarksCollector; });
+  if (found == manifest->channels.end()) {
+    ManifestChannel channel;
+    channel.collector = kMarksCollector;
+    channel.state = "finished";
+    manifest->channels.push_back(std::move(channel));
+    found = manifest->channels.end() - 1;
+  }
+  found->AddLoss("ring_full", ring_lost_, 0);
+}
+
+}  // namespace profd

@@ -1,0 +1,76 @@
+// The marks of a session's processes on their way into its dump: every mark a line of our own file,
+// steps also as the vendor's step trace input of the devices the process uses. Control strand; what is
+// lost on the way is counted.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/data/dump_writer.h"
+#include "daemon/data/host_texts.h"
+#include "daemon/jobs/job_directory.h"
+
+namespace profd {
+
+inline constexpr std::string_view kMarksCollector = "marks";
+inline constexpr std::string_view kStepTraceCollector = "step_trace";
+
+class SessionMarks {
+ public:
+  // A device of the dump with its first clock pair there: the analyser turns stamps back with it.
+  struct Device {
+    int id = 0;
+    uint32_t chip_id = 0;
+    double counter_hz = 0;  // 0: its steps cannot be stamped and are left out
+    int64_t host_ns = 0;
+    uint64_t device_count = 0;
+  };
+
+  // Marks older than `start_raw_ns` are none of this session's.
+  SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Device> devices,
+               int64_t start_raw_ns);
+
+  // The step this process is in as the session begins: its begin is stamped with the session's.
+  void NoteRunningStep(pid_t pid, int64_t step) { running_steps_[pid] = step; }
+  void Take(const TrainingProcess& process, const MarkBatch& batch);
+  // Its devices' steps may come from another process now.
+  void OnGone(pid_t pid);
+  // Hands on what was taken.
+  void Flush();
+
+  uint64_t written() const;
+  uint64_t lost_in_rings() const { return ring_lost_; }
+  uint64_t dropped() const;
+  // The losses that happened before the dump's writer saw the marks.
+  void EditManifest(Manifest* manifest) const;
+
+ private:
+  struct StepFile {
+    DumpFeed* feed = nullptr;
+    std::unique_ptr<HostTexts> texts;
+    pid_t owner = 0;  // one process per device: two would make four records of a step
+    std::optional<int> rank;
+  };
+  void TakeStep(const TrainingProcess& process, const Mark& mark);
+  void WriteStep(const TrainingProcess& process, int64_t time_ns, int64_t step, bool begin);
+  bool Owns(StepFile* file, const TrainingProcess& process) const;
+
+  const std::shared_ptr<WriterSession> dump_;
+  const std::vector<Device> devices_;
+  const int64_t start_raw_ns_;
+  DumpFeed* feed_ = nullptr;
+  std::unique_ptr<HostTexts> texts_;
+  std::map<int, StepFile> step_files_;  // by device
+  std::map<pid_t, int64_t> running_steps_;
+  std::string line_;
+  uint64_t ring_lost_ = 0;
+};
+
+// "push" and the like, as marks.tsv has them.
+std::string_view MarkKindName(attach::MarkKind kind);
+
+}  // namespace profd

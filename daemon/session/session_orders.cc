@@ -1,0 +1,278 @@
+// Orders as they come in: what they mean, whether they may start now, who has to make room for them.
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/session/session_manager.h"
+
+namespace profd {
+namespace {
+
+// How often one order may push others aside, should the place be taken by somebody else meanwhile.
+constexpr int kMaxPreemptions = 3;
+constexpr int kMaxHostPids = 1024;
+
+// 48 random bits: not guessable by counting, short enough to type.
+std::string NewId() {
+  std::array<uint8_t, 6> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return {};
+  }
+  std::string id;
+  for (uint8_t byte : bytes) id += fmt::format("{:02x}", byte);
+  return id;
+}
+
+bool PlansLlc(const SessionPlan& plan) {
+  return std::any_of(plan.collectors.begin(), plan.collectors.end(), [](const auto& planned) {
+    return Collectors()[planned.index].spec->name == "llc";
+  });
+}
+
+// One device counts either reads or writes of its LLC.
+bool Exclude(const SessionPlan& a, const SessionPlan& b) {
+  if (a.llc_write == b.llc_write || !PlansLlc(a) || !PlansLlc(b)) return false;
+  return std::any_of(a.devices.begin(), a.devices.end(), [&b](int device) {
+    return std::find(b.devices.begin(), b.devices.end(), device) != b.devices.end();
+  });
+}
+
+}  // namespace
+
+Result<Session::Order> SessionManager::Plan(const Peer& peer,
+                                            const v1::StartSessionRequest& request) const {
+  std::vector<TrainingProcess> known;
+  if (deps_.session.jobs_or_null != nullptr) known = deps_.session.jobs_or_null->Processes();
+  Result<SessionTerms> terms = PlanTerms(
+      request, {config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
+                deps_.session.process_start_time});
+  Result<SessionTargets> targets = ResolveTargets(request, peer, known);
+  // What a job that is not there would mean is not asked; everything else is looked through at once.
+  Result<SessionPlan> plan =
+      targets.ok() ? PlanFor(peer, request, *targets) : PlanFor(peer, request, SessionTargets());
+  // That a job is unknown is worth telling only of an order that is right otherwise.
+  Status problems = JoinProblems(plan.ok() ? Status::Ok() : plan.status(),
+                                 terms.ok() ? Status::Ok() : terms.status());
+  if (!targets.ok()) {
+    bool named = targets.status().code() != StatusCode::kInvalidArgument;
+    if (problems.ok() || (named && problems.code() == StatusCode::kFailedPrecondition)) {
+      return targets.status();
+    }
+    return named ? problems : JoinProblems(problems, targets.status());
+  }
+  if (!problems.ok()) return problems;
+  Session::Order order{std::move(plan).value(), std::move(terms).value(),
+                       std::move(targets).value()};
+  RETURN_IF_ERROR(CheckSteps(order));
+  return order;
+}
+
+// The plan of the processes' devices, if the order is bound to processes; host_sys follows them too.
+Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRequest request,
+                                            const SessionTargets& targets) const {
+  const std::span<const DeviceInfo> all = deps_.session.host.devices;
+  std::vector<DeviceInfo> devices(all.begin(), all.end());
+  if (targets.bound) {
+    std::erase_if(devices, [&targets](const DeviceInfo& device) {
+      return std::find(targets.devices.begin(), targets.devices.end(), device.id) ==
+             targets.devices.end();
+    });
+  }
+  for (const TrainingProcess& process : targets.processes) {
+    const auto& pids = request.pids();
+    if (pids.size() >= kMaxHostPids) break;
+    if (std::find(pids.begin(), pids.end(), process.pid) != pids.end()) continue;
+    // One that has gone in this moment is no problem of the order.
+    if (deps_.owner_of(process.pid).ok()) request.add_pids(process.pid);
+  }
+  auto may_use = [this, &peer](const DeviceInfo& device) { return deps_.may_use(peer, device); };
+  PlanContext context{config_,        devices, Collectors(), peer,
+                      deps_.owner_of, may_use, ProbeOn(deps_.session.host),
+                      deps_.session.writer.free_bytes()};
+  context.attached = [&targets](const SessionPlan&) {
+    return std::any_of(targets.processes.begin(), targets.processes.end(),
+                       [](const TrainingProcess& process) { return process.attached(); });
+  };
+  return PlanSession(request, context);
+}
+
+// Steps are counted on the attached process with the lowest rank.
+Status SessionManager::CheckSteps(const Session::Order& order) const {
+  if (!order.terms.needs_steps()) return Status::Ok();
+  SessionJob job(nullptr, order.targets, deps_.session.process_start_time, "");
+  const TrainingProcess* counting = job.CountingProcess();
+  if (counting == nullptr) {
+    return FailedPrecondition(
+        "start_step and steps need an attached process of the job to count on; none is attached "
+        "(see `profctl jobs`)");
+  }
+  if (!order.terms.start_step || !counting->step || *counting->step < *order.terms.start_step) {
+    return Status::Ok();
+  }
+  return FailedPrecondition(fmt::format(
+      "start_step = {}: process {}{} has begun step {} already", *order.terms.start_step,
+      counting->pid, counting->rank ? fmt::format(" (rank {})", *counting->rank) : "",
+      *counting->step));
+}
+
+void SessionManager::Refuse(const Status& status, const SessionReply& reply) {
+  CountRefusal(status);
+  reply(status);
+}
+
+void SessionManager::Start(const Peer& peer, const v1::StartSessionRequest& request_untrusted,
+                           SessionReply reply) {
+  Try(peer, request_untrusted, kMaxPreemptions, std::move(reply));
+}
+
+void SessionManager::Try(const Peer& peer, const v1::StartSessionRequest& request, int preemptions,
+                         SessionReply reply) {
+  if (shutting_down_) {
+    Refuse(Unavailable("profd is stopping"), reply);
+    return;
+  }
+  Result<Session::Order> order = Plan(peer, request);
+  if (!order.ok()) {
+    Refuse(order.status(), reply);
+    return;
+  }
+  if (order->terms.preempt && preemptions > 0) {
+    std::vector<std::shared_ptr<Session>> victims = InTheWay(*order);
+    auto waiting = std::make_shared<size_t>(victims.size());
+    for (const auto& victim : victims) {
+      victim->Stop(fmt::format("preempted by uid {}", peer.uid));
+      victim->WhenFinished([this, peer, request, preemptions, reply, waiting] {
+        if (--*waiting > 0) return;
+        // Its record is frozen, and its place free, when the present task is over.
+        deps_.session.control.Post([this, peer, request, preemptions, reply] {
+          Try(peer, request, preemptions - 1, reply);
+        });
+      });
+    }
+    if (!victims.empty()) return;
+  }
+  const int64_t wall_ns = deps_.session.host.clock.WallNs();
+  const int64_t now_ns = deps_.session.host.clock.SteadyNs();
+  uint64_t reserve = order->plan.storage_limited && !order->plan.no_dump ? order->plan.max_bytes : 0;
+  Status limits = CheckSessionLimits(Briefs(), peer, config_, wall_ns, reserve);
+  if (limits.ok()) limits = rates_.Check(peer.uid, now_ns, config_.max_starts_per_minute);
+  if (!limits.ok()) {
+    Refuse(limits, reply);
+    return;
+  }
+  rates_.Note(peer.uid, now_ns);
+  Launch(peer, std::move(order).value(), std::move(reply));
+}
+
+void SessionManager::Launch(const Peer& peer, Session::Order order, SessionReply reply) {
+  std::string id = NewId();
+  if (id.empty() || records_.contains(id)) {
+    reply(Unavailable("no randomness for a session id; try again"));
+    return;
+  }
+  auto session = std::make_shared<Session>(
+      deps_.session, id, Session::Owner{peer.uid, peer.gid, peer.pid}, std::move(order),
+      [this](Session& changed) { OnChange(changed); });
+  Record& record = records_[id];
+  record.live = session;
+  record.uid = peer.uid;
+  record.order = next_order_++;
+  session->Start([this, id, peer, session, reply = std::move(reply)](const Status& status) {
+    if (!status.ok()) {
+      CountRefusal(status);
+      log::Info("session refused", {{"session", id}, {"reason", status.ToString()}});
+      reply(Status(status.code(), NameHolders(peer, status.message())));
+      return;
+    }
+    ++started_total_;
+    v1::Session view;
+    session->Fill(&view);
+    bool scheduled = view.state() == v1::Session::SCHEDULED;
+    log::Info(scheduled ? "session scheduled" : "session running", {{"session", id},
+                                                                    {"uid", view.uid()},
+                                                                    {"job", view.job_id()},
+                                                                    {"dump", view.dump_path()}});
+    NameHolders(peer, &view);
+    reply(view);
+  });
+}
+
+// Whom an administrator's order may end: for a place on the node, and for channels that can serve
+// only one of the two.
+std::vector<std::shared_ptr<Session>> SessionManager::InTheWay(const Session::Order& order) const {
+  std::vector<std::shared_ptr<Session>> victims;
+  std::vector<SessionBrief> live = Briefs();
+  for (const SessionBrief& brief : live) {
+    const std::shared_ptr<Session>& session = records_.at(brief.id).live;
+    bool lower = brief.priority < order.terms.priority && !brief.ending;
+    if (lower && Exclude(order.plan, session->plan())) victims.push_back(session);
+  }
+  if (victims.empty() && NodeIsFull(live, config_)) {
+    const SessionBrief* victim = FindVictim(live, order.terms.priority);
+    if (victim != nullptr) victims.push_back(records_.at(victim->id).live);
+  }
+  return victims;
+}
+
+SessionBrief SessionManager::BriefOf(const Record& record) const {
+  const Session& session = *record.live;
+  SessionBrief brief;
+  brief.id = session.id();
+  brief.uid = record.uid;
+  brief.job_id = session.plan().job_id;
+  brief.priority = session.terms().priority;
+  brief.order = record.order;
+  brief.ending = session.state() == SessionState::kStopping || session.finished();
+  brief.end_wall_ns = session.KnownEndWallNs();
+  if (session.plan().no_dump) return brief;
+  brief.written = session.written_bytes();
+  if (session.plan().storage_limited) brief.reserved = session.plan().max_bytes;
+  return brief;
+}
+
+std::vector<SessionBrief> SessionManager::Briefs() const {
+  std::vector<SessionBrief> briefs;
+  for (const auto& [id, record] : records_) {
+    if (record.live != nullptr) briefs.push_back(BriefOf(record));
+  }
+  return briefs;
+}
+
+// The arbiter says which session is in the way; whose it is and until when depends on who asks.
+std::string SessionManager::NameHolders(const Peer& peer, std::string text) const {
+  constexpr std::string_view kWord = "session ";
+  constexpr size_t kIdLength = 12;
+  for (size_t at = text.find(kWord); at != std::string::npos; at = text.find(kWord, at + 1)) {
+    auto found = records_.find(text.substr(at + kWord.size(), kIdLength));
+    if (found == records_.end() || found->second.live == nullptr) continue;
+    std::string holder = fmt::format(
+        " ({})", DescribeHolder(BriefOf(found->second), peer, deps_.session.host.clock.WallNs()));
+    size_t end = std::min(text.find('\n', at), text.size());
+    text.insert(end, holder);
+    at = end + holder.size() - 1;
+  }
+  return text;
+}
+
+void SessionManager::NameHolders(const Peer& peer, v1::Session* view) const {
+  for (v1::Outcome& outcome : *view->mutable_outcomes()) {
+    if (outcome.result() != v1::Outcome::BUSY) continue;
+    outcome.set_detail(NameHolders(peer, outcome.detail()));
+  }
+}
+
+Result<uint64_t> SessionManager::RenewLease(const Peer& peer, const std::string& id_untrusted) {
+  const Record* record = Find(peer, id_untrusted);
+  if (record == nullptr) {
+    return NotFound(
+        fmt::format("no session {} of yours; see `profctl list`", log::Quote(id_untrusted)));
+  }
+  if (record->live == nullptr) return FailedPrecondition("the session has ended");
+  return static_cast<uint64_t>(record->live->RenewLease());
+}
+
+}  // namespace profd

@@ -1,0 +1,215 @@
+#include "daemon/session/session_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/session/problem_list.h"
+#include "daemon/session/session_plan.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr uint64_t kMinLeaseMs = 1000;
+constexpr int kMaxMetadata = 64;
+constexpr size_t kMaxMetadataValue = 1024;
+constexpr uint32_t kMaxUserPriority = kDefaultPriority;
+
+// Gathers problems instead of stopping at the first.
+class TermsPlanner {
+ public:
+  TermsPlanner(const v1::StartSessionRequest& request, const TermsContext& context)
+      : request_(request), context_(context) {}
+
+  Result<SessionTerms> Run() {
+    CheckStart();
+    CheckSteps();
+    CheckLease();
+    CheckPriority();
+    CheckMetadata();
+    if (!denied_.empty()) return PermissionDenied(denied_.Text());
+    if (!problems_.empty()) return InvalidArgument(problems_.Text());
+    return std::move(terms_);
+  }
+
+ private:
+  template <class... Args>
+  void Problem(fmt::format_string<Args...> format, Args&&... args) {
+    problems_.Add([&] { return fmt::format(format, std::forward<Args>(args)...); });
+  }
+
+  void CheckStart() {
+    int given = (request_.start_at_ns() != 0) + (request_.start_in_ms() != 0) +
+                request_.has_start_step();
+    if (given > 1) {
+      Problem("start_at_ns, start_in_ms and start_step: give at most one of the three");
+      return;
+    }
+    if (given > 0 && request_.since_ms() != 0) {
+      Problem("since_ms goes with a start now, not with a start to come");
+    }
+    const int64_t max_s = context_.config.max_start_delay_s;
+    if (request_.start_in_ms() > static_cast<uint64_t>(max_s) * 1000) {
+      Problem("start_in_ms = {}: at most {} s ahead here", request_.start_in_ms(), max_s);
+    } else if (request_.start_in_ms() != 0) {
+      terms_.start_at_ns =
+          context_.wall_ns + static_cast<int64_t>(request_.start_in_ms()) * kNsPerMs;
+    }
+    if (request_.start_at_ns() < 0) {
+      Problem("start_at_ns = {}: must be an instant, in ns since the epoch", request_.start_at_ns());
+    } else if (request_.start_at_ns() != 0) {
+      CheckInstant(request_.start_at_ns(), max_s);
+    }
+    if (request_.has_start_step()) {
+      terms_.start_step = request_.start_step();
+      if (*terms_.start_step < 0) Problem("start_step = {}: must not be negative", *terms_.start_step);
+    }
+  }
+
+  // A little late is the way orders travel; more is a mistake (a clock, a zone).
+  void CheckInstant(int64_t at_ns, int64_t max_s) {
+    int64_t ahead = at_ns - context_.wall_ns;
+    if (ahead <= -kNsPerSecond) {
+      Problem("start_at_ns = {}: {:.3f} s ago by this node's clock", at_ns,
+              static_cast<double>(-ahead) / 1e9);
+    } else if (ahead > max_s * kNsPerSecond) {
+      Problem("start_at_ns = {}: {:.3f} s ahead by this node's clock, at most {} s", at_ns,
+              static_cast<double>(ahead) / 1e9, max_s);
+    } else {
+      terms_.start_at_ns = at_ns;
+    }
+  }
+
+  void CheckSteps() {
+    terms_.steps = request_.steps();
+    if (terms_.needs_steps() && request_.job_id().empty() && request_.pids().empty()) {
+      Problem("{} needs a job_id or pids: steps are counted on a process",
+              terms_.start_step ? "start_step" : "steps");
+    }
+  }
+
+  void CheckLease() {
+    const auto max_ms = static_cast<uint64_t>(context_.config.max_duration_s) * 1000;
+    const uint64_t lease = request_.lease_ms();
+    if (lease != 0 && (lease < kMinLeaseMs || lease > max_ms)) {
+      Problem("lease_ms = {}: must be {}..{}", lease, kMinLeaseMs, max_ms);
+      return;
+    }
+    terms_.lease_ms = static_cast<int64_t>(lease);
+    pid_t pid = request_.starter_pid();
+    if (pid < 0) {
+      Problem("starter_pid = {}: must be a process id", pid);
+      return;
+    }
+    if (pid != 0 && lease == 0) Problem("starter_pid needs lease_ms (it would do nothing)");
+    if (lease == 0) return;
+    if (pid != 0) CheckStarter(pid);
+    if (pid == 0) pid = context_.peer.pid;
+    // A caller that has gone already does not renew; the lease runs from now on.
+    std::optional<uint64_t> begin = pid > 0 ? context_.process_start_time(pid) : std::nullopt;
+    if (begin) terms_.starter = {pid, *begin};
+  }
+
+  void CheckStarter(pid_t pid) {
+    Result<uint32_t> owner = context_.owner_of(pid);
+    if (!owner.ok()) {
+      Problem("starter_pid = {}: no such process", pid);
+    } else if (!context_.peer.Owns(*owner)) {
+      denied_.Add([&] {
+        return fmt::format("starter_pid = {}: the process belongs to uid {}, you are uid {}", pid,
+                           *owner, context_.peer.uid);
+      });
+    }
+  }
+
+  void CheckPriority() {
+    uint32_t priority = request_.priority();
+    if (priority > kMaxPriority) {
+      Problem("priority = {}: must be 0..{}", priority, kMaxPriority);
+    } else if (priority > kMaxUserPriority && !context_.peer.admin) {
+      denied_.Add([&] {
+        return fmt::format("priority = {}: above {} is for administrators", priority,
+                           kMaxUserPriority);
+      });
+    }
+    if (priority != 0) terms_.priority = priority;
+    if (request_.preempt() && !context_.peer.admin) {
+      denied_.Add([] { return std::string("preempt: is for administrators"); });
+    }
+    terms_.preempt = request_.preempt();
+  }
+
+  void CheckMetadata() {
+    if (request_.metadata_size() > kMaxMetadata) {
+      Problem("metadata: {} entries, at most {}", request_.metadata_size(), kMaxMetadata);
+      return;
+    }
+    for (const auto& [name, value] : request_.metadata()) {
+      if (!IsValidJobId(name)) {
+        Problem("metadata {}: at most 128 letters, digits and any of . _ - : /", log::Quote(name));
+      } else if (value.size() > kMaxMetadataValue) {
+        Problem("metadata {}: {} characters, at most {}", name, value.size(), kMaxMetadataValue);
+      } else {
+        terms_.metadata.emplace(name, value);
+      }
+    }
+  }
+
+  const v1::StartSessionRequest& request_;
+  const TermsContext& context_;
+  SessionTerms terms_;
+  ProblemList problems_;
+  ProblemList denied_;
+};
+
+}  // namespace
+
+Result<SessionTerms> PlanTerms(const v1::StartSessionRequest& request_untrusted,
+                               const TermsContext& context) {
+  return TermsPlanner(request_untrusted, context).Run();
+}
+
+Status JoinProblems(const Status& a, const Status& b) {
+  if (a.ok()) return b;
+  if (b.ok()) return a;
+  if (a.code() == b.code()) return Status(a.code(), a.message() + "\n" + b.message());
+  if (b.code() == StatusCode::kPermissionDenied) return b;
+  return a;
+}
+
+void StepCounter::Open(std::optional<int64_t> running_step) {
+  open_ = true;
+  begun_ = running_step;
+  if (running_step) first_ = running_step;
+}
+
+void StepCounter::OnBegin(int64_t step) {
+  if (!open_ || over_) return;
+  // Whoever begins the step after the last one has ended that, heard or not.
+  if (steps_ != 0 && start_step_ && step >= *start_step_ + steps_) {
+    over_ = true;
+    return;
+  }
+  if (begun_ && step <= *begun_) return;
+  begun_ = step;
+  if (!first_) first_ = step;
+}
+
+void StepCounter::OnEnd(int64_t step) {
+  if (!open_ || over_ || !first_ || step < *first_) return;
+  if (ended_ && step <= *ended_) return;
+  ended_ = step;
+  ++done_;
+  if (steps_ == 0) return;
+  over_ = start_step_ ? step >= *start_step_ + steps_ - 1 : done_ >= steps_;
+}
+
+std::string StepCounter::Text() const {
+  if (!first_ || !ended_) return fmt::format("{} steps", done_);
+  return fmt::format("{} {} ({}..{})", done_, done_ == 1 ? "step" : "steps", *first_, *ended_);
+}
+
+}  // namespace profd

@@ -1,0 +1,117 @@
+// When a session begins and ends, beside what it collects: start instant or step, number of steps,
+// lease, priority, metadata. The order's part of it is checked here; SessionPlan has the rest.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "daemon/config/daemon_config.h"
+#include "daemon/session/peer.h"
+
+namespace profd {
+
+namespace v1 {
+class StartSessionRequest;
+}
+
+inline constexpr uint32_t kDefaultPriority = 5;
+inline constexpr uint32_t kMaxPriority = 9;
+
+// A process that is not mistaken for a later one of the same number.
+struct ProcessId {
+  pid_t pid = 0;
+  uint64_t start_ticks = 0;
+};
+
+struct SessionTerms {
+  int64_t start_at_ns = 0;  // wall clock; 0 = not at an instant
+  std::optional<int64_t> start_step;
+  uint32_t steps = 0;    // 0 = not tied to steps
+  int64_t lease_ms = 0;  // 0 = none
+  ProcessId starter;     // pid 0: nobody whose life renews the lease
+  uint32_t priority = kDefaultPriority;
+  bool preempt = false;
+  std::map<std::string, std::string> metadata;
+
+  bool scheduled() const { return start_at_ns != 0 || start_step.has_value(); }
+  bool needs_steps() const { return steps != 0 || start_step.has_value(); }
+};
+
+struct TermsContext {
+  const DaemonConfig& config;
+  const Peer& peer;
+  int64_t wall_ns = 0;
+  const std::function<Result<uint32_t>(pid_t)>& owner_of;
+  const std::function<std::optional<uint64_t>(pid_t)>& process_start_time;
+};
+
+// INVALID_ARGUMENT or PERMISSION_DENIED with all problems, one per line.
+Result<SessionTerms> PlanTerms(const v1::StartSessionRequest& request_untrusted,
+                               const TermsContext& context);
+
+// Of two checks of one order: what the caller is told. Refusals for want of permission come first,
+// problems of both together.
+Status JoinProblems(const Status& a, const Status& b);
+
+// Counts the steps of one job by what its counting process reports. A step counts when it has begun
+// and ended in the session; numbers only grow, and need not be consecutive.
+class StepCounter {
+ public:
+  StepCounter(std::optional<int64_t> start_step, uint32_t steps)
+      : start_step_(start_step), steps_(steps) {}
+
+  // Has the step to start at come?
+  bool Begins(int64_t step) const { return start_step_ && step >= *start_step_; }
+  // The session takes steps from now on. `running_step`: one that is under way and counts.
+  void Open(std::optional<int64_t> running_step);
+  void OnBegin(int64_t step);
+  void OnEnd(int64_t step);
+  // The last step that was ordered has ended.
+  bool over() const { return over_; }
+  uint32_t done() const { return done_; }
+  // "2 steps (11..12)"
+  std::string Text() const;
+
+ private:
+  const std::optional<int64_t> start_step_;
+  const uint32_t steps_;
+  bool open_ = false;
+  bool over_ = false;
+  std::optional<int64_t> begun_;  // the last one that has begun
+  std::optional<int64_t> first_;
+  std::optional<int64_t> ended_;
+  uint32_t done_ = 0;
+};
+
+// How long a session may go on without anybody who cares. Times are CLOCK_MONOTONIC.
+class Lease {
+ public:
+  explicit Lease(int64_t lease_ms) : ns_(lease_ms * 1'000'000) {}
+  void Renew(int64_t now_ns) { until_ns_ = now_ns + ns_; }
+  // `kept`: somebody whose life renews it is alive.
+  void Look(int64_t now_ns, bool kept) {
+    kept_ = kept;
+    if (kept) Renew(now_ns);
+  }
+  bool expired(int64_t now_ns) const { return ns_ > 0 && now_ns >= until_ns_; }
+  // 0 while something keeps it, or without a lease.
+  int64_t left_ms(int64_t now_ns) const {
+    if (ns_ == 0 || kept_ || now_ns >= until_ns_) return 0;
+    return (until_ns_ - now_ns) / 1'000'000;
+  }
+  int64_t lease_ms() const { return ns_ / 1'000'000; }
+
+ private:
+  const int64_t ns_;
+  int64_t until_ns_ = 0;
+  bool kept_ = true;
+};
+
+}  // namespace profd

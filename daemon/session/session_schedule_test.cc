@@ -1,0 +1,212 @@
+#include "daemon/session/session_schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kWall = 1'767'225'600'000'000'000;
+
+class SessionTermsTest : public ::testing::Test {
+ protected:
+  SessionTermsTest() {
+    peer_.uid = 1000;
+    peer_.pid = 99;
+  }
+  Result<SessionTerms> Plan() const {
+    std::function<Result<uint32_t>(pid_t)> owner_of = [](pid_t pid) -> Result<uint32_t> {
+      if (pid == 10) return 1000U;
+      if (pid == 20) return 2000U;
+      return NotFound("gone");
+    };
+    std::function<std::optional<uint64_t>(pid_t)> start_time = [](pid_t pid) {
+      return std::optional<uint64_t>(static_cast<uint64_t>(pid) * 7);
+    };
+    return PlanTerms(request_, {config_, peer_, kWall, owner_of, start_time});
+  }
+  std::string Problem() const { return Plan().status().ToString(); }
+
+  DaemonConfig config_;
+  Peer peer_;
+  v1::StartSessionRequest request_;
+};
+
+TEST_F(SessionTermsTest, Defaults) {
+  Result<SessionTerms> terms = Plan();
+  ASSERT_TRUE(terms.ok()) << Problem();
+  EXPECT_FALSE(terms->scheduled());
+  EXPECT_FALSE(terms->needs_steps());
+  EXPECT_EQ(terms->priority, 5u);
+}
+
+TEST_F(SessionTermsTest, StartsToCome) {
+  request_.set_start_in_ms(1500);
+  EXPECT_EQ(Plan().value_or({}).start_at_ns, kWall + 1'500'000'000);
+  request_.clear_start_in_ms();
+  request_.set_start_at_ns(kWall + 5);
+  EXPECT_EQ(Plan().value_or({}).start_at_ns, kWall + 5);
+  request_.clear_start_at_ns();
+  request_.set_job_id("j");
+  request_.set_start_step(0);
+  EXPECT_EQ(Plan().value_or({}).start_step, 0);
+  EXPECT_TRUE(Plan().value_or({}).scheduled());
+}
+
+TEST_F(SessionTermsTest, ALittleLateIsNow) {
+  request_.set_start_at_ns(kWall - 999'999'999);
+  EXPECT_TRUE(Plan().ok()) << Problem();
+  request_.set_start_at_ns(kWall - 1'000'000'000);
+  EXPECT_THAT(Problem(), HasSubstr("1.000 s ago"));
+}
+
+TEST_F(SessionTermsTest, NotTooFarAhead) {
+  config_.max_start_delay_s = 10;
+  request_.set_start_in_ms(10'000);
+  EXPECT_TRUE(Plan().ok());
+  request_.set_start_in_ms(10'001);
+  EXPECT_FALSE(Plan().ok());
+  request_.clear_start_in_ms();
+  request_.set_start_at_ns(kWall + 10 * kNsPerSecond);
+  EXPECT_TRUE(Plan().ok());
+  request_.set_start_at_ns(kWall + 10 * kNsPerSecond + 1);
+  EXPECT_FALSE(Plan().ok());
+}
+
+TEST_F(SessionTermsTest, OneStartOnly) {
+  request_.set_start_in_ms(1);
+  request_.set_start_at_ns(kWall + 1);
+  EXPECT_THAT(Problem(), HasSubstr("at most one of the three"));
+  request_.clear_start_at_ns();
+  request_.set_since_ms(1000);
+  EXPECT_THAT(Problem(), HasSubstr("since_ms"));
+}
+
+TEST_F(SessionTermsTest, AllProblemsAtOnce) {
+  request_.set_start_step(-1);
+  request_.set_steps(2);
+  request_.set_lease_ms(999);
+  request_.set_priority(10);
+  (*request_.mutable_metadata())["no name"] = "x";
+  (*request_.mutable_metadata())["long"] = std::string(1025, 'x');
+  EXPECT_THAT(Problem(), AllOf(HasSubstr("start_step = -1"), HasSubstr("needs a job_id or pids"),
+                               HasSubstr("lease_ms = 999"), HasSubstr("priority = 10"),
+                               HasSubstr("no name"), HasSubstr("1025 characters")));
+}
+
+TEST_F(SessionTermsTest, MetadataOfSixtyFourEntries) {
+  for (int i = 0; i < 64; ++i) (*request_.mutable_metadata())["k" + std::to_string(i)] = "v";
+  EXPECT_EQ(Plan().value_or({}).metadata.size(), 64u);
+  (*request_.mutable_metadata())["more"] = "v";
+  EXPECT_THAT(Problem(), HasSubstr("65 entries"));
+}
+
+TEST_F(SessionTermsTest, LeaseIsTiedToTheStarter) {
+  request_.set_lease_ms(1000);
+  EXPECT_EQ(Plan().value_or({}).starter.pid, 99);
+  EXPECT_EQ(Plan().value_or({}).starter.start_ticks, 693u);
+  request_.set_starter_pid(10);
+  EXPECT_EQ(Plan().value_or({}).starter.pid, 10);
+  request_.set_starter_pid(20);
+  EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
+  request_.set_starter_pid(30);
+  EXPECT_THAT(Problem(), HasSubstr("no such process"));
+  request_.set_starter_pid(10);
+  request_.clear_lease_ms();
+  EXPECT_THAT(Problem(), HasSubstr("starter_pid needs lease_ms"));
+}
+
+TEST_F(SessionTermsTest, PriorityAndPreemptionAreTheAdministrators) {
+  request_.set_priority(5);
+  EXPECT_TRUE(Plan().ok());
+  request_.set_priority(6);
+  EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
+  peer_.admin = true;
+  EXPECT_EQ(Plan().value_or({}).priority, 6u);
+  request_.set_preempt(true);
+  EXPECT_TRUE(Plan().ok());
+  peer_.admin = false;
+  request_.set_priority(1);
+  EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
+}
+
+TEST(JoinProblems, PermissionsFirstOthersTogether) {
+  EXPECT_TRUE(JoinProblems({}, {}).ok());
+  EXPECT_EQ(JoinProblems(InvalidArgument("a"), InvalidArgument("b")).message(), "a\nb");
+  EXPECT_EQ(JoinProblems(InvalidArgument("a"), PermissionDenied("b")).message(), "b");
+  EXPECT_EQ(JoinProblems(PermissionDenied("a"), InvalidArgument("b")).message(), "a");
+  EXPECT_EQ(JoinProblems({}, InvalidArgument("b")).message(), "b");
+}
+
+TEST(StepCounter, FromAStepOn) {
+  StepCounter counter(11, 2);
+  EXPECT_FALSE(counter.Begins(10));
+  EXPECT_TRUE(counter.Begins(11));
+  counter.Open(11);
+  counter.OnEnd(11);
+  EXPECT_FALSE(counter.over());
+  counter.OnBegin(12);
+  EXPECT_FALSE(counter.over());
+  counter.OnEnd(12);
+  counter.OnEnd(12);  // a report and a mark of the same end
+  EXPECT_TRUE(counter.over());
+  EXPECT_EQ(counter.done(), 2u);
+  EXPECT_EQ(counter.Text(), "2 steps (11..12)");
+}
+
+TEST(StepCounter, TheNextBeginEndsTheLast) {
+  StepCounter counter(11, 1);
+  counter.Open(11);
+  counter.OnBegin(12);
+  EXPECT_TRUE(counter.over());
+}
+
+TEST(StepCounter, OnlyWholeStepsCount) {
+  StepCounter counter(std::nullopt, 2);
+  counter.OnBegin(4);
+  counter.Open(std::nullopt);
+  counter.OnEnd(4);  // began before
+  EXPECT_EQ(counter.done(), 0u);
+  counter.OnBegin(5);
+  counter.OnEnd(5);
+  EXPECT_FALSE(counter.over());
+  counter.OnBegin(15);  // numbers need not be consecutive
+  counter.OnEnd(15);
+  EXPECT_TRUE(counter.over());
+}
+
+TEST(StepCounter, WithoutAnOrderItOnlyCounts) {
+  StepCounter counter(std::nullopt, 0);
+  counter.Open(std::nullopt);
+  for (int step = 0; step < 3; ++step) {
+    counter.OnBegin(step);
+    counter.OnEnd(step);
+  }
+  EXPECT_EQ(counter.done(), 3u);
+  EXPECT_FALSE(counter.over());
+}
+
+TEST(Lease, RunsWhileNobodyKeepsIt) {
+  Lease lease(2000);
+  lease.Renew(0);
+  lease.Look(1 * kNsPerSecond, true);
+  EXPECT_EQ(lease.left_ms(1 * kNsPerSecond), 0);
+  EXPECT_FALSE(lease.expired(2 * kNsPerSecond));
+  lease.Look(2 * kNsPerSecond, false);
+  EXPECT_EQ(lease.left_ms(2 * kNsPerSecond), 1000);
+  lease.Renew(2 * kNsPerSecond);
+  EXPECT_FALSE(lease.expired(4 * kNsPerSecond - 1));
+  EXPECT_TRUE(lease.expired(4 * kNsPerSecond));
+  Lease none(0);
+  none.Look(1, false);
+  EXPECT_FALSE(none.expired(1000 * kNsPerSecond));
+}
+
+}  // namespace
+}  // namespace profd

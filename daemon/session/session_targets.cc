@@ -1,0 +1,132 @@
+#include "daemon/session/session_targets.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/log.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxListed = 20;
+
+bool Visible(const SessionTargets& targets, const TrainingProcess& process) {
+  return targets.admin || process.uid == targets.uid;
+}
+
+// "j1 (8 processes), j2 (1 process)"
+std::string JobsOf(const SessionTargets& targets, std::span<const TrainingProcess> known) {
+  std::map<std::string, size_t> jobs;
+  for (const TrainingProcess& process : known) {
+    if (Visible(targets, process) && !process.job_id.empty()) ++jobs[process.job_id];
+  }
+  std::vector<std::string> texts;
+  for (const auto& [job, count] : jobs) {
+    if (texts.size() == kMaxListed) break;
+    texts.push_back(fmt::format("{} ({} {})", job, count, count == 1 ? "process" : "processes"));
+  }
+  if (jobs.size() > kMaxListed) texts.push_back(fmt::format("and {} more", jobs.size() - kMaxListed));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+Status NoSuchJob(const SessionTargets& targets, std::span<const TrainingProcess> known) {
+  std::string jobs = JobsOf(targets, known);
+  return NotFound(fmt::format(
+      "job {}: nothing of it runs on this node; {}\nTo profile the whole node under that name, say so "
+      "(profctl: --all, or --devices)",
+      log::Quote(targets.job_id),
+      jobs.empty() ? "there is no job of yours" : "jobs there are: " + jobs));
+}
+
+Status CheckRanks(const SessionTargets& targets, const std::vector<TrainingProcess>& of_job) {
+  std::set<int> there;
+  for (const TrainingProcess& process : of_job) {
+    if (process.rank) there.insert(*process.rank);
+  }
+  std::vector<int> missing;
+  for (int rank : targets.ranks) {
+    if (!there.contains(rank) && missing.size() < kMaxListed) missing.push_back(rank);
+  }
+  if (missing.empty()) return Status::Ok();
+  std::string ranks = there.empty() ? "no process of it here says its rank"
+                                    : fmt::format("here are {}", fmt::join(there, ", "));
+  return InvalidArgument(fmt::format("ranks: job {} has no rank {} on this node ({})",
+                                     log::Quote(targets.job_id), fmt::join(missing, ", "), ranks));
+}
+
+// Narrows by pid where the pids named are processes of the job; those of which nothing is known stay
+// for host_sys, and their owner is checked by whoever plans.
+void TakePids(const v1::StartSessionRequest& request, std::vector<TrainingProcess>* chosen,
+              SessionTargets* targets) {
+  std::set<pid_t> named(request.pids().begin(), request.pids().end());
+  if (named.empty()) return;
+  std::erase_if(*chosen, [&](const TrainingProcess& p) { return !named.contains(p.pid); });
+  for (const TrainingProcess& process : *chosen) {
+    targets->pids.insert(process.pid);
+    named.erase(process.pid);
+  }
+  targets->unknown_pids = std::move(named);
+}
+
+}  // namespace
+
+bool SessionTargets::Matches(const TrainingProcess& process) const {
+  if (!Visible(*this, process)) return false;
+  if (unknown_pids.contains(process.pid)) return true;
+  if (!pids.empty()) return pids.contains(process.pid);
+  if (job_id.empty() || process.job_id != job_id) return false;
+  return ranks.empty() || (process.rank && ranks.contains(*process.rank));
+}
+
+Result<SessionTargets> ResolveTargets(const v1::StartSessionRequest& request, const Peer& peer,
+                                      std::span<const TrainingProcess> known) {
+  SessionTargets targets;
+  targets.admin = peer.admin;
+  targets.uid = peer.uid;
+  targets.job_id = request.job_id();
+  for (uint32_t rank : request.ranks()) targets.ranks.insert(static_cast<int>(rank));
+  if (!targets.ranks.empty() && targets.job_id.empty()) {
+    return InvalidArgument("ranks need a job_id: they are ranks of a job");
+  }
+  if (!targets.ranks.empty() && request.all()) {
+    return InvalidArgument("ranks and all exclude each other: some of a job, or the whole node");
+  }
+  std::vector<TrainingProcess> of_job;
+  for (const TrainingProcess& process : known) {
+    if (!Visible(targets, process) || process.silent_since_ns != 0) continue;
+    if (targets.job_id.empty() ? request.pids().empty() : process.job_id != targets.job_id) continue;
+    of_job.push_back(process);
+  }
+  bool whole = request.all() || !request.devices().empty();
+  if (of_job.empty() && !targets.job_id.empty() && !whole && request.pids().empty()) {
+    return NoSuchJob(targets, known);
+  }
+  RETURN_IF_ERROR(CheckRanks(targets, of_job));
+  std::vector<TrainingProcess> chosen = of_job;
+  if (!targets.ranks.empty()) {
+    std::erase_if(chosen, [&](const TrainingProcess& p) {
+      return !p.rank || !targets.ranks.contains(*p.rank);
+    });
+  }
+  TakePids(request, &chosen, &targets);
+  targets.processes = std::move(chosen);
+  targets.bound = !whole && !targets.processes.empty();
+  if (!targets.bound) return targets;
+  std::set<int> devices;
+  for (const TrainingProcess& process : targets.processes) {
+    devices.insert(process.devices.begin(), process.devices.end());
+  }
+  targets.devices.assign(devices.begin(), devices.end());
+  if (devices.empty()) {
+    targets.warnings.emplace_back(
+        "none of the processes is known to use a device: only the host is profiled (all or devices "
+        "would name some)");
+  }
+  return targets;
+}
+
+}  // namespace profd

@@ -1,0 +1,158 @@
+#include "daemon/session/session_targets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TrainingProcess Process(pid_t pid, uint32_t uid, std::string job, int rank,
+                        std::vector<int> devices) {
+  TrainingProcess process;
+  process.pid = pid;
+  process.uid = uid;
+  process.job_id = std::move(job);
+  process.rank = rank;
+  process.devices = std::move(devices);
+  return process;
+}
+
+class SessionTargetsTest : public ::testing::Test {
+ protected:
+  SessionTargetsTest() {
+    peer_.uid = 1000;
+    known_ = {Process(10, 1000, "j1", 0, {0}), Process(11, 1000, "j1", 1, {1, 2}),
+              Process(12, 1000, "j2", 0, {3}), Process(20, 2000, "secret", 0, {4}),
+              Process(21, 2000, "j1", 7, {5})};
+  }
+  Result<SessionTargets> Resolve() const { return ResolveTargets(request_, peer_, known_); }
+  std::vector<pid_t> Pids() const {
+    std::vector<pid_t> pids;
+    for (const TrainingProcess& process : Resolve().value_or({}).processes) {
+      pids.push_back(process.pid);
+    }
+    return pids;
+  }
+  std::string Problem() const { return Resolve().status().ToString(); }
+
+  Peer peer_;
+  std::vector<TrainingProcess> known_;
+  v1::StartSessionRequest request_;
+};
+
+TEST_F(SessionTargetsTest, AJobMeansItsProcessesAndTheirDevices) {
+  request_.set_job_id("j1");
+  Result<SessionTargets> targets = Resolve();
+  ASSERT_TRUE(targets.ok()) << Problem();
+  EXPECT_TRUE(targets->bound);
+  EXPECT_THAT(targets->devices, ElementsAre(0, 1, 2));
+  EXPECT_THAT(Pids(), ElementsAre(10, 11));
+}
+
+TEST_F(SessionTargetsTest, RanksNarrow) {
+  request_.set_job_id("j1");
+  request_.add_ranks(1);
+  EXPECT_THAT(Resolve().value_or({}).devices, ElementsAre(1, 2));
+  EXPECT_THAT(Pids(), ElementsAre(11));
+  request_.add_ranks(7);  // another user's
+  EXPECT_THAT(Problem(), HasSubstr("no rank 7 on this node (here are 0, 1)"));
+}
+
+TEST_F(SessionTargetsTest, RanksOfNothingAreAnError) {
+  request_.add_ranks(0);
+  EXPECT_EQ(Resolve().status().code(), StatusCode::kInvalidArgument);
+  request_.set_job_id("j1");
+  request_.set_all(true);
+  EXPECT_EQ(Resolve().status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(SessionTargetsTest, AnUnknownJobListsThoseThereAre) {
+  request_.set_job_id("nope");
+  EXPECT_EQ(Resolve().status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(Problem(), HasSubstr("j1 (2 processes), j2 (1 process)"));
+  EXPECT_THAT(Problem(), HasSubstr("--all"));
+  EXPECT_THAT(Problem(), Not(HasSubstr("secret")));
+  known_.clear();
+  EXPECT_THAT(Problem(), HasSubstr("there is no job of yours"));
+}
+
+TEST_F(SessionTargetsTest, AnothersJobDoesNotExist) {
+  request_.set_job_id("secret");
+  EXPECT_EQ(Resolve().status().code(), StatusCode::kNotFound);
+  peer_.admin = true;
+  EXPECT_THAT(Pids(), ElementsAre(20));
+}
+
+TEST_F(SessionTargetsTest, WithDevicesOrAllAJobIsAName) {
+  request_.set_job_id("nope");
+  request_.set_all(true);
+  Result<SessionTargets> targets = Resolve();
+  ASSERT_TRUE(targets.ok()) << Problem();
+  EXPECT_FALSE(targets->bound);
+  request_.set_job_id("j1");
+  request_.set_all(false);
+  request_.add_devices(6);
+  targets = Resolve();
+  ASSERT_TRUE(targets.ok()) << Problem();
+  EXPECT_FALSE(targets->bound);
+  EXPECT_THAT(targets->devices, IsEmpty());
+  EXPECT_THAT(Pids(), ElementsAre(10, 11));  // for their marks
+}
+
+TEST_F(SessionTargetsTest, PidsNarrow) {
+  request_.set_job_id("j1");
+  request_.add_pids(11);
+  EXPECT_THAT(Pids(), ElementsAre(11));
+  EXPECT_THAT(Resolve().value_or({}).devices, ElementsAre(1, 2));
+  request_.clear_job_id();
+  EXPECT_THAT(Pids(), ElementsAre(11));
+  request_.set_pids(0, 4711);
+  Result<SessionTargets> targets = Resolve();
+  ASSERT_TRUE(targets.ok()) << Problem();
+  EXPECT_FALSE(targets->bound);
+  EXPECT_THAT(targets->unknown_pids, ElementsAre(4711));
+}
+
+TEST_F(SessionTargetsTest, NothingNamedMeansNoProcess) {
+  Result<SessionTargets> targets = Resolve();
+  ASSERT_TRUE(targets.ok());
+  EXPECT_FALSE(targets->any());
+  EXPECT_THAT(Pids(), IsEmpty());
+  EXPECT_FALSE(targets->Matches(known_[0]));
+}
+
+TEST_F(SessionTargetsTest, LatecomersAreToldApart) {
+  request_.set_job_id("j1");
+  request_.add_ranks(1);
+  SessionTargets targets = Resolve().value_or({});
+  EXPECT_TRUE(targets.Matches(Process(30, 1000, "j1", 1, {})));
+  EXPECT_FALSE(targets.Matches(Process(30, 1000, "j1", 0, {})));
+  EXPECT_FALSE(targets.Matches(Process(30, 1000, "j2", 1, {})));
+  EXPECT_FALSE(targets.Matches(Process(30, 2000, "j1", 1, {})));
+}
+
+TEST_F(SessionTargetsTest, ProcessesThatHaveGoneDoNotCount) {
+  for (TrainingProcess& process : known_) process.silent_since_ns = 1;
+  request_.set_job_id("j1");
+  EXPECT_EQ(Resolve().status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(SessionTargetsTest, AJobWithoutDevicesIsProfiledOnTheHost) {
+  known_ = {Process(10, 1000, "j1", 0, {})};
+  request_.set_job_id("j1");
+  Result<SessionTargets> targets = Resolve();
+  ASSERT_TRUE(targets.ok());
+  EXPECT_TRUE(targets->bound);
+  ASSERT_EQ(targets->warnings.size(), 1u);
+  EXPECT_THAT(targets->warnings[0], HasSubstr("only the host"));
+}
+
+}  // namespace
+}  // namespace profd

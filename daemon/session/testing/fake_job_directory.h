@@ -1,0 +1,100 @@
+// A JobDirectory whose processes a test makes up: they attach, report, mark and go when it says so.
+// Like the real one it lives on the control strand.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/jobs/job_directory.h"
+
+namespace profd::testing {
+
+class FakeJobDirectory final : public JobDirectory {
+ public:
+  struct Told {
+    uint64_t attach_id = 0;
+    attach::SessionNotice notice;
+  };
+
+  std::vector<TrainingProcess> Processes() const override { return processes_; }
+  void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override {
+    told_.push_back({attach_id, notice});
+  }
+  std::shared_ptr<void> Watch(Watcher watcher) override {
+    uint64_t key = next_++;
+    watchers_[key] = std::move(watcher);
+    return std::shared_ptr<void>(this, [key](FakeJobDirectory* self) { self->watchers_.erase(key); });
+  }
+  void Drain(uint64_t attach_id) override {
+    auto waiting = std::move(rings_[attach_id]);
+    rings_.erase(attach_id);
+    for (const auto& [mark, name] : waiting) Hand(attach_id, mark, name, 0);
+  }
+
+  // Known, whether attached (attach_id) or only found.
+  void Add(const TrainingProcess& process) { processes_.push_back(process); }
+  void Attach(const TrainingProcess& process) {
+    Add(process);
+    for (const Watcher& watcher : Watchers()) watcher.on_attached(process);
+  }
+  void Detach(uint64_t attach_id) {
+    auto found = Find(attach_id);
+    if (found == processes_.end()) return;
+    TrainingProcess gone = *found;
+    processes_.erase(found);
+    for (const Watcher& watcher : Watchers()) watcher.on_detached(gone, true);
+  }
+  void Step(uint64_t attach_id, int64_t step, bool begin) {
+    for (const Watcher& watcher : Watchers()) watcher.on_step(attach_id, {"", step, begin});
+  }
+  // A mark that is handed over at once.
+  void Hand(uint64_t attach_id, Mark mark, const std::string& name, uint64_t dropped) {
+    auto found = Find(attach_id);
+    if (found == processes_.end()) return;
+    mark.name = name;
+    MarkBatch batch{found->pid, found->rank, {&mark, 1}, dropped};
+    for (const Watcher& watcher : Watchers()) {
+      if (watcher.wants && watcher.wants(attach_id)) watcher.on_marks(batch);
+    }
+  }
+  // One that lies in its ring until it is drained.
+  void Keep(uint64_t attach_id, const Mark& mark, const std::string& name) {
+    rings_[attach_id].emplace_back(mark, name);
+  }
+
+  // What the processes were told, in order: "7 running", "7 ended".
+  std::vector<std::string> Heard() const {
+    std::vector<std::string> lines;
+    for (const Told& told : told_) {
+      lines.push_back(std::to_string(told.attach_id) + " " + told.notice.state);
+    }
+    return lines;
+  }
+  const std::vector<Told>& told() const { return told_; }
+  size_t watchers() const { return watchers_.size(); }
+
+ private:
+  std::vector<TrainingProcess>::iterator Find(uint64_t attach_id) {
+    return std::find_if(processes_.begin(), processes_.end(), [attach_id](const auto& process) {
+      return process.attach_id == attach_id;
+    });
+  }
+  // By value: a watcher may go while it is called.
+  std::vector<Watcher> Watchers() const {
+    std::vector<Watcher> result;
+    for (const auto& [key, watcher] : watchers_) result.push_back(watcher);
+    return result;
+  }
+
+  std::vector<TrainingProcess> processes_;
+  std::map<uint64_t, Watcher> watchers_;
+  std::map<uint64_t, std::vector<std::pair<Mark, std::string>>> rings_;
+  std::vector<Told> told_;
+  uint64_t next_ = 1;
+};
+
+}  // namespace profd::testing
