@@ -7,6 +7,8 @@
 #include <toml++/toml.h>
 #include <variant>
 
+#include "daemon/recorder/trigger.h"
+
 namespace profd {
 namespace {
 
@@ -236,7 +238,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     auto where = fmt::format("{}:{}", file_name, node.source().begin.line);
     if (!known || !node.is_table()) {
       problems->push_back(fmt::format(
-          "{}: unknown section [{}]; there are daemon, driver, dump, metrics, limits", where,
+          "{}: unknown section [{}]; there are daemon, driver, dump, metrics, recorder, tls, limits", where,
           section.str()));
       continue;
     }
@@ -270,6 +272,7 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   absolute("dump.root", config.dump_root, false);
   absolute("driver.hal_library", config.hal_library, true);
   absolute("driver.dcmi_library", config.dcmi_library, true);
+  ValidateRecorder(config.recorder_collectors, config.recorder_triggers, problems);
   size_t colon = config.metrics_listen.rfind(':');
   if (colon == std::string::npos || colon + 1 == config.metrics_listen.size()) {
     problems->push_back(fmt::format("metrics.listen = \"{}\" must be ADDRESS:PORT",

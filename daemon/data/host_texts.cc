@@ -31,13 +31,7 @@ void HostTexts::Add(std::string_view file, std::string_view lines) {
 
 void HostTexts::AddPart(std::string_view file, std::string_view lines) {
   if (texts_.size() + kHeadBytes + file.size() + lines.size() > kBundleBytes) Flush();
-  const auto size = static_cast<uint32_t>(lines.size());
-  char head[kHeadBytes];
-  std::memcpy(head, &size, sizeof size);
-  head[sizeof size] = static_cast<char>(file.size());
-  texts_.append(head, kHeadBytes);
-  texts_.append(file);
-  texts_.append(lines);
+  AppendHostText(file, lines, &texts_);
   ++count_;
 }
 
@@ -46,6 +40,17 @@ void HostTexts::Flush() {
   session_->PushTexts(feed_, texts_, count_);
   texts_.clear();
   count_ = 0;
+}
+
+void AppendHostText(std::string_view file, std::string_view lines, std::string* out) {
+  file = file.substr(0, kMaxName);
+  const auto size = static_cast<uint32_t>(lines.size());
+  char head[kHeadBytes];
+  std::memcpy(head, &size, sizeof size);
+  head[sizeof size] = static_cast<char>(file.size());
+  out->append(head, kHeadBytes);
+  out->append(file);
+  out->append(lines);
 }
 
 bool NextHostText(std::string_view* rest, std::string_view* file, std::string_view* lines) {

@@ -40,6 +40,9 @@ class HostTexts {
   uint64_t count_ = 0;
 };
 
+// Appends one text in that layout; `file` is cut to 255 bytes.
+void AppendHostText(std::string_view file, std::string_view lines, std::string* out);
+
 // Takes the next text off the front of `*rest`; false at the end, or if the rest is no text.
 [[nodiscard]] bool NextHostText(std::string_view* rest, std::string_view* file,
                                 std::string_view* lines);

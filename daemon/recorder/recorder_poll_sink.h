@@ -1,0 +1,59 @@
+// Takes a polled collector's output into the recorder's ring: texts of vendor files as they are, our
+// own samples by device, so that a dump for one user holds nothing of another's devices. Series of
+// single processes are left out: whose they are cannot be told later. Called on sampler threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "daemon/collect/poll_engine.h"
+#include "daemon/metrics/metric_store.h"
+#include "daemon/recorder/recorder_ring.h"
+
+namespace profd {
+
+class RecorderPollSink final : public PollSink {
+ public:
+  // Routes by device, kHostDevice among them; samples of other devices are left out.
+  RecorderPollSink(const MetricStore& store, const Clock& clock, std::shared_ptr<RecorderRing> ring,
+                   const std::map<int, RecorderRing::RouteId>& routes, bool vendor_files);
+
+  void WriteHostFile(std::string_view file, std::string_view lines) override;
+  void OnSamples(std::span<const Sample> samples) override;
+  void OnReading(const Status& status, uint64_t missed) override;
+
+  // Of the last reading; empty if it succeeded.
+  std::string LastError() const;
+
+ private:
+  // Texts on their way, in HostTexts' layout.
+  struct Bundle {
+    RecorderRing::RouteId route = 0;
+    std::string lines;  // of our own samples
+    std::string texts;
+    uint32_t count = 0;
+  };
+  struct Name {
+    uint32_t generation = 0;
+    Bundle* bundle = nullptr;  // null: not recorded
+    std::string columns;
+  };
+  const Name& NameOf(SeriesId series);
+  void Add(Bundle& bundle, std::string_view file, std::string_view lines);
+  void Flush(Bundle& bundle);
+
+  const MetricStore& store_;
+  const Clock& clock_;
+  const std::shared_ptr<RecorderRing> ring_;
+  const bool vendor_files_;
+  std::map<int, Bundle> bundles_;  // by device
+  std::unordered_map<SeriesId, Name> names_;
+  mutable std::mutex mutex_;  // guards last_error_
+  std::string last_error_;
+};
+
+}  // namespace profd

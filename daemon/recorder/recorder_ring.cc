@@ -1,0 +1,289 @@
+#include "daemon/recorder/recorder_ring.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "daemon/data/dump_writer.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kBatchBytes = 512u << 10;
+// Blocks looked at under the lock at a time: the pump waits for no longer than that takes.
+constexpr size_t kBatchEntries = 4096;
+constexpr size_t kPageBytes = 4096;
+
+}  // namespace
+
+Result<std::shared_ptr<RecorderRing>> RecorderRing::Create(const Options& options,
+                                                           int64_t now_ns) {
+  size_t capacity = std::max(options.max_bytes, kMinBytes) / kPageBytes * kPageBytes;
+  void* arena = ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (arena == MAP_FAILED) return Status::FromErrno(errno, "memory for the flight recorder");
+  // Filled slowly: with huge pages it would take its memory in leaps and on many systems fail to.
+  ::madvise(arena, capacity, MADV_NOHUGEPAGE);
+  return std::shared_ptr<RecorderRing>(
+      new RecorderRing(static_cast<std::byte*>(arena), capacity, options, now_ns));
+}
+
+RecorderRing::RecorderRing(std::byte* arena, size_t capacity, const Options& options,
+                           int64_t now_ns)
+    : arena_(arena), capacity_(capacity), options_(options), complete_from_ns_(now_ns) {}
+
+RecorderRing::~RecorderRing() { ::munmap(arena_, capacity_); }
+
+RecorderRing::RouteId RecorderRing::AddRoute(bool of_channel) {
+  std::lock_guard lock(mutex_);
+  routes_.emplace_back();
+  routes_.back().of_channel = of_channel;
+  return static_cast<RouteId>(routes_.size() - 1);
+}
+
+void RecorderRing::BeginEpoch(RouteId id, std::shared_ptr<ChannelEpoch> epoch) {
+  std::lock_guard lock(mutex_);
+  Route& route = routes_[id];
+  uint32_t oldest = route.first == kNone ? epoch->number : Load(route.first).epoch;
+  std::erase_if(route.epochs, [oldest](const auto& known) { return known->number < oldest; });
+  route.epochs.push_back(std::move(epoch));
+}
+
+RecorderRing::Entry RecorderRing::Load(uint64_t position) const {
+  Entry entry;
+  std::memcpy(&entry, arena_ + position % capacity_, sizeof entry);
+  return entry;
+}
+
+void RecorderRing::Store(uint64_t position, const Entry& entry) {
+  std::memcpy(arena_ + position % capacity_, &entry, sizeof entry);
+}
+
+// An entry never crosses the arena's end: what is left there is padding, with a header if one fits.
+bool RecorderRing::SkipPadding(uint64_t* position, Entry* entry) const {
+  while (*position < tail_) {
+    size_t room = capacity_ - *position % capacity_;
+    if (room < sizeof(Entry)) {
+      *position += room;
+      continue;
+    }
+    *entry = Load(*position);
+    if (entry->route != kPad) return true;
+    *position += entry->size;
+  }
+  return false;
+}
+
+void RecorderRing::DropOldest(bool early) {
+  Entry entry;
+  if (!SkipPadding(&head_, &entry)) return;
+  Route& route = routes_[entry.route];
+  route.first = entry.next;
+  if (entry.next == kNone) route.last = kNone;
+  route.bytes -= entry.size;
+  --route.blocks;
+  --blocks_;
+  ++(early ? evicted_early_ : expired_);
+  complete_from_ns_ = std::max(complete_from_ns_, entry.host_ns);
+  head_ += entry.size;
+}
+
+void RecorderRing::ExpireLocked(int64_t now_ns) {
+  Entry entry;
+  while (SkipPadding(&head_, &entry) && now_ns - entry.host_ns > options_.max_age_ns) {
+    DropOldest(false);
+  }
+}
+
+void RecorderRing::Expire(int64_t now_ns) {
+  std::lock_guard lock(mutex_);
+  ExpireLocked(now_ns);
+}
+
+void RecorderRing::Append(RouteId id, const BlockInfo& info, std::span<const std::byte> bytes) {
+  std::lock_guard lock(mutex_);
+  ExpireLocked(info.host_ns);
+  Route& route = routes_[id];
+  Entry entry;
+  size_t size = (sizeof(Entry) + bytes.size() + kAlign - 1) / kAlign * kAlign;
+  if (size > capacity_ / 2 || (route.of_channel && EpochOf(route, info.epoch) == nullptr)) {
+    ++dropped_;
+    dropped_bytes_ += bytes.size();
+    return;
+  }
+  entry.host_ns = info.host_ns;
+  entry.seq = info.seq;
+  entry.gap_records = info.gap_records;
+  entry.gap_bytes = info.gap_bytes;
+  entry.size = static_cast<uint32_t>(size);
+  entry.used = static_cast<uint32_t>(bytes.size());
+  entry.route = id;
+  entry.epoch = info.epoch;
+  entry.records = info.records;
+  entry.device_channel = info.device << 16 | info.channel;
+  Put(entry, bytes);
+}
+
+void RecorderRing::Put(const Entry& entry, std::span<const std::byte> bytes) {
+  size_t room = capacity_ - tail_ % capacity_;
+  size_t padding = room < entry.size ? room : 0;
+  while (blocks_ > 0 && tail_ + padding + entry.size - head_ > capacity_) DropOldest(true);
+  if (padding >= sizeof(Entry)) {
+    Entry pad;
+    pad.size = static_cast<uint32_t>(padding);
+    Store(tail_, pad);
+  }
+  tail_ += padding;
+  if (blocks_ == 0) head_ = tail_;
+  Store(tail_, entry);
+  if (!bytes.empty()) {
+    std::memcpy(arena_ + tail_ % capacity_ + sizeof(Entry), bytes.data(), bytes.size());
+  }
+  Route& route = routes_[entry.route];
+  if (route.last == kNone) {
+    route.first = tail_;
+  } else {
+    Entry before = Load(route.last);
+    before.next = tail_;
+    Store(route.last, before);
+  }
+  route.last = tail_;
+  route.bytes += entry.size;
+  ++route.blocks;
+  ++blocks_;
+  ++appended_;
+  tail_ += entry.size;
+}
+
+std::shared_ptr<ChannelEpoch> RecorderRing::EpochOf(const Route& route, uint32_t number) const {
+  // The present run is the last, and nearly always the one that is asked for.
+  for (auto it = route.epochs.rbegin(); it != route.epochs.rend(); ++it) {
+    if ((*it)->number == number) return *it;
+  }
+  return nullptr;
+}
+
+RecorderRing::Stats RecorderRing::stats() const {
+  std::lock_guard lock(mutex_);
+  Stats stats;
+  stats.bytes = tail_ - head_;
+  stats.max_bytes = capacity_;
+  stats.blocks = blocks_;
+  stats.complete_from_ns = complete_from_ns_;
+  uint64_t position = head_;
+  Entry entry;
+  if (SkipPadding(&position, &entry)) stats.oldest_ns = entry.host_ns;
+  stats.appended = appended_;
+  stats.expired = expired_;
+  stats.evicted_early = evicted_early_;
+  stats.dropped = dropped_;
+  stats.dropped_bytes = dropped_bytes_;
+  return stats;
+}
+
+RecorderRing::RouteStats RecorderRing::StatsOf(RouteId id) const {
+  std::lock_guard lock(mutex_);
+  const Route& route = routes_[id];
+  return {route.bytes, route.blocks, route.first == kNone ? 0 : Load(route.first).host_ns};
+}
+
+// Hands out what ReadBatch copied, block by block.
+class RingSource final : public BlockSource {
+ public:
+  RingSource(std::shared_ptr<RecorderRing> ring, RecorderRing::Cursor cursor)
+      : ring_(std::move(ring)), cursor_(std::move(cursor)) {}
+
+  bool Next(ReplayBlock* out) override {
+    if (at_ == batch_.size()) {
+      at_ = 0;
+      if (!ring_->ReadBatch(&cursor_, &batch_, &epochs_)) return false;
+    }
+    RecorderRing::Entry entry;
+    std::memcpy(&entry, batch_.data() + at_, sizeof entry);
+    out->route = entry.route;
+    out->info = {entry.device_channel >> 16, entry.device_channel & 0xFFFF,
+                 entry.seq,                  entry.epoch,
+                 entry.records,              entry.host_ns,
+                 entry.gap_records,          entry.gap_bytes};
+    out->bytes = std::span(batch_).subspan(at_ + sizeof entry, entry.used);
+    out->epoch = nullptr;
+    for (const RecorderRing::EpochKey& key : epochs_) {
+      if (key.route == entry.route && key.number == entry.epoch) out->epoch = key.epoch;
+    }
+    out->after_loss = std::exchange(cursor_.lost, false);
+    at_ += entry.size;
+    return true;
+  }
+
+ private:
+  const std::shared_ptr<RecorderRing> ring_;
+  RecorderRing::Cursor cursor_;
+  std::vector<std::byte> batch_;
+  std::vector<RecorderRing::EpochKey> epochs_;
+  size_t at_ = 0;
+};
+
+std::shared_ptr<BlockSource> RecorderRing::Read(RouteId id, int64_t from_ns) {
+  std::lock_guard lock(mutex_);
+  if (routes_[id].first == kNone) return nullptr;
+  Cursor cursor;
+  cursor.next = routes_[id].first;
+  cursor.end = tail_;
+  cursor.from_ns = from_ns;
+  cursor.one_route = true;
+  cursor.route = id;
+  return std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
+}
+
+std::shared_ptr<BlockSource> RecorderRing::Read(std::vector<bool> wanted, int64_t from_ns) {
+  std::lock_guard lock(mutex_);
+  Cursor cursor;
+  cursor.next = head_;
+  cursor.end = tail_;
+  cursor.from_ns = from_ns;
+  cursor.wanted = std::move(wanted);
+  cursor.wanted.resize(routes_.size());
+  return std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
+}
+
+bool RecorderRing::ReadBatch(Cursor* cursor, std::vector<std::byte>* out,
+                             std::vector<EpochKey>* epochs) {
+  out->clear();
+  out->reserve(kBatchBytes);
+  epochs->clear();
+  while (out->empty()) {
+    std::lock_guard lock(mutex_);
+    if (cursor->next < head_) {
+      // Overtaken: a loss only if what left was wanted.
+      cursor->lost = cursor->lost || complete_from_ns_ > cursor->from_ns;
+      cursor->next = cursor->one_route ? routes_[cursor->route].first : head_;
+    }
+    for (size_t i = 0; i < kBatchEntries; ++i) {
+      Entry entry;
+      if (cursor->next >= cursor->end || !SkipPadding(&cursor->next, &entry) ||
+          cursor->next >= cursor->end) {
+        return !out->empty();
+      }
+      bool wanted = entry.host_ns > cursor->from_ns &&
+                    (cursor->one_route || cursor->wanted[entry.route]);
+      if (wanted) {
+        if (!out->empty() && out->size() + entry.size > kBatchBytes) break;
+        const std::byte* begin = arena_ + cursor->next % capacity_;
+        out->insert(out->end(), begin, begin + entry.size);
+        bool known = std::any_of(epochs->begin(), epochs->end(), [&](const EpochKey& key) {
+          return key.route == entry.route && key.number == entry.epoch;
+        });
+        const Route& route = routes_[entry.route];
+        if (!known && route.of_channel) {
+          epochs->push_back({entry.route, entry.epoch, EpochOf(route, entry.epoch)});
+        }
+      }
+      cursor->next = cursor->one_route ? entry.next : cursor->next + entry.size;
+    }
+  }
+  return true;
+}
+
+}  // namespace profd

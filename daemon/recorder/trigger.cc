@@ -1,0 +1,286 @@
+#include "daemon/recorder/trigger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "collectors/metric_table.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxText = 512;
+constexpr size_t kMaxTriggers = 64;
+constexpr int64_t kMaxForNs = 3600 * kNsPerSecond;
+constexpr double kMaxFactor = 1000;
+constexpr double kMinHz = 0.01;
+
+struct OpName {
+  std::string_view text;
+  TriggerOp op;
+};
+// Longer ones first: ">" begins ">=".
+constexpr auto kOps = std::to_array<OpName>({{">=", TriggerOp::kAtLeast},
+                                             {"<=", TriggerOp::kAtMost},
+                                             {"==", TriggerOp::kEqual},
+                                             {"!=", TriggerOp::kNotEqual},
+                                             {">", TriggerOp::kAbove},
+                                             {"<", TriggerOp::kBelow}});
+
+bool IsNameChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == ':';
+}
+
+// Reads a text from left to right.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) { SkipSpace(); }
+
+  std::string_view rest() const { return rest_; }
+  bool AtEnd() const { return rest_.empty(); }
+  bool Take(std::string_view token) {
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    SkipSpace();
+    return true;
+  }
+  // A word, not just the beginning of one.
+  bool TakeWord(std::string_view word) {
+    if (!rest_.starts_with(word)) return false;
+    if (rest_.size() > word.size() && IsNameChar(rest_[word.size()])) return false;
+    return Take(word);
+  }
+  std::string_view TakeName() { return TakeWhile(IsNameChar); }
+  bool TakeNumber(double* out) {
+    std::string_view digits = TakeWhile([](char c) {
+      return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
+    });
+    return ParseNumber(digits, out) && std::isfinite(*out);
+  }
+  // "10s", "500ms", "2m", "1h".
+  bool TakeDuration(int64_t* ns) {
+    uint64_t number = 0;
+    std::string_view digits = TakeWhile([](char c) { return c >= '0' && c <= '9'; });
+    if (!ParseNumber(digits, &number) || number > static_cast<uint64_t>(kMaxForNs)) return false;
+    int64_t unit = TakeWord("ms")  ? kNsPerMs
+                   : TakeWord("s") ? kNsPerSecond
+                   : TakeWord("m") ? 60 * kNsPerSecond
+                   : TakeWord("h") ? 3600 * kNsPerSecond
+                                   : 0;
+    if (unit == 0 || static_cast<int64_t>(number) > kMaxForNs / unit) return false;
+    *ns = static_cast<int64_t>(number) * unit;
+    return true;
+  }
+  // "..." with \" and \\ inside.
+  bool TakeString(std::string* out) {
+    if (rest_.empty() || rest_.front() != '"') return false;
+    for (size_t i = 1; i < rest_.size(); ++i) {
+      if (rest_[i] == '"') {
+        rest_.remove_prefix(i + 1);
+        SkipSpace();
+        return true;
+      }
+      if (rest_[i] == '\\' && ++i == rest_.size()) break;
+      *out += rest_[i];
+    }
+    return false;
+  }
+
+ private:
+  template <class Predicate>
+  std::string_view TakeWhile(Predicate is_part) {
+    size_t size = 0;
+    while (size < rest_.size() && is_part(rest_[size])) ++size;
+    std::string_view taken = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    SkipSpace();
+    return taken;
+  }
+  void SkipSpace() {
+    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t')) rest_.remove_prefix(1);
+  }
+  std::string_view rest_;
+};
+
+// "npu, uuid, sensor" of the metric.
+std::vector<std::string_view> LabelsOf(const MetricSpec& metric) {
+  std::vector<std::string_view> labels;
+  if (metric.scope == MetricScope::kDevice) labels = {"npu", "uuid"};
+  std::string_view rest = metric.labels;
+  while (!rest.empty()) {
+    size_t comma = rest.find(',');
+    labels.push_back(rest.substr(0, comma));
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return labels;
+}
+
+Status ParseLabels(Reader& reader, Trigger* trigger) {
+  const MetricSpec& metric = kMetrics[trigger->metric];
+  const std::vector<std::string_view> known = LabelsOf(metric);
+  while (!reader.Take("}")) {
+    if (!trigger->labels.empty() && !reader.Take(",")) {
+      return InvalidArgument("labels are written {name=\"value\",...}");
+    }
+    std::string_view name = reader.TakeName();
+    std::string value;
+    if (name.empty() || !reader.Take("=") || !reader.TakeString(&value)) {
+      return InvalidArgument("labels are written {name=\"value\",...}");
+    }
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return InvalidArgument(fmt::format("{} has no label {}; it has {}", metric.name, name,
+                                         known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    }
+    trigger->labels.emplace_back(name, std::move(value));
+  }
+  return {};
+}
+
+Status ParseThreshold(std::string_view name, Reader& reader, Trigger* trigger) {
+  auto found = std::find_if(kMetrics.begin(), kMetrics.end(),
+                            [name](const MetricSpec& metric) { return metric.name == name; });
+  if (found == kMetrics.end()) {
+    return InvalidArgument(
+        fmt::format("no metric {} (docs/metrics.md), and neither error_code, crash nor step",
+                    log::Quote(name)));
+  }
+  trigger->metric = static_cast<MetricId>(found - kMetrics.begin());
+  if (reader.Take("{")) RETURN_IF_ERROR(ParseLabels(reader, trigger));
+  auto op = std::find_if(kOps.begin(), kOps.end(),
+                         [&reader](const OpName& one) { return reader.Take(one.text); });
+  if (op == kOps.end()) return InvalidArgument("after the metric comes one of > >= < <= == !=");
+  trigger->op = op->op;
+  if (!reader.TakeNumber(&trigger->value)) {
+    return InvalidArgument("after the comparison comes a number");
+  }
+  if (reader.TakeWord("for") && !reader.TakeDuration(&trigger->for_ns)) {
+    return InvalidArgument("\"for\" takes a duration up to an hour: 500ms, 10s, 2m");
+  }
+  return {};
+}
+
+Status ParseStep(Reader& reader, Trigger* trigger) {
+  constexpr std::string_view kForm = "written \"step > 2x median\", with a factor above 1, at most 1000";
+  trigger->kind = TriggerKind::kSlowStep;
+  bool good = reader.Take(">") && reader.TakeNumber(&trigger->factor) && reader.TakeWord("x") &&
+              reader.TakeWord("median");
+  if (!good || trigger->factor <= 1 || trigger->factor > kMaxFactor) {
+    return InvalidArgument(std::string(kForm));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view ToString(TriggerKind kind) {
+  switch (kind) {
+    case TriggerKind::kThreshold:
+      return "threshold";
+    case TriggerKind::kErrorCode:
+      return "error_code";
+    case TriggerKind::kCrash:
+      return "crash";
+    case TriggerKind::kSlowStep:
+      return "slow_step";
+  }
+  return "";
+}
+
+bool Holds(TriggerOp op, double left, double right) {
+  switch (op) {
+    case TriggerOp::kAbove:
+      return left > right;
+    case TriggerOp::kAtLeast:
+      return left >= right;
+    case TriggerOp::kBelow:
+      return left < right;
+    case TriggerOp::kAtMost:
+      return left <= right;
+    case TriggerOp::kEqual:
+      return left >= right && left <= right;
+    case TriggerOp::kNotEqual:
+      return left < right || left > right;
+  }
+  return false;
+}
+
+Result<Trigger> ParseTrigger(std::string_view text) {
+  Trigger trigger;
+  if (text.size() > kMaxText) {
+    return InvalidArgument(fmt::format("longer than {} characters", kMaxText));
+  }
+  trigger.text = Trim(text);
+  Reader reader(trigger.text);
+  std::string_view name = reader.TakeName();
+  Status status;
+  if (name == "error_code") {
+    trigger.kind = TriggerKind::kErrorCode;
+  } else if (name == "crash") {
+    trigger.kind = TriggerKind::kCrash;
+  } else if (name == "step") {
+    status = ParseStep(reader, &trigger);
+  } else {
+    status = ParseThreshold(name, reader, &trigger);
+  }
+  if (status.ok() && !reader.AtEnd()) {
+    status = InvalidArgument(fmt::format("{} is too much", log::Quote(reader.rest())));
+  }
+  if (!status.ok()) return status;
+  return trigger;
+}
+
+Result<RecorderOrder> ParseRecorderOrder(std::string_view text) {
+  size_t equals = text.find('=');
+  std::string_view name = Trim(text.substr(0, equals));
+  const CollectorEntry* entry = FindCollector(name);
+  if (entry == nullptr) {
+    return InvalidArgument(
+        fmt::format("no collector {} (see `profctl collectors`)", log::Quote(name)));
+  }
+  const CollectorSpec& spec = *entry->spec;
+  RecorderOrder order;
+  order.collector = static_cast<uint16_t>(entry - Collectors().data());
+  order.hz = spec.default_hz;
+  if (equals == std::string_view::npos) return order;
+  std::string_view rate = Trim(text.substr(equals + 1));
+  double most = spec.max_hz > 0 ? spec.max_hz : 1000;
+  if (!ParseNumber(rate, &order.hz) || !(order.hz >= kMinHz && order.hz <= most)) {
+    return InvalidArgument(fmt::format("{} must be {}..{} Hz", log::Quote(rate), kMinHz, most));
+  }
+  return order;
+}
+
+void ValidateRecorder(const std::vector<std::string>& collectors,
+                      const std::vector<std::string>& triggers,
+                      std::vector<std::string>* problems) {
+  std::set<uint16_t> seen;
+  for (const std::string& text : collectors) {
+    Result<RecorderOrder> order = ParseRecorderOrder(text);
+    if (!order.ok()) {
+      problems->push_back(fmt::format("recorder.collectors: {}: {}", log::Quote(text),
+                                      order.status().message()));
+    } else if (!seen.insert(order->collector).second) {
+      problems->push_back(
+          fmt::format("recorder.collectors: {}: named twice", log::Quote(text)));
+    }
+  }
+  if (triggers.size() > kMaxTriggers) {
+    problems->push_back(fmt::format("recorder.triggers: {} given, at most {}", triggers.size(),
+                                    kMaxTriggers));
+  }
+  for (const std::string& text : triggers) {
+    if (Result<Trigger> trigger = ParseTrigger(text); !trigger.ok()) {
+      problems->push_back(fmt::format("recorder.triggers: {}: {}", log::Quote(text),
+                                      trigger.status().message()));
+    }
+  }
+}
+
+}  // namespace profd
