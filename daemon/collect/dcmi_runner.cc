@@ -33,6 +33,7 @@ struct DcmiRunner::Shared {
     std::unique_ptr<PolledCollector> poller;  // made and destroyed on the thread
     SampleBatch batch;
     uint64_t missed = 0;
+    std::function<void()> task = nullptr;  // instead of a collector
   };
 
   explicit Shared(const PollEngine::Deps& d) : deps(d) {}
@@ -67,6 +68,10 @@ void DcmiRunner::Shared::DropUnused() {
 }
 
 Status DcmiRunner::Shared::PollOne(Instance& instance, const Tick& tick) {
+  if (instance.task) {
+    instance.task();
+    return Status::Ok();
+  }
   if (instance.poller == nullptr) {
     const CollectorEntry& entry = Collectors()[instance.collector];
     auto made = entry.make_poller(deps.host, instance.options, deps.store);
@@ -80,6 +85,7 @@ Status DcmiRunner::Shared::PollOne(Instance& instance, const Tick& tick) {
 
 void DcmiRunner::Shared::Deliver(Instance& instance, const Status& status,
                                  const ReadingTimes& times) {
+  if (instance.task) return;
   std::span<const Sample> samples = instance.batch.samples();
   RecordReading(deps.stats[instance.collector], status, times, samples.size());
   deps.store.Write(samples);
@@ -161,7 +167,7 @@ Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
   int64_t now = deps_.host.clock.SteadyNs();
   Tap tap{handle, std::move(sink_or_null), TickGrid(now, options.hz), options.hz};
   auto found = std::find_if(shared_->instances.begin(), shared_->instances.end(),
-                            [&](const auto& i) { return i->collector == collector; });
+                            [&](const auto& i) { return !i->task && i->collector == collector; });
   if (found == shared_->instances.end()) {
     auto instance = std::make_unique<Shared::Instance>(
         Shared::Instance{collector, options, TickGrid(now, options.hz), {}, nullptr, {}, 0});
@@ -174,6 +180,22 @@ Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
     }
     (*found)->taps.push_back(std::move(tap));
   }
+  if (!shared_->running) StartThread();
+  shared_->changed.notify_all();
+  return Status::Ok();
+}
+
+Status DcmiRunner::AddTask(double hz, std::function<void()> task) {
+  if (deps_.host.dcmi_or_null == nullptr) return Unavailable("libdcmi.so is not loaded");
+  std::lock_guard lock(shared_->mutex);
+  TickGrid grid(deps_.host.clock.SteadyNs(), hz);
+  PollOptions options;
+  options.hz = hz;
+  auto instance = std::make_unique<Shared::Instance>(
+      Shared::Instance{0, options, grid, {}, nullptr, {}, 0, std::move(task)});
+  // Nobody's handle: it stays.
+  instance->taps.push_back(Tap{0, nullptr, grid, hz});
+  shared_->instances.push_back(std::move(instance));
   if (!shared_->running) StartThread();
   shared_->changed.notify_all();
   return Status::Ok();
@@ -211,7 +233,7 @@ std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
       shared_->instances.push_back(std::make_unique<Shared::Instance>(Shared::Instance{
           instance->collector, instance->options,
           TickGrid(deps_.host.clock.SteadyNs(), instance->options.hz), std::move(instance->taps),
-          nullptr, {}, 0}));
+          nullptr, {}, 0, instance->task}));
       instance->taps.clear();
     }
   }

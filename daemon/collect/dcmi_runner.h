@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,6 +35,8 @@ class DcmiRunner {
 
   Status Add(PollEngine::Handle handle, CollectorIndex collector, const PollOptions& options,
              std::shared_ptr<PollSink> sink_or_null);
+  // Runs `task` on the thread from now on. It must outlive the thread, which may be left behind.
+  Status AddTask(double hz, std::function<void()> task);
   // After it returns the sink is not called again.
   void Remove(PollEngine::Handle handle);
 

@@ -128,6 +128,10 @@ void PollEngine::Stop(Handle handle, std::function<void()> done) {
   host_.erase(found);
 }
 
+Status PollEngine::StartDcmiTask(double hz, std::function<void()> task) {
+  return dcmi_->AddTask(hz, std::move(task));
+}
+
 std::vector<std::string> PollEngine::CheckStuck(int64_t stuck_after_ns) {
   return dcmi_->CheckStuck(stuck_after_ns);
 }

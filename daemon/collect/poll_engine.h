@@ -54,6 +54,10 @@ class PollEngine {
   // afterwards.
   void Stop(Handle handle, std::function<void()> done);
 
+  // Runs `task`, which may call DCMI, on the DCMI thread from now on. What it captures must stay valid
+  // for as long as the process lives: the thread may be left behind.
+  Status StartDcmiTask(double hz, std::function<void()> task);
+
   // Writes off the DCMI thread if its call is overdue, and goes on with a new one without the device.
   // Answers what has just been found stuck, in words.
   std::vector<std::string> CheckStuck(int64_t stuck_after_ns);

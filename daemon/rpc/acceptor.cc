@@ -1,22 +1,18 @@
 #include "daemon/rpc/acceptor.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -25,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "daemon/rpc/unix_listener.h"
 
 namespace profd {
 namespace {
@@ -43,86 +40,6 @@ FdRange RangeWithinLimit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > kLastFd) return {};
   auto top = static_cast<int>(limit.rlim_cur);
   return {std::min(kFirstFd, top / 2), top - 1};
-}
-constexpr int kBacklog = 128;
-constexpr size_t kMaxGroups = 256;
-
-std::optional<gid_t> GroupId(const std::string& name) {
-  if (name.empty()) return std::nullopt;
-  std::vector<char> buffer(1 << 16);
-  group entry{};
-  group* found = nullptr;
-  if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
-      found == nullptr) {
-    return std::nullopt;
-  }
-  return found->gr_gid;
-}
-
-Result<sockaddr_un> AddressOf(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return InvalidArgument(fmt::format("socket path {} is longer than {} characters", path,
-                                       sizeof address.sun_path - 1));
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
-// A socket file may stay only if nobody answers behind it.
-Status RemoveStale(const std::string& path, const sockaddr_un& address) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) {
-    return errno == ENOENT ? Status::Ok() : Status::FromErrno(errno, path);
-  }
-  if (!S_ISSOCK(info.st_mode)) {
-    return FailedPrecondition(path + " exists and is no socket; remove it or choose another");
-  }
-  UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    return AlreadyExists("another profd answers on " + path);
-  }
-  if (::unlink(path.c_str()) != 0) return Status::FromErrno(errno, "remove stale " + path);
-  return Status::Ok();
-}
-
-Result<UniqueFd> Bind(const AcceptorOptions& options, std::string* warning) {
-  Result<sockaddr_un> address = AddressOf(options.socket_path);
-  if (!address.ok()) return address.status();
-  RETURN_IF_ERROR(RemoveStale(options.socket_path, *address));
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return Status::FromErrno(errno, "socket");
-  // Nobody may connect before owner and mode are right.
-  mode_t before = ::umask(0177);
-  int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
-  int bind_errno = errno;
-  ::umask(before);
-  if (bound != 0) return Status::FromErrno(bind_errno, "bind " + options.socket_path);
-  mode_t mode = 0600;
-  if (!options.socket_group.empty()) {
-    std::optional<gid_t> group = GroupId(options.socket_group);
-    if (!group) {
-      *warning = fmt::format("no group {}: only root can connect", options.socket_group);
-    } else if (::chown(options.socket_path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
-      *warning = fmt::format("cannot give {} to group {}: {}", options.socket_path,
-                             options.socket_group, std::strerror(errno));
-    } else {
-      mode = 0660;
-    }
-  }
-  if (::chmod(options.socket_path.c_str(), mode) != 0) {
-    return Status::FromErrno(errno, "chmod " + options.socket_path);
-  }
-  if (::listen(fd.get(), kBacklog) != 0) return Status::FromErrno(errno, "listen");
-  return fd;
-}
-
-std::vector<uint32_t> GroupsOf(int fd) {
-  std::array<gid_t, kMaxGroups> groups{};
-  socklen_t size = sizeof groups;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) return {};
-  return {groups.begin(), groups.begin() + size / sizeof(gid_t)};
 }
 
 }  // namespace
@@ -152,7 +69,6 @@ struct Acceptor::Impl {
   void AcceptAll();
   bool Admit(UniqueFd fd);
   void Sweep();
-  Result<Peer> PeerOf(int fd) const;
 };
 
 // Forgets connections that gRPC has closed: their number is free or belongs to something else.
@@ -164,29 +80,13 @@ void Acceptor::Impl::Sweep() {
   });
 }
 
-Result<Peer> Acceptor::Impl::PeerOf(int fd) const {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    return Status::FromErrno(errno, "SO_PEERCRED");
-  }
-  Peer peer;
-  peer.pid = credentials.pid;
-  peer.uid = credentials.uid;
-  peer.gid = credentials.gid;
-  peer.groups = GroupsOf(fd);
-  // The daemon's own user counts as root's deputy: without root it serves nobody else.
-  peer.admin = peer.uid == 0 || peer.uid == ::geteuid() || (admin && peer.InGroup(*admin));
-  return peer;
-}
-
 bool Acceptor::Impl::Admit(UniqueFd fd) {
   int number = -1;
   {
     std::lock_guard lock(mutex);
     if (connections.size() >= max_connections) Sweep();
     if (connections.size() >= max_connections) return false;
-    Result<Peer> peer = PeerOf(fd.get());
+    Result<Peer> peer = PeerOfSocket(fd.get(), admin);
     struct stat info {};
     if (!peer.ok() || ::fstat(fd.get(), &info) != 0) return false;
     number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, next_fd);
@@ -223,7 +123,8 @@ Acceptor::Acceptor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& options,
                                                    Handover handover, std::string* warning) {
-  Result<UniqueFd> listener = Bind(options, warning);
+  Result<UniqueFd> listener =
+      ListenUnix({options.socket_path, options.socket_group, SOCK_STREAM}, warning);
   if (!listener.ok()) return listener.status();
   auto impl = std::make_unique<Impl>();
   impl->path = options.socket_path;

@@ -1,0 +1,87 @@
+// Jobs and attached processes: wiring of the desk to sessions, RPC and metrics.
+#include <algorithm>
+
+#include "base/log.h"
+#include "collectors/metric_table.h"
+#include "daemon/app_impl.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+// How often DCMI is asked who uses a device.
+constexpr double kDeviceUsersHz = 0.2;
+
+}  // namespace
+
+void App::Impl::BuildJobs() {
+  JobDesk::Deps deps{*control, node->host()};
+  deps.daemon = "profd " PROFD_VERSION;
+  deps.start_ticks_of = [this](pid_t pid) { return node->StartTimeOf(pid); };
+  deps.start = [this](const Peer& peer, const v1::StartSessionRequest& request,
+                      AttachService::SessionReply reply) {
+    sessions->Start(peer, request, std::move(reply));
+  };
+  deps.stop = [this](const Peer& peer, const v1::StopSessionRequest& request,
+                     AttachService::SessionReply reply) {
+    sessions->Stop(peer, request, std::move(reply));
+  };
+  deps.get = [this](const Peer& peer, const std::string& id) { return sessions->Get(peer, id); };
+  deps.active_sessions = [this] {
+    Peer everybody;
+    everybody.admin = true;
+    v1::ListSessionsRequest request;
+    request.set_active_only(true);
+    std::vector<ActiveSession> active;
+    const v1::ListSessionsResponse all = sessions->List(everybody, request);
+    for (const v1::Session& session : all.sessions()) {
+      active.push_back({session.session_id(), session.job_id(), session.uid()});
+    }
+    return active;
+  };
+  deps.on_ring_broken = [](const TrainingProcess& process, const Status& why) {
+    log::Warning("mark ring given up", {{"pid", process.pid},
+                                        {"uid", process.uid},
+                                        {"why", why.message()}});
+  };
+  jobs = std::make_unique<JobDesk>(std::move(deps));
+}
+
+Status App::Impl::ServeAttach() {
+  const DaemonConfig& config = options.config;
+  Status users = pollers->StartDcmiTask(kDeviceUsersHz, jobs->DeviceUserTask());
+  if (!users.ok()) log::Info("processes on devices are not listed", {{"why", users.message()}});
+  attach_socket = AttachSocketOf(config);
+  if (attach_socket.empty()) return Status::Ok();
+  AttachServerOptions attach;
+  attach.path = attach_socket;
+  attach.group = config.socket_group;
+  attach.admin_group = config.admin_group;
+  attach.max_attached = static_cast<size_t>(config.max_attached);
+  std::string warning;
+  RETURN_IF_ERROR(jobs->Listen(attach, &warning));
+  if (!warning.empty()) log::Warning("attach socket", {{"problem", warning}});
+  return Status::Ok();
+}
+
+void App::Impl::UpdateJobMetrics() {
+  auto set = [this](MetricId metric, auto value, std::string_view label = {}) {
+    self->Set(metric, static_cast<double>(value), label);
+  };
+  const JobTable::Counters& table = jobs->table().counters();
+  set(MetricByName("profd_attached_processes"), jobs->table().attached());
+  set(MetricByName("profd_attaches_total"), table.attaches);
+  set(MetricByName("profd_marks_total"), table.marks);
+  set(MetricByName("profd_marks_dropped_total"), table.dropped_marks);
+  set(MetricByName("profd_marks_clamped_total"), table.clamped_marks);
+  set(MetricByName("profd_mark_rings_broken_total"), table.broken_rings);
+  const AttachCounters* attach = jobs->attach_counters();
+  if (attach == nullptr) return;
+  set(MetricByName("profd_attach_refused_total"), attach->refused_limit.load(), "limit");
+  set(MetricByName("profd_attach_refused_total"), attach->refused_user_limit.load(), "user_limit");
+  set(MetricByName("profd_attach_refused_total"), attach->refused_hello.load(), "hello");
+  set(MetricByName("profd_attach_protocol_errors_total"), attach->protocol_errors.load());
+  set(MetricByName("profd_attach_slow_disconnects_total"), attach->slow_disconnects.load());
+}
+
+}  // namespace profd

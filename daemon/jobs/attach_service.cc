@@ -1,0 +1,202 @@
+#include "daemon/jobs/attach_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "daemon/jobs/attach_calls.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxOpenCalls = 64;
+constexpr size_t kMaxMetadata = 64;
+
+}  // namespace
+
+AttachService::AttachService(Deps deps) : deps_(std::move(deps)) {}
+
+AttachServer::Events AttachService::Events() {
+  return {[this](AttachArrival arrival) { OnHello(std::move(arrival)); },
+          [this](uint64_t id, attach::ToDaemon message) { OnPacket(id, std::move(message)); },
+          [this](uint64_t id) { OnClosed(id); }};
+}
+
+void AttachService::OnHello(AttachArrival arrival) {
+  uint64_t id = arrival.id;
+  pid_t pid = arrival.peer.pid;
+  arriving_.emplace(id, std::move(arrival));
+  deps_.probe.Lookup(pid, [this, id](const Result<ProcessFacts>& facts) { Complete(id, facts); });
+}
+
+std::vector<int> AttachService::LogicalIds(const std::vector<int>& physical) const {
+  std::vector<int> logical;
+  for (const DeviceInfo& device : deps_.devices) {
+    if (std::find(physical.begin(), physical.end(), device.physical_id) != physical.end()) {
+      logical.push_back(device.id);
+    }
+  }
+  std::sort(logical.begin(), logical.end());
+  return logical;
+}
+
+// The process's own word first; what it leaves out is taken from its environment and cgroup.
+TrainingProcess AttachService::Describe(const AttachArrival& arrival,
+                                        const Result<ProcessFacts>& facts,
+                                        bool* devices_told) const {
+  const attach::Hello& hello = arrival.hello;
+  TrainingProcess process;
+  std::vector<int> physical = hello.devices;
+  if (facts.ok()) {
+    process = FromFacts(arrival.peer.pid, *facts);
+    if (physical.empty()) physical = DevicesOf(facts->environment);
+  }
+  if (process.start_ticks == 0) {
+    process.start_ticks = deps_.start_ticks_of(arrival.peer.pid).value_or(0);
+  }
+  process.pid = arrival.peer.pid;
+  process.uid = arrival.peer.uid;
+  process.gid = arrival.peer.gid;
+  if (!hello.job_id.empty()) process.job_id = hello.job_id;
+  if (hello.rank) process.rank = hello.rank;
+  if (hello.local_rank) process.local_rank = hello.local_rank;
+  if (hello.world_size) process.world_size = *hello.world_size;
+  if (!hello.framework.empty()) process.framework = hello.framework;
+  process.devices = LogicalIds(physical);
+  process.found_by = "attached";
+  process.attach_id = arrival.id;
+  process.attached_wall_ns = deps_.clock.WallNs();
+  *devices_told = !hello.devices.empty();
+  return process;
+}
+
+void AttachService::Complete(uint64_t id, const Result<ProcessFacts>& facts) {
+  auto found = arriving_.find(id);
+  if (found == arriving_.end()) return;  // gone meanwhile
+  AttachArrival arrival = std::move(found->second);
+  arriving_.erase(found);
+  if (!facts.ok() && facts.status().code() == StatusCode::kNotFound) {
+    server_->Refuse(id, NotFound("the process that connected has ended"));
+    return;
+  }
+  bool devices_told = false;
+  TrainingProcess process = Describe(arrival, facts, &devices_told);
+  Client& client = clients_[id];
+  client.peer = arrival.peer;
+  client.metadata = std::move(arrival.hello.metadata);
+  deps_.table.Enter(std::move(process), devices_told, std::move(arrival.ring));
+  if (const TrainingProcess* entered = deps_.table.Find(id)) Welcome(*entered);
+  deps_.table.Announce(id);
+  server_->Ready(id);
+  if (!arrival.hello.options_json.empty()) {
+    attach::StartCall call;
+    call.options_json = std::move(arrival.hello.options_json);
+    OnStart(id, call);
+  }
+}
+
+void AttachService::Welcome(const TrainingProcess& process) {
+  attach::Welcome welcome;
+  welcome.daemon = deps_.daemon;
+  welcome.attach_id = process.attach_id;
+  welcome.job_id = process.job_id;
+  welcome.rank = process.rank;
+  welcome.devices = process.devices;
+  server_->Send(process.attach_id, welcome);
+}
+
+void AttachService::OnPacket(uint64_t id, attach::ToDaemon message) {
+  if (!clients_.contains(id)) return;
+  if (auto* start = std::get_if<attach::StartCall>(&message)) {
+    OnStart(id, *start);
+  } else if (auto* stop = std::get_if<attach::StopCall>(&message)) {
+    OnStop(id, *stop);
+  } else if (auto* status = std::get_if<attach::StatusCall>(&message)) {
+    OnStatus(id, *status);
+  } else if (auto* metadata = std::get_if<attach::MetadataCall>(&message)) {
+    OnMetadata(id, *metadata);
+  } else if (auto* step = std::get_if<attach::StepReport>(&message)) {
+    deps_.table.OnStep(id, *step);
+  } else if (std::holds_alternative<attach::Bye>(message)) {
+    deps_.table.Detach(id, true);
+    clients_.erase(id);
+    server_->Close(id);
+  }
+}
+
+void AttachService::OnClosed(uint64_t id) {
+  arriving_.erase(id);
+  clients_.erase(id);
+  deps_.table.Detach(id, false);
+}
+
+bool AttachService::BeginCall(uint64_t id, uint64_t seq) {
+  Client& client = clients_.at(id);
+  if (client.calls == kMaxOpenCalls) {
+    server_->Send(id, ToReply(seq, ResourceExhausted(fmt::format(
+                                       "{} calls are waiting for their answer", client.calls))));
+    return false;
+  }
+  ++client.calls;
+  return true;
+}
+
+void AttachService::Answer(uint64_t id, uint64_t seq, const Result<v1::Session>& session) {
+  auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  --found->second.calls;
+  server_->Send(id, ToReply(seq, session));
+}
+
+void AttachService::OnStart(uint64_t id, const attach::StartCall& call) {
+  const TrainingProcess* process = deps_.table.Find(id);
+  if (process == nullptr || !BeginCall(id, call.seq)) return;
+  const Client& client = clients_.at(id);
+  const Peer peer = client.peer;
+  deps_.start(peer, ToRequest(call, *process, client.metadata),
+              [this, id, seq = call.seq](const Result<v1::Session>& session) {
+                auto found = clients_.find(id);
+                if (found != clients_.end() && session.ok()) {
+                  found->second.last_session = session->session_id();
+                }
+                Answer(id, seq, session);
+              });
+}
+
+void AttachService::OnStop(uint64_t id, const attach::StopCall& call) {
+  if (!BeginCall(id, call.seq)) return;
+  const Client& client = clients_.at(id);
+  v1::StopSessionRequest request;
+  request.set_session_id(call.session_id.empty() ? client.last_session : call.session_id);
+  if (request.session_id().empty()) {
+    Answer(id, call.seq, NotFound("this process has started no session"));
+    return;
+  }
+  const Peer peer = client.peer;
+  deps_.stop(peer, request, [this, id, seq = call.seq](const Result<v1::Session>& session) {
+    Answer(id, seq, session);
+  });
+}
+
+void AttachService::OnStatus(uint64_t id, const attach::StatusCall& call) {
+  if (!BeginCall(id, call.seq)) return;
+  const Client& client = clients_.at(id);
+  const std::string& wanted = call.session_id.empty() ? client.last_session : call.session_id;
+  if (wanted.empty()) {
+    Answer(id, call.seq, NotFound("this process has started no session"));
+    return;
+  }
+  Answer(id, call.seq, deps_.get(client.peer, wanted));
+}
+
+void AttachService::OnMetadata(uint64_t id, const attach::MetadataCall& call) {
+  auto& metadata = clients_.at(id).metadata;
+  if (metadata.size() < kMaxMetadata || metadata.contains(call.key)) {
+    metadata[call.key] = call.value;
+  }
+}
+
+}  // namespace profd

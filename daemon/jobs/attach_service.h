@@ -1,0 +1,81 @@
+// Attached processes and what they ask for: completes a hello with what the node knows of the process,
+// enters it into the job table, carries its calls to the session manager and the answers back. Lives on
+// the control strand.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/strand.h"
+#include "collectors/collector.h"
+#include "daemon/jobs/attach_server.h"
+#include "daemon/jobs/job_table.h"
+#include "daemon/jobs/process_probe.h"
+
+namespace profd {
+
+namespace v1 {
+class Session;
+class StartSessionRequest;
+class StopSessionRequest;
+}  // namespace v1
+
+class AttachService {
+ public:
+  using SessionReply = std::function<void(const Result<v1::Session>&)>;
+  struct Deps {
+    const Clock& clock;
+    JobTable& table;
+    ProcessProbe& probe;
+    std::span<const DeviceInfo> devices;
+    std::string daemon;  // "profd 0.1.0"
+    std::function<std::optional<uint64_t>(pid_t)> start_ticks_of;
+    std::function<void(const Peer&, const v1::StartSessionRequest&, SessionReply)> start;
+    std::function<void(const Peer&, const v1::StopSessionRequest&, SessionReply)> stop;
+    std::function<Result<v1::Session>(const Peer&, const std::string& id)> get;
+  };
+
+  explicit AttachService(Deps deps);
+
+  // What the server is to call.
+  AttachServer::Events Events();
+  // Before the server's first event.
+  void SetServer(AttachServer* server) { server_ = server; }
+
+ private:
+  struct Client {
+    Peer peer;
+    std::string last_session;
+    std::map<std::string, std::string> metadata;
+    size_t calls = 0;  // not yet answered
+  };
+
+  void OnHello(AttachArrival arrival);
+  void Complete(uint64_t id, const Result<ProcessFacts>& facts);
+  TrainingProcess Describe(const AttachArrival& arrival, const Result<ProcessFacts>& facts,
+                           bool* devices_told) const;
+  void Welcome(const TrainingProcess& process);
+  void OnPacket(uint64_t id, attach::ToDaemon message);
+  void OnClosed(uint64_t id);
+  void OnStart(uint64_t id, const attach::StartCall& call);
+  void OnStop(uint64_t id, const attach::StopCall& call);
+  void OnStatus(uint64_t id, const attach::StatusCall& call);
+  void OnMetadata(uint64_t id, const attach::MetadataCall& call);
+  // False (and answered) when it has too many calls open.
+  bool BeginCall(uint64_t id, uint64_t seq);
+  void Answer(uint64_t id, uint64_t seq, const Result<v1::Session>& session);
+  std::vector<int> LogicalIds(const std::vector<int>& physical) const;
+
+  Deps deps_;
+  AttachServer* server_ = nullptr;
+  std::map<uint64_t, AttachArrival> arriving_;
+  std::map<uint64_t, Client> clients_;
+};
+
+}  // namespace profd

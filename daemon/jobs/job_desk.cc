@@ -1,0 +1,131 @@
+#include "daemon/jobs/job_desk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "driver/dcmi_service.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+
+struct JobDesk::UserLook {
+  DcmiService* dcmi = nullptr;
+  std::vector<DcmiDevice> devices;
+  std::mutex mutex;                      // guards what follows
+  std::vector<std::vector<pid_t>> pids;  // by device; kept when a call fails
+  JobDesk* desk = nullptr;               // null: nobody wants to know any more
+};
+
+namespace {
+
+std::vector<DeviceUse> ByProcess(const std::vector<DcmiDevice>& devices,
+                                 const std::vector<std::vector<pid_t>>& pids) {
+  std::map<pid_t, std::vector<int>> uses;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    for (pid_t pid : pids[i]) uses[pid].push_back(devices[i].logical_id);
+  }
+  std::vector<DeviceUse> result;
+  for (auto& [pid, ids] : uses) {
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    result.push_back({pid, std::move(ids)});
+  }
+  return result;
+}
+
+}  // namespace
+
+JobDesk::JobDesk(Deps deps)
+    : deps_(std::move(deps)),
+      probe_(deps_.control, deps_.host.proc, deps_.host.clock),
+      look_(std::make_shared<UserLook>()) {
+  table_ = std::make_unique<JobTable>(JobTable::Deps{
+      deps_.control, deps_.host.clock, deps_.start_ticks_of,
+      [this](uint64_t id, const attach::ToProcess& message) {
+        if (server_ != nullptr) server_->Send(id, message);
+      },
+      [this](const TrainingProcess& process, const Status& why) {
+        if (server_ != nullptr) {
+          server_->Send(process.attach_id, attach::Reply{0, static_cast<int>(why.code()),
+                                                         why.message() + "; it is not read any more",
+                                                         {}});
+        }
+        deps_.on_ring_broken(process, why);
+      }});
+  service_ = std::make_unique<AttachService>(AttachService::Deps{
+      deps_.host.clock, *table_, probe_, deps_.host.devices, deps_.daemon, deps_.start_ticks_of,
+      deps_.start, deps_.stop, deps_.get});
+  look_->desk = this;
+  look_->dcmi = deps_.host.dcmi_or_null;
+  if (look_->dcmi != nullptr) {
+    look_->devices.assign(look_->dcmi->devices().begin(), look_->dcmi->devices().end());
+    look_->pids.resize(look_->devices.size());
+  }
+}
+
+JobDesk::~JobDesk() {
+  Stop();
+  std::lock_guard lock(look_->mutex);
+  look_->desk = nullptr;
+}
+
+Status JobDesk::Listen(const AttachServerOptions& options, std::string* warning) {
+  auto server = AttachServer::Listen(options, deps_.control, deps_.host.clock, service_->Events(),
+                                     warning);
+  if (!server.ok()) return server.status();
+  server_ = std::move(server).value();
+  server_->SetDisposer([this](UniqueFd fd) { probe_.Dispose(std::move(fd)); });
+  service_->SetServer(server_.get());
+  server_->Start();
+  return Status::Ok();
+}
+
+void JobDesk::Stop() {
+  if (server_ != nullptr) server_->Stop();
+}
+
+void JobDesk::Configure(const std::string& admin_group, size_t max_attached) {
+  if (server_ != nullptr) server_->Configure(admin_group, max_attached);
+}
+
+std::function<void()> JobDesk::DeviceUserTask() {
+  // A thread that was left behind in a call may come back while its successor is at work.
+  return [look = look_] {
+    for (size_t i = 0; i < look->devices.size(); ++i) {
+      auto answer = look->dcmi->Processes(look->devices[i]);
+      if (!answer.ok()) continue;
+      std::lock_guard lock(look->mutex);
+      look->pids[i].clear();
+      for (uint32_t n = 0; n < answer.value.count; ++n) {
+        int pid = answer.value.processes[n].proc_id;
+        if (pid > 0) look->pids[i].push_back(pid);
+      }
+    }
+    std::lock_guard lock(look->mutex);
+    std::vector<DeviceUse> uses = ByProcess(look->devices, look->pids);
+    if (JobDesk* desk = look->desk; desk != nullptr) {
+      desk->deps_.control.Post([desk, uses = std::move(uses)] { desk->OnUses(uses); });
+    }
+  };
+}
+
+void JobDesk::OnUses(std::vector<DeviceUse> uses) {
+  if (looking_) return;
+  looking_ = true;
+  probe_.LookupUsers(std::move(uses), [this](Result<std::vector<TrainingProcess>> users) {
+    looking_ = false;
+    if (users.ok()) table_->SetDeviceUsers(std::move(users).value());
+  });
+}
+
+void JobDesk::ListJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted,
+                       v1::ListJobsResponse* out) const {
+  DescribeJobs(peer, request_untrusted, table_->Processes(), deps_.active_sessions(),
+               deps_.host.clock.MonotonicRawNs(), out);
+}
+
+const AttachCounters* JobDesk::attach_counters() const {
+  return server_ == nullptr ? nullptr : &server_->counters();
+}
+
+}  // namespace profd

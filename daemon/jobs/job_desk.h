@@ -1,0 +1,71 @@
+// Everything about jobs in one place: the table, the attach socket, the look at who uses a device.
+// Composition only. Lives on the control strand where nothing else is said.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "daemon/jobs/attach_service.h"
+#include "daemon/jobs/job_view.h"
+
+namespace profd {
+
+class DcmiService;
+
+class JobDesk {
+ public:
+  struct Deps {
+    Strand& control;
+    const Host& host;
+    std::string daemon = {};  // "profd 0.1.0"
+    std::function<std::optional<uint64_t>(pid_t)> start_ticks_of = nullptr;
+    std::function<void(const Peer&, const v1::StartSessionRequest&, AttachService::SessionReply)>
+        start = nullptr;
+    std::function<void(const Peer&, const v1::StopSessionRequest&, AttachService::SessionReply)> stop =
+        nullptr;
+    std::function<Result<v1::Session>(const Peer&, const std::string& id)> get = nullptr;
+    std::function<std::vector<ActiveSession>()> active_sessions = nullptr;
+    std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken = nullptr;
+  };
+
+  explicit JobDesk(Deps deps);
+  ~JobDesk();
+
+  JobTable& table() { return *table_; }
+  // Any thread. Without it nobody can attach.
+  Status Listen(const AttachServerOptions& options, std::string* warning);
+  // Any thread: nobody attaches any more, everybody is cut off.
+  void Stop();
+  void Configure(const std::string& admin_group, size_t max_attached);
+
+  // For the DCMI thread, every few seconds: who uses a device now. Captures what may be left behind.
+  std::function<void()> DeviceUserTask();
+
+  void ListJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted,
+                v1::ListJobsResponse* out) const;
+  // About once a second.
+  void Tick() { table_->Tick(); }
+  void CheckDeadlines(int64_t now_steady_ns) { probe_.CheckDeadlines(now_steady_ns); }
+  bool stuck() const { return probe_.stuck(); }
+  // Null while nobody can attach.
+  const AttachCounters* attach_counters() const;
+
+ private:
+  // Shared with the DCMI thread, which may outlive everything else.
+  struct UserLook;
+  void OnUses(std::vector<DeviceUse> uses);
+
+  Deps deps_;
+  ProcessProbe probe_;
+  std::unique_ptr<JobTable> table_;
+  std::unique_ptr<AttachService> service_;
+  std::unique_ptr<AttachServer> server_;
+  std::shared_ptr<UserLook> look_;
+  bool looking_ = false;  // a lookup of users is under way
+};
+
+}  // namespace profd

@@ -1,0 +1,260 @@
+#include "daemon/jobs/job_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace profd {
+namespace {
+
+// Rings are looked at this often: while a session takes marks, and otherwise, for the steps.
+constexpr int64_t kBusyRoundNs = 50 * kNsPerMs;
+constexpr int64_t kIdleRoundNs = 100 * kNsPerMs;
+// Of all rings together in one round; the others come first in the next.
+constexpr size_t kSlotsPerRound = 4 * MarkScratch::kSlots;
+// A process that lost its connection may come back (its library reconnects): it is shown for so long.
+constexpr int64_t kSilentNs = 60 * kNsPerSecond;
+constexpr size_t kMaxSilent = 1024;
+
+bool IsSame(const TrainingProcess& a, const TrainingProcess& b) {
+  return a.pid == b.pid && a.start_ticks == b.start_ticks;
+}
+
+}  // namespace
+
+JobTable::JobTable(Deps deps) : deps_(std::move(deps)), watchers_(std::make_shared<WatchList>()) {}
+
+JobTable::~JobTable() = default;
+
+void JobTable::Enter(TrainingProcess process, bool devices_told,
+                     std::unique_ptr<RingReader> ring_or_null) {
+  ++counters_.attaches;
+  std::erase_if(silent_, [&](const TrainingProcess& p) { return IsSame(p, process); });
+  uint64_t id = process.attach_id;
+  Entry& entry = attached_[id];
+  entry.process = std::move(process);
+  entry.devices_told = devices_told;
+  entry.ring = std::move(ring_or_null);
+  AdoptDevices(entry);
+}
+
+void JobTable::Announce(uint64_t attach_id) {
+  auto found = attached_.find(attach_id);
+  if (found == attached_.end()) return;
+  const TrainingProcess copy = found->second.process;
+  for (const auto& watching : WatchList(*watchers_)) {
+    if (!watching->gone && watching->watcher.on_attached) watching->watcher.on_attached(copy);
+  }
+  Arm();
+}
+
+void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
+  auto found = attached_.find(attach_id);
+  if (found == attached_.end()) return;
+  Entry& entry = found->second;
+  TakeAll(entry);
+  // A thread that was killed while it filled a slot keeps what came after it from being read.
+  if (entry.ring != nullptr && entry.ring->Waiting() > 0) {
+    uint64_t lost = entry.ring->Waiting();
+    counters_.dropped_marks += lost;
+    entry.process.dropped_marks += lost;
+    Deliver(entry.process, {}, lost);
+  }
+  TrainingProcess process = std::move(attached_.find(attach_id)->second.process);
+  attached_.erase(attach_id);
+  for (const auto& watching : WatchList(*watchers_)) {
+    if (!watching->gone && watching->watcher.on_detached) {
+      watching->watcher.on_detached(process, in_good_order);
+    }
+  }
+  bool lives = deps_.start_ticks_of(process.pid) == process.start_ticks;
+  if (in_good_order || !lives || silent_.size() == kMaxSilent) return;
+  process.attach_id = 0;
+  process.silent_since_ns = deps_.clock.MonotonicRawNs();
+  silent_.push_back(std::move(process));
+}
+
+void JobTable::OnStep(uint64_t attach_id, const attach::StepReport& report) {
+  if (!attached_.contains(attach_id)) return;
+  for (const auto& watching : WatchList(*watchers_)) {
+    if (!watching->gone && watching->watcher.on_step) watching->watcher.on_step(attach_id, report);
+  }
+}
+
+// The driver knows better than a guess from the environment.
+void JobTable::AdoptDevices(Entry& entry) const {
+  if (entry.devices_told) return;
+  for (const TrainingProcess& user : users_) {
+    if (IsSame(user, entry.process)) entry.process.devices = user.devices;
+  }
+}
+
+void JobTable::SetDeviceUsers(std::vector<TrainingProcess> users) {
+  users_ = std::move(users);
+  for (auto& [id, entry] : attached_) AdoptDevices(entry);
+}
+
+const TrainingProcess* JobTable::Find(uint64_t attach_id) const {
+  auto found = attached_.find(attach_id);
+  return found == attached_.end() ? nullptr : &found->second.process;
+}
+
+void JobTable::Tick() {
+  int64_t now = deps_.clock.MonotonicRawNs();
+  std::erase_if(silent_, [&](const TrainingProcess& process) {
+    return now - process.silent_since_ns > kSilentNs ||
+           deps_.start_ticks_of(process.pid) != process.start_ticks;
+  });
+}
+
+std::vector<TrainingProcess> JobTable::Processes() const {
+  std::vector<TrainingProcess> all;
+  all.reserve(attached_.size() + silent_.size() + users_.size());
+  for (const auto& [id, entry] : attached_) all.push_back(entry.process);
+  all.insert(all.end(), silent_.begin(), silent_.end());
+  const size_t known = all.size();
+  std::map<pid_t, uint64_t> seen;
+  for (const TrainingProcess& process : all) seen[process.pid] = process.start_ticks;
+  for (const TrainingProcess& user : users_) {
+    auto found = seen.find(user.pid);
+    if (found == seen.end() || found->second != user.start_ticks) all.push_back(user);
+  }
+  std::sort(all.begin() + static_cast<std::ptrdiff_t>(known), all.end(),
+            [](const auto& a, const auto& b) { return a.pid < b.pid; });
+  return all;
+}
+
+void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
+  if (attached_.contains(attach_id)) deps_.send(attach_id, notice);
+}
+
+std::shared_ptr<void> JobTable::Watch(Watcher watcher) {
+  auto watching = std::make_shared<Watching>();
+  watching->watcher = std::move(watcher);
+  watchers_->push_back(watching);
+  std::weak_ptr<WatchList> list = watchers_;
+  return std::shared_ptr<void>(watching.get(), [watching, list](void*) {
+    watching->gone = true;
+    if (auto watchers = list.lock()) std::erase(*watchers, watching);
+  });
+}
+
+void JobTable::Drain(uint64_t attach_id) {
+  auto found = attached_.find(attach_id);
+  if (found != attached_.end()) TakeAll(found->second);
+}
+
+// Runs as long as there is a ring to look at.
+void JobTable::Arm() {
+  if (armed_) return;
+  bool rings = false;
+  bool wanted = false;
+  for (const auto& [id, entry] : attached_) {
+    if (entry.ring == nullptr) continue;
+    rings = true;
+    wanted = wanted || Wanted(id);
+  }
+  if (!rings) return;
+  if (timer_ == nullptr) timer_ = std::make_unique<Timer>(deps_.control);
+  armed_ = true;
+  timer_->After(wanted ? kBusyRoundNs : kIdleRoundNs, [this] {
+    armed_ = false;
+    Round();
+    Arm();
+  });
+}
+
+void JobTable::Round() {
+  size_t left = kSlotsPerRound;
+  std::vector<uint64_t> order;
+  order.reserve(attached_.size());
+  for (const auto& [id, entry] : attached_) {
+    if (entry.ring != nullptr) order.push_back(id);
+  }
+  std::rotate(order.begin(), std::lower_bound(order.begin(), order.end(), next_in_round_),
+              order.end());
+  for (uint64_t id : order) {
+    next_in_round_ = id;
+    if (left == 0) return;
+    auto found = attached_.find(id);  // a watcher may have made it go
+    if (found != attached_.end()) left -= TakeFrom(found->second, left);
+  }
+}
+
+bool JobTable::Wanted(uint64_t attach_id) const {
+  return std::any_of(watchers_->begin(), watchers_->end(), [attach_id](const auto& watching) {
+    const Watcher& watcher = watching->watcher;
+    return !watching->gone && watcher.on_marks && watcher.wants && watcher.wants(attach_id);
+  });
+}
+
+void JobTable::TakeAll(Entry& entry) {
+  uint64_t id = entry.process.attach_id;
+  size_t left = entry.ring != nullptr ? entry.ring->slots() : 0;
+  while (left > 0) {
+    auto found = attached_.find(id);
+    if (found == attached_.end()) return;
+    size_t taken = TakeFrom(found->second, std::min(left, MarkScratch::kSlots));
+    if (taken == 0) return;
+    left -= taken;
+  }
+}
+
+size_t JobTable::TakeFrom(Entry& entry, size_t max_slots) {
+  // A watcher that drains while it is being told would read into what it is being told.
+  if (entry.ring == nullptr || delivering_) return 0;
+  Result<RingReader::Round> round =
+      entry.ring->Take(max_slots, deps_.clock.MonotonicRawNs(), &scratch_);
+  if (!round.ok()) {
+    ++counters_.broken_rings;
+    entry.ring.reset();
+    deps_.on_ring_broken(entry.process, round.status());
+    return 0;
+  }
+  std::span<const Mark> marks = scratch_.marks();
+  uint64_t dropped = round->dropped + round->bad;
+  entry.process.marks += marks.size();
+  entry.process.dropped_marks += dropped;
+  counters_.marks += marks.size();
+  counters_.dropped_marks += dropped;
+  counters_.clamped_marks += round->clamped;
+  counters_.bad_marks += round->bad;
+  FollowSteps(entry, marks);
+  size_t slots = round->slots;
+  if (!marks.empty() || dropped > 0) {
+    const TrainingProcess copy = entry.process;
+    Deliver(copy, marks, dropped);
+  }
+  return slots;
+}
+
+void JobTable::FollowSteps(Entry& entry, std::span<const Mark> marks) {
+  bool changed = false;
+  for (const Mark& mark : marks) {
+    if (mark.kind == attach::MarkKind::kStepBegin) {
+      entry.steps.Begin(mark.value, mark.time_ns);
+    } else if (mark.kind == attach::MarkKind::kStepEnd) {
+      entry.steps.End(mark.value, mark.time_ns);
+    } else {
+      continue;
+    }
+    changed = true;
+  }
+  if (!changed) return;
+  entry.process.step = entry.steps.step();
+  entry.process.step_s = entry.steps.MedianSeconds();
+}
+
+void JobTable::Deliver(const TrainingProcess& process, std::span<const Mark> marks,
+                       uint64_t dropped) {
+  const MarkBatch batch{process.pid, process.rank, marks, dropped};
+  uint64_t id = process.attach_id;
+  delivering_ = true;
+  for (const auto& watching : WatchList(*watchers_)) {
+    const Watcher& watcher = watching->watcher;
+    if (watching->gone || !watcher.on_marks || !watcher.wants || !watcher.wants(id)) continue;
+    watcher.on_marks(batch);
+  }
+  delivering_ = false;
+}
+
+}  // namespace profd

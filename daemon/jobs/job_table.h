@@ -1,0 +1,104 @@
+// The JobDirectory: processes that attached, those that fell silent, those that use a device without
+// having attached; and the rounds in which the rings of attached ones are emptied. Lives on the control
+// strand.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/strand.h"
+#include "collectors/collector.h"
+#include "daemon/jobs/job_directory.h"
+#include "daemon/jobs/process_facts.h"
+#include "daemon/jobs/ring_reader.h"
+#include "daemon/jobs/step_clock.h"
+
+namespace profd {
+
+class JobTable final : public JobDirectory {
+ public:
+  struct Deps {
+    Strand& control;
+    const Clock& clock;
+    // Start time of a process as long as it lives; must not wait.
+    std::function<std::optional<uint64_t>(pid_t)> start_ticks_of;
+    std::function<void(uint64_t attach_id, const attach::ToProcess&)> send;
+    // Its ring is not read any more.
+    std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken;
+  };
+  struct Counters {
+    uint64_t attaches = 0;
+    uint64_t marks = 0;
+    uint64_t dropped_marks = 0;
+    uint64_t clamped_marks = 0;
+    uint64_t bad_marks = 0;
+    uint64_t broken_rings = 0;
+  };
+
+  explicit JobTable(Deps deps);
+  ~JobTable() override;
+
+  // `devices_told`: the process named its devices, so that nobody knows better. Watchers hear of it
+  // with Announce, so that the process's welcome goes before what they send.
+  void Enter(TrainingProcess process, bool devices_told, std::unique_ptr<RingReader> ring_or_null);
+  void Announce(uint64_t attach_id);
+  void Detach(uint64_t attach_id, bool in_good_order);
+  void OnStep(uint64_t attach_id, const attach::StepReport& report);
+  // The processes that use a device, as found just now; replaces what was found before.
+  void SetDeviceUsers(std::vector<TrainingProcess> users);
+  const TrainingProcess* Find(uint64_t attach_id) const;
+  // About once a second.
+  void Tick();
+
+  std::vector<TrainingProcess> Processes() const override;
+  void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override;
+  std::shared_ptr<void> Watch(Watcher watcher) override;
+  void Drain(uint64_t attach_id) override;
+
+  size_t attached() const { return attached_.size(); }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  struct Entry {
+    TrainingProcess process;
+    bool devices_told = false;
+    std::unique_ptr<RingReader> ring;
+    StepClock steps;
+  };
+  // Watchers may come and go inside each other's calls: a round goes over a copy of the list.
+  struct Watching {
+    Watcher watcher;
+    bool gone = false;
+  };
+  using WatchList = std::vector<std::shared_ptr<Watching>>;
+
+  void Arm();
+  void Round();
+  bool Wanted(uint64_t attach_id) const;
+  // Slots taken.
+  size_t TakeFrom(Entry& entry, size_t max_slots);
+  void TakeAll(Entry& entry);
+  void FollowSteps(Entry& entry, std::span<const Mark> marks);
+  void Deliver(const TrainingProcess& process, std::span<const Mark> marks, uint64_t dropped);
+  void AdoptDevices(Entry& entry) const;
+
+  Deps deps_;
+  std::map<uint64_t, Entry> attached_;
+  std::vector<TrainingProcess> silent_;
+  std::vector<TrainingProcess> users_;
+  std::shared_ptr<WatchList> watchers_;
+  MarkScratch scratch_;
+  std::unique_ptr<Timer> timer_;
+  bool armed_ = false;
+  bool delivering_ = false;
+  uint64_t next_in_round_ = 0;  // whose turn it is when a round cannot serve all
+  Counters counters_;
+};
+
+}  // namespace profd

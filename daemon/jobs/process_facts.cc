@@ -1,0 +1,292 @@
+#include "daemon/jobs/process_facts.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "base/text.h"
+#include "driver/rooted_fs.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxEnvironment = 256 << 10;
+constexpr size_t kMaxCgroup = 16 << 10;
+constexpr size_t kMaxStat = 4096;
+constexpr size_t kMaxCommand = 64;
+constexpr size_t kMaxId = 128;
+constexpr int kMaxRank = 1 << 24;
+constexpr int kMaxDevice = 1023;
+constexpr size_t kMaxVisible = 64;
+
+// In order: the first that is set and makes sense counts.
+constexpr std::array kJobNames = {"PROFD_JOB_ID", "SLURM_JOB_ID", "PBS_JOBID",
+                                  "LSB_JOBID",    "JOB_ID",       "MA_JOB_ID"};
+constexpr std::array kLauncherNames = {"TORCHELASTIC_RUN_ID", "OMPI_MCA_ess_base_jobid",
+                                       "PMIX_NAMESPACE", "PMI_JOBID", "RANK_TABLE_FILE"};
+// A launcher that starts workers of its own below srun numbers them itself: its word goes first.
+constexpr std::array kRankNames = {"RANK",      "RANK_ID",  "OMPI_COMM_WORLD_RANK",
+                                   "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+constexpr std::array kLocalRankNames = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID", "SLURM_LOCALID"};
+constexpr std::array kWorldNames = {"WORLD_SIZE", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                    "SLURM_NTASKS"};
+constexpr std::array kVisibleNames = {"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"};
+constexpr std::array kDeviceNames = {"ASCEND_DEVICE_ID", "DEVICE_ID"};
+
+bool IsIdChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-' || c == ':' || c == '/';
+}
+
+bool IsId(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxId && std::all_of(text.begin(), text.end(), IsIdChar);
+}
+
+bool IsDigits(std::string_view text) {
+  return !text.empty() && text.size() <= 20 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The entries of an environment block, by name.
+class Variables {
+ public:
+  explicit Variables(std::string_view text) {
+    while (!text.empty()) {
+      size_t end = std::min(text.find('\0'), text.size());
+      std::string_view entry = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      size_t equals = entry.find('=');
+      if (equals != std::string_view::npos && equals > 0) entries_.push_back(entry);
+    }
+  }
+  // Empty when it is not set.
+  std::string_view Get(std::string_view name) const {
+    for (std::string_view entry : entries_) {
+      if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
+        return Trim(entry.substr(name.size() + 1));
+      }
+    }
+    return {};
+  }
+  bool Has(std::string_view name) const { return !Get(name).empty(); }
+  template <size_t n>
+  std::optional<int> Number(const std::array<const char*, n>& names, int most) const {
+    for (const char* name : names) {
+      int value = -1;
+      if (ParseNumber(Get(name), &value) && value >= 0 && value <= most) return value;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<std::string_view> entries_;
+};
+
+// Launchers write what they like ("prterun-host-12@1"): what no job id may hold becomes '-'.
+std::string LauncherId(const Variables& variables) {
+  for (const char* name : kLauncherNames) {
+    std::string_view value = variables.Get(name);
+    if (std::string_view(name) == "RANK_TABLE_FILE") {
+      // Its name alone: a path out of somebody's environment is never opened.
+      value = value.substr(value.rfind('/') + 1);
+      value = value.substr(0, value.rfind('.'));
+    }
+    if (value.empty() || value == "none" || value.size() > kMaxId) continue;
+    std::string id(value);
+    std::replace_if(id.begin(), id.end(), [](char c) { return !IsIdChar(c); }, '-');
+    return id;
+  }
+  return {};
+}
+
+std::string FrameworkOf(const Variables& variables) {
+  for (const char* name : {"MS_ROLE", "MS_SCHED_HOST", "MS_WORKER_NUM"}) {
+    if (variables.Has(name)) return "mindspore";
+  }
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "TORCH_DEVICE_BACKEND_AUTOLOAD"}) {
+    if (variables.Has(name)) return "pytorch";
+  }
+  return {};
+}
+
+bool IsPodUid(std::string_view text) {
+  if (text.size() < 32 || text.size() > 36) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
+  });
+}
+
+// "pod<uid>" of cgroupfs, "kubepods-burstable-pod<uid with underscores>.slice" of systemd.
+std::string PodOf(std::string_view component) {
+  if (component.ends_with(".slice")) component.remove_suffix(6);
+  size_t at = component.rfind("pod");
+  if (at == std::string_view::npos || (at > 0 && component[at - 1] != '-')) return {};
+  std::string uid(component.substr(at + 3));
+  std::replace(uid.begin(), uid.end(), '_', '-');
+  return IsPodUid(uid) ? uid : std::string();
+}
+
+void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
+  bool slurm = false;
+  bool kubernetes = false;
+  while (!path.empty()) {
+    size_t end = std::min(path.find('/'), path.size());
+    std::string_view component = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    // The pod's own component may be the one that says kubepods.
+    kubernetes = kubernetes || component.find("kubepods") != std::string_view::npos;
+    if (kubernetes && facts->pod_uid.empty()) facts->pod_uid = PodOf(component);
+    if (slurm && component.starts_with("job_") && facts->slurm_job.empty() &&
+        IsDigits(component.substr(4))) {
+      facts->slurm_job = component.substr(4);
+    }
+    slurm = slurm || component.starts_with("slurm");
+  }
+}
+
+// Field 22 of /proc/PID/stat. The name in parentheses may hold anything; what follows the last one is
+// plain.
+Result<uint64_t> StartTicks(std::string_view stat) {
+  size_t end = stat.rfind(')');
+  if (end == std::string_view::npos) return Internal("/proc/PID/stat without a name");
+  std::string_view rest = stat.substr(end + 1);
+  std::string_view state = NextToken(&rest);
+  if (state == "Z" || state == "X") return NotFound("the process has ended");
+  std::string_view token;
+  for (int field = 4; field <= 22; ++field) token = NextToken(&rest);
+  uint64_t ticks = 0;
+  if (!ParseNumber(token, &ticks)) return Internal("/proc/PID/stat without a start time");
+  return ticks;
+}
+
+std::string CommandOf(std::string_view stat) {
+  size_t begin = stat.find('(');
+  size_t end = stat.rfind(')');
+  if (begin == std::string_view::npos || end <= begin) return {};
+  std::string name(stat.substr(begin + 1, std::min(end - begin - 1, kMaxCommand)));
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+  }
+  return name;
+}
+
+// As much as there is, up to `max_bytes`: an environment may be longer than we care for.
+std::string ReadUpTo(const RootedFs& proc, const std::string& path, size_t max_bytes) {
+  std::string text(max_bytes, '\0');
+  Result<size_t> size = proc.ReadInto(path, {text.data(), text.size()});
+  text.resize(size.ok() ? *size : 0);
+  return text;
+}
+
+}  // namespace
+
+bool ParseDeviceList(std::string_view text, std::vector<int>* out) {
+  out->clear();
+  while (!text.empty()) {
+    size_t end = std::min(text.find(','), text.size());
+    std::string_view item = Trim(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    size_t dash = item.find('-');
+    int first = -1;
+    int last = -1;
+    if (!ParseNumber(item.substr(0, dash), &first)) return false;
+    last = first;
+    if (dash != std::string_view::npos && !ParseNumber(item.substr(dash + 1), &last)) return false;
+    if (first < 0 || last < first || last > kMaxDevice) return false;
+    for (int id = first; id <= last; ++id) {
+      if (out->size() == kMaxVisible) return false;
+      if (std::find(out->begin(), out->end(), id) == out->end()) out->push_back(id);
+    }
+  }
+  return !out->empty();
+}
+
+EnvironmentFacts ParseEnvironment(std::string_view text_untrusted) {
+  Variables variables(text_untrusted);
+  EnvironmentFacts facts;
+  for (const char* name : kJobNames) {
+    if (facts.job_id.empty() && IsId(variables.Get(name))) facts.job_id = variables.Get(name);
+  }
+  if (IsDigits(variables.Get("SLURM_JOB_ID"))) facts.slurm_job = variables.Get("SLURM_JOB_ID");
+  facts.launcher_id = LauncherId(variables);
+  facts.rank = variables.Number(kRankNames, kMaxRank);
+  facts.local_rank = variables.Number(kLocalRankNames, kMaxRank);
+  facts.world_size = variables.Number(kWorldNames, kMaxRank).value_or(0);
+  facts.device = variables.Number(kDeviceNames, kMaxDevice);
+  for (const char* name : kVisibleNames) {
+    if (facts.visible.empty() && !ParseDeviceList(variables.Get(name), &facts.visible)) {
+      facts.visible.clear();
+    }
+  }
+  facts.framework = FrameworkOf(variables);
+  return facts;
+}
+
+CgroupFacts ParseCgroup(std::string_view text_untrusted) {
+  CgroupFacts facts;
+  std::string_view line;
+  while (NextLine(&text_untrusted, &line)) {
+    // hierarchy-ID:controller-list:path
+    size_t colon = line.find(':');
+    colon = colon == std::string_view::npos ? colon : line.find(':', colon + 1);
+    if (colon != std::string_view::npos) ReadCgroupPath(line.substr(colon + 1), &facts);
+  }
+  return facts;
+}
+
+std::string JobOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup) {
+  for (const std::string* id : {&environment.job_id, &cgroup.slurm_job, &cgroup.pod_uid}) {
+    if (!id->empty()) return *id;
+  }
+  return environment.launcher_id;
+}
+
+std::vector<int> DevicesOf(const EnvironmentFacts& e) {
+  const std::optional<int>& which = e.device ? e.device : e.local_rank;
+  if (e.visible.empty()) return which ? std::vector<int>{*which} : std::vector<int>{};
+  // A process that sees several and numbers itself among them uses one; otherwise it may use all.
+  if (which && static_cast<size_t>(*which) < e.visible.size()) {
+    return {e.visible[static_cast<size_t>(*which)]};
+  }
+  return e.visible;
+}
+
+Result<uint64_t> ReadStartTicks(const RootedFs& proc, pid_t pid) {
+  std::array<char, kMaxStat> buffer{};
+  Result<size_t> size = proc.ReadInto(fmt::format("{}/stat", pid), buffer);
+  if (!size.ok()) return size.status();
+  return StartTicks({buffer.data(), *size});
+}
+
+Result<ProcessFacts> ReadProcessFacts(const RootedFs& proc, pid_t pid) {
+  std::string base = std::to_string(pid);
+  // Everything below is of the process that had the pid when its directory was opened, or fails.
+  Result<UniqueFd> directory = proc.Open(base);
+  if (!directory.ok()) return directory.status();
+  struct stat info {};
+  if (::fstat(directory->get(), &info) != 0) return Status::FromErrno(errno, "stat of a process");
+  std::string stat = ReadUpTo(proc, base + "/stat", kMaxStat);
+  Result<uint64_t> ticks = StartTicks(stat);
+  if (!ticks.ok()) return ticks.status();
+  ProcessFacts facts;
+  facts.start_ticks = *ticks;
+  facts.uid = info.st_uid;
+  facts.gid = info.st_gid;
+  facts.command = CommandOf(stat);
+  facts.cgroup = ParseCgroup(ReadUpTo(proc, base + "/cgroup", kMaxCgroup));
+  facts.environment = ParseEnvironment(ReadUpTo(proc, base + "/environ", kMaxEnvironment));
+  if (facts.cgroup.slurm_job.empty()) facts.cgroup.slurm_job = facts.environment.slurm_job;
+  // The pid may have changed hands meanwhile: then this was of two processes.
+  Result<uint64_t> after = ReadStartTicks(proc, pid);
+  if (!after.ok()) return after.status();
+  if (*after != facts.start_ticks) return NotFound("the process has ended");
+  return facts;
+}
+
+}  // namespace profd

@@ -1,0 +1,63 @@
+// What a process's environment and cgroup say about the job it belongs to. Both are written by the
+// process or its launcher: hints, never proof. docs/jobs.md has the order of precedence.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace profd {
+
+class RootedFs;
+
+struct EnvironmentFacts {
+  std::string job_id;       // PROFD_JOB_ID or a batch system's
+  std::string slurm_job;
+  std::string launcher_id;  // of the launcher's run; names a job when nothing better does
+  std::optional<int> rank;
+  std::optional<int> local_rank;
+  int world_size = 0;
+  std::vector<int> visible;     // physical ids; empty = nothing said
+  std::optional<int> device;    // among `visible` if there are any, else physical
+  std::string framework;
+};
+// `text` as in /proc/PID/environ. Never fails: what makes no sense is left out.
+EnvironmentFacts ParseEnvironment(std::string_view text_untrusted);
+
+struct CgroupFacts {
+  std::string pod_uid;    // with dashes, as Kubernetes writes it
+  std::string slurm_job;  // digits
+};
+// `text` as in /proc/PID/cgroup, v1 or v2.
+CgroupFacts ParseCgroup(std::string_view text_untrusted);
+
+struct ProcessFacts {
+  uint64_t start_ticks = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::string command;
+  EnvironmentFacts environment;
+  CgroupFacts cgroup;
+};
+// Reads bounded amounts below `proc`. kNotFound when there is no such process (or it is a zombie); an
+// environment that may not be read is an empty one. Reading an environment can wait for the process's
+// own memory map: not for the control strand.
+Result<ProcessFacts> ReadProcessFacts(const RootedFs& proc, pid_t pid);
+// Only the start time, which never waits.
+Result<uint64_t> ReadStartTicks(const RootedFs& proc, pid_t pid);
+
+// The job of a process that named none itself: empty if it cannot be told.
+std::string JobOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup);
+// Physical ids of the devices the process was given; empty if it cannot be told.
+std::vector<int> DevicesOf(const EnvironmentFacts& environment);
+
+// "0,1,4-7" as the ASCEND_*VISIBLE_DEVICES variables take it; false when it is something else.
+bool ParseDeviceList(std::string_view text, std::vector<int>* out);
+
+}  // namespace profd

@@ -1,0 +1,94 @@
+#include "daemon/jobs/process_probe.h"
+
+#include "driver/rooted_fs.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kDeadlineNs = 2 * kNsPerSecond;
+constexpr size_t kQueue = 4096;
+
+}  // namespace
+
+TrainingProcess FromFacts(pid_t pid, const ProcessFacts& facts) {
+  TrainingProcess process;
+  process.pid = pid;
+  process.start_ticks = facts.start_ticks;
+  process.uid = facts.uid;
+  process.gid = facts.gid;
+  process.job_id = JobOf(facts.environment, facts.cgroup);
+  process.rank = facts.environment.rank;
+  process.local_rank = facts.environment.local_rank;
+  process.world_size = facts.environment.world_size;
+  process.framework = facts.environment.framework;
+  process.command = facts.command;
+  process.pod_uid = facts.cgroup.pod_uid;
+  process.slurm_job = facts.cgroup.slurm_job;
+  return process;
+}
+
+ProcessProbe::ProcessProbe(Strand& control, const RootedFs& proc, const Clock& clock)
+    : control_(control),
+      proc_(proc),
+      clock_(clock),
+      thread_("profd-proc", clock, {kQueue, 2 * kNsPerSecond}) {}
+
+ProcessProbe::~ProcessProbe() = default;
+
+void ProcessProbe::Lookup(pid_t pid, std::function<void(Result<ProcessFacts>)> done) {
+  auto found = std::make_shared<Result<ProcessFacts>>(Unavailable("not looked up"));
+  GuardedJob job;
+  job.what = "a look into /proc";
+  job.run = [&proc = proc_, pid, found] { *found = ReadProcessFacts(proc, pid); };
+  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
+  job.done = [&control = control_, found, done](const Status& status) {
+    // A thread that is late still writes to *found: nobody may read it then.
+    Result<ProcessFacts> answer = status.ok() ? *found : Result<ProcessFacts>(status);
+    control.Post([done, answer] { done(answer); });
+  };
+  thread_.Submit(std::move(job)).Ignore();  // `done` is told
+}
+
+void ProcessProbe::LookupUsers(std::vector<DeviceUse> uses,
+                               std::function<void(Result<std::vector<TrainingProcess>>)> done) {
+  auto found = std::make_shared<std::vector<TrainingProcess>>();
+  GuardedJob job;
+  job.what = "a look at the processes that use a device";
+  job.run = [&proc = proc_, known = known_, uses = std::move(uses), found] {
+    Known still;
+    for (const DeviceUse& use : uses) {
+      auto before = known->find(use.pid);
+      Result<uint64_t> ticks = ReadStartTicks(proc, use.pid);
+      if (!ticks.ok()) continue;
+      bool same = before != known->end() && before->second.start_ticks == *ticks;
+      Result<ProcessFacts> facts = same ? before->second : ReadProcessFacts(proc, use.pid);
+      if (!facts.ok()) continue;
+      TrainingProcess process = FromFacts(use.pid, *facts);
+      process.devices = use.devices;
+      process.found_by = "device process list";
+      found->push_back(std::move(process));
+      still.emplace(use.pid, std::move(facts).value());
+    }
+    *known = std::move(still);
+  };
+  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
+  job.done = [&control = control_, found, done](const Status& status) {
+    Result<std::vector<TrainingProcess>> answer =
+        status.ok() ? Result<std::vector<TrainingProcess>>(*found)
+                    : Result<std::vector<TrainingProcess>>(status);
+    control.Post([done, answer] { done(answer); });
+  };
+  thread_.Submit(std::move(job)).Ignore();
+}
+
+void ProcessProbe::Dispose(UniqueFd descriptor) {
+  auto held = std::make_shared<UniqueFd>(std::move(descriptor));
+  GuardedJob job;
+  job.what = "closing a descriptor that a process sent";
+  job.run = [held] { held->Reset(); };
+  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
+  job.done = [](const Status&) {};
+  thread_.Submit(std::move(job)).Ignore();
+}
+
+}  // namespace profd

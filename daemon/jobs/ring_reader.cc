@@ -1,0 +1,200 @@
+#include "daemon/jobs/ring_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+
+namespace profd {
+namespace {
+
+using attach::MarkKind;
+using attach::MarkRing;
+using attach::MarkSlot;
+
+// How far ahead of us a stamp may be before it is taken for nonsense.
+constexpr int64_t kMaxAheadNs = kNsPerSecond;
+
+// Reads exactly once, whatever the optimiser would like: what is checked is what is used.
+template <class T>
+T Once(T& shared) {
+  return std::atomic_ref<T>(shared).load(std::memory_order_relaxed);
+}
+
+bool IsKnown(uint16_t kind) {
+  return kind >= static_cast<uint16_t>(MarkKind::kMark) &&
+         kind <= static_cast<uint16_t>(MarkKind::kStepEnd);
+}
+bool HasName(MarkKind kind) { return kind == MarkKind::kMark || kind == MarkKind::kRangePush; }
+
+// Format characters that hide or reorder what stands around them, line and paragraph separators, BOM.
+bool IsInvisible(uint32_t c) {
+  return (c >= 0x80 && c < 0xA0) || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
+         (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || c == 0xAD;
+}
+
+// Bytes of the character at the front of `text`, 0 if it is none or shall not be shown.
+size_t PrintableLength(std::span<const char> text) {
+  auto byte = [text](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
+  uint32_t first = byte(0);
+  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
+  size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || length > text.size()) return 0;
+  uint32_t c = first & (0xFFU >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+    c = c << 6 | (byte(i) & 0x3F);
+  }
+  constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  bool surrogate = c >= 0xD800 && c <= 0xDFFF;
+  return c < kLeast[length] || c > 0x10FFFF || surrogate || IsInvisible(c) ? 0 : length;
+}
+
+// The fcntl answers for memfds only and asks no file system of somebody's making: it goes first.
+Status CheckMemfd(int fd, size_t* bytes) {
+  int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return InvalidArgument("the mark ring is no memfd");
+  if ((seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_GROW) == 0) {
+    return InvalidArgument("the mark ring's memfd is not sealed against shrinking and growing");
+  }
+  struct statfs where {};
+  // Huge pages can run out at the first touch, which would be a signal for us.
+  if (::fstatfs(fd, &where) != 0 || where.f_type != TMPFS_MAGIC) {
+    return InvalidArgument("the mark ring's memfd is none of ordinary pages");
+  }
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return Status::FromErrno(errno, "stat of the mark ring");
+  if (info.st_size < static_cast<off_t>(attach::RingBytes(attach::kMinRingSlots)) ||
+      info.st_size > static_cast<off_t>(attach::RingBytes(attach::kMaxRingSlots))) {
+    return InvalidArgument(fmt::format("a mark ring of {} bytes", info.st_size));
+  }
+  *bytes = static_cast<size_t>(info.st_size);
+  return Status::Ok();
+}
+
+}  // namespace
+
+void MakePrintable(std::span<char> text) {
+  while (!text.empty()) {
+    size_t length = PrintableLength(text);
+    if (length == 0) {
+      text[0] = '?';
+      length = 1;
+    }
+    text = text.subspan(length);
+  }
+}
+
+Result<std::unique_ptr<RingReader>> RingReader::Map(const UniqueFd& memfd) {
+  size_t bytes = 0;
+  RETURN_IF_ERROR(CheckMemfd(memfd.get(), &bytes));
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  if (mapped == MAP_FAILED) return Status::FromErrno(errno, "map the mark ring");
+  struct Geometry {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t slots;
+  } geometry{};
+  std::memcpy(&geometry, mapped, sizeof geometry);
+  bool fits = geometry.magic == attach::kRingMagic && geometry.version == attach::kRingVersion &&
+              std::has_single_bit(geometry.slots) && geometry.slots >= attach::kMinRingSlots &&
+              geometry.slots <= attach::kMaxRingSlots &&
+              attach::RingBytes(geometry.slots) == bytes;
+  if (!fits) {
+    ::munmap(mapped, bytes);
+    return InvalidArgument(fmt::format("no mark ring of version {} in its memfd of {} bytes",
+                                       attach::kRingVersion, bytes));
+  }
+  std::unique_ptr<RingReader> reader(
+      new RingReader(static_cast<std::byte*>(mapped), bytes, geometry.slots));
+  RETURN_IF_ERROR(reader->Resume());
+  return reader;
+}
+
+RingReader::RingReader(std::byte* base, size_t bytes, uint32_t slots)
+    : base_(base), bytes_(bytes), slots_(slots) {}
+
+RingReader::~RingReader() { ::munmap(base_, bytes_); }
+
+MarkRing* RingReader::ring() const { return reinterpret_cast<MarkRing*>(base_); }
+
+MarkSlot* RingReader::SlotAt(uint64_t position) const {
+  size_t offset = attach::kRingHeaderBytes + (position & (slots_ - 1)) * sizeof(MarkSlot);
+  return reinterpret_cast<MarkSlot*>(base_ + offset);
+}
+
+// A ring that an earlier daemon has read: goes on where that one stopped, even if it was killed
+// between taking slots and saying so.
+Status RingReader::Resume() {
+  head_ = ring()->head.load(std::memory_order_acquire);
+  dropped_ = ring()->dropped.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < slots_; ++i) {
+    if (SlotAt(head_)->sequence.load(std::memory_order_acquire) != head_ + slots_) break;
+    ++head_;
+  }
+  uint64_t sequence = SlotAt(head_)->sequence.load(std::memory_order_acquire);
+  if (sequence == head_ || sequence == head_ + 1) return Status::Ok();
+  return InvalidArgument("the mark ring's slots and head do not fit together");
+}
+
+uint64_t RingReader::Waiting() const {
+  uint64_t waiting = ring()->tail.load(std::memory_order_relaxed) - head_;
+  return std::min<uint64_t>(waiting, slots_);
+}
+
+Result<RingReader::Round> RingReader::Take(size_t max_slots, int64_t now_raw_ns,
+                                           MarkScratch* scratch) {
+  Round round;
+  scratch->marks_.clear();
+  scratch->names_.resize(MarkScratch::kSlots);
+  scratch->marks_.reserve(MarkScratch::kSlots);
+  max_slots = std::min(max_slots, MarkScratch::kSlots);
+  uint64_t dropped = ring()->dropped.load(std::memory_order_relaxed);
+  if (dropped < dropped_) return DataLoss("the mark ring counts its losses backwards");
+  round.dropped = dropped - dropped_;
+  dropped_ = dropped;
+  for (; round.slots < max_slots; ++round.slots, ++head_) {
+    MarkSlot* slot = SlotAt(head_);
+    uint64_t sequence = slot->sequence.load(std::memory_order_acquire);
+    if (sequence == head_) break;  // free, or being filled
+    if (sequence != head_ + 1) {
+      return DataLoss(fmt::format("the mark ring has sequence {} at position {}", sequence, head_));
+    }
+    Mark mark{Once(slot->time_ns), Once(slot->value), Once(slot->thread), MarkKind{}, {}};
+    const uint16_t kind = Once(slot->kind);
+    const uint16_t name_bytes = Once(slot->name_bytes);
+    if (name_bytes > attach::kMarkNameBytes) {
+      return DataLoss(fmt::format("a name of {} bytes in the mark ring", name_bytes));
+    }
+    auto& name = scratch->names_[scratch->marks_.size()];
+    std::memcpy(name.data(), slot->name, name_bytes);
+    slot->sequence.store(head_ + slots_, std::memory_order_release);
+    if (!IsKnown(kind)) {
+      ++round.bad;
+      continue;
+    }
+    mark.kind = static_cast<MarkKind>(kind);
+    if (mark.time_ns < 0 || mark.time_ns > now_raw_ns + kMaxAheadNs) {
+      mark.time_ns = now_raw_ns;
+      ++round.clamped;
+    }
+    if (HasName(mark.kind)) {
+      MakePrintable({name.data(), name_bytes});
+      mark.name = {name.data(), name_bytes};
+    }
+    scratch->marks_.push_back(mark);
+  }
+  ring()->head.store(head_, std::memory_order_release);
+  return round;
+}
+
+}  // namespace profd

@@ -1,0 +1,118 @@
+#include "daemon/rpc/unix_listener.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace profd {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr size_t kMaxGroups = 256;
+
+Result<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return InvalidArgument(fmt::format("socket path {} is longer than {} characters", path,
+                                       sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+// A socket file may stay only if nobody answers behind it.
+Status RemoveStale(const std::string& path, int type, const sockaddr_un& address) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? Status::Ok() : Status::FromErrno(errno, path);
+  }
+  if (!S_ISSOCK(info.st_mode)) {
+    return FailedPrecondition(path + " exists and is no socket; remove it or choose another");
+  }
+  UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+      errno == EPROTOTYPE) {  // somebody, who speaks otherwise
+    return AlreadyExists("another profd answers on " + path);
+  }
+  if (::unlink(path.c_str()) != 0) return Status::FromErrno(errno, "remove stale " + path);
+  return Status::Ok();
+}
+
+std::vector<uint32_t> GroupsOf(int fd) {
+  std::array<gid_t, kMaxGroups> groups{};
+  socklen_t size = sizeof groups;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) return {};
+  return {groups.begin(), groups.begin() + size / sizeof(gid_t)};
+}
+
+}  // namespace
+
+std::optional<gid_t> GroupId(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  std::vector<char> buffer(1 << 16);
+  group entry{};
+  group* found = nullptr;
+  if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr) {
+    return std::nullopt;
+  }
+  return found->gr_gid;
+}
+
+Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* warning) {
+  Result<sockaddr_un> address = AddressOf(options.path);
+  if (!address.ok()) return address.status();
+  RETURN_IF_ERROR(RemoveStale(options.path, options.type, *address));
+  UniqueFd fd(::socket(AF_UNIX, options.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return Status::FromErrno(errno, "socket");
+  // Nobody may connect before owner and mode are right.
+  mode_t before = ::umask(0177);
+  int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
+  int bind_errno = errno;
+  ::umask(before);
+  if (bound != 0) return Status::FromErrno(bind_errno, "bind " + options.path);
+  mode_t mode = 0600;
+  if (!options.group.empty()) {
+    std::optional<gid_t> group = GroupId(options.group);
+    if (!group) {
+      *warning = fmt::format("no group {}: only root can connect", options.group);
+    } else if (::chown(options.path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
+      *warning = fmt::format("cannot give {} to group {}: {}", options.path,
+                             options.group, std::strerror(errno));
+    } else {
+      mode = 0660;
+    }
+  }
+  if (::chmod(options.path.c_str(), mode) != 0) {
+    return Status::FromErrno(errno, "chmod " + options.path);
+  }
+  if (::listen(fd.get(), kBacklog) != 0) return Status::FromErrno(errno, "listen");
+  return fd;
+}
+
+Result<Peer> PeerOfSocket(int fd, std::optional<gid_t> admin_group) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return Status::FromErrno(errno, "SO_PEERCRED");
+  }
+  Peer peer;
+  peer.pid = credentials.pid;
+  peer.uid = credentials.uid;
+  peer.gid = credentials.gid;
+  peer.groups = GroupsOf(fd);
+  // The daemon's own user counts as root's deputy: without root it serves nobody else.
+  peer.admin =
+      peer.uid == 0 || peer.uid == ::geteuid() || (admin_group && peer.InGroup(*admin_group));
+  return peer;
+}
+
+}  // namespace profd
