@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -165,6 +166,46 @@ void SetHost(Json& json, const SampleOptions& options) {
                           options.host_usage_mem || options.host_network || options.host_disk;
 }
 
+struct SampleKey {
+  std::string_view option;
+  std::string_view key;
+};
+// What the vendor's collector switches on for an option of the application (driver-abi 4.2).
+constexpr auto kApplicationKeys = std::to_array<SampleKey>({
+    {"task_trace", "taskTrace"},
+    {"task_time", "taskTime"},
+    {"training_trace", "ts_fw_training"},
+    {"training_trace", "ts_keypoint"},
+    {"hccl", "hcclTrace"},
+    {"aicpu", "aicpuTrace"},
+    {"aic_metrics", "ai_core_profiling"},
+    {"l2", "l2CacheTaskProfiling"},
+    {"msproftx", "msproftx"},
+    {"runtime_api", "runtimeApi"},
+    {"ACL_PROF_ACL_API", "acl"},
+});
+
+void SetApplication(Json& json, const SampleOptions& options) {
+  for (const SampleKey& known : kApplicationKeys) {
+    if (options.application.contains(std::string(known.option))) {
+      json[std::string(known.key)] = "on";
+    }
+  }
+  auto value = [&options](const char* key) {
+    auto found = options.application.find(key);
+    return found == options.application.end() ? std::string() : found->second;
+  };
+  // Two names of one switch.
+  const std::string level = value("task_time").empty() ? value("task_trace") : value("task_time");
+  if (!level.empty()) {
+    json["taskTrace"] = json["taskTime"] = "on";
+    json["prof_level"] = level;
+  }
+  json["ai_core_metrics"] = value("aic_metrics");
+  if (!options.asked.empty()) json["profiling_options"] = 
+        Json(options.asked).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // "2026-01-01 08:00:00.000000", local time.
 std::string DateText(int64_t wall_ns) {
   auto seconds = static_cast<time_t>(wall_ns / kNsPerSecond);
@@ -255,6 +296,7 @@ std::string SampleJson(const SessionFacts& session, int device) {
   SetHardwareMemory(json, options);
   SetLinks(json, options);
   SetHost(json, options);
+  SetApplication(json, options);
   return OneLine(json);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -101,6 +102,10 @@ struct SampleOptions {
   int host_disk_hz = 50;
   uint64_t storage_limit_mb = 0;
   int64_t duration_s = 0;
+  // Of what was asked for, the part whose data come from inside the application, as carried out;
+  // and everything that was asked for, as it was given. By the names of PROFILING_OPTIONS.
+  std::map<std::string, std::string> application;
+  std::map<std::string, std::string> asked;
   bool aicore_sample_based = false;  // reserved for AI Core sampling
   bool task_records = false;         // task tracks are in the dump: see InfoJson
 };

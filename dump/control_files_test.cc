@@ -153,6 +153,43 @@ TEST_F(ControlFiles, SampleJsonTellsTheOptions) {
   EXPECT_EQ(json["llc_profiling"], "write");
 }
 
+TEST_F(ControlFiles, SampleJsonTellsTheOptionsOfTheApplication) {
+  const std::map<std::string, std::vector<std::string>> kKeys = {
+      {"task_trace", {"taskTrace", "taskTime"}},
+      {"task_time", {"taskTrace", "taskTime"}},
+      {"training_trace", {"ts_fw_training", "ts_keypoint"}},
+      {"hccl", {"hcclTrace"}},
+      {"aicpu", {"aicpuTrace"}},
+      {"aic_metrics", {"ai_core_profiling"}},
+      {"l2", {"l2CacheTaskProfiling"}},
+      {"msproftx", {"msproftx"}},
+      {"runtime_api", {"runtimeApi"}},
+      {"ACL_PROF_ACL_API", {"acl"}},
+  };
+  Json before = Json::parse(SampleJson(Session(), 3));
+  for (const auto& [option, keys] : kKeys) {
+    SCOPED_TRACE(option);
+    SessionFacts session = Session();
+    session.options.application = {{option, option == "aic_metrics" ? "MemoryUB" : "l0"}};
+    Json json = Json::parse(SampleJson(session, 3));
+    EXPECT_EQ(json.size(), before.size());
+    for (const std::string& key : keys) {
+      EXPECT_EQ(json[key], "on") << key;
+      EXPECT_NE(before[key], "on") << key;
+    }
+    EXPECT_EQ(json["prof_level"], option.starts_with("task_") ? "l0" : "off");
+    EXPECT_EQ(json["ai_core_metrics"], option == "aic_metrics" ? "MemoryUB" : "");
+    EXPECT_EQ(json["hardware_mem"], before["hardware_mem"]);
+  }
+  SessionFacts session = Session();
+  session.options.asked = {{"dvpp_freq", "10"}, {"fp_point", "a\"b\n\xff"}};
+  std::string text = SampleJson(session, 3);
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+  Json order = Json::parse(Json::parse(text)["profiling_options"].get<std::string>());
+  EXPECT_EQ(order["dvpp_freq"], "10");
+  EXPECT_EQ(order.size(), 2u);
+}
+
 TEST_F(ControlFiles, InfoJsonHasAllKeysButTheOneThatDoublesFrequencies) {
   const std::set<std::string> top = {
       "jobInfo",  "version",      "OS",          "hostname",        "hwtype",      "devices",

@@ -69,6 +69,13 @@ Json SessionJson(const Manifest& manifest) {
   json["label"] = manifest.label;
   json["requested"] = Json(manifest.requested);
   json["effective"] = Json(manifest.effective);
+  json["options"] = Json::array();
+  for (const ManifestOption& option : manifest.options) {
+    json["options"].push_back({{"key", option.key},
+                               {"value", option.value},
+                               {"asked", option.asked},
+                               {"note", option.note}});
+  }
   json["metadata"] = Json(manifest.metadata);
   json["processes"] = Json::array();
   for (const ManifestProcess& process : manifest.processes) {
@@ -252,6 +259,14 @@ void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
   reader.Get(json, "label", &manifest->label);
   reader.Get(json, "requested", &manifest->requested);
   reader.Get(json, "effective", &manifest->effective);
+  reader.Each(json, "options", [&](const Json& item) {
+    ManifestOption option;
+    reader.Get(item, "key", &option.key);
+    reader.Get(item, "value", &option.value);
+    reader.Get(item, "asked", &option.asked);
+    reader.Get(item, "note", &option.note);
+    manifest->options.push_back(std::move(option));
+  });
   reader.Get(json, "metadata", &manifest->metadata);
   reader.Each(json, "processes", [&](const Json& item) {
     ManifestProcess process;

@@ -81,6 +81,13 @@ struct ManifestDevice {
   int64_t aicore_mhz = 0;
 };
 
+struct ManifestOption {
+  std::string key;
+  std::string value;  // as carried out; "off" or empty = not
+  std::string asked;  // as asked for; empty = the default
+  std::string note;   // what came of it where that is not plain, or why it was refused
+};
+
 struct ManifestFile {
   std::string path;  // relative to the dump
   uint64_t bytes = 0;
@@ -110,8 +117,9 @@ struct Manifest {
   std::string job_id;
   std::optional<int> rank;
   std::string label;
-  std::map<std::string, std::string> requested;  // options as the caller gave them
-  std::map<std::string, std::string> effective;  // and as they were carried out
+  std::map<std::string, std::string> requested;  // collectors the order meant
+  std::map<std::string, std::string> effective;  // collectors of the plan
+  std::vector<ManifestOption> options;           // every option in force
   std::map<std::string, std::string> metadata;   // the caller's own
   std::vector<ManifestProcess> processes;
   std::optional<int64_t> start_step;  // the step it was ordered to start at

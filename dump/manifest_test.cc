@@ -34,6 +34,7 @@ Manifest Full() {
   m.label = "quotes \" and \n lines, \xc3\xa4";
   m.requested = {{"sys_io_sampling_freq", "100"}, {"devices", "0,1"}};
   m.effective = {{"sys_io_sampling_freq", "100"}};
+  m.options = {{"dvpp_freq", "83.3333", "80", "every 12 ms"}, {"l2", "off", "", ""}};
   m.start_wall_ns = 1'767'225'600'000'000'000;
   m.start_raw_ns = 876'117'208'663'770;
   m.end_wall_ns = 1'767'225'660'000'000'000;
@@ -82,6 +83,8 @@ TEST(Manifest, SurvivesARoundTrip) {
   EXPECT_EQ(parsed->processes[0].rank, 3);
   EXPECT_FALSE(parsed->processes[1].rank.has_value());
   EXPECT_EQ(parsed->start_step, 11);
+  ASSERT_EQ(parsed->options.size(), 2u);
+  EXPECT_EQ(parsed->options[0].note, "every 12 ms");
   EXPECT_EQ(parsed->channels[0].bytes, ~0ull);
   EXPECT_EQ(parsed->channels[0].dropped[0].records, 5u);
   EXPECT_EQ(parsed->channels[0].rebase_us, -123456789);

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "driver/abi/hal_abi.h"
 #include "profd/v1/profd.pb.h"
 #include "proto/options/options_message.h"
@@ -115,6 +117,27 @@ bool IsApplication(std::string_view key) {
   return option != nullptr ? option->origin == Origin::kApplication : options::IsCarriedSwitch(key);
 }
 
+// Effective rates, and who runs at them.
+using Rates = std::map<double, std::set<std::string_view>>;
+
+Rates RatesOf(const Option& option, double hz, std::span<const DeviceInfo> devices,
+              std::span<const CollectorEntry> collectors) {
+  Rates rates;
+  for (const CollectorEntry& entry : collectors) {
+    const CollectorOption* use = FindOption(*entry.spec, option.key);
+    if (use == nullptr || use->part == CollectorPart::kParameter || entry.plan == nullptr) continue;
+    ChannelOptions channel;
+    channel.mpam_ids = {0};
+    SetPart(*use, hz, &channel);
+    for (const DeviceInfo& device : devices) {
+      for (const ChannelRequest& request : entry.plan(device, channel)) {
+        if (request.effective_hz > 0) rates[request.effective_hz].insert(entry.spec->name);
+      }
+    }
+  }
+  return rates;
+}
+
 bool IsOff(std::string_view value) { return value.empty() || value == "off"; }
 
 }  // namespace
@@ -171,7 +194,7 @@ options::CheckResult CheckOrder(const v1::CheckOptionsRequest& request_untrusted
 OptionAims AimsOf(const options::OptionSet& set) {
   OptionAims aims;
   for (const options::Effective& effective : set.effective) {
-    if (!set.Asked(effective.key) && !effective.explicit_) continue;
+    if (!set.Asked(effective.key)) continue;
     const Option* option = options::Find(effective.key);
     if (option != nullptr && IsCollected(*option) && option->type != Type::kChoice) {
       aims.node = true;
@@ -198,31 +221,49 @@ void SetWhole(double hz, ChannelOptions* channel) {
   channel->soc_memory_hz = channel->soc_interconnect_hz = hz;
 }
 
-RoundedRate RateOf(const Option& option, double hz, std::span<const DeviceInfo> devices,
-                   std::span<const CollectorEntry> collectors) {
-  std::map<double, std::set<std::string_view>> rates;  // effective rate to who runs at it
-  for (const CollectorEntry& entry : collectors) {
-    const CollectorOption* use = FindOption(*entry.spec, option.key);
-    if (use == nullptr || use->part == CollectorPart::kParameter || entry.plan == nullptr) continue;
-    ChannelOptions channel;
-    channel.mpam_ids = {0};
-    SetPart(*use, hz, &channel);
-    for (const DeviceInfo& device : devices) {
-      for (const ChannelRequest& request : entry.plan(device, channel)) {
-        if (request.effective_hz > 0) rates[request.effective_hz].insert(entry.spec->name);
-      }
-    }
+std::vector<options::Problem> CheckUserRates(const options::OptionSet& set, double max_hz) {
+  std::vector<options::Problem> problems;
+  for (const Option& option : options::Table()) {
+    if (option.type != Type::kFrequency || !set.Asked(option.key)) continue;
+    if (max_hz <= 0 || set.Number(option.key) <= max_hz) continue;
+    problems.push_back({.kind = options::Problem::Kind::kInvalid,
+                        .key = std::string(option.key),
+                        .value = set.Text(option.key),
+                        .text = fmt::format("{} = {}: at most {} Hz here for users who are no "
+                                            "administrators (limits.max_user_hz)",
+                                            option.key, set.Text(option.key), FormatHz(max_hz))});
   }
-  if (rates.empty()) return {hz, ""};
-  RoundedRate result{rates.begin()->first, ""};
-  if (rates.size() == 1 && result.hz == hz) return result;
-  result.note = fmt::format("every {:.6g} ms", 1000 / result.hz);
-  for (auto rate = std::next(rates.begin()); rate != rates.end(); ++rate) {
-    result.note += fmt::format("; {} every {:.6g} ms", fmt::join(rate->second, ", "),
-                               1000 / rate->first);
-  }
-  return result;
+  return problems;
 }
+
+void RoundRates(std::span<const DeviceInfo> devices, std::span<const CollectorEntry> collectors,
+                std::vector<options::Effective>* effective) {
+  for (options::Effective& one : *effective) {
+    const Option* option = options::Find(one.key);
+    if (option == nullptr || option->origin != Origin::kDevice ||
+        option->type != Type::kFrequency || IsOff(one.value)) {
+      continue;
+    }
+    double hz = 0;
+    if (!ParseNumber(one.value, &hz)) continue;
+    Rates rates = RatesOf(*option, hz, devices, collectors);
+    if (rates.empty() || (rates.size() == 1 && rates.begin()->first == hz)) continue;
+    one.value = FormatHz(rates.begin()->first);
+    std::string note = fmt::format("every {:.6g} ms", 1000 / rates.begin()->first);
+    for (auto rate = std::next(rates.begin()); rate != rates.end(); ++rate) {
+      note += fmt::format("; {} every {:.6g} ms", fmt::join(rate->second, ", "),
+                          1000 / rate->first);
+    }
+    AddNote(note, &one);
+  }
+}
+
+void AddNote(std::string_view note, options::Effective* effective) {
+  if (note.empty()) return;
+  effective->note.append(effective->note.empty() ? "" : "; ").append(note);
+}
+
+std::string FormatHz(double hz) { return fmt::format("{:.6g}", hz); }
 
 std::map<std::string, std::string> ApplicationOptions(const options::OptionSet& set) {
   std::map<std::string, std::string> result;
@@ -237,7 +278,7 @@ std::vector<std::string> AwaitedOptions(const options::OptionSet& set) {
   std::vector<std::string> result;
   for (const options::Effective& effective : set.effective) {
     if (!IsApplication(effective.key) || IsOff(effective.value)) continue;
-    if (set.Asked(effective.key) || effective.explicit_) result.push_back(effective.key);
+    if (set.Asked(effective.key)) result.push_back(effective.key);
   }
   return result;
 }

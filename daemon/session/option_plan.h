@@ -47,14 +47,15 @@ struct OptionAims {
 };
 OptionAims AimsOf(const options::OptionSet& set);
 
-// A frequency option is limited by what the driver's period can express.
-struct RoundedRate {
-  double hz = 0;
-  std::string note;  // "every 12 ms"; empty when it is what was asked for
-};
-// `option` of device origin, at `hz`, on these devices.
-RoundedRate RateOf(const options::Option& option, double hz, std::span<const DeviceInfo> devices,
-                   std::span<const CollectorEntry> collectors);
+// Rates that were asked for above what users may have (limits.max_user_hz); 0 = no limit.
+std::vector<options::Problem> CheckUserRates(const options::OptionSet& set, double max_hz);
+
+// Rates of options of the devices as these can carry them out: whole milliseconds, and no less than
+// the channel's floor (driver-abi 4.1).
+void RoundRates(std::span<const DeviceInfo> devices, std::span<const CollectorEntry> collectors,
+                std::vector<options::Effective>* effective);
+void AddNote(std::string_view note, options::Effective* effective);
+std::string FormatHz(double hz);
 
 // How a channel collector is told what an option asks of it: the option's part at this rate, beside
 // what it was told before.

@@ -77,13 +77,47 @@ DumpClocks ForDump(const ClockPair& pair) {
 // Bandwidth slots of a record of channel 133 (dump-format 2.8).
 constexpr size_t kQosSlots = 10;
 
-bool PlansQos(const SessionPlan& plan) {
-  return std::any_of(plan.collectors.begin(), plan.collectors.end(), [](const auto& planned) {
-    return Collectors()[planned.index].spec->name == "qos";
+bool Plans(const SessionPlan& plan, SampleNote note) {
+  return std::any_of(plan.collectors.begin(), plan.collectors.end(), [note](const auto& planned) {
+    return Collectors()[planned.index].spec->sample_note == note;
   });
 }
 
-int WholeHz(double hz) { return static_cast<int>(hz + 0.5); }
+// What of a collector hangs on the option, at which rate; 0 = nothing of it runs.
+int RateBy(const PlannedCollector& planned, const CollectorSpec& spec, std::string_view key) {
+  const CollectorOption* use = FindOption(spec, key);
+  if (use == nullptr) return 0;
+  const ChannelOptions& channel = planned.channel;
+  double hz = planned.hz;
+  if (use->part == CollectorPart::kSocMemory) hz = channel.soc_memory ? channel.soc_memory_hz : 0;
+  if (use->part == CollectorPart::kSocInterconnect) {
+    hz = channel.soc_interconnect ? channel.soc_interconnect_hz : 0;
+  }
+  return static_cast<int>(hz + 0.5);
+}
+
+void NoteChannel(const PlannedCollector& planned, const CollectorSpec& spec,
+                 SampleOptions* options) {
+  auto note = [&](std::string_view key, int* rate) {
+    *rate = std::max(*rate, RateBy(planned, spec, key));
+  };
+  note("sys_hardware_mem_freq", &options->hardware_mem_hz);
+  note("sys_io_sampling_freq", &options->io_hz);
+  note("sys_interconnection_freq", &options->interconnect_hz);
+  note("dvpp_freq", &options->dvpp_hz);
+}
+
+void NoteHost(const PlannedCollector& planned, const CollectorSpec& spec, SampleOptions* options) {
+  const CollectorOption* use = FindOption(spec, "host_sys");
+  if (use == nullptr) return;
+  const bool cpu = use->item == "cpu";
+  const ProcessScope& scope = planned.poll.processes;
+  (cpu ? options->host_sys_cpu : options->host_sys_mem) =
+      !scope.pids.empty() || !scope.job_id.empty();
+  (cpu ? options->host_usage_cpu : options->host_usage_mem) = scope.all || planned.poll.system;
+  options->host_usage_hz = std::max(options->host_usage_hz, RateBy(planned, spec, use->key));
+  if (!scope.pids.empty()) options->host_sys_pid = scope.pids.front();
+}
 
 }  // namespace
 
@@ -92,31 +126,22 @@ SampleOptions SampleFactsOf(const SessionPlan& plan) {
   options.llc_write = plan.llc_write;
   options.storage_limit_mb = plan.storage_limited ? plan.max_bytes >> 20 : 0;
   options.duration_s = plan.duration_ms / 1000;
+  options.aicore_lpm = Plans(plan, SampleNote::kAicoreLpm);
+  options.host_network = Plans(plan, SampleNote::kHostNetwork);
   for (const PlannedCollector& planned : plan.collectors) {
     const CollectorSpec& spec = *Collectors()[planned.index].spec;
-    auto is = [&spec](std::string_view key) {
-      return FindOption(spec, key) != nullptr;
-    };
-    int hz = WholeHz(planned.hz);
     if (spec.source == CollectorSource::kChannel) {
-      if (spec.sample_note == SampleNote::kAicoreLpm) options.aicore_lpm = true;
-      if (is("sys_hardware_mem_freq")) options.hardware_mem_hz = std::max(options.hardware_mem_hz, hz);
-      if (is("sys_io_sampling_freq")) options.io_hz = std::max(options.io_hz, hz);
-      if (is("dvpp_freq")) options.dvpp_hz = std::max(options.dvpp_hz, hz);
-      if (is("sys_interconnection_freq") && !is("sys_hardware_mem_freq")) {
-        options.interconnect_hz = std::max(options.interconnect_hz, hz);
-      }
-    } else if (is("host_sys")) {
-      bool cpu = spec.name.find("cpu") != std::string_view::npos;
-      const ProcessScope& scope = planned.poll.processes;
-      bool job = !scope.pids.empty() || !scope.job_id.empty();
-      (cpu ? options.host_sys_cpu : options.host_sys_mem) = job;
-      (cpu ? options.host_usage_cpu : options.host_usage_mem) = scope.all || planned.poll.system;
-      options.host_usage_hz = std::max(options.host_usage_hz, hz);
-      if (!scope.pids.empty()) options.host_sys_pid = scope.pids.front();
-    } else if (spec.vendor_files) {
-      options.host_network = true;
+      NoteChannel(planned, spec, &options);
+    } else {
+      NoteHost(planned, spec, &options);
     }
+  }
+  for (const options::Effective& effective : plan.options) {
+    if (effective.was_asked) options.asked[effective.key] = effective.asked;
+  }
+  for (const auto& [key, value] : plan.application_options) {
+    // What nobody asked for and nobody reports is not claimed in a file of the vendor's.
+    if (options.asked.contains(key)) options.application[key] = value;
   }
   return options;
 }
@@ -147,7 +172,7 @@ SessionDumpOptions Session::DumpOptions() const {
     facts.facts = deps_.device_facts(device);
     // One sample.json serves all devices: the streams are the node's configuration, not a card's.
     std::vector<std::string>& events = options.session.options.qos_events;
-    if (PlansQos(plan_) && events.empty()) {
+    if (Plans(plan_, SampleNote::kQosEvents) && events.empty()) {
       events = facts.facts.qos_events;
       if (events.size() > kQosSlots) events.resize(kQosSlots);
     }
@@ -167,10 +192,14 @@ SessionDumpOptions Session::DumpOptions() const {
   manifest.rank = plan_.rank;
   manifest.label = plan_.label;
   manifest.warnings = plan_.warnings;
+  DescribeOrder(&manifest);
   for (const PlannedCollector& planned : plan_.collectors) {
     std::string name(Collectors()[planned.index].spec->name);
     manifest.effective[name] = planned.hz > 0 ? fmt::format("{} Hz", planned.hz) : "on";
     if (planned.named) manifest.requested[name] = manifest.effective[name];
+  }
+  for (const options::Effective& one : plan_.options) {
+    manifest.options.push_back({one.key, one.value, one.asked, one.note});
   }
   for (int id : plan_.devices) {
     for (const DeviceInfo& device : deps_.host.devices) {
@@ -238,6 +267,7 @@ void Session::Fill(v1::Session* out) const {
   out->set_duration_ms(static_cast<uint64_t>(plan_.duration_ms));
   out->set_dump_path(dump_path_);
   out->set_dump_bytes(dump_ != nullptr ? dump_->bytes() : dump_bytes_);
+  FillOrder(out);
   std::set<std::string> warnings(warnings_.begin(), warnings_.end());
   for (const std::string& warning : warnings) out->add_warnings(warning);
   for (const Row& row : rows_) {
@@ -268,6 +298,31 @@ void Session::Fill(v1::Session* out) const {
     out->set_records(out->records() + records);
     out->set_dropped_records(out->dropped_records() + dropped_records);
     out->set_dropped_bytes(out->dropped_bytes() + dropped_bytes);
+  }
+  FillOptions(out);
+}
+
+// Every option in force; those of the application that were asked for are outcomes, too.
+void Session::FillOptions(v1::Session* out) const {
+  const bool takes_marks =
+      marks_ != nullptr && (marks_->written() > 0 || job_->CountingProcess() != nullptr);
+  for (const options::Effective& effective : plan_.options) {
+    ToWire(effective, out->add_effective_options());
+    if (takes_marks && effective.key == kMarksOption && effective.note == kNeedsProcess) {
+      out->mutable_effective_options()->rbegin()->clear_note();
+    }
+  }
+  for (const std::string& key : plan_.awaited_options) {
+    v1::Outcome& outcome = *out->add_outcomes();
+    outcome.set_collector(key);
+    outcome.set_device(kHostDevice);
+    if (takes_marks && key == kMarksOption) {
+      outcome.set_result(finished() ? v1::Outcome::FINISHED : v1::Outcome::RUNNING);
+      outcome.set_detail("marks of attached processes");
+    } else {
+      outcome.set_result(v1::Outcome::NEEDS_PROCESS);
+      outcome.set_detail(std::string(kNeedsProcess));
+    }
   }
 }
 

@@ -24,11 +24,6 @@ bool IsPrintable(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
 }
 
-void AddNote(options::Effective& option, std::string_view note) {
-  if (note.empty()) return;
-  option.note.append(option.note.empty() ? "" : "; ").append(note);
-}
-
 // Builds a plan, gathering problems instead of stopping at the first.
 class Planner {
  public:
@@ -149,6 +144,9 @@ class Planner {
         SupportOf(ConcernedDevices(), context_.collectors, context_.probe);
     bool has_process = request_.pids_size() > 0 || !plan_.job_id.empty();
     options::CheckResult result = CheckOrder(request_, support, has_process);
+    for (options::Problem& problem : CheckUserRates(result.options, MaxUserHz())) {
+      result.problems.push_back(std::move(problem));
+    }
     for (const options::Problem& problem : result.problems) {
       (problem.kind == options::Problem::Kind::kUnsupported ? unsupported_ : invalid_) = true;
       problems_.Add([&] { return problem.text; });
@@ -156,22 +154,10 @@ class Planner {
     options_ = std::move(result.options);
     plan_.warnings = std::move(result.warnings);
     plan_.llc_write = options_.Text("llc_profiling") == "write";
-    for (const options::Option& option : options::Table()) {
-      if (option.type == options::Type::kFrequency && options_.Asked(option.key)) {
-        CheckUserRate(option);
-      }
-    }
   }
 
   double MaxUserHz() const {
     return context_.peer.admin ? 0 : static_cast<double>(context_.config.max_user_hz);
-  }
-
-  void CheckUserRate(const options::Option& option) {
-    double hz = options_.Number(option.key);
-    if (MaxUserHz() <= 0 || hz <= MaxUserHz()) return;
-    Problem("{} = {}: at most {} Hz here for users who are no administrators (limits.max_user_hz)",
-            option.key, hz, MaxUserHz());
   }
 
   void CheckLimits() {
@@ -266,22 +252,18 @@ class Planner {
 
   void DescribeOptions() {
     plan_.options = options_.effective;
+    RoundRates(ConcernedDevices(), context_.collectors, &plan_.options);
     const bool attached = Attached();
     for (options::Effective& effective : plan_.options) {
       if (plan_.application_options.contains(effective.key)) {
         bool served = attached && effective.key == kMarksOption;
-        AddNote(effective, served ? std::string_view() : kNeedsProcess);
+        AddNote(served ? std::string_view() : kNeedsProcess, &effective);
         continue;
       }
       const options::Option* option = options::Find(effective.key);
       if (option == nullptr) continue;
-      double hz = option->type == options::Type::kFrequency ? options_.Number(option->key) : 0;
-      if (option->origin == options::Origin::kDevice && hz > 0) {
-        RoundedRate rate = RateOf(*option, hz, ConcernedDevices(), context_.collectors);
-        effective.value = fmt::format("{:.6g}", rate.hz);
-        AddNote(effective, rate.note);
-      } else if (option->origin == options::Origin::kHost && hz > 0) {
-        DescribeHostRate(hz, &effective);
+      if (option->origin == options::Origin::kHost && option->type == options::Type::kFrequency) {
+        DescribeHostRate(options_.Number(option->key), &effective);
       } else if (option->type == options::Type::kSize) {
         DescribeStorageLimit(&effective);
       }
@@ -292,9 +274,10 @@ class Planner {
     if (!options_.On("host_sys_usage")) return;
     for (const PlannedCollector& planned : plan_.collectors) {
       if (!planned.option_keys.contains("host_sys_usage") || planned.hz == hz) continue;
-      effective->value = fmt::format("{:.6g}", planned.hz);
-      AddNote(*effective, planned.hz > hz ? "host_sys reads at this rate, one reading serves both"
-                                          : "limits.max_user_hz");
+      effective->value = FormatHz(planned.hz);
+      AddNote(planned.hz > hz ? "host_sys reads at this rate, one reading serves both"
+                              : "limits.max_user_hz",
+              effective);
       return;
     }
   }
@@ -306,9 +289,9 @@ class Planner {
     const bool capped = mb == static_cast<uint64_t>(context_.config.max_session_mb);
     effective->value = fmt::format("{}MB", mb);
     if (capped && !plan_.storage_limited) {
-      AddNote(*effective, "dump.max_session_mb");
+      AddNote("dump.max_session_mb", effective);
     } else if (!asked) {
-      AddNote(*effective, fmt::format("{} % of what is free", kFreePercent));
+      AddNote(fmt::format("{} % of what is free", kFreePercent), effective);
     }
   }
 

@@ -1,0 +1,94 @@
+#include "daemon/session/option_calls.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "daemon/session/option_plan.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+using options::Option;
+
+v1::OptionProblem::Kind WireKind(options::Problem::Kind kind) {
+  switch (kind) {
+    case options::Problem::Kind::kInvalid:
+      return v1::OptionProblem::INVALID;
+    case options::Problem::Kind::kConflict:
+      return v1::OptionProblem::CONFLICT;
+    case options::Problem::Kind::kUnsupported:
+      return v1::OptionProblem::UNSUPPORTED;
+  }
+  return v1::OptionProblem::KIND_UNSPECIFIED;
+}
+
+// Why the option can do nothing here whatever its value: what its own check says to the mildest one.
+std::string WhyUnsupported(const Option& option, const options::NodeSupport& support) {
+  options::CheckRequest check;
+  check.node = &support;
+  std::string value = option.type == options::Type::kFrequency ||
+                              option.type == options::Type::kCycles ||
+                              option.type == options::Type::kSize
+                          ? std::to_string(option.min)
+                          : std::string(option.choices.substr(0, option.choices.find(',')));
+  if (option.type == options::Type::kSwitch || option.type == options::Type::kLevel) value = "on";
+  check.given = {{.key = std::string(option.key), .value = std::move(value)}};
+  check.best_effort = true;  // leaves the bare reason as the option's note
+  options::CheckResult result = options::Check(check);
+  const options::Effective* effective = result.options.Get(option.key);
+  bool refused = effective != nullptr && effective->value == "off" &&
+                 effective->note.find("not supported") != std::string::npos;
+  return refused ? effective->note : std::string();
+}
+
+}  // namespace
+
+void ListOptions(const Host& host, v1::ListOptionsResponse* out) {
+  const options::NodeSupport support = SupportOf(host.devices, Collectors(), ProbeOn(host));
+  for (const std::string& chip : support.chip_names) out->add_chips(chip);
+  for (const Option& option : options::Table()) {
+    v1::OptionInfo& info = *out->add_options();
+    info.set_key(std::string(option.key));
+    info.set_type(std::string(options::TypeName(option.type)));
+    info.set_range(options::RangeText(option));
+    info.set_default_value(options::DefaultText(option));
+    info.set_unit(std::string(option.unit));
+    info.set_effect(std::string(option.effect));
+    info.set_conflicts(std::string(option.conflicts));
+    info.set_source(std::string(options::OriginName(option.origin)));
+    info.set_reason(WhyUnsupported(option, support));
+    info.set_supported(info.reason().empty());
+  }
+}
+
+void CheckOptions(const Host& host, double max_hz,
+                  const v1::CheckOptionsRequest& request_untrusted,
+                  v1::CheckOptionsResponse* out) {
+  const options::NodeSupport support = SupportOf(host.devices, Collectors(), ProbeOn(host));
+  options::CheckResult result = CheckOrder(request_untrusted, support);
+  for (options::Problem& problem : CheckUserRates(result.options, max_hz)) {
+    result.problems.push_back(std::move(problem));
+  }
+  for (const options::Problem& problem : result.problems) {
+    v1::OptionProblem& wire = *out->add_problems();
+    wire.set_kind(WireKind(problem.kind));
+    wire.set_key(problem.key);
+    wire.set_value(problem.value);
+    wire.set_text(problem.text);
+  }
+  for (const std::string& warning : result.warnings) out->add_warnings(warning);
+  const std::vector<std::string> awaited = AwaitedOptions(result.options);
+  if (!awaited.empty() && !AimsOf(result.options).node) {
+    out->add_warnings(fmt::format("{}: {}; without one a session of these options alone is refused",
+                                  fmt::join(awaited, ", "), kNeedsProcess));
+  }
+  RoundRates(host.devices, Collectors(), &result.options.effective);
+  const std::map<std::string, std::string> application = ApplicationOptions(result.options);
+  for (options::Effective& effective : result.options.effective) {
+    if (application.contains(effective.key)) AddNote(kNeedsProcess, &effective);
+    ToWire(effective, out->add_effective_options());
+  }
+}
+
+}  // namespace profd
