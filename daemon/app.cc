@@ -75,6 +75,13 @@ v1::Session FromManifest(const Manifest& manifest, const std::string& path, uint
   for (const ManifestDevice& device : manifest.devices) {
     session.add_devices(static_cast<uint32_t>(device.id));
   }
+  for (const ManifestOption& option : manifest.options) {
+    v1::EffectiveOption& wire = *session.add_effective_options();
+    wire.set_key(option.key);
+    wire.set_value(option.value);
+    wire.set_asked(option.asked);
+    wire.set_note(option.note);
+  }
   for (const ManifestChannel& channel : manifest.channels) {
     session.set_records(session.records() + channel.records);
     for (const ManifestLoss& loss : channel.dropped) {
@@ -268,6 +275,7 @@ Status App::Impl::Serve() {
   }
   RpcDeps deps{*control, *sessions, store, hub, *writer,
                [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }};
+  AnswerOptions(&deps);
   deps.get_time = [this](const Peer&, const v1::GetTimeRequest&, v1::GetTimeResponse* out,
                          const std::function<void(const Status&)>& finish) {
     out->set_wall_ns(clock.WallNs());

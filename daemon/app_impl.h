@@ -46,6 +46,7 @@ struct App::Impl {
   void DescribeNode(const Peer& peer, v1::Node* out);
   void DescribeDevice(const DeviceInfo& device, v1::Node* out);
   void DescribeCollectors(v1::Node* out);
+  void AnswerOptions(RpcDeps* deps);
   void UpdateSelfMetrics();
   void UpdateChannelMetrics();
   // app_jobs.cc: jobs and attached processes.

@@ -6,6 +6,7 @@
 
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
+#include "daemon/session/option_calls.h"
 #include "daemon/rpc/tls_server.h"
 #include "profd/v1/profd.pb.h"
 
@@ -128,6 +129,21 @@ void App::Impl::DescribeCollectors(v1::Node* out) {
     wire.set_last_duration_s(
         static_cast<double>(one.last_duration_ns.load(std::memory_order_relaxed)) / 1e9);
   }
+}
+
+void App::Impl::AnswerOptions(RpcDeps* deps) {
+  using Finish = std::function<void(const Status&)>;
+  deps->list_options = [this](const Peer&, const v1::ListOptionsRequest&,
+                              v1::ListOptionsResponse* out, const Finish& finish) {
+    ListOptions(node->host(), out);
+    finish(Status::Ok());
+  };
+  deps->check_options = [this](const Peer& peer, const v1::CheckOptionsRequest& request,
+                               v1::CheckOptionsResponse* out, const Finish& finish) {
+    double max_hz = peer.admin ? 0 : static_cast<double>(options.config.max_user_hz);
+    CheckOptions(node->host(), max_hz, request, out);
+    finish(Status::Ok());
+  };
 }
 
 void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {

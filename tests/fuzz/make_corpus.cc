@@ -130,6 +130,18 @@ void WriteOrders(Corpus& corpus) {
   wrong.mutable_options()->set_storage_limit("10MB");
   wrong.add_collectors()->set_name("gpu");
   corpus.Write("session_plan", "wrong", wrong.SerializeAsString());
+  v1::StartSessionRequest forms;
+  forms.set_options_json(R"({"training_trace":"on","task_trace":"l0","sys_io_sampling_freq":"80",)"
+                         R"("host_sys_usage":"cpu,mem","storage_limit":"500MB","l2":"on"})");
+  (*forms.mutable_acl_switches())["ACL_PROF_AICPU"] = "on";
+  (*forms.mutable_acl_switches())["aiCoreMetricsType"] = "2";
+  forms.mutable_options()->set_dvpp_freq(7);
+  forms.set_best_effort(true);
+  corpus.Write("session_plan", "forms", forms.SerializeAsString());
+  v1::StartSessionRequest application;
+  application.set_options_json(R"({"msproftx":"on","aic_metrics":"L2Cache"})");
+  application.set_rank(1);
+  corpus.Write("session_plan", "application", application.SerializeAsString());
 }
 
 // options_fuzz.cc says what the first byte means.

@@ -24,6 +24,14 @@ std::vector<DeviceInfo> SomeDevices() {
   return devices;
 }
 
+Status Probe(const CollectorEntry& entry, const DeviceInfo* device) {
+  ChannelOptions everything;
+  everything.mpam_ids = {0};
+  everything.soc_memory = everything.soc_interconnect = true;
+  if (device == nullptr || !entry.plan(*device, everything).empty()) return {};
+  return Unimplemented("no channel");
+}
+
 void CheckPlan(const SessionPlan& plan, const PlanContext& context) {
   FUZZ_EXPECT(plan.job_id.empty() || IsValidJobId(plan.job_id));
   FUZZ_EXPECT(std::is_sorted(plan.devices.begin(), plan.devices.end()));
@@ -31,6 +39,15 @@ void CheckPlan(const SessionPlan& plan, const PlanContext& context) {
   FUZZ_EXPECT(plan.devices.size() <= context.devices.size());
   FUZZ_EXPECT(plan.duration_ms >= 0);
   FUZZ_EXPECT(plan.duration_ms <= context.config.max_duration_s * 1000);
+  FUZZ_EXPECT(plan.max_bytes > 0);
+  FUZZ_EXPECT(plan.collectors.empty() == plan.application_only);
+  FUZZ_EXPECT(plan.options.size() >= options::Table().size());
+  for (size_t i = 0; i < options::Table().size(); ++i) {
+    FUZZ_EXPECT(plan.options[i].key == options::Table()[i].key);
+  }
+  for (const std::string& key : plan.awaited_options) {
+    FUZZ_EXPECT(plan.application_options.contains(key));
+  }
   for (const PlannedCollector& planned : plan.collectors) {
     FUZZ_EXPECT(planned.index < context.collectors.size());
     const CollectorEntry& entry = context.collectors[planned.index];
@@ -60,13 +77,18 @@ void Run(fuzz::Input input) {
                             },
                             [](const DeviceInfo& device) {
                               return device.id == 5 ? PermissionDenied("closed") : Status::Ok();
-                            }};
+                            },
+                            Probe,
+                            uint64_t{1} << 34,
+                            [&request](const SessionPlan&) { return request.rank() % 2 != 0; }};
   Result<SessionPlan> plan = PlanSession(request, context);
   if (plan.ok()) {
     CheckPlan(*plan, context);
   } else {
     FUZZ_EXPECT(plan.status().code() == StatusCode::kInvalidArgument ||
-                plan.status().code() == StatusCode::kPermissionDenied);
+                plan.status().code() == StatusCode::kPermissionDenied ||
+                plan.status().code() == StatusCode::kUnimplemented ||
+                plan.status().code() == StatusCode::kFailedPrecondition);
     // However long the order: it must fit into a gRPC trailer.
     FUZZ_EXPECT(!plan.status().message().empty() && plan.status().message().size() <= 6000);
   }
