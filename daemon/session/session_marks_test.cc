@@ -1,0 +1,144 @@
+#include "daemon/session/session_marks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "base/bytes.h"
+#include "dump/test_util.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr int64_t kStart = 1'000'000'000;
+constexpr uint64_t kCount = 5000;
+
+// What the analyser reads of a record: device count, step, tag.
+struct Step {
+  uint64_t count;
+  uint64_t step;
+  uint16_t tag;
+  bool operator==(const Step&) const = default;
+};
+
+class SessionMarksTest : public ::testing::Test {
+ protected:
+  SessionMarksTest()
+      : pool_(8 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
+    SessionDumpOptions options;
+    options.session.session_id = "s";
+    for (int id : {0, 1}) {
+      options.devices.emplace_back();
+      options.devices.back().facts.id = id;
+    }
+    options.owner = Myself();
+    std::promise<std::string> opened;
+    session_ = writer_.Open(std::move(options), [&](const Result<std::string>& path) {
+      opened.set_value(path.value_or(""));
+    });
+    path_ = opened.get_future().get();
+    // 50 MHz: 20 ns a cycle. The second device never told its frequency.
+    std::vector<SessionMarks::Device> devices = {{0, 5, 50e6, kStart, kCount}, {1, 5, 0, 0, 0}};
+    marks_ = std::make_unique<SessionMarks>(session_, devices, kStart);
+  }
+  static TrainingProcess Process(pid_t pid, int rank) {
+    TrainingProcess process;
+    process.pid = pid;
+    process.rank = rank;
+    process.devices = {0, 1};
+    return process;
+  }
+  void Take(const TrainingProcess& process, int64_t after_ns, attach::MarkKind kind, int64_t step) {
+    Mark mark;
+    mark.time_ns = kStart + after_ns;
+    mark.kind = kind;
+    mark.value = step;
+    marks_->Take(process, {process.pid, process.rank, {&mark, 1}, 0});
+  }
+  std::vector<Step> Finish() {
+    marks_->Flush();
+    std::promise<Status> done;
+    session_->Finish({}, [this](Manifest& manifest) { marks_->EditManifest(&manifest); },
+                     [&](const Status& status) { done.set_value(status); });
+    EXPECT_TRUE(done.get_future().get().ok());
+    std::vector<Step> steps;
+    std::string file = path_ + "/device_0/data/ts_track.data.0.slice_0";
+    if (!std::filesystem::exists(file)) return steps;
+    std::string bytes = ReadText(file);
+    for (size_t at = 0; at + kStepRecordBytes <= bytes.size(); at += kStepRecordBytes) {
+      auto record = AsBytes(bytes).subspan(at, kStepRecordBytes);
+      steps.push_back({LoadUnchecked<uint64_t>(record, 8), LoadUnchecked<uint64_t>(record, 16),
+                       LoadUnchecked<uint16_t>(record, 36)});
+    }
+    EXPECT_EQ(bytes.size() % kStepRecordBytes, 0u);
+    return steps;
+  }
+
+  TempDir tmp_;
+  SystemClock clock_;
+  BlockPool pool_;
+  DumpWriter writer_;
+  std::shared_ptr<WriterSession> session_;
+  std::string path_;
+  std::unique_ptr<SessionMarks> marks_;
+};
+
+TEST_F(SessionMarksTest, StepsAreStampedWithTheDevicesCounter) {
+  Take(Process(7, 0), 2000, attach::MarkKind::kStepBegin, 4);
+  Take(Process(7, 0), 6000, attach::MarkKind::kStepEnd, 4);
+  EXPECT_THAT(Finish(), ElementsAre(Step{kCount + 100, 4, 60000}, Step{kCount + 300, 4, 60001}));
+  EXPECT_EQ(marks_->written(), 2u);
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/device_1/data/ts_track.data.1.slice_0"));
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/device_0/data/ts_track.data.0.slice_0.done"));
+}
+
+TEST_F(SessionMarksTest, OneProcessOfADeviceIsWritten) {
+  Take(Process(8, 1), 20, attach::MarkKind::kStepBegin, 1);
+  Take(Process(7, 0), 40, attach::MarkKind::kStepBegin, 1);  // the lower rank takes over
+  Take(Process(8, 1), 60, attach::MarkKind::kStepEnd, 1);
+  Take(Process(7, 0), 80, attach::MarkKind::kStepEnd, 1);
+  marks_->OnGone(7);
+  Take(Process(8, 1), 100, attach::MarkKind::kStepBegin, 2);
+  EXPECT_THAT(Finish(), ElementsAre(Step{kCount + 1, 1, 60000}, Step{kCount + 2, 1, 60000},
+                                    Step{kCount + 4, 1, 60001}, Step{kCount + 5, 2, 60000}));
+}
+
+TEST_F(SessionMarksTest, TheStepTheSessionBeganInHasItsBegin) {
+  marks_->NoteRunningStep(7, 11);
+  Take(Process(7, 0), -50, attach::MarkKind::kStepBegin, 11);  // before the session
+  Take(Process(7, 0), 100, attach::MarkKind::kStepEnd, 11);
+  EXPECT_THAT(Finish(), ElementsAre(Step{kCount, 11, 60000}, Step{kCount + 5, 11, 60001}));
+}
+
+TEST_F(SessionMarksTest, NothingMarkedNothingWritten) {
+  EXPECT_THAT(Finish(), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/profd"));
+}
+
+TEST_F(SessionMarksTest, LossesAreInTheManifest) {
+  Mark mark;
+  mark.time_ns = kStart + 1;
+  mark.name = "x";
+  marks_->Take(Process(7, 0), {7, 0, {&mark, 1}, 5});
+  marks_->Take(Process(7, 0), {7, 0, {}, 2});
+  Finish();
+  EXPECT_EQ(marks_->dropped(), 7u);
+  Result<Manifest> manifest = ParseManifest(ReadText(path_ + "/profd_manifest.json"));
+  ASSERT_TRUE(manifest.ok());
+  ASSERT_EQ(manifest->channels.size(), 1u);
+  const ManifestChannel& channel = manifest->channels[0];
+  EXPECT_EQ(channel.collector, "marks");
+  EXPECT_EQ(channel.file, "marks.tsv");
+  EXPECT_EQ(channel.state, "finished");
+  EXPECT_EQ(channel.records, 1u);
+  ASSERT_EQ(channel.dropped.size(), 1u);
+  EXPECT_EQ(channel.dropped[0].reason, "ring_full");
+  EXPECT_EQ(channel.dropped[0].records, 7u);
+}
+
+}  // namespace
+}  // namespace profd
