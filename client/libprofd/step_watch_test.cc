@@ -1,0 +1,109 @@
+#include "client/libprofd/step_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace profd::lib {
+namespace {
+
+using attach::SessionNotice;
+
+class StepWatchTest : public ::testing::Test {
+ protected:
+  // "id+11" and "id-12" for the begin of 11 and the end of 12.
+  std::string Tell(int64_t step, bool begin) {
+    std::vector<attach::StepReport> reports;
+    watch_.OnStep(step, begin, &reports);
+    std::string text;
+    for (const auto& report : reports) {
+      text += report.session_id + (report.begin ? "+" : "-") + std::to_string(report.step) + " ";
+    }
+    return text;
+  }
+  std::string Begin(int64_t step) { return Tell(step, true); }
+  std::string End(int64_t step) { return Tell(step, false); }
+  StepWatch watch_;
+};
+
+TEST_F(StepWatchTest, NothingIsWantedWithoutSessions) {
+  EXPECT_FALSE(watch_.wants_marks());
+  EXPECT_FALSE(watch_.wants_steps());
+  EXPECT_EQ(Begin(1), "");
+}
+
+TEST_F(StepWatchTest, BeginOfTheStartStepAndEndOfTheLast) {
+  watch_.OnNotice({"s", "armed", 11, 2, {}});
+  EXPECT_TRUE(watch_.wants_steps());
+  EXPECT_FALSE(watch_.wants_marks());
+  EXPECT_EQ(Begin(10) + End(10), "");
+  EXPECT_EQ(Begin(11), "s+11 ");
+  watch_.OnNotice({"s", "running", 11, 2, {}});
+  EXPECT_TRUE(watch_.wants_marks());
+  EXPECT_EQ(End(11), "");
+  EXPECT_EQ(Begin(12), "");
+  EXPECT_TRUE(watch_.wants_steps());
+  EXPECT_EQ(End(12), "s-12 ");
+  EXPECT_FALSE(watch_.wants_steps());
+  EXPECT_EQ(Begin(13) + End(13), "");
+  watch_.OnNotice({"s", "ended", {}, 0, {}});
+  EXPECT_FALSE(watch_.wants_marks());
+}
+
+TEST_F(StepWatchTest, WithoutStepsOnlyTheBegin) {
+  watch_.OnNotice({"s", "armed", 3, 0, {}});
+  EXPECT_EQ(Begin(3), "s+3 ");
+  EXPECT_FALSE(watch_.wants_steps());
+  EXPECT_EQ(End(3), "");
+}
+
+TEST_F(StepWatchTest, AMissedStartStepBeginsWithTheNext) {
+  watch_.OnNotice({"s", "armed", 3, 1, {}});
+  EXPECT_EQ(End(6), "");  // of a step that had begun before
+  EXPECT_EQ(Begin(7), "s+7 ");
+  EXPECT_EQ(End(7), "s-7 ");
+}
+
+TEST_F(StepWatchTest, ARunningSessionCountsWholeSteps) {
+  watch_.OnNotice({"s", "running", {}, 2, {}});
+  EXPECT_TRUE(watch_.wants_marks());
+  EXPECT_EQ(End(5), "");
+  EXPECT_EQ(Begin(6) + End(6) + Begin(7), "");
+  EXPECT_EQ(End(7), "s-7 ");
+}
+
+TEST_F(StepWatchTest, NumbersMayHaveGapsAndThreadsMayRepeatThem) {
+  watch_.OnNotice({"s", "armed", 0, 2, {}});
+  EXPECT_EQ(Begin(0), "s+0 ");
+  EXPECT_EQ(Begin(0) + End(0) + End(0), "");
+  EXPECT_EQ(Begin(10), "");
+  EXPECT_EQ(End(10), "s-10 ");
+}
+
+TEST_F(StepWatchTest, ALoopThatNeverEndsItsStepsEndsThemWithTheNext) {
+  watch_.OnNotice({"s", "armed", 5, 2, {}});
+  EXPECT_EQ(Begin(5), "s+5 ");
+  EXPECT_EQ(Begin(6), "");
+  EXPECT_EQ(Begin(7), "s-6 ");
+}
+
+TEST_F(StepWatchTest, EachSessionCountsForItself) {
+  watch_.OnNotice({"a", "armed", 1, 1, {}});
+  watch_.OnNotice({"b", "armed", 2, 1, {}});
+  EXPECT_EQ(Begin(1), "a+1 ");
+  EXPECT_EQ(End(1), "a-1 ");
+  EXPECT_EQ(Begin(2), "b+2 ");
+  EXPECT_EQ(End(2), "b-2 ");
+}
+
+TEST_F(StepWatchTest, SessionsAreBounded) {
+  for (size_t i = 0; i < 2 * StepWatch::kMaxSessions; ++i) {
+    watch_.OnNotice({std::to_string(i), "armed", 0, 0, {}});
+  }
+  std::vector<attach::StepReport> reports;
+  watch_.OnStep(0, true, &reports);
+  EXPECT_EQ(reports.size(), StepWatch::kMaxSessions);
+  watch_.Clear();
+  EXPECT_FALSE(watch_.wants_steps());
+}
+
+}  // namespace
+}  // namespace profd::lib
