@@ -169,7 +169,7 @@ TEST_F(CliTest, EveryErrorCodeHasItsExitCode) {
                  {StatusCode::kUnavailable, 6, "unavailable"},
                  {StatusCode::kDeadlineExceeded, 6, "deadline_exceeded"},
                  {StatusCode::kInternal, 1, "internal"},
-                 {StatusCode::kUnimplemented, 1, "unimplemented"}}) {
+                 {StatusCode::kUnimplemented, 3, "unimplemented"}}) {
     daemon_.error = Status(c.code, "because");
     EXPECT_EQ(Run({"status", "--json"}), c.exit_code);
     EXPECT_EQ(Json::parse(out())["error"]["code"], c.word);

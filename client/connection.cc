@@ -98,6 +98,7 @@ int ExitCodeFor(StatusCode code) {
     case StatusCode::kResourceExhausted:
     case StatusCode::kFailedPrecondition:
     case StatusCode::kAlreadyExists:
+    case StatusCode::kUnimplemented:  // this node cannot: a refusal like the others
       return kExitRefused;
     case StatusCode::kNotFound:
       return kExitNotFound;
@@ -110,7 +111,6 @@ int ExitCodeFor(StatusCode code) {
     case StatusCode::kUnknown:
     case StatusCode::kAborted:
     case StatusCode::kOutOfRange:
-    case StatusCode::kUnimplemented:
     case StatusCode::kInternal:
       return kExitInternal;
   }
