@@ -39,6 +39,9 @@ Status Receive(const Context& context, const FetchOptions& options, SignalWatch*
 }  // namespace
 
 int RunFetch(const Context& context, const FetchOptions& options) {
+  if (options.id.empty()) {
+    return UsageError(context, "fetch", {"give a session's id, or --nodes and --job JOB"});
+  }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   DumpSink sink(options.out);
   int64_t begin_ns = context.clock.SteadyNs();

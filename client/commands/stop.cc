@@ -10,32 +10,6 @@
 namespace profd::client {
 namespace {
 
-// Ids of the caller's own sessions that have not ended. Administrators are shown everybody's
-// sessions; those of others are stopped by id only.
-Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& job) {
-  auto node = api.GetNode();
-  if (!node.ok()) return node.status();
-  v1::ListSessionsRequest request;
-  request.set_job_id(job);
-  request.set_active_only(true);
-  auto list = api.ListSessions(request);
-  if (!list.ok()) return list.status();
-  std::vector<std::string> ids;
-  int others = 0;
-  for (const v1::Session& session : list->sessions()) {
-    if (session.uid() == node->caller().uid()) {
-      ids.push_back(session.session_id());
-    } else {
-      ++others;
-    }
-  }
-  if (!ids.empty()) return ids;
-  std::string what = job.empty() ? "no session of yours is running"
-                                 : fmt::format("no session of yours is running for job {}", job);
-  if (others > 0) what += fmt::format("; {} of other users: stop them by id", others);
-  return NotFound(what);
-}
-
 void PrintStopped(const Context& context, const v1::Session& session) {
   Cell state = StateCell(session.state());
   std::ostream& out = context.io.out;
@@ -89,6 +63,30 @@ int StopAll(const Context& context, const std::vector<std::string>& ids) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& job) {
+  auto node = api.GetNode();
+  if (!node.ok()) return node.status();
+  v1::ListSessionsRequest request;
+  request.set_job_id(job);
+  request.set_active_only(true);
+  auto list = api.ListSessions(request);
+  if (!list.ok()) return list.status();
+  std::vector<std::string> ids;
+  int others = 0;
+  for (const v1::Session& session : list->sessions()) {
+    if (session.uid() == node->caller().uid()) {
+      ids.push_back(session.session_id());
+    } else {
+      ++others;
+    }
+  }
+  if (!ids.empty()) return ids;
+  std::string what = job.empty() ? "no session of yours is running"
+                                 : fmt::format("no session of yours is running for job {}", job);
+  if (others > 0) what += fmt::format("; {} of other users: stop them by id", others);
+  return NotFound(what);
+}
 
 int RunStop(const Context& context, const StopOptions& options) {
   int ways = (options.ids.empty() ? 0 : 1) + (options.job ? 1 : 0) + (options.all_mine ? 1 : 0);

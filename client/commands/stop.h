@@ -15,6 +15,10 @@ struct StopOptions {
   bool all_mine = false;
 };
 
+// Ids of the caller's own sessions that have not ended, of `job` or (empty) of any; kNotFound when there
+// is none. Administrators are shown everybody's sessions; those of others are stopped by id only.
+Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& job);
+
 int RunStop(const Context& context, const StopOptions& options);
 
 }  // namespace profd::client

@@ -1,0 +1,143 @@
+#include "client/fleet/fleet.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+
+#include "client/commands/stop.h"
+#include "client/render.h"
+#include "client/session_view.h"
+
+namespace profd::client {
+
+Fleet::Fleet(Setup setup) : setup_(std::move(setup)) {}
+
+FleetReport Fleet::NewReport(std::string command, std::string job_id) const {
+  FleetReport report;
+  report.command = std::move(command);
+  report.job_id = std::move(job_id);
+  report.nodes.resize(setup_.nodes.size());
+  for (size_t i = 0; i < setup_.nodes.size(); ++i) report.nodes[i].node = setup_.nodes[i].text;
+  return report;
+}
+
+bool Fleet::GoOn(const std::string& what, size_t done, size_t all, int64_t began_ns) {
+  if (setup_.signals != nullptr && setup_.signals->Poll() != 0) return false;
+  if (setup_.io.err_tty && setup_.clock.SteadyNs() - began_ns > kNsPerSecond) {
+    setup_.io.err << fmt::format("\r\033[K{}: {} of {} nodes", what, done, all) << std::flush;
+    shown_ = true;
+  }
+  return true;
+}
+
+bool Fleet::ForEach(const std::string& what, const std::vector<size_t>& which, const Work& work,
+                    Deadline deadline) {
+  const int64_t began_ns = setup_.clock.SteadyNs();
+  FanOut::Plan plan;
+  plan.nodes = which.size();
+  plan.node_timeout_ns = deadline == Deadline::kNone ? 0 : setup_.node_timeout_ns;
+  plan.make_api = [&](size_t i) { return setup_.make_api(setup_.nodes[which[i]].endpoint); };
+  plan.work = [&](size_t i, NodeCall* call) { work(which[i], call); };
+  plan.go_on = [&](size_t done) { return GoOn(what, done, which.size(), began_ns); };
+  bool finished = FanOut(setup_.clock).Run(plan);
+  if (shown_) setup_.io.err << "\r\033[K" << std::flush;
+  shown_ = false;
+  return finished;
+}
+
+bool Fleet::ForAll(const std::string& what, const Work& work) {
+  std::vector<size_t> all(setup_.nodes.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return ForEach(what, all, work);
+}
+
+namespace {
+
+Status NotAsked() { return {StatusCode::kCancelled, "not asked: interrupted before its turn"}; }
+
+// Until a node's turn comes, it has been asked nothing.
+void MarkNotAsked(FleetReport* report) {
+  for (NodeResult& result : report->nodes) result.status = NotAsked();
+}
+
+Status StopOne(NodeCall* call, const std::string& id, NodeResult* result) {
+  v1::StopSessionRequest request;
+  request.set_session_id(id);
+  auto session = call->api().StopSession(request);
+  if (!session.ok()) return session.status();
+  if (!IsFinal(session->state())) {
+    result->partial = true;
+    result->note = "is still stopping";
+  } else if (ExitForEnded(*session) != kExitOk) {
+    result->partial = true;
+  }
+  result->sessions.push_back(std::move(*session));
+  return Status::Ok();
+}
+
+// The node's part of a stop: nothing there to stop is kNotFound.
+Status StopOnNode(NodeCall* call, const FleetStop& order, NodeResult* result) {
+  std::vector<std::string> ids = order.ids;
+  if (ids.empty()) {
+    auto own = OwnSessions(call->api(), order.job_id);
+    if (!own.ok()) return own.status();
+    ids = std::move(*own);
+  }
+  // Others are stopped all the same when one cannot be.
+  Status first_error;
+  for (const std::string& id : ids) {
+    Status status = StopOne(call, id, result);
+    if (!status.ok() && (first_error.ok() || first_error.code() == StatusCode::kNotFound)) {
+      first_error = status;
+    }
+  }
+  // An id belongs to one node only: that the others do not know it says nothing.
+  if (first_error.code() == StatusCode::kNotFound && !result->sessions.empty()) return Status::Ok();
+  return first_error;
+}
+
+}  // namespace
+
+FleetReport StopOnAll(Fleet* fleet, const FleetStop& order) {
+  FleetReport report = fleet->NewReport("stop", order.job_id);
+  MarkNotAsked(&report);
+  report.interrupted = !fleet->ForAll("stopping", [&](size_t node, NodeCall* call) {
+    NodeResult& result = report.nodes[node];
+    Status status = call->Explain(StopOnNode(call, order, &result));
+    result.none = status.code() == StatusCode::kNotFound;
+    if (status.code() == StatusCode::kDeadlineExceeded) {
+      result.note = "the stop goes on if the node has taken it";
+    }
+    result.status = result.none ? Status::Ok() : status;
+    if (result.none) result.note = status.message();
+  });
+  return report;
+}
+
+FleetReport StatusOfAll(Fleet* fleet) {
+  FleetReport report = fleet->NewReport("status", "");
+  MarkNotAsked(&report);
+  report.interrupted = !fleet->ForAll("asking", [&](size_t node, NodeCall* call) {
+    auto answer = call->api().GetNode();
+    NodeResult& result = report.nodes[node];
+    result.status = call->Explain(answer.status());
+    if (answer.ok()) result.description = std::move(*answer);
+  });
+  return report;
+}
+
+FleetReport ListOnAll(Fleet* fleet, const v1::ListSessionsRequest& request) {
+  FleetReport report = fleet->NewReport("list", request.job_id());
+  MarkNotAsked(&report);
+  report.interrupted = !fleet->ForAll("asking", [&](size_t node, NodeCall* call) {
+    auto answer = call->api().ListSessions(request);
+    NodeResult& result = report.nodes[node];
+    result.status = call->Explain(answer.status());
+    if (!answer.ok()) return;
+    result.sessions.assign(answer->sessions().begin(), answer->sessions().end());
+  });
+  return report;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,141 @@
+// profctl on many nodes: what start, stop, status, list and fetch do there and what they report.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "client/api.h"
+#include "client/context.h"
+#include "client/fleet/clock_offset.h"
+#include "client/fleet/fan_out.h"
+#include "client/fleet/hostlist.h"
+#include "client/signals.h"
+
+namespace profd::client {
+
+struct FetchedDump {
+  v1::Session session;
+  // "3", "0-7"; empty when no process of the session has a known rank.
+  std::string ranks;
+  // Folder below --out, then the dump's own: "rank_3/PROF_000001_...".
+  std::string path;
+  uint64_t bytes = 0;
+  uint64_t files = 0;
+  // It was there before; nothing was written.
+  bool was_there = false;
+  Status status;
+};
+
+// What came of one node. One element belongs to one worker at a time.
+struct NodeResult {
+  std::string node;
+  // Why it failed; ok otherwise.
+  Status status;
+  // Has nothing of what was asked for: an error only when all nodes say so.
+  bool none = false;
+  // Answered, but not everything that was asked for works.
+  bool partial = false;
+  // Was started and is stopped again.
+  bool undone = false;
+  // Its answer came after the common start instant.
+  bool late = false;
+  std::vector<v1::Session> sessions;
+  std::optional<v1::Node> description;
+  std::optional<ClockOffset> offset;
+  std::vector<FetchedDump> dumps;
+  // One line for people beside the error.
+  std::string note;
+
+  bool ok() const { return status.ok() && !partial && !undone; }
+};
+
+struct FleetReport {
+  std::string command;
+  std::string job_id;
+  std::vector<NodeResult> nodes;
+  // Of the common start, on our clock; 0 = none.
+  int64_t common_start_ns = 0;
+  bool interrupted = false;
+  // The command's own part failed, whatever the nodes did (the index of a fetch): kExitPartial.
+  bool incomplete = false;
+  std::vector<std::string> warnings;
+};
+
+// kExitOk, kExitPartial, or the one reason why no node did it (kExitRefused before the others).
+int ExitCodeOf(const FleetReport& report);
+// The table (or JSON) on stdout, and on stderr who failed.
+int PrintReport(Io& io, const Clock& clock, bool json, const FleetReport& report);
+
+// The nodes and how to reach them.
+class Fleet {
+ public:
+  using MakeApi = std::function<std::unique_ptr<ProfdApi>(const Endpoint& endpoint)>;
+  struct Setup {
+    Io& io;
+    const Clock& clock;
+    MakeApi make_api;
+    std::vector<NodeName> nodes;
+    int64_t node_timeout_ns = 30 * kNsPerSecond;
+    // Null: cannot be interrupted.
+    SignalWatch* signals = nullptr;
+  };
+  explicit Fleet(Setup setup);
+
+  const Clock& clock() const { return setup_.clock; }
+  const std::vector<NodeName>& nodes() const { return setup_.nodes; }
+  int64_t node_timeout_ns() const { return setup_.node_timeout_ns; }
+  // One result for each node, in their order.
+  FleetReport NewReport(std::string command, std::string job_id) const;
+
+  enum class Deadline { kNodeTimeout, kNone };
+  using Work = std::function<void(size_t node, NodeCall* call)>;
+  // `work` for those of `which` (indices of nodes()), concurrently. False when a signal ended it; the
+  // signal is consumed, so that the next ForEach can be ended by the next one.
+  bool ForEach(const std::string& what, const std::vector<size_t>& which, const Work& work,
+               Deadline deadline = Deadline::kNodeTimeout);
+  bool ForAll(const std::string& what, const Work& work);
+
+ private:
+  bool GoOn(const std::string& what, size_t done, size_t all, int64_t began_ns);
+
+  Setup setup_;
+  bool shown_ = false;
+};
+
+struct FleetStart {
+  v1::StartSessionRequest request;
+  // One node that does not start stops the others.
+  bool all_or_nothing = false;
+  // An interrupt leaves what was started.
+  bool keep = false;
+};
+FleetReport StartOnAll(Fleet* fleet, const FleetStart& order);
+
+// Exactly one of the three, as in `profctl stop`.
+struct FleetStop {
+  std::vector<std::string> ids;
+  std::string job_id;
+  bool all_mine = false;
+};
+FleetReport StopOnAll(Fleet* fleet, const FleetStop& order);
+
+FleetReport StatusOfAll(Fleet* fleet);
+FleetReport ListOnAll(Fleet* fleet, const v1::ListSessionsRequest& request);
+
+struct FleetFetch {
+  std::string job_id;
+  // Created if missing; its parent must exist.
+  std::string out;
+};
+// Every finished dump of the job into out/rank_<r>/ (the node's name where no rank is known, both where
+// several nodes claim one), and an index of them, out/fleet.json. A dump that is there is not fetched
+// again; one that did not arrive whole is removed. The error is that of `out` itself.
+Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& order);
+
+}  // namespace profd::client

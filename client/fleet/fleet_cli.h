@@ -1,0 +1,48 @@
+// The command line's part of the fleet: --nodes and its kin.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "client/cli.h"
+#include "client/commands/fetch.h"
+#include "client/commands/list.h"
+#include "client/commands/start.h"
+#include "client/commands/stop.h"
+#include "client/fleet/node_source.h"
+
+namespace profd::client {
+
+// As typed.
+struct FleetOptions {
+  NodeSource source;
+  std::optional<std::string> node_timeout;
+  // Of start.
+  bool all_or_nothing = false;
+  bool keep = false;
+  // Of fetch.
+  std::optional<std::string> fetch_job;
+};
+
+// What profctl was called with; the command's own options are those of one node.
+struct FleetCommand {
+  // "start"
+  std::string name;
+  FleetOptions options;
+  StartOptions start;
+  StopOptions stop;
+  ListOptions list;
+  FetchOptions fetch;
+  // --socket or --address was given beside the nodes.
+  bool one_node_named = false;
+  bool json = false;
+  // The same for all nodes.
+  TlsFiles tls;
+};
+
+// Options that mean nothing without nodes; empty when there is none.
+std::string FleetOptionWithoutNodes(const FleetOptions& options);
+
+int RunFleet(const FleetCommand& command, const Environment& environment);
+
+}  // namespace profd::client

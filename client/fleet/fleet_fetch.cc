@@ -1,0 +1,290 @@
+// fetch from many nodes: one folder per rank, nothing overwritten, nothing half left behind.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+
+#include "base/text.h"
+#include "client/dump_sink.h"
+#include "client/fleet/fleet.h"
+#include "client/json.h"
+#include "client/render.h"
+#include "client/session_view.h"
+
+namespace profd::client {
+namespace {
+
+constexpr mode_t kDirMode = 0750;
+constexpr size_t kMaxFolderName = 100;
+constexpr const char* kIndexName = "fleet.json";
+// Of an index that is there: what its entries are worth does not pay for more.
+constexpr std::streamsize kMaxIndexBytes = std::streamsize{64} << 20;
+
+Status MakeDirectory(const std::string& path) {
+  if (mkdir(path.c_str(), kDirMode) == 0 || errno == EEXIST) return Status::Ok();
+  return Status::FromErrno(errno, "creating " + path);
+}
+
+// "node7:9470" -> "node7_9470", "unix:/run/n1/s" -> "run_n1_s"
+std::string FolderOf(const std::string& node) {
+  std::string_view text = node;
+  if (text.starts_with("unix:/")) text.remove_prefix(6);
+  std::string folder;
+  for (char c : text.substr(0, kMaxFolderName)) {
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                 c == '.' || c == '-';
+    if (plain && !(folder.empty() && c == '.')) {
+      folder += c;
+    } else if (!folder.empty() && folder.back() != '_') {
+      folder += '_';
+    }
+  }
+  return folder.empty() ? "node" : folder;
+}
+
+// {0, 1, 2, 5} -> "0-2,5"; empty when nobody knows a rank or the text would be no name for a folder.
+std::string RanksOf(const v1::Session& session) {
+  if (session.has_rank()) return std::to_string(std::max(session.rank(), 0));
+  std::set<int32_t> ranks;
+  for (const v1::SessionProcess& process : session.processes()) {
+    if (process.has_rank() && process.rank() >= 0) ranks.insert(process.rank());
+  }
+  if (ranks.empty()) return "";
+  std::string text = FormatDevices({ranks.begin(), ranks.end()});
+  return text.size() <= kMaxFolderName ? text : "";
+}
+
+// The dump's own name, as the daemon gave it; empty unless it is one plain component.
+std::string DumpNameOf(const v1::Session& session) {
+  const std::string& path = session.dump_path();
+  auto name = SplitDumpPath(path.substr(path.rfind('/') + 1));
+  return name.ok() && name->size() == 1 ? name->front() : "";
+}
+
+class Fetcher {
+ public:
+  Fetcher(Fleet* fleet, const FleetFetch& order)
+      : fleet_(*fleet), order_(order), report_(fleet->NewReport("fetch", order.job_id)) {}
+
+  FleetReport Run() {
+    for (NodeResult& result : report_.nodes) {
+      result.status = {StatusCode::kCancelled, "not asked: interrupted before its turn"};
+    }
+    report_.interrupted = !List();
+    if (!report_.interrupted) {
+      ChooseFolders();
+      report_.interrupted = !Fetch();
+    }
+    WriteIndex();
+    return std::move(report_);
+  }
+
+ private:
+  bool List() {
+    return fleet_.ForAll("asking", [this](size_t node, NodeCall* call) {
+      v1::ListSessionsRequest request;
+      request.set_job_id(order_.job_id);
+      auto list = call->api().ListSessions(request);
+      NodeResult& result = report_.nodes[node];
+      result.status = call->Explain(list.status());
+      if (list.ok()) Sort(*list, &result);
+    });
+  }
+
+  // What there is to fetch, and why the rest is not.
+  void Sort(const v1::ListSessionsResponse& list, NodeResult* result) const {
+    for (const v1::Session& session : list.sessions()) {
+      if (session.dump_path().empty()) continue;
+      if (!IsFinal(session.state())) {
+        result->partial = true;
+        result->note = fmt::format("session {} has not ended: profctl stop --job {}",
+                                   session.session_id(), order_.job_id);
+        continue;
+      }
+      FetchedDump& dump = result->dumps.emplace_back();
+      dump.session = session;
+      dump.ranks = RanksOf(session);
+      dump.status = {StatusCode::kCancelled, "not fetched: interrupted"};
+    }
+    if (!result->dumps.empty() || result->partial) return;
+    result->none = true;
+    result->note = list.sessions().empty() ? "no session of job " + order_.job_id
+                                           : "its sessions of the job have no dump";
+  }
+
+  // "rank_3" where only one node has it, "rank_3_node7" where several claim it.
+  void ChooseFolders() {
+    std::map<std::string, std::set<size_t>> claims;
+    for (size_t node = 0; node < report_.nodes.size(); ++node) {
+      for (const FetchedDump& dump : report_.nodes[node].dumps) {
+        claims[FolderName(node, dump)].insert(node);
+      }
+    }
+    for (size_t node = 0; node < report_.nodes.size(); ++node) {
+      for (FetchedDump& dump : report_.nodes[node].dumps) {
+        std::string folder = FolderName(node, dump);
+        if (claims[folder].size() > 1) {
+          // Two nodes' names may become one folder ("a_b" and "a:b"): the place in the list tells.
+          folder += dump.ranks.empty() ? fmt::format("_{}", node)
+                                       : "_" + FolderOf(report_.nodes[node].node);
+        }
+        dump.path = folder + "/" + DumpNameOf(dump.session);
+      }
+    }
+  }
+
+  std::string FolderName(size_t node, const FetchedDump& dump) const {
+    return dump.ranks.empty() ? FolderOf(report_.nodes[node].node) : "rank_" + dump.ranks;
+  }
+
+  bool Fetch() {
+    std::vector<size_t> which;
+    for (size_t node = 0; node < report_.nodes.size(); ++node) {
+      if (!report_.nodes[node].dumps.empty()) which.push_back(node);
+    }
+    // Of any length: what a dump's deadline bounds is the silence (ProfdApi's timeout).
+    auto work = [this](size_t node, NodeCall* call) {
+      NodeResult& result = report_.nodes[node];
+      for (FetchedDump& dump : result.dumps) {
+        if (!call->cancelled()) dump.status = FetchOne(call, &dump);
+        if (dump.status.ok()) continue;
+        result.partial = true;
+        if (result.dumps.size() == 1) result.status = dump.status;
+      }
+    };
+    bool finished = fleet_.ForEach("fetching", which, work, Fleet::Deadline::kNone);
+    for (size_t node : which) {
+      for (const FetchedDump& dump : report_.nodes[node].dumps) {
+        if (!dump.status.ok()) report_.nodes[node].partial = true;
+      }
+    }
+    return finished;
+  }
+
+  // Written beside its place under a name nobody else has, and moved there when it is whole: what has
+  // its name is complete.
+  Status FetchOne(NodeCall* call, FetchedDump* dump) const {
+    std::string name = DumpNameOf(dump->session);
+    if (name.empty()) return DataLoss("the node's name of the dump is not acceptable");
+    std::string target = order_.out + "/" + dump->path;
+    std::string folder = target.substr(0, target.rfind('/'));
+    struct stat info = {};
+    if (lstat(target.c_str(), &info) == 0) {
+      if (!S_ISDIR(info.st_mode)) return AlreadyExists(target + " is there and is no dump");
+      dump->was_there = true;
+      dump->bytes = dump->session.dump_bytes();
+      return Status::Ok();
+    }
+    RETURN_IF_ERROR(MakeDirectory(folder));
+    std::random_device random;
+    std::string staging = fmt::format("{}/.part-{:08x}{:08x}", folder, random(), random());
+    DumpSink sink(staging);
+    Status status = Receive(call, dump->session.session_id(), &sink);
+    if (status.ok() && sink.name() != name) status = DataLoss("another dump than announced came");
+    if (status.ok() &&
+        renameat2(AT_FDCWD, sink.path().c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
+      status = Status::FromErrno(errno, "moving the dump to " + target);
+    }
+    if (!status.ok()) sink.Discard();
+    rmdir(staging.c_str());
+    // Only when nothing else is in it.
+    if (!status.ok()) rmdir(folder.c_str());
+    dump->bytes = sink.received_bytes();
+    dump->files = sink.files();
+    return status;
+  }
+
+  static Status Receive(NodeCall* call, const std::string& id, DumpSink* sink) {
+    v1::FetchDumpRequest request;
+    request.set_session_id(id);
+    Status written;
+    Status status = call->api().FetchDump(request, [&](const v1::DumpChunk& chunk) {
+      written = sink->Write(chunk);
+      return written.ok();
+    });
+    if (!written.ok()) return written;
+    if (!status.ok()) return call->Explain(status);
+    return sink->Finish();
+  }
+
+  Json Entry(const NodeResult& result, const FetchedDump& dump) const {
+    Json entry = {{"node", result.node},
+                  {"ranks", dump.ranks.empty() ? Json() : Json(dump.ranks)},
+                  {"job_id", dump.session.job_id()},
+                  {"session_id", dump.session.session_id()},
+                  {"dump", dump.path},
+                  {"started_ns", dump.session.started_ns()},
+                  {"ended_ns", dump.session.ended_ns()}};
+    for (const char* key : {"clock_offset_ns", "clock_offset_error_ns", "common_start_ns"}) {
+      auto found = dump.session.metadata().find(key);
+      int64_t value = 0;
+      bool known = found != dump.session.metadata().end() && ParseNumber(found->second, &value);
+      entry[key] = known ? Json(value) : Json();
+    }
+    return entry;
+  }
+
+  // Dumps of earlier fetches into the same directory stay listed.
+  Json OldEntries(const std::set<std::string>& now) const {
+    Json kept = Json::array();
+    std::ifstream file(order_.out + "/" + kIndexName, std::ios::binary);
+    if (!file) return kept;
+    std::string text(static_cast<size_t>(kMaxIndexBytes), '\0');
+    file.read(text.data(), kMaxIndexBytes);
+    text.resize(static_cast<size_t>(file.gcount()));
+    Json old = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!old.is_object() || !old.contains("dumps") || !old["dumps"].is_array()) return kept;
+    for (const Json& entry : old["dumps"]) {
+      if (!entry.is_object() || !entry.contains("dump") || !entry["dump"].is_string()) continue;
+      if (!now.contains(entry["dump"].get<std::string>())) kept.push_back(entry);
+    }
+    return kept;
+  }
+
+  void WriteIndex() {
+    Json entries = Json::array();
+    std::set<std::string> now;
+    for (const NodeResult& result : report_.nodes) {
+      for (const FetchedDump& dump : result.dumps) {
+        if (!dump.status.ok()) continue;
+        now.insert(dump.path);
+        entries.push_back(Entry(result, dump));
+      }
+    }
+    if (entries.empty()) return;
+    for (Json& entry : OldEntries(now)) entries.push_back(std::move(entry));
+    std::string path = order_.out + "/" + kIndexName;
+    std::string unfinished = path + ".part";
+    std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
+    file << JsonText(Json{{"version", 1}, {"dumps", std::move(entries)}}, /*indent=*/true) << '\n';
+    file.close();
+    if (file.fail() || rename(unfinished.c_str(), path.c_str()) != 0) {
+      report_.warnings.push_back("the index could not be written: " +
+                                 Status::FromErrno(errno, path).message());
+      report_.incomplete = true;
+      unlink(unfinished.c_str());
+    }
+  }
+
+  Fleet& fleet_;
+  const FleetFetch& order_;
+  FleetReport report_;
+};
+
+}  // namespace
+
+Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& order) {
+  RETURN_IF_ERROR(MakeDirectory(order.out));
+  if (access(order.out.c_str(), W_OK | X_OK) != 0) return Status::FromErrno(errno, order.out);
+  return Fetcher(fleet, order).Run();
+}
+
+}  // namespace profd::client

@@ -1,0 +1,295 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "client/fleet/fleet.h"
+#include "client/json.h"
+#include "client/render.h"
+#include "client/session_view.h"
+
+namespace profd::client {
+namespace {
+
+// Of an error in the table; the whole is in the JSON.
+constexpr size_t kMaxErrorWidth = 160;
+
+// What a node's failure is called, in the table and in the summary.
+std::string WordOf(const Status& status) {
+  switch (ExitCodeFor(status.code())) {
+    case kExitOk:
+      return "ok";
+    case kExitRefused:
+      return "refused";
+    case kExitNotFound:
+      return "not found";
+    case kExitUnreachable:
+      return "unreachable";
+    case kExitPartial:
+      return "incomplete";
+    default:
+      return status.code() == StatusCode::kCancelled || status.code() == StatusCode::kAborted
+                 ? "not done"
+                 : "failed";
+  }
+}
+
+Cell StateOf(const NodeResult& result, const std::string& command) {
+  if (!result.status.ok()) return {WordOf(result.status), Tone::kBad};
+  if (result.undone) return {"stopped again", Tone::kWarning};
+  if (result.none) return {"no session", Tone::kFaint};
+  if (command == "fetch") {
+    return result.partial ? Cell("incomplete", Tone::kWarning) : Cell("ok", Tone::kGood);
+  }
+  if ((command == "start" || command == "stop") && !result.sessions.empty()) {
+    Cell state = StateCell(result.sessions.front().state());
+    if (result.partial) return {state.text + ", partial", Tone::kWarning};
+    return state;
+  }
+  return {"ok", Tone::kGood};
+}
+
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (char c : text) {
+    if (c == '\n') {
+      line += "; ";
+    } else {
+      line += c;
+    }
+  }
+  while (line.ends_with("; ")) line.resize(line.size() - 2);
+  return line;
+}
+
+std::string Remark(const NodeResult& result) {
+  std::string text = result.status.ok() ? "" : OneLine(result.status.message());
+  if (!result.note.empty()) text += (text.empty() ? "" : "; ") + OneLine(result.note);
+  if (result.partial && text.empty()) text = "not everything that was asked for works: profctl show";
+  if (text.size() > kMaxErrorWidth) {
+    // Not in the middle of a character.
+    size_t end = kMaxErrorWidth;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    text = text.substr(0, end) + "...";
+  }
+  return text;
+}
+
+std::string OffsetText(const std::optional<ClockOffset>& offset) {
+  if (!offset) return "-";
+  return fmt::format("{:+.3f} +-{:.3f} ms", static_cast<double>(offset->offset_ns) / 1e6,
+                     static_cast<double>(offset->error_ns) / 1e6);
+}
+
+std::string DashIfEmpty(std::string text) { return text.empty() ? "-" : text; }
+
+std::string ChipsOf(const v1::Node& node) {
+  std::map<std::string, int> chips;
+  for (const v1::Device& device : node.devices()) ++chips[device.chip()];
+  std::string text;
+  for (const auto& [chip, count] : chips) {
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, chip);
+  }
+  return DashIfEmpty(text);
+}
+
+Table StartTable(const FleetReport& report) {
+  Table table({"NODE", "STATE", "SESSION", "DEVICES", ">CLOCK OFFSET", "DUMP", "REMARK"});
+  for (const NodeResult& r : report.nodes) {
+    v1::Session none;
+    const v1::Session& s = r.sessions.empty() ? none : r.sessions.front();
+    std::string devices = s.devices().empty()
+                              ? "-"
+                              : FormatDevices({s.devices().begin(), s.devices().end()});
+    table.AddRow({r.node, StateOf(r, report.command), DashIfEmpty(s.session_id()), devices,
+                  OffsetText(r.offset), DashIfEmpty(s.dump_path()), Remark(r)});
+  }
+  return table;
+}
+
+Table StopTable(const FleetReport& report) {
+  Table table({"NODE", "STATE", "SESSION", "DEVICES", ">RECORDS", ">DROPPED", "DUMP", "REMARK"});
+  for (const NodeResult& r : report.nodes) {
+    Cell state = StateOf(r, report.command);
+    if (r.sessions.empty()) {
+      table.AddRow({r.node, state, "-", "-", "-", "-", "-", Remark(r)});
+    }
+    for (const v1::Session& s : r.sessions) {
+      table.AddRow({r.node, r.status.ok() ? StateCell(s.state()) : state, s.session_id(),
+                    FormatDevices({s.devices().begin(), s.devices().end()}),
+                    std::to_string(s.records()), std::to_string(s.dropped_records()),
+                    DashIfEmpty(s.dump_path()), Remark(r)});
+    }
+  }
+  return table;
+}
+
+Table StatusTable(const FleetReport& report) {
+  Table table({"NODE", "STATE", "DEVICES", ">SESSIONS", ">DUMPS FREE", "VERSION", "REMARK"});
+  for (const NodeResult& r : report.nodes) {
+    Cell state = StateOf(r, report.command);
+    if (!r.description) {
+      table.AddRow({r.node, state, "-", "-", "-", "-", Remark(r)});
+      continue;
+    }
+    const v1::Node& node = *r.description;
+    table.AddRow({r.node, state, ChipsOf(node),
+                  fmt::format("{} of {}", node.active_sessions(), node.max_sessions()),
+                  FormatBytes(node.dump_free_bytes()), node.version(), Remark(r)});
+  }
+  return table;
+}
+
+Table ListTable(const FleetReport& report, const Clock& clock) {
+  Table table({"NODE", "SESSION", "STATE", "JOB", ">UID", "DEVICES", "STARTED", ">RAN FOR", ">DUMP",
+               "REMARK"});
+  for (const NodeResult& r : report.nodes) {
+    if (!r.status.ok()) {
+      table.AddRow({r.node, "-", StateOf(r, report.command), "-", "-", "-", "-", "-", "-", Remark(r)});
+    }
+    for (const v1::Session& s : r.sessions) {
+      table.AddRow({r.node, s.session_id(), StateCell(s.state()), DashIfEmpty(s.job_id()),
+                    std::to_string(s.uid()), FormatDevices({s.devices().begin(), s.devices().end()}),
+                    FormatTime(s.started_ns()), RanFor(s, clock),
+                    s.dump_path().empty() ? "-" : FormatBytes(s.dump_bytes()), Remark(r)});
+    }
+  }
+  return table;
+}
+
+Table FetchTable(const FleetReport& report) {
+  Table table({"NODE", "STATE", "SESSION", "RANKS", ">SIZE", "DUMP", "REMARK"});
+  for (const NodeResult& r : report.nodes) {
+    if (r.dumps.empty()) {
+      table.AddRow({r.node, StateOf(r, report.command), "-", "-", "-", "-", Remark(r)});
+    }
+    for (const FetchedDump& d : r.dumps) {
+      std::string remark = d.status.ok() ? (d.was_there ? "was there already" : "")
+                                         : OneLine(d.status.message());
+      Cell state = d.status.ok() ? Cell("ok", Tone::kGood) : Cell(WordOf(d.status), Tone::kBad);
+      table.AddRow({r.node, state, d.session.session_id(), DashIfEmpty(d.ranks),
+                    FormatBytes(d.bytes), d.path, remark});
+    }
+    if (!r.dumps.empty() && !r.note.empty()) {
+      table.AddRow({r.node, StateOf(r, report.command), "-", "-", "-", "-", r.note});
+    }
+  }
+  return table;
+}
+
+Json ErrorJson(const Status& status) {
+  if (status.ok()) return nullptr;
+  return {{"code", CodeWord(status.code())}, {"message", status.message()}};
+}
+
+Json NodeJson(const NodeResult& r, const std::string& command) {
+  Json json = {{"node", r.node}, {"ok", r.ok() && !r.none}, {"state", StateOf(r, command).text},
+               {"error", ErrorJson(r.status)}, {"note", r.note}};
+  if (command == "start") {
+    json["clock_offset_ns"] = r.offset ? Json(r.offset->offset_ns) : Json();
+    json["clock_offset_error_ns"] = r.offset ? Json(r.offset->error_ns) : Json();
+    json["late"] = r.late;
+    json["undone"] = r.undone;
+  }
+  if (command == "status") {
+    json["description"] = r.description ? ToJson(*r.description) : Json();
+  } else if (command == "fetch") {
+    json["dumps"] = Json::array();
+    for (const FetchedDump& d : r.dumps) {
+      json["dumps"].push_back({{"session_id", d.session.session_id()}, {"ranks", d.ranks},
+                               {"path", d.path}, {"files", d.files}, {"bytes", d.bytes},
+                               {"was_there", d.was_there}, {"error", ErrorJson(d.status)}});
+    }
+  } else {
+    json["sessions"] = Json::array();
+    for (const v1::Session& s : r.sessions) json["sessions"].push_back(ToJson(s));
+  }
+  return json;
+}
+
+void PrintJsonReport(Io& io, const FleetReport& report, int exit_code) {
+  auto good = std::count_if(report.nodes.begin(), report.nodes.end(),
+                            [](const NodeResult& r) { return r.ok() && !r.none; });
+  Json json = {{"command", report.command}, {"job_id", report.job_id}, {"exit_code", exit_code},
+               {"interrupted", report.interrupted}, {"ok", good},
+               {"failed", static_cast<int64_t>(report.nodes.size()) - good},
+               {"common_start_ns", report.common_start_ns}, {"warnings", report.warnings},
+               {"nodes", Json::array()}};
+  for (const NodeResult& r : report.nodes) json["nodes"].push_back(NodeJson(r, report.command));
+  io.out << JsonText(json, /*indent=*/true) << std::endl;
+}
+
+// Who failed, by what happened to them: "unreachable (2 of 64): n3, n9".
+void PrintFailures(Io& io, const FleetReport& report) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const NodeResult& r : report.nodes) {
+    if (r.ok()) continue;
+    std::string word = !r.status.ok() ? WordOf(r.status)
+                       : r.undone     ? "stopped again"
+                                      : "partial";
+    groups[word].push_back(r.node);
+  }
+  for (const auto& [word, nodes] : groups) {
+    io.err << fmt::format("profctl: {} ({} of {}): {}\n", word, nodes.size(), report.nodes.size(),
+                          Printable(fmt::format("{}", fmt::join(nodes, ", "))));
+  }
+  if (report.interrupted) io.err << "profctl: interrupted\n";
+  for (const std::string& warning : report.warnings) {
+    io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(warning)
+           << '\n';
+  }
+  io.err.flush();
+}
+
+}  // namespace
+
+int ExitCodeOf(const FleetReport& report) {
+  size_t good = 0;
+  size_t none = 0;
+  std::map<int, size_t> failed;
+  for (const NodeResult& r : report.nodes) {
+    if (r.ok()) {
+      ++(r.none ? none : good);
+    } else if (r.partial && r.status.ok()) {
+      ++failed[kExitPartial];
+    } else if (!r.undone && r.status.code() != StatusCode::kAborted) {
+      ++failed[ExitCodeFor(r.status.code())];
+    }
+  }
+  if (report.interrupted || report.incomplete) return kExitPartial;
+  if (failed.empty() && good > 0) return kExitOk;
+  // "No session here" is an answer; alone it is that there is none anywhere.
+  if (failed.empty()) return kExitNotFound;
+  if (good > 0 || failed.contains(kExitPartial)) return kExitPartial;
+  for (int code : {kExitRefused, kExitNotFound, kExitUnreachable}) {
+    if (failed.contains(code)) return none > 0 ? kExitPartial : code;
+  }
+  return kExitInternal;
+}
+
+int PrintReport(Io& io, const Clock& clock, bool json, const FleetReport& report) {
+  int exit_code = ExitCodeOf(report);
+  if (json) {
+    PrintJsonReport(io, report, exit_code);
+  } else if (report.command == "start") {
+    StartTable(report).Print(io.out, io.out_color());
+  } else if (report.command == "stop") {
+    StopTable(report).Print(io.out, io.out_color());
+  } else if (report.command == "status") {
+    StatusTable(report).Print(io.out, io.out_color());
+  } else if (report.command == "fetch") {
+    FetchTable(report).Print(io.out, io.out_color());
+  } else {
+    Table table = ListTable(report, clock);
+    if (table.empty()) {
+      io.out << "no sessions\n";
+    } else {
+      table.Print(io.out, io.out_color());
+    }
+  }
+  io.out.flush();
+  PrintFailures(io, report);
+  return exit_code;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,163 @@
+#include "client/fleet/node_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "client/fleet/run_program.h"
+
+namespace profd::client {
+namespace {
+
+// A list of kMaxNodes long names with comments.
+constexpr std::streamsize kMaxFileBytes = std::streamsize{32} << 20;
+constexpr size_t kMaxSelector = 1024;
+
+Result<std::string> ReadList(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Status::FromErrno(errno, "--nodes-file " + path);
+  std::string text(static_cast<size_t>(kMaxFileBytes) + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return Status::FromErrno(errno != 0 ? errno : EIO, "--nodes-file " + path);
+  if (file.gcount() > kMaxFileBytes) {
+    return InvalidArgument(fmt::format("--nodes-file {}: longer than {} bytes", path, kMaxFileBytes));
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
+
+// "123", "123_4" (array), "123+1" (heterogeneous), "123.0" (step).
+bool IsSlurmJob(std::string_view text) {
+  return !text.empty() && text.size() <= 32 && text.front() >= '0' && text.front() <= '9' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || c == '_' || c == '+' || c == '.';
+         });
+}
+
+Result<SourcedNodes> AskSlurm(const std::string& job, int port, const std::string& search_path,
+                              std::vector<std::string>* problems) {
+  if (!IsSlurmJob(job)) {
+    problems->push_back(fmt::format("--slurm \"{}\" is no id of a Slurm job; write 1234", job));
+    return SourcedNodes{};
+  }
+  // A step's nodes are its job's.
+  auto line = RunProgram({"scontrol", "show", "job", "-o", job.substr(0, job.find('.'))}, search_path);
+  if (!line.ok()) return line.status();
+  auto nodes = NodesOfSlurmJob(*line);
+  if (!nodes.ok()) return nodes.status().Annotate("Slurm job " + job);
+  // "--" is not understood by scontrol; a list never begins with '-'.
+  auto names = RunProgram({"scontrol", "show", "hostnames", *nodes}, search_path);
+  if (!names.ok()) return names.status();
+  SourcedNodes found;
+  found.list = ParseNodeList(*names, port, problems);
+  found.job_id = job.substr(0, job.find('.'));
+  return found;
+}
+
+Result<SourcedNodes> AskKubernetes(const NodeSource& source, int port,
+                                   const std::string& search_path,
+                                   std::vector<std::string>* problems) {
+  for (const auto* text : {&source.k8s, &source.k8s_namespace}) {
+    if (*text && ((*text)->empty() || (*text)->size() > kMaxSelector || (*text)->front() == '-')) {
+      problems->push_back(fmt::format("\"{}\" is no {}", **text,
+                                      text == &source.k8s ? "label selector; write --k8s app=train"
+                                                          : "namespace"));
+    }
+  }
+  if (!problems->empty()) return SourcedNodes{};
+  std::vector<std::string> argv = {"kubectl", "get", "pods", "--selector=" + *source.k8s, "--output=json"};
+  if (source.k8s_namespace) argv.push_back("--namespace=" + *source.k8s_namespace);
+  auto json = RunProgram(argv, search_path);
+  if (!json.ok()) return json.status();
+  auto found = NodesOfPods(*json, port);
+  if (!found.ok()) return found.status().Annotate("pods with " + *source.k8s);
+  return found;
+}
+
+std::string TextAt(const nlohmann::json& object, const char* outer, const char* inner) {
+  auto found = object.find(outer);
+  if (found == object.end() || !found->is_object()) return "";
+  auto value = found->find(inner);
+  return value != found->end() && value->is_string() ? value->get<std::string>() : "";
+}
+
+}  // namespace
+
+Result<std::string> NodesOfSlurmJob(std::string_view scontrol_line) {
+  std::string_view rest = scontrol_line.substr(0, scontrol_line.find('\n'));
+  std::string nodes;
+  std::string state = "UNKNOWN";
+  while (!rest.empty()) {
+    std::string_view token = NextToken(&rest);
+    if (token.starts_with("NodeList=")) nodes = token.substr(9);
+    if (token.starts_with("JobState=")) state = token.substr(9);
+  }
+  if (nodes.empty() || nodes.starts_with('(') || nodes.starts_with('-')) {
+    return FailedPrecondition(fmt::format("has no nodes (state {})", state));
+  }
+  return nodes;
+}
+
+Result<SourcedNodes> NodesOfPods(const std::string& kubectl_json, int port) {
+  auto json = nlohmann::json::parse(kubectl_json, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("items") || !json["items"].is_array()) {
+    return Internal("kubectl printed no list of pods");
+  }
+  // By node's name: the order is the same whatever order the pods came in.
+  std::map<std::string, NodeName> nodes;
+  size_t waiting = 0;
+  for (const auto& pod : json["items"]) {
+    if (!pod.is_object()) continue;
+    std::string address = TextAt(pod, "status", "hostIP");
+    std::string name = TextAt(pod, "spec", "nodeName");
+    if (TextAt(pod, "status", "phase") != "Running" || address.empty()) {
+      ++waiting;
+      continue;
+    }
+    bool v6 = address.find(':') != std::string::npos;
+    auto node = ParseNodeName(fmt::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port), port);
+    if (!node.ok()) return node.status();
+    if (!name.empty()) {
+      node->text = name;
+      // Certificates of nodes carry names; addresses of nodes change.
+      node->endpoint.tls.server_name = name;
+    }
+    nodes.emplace(node->text, std::move(*node));
+  }
+  if (nodes.empty()) return FailedPrecondition(fmt::format("none of {} is running", waiting));
+  if (nodes.size() > kMaxNodes) return InvalidArgument("too many nodes");
+  SourcedNodes found;
+  for (auto& [name, node] : nodes) found.list.nodes.push_back(std::move(node));
+  if (waiting > 0) found.notes.push_back(fmt::format("{} pods that do not run are left out", waiting));
+  return found;
+}
+
+Result<SourcedNodes> FindNodes(const NodeSource& source, const std::string& search_path,
+                               std::vector<std::string>* problems) {
+  int port = kDefaultTlsPort;
+  if (source.port && (!ParseNumber(*source.port, &port) || port < 1 || port > 65535)) {
+    problems->push_back(fmt::format("--node-port \"{}\" is no port: 1..65535", *source.port));
+    port = kDefaultTlsPort;
+  }
+  if (source.slurm) return AskSlurm(*source.slurm, port, search_path, problems);
+  if (source.k8s) return AskKubernetes(source, port, search_path, problems);
+  SourcedNodes found;
+  std::string text = source.nodes.value_or("");
+  if (source.nodes_file) {
+    auto read = ReadList(*source.nodes_file);
+    if (!read.ok()) {
+      problems->push_back(read.status().message());
+      return found;
+    }
+    text = std::move(*read);
+  }
+  found.list = ParseNodeList(text, port, problems);
+  return found;
+}
+
+}  // namespace profd::client

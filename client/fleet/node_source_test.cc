@@ -1,0 +1,138 @@
+#include "client/fleet/node_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "client/fleet/run_program.h"
+#include "client/test_support.h"
+
+namespace profd::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Programs of a directory of the test's own, found before the system's.
+class NodeSourceTest : public ::testing::Test {
+ protected:
+  void Program(const std::string& name, const std::string& script) {
+    std::string path = dir_ / name;
+    std::ofstream(path) << "#!/bin/sh\n" << script;
+    chmod(path.c_str(), 0755);
+  }
+  std::string SearchPath() const { return dir_.path() + ":/usr/bin:/bin"; }
+  Result<SourcedNodes> Find(const NodeSource& source) {
+    problems_.clear();
+    return FindNodes(source, SearchPath(), &problems_);
+  }
+  static std::vector<std::string> Texts(const Result<SourcedNodes>& found) {
+    std::vector<std::string> texts;
+    if (found.ok()) {
+      for (const NodeName& node : found->list.nodes) texts.push_back(node.text);
+    }
+    return texts;
+  }
+
+  TempDir dir_;
+  std::vector<std::string> problems_;
+};
+
+TEST_F(NodeSourceTest, FileOrText) {
+  EXPECT_THAT(Texts(Find({.nodes = "a[1-2]", .nodes_file = {}, .slurm = {}, .k8s = {}, .k8s_namespace = {}, .port = "7"})),
+              ElementsAre("a1", "a2"));
+  std::string path = dir_ / "nodes";
+  std::ofstream(path) << "# two\nb1\nb2\n";
+  NodeSource source;
+  source.nodes_file = path;
+  EXPECT_THAT(Texts(Find(source)), ElementsAre("b1", "b2"));
+  source.nodes_file = dir_ / "missing";
+  source.port = "0";
+  (void)Find(source);
+  EXPECT_THAT(problems_, ElementsAre(HasSubstr("--node-port \"0\""), HasSubstr("No such file")));
+}
+
+TEST_F(NodeSourceTest, Slurm) {
+  Program("scontrol",
+          "case \"$2\" in\n"
+          "job) [ \"$3 $4\" = '-o 42' ] || exit 9\n"
+          "  echo 'JobId=42 JobState=RUNNING ReqNodeList=(null) NodeList=n[1-2] BatchHost=n1';;\n"
+          "hostnames) [ \"$3\" = 'n[1-2]' ] || exit 9; printf 'n1\\nn2\\n';;\n"
+          "esac\n");
+  NodeSource source;
+  source.slurm = "42.0";
+  auto found = Find(source);
+  EXPECT_THAT(problems_, IsEmpty());
+  EXPECT_THAT(Texts(found), ElementsAre("n1", "n2"));
+  EXPECT_EQ(found->job_id, "42");
+  for (const char* wrong : {"", "-o", "x", "42;reboot"}) {
+    source.slurm = wrong;
+    (void)Find(source);
+    EXPECT_THAT(problems_, ElementsAre(HasSubstr("is no id of a Slurm job"))) << wrong;
+  }
+}
+
+TEST_F(NodeSourceTest, WhatTheProgramSaysIsInTheError) {
+  NodeSource source;
+  source.slurm = "42";
+  Program("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1\n");
+  auto found = Find(source);
+  ASSERT_FALSE(found.ok());
+  EXPECT_THAT(found.status().message(), HasSubstr("exit code 1: slurm_load_jobs error: Invalid job"));
+  Program("scontrol", "echo 'JobId=42 JobState=PENDING NodeList= BatchHost='\n");
+  EXPECT_THAT(Find(source).status().message(), HasSubstr("Slurm job 42: has no nodes (state PENDING)"));
+}
+
+TEST_F(NodeSourceTest, ProgramsAreBounded) {
+  Program("slow", "exec sleep 600\n");
+  auto slow = RunProgram({"slow"}, SearchPath(), {.deadline_ms = 50, .max_output = 100});
+  EXPECT_EQ(slow.status().code(), StatusCode::kDeadlineExceeded);
+  Program("much", "exec yes\n");
+  auto much = RunProgram({"much"}, SearchPath(), {.deadline_ms = 60'000, .max_output = 100});
+  EXPECT_EQ(much.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(RunProgram({"profd-no-such-program"}, SearchPath()).status().code(), StatusCode::kNotFound);
+  Program("arguments", "printf '%s|' \"$@\"; cat\n");
+  auto printed = RunProgram({"arguments", "a b", "$HOME", "'"}, SearchPath());
+  ASSERT_TRUE(printed.ok()) << printed.status().ToString();
+  EXPECT_EQ(*printed, "a b|$HOME|'|");
+  Program("killed", "kill -9 $$\n");
+  EXPECT_THAT(RunProgram({"killed"}, SearchPath()).status().message(), HasSubstr("by signal 9"));
+}
+
+TEST_F(NodeSourceTest, Pods) {
+  constexpr const char* kPods = R"({"items": [
+      {"spec": {"nodeName": "b"}, "status": {"phase": "Running", "hostIP": "10.0.0.2"}},
+      {"spec": {"nodeName": "a"}, "status": {"phase": "Running", "hostIP": "fd00::1"}},
+      {"spec": {"nodeName": "b"}, "status": {"phase": "Running", "hostIP": "10.0.0.2"}},
+      {"spec": {}, "status": {"phase": "Pending"}}, 7, {"status": "x"}]})";
+  Program("kubectl", std::string("[ \"$3\" = --selector=app=train ] && [ \"$5\" = --namespace=ml ]"
+                                 " || exit 3\ncat <<'X'\n") + kPods + "\nX\n");
+  NodeSource source;
+  source.k8s = "app=train";
+  source.k8s_namespace = "ml";
+  auto found = Find(source);
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  EXPECT_THAT(Texts(found), ElementsAre("a", "b"));
+  EXPECT_EQ(found->list.nodes[0].endpoint.address, "[fd00::1]:9465");
+  EXPECT_EQ(found->list.nodes[1].endpoint.address, "10.0.0.2:9465");
+  EXPECT_THAT(found->notes, ElementsAre(HasSubstr("2 pods")));
+  source.k8s = "-x";
+  (void)Find(source);
+  EXPECT_THAT(problems_, ElementsAre(HasSubstr("is no label selector")));
+}
+
+TEST(Pods, NothingUsable) {
+  for (const char* text : {"", "[]", "{}", R"({"items": 3})"}) {
+    EXPECT_EQ(NodesOfPods(text, 1).status().code(), StatusCode::kInternal) << text;
+  }
+  EXPECT_EQ(NodesOfPods(R"({"items": []})", 1).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(NodesOfPods(
+      R"({"items": [{"status": {"phase": "Running", "hostIP": "a b"}}]})", 1).ok());
+}
+
+}  // namespace
+}  // namespace profd::client

@@ -1,0 +1,235 @@
+// For tests only: a cluster in memory, with good, refusing, dead and slow nodes.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/fleet/fleet.h"
+
+namespace profd::client {
+
+// One node of the test, used by one worker at a time but by several in turn.
+struct FakeNode {
+  enum class Kind { kGood, kRefuses, kDead, kSlow, kSlowToStart };
+  Kind kind = Kind::kGood;
+  // Its wall clock shows this much more than ours.
+  int64_t offset_ns = 0;
+  std::vector<v1::StartSessionRequest> starts;
+  std::vector<v1::Session> sessions;
+  std::vector<std::string> stopped;
+  std::deque<v1::DumpChunk> dump;
+  // How FetchDump ends.
+  Status dump_end;
+};
+
+// All of them, and how many calls there are at the same time.
+struct FakeCluster {
+  std::map<std::string, FakeNode> nodes;
+  std::mutex mutex;
+  std::atomic<int> under_way{0};
+  std::atomic<int> most_at_once{0};
+  SystemClock clock;
+};
+
+class Counted {
+ public:
+  explicit Counted(FakeCluster* cluster) : cluster_(cluster) {
+    int now = ++cluster_->under_way;
+    int most = cluster_->most_at_once;
+    while (now > most && !cluster_->most_at_once.compare_exchange_weak(most, now)) {
+    }
+  }
+  ~Counted() { --cluster_->under_way; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  FakeCluster* cluster_;
+};
+
+// Answers nothing.
+class DeafApi : public ProfdApi {
+ public:
+  Result<v1::Node> GetNode() override { return No(); }
+  Result<v1::Session> StartSession(const v1::StartSessionRequest&) override { return No(); }
+  Result<v1::Session> StopSession(const v1::StopSessionRequest&) override { return No(); }
+  Result<v1::Session> GetSession(const v1::GetSessionRequest&) override { return No(); }
+  Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest&) override {
+    return No();
+  }
+  Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest&) override { return No(); }
+  Result<v1::ListOptionsResponse> ListOptions() override { return No(); }
+  Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest&) override {
+    return No();
+  }
+  Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest&) override { return No(); }
+  Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest&) override { return No(); }
+  Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest&) override { return No(); }
+  Result<v1::GetTimeResponse> GetTime() override { return No(); }
+  Status WatchSession(const v1::WatchSessionRequest&, const Receive<v1::Session>&) override {
+    return No();
+  }
+  Status StreamSamples(const v1::StreamSamplesRequest&, const Receive<v1::SampleChunk>&) override {
+    return No();
+  }
+  Status FetchDump(const v1::FetchDumpRequest&, const Receive<v1::DumpChunk>&) override {
+    return No();
+  }
+
+ private:
+  static Status No() { return Unimplemented("not in this test"); }
+};
+
+class NodeApi final : public DeafApi {
+ public:
+  NodeApi(FakeCluster* cluster, FakeNode* node) : cluster_(*cluster), node_(*node) {}
+
+  Result<v1::Node> GetNode() override {
+    RETURN_IF_ERROR(Reach());
+    v1::Node node;
+    node.set_version("1.2.3");
+    node.add_devices()->set_chip("Ascend910B");
+    node.mutable_caller()->set_uid(7);
+    return node;
+  }
+  Result<v1::Session> StartSession(const v1::StartSessionRequest& request) override {
+    RETURN_IF_ERROR(Reach());
+    std::unique_lock lock(cluster_.mutex);
+    node_.starts.push_back(request);
+    if (node_.kind == FakeNode::Kind::kRefuses) return ResourceExhausted("busy\nby uid 3");
+    v1::Session session;
+    session.set_session_id(fmt::format("s{}", node_.sessions.size()));
+    session.set_state(v1::Session::SCHEDULED);
+    session.set_uid(7);
+    session.set_job_id(request.job_id());
+    *session.mutable_metadata() = request.metadata();
+    node_.sessions.push_back(session);
+    lock.unlock();
+    // It has begun, but nobody is told.
+    if (node_.kind == FakeNode::Kind::kSlowToStart) return Hang();
+    return session;
+  }
+  Result<v1::Session> StopSession(const v1::StopSessionRequest& request) override {
+    RETURN_IF_ERROR(Reach());
+    std::lock_guard lock(cluster_.mutex);
+    for (v1::Session& session : node_.sessions) {
+      if (session.session_id() != request.session_id()) continue;
+      node_.stopped.push_back(request.session_id());
+      session.set_state(v1::Session::DONE);
+      return session;
+    }
+    return NotFound("no session " + request.session_id());
+  }
+  Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) override {
+    RETURN_IF_ERROR(Reach());
+    std::lock_guard lock(cluster_.mutex);
+    v1::ListSessionsResponse response;
+    for (const v1::Session& session : node_.sessions) {
+      if (!request.job_id().empty() && session.job_id() != request.job_id()) continue;
+      if (request.active_only() && session.state() == v1::Session::DONE) continue;
+      *response.add_sessions() = session;
+    }
+    return response;
+  }
+  Result<v1::GetTimeResponse> GetTime() override {
+    RETURN_IF_ERROR(Reach());
+    v1::GetTimeResponse time;
+    time.set_wall_ns(cluster_.clock.WallNs() + node_.offset_ns);
+    return time;
+  }
+  Status FetchDump(const v1::FetchDumpRequest&, const Receive<v1::DumpChunk>& receive) override {
+    RETURN_IF_ERROR(Reach());
+    for (const v1::DumpChunk& chunk : node_.dump) {
+      if (!receive(chunk)) return Status::Ok();
+    }
+    return node_.dump_end;
+  }
+
+ private:
+  // As the transport does: until its hook has enough of it.
+  Status Hang() {
+    while (GoOn()) std::this_thread::yield();
+    return {StatusCode::kCancelled, "cancelled"};
+  }
+  Status Reach() {
+    Counted counted(&cluster_);
+    if (node_.kind == FakeNode::Kind::kDead) return Unavailable("nobody there");
+    if (node_.kind == FakeNode::Kind::kSlow) return Hang();
+    return GoOn() ? Status::Ok() : Status(StatusCode::kCancelled, "cancelled");
+  }
+
+  FakeCluster& cluster_;
+  FakeNode& node_;
+};
+
+class FleetTest : public ::testing::Test {
+ protected:
+  // `kinds` in the nodes' order, the rest is good.
+  void Make(size_t count, const std::map<size_t, FakeNode::Kind>& kinds = {}) {
+    for (size_t i = 0; i < count; ++i) {
+      NodeName name;
+      name.text = fmt::format("n{:02}", i);
+      name.endpoint = Endpoint::OnSocket("/" + name.text);
+      names_.push_back(name);
+      FakeNode& node = cluster_.nodes["/" + name.text];
+      if (auto kind = kinds.find(i); kind != kinds.end()) node.kind = kind->second;
+    }
+  }
+  FakeNode& Node(size_t i) { return cluster_.nodes[names_[i].endpoint.socket]; }
+  Fleet MakeFleet(SignalWatch* signals = nullptr) {
+    return Fleet({io_, cluster_.clock,
+                  [this](const Endpoint& endpoint) {
+                    return std::make_unique<NodeApi>(&cluster_,
+                                                     &cluster_.nodes.at(endpoint.socket));
+                  },
+                  names_, node_timeout_ns_, signals});
+  }
+  int Print(const FleetReport& report, bool json = false) {
+    out_.str("");
+    err_.str("");
+    return PrintReport(io_, cluster_.clock, json, report);
+  }
+  static FleetStart Order(const std::string& job = "j") {
+    FleetStart order;
+    order.request.set_job_id(job);
+    return order;
+  }
+  // A session with a dump of one small file.
+  void AddDump(size_t node, const std::string& name, const std::vector<int>& ranks = {}) {
+    v1::Session session;
+    session.set_session_id("id-" + name);
+    session.set_job_id("j");
+    session.set_uid(7);
+    session.set_state(v1::Session::DONE);
+    session.set_dump_path("/var/lib/profd/" + name);
+    for (int rank : ranks) session.add_processes()->set_rank(rank);
+    (*session.mutable_metadata())["clock_offset_ns"] = "-12";
+    Node(node).sessions.push_back(session);
+    v1::DumpChunk chunk;
+    chunk.set_dump_name(name);
+    chunk.set_total_bytes(4);
+    chunk.set_path("host/sample.json");
+    chunk.set_data("data");
+    chunk.set_last(true);
+    Node(node).dump = {chunk};
+  }
+
+  FakeCluster cluster_;
+  std::vector<NodeName> names_;
+  int64_t node_timeout_ns_ = 3600 * kNsPerSecond;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  Io io_{out_, err_};
+};
+
+}  // namespace profd::client
