@@ -114,9 +114,18 @@ std::string BadClient(const Endpoint& endpoint, unsigned long error) {
     case SSL_R_HTTP_REQUEST:
       return fmt::format("{} does not speak TLS: that is another service's port.",
                          endpoint.address);
-    default:
+    case 0:
+    case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+      // gRPC hangs up without an alert.
+      return fmt::format(
+          "{} hung up during the TLS handshake: most likely it does not accept your certificate {} "
+          "(not signed by one of its authorities, or expired by its clock).",
+          endpoint.address, endpoint.tls.certificate);
+    default: {
+      const char* reason = ERR_reason_error_string(error);
       return fmt::format("The TLS handshake with {} failed: {}", endpoint.address,
-                         error == 0 ? "the connection was closed" : ERR_reason_error_string(error));
+                         reason == nullptr ? "unknown reason" : reason);
+    }
   }
 }
 

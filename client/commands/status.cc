@@ -44,6 +44,13 @@ std::string Collectors(const v1::Node& node) {
   return fmt::format("{} of {} can run here", available, node.collectors_size());
 }
 
+std::string YouText(const v1::Caller& caller) {
+  std::string text = caller.viewer() ? "viewer" : fmt::format("uid {}", caller.uid());
+  if (caller.admin()) text += ", administrator";
+  if (!caller.certificate().empty()) text += fmt::format(", certificate {}", caller.certificate());
+  return text;
+}
+
 void Print(const Context& context, const v1::Node& node) {
   std::ostream& out = context.io.out;
   out << fmt::format("profd {} on {}, up {}\n", Printable(node.version()),
@@ -68,8 +75,8 @@ void Print(const Context& context, const v1::Node& node) {
   line("metrics", node.metrics_address().empty()
                       ? "off"
                       : fmt::format("http://{}/metrics", node.metrics_address()));
-  line("you", fmt::format("uid {}{}", node.caller().uid(),
-                          node.caller().admin() ? ", administrator" : ""));
+  if (!node.tls_address().empty()) line("TLS", node.tls_address());
+  line("you", YouText(node.caller()));
   line("build", node.build());
 }
 

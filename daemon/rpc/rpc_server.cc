@@ -1,5 +1,6 @@
 #include "daemon/rpc/rpc_server.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/log.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "profd/v1/profd.grpc.pb.h"
 
@@ -212,6 +214,10 @@ struct RpcServer::Impl {
 };
 
 RpcServer::RpcServer(const RpcDeps& deps) : impl_(std::make_unique<Impl>(deps)) {
+  // Strangers must not fill the log with failed handshakes.
+  gpr_set_log_function([](gpr_log_func_args* message) {
+    log::Debug("grpc", {{"text", message->message}});
+  });
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ResourceQuota quota("profd");

@@ -166,12 +166,12 @@ void SessionManager::StopJob(const Peer& peer, const std::string& job_id, Sessio
 }
 
 Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_untrusted) const {
-  const Record* record = Find(peer, id_untrusted);
-  if (record == nullptr) {
+  auto found = records_.find(id_untrusted);
+  if (found == records_.end() || !peer.Sees(found->second.uid)) {
     return NotFound(
         fmt::format("no session {} of yours; see `profctl list`", log::Quote(id_untrusted)));
   }
-  v1::Session view = View(*record);
+  v1::Session view = View(found->second);
   NameHolders(peer, &view);
   return view;
 }
@@ -180,7 +180,7 @@ v1::ListSessionsResponse SessionManager::List(
     const Peer& peer, const v1::ListSessionsRequest& request_untrusted) const {
   std::vector<const Record*> records;
   for (const auto& [id, record] : records_) {
-    if (peer.Owns(record.uid)) records.push_back(&record);
+    if (peer.Sees(record.uid)) records.push_back(&record);
   }
   std::sort(records.begin(), records.end(),
             [](const Record* a, const Record* b) { return a->order < b->order; });
@@ -200,6 +200,7 @@ Result<std::string> SessionManager::DumpOf(const Peer& peer,
                                            const std::string& id_untrusted) const {
   Result<v1::Session> session = Get(peer, id_untrusted);
   if (!session.ok()) return session.status();
+  if (!peer.Owns(session->uid())) return PermissionDenied("a viewer takes no dump");
   if (!IsFinished(*session)) {
     return FailedPrecondition("the session is still running; stop it first");
   }

@@ -1,0 +1,71 @@
+#include "daemon/rpc/roles.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "profd/v1/profd.pb.h"
+
+namespace profd::rpc {
+namespace {
+
+Peer WithRole(Role role) {
+  Peer peer;
+  peer.remote = true;
+  peer.certificate = "CN=x";
+  peer.viewer = role == Role::kViewer;
+  peer.admin = role == Role::kAdmin;
+  return peer;
+}
+
+const google::protobuf::ServiceDescriptor& Service() {
+  return *v1::Node::descriptor()->file()->FindServiceByName("Profd");
+}
+
+// A new RPC must be given its role.
+TEST(RolesTest, EveryMethodOfTheServiceIsInTheTableOnce) {
+  std::multiset<std::string> declared;
+  for (int i = 0; i < Service().method_count(); ++i) {
+    declared.emplace(Service().method(i)->name());
+  }
+  std::multiset<std::string> decided;
+  for (const MethodRole& method : MethodRoles()) decided.emplace(method.method);
+  EXPECT_EQ(declared, decided);
+}
+
+// What a viewer may call, by name: nothing that starts, stops, fetches or deletes comes in unseen.
+TEST(RolesTest, ViewersOnlyLook) {
+  const std::set<std::string_view> looks = {"GetNode",      "ListOptions",   "CheckOptions",
+                                            "ListJobs",     "ListSessions",  "GetSession",
+                                            "WatchSession", "StreamSamples", "GetTime"};
+  for (int i = 0; i < Service().method_count(); ++i) {
+    const std::string& method = Service().method(i)->name();
+    EXPECT_EQ(MayCall(WithRole(Role::kViewer), method).ok(), looks.count(method) == 1) << method;
+    EXPECT_TRUE(MayCall(WithRole(Role::kUser), method).ok()) << method;
+    EXPECT_TRUE(MayCall(WithRole(Role::kAdmin), method).ok()) << method;
+  }
+}
+
+TEST(RolesTest, TheRefusalNamesTheRole) {
+  Status status = MayCall(WithRole(Role::kViewer), "StartSession");
+  EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(status.message(), ::testing::AllOf(::testing::HasSubstr("profd-viewer"),
+                                                 ::testing::HasSubstr("OU=profd-user"),
+                                                 ::testing::HasSubstr("StartSession")));
+}
+
+TEST(RolesTest, AMethodWithoutARoleIsForTheSocketOnly) {
+  EXPECT_FALSE(MayCall(WithRole(Role::kAdmin), "Forgotten").ok());
+  EXPECT_TRUE(MayCall(Peer(), "Forgotten").ok());
+}
+
+TEST(RolesTest, AViewerSeesEverythingAndOwnsNothing) {
+  Peer viewer = WithRole(Role::kViewer);
+  EXPECT_TRUE(viewer.Sees(1000));
+  EXPECT_FALSE(viewer.Owns(1000));
+  EXPECT_FALSE(viewer.Owns(viewer.uid));
+}
+
+}  // namespace
+}  // namespace profd::rpc

@@ -1,0 +1,545 @@
+#!/usr/bin/env python3
+"""TCP with mutual TLS: who gets in, as whom, and who does not; certificates that are replaced."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, PROFD, RUNNER, Daemon, eventually, main,
+                           scaled)
+
+HOST_CPU = ("--host-sys-usage", "cpu")
+OPENSSL = shutil.which("openssl")
+H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+MAX_CONNECTIONS = 64
+
+
+def call(*arguments, **how):
+    return subprocess.run(RUNNER + [str(a) for a in arguments], capture_output=True, text=True,
+                          check=False, timeout=scaled(60), stdin=subprocess.DEVNULL, **how)
+
+
+def tls_init(folder, *more):
+    made = call(PROFCTL, "tls", "init", folder, "--hosts", "localhost,127.0.0.1",
+                "--users", "alice,bob,mallory", "--admin", "ops", "--viewer", "graf", *more)
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def openssl(*arguments):
+    done = call(OPENSSL, *arguments)
+    assert done.returncode == 0, done.stderr
+
+
+def issue(authority, folder, subject, days):
+    """A client's folder, signed by the authority with openssl's own tool."""
+    os.makedirs(folder)
+    key, request = os.path.join(folder, "client.key"), os.path.join(folder, "request")
+    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-keyout", key, "-out", request, "-subj", subject)
+    os.chmod(key, 0o600)
+    openssl("x509", "-req", "-in", request, "-CA", authority + "/ca.crt", "-CAkey",
+            authority + "/ca.key", "-CAcreateserial", "-days", str(days), "-out",
+            os.path.join(folder, "client.crt"))
+    shutil.copy(authority + "/ca.crt", folder)
+    return folder
+
+
+class TlsCase(unittest.TestCase):
+    users = [f"alice={ALICE}", f"bob={BOB}"]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="profd-tls-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.made = tls_init(os.path.join(cls.folder, "made"))
+        cls.other = tls_init(os.path.join(cls.folder, "other"))
+        # What the daemon reads, apart from what was made: tests replace it.
+        cls.live = os.path.join(cls.folder, "live")
+        os.mkdir(cls.live)
+        cls.install(cls.made)
+        cls.daemon = Daemon(config=cls.config())
+        cls.addClassCleanup(cls.daemon.dispose)
+        cls.daemon.start()
+        cls.address = cls.daemon.node["tls_address"]
+
+    @classmethod
+    def config(cls, **more):
+        return {"daemon": {"max_connections": MAX_CONNECTIONS,
+                           "attach_socket": os.path.join(cls.folder, "attach")},
+                "tls": {"listen": "127.0.0.1:0", "certificate": cls.live + "/server.crt",
+                        "key": cls.live + "/server.key", "client_ca": cls.live + "/ca.crt",
+                        "users": cls.users, **more}}
+
+    @classmethod
+    def install(cls, source, names=("ca.crt", "server.crt", "server.key")):
+        for name in names:
+            fresh = os.path.join(cls.live, name + ".new")
+            shutil.copy(os.path.join(source, name), fresh)
+            os.chmod(fresh, 0o600)
+            os.rename(fresh, os.path.join(cls.live, name))
+
+    def run(self, result=None):
+        before = len(result.failures) + len(result.errors) if result else 0
+        super().run(result)
+        if result and len(result.failures) + len(result.errors) > before:
+            sys.stderr.write(f"--- log of profd, {self.id()}\n{self.daemon.log()}\n---\n")
+
+    def tearDown(self):
+        # Whatever was tried on the port: the socket answers.
+        self.assertTrue(self.daemon.alive(), "profd died")
+        self.daemon.ctl("status")
+
+    def remote_command(self, who, *arguments, address=None, json_output=True):
+        folder = who if os.path.isabs(who) else os.path.join(self.made, "clients", who)
+        return RUNNER + [PROFCTL, "--address", address or self.address, "--tls-dir", folder] + (
+            ["--json"] if json_output else []) + [str(a) for a in arguments]
+
+    def remote(self, who, *arguments, expect=0, **how):
+        """profctl over TLS with the folder of `who`; (parsed stdout, stderr)."""
+        done = subprocess.run(self.remote_command(who, *arguments, **how), capture_output=True,
+                              text=True, check=False, timeout=scaled(60),
+                              stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, expect, (who, arguments, done.stdout, done.stderr))
+        return json.loads(done.stdout) if done.stdout.strip() else None, done.stderr
+
+    def denied(self, who, *arguments):
+        answer, _ = self.remote(who, *arguments, expect=3)
+        self.assertEqual(answer["error"]["code"], "permission_denied")
+        return answer["error"]["message"]
+
+    def context(self, who=None, low=None, high=None, authority=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations((authority or self.live) + "/ca.crt")
+        context.set_alpn_protocols(["h2"])
+        if who is not None:
+            folder = who if os.path.isabs(who) else os.path.join(self.made, "clients", who)
+            context.load_cert_chain(folder + "/client.crt", folder + "/client.key")
+        if low is not None:
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            context.minimum_version, context.maximum_version = low, high or low
+        return context
+
+    @contextlib.contextmanager
+    def connected(self, context):
+        host, port = self.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=scaled(30)) as raw:
+            with context.wrap_socket(raw, server_hostname="localhost") as connection:
+                yield connection
+
+    def speaks(self, context):
+        """True when the node goes on to HTTP/2, which it does for accepted certificates only."""
+        try:
+            with self.connected(context) as connection:
+                connection.sendall(H2_PREFACE)
+                answer = connection.recv(9)
+                return len(answer) > 3 and answer[3] == 4  # a SETTINGS frame
+        except OSError:  # ssl.SSLError is one
+            return False
+
+    def serial(self):
+        with self.connected(self.context("alice")) as connection:
+            return connection.getpeercert()["serialNumber"]
+
+
+@unittest.skipUnless(IS_ROOT, "only root can work for several users")
+class Roles(TlsCase):
+    def test_who_they_are(self):
+        for who, uid, admin, viewer in (("alice", ALICE, False, False), ("bob", BOB, False, False),
+                                        ("ops", 0, True, False)):
+            caller = self.remote(who, "status")[0]["caller"]
+            self.assertEqual((caller["uid"], caller["admin"], caller.get("viewer", False)),
+                             (uid, admin, viewer))
+            self.assertEqual(caller["pid"], 0)
+            self.assertIn(f"CN={who}", caller["certificate"])
+        caller = self.remote("graf", "status")[0]["caller"]
+        self.assertTrue(caller["viewer"])
+        self.assertFalse(caller["admin"])
+        local = self.daemon.ctl("status")["caller"]
+        self.assertGreater(local["pid"], 0)
+        self.assertFalse(local["certificate"])
+
+    def test_two_users_and_the_others(self):
+        session, _ = self.remote("alice", "start", *HOST_CPU, "--label", "codename")
+        key = session["session_id"]
+        self.assertEqual(session["uid"], ALICE)
+        self.assertEqual(os.stat(session["dump_path"]).st_uid, ALICE)
+        for command in (["show", key], ["stop", key], ["watch", key], ["rm", key],
+                        ["fetch", key, "--out", self.folder]):
+            self.remote("bob", *command, expect=4)
+        self.assertNotIn("codename", str(self.remote("bob", "list")[0]))
+        self.assertIn(key, str(self.remote("graf", "list")[0]))
+        self.assertEqual(self.remote("graf", "show", key)[0]["label"], "codename")
+        for command in (["stop", key], ["rm", key], ["fetch", key, "--out", self.folder],
+                        ["start", *HOST_CPU]):
+            text = self.denied("graf", *command)
+            self.assertIn("profd-viewer", text)
+            self.assertIn("OU=profd-user", text)
+        self.daemon.until_records(key, 5)
+        stopped = self.remote("ops", "stop", key)[0]["sessions"][0]
+        self.assertEqual(stopped["state"], "done")
+        with tempfile.TemporaryDirectory() as out:
+            fetched, _ = self.remote("alice", "fetch", key, "--out", out)
+            self.assertTrue(os.listdir(fetched["path"]))
+        self.remote("alice", "rm", key)
+
+    def test_viewer_streams(self):
+        session, _ = self.remote("alice", "start", *HOST_CPU)
+        done = subprocess.run(self.remote_command("graf", "stream", "--collectors", "host_cpu",
+                                                  "--count", "5"),
+                              capture_output=True, text=True, check=False, timeout=scaled(60))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout)
+        self.remote("alice", "stop", session["session_id"])
+        self.remote("alice", "rm", session["session_id"])
+
+    def test_a_user_without_a_uid(self):
+        text = self.denied("mallory", "status")
+        self.assertIn("mallory=USER", text)
+        self.assertIn("tls.users", text)
+
+    def test_users_are_reloaded(self):
+        self.daemon.write_config({**self.config(users=self.users + ["mallory=61003"])})
+        self.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: subprocess.run(self.remote_command("mallory", "status"),
+                                          capture_output=True, check=False).returncode == 0)
+        # One who is unknown here changes nothing.
+        self.daemon.write_config({**self.config(users=["alice=no-such-user-here"])})
+        self.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "no-such-user-here" in self.daemon.log())
+        self.remote("mallory", "status")
+        self.daemon.write_config(self.config())
+        self.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: subprocess.run(self.remote_command("mallory", "status"),
+                                          capture_output=True, check=False).returncode == 3)
+
+    @unittest.skipUnless(OPENSSL, "openssl is not installed")
+    def test_certificates_without_a_role(self):
+        for name, subject in (("none", "/CN=alice"), ("two", "/OU=profd-user/OU=profd-admin/CN=alice"),
+                              ("like", "/OU=profd-administrator/CN=alice")):
+            folder = issue(self.made, os.path.join(self.folder, name), subject, 1)
+            self.assertIn("OU=profd-viewer", self.denied(folder, "status"))
+
+
+class Handshakes(TlsCase):
+    def test_versions(self):
+        versions = ssl.TLSVersion
+        self.assertTrue(self.speaks(self.context("graf", versions.TLSv1_2)))
+        self.assertTrue(self.speaks(self.context("graf", versions.TLSv1_3)))
+        for old in (versions.TLSv1, versions.TLSv1_1):
+            self.assertFalse(self.speaks(self.context("graf", old)), old)
+
+    def test_no_certificate(self):
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            self.assertFalse(self.speaks(self.context(None, version)))
+
+    def test_plain_tcp(self):
+        host, port = self.address.rsplit(":", 1)
+        for text in (H2_PREFACE, b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"\0" * 70000):
+            with socket.create_connection((host, int(port)), timeout=scaled(30)) as raw:
+                with contextlib.suppress(OSError):
+                    raw.sendall(text)
+                answer = b""
+                with contextlib.suppress(ConnectionError):
+                    while part := raw.recv(4096):
+                        answer += part
+                # A TLS alert at most: never HTTP.
+                self.assertNotIn(b"HTTP", answer)
+                self.assertNotEqual(answer[3:4], b"\x04")
+
+    def test_wrong_authority(self):
+        """Theirs for us, ours for them."""
+        _, text = self.remote(self.other + "/clients/alice", "status", expect=6)
+        self.assertIn("not signed by an authority", text)
+        mixed = os.path.join(self.folder, "mixed")
+        shutil.copytree(self.other + "/clients/alice", mixed)
+        shutil.copy(self.made + "/ca.crt", mixed)
+        _, text = self.remote(mixed, "status", expect=6)
+        self.assertIn("does not accept your certificate", text)
+        self.assertFalse(self.speaks(self.context(mixed)))
+
+    @unittest.skipUnless(OPENSSL, "openssl is not installed")
+    def test_expired_client(self):
+        folder = issue(self.made, os.path.join(self.folder, "expired"),
+                       "/OU=profd-viewer/CN=graf", -1)
+        answer, _ = self.remote(folder, "status", expect=3)
+        self.assertEqual(answer["error"]["code"], "unauthenticated")
+        self.assertIn("expired on", answer["error"]["message"])
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            self.assertFalse(self.speaks(self.context(folder, version)))
+
+    def test_names(self):
+        port = self.address.rsplit(":", 1)[1]
+        self.remote("graf", "status", address=f"localhost:{port}")
+        _, text = self.remote("graf", "--tls-server-name", "node7", "status", expect=6)
+        self.assertIn("not for the name node7", text)
+        self.remote("graf", "--tls-server-name", "localhost", "status")
+
+    def test_not_there(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+            _, text = self.remote("graf", "status", address=address, expect=6)
+        self.assertIn("Nobody listens", text)
+
+    def test_not_tls(self):
+        _, text = self.remote("graf", "status", address=self.daemon.metrics_address, expect=6)
+        self.assertIn("profd cannot be reached", text)
+
+    def test_files_of_the_client(self):
+        answer, _ = self.remote(os.path.join(self.folder, "nowhere"), "status", expect=3)
+        self.assertIn("--tls-dir", answer["error"]["message"])
+        folder = os.path.join(self.folder, "open")
+        shutil.copytree(self.made + "/clients/graf", folder)
+        os.chmod(folder + "/client.key", 0o644)
+        answer, _ = self.remote(folder, "status", expect=3)
+        self.assertIn("chmod 600", answer["error"]["message"])
+
+    def test_usage(self):
+        for arguments in (["--address", "a:b:c:d]"], ["--address", "host:0"], ["--address", ""],
+                          ["--address", "h", "--socket", "/x"]):
+            self.assertEqual(call(PROFCTL, *arguments, "status").returncode, 2, arguments)
+
+    def test_environment(self):
+        env = dict(os.environ, PROFD_ADDRESS=self.address,
+                   PROFD_TLS_DIR=self.made + "/clients/graf")
+        done = call(PROFCTL, "status", "--json", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["address"], self.address)
+
+    def test_flood(self):
+        """More connections than allowed, all silent: the socket does not notice."""
+        host, port = self.address.rsplit(":", 1)
+        before = self.daemon.metric("profd_rpc_rejected_total", reason="tls_connection_limit") or 0
+        with contextlib.ExitStack() as stack:
+            for _ in range(2 * MAX_CONNECTIONS):
+                with contextlib.suppress(OSError):
+                    stack.enter_context(socket.create_connection((host, int(port)),
+                                                                 timeout=scaled(30)))
+            eventually(lambda: (self.daemon.metric("profd_rpc_rejected_total",
+                                                   reason="tls_connection_limit") or 0) > before)
+            self.assertLessEqual(self.daemon.metric("profd_tls_connections"), MAX_CONNECTIONS // 2)
+            for _ in range(5):
+                self.daemon.ctl("status")
+        eventually(lambda: self.daemon.metric("profd_tls_connections") == 0)
+        self.remote("graf", "status")
+
+    def test_silence_ends(self):
+        """A connection that never begins the handshake is closed by the node."""
+        host, port = self.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=scaled(60)) as raw:
+            with contextlib.suppress(ConnectionError):
+                self.assertEqual(raw.recv(1), b"")
+
+
+class Rotation(TlsCase):
+    def reloads(self, result):
+        return self.daemon.metric("profd_tls_reloads_total", result=result) or 0
+
+    def setUp(self):
+        if not hasattr(self, "serial_of_made"):
+            type(self).serial_of_made = self.serial()
+
+    def restore(self):
+        self.install(self.made)
+        eventually(lambda: self.serial_or_none() == self.serial_of_made)
+
+    def serial_or_none(self):
+        try:
+            return self.serial()
+        except OSError:
+            return None
+
+    def test_new_certificate_while_connected(self):
+        self.addCleanup(self.restore)
+        before = self.reloads("ok")
+        stream = subprocess.Popen(self.remote_command("graf", "stream", "--format", "csv"),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            for _ in range(3):
+                self.assertTrue(stream.stdout.readline())
+            # A renewed certificate of the same authority: made again, then only the pair is taken.
+            renewed = os.path.join(self.folder, "renewed")
+            os.makedirs(renewed, exist_ok=True)
+            self.renew(renewed)
+            self.install(renewed, ("server.crt", "server.key"))
+            eventually(lambda: self.reloads("ok") > before)
+            self.assertNotEqual(self.serial(), self.serial_of_made)
+            self.remote("graf", "status")
+            # The stream that was there goes on.
+            for _ in range(200):
+                self.assertTrue(stream.stdout.readline())
+            self.assertIsNone(stream.poll())
+        finally:
+            stream.kill()
+            stream.communicate()
+
+    def renew(self, folder):
+        if OPENSSL is None:
+            self.skipTest("openssl is not installed")
+        key, request = folder + "/server.key", folder + "/request"
+        extensions = folder + "/extensions"
+        with open(extensions, "w", encoding="utf-8") as file:
+            file.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                "-keyout", key, "-out", request, "-subj", "/CN=localhost")
+        openssl("x509", "-req", "-in", request, "-CA", self.made + "/ca.crt", "-CAkey",
+                self.made + "/ca.key", "-CAcreateserial", "-days", "2", "-extfile", extensions,
+                "-out", folder + "/server.crt")
+
+    def test_broken_rotation_keeps_the_old(self):
+        self.addCleanup(self.restore)
+        for name, text in (("server.key", None), ("server.crt", "garbage"), ("ca.crt", "")):
+            with self.subTest(name):
+                before = self.reloads("failed")
+                if text is None:
+                    self.install(self.other, (name,))  # another pair's key
+                else:
+                    with open(os.path.join(self.live, name), "w", encoding="utf-8") as file:
+                        file.write(text)
+                eventually(lambda: self.reloads("failed") > before)
+                self.remote("graf", "status")
+                self.assertIn("not usable", self.daemon.log())
+                self.install(self.made)
+
+    def test_key_that_becomes_readable(self):
+        self.addCleanup(self.restore)
+        before = self.reloads("failed")
+        os.chmod(self.live + "/server.key", 0o644)
+        eventually(lambda: self.reloads("failed") > before)
+        self.remote("graf", "status")
+
+    def test_new_authority(self):
+        """Clients of the old one are out, also on connections that were made before."""
+        self.addCleanup(self.restore)
+        before = self.reloads("ok")
+        self.install(self.other)
+        eventually(lambda: self.reloads("ok") > before)
+        self.remote(self.other + "/clients/graf", "status")
+        self.remote("graf", "status", expect=6)
+        self.assertFalse(self.speaks(self.context("graf", authority=self.other)))
+
+    def test_expiry_is_a_metric(self):
+        self.assertGreater(self.daemon.metric("profd_tls_certificate_expiry_timestamp_seconds"),
+                           1.7e9)
+
+
+class Start(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.made = tls_init(os.path.join(self.folder, "made"))
+
+    def refused(self, **tls):
+        """profd does not start, and --check-config says the same; the text."""
+        section = {"listen": "127.0.0.1:0", "certificate": self.made + "/server.crt",
+                   "key": self.made + "/server.key", "client_ca": self.made + "/ca.crt", **tls}
+        daemon = Daemon(config={"tls": section})
+        try:
+            checked = call(PROFD, "--config", daemon.config_path, "--check-config")
+            self.assertEqual(checked.returncode, 2, checked.stdout)
+            daemon.start(ready=False)
+            self.assertEqual(daemon.process.wait(scaled(60)), 2)
+            daemon.process = None
+            self.assertIn(checked.stderr.strip().splitlines()[0], daemon.log())
+            return checked.stderr
+        finally:
+            daemon.dispose()
+
+    def test_good(self):
+        daemon = Daemon(config={"tls": {"listen": "127.0.0.1:0",
+                                        "certificate": self.made + "/server.crt",
+                                        "key": self.made + "/server.key",
+                                        "client_ca": self.made + "/ca.crt"}})
+        with daemon:
+            self.assertIn(daemon.node["tls_address"], daemon.log())
+            self.assertNotIn(":0 ", daemon.log())
+
+    def test_off_by_default(self):
+        with Daemon() as daemon:
+            self.assertFalse(daemon.node["tls_address"])
+
+    def test_key_mode(self):
+        os.chmod(self.made + "/server.key", 0o644)
+        text = self.refused()
+        self.assertIn("tls.key", text)
+        self.assertIn("0644", text)
+
+    def test_authorities_others_can_write(self):
+        os.chmod(self.made + "/ca.crt", 0o666)
+        self.assertIn("tls.client_ca", self.refused())
+
+    def test_every_problem(self):
+        text = self.refused(certificate="/nonexistent/crt", client_ca=self.made + "/server.key",
+                            users=["x=no-such-user-here", "y"], listen="nowhere")
+        for part in ("tls.certificate", "/nonexistent/crt", "tls.client_ca", "no-such-user-here",
+                     '"y"', "tls.listen"):
+            self.assertIn(part, text)
+
+    def test_pair_that_does_not_fit(self):
+        other = tls_init(os.path.join(self.folder, "other"))
+        self.assertIn("not the key", self.refused(key=other + "/server.key"))
+
+
+class Init(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(folder.name, "made")
+
+    def contents(self):
+        found = {}
+        for base, _, names in os.walk(self.folder):
+            for name in names:
+                with open(os.path.join(base, name), encoding="utf-8") as file:
+                    found[os.path.join(base, name)] = file.read()
+        return found
+
+    def test_modes_and_force(self):
+        old = os.umask(0)
+        try:
+            tls_init(self.folder)
+        finally:
+            os.umask(old)
+        before = self.contents()
+        self.assertEqual(len(before), 4 + 3 * 5)
+        for path in before:
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
+        again = call(PROFCTL, "tls", "init", self.folder, "--hosts", "h", "--users", "alice")
+        self.assertEqual(again.returncode, 3, again.stdout)
+        self.assertIn("--force", again.stderr)
+        self.assertEqual(self.contents(), before)
+        tls_init(self.folder, "--force")
+        self.assertEqual(set(self.contents()), set(before))
+        self.assertFalse(set(self.contents().values()) & set(before.values()))
+
+    def test_says_what_to_do(self):
+        done = call(PROFCTL, "tls", "init", self.folder, "--hosts", "n1,10.0.0.7,fd00::7",
+                    "--users", "alice", "--days", "3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in ("[tls]", "listen", "alice=alice", "ca.key", "--tls-dir"):
+            self.assertIn(part, done.stdout)
+
+    def test_usage(self):
+        for arguments in (["--hosts", "h"], ["--users", "a"], ["--hosts", "h h", "--users", "a"],
+                          ["--hosts", "h", "--users", "../a"], ["--hosts", "h", "--users", "a,a"],
+                          ["--hosts", "h", "--users", "a", "--days", "0"],
+                          ["--hosts", "h,DNS:x\n", "--users", "a"]):
+            done = call(PROFCTL, "tls", "init", self.folder, *arguments)
+            self.assertEqual(done.returncode, 2, (arguments, done.stdout))
+            self.assertFalse(os.path.exists(self.folder))
+
+
+if __name__ == "__main__":
+    main()
