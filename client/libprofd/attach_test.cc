@@ -291,5 +291,20 @@ TEST_F(AttachTest, TheFirstCallAttaches) {
       ::testing::ExitedWithCode(17), "");
 }
 
+TEST_F(AttachTest, AProcessThatEndsSaysBye) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  FakeDaemon daemon(path_);
+  // The fresh process runs this test from its beginning, with a path_ of its own.
+  ::setenv("LIBPROFD_TEST_DAEMON", path_.c_str(), 0);
+  EXPECT_EXIT(
+      {
+        ::setenv("PROFD_ATTACH_SOCKET", ::getenv("LIBPROFD_TEST_DAEMON"), 1);
+        std::exit(profd_attach(PatienceMs()) == PROFD_OK ? 17 : 1);
+      },
+      ::testing::ExitedWithCode(17), "");
+  ::unsetenv("LIBPROFD_TEST_DAEMON");
+  daemon.Expect<attach::Bye>();
+}
+
 }  // namespace
 }  // namespace profd::lib

@@ -188,15 +188,19 @@ TEST_F(MarksTest, EverythingAtOnceWhileDaemonsComeAndGo) {
 }
 
 // A child of a process with threads may start none under TSan.
-#ifndef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__)
+#define FORKS_AND_STARTS_THREADS 0
+#elif defined(__has_feature)
+#define FORKS_AND_STARTS_THREADS !__has_feature(thread_sanitizer)
+#else
+#define FORKS_AND_STARTS_THREADS 1
+#endif
+#if FORKS_AND_STARTS_THREADS
 
-// Runs body in a forked child, which leaves by exit() when `in_order`; its exit code.
-int InChild(const std::function<int()>& body, bool in_order = false) {
+// Runs body in a forked child; its exit code.
+int InChild(const std::function<int()>& body) {
   const pid_t child = ::fork();
-  if (child == 0) {
-    const int code = body();
-    in_order ? std::exit(code) : ::_exit(code);
-  }
+  if (child == 0) ::_exit(body());
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
@@ -240,16 +244,6 @@ TEST_F(MarksTest, AChildIsAProcessOfItsOwn) {
   EXPECT_EQ(connection, 0);
 }
 
-TEST_F(MarksTest, AChildThatEndsInOrderSaysBye) {
-  FakeDaemon daemon(path_);
-  Attach();
-  EXPECT_EQ(InChild([] { return profd_attach(PatienceMs()) == PROFD_OK ? 0 : 1; }, true), 0);
-  int connection = -1;
-  daemon.Expect<attach::Bye>(0, &connection);
-  EXPECT_EQ(connection, 1);
-  EXPECT_EQ(profd_connected(), 1);
-}
-
 TEST_F(MarksTest, AChildHoldsNothingOfItsParent) {
   FakeDaemon daemon(path_);
   Attach();
@@ -272,6 +266,10 @@ TEST_F(MarksTest, AChildHoldsNothingOfItsParent) {
 }
 
 TEST_F(MarksTest, ForksInTheMiddleOfEverything) {
+#ifdef __SANITIZE_ADDRESS__
+  // Its allocator's locks are not taken over a fork: the child's threads can hang in malloc.
+  GTEST_SKIP() << "not with AddressSanitizer";
+#endif
   FakeDaemon daemon(path_);
   Attach();
   Activate(daemon);
