@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <vector>
 
 #include "client/cli_app.h"
+#include "proto/options/options.h"
 
 namespace profd::client {
 namespace {
@@ -13,12 +15,28 @@ struct FlagValues {
   std::string_view flag;
   std::string_view words;
 };
-// Values that are fixed words.
-constexpr std::array<FlagValues, 5> kFlagValues = {{{"--llc-profiling", "read write"},
-                                                    {"--format", "text json csv"},
-                                                    {"--host-sys", "cpu mem cpu,mem"},
-                                                    {"--host-sys-usage", "cpu mem cpu,mem"},
-                                                    {"--devices", ""}}};
+// Values that are fixed words, beside those of the option table.
+constexpr std::array<FlagValues, 2> kFlagValues = {{{"--format", "text json csv"}, {"--devices", ""}}};
+
+// The words an option of the table takes; empty when it takes no words.
+std::string WordsOf(const options::Option& option) {
+  switch (option.type) {
+    case options::Type::kSwitch:
+      return "on off";
+    case options::Type::kLevel:
+      return "on off l0 l1";
+    case options::Type::kList:
+      return "cpu mem cpu,mem";
+    case options::Type::kChoice:
+    case options::Type::kMetrics: {
+      std::string words(option.choices);
+      std::replace(words.begin(), words.end(), ',', ' ');
+      return words;
+    }
+    default:
+      return "";
+  }
+}
 
 // Commands whose arguments are session ids.
 constexpr std::array<std::string_view, 5> kTakesIds = {"stop", "show", "watch", "fetch", "rm"};
@@ -53,7 +71,10 @@ std::string ValueFlags(const CLI::App& app) {
     }
   };
   add(app);
-  for (const CLI::App* command : Commands(app)) add(*command);
+  for (const CLI::App* command : Commands(app)) {
+    add(*command);
+    for (const CLI::App* part : Commands(*command)) add(*part);
+  }
   return flags;
 }
 
@@ -78,6 +99,9 @@ std::string CommandCases(const CLI::App& app) {
       if (command->get_name() == id_taker) words += " $(_profctl_ids)";
     }
     if (command->get_name() == "completion") words += " bash zsh";
+    for (const CLI::App* part : Commands(*command)) {
+      words += fmt::format(" {} {}", part->get_name(), Flags(*part, /*of_commands=*/true));
+    }
     text += fmt::format("    {}) candidates=\"{}\" ;;\n", command->get_name(), words);
   }
   return text;
@@ -88,9 +112,22 @@ std::string ValueCases() {
   for (const FlagValues& values : kFlagValues) {
     text += fmt::format("    {}) candidates=\"{}\" ;;\n", values.flag, values.words);
   }
+  for (const options::Option& option : options::Table()) {
+    std::string words = WordsOf(option);
+    if (words.empty()) continue;
+    std::string flag(option.key);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    text += fmt::format("    --{}) candidates=\"{}\" ;;\n", flag, words);
+  }
+  text += fmt::format("    --chip) candidates=\"{}\" ;;\n", fmt::join(options::ChipNames(), " "));
+  text += "    --acl) candidates=\"";
+  for (const options::AclSwitch& known : options::AclSwitches()) {
+    text += fmt::format("{}= ", known.name);
+  }
+  text += "\" ;;\n";
   return text +
          "    --collector|--collectors) candidates=\"$(_profctl_collectors)\" ;;\n"
-         "    --socket|--out) files=1 ;;\n";
+         "    --socket|--tls-dir|--tls-ca|--tls-cert|--tls-key|--out|--output|--options-json) files=1 ;;\n";
 }
 
 std::string CommandNames(const CLI::App& app) {

@@ -8,51 +8,18 @@ import shutil
 import signal
 import socket
 import ssl
-import stat
 import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, PROFD, RUNNER, Daemon, eventually, main,
-                           scaled)
+from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, Daemon, eventually, main, scaled)
+from tls_files import OPENSSL, call, issue, openssl, tls_init
 
 HOST_CPU = ("--host-sys-usage", "cpu")
-OPENSSL = shutil.which("openssl")
 H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 MAX_CONNECTIONS = 64
-
-
-def call(*arguments, **how):
-    return subprocess.run(RUNNER + [str(a) for a in arguments], capture_output=True, text=True,
-                          check=False, timeout=scaled(60), stdin=subprocess.DEVNULL, **how)
-
-
-def tls_init(folder, *more):
-    made = call(PROFCTL, "tls", "init", folder, "--hosts", "localhost,127.0.0.1",
-                "--users", "alice,bob,mallory", "--admin", "ops", "--viewer", "graf", *more)
-    assert made.returncode == 0, made.stderr
-    return folder
-
-
-def openssl(*arguments):
-    done = call(OPENSSL, *arguments)
-    assert done.returncode == 0, done.stderr
-
-
-def issue(authority, folder, subject, days):
-    """A client's folder, signed by the authority with openssl's own tool."""
-    os.makedirs(folder)
-    key, request = os.path.join(folder, "client.key"), os.path.join(folder, "request")
-    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-            "-keyout", key, "-out", request, "-subj", subject)
-    os.chmod(key, 0o600)
-    openssl("x509", "-req", "-in", request, "-CA", authority + "/ca.crt", "-CAkey",
-            authority + "/ca.key", "-CAcreateserial", "-days", str(days), "-out",
-            os.path.join(folder, "client.crt"))
-    shutil.copy(authority + "/ca.crt", folder)
-    return folder
 
 
 class TlsCase(unittest.TestCase):
@@ -114,9 +81,9 @@ class TlsCase(unittest.TestCase):
         return json.loads(done.stdout) if done.stdout.strip() else None, done.stderr
 
     def denied(self, who, *arguments):
-        answer, _ = self.remote(who, *arguments, expect=3)
-        self.assertEqual(answer["error"]["code"], "permission_denied")
-        return answer["error"]["message"]
+        answer, text = self.remote(who, *arguments, expect=3)
+        self.assertIn("permission_denied", str(answer))
+        return text
 
     def context(self, who=None, low=None, high=None, authority=None):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -363,7 +330,8 @@ class Rotation(TlsCase):
     def test_new_certificate_while_connected(self):
         self.addCleanup(self.restore)
         before = self.reloads("ok")
-        stream = subprocess.Popen(self.remote_command("graf", "stream", "--format", "csv"),
+        stream = subprocess.Popen(self.remote_command("graf", "stream", "--format", "csv",
+                                                      json_output=False),
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             for _ in range(3):
@@ -373,13 +341,13 @@ class Rotation(TlsCase):
             os.makedirs(renewed, exist_ok=True)
             self.renew(renewed)
             self.install(renewed, ("server.crt", "server.key"))
+            eventually(lambda: self.serial_or_none() not in (None, self.serial_of_made))
             eventually(lambda: self.reloads("ok") > before)
-            self.assertNotEqual(self.serial(), self.serial_of_made)
             self.remote("graf", "status")
             # The stream that was there goes on.
             for _ in range(200):
-                self.assertTrue(stream.stdout.readline())
-            self.assertIsNone(stream.poll())
+                if not stream.stdout.readline():
+                    self.fail(f"the stream ended: {stream.communicate()[1]}")
         finally:
             stream.kill()
             stream.communicate()
@@ -422,123 +390,16 @@ class Rotation(TlsCase):
     def test_new_authority(self):
         """Clients of the old one are out, also on connections that were made before."""
         self.addCleanup(self.restore)
-        before = self.reloads("ok")
         self.install(self.other)
-        eventually(lambda: self.reloads("ok") > before)
-        self.remote(self.other + "/clients/graf", "status")
+        eventually(lambda: subprocess.run(
+            self.remote_command(self.other + "/clients/graf", "status"), capture_output=True,
+            check=False).returncode == 0)
         self.remote("graf", "status", expect=6)
         self.assertFalse(self.speaks(self.context("graf", authority=self.other)))
 
     def test_expiry_is_a_metric(self):
         self.assertGreater(self.daemon.metric("profd_tls_certificate_expiry_timestamp_seconds"),
                            1.7e9)
-
-
-class Start(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.made = tls_init(os.path.join(self.folder, "made"))
-
-    def refused(self, **tls):
-        """profd does not start, and --check-config says the same; the text."""
-        section = {"listen": "127.0.0.1:0", "certificate": self.made + "/server.crt",
-                   "key": self.made + "/server.key", "client_ca": self.made + "/ca.crt", **tls}
-        daemon = Daemon(config={"tls": section})
-        try:
-            checked = call(PROFD, "--config", daemon.config_path, "--check-config")
-            self.assertEqual(checked.returncode, 2, checked.stdout)
-            daemon.start(ready=False)
-            self.assertEqual(daemon.process.wait(scaled(60)), 2)
-            daemon.process = None
-            self.assertIn(checked.stderr.strip().splitlines()[0], daemon.log())
-            return checked.stderr
-        finally:
-            daemon.dispose()
-
-    def test_good(self):
-        daemon = Daemon(config={"tls": {"listen": "127.0.0.1:0",
-                                        "certificate": self.made + "/server.crt",
-                                        "key": self.made + "/server.key",
-                                        "client_ca": self.made + "/ca.crt"}})
-        with daemon:
-            self.assertIn(daemon.node["tls_address"], daemon.log())
-            self.assertNotIn(":0 ", daemon.log())
-
-    def test_off_by_default(self):
-        with Daemon() as daemon:
-            self.assertFalse(daemon.node["tls_address"])
-
-    def test_key_mode(self):
-        os.chmod(self.made + "/server.key", 0o644)
-        text = self.refused()
-        self.assertIn("tls.key", text)
-        self.assertIn("0644", text)
-
-    def test_authorities_others_can_write(self):
-        os.chmod(self.made + "/ca.crt", 0o666)
-        self.assertIn("tls.client_ca", self.refused())
-
-    def test_every_problem(self):
-        text = self.refused(certificate="/nonexistent/crt", client_ca=self.made + "/server.key",
-                            users=["x=no-such-user-here", "y"], listen="nowhere")
-        for part in ("tls.certificate", "/nonexistent/crt", "tls.client_ca", "no-such-user-here",
-                     '"y"', "tls.listen"):
-            self.assertIn(part, text)
-
-    def test_pair_that_does_not_fit(self):
-        other = tls_init(os.path.join(self.folder, "other"))
-        self.assertIn("not the key", self.refused(key=other + "/server.key"))
-
-
-class Init(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
-        self.addCleanup(folder.cleanup)
-        self.folder = os.path.join(folder.name, "made")
-
-    def contents(self):
-        found = {}
-        for base, _, names in os.walk(self.folder):
-            for name in names:
-                with open(os.path.join(base, name), encoding="utf-8") as file:
-                    found[os.path.join(base, name)] = file.read()
-        return found
-
-    def test_modes_and_force(self):
-        old = os.umask(0)
-        try:
-            tls_init(self.folder)
-        finally:
-            os.umask(old)
-        before = self.contents()
-        self.assertEqual(len(before), 4 + 3 * 5)
-        for path in before:
-            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
-        again = call(PROFCTL, "tls", "init", self.folder, "--hosts", "h", "--users", "alice")
-        self.assertEqual(again.returncode, 3, again.stdout)
-        self.assertIn("--force", again.stderr)
-        self.assertEqual(self.contents(), before)
-        tls_init(self.folder, "--force")
-        self.assertEqual(set(self.contents()), set(before))
-        self.assertFalse(set(self.contents().values()) & set(before.values()))
-
-    def test_says_what_to_do(self):
-        done = call(PROFCTL, "tls", "init", self.folder, "--hosts", "n1,10.0.0.7,fd00::7",
-                    "--users", "alice", "--days", "3")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        for part in ("[tls]", "listen", "alice=alice", "ca.key", "--tls-dir"):
-            self.assertIn(part, done.stdout)
-
-    def test_usage(self):
-        for arguments in (["--hosts", "h"], ["--users", "a"], ["--hosts", "h h", "--users", "a"],
-                          ["--hosts", "h", "--users", "../a"], ["--hosts", "h", "--users", "a,a"],
-                          ["--hosts", "h", "--users", "a", "--days", "0"],
-                          ["--hosts", "h,DNS:x\n", "--users", "a"]):
-            done = call(PROFCTL, "tls", "init", self.folder, *arguments)
-            self.assertEqual(done.returncode, 2, (arguments, done.stdout))
-            self.assertFalse(os.path.exists(self.folder))
 
 
 if __name__ == "__main__":

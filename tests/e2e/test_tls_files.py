@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""The files of TLS: what the daemon refuses to start with, what `profctl tls init` makes."""
+
+import os
+import stat
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import PROFCTL, PROFD, Daemon, main, scaled
+from tls_files import call, tls_init
+
+
+class Start(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.made = tls_init(os.path.join(self.folder, "made"))
+
+    def refused(self, **tls):
+        """profd does not start, and --check-config says the same; the text."""
+        section = {"listen": "127.0.0.1:0", "certificate": self.made + "/server.crt",
+                   "key": self.made + "/server.key", "client_ca": self.made + "/ca.crt", **tls}
+        daemon = Daemon(config={"tls": section})
+        try:
+            checked = call(PROFD, "--config", daemon.config_path, "--check-config")
+            self.assertEqual(checked.returncode, 2, checked.stdout)
+            daemon.start(ready=False)
+            self.assertEqual(daemon.process.wait(scaled(60)), 2)
+            daemon.process = None
+            self.assertIn(checked.stderr.strip().splitlines()[0], daemon.log())
+            return checked.stderr
+        finally:
+            daemon.dispose()
+
+    def test_good(self):
+        daemon = Daemon(config={"tls": {"listen": "127.0.0.1:0",
+                                        "certificate": self.made + "/server.crt",
+                                        "key": self.made + "/server.key",
+                                        "client_ca": self.made + "/ca.crt"}})
+        with daemon:
+            self.assertIn(daemon.node["tls_address"], daemon.log())
+            self.assertNotIn(":0 ", daemon.log())
+
+    def test_off_by_default(self):
+        with Daemon() as daemon:
+            self.assertFalse(daemon.node["tls_address"])
+
+    def test_key_mode(self):
+        os.chmod(self.made + "/server.key", 0o644)
+        text = self.refused()
+        self.assertIn("tls.key", text)
+        self.assertIn("0644", text)
+
+    def test_authorities_others_can_write(self):
+        os.chmod(self.made + "/ca.crt", 0o666)
+        self.assertIn("tls.client_ca", self.refused())
+
+    def test_every_problem(self):
+        text = self.refused(certificate="/nonexistent/crt", client_ca=self.made + "/server.key",
+                            users=["x=no-such-user-here", "y"], listen="nowhere")
+        for part in ("tls.certificate", "/nonexistent/crt", "tls.client_ca", "no-such-user-here",
+                     '"y"', "tls.listen"):
+            self.assertIn(part, text)
+
+    def test_pair_that_does_not_fit(self):
+        other = tls_init(os.path.join(self.folder, "other"))
+        self.assertIn("not the key", self.refused(key=other + "/server.key"))
+
+
+class Init(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(folder.name, "made")
+
+    def contents(self):
+        found = {}
+        for base, _, names in os.walk(self.folder):
+            for name in names:
+                with open(os.path.join(base, name), encoding="utf-8") as file:
+                    found[os.path.join(base, name)] = file.read()
+        return found
+
+    def test_modes_and_force(self):
+        old = os.umask(0)
+        try:
+            tls_init(self.folder)
+        finally:
+            os.umask(old)
+        before = self.contents()
+        self.assertEqual(len(before), 4 + 3 * 5)
+        for path in before:
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
+        again = call(PROFCTL, "tls", "init", self.folder, "--hosts", "h", "--users", "alice")
+        self.assertEqual(again.returncode, 3, again.stdout)
+        self.assertIn("--force", again.stderr)
+        self.assertEqual(self.contents(), before)
+        tls_init(self.folder, "--force")
+        self.assertEqual(set(self.contents()), set(before))
+        self.assertFalse(set(self.contents().values()) & set(before.values()))
+
+    def test_says_what_to_do(self):
+        done = call(PROFCTL, "tls", "init", self.folder, "--hosts", "n1,10.0.0.7,fd00::7",
+                    "--users", "alice", "--days", "3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in ("[tls]", "listen", "alice=alice", "ca.key", "--tls-dir"):
+            self.assertIn(part, done.stdout)
+
+    def test_usage(self):
+        for arguments in (["--hosts", "h"], ["--users", "a"], ["--hosts", "h h", "--users", "a"],
+                          ["--hosts", "h", "--users", "../a"], ["--hosts", "h", "--users", "a,a"],
+                          ["--hosts", "h", "--users", "a", "--days", "0"],
+                          ["--hosts", "h,DNS:x\n", "--users", "a"]):
+            done = call(PROFCTL, "tls", "init", self.folder, *arguments)
+            self.assertEqual(done.returncode, 2, (arguments, done.stdout))
+            self.assertFalse(os.path.exists(self.folder))
+
+
+if __name__ == "__main__":
+    main()
