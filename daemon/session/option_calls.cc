@@ -23,25 +23,6 @@ v1::OptionProblem::Kind WireKind(options::Problem::Kind kind) {
   return v1::OptionProblem::KIND_UNSPECIFIED;
 }
 
-// Why the option can do nothing here whatever its value: what its own check says to the mildest one.
-std::string WhyUnsupported(const Option& option, const options::NodeSupport& support) {
-  options::CheckRequest check;
-  check.node = &support;
-  std::string value = option.type == options::Type::kFrequency ||
-                              option.type == options::Type::kCycles ||
-                              option.type == options::Type::kSize
-                          ? std::to_string(option.min)
-                          : std::string(option.choices.substr(0, option.choices.find(',')));
-  if (option.type == options::Type::kSwitch || option.type == options::Type::kLevel) value = "on";
-  check.given = {{.key = std::string(option.key), .value = std::move(value)}};
-  check.best_effort = true;  // leaves the bare reason as the option's note
-  options::CheckResult result = options::Check(check);
-  const options::Effective* effective = result.options.Get(option.key);
-  bool refused = effective != nullptr && effective->value == "off" &&
-                 effective->note.find("not supported") != std::string::npos;
-  return refused ? effective->note : std::string();
-}
-
 }  // namespace
 
 void ListOptions(const Host& host, v1::ListOptionsResponse* out) {
@@ -57,7 +38,7 @@ void ListOptions(const Host& host, v1::ListOptionsResponse* out) {
     info.set_effect(std::string(option.effect));
     info.set_conflicts(std::string(option.conflicts));
     info.set_source(std::string(options::OriginName(option.origin)));
-    info.set_reason(WhyUnsupported(option, support));
+    info.set_reason(options::WhyUnsupported(option, support));
     info.set_supported(info.reason().empty());
   }
 }
