@@ -182,12 +182,14 @@ void App::Impl::BuildSessions() {
           control->Post([done, freed] { done(freed); });
         });
       }};
+  deps.session.jobs_or_null = &jobs->table();
   Manifest& base = deps.session.manifest_base;
   base.profd_version = PROFD_VERSION;
   base.build = BuildText();
   base.hal_api_version = static_cast<uint32_t>(node->report().hal_api_version);
   base.driver_version = node->report().driver_version;
   base.dcmi_version = node->report().dcmi_version;
+  BuildRecorder(&deps);
   sessions = std::make_unique<SessionManager>(std::move(deps), config);
 }
 
@@ -276,6 +278,7 @@ Status App::Impl::Serve() {
   RpcDeps deps{*control, *sessions, store, hub, *writer,
                [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }};
   AnswerOptions(&deps);
+  AnswerRecorder(&deps);
   deps.get_time = [this](const Peer&, const v1::GetTimeRequest&, v1::GetTimeResponse* out,
                          const std::function<void(const Status&)>& finish) {
     out->set_wall_ns(clock.WallNs());
@@ -304,9 +307,10 @@ Status App::Impl::Serve() {
   if (!listening.ok()) return listening.status();
   acceptor = std::move(listening).value();
   rpc->SetAcceptor(acceptor.get());
+  // Before anybody can ask for its address.
+  if (!config.tls_listen.empty()) RETURN_IF_ERROR(rpc->ListenTls(TlsOptionsOf(config)));
   acceptor->Start();
   if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
-  if (!config.tls_listen.empty()) RETURN_IF_ERROR(rpc->ListenTls(TlsOptionsOf(config)));
 
   RETURN_IF_ERROR(ServeAttach());
   Announce();
@@ -322,6 +326,7 @@ void App::Impl::Announce() {
   }
   control->Post([this] {
     StartAlwaysOn();
+    if (recorder != nullptr) recorder->Begin(*sessions, &jobs->table());
     beat = std::make_unique<Timer>(*control);
     guard_beat = std::make_unique<Timer>(*control);
     Beat();
@@ -370,6 +375,7 @@ void App::Impl::Reload() {
     control->Post([this, &fresh, &done] {
       options.config = WithReloadableOf(options.config, *fresh);
       sessions->Configure(options.config);
+      if (recorder != nullptr) recorder->Configure(options.config);
       acceptor->Configure(options.config.admin_group,
                           static_cast<int>(options.config.max_connections));
       jobs->Configure(options.config.admin_group,
@@ -393,6 +399,7 @@ void App::Impl::Beat() {
   arbiter->Tick();
   sessions->Tick();
   jobs->Tick();
+  if (recorder != nullptr) recorder->Tick();
   UpdateSelfMetrics();
   if (watchdog_ns > 0) ::sd_notify(0, "WATCHDOG=1");
   beat->After(kBeatNs, [this] { Beat(); });
@@ -416,7 +423,10 @@ void App::Impl::End() {
   if (rpc != nullptr && rpc->tls() != nullptr) rpc->tls()->Stop();
   auto ended = std::make_shared<std::promise<void>>();
   control->Post([this, ended] {
-    sessions->Shutdown("profd is stopping", [ended] { ended->set_value(); });
+    sessions->Shutdown("profd is stopping", [this, ended] {
+      auto done = [ended] { ended->set_value(); };
+      recorder != nullptr ? recorder->End(done) : done();
+    });
   });
   int64_t patience = options.config.stop_deadline_s * kNsPerSecond + kEndGraceNs;
   bool clean = ended->get_future().wait_for(std::chrono::nanoseconds(patience)) ==

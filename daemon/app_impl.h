@@ -18,6 +18,7 @@
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/node/node.h"
+#include "daemon/recorder/flight_recorder.h"
 #include "daemon/rpc/acceptor.h"
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/session/channel_arbiter.h"
@@ -54,6 +55,11 @@ struct App::Impl {
   Status ServeAttach();
   void UpdateJobMetrics();
   void UpdateTlsMetrics();
+  // app_recorder.cc: the flight recorder, where it is on.
+  void BuildRecorder(SessionManager::Deps* deps);
+  void AnswerRecorder(RpcDeps* deps);
+  void DescribeRecorder(v1::Node* out);
+  void UpdateRecorderMetrics();
   // Where other machines connect; empty when that is off.
   std::string TlsAddress() const;
 
@@ -72,6 +78,7 @@ struct App::Impl {
   std::unique_ptr<ChannelArbiter> arbiter;
   std::unique_ptr<PollEngine> pollers;
   std::unique_ptr<JobDesk> jobs;
+  std::unique_ptr<FlightRecorder> recorder;  // null: off
   std::unique_ptr<SessionManager> sessions;
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<RpcServer> rpc;

@@ -177,6 +177,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->set_tls_address(TlsAddress());
   out->set_attached_processes(static_cast<uint32_t>(jobs->table().attached()));
   out->set_attach_socket(attach_socket);
+  DescribeRecorder(out);
 }
 
 void App::Impl::UpdateChannelMetrics() {
@@ -250,6 +251,7 @@ void App::Impl::UpdateSelfMetrics() {
   self->SetCollectors(stats);
   self->SetProcess();
   UpdateChannelMetrics();
+  UpdateRecorderMetrics();
   for (const auto& [state, count] : sessions->CountByState()) {
     self->Set(MetricByName("profd_sessions"), static_cast<double>(count), state);
   }

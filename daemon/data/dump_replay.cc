@@ -1,6 +1,9 @@
 // A session's feeds fed from the flight recorder.
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "base/text.h"
 #include "daemon/data/dump_writer.h"
 
 namespace profd {
@@ -10,7 +13,47 @@ namespace {
 constexpr size_t kTurnBytes = 4 << 20;
 constexpr std::string_view kEvicted = "recorder_evicted";
 
+// Takes "<key><number>\n" off the front.
+bool TakeField(std::string_view key, std::string_view* rest, uint64_t* number) {
+  if (!rest->starts_with(key)) return false;
+  size_t end = rest->find('\n');
+  if (end == std::string_view::npos) return false;
+  if (!ParseNumber(rest->substr(key.size(), end - key.size()), number)) return false;
+  rest->remove_prefix(end + 1);
+  return true;
+}
+
 }  // namespace
+
+// The vendor's blocks of /proc files carry a number that its reader wants to rise by one from 0
+// (dump-format 2.14). What is no such block stays as it is.
+std::string_view WriterSession::Renumber(DumpFeed& feed, std::string_view file,
+                                         std::string_view lines) {
+  constexpr std::string_view kTime = "TimeStamp:";
+  if (file.empty() || !lines.starts_with(kTime)) return lines;
+  auto next = feed.next_index_.find(file);
+  if (next == feed.next_index_.end()) {
+    next = feed.next_index_.emplace(std::string(file), 0).first;
+  }
+  std::string& out = feed.renumbered_;
+  out.clear();
+  while (!lines.empty()) {
+    std::string_view rest = lines;
+    uint64_t time = 0;
+    uint64_t index = 0;
+    uint64_t size = 0;
+    bool good = TakeField(kTime, &rest, &time) && TakeField("Index:", &rest, &index) &&
+                TakeField("DataLen:", &rest, &size) && size <= rest.size() &&
+                rest.substr(size).starts_with("\n\n");
+    if (!good) break;
+    size += 2;
+    out += fmt::format("{}{}\nIndex:{}\nDataLen:{}\n", kTime, time, next->second++, size - 2);
+    out += rest.substr(0, size);
+    lines = rest.substr(size);
+  }
+  out += lines;
+  return out;
+}
 
 void WriterSession::WriteReplayed(DumpFeed& feed, const ReplayBlock& block) {
   if (block.epoch != nullptr && block.epoch != feed.epoch_) {
@@ -20,6 +63,7 @@ void WriterSession::WriteReplayed(DumpFeed& feed, const ReplayBlock& block) {
     feed.filter_.reset();
   }
   if (block.after_loss) NoteRestart(feed, block.info.host_ns, kEvicted);
+  if (feed.options_.format == nullptr) feed.renumber_ = true;
   Write(feed, block.info, block.bytes);
 }
 

@@ -345,6 +345,7 @@ void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
   std::string_view file;
   std::string_view lines;
   while (NextHostText(&texts, &file, &lines)) {
+    if (feed.renumber_) lines = Renumber(feed, file, lines);
     Status status = AppendText(feed, file, lines);
     if (!status.ok()) {
       Fail(status, feed, lines.size(), 1);

@@ -102,6 +102,11 @@ class DumpFeed {
   uint64_t noted_thinned_ = 0;
   int64_t rebase_us_ = 0;
   double channel_hz_ = 0;
+  // Texts come from more than one instance of their collector, each of which counts its blocks: they
+  // are counted anew, by file.
+  bool renumber_ = false;
+  std::map<std::string, uint64_t, std::less<>> next_index_;
+  std::string renumbered_;
 };
 
 class DumpWriter {
@@ -214,6 +219,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void WriteChannel(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
   void MakeFilter(DumpFeed& feed, int64_t now_ns);
   void WriteReplayed(DumpFeed& feed, const ReplayBlock& block);
+  static std::string_view Renumber(DumpFeed& feed, std::string_view file, std::string_view lines);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
   // `host_ns` 0: noticed just now.
   void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes,

@@ -172,6 +172,9 @@ class Planner {
         std::min<uint64_t>(request_.since_ms(), static_cast<uint64_t>(max_ms)));
     plan_.require_all = request_.require_all();
     plan_.no_dump = request_.no_dump();
+    if (plan_.no_dump && plan_.since_ms > 0) {
+      Problem("since_ms needs a dump to put the past into, and no_dump is given");
+    }
     const uint64_t most = static_cast<uint64_t>(context_.config.max_session_mb) << 20;
     const uint64_t asked = uint64_t{options_.Number("storage_limit")} << 20;
     plan_.max_bytes = most;

@@ -1,0 +1,329 @@
+#include "daemon/recorder/flight_recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/recorder/recorder_poll_sink.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+// Clocks drift by tens of ppm and change it slowly: between pairs this far apart, to well below 1 us.
+constexpr int64_t kClockIntervalNs = 10 * kNsPerSecond;
+// A claim that was refused because a session measures something else there is tried again.
+constexpr int64_t kClaimIntervalNs = 5 * kNsPerSecond;
+
+}  // namespace
+
+// One channel's blocks on their way into the ring.
+class FlightRecorder::ChannelTap final : public BlockTap {
+ public:
+  ChannelTap(std::shared_ptr<RecorderRing> ring, RecorderRing::RouteId route)
+      : ring_(std::move(ring)), route_(route) {}
+  void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) override {
+    ring_->BeginEpoch(route_, std::move(epoch));
+  }
+  void OnBlock(const BlockRef& block) override {
+    ring_->Append(route_, block.info(), block.bytes());
+  }
+  std::shared_ptr<BlockSource> Since(int64_t from_ns) override {
+    return ring_->Read(route_, from_ns);
+  }
+
+ private:
+  const std::shared_ptr<RecorderRing> ring_;
+  const RecorderRing::RouteId route_;
+};
+
+FlightRecorder::FlightRecorder(const Deps& deps, const DaemonConfig& config,
+                               std::shared_ptr<RecorderRing> ring)
+    : deps_(deps), config_(config), ring_(std::move(ring)) {}
+
+FlightRecorder::~FlightRecorder() = default;
+
+Result<std::unique_ptr<FlightRecorder>> FlightRecorder::Create(const Deps& deps,
+                                                               const DaemonConfig& config) {
+  RecorderRing::Options options;
+  options.max_bytes = static_cast<size_t>(config.recorder_memory_mb) << 20;
+  options.max_age_ns = config.recorder_seconds * kNsPerSecond;
+  auto ring = RecorderRing::Create(options, deps.session.host.clock.MonotonicRawNs());
+  if (!ring.ok()) return ring.status();
+  return std::unique_ptr<FlightRecorder>(
+      new FlightRecorder(deps, config, std::move(ring).value()));
+}
+
+RecorderRing::RouteId FlightRecorder::AddRoute(const Route& route) {
+  routes_.push_back(route);
+  return ring_->AddRoute(route.channel != 0);
+}
+
+ChannelOptions FlightRecorder::OptionsOf(const RecorderOrder& order) const {
+  ChannelOptions options;
+  options.hz = order.hz;
+  options.soc_memory = options.soc_interconnect = true;
+  options.soc_memory_hz = options.soc_interconnect_hz = order.hz;
+  return options;
+}
+
+void FlightRecorder::AddChannels(const RecorderOrder& order) {
+  const CollectorEntry& entry = Collectors()[order.collector];
+  for (const DeviceInfo& device : deps_.session.host.devices) {
+    Claimed& one = claimed_.emplace_back();
+    one.order = order;
+    one.device = device.id;
+    if (Status probe = entry.probe_device(deps_.session.host, device); !probe.ok()) {
+      one.problem = probe.message();
+      continue;
+    }
+    ChannelOptions options = OptionsOf(order);
+    options.mpam_ids = {0};  // only which channels they are is asked for here
+    for (const ChannelRequest& request : entry.plan(device, options)) {
+      if (abi::FindChannelFormat(request.channel) == nullptr) continue;
+      RecorderRing::RouteId route =
+          AddRoute({order.collector, device.id, request.channel, request.effective_hz});
+      taps_.push_back(std::make_unique<ChannelTap>(ring_, route));
+      deps_.router.SetTap(static_cast<uint32_t>(device.id), request.channel, taps_.back().get());
+    }
+    if (std::find(devices_.begin(), devices_.end(), device.id) == devices_.end()) {
+      devices_.push_back(device.id);
+    }
+  }
+}
+
+void FlightRecorder::AddPoller(const RecorderOrder& order) {
+  const CollectorEntry& entry = Collectors()[order.collector];
+  const CollectorSpec& spec = *entry.spec;
+  Claimed& one = claimed_.emplace_back();
+  one.order = order;
+  if (Status probe = entry.probe_host(deps_.session.host); !probe.ok()) {
+    one.problem = probe.message();
+    return;
+  }
+  std::map<int, RecorderRing::RouteId> routes;
+  routes[kHostDevice] = AddRoute({order.collector, kHostDevice, 0, order.hz});
+  if (!spec.vendor_files) {
+    for (const DeviceInfo& device : deps_.session.host.devices) {
+      routes[device.id] = AddRoute({order.collector, device.id, 0, order.hz});
+    }
+  }
+  one.sink = std::make_shared<RecorderPollSink>(deps_.session.store, deps_.session.host.clock,
+                                                ring_, routes, spec.vendor_files);
+  // The node's values only: whose process it was cannot be told any more when a dump is asked for.
+  PollOptions options;
+  options.hz = order.hz;
+  Result<PollEngine::Handle> handle =
+      deps_.session.pollers.Start(order.collector, options, one.sink);
+  if (handle.ok()) {
+    one.poller = *handle;
+  } else {
+    one.problem = handle.status().message();
+  }
+}
+
+void FlightRecorder::Begin(SessionManager& sessions, JobDirectory* jobs_or_null) {
+  sessions_ = &sessions;
+  jobs_ = jobs_or_null;
+  clocks_[kHostDevice].Add(CorrelateHostClock(deps_.session.host.clock));
+  for (const std::string& text : config_.recorder_collectors) {
+    Result<RecorderOrder> order = ParseRecorderOrder(text);
+    if (!order.ok()) continue;  // the configuration has been checked
+    if (Collectors()[order->collector].spec->source == CollectorSource::kChannel) {
+      AddChannels(*order);
+    } else {
+      AddPoller(*order);
+    }
+  }
+  // Clocks before channels: samples are stamped with them from the first record on.
+  ReadClocks([this](int device) { ClaimDevice(device); });
+  SetTriggers();
+  FindKept();
+  WatchJobs();
+  log::Info("flight recorder", {{"seconds", config_.recorder_seconds},
+                                {"memory_mb", config_.recorder_memory_mb},
+                                {"routes", routes_.size()},
+                                {"triggers", config_.recorder_triggers.size()}});
+}
+
+void FlightRecorder::ReadClocks(const std::function<void(int device)>& ready) {
+  const Clock& clock = deps_.session.host.clock;
+  next_clocks_ns_ = clock.MonotonicRawNs() + kClockIntervalNs;
+  clocks_[kHostDevice].Add(CorrelateHostClock(clock));
+  for (int device : devices_) {
+    deps_.session.device_control(device)->CorrelateClock(
+        [this, device, ready](const Result<ClockPair>& pair) {
+          deps_.session.control.Post([this, device, ready, pair] {
+            if (ended_) return;
+            if (pair.ok()) {
+              clocks_[device].Add(*pair);
+              deps_.session.arbiter.SetClock(device, *pair);
+            }
+            if (ready) ready(device);
+          });
+        });
+  }
+}
+
+void FlightRecorder::ClaimDevice(int device) {
+  for (Claimed& one : claimed_) {
+    bool of_channel = Collectors()[one.order.collector].spec->source == CollectorSource::kChannel;
+    if (of_channel && one.device == device && one.problem.empty()) Claim(one);
+  }
+}
+
+void FlightRecorder::Claim(Claimed& one) {
+  ClaimRequest request;
+  request.device = one.device;
+  request.collector = one.order.collector;
+  request.options = OptionsOf(one.order);
+  request.owner = "recorder";
+  request.resident = true;
+  one.claim = deps_.session.arbiter.Claim(request, [] {});
+}
+
+void FlightRecorder::End(std::function<void()> done) {
+  ended_ = true;
+  watching_.reset();
+  auto waiting = std::make_shared<size_t>(1);
+  auto gone = [this, waiting, done = std::move(done)] {
+    deps_.session.control.Post([waiting, done] {
+      if (--*waiting == 0) done();
+    });
+  };
+  for (Claimed& one : claimed_) {
+    if (one.claim) {
+      ++*waiting;
+      deps_.session.arbiter.Release(*std::exchange(one.claim, std::nullopt), gone);
+    }
+    if (one.poller) {
+      ++*waiting;
+      deps_.session.pollers.Stop(*std::exchange(one.poller, std::nullopt), gone);
+    }
+  }
+  gone();
+}
+
+void FlightRecorder::Configure(const DaemonConfig& config) {
+  bool other = config.recorder_triggers != config_.recorder_triggers;
+  config_ = config;
+  if (other) SetTriggers();
+  MakeRoom();
+}
+
+void FlightRecorder::Tick() {
+  if (ended_) return;
+  int64_t now = deps_.session.host.clock.MonotonicRawNs();
+  ring_->Expire(now);
+  if (now >= next_clocks_ns_) ReadClocks(nullptr);
+  if (now >= next_claims_ns_) {
+    next_claims_ns_ = now + kClaimIntervalNs;
+    for (Claimed& one : claimed_) {
+      if (!one.claim) continue;
+      ClaimAnswer answer = deps_.session.arbiter.AnswerOf(*one.claim);
+      // Refused as a whole: the arbiter itself retries single channels only.
+      if (!answer.channels.empty() || answer.state != OutcomeState::kBusy) continue;
+      deps_.session.arbiter.Release(*one.claim, [] {});
+      Claim(one);
+    }
+  }
+  LookAtTriggers(now);
+}
+
+std::string FlightRecorder::ProblemOf(const Claimed& one) const {
+  if (!one.problem.empty()) return one.problem;
+  if (one.sink != nullptr) return one.sink->LastError();
+  if (!one.claim) return "not begun yet";
+  ClaimAnswer answer = deps_.session.arbiter.AnswerOf(*one.claim);
+  if (answer.state == OutcomeState::kPending) return "not begun yet";
+  return answer.detail;
+}
+
+bool FlightRecorder::Owns(const Claimed& one, const Route& route) const {
+  return route.collector == one.order.collector &&
+         (one.sink != nullptr || route.device == one.device);
+}
+
+void FlightRecorder::Describe(v1::Recorder* out) {
+  int64_t now = deps_.session.host.clock.MonotonicRawNs();
+  Stats all = stats();
+  out->set_enabled(true);
+  out->set_limit_s(static_cast<double>(config_.recorder_seconds));
+  out->set_limit_bytes(all.ring.max_bytes);
+  out->set_held_s(all.held_s);
+  out->set_held_bytes(all.ring.bytes);
+  out->set_evicted_early(all.ring.evicted_early);
+  for (const Claimed& one : claimed_) {
+    v1::RecorderChannel& channel = *out->add_channels();
+    channel.set_collector(std::string(Collectors()[one.order.collector].spec->name));
+    channel.set_device(one.device);
+    channel.set_hz(one.order.hz);
+    channel.set_problem(ProblemOf(one));
+    int64_t oldest = now;
+    for (RecorderRing::RouteId route = 0; route < routes_.size(); ++route) {
+      if (!Owns(one, routes_[route])) continue;
+      RecorderRing::RouteStats held = ring_->StatsOf(route);
+      channel.set_bytes(channel.bytes() + held.bytes);
+      if (held.oldest_ns != 0) oldest = std::min(oldest, held.oldest_ns);
+    }
+    channel.set_held_s(static_cast<double>(now - oldest) / 1e9);
+  }
+  for (const auto& [reason, count] : all.dumps) (*out->mutable_dumps())[reason] = count;
+  out->set_suppressed(all.suppressed);
+  for (const Trigger& trigger : watch_.triggers()) out->add_triggers(trigger.text);
+}
+
+FlightRecorder::Stats FlightRecorder::stats() {
+  int64_t now = deps_.session.host.clock.MonotonicRawNs();
+  ring_->Expire(now);
+  Stats stats;
+  stats.ring = ring_->stats();
+  int64_t from = std::max(stats.ring.complete_from_ns, now - config_.recorder_seconds * kNsPerSecond);
+  stats.held_s = static_cast<double>(std::max<int64_t>(0, now - from)) / 1e9;
+  for (const Claimed& one : claimed_) ++(ProblemOf(one).empty() ? stats.recording : stats.failing);
+  stats.dumps = dumps_;
+  stats.suppressed = suppressed_;
+  return stats;
+}
+
+int64_t FlightRecorder::Reach() {
+  int64_t now = deps_.session.host.clock.MonotonicRawNs();
+  ring_->Expire(now);
+  return std::max(ring_->stats().complete_from_ns,
+                  now - config_.recorder_seconds * kNsPerSecond);
+}
+
+bool FlightRecorder::Records(uint16_t collector) const {
+  return std::any_of(routes_.begin(), routes_.end(),
+                     [collector](const Route& route) { return route.collector == collector; });
+}
+
+bool FlightRecorder::ClockAt(int device, int64_t host_ns, ClockPair* out) const {
+  auto track = clocks_.find(device);
+  if (track == clocks_.end()) return false;
+  double hz = 0;
+  for (const DeviceInfo& info : deps_.session.host.devices) {
+    if (info.id == device) hz = info.counter_hz;
+  }
+  if (!track->second.At(host_ns, hz, deps_.session.host.host_counter_hz, out)) return false;
+  // The host's counter is the same for all, and has been read more often.
+  ClockPair host;
+  if (device != kHostDevice && ClockAt(kHostDevice, host_ns, &host)) {
+    out->host_count = host.host_count;
+  }
+  return true;
+}
+
+std::shared_ptr<BlockSource> FlightRecorder::HostSince(uint16_t collector, int64_t from_ns) {
+  if (!Records(collector)) return nullptr;
+  std::vector<bool> wanted;
+  for (const Route& route : routes_) {
+    wanted.push_back(route.collector == collector && route.channel == 0);
+  }
+  return ring_->Read(std::move(wanted), from_ns);
+}
+
+}  // namespace profd

@@ -1,0 +1,164 @@
+// The flight recorder: keeps the last seconds of the configured channels and collectors in memory
+// (RecorderRing), writes them into dumps of their own on request or on a trigger, and gives sessions
+// their past. Claims its channels through the arbiter like any session and retries what is busy.
+//
+// Lives on the control strand; taps and sinks append from the threads that read.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/collect/poll_engine.h"
+#include "daemon/config/daemon_config.h"
+#include "daemon/data/channel_router.h"
+#include "daemon/data/replay.h"
+#include "daemon/jobs/job_directory.h"
+#include "daemon/recorder/clock_track.h"
+#include "daemon/recorder/recorder_ring.h"
+#include "daemon/recorder/trigger_watch.h"
+#include "daemon/session/session_manager.h"
+
+namespace profd {
+
+namespace v1 {
+class DumpRecorderRequest;
+class Recorder;
+}  // namespace v1
+
+class RecorderPollSink;
+class RecorderDump;
+
+// What a dump of the recorder shall hold and say.
+struct RecorderDumpOrder {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  pid_t pid = 0;
+  int64_t last_ns = 0;  // 0 = all that is held
+  std::vector<int> devices;
+  std::string job_id;
+  std::string label;
+  std::string reason;   // in words, for the manifest
+  std::string counted;  // "request" or ToString(TriggerKind)
+};
+
+class FlightRecorder final : public Past {
+ public:
+  struct Deps {
+    SessionDeps session;  // what sessions work with; past_or_null is not looked at
+    ChannelRouter& router;
+    std::function<Status(const Peer&, const DeviceInfo&)> may_use;
+    std::function<void(const std::string& name, std::function<void(Result<uint64_t>)> done)>
+        remove_dump;
+  };
+  using SessionReply = SessionManager::SessionReply;
+
+  static Result<std::unique_ptr<FlightRecorder>> Create(const Deps& deps,
+                                                        const DaemonConfig& config);
+  ~FlightRecorder() override;
+
+  // Claims and starts what is configured. `sessions` lists the dumps; `jobs_or_null` null: nothing
+  // attaches here. Both outlive the recorder.
+  void Begin(SessionManager& sessions, JobDirectory* jobs_or_null);
+  // Gives everything back; no more dumps.
+  void End(std::function<void()> done);
+  void Configure(const DaemonConfig& config);  // reloadable keys
+  // About once a second.
+  void Tick();
+
+  void Dump(const Peer& peer, const v1::DumpRecorderRequest& request_untrusted,
+            SessionReply reply);
+  // What Node.recorder says.
+  void Describe(v1::Recorder* out);
+
+  struct Stats {
+    RecorderRing::Stats ring;
+    double held_s = 0;
+    size_t recording = 0;  // channels and collectors that deliver
+    size_t failing = 0;
+    std::map<std::string, uint64_t> dumps;
+    uint64_t suppressed = 0;
+  };
+  Stats stats();
+
+  // Past:
+  int64_t Reach() override;
+  bool Records(uint16_t collector) const override;
+  bool ClockAt(int device, int64_t host_ns, ClockPair* out) const override;
+  std::shared_ptr<BlockSource> HostSince(uint16_t collector, int64_t from_ns) override;
+
+ private:
+  friend class RecorderDump;
+  class ChannelTap;
+  // One channel of a device, or what one collector writes about one device or the host.
+  struct Route {
+    CollectorIndex collector = 0;
+    int device = kHostDevice;
+    uint32_t channel = 0;  // 0: no driver channel
+    double hz = 0;
+  };
+  // One collector on one device, or on the host.
+  struct Claimed {
+    RecorderOrder order;
+    int device = kHostDevice;
+    std::optional<ChannelArbiter::ClaimId> claim;
+    std::optional<PollEngine::Handle> poller;
+    std::shared_ptr<RecorderPollSink> sink;
+    std::string problem;
+  };
+
+  FlightRecorder(const Deps& deps, const DaemonConfig& config, std::shared_ptr<RecorderRing> ring);
+  RecorderRing::RouteId AddRoute(const Route& route);
+  ChannelOptions OptionsOf(const RecorderOrder& order) const;
+  void AddChannels(const RecorderOrder& order);
+  void AddPoller(const RecorderOrder& order);
+  void ClaimDevice(int device);
+  bool Owns(const Claimed& one, const Route& route) const;
+  void Claim(Claimed& one);
+  std::string ProblemOf(const Claimed& one) const;
+  // `ready` (may be null) runs for each device when its clocks have been read, or could not be.
+  void ReadClocks(const std::function<void(int device)>& ready);
+  // recorder_triggers.cc
+  void SetTriggers();
+  void WatchJobs();
+  void LookAtTriggers(int64_t now_ns);
+  void Fire(const std::vector<Firing>& firings);
+  void FindKept();
+  void MakeRoom();
+  // recorder_dump.cc
+  Result<std::vector<int>> DevicesFor(const Peer& peer, const v1::DumpRecorderRequest& request);
+  void Write(RecorderDumpOrder order, SessionReply reply);
+
+  Deps deps_;
+  DaemonConfig config_;
+  const std::shared_ptr<RecorderRing> ring_;
+  SessionManager* sessions_ = nullptr;
+  JobDirectory* jobs_ = nullptr;
+  std::shared_ptr<void> watching_;
+  std::vector<Route> routes_;  // by RecorderRing::RouteId
+  std::vector<std::unique_ptr<ChannelTap>> taps_;
+  std::vector<Claimed> claimed_;
+  std::map<int, ClockTrack> clocks_;  // kHostDevice: the host's
+  int64_t next_clocks_ns_ = 0;
+  int64_t next_claims_ns_ = 0;
+  std::vector<int> devices_;  // that are recorded
+  bool ended_ = false;
+  TriggerWatch watch_;
+  int64_t cool_until_ns_ = 0;
+  bool triggered_ = false;  // a dump for a trigger is being written
+  struct Kept {
+    std::string session;
+    std::string dump;
+  };
+  std::deque<Kept> kept_;  // triggers' dumps, oldest first
+  std::map<uint32_t, int> writing_;  // dumps under way, by uid
+  std::map<std::string, uint64_t> dumps_;
+  uint64_t suppressed_ = 0;
+};
+
+}  // namespace profd

@@ -1,0 +1,427 @@
+// Dumps of the recorder: an ordinary finished session, whose data lies in the past.
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/recorder/flight_recorder.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxText = 128;
+constexpr int kMaxWriting = 4;
+// Less than this is missing to nobody.
+constexpr int64_t kSlackNs = 10 * kNsPerMs;
+
+std::string NewId() {
+  std::array<uint8_t, 6> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+bool IsPrintable(std::string_view text) {
+  return text.size() <= kMaxText && std::none_of(text.begin(), text.end(), [](char c) {
+           auto byte = static_cast<unsigned char>(c);
+           return byte < 0x20 || byte == 0x7f;
+         });
+}
+
+DumpClocks ForDump(const ClockPair& pair) {
+  return {pair.host_ns, pair.host_count, pair.device_ns, pair.device_count, pair.uncertainty_ns};
+}
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+}  // namespace
+
+// One dump being written; keeps itself alive until it has answered. Control strand, but for the
+// writer's callbacks.
+class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
+ public:
+  RecorderDump(FlightRecorder& recorder, RecorderDumpOrder order, SessionManager::SessionReply reply)
+      : recorder_(recorder),
+        deps_(recorder.deps_.session),
+        order_(std::move(order)),
+        reply_(std::move(reply)) {}
+
+  void Run();
+
+ private:
+  struct Part {
+    CollectorIndex collector = 0;
+    int device = kHostDevice;
+    std::string problem;
+    double hz = 0;
+    std::vector<DumpFeed*> feeds;
+  };
+
+  void FindTimes();
+  SessionDumpOptions Options();
+  void AddDevices(SessionDumpOptions* options);
+  SessionPlan Plan() const;
+  void AddParts();
+  void AddFeed(RecorderRing::RouteId route, Part* part);
+  void Replay();
+  void OnReplayed();
+  void OnFinished(const Status& status);
+  v1::Session View() const;
+  void Answer(const Result<v1::Session>& result);
+
+  FlightRecorder& recorder_;
+  const SessionDeps& deps_;
+  const RecorderDumpOrder order_;
+  SessionManager::SessionReply reply_;
+  std::string id_;
+  int64_t now_ns_ = 0;
+  int64_t now_wall_ns_ = 0;
+  int64_t from_ns_ = 0;
+  std::vector<std::string> warnings_;
+  std::shared_ptr<WriterSession> dump_;
+  std::string path_;
+  std::vector<Part> parts_;
+  std::vector<DumpFeed*> feed_of_;  // by route
+};
+
+void RecorderDump::FindTimes() {
+  const Clock& clock = deps_.host.clock;
+  ClockPair host = CorrelateHostClock(clock);
+  recorder_.clocks_[kHostDevice].Add(host);
+  now_ns_ = host.host_ns;
+  now_wall_ns_ = clock.WallNs() - (clock.MonotonicRawNs() - now_ns_);
+  int64_t reach = std::min(recorder_.Reach(), now_ns_);
+  from_ns_ = reach;
+  if (order_.last_ns <= 0) return;
+  int64_t wanted = now_ns_ - std::min(order_.last_ns, now_ns_);
+  from_ns_ = std::max(wanted, reach);
+  if (reach > wanted + kSlackNs) {
+    bool full = recorder_.ring_->stats().evicted_early > 0;
+    warnings_.push_back(fmt::format(
+        "the last {:g} s were asked for, {:.3f} s are held ({})", Seconds(order_.last_ns),
+        Seconds(now_ns_ - from_ns_),
+        full ? "recorder.memory_mb is full"
+             : order_.last_ns > recorder_.config_.recorder_seconds * kNsPerSecond
+                   ? "recorder.seconds is the limit"
+                   : "the recorder has not been running for longer"));
+  }
+}
+
+SessionPlan RecorderDump::Plan() const {
+  SessionPlan plan;
+  plan.job_id = order_.job_id;
+  plan.label = order_.label;
+  plan.devices = order_.devices;
+  std::set<CollectorIndex> seen;
+  for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
+    if (!seen.insert(one.order.collector).second) continue;
+    PlannedCollector planned;
+    planned.index = one.order.collector;
+    planned.hz = one.order.hz;
+    planned.channel = recorder_.OptionsOf(one.order);
+    planned.poll.hz = one.order.hz;
+    plan.collectors.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+void RecorderDump::AddDevices(SessionDumpOptions* options) {
+  for (int device : order_.devices) {
+    SessionDumpOptions::Device facts;
+    facts.facts = deps_.device_facts(device);
+    ClockPair then;
+    if (recorder_.ClockAt(device, from_ns_, &then)) facts.clocks = ForDump(then);
+    if (options->session.options.qos_events.empty()) {
+      options->session.options.qos_events = facts.facts.qos_events;
+      if (facts.facts.qos_events.size() > 10) options->session.options.qos_events.resize(10);
+    }
+    options->devices.push_back(std::move(facts));
+    for (const DeviceInfo& info : deps_.host.devices) {
+      if (info.id != device) continue;
+      options->manifest.devices.push_back({info.id, info.physical_id, info.chip_name, info.chip_id,
+                                           info.uuid, info.counter_hz, info.aicore_mhz});
+    }
+  }
+}
+
+SessionDumpOptions RecorderDump::Options() {
+  SessionDumpOptions options;
+  options.session.session_id = id_;
+  options.session.pid = order_.pid;
+  options.session.job_id = order_.job_id;
+  options.session.devices = order_.devices;
+  options.session.options = SampleFactsOf(Plan());
+  options.session.start_wall_ns = now_wall_ns_ - (now_ns_ - from_ns_);
+  options.session.start_raw_ns = from_ns_;
+  options.node = deps_.node;
+  ClockPair host;
+  recorder_.ClockAt(kHostDevice, from_ns_, &host);
+  options.host_clocks = ForDump(host);
+  options.owner = {order_.uid, order_.gid};
+  options.max_bytes = static_cast<uint64_t>(recorder_.config_.max_session_mb) << 20;
+  Manifest& manifest = options.manifest;
+  manifest = deps_.manifest_base;
+  manifest.session_id = id_;
+  manifest.uid = order_.uid;
+  manifest.gid = order_.gid;
+  manifest.pid = order_.pid;
+  manifest.job_id = order_.job_id;
+  manifest.label = order_.label;
+  manifest.requested["flight_recorder"] =
+      order_.last_ns > 0 ? fmt::format("last {:g} s", Seconds(order_.last_ns)) : "all that is held";
+  if (!order_.reason.empty()) manifest.requested["reason"] = order_.reason;
+  manifest.effective["flight_recorder"] =
+      fmt::format("last {:.3f} s", Seconds(now_ns_ - from_ns_));
+  manifest.effective["because"] = order_.counted;
+  AddDevices(&options);
+  for (const auto& [device, track] : recorder_.clocks_) {
+    bool ours = std::find(order_.devices.begin(), order_.devices.end(), device) !=
+                order_.devices.end();
+    for (const ClockPair& pair : track.pairs()) {
+      if (ours && pair.host_ns > from_ns_ && pair.host_ns <= now_ns_) {
+        manifest.clocks.push_back({device, "periodic", ForDump(pair)});
+      }
+    }
+  }
+  manifest.warnings = warnings_;
+  return options;
+}
+
+void RecorderDump::AddFeed(RecorderRing::RouteId id, Part* part) {
+  const FlightRecorder::Route& route = recorder_.routes_[id];
+  FeedOptions options;
+  if (route.channel != 0) {
+    const DeviceInfo& device =
+        *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
+                      [&route](const DeviceInfo& d) { return d.id == route.device; });
+    RecorderOrder order{route.collector, part->hz};
+    options = ChannelFeed(deps_.host, device, route.collector, route.channel,
+                          recorder_.OptionsOf(order));
+    options.session_start_ns = from_ns_;
+  } else if (!part->feeds.empty()) {
+    // What one collector tells of several devices is one file.
+    feed_of_[id] = part->feeds.front();
+    return;
+  } else {
+    options.collector = Collectors()[route.collector].spec->name;
+  }
+  options.hz = route.hz;
+  options.keep_all = true;
+  feed_of_[id] = dump_->AddFeed(std::move(options));
+  part->feeds.push_back(feed_of_[id]);
+}
+
+void RecorderDump::AddParts() {
+  feed_of_.assign(recorder_.routes_.size(), nullptr);
+  auto allowed = [this](int device) {
+    return device == kHostDevice || std::find(order_.devices.begin(), order_.devices.end(),
+                                              device) != order_.devices.end();
+  };
+  for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
+    if (!allowed(one.device)) continue;
+    Part& part = parts_.emplace_back();
+    part.collector = one.order.collector;
+    part.device = one.device;
+    part.problem = recorder_.ProblemOf(one);
+    part.hz = one.order.hz;
+    for (RecorderRing::RouteId id = 0; id < recorder_.routes_.size(); ++id) {
+      const FlightRecorder::Route& route = recorder_.routes_[id];
+      if (recorder_.Owns(one, route) && allowed(route.device)) AddFeed(id, &part);
+    }
+  }
+}
+
+void RecorderDump::Run() {
+  id_ = NewId();
+  FindTimes();
+  if (id_.empty() || from_ns_ >= now_ns_ || recorder_.ring_->stats().blocks == 0) {
+    Answer(FailedPrecondition("the flight recorder holds nothing yet"));
+    return;
+  }
+  dump_ = deps_.writer.Open(Options(), [self = shared_from_this()](const Result<std::string>& path) {
+    self->deps_.control.Post([self, path] {
+      if (!path.ok()) {
+        self->Answer(path.status().Annotate("dump"));
+        return;
+      }
+      self->path_ = *path;
+      self->Replay();
+    });
+  });
+}
+
+void RecorderDump::Replay() {
+  AddParts();
+  std::vector<bool> wanted;
+  for (const DumpFeed* feed : feed_of_) wanted.push_back(feed != nullptr);
+  auto self = shared_from_this();
+  dump_->ReplayAll(
+      recorder_.ring_->Read(std::move(wanted), from_ns_),
+      [self](uint32_t route) { return self->feed_of_[route]; }, [self] { self->OnReplayed(); });
+}
+
+// Writer thread. Nothing of us changes any more but the answer.
+void RecorderDump::OnReplayed() {
+  EndFacts end;
+  end.wall_ns = now_wall_ns_;
+  end.raw_ns = now_ns_;
+  end.reason = "flight recorder: " + (order_.reason.empty() ? order_.counted : order_.reason);
+  dump_->Finish(
+      end,
+      [self = shared_from_this()](Manifest& manifest) {
+        for (ManifestChannel& channel : manifest.channels) {
+          channel.state = "finished";
+          for (const Part& part : self->parts_) {
+            bool same = part.device == channel.device &&
+                        Collectors()[part.collector].spec->name == channel.collector;
+            if (same) channel.detail = part.problem;
+          }
+        }
+      },
+      [self = shared_from_this()](const Status& status) {
+        self->deps_.control.Post([self, status] { self->OnFinished(status); });
+      });
+}
+
+v1::Session RecorderDump::View() const {
+  v1::Session view;
+  view.set_session_id(id_);
+  view.set_state(v1::Session::DONE);
+  view.set_reason("flight recorder: " + (order_.reason.empty() ? order_.counted : order_.reason));
+  view.set_uid(order_.uid);
+  view.set_pid(order_.pid);
+  view.set_job_id(order_.job_id);
+  view.set_label(order_.label);
+  for (int device : order_.devices) view.add_devices(static_cast<uint32_t>(device));
+  view.set_started_ns(now_wall_ns_ - (now_ns_ - from_ns_));
+  view.set_ended_ns(now_wall_ns_);
+  view.set_dump_path(path_);
+  view.set_dump_bytes(dump_->bytes());
+  for (const std::string& warning : warnings_) view.add_warnings(warning);
+  for (const Part& part : parts_) {
+    v1::Outcome& outcome = *view.add_outcomes();
+    outcome.set_collector(std::string(Collectors()[part.collector].spec->name));
+    outcome.set_device(part.device);
+    outcome.set_result(part.feeds.empty() ? v1::Outcome::UNSUPPORTED : v1::Outcome::FINISHED);
+    outcome.set_detail(part.problem);
+    outcome.set_hz(part.hz);
+    for (const DumpFeed* feed : part.feeds) {
+      const FeedCounters& counters = feed->counters();
+      outcome.set_records(outcome.records() + counters.records.load());
+      outcome.set_bytes(outcome.bytes() + counters.bytes.load());
+      outcome.set_dropped_records(outcome.dropped_records() + counters.dropped_records.load());
+      outcome.set_dropped_bytes(outcome.dropped_bytes() + counters.dropped_bytes.load());
+      if (feed->rebased()) outcome.set_rebased(true);
+    }
+    view.set_records(view.records() + outcome.records());
+    view.set_dropped_records(view.dropped_records() + outcome.dropped_records());
+    view.set_dropped_bytes(view.dropped_bytes() + outcome.dropped_bytes());
+  }
+  return view;
+}
+
+void RecorderDump::OnFinished(const Status& status) {
+  if (!status.ok()) {
+    recorder_.deps_.remove_dump(path_.substr(path_.rfind('/') + 1), [](const Result<uint64_t>&) {});
+    Answer(status);
+    return;
+  }
+  v1::Session view = View();
+  recorder_.sessions_->AddRecovered(view);
+  ++recorder_.dumps_[order_.counted];
+  log::Info("flight recorder dumped", {{"session", id_},
+                                       {"uid", order_.uid},
+                                       {"because", order_.counted},
+                                       {"reason", order_.reason},
+                                       {"seconds", Seconds(now_ns_ - from_ns_)},
+                                       {"bytes", view.dump_bytes()},
+                                       {"dump", path_}});
+  Answer(view);
+}
+
+void RecorderDump::Answer(const Result<v1::Session>& result) {
+  if (--recorder_.writing_[order_.uid] == 0) recorder_.writing_.erase(order_.uid);
+  reply_(result);
+}
+
+void FlightRecorder::Write(RecorderDumpOrder order, SessionReply reply) {
+  ++writing_[order.uid];
+  std::make_shared<RecorderDump>(*this, std::move(order), std::move(reply))->Run();
+}
+
+Result<std::vector<int>> FlightRecorder::DevicesFor(const Peer& peer,
+                                                    const v1::DumpRecorderRequest& request) {
+  std::set<int> of_job;
+  if (!request.job_id().empty()) {
+    if (jobs_ == nullptr) return FailedPrecondition("jobs are not known on this node");
+    std::set<std::string> jobs;
+    bool found = false;
+    for (const TrainingProcess& process : jobs_->Processes()) {
+      if (!peer.Owns(process.uid) || process.job_id.empty()) continue;
+      jobs.insert(process.job_id);
+      if (process.job_id != request.job_id()) continue;
+      found = true;
+      of_job.insert(process.devices.begin(), process.devices.end());
+    }
+    if (!found) {
+      return NotFound(fmt::format("no job {} of yours here; {}", log::Quote(request.job_id()),
+                                  jobs.empty() ? "there is none"
+                                               : fmt::format("there are {}", fmt::join(jobs, ", "))));
+    }
+  }
+  std::set<int> named;
+  for (uint32_t id : request.devices()) named.insert(static_cast<int>(std::min(id, 1u << 20)));
+  std::vector<int> devices;
+  for (const DeviceInfo& device : deps_.session.host.devices) {
+    bool is_named = named.erase(device.id) > 0;
+    if (!is_named && !request.devices().empty()) continue;
+    if (!request.job_id().empty() && !of_job.contains(device.id)) continue;
+    Status may = deps_.may_use(peer, device);
+    if (!may.ok() && is_named) return may;
+    if (may.ok()) devices.push_back(device.id);
+  }
+  if (!named.empty()) {
+    return InvalidArgument(fmt::format("devices: no device {} on this node", fmt::join(named, ", ")));
+  }
+  return devices;
+}
+
+void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& request_untrusted,
+                          SessionReply reply) {
+  Status wrong;
+  if (ended_) {
+    wrong = Unavailable("profd is stopping");
+  } else if (peer.viewer) {
+    wrong = PermissionDenied("a viewer's certificate allows looking only");
+  } else if (!IsPrintable(request_untrusted.reason()) || !IsPrintable(request_untrusted.label())) {
+    wrong = InvalidArgument("reason and label: at most 128 printable characters");
+  } else if (!request_untrusted.job_id().empty() && !IsValidJobId(request_untrusted.job_id())) {
+    wrong = InvalidArgument("job_id: letters, digits, '.', '_', '-', ':', '/', at most 128");
+  } else if (writing_.contains(peer.uid) || writing_.size() >= kMaxWriting) {
+    wrong = ResourceExhausted("a dump of the flight recorder is being written; try again");
+  }
+  Result<std::vector<int>> devices =
+      wrong.ok() ? DevicesFor(peer, request_untrusted) : Result<std::vector<int>>(wrong);
+  if (!devices.ok()) {
+    reply(devices.status());
+    return;
+  }
+  RecorderDumpOrder order;
+  order.uid = peer.uid;
+  order.gid = peer.gid;
+  order.pid = peer.pid;
+  constexpr uint64_t kDayMs = 86'400'000;
+  order.last_ns = static_cast<int64_t>(std::min(request_untrusted.last_ms(), kDayMs)) * kNsPerMs;
+  order.devices = std::move(devices).value();
+  order.job_id = request_untrusted.job_id();
+  order.label = request_untrusted.label();
+  order.reason = request_untrusted.reason();
+  order.counted = "request";
+  Write(std::move(order), std::move(reply));
+}
+
+}  // namespace profd

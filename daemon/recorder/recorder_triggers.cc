@@ -1,0 +1,131 @@
+// The recorder's triggers: what they see, the cool-down, the cap on what is kept.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/recorder/flight_recorder.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+// How triggers' dumps are known again after a restart.
+constexpr std::string_view kLabel = "trigger: ";
+
+Peer Myself() {
+  Peer peer;
+  peer.pid = ::getpid();
+  peer.uid = ::geteuid();
+  peer.gid = ::getegid();
+  peer.admin = true;
+  return peer;
+}
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string Who(const TrainingProcess& process) {
+  std::string text = fmt::format("pid {}", process.pid);
+  if (process.rank) text += fmt::format(", rank {}", *process.rank);
+  if (!process.job_id.empty()) text += fmt::format(" of job {}", process.job_id);
+  return text;
+}
+
+}  // namespace
+
+void FlightRecorder::SetTriggers() {
+  std::vector<Trigger> triggers;
+  for (const std::string& text : config_.recorder_triggers) {
+    Result<Trigger> trigger = ParseTrigger(text);
+    if (trigger.ok()) triggers.push_back(std::move(trigger).value());
+  }
+  watch_.SetTriggers(std::move(triggers));
+}
+
+void FlightRecorder::FindKept() {
+  Peer myself = Myself();
+  const v1::ListSessionsResponse all = sessions_->List(myself, {});
+  for (const v1::Session& session : all.sessions()) {
+    if (session.uid() != myself.uid || !session.label().starts_with(kLabel)) continue;
+    kept_.push_back({session.session_id(), BaseName(session.dump_path())});
+  }
+  MakeRoom();
+}
+
+void FlightRecorder::WatchJobs() {
+  if (jobs_ == nullptr) return;
+  JobDirectory::Watcher watcher;
+  watcher.on_attached = [this](const TrainingProcess& process) {
+    watch_.Name(process.attach_id, Who(process), process.job_id);
+  };
+  watcher.on_step = [this](uint64_t process, const attach::StepReport& report) {
+    Fire(watch_.OnStep(process, report.step, report.begin,
+                       deps_.session.host.clock.MonotonicRawNs()));
+  };
+  watcher.on_detached = [this](const TrainingProcess& process, bool in_good_order) {
+    Fire(watch_.OnGone(process.attach_id, in_good_order, Who(process), process.job_id));
+  };
+  watching_ = jobs_->Watch(std::move(watcher));
+}
+
+void FlightRecorder::LookAtTriggers(int64_t now_ns) {
+  if (watch_.WantsMetrics()) {
+    Fire(watch_.Look(now_ns, [&](const auto& take) {
+      deps_.session.store.VisitFresh(now_ns, [&take](const SeriesValue& series) {
+        take({series.metric, *series.labels, series.value});
+      });
+    }));
+  }
+  Fire(watch_.LookAtSteps(now_ns));
+}
+
+void FlightRecorder::Fire(const std::vector<Firing>& firings) {
+  for (const Firing& firing : firings) {
+    if (ended_) return;
+    std::string kind(ToString(firing.kind));
+    int64_t now = deps_.session.host.clock.MonotonicRawNs();
+    if (now < cool_until_ns_ || triggered_) {
+      ++suppressed_;
+      log::Info("trigger suppressed", {{"trigger", firing.trigger}, {"seen", firing.detail}});
+      continue;
+    }
+    cool_until_ns_ = now + config_.recorder_cooldown_s * kNsPerSecond;
+    triggered_ = true;
+    log::Warning("trigger", {{"trigger", firing.trigger}, {"seen", firing.detail}});
+    Peer myself = Myself();
+    RecorderDumpOrder order;
+    order.uid = myself.uid;
+    order.gid = myself.gid;
+    order.pid = myself.pid;
+    order.last_ns = config_.recorder_dump_seconds * kNsPerSecond;
+    for (const DeviceInfo& device : deps_.session.host.devices) order.devices.push_back(device.id);
+    order.job_id = firing.job_id;
+    order.label = std::string(kLabel) + kind;
+    order.reason = fmt::format("{}: {}", firing.trigger, firing.detail);
+    order.counted = kind;
+    Write(std::move(order), [this](const Result<v1::Session>& session) {
+      triggered_ = false;
+      if (!session.ok()) {
+        log::Error("no dump for the trigger", {{"why", session.status().ToString()}});
+        return;
+      }
+      kept_.push_back({session->session_id(), BaseName(session->dump_path())});
+      MakeRoom();
+    });
+  }
+}
+
+void FlightRecorder::MakeRoom() {
+  while (kept_.size() > static_cast<size_t>(config_.recorder_max_dumps)) {
+    Kept oldest = std::move(kept_.front());
+    kept_.pop_front();
+    log::Info("trigger's dump removed", {{"session", oldest.session}, {"max", config_.recorder_max_dumps}});
+    sessions_->Delete(Myself(), oldest.session, [this, oldest](const Result<uint64_t>& freed) {
+      // Long forgotten by the list, or removed by somebody: what is left of it goes.
+      if (!freed.ok()) deps_.remove_dump(oldest.dump, [](const Result<uint64_t>&) {});
+    });
+  }
+}
+
+}  // namespace profd
