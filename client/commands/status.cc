@@ -51,6 +51,22 @@ std::string YouText(const v1::Caller& caller) {
   return text;
 }
 
+std::string RecorderText(const v1::Recorder& recorder) {
+  std::string text = fmt::format(
+      "{:.0f} of {:.0f} s, {} of {}", recorder.held_s(), recorder.limit_s(),
+      FormatBytes(recorder.held_bytes()), FormatBytes(recorder.limit_bytes()));
+  int failing = 0;
+  for (const v1::RecorderChannel& channel : recorder.channels()) {
+    if (!channel.problem().empty()) ++failing;
+  }
+  if (failing > 0) text += fmt::format("; {} of {} do not deliver (--json)", failing, recorder.channels_size());
+  uint64_t dumps = 0;
+  for (const auto& [reason, count] : recorder.dumps()) dumps += count;
+  if (dumps > 0) text += fmt::format("; {} dumps", dumps);
+  if (recorder.triggers_size() > 0) text += fmt::format("; {} triggers", recorder.triggers_size());
+  return text;
+}
+
 void Print(const Context& context, const v1::Node& node) {
   std::ostream& out = context.io.out;
   out << fmt::format("profd {} on {}, up {}\n", Printable(node.version()),
@@ -72,6 +88,7 @@ void Print(const Context& context, const v1::Node& node) {
   line("collectors", Collectors(node));
   line("sessions", fmt::format("{} of at most {}", node.active_sessions(), node.max_sessions()));
   line("dumps", fmt::format("{}, {} free", node.dump_root(), FormatBytes(node.dump_free_bytes())));
+  if (node.recorder().enabled()) line("recorder", RecorderText(node.recorder()));
   line("metrics", node.metrics_address().empty()
                       ? "off"
                       : fmt::format("http://{}/metrics", node.metrics_address()));

@@ -1,0 +1,97 @@
+#include "client/commands/dump.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "client/dump_sink.h"
+#include "client/parse.h"
+#include "client/render.h"
+#include "client/session_view.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+v1::DumpRecorderRequest BuildRequest(const DumpOptions& options,
+                                     std::vector<std::string>* problems) {
+  v1::DumpRecorderRequest request;
+  if (options.last) {
+    auto ms = ParseDurationMs(*options.last);
+    if (ms.ok()) {
+      request.set_last_ms(*ms);
+    } else {
+      problems->push_back("--last " + ms.status().message());
+    }
+  }
+  if (options.devices) {
+    auto devices = ParseDevices(*options.devices);
+    if (devices.ok()) {
+      for (uint32_t device : *devices) request.add_devices(device);
+    } else {
+      problems->push_back("--devices " + devices.status().message());
+    }
+  }
+  request.set_job_id(options.job.value_or(""));
+  request.set_reason(options.reason.value_or(""));
+  request.set_label(options.label.value_or(""));
+  return request;
+}
+
+// Where the dump was put on the caller's side.
+Result<std::string> Fetch(const Context& context, const std::string& id, const std::string& out) {
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  DumpSink sink(out);
+  v1::FetchDumpRequest request;
+  request.set_session_id(id);
+  Status written;
+  Status status;
+  {
+    Progress progress(context, "fetching", [&signals] { return signals.Poll() == 0; });
+    status = context.api.FetchDump(request, [&](const v1::DumpChunk& chunk) {
+      written = sink.Write(chunk);
+      return written.ok();
+    });
+  }
+  if (!written.ok()) status = written;
+  if (status.ok()) status = sink.Finish();
+  if (status.ok()) return sink.path();
+  sink.Discard();
+  return status.Annotate("the dump is on the node, but the fetch is incomplete");
+}
+
+}  // namespace
+
+int RunDump(const Context& context, const DumpOptions& options) {
+  std::vector<std::string> problems;
+  v1::DumpRecorderRequest request = BuildRequest(options, &problems);
+  if (!problems.empty()) return UsageError(context, "dump", problems);
+  auto session = WithProgress(context, "writing the past",
+                              [&] { return context.api.DumpRecorder(request); });
+  if (!session.ok()) return Fail(context, session.status());
+  std::string fetched;
+  if (options.out) {
+    Result<std::string> path = Fetch(context, session->session_id(), *options.out);
+    if (!path.ok()) {
+      context.io.err << "profctl: session " << Printable(session->session_id()) << std::endl;
+      return Fail(context, path.status(), kExitPartial);
+    }
+    fetched = *path;
+  }
+  if (context.json) {
+    Json json = ToJson(*session);
+    if (options.out) json["fetched_to"] = fetched;
+    PrintJson(context, json);
+    return kExitOk;
+  }
+  std::ostream& out = context.io.out;
+  out << fmt::format("session {}  the last {}: {} records, {}\n", Printable(session->session_id()),
+                     FormatSpan(session->ended_ns() - session->started_ns()), session->records(),
+                     FormatBytes(session->dump_bytes()));
+  out << "dump " << Printable(fetched.empty() ? session->dump_path() : fetched) << '\n';
+  PrintOutcomes(out, *session, /*with_counts=*/true, context.io.out_color());
+  PrintWarnings(context.io.err, *session, context.io.err_color());
+  return kExitOk;
+}
+
+}  // namespace profd::client

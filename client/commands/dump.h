@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "client/context.h"
+
+namespace profd::client {
+
+// As typed; unset = not given.
+struct DumpOptions {
+  std::optional<std::string> last;
+  std::optional<std::string> job;
+  std::optional<std::string> devices;
+  std::optional<std::string> reason;
+  std::optional<std::string> label;
+  // Also fetch the dump into this directory.
+  std::optional<std::string> out;
+};
+
+// Writes what the flight recorder holds of the last seconds into a dump.
+int RunDump(const Context& context, const DumpOptions& options);
+
+}  // namespace profd::client
