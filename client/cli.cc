@@ -77,12 +77,16 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   if (name == "collectors") return RunCollectors(context);
   if (name == "start") return RunStart(context, parsed->start);
   if (name == "stop") return RunStop(context, parsed->stop);
+  if (name == "jobs") return RunJobs(context, parsed->jobs);
   if (name == "list") return RunList(context, parsed->list);
   if (name == "show") return RunShow(context, parsed->show_id);
   if (name == "watch") return RunWatch(context, parsed->watch);
   if (name == "stream") return RunStream(context, parsed->stream);
+  if (name == "dump") return RunDump(context, parsed->dump);
   if (name == "fetch") return RunFetch(context, parsed->fetch);
   if (name == "rm") return RunRm(context, parsed->rm_ids);
+  if (name == "options") return RunListOptions(context, parsed->options);
+  if (name == "check") return RunCheck(context, parsed->check);
   if (name == "run") return RunRun(context, parsed->run);
   return kExitInternal;
 }
@@ -167,6 +171,12 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     parsed.run.command.assign(std::next(dashes), arguments.end());
   }
   parsed.run.search_path = environment.search_path;
+  for (OptionSource* source :
+       {&parsed.start.options, &parsed.run.start.options, &parsed.check.options}) {
+    source->environment_json = environment.profiling_options;
+    source->ascend_work_path = environment.ascend_work_path;
+    source->working_directory = environment.working_directory;
+  }
   if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
   if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
 

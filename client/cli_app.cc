@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "client/connection.h"
+#include "client/order_flags.h"
 
 #ifndef PROFD_VERSION
 #error "the build defines PROFD_VERSION"
@@ -22,41 +23,6 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* description,
   return command;
 }
 
-void AddOrder(CLI::App* command, StartOptions* o) {
-  auto add = [command](const char* name, std::optional<std::string>* value, const char* text,
-                       const char* type) {
-    command->add_option(name, *value, text)->type_name(type);
-  };
-  add("--job", &o->job, "Ties the session to a training job; start and stop find it by this",
-      "JOB");
-  add("--rank", &o->rank, "Rank of the process in its job", "N");
-  add("--label", &o->label, "Free text shown in lists", "TEXT");
-  add("--devices", &o->devices, "Logical device ids, as in 0,1,4-7; without it all", "LIST");
-  command->add_option("--collector", o->collectors, "A collector by name, with its rate; repeat it")
-      ->type_name("NAME[=HZ]")
-      ->allow_extra_args(false);
-  add("--sys-hardware-mem-freq", &o->sys_hardware_mem_freq,
-      "HBM, DDR, LLC, QoS, device memory, accelerator PMU, SoC bandwidth", "HZ");
-  add("--llc-profiling", &o->llc_profiling, "Which LLC events: read or write", "WHICH");
-  add("--sys-io-sampling-freq", &o->sys_io_sampling_freq, "NIC, RoCE", "HZ");
-  add("--sys-interconnection-freq", &o->sys_interconnection_freq,
-      "HCCS, PCIe, inter-die and inter-chip bandwidth", "HZ");
-  add("--dvpp-freq", &o->dvpp_freq, "DVPP engines", "HZ");
-  add("--host-sys", &o->host_sys, "CPU and memory of the job's processes: cpu, mem or cpu,mem",
-      "WHAT");
-  add("--host-sys-usage", &o->host_sys_usage,
-      "CPU and memory of the system and all processes: cpu, mem or cpu,mem", "WHAT");
-  add("--host-sys-usage-freq", &o->host_sys_usage_freq, "Rate of --host-sys-usage", "HZ");
-  add("--storage-limit", &o->storage_limit, "Upper bound of the dump, as in 500MB", "SIZE");
-  command->add_option("--pid", o->pids, "A process of the job, for --host-sys; repeat it")
-      ->type_name("PID")
-      ->allow_extra_args(false);
-  add("--duration", &o->duration, "Ends by itself after 500ms, 30s, 5m, 1h", "DURATION");
-  command->add_flag("--require-all", o->require_all,
-                    "Start nothing unless everything asked for can run");
-  command->add_flag("--no-dump", o->no_dump, "Keep nothing; only /metrics and live streams");
-}
-
 void AddNodeCommands(CLI::App* app, Parsed* p) {
   AddCommand(app, "status", "What this node is: daemon, driver, devices, limits",
              "  profctl status\n  profctl status --json | jq .driver\n");
@@ -72,11 +38,12 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   CLI::App* start = AddCommand(
       app, "start", "Start a session; prints its id and what each collector answered",
       "  profctl start --job j42 --sys-interconnection-freq 50 --duration 30s\n"
-      "  profctl start --job j42 --devices 0-3 --collector hbm=100 --collector host_cpu\n"
+      "  profctl start --job j42 --rank 0,8-15 --start-step 11 --steps 2\n"
+      "  profctl start --all --collector hbm=100 --collector host_cpu --in 5s --detach\n"
+      "  profctl start --all --options-json '{\"l2\":\"on\"}' --acl aiCoreMetricsType=2\n"
       "  id=$(profctl start --job j42 --dvpp-freq 10 --json | jq -r .session_id)\n");
-  AddOrder(start, &p->start);
-  start->add_option("--end-with-pid", p->start.end_with_pid, "End when this process does")
-      ->type_name("PID");
+  AddOrderFlags(start, &p->start);
+  AddStartFlags(start, &p->start);
 
   start->add_flag("--all-or-nothing", p->fleet.all_or_nothing,
                   "With --nodes: one node that does not start stops the others");
@@ -89,6 +56,13 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   stop->add_option("--job", p->stop.job, "All of your running sessions of this job")
       ->type_name("JOB");
   stop->add_flag("--all-mine", p->stop.all_mine, "All of your running sessions");
+
+  CLI::App* jobs = AddCommand(
+      app, "jobs", "Training jobs of this node: their ranks, processes, devices and steps",
+      "  profctl jobs\n  profctl jobs --job j42\n");
+  jobs->add_option("--job", p->jobs.job, "Only this job, a line for each process")
+      ->type_name("JOB");
+  jobs->add_flag("--attached", p->jobs.attached, "Only processes that have attached");
 
   CLI::App* list = AddCommand(app, "list", "Sessions: yours, or everybody's for administrators",
                               "  profctl list\n  profctl list --active --job j42\n");
@@ -107,6 +81,21 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   watch->add_option("--interval", p->watch.interval, "How often at least")->type_name("DURATION");
 }
 
+void AddOptionCommands(CLI::App* app, Parsed* p) {
+  CLI::App* options = AddCommand(
+      app, "options", "The profiling options, and what this node's chips have of them",
+      "  profctl options\n  profctl options --offline --chip 910\n"
+      "  profctl options --json | jq -r '.options[] | select(.supported|not) | .reason'\n");
+  AddOptionsFlags(options, &p->options);
+  CLI::App* check =
+      AddCommand(app, "check", "Say everything that is wrong with options; start nothing",
+                 "  profctl check --options-json options.json\n"
+                 "  profctl check --options-env --offline --chip 910B\n"
+                 "  profctl check --sys-io-sampling-freq 50 --acl ACL_PROF_L2CACHE=on\n"
+                 "The exit code is 0, or 3 when something is wrong.\n");
+  AddCheckFlags(check, &p->check);
+}
+
 void AddDataCommands(CLI::App* app, Parsed* p) {
   CLI::App* stream =
       AddCommand(app, "stream", "Samples as they are taken, a line each, until Ctrl-C",
@@ -122,6 +111,19 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
   stream->add_option("--count", p->stream.count, "End after this many samples")->type_name("N");
   stream->add_option("--format", p->stream.format, "text, json or csv")->type_name("FORMAT");
 
+  CLI::App* dump =
+      AddCommand(app, "dump", "Write the last seconds of the flight recorder into a dump",
+                 "  profctl dump --last 60s\n"
+                 "  profctl dump --last 30s --job j42 --reason \"slow step\" --out ~/profiles\n");
+  dump->add_option("--last", p->dump.last, "How far back; without it all that is held")
+      ->type_name("DURATION");
+  dump->add_option("--job", p->dump.job, "Only the devices of this job")->type_name("JOB");
+  dump->add_option("--devices", p->dump.devices, "Only these, as in 0,1,4-7")->type_name("LIST");
+  dump->add_option("--reason", p->dump.reason, "Kept in the dump")->type_name("TEXT");
+  dump->add_option("--label", p->dump.label, "Shown in lists")->type_name("TEXT");
+  dump->add_option("--out", p->dump.out, "Fetch it into this directory, as yourself")
+      ->type_name("DIR");
+
   CLI::App* fetch = AddCommand(app, "fetch", "Write a finished session's dump as yourself",
                                "  profctl fetch 71bd0e29b475\n"
                                "  profctl fetch 71bd0e29b475 --out ~/profiles\n"
@@ -129,8 +131,11 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
   fetch->add_option("ID", p->fetch.id, "Session id")->type_name(" ");
   fetch->add_option("--job", p->fleet.fetch_job, "With --nodes: every dump of this job")
       ->type_name("JOB");
-  fetch->add_option("--out", p->fetch.out, "Directory the dump is put into (here)")
-      ->type_name("DIR");
+  fetch
+      ->add_option("--out", p->fetch.out,
+                   "Directory the dump is put into; else the session's output, else here")
+      ->type_name("DIR")
+      ->each([p](const std::string&) { p->fetch.out_given = true; });
   fetch->add_flag("--keep", p->fetch.keep, "Keep what arrived when the fetch fails");
 
   CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node",
@@ -143,7 +148,7 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
       "  profctl run --anyway --host-sys cpu,mem -- ./train --epochs 1\n"
       "The exit code is the command's (128+signal when killed, 127 when there is no such "
       "command).\n");
-  AddOrder(run, &p->run.start);
+  AddOrderFlags(run, &p->run.start);
   run->add_flag("--anyway", p->run.anyway, "Run the command even if it cannot be profiled");
 
   CLI::App* completion =
@@ -232,6 +237,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddNodesOptions(app, &p->fleet);
   AddNodeCommands(app, p);
   AddSessionCommands(app, p);
+  AddOptionCommands(app, p);
   AddDataCommands(app, p);
   AddTlsCommands(app, p);
 }

@@ -7,9 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "client/commands/check.h"
 #include "client/commands/devices.h"
+#include "client/commands/dump.h"
 #include "client/commands/fetch.h"
+#include "client/commands/jobs.h"
 #include "client/commands/list.h"
+#include "client/commands/options.h"
 #include "client/commands/run.h"
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
@@ -33,16 +37,20 @@ struct Parsed {
   bool json = false;
 
   DevicesOptions devices;
+  JobsOptions jobs;
   ListOptions list;
   StartOptions start;
   StopOptions stop;
   std::string show_id;
   WatchOptions watch;
   StreamOptions stream;
+  DumpOptions dump;
   FetchOptions fetch;
   FleetOptions fleet;
   std::vector<std::string> rm_ids;
   RunOptions run;
+  ListOptionsOptions options;
+  CheckOptions check;
   std::string completion_shell;
   TlsInitOptions tls_init;
 };
