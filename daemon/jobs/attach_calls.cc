@@ -6,10 +6,6 @@
 namespace profd {
 namespace {
 
-// Room for what stands around a summary in its packet.
-constexpr size_t kMaxReply = attach::kMaxPacket - 1024;
-constexpr size_t kMaxText = 4096;
-
 std::string_view StateText(v1::Session::State state) {
   switch (state) {
     case v1::Session::SCHEDULED:
@@ -126,13 +122,10 @@ attach::Reply ToReply(uint64_t seq, const Result<v1::Session>& session) {
   reply.seq = seq;
   if (!session.ok()) {
     reply.code = static_cast<int>(session.status().code());
-    reply.message = session.status().message().substr(0, kMaxText);
+    reply.message = session.status().message();
     return reply;
   }
   reply.session = Summary(*session);
-  if (attach::Encode(attach::ToProcess(reply)).size() <= kMaxReply) return reply;
-  reply.session->outcomes.clear();
-  reply.session->warnings = {"the outcomes are too many for this answer: profctl show has them"};
   return reply;
 }
 

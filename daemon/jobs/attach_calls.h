@@ -20,7 +20,6 @@ v1::StartSessionRequest ToRequest(const attach::StartCall& call_untrusted,
                                   const TrainingProcess& process,
                                   const std::map<std::string, std::string>& metadata);
 
-// Fits into a packet, if need be without its outcomes.
 attach::Reply ToReply(uint64_t seq, const Result<v1::Session>& session);
 
 }  // namespace profd

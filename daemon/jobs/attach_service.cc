@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/log.h"
 #include "daemon/jobs/attach_calls.h"
 #include "profd/v1/profd.pb.h"
 
@@ -64,7 +65,10 @@ TrainingProcess AttachService::Describe(const AttachArrival& arrival,
   if (hello.rank) process.rank = hello.rank;
   if (hello.local_rank) process.local_rank = hello.local_rank;
   if (hello.world_size) process.world_size = *hello.world_size;
-  if (!hello.framework.empty()) process.framework = hello.framework;
+  if (!hello.framework.empty()) {
+    process.framework = hello.framework;
+    MakePrintable(process.framework);
+  }
   process.devices = LogicalIds(physical);
   process.found_by = "attached";
   process.attach_id = arrival.id;
@@ -80,6 +84,12 @@ void AttachService::Complete(uint64_t id, const Result<ProcessFacts>& facts) {
   arriving_.erase(found);
   if (!facts.ok() && facts.status().code() == StatusCode::kNotFound) {
     server_->Refuse(id, NotFound("the process that connected has ended"));
+    return;
+  }
+  const std::string& job = arrival.hello.job_id;
+  if (!job.empty() && !IsJobId(job)) {
+    server_->Refuse(id, InvalidArgument(fmt::format(
+                            "job_id = {}: letters, digits and any of . _ - : /", log::Quote(job))));
     return;
   }
   bool devices_told = false;

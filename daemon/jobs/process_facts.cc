@@ -44,10 +44,6 @@ bool IsIdChar(char c) {
          c == '_' || c == '-' || c == ':' || c == '/';
 }
 
-bool IsId(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxId && std::all_of(text.begin(), text.end(), IsIdChar);
-}
-
 bool IsDigits(std::string_view text) {
   return !text.empty() && text.size() <= 20 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -186,6 +182,10 @@ std::string ReadUpTo(const RootedFs& proc, const std::string& path, size_t max_b
 
 }  // namespace
 
+bool IsJobId(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxId && std::all_of(text.begin(), text.end(), IsIdChar);
+}
+
 bool ParseDeviceList(std::string_view text, std::vector<int>* out) {
   out->clear();
   while (!text.empty()) {
@@ -211,7 +211,7 @@ EnvironmentFacts ParseEnvironment(std::string_view text_untrusted) {
   Variables variables(text_untrusted);
   EnvironmentFacts facts;
   for (const char* name : kJobNames) {
-    if (facts.job_id.empty() && IsId(variables.Get(name))) facts.job_id = variables.Get(name);
+    if (facts.job_id.empty() && IsJobId(variables.Get(name))) facts.job_id = variables.Get(name);
   }
   if (IsDigits(variables.Get("SLURM_JOB_ID"))) facts.slurm_job = variables.Get("SLURM_JOB_ID");
   facts.launcher_id = LauncherId(variables);

@@ -57,6 +57,9 @@ std::string JobOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup
 // Physical ids of the devices the process was given; empty if it cannot be told.
 std::vector<int> DevicesOf(const EnvironmentFacts& environment);
 
+// Letters, digits and . _ - : /, 1..128 of them: what orders take for a job id.
+bool IsJobId(std::string_view text);
+
 // "0,1,4-7" as the ASCEND_*VISIBLE_DEVICES variables take it; false when it is something else.
 bool ParseDeviceList(std::string_view text, std::vector<int>* out);
 

@@ -133,17 +133,27 @@ MarkSlot* RingReader::SlotAt(uint64_t position) const {
 }
 
 // A ring that an earlier daemon has read: goes on where that one stopped, even if it was killed
-// between taking slots and saying so.
+// between taking slots and saying so. Each slot tells the position that comes next in it, to be taken or
+// to be filled; slots are taken in order, so the least of them is where we are.
 Status RingReader::Resume() {
-  head_ = ring()->head.load(std::memory_order_acquire);
   dropped_ = ring()->dropped.load(std::memory_order_relaxed);
+  uint64_t least = UINT64_MAX;
+  uint64_t most = 0;
   for (uint32_t i = 0; i < slots_; ++i) {
-    if (SlotAt(head_)->sequence.load(std::memory_order_acquire) != head_ + slots_) break;
-    ++head_;
+    uint64_t sequence = SlotAt(i)->sequence.load(std::memory_order_acquire);
+    uint64_t position = ((sequence ^ i) & (slots_ - 1)) == 0 ? sequence : sequence - 1;
+    if (((position ^ i) & (slots_ - 1)) != 0) {
+      return InvalidArgument("the mark ring's slots are not in order");
+    }
+    least = std::min(least, position);
+    most = std::max(most, position);
   }
-  uint64_t sequence = SlotAt(head_)->sequence.load(std::memory_order_acquire);
-  if (sequence == head_ || sequence == head_ + 1) return Status::Ok();
-  return InvalidArgument("the mark ring's slots and head do not fit together");
+  // Producers may be ahead by a whole ring, and by what they claimed while we looked.
+  if (most - least > 2 * uint64_t{slots_}) {
+    return InvalidArgument("the mark ring's slots are not of one time");
+  }
+  head_ = least;
+  return Status::Ok();
 }
 
 uint64_t RingReader::Waiting() const {

@@ -1,0 +1,347 @@
+#include "daemon/jobs/attach_server.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "daemon/jobs/test_support.h"
+#include "dump/test_util.h"
+
+namespace profd {
+namespace {
+
+constexpr auto kDeadline = std::chrono::seconds(60);
+
+// The process's end.
+class Client {
+ public:
+  explicit Client(const std::string& path)
+      : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    connected_ =
+        ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  bool connected() const { return connected_; }
+  bool Send(std::string_view bytes, std::vector<int> descriptors = {}) {
+    iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * 16)> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (!descriptors.empty()) {
+      message.msg_control = control.data();
+      message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptors.size());
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
+      std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof(int) * descriptors.size());
+    }
+    return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL) >= 0;
+  }
+  bool Send(const attach::ToDaemon& message, std::vector<int> descriptors = {}) {
+    return Send(attach::Encode(message), std::move(descriptors));
+  }
+  // Nothing at the end of the connection.
+  std::optional<attach::ToProcess> Receive() {
+    std::string buffer(attach::kMaxPacket + 1, '\0');
+    pollfd ready{fd_.get(), POLLIN, 0};
+    if (::poll(&ready, 1, 60'000) != 1) {
+      ADD_FAILURE() << "nothing came";
+      return std::nullopt;
+    }
+    ssize_t size = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+    if (size <= 0) return std::nullopt;
+    auto parsed = attach::ParseToProcess(std::string_view(buffer).substr(0, static_cast<size_t>(size)));
+    EXPECT_TRUE(parsed.ok()) << parsed.status().ToString();
+    return parsed.ok() ? std::optional(*parsed) : std::nullopt;
+  }
+  template <class T>
+  T Expect() {
+    std::optional<attach::ToProcess> message = Receive();
+    if (!message || !std::holds_alternative<T>(*message)) {
+      ADD_FAILURE() << "another message, or the end";
+      return {};
+    }
+    return std::get<T>(*message);
+  }
+  void ExpectEnd() { EXPECT_FALSE(Receive().has_value()); }
+  int fd() const { return fd_.get(); }
+  void Close() { fd_.Reset(); }
+
+ private:
+  UniqueFd fd_;
+  bool connected_ = false;
+};
+
+class AttachServerTest : public ::testing::Test {
+ protected:
+  AttachServerTest() : executor_("test", 1), control_(executor_) {
+    options_.path = tmp_ / "attach.sock";
+    options_.max_attached = 4;
+  }
+  ~AttachServerTest() override {
+    if (server_ != nullptr) server_->Stop();
+    executor_.Stop();
+  }
+
+  void Start() {
+    AttachServer::Events events{
+        [this](AttachArrival arrival) {
+          std::lock_guard lock(mutex_);
+          arrivals_.push_back(std::move(arrival));
+          if (welcome_) {
+            attach::Welcome welcome;
+            welcome.attach_id = arrivals_.back().id;
+            server_->Send(welcome.attach_id, welcome);
+            server_->Ready(welcome.attach_id);
+          }
+          changed_.notify_all();
+        },
+        [this](uint64_t, attach::ToDaemon message) {
+          std::lock_guard lock(mutex_);
+          packets_.push_back(std::move(message));
+          changed_.notify_all();
+        },
+        [this](uint64_t id) {
+          std::lock_guard lock(mutex_);
+          closed_.push_back(id);
+          changed_.notify_all();
+        }};
+    std::string warning;
+    auto server = AttachServer::Listen(options_, control_, clock_, std::move(events), &warning);
+    ASSERT_TRUE(server.ok()) << server.status().ToString();
+    server_ = std::move(server).value();
+    server_->Start();
+  }
+  template <class Condition>
+  bool Wait(Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, condition);
+  }
+  Client Attached() {
+    Client client(options_.path);
+    EXPECT_TRUE(client.Send(attach::ToDaemon(attach::Hello{})));
+    client.Expect<attach::Welcome>();
+    return client;
+  }
+
+  TempDir tmp_;
+  SystemClock clock_;
+  Executor executor_;
+  Strand control_;
+  AttachServerOptions options_;
+  std::unique_ptr<AttachServer> server_;
+  bool welcome_ = true;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<AttachArrival> arrivals_;
+  std::vector<attach::ToDaemon> packets_;
+  std::vector<uint64_t> closed_;
+};
+
+TEST_F(AttachServerTest, TheKernelSaysWhoAttaches) {
+  Start();
+  Client client(options_.path);
+  TestRing ring;
+  attach::Hello hello;
+  hello.job_id = "j";
+  hello.has_ring = true;
+  ASSERT_TRUE(client.Send(attach::ToDaemon(hello), {ring.fd().get()}));
+  client.Expect<attach::Welcome>();
+  ASSERT_TRUE(Wait([this] { return arrivals_.size() == 1; }));
+  EXPECT_EQ(arrivals_[0].peer.pid, ::getpid());
+  EXPECT_EQ(arrivals_[0].peer.uid, ::getuid());
+  EXPECT_EQ(arrivals_[0].hello.job_id, "j");
+  ASSERT_NE(arrivals_[0].ring, nullptr);
+  EXPECT_EQ(arrivals_[0].ring->slots(), attach::kMinRingSlots);
+  ASSERT_TRUE(client.Send(attach::ToDaemon(attach::StepReport{"s", 4, true})));
+  ASSERT_TRUE(Wait([this] { return packets_.size() == 1; }));
+  EXPECT_EQ(std::get<attach::StepReport>(packets_[0]).step, 4);
+  client.Close();
+  EXPECT_TRUE(Wait([this] { return closed_.size() == 1; }));
+}
+
+TEST_F(AttachServerTest, PacketsOfOneProcessStayInOrder) {
+  Start();
+  Client client = Attached();
+  for (int64_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(client.Send(attach::ToDaemon(attach::StepReport{"s", i, true})));
+  }
+  ASSERT_TRUE(client.Send(attach::ToDaemon(attach::Bye{})));
+  client.Close();
+  ASSERT_TRUE(Wait([this] { return closed_.size() == 1; }));
+  ASSERT_EQ(packets_.size(), 101u);
+  for (size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(std::get<attach::StepReport>(packets_[i]).step, static_cast<int64_t>(i));
+  }
+}
+
+TEST_F(AttachServerTest, TheFirstPacketIsAHello) {
+  Start();
+  for (std::string bytes : {std::string("garbage"), std::string("{}"),
+                            attach::Encode(attach::ToDaemon(attach::Bye{})),
+                            std::string(attach::kMaxPacket + 100, ' ')}) {
+    Client client(options_.path);
+    ASSERT_TRUE(client.Send(bytes));
+    EXPECT_NE(client.Expect<attach::Refused>().message, "");
+    client.ExpectEnd();
+  }
+  EXPECT_EQ(server_->counters().protocol_errors.load(), 4u);
+  EXPECT_EQ(server_->counters().refused_hello.load(), 4u);
+}
+
+TEST_F(AttachServerTest, LaterNonsenseIsToldAndBearableForAWhile) {
+  Start();
+  Client client = Attached();
+  ASSERT_TRUE(client.Send("{\"type\":\"from the future\"}"));
+  attach::Reply reply = client.Expect<attach::Reply>();
+  EXPECT_EQ(reply.seq, 0u);
+  EXPECT_NE(reply.code, 0);
+  ASSERT_TRUE(client.Send(attach::ToDaemon(attach::Hello{})));
+  EXPECT_NE(client.Expect<attach::Reply>().message.find("hello"), std::string::npos);
+  for (int i = 0; i < 14; ++i) {
+    ASSERT_TRUE(client.Send("x"));
+    client.Expect<attach::Reply>();
+  }
+  ASSERT_TRUE(client.Send("x"));
+  client.ExpectEnd();
+  EXPECT_TRUE(Wait([this] { return closed_.size() == 1; }));
+}
+
+TEST_F(AttachServerTest, OnlyOneRingAndOnlyWithTheHello) {
+  Start();
+  TestRing ring;
+  UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  attach::Hello hello;
+  hello.has_ring = true;
+  for (std::vector<int> wrong : {std::vector<int>{}, {file.get()}, {ring.fd().get(), ring.fd().get()}}) {
+    Client client(options_.path);
+    ASSERT_TRUE(client.Send(attach::ToDaemon(hello), wrong));
+    EXPECT_EQ(client.Expect<attach::Refused>().code, 3);
+    client.ExpectEnd();
+  }
+  Client many(options_.path);
+  ASSERT_TRUE(many.Send(attach::ToDaemon(hello), std::vector<int>(16, file.get())));
+  many.Expect<attach::Refused>();
+  Client client = Attached();
+  ASSERT_TRUE(client.Send(attach::ToDaemon(attach::StepReport{}), {file.get()}));
+  EXPECT_EQ(client.Expect<attach::Reply>().code, 3);
+}
+
+TEST_F(AttachServerTest, StrangeDescriptorsAreClosedElsewhere) {
+  Start();
+  std::vector<int> disposed;
+  server_->SetDisposer([&](UniqueFd fd) {
+    std::lock_guard lock(mutex_);
+    disposed.push_back(fd.get());
+    changed_.notify_all();
+  });
+  UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  Client client(options_.path);
+  ASSERT_TRUE(client.Send("garbage", {file.get()}));
+  client.Expect<attach::Refused>();
+  EXPECT_TRUE(Wait([&] { return disposed.size() == 1; }));
+}
+
+TEST_F(AttachServerTest, ThereIsALimit) {
+  Start();
+  std::vector<Client> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(Attached());
+  Client fifth(options_.path);
+  EXPECT_EQ(fifth.Expect<attach::Refused>().code, 8);
+  fifth.ExpectEnd();
+  EXPECT_EQ(server_->counters().refused_limit.load(), 1u);
+  clients.pop_back();
+  ASSERT_TRUE(Wait([this] { return closed_.size() == 1; }));
+  Attached();
+  server_->Configure("", 0);
+  Client none(options_.path);
+  EXPECT_EQ(none.Expect<attach::Refused>().code, 8);
+}
+
+TEST_F(AttachServerTest, WhoSaysNothingHasToGo) {
+  options_.hello_deadline_ns = 1;
+  Start();
+  Client client(options_.path);
+  EXPECT_EQ(client.Expect<attach::Refused>().code, static_cast<int>(StatusCode::kDeadlineExceeded));
+  client.ExpectEnd();
+}
+
+TEST_F(AttachServerTest, WhoDoesNotReadHasToGo) {
+  Start();
+  Client client = Attached();
+  uint64_t id = arrivals_[0].id;
+  attach::Reply reply;
+  reply.message = std::string(60'000, 'x');
+  for (int i = 0; i < 200 && server_->counters().slow_disconnects.load() == 0; ++i) {
+    server_->Send(id, reply);
+  }
+  EXPECT_EQ(server_->counters().slow_disconnects.load(), 1u);
+  EXPECT_TRUE(Wait([this] { return closed_.size() == 1; }));
+}
+
+TEST_F(AttachServerTest, WhoReadsLateGetsEverything) {
+  Start();
+  Client client = Attached();
+  uint64_t id = arrivals_[0].id;
+  attach::Reply reply;
+  reply.message = std::string(60'000, 'x');
+  for (uint64_t i = 1; i <= 12; ++i) {  // more than the socket holds
+    reply.seq = i;
+    server_->Send(id, reply);
+  }
+  for (uint64_t i = 1; i <= 12; ++i) EXPECT_EQ(client.Expect<attach::Reply>().seq, i);
+  EXPECT_EQ(server_->counters().slow_disconnects.load(), 0u);
+}
+
+TEST_F(AttachServerTest, AFloodIsReadSlowlyAndCompletely) {
+  Start();
+  Client client = Attached();
+  constexpr int kPackets = PacketAllowance::kBurst + 60;
+  for (int i = 0; i < kPackets; ++i) {
+    ASSERT_TRUE(client.Send(attach::ToDaemon(attach::StepReport{"s", i, true})));
+  }
+  EXPECT_TRUE(Wait([this] { return packets_.size() == kPackets; }));
+}
+
+TEST_F(AttachServerTest, NothingIsReadBeforeTheWelcome) {
+  welcome_ = false;
+  Start();
+  Client client(options_.path);
+  ASSERT_TRUE(client.Send(attach::ToDaemon(attach::Hello{})));
+  ASSERT_TRUE(client.Send(attach::ToDaemon(attach::Bye{})));
+  ASSERT_TRUE(Wait([this] { return arrivals_.size() == 1; }));
+  {
+    std::lock_guard lock(mutex_);
+    EXPECT_TRUE(packets_.empty());
+  }
+  server_->Refuse(arrivals_[0].id, PermissionDenied("not you"));
+  EXPECT_EQ(client.Expect<attach::Refused>().message, "not you");
+  client.ExpectEnd();
+}
+
+TEST(PacketAllowance, RefillsWithTime) {
+  PacketAllowance allowance;
+  int64_t now = 1000 * kNsPerSecond;
+  int taken = 0;
+  while (allowance.Take(now)) ++taken;
+  EXPECT_EQ(taken, PacketAllowance::kBurst);
+  EXPECT_FALSE(allowance.Take(allowance.NextNs() - 1));
+  EXPECT_TRUE(allowance.Take(allowance.NextNs()));
+  taken = 0;
+  now += kNsPerSecond;
+  while (allowance.Take(now)) ++taken;
+  EXPECT_NEAR(taken, PacketAllowance::kPerSecond, 1);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,327 @@
+#include "daemon/jobs/job_table.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+
+#include "daemon/jobs/job_view.h"
+#include "daemon/jobs/test_support.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+using attach::MarkKind;
+
+TrainingProcess MakeProcess(uint64_t attach_id, pid_t pid, const std::string& job = "j",
+                            uint32_t uid = 1000) {
+  TrainingProcess process;
+  process.pid = pid;
+  process.start_ticks = static_cast<uint64_t>(pid) * 10;
+  process.uid = uid;
+  process.job_id = job;
+  process.attach_id = attach_id;
+  process.found_by = attach_id != 0 ? "attached" : "device process list";
+  return process;
+}
+
+// The table is used from the test's own thread, which is as good as a strand; only rounds need the
+// executor, and no test waits for one.
+class JobTableTest : public ::testing::Test {
+ protected:
+  JobTableTest() : executor_("test", 1), control_(executor_), table_(MakeDeps()) {
+    clock_.raw_ns = 1000 * kNsPerSecond;
+  }
+  ~JobTableTest() override { executor_.Stop(); }
+
+  JobTable::Deps MakeDeps() {
+    return {control_, clock_,
+            [this](pid_t pid) -> std::optional<uint64_t> {
+              if (dead_.contains(pid)) return std::nullopt;
+              return static_cast<uint64_t>(pid) * 10;
+            },
+            [this](uint64_t id, const attach::ToProcess&) { sent_.push_back(id); },
+            [this](const TrainingProcess& process, const Status&) {
+              broken_.push_back(process.pid);
+            }};
+  }
+  // Rounds must not run beside the test: the ring is drained by hand, before the first one.
+  void Enter(uint64_t id, pid_t pid, TestRing* ring = nullptr) {
+    std::unique_ptr<RingReader> reader;
+    if (ring != nullptr) reader = RingReader::Map(ring->fd()).value();
+    table_.Enter(MakeProcess(id, pid), false, std::move(reader));
+  }
+
+  ManualClock clock_;
+  Executor executor_;
+  Strand control_;
+  std::set<pid_t> dead_;
+  std::vector<uint64_t> sent_;
+  std::vector<pid_t> broken_;
+  JobTable table_;
+};
+
+TEST_F(JobTableTest, WatchersHearWhoComesAndGoes) {
+  std::vector<std::string> seen;
+  JobDirectory::Watcher watcher;
+  watcher.on_attached = [&](const TrainingProcess& p) { seen.push_back("+" + std::to_string(p.pid)); };
+  watcher.on_detached = [&](const TrainingProcess& p, bool good) {
+    seen.push_back((good ? "-" : "x") + std::to_string(p.pid));
+  };
+  watcher.on_step = [&](uint64_t id, const attach::StepReport& step) {
+    seen.push_back("s" + std::to_string(id) + ":" + std::to_string(step.step));
+  };
+  auto handle = table_.Watch(std::move(watcher));
+  Enter(1, 11);
+  table_.Announce(1);
+  Enter(2, 12);
+  table_.Announce(2);
+  table_.OnStep(2, {"s", 5, true});
+  table_.OnStep(9, {"s", 6, true});
+  table_.Detach(1, true);
+  table_.Detach(1, true);
+  table_.Detach(2, false);
+  EXPECT_EQ(seen, (std::vector<std::string>{"+11", "+12", "s2:5", "-11", "x12"}));
+  handle.reset();
+  Enter(3, 13);
+  table_.Announce(3);
+  EXPECT_EQ(seen.size(), 5u);
+}
+
+TEST_F(JobTableTest, AWatcherMayGoWhileItIsTold) {
+  std::shared_ptr<void> first;
+  int calls = 0;
+  JobDirectory::Watcher watcher;
+  watcher.on_attached = [&](const TrainingProcess&) {
+    ++calls;
+    first.reset();
+  };
+  first = table_.Watch(watcher);
+  watcher.on_attached = [&](const TrainingProcess&) { ++calls; };
+  auto second = table_.Watch(watcher);
+  Enter(1, 11);
+  table_.Announce(1);
+  Enter(2, 12);
+  table_.Announce(2);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_F(JobTableTest, MarksGoToThoseThatWantThem) {
+  TestRing ring;
+  Enter(1, 11, &ring);
+  std::vector<std::string> names;
+  uint64_t dropped = 0;
+  bool wanted = false;
+  JobDirectory::Watcher watcher;
+  watcher.wants = [&](uint64_t id) { return wanted && id == 1; };
+  watcher.on_marks = [&](const MarkBatch& batch) {
+    EXPECT_EQ(batch.pid, 11);
+    dropped += batch.dropped;
+    for (const Mark& mark : batch.marks) names.emplace_back(mark.name);
+    table_.Drain(1);  // nothing may come of it
+  };
+  auto handle = table_.Watch(std::move(watcher));
+  ring.Put(MarkKind::kMark, "unwanted");
+  table_.Drain(1);
+  EXPECT_TRUE(names.empty());
+  wanted = true;
+  ring.Put(MarkKind::kRangePush, "a");
+  ring.writer().CountDropped();
+  table_.Drain(1);
+  table_.Drain(1);
+  table_.Drain(7);
+  EXPECT_EQ(names, std::vector<std::string>{"a"});
+  EXPECT_EQ(dropped, 1u);
+  EXPECT_EQ(table_.Find(1)->marks, 2u);
+  EXPECT_EQ(table_.Find(1)->dropped_marks, 1u);
+  // The last ones before the end are not forgotten.
+  ring.Put(MarkKind::kMark, "last");
+  table_.Detach(1, true);
+  EXPECT_EQ(names.back(), "last");
+  EXPECT_EQ(table_.counters().marks, 3u);
+}
+
+TEST_F(JobTableTest, StepsAreFollowedWithoutASession) {
+  TestRing ring;
+  Enter(1, 11, &ring);
+  for (int64_t step = 0; step < 4; ++step) {
+    ring.Put(MarkKind::kStepBegin, "", step, step * kNsPerSecond);
+    ring.Put(MarkKind::kStepEnd, "", step, step * kNsPerSecond + 300 * kNsPerMs);
+  }
+  table_.Drain(1);
+  EXPECT_EQ(table_.Find(1)->step, 3);
+  EXPECT_DOUBLE_EQ(table_.Find(1)->step_s, 0.3);
+}
+
+TEST_F(JobTableTest, WhatADeadThreadHoldsBackIsCountedAsLost) {
+  TestRing ring;
+  Enter(1, 11, &ring);
+  // Claimed and never published.
+  ring.header().tail = 1;
+  ring.Put(MarkKind::kMark, "behind it");
+  table_.Detach(1, false);
+  EXPECT_EQ(table_.counters().marks, 0u);
+  EXPECT_EQ(table_.counters().dropped_marks, 2u);
+}
+
+TEST_F(JobTableTest, ABrokenRingIsSaidAndLeftAlone) {
+  TestRing ring;
+  Enter(1, 11, &ring);
+  ring.slot(0).sequence = 99;
+  table_.Drain(1);
+  table_.Drain(1);
+  EXPECT_EQ(broken_, std::vector<pid_t>{11});
+  EXPECT_EQ(table_.attached(), 1u);
+}
+
+TEST_F(JobTableTest, LostConnectionsLeaveASilentProcess) {
+  Enter(1, 11);
+  Enter(2, 12);
+  Enter(3, 13);
+  dead_ = {12};
+  table_.Detach(1, false);
+  table_.Detach(2, false);
+  table_.Detach(3, true);
+  std::vector<TrainingProcess> all = table_.Processes();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].pid, 11);
+  EXPECT_FALSE(all[0].attached());
+  EXPECT_EQ(all[0].silent_since_ns, clock_.raw_ns);
+  // Back again.
+  Enter(4, 11);
+  ASSERT_EQ(table_.Processes().size(), 1u);
+  EXPECT_TRUE(table_.Processes()[0].attached());
+  table_.Detach(4, false);
+  table_.Tick();
+  EXPECT_EQ(table_.Processes().size(), 1u);
+  dead_.insert(11);
+  table_.Tick();
+  EXPECT_TRUE(table_.Processes().empty());
+  dead_.clear();
+  Enter(5, 15);
+  table_.Detach(5, false);
+  clock_.Advance(61 * kNsPerSecond);
+  table_.Tick();
+  EXPECT_TRUE(table_.Processes().empty());
+}
+
+TEST_F(JobTableTest, DeviceUsersFillGapsOnly) {
+  Enter(1, 11);
+  table_.Enter(MakeProcess(2, 12), true, nullptr);
+  TrainingProcess same = MakeProcess(0, 11);
+  same.devices = {3};
+  TrainingProcess told = MakeProcess(0, 12);
+  told.devices = {4};
+  TrainingProcess stranger = MakeProcess(0, 20);
+  TrainingProcess successor = MakeProcess(0, 11);
+  successor.start_ticks = 7;
+  table_.SetDeviceUsers({same, told, stranger});
+  std::vector<TrainingProcess> all = table_.Processes();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].devices, std::vector<int>{3});
+  EXPECT_TRUE(all[1].devices.empty());
+  EXPECT_EQ(all[2].pid, 20);
+  table_.SetDeviceUsers({successor});
+  EXPECT_EQ(table_.Processes().size(), 3u);
+  Enter(3, 20);
+  table_.SetDeviceUsers({stranger});
+  EXPECT_EQ(table_.Processes().size(), 3u);
+}
+
+TEST_F(JobTableTest, NoticesGoToAttachedOnes) {
+  Enter(1, 11);
+  table_.Notify(1, {});
+  table_.Notify(2, {});
+  EXPECT_EQ(sent_, std::vector<uint64_t>{1});
+}
+
+// The rounds by themselves, on a real strand.
+TEST(JobTableRounds, EmptyTheRings) {
+  SystemClock clock;
+  Executor executor("test", 1);
+  Strand control(executor);
+  TestRing ring;
+  std::promise<std::string> got;
+  std::unique_ptr<JobTable> table;
+  std::shared_ptr<void> handle;
+  control.Post([&] {
+    table = std::make_unique<JobTable>(JobTable::Deps{
+        control, clock, [](pid_t) { return std::nullopt; }, nullptr, nullptr});
+    JobDirectory::Watcher watcher;
+    watcher.wants = [](uint64_t) { return true; };
+    watcher.on_marks = [&](const MarkBatch& batch) { got.set_value(std::string(batch.marks[0].name)); };
+    handle = table->Watch(std::move(watcher));
+    table->Enter(MakeProcess(1, 11), false, RingReader::Map(ring.fd()).value());
+    table->Announce(1);
+    ring.Put(MarkKind::kMark, "by itself");
+  });
+  auto future = got.get_future();
+  ASSERT_EQ(future.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(future.get(), "by itself");
+  std::promise<void> done;
+  control.Post([&] {
+    handle.reset();
+    table.reset();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+class JobViewTest : public ::testing::Test {
+ protected:
+  v1::ListJobsResponse View(const Peer& peer, const std::string& job = "", bool attached = false) {
+    v1::ListJobsRequest request;
+    request.set_job_id(job);
+    request.set_attached_only(attached);
+    v1::ListJobsResponse out;
+    DescribeJobs(peer, request, processes_, sessions_, kNsPerSecond, &out);
+    return out;
+  }
+  static Peer User(uint32_t uid) {
+    Peer peer;
+    peer.uid = uid;
+    return peer;
+  }
+  std::vector<TrainingProcess> processes_ = {MakeProcess(1, 11, "a"), MakeProcess(0, 12, "a"),
+                                             MakeProcess(2, 13, "a", 2000), MakeProcess(0, 14, "")};
+  std::vector<ActiveSession> sessions_ = {{"s1", "a", 1000}, {"s2", "a", 2000}, {"s3", "", 1000}};
+};
+
+TEST_F(JobViewTest, TheSameIdOfAnotherUserIsAnotherJob) {
+  v1::ListJobsResponse mine = View(User(1000));
+  ASSERT_EQ(mine.jobs_size(), 2);
+  EXPECT_EQ(mine.jobs(0).job_id(), "");
+  EXPECT_EQ(mine.jobs(0).sessions(0), "s3");
+  EXPECT_EQ(mine.jobs(1).processes_size(), 2);
+  ASSERT_EQ(mine.jobs(1).sessions_size(), 1);
+  EXPECT_EQ(mine.jobs(1).sessions(0), "s1");
+  v1::ListJobsResponse theirs = View(User(2000));
+  ASSERT_EQ(theirs.jobs_size(), 1);
+  EXPECT_EQ(theirs.jobs(0).sessions(0), "s2");
+  Peer admin = User(0);
+  admin.admin = true;
+  EXPECT_EQ(View(admin).jobs_size(), 3);
+  EXPECT_EQ(View(admin, "a").jobs_size(), 2);
+  EXPECT_EQ(View(User(3000)).jobs_size(), 0);
+}
+
+TEST_F(JobViewTest, FiltersAndOrders) {
+  processes_[0].rank = 9;
+  processes_[1].rank = 2;
+  processes_[1].world_size = 16;
+  processes_[1].silent_since_ns = kNsPerSecond / 2;
+  v1::ListJobsResponse out = View(User(1000), "a");
+  ASSERT_EQ(out.jobs_size(), 1);
+  EXPECT_EQ(out.jobs(0).world_size(), 16u);
+  EXPECT_EQ(out.jobs(0).processes(0).rank(), 2);
+  EXPECT_DOUBLE_EQ(out.jobs(0).processes(0).silent_s(), 0.5);
+  EXPECT_EQ(out.jobs(0).processes(1).silent_s(), 0);
+  EXPECT_EQ(View(User(1000), "", true).jobs_size(), 1);
+  EXPECT_EQ(View(User(1000), "", true).jobs(0).processes_size(), 1);
+  EXPECT_EQ(View(User(1000), "none").jobs_size(), 0);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,194 @@
+#include "daemon/jobs/ring_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "daemon/jobs/test_support.h"
+
+namespace profd {
+namespace {
+
+using attach::MarkKind;
+
+constexpr int64_t kNow = 1000 * kNsPerSecond;
+
+TEST(RingReader, TakesWhatWasPublished) {
+  TestRing ring;
+  auto reader = RingReader::Map(ring.fd());
+  ASSERT_TRUE(reader.ok()) << reader.status().ToString();
+  MarkScratch scratch;
+  ring.Put(MarkKind::kMark, "forward", 0, 100);
+  ring.Put(MarkKind::kStepBegin, "ignored", 12, 200);
+  ring.Put(MarkKind::kRangePop, "", 0, 300);
+  auto round = (*reader)->Take(100, kNow, &scratch);
+  ASSERT_TRUE(round.ok());
+  EXPECT_EQ(round->slots, 3u);
+  ASSERT_EQ(scratch.marks().size(), 3u);
+  EXPECT_EQ(scratch.marks()[0].name, "forward");
+  EXPECT_EQ(scratch.marks()[0].time_ns, 100);
+  EXPECT_EQ(scratch.marks()[0].thread, 7);
+  EXPECT_EQ(scratch.marks()[1].kind, MarkKind::kStepBegin);
+  EXPECT_EQ(scratch.marks()[1].value, 12);
+  EXPECT_EQ(scratch.marks()[1].name, "");
+  EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->slots, 0u);
+}
+
+TEST(RingReader, TakesNoMoreThanAsked) {
+  TestRing ring;
+  auto reader = RingReader::Map(ring.fd());
+  MarkScratch scratch;
+  for (int i = 0; i < 20; ++i) ring.Put(MarkKind::kMark, "x");
+  EXPECT_EQ((*reader)->Take(7, kNow, &scratch)->slots, 7u);
+  EXPECT_EQ((*reader)->Waiting(), 13u);
+  EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->slots, 13u);
+}
+
+TEST(RingReader, EveryMarkIsTakenOrCountedAsLost) {
+  constexpr int kThreads = 8;
+  constexpr int kEach = 20'000;
+  TestRing ring(1024);
+  auto reader = RingReader::Map(ring.fd());
+  MarkScratch scratch;
+  uint64_t taken = 0;
+  uint64_t lost = 0;
+  auto take = [&] {
+    auto round = (*reader)->Take(MarkScratch::kSlots, kNow, &scratch);
+    ASSERT_TRUE(round.ok()) << round.status().ToString();
+    taken += round->slots;
+    lost += round->dropped;
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&ring] {
+      for (int i = 0; i < kEach; ++i) ring.Put(MarkKind::kMark, "mark");
+    });
+  }
+  while (taken + lost < kThreads * kEach / 2) take();
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < 3; ++i) take();
+  EXPECT_EQ(taken + lost, static_cast<uint64_t>(kThreads * kEach));
+  EXPECT_GT(taken, 0u);
+}
+
+TEST(RingReader, StampsFromTheFutureAreSetToNow) {
+  TestRing ring;
+  auto reader = RingReader::Map(ring.fd());
+  MarkScratch scratch;
+  ring.Put(MarkKind::kMark, "a", 0, kNow + kNsPerSecond);
+  ring.Put(MarkKind::kMark, "b", 0, kNow + kNsPerSecond + 1);
+  ring.Put(MarkKind::kMark, "c", 0, INT64_MAX);
+  ring.Put(MarkKind::kMark, "d", 0, -1);
+  auto round = (*reader)->Take(100, kNow, &scratch);
+  EXPECT_EQ(round->clamped, 3u);
+  EXPECT_EQ(scratch.marks()[0].time_ns, kNow + kNsPerSecond);
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(scratch.marks()[i].time_ns, kNow) << i;
+}
+
+TEST(RingReader, UnknownKindsAreLeftOut) {
+  TestRing ring;
+  auto reader = RingReader::Map(ring.fd());
+  MarkScratch scratch;
+  ring.Put(static_cast<MarkKind>(0), "a");
+  ring.Put(static_cast<MarkKind>(99), "b");
+  ring.Put(MarkKind::kMark, "c");
+  auto round = (*reader)->Take(100, kNow, &scratch);
+  EXPECT_EQ(round->bad, 2u);
+  ASSERT_EQ(scratch.marks().size(), 1u);
+  EXPECT_EQ(scratch.marks()[0].name, "c");
+}
+
+TEST(RingReader, BrokenRingsAreGivenUp) {
+  MarkScratch scratch;
+  auto broken = [&scratch](auto spoil) {
+    TestRing ring;
+    auto reader = RingReader::Map(ring.fd());
+    EXPECT_TRUE(reader.ok());
+    ring.Put(MarkKind::kMark, "x");
+    spoil(ring);
+    return (*reader)->Take(100, kNow, &scratch).status().code();
+  };
+  EXPECT_EQ(broken([](TestRing& ring) { ring.slot(0).sequence = 77; }), StatusCode::kDataLoss);
+  EXPECT_EQ(broken([](TestRing& ring) { ring.slot(1).sequence = 0; }), StatusCode::kDataLoss);
+  EXPECT_EQ(broken([](TestRing& ring) { ring.slot(0).name_bytes = 89; }), StatusCode::kDataLoss);
+  EXPECT_EQ(broken([](TestRing&) {}), StatusCode::kOk);
+  TestRing ring;
+  auto reader = RingReader::Map(ring.fd());
+  ring.header().dropped = 5;
+  EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->dropped, 5u);
+  ring.header().dropped = 4;
+  EXPECT_EQ((*reader)->Take(100, kNow, &scratch).status().code(), StatusCode::kDataLoss);
+}
+
+TEST(RingReader, HeaderChangesAfterwardsDoNotMatter) {
+  TestRing ring;
+  auto reader = RingReader::Map(ring.fd());
+  MarkScratch scratch;
+  ring.Put(MarkKind::kMark, "x");
+  ring.header().slots = 1U << 30;
+  ring.header().head = 12345;
+  ring.header().magic = 0;
+  EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->slots, 1u);
+}
+
+TEST(RingReader, GoesOnWhereAnotherStopped) {
+  TestRing ring;
+  MarkScratch scratch;
+  {
+    auto first = RingReader::Map(ring.fd());
+    for (int i = 0; i < 10; ++i) ring.Put(MarkKind::kMark, "x");
+    ASSERT_EQ((*first)->Take(10, kNow, &scratch)->slots, 10u);
+  }
+  ring.header().head = 3;  // as one that was killed leaves it
+  for (uint32_t i = 0; i < attach::kMinRingSlots; ++i) ring.Put(MarkKind::kMark, "y");
+  auto second = RingReader::Map(ring.fd());
+  ASSERT_TRUE(second.ok()) << second.status().ToString();
+  EXPECT_EQ((*second)->Take(1000, kNow, &scratch)->slots, attach::kMinRingSlots);
+  EXPECT_EQ(scratch.marks()[0].name, "y");
+  EXPECT_EQ(ring.header().head.load(), 10u + attach::kMinRingSlots);
+}
+
+TEST(RingReader, WhatIsNoRingIsRefused) {
+  auto refused = [](const UniqueFd& fd) {
+    return RingReader::Map(fd).status().code() == StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused(TestRing(256, 0).fd()));
+  EXPECT_TRUE(refused(TestRing(256, F_SEAL_SHRINK).fd()));
+  EXPECT_TRUE(refused(TestRing(256, F_SEAL_GROW).fd()));
+  EXPECT_TRUE(refused(TestRing(256, F_SEAL_SHRINK | F_SEAL_GROW, 4096).fd()));
+  EXPECT_TRUE(refused(TestRing(128).fd()));
+  EXPECT_TRUE(refused(TestRing(attach::kMaxRingSlots * 2).fd()));
+  for (auto spoil : {+[](TestRing& r) { r.header().magic = 1; },
+                     +[](TestRing& r) { r.header().version = 2; },
+                     +[](TestRing& r) { r.header().slots = 512; },
+                     +[](TestRing& r) { r.header().slots = 0; },
+                     +[](TestRing& r) { r.slot(3).sequence = 2; },
+                     +[](TestRing& r) { r.slot(3).sequence = 1U << 20 | 3; }}) {
+    TestRing ring;
+    spoil(ring);
+    EXPECT_TRUE(refused(ring.fd()));
+  }
+  UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  EXPECT_TRUE(refused(null));
+  EXPECT_TRUE(refused(UniqueFd()));
+}
+
+std::string Cleaned(std::string text) {
+  MakePrintable(text);
+  return text;
+}
+
+TEST(MakePrintable, LeavesOnlyWhatCanBeShown) {
+  EXPECT_EQ(Cleaned("plain \u8bad\u7ec3 \u00b5s \U0001F600"), "plain \u8bad\u7ec3 \u00b5s \U0001F600");
+  EXPECT_EQ(Cleaned("a\033[2J\n\x7f"), "a?[2J??");
+  EXPECT_EQ(Cleaned(std::string("a\0b", 3)), "a?b");
+  EXPECT_EQ(Cleaned("\u202ex\u200b\u0085"), "???x?????");
+  EXPECT_EQ(Cleaned("\xe8\xae"), "??");
+  EXPECT_EQ(Cleaned("\xc0\x80\xed\xa0\x80\xf4\x90\x80\x80\xff"), "??????????");
+  EXPECT_EQ(Cleaned(""), "");
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,487 @@
+#!/usr/bin/env python3
+"""The attach socket: sessions from inside a process, and everything a process should not do."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import prof_reader
+from attach_client import (MARK, SEAL_GROW, SEAL_SHRINK, SLOT, STEP_BEGIN, Client, Ring,
+                           raw_ns)
+from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, demote, eventually,
+                           group_id, is_sanitized, main, scaled)
+
+HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
+HCCS = json.dumps({"sys_interconnection_freq": 50})
+INVALID, EXHAUSTED, NOT_FOUND = 3, 8, 5
+
+# Many processes, each attached with a ring, until standard input ends. argv: harness, socket, how many.
+STORM = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from attach_client import Client, Ring
+children = []
+for i in range(int(sys.argv[3])):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ring = Ring(256)
+            client = Client(sys.argv[2]).attach(ring, job_id="storm", rank=i)
+            for step in range(5):
+                ring.step(step)
+            os.write(1, b"x")
+            if i % 3 == 0:
+                client.bye()
+                os._exit(0)
+            while True:
+                client.socket.settimeout(None)
+                if client.receive() is None:
+                    os._exit(0)
+        finally:
+            os._exit(1)
+    children.append(pid)
+sys.stdin.read()
+for pid in children:
+    os.kill(pid, 9)
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+
+
+class AttachCase(DaemonCase):
+    devices = 2
+
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+
+    @property
+    def path(self):
+        return os.path.join(self.daemon.base, "attach.sock")
+
+    def client(self):
+        return self.stack.enter_context(Client(self.path, timeout=scaled(30)))
+
+    def ring(self, *args, **how):
+        ring = Ring(*args, **how)
+        self.stack.callback(ring.close)
+        return ring
+
+    def process(self, attach_id=None, pid=None):
+        """This process as the daemon lists it (the newest attachment)."""
+        found = [p for job in self.daemon.ctl("jobs")["jobs"] for p in job["processes"]
+                 if p["pid"] == (pid or os.getpid())]
+        return found[-1] if found else None
+
+    def attached(self):
+        return self.daemon.ctl("status")["attached_processes"]
+
+    def nobody_left(self):
+        eventually(lambda: self.attached() == 0, seconds=60, what="nobody is attached")
+
+
+class Sessions(AttachCase):
+    def test_start_status_stop(self):
+        client = self.client().attach(job_id="train", rank=2, devices=[1])
+        reply = client.call("start", 7, options_json=HCCS, label="from inside")
+        self.assertEqual(reply["code"], 0, reply)
+        session = reply["session"]
+        self.assertEqual(session["state"], "running")
+        self.assertEqual({o["collector"] for o in session["outcomes"] if o["result"] == "running"}
+                         & {"hccs", "pcie"}, {"hccs", "pcie"})
+        self.assertEqual({o["device"] for o in session["outcomes"] if o["collector"] == "hccs"}, {1})
+        shown = self.daemon.until_records(session["session_id"], 10)
+        self.assertEqual((shown["job_id"], shown["rank"], shown["label"], shown["pid"], shown["devices"]),
+                         ("train", 2, "from inside", os.getpid(), [1]))
+        status = client.call("status", 8)
+        self.assertGreaterEqual(status["session"]["records"], 10)
+        job = next(j for j in self.daemon.ctl("jobs")["jobs"] if j["job_id"] == "train")
+        self.assertEqual(job["sessions"], [session["session_id"]])
+        final = client.call("stop", 9)["session"]
+        self.assertEqual((final["session_id"], final["state"]), (session["session_id"], "done"))
+        self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
+        client.bye()
+
+    def test_options_in_the_hello_start_a_session(self):
+        client = self.client().attach(job_id="env", devices=[0], options_json=HCCS)
+        reply = client.receive_until("reply", seq=0)
+        self.assertEqual((reply["code"], reply["session"]["state"]), (0, "running"))
+        self.assertEqual(client.call("stop", 1)["session"]["state"], "done")
+
+    def test_wrong_orders_start_nothing(self):
+        client = self.client().attach(devices=[0])
+        reply = client.call("start", 1, options_json='{"sys_interconnection_freq": 5000}')
+        self.assertEqual(reply["code"], INVALID)
+        self.assertIn("sys_interconnection_freq", reply["message"])
+        self.assertEqual(client.call("stop", 2)["code"], NOT_FOUND)
+        self.assertEqual(client.call("status", 3, session_id="nope")["code"], NOT_FOUND)
+
+    def test_the_session_ends_with_its_process(self):
+        code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+                "from attach_client import Client\n"
+                "c = Client(sys.argv[2]).attach(devices=[0])\n"
+                "print(c.call('start', 1, options_json=sys.argv[3])['session']['session_id'], flush=True)\n"
+                "sys.stdin.read()\n")
+        with subprocess.Popen([sys.executable, "-c", code, HARNESS, self.path, HCCS],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            session = process.stdout.readline().strip()
+            self.daemon.until_state(session, "running")
+            process.kill()
+            self.daemon.until_state(session, "done")
+
+    def test_steps_are_known_without_a_session(self):
+        ring = self.ring()
+        client = self.client().attach(ring, job_id="steps")
+        begin = raw_ns() - 10**9
+        for step in range(5):
+            ring.step(step, begin + step * 10**8, begin + step * 10**8 + 4 * 10**7)
+        found = eventually(lambda: (lambda p: p if p and p["step"] == 4 else None)(self.process()),
+                           what="step 4")
+        self.assertAlmostEqual(found["step_s"], 0.04)
+        self.assertEqual(found["marks"], 10)
+        eventually(lambda: ring.taken() == 10, what="the ring says where its reader is")
+        client.bye()
+
+    def test_metadata_goes_into_the_manifest(self):
+        client = self.client().attach(devices=[0], metadata={"model": "x1"})
+        client.send({"type": "metadata", "key": "epoch", "value": "3"})
+        reply = client.call("start", 1, options_json=HCCS)
+        self.assertEqual(reply["code"], 0, reply)
+        shown = self.daemon.show(reply["session"]["session_id"])
+        self.assertEqual({k: shown["metadata"].get(k) for k in ("model", "epoch")},
+                         {"model": "x1", "epoch": "3"})
+        client.call("stop", 2)
+
+
+class Misbehaviour(AttachCase):
+    """Whatever is sent: a reason, an end, and a daemon that goes on."""
+
+    config = {"daemon": {"max_attached": 64}}
+
+    def refused(self, client, code=INVALID):
+        answer = client.receive()
+        self.assertEqual((answer["type"], answer["code"]), ("refused", code), answer)
+        self.assertIsNone(client.receive())
+
+    def test_garbage_instead_of_a_hello(self):
+        for packet in (b"x", b"\0" * 1000, b"[]", b'{"type":"hello"', b'{"type": 5}', b"[" * 100000,
+                       b'{"type":"hello","rank":"one"}', b'{"type":"hello","devices":[-1]}',
+                       b'{"type":"hello","job_id":"' + b"j" * 5000 + b'"}'):
+            client = self.client()
+            client.send(packet)
+            self.refused(client)
+
+    def test_a_job_id_nobody_could_type(self):
+        client = self.client().hello(job_id="a b\033[2J")
+        self.refused(client)
+        self.assertEqual(self.attached(), 0)
+
+    def test_garbage_later(self):
+        client = self.client().attach()
+        for _ in range(16):
+            client.send(b"x")
+            answer = client.receive()
+            self.assertEqual((answer["type"], answer["seq"], answer["code"]), ("reply", 0, INVALID))
+        client.send(b"x")
+        self.assertIsNone(client.receive())
+        self.nobody_left()
+
+    def test_descriptors(self):
+        before = None
+        for _ in range(3):
+            read, write = os.pipe()
+            ring = Ring()
+            for descriptors, has_ring in (([], True), ([read], True), ([ring.fd, read], True),
+                                          ([read, write, ring.fd] * 20, True),
+                                          ([ring.fd] * 2, False)):
+                client = self.client()
+                client.hello(descriptors=descriptors, has_ring=has_ring)
+                self.refused(client)
+                client.close()
+            client = self.client().attach(ring)
+            client.socket.sendmsg([b'{"type":"status","seq":1}'],
+                                  [(socket.SOL_SOCKET, socket.SCM_RIGHTS, read.to_bytes(4, sys.byteorder))])
+            self.assertEqual(client.receive()["code"], INVALID)
+            client.close()
+            os.close(read)
+            os.close(write)
+            ring.close()
+            self.nobody_left()
+            if before is None:
+                before = self.daemon.fd_count()
+        eventually(lambda: self.daemon.fd_count() <= before, what="no descriptor is left behind")
+
+    def test_rings_that_are_none(self):
+        for ring in (self.ring(seals=0), self.ring(seals=SEAL_SHRINK), self.ring(seals=SEAL_GROW),
+                     self.ring(size=4096), self.ring(magic=1), self.ring(version=9),
+                     self.ring(claimed_slots=1 << 31), self.ring(slots=128),
+                     self.ring(claimed_slots=255), self.ring(size=(1 << 30))):
+            client = self.client().hello(ring)
+            self.refused(client)
+
+    def broken_ring(self, spoil):
+        ring = self.ring()
+        client = self.client().attach(ring)
+        ring.put(MARK, "fine")
+        eventually(lambda: ring.taken() == 1, what="the first mark is taken")
+        spoil(ring)
+        answer = client.receive()
+        self.assertEqual((answer["type"], answer["seq"]), ("reply", 0))
+        self.assertIn("ring", answer["message"])
+        # The process stays attached.
+        self.assertEqual(client.call("status", 5)["code"], NOT_FOUND)
+        client.bye()
+
+    def test_rings_that_break(self):
+        def wild_sequence(ring):
+            ring.set_sequence(1, 1 << 60)
+
+        def long_name(ring):
+            ring.put(MARK, "x", name_bytes=65535)
+
+        def losses_backwards(ring):
+            ring.set_word(128, 10)
+            time.sleep(0.5)
+            ring.set_word(128, 3)
+
+        for spoil in (wild_sequence, long_name, losses_backwards):
+            self.broken_ring(spoil)
+        self.assertIn("mark ring given up", self.daemon.log(400))
+
+    def test_random_rings(self):
+        """Nothing a ring holds makes the daemon stumble."""
+        rng = random.Random(7)
+        for _ in range(30):
+            ring = self.ring()
+            client = self.client().attach(ring)
+            for _ in range(rng.randrange(1, 30)):
+                ring.put(rng.randrange(8), rng.randbytes(rng.randrange(89)),
+                         rng.getrandbits(63), rng.getrandbits(63), rng.choice([None, None, 88, 500]))
+            for _ in range(rng.randrange(3)):
+                at = 4096 + rng.randrange(256 * SLOT.size)
+                ring.memory[at:at + 8] = rng.randbytes(8)[:max(0, min(8, 4096 + 256 * SLOT.size - at))]
+            client.close()
+        self.nobody_left()
+
+    def test_stamps_from_the_future(self):
+        before = self.daemon.metric("profd_marks_clamped_total") or 0
+        ring = self.ring()
+        self.client().attach(ring)
+        ring.put(STEP_BEGIN, value=9, time_ns=2**62)
+        eventually(lambda: (self.daemon.metric("profd_marks_clamped_total") or 0) == before + 1,
+                   what="the stamp is counted")
+
+    def test_a_reader_that_sleeps(self):
+        client = self.client().attach()
+        sent = 0
+        client.socket.setblocking(False)
+        deadline = time.monotonic() + scaled(60)
+        # Every call is answered; nobody reads the answers.
+        before = self.daemon.metric("profd_attach_slow_disconnects_total") or 0
+        while time.monotonic() < deadline:
+            try:
+                client.send({"type": "status", "seq": sent + 1, "session_id": "x" * 1000})
+                sent += 1
+            except BlockingIOError:
+                time.sleep(0.01)
+            except (BrokenPipeError, ConnectionResetError):
+                break
+        else:
+            self.fail("still connected")
+        eventually(lambda: self.daemon.metric("profd_attach_slow_disconnects_total") == before + 1)
+        self.assertGreater(sent, 100)
+
+    def test_a_flood_slows_only_itself(self):
+        flood = self.client().attach()
+        flood.socket.setblocking(False)
+        other = self.client().attach()
+        packet = json.dumps({"type": "metadata", "key": "k", "value": "v" * 1000}).encode()
+        end = time.monotonic() + 2
+        seq = 0
+        while time.monotonic() < end:
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(100):
+                    flood.socket.send(packet)
+            seq += 1
+            self.assertEqual(other.call("status", seq)["code"], NOT_FOUND)
+        self.assertEqual(self.daemon.run("status").returncode, 0)
+
+    def test_limit(self):
+        clients = [self.client().attach() for _ in range(64)]
+        extra = self.client()
+        answer = extra.receive()
+        self.assertEqual((answer["type"], answer["code"]), ("refused", EXHAUSTED))
+        self.assertIn("64", answer["message"])
+        self.assertGreaterEqual(self.daemon.metric("profd_attach_refused_total", reason="limit"), 0)
+        clients.pop().close()
+        eventually(lambda: self.try_attach(), what="a place is free again")
+        for client in clients:
+            client.close()
+        self.nobody_left()
+
+    def try_attach(self):
+        with Client(self.path) as client:
+            client.hello()
+            return client.receive()["type"] == "welcome"
+
+    def test_half_open_connections_do_not_stay(self):
+        quiet = self.client()
+        answer = quiet.receive()  # nobody says hello for so long
+        self.assertEqual((answer["type"], answer["code"]), ("refused", 4))
+
+    def test_children_do_not_keep_a_dead_process_attached(self):
+        """A fork()ed child inherits the connection; the process is gone all the same."""
+        code = ("import os, sys, time; sys.path.insert(0, sys.argv[1])\n"
+                "from attach_client import Client\n"
+                "c = Client(sys.argv[2]).attach(job_id='forker')\n"
+                "child = os.fork()\n"
+                "if child == 0: time.sleep(600)\n"
+                "print(child, flush=True)\n"
+                "os._exit(0)\n")
+        process = subprocess.run([sys.executable, "-c", code, HARNESS, self.path], text=True,
+                                 stdout=subprocess.PIPE, check=True)
+        child = int(process.stdout)
+        try:
+            eventually(lambda: not any(j["job_id"] == "forker" for j in self.daemon.ctl("jobs")["jobs"]),
+                       what="the parent is forgotten")
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+@unittest.skipUnless(IS_ROOT, "only root can be several users")
+class UserLimit(AttachCase):
+    @classmethod
+    def make_config(cls):
+        cls.group = group_id()
+        return {"daemon": {"socket_group": TEST_GROUP, "max_attached": 8}}
+
+    def attach_as(self, uid, count):
+        """How many of `count` connections of this user got a welcome."""
+        code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+                "from attach_client import Client\n"
+                "clients = [Client(sys.argv[2]).hello() for _ in range(int(sys.argv[3]))]\n"
+                "print([c.receive()['type'] for c in clients].count('welcome'), flush=True)\n"
+                "sys.stdin.read()\n")
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, HARNESS, self.path, str(count)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            preexec_fn=demote(uid, groups=(self.group,)))
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        self.stack.callback(process.stdout.close)
+        self.stack.callback(process.stdin.close)
+        return int(process.stdout.readline())
+
+    def test_one_user_cannot_keep_the_others_out(self):
+        self.assertEqual(self.attach_as(ALICE, 6), 4)
+        self.assertEqual(self.attach_as(BOB, 2), 2)
+        self.assertGreaterEqual(
+            eventually(lambda: self.daemon.metric("profd_attach_refused_total", reason="user_limit")),
+            2)
+
+
+class Storms(AttachCase):
+    PROCESSES = 500
+
+    def storm(self, count):
+        """Starts so many processes; returns when all of them have attached."""
+        process = subprocess.Popen([sys.executable, "-c", STORM, HARNESS, self.path, str(count)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.stack.callback(process.stdout.close)
+        seen = 0
+        while seen < count:
+            data = os.read(process.stdout.fileno(), 65536)
+            self.assertTrue(data, f"the storm ended after {seen} of {count}")
+            seen += len(data)
+        return process
+
+    def figures(self):
+        self.nobody_left()
+        self.daemon.ctl("jobs")
+        return self.daemon.fd_count(), self.daemon.thread_count(), self.daemon.rss()
+
+    def test_processes_come_and_vanish(self):
+        self.storm(20).communicate()
+        self.figures()
+        settled = None
+        for round_number in range(3):
+            process = self.storm(self.PROCESSES)
+            if round_number == 1:
+                # Everything at once, by the kernel's hand: no farewell.
+                process.communicate()
+            else:
+                listed = self.daemon.ctl("jobs", "--job", "storm")["jobs"]
+                self.assertGreater(len(listed[0]["processes"]), self.PROCESSES // 2)
+                process.communicate()
+            now = self.figures()
+            settled = settled or now
+        self.assertLessEqual(now[0], settled[0] + 2)
+        self.assertLessEqual(now[1], settled[1] + 1)
+        if not is_sanitized():
+            self.assertLess(now[2], settled[2] + (16 << 20))
+
+    def test_connections_come_and_vanish(self):
+        before = self.figures()
+        rng = random.Random(3)
+        for _ in range(5):
+            clients = []
+            for _ in range(200):
+                client = Client(self.path)
+                with contextlib.suppress(OSError):
+                    if rng.random() < 0.7:
+                        client.hello(job_id="c")
+                    if rng.random() < 0.3:
+                        client.send({"type": "bye"})
+                    if rng.random() < 0.3:
+                        client.send(rng.randbytes(rng.randrange(1, 2000)))
+                clients.append(client)
+                if rng.random() < 0.5:
+                    clients.pop(rng.randrange(len(clients))).close()
+            for client in clients:
+                client.close()
+        after = self.figures()
+        self.assertLessEqual(after[0], before[0] + 2)
+        self.assertLessEqual(after[1], before[1] + 1)
+
+
+class Restart(unittest.TestCase):
+    def test_attached_processes_come_back(self):
+        with Daemon() as daemon:
+            path = os.path.join(daemon.base, "attach.sock")
+            ring = Ring()
+            client = Client(path).attach(ring, job_id="phoenix", devices=[0])
+            for step in range(10):
+                ring.step(step)
+            eventually(lambda: ring.taken() == 20, what="the first daemon has read")
+            for end in (daemon.kill, daemon.stop):
+                end()
+                self.assertIsNone(client.receive())
+                client.close()
+                for step in range(3):
+                    ring.step(100 + step)
+                taken = ring.taken()
+                daemon.start()
+                # As a library does that finds the daemon again: the same ring.
+                client = Client(path).attach(ring, job_id="phoenix", devices=[0])
+                eventually(lambda: ring.taken() == taken + 6, what="the new daemon goes on")
+                process = daemon.ctl("jobs", "--job", "phoenix")["jobs"][0]["processes"][0]
+                self.assertEqual((process["step"], process["marks"]), (102, 6))
+            client.bye()
+
+    def test_off(self):
+        with Daemon(config={"daemon": {"attach_socket": "off"}}) as daemon:
+            self.assertFalse(os.path.exists(os.path.join(daemon.base, "attach.sock")))
+            self.assertEqual(daemon.node["attach_socket"], "")
+            self.assertEqual(daemon.ctl("jobs")["jobs"], [])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Training jobs as the daemon makes them out: who belongs to which, on which devices, for whose eyes."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, demote, eventually,
+                           group_id, main, scenario)
+
+HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
+# A process that attaches and stays until its standard input ends.
+ATTACHED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import json
+from attach_client import Client
+client = Client(sys.argv[2]).attach(**json.loads(sys.argv[3]))
+print(json.dumps(client.welcome), flush=True)
+sys.stdin.read()
+"""
+# What a launcher sets; the environment of the tests themselves has none of it.
+LAUNCHER_NAMES = ("SLURM", "RANK", "LOCAL_", "WORLD_", "OMPI_", "PMI", "ASCEND_", "DEVICE_ID",
+                  "TORCHELASTIC", "PROFD_JOB", "JOB_ID", "MS_", "PBS_", "LSB_", "MA_JOB")
+
+
+def clean_environment(**more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHER_NAMES)}
+    env.update(more)
+    return env
+
+
+class Process:
+    """A process of its own that is attached, with the environment given."""
+
+    def __init__(self, path, user=None, groups=(), env=None, **hello):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ATTACHED, HARNESS, path, json.dumps(hello)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=clean_environment(**(env or {})),
+            preexec_fn=demote(user, groups=groups) if user is not None else None)
+        self.pid = self.process.pid
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"did not attach: {self.process.wait()}")
+        self.welcome = json.loads(line)
+
+    def end(self, kill=False):
+        if kill:
+            self.process.kill()
+        else:
+            self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+        if not self.process.stdin.closed:
+            self.process.stdin.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if self.process.poll() is None:
+            self.end(kill=True)
+
+
+class JobCase(DaemonCase):
+    @property
+    def path(self):
+        return os.path.join(self.daemon.base, "attach.sock")
+
+    def jobs(self, *args, **how):
+        return self.daemon.ctl("jobs", *args, **how)["jobs"]
+
+    def process_of(self, pid, **how):
+        for job in self.jobs(**how):
+            for process in job["processes"]:
+                if process["pid"] == pid:
+                    return dict(process, job_id=job["job_id"], job=job)
+        return None
+
+
+class Detection(JobCase):
+    devices = 4
+
+    def expect(self, process, **members):
+        found = self.process_of(process.pid)
+        self.assertIsNotNone(found)
+        for key, value in members.items():
+            self.assertEqual(found[key], value, key)
+        return found
+
+    def test_slurm(self):
+        with Process(self.path, env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9",
+                                     "SLURM_LOCALID": "1", "SLURM_NTASKS": "16"}) as p:
+            found = self.expect(p, job_id="4711", rank=9, local_rank=1, devices=[1],
+                                slurm_job="4711", attached=True, found_by="attached", uid=os.getuid())
+            self.assertEqual(found["job"]["world_size"], 16)
+            self.assertTrue(found["command"].startswith("python"), found["command"])
+            self.assertGreater(found["attached_ns"], 0)
+            self.assertEqual((p.welcome["job_id"], p.welcome["rank"], p.welcome["devices"]),
+                             ("4711", 9, [1]))
+
+    def test_torchrun(self):
+        with Process(self.path, env={"RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "4",
+                                     "TORCHELASTIC_RUN_ID": "run7"}) as p:
+            self.expect(p, job_id="run7", rank=3, devices=[3], framework="pytorch")
+
+    def test_mpirun(self):
+        with Process(self.path, env={"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2",
+                                     "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+                                     "PMIX_NAMESPACE": "prterun-n1@1"}) as p:
+            self.expect(p, job_id="prterun-n1-1", rank=1, local_rank=1)
+
+    def test_rank_table(self):
+        with Process(self.path, env={"RANK_ID": "2", "RANK_SIZE": "4", "DEVICE_ID": "2",
+                                     "RANK_TABLE_FILE": "/nowhere/hccl_4p.json"}) as p:
+            self.expect(p, job_id="hccl_4p", rank=2, devices=[2])
+
+    def test_visible_devices(self):
+        with Process(self.path, env={"ASCEND_RT_VISIBLE_DEVICES": "2,3", "LOCAL_RANK": "1"}) as p:
+            self.expect(p, devices=[3])
+        with Process(self.path, env={"ASCEND_VISIBLE_DEVICES": "1-2"}) as p:
+            self.expect(p, devices=[1, 2])
+
+    def test_what_the_process_says_counts_more(self):
+        with Process(self.path, job_id="mine", rank=1, devices=[2], framework="x",
+                     env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9", "DEVICE_ID": "0"}) as p:
+            self.expect(p, job_id="mine", rank=1, devices=[2], framework="x")
+
+    def test_nothing_is_known(self):
+        with Process(self.path) as p:
+            self.expect(p, job_id="", rank=None, devices=[], framework="")
+
+    def test_devices_this_node_lacks(self):
+        with Process(self.path, devices=[1, 63]) as p:
+            self.expect(p, devices=[1])
+
+    def test_one_job_in_the_table(self):
+        env = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "4"}
+        with Process(self.path, env=dict(env, SLURM_PROCID="1", SLURM_LOCALID="1")) as b, \
+                Process(self.path, env=dict(env, SLURM_PROCID="0", SLURM_LOCALID="0")) as a:
+            job = self.jobs("--job", "77")[0]
+            self.assertEqual([p["pid"] for p in job["processes"]], [a.pid, b.pid])
+            text = self.daemon.run("jobs", json_output=False).stdout
+            line = next(line for line in text.splitlines() if line.startswith("77 "))
+            self.assertIn("0,1 of 4", line)
+            self.assertIn("2 attached", line)
+            session = self.daemon.ctl("start", "--job", "77", "--devices", "0",
+                                      "--sys-interconnection-freq", "10")
+            self.assertEqual(self.jobs("--job", "77")[0]["sessions"], [session["session_id"]])
+            self.daemon.ctl("stop", session["session_id"])
+            self.assertEqual(self.jobs("--job", "77")[0]["sessions"], [])
+            self.assertEqual(self.daemon.run("jobs", "--job", "no-such").returncode, 4)
+
+    def test_a_process_that_ends_is_gone(self):
+        p = Process(self.path, job_id="short")
+        self.assertIsNotNone(self.process_of(p.pid))
+        p.end(kill=True)
+        eventually(lambda: self.process_of(p.pid) is None, what="the dead process is forgotten")
+
+    def test_a_process_that_lost_its_connection_is_silent(self):
+        code = ATTACHED.replace("sys.stdin.read()", "client.close(); sys.stdin.read()")
+        with subprocess.Popen([sys.executable, "-c", code, HARNESS, self.path, '{"job_id": "lost"}'],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env=clean_environment()) as process:
+            process.stdout.readline()
+
+            def silent():
+                found = self.process_of(process.pid)
+                return found if found and not found["attached"] else None
+
+            found = eventually(silent, what="the process is shown as silent")
+            self.assertGreater(found["silent_s"], 0)
+            self.assertEqual(found["job_id"], "lost")
+            process.stdin.close()
+            process.wait()
+            eventually(lambda: self.process_of(process.pid) is None, what="it ended")
+
+    def test_status_tells(self):
+        with Process(self.path):
+            node = self.daemon.ctl("status")
+            self.assertGreaterEqual(node["attached_processes"], 1)
+            self.assertEqual(node["attach_socket"], self.path)
+
+
+class DeviceUsers(unittest.TestCase):
+    """Processes that use a device without having attached, as the driver lists them."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.pids = os.path.join(self.folder.name, "pids")
+        self.list_pids("")
+        path = scenario(os.path.join(self.folder.name, "scenario.toml"), devices=2,
+                        processes_file=self.pids)
+        with open(path, encoding="utf-8") as file:
+            self.daemon = Daemon(scenario_text=file.read())
+        self.daemon.start()
+        self.addCleanup(self.daemon.dispose)
+        self.addCleanup(self.folder.cleanup)
+
+    def list_pids(self, text):
+        with open(self.pids + ".new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(self.pids + ".new", self.pids)
+
+    def process_of(self, pid):
+        for job in self.daemon.ctl("jobs")["jobs"]:
+            for process in job["processes"]:
+                if process["pid"] == pid:
+                    return dict(process, job_id=job["job_id"])
+        return None
+
+    def test_found_matched_and_forgotten(self):
+        env = clean_environment(SLURM_JOB_ID="12", SLURM_PROCID="3")
+        with subprocess.Popen(["sleep", "600"], env=env) as worker:
+            # The second pid is of no process of this machine, as out of a container or just ended.
+            self.list_pids(f"{worker.pid} 0\n{worker.pid} 1\n{2**22 + 5} 1\n")
+            found = eventually(lambda: self.process_of(worker.pid), what="the worker is found")
+            self.assertEqual((found["job_id"], found["rank"], found["devices"]), ("12", 3, [0, 1]))
+            self.assertEqual((found["attached"], found["found_by"], found["command"]),
+                             (False, "device process list", "sleep"))
+            self.assertIsNone(self.process_of(2**22 + 5))
+            self.assertEqual(self.daemon.ctl("jobs", "--attached")["jobs"], [])
+            worker.kill()
+            worker.wait()
+            eventually(lambda: self.process_of(worker.pid) is None, what="the worker is forgotten")
+
+    def test_the_driver_knows_better_than_the_environment(self):
+        path = os.path.join(self.daemon.base, "attach.sock")
+        with Process(path, env={"LOCAL_RANK": "0"}) as p, Process(path, devices=[0]) as told:
+            self.assertEqual(self.process_of(p.pid)["devices"], [0])
+            self.list_pids(f"{p.pid} 1\n{told.pid} 1\n")
+            eventually(lambda: self.process_of(p.pid)["devices"] == [1], what="the driver's word")
+            self.assertEqual(self.process_of(told.pid)["devices"], [0])
+            self.assertTrue(self.process_of(p.pid)["attached"])
+
+
+@unittest.skipUnless(IS_ROOT, "only root can be several users")
+class TwoUsers(JobCase):
+    devices = 2
+
+    @classmethod
+    def make_config(cls):
+        cls.group = group_id()
+        return {"daemon": {"socket_group": TEST_GROUP}}
+
+    def test_the_same_name_is_another_job(self):
+        groups = (self.group,)
+        with Process(self.path, user=ALICE, groups=groups, job_id="same", rank=0) as a, \
+                Process(self.path, user=BOB, groups=groups, job_id="same", rank=0) as b:
+            for user, mine in ((ALICE, a), (BOB, b)):
+                jobs = self.jobs(user=user, groups=groups)
+                self.assertEqual([(j["job_id"], j["uid"]) for j in jobs], [("same", user)])
+                self.assertEqual([p["pid"] for p in jobs[0]["processes"]], [mine.pid])
+            self.assertEqual(sorted((j["uid"], len(j["processes"])) for j in self.jobs("--job", "same")),
+                             [(ALICE, 1), (BOB, 1)])
+
+    def test_socket(self):
+        info = os.stat(self.path)
+        self.assertEqual((info.st_gid, info.st_mode & 0o7777), (self.group, 0o660))
+
+    def test_sessions_of_others_are_not_told(self):
+        groups = (self.group,)
+        with Process(self.path, user=ALICE, groups=groups, job_id="same"), \
+                Process(self.path, user=BOB, groups=groups, job_id="same"):
+            session = self.daemon.ctl("start", "--job", "same", "--devices", "0",
+                                      "--sys-interconnection-freq", "10", user=ALICE, groups=groups)
+            self.assertEqual(self.jobs(user=ALICE, groups=groups)[0]["sessions"],
+                             [session["session_id"]])
+            self.assertEqual(self.jobs(user=BOB, groups=groups)[0]["sessions"], [])
+            self.daemon.ctl("stop", session["session_id"])
+
+
+if __name__ == "__main__":
+    main()
