@@ -1,0 +1,213 @@
+"""The Python package over libprofd, as a training script uses it: real library, real daemon."""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import profd_harness
+from profd_harness import BUILD, REPO, Daemon, eventually, scaled, scenario
+
+
+def library():
+    found = glob.glob(os.path.join(BUILD, "**", "libprofd.so.0"), recursive=True)
+    if not found:
+        raise AssertionError(f"no libprofd.so.0 below {BUILD}")
+    return found[0]
+
+
+def python(code, d=None, env=None, **how):
+    """Runs the script (with the package on its path) to its end."""
+    environment = {**os.environ, "PYTHONPATH": os.path.join(REPO, "client", "python"),
+                   "PYTHONWARNINGS": "default", "PYTHONDONTWRITEBYTECODE": "1",
+                   "PROFD_LIBRARY": library()}
+    if d is not None:
+        environment["PROFD_ATTACH_SOCKET"] = os.path.join(d.base, "attach.sock")
+    environment.update(env or {})
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment,
+                          capture_output=True, text=True, check=False, timeout=scaled(120), **how)
+
+
+def answer(result):
+    if result.returncode != 0:
+        raise AssertionError(f"{result.returncode}\n{result.stdout}\n{result.stderr}")
+    return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+def marks(dump):
+    """[(kind, name or step)] in time order, from profd/marks.tsv."""
+    with open(os.path.join(dump, "profd", "marks.tsv"), encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    heading = rows[0]
+    entries = [dict(zip(heading, row)) for row in rows[1:]]
+    return sorted(entries, key=lambda e: int(e["time_ns"]))
+
+
+LOOP = """
+    import json, time, profd
+    with profd.profile({"sys_interconnection_freq": 50, "msproftx": "on"}, strict=True) as p:
+        for n in range(5):
+            with profd.step(n):
+                with profd.annotate("forward"):
+                    time.sleep(0.02)
+                profd.mark(f"mark {n}")
+    print(json.dumps(p.summary))
+"""
+
+
+class Python(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.d = Daemon(scenario_text="chip = \"910B\"\ndevices = 2\n").start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.d.dispose()
+
+    def test_context_manager(self):
+        summary = answer(python(LOOP, self.d))
+        self.assertEqual(summary["state"], "done")
+        self.assertGreater(summary["records"], 0)
+        found = marks(summary["dump_path"])
+        steps = [int(e["value"]) for e in found if e["kind"] == "step_begin"]
+        self.assertEqual(steps, list(range(5)))
+        self.assertEqual([e["name"] for e in found if e["kind"] == "mark"],
+                         [f"mark {n}" for n in range(5)])
+        self.assertEqual(len([e for e in found if e["kind"] == "push"]), 5)
+        self.assertEqual(len([e for e in found if e["kind"] == "pop"]), 5)
+
+    def test_steps(self):
+        summary = answer(python("""
+            import json, time, profd
+            profd.attach()
+            p = profd.Profile({"sys_interconnection_freq": 50}, start_step=3, steps=2, strict=True)
+            p.start()
+            for n in range(8):
+                profd.step(n)
+                time.sleep(0.1)
+            print(json.dumps(p.stop()))
+        """, self.d))
+        self.assertEqual(summary["state"], "done", summary)
+        begun = [int(e["value"]) for e in marks(summary["dump_path"]) if e["kind"] == "step_begin"]
+        self.assertIn(4, begun)
+        self.assertLessEqual(set(begun), {3, 4, 5})
+
+    def test_decorator(self):
+        result = python("""
+            import profd
+            @profd.profile({"sys_interconnection_freq": 50}, label="decorated", strict=True)
+            def train(n):
+                return n + 1
+            assert train(1) == 2 and train(2) == 3
+        """, self.d)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        labels = [s["label"] for s in self.d.ctl("list")["sessions"]]
+        self.assertEqual(labels.count("decorated"), 2)
+
+    def test_profiler(self):
+        with tempfile.TemporaryDirectory() as folder:
+            summary = answer(python("""
+                import json, sys, time
+                from profd import Profiler
+                profiler = Profiler(output_path="out", aicpu=True)
+                time.sleep(0.3)
+                print(json.dumps(profiler.analyse()))
+            """, self.d, cwd=folder))
+            self.assertEqual(summary["state"], "done")
+            self.assertTrue(summary["output"].startswith(folder), summary)
+            self.assertTrue(os.path.exists(os.path.join(summary["output"], "profd_manifest.json")))
+            self.assertTrue(summary["outcomes"])
+
+    def test_bad_options_are_all_named(self):
+        result = python("""
+            import profd
+            try:
+                profd.Profile({"sys_io_sampling_freq": 101, "dvpp_freq": 0, "nonsense": 1},
+                              strict=True).start()
+            except profd.ProfdError as error:
+                print(error.reason, error)
+        """, self.d)
+        self.assertTrue(result.stdout.startswith("invalid "), result.stdout + result.stderr)
+        for word in ("sys_io_sampling_freq", "dvpp_freq", "nonsense"):
+            self.assertIn(word, result.stdout)
+
+    def test_exception_in_the_loop_is_not_hidden(self):
+        result = python("""
+            import profd
+            with profd.profile({"sys_interconnection_freq": 50}, strict=True):
+                raise KeyError("mine")
+        """, self.d)
+        self.assertIn("KeyError: 'mine'", result.stderr)
+        eventually(lambda: not self.d.ctl("list", "--active")["sessions"], what="the session ended")
+
+    def test_profiling_options_in_the_environment(self):
+        result = python("""
+            import time, profd
+            profd.attach()
+            for n in range(3):
+                with profd.step(n):
+                    time.sleep(0.05)
+        """, self.d, env={"PROFILING_OPTIONS": '{"sys_interconnection_freq": 50}',
+                          "SLURM_JOB_ID": "77001", "SLURM_PROCID": "0"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        session = eventually(lambda: next(
+            (s for s in self.d.ctl("list")["sessions"]
+             if s["job_id"] == "77001" and s["state"] == "done"), None))
+        steps = [int(e["value"]) for e in marks(session["dump_path"]) if e["kind"] == "step_begin"]
+        self.assertEqual(steps, [0, 1, 2])
+
+    def test_example(self):
+        result = subprocess.run(
+            [sys.executable, os.path.join(REPO, "client", "examples", "train.py"), "--steps", "8",
+             "--step-ms", "30", "--profile-from", "2", "--profile-steps", "3", "--wait", "20"],
+            env={**os.environ, "PROFD_LIBRARY": library(), "PYTHONDONTWRITEBYTECODE": "1",
+                 "PROFD_ATTACH_SOCKET": os.path.join(self.d.base, "attach.sock")},
+            capture_output=True, text=True, check=False, timeout=scaled(120))
+        out = answer(result)
+        self.assertEqual(out["session"]["state"], "done", out)
+        self.assertEqual(out["marks"]["dropped"], 0)
+
+
+class Alone(unittest.TestCase):
+    """Training goes on whatever is missing."""
+
+    def test_no_daemon(self):
+        result = python("""
+            import profd
+            with profd.profile({"sys_interconnection_freq": 50}, timeout=0.2) as p:
+                for n in range(3):
+                    profd.step(n)
+            print(p.started, p.summary)
+        """, env={"PROFD_ATTACH_SOCKET": "/nonexistent/attach.sock"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("False {}", result.stdout)
+        self.assertIn("not profiled", result.stderr)
+
+    def test_no_library(self):
+        result = python("""
+            import profd
+            profd.mark("x")
+            with profd.step(1), profd.annotate("y"):
+                pass
+            print("through")
+        """, env={"PROFD_LIBRARY": "/nonexistent/libprofd.so.0"})
+        self.assertEqual((result.returncode, result.stdout.strip()), (0, "through"), result.stderr)
+        self.assertIn("libprofd.so.0 not found", result.stderr)
+
+    def test_disabled(self):
+        result = python("""
+            import json, profd
+            with profd.profile({"nonsense": 1}, strict=True) as p:
+                profd.step(1)
+            print(json.dumps(p.summary), profd.active())
+        """, env={"PROFD_DISABLE": "1"})
+        self.assertEqual((result.returncode, result.stdout.strip(), result.stderr),
+                         (0, "{} False", ""))
+
+
+if __name__ == "__main__":
+    profd_harness.main()
