@@ -9,6 +9,31 @@
 namespace profd {
 namespace {
 
+ManifestChannel FullChannel() {
+  ManifestChannel hbm;
+  hbm.collector = "hbm";
+  hbm.device = 0;
+  hbm.channel = 1;
+  hbm.file = "hbm.data";
+  hbm.state = "finished";
+  hbm.detail = "fine";
+  hbm.hz_asked = 100;
+  hbm.hz_effective = 33.3;
+  hbm.channel_hz = 100;
+  hbm.records = 1ull << 60;
+  hbm.bytes = ~0ull;
+  hbm.AddLoss("queue_full", 3, 72);
+  hbm.AddLoss("driver", 1, 24);
+  hbm.AddLoss("queue_full", 2, 48);
+  hbm.garbage_bytes = 5;
+  hbm.thinned = true;
+  hbm.thinned_records = 77;
+  hbm.rebased = true;
+  hbm.rebase_us = -123456789;
+  hbm.AddGap({876'117'208'663'771, 5, "queue_full"});
+  return hbm;
+}
+
 Manifest Full() {
   Manifest m;
   m.profd_version = "0.1.0";
@@ -44,28 +69,7 @@ Manifest Full() {
   m.machine = "aarch64";
   m.host_counter_hz = 100e6;
   m.devices = {{0, 4, "Ascend910B", 5, "AB-CD", 50e6, 1800}};
-  ManifestChannel hbm;
-  hbm.collector = "hbm";
-  hbm.device = 0;
-  hbm.channel = 1;
-  hbm.file = "hbm.data";
-  hbm.state = "finished";
-  hbm.detail = "fine";
-  hbm.hz_asked = 100;
-  hbm.hz_effective = 33.3;
-  hbm.channel_hz = 100;
-  hbm.records = 1ull << 60;
-  hbm.bytes = ~0ull;
-  hbm.AddLoss("queue_full", 3, 72);
-  hbm.AddLoss("driver", 1, 24);
-  hbm.AddLoss("queue_full", 2, 48);
-  hbm.garbage_bytes = 5;
-  hbm.thinned = true;
-  hbm.thinned_records = 77;
-  hbm.rebased = true;
-  hbm.rebase_us = -123456789;
-  hbm.AddGap({876'117'208'663'771, 5, "queue_full"});
-  m.channels = {hbm, {}};
+  m.channels = {FullChannel(), {}};
   m.clocks = {{0, "start", {1, ~0ull, 3, 4, 5}}, {-1, "stop", {6, 7, 0, 0, 0}}};
   m.warnings = {"one", "two"};
   m.files = {{"device_0/data/hbm.data.0.slice_0", 4096}};

@@ -156,33 +156,7 @@ void Session::StartCollectors() {
       StartPoller(planned);
     }
   }
-  NoteEmptyOptions();
   Settle();
-}
-
-// An option none of whose collectors exists here did nothing: say so.
-void Session::NoteEmptyOptions() {
-  for (const options::Option& option : options::Table()) {
-    std::string reason;
-    bool any = false;
-    for (const PlannedCollector& planned : plan_.collectors) {
-      const CollectorEntry& entry = Collectors()[planned.index];
-      bool concerned = planned.by_option && entry.probe_device != nullptr &&
-                       FindOption(*entry.spec, option.key) != nullptr &&
-                       planned.option_keys.contains(std::string(option.key));
-      if (!concerned) continue;
-      for (const DeviceInfo& device : deps_.host.devices) {
-        Status probe = entry.probe_device(deps_.host, device);
-        if (probe.ok()) {
-          any = true;
-        } else {
-          reason = probe.message();
-        }
-      }
-      if (deps_.host.devices.empty()) reason = "no devices on this node";
-    }
-    if (!any && !reason.empty()) warnings_.push_back(fmt::format("{}: {}", option.key, reason));
-  }
 }
 
 void Session::StartChannels(const PlannedCollector& planned) {
@@ -196,8 +170,8 @@ void Session::StartChannels(const PlannedCollector& planned) {
     row.named = planned.named;
     Status probe = entry.probe_device(deps_.host, device);
     if (!probe.ok()) {
-      // Of an option's collectors the chip has some and lacks others; a word is due only where
-      // the option comes to nothing (NoteEmptyOptions).
+      // Of an option's collectors the chip has some and lacks others; that it has none of them the
+      // order's check would have said.
       if (!planned.named || planned.by_option) continue;
       row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
       rows_.push_back(std::move(row));
@@ -212,7 +186,7 @@ void Session::StartChannels(const PlannedCollector& planned) {
     // A device that did not tell its clocks may do so later, and deliver.
     auto clock = clocks_.find(id);
     claim.session_start_ns = clock == clocks_.end() ? start_raw_ns_ : clock->second.host_ns;
-    claim.since_ns = plan_.since_ms > 0 ? start_raw_ns_ : 0;
+    claim.since_ns = plan_.since_ms > 0 ? start_raw_ns_ + kPastLeadNs : 0;
     ++pending_;
     row.claim = deps_.arbiter.Claim(claim, [self = shared_from_this()] { self->Settle(); });
     row.feeds = deps_.arbiter.FeedsOf(*row.claim);
@@ -235,7 +209,7 @@ void Session::StartPoller(const PlannedCollector& planned) {
   row.sink = std::make_shared<SessionPollSink>(deps_.store, dump_, *entry.spec, planned.hz);
   if (row.sink->feed() != nullptr) row.feeds.push_back(row.sink->feed());
   if (plan_.since_ms > 0) {
-    row.sink->Replay(deps_.past_or_null->HostSince(planned.index, start_raw_ns_));
+    row.sink->Replay(deps_.past_or_null->HostSince(planned.index, start_raw_ns_ + kPastLeadNs));
   }
   Result<PollEngine::Handle> handle =
       deps_.pollers.Start(planned.index, planned.poll, row.sink);

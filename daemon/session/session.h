@@ -141,7 +141,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void GatherClocks();
   void OpenDump();
   void StartCollectors();
-  void NoteEmptyOptions();
   void StartChannels(const PlannedCollector& planned);
   void StartPoller(const PlannedCollector& planned);
   void Settle();

@@ -1,0 +1,313 @@
+#include "daemon/session/option_plan.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/session/plan_test_support.h"
+#include "daemon/session/session.h"
+#include "proto/options/options_message.h"
+
+namespace profd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+using OptionPlanTest = SessionPlanTest;
+
+struct Support {
+  int chip;
+  const char* json;
+  const char* why;  // nullptr: supported
+};
+
+TEST_F(OptionPlanTest, WhatAChipCannotDoIsAnAnswerOfItsOwn) {
+  const Support kCases[] = {
+      {1, R"({"sys_hardware_mem_freq":50})", nullptr},
+      {1, R"({"sys_io_sampling_freq":100})", nullptr},
+      {1, R"({"sys_interconnection_freq":50})", nullptr},
+      {1, R"({"dvpp_freq":100})", nullptr},
+      {1, R"({"sys_hardware_mem_freq":50,"llc_profiling":"write"})", nullptr},
+      {1, R"({"sys_hardware_mem_freq":50,"l2":"on"})", nullptr},
+      {1, R"({"sys_hardware_mem_freq":50,"aic_metrics":"Memory"})", nullptr},
+      {1, R"({"sys_hardware_mem_freq":50,"aic_metrics":"L2Cache"})", "L2Cache events do not exist"},
+      {1, R"({"instr_profiling_freq":300})", "Ascend910B (A2) only"},
+      {5, R"({"sys_hardware_mem_freq":50,"aic_metrics":"L2Cache"})", nullptr},
+      {5, R"({"sys_io_sampling_freq":100,"l2":"on"})", nullptr},
+      {5, R"({"instr_profiling_freq":300})", "no collector"},
+  };
+  for (const Support& one : kCases) {
+    SCOPED_TRACE(fmt::format("chip {}: {}", one.chip, one.json));
+    devices_ = {Device(0, one.chip)};
+    request_.set_options_json(one.json);
+    Result<SessionPlan> plan = Plan();
+    ASSERT_EQ(plan.ok(), one.why == nullptr) << plan.status().ToString();
+    if (one.why == nullptr) continue;
+    EXPECT_EQ(plan.status().code(), StatusCode::kUnimplemented);
+    EXPECT_THAT(plan.status().message(), AllOf(HasSubstr(one.why), HasSubstr("not supported on")));
+  }
+}
+
+TEST_F(OptionPlanTest, EveryOptionWithoutItsChannelsIsUnsupported) {
+  devices_[0].channels = {2, 5};
+  devices_.resize(1);
+  for (const char* json :
+       {R"({"sys_hardware_mem_freq":1})", R"({"sys_io_sampling_freq":1})",
+        R"({"sys_interconnection_freq":1})", R"({"dvpp_freq":1})", R"({"l2":"on"})"}) {
+    request_.set_options_json(json);
+    Result<SessionPlan> plan = Plan();
+    EXPECT_EQ(plan.status().code(), StatusCode::kUnimplemented) << json;
+    EXPECT_THAT(plan.status().message(), HasSubstr("not supported on Ascend910B")) << json;
+  }
+  devices_.clear();
+  request_.set_options_json(R"({"training_trace":"on","host_sys_usage":"cpu"})");
+  EXPECT_THAT(Problems(), HasSubstr("no devices on this node"));
+  request_.set_options_json(R"({"msproftx":"on","host_sys_usage":"cpu"})");
+  EXPECT_TRUE(Plan().ok()) << Plan().status().ToString();
+}
+
+// Both kinds are listed; the code tells whether leaving out what this chip lacks would be enough.
+TEST_F(OptionPlanTest, UnsupportedIsTheCodeOnlyWhenNothingElseIsWrong) {
+  devices_ = {Device(0, 1)};
+  request_.set_options_json(R"({"instr_profiling_freq":300})");
+  EXPECT_EQ(Plan().status().code(), StatusCode::kUnimplemented);
+  request_.set_label("two\nlines");
+  EXPECT_EQ(Plan().status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Plan().status().message(), AllOf(HasSubstr("instr_profiling_freq"), HasSubstr("label")));
+  request_.clear_label();
+  request_.set_options_json(R"({"instr_profiling_freq":300,"dvpp_freq":101})");
+  EXPECT_EQ(Plan().status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Plan().status().message(),
+              AllOf(HasSubstr("instr_profiling_freq"), HasSubstr("dvpp_freq")));
+  request_.add_pids(20);
+  EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(Plan().status().message(), AllOf(HasSubstr("uid 2000"), HasSubstr("dvpp_freq")));
+}
+
+TEST_F(OptionPlanTest, BestEffortTurnsUnsupportedAndOnlyThatIntoWarnings) {
+  devices_ = {Device(0, 1)};
+  request_.set_best_effort(true);
+  request_.set_options_json(R"({"sys_io_sampling_freq":50,"aic_metrics":"L2Cache"})");
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_THAT(Named(*plan), UnorderedElementsAre("nic", "roce"));
+  EXPECT_THAT(plan->warnings, Contains(HasSubstr("aic_metrics = \"L2Cache\"")));
+  EXPECT_EQ(Option(*plan, "aic_metrics").value, "off");
+  EXPECT_EQ(Option(*plan, "aic_metrics").asked, "L2Cache");
+  EXPECT_THAT(Option(*plan, "aic_metrics").note, HasSubstr("not supported on Ascend910"));
+  EXPECT_FALSE(plan->application_options.contains("aic_metrics"));
+  request_.set_options_json(R"({"sys_io_sampling_freq":101,"aic_metrics":"L2Cache"})");
+  EXPECT_EQ(Plan().status().code(), StatusCode::kInvalidArgument);
+  // Nothing is left of the order: it must not become an order of everything.
+  request_.set_options_json(R"({"instr_profiling_freq":300})");
+  EXPECT_EQ(Plan().status().code(), StatusCode::kUnimplemented);
+}
+
+// ---- the three forms ----
+
+TEST_F(OptionPlanTest, TheThreeFormsMeanTheSame) {
+  request_.mutable_options()->set_aicpu("on");
+  request_.mutable_options()->set_dvpp_freq(10);
+  Result<SessionPlan> fields = Plan();
+  request_.Clear();
+  request_.set_options_json(R"({"aicpu":"on","dvpp_freq":"10"})");
+  Result<SessionPlan> json = Plan();
+  request_.Clear();
+  (*request_.mutable_acl_switches())["ACL_PROF_AICPU"] = "on";
+  request_.mutable_options()->set_dvpp_freq(10);
+  Result<SessionPlan> switches = Plan();
+  ASSERT_TRUE(fields.ok() && json.ok() && switches.ok()) << switches.status().ToString();
+  for (const Result<SessionPlan>* plan : {&fields, &json, &switches}) {
+    EXPECT_EQ((*plan)->application_options.at("aicpu"), "on");
+    EXPECT_THAT((*plan)->awaited_options, ElementsAre("aicpu"));
+    EXPECT_THAT(Named(**plan), ElementsAre("dvpp"));
+  }
+  // The switches have defaults of their own, which nobody asked for.
+  EXPECT_EQ(switches->application_options.at("hccl"), "on");
+  EXPECT_FALSE(fields->application_options.contains("hccl"));
+  request_.set_options_json(R"({"dvpp_freq":20})");
+  EXPECT_THAT(Problems(), HasSubstr("dvpp_freq"));
+  request_.set_options_json(R"({"dvpp_freq":10})");
+  EXPECT_TRUE(Plan().ok());
+  request_.set_options_json("{\"dvpp_freq\":10,}");
+  EXPECT_EQ(Plan().status().code(), StatusCode::kInvalidArgument);
+  request_.set_options_json(R"({"dvpp_frq":10})");
+  EXPECT_THAT(Problems(), HasSubstr("dvpp_freq"));
+}
+
+// ---- effective options ----
+
+TEST_F(OptionPlanTest, RatesAreToldAsTheDriverRunsThem) {
+  struct {
+    const char* key;
+    uint32_t asked;
+    const char* value;
+    const char* note;
+  } const kCases[] = {
+      {"sys_io_sampling_freq", 100, "100", ""},
+      {"sys_io_sampling_freq", 80, "83.3333", "every 12 ms"},
+      {"sys_io_sampling_freq", 1, "1", ""},
+      {"sys_interconnection_freq", 30, "30.303", "every 33 ms"},
+      {"dvpp_freq", 99, "100", "every 10 ms"},
+      {"sys_hardware_mem_freq", 100, "100", ""},
+      {"sys_hardware_mem_freq", 60, "62.5", "every 16 ms"},
+  };
+  for (const auto& one : kCases) {
+    SCOPED_TRACE(fmt::format("{} = {}", one.key, one.asked));
+    request_.Clear();
+    options::SetField(one.key, std::to_string(one.asked), request_.mutable_options());
+    Result<SessionPlan> plan = Plan();
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    EXPECT_EQ(Option(*plan, one.key).value, one.value);
+    EXPECT_EQ(Option(*plan, one.key).asked, std::to_string(one.asked));
+    EXPECT_EQ(Option(*plan, one.key).note, one.note);
+  }
+  EXPECT_EQ(Plan()->options.size(), options::Table().size());
+}
+
+TEST_F(OptionPlanTest, HostRatesAreToldWhereOneReadingServesTwo) {
+  request_.mutable_options()->set_host_sys_usage("cpu,mem");
+  request_.mutable_options()->set_host_sys_usage_freq(10);
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_EQ(Option(*plan, "host_sys_usage_freq").value, "10");
+  EXPECT_EQ(Of(*plan, "host_mem").hz, 10);
+  request_.mutable_options()->set_host_sys("cpu");
+  request_.add_pids(10);
+  plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_EQ(Of(*plan, "host_cpu").hz, 50);
+  EXPECT_EQ(Of(*plan, "host_mem").hz, 10);
+  EXPECT_TRUE(Of(*plan, "host_cpu").poll.system);
+  EXPECT_EQ(Option(*plan, "host_sys_usage_freq").value, "50");
+}
+
+TEST_F(OptionPlanTest, UsersRatesAreLimitedAdministratorsAreNot) {
+  config_.max_user_hz = 40;
+  request_.mutable_options()->set_sys_io_sampling_freq(40);
+  EXPECT_TRUE(Plan().ok());
+  request_.mutable_options()->set_sys_io_sampling_freq(41);
+  EXPECT_THAT(Problems(), AllOf(HasSubstr("sys_io_sampling_freq = 41: at most 40 Hz"),
+                                HasSubstr("limits.max_user_hz")));
+  request_.Clear();
+  v1::CollectorOrder* order = request_.add_collectors();
+  order->set_name("hbm");
+  order->set_hz(41);
+  EXPECT_THAT(Problems(), HasSubstr("limits.max_user_hz"));
+  order->set_hz(0);
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_EQ(Of(*plan, "hbm").hz, 40);  // its default is 50
+  EXPECT_THAT(plan->warnings, Contains(HasSubstr("limits.max_user_hz")));
+  order->set_hz(41);
+  peer_.admin = true;
+  EXPECT_TRUE(Plan().ok());
+}
+
+// ---- data from inside the application ----
+
+TEST_F(OptionPlanTest, ApplicationOptionsAreCarriedAndNoted) {
+  request_.set_options_json(
+      R"({"training_trace":"on","task_trace":"l0","fp_point":"conv1","sys_io_sampling_freq":10})");
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_FALSE(plan->application_only);
+  EXPECT_THAT(plan->awaited_options, ElementsAre("training_trace", "task_trace", "fp_point"));
+  EXPECT_EQ(plan->application_options.at("task_time"), "l0");  // the other name of task_trace
+  EXPECT_EQ(plan->application_options.at("fp_point"), "conv1");
+  EXPECT_FALSE(plan->application_options.contains("msproftx"));
+  for (const auto& [key, value] : plan->application_options) {
+    EXPECT_THAT(Option(*plan, key).note, HasSubstr(std::string(kNeedsProcess))) << key;
+  }
+  // A default is never awaited, but it is in force and says what it lacks.
+  request_.set_options_json(R"({"sys_io_sampling_freq":10})");
+  plan = Plan();
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->awaited_options.empty());
+  EXPECT_EQ(Option(*plan, "task_time").value, "l1");
+  EXPECT_EQ(Option(*plan, "task_time").note, kNeedsProcess);
+}
+
+TEST_F(OptionPlanTest, ApplicationOptionsAloneNeedAProcess) {
+  for (const char* json : {R"({"msproftx":"on"})", R"({"training_trace":"on","task_trace":"on"})",
+                           R"({"aic_metrics":"Memory"})", R"({"l2":"on","output":"/tmp/x"})"}) {
+    SCOPED_TRACE(json);
+    attached_ = false;
+    request_.set_options_json(json);
+    Result<SessionPlan> plan = Plan();
+    EXPECT_EQ(plan.status().code(), StatusCode::kFailedPrecondition);
+    EXPECT_THAT(plan.status().message(),
+                AllOf(HasSubstr("inside the application"), HasSubstr("sys_io_sampling_freq")));
+    attached_ = true;
+    plan = Plan();
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    EXPECT_TRUE(plan->application_only);
+    EXPECT_TRUE(plan->collectors.empty());
+  }
+  EXPECT_EQ(Option(*Plan(), "l2").note, kNeedsProcess);
+  request_.set_options_json(R"({"msproftx":"on"})");
+  EXPECT_EQ(Option(*Plan(), "msproftx").note, "");
+  // Switched off is nothing at all, attached or not; and only that.
+  request_.set_options_json(R"({"task_trace":"off"})");
+  EXPECT_THAT(Problems(), HasSubstr("nothing would be collected"));
+  request_.set_options_json(R"({"output":"/tmp/x","storage_limit":"200MB"})");
+  EXPECT_EQ(Plan()->collectors.size(), Collectors().size());
+}
+
+// ---- storage ----
+
+TEST_F(OptionPlanTest, WithoutAStorageLimitItIsNineTenthsOfWhatIsFree) {
+  free_bytes_ = 1000ULL << 20;
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->max_bytes >> 20, 900u);
+  EXPECT_FALSE(plan->storage_limited);
+  EXPECT_EQ(Option(*plan, "storage_limit").value, "900MB");
+  EXPECT_EQ(Option(*plan, "storage_limit").note, "90 % of what is free");
+  config_.max_session_mb = 100;
+  EXPECT_EQ(Plan()->max_bytes, 100ULL << 20);
+  EXPECT_EQ(Option(*Plan(), "storage_limit").note, "dump.max_session_mb");
+  request_.mutable_options()->set_storage_limit("200MB");
+  EXPECT_EQ(Plan()->max_bytes, 100ULL << 20);
+  EXPECT_THAT(Plan()->warnings, Contains(HasSubstr("lowered to 100 MB")));
+}
+
+// ---- sample.json ----
+
+TEST_F(OptionPlanTest, SampleFactsTellEachOptionItsOwnRate) {
+  request_.set_options_json(R"({"sys_hardware_mem_freq":10,"sys_interconnection_freq":50,
+      "llc_profiling":"write","host_sys_usage":"mem","host_sys_usage_freq":5,
+      "msproftx":"on","task_time":"l0","storage_limit":"200MB"})");
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  SampleOptions facts = SampleFactsOf(*plan);
+  EXPECT_EQ(facts.hardware_mem_hz, 10);
+  EXPECT_EQ(facts.interconnect_hz, 50);
+  EXPECT_EQ(facts.io_hz, 0);
+  EXPECT_TRUE(facts.llc_write);
+  EXPECT_TRUE(facts.aicore_lpm);  // comes with any option of the devices
+  EXPECT_TRUE(facts.host_usage_mem);
+  EXPECT_FALSE(facts.host_usage_cpu);
+  EXPECT_FALSE(facts.host_sys_mem);
+  EXPECT_EQ(facts.host_usage_hz, 5);
+  EXPECT_FALSE(facts.host_network);
+  EXPECT_EQ(facts.storage_limit_mb, 200u);
+  // Of the application's options those that were asked for, not the defaults.
+  EXPECT_THAT(facts.application,
+              UnorderedElementsAre(Pair("msproftx", "on"), Pair("task_time", "l0")));
+  EXPECT_EQ(facts.asked.at("sys_hardware_mem_freq"), "10");
+
+  request_.Clear();
+  facts = SampleFactsOf(*Plan());  // no options at all: everything runs
+  EXPECT_TRUE(facts.host_network);
+  EXPECT_EQ(facts.io_hz, 100);
+  EXPECT_TRUE(facts.application.empty());
+}
+
+}  // namespace
+}  // namespace profd
