@@ -28,7 +28,10 @@ void Session::BeginJob() {
     OnMarks(process, batch);
   };
   events.on_gone = [this](const TrainingProcess& process) { OnProcessGone(process); };
-  job_->Watch(std::move(events), [this] { return taking_marks_; });
+  job_->Watch(std::move(events), [this] {
+    // The step to start at may be seen in a ring before the process has reported it.
+    return taking_marks_ || (state_ == SessionState::kScheduled && terms_.start_step);
+  });
 }
 
 // The order is answered now; what becomes of it, WatchSession tells.

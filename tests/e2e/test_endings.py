@@ -12,13 +12,14 @@ import prof_reader
 from profd_harness import ALL_OPTIONS, Daemon, eventually, main
 
 SCENARIO = "devices = 2\n"
+EVERYTHING = ("--devices", "0,1", *ALL_OPTIONS)
 HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
 
 
 class Endings(unittest.TestCase):
     def test_sigterm_in_the_middle(self):
         with Daemon(SCENARIO) as daemon:
-            sessions = [daemon.ctl("start", "--job", "long", *ALL_OPTIONS),
+            sessions = [daemon.ctl("start", "--job", "long", *EVERYTHING),
                         daemon.ctl("start", "--job", "other", *HCCS),
                         daemon.ctl("start", "--no-dump", *HCCS)]
             daemon.until_records(sessions[0]["session_id"], 5000)
@@ -73,7 +74,7 @@ class Endings(unittest.TestCase):
     def test_sigkill(self):
         config = {"dump": {"flush_interval_ms": 100}}
         with Daemon(SCENARIO, config=config) as daemon:
-            session = daemon.ctl("start", "--job", "shot", "--label", "x", *ALL_OPTIONS)
+            session = daemon.ctl("start", "--job", "shot", "--label", "x", *EVERYTHING)
             session_id, path = session["session_id"], session["dump_path"]
             daemon.until_records(session_id, 8000)
             before = daemon.show(session_id)["records"]

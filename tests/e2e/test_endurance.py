@@ -15,7 +15,7 @@ KINDS = (
     ("--devices", "1", "--collector", "hbm=100", "--collector", "llc=100"),
     ("--devices", "1", "--sys-io-sampling-freq", "100", "--host-sys-usage", "mem"),
     ("--devices", "0", "--dvpp-freq", "100", "--collector", "host_net=10"),
-    ("--no-dump", "--sys-interconnection-freq", "50"),
+    ("--no-dump", "--devices", "0", "--sys-interconnection-freq", "50"),
 )
 
 

@@ -79,7 +79,8 @@ class HostSide(DaemonCase):
         process = self.worker(PROFD_JOB_ID="env:job-1")
         other = self.worker(PROFD_JOB_ID="env:job-2")
         try:
-            _, dump = self.record("--host-sys", "cpu,mem", "--job", "env:job-1")
+            _, dump = self.record("--host-sys", "cpu,mem", "--job", "env:job-1",
+                                  "--devices", "0")
             threads = self.check_job(dump, process.pid)
             self.assertNotIn(other.pid, threads)
         finally:

@@ -39,7 +39,7 @@ class Metrics(DaemonCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.session = cls.daemon.ctl("start", "--job", "m", *ALL_OPTIONS)
+        cls.session = cls.daemon.ctl("start", "--job", "m", "--devices", "0,1", *ALL_OPTIONS)
         # Everything has spoken: channels, pollers (npu_state once a second), the session itself.
         cls.daemon.until_records(cls.session["session_id"], 5000)
         eventually(lambda: cls.daemon.metric("atlas_npu_power_watts") and

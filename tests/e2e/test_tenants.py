@@ -171,7 +171,8 @@ class Tenants(DaemonCase):
         with subprocess.Popen(["sleep", "600"], env=env, preexec_fn=demote(ALICE)) as alices, \
                 subprocess.Popen(["sleep", "600"], env=env, preexec_fn=demote(BOB)) as bobs:
             try:
-                session = self.ctl_as(BOB, "start", "--job", "lure", "--host-sys", "cpu,mem")
+                session = self.ctl_as(BOB, "start", "--job", "lure", "--devices", "0",
+                                      "--host-sys", "cpu,mem")
                 self.daemon.until_records(session["session_id"], 20)
                 self.ctl_as(BOB, "stop", session["session_id"])
                 dump = prof_reader.read(self.daemon.show(session["session_id"])["dump_path"])
