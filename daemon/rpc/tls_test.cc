@@ -211,7 +211,7 @@ TEST_F(TlsFilesTest, Good) {
 }
 
 TEST_F(TlsFilesTest, ModesThatLetOthersIn) {
-  for (mode_t mode : {0644, 0604, 0602, 0660, 0601}) {
+  for (mode_t mode : {0644U, 0604U, 0602U, 0660U, 0601U}) {
     ::chmod(paths_.key.c_str(), mode);
     EXPECT_THAT(Problems(), ElementsAre(HasSubstr("tls.key"))) << mode;
   }
