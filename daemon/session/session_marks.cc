@@ -4,12 +4,39 @@
 #include <limits>
 
 #include "base/bytes.h"
+#include "collectors/series.h"
 
 namespace profd {
 namespace {
 
 int RankOrder(const std::optional<int>& rank) {
   return rank.value_or(std::numeric_limits<int>::max());
+}
+
+// A feed whose texts all go to one file, and its entry in the manifest.
+DumpFeed* AddMarkFeed(WriterSession& dump, std::string_view collector, int device,
+                      std::string_view file) {
+  FeedOptions options;
+  options.collector = collector;
+  options.device = device;
+  options.file = file;
+  DumpFeed* feed = dump.AddFeed(std::move(options));
+  dump.EditManifest([collector = std::string(collector), device,
+                     file = std::string(file)](Manifest& manifest) {
+    for (ManifestChannel& channel : manifest.channels) {
+      if (channel.collector == collector && channel.device == device) {
+        channel.state = "running";
+        return;
+      }
+    }
+    ManifestChannel channel;
+    channel.collector = collector;
+    channel.device = device;
+    channel.file = file;
+    channel.state = "running";
+    manifest.channels.push_back(std::move(channel));
+  });
+  return feed;
 }
 
 }  // namespace
@@ -40,10 +67,7 @@ void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) 
     bool step = mark.kind == attach::MarkKind::kStepBegin || mark.kind == attach::MarkKind::kStepEnd;
     if (mark.time_ns < start_raw_ns_) continue;
     if (feed_ == nullptr) {
-      FeedOptions options;
-      options.collector = kMarksCollector;
-      options.file = kMarksFile;
-      feed_ = dump_->AddFeed(std::move(options));
+      feed_ = AddMarkFeed(*dump_, kMarksCollector, kHostDevice, kMarksFile);
       texts_ = std::make_unique<HostTexts>(dump_, feed_);
     }
     line_.clear();
@@ -86,11 +110,7 @@ void SessionMarks::WriteStep(const TrainingProcess& process, int64_t time_ns, in
     StepFile& file = step_files_[device.id];
     if (!Owns(&file, process)) continue;
     if (file.feed == nullptr) {
-      FeedOptions options;
-      options.collector = kStepTraceCollector;
-      options.device = device.id;
-      options.file = kStepTraceFile;
-      file.feed = dump_->AddFeed(std::move(options));
+      file.feed = AddMarkFeed(*dump_, kStepTraceCollector, device.id, kStepTraceFile);
       file.texts = std::make_unique<HostTexts>(dump_, file.feed);
     }
     double cycles = static_cast<double>(time_ns - device.host_ns) * device.counter_hz / 1e9;

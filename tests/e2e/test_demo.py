@@ -36,8 +36,8 @@ class DemoPath(DaemonCase):
     def setUpClass(cls):
         super().setUpClass()
         d = cls.daemon
-        d.ctl("start", "--job", "demo-1", "--devices", "0,1", "--label", "first try",
-              "--rank", "3", *ALL_OPTIONS)
+        d.ctl("start", "--job", "demo-1", "--devices", f"0-{cls.devices - 1}",
+              "--label", "first try", "--rank", "3", *ALL_OPTIONS)
         sessions = d.ctl("list", "--job", "demo-1")["sessions"]
         cls.session_id = sessions[0]["session_id"]
         # Enough of everything: the fastest collectors have made two seconds' worth.
