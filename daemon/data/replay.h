@@ -7,12 +7,17 @@
 #include <span>
 #include <string_view>
 
+#include "base/clock.h"
 #include "driver/block.h"
 #include "driver/device_clock.h"
 
 namespace profd {
 
 struct ChannelEpoch;
+
+// What a block holds was sampled up to this long before it was read (poll_interval_ms is at most 100): a
+// dump of the past begins so much before its first block.
+inline constexpr int64_t kPastLeadNs = 150 * kNsPerMs;
 
 // One kept block. `bytes` stay valid until the source is asked again.
 struct ReplayBlock {

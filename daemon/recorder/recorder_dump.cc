@@ -80,7 +80,8 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   std::string id_;
   int64_t now_ns_ = 0;
   int64_t now_wall_ns_ = 0;
-  int64_t from_ns_ = 0;
+  int64_t from_ns_ = 0;   // blocks read after this
+  int64_t start_ns_ = 0;  // where the dump begins: kPastLeadNs earlier
   std::vector<std::string> warnings_;
   std::shared_ptr<WriterSession> dump_;
   std::string path_;
@@ -95,10 +96,9 @@ void RecorderDump::FindTimes() {
   now_ns_ = host.host_ns;
   now_wall_ns_ = clock.WallNs() - (clock.MonotonicRawNs() - now_ns_);
   int64_t reach = std::min(recorder_.Reach(), now_ns_);
-  from_ns_ = reach;
-  if (order_.last_ns <= 0) return;
-  int64_t wanted = now_ns_ - std::min(order_.last_ns, now_ns_);
+  int64_t wanted = order_.last_ns > 0 ? now_ns_ - std::min(order_.last_ns, now_ns_) : reach;
   from_ns_ = std::max(wanted, reach);
+  start_ns_ = from_ns_ - kPastLeadNs;
   if (reach > wanted + kSlackNs) {
     bool full = recorder_.ring_->stats().evicted_early > 0;
     warnings_.push_back(fmt::format(
@@ -134,7 +134,7 @@ void RecorderDump::AddDevices(SessionDumpOptions* options) {
     SessionDumpOptions::Device facts;
     facts.facts = deps_.device_facts(device);
     ClockPair then;
-    if (recorder_.ClockAt(device, from_ns_, &then)) facts.clocks = ForDump(then);
+    if (recorder_.ClockAt(device, start_ns_, &then)) facts.clocks = ForDump(then);
     if (options->session.options.qos_events.empty()) {
       options->session.options.qos_events = facts.facts.qos_events;
       if (facts.facts.qos_events.size() > 10) options->session.options.qos_events.resize(10);
@@ -155,11 +155,11 @@ SessionDumpOptions RecorderDump::Options() {
   options.session.job_id = order_.job_id;
   options.session.devices = order_.devices;
   options.session.options = SampleFactsOf(Plan());
-  options.session.start_wall_ns = now_wall_ns_ - (now_ns_ - from_ns_);
-  options.session.start_raw_ns = from_ns_;
+  options.session.start_wall_ns = now_wall_ns_ - (now_ns_ - start_ns_);
+  options.session.start_raw_ns = start_ns_;
   options.node = deps_.node;
   ClockPair host;
-  recorder_.ClockAt(kHostDevice, from_ns_, &host);
+  recorder_.ClockAt(kHostDevice, start_ns_, &host);
   options.host_clocks = ForDump(host);
   options.owner = {order_.uid, order_.gid};
   options.max_bytes = static_cast<uint64_t>(recorder_.config_.max_session_mb) << 20;
@@ -182,7 +182,7 @@ SessionDumpOptions RecorderDump::Options() {
     bool ours = std::find(order_.devices.begin(), order_.devices.end(), device) !=
                 order_.devices.end();
     for (const ClockPair& pair : track.pairs()) {
-      if (ours && pair.host_ns > from_ns_ && pair.host_ns <= now_ns_) {
+      if (ours && pair.host_ns > start_ns_ && pair.host_ns <= now_ns_) {
         manifest.clocks.push_back({device, "periodic", ForDump(pair)});
       }
     }
@@ -201,7 +201,7 @@ void RecorderDump::AddFeed(RecorderRing::RouteId id, Part* part) {
     RecorderOrder order{route.collector, part->hz};
     options = ChannelFeed(deps_.host, device, route.collector, route.channel,
                           recorder_.OptionsOf(order));
-    options.session_start_ns = from_ns_;
+    options.session_start_ns = start_ns_;
   } else if (!part->feeds.empty()) {
     // What one collector tells of several devices is one file.
     feed_of_[id] = part->feeds.front();
@@ -297,7 +297,7 @@ v1::Session RecorderDump::View() const {
   view.set_job_id(order_.job_id);
   view.set_label(order_.label);
   for (int device : order_.devices) view.add_devices(static_cast<uint32_t>(device));
-  view.set_started_ns(now_wall_ns_ - (now_ns_ - from_ns_));
+  view.set_started_ns(now_wall_ns_ - (now_ns_ - start_ns_));
   view.set_ended_ns(now_wall_ns_);
   view.set_dump_path(path_);
   view.set_dump_bytes(dump_->bytes());

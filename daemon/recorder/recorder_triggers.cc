@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -57,14 +58,24 @@ void FlightRecorder::WatchJobs() {
   if (jobs_ == nullptr) return;
   JobDirectory::Watcher watcher;
   watcher.on_attached = [this](const TrainingProcess& process) {
-    watch_.Name(process.attach_id, Who(process), process.job_id);
+    watch_.Name(static_cast<uint64_t>(process.pid), Who(process), process.job_id);
   };
-  watcher.on_step = [this](uint64_t process, const attach::StepReport& report) {
-    Fire(watch_.OnStep(process, report.step, report.begin,
-                       deps_.session.host.clock.MonotonicRawNs()));
+  // Steps come through the rings with their own time.
+  watcher.wants = [this](uint64_t) {
+    return std::any_of(watch_.triggers().begin(), watch_.triggers().end(), [](const Trigger& one) {
+      return one.kind == TriggerKind::kSlowStep;
+    });
+  };
+  watcher.on_marks = [this](const MarkBatch& batch) {
+    for (const Mark& mark : batch.marks) {
+      bool begin = mark.kind == attach::MarkKind::kStepBegin;
+      if (!begin && mark.kind != attach::MarkKind::kStepEnd) continue;
+      Fire(watch_.OnStep(static_cast<uint64_t>(batch.pid), mark.value, begin, mark.time_ns));
+    }
   };
   watcher.on_detached = [this](const TrainingProcess& process, bool in_good_order) {
-    Fire(watch_.OnGone(process.attach_id, in_good_order, Who(process), process.job_id));
+    Fire(watch_.OnGone(static_cast<uint64_t>(process.pid), in_good_order, Who(process),
+                       process.job_id));
   };
   watching_ = jobs_->Watch(std::move(watcher));
 }

@@ -16,12 +16,13 @@ Status Session::BeginInThePast() {
   Past& past = *deps_.past_or_null;
   int64_t now = start_raw_ns_;
   int64_t wanted = now - plan_.since_ms * kNsPerMs;
-  start_raw_ns_ = std::min(now, std::max(wanted, past.Reach()));
-  if (start_raw_ns_ > wanted) {
+  int64_t from = std::min(now, std::max(wanted, past.Reach()));
+  if (from > wanted) {
     warnings_.push_back(fmt::format(
         "since_ms = {}: the flight recorder reaches back {:.3f} s only", plan_.since_ms,
-        static_cast<double>(now - start_raw_ns_) / 1e9));
+        static_cast<double>(now - from) / 1e9));
   }
+  start_raw_ns_ = from - kPastLeadNs;
   ordered_wall_ns_ = start_wall_ns_;
   start_wall_ns_ -= now - start_raw_ns_;
   past.ClockAt(kHostDevice, start_raw_ns_, &host_clock_);

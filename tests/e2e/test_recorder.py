@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+"""The flight recorder: dumps of the past, sessions that begin in the past, limits, triggers."""
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import prof_reader
+from attach_client import Client, Ring, raw_ns
+from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id,
+                           main, scaled, scenario)
+
+# What the default configuration records on every device, with the distance of its stamps at 10 Hz.
+PERIODIC = {"hbm.data": 100_000, "hccs.data": 100_000_000, "pcie.data": 100_000_000,
+            "roce.data": 100_000_000, "nic.data": 100_000_000}
+# A joiner's clocks and the recorder's were read at different times.
+CLOCK_SLACK_NS = 4_000_000
+
+
+def held(daemon):
+    return daemon.ctl("status")["recorder"]
+
+
+def until_held(daemon, seconds):
+    eventually(lambda: held(daemon)["held_s"] >= seconds, seconds=60 + seconds,
+               what=f"{seconds} s are recorded")
+
+
+def scenario_text(**how):
+    with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
+        scenario(file.name, **how)
+        return file.read()
+
+
+class RecorderCase(DaemonCase):
+    def read(self, session):
+        self.assertEqual(session["state"], "done")
+        dump = prof_reader.read(session["dump_path"])
+        self.assertEqual(dump.problems, [])
+        return dump
+
+    def no_holes(self, dump, device, name, period):
+        """Every stamp once, none missing, ascending."""
+        stamps = dump[(device, name)].stamps()
+        self.assertEqual(stamps, sorted(set(stamps)), (device, name))
+        self.assertEqual(prof_reader.holes(stamps, period), [], (device, name))
+        return stamps
+
+
+class Past(RecorderCase):
+    devices = 2
+    config = {"recorder": {"enabled": True}}
+
+    def test_dump_of_the_past(self):
+        until_held(self.daemon, 5)
+        session = self.daemon.ctl("dump", "--last", "4s", "--reason", "slow step", "--label", "mine")
+        dump = self.read(session)
+        self.assertEqual(session["label"], "mine")
+        self.assertIn("slow step", session["reason"])
+        self.assertEqual(session["warnings"], [])
+        for device in range(self.devices):
+            for name, period in PERIODIC.items():
+                self.assertGreaterEqual(len(self.no_holes(dump, device, name, period)), 25)
+                for record in dump[(device, name)].records:
+                    self.assertLessEqual(session["started_ns"] - CLOCK_SLACK_NS, record.wall)
+                    self.assertLessEqual(record.wall, session["ended_ns"] + CLOCK_SLACK_NS)
+        times = [block[0] for block in dump.blocks["host_sys_cpu.data"]]
+        self.assertGreaterEqual(len(times), 2)
+        self.assertEqual(times, sorted(times))
+        told = dump.manifest["session"]
+        self.assertEqual(told["requested"]["flight_recorder"], "last 4 s")
+        self.assertEqual(told["requested"]["reason"], "slow step")
+        # Several pairs of clocks would tell what drift there was; one is always there.
+        self.assertIn("start", [clock["when"] for clock in dump.manifest["clocks"]])
+        # An ordinary session: listed, shown, fetched, removed.
+        listed = [s["session_id"] for s in self.daemon.ctl("list")["sessions"]]
+        self.assertIn(session["session_id"], listed)
+        with tempfile.TemporaryDirectory() as out:
+            fetched = self.daemon.ctl("fetch", session["session_id"], "--out", out)
+            self.assertEqual(prof_reader.read(fetched["path"]).problems, [])
+            both = self.daemon.ctl("dump", "--last", "1s", "--devices", "1", "--out", out)
+            again = prof_reader.read(both["fetched_to"])
+            self.assertEqual(again.problems, [])
+            self.assertEqual(set(again.devices), {1})
+        self.daemon.ctl("rm", session["session_id"])
+        self.assertFalse(os.path.exists(session["dump_path"]))
+
+    def test_more_than_is_held(self):
+        until_held(self.daemon, 1)
+        session = self.daemon.ctl("dump", "--last", "1h")
+        self.assertIn("are held", " ".join(session["warnings"]))
+        self.assertIn("are held", " ".join(self.read(session).manifest["warnings"]))
+
+    def test_refusals(self):
+        self.assertIn("no device 7", self.daemon.run("dump", "--devices", "7").stderr)
+        self.assertEqual(self.daemon.run("dump", "--job", "none").returncode, 4)
+        self.assertEqual(self.daemon.run("dump", "--last", "soon").returncode, 2)
+        self.assertEqual(self.daemon.run("dump", "--reason", "x" * 129).returncode, 3)
+        refused = self.daemon.run("start", "--collector", "hccs", "--since", "3s", "--no-dump")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("since", refused.stderr)
+
+    def join(self, *options):
+        """A session that begins 3 s ago and ends when it has run a while."""
+        until_held(self.daemon, 4)
+        session = self.daemon.ctl("start", "--since", "3s", *options)
+        start = session["started_ns"]
+        before = session["records"]
+        # The present has come too: as much again as the past had at most.
+        self.daemon.until_records(session["session_id"], before + 150)
+        eventually(lambda: held(self.daemon)["held_s"] > 0)
+        self.daemon.ctl("stop", session["session_id"])
+        final = self.daemon.show(session["session_id"])
+        self.assertGreater(final["since_ns"], 0)
+        return start, final, self.read(final)
+
+    def test_since_has_no_seam(self):
+        options = ["--collector", "host_cpu=1"]
+        for name in ("hbm", "hccs", "pcie", "roce", "nic"):
+            options += ["--collector", f"{name}=10"]
+        start, final, dump = self.join(*options)
+        self.assertEqual(final["warnings"], [])
+        for device in range(self.devices):
+            for name, period in PERIODIC.items():
+                self.no_holes(dump, device, name, period)
+                walls = [r.wall for r in dump[(device, name)].records]
+                self.assertLess(walls[0], start - 2_000_000_000, name)
+                self.assertGreaterEqual(walls[0], final["since_ns"] - CLOCK_SLACK_NS, name)
+                self.assertGreater(walls[-1], start, name)
+        times = [block[0] for block in dump.blocks["host_sys_cpu.data"]]
+        self.assertEqual(times, sorted(set(times)))
+        self.assertGreaterEqual(len(times), 3)
+        # Stamps that count from a channel's start are right: the recorder's own dump has the same values
+        # at the same time on the wall clock.
+        recorded = self.read(self.daemon.ctl("dump", "--last", "60s"))
+        theirs = {}
+        for record in recorded[(0, "hbm.data")].records:
+            theirs.setdefault((record.key, str(record.values)), []).append(record.wall)
+        compared = 0
+        for record in dump[(0, "hbm.data")].records:
+            walls = theirs.get((record.key, str(record.values)), [])
+            if walls:
+                self.assertLessEqual(min(abs(w - record.wall) for w in walls), CLOCK_SLACK_NS)
+                compared += 1
+        self.assertGreater(compared, 50)
+
+    def test_since_thinned(self):
+        _, final, dump = self.join("--devices", "0", "--collector", "hbm=5", "--collector", "hccs=5")
+        self.no_holes(dump, 0, "hbm.data", 200_000)
+        self.no_holes(dump, 0, "hccs.data", 200_000_000)
+        outcome = next(o for o in final["outcomes"] if o["collector"] == "hbm")
+        self.assertTrue(outcome["thinned"] and outcome["rebased"])
+
+    def test_since_faster_and_back(self):
+        """The channel is made faster for the session: the restart is the one gap, and is said."""
+        _, final, dump = self.join("--devices", "0", "--collector", "pcie=50", "--collector", "qos=50")
+        stamps = dump[(0, "pcie.data")].stamps()
+        self.assertEqual(stamps, sorted(set(stamps)))
+        steps = {round((b - a) / 1e6) for a, b in zip(stamps, stamps[1:])}
+        self.assertTrue({100, 20} <= steps, steps)
+        entry = next(c for c in dump.manifest["channels"] if c["collector"] == "pcie")
+        self.assertEqual([g["reason"] for g in entry["gaps"]], ["channel_restart"])
+        self.assertIn("qos", " ".join(final["warnings"]))  # not recorded: without a past
+
+        def slow_again():
+            device = self.daemon.ctl("devices")["devices"][0]
+            return any(c["name"] == "pcie" and c["hz"] == 10 for c in device["channels"])
+
+        eventually(slow_again, what="the recorder alone runs at its own rate")
+        # And the recorder's dump holds both runs, whole.
+        self.read(self.daemon.ctl("dump"))
+
+    def test_status_and_metrics(self):
+        until_held(self.daemon, 1)
+        recorder = held(self.daemon)
+        self.assertTrue(recorder["enabled"])
+        self.assertEqual({c["problem"] for c in recorder["channels"]}, {""})
+        self.assertIn("recorder", self.daemon.run("status", json_output=False).stdout)
+        eventually(lambda: self.daemon.metric("profd_recorder_bytes"))
+        self.assertEqual(self.daemon.metric("profd_recorder_enabled"), 1)
+
+
+class Off(RecorderCase):
+    devices = 1
+
+    def test_says_so(self):
+        answer = self.daemon.run("dump", "--last", "10s")
+        self.assertEqual(answer.returncode, 3)
+        self.assertIn("recorder.enabled", answer.stderr)
+        answer = self.daemon.run("start", "--collector", "hccs", "--since", "10s")
+        self.assertEqual(answer.returncode, 3)
+        self.assertIn("recorder.enabled", answer.stderr)
+        self.assertFalse(held(self.daemon)["enabled"])
+        self.assertEqual(self.daemon.metric("profd_recorder_enabled"), 0)
+        # Nothing runs for it.
+        states = {c["state"] for c in self.daemon.ctl("devices")["devices"][0]["channels"]}
+        self.assertEqual(states, {"idle"})
+
+
+class Limits(unittest.TestCase):
+    """At the highest rates there are, both limits hold at every look."""
+
+    FASTEST = ["hbm=100", "hccs=50", "pcie=50", "roce=100", "nic=100", "llc=100", "qos=100",
+               "soc_profile=100", "npu_mem=100", "dvpp=100", "host_cpu=50", "host_mem=50",
+               "npu_state=10"]
+
+    def watch(self, memory_mb, seconds, reason):
+        config = {"recorder": {"enabled": True, "collectors": self.FASTEST, "seconds": seconds,
+                               "memory_mb": memory_mb}}
+        text = scenario_text(devices=4)
+        with Daemon(scenario_text=text, config=config) as daemon:
+            def look():
+                metrics = daemon.scrape()
+                get = lambda name, *labels: metrics.get((name, labels), 0)
+                self.assertLessEqual(get("profd_recorder_bytes"), memory_mb << 20)
+                self.assertLessEqual(get("profd_recorder_seconds"), seconds)
+                self.assertEqual(get("profd_recorder_dropped_total"), 0)
+                return get("profd_recorder_evicted_total", ("reason", reason))
+
+            # Round after round, not just once over the edge.
+            eventually(lambda: look() > 2000, seconds=120, what=f"blocks leave because of {reason}")
+            recorder = held(daemon)
+            self.assertLessEqual(recorder["held_bytes"], memory_mb << 20)
+            self.assertLessEqual(recorder["held_s"], seconds)
+            session = daemon.ctl("dump")
+            dump = prof_reader.read(session["dump_path"])
+            self.assertEqual(dump.problems, [])
+            self.assertGreater(session["records"], 100)
+            return session, dump
+
+    def test_memory(self):
+        session, _ = self.watch(1, 3600, "memory")
+        self.assertEqual(session["dropped_records"], 0)
+
+    def test_age(self):
+        _, dump = self.watch(256, 5, "age")
+        self.assertTrue(prof_reader.samples_tsv(dump.path))
+        for device in range(4):
+            for name, period in (("hbm.data", 10_000), ("hccs.data", 20_000_000)):
+                stamps = dump[(device, name)].stamps()
+                self.assertEqual(stamps, sorted(set(stamps)))
+                self.assertEqual(prof_reader.holes(stamps, period), [])
+
+
+class Triggers(RecorderCase):
+    devices = 2
+    faults = ({"kind": "ecc", "device": 1, "double": 1, "at": 25},)
+    always = "atlas_host_load1 >= 0"
+
+    @classmethod
+    def make_config(cls):
+        return cls.config_with(["error_code"])
+
+    @staticmethod
+    def config_with(triggers, cooldown_s=0, max_dumps=2):
+        return {"recorder": {"enabled": True, "collectors": ["hccs=10", "npu_state=1"],
+                             "triggers": triggers, "dump_seconds": 10, "cooldown_s": cooldown_s,
+                             "max_dumps": max_dumps}}
+
+    def reload(self, *args, **how):
+        """New triggers begin anew, so a condition that always holds fires once more."""
+        self.daemon.write_config(self.config_with(*args, **how))
+        self.daemon.process.send_signal(signal.SIGHUP)
+
+    def dumps(self, kind):
+        return [s for s in self.daemon.ctl("list")["sessions"] if s["label"] == f"trigger: {kind}"]
+
+    def count(self, reason):
+        return self.daemon.metric("profd_recorder_dumps_total", reason=reason) or 0
+
+    def test_1_fault(self):
+        """The simulator's card reports a fault: a dump of what led to it, the daemon's own."""
+        found = eventually(lambda: self.dumps("error_code"), seconds=120, what="a dump of the fault")
+        self.assertEqual(found[0]["uid"], os.getuid())
+        self.assertIn("atlas_npu_", found[0]["reason"])
+        self.assertIn('npu="1"', found[0]["reason"])
+        dump = self.read(found[0])
+        self.assertGreater(len(dump[(1, "hccs.data")].records), 20)
+        self.assertIn("error_code", dump.manifest["session"]["requested"]["reason"])
+        eventually(lambda: self.count("error_code") >= 1)
+
+    def test_2_cap(self):
+        """The oldest goes when there are too many."""
+        seen = []
+        for i in range(4):
+            self.reload([self.always + " for 0s" * (i % 2)])
+            # The label says which; what it replaced is gone from the list and the disk.
+            new = eventually(lambda: [s for s in self.dumps("threshold")
+                                      if s["session_id"] not in [o["session_id"] for o in seen]],
+                             what=f"dump {i}")
+            seen += new
+        eventually(lambda: self.count("threshold") >= 4)
+        left = eventually(lambda: len(self.dumps("threshold")) == 2 and self.dumps("threshold"))
+        self.assertEqual([s["session_id"] for s in left], [s["session_id"] for s in seen[-2:]])
+        eventually(lambda: not os.path.exists(seen[0]["dump_path"]))
+        self.assertIn(self.always, left[0]["reason"])
+
+    def test_3_cool_down(self):
+        self.reload([self.always], cooldown_s=3600)
+        before = eventually(lambda: self.count("threshold"))
+        self.reload([self.always + " for 0s"], cooldown_s=3600)
+        self.reload([self.always], cooldown_s=3600)
+        eventually(lambda: self.daemon.metric("profd_recorder_suppressed_total"),
+                   what="a trigger is suppressed")
+        self.assertLessEqual(self.count("threshold"), before + 1)
+
+    def test_4_bad_triggers(self):
+        """Every mistake is told, and what ran before goes on."""
+        self.reload(["no_such_metric > 1", "step > 1x median"])
+        eventually(lambda: "configuration not reloaded" in self.daemon.log())
+        log = self.daemon.log()
+        self.assertIn("no_such_metric", log)
+        self.assertIn("median", log)
+
+
+class Processes(RecorderCase):
+    """What happens to attached processes triggers, too."""
+
+    devices = 2
+    config = {"recorder": {"enabled": True, "collectors": ["hccs=10"], "cooldown_s": 0,
+                           "triggers": ["crash", "step > 3x median"]}}
+
+    def labelled(self, kind):
+        return [s for s in self.daemon.ctl("list")["sessions"] if s["label"] == f"trigger: {kind}"]
+
+    def client(self):
+        client = Client(os.path.join(self.daemon.base, "attach.sock"), timeout=scaled(30))
+        self.addCleanup(client.close)
+        return client
+
+    def test_crash(self):
+        until_held(self.daemon, 1)
+        self.client().attach(job_id="fine", rank=0).bye()
+        self.client().attach(job_id="crashed", rank=3).close()
+        found = eventually(lambda: self.labelled("crash"), what="a dump of the crash")
+        self.assertEqual(found[0]["job_id"], "crashed")
+        self.assertIn("rank 3", found[0]["reason"])
+        self.assertEqual(len(found), 1)
+        self.read(found[0])
+
+    def test_slow_step(self):
+        until_held(self.daemon, 1)
+        ring = Ring(256)
+        self.addCleanup(ring.close)
+        client = self.client().attach(ring, job_id="slow", rank=0)
+        at = raw_ns() - 10_000_000_000
+        for step in range(12):
+            ring.step(step, at, at + 100_000_000)
+            at += 200_000_000
+        ring.step(12, at, at + 900_000_000)
+        found = eventually(lambda: self.labelled("slow_step"), what="a dump of the slow step")
+        self.assertIn("step 12", found[0]["reason"])
+        self.assertEqual(found[0]["job_id"], "slow")
+        client.bye()
+
+    def test_dump_of_a_job(self):
+        until_held(self.daemon, 1)
+        client = self.client().attach(job_id="half", rank=0, devices=[1])
+        eventually(lambda: any(j["job_id"] == "half" for j in self.daemon.ctl("jobs")["jobs"]))
+        dump = self.read(self.daemon.ctl("dump", "--job", "half"))
+        self.assertEqual(set(dump.devices), {1})
+        refused = self.daemon.run("dump", "--job", "whole")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("half", refused.stderr)
+        client.bye()
+
+
+@unittest.skipUnless(IS_ROOT, "only root can be several users")
+class Users(RecorderCase):
+    devices = 1
+
+    @classmethod
+    def make_config(cls):
+        cls.group = group_id()
+        return {"daemon": {"socket_group": TEST_GROUP},
+                "recorder": {"enabled": True, "cooldown_s": 3600,
+                             "triggers": ["atlas_host_load1 >= 0"]}}
+
+    def ctl_as(self, uid, *args, **how):
+        return self.daemon.ctl(*args, user=uid, groups=(self.group,), **how)
+
+    def test_dumps_are_ones_own(self):
+        until_held(self.daemon, 1)
+        mine = self.ctl_as(ALICE, "dump", "--reason", "alice")
+        self.assertEqual((mine["uid"], mine["state"]), (ALICE, "done"))
+        self.assertEqual(os.stat(mine["dump_path"]).st_uid, ALICE)
+        self.read(mine)
+        # Nothing of single processes is in it: they may be anybody's.
+        self.assertFalse([n for n in prof_reader.read(mine["dump_path"]).blocks if n[0].isdigit()])
+        eventually(lambda: [s for s in self.daemon.ctl("list")["sessions"]
+                            if s["label"] == "trigger: threshold"], what="the daemon's own dump")
+        for uid, own in ((ALICE, [mine["session_id"]]), (BOB, [])):
+            self.assertEqual([s["session_id"] for s in self.ctl_as(uid, "list")["sessions"]], own)
+        with tempfile.TemporaryDirectory() as out:
+            os.chmod(out, 0o777)
+            for command in (("show",), ("fetch", "--out", out), ("rm",)):
+                self.ctl_as(BOB, command[0], mine["session_id"], *command[1:], expect=4)
+        self.assertEqual(json.dumps(self.ctl_as(BOB, "list")).find("alice"), -1)
+
+
+if __name__ == "__main__":
+    main()
