@@ -255,5 +255,13 @@ def micro(build, args):
     return rows
 
 
-PARTS = {"micro": micro, "idle": idle, "device": device, "all": everything, "alloc": alloc,
+def marks(build, args):
+    """profd_bench_marks: percentiles of single calls of profd_mark in ns, the timer's own cost taken
+    off; the floor is of the same run."""
+    command = [build.marks, "5000" if args.quick else "100000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+PARTS = {"micro": micro, "marks": marks, "idle": idle, "device": device, "all": everything, "alloc": alloc,
          "scrape": scrape, "latency": latency, "host": host}

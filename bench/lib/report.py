@@ -38,6 +38,14 @@ def print_part(name, part):
             print(f"  {row_name:<44}{row['ns_per_item']:>10.2f}{row['floor_ns']:>10.2f}{ratio}"
                   f"  {row['floor']}")
         return
+    if name == "marks":
+        print(f"  {'':<44}{'p50 ns':>10}{'p99 ns':>10}{'p99.9 ns':>12}{'max ns':>14}")
+        for row_name, row in part.items():
+            if isinstance(row, dict):
+                print(f"  {row_name:<44}{row['p50']:>10.1f}{row['p99']:>10.1f}{row['p999']:>12.1f}"
+                      f"{row['max']:>14.1f}")
+        _scalars(part)
+        return
     if "threads" in part:
         _threads(part)
         return
@@ -71,6 +79,12 @@ def goals(parts):
         _goal(found, "host_cpu and host_mem above the floor, dump written",
               host["dump_above_floor_percent"], 1.0, "% of a core")
         _goal(found, "host sampling / floor, no dump", host["no_dump_ratio"], 1.3, "x")
+    if "marks" in parts:
+        run = parts["marks"]
+        _goal(found, "p99 of profd_mark without a session, 1 thread",
+              run["no session, 1 thread"]["p99"], 50, "ns")
+        _goal(found, "p99 of profd_mark with a session, 1 thread",
+              run["session, 1 thread"]["p99"], 1000, "ns")
     if "alloc" in parts:
         _goal(found, "allocations per record in steady state",
               parts["alloc"]["allocations_per_record"], 0.0, "")

@@ -33,7 +33,7 @@ int MsUntil(Deadline deadline) {
 }
 
 bool IsFinal(const std::string& state) {
-  return state == "done" || state == "failed" || state == "ended";
+  return state == "done" || state == "failed" || state == "interrupted" || state == "ended";
 }
 
 }  // namespace

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""libprofd inside a real training process (client/examples/train.cc) under a real daemon."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import (BUILD, REPO, RUNNER, Daemon, eventually, is_sanitized, main, scaled)
+
+TRAIN = os.path.join(BUILD, "bin", "train_example")
+LIBRARY = os.path.join(BUILD, "lib", "libprofd.so.0")
+OPTIONS = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on"})
+FOREVER = ("--steps", "1000000", "--step-ms", "10")
+
+
+class Training:
+    """One process of the example. Lines of its standard output are read as they come."""
+
+    def __init__(self, attach_socket, *args, **env):
+        self.log = tempfile.NamedTemporaryFile("r", prefix="profd-train-")
+        environment = {**os.environ, "PROFD_ATTACH_SOCKET": attach_socket, "PROFD_LOG": "1", **env}
+        with open(self.log.name, "w", encoding="utf-8") as out:
+            self.process = subprocess.Popen(RUNNER + [TRAIN, *map(str, args)], env=environment,
+                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def output(self):
+        with open(self.log.name, encoding="utf-8") as file:
+            return file.read()
+
+    def finish(self):
+        """Its output; it must have ended by itself and well."""
+        try:
+            code = self.process.wait(scaled(120))
+        except subprocess.TimeoutExpired:
+            code = "no end"
+        if code != 0:
+            raise AssertionError(f"train_example: {code}\n{self.output()}")
+        return self.output()
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        self.process.wait(scaled(60))
+
+    def steps(self):
+        return len(re.findall(r"^step \d+", self.output(), re.M))
+
+    def goes_on(self):
+        """It makes steps from now on."""
+        before = self.steps()
+        eventually(lambda: self.steps() > before + 2 and self.process.poll() is None,
+                   what="the training goes on")
+
+
+def session_of(output):
+    found = re.search(r"^session: (.*)$", output, re.M)
+    if found is None:
+        raise AssertionError(output)
+    return json.loads(found[1])
+
+
+def marks_of(dump):
+    """profd/marks.tsv as dictionaries, in time order."""
+    with open(os.path.join(dump, "profd", "marks.tsv"), encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    entries = [dict(zip(rows[0], row)) for row in rows[1:]]
+    return sorted(entries, key=lambda entry: int(entry["time_ns"]))
+
+
+class LibprofdCase(unittest.TestCase):
+    def daemon(self):
+        daemon = Daemon(scenario_text='chip = "910B"\ndevices = 2\n')
+        self.addCleanup(daemon.dispose)
+        return daemon.start()
+
+    @staticmethod
+    def socket(daemon):
+        return os.path.join(daemon.base, "attach.sock")
+
+    @staticmethod
+    def sessions(daemon):
+        return daemon.ctl("list")["sessions"]
+
+    def running_with_marks(self, daemon, but=()):
+        """The session that runs and has marks; not one of `but`."""
+        def found():
+            for session in self.sessions(daemon):
+                if session["session_id"] in but or session["state"] != "running":
+                    continue
+                if daemon.show(session["session_id"]).get("marks", 0) > 20:
+                    return session["session_id"]
+            return None
+
+        return eventually(found, 60, what="a session with marks")
+
+    def assert_marks(self, entries, pid):
+        """What one process recorded, wherever it was cut: steps in order, ranges and marks between."""
+        self.assertTrue(entries)
+        self.assertEqual({int(entry["pid"]) for entry in entries}, {pid})
+        begun = [int(entry["value"]) for entry in entries if entry["kind"] == "step_begin"]
+        self.assertGreater(len(begun), 1)
+        self.assertEqual(begun, list(range(begun[0], begun[0] + len(begun))))
+        self.assertLessEqual({entry["name"] for entry in entries if entry["kind"] == "push"},
+                             {"forward", "backward", "optimizer"})
+        self.assertIn("gradients ready",
+                      {entry["name"] for entry in entries if entry["kind"] == "mark"})
+
+
+class InTraining(LibprofdCase):
+    def test_the_environment_profiles_it(self):
+        daemon = self.daemon()
+        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
+            session = self.running_with_marks(daemon)
+            training.end()
+        done = daemon.until_state(session, "done")
+        self.assertGreater(done["records"], 0)
+        self.assert_marks(marks_of(done["dump_path"]), training.pid)
+
+    def test_modes_that_keep_the_environment_from_it(self):
+        daemon = self.daemon()
+        for mode in ("false", "dynamic"):
+            with Training(self.socket(daemon), "--steps", 3, "--step-ms", 5,
+                          PROFILING_OPTIONS=OPTIONS, PROFILING_MODE=mode) as training:
+                self.assertIn("attached: yes", training.finish())
+        self.assertEqual(self.sessions(daemon), [])
+
+    def test_from_inside_at_steps(self):
+        daemon = self.daemon()
+        with Training(self.socket(daemon), "--steps", 12, "--step-ms", 150, "--profile-from", 3,
+                      "--profile-steps", 4, "--options", OPTIONS) as training:
+            output = training.finish()
+        session = session_of(output)
+        self.assertEqual(session["state"], "done", output)
+        self.assertEqual(self.sessions(daemon)[0]["label"], "train_example")
+        entries = marks_of(session["dump_path"])
+        self.assert_marks(entries, training.pid)
+        begun = {int(entry["value"]) for entry in entries if entry["kind"] == "step_begin"}
+        # The step after the last may have begun when the daemon hears of the end.
+        self.assertLessEqual(begun, {3, 4, 5, 6, 7})
+        self.assertIn(5, begun)
+        with open(os.path.join(session["dump_path"], "profd_manifest.json"), encoding="utf-8") as file:
+            self.assertIn("example", json.dumps(json.load(file)))  # profd_set_metadata
+
+    def test_wrong_options_do_not_stop_the_training(self):
+        daemon = self.daemon()
+        with Training(self.socket(daemon), "--steps", 3, "--step-ms", 5, "--profile-steps", 2,
+                      "--options", '{"nonsense":1,"dvpp_freq":1000}') as training:
+            output = training.finish()
+        self.assertIn("not profiled:", output)
+        self.assertIn("nonsense", output)
+        self.assertIn("dvpp_freq", output)
+        self.assertEqual(self.sessions(daemon), [])
+
+    def test_a_killed_process_leaves_its_dump(self):
+        daemon = self.daemon()
+        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
+            session = self.running_with_marks(daemon)
+            training.end(signal.SIGKILL)
+        done = daemon.until_state(session, "done")
+        self.assert_marks(marks_of(done["dump_path"]), training.pid)
+        # And the next one is served.
+        with Training(self.socket(daemon), "--steps", 2, "--step-ms", 5) as training:
+            self.assertIn("attached: yes", training.finish())
+
+    def test_a_killed_daemon_is_found_again(self):
+        daemon = self.daemon()
+        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
+            first = self.running_with_marks(daemon)
+            daemon.kill()
+            training.goes_on()
+            daemon.start()
+            # Nobody ended what PROFILING_OPTIONS asks for: it begins anew.
+            second = self.running_with_marks(daemon, but=[first])
+            training.goes_on()
+            training.end()
+        done = daemon.until_state(second, "done")
+        self.assert_marks(marks_of(done["dump_path"]), training.pid)
+
+    def test_a_restarted_daemon_is_attached_to_again(self):
+        daemon = self.daemon()
+        with Training(self.socket(daemon), *FOREVER, SLURM_JOB_ID="4711", SLURM_PROCID="0",
+                      ASCEND_DEVICE_ID="1") as training:
+            def attached():
+                """The job it attached as."""
+                for job in daemon.ctl("jobs")["jobs"]:
+                    for process in job["processes"]:
+                        if process["pid"] == training.pid and process["attached"]:
+                            return job["job_id"]
+                return None
+
+            eventually(attached)
+            for _ in range(2):
+                daemon.restart()
+                eventually(attached, what="it attaches again")
+                training.goes_on()
+            session = daemon.ctl("start", "--job", attached(),
+                                 "--sys-interconnection-freq", 50)["session_id"]
+            eventually(lambda: daemon.show(session).get("marks", 0) > 20, 60)
+            daemon.ctl("stop", session)
+            done = daemon.until_state(session, "done")
+            # What nobody wants is not said.
+            eventually(lambda: not training.output().rstrip().endswith("profiled"))
+        self.assert_marks(marks_of(done["dump_path"]), training.pid)
+
+    def test_without_a_daemon_and_disabled(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "none.sock")
+            with Training(path, "--steps", 3, "--step-ms", 5, "--wait-ms", 10, "--profile-steps", 1,
+                          PROFILING_OPTIONS=OPTIONS) as training:
+                self.assertIn("not profiled: connect to", training.finish())
+        daemon = self.daemon()
+        with Training(self.socket(daemon), "--steps", 3, "--step-ms", 5, PROFD_DISABLE="1",
+                      PROFILING_OPTIONS=OPTIONS) as training:
+            self.assertIn("PROFD_DISABLE", training.finish())
+        self.assertEqual(self.sessions(daemon), [])
+
+
+class Binary(unittest.TestCase):
+    """What a training process gets along with the library: nothing."""
+
+    @unittest.skipIf(is_sanitized() or RUNNER, "of this machine's ordinary build")
+    def test_only_the_c_api_is_exported(self):
+        if shutil.which("nm") is None:
+            self.skipTest("no nm")
+        listed = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True,
+                                text=True, check=True).stdout
+        exported = {line.split()[2].split("@")[0] for line in listed.splitlines()
+                    if line.split()[1] != "A"}
+        with open(os.path.join(REPO, "client", "libprofd", "profd.h"), encoding="utf-8") as file:
+            declared = set(re.findall(r"^PROFD_API [\w ]+?\*?\s*(profd_\w+)\(", file.read(), re.M))
+        self.assertGreater(len(declared), 15)
+        self.assertEqual(exported, declared)
+
+    @unittest.skipIf(is_sanitized() or RUNNER, "of this machine's ordinary build")
+    def test_it_needs_the_c_and_cxx_libraries_only(self):
+        if shutil.which("readelf") is None:
+            self.skipTest("no readelf")
+        text = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True,
+                              check=True).stdout
+        needed = set(re.findall(r"NEEDED.*\[(.*?)\.so", text))
+        self.assertLessEqual({name for name in needed if not name.startswith("ld-linux")},
+                             {"libstdc++", "libgcc_s", "libc", "libm", "libpthread"})
+        self.assertIn("libprofd.so.0", re.search(r"SONAME.*\[(.*)\]", text)[1])
+        self.assertIn("NODELETE", text)
+
+    def test_the_header_is_plain_c(self):
+        compiler = shutil.which("gcc") or shutil.which("cc")
+        if compiler is None:
+            self.skipTest("no C compiler")
+        code = ('#include "client/libprofd/profd.h"\n'
+                "int f(void) { profd_config c = PROFD_CONFIG_INIT;\n"
+                "  profd_start_args a = PROFD_START_ARGS_INIT;\n"
+                "  return profd_init(&c) + profd_start_with(&a); }\n")
+        done = subprocess.run([compiler, "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror",
+                               "-fsyntax-only", "-I", REPO, "-x", "c", "-"], input=code, text=True,
+                              capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    main()
