@@ -74,7 +74,6 @@ std::string WhyNot(const Option& option, std::span<const DeviceInfo> devices,
       if (can(entry, &device)) return {};
     }
   }
-  if (option.origin == Origin::kDevice && devices.empty()) return "no devices on this node";
   if (!known) return "this version of profd has no collector for it";
   return fmt::format("{}", fmt::join(reasons, "; "));
 }
@@ -150,7 +149,7 @@ ProbeCollector ProbeOn(const Host& host) {
 
 options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
                                std::span<const CollectorEntry> collectors,
-                               const ProbeCollector& probe) {
+                               const ProbeCollector& probe, std::string_view no_devices) {
   options::NodeSupport support;
   for (const DeviceInfo& device : devices) {
     auto known = std::find(support.chip_ids.begin(), support.chip_ids.end(), device.chip_id);
@@ -164,10 +163,14 @@ options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
   for (const Option& option : options::Table()) {
     // What only one chip has is refused by the check itself, with a better reason.
     if (option.type == Type::kCycles && !AreAll(devices, abi::kChip910B)) continue;
-    if (IsCollected(option)) lack(option.key, WhyNot(option, devices, collectors, probe));
+    if (option.origin == Origin::kDevice && devices.empty()) {
+      lack(option.key, std::string(no_devices));
+    } else if (IsCollected(option)) {
+      lack(option.key, WhyNot(option, devices, collectors, probe));
+    }
   }
   if (devices.empty()) {
-    for (std::string_view key : kNeedDevice) lack(key, "no devices on this node");
+    for (std::string_view key : kNeedDevice) lack(key, std::string(no_devices));
   } else if (!ListsAny(devices, {abi::kChannelTsfwL2, abi::kChannelSocPmu})) {
     lack("l2", "no L2 cache channel (47 or 134)");
   }

@@ -28,10 +28,13 @@ using ProbeCollector = std::function<Status(const CollectorEntry&, const DeviceI
 // The real one; `host` outlives it.
 ProbeCollector ProbeOn(const Host& host);
 
-// What these devices and this host can do for options.
+inline constexpr std::string_view kNoDevices = "no devices on this node";
+
+// What these devices and this host can do for options; `no_devices` = why there are none, if so.
 options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
                                std::span<const CollectorEntry> collectors,
-                               const ProbeCollector& probe);
+                               const ProbeCollector& probe,
+                               std::string_view no_devices = kNoDevices);
 
 // The one check behind StartSession and CheckOptions: all three forms of giving an option.
 // `has_process`: a job or a process is named.

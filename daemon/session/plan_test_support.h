@@ -60,6 +60,7 @@ class SessionPlanTest : public ::testing::Test {
                                      : Status::Ok();
                         },
                         free_bytes_,
+                        kNoDevices,
                         [this](const SessionPlan&) { return attached_; }};
     return PlanSession(request_, context);
   }

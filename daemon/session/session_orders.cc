@@ -93,6 +93,7 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRe
   PlanContext context{config_,        devices, Collectors(), peer,
                       deps_.owner_of, may_use, ProbeOn(deps_.session.host),
                       deps_.session.writer.free_bytes()};
+  if (targets.bound) context.no_devices = "the processes it is about use no device of this node";
   context.attached = [&targets](const SessionPlan&) {
     return std::any_of(targets.processes.begin(), targets.processes.end(),
                        [](const TrainingProcess& process) { return process.attached(); });

@@ -141,7 +141,7 @@ class Planner {
 
   void CheckOptions() {
     options::NodeSupport support =
-        SupportOf(ConcernedDevices(), context_.collectors, context_.probe);
+        SupportOf(ConcernedDevices(), context_.collectors, context_.probe, context_.no_devices);
     bool has_process = request_.pids_size() > 0 || !plan_.job_id.empty();
     options::CheckResult result = CheckOrder(request_, support, has_process);
     for (options::Problem& problem : CheckUserRates(result.options, MaxUserHz())) {

@@ -74,6 +74,8 @@ struct PlanContext {
   ProbeCollector probe;
   // Bytes free on the dump volume; 0 = unknown.
   uint64_t free_bytes = 0;
+  // Why `devices` is empty, if it is.
+  std::string_view no_devices = kNoDevices;
   // Does an attached process take part in what was planned so far (job, pids, devices)? Null = none.
   std::function<bool(const SessionPlan&)> attached = nullptr;
 };

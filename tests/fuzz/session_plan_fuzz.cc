@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "daemon/session/session_plan.h"
+#include "daemon/session/session_schedule.h"
+#include "daemon/session/session_targets.h"
 #include "driver/abi/channels.h"
 #include "profd/v1/profd.pb.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -60,6 +62,44 @@ void CheckPlan(const SessionPlan& plan, const PlanContext& context) {
   }
 }
 
+// What the order says about time and about processes.
+void CheckOrder(const v1::StartSessionRequest& request, const PlanContext& context) {
+  const std::function<std::optional<uint64_t>(pid_t)> start_time = [](pid_t pid) {
+    return pid % 2 == 0 ? std::nullopt : std::optional<uint64_t>(7);
+  };
+  constexpr int64_t kWall = 1'767'225'600'000'000'000;
+  Result<SessionTerms> terms =
+      PlanTerms(request, {context.config, context.peer, kWall, context.owner_of, start_time});
+  if (terms.ok()) {
+    FUZZ_EXPECT(terms->priority <= kDefaultPriority);
+    FUZZ_EXPECT(!terms->preempt);
+    FUZZ_EXPECT(terms->start_at_ns == 0 || !terms->start_step);
+    FUZZ_EXPECT(terms->start_at_ns <= kWall + context.config.max_start_delay_s * kNsPerSecond);
+    FUZZ_EXPECT(terms->metadata.size() <= 64);
+  } else {
+    FUZZ_EXPECT(terms.status().message().size() <= 6000);
+  }
+  std::vector<TrainingProcess> known(3);
+  known[0].pid = 1;
+  known[0].uid = context.peer.uid;
+  known[0].job_id = request.job_id();
+  known[0].devices = {1};
+  known[1].pid = 2;
+  known[1].uid = context.peer.uid + 1;
+  known[1].job_id = request.job_id();
+  known[2].pid = 4;
+  known[2].uid = context.peer.uid;
+  Result<SessionTargets> targets = ResolveTargets(request, context.peer, known);
+  if (!targets.ok()) {
+    FUZZ_EXPECT(targets.status().message().size() <= 6000);
+    return;
+  }
+  for (const TrainingProcess& process : targets->processes) {
+    FUZZ_EXPECT(process.uid == context.peer.uid);
+  }
+  FUZZ_EXPECT(!targets->bound || !targets->processes.empty());
+}
+
 void Run(fuzz::Input input) {
   static const DaemonConfig config;
   static const std::vector<DeviceInfo> devices = SomeDevices();
@@ -80,7 +120,9 @@ void Run(fuzz::Input input) {
                             },
                             Probe,
                             uint64_t{1} << 34,
+                            kNoDevices,
                             [&request](const SessionPlan&) { return request.rank() % 2 != 0; }};
+  CheckOrder(request, context);
   Result<SessionPlan> plan = PlanSession(request, context);
   if (plan.ok()) {
     CheckPlan(*plan, context);
