@@ -29,6 +29,10 @@ struct Environment {
   std::string default_address = {};
   std::string default_tls_dir = {};
   std::string home = {};
+  // $PROFILING_OPTIONS and $ASCEND_WORK_PATH; empty = unset. Where the process runs; empty = unknown.
+  std::string profiling_options = {};
+  std::string ascend_work_path = {};
+  std::string working_directory = {};
 };
 
 // `arguments` without the program's name. Returns the exit code (docs/profctl.md).

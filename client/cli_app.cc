@@ -131,9 +131,7 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
   fetch->add_option("ID", p->fetch.id, "Session id")->type_name(" ");
   fetch->add_option("--job", p->fleet.fetch_job, "With --nodes: every dump of this job")
       ->type_name("JOB");
-  fetch
-      ->add_option("--out", p->fetch.out,
-                   "Directory the dump is put into; else the session's output, else here")
+  fetch->add_option("--out", p->fetch.out, "Directory for the dump; else its output, else here")
       ->type_name("DIR")
       ->each([p](const std::string&) { p->fetch.out_given = true; });
   fetch->add_flag("--keep", p->fetch.keep, "Keep what arrived when the fetch fails");

@@ -221,7 +221,7 @@ TEST_F(CliTest, FindsTheSocket) {
 // Also what no daemon accepts: ranges and words are its business.
 TEST_F(CliTest, StartSendsTheOrderAsWritten) {
   std::istringstream words(
-      "start --job j1 --rank 7 --label a-b --devices 0,4-6 --collector hccs=50 "
+      "start --detach --all --job j1 --rank 7 --label a-b --devices 0,4-6 --collector hccs=50 "
       "--collector host_cpu --sys-hardware-mem-freq 101 --llc-profiling sideways "
       "--sys-io-sampling-freq 10 --sys-interconnection-freq=50 --dvpp-freq 1 --host-sys cpu,mem "
       "--host-sys-usage mem --host-sys-usage-freq 5 --storage-limit 500MB --pid 11 --pid 12 "
@@ -232,14 +232,14 @@ TEST_F(CliTest, StartSendsTheOrderAsWritten) {
 }
 
 TEST_F(CliTest, StartAddsNothingOfItsOwn) {
-  Run({"start"});
+  Run({"start", "--detach"});
   ASSERT_EQ(daemon_.starts.size(), 1u);
   EXPECT_EQ(daemon_.starts[0].ByteSizeLong(), 0u) << daemon_.starts[0].DebugString();
 }
 
 TEST_F(CliTest, StartNamesEveryProblemAtOnce) {
   EXPECT_EQ(Run({"start", "--duration", "30", "--devices", "0,x", "--collector", "hccs=fast",
-                 "--dvpp-freq", "0", "--rank", "one", "--pid", "me", "--job", ""}),
+                 "--dvpp-freq", "fast", "--rank", "one", "--pid", "me", "--job", ""}),
             2);
   ExpectGolden(err(), "start_problems.txt");
   EXPECT_TRUE(daemon_.starts.empty());
@@ -328,7 +328,8 @@ TEST_F(CliTest, HelpHasExamplesOnEveryCommand) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_NE(out().find("Exit codes"), std::string::npos);
   for (const char* command : {"status", "devices", "collectors", "start", "stop", "list", "show",
-                              "watch", "stream", "fetch", "rm", "run", "completion"}) {
+                              "watch", "stream", "fetch", "rm", "run", "completion", "options",
+                              "check"}) {
     EXPECT_EQ(Run({command, "--help"}), 0) << command;
     EXPECT_NE(out().find("Examples:\n  "), std::string::npos) << command << out();
     EXPECT_NE(out().find(std::string("profctl ") + command), std::string::npos) << command;
@@ -427,6 +428,9 @@ _profctl; echo "${COMPREPLY[*]}"
   EXPECT_EQ(complete("profctl show s-"), "s-17\n");
   EXPECT_EQ(complete("profctl --socket /x stream --format ''"), "text json csv\n");
   EXPECT_EQ(complete("profctl stop --job j --all"), "--all-mine\n");
+  EXPECT_EQ(complete("profctl start --task-time ''"), "on off l0 l1\n");
+  EXPECT_EQ(complete("profctl start --aic-metrics MemoryL"), "MemoryL0\n");
+  EXPECT_EQ(complete("profctl check --acl TORCH"), "TORCH_CALL_STACK=\n");
 }
 
 }  // namespace

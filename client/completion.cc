@@ -16,7 +16,8 @@ struct FlagValues {
   std::string_view words;
 };
 // Values that are fixed words, beside those of the option table.
-constexpr std::array<FlagValues, 2> kFlagValues = {{{"--format", "text json csv"}, {"--devices", ""}}};
+constexpr std::array<FlagValues, 2> kFlagValues = {
+    {{"--format", "text json csv"}, {"--devices", ""}}};
 
 // The words an option of the table takes; empty when it takes no words.
 std::string WordsOf(const options::Option& option) {
@@ -127,7 +128,8 @@ std::string ValueCases() {
   text += "\" ;;\n";
   return text +
          "    --collector|--collectors) candidates=\"$(_profctl_collectors)\" ;;\n"
-         "    --socket|--tls-dir|--tls-ca|--tls-cert|--tls-key|--out|--output|--options-json) files=1 ;;\n";
+         "    --socket|--tls-dir|--tls-ca|--tls-cert|--tls-key|--out|--output|--options-json) "
+         "files=1 ;;\n";
 }
 
 std::string CommandNames(const CLI::App& app) {

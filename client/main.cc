@@ -1,7 +1,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "base/clock.h"
 #include "client/cli.h"
@@ -16,9 +18,18 @@ int main(int argc, char** argv) {
   profd::client::Io io{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, isatty(STDERR_FILENO) != 0,
                        variable("NO_COLOR").empty() && variable("TERM") != "dumb"};
   profd::SystemClock clock;
-  profd::client::Environment environment{io, clock, profd::client::MakeGrpcApi,
-                                         variable("PROFD_SOCKET"), variable("PATH"),
-                                         variable("PROFD_ADDRESS"), variable("PROFD_TLS_DIR"),
-                                         variable("HOME")};
+  std::error_code no_directory;
+  std::filesystem::path working_directory = std::filesystem::current_path(no_directory);
+  profd::client::Environment environment{io,
+                                         clock,
+                                         profd::client::MakeGrpcApi,
+                                         variable("PROFD_SOCKET"),
+                                         variable("PATH"),
+                                         variable("PROFD_ADDRESS"),
+                                         variable("PROFD_TLS_DIR"),
+                                         variable("HOME"),
+                                         variable("PROFILING_OPTIONS"),
+                                         variable("ASCEND_WORK_PATH"),
+                                         working_directory.string()};
   return profd::client::RunProfctl({argv + 1, argv + argc}, environment);
 }

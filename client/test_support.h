@@ -203,7 +203,8 @@ class ProfctlTest : public ::testing::Test {
                               return std::make_unique<FakeApi>(daemon_);
                             },
                             default_socket_, "/usr/bin:/bin", default_address_,
-                            default_tls_dir_, home_};
+                            default_tls_dir_, home_, profiling_options_, ascend_work_path_,
+                            working_directory_};
     return RunProfctl(arguments, environment);
   }
   std::string out() const { return out_.str(); }
@@ -233,6 +234,9 @@ class ProfctlTest : public ::testing::Test {
   std::string default_address_;
   std::string default_tls_dir_;
   std::string home_;
+  std::string profiling_options_;
+  std::string ascend_work_path_;
+  std::string working_directory_;
 };
 
 }  // namespace profd::client

@@ -1,7 +1,12 @@
 #include "client/commands/fetch.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
+#include "client/commands/start.h"
 #include "client/dump_sink.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -20,11 +25,11 @@ std::string Detail(const DumpSink& sink, int64_t elapsed_ns) {
 }
 
 // Which error there was: ours, the daemon's, or none.
-Status Receive(const Context& context, const FetchOptions& options, SignalWatch* signals,
+Status Receive(const Context& context, const std::string& id, const std::function<bool()>& go_on,
                DumpSink* sink) {
   v1::FetchDumpRequest request;
-  request.set_session_id(options.id);
-  Progress progress(context, "fetching", [signals] { return signals->Poll() == 0; });
+  request.set_session_id(id);
+  Progress progress(context, "fetching", go_on);
   Status written;
   Status status = context.api.FetchDump(request, [&](const v1::DumpChunk& chunk) {
     written = sink->Write(chunk);
@@ -36,38 +41,68 @@ Status Receive(const Context& context, const FetchOptions& options, SignalWatch*
   return sink->Finish();
 }
 
+// Where the session's own order wanted the dump. Only of the caller's sessions: nobody chooses
+// where another one writes.
+std::string OutputOf(const Context& context, const std::string& id) {
+  if (context.endpoint.remote()) return "";
+  v1::GetSessionRequest request;
+  request.set_session_id(id);
+  auto session = context.api.GetSession(request);
+  if (!session.ok() || session->uid() != geteuid()) return "";
+  auto output = session->metadata().find(kOutputMetadata);
+  if (output == session->metadata().end() || !output->second.starts_with('/')) return "";
+  return output->second;
+}
+
 }  // namespace
+
+FetchResult FetchInto(const Context& context, const std::string& id, const std::string& out,
+                      bool keep, const std::function<bool()>& go_on) {
+  FetchResult fetched;
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  // Whether it could be used is found out with the first file.
+  DumpSink sink(out);
+  fetched.status = Receive(context, id, go_on, &sink);
+  fetched.name = sink.name();
+  if (!sink.name().empty()) fetched.path = sink.path();
+  fetched.files = sink.files();
+  fetched.received_bytes = sink.received_bytes();
+  fetched.total_bytes = sink.total_bytes();
+  if (!fetched.status.ok() && !keep) sink.Discard();
+  return fetched;
+}
 
 int RunFetch(const Context& context, const FetchOptions& options) {
   if (options.id.empty()) {
     return UsageError(context, "fetch", {"give a session's id, or --nodes and --job JOB"});
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  DumpSink sink(options.out);
   int64_t begin_ns = context.clock.SteadyNs();
-  Status status = Receive(context, options, &signals, &sink);
+  std::string out = options.out_given || options.out != "." ? "" : OutputOf(context, options.id);
+  if (out.empty()) out = options.out;
+  FetchResult fetched =
+      FetchInto(context, options.id, out, options.keep, [&signals] { return signals.Poll() == 0; });
+  Status status = fetched.status;
   if (signals.caught() != 0 && !status.ok()) status = DataLoss("interrupted");
   if (!status.ok()) {
-    if (sink.name().empty()) return Fail(context, status);
-    std::string fate = fmt::format("{}: {} of {} bytes kept", sink.path(), sink.received_bytes(),
-                                   sink.total_bytes());
-    if (!options.keep) {
-      sink.Discard();
-      fate = "what had arrived is removed";
-    }
+    if (fetched.name.empty()) return Fail(context, status);
+    std::string fate = options.keep ? fmt::format("{}: {} of {} bytes kept", fetched.path,
+                                                  fetched.received_bytes, fetched.total_bytes)
+                                    : "what had arrived is removed";
     int exit_code = Fail(context, status.Annotate("fetch is incomplete"), kExitPartial);
     context.io.err << "profctl: " << Printable(fate) << std::endl;
     return exit_code;
   }
   if (context.json) {
     PrintJson(context, Json{{"session_id", options.id},
-                            {"dump_name", sink.name()},
-                            {"path", sink.path()},
-                            {"files", sink.files()},
-                            {"bytes", sink.received_bytes()}});
+                            {"dump_name", fetched.name},
+                            {"path", fetched.path},
+                            {"files", fetched.files},
+                            {"bytes", fetched.received_bytes}});
   } else {
-    context.io.out << fmt::format("{}  {} files, {} in {}\n", Printable(sink.path()), sink.files(),
-                                  FormatBytes(sink.received_bytes()),
+    context.io.out << fmt::format("{}  {} files, {} in {}\n", Printable(fetched.path),
+                                  fetched.files, FormatBytes(fetched.received_bytes),
                                   FormatSpan(context.clock.SteadyNs() - begin_ns));
   }
   return kExitOk;

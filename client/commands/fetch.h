@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "client/context.h"
@@ -9,9 +10,26 @@ namespace profd::client {
 struct FetchOptions {
   std::string id;
   std::string out = ".";
+  // `out` is the caller's word; otherwise the session's metadata may know a better place.
+  bool out_given = false;
   // Leaves what arrived when the fetch fails.
   bool keep = false;
 };
+
+struct FetchResult {
+  Status status;
+  // Empty when nothing had arrived.
+  std::string name;
+  std::string path;
+  uint64_t files = 0;
+  uint64_t received_bytes = 0;
+  uint64_t total_bytes = 0;
+};
+
+// Writes a finished session's dump below `out`, which is made with its parents. What arrived of one
+// that fails is removed, unless `keep`. `go_on` says false to give up.
+FetchResult FetchInto(const Context& context, const std::string& id, const std::string& out,
+                      bool keep, const std::function<bool()>& go_on);
 
 // Writes a finished session's dump as the calling user.
 int RunFetch(const Context& context, const FetchOptions& options);

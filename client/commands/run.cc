@@ -1,10 +1,13 @@
 #include "client/commands/run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <optional>
 
 #include "client/child.h"
+#include "client/commands/fetch.h"
+#include "client/option_view.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/signals.h"
@@ -33,10 +36,13 @@ int WaitForCommand(SignalWatch* signals, HeldChild* child) {
   }
 }
 
-void ReportStart(const Context& context, const v1::Session& session, int exit_code) {
+void ReportStart(const Context& context, const v1::Session& session, int exit_code, bool verbose) {
   if (context.json) return;
   std::ostream& err = context.io.err;
   err << "profctl: session " << Printable(session.session_id()) << '\n';
+  if (verbose) {
+    PrintEffective(err, session.effective_options(), /*all=*/true, context.io.err_color());
+  }
   if (exit_code != kExitOk) {
     Warn(context, "not everything that was asked for is collected:");
     PrintOutcomes(err, session, /*with_counts=*/false, context.io.err_color());
@@ -45,11 +51,14 @@ void ReportStart(const Context& context, const v1::Session& session, int exit_co
   err.flush();
 }
 
-void ReportEnd(const Context& context, const v1::Session& session, int command_exit) {
+// `fetched`: where the dump is on the caller's side; empty = nowhere.
+void ReportEnd(const Context& context, const v1::Session& session, int command_exit,
+               const std::string& fetched) {
   std::ostream& err = context.io.err;
   if (context.json) {
     Json json = ToJson(session);
     json["command_exit_code"] = command_exit;
+    json["output"] = fetched;
     err << JsonText(json, /*indent=*/false) << std::endl;
     return;
   }
@@ -63,11 +72,30 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
   }
   if (!session.dump_path().empty())
     err << "profctl: dump " << Printable(session.dump_path()) << '\n';
+  if (!fetched.empty()) err << "profctl: output " << Printable(fetched) << '\n';
   err.flush();
 }
 
-void StopAndReport(const Context& context, SignalWatch* signals, const std::string& id,
-                   int command_exit) {
+// The dump to where the order wants it, as the user; empty when it does not get there.
+std::string Deliver(const Context& context, SignalWatch* signals,
+                    const v1::StartSessionRequest& order, const v1::Session& session) {
+  auto output = order.metadata().find(kOutputMetadata);
+  if (output == order.metadata().end() || session.dump_path().empty()) return "";
+  if (!IsFinal(session.state())) return "";
+  FetchResult fetched =
+      FetchInto(context, session.session_id(), output->second, /*keep=*/false, [signals] {
+        int signal = signals->Poll();
+        return signal == 0 || signal == SIGCHLD;
+      });
+  if (fetched.status.ok()) return fetched.path;
+  Warn(context, fmt::format("the dump could not be brought to {}: {}\nprofctl fetch {} tries again",
+                            output->second, Explain(fetched.status, context.endpoint),
+                            session.session_id()));
+  return "";
+}
+
+void StopAndReport(const Context& context, SignalWatch* signals,
+                   const v1::StartSessionRequest& order, const std::string& id, int command_exit) {
   v1::StopSessionRequest request;
   request.set_session_id(id);
   Result<v1::Session> session = [&] {
@@ -78,7 +106,7 @@ void StopAndReport(const Context& context, SignalWatch* signals, const std::stri
     return context.api.StopSession(request);
   }();
   if (session.ok()) {
-    ReportEnd(context, *session, command_exit);
+    ReportEnd(context, *session, command_exit, Deliver(context, signals, order, *session));
     return;
   }
   Warn(context, fmt::format("session {} was not seen to end: {}\nprofd ends it with the process; "
@@ -86,11 +114,21 @@ void StopAndReport(const Context& context, SignalWatch* signals, const std::stri
                             id, Explain(session.status(), context.endpoint), id));
 }
 
+v1::StartSessionRequest BuildOrder(StartOptions options, std::vector<std::string>* problems) {
+  options.for_run = true;
+  options.options.no_stdin = true;
+  v1::StartSessionRequest order = BuildStartRequest(options, problems);
+  // The command belongs to no job yet that the node could know.
+  if (order.devices().empty() && order.ranks().empty()) order.set_all(true);
+  AddDefaultLease(options, getpid(), &order);
+  return order;
+}
+
 }  // namespace
 
 int RunRun(const Context& context, const RunOptions& options) {
   std::vector<std::string> problems;
-  v1::StartSessionRequest request = BuildStartRequest(options.start, &problems);
+  v1::StartSessionRequest request = BuildOrder(options.start, &problems);
   if (options.command.empty()) problems.emplace_back("no command; write it behind \"--\"");
   if (!problems.empty()) return UsageError(context, "run", problems);
   Context quiet = context;
@@ -123,7 +161,7 @@ int RunRun(const Context& context, const RunOptions& options) {
   }();
   if (interrupted_by != 0) {
     int code = kExitKilledBase + interrupted_by;
-    if (session.ok()) StopAndReport(context, &signals, session->session_id(), code);
+    if (session.ok()) StopAndReport(context, &signals, request, session->session_id(), code);
     return code;
   }
   if (!session.ok()) {
@@ -131,11 +169,13 @@ int RunRun(const Context& context, const RunOptions& options) {
     if (!options.anyway) return code;
     Warn(context, "running the command without a profile");
   } else {
-    ReportStart(context, *session, ExitForStarted(request, *session));
+    ReportStart(context, *session, ExitForStarted(request, *session), options.start.verbose);
   }
   child->Release();
   int command_exit = WaitForCommand(&signals, &*child);
-  if (session.ok()) StopAndReport(context, &signals, session->session_id(), command_exit);
+  if (session.ok()) {
+    StopAndReport(context, &signals, request, session->session_id(), command_exit);
+  }
   return command_exit;
 }
 

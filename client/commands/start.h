@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "client/commands/option_source.h"
 #include "client/context.h"
 
 namespace profd::client {
@@ -14,30 +15,47 @@ struct StartOptions {
   std::optional<std::string> rank;
   std::optional<std::string> label;
   std::optional<std::string> devices;
+  bool all = false;
   std::vector<std::string> collectors;
-  std::optional<std::string> sys_hardware_mem_freq;
-  std::optional<std::string> llc_profiling;
-  std::optional<std::string> sys_io_sampling_freq;
-  std::optional<std::string> sys_interconnection_freq;
-  std::optional<std::string> dvpp_freq;
-  std::optional<std::string> host_sys;
-  std::optional<std::string> host_sys_usage;
-  std::optional<std::string> host_sys_usage_freq;
-  std::optional<std::string> storage_limit;
+  // The vendor's.
+  OptionSource options;
   std::vector<std::string> pids;
+  std::optional<std::string> at;
+  std::optional<std::string> in;
+  std::optional<std::string> start_step;
+  std::optional<std::string> steps;
+  std::optional<std::string> since;
   std::optional<std::string> duration;
   std::optional<std::string> end_with_pid;
+  std::optional<std::string> lease;
+  bool detach = false;
+  std::optional<std::string> priority;
+  bool preempt = false;
+  std::vector<std::string> metadata;
   bool require_all = false;
   bool no_dump = false;
+  // Show every option in force, not only what is not at its default.
+  bool verbose = false;
+  // `run`: the job need not be known yet, so one rank is a name and selects nothing.
+  bool for_run = false;
 };
 
-// Every syntax problem is added to `problems`.
+// The session's metadata of this name says where its dump belongs on the caller's side.
+inline constexpr const char* kOutputMetadata = "output";
+
+// Every syntax problem is added to `problems`. Leaves the default lease out: it is of a start on
+// this machine only.
 v1::StartSessionRequest BuildStartRequest(const StartOptions& options,
                                           std::vector<std::string>* problems);
 
+// A minute after `starter` has gone, unless the order says otherwise; 0 = nobody stands for it.
+void AddDefaultLease(const StartOptions& options, pid_t starter, v1::StartSessionRequest* request);
+
 // kExitPartial when something that was asked for does not run: an outcome that is denied, busy or
 // failed; one that is unsupported if its collector was named; or nothing runs at all.
-// (A group option such as sys_hardware_mem_freq asks for what the chip has of its group.)
+// (A group option such as sys_hardware_mem_freq asks for what the chip has of its group. What needs
+// an attached process is no failure of the node's, and a session that has yet to start has not
+// failed.)
 int ExitForStarted(const v1::StartSessionRequest& request, const v1::Session& session);
 
 int RunStart(const Context& context, const StartOptions& options);

@@ -43,6 +43,10 @@ constexpr auto kExcludedByInstr =
     std::to_array<std::string_view>({"training_trace", "task_trace", "hccl", "aicpu", "fp_point",
                                      "bp_point", "aic_metrics", "l2", "task_time", "runtime_api"});
 
+std::string ChipName(const NodeSupport& node, size_t i) {
+  return i < node.chip_names.size() ? node.chip_names[i] : fmt::format("chip {}", node.chip_ids[i]);
+}
+
 // What is known of one key while it is checked.
 struct State {
   const Option* option = nullptr;
@@ -200,23 +204,14 @@ void Checker::CheckTaskSwitch() {
   if (!time.asked && (trace.asked || !trace.canonical.empty())) time.canonical = trace.canonical;
 }
 
+// options.md: 910 is chip 1.
 std::string Checker::WhyUnsupported(const State& state) const {
-  if (auto lacking = request_.node->lacking.find(state.option->key);
-      lacking != request_.node->lacking.end() && !lacking->second.empty()) {
-    return lacking->second;
-  }
   const NodeSupport& node = *request_.node;
+  std::string why = options::WhyUnsupported(*state.option, node);
+  if (!why.empty() || state.option->key != "aic_metrics" || state.canonical != "L2Cache") return why;
   for (size_t i = 0; i < node.chip_ids.size(); ++i) {
-    std::string name =
-        i < node.chip_names.size() ? node.chip_names[i] : fmt::format("chip {}", node.chip_ids[i]);
-    // options.md: 910 is chip 1, A2 is the 910B, chip 5.
-    if (state.option->key == "aic_metrics" && state.canonical == "L2Cache" &&
-        node.chip_ids[i] == 1) {
-      return fmt::format("not supported on {}: L2Cache events do not exist there", name);
-    }
-    if (state.option->key == "instr_profiling_freq" && node.chip_ids[i] != 5) {
-      return fmt::format("not supported on {}: Ascend910B (A2) only", name);
-    }
+    if (node.chip_ids[i] != 1) continue;
+    return fmt::format("not supported on {}: L2Cache events do not exist there", ChipName(node, i));
   }
   return "";
 }
@@ -228,9 +223,6 @@ void Checker::CheckSupport() {
     if (!state.On() && !by_default) continue;
     std::string why = WhyUnsupported(state);
     if (why.empty()) continue;
-    if (!why.starts_with("not supported on") && !request_.node->chip_names.empty()) {
-      why = fmt::format("not supported on {}: {}", fmt::join(request_.node->chip_names, ", "), why);
-    }
     if (state.asked && !request_.best_effort) {
       Report(Problem::Kind::kUnsupported, state.option->key, state.asked_text,
              why + fmt::format("; leave it out, or ask for best effort (allowed elsewhere: {})",
@@ -344,6 +336,24 @@ void Checker::FillEffective() {
 }
 
 }  // namespace
+
+std::string WhyUnsupported(const Option& option, const NodeSupport& node) {
+  if (auto lacking = node.lacking.find(option.key);
+      lacking != node.lacking.end() && !lacking->second.empty()) {
+    if (lacking->second.starts_with("not supported on") || node.chip_names.empty()) {
+      return lacking->second;
+    }
+    return fmt::format("not supported on {}: {}", fmt::join(node.chip_names, ", "), lacking->second);
+  }
+  if (option.key != "instr_profiling_freq") return "";
+  // options.md: A2 is the 910B, chip 5.
+  for (size_t i = 0; i < node.chip_ids.size(); ++i) {
+    if (node.chip_ids[i] != 5) {
+      return fmt::format("not supported on {}: Ascend910B (A2) only", ChipName(node, i));
+    }
+  }
+  return "";
+}
 
 CheckResult Check(const CheckRequest& request) { return Checker(request).Run(); }
 

@@ -88,6 +88,10 @@ struct NodeSupport {
   std::map<std::string, std::string, std::less<>> lacking;
 };
 
+// Why nothing of the option can be had on the node; empty = it can. (A single value of one that can may
+// still be impossible, as L2Cache of aic_metrics.)
+std::string WhyUnsupported(const Option& option, const NodeSupport& node);
+
 struct Effective {
   std::string key;
   // Canonical: "l1" for task_time=on, "200MB", "50"; "off" for what can be off and is, "" for a

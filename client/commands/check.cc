@@ -1,0 +1,113 @@
+#include "client/commands/check.h"
+
+#include <fmt/format.h>
+
+#include "client/option_view.h"
+#include "client/render.h"
+#include "proto/options/options_message.h"
+
+namespace profd::client {
+namespace {
+
+void AddProblem(const options::Problem& problem, v1::CheckOptionsResponse* response) {
+  v1::OptionProblem* added = response->add_problems();
+  // The enumerations agree but for the unspecified one.
+  added->set_kind(static_cast<v1::OptionProblem::Kind>(static_cast<int>(problem.kind) + 1));
+  added->set_key(problem.key);
+  added->set_value(problem.value);
+  added->set_text(problem.text);
+}
+
+v1::CheckOptionsResponse CheckHere(const VendorOrder& order, const CheckOptions& options,
+                                   const options::NodeSupport* node) {
+  v1::CheckOptionsResponse response;
+  options::CheckRequest request;
+  std::vector<options::Problem> problems;
+  std::vector<std::string> warnings;
+  request.given = options::FromMessage(order.options);
+  if (!order.json.empty()) options::ParseJson(order.json, &request.given, &problems);
+  options::FromAclSwitches(order.acl, /*with_defaults=*/false, &request.given, &problems,
+                           &warnings);
+  request.node = node;
+  request.best_effort = options.options.best_effort;
+  request.has_process = !options.no_job;
+  options::CheckResult result = options::Check(request);
+  problems.insert(problems.end(), result.problems.begin(), result.problems.end());
+  warnings.insert(warnings.end(), result.warnings.begin(), result.warnings.end());
+  for (const options::Problem& problem : problems) AddProblem(problem, &response);
+  for (const std::string& warning : warnings) response.add_warnings(warning);
+  for (const options::Effective& effective : result.options.effective) {
+    v1::EffectiveOption* added = response.add_effective_options();
+    added->set_key(effective.key);
+    added->set_value(effective.value);
+    added->set_asked(effective.asked);
+    added->set_note(effective.note);
+  }
+  return response;
+}
+
+Result<v1::CheckOptionsResponse> AskDaemon(const Context& context, const VendorOrder& order,
+                                           const CheckOptions& options) {
+  v1::CheckOptionsRequest request;
+  *request.mutable_options() = order.options;
+  request.set_options_json(order.json);
+  request.mutable_acl_switches()->insert(order.acl.begin(), order.acl.end());
+  request.set_best_effort(options.options.best_effort);
+  request.set_with_job(!options.no_job);
+  return WithProgress(context, "checking", [&] { return context.api.CheckOptions(request); });
+}
+
+void Print(const Context& context, const v1::CheckOptionsResponse& response, bool verbose) {
+  for (const v1::OptionProblem& problem : response.problems()) {
+    context.io.err << Paint("problem: ", Tone::kBad, context.io.err_color())
+                   << Printable(problem.text()) << '\n';
+  }
+  for (const std::string& warning : response.warnings()) {
+    context.io.err << Paint("warning: ", Tone::kWarning, context.io.err_color())
+                   << Printable(warning) << '\n';
+  }
+  if (response.problems_size() > 0) {
+    context.io.err << fmt::format("profctl: {} problem{}; nothing would start\n",
+                                  response.problems_size(),
+                                  response.problems_size() == 1 ? "" : "s");
+    return;
+  }
+  context.io.out << "the options are right\n";
+  PrintEffective(context.io.out, response.effective_options(), verbose, context.io.out_color());
+}
+
+}  // namespace
+
+int RunCheck(const Context& context, const CheckOptions& options) {
+  std::vector<std::string> problems;
+  std::optional<options::NodeSupport> chip;
+  if (options.chip) {
+    chip = options::SupportOfChip(*options.chip);
+    if (!options.offline) problems.emplace_back("--chip needs --offline");
+    if (!chip) {
+      problems.push_back(fmt::format("--chip \"{}\" is no chip; there are {}", *options.chip,
+                                     fmt::join(options::ChipNames(), ", ")));
+    }
+  }
+  VendorOrder order = ReadOptions(options.options, /*plain_is_file=*/true, &problems);
+  if (!problems.empty()) return UsageError(context, "check", problems);
+  v1::CheckOptionsResponse response;
+  if (options.offline) {
+    response = CheckHere(order, options, chip ? &*chip : nullptr);
+  } else {
+    auto answer = AskDaemon(context, order, options);
+    if (!answer.ok()) return Fail(context, answer.status());
+    response = std::move(*answer);
+  }
+  for (const options::Problem& problem : UnfitProblems(order)) AddProblem(problem, &response);
+  if (context.json) {
+    Json json = ToJson(response);
+    json["ok"] = response.problems_size() == 0;
+    PrintJson(context, json);
+  } else {
+    Print(context, response, options.verbose);
+  }
+  return response.problems_size() == 0 ? kExitOk : kExitRefused;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "client/commands/option_source.h"
+#include "client/context.h"
+
+namespace profd::client {
+
+struct CheckOptions {
+  OptionSource options;
+  // The order is to name neither a job nor a process.
+  bool no_job = false;
+  bool offline = false;
+  // Of `offline`; unset = whatever the chip.
+  std::optional<std::string> chip;
+  bool verbose = false;
+};
+
+// Says everything that is wrong with the options and starts nothing: 0, or 3 when something is.
+int RunCheck(const Context& context, const CheckOptions& options);
+
+}  // namespace profd::client

@@ -1,0 +1,170 @@
+#include "client/commands/option_source.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "client/commands/start_parse.h"
+#include "proto/options/options_message.h"
+
+namespace profd::client {
+namespace {
+
+// All of it, or a byte more than anybody accepts: the daemon then says how much that is.
+Result<std::string> ReadAll(int fd, const std::string& name) {
+  std::string text;
+  char buffer[4096];
+  while (text.size() <= options::kMaxJsonBytes) {
+    ssize_t count = read(fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Status::FromErrno(errno, name);
+    if (count == 0) break;
+    text.append(buffer, static_cast<size_t>(count));
+  }
+  return text;
+}
+
+Result<std::string> ReadJsonFile(const std::string& path) {
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return Status::FromErrno(errno, path);
+  return ReadAll(file.get(), path);
+}
+
+bool LooksLikeJson(std::string_view text) {
+  text = Trim(text);
+  return text.empty() || text.front() == '{' || text.front() == '[' || text.front() == '"';
+}
+
+Result<std::string> ReadJson(const OptionSource& source, bool plain_is_file) {
+  const std::string& value = *source.json;
+  if (value == "-") {
+    if (source.no_stdin) return InvalidArgument("-: stdin is the command's; use @FILE");
+    return ReadAll(STDIN_FILENO, "stdin");
+  }
+  if (value.starts_with('@')) return ReadJsonFile(value.substr(1));
+  if (plain_is_file && !LooksLikeJson(value)) return ReadJsonFile(value);
+  return value;
+}
+
+void TakeJson(const OptionSource& source, bool plain_is_file, VendorOrder* order,
+              std::vector<std::string>* problems) {
+  if (source.json && source.from_environment) {
+    problems->emplace_back("--options-json and --options-env: give one of them");
+    return;
+  }
+  if (source.from_environment) {
+    if (source.environment_json.empty()) {
+      problems->emplace_back("--options-env: PROFILING_OPTIONS is not set");
+    }
+    order->json = source.environment_json;
+    return;
+  }
+  if (!source.json) return;
+  auto text = ReadJson(source, plain_is_file);
+  if (!text.ok()) {
+    problems->push_back("--options-json " + text.status().message());
+  } else if (Trim(*text).empty()) {
+    // On the wire nothing would mean "not given".
+    problems->emplace_back("--options-json is empty; write an object, as in {\"l2\":\"on\"}");
+  } else {
+    order->json = std::move(*text);
+  }
+}
+
+void TakeAcl(const OptionSource& source, VendorOrder* order, std::vector<std::string>* problems) {
+  for (const std::string& text : source.acl) {
+    auto pair = ParsePair(text);
+    if (!pair.ok()) {
+      problems->push_back("--acl " + pair.status().message());
+      continue;
+    }
+    auto [known, added] = order->acl.insert(*pair);
+    if (!added && known->second != pair->second) {
+      problems->push_back(fmt::format("--acl {}: given twice, as \"{}\" and \"{}\"", pair->first,
+                                      known->second, pair->second));
+    }
+  }
+}
+
+// What `output` says, where it is right; what is wrong with it is said with the other options.
+std::string GivenOutput(const VendorOrder& order) {
+  options::CheckRequest request;
+  std::vector<options::Problem> ignored;
+  if (order.options.has_output()) {
+    request.given.push_back({.key = "output", .value = order.options.output()});
+  } else if (!order.json.empty()) {
+    std::vector<options::Given> given;
+    options::ParseJson(order.json, &given, &ignored);
+    for (options::Given& one : given) {
+      if (one.key == "output") request.given.push_back(std::move(one));
+    }
+  }
+  return options::Check(request).options.Text("output");
+}
+
+std::string Absolute(const OptionSource& source, const std::string& path) {
+  if (path.starts_with('/') || source.working_directory.empty()) return path;
+  return source.working_directory + "/" + path;
+}
+
+std::string OutputOf(const OptionSource& source, const VendorOrder& order,
+                     std::vector<std::string>* problems) {
+  std::string output = GivenOutput(order);
+  if (!output.empty()) return Absolute(source, output);
+  if (source.ascend_work_path.empty()) return "";
+  options::CheckRequest request;
+  request.given = {{.key = "output", .value = source.ascend_work_path + "/profiling_data"}};
+  options::CheckResult result = options::Check(request);
+  for (const options::Problem& problem : result.problems) {
+    problems->push_back("ASCEND_WORK_PATH: " + problem.text);
+  }
+  return result.ok() ? Absolute(source, result.options.Text("output")) : "";
+}
+
+}  // namespace
+
+OptionSource::OptionSource() {
+  for (const options::Option& option : options::Table()) flags[std::string(option.key)];
+}
+
+VendorOrder ReadOptions(const OptionSource& source, bool plain_is_file,
+                        std::vector<std::string>* problems) {
+  VendorOrder order;
+  for (const options::Option& option : options::Table()) {
+    auto flag = source.flags.find(std::string(option.key));
+    if (flag == source.flags.end() || !flag->second) continue;
+    if (!options::SetField(option.key, *flag->second, &order.options)) {
+      order.unfit.push_back(
+          {.key = std::string(option.key), .value = *flag->second, .via = options::Via::kFlag});
+    }
+  }
+  TakeJson(source, plain_is_file, &order, problems);
+  TakeAcl(source, &order, problems);
+  order.output = OutputOf(source, order, problems);
+  return order;
+}
+
+std::vector<options::Problem> UnfitProblems(const VendorOrder& order) {
+  std::vector<options::Problem> problems;
+  for (const options::Given& given : order.unfit) {
+    // One by one: what they need of each other is not the point.
+    options::CheckRequest request;
+    request.given = {given};
+    options::CheckResult result = options::Check(request);
+    problems.insert(problems.end(), result.problems.begin(), result.problems.end());
+    if (result.ok()) {
+      problems.push_back({.kind = options::Problem::Kind::kInvalid,
+                          .key = given.key,
+                          .value = {},
+                          .text = given.key + ": does not fit its field; must be " +
+                                  options::RangeText(*options::Find(given.key))});
+    }
+  }
+  return problems;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,55 @@
+// The vendor's options as the command line gives them: flags made from the option table,
+// PROFILING_OPTIONS, ACL switches.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profd/v1/profd.pb.h"
+#include "proto/options/options.h"
+
+namespace profd::client {
+
+struct OptionSource {
+  OptionSource();
+
+  // By key of the table; unset = not given.
+  std::map<std::string, std::optional<std::string>> flags;
+  // TEXT, @FILE or -.
+  std::optional<std::string> json;
+  // Take PROFILING_OPTIONS of the environment.
+  bool from_environment = false;
+  // NAME=VALUE each.
+  std::vector<std::string> acl;
+  bool best_effort = false;
+  // stdin belongs to a command, and is not read.
+  bool no_stdin = false;
+
+  // Of the process: $PROFILING_OPTIONS, $ASCEND_WORK_PATH, where it runs. Empty = unset.
+  std::string environment_json;
+  std::string ascend_work_path;
+  std::string working_directory;
+};
+
+// The same, ready to be sent.
+struct VendorOrder {
+  v1::ProfilingOptions options;
+  std::string json;
+  std::map<std::string, std::string> acl;
+  // Flags that do not fit their field's type: wrong in any case, and judged here.
+  std::vector<options::Given> unfit;
+  // Absolute directory of the dump on the caller's side; empty = not asked for.
+  std::string output;
+};
+
+// Reads files and stdin as asked. `problems` are of the command line: what a value may be is the
+// daemon's business. `plain_is_file`: a --options-json that is no object names a file.
+VendorOrder ReadOptions(const OptionSource& source, bool plain_is_file,
+                        std::vector<std::string>* problems);
+
+// What is wrong with the flags that cannot be sent.
+std::vector<options::Problem> UnfitProblems(const VendorOrder& order);
+
+}  // namespace profd::client

@@ -1,0 +1,82 @@
+#include "client/commands/options.h"
+
+#include <fmt/format.h>
+
+#include "client/render.h"
+#include "proto/options/options.h"
+
+namespace profd::client {
+namespace {
+
+v1::ListOptionsResponse FromTable(const options::NodeSupport* node) {
+  v1::ListOptionsResponse response;
+  for (const options::Option& option : options::Table()) {
+    v1::OptionInfo* info = response.add_options();
+    info->set_key(std::string(option.key));
+    info->set_type(std::string(options::TypeName(option.type)));
+    info->set_range(options::RangeText(option));
+    info->set_default_value(options::DefaultText(option));
+    info->set_unit(std::string(option.unit));
+    info->set_effect(std::string(option.effect));
+    info->set_conflicts(std::string(option.conflicts));
+    info->set_source(std::string(options::OriginName(option.origin)));
+    std::string reason = node == nullptr ? "" : options::WhyUnsupported(option, *node);
+    info->set_supported(reason.empty());
+    info->set_reason(reason);
+  }
+  if (node != nullptr) {
+    for (const std::string& chip : node->chip_names) response.add_chips(chip);
+  }
+  return response;
+}
+
+void Print(const Context& context, const v1::ListOptionsResponse& response) {
+  std::ostream& out = context.io.out;
+  const bool color = context.io.out_color();
+  if (response.chips_size() > 0) {
+    out << "chips " << Printable(fmt::format("{}", fmt::join(response.chips(), ", "))) << '\n';
+  }
+  for (const v1::OptionInfo& info : response.options()) {
+    // Of a size the range names the unit already.
+    std::string unit = info.unit().empty() || info.type() == "size" ? "" : " " + info.unit();
+    std::string standard = info.default_value().empty() ? "off" : info.default_value();
+    out << Printable(info.key()) << "  " << Paint(Printable(info.source()), Tone::kFaint, color)
+        << (info.supported() ? "" : "  " + Paint("not here", Tone::kWarning, color)) << '\n';
+    auto line = [&out](const std::string& text) { out << "    " << Printable(text) << '\n'; };
+    line(info.effect());
+    line(fmt::format("{}{}; default {}", info.range(), unit, standard));
+    if (!info.conflicts().empty()) line(info.conflicts());
+    if (!info.supported()) line(info.reason());
+  }
+}
+
+}  // namespace
+
+int RunListOptions(const Context& context, const ListOptionsOptions& options) {
+  std::optional<options::NodeSupport> chip;
+  if (options.chip) {
+    if (!options.offline) return UsageError(context, "options", {"--chip needs --offline"});
+    chip = options::SupportOfChip(*options.chip);
+    if (!chip) {
+      return UsageError(context, "options",
+                        {fmt::format("--chip \"{}\" is no chip; there are {}", *options.chip,
+                                     fmt::join(options::ChipNames(), ", "))});
+    }
+  }
+  v1::ListOptionsResponse response;
+  if (options.offline) {
+    response = FromTable(chip ? &*chip : nullptr);
+  } else {
+    auto answer = WithProgress(context, "asking", [&] { return context.api.ListOptions(); });
+    if (!answer.ok()) return Fail(context, answer.status());
+    response = std::move(*answer);
+  }
+  if (context.json) {
+    PrintJson(context, ToJson(response));
+  } else {
+    Print(context, response);
+  }
+  return kExitOk;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,115 @@
+// `profctl options` and `profctl check`.
+#include <gmock/gmock.h>
+
+#include "client/test_support.h"
+
+namespace profd::client {
+namespace {
+
+using testing::HasSubstr;
+
+class OptionsCommandTest : public ProfctlTest {};
+
+TEST_F(OptionsCommandTest, ListsWhatTheDaemonSays) {
+  v1::OptionInfo* info = daemon_.options.add_options();
+  info->set_key("sys_io_sampling_freq");
+  info->set_type("frequency");
+  info->set_range("1..100");
+  info->set_unit("Hz");
+  info->set_source("device");
+  info->set_effect("NIC, RoCE");
+  info->set_reason("not supported on Ascend310P: no NIC");
+  daemon_.options.add_chips("Ascend310P");
+  EXPECT_EQ(Run({"options"}), 0) << err();
+  ExpectGolden(out(), "options.txt");
+  EXPECT_EQ(Run({"options", "--json"}), 0);
+  EXPECT_EQ(Json::parse(out())["options"][0]["reason"], "not supported on Ascend310P: no NIC");
+  daemon_.error = Unavailable("nobody");
+  EXPECT_EQ(Run({"options"}), 6);
+}
+
+TEST_F(OptionsCommandTest, ListsTheTableOffline) {
+  daemon_.error = Unavailable("nobody");
+  EXPECT_EQ(Run({"options", "--offline"}), 0) << err();
+  ExpectGolden(out(), "options_offline.txt");
+  EXPECT_EQ(Run({"options", "--offline", "--chip", "910", "--json"}), 0) << err();
+  Json json = Json::parse(out());
+  EXPECT_EQ(json["chips"][0], "Ascend910");
+  for (const Json& option : json["options"]) {
+    EXPECT_EQ(option["supported"], option["key"] != "instr_profiling_freq") << option["key"];
+  }
+  EXPECT_EQ(Run({"options", "--offline", "--chip", "912"}), 2);
+  EXPECT_THAT(err(), HasSubstr("Ascend910B"));
+  EXPECT_EQ(Run({"options", "--chip", "910"}), 2);
+}
+
+TEST_F(OptionsCommandTest, HelpIsTheTable) {
+  EXPECT_EQ(Run({"check", "--help"}), 0);
+  ExpectGolden(out(), "check_help.txt");
+}
+
+TEST_F(OptionsCommandTest, ChecksWithTheDaemon) {
+  EXPECT_EQ(Run({"check", "--options-json", "{}", "--acl", "ACL_PROF_AICPU=on", "--best-effort",
+                 "--dvpp-freq", "5"}),
+            0)
+      << err();
+  EXPECT_EQ(daemon_.check_request.options_json(), "{}");
+  EXPECT_EQ(daemon_.check_request.acl_switches().at("ACL_PROF_AICPU"), "on");
+  EXPECT_EQ(daemon_.check_request.options().dvpp_freq(), 5u);
+  EXPECT_TRUE(daemon_.check_request.best_effort());
+  EXPECT_TRUE(daemon_.check_request.with_job());
+  EXPECT_TRUE(daemon_.starts.empty());
+  EXPECT_EQ(Run({"check", "--no-job"}), 0);
+  EXPECT_FALSE(daemon_.check_request.with_job());
+}
+
+TEST_F(OptionsCommandTest, ReportsAllProblems) {
+  for (const char* text : {"l2 = \"x\": must be on, off", "gpu = \"1\": is no option"}) {
+    v1::OptionProblem* problem = daemon_.checked.add_problems();
+    problem->set_kind(v1::OptionProblem::INVALID);
+    problem->set_text(text);
+  }
+  daemon_.checked.add_warnings("hccl is deprecated");
+  EXPECT_EQ(Run({"check", "--l2", "x", "--dvpp-freq", "fast"}), 3);
+  EXPECT_EQ(out(), "");
+  ExpectGolden(err(), "check_problems.txt");
+  EXPECT_EQ(Run({"check", "--json"}), 3);
+  Json json = Json::parse(out());
+  EXPECT_EQ(json["ok"], false);
+  EXPECT_EQ(json["problems"].size(), 2u);
+  EXPECT_EQ(json["problems"][0]["kind"], "invalid");
+}
+
+TEST_F(OptionsCommandTest, WithoutADaemonItIsSix) {
+  daemon_.error = Unavailable("nobody");
+  EXPECT_EQ(Run({"check", "--options-json", "{}"}), 6);
+  EXPECT_EQ(Run({"check", "--options-json", "{}", "--offline"}), 0) << err();
+}
+
+TEST_F(OptionsCommandTest, ChecksOffline) {
+  daemon_.error = Unavailable("nobody");
+  TempDir dir;
+  std::ofstream(dir / "o.json") << R"({"task_trace":"on","aic_metrics":"L2Cache"})";
+  EXPECT_EQ(Run({"check", "--offline", "--options-json", dir / "o.json"}), 0) << err();
+  ExpectGolden(out(), "check_offline.txt");
+  EXPECT_EQ(Run({"check", "--offline", "--chip", "910", "--options-json", dir / "o.json"}), 3);
+  EXPECT_THAT(err(), HasSubstr("not supported on Ascend910"));
+  EXPECT_EQ(Run({"check", "--offline", "--chip", "910", "--best-effort", "--options-json",
+                 dir / "o.json"}),
+            0);
+  EXPECT_THAT(err(), HasSubstr("warning: "));
+  EXPECT_EQ(Run({"check", "--offline", "--options-json", "{\"l2\":1,\"gpu\":2}", "--acl",
+                 "aiCoreMetricsType=9", "--dvpp-freq", "x", "--json"}),
+            3);
+  Json json = Json::parse(out());
+  EXPECT_EQ(json["problems"].size(), 4u) << out();
+  EXPECT_EQ(Run({"check", "--offline", "--host-sys", "cpu"}), 0);
+  EXPECT_EQ(Run({"check", "--offline", "--host-sys", "cpu", "--no-job"}), 3);
+  EXPECT_EQ(Run({"check", "--offline", "--options-json", dir / "none"}), 2);
+  profiling_options_ = "{\"l2\":\"on\"";
+  EXPECT_EQ(Run({"check", "--offline", "--options-env"}), 3);
+  EXPECT_THAT(err(), HasSubstr("line 1, column"));
+}
+
+}  // namespace
+}  // namespace profd::client

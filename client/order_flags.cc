@@ -1,0 +1,188 @@
+#include "client/order_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "proto/options/options.h"
+
+namespace profd::client {
+namespace {
+
+constexpr const char* kVendorJson = "PROFILING_OPTIONS";
+
+std::string FlagOf(std::string_view key) {
+  std::string flag = "--" + std::string(key);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+std::string TypeOf(const options::Option& option) {
+  switch (option.type) {
+    case options::Type::kSwitch:
+      return "on|off";
+    case options::Type::kLevel:
+      return "on|off|l0|l1";
+    case options::Type::kFrequency:
+      return "HZ";
+    case options::Type::kCycles:
+      return "CYCLES";
+    case options::Type::kSize:
+      return "SIZE";
+    case options::Type::kChoice:
+      return "WHICH";
+    case options::Type::kList:
+      return "LIST";
+    case options::Type::kMetrics:
+      return "METRICS";
+    case options::Type::kText:
+      return "OPERATOR";
+    case options::Type::kPath:
+      return "DIR";
+  }
+  return "VALUE";
+}
+
+std::string HelpOf(const options::Option& option) {
+  std::string unit(option.unit);
+  bool number = option.type == options::Type::kFrequency || option.type == options::Type::kCycles;
+  std::string help = fmt::format("{}\n{}{}; default {}", option.effect, options::RangeText(option),
+                                 number ? " " + unit : "", options::DefaultText(option));
+  if (!option.conflicts.empty()) help += fmt::format("\n{}", option.conflicts);
+  if (!option.chips.empty()) help += fmt::format("\nchips: {}", option.chips);
+  return help;
+}
+
+std::string GroupOf(const options::Option& option) {
+  switch (option.origin) {
+    case options::Origin::kDevice:
+      return "Profiling options, of the devices";
+    case options::Origin::kHost:
+      return "Profiling options, of the host";
+    case options::Origin::kApplication:
+      return "Profiling options, reported by the application";
+    case options::Origin::kClient:
+      return "Profiling options, of the dump";
+  }
+  return "Profiling options";
+}
+
+void AddVendorFlags(CLI::App* command, OptionSource* source) {
+  for (const options::Option& option : options::Table()) {
+    command->add_option(FlagOf(option.key), source->flags[std::string(option.key)], HelpOf(option))
+        ->type_name(TypeOf(option))
+        ->group(GroupOf(option));
+  }
+  const std::string group = "Profiling options, as the vendor's tools take them";
+  command
+      ->add_option("--options-json", source->json,
+                   fmt::format("{} as it is: the text, @FILE, or - for stdin", kVendorJson))
+      ->type_name("JSON")
+      ->group(group);
+  command
+      ->add_flag("--options-env", source->from_environment,
+                 fmt::format("Take {} from the environment", kVendorJson))
+      ->group(group);
+  std::string names;
+  for (const options::AclSwitch& known : options::AclSwitches()) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
+  }
+  command->add_option("--acl", source->acl, "A switch of PyTorch's profiler; repeat it: " + names)
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->group(group);
+  command
+      ->add_flag("--best-effort", source->best_effort,
+                 "What the chip cannot do is a warning, no error; nothing else is")
+      ->group(group);
+}
+
+using Text = std::optional<std::string>;
+
+void AddWhat(CLI::App* command, StartOptions* o) {
+  auto add = [command](const char* name, Text* value, const char* text, const char* type) {
+    return command->add_option(name, *value, text)->type_name(type);
+  };
+  add("--job", &o->job, "The training job to profile: its devices and processes", "JOB");
+  add("--rank,--ranks", &o->rank,
+      "Only these ranks of the job, as in 0,8-15; where the job is only a name, the session's rank",
+      "LIST");
+  add("--label", &o->label, "Free text shown in lists", "TEXT");
+  add("--devices", &o->devices,
+      "Logical device ids, as in 0,1,4-7; the job is then only a name. Without it the job's, or "
+      "all",
+      "LIST");
+  command->add_flag("--all", o->all, "The whole node; the job is then only a name");
+  command->add_option("--collector", o->collectors, "A collector by name, with its rate; repeat it")
+      ->type_name("NAME[=HZ]")
+      ->allow_extra_args(false);
+  command->add_option("--pid", o->pids, "A process of the job, as for --host-sys; repeat it")
+      ->type_name("PID")
+      ->allow_extra_args(false);
+}
+
+void AddWhen(CLI::App* command, StartOptions* o) {
+  const char* group = "When";
+  auto add = [command, group](const char* name, Text* value, const char* text, const char* type) {
+    command->add_option(name, *value, text)->type_name(type)->group(group);
+  };
+  add("--at", &o->at,
+      "Start at this instant: 2026-01-01T00:00:00Z, without a zone local time, or seconds since "
+      "the "
+      "epoch",
+      "TIME");
+  add("--in", &o->in, "Start after this long", "DURATION");
+  add("--start-step", &o->start_step, "Start when the job begins this step", "N");
+  add("--steps", &o->steps, "End after this many steps of the job", "N");
+  add("--since", &o->since, "Begin this long ago, with what the flight recorder holds: 30s or -30s",
+      "DURATION");
+  add("--duration", &o->duration, "End by itself after 500ms, 30s, 5m, 1h", "DURATION");
+  add("--lease", &o->lease,
+      "End this long after whoever started it and the job have gone (60s where that can be told)",
+      "DURATION");
+  command->add_flag("--detach", o->detach, "No lease: nobody's end is the session's")->group(group);
+}
+
+}  // namespace
+
+void AddOrderFlags(CLI::App* command, StartOptions* o) {
+  AddWhat(command, o);
+  AddWhen(command, o);
+  auto add = [command](const char* name, Text* value, const char* text, const char* type) {
+    command->add_option(name, *value, text)->type_name(type);
+  };
+  add("--priority", &o->priority, "0..9; above 5 for administrators", "N");
+  command->add_flag("--preempt", o->preempt,
+                    "Administrators: sessions of a lower priority make room when the node is full");
+  command->add_option("--metadata", o->metadata, "Kept in the manifest; repeat it")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--require-all", o->require_all,
+                    "Start nothing unless everything asked for can run");
+  command->add_flag("--no-dump", o->no_dump, "Keep nothing; only /metrics and live streams");
+  command->add_flag("-v,--verbose", o->verbose, "Show every option in force, defaults too");
+  AddVendorFlags(command, &o->options);
+}
+
+void AddStartFlags(CLI::App* command, StartOptions* o) {
+  command->add_option("--end-with-pid", o->end_with_pid, "End when this process does")
+      ->type_name("PID")
+      ->group("When");
+}
+
+void AddCheckFlags(CLI::App* command, CheckOptions* o) {
+  AddVendorFlags(command, &o->options);
+  command->add_flag("--no-job", o->no_job, "Check as for an order that names no job or process");
+  command->add_flag("--offline", o->offline, "Ask no daemon: the rules, and --chip's limits");
+  command->add_option("--chip", o->chip, "With --offline: as on this chip, as in 910B")
+      ->type_name("CHIP");
+  command->add_flag("-v,--verbose", o->verbose, "Show every option in force, defaults too");
+}
+
+void AddOptionsFlags(CLI::App* command, ListOptionsOptions* o) {
+  command->add_flag("--offline", o->offline, "Ask no daemon: what the documentation says");
+  command->add_option("--chip", o->chip, "With --offline: as on this chip, as in 910B")
+      ->type_name("CHIP");
+}
+
+}  // namespace profd::client
