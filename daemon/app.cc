@@ -380,15 +380,16 @@ void App::Impl::Reload() {
                           static_cast<int>(options.config.max_connections));
       jobs->Configure(options.config.admin_group,
                       static_cast<size_t>(options.config.max_attached));
-      if (TlsServer* tls = rpc->tls(); tls != nullptr) {
-        if (Status users = tls->Configure(TlsOptionsOf(options.config)); !users.ok()) {
-          log::Error("tls.users not reloaded", {{"problems", users.message()}});
-        }
-      }
       writer->SetOptions(WriterOptions());
       done.set_value();
     });
     done.get_future().wait();
+    // Not on the strand: looking users up may wait for a directory service.
+    if (TlsServer* tls = rpc->tls(); tls != nullptr) {
+      if (Status users = tls->Configure(TlsOptionsOf(options.config)); !users.ok()) {
+        log::Error("tls.users not reloaded", {{"problems", users.message()}});
+      }
+    }
     log::Info("configuration reloaded");
   }
   ::sd_notify(0, "READY=1");
