@@ -17,6 +17,8 @@ constexpr uint64_t kMinLeaseMs = 1000;
 constexpr int kMaxMetadata = 64;
 constexpr size_t kMaxMetadataValue = 1024;
 constexpr uint32_t kMaxUserPriority = kDefaultPriority;
+// Of two lists together: they have to fit into the trailer of a gRPC call (8 KiB, escaped).
+constexpr size_t kMaxProblemBytes = 5600;
 
 // Gathers problems instead of stopping at the first.
 class TermsPlanner {
@@ -175,9 +177,13 @@ Result<SessionTerms> PlanTerms(const v1::StartSessionRequest& request_untrusted,
 Status JoinProblems(const Status& a, const Status& b) {
   if (a.ok()) return b;
   if (b.ok()) return a;
-  if (a.code() == b.code()) return Status(a.code(), a.message() + "\n" + b.message());
-  if (b.code() == StatusCode::kPermissionDenied) return b;
-  return a;
+  if (a.code() != b.code()) return b.code() == StatusCode::kPermissionDenied ? b : a;
+  std::string text = a.message() + "\n" + b.message();
+  if (text.size() > kMaxProblemBytes) {
+    text.resize(std::min(text.rfind('\n', kMaxProblemBytes), kMaxProblemBytes));
+    text += "\nand more";
+  }
+  return Status(a.code(), std::move(text));
 }
 
 void StepCounter::Open(std::optional<int64_t> running_step) {

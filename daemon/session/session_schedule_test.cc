@@ -144,6 +144,14 @@ TEST(JoinProblems, PermissionsFirstOthersTogether) {
   EXPECT_EQ(JoinProblems({}, InvalidArgument("b")).message(), "b");
 }
 
+TEST(JoinProblems, TogetherTheyFitIntoATrailer) {
+  std::string lines;
+  for (int i = 0; i < 500; ++i) lines += "a problem\n";
+  std::string joined = JoinProblems(InvalidArgument(lines), InvalidArgument(lines)).message();
+  EXPECT_LE(joined.size(), 5700u);
+  EXPECT_TRUE(joined.ends_with("a problem\nand more"));
+}
+
 TEST(StepCounter, FromAStepOn) {
   StepCounter counter(11, 2);
   EXPECT_FALSE(counter.Begins(10));
