@@ -81,6 +81,8 @@ void FlightRecorder::WatchJobs() {
 }
 
 void FlightRecorder::LookAtTriggers(int64_t now_ns) {
+  // Without a past there is nothing to dump; what holds by then fires then.
+  if (ring_->stats().blocks == 0) return;
   if (watch_.WantsMetrics()) {
     Fire(watch_.Look(now_ns, [&](const auto& take) {
       deps_.session.store.VisitFresh(now_ns, [&take](const SeriesValue& series) {
@@ -118,6 +120,7 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
     Write(std::move(order), [this](const Result<v1::Session>& session) {
       triggered_ = false;
       if (!session.ok()) {
+        cool_until_ns_ = 0;
         log::Error("no dump for the trigger", {{"why", session.status().ToString()}});
         return;
       }

@@ -50,6 +50,20 @@ class RecorderCase(DaemonCase):
         self.assertEqual(prof_reader.holes(stamps, period), [], (device, name))
         return stamps
 
+    def join(self, *options):
+        """A session that begins 3 s ago and ends when it has run a while."""
+        until_held(self.daemon, 4)
+        session = self.daemon.ctl("start", "--since", "3s", *options)
+        start = session["started_ns"]
+        before = session["records"]
+        # The present has come too: as much again as the past had at most.
+        self.daemon.until_records(session["session_id"], before + 150)
+        eventually(lambda: held(self.daemon)["held_s"] > 0)
+        self.daemon.ctl("stop", session["session_id"])
+        final = self.daemon.show(session["session_id"])
+        self.assertGreater(final["since_ns"], 0)
+        return start, final, self.read(final)
+
 
 class Past(RecorderCase):
     devices = 2
@@ -65,9 +79,11 @@ class Past(RecorderCase):
         for device in range(self.devices):
             for name, period in PERIODIC.items():
                 self.assertGreaterEqual(len(self.no_holes(dump, device, name, period)), 25)
+                # When exactly a channel began is known as well as the driver answers promptly.
+                slack = scaled(1e9) if name == "hbm.data" else CLOCK_SLACK_NS
                 for record in dump[(device, name)].records:
-                    self.assertLessEqual(session["started_ns"] - CLOCK_SLACK_NS, record.wall)
-                    self.assertLessEqual(record.wall, session["ended_ns"] + CLOCK_SLACK_NS)
+                    self.assertLessEqual(session["started_ns"] - slack, record.wall)
+                    self.assertLessEqual(record.wall, session["ended_ns"] + slack)
         times = [block[0] for block in dump.blocks["host_sys_cpu.data"]]
         self.assertGreaterEqual(len(times), 2)
         self.assertEqual(times, sorted(times))
@@ -103,20 +119,6 @@ class Past(RecorderCase):
         refused = self.daemon.run("start", "--collector", "hccs", "--since", "3s", "--no-dump")
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("since", refused.stderr)
-
-    def join(self, *options):
-        """A session that begins 3 s ago and ends when it has run a while."""
-        until_held(self.daemon, 4)
-        session = self.daemon.ctl("start", "--since", "3s", *options)
-        start = session["started_ns"]
-        before = session["records"]
-        # The present has come too: as much again as the past had at most.
-        self.daemon.until_records(session["session_id"], before + 150)
-        eventually(lambda: held(self.daemon)["held_s"] > 0)
-        self.daemon.ctl("stop", session["session_id"])
-        final = self.daemon.show(session["session_id"])
-        self.assertGreater(final["since_ns"], 0)
-        return start, final, self.read(final)
 
     def test_since_has_no_seam(self):
         options = ["--collector", "host_cpu=1"]
@@ -155,6 +157,20 @@ class Past(RecorderCase):
         outcome = next(o for o in final["outcomes"] if o["collector"] == "hbm")
         self.assertTrue(outcome["thinned"] and outcome["rebased"])
 
+    def test_status_and_metrics(self):
+        until_held(self.daemon, 1)
+        recorder = held(self.daemon)
+        self.assertTrue(recorder["enabled"])
+        self.assertEqual({c["problem"] for c in recorder["channels"]}, {""})
+        self.assertIn("recorder", self.daemon.run("status", json_output=False).stdout)
+        eventually(lambda: self.daemon.metric("profd_recorder_bytes"))
+        self.assertEqual(self.daemon.metric("profd_recorder_enabled"), 1)
+
+
+class Faster(RecorderCase):
+    devices = 1
+    config = {"recorder": {"enabled": True}}
+
     def test_since_faster_and_back(self):
         """The channel is made faster for the session: the restart is the one gap, and is said."""
         _, final, dump = self.join("--devices", "0", "--collector", "pcie=50", "--collector", "qos=50")
@@ -173,15 +189,6 @@ class Past(RecorderCase):
         eventually(slow_again, what="the recorder alone runs at its own rate")
         # And the recorder's dump holds both runs, whole.
         self.read(self.daemon.ctl("dump"))
-
-    def test_status_and_metrics(self):
-        until_held(self.daemon, 1)
-        recorder = held(self.daemon)
-        self.assertTrue(recorder["enabled"])
-        self.assertEqual({c["problem"] for c in recorder["channels"]}, {""})
-        self.assertIn("recorder", self.daemon.run("status", json_output=False).stdout)
-        eventually(lambda: self.daemon.metric("profd_recorder_bytes"))
-        self.assertEqual(self.daemon.metric("profd_recorder_enabled"), 1)
 
 
 class Off(RecorderCase):
@@ -230,6 +237,7 @@ class Limits(unittest.TestCase):
             dump = prof_reader.read(session["dump_path"])
             self.assertEqual(dump.problems, [])
             self.assertGreater(session["records"], 100)
+            self.assertTrue(prof_reader.samples_tsv(session["dump_path"]))
             return session, dump
 
     def test_memory(self):
@@ -238,7 +246,6 @@ class Limits(unittest.TestCase):
 
     def test_age(self):
         _, dump = self.watch(256, 5, "age")
-        self.assertTrue(prof_reader.samples_tsv(dump.path))
         for device in range(4):
             for name, period in (("hbm.data", 10_000), ("hccs.data", 20_000_000)):
                 stamps = dump[(device, name)].stamps()
