@@ -64,8 +64,9 @@ def main(arguments):
         with profd.step(step):
             train_one_step(step, args.step_ms / 1000)
     summary = profile.stop() if profile else profd.session(refresh=1.0)
+    counters = profd.counters()
     profd.shutdown()
-    print(json.dumps({"steps": args.steps, "session": summary, "marks": profd.counters()}))
+    print(json.dumps({"steps": args.steps, "session": summary, "marks": counters}))
     return 0
 
 
