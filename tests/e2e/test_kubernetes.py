@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""The manifests of docs/deploy/kubernetes: no cluster is here to read them, so their fields are held
+against what Kubernetes' API knows, against each other and against profd."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import PROFCTL, PROFD, REPO, RUNNER, main
+
+FOLDER = os.path.join(REPO, "docs", "deploy", "kubernetes")
+TO_JSON = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))"
+
+# The fields each object of the API may have, as far as ours use it (core/v1, apps/v1, batch/v1).
+FIELDS = {
+    "metadata": "name namespace labels annotations",
+    "daemonset": "apiVersion kind metadata spec",
+    "daemonset.spec": "selector template updateStrategy minReadySeconds revisionHistoryLimit",
+    "job.spec": "template parallelism completions backoffLimit activeDeadlineSeconds "
+                "ttlSecondsAfterFinished completionMode",
+    "pod": "serviceAccountName automountServiceAccountToken runtimeClassName hostPID hostNetwork hostIPC "
+           "dnsPolicy terminationGracePeriodSeconds nodeSelector tolerations containers initContainers "
+           "volumes restartPolicy securityContext affinity priorityClassName imagePullSecrets",
+    "pod.securityContext": "runAsUser runAsGroup runAsNonRoot fsGroup supplementalGroups seccompProfile",
+    "container": "name image imagePullPolicy command args env envFrom ports securityContext resources "
+                 "startupProbe readinessProbe livenessProbe volumeMounts workingDir lifecycle",
+    "container.securityContext": "runAsUser runAsGroup runAsNonRoot privileged allowPrivilegeEscalation "
+                                 "readOnlyRootFilesystem seccompProfile capabilities procMount",
+    "capabilities": "add drop",
+    "port": "name containerPort hostPort protocol hostIP",
+    "probe": "exec httpGet tcpSocket grpc initialDelaySeconds periodSeconds timeoutSeconds "
+             "failureThreshold successThreshold terminationGracePeriodSeconds",
+    "mount": "name mountPath subPath readOnly mountPropagation subPathExpr",
+    "volume": "name configMap secret hostPath emptyDir",
+    "hostPath": "path type",
+    "toleration": "key operator value effect tolerationSeconds",
+    "resources": "requests limits",
+}
+HOST_PATH_TYPES = ("", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice",
+                   "BlockDevice")
+LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+
+
+def load(name):
+    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+        text = file.read()
+    # The system's interpreter has Debian's python3-yaml; ours may be another.
+    for python in (sys.executable, "/usr/bin/python3"):
+        done = subprocess.run([python, "-c", TO_JSON], input=text, capture_output=True, text=True,
+                              check=False)
+        if done.returncode == 0:
+            return [document for document in json.loads(done.stdout) if document]
+        if "No module named 'yaml'" not in done.stderr:
+            raise AssertionError(f"{name}: {done.stderr}")
+    if os.environ.get("CI"):
+        raise AssertionError("no python3-yaml: scripts/install-deps --for slurm")
+    raise unittest.SkipTest("no python3-yaml: scripts/install-deps --for slurm")
+
+
+class Manifests(unittest.TestCase):
+
+    def known(self, what, value):
+        self.assertIsInstance(value, dict, what)
+        self.assertLessEqual(set(value), set(FIELDS[what].split()), what)
+
+    def check_container(self, container, volumes):
+        self.known("container", container)
+        self.assertRegex(container["name"], LABEL)
+        self.assertTrue(all(isinstance(word, str) for word in container.get("command", [])))
+        for variable in container.get("env", []):
+            self.assertEqual(set(variable), {"name", "value"})
+            # A number here is refused by the API server.
+            self.assertIsInstance(variable["value"], str, variable)
+        for port in container.get("ports", []):
+            self.known("port", port)
+            self.assertRegex(port["name"], r"^[a-z0-9-]{1,15}$")
+        for mount in container.get("volumeMounts", []):
+            self.known("mount", mount)
+            self.assertIn(mount["name"], volumes)
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            if probe in container:
+                self.known("probe", container[probe])
+                self.assertEqual(set(container[probe]["exec"]), {"command"})
+        if "securityContext" in container:
+            self.known("container.securityContext", container["securityContext"])
+            self.known("capabilities", container["securityContext"].get("capabilities", {}))
+        self.known("resources", container.get("resources", {}))
+
+    def check_pod(self, pod):
+        """The volumes by name."""
+        self.known("pod", pod)
+        self.known("pod.securityContext", pod.get("securityContext", {}))
+        volumes = {}
+        for volume in pod.get("volumes", []):
+            self.known("volume", volume)
+            self.assertEqual(len(volume), 2, volume)
+            if "hostPath" in volume:
+                self.known("hostPath", volume["hostPath"])
+                self.assertIn(volume["hostPath"].get("type", ""), HOST_PATH_TYPES)
+            volumes[volume["name"]] = volume
+        for toleration in pod.get("tolerations", []):
+            self.known("toleration", toleration)
+        for container in pod["containers"]:
+            self.check_container(container, volumes)
+        used = {m["name"] for c in pod["containers"] for m in c.get("volumeMounts", [])}
+        self.assertEqual(used, set(volumes), "a volume nobody mounts")
+        return volumes
+
+    def daemon(self):
+        documents = {(d["kind"], d["metadata"]["name"]): d for d in load("profd.yaml")}
+        return documents, documents["DaemonSet", "profd"]
+
+    def test_daemonset(self):
+        documents, daemonset = self.daemon()
+        self.assertEqual({kind for kind, _ in documents},
+                         {"Namespace", "ServiceAccount", "ConfigMap", "DaemonSet"})
+        versions = {"DaemonSet": "apps/v1"}
+        for (kind, _), document in documents.items():
+            self.assertEqual(document["apiVersion"], versions.get(kind, "v1"))
+            self.known("metadata", document["metadata"])
+            if kind != "Namespace":
+                self.assertEqual(document["metadata"]["namespace"], "profd")
+        self.known("daemonset", daemonset)
+        self.known("daemonset.spec", daemonset["spec"])
+        template = daemonset["spec"]["template"]
+        self.assertEqual(set(template), {"metadata", "spec"})
+        labels = template["metadata"]["labels"]
+        for key, value in daemonset["spec"]["selector"]["matchLabels"].items():
+            self.assertEqual(labels.get(key), value)
+        volumes = self.check_pod(template["spec"])
+        self.assertIn(("ConfigMap", volumes["config"]["configMap"]["name"]), documents)
+        self.assertIn(("ServiceAccount", template["spec"]["serviceAccountName"]), documents)
+
+    def test_no_more_rights_than_under_systemd(self):
+        pod = self.daemon()[1]["spec"]["template"]["spec"]
+        self.assertTrue(pod["hostPID"])
+        self.assertNotIn("hostIPC", pod)
+        self.assertFalse(pod["automountServiceAccountToken"])
+        context = pod["containers"][0]["securityContext"]
+        self.assertFalse(context["privileged"])
+        self.assertFalse(context["allowPrivilegeEscalation"])
+        self.assertTrue(context["readOnlyRootFilesystem"])
+        self.assertEqual(context["capabilities"]["drop"], ["ALL"])
+        with open(os.path.join(REPO, "systemd", "profd.service.in"), encoding="utf-8") as file:
+            unit = file.read()
+        wanted = {word for line in re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.M)
+                  for word in line.split()}
+        self.assertEqual({"CAP_" + name for name in context["capabilities"]["add"]}, wanted)
+        # Time for the dumps to be completed, and then some.
+        stop = int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.M)[1])
+        self.assertGreater(pod["terminationGracePeriodSeconds"], stop)
+        # What it may write: its sockets and its dumps.
+        writable = {m["mountPath"] for m in pod["containers"][0]["volumeMounts"]
+                    if not m.get("readOnly")}
+        self.assertEqual(writable, {"/run/profd", "/var/lib/profd"})
+
+    def test_the_configuration_is_profds(self):
+        documents, daemonset = self.daemon()
+        text = documents["ConfigMap", "profd"]["data"]["profd.toml"]
+        with tempfile.TemporaryDirectory() as folder:
+            # The secret, as it is made.
+            tls = os.path.join(folder, "tls")
+            made = subprocess.run(RUNNER + [PROFCTL, "tls", "init", tls, "--hosts", "node1", "--users",
+                                            "alice"], capture_output=True, text=True, check=False)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            config = os.path.join(folder, "profd.toml")
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(text.replace("/etc/profd/tls", tls))
+            done = subprocess.run(RUNNER + [PROFD, "--check-config", "--config", config],
+                                  capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        container = daemonset["spec"]["template"]["spec"]["containers"][0]
+        mounts = {m["mountPath"]: m for m in container["volumeMounts"]}
+        self.assertEqual(container["command"][0], "profd")
+        config = container["command"][container["command"].index("--config") + 1]
+        self.assertIn(mounts[config]["subPath"], documents["ConfigMap", "profd"]["data"])
+        for path in re.findall(r'"(/etc/profd/tls)/[\w.]+"', text):
+            self.assertTrue(mounts[path]["readOnly"])
+        ports = {port["name"]: port for port in container["ports"]}
+        self.assertIn(f'listen = "0.0.0.0:{ports["metrics"]["containerPort"]}"', text)
+        self.assertIn(f'listen = "0.0.0.0:{ports["grpc-tls"]["containerPort"]}"', text)
+        for port in ports.values():
+            # On the host's network there is no other.
+            self.assertEqual(port["containerPort"], port["hostPort"])
+        annotations = daemonset["spec"]["template"]["metadata"]["annotations"]
+        self.assertEqual(annotations["prometheus.io/port"], str(ports["metrics"]["containerPort"]))
+
+    def test_training_pod_reaches_the_socket(self):
+        job, = load("training-job.yaml")
+        self.assertEqual((job["apiVersion"], job["kind"]), ("batch/v1", "Job"))
+        self.known("job.spec", job["spec"])
+        pod = job["spec"]["template"]["spec"]
+        volumes = self.check_pod(pod)
+        self.assertIn(pod["restartPolicy"], ("Never", "OnFailure"))
+        self.assertNotIn("hostPID", pod)
+        self.assertNotIn("securityContext", pod["containers"][0])
+        daemon = self.daemon()[1]["spec"]["template"]["spec"]
+        run = {v["name"]: v for v in daemon["volumes"]}["run"]
+        self.assertEqual(volumes["profd"]["hostPath"], run["hostPath"])
+        mount, = pod["containers"][0]["volumeMounts"]
+        self.assertEqual(mount["mountPath"], "/run/profd")
+        self.assertTrue(mount["readOnly"])
+        # `profctl --k8s app=train` finds it.
+        self.assertEqual(job["spec"]["template"]["metadata"]["labels"], {"app": "train"})
+
+
+if __name__ == "__main__":
+    main()
