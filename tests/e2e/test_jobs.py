@@ -9,8 +9,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, demote, eventually,
-                           group_id, main, scenario)
+from attach_client import Client, Forked
+from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id,
+                           main, scenario)
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # A process that attaches and stays until its standard input ends.
@@ -37,12 +38,11 @@ def clean_environment(**more):
 class Process:
     """A process of its own that is attached, with the environment given."""
 
-    def __init__(self, path, user=None, groups=(), env=None, **hello):
+    def __init__(self, path, env=None, **hello):
         self.process = subprocess.Popen(
             [sys.executable, "-c", ATTACHED, HARNESS, path, json.dumps(hello)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=clean_environment(**(env or {})),
-            preexec_fn=demote(user, groups=groups) if user is not None else None)
+            env=clean_environment(**(env or {})))
         self.pid = self.process.pid
         line = self.process.stdout.readline()
         if not line:
@@ -248,12 +248,18 @@ class TwoUsers(JobCase):
         cls.group = group_id()
         return {"daemon": {"socket_group": TEST_GROUP}}
 
+    def attached_as(self, uid, job):
+        def attach(keep):
+            keep.append(Client(self.path).attach(job_id=job, rank=0))
+            return keep[0].welcome["rank"]
+
+        return Forked(attach, uid, (self.group,))
+
     def test_the_same_name_is_another_job(self):
         groups = (self.group,)
-        with Process(self.path, user=ALICE, groups=groups, job_id="same", rank=0) as a, \
-                Process(self.path, user=BOB, groups=groups, job_id="same", rank=0) as b:
+        with self.attached_as(ALICE, "same") as a, self.attached_as(BOB, "same") as b:
             for user, mine in ((ALICE, a), (BOB, b)):
-                jobs = self.jobs(user=user, groups=groups)
+                jobs = [j for j in self.jobs(user=user, groups=groups) if j["job_id"] != "shared"]
                 self.assertEqual([(j["job_id"], j["uid"]) for j in jobs], [("same", user)])
                 self.assertEqual([p["pid"] for p in jobs[0]["processes"]], [mine.pid])
             self.assertEqual(sorted((j["uid"], len(j["processes"])) for j in self.jobs("--job", "same")),
@@ -265,13 +271,12 @@ class TwoUsers(JobCase):
 
     def test_sessions_of_others_are_not_told(self):
         groups = (self.group,)
-        with Process(self.path, user=ALICE, groups=groups, job_id="same"), \
-                Process(self.path, user=BOB, groups=groups, job_id="same"):
-            session = self.daemon.ctl("start", "--job", "same", "--devices", "0",
+        with self.attached_as(ALICE, "shared"), self.attached_as(BOB, "shared"):
+            session = self.daemon.ctl("start", "--job", "shared", "--devices", "0",
                                       "--sys-interconnection-freq", "10", user=ALICE, groups=groups)
-            self.assertEqual(self.jobs(user=ALICE, groups=groups)[0]["sessions"],
-                             [session["session_id"]])
-            self.assertEqual(self.jobs(user=BOB, groups=groups)[0]["sessions"], [])
+            for user, sessions in ((ALICE, [session["session_id"]]), (BOB, [])):
+                jobs = self.jobs("--job", "shared", user=user, groups=groups)
+                self.assertEqual([j["sessions"] for j in jobs], [sessions])
             self.daemon.ctl("stop", session["session_id"])
 
 

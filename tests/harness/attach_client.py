@@ -5,11 +5,13 @@ library would.
 """
 
 import array
+import contextlib
 import ctypes
 import fcntl
 import json
 import mmap
 import os
+import signal
 import socket
 import struct
 import threading
@@ -130,7 +132,9 @@ class Client:
             packet["has_ring"] = True
         if descriptors is None:
             descriptors = [] if ring is None else [ring.fd]
-        self.send(packet, descriptors)
+        # Whoever was refused at once cannot send any more, but still read why.
+        with contextlib.suppress(BrokenPipeError):
+            self.send(packet, descriptors)
         return self
 
     def attach(self, ring=None, **members):
@@ -158,3 +162,43 @@ class Client:
 
     def __exit__(self, kind, value, trace):
         self.close()
+
+
+class Forked:
+    """A fork()ed child that becomes another user, runs what(keep) and stays; its answer is JSON. What it
+    appends to `keep` stays as long.
+
+    Not a program of its own: the interpreter and this folder may be closed to other users.
+    """
+
+    def __init__(self, what, uid, groups=()):
+        read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(read)
+                keep = []
+                os.setgroups(list(groups))
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+                os.write(write, json.dumps(what(keep)).encode() + b"\n")
+                signal.pause()
+            finally:
+                os._exit(1)
+        os.close(write)
+        with os.fdopen(read) as answer:
+            line = answer.readline()
+        if not line:
+            self.end()
+            raise AssertionError("the child ended without an answer")
+        self.answer = json.loads(line)
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.end()
