@@ -128,7 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void WaitForStart();
   void Prepare(int64_t left_ns);
   void Launch();
-  void OnStep(const TrainingProcess& process, int64_t step, bool begin);
+  void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last);
   void OnMarks(const TrainingProcess& process, const MarkBatch& batch);
   void OnProcessGone(const TrainingProcess& process);
   void StopLater(std::string reason);

@@ -78,11 +78,26 @@ void SessionJob::Drain() {
   }
 }
 
+void SessionJob::Refresh() {
+  bool unknown = std::any_of(members_.begin(), members_.end(), [](const auto& member) {
+    return member.second.attached() && member.second.devices.empty();
+  });
+  if (!unknown || directory_ == nullptr) return;
+  for (TrainingProcess& process : directory_->Processes()) {
+    auto found = members_.find(process.pid);
+    if (found == members_.end() || found->second.attach_id != process.attach_id) continue;
+    found->second.devices = std::move(process.devices);
+  }
+}
+
 void SessionJob::OnStep(uint64_t attach_id, const attach::StepReport& report) {
   if (!report.session_id.empty() && report.session_id != session_id_) return;
   const TrainingProcess* counting = CountingProcess();
   if (counting == nullptr || counting->attach_id != attach_id) return;
-  events_.on_step(*counting, report.step, report.begin);
+  // Reports that carry no session's id are of steps as they come.
+  bool last = !report.begin && !report.session_id.empty();
+  const TrainingProcess process = *counting;
+  events_.on_step(process, report.step, report.begin, last);
 }
 
 void SessionJob::OnMarks(const MarkBatch& batch) {

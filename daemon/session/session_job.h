@@ -23,8 +23,9 @@ class SessionJob {
  public:
   using StartTime = std::function<std::optional<uint64_t>(pid_t)>;
   struct Events {
-    // A step of the counting process, reported or taken from its ring; each may come twice.
-    std::function<void(const TrainingProcess&, int64_t step, bool begin)> on_step;
+    // What the counting process reports of its steps. `last`: it answers that the last of the steps
+    // this session is to last has ended.
+    std::function<void(const TrainingProcess&, int64_t step, bool begin, bool last)> on_step;
     std::function<void(const TrainingProcess&, const MarkBatch&)> on_marks;
     std::function<void(const TrainingProcess&)> on_gone;
   };
@@ -41,6 +42,8 @@ class SessionJob {
   void Leave() { watch_.reset(); }
   // The last marks, before an end.
   void Drain();
+  // Devices of members that were found out since.
+  void Refresh();
 
   // The attached process with the lowest rank; null if none is attached.
   const TrainingProcess* CountingProcess() const;

@@ -21,8 +21,8 @@ void Session::BeginJob() {
   lease_.Renew(deps_.host.clock.SteadyNs());
   if (job_ == nullptr) return;
   SessionJob::Events events;
-  events.on_step = [this](const TrainingProcess& process, int64_t step, bool begin) {
-    OnStep(process, step, begin);
+  events.on_step = [this](const TrainingProcess& process, int64_t step, bool begin, bool last) {
+    OnStep(process, step, begin, last);
   };
   events.on_marks = [this](const TrainingProcess& process, const MarkBatch& batch) {
     OnMarks(process, batch);
@@ -53,7 +53,9 @@ void Session::Schedule() {
 
 void Session::WaitForStart() {
   if (state_ != SessionState::kScheduled) return;
-  int64_t left = terms_.start_at_ns - deps_.host.clock.WallNs();
+  // Once the dump says when it starts, a clock that is set does not change it.
+  int64_t left = prepared_ ? start_raw_ns_ - deps_.host.clock.MonotonicRawNs()
+                           : terms_.start_at_ns - deps_.host.clock.WallNs();
   if (left <= 0) {
     Launch();
     return;
@@ -95,7 +97,7 @@ void Session::StopLater(std::string reason) {
   });
 }
 
-void Session::OnStep(const TrainingProcess& process, int64_t step, bool begin) {
+void Session::OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last) {
   if (stop_requested_) return;
   if (state_ == SessionState::kScheduled && !launching_) {
     if (!begin || !steps_.Begins(step)) return;
@@ -108,6 +110,7 @@ void Session::OnStep(const TrainingProcess& process, int64_t step, bool begin) {
     return;
   }
   begin ? steps_.OnBegin(step) : steps_.OnEnd(step);
+  if (last) steps_.OnLastEnd();
   if (steps_.over() && state_ == SessionState::kRunning) StopLater(steps_.Text());
 }
 
@@ -118,8 +121,8 @@ void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
   for (const Mark& mark : batch.marks) {
     // A step that began before the session is none of its steps.
     if (mark.time_ns < start_raw_ns_) continue;
-    if (mark.kind == attach::MarkKind::kStepBegin) OnStep(process, mark.value, true);
-    if (mark.kind == attach::MarkKind::kStepEnd) OnStep(process, mark.value, false);
+    if (mark.kind == attach::MarkKind::kStepBegin) OnStep(process, mark.value, true, false);
+    if (mark.kind == attach::MarkKind::kStepEnd) OnStep(process, mark.value, false, false);
   }
 }
 
@@ -135,6 +138,7 @@ void Session::OnProcessGone(const TrainingProcess& process) {
 
 // Whatever it was tied to is still there; otherwise it is stopped.
 bool Session::StillWanted() {
+  if (job_ != nullptr) job_->Refresh();
   if (plan_.end_with_pid != 0) {
     std::optional<uint64_t> begin = deps_.process_start_time(plan_.end_with_pid);
     if (!begin || *begin != end_pid_start_) {

@@ -118,6 +118,20 @@ TEST_F(SessionManagerTest, StartsAtAStepAndEndsAfterSteps) {
   EXPECT_EQ(session.steps_done(), 2u);
 }
 
+TEST_F(SessionManagerTest, TheProcessSaysWhenItsStepsAreOver) {
+  AttachTwo();
+  v1::StartSessionRequest request = Order("job");
+  request.set_steps(3);
+  std::string id = Started(As(kAlice), request);
+  Jobs([&](FakeJobDirectory& jobs) {
+    jobs.Report(1, {"another session", 7, false});
+    jobs.Report(2, {id, 7, false});  // does not count
+  });
+  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  Jobs([&](FakeJobDirectory& jobs) { jobs.Report(1, {id, 7, false}); });
+  EXPECT_EQ(Until(id, v1::Session::DONE).reason(), "3 steps");
+}
+
 TEST_F(SessionManagerTest, StepsAreCountedByMarksToo) {
   AttachTwo();
   v1::StartSessionRequest request = Order("job");

@@ -213,6 +213,12 @@ void StepCounter::OnEnd(int64_t step) {
   over_ = start_step_ ? step >= *start_step_ + steps_ - 1 : done_ >= steps_;
 }
 
+void StepCounter::OnLastEnd() {
+  if (!open_ || steps_ == 0) return;
+  done_ = std::max(done_, steps_);
+  over_ = true;
+}
+
 std::string StepCounter::Text() const {
   if (!first_ || !ended_) return fmt::format("{} steps", done_);
   return fmt::format("{} {} ({}..{})", done_, done_ == 1 ? "step" : "steps", *first_, *ended_);

@@ -73,6 +73,8 @@ class StepCounter {
   void Open(std::optional<int64_t> running_step);
   void OnBegin(int64_t step);
   void OnEnd(int64_t step);
+  // The process, which counts too, says that the last step that was ordered has ended.
+  void OnLastEnd();
   // The last step that was ordered has ended.
   bool over() const { return over_; }
   uint32_t done() const { return done_; }

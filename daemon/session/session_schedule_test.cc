@@ -189,6 +189,21 @@ TEST(StepCounter, OnlyWholeStepsCount) {
   EXPECT_TRUE(counter.over());
 }
 
+TEST(StepCounter, TheProcessMaySayThatTheLastHasEnded) {
+  StepCounter counter(std::nullopt, 3);
+  counter.OnLastEnd();  // of something before
+  EXPECT_FALSE(counter.over());
+  counter.Open(std::nullopt);
+  counter.OnLastEnd();
+  EXPECT_TRUE(counter.over());
+  EXPECT_EQ(counter.done(), 3u);
+  EXPECT_EQ(counter.Text(), "3 steps");
+  StepCounter endless(std::nullopt, 0);
+  endless.Open(std::nullopt);
+  endless.OnLastEnd();
+  EXPECT_FALSE(endless.over());
+}
+
 TEST(StepCounter, WithoutAnOrderItOnlyCounts) {
   StepCounter counter(std::nullopt, 0);
   counter.Open(std::nullopt);

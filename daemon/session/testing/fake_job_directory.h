@@ -48,9 +48,10 @@ class FakeJobDirectory final : public JobDirectory {
     processes_.erase(found);
     for (const Watcher& watcher : Watchers()) watcher.on_detached(gone, true);
   }
-  void Step(uint64_t attach_id, int64_t step, bool begin) {
-    for (const Watcher& watcher : Watchers()) watcher.on_step(attach_id, {"", step, begin});
+  void Report(uint64_t attach_id, const attach::StepReport& report) {
+    for (const Watcher& watcher : Watchers()) watcher.on_step(attach_id, report);
   }
+  void Step(uint64_t attach_id, int64_t step, bool begin) { Report(attach_id, {"", step, begin}); }
   // A mark that is handed over at once.
   void Hand(uint64_t attach_id, Mark mark, const std::string& name, uint64_t dropped) {
     auto found = Find(attach_id);
