@@ -134,6 +134,7 @@ int RunOnNodes(const Parsed& parsed, const std::string& name, const Endpoint& en
   command.stop = parsed.stop;
   command.list = parsed.list;
   command.fetch = parsed.fetch;
+  command.dump = parsed.dump;
   command.one_node_named = parsed.socket || parsed.address;
   command.json = parsed.json;
   command.tls = endpoint.tls;

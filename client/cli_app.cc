@@ -162,7 +162,7 @@ void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
     app->add_option(name, *value, text)->type_name(type)->group("Many nodes");
   };
   add("--nodes", &fleet->source.nodes,
-      "start, stop, status, list and fetch on all of these: 'n[01-64],m[1-2]:9465'", "LIST");
+      "start, stop, status, list, dump, fetch on all of these: 'n[01-64],m[1-2]:9465'", "LIST");
   add("--nodes-file", &fleet->source.nodes_file, "The same list from a file, with # comments",
       "FILE");
   add("--slurm", &fleet->source.slurm, "The nodes of this Slurm job", "JOBID");

@@ -13,31 +13,6 @@
 namespace profd::client {
 namespace {
 
-v1::DumpRecorderRequest BuildRequest(const DumpOptions& options,
-                                     std::vector<std::string>* problems) {
-  v1::DumpRecorderRequest request;
-  if (options.last) {
-    auto ms = ParseDurationMs(*options.last);
-    if (ms.ok()) {
-      request.set_last_ms(*ms);
-    } else {
-      problems->push_back("--last " + ms.status().message());
-    }
-  }
-  if (options.devices) {
-    auto devices = ParseDevices(*options.devices);
-    if (devices.ok()) {
-      for (uint32_t device : *devices) request.add_devices(device);
-    } else {
-      problems->push_back("--devices " + devices.status().message());
-    }
-  }
-  request.set_job_id(options.job.value_or(""));
-  request.set_reason(options.reason.value_or(""));
-  request.set_label(options.label.value_or(""));
-  return request;
-}
-
 // Where the dump was put on the caller's side.
 Result<std::string> Fetch(const Context& context, const std::string& id, const std::string& out) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
@@ -62,9 +37,34 @@ Result<std::string> Fetch(const Context& context, const std::string& id, const s
 
 }  // namespace
 
+v1::DumpRecorderRequest BuildDumpRequest(const DumpOptions& options,
+                                         std::vector<std::string>* problems) {
+  v1::DumpRecorderRequest request;
+  if (options.last) {
+    auto ms = ParseDurationMs(*options.last);
+    if (ms.ok()) {
+      request.set_last_ms(*ms);
+    } else {
+      problems->push_back("--last " + ms.status().message());
+    }
+  }
+  if (options.devices) {
+    auto devices = ParseDevices(*options.devices);
+    if (devices.ok()) {
+      for (uint32_t device : *devices) request.add_devices(device);
+    } else {
+      problems->push_back("--devices " + devices.status().message());
+    }
+  }
+  request.set_job_id(options.job.value_or(""));
+  request.set_reason(options.reason.value_or(""));
+  request.set_label(options.label.value_or(""));
+  return request;
+}
+
 int RunDump(const Context& context, const DumpOptions& options) {
   std::vector<std::string> problems;
-  v1::DumpRecorderRequest request = BuildRequest(options, &problems);
+  v1::DumpRecorderRequest request = BuildDumpRequest(options, &problems);
   if (!problems.empty()) return UsageError(context, "dump", problems);
   auto session = WithProgress(context, "writing the past",
                               [&] { return context.api.DumpRecorder(request); });

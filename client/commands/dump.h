@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/context.h"
 
@@ -17,6 +18,10 @@ struct DumpOptions {
   // Also fetch the dump into this directory.
   std::optional<std::string> out;
 };
+
+// Every syntax problem is added to `problems`.
+v1::DumpRecorderRequest BuildDumpRequest(const DumpOptions& options,
+                                         std::vector<std::string>* problems);
 
 // Writes what the flight recorder holds of the last seconds into a dump.
 int RunDump(const Context& context, const DumpOptions& options);

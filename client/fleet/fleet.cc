@@ -127,6 +127,21 @@ FleetReport StatusOfAll(Fleet* fleet) {
   return report;
 }
 
+FleetReport DumpOnAll(Fleet* fleet, const v1::DumpRecorderRequest& request) {
+  FleetReport report = fleet->NewReport("dump", request.job_id());
+  MarkNotAsked(&report);
+  report.interrupted = !fleet->ForAll("writing the past", [&](size_t node, NodeCall* call) {
+    auto session = call->api().DumpRecorder(request);
+    NodeResult& result = report.nodes[node];
+    result.status = call->Explain(session.status());
+    // A job need not be on all of the nodes.
+    result.none = !request.job_id().empty() && session.status().code() == StatusCode::kNotFound;
+    if (result.none) result.note = std::exchange(result.status, Status::Ok()).message();
+    if (session.ok()) result.sessions.push_back(std::move(*session));
+  });
+  return report;
+}
+
 FleetReport ListOnAll(Fleet* fleet, const v1::ListSessionsRequest& request) {
   FleetReport report = fleet->NewReport("list", request.job_id());
   MarkNotAsked(&report);

@@ -1,4 +1,4 @@
-// profctl on many nodes: what start, stop, status, list and fetch do there and what they report.
+// profctl on many nodes: what start, stop, status, list, dump and fetch do there and what they report.
 #pragma once
 
 #include <cstdint>
@@ -126,6 +126,7 @@ struct FleetStop {
 FleetReport StopOnAll(Fleet* fleet, const FleetStop& order);
 
 FleetReport StatusOfAll(Fleet* fleet);
+FleetReport DumpOnAll(Fleet* fleet, const v1::DumpRecorderRequest& request);
 FleetReport ListOnAll(Fleet* fleet, const v1::ListSessionsRequest& request);
 
 struct FleetFetch {

@@ -60,9 +60,13 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
     bool job = command.options.fetch_job ? !command.options.fetch_job->empty()
                                          : command.options.source.slurm.has_value();
     if (!job) problems->push_back("fetch from many nodes needs --job JOB");
+  } else if (command.name == "dump") {
+    if (command.dump.out) {
+      problems->push_back("--out is of one node; fetch from many with profctl fetch --job");
+    }
   } else if (command.name != "status" && command.name != "list") {
     problems->push_back(fmt::format(
-        "{} works on one node; on many there are start, stop, status, list and fetch", command.name));
+        "{} works on one node; on many there are start, stop, status, list, dump and fetch", command.name));
   }
 }
 
@@ -90,6 +94,12 @@ FleetReport Run(const FleetCommand& command, const v1::StartSessionRequest& requ
     list.set_job_id(command.list.job.empty() ? source_job : command.list.job);
     list.set_active_only(command.list.active);
     return ListOnAll(fleet, list);
+  }
+  if (command.name == "dump") {
+    std::vector<std::string> checked_before;
+    v1::DumpRecorderRequest dump = BuildDumpRequest(command.dump, &checked_before);
+    if (dump.job_id().empty()) dump.set_job_id(source_job);
+    return DumpOnAll(fleet, dump);
   }
   return StatusOfAll(fleet);
 }
@@ -146,6 +156,7 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
   }
   v1::StartSessionRequest request;
   if (command.name == "start") request = BuildStartRequest(command.start, &problems);
+  if (command.name == "dump") (void)BuildDumpRequest(command.dump, &problems);
   // Nothing is asked of a cluster before the rest of the line is right.
   if (!problems.empty()) return Refuse(io, command.name, problems);
   auto found = FindNodes(command.options.source, environment.search_path, &problems);

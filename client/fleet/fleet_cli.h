@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/cli.h"
+#include "client/commands/dump.h"
 #include "client/commands/fetch.h"
 #include "client/commands/list.h"
 #include "client/commands/start.h"
@@ -33,6 +34,7 @@ struct FleetCommand {
   StopOptions stop;
   ListOptions list;
   FetchOptions fetch;
+  DumpOptions dump;
   // --socket or --address was given beside the nodes.
   bool one_node_named = false;
   bool json = false;

@@ -86,6 +86,8 @@ TEST_F(FleetCliTest, WhatDoesNotGoTogether) {
   EXPECT_EQ(Run({"--nodes", "a", "fetch", "id"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "stop"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "start", "--pid", "1"}), kExitUsage);
+  EXPECT_EQ(Run({"--nodes", "a", "dump", "--out", "d"}), kExitUsage);
+  EXPECT_EQ(Run({"--nodes", "a", "dump", "--last", "60"}), kExitUsage);
   EXPECT_EQ(Run({"--node-timeout", "1s", "status"}), kExitUsage);
   EXPECT_EQ(Run({"start", "--all-or-nothing"}), kExitUsage);
   EXPECT_EQ(Run({"fetch"}), kExitUsage);
@@ -94,6 +96,17 @@ TEST_F(FleetCliTest, WhatDoesNotGoTogether) {
             kExitUsage);
   EXPECT_THAT(err(), HasSubstr("--node-timeout"));
   EXPECT_THAT(err(), HasSubstr("--rank"));
+}
+
+TEST_F(FleetCliTest, DumpIsOfOneJobOrAll) {
+  daemon_.recorded.set_session_id("s");
+  daemon_.recorded.set_state(v1::Session::DONE);
+  EXPECT_EQ(Run({"--nodes", "a", "dump", "--last", "60s", "--job", "j"}), kExitOk) << err();
+  EXPECT_EQ(daemon_.recorder_request.last_ms(), 60'000u);
+  EXPECT_EQ(daemon_.recorder_request.job_id(), "j");
+  daemon_.error = NotFound("no job j here");
+  EXPECT_EQ(Run({"--nodes", "a", "dump", "--job", "j"}), kExitNotFound);
+  EXPECT_THAT(out(), HasSubstr("no job j here"));
 }
 
 TEST_F(FleetCliTest, TheSameFilesForAllNodes) {

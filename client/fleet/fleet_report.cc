@@ -41,7 +41,7 @@ Cell StateOf(const NodeResult& result, const std::string& command) {
   if (command == "fetch") {
     return result.partial ? Cell("incomplete", Tone::kWarning) : Cell("ok", Tone::kGood);
   }
-  if ((command == "start" || command == "stop") && !result.sessions.empty()) {
+  if ((command == "start" || command == "stop" || command == "dump") && !result.sessions.empty()) {
     Cell state = StateCell(result.sessions.front().state());
     if (result.partial) return {state.text + ", partial", Tone::kWarning};
     return state;
@@ -273,7 +273,7 @@ int PrintReport(Io& io, const Clock& clock, bool json, const FleetReport& report
     PrintJsonReport(io, report, exit_code);
   } else if (report.command == "start") {
     StartTable(report).Print(io.out, io.out_color());
-  } else if (report.command == "stop") {
+  } else if (report.command == "stop" || report.command == "dump") {
     StopTable(report).Print(io.out, io.out_color());
   } else if (report.command == "status") {
     StatusTable(report).Print(io.out, io.out_color());
