@@ -140,8 +140,7 @@ Answer Library::StopSession(Deadline deadline) {
       lock, Kind::kStop, [&id](uint64_t seq) { return attach::ToDaemon(attach::StopCall{seq, id}); },
       deadline, &failure);
   if (!reply.ok()) {
-    // Still there, as far as we know: it may be tried again.
-    if (failure.code == PROFD_TIMEOUT) opened_.push_back(id);
+    opened_.push_back(id);  // still there, as far as we know: it may be tried again
     return failure;
   }
   if (id == own_session_) own_options_wanted_ = false;

@@ -139,7 +139,8 @@ bool Library::Greet() {
   {
     const Lock lock(mutex_);
     hello.metadata = metadata_;
-    if (!own_options_wanted_) hello.options_json.clear();
+    const bool tells_options = own_options_wanted_ && own_session_.empty();
+    if (!tells_options) hello.options_json.clear();
     std::string packet = attach::Encode(attach::ToDaemon(hello));
     if (packet.size() > attach::kMaxPacket) {
       own_options_wanted_ = false;
@@ -149,7 +150,7 @@ bool Library::Greet() {
     }
     status = SendPacket(descriptors_.socket(), packet, ring.ok() ? descriptors_.ring() : -1);
     if (status.ok()) {
-      own_options_told_ = own_options_wanted_;
+      own_options_told_ = !hello.options_json.empty();
       untold_metadata_.clear();
       phase_ = Phase::kTrying;
     }
@@ -241,8 +242,44 @@ void Library::OnWelcome(const attach::Welcome& welcome) {
   Log("attached to " + welcome.daemon + " as job \"" + welcome.job_id + "\"");
   for (const std::string& key : untold_metadata_) Queue(attach::MetadataCall{key, metadata_[key]});
   untold_metadata_.clear();
+  // This may be another daemon than the one that had them.
+  const std::string last = last_session_ && !IsFinal(last_session_->state) ? last_session_->session_id : "";
+  if (!last.empty()) Recheck(last);
+  if (own_options_wanted_ && !own_session_.empty() && own_session_ != last) Recheck(own_session_);
   UpdateFlags();
   changed_.notify_all();
+}
+
+void Library::Recheck(const std::string& session_id) {
+  const uint64_t seq = next_seq_++;
+  if (!Queue(attach::StatusCall{seq, session_id})) return;
+  PendingCall& call = calls_[seq];
+  call.kind = Kind::kRecheck;
+  call.abandoned = true;
+  call.session_id = session_id;
+}
+
+void Library::OnRechecked(const std::string& session_id, const attach::Reply& reply) {
+  const bool last = last_session_ && last_session_->session_id == session_id;
+  const bool known = reply.code == 0 && reply.session && reply.session->state != "interrupted";
+  if (known) {
+    if (last) last_session_ = reply.session;
+    if (session_id == own_session_ && IsFinal(reply.session->state)) own_options_wanted_ = false;
+    return;
+  }
+  if (reply.code != 0 && reply.code != static_cast<int>(StatusCode::kNotFound)) return;
+  if (last) last_session_->state = "lost";
+  opened_.erase(std::remove(opened_.begin(), opened_.end(), session_id), opened_.end());
+  if (session_id != own_session_ || !own_options_wanted_) return;
+  own_session_.clear();
+  attach::StartCall start;
+  start.seq = next_seq_++;
+  start.options_json = settings_.hello.options_json;
+  if (!Queue(start)) return;
+  PendingCall& call = calls_[start.seq];
+  call.kind = Kind::kOwnStart;
+  call.abandoned = true;
+  own_options_told_ = true;
 }
 
 void Library::RememberSession(const attach::SessionSummary& session) {
@@ -274,7 +311,11 @@ void Library::OnReply(attach::Reply reply) {
   const auto found = calls_.find(reply.seq);
   if (found == calls_.end()) return;
   PendingCall& call = found->second;
-  if (reply.session && reply.code == 0) {
+  if (call.kind == Kind::kRecheck) {
+    OnRechecked(call.session_id, reply);
+  } else if (call.kind == Kind::kOwnStart) {
+    OnOwnOptionsReply(reply);
+  } else if (reply.session && reply.code == 0) {
     if (call.kind == Kind::kStart) {
       RememberSession(*reply.session);
     } else if (call.kind == Kind::kStop ||
@@ -327,9 +368,6 @@ void Library::Lose(Phase phase, const std::string& why) {
   outbox_.clear();
   watch_.Clear();
   own_options_told_ = false;
-  // They end with the connection they were started over.
-  opened_.clear();
-  if (last_session_ && !IsFinal(last_session_->state)) last_session_->state = "lost";
   UpdateFlags();
   changed_.notify_all();
 }
@@ -352,6 +390,10 @@ void Library::WaitBeforeNextAttempt() {
 }
 
 void Library::SayBye() {
+  {
+    const Lock lock(mutex_);
+    for (const std::string& id : opened_) Queue(attach::StopCall{next_seq_++, id});
+  }
   // What is queued goes first, if it goes at once.
   if (!SendQueued()) return;
   SendPacket(descriptors_.socket(), attach::Encode(attach::ToDaemon(attach::Bye{})), -1).Ignore();

@@ -88,11 +88,13 @@ class Library {
 
  private:
   enum class Phase { kTrying, kAbsent, kRefused, kAttached, kStopped };
-  enum class Kind { kStart, kStop, kStatus };
+  // The last two are the library's own: is a session of before still there, and PROFILING_OPTIONS again.
+  enum class Kind { kStart, kStop, kStatus, kRecheck, kOwnStart };
   struct PendingCall {
     Kind kind = Kind::kStatus;
     bool abandoned = false;  // nobody waits any more; the answer still counts
     bool lost = false;
+    std::string session_id;  // kRecheck
     std::optional<attach::Reply> reply;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -117,6 +119,8 @@ class Library {
   void OnWelcome(const attach::Welcome& welcome);
   void OnReply(attach::Reply reply);
   void OnOwnOptionsReply(const attach::Reply& reply);
+  void OnRechecked(const std::string& session_id, const attach::Reply& reply);
+  void Recheck(const std::string& session_id);
   void OnNotice(const attach::SessionNotice& notice);
   void Lose(Phase phase, const std::string& why);
   void WaitBeforeNextAttempt();
@@ -146,7 +150,8 @@ class Library {
   std::map<std::string, std::string> metadata_;
   std::set<std::string> untold_metadata_;
   uint64_t welcomes_ = 0;
-  // PROFILING_OPTIONS: sent with every hello until its session has ended; told while unanswered.
+  // PROFILING_OPTIONS: wanted until its session has ended in order, told while unanswered. A daemon that
+  // knows nothing of the session any more is asked for it again.
   bool own_options_wanted_ = false;
   bool own_options_told_ = false;
   std::string own_session_;

@@ -34,6 +34,16 @@ class SessionTest : public LibprofdTest {
       return {};
     };
   }
+  // The same, but of no session has it ever heard.
+  FakeDaemon::Answers Forgetful() {
+    return [obliging = Obliging()](const ToDaemon& message) -> std::vector<ToProcess> {
+      if (const auto* status = std::get_if<attach::StatusCall>(&message)) {
+        return {attach::Reply{status->seq, static_cast<int>(StatusCode::kNotFound), "no such session",
+                              std::nullopt}};
+      }
+      return obliging(message);
+    };
+  }
   static std::string State(uint32_t refresh_ms = 0) {
     char text[4096];
     const int length = profd_session_json(text, sizeof text, refresh_ms);
@@ -182,15 +192,37 @@ TEST_F(SessionTest, ACallWhoseDaemonDiesAnswersAtOnce) {
   killer.join();
 }
 
-TEST_F(SessionTest, SessionsEndWithTheConnection) {
+TEST_F(SessionTest, SessionsOutliveTheConnection) {
   FakeDaemon daemon(path_, Obliging());
   Attach();
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
   daemon.DropConnections();
   daemon.Expect<attach::Hello>(1);
   ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK);
-  EXPECT_EQ(State(), "lost");
+  EXPECT_EQ(daemon.Expect<attach::StatusCall>().session_id, "s-1");
+  EXPECT_EQ(State(), "running");
+  EXPECT_EQ(profd_stop(), PROFD_OK);
+  EXPECT_EQ(daemon.Expect<attach::StopCall>().session_id, "s-1");
+}
+
+TEST_F(SessionTest, AnotherDaemonKnowsNothingOfThem) {
+  auto first = std::make_unique<FakeDaemon>(path_, Obliging());
+  Attach();
+  ASSERT_EQ(profd_start(nullptr), PROFD_OK);
+  first.reset();
+  FakeDaemon second(path_, Forgetful());
+  ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK);
+  EXPECT_TRUE(Eventually([] { return State() == "lost"; }));
   EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
+}
+
+TEST_F(SessionTest, ShutdownEndsThem) {
+  FakeDaemon daemon(path_, Obliging());
+  Attach();
+  ASSERT_EQ(profd_start(nullptr), PROFD_OK);
+  profd_shutdown();
+  EXPECT_EQ(daemon.Expect<attach::StopCall>().session_id, "s-1");
+  daemon.Expect<attach::Bye>();
 }
 
 TEST_F(SessionTest, TheSessionAsJson) {
@@ -246,19 +278,48 @@ TEST_F(SessionTest, TheEnvironmentStartsASession) {
   EXPECT_EQ(daemon.Expect<attach::Hello>(1).options_json, "");
 }
 
-TEST_F(SessionTest, TheEnvironmentsSessionBeginsAgainAfterACrash) {
+TEST_F(SessionTest, TheEnvironmentsSessionIsNotBegunTwice) {
   ::setenv("PROFILING_OPTIONS", "{}", 1);
   FakeDaemon daemon(path_, Obliging());
   Attach();
   EXPECT_EQ(daemon.Expect<attach::Hello>(0).options_json, "{}");
+  ASSERT_TRUE(Eventually([] { return State() == "running"; }));
   daemon.DropConnections();
-  EXPECT_EQ(daemon.Expect<attach::Hello>(1).options_json, "{}");
-  ASSERT_TRUE(Eventually([] { return profd_session_json(nullptr, 0, 0) > 0 && State() == "running"; }));
-  // Ended in order: it does not.
-  daemon.Send(attach::SessionNotice{"s-env", "ended", {}, 0, {}});
+  EXPECT_EQ(daemon.Expect<attach::Hello>(1).options_json, "");
+  EXPECT_EQ(daemon.Expect<attach::StatusCall>().session_id, "s-env");
+  ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK);
+  EXPECT_EQ(profd_stop(), PROFD_OK);
+  EXPECT_EQ(daemon.Expect<attach::StopCall>().session_id, "s-env");
+  EXPECT_EQ(daemon.Count<attach::StartCall>(), 0U);
+}
+
+TEST_F(SessionTest, TheEnvironmentsSessionBeginsAgainWithAnotherDaemon) {
+  ::setenv("PROFILING_OPTIONS", "{}", 1);
+  auto first = std::make_unique<FakeDaemon>(path_, Obliging());
+  Attach();
+  ASSERT_TRUE(Eventually([] { return State() == "running"; }));
+  first.reset();
+  FakeDaemon second(path_, Forgetful());
+  EXPECT_EQ(second.Expect<attach::StartCall>().options_json, "{}");
+  ASSERT_TRUE(Eventually([] { return State() == "running"; }));
+  EXPECT_EQ(profd_stop(), PROFD_OK);
+  EXPECT_EQ(second.Expect<attach::StopCall>().session_id, "s-1");
+}
+
+TEST_F(SessionTest, TheEnvironmentsSessionThatEndedInOrderDoesNotBeginAgain) {
+  ::setenv("PROFILING_OPTIONS", "{}", 1);
+  auto first = std::make_unique<FakeDaemon>(path_, Obliging());
+  Attach();
+  ASSERT_TRUE(Eventually([] { return State() == "running"; }));
+  first->Send(attach::SessionNotice{"s-env", "ended", {}, 0, {}});
   ASSERT_TRUE(Eventually([] { return State() == "ended"; }));
-  daemon.DropConnections();
-  EXPECT_EQ(daemon.Expect<attach::Hello>(2).options_json, "");
+  first.reset();
+  FakeDaemon second(path_, Forgetful());
+  EXPECT_EQ(second.Expect<attach::Hello>().options_json, "");
+  ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK);
+  EXPECT_EQ(profd_set_metadata("after", "all"), PROFD_OK);
+  second.Expect<attach::MetadataCall>();
+  EXPECT_EQ(second.Count<attach::StartCall>(), 0U);
 }
 
 TEST_F(SessionTest, WhatTheEnvironmentCannotHaveIsTold) {

@@ -261,6 +261,20 @@ class Binary(unittest.TestCase):
         self.assertIn("libprofd.so.0", re.search(r"SONAME.*\[(.*)\]", text)[1])
         self.assertIn("NODELETE", text)
 
+    @unittest.skipIf(is_sanitized() or RUNNER, "of this machine's ordinary build")
+    def test_unloading_it_is_harmless(self):
+        code = ("import _ctypes, ctypes, sys, time\n"
+                "library = ctypes.CDLL(sys.argv[1])\n"
+                "assert library.profd_init(None) == 0\n"
+                "library.profd_attach(50)\n"
+                "_ctypes.dlclose(library._handle)\n"
+                "library.profd_mark(b'still there')\n"
+                "time.sleep(0.3)\n")  # its thread tries again meanwhile
+        done = subprocess.run([sys.executable, "-c", code, LIBRARY], text=True, capture_output=True,
+                              env={**os.environ, "PROFD_ATTACH_SOCKET": "/nonexistent"}, check=False,
+                              timeout=scaled(60))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_the_header_is_plain_c(self):
         compiler = shutil.which("gcc") or shutil.which("cc")
         if compiler is None:
