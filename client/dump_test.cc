@@ -1,0 +1,85 @@
+// profctl dump, and what status says of the flight recorder.
+#include <gtest/gtest.h>
+
+#include "client/test_support.h"
+
+namespace profd::client {
+namespace {
+
+using DumpTest = ProfctlTest;
+
+v1::Session Recorded() {
+  v1::Session session;
+  session.set_session_id("71bd0e29b475");
+  session.set_state(v1::Session::DONE);
+  session.set_started_ns(1'700'000'000'000'000'000);
+  session.set_ended_ns(1'700'000'060'000'000'000);
+  session.set_dump_path("/var/lib/profd/PROF_000001");
+  session.set_records(4711);
+  session.add_warnings("the last 60 s were asked for, 12.000 s are held");
+  return session;
+}
+
+TEST_F(DumpTest, SendsWhatWasAskedAndSaysWhereItIs) {
+  daemon_.recorded = Recorded();
+  EXPECT_EQ(Run({"dump", "--last", "60s", "--job", "j42", "--devices", "0,2-3", "--reason",
+                 "slow step", "--label", "x"}),
+            0)
+      << err();
+  const v1::DumpRecorderRequest& request = daemon_.recorder_request;
+  EXPECT_EQ(request.last_ms(), 60'000u);
+  EXPECT_EQ(request.job_id(), "j42");
+  ASSERT_EQ(request.devices_size(), 3);
+  EXPECT_EQ(request.devices(2), 3u);
+  EXPECT_EQ(request.reason(), "slow step");
+  EXPECT_EQ(request.label(), "x");
+  EXPECT_NE(out().find("71bd0e29b475"), std::string::npos) << out();
+  EXPECT_NE(out().find("4711 records"), std::string::npos) << out();
+  EXPECT_NE(out().find("dump /var/lib/profd/PROF_000001"), std::string::npos) << out();
+  EXPECT_NE(err().find("12.000 s are held"), std::string::npos) << err();
+  EXPECT_EQ(Run({"dump", "--json"}), 0);
+  EXPECT_EQ(daemon_.recorder_request.last_ms(), 0u);
+  EXPECT_EQ(Json::parse(out())["dump_path"], "/var/lib/profd/PROF_000001");
+  EXPECT_FALSE(Json::parse(out()).contains("fetched_to"));
+}
+
+TEST_F(DumpTest, EveryMistakeAtOnce) {
+  EXPECT_EQ(Run({"dump", "--last", "soon", "--devices", "x"}), kExitUsage);
+  EXPECT_NE(err().find("--last"), std::string::npos) << err();
+  EXPECT_NE(err().find("--devices"), std::string::npos) << err();
+  daemon_.error = FailedPrecondition("the flight recorder is off here (recorder.enabled)");
+  EXPECT_EQ(Run({"dump"}), kExitRefused);
+  EXPECT_NE(err().find("recorder.enabled"), std::string::npos) << err();
+}
+
+// The dump is there even when it does not arrive: its id must be told.
+TEST_F(DumpTest, AFetchThatFailsIsPartial) {
+  daemon_.recorded = Recorded();
+  daemon_.stream_end = Unavailable("gone");
+  EXPECT_EQ(Run({"dump", "--out", ::testing::TempDir()}), kExitPartial);
+  EXPECT_NE(err().find("71bd0e29b475"), std::string::npos) << err();
+}
+
+TEST_F(DumpTest, StatusTellsHowMuchIsHeld) {
+  EXPECT_EQ(Run({"status"}), 0);
+  EXPECT_EQ(out().find("recorder"), std::string::npos) << out();
+  v1::Recorder& recorder = *daemon_.node.mutable_recorder();
+  recorder.set_enabled(true);
+  recorder.set_limit_s(120);
+  recorder.set_held_s(61.4);
+  recorder.set_limit_bytes(64 << 20);
+  recorder.set_held_bytes(12 << 20);
+  recorder.add_channels()->set_problem("busy");
+  recorder.add_channels();
+  (*recorder.mutable_dumps())["crash"] = 2;
+  (*recorder.mutable_dumps())["request"] = 1;
+  recorder.add_triggers("crash");
+  EXPECT_EQ(Run({"status"}), 0);
+  EXPECT_NE(out().find("61 of 120 s, 12.0 MiB of 64.0 MiB; 1 of 2 do not deliver (--json); 3 dumps; "
+                       "1 triggers"),
+            std::string::npos)
+      << out();
+}
+
+}  // namespace
+}  // namespace profd::client
