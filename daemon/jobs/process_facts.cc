@@ -150,14 +150,14 @@ void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
 // plain.
 Result<uint64_t> StartTicks(std::string_view stat) {
   size_t end = stat.rfind(')');
-  if (end == std::string_view::npos) return Internal("/proc/PID/stat without a name");
+  if (end == std::string_view::npos) return Internal("stat of a process without its name");
   std::string_view rest = stat.substr(end + 1);
   std::string_view state = NextToken(&rest);
   if (state == "Z" || state == "X") return NotFound("the process has ended");
   std::string_view token;
   for (int field = 4; field <= 22; ++field) token = NextToken(&rest);
   uint64_t ticks = 0;
-  if (!ParseNumber(token, &ticks)) return Internal("/proc/PID/stat without a start time");
+  if (!ParseNumber(token, &ticks)) return Internal("stat of a process without its start time");
   return ticks;
 }
 

@@ -1,0 +1,33 @@
+// Input: an environment block, a 0xFF, a cgroup file. Whatever a process has in them, the job id is one
+// that orders take, and numbers stay in their ranges.
+#include <algorithm>
+
+#include "daemon/jobs/process_facts.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace profd {
+namespace {
+
+void Run(std::string_view text) {
+  size_t end = std::min(text.find('\xff'), text.size());
+  EnvironmentFacts environment = ParseEnvironment(text.substr(0, end));
+  CgroupFacts cgroup = ParseCgroup(text.substr(std::min(end + 1, text.size())));
+  std::string job = JobOf(environment, cgroup);
+  FUZZ_EXPECT(job.empty() || IsJobId(job));
+  FUZZ_EXPECT(environment.world_size >= 0);
+  FUZZ_EXPECT(!environment.rank || *environment.rank >= 0);
+  FUZZ_EXPECT(cgroup.pod_uid.size() <= 36);
+  FUZZ_EXPECT(cgroup.slurm_job.empty() || IsJobId(cgroup.slurm_job));
+  FUZZ_EXPECT(environment.slurm_job.empty() || IsJobId(environment.slurm_job));
+  std::vector<int> devices = DevicesOf(environment);
+  FUZZ_EXPECT(devices.size() <= 64);
+  for (int device : devices) FUZZ_EXPECT(device >= 0);
+}
+
+}  // namespace
+}  // namespace profd
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  profd::Run(profd::fuzz::Input(data, size).rest());
+  return 0;
+}
