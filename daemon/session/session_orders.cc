@@ -29,7 +29,7 @@ std::string NewId() {
 
 bool PlansLlc(const SessionPlan& plan) {
   return std::any_of(plan.collectors.begin(), plan.collectors.end(), [](const auto& planned) {
-    return Collectors()[planned.index].spec->name == "llc";
+    return FindOption(*Collectors()[planned.index].spec, "llc_profiling") != nullptr;
   });
 }
 
