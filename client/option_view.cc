@@ -20,7 +20,7 @@ std::string DefaultOf(const std::string& key) {
 }
 
 bool IsPlain(const v1::EffectiveOption& option) {
-  return option.asked().empty() && option.note().empty() &&
+  return option.asked().empty() &&
          (option.value().empty() || option.value() == DefaultOf(option.key()));
 }
 

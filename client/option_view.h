@@ -11,8 +11,8 @@ namespace profd::client {
 
 using EffectiveOptions = google::protobuf::RepeatedPtrField<v1::EffectiveOption>;
 
-// A table of the options that are not at their default or have something said about them; `all`: of
-// all. Nothing where there are none.
+// A table of the options that were asked for or are not at their default; `all`: of all. Nothing where
+// there are none.
 void PrintEffective(std::ostream& out, const EffectiveOptions& options, bool all, bool color);
 
 // When it starts and ends, as far as that is more than now and by hand. `starter`: who keeps the
