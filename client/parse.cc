@@ -93,17 +93,6 @@ Result<NamedRate> ParseNamedRate(std::string_view text) {
   return order;
 }
 
-Result<uint32_t> ParseHz(std::string_view text) {
-  uint32_t hz = 0;
-  if (!ParseNumber(text, &hz) || hz == 0) {
-    return InvalidArgument(
-        fmt::format("\"{}\" is not a whole number of Hz above zero; leave the option out to not "
-                    "ask for it",
-                    text));
-  }
-  return hz;
-}
-
 Result<int32_t> ParsePid(std::string_view text) {
   int32_t pid = 0;
   if (!ParseNumber(text, &pid) || pid <= 0) {

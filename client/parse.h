@@ -25,9 +25,6 @@ struct NamedRate {
 // "hccs" or "hccs=50".
 Result<NamedRate> ParseNamedRate(std::string_view text);
 
-// A whole number, above zero: an explicit 0 would mean "not asked for" on the wire.
-Result<uint32_t> ParseHz(std::string_view text);
-
 Result<int32_t> ParsePid(std::string_view text);
 
 // "a,b,c"; no empty items.

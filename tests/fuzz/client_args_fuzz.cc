@@ -1,4 +1,5 @@
 // Input: an argument of profctl, and text of the daemon's that goes to a terminal.
+#include "client/commands/start_parse.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -23,7 +24,14 @@ void Run(fuzz::Input input) {
   if (Result<NamedRate> rate = ParseNamedRate(text); rate.ok()) {
     FUZZ_EXPECT(!rate->name.empty() && rate->hz >= 0);
   }
-  if (Result<uint32_t> hz = ParseHz(text); hz.ok()) FUZZ_EXPECT(*hz > 0);
+  if (Result<std::vector<uint32_t>> ranks = ParseRanks(text); ranks.ok()) {
+    FUZZ_EXPECT(!ranks->empty() && ranks->size() <= 65536);
+  }
+  if (Result<int64_t> instant = ParseInstant(text); instant.ok()) FUZZ_EXPECT(*instant > 0);
+  if (Result<uint64_t> ago = ParseAgoMs(text); ago.ok()) FUZZ_EXPECT(*ago > 0);
+  if (auto pair = ParsePair(text); pair.ok()) {
+    FUZZ_EXPECT(pair->first.size() + 1 + pair->second.size() == text.size());
+  }
   if (Result<int32_t> pid = ParsePid(text); pid.ok()) FUZZ_EXPECT(*pid > 0);
   if (Result<std::vector<std::string>> list = ParseList(text); list.ok()) {
     for (const std::string& item : *list) FUZZ_EXPECT(!item.empty());
