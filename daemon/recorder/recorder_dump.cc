@@ -177,6 +177,10 @@ SessionDumpOptions RecorderDump::Options() {
   manifest.effective["flight_recorder"] =
       fmt::format("last {:.3f} s", Seconds(now_ns_ - from_ns_));
   manifest.effective["because"] = order_.counted;
+  for (const PlannedCollector& planned : Plan().collectors) {
+    std::string name(Collectors()[planned.index].spec->name);
+    manifest.effective[name] = planned.hz > 0 ? fmt::format("{} Hz", planned.hz) : "on";
+  }
   AddDevices(&options);
   for (const auto& [device, track] : recorder_.clocks_) {
     bool ours = std::find(order_.devices.begin(), order_.devices.end(), device) !=

@@ -1,0 +1,273 @@
+// The ring behind the router and the writer: what a session that begins in the past gets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <thread>
+
+#include "base/bytes.h"
+#include "daemon/data/channel_router.h"
+#include "daemon/data/host_texts.h"
+#include "daemon/recorder/recorder_ring.h"
+#include "dump/test_util.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr uint32_t kHbm = 1;   // stamps in us since the channel's start, counts per interval
+constexpr uint32_t kPcie = 3;  // absolute stamps
+constexpr size_t kHbmBytes = 24;
+constexpr size_t kPcieBytes = 96;
+constexpr int64_t kMs = kNsPerMs;
+
+class Tap final : public BlockTap {
+ public:
+  Tap(std::shared_ptr<RecorderRing> ring, uint32_t route) : ring_(std::move(ring)), route_(route) {}
+  void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) override {
+    ring_->BeginEpoch(route_, std::move(epoch));
+  }
+  void OnBlock(const BlockRef& block) override {
+    ring_->Append(route_, block.info(), block.bytes());
+  }
+  std::shared_ptr<BlockSource> Since(int64_t from_ns) override {
+    return ring_->Read(route_, from_ns);
+  }
+
+ private:
+  std::shared_ptr<RecorderRing> ring_;
+  uint32_t route_;
+};
+
+class JoinTest : public ::testing::Test {
+ protected:
+  JoinTest()
+      : pool_(32 << 20),
+        writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}),
+        router_(store_, hub_, stats_, {[](uint32_t, std::string) {}, [](uint32_t) {}}),
+        ring_(RecorderRing::Create({4 << 20, 3600 * kNsPerSecond}, 0).value()) {
+    for (uint32_t channel : {kHbm, kPcie}) {
+      uint32_t route = ring_->AddRoute(true);
+      taps_.push_back(std::make_unique<Tap>(ring_, route));
+      router_.Declare(0, channel, 0);
+      router_.SetTap(0, channel, taps_.back().get());
+    }
+    host_route_ = ring_->AddRoute(false);
+    SessionDumpOptions options;
+    options.session.session_id = "s";
+    options.devices.emplace_back();
+    options.owner = Myself();
+    auto opened = std::make_shared<std::promise<Result<std::string>>>();
+    session_ = writer_.Open(std::move(options), [opened](const Result<std::string>& path) {
+      opened->set_value(path);
+    });
+    path_ = opened->get_future().get().value();
+  }
+
+  DumpFeed* Feed(uint32_t channel, double hz, int64_t session_start_ns) {
+    FeedOptions wish;
+    wish.collector = channel == kHbm ? "hbm" : "pcie";
+    wish.device = 0;
+    wish.channel = channel;
+    wish.format = abi::FindChannelFormat(channel);
+    wish.hz = hz;
+    wish.session_start_ns = session_start_ns;
+    return session_->AddFeed(std::move(wish));
+  }
+  std::shared_ptr<ChannelEpoch> Run(uint32_t channel, uint32_t number, double hz, int64_t start_ns) {
+    auto epoch = std::make_shared<ChannelEpoch>();
+    epoch->number = number;
+    epoch->hz = hz;
+    epoch->start_ns = start_ns;
+    router_.BeginEpoch(0, channel, epoch);
+    return epoch;
+  }
+  // One record of `channel`, read at `host_ns`.
+  void Record(uint32_t channel, uint32_t epoch, uint64_t stamp, int64_t host_ns) {
+    size_t size = channel == kHbm ? kHbmBytes : kPcieBytes;
+    BlockBuilder builder = pool_.Get(size);
+    ASSERT_TRUE(builder);
+    std::memset(builder.buffer().data(), 0, size);
+    std::memcpy(builder.buffer().data(), &stamp, sizeof stamp);
+    uint64_t one = 1;
+    if (channel == kHbm) std::memcpy(builder.buffer().data() + 8, &one, sizeof one);
+    BlockInfo info;
+    info.channel = channel;
+    info.epoch = epoch;
+    info.records = 1;
+    info.host_ns = host_ns;
+    router_.OnBlock(std::move(builder).Finish(info, size));
+  }
+  Manifest Finish() {
+    auto done = std::make_shared<std::promise<Status>>();
+    auto manifest = std::make_shared<Manifest>();
+    session_->Finish({}, [manifest](Manifest& m) { *manifest = m; },
+                     [done](const Status& status) { done->set_value(status); });
+    EXPECT_TRUE(done->get_future().get().ok());
+    return *manifest;
+  }
+  std::string File(const std::string& name) {
+    std::ifstream in(path_ + "/" + name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  // The 64-bit words at `offset` of the records of the channel's file.
+  std::vector<uint64_t> Words(uint32_t channel, size_t offset) {
+    std::string data = File(channel == kHbm ? "device_0/data/hbm.data.0.slice_0"
+                                            : "device_0/data/pcie.data.0.slice_0");
+    std::vector<uint64_t> words;
+    size_t size = channel == kHbm ? kHbmBytes : kPcieBytes;
+    for (size_t at = 0; at + size <= data.size(); at += size) {
+      words.emplace_back();
+      std::memcpy(&words.back(), data.data() + at + offset, sizeof(uint64_t));
+    }
+    return words;
+  }
+
+  TempDir tmp_;
+  SystemClock clock_;
+  BlockPool pool_;
+  MetricStore store_;
+  StreamHub hub_;
+  CollectorStatsTable stats_;
+  DumpWriter writer_;
+  ChannelRouter router_;
+  std::shared_ptr<RecorderRing> ring_;
+  std::vector<std::unique_ptr<Tap>> taps_;
+  uint32_t host_route_ = 0;
+  std::shared_ptr<WriterSession> session_;
+  std::string path_;
+};
+
+// A session joins at any moment of a channel that delivers without a pause.
+TEST_F(JoinTest, NoGapAndNoDuplicate) {
+  auto epoch = Run(kPcie, 1, 10, 0);
+  std::atomic<uint64_t> sent{0};
+  std::atomic<bool> stop{false};
+  std::thread pump([&] {
+    for (uint64_t i = 1; !stop && i < 20'000; ++i) {
+      Record(kPcie, 1, i, static_cast<int64_t>(i) * kMs);
+      sent = i;
+    }
+  });
+  while (sent < 300) std::this_thread::yield();
+  DumpFeed* feed = Feed(kPcie, 10, 100 * kMs);
+  session_->SetEpoch(feed, epoch, false, false);
+  router_.Attach(0, kPcie, {session_, feed}, 100 * kMs);
+  uint64_t joined = sent;
+  while (sent < joined + 300 && sent < 19'000) std::this_thread::yield();
+  router_.Detach(0, kPcie, feed);
+  stop = true;
+  pump.join();
+  Manifest manifest = Finish();
+  std::vector<uint64_t> stamps = Words(kPcie, 0);
+  ASSERT_GT(stamps.size(), 400u);
+  EXPECT_EQ(stamps.front(), 101u);
+  for (size_t i = 0; i < stamps.size(); ++i) ASSERT_EQ(stamps[i], 101 + i);
+  EXPECT_GE(stamps.back(), joined);
+  ASSERT_THAT(manifest.channels, SizeIs(1));
+  EXPECT_TRUE(manifest.channels[0].gaps.empty());
+}
+
+// Two runs of the channel in the past, a third is the present: each counts from its own start, and the
+// session's stamps from the session's, thinned to the session's rate.
+TEST_F(JoinTest, StampsAndRatesOfEveryRun) {
+  Run(kHbm, 1, 100, 1000 * kMs);
+  for (uint64_t i = 1; i <= 4; ++i) {
+    Record(kHbm, 1, i * 10'000, static_cast<int64_t>(1000 + i * 10) * kMs);
+  }
+  Run(kHbm, 2, 10, 2000 * kMs);
+  for (uint64_t i = 1; i <= 2; ++i) {
+    Record(kHbm, 2, i * 100'000, static_cast<int64_t>(2000 + i * 100) * kMs);
+  }
+  auto present = Run(kHbm, 3, 10, 3000 * kMs);
+  DumpFeed* feed = Feed(kHbm, 50, 900 * kMs);
+  session_->SetEpoch(feed, present, false, false);
+  router_.Attach(0, kHbm, {session_, feed}, 900 * kMs);
+  Record(kHbm, 3, 100'000, 3100 * kMs);
+  Manifest manifest = Finish();
+  // Of the fast run every second record, its counts added up; the others as they are.
+  EXPECT_THAT(Words(kHbm, 0),
+              ElementsAre(110'000u, 130'000u, 1'200'000u, 1'300'000u, 2'200'000u));
+  EXPECT_THAT(Words(kHbm, 8), ElementsAre(1u, 2u, 1u, 1u, 1u));
+  ASSERT_THAT(manifest.channels, SizeIs(1));
+  ASSERT_THAT(manifest.channels[0].gaps, SizeIs(2));
+  EXPECT_EQ(manifest.channels[0].gaps[0].reason, "channel_restart");
+  EXPECT_EQ(manifest.channels[0].gaps[0].from_ns, 1040 * kMs);
+  EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, 2100 * kMs);
+}
+
+// Whoever asks for the past of a channel without any just gets what comes.
+TEST_F(JoinTest, AnEmptyPast) {
+  auto epoch = Run(kPcie, 1, 10, 0);
+  DumpFeed* feed = Feed(kPcie, 10, 0);
+  session_->SetEpoch(feed, epoch, false, false);
+  router_.Attach(0, kPcie, {session_, feed}, 1);
+  Record(kPcie, 1, 5, 5 * kMs);
+  EXPECT_TRUE(Finish().channels[0].gaps.empty());
+  EXPECT_THAT(Words(kPcie, 0), ElementsAre(5u));
+}
+
+TEST_F(JoinTest, ADumpOfManyRoutes) {
+  Run(kPcie, 1, 10, 0);
+  Run(kHbm, 1, 10, 0);
+  for (uint64_t i = 1; i <= 50'000; ++i) {
+    Record(i % 2 == 0 ? kPcie : kHbm, 1, i * 1000, static_cast<int64_t>(i) * kMs);
+  }
+  std::vector<DumpFeed*> feeds = {Feed(kHbm, 10, 0), nullptr, nullptr};
+  std::promise<void> done;
+  uint64_t oldest = static_cast<uint64_t>(ring_->stats().oldest_ns / kMs);
+  session_->ReplayAll(ring_->Read(std::vector<bool>{true, true, false}, 0),
+                      [&feeds](uint32_t route) { return feeds[route]; },
+                      [&done] { done.set_value(); });
+  done.get_future().wait();
+  Finish();
+  std::vector<uint64_t> stamps = Words(kHbm, 0);
+  ASSERT_GT(stamps.size(), 1000u);
+  EXPECT_LE(stamps.front(), (oldest + 1) * 1000);
+  EXPECT_EQ(stamps.back(), 49'999'000u);
+  for (size_t i = 1; i < stamps.size(); ++i) ASSERT_EQ(stamps[i], stamps[i - 1] + 2000);
+  EXPECT_TRUE(File("device_0/data/pcie.data.0.slice_0").empty());
+}
+
+// The vendor's reader wants a file's blocks numbered from 0, whoever counted them.
+TEST_F(JoinTest, TextBlocksAreNumberedAnew) {
+  auto text = [](uint64_t index, std::string_view body) {
+    return "TimeStamp:5\nIndex:" + std::to_string(index) +
+           "\nDataLen:" + std::to_string(body.size()) + "\n" + std::string(body) + "\n\n";
+  };
+  auto append = [this](std::string_view file, const std::string& lines) {
+    std::string packed;
+    AppendHostText(file, lines, &packed);
+    BlockInfo info;
+    info.records = 1;
+    info.host_ns = kMs;
+    ring_->Append(host_route_, info, std::as_bytes(std::span(packed)));
+  };
+  append("host_sys_cpu.data", text(41, "cpu 1") + text(42, "Index:7\n\n"));
+  append("host_sys_mem.data", text(7, "MemTotal"));
+  append("host_cpu.data", "time 5\n");
+  append("host_sys_mem.data", "TimeStamp:5\nIndex:x\n");  // no block: as it is
+  FeedOptions wish;
+  wish.collector = "host_cpu";
+  DumpFeed* feed = session_->AddFeed(std::move(wish));
+  session_->Replay(ring_->Read(host_route_, 0), feed);
+  std::string live;
+  AppendHostText("host_sys_cpu.data", text(0, "cpu 3"), &live);
+  session_->PushTexts(feed, live, 1);
+  Finish();
+  EXPECT_EQ(File("host/data/host_sys_cpu.data.slice_0"),
+            text(0, "cpu 1") + text(1, "Index:7\n\n") + text(2, "cpu 3"));
+  EXPECT_EQ(File("host/data/host_sys_mem.data.slice_0"),
+            text(0, "MemTotal") + "TimeStamp:5\nIndex:x\n");
+  EXPECT_EQ(File("host/data/host_cpu.data.slice_0"), "time 5\n");
+}
+
+}  // namespace
+}  // namespace profd
