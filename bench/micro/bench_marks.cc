@@ -1,5 +1,5 @@
-// What profd_mark costs the training thread, call by call: percentiles, not averages, since it is the
-// slow one that a step waits for. Plays the daemon itself. Prints JSON; scripts/bench reads it.
+// What profd_mark costs the training thread, call by call: percentiles, not averages, since it is
+// the slow one that a step waits for. Plays the daemon itself. Prints JSON; scripts/bench reads it.
 // usage: profd_bench_marks [samples per thread]
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -77,12 +77,11 @@ class Daemon {
     std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
     const UniqueFd ring(fd);
     const size_t bytes = attach::RingBytes(attach::kMaxRingSlots);
-    void* memory =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (memory == MAP_FAILED) Die("mmap");
     ring_ = static_cast<MarkRing*>(memory);
-    slots_ = reinterpret_cast<MarkSlot*>(static_cast<std::byte*>(memory) +
-                                         attach::kRingHeaderBytes);
+    slots_ =
+        reinterpret_cast<MarkSlot*>(static_cast<std::byte*>(memory) + attach::kRingHeaderBytes);
     attach::Welcome welcome;
     welcome.attach_id = 1;
     Send(welcome);
@@ -141,9 +140,10 @@ int64_t Print(const char* name, std::vector<int64_t> samples, int batch, int64_t
     const size_t index = static_cast<size_t>(share * static_cast<double>(samples.size() - 1));
     return static_cast<double>(std::max<int64_t>(0, samples[index] - timer_ns)) / batch;
   };
-  std::printf("%s \"%s\": {\"p50\": %.2f, \"p99\": %.2f, \"p999\": %.2f, \"max\": %.2f, "
-              "\"samples\": %zu}",
-              g_first ? "{" : ",\n", name, at(0.5), at(0.99), at(0.999), at(1.0), samples.size());
+  std::printf(
+      "%s \"%s\": {\"p50\": %.2f, \"p99\": %.2f, \"p999\": %.2f, \"max\": %.2f, "
+      "\"samples\": %zu}",
+      g_first ? "{" : ",\n", name, at(0.5), at(0.99), at(0.999), at(1.0), samples.size());
   g_first = false;
   return samples[samples.size() / 2];
 }
@@ -170,7 +170,8 @@ int Run(size_t samples) {
   Print("floor: clock_gettime and a store", Sample(1, samples, 1, floor), 1, timer);
   const auto mark = [] { profd_mark("gradients ready"); };
   for (const int threads : {1, 8}) {
-    const std::string suffix = ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
+    const std::string suffix =
+        ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
     Print(("no session" + suffix).c_str(), Sample(threads, samples, 1, mark), 1, timer);
     Print(("no session, per call of 32" + suffix).c_str(), Sample(threads, samples, kBatch, mark),
           kBatch, timer);
@@ -178,7 +179,8 @@ int Run(size_t samples) {
   daemon.Send(attach::SessionNotice{"s", "running", {}, 0, {}});
   Until([] { return profd_active() == 1; });
   for (const int threads : {1, 8}) {
-    const std::string suffix = ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
+    const std::string suffix =
+        ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
     // No more at once than the ring holds: nothing is dropped.
     const size_t at_once = std::min(samples, size_t{attach::kMaxRingSlots} / 8 - 200);
     std::vector<int64_t> all;
@@ -194,7 +196,8 @@ int Run(size_t samples) {
   const uint64_t dropped_before = counters.dropped;
   for (uint32_t i = 0; i < attach::kMaxRingSlots; ++i) mark();
   for (const int threads : {1, 8}) {
-    const std::string suffix = ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
+    const std::string suffix =
+        ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
     Print(("full ring" + suffix).c_str(), Sample(threads, samples, 1, mark), 1, timer);
   }
   std::printf(",\n \"dropped while there was room\": %llu}\n",

@@ -1,5 +1,6 @@
-// A training loop as small as one can be, with steps, ranges and marks. What it computes is simulated.
-// PROFILING_OPTIONS profiles it without any of its flags; --profile-steps does it from inside.
+// A training loop as small as one can be, with steps, ranges and marks. What it computes is
+// simulated. PROFILING_OPTIONS profiles it without any of its flags; --profile-steps does it from
+// inside.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

@@ -7,8 +7,8 @@ namespace profd::lib {
 namespace {
 
 constexpr size_t kMaxPending = 64;
-// Steps come at most a few times a second and a call is a packet: a daemon that takes none of so many
-// is stuck.
+// Steps come at most a few times a second and a call is a packet: a daemon that takes none of so
+// many is stuck.
 constexpr size_t kMaxQueued = 256;
 
 int CodeOf(const attach::Reply& reply, int if_not_found) {
@@ -137,7 +137,10 @@ Answer Library::StopSession(Deadline deadline) {
   opened_.pop_back();
   Answer failure;
   const auto reply = Call(
-      lock, Kind::kStop, [&id](uint64_t seq) { return attach::ToDaemon(attach::StopCall{seq, id}); },
+      lock, Kind::kStop,
+      [&id](uint64_t seq) {
+        return attach::ToDaemon(attach::StopCall{seq, id});
+      },
       deadline, &failure);
   if (!reply.ok()) {
     opened_.push_back(id);  // still there, as far as we know: it may be tried again
@@ -149,8 +152,8 @@ Answer Library::StopSession(Deadline deadline) {
 
 Answer Library::SetMetadata(std::string key, std::string value) {
   if (key.empty() || key.size() > attach::kMaxMetadataKeyBytes) {
-    return {PROFD_INVALID, "a key of metadata has 1.." +
-                               std::to_string(attach::kMaxMetadataKeyBytes) + " bytes"};
+    return {PROFD_INVALID,
+            "a key of metadata has 1.." + std::to_string(attach::kMaxMetadataKeyBytes) + " bytes"};
   }
   if (value.size() > attach::kMaxMetadataValueBytes) {
     return {PROFD_INVALID, "a value of metadata has at most " +
@@ -182,8 +185,10 @@ Answer Library::SessionJson(bool refresh, Deadline deadline, std::string* out) {
     Answer failure;
     const auto reply = Call(
         lock, Kind::kStatus,
-        [&id](uint64_t seq) { return attach::ToDaemon(attach::StatusCall{seq, id}); }, deadline,
-        &failure);
+        [&id](uint64_t seq) {
+          return attach::ToDaemon(attach::StatusCall{seq, id});
+        },
+        deadline, &failure);
     if (!reply.ok()) return failure;
     const int code = CodeOf(*reply, PROFD_NO_SESSION);
     if (code != PROFD_OK) return {code, reply->message};

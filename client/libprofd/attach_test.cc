@@ -1,4 +1,5 @@
-// Attaching and detaching: what the daemon is told, and daemons that are absent, slow, rude or gone.
+// Attaching and detaching: what the daemon is told, and daemons that are absent, slow, rude or
+// gone.
 #include <fcntl.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
-// The thread of Library: connects, says hello, hands packets over and takes them in, and begins anew when
-// the daemon has gone.
+// The thread of Library: connects, says hello, hands packets over and takes them in, and begins
+// anew when the daemon has gone.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -168,8 +168,9 @@ void Library::Serve() {
       const Lock lock(mutex_);
       more = !outbox_.empty() && phase_ == Phase::kAttached;
     }
-    pollfd waited[2] = {{descriptors_.socket(), static_cast<short>(more ? POLLIN | POLLOUT : POLLIN), 0},
-                        {descriptors_.wake(), POLLIN, 0}};
+    pollfd waited[2] = {
+        {descriptors_.socket(), static_cast<short>(more ? POLLIN | POLLOUT : POLLIN), 0},
+        {descriptors_.wake(), POLLIN, 0}};
     ::poll(waited, 2, welcomed_at_ ? -1 : MsUntil(welcome_by_));
     if (waited[1].revents != 0) Descriptors::Hush(descriptors_.wake());
     if ((waited[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !ReceiveAll()) return;
@@ -243,7 +244,8 @@ void Library::OnWelcome(const attach::Welcome& welcome) {
   for (const std::string& key : untold_metadata_) Queue(attach::MetadataCall{key, metadata_[key]});
   untold_metadata_.clear();
   // This may be another daemon than the one that had them.
-  const std::string last = last_session_ && !IsFinal(last_session_->state) ? last_session_->session_id : "";
+  const std::string last =
+      last_session_ && !IsFinal(last_session_->state) ? last_session_->session_id : "";
   if (!last.empty()) Recheck(last);
   if (own_options_wanted_ && !own_session_.empty() && own_session_ != last) Recheck(own_session_);
   UpdateFlags();

@@ -59,8 +59,8 @@ Status Descriptors::MakeRing(uint32_t slots) {
     return Status::FromErrno(errno, "size of the mark ring");
   }
   // Populated now: no page fault in a training step.
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                        memfd.get(), 0);
+  void* memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memfd.get(), 0);
   if (memory == MAP_FAILED) return Status::FromErrno(errno, "map the mark ring");
   if (::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     const Status status = Status::FromErrno(errno, "seal the mark ring");

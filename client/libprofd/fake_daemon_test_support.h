@@ -1,4 +1,5 @@
-// A daemon made for tests: listens on a SOCK_SEQPACKET, keeps all it hears, says what it is told to.
+// A daemon made for tests: listens on a SOCK_SEQPACKET, keeps all it hears, says what it is told
+// to.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The text of each thread's last error. Not a thread_local: its destructor would run before the thread's
-// last calls, and its bytes would be part of every thread's stack.
+// The text of each thread's last error. Not a thread_local: its destructor would run before the
+// thread's last calls, and its bytes would be part of every thread's stack.
 #pragma once
 
 #include <string>

@@ -1,9 +1,11 @@
-// What one process is to the daemon: one background thread that keeps the connection, and calls from any
-// thread that hand it packets and wait, with a deadline, for answers. Nothing waits for the daemon while
-// it holds the mutex, and the hot path (marks) comes by here only through HotState.
+// What one process is to the daemon: one background thread that keeps the connection, and calls
+// from any thread that hand it packets and wait, with a deadline, for answers. Nothing waits for
+// the daemon while it holds the mutex, and the hot path (marks) comes by here only through
+// HotState.
 //
-// A Library is never destroyed: marks may come at any time, also while the process ends. After a fork the
-// child leaves its parent's behind (AbandonAfterFork) and makes one of its own when it needs one.
+// A Library is never destroyed: marks may come at any time, also while the process ends. After a
+// fork the child leaves its parent's behind (AbandonAfterFork) and makes one of its own when it
+// needs one.
 #pragma once
 
 #include <atomic>
@@ -88,7 +90,8 @@ class Library {
 
  private:
   enum class Phase { kTrying, kAbsent, kRefused, kAttached, kStopped };
-  // The last two are the library's own: is a session of before still there, and PROFILING_OPTIONS again.
+  // The last two are the library's own: is a session of before still there, and PROFILING_OPTIONS
+  // again.
   enum class Kind { kStart, kStop, kStatus, kRecheck, kOwnStart };
   struct PendingCall {
     Kind kind = Kind::kStatus;
@@ -150,8 +153,8 @@ class Library {
   std::map<std::string, std::string> metadata_;
   std::set<std::string> untold_metadata_;
   uint64_t welcomes_ = 0;
-  // PROFILING_OPTIONS: wanted until its session has ended in order, told while unanswered. A daemon that
-  // knows nothing of the session any more is asked for it again.
+  // PROFILING_OPTIONS: wanted until its session has ended in order, told while unanswered. A daemon
+  // that knows nothing of the session any more is asked for it again.
   bool own_options_wanted_ = false;
   bool own_options_told_ = false;
   std::string own_session_;

@@ -157,12 +157,23 @@ TEST_F(MarksTest, EverythingAtOnceWhileDaemonsComeAndGo) {
         const Step scope(step);
         profd_mark("m");
         switch (thread) {
-          case 0: profd_start_with(&args); break;
-          case 1: profd_stop_within(20); break;
-          case 2: profd_session_json(text, sizeof text, 5); break;
-          case 3: profd_set_metadata("step", std::to_string(step).c_str()); break;
-          case 4: profd_attach(5); break;
-          default: break;
+          case 0:
+            profd_start_with(&args);
+            break;
+          case 1:
+            profd_stop_within(20);
+            break;
+          case 2:
+            profd_session_json(text, sizeof text, 5);
+            break;
+          case 3:
+            profd_set_metadata("step", std::to_string(step).c_str());
+            break;
+          case 4:
+            profd_attach(5);
+            break;
+          default:
+            break;
         }
       }
     });

@@ -1,5 +1,5 @@
-// The C API. Exceptions end here; the one exception of the house's rule against globals lives here too,
-// because a C API without handles has one state per process.
+// The C API. Exceptions end here; the one exception of the house's rule against globals lives here
+// too, because a C API without handles has one state per process.
 #include "client/libprofd/profd.h"
 
 #include <cxxabi.h>
@@ -35,8 +35,8 @@ struct Process {
   std::atomic<Library*> library{nullptr};
 
   std::mutex mutex;  // of starting and stopping; held during a fork
-  // Guarded by mutex. A library is never freed: kept is started again, parents is left alone but for its
-  // settings (and keeps what it had reachable).
+  // Guarded by mutex. A library is never freed: kept is started again, parents is left alone but
+  // for its settings (and keeps what it had reachable).
   Library* kept = nullptr;
   Library* parents = nullptr;
   bool handles_forks = false;
@@ -92,8 +92,9 @@ Answer InitLocked(const profd_config* config_or_null) {
   if (!settings.ok()) return FromStatus(settings.status());
   if (const Library* running = g_process.library.load(std::memory_order_acquire)) {
     if (config_or_null == nullptr || running->settings().SaysTheSame(*settings)) return {};
-    return {PROFD_REFUSED, "profd_init was called before (or by the first other call) and told "
-                           "something else: profd_shutdown first"};
+    return {PROFD_REFUSED,
+            "profd_init was called before (or by the first other call) and told "
+            "something else: profd_shutdown first"};
   }
   if (config_or_null == nullptr && g_process.parents != nullptr) {
     // What the parent said of itself is true of its child, too.
@@ -147,7 +148,8 @@ Deadline After(uint32_t ms, uint32_t if_zero) {
   return Clock::now() + milliseconds(ms == 0 ? if_zero : ms);
 }
 
-// Runs what may answer an error; nothing is thrown across the C API but the end of a cancelled thread.
+// Runs what may answer an error; nothing is thrown across the C API but the end of a cancelled
+// thread.
 template <class Body>
 int Guarded(Body body) {
   try {

@@ -1,11 +1,12 @@
 /* libprofd: start, stop and mark profiles from inside a training process.
  *
- * Plain C, usable from C, C++ and by ctypes. Every function may be called from any thread at any time,
- * also before profd_init, after a fork and without a daemon: none ever throws, blocks on the daemon
- * (but those that say so, with a deadline), or ends the process. Errors are negative codes;
+ * Plain C, usable from C, C++ and by ctypes. Every function may be called from any thread at any
+ * time, also before profd_init, after a fork and without a daemon: none ever throws, blocks on the
+ * daemon (but those that say so, with a deadline), or ends the process. Errors are negative codes;
  * profd_last_error() has the text for the calling thread.
  *
- * Cost (bench/, p99): profd_mark under 50 ns while no session wants marks, under 1 us while one does.
+ * Cost (bench/, p99): profd_mark under 50 ns while no session wants marks, under 1 us while one
+ * does.
  *
  * Environment:
  *   PROFD_DISABLE=1          every call is a no-op that answers PROFD_DISABLED
@@ -28,38 +29,40 @@ extern "C" {
 
 typedef enum profd_result {
   PROFD_OK = 0,
-  PROFD_DISABLED = -1,     /* PROFD_DISABLE=1, or nothing was initialised */
-  PROFD_NO_DAEMON = -2,    /* not connected (yet); the library goes on trying in the background */
-  PROFD_TIMEOUT = -3,      /* the daemon did not answer in time; it may still do what was asked */
-  PROFD_INVALID = -4,      /* bad options or arguments: profd_last_error lists every problem */
-  PROFD_REFUSED = -5,      /* not allowed, busy, or not possible: the text says which */
-  PROFD_NO_SESSION = -6,   /* this process has started none */
+  PROFD_DISABLED = -1,   /* PROFD_DISABLE=1, or nothing was initialised */
+  PROFD_NO_DAEMON = -2,  /* not connected (yet); the library goes on trying in the background */
+  PROFD_TIMEOUT = -3,    /* the daemon did not answer in time; it may still do what was asked */
+  PROFD_INVALID = -4,    /* bad options or arguments: profd_last_error lists every problem */
+  PROFD_REFUSED = -5,    /* not allowed, busy, or not possible: the text says which */
+  PROFD_NO_SESSION = -6, /* this process has started none */
   PROFD_NO_MEMORY = -7,
 } profd_result;
 
-/* What the process says of itself; all but size may be zero: taken from the environment then (SLURM_*,
- * RANK, LOCAL_RANK, WORLD_SIZE, OMPI_*, RANK_ID, DEVICE_ID, ASCEND_*). Strings are copied. */
+/* What the process says of itself; all but size may be zero: taken from the environment then
+ * (SLURM_*, RANK, LOCAL_RANK, WORLD_SIZE, OMPI_*, RANK_ID, DEVICE_ID, ASCEND_*). Strings are
+ * copied. */
 typedef struct profd_config {
-  size_t size;            /* sizeof(profd_config): tells versions apart */
+  size_t size; /* sizeof(profd_config): tells versions apart */
   const char* job_id;
   int32_t rank;           /* -1 = unknown; 0 counts only beside a world_size */
   int32_t local_rank;     /* as rank */
   int32_t world_size;     /* 0 = unknown */
   const int32_t* devices; /* physical ids (/dev/davinciN) */
   size_t device_count;
-  const char* framework;  /* "mindspore", "pytorch", ... */
-  uint32_t ring_slots;    /* marks that may wait for the daemon; 0 = 16384 */
-  uint32_t wait_ms;       /* how long profd_init waits for the daemon; 0 = not at all */
+  const char* framework; /* "mindspore", "pytorch", ... */
+  uint32_t ring_slots;   /* marks that may wait for the daemon; 0 = 16384 */
+  uint32_t wait_ms;      /* how long profd_init waits for the daemon; 0 = not at all */
 } profd_config;
 
-#define PROFD_CONFIG_INIT {sizeof(profd_config), NULL, -1, -1, 0, NULL, 0, NULL, 0, 0}
+#define PROFD_CONFIG_INIT \
+  { sizeof(profd_config), NULL, -1, -1, 0, NULL, 0, NULL, 0, 0 }
 
-/* Attaches in the background (config may be NULL); again after profd_shutdown. PROFD_OK also while the
- * daemon is absent; PROFD_REFUSED when the library runs already and was told something else. Called
- * implicitly, with NULL, by the first other call. */
+/* Attaches in the background (config may be NULL); again after profd_shutdown. PROFD_OK also while
+ * the daemon is absent; PROFD_REFUSED when the library runs already and was told something else.
+ * Called implicitly, with NULL, by the first other call. */
 PROFD_API int profd_init(const profd_config* config);
-/* Waits until attached, at most timeout_ms: PROFD_OK, PROFD_NO_DAEMON, PROFD_TIMEOUT (it is there but
- * does not answer), PROFD_REFUSED (it does not want this process). */
+/* Waits until attached, at most timeout_ms: PROFD_OK, PROFD_NO_DAEMON, PROFD_TIMEOUT (it is there
+ * but does not answer), PROFD_REFUSED (it does not want this process). */
 PROFD_API int profd_attach(uint32_t timeout_ms);
 /* Detaches; sessions of this process end. Calls after it answer PROFD_DISABLED until profd_init. */
 PROFD_API void profd_shutdown(void);
@@ -71,17 +74,19 @@ typedef struct profd_start_args {
   size_t size;
   const char* options_json;
   const char* label;
-  uint64_t duration_ms;  /* 0 = until stopped */
-  int64_t start_step;    /* begins with this step; -1 = now */
-  uint32_t steps;        /* ends after so many; 0 = not tied to steps */
+  uint64_t duration_ms; /* 0 = until stopped */
+  int64_t start_step;   /* begins with this step; -1 = now */
+  uint32_t steps;       /* ends after so many; 0 = not tied to steps */
   int32_t no_dump;
-  int32_t best_effort;   /* what the chip cannot do is a warning */
+  int32_t best_effort;    /* what the chip cannot do is a warning */
   const char* collectors; /* "hccs=50,host_cpu"; NULL = by options */
-  uint32_t timeout_ms;   /* 0 = 10 s */
+  uint32_t timeout_ms;    /* 0 = 10 s */
 } profd_start_args;
-#define PROFD_START_ARGS_INIT {sizeof(profd_start_args), NULL, NULL, 0, -1, 0, 0, 0, NULL, 0}
+#define PROFD_START_ARGS_INIT \
+  { sizeof(profd_start_args), NULL, NULL, 0, -1, 0, 0, 0, NULL, 0 }
 PROFD_API int profd_start_with(const profd_start_args* args);
-/* Ends the last session this process started and waits for its dump, up to timeout_ms (0 = 30 s). */
+/* Ends the last session this process started and waits for its dump, up to timeout_ms (0 = 30 s).
+ */
 PROFD_API int profd_stop(void);
 PROFD_API int profd_stop_within(uint32_t timeout_ms);
 
@@ -105,8 +110,8 @@ PROFD_API int profd_connected(void);
 PROFD_API int profd_session_json(char* buffer, size_t size, uint32_t refresh_ms);
 
 typedef struct profd_counters {
-  uint64_t published;  /* marks, ranges and steps handed over */
-  uint64_t dropped;    /* lost because the ring was full */
+  uint64_t published; /* marks, ranges and steps handed over */
+  uint64_t dropped;   /* lost because the ring was full */
   uint64_t reconnects;
 } profd_counters;
 PROFD_API void profd_get_counters(profd_counters* counters);

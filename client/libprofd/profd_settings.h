@@ -7,7 +7,8 @@
 namespace profd::lib {
 
 bool IsDisabledByEnvironment();
-// config may be null. Of a forked child, PROFILING_OPTIONS starts nothing: its parent's session is there.
+// config may be null. Of a forked child, PROFILING_OPTIONS starts nothing: its parent's session is
+// there.
 Result<Settings> ReadSettings(const profd_config* config_or_null, bool forked);
 Result<attach::StartCall> ReadStartArgs(const profd_start_args& args);
 

@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 
 class SessionTest : public LibprofdTest {
  protected:
-  // Starts are answered with s-1, s-2, ...; stops with the session, done; PROFILING_OPTIONS with s-env.
+  // Starts are answered with s-1, s-2, ...; stops with the session, done; PROFILING_OPTIONS with
+  // s-env.
   FakeDaemon::Answers Obliging() {
     return [started = 0](const ToDaemon& message) mutable -> std::vector<ToProcess> {
       if (const auto* hello = std::get_if<attach::Hello>(&message)) {
@@ -38,8 +39,8 @@ class SessionTest : public LibprofdTest {
   FakeDaemon::Answers Forgetful() {
     return [obliging = Obliging()](const ToDaemon& message) -> std::vector<ToProcess> {
       if (const auto* status = std::get_if<attach::StatusCall>(&message)) {
-        return {attach::Reply{status->seq, static_cast<int>(StatusCode::kNotFound), "no such session",
-                              std::nullopt}};
+        return {attach::Reply{status->seq, static_cast<int>(StatusCode::kNotFound),
+                              "no such session", std::nullopt}};
       }
       return obliging(message);
     };
@@ -118,10 +119,14 @@ TEST_F(SessionTest, CodesOfTheDaemonAreTold) {
   });
   Attach();
   const std::pair<StatusCode, int> kCodes[] = {
-      {StatusCode::kInvalidArgument, PROFD_INVALID},   {StatusCode::kOutOfRange, PROFD_INVALID},
-      {StatusCode::kPermissionDenied, PROFD_REFUSED},  {StatusCode::kResourceExhausted, PROFD_REFUSED},
-      {StatusCode::kUnimplemented, PROFD_REFUSED},     {StatusCode::kNotFound, PROFD_REFUSED},
-      {StatusCode::kDeadlineExceeded, PROFD_TIMEOUT},  {StatusCode::kUnavailable, PROFD_REFUSED},
+      {StatusCode::kInvalidArgument, PROFD_INVALID},
+      {StatusCode::kOutOfRange, PROFD_INVALID},
+      {StatusCode::kPermissionDenied, PROFD_REFUSED},
+      {StatusCode::kResourceExhausted, PROFD_REFUSED},
+      {StatusCode::kUnimplemented, PROFD_REFUSED},
+      {StatusCode::kNotFound, PROFD_REFUSED},
+      {StatusCode::kDeadlineExceeded, PROFD_TIMEOUT},
+      {StatusCode::kUnavailable, PROFD_REFUSED},
   };
   for (const auto& [theirs, ours] : kCodes) {
     code = static_cast<int>(theirs);

@@ -1,5 +1,5 @@
-// Which sessions wait for steps of this process, and which want its marks. Counts steps for each of them
-// and says what to report. Not thread-safe.
+// Which sessions wait for steps of this process, and which want its marks. Counts steps for each of
+// them and says what to report. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class StepWatch {
 
     bool begun = false;  // the begin was reported, or lies before the notice
     bool done = false;
-    uint32_t seen = 0;    // distinct steps begun since
-    uint32_t ended = 0;   // distinct steps ended since
+    uint32_t seen = 0;   // distinct steps begun since
+    uint32_t ended = 0;  // distinct steps ended since
     std::optional<int64_t> last_begun, last_ended;
 
     bool waits() const { return !done && (!begun || steps > 0); }

@@ -18,8 +18,8 @@ constexpr size_t kMaxOptionsServed = 128;
 constexpr size_t kMaxOptionValueBytes = 4096;
 constexpr size_t kMaxOutcomes = 4096;
 constexpr size_t kMaxWarnings = 1024;
-// What is left of a text that made a packet too large; even if all of it needs six bytes a character,
-// three of them fit.
+// What is left of a text that made a packet too large; even if all of it needs six bytes a
+// character, three of them fit.
 constexpr size_t kKeptTextBytes = 6 * 1024;
 
 template <class T>
@@ -78,8 +78,7 @@ json ToJson(const MetadataCall& m) {
   return json{{"type", "metadata"}, {"key", m.key}, {"value", m.value}};
 }
 json ToJson(const StepReport& m) {
-  return json{
-      {"type", "step"}, {"session_id", m.session_id}, {"step", m.step}, {"begin", m.begin}};
+  return json{{"type", "step"}, {"session_id", m.session_id}, {"step", m.step}, {"begin", m.begin}};
 }
 json ToJson(const Bye&) { return json{{"type", "bye"}}; }
 
@@ -106,13 +105,10 @@ json ToJson(const SessionSummary::Outcome& m) {
 }
 
 json ToJson(const SessionSummary& m) {
-  json out{{"session_id", m.session_id},
-           {"state", m.state},
-           {"records", m.records},
-           {"dropped_records", m.dropped_records},
-           {"dump_bytes", m.dump_bytes},
-           {"marks", m.marks},
-           {"dropped_marks", m.dropped_marks}};
+  json out{
+      {"session_id", m.session_id},           {"state", m.state},           {"records", m.records},
+      {"dropped_records", m.dropped_records}, {"dump_bytes", m.dump_bytes}, {"marks", m.marks},
+      {"dropped_marks", m.dropped_marks}};
   PutUnlessEmpty(out, "reason", m.reason);
   PutUnlessEmpty(out, "dump_path", m.dump_path);
   PutUnlessEmpty(out, "warnings", m.warnings);
@@ -183,7 +179,8 @@ void Read(PacketReader& in, Hello* m) {
   in.Numbers("devices", kMaxAttachDevices, &m->devices);
   in.Text("framework", kMaxAttachNameBytes, &m->framework);
   in.Text("options_json", kMaxOptionsBytes, &m->options_json);
-  in.TextMap("metadata", kMaxMetadataKeys, kMaxMetadataKeyBytes, kMaxMetadataValueBytes, &m->metadata);
+  in.TextMap("metadata", kMaxMetadataKeys, kMaxMetadataKeyBytes, kMaxMetadataValueBytes,
+             &m->metadata);
   in.Flag("has_ring", &m->has_ring);
 }
 
@@ -195,7 +192,8 @@ void ReadSeq(PacketReader& in, uint64_t* seq) {
 void Read(PacketReader& in, StartCall* m) {
   ReadSeq(in, &m->seq);
   in.Text("options_json", kMaxOptionsBytes, &m->options_json);
-  in.TextMap("acl_switches", kMaxSwitches, kMaxAttachNameBytes, kMaxOptionValueBytes, &m->acl_switches);
+  in.TextMap("acl_switches", kMaxSwitches, kMaxAttachNameBytes, kMaxOptionValueBytes,
+             &m->acl_switches);
   in.Text("label", kMaxAttachNameBytes, &m->label);
   in.Number("duration_ms", uint64_t{0}, kMaxCount, &m->duration_ms);
   in.Number("start_step", int64_t{0}, kMaxStep, &m->start_step);
@@ -270,7 +268,8 @@ Status ReadSummary(const json& object, SessionSummary* m) {
   in.Number("marks", uint64_t{0}, kMaxCount, &m->marks);
   in.Number("dropped_marks", uint64_t{0}, kMaxCount, &m->dropped_marks);
   in.Texts("warnings", kMaxWarnings, kMaxPacket, &m->warnings);
-  in.TextMap("effective_options", kMaxOptionsServed, kMaxAttachNameBytes, kMaxOptionsBytes, &m->effective_options);
+  in.TextMap("effective_options", kMaxOptionsServed, kMaxAttachNameBytes, kMaxOptionsBytes,
+             &m->effective_options);
   if (const json* outcomes = in.Array("outcomes", kMaxOutcomes)) {
     for (const json& item : *outcomes) in.Adopt(ReadOutcome(item, &m->outcomes.emplace_back()));
   }

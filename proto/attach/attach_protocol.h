@@ -1,11 +1,11 @@
 // What a training process and the daemon tell each other over the attach socket
-// (/run/profd/attach.sock): a unix SOCK_SEQPACKET, one JSON object per packet, at most kMaxPacket bytes,
-// both ways at any time. The process's hello comes first and may carry the descriptor of its mark ring
-// (SCM_RIGHTS). Who the process is the kernel says (SO_PEERCRED), not the hello.
+// (/run/profd/attach.sock): a unix SOCK_SEQPACKET, one JSON object per packet, at most kMaxPacket
+// bytes, both ways at any time. The process's hello comes first and may carry the descriptor of its
+// mark ring (SCM_RIGHTS). Who the process is the kernel says (SO_PEERCRED), not the hello.
 //
-// No gRPC here: the library lives inside other people's training processes, which bring their own gRPC,
-// protobuf and fork() with them, and a descriptor has to be passed. docs/attach-protocol.md is the
-// reference.
+// No gRPC here: the library lives inside other people's training processes, which bring their own
+// gRPC, protobuf and fork() with them, and a descriptor has to be passed. docs/attach-protocol.md
+// is the reference.
 //
 // Everything parsed is untrusted on both sides: unknown members are ignored, wrong types and sizes
 // refuse the packet with a reason.
@@ -37,8 +37,8 @@ inline constexpr const char* kDefaultAttachSocket = "/run/profd/attach.sock";
 
 // ---- process to daemon
 
-// First packet. Everything may be left out: the daemon fills gaps from the process's environment and
-// cgroup.
+// First packet. Everything may be left out: the daemon fills gaps from the process's environment
+// and cgroup.
 struct Hello {  // "hello"
   int version = kProtocolVersion;
   std::string library;  // "libprofd 0.1.0"
@@ -50,7 +50,7 @@ struct Hello {  // "hello"
   std::map<std::string, std::string> metadata;
   bool has_ring = false;  // a descriptor comes with it
 };
-struct StartCall {  // "start": a session of this process's job devices and itself
+struct StartCall {   // "start": a session of this process's job devices and itself
   uint64_t seq = 0;  // > 0
   std::string options_json;
   std::map<std::string, std::string> acl_switches;
@@ -95,7 +95,7 @@ struct Welcome {  // "welcome"
   std::vector<int> devices;  // logical ids
 };
 struct Refused {  // "refused": instead of a welcome; the connection ends
-  int code = 0;  // StatusCode
+  int code = 0;   // StatusCode
   std::string message;
 };
 struct SessionSummary {
@@ -120,8 +120,8 @@ struct Reply {  // "reply" to the call of that seq
 // A session that concerns this process.
 struct SessionNotice {  // "session"
   std::string session_id;
-  // "armed": report the begin of start_step (and the end of the last of `steps`); "running": marks are
-  // wanted; "ended".
+  // "armed": report the begin of start_step (and the end of the last of `steps`); "running": marks
+  // are wanted; "ended".
   std::string state;
   std::optional<int64_t> start_step;
   uint32_t steps = 0;
@@ -130,8 +130,9 @@ struct SessionNotice {  // "session"
 
 using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice>;
 
-// What goes to the daemon may come out larger than kMaxPacket (the sender refuses it then); what goes to
-// the process never does: a reply's lists and texts are cut to fit, with a warning in it that says so.
+// What goes to the daemon may come out larger than kMaxPacket (the sender refuses it then); what
+// goes to the process never does: a reply's lists and texts are cut to fit, with a warning in it
+// that says so.
 std::string Encode(const ToDaemon& message);
 std::string Encode(const ToProcess& message);
 // The summary of a reply by itself.

@@ -125,7 +125,8 @@ TEST(AttachProtocol, ReplyAndNotice) {
   session.dropped_marks = 5;
   session.warnings = {"w"};
   session.effective_options = {{"aicpu", "off"}};
-  session.outcomes = {{"hccs", "running", "thinned", 1, 12.5, 7}, {"host_cpu", "refused", "", -1, 0, 0}};
+  session.outcomes = {{"hccs", "running", "thinned", 1, 12.5, 7},
+                      {"host_cpu", "refused", "", -1, 0, 0}};
   ExpectRoundTripToProcess(reply, R"({"type":"reply","seq":4,"code":3,"message":"bad\nworse",
       "session":{"session_id":"s-1","state":"done","reason":"stopped","dump_path":"/d","records":1,
       "dropped_records":2,"dump_bytes":3,"marks":4,"dropped_marks":5,"warnings":["w"],
@@ -208,7 +209,8 @@ TEST(AttachProtocol, WhatTheDaemonSaysWronglyIsRefusedToo) {
       {R"({"type":"reply","seq":1,"code":0,"session":{"records":-1}})", "records must be"},
       {R"({"type":"reply","seq":1,"code":0,"session":{"outcomes":[1]}})", "list of objects"},
       {R"({"type":"reply","seq":1,"code":0,"session":{"outcomes":[{"hz":"1"}]}})", "hz must be"},
-      {R"({"type":"reply","seq":1,"code":0,"session":{"outcomes":[{"device":-2}]}})", "device must"},
+      {R"({"type":"reply","seq":1,"code":0,"session":{"outcomes":[{"device":-2}]}})",
+       "device must"},
       {R"({"type":"session","state":"armed"})", "session_id is missing"},
       {R"({"type":"session","session_id":"","state":"armed"})", "session_id is empty"},
       {R"({"type":"session","session_id":"s"})", "state is missing"},

@@ -1,7 +1,7 @@
-// The shared-memory ring through which a training process hands marks, ranges and steps to the daemon:
-// many producers (the process's threads), one consumer (the daemon). A bounded queue with a sequence
-// number per slot (Vyukov): producers never wait, a full ring drops the new mark and counts it, so
-// published + dropped = asked for, exactly.
+// The shared-memory ring through which a training process hands marks, ranges and steps to the
+// daemon: many producers (the process's threads), one consumer (the daemon). A bounded queue with a
+// sequence number per slot (Vyukov): producers never wait, a full ring drops the new mark and
+// counts it, so published + dropped = asked for, exactly.
 //
 // Lives in a memfd that the process makes, seals against shrinking and growing, and passes with its
 // hello. Everything in it is untrusted for the daemon: it validates the geometry once from its own
@@ -41,9 +41,10 @@ struct MarkSlot {
 };
 static_assert(sizeof(MarkSlot) == 128);
 
-// Slot i begins with sequence i. A producer that finds slot p % slots at sequence p claims position p
-// (tail from p to p + 1), fills the slot and stores p + 1; the consumer takes it at sequence p + 1 and
-// stores p + slots. So tail counts what was published: a mark that finds no room claims nothing.
+// Slot i begins with sequence i. A producer that finds slot p % slots at sequence p claims position
+// p (tail from p to p + 1), fills the slot and stores p + 1; the consumer takes it at sequence p +
+// 1 and stores p + slots. So tail counts what was published: a mark that finds no room claims
+// nothing.
 struct MarkRing {
   uint64_t magic;
   uint32_t version;
@@ -54,7 +55,8 @@ struct MarkRing {
   uint32_t reserved0;
   alignas(64) std::atomic<uint64_t> tail;     // next position of the producers
   alignas(64) std::atomic<uint64_t> dropped;  // marks the full ring refused
-  alignas(64) std::atomic<uint64_t> head;     // next position of the consumer (the daemon's copy counts)
+  alignas(
+      64) std::atomic<uint64_t> head;  // next position of the consumer (the daemon's copy counts)
   alignas(64) uint64_t reserved1[8];
 };
 static_assert(sizeof(MarkRing) == 320);

@@ -1,5 +1,3 @@
-#include "proto/attach/mark_ring_writer.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,6 +5,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "proto/attach/mark_ring_writer.h"
 
 namespace profd::attach {
 namespace {
@@ -138,7 +138,8 @@ TEST(MarkRing, TheHeadIsFoundAgain) {
   }
 }
 
-// Exact accounting: every mark of 64 threads is either taken once, in its thread's order, or counted.
+// Exact accounting: every mark of 64 threads is either taken once, in its thread's order, or
+// counted.
 TEST(MarkRing, SixtyFourThreadsLoseNothingUncounted) {
   constexpr int kThreads = 64;
   constexpr int64_t kMarks = 4000;

@@ -1,6 +1,6 @@
-// The producers' end of the mark ring (proto/attach/mark_ring.h): lays a ring out in fresh memory and
-// publishes into it from any number of threads, also from a signal handler. Never waits: a full ring
-// drops the new mark and counts it. Header only; nothing here allocates or throws.
+// The producers' end of the mark ring (proto/attach/mark_ring.h): lays a ring out in fresh memory
+// and publishes into it from any number of threads, also from a signal handler. Never waits: a full
+// ring drops the new mark and counts it. Header only; nothing here allocates or throws.
 #pragma once
 
 #include <bit>
@@ -28,7 +28,8 @@ inline std::string_view CutMarkName(const char* name_or_null) {
   if (length <= kMarkNameBytes) return {name_or_null, length};
   size_t end = kMarkNameBytes;
   // A character of UTF-8 has at most three bytes after its first one: more is no UTF-8 anyway.
-  for (int i = 0; i < 3 && (static_cast<unsigned char>(name_or_null[end]) & 0xC0) == 0x80; ++i) --end;
+  for (int i = 0; i < 3 && (static_cast<unsigned char>(name_or_null[end]) & 0xC0) == 0x80; ++i)
+    --end;
   return {name_or_null, end};
 }
 
@@ -87,11 +88,11 @@ class MarkRingWriter {
   uint64_t published() const { return ring_->tail.load(std::memory_order_relaxed); }
   uint64_t dropped() const { return ring_->dropped.load(std::memory_order_relaxed); }
 
-  // Says anew where the consumer is. A daemon that was killed while it took slots has not said so, and
-  // its successor begins where the ring says. Only while nobody consumes; producers may go on.
+  // Says anew where the consumer is. A daemon that was killed while it took slots has not said so,
+  // and its successor begins where the ring says. Only while nobody consumes; producers may go on.
   void MendHead() const {
-    // Slot by slot the position that comes next in it: still to be taken, or to be filled. The least of
-    // them is where the consumer is, since it goes in order.
+    // Slot by slot the position that comes next in it: still to be taken, or to be filled. The
+    // least of them is where the consumer is, since it goes in order.
     uint64_t head = UINT64_MAX;
     for (uint64_t i = 0; i <= mask_; ++i) {
       const uint64_t sequence = slots_[i].sequence.load(std::memory_order_acquire);

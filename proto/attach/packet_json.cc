@@ -38,9 +38,8 @@ void PacketReader::Real(const char* key, double* out) {
     *out = *number;
   } else if (const auto* whole = value->get_ptr<const int64_t*>()) {
     // Also for unsigned ones, which nlohmann keeps in a kind of their own.
-    *out = value->is_number_unsigned()
-               ? static_cast<double>(*value->get_ptr<const uint64_t*>())
-               : static_cast<double>(*whole);
+    *out = value->is_number_unsigned() ? static_cast<double>(*value->get_ptr<const uint64_t*>())
+                                       : static_cast<double>(*whole);
   } else {
     Fail(key, "must be a number");
   }
@@ -87,8 +86,8 @@ void PacketReader::Texts(const char* key, size_t max_items, size_t max_bytes,
   for (const json& item : *list) {
     const auto* text = item.get_ptr<const json::string_t*>();
     if (text == nullptr || text->size() > max_bytes) {
-      return Fail(key, "must be a list of strings of at most " + std::to_string(max_bytes) +
-                           " bytes");
+      return Fail(key,
+                  "must be a list of strings of at most " + std::to_string(max_bytes) + " bytes");
     }
     out->push_back(*text);
   }

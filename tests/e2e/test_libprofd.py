@@ -194,6 +194,22 @@ class InTraining(LibprofdCase):
         done = daemon.until_state(second, "done")
         self.assert_marks(marks_of(done["dump_path"]), training.pid)
 
+    def test_what_a_stopped_daemon_ended_does_not_begin_again(self):
+        daemon = self.daemon()
+        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS, SLURM_JOB_ID="4712",
+                      ASCEND_DEVICE_ID="0") as training:
+            first = self.running_with_marks(daemon)
+            daemon.restart()
+            eventually(lambda: training.output().count("attached to profd") == 2,
+                       what="it attaches again")
+            # Asked from outside it is profiled, so the process has come to rest.
+            second = daemon.ctl("start", "--job", "4712",
+                                "--sys-interconnection-freq", 50)["session_id"]
+            self.assertEqual(self.running_with_marks(daemon), second)
+            self.assertEqual({session["session_id"] for session in self.sessions(daemon)},
+                             {first, second})
+            self.assertEqual(daemon.show(first)["state"], "done")
+
     def test_a_restarted_daemon_is_attached_to_again(self):
         daemon = self.daemon()
         with Training(self.socket(daemon), *FOREVER, SLURM_JOB_ID="4711", SLURM_PROCID="0",
