@@ -57,6 +57,11 @@ bool SessionJob::IsMember(uint64_t attach_id) const {
 
 void SessionJob::Join(const TrainingProcess& process) {
   if (members_.size() >= kMaxMembers && !members_.contains(process.pid)) return;
+  // A job is one user's: a process of another that calls itself so is none of it.
+  bool foreign = std::any_of(members_.begin(), members_.end(), [&process](const auto& member) {
+    return member.second.attached() && member.second.uid != process.uid;
+  });
+  if (foreign && targets_.pids.empty()) return;
   members_[process.pid] = process;
   if (notice_) directory_->Notify(process.attach_id, *notice_);
 }

@@ -58,6 +58,17 @@ Status CheckRanks(const SessionTargets& targets, const std::vector<TrainingProce
                                      log::Quote(targets.job_id), fmt::join(missing, ", "), ranks));
 }
 
+// Only administrators see several users' processes under one name: whoever attaches chooses its own.
+Status CheckOneUser(const SessionTargets& targets, const std::vector<TrainingProcess>& chosen) {
+  std::set<uint32_t> uids;
+  for (const TrainingProcess& process : chosen) uids.insert(process.uid);
+  if (uids.size() < 2) return Status::Ok();
+  return InvalidArgument(fmt::format(
+      "job {}: processes of several users call themselves so (uids {}); name those that are meant by "
+      "pids",
+      log::Quote(targets.job_id), fmt::join(uids, ", ")));
+}
+
 // Narrows by pid where the pids named are processes of the job; those of which nothing is known stay
 // for host_sys, and their owner is checked by whoever plans.
 void TakePids(const v1::StartSessionRequest& request, std::vector<TrainingProcess>* chosen,
@@ -111,6 +122,13 @@ Result<SessionTargets> ResolveTargets(const v1::StartSessionRequest& request, co
     std::erase_if(chosen, [&](const TrainingProcess& p) {
       return !p.rank || !targets.ranks.contains(*p.rank);
     });
+  }
+  if (request.pids().empty()) {
+    if (Status one = CheckOneUser(targets, chosen); !one.ok()) {
+      if (!whole) return one;
+      targets.warnings.push_back(one.message());
+      chosen.clear();
+    }
   }
   TakePids(request, &chosen, &targets);
   targets.processes = std::move(chosen);

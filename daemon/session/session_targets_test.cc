@@ -90,6 +90,19 @@ TEST_F(SessionTargetsTest, AnothersJobDoesNotExist) {
   EXPECT_THAT(Pids(), ElementsAre(20));
 }
 
+TEST_F(SessionTargetsTest, AJobOfTwoUsersIsNamedByPids) {
+  peer_.admin = true;
+  request_.set_job_id("j1");
+  EXPECT_EQ(Resolve().status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Problem(), HasSubstr("uids 1000, 2000"));
+  request_.add_pids(21);
+  EXPECT_THAT(Pids(), ElementsAre(21));
+  request_.clear_pids();
+  request_.set_all(true);
+  EXPECT_THAT(Pids(), IsEmpty());
+  EXPECT_EQ(Resolve().value_or({}).warnings.size(), 1u);
+}
+
 TEST_F(SessionTargetsTest, WithDevicesOrAllAJobIsAName) {
   request_.set_job_id("nope");
   request_.set_all(true);
