@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
-from attach_client import (MARK, SEAL_GROW, SEAL_SHRINK, SLOT, STEP_BEGIN, Client, Forked,
+from attach_client import (DROPPED, MARK, SEAL_GROW, SEAL_SHRINK, SLOT, STEP_BEGIN, Client, Forked,
                            Ring, raw_ns)
 from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, demote, eventually,
                            group_id, is_sanitized, main, scaled)
@@ -248,9 +248,9 @@ class Misbehaviour(AttachCase):
             ring.put(MARK, "x", name_bytes=65535)
 
         def losses_backwards(ring):
-            ring.set_word(128, 10)
-            time.sleep(0.5)
-            ring.set_word(128, 3)
+            ring.set_word(DROPPED, 10)
+            eventually(lambda: self.process()["dropped_marks"] == 10, what="the losses are seen")
+            ring.set_word(DROPPED, 3)
 
         for spoil in (wild_sequence, long_name, losses_backwards):
             self.broken_ring(spoil)
@@ -444,6 +444,65 @@ class Storms(AttachCase):
         after = self.figures()
         self.assertLessEqual(after[0], before[0] + 2)
         self.assertLessEqual(after[1], before[1] + 1)
+
+
+# A training loop in miniature: a session through the hello, marks and steps until it is killed.
+# argv: harness, socket, options.
+TRAINING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from attach_client import MARK, Client, Ring
+ring = Ring(1024)
+client = Client(sys.argv[2]).attach(ring, job_id="doomed", devices=[0], options_json=sys.argv[3])
+print(client.receive_until("reply", seq=0)["session"]["session_id"], flush=True)
+step = 0
+while True:
+    ring.put(4, value=step)
+    for i in range(20):
+        ring.put(MARK, f"mark {i}")
+    ring.put(5, value=step)
+    step += 1
+"""
+
+
+class Killed(AttachCase):
+    """kill -9 of the process, at moments nobody chose, with a session running."""
+
+    def test_processes_at_random_moments(self):
+        rng = random.Random(11)
+        sessions = []
+        for _ in range(6):
+            with subprocess.Popen([sys.executable, "-c", TRAINING, HARNESS, self.path, HCCS],
+                                  stdout=subprocess.PIPE, text=True) as process:
+                sessions.append(process.stdout.readline().strip())
+                self.assertTrue(sessions[-1])
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(rng.random() / 2)
+                process.kill()
+        for session in sessions:
+            final = self.daemon.until_state(session, "done", "failed")
+            self.assertEqual(final["state"], "done", final)
+            self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
+        self.nobody_left()
+
+    def test_daemons_at_random_moments(self):
+        """The process goes on; the dump that was being written is readable; it can attach again."""
+        rng = random.Random(13)
+        for _ in range(3):
+            with subprocess.Popen([sys.executable, "-c", TRAINING, HARNESS, self.path, HCCS],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True) as process:
+                session = process.stdout.readline().strip()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(rng.random() / 2)
+                self.daemon.kill()
+                self.assertIsNone(process.poll(), "the training process ended with the daemon")
+                process.kill()
+            self.daemon.start()
+            shown = self.daemon.show(session)
+            self.assertEqual(shown["state"], "interrupted")
+            self.assertTrue(os.path.isdir(shown["dump_path"]))
+            self.client().attach(job_id="again").bye()
 
 
 class Restart(unittest.TestCase):
