@@ -163,6 +163,7 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
   }
   for (const ChannelRequest& planned : plan) {
     Slot& slot = SlotOf(request.device, planned.channel, request.collector);
+    if (!request.resident) PushOutResident(slot, request);
     if (const Part* other = Conflict(slot, request.options); other != nullptr) {
       record.fixed = {OutcomeState::kBusy,
                       fmt::format("session {} measures LLC {}s on this device", other->owner,
@@ -178,6 +179,20 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
   for (const auto& key : channels) Reconcile(*slots_[key]);
   if (channels.empty()) CheckSettled(id);
   return id;
+}
+
+// A session goes before the flight recorder where both cannot be served; the recorder asks again.
+void ChannelArbiter::PushOutResident(Slot& slot, const ClaimRequest& request) {
+  const Part* other = Conflict(slot, request.options);
+  if (other == nullptr || !other->resident) return;
+  ClaimRecord& record = claims_[other->claim];
+  std::erase(record.channels, std::make_pair(slot.device, slot.channel));
+  record.fixed = {OutcomeState::kBusy,
+                  fmt::format("session {} measures something else on this device", request.owner),
+                  0, 0};
+  std::erase_if(slot.parts, [other](const Part& part) { return &part == other; });
+  // What runs is of the other kind, whatever its rate.
+  slot.restart = true;
 }
 
 void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {

@@ -173,6 +173,7 @@ class ChannelArbiter {
                                       ChannelOptions options) const;
   bool RequestFor(const Slot& slot, const ChannelOptions& options, ChannelRequest* out) const;
   const Part* Conflict(const Slot& slot, const ChannelOptions& options) const;
+  void PushOutResident(Slot& slot, const ClaimRequest& request);
   Part MakePart(ClaimId id, const ClaimRequest& request, const ChannelRequest& planned) const;
   static ChannelOptions Merge(const ChannelOptions& a, const ChannelOptions& b);
   ChannelOptions MergedOf(const Slot& slot) const;

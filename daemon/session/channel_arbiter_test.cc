@@ -72,8 +72,9 @@ class ArbiterTest : public ::testing::Test {
 
   // Claims and waits for the first answer.
   ChannelArbiter::ClaimId Claim(std::string_view collector, double hz, std::string owner = "me",
-                                bool llc_write = false) {
+                                bool llc_write = false, bool resident = false) {
     ClaimRequest request;
+    request.resident = resident;
     request.collector = IndexOf(collector);
     request.options.hz = hz;
     request.options.llc_write = llc_write;
@@ -193,6 +194,41 @@ TEST_F(ArbiterTest, LlcReadAndWriteDoNotMix) {
   auto again = Claim("llc", 50, "second", true);
   EXPECT_EQ(Answer(again).state, OutcomeState::kRunning);
   Release(again);
+}
+
+TEST_F(ArbiterTest, TheRecorderAloneGetsBackItsOwnRate) {
+  auto recorder = Claim("hccs", 10, "recorder", false, true);
+  auto fast = Claim("hccs", 50);
+  EXPECT_EQ(Answer(recorder).state, OutcomeState::kRunning);
+  Release(fast);
+  // The restart is under way; whoever comes now is served as well.
+  auto same = Claim("hccs", 10);
+  EXPECT_EQ(Answer(same).state, OutcomeState::kRunning);
+  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 100", "stop 0/9", "start 0/9 period 20",
+                                    "stop 0/9", "start 0/9 period 100"));
+  Release(same);
+  EXPECT_EQ(Orders().size(), 5U);
+  Release(recorder);
+}
+
+TEST_F(ArbiterTest, ASessionGoesBeforeTheRecorder) {
+  auto recorder = Claim("llc", 10, "recorder", false, true);
+  auto session = Claim("llc", 10, "s1", true);
+  EXPECT_EQ(Answer(session).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(recorder).state, OutcomeState::kBusy);
+  EXPECT_THAT(Answer(recorder).detail, HasSubstr("session s1"));
+  // Not the other way round.
+  Release(recorder);
+  recorder = Claim("llc", 10, "recorder", false, true);
+  EXPECT_EQ(Answer(recorder).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(session).state, OutcomeState::kRunning);
+  Release(session);
+  Release(recorder);
+  recorder = Claim("llc", 10, "recorder", false, true);
+  EXPECT_EQ(Answer(recorder).state, OutcomeState::kRunning);
+  Release(recorder);
+  EXPECT_THAT(Orders(), ElementsAre("start 0/8 period 100", "stop 0/8", "start 0/8 period 100",
+                                    "stop 0/8", "start 0/8 period 100", "stop 0/8"));
 }
 
 TEST_F(ArbiterTest, StopThatNeverAnswersDoesNotHoldTheSession) {
