@@ -126,6 +126,10 @@ TEST(OptionsTest, TaskTraceBesideTrainingTraceOff) {
   EXPECT_TRUE(CheckGiven({Field("task_trace", "off"), Field("training_trace", "off")}).ok());
   EXPECT_TRUE(CheckGiven({Field("task_time", "on"), Field("training_trace", "off")}).ok());
   EXPECT_TRUE(CheckGiven({Field("training_trace", "off")}).ok());
+  // Only "on" needs it: l0 leaves an explicit off alone.
+  CheckResult l0 = CheckGiven({Field("task_trace", "l0"), Field("training_trace", "off")});
+  EXPECT_TRUE(l0.ok()) << Texts(l0);
+  EXPECT_FALSE(l0.options.On("training_trace"));
 }
 
 TEST(OptionsTest, HcclIsDeprecated) {
