@@ -166,9 +166,9 @@ bool Session::StillWanted() {
   const int64_t now = deps_.host.clock.SteadyNs();
   lease_.Look(now, alive || starter);
   if (!lease_.expired(now)) return true;
+  const pid_t pid = terms_.starter.pid;
   Stop(fmt::format("lease expired: nobody renewed it for {} ms after its starter{} had gone",
-                   terms_.lease_ms,
-                   terms_.starter.pid != 0 ? fmt::format(" (process {})", terms_.starter.pid) : ""));
+                   terms_.lease_ms, pid != 0 ? fmt::format(" (process {})", pid) : ""));
   return false;
 }
 

@@ -63,7 +63,7 @@ void SessionManager::Freeze(const std::string& id) {
                               {"dropped", record.frozen.dropped_records()}});
   const bool ran = record.live->ran();
   record.live.reset();
-  // A start that failed, or never came, leaves no dump worth keeping; its reason went to the caller.
+  // A start that failed, or never came, leaves no dump worth keeping; the caller knows its reason.
   bool failed = record.frozen.state() == v1::Session::FAILED && record.frozen.records() == 0;
   if ((failed || !ran) && !record.frozen.dump_path().empty()) {
     deps_.remove_dump(BaseName(record.frozen.dump_path()), [](Result<uint64_t>) {});

@@ -64,7 +64,8 @@ SessionMarks::SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Devi
 void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) {
   ring_lost_ += batch.dropped;
   for (const Mark& mark : batch.marks) {
-    bool step = mark.kind == attach::MarkKind::kStepBegin || mark.kind == attach::MarkKind::kStepEnd;
+    const bool step =
+        mark.kind == attach::MarkKind::kStepBegin || mark.kind == attach::MarkKind::kStepEnd;
     if (mark.time_ns < start_raw_ns_) continue;
     if (feed_ == nullptr) {
       feed_ = AddMarkFeed(*dump_, kMarksCollector, kHostDevice, kMarksFile);
@@ -113,12 +114,11 @@ void SessionMarks::WriteStep(const TrainingProcess& process, int64_t time_ns, in
       file.feed = AddMarkFeed(*dump_, kStepTraceCollector, device.id, kStepTraceFile);
       file.texts = std::make_unique<HostTexts>(dump_, file.feed);
     }
-    double cycles = static_cast<double>(time_ns - device.host_ns) * device.counter_hz / 1e9;
-    double count = static_cast<double>(device.device_count) + cycles;
-    if (count < 0) continue;
     // Added as integers: a counter of 2^53 and more would lose its last cycles as a double.
-    auto record = StepRecord(device.chip_id,
-                             device.device_count + static_cast<uint64_t>(static_cast<int64_t>(cycles)),
+    const auto cycles = static_cast<int64_t>(static_cast<double>(time_ns - device.host_ns) *
+                                             device.counter_hz / 1e9);
+    if (cycles < 0 && static_cast<uint64_t>(-cycles) > device.device_count) continue;
+    auto record = StepRecord(device.chip_id, device.device_count + static_cast<uint64_t>(cycles),
                              step, begin);
     file.texts->Add({}, AsText(record));
   }

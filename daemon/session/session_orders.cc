@@ -1,4 +1,4 @@
-// Orders as they come in: what they mean, whether they may start now, who has to make room for them.
+// Orders as they come in: what they mean, whether they may start now, who has to make room.
 #include <fmt/format.h>
 #include <sys/random.h>
 
@@ -51,7 +51,7 @@ Result<Session::Order> SessionManager::Plan(const Peer& peer,
       request, {config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
                 deps_.session.process_start_time});
   Result<SessionTargets> targets = ResolveTargets(request, peer, known);
-  // What a job that is not there would mean is not asked; everything else is looked through at once.
+  // What a job that is not there would mean is not asked; all else is looked through at once.
   Result<SessionPlan> plan =
       targets.ok() ? PlanFor(peer, request, *targets) : PlanFor(peer, request, SessionTargets());
   // That a job is unknown is worth telling only of an order that is right otherwise.
@@ -71,7 +71,7 @@ Result<Session::Order> SessionManager::Plan(const Peer& peer,
   return order;
 }
 
-// The plan of the processes' devices, if the order is bound to processes; host_sys follows them too.
+// The plan of the processes' devices, if the order is bound to processes; host_sys follows too.
 Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRequest request,
                                             const SessionTargets& targets) const {
   const std::span<const DeviceInfo> all = deps_.session.host.devices;
@@ -158,7 +158,8 @@ void SessionManager::Try(const Peer& peer, const v1::StartSessionRequest& reques
   }
   const int64_t wall_ns = deps_.session.host.clock.WallNs();
   const int64_t now_ns = deps_.session.host.clock.SteadyNs();
-  uint64_t reserve = order->plan.storage_limited && !order->plan.no_dump ? order->plan.max_bytes : 0;
+  const bool reserves = order->plan.storage_limited && !order->plan.no_dump;
+  const uint64_t reserve = reserves ? order->plan.max_bytes : 0;
   Status limits = CheckSessionLimits(Briefs(), peer, config_, wall_ns, reserve);
   if (limits.ok()) limits = rates_.Check(peer.uid, now_ns, config_.max_starts_per_minute);
   if (!limits.ok()) {
