@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Many processes attach and vanish; either side is killed at any moment; the daemon comes back."""
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import prof_reader
+from attach_case import AttachCase
+from attach_client import Client, Ring
+from profd_harness import Daemon, eventually, is_sanitized, main
+
+HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
+HCCS = json.dumps({"sys_interconnection_freq": 50})
+
+# Many processes, each attached with a ring, until standard input ends. argv: harness, socket, how many.
+STORM = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from attach_client import Client, Ring
+children = []
+for i in range(int(sys.argv[3])):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ring = Ring(256)
+            client = Client(sys.argv[2]).attach(ring, job_id="storm", rank=i)
+            for step in range(5):
+                ring.step(step)
+            os.write(1, b"x")
+            if i % 3 == 0:
+                client.bye()
+                os._exit(0)
+            while True:
+                client.socket.settimeout(None)
+                if client.receive() is None:
+                    os._exit(0)
+        finally:
+            os._exit(1)
+    children.append(pid)
+sys.stdin.read()
+for pid in children:
+    os.kill(pid, 9)
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+
+# A training loop in miniature: a session through the hello, marks and steps until it is killed.
+# argv: harness, socket, options.
+TRAINING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from attach_client import MARK, Client, Ring
+ring = Ring(1024)
+client = Client(sys.argv[2]).attach(ring, job_id="doomed", devices=[0], options_json=sys.argv[3])
+print(client.receive_until("reply", seq=0)["session"]["session_id"], flush=True)
+step = 0
+while True:
+    ring.put(4, value=step)
+    for i in range(20):
+        ring.put(MARK, f"mark {i}")
+    ring.put(5, value=step)
+    step += 1
+"""
+
+
+class Storms(AttachCase):
+    PROCESSES = 500
+
+    def storm(self, count):
+        """Starts so many processes; returns when all of them have attached."""
+        process = subprocess.Popen([sys.executable, "-c", STORM, HARNESS, self.path, str(count)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.stack.callback(process.stdout.close)
+        seen = 0
+        while seen < count:
+            data = os.read(process.stdout.fileno(), 65536)
+            self.assertTrue(data, f"the storm ended after {seen} of {count}")
+            seen += len(data)
+        return process
+
+    def figures(self):
+        self.nobody_left()
+        self.daemon.ctl("jobs")
+        return self.daemon.fd_count(), self.daemon.thread_count(), self.daemon.rss()
+
+    def test_processes_come_and_vanish(self):
+        self.storm(20).communicate()
+        self.figures()
+        settled = None
+        for round_number in range(3):
+            process = self.storm(self.PROCESSES)
+            if round_number == 1:
+                # Everything at once, by the kernel's hand: no farewell.
+                process.communicate()
+            else:
+                listed = self.daemon.ctl("jobs", "--job", "storm")["jobs"]
+                self.assertGreater(len(listed[0]["processes"]), self.PROCESSES // 2)
+                process.communicate()
+            now = self.figures()
+            settled = settled or now
+        self.assertLessEqual(now[0], settled[0] + 2)
+        self.assertLessEqual(now[1], settled[1] + 1)
+        if not is_sanitized():
+            self.assertLess(now[2], settled[2] + (16 << 20))
+
+    def test_connections_come_and_vanish(self):
+        before = self.figures()
+        rng = random.Random(3)
+        for _ in range(5):
+            clients = []
+            for _ in range(200):
+                client = Client(self.path)
+                with contextlib.suppress(OSError):
+                    if rng.random() < 0.7:
+                        client.hello(job_id="c")
+                    if rng.random() < 0.3:
+                        client.send({"type": "bye"})
+                    if rng.random() < 0.3:
+                        client.send(rng.randbytes(rng.randrange(1, 2000)))
+                clients.append(client)
+                if rng.random() < 0.5:
+                    clients.pop(rng.randrange(len(clients))).close()
+            for client in clients:
+                client.close()
+        after = self.figures()
+        self.assertLessEqual(after[0], before[0] + 2)
+        self.assertLessEqual(after[1], before[1] + 1)
+
+
+class Killed(AttachCase):
+    """kill -9 of the process, at moments nobody chose, with a session running."""
+
+    def test_processes_at_random_moments(self):
+        rng = random.Random(11)
+        sessions = []
+        for _ in range(6):
+            with subprocess.Popen([sys.executable, "-c", TRAINING, HARNESS, self.path, HCCS],
+                                  stdout=subprocess.PIPE, text=True) as process:
+                sessions.append(process.stdout.readline().strip())
+                self.assertTrue(sessions[-1])
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(rng.random() / 2)
+                process.kill()
+        for session in sessions:
+            final = self.daemon.until_state(session, "done", "failed")
+            self.assertEqual(final["state"], "done", final)
+            self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
+        self.nobody_left()
+
+    def test_daemons_at_random_moments(self):
+        """The process goes on; the dump that was being written is readable; it can attach again."""
+        rng = random.Random(13)
+        for _ in range(3):
+            with subprocess.Popen([sys.executable, "-c", TRAINING, HARNESS, self.path, HCCS],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True) as process:
+                session = process.stdout.readline().strip()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(rng.random() / 2)
+                self.daemon.kill()
+                self.assertIsNone(process.poll(), "the training process ended with the daemon")
+                process.kill()
+            self.daemon.start()
+            shown = self.daemon.show(session)
+            self.assertEqual(shown["state"], "interrupted")
+            self.assertTrue(os.path.isdir(shown["dump_path"]))
+            self.client().attach(job_id="again").bye()
+
+
+class Restart(unittest.TestCase):
+    def test_attached_processes_come_back(self):
+        with Daemon() as daemon:
+            path = os.path.join(daemon.base, "attach.sock")
+            ring = Ring()
+            client = Client(path).attach(ring, job_id="phoenix", devices=[0])
+            for step in range(10):
+                ring.step(step)
+            eventually(lambda: ring.taken() == 20, what="the first daemon has read")
+            for end in (daemon.kill, daemon.stop):
+                end()
+                self.assertIsNone(client.receive())
+                client.close()
+                for step in range(3):
+                    ring.step(100 + step)
+                taken = ring.taken()
+                daemon.start()
+                # As a library does that finds the daemon again: the same ring.
+                client = Client(path).attach(ring, job_id="phoenix", devices=[0])
+                eventually(lambda: ring.taken() == taken + 6, what="the new daemon goes on")
+                process = daemon.ctl("jobs", "--job", "phoenix")["jobs"][0]["processes"][0]
+                self.assertEqual((process["step"], process["marks"]), (102, 6))
+            client.bye()
+
+    def test_off(self):
+        with Daemon(config={"daemon": {"attach_socket": "off"}}) as daemon:
+            self.assertFalse(os.path.exists(os.path.join(daemon.base, "attach.sock")))
+            self.assertEqual(daemon.node["attach_socket"], "")
+            self.assertEqual(daemon.ctl("jobs")["jobs"], [])
+
+
+if __name__ == "__main__":
+    main()
