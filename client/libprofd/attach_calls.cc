@@ -33,7 +33,7 @@ Answer Library::NotAttached() const {
   switch (phase_) {
     case Phase::kStopped:
       return {PROFD_DISABLED, "profd_shutdown was called"};
-    case Phase::kTrying:
+    case Phase::kGreeting:
       return {PROFD_TIMEOUT, "the daemon has not answered in time"};
     case Phase::kRefused:
       return {PROFD_REFUSED, why_not_attached_};
@@ -76,9 +76,9 @@ Result<attach::Reply> Library::Call(Lock& lock, Kind kind,
     return Status(StatusCode::kUnknown, "");
   };
   // Right after the start of the process the first attempt is still on its way.
-  if (phase_ == Phase::kTrying) {
+  if (is_under_way()) {
     ++waiters_;
-    changed_.wait_until(lock, deadline, [this] { return phase_ != Phase::kTrying; });
+    changed_.wait_until(lock, deadline, [this] { return !is_under_way(); });
     --waiters_;
   }
   if (phase_ != Phase::kAttached) return failed(NotAttached());
@@ -125,7 +125,7 @@ Answer Library::StopSession(Deadline deadline) {
   // What PROFILING_OPTIONS began may not have been answered yet.
   changed_.wait_until(lock, deadline, [this] {
     return !opened_.empty() || !own_options_told_ ||
-           (phase_ != Phase::kAttached && phase_ != Phase::kTrying);
+           (phase_ != Phase::kAttached && !is_under_way());
   });
   if (opened_.empty()) {
     if (phase_ != Phase::kAttached) return NotAttached();

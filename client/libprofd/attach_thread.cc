@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,8 @@ constexpr milliseconds kLastBackoff{5000};
 // A connection that lasted so long was a good one: the next begins with the first backoff.
 constexpr seconds kGoodConnection{5};
 constexpr seconds kWelcomeWithin{30};
+// A process that ends waits for its daemon no longer than this.
+constexpr milliseconds kByeWithin{100};
 // A daemon of a later version may send what we do not know; one that sends this much of it is none.
 constexpr int kMaxWrongPackets = 16;
 constexpr int kMaxPacketsAtOnce = 64;
@@ -50,6 +53,7 @@ Status Library::Start(Settings settings) {
     const Lock lock(mutex_);
     settings_ = std::move(settings);
     phase_ = Phase::kTrying;
+    why_not_attached_ = "connect to " + settings_.socket + ": not done yet";
     outbox_.clear();
     metadata_.clear();
     untold_metadata_.clear();
@@ -152,7 +156,7 @@ bool Library::Greet() {
     if (status.ok()) {
       own_options_told_ = !hello.options_json.empty();
       untold_metadata_.clear();
-      phase_ = Phase::kTrying;
+      phase_ = Phase::kGreeting;
     }
   }
   welcome_by_ = Clock::now() + kWelcomeWithin;
@@ -398,7 +402,17 @@ void Library::SayBye() {
   }
   // What is queued goes first, if it goes at once.
   if (!SendQueued()) return;
-  SendPacket(descriptors_.socket(), attach::Encode(attach::ToDaemon(attach::Bye{})), -1).Ignore();
+  const int fd = descriptors_.socket();
+  SendPacket(fd, attach::Encode(attach::ToDaemon(attach::Bye{})), -1).Ignore();
+  // Closing a socket with packets unread would be a broken connection for the daemon, and the bye
+  // lost: it is to close first, when it has read all.
+  ::shutdown(fd, SHUT_WR);
+  const Deadline end = Clock::now() + kByeWithin;
+  for (pollfd waited{fd, POLLIN, 0}; ::poll(&waited, 1, MsUntil(end)) > 0;) {
+    const auto packet = ReceivePacket(fd);
+    if (!packet.ok() && packet.status().code() != StatusCode::kResourceExhausted) return;
+    if (Clock::now() >= end) return;
+  }
 }
 
 void Library::Log(const std::string& text) const {

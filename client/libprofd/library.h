@@ -89,7 +89,8 @@ class Library {
   }
 
  private:
-  enum class Phase { kTrying, kAbsent, kRefused, kAttached, kStopped };
+  // kTrying: the first attempt is not over; kGreeting: hello was said, welcome is not heard.
+  enum class Phase { kTrying, kGreeting, kAbsent, kRefused, kAttached, kStopped };
   // The last two are the library's own: is a session of before still there, and PROFILING_OPTIONS
   // again.
   enum class Kind { kStart, kStop, kStatus, kRecheck, kOwnStart };
@@ -101,6 +102,7 @@ class Library {
     std::optional<attach::Reply> reply;
   };
   using Lock = std::unique_lock<std::mutex>;
+  bool is_under_way() const { return phase_ == Phase::kTrying || phase_ == Phase::kGreeting; }
 
   // attach_calls.cc: on the callers' threads, mutex_ held
   Answer WaitAttached(Lock& lock, Deadline deadline);
