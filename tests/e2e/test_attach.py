@@ -96,6 +96,14 @@ class Sessions(AttachCase):
                          {"model": "x1", "epoch": "3"})
         client.call("stop", 2)
 
+    def test_stamps_from_the_future(self):
+        before = self.daemon.metric("profd_marks_clamped_total") or 0
+        ring = self.ring()
+        self.client().attach(ring)
+        ring.put(STEP_BEGIN, value=9, time_ns=2**62)
+        eventually(lambda: (self.daemon.metric("profd_marks_clamped_total") or 0) == before + 1,
+                   what="the stamp is counted")
+
 
 class Misbehaviour(AttachCase):
     """Whatever is sent: a reason, an end, and a daemon that goes on."""
@@ -206,14 +214,6 @@ class Misbehaviour(AttachCase):
                 ring.memory[at:at + 8] = rng.randbytes(8)[:max(0, min(8, 4096 + 256 * SLOT.size - at))]
             client.close()
         self.nobody_left()
-
-    def test_stamps_from_the_future(self):
-        before = self.daemon.metric("profd_marks_clamped_total") or 0
-        ring = self.ring()
-        self.client().attach(ring)
-        ring.put(STEP_BEGIN, value=9, time_ns=2**62)
-        eventually(lambda: (self.daemon.metric("profd_marks_clamped_total") or 0) == before + 1,
-                   what="the stamp is counted")
 
     def test_a_reader_that_sleeps(self):
         client = self.client().attach()
