@@ -87,8 +87,6 @@ TEST_F(FleetTest, SlowRefusingAndDeadOnesAreNamed) {
             {7, FakeNode::Kind::kDead},
             {63, FakeNode::Kind::kDead}});
   node_timeout_ns_ = 100 * kNsPerMs;
-  // The good ones must not be told to hurry by a slow machine: only the slow one waits.
-  Node(3).kind = FakeNode::Kind::kSlow;
   Fleet fleet = MakeFleet();
   FleetReport report = StartOnAll(&fleet, Order());
   EXPECT_EQ(report.nodes[3].status.code(), StatusCode::kDeadlineExceeded);

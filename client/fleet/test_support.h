@@ -165,7 +165,8 @@ class NodeApi final : public DeafApi {
     Counted counted(&cluster_);
     if (node_.kind == FakeNode::Kind::kDead) return Unavailable("nobody there");
     if (node_.kind == FakeNode::Kind::kSlow) return Hang();
-    return GoOn() ? Status::Ok() : Status(StatusCode::kCancelled, "cancelled");
+    // Answers at once: a deadline short enough for a test to wait for must not touch the others.
+    return Status::Ok();
   }
 
   FakeCluster& cluster_;
