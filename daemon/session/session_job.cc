@@ -24,7 +24,10 @@ SessionJob::SessionJob(JobDirectory* directory_or_null, SessionTargets targets,
       targets_(std::move(targets)),
       start_time_(start_time),
       session_id_(std::move(session_id)) {
-  for (const TrainingProcess& process : targets_.processes) members_[process.pid] = process;
+  for (const TrainingProcess& process : targets_.processes) {
+    members_[process.pid] = process;
+    if (process.attached()) attached_.insert(process.attach_id);
+  }
   for (pid_t pid : targets_.unknown_pids) {
     TrainingProcess process;
     process.pid = pid;
@@ -44,15 +47,9 @@ void SessionJob::Watch(Events events, std::function<bool()> with_marks) {
   watcher.on_detached = [this](const TrainingProcess& process, bool) { OnDetached(process); };
   watcher.on_marks = [this](const MarkBatch& batch) { OnMarks(batch); };
   watcher.wants = [this, with_marks = std::move(with_marks)](uint64_t attach_id) {
-    return IsMember(attach_id) && with_marks();
+    return attached_.contains(attach_id) && with_marks();
   };
   watch_ = directory_->Watch(std::move(watcher));
-}
-
-bool SessionJob::IsMember(uint64_t attach_id) const {
-  return std::any_of(members_.begin(), members_.end(), [attach_id](const auto& member) {
-    return member.second.attached() && member.second.attach_id == attach_id;
-  });
 }
 
 void SessionJob::Join(const TrainingProcess& process) {
@@ -62,7 +59,10 @@ void SessionJob::Join(const TrainingProcess& process) {
     return member.second.attached() && member.second.uid != process.uid;
   });
   if (foreign && targets_.pids.empty()) return;
-  members_[process.pid] = process;
+  TrainingProcess& member = members_[process.pid];
+  attached_.erase(member.attach_id);
+  member = process;
+  attached_.insert(process.attach_id);
   if (notice_) directory_->Notify(process.attach_id, *notice_);
 }
 
@@ -117,6 +117,7 @@ void SessionJob::OnDetached(const TrainingProcess& process) {
   auto found = members_.find(process.pid);
   if (found == members_.end() || found->second.attach_id != process.attach_id) return;
   found->second.attach_id = 0;
+  attached_.erase(process.attach_id);
   events_.on_gone(process);
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "daemon/jobs/job_directory.h"
@@ -55,7 +56,6 @@ class SessionJob {
   void Fill(v1::Session* out) const;
 
  private:
-  bool IsMember(uint64_t attach_id) const;
   void Join(const TrainingProcess& process);
   void OnStep(uint64_t attach_id, const attach::StepReport& report);
   void OnMarks(const MarkBatch& batch);
@@ -68,6 +68,7 @@ class SessionJob {
   Events events_;
   // By pid. A process that detached stays for as long as it lives; its successor replaces it.
   std::map<pid_t, TrainingProcess> members_;
+  std::unordered_set<uint64_t> attached_;  // of the members: asked for each ring in each round
   std::optional<attach::SessionNotice> notice_;
   std::shared_ptr<void> watch_;
 };
