@@ -79,6 +79,19 @@ TEST(DaemonConfig, ReloadNamesWhatNeedsARestart) {
   EXPECT_EQ(merged.dump_root, before.dump_root);
 }
 
+TEST(DaemonConfig, RecorderListsAreCheckedWithTheRest) {
+  std::vector<std::string> problems;
+  ParseDaemonConfig(
+      "[recorder]\n"
+      "seconds = 1\n"
+      "collectors = [\"hbm=10\", \"hbn\"]\n"
+      "triggers = [\"crash\", \"step > 1x median\"]\n",
+      "x.toml", &problems);
+  EXPECT_THAT(problems, testing::UnorderedElementsAre(HasSubstr("recorder.seconds = 1"),
+                                                      HasSubstr("no collector hbn"),
+                                                      HasSubstr("step > 2x median")));
+}
+
 TEST(DaemonConfig, RelativePathsAreRefused) {
   DaemonConfig config;
   config.socket = "profd.sock";
