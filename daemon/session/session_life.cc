@@ -202,7 +202,8 @@ void Session::TakeMarks() {
                          known ? clock->second.host_ns : host_clock_.host_ns,
                          known ? clock->second.device_count : host_clock_.host_count});
     }
-    marks_ = std::make_unique<SessionMarks>(dump_, std::move(devices), start_raw_ns_);
+    marks_ = std::make_unique<SessionMarks>(dump_, std::move(devices), start_raw_ns_,
+                                            !plan_.takes_marks);
     if (launch_step_.first != 0) marks_->NoteRunningStep(launch_step_.first, launch_step_.second);
   }
   taking_marks_ = dump_ != nullptr || terms_.needs_steps();

@@ -58,15 +58,18 @@ std::string_view MarkKindName(attach::MarkKind kind) {
 }
 
 SessionMarks::SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Device> devices,
-                           int64_t start_raw_ns)
-    : dump_(std::move(dump)), devices_(std::move(devices)), start_raw_ns_(start_raw_ns) {}
+                           int64_t start_raw_ns, bool steps_only)
+    : dump_(std::move(dump)),
+      devices_(std::move(devices)),
+      start_raw_ns_(start_raw_ns),
+      steps_only_(steps_only) {}
 
 void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) {
   ring_lost_ += batch.dropped;
   for (const Mark& mark : batch.marks) {
     const bool step =
         mark.kind == attach::MarkKind::kStepBegin || mark.kind == attach::MarkKind::kStepEnd;
-    if (mark.time_ns < start_raw_ns_) continue;
+    if (mark.time_ns < start_raw_ns_ || (steps_only_ && !step)) continue;
     if (feed_ == nullptr) {
       feed_ = AddMarkFeed(*dump_, kMarksCollector, kHostDevice, kMarksFile);
       texts_ = std::make_unique<HostTexts>(dump_, feed_);

@@ -30,9 +30,10 @@ class SessionMarks {
     uint64_t device_count = 0;
   };
 
-  // Marks older than `start_raw_ns` are none of this session's.
+  // Marks older than `start_raw_ns` are none of this session's. `steps_only`: marks and ranges are
+  // left out (msproftx is off), which is no loss.
   SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Device> devices,
-               int64_t start_raw_ns);
+               int64_t start_raw_ns, bool steps_only = false);
 
   // The step this process is in as the session begins: its begin is stamped with the session's.
   void NoteRunningStep(pid_t pid, int64_t step) { running_steps_[pid] = step; }
@@ -62,6 +63,7 @@ class SessionMarks {
   const std::shared_ptr<WriterSession> dump_;
   const std::vector<Device> devices_;
   const int64_t start_raw_ns_;
+  const bool steps_only_;
   DumpFeed* feed_ = nullptr;
   std::unique_ptr<HostTexts> texts_;
   std::map<int, StepFile> step_files_;  // by device

@@ -253,8 +253,26 @@ class Planner {
     }
   }
 
+  // msproftx, unless nobody said anything about it and it goes without saying.
+  void PlanMarks() {
+    const bool asked_nothing =
+        std::none_of(options_.effective.begin(), options_.effective.end(),
+                     [](const options::Effective& effective) { return effective.was_asked; });
+    const bool implied = !options_.Asked(kMarksOption) && (asked_nothing || request_.marks());
+    plan_.takes_marks = implied || options_.On(kMarksOption);
+    if (!implied) return;
+    for (options::Effective& effective : plan_.options) {
+      if (effective.key != kMarksOption) continue;
+      effective.value = "on";
+      AddNote(request_.marks() ? "on: the process started the session itself"
+                               : "on: no option was given",
+              &effective);
+    }
+  }
+
   void DescribeOptions() {
     plan_.options = options_.effective;
+    PlanMarks();
     RoundRates(ConcernedDevices(), context_.collectors, &plan_.options);
     const bool attached = Attached();
     for (options::Effective& effective : plan_.options) {

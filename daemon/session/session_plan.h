@@ -54,6 +54,7 @@ struct SessionPlan {
   std::vector<options::Effective> options;
   // Those whose data come from inside the application and that are on: for the attached processes.
   std::map<std::string, std::string> application_options;
+  bool takes_marks = false;  // marks and ranges of attached processes; steps are always taken
   // Of these the ones asked for: each gets an outcome of its own.
   std::vector<std::string> awaited_options;
   // Nothing is collected in the node: marks and steps of attached processes are all there is.

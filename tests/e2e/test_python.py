@@ -49,7 +49,7 @@ def marks(dump):
 
 LOOP = """
     import json, time, profd
-    with profd.profile({"sys_interconnection_freq": 50, "msproftx": "on"}, strict=True) as p:
+    with profd.profile({"sys_interconnection_freq": 50}, strict=True) as p:
         for n in range(5):
             with profd.step(n):
                 with profd.annotate("forward"):
@@ -148,8 +148,10 @@ class Python(unittest.TestCase):
         result = python("""
             import time, profd
             profd.attach()
+            while not profd.active():
+                time.sleep(0.01)
             for n in range(3):
-                with profd.step(n):
+                with profd.step(n), profd.annotate("not asked for"):
                     time.sleep(0.05)
         """, self.d, env={"PROFILING_OPTIONS": '{"sys_interconnection_freq": 50}',
                           "SLURM_JOB_ID": "77001", "SLURM_PROCID": "0"})
@@ -157,8 +159,9 @@ class Python(unittest.TestCase):
         session = eventually(lambda: next(
             (s for s in self.d.ctl("list")["sessions"]
              if s["job_id"] == "77001" and s["state"] == "done"), None))
-        steps = [int(e["value"]) for e in marks(session["dump_path"]) if e["kind"] == "step_begin"]
-        self.assertEqual(steps, [0, 1, 2])
+        found = marks(session["dump_path"])
+        self.assertEqual([int(e["value"]) for e in found if e["kind"] == "step_begin"], [0, 1, 2])
+        self.assertEqual({e["kind"] for e in found}, {"step_begin", "step_end"}, "msproftx is off")
 
     def test_example(self):
         result = subprocess.run(
