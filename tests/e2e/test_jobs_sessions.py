@@ -26,7 +26,7 @@ from profd_harness import (ALICE, BOB, BUILD, DEADLINE, IS_ROOT, RUNNER, TEST_GR
 # Other users may not reach the interpreter that runs the tests.
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
 RPC = os.path.join(BUILD, "tests", "e2e_rpc_call")
-HCCS = {"sys_interconnection_freq": 50}
+HCCS = {"sys_interconnection_freq": 50, "msproftx": "on"}
 INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, EXHAUSTED, PRECONDITION = 3, 5, 7, 8, 9
 
 

@@ -227,7 +227,7 @@ class InTraining(LibprofdCase):
                 daemon.restart()
                 eventually(attached, what="it attaches again")
                 training.goes_on()
-            session = daemon.ctl("start", "--job", attached(),
+            session = daemon.ctl("start", "--job", attached(), "--msproftx", "on",
                                  "--sys-interconnection-freq", 50)["session_id"]
             eventually(lambda: daemon.show(session).get("marks", 0) > 20, 60)
             daemon.ctl("stop", session)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
@@ -55,9 +56,16 @@ class RecorderCase(DaemonCase):
         until_held(self.daemon, 4)
         session = self.daemon.ctl("start", "--since", "3s", *options)
         start = session["started_ns"]
-        before = session["records"]
-        # The present has come too: as much again as the past had at most.
-        self.daemon.until_records(session["session_id"], before + 150)
+
+        def records():
+            return {(o["collector"], o["device"]): o["records"]
+                    for o in self.daemon.show(session["session_id"])["outcomes"]}
+
+        # The past is in first; then the present has come too, on every channel.
+        eventually(lambda: time.time_ns() > start + 1_000_000_000)
+        before = records()
+        eventually(lambda: all(count >= before[key] + 3 for key, count in records().items()),
+                   60, what="every channel goes on")
         eventually(lambda: held(self.daemon)["held_s"] > 0)
         self.daemon.ctl("stop", session["session_id"])
         final = self.daemon.show(session["session_id"])
