@@ -298,6 +298,18 @@ TEST_F(OrderTest, FetchUsesTheSessionsOutput) {
   EXPECT_EQ(ReadFile(dir / "c/PROF_1/data/x"), "12345");
 }
 
+TEST_F(OrderTest, FetchUsesTheOutputOfProfilingOptions) {
+  TempDir dir;
+  AddDump(&daemon_);
+  v1::Session& session = daemon_.sessions["s1"];
+  session.set_uid(geteuid());
+  v1::EffectiveOption& option = *session.add_effective_options();
+  option.set_key("output");
+  option.set_asked(dir / "from options");
+  EXPECT_EQ(Run({"fetch", "s1"}), 0) << err();
+  EXPECT_EQ(ReadFile(dir / "from options/PROF_1/data/x"), "12345");
+}
+
 TEST_F(OrderTest, FetchOfAnothersSessionStaysWhereItIsCalled) {
   TempDir dir;
   AddDump(&daemon_);

@@ -50,8 +50,14 @@ std::string OutputOf(const Context& context, const std::string& id) {
   auto session = context.api.GetSession(request);
   if (!session.ok() || session->uid() != geteuid()) return "";
   auto output = session->metadata().find(kOutputMetadata);
-  if (output == session->metadata().end() || !output->second.starts_with('/')) return "";
-  return output->second;
+  if (output != session->metadata().end()) {
+    return output->second.starts_with('/') ? output->second : "";
+  }
+  // A process that started it by PROFILING_OPTIONS named it there, in words of its own folder.
+  for (const v1::EffectiveOption& option : session->effective_options()) {
+    if (option.key() == kOutputMetadata && option.asked().starts_with('/')) return option.asked();
+  }
+  return "";
 }
 
 }  // namespace
