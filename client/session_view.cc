@@ -176,6 +176,10 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
     line("dropped", fmt::format("{} records, {}", session.dropped_records(),
                                 FormatBytes(session.dropped_bytes())));
   }
+  if (session.marks() != 0 || session.dropped_marks() != 0) {
+    line("marks", fmt::format("{}, {} dropped", session.marks(), session.dropped_marks()));
+  }
+  if (session.steps_done() != 0) line("steps", fmt::format("{}", session.steps_done()));
   line("dump", session.dump_path());
   PrintOutcomes(out, session, /*with_counts=*/true, color);
   PrintWarnings(out, session, color);

@@ -33,6 +33,7 @@ if(PROFD_SANITIZE)
   # instruments: Debian's gRPC, protobuf and prometheus-cpp are not.
   set(PROFD_SANITIZER_ENVIRONMENT
     "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
+    "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0"
     "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")
   add_link_options(-fsanitize=${PROFD_SANITIZE})

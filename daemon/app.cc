@@ -124,6 +124,9 @@ Status App::Impl::Build() {
   Result<std::unique_ptr<Node>> found = Node::Discover(config, clock);
   if (!found.ok()) return found.status();
   node = std::move(found).value();
+  if (options.simulator_only && node->host().devices.empty()) {
+    return FailedPrecondition("the simulated node has no devices (the simulator says why, above)");
+  }
   for (const DeviceInfo& device : node->host().devices) {
     store.SetDeviceLabels(device.id, std::to_string(device.physical_id), device.uuid);
   }

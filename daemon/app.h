@@ -14,6 +14,8 @@ struct AppOptions {
   // Reads the configuration again for SIGHUP: file, then flags. The error lists every problem.
   std::function<Result<DaemonConfig>()> reload;
   bool simulated = false;
+  // Both libraries are the simulator's: a node without devices then means a scenario it refused.
+  bool simulator_only = false;
 };
 
 class App {

@@ -79,6 +79,9 @@ Result<std::string> SimulatorFolder() {
 
 Status ApplySimulator(const Flags& flags, DaemonConfig* config) {
   if (!flags.simulate) return Status::Ok();
+  if (!flags.scenario.empty() && ::access(flags.scenario.c_str(), R_OK) != 0) {
+    return Status::FromErrno(errno, "--simulate " + flags.scenario);
+  }
   if (!flags.hal_library || !flags.dcmi_library) {
     Result<std::string> folder = SimulatorFolder();
     if (!folder.ok()) return folder.status();
@@ -182,6 +185,7 @@ int Serve(const Flags& flags, const DaemonConfig& config) {
   AppOptions options;
   options.config = config;
   options.simulated = flags.simulate;
+  options.simulator_only = flags.simulate && !flags.hal_library && !flags.dcmi_library;
   options.reload = [flags]() -> Result<DaemonConfig> {
     Result<DaemonConfig> fresh = LoadConfig(flags);
     if (fresh.ok()) log::Setup(LevelOf(fresh->log_level), false);

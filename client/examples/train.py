@@ -59,7 +59,10 @@ def main(arguments):
     if args.profile_from is not None:
         profile = profd.Profile(args.options, start_step=args.profile_from, steps=args.profile_steps,
                                 label="train.py", strict=True)
-        profile.start()
+        try:
+            profile.start()
+        except profd.ProfdError as error:  # training goes on
+            print(f"not profiled: {error}", file=sys.stderr)
     for step in range(args.steps):
         with profd.step(step):
             train_one_step(step, args.step_ms / 1000)

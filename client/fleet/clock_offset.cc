@@ -16,8 +16,9 @@ Result<ClockOffset> MeasureOffset(ProfdApi& api, const Clock& clock, int rounds,
   ClockOffset best{0, std::numeric_limits<int64_t>::max()};
   for (int round = 0; round < rounds; ++round) {
     RoundTrip trip;
-    trip.began_wall_ns = clock.WallNs();
+    // In this order, so that what passes between the two readings widens the bound.
     int64_t began_ns = clock.SteadyNs();
+    trip.began_wall_ns = clock.WallNs();
     auto time = api.GetTime();
     int64_t ended_ns = clock.SteadyNs();
     if (!time.ok()) return time.status();

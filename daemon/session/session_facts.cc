@@ -304,8 +304,10 @@ void Session::Fill(v1::Session* out) const {
 
 // Every option in force; those of the application that were asked for are outcomes, too.
 void Session::FillOptions(v1::Session* out) const {
+  const bool served = job_ != nullptr && job_->CountingProcess() != nullptr && !finished();
   const bool takes_marks =
-      marks_ != nullptr && (marks_->written() > 0 || job_->CountingProcess() != nullptr);
+      marks_ != nullptr ? marks_->written() > 0 || served
+                        : served && state_ == SessionState::kScheduled && !plan_.no_dump;
   for (const options::Effective& effective : plan_.options) {
     ToWire(effective, out->add_effective_options());
     if (takes_marks && effective.key == kMarksOption && effective.note == kNeedsProcess) {
@@ -319,6 +321,10 @@ void Session::FillOptions(v1::Session* out) const {
     if (takes_marks && key == kMarksOption) {
       outcome.set_result(finished() ? v1::Outcome::FINISHED : v1::Outcome::RUNNING);
       outcome.set_detail("marks of attached processes");
+      if (marks_ != nullptr) {
+        outcome.set_records(marks_->written());
+        outcome.set_dropped_records(marks_->dropped());
+      }
     } else {
       outcome.set_result(v1::Outcome::NEEDS_PROCESS);
       outcome.set_detail(std::string(kNeedsProcess));

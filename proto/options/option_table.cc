@@ -28,8 +28,8 @@ constexpr auto kTable = std::to_array<Option>({
      .max = 4294967295u,
      .unit = "MB",
      .effect =
-         "ageing: the oldest closed slices go when the dump nears the limit or the volume has "
-         "20 MB left",
+         "upper bound of the dump: the session ends cleanly when it is reached, or when the volume "
+         "is nearly full",
      .conflicts = "unset = 90 % of the space free on the volume when the session starts; a bare "
                   "number is MB"},
     {.key = "training_trace",

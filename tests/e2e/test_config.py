@@ -222,10 +222,6 @@ class NoDriver(unittest.TestCase):
                 self.assertIn(copies[0], daemon.node["driver"]["hal_error"])
                 self.assertIn(copies[1], daemon.node["driver"]["dcmi_error"])
 
-    def test_broken_scenario(self):
-        with Daemon("devices = 99\n") as daemon:
-            self.assertEqual(daemon.node["devices"], [])
-
     def test_dump_root_that_cannot_be_used(self):
         daemon = Daemon("devices = 1\n")
         try:
@@ -236,6 +232,24 @@ class NoDriver(unittest.TestCase):
             self.assertIn("dump", daemon.log())
         finally:
             daemon.dispose()
+
+
+class Simulator(unittest.TestCase):
+    def test_a_scenario_that_is_not_there(self):
+        with tempfile.NamedTemporaryFile(suffix=".toml") as empty:
+            result = profd("--config", empty.name, "--simulate", "/nonexistent/x.toml",
+                           "--check-config")
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn("/nonexistent/x.toml", result.stderr + result.stdout)
+
+    def test_a_scenario_that_is_wrong(self):
+        d = Daemon("chp = \"910B\"\n")
+        self.addCleanup(d.dispose)
+        d.start(ready=False)
+        self.assertNotEqual(d.process.wait(scaled(60)), 0)
+        d.process = None
+        self.assertIn("unknown key 'chp'", d.log())
+        self.assertIn("no devices", d.log())
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ void Run(fuzz::Input input) {
     auto mapped = RingReader::Map(ring.fd());
     reader = mapped.ok() ? std::move(mapped).value() : nullptr;
   };
-  bool early = input.Take<bool>();
+  bool early = (input.Take<uint8_t>() & 1) != 0;
   if (early) map();
   for (int i = 0; i < 64 && !input.empty(); ++i) {
     switch (input.TakeIndex(4)) {

@@ -37,6 +37,7 @@ def attach(timeout=10.0):
 
 def shutdown():
     """Detaches; sessions this process started end."""
+    session()  # says so if PROFILING_OPTIONS came to nothing
     lib().profd_shutdown()
 
 
@@ -60,11 +61,18 @@ def session(refresh=0.0):
         buffer = ctypes.create_string_buffer(size)
         length = lib().profd_session_json(buffer, size, int(refresh * 1000))
         if length < 0:
+            _warn_of_options()
             return {}
         if length < size:
             return json.loads(buffer.value.decode("utf-8", "replace") or "{}")
         size = length + 4096
     return {}
+
+
+def _warn_of_options():
+    """PROFILING_OPTIONS was refused: nobody called anything that could have said so."""
+    if os.environ.get("PROFILING_OPTIONS", "").strip() and "PROFILING_OPTIONS" in last_error():
+        warnings.warn(last_error(), RuntimeWarning, stacklevel=3)
 
 
 def _or(value, default):
