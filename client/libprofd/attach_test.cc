@@ -28,7 +28,7 @@ TEST_F(AttachTest, TheHelloCarriesTheConfiguration) {
   Attach(&config);
   const auto hello = daemon.Expect<attach::Hello>();
   EXPECT_EQ(hello.version, attach::kProtocolVersion);
-  EXPECT_EQ(hello.library, std::string("libprofd ") + profd_version());
+  EXPECT_EQ(hello.made_by, std::string("libprofd ") + profd_version());
   EXPECT_EQ(hello.job_id, "job-7");
   EXPECT_EQ(hello.rank, 0);
   EXPECT_EQ(hello.local_rank, 3);

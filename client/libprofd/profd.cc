@@ -32,7 +32,7 @@ constexpr int kShutdownMs = 2'000;
 struct Process {
   HotState hot;
   // Null unless it runs.
-  std::atomic<Library*> library{nullptr};
+  std::atomic<Library*> current{nullptr};
 
   std::mutex mutex;  // of starting and stopping; held during a fork
   // Guarded by mutex. A library is never freed: kept is started again, parents is left alone but
@@ -60,7 +60,7 @@ void InChild() {
   if (Library* parents = g_process.kept) {
     g_process.hot.ring = nullptr;
     g_process.hot.lost_without_ring = 0;
-    if (g_process.library.exchange(nullptr) != nullptr) {
+    if (g_process.current.exchange(nullptr) != nullptr) {
       g_process.hot.flags = HotState::kUninitialised;
     }
     parents->AbandonAfterFork(g_process.parents);
@@ -90,7 +90,7 @@ Answer InitLocked(const profd_config* config_or_null) {
   }
   Result<Settings> settings = ReadSettings(config_or_null, g_process.parents != nullptr);
   if (!settings.ok()) return FromStatus(settings.status());
-  if (const Library* running = g_process.library.load(std::memory_order_acquire)) {
+  if (const Library* running = g_process.current.load(std::memory_order_acquire)) {
     if (config_or_null == nullptr || running->settings().SaysTheSame(*settings)) return {};
     return {PROFD_REFUSED,
             "profd_init was called before (or by the first other call) and told "
@@ -112,7 +112,7 @@ Answer InitLocked(const profd_config* config_or_null) {
   g_process.hot.flags = 0;
   const Status started = g_process.kept->Start(*std::move(settings));
   if (!started.ok()) return FromStatus(started);
-  g_process.library.store(g_process.kept, std::memory_order_release);
+  g_process.current.store(g_process.kept, std::memory_order_release);
   return {};
 }
 
@@ -136,7 +136,7 @@ void InitOnce() {
 
 Library* Running() {
   if (IsUninitialised()) InitOnce();
-  return g_process.library.load(std::memory_order_acquire);
+  return g_process.current.load(std::memory_order_acquire);
 }
 
 Answer NotRunning() {
@@ -207,7 +207,7 @@ constexpr uint32_t kStepsOrFirst =
     const uint32_t flags = g_process.hot.flags.load(std::memory_order_relaxed);
     if ((flags & HotState::kAttached) == 0) return;
     Publish(kind, step, nullptr);
-    Library* library = g_process.library.load(std::memory_order_acquire);
+    Library* library = g_process.current.load(std::memory_order_acquire);
     if ((flags & HotState::kStepsWatched) != 0 && library != nullptr) {
       library->OnStep(step, kind == MarkKind::kStepBegin);
     }
@@ -225,7 +225,7 @@ Answer WithLibrary(Answer (*absent)(), auto body) {
 
 // A process that ends says so; one that is killed is noticed by its socket.
 [[gnu::destructor]] void AtExit() {
-  if (Library* library = g_process.library.exchange(nullptr)) library->StopAtExit();
+  if (Library* library = g_process.current.exchange(nullptr)) library->StopAtExit();
 }
 
 }  // namespace
@@ -241,7 +241,7 @@ extern "C" {
 int profd_init(const profd_config* config) {
   return profd::lib::Guarded([config]() -> Answer {
     Answer answer = profd::lib::Init(config);
-    Library* library = profd::lib::g_process.library.load(std::memory_order_acquire);
+    Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
     const bool says = config != nullptr && config->size >= sizeof(profd_config);
     if (answer.code == PROFD_OK && says && config->wait_ms > 0 && library != nullptr) {
       library->WaitAttached(profd::lib::After(config->wait_ms, 0));
@@ -262,7 +262,7 @@ void profd_shutdown(void) {
   profd::lib::GuardedMark([] {
     const std::lock_guard lock(profd::lib::g_process.mutex);
     profd::lib::g_process.hot.flags.fetch_and(~uint32_t{HotState::kUninitialised});
-    Library* library = profd::lib::g_process.library.exchange(nullptr);
+    Library* library = profd::lib::g_process.current.exchange(nullptr);
     if (library != nullptr) library->Stop(profd::lib::kShutdownMs);
   });
 }
@@ -355,7 +355,7 @@ void profd_get_counters(profd_counters* counters) {
   if (counters == nullptr) return;
   *counters = {};
   profd::lib::GuardedMark([counters] {
-    Library* library = profd::lib::g_process.library.load(std::memory_order_acquire);
+    Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
     if (library != nullptr) *counters = library->Counters();
   });
 }

@@ -102,7 +102,7 @@ bool IsDisabledByEnvironment() {
 Result<Settings> ReadSettings(const profd_config* config_or_null, bool forked) {
   Settings settings;
   if (config_or_null != nullptr) RETURN_IF_ERROR(ReadConfig(*config_or_null, &settings));
-  settings.hello.library = std::string("libprofd ") + PROFD_VERSION;
+  settings.hello.made_by = std::string("libprofd ") + PROFD_VERSION;
   settings.socket = Environment("PROFD_ATTACH_SOCKET");
   if (settings.socket.empty()) settings.socket = attach::kDefaultAttachSocket;
   settings.log = Environment("PROFD_LOG") == "1";

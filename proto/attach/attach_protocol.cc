@@ -39,7 +39,7 @@ std::string Dump(const json& object) {
 
 json ToJson(const Hello& m) {
   json out{{"type", "hello"}, {"version", m.version}};
-  PutUnlessEmpty(out, "library", m.library);
+  PutUnlessEmpty(out, "library", m.made_by);
   PutUnlessEmpty(out, "job_id", m.job_id);
   PutIfSet(out, "rank", m.rank);
   PutIfSet(out, "local_rank", m.local_rank);
@@ -171,7 +171,7 @@ std::string EncodeToFit(Reply reply) {
 void Read(PacketReader& in, Hello* m) {
   in.Needs("version");
   in.Number("version", 1, kMaxInt, &m->version);
-  in.Text("library", kMaxAttachNameBytes, &m->library);
+  in.Text("library", kMaxAttachNameBytes, &m->made_by);
   in.Text("job_id", kMaxAttachNameBytes, &m->job_id);
   in.Number("rank", 0, kMaxInt, &m->rank);
   in.Number("local_rank", 0, kMaxInt, &m->local_rank);

@@ -41,7 +41,7 @@ inline constexpr const char* kDefaultAttachSocket = "/run/profd/attach.sock";
 // and cgroup.
 struct Hello {  // "hello"
   int version = kProtocolVersion;
-  std::string library;  // "libprofd 0.1.0"
+  std::string made_by;  // "library" on the wire: "libprofd 0.1.0"
   std::string job_id;
   std::optional<int> rank, local_rank, world_size;
   std::vector<int> devices;  // as the process numbers them: physical ids of /dev/davinciN

@@ -37,7 +37,7 @@ void ExpectRoundTripToProcess(const Message& message, const std::string& text) {
 
 TEST(AttachProtocol, Hello) {
   Hello hello;
-  hello.library = "libprofd 0.1.0";
+  hello.made_by = "libprofd 0.1.0";
   hello.job_id = "job-7";
   hello.rank = 0;
   hello.local_rank = 3;
