@@ -211,6 +211,25 @@ TEST_F(OptionPlanTest, UsersRatesAreLimitedAdministratorsAreNot) {
 
 // ---- data from inside the application ----
 
+TEST_F(OptionPlanTest, MarksFollowTheirOptionOrGoWithoutSaying) {
+  struct Case {
+    const char* options;
+    bool marks;
+    bool taken;
+  };
+  for (const Case& each : {Case{"", false, true}, Case{R"({"dvpp_freq":10})", false, false},
+                           Case{R"({"dvpp_freq":10})", true, true},
+                           Case{R"({"dvpp_freq":10,"msproftx":"on"})", false, true},
+                           Case{R"({"dvpp_freq":10,"msproftx":"off"})", true, false}}) {
+    request_.set_options_json(each.options);
+    request_.set_marks(each.marks);
+    Result<SessionPlan> plan = Plan();
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    EXPECT_EQ(plan->takes_marks, each.taken) << each.options;
+    EXPECT_EQ(Option(*plan, "msproftx").value, each.taken ? "on" : "off") << each.options;
+  }
+}
+
 TEST_F(OptionPlanTest, ApplicationOptionsAreCarriedAndNoted) {
   request_.set_options_json(
       R"({"training_trace":"on","task_trace":"l0","fp_point":"conv1","sys_io_sampling_freq":10})");
