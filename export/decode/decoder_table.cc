@@ -1,0 +1,39 @@
+#include <algorithm>
+#include <vector>
+
+#include "export/decode/decoder_groups.h"
+#include "export/decoder.h"
+
+namespace profd::exporting {
+namespace {
+
+bool Matches(std::string_view pattern, std::string_view base) {
+  if (!pattern.starts_with('*')) return pattern == base;
+  pattern.remove_prefix(1);
+  if (!base.ends_with(pattern)) return false;
+  std::string_view digits = base.substr(0, base.size() - pattern.size());
+  return !digits.empty() && digits.size() <= 10 &&
+         std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> Decoders() {
+  static const std::vector<DecoderSpec> all = [] {
+    std::vector<DecoderSpec> specs;
+    for (auto group : {DeviceDecoders(), TextDecoders(), HostDecoders(), OwnDecoders()}) {
+      specs.insert(specs.end(), group.begin(), group.end());
+    }
+    return specs;
+  }();
+  return all;
+}
+
+const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind) {
+  for (const DecoderSpec& spec : Decoders()) {
+    if (spec.kind == kind && Matches(spec.base, base)) return &spec;
+  }
+  return nullptr;
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,74 @@
+// From the bytes of one data file to rows. A decoder lives as long as its file is read, on one thread,
+// and is fed whole records (or lines) in the file's order. Bytes are untrusted: what makes no sense is
+// counted and left out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "export/batch.h"
+#include "export/clock_map.h"
+#include "export/dump_info.h"
+#include "export/event.h"
+#include "export/strings.h"
+
+namespace profd::exporting {
+
+// What a decoder works with; all of it outlives the decoder.
+struct DecodeContext {
+  const DumpInfo* dump = nullptr;
+  const Place* place = nullptr;
+  const DataFile* file = nullptr;
+  ClockMap clock;  // of the place
+  TimeWindow window;
+  Strings* strings = nullptr;
+  BatchSink* rows = nullptr;
+  std::function<void(const Event&)> event;  // may be empty
+};
+
+struct DecodeStats {
+  uint64_t records = 0;      // understood
+  uint64_t bad_records = 0;  // whole, but without sense
+  uint64_t bad_bytes = 0;    // of those, and of records cut off by the end of the file
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Whole records, or whole lines with their '\n' (the last line of a file may lack it).
+  // `slice_start`: the first of them begins a slice.
+  virtual void Feed(std::span<const std::byte> bytes, bool slice_start) = 0;
+  // After the last byte: rows that waited for a successor, Flush of the builders.
+  virtual void Finish() = 0;
+  const DecodeStats& stats() const { return stats_; }
+  DecodeStats& stats() { return stats_; }
+
+ protected:
+  DecodeStats stats_;
+};
+
+struct DecoderSpec {
+  // The base name, or with '*' for digits in front: "hbm.data", "*-CpuUsage.data".
+  std::string_view base;
+  Place::Kind kind;
+  // Chips the vendor's analyser reads it on (dump-format 2.17), bit N = platform_version N; others'
+  // files are decoded too, and said to be unusual.
+  uint32_t chips;
+  uint16_t record_size;     // 0 = text
+  uint16_t record_size_v6;  // of chips 15 and 16; 0 = the same
+  std::span<const TableId> tables;  // what may come out; empty = events only
+  std::unique_ptr<Decoder> (*make)(const DecodeContext& context);
+};
+// Chips 15 and 16: other layouts in several channels.
+constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }
+
+// THE list, of decode/decoder_table.cc.
+std::span<const DecoderSpec> Decoders();
+// Null: nobody reads such a file.
+const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind);
+
+}  // namespace profd::exporting

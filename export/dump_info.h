@@ -1,0 +1,100 @@
+// What a PROF directory says about itself, ours or the vendor's collector's: control files, manifest,
+// and which data files there are. Everything in it is untrusted; what is missing or broken becomes a
+// problem with the file's name, and the rest is used.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "dump/manifest.h"
+#include "dump/reader.h"
+#include "export/clock_map.h"
+
+namespace profd::exporting {
+
+// One logical data file: `hbm.data` of device 0 with all its slices.
+struct DataFile {
+  std::string base;  // "hbm.data", "4242-CpuUsage.data", "marks.tsv"
+  struct Slice {
+    std::string path;  // below the dump
+    uint64_t bytes = 0;
+    uint64_t number = 0;
+    bool compressed = false;  // `.zst`
+  };
+  std::vector<Slice> slices;  // by number
+  uint64_t bytes = 0;
+};
+
+// host/, device_<N>/ or our own profd/.
+struct Place {
+  enum class Kind : uint8_t { kHost, kDevice, kOwn };
+  Kind kind = Kind::kHost;
+  int device = -1;
+  std::string dir;
+  int chip = -1;  // platform_version; -1 = not told
+  ClockFacts clock;
+  int64_t aicore_mhz = 0;
+  std::vector<int> ctrl_cpus;
+  std::vector<int> ai_cpus;
+  std::string llc_mode = "read";  // sample.json llc_profiling
+  int hbm_events = 2;             // sample.json hbm_profiling_events
+  std::vector<std::string> qos_events;
+  double host_disk_hz = 0;
+  std::string aicore_mode;     // "task-based", "sample-based"
+  std::string aicore_metrics;  // metric group
+  std::vector<uint32_t> aicore_events;
+  std::string aiv_metrics;
+  std::vector<uint32_t> aiv_events;
+  std::vector<DataFile> files;
+};
+
+struct DumpInfo {
+  std::string path;  // as given
+  std::string name;  // PROF_...
+  std::optional<Manifest> manifest;  // absent: the vendor's collector wrote it
+  std::string hostname;
+  int64_t pid = 0;
+  std::string job_id;
+  std::optional<int> rank;
+  int chip = -1;
+  int64_t memory_total_kb = 0;
+  int64_t cpu_count = 0;
+  int64_t clock_ticks_hz = 100;
+  struct Card {
+    std::string name;
+    int64_t speed_mbps = 0;
+  };
+  std::vector<Card> cards;
+  std::vector<Place> places;
+  // Files nobody decodes here, with the reason; what is wrong with control files.
+  struct Problem {
+    std::string file;
+    std::string what;
+    bool broken = false;  // false: unknown or not ours, skipped
+  };
+  std::vector<Problem> problems;
+  uint64_t bytes = 0;  // of the data files
+
+  const Place* Find(Place::Kind kind, int device) const;
+};
+
+class Dump {
+ public:
+  // kNotFound / kInvalidArgument naming the path when it is no PROF directory.
+  static Result<Dump> Open(const std::string& path);
+  const DumpInfo& info() const { return info_; }
+  const DumpReader& reader() const { return reader_; }
+
+ private:
+  Dump(DumpReader reader, DumpInfo info) : reader_(std::move(reader)), info_(std::move(info)) {}
+  DumpReader reader_;
+  DumpInfo info_;
+};
+
+}  // namespace profd::exporting

@@ -1,0 +1,67 @@
+// Runs an export: opens the dumps, spreads their data files over threads, feeds every wanted decoder
+// and format. Memory: one read buffer, one batch and the formats' own buffers per thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "export/decoder.h"
+#include "export/format.h"
+
+namespace profd::exporting {
+
+struct ExportOptions {
+  std::vector<std::string> dumps;    // paths
+  std::vector<std::string> formats;  // FormatNames()
+  std::string out_dir;
+  std::set<int> devices;             // empty = all; -1 = host
+  std::set<std::string> channels;    // names of tables; empty = all
+  TimeWindow window;
+  unsigned threads = 0;  // 0 = one per core
+  bool gzip = false;
+};
+
+struct ExportProgress {
+  uint64_t bytes_done = 0;
+  uint64_t bytes_total = 0;
+  size_t files_done = 0;
+  size_t files_total = 0;
+};
+
+struct ChannelReport {
+  std::string dump;
+  int device = -1;
+  std::string file;
+  uint64_t bytes = 0;
+  uint64_t records = 0;
+  uint64_t rows = 0;
+  uint64_t bad_records = 0;
+  uint64_t bad_bytes = 0;
+};
+
+struct ExportReport {
+  std::vector<OutputFile> outputs;
+  std::vector<ChannelReport> channels;
+  std::vector<DumpInfo::Problem> problems;  // with the dump's name in front of the file
+  uint64_t input_bytes = 0;
+  double seconds = 0;
+};
+
+// Called from a worker a few times a second at most; false cancels.
+using ProgressCall = std::function<bool(const ExportProgress&)>;
+
+// An error: nothing could be exported, or a format failed; bad bytes are no error but in the report.
+Result<ExportReport> RunExport(const ExportOptions& options, const ProgressCall& progress);
+
+// The same with formats of one's own (profctl show).
+Result<ExportReport> RunExportInto(const ExportOptions& options,
+                                   std::vector<std::unique_ptr<Format>> formats,
+                                   const ProgressCall& progress);
+
+}  // namespace profd::exporting

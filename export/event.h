@@ -1,0 +1,36 @@
+// What is no counter: marks, ranges and steps of training processes, the vendor's step trace, gaps in
+// the data. Few beside the rows; one by one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace profd::exporting {
+
+enum class EventKind : uint8_t {
+  kMark,       // an instant
+  kRange,      // begin to end, nested per thread
+  kStep,       // a training step
+  kIteration,  // of the vendor's step trace, with its parts (dump-format 4)
+  kLoss,       // records of a channel are missing here
+};
+
+struct Event {
+  EventKind kind = EventKind::kMark;
+  int64_t t_ns = 0;    // wall clock, ns since the epoch
+  int64_t dur_ns = 0;  // 0 for instants
+  int device = -1;     // -1 = host
+  int64_t pid = 0;     // of the process; 0 = none
+  int64_t tid = 0;
+  std::string name;
+  int64_t value = 0;  // step, iteration, model
+  // Numbers that belong to it, as they are shown: {"FP-BP Time(us)", 12.5}.
+  struct Arg {
+    std::string name;
+    double value = 0;
+  };
+  std::vector<Arg> args;
+};
+
+}  // namespace profd::exporting

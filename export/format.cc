@@ -1,0 +1,39 @@
+#include "export/format.h"
+
+#include <array>
+
+#include "export/formats.h"
+
+namespace profd::exporting {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Format> (*make)();
+};
+
+constexpr auto kFormats = std::to_array<Entry>({
+    {"csv", MakeCsvFormat},
+    {"trace", MakeTraceFormat},
+    {"perfetto", MakePerfettoFormat},
+    {"sqlite", MakeSqliteFormat},
+    {"jsonl", MakeJsonLinesFormat},
+    {"openmetrics", MakeOpenMetricsFormat},
+});
+
+}  // namespace
+
+std::unique_ptr<Format> MakeFormat(std::string_view name) {
+  for (const Entry& entry : kFormats) {
+    if (entry.name == name) return entry.make();
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> FormatNames() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : kFormats) names.push_back(entry.name);
+  return names;
+}
+
+}  // namespace profd::exporting

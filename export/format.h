@@ -1,0 +1,71 @@
+// What every output format is to the engine. The engine opens one sink per data file and feeds it on
+// one thread; sinks of a format run on several threads at once, so what they share is the format's to
+// guard. Nothing is kept per row: memory stays flat whatever the dump's size.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "export/batch.h"
+#include "export/dump_info.h"
+#include "export/event.h"
+#include "export/strings.h"
+
+namespace profd::exporting {
+
+// The whole order as formats see it.
+struct ExportPlan {
+  std::vector<const DumpInfo*> dumps;  // their order is their number
+  std::string out_dir;                 // exists
+  std::string stamp;                   // YYYYMMDDhhmmss for file names
+  TimeWindow window;
+  Strings* strings = nullptr;
+  bool gzip = false;  // Perfetto only
+};
+
+// One data file on its way through.
+struct ExportTask {
+  size_t dump = 0;  // index into ExportPlan::dumps
+  const Place* place = nullptr;
+  const DataFile* file = nullptr;
+};
+
+class FormatSink : public BatchSink {
+ public:
+  // void Take(const Batch&) of BatchSink: rows of this file, any of its decoder's tables.
+  virtual void TakeEvent(const Event& event) = 0;
+  // After the last row. The first error of this sink, if there was one.
+  virtual Status Finish() = 0;
+};
+
+struct OutputFile {
+  std::string path;
+  uint64_t bytes = 0;
+  uint64_t rows = 0;  // rows, events, samples
+};
+
+class Format {
+ public:
+  virtual ~Format() = default;
+  virtual std::string_view name() const = 0;  // as --format has it
+  // Rows it has no use for are not decoded for it.
+  virtual bool Wants(TableId table) const = 0;
+  virtual bool WantsEvents() const = 0;
+  // Before any sink; makes its files.
+  virtual Status Begin(const ExportPlan& plan) = 0;
+  // Any thread.
+  virtual Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) = 0;
+  // After all sinks are gone; completes the files. Also called after errors, to clean up
+  // (`complete` false): then unfinished files are removed.
+  virtual Status End(bool complete, std::vector<OutputFile>* files) = 0;
+};
+
+// Null for a name nobody knows. Names: "csv", "trace", "perfetto", "sqlite", "jsonl", "openmetrics".
+std::unique_ptr<Format> MakeFormat(std::string_view name);
+std::vector<std::string_view> FormatNames();
+
+}  // namespace profd::exporting

@@ -1,0 +1,17 @@
+// Numbers as the exports print them: fast, without locale, rounded like the decimal value they are.
+// `out` has room for 32 bytes; each returns the end.
+#pragma once
+
+#include <cstdint>
+
+namespace profd::exporting {
+
+char* AppendInt(char* out, int64_t value);
+char* AppendUint(char* out, uint64_t value);
+// At most 3 decimals, correctly rounded (ties by the exact binary value, to even), zeros at the end
+// dropped but for one: 51338.985, 12.5, 3.0. NaN and infinities: "0.0".
+char* AppendFixed3(char* out, double value);
+// Exactly 3 decimals of ns as us: 1767225600040000.000.
+char* AppendMicros(char* out, int64_t t_ns);
+
+}  // namespace profd::exporting

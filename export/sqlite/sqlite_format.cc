@@ -1,0 +1,7 @@
+#include "export/formats.h"
+
+namespace profd::exporting {
+
+std::unique_ptr<Format> MakeSqliteFormat() { return nullptr; }
+
+}  // namespace profd::exporting

@@ -1,0 +1,27 @@
+#include "export/strings.h"
+
+namespace profd::exporting {
+
+int64_t Strings::Intern(std::string_view text) {
+  std::lock_guard lock(mutex_);
+  if (auto it = ids_.find(text); it != ids_.end()) return it->second;
+  if (texts_.size() >= kMax) text = kOther;
+  if (auto it = ids_.find(text); it != ids_.end()) return it->second;
+  const std::string& kept = texts_.emplace_back(text);
+  auto id = static_cast<int64_t>(texts_.size() - 1);
+  ids_.emplace(kept, id);
+  return id;
+}
+
+std::string_view Strings::Text(int64_t id) const {
+  std::lock_guard lock(mutex_);
+  if (id < 0 || static_cast<size_t>(id) >= texts_.size()) return {};
+  return texts_[static_cast<size_t>(id)];
+}
+
+size_t Strings::size() const {
+  std::lock_guard lock(mutex_);
+  return texts_.size();
+}
+
+}  // namespace profd::exporting

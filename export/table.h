@@ -1,0 +1,89 @@
+// THE table of what can be decoded from a dump: for each kind of row its columns, their units, and
+// which metric and labels they are for generic readers. Decoders produce these rows; CSV, trace,
+// database and the rest are tables of their own over them. Facts: dump-format 2.1-2.16, 3.2-3.4.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace profd::exporting {
+
+enum class TableId : uint8_t {
+  kHccs,
+  kPcie,
+  kHbm,
+  kDdr,
+  kLlc,
+  kNic,
+  kRoce,
+  kDvpp,
+  kNpuMem,
+  kModuleMem,
+  kAicoreFreq,
+  kVoltage,
+  kQos,
+  kSio,
+  kAccPmu,
+  kChipTrans,
+  kSocLevel,
+  kLowPower,
+  kAicorePmu,
+  kUb,
+  kNetdev,
+  kSysCpu,
+  kSysMem,
+  kProcCpu,
+  kProcMem,
+  kHostCpu,
+  kHostMem,
+  kHostDisk,
+  kHostNetwork,
+  kSample,
+};
+inline constexpr size_t kTableCount = static_cast<size_t>(TableId::kSample) + 1;
+
+enum class ColumnType : uint8_t {
+  kKey,   // integer; tells series apart; a label of every metric of the row
+  kName,  // the same, but an id of Strings
+  kInt,   // a value, 64-bit integer
+  kReal,  // a value, double
+};
+constexpr bool IsReal(ColumnType type) { return type == ColumnType::kReal; }
+constexpr bool IsKey(ColumnType type) {
+  return type == ColumnType::kKey || type == ColumnType::kName;
+}
+
+struct Column {
+  std::string_view name;  // [a-z0-9_]; of a key: the name of its label
+  ColumnType type = ColumnType::kReal;
+  std::string_view unit = {};  // of the cell: "MB/s" (2^20 bytes), "B/us", "%", ...
+  // For generic readers (JSON lines, OpenMetrics, profd_samples, profctl show): the metric whose value
+  // is cell * scale, the same names as in the daemon's metric table where it has the quantity. Empty:
+  // not shown there.
+  std::string_view metric = {};
+  std::string_view labels = {};  // fixed labels: "direction=tx"
+  double scale = 1;
+  // kKey: texts by value, separated by ','; a value without one is shown as a number.
+  std::string_view values = {};
+};
+
+struct TableSpec {
+  TableId id;
+  std::string_view name;  // as --channels has it: "hccs"
+  std::span<const Column> columns;  // keys first
+};
+
+// One MB/s of the vendor's, in bytes per second.
+inline constexpr double kMega = 1048576.0;
+
+std::span<const TableSpec> Tables();
+const TableSpec& TableOf(TableId id);
+// Null if there is none.
+const TableSpec* FindTable(std::string_view name);
+// Index of a column, -1 if there is none.
+int ColumnIndex(const TableSpec& table, std::string_view name);
+// Text of a kKey column's value, from `values`; empty if it has none.
+std::string_view KeyText(const Column& column, int64_t value);
+
+}  // namespace profd::exporting
