@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "driver/abi/hal_abi.h"
+#include "dump/soc_key.h"
 
 namespace profd {
 namespace {
@@ -43,28 +44,6 @@ bool ParseTextStamp(std::string_view line, int64_t* ns) {
 
 bool Is950Class(uint32_t chip_id) {
   return chip_id == abi::kChip950 || chip_id == abi::kChip950V121;
-}
-
-// What tells series of one type in channel 52 apart (driver-abi 3.6, dump-format 2.9).
-uint64_t SocKey(std::span<const std::byte> record, uint8_t type, bool is_950) {
-  auto head = LoadUnchecked<uint16_t>(record, 0);
-  uint32_t sub_type = abi::SocProfileSubtypeOf(head);
-  uint32_t id = 0;
-  switch (static_cast<abi::SocProfileType>(type)) {
-    case abi::SocProfileType::kSio:
-      sub_type = 0;
-      id = is_950 ? LoadUnchecked<uint8_t>(record, 1) >> 2 : LoadUnchecked<uint16_t>(record, 18);
-      break;
-    case abi::SocProfileType::kAccPmu:
-      id = LoadUnchecked<uint16_t>(record, 18);
-      break;
-    case abi::SocProfileType::kChipTrans:
-      if (!is_950) id = LoadUnchecked<uint16_t>(record, 18) & 63u;
-      break;
-    default:
-      break;
-  }
-  return uint64_t{type} << 32 | uint64_t{sub_type} << 16 | id;
 }
 
 }  // namespace

@@ -1,0 +1,230 @@
+#include "dump/hole_finder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/bytes.h"
+#include "dump/soc_key.h"
+
+namespace profd {
+namespace {
+
+constexpr uint32_t kSocChannel = 52;
+constexpr int64_t kNoStamp = std::numeric_limits<int64_t>::min();
+// Far beyond any clock, and far from overflowing when two are subtracted.
+constexpr int64_t kMaxStampNs = int64_t{1} << 61;
+
+// "sec:nnnnnnnnn" at the beginning of a line; kNoStamp if there is none.
+int64_t TextStamp(std::string_view line) {
+  int64_t seconds = 0;
+  int64_t ns = 0;
+  const char* end = line.data() + line.size();
+  auto first = std::from_chars(line.data(), end, seconds);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':') return kNoStamp;
+  auto second = std::from_chars(first.ptr + 1, end, ns);
+  if (second.ec != std::errc() || ns < 0 || ns >= 1'000'000'000) return kNoStamp;
+  if (seconds < 0 || seconds >= kMaxStampNs / 1'000'000'000) return kNoStamp;
+  return seconds * 1'000'000'000 + ns;
+}
+
+int64_t CyclesToNs(uint64_t cycles, uint64_t origin, double hz) {
+  if (hz <= 0) return kNoStamp;
+  double ns = static_cast<double>(static_cast<int64_t>(cycles - origin)) * 1e9 / hz;
+  constexpr auto kMost = static_cast<double>(kMaxStampNs);
+  return static_cast<int64_t>(std::clamp(ns, -kMost, kMost));
+}
+
+bool HasStamps(const abi::ChannelFormat* format) {
+  return format != nullptr &&
+         (format->framing == abi::Framing::kText || format->stamp.width != 0);
+}
+
+uint64_t Steps(int64_t dt, int64_t period) {
+  return static_cast<uint64_t>((dt + period / 2) / period);
+}
+
+}  // namespace
+
+HoleFinder::HoleFinder(const Options& options, OnHole on_hole)
+    : options_(options), on_hole_(std::move(on_hole)) {}
+
+void HoleFinder::Feed(std::span<const std::byte> bytes) {
+  if (!HasStamps(options_.format)) return;
+  if (options_.format->framing == abi::Framing::kText) {
+    FeedText(bytes);
+  } else {
+    FeedBinary(bytes);
+  }
+}
+
+void HoleFinder::FeedBinary(std::span<const std::byte> bytes) {
+  const size_t size = options_.format->record_size;
+  for (size_t at = 0; at + size <= bytes.size(); at += size) {
+    const std::byte* record = bytes.data() + at;
+    ++records_;
+    int64_t stamp = StampOf(record);
+    if (stamp == kNoStamp) {
+      ++unreadable_;
+    } else {
+      Take(KeyOf(record), stamp);
+    }
+  }
+}
+
+void HoleFinder::FeedText(std::span<const std::byte> bytes) {
+  std::string_view text = AsText(bytes);
+  while (!text.empty()) {
+    size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    // A header, or nothing.
+    if (line.empty() || line[0] < '0' || line[0] > '9') continue;
+    ++records_;
+    int64_t stamp = TextStamp(line);
+    if (stamp == kNoStamp) {
+      ++unreadable_;
+    } else {
+      Take(0, stamp);
+    }
+  }
+}
+
+uint64_t HoleFinder::KeyOf(const std::byte* record) const {
+  const abi::ChannelFormat& format = *options_.format;
+  if (format.id == kSocChannel) {
+    auto head = LoadUnchecked<uint16_t>({record, 2}, 0);
+    return SocKey({record, format.record_size}, abi::SocProfileTypeOf(head),
+                  options_.chip_id == 15 || options_.chip_id == 16);
+  }
+  uint64_t key = 0;
+  std::memcpy(&key, record + format.key_offset, std::min<size_t>(format.key_length, sizeof key));
+  return key;
+}
+
+int64_t HoleFinder::StampOf(const std::byte* record) {
+  const abi::ChannelFormat& format = *options_.format;
+  std::span<const std::byte> bytes(record, format.record_size);
+  if (format.id == kSocChannel && LoadUnchecked<uint16_t>(bytes, 2) != abi::kSocProfileMagic) {
+    return kNoStamp;
+  }
+  uint64_t raw = format.stamp.width == 4 ? LoadUnchecked<uint32_t>(bytes, format.stamp.offset)
+                                         : LoadUnchecked<uint64_t>(bytes, format.stamp.offset);
+  switch (format.time) {
+    case abi::TimeKind::kMicrosSinceStart:
+      if (format.stamp.width == 4) {
+        // The nearest instant that shows these 32 bits.
+        int64_t micros = static_cast<int64_t>(raw);
+        if (has_micros_) {
+          micros = last_micros_ + static_cast<int32_t>(static_cast<uint32_t>(raw) -
+                                                       static_cast<uint32_t>(last_micros_));
+        }
+        has_micros_ = true;
+        last_micros_ = micros;
+        return micros * 1000;
+      }
+      return raw > static_cast<uint64_t>(kMaxStampNs / 1000) ? kNoStamp
+                                                             : static_cast<int64_t>(raw) * 1000;
+    case abi::TimeKind::kDeviceCounter:
+      return CyclesToNs(raw, options_.origin_count, options_.device_counter_hz);
+    case abi::TimeKind::kHostCounter:
+      if (options_.host_counter_hz > 0) {
+        return CyclesToNs(raw, options_.origin_count, options_.host_counter_hz);
+      }
+      break;
+    default:
+      break;
+  }
+  return raw > static_cast<uint64_t>(kMaxStampNs) ? kNoStamp : static_cast<int64_t>(raw);
+}
+
+void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
+  if (!has_first_) first_ns_ = last_ns_ = stamp_ns;
+  has_first_ = true;
+  first_ns_ = std::min(first_ns_, stamp_ns);
+  last_ns_ = std::max(last_ns_, stamp_ns);
+  auto it = series_.find(key);
+  if (it == series_.end()) {
+    if (series_.size() >= kMaxSeries) return;
+    it = series_.emplace(key, Series{}).first;
+    it->second.period_ns = options_.period_ns;
+    if (options_.format->thinning == abi::Thinning::kEvent) it->second.period_ns = -1;
+  }
+  Series& series = it->second;
+  const bool has_last = std::exchange(series.has_last, true);
+  const int64_t last = std::exchange(series.last_ns, stamp_ns);
+  if (!has_last) return;
+  if (stamp_ns < last) {
+    ++backwards_;
+    return;
+  }
+  // Several lines of one instant.
+  if (stamp_ns == last) return;
+  Step(series, {last, stamp_ns, 0});
+}
+
+void HoleFinder::Step(Series& series, const Hole& step) {
+  if (series.period_ns < 0) return;
+  if (series.period_ns > 0) {
+    Judge(series, step);
+    return;
+  }
+  series.steps[series.learned++] = step;
+  if (series.learned == kLearn) Learn(series);
+}
+
+// The median step, when most steps are like it; otherwise the series has no period.
+void HoleFinder::Learn(Series& series) {
+  const size_t count = std::exchange(series.learned, 0);
+  if (count < 3) return;
+  std::array<int64_t, kLearn> sorted = {};
+  for (size_t i = 0; i < count; ++i) sorted[i] = series.steps[i].to_ns - series.steps[i].from_ns;
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  const int64_t median = sorted[count / 2];
+  auto alike = std::count_if(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count),
+                             [median](int64_t dt) { return std::abs(dt - median) <= median / 4; });
+  series.period_ns = static_cast<size_t>(alike) * 4 >= count * 3 ? std::max<int64_t>(median, 1) : -1;
+  if (series.period_ns < 0) return;
+  const auto steps = series.steps;
+  for (size_t i = 0; i < count; ++i) Judge(series, steps[i]);
+}
+
+void HoleFinder::Judge(Series& series, const Hole& step) {
+  const int64_t period = series.period_ns;
+  const int64_t dt = step.to_ns - step.from_ns;
+  if (series.pending.missing > 0) {
+    Hole hole = std::exchange(series.pending, {});
+    if (hole.to_ns == step.from_ns) {
+      const uint64_t both = Steps(step.to_ns - hole.from_ns, period);
+      const uint64_t here = std::max<uint64_t>(Steps(dt, period), 1);
+      hole.missing = std::min(hole.missing, both > here ? both - here - 1 : 0);
+    }
+    Report(hole);
+  }
+  const uint64_t steps = Steps(dt, period);
+  if (steps >= 2) series.pending = {step.from_ns, step.to_ns, steps - 1};
+}
+
+void HoleFinder::Report(const Hole& hole) {
+  if (hole.missing == 0) return;
+  missing_ += hole.missing;
+  if (on_hole_) on_hole_(hole);
+}
+
+void HoleFinder::Resync() {
+  Finish();
+  for (auto& [key, series] : series_) series.has_last = false;
+  has_micros_ = false;
+}
+
+void HoleFinder::Finish() {
+  for (auto& [key, series] : series_) {
+    if (series.period_ns == 0 && series.learned > 0) Learn(series);
+    Report(std::exchange(series.pending, {}));
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,98 @@
+// Finds where records of a driver channel are missing, by their stamps: the driver drops silently when
+// its ring is full, and nothing else tells. Used by the daemon while it writes and by the verifier
+// when it reads, so that both see the same holes.
+//
+// A series (one HBM stack and direction, one module, one die, ...) has a hole where two neighbours are
+// 1.5 periods or more apart and the next record does not make up for it (a late record followed by a
+// punctual one is jitter). Event-driven channels and series whose stamps follow no period have none.
+//
+// One thread. Bounded: series beyond kMaxSeries (only garbage has so many) are not watched.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/abi/channels.h"
+
+namespace profd {
+
+class HoleFinder {
+ public:
+  static constexpr size_t kMaxSeries = 1024;
+
+  struct Options {
+    const abi::ChannelFormat* format = nullptr;
+    // Of every series; 0 = learned from the first records of each, as for channel 52, whose types
+    // have rates of their own.
+    int64_t period_ns = 0;
+    double device_counter_hz = 0;
+    double host_counter_hz = 0;  // 0: kHostCounter stamps are ns
+    uint32_t chip_id = 0;
+    uint64_t origin_count = 0;  // counters are told in ns since this reading
+  };
+  // Between two stamps of one series, on the stamps' own clock in ns.
+  struct Hole {
+    int64_t from_ns = 0;
+    int64_t to_ns = 0;
+    uint64_t missing = 0;
+  };
+  using OnHole = std::function<void(const Hole&)>;
+
+  HoleFinder(const Options& options, OnHole on_hole);
+
+  // Whole records or lines.
+  void Feed(std::span<const std::byte> bytes_untrusted);
+  // What comes next need not follow what came: a known loss, a restart of the channel.
+  void Resync();
+  // Decides what waited for one more record.
+  void Finish();
+
+  uint64_t records() const { return records_; }
+  uint64_t missing() const { return missing_; }
+  uint64_t backwards() const { return backwards_; }  // stamps before their predecessor's
+  uint64_t unreadable() const { return unreadable_; }
+  // Of the first and last record that has a stamp; only when records() > unreadable().
+  int64_t first_ns() const { return first_ns_; }
+  int64_t last_ns() const { return last_ns_; }
+
+ private:
+  static constexpr size_t kLearn = 16;
+  struct Series {
+    int64_t last_ns = 0;
+    bool has_last = false;
+    int64_t period_ns = 0;   // 0: not known yet, -1: has none
+    Hole pending = {};       // missing 0 = none
+    size_t learned = 0;
+    std::array<Hole, kLearn> steps = {};  // while learning
+  };
+
+  void FeedBinary(std::span<const std::byte> bytes);
+  void FeedText(std::span<const std::byte> bytes);
+  void Take(uint64_t key, int64_t stamp_ns);
+  void Step(Series& series, const Hole& step);
+  void Judge(Series& series, const Hole& step);
+  void Learn(Series& series);
+  void Report(const Hole& hole);
+  uint64_t KeyOf(const std::byte* record) const;
+  int64_t StampOf(const std::byte* record);
+
+  Options options_;
+  OnHole on_hole_;
+  int64_t last_micros_ = 0;  // of 32-bit stamps, with their wraps
+  bool has_micros_ = false;
+  std::unordered_map<uint64_t, Series> series_;
+  uint64_t records_ = 0;
+  uint64_t missing_ = 0;
+  uint64_t backwards_ = 0;
+  uint64_t unreadable_ = 0;
+  bool has_first_ = false;
+  int64_t first_ns_ = 0;
+  int64_t last_ns_ = 0;
+};
+
+}  // namespace profd

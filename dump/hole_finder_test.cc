@@ -1,0 +1,181 @@
+#include "dump/hole_finder.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+// One HBM record (us, count, event, id).
+void AddHbm(std::vector<std::byte>* bytes, uint64_t us, uint32_t event, uint32_t id) {
+  const size_t at = bytes->size();
+  bytes->resize(at + 24);
+  std::span<std::byte> record = std::span(*bytes).subspan(at);
+  StoreUnchecked(record, 0, us);
+  StoreUnchecked(record, 8, uint64_t{1});
+  StoreUnchecked(record, 16, event);
+  StoreUnchecked(record, 20, id);
+}
+
+class HoleFinderTest : public testing::Test {
+ protected:
+  HoleFinder Make(uint32_t channel, int64_t period_ns) {
+    HoleFinder::Options options;
+    options.format = abi::FindChannelFormat(channel);
+    options.period_ns = period_ns;
+    options.device_counter_hz = 50e6;
+    return {options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); }};
+  }
+  // HCCS lines at these milliseconds.
+  static std::string Lines(const std::vector<int64_t>& at_ms) {
+    std::string text = "time_stamp(s):time_stamp(ns) send_amount receive_amount\n";
+    for (int64_t ms : at_ms) {
+      std::string ns = std::to_string(ms % 1000 * kMs);
+      text += std::to_string(ms / 1000) + ":" + std::string(9 - ns.size(), '0') + ns + " 1 2\n";
+    }
+    return text;
+  }
+  std::vector<HoleFinder::Hole> holes_;
+};
+
+TEST_F(HoleFinderTest, RegularStampsHaveNoHole) {
+  HoleFinder finder = Make(9, 10 * kMs);
+  finder.Feed(AsBytes(Lines({1000, 1010, 1020, 1030})));
+  finder.Feed(AsBytes(Lines({1040, 1050})));
+  finder.Finish();
+  EXPECT_TRUE(holes_.empty());
+  EXPECT_EQ(finder.records(), 6u);
+  EXPECT_EQ(finder.first_ns(), 1000 * kMs);
+  EXPECT_EQ(finder.last_ns(), 1050 * kMs);
+}
+
+TEST_F(HoleFinderTest, CountsWhatIsMissingAndSaysWhere) {
+  HoleFinder finder = Make(9, 10 * kMs);
+  finder.Feed(AsBytes(Lines({1000, 1010, 1050, 1060, 1070, 1090})));
+  finder.Finish();
+  ASSERT_EQ(holes_.size(), 2u);
+  EXPECT_EQ(holes_[0].from_ns, 1010 * kMs);
+  EXPECT_EQ(holes_[0].to_ns, 1050 * kMs);
+  EXPECT_EQ(holes_[0].missing, 3u);
+  // The last step has no successor that could make up for it.
+  EXPECT_EQ(holes_[1].missing, 1u);
+  EXPECT_EQ(finder.missing(), 4u);
+}
+
+TEST_F(HoleFinderTest, ALateRecordIsNoHole) {
+  HoleFinder finder = Make(9, 10 * kMs);
+  finder.Feed(AsBytes(Lines({1000, 1010, 1026, 1030, 1047, 1050, 1060})));
+  finder.Finish();
+  EXPECT_TRUE(holes_.empty());
+}
+
+TEST_F(HoleFinderTest, TwoHolesInARow) {
+  HoleFinder finder = Make(9, 10 * kMs);
+  finder.Feed(AsBytes(Lines({1000, 1020, 1040, 1050})));
+  finder.Finish();
+  ASSERT_EQ(holes_.size(), 2u);
+  EXPECT_EQ(finder.missing(), 2u);
+}
+
+TEST_F(HoleFinderTest, SeriesAreWatchedOneByOne) {
+  HoleFinder finder = Make(1, 10 * kMs);
+  std::vector<std::byte> bytes;
+  for (uint64_t us = 10'000; us <= 100'000; us += 10'000) {
+    for (uint32_t id = 0; id < 4; ++id) {
+      for (uint32_t event = 0; event < 2; ++event) {
+        if (us == 50'000 && id == 2 && event == 1) continue;
+        AddHbm(&bytes, us, event, id);
+      }
+    }
+  }
+  finder.Feed(bytes);
+  finder.Finish();
+  ASSERT_EQ(holes_.size(), 1u);
+  EXPECT_EQ(holes_[0].from_ns, 40 * kMs);
+  EXPECT_EQ(holes_[0].to_ns, 60 * kMs);
+  EXPECT_EQ(finder.records(), 79u);
+}
+
+TEST_F(HoleFinderTest, LearnsThePeriodWhereNobodyKnowsIt) {
+  HoleFinder finder = Make(9, 0);
+  std::vector<int64_t> at;
+  for (int64_t i = 0; i < 40; ++i) {
+    if (i != 5 && i != 30) at.push_back(2000 + 7 * i);
+  }
+  finder.Feed(AsBytes(Lines(at)));
+  finder.Finish();
+  EXPECT_EQ(holes_.size(), 2u);
+  EXPECT_EQ(finder.missing(), 2u);
+}
+
+TEST_F(HoleFinderTest, WithoutAPeriodThereIsNothingToMiss) {
+  HoleFinder finder = Make(9, 0);
+  std::vector<int64_t> at;
+  for (int64_t i = 0; i < 40; ++i) at.push_back(2000 + i * i * i);
+  finder.Feed(AsBytes(Lines(at)));
+  finder.Finish();
+  EXPECT_TRUE(holes_.empty());
+}
+
+TEST_F(HoleFinderTest, AfterAKnownLossItBeginsAnew) {
+  HoleFinder finder = Make(9, 10 * kMs);
+  finder.Feed(AsBytes(Lines({1000, 1010})));
+  finder.Resync();
+  finder.Feed(AsBytes(Lines({1500, 1510})));
+  finder.Finish();
+  EXPECT_TRUE(holes_.empty());
+}
+
+TEST_F(HoleFinderTest, CountsStampsThatGoBackAndLinesWithoutOne) {
+  HoleFinder finder = Make(9, 10 * kMs);
+  finder.Feed(AsBytes(Lines({1000, 990, 1000})));
+  finder.Feed(AsBytes("12 no stamp\n1:99999999999 1 1\n"));
+  finder.Finish();
+  EXPECT_EQ(finder.backwards(), 1u);
+  EXPECT_EQ(finder.unreadable(), 2u);
+}
+
+TEST_F(HoleFinderTest, ThirtyTwoBitStampsWrap) {
+  HoleFinder finder = Make(7, 10 * kMs);
+  std::vector<std::byte> bytes;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const size_t at = bytes.size();
+    bytes.resize(at + 20);
+    StoreUnchecked(std::span(bytes).subspan(at), 0, 0xFFFFFFFFu - 15'000 + i * 10'000);
+  }
+  finder.Feed(bytes);
+  finder.Finish();
+  EXPECT_TRUE(holes_.empty());
+  EXPECT_EQ(finder.backwards(), 0u);
+}
+
+TEST_F(HoleFinderTest, EventDrivenChannelsHaveNoHoles) {
+  HoleFinder finder = Make(132, 0);
+  std::vector<std::byte> bytes(888 * 8);
+  for (uint64_t i = 0; i < 8; ++i) {
+    StoreUnchecked(std::span(bytes).subspan(888 * i), 8, i == 7 ? 1'000'000'000 : 50'000 * i);
+  }
+  finder.Feed(bytes);
+  finder.Finish();
+  EXPECT_TRUE(holes_.empty());
+  EXPECT_EQ(finder.records(), 8u);
+}
+
+TEST_F(HoleFinderTest, GarbageDoesNotMakeItGrow) {
+  HoleFinder finder = Make(1, 10 * kMs);
+  std::vector<std::byte> bytes;
+  for (uint32_t i = 0; i < 5000; ++i) AddHbm(&bytes, i, i, ~i);
+  finder.Feed(bytes);
+  finder.Finish();
+  EXPECT_EQ(finder.records(), 5000u);
+  EXPECT_TRUE(holes_.empty());
+}
+
+}  // namespace
+}  // namespace profd
