@@ -16,6 +16,11 @@ enum class EventKind : uint8_t {
   kLoss,       // records of a channel are missing here
 };
 
+// kIteration (dump-format 4): name "Iteration k", value = k, tid = model id, from step start to
+// iteration end. args are offsets in ns from t_ns, each only when it is known: "FP Start", "BP End";
+// "Data Aug Bound" is a length in ns. All-reduce and get-next pairs of the iteration follow one another
+// as "Reduce Start" "Reduce End", "GetNext Start" "GetNext End", as often as there are pairs.
+// kLoss: name = what lacks records; value = how many, 0 = unknown.
 struct Event {
   EventKind kind = EventKind::kMark;
   int64_t t_ns = 0;    // wall clock, ns since the epoch
@@ -25,7 +30,7 @@ struct Event {
   int64_t tid = 0;
   std::string name;
   int64_t value = 0;  // step, iteration, model
-  // Numbers that belong to it, as they are shown: {"FP-BP Time(us)", 12.5}.
+  // Numbers that belong to it, as they are shown (but see kIteration).
   struct Arg {
     std::string name;
     double value = 0;
