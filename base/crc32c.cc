@@ -71,17 +71,21 @@ bool DetectInstruction() { return __builtin_cpu_supports("sse4.2") != 0; }
 
 #if defined(__clang__)
 #define PROFD_CRC_TARGET __attribute__((target("crc")))
+#define PROFD_CRC32C_WORD __builtin_arm_crc32cd
+#define PROFD_CRC32C_BYTE __builtin_arm_crc32cb
 #else
 #define PROFD_CRC_TARGET __attribute__((target("+crc")))
+#define PROFD_CRC32C_WORD __builtin_aarch64_crc32cx
+#define PROFD_CRC32C_BYTE __builtin_aarch64_crc32cb
 #endif
 
 PROFD_CRC_TARGET uint32_t InstructionUpdate(uint32_t crc, std::span<const std::byte> bytes) {
   size_t at = 0;
   for (; bytes.size() - at >= 8; at += 8) {
-    crc = __builtin_aarch64_crc32cx(crc, LoadUnchecked<uint64_t>(bytes, at));
+    crc = PROFD_CRC32C_WORD(crc, LoadUnchecked<uint64_t>(bytes, at));
   }
   for (; at < bytes.size(); ++at) {
-    crc = __builtin_aarch64_crc32cb(crc, static_cast<unsigned char>(bytes[at]));
+    crc = PROFD_CRC32C_BYTE(crc, static_cast<unsigned char>(bytes[at]));
   }
   return crc;
 }

@@ -4,16 +4,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 namespace profd {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr size_t kMaxListItems = 400'000;
-
-// ---- writing ----
 
 Json ClocksJson(const DumpClocks& clocks) {
   Json json;
@@ -38,10 +33,16 @@ Json ChannelJson(const ManifestChannel& channel) {
   json["channel_hz"] = channel.channel_hz;
   json["records"] = channel.records;
   json["bytes"] = channel.bytes;
+  const ManifestAged& aged = channel.aged;
+  json["aged"] = {{"slices", aged.slices}, {"records", aged.records}, {"bytes", aged.bytes},
+                  {"from_ns", aged.from_ns}, {"to_ns", aged.to_ns}};
   json["dropped"] = Json::array();
   for (const ManifestLoss& loss : channel.dropped) {
-    json["dropped"].push_back(
-        {{"reason", loss.reason}, {"records", loss.records}, {"bytes", loss.bytes}});
+    json["dropped"].push_back({{"reason", loss.reason},
+                               {"records", loss.records},
+                               {"bytes", loss.bytes},
+                               {"from_ns", loss.from_ns},
+                               {"to_ns", loss.to_ns}});
   }
   json["garbage_bytes"] = channel.garbage_bytes;
   json["thinned"] = channel.thinned;
@@ -116,215 +117,28 @@ Json NodeJson(const Manifest& manifest) {
   return json;
 }
 
-// ---- reading: nothing throws, a wrong type is remembered ----
+std::string Hex(uint32_t sum) { return fmt::format("{:08x}", sum); }
 
-class Reader {
- public:
-  template <class T>
-  void Get(const Json& json, const char* key, std::optional<T>* out) {
-    auto it = json.find(key);
-    if (it == json.end() || it->is_null()) return;
-    Get(json, key, &out->emplace());
+// Only what is known: there may be tens of thousands.
+Json FileJson(const ManifestFile& file) {
+  Json json;
+  json["path"] = file.path;
+  json["bytes"] = file.bytes;
+  if (file.records) json["records"] = *file.records;
+  if (file.crc32c) json["crc32c"] = Hex(*file.crc32c);
+  if (!file.state.empty()) json["state"] = file.state;
+  if (file.raw_bytes != 0) {
+    json["raw_bytes"] = file.raw_bytes;
+    json["raw_crc32c"] = Hex(file.raw_crc32c);
   }
-  // Takes json[key] into *out if it is there and not null; a wrong type or range is an error.
-  template <class T>
-  void Get(const Json& json, const char* key, T* out) {
-    auto it = json.find(key);
-    if (it == json.end() || it->is_null()) return;
-    if (!Take(*it, out)) Fail(key);
+  if (file.last_ns != 0) {
+    json["first_ns"] = file.first_ns;
+    json["last_ns"] = file.last_ns;
   }
-  // The object or array at `key`; an empty one if it is missing.
-  const Json& Child(const Json& json, const char* key, bool array) {
-    static const Json kEmptyObject = Json::object();
-    static const Json kEmptyArray = Json::array();
-    const Json& empty = array ? kEmptyArray : kEmptyObject;
-    auto it = json.find(key);
-    if (it == json.end() || it->is_null()) return empty;
-    if (array ? !it->is_array() || it->size() > kMaxListItems : !it->is_object()) {
-      Fail(key);
-      return empty;
-    }
-    return *it;
-  }
-  // Calls f(object) for each item of the array at `key`.
-  template <class F>
-  void Each(const Json& json, const char* key, F f) {
-    for (const Json& item : Child(json, key, true)) {
-      if (!item.is_object()) return Fail(key);
-      f(item);
-    }
-  }
-  void Fail(const char* key) {
-    if (error_.empty()) error_ = key;
-  }
-  const std::string& error() const { return error_; }
-
- private:
-  static bool Take(const Json& json, std::string* out) {
-    if (!json.is_string()) return false;
-    *out = json.get_ref<const std::string&>();
-    return true;
-  }
-  static bool Take(const Json& json, bool* out) {
-    if (!json.is_boolean()) return false;
-    *out = json.get<bool>();
-    return true;
-  }
-  static bool Take(const Json& json, double* out) {
-    if (!json.is_number()) return false;
-    *out = json.get<double>();
-    return true;
-  }
-  template <class T>
-  requires std::is_integral_v<T>
-  static bool Take(const Json& json, T* out) {
-    if (json.is_number_unsigned()) {
-      auto value = json.get<uint64_t>();
-      if (!std::in_range<T>(value)) return false;
-      *out = static_cast<T>(value);
-      return true;
-    }
-    if (!json.is_number_integer()) return false;
-    auto value = json.get<int64_t>();
-    if (!std::in_range<T>(value)) return false;
-    *out = static_cast<T>(value);
-    return true;
-  }
-  static bool Take(const Json& json, std::map<std::string, std::string>* out) {
-    if (!json.is_object() || json.size() > kMaxListItems) return false;
-    for (const auto& [key, value] : json.items()) {
-      if (!Take(value, &(*out)[key])) return false;
-    }
-    return true;
-  }
-
-  std::string error_;
-};
-
-DumpClocks ReadClocks(Reader& reader, const Json& json) {
-  DumpClocks clocks;
-  reader.Get(json, "host_ns", &clocks.host_ns);
-  reader.Get(json, "host_count", &clocks.host_count);
-  reader.Get(json, "device_ns", &clocks.device_ns);
-  reader.Get(json, "device_count", &clocks.device_count);
-  reader.Get(json, "uncertainty_ns", &clocks.uncertainty_ns);
-  return clocks;
-}
-
-ManifestChannel ReadChannel(Reader& reader, const Json& json) {
-  ManifestChannel channel;
-  reader.Get(json, "collector", &channel.collector);
-  reader.Get(json, "device", &channel.device);
-  reader.Get(json, "channel", &channel.channel);
-  reader.Get(json, "file", &channel.file);
-  reader.Get(json, "state", &channel.state);
-  reader.Get(json, "detail", &channel.detail);
-  reader.Get(json, "hz_asked", &channel.hz_asked);
-  reader.Get(json, "hz_effective", &channel.hz_effective);
-  reader.Get(json, "channel_hz", &channel.channel_hz);
-  reader.Get(json, "records", &channel.records);
-  reader.Get(json, "bytes", &channel.bytes);
-  reader.Each(json, "dropped", [&](const Json& item) {
-    ManifestLoss loss;
-    reader.Get(item, "reason", &loss.reason);
-    reader.Get(item, "records", &loss.records);
-    reader.Get(item, "bytes", &loss.bytes);
-    channel.dropped.push_back(std::move(loss));
-  });
-  reader.Get(json, "garbage_bytes", &channel.garbage_bytes);
-  reader.Get(json, "thinned", &channel.thinned);
-  reader.Get(json, "thinned_records", &channel.thinned_records);
-  reader.Get(json, "rebased", &channel.rebased);
-  reader.Get(json, "rebase_us", &channel.rebase_us);
-  reader.Each(json, "gaps", [&](const Json& item) {
-    ManifestGap gap;
-    reader.Get(item, "from_ns", &gap.from_ns);
-    reader.Get(item, "host_ns", &gap.host_ns);
-    reader.Get(item, "lost_records", &gap.lost_records);
-    reader.Get(item, "reason", &gap.reason);
-    channel.AddGap(std::move(gap));
-  });
-  channel.gap_count = 0;
-  reader.Get(json, "gap_count", &channel.gap_count);
-  return channel;
-}
-
-void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
-  reader.Get(json, "id", &manifest->session_id);
-  reader.Get(json, "uid", &manifest->uid);
-  reader.Get(json, "gid", &manifest->gid);
-  reader.Get(json, "pid", &manifest->pid);
-  reader.Get(json, "job_id", &manifest->job_id);
-  reader.Get(json, "rank", &manifest->rank);
-  reader.Get(json, "label", &manifest->label);
-  reader.Get(json, "requested", &manifest->requested);
-  reader.Get(json, "effective", &manifest->effective);
-  reader.Each(json, "options", [&](const Json& item) {
-    ManifestOption option;
-    reader.Get(item, "key", &option.key);
-    reader.Get(item, "value", &option.value);
-    reader.Get(item, "asked", &option.asked);
-    reader.Get(item, "note", &option.note);
-    manifest->options.push_back(std::move(option));
-  });
-  reader.Get(json, "metadata", &manifest->metadata);
-  reader.Each(json, "processes", [&](const Json& item) {
-    ManifestProcess process;
-    reader.Get(item, "pid", &process.pid);
-    reader.Get(item, "rank", &process.rank);
-    reader.Get(item, "attached", &process.attached);
-    manifest->processes.push_back(process);
-  });
-  reader.Get(json, "start_step", &manifest->start_step);
-  reader.Get(json, "steps", &manifest->steps);
-  reader.Get(json, "steps_done", &manifest->steps_done);
-  reader.Get(json, "marks", &manifest->marks);
-  reader.Get(json, "dropped_marks", &manifest->dropped_marks);
-  reader.Get(json, "start_wall_ns", &manifest->start_wall_ns);
-  reader.Get(json, "start_raw_ns", &manifest->start_raw_ns);
-  reader.Get(json, "end_wall_ns", &manifest->end_wall_ns);
-  reader.Get(json, "end_raw_ns", &manifest->end_raw_ns);
-}
-
-void ReadNode(Reader& reader, const Json& json, Manifest* manifest) {
-  reader.Get(json, "hostname", &manifest->hostname);
-  reader.Get(json, "os", &manifest->os);
-  reader.Get(json, "machine", &manifest->machine);
-  reader.Get(json, "host_counter_hz", &manifest->host_counter_hz);
-  reader.Each(json, "devices", [&](const Json& item) {
-    ManifestDevice device;
-    reader.Get(item, "id", &device.id);
-    reader.Get(item, "physical_id", &device.physical_id);
-    reader.Get(item, "chip", &device.chip);
-    reader.Get(item, "chip_id", &device.chip_id);
-    reader.Get(item, "uuid", &device.uuid);
-    reader.Get(item, "counter_hz", &device.counter_hz);
-    reader.Get(item, "aicore_mhz", &device.aicore_mhz);
-    manifest->devices.push_back(std::move(device));
-  });
+  return json;
 }
 
 constexpr std::string_view kStateNames[] = {"running", "done", "failed", "interrupted"};
-
-// nlohmann's parser keeps its nesting on the heap, but what we accept needs no more than this.
-bool NestsTooDeep(std::string_view text, int limit) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > limit) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -335,14 +149,40 @@ void ManifestChannel::AddGap(ManifestGap gap) {
   if (gaps.size() < kMaxManifestGaps) gaps.push_back(std::move(gap));
 }
 
-void ManifestChannel::AddLoss(std::string_view reason, uint64_t lost_records, uint64_t lost_bytes) {
-  for (ManifestLoss& loss : dropped) {
-    if (loss.reason != reason) continue;
-    loss.records += lost_records;
-    loss.bytes += lost_bytes;
-    return;
+void ManifestChannel::AddLoss(std::string_view reason, uint64_t lost_records, uint64_t lost_bytes,
+                              int64_t host_ns) {
+  auto loss = std::find_if(dropped.begin(), dropped.end(),
+                           [&](const ManifestLoss& one) { return one.reason == reason; });
+  if (loss == dropped.end()) {
+    loss = dropped.insert(dropped.end(), {std::string(reason), 0, 0, host_ns, host_ns});
   }
-  dropped.push_back({std::string(reason), lost_records, lost_bytes});
+  loss->records += lost_records;
+  loss->bytes += lost_bytes;
+  if (host_ns == 0) return;
+  if (loss->from_ns == 0 || host_ns < loss->from_ns) loss->from_ns = host_ns;
+  loss->to_ns = std::max(loss->to_ns, host_ns);
+}
+
+void ManifestChannel::AddAged(uint64_t aged_records, uint64_t aged_bytes, int64_t from_ns,
+                              int64_t to_ns) {
+  ++aged.slices;
+  aged.records += aged_records;
+  aged.bytes += aged_bytes;
+  if (from_ns != 0 && (aged.from_ns == 0 || from_ns < aged.from_ns)) aged.from_ns = from_ns;
+  aged.to_ns = std::max(aged.to_ns, to_ns);
+  AddLoss(kAgedReason, aged_records, aged_bytes, from_ns);
+  AddLoss(kAgedReason, 0, 0, to_ns);
+  // The oldest goes first, so what is gone is one piece.
+  auto gap = std::find_if(gaps.begin(), gaps.end(),
+                          [](const ManifestGap& one) { return one.reason == kAgedReason; });
+  if (gap == gaps.end()) {
+    ++gap_count;
+    if (gaps.size() >= kMaxManifestGaps) gaps.pop_back();
+    gap = gaps.insert(gaps.begin(), {0, 0, std::string(kAgedReason), 0});
+  }
+  gap->lost_records = aged.records;
+  gap->from_ns = aged.from_ns;
+  gap->host_ns = aged.to_ns;
 }
 
 std::string Serialize(const Manifest& manifest) {
@@ -350,6 +190,10 @@ std::string Serialize(const Manifest& manifest) {
   json["profd_manifest"] = manifest.version;
   json["state"] = ToString(manifest.state);
   json["reason"] = manifest.reason;
+  json["segment"] = manifest.segment;
+  json["continues"] = manifest.continues;
+  json["limit_bytes"] = manifest.limit_bytes;
+  json["limit_action"] = manifest.limit_action;
   json["versions"] = {{"profd", manifest.profd_version},
                       {"build", manifest.build},
                       {"hal_api", manifest.hal_api_version},
@@ -373,68 +217,9 @@ std::string Serialize(const Manifest& manifest) {
   json["data_bytes"] = manifest.data_bytes;
   json["files"] = Json::array();
   for (const ManifestFile& file : manifest.files) {
-    json["files"].push_back({{"path", file.path}, {"bytes", file.bytes}});
+    json["files"].push_back(FileJson(file));
   }
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Result<Manifest> ParseManifest(std::string_view text_untrusted) {
-  if (text_untrusted.size() > kMaxManifestBytes) return OutOfRange("manifest too long");
-  if (NestsTooDeep(text_untrusted, 16)) return InvalidArgument("manifest nests too deep");
-  Json json = Json::parse(text_untrusted.begin(), text_untrusted.end(), nullptr, false);
-  if (json.is_discarded() || !json.is_object()) {
-    return InvalidArgument("manifest is no JSON object");
-  }
-  Reader reader;
-  Manifest manifest;
-  manifest.version = 0;
-  reader.Get(json, "profd_manifest", &manifest.version);
-  if (manifest.version < 1) return InvalidArgument("no profd manifest");
-  if (manifest.version > kManifestVersion) {
-    return Unimplemented(fmt::format("manifest version {}; this program reads up to {}",
-                                     manifest.version, kManifestVersion));
-  }
-  std::string state;
-  reader.Get(json, "state", &state);
-  const auto* found = std::find(std::begin(kStateNames), std::end(kStateNames), state);
-  if (found == std::end(kStateNames)) return InvalidArgument("manifest: unknown state");
-  manifest.state = static_cast<DumpState>(found - std::begin(kStateNames));
-  reader.Get(json, "reason", &manifest.reason);
-  const Json& versions = reader.Child(json, "versions", false);
-  reader.Get(versions, "profd", &manifest.profd_version);
-  reader.Get(versions, "build", &manifest.build);
-  reader.Get(versions, "hal_api", &manifest.hal_api_version);
-  reader.Get(versions, "driver", &manifest.driver_version);
-  reader.Get(versions, "dcmi", &manifest.dcmi_version);
-  ReadSession(reader, reader.Child(json, "session", false), &manifest);
-  ReadNode(reader, reader.Child(json, "node", false), &manifest);
-  reader.Each(json, "channels",
-              [&](const Json& item) { manifest.channels.push_back(ReadChannel(reader, item)); });
-  reader.Each(json, "clocks", [&](const Json& item) {
-    ManifestClock clock;
-    reader.Get(item, "device", &clock.device);
-    reader.Get(item, "when", &clock.when);
-    clock.clocks = ReadClocks(reader, item);
-    manifest.clocks.push_back(std::move(clock));
-  });
-  for (const Json& item : reader.Child(json, "warnings", true)) {
-    if (!item.is_string()) {
-      reader.Fail("warnings");
-      break;
-    }
-    manifest.warnings.push_back(item.get<std::string>());
-  }
-  reader.Get(json, "data_bytes", &manifest.data_bytes);
-  reader.Each(json, "files", [&](const Json& item) {
-    ManifestFile file;
-    reader.Get(item, "path", &file.path);
-    reader.Get(item, "bytes", &file.bytes);
-    manifest.files.push_back(std::move(file));
-  });
-  if (!reader.error().empty()) {
-    return InvalidArgument(fmt::format("manifest: wrong value for '{}'", reader.error()));
-  }
-  return manifest;
 }
 
 }  // namespace profd

@@ -18,6 +18,7 @@ namespace profd {
 inline constexpr int kManifestVersion = 1;
 inline constexpr std::string_view kManifestFile = "profd_manifest.json";
 inline constexpr size_t kMaxManifestBytes = 32u << 20;
+inline constexpr std::string_view kAgedReason = "aged";
 inline constexpr size_t kMaxManifestGaps = 1000;  // per channel; further ones are only counted
 
 enum class DumpState : uint8_t { kRunning, kDone, kFailed, kInterrupted };
@@ -27,7 +28,7 @@ std::string_view ToString(DumpState state);
 struct ManifestGap {
   int64_t host_ns = 0;        // CLOCK_MONOTONIC_RAW when the loss was noticed
   uint64_t lost_records = 0;  // 0 = unknown
-  // "queue_full", "no_buffer", "write_error", "storage_limit", "channel_restart"
+  // "queue_full", "no_buffer", "write_error", "storage_limit", "aged", "channel_restart"
   std::string reason;
   int64_t from_ns = 0;  // the last instant before it of which all is there; 0 = unknown
 };
@@ -36,6 +37,17 @@ struct ManifestLoss {
   std::string reason;
   uint64_t records = 0;
   uint64_t bytes = 0;
+  int64_t from_ns = 0;  // all losses for this reason lie between these two; 0 = unknown
+  int64_t to_ns = 0;
+};
+
+// What a limit removed again: whole slices, the oldest first. Under `dropped` too, as "aged".
+struct ManifestAged {
+  uint64_t slices = 0;
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  int64_t from_ns = 0;  // when the removed data had been recorded; 0 = unknown
+  int64_t to_ns = 0;
 };
 
 // What became of one collector on one device, channel by channel. Host collectors have device -1
@@ -50,8 +62,9 @@ struct ManifestChannel {
   double hz_asked = 0;
   double hz_effective = 0;  // 0 = event driven
   double channel_hz = 0;    // what the driver's channel ran at; above hz_effective when thinned
-  uint64_t records = 0;
+  uint64_t records = 0;  // in the dump: what was aged is not counted
   uint64_t bytes = 0;
+  ManifestAged aged;
   std::vector<ManifestLoss> dropped;
   uint64_t garbage_bytes = 0;
   bool thinned = false;
@@ -62,7 +75,12 @@ struct ManifestChannel {
   uint64_t gap_count = 0;  // including those beyond kMaxManifestGaps
 
   void AddGap(ManifestGap gap);
-  void AddLoss(std::string_view reason, uint64_t lost_records, uint64_t lost_bytes);
+  // `host_ns`: when it was lost; 0 = unknown.
+  void AddLoss(std::string_view reason, uint64_t lost_records, uint64_t lost_bytes,
+               int64_t host_ns = 0);
+  // A slice recorded from `from_ns` to `to_ns` is gone: counts it in `aged`, `dropped` and `gaps`
+  // (one gap, which grows). `records` and `bytes` are the caller's.
+  void AddAged(uint64_t aged_records, uint64_t aged_bytes, int64_t from_ns, int64_t to_ns);
 };
 
 struct ManifestClock {
@@ -89,8 +107,16 @@ struct ManifestOption {
 };
 
 struct ManifestFile {
-  std::string path;  // relative to the dump
+  std::string path;  // relative to the dump; a compressed slice's ends in .zst
   uint64_t bytes = 0;
+  std::optional<uint64_t> records = {};  // of data files
+  std::optional<uint32_t> crc32c = {};   // of the file as it is; absent = not computed
+  // "closed", "compressed", "recovered" (ended by somebody else than who began it); "" = unknown
+  std::string state = {};
+  uint64_t raw_bytes = 0;  // of a compressed slice, before; and its check sum
+  uint32_t raw_crc32c = 0;
+  int64_t first_ns = 0;  // of a slice: between these its data were read; 0 = unknown
+  int64_t last_ns = 0;
 };
 
 // A training process the session acted on.
@@ -110,6 +136,11 @@ struct Manifest {
 
   DumpState state = DumpState::kRunning;
   std::string reason;  // why it ended
+  // A session that goes on after an interruption has one dump per segment, numbered from 1.
+  int segment = 1;
+  std::string continues;     // the dump before this one; empty = this is the first
+  uint64_t limit_bytes = 0;  // what the dump may hold; 0 = no limit
+  std::string limit_action;  // "age": the oldest slices go, "end": the session ends
   std::string session_id;
   uint32_t uid = 0;
   uint32_t gid = 0;

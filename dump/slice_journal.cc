@@ -1,0 +1,186 @@
+#include "dump/slice_journal.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "dump/dump_io.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxFields = 9;
+constexpr size_t kMaxPathParts = 8;
+
+using Fields = std::array<std::string_view, kMaxFields>;
+
+// Number of fields; kMaxFields + 1 if there are more.
+size_t Split(std::string_view line, Fields* fields) {
+  size_t count = 0;
+  for (;;) {
+    if (count == kMaxFields) return kMaxFields + 1;
+    size_t tab = line.find('\t');
+    (*fields)[count++] = line.substr(0, tab);
+    if (tab == std::string_view::npos) return count;
+    line.remove_prefix(tab + 1);
+  }
+}
+
+template <class T>
+bool Take(std::string_view text, T* out, int base = 10) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out, base);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool TakeSum(std::string_view text, uint32_t* out) {
+  return text.size() == 8 && Take(text, out, 16);
+}
+
+bool TakePath(std::string_view text, std::string* out) {
+  std::string_view rest = text;
+  for (size_t part = 0; part < kMaxPathParts; ++part) {
+    size_t slash = rest.find('/');
+    if (!IsSafeName(rest.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) {
+      *out = text;
+      return true;
+    }
+    rest.remove_prefix(slash + 1);
+  }
+  return false;
+}
+
+bool TakeClosed(const Fields& f, size_t count, SliceJournal* journal) {
+  SliceEntry entry;
+  if (count != 8 || !TakePath(f[1], &entry.path) || !Take(f[2], &entry.bytes) ||
+      !Take(f[3], &entry.records) || !TakeSum(f[4], &entry.crc32c) ||
+      !Take(f[5], &entry.first_ns) || !Take(f[6], &entry.last_ns) ||
+      !Take(f[7], &entry.closed_ns)) {
+    return false;
+  }
+  journal->Put(std::move(entry));
+  return true;
+}
+
+bool TakeCompressed(const Fields& f, size_t count, SliceJournal* journal) {
+  SliceEntry* entry = journal->Find(f[1]);
+  uint64_t bytes = 0;
+  uint32_t sum = 0;
+  if (count != 4 || entry == nullptr || !Take(f[2], &bytes) || !TakeSum(f[3], &sum)) return false;
+  entry->compressed = true;
+  entry->stored_bytes = bytes;
+  entry->stored_crc32c = sum;
+  return true;
+}
+
+bool TakeAged(const Fields& f, size_t count, SliceJournal* journal) {
+  SliceEntry entry;
+  if (count != 7 || !TakePath(f[1], &entry.path) || !Take(f[2], &entry.bytes) ||
+      !Take(f[3], &entry.records) || !Take(f[4], &entry.first_ns) || !Take(f[5], &entry.last_ns) ||
+      !Take(f[6], &entry.aged_ns)) {
+    return false;
+  }
+  entry.aged = true;
+  if (SliceEntry* before = journal->Find(entry.path); before != nullptr) {
+    before->aged = true;
+    before->aged_ns = entry.aged_ns;
+  } else {
+    journal->Put(std::move(entry));
+  }
+  return true;
+}
+
+bool TakeForgotten(const Fields& f, size_t count, SliceJournal* journal) {
+  ForgottenSlices gone;
+  if (count != 8 || !TakePath(f[1], &gone.file) || !Take(f[2], &gone.slices) ||
+      !Take(f[3], &gone.bytes) || !Take(f[4], &gone.records) || !Take(f[5], &gone.from_ns) ||
+      !Take(f[6], &gone.to_ns) || !Take(f[7], &gone.ns)) {
+    return false;
+  }
+  std::string file = gone.file;
+  journal->forgotten[file] = std::move(gone);
+  return true;
+}
+
+bool TakeLine(const Fields& fields, size_t count, SliceJournal* journal) {
+  if (fields[0] == "closed") return TakeClosed(fields, count, journal);
+  if (fields[0] == "compressed") return TakeCompressed(fields, count, journal);
+  if (fields[0] == "aged") return TakeAged(fields, count, journal);
+  if (fields[0] == "forgotten") return TakeForgotten(fields, count, journal);
+  // A later version's, or what a cut-off write of ours and its continuation make together.
+  return !fields[0].empty() && fields[0].size() < 16;
+}
+
+}  // namespace
+
+const SliceEntry* SliceJournal::Find(std::string_view path) const {
+  auto found = by_path_.find(path);
+  return found == by_path_.end() ? nullptr : &slices[found->second];
+}
+
+SliceEntry* SliceJournal::Find(std::string_view path) {
+  auto found = by_path_.find(path);
+  return found == by_path_.end() ? nullptr : &slices[found->second];
+}
+
+void SliceJournal::Put(SliceEntry slice) {
+  if (SliceEntry* before = Find(slice.path); before != nullptr) {
+    *before = std::move(slice);
+    return;
+  }
+  by_path_[slice.path] = slices.size();
+  slices.push_back(std::move(slice));
+}
+
+SliceJournal ParseSliceJournal(std::string_view text) {
+  SliceJournal journal;
+  while (!text.empty()) {
+    size_t end = text.find('\n');
+    if (end == std::string_view::npos) {
+      journal.torn = true;
+      break;
+    }
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    if (line.empty()) continue;
+    Fields fields;
+    size_t count = Split(line, &fields);
+    if (count > kMaxFields || !TakeLine(fields, count, &journal)) ++journal.bad_lines;
+  }
+  return journal;
+}
+
+std::string ClosedLine(const SliceEntry& slice) {
+  return fmt::format("closed\t{}\t{}\t{}\t{:08x}\t{}\t{}\t{}\n", slice.path, slice.bytes,
+                     slice.records, slice.crc32c, slice.first_ns, slice.last_ns, slice.closed_ns);
+}
+
+std::string CompressedLine(const SliceEntry& slice) {
+  return fmt::format("compressed\t{}\t{}\t{:08x}\n", slice.path, slice.stored_bytes,
+                     slice.stored_crc32c);
+}
+
+std::string AgedLine(const SliceEntry& slice) {
+  return fmt::format("aged\t{}\t{}\t{}\t{}\t{}\t{}\n", slice.path, slice.bytes, slice.records,
+                     slice.first_ns, slice.last_ns, slice.aged_ns);
+}
+
+std::string ForgottenLine(const ForgottenSlices& gone) {
+  return fmt::format("forgotten\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", gone.file, gone.slices,
+                     gone.bytes, gone.records, gone.from_ns, gone.to_ns, gone.ns);
+}
+
+std::string_view FileOfSlice(std::string_view path) {
+  if (path.ends_with(kCompressedSuffix)) path.remove_suffix(kCompressedSuffix.size());
+  constexpr std::string_view kMark = ".slice_";
+  size_t at = path.rfind(kMark);
+  if (at == std::string_view::npos) return {};
+  std::string_view digits = path.substr(at + kMark.size());
+  bool number = !digits.empty() && digits.size() <= 10 &&
+                digits.find_first_not_of("0123456789") == std::string_view::npos;
+  return number ? path.substr(0, at) : std::string_view();
+}
+
+}  // namespace profd

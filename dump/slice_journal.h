@@ -1,0 +1,91 @@
+// profd/slices.tsv: what became of every slice of a dump, written as it happens, so that a dump whose
+// end was never written can still be checked. Lines are only ever added; a line without its '\n' is
+// the one a crash cut off, and counts for nothing. Fields are separated by tabs, stamps are the
+// host's CLOCK_MONOTONIC_RAW in ns (0 = unknown), check sums 8 digits of lower-case hex:
+//
+//   closed      path bytes records crc32c first_ns last_ns closed_ns
+//   compressed  path bytes crc32c                    now <path>.zst; size and sum of that file
+//   aged        path bytes records from_ns to_ns aged_ns                     removed by a limit
+//   forgotten   file slices bytes records from_ns to_ns ns
+//
+// `path` is below the dump, without .zst. `bytes` and `crc32c` of `closed` are of the slice as
+// recorded (its header line included, `records` does not count that), whether or not it was
+// compressed later. `forgotten` stands for the slices of one file (path without .slice_<k>) that were
+// aged before the journal was last rewritten: rewriting leaves their lines out, so that a session
+// that ages for weeks does not fill its limit with the journal. Readers skip kinds they do not know.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace profd {
+
+// Below the dump.
+inline constexpr std::string_view kJournalDir = "profd";
+inline constexpr std::string_view kJournalName = "slices.tsv";
+inline constexpr std::string_view kJournalFile = "profd/slices.tsv";
+// Longer ones are not read.
+inline constexpr size_t kMaxJournalBytes = 64u << 20;
+// A compressed slice is called this after its own name. Its .done keeps its name and says the size
+// before compression.
+inline constexpr std::string_view kCompressedSuffix = ".zst";
+
+struct SliceEntry {
+  std::string path;    // "device_0/data/hbm.data.0.slice_3"
+  uint64_t bytes = 0;  // as recorded
+  uint64_t records = 0;
+  uint32_t crc32c = 0;
+  int64_t first_ns = 0;  // when the first and the last of its data were read from the driver
+  int64_t last_ns = 0;
+  int64_t closed_ns = 0;
+  bool compressed = false;
+  uint64_t stored_bytes = 0;  // of the compressed file
+  uint32_t stored_crc32c = 0;
+  bool aged = false;  // no longer there
+  int64_t aged_ns = 0;
+};
+
+// Slices that are gone and no longer listed one by one.
+struct ForgottenSlices {
+  std::string file;  // "device_0/data/hbm.data.0"
+  uint64_t slices = 0;
+  uint64_t bytes = 0;
+  uint64_t records = 0;
+  int64_t from_ns = 0;
+  int64_t to_ns = 0;
+  int64_t ns = 0;
+};
+
+struct SliceJournal {
+  std::vector<SliceEntry> slices;  // in the order they were closed
+  std::map<std::string, ForgottenSlices> forgotten;  // by file
+  uint64_t bad_lines = 0;  // that made no sense; what they said is unknown
+  bool torn = false;       // the last line was cut off
+
+  // Null if the journal does not know the slice.
+  const SliceEntry* Find(std::string_view path) const;
+  SliceEntry* Find(std::string_view path);
+  // The entry of `slice.path` becomes `slice`.
+  void Put(SliceEntry slice);
+
+ private:
+  std::map<std::string, size_t, std::less<>> by_path_;
+};
+
+SliceJournal ParseSliceJournal(std::string_view text_untrusted);
+
+std::string ClosedLine(const SliceEntry& slice);
+std::string CompressedLine(const SliceEntry& slice);
+std::string AgedLine(const SliceEntry& slice);
+std::string ForgottenLine(const ForgottenSlices& slices);
+
+// "device_0/data/hbm.data.0" of "device_0/data/hbm.data.0.slice_3[.zst]"; empty if `path` is none of
+// a slice.
+std::string_view FileOfSlice(std::string_view path);
+
+}  // namespace profd
