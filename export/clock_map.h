@@ -36,7 +36,23 @@ class ClockMap {
   const ClockFacts& facts() const { return facts_; }
 
  private:
+  // Stamps are untrusted: sums wrap around rather than overflow.
+  static int64_t Plus(int64_t a, int64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  }
+  static int64_t Times(int64_t a, uint64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) * b);
+  }
+  int64_t Counter(uint64_t cycles, uint64_t start, double mhz) const;
+
   ClockFacts facts_;
+  double device_mhz_ = 0;
+  double host_mhz_ = 0;
+  int64_t host_ns_ = 0;          // H with cntvct_diff
+  int64_t offset_exact_ns_ = 0;  // wall clock - host monotonic raw
+  // The same and H - D in doubles, for the one kind of stamp the analyser computes in doubles.
+  double delta_ns_ = 0;
+  double offset_ns_ = 0;
 };
 
 }  // namespace profd::exporting

@@ -1,6 +1,267 @@
 #include "export/dump_info.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/text.h"
+#include "dump/dump_io.h"
+#include "export/control_reader.h"
+#include "export/data_name.h"
+
 namespace profd::exporting {
+namespace {
+
+constexpr size_t kMaxControlBytes = 4u << 20;
+constexpr size_t kMaxProblems = 1000;
+constexpr std::string_view kOwnDir = "profd";
+
+std::string NameOf(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path real = std::filesystem::canonical(path, error);
+  std::string name = (error ? std::filesystem::path(path) : real).filename().string();
+  return name.empty() ? path : name;
+}
+
+// What the analyser itself puts beside the data.
+bool IsProduct(std::string_view path) {
+  for (std::string_view dir : {"mindstudio_profiler_output/", "mindstudio_profiler_log/",
+                               "summary/", "timeline/", "analyze/", "msprof_", "msprofDB_"}) {
+    if (path.starts_with(dir)) return true;
+  }
+  return path.find("/sqlite/") != std::string_view::npos || path.starts_with("sqlite/");
+}
+
+// Fills a DumpInfo from the files of a directory.
+class Scan {
+ public:
+  Scan(const DumpReader& reader, DumpInfo* info) : reader_(reader), info_(*info) {}
+
+  Status Run();
+
+ private:
+  using Kind = Place::Kind;
+
+  void Take(const DumpReader::File& file);
+  Place* PlaceOf(std::string_view dir);
+  void TakeData(Place* place, std::string_view name, const DumpReader::File& file);
+  void TakeControl(Place* place, std::string_view name, const std::string& path);
+  void AddSlice(Place* place, std::string base, DataFile::Slice slice);
+  void SortSlices(Place* place);
+  void Complete(Place* place);
+  void FromManifest(Place* place);
+  void Lacking(const Place& place);
+  void Problem(std::string file, std::string what, bool broken);
+
+  const DumpReader& reader_;
+  DumpInfo& info_;
+};
+
+void Scan::Problem(std::string file, std::string what, bool broken) {
+  if (info_.problems.size() < kMaxProblems) {
+    info_.problems.push_back({std::move(file), std::move(what), broken});
+  }
+}
+
+Place* Scan::PlaceOf(std::string_view dir) {
+  Place wanted;
+  wanted.dir = dir;
+  if (dir == kOwnDir) {
+    wanted.kind = Kind::kOwn;
+  } else if (dir.starts_with("device_")) {
+    wanted.kind = Kind::kDevice;
+    if (!ParseNumber(dir.substr(7), &wanted.device) || wanted.device < 0) return nullptr;
+  } else if (dir != "host") {
+    return nullptr;
+  }
+  for (Place& place : info_.places) {
+    if (place.dir == dir) return &place;
+  }
+  return &info_.places.emplace_back(std::move(wanted));
+}
+
+void Scan::AddSlice(Place* place, std::string base, DataFile::Slice slice) {
+  auto it = std::ranges::find(place->files, base, &DataFile::base);
+  if (it == place->files.end()) {
+    place->files.push_back({std::move(base), {}, 0});
+    it = std::prev(place->files.end());
+  }
+  it->slices.push_back(std::move(slice));
+}
+
+void Scan::TakeData(Place* place, std::string_view name, const DumpReader::File& file) {
+  if (IsNoteName(name) || file.bytes == 0) return;
+  std::optional<DataName> parsed = ParseDataName(name);
+  if (!parsed && place->kind == Kind::kOwn) {
+    parsed = DataName{std::string(name), -1, 0, name.ends_with(".zst")};
+    if (parsed->compressed) parsed->base.resize(name.size() - 4);
+  }
+  if (!parsed) return Problem(file.path, "no data file's name", false);
+  if (place->kind == Kind::kDevice && parsed->device >= 0 && parsed->device != place->device) {
+    return Problem(file.path, fmt::format("of device {}, not {}", parsed->device, place->device),
+                   false);
+  }
+  AddSlice(place, parsed->base, {file.path, file.bytes, parsed->slice, parsed->compressed});
+}
+
+void Scan::TakeControl(Place* place, std::string_view name, const std::string& path) {
+  using Read = void (ControlReader::*)(const std::string&, std::string_view);
+  struct Control {
+    std::string_view name;
+    Read read;
+  };
+  static constexpr Control kControls[] = {
+      {"info.json", &ControlReader::InfoJson},      {"sample.json", &ControlReader::SampleJson},
+      {"start_info", &ControlReader::StartInfo},    {"end_info", &ControlReader::EndInfo},
+      {"host_start.log", &ControlReader::HostStart}, {"dev_start.log", &ControlReader::DevStart},
+  };
+  if (IsNoteName(name)) return;
+  for (const Control& control : kControls) {
+    if (!name.starts_with(control.name)) continue;
+    std::string_view rest = name.substr(control.name.size());
+    if (!rest.empty() && rest.front() != '.') continue;
+    Result<UniqueFd> fd = reader_.OpenFile(path);
+    Result<std::string> text =
+        fd.ok() ? ReadWhole(fd->get(), kMaxControlBytes) : Result<std::string>(fd.status());
+    if (!text.ok()) return Problem(path, text.status().message(), true);
+    ControlReader reader{&info_, place, &info_.problems};
+    return (reader.*control.read)(path, *text);
+  }
+  Problem(path, "not known", false);
+}
+
+void Scan::Take(const DumpReader::File& file) {
+  std::string_view path = file.path;
+  if (path == kManifestFile || IsProduct(path) || IsNoteName(path)) return;
+  size_t slash = path.find('/');
+  Place* place = slash == std::string_view::npos ? nullptr : PlaceOf(path.substr(0, slash));
+  if (place == nullptr) return Problem(file.path, "not known", false);
+  std::string_view name = path.substr(slash + 1);
+  if (place->kind != Kind::kOwn) {
+    if (name.find('/') == std::string_view::npos) return TakeControl(place, name, file.path);
+    if (!name.starts_with("data/")) return Problem(file.path, "not known", false);
+    name.remove_prefix(5);
+  }
+  if (name.find('/') != std::string_view::npos) return Problem(file.path, "not known", false);
+  TakeData(place, name, file);
+}
+
+void Scan::SortSlices(Place* place) {
+  std::ranges::sort(place->files, {}, &DataFile::base);
+  for (DataFile& file : place->files) {
+    std::ranges::sort(file.slices, [](const DataFile::Slice& a, const DataFile::Slice& b) {
+      return std::tie(a.number, a.compressed, a.path) < std::tie(b.number, b.compressed, b.path);
+    });
+    // The plain one stays while its compressed one is being made.
+    auto same = [](const auto& a, const auto& b) { return a.number == b.number; };
+    auto [from, to] = std::ranges::unique(file.slices, same);
+    for (auto it = from; it != to; ++it) {
+      if (!it->compressed) Problem(it->path, "a slice of this number is there already", false);
+    }
+    file.slices.erase(from, to);
+    for (const DataFile::Slice& slice : file.slices) file.bytes += slice.bytes;
+    info_.bytes += file.bytes;
+  }
+}
+
+// The manifest says most of what control files say, once more.
+void Scan::FromManifest(Place* place) {
+  if (!info_.manifest) return;
+  const Manifest& manifest = *info_.manifest;
+  ClockFacts& clock = place->clock;
+  if (clock.begin_us == 0) {
+    clock.begin_us = manifest.start_wall_ns / 1000;
+    clock.begin_raw_ns = manifest.start_raw_ns;
+  }
+  if (clock.end_us == 0) {
+    clock.end_us = manifest.end_wall_ns / 1000;
+    clock.end_raw_ns = manifest.end_raw_ns;
+  }
+  if (clock.host_hz == 0 && place->chip < 0) clock.host_hz = manifest.host_counter_hz;
+  if (place->kind != Kind::kDevice) return;
+  for (const ManifestDevice& device : manifest.devices) {
+    if (device.id != place->device) continue;
+    if (place->chip < 0) place->chip = device.chip_id;
+    if (clock.device_hz <= 0) clock.device_hz = device.counter_hz;
+    if (place->aicore_mhz == 0) place->aicore_mhz = device.aicore_mhz;
+  }
+  for (const ManifestClock& pair : manifest.clocks) {
+    if (pair.device != place->device || pair.when != "start") continue;
+    if (clock.host_ns == 0) {
+      clock.host_ns = pair.clocks.host_ns;
+      clock.host_count = pair.clocks.host_count;
+    }
+    if (clock.device_ns == 0 && clock.device_count == 0) {
+      clock.device_ns = pair.clocks.device_ns;
+      clock.device_count = pair.clocks.device_count;
+    }
+  }
+}
+
+void Scan::Lacking(const Place& place) {
+  const ClockFacts& clock = place.clock;
+  auto lacks = [&](const char* what) { Problem(place.dir, what, true); };
+  if (clock.begin_us == 0) lacks("no start_info: times are since the host's boot");
+  if (place.kind == Kind::kOwn || place.files.empty()) return;
+  if (place.chip < 0) lacks("no info.json: the chip is not known");
+  if (clock.host_ns == 0) lacks("no host_start.log: counters have no time");
+  if (place.kind != Kind::kDevice) return;
+  if (clock.device_ns == 0 && clock.device_count == 0) {
+    lacks("no dev_start.log: the device's clock has no time");
+  }
+  if (clock.device_hz <= 0) lacks("no hwts_frequency: the device's counter has no time");
+}
+
+// What a place does not say may be said by the manifest or by another place.
+void Scan::Complete(Place* place) {
+  FromManifest(place);
+  for (const Place& other : info_.places) {
+    if (place->clock.begin_us == 0 && other.clock.begin_us != 0) {
+      place->clock.begin_us = other.clock.begin_us;
+      place->clock.begin_raw_ns = other.clock.begin_raw_ns;
+    }
+    if (place->clock.end_us == 0 && other.clock.end_us != 0) {
+      place->clock.end_us = other.clock.end_us;
+      place->clock.end_raw_ns = other.clock.end_raw_ns;
+    }
+    if (place->chip < 0 && other.chip >= 0 && place->kind != Kind::kOwn) place->chip = other.chip;
+  }
+  if (place->kind == Kind::kDevice && info_.chip < 0) info_.chip = place->chip;
+  Lacking(*place);
+}
+
+Status Scan::Run() {
+  Result<std::vector<DumpReader::File>> files = reader_.Files();
+  if (!files.ok()) return files.status();
+  Result<Manifest> manifest = reader_.ReadManifest();
+  if (manifest.ok()) {
+    info_.manifest = std::move(*manifest);
+    info_.job_id = info_.manifest->job_id;
+    info_.rank = info_.manifest->rank;
+    info_.hostname = info_.manifest->hostname;
+  } else if (manifest.status().code() != StatusCode::kNotFound) {
+    Problem(std::string(kManifestFile), manifest.status().message(), true);
+  }
+  for (const DumpReader::File& file : *files) Take(file);
+  if (info_.places.empty()) {
+    return InvalidArgument("no dump: neither host/ nor device_<N>/ is in it");
+  }
+  if (info_.pid == 0 && info_.manifest) info_.pid = info_.manifest->pid;
+  std::ranges::sort(info_.places, [](const Place& a, const Place& b) {
+    return std::pair(a.kind, a.device) < std::pair(b.kind, b.device);
+  });
+  for (Place& place : info_.places) {
+    SortSlices(&place);
+    Complete(&place);
+  }
+  if (info_.chip < 0) info_.chip = info_.places.front().chip;
+  return Status::Ok();
+}
+
+}  // namespace
 
 const Place* DumpInfo::Find(Place::Kind kind, int device) const {
   for (const Place& place : places) {
@@ -12,7 +273,14 @@ const Place* DumpInfo::Find(Place::Kind kind, int device) const {
 }
 
 Result<Dump> Dump::Open(const std::string& path) {
-  return Unimplemented(path + ": not yet");
+  Result<DumpReader> reader = DumpReader::OpenPath(path);
+  if (!reader.ok()) return reader.status();
+  DumpInfo info;
+  info.path = path;
+  info.name = NameOf(path);
+  Status scanned = Scan(*reader, &info).Run();
+  if (!scanned.ok()) return scanned.Annotate(path);
+  return Dump(std::move(*reader), std::move(info));
 }
 
 }  // namespace profd::exporting

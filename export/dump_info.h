@@ -38,6 +38,7 @@ struct Place {
   int device = -1;
   std::string dir;
   int chip = -1;  // platform_version; -1 = not told
+  std::string record_version;  // info.json version: "2.0" has other HBM, LLC and npu_mem records
   ClockFacts clock;
   int64_t aicore_mhz = 0;
   std::vector<int> ctrl_cpus;

@@ -9,18 +9,31 @@ char* AppendInt(char* out, int64_t value) { return std::to_chars(out, out + 24, 
 
 char* AppendUint(char* out, uint64_t value) { return std::to_chars(out, out + 24, value).ptr; }
 
-char* AppendFixed3(char* out, double value) {
-  if (!std::isfinite(value) || std::fabs(value) >= 9e15) {
-    return std::isfinite(value) ? std::to_chars(out, out + 32, value).ptr : AppendFixed3(out, 0);
-  }
-  // value * 1000 is exact as the sum of `scaled` and `error`, so a tie is seen as what it is.
-  double scaled = value * 1000;
-  double error = std::fma(value, 1000, -scaled);
+int64_t RoundScaled(double value, double scale) {
+  // value * scale is exactly `scaled` + `error`; only at a tie of `scaled` does the error decide.
+  double scaled = value * scale;
+  double error = std::fma(value, scale, -scaled);
   double rounded = std::nearbyint(scaled);
-  double rest = (scaled - rounded) + error;
-  if (rest > 0.5) rounded += 1;
-  if (rest < -0.5) rounded -= 1;
-  auto thousandths = static_cast<int64_t>(rounded);
+  auto result = static_cast<int64_t>(rounded);
+  double rest = scaled - rounded;
+  if (rest == 0.5 && error > 0) return result + 1;
+  if (rest == -0.5 && error < 0) return result - 1;
+  // Beyond 2^53 doubles are whole numbers that are further apart than 1.
+  return std::fabs(error) > 0.5 ? result + static_cast<int64_t>(std::nearbyint(error)) : result;
+}
+
+char* AppendFixed3(char* out, double value) {
+  if (!std::isfinite(value)) value = 0;
+  if (std::fabs(value) >= 1e16) {
+    return std::to_chars(out, out + 32, value, std::chars_format::scientific).ptr;
+  }
+  if (std::fabs(value) >= 9e15) {  // times 1000 it would not fit
+    out = AppendInt(out, static_cast<int64_t>(value));
+    *out++ = '.';
+    *out++ = '0';
+    return out;
+  }
+  int64_t thousandths = RoundScaled(value, 1000);
   if (thousandths < 0 || std::signbit(value)) {
     if (thousandths != 0) *out++ = '-';
     thousandths = -thousandths;
@@ -38,10 +51,10 @@ char* AppendFixed3(char* out, double value) {
 char* AppendMicros(char* out, int64_t t_ns) {
   if (t_ns < 0) {
     *out++ = '-';
-    t_ns = -t_ns;
   }
-  out = AppendInt(out, t_ns / 1000);
-  int64_t part = t_ns % 1000;
+  uint64_t ns = t_ns < 0 ? 0 - static_cast<uint64_t>(t_ns) : static_cast<uint64_t>(t_ns);
+  out = AppendUint(out, ns / 1000);
+  uint64_t part = ns % 1000;
   *out++ = '.';
   *out++ = static_cast<char>('0' + part / 100);
   *out++ = static_cast<char>('0' + part / 10 % 10);

@@ -1,0 +1,94 @@
+#include "export/clock_map.h"
+
+#include <gtest/gtest.h>
+
+namespace profd::exporting {
+namespace {
+
+// The clocks of dump-format 7.2.
+ClockFacts Facts() {
+  ClockFacts facts;
+  facts.begin_us = 1767225600000000;
+  facts.begin_raw_ns = 876117208663770;
+  facts.host_ns = 876117208663770;
+  facts.host_count = 87611720866377;
+  facts.device_ns = 176167889901260;
+  facts.device_count = 8808394495063;
+  facts.device_hz = 50e6;
+  facts.host_hz = 100e6;
+  return facts;
+}
+
+constexpr int64_t kBegin = 1767225600000000000;
+
+TEST(ClockMap, NanosecondStampsAreExact) {
+  ClockMap map(Facts());
+  EXPECT_EQ(map.HostNs(876117208663770), kBegin);
+  EXPECT_EQ(map.HostNs(876117208663771), kBegin + 1);
+  EXPECT_EQ(map.DeviceNs(176167889901260), kBegin);
+  EXPECT_EQ(map.DeviceNs(176167909901261), kBegin + 20000001);
+}
+
+// dump-format 3.2: the row of npu_mem at 10 ms is printed as ...009999.872.
+TEST(ClockMap, MicrosAreInStepsOf256) {
+  ClockMap map(Facts());
+  EXPECT_EQ(map.DeviceMicros(10000), kBegin + 9999872);
+  EXPECT_EQ(map.DeviceMicros(20000), kBegin + 20000000);
+  for (int64_t us = 0; us < 100000; us += 777) {
+    EXPECT_EQ(map.DeviceMicros(us) % 256, 0);
+    EXPECT_NEAR(static_cast<double>(map.DeviceMicros(us) - kBegin - us * 1000), 0, 512);
+  }
+}
+
+TEST(ClockMap, CountersAreWholeNanoseconds) {
+  ClockMap map(Facts());
+  EXPECT_EQ(map.DeviceCounter(8808394495063), kBegin);
+  EXPECT_EQ(map.DeviceCounter(8808394495063 + 50000), kBegin + 1000000);
+  EXPECT_EQ(map.DeviceCounter(8808394495063 + 1), kBegin + 20);
+  EXPECT_EQ(map.DeviceCounter(8808394495063 - 1), kBegin - 20);
+  EXPECT_EQ(map.HostCounter(87611720866377 + 1000000), kBegin + 10000000);
+}
+
+// 1 / 38.4 MHz is 26.041666 ns: cut after the microseconds were rounded to six places.
+TEST(ClockMap, CountersAreCutToNanoseconds) {
+  ClockFacts facts = Facts();
+  facts.device_hz = 38.4e6;
+  ClockMap map(facts);
+  EXPECT_EQ(map.DeviceCounter(facts.device_count + 1), kBegin + 26);
+  EXPECT_EQ(map.DeviceCounter(facts.device_count + 23), kBegin + 598);   // 598.958
+  EXPECT_EQ(map.DeviceCounter(facts.device_count + 384), kBegin + 10000);
+  EXPECT_EQ(map.DeviceCounter(facts.device_count - 1), kBegin - 27);
+}
+
+TEST(ClockMap, CounterDifferenceMovesTheHost) {
+  ClockFacts facts = Facts();
+  facts.host_count_diff = 100;  // 1 us at 100 MHz
+  ClockMap map(facts);
+  EXPECT_EQ(map.DeviceCounter(facts.device_count), kBegin + 1000);
+  EXPECT_EQ(map.DeviceNs(facts.device_ns), kBegin + 1000);
+}
+
+TEST(ClockMap, WithoutFrequencies) {
+  ClockFacts facts = Facts();
+  facts.device_hz = 0;
+  facts.host_hz = 0;
+  ClockMap map(facts);
+  EXPECT_EQ(map.DeviceCounter(123), kBegin);
+  EXPECT_EQ(map.HostCounter(876117208663775), kBegin + 5);  // ns already
+}
+
+TEST(ClockMap, AnyStampIsSurvived) {
+  ClockMap map(Facts());
+  for (uint64_t stamp : {uint64_t{0}, UINT64_MAX, uint64_t{1} << 63}) {
+    auto ns = static_cast<int64_t>(stamp);
+    EXPECT_EQ(map.HostNs(ns), map.HostNs(ns));
+    EXPECT_EQ(map.DeviceNs(ns), map.DeviceNs(ns));
+    EXPECT_EQ(map.DeviceMicros(ns), map.DeviceMicros(ns));
+    EXPECT_EQ(map.DeviceCounter(stamp), map.DeviceCounter(stamp));
+    EXPECT_EQ(map.HostCounter(stamp), map.HostCounter(stamp));
+  }
+  EXPECT_EQ(ClockMap().DeviceNs(5), 5);
+}
+
+}  // namespace
+}  // namespace profd::exporting

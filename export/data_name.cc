@@ -1,0 +1,74 @@
+#include "export/data_name.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace profd::exporting {
+namespace {
+
+constexpr std::string_view kSlice = ".slice_";
+// In front of the device: `hbm.data.<job>.dev.profiler_default_tag.<device>.slice_<k>`.
+constexpr std::string_view kTrainingTag = ".dev.profiler_default_tag";
+
+// Takes ".<digits>" off the end.
+template <class T>
+bool TakeNumber(std::string_view* name, T* out) {
+  size_t dot = name->rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return false;
+  T value{};
+  if (!ParseNumber(name->substr(dot + 1), &value) || value < 0) return false;
+  *out = value;
+  *name = name->substr(0, dot);
+  return true;
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+std::optional<DataName> Sliced(std::string_view name, size_t at) {
+  DataName result;
+  std::string_view digits = name.substr(at + kSlice.size());
+  // Collectors may append to a slice's number; only the digits matter.
+  size_t length = 0;
+  while (length < digits.size() && IsDigit(digits[length])) ++length;
+  if (!ParseNumber(digits.substr(0, length), &result.slice)) return std::nullopt;
+  name = name.substr(0, at);
+  if (TakeNumber(&name, &result.device) && name.ends_with(kTrainingTag)) {
+    name.remove_suffix(kTrainingTag.size());
+    int64_t job = 0;
+    if (!TakeNumber(&name, &job)) return std::nullopt;
+  }
+  if (name.empty()) return std::nullopt;
+  result.base = name;
+  return result;
+}
+
+// `hbm.data.<job>.<device>.<k>`
+std::optional<DataName> Inference(std::string_view name) {
+  DataName result;
+  int64_t job = 0;
+  if (!TakeNumber(&name, &result.slice) || !TakeNumber(&name, &result.device) ||
+      !TakeNumber(&name, &job) || name.empty()) {
+    return std::nullopt;
+  }
+  result.base = name;
+  return result;
+}
+
+}  // namespace
+
+std::optional<DataName> ParseDataName(std::string_view name) {
+  bool compressed = name.ends_with(".zst");
+  if (compressed) name.remove_suffix(4);
+  size_t at = name.rfind(kSlice);
+  std::optional<DataName> result =
+      at == std::string_view::npos ? Inference(name) : Sliced(name, at);
+  if (result) result->compressed = compressed;
+  return result;
+}
+
+bool IsNoteName(std::string_view name) {
+  return name.ends_with(".done") || name.ends_with(".complete") || name.ends_with(".zip");
+}
+
+}  // namespace profd::exporting

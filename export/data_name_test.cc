@@ -1,0 +1,51 @@
+#include "export/data_name.h"
+
+#include <gtest/gtest.h>
+
+namespace profd::exporting {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* base;
+  int device;
+  uint64_t slice;
+  bool compressed;
+};
+
+TEST(DataName, KnowsEveryStyle) {
+  for (const Case& c : {
+           Case{"hbm.data.3.slice_0", "hbm.data", 3, 0, false},
+           Case{"hbm.data.3.slice_17.zst", "hbm.data", 3, 17, true},
+           Case{"host_cpu.data.slice_2", "host_cpu.data", -1, 2, false},
+           Case{"4242-CpuUsage.data.0.slice_1", "4242-CpuUsage.data", 0, 1, false},
+           Case{"npu_mem.app.1.slice_0", "npu_mem.app", 1, 0, false},
+           Case{"hbm.data.5.2.9", "hbm.data", 2, 9, false},
+           Case{"hbm.data.5.dev.profiler_default_tag.2.slice_9", "hbm.data", 2, 9, false},
+           Case{"aging.compact.task_track.slice_0", "aging.compact.task_track", -1, 0, false},
+       }) {
+    auto name = ParseDataName(c.name);
+    ASSERT_TRUE(name) << c.name;
+    EXPECT_EQ(name->base, c.base);
+    EXPECT_EQ(name->device, c.device) << c.name;
+    EXPECT_EQ(name->slice, c.slice) << c.name;
+    EXPECT_EQ(name->compressed, c.compressed) << c.name;
+  }
+}
+
+TEST(DataName, RefusesTheRest) {
+  for (const char* name : {"", "hbm.data", "hbm.data.3", "hbm.data.3.slice_", "hbm.data.3.slice_x",
+                           "hbm.data.3.slice_99999999999999999999", ".slice_1", "1.2.3",
+                           "x.dev.profiler_default_tag.2.slice_9", "hbm.data.-1.2.3"}) {
+    EXPECT_FALSE(ParseDataName(name)) << name;
+  }
+}
+
+TEST(DataName, KnowsNotes) {
+  EXPECT_TRUE(IsNoteName("hbm.data.3.slice_0.done"));
+  EXPECT_TRUE(IsNoteName("all_file.complete"));
+  EXPECT_FALSE(IsNoteName("hbm.data.3.slice_0"));
+}
+
+}  // namespace
+}  // namespace profd::exporting

@@ -1,0 +1,199 @@
+#include "export/dump_info.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "dump/test_util.h"
+
+namespace profd::exporting {
+namespace {
+
+// A directory as the vendor's collector leaves it (dump-format 7.2).
+class DumpInfoTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* sub : {"host/data", "device_3/data"}) {
+      std::filesystem::create_directories(dir_ / "PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA/" +
+                                          sub);
+    }
+    Put("host/info.json",
+        R"({"DeviceInfo":[],"netCard":[{"netCardName":"eth0","speed":10000}],"hostname":"node",)"
+        R"("CPU":[{"Frequency":"100.000000"}],"platform_version":"5","pid":"4242",)"
+        R"("memoryTotal":1583221744,"cpuNums":192,"sysClockFreq":100,"rank_id":7,"jobInfo":"j1"})");
+    Put("host/sample.json", R"({"devices":"64","host_disk_freq":50})");
+    Put("host/start_info", kStart);
+    Put("host/host_start.log", "[Host]\nclock_monotonic_raw: 100\ncntvct: 10\ncntvct_diff: 0\n");
+    Put("device_3/info.json.3",
+        R"({"DeviceInfo":[{"ctrl_cpu":"0","ai_cpu":"2,3","hwts_frequency":"38.4",)"
+        R"("aic_frequency":"1800"}],"CPU":[{"Frequency":""}],"platform_version":"4"})");
+    Put("device_3/sample.json",
+        R"({"llc_profiling":"write","hbm_profiling_events":"read","qosEvents":"SDMA,AIC",)"
+        R"("ai_core_profiling_events":"0x8,0xa,9"})");
+    Put("device_3/start_info.3", kStart);
+    Put("device_3/end_info.3", R"({"collectionTimeEnd":"1767225601000000","clockMonotonicRaw":"9"})");
+    Put("device_3/host_start.log.3", "[Device3]\nclock_monotonic_raw: 200\ncntvct: 20\n");
+    Put("device_3/dev_start.log.3", "clock_monotonic_raw: 300\ncntvct: 18446744073709551615\n");
+  }
+
+  std::string Root() const {
+    return dir_ / "PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA";
+  }
+  void Put(const std::string& path, const std::string& text) {
+    WriteText(Root() + "/" + path, text);
+  }
+  void Data(const std::string& path, size_t bytes) { Put(path, std::string(bytes, 'x')); }
+  DumpInfo Open() {
+    Result<Dump> dump = Dump::Open(Root());
+    EXPECT_TRUE(dump.ok()) << dump.status().ToString();
+    return dump.ok() ? dump->info() : DumpInfo();
+  }
+
+  static constexpr const char* kStart =
+      R"({"collectionTimeBegin":"1767225600000000","clockMonotonicRaw":"50"})";
+  TempDir dir_;
+};
+
+TEST_F(DumpInfoTest, ReadsControlFiles) {
+  DumpInfo info = Open();
+  EXPECT_EQ(info.name, "PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA");
+  EXPECT_FALSE(info.manifest);
+  EXPECT_EQ(info.hostname, "node");
+  EXPECT_EQ(info.pid, 4242);
+  EXPECT_EQ(info.job_id, "j1");
+  EXPECT_EQ(info.rank, 7);
+  EXPECT_EQ(info.memory_total_kb, 1583221744);
+  EXPECT_EQ(info.cpu_count, 192);
+  ASSERT_EQ(info.cards.size(), 1u);
+  EXPECT_EQ(info.cards[0].speed_mbps, 10000);
+  ASSERT_EQ(info.places.size(), 2u);
+  EXPECT_EQ(info.places[0].host_disk_hz, 50);
+  EXPECT_EQ(info.places[0].clock.host_hz, 100e6);
+  EXPECT_EQ(info.places[0].clock.end_us, 1767225601000000);  // the device knows
+  const Place* device = info.Find(Place::Kind::kDevice, 3);
+  ASSERT_NE(device, nullptr);
+  EXPECT_EQ(device->chip, 4);
+  EXPECT_EQ(device->clock.begin_us, 1767225600000000);
+  EXPECT_EQ(device->clock.begin_raw_ns, 50);
+  EXPECT_EQ(device->clock.host_ns, 200);
+  EXPECT_EQ(device->clock.device_ns, 300);
+  EXPECT_EQ(device->clock.device_count, UINT64_MAX);
+  EXPECT_EQ(device->clock.device_hz, 38.4e6);
+  EXPECT_EQ(device->clock.host_hz, 0);
+  EXPECT_EQ(device->aicore_mhz, 1800);
+  EXPECT_EQ(device->ai_cpus, (std::vector<int>{2, 3}));
+  EXPECT_EQ(device->llc_mode, "write");
+  EXPECT_EQ(device->hbm_events, 1);
+  EXPECT_EQ(device->qos_events, (std::vector<std::string>{"SDMA", "AIC"}));
+  EXPECT_EQ(device->aicore_events, (std::vector<uint32_t>{8, 10, 9}));
+  EXPECT_TRUE(info.problems.empty());
+}
+
+TEST_F(DumpInfoTest, SortsSlicesByNumber) {
+  for (int k : {10, 9, 2}) Data("device_3/data/hbm.data.3.slice_" + std::to_string(k), 10);
+  Data("device_3/data/hbm.data.3.slice_2.zst", 5);  // of the same: left out
+  Data("device_3/data/hbm.data.3.slice_11.zst", 7);
+  Data("device_3/data/hbm.data.3.slice_12", 0);
+  Data("device_3/data/hbm.data.3.slice_2.done", 9);
+  Data("device_3/data/all_file.complete", 1);
+  DumpInfo info = Open();
+  const DataFile& file = info.places[1].files.at(0);
+  EXPECT_EQ(file.base, "hbm.data");
+  std::vector<uint64_t> numbers;
+  for (const auto& slice : file.slices) numbers.push_back(slice.number);
+  EXPECT_EQ(numbers, (std::vector<uint64_t>{2, 9, 10, 11}));
+  EXPECT_FALSE(file.slices[0].compressed);
+  EXPECT_TRUE(file.slices[3].compressed);
+  EXPECT_EQ(file.slices[3].path, "device_3/data/hbm.data.3.slice_11.zst");
+  EXPECT_EQ(file.bytes, 37u);
+  EXPECT_EQ(info.bytes, 37u);
+  EXPECT_TRUE(info.problems.empty());
+}
+
+TEST_F(DumpInfoTest, ReportsWhatItDoesNotKnow) {
+  Data("device_3/data/hbm.data.4.slice_0", 10);
+  Data("device_3/data/what", 10);
+  Data("device_3/notes.txt", 10);
+  std::filesystem::create_directories(Root() + "/mindstudio_profiler_output");
+  Data("mindstudio_profiler_output/hccs.csv", 10);
+  Data("strange", 10);
+  DumpInfo info = Open();
+  std::set<std::string> files;
+  for (const auto& problem : info.problems) {
+    EXPECT_FALSE(problem.broken);
+    files.insert(problem.file);
+  }
+  EXPECT_EQ(files, (std::set<std::string>{"device_3/data/hbm.data.4.slice_0", "device_3/data/what",
+                                          "device_3/notes.txt", "strange"}));
+  EXPECT_EQ(info.bytes, 0u);
+}
+
+TEST_F(DumpInfoTest, BrokenControlFilesAreProblems) {
+  Put("host/info.json", "{\"a\":");
+  Put("device_3/info.json.3", "[1,2]");
+  Put("device_3/dev_start.log.3", "cntvct: many\n");
+  std::filesystem::remove(Root() + "/device_3/start_info.3");
+  Data("device_3/data/hbm.data.3.slice_0", 24);
+  DumpInfo info = Open();
+  std::set<std::string> broken;
+  for (const auto& problem : info.problems) {
+    if (problem.broken) broken.insert(problem.file);
+  }
+  EXPECT_TRUE(broken.contains("host/info.json"));
+  EXPECT_TRUE(broken.contains("device_3/info.json.3"));
+  EXPECT_TRUE(broken.contains("device_3/dev_start.log.3"));
+  EXPECT_TRUE(broken.contains("device_3"));
+  EXPECT_EQ(info.places[1].clock.begin_us, 1767225600000000);  // from the host
+}
+
+TEST_F(DumpInfoTest, TheManifestHelpsOut) {
+  Manifest manifest;
+  manifest.job_id = "j2";
+  manifest.rank = 3;
+  manifest.start_wall_ns = 1767225600000000000;
+  manifest.start_raw_ns = 77;
+  ManifestDevice device;
+  device.id = 3;
+  device.chip_id = 5;
+  device.counter_hz = 50e6;
+  device.aicore_mhz = 1650;
+  manifest.devices = {device};
+  ManifestClock clock;
+  clock.device = 3;
+  clock.when = "start";
+  clock.clocks = {1000, 10, 2000, 20, 0};
+  manifest.clocks = {clock};
+  Put("profd_manifest.json", Serialize(manifest));
+  for (const char* file : {"host/start_info", "device_3/start_info.3", "device_3/info.json.3",
+                           "device_3/dev_start.log.3", "device_3/host_start.log.3"}) {
+    std::filesystem::remove(Root() + "/" + file);
+  }
+  std::filesystem::create_directories(Root() + "/profd");
+  Data("profd/marks.tsv", 5);
+  DumpInfo info = Open();
+  ASSERT_TRUE(info.manifest);
+  EXPECT_EQ(info.job_id, "j2");
+  EXPECT_EQ(info.rank, 3);
+  const Place* place = info.Find(Place::Kind::kDevice, 3);
+  EXPECT_EQ(place->chip, 5);
+  EXPECT_EQ(place->aicore_mhz, 1650);
+  EXPECT_EQ(place->clock.begin_raw_ns, 77);
+  EXPECT_EQ(place->clock.host_ns, 1000);
+  EXPECT_EQ(place->clock.device_count, 20u);
+  const Place* own = info.Find(Place::Kind::kOwn, -1);
+  ASSERT_NE(own, nullptr);
+  EXPECT_EQ(own->files.at(0).base, "marks.tsv");
+  EXPECT_EQ(own->clock.begin_us, 1767225600000000);
+}
+
+TEST_F(DumpInfoTest, AnythingElseIsNoDump) {
+  EXPECT_EQ(Dump::Open(dir_ / "none").status().code(), StatusCode::kNotFound);
+  std::filesystem::create_directories(dir_ / "empty");
+  Result<Dump> dump = Dump::Open(dir_ / "empty");
+  EXPECT_EQ(dump.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(dump.status().message().find("empty"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace profd::exporting
