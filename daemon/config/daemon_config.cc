@@ -69,6 +69,9 @@ const auto kKeys = std::to_array<Key>({
      "Bytes of one session that may wait for the disk; more are dropped and counted", 1, 4096},
     {"dump", "flush_interval_ms", &DaemonConfig::flush_interval_ms, true,
      "Longest time bytes stay in the daemon before they are written", 50, 60000},
+    {"dump", "sync_interval_ms", &DaemonConfig::sync_interval_ms, true,
+     "How often what was written is forced to the disk, which bounds what a power failure costs; 0 = "
+     "only when a session ends", 0, 3600000},
     {"metrics", "enabled", &DaemonConfig::metrics_enabled, false, "Serve /metrics"},
     {"metrics", "listen", &DaemonConfig::metrics_listen, false,
      "Address and port of /metrics; plain HTTP, so another than loopback is warned about"},

@@ -34,6 +34,7 @@ struct DaemonConfig {
   int64_t max_session_mb = 65536;
   int64_t queue_mb = 64;
   int64_t flush_interval_ms = 1000;
+  int64_t sync_interval_ms = 5000;
   // [metrics]
   bool metrics_enabled = true;
   std::string metrics_listen = "127.0.0.1:9464";
