@@ -62,12 +62,15 @@ struct DecoderSpec {
   uint16_t record_size_v6;  // of chips 15 and 16; 0 = the same
   std::span<const TableId> tables;  // what may come out; empty = events only
   std::unique_ptr<Decoder> (*make)(const DecodeContext& context);
+  uint16_t record_size_v2 = 0;  // where Place::record_version is "2.0"; 0 = the same
 };
 // Chips 15 and 16: other layouts in several channels.
 constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }
 
 // THE list, of decode/decoder_table.cc.
 std::span<const DecoderSpec> Decoders();
+// Bytes of one record in a file of this place; 0 = text.
+size_t RecordSizeOf(const DecoderSpec& spec, const Place& place);
 // Null: nobody reads such a file.
 const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind);
 
