@@ -1,0 +1,218 @@
+#include "dump/recovery.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "dump/control_files.h"
+#include "dump/recovery_places.h"
+
+namespace profd {
+namespace {
+
+// Clocks are set and drift; a boot in between moves the monotonic one by far more.
+constexpr int64_t kSameBootNs = 600 * kNsPerSecond;
+
+class Recovery {
+ public:
+  Recovery(UniqueFd top, DumpOwner owner, const RecoveryOptions& options, DumpIo& io)
+      : top_(std::move(top)), owner_(owner), options_(options), io_(io) {}
+
+  Result<RecoveredDump> Run();
+
+ private:
+  Status ReadManifest();
+  Status Rebuild();
+  void DecideTimes();
+  void EndChannels();
+  Status Save();
+
+  UniqueFd top_;
+  const DumpOwner owner_;
+  const RecoveryOptions& options_;
+  DumpIo& io_;
+  Manifest manifest_;
+  std::string lost_;  // why there is no manifest; empty: there is one
+  bool same_boot_ = true;
+  int64_t end_wall_ns_ = 0;
+  int64_t end_raw_ns_ = 0;
+  std::vector<RepairedPlace> places_;
+  RecoveredDump result_;
+};
+
+Status Recovery::ReadManifest() {
+  Result<UniqueFd> file = OpenOwn(top_.get(), std::string(kManifestFile), owner_.uid, O_RDONLY);
+  if (!file.ok()) return file.status();
+  Result<std::string> text = ReadWhole(file->get(), kMaxManifestBytes);
+  if (!text.ok()) return text.status();
+  Result<Manifest> manifest = ParseManifest(*text);
+  if (!manifest.ok()) return manifest.status();
+  manifest_ = std::move(manifest).value();
+  return {};
+}
+
+// What the control files still say of a dump whose manifest is gone.
+Status Recovery::Rebuild() {
+  manifest_ = Manifest();
+  manifest_.session_id = options_.session_id;
+  manifest_.uid = owner_.uid;
+  manifest_.gid = owner_.gid;
+  manifest_.warnings.push_back(
+      fmt::format("profd_manifest.json could not be read ({}) and was made anew from the files",
+                  lost_));
+  manifest_.start_wall_ns = options_.now_wall_ns;
+  manifest_.start_raw_ns = options_.now_raw_ns;
+  Result<UniqueFd> host = OpenDirAt(top_.get(), "host");
+  if (!host.ok()) return {};
+  Result<UniqueFd> file = OpenOwn(host->get(), "start_info", owner_.uid, O_RDONLY);
+  if (!file.ok()) return {};
+  Result<std::string> text = ReadWhole(file->get(), 64u << 10);
+  if (!text.ok()) return {};
+  auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object()) return {};
+  auto number = [&json](const char* key, int64_t factor, int64_t* out) {
+    auto found = json.find(key);
+    int64_t value = 0;
+    if (found == json.end() || !found->is_string()) return;
+    if (!ParseNumber(std::string_view(found->get_ref<const std::string&>()), &value)) return;
+    if (value > 0 && value < INT64_MAX / factor) *out = value * factor;
+  };
+  number("collectionTimeBegin", 1000, &manifest_.start_wall_ns);
+  number("clockMonotonicRaw", 1, &manifest_.start_raw_ns);
+  return {};
+}
+
+void Recovery::DecideTimes() {
+  const int64_t wall = options_.now_wall_ns - manifest_.start_wall_ns;
+  const int64_t raw = options_.now_raw_ns - manifest_.start_raw_ns;
+  same_boot_ = options_.same_boot.value_or(raw >= 0 && std::abs(wall - raw) < kSameBootNs);
+}
+
+// What the last file that was written to says; nothing else does.
+int64_t LastWrite(const std::vector<RepairedPlace>& places, int64_t from, int64_t to) {
+  int64_t last = from;
+  for (const RepairedPlace& place : places) {
+    for (const auto& [base, file] : place.files) {
+      if (file.modified_ns <= to) last = std::max(last, file.modified_ns);
+    }
+  }
+  return last;
+}
+
+void Recovery::EndChannels() {
+  auto raw_of = [this](int64_t wall_ns) {
+    int64_t raw = same_boot_ ? options_.now_raw_ns - (options_.now_wall_ns - wall_ns)
+                             : manifest_.start_raw_ns + (wall_ns - manifest_.start_wall_ns);
+    return std::max(raw, manifest_.start_raw_ns);
+  };
+  end_wall_ns_ = LastWrite(places_, manifest_.start_wall_ns, options_.now_wall_ns);
+  end_raw_ns_ = raw_of(end_wall_ns_);
+  const int64_t known_ns = same_boot_ ? std::max(options_.now_raw_ns, end_raw_ns_) : end_raw_ns_;
+  for (ManifestChannel& channel : manifest_.channels) {
+    const RepairedFile* file = nullptr;
+    for (const RepairedPlace& place : places_) {
+      if (place.device != channel.device) continue;
+      auto found = place.files.find(channel.file);
+      if (found != place.files.end()) file = &found->second;
+    }
+    if (file != nullptr && channel.channel != 0) CountFile(*file, &channel);
+    if (channel.state != "running") continue;
+    ManifestGap gap;
+    gap.reason = kEndedWithDaemon;
+    gap.host_ns = known_ns;
+    gap.from_ns = manifest_.start_raw_ns;
+    if (file != nullptr) {
+      gap.from_ns = file->last_ns != 0 ? file->last_ns
+                                       : raw_of(std::min(file->modified_ns, end_wall_ns_));
+    }
+    gap.from_ns = std::min(gap.from_ns, gap.host_ns);
+    channel.state = "interrupted";
+    channel.AddGap(std::move(gap));
+  }
+}
+
+// The manifest is the last thing that is written: until then all of this is done again.
+Status Recovery::Save() {
+  manifest_.state = DumpState::kInterrupted;
+  manifest_.reason = options_.reason;
+  manifest_.end_wall_ns = end_wall_ns_;
+  manifest_.end_raw_ns = end_raw_ns_;
+  if (!same_boot_) {
+    manifest_.warnings.push_back(
+        "the machine was started anew meanwhile: what follows the last record is missing, for how "
+        "long is unknown");
+  }
+  if (result_.cut_bytes > 0) {
+    manifest_.warnings.push_back(fmt::format(
+        "{} bytes at the ends of slices were no whole records and were cut off", result_.cut_bytes));
+  }
+  RETURN_IF_ERROR(ListRepaired(top_.get(), places_, &manifest_));
+  return ReplaceFile(io_, top_.get(), std::string(kManifestFile), Serialize(manifest_), owner_,
+                     true);
+}
+
+Result<RecoveredDump> Recovery::Run() {
+  Status read = ReadManifest();
+  if (read.ok() && manifest_.state != DumpState::kRunning) {
+    result_.manifest = std::move(manifest_);
+    return std::move(result_);
+  }
+  if (!read.ok()) {
+    if (read.code() == StatusCode::kUnimplemented) return read;  // of a later version
+    lost_ = read.message();
+    RETURN_IF_ERROR(Rebuild());
+  }
+  DecideTimes();
+  RepairContext context{io_, owner_, top_.get(), !same_boot_};
+  Result<std::vector<RepairedPlace>> places = RepairPlaces(context, &manifest_.warnings);
+  if (!places.ok()) return places.status();
+  places_ = std::move(places).value();
+  const bool any = std::any_of(places_.begin(), places_.end(),
+                               [](const RepairedPlace& place) { return !place.files.empty(); });
+  if (!lost_.empty() && !any) {
+    result_.outcome = RecoveredDump::Outcome::kEmpty;
+    return std::move(result_);
+  }
+  if (!lost_.empty()) NameChannels(places_, &manifest_);
+  for (const RepairedPlace& place : places_) {
+    result_.cut_bytes += place.cut_bytes;
+    result_.ended_slices += place.ended_slices;
+  }
+  EndChannels();
+  RETURN_IF_ERROR(EndPlaces(context, places_, end_wall_ns_, end_raw_ns_, &manifest_));
+  RETURN_IF_ERROR(Save());
+  result_.outcome = RecoveredDump::Outcome::kRecovered;
+  result_.manifest = std::move(manifest_);
+  return std::move(result_);
+}
+
+}  // namespace
+
+Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name,
+                                  const RecoveryOptions& options, DumpIo& io) {
+  Result<UniqueFd> dir = root.OpenDump(name);
+  if (!dir.ok()) return dir.status();
+  struct stat st {};
+  if (::fstat(dir->get(), &st) != 0) return Status::FromErrno(errno, name);
+  DumpOwner owner{st.st_uid, st.st_gid};
+  Result<RecoveredDump> recovered = Recovery(std::move(*dir), owner, options, io).Run();
+  if (!recovered.ok()) return recovered.status().Annotate(name);
+  // Who may see it follows from whose directory it is, not from what the file in it claims.
+  recovered->manifest.uid = st.st_uid;
+  recovered->manifest.gid = st.st_gid;
+  return recovered;
+}
+
+}  // namespace profd

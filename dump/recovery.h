@@ -1,0 +1,51 @@
+// Completes a dump that nobody ended: the daemon was killed, or the machine. Slices are cut to whole
+// records, .done files and end_info written, records counted anew, and the manifest says
+// `interrupted` and what is missing. docs/dumps.md has what can be relied on.
+//
+// May be cut short at any point and called again. Directories of dumps belong to users: nothing in
+// them is believed, no link followed, nothing but the owner's regular files opened, and what cannot
+// be repaired is left as it is and said.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "dump/dump_io.h"
+#include "dump/dump_root.h"
+#include "dump/manifest.h"
+
+namespace profd {
+
+inline constexpr std::string_view kEndedWithDaemon = "daemon_ended";  // a gap's reason
+
+struct RecoveryOptions {
+  int64_t now_wall_ns = 0;
+  int64_t now_raw_ns = 0;
+  // Did the machine run on since the dump was begun? Absent: concluded from the clocks.
+  std::optional<bool> same_boot;
+  // Whose dump it is, where its manifest cannot tell.
+  std::string session_id;
+  std::string reason = "profd ended before the session did";
+};
+
+struct RecoveredDump {
+  enum class Outcome : uint8_t {
+    kWasComplete,  // nothing to do
+    kRecovered,
+    kEmpty,  // neither manifest nor data: to be removed
+  };
+  Outcome outcome = Outcome::kWasComplete;
+  Manifest manifest;
+  uint64_t cut_bytes = 0;  // of records that were not whole
+  uint32_t ended_slices = 0;
+};
+
+// Is a recovery due, judged by the manifest alone? The manifest if it is there.
+Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name,
+                                  const RecoveryOptions& options, DumpIo& io = SystemDumpIo());
+
+}  // namespace profd

@@ -1,0 +1,525 @@
+#include "dump/recovery_places.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/text.h"
+#include "driver/abi/channels.h"
+#include "dump/control_files.h"
+#include "dump/mark_files.h"
+#include "dump/slice_repair.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxEntries = 200'000;
+constexpr size_t kMaxPlaces = 65;
+constexpr size_t kMaxDoneBytes = 4096;
+constexpr std::string_view kDone = ".done";
+constexpr std::string_view kSlice = ".slice_";
+
+struct Entry {
+  uint64_t bytes = 0;
+  int64_t modified_ns = 0;
+};
+using Entries = std::map<std::string, Entry>;
+
+// The owner's regular files, and nothing else, in `dir`. Temporary files of ours are removed.
+Result<Entries> ListOwn(int dir, uid_t uid) {
+  struct CloseDir {
+    void operator()(DIR* stream) const { ::closedir(stream); }
+  };
+  Result<UniqueFd> copy = OpenDirAt(dir, ".");
+  if (!copy.ok()) return copy.status();
+  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy->get()));
+  if (!stream) return Status::FromErrno(errno, "read a dump's directory");
+  copy->Release();  // closedir's now
+  Entries entries;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    std::string name = entry->d_name;
+    if (!IsSafeName(name)) continue;
+    struct stat st {};
+    if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISREG(st.st_mode) || st.st_uid != uid) continue;
+    if (name.starts_with('.') && name.ends_with(".tmp")) {
+      ::unlinkat(dir, name.c_str(), 0);
+      continue;
+    }
+    if (entries.size() >= kMaxEntries) return OutOfRange("too many files in the dump");
+    entries[name] = {static_cast<uint64_t>(st.st_size),
+                     st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec};
+  }
+  return entries;
+}
+
+// "hbm.data" and 3 of "hbm.data.0.slice_3"; `base` without the device.
+bool SplitSlice(std::string_view name, int device, std::string* base, uint32_t* number) {
+  size_t at = name.rfind(kSlice);
+  if (at == std::string_view::npos) return false;
+  if (!ParseNumber(name.substr(at + kSlice.size()), number)) return false;
+  std::string_view rest = name.substr(0, at);
+  if (device >= 0) {
+    std::string suffix = fmt::format(".{}", device);
+    if (!rest.ends_with(suffix)) return false;
+    rest.remove_suffix(suffix.size());
+  }
+  *base = rest;
+  return !base->empty();
+}
+
+// The size a .done file tells; false if it is none, or not whole.
+bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes) {
+  Result<UniqueFd> file = OpenOwn(dir, name, uid, O_RDONLY);
+  if (!file.ok()) return false;
+  Result<std::string> text = ReadWhole(file->get(), kMaxDoneBytes);
+  if (!text.ok()) return false;
+  constexpr std::string_view kSize = "filesize:";
+  if (!text->starts_with(kSize) || !text->ends_with('\n')) return false;
+  std::string_view number = Trim(std::string_view(*text).substr(
+      kSize.size(), text->find('\n') - kSize.size()));
+  return ParseNumber(number, bytes);
+}
+
+Result<uint32_t> SumOf(int fd, uint64_t bytes) {
+  std::vector<std::byte> chunk(256u << 10);
+  uint32_t sum = 0;
+  for (uint64_t at = 0; at < bytes;) {
+    ssize_t got = ::pread(fd, chunk.data(), std::min<uint64_t>(chunk.size(), bytes - at),
+                          static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Status::FromErrno(got < 0 ? errno : EIO, "read a slice");
+    sum = Crc32c(std::span(chunk).first(static_cast<size_t>(got)), sum);
+    at += static_cast<uint64_t>(got);
+  }
+  return sum;
+}
+
+class PlaceRepair {
+ public:
+  PlaceRepair(const RepairContext& context, const SliceJournal& journal, RepairedPlace* place,
+              std::vector<std::string>* warnings)
+      : context_(context), journal_(journal), place_(*place), warnings_(*warnings) {}
+
+  Status Run();
+
+ private:
+  std::string PathOf(std::string_view name) const {
+    return fmt::format("{}/data/{}", place_.name, name);
+  }
+  void Unlink(const std::string& name) {
+    if (entries_.erase(name) > 0) ::unlinkat(data_.get(), name.c_str(), 0);
+  }
+  void DropLeftovers();
+  Status Slice(const std::string& name);
+  Status Compressed(const std::string& name, const SliceEntry* known);
+  Status Closed(const std::string& name, const SliceEntry* known, const SliceShape& shape);
+  Status Repair(const std::string& name, const SliceShape& shape);
+  Status WriteDone(const std::string& name, uint64_t bytes);
+  void Note(const std::string& name, const ManifestFile& file, uint64_t recorded_bytes,
+            int64_t modified_ns);
+  void NoteAged();
+
+  const RepairContext& context_;
+  const SliceJournal& journal_;
+  RepairedPlace& place_;
+  std::vector<std::string>& warnings_;
+  UniqueFd data_;
+  Entries entries_;
+};
+
+Status PlaceRepair::Run() {
+  Result<UniqueFd> data = OpenDirAt(place_.dir.get(), "data");
+  if (!data.ok()) {
+    return data.status().code() == StatusCode::kNotFound ? Status() : data.status();
+  }
+  data_ = std::move(*data);
+  Result<Entries> entries = ListOwn(data_.get(), context_.owner.uid);
+  if (!entries.ok()) return entries.status().Annotate(place_.name);
+  entries_ = std::move(entries).value();
+  DropLeftovers();
+  std::set<std::string> names;
+  for (const auto& [name, entry] : entries_) {
+    std::string_view slice = name;
+    if (slice.ends_with(kCompressedSuffix)) slice.remove_suffix(kCompressedSuffix.size());
+    if (!slice.ends_with(kDone)) names.emplace(slice);
+  }
+  for (const std::string& name : names) RETURN_IF_ERROR(Slice(name));
+  NoteAged();
+  for (auto& [base, file] : place_.files) {
+    std::sort(file.slices.begin(), file.slices.end(),
+              [](const auto& a, const auto& b) { return a.number < b.number; });
+    // Of a slice that nobody closed the file's own time is the better word.
+    file.last_ns = file.slices.empty() ? 0 : file.slices.back().file.last_ns;
+  }
+  return {};
+}
+
+// Removing by age and compressing were under way.
+void PlaceRepair::DropLeftovers() {
+  std::vector<std::string> drop;
+  for (const auto& [name, entry] : entries_) {
+    if (name.ends_with(kDone)) {
+      std::string slice = name.substr(0, name.size() - kDone.size());
+      if (!entries_.contains(slice) && !entries_.contains(slice + std::string(kCompressedSuffix))) {
+        drop.push_back(name);
+      }
+      continue;
+    }
+    const bool zst = name.ends_with(kCompressedSuffix);
+    std::string slice = zst ? name.substr(0, name.size() - kCompressedSuffix.size()) : name;
+    const SliceEntry* known = journal_.Find(PathOf(slice));
+    if (known != nullptr && known->aged) {
+      drop.push_back(name);
+      drop.push_back(slice + std::string(kDone));
+    } else if (zst && entries_.contains(slice)) {
+      drop.push_back(known != nullptr && known->compressed ? slice : name);
+    }
+  }
+  for (const std::string& name : drop) Unlink(name);
+}
+
+Status PlaceRepair::Slice(const std::string& name) {
+  std::string base;
+  uint32_t number = 0;
+  if (!SplitSlice(name, place_.device, &base, &number)) return {};
+  const SliceEntry* known = journal_.Find(PathOf(name));
+  if (!entries_.contains(name)) return Compressed(name, known);
+  const SliceShape shape = ShapeOf(base, place_.device < 0);
+  uint64_t told = 0;
+  const bool closed = ReadDone(data_.get(), name + std::string(kDone), context_.owner.uid, &told) &&
+                      told == entries_.at(name).bytes;
+  Status done = closed ? Closed(name, known, shape) : Repair(name, shape);
+  if (done.code() != StatusCode::kPermissionDenied) return done;
+  warnings_.push_back(fmt::format("{} was left as it is: {}", PathOf(name), done.message()));
+  return {};
+}
+
+Status PlaceRepair::Compressed(const std::string& name, const SliceEntry* known) {
+  const std::string stored = name + std::string(kCompressedSuffix);
+  const Entry& entry = entries_.at(stored);
+  ManifestFile file;
+  file.path = PathOf(stored);
+  file.bytes = entry.bytes;
+  file.state = "compressed";
+  if (known != nullptr) {
+    file.records = known->records;
+    file.raw_bytes = known->bytes;
+    file.raw_crc32c = known->crc32c;
+    file.first_ns = known->first_ns;
+    file.last_ns = known->last_ns;
+    if (known->compressed) file.crc32c = known->stored_crc32c;
+    RETURN_IF_ERROR(WriteDone(name, known->bytes));
+  }
+  Note(name, file, known != nullptr ? known->bytes : 0, entry.modified_ns);
+  return {};
+}
+
+Status PlaceRepair::Closed(const std::string& name, const SliceEntry* known,
+                           const SliceShape& shape) {
+  const Entry& entry = entries_.at(name);
+  ManifestFile file;
+  file.path = PathOf(name);
+  file.bytes = entry.bytes;
+  file.state = "closed";
+  if (known != nullptr && known->bytes == entry.bytes) {
+    file.records = known->records;
+    file.crc32c = known->crc32c;
+    file.first_ns = known->first_ns;
+    file.last_ns = known->last_ns;
+  } else {
+    Result<UniqueFd> fd = OpenOwn(data_.get(), name, context_.owner.uid, O_RDONLY);
+    if (!fd.ok()) return fd.status();
+    Result<WholePart> whole = FindWholePart(fd->get(), entry.bytes, shape, false);
+    if (!whole.ok()) return whole.status().Annotate(name);
+    Result<uint32_t> sum = SumOf(fd->get(), entry.bytes);
+    if (!sum.ok()) return sum.status().Annotate(name);
+    if (shape.kind != SliceShape::Kind::kUnknown) file.records = whole->records;
+    file.crc32c = *sum;
+  }
+  Note(name, file, entry.bytes, entry.modified_ns);
+  return {};
+}
+
+Status PlaceRepair::Repair(const std::string& name, const SliceShape& shape) {
+  const Entry entry = entries_.at(name);
+  Result<UniqueFd> fd = OpenOwn(data_.get(), name, context_.owner.uid, O_RDWR);
+  if (!fd.ok()) return fd.status();
+  Result<WholePart> whole =
+      FindWholePart(fd->get(), entry.bytes, shape, context_.zeros_untrue);
+  if (!whole.ok()) return whole.status().Annotate(name);
+  place_.cut_bytes += entry.bytes - whole->bytes;
+  if (whole->bytes == 0 || (whole->records == 0 && shape.kind != SliceShape::Kind::kUnknown)) {
+    Unlink(name);
+    Unlink(name + std::string(kDone));
+    return {};
+  }
+  if (whole->bytes < entry.bytes &&
+      ::ftruncate(fd->get(), static_cast<off_t>(whole->bytes)) != 0) {
+    return Status::FromErrno(errno, fmt::format("cut {}", name));
+  }
+  // The last write stays what it was: should this be done again, the dump's end is taken from it.
+  const timespec modified[2] = {{0, UTIME_OMIT},
+                                {entry.modified_ns / kNsPerSecond, entry.modified_ns % kNsPerSecond}};
+  ::futimens(fd->get(), modified);
+  Result<uint32_t> sum = SumOf(fd->get(), whole->bytes);
+  if (!sum.ok()) return sum.status().Annotate(name);
+  RETURN_IF_ERROR(WriteDone(name, whole->bytes));
+  ++place_.ended_slices;
+  ManifestFile file;
+  file.path = PathOf(name);
+  file.bytes = whole->bytes;
+  file.state = "recovered";
+  if (shape.kind != SliceShape::Kind::kUnknown) file.records = whole->records;
+  file.crc32c = *sum;
+  Note(name, file, whole->bytes, entry.modified_ns);
+  return {};
+}
+
+Status PlaceRepair::WriteDone(const std::string& name, uint64_t bytes) {
+  const std::string done = name + std::string(kDone);
+  uint64_t told = 0;
+  if (ReadDone(data_.get(), done, context_.owner.uid, &told) && told == bytes) return {};
+  return ReplaceFile(context_.io, data_.get(), done, SliceDone(bytes), context_.owner, false);
+}
+
+void PlaceRepair::Note(const std::string& name, const ManifestFile& file, uint64_t recorded_bytes,
+                       int64_t modified_ns) {
+  std::string base;
+  RepairedFile::Slice slice;
+  if (!SplitSlice(name, place_.device, &base, &slice.number)) return;
+  slice.file = file;
+  RepairedFile& all = place_.files[base];
+  all.records += file.records.value_or(0);
+  all.bytes += recorded_bytes;
+  all.modified_ns = std::max(all.modified_ns, modified_ns);
+  all.slices.push_back(std::move(slice));
+}
+
+void PlaceRepair::NoteAged() {
+  const std::string prefix = PathOf("");
+  std::string base;
+  uint32_t number = 0;
+  for (const SliceEntry& slice : journal_.slices) {
+    if (!slice.aged || !slice.path.starts_with(prefix)) continue;
+    if (!SplitSlice(std::string_view(slice.path).substr(prefix.size()), place_.device, &base,
+                    &number)) {
+      continue;
+    }
+    place_.files[base].aged.push_back(slice);
+  }
+  for (const auto& [path, gone] : journal_.forgotten) {
+    if (!path.starts_with(prefix)) continue;
+    if (!SplitSlice(path.substr(prefix.size()) + std::string(kSlice) + "0", place_.device, &base,
+                    &number)) {
+      continue;
+    }
+    place_.files[base].forgotten.push_back(gone);
+  }
+}
+
+// Our own files are lines, and end where a whole line does.
+Status CutOwnFiles(const RepairContext& context, SliceJournal* journal) {
+  Result<UniqueFd> dir = OpenDirAt(context.top, std::string(kJournalDir));
+  if (!dir.ok()) return dir.status().code() == StatusCode::kNotFound ? Status() : dir.status();
+  Result<Entries> entries = ListOwn(dir->get(), context.owner.uid);
+  if (!entries.ok()) return entries.status();
+  for (const auto& [name, entry] : *entries) {
+    if (name != kJournalName && OwnFileHeading(name).empty()) continue;
+    Result<UniqueFd> fd = OpenOwn(dir->get(), name, context.owner.uid, O_RDWR);
+    if (!fd.ok()) continue;
+    Result<WholePart> whole = FindWholePart(fd->get(), entry.bytes, SliceShape(), false);
+    if (!whole.ok()) return whole.status().Annotate(name);
+    if (whole->bytes < entry.bytes &&
+        ::ftruncate(fd->get(), static_cast<off_t>(whole->bytes)) != 0) {
+      return Status::FromErrno(errno, fmt::format("cut {}", name));
+    }
+    if (name != kJournalName) continue;
+    Result<std::string> text = ReadWhole(fd->get(), kMaxJournalBytes);
+    if (text.ok()) *journal = ParseSliceJournal(*text);
+  }
+  return {};
+}
+
+Status WriteControl(const RepairContext& context, const RepairedPlace& place, std::string name,
+                    std::string_view text) {
+  if (place.device >= 0) name += fmt::format(".{}", place.device);
+  RETURN_IF_ERROR(ReplaceFile(context.io, place.dir.get(), name, text, context.owner, false));
+  return ReplaceFile(context.io, place.dir.get(), name + std::string(kDone),
+                     ControlDone(text.size()), context.owner, false);
+}
+
+bool HasControl(const RepairContext& context, const RepairedPlace& place, std::string name) {
+  if (place.device >= 0) name += fmt::format(".{}", place.device);
+  uint64_t told = 0;
+  if (!ReadDone(place.dir.get(), name + std::string(kDone), context.owner.uid, &told)) return false;
+  struct stat st {};
+  return ::fstatat(place.dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_size) == told;
+}
+
+// As SessionDump::WriteClocks, for a crash before it.
+Status CompleteClocks(const RepairContext& context, const RepairedPlace& place,
+                      Manifest* manifest) {
+  if (HasControl(context, place, "host_start.log") && HasControl(context, place, "dev_start.log")) {
+    return {};
+  }
+  DumpClocks clocks;
+  bool known = false;
+  for (const ManifestClock& one : manifest->clocks) {
+    if (one.when != "start" || known) continue;
+    if (one.device == place.device || one.device == -1) clocks = one.clocks;
+    known = one.device == place.device;
+  }
+  if (!known) {
+    clocks.device_ns = clocks.host_ns;
+    clocks.device_count = clocks.host_count;
+    manifest->warnings.push_back(fmt::format(
+        "profd ended before the clocks of device {} were written; its time stamps are off by an "
+        "unknown amount",
+        place.device));
+  }
+  RETURN_IF_ERROR(WriteControl(context, place, "host_start.log",
+                               HostStartLog(clocks, place.device)));
+  return WriteControl(context, place, "dev_start.log", DevStartLog(clocks));
+}
+
+bool PlaceDevice(const std::string& name, int* device) {
+  constexpr std::string_view kPrefix = "device_";
+  if (name == "host") {
+    *device = -1;
+    return true;
+  }
+  return name.starts_with(kPrefix) &&
+         ParseNumber(std::string_view(name).substr(kPrefix.size()), device) && *device >= 0;
+}
+
+}  // namespace
+
+Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags) {
+  UniqueFd fd(::openat(dir, name.c_str(),
+                       flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd.valid()) {
+    if (errno == ELOOP) return PermissionDenied(fmt::format("{} is a link", name));
+    return Status::FromErrno(errno, fmt::format("open {}", name));
+  }
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return Status::FromErrno(errno, name);
+  if (!S_ISREG(st.st_mode) || st.st_uid != uid || st.st_nlink != 1) {
+    return PermissionDenied(fmt::format("{} is not the dump's own", name));
+  }
+  return fd;
+}
+
+Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
+                                                std::vector<std::string>* warnings) {
+  ::unlinkat(context.top, fmt::format(".{}.tmp", kManifestFile).c_str(), 0);
+  SliceJournal journal;
+  RETURN_IF_ERROR(CutOwnFiles(context, &journal));
+  std::vector<std::string> names = {"host"};
+  for (size_t id = 0; id + 1 < kMaxPlaces; ++id) names.push_back(fmt::format("device_{}", id));
+  std::vector<RepairedPlace> places;
+  for (const std::string& name : names) {
+    RepairedPlace place;
+    place.name = name;
+    if (!PlaceDevice(name, &place.device)) continue;
+    Result<UniqueFd> dir = OpenDirAt(context.top, name);
+    if (!dir.ok()) {
+      if (dir.status().code() == StatusCode::kNotFound) continue;
+      warnings->push_back(fmt::format("{} was left as it is: {}", name, dir.status().message()));
+      continue;
+    }
+    place.dir = std::move(*dir);
+    Status repaired = PlaceRepair(context, journal, &place, warnings).Run();
+    if (!repaired.ok()) return repaired.Annotate(name);
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+Status EndPlaces(const RepairContext& context, const std::vector<RepairedPlace>& places,
+                 int64_t wall_ns, int64_t raw_ns, Manifest* manifest) {
+  for (const RepairedPlace& place : places) {
+    if (place.device >= 0) RETURN_IF_ERROR(CompleteClocks(context, place, manifest));
+    RETURN_IF_ERROR(WriteControl(context, place, "end_info", EndInfo(wall_ns, raw_ns)));
+  }
+  return {};
+}
+
+void CountFile(const RepairedFile& file, ManifestChannel* channel) {
+  channel->records = file.records;
+  channel->bytes = file.bytes;
+  channel->aged = {};
+  std::erase_if(channel->dropped, [](const ManifestLoss& loss) { return loss.reason == "aged"; });
+  const size_t before = channel->gaps.size();
+  std::erase_if(channel->gaps, [](const ManifestGap& gap) { return gap.reason == "aged"; });
+  channel->gap_count -= std::min<uint64_t>(channel->gap_count, before - channel->gaps.size());
+  for (const ForgottenSlices& gone : file.forgotten) {
+    channel->AddAged(gone.records, gone.bytes, gone.from_ns, gone.to_ns);
+    channel->aged.slices += gone.slices - std::min<uint64_t>(gone.slices, 1);
+  }
+  for (const SliceEntry& gone : file.aged) {
+    channel->AddAged(gone.records, gone.bytes, gone.first_ns, gone.last_ns);
+  }
+}
+
+void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest) {
+  for (const RepairedPlace& place : places) {
+    if (place.device < 0) continue;
+    ManifestDevice device;
+    device.id = device.physical_id = place.device;
+    manifest->devices.push_back(std::move(device));
+    for (const auto& [base, file] : place.files) {
+      for (const abi::ChannelFormat& format : abi::kChannelFormats) {
+        if (format.file != base && !(format.file == "lpmFreqConv.data" && base == abi::kLpInfoFile)) {
+          continue;
+        }
+        ManifestChannel channel;
+        channel.collector = format.name;
+        channel.device = place.device;
+        channel.channel = format.id;
+        channel.file = base;
+        channel.state = "running";  // was; the end of the recovery settles it
+        CountFile(file, &channel);
+        manifest->channels.push_back(std::move(channel));
+      }
+    }
+  }
+}
+
+Status ListRepaired(int top, const std::vector<RepairedPlace>& places, Manifest* manifest) {
+  std::map<std::string, const ManifestFile*> known;
+  for (const RepairedPlace& place : places) {
+    for (const auto& [base, file] : place.files) {
+      for (const RepairedFile::Slice& slice : file.slices) known[slice.file.path] = &slice.file;
+    }
+  }
+  manifest->files.clear();
+  manifest->data_bytes = 0;
+  return WalkTree(top, {}, [&](const TreeEntry& entry) {
+    if (entry.is_dir || entry.other || entry.path.ends_with(kDone) ||
+        entry.path.starts_with(".") || entry.path == kManifestFile) {
+      return Status();
+    }
+    auto found = known.find(entry.path);
+    ManifestFile file = found != known.end() ? *found->second : ManifestFile();
+    file.path = entry.path;
+    file.bytes = entry.bytes;
+    manifest->data_bytes += entry.bytes;
+    manifest->files.push_back(std::move(file));
+    return Status();
+  });
+}
+
+}  // namespace profd

@@ -1,0 +1,225 @@
+#include "dump/recovery.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "dump/session_dump.h"
+#include "dump/test_util.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int64_t kRaw = 876'117'208'663'770;
+constexpr uint32_t kHbm = 1;
+constexpr uint32_t kHccs = 9;
+
+class RecoveryTest : public testing::Test {
+ protected:
+  RecoveryTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    wall_ = now.tv_sec * kNsPerSecond + now.tv_nsec - 60 * kNsPerSecond;
+  }
+
+  // A dump of one device, as a killed daemon leaves it: flushed, not finished.
+  void Make(bool clocks_later = false) {
+    SessionDumpOptions options;
+    options.session.session_id = "s-1";
+    options.session.start_wall_ns = wall_;
+    options.session.start_raw_ns = kRaw;
+    SessionDumpOptions::Device device;
+    device.facts.id = 0;
+    device.facts.chip_id = 5;
+    if (!clocks_later) device.clocks = DumpClocks{kRaw, 87, 176, 88, 9};
+    options.clocks_later = clocks_later;
+    options.devices.push_back(device);
+    options.owner = Myself();
+    options.sync_at_end = false;
+    options.slice_bytes = 240;
+    for (uint32_t channel : {kHbm, kHccs}) {
+      ManifestChannel entry;
+      entry.collector = channel == kHbm ? "hbm" : "hccs";
+      entry.device = 0;
+      entry.channel = channel;
+      entry.file = channel == kHbm ? "hbm.data" : "hccs.data";
+      entry.state = "running";
+      options.manifest.channels.push_back(entry);
+    }
+    auto dump = SessionDump::Create(root_, std::move(options));
+    ASSERT_TRUE(dump.ok()) << dump.status().ToString();
+    auto hbm = (*dump)->OpenChannel(0, kHbm, "");
+    auto hccs = (*dump)->OpenChannel(0, kHccs, "");
+    ASSERT_TRUE(hbm.ok() && hccs.ok());
+    // One closed slice of ten records, and three records in the open one.
+    ASSERT_TRUE((*dump)->Append(*hbm, AsBytes(std::string(240, 'x')), 10).ok());
+    ASSERT_TRUE((*dump)->Append(*hbm, AsBytes(std::string(72, 'y')), 3).ok());
+    ASSERT_TRUE((*dump)->Append(*hccs, AsBytes(std::string("1:000000002 3 4\n")), 1).ok());
+    ASSERT_TRUE((*dump)->AppendHostFile("host_sys_cpu.data",
+                                        "TimeStamp:5\nIndex:0\nDataLen:3\ncpu\n\n", 1).ok());
+    name_ = (*dump)->name();
+    path_ = (*dump)->path();
+  }
+  std::string At(const std::string& file) const { return path_ + "/" + file; }
+  void Append(const std::string& file, const std::string& text) {
+    std::ofstream(At(file), std::ios::binary | std::ios::app) << text;
+  }
+  RecoveryOptions Options() const {
+    RecoveryOptions options;
+    options.now_wall_ns = wall_ + 100 * kNsPerSecond;
+    options.now_raw_ns = kRaw + 100 * kNsPerSecond;
+    return options;
+  }
+  RecoveredDump Recover() { return Recover(Options()); }
+  RecoveredDump Recover(const RecoveryOptions& options) {
+    Result<RecoveredDump> recovered = RecoverDump(root_, name_, options);
+    EXPECT_TRUE(recovered.ok()) << recovered.status().ToString();
+    return recovered.ok() ? *recovered : RecoveredDump();
+  }
+  static const ManifestChannel& ChannelOf(const RecoveredDump& dump, uint32_t channel) {
+    for (const ManifestChannel& one : dump.manifest.channels) {
+      if (one.channel == channel) return one;
+    }
+    ADD_FAILURE() << "no channel " << channel;
+    return dump.manifest.channels.front();
+  }
+  std::string Journal() const { return ReadText(At("profd/slices.tsv")); }
+
+  TempDir tmp_;
+  DumpRoot root_;
+  int64_t wall_ = 0;
+  std::string name_;
+  std::string path_;
+};
+
+TEST_F(RecoveryTest, CutsToWholeRecordsAndEndsEverything) {
+  Make();
+  Append("device_0/data/hbm.data.0.slice_1", std::string(23, 'z'));
+  Append("device_0/data/hccs.data.0.slice_0", "1:000000");
+  Append("host/data/host_sys_cpu.data.slice_0", "TimeStamp:6\nIndex:1\nDataLen:300\ncpu 1\n");
+  RecoveredDump dump = Recover();
+  EXPECT_EQ(dump.outcome, RecoveredDump::Outcome::kRecovered);
+  EXPECT_EQ(dump.cut_bytes, 23u + 8u + 38u);
+  EXPECT_EQ(fs::file_size(At("device_0/data/hbm.data.0.slice_1")), 72u);
+  EXPECT_EQ(ReadText(At("device_0/data/hbm.data.0.slice_1.done")).substr(0, 12), "filesize:72\n");
+  EXPECT_THAT(ReadText(At("device_0/data/hccs.data.0.slice_0")), testing::EndsWith(" 3 4\n"));
+  EXPECT_THAT(ReadText(At("host/data/host_sys_cpu.data.slice_0")), testing::EndsWith("cpu\n\n"));
+  EXPECT_THAT(FilesBelow(path_), testing::IsSupersetOf({"host/end_info", "host/end_info.done",
+                                                        "device_0/end_info.0",
+                                                        "device_0/end_info.0.done"}));
+  Result<Manifest> written = ParseManifest(ReadText(At("profd_manifest.json")));
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(written->state, DumpState::kInterrupted);
+  EXPECT_EQ(written->reason, "profd ended before the session did");
+  EXPECT_EQ(ChannelOf(dump, kHbm).records, 13u);
+  EXPECT_EQ(ChannelOf(dump, kHccs).records, 1u);
+}
+
+TEST_F(RecoveryTest, SaysWhatIsMissingFromWhenToWhen) {
+  Make();
+  RecoveredDump dump = Recover();
+  const ManifestChannel& hbm = ChannelOf(dump, kHbm);
+  EXPECT_EQ(hbm.state, "interrupted");
+  ASSERT_EQ(hbm.gaps.size(), 1u);
+  EXPECT_EQ(hbm.gaps[0].reason, kEndedWithDaemon);
+  EXPECT_EQ(hbm.gaps[0].host_ns, Options().now_raw_ns);
+  EXPECT_GE(hbm.gaps[0].from_ns, kRaw);
+  EXPECT_LE(hbm.gaps[0].from_ns, hbm.gaps[0].host_ns);
+  EXPECT_GE(dump.manifest.end_raw_ns, kRaw);
+  EXPECT_LE(dump.manifest.end_wall_ns, Options().now_wall_ns);
+}
+
+// The monotonic clock of another boot says nothing about the end.
+TEST_F(RecoveryTest, ARebootIsSaidAndClocksAreNotMixed) {
+  Make();
+  RecoveryOptions options = Options();
+  options.now_raw_ns = 5 * kNsPerSecond;
+  RecoveredDump dump = Recover(options);
+  EXPECT_THAT(dump.manifest.warnings, Contains(HasSubstr("started anew")));
+  EXPECT_GE(dump.manifest.end_raw_ns, kRaw);
+  EXPECT_EQ(ChannelOf(dump, kHbm).gaps.at(0).host_ns, dump.manifest.end_raw_ns);
+}
+
+TEST_F(RecoveryTest, ASecondTimeChangesNothing) {
+  Make();
+  Append("device_0/data/hbm.data.0.slice_1", "torn");
+  Recover();
+  const std::string before = ReadText(At("profd_manifest.json"));
+  std::set<std::string> files = FilesBelow(path_);
+  EXPECT_EQ(Recover().outcome, RecoveredDump::Outcome::kWasComplete);
+  EXPECT_EQ(ReadText(At("profd_manifest.json")), before);
+  EXPECT_EQ(FilesBelow(path_), files);
+}
+
+// As a recovery that was itself killed before its last step leaves it.
+TEST_F(RecoveryTest, GoesOnWhereAnEarlierOneEnded) {
+  Make();
+  const std::string running = ReadText(At("profd_manifest.json"));
+  Append("device_0/data/hbm.data.0.slice_1", "torn");
+  RecoveredDump first = Recover();
+  WriteText(At("profd_manifest.json"), running);
+  WriteText(At(".profd_manifest.json.tmp"), "half");
+  WriteText(At("device_0/data/hbm.data.0.slice_1.done"), "files");
+  RecoveredDump second = Recover();
+  EXPECT_EQ(second.outcome, RecoveredDump::Outcome::kRecovered);
+  EXPECT_EQ(second.manifest.end_wall_ns, first.manifest.end_wall_ns);
+  EXPECT_EQ(ChannelOf(second, kHbm).records, 13u);
+  EXPECT_EQ(ReadText(At("device_0/data/hbm.data.0.slice_1.done")).substr(0, 12), "filesize:72\n");
+  EXPECT_THAT(FilesBelow(path_), Not(Contains(".profd_manifest.json.tmp")));
+}
+
+TEST_F(RecoveryTest, WithoutManifestAndDataThereIsNothingToKeep) {
+  auto made = root_.CreateDump(Myself(), wall_);
+  ASSERT_TRUE(made.ok());
+  name_ = made->name;
+  EXPECT_EQ(Recover().outcome, RecoveredDump::Outcome::kEmpty);
+}
+
+TEST_F(RecoveryTest, ALostManifestIsMadeAnew) {
+  Make();
+  WriteText(At("profd_manifest.json"), "{\"profd_mani");
+  RecoveryOptions options = Options();
+  options.session_id = "s-1";
+  RecoveredDump dump = Recover(options);
+  EXPECT_EQ(dump.outcome, RecoveredDump::Outcome::kRecovered);
+  EXPECT_EQ(dump.manifest.session_id, "s-1");
+  EXPECT_EQ(dump.manifest.start_raw_ns, kRaw);
+  EXPECT_EQ(ChannelOf(dump, kHbm).records, 13u);
+  EXPECT_THAT(dump.manifest.warnings, Contains(HasSubstr("could not be read")));
+}
+
+// The crash came before the devices' clocks were read; without the files the analyser gives up.
+TEST_F(RecoveryTest, MissingClockFilesAreWritten) {
+  Make(/*clocks_later=*/true);
+  Recover();
+  EXPECT_THAT(ReadText(At("device_0/host_start.log.0")), HasSubstr("[Device0]"));
+  EXPECT_THAT(ReadText(At("device_0/dev_start.log.0")), HasSubstr("cntvct"));
+}
+
+TEST_F(RecoveryTest, NothingOutsideIsTouched) {
+  Make();
+  WriteText(tmp_ / "victim", "precious, without a newline");
+  const std::string slice = At("device_0/data/hccs.data.0.slice_0");
+  fs::remove(slice);
+  fs::create_symlink(tmp_ / "victim", slice);
+  fs::create_hard_link(tmp_ / "victim", At("device_0/data/hbm.data.0.slice_7"));
+  ASSERT_EQ(::mkfifo(At("device_0/data/nic.data.0.slice_0").c_str(), 0600), 0);
+  fs::remove_all(At("host/data"));
+  fs::create_directory_symlink(tmp_.path(), At("host/data"));
+  Result<RecoveredDump> recovered = RecoverDump(root_, name_, Options());
+  EXPECT_EQ(ReadText(tmp_ / "victim"), "precious, without a newline");
+  EXPECT_FALSE(fs::exists(tmp_ / "victim.done"));
+}
+
+}  // namespace
+}  // namespace profd
