@@ -34,6 +34,7 @@ struct DecodeStats {
   uint64_t records = 0;      // understood
   uint64_t bad_records = 0;  // whole, but without sense
   uint64_t bad_bytes = 0;    // of those, and of records cut off by the end of the file
+  uint64_t skipped = 0;      // in order, but of a kind nothing is made of
 };
 
 class Decoder {
@@ -71,7 +72,8 @@ constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }
 std::span<const DecoderSpec> Decoders();
 // Bytes of one record in a file of this place; 0 = text.
 size_t RecordSizeOf(const DecoderSpec& spec, const Place& place);
-// Null: nobody reads such a file.
-const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind);
+// Null: nobody reads such a file. Where chips have different formats under one name (`llc.data`), the
+// one of `chip` (Place::chip; -1 = not told).
+const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind, int chip = -1);
 
 }  // namespace profd::exporting

@@ -35,11 +35,14 @@ size_t RecordSizeOf(const DecoderSpec& spec, const Place& place) {
   return spec.record_size;
 }
 
-const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind) {
+const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind, int chip) {
+  const DecoderSpec* first = nullptr;
   for (const DecoderSpec& spec : Decoders()) {
-    if (spec.kind == kind && Matches(spec.base, base)) return &spec;
+    if (spec.kind != kind || !Matches(spec.base, base)) continue;
+    if (chip >= 0 && chip < 32 && (spec.chips >> chip & 1) != 0) return &spec;
+    if (first == nullptr) first = &spec;
   }
-  return nullptr;
+  return first;
 }
 
 }  // namespace profd::exporting
