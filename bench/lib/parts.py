@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 
+import parts_export
 import rig
 
 # Every option at its maximum (docs: shared with the vendor's option ranges).
@@ -264,4 +265,4 @@ def marks(build, args):
 
 
 PARTS = {"micro": micro, "marks": marks, "idle": idle, "device": device, "all": everything, "alloc": alloc,
-         "scrape": scrape, "latency": latency, "host": host}
+         "scrape": scrape, "latency": latency, "host": host, "export": parts_export.export}

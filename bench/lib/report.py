@@ -1,5 +1,7 @@
 """The table on the terminal, and whether the goals were met."""
 
+import parts_export
+
 DEVICE_THREADS = ("profd-pump", "profd-writer", "profd-control", "profd-npuN", "profd")
 THREAD_COLUMNS = (("cpu_percent", "% core"), ("simulator_percent", "sim %"),
                   ("switches_per_s", "switches/s"), ("allocations_per_s", "allocs/s"))
@@ -46,6 +48,9 @@ def print_part(name, part):
                       f"{row['max']:>14.1f}")
         _scalars(part)
         return
+    if name == "export":
+        parts_export.print_export(part)
+        return
     if "threads" in part:
         _threads(part)
         return
@@ -85,6 +90,9 @@ def goals(parts):
               run["no session, 1 thread"]["p99"], 50, "ns")
         _goal(found, "p99 of profd_mark with a session, 1 thread",
               run["session, 1 thread"]["p99"], 1000, "ns")
+    if "export" in parts:
+        parts_export.goals_export(
+            parts["export"], lambda *row: _goal(found, *row))
     if "alloc" in parts:
         _goal(found, "allocations per record in steady state",
               parts["alloc"]["allocations_per_record"], 0.0, "")
