@@ -179,6 +179,7 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     source->working_directory = environment.working_directory;
   }
   if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
+  if (name == "verify") return RunVerify(io, parsed.verify, parsed.json);
   if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
 
   Result<Endpoint> endpoint = EndpointOf(parsed, environment);

@@ -156,6 +156,19 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
   completion->add_option("SHELL", p->completion_shell, "bash or zsh")->required()->type_name(" ");
 }
 
+// Commands on directories; they need no profd.
+void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
+  CLI::App* verify = AddCommand(
+      app, "verify", "Is a dump whole? Checksums, framing, clocks, and every lost record accounted for",
+      "  profctl verify PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
+      "  profctl verify --quiet run1/* && echo all whole\n"
+      "  profctl verify --json DUMP | jq '.dumps[].problems'\n"
+      "Reads the directories, needs no profd. The exit code is 0 only if everything holds, 5 when\n"
+      "something does not, 4 when a directory is no dump.\n");
+  verify->add_option("DUMP", p->verify.dumps, "Directories of dumps")->required()->type_name(" ");
+  verify->add_flag("--quiet", p->verify.quiet, "Only what is wrong");
+}
+
 void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
   auto add = [app](const char* name, std::optional<std::string>* value, const char* text,
                    const char* type) {
@@ -237,6 +250,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddSessionCommands(app, p);
   AddOptionCommands(app, p);
   AddDataCommands(app, p);
+  AddDumpDirectoryCommands(app, p);
   AddTlsCommands(app, p);
 }
 

@@ -19,6 +19,7 @@
 #include "client/commands/stop.h"
 #include "client/commands/stream.h"
 #include "client/commands/tls.h"
+#include "client/commands/verify.h"
 #include "client/commands/watch.h"
 #include "client/fleet/fleet_cli.h"
 
@@ -53,6 +54,7 @@ struct Parsed {
   CheckOptions check;
   std::string completion_shell;
   TlsInitOptions tls_init;
+  VerifyOptions verify;
 };
 
 // `parsed` must outlive the application.

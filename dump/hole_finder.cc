@@ -39,8 +39,7 @@ int64_t CyclesToNs(uint64_t cycles, uint64_t origin, double hz) {
 }
 
 bool HasStamps(const abi::ChannelFormat* format) {
-  return format != nullptr &&
-         (format->framing == abi::Framing::kText || format->stamp.width != 0);
+  return format != nullptr && (format->framing == abi::Framing::kText || format->stamp.width != 0);
 }
 
 uint64_t Steps(int64_t dt, int64_t period) {
@@ -151,7 +150,9 @@ void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
     if (series_.size() >= kMaxSeries) return;
     it = series_.emplace(key, Series{}).first;
     it->second.period_ns = options_.period_ns;
-    if (options_.format->thinning == abi::Thinning::kEvent) it->second.period_ns = -1;
+    if (options_.format != nullptr && options_.format->thinning == abi::Thinning::kEvent) {
+      it->second.period_ns = -1;
+    }
   }
   Series& series = it->second;
   const bool has_last = std::exchange(series.has_last, true);
@@ -159,6 +160,8 @@ void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
   if (!has_last) return;
   if (stamp_ns < last) {
     ++backwards_;
+    // The stamp before was the odd one, if it seemed to come after a hole.
+    if (series.pending.to_ns == last) series.pending = {};
     return;
   }
   // Several lines of one instant.
@@ -186,7 +189,8 @@ void HoleFinder::Learn(Series& series) {
   const int64_t median = sorted[count / 2];
   auto alike = std::count_if(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count),
                              [median](int64_t dt) { return std::abs(dt - median) <= median / 4; });
-  series.period_ns = static_cast<size_t>(alike) * 4 >= count * 3 ? std::max<int64_t>(median, 1) : -1;
+  series.period_ns =
+      static_cast<size_t>(alike) * 4 >= count * 3 ? std::max<int64_t>(median, 1) : -1;
   if (series.period_ns < 0) return;
   const auto steps = series.steps;
   for (size_t i = 0; i < count; ++i) Judge(series, steps[i]);

@@ -47,6 +47,11 @@ class HoleFinder {
 
   // Whole records or lines.
   void Feed(std::span<const std::byte> bytes_untrusted);
+  // A record of a file without a ChannelFormat: its series and its stamp.
+  void FeedStamp(uint64_t series, int64_t stamp_ns) {
+    ++records_;
+    Take(series, stamp_ns);
+  }
   // What comes next need not follow what came: a known loss, a restart of the channel.
   void Resync();
   // Decides what waited for one more record.

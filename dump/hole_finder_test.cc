@@ -141,6 +141,14 @@ TEST_F(HoleFinderTest, CountsStampsThatGoBackAndLinesWithoutOne) {
   EXPECT_EQ(finder.unreadable(), 2u);
 }
 
+TEST_F(HoleFinderTest, OneOddStampIsNoHole) {
+  HoleFinder finder = Make(9, 10 * kMs);
+  finder.Feed(AsBytes(Lines({1000, 1010, 900'000'000, 1030, 1040})));
+  finder.Finish();
+  EXPECT_TRUE(holes_.empty());
+  EXPECT_EQ(finder.backwards(), 1u);
+}
+
 TEST_F(HoleFinderTest, ThirtyTwoBitStampsWrap) {
   HoleFinder finder = Make(7, 10 * kMs);
   std::vector<std::byte> bytes;

@@ -1,0 +1,176 @@
+#include "client/commands/verify.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "client/json.h"
+#include "client/render.h"
+#include "dump/verify.h"
+
+namespace profd::client {
+namespace {
+
+std::string NameOf(const std::string& path) {
+  std::filesystem::path clean = std::filesystem::path(path).lexically_normal();
+  if (!clean.has_filename()) clean = clean.parent_path();
+  return clean.filename().string();
+}
+
+// On a terminal: how far it has come.
+class ProgressLine {
+ public:
+  ProgressLine(const Io& io, bool wanted) : io_(io), on_(wanted && io.err_tty) {}
+  ~ProgressLine() {
+    if (shown_) io_.err << "\r\x1b[K" << std::flush;
+  }
+  bool Show(uint64_t done, uint64_t total) {
+    const uint64_t percent = total == 0 ? 100 : done * 100 / total;
+    if (!on_ || percent == last_) return true;
+    last_ = percent;
+    shown_ = true;
+    io_.err << fmt::format("\rverifying {} of {}, {} %\x1b[K", FormatBytes(done),
+                           FormatBytes(total), percent)
+            << std::flush;
+    return true;
+  }
+
+ private:
+  const Io& io_;
+  const bool on_;
+  bool shown_ = false;
+  uint64_t last_ = ~uint64_t{0};
+};
+
+std::string LabelOf(const VerifyChannel& channel) {
+  std::string place = channel.device >= 0 ? fmt::format("npu{}", channel.device) : "host";
+  return fmt::format("{}/{}", place, channel.file);
+}
+
+void PrintChannels(const Io& io, const VerifyReport& report) {
+  Table table(
+      {"FILE", ">HZ", ">SLICES", ">BYTES", ">EXPECTED", ">RECEIVED", ">LOST", ">UNEXPLAINED"});
+  for (const VerifyChannel& channel : report.channels) {
+    table.AddRow(
+        {LabelOf(channel),
+         channel.hz > 0 ? fmt::format("{:g}", channel.hz) : "-",
+         std::to_string(channel.slices),
+         FormatBytes(channel.bytes),
+         std::to_string(channel.expected()),
+         std::to_string(channel.received),
+         {std::to_string(channel.missing), channel.missing > 0 ? Tone::kWarning : Tone::kPlain},
+         {std::to_string(channel.unexplained),
+          channel.unexplained > 0 ? Tone::kBad : Tone::kPlain}});
+  }
+  if (!table.empty()) table.Print(io.out, io.out_color(), "  ");
+}
+
+std::string ChecksLine(const VerifyReport& report) {
+  std::string done;
+  std::string skipped;
+  for (size_t i = 0; i < kVerifyChecks; ++i) {
+    std::string& list = report.ran[i] ? done : skipped;
+    list += (list.empty() ? "" : ", ") + std::string(ToString(static_cast<VerifyCheck>(i)));
+  }
+  std::string line = "checked: " + (done.empty() ? "nothing" : done);
+  if (!skipped.empty()) line += "; nothing to check: " + skipped;
+  return line;
+}
+
+void PrintReport(const Io& io, const VerifyReport& report, bool quiet) {
+  if (!quiet || !report.ok()) {
+    io.out << Printable(report.name) << ": "
+           << (report.ok() ? Paint("whole", Tone::kGood, io.out_color())
+                           : Paint(fmt::format("{} problem{}", report.problem_count,
+                                               report.problem_count == 1 ? "" : "s"),
+                                   Tone::kBad, io.out_color()))
+           << fmt::format(", {}, {} files, {}, {} checksums\n", ToString(report.state),
+                          report.files, FormatBytes(report.bytes), report.checksums);
+  }
+  if (!quiet) {
+    PrintChannels(io, report);
+    io.out << "  " << ChecksLine(report) << "\n";
+    for (const std::string& note : report.notes) io.out << "  note: " << Printable(note) << "\n";
+  }
+  for (const VerifyProblem& problem : report.problems) {
+    io.out << "  " << Paint(ToString(problem.check), Tone::kBad, io.out_color()) << ": "
+           << Printable(problem.where) << ": " << Printable(problem.what) << "\n";
+  }
+  if (report.problem_count > report.problems.size()) {
+    io.out << fmt::format("  and {} more\n", report.problem_count - report.problems.size());
+  }
+}
+
+Json ToJson(const VerifyReport& report) {
+  Json json = {{"dump", report.name},
+               {"ok", report.ok()},
+               {"state", ToString(report.state)},
+               {"has_manifest", report.has_manifest},
+               {"files", report.files},
+               {"bytes", report.bytes},
+               {"checksums", report.checksums},
+               {"problem_count", report.problem_count}};
+  json["checked"] = Json::array();
+  for (size_t i = 0; i < kVerifyChecks; ++i) {
+    if (report.ran[i]) json["checked"].push_back(ToString(static_cast<VerifyCheck>(i)));
+  }
+  json["problems"] = Json::array();
+  for (const VerifyProblem& problem : report.problems) {
+    json["problems"].push_back({{"check", ToString(problem.check)},
+                                {"where", Printable(problem.where)},
+                                {"what", Printable(problem.what)}});
+  }
+  json["channels"] = Json::array();
+  for (const VerifyChannel& channel : report.channels) {
+    json["channels"].push_back({{"collector", channel.collector},
+                                {"device", channel.device},
+                                {"channel", channel.channel},
+                                {"file", Printable(channel.file)},
+                                {"hz", channel.hz},
+                                {"slices", channel.slices},
+                                {"bytes", channel.bytes},
+                                {"expected", channel.expected()},
+                                {"received", channel.received},
+                                {"lost", channel.missing},
+                                {"lost_by_manifest", channel.lost},
+                                {"unexplained", channel.unexplained}});
+  }
+  json["notes"] = report.notes;
+  return json;
+}
+
+}  // namespace
+
+int RunVerify(const Io& io, const VerifyOptions& options, bool json) {
+  int code = kExitOk;
+  Json all = Json::array();
+  for (const std::string& path : options.dumps) {
+    const std::string name = NameOf(path);
+    Result<DumpReader> reader = DumpReader::OpenPath(path);
+    Status status = reader.ok() ? Status() : reader.status();
+    if (status.ok()) {
+      ProgressLine line(io, !json && !options.quiet);
+      Result<VerifyReport> report = VerifyDump(
+          *reader, name, [&](uint64_t done, uint64_t total) { return line.Show(done, total); });
+      if (report.ok()) {
+        if (!report->ok() && code == kExitOk) code = kExitPartial;
+        if (json) {
+          all.push_back(ToJson(*report));
+        } else {
+          PrintReport(io, *report, options.quiet);
+        }
+        continue;
+      }
+      status = report.status().Annotate(path);
+    }
+    code = kExitNotFound;
+    io.err << "profctl: verify: " << Printable(status.message()) << std::endl;
+    if (json)
+      all.push_back(
+          {{"dump", Printable(name)}, {"ok", false}, {"error", Printable(status.message())}});
+  }
+  if (json) io.out << JsonText({{"ok", code == kExitOk}, {"dumps", all}}, false) << "\n";
+  return code;
+}
+
+}  // namespace profd::client

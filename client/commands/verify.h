@@ -1,0 +1,20 @@
+// `profctl verify DUMP...`: is a dump whole? Reads directories of this machine; needs no daemon.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/context.h"
+
+namespace profd::client {
+
+struct VerifyOptions {
+  std::vector<std::string> dumps;  // directories
+  bool quiet = false;              // only what is wrong
+};
+
+// kExitOk only if every dump holds in everything that could be checked; kExitPartial otherwise,
+// kExitNotFound if one of them is no dump.
+int RunVerify(const Io& io, const VerifyOptions& options, bool json);
+
+}  // namespace profd::client

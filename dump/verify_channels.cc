@@ -1,0 +1,385 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "dump/hole_finder.h"
+#include "dump/mark_files.h"
+#include "dump/slice_source.h"
+#include "dump/verify_run.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kReadBytes = 256u << 10;
+// No line of any file comes near.
+constexpr size_t kMaxLine = 1u << 20;
+// The daemon notices a loss up to a flush interval and a poll after it happened, and device clocks
+// drift from the one pair they are placed by.
+constexpr int64_t kSlackNs = 3 * kNsPerSecond;
+// A channel may take this long to deliver its first record, and to be stopped.
+constexpr int64_t kEdgeNs = 5 * kNsPerSecond;
+
+const abi::ChannelFormat* FormatOfFile(std::string_view base) {
+  if (base == abi::kLpInfoFile) return abi::FindChannelFormat(132);
+  for (const abi::ChannelFormat& format : abi::kChannelFormats) {
+    if (format.file == base) return &format;
+  }
+  return nullptr;
+}
+
+// Bytes per record of binary files that are no driver channel; 0 = lines.
+size_t RecordBytes(const VerifyFile& file, const abi::ChannelFormat* format) {
+  if (format != nullptr) return format->framing == abi::Framing::kBinary ? format->record_size : 0;
+  return file.base == kStepTraceFile ? kStepRecordBytes : 0;
+}
+
+// When a host file's line was taken; nothing for lines that do not say.
+std::optional<int64_t> LineStamp(std::string_view base, std::string_view line) {
+  auto number = [](std::string_view text) -> std::optional<int64_t> {
+    int64_t value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || value < 0) return std::nullopt;
+    return value;
+  };
+  if (line.starts_with("TimeStamp:")) return number(line.substr(10));
+  if (base == "host_cpu.data" || base == "host_network.data") {
+    return line.starts_with("time ") ? number(line.substr(5)) : std::nullopt;
+  }
+  if (base == "host_mem.data" || base == "netdev_stats.data") return number(line);
+  return std::nullopt;
+}
+
+// As the journal calls it.
+std::string_view RecordedName(std::string_view path) {
+  if (path.ends_with(kCompressedSuffix)) path.remove_suffix(kCompressedSuffix.size());
+  return path;
+}
+
+class FileCheck {
+ public:
+  FileCheck(VerifyRun& run, const VerifyFile& file)
+      : run_(run),
+        file_(file),
+        format_(file.own || file.device < 0 ? nullptr : FormatOfFile(file.base)),
+        record_bytes_(RecordBytes(file, format_)),
+        where_(file.device >= 0 ? fmt::format("{} of device {}", file.base, file.device)
+                                : file.base),
+        holes_(HoleOptions(), [this](const HoleFinder::Hole& hole) { OnHole(hole); }) {}
+
+  void Run(uint64_t* done) {
+    for (const VerifySlice& slice : file_.slices) {
+      if (run_.cancelled) return;
+      ReadSlice(slice, done);
+    }
+    holes_.Finish();
+    if (!run_.cancelled) Conclude();
+  }
+
+ private:
+  HoleFinder::Options HoleOptions();
+  void ReadSlice(const VerifySlice& slice, uint64_t* done);
+  void TakeBytes(std::span<const std::byte> bytes, const VerifySlice& slice);
+  void TakeWhole(std::span<const std::byte> whole);
+  void TakeLines(std::string_view lines);
+  void EndSlice(const VerifySlice& slice, const SliceSource& source);
+  void CheckSum(const std::string& path, const SliceSource& source);
+  void OnHole(const HoleFinder::Hole& hole);
+  bool IsExplained(int64_t from_ns, int64_t to_ns, const ManifestChannel& channel) const;
+  bool IsExplained(int64_t from_ns, int64_t to_ns) const;
+  int64_t ToHostNs(int64_t stamp_ns) const;
+  void Conclude();
+  void CheckCounts(VerifyChannel& row);
+  void CheckEdges();
+
+  VerifyRun& run_;
+  const VerifyFile& file_;
+  const abi::ChannelFormat* const format_;
+  const size_t record_bytes_;
+  const std::string where_;
+  const ManifestChannel* known_ = nullptr;
+  std::optional<DumpClocks> clocks_;
+  HoleFinder holes_;
+  std::vector<std::byte> carry_;
+  uint64_t records_ = 0;
+  uint64_t content_bytes_ = 0;
+  uint64_t explained_ = 0;
+  uint64_t unexplained_ = 0;
+  bool slice_start_ = true;
+  std::string first_unexplained_;
+};
+
+// Finds what the manifest says of the file on the way.
+HoleFinder::Options FileCheck::HoleOptions() {
+  HoleFinder::Options options;
+  options.format = format_;
+  if (!run_.manifest) return options;
+  for (const ManifestChannel& channel : run_.manifest->channels) {
+    if (channel.device == file_.device && channel.file == file_.base) known_ = &channel;
+  }
+  if (known_ != nullptr && known_->hz_effective > 0 && format_ != nullptr && format_->id != 52) {
+    options.period_ns = static_cast<int64_t>(1e9 / known_->hz_effective + 0.5);
+  }
+  for (const ManifestDevice& device : run_.manifest->devices) {
+    if (device.id != file_.device) continue;
+    options.device_counter_hz = device.counter_hz;
+    options.chip_id = static_cast<uint32_t>(std::max(device.chip_id, 0));
+  }
+  options.host_counter_hz = run_.manifest->host_counter_hz;
+  for (const ManifestClock& clock : run_.manifest->clocks) {
+    if (clock.device != file_.device || clock.when != "start" || clocks_) continue;
+    clocks_ = clock.clocks;
+    const bool host = format_ != nullptr && format_->time == abi::TimeKind::kHostCounter;
+    options.origin_count = host ? clock.clocks.host_count : clock.clocks.device_count;
+  }
+  return options;
+}
+
+void FileCheck::ReadSlice(const VerifySlice& slice, uint64_t* done) {
+  Result<UniqueFd> fd = run_.reader.OpenFile(slice.path);
+  if (!fd.ok()) {
+    run_.Add(VerifyCheck::kSizes, slice.path, "cannot be opened: " + fd.status().message());
+    return;
+  }
+  SliceSource source(std::move(*fd), slice.path);
+  std::vector<std::byte> buffer(kReadBytes);
+  slice_start_ = true;
+  for (;;) {
+    Result<size_t> got = source.Read(buffer);
+    if (!got.ok()) {
+      run_.Add(VerifyCheck::kFraming, slice.path, got.status().message());
+      break;
+    }
+    if (*got == 0) break;
+    TakeBytes({buffer.data(), *got}, slice);
+  }
+  *done += slice.bytes;
+  if (run_.progress && !run_.progress(*done, run_.total_bytes)) run_.cancelled = true;
+  EndSlice(slice, source);
+}
+
+void FileCheck::TakeBytes(std::span<const std::byte> bytes, const VerifySlice& slice) {
+  if (std::exchange(slice_start_, false) && format_ != nullptr && !format_->slice_header.empty() &&
+      run_.manifest && !AsText(bytes).starts_with(format_->slice_header)) {
+    run_.Add(VerifyCheck::kFraming, slice.path, "does not begin with its header line");
+  }
+  carry_.insert(carry_.end(), bytes.begin(), bytes.end());
+  size_t whole = 0;
+  if (record_bytes_ != 0) {
+    whole = carry_.size() / record_bytes_ * record_bytes_;
+  } else {
+    size_t end = AsText(carry_).rfind('\n');
+    whole = end == std::string_view::npos ? 0 : end + 1;
+    if (carry_.size() - whole > kMaxLine) {
+      run_.Add(VerifyCheck::kFraming, slice.path, "has a line longer than 1 MiB");
+      whole = carry_.size();
+    }
+  }
+  TakeWhole({carry_.data(), whole});
+  carry_.erase(carry_.begin(), carry_.begin() + static_cast<std::ptrdiff_t>(whole));
+}
+
+void FileCheck::TakeWhole(std::span<const std::byte> whole) {
+  content_bytes_ += whole.size();
+  if (format_ != nullptr) {
+    holes_.Feed(whole);
+  } else if (record_bytes_ != 0) {
+    records_ += whole.size() / record_bytes_;
+  } else {
+    TakeLines(AsText(whole));
+  }
+}
+
+void FileCheck::TakeLines(std::string_view lines) {
+  std::string_view line;
+  while (NextLine(&lines, &line)) {
+    if (file_.own) {
+      records_ += line.empty() || line.starts_with("time_ns\t") ? 0 : 1;
+      continue;
+    }
+    std::optional<int64_t> stamp = LineStamp(file_.base, line);
+    if (!stamp) continue;
+    ++records_;
+    holes_.FeedStamp(0, *stamp);
+  }
+}
+
+void FileCheck::EndSlice(const VerifySlice& slice, const SliceSource& source) {
+  // The vendor's collector cuts slices anywhere; the rest of a record is in the next one.
+  if (!carry_.empty() && (run_.manifest || &slice == &file_.slices.back())) {
+    run_.Add(VerifyCheck::kFraming, slice.path,
+             fmt::format("ends inside of a {}, {} bytes of it are there",
+                         record_bytes_ != 0 ? "record" : "line", carry_.size()));
+    carry_.clear();
+  }
+  CheckSum(slice.path, source);
+}
+
+// Against the journal, and against the manifest, which is all there is for files without slices.
+void FileCheck::CheckSum(const std::string& path, const SliceSource& source) {
+  auto compare = [&](std::string_view whose, uint64_t bytes, uint32_t crc, uint64_t want_bytes,
+                     uint32_t want_crc) {
+    if (bytes != want_bytes) {
+      run_.Add(VerifyCheck::kSizes, path,
+               fmt::format("holds {} bytes, {} by the {}", bytes, want_bytes, whose));
+    } else if (crc != want_crc) {
+      run_.Add(VerifyCheck::kChecksums, path,
+               fmt::format("CRC-32C is {:08x}, {:08x} by the {}", crc, want_crc, whose));
+    }
+  };
+  bool compared = false;
+  if (const SliceEntry* entry = run_.journal.Find(RecordedName(path)); entry != nullptr) {
+    compare("journal", source.bytes(), source.crc32c(), entry->bytes, entry->crc32c);
+    compared = true;
+  }
+  if (const ManifestFile* listed = run_.FindListed(path); listed != nullptr && listed->crc32c) {
+    compare("manifest", source.stored_bytes(), source.stored_crc32c(), listed->bytes,
+            *listed->crc32c);
+    compared = true;
+  }
+  if (!compared) return;
+  run_.Ran(VerifyCheck::kChecksums);
+  ++run_.report.checksums;
+}
+
+// Of one instant on the stamps' clock, on the host's.
+int64_t FileCheck::ToHostNs(int64_t stamp_ns) const {
+  if (format_ == nullptr) return stamp_ns;
+  if (!clocks_) return stamp_ns;
+  switch (format_->time) {
+    case abi::TimeKind::kDeviceMonotonicNs:
+      return stamp_ns - clocks_->device_ns + clocks_->host_ns;
+    case abi::TimeKind::kHostCounter:
+      return run_.manifest->host_counter_hz > 0 ? stamp_ns + clocks_->host_ns : stamp_ns;
+    default:
+      return stamp_ns + clocks_->host_ns;
+  }
+}
+
+bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns, const ManifestChannel& channel) const {
+  // More gaps than are listed: the rest can be anywhere.
+  if (channel.gap_count > channel.gaps.size()) return true;
+  return std::any_of(channel.gaps.begin(), channel.gaps.end(), [&](const ManifestGap& gap) {
+    return from_ns <= gap.host_ns + kSlackNs && to_ns >= gap.from_ns - kSlackNs;
+  });
+}
+
+bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns) const {
+  if (!run_.manifest) return true;
+  if (known_ != nullptr) return IsExplained(from_ns, to_ns, *known_);
+  // Files of host collectors carry their own names; whose they are is not in the manifest.
+  return std::any_of(run_.manifest->channels.begin(), run_.manifest->channels.end(),
+                     [&](const ManifestChannel& channel) {
+                       return channel.channel == 0 && IsExplained(from_ns, to_ns, channel);
+                     });
+}
+
+void FileCheck::OnHole(const HoleFinder::Hole& hole) {
+  const int64_t from = ToHostNs(hole.from_ns);
+  const int64_t to = ToHostNs(hole.to_ns);
+  if (IsExplained(from, to)) {
+    explained_ += hole.missing;
+    return;
+  }
+  unexplained_ += hole.missing;
+  if (first_unexplained_.empty() && run_.manifest) {
+    const auto since = static_cast<double>(from - run_.manifest->start_raw_ns) / 1e9;
+    first_unexplained_ = fmt::format("the first {:.3f} s after the start, for {:.1f} ms", since,
+                                     static_cast<double>(to - from) / 1e6);
+  }
+}
+
+void FileCheck::Conclude() {
+  VerifyChannel row;
+  row.device = file_.device;
+  row.file = file_.own ? "profd/" + file_.base : file_.base;
+  row.slices = file_.slices.size();
+  row.bytes = content_bytes_;
+  row.received = format_ != nullptr ? holes_.records() : records_;
+  row.missing = explained_;
+  row.unexplained = unexplained_;
+  if (known_ != nullptr) {
+    row.collector = known_->collector;
+    row.channel = known_->channel;
+    row.hz = known_->hz_effective;
+  }
+  run_.Ran(VerifyCheck::kFraming);
+  run_.Ran(VerifyCheck::kOrder);
+  if (holes_.unreadable() > 0) {
+    run_.Add(VerifyCheck::kFraming, where_,
+             fmt::format("{} records have no readable stamp", holes_.unreadable()));
+  }
+  if (holes_.backwards() > 0) {
+    run_.Add(VerifyCheck::kOrder, where_,
+             fmt::format("{} stamps are older than the record before", holes_.backwards()));
+  }
+  CheckCounts(row);
+  if (run_.manifest) CheckEdges();
+  run_.report.channels.push_back(std::move(row));
+}
+
+void FileCheck::CheckCounts(VerifyChannel& row) {
+  if (!run_.manifest) return;
+  run_.Ran(VerifyCheck::kAccounting);
+  if (unexplained_ > 0) {
+    run_.Add(VerifyCheck::kAccounting, where_,
+             fmt::format("{} of {} records are missing and the manifest does not say so; {}",
+                         unexplained_, row.expected(), first_unexplained_));
+  }
+  if (known_ == nullptr) return;
+  for (const ManifestLoss& loss : known_->dropped) row.lost += loss.records;
+  if (row.received != known_->records) {
+    run_.Add(
+        VerifyCheck::kAccounting, where_,
+        fmt::format("{} records are here, the manifest counts {}", row.received, known_->records));
+  }
+  const bool all_counted =
+      std::none_of(known_->gaps.begin(), known_->gaps.end(),
+                   [](const ManifestGap& gap) { return gap.lost_records == 0; });
+  // Of a thinned session losses are counted before, holes after the thinning.
+  if (all_counted && explained_ > row.lost + row.lost / 20 + 2) {
+    run_.Add(VerifyCheck::kAccounting, where_,
+             fmt::format("{} records are missing, the manifest knows of {}", explained_, row.lost));
+  }
+}
+
+// A channel must begin with its session and last as long.
+void FileCheck::CheckEdges() {
+  if (known_ == nullptr || format_ == nullptr || known_->hz_effective <= 0 || !clocks_ ||
+      holes_.records() == holes_.unreadable() || run_.manifest->end_raw_ns == 0) {
+    return;
+  }
+  const auto period = static_cast<int64_t>(1e9 / known_->hz_effective);
+  const int64_t slack = kEdgeNs + 3 * period;
+  const int64_t first = ToHostNs(holes_.first_ns());
+  const int64_t last = ToHostNs(holes_.last_ns());
+  const int64_t start = run_.manifest->start_raw_ns;
+  const int64_t end = run_.manifest->end_raw_ns;
+  if (first - start > slack && !IsExplained(start, first)) {
+    run_.Add(VerifyCheck::kAccounting, where_,
+             fmt::format("begins {:.1f} s after the session, without a gap in the manifest",
+                         static_cast<double>(first - start) / 1e9));
+  }
+  if (end - last > slack && !IsExplained(last, end)) {
+    run_.Add(VerifyCheck::kAccounting, where_,
+             fmt::format("ends {:.1f} s before the session, without a gap in the manifest",
+                         static_cast<double>(end - last) / 1e9));
+  }
+}
+
+}  // namespace
+
+void CheckData(VerifyRun& run) {
+  uint64_t done = 0;
+  for (const VerifyFile& file : run.data) {
+    FileCheck(run, file).Run(&done);
+    if (run.cancelled) return;
+  }
+}
+
+}  // namespace profd

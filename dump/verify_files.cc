@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "dump/mark_files.h"
+#include "dump/verify_run.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kDone = ".done";
+constexpr std::string_view kSliceMark = ".slice_";
+
+std::optional<uint64_t> Number(std::string_view text) {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+struct SliceName {
+  int device = -1;
+  std::string base;
+  uint64_t number = 0;
+  bool compressed = false;
+};
+
+// Of "device_0/data/hbm.data.0.slice_3.zst"; nothing for other paths.
+std::optional<SliceName> ParseSlicePath(std::string_view path) {
+  SliceName name;
+  size_t slash = path.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  std::string_view place = path.substr(0, slash);
+  std::string_view rest = path.substr(slash + 1);
+  if (!rest.starts_with("data/")) return std::nullopt;
+  rest.remove_prefix(5);
+  if (place.starts_with("device_")) {
+    std::optional<uint64_t> device = Number(place.substr(7));
+    if (!device || *device > 4096) return std::nullopt;
+    name.device = static_cast<int>(*device);
+  } else if (place != "host") {
+    return std::nullopt;
+  }
+  if (rest.ends_with(kCompressedSuffix)) {
+    name.compressed = true;
+    rest.remove_suffix(kCompressedSuffix.size());
+  }
+  size_t mark = rest.rfind(kSliceMark);
+  if (mark == std::string_view::npos) return std::nullopt;
+  std::optional<uint64_t> number = Number(rest.substr(mark + kSliceMark.size()));
+  if (!number) return std::nullopt;
+  name.number = *number;
+  rest = rest.substr(0, mark);
+  const std::string suffix = fmt::format(".{}", name.device);
+  if (name.device >= 0 && rest.ends_with(suffix)) rest.remove_suffix(suffix.size());
+  name.base = rest;
+  return name;
+}
+
+void CheckDone(VerifyRun& run, const VerifySlice& slice) {
+  std::string name = slice.path;
+  if (slice.compressed) name.resize(name.size() - kCompressedSuffix.size());
+  std::optional<std::string> text = run.Read(name + std::string(kDone));
+  if (!text) {
+    if (run.manifest) run.Add(VerifyCheck::kSizes, slice.path, "has no .done file");
+    return;
+  }
+  std::string_view rest = *text;
+  if (!rest.starts_with("filesize:")) {
+    run.Add(VerifyCheck::kSizes, name + std::string(kDone), "does not begin with filesize:");
+    return;
+  }
+  rest.remove_prefix(9);
+  std::optional<uint64_t> said = Number(rest.substr(0, rest.find('\n')));
+  if (!said || (!slice.compressed && *said != slice.bytes)) {
+    run.Add(VerifyCheck::kSizes, slice.path,
+            fmt::format("is {} bytes long, its .done says {}", slice.bytes,
+                        rest.substr(0, std::min<size_t>(rest.find('\n'), 24))));
+  }
+}
+
+// Slices that are neither there nor known to have been removed.
+void CheckRow(VerifyRun& run, const VerifyFile& file) {
+  if (file.own || file.slices.empty()) return;
+  const std::string& first = file.slices.front().path;
+  std::string stem(FileOfSlice(first));
+  uint64_t next = 0;
+  if (auto gone = run.journal.forgotten.find(stem); gone != run.journal.forgotten.end()) {
+    next = gone->second.slices;
+  }
+  for (const VerifySlice& slice : file.slices) {
+    uint64_t missing = 0;
+    for (; next < slice.number && missing <= 1000; ++next) {
+      const SliceEntry* entry = run.journal.Find(fmt::format("{}{}{}", stem, kSliceMark, next));
+      if (entry == nullptr || !entry->aged) ++missing;
+    }
+    if (missing > 0 && run.manifest) {
+      run.Add(VerifyCheck::kSizes, stem,
+              fmt::format("{}{} slices before slice {} are not there and were not aged",
+                          missing > 1000 ? "more than " : "", std::min<uint64_t>(missing, 1000),
+                          slice.number));
+    }
+    next = slice.number + 1;
+  }
+}
+
+// The manifest's list against what is there.
+void CheckList(VerifyRun& run) {
+  if (!run.manifest || run.manifest->state == DumpState::kRunning) return;
+  for (const ManifestFile& file : run.manifest->files) {
+    auto there = run.sizes.find(file.path);
+    if (there == run.sizes.end()) {
+      run.Add(VerifyCheck::kSizes, file.path, "is in the manifest and not in the dump");
+    } else if (there->second != file.bytes) {
+      run.Add(VerifyCheck::kSizes, file.path,
+              fmt::format("is {} bytes long, the manifest says {}", there->second, file.bytes));
+    }
+  }
+  for (const auto& [path, bytes] : run.sizes) {
+    if (path.ends_with(kDone) || path == kManifestFile) continue;
+    if (run.FindListed(path) == nullptr) {
+      run.Add(VerifyCheck::kSizes, path, "is in the dump and not in the manifest");
+    }
+  }
+}
+
+}  // namespace
+
+void FindDataFiles(VerifyRun& run) {
+  std::map<std::tuple<int, bool, std::string>, size_t> index;
+  auto add = [&](int device, bool own, const std::string& base, VerifySlice slice) {
+    auto [it, fresh] = index.try_emplace({device, own, base}, run.data.size());
+    if (fresh) run.data.push_back({device, base, own, {}});
+    run.total_bytes += slice.bytes;
+    run.data[it->second].slices.push_back(std::move(slice));
+  };
+  for (const DumpReader::File& file : run.files) {
+    if (file.path.ends_with(kDone)) continue;
+    if (file.path.starts_with("profd/") && file.path.ends_with(".tsv") &&
+        file.path != kJournalFile) {
+      add(-1, true, file.path.substr(6), {file.path, file.bytes, 0, false});
+    } else if (std::optional<SliceName> name = ParseSlicePath(file.path)) {
+      add(name->device, false, name->base, {file.path, file.bytes, name->number, name->compressed});
+    }
+  }
+  for (VerifyFile& file : run.data) {
+    std::sort(file.slices.begin(), file.slices.end(),
+              [](const VerifySlice& a, const VerifySlice& b) { return a.number < b.number; });
+  }
+}
+
+void CheckSizes(VerifyRun& run) {
+  run.Ran(VerifyCheck::kSizes);
+  for (const VerifyFile& file : run.data) {
+    if (!file.own) {
+      for (const VerifySlice& slice : file.slices) CheckDone(run, slice);
+    }
+    CheckRow(run, file);
+  }
+  for (const SliceEntry& entry : run.journal.slices) {
+    const std::string stored =
+        entry.compressed ? entry.path + std::string(kCompressedSuffix) : entry.path;
+    if (!entry.aged && !run.Has(stored)) {
+      run.Add(VerifyCheck::kSizes, stored, "was closed and never removed, and is not there");
+    }
+  }
+  if (run.journal.bad_lines > 0) {
+    run.Add(VerifyCheck::kSizes, std::string(kJournalFile),
+            fmt::format("has {} lines that make no sense", run.journal.bad_lines));
+  }
+  CheckList(run);
+}
+
+}  // namespace profd

@@ -1,0 +1,67 @@
+// What the parts of the verifier share while one dump is read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/abi/channels.h"
+#include "dump/slice_journal.h"
+#include "dump/verify.h"
+
+namespace profd {
+
+// One slice `<place>/data/<base>[.<device>].slice_<k>[.zst]`, or a file of our own in profd/.
+struct VerifySlice {
+  std::string path;
+  uint64_t bytes = 0;
+  uint64_t number = 0;
+  bool compressed = false;
+};
+
+// All slices of one logical file.
+struct VerifyFile {
+  int device = -1;  // -1 = the host's or our own
+  std::string base;
+  bool own = false;  // in profd/
+  std::vector<VerifySlice> slices;
+};
+
+struct VerifyRun {
+  const DumpReader& reader;
+  VerifyReport& report;
+  const VerifyProgress& progress;
+  std::optional<Manifest> manifest;
+  std::vector<DumpReader::File> files;
+  std::map<std::string, uint64_t, std::less<>> sizes;  // of all files by path
+  SliceJournal journal;
+  std::map<std::string_view, const ManifestFile*> listed;  // of the manifest, by path
+  std::vector<VerifyFile> data;
+  uint64_t total_bytes = 0;
+  bool cancelled = false;
+
+  void Add(VerifyCheck check, std::string where, std::string what) {
+    report.Add(check, std::move(where), std::move(what));
+  }
+  void Ran(VerifyCheck check) { report.ran[static_cast<size_t>(check)] = true; }
+  bool Has(std::string_view path) const { return sizes.contains(path); }
+  const ManifestFile* FindListed(std::string_view path) const {
+    auto it = listed.find(path);
+    return it == listed.end() ? nullptr : it->second;
+  }
+  // Text of a small file; nothing when it is not there or too long.
+  std::optional<std::string> Read(std::string_view path) const;
+};
+
+// verify_files.cc: which files there are and how long.
+void FindDataFiles(VerifyRun& run);
+void CheckSizes(VerifyRun& run);
+// verify_channels.cc: reads the data; checksums, framing, order, accounting.
+void CheckData(VerifyRun& run);
+// verify_clocks.cc
+void CheckClocks(VerifyRun& run);
+
+}  // namespace profd
