@@ -95,6 +95,12 @@ class GrpcApi final : public ProfdApi {
   Result<v1::GetTimeResponse> GetTime() override {
     return Unary(&v1::Profd::Stub::AsyncGetTime, v1::GetTimeRequest(), kQueryMs);
   }
+  Result<v1::ListDumpsResponse> ListDumps() override {
+    return Unary(&v1::Profd::Stub::AsyncListDumps, v1::ListDumpsRequest(), kQueryMs);
+  }
+  Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncPinDump, request, kQueryMs);
+  }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
     return Stream(&v1::Profd::Stub::AsyncWatchSession, request, receive,

@@ -43,6 +43,9 @@ struct FakeDaemon {
   v1::Session recorded;
   v1::GetTimeResponse time;
   uint64_t lease_left_ms = 0;
+  v1::ListDumpsResponse dumps;
+  v1::PinDumpResponse pinned;
+  std::vector<v1::PinDumpRequest> pins;
 
   std::vector<v1::StartSessionRequest> starts;
   std::vector<std::string> stopped;
@@ -119,6 +122,11 @@ class FakeApi final : public ProfdApi {
     return Answer(daemon_.recorded);
   }
   Result<v1::GetTimeResponse> GetTime() override { return Answer(daemon_.time); }
+  Result<v1::ListDumpsResponse> ListDumps() override { return Answer(daemon_.dumps); }
+  Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) override {
+    daemon_.pins.push_back(request);
+    return Answer(daemon_.pinned);
+  }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
     daemon_.watch_request = request;

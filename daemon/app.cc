@@ -295,6 +295,14 @@ Status App::Impl::Serve() {
     if (left.ok()) out->set_left_ms(*left);
     finish(left.status());
   };
+  deps.delete_dump = [this](const Peer& peer, const v1::DeleteDumpRequest& request,
+                            v1::DeleteDumpResponse* out,
+                            const std::function<void(const Status&)>& finish) {
+    sessions->Delete(peer, request.session_id(), [out, finish](const Result<uint64_t>& freed) {
+      if (freed.ok()) out->set_freed_bytes(*freed);
+      finish(freed.status());
+    });
+  };
   deps.list_jobs = [this](const Peer& peer, const v1::ListJobsRequest& request,
                           v1::ListJobsResponse* out,
                           const std::function<void(const Status&)>& finish) {

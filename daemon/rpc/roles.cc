@@ -18,6 +18,8 @@ constexpr auto kMethods = std::to_array<MethodRole>({
     {"StreamSamples", Role::kViewer},
     {"FetchDump", Role::kUser},
     {"DeleteDump", Role::kUser},
+    {"ListDumps", Role::kViewer},
+    {"PinDump", Role::kUser},
     {"ListOptions", Role::kViewer},
     {"CheckOptions", Role::kViewer},
     {"ListJobs", Role::kViewer},

@@ -75,14 +75,19 @@ class Service final : public v1::Profd::CallbackService {
   grpc::ServerUnaryReactor* DeleteDump(grpc::CallbackServerContext* call,
                                        const v1::DeleteDumpRequest* request,
                                        v1::DeleteDumpResponse* reply) override {
-    return Answer(__func__, call, *request,
-                  [this, reply](const Peer& peer, const auto& order, auto finish) {
-                    context_.deps.sessions.Delete(peer, order.session_id(),
-                                                  [reply, finish](const Result<uint64_t>& freed) {
-                                                    if (freed.ok()) reply->set_freed_bytes(*freed);
-                                                    finish(freed.status());
-                                                  });
-                  });
+    return Delegate(__func__, call, *request, reply, context_.deps.delete_dump);
+  }
+
+  grpc::ServerUnaryReactor* ListDumps(grpc::CallbackServerContext* call,
+                                      const v1::ListDumpsRequest* request,
+                                      v1::ListDumpsResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.list_dumps);
+  }
+
+  grpc::ServerUnaryReactor* PinDump(grpc::CallbackServerContext* call,
+                                    const v1::PinDumpRequest* request,
+                                    v1::PinDumpResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.pin_dump);
   }
 
   grpc::ServerUnaryReactor* ListOptions(grpc::CallbackServerContext* call,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/strand.h"
@@ -40,6 +41,12 @@ struct RpcDeps {
   Handler<v1::RenewLeaseRequest, v1::RenewLeaseResponse> renew_lease = nullptr;
   Handler<v1::DumpRecorderRequest, v1::Session> dump_recorder = nullptr;
   Handler<v1::GetTimeRequest, v1::GetTimeResponse> get_time = nullptr;
+  Handler<v1::DeleteDumpRequest, v1::DeleteDumpResponse> delete_dump = nullptr;
+  Handler<v1::ListDumpsRequest, v1::ListDumpsResponse> list_dumps = nullptr;
+  Handler<v1::PinDumpRequest, v1::PinDumpResponse> pin_dump = nullptr;
+  // Directory names of what the peer may fetch, oldest first; on the control strand.
+  std::function<Result<std::vector<std::string>>(const Peer&, const v1::FetchDumpRequest&)>
+      dumps_to_fetch = nullptr;
 };
 
 class RpcServer {
