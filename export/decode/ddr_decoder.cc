@@ -1,0 +1,88 @@
+#include "driver/abi/records.h"
+#include "export/decode/device_families.h"
+#include "export/decode/record_decoder.h"
+
+namespace profd::exporting {
+namespace {
+
+namespace layout = abi::ddr_record;
+
+// One row per instant, all controllers together, as the vendor's tables have it; complete when the
+// next instant begins. The first row's time began with the session.
+class DdrDecoder final : public RecordDecoder<DdrDecoder, layout::kSize> {
+ public:
+  explicit DdrDecoder(const DecodeContext& context)
+      : RecordDecoder(layout::kSize),
+        bit_width_(layout::BitWidth(context.place->chip)),
+        clock_(context.clock),
+        rows_(TableOf(TableId::kDdr), context.place->device, context.window, *context.rows) {}
+
+  bool DecodeRecord(Record record) {
+    auto event = LoadUnchecked<uint32_t>(record, layout::kEvent);
+    if (event > 1) return false;
+    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, layout::kMicros));
+    int64_t elapsed = 0;
+    switch (interval_.Next(static_cast<int64_t>(us) * 1000, &elapsed)) {
+      case Step::kBackward:
+        return false;
+      case Step::kRepeated:
+        break;
+      case Step::kFirst:
+        elapsed = began_ ? 0 : static_cast<int64_t>(us) * 1000;
+        [[fallthrough]];
+      case Step::kForward:
+        Close();
+        began_ = true;
+        open_ = true;
+        ns_ = static_cast<int64_t>(us) * 1000;
+        elapsed_ = elapsed;
+        counts_ = {};
+        break;
+    }
+    // What single masters moved is told beside the whole and is not part of it.
+    if (LoadUnchecked<uint32_t>(record, layout::kMaster) == layout::kAllMasters) {
+      counts_[event] += LoadUnchecked<uint32_t>(record, layout::kCount);
+    }
+    return true;
+  }
+  void FinishRows() {
+    Close();
+    rows_.Flush();
+  }
+
+ private:
+  using Step = IntervalClock<int64_t>::Step;
+
+  void Close() {
+    if (!open_) return;
+    open_ = false;
+    auto since_start = static_cast<uint64_t>(clock_.facts().device_ns) + static_cast<uint64_t>(ns_);
+    rows_.Add(clock_.DeviceNs(static_cast<int64_t>(since_start)), 0, Bandwidth(counts_[0]),
+              Bandwidth(counts_[1]));
+  }
+  // In the vendor's order of operations.
+  double Bandwidth(uint64_t count) const {
+    if (elapsed_ == 0) return 0;
+    double bits = static_cast<double>(count) * bit_width_;
+    return bits / (static_cast<double>(elapsed_) * 1024.0 * 1024.0 * 8) * 1e9;
+  }
+
+  int bit_width_;
+  ClockMap clock_;
+  BatchBuilder rows_;
+  MicrosWidener micros_;
+  IntervalClock<int64_t> interval_;
+  bool began_ = false;
+  bool open_ = false;
+  int64_t ns_ = 0;  // of the open instant, since the session's start
+  int64_t elapsed_ = 0;
+  std::array<uint64_t, 2> counts_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeDdrDecoder(const DecodeContext& context) {
+  return std::make_unique<DdrDecoder>(context);
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,135 @@
+#include "driver/abi/records.h"
+#include "export/decode/device_families.h"
+#include "export/decode/record_decoder.h"
+
+namespace profd::exporting {
+namespace {
+
+namespace layout = abi::llc_record;
+
+// Slices the vendor's analyser looks at.
+size_t SlicesOf(int chip) {
+  switch (chip) {
+    case 7:
+    case 8:
+    case 11:
+      return 1;
+    case 5:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
+// One row per slice of the cache and instant, of the counts of up to eight events; complete when the
+// slice's next instant begins. What cannot be computed is 0, as in the vendor's tables.
+class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
+ public:
+  explicit LlcDecoder(const DecodeContext& context)
+      : RecordDecoder(layout::kSize),
+        v2_(context.place->record_version == "2.0"),
+        op_(context.place->llc_mode == "write" ? 1 : 0),
+        slice_count_(SlicesOf(context.place->chip)),
+        clock_(context.clock),
+        rows_(TableOf(TableId::kLlc), context.place->device, context.window, *context.rows) {
+    numbers_.fill(kNoEvent);
+    const auto& events = op_ == 1 ? layout::kWriteEvents : layout::kReadEvents;
+    for (size_t i = 0; i < events.size(); ++i) numbers_[events[i]] = static_cast<uint8_t>(i);
+  }
+
+  bool DecodeRecord(Record record) {
+    auto code = LoadUnchecked<uint32_t>(record, v2_ ? layout::kEventV2 : layout::kEvent);
+    auto id = LoadUnchecked<uint32_t>(record, v2_ ? layout::kIdV2 : layout::kId);
+    if (code >= numbers_.size() || numbers_[code] == kNoEvent || id >= slice_count_) return false;
+    double t_ns = 0;
+    if (!GetStamp(record, &t_ns)) return false;
+    uint64_t count = v2_ ? LoadUnchecked<uint32_t>(record, layout::kCountV2)
+                         : LoadUnchecked<uint64_t>(record, layout::kCount);
+    Slice& slice = slices_[id];
+    double elapsed = 0;
+    switch (slice.clock.Next(t_ns, &elapsed)) {
+      case Step::kBackward:
+        return false;
+      case Step::kRepeated:
+        break;
+      case Step::kFirst:
+      case Step::kForward:
+        Close(id);
+        slice.t_ns = t_ns;
+        slice.elapsed = elapsed;
+        slice.events = 0;
+        break;
+    }
+    slice.counts[numbers_[code]] = static_cast<double>(count);
+    slice.events |= static_cast<uint8_t>(1u << numbers_[code]);
+    return true;
+  }
+  void FinishRows() {
+    for (size_t id = 0; id < slice_count_; ++id) Close(id);
+    rows_.Flush();
+  }
+
+ private:
+  using Step = IntervalClock<double>::Step;
+  static constexpr uint8_t kNoEvent = 0xFF;
+  static constexpr double kLineBytes = 64;
+  static constexpr uint8_t kTraffic = 0b0000'0011;
+  static constexpr uint8_t kHits = 0b1010'1100;
+  static constexpr uint8_t kLookups = 0b0101'0000;
+
+  struct Slice {
+    IntervalClock<double> clock;
+    double t_ns = 0;
+    double elapsed = 0;  // 0 = first
+    uint8_t events = 0;  // which have a count; 0 = no open instant
+    std::array<double, layout::kEventCount> counts{};
+  };
+
+  bool GetStamp(Record record, double* t_ns) {
+    auto stamp = LoadUnchecked<uint64_t>(record, v2_ ? layout::kEpochNsV2 : layout::kMicros);
+    if (stamp != last_stamp_) {
+      if (v2_ ? stamp > kMaxEpochNs - 1024 : stamp > kMaxPlausibleMicros) return false;
+      last_stamp_ = stamp;
+      last_ns_ = v2_ ? static_cast<double>(stamp)
+                     : static_cast<double>(clock_.DeviceMicros(static_cast<int64_t>(stamp)));
+    }
+    *t_ns = last_ns_;
+    return true;
+  }
+
+  void Close(size_t id) {
+    Slice& slice = slices_[id];
+    if (slice.events == 0) return;
+    const auto& e = slice.counts;
+    double hits = HasAll(slice, kHits) ? e[2] + e[3] + e[5] + e[7] : 0;
+    double lookups = HasAll(slice, kLookups) ? e[4] + e[6] : 0;
+    double ratio = lookups > 0 ? hits / lookups : 0;
+    double throughput = 0;
+    if (slice.elapsed > 0 && HasAll(slice, kTraffic)) {
+      throughput = (e[0] + e[1]) * (kLineBytes / kMega) / (slice.elapsed / 1e9);
+    }
+    rows_.Add(static_cast<int64_t>(slice.t_ns), static_cast<int64_t>(id), op_, ratio, throughput);
+    slice.events = 0;
+  }
+  static bool HasAll(const Slice& slice, uint8_t events) {
+    return (slice.events & events) == events;
+  }
+
+  bool v2_;
+  int op_;
+  size_t slice_count_;
+  ClockMap clock_;
+  BatchBuilder rows_;
+  uint64_t last_stamp_ = UINT64_MAX;
+  double last_ns_ = 0;
+  std::array<uint8_t, 64> numbers_;  // by event code
+  std::array<Slice, 4> slices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeLlcDecoder(const DecodeContext& context) {
+  return std::make_unique<LlcDecoder>(context);
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,187 @@
+#include <optional>
+
+#include "driver/abi/records.h"
+#include "export/decode/device_families.h"
+#include "export/decode/record_decoder.h"
+
+namespace profd::exporting {
+namespace {
+
+namespace layout = abi::lpm_record;
+
+constexpr int kNoDie = -1;
+constexpr int64_t kDefaultMillivolts = 900;
+
+bool HasFile(const Place& place, std::string_view base) {
+  return std::ranges::any_of(place.files, [&](const DataFile& file) { return file.base == base; });
+}
+
+// Changes of one value, from the device's start on: what was before only says with which value it
+// begins. The first change of all is preceded by that value at the start.
+class ChangeSeries {
+ public:
+  ChangeSeries(uint64_t start_count, int64_t initial) : start_(start_count), value_(initial) {}
+
+  // `row(count, value)`. False: a change of the past behind later ones.
+  template <class Row>
+  bool Add(uint64_t count, int64_t value, Row row) {
+    if (count < start_) {
+      if (began_) return false;
+      value_ = value;
+      return true;
+    }
+    Begin(row);
+    value_ = value;
+    row(count, value);
+    return true;
+  }
+  template <class Row>
+  void Begin(Row row) {
+    if (began_) return;
+    began_ = true;
+    row(start_, value_);
+  }
+
+ private:
+  uint64_t start_;
+  int64_t value_;
+  bool began_ = false;
+};
+
+// Rows of the AI Core clock as the vendor's analyser has them: one at the begin of the collection,
+// one at the device's start, one per change, one at the end of the collection.
+class FrequencyRows {
+ public:
+  explicit FrequencyRows(const DecodeContext& context)
+      : clock_(context.clock),
+        start_mhz_(context.place->aicore_mhz),
+        last_mhz_(context.place->aicore_mhz),
+        rows_(TableOf(TableId::kAicoreFreq), context.place->device, context.window,
+              *context.rows) {}
+
+  void Add(uint64_t count, int64_t mhz) {
+    last_mhz_ = mhz;
+    int64_t t_ns = clock_.DeviceCounter(count);
+    if (t_ns < BeginNs()) {
+      if (!began_) start_mhz_ = mhz;
+      return;
+    }
+    Begin();
+    Row(t_ns, mhz);
+  }
+  void Finish() {
+    Begin();
+    if (clock_.facts().end_us > 0) Row(Nanos(clock_.facts().end_us), last_mhz_);
+    rows_.Flush();
+  }
+
+ private:
+  // What control files say is untrusted: wraps around rather than overflows.
+  static int64_t Nanos(int64_t micros) {
+    return static_cast<int64_t>(static_cast<uint64_t>(micros) * 1000);
+  }
+  int64_t BeginNs() const { return Nanos(clock_.facts().begin_us); }
+  void Begin() {
+    if (began_) return;
+    began_ = true;
+    if (BeginNs() > 0) Row(BeginNs(), start_mhz_);
+  }
+  void Row(int64_t t_ns, int64_t mhz) { rows_.Add(t_ns, kNoDie, static_cast<double>(mhz)); }
+
+  ClockMap clock_;
+  int64_t start_mhz_;
+  int64_t last_mhz_;
+  bool began_ = false;
+  BatchBuilder rows_;
+};
+
+class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
+ public:
+  enum class File : uint8_t { kFrequency, kInfo };
+
+  LpmDecoder(const DecodeContext& context, File file)
+      : RecordDecoder(layout::kSize),
+        file_(file),
+        clock_(context.clock),
+        frequency_(context.clock.facts().device_count, context.place->aicore_mhz),
+        voltages_{ChangeSeries(context.clock.facts().device_count, kDefaultMillivolts),
+                  ChangeSeries(context.clock.facts().device_count, kDefaultMillivolts)},
+        voltage_rows_(TableOf(TableId::kVoltage), context.place->device, context.window,
+                      *context.rows) {
+    const Place& place = *context.place;
+    // One source: on chips 15 and 16 the records of low power tell the clock, per die; and a dump
+    // that has both files has the same changes twice.
+    bool told_elsewhere =
+        file == File::kFrequency
+            ? IsV6(place.chip) && HasFile(place, "stars_soc_profile.data")
+            : HasFile(place, "lpmFreqConv.data");
+    if (!told_elsewhere) frequency_rows_.emplace(context);
+  }
+
+  bool DecodeRecord(Record record) {
+    auto count = LoadUnchecked<uint32_t>(record, layout::kCount);
+    auto type = LoadUnchecked<uint32_t>(record, layout::kType);
+    if (file_ == File::kFrequency) type = layout::kFrequencyMhz;
+    if (count > layout::kMaxEntries || type > layout::kBusMillivolts) return false;
+    bool good = true;
+    for (size_t i = 0; i < count; ++i) {
+      Record entry = record.subspan(layout::kEntries + i * layout::kEntrySize, layout::kEntrySize);
+      good &= Entry(type, LoadUnchecked<uint64_t>(entry, 0),
+                    LoadUnchecked<uint32_t>(entry, layout::kEntryValue));
+    }
+    seen_[type] = true;
+    return good;
+  }
+  void FinishRows() {
+    for (uint32_t type = 0; type < seen_.size(); ++type) {
+      if (seen_[type]) Begin(type);
+    }
+    if (frequency_rows_) frequency_rows_->Finish();
+    voltage_rows_.Flush();
+  }
+
+ private:
+  static constexpr size_t kTypes = 3;
+
+  bool Entry(uint32_t type, uint64_t count, int64_t value) {
+    if (type == layout::kFrequencyMhz) {
+      return frequency_.Add(count, value, [this](uint64_t at, int64_t mhz) { Frequency(at, mhz); });
+    }
+    return voltages_[type - 1].Add(
+        count, value, [&](uint64_t at, int64_t mv) { Voltage(type, at, mv); });
+  }
+  // Nothing more of the past will come: the value at the start is known.
+  void Begin(uint32_t type) {
+    if (type == layout::kFrequencyMhz) {
+      frequency_.Begin([this](uint64_t at, int64_t mhz) { Frequency(at, mhz); });
+    } else {
+      voltages_[type - 1].Begin([&](uint64_t at, int64_t mv) { Voltage(type, at, mv); });
+    }
+  }
+  void Frequency(uint64_t count, int64_t mhz) {
+    if (frequency_rows_) frequency_rows_->Add(count, mhz);
+  }
+  void Voltage(uint32_t type, uint64_t count, int64_t mv) {
+    voltage_rows_.Add(clock_.DeviceCounter(count), type - 1, static_cast<double>(mv));
+  }
+
+  File file_;
+  ClockMap clock_;
+  ChangeSeries frequency_;
+  std::array<ChangeSeries, 2> voltages_;  // AI Core, bus
+  std::array<bool, kTypes> seen_{};
+  std::optional<FrequencyRows> frequency_rows_;
+  BatchBuilder voltage_rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeLpmFreqDecoder(const DecodeContext& context) {
+  return std::make_unique<LpmDecoder>(context, LpmDecoder::File::kFrequency);
+}
+
+std::unique_ptr<Decoder> MakeLpmInfoDecoder(const DecodeContext& context) {
+  return std::make_unique<LpmDecoder>(context, LpmDecoder::File::kInfo);
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,171 @@
+// What the decoders of binary channels share: walking records, stamps that make sense, state per
+// series that garbage cannot make grow. Nothing here allocates per record.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+
+#include "base/bytes.h"
+#include "export/decoder.h"
+
+namespace profd::exporting {
+
+using Record = std::span<const std::byte>;
+
+// Derived: `bool DecodeRecord(Record)`; false = it makes no sense and counts as bad; and `FinishRows()`.
+// Bytes that come in parts of records are put together, also over the border of slices.
+template <class Derived, size_t kMaxSize>
+class RecordDecoder : public Decoder {
+ public:
+  explicit RecordDecoder(size_t record_size) : size_(record_size) {}
+
+  void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) final {
+    if (held_ > 0) {
+      size_t missing = std::min(size_ - held_, bytes.size());
+      std::memcpy(hold_.data() + held_, bytes.data(), missing);
+      held_ += missing;
+      bytes = bytes.subspan(missing);
+      if (held_ < size_) return;
+      held_ = 0;
+      One(Record(hold_).first(size_));
+    }
+    for (; bytes.size() >= size_; bytes = bytes.subspan(size_)) One(bytes.first(size_));
+    if (bytes.empty()) return;
+    held_ = bytes.size();
+    std::memcpy(hold_.data(), bytes.data(), held_);
+  }
+
+  void Finish() final {
+    stats_.bad_bytes += held_;
+    held_ = 0;
+    static_cast<Derived*>(this)->FinishRows();
+  }
+
+ protected:
+  // What DecodeRecord returns for a record in order of which no row is made.
+  bool Skip() {
+    skip_ = true;
+    return true;
+  }
+
+ private:
+  void One(Record record) {
+    skip_ = false;
+    if (static_cast<Derived*>(this)->DecodeRecord(record)) {
+      ++(skip_ ? stats_.skipped : stats_.records);
+    } else {
+      ++stats_.bad_records;
+      stats_.bad_bytes += size_;
+    }
+  }
+
+  size_t size_;
+  bool skip_ = false;
+  size_t held_ = 0;
+  std::array<std::byte, kMaxSize> hold_;
+};
+
+// No clock of a node reads more than 36 years, nor differs from another by more.
+inline constexpr uint64_t kMaxPlausibleNs = uint64_t{1} << 60;
+inline constexpr uint64_t kMaxPlausibleMicros = kMaxPlausibleNs / 1000;
+// Since the epoch: until 2262, what int64 holds.
+inline constexpr uint64_t kMaxEpochNs = std::numeric_limits<int64_t>::max();
+// Ids of series. The devices known have single digits of each.
+inline constexpr size_t kMaxSeries = 64;
+
+constexpr bool FitsInt64(uint64_t value) {
+  return value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+}
+
+// Widens the 32-bit microseconds that wrap every 71.6 minutes. Only a small step over the end counts
+// as a wrap, so that one garbage stamp does not shift what follows.
+class MicrosWidener {
+ public:
+  uint64_t Widen(uint32_t us) {
+    constexpr uint32_t kLargestStep = 1u << 28;  // 4.5 minutes
+    if (seen_ && us < last_ && us - last_ < kLargestStep) high_ += uint64_t{1} << 32;
+    seen_ = true;
+    last_ = us;
+    return high_ + us;
+  }
+
+ private:
+  bool seen_ = false;
+  uint32_t last_ = 0;
+  uint64_t high_ = 0;
+};
+
+// Time since the last record of a series. A stamp that is not later is passed over, as the vendor's
+// analyser does; many of them in a row mean that the one before was garbage, and the series begins
+// anew. T: double (ns), or int64_t.
+template <class T>
+class IntervalClock {
+ public:
+  enum class Step : uint8_t { kFirst, kForward, kRepeated, kBackward };
+
+  Step Next(T stamp, T* elapsed) {
+    if (!seen_) {
+      seen_ = true;
+      last_ = stamp;
+      return Step::kFirst;
+    }
+    if (stamp > last_) {
+      *elapsed = stamp - last_;
+      last_ = stamp;
+      not_later_ = 0;
+      return Step::kForward;
+    }
+    if (stamp == last_) return Step::kRepeated;
+    if (++not_later_ < kGiveUpAfter) return Step::kBackward;
+    not_later_ = 0;
+    last_ = stamp;
+    return Step::kFirst;
+  }
+  T last() const { return last_; }
+
+ private:
+  static constexpr int kGiveUpAfter = 8;
+  T last_ = 0;
+  bool seen_ = false;
+  uint8_t not_later_ = 0;
+};
+
+// The device's counter in ns of the host's monotonic clock, as the vendor's analyser computes it in
+// Python doubles: about 0.1 ns off, which shows in rates and, cut to ns, in stamps.
+class CounterClock {
+ public:
+  explicit CounterClock(const ClockMap& clock)
+      : offset_ns_(clock.HostNs(0)),
+        count_(static_cast<double>(clock.facts().device_count) / 1e9 * 1e9),
+        hz_(clock.facts().device_hz),
+        host_ns_(static_cast<double>(static_cast<int64_t>(
+                     static_cast<uint64_t>(clock.DeviceNs(clock.facts().device_ns)) -
+                     static_cast<uint64_t>(clock.HostNs(0)))) /
+                 1e9 * 1e9) {}
+
+  // False: no time a record can have, or the counter's frequency is not known.
+  [[nodiscard]] bool Get(uint64_t cycles, double* monotonic_ns) const {
+    double since = (static_cast<double>(cycles) - count_) / hz_ * 1e9;
+    double ns = since + host_ns_;
+    if (!(ns >= 0 && ns < static_cast<double>(kMaxPlausibleNs))) return false;
+    *monotonic_ns = ns;
+    return true;
+  }
+  int64_t Wall(double monotonic_ns) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(monotonic_ns)) +
+                                static_cast<uint64_t>(offset_ns_));
+  }
+
+ private:
+  int64_t offset_ns_;
+  double count_;
+  double hz_;
+  double host_ns_;
+};
+
+}  // namespace profd::exporting
