@@ -1,7 +1,260 @@
+#include "export/sqlite/sqlite_format.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <tuple>
+
+#include <fmt/format.h>
+
 #include "export/formats.h"
+#include "export/sqlite/sql_schema.h"
+#include "export/sqlite/sqlite_database.h"
 
 namespace profd::exporting {
+namespace {
 
-std::unique_ptr<Format> MakeSqliteFormat() { return nullptr; }
+// What the vendor's analyser writes where there is no such thing.
+constexpr int64_t kNoId32 = 4294967295;
+constexpr int64_t kNoConnection = 4000000000;
+constexpr int64_t kMarker = 0;   // ENUM_MSTX_EVENT_TYPE
+constexpr int64_t kPushPop = 1;
+
+// Small dumps: little slack in tables of few rows. Large ones: few leaves to remember.
+uint32_t PageSizeFor(uint64_t input_bytes) {
+  if (input_bytes < 32u << 20) return 4096;
+  return input_bytes < 1u << 30 ? 16384 : 65536;
+}
+
+class SqliteSink : public FormatSink {
+ public:
+  // All outlive the sink.
+  struct Shared {
+    const std::vector<SqlTable>* tables;
+    const std::vector<std::unique_ptr<TableState>>* states;
+    std::atomic<int64_t>* last_ns;
+  };
+  SqliteSink(const Shared& shared, const LoaderPlace& where)
+      : shared_(shared), where_(where), loaders_(shared.tables->size()) {}
+
+  void Take(const Batch& batch) override {
+    if (!status_.ok() || batch.rows() == 0) return;
+    last_ns_ = std::max(last_ns_, batch.t_ns.back());
+    for (size_t i = 0; i < loaders_.size() && status_.ok(); ++i) {
+      const SqlTable& table = (*shared_.tables)[i];
+      if (table.source != batch.table->id) continue;
+      if (loaders_[i] == nullptr) {
+        loaders_[i] = std::make_unique<RowLoader>(table, *(*shared_.states)[i], where_);
+      }
+      status_ = loaders_[i]->Take(batch);
+    }
+  }
+
+  void TakeEvent(const Event& event) override;
+
+  Status Finish() override {
+    for (auto& loader : loaders_) {
+      if (loader != nullptr && status_.ok()) status_ = loader->Finish();
+    }
+    for (auto& events : events_) {
+      if (events != nullptr && status_.ok()) status_ = events->Finish();
+    }
+    int64_t seen = shared_.last_ns->load();
+    while (seen < last_ns_ && !shared_.last_ns->compare_exchange_weak(seen, last_ns_)) {
+    }
+    return status_;
+  }
+
+ private:
+  void AddEvent(EventTable table, std::initializer_list<int64_t> cells);
+  int64_t Id(std::string_view text) { return where_.strings->Intern(text); }
+
+  Shared shared_;
+  LoaderPlace where_;
+  std::vector<std::unique_ptr<RowLoader>> loaders_;
+  std::array<std::unique_ptr<CellLoader>, kEventTables> events_;
+  int64_t last_ns_ = 0;
+  Status status_;
+};
+
+void SqliteSink::AddEvent(EventTable table, std::initializer_list<int64_t> cells) {
+  if (!status_.ok()) return;
+  auto index = static_cast<size_t>(table);
+  if (events_[index] == nullptr) {
+    TableState& state = *(*shared_.states)[shared_.tables->size() + index];
+    events_[index] = std::make_unique<CellLoader>(state, where_.ordinal);
+  }
+  std::array<uint64_t, 12> values{};
+  std::array<CellColumn, 12> columns{};
+  size_t count = 0;
+  for (int64_t cell : cells) values[count++] = static_cast<uint64_t>(cell);
+  if (where_.dump_id >= 0) values[count++] = static_cast<uint64_t>(where_.dump_id);
+  for (size_t i = 0; i < count; ++i) columns[i] = {&values[i], 0, CellKind::kInt};
+  status_ = events_[index]->Add({columns.data(), count}, 0);
+}
+
+void SqliteSink::TakeEvent(const Event& event) {
+  const int64_t end = event.t_ns + event.dur_ns;
+  last_ns_ = std::max(last_ns_, end);
+  switch (event.kind) {
+    case EventKind::kMark:
+    case EventKind::kRange: {
+      int64_t type = event.kind == EventKind::kMark ? kMarker : kPushPop;
+      int64_t tid = event.pid << 32 | (event.tid & kNoId32);
+      AddEvent(EventTable::kMstx, {event.t_ns, end, type, kNoId32, kNoId32, Id(event.name), tid, tid,
+                                   Id("default"), kNoConnection});
+      return;
+    }
+    case EventKind::kStep:
+    case EventKind::kIteration: {
+      int64_t kind = Id(event.kind == EventKind::kStep ? "step" : "iteration");
+      AddEvent(EventTable::kSteps, {event.t_ns, end, event.device, kind, Id(event.name),
+                                    event.value, event.pid, event.tid});
+      for (const Event::Arg& arg : event.args) {
+        AddEvent(EventTable::kStepArgs, {event.t_ns, event.device, event.value, Id(arg.name),
+                                         static_cast<int64_t>(arg.value)});
+      }
+      return;
+    }
+    case EventKind::kLoss:
+      AddEvent(EventTable::kGaps, {event.t_ns, end, event.device, Id(event.name), event.value});
+      return;
+  }
+}
+
+}  // namespace
+
+Status SqliteFormat::Begin(const ExportPlan& plan) {
+  plan_ = plan;
+  path_ = fmt::format("{}/msprof_{}.db", plan.out_dir, plan.stamp);
+  part_path_ = path_ + ".part";
+  ::unlink(part_path_.c_str());
+  uint64_t bytes = 0;
+  for (const DumpInfo* dump : plan.dumps) bytes += dump->bytes;
+  Result<SqliteDatabase> database = SqliteDatabase::Open(part_path_);
+  if (!database.ok()) return database.status();
+  // Some table must be there for the first page to be; it goes when the others come.
+  RETURN_IF_ERROR(database->Run(
+      fmt::format("PRAGMA page_size={}; CREATE TABLE unfinished (x)", PageSizeFor(bytes))));
+  database = Internal("closed");
+  RETURN_IF_ERROR(OpenPages());
+  NumberPlaces();
+  tables_ = SqlRowTables();
+  for (size_t i = 0; i < tables_.size() + kEventTables; ++i) {
+    states_.push_back(std::make_unique<TableState>(*pages_, places_.size() + 1));
+  }
+  return {};
+}
+
+Status SqliteFormat::OpenPages() {
+  UniqueFd fd(::open(part_path_.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat info = {};
+  std::array<unsigned char, 18> header{};
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0 ||
+      ::pread(fd.get(), header.data(), header.size(), 0) != ssize_t{header.size()}) {
+    return Status::FromErrno(errno, part_path_);
+  }
+  uint32_t page_size = static_cast<uint32_t>(header[16]) << 8 | header[17];
+  if (page_size == 1) page_size = 65536;
+  auto pages = static_cast<uint64_t>(info.st_size) / page_size;
+  pages_ = std::make_unique<PageFile>(std::move(fd), page_size, static_cast<uint32_t>(pages));
+  return {};
+}
+
+// By dump, then device, the host first.
+void SqliteFormat::NumberPlaces() {
+  std::vector<std::tuple<size_t, int, const Place*>> order;
+  for (size_t i = 0; i < plan_.dumps.size(); ++i) {
+    for (const Place& place : plan_.dumps[i]->places) order.emplace_back(i, place.device, &place);
+  }
+  std::ranges::sort(order);
+  for (const auto& entry : order) places_.emplace(std::get<const Place*>(entry), places_.size());
+}
+
+Result<std::unique_ptr<FormatSink>> SqliteFormat::Open(const ExportTask& task) {
+  LoaderPlace where;
+  where.place = task.place;
+  auto known = places_.find(task.place);
+  where.ordinal = known == places_.end() ? places_.size() : known->second;
+  if (plan_.dumps.size() > 1) where.dump_id = static_cast<int64_t>(task.dump);
+  where.strings = plan_.strings;
+  SqliteSink::Shared shared{&tables_, &states_, &last_ns_};
+  return std::unique_ptr<FormatSink>(std::make_unique<SqliteSink>(shared, where));
+}
+
+Status SqliteFormat::MakeSchema() {
+  Result<SqliteDatabase> database = SqliteDatabase::Open(part_path_);
+  if (!database.ok()) return database.status();
+  const bool merged = plan_.dumps.size() > 1;
+  RETURN_IF_ERROR(database->Run("BEGIN; DROP TABLE unfinished"));
+  RETURN_IF_ERROR(WriteSmallTables(*database, plan_, last_ns_.load()));
+  std::vector<const SqlTable*> filled;
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    if (states_[i]->tree.empty()) continue;
+    filled.push_back(&tables_[i]);
+    RETURN_IF_ERROR(database->Run(CreateSql(tables_[i], merged)));
+  }
+  for (size_t i = 0; i < kEventTables; ++i) {
+    RETURN_IF_ERROR(database->Run(CreateSql(EventTableOf(static_cast<EventTable>(i)), merged)));
+  }
+  RETURN_IF_ERROR(database->Run(SamplesViewSql(filled, merged)));
+  RETURN_IF_ERROR(database->Run(EventViewsSql(merged)));
+  return database->Run("COMMIT");
+}
+
+Status SqliteFormat::FinishTrees() {
+  std::unordered_map<std::string, uint32_t> roots;
+  {
+    Result<SqliteDatabase> database = SqliteDatabase::Open(part_path_);
+    if (!database.ok()) return database.status();
+    auto rows = database->Query("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'");
+    if (!rows.ok()) return rows.status();
+    for (const std::vector<SqlCell>& row : *rows) {
+      roots[std::get<std::string>(row[0])] = static_cast<uint32_t>(std::get<int64_t>(row[1]));
+    }
+  }
+  RETURN_IF_ERROR(OpenPages());
+  for (size_t i = 0; i < states_.size(); ++i) {
+    std::string name = i < tables_.size()
+                           ? tables_[i].name
+                           : std::string(EventTableOf(static_cast<EventTable>(i - tables_.size())).name);
+    TableTree& tree = states_[i]->tree;
+    if (!tree.empty()) RETURN_IF_ERROR(tree.Finish(*pages_, roots[name]));
+  }
+  return pages_->PatchHeader();
+}
+
+Status SqliteFormat::FinishDatabase() {
+  // The leaves first become part of the file, so that the library puts its pages behind them.
+  RETURN_IF_ERROR(pages_->PatchHeader());
+  RETURN_IF_ERROR(MakeSchema());
+  RETURN_IF_ERROR(FinishTrees());
+  if (::rename(part_path_.c_str(), path_.c_str()) != 0) return Status::FromErrno(errno, path_);
+  return {};
+}
+
+Status SqliteFormat::End(bool complete, std::vector<OutputFile>* files) {
+  Status status;
+  if (complete && pages_ != nullptr) status = FinishDatabase();
+  if (!complete || !status.ok()) {
+    ::unlink(part_path_.c_str());
+    pages_.reset();
+    return status;
+  }
+  struct stat info = {};
+  OutputFile file{path_, 0, 0};
+  if (::stat(path_.c_str(), &info) == 0) file.bytes = static_cast<uint64_t>(info.st_size);
+  for (const auto& state : states_) file.rows += state->rows;
+  files->push_back(std::move(file));
+  pages_.reset();
+  return {};
+}
+
+std::unique_ptr<Format> MakeSqliteFormat() { return std::make_unique<SqliteFormat>(); }
 
 }  // namespace profd::exporting

@@ -1,0 +1,243 @@
+#include "export/sqlite/row_loader.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "export/decoder.h"
+
+namespace profd::exporting {
+namespace {
+
+constexpr double kTwo63 = 9223372036854775808.0;
+
+// Toward zero; what fits no integer is 0, as is NaN.
+uint64_t Whole(double value) {
+  if (!(value > -kTwo63 && value < kTwo63)) return 0;
+  return static_cast<uint64_t>(static_cast<int64_t>(value));
+}
+
+std::string DieName(bool v6, int64_t die) {
+  if (!v6) return fmt::format("die {}", die);
+  switch (die) {
+    case 0:
+      return "D-DIE0";
+    case 2:
+      return "U-DIE0";
+    case 3:
+      return "U-DIE1";
+    default:
+      return fmt::format("die {}", die);
+  }
+}
+
+}  // namespace
+
+Status CellLoader::NextBlock() {
+  int64_t first = state_.rowids.Next(place_);
+  if (first != next_) RETURN_IF_ERROR(leaf_.Flush());
+  next_ = first;
+  left_ = RowidBlocks::kBlock;
+  return {};
+}
+
+Status CellLoader::Finish() {
+  state_.rows += rows_;
+  rows_ = 0;
+  left_ = 0;
+  return leaf_.Flush();
+}
+
+RowLoader::RowLoader(const SqlTable& table, TableState& state, const LoaderPlace& where)
+    : table_(table),
+      where_(where),
+      begin_ns_(table.vendor && table.source != TableId::kUb ? where.place->clock.begin_us * 1000
+                                                             : std::numeric_limits<int64_t>::min()),
+      cells_(state, where.ordinal) {
+  for (const SqlColumn& column : table.columns) lanes_.push_back({column, {}});
+  if (where.dump_id >= 0) {
+    Lane& lane = lanes_.emplace_back();
+    lane.column.name = "dumpId";
+    lane.column.value = SqlValue::kDevice;
+    lane.constant = static_cast<uint64_t>(where.dump_id);
+  }
+  columns_.resize(lanes_.size());
+}
+
+Status RowLoader::Take(const Batch& batch) {
+  for (size_t from = 0; from < batch.rows(); from += kRows) {
+    RETURN_IF_ERROR(TakePart(batch, from, std::min(kRows, batch.rows() - from)));
+  }
+  return {};
+}
+
+Status RowLoader::TakePart(const Batch& batch, size_t from, size_t rows) {
+  SkipRows(batch, from, rows);
+  for (size_t i = 0; i < lanes_.size(); ++i) Convert(batch, from, rows, i);
+  for (size_t row = 0; row < rows; ++row) {
+    if (skip_[row]) continue;
+    RETURN_IF_ERROR(cells_.Add(columns_, row));
+  }
+  first_ = false;
+  return {};
+}
+
+void RowLoader::SkipRows(const Batch& batch, size_t from, size_t rows) {
+  const int64_t* stamps = batch.t_ns.data() + from;
+  for (size_t i = 0; i < rows; ++i) skip_[i] = stamps[i] < begin_ns_;
+  if (!table_.vendor) return;
+  if (table_.source == TableId::kPcie) {
+    // A minimum above the maximum: nothing was measured.
+    const int64_t* min = batch.Ints(0).data() + from;
+    const int64_t* max = batch.Ints(1).data() + from;
+    for (size_t i = 0; i < rows; ++i) skip_[i] |= max[i] < min[i];
+  } else if (table_.source == TableId::kAicoreFreq) {
+    const int64_t* die = batch.Ints(0).data() + from;
+    for (size_t i = 0; i < rows; ++i) skip_[i] |= die[i] < -1 || die[i] > 1;
+  }
+}
+
+bool RowLoader::NeedsCopy(const Batch& batch, const SqlColumn& column) const {
+  if (column.value != SqlValue::kPlain) return true;
+  auto cell = static_cast<size_t>(column.cell);
+  return column.factor != 1 || IsReal(batch.table->columns[cell].type);
+}
+
+void RowLoader::Convert(const Batch& batch, size_t from, size_t rows, size_t index) {
+  Lane& lane = lanes_[index];
+  const SqlColumn& column = lane.column;
+  CellColumn& out = columns_[index];
+  out = {&lane.constant, 0, CellKind::kInt};
+  if (column.name == "dumpId") return;
+  if (column.value == SqlValue::kDevice) {
+    lane.constant = static_cast<uint64_t>(static_cast<int64_t>(batch.device));
+    return;
+  }
+  if (column.value == SqlValue::kTime) {
+    out = {reinterpret_cast<const uint64_t*>(batch.t_ns.data()) + from, 1, CellKind::kInt};
+    return;
+  }
+  if (column.value == SqlValue::kAicoreMhz) {
+    lane.constant = static_cast<uint64_t>(where_.place->aicore_mhz);
+    return;
+  }
+  auto cell = static_cast<size_t>(column.cell);
+  const uint64_t* in = batch.cells + cell * batch.stride + from;
+  if (!NeedsCopy(batch, column)) {
+    out = {in, 1, CellKind::kInt};
+    return;
+  }
+  lane.values.resize(kRows);
+  out = {lane.values.data(), 1, CellKind::kInt};
+  const bool real = IsReal(batch.table->columns[cell].type);
+  switch (column.value) {
+    case SqlValue::kKeyText:
+    case SqlValue::kQosName:
+    case SqlValue::kDieName:
+    case SqlValue::kCoreType:
+      ConvertTexts(batch, {in, rows}, lane);
+      return;
+    case SqlValue::kUsage:
+      out.kind = CellKind::kNumeric;
+      ConvertUsage(batch, from, {in, rows}, lane);
+      return;
+    default:
+      break;
+  }
+  if (!real) return ConvertInts(in, rows, lane);
+  ConvertReals(reinterpret_cast<const double*>(in), rows, lane);
+  if (column.value == SqlValue::kPlain) {
+    out.kind = column.type == SqlType::kReal ? CellKind::kReal : CellKind::kNumeric;
+  }
+}
+
+void RowLoader::ConvertReals(const double* in, size_t rows, Lane& lane) const {
+  const double factor = lane.column.factor;
+  uint64_t* out = lane.values.data();
+  if (lane.column.value == SqlValue::kWhole) {
+    for (size_t i = 0; i < rows; ++i) out[i] = Whole(in[i] * factor);
+  } else {
+    for (size_t i = 0; i < rows; ++i) out[i] = std::bit_cast<uint64_t>(in[i] * factor);
+  }
+}
+
+void RowLoader::ConvertInts(const uint64_t* in, size_t rows, Lane& lane) {
+  uint64_t* out = lane.values.data();
+  if (lane.column.value != SqlValue::kDelta) {
+    const auto factor = static_cast<uint64_t>(lane.column.factor);
+    for (size_t i = 0; i < rows; ++i) out[i] = in[i] * factor;
+    return;
+  }
+  for (size_t i = 0; i < rows; ++i) {
+    out[i] = in[i] >= lane.before ? in[i] - lane.before : 0;
+    lane.before = in[i];
+  }
+  if (first_) skip_[0] = true;
+}
+
+void RowLoader::ConvertTexts(const Batch& batch, std::span<const uint64_t> in, Lane& lane) {
+  uint64_t cell = 0;
+  uint64_t id = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (i == 0 || in[i] != cell) {
+      cell = in[i];
+      id = TextId(batch, lane.column, cell);
+    }
+    lane.values[i] = id;
+  }
+}
+
+uint64_t RowLoader::TextId(const Batch& batch, const SqlColumn& column, uint64_t cell) {
+  uint64_t key = cell * 64 + static_cast<uint64_t>(column.cell);
+  if (auto it = text_ids_.find(key); it != text_ids_.end()) return it->second;
+  auto value = static_cast<int64_t>(cell);
+  std::string text;
+  switch (column.value) {
+    case SqlValue::kQosName: {
+      std::string_view name = where_.strings->Text(value);
+      text = name.starts_with("QoS ") ? std::string(name) : fmt::format("QoS {}", name);
+      break;
+    }
+    case SqlValue::kDieName:
+      text = DieName(IsV6(where_.place->chip), value);
+      break;
+    case SqlValue::kCoreType:
+      text = value == 0 ? "AIC" : "AIV";
+      break;
+    default: {
+      std::string_view name =
+          KeyText(batch.table->columns[static_cast<size_t>(column.cell)], value);
+      text = name.empty() ? fmt::format("{}", value) : std::string(name);
+      break;
+    }
+  }
+  auto id = static_cast<uint64_t>(where_.strings->Intern(text));
+  // Bounded also when the data makes up keys.
+  if (text_ids_.size() < 65536) text_ids_.emplace(key, id);
+  return id;
+}
+
+// Cycles against the clock's, between two samples of a core; the interval of a core's first sample
+// counts as 1 ns, as the vendor's analyser has it.
+void RowLoader::ConvertUsage(const Batch& batch, size_t from, std::span<const uint64_t> cycles,
+                             Lane& lane) {
+  const int64_t* stamps = batch.t_ns.data() + from;
+  const int64_t* core = batch.Ints(0).data() + from;
+  const int64_t* type = batch.Ints(1).data() + from;
+  const double mhz = where_.place->aicore_mhz > 0 ? static_cast<double>(where_.place->aicore_mhz)
+                                                  : std::numeric_limits<double>::quiet_NaN();
+  for (size_t i = 0; i < cycles.size(); ++i) {
+    auto key = static_cast<uint64_t>(type[i]) << 32 ^ static_cast<uint64_t>(core[i]);
+    if (core_stamps_.size() > 65536) core_stamps_.clear();
+    auto [it, fresh] = core_stamps_.try_emplace(key, stamps[i]);
+    double interval = fresh ? 1.0 : static_cast<double>(stamps[i] - it->second);
+    it->second = stamps[i];
+    if (interval == 0) skip_[i] = true;
+    double usage = static_cast<double>(cycles[i] * 1000) / (mhz * interval) * 100;
+    lane.values[i] = std::bit_cast<uint64_t>(usage);
+  }
+}
+
+}  // namespace profd::exporting

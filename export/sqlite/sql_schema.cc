@@ -1,0 +1,306 @@
+#include "export/sqlite/sql_schema.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "export/sqlite/sql_enums.h"
+
+namespace profd::exporting {
+namespace {
+
+using Rows = std::vector<std::vector<SqlCell>>;
+
+// A table of few rows; the definition without dumpId.
+struct SmallTable {
+  std::string_view name;
+  std::string_view columns;
+  Rows rows;
+};
+
+void AddDumpId(std::vector<SqlCell>& row, size_t dump, bool merged) {
+  if (merged) row.emplace_back(static_cast<int64_t>(dump));
+}
+
+SqlCell OrNull(const std::string& text) { return text.empty() ? SqlCell() : SqlCell(text); }
+SqlCell Count(uint64_t value) { return static_cast<int64_t>(value); }
+
+// The clock of the host, or of the first device there is.
+const Place* ClockPlace(const DumpInfo& dump) {
+  if (const Place* host = dump.Find(Place::Kind::kHost, -1)) return host;
+  auto device = std::ranges::find(dump.places, Place::Kind::kDevice, &Place::kind);
+  return device == dump.places.end() ? nullptr : &*device;
+}
+
+struct Span {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+Span SessionSpan(const DumpInfo& dump, int64_t last_ns) {
+  const Place* place = ClockPlace(dump);
+  if (place == nullptr) return {};
+  Span span{place->clock.begin_us * 1000, place->clock.end_us * 1000};
+  if (span.end_ns == 0) span.end_ns = std::max(last_ns, span.start_ns);
+  return span;
+}
+
+void AddDevices(const DumpInfo& dump, size_t number, bool merged, SmallTable& npus,
+                SmallTable& ranks) {
+  auto add = [&](int64_t device, std::string_view chip) {
+    AddDumpId(npus.rows.emplace_back(std::vector<SqlCell>{device, std::string(chip)}), number,
+              merged);
+    int64_t rank = dump.rank.value_or(-1);
+    AddDumpId(ranks.rows.emplace_back(std::vector<SqlCell>{rank, device}), number, merged);
+  };
+  bool any = false;
+  for (const Place& place : dump.places) {
+    if (place.kind != Place::Kind::kDevice) continue;
+    add(place.device, ChipName(place.chip));
+    any = true;
+  }
+  if (!any) add(-1, ChipName(-1));
+}
+
+std::vector<SqlCell> DumpRow(const DumpInfo& dump, size_t number, const Span& span) {
+  std::vector<SqlCell> row{static_cast<int64_t>(number), dump.name, dump.path,
+                           dump.hostname,                OrNull(dump.job_id)};
+  row.push_back(dump.rank ? SqlCell(int64_t{*dump.rank}) : SqlCell());
+  row.emplace_back(int64_t{dump.chip});
+  row.emplace_back(span.start_ns);
+  row.emplace_back(span.end_ns);
+  if (dump.manifest) {
+    row.emplace_back(std::string(ToString(dump.manifest->state)));
+    row.push_back(OrNull(dump.manifest->session_id));
+  } else {
+    row.insert(row.end(), 2, SqlCell());
+  }
+  row.push_back(Count(dump.bytes));
+  return row;
+}
+
+void AddChannels(const DumpInfo& dump, size_t number, bool merged, SmallTable& channels,
+                 SmallTable& losses) {
+  if (!dump.manifest) return;
+  for (const ManifestChannel& channel : dump.manifest->channels) {
+    uint64_t lost = 0;
+    for (const ManifestLoss& loss : channel.dropped) {
+      lost += loss.records;
+      AddDumpId(losses.rows.emplace_back(std::vector<SqlCell>{
+                    int64_t{channel.device}, channel.collector, channel.file, loss.reason,
+                    Count(loss.records), Count(loss.bytes)}),
+                number, merged);
+    }
+    AddDumpId(channels.rows.emplace_back(std::vector<SqlCell>{
+                  int64_t{channel.device}, channel.collector, int64_t{channel.channel},
+                  channel.file, channel.state, OrNull(channel.detail), channel.hz_asked,
+                  channel.hz_effective, Count(channel.records), Count(channel.bytes), Count(lost),
+                  Count(channel.gap_count)}),
+              number, merged);
+  }
+}
+
+std::vector<SmallTable> DumpTables(const ExportPlan& plan, int64_t last_ns) {
+  const bool merged = plan.dumps.size() > 1;
+  std::vector<SmallTable> tables{
+      {"SESSION_TIME_INFO", "startTimeNs INTEGER, endTimeNs INTEGER", {}},
+      {"NPU_INFO", "id INTEGER, name TEXT", {}},
+      {"RANK_DEVICE_MAP", "rankId INTEGER, deviceId INTEGER", {}},
+      {"HOST_INFO", "hostUid TEXT, hostName TEXT", {}},
+      {"PROFD_CHANNELS",
+       "deviceId INTEGER, collector TEXT, channel INTEGER, file TEXT, state TEXT, detail TEXT, "
+       "hzAsked REAL, hzEffective REAL, records INTEGER, bytes INTEGER, lostRecords INTEGER, "
+       "gaps INTEGER",
+       {}},
+      {"PROFD_LOSSES",
+       "deviceId INTEGER, collector TEXT, file TEXT, reason TEXT, records INTEGER, bytes INTEGER",
+       {}},
+  };
+  for (size_t i = 0; i < plan.dumps.size(); ++i) {
+    const DumpInfo& dump = *plan.dumps[i];
+    Span span = SessionSpan(dump, last_ns);
+    AddDumpId(tables[0].rows.emplace_back(std::vector<SqlCell>{span.start_ns, span.end_ns}), i,
+              merged);
+    AddDevices(dump, i, merged, tables[1], tables[2]);
+    AddDumpId(tables[3].rows.emplace_back(std::vector<SqlCell>{std::string("0"), dump.hostname}), i,
+              merged);
+    AddChannels(dump, i, merged, tables[4], tables[5]);
+  }
+  return tables;
+}
+
+Status WriteTable(SqliteDatabase& database, const SmallTable& table, bool merged) {
+  RETURN_IF_ERROR(database.Run(fmt::format("CREATE TABLE {} ({}{})", table.name, table.columns,
+                                           merged ? ", dumpId INTEGER" : "")));
+  return database.Insert(table.name, table.rows);
+}
+
+Status WriteStrings(SqliteDatabase& database, const Strings& strings) {
+  SmallTable table{"STRING_IDS", "id INTEGER PRIMARY KEY, value TEXT", {}};
+  RETURN_IF_ERROR(WriteTable(database, table, false));
+  constexpr size_t kAtOnce = 4096;
+  for (size_t i = 0; i < strings.size(); ++i) {
+    auto id = static_cast<int64_t>(i);
+    table.rows.push_back({id, std::string(strings.Text(id))});
+    if (table.rows.size() < kAtOnce && i + 1 < strings.size()) continue;
+    RETURN_IF_ERROR(database.Insert(table.name, table.rows));
+    table.rows.clear();
+  }
+  return {};
+}
+
+Status WriteEnums(SqliteDatabase& database) {
+  for (const EnumTable& entry : EnumTables()) {
+    SmallTable table{entry.name, "id INTEGER PRIMARY KEY, name TEXT", {}};
+    for (const EnumValue& value : entry.values) {
+      table.rows.push_back({int64_t{value.id}, std::string(value.name)});
+    }
+    RETURN_IF_ERROR(WriteTable(database, table, false));
+  }
+  return {};
+}
+
+std::string CreateText(std::string_view name, std::string columns, bool merged) {
+  if (merged) columns += ", dumpId INTEGER";
+  return fmt::format("CREATE TABLE {} ({})", name, columns);
+}
+
+const SqlColumn* FindCell(const SqlTable& table, size_t cell) {
+  for (const SqlColumn& column : table.columns) {
+    bool carries = column.value != SqlValue::kDelta && column.value != SqlValue::kUsage;
+    if (column.cell == static_cast<int>(cell) && carries) return &column;
+  }
+  return nullptr;
+}
+
+std::string TextOf(std::string_view column) {
+  return fmt::format("(SELECT value FROM STRING_IDS WHERE id = t.{})", column);
+}
+
+// "'hbm=' || t.hbmId || ',direction=' || (SELECT ...)", quoted fixed labels behind.
+std::string LabelsSql(const SqlTable& table, std::string_view fixed) {
+  const TableSpec& rows = TableOf(table.source);
+  std::string sql;
+  for (size_t i = 0; i < rows.columns.size() && IsKey(rows.columns[i].type); ++i) {
+    const SqlColumn* column = FindCell(table, i);
+    if (column == nullptr) continue;
+    bool text = column->value != SqlValue::kPlain || rows.columns[i].type == ColumnType::kName;
+    std::string value = text ? TextOf(column->name) : fmt::format("t.{}", column->name);
+    if (column->value == SqlValue::kQosName) value = fmt::format("substr({}, 5)", value);
+    fmt::format_to(std::back_inserter(sql), "{}'{}{}=' || {}", sql.empty() ? "" : " || ",
+                   sql.empty() ? "" : ",", rows.columns[i].name, value);
+  }
+  if (sql.empty()) return fmt::format("'{}'", fixed);
+  if (fixed.empty()) return sql;
+  return fmt::format("{} || ',{}'", sql, fixed);
+}
+
+// The metric's value; empty if the table does not have it.
+std::string ValueSql(const SqlTable& table, size_t cell) {
+  const Column& rows = TableOf(table.source).columns[cell];
+  if (rows.name == "rx_efficiency") return "t.rxByteRate * 8.0 / t.bandwidth";
+  if (rows.name == "tx_efficiency") return "t.txByteRate * 8.0 / t.bandwidth";
+  const SqlColumn* column = FindCell(table, cell);
+  if (column == nullptr) return {};
+  double factor = rows.scale / column->factor;
+  return factor == 1 ? fmt::format("t.{}", column->name)
+                     : fmt::format("t.{} * {:.17g}", column->name, factor);
+}
+
+std::string JoinSql(std::string_view table, bool merged) {
+  return fmt::format("FROM {} t JOIN PROFD_DUMPS d{}", table,
+                     merged ? " ON d.dumpId = t.dumpId" : "");
+}
+
+std::string ArmSql(const SqlTable& table, std::string_view metric, std::string_view labels,
+                   std::string_view value, bool merged) {
+  bool device = std::ranges::find(table.columns, SqlValue::kDevice, &SqlColumn::value) !=
+                table.columns.end();
+  return fmt::format("SELECT t.timestampNs, d.node, d.job, d.rank, {}, {}, {}, {} {}",
+                     device ? "t.deviceId" : "-1", metric, labels, value,
+                     JoinSql(table.name, merged));
+}
+
+}  // namespace
+
+std::string CreateSql(const SqlTable& table, bool merged) {
+  std::string columns;
+  for (const SqlColumn& column : table.columns) {
+    fmt::format_to(std::back_inserter(columns), "{}{} {}", columns.empty() ? "" : ", ", column.name,
+                   ToString(column.type));
+  }
+  return CreateText(table.name, std::move(columns), merged);
+}
+
+std::string CreateSql(const EventTableSpec& table, bool merged) {
+  std::string columns;
+  for (std::string_view column : table.columns) {
+    fmt::format_to(std::back_inserter(columns), "{}{} INTEGER", columns.empty() ? "" : ", ", column);
+  }
+  return CreateText(table.name, std::move(columns), merged);
+}
+
+std::string SamplesViewSql(std::span<const SqlTable* const> tables, bool merged) {
+  std::string sql =
+      "CREATE VIEW profd_samples(time_ns, node, job, rank, device, metric, labels, value) AS\n";
+  bool any = false;
+  for (const SqlTable* table : tables) {
+    if (!table->samples) continue;
+    const TableSpec& rows = TableOf(table->source);
+    auto add = [&](const std::string& arm) {
+      if (any) sql += "\nUNION ALL ";
+      sql += arm;
+      any = true;
+    };
+    if (table->source == TableId::kSample) {
+      add(ArmSql(*table, TextOf("metric"), TextOf("labels"), "t.value", merged));
+      continue;
+    }
+    for (size_t i = 0; i < rows.columns.size(); ++i) {
+      if (rows.columns[i].metric.empty()) continue;
+      std::string value = ValueSql(*table, i);
+      if (value.empty()) continue;
+      add(ArmSql(*table, fmt::format("'{}'", rows.columns[i].metric),
+                 LabelsSql(*table, rows.columns[i].labels), value, merged));
+    }
+  }
+  if (!any) sql += "SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL WHERE 0";
+  return sql;
+}
+
+std::string EventViewsSql(bool merged) {
+  return fmt::format(
+      "CREATE VIEW profd_steps(start_ns, end_ns, node, job, rank, device, kind, name, step, pid) AS "
+      "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.deviceId, {}, {}, t.step, t.pid {};\n"
+      "CREATE VIEW profd_marks(start_ns, end_ns, node, job, rank, pid, tid, name) AS "
+      "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.globalTid >> 32, "
+      "t.globalTid & 4294967295, {} {};\n"
+      "CREATE VIEW profd_gaps(start_ns, end_ns, node, job, rank, device, name, records) AS "
+      "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.deviceId, {}, t.records {};\n",
+      TextOf("kind"), TextOf("name"), JoinSql("PROFD_STEPS", merged), TextOf("message"),
+      JoinSql("MSTX_EVENTS", merged), TextOf("name"), JoinSql("PROFD_GAPS", merged));
+}
+
+Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan, int64_t last_ns) {
+  SmallTable meta{"META_DATA", "name TEXT, value TEXT", {}};
+  for (const MetaValue& value : MetaData()) {
+    meta.rows.push_back({std::string(value.name), std::string(value.value)});
+  }
+  RETURN_IF_ERROR(WriteTable(database, meta, false));
+  RETURN_IF_ERROR(WriteEnums(database));
+  RETURN_IF_ERROR(WriteStrings(database, *plan.strings));
+  const bool merged = plan.dumps.size() > 1;
+  for (const SmallTable& table : DumpTables(plan, last_ns)) {
+    RETURN_IF_ERROR(WriteTable(database, table, merged));
+  }
+  SmallTable dumps{"PROFD_DUMPS",
+                   "dumpId INTEGER PRIMARY KEY, name TEXT, path TEXT, node TEXT, job TEXT, "
+                   "rank INTEGER, chip INTEGER, startNs INTEGER, endNs INTEGER, state TEXT, "
+                   "session TEXT, bytes INTEGER",
+                   {}};
+  for (size_t i = 0; i < plan.dumps.size(); ++i) {
+    dumps.rows.push_back(DumpRow(*plan.dumps[i], i, SessionSpan(*plan.dumps[i], last_ns)));
+  }
+  return WriteTable(database, dumps, false);
+}
+
+}  // namespace profd::exporting

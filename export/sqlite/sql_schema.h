@@ -1,0 +1,28 @@
+// What the library writes: definitions of tables and views, and the tables of few rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "export/format.h"
+#include "export/sqlite/sql_tables.h"
+#include "export/sqlite/sqlite_database.h"
+
+namespace profd::exporting {
+
+// With several dumps every table of rows has a last column dumpId.
+std::string CreateSql(const SqlTable& table, bool merged);
+std::string CreateSql(const EventTableSpec& table, bool merged);
+
+// profd_samples over the given tables, and the views of events.
+std::string SamplesViewSql(std::span<const SqlTable* const> tables, bool merged);
+std::string EventViewsSql(bool merged);
+
+// META_DATA, ENUM_*, STRING_IDS, what is known of session, host and devices, and of the dumps.
+// `last_ns`: stamp of the last row, for dumps that do not say when they ended.
+Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan, int64_t last_ns);
+
+}  // namespace profd::exporting

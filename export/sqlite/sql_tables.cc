@@ -1,0 +1,360 @@
+#include "export/sqlite/sql_tables.h"
+
+#include <array>
+
+namespace profd::exporting {
+namespace {
+
+using enum SqlType;
+using enum SqlValue;
+
+// `cell`: name of the rows' column.
+struct Spec {
+  std::string_view name;
+  SqlType type;
+  SqlValue value;
+  std::string_view cell = {};
+  double factor = 1;
+};
+
+constexpr Spec kDeviceId{"deviceId", kInteger, kDevice};
+constexpr Spec kStamp{"timestampNs", kInteger, kTime};
+constexpr Spec kNumericStamp{"timestampNs", kNumeric, kTime};
+
+constexpr auto kHccs = std::to_array<Spec>({
+    kDeviceId,
+    kStamp,
+    {"txThroughput", kNumeric, kWhole, "tx", kMega},
+    {"rxThroughput", kNumeric, kWhole, "rx", kMega},
+});
+
+constexpr auto kPcie = std::to_array<Spec>({
+    kDeviceId,
+    kStamp,
+    {"txPostMin", kNumeric, kPlain, "tx_post_min", 1e6},
+    {"txPostMax", kNumeric, kPlain, "tx_post_max", 1e6},
+    {"txPostAvg", kNumeric, kPlain, "tx_post_avg", 1e6},
+    {"txNonpostMin", kNumeric, kPlain, "tx_nonpost_min", 1e6},
+    {"txNonpostMax", kNumeric, kPlain, "tx_nonpost_max", 1e6},
+    {"txNonpostAvg", kNumeric, kPlain, "tx_nonpost_avg", 1e6},
+    {"txCplMin", kNumeric, kPlain, "tx_cpl_min", 1e6},
+    {"txCplMax", kNumeric, kPlain, "tx_cpl_max", 1e6},
+    {"txCplAvg", kNumeric, kPlain, "tx_cpl_avg", 1e6},
+    {"txNonpostLatencyMin", kNumeric, kPlain, "tx_nonpost_latency_min"},
+    {"txNonpostLatencyMax", kNumeric, kPlain, "tx_nonpost_latency_max"},
+    {"txNonpostLatencyAvg", kNumeric, kPlain, "tx_nonpost_latency_avg"},
+    {"rxPostMin", kNumeric, kPlain, "rx_post_min", 1e6},
+    {"rxPostMax", kNumeric, kPlain, "rx_post_max", 1e6},
+    {"rxPostAvg", kNumeric, kPlain, "rx_post_avg", 1e6},
+    {"rxNonpostMin", kNumeric, kPlain, "rx_nonpost_min", 1e6},
+    {"rxNonpostMax", kNumeric, kPlain, "rx_nonpost_max", 1e6},
+    {"rxNonpostAvg", kNumeric, kPlain, "rx_nonpost_avg", 1e6},
+    {"rxCplMin", kNumeric, kPlain, "rx_cpl_min", 1e6},
+    {"rxCplMax", kNumeric, kPlain, "rx_cpl_max", 1e6},
+    {"rxCplAvg", kNumeric, kPlain, "rx_cpl_avg", 1e6},
+});
+
+constexpr auto kHbm = std::to_array<Spec>({
+    kDeviceId,
+    kStamp,
+    {"bandwidth", kNumeric, kWhole, "bandwidth", kMega},
+    {"hbmId", kInteger, kPlain, "hbm"},
+    {"type", kInteger, kKeyText, "direction"},
+});
+
+constexpr auto kDdr = std::to_array<Spec>({
+    kDeviceId,
+    kStamp,
+    {"read", kNumeric, kWhole, "read", kMega},
+    {"write", kNumeric, kWhole, "write", kMega},
+});
+
+constexpr auto kLlc = std::to_array<Spec>({
+    kDeviceId,
+    {"llcId", kInteger, kPlain, "llc"},
+    kStamp,
+    {"hitRate", kReal, kPlain, "hit_ratio", 100},
+    {"throughput", kInteger, kWhole, "throughput", kMega},
+    {"mode", kInteger, kKeyText, "op"},
+});
+
+// The bandwidth is in Mb/s but taken for MB/s, as the vendor's analyser does.
+constexpr auto kSysIo = std::to_array<Spec>({
+    kDeviceId,
+    kStamp,
+    {"bandwidth", kInteger, kPlain, "bandwidth", kMega},
+    {"rxPacketRate", kNumeric, kPlain, "rx_packet_rate"},
+    {"rxByteRate", kNumeric, kPlain, "rx_byte_rate"},
+    {"rxPackets", kInteger, kWhole, "rx_packets"},
+    {"rxBytes", kInteger, kWhole, "rx_bytes"},
+    {"rxErrors", kInteger, kWhole, "rx_errors"},
+    {"rxDropped", kInteger, kWhole, "rx_dropped"},
+    {"txPacketRate", kNumeric, kPlain, "tx_packet_rate"},
+    {"txByteRate", kNumeric, kPlain, "tx_byte_rate"},
+    {"txPackets", kInteger, kWhole, "tx_packets"},
+    {"txBytes", kInteger, kWhole, "tx_bytes"},
+    {"txErrors", kInteger, kWhole, "tx_errors"},
+    {"txDropped", kInteger, kWhole, "tx_dropped"},
+    {"funcId", kInteger, kPlain, "port"},
+});
+
+constexpr auto kNpuMem = std::to_array<Spec>({
+    {"type", kInteger, kKeyText, "kind"},
+    {"ddr", kNumeric, kPlain, "ddr"},
+    {"hbm", kNumeric, kPlain, "hbm"},
+    kStamp,
+    kDeviceId,
+});
+
+constexpr auto kModuleMem = std::to_array<Spec>({
+    {"moduleId", kInteger, kPlain, "module"},
+    kStamp,
+    {"totalReserved", kNumeric, kPlain, "reserved"},
+    kDeviceId,
+});
+
+constexpr auto kQos = std::to_array<Spec>({
+    kDeviceId,
+    {"eventName", kNumeric, kQosName, "stream"},
+    {"bandwidth", kNumeric, kPlain, "bandwidth", kMega},
+    kNumericStamp,
+    {"dieId", kNumeric, kPlain, "die"},
+});
+
+constexpr auto kAicoreFreq = std::to_array<Spec>({
+    kDeviceId,
+    kNumericStamp,
+    {"freq", kInteger, kPlain, "mhz"},
+    {"dieId", kNumeric, kPlain, "die"},
+});
+
+constexpr auto kAccPmu = std::to_array<Spec>({
+    {"accId", kInteger, kPlain, "acc"},
+    {"readBwLevel", kInteger, kPlain, "read_bandwidth"},
+    {"writeBwLevel", kInteger, kPlain, "write_bandwidth"},
+    {"readOstLevel", kInteger, kPlain, "read_outstanding"},
+    {"writeOstLevel", kInteger, kPlain, "write_outstanding"},
+    kNumericStamp,
+    kDeviceId,
+});
+
+constexpr auto kSocLevel = std::to_array<Spec>({
+    {"l2BufferBwLevel", kInteger, kPlain, "l2_buffer"},
+    {"mataBwLevel", kInteger, kPlain, "mata"},
+    kNumericStamp,
+    kDeviceId,
+});
+
+constexpr auto kSio = std::to_array<Spec>({
+    {"deviceId", kNumeric, kDevice},
+    {"name", kNumeric, kDieName, "die"},
+    kNumericStamp,
+    {"rxReq", kNumeric, kPlain, "req_rx", kMega},
+    {"rxRsp", kNumeric, kPlain, "rsp_rx", kMega},
+    {"rxSnp", kNumeric, kPlain, "snp_rx", kMega},
+    {"rxDat", kNumeric, kPlain, "dat_rx", kMega},
+    {"txReq", kNumeric, kPlain, "req_tx", kMega},
+    {"txRsp", kNumeric, kPlain, "rsp_tx", kMega},
+    {"txSnp", kNumeric, kPlain, "snp_tx", kMega},
+    {"txDat", kNumeric, kPlain, "dat_tx", kMega},
+});
+
+constexpr auto kUb = std::to_array<Spec>({
+    {"deviceId", kNumeric, kDevice},
+    {"portId", kNumeric, kPlain, "port"},
+    kNumericStamp,
+    {"rxUdmaBind", kNumeric, kPlain, "udma_rx_bind"},
+    {"txUdmaBind", kNumeric, kPlain, "udma_tx_bind"},
+});
+
+constexpr auto kNetdev = std::to_array<Spec>({
+    kDeviceId,
+    kStamp,
+    {"macTxPfcPkt", kInteger, kDelta, "mac_tx_pfc_packets"},
+    {"macRxPfcPkt", kInteger, kDelta, "mac_rx_pfc_packets"},
+    {"macTxByte", kInteger, kDelta, "mac_tx_bytes"},
+    {"macTxBandwidth", kNumeric, kPlain, "mac_tx_bandwidth"},
+    {"macRxByte", kInteger, kDelta, "mac_rx_bytes"},
+    {"macRxBandwidth", kNumeric, kPlain, "mac_rx_bandwidth"},
+    {"macTxBadByte", kInteger, kDelta, "mac_tx_bad_bytes"},
+    {"macRxBadByte", kInteger, kDelta, "mac_rx_bad_bytes"},
+    {"roceTxPkt", kInteger, kDelta, "roce_tx_packets"},
+    {"roceRxPkt", kInteger, kDelta, "roce_rx_packets"},
+    {"roceTxErrPkt", kInteger, kDelta, "roce_tx_errors"},
+    {"roceRxErrPkt", kInteger, kDelta, "roce_rx_errors"},
+    {"roceTxCnpPkt", kInteger, kDelta, "roce_tx_cnp_packets"},
+    {"roceRxCnpPkt", kInteger, kDelta, "roce_rx_cnp_packets"},
+    {"roceNewPktRty", kInteger, kDelta, "roce_new_packet_retries"},
+    {"nicTxByte", kInteger, kDelta, "nic_tx_bytes"},
+    {"nicTxBandwidth", kNumeric, kPlain, "nic_tx_bandwidth"},
+    {"nicRxByte", kInteger, kDelta, "nic_rx_bytes"},
+    {"nicRxBandwidth", kNumeric, kPlain, "nic_rx_bandwidth"},
+});
+
+constexpr auto kCpuUsage = std::to_array<Spec>({
+    kNumericStamp,
+    {"cpuId", kNumeric, kPlain, "cpu"},
+    {"usage", kNumeric, kPlain, "usage"},
+});
+
+constexpr auto kMemUsage = std::to_array<Spec>({
+    kNumericStamp,
+    {"usage", kNumeric, kPlain, "usage"},
+});
+
+constexpr auto kDiskUsage = std::to_array<Spec>({
+    kNumericStamp,
+    {"readRate", kNumeric, kPlain, "read", 1024},
+    {"writeRate", kNumeric, kPlain, "write", 1024},
+    {"usage", kNumeric, kPlain, "usage"},
+});
+
+constexpr auto kNetworkUsage = std::to_array<Spec>({
+    kNumericStamp,
+    {"usage", kNumeric, kPlain, "usage"},
+    {"speed", kNumeric, kPlain, "speed", 1024},
+});
+
+constexpr auto kPmuTimeline = std::to_array<Spec>({
+    kDeviceId,
+    kStamp,
+    {"totalCycle", kInteger, kPlain, "cycles"},
+    {"usage", kNumeric, kUsage, "cycles"},
+    {"freq", kNumeric, kAicoreMhz},
+    {"coreId", kInteger, kPlain, "core"},
+    {"coreType", kInteger, kCoreType, "type"},
+});
+
+struct TableEntry {
+  std::string_view name;
+  TableId source;
+  std::span<const Spec> columns;
+  bool samples = true;
+};
+
+constexpr auto kVendorTables = std::to_array<TableEntry>({
+    {"HCCS", TableId::kHccs, kHccs},
+    {"PCIE", TableId::kPcie, kPcie},
+    {"HBM", TableId::kHbm, kHbm},
+    {"DDR", TableId::kDdr, kDdr},
+    {"LLC", TableId::kLlc, kLlc},
+    {"NIC", TableId::kNic, kSysIo},
+    {"ROCE", TableId::kRoce, kSysIo},
+    {"NPU_MEM", TableId::kNpuMem, kNpuMem},
+    {"NPU_MODULE_MEM", TableId::kModuleMem, kModuleMem},
+    {"QOS", TableId::kQos, kQos},
+    {"AICORE_FREQ", TableId::kAicoreFreq, kAicoreFreq},
+    {"ACC_PMU", TableId::kAccPmu, kAccPmu},
+    {"SOC_BANDWIDTH_LEVEL", TableId::kSocLevel, kSocLevel},
+    {"SIO", TableId::kSio, kSio},
+    {"UB", TableId::kUb, kUb, false},
+    {"NETDEV_STATS", TableId::kNetdev, kNetdev, false},
+    {"CPU_USAGE", TableId::kHostCpu, kCpuUsage},
+    {"HOST_MEM_USAGE", TableId::kHostMem, kMemUsage},
+    {"HOST_DISK_USAGE", TableId::kHostDisk, kDiskUsage},
+    {"HOST_NETWORK_USAGE", TableId::kHostNetwork, kNetworkUsage},
+    {"SAMPLE_PMU_TIMELINE", TableId::kAicorePmu, kPmuTimeline, false},
+});
+
+// All their columns, named as the vendor would.
+struct OwnEntry {
+  std::string_view name;
+  TableId source;
+};
+constexpr auto kOwnTables = std::to_array<OwnEntry>({
+    {"PROFD_DVPP", TableId::kDvpp},
+    {"PROFD_VOLTAGE", TableId::kVoltage},
+    {"PROFD_CHIP_TRANS", TableId::kChipTrans},
+    {"PROFD_LOW_POWER", TableId::kLowPower},
+    {"PROFD_AICORE_PMU", TableId::kAicorePmu},
+    {"PROFD_UB_PORT", TableId::kUb},
+    {"PROFD_NETDEV", TableId::kNetdev},
+    {"PROFD_SYS_CPU", TableId::kSysCpu},
+    {"PROFD_SYS_MEM", TableId::kSysMem},
+    {"PROFD_PROC_CPU", TableId::kProcCpu},
+    {"PROFD_PROC_MEM", TableId::kProcMem},
+    {"PROFD_SAMPLES", TableId::kSample},
+});
+
+constexpr auto kMstxColumns = std::to_array<std::string_view>(
+    {"startNs", "endNs", "eventType", "rangeId", "category", "message", "globalTid", "endGlobalTid",
+     "domainId", "connectionId"});
+constexpr auto kStepColumns = std::to_array<std::string_view>(
+    {"startNs", "endNs", "deviceId", "kind", "name", "step", "pid", "tid"});
+constexpr auto kStepArgColumns =
+    std::to_array<std::string_view>({"startNs", "deviceId", "step", "name", "value"});
+constexpr auto kGapColumns =
+    std::to_array<std::string_view>({"startNs", "endNs", "deviceId", "name", "records"});
+
+constexpr std::array<EventTableSpec, kEventTables> kEvents = {{
+    {"MSTX_EVENTS", kMstxColumns},
+    {"PROFD_STEPS", kStepColumns},
+    {"PROFD_STEP_ARGS", kStepArgColumns},
+    {"PROFD_GAPS", kGapColumns},
+}};
+
+SqlTable VendorTable(const TableEntry& entry) {
+  SqlTable table{std::string(entry.name), entry.source, true, entry.samples, {}};
+  for (const Spec& spec : entry.columns) {
+    int cell = spec.cell.empty() ? -1 : ColumnIndex(TableOf(entry.source), spec.cell);
+    table.columns.push_back({std::string(spec.name), spec.type, spec.value, cell, spec.factor});
+  }
+  return table;
+}
+
+SqlTable OwnTable(const OwnEntry& entry) {
+  SqlTable table{std::string(entry.name), entry.source, false, true, {}};
+  table.columns.push_back({"deviceId", kInteger, kDevice});
+  table.columns.push_back({"timestampNs", kInteger, kTime});
+  const TableSpec& rows = TableOf(entry.source);
+  for (size_t i = 0; i < rows.columns.size(); ++i) {
+    const Column& column = rows.columns[i];
+    SqlColumn& made = table.columns.emplace_back();
+    made.name = CamelCase(column.name);
+    made.type = IsReal(column.type) ? kReal : kInteger;
+    made.value = column.values.empty() ? kPlain : kKeyText;
+    made.cell = static_cast<int>(i);
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string_view ToString(SqlType type) {
+  switch (type) {
+    case kInteger:
+      return "INTEGER";
+    case kNumeric:
+      return "NUMERIC";
+    case kReal:
+      return "REAL";
+  }
+  return "NUMERIC";
+}
+
+std::vector<SqlTable> SqlRowTables() {
+  std::vector<SqlTable> tables;
+  for (const TableEntry& entry : kVendorTables) tables.push_back(VendorTable(entry));
+  for (const OwnEntry& entry : kOwnTables) tables.push_back(OwnTable(entry));
+  return tables;
+}
+
+const EventTableSpec& EventTableOf(EventTable table) {
+  return kEvents[static_cast<size_t>(table)];
+}
+
+std::string CamelCase(std::string_view name) {
+  std::string out;
+  bool up = false;
+  for (char c : name) {
+    if (c == '_') {
+      up = true;
+      continue;
+    }
+    out += up && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    up = false;
+  }
+  return out;
+}
+
+}  // namespace profd::exporting

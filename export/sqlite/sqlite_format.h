@@ -1,0 +1,47 @@
+// The database export: msprof_<stamp>.db, as the vendor's analyser makes it, and more (docs/sql.md).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "export/format.h"
+#include "export/sqlite/page_writer.h"
+#include "export/sqlite/row_loader.h"
+#include "export/sqlite/sql_tables.h"
+
+namespace profd::exporting {
+
+class SqliteFormat : public Format {
+ public:
+  SqliteFormat() = default;
+
+  std::string_view name() const override { return "sqlite"; }
+  bool Wants(TableId) const override { return true; }
+  bool WantsEvents() const override { return true; }
+  Status Begin(const ExportPlan& plan) override;
+  Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override;
+  Status End(bool complete, std::vector<OutputFile>* files) override;
+
+ private:
+  void NumberPlaces();
+  Status FinishDatabase();
+  // Tables with rows are made by the library, views over them and the small tables too.
+  Status MakeSchema();
+  Status FinishTrees();
+  Status OpenPages();
+
+  ExportPlan plan_;
+  std::string path_;
+  std::string part_path_;  // while it is written
+  std::vector<SqlTable> tables_;
+  std::unordered_map<const Place*, size_t> places_;  // rowids ascend in this order
+  std::unique_ptr<PageFile> pages_;
+  std::vector<std::unique_ptr<TableState>> states_;  // of tables_, then of the event tables
+  std::atomic<int64_t> last_ns_{0};
+};
+
+}  // namespace profd::exporting
