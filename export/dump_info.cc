@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "dump/dump_io.h"
+#include "dump/slice_journal.h"
 #include "export/control_reader.h"
 #include "export/data_name.h"
 
@@ -135,7 +136,7 @@ void Scan::TakeControl(Place* place, std::string_view name, const std::string& p
 
 void Scan::Take(const DumpReader::File& file) {
   std::string_view path = file.path;
-  if (path == kManifestFile || IsProduct(path) || IsNoteName(path)) return;
+  if (path == kManifestFile || path == kJournalFile || IsProduct(path) || IsNoteName(path)) return;
   size_t slash = path.find('/');
   Place* place = slash == std::string_view::npos ? nullptr : PlaceOf(path.substr(0, slash));
   if (place == nullptr) return Problem(file.path, "not known", false);

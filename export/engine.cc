@@ -1,14 +1,34 @@
 #include "export/engine.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "export/export_run.h"
+
 namespace profd::exporting {
 
-Result<ExportReport> RunExport(const ExportOptions&, const ProgressCall&) {
-  return Unimplemented("not yet");
+Result<ExportReport> RunExport(const ExportOptions& options, const ProgressCall& progress) {
+  std::vector<std::unique_ptr<Format>> formats;
+  for (const std::string& name : options.formats) {
+    std::unique_ptr<Format> format = MakeFormat(name);
+    if (format == nullptr) return InvalidArgument("no format is called " + name);
+    formats.push_back(std::move(format));
+  }
+  if (formats.empty()) return InvalidArgument("no format given");
+  Result<ExportReport> report = RunExportInto(options, std::move(formats), progress);
+  if (!report.ok() || !report->channels.empty()) return report;
+  std::string why;
+  for (const DumpInfo::Problem& problem : report->problems) {
+    if (why.size() < 500) why += fmt::format("; {}: {}", problem.file, problem.what);
+  }
+  return NotFound("nothing to export" + why);
 }
 
-Result<ExportReport> RunExportInto(const ExportOptions&, std::vector<std::unique_ptr<Format>>,
-                                   const ProgressCall&) {
-  return Unimplemented("not yet");
+Result<ExportReport> RunExportInto(const ExportOptions& options,
+                                   std::vector<std::unique_ptr<Format>> formats,
+                                   const ProgressCall& progress) {
+  return ExportRun(options, std::move(formats), FindDecoder, progress).Run();
 }
 
 }  // namespace profd::exporting

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -16,12 +17,15 @@
 
 namespace profd::exporting {
 
+inline constexpr std::string_view kEventsChannel = "events";
+
 struct ExportOptions {
   std::vector<std::string> dumps;    // paths
   std::vector<std::string> formats;  // FormatNames()
   std::string out_dir;
   std::set<int> devices;             // empty = all; -1 = host
-  std::set<std::string> channels;    // names of tables; empty = all
+  // Names of tables, and kEventsChannel for marks, steps and losses; empty = all.
+  std::set<std::string> channels;
   TimeWindow window;
   unsigned threads = 0;  // 0 = one per core
   bool gzip = false;
@@ -45,8 +49,14 @@ struct ChannelReport {
   uint64_t bad_bytes = 0;
 };
 
+struct FormatFailure {
+  std::string format;
+  Status error;
+};
+
 struct ExportReport {
   std::vector<OutputFile> outputs;
+  std::vector<FormatFailure> failed;  // the others are complete
   std::vector<ChannelReport> channels;
   std::vector<DumpInfo::Problem> problems;  // with the dump's name in front of the file
   uint64_t input_bytes = 0;
@@ -56,7 +66,8 @@ struct ExportReport {
 // Called from a worker a few times a second at most; false cancels.
 using ProgressCall = std::function<bool(const ExportProgress&)>;
 
-// An error: nothing could be exported, or a format failed; bad bytes are no error but in the report.
+// An error: nothing could be exported, or every format failed; no outputs are left then. A single
+// format that failed, and bad bytes, are in the report.
 Result<ExportReport> RunExport(const ExportOptions& options, const ProgressCall& progress);
 
 // The same with formats of one's own (profctl show).

@@ -1,0 +1,313 @@
+#include "export/export_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "export/file_feeder.h"
+
+namespace profd::exporting {
+namespace {
+
+constexpr unsigned kMaxThreads = 64;
+// By default: every thread has its buffers.
+constexpr unsigned kDefaultThreads = 32;
+constexpr auto kProgressPeriod = std::chrono::milliseconds(200);
+constexpr size_t kMaxProblems = 10000;
+
+std::string LocalStamp() {
+  std::time_t now = std::time(nullptr);
+  std::tm local{};
+  if (::localtime_r(&now, &local) == nullptr) return "00000000000000";
+  char text[32];
+  size_t size = std::strftime(text, sizeof text, "%Y%m%d%H%M%S", &local);
+  return {text, size};
+}
+
+unsigned ThreadCount(unsigned asked, size_t tasks) {
+  unsigned count = asked;
+  if (count == 0) count = std::min(std::thread::hardware_concurrency(), kDefaultThreads);
+  count = std::clamp(count, 1u, kMaxThreads);
+  return static_cast<unsigned>(std::min<size_t>(count, std::max<size_t>(tasks, 1)));
+}
+
+std::string Canonical(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
+}
+
+uint64_t TablesOf(const DecoderSpec& spec) {
+  uint64_t tables = 0;
+  for (TableId id : spec.tables) tables |= TableBit(id);
+  return tables;
+}
+
+}  // namespace
+
+ExportRun::ExportRun(const ExportOptions& options, std::vector<std::unique_ptr<Format>> formats,
+                     DecoderFinder find, const ProgressCall& progress)
+    : options_(options),
+      find_(find),
+      progress_(progress),
+      started_(std::chrono::steady_clock::now()),
+      progress_told_(started_) {
+  for (std::unique_ptr<Format>& format : formats) {
+    formats_.push_back(std::make_unique<RunningFormat>(std::move(format)));
+  }
+}
+
+void ExportRun::Problem(size_t dump, const std::string& file, const std::string& what,
+                        bool broken) {
+  std::lock_guard lock(report_mutex_);
+  if (report_.problems.size() >= kMaxProblems) return;
+  report_.problems.push_back({dumps_[dump].info().name + "/" + file, what, broken});
+}
+
+Status ExportRun::OpenDumps() {
+  std::string errors;
+  StatusCode code = StatusCode::kOk;
+  std::set<std::string> seen;
+  for (const std::string& path : options_.dumps) {
+    if (!seen.insert(Canonical(path)).second) continue;
+    Result<Dump> dump = Dump::Open(path);
+    if (dump.ok()) {
+      dumps_.push_back(std::move(*dump));
+      continue;
+    }
+    if (code == StatusCode::kOk) code = dump.status().code();
+    errors += (errors.empty() ? "" : "; ") + dump.status().message();
+  }
+  if (code != StatusCode::kOk) return {code, errors};
+  if (dumps_.empty()) return InvalidArgument("no dump given");
+  return {};
+}
+
+Status ExportRun::MakeFilter() {
+  filter_.devices = options_.devices;
+  filter_.window = options_.window;
+  if (options_.channels.empty()) return {};
+  filter_.tables = 0;
+  filter_.events = false;
+  for (const std::string& channel : options_.channels) {
+    const TableSpec* table = FindTable(channel);
+    if (channel == kEventsChannel) {
+      filter_.events = true;
+    } else if (table == nullptr) {
+      return InvalidArgument("no channel is called " + channel);
+    } else {
+      filter_.tables |= TableBit(table->id);
+    }
+  }
+  return {};
+}
+
+void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
+  const DecoderSpec* spec = find_(file.base, place.kind, place.chip);
+  const std::string shown = file.slices.empty() ? file.base : file.slices.front().path;
+  if (spec == nullptr) return Problem(dump, shown, "nothing here reads it: skipped", false);
+  if (place.kind != Place::Kind::kOwn && place.chip >= 0 && (spec->chips >> place.chip & 1) == 0) {
+    Problem(dump, shown, fmt::format("unusual for chip {}, exported all the same", place.chip),
+            false);
+  }
+  if (place.kind != Place::Kind::kOwn && !filter_.HasDevice(place.device)) return;
+  uint64_t tables = TablesOf(*spec) & filter_.tables;
+  bool events = spec->tables.empty() && filter_.events;
+  bool wanted = std::ranges::any_of(formats_, [&](const auto& format) {
+    return (format->tables() & tables) != 0 || (events && format->events());
+  });
+  tasks_.push_back({{dump, &place, &file}, spec, {}, wanted});
+}
+
+// Each goes with its channel's file; without one, with the first of the dump.
+void ExportRun::AddLosses(size_t dump, size_t first_task) {
+  const DumpInfo& info = dumps_[dump].info();
+  if (!info.manifest || tasks_.size() == first_task || !filter_.events) return;
+  for (const ManifestChannel& channel : info.manifest->channels) {
+    if (channel.gaps.empty() || !filter_.HasDevice(channel.device)) continue;
+    auto kind = channel.device < 0 ? Place::Kind::kHost : Place::Kind::kDevice;
+    auto begin = tasks_.begin() + static_cast<std::ptrdiff_t>(first_task);
+    auto it = std::find_if(begin, tasks_.end(), [&](const Task& task) {
+      return task.task.file->base == channel.file && task.task.place->kind == kind &&
+             (channel.device < 0 || task.task.place->device == channel.device);
+    });
+    if (it == tasks_.end()) it = begin;
+    ClockMap clock(it->task.place->clock);
+    for (const ManifestGap& gap : channel.gaps) {
+      Event event;
+      event.kind = EventKind::kLoss;
+      int64_t from = gap.from_ns > 0 && gap.from_ns < gap.host_ns ? gap.from_ns : gap.host_ns;
+      event.t_ns = clock.HostNs(from);
+      event.dur_ns = gap.host_ns - from;
+      event.device = channel.device;
+      event.name = channel.collector + ": " + gap.reason;
+      event.value = static_cast<int64_t>(gap.lost_records);
+      it->losses.push_back(std::move(event));
+    }
+  }
+}
+
+void ExportRun::MakeTasks(size_t dump) {
+  const DumpInfo& info = dumps_[dump].info();
+  for (const DumpInfo::Problem& problem : info.problems) {
+    Problem(dump, problem.file, problem.what, problem.broken);
+  }
+  size_t first = tasks_.size();
+  for (const Place& place : info.places) {
+    for (const DataFile& file : place.files) AddTask(dump, place, file);
+  }
+  AddLosses(dump, first);
+  auto idle = [](const Task& task) { return !task.rows && task.losses.empty(); };
+  tasks_.erase(
+      std::remove_if(tasks_.begin() + static_cast<std::ptrdiff_t>(first), tasks_.end(), idle),
+      tasks_.end());
+}
+
+Status ExportRun::Begin() {
+  plan_.out_dir = options_.out_dir;
+  plan_.stamp = LocalStamp();
+  plan_.window = options_.window;
+  plan_.strings = &strings_;
+  plan_.gzip = options_.gzip;
+  for (const Dump& dump : dumps_) plan_.dumps.push_back(&dump.info());
+  if (!options_.out_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options_.out_dir, error);
+    if (error) return Status::FromErrno(error.value(), options_.out_dir);
+  }
+  for (std::unique_ptr<RunningFormat>& format : formats_) {
+    ++began_;
+    Status begun = format->format().Begin(plan_);
+    if (!begun.ok()) format->Fail(begun);
+  }
+  return {};
+}
+
+bool ExportRun::Progress(uint64_t bytes) {
+  uint64_t done = bytes_done_.fetch_add(bytes) + bytes;
+  if (cancelled_) return false;
+  if (!progress_) return true;
+  std::unique_lock lock(progress_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;
+  auto now = std::chrono::steady_clock::now();
+  if (now - progress_told_ < kProgressPeriod) return true;
+  progress_told_ = now;
+  if (progress_({done, total_bytes_, files_done_, tasks_.size()})) return true;
+  cancelled_ = true;
+  return false;
+}
+
+void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
+  const ExportTask& order = task.task;
+  FanOut fan(filter_);
+  uint64_t tables = task.rows ? TablesOf(*task.spec) : 0;
+  fan.Open(formats_, order, tables, task.spec->tables.empty() || !task.losses.empty());
+  if (fan.empty()) {
+    Progress(order.file->bytes);
+    return;
+  }
+  for (const Event& loss : task.losses) fan.TakeEvent(loss);
+  ChannelReport channel;
+  channel.dump = dumps_[order.dump].info().name;
+  channel.device = order.place->device;
+  channel.file = order.file->base;
+  if (task.rows) {
+    DecodeContext context;
+    context.dump = &dumps_[order.dump].info();
+    context.place = order.place;
+    context.file = order.file;
+    context.clock = ClockMap(order.place->clock);
+    context.window = options_.window;
+    context.strings = &strings_;
+    context.rows = &fan;
+    context.event = [&fan](const Event& event) { fan.TakeEvent(event); };
+    std::unique_ptr<Decoder> decoder = task.spec->make(context);
+    FileFeeder feeder(dumps_[order.dump].reader(), RecordSizeOf(*task.spec, *order.place), buffer,
+                      [this](uint64_t bytes) { return Progress(bytes); });
+    feeder.Run(*order.file, decoder.get());
+    channel.bytes = feeder.bytes();
+    channel.records = decoder->stats().records;
+    channel.bad_records = decoder->stats().bad_records;
+    channel.bad_bytes = decoder->stats().bad_bytes + feeder.bad_bytes();
+    for (const DumpInfo::Problem& problem : feeder.problems()) {
+      Problem(order.dump, problem.file, problem.what, problem.broken);
+    }
+  } else {
+    Progress(order.file->bytes);
+  }
+  fan.Finish();
+  channel.rows = fan.rows();
+  std::lock_guard lock(report_mutex_);
+  report_.input_bytes += channel.bytes;
+  report_.channels.push_back(std::move(channel));
+}
+
+void ExportRun::Work() {
+  std::vector<std::byte> buffer;
+  auto live = [](const auto& format) { return !format->failed(); };
+  for (size_t i = next_task_++; i < tasks_.size(); i = next_task_++) {
+    if (cancelled_ || std::ranges::none_of(formats_, live)) return;
+    RunTask(tasks_[i], &buffer);
+    ++files_done_;
+  }
+}
+
+Result<ExportReport> ExportRun::End() {
+  Status first;
+  size_t good = 0;
+  for (size_t i = 0; i < began_; ++i) {
+    RunningFormat& format = *formats_[i];
+    bool complete = !cancelled_ && !format.failed();
+    std::vector<OutputFile> files;
+    Status ended = format.format().End(complete, &files);
+    if (complete && !ended.ok()) format.Fail(ended);
+    if (complete && ended.ok()) {
+      report_.outputs.insert(report_.outputs.end(), files.begin(), files.end());
+      ++good;
+    }
+    if (!format.failed()) continue;
+    Status error = format.error().Annotate(format.format().name());
+    if (first.ok()) first = error;
+    report_.failed.push_back({std::string(format.format().name()), format.error()});
+  }
+  if (cancelled_) return Status(StatusCode::kCancelled, "interrupted");
+  if (good == 0 && !first.ok()) return first;
+  std::ranges::sort(report_.channels, [](const ChannelReport& a, const ChannelReport& b) {
+    return std::tie(a.dump, a.device, a.file) < std::tie(b.dump, b.device, b.file);
+  });
+  report_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  return std::move(report_);
+}
+
+Result<ExportReport> ExportRun::Run() {
+  RETURN_IF_ERROR(MakeFilter());
+  RETURN_IF_ERROR(OpenDumps());
+  for (size_t i = 0; i < dumps_.size(); ++i) MakeTasks(i);
+  std::ranges::stable_sort(
+      tasks_, [](const Task& a, const Task& b) { return a.task.file->bytes > b.task.file->bytes; });
+  for (const Task& task : tasks_) total_bytes_ += task.task.file->bytes;
+  RETURN_IF_ERROR(Begin());
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < ThreadCount(options_.threads, tasks_.size()); ++i) {
+    try {
+      threads.emplace_back([this] { Work(); });
+    } catch (const std::system_error&) {
+      break;  // fewer will do
+    }
+  }
+  Work();
+  for (std::thread& thread : threads) thread.join();
+  if (progress_ && !cancelled_) {
+    progress_({bytes_done_, total_bytes_, files_done_, tasks_.size()});
+  }
+  return End();
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,72 @@
+// One export from the opened dumps to the report; what RunExport does, with the decoders injected.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "export/engine.h"
+#include "export/fan_out.h"
+
+namespace profd::exporting {
+
+using DecoderFinder = const DecoderSpec* (*)(std::string_view base, Place::Kind kind, int chip);
+
+class ExportRun {
+ public:
+  // `progress` may be empty.
+  ExportRun(const ExportOptions& options, std::vector<std::unique_ptr<Format>> formats,
+            DecoderFinder find, const ProgressCall& progress);
+
+  // Call once.
+  Result<ExportReport> Run();
+
+ private:
+  struct Task {
+    ExportTask task;
+    const DecoderSpec* spec = nullptr;
+    std::vector<Event> losses;  // of the channel, from the manifest
+    bool rows = true;           // false: only the losses are wanted
+  };
+
+  Status OpenDumps();
+  Status MakeFilter();
+  void MakeTasks(size_t dump);
+  void AddTask(size_t dump, const Place& place, const DataFile& file);
+  void AddLosses(size_t dump, size_t first_task);
+  Status Begin();
+  void Work();
+  void RunTask(const Task& task, std::vector<std::byte>* buffer);
+  bool Progress(uint64_t bytes);
+  Result<ExportReport> End();
+  void Problem(size_t dump, const std::string& file, const std::string& what, bool broken);
+
+  const ExportOptions& options_;
+  std::vector<std::unique_ptr<RunningFormat>> formats_;
+  DecoderFinder find_;
+  const ProgressCall& progress_;
+  std::chrono::steady_clock::time_point started_;
+
+  std::vector<Dump> dumps_;
+  Strings strings_;
+  ExportPlan plan_;
+  RowFilter filter_;
+  std::vector<Task> tasks_;  // largest first
+  uint64_t total_bytes_ = 0;
+  size_t began_ = 0;  // formats_ up to here have begun
+
+  std::atomic<size_t> next_task_{0};
+  std::atomic<uint64_t> bytes_done_{0};
+  std::atomic<size_t> files_done_{0};
+  std::atomic<bool> cancelled_{false};
+  std::mutex progress_mutex_;
+  std::chrono::steady_clock::time_point progress_told_;  // guarded by progress_mutex_
+  std::mutex report_mutex_;
+  ExportReport report_;  // guarded by report_mutex_
+};
+
+}  // namespace profd::exporting

@@ -1,0 +1,127 @@
+#include "export/file_feeder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "dump/slice_source.h"
+
+namespace profd::exporting {
+namespace {
+
+Result<size_t> ReadPlain(int fd, uint64_t offset, std::span<std::byte> out) {
+  for (;;) {
+    ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR) return Status::FromErrno(errno, "read");
+  }
+}
+
+}  // namespace
+
+FileFeeder::FileFeeder(const DumpReader& reader, size_t record_size,
+                       std::vector<std::byte>* buffer, Progress progress)
+    : reader_(reader),
+      record_size_(record_size),
+      buffer_(*buffer),
+      progress_(std::move(progress)) {
+  size_t carry = record_size == 0 ? kMaxLine : record_size;
+  if (buffer_.size() < carry + kChunk) buffer_.resize(carry + kChunk);
+}
+
+size_t FileFeeder::WholeBytes(size_t size) const {
+  if (record_size_ != 0) return size - size % record_size_;
+  const void* last = ::memrchr(buffer_.data(), '\n', size);
+  if (last == nullptr) return 0;
+  return static_cast<size_t>(static_cast<const std::byte*>(last) - buffer_.data()) + 1;
+}
+
+void FileFeeder::Drop() {
+  bad_bytes_ += carried_;
+  carried_ = 0;
+}
+
+void FileFeeder::Consume(size_t got, Decoder* decoder) {
+  size_t size = carried_ + got;
+  size_t begin = 0;
+  carried_ = 0;
+  if (skip_line_) {
+    const void* end = std::memchr(buffer_.data(), '\n', size);
+    begin = end == nullptr
+                ? size
+                : static_cast<size_t>(static_cast<const std::byte*>(end) - buffer_.data()) + 1;
+    bad_bytes_ += begin;
+    skip_line_ = end == nullptr;
+    if (begin == size) return;
+  }
+  size_t whole = WholeBytes(size);
+  if (whole > begin) {
+    decoder->Feed({buffer_.data() + begin, whole - begin}, slice_start_ && begin == 0);
+    slice_start_ = false;
+  } else {
+    whole = begin;
+  }
+  carried_ = size - whole;
+  std::memmove(buffer_.data(), buffer_.data() + whole, carried_);
+  if (record_size_ == 0 && carried_ > kMaxLine) {
+    Drop();
+    skip_line_ = true;
+  }
+}
+
+void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
+  Result<UniqueFd> fd = reader_.OpenFile(slice.path);
+  if (!fd.ok()) {
+    problems_.push_back({slice.path, fd.status().message(), true});
+    Drop();
+    return;
+  }
+  // Only advice.
+  (void)::posix_fadvise(fd->get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  const int raw_fd = fd->get();
+  SliceSource source(std::move(*fd), slice.path);  // keeps it open
+  uint64_t offset = 0;
+  uint64_t told = 0;
+  while (!stopped_) {
+    std::span<std::byte> room(buffer_.data() + carried_, kChunk);
+    // Plain slices are not summed up on the way, as the source would.
+    Result<size_t> got =
+        slice.compressed ? source.Read(room) : ReadPlain(raw_fd, offset, room);
+    if (!got.ok()) {
+      problems_.push_back({slice.path, got.status().message(), true});
+      Drop();
+      break;
+    }
+    offset += *got;
+    uint64_t stored = slice.compressed ? source.stored_bytes() : offset;
+    bytes_ += stored - told;
+    if (!progress_(stored - std::exchange(told, stored))) stopped_ = true;
+    if (*got == 0) break;
+    Consume(*got, decoder);
+  }
+}
+
+void FileFeeder::Run(const DataFile& file, Decoder* decoder) {
+  uint64_t expected = 0;
+  for (const DataFile::Slice& slice : file.slices) {
+    // What a slice begins with does not continue one that is gone.
+    if (slice.number != expected) Drop();
+    expected = slice.number + 1;
+    if (carried_ == 0) skip_line_ = false;
+    slice_start_ = carried_ == 0;
+    Slice(slice, decoder);
+    if (stopped_) break;
+  }
+  if (carried_ > 0 && record_size_ == 0 && !stopped_) {
+    decoder->Feed({buffer_.data(), carried_}, slice_start_);
+    carried_ = 0;
+  }
+  Drop();
+  decoder->Finish();
+}
+
+}  // namespace profd::exporting
