@@ -138,6 +138,23 @@ Result<UniqueFd> DumpIo::Create(int dir, const std::string& name, DumpOwner owne
 
 ssize_t DumpIo::Write(int fd, const void* data, size_t size) { return ::write(fd, data, size); }
 
+ssize_t DumpIo::WriteV(int fd, const struct iovec* parts, int count) {
+  return ::writev(fd, parts, count);
+}
+
+int DumpIo::Truncate(int fd, uint64_t size) { return ::ftruncate(fd, static_cast<off_t>(size)); }
+
+int DumpIo::Unlink(int dir, const std::string& name) { return ::unlinkat(dir, name.c_str(), 0); }
+
+void DumpIo::StartWriteback(int fd) {
+  // Only a hint: a file system that cannot do it loses nothing.
+  [[maybe_unused]] int ignored = ::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+void DumpIo::DropCache(int fd) {
+  [[maybe_unused]] int ignored = ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 int DumpIo::Sync(int fd) { return ::fdatasync(fd); }
 
 int DumpIo::SyncFileSystem(int fd) { return ::syncfs(fd); }
@@ -215,6 +232,28 @@ Status WriteAll(DumpIo& io, int fd, std::span<const std::byte> data, std::string
     done += static_cast<size_t>(put);
   }
   if (written) *written = done;
+  return result;
+}
+
+Status WriteBoth(DumpIo& io, int fd, std::span<const std::byte> first,
+                 std::span<const std::byte> second, std::string_view what, size_t* written) {
+  *written = 0;
+  while (!first.empty() && !second.empty()) {
+    // writev does not change what it is given.
+    struct iovec parts[] = {{const_cast<std::byte*>(first.data()), first.size()},
+                            {const_cast<std::byte*>(second.data()), second.size()}};
+    ssize_t put = io.WriteV(fd, parts, 2);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return Status::FromErrno(put < 0 ? errno : ENOSPC, fmt::format("write {}", what));
+    auto done = static_cast<size_t>(put);
+    *written += done;
+    const size_t of_first = std::min(done, first.size());
+    first = first.subspan(of_first);
+    second = second.subspan(done - of_first);
+  }
+  size_t more = 0;
+  Status result = WriteAll(io, fd, first.empty() ? second : first, what, &more);
+  *written += more;
   return result;
 }
 

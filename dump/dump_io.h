@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,9 +34,17 @@ class DumpIo {
   virtual Result<UniqueFd> Create(int dir, const std::string& name, DumpOwner owner);
   // As write(2): bytes written or -1 and errno.
   virtual ssize_t Write(int fd, const void* data, size_t size);
+  // As writev(2).
+  virtual ssize_t WriteV(int fd, const struct iovec* parts, int count);
+  // As ftruncate(2), unlinkat(2) of a file: 0, or -1 and errno.
+  virtual int Truncate(int fd, uint64_t size);
+  virtual int Unlink(int dir, const std::string& name);
   // As fdatasync(2) and syncfs(2): 0, or -1 and errno.
   virtual int Sync(int fd);
   virtual int SyncFileSystem(int fd);
+  // Asks for what is dirty to be written some time soon; and for what is clean to be forgotten.
+  virtual void StartWriteback(int fd);
+  virtual void DropCache(int fd);
 };
 
 // The real thing; has no state.
@@ -56,6 +65,9 @@ Result<std::string> ReadWhole(int fd, size_t limit);
 // Writes all of `data`; on error *written says how far it came. `what` names the file in the error.
 Status WriteAll(DumpIo& io, int fd, std::span<const std::byte> data, std::string_view what,
                 size_t* written = nullptr);
+// The same of two pieces, one behind the other, without copying them together.
+Status WriteBoth(DumpIo& io, int fd, std::span<const std::byte> first,
+                 std::span<const std::byte> second, std::string_view what, size_t* written);
 // Creates `name` with `text`.
 Status WriteNewFile(DumpIo& io, int dir, const std::string& name, std::string_view text,
                     DumpOwner owner);

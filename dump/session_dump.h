@@ -3,25 +3,36 @@
 // analyser reads up to the last Flush(): control files are there from the beginning, only end_info
 // and the last .done files come with Finish(). Destroyed unfinished, it writes what it buffered and
 // leaves the manifest saying "running", for recovery to find.
+//
+// A limit holds at every instant: what an append, a new manifest, the journal and the end of the dump
+// will take is set aside before anything is written. docs/manifest.md has what readers rely on.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "dump/ageing.h"
 #include "dump/control_files.h"
 #include "dump/dump_io.h"
 #include "dump/dump_root.h"
+#include "dump/dump_sync.h"
 #include "dump/manifest.h"
 #include "dump/mark_files.h"
+#include "dump/slice_book.h"
+#include "dump/slice_compressor.h"
 #include "dump/slice_writer.h"
 
 namespace profd {
@@ -45,7 +56,15 @@ struct SessionDumpOptions {
   // Filled by the daemon (session, outcomes); the dump adds versions, node, devices, clocks, times.
   Manifest manifest;
   uint64_t max_bytes = 0;  // of everything in the dump; 0 = no limit
+  // At the limit the oldest closed slices go; without, the limit is an error. Never on Ascend310.
+  bool age_at_limit = false;
+  uint64_t place_bytes = 0;  // with age_at_limit: of each directory (PlaceLimit); 0 = no limit
   uint64_t slice_bytes = kDefaultSliceBytes;
+  int compress = 0;  // closed slices: zstd level 1..3; 0 = as they are
+  // Who brings what is written to the disk (Sync, SyncAtEnd); outlives the dump. Null: nobody before
+  // the end, and the end waits for it.
+  DumpSync* sync = nullptr;
+  const Clock* clock = nullptr;  // outlives the dump; null = the system's
   // Files whose names come with the data (one per process): how many there may be, and how many of
   // them may keep a descriptor between writes.
   size_t max_dynamic_files = 4096;
@@ -60,12 +79,21 @@ struct EndFacts {
   std::string reason;
 };
 
-class SessionDump {
+// Slices a limit has removed, of one file.
+struct AgedCount {
+  std::string collector;  // empty: a driver channel's file
+  int device = -1;
+  uint32_t channel = 0;
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+};
+
+class SessionDump : private SliceObserver {
  public:
   // `io` outlives the dump. On an error nothing is left behind.
   static Result<std::unique_ptr<SessionDump>> Create(DumpRoot& root, SessionDumpOptions options,
                                                      DumpIo& io = SystemDumpIo());
-  ~SessionDump();
+  ~SessionDump() override;
   SessionDump(const SessionDump&) = delete;
   SessionDump& operator=(const SessionDump&) = delete;
 
@@ -80,21 +108,44 @@ class SessionDump {
   // The data file of a driver channel of one of the dump's devices. Empty `file` = the one of the
   // format table. Channels may share a device but not a file.
   Result<Channel> OpenChannel(int device, uint32_t channel_id, std::string_view file = {});
+  // What comes with the bytes of an append.
+  struct Batch {
+    uint64_t records = 1;
+    int64_t host_ns = 0;             // when they were read; 0 = unknown
+    std::string_view collector = {};  // whose they are, where no channel tells
+  };
   // Whole records or lines. kResourceExhausted with kStorageLimit in its text when the dump would
   // exceed max_bytes; any error refuses the block whole and leaves the dump usable.
-  Status Append(Channel channel, std::span<const std::byte> bytes, uint64_t records);
+  Status Append(Channel channel, std::span<const std::byte> bytes, uint64_t records,
+                int64_t host_ns = 0);
   // Whole lines for host/data/<file>.slice_<k>. Files that cost the reader samples when cut are
-  // kept in one slice (host_cpu, host_network, host_disk).
-  Status AppendHostFile(std::string_view file, std::string_view lines, uint64_t records = 1);
+  // kept in one slice while the limits allow (host_cpu, host_network, host_disk).
+  Status AppendHostFile(std::string_view file, std::string_view lines, uint64_t records = 1) {
+    return AppendHostFile(file, lines, Batch{records});
+  }
+  Status AppendHostFile(std::string_view file, std::string_view lines, const Batch& batch);
   // Whole lines for device_<N>/data/<file>.<N>.slice_<k> that come from no driver channel
   // ("netdev_stats.data").
   Status AppendDeviceFile(int device, std::string_view file, std::string_view lines,
-                          uint64_t records = 1);
+                          uint64_t records = 1) {
+    return AppendDeviceFile(device, file, lines, Batch{records});
+  }
+  Status AppendDeviceFile(int device, std::string_view file, std::string_view lines,
+                          const Batch& batch);
   // Lines of one of our own files in profd/ (mark_files.h). The first call creates it with a heading.
   Status AppendOwn(std::string_view file, std::string_view lines, uint64_t records = 1);
 
-  // Hands everything buffered to the kernel. Tries every file; returns the first error.
+  // Hands everything buffered to the kernel. Tries every file; returns the first error, also of the
+  // sync thread, and when the dump was removed underneath.
   Status Flush();
+  // Has everything flushed so far brought to the disk; returns at once. Nothing without `sync`.
+  void Sync();
+  // Removes the oldest closed slices until `bytes` are free or nothing is left that may go; returns
+  // the bytes freed. When they were closed: 0 = there are none.
+  uint64_t AgeFor(uint64_t bytes);
+  int64_t OldestNs() const;
+  // Removed since the last call, for metrics.
+  std::vector<AgedCount> TakeAged() { return std::exchange(aged_, {}); }
   // Bytes taken for this dump, control files included.
   uint64_t bytes_written() const;
   struct ChannelStats {
@@ -109,23 +160,37 @@ class SessionDump {
 
   // What the daemon keeps up to date: outcomes, losses, clock pairs, warnings.
   Manifest& manifest() { return manifest_; }
+  // Something in it is worth knowing after a crash.
+  void TouchManifest() { manifest_touched_ = true; }
+  // Replaces profd_manifest.json if it was touched, at most every 10 s; with `sync`, once it is on the
+  // disk.
+  Status WriteManifestIfDue();
   // Replaces profd_manifest.json with manifest() as it is now.
   Status WriteManifest();
   // Flushes and closes everything, writes end_info and the final manifest, syncs once. Goes through
   // all steps whatever fails; returns the first error. Call once; nothing may be appended
   // afterwards.
   Status Finish(const EndFacts& end);
+  // After Finish: `done` runs, at once or on the sync thread, when all of the dump is on the disk.
+  // Does nothing but that if not sync_at_end.
+  void SyncAtEnd(std::function<void(const Status&)> done);
 
  private:
   struct Place {  // host/ or device_N/
     int device = kVendorHostId;
     UniqueFd dir;
     UniqueFd data;
+    std::string name;    // "host"
+    uint64_t bytes = 0;  // taken for files in it
   };
   struct File {
     std::unique_ptr<SliceWriter> writer;
     int device = -1;          // -1: the host's or our own
     uint32_t channel_id = 0;  // 0: no driver channel
+    std::optional<size_t> place;  // absent: our own
+    Ageing::FileId id = 0;        // with a place
+    std::string collector;        // of files without a channel, if known
+    uint64_t started = 0;         // unsynced bytes whose writing was asked for
     bool dynamic = false;     // may be one of very many: its descriptor is not kept at any price
     bool holds_fd = false;    // counted in dynamic_fds_
     bool idle = true;         // nothing came since the last Flush
@@ -133,22 +198,47 @@ class SessionDump {
 
   SessionDump(DumpIo& io, SessionDumpOptions options);
   Status Build(DumpRoot& root);
-  Status WriteClocks(const Place& place, const std::optional<DumpClocks>& known);
+  Status WriteClocks(Place& place, const std::optional<DumpClocks>& known);
   Status BuildPlace(const SessionDumpOptions::Device* device_or_null);
-  Status WriteControl(const Place& place, std::string name, std::string_view text);
+  Status WriteControls(Place& place, const SessionDumpOptions::Device* device_or_null);
+  Status WriteControl(Place& place, std::string name, std::string_view text);
   Place* FindPlace(int device);
   Result<File*> AddFile(Place& place, SliceOptions options);
-  Status AppendDynamic(int device, std::string_view file, std::string_view lines, uint64_t records);
-  Status AppendTo(File& file, std::span<const std::byte> bytes, uint64_t records);
+  Status AppendDynamic(int device, std::string_view file, std::string_view lines,
+                       const Batch& batch);
+  Status AppendTo(File& file, std::span<const std::byte> bytes, const Batch& batch);
   // Brings taken_bytes_ and dynamic_fds_ up to date after something was done with `file`.
   void Account(File& file, uint64_t size_before);
+  void GiveFdBack(File& file);
   static uint64_t SizeOf(const File& file);
-  Status CheckLimit(uint64_t more) const;
+  const std::string& KeyOf(int device, std::string_view base);  // valid until the next call
+  Result<int> OwnDir();
+
+  // session_dump_room.cc: limits, ageing, compressing.
+  uint64_t Reserved() const;
+  Status MakeRoom(File& file, uint64_t more);
+  void CutLargeSlices(std::optional<size_t> place, uint64_t limit);
+  void AgePlaces();
+  bool AgeOne(std::optional<size_t> place);
+  void RemoveSlice(const Ageing::Slice& slice);
+  void CountAged(const File& file, const SliceEntry& slice);
+  ManifestChannel& EntryOf(const File& file);
+  std::string PathOf(const File& file, uint32_t slice) const;
+  void OnSliceClosed(const SliceWriter& writer, const ClosedSlice& slice, UniqueFd fd) override;
+  bool Compress(const File& file, const SliceEntry& slice, uint32_t number);
+  void TakeCompressed();
+
+  // session_dump_end.cc: manifest, sync, end.
   void CompleteManifest();
   void UpdateManifestCounts();
-  const std::string& KeyOf(int device, std::string_view base);  // valid until the next call
+  void DescribeFile(ManifestFile* file) const;
   Status ListFiles();
+  Status CloseFiles();
   Status WriteEndInfo(const EndFacts& end);
+  Status PutManifest(bool soon);
+  Status CheckStillThere() const;
+  void StartWriteback();
+  const Clock& clock() const { return *options_.clock; }
 
   DumpIo& io_;
   SessionDumpOptions options_;
@@ -160,12 +250,37 @@ class SessionDump {
   std::vector<Place> places_;
   std::vector<std::unique_ptr<File>> files_;
   std::vector<File*> channels_;
+  std::vector<File*> by_id_;                        // those with a place, by their Ageing id
   std::unordered_map<std::string, File*> by_name_;  // "<device>/<base>"
   std::string key_;
   size_t dynamic_files_ = 0;
   size_t dynamic_fds_ = 0;
-  uint64_t taken_bytes_ = 0;
+  uint64_t taken_bytes_ = 0;  // of everything but journal and manifest
   uint64_t gap_bytes_ = 0;  // what the manifest's gaps take, as of the last flush
+  uint64_t manifest_bytes_ = 0;  // of the last one written
+  uint64_t final_entries_ = 0;   // files the last manifest will list besides closed slices
+  bool manifest_touched_ = false;
+  bool manifest_synced_ = false;
+  int64_t manifest_written_ns_ = 0;
+  std::shared_ptr<PendingReplacement> pending_manifest_;
+  DumpSync::Outcome sync_outcome_;
+  std::vector<std::pair<size_t, std::string>> unsynced_controls_;  // place and name
+  // Of files that are no slices, by their path below the dump.
+  struct Whole {
+    uint32_t crc32c = 0;
+    std::optional<uint64_t> records = {};
+  };
+  std::map<std::string, Whole, std::less<>> whole_;
+  SystemClock system_clock_;
+  bool ages_ = true;  // this chip's dumps may be aged at all
+  std::unordered_map<const SliceWriter*, File*> by_writer_;
+  SliceBook book_;
+  Ageing ageing_;
+  const File* appending_ = nullptr;
+  std::vector<AgedCount> aged_;
+  std::unique_ptr<SliceCompressor> compressor_;
+  std::unordered_map<uint64_t, std::pair<const File*, uint32_t>> compressing_;  // by job
+  uint64_t next_job_ = 1;
   bool finished_ = false;
 };
 

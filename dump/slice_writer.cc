@@ -5,12 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/text.h"
 #include "dump/control_files.h"
+#include "dump/slice_journal.h"
 
 namespace profd {
 
@@ -23,16 +26,16 @@ std::string SliceWriter::SliceName(uint32_t k) const {
   return fmt::format("{}.{}.slice_{}", options_.base, options_.device, k);
 }
 
-Status SliceWriter::Append(std::span<const std::byte> block, uint64_t records) {
+Status SliceWriter::Append(std::span<const std::byte> block, uint64_t records, int64_t host_ns) {
   if (closed_) return FailedPrecondition(fmt::format("{} is closed", options_.base));
   if (!options_.header_token.empty() &&
       AsText(block).find(options_.header_token) != std::string_view::npos) {
-    return AppendWithoutHeaders(block, records);
+    return AppendWithoutHeaders(block, {records, host_ns});
   }
-  return AppendWhole(block, records);
+  return AppendWhole(block, {records, host_ns});
 }
 
-Status SliceWriter::AppendWithoutHeaders(std::span<const std::byte> block, uint64_t records) {
+Status SliceWriter::AppendWithoutHeaders(std::span<const std::byte> block, const Stamped& what) {
   stripped_.clear();
   std::string_view rest = AsText(block);
   while (!rest.empty()) {
@@ -43,27 +46,34 @@ Status SliceWriter::AppendWithoutHeaders(std::span<const std::byte> block, uint6
     auto bytes = AsBytes(before.substr(0, before.size() - rest.size()));
     stripped_.insert(stripped_.end(), bytes.begin(), bytes.end());
   }
-  return AppendWhole(stripped_, records);
+  return AppendWhole(stripped_, what);
 }
 
-Status SliceWriter::AppendWhole(std::span<const std::byte> block, uint64_t records) {
+void SliceWriter::BeginSlice() {
+  if (buffer_.capacity() < options_.buffer_bytes) buffer_.reserve(options_.buffer_bytes);
+  auto header = AsBytes(options_.header);
+  buffer_.insert(buffer_.end(), header.begin(), header.end());
+  bytes_ += header.size();
+  slice_open_ = true;
+  open_ = {};
+  crc_ = 0;
+}
+
+Status SliceWriter::AppendWhole(std::span<const std::byte> block, const Stamped& what) {
   if (block.empty()) return {};
-  if (!slice_open_) {
-    if (buffer_.capacity() < options_.buffer_bytes) buffer_.reserve(options_.buffer_bytes);
-    auto header = AsBytes(options_.header);
-    buffer_.insert(buffer_.end(), header.begin(), header.end());
-    bytes_ += header.size();
-    slice_open_ = true;
-  }
-  if (buffer_.size() + block.size() > options_.buffer_bytes) RETURN_IF_ERROR(Flush());
-  if (block.size() >= options_.buffer_bytes) {
+  if (!slice_open_) BeginSlice();
+  if (block.size() >= std::min(kDirectBytes, options_.buffer_bytes)) {
     RETURN_IF_ERROR(WriteOut(block));
   } else {
+    if (buffer_.size() + block.size() > options_.buffer_bytes) RETURN_IF_ERROR(Flush());
     buffer_.insert(buffer_.end(), block.begin(), block.end());
-    buffered_records_ += records;
+    buffered_records_ += what.records;
   }
   bytes_ += block.size();
-  records_ += records;
+  records_ += what.records;
+  open_.records += what.records;
+  if (open_.first_ns == 0) open_.first_ns = what.host_ns;
+  if (what.host_ns != 0) open_.last_ns = what.host_ns;
   if (!options_.single_slice && !options_.plain && slice_size() >= options_.slice_bytes) {
     // The block is ours already. A slice that cannot be closed now stays open and is tried again.
     CloseSlice().Ignore();
@@ -73,28 +83,29 @@ Status SliceWriter::AppendWhole(std::span<const std::byte> block, uint64_t recor
 
 Status SliceWriter::Flush() {
   if (buffer_.empty()) return {};
-  RETURN_IF_ERROR(WriteOut(buffer_));
-  buffer_.clear();
-  buffered_records_ = 0;
-  return {};
+  return WriteOut({});
 }
 
-Status SliceWriter::WriteOut(std::span<const std::byte> whole_records) {
+Status SliceWriter::WriteOut(std::span<const std::byte> more) {
   RETURN_IF_ERROR(EnsureFd());
   const std::string& name = options_.base;
   if (torn_) {
-    if (::ftruncate(fd_.get(), static_cast<off_t>(on_disk_)) != 0) {
+    if (io_.Truncate(fd_.get(), on_disk_) != 0) {
       return Status::FromErrno(errno, fmt::format("repair {}", name));
     }
     torn_ = false;
   }
   size_t written = 0;
-  Status result = WriteAll(io_, fd_.get(), whole_records, open_name_, &written);
+  Status result = WriteBoth(io_, fd_.get(), buffer_, more, open_name_, &written);
   if (!result.ok()) {
-    torn_ = written > 0 && ::ftruncate(fd_.get(), static_cast<off_t>(on_disk_)) != 0;
+    torn_ = written > 0 && io_.Truncate(fd_.get(), on_disk_) != 0;
     return result;
   }
-  on_disk_ += whole_records.size();
+  crc_ = Crc32c(more, Crc32c(buffer_, crc_));
+  on_disk_ += buffer_.size() + more.size();
+  unsynced_ += buffer_.size() + more.size();
+  buffer_.clear();
+  buffered_records_ = 0;
   return {};
 }
 
@@ -128,15 +139,50 @@ Status SliceWriter::EnsureFd() {
 
 Status SliceWriter::CloseSlice() {
   RETURN_IF_ERROR(Flush());
+  if (torn_ && fd_.valid() && io_.Truncate(fd_.get(), on_disk_) == 0) torn_ = false;
   if (created_) {
-    fd_.Reset();
+    UniqueFd fd = std::move(fd_);
     if (!options_.plain) pending_done_.push_back({slice_, on_disk_});
+    open_.slice = slice_;
+    open_.bytes = on_disk_;
+    open_.crc32c = crc_;
+    if (observer_ != nullptr) observer_->OnSliceClosed(*this, open_, std::move(fd));
     ++slice_;
   }
   slice_open_ = false;
   created_ = false;
+  torn_ = false;
   on_disk_ = 0;
+  unsynced_ = 0;
   return WriteDone();
+}
+
+Status SliceWriter::Cut() {
+  if (!slice_open_ || options_.plain || slice_size() <= options_.header.size()) return {};
+  return CloseSlice();
+}
+
+uint64_t SliceWriter::RemoveSlice(uint32_t slice, uint64_t stored_bytes, bool compressed) {
+  std::string name = SliceName(slice);
+  const std::string done = name + ".done";
+  if (compressed) name += kCompressedSuffix;
+  // Gone already is as good; what cannot be removed still takes its room.
+  uint64_t freed = io_.Unlink(dir_, name) == 0 || errno == ENOENT ? stored_bytes : 0;
+  auto pending = std::find_if(pending_done_.begin(), pending_done_.end(),
+                              [&](const auto& one) { return one.first == slice; });
+  if (pending != pending_done_.end()) {
+    pending_done_.erase(pending);
+    return freed;
+  }
+  struct stat st {};
+  const bool has_done = ::fstatat(dir_, done.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
+  if (has_done && io_.Unlink(dir_, done) == 0) freed += static_cast<uint64_t>(st.st_size);
+  return freed;
+}
+
+UniqueFd SliceWriter::CopyFd() const {
+  if (!fd_.valid()) return {};
+  return UniqueFd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
 }
 
 Status SliceWriter::WriteDone() {
@@ -157,6 +203,7 @@ Status SliceWriter::Close() {
   if (!flushed.ok()) {
     lost_bytes_ += buffer_.size();
     lost_records_ += buffered_records_;
+    open_.records -= buffered_records_;
     buffer_.clear();
     buffered_records_ = 0;
   }
@@ -165,14 +212,6 @@ Status SliceWriter::Close() {
   fd_.Reset();
   std::vector<std::byte>().swap(buffer_);
   return flushed.ok() ? done : flushed;
-}
-
-Status SliceWriter::Sync() {
-  if (!created_) return {};
-  RETURN_IF_ERROR(EnsureFd());
-  if (io_.Sync(fd_.get()) != 0)
-    return Status::FromErrno(errno, fmt::format("sync {}", options_.base));
-  return {};
 }
 
 void SliceWriter::ReleaseFd() { fd_.Reset(); }

@@ -24,6 +24,9 @@ namespace profd {
 
 inline constexpr uint64_t kDefaultSliceBytes = 2u << 20;
 inline constexpr size_t kDefaultBufferBytes = 64u << 10;
+// Blocks of this size go from where they are to the file, behind what is buffered; smaller ones are
+// gathered in the buffer.
+inline constexpr size_t kDirectBytes = 16u << 10;
 
 struct SliceOptions {
   std::string base;           // "hbm.data"
@@ -36,6 +39,25 @@ struct SliceOptions {
   size_t buffer_bytes = kDefaultBufferBytes;
 };
 
+// A slice that has got its last byte.
+struct ClosedSlice {
+  uint32_t slice = 0;
+  uint64_t bytes = 0;
+  uint64_t records = 0;
+  uint32_t crc32c = 0;
+  int64_t first_ns = 0;  // stamps given with its first and last records; 0 = none
+  int64_t last_ns = 0;
+};
+
+class SliceWriter;
+
+class SliceObserver {
+ public:
+  virtual ~SliceObserver() = default;
+  // Before the slice's .done is written. `fd` is the file's, if it was open. Must not call the writer.
+  virtual void OnSliceClosed(const SliceWriter& writer, const ClosedSlice& slice, UniqueFd fd) = 0;
+};
+
 class SliceWriter {
  public:
   // `io` and the directory outlive the writer. Opens nothing yet.
@@ -45,15 +67,26 @@ class SliceWriter {
   SliceWriter(const SliceWriter&) = delete;
   SliceWriter& operator=(const SliceWriter&) = delete;
 
-  // Takes `block`, `records` whole records or lines. On an error the block is refused whole and
-  // nothing that was taken before is lost; the same call may succeed later.
-  Status Append(std::span<const std::byte> block, uint64_t records);
+  void SetObserver(SliceObserver* observer) { observer_ = observer; }  // outlives the writer
+
+  // Takes `block`, `records` whole records or lines that came at `host_ns` (0 = unknown). On an error
+  // the block is refused whole and nothing that was taken before is lost; the same call may succeed
+  // later.
+  Status Append(std::span<const std::byte> block, uint64_t records, int64_t host_ns = 0);
   // Hands what is buffered to the kernel.
   Status Flush();
   // Flush, close the slice, write its .done. What cannot be written is given up and counted in
   // lost_*. Returns the first error; the writer is closed in any case and stays so.
   Status Close();
-  Status Sync();
+  // Ends the open slice, however short it is; the next Append begins another one, even of a file that
+  // is to have only one.
+  Status Cut();
+  // Removes a closed slice and its .done. Returns the bytes of both.
+  uint64_t RemoveSlice(uint32_t slice, uint64_t stored_bytes, bool compressed);
+  // Another descriptor of the open slice's file, if it is open.
+  UniqueFd CopyFd() const;
+  // What was written so far is being synced; unsynced_bytes() counts anew.
+  void MarkSynced() { unsynced_ = 0; }
 
   // Gives the descriptor back until the next write; the slice goes on where it was.
   void ReleaseFd();
@@ -70,14 +103,23 @@ class SliceWriter {
   uint64_t overhead_bytes() const { return overhead_bytes_; }
   uint32_t slices() const { return slice_open_ ? slice_ + 1 : slice_; }
   bool has_unflushed() const { return !buffer_.empty(); }
+  // Of the open slice, what is buffered included; 0 = none is open.
+  uint64_t open_bytes() const { return slice_open_ ? slice_size() : 0; }
+  uint64_t unsynced_bytes() const { return unsynced_; }
   const SliceOptions& options() const { return options_; }
   // Name of slice `k` inside data/.
   std::string SliceName(uint32_t k) const;
 
  private:
-  Status AppendWithoutHeaders(std::span<const std::byte> block, uint64_t records);
-  Status AppendWhole(std::span<const std::byte> block, uint64_t records);
-  Status WriteOut(std::span<const std::byte> whole_records);
+  struct Stamped {
+    uint64_t records = 0;
+    int64_t host_ns = 0;
+  };
+  Status AppendWithoutHeaders(std::span<const std::byte> block, const Stamped& what);
+  Status AppendWhole(std::span<const std::byte> block, const Stamped& what);
+  void BeginSlice();
+  // Writes the buffer and `more` behind it: whole records both.
+  Status WriteOut(std::span<const std::byte> more);
   Status EnsureFd();
   Status CloseSlice();
   Status WriteDone();
@@ -102,6 +144,10 @@ class SliceWriter {
   uint64_t inode_ = 0;
   // Closed slices and their sizes whose .done could not be written yet.
   std::vector<std::pair<uint32_t, uint64_t>> pending_done_;
+  SliceObserver* observer_ = nullptr;
+  ClosedSlice open_;         // of the open slice, what is buffered included; bytes are in on_disk_
+  uint32_t crc_ = 0;         // of on_disk_
+  uint64_t unsynced_ = 0;    // bytes written since the last MarkSynced
   uint64_t buffered_records_ = 0;
   uint64_t bytes_ = 0;
   uint64_t records_ = 0;

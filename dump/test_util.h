@@ -73,6 +73,16 @@ class FullDiskIo : public DumpIo {
     if (put > 0) room -= static_cast<size_t>(put);
     return put;
   }
+  ssize_t WriteV(int fd, const struct iovec* parts, int count) override {
+    ssize_t sum = 0;
+    for (int i = 0; i < count; ++i) {
+      ssize_t put = Write(fd, parts[i].iov_base, parts[i].iov_len);
+      if (put < 0) return sum > 0 ? sum : put;
+      sum += put;
+      if (static_cast<size_t>(put) < parts[i].iov_len) break;
+    }
+    return sum;
+  }
   size_t room = SIZE_MAX;
   int error = ENOSPC;
 };

@@ -1,0 +1,148 @@
+#include "dump/dump_sync.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace profd {
+
+bool PendingReplacement::Rename() {
+  std::lock_guard lock(mutex_);
+  if (over_.load(std::memory_order_relaxed)) return false;
+  const bool renamed = ::renameat(dir_.get(), from_.c_str(), dir_.get(), to_.c_str()) == 0;
+  over_.store(true, std::memory_order_release);
+  return renamed;
+}
+
+bool PendingReplacement::CallOff() {
+  std::lock_guard lock(mutex_);
+  if (over_.exchange(true, std::memory_order_acq_rel)) return false;
+  ::unlinkat(dir_.get(), from_.c_str(), 0);
+  return true;
+}
+
+DumpSync::DumpSync(DumpIo& io) : io_(io) {
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "profd-sync");
+    Run();
+  });
+}
+
+DumpSync::~DumpSync() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+bool DumpSync::Push(Job job, bool must) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!must && waiting_.size() >= kMaxWaiting) {
+      ++stats_.turned_away;
+      return false;
+    }
+    waiting_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+  return true;
+}
+
+bool DumpSync::Take(UniqueFd fd, What what, const Outcome& outcome) {
+  if (!fd.valid()) return false;
+  Job job;
+  job.fd = std::move(fd);
+  job.what = what;
+  job.outcome = outcome;
+  return Push(std::move(job), false);
+}
+
+bool DumpSync::Replace(UniqueFd fd, std::shared_ptr<PendingReplacement> replacement,
+                       const Outcome& outcome) {
+  Job job;
+  job.fd = std::move(fd);
+  job.outcome = outcome;
+  job.replacement = std::move(replacement);
+  return Push(std::move(job), false);
+}
+
+void DumpSync::Then(UniqueFd volume, const Outcome& outcome, std::function<void()> done) {
+  Job job;
+  job.fd = std::move(volume);
+  job.what = What::kVolume;
+  job.outcome = outcome;
+  job.done = std::move(done);
+  Push(std::move(job), true);
+}
+
+bool DumpSync::idle() const {
+  std::lock_guard lock(mutex_);
+  return waiting_.empty() && !busy_;
+}
+
+DumpSync::Stats DumpSync::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void DumpSync::Run() {
+  std::vector<Job> batch;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      busy_ = false;
+      wake_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      batch.swap(waiting_);
+      busy_ = true;
+    }
+    for (Job& job : batch) Do(job);
+    batch.clear();
+  }
+}
+
+void DumpSync::Do(Job& job) {
+  const SystemClock clock;
+  const int64_t before = clock.SteadyNs();
+  int failed = 0;
+  if (job.fd.valid()) {
+    if (job.what == What::kStart) {
+      io_.StartWriteback(job.fd.get());
+    } else {
+      const int result = job.what == What::kVolume ? io_.SyncFileSystem(job.fd.get())
+                                                   : io_.Sync(job.fd.get());
+      if (result != 0) failed = errno;
+    }
+  }
+  if (failed != 0 && job.outcome != nullptr) {
+    int none = 0;
+    job.outcome->compare_exchange_strong(none, failed);
+  }
+  if (job.what == What::kClosed && failed == 0) io_.DropCache(job.fd.get());
+  job.fd.Reset();
+  if (job.replacement != nullptr) {
+    if (failed == 0) {
+      job.replacement->Rename();
+    } else {
+      job.replacement->CallOff();
+    }
+  }
+  const int64_t took = clock.SteadyNs() - before;
+  {
+    std::lock_guard lock(mutex_);
+    if (job.what != What::kStart) ++stats_.synced;
+    if (failed != 0) ++stats_.errors;
+    stats_.longest_ns = std::max(stats_.longest_ns, took);
+  }
+  if (job.done) job.done();
+}
+
+}  // namespace profd

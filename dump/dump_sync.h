@@ -1,0 +1,100 @@
+// Brings dumps to the disk behind the writer's back. fdatasync waits for the disk, the writer must
+// not; so descriptors of what was written are handed to a thread of their own. When the disk cannot
+// keep up, descriptors beyond a bound are turned away, not queued: the end of the session syncs the
+// rest.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "dump/dump_io.h"
+
+namespace profd {
+
+// A file that is to replace another once it is on the disk. The writer may call it off.
+class PendingReplacement {
+ public:
+  PendingReplacement(UniqueFd dir, std::string from, std::string to)
+      : dir_(std::move(dir)), from_(std::move(from)), to_(std::move(to)) {}
+  // False if it was called off. Any thread.
+  bool Rename();
+  // Afterwards nothing happens any more. True: it had not happened yet.
+  bool CallOff();
+  bool over() const { return over_.load(std::memory_order_acquire); }
+
+ private:
+  std::mutex mutex_;
+  UniqueFd dir_;
+  std::string from_;
+  std::string to_;
+  std::atomic<bool> over_{false};
+};
+
+class DumpSync {
+ public:
+  explicit DumpSync(DumpIo& io = SystemDumpIo());
+  // Does what was handed over, then joins.
+  ~DumpSync();
+  DumpSync(const DumpSync&) = delete;
+  DumpSync& operator=(const DumpSync&) = delete;
+
+  // First errno a session's files came to; 0 = none.
+  using Outcome = std::shared_ptr<std::atomic<int>>;
+
+  enum class What : uint8_t {
+    kStart,   // only ask for it to be written
+    kSync,    // see it on the disk
+    kClosed,  // the same, and out of the page cache afterwards
+    kVolume,  // everything on its volume
+  };
+  // False: too much is waiting, the descriptor is closed.
+  bool Take(UniqueFd fd, What what, const Outcome& outcome);
+  // `fd` is on the disk before the replacement happens.
+  bool Replace(UniqueFd fd, std::shared_ptr<PendingReplacement> replacement,
+               const Outcome& outcome);
+  // Runs on the sync thread, after everything handed over before; never turned away.
+  void Then(UniqueFd volume, const Outcome& outcome, std::function<void()> done);
+
+  // Nothing is waiting or being done.
+  bool idle() const;
+  struct Stats {
+    uint64_t synced = 0;
+    uint64_t turned_away = 0;
+    uint64_t errors = 0;
+    int64_t longest_ns = 0;  // that one file took
+  };
+  Stats stats() const;
+
+ private:
+  static constexpr size_t kMaxWaiting = 1024;
+  struct Job {
+    UniqueFd fd;
+    What what = What::kSync;
+    Outcome outcome;
+    std::shared_ptr<PendingReplacement> replacement;
+    std::function<void()> done;
+  };
+  bool Push(Job job, bool must);
+  void Run();
+  void Do(Job& job);
+
+  DumpIo& io_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Job> waiting_;
+  bool busy_ = false;
+  bool stop_ = false;
+  Stats stats_;
+  std::thread thread_;
+};
+
+}  // namespace profd

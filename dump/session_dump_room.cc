@@ -1,0 +1,225 @@
+// Keeping a dump within its limits: what is set aside, what goes, what is made smaller.
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "dump/session_dump.h"
+
+namespace profd {
+namespace {
+
+// Set aside under a limit for what running and ending a dump take besides data.
+constexpr uint64_t kSlackBytes = 32u << 10;
+constexpr uint64_t kManifestBase = 32u << 10;
+constexpr uint64_t kBytesPerChannel = 1536;  // of the manifest
+constexpr uint64_t kBytesPerEntry = 400;     // of the last manifest: each file it lists
+constexpr uint64_t kBytesPerClosing = 448;   // the open slice's .done, journal line, next header
+constexpr uint64_t kBytesPerPlace = 1024;    // end_info
+// A file that should have one slice only is cut when its directory is as near to the limit as this
+// part of it, and the slice is not smaller than this part.
+constexpr uint64_t kNearPart = 5;
+constexpr uint64_t kCutPart = 64;
+
+}  // namespace
+
+uint64_t SessionDump::Reserved() const {
+  const uint64_t manifest =
+      std::max(manifest_bytes_ + kManifestBase,
+               kManifestBase + manifest_.channels.size() * kBytesPerChannel + gap_bytes_);
+  const uint64_t entries = book_.size() + files_.size() + final_entries_ + places_.size();
+  // Twice: the old manifest stays until the new one is whole.
+  return 2 * manifest + entries * kBytesPerEntry + files_.size() * kBytesPerClosing +
+         places_.size() * kBytesPerPlace + book_.spare_bytes() + kSlackBytes +
+         (compressor_ != nullptr ? compressor_->spare_bytes() : 0);
+}
+
+Status SessionDump::MakeRoom(File& file, uint64_t more) {
+  const uint64_t limit = options_.max_bytes;
+  if (limit == 0) return {};
+  const bool ages = options_.age_at_limit && ages_;
+  auto left = [&] {
+    const uint64_t needed = bytes_written() + more + Reserved();
+    return needed <= limit ? limit - needed : 0;
+  };
+  auto fits = [&] { return bytes_written() + more + Reserved() <= limit; };
+  if (ages && left() < limit / kNearPart) CutLargeSlices(std::nullopt, limit);
+  while (!fits()) {
+    if (ages && AgeOne(std::nullopt)) continue;
+    return ResourceExhausted(fmt::format("{}: the dump may hold {} bytes", kStorageLimit, limit));
+  }
+  if (!ages || options_.place_bytes == 0 || !file.place) return {};
+  const Place& place = places_[*file.place];
+  auto place_fits = [&] { return place.bytes + more + kBytesPerPlace <= options_.place_bytes; };
+  if (place.bytes > PlaceThreshold(options_.place_bytes)) {
+    CutLargeSlices(file.place, options_.place_bytes);
+  }
+  while (!place_fits()) {
+    if (AgeOne(file.place)) continue;
+    return ResourceExhausted(fmt::format("{}: {} may hold {} bytes, half of the limit",
+                                         kStorageLimit, place.name, options_.place_bytes));
+  }
+  return {};
+}
+
+// So that the old part of files that should have one slice only can go.
+void SessionDump::CutLargeSlices(std::optional<size_t> place, uint64_t limit) {
+  const uint64_t least = std::max(options_.slice_bytes, limit / kCutPart);
+  for (File* file : by_id_) {
+    if (place && file->place != place) continue;
+    if (!file->writer->options().single_slice || file->writer->open_bytes() < least) continue;
+    const uint64_t before = SizeOf(*file);
+    file->writer->Cut().Ignore();  // tried again
+    Account(*file, before);
+  }
+}
+
+void SessionDump::AgePlaces() {
+  if (!ages_ || !options_.age_at_limit || options_.place_bytes == 0) return;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    while (ageing_.stored(i) > PlaceThreshold(options_.place_bytes) && AgeOne(i)) continue;
+  }
+}
+
+uint64_t SessionDump::AgeFor(uint64_t bytes) {
+  const uint64_t before = taken_bytes_;
+  while (ages_ && before - taken_bytes_ < bytes && AgeOne(std::nullopt)) continue;
+  return before - taken_bytes_;
+}
+
+int64_t SessionDump::OldestNs() const {
+  if (!ages_) return 0;
+  std::optional<Ageing::Slice> oldest = ageing_.Oldest();
+  if (!oldest) return 0;
+  const SliceEntry* slice = book_.Find(PathOf(*by_id_[oldest->file], oldest->slice));
+  return slice != nullptr ? std::max<int64_t>(1, slice->closed_ns) : 1;
+}
+
+bool SessionDump::AgeOne(std::optional<size_t> place) {
+  std::optional<Ageing::Slice> oldest = ageing_.Oldest(place);
+  if (!oldest) return false;
+  std::optional<Ageing::Slice> partner = ageing_.PartnerOf(*oldest);
+  RemoveSlice(*oldest);
+  if (partner) RemoveSlice(*partner);
+  return true;
+}
+
+void SessionDump::RemoveSlice(const Ageing::Slice& slice) {
+  File& file = *by_id_[slice.file];
+  const std::string path = PathOf(file, slice.slice);
+  for (const auto& [job, what] : compressing_) {
+    if (what.first != &file || what.second != slice.slice) continue;
+    if (!compressor_->Forget(job)) break;
+    compressing_.erase(job);
+    break;
+  }
+  TakeCompressed();
+  ageing_.Gone(slice);
+  const SliceEntry* entry = book_.Find(path);
+  if (entry == nullptr) return;
+  const uint64_t stored = entry->compressed ? entry->stored_bytes : entry->bytes;
+  const uint64_t freed = file.writer->RemoveSlice(slice.slice, stored, entry->compressed);
+  taken_bytes_ -= std::min(freed, taken_bytes_);
+  uint64_t& of_place = places_[*file.place].bytes;
+  of_place -= std::min(freed, of_place);
+  if (freed == 0) return;  // it is still there, and will not be tried again
+  CountAged(file, *entry);
+  book_.Aged(path, clock().MonotonicRawNs());
+  manifest_touched_ = true;
+}
+
+void SessionDump::CountAged(const File& file, const SliceEntry& slice) {
+  const uint64_t header = std::min<uint64_t>(file.writer->options().header.size(), slice.bytes);
+  const uint64_t bytes = slice.bytes - header;
+  EntryOf(file).AddAged(slice.records, bytes, slice.first_ns, slice.last_ns);
+  for (AgedCount& one : aged_) {
+    if (one.device != file.device || one.channel != file.channel_id ||
+        one.collector != file.collector) {
+      continue;
+    }
+    one.records += slice.records;
+    one.bytes += bytes;
+    return;
+  }
+  aged_.push_back({file.collector, file.device, file.channel_id, slice.records, bytes});
+}
+
+ManifestChannel& SessionDump::EntryOf(const File& file) {
+  for (ManifestChannel& entry : manifest_.channels) {
+    if (entry.device != file.device || entry.channel != file.channel_id) continue;
+    if (file.channel_id != 0 || entry.collector == file.collector) return entry;
+  }
+  ManifestChannel& entry = manifest_.channels.emplace_back();
+  entry.collector = file.collector;
+  entry.device = file.device;
+  entry.channel = file.channel_id;
+  if (file.channel_id != 0) entry.file = file.writer->options().base;
+  return entry;
+}
+
+std::string SessionDump::PathOf(const File& file, uint32_t slice) const {
+  if (!file.place) return fmt::format("{}/{}", kJournalDir, file.writer->SliceName(slice));
+  return fmt::format("{}/data/{}", places_[*file.place].name, file.writer->SliceName(slice));
+}
+
+void SessionDump::OnSliceClosed(const SliceWriter& writer, const ClosedSlice& slice, UniqueFd fd) {
+  const File& file = *by_writer_.at(&writer);
+  std::string path = PathOf(file, slice.slice);
+  if (!file.place) {
+    whole_[std::move(path)] = {slice.crc32c, slice.records};
+    return;
+  }
+  SliceEntry entry;
+  entry.path = std::move(path);
+  entry.bytes = slice.bytes;
+  entry.records = slice.records;
+  entry.crc32c = slice.crc32c;
+  entry.first_ns = slice.first_ns;
+  entry.last_ns = slice.last_ns;
+  entry.closed_ns = clock().MonotonicRawNs();
+  const bool compresses = Compress(file, entry, slice.slice);
+  ageing_.Closed(file.id, slice.slice, slice.bytes + SliceDone(slice.bytes).size());
+  book_.Closed(std::move(entry));
+  // What is going to be compressed is read again soon, and need not reach the disk.
+  if (compresses || options_.sync == nullptr) return;
+  options_.sync->Take(std::move(fd), DumpSync::What::kClosed, sync_outcome_);
+}
+
+bool SessionDump::Compress(const File& file, const SliceEntry& slice, uint32_t number) {
+  if (compressor_ == nullptr) return false;
+  // Beside a slice its compressed self needs room for a moment.
+  if (options_.max_bytes > 0 && slice.bytes > options_.max_bytes / 16) return false;
+  const Place& place = places_[*file.place];
+  SliceCompressor::Job job;
+  job.id = next_job_++;
+  job.dir = UniqueFd(::fcntl(place.data.get(), F_DUPFD_CLOEXEC, 0));
+  job.name = file.writer->SliceName(number);
+  job.bytes = slice.bytes;
+  job.crc32c = slice.crc32c;
+  const uint64_t id = job.id;
+  if (!job.dir.valid() || !compressor_->Take(std::move(job))) return false;
+  compressing_[id] = {&file, number};
+  return true;
+}
+
+void SessionDump::TakeCompressed() {
+  if (compressor_ == nullptr) return;
+  for (const SliceCompressor::Done& done : compressor_->TakeDone()) {
+    auto found = compressing_.find(done.id);
+    if (found == compressing_.end()) continue;
+    const auto [file, number] = found->second;
+    compressing_.erase(found);
+    if (done.bytes == 0) continue;
+    const std::string path = PathOf(*file, number);
+    const SliceEntry* entry = book_.Find(path);
+    if (entry == nullptr) continue;
+    const uint64_t saved = entry->bytes - std::min(entry->bytes, done.bytes);
+    taken_bytes_ -= saved;
+    places_[*file->place].bytes -= saved;
+    ageing_.Resized(file->id, number, done.bytes + SliceDone(entry->bytes).size());
+    book_.Compressed(path, done.bytes, done.crc32c);
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,143 @@
+#include "dump/slice_book.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+
+namespace profd {
+namespace {
+
+// Rewriting is not worth the while below this.
+constexpr uint64_t kRewriteLines = 4096;
+constexpr uint64_t kLineBytes = 256;  // more than any line has
+
+}  // namespace
+
+void SliceBook::Closed(SliceEntry slice) {
+  Add(ClosedLine(slice));
+  std::string path = slice.path;
+  slices_[std::move(path)] = std::move(slice);
+}
+
+void SliceBook::Compressed(std::string_view path, uint64_t stored_bytes, uint32_t stored_crc32c) {
+  auto found = slices_.find(path);
+  if (found == slices_.end()) return;
+  SliceEntry& slice = found->second;
+  slice.compressed = true;
+  slice.stored_bytes = stored_bytes;
+  slice.stored_crc32c = stored_crc32c;
+  Add(CompressedLine(slice));
+}
+
+void SliceBook::Aged(std::string_view path, int64_t now_ns) {
+  auto found = slices_.find(path);
+  if (found == slices_.end()) return;
+  SliceEntry& slice = found->second;
+  slice.aged = true;
+  slice.aged_ns = now_ns;
+  Add(AgedLine(slice));
+  dead_lines_ += slice.compressed ? 3 : 2;
+  ForgottenSlices& gone = gone_[std::string(FileOfSlice(path))];
+  ++gone.slices;
+  gone.bytes += slice.bytes;
+  gone.records += slice.records;
+  if (gone.from_ns == 0) gone.from_ns = slice.first_ns;
+  gone.to_ns = std::max(gone.to_ns, slice.last_ns);
+  gone.ns = now_ns;
+  slices_.erase(found);
+  // A journal that cannot be rewritten now grows on.
+  if (dead_lines_ > kRewriteLines && dead_lines_ > lines_ / 2) Rewrite().Ignore();
+}
+
+const SliceEntry* SliceBook::Find(std::string_view path) const {
+  auto found = slices_.find(path);
+  return found == slices_.end() ? nullptr : &found->second;
+}
+
+uint64_t SliceBook::spare_bytes() const {
+  if (dead_lines_ <= kRewriteLines / 2) return 0;
+  return (slices_.size() * 2 + gone_.size()) * kLineBytes;
+}
+
+UniqueFd SliceBook::CopyFd() const {
+  if (!fd_.valid()) return {};
+  return UniqueFd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+}
+
+void SliceBook::Add(std::string line) {
+  pending_ += line;
+  ++lines_;
+  Flush().Ignore();
+}
+
+Status SliceBook::Open() {
+  if (fd_.valid()) return {};
+  if (dir_ < 0) return FailedPrecondition("no place for the journal");
+  Result<UniqueFd> fd = io_.Create(dir_, std::string(kJournalName), owner_);
+  if (!fd.ok()) return fd.status();
+  fd_ = std::move(*fd);
+  return {};
+}
+
+Status SliceBook::Flush() {
+  if (pending_.empty()) return {};
+  RETURN_IF_ERROR(Open());
+  if (torn_) {
+    if (io_.Truncate(fd_.get(), written_) != 0) return Status::FromErrno(errno, "repair journal");
+    torn_ = false;
+  }
+  size_t done = 0;
+  Status status = WriteAll(io_, fd_.get(), AsBytes(pending_), kJournalFile, &done);
+  if (!status.ok()) {
+    torn_ = done > 0 && io_.Truncate(fd_.get(), written_) != 0;
+    return status;
+  }
+  written_ += pending_.size();
+  crc_ = Crc32c(AsBytes(pending_), crc_);
+  pending_.clear();
+  return {};
+}
+
+// The lines keep no order among files, and need none.
+Status SliceBook::Rewrite() {
+  std::string text;
+  uint64_t lines = 0;
+  for (const auto& [file, gone] : gone_) {
+    ForgottenSlices line = gone;
+    line.file = file;
+    text += ForgottenLine(line);
+    ++lines;
+  }
+  std::vector<const SliceEntry*> order;
+  for (const auto& [path, slice] : slices_) order.push_back(&slice);
+  std::sort(order.begin(), order.end(), [](const SliceEntry* a, const SliceEntry* b) {
+    return a->closed_ns < b->closed_ns;
+  });
+  for (const SliceEntry* slice : order) {
+    text += ClosedLine(*slice);
+    ++lines;
+    if (!slice->compressed) continue;
+    text += CompressedLine(*slice);
+    ++lines;
+  }
+  RETURN_IF_ERROR(ReplaceFile(io_, dir_, std::string(kJournalName), text, owner_, false));
+  UniqueFd fd(::openat(dir_, std::string(kJournalName).c_str(),
+                       O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd.valid()) return Status::FromErrno(errno, "reopen journal");
+  fd_ = std::move(fd);
+  written_ = text.size();
+  crc_ = Crc32c(AsBytes(text));
+  pending_.clear();
+  lines_ = lines;
+  dead_lines_ = 0;
+  torn_ = false;
+  return {};
+}
+
+}  // namespace profd

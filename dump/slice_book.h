@@ -1,0 +1,62 @@
+// What the writer of a dump knows of its closed slices, and the journal it keeps of them
+// (slice_journal.h). A line is written when something happens; what cannot be written waits for the
+// next time. When the lines of slices that are gone outweigh the others, the journal is rewritten
+// without them, in one step. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "dump/dump_io.h"
+#include "dump/slice_journal.h"
+
+namespace profd {
+
+class SliceBook {
+ public:
+  SliceBook(DumpIo& io, DumpOwner owner) : io_(io), owner_(owner) {}
+
+  // The dump's profd/; outlives the book. Before anything is closed.
+  void SetDir(int dir) { dir_ = dir; }
+
+  void Closed(SliceEntry slice);
+  void Compressed(std::string_view path, uint64_t stored_bytes, uint32_t stored_crc32c);
+  void Aged(std::string_view path, int64_t now_ns);
+  // Null if there is no such slice (any more).
+  const SliceEntry* Find(std::string_view path) const;
+  size_t size() const { return slices_.size(); }
+
+  // Writes what is still to be written.
+  Status Flush();
+  UniqueFd CopyFd() const;
+  // Of the journal, what waits included; and its check sum.
+  uint64_t bytes() const { return written_ + pending_.size(); }
+  uint32_t crc32c() const { return crc_; }
+  uint64_t lines() const { return lines_; }
+  // What rewriting it may take for a moment.
+  uint64_t spare_bytes() const;
+
+ private:
+  void Add(std::string line);
+  Status Rewrite();
+  Status Open();
+
+  DumpIo& io_;
+  DumpOwner owner_;
+  int dir_ = -1;
+  UniqueFd fd_;
+  std::map<std::string, SliceEntry, std::less<>> slices_;  // that are there
+  std::map<std::string, ForgottenSlices, std::less<>> gone_;
+  std::string pending_;
+  uint64_t written_ = 0;
+  uint32_t crc_ = 0;
+  uint64_t lines_ = 0;
+  uint64_t dead_lines_ = 0;
+  bool torn_ = false;
+};
+
+}  // namespace profd
