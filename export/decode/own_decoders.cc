@@ -1,7 +1,27 @@
+#include <array>
+
+#include "dump/mark_files.h"
 #include "export/decode/decoder_groups.h"
+#include "export/decode/own_parts.h"
+#include "export/decode/text_parts.h"
 
 namespace profd::exporting {
+namespace {
 
-std::span<const DecoderSpec> OwnDecoders() { return {}; }
+using Kind = Place::Kind;
+
+constexpr uint32_t kAnyChip = ~uint32_t{0};
+constexpr uint32_t kTsTrackChips = ChipBits({1, 2, 3, 4, 5, 7, 8, 11, 15, 16});  // dump-format 2.17
+constexpr std::array kSampleTables = {TableId::kSample};
+
+constexpr std::array<DecoderSpec, 3> kSpecs = {{
+    {kOwnSamplesFile, Kind::kOwn, kAnyChip, 0, 0, kSampleTables, MakeSamplesDecoder},
+    {kMarksFile, Kind::kOwn, kAnyChip, 0, 0, {}, MakeMarksDecoder},
+    {kStepTraceFile, Kind::kDevice, kTsTrackChips, kStepRecordBytes, 0, {}, MakeTsTrackDecoder},
+}};
+
+}  // namespace
+
+std::span<const DecoderSpec> OwnDecoders() { return kSpecs; }
 
 }  // namespace profd::exporting

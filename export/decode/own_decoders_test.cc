@@ -1,0 +1,229 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/bytes.h"
+#include "dump/mark_files.h"
+#include "export/decode/step_trace.h"
+#include "export/decode/text_test_util.h"
+
+namespace profd::exporting {
+namespace {
+
+constexpr auto kOwn = Place::Kind::kOwn;
+
+TEST(Samples, OfEveryDevice) {
+  DecodeRun run("samples.tsv", kOwn);
+  run.Feed({std::string(kOwnSamplesHeading) +
+            "100\tatlas_x\t-1\t\t1.5\n200\tatlas_x\t7\tmode=user,cpu=1\t-2\nnonsense\n"
+            "300\t\t0\t\t1\n300\tatlas_x\t-2\t\t1\n300\tatlas_x\t0\t\tnan\n"});
+  ASSERT_EQ(run.rows.size(), 2u);
+  EXPECT_EQ(run.rows[0].device, -1);
+  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 100);
+  EXPECT_EQ(run.strings.Text(run.rows[0].Int(0)), "atlas_x");
+  EXPECT_EQ(run.strings.Text(run.rows[0].Int(1)), "");
+  EXPECT_EQ(run.rows[0].Real(2), 1.5);
+  EXPECT_EQ(run.rows[1].device, 7);
+  EXPECT_EQ(run.strings.Text(run.rows[1].Int(1)), "mode=user,cpu=1");
+  EXPECT_EQ(run.stats.bad_records, 4u);
+}
+
+TEST(Marks, RangesNestPerThread) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.Feed({std::string(kMarksHeading) +
+            "100\t42\t5\t1\tpush\touter\t0\n"
+            "110\t42\t5\t2\tpush\tother\t0\n"
+            "120\t42\t5\t1\tpush\tinner\t0\n"
+            "130\t42\t5\t1\tpop\t\t0\n"
+            "140\t42\t\t1\tmark\there\t0\n"
+            "150\t42\t5\t1\tpop\t\t0\n"
+            "160\t42\t5\t1\tpop\t\t0\n"
+            "170\t42\t5\t1\tshove\tx\t0\n"});
+  ASSERT_EQ(run.events.size(), 4u);
+  EXPECT_EQ(run.events[0].name, "inner");
+  EXPECT_EQ(run.events[0].kind, EventKind::kRange);
+  EXPECT_EQ(run.events[0].t_ns, DecodeRun::kWall + 120);
+  EXPECT_EQ(run.events[0].dur_ns, 10);
+  EXPECT_EQ(run.events[0].pid, 42);
+  EXPECT_EQ(run.events[0].tid, 1);
+  ASSERT_EQ(run.events[0].args.size(), 1u);
+  EXPECT_EQ(run.events[0].args[0].value, 5);
+  EXPECT_EQ(run.events[1].name, "here");
+  EXPECT_TRUE(run.events[1].args.empty());
+  EXPECT_EQ(run.events[2].name, "outer");
+  EXPECT_EQ(run.events[2].dur_ns, 50);
+  EXPECT_EQ(run.events[3].name, "other");  // never popped
+  EXPECT_EQ(run.events[3].dur_ns, 60);
+  EXPECT_EQ(run.stats.bad_records, 2u);
+}
+
+TEST(Marks, StepsHaveBothEnds) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.Feed({"100\t42\t0\t1\tstep_begin\t\t7\n200\t42\t0\t1\tstep_end\t\t7\n"
+            "200\t42\t0\t1\tstep_begin\t\t8\n210\t42\t0\t1\tstep_begin\t\t9\n"
+            "220\t42\t0\t1\tstep_end\t\t8\n230\t43\t1\t1\tstep_end\t\t1\n"});
+  ASSERT_EQ(run.events.size(), 1u);
+  EXPECT_EQ(run.events[0].kind, EventKind::kStep);
+  EXPECT_EQ(run.events[0].name, "Step 7");
+  EXPECT_EQ(run.events[0].value, 7);
+  EXPECT_EQ(run.events[0].dur_ns, 100);
+  EXPECT_EQ(run.stats.bad_records, 4u);  // 8 twice, 9, 1
+}
+
+TEST(Marks, OnlyWhatReachesIntoTheWindow) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.window = {DecodeRun::kWall + 150, DecodeRun::kWall + 250};
+  run.Feed({"100\t1\t\t1\tmark\tearly\t0\n120\t1\t\t1\tpush\tlong\t0\n200\t1\t\t1\tmark\tin\t0\n"
+            "300\t1\t\t1\tpop\t\t0\n310\t1\t\t1\tmark\tlate\t0\n"});
+  ASSERT_EQ(run.events.size(), 2u);
+  EXPECT_EQ(run.events[0].name, "in");
+  EXPECT_EQ(run.events[1].name, "long");
+}
+
+std::vector<StepTraceRow> RowsOf(const std::vector<StepTraceRecord>& records, uint64_t* dropped) {
+  std::vector<StepTraceRow> rows;
+  StepTrace trace([&](const StepTraceRow& row) { rows.push_back(row); });
+  for (const StepTraceRecord& record : records) trace.Add(record);
+  trace.Finish();
+  *dropped = trace.dropped();
+  return rows;
+}
+
+TEST(StepTraceRows, IterationsOfAModel) {
+  uint64_t dropped = 0;
+  auto rows = RowsOf({{100, 0, 1, 0, 0},
+                      {110, 0, 1, 0, 2},
+                      {120, 0, 1, 7, 10000},
+                      {125, 0, 1, 8, 10002},
+                      {130, 0, 1, 7, 10001},
+                      {135, 0, 1, 7, 10000},  // stays open
+                      {140, 0, 1, 0, 20000},
+                      {145, 0, 1, 0, 20001},
+                      {146, 0, 1, 8, 10003},
+                      {150, 0, 1, 0, 3},
+                      {160, 0, 1, 0, 4},
+                      {170, 0, 1, 0, 2},
+                      {190, 0, 1, 0, 4},
+                      {195, 0, 1, 0, 1}},  // opened at 190: dropped
+                     &dropped);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].iteration, 1u);
+  EXPECT_EQ(rows[0].start, 100u);
+  EXPECT_EQ(rows[0].end, 160u);
+  EXPECT_EQ(rows[0].fp_start, 110u);
+  EXPECT_EQ(rows[0].bp_end, 150u);
+  EXPECT_EQ(rows[0].data_aug, 0u);
+  using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
+  EXPECT_EQ(rows[0].reduce, (Pairs{{120, 130}, {125, 146}}));
+  EXPECT_EQ(rows[0].get_next, (Pairs{{140, 145}}));
+  EXPECT_EQ(rows[1].iteration, 2u);
+  EXPECT_EQ(rows[1].start, 160u);
+  EXPECT_EQ(rows[1].data_aug, 10u);
+  EXPECT_EQ(rows[1].bp_end, 0u);
+  EXPECT_EQ(dropped, 0u);
+}
+
+TEST(StepTraceRows, ModelEndClosesTheFirstIteration) {
+  uint64_t dropped = 0;
+  auto rows = RowsOf({{5, 0, 1, 0, 2}, {10, 0, 1, 0, 0}, {20, 0, 1, 0, 1}, {30, 0, 1, 0, 0}}, &dropped);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].end, 20u);
+  EXPECT_EQ(rows[0].fp_start, 0u);  // came before the start
+}
+
+TEST(StepTraceRows, ModelsAreCountedApartAndDataAugSeesAll) {
+  uint64_t dropped = 0;
+  auto rows = RowsOf({{10, 0, 1, 0, 0},
+                      {12, 0, 2, 0, 0},
+                      {20, 0, 1, 0, 4},
+                      {25, 0, 2, 0, 2},
+                      {28, 0, 1, 0, 4},
+                      {30, 0, 2, 0, 4}},
+                     &dropped);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[2].model, 2u);
+  EXPECT_EQ(rows[2].iteration, 1u);
+  EXPECT_EQ(rows[2].data_aug, 5u);  // after 20, not after 28
+}
+
+TEST(StepTraceRows, JitterIsPutInOrder) {
+  uint64_t dropped = 0;
+  auto rows = RowsOf({{160, 0, 1, 0, 4}, {100, 0, 1, 0, 0}, {110, 0, 1, 0, 2}}, &dropped);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].fp_start, 110u);
+}
+
+TEST(StepTraceRows, TrainingStepsNeedBothEnds) {
+  constexpr uint64_t kNoModel = 4294967295;
+  uint64_t dropped = 0;
+  auto rows = RowsOf({{100, 3, kNoModel, 0, 60000},
+                      {150, 4, kNoModel, 0, 60000},
+                      {200, 3, kNoModel, 0, 60001},
+                      {210, 9, kNoModel, 0, 60001}},
+                     &dropped);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_TRUE(rows[0].training_step);
+  EXPECT_EQ(rows[0].iteration, 3u);
+  EXPECT_EQ(rows[0].model, kNoModel);
+  EXPECT_EQ(rows[0].start, 100u);
+  EXPECT_EQ(rows[0].end, 200u);
+  EXPECT_EQ(dropped, 2u);
+}
+
+std::string Record(uint64_t cycles, uint64_t model, uint16_t tag, int chip) {
+  std::array<std::byte, 40> bytes{};
+  bytes[1] = std::byte{10};
+  StoreUnchecked<uint64_t>(bytes, 8, cycles);
+  StoreUnchecked<uint64_t>(bytes, 24, model);
+  StoreUnchecked<uint16_t>(bytes, IsV6(chip) ? 32 : 36, tag);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class TsTrack : public testing::TestWithParam<int> {};
+
+TEST_P(TsTrack, BecomesEvents) {
+  int chip = GetParam();
+  DecodeRun run("ts_track.data", Place::Kind::kDevice, chip);
+  std::string other(40, '\0');
+  other[1] = 12;
+  run.Feed({Record(1000, 1, 0, chip) + other + Record(1050, 1, 2, chip) + Record(1100, 1, 3, chip) +
+            Record(1150, 1, 4, chip) + Record(1200, 1, 2, chip) + Record(1250, 1, 4, chip) + "cut"});
+  ASSERT_EQ(run.events.size(), 2u);  // 50 MHz: 20 ns a cycle
+  const Event& first = run.events[0];
+  EXPECT_EQ(first.kind, EventKind::kIteration);
+  EXPECT_EQ(first.name, "Iteration 1");
+  EXPECT_EQ(first.device, 3);
+  EXPECT_EQ(first.tid, 1);
+  EXPECT_EQ(first.t_ns, DecodeRun::kWall + 5000);
+  EXPECT_EQ(first.dur_ns, 3000);
+  ASSERT_EQ(first.args.size(), 2u);
+  EXPECT_EQ(first.args[0].name, "FP Start");
+  EXPECT_EQ(first.args[0].value, 1000);
+  EXPECT_EQ(first.args[1].name, "BP End");
+  EXPECT_EQ(first.args[1].value, 2000);
+  ASSERT_EQ(run.events[1].args.size(), 2u);
+  EXPECT_EQ(run.events[1].args[1].name, "Data Aug Bound");
+  EXPECT_EQ(run.events[1].args[1].value, 1000);
+  EXPECT_EQ(run.stats.records, 6u);
+  EXPECT_EQ(run.stats.skipped, 1u);
+  EXPECT_EQ(run.stats.bad_records, 0u);
+  EXPECT_EQ(run.stats.bad_bytes, 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, TsTrack, testing::Values(5, 15));
+
+TEST(TsTrackOfOurs, ReadsWhatTheDumpWrites) {
+  DecodeRun run("ts_track.data");
+  auto begin = StepRecord(5, 1000, 17, true);
+  auto end = StepRecord(5, 1500, 17, false);
+  std::string bytes(reinterpret_cast<const char*>(begin.data()), begin.size());
+  bytes.append(reinterpret_cast<const char*>(end.data()), end.size());
+  run.Feed({bytes});
+  ASSERT_EQ(run.events.size(), 1u);
+  EXPECT_EQ(run.events[0].kind, EventKind::kStep);
+  EXPECT_EQ(run.events[0].name, "Step 17");
+  EXPECT_EQ(run.events[0].dur_ns, 10000);
+}
+
+}  // namespace
+}  // namespace profd::exporting

@@ -1,0 +1,83 @@
+#include <map>
+
+#include "export/decode/own_parts.h"
+#include "export/decode/text_parts.h"
+#include "export/text_scan.h"
+
+namespace profd::exporting {
+namespace {
+
+// profd/samples.tsv: time_ns, metric, device, labels, value.
+class SamplesDecoder : public Decoder {
+ public:
+  explicit SamplesDecoder(const DecodeContext& context)
+      : clock_(context.clock),
+        window_(context.window),
+        strings_(*context.strings),
+        sink_(*context.rows) {}
+
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    ForEachLine(bytes, [this](std::string_view line) {
+      if (line.empty() || line.starts_with("time_ns\t")) return;
+      if (Line(line)) {
+        ++stats_.records;
+      } else {
+        CountBad(line, &stats_);
+      }
+    });
+  }
+  void Finish() override {
+    for (auto& [device, rows] : rows_) rows.Flush();
+  }
+
+ private:
+  static constexpr size_t kMaxDevices = 256;
+
+  bool Line(std::string_view line) {
+    TextScan scan(line);
+    TextScan time(scan.Field('\t'));
+    std::string_view metric = scan.Field('\t');
+    TextScan device_text(scan.Field('\t'));
+    std::string_view labels = scan.Field('\t');
+    int64_t ns = 0;
+    int64_t device = 0;
+    double value = 0;
+    if (!time.Int(&ns) || metric.empty() || !device_text.Int(&device) || device < -1 ||
+        device > 0xffff || !scan.Real(&value) || !scan.AtEnd()) {
+      return false;
+    }
+    BatchBuilder* rows = RowsOf(static_cast<int>(device));
+    if (rows == nullptr) return false;
+    rows->Add(clock_.HostNs(ns), strings_.Intern(metric), strings_.Intern(labels), value);
+    return true;
+  }
+
+  // Lines of one device mostly follow one another.
+  BatchBuilder* RowsOf(int device) {
+    if (last_ != nullptr && device == last_device_) return last_;
+    auto it = rows_.find(device);
+    if (it == rows_.end()) {
+      if (rows_.size() >= kMaxDevices) return nullptr;
+      it = rows_.try_emplace(device, TableOf(TableId::kSample), device, window_, sink_).first;
+    }
+    last_ = &it->second;
+    last_device_ = device;
+    return last_;
+  }
+
+  ClockMap clock_;
+  TimeWindow window_;
+  Strings& strings_;
+  BatchSink& sink_;
+  std::map<int, BatchBuilder> rows_;
+  BatchBuilder* last_ = nullptr;
+  int last_device_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeSamplesDecoder(const DecodeContext& context) {
+  return std::make_unique<SamplesDecoder>(context);
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,102 @@
+#include <string>
+
+#include "base/bytes.h"
+#include "dump/mark_files.h"
+#include "export/decode/own_parts.h"
+#include "export/decode/step_trace.h"
+#include "export/decode/text_parts.h"
+
+namespace profd::exporting {
+namespace {
+
+// ts_track.data: records of 40 bytes, the second one tells what it is (dump-format 2.12). Only step
+// trace is read; the rest is about tasks.
+class TsTrackDecoder : public Decoder {
+ public:
+  explicit TsTrackDecoder(const DecodeContext& context)
+      : clock_(context.clock),
+        v6_(IsV6(context.place->chip)),
+        device_(context.place->device),
+        window_(context.window),
+        event_(context.event),
+        steps_([this](const StepTraceRow& row) { Row(row); }) {}
+
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    for (; bytes.size() >= kStepRecordBytes; bytes = bytes.subspan(kStepRecordBytes)) {
+      Record(bytes.first(kStepRecordBytes));
+    }
+    stats_.bad_bytes += bytes.size();
+  }
+  void Finish() override {
+    steps_.Finish();
+    stats_.bad_records += steps_.dropped();
+    stats_.bad_bytes += steps_.dropped() * kStepRecordBytes;
+  }
+
+ private:
+  static constexpr std::byte kStepTraceType{10};
+
+  void Record(std::span<const std::byte> bytes) {
+    if (bytes[1] != kStepTraceType) {
+      ++stats_.skipped;
+      return;
+    }
+    StepTraceRecord record;
+    record.cycles = LoadUnchecked<uint64_t>(bytes, 8);
+    record.index = LoadUnchecked<uint64_t>(bytes, 16);
+    record.model = LoadUnchecked<uint64_t>(bytes, 24);
+    record.stream = LoadUnchecked<uint16_t>(bytes, v6_ ? 34 : 32);
+    record.tag = LoadUnchecked<uint16_t>(bytes, v6_ ? 32 : 36);
+    ++stats_.records;
+    steps_.Add(record);
+  }
+
+  void Row(const StepTraceRow& row) {
+    Event event;
+    event.kind = row.training_step ? EventKind::kStep : EventKind::kIteration;
+    event.device = device_;
+    event.t_ns = clock_.DeviceCounter(row.start);
+    event.dur_ns = SpanNs(event.t_ns, clock_.DeviceCounter(row.end));
+    if (!event_ || !Touches(window_, event)) return;
+    event.tid = static_cast<int64_t>(row.model);
+    event.value = static_cast<int64_t>(row.iteration);
+    event.name = (row.training_step ? "Step " : "Iteration ") + std::to_string(row.iteration);
+    auto offset = [&](const char* name, uint64_t cycles) {
+      event.args.push_back({name, static_cast<double>(Since(event.t_ns, cycles))});
+    };
+    if (row.fp_start != 0) offset("FP Start", row.fp_start);
+    if (row.bp_end != 0) offset("BP End", row.bp_end);
+    if (row.data_aug != 0 && clock_.facts().device_hz > 0) {
+      event.args.push_back(
+          {"Data Aug Bound", static_cast<double>(row.data_aug) * 1e9 / clock_.facts().device_hz});
+    }
+    for (const auto& [start, end] : row.reduce) {
+      offset("Reduce Start", start);
+      offset("Reduce End", end);
+    }
+    for (const auto& [start, end] : row.get_next) {
+      offset("GetNext Start", start);
+      offset("GetNext End", end);
+    }
+    event_(event);
+  }
+  int64_t Since(int64_t t_ns, uint64_t cycles) const {
+    int64_t then = clock_.DeviceCounter(cycles);
+    return static_cast<int64_t>(static_cast<uint64_t>(then) - static_cast<uint64_t>(t_ns));
+  }
+
+  ClockMap clock_;
+  bool v6_;
+  int device_;
+  TimeWindow window_;
+  std::function<void(const Event&)> event_;
+  StepTrace steps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeTsTrackDecoder(const DecodeContext& context) {
+  return std::make_unique<TsTrackDecoder>(context);
+}
+
+}  // namespace profd::exporting

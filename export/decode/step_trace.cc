@@ -1,0 +1,180 @@
+#include "export/decode/step_trace.h"
+
+#include <algorithm>
+
+namespace profd::exporting {
+namespace {
+
+constexpr uint16_t kModelStart = 0;
+constexpr uint16_t kModelEnd = 1;
+constexpr uint16_t kFpStart = 2;
+constexpr uint16_t kBpEnd = 3;
+constexpr uint16_t kIterationEnd = 4;
+constexpr uint16_t kReduceFirst = 10000;
+constexpr uint16_t kGetNextFirst = 20000;
+constexpr uint16_t kStepStart = 60000;
+constexpr uint16_t kStepEnd = 60001;
+
+}  // namespace
+
+void StepTrace::Add(const StepTraceRecord& record) {
+  waiting_.emplace_back(number_++, record);
+  std::ranges::push_heap(waiting_, Later());
+  if (waiting_.size() > kReorder) Pop();
+}
+
+void StepTrace::Finish() {
+  while (!waiting_.empty()) Pop();
+  dropped_ += steps_.size();
+  steps_.clear();
+  models_.clear();
+}
+
+void StepTrace::Pop() {
+  std::ranges::pop_heap(waiting_, Later());
+  StepTraceRecord record = waiting_.back().second;
+  waiting_.pop_back();
+  if (record.cycles < reached_) {
+    ++dropped_;
+    return;
+  }
+  reached_ = record.cycles;
+  Process(record);
+}
+
+void StepTrace::Process(const StepTraceRecord& record) {
+  if (record.tag == kStepStart || record.tag == kStepEnd) return TrainingStep(record);
+  auto it = models_.find(record.model);
+  if (it == models_.end()) {
+    if (models_.size() >= kMaxModels) {
+      ++dropped_;
+      return;
+    }
+    it = models_.try_emplace(record.model).first;
+  }
+  Model& model = it->second;
+  switch (record.tag) {
+    case kModelStart:
+      if (model.state == State::kModelStarted) return;
+      Start(record.cycles, &model);
+      model.state = State::kModelStarted;
+      return;
+    case kModelEnd:
+      // After an iteration's end it ends nothing; what opened there is begun anew by the next start.
+      if (model.state != State::kModelStarted) return;
+      End(record, &model);
+      model.state = State::kOutside;
+      return;
+    case kIterationEnd:
+      if (model.state == State::kOutside) return;
+      End(record, &model);
+      Start(record.cycles, &model);
+      model.state = State::kIterationEnded;
+      return;
+    default:
+      if (model.state != State::kOutside) Part(record, &model);
+  }
+}
+
+void StepTrace::TrainingStep(const StepTraceRecord& record) {
+  auto it = steps_.find(record.index);
+  if (record.tag == kStepStart) {
+    if (it != steps_.end() || steps_.size() >= kMaxSteps) ++dropped_;
+    if (it == steps_.end() && steps_.size() >= kMaxSteps) return;
+    steps_[record.index] = {record.model, record.cycles};
+    return;
+  }
+  if (it == steps_.end()) {
+    ++dropped_;
+    return;
+  }
+  StepTraceRow row;
+  row.training_step = true;
+  row.model = it->second.first;
+  row.iteration = record.index;
+  row.start = it->second.second;
+  row.end = record.cycles;
+  steps_.erase(it);
+  Emit(&row);
+}
+
+void StepTrace::Part(const StepTraceRecord& record, Model* model) {
+  if (record.tag == kFpStart) {
+    model->fp_start = record.cycles;
+  } else if (record.tag == kBpEnd) {
+    model->bp_end = record.cycles;
+  } else if (record.tag >= kReduceFirst && record.tag < kGetNextFirst) {
+    if (record.tag % 2 == 0) {
+      if (model->reduces.size() < kMaxPairs) {
+        model->reduces.push_back({record.stream, record.cycles, 0});
+      } else {
+        ++dropped_;
+      }
+      return;
+    }
+    auto last = std::find_if(model->reduces.rbegin(), model->reduces.rend(),
+                             [&](const Reduce& reduce) { return reduce.stream == record.stream; });
+    if (last == model->reduces.rend()) {
+      ++dropped_;
+    } else {
+      last->end = record.cycles;
+    }
+  } else if (record.tag >= kGetNextFirst && record.tag < kStepStart) {
+    auto key = static_cast<uint16_t>(record.tag / 2);
+    if (record.tag % 2 == 0) {
+      if (model->next_starts.size() < kMaxPairs) model->next_starts[key] = record.cycles;
+      return;
+    }
+    auto start = model->next_starts.find(key);
+    if (start == model->next_starts.end() || model->next_pairs.size() >= kMaxPairs) {
+      ++dropped_;
+      return;
+    }
+    model->next_pairs.emplace_back(start->second, record.cycles);
+    model->next_starts.erase(start);
+  }
+}
+
+void StepTrace::Start(uint64_t cycles, Model* model) {
+  model->start = cycles;
+  model->fp_start = 0;
+  model->bp_end = 0;
+  model->reduces.clear();
+  model->next_starts.clear();
+  model->next_pairs.clear();
+}
+
+void StepTrace::End(const StepTraceRecord& record, Model* model) {
+  StepTraceRow row;
+  row.model = record.model;
+  row.iteration = model->iteration++;
+  row.start = model->start;
+  row.end = record.cycles;
+  row.fp_start = model->fp_start;
+  row.bp_end = model->bp_end;
+  // Streams in the order in which they first appear.
+  std::vector<uint16_t> streams;
+  for (const Reduce& reduce : model->reduces) {
+    if (std::ranges::find(streams, reduce.stream) == streams.end()) streams.push_back(reduce.stream);
+  }
+  for (uint16_t stream : streams) {
+    for (const Reduce& reduce : model->reduces) {
+      if (reduce.stream == stream && reduce.end != 0) row.reduce.emplace_back(reduce.start, reduce.end);
+    }
+  }
+  row.get_next = model->next_pairs;
+  std::ranges::sort(row.get_next);
+  Emit(&row);
+}
+
+void StepTrace::Emit(StepTraceRow* row) {
+  if (row->fp_start != 0) {
+    auto after = std::ranges::lower_bound(ends_, row->fp_start);
+    if (after != ends_.begin()) row->data_aug = row->fp_start - *(after - 1);
+  }
+  ends_.push_back(row->end);
+  if (ends_.size() > kMaxEnds) ends_.pop_front();
+  row_(*row);
+}
+
+}  // namespace profd::exporting

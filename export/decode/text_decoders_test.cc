@@ -1,0 +1,295 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "export/decode/text_math.h"
+#include "export/decode/text_test_util.h"
+#include "export/text_scan.h"
+
+namespace profd::exporting {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+TEST(TextScan, ReadsNumbersAsTheyAreWritten) {
+  TextScan scan("  12 -7 3.25 1e3 0.1 123456789012345678901 x5");
+  uint64_t natural = 0;
+  int64_t whole = 0;
+  double real = 0;
+  EXPECT_TRUE(scan.Uint(&natural));
+  EXPECT_EQ(natural, 12u);
+  EXPECT_TRUE(scan.Int(&whole));
+  EXPECT_EQ(whole, -7);
+  EXPECT_TRUE(scan.Real(&real));
+  EXPECT_EQ(real, 3.25);
+  EXPECT_TRUE(scan.Real(&real));
+  EXPECT_EQ(real, 1000);
+  EXPECT_TRUE(scan.Real(&real));
+  EXPECT_EQ(real, 0.1);
+  EXPECT_TRUE(scan.Real(&real));
+  EXPECT_EQ(real, 123456789012345678901.0);
+  EXPECT_FALSE(scan.Real(&real));
+}
+
+TEST(TextScan, RefusesWhatIsNoNumber) {
+  for (const char* text : {"", "12a", "-", "1:2", "nan", "inf", "1e999"}) {
+    double real = 0;
+    EXPECT_FALSE(TextScan(text).Real(&real)) << text;
+  }
+  uint64_t natural = 0;
+  EXPECT_TRUE(TextScan("18446744073709551615").Uint(&natural));
+  EXPECT_EQ(natural, 18446744073709551615u);
+  EXPECT_FALSE(TextScan("18446744073709551616").Uint(&natural));
+  EXPECT_FALSE(TextScan("99999999999999999999999").Uint(&natural));
+}
+
+TEST(TextScan, LinesHaveNoEnds) {
+  std::string text = "a\r\nb\n\nc";
+  std::string joined;
+  ForEachLine(std::as_bytes(std::span(text)),
+              [&](std::string_view line) { joined += "[" + std::string(line) + "]"; });
+  EXPECT_EQ(joined, "[a][b][][c]");
+}
+
+TEST(TextMath, RoundsTiesToEvenInDecimal) {
+  // 16384 bytes in 10 ms are 1.5625 MB/s, a tie.
+  EXPECT_EQ(RoundedMegaRate(16384, 10'000'000), 1.562);
+  EXPECT_EQ(RoundedMegaRate(3 * 16384, 10'000'000), 4.688);  // 4.6875
+  EXPECT_EQ(RoundedMegaRate(1048576, kSecond), 1.0);
+  EXPECT_EQ(RoundedMegaRate(5, 0), 0.0);
+  EXPECT_EQ(RoundedQuotient(1, 8, 2), 0.12);
+  EXPECT_EQ(RoundedQuotient(3, 8, 2), 0.38);
+  EXPECT_EQ(RoundedQuotient(-2, 3, 6), -0.666667);
+}
+
+TEST(Hccs, RatesButTheLastAtTheLaterStamp) {
+  DecodeRun run("hccs.data");
+  run.Feed({"time_stamp(s):time_stamp(ns) send_amount receive_amount\n"
+            "10:000000000 1000 5000\n"
+            "11:000000000 1049576 5000\n"     // 1 MB/s
+            "11:500000000 2098152 2102152\n"  // 2 and 4 MB/s
+            "12:500000000 9999999 9999999\n"});
+  ASSERT_EQ(run.rows.size(), 2u);
+  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kDeviceWall + 11 * kSecond);
+  EXPECT_EQ(run.rows[0].Real(0), 1.0);
+  EXPECT_EQ(run.rows[0].Real(1), 0.0);
+  EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kDeviceWall + 11 * kSecond + kSecond / 2);
+  EXPECT_EQ(run.rows[1].Real(0), 2.0);
+  EXPECT_EQ(run.rows[1].Real(1), 4.0);
+  EXPECT_EQ(run.rows[1].device, 3);
+  EXPECT_EQ(run.stats.records, 4u);
+  EXPECT_EQ(run.stats.bad_records, 0u);
+}
+
+TEST(Hccs, SlicesWithoutHeaderLoseNothing) {
+  DecodeRun run("hccs.data");
+  run.Feed({"1:000000000 0 0\n2:000000000 1048576 0\n", "3:000000000 3145728 0\n4:000000000 9 0\n",
+            "time_stamp(s):time_stamp(ns) send_amount receive_amount\n5:000000000 1048585 0\n"});
+  // Four samples rise, the fourth falls below the third, the fifth rises again and is the last.
+  ASSERT_EQ(run.rows.size(), 2u);
+  EXPECT_EQ(run.rows[0].Real(0), 1.0);
+  EXPECT_EQ(run.rows[1].Real(0), 2.0);
+}
+
+TEST(Hccs, DecreaseInEitherDirectionDropsTheRow) {
+  DecodeRun run("hccs.data");
+  run.Feed({"1:000000000 10 10\n2:000000000 20 5\n3:000000000 30 10\n4:000000000 40 20\n"
+            "5:000000000 50 30\n"});
+  ASSERT_EQ(run.rows.size(), 2u);  // 3 and 4; 2 fell, 5 is the last
+  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kDeviceWall + 3 * kSecond);
+}
+
+TEST(Hccs, FewSamples) {
+  DecodeRun none("hccs.data");
+  none.Feed({"time_stamp(s):time_stamp(ns) send_amount receive_amount\n"});
+  EXPECT_TRUE(none.rows.empty());
+
+  DecodeRun one("hccs.data");
+  one.Feed({"7:000000001 100 200"});  // no line end
+  ASSERT_EQ(one.rows.size(), 1u);
+  EXPECT_EQ(one.rows[0].t_ns, DecodeRun::kDeviceWall + 7 * kSecond + 1);
+  EXPECT_EQ(one.rows[0].Real(0), 0.0);
+
+  DecodeRun two("hccs.data");
+  two.Feed({"1:000000000 0 0\n2:000000000 1048576 2097152\n"});
+  ASSERT_EQ(two.rows.size(), 1u);  // the only row is kept
+  EXPECT_EQ(two.rows[0].Real(1), 2.0);
+
+  DecodeRun fell("hccs.data");
+  fell.Feed({"1:000000000 10 10\n2:000000000 5 5\n"});
+  EXPECT_TRUE(fell.rows.empty());
+}
+
+TEST(Hccs, IdleLinkKeepsTheLastRow) {
+  DecodeRun run("hccs.data");
+  run.Feed({"1:000000000 8 8\n2:000000000 8 8\n3:000000000 8 8\n"});
+  EXPECT_EQ(run.rows.size(), 2u);
+}
+
+TEST(Hccs, EqualStampsGiveZeroAndEarlierOnesAreBad) {
+  DecodeRun run("hccs.data");
+  run.Feed({"1:000000000 0 0\n1:000000000 100 0\n0:500000000 200 0\n2:000000000 300 0\n"
+            "3:000000000 400 0\n"});
+  ASSERT_EQ(run.rows.size(), 2u);
+  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kDeviceWall + kSecond);
+  EXPECT_EQ(run.rows[0].Real(0), 0.0);
+  EXPECT_EQ(run.stats.bad_records, 1u);
+}
+
+TEST(Hccs, GarbageIsCounted) {
+  DecodeRun run("hccs.data");
+  run.Feed({"1:000000000 0 0\nrubbish\n2:000000000 5\n2:0 1 2 3\n2:000000000 -1 0\n"
+            "2:000000000 1048576 0\n3:000000000 2097152 0\n"});
+  ASSERT_EQ(run.rows.size(), 1u);
+  EXPECT_EQ(run.rows[0].Real(0), 1.0);
+  EXPECT_EQ(run.stats.bad_records, 4u);
+  EXPECT_EQ(run.stats.bad_bytes, 8u + 14u + 10u + 17u);
+}
+
+TEST(Hccs, RowsOutsideOfTheWindowStillServeAsPredecessors) {
+  DecodeRun run("hccs.data");
+  run.window.from_ns = DecodeRun::kDeviceWall + 3 * kSecond;
+  run.Feed({"1:000000000 0 0\n2:000000000 5 0\n3:000000000 1048581 0\n4:000000000 2000000 0\n"});
+  ASSERT_EQ(run.rows.size(), 1u);
+  EXPECT_EQ(run.rows[0].Real(0), 1.0);
+}
+
+constexpr char kNicHeader[] =
+    "time_stamp bandwidth rxPacket/s rxByte/s rxPackets rxBytes rxErrors rxDropped txPacket/s "
+    "txByte/s txPackets txBytes txErrors txDropped funcId\n";
+
+TEST(Nic, RatiosOfALine) {
+  DecodeRun run("nic.data");
+  run.Feed({std::string(kNicHeader) +
+            "5:000000007 100 11 1310720 1000 99 10 20 12 2621440 0 98 1 2 4\n"});
+  ASSERT_EQ(run.rows.size(), 1u);
+  const SeenRow& row = run.rows[0];
+  EXPECT_EQ(row.t_ns, DecodeRun::kDeviceWall + 5 * kSecond + 7);
+  EXPECT_EQ(row.Int(0), 4);
+  EXPECT_EQ(row.Int(1), 100);
+  EXPECT_EQ(row.Real(2), 11);
+  EXPECT_EQ(row.Real(3), 1310720);
+  EXPECT_EQ(row.Real(4), 1000);
+  EXPECT_EQ(row.Real(5), 99);
+  EXPECT_EQ(row.Real(6), 10);
+  EXPECT_EQ(row.Real(7), 20);
+  EXPECT_EQ(row.Real(8), 0.1);   // 1310720 * 8 / (100 * 2^20)
+  EXPECT_EQ(row.Real(9), 0.01);  // 10 / 1000
+  EXPECT_EQ(row.Real(10), 0.02);
+  EXPECT_EQ(row.Real(11), 12);
+  EXPECT_EQ(row.Real(17), 0.2);
+  EXPECT_EQ(row.Real(18), 0.0);  // no packets
+  EXPECT_EQ(row.Real(19), 0.0);
+}
+
+TEST(Nic, FourteenToSixteenColumns) {
+  DecodeRun run("roce.data");
+  std::string numbers = " 100000 1 2 3 4 5 6 1 2 3 4 5 6";
+  run.Feed({"1:000000000" + numbers + "\n", "2:000000000" + numbers + " 7\n" + kNicHeader,
+            "3:000000000" + numbers + " 8 1\n4:000000000" + numbers + " 8 1 9\n"});
+  ASSERT_EQ(run.rows.size(), 3u);  // of all slices
+  EXPECT_EQ(run.rows[0].table, TableId::kRoce);
+  EXPECT_EQ(run.rows[0].Int(0), 0);
+  EXPECT_EQ(run.rows[1].Int(0), 7);
+  EXPECT_EQ(run.rows[2].Int(0), 8);
+  EXPECT_EQ(run.stats.bad_records, 1u);
+}
+
+TEST(Nic, NoBandwidthIsNoEfficiency) {
+  DecodeRun run("nic.data");
+  run.Feed({"1:000000000 0 1 2 3 4 5 6 1 2 3 4 5 6 0\n1:0 x\n"});
+  ASSERT_EQ(run.rows.size(), 1u);
+  EXPECT_EQ(run.rows[0].Real(8), 0.0);
+  EXPECT_EQ(run.stats.bad_records, 1u);
+}
+
+TEST(Dvpp, WithAndWithoutId) {
+  DecodeRun run("dvpp.data");
+  run.Feed({"time dvpp_id engine_type engine_id all_time\n"
+            "1:000000000 2 1 0 700 5 90% 600 4 80% 500 3\n"
+            "2:000000000 1 7 700 5 90.5% 600 4 80% 500 3\n"
+            "3:000000000 1 7 700\nx\n"});
+  ASSERT_EQ(run.rows.size(), 2u);
+  EXPECT_EQ(run.rows[0].Int(0), 2);
+  EXPECT_EQ(run.rows[0].Int(1), 1);
+  EXPECT_EQ(run.rows[0].Int(2), 0);
+  EXPECT_EQ(run.rows[0].Real(3), 700);
+  EXPECT_EQ(run.rows[0].Real(5), 90);
+  EXPECT_EQ(run.rows[0].Real(10), 3);
+  EXPECT_EQ(run.rows[1].Int(0), 0);
+  EXPECT_EQ(run.rows[1].Int(1), 1);
+  EXPECT_EQ(run.rows[1].Int(2), 7);
+  EXPECT_EQ(run.rows[1].Real(5), 90.5);
+  EXPECT_EQ(run.stats.bad_records, 2u);
+}
+
+TEST(Dvpp, EveryEngineHasAFile) {
+  for (const char* base : {"dvpp.vdec", "dvpp.jpegd", "dvpp.jpege", "dvpp.png", "dvpp.scd",
+                           "dvpp.venc", "dvpp.vpc"}) {
+    DecodeRun run(base);
+    run.Feed({"1:000000000 2 1 0 700 5 90% 600 4 80% 500 3\n"});
+    EXPECT_EQ(run.rows.size(), 1u) << base;
+  }
+}
+
+TEST(Netdev, WhatWasCountedInBetween) {
+  DecodeRun run("netdev_stats.data");
+  run.Feed({"1000000000 1 2 100 200 5 6 7 8 9 10 11 12 13 1000 2000\n"
+            "1500000000 2 4 600 1200 5 7 7 9 9 11 11 13 10 1100 2000\n"
+            "1500000000 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n"  // no time passed
+            "1 2 3\n"
+            "3500000000 2 4 600 1200 5 7 7 9 9 11 11 13 11 1100 2002\n"});
+  ASSERT_EQ(run.rows.size(), 2u);
+  const SeenRow& row = run.rows[0];
+  EXPECT_EQ(row.t_ns, DecodeRun::kWall + kSecond + kSecond / 2);
+  EXPECT_EQ(row.Int(0), 1);
+  EXPECT_EQ(row.Int(1), 2);
+  EXPECT_EQ(row.Int(2), 500);
+  EXPECT_EQ(row.Int(3), 1000);
+  EXPECT_EQ(row.Int(12), 0);      // decreased
+  EXPECT_EQ(row.Real(15), 1000);  // 500 B in 0.5 s
+  EXPECT_EQ(row.Real(16), 2000);
+  EXPECT_EQ(row.Real(17), 200);
+  EXPECT_EQ(row.Real(18), 0);
+  EXPECT_EQ(run.rows[1].Int(12), 1);
+  EXPECT_EQ(run.rows[1].Real(18), 1);
+  EXPECT_EQ(run.stats.bad_records, 1u);
+}
+
+TEST(Netdev, OneSampleTellsNothing) {
+  DecodeRun run("netdev_stats.data");
+  run.Feed({"1000000000 1 2 100 200 5 6 7 8 9 10 11 12 13 1000 2000\n"});
+  EXPECT_TRUE(run.rows.empty());
+  EXPECT_EQ(run.stats.records, 1u);
+}
+
+TEST(LlcText, ReadAndWriteRowsPerStamp) {
+  DecodeRun run("llc.data", Place::Kind::kDevice, 0);
+  run.Feed({"# started on a day\n"
+            "  0.5 4096 hisi_l3c0/read_allocate/\n"
+            "  0.5 4096 hisi_l3c0/read_noallocate/\n"
+            "  0.5 2048 hisi_l3c0/read_hit/ (50.00%)\n"
+            "  1.0 16384 hisi_l3c0/write_allocate/\n"
+            "  1.0 <not counted> hisi_l3c0/write_hit/\n"
+            "  1.0 5 hisi_l3c0/dsid0/\n"
+            "what\n"});
+  ASSERT_EQ(run.rows.size(), 4u);
+  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 5000 + kSecond / 2);
+  EXPECT_EQ(run.rows[0].Int(1), 0);
+  EXPECT_EQ(run.rows[0].Real(2), 0.25);
+  EXPECT_EQ(run.rows[0].Real(3), 1.0);  // 8192 * 64 B in 0.5 s
+  EXPECT_EQ(run.rows[1].Real(3), 0.0);
+  EXPECT_EQ(run.rows[3].Int(1), 1);
+  EXPECT_EQ(run.rows[3].Real(2), 0.0);
+  EXPECT_EQ(run.rows[3].Real(3), 2.0);
+  EXPECT_EQ(run.stats.bad_records, 1u);
+  EXPECT_EQ(run.stats.skipped, 1u);
+}
+
+TEST(LlcText, OtherChipsAreBinary) {
+  EXPECT_EQ(FindDecoder("llc.data", Place::Kind::kDevice, 0)->record_size, 0);
+  EXPECT_EQ(FindDecoder("llc.data", Place::Kind::kDevice, 5)->record_size, 24);
+}
+
+}  // namespace
+}  // namespace profd::exporting

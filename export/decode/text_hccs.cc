@@ -1,0 +1,83 @@
+#include "export/decode/text_math.h"
+#include "export/decode/text_parts.h"
+#include "export/text_scan.h"
+
+namespace profd::exporting {
+namespace {
+
+// Lines `sec:ns tx rx` with bytes counted since the device started (dump-format 2.1). The analyser
+// also takes the first line as the successor of the last one, leaves out pairs in which a counter
+// decreased, and then deletes its last row if it has more than one. So the last real row is shown only
+// when that false pair survived (no counter moved), or when it is the only row.
+class HccsDecoder : public Decoder {
+ public:
+  explicit HccsDecoder(const DecodeContext& context)
+      : clock_(context.clock),
+        rows_(TableOf(TableId::kHccs), context.place->device, context.window, *context.rows) {}
+
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    ForEachLine(bytes, [this](std::string_view line) { Line(line); });
+  }
+
+  void Finish() override {
+    bool false_pair = samples_ > 0 && first_.tx >= last_.tx && first_.rx >= last_.rx;
+    if (has_row_ && (false_pair || pairs_ == 1)) rows_.Add(row_.t_ns, row_.tx, row_.rx);
+    if (samples_ == 1) rows_.Add(clock_.DeviceNs(first_.ns), 0.0, 0.0);
+    rows_.Flush();
+  }
+
+ private:
+  struct Sample {
+    int64_t ns = 0;
+    uint64_t tx = 0;
+    uint64_t rx = 0;
+  };
+  struct Row {
+    int64_t t_ns = 0;
+    double tx = 0;
+    double rx = 0;
+  };
+
+  void Line(std::string_view line) {
+    TextScan scan(line);
+    Sample sample;
+    if (!scan.SecondsAndNs(&sample.ns) || !scan.Uint(&sample.tx) || !scan.Uint(&sample.rx) ||
+        !scan.AtEnd() || (samples_ > 0 && sample.ns < last_.ns)) {
+      // The header, wherever it is; the driver sends one whenever the channel starts.
+      bool heading = line.starts_with("time_stamp") || line.empty();
+      if (!heading) CountBad(line, &stats_);
+      return;
+    }
+    ++stats_.records;
+    if (samples_++ == 0) {
+      first_ = last_ = sample;
+      return;
+    }
+    if (sample.tx >= last_.tx && sample.rx >= last_.rx) {
+      if (has_row_) rows_.Add(row_.t_ns, row_.tx, row_.rx);
+      auto ns = static_cast<uint64_t>(sample.ns - last_.ns);
+      row_ = {clock_.DeviceNs(sample.ns), RoundedMegaRate(sample.tx - last_.tx, ns),
+              RoundedMegaRate(sample.rx - last_.rx, ns)};
+      has_row_ = true;
+      ++pairs_;
+    }
+    last_ = sample;
+  }
+
+  ClockMap clock_;
+  BatchBuilder rows_;
+  uint64_t samples_ = 0;
+  uint64_t pairs_ = 0;
+  Sample first_;
+  Sample last_;
+  Row row_;  // of the latest pair, waits for its successor
+  bool has_row_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeHccsDecoder(const DecodeContext& context) {
+  return std::make_unique<HccsDecoder>(context);
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,72 @@
+#include <array>
+
+#include "export/decode/text_parts.h"
+#include "export/text_scan.h"
+
+namespace profd::exporting {
+namespace {
+
+// dump-format 2.13: the host's clock in ns and 15 counters. One row per line that is later than the one
+// before: what was counted in between, 0 where a counter decreased, and four of them per second.
+class NetdevDecoder : public Decoder {
+ public:
+  explicit NetdevDecoder(const DecodeContext& context)
+      : clock_(context.clock),
+        rows_(TableOf(TableId::kNetdev), context.place->device, context.window, *context.rows) {}
+
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    ForEachLine(bytes, [this](std::string_view line) { Line(line); });
+  }
+  void Finish() override { rows_.Flush(); }
+
+ private:
+  static constexpr size_t kCounters = 15;
+  // Of these the table also has a rate: MAC tx and rx bytes, NIC tx and rx bytes.
+  static constexpr std::array<size_t, 4> kWithRate = {2, 3, 13, 14};
+
+  void Line(std::string_view line) {
+    TextScan scan(line);
+    int64_t ns = 0;
+    std::array<uint64_t, kCounters> counters;
+    bool good = scan.Int(&ns) && ns >= 0;
+    for (uint64_t& counter : counters) good = good && scan.Uint(&counter);
+    if (!good || !scan.AtEnd()) {
+      if (!line.empty()) CountBad(line, &stats_);
+      return;
+    }
+    ++stats_.records;
+    if (!has_last_ || ns > last_ns_) {
+      if (has_last_) Row(ns, counters);
+      last_ns_ = ns;
+      last_ = counters;
+      has_last_ = true;
+    }
+  }
+
+  void Row(int64_t ns, const std::array<uint64_t, kCounters>& counters) {
+    std::array<uint64_t, kCounters + kWithRate.size()> cells;
+    for (size_t i = 0; i < kCounters; ++i) {
+      cells[i] = counters[i] >= last_[i] ? counters[i] - last_[i] : 0;
+    }
+    double seconds = static_cast<double>(ns - last_ns_) / 1e9;
+    for (size_t i = 0; i < kWithRate.size(); ++i) {
+      cells[kCounters + i] =
+          BatchBuilder::ToCell(static_cast<double>(cells[kWithRate[i]]) / seconds);
+    }
+    rows_.AddCells(clock_.HostNs(ns), cells);
+  }
+
+  ClockMap clock_;
+  BatchBuilder rows_;
+  bool has_last_ = false;
+  int64_t last_ns_ = 0;
+  std::array<uint64_t, kCounters> last_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeNetdevDecoder(const DecodeContext& context) {
+  return std::make_unique<NetdevDecoder>(context);
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,90 @@
+#include <array>
+
+#include "export/decode/text_parts.h"
+#include "export/text_scan.h"
+
+namespace profd::exporting {
+namespace {
+
+// Lines of nic.data and roce.data (dump-format 2.3): stamp, 13 numbers, then port and type if there
+// are any.
+class NetworkDecoder : public Decoder {
+ public:
+  NetworkDecoder(const DecodeContext& context, TableId table)
+      : clock_(context.clock),
+        rows_(TableOf(table), context.place->device, context.window, *context.rows) {}
+
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    ForEachLine(bytes, [this](std::string_view line) { Line(line); });
+  }
+  void Finish() override { rows_.Flush(); }
+
+ private:
+  // Of one direction, in the order of the line.
+  struct Counters {
+    double packet_rate, byte_rate, packets, bytes, errors, dropped;
+    bool Scan(TextScan* scan) {
+      return scan->Real(&packet_rate) && scan->Real(&byte_rate) && scan->Real(&packets) &&
+             scan->Real(&bytes) && scan->Real(&errors) && scan->Real(&dropped);
+    }
+  };
+
+  void Line(std::string_view line) {
+    TextScan scan(line);
+    int64_t ns = 0;
+    double bandwidth = 0;
+    int64_t port = 0;
+    int64_t type = 0;
+    Counters rx;
+    Counters tx;
+    if (!scan.SecondsAndNs(&ns) || !scan.Real(&bandwidth) || !rx.Scan(&scan) || !tx.Scan(&scan) ||
+        (!scan.AtEnd() && !scan.Int(&port)) || (!scan.AtEnd() && !scan.Int(&type)) ||
+        !scan.AtEnd() || !(bandwidth >= 0 && bandwidth < 9e15)) {
+      bool heading = line.empty() || line.find("rxPacket/s") != std::string_view::npos;
+      if (!heading) CountBad(line, &stats_);
+      return;
+    }
+    ++stats_.records;
+    std::array<uint64_t, 20> cells;
+    auto mbps = static_cast<int64_t>(bandwidth);
+    cells[0] = BatchBuilder::ToCell(port);
+    cells[1] = BatchBuilder::ToCell(mbps);
+    Fill(rx, mbps, cells.data() + 2);
+    Fill(tx, mbps, cells.data() + 11);
+    rows_.AddCells(clock_.DeviceNs(ns), cells);
+  }
+
+  // A ratio to nothing is 0, and so is the efficiency of a port without bandwidth.
+  static void Fill(const Counters& counters, int64_t mbps, uint64_t* out) {
+    double bits = std::trunc(counters.byte_rate) * 8;
+    double room = static_cast<double>(mbps) * 1024.0 * 1024.0;
+    double per_packet = counters.packets;
+    const std::array<double, 9> values = {
+        counters.packet_rate,
+        counters.byte_rate,
+        counters.packets,
+        counters.bytes,
+        counters.errors,
+        counters.dropped,
+        room > 0 ? bits / room : 0.0,
+        per_packet != 0 ? counters.errors / per_packet : 0.0,
+        per_packet != 0 ? counters.dropped / per_packet : 0.0,
+    };
+    for (double value : values) *out++ = BatchBuilder::ToCell(value);
+  }
+
+  ClockMap clock_;
+  BatchBuilder rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeNicDecoder(const DecodeContext& context) {
+  return std::make_unique<NetworkDecoder>(context, TableId::kNic);
+}
+
+std::unique_ptr<Decoder> MakeRoceDecoder(const DecodeContext& context) {
+  return std::make_unique<NetworkDecoder>(context, TableId::kRoce);
+}
+
+}  // namespace profd::exporting

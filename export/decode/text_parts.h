@@ -1,0 +1,44 @@
+// The text decoders, one maker per kind of file.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+
+#include "export/decoder.h"
+
+namespace profd::exporting {
+
+// The chips of a DecoderSpec.
+constexpr uint32_t ChipBits(std::initializer_list<int> chips) {
+  uint32_t bits = 0;
+  for (int chip : chips) bits |= 1u << chip;
+  return bits;
+}
+
+// A line without sense, for the counters; `line` is without its end.
+inline void CountBad(std::string_view line, DecodeStats* stats) {
+  ++stats->bad_records;
+  stats->bad_bytes += line.size() + 1;
+}
+
+// From one stamp to a later one; 0 when it is not later. Stamps are untrusted, nothing overflows.
+inline int64_t SpanNs(int64_t from_ns, int64_t to_ns) {
+  if (to_ns <= from_ns) return 0;
+  auto span = static_cast<int64_t>(static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(from_ns));
+  return span > 0 ? span : 0;
+}
+// Whether an event reaches into the window.
+inline bool Touches(const TimeWindow& window, const Event& event) {
+  return event.t_ns <= window.to_ns &&
+         (event.t_ns >= window.from_ns || SpanNs(event.t_ns, window.from_ns) <= event.dur_ns);
+}
+
+std::unique_ptr<Decoder> MakeHccsDecoder(const DecodeContext& context);
+std::unique_ptr<Decoder> MakeNicDecoder(const DecodeContext& context);
+std::unique_ptr<Decoder> MakeRoceDecoder(const DecodeContext& context);
+std::unique_ptr<Decoder> MakeDvppDecoder(const DecodeContext& context);
+std::unique_ptr<Decoder> MakeNetdevDecoder(const DecodeContext& context);
+std::unique_ptr<Decoder> MakeLlcTextDecoder(const DecodeContext& context);
+
+}  // namespace profd::exporting
