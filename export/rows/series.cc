@@ -1,0 +1,64 @@
+#include "export/rows/series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace profd::exporting {
+
+std::vector<Label> ParseLabels(std::string_view text) {
+  std::vector<Label> labels;
+  while (!text.empty()) {
+    size_t comma = std::min(text.find(','), text.size());
+    std::string_view item = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    size_t equals = item.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    labels.push_back({std::string(item.substr(0, equals)), std::string(item.substr(equals + 1))});
+  }
+  return labels;
+}
+
+std::vector<MetricColumn> MetricColumns(const TableSpec& table) {
+  std::vector<MetricColumn> metrics;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
+    bool own_name = table.id == TableId::kSample && !IsKey(column.type);
+    if (IsKey(column.type) || (column.metric.empty() && !own_name)) continue;
+    metrics.push_back({i, std::string(column.metric), ParseLabels(column.labels), column.scale,
+                       column.type == ColumnType::kInt && column.scale == 1});
+  }
+  return metrics;
+}
+
+size_t KeyColumns(const TableSpec& table) {
+  auto first = std::ranges::find_if_not(table.columns, IsKey, &Column::type);
+  return static_cast<size_t>(first - table.columns.begin());
+}
+
+std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint64_t> keys,
+                                    const Strings& strings) {
+  std::vector<MetricColumn> metrics = MetricColumns(table);
+  if (table.id == TableId::kSample) {
+    for (MetricColumn& metric : metrics) {
+      metric.metric = strings.Text(static_cast<int64_t>(keys[0]));
+      metric.labels = ParseLabels(strings.Text(static_cast<int64_t>(keys[1])));
+    }
+    return metrics;
+  }
+  std::vector<Label> labels;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Column& column = table.columns[i];
+    auto value = static_cast<int64_t>(keys[i]);
+    std::string_view text =
+        column.type == ColumnType::kName ? strings.Text(value) : KeyText(column, value);
+    bool number = column.type == ColumnType::kKey && text.empty();
+    labels.push_back({std::string(column.name), number ? fmt::to_string(value) : std::string(text)});
+  }
+  for (MetricColumn& metric : metrics) {
+    metric.labels.insert(metric.labels.begin(), labels.begin(), labels.end());
+  }
+  return metrics;
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,27 @@
+// Pieces of JSON and OpenMetrics text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace profd::exporting {
+
+// With quotes; bytes that are no UTF-8 become U+FFFD.
+void AppendJsonText(std::string* out, std::string_view text);
+// The shortest text that reads back as `value`; `none` if it is not finite. Room for 32 bytes.
+char* AppendReal(char* out, double value, std::string_view none);
+
+// Stamps as RFC 3339 in UTC with nine digits; remembers the last second.
+class Rfc3339 {
+ public:
+  // Room for 40 bytes.
+  char* Append(char* out, int64_t t_ns);
+
+ private:
+  int64_t second_ = INT64_MIN;
+  char text_[32] = {};
+  size_t size_ = 0;
+};
+
+}  // namespace profd::exporting
