@@ -1,5 +1,6 @@
 #include "export/sqlite/page_writer.h"
 
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,13 +42,20 @@ uint32_t GetBig32(const std::byte* in) {
   return value;
 }
 
-Status WriteAll(int fd, std::span<const std::byte> bytes, off_t at) {
-  while (!bytes.empty()) {
-    ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), at);
+// Both parts, one behind the other.
+Status WriteAll(int fd, const PageBytes& bytes, off_t at) {
+  PageBytes rest = bytes;
+  while (!rest.front.empty() || !rest.back.empty()) {
+    std::array<iovec, 2> parts{{{const_cast<std::byte*>(rest.front.data()), rest.front.size()},
+                                {const_cast<std::byte*>(rest.back.data()), rest.back.size()}}};
+    ssize_t n = ::pwritev(fd, parts.data(), parts.size(), at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Status::FromErrno(errno, "write of the database");
-    bytes = bytes.subspan(static_cast<size_t>(n));
     at += n;
+    auto written = static_cast<size_t>(n);
+    size_t front = std::min(written, rest.front.size());
+    rest.front = rest.front.subspan(front);
+    rest.back = rest.back.subspan(written - front);
   }
   return {};
 }
@@ -75,14 +83,14 @@ uint32_t PageFile::Allocate() {
   return number > kMaxPages ? 0 : static_cast<uint32_t>(number);
 }
 
-Result<uint32_t> PageFile::Append(std::span<const std::byte> page) {
+Result<uint32_t> PageFile::Append(const PageBytes& page) {
   uint32_t number = Allocate();
   if (number == 0) return ResourceExhausted("a database has at most 4294967294 pages");
   RETURN_IF_ERROR(Write(number, page));
   return number;
 }
 
-Status PageFile::Write(uint32_t number, std::span<const std::byte> page) {
+Status PageFile::Write(uint32_t number, const PageBytes& page) {
   return WriteAll(fd_.get(), page, static_cast<off_t>(uint64_t{number - 1} * page_size_));
 }
 
@@ -93,13 +101,13 @@ Status PageFile::PatchHeader() {
   }
   uint32_t counter = GetBig32(word.data()) + 1;
   PutBig32(word.data(), pages());
-  RETURN_IF_ERROR(WriteAll(fd_.get(), word, kSizeInPages));
+  RETURN_IF_ERROR(WriteAll(fd_.get(), {word}, kSizeInPages));
   PutBig32(word.data(), counter);
-  RETURN_IF_ERROR(WriteAll(fd_.get(), word, kChangeCounter));
-  return WriteAll(fd_.get(), word, kVersionValidFor);
+  RETURN_IF_ERROR(WriteAll(fd_.get(), {word}, kChangeCounter));
+  return WriteAll(fd_.get(), {word}, kVersionValidFor);
 }
 
-Status TableTree::Write(int64_t last, std::span<const std::byte> page) {
+Status TableTree::Write(int64_t last, const PageBytes& page) {
   Result<uint32_t> number = file_.Append(page);
   if (!number.ok()) return number.status();
   std::lock_guard lock(mutex_);
@@ -107,13 +115,14 @@ Status TableTree::Write(int64_t last, std::span<const std::byte> page) {
   return {};
 }
 
-Status TableTree::AddLeaf(int64_t last, std::span<const std::byte> page) {
+Status TableTree::AddLeaf(int64_t last, const PageBytes& page) {
   std::vector<std::byte> first;
   int64_t first_last = 0;
   {
     std::lock_guard lock(mutex_);
     if (leaves_.empty() && held_.empty()) {
-      held_.assign(page.begin(), page.end());
+      held_.assign(page.front.begin(), page.front.end());
+      held_.insert(held_.end(), page.back.begin(), page.back.end());
       held_last_ = last;
       return {};
     }
@@ -123,7 +132,7 @@ Status TableTree::AddLeaf(int64_t last, std::span<const std::byte> page) {
     if (!first.empty()) leaves_.push_back({first_last, 0});
   }
   if (!first.empty()) {
-    Result<uint32_t> number = file_.Append(first);
+    Result<uint32_t> number = file_.Append({first});
     if (!number.ok()) return number.status();
     std::lock_guard lock(mutex_);
     std::ranges::find(leaves_, 0u, &Child::page)->page = *number;
@@ -150,7 +159,7 @@ std::vector<std::byte> TableTree::Interior(std::span<const Child> children, size
 }
 
 Status TableTree::Finish(PageFile& file, uint32_t root) {
-  if (!held_.empty()) return file.Write(root, held_);
+  if (!held_.empty()) return file.Write(root, {held_});
   if (leaves_.empty()) return {};
   std::ranges::sort(leaves_, {}, &Child::last);
   std::vector<Child> level(leaves_.begin(), leaves_.end());
@@ -164,50 +173,49 @@ Status TableTree::Finish(PageFile& file, uint32_t root) {
       size_t from = level.size() * group / groups;
       size_t to = level.size() * (group + 1) / groups;
       auto page = Interior(std::span(level).subspan(from, to - from), file.page_size());
-      Result<uint32_t> number = file.Append(page);
+      Result<uint32_t> number = file.Append({page});
       if (!number.ok()) return number.status();
       above.push_back({level[to - 1].last, *number});
     }
     level.swap(above);
   }
-  return file.Write(root, Interior(level, file.page_size()));
+  auto page = Interior(level, file.page_size());
+  return file.Write(root, {page});
 }
 
 LeafBuilder::LeafBuilder(TableTree& tree)
     : tree_(tree),
       page_size_(tree.file().page_size()),
       cells_(page_size_ + kMaxCell + 8),
-      page_(page_size_) {
-  offsets_.reserve(page_size_ / 16);
-}
+      offsets_(page_size_ / (kPointer + 4) + 1),
+      page_(page_size_) {}
 
 Status LeafBuilder::Commit(int64_t rowid, size_t bytes) {
-  if (kLeafHeader + kPointer * (offsets_.size() + 1) + used_ + bytes > page_size_) {
+  if (kLeafHeader + kPointer * (count_ + 1) + used_ + bytes > page_size_) {
     size_t from = used_;
     RETURN_IF_ERROR(Flush());
     std::memmove(cells_.data(), cells_.data() + from, bytes);
   }
-  offsets_.push_back(static_cast<uint16_t>(used_));
+  offsets_[count_++] = static_cast<uint16_t>(used_);
   used_ += bytes;
   last_ = rowid;
   return {};
 }
 
 Status LeafBuilder::Flush() {
-  if (offsets_.empty()) return {};
+  if (count_ == 0) return {};
   const size_t content = page_size_ - used_;
-  PutHeader(page_, kLeafTable, offsets_.size(), content);
+  PutHeader(page_, kLeafTable, count_, content);
   std::byte* pointer = &page_[kLeafHeader];
-  for (uint16_t offset : offsets_) {
-    PutBig16(pointer, content + offset);
-    pointer += kPointer;
+  for (size_t i = 0; i < count_; ++i, pointer += kPointer) {
+    auto big = static_cast<uint16_t>(__builtin_bswap16(static_cast<uint16_t>(content + offsets_[i])));
+    std::memcpy(pointer, &big, kPointer);
   }
-  std::byte* rest = page_.data() + content;
-  std::fill(pointer, rest, std::byte{0});
-  std::memcpy(rest, cells_.data(), used_);
-  offsets_.clear();
+  std::fill(pointer, page_.data() + content, std::byte{0});
+  PageBytes page{std::span(page_).first(content), std::span(cells_).first(used_)};
+  count_ = 0;
   used_ = 0;
-  return tree_.AddLeaf(last_, page_);
+  return tree_.AddLeaf(last_, page);
 }
 
 int64_t RowidBlocks::Next(size_t place) {

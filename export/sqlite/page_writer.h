@@ -20,6 +20,12 @@ namespace profd::exporting {
 // The page that holds this byte of the file is never used: SQLite's locks are there.
 inline constexpr uint64_t kSqliteLockByte = 0x40000000;
 
+// A page in two parts, which lie in different places.
+struct PageBytes {
+  std::span<const std::byte> front;
+  std::span<const std::byte> back = {};
+};
+
 // The database file: hands out page numbers and writes pages. Thread-safe but for PatchHeader.
 class PageFile {
  public:
@@ -29,8 +35,8 @@ class PageFile {
   uint32_t page_size() const { return page_size_; }
   uint64_t pages() const { return next_.load() - 1; }
   // Writes a page behind all others; its number.
-  Result<uint32_t> Append(std::span<const std::byte> page);
-  Status Write(uint32_t number, std::span<const std::byte> page);
+  Result<uint32_t> Append(const PageBytes& page);
+  Status Write(uint32_t number, const PageBytes& page);
   // Tells readers the file's size, and that it changed. After the last page.
   Status PatchHeader();
 
@@ -52,7 +58,7 @@ class TableTree {
   PageFile& file() { return file_; }
   // A whole leaf whose greatest rowid is `last`. Thread-safe. Rowids of different leaves do not
   // interleave.
-  Status AddLeaf(int64_t last, std::span<const std::byte> page);
+  Status AddLeaf(int64_t last, const PageBytes& page);
   bool empty() const { return leaves_.empty() && held_.empty(); }
   // `root`: page of the empty table the library made; `file` is the file as it is by now. Once, after
   // the last leaf.
@@ -63,7 +69,7 @@ class TableTree {
     int64_t last;  // greatest rowid below it
     uint32_t page;
   };
-  Status Write(int64_t last, std::span<const std::byte> page);
+  Status Write(int64_t last, const PageBytes& page);
   static std::vector<std::byte> Interior(std::span<const Child> children, size_t page_size);
 
   PageFile& file_;
@@ -94,7 +100,8 @@ class LeafBuilder {
   size_t page_size_;
   std::vector<std::byte> cells_;
   std::vector<uint16_t> offsets_;  // of the cells, from the first one
-  std::vector<std::byte> page_;
+  size_t count_ = 0;
+  std::vector<std::byte> page_;  // what is before the cells
   size_t used_ = 0;
   int64_t last_ = 0;
 };

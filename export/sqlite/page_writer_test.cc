@@ -67,11 +67,12 @@ class PageWriterTest : public ::testing::Test {
 // Rows (rowid, rowid * 3, device) from `first` on.
 void Fill(TableTree& tree, int64_t first, int64_t count, uint64_t device) {
   LeafBuilder leaf(tree);
+  CellEncoder encoder;
   uint64_t value = 0;
   std::array<CellColumn, 2> columns{{{&value, 0, CellKind::kInt}, {&device, 0, CellKind::kInt}}};
   for (int64_t row = first; row < first + count; ++row) {
     value = static_cast<uint64_t>(row * 3);
-    ASSERT_TRUE(leaf.Commit(row, EncodeCell(leaf.cell(), row, columns, 0)).ok());
+    ASSERT_TRUE(leaf.Commit(row, encoder.Encode(leaf.cell(), row, columns, 0)).ok());
   }
   ASSERT_TRUE(leaf.Flush().ok());
 }
@@ -130,6 +131,7 @@ TEST_F(PageWriterTest, EverySerialType) {
   PageFile file = Pages(4096);
   TableTree tree(file);
   LeafBuilder leaf(tree);
+  CellEncoder encoder;
   std::vector<int64_t> integers{0, 1, 2, -1, -2};
   for (int bits : {7, 8, 15, 16, 23, 24, 31, 32, 47, 48, 62}) {
     int64_t edge = int64_t{1} << bits;
@@ -147,7 +149,7 @@ TEST_F(PageWriterTest, EverySerialType) {
                                        {&real, 0, CellKind::kNumeric},
                                        {&real, 0, CellKind::kReal}}};
     ++row;
-    ASSERT_TRUE(leaf.Commit(row, EncodeCell(leaf.cell(), row, columns, 0)).ok());
+    ASSERT_TRUE(leaf.Commit(row, encoder.Encode(leaf.cell(), row, columns, 0)).ok());
   }
   ASSERT_TRUE(leaf.Flush().ok());
   ASSERT_TRUE(tree.Finish(file, root).ok());
@@ -178,9 +180,10 @@ TEST_F(PageWriterTest, VarintsOfAllLengths) {
   for (int bits = 0; bits < 63; ++bits) {
     int64_t rowid = int64_t{1} << bits;
     LeafBuilder leaf(tree);
+    CellEncoder encoder;
     uint64_t value = static_cast<uint64_t>(rowid);
     std::array<CellColumn, 2> columns{{{&value, 0, CellKind::kInt}, {&value, 0, CellKind::kInt}}};
-    ASSERT_TRUE(leaf.Commit(rowid, EncodeCell(leaf.cell(), rowid, columns, 0)).ok());
+    ASSERT_TRUE(leaf.Commit(rowid, encoder.Encode(leaf.cell(), rowid, columns, 0)).ok());
     ASSERT_TRUE(leaf.Flush().ok());
     ++count;
   }
@@ -258,7 +261,7 @@ TEST_F(PageWriterTest, WriteErrorIsReported) {
   ASSERT_GE(fd, 0);
   PageFile file(UniqueFd(fd), 4096, 1);
   std::vector<std::byte> page(4096);
-  EXPECT_EQ(file.Append(page).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(file.Append({page}).status().code(), StatusCode::kResourceExhausted);
 }
 
 TEST(RowidBlocks, AscendByPlaceAndGoOnBehindAllWhenFull) {

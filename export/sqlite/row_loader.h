@@ -33,7 +33,7 @@ class CellLoader {
 
   Status Add(std::span<const CellColumn> columns, size_t row) {
     if (left_ == 0) RETURN_IF_ERROR(NextBlock());
-    size_t bytes = EncodeCell(leaf_.cell(), next_, columns, row);
+    size_t bytes = encoder_.Encode(leaf_.cell(), next_, columns, row);
     --left_;
     ++rows_;
     return leaf_.Commit(next_++, bytes);
@@ -46,6 +46,7 @@ class CellLoader {
   TableState& state_;
   size_t place_;
   LeafBuilder leaf_;
+  CellEncoder encoder_;
   int64_t next_ = 0;
   int64_t left_ = 0;
   uint64_t rows_ = 0;

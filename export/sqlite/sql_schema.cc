@@ -106,12 +106,12 @@ std::vector<SmallTable> DumpTables(const ExportPlan& plan, int64_t last_ns) {
       {"NPU_INFO", "id INTEGER, name TEXT", {}},
       {"RANK_DEVICE_MAP", "rankId INTEGER, deviceId INTEGER", {}},
       {"HOST_INFO", "hostUid TEXT, hostName TEXT", {}},
-      {"PROFD_CHANNELS",
+      {"PROFD_CHANNEL_ROWS",
        "deviceId INTEGER, collector TEXT, channel INTEGER, file TEXT, state TEXT, detail TEXT, "
        "hzAsked REAL, hzEffective REAL, records INTEGER, bytes INTEGER, lostRecords INTEGER, "
        "gaps INTEGER",
        {}},
-      {"PROFD_LOSSES",
+      {"PROFD_LOSS_ROWS",
        "deviceId INTEGER, collector TEXT, file TEXT, reason TEXT, records INTEGER, bytes INTEGER",
        {}},
   };
@@ -215,7 +215,8 @@ std::string ArmSql(const SqlTable& table, std::string_view metric, std::string_v
                    std::string_view value, bool merged) {
   bool device = std::ranges::find(table.columns, SqlValue::kDevice, &SqlColumn::value) !=
                 table.columns.end();
-  return fmt::format("SELECT t.timestampNs, d.node, d.job, d.rank, {}, {}, {}, {} {}",
+  // Always a double, so that nobody divides integers.
+  return fmt::format("SELECT t.timestampNs, d.node, d.job, d.rank, {}, {}, {}, CAST({} AS REAL) {}",
                      device ? "t.deviceId" : "-1", metric, labels, value,
                      JoinSql(table.name, merged));
 }
@@ -275,9 +276,15 @@ std::string EventViewsSql(bool merged) {
       "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.globalTid >> 32, "
       "t.globalTid & 4294967295, {} {};\n"
       "CREATE VIEW profd_gaps(start_ns, end_ns, node, job, rank, device, name, records) AS "
-      "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.deviceId, {}, t.records {};\n",
-      TextOf("kind"), TextOf("name"), JoinSql("PROFD_STEPS", merged), TextOf("message"),
-      JoinSql("MSTX_EVENTS", merged), TextOf("name"), JoinSql("PROFD_GAPS", merged));
+      "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.deviceId, {}, t.records {};\n"
+      "CREATE VIEW profd_losses(node, job, rank, device, collector, file, reason, records, bytes) AS "
+      "SELECT d.node, d.job, d.rank, t.deviceId, t.collector, t.file, t.reason, t.records, t.bytes {};\n"
+      "CREATE VIEW profd_channels(node, job, rank, device, collector, file, state, hz, records, bytes, "
+      "lost_records, gaps) AS SELECT d.node, d.job, d.rank, t.deviceId, t.collector, t.file, t.state, "
+      "t.hzEffective, t.records, t.bytes, t.lostRecords, t.gaps {};\n",
+      TextOf("kind"), TextOf("name"), JoinSql("PROFD_STEP_ROWS", merged), TextOf("message"),
+      JoinSql("MSTX_EVENTS", merged), TextOf("name"), JoinSql("PROFD_GAP_ROWS", merged),
+      JoinSql("PROFD_LOSS_ROWS", merged), JoinSql("PROFD_CHANNEL_ROWS", merged));
 }
 
 Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan, int64_t last_ns) {

@@ -273,7 +273,7 @@ constexpr auto kOwnTables = std::to_array<OwnEntry>({
     {"PROFD_SYS_MEM", TableId::kSysMem},
     {"PROFD_PROC_CPU", TableId::kProcCpu},
     {"PROFD_PROC_MEM", TableId::kProcMem},
-    {"PROFD_SAMPLES", TableId::kSample},
+    {"PROFD_SAMPLE_ROWS", TableId::kSample},
 });
 
 constexpr auto kMstxColumns = std::to_array<std::string_view>(
@@ -288,9 +288,9 @@ constexpr auto kGapColumns =
 
 constexpr std::array<EventTableSpec, kEventTables> kEvents = {{
     {"MSTX_EVENTS", kMstxColumns},
-    {"PROFD_STEPS", kStepColumns},
+    {"PROFD_STEP_ROWS", kStepColumns},
     {"PROFD_STEP_ARGS", kStepArgColumns},
-    {"PROFD_GAPS", kGapColumns},
+    {"PROFD_GAP_ROWS", kGapColumns},
 }};
 
 SqlTable VendorTable(const TableEntry& entry) {

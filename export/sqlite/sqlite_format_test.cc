@@ -1,0 +1,364 @@
+#include "export/sqlite/sqlite_format.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "export/sqlite/test_util.h"
+
+namespace profd::exporting {
+namespace {
+
+int64_t Int(const SqlCell& cell) {
+  const auto* value = std::get_if<int64_t>(&cell);
+  EXPECT_NE(value, nullptr);
+  return value == nullptr ? -1 : *value;
+}
+std::string Text(const SqlCell& cell) {
+  const auto* value = std::get_if<std::string>(&cell);
+  return value == nullptr ? "(no text)" : *value;
+}
+SqlRows One(std::vector<SqlCell> row) { return {std::move(row)}; }
+
+TEST(SqliteFormat, VendorValuesAndUnits) {
+  MadeExport made(1, 2);
+  made.Begin();
+  auto sink = made.Open(0, 1);
+  const int64_t t = kMadeBegin + 7;
+  // MB/s of 2^20 bytes; behind the point nothing is left: 0.3 * 2^20 = 314572.8.
+  Feed(*sink, TableId::kHccs, 1).Row(t, 1.0, 0.3);
+  Feed(*sink, TableId::kHbm, 1).Row(t, 3, 1, 2.5);
+  Feed(*sink, TableId::kDdr, 1).Row(t, 0, 0.3, 2.0);
+  Feed(*sink, TableId::kLlc, 1).Row(t, 1, 0, 1.023, 8.0);
+  Feed(*sink, TableId::kNpuMem, 1).Row(t, 0, 11, 12).Row(t, 1, 13, 14);
+  Feed(*sink, TableId::kModuleMem, 1).Row(t, 3, 4096);
+  Feed(*sink, TableId::kAccPmu, 1).Row(t, 2, 10, 20, 30, 40);
+  Feed(*sink, TableId::kSocLevel, 1).Row(t, 5, 6);
+  // A whole number becomes an INTEGER, any other stays a REAL.
+  Feed(*sink, TableId::kAicoreFreq, 1).Row(t, -1, 1800.0).Row(t + 1, 1, 38.5).Row(t + 2, 2, 1.0);
+  Feed(*sink, TableId::kSio, 1).Row(t, 0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.1);
+  ASSERT_TRUE(sink->Finish().ok());
+  auto host = made.Open(0, -1);
+  Feed(*host, TableId::kHostCpu, -1).Row(t, 17, 12.5);
+  Feed(*host, TableId::kHostMem, -1).Row(t, 50.0);
+  Feed(*host, TableId::kHostDisk, -1).Row(t, 1.5, 2.0, 0.25);
+  Feed(*host, TableId::kHostNetwork, -1).Row(t, 0.5, 3.0);
+  ASSERT_TRUE(host->Finish().ok());
+  made.End();
+
+  auto id = [&made](const char* text) { return made.strings().Intern(text); };
+  EXPECT_EQ(made.Query("SELECT * FROM HCCS"), One({1, t, 1048576, 314572}));
+  EXPECT_EQ(made.Query("SELECT * FROM HBM"), One({1, t, 2621440, 3, id("write")}));
+  EXPECT_EQ(made.Query("SELECT * FROM DDR"), One({1, t, 314572, 2097152}));
+  EXPECT_EQ(made.Query("SELECT * FROM LLC"), One({1, 1, t, 1.023 * 100, 8388608, id("read")}));
+  EXPECT_EQ(made.Query("SELECT * FROM NPU_MEM"),
+            (SqlRows{{id("app"), 11, 12, t, 1}, {id("device"), 13, 14, t, 1}}));
+  EXPECT_EQ(made.Query("SELECT * FROM NPU_MODULE_MEM"), One({3, t, 4096, 1}));
+  EXPECT_EQ(made.Query("SELECT * FROM ACC_PMU"), One({2, 10, 20, 30, 40, t, 1}));
+  EXPECT_EQ(made.Query("SELECT * FROM SOC_BANDWIDTH_LEVEL"), One({5, 6, t, 1}));
+  EXPECT_EQ(made.Query("SELECT * FROM AICORE_FREQ"), (SqlRows{{1, t, 1800, -1}, {1, t + 1, 38.5, 1}}));
+  EXPECT_EQ(made.Query("SELECT * FROM SIO"),
+            One({1, id("die 0"), t, 1048576, 2097152, 3145728, 4194304, 5242880, 6291456, 7340032,
+                 104857.6}));
+  EXPECT_EQ(made.Query("SELECT * FROM CPU_USAGE"), One({t, 17, 12.5}));
+  EXPECT_EQ(made.Query("SELECT * FROM HOST_MEM_USAGE"), One({t, 50}));
+  EXPECT_EQ(made.Query("SELECT * FROM HOST_DISK_USAGE"), One({t, 1536, 2048, 0.25}));
+  EXPECT_EQ(made.Query("SELECT * FROM HOST_NETWORK_USAGE"), One({t, 0.5, 3072}));
+}
+
+TEST(SqliteFormat, WhatTheVendorWrapsAt32BitsIsWhole) {
+  MadeExport made(1, 1);
+  made.Begin();
+  auto sink = made.Open(0, 0);
+  const int64_t t = kMadeBegin;
+  std::vector<uint64_t> pcie;
+  for (uint64_t i = 0; i < 21; ++i) pcie.push_back(5000 + i);  // above 4294 B/us
+  {
+    BatchBuilder builder(TableOf(TableId::kPcie), 0, TimeWindow(), *sink);
+    builder.AddCells(t, pcie);
+    pcie[0] = 7000;  // minimum above maximum: nothing was measured
+    builder.AddCells(t + 1, pcie);
+    builder.Flush();
+  }
+  std::vector<uint64_t> nic{0, 100000};
+  for (int i = 0; i < 18; ++i) nic.push_back(BatchBuilder::ToCell(i == 3 ? 5e9 : 0.5));
+  {
+    BatchBuilder builder(TableOf(TableId::kNic), 0, TimeWindow(), *sink);
+    builder.AddCells(t, nic);
+    builder.Flush();
+  }
+  int64_t stream = made.strings().Intern("SDMA");
+  Feed(*sink, TableId::kQos, 0).Row(t, stream, -1, 5000);
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  EXPECT_EQ(made.Query("SELECT txPostMin, txPostMax, txNonpostLatencyMin, rxCplAvg FROM PCIE"),
+            One({5000000000, 5001000000, 5009, 5020000000}));
+  EXPECT_EQ(made.Query("SELECT bandwidth, rxPacketRate, rxPackets, rxBytes, funcId FROM NIC"),
+            One({int64_t{100000} * 1048576, 0.5, 0, 5000000000, 0}));
+  EXPECT_EQ(made.Query("SELECT bandwidth, dieId, value FROM QOS JOIN STRING_IDS ON id = eventName"),
+            One({int64_t{5000} * 1048576, -1, "QoS SDMA"}));
+}
+
+TEST(SqliteFormat, ColumnsAndTypesAreTheVendors) {
+  MadeExport made(1, 1);
+  made.Begin();
+  auto sink = made.Open(0, 0);
+  Feed(*sink, TableId::kLlc, 0).Row(kMadeBegin, 0, 0, 0.5, 1.0);
+  Feed(*sink, TableId::kSio, 0).Row(kMadeBegin, 0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0);
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  EXPECT_EQ(Text(made.Query("SELECT sql FROM sqlite_schema WHERE name = 'LLC'")[0][0]),
+            "CREATE TABLE LLC (deviceId INTEGER, llcId INTEGER, timestampNs INTEGER, hitRate REAL, "
+            "throughput INTEGER, mode INTEGER)");
+  EXPECT_EQ(Text(made.Query("SELECT sql FROM sqlite_schema WHERE name = 'SIO'")[0][0]),
+            "CREATE TABLE SIO (deviceId NUMERIC, name NUMERIC, timestampNs NUMERIC, rxReq NUMERIC, "
+            "rxRsp NUMERIC, rxSnp NUMERIC, rxDat NUMERIC, txReq NUMERIC, txRsp NUMERIC, "
+            "txSnp NUMERIC, txDat NUMERIC)");
+  EXPECT_EQ(made.Query("SELECT * FROM META_DATA WHERE name = 'SCHEMA_VERSION'"),
+            One({"SCHEMA_VERSION", "1.2.0"}));
+  EXPECT_EQ(made.Query("SELECT * FROM SESSION_TIME_INFO"),
+            One({kMadeBegin, kMadeBegin + 1'000'000'000}));
+  EXPECT_EQ(made.Query("SELECT * FROM NPU_INFO"), One({0, "Ascend910B"}));
+  EXPECT_EQ(made.Query("SELECT * FROM RANK_DEVICE_MAP"), One({0, 0}));
+  EXPECT_EQ(made.Query("SELECT * FROM HOST_INFO"), One({"0", "node0"}));
+  EXPECT_EQ(made.Query("SELECT name FROM ENUM_MODULE WHERE id = 31"), One({"PROFILING"}));
+  // No rows, no table, as the vendor's analyser does it.
+  EXPECT_TRUE(made.Query("SELECT 1 FROM sqlite_schema WHERE name = 'HCCS'").empty());
+}
+
+TEST(SqliteFormat, RowsBeforeTheSessionAreLeftOutOfTheVendorsTablesOnly) {
+  MadeExport made(1, 1);
+  made.Begin();
+  auto sink = made.Open(0, 0);
+  Feed(*sink, TableId::kHccs, 0).Row(kMadeBegin - 1, 1.0, 1.0).Row(kMadeBegin, 2.0, 2.0);
+  Feed(*sink, TableId::kVoltage, 0).Row(kMadeBegin - 1, 0, 850.0);
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  EXPECT_EQ(made.Query("SELECT timestampNs FROM HCCS"), One({kMadeBegin}));
+  EXPECT_EQ(made.Query("SELECT timestampNs FROM PROFD_VOLTAGE"), One({kMadeBegin - 1}));
+}
+
+TEST(SqliteFormat, UsageOfACoreIsOfTheTimeSinceItsLastSample) {
+  MadeExport made(1, 1);
+  made.Begin();
+  auto sink = made.Open(0, 0);
+  auto row = [](int64_t core, int64_t type, int64_t cycles) {
+    std::vector<uint64_t> cells(14);
+    cells[0] = static_cast<uint64_t>(core);
+    cells[1] = static_cast<uint64_t>(type);
+    cells[12] = static_cast<uint64_t>(cycles);
+    return cells;
+  };
+  {
+    BatchBuilder builder(TableOf(TableId::kAicorePmu), 0, TimeWindow(), *sink);
+    builder.AddCells(kMadeBegin, row(0, 0, 1));
+    builder.AddCells(kMadeBegin, row(1, 1, 2));
+    builder.AddCells(kMadeBegin + 1000, row(0, 0, 500));  // 500 of 1000 cycles of 1 GHz
+    builder.AddCells(kMadeBegin + 1000, row(0, 0, 500));  // the same instant again
+    builder.AddCells(kMadeBegin + 2000, row(1, 1, 500));
+    builder.Flush();
+  }
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  auto aic = made.strings().Intern("AIC");
+  auto aiv = made.strings().Intern("AIV");
+  EXPECT_EQ(made.Query("SELECT * FROM SAMPLE_PMU_TIMELINE"),
+            (SqlRows{{0, kMadeBegin, 1, 100, 1000, 0, aic},
+                     {0, kMadeBegin, 2, 200, 1000, 1, aiv},
+                     {0, kMadeBegin + 1000, 500, 50, 1000, 0, aic},
+                     {0, kMadeBegin + 2000, 500, 25, 1000, 1, aiv}}));
+  EXPECT_EQ(made.Query("SELECT count(*) FROM PROFD_AICORE_PMU"), One({5}));
+}
+
+TEST(SqliteFormat, OneDumpHasNoDumpIdSeveralHaveItLast) {
+  for (size_t dumps : {1, 2}) {
+    MadeExport made(dumps, 1);
+    made.Begin();
+    for (size_t i = 0; i < dumps; ++i) {
+      auto sink = made.Open(i, 0);
+      Feed(*sink, TableId::kHccs, 0).Row(kMadeBegin, 1.0 + static_cast<double>(i), 1.0);
+      ASSERT_TRUE(sink->Finish().ok());
+    }
+    made.End();
+    SqlRows last = made.Query("SELECT name FROM pragma_table_info('HCCS') ORDER BY cid DESC LIMIT 1");
+    EXPECT_EQ(Text(last[0][0]), dumps == 1 ? "rxThroughput" : "dumpId");
+    SqlRows nodes = made.Query("SELECT node, rank, value FROM profd_samples WHERE metric = "
+                               "'atlas_npu_hccs_bandwidth_bytes_per_second' AND labels = "
+                               "'direction=tx' ORDER BY rank");
+    ASSERT_EQ(nodes.size(), dumps);
+    EXPECT_EQ(nodes[0], (std::vector<SqlCell>{"node0", 0, 1048576.0}));
+    if (dumps == 1) continue;
+    EXPECT_EQ(nodes[1], (std::vector<SqlCell>{"node1", 1, 2097152.0}));
+  }
+}
+
+TEST(SqliteFormat, RowsAreByDumpDeviceAndTimeWhateverTheThreadsDo) {
+  constexpr int kRows = 30000;
+  MadeExport made(2, 3);
+  made.Begin();
+  std::vector<std::thread> threads;
+  for (size_t dump = 0; dump < 2; ++dump) {
+    for (int device = 2; device >= 0; --device) {
+      threads.emplace_back([&made, dump, device] {
+        auto sink = made.Open(dump, device);
+        {
+          Feed hccs(*sink, TableId::kHccs, device);
+          for (int i = 0; i < kRows; ++i) hccs.Row(kMadeBegin + i * kMs, i * 0.5, 1.0);
+        }
+        EXPECT_TRUE(sink->Finish().ok());
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<OutputFile> files = made.End();
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(files[0].rows, 6u * kRows);
+  EXPECT_EQ(files[0].bytes, std::filesystem::file_size(made.path()));
+  EXPECT_EQ(Text(made.Query("PRAGMA integrity_check")[0][0]), "ok");
+  EXPECT_EQ(made.Query("SELECT count(*), sum(txThroughput) FROM HCCS"),
+            One({6 * kRows, int64_t{6} * kRows * (kRows - 1) / 2 * 524288}));
+  EXPECT_EQ(Int(made.Query("SELECT count(*) FROM (SELECT dumpId * 1e6 + deviceId * 1e5 + "
+                           "(timestampNs - 1767225600000000000) / 1000000 AS now, lag(dumpId * 1e6 + "
+                           "deviceId * 1e5 + (timestampNs - 1767225600000000000) / 1000000) OVER "
+                           "(ORDER BY rowid) AS before FROM HCCS) WHERE now <= before")[0][0]),
+            0);
+}
+
+TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
+  MadeExport made(1, 1);
+  made.Begin();
+  auto sink = made.Open(0, 0);
+  Event event;
+  event.t_ns = kMadeBegin;
+  event.pid = 4242;
+  event.tid = 7;
+  event.name = "epoch 1";
+  sink->TakeEvent(event);
+  event.kind = EventKind::kRange;
+  event.dur_ns = 5;
+  event.name = "forward";
+  sink->TakeEvent(event);
+  event.kind = EventKind::kStep;
+  event.value = 12;
+  event.name = "step";
+  sink->TakeEvent(event);
+  event.kind = EventKind::kIteration;
+  event.device = 0;
+  event.name = "Iteration 3";
+  event.value = 3;
+  event.args = {{"FP Start", 2.0}};
+  sink->TakeEvent(event);
+  event.kind = EventKind::kLoss;
+  event.name = "hbm.data";
+  event.value = 9;
+  sink->TakeEvent(event);
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  const int64_t tid = int64_t{4242} << 32 | 7;
+  auto id = [&made](const char* text) { return made.strings().Intern(text); };
+  EXPECT_EQ(made.Query("SELECT * FROM MSTX_EVENTS"),
+            (SqlRows{{kMadeBegin, kMadeBegin, 0, 4294967295, 4294967295, id("epoch 1"), tid, tid,
+                      id("default"), 4000000000},
+                     {kMadeBegin, kMadeBegin + 5, 1, 4294967295, 4294967295, id("forward"), tid, tid,
+                      id("default"), 4000000000}}));
+  EXPECT_EQ(made.Query("SELECT kind, name, step, pid, end_ns - start_ns FROM profd_steps"),
+            (SqlRows{{"step", "step", 12, 4242, 5}, {"iteration", "Iteration 3", 3, 4242, 5}}));
+  EXPECT_EQ(made.Query("SELECT step, value FROM PROFD_STEP_ARGS"), One({3, 2}));
+  EXPECT_EQ(made.Query("SELECT device, name, records FROM profd_gaps"), One({0, "hbm.data", 9}));
+  EXPECT_EQ(made.Query("SELECT pid, tid, name FROM profd_marks WHERE end_ns > start_ns"),
+            One({4242, 7, "forward"}));
+}
+
+TEST(SqliteFormat, EveryMetricOfTheTableIsInTheSamples) {
+  MadeExport made(1, 1);
+  made.Begin();
+  auto sink = made.Open(0, 0);
+  std::set<std::string> expected;
+  for (const TableSpec& table : Tables()) {
+    BatchBuilder builder(table, 0, TimeWindow(), *sink);
+    std::vector<uint64_t> cells;
+    for (const Column& column : table.columns) {
+      bool name = column.type == ColumnType::kName;
+      cells.push_back(name                  ? static_cast<uint64_t>(made.strings().Intern("of_own"))
+                      : IsKey(column.type)  ? 0
+                      : IsReal(column.type) ? BatchBuilder::ToCell(8.0)
+                                            : 8);
+      if (!column.metric.empty()) expected.emplace(column.metric);
+    }
+    if (table.id == TableId::kSample) expected.emplace("of_own");
+    builder.AddCells(kMadeBegin, cells);
+    builder.AddCells(kMadeBegin + kMs, cells);
+    builder.Flush();
+  }
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  std::set<std::string> found;
+  for (auto& row : made.Query("SELECT DISTINCT metric FROM profd_samples")) found.insert(Text(row[0]));
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(made.Query("SELECT DISTINCT labels, value FROM profd_samples WHERE metric = "
+                       "'atlas_npu_hbm_bandwidth_bytes_per_second'"),
+            One({"hbm=0,direction=read", 8388608.0}));
+  EXPECT_EQ(made.Query("SELECT DISTINCT labels, value FROM profd_samples WHERE metric = "
+                       "'atlas_npu_llc_slice_hit_ratio'"),
+            One({"llc=0,op=read", 8.0}));
+  // 8 B/s * 8 / (8 Mb/s * 2^20)
+  EXPECT_EQ(made.Query("SELECT DISTINCT value FROM profd_samples WHERE metric = "
+                       "'atlas_npu_network_port_utilization_ratio'"),
+            One({64.0 / 8388608}));
+  EXPECT_EQ(made.Query("SELECT DISTINCT value FROM profd_samples WHERE metric = "
+                       "'atlas_npu_network_port_speed_bytes_per_second'"),
+            One({1000000.0}));
+}
+
+TEST(SqliteFormat, AnExportOfNothingIsADatabase) {
+  MadeExport made(1, 0);
+  made.Begin();
+  std::vector<OutputFile> files = made.End();
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(files[0].rows, 0u);
+  EXPECT_EQ(Text(made.Query("PRAGMA integrity_check")[0][0]), "ok");
+  EXPECT_EQ(Int(made.Query("SELECT count(*) FROM profd_samples")[0][0]), 0);
+  EXPECT_EQ(made.Query("SELECT * FROM NPU_INFO"), One({-1, "UNKNOWN"}));
+}
+
+TEST(SqliteFormat, AnAbortedExportLeavesNothing) {
+  MadeExport made(1, 1);
+  made.Begin();
+  auto sink = made.Open(0, 0);
+  Feed(*sink, TableId::kHccs, 0).Row(kMadeBegin, 1.0, 1.0);
+  ASSERT_TRUE(sink->Finish().ok());
+  std::vector<OutputFile> files;
+  EXPECT_TRUE(made.format().End(false, &files).ok());
+  EXPECT_TRUE(files.empty());
+  EXPECT_TRUE(std::filesystem::is_empty(made.dir()));
+}
+
+TEST(SqliteFormat, LossesAndChannelsOfTheManifest) {
+  MadeExport made(1, 1);
+  ManifestChannel channel;
+  channel.collector = "hbm";
+  channel.device = 0;
+  channel.channel = 9;
+  channel.file = "hbm.data";
+  channel.state = "finished";
+  channel.hz_effective = 100;
+  channel.records = 1000;
+  for (const char* reason : {"queue_full", "storage_limit"}) {
+    ManifestLoss& loss = channel.dropped.emplace_back();
+    loss.reason = reason;
+    loss.records = loss.reason == "queue_full" ? 7 : 3;
+  }
+  made.dump(0).manifest.emplace().channels.push_back(channel);
+  made.Begin();
+  made.End();
+  EXPECT_EQ(made.Query("SELECT node, device, file, reason, records FROM profd_losses ORDER BY reason"),
+            (SqlRows{{"node0", 0, "hbm.data", "queue_full", 7},
+                     {"node0", 0, "hbm.data", "storage_limit", 3}}));
+  EXPECT_EQ(made.Query("SELECT hz, records, lost_records FROM profd_channels"),
+            One({100.0, 1000, 10}));
+}
+
+}  // namespace
+}  // namespace profd::exporting
