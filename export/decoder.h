@@ -71,7 +71,11 @@ constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }
 // THE list, of decode/decoder_table.cc.
 std::span<const DecoderSpec> Decoders();
 // Bytes of one record in a file of this place; 0 = text.
-size_t RecordSizeOf(const DecoderSpec& spec, const Place& place);
+inline size_t RecordSizeOf(const DecoderSpec& spec, const Place& place) {
+  if (IsV6(place.chip) && spec.record_size_v6 != 0) return spec.record_size_v6;
+  if (place.record_version == "2.0" && spec.record_size_v2 != 0) return spec.record_size_v2;
+  return spec.record_size;
+}
 // Null: nobody reads such a file. Where chips have different formats under one name (`llc.data`), the
 // one of `chip` (Place::chip; -1 = not told).
 const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind, int chip = -1);

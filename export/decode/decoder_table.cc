@@ -29,12 +29,6 @@ std::span<const DecoderSpec> Decoders() {
   return all;
 }
 
-size_t RecordSizeOf(const DecoderSpec& spec, const Place& place) {
-  if (IsV6(place.chip) && spec.record_size_v6 != 0) return spec.record_size_v6;
-  if (place.record_version == "2.0" && spec.record_size_v2 != 0) return spec.record_size_v2;
-  return spec.record_size;
-}
-
 const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind, int chip) {
   const DecoderSpec* first = nullptr;
   for (const DecoderSpec& spec : Decoders()) {

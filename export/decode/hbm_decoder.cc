@@ -15,7 +15,7 @@ class HbmDecoder final : public RecordDecoder<HbmDecoder, layout::kSizeV2> {
   HbmDecoder(const DecodeContext& context, bool v2)
       : RecordDecoder(v2 ? layout::kSizeV2 : layout::kSize),
         v2_(v2),
-        clock_(context.clock),
+        stamps_(context.clock, v2_),
         rows_(TableOf(TableId::kHbm), context.place->device, context.window, *context.rows) {}
 
   bool DecodeRecord(Record record) {
@@ -23,7 +23,8 @@ class HbmDecoder final : public RecordDecoder<HbmDecoder, layout::kSizeV2> {
     auto id = LoadUnchecked<uint32_t>(record, v2_ ? layout::kIdV2 : layout::kId);
     if (event > 1 || id >= kMaxSeries) return false;
     double t_ns = 0;
-    if (!GetStamp(record, &t_ns)) return false;
+    auto stamp = LoadUnchecked<uint64_t>(record, v2_ ? layout::kEpochNsV2 : layout::kMicros);
+    if (!stamps_.Get(stamp, &t_ns)) return false;
     double elapsed = 0;
     auto step = series_[id * 2 + event].Next(t_ns, &elapsed);
     if (step != Step::kFirst && step != Step::kForward) return false;
@@ -41,24 +42,9 @@ class HbmDecoder final : public RecordDecoder<HbmDecoder, layout::kSizeV2> {
   using Step = IntervalClock<double>::Step;
   static constexpr double kScale = 32.0 / kMega;  // accesses of 32 bytes
 
-  // The records of one instant carry the same stamp.
-  bool GetStamp(Record record, double* t_ns) {
-    auto stamp = LoadUnchecked<uint64_t>(record, v2_ ? layout::kEpochNsV2 : layout::kMicros);
-    if (stamp != last_stamp_) {
-      if (v2_ ? stamp > kMaxEpochNs - 1024 : stamp > kMaxPlausibleMicros) return false;
-      last_stamp_ = stamp;
-      last_ns_ = v2_ ? static_cast<double>(stamp)
-                     : static_cast<double>(clock_.DeviceMicros(static_cast<int64_t>(stamp)));
-    }
-    *t_ns = last_ns_;
-    return true;
-  }
-
   bool v2_;
-  ClockMap clock_;
+  SampleStamps stamps_;
   BatchBuilder rows_;
-  uint64_t last_stamp_ = UINT64_MAX;
-  double last_ns_ = 0;
   std::array<IntervalClock<double>, kMaxSeries * 2> series_;
 };
 

@@ -30,7 +30,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
         v2_(context.place->record_version == "2.0"),
         op_(context.place->llc_mode == "write" ? 1 : 0),
         slice_count_(SlicesOf(context.place->chip)),
-        clock_(context.clock),
+        stamps_(context.clock, v2_),
         rows_(TableOf(TableId::kLlc), context.place->device, context.window, *context.rows) {
     numbers_.fill(kNoEvent);
     const auto& events = op_ == 1 ? layout::kWriteEvents : layout::kReadEvents;
@@ -42,7 +42,8 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
     auto id = LoadUnchecked<uint32_t>(record, v2_ ? layout::kIdV2 : layout::kId);
     if (code >= numbers_.size() || numbers_[code] == kNoEvent || id >= slice_count_) return false;
     double t_ns = 0;
-    if (!GetStamp(record, &t_ns)) return false;
+    auto stamp = LoadUnchecked<uint64_t>(record, v2_ ? layout::kEpochNsV2 : layout::kMicros);
+    if (!stamps_.Get(stamp, &t_ns)) return false;
     uint64_t count = v2_ ? LoadUnchecked<uint32_t>(record, layout::kCountV2)
                          : LoadUnchecked<uint64_t>(record, layout::kCount);
     Slice& slice = slices_[id];
@@ -85,18 +86,6 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
     std::array<double, layout::kEventCount> counts{};
   };
 
-  bool GetStamp(Record record, double* t_ns) {
-    auto stamp = LoadUnchecked<uint64_t>(record, v2_ ? layout::kEpochNsV2 : layout::kMicros);
-    if (stamp != last_stamp_) {
-      if (v2_ ? stamp > kMaxEpochNs - 1024 : stamp > kMaxPlausibleMicros) return false;
-      last_stamp_ = stamp;
-      last_ns_ = v2_ ? static_cast<double>(stamp)
-                     : static_cast<double>(clock_.DeviceMicros(static_cast<int64_t>(stamp)));
-    }
-    *t_ns = last_ns_;
-    return true;
-  }
-
   void Close(size_t id) {
     Slice& slice = slices_[id];
     if (slice.events == 0) return;
@@ -118,10 +107,8 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
   bool v2_;
   int op_;
   size_t slice_count_;
-  ClockMap clock_;
+  SampleStamps stamps_;
   BatchBuilder rows_;
-  uint64_t last_stamp_ = UINT64_MAX;
-  double last_ns_ = 0;
   std::array<uint8_t, 64> numbers_;  // by event code
   std::array<Slice, 4> slices_;
 };

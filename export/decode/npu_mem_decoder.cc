@@ -25,7 +25,7 @@ class NpuMemDecoder final : public RecordDecoder<NpuMemDecoder, layout::kSize> {
     int64_t t_ns = 0;
     if (v2_) {
       auto stamp = LoadUnchecked<uint64_t>(record, layout::kEpochNsV2);
-      if (stamp > kMaxEpochNs - 1024) return false;
+      if (stamp > kMaxEpochNs) return false;
       t_ns = static_cast<int64_t>(static_cast<double>(stamp));  // kept as a double by the vendor
     } else {
       uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, layout::kMicros));

@@ -73,8 +73,8 @@ class RecordDecoder : public Decoder {
 // No clock of a node reads more than 36 years, nor differs from another by more.
 inline constexpr uint64_t kMaxPlausibleNs = uint64_t{1} << 60;
 inline constexpr uint64_t kMaxPlausibleMicros = kMaxPlausibleNs / 1000;
-// Since the epoch: until 2262, what int64 holds.
-inline constexpr uint64_t kMaxEpochNs = std::numeric_limits<int64_t>::max();
+// Since the epoch: until 2262, what int64 holds even when a double rounds it up.
+inline constexpr uint64_t kMaxEpochNs = (uint64_t{1} << 63) - 1024;
 // Ids of series. The devices known have single digits of each.
 inline constexpr size_t kMaxSeries = 64;
 
@@ -98,6 +98,36 @@ class MicrosWidener {
   bool seen_ = false;
   uint32_t last_ = 0;
   uint64_t high_ = 0;
+};
+
+// Stamps of HBM and LLC records in wall clock ns, as doubles in steps of 256 ns like the vendor's
+// analyser keeps them: microseconds since the device's start, or (v2) ns since the epoch. Records of
+// one instant carry the same stamp.
+class SampleStamps {
+ public:
+  SampleStamps(const ClockMap& clock, bool v2) : clock_(clock), v2_(v2), t_ns_(Convert(0)) {}
+
+  // False: no time a record can have.
+  [[nodiscard]] bool Get(uint64_t stamp, double* t_ns) {
+    if (stamp != stamp_) {
+      if (stamp > (v2_ ? kMaxEpochNs : kMaxPlausibleMicros)) return false;
+      stamp_ = stamp;
+      t_ns_ = Convert(stamp);
+    }
+    *t_ns = t_ns_;
+    return true;
+  }
+
+ private:
+  double Convert(uint64_t stamp) const {
+    auto value = static_cast<int64_t>(stamp);
+    return static_cast<double>(v2_ ? value : clock_.DeviceMicros(value));
+  }
+
+  ClockMap clock_;
+  bool v2_;
+  uint64_t stamp_ = 0;
+  double t_ns_;
 };
 
 // Time since the last record of a series. A stamp that is not later is passed over, as the vendor's

@@ -1,0 +1,116 @@
+#include "driver/abi/records.h"
+#include "export/decode/device_test_support.h"
+
+namespace profd::exporting {
+namespace {
+
+namespace layout = abi::llc_record;
+
+class LlcTest : public DeviceDecodeTest {
+ protected:
+  using Counts = std::array<uint64_t, 8>;
+  static void Instant(Bytes& bytes, uint64_t us, uint32_t id, const Counts& counts,
+                      const std::array<uint32_t, 8>& events = layout::kReadEvents) {
+    for (size_t i = 0; i < 8; ++i) bytes.Add(us, counts[i], events[i], id);
+  }
+  const std::vector<Row>& Llc() { return Rows(TableId::kLlc); }
+};
+
+// Hits (3 + 4 + 6 + 8) of lookups (5 + 7) * 10; (1000 + 2000) * 64 bytes in 10,000,128 ns.
+constexpr std::array<uint64_t, 8> kCounts = {1000, 2000, 3, 4, 50, 6, 70, 8};
+
+TEST_F(LlcTest, HitRatioAndThroughputPerSlice) {
+  Bytes bytes;
+  for (uint64_t us : {10000u, 20000u}) {
+    Instant(bytes, us, 0, kCounts);
+    Instant(bytes, us, 1, {});
+  }
+  Decode("llc.data", bytes);
+  ASSERT_EQ(Llc().size(), 4u);
+  EXPECT_EQ(Llc()[0], (Row{9999872, {0, 0, 21.0 / 120, 0}}));
+  EXPECT_EQ(Llc()[1], (Row{9999872, {1, 0, 0, 0}}));
+  EXPECT_EQ(Llc()[2].t_ns, 20000000);
+  EXPECT_EQ(Llc()[2].cells[2], 0.175);
+  EXPECT_DOUBLE_EQ(Llc()[2].cells[3], 18.31031250299996);
+  EXPECT_EQ(Llc()[3], (Row{20000000, {1, 0, 0, 0}}));
+}
+
+TEST_F(LlcTest, WriteModeHasItsOwnCodes) {
+  place_.llc_mode = "write";
+  Bytes bytes;
+  Instant(bytes, 10000, 0, kCounts, layout::kWriteEvents);
+  Decode("llc.data", bytes);
+  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 1, 0.175, 0}}}));
+  Bytes read;
+  Instant(read, 10000, 0, kCounts);
+  Decode("llc.data", read);  // the codes 0 and 1 are in both
+  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 1, 0, 0}}}));
+  EXPECT_EQ(stats_.bad_records, 6u);
+}
+
+TEST_F(LlcTest, AMissingEventLeavesZeroWhereItIsNeeded) {
+  Bytes bytes;
+  Instant(bytes, 10000, 0, kCounts);
+  for (size_t i = 1; i < 8; ++i) bytes.Add(uint64_t{20000}, kCounts[i], layout::kReadEvents[i], 0u);
+  for (size_t i = 0; i < 7; ++i) bytes.Add(uint64_t{30000}, kCounts[i], layout::kReadEvents[i], 0u);
+  Decode("llc.data", bytes);
+  ASSERT_EQ(Llc().size(), 3u);
+  EXPECT_EQ(Llc()[1], (Row{20000000, {0, 0, 0.175, 0}}));
+  EXPECT_EQ(Llc()[2].cells[2], 0);
+  EXPECT_DOUBLE_EQ(Llc()[2].cells[3], 3000 * 64 / 1048576.0 / 0.009999872);
+}
+
+TEST_F(LlcTest, TheLastOfRepeatedCountsCounts) {
+  Bytes bytes;
+  Instant(bytes, 10000, 0, kCounts);
+  bytes.Add(uint64_t{10000}, uint64_t{123}, uint32_t{0x20}, uint32_t{0});
+  Decode("llc.data", bytes);
+  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 0, 21.0 / 193, 0}}}));
+}
+
+TEST_F(LlcTest, TheRatioIsNotClampedAndNeverInfinite) {
+  Bytes bytes;
+  Instant(bytes, 10000, 0, {0, 0, 300, 0, 100, 0, 100, 0});
+  Instant(bytes, 20000, 0, {0, 0, 300, 0, 0, 0, 0, 0});
+  Decode("llc.data", bytes);
+  ASSERT_EQ(Llc().size(), 2u);
+  EXPECT_EQ(Llc()[0].cells[2], 1.5);
+  EXPECT_EQ(Llc()[1].cells[2], 0);
+}
+
+TEST_F(LlcTest, SlicesTheChipDoesNotHaveAreBad) {
+  Bytes bytes;
+  for (uint32_t id = 0; id < 5; ++id) Instant(bytes, 10000, id, kCounts);
+  for (auto [chip, slices] : {std::pair{5, 2u}, {7, 1u}, {4, 4u}, {15, 4u}}) {
+    place_.chip = chip;
+    Decode("llc.data", bytes);
+    EXPECT_EQ(Llc().size(), slices) << chip;
+    EXPECT_EQ(stats_.bad_records, (5 - slices) * 8) << chip;
+  }
+}
+
+TEST_F(LlcTest, EarlierStampsAndGarbageAreBad) {
+  Bytes bytes;
+  Instant(bytes, 20000, 0, kCounts);
+  bytes.Add(uint64_t{10000}, uint64_t{1}, uint32_t{0}, uint32_t{0});
+  bytes.Add(uint64_t{20000}, uint64_t{1}, uint32_t{0x3F}, uint32_t{0});
+  bytes.Add(uint64_t{20000}, uint64_t{1}, uint32_t{0xFFFFFFFF}, uint32_t{0});
+  bytes.Add(UINT64_MAX, uint64_t{1}, uint32_t{0}, uint32_t{0});
+  Decode("llc.data", bytes);
+  EXPECT_EQ(Llc(), (std::vector<Row>{{20000000, {0, 0, 0.175, 0}}}));
+  EXPECT_EQ(stats_.bad_records, 4u);
+}
+
+TEST_F(LlcTest, VersionTwo) {
+  place_.record_version = "2.0";
+  Bytes bytes;
+  for (size_t i = 0; i < 8; ++i) {
+    bytes.Add(uint32_t{9}, static_cast<uint32_t>(kCounts[i]), layout::kReadEvents[i], uint32_t{1},
+              static_cast<uint64_t>(kBegin) + 20000000);
+  }
+  Decode("llc.data", bytes);
+  EXPECT_EQ(Llc(), (std::vector<Row>{{20000000, {1, 0, 0.175, 0}}}));
+}
+
+}  // namespace
+}  // namespace profd::exporting
