@@ -1,7 +1,363 @@
+// Chrome's trace JSON, `msprof_<stamp>.json`: one array, one event per line.
+#include <atomic>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "export/decoder.h"
 #include "export/formats.h"
+#include "export/trace/json_text.h"
+#include "export/trace/process_ids.h"
+#include "export/trace/series.h"
+#include "export/trace/shared_file.h"
+#include "export/trace/slices.h"
+#include "export/trace/utilization.h"
 
 namespace profd::exporting {
+namespace {
 
-std::unique_ptr<Format> MakeTraceFormat() { return nullptr; }
+constexpr size_t kBufferSize = 256 * 1024;
+// Between a counter's stamp and its args.
+constexpr std::string_view kToArgs = "\",\"ph\":\"C\",\"args\":{";
+constexpr std::string_view kEnd = "}}";
+
+// A counter's text but for stamp and values.
+struct JsonArg {
+  std::string key;  // "\"Rx(MB/s)\":"
+  ArgSource source;
+};
+struct JsonCounter {
+  std::string head;  // ",\n{\"name\":\"Rx\",\"pid\":1,\"tid\":0,\"ts\":\""
+  std::vector<JsonArg> args;
+  size_t size = 0;  // at most
+};
+using JsonSeries = std::vector<JsonCounter>;
+
+// What the sinks share.
+struct Shared {
+  explicit Shared(const ExportPlan& export_plan) : plan(export_plan), ids(export_plan.dumps) {}
+
+  // True for the first who asks.
+  bool IsNew(uint32_t pid, int64_t tid) {
+    constexpr size_t kMaxNames = 1'000'000;  // later threads go without a name
+    std::lock_guard lock(mutex);
+    return named.size() < kMaxNames && named.insert({pid, tid}).second;
+  }
+
+  ExportPlan plan;
+  ProcessIds ids;
+  SharedFile file;
+  std::atomic<uint64_t> events = 0;
+  std::mutex mutex;
+  std::set<std::pair<uint32_t, int64_t>> named;
+};
+
+// One table of one device as this sink writes it.
+struct TableState {
+  const TableLayout* layout = nullptr;
+  size_t keys = 0;
+  uint32_t pid = 0;
+  SeriesCache<JsonSeries> series;
+  // Rows of one stamp whose args are put together.
+  struct Merge {
+    int64_t t_ns = 0;
+    std::vector<int64_t> seen;  // first keys
+    std::vector<std::string> heads;
+    std::vector<std::string> args;
+  } merge;
+};
+
+class TraceSink final : public FormatSink {
+ public:
+  TraceSink(Shared* shared, const ExportTask& task)
+      : shared_(*shared),
+        dump_(task.dump),
+        begin_ns_(task.place->clock.begin_us * 1000),
+        v6_(IsV6(task.place->chip)),
+        utilization_(task.place->aicore_mhz),
+        buffer_(std::make_unique<char[]>(kBufferSize)) {}
+
+  void Take(const Batch& batch) override {
+    if (!status_.ok()) return;
+    if (batch.table->id == TableId::kAicorePmu) {
+      device_ = batch.device;
+      TakeRows(utilization_.Convert(batch));
+    } else {
+      TakeRows(batch);
+    }
+  }
+
+  void TakeEvent(const Event& event) override {
+    if (!status_.ok()) return;
+    for (const Slice& slice : SlicesOf(event)) Write(slice, event.device);
+  }
+
+  Status Finish() override {
+    TakeRows(utilization_.Finish(device_));
+    for (auto& [key, state] : tables_) FlushMerge(&state);
+    Flush();
+    shared_.events += events_;
+    return status_;
+  }
+
+ private:
+  void TakeRows(const Batch& batch) {
+    if (batch.rows() == 0) return;
+    TableState& state = StateOf(batch);
+    auto make = [&](std::span<const int64_t> keys) {
+      return MakeSeries(state, *batch.table, keys);
+    };
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      int64_t t_ns = batch.t_ns[row];
+      // Nothing before the begin of the collection, as the vendor's analyser has it.
+      if (t_ns < begin_ns_) continue;
+      const JsonSeries& series = state.series.Find(batch, row, state.keys, make);
+      if (state.layout->merge) {
+        Join(&state, series, batch, row);
+        continue;
+      }
+      std::string_view stamp = micros_.Of(t_ns);
+      for (const JsonCounter& counter : series) WriteCounter(counter, stamp, batch, row);
+    }
+  }
+
+  TableState& StateOf(const Batch& batch) {
+    constexpr size_t kMaxTables = 4096;  // devices of samples.tsv are untrusted
+    if (tables_.size() >= kMaxTables) {
+      for (auto& [key, state] : tables_) FlushMerge(&state);
+      tables_.clear();
+    }
+    auto [it, added] = tables_.try_emplace({batch.table->id, batch.device});
+    TableState& state = it->second;
+    if (!added) return state;
+    state.layout = &LayoutOf(batch.table->id, v6_);
+    while (state.keys < kMaxKeys && state.keys < batch.table->columns.size() &&
+           IsKey(batch.table->columns[state.keys].type)) {
+      ++state.keys;
+    }
+    state.pid = NameProcess(state.layout->process, batch.device);
+    return state;
+  }
+
+  JsonSeries MakeSeries(const TableState& state, const TableSpec& table,
+                        std::span<const int64_t> keys) {
+    JsonSeries series;
+    for (const NamedCounter& named :
+         CountersOf(*state.layout, table, keys, shared_.plan.strings)) {
+      JsonCounter counter;
+      counter.head = fmt::format(",\n{{\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":\"",
+                                 JsonEscaped(named.name), state.pid, named.tid);
+      counter.size = counter.head.size() + kToArgs.size() + kEnd.size() + 32;
+      for (const NamedArg& arg : named.args) {
+        counter.args.push_back({fmt::format("\"{}\":", JsonEscaped(arg.key)), arg.source});
+        counter.size += counter.args.back().key.size() + 33;
+      }
+      series.push_back(std::move(counter));
+    }
+    return series;
+  }
+
+  static char* Put(char* out, std::string_view text) {
+    std::memcpy(out, text.data(), text.size());
+    return out + text.size();
+  }
+
+  static char* PutValue(char* out, const ArgSource& source, const Batch& batch, size_t row) {
+    ArgValue value = ValueOf(source, batch, row);
+    return value.is_int ? std::to_chars(out, out + 32, value.integer).ptr
+                        : AppendShortest(out, value.real);
+  }
+
+  void WriteCounter(const JsonCounter& counter, std::string_view stamp, const Batch& batch,
+                    size_t row) {
+    char* out = Room(counter.size);
+    out = Put(out, counter.head);
+    out = Put(out, stamp);
+    out = Put(out, kToArgs);
+    for (size_t i = 0; i < counter.args.size(); ++i) {
+      if (i > 0) *out++ = ',';
+      out = Put(out, counter.args[i].key);
+      out = PutValue(out, counter.args[i].source, batch, row);
+    }
+    out = Put(out, kEnd);
+    used_ = static_cast<size_t>(out - buffer_.get());
+    ++events_;
+  }
+
+  void Join(TableState* state, const JsonSeries& series, const Batch& batch, size_t row) {
+    TableState::Merge& merge = state->merge;
+    int64_t key = batch.Ints(0)[row];
+    bool seen = std::ranges::find(merge.seen, key) != merge.seen.end();
+    if (merge.t_ns != batch.t_ns[row] || seen) FlushMerge(state);
+    merge.t_ns = batch.t_ns[row];
+    merge.seen.push_back(key);
+    merge.heads.resize(series.size());
+    merge.args.resize(series.size());
+    for (size_t i = 0; i < series.size(); ++i) {
+      std::string& args = merge.args[i];
+      if (args.empty()) merge.heads[i] = series[i].head;
+      for (const JsonArg& arg : series[i].args) {
+        char value[40];
+        if (!args.empty()) args += ',';
+        args += arg.key;
+        args.append(value, PutValue(value, arg.source, batch, row));
+      }
+    }
+    constexpr size_t kMaxMerged = 8;  // dies
+    if (merge.seen.size() >= kMaxMerged) FlushMerge(state);
+  }
+
+  void FlushMerge(TableState* state) {
+    TableState::Merge& merge = state->merge;
+    if (merge.seen.empty()) return;
+    std::string_view stamp = micros_.Of(merge.t_ns);
+    for (size_t i = 0; i < merge.heads.size(); ++i) {
+      WriteText({merge.heads[i], stamp, kToArgs, merge.args[i], kEnd});
+      merge.args[i].clear();
+    }
+    merge.seen.clear();
+  }
+
+  uint32_t NameProcess(const ProcessSpec& process, int device) {
+    uint32_t pid = shared_.ids.Pid(dump_, device, process);
+    if (!shared_.IsNew(pid, -1)) return pid;
+    WriteMeta(pid, 0, "process_name", fmt::format("\"name\":\"{}\"", process.name));
+    WriteMeta(pid, 0, "process_labels",
+              fmt::format("\"labels\":\"{}\"", JsonEscaped(shared_.ids.Label(dump_, device))));
+    WriteMeta(pid, 0, "process_sort_index", fmt::format("\"sort_index\":{}", process.sort_index));
+    return pid;
+  }
+
+  void WriteMeta(uint32_t pid, int64_t tid, std::string_view name, std::string_view args) {
+    WriteText({fmt::format(",\n{{\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ph\":\"M\",\"args\":{{{}}}}}",
+                           name, pid, tid, args)});
+  }
+
+  void Write(const Slice& slice, int device) {
+    uint32_t pid = NameProcess(*slice.process, device);
+    if (shared_.IsNew(pid, slice.tid)) {
+      WriteMeta(pid, slice.tid, "thread_name",
+                fmt::format("\"name\":\"{}\"", JsonEscaped(slice.thread)));
+      WriteMeta(pid, slice.tid, "thread_sort_index", fmt::format("\"sort_index\":{}", slice.tid));
+    }
+    std::string text = fmt::format(",\n{{\"name\":\"{}\",\"pid\":{},\"tid\":{},",
+                                   JsonEscaped(slice.name), pid, slice.tid);
+    std::string_view stamp = micros_.Of(slice.t_ns);
+    char number[40];
+    switch (slice.kind) {
+      case Slice::Kind::kSlice:
+        text += fmt::format("\"ts\":\"{}\",\"dur\":", stamp);
+        text.append(number, AppendShortest(number, static_cast<double>(slice.dur_ns) / 1000.0));
+        text += ",\"ph\":\"X\"";
+        if (!slice.category.empty()) text += fmt::format(",\"cat\":\"{}\"", slice.category);
+        break;
+      case Slice::Kind::kInstant:
+        text += fmt::format("\"ts\":\"{}\",\"ph\":\"i\",\"s\":\"t\"", stamp);
+        break;
+      case Slice::Kind::kFlowStart:
+      case Slice::Kind::kFlowStep:
+        text += fmt::format("\"ph\":\"{}\",\"cat\":\"{}\",\"id\":\"{} {}_{}\",\"ts\":\"{}\"",
+                            slice.kind == Slice::Kind::kFlowStart ? 's' : 't', slice.category,
+                            slice.category, pid, slice.tid, stamp);
+        break;
+    }
+    WriteText({text, ",\"args\":{", ArgsOf(slice), kEnd});
+  }
+
+  static std::string ArgsOf(const Slice& slice) {
+    std::string args;
+    auto key = [&](const std::string& name) {
+      if (!args.empty()) args += ',';
+      args += fmt::format("\"{}\":", JsonEscaped(name));
+    };
+    for (const auto& [name, value] : slice.integers) {
+      key(name);
+      args += std::to_string(value);
+    }
+    for (const auto& [name, value] : slice.texts) {
+      key(name);
+      args += fmt::format("\"{}\"", JsonEscaped(value));
+    }
+    for (const auto& [name, value] : slice.numbers) {
+      char number[40];
+      key(name);
+      args.append(number, AppendShortest(number, value));
+    }
+    return args;
+  }
+
+  // One event.
+  void WriteText(std::initializer_list<std::string_view> parts) {
+    size_t size = 0;
+    for (std::string_view part : parts) size += part.size();
+    char* out = Room(size);
+    if (out == nullptr) return;
+    for (std::string_view part : parts) out = Put(out, part);
+    used_ += size;
+    ++events_;
+  }
+
+  // Null, and the event left out, when it could never fit: args of an event are untrusted.
+  char* Room(size_t size) {
+    if (used_ + size > kBufferSize) Flush();
+    return size > kBufferSize ? nullptr : buffer_.get() + used_;
+  }
+
+  void Flush() {
+    if (status_.ok()) status_ = shared_.file.AppendItems({buffer_.get(), used_});
+    used_ = 0;
+  }
+
+  Shared& shared_;
+  const size_t dump_;
+  const int64_t begin_ns_;
+  const bool v6_;
+  int device_ = -1;
+  Utilization utilization_;
+  std::map<std::pair<TableId, int>, TableState> tables_;
+  MicrosText micros_;
+  std::unique_ptr<char[]> buffer_;
+  size_t used_ = 0;
+  uint64_t events_ = 0;
+  Status status_;
+};
+
+class TraceFormat final : public Format {
+ public:
+  std::string_view name() const override { return "trace"; }
+  bool Wants(TableId) const override { return true; }
+  bool WantsEvents() const override { return true; }
+
+  Status Begin(const ExportPlan& plan) override {
+    shared_ = std::make_unique<Shared>(plan);
+    RETURN_IF_ERROR(
+        shared_->file.Create(fmt::format("{}/msprof_{}.json", plan.out_dir, plan.stamp)));
+    return shared_->file.Append("[");
+  }
+
+  Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
+    return std::unique_ptr<FormatSink>(std::make_unique<TraceSink>(shared_.get(), task));
+  }
+
+  Status End(bool complete, std::vector<OutputFile>* files) override {
+    if (shared_ == nullptr) return Status::Ok();
+    std::unique_ptr<Shared> shared = std::move(shared_);
+    if (!complete) return Status::Ok();
+    RETURN_IF_ERROR(shared->file.Append("\n]\n"));
+    RETURN_IF_ERROR(shared->file.Commit());
+    files->push_back({shared->file.path(), shared->file.bytes(), shared->events});
+    return Status::Ok();
+  }
+
+ private:
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> MakeTraceFormat() { return std::make_unique<TraceFormat>(); }
 
 }  // namespace profd::exporting

@@ -1,0 +1,32 @@
+// A shared file that is one gzip member, deflated by many threads: each piece by the thread that brings
+// it, ended at a byte boundary.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "export/trace/shared_file.h"
+
+namespace profd::exporting {
+
+class GzipFile {
+ public:
+  Status Create(std::string path);
+  // Any thread.
+  Status Append(std::string_view bytes);
+  Status Commit();
+
+  uint64_t bytes() const { return file_.bytes(); }
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  SharedFile file_;
+  std::mutex mutex_;
+  unsigned long crc_ = 0;
+  uint64_t size_ = 0;  // of what was brought
+};
+
+}  // namespace profd::exporting

@@ -1,0 +1,131 @@
+#include "export/trace/json_text.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "export/number_text.h"
+
+namespace profd::exporting {
+namespace {
+
+// "000" to "999".
+constexpr std::array<char, 3000> MakeTriples() {
+  std::array<char, 3000> triples = {};
+  for (size_t i = 0; i < 1000; ++i) {
+    triples[i * 3] = static_cast<char>('0' + i / 100);
+    triples[i * 3 + 1] = static_cast<char>('0' + i / 10 % 10);
+    triples[i * 3 + 2] = static_cast<char>('0' + i % 10);
+  }
+  return triples;
+}
+constexpr std::array<char, 3000> kTriples = MakeTriples();
+
+void PutTriple(char* out, uint32_t value) { std::memcpy(out, &kTriples[value * 3], 3); }
+
+// Length of the UTF-8 character at the start of `text`; 0 when there is none.
+size_t CharacterSize(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  unsigned char first = byte(0);
+  size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : (first & 0xF0) == 0xE0 ? 3
+              : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  if (size == 0 || size > text.size()) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  if (first == 0xE0 && byte(1) < 0xA0) return 0;
+  if (first == 0xED && byte(1) >= 0xA0) return 0;
+  if (first == 0xF0 && byte(1) < 0x90) return 0;
+  if (first == 0xF4 && byte(1) >= 0x90) return 0;
+  return size;
+}
+
+void AppendControl(std::string* out, char c) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out->append("\\u00");
+  *out += kHex[static_cast<unsigned char>(c) >> 4];
+  *out += kHex[static_cast<unsigned char>(c) & 15];
+}
+
+}  // namespace
+
+std::string JsonEscaped(std::string_view text) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  text = text.substr(0, kMaxText);
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    size_t size = CharacterSize(text);
+    char c = text.front();
+    if (size == 0) {
+      out.append(kReplacement);
+      size = 1;
+    } else if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      AppendControl(&out, c);
+    } else {
+      out.append(text.substr(0, size));
+    }
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
+char* AppendShortest(char* out, double value) {
+  double scaled = value * 1000;
+  if (std::fabs(scaled) < 1e15) {
+    // At most 15 digits: when they read as the value again there is no other text as short.
+    auto thousandths = static_cast<int64_t>(std::nearbyint(scaled));
+    if (static_cast<double>(thousandths) / 1000 == value) {
+      if (thousandths < 0) {
+        *out++ = '-';
+        thousandths = -thousandths;
+      }
+      out = AppendUint(out, static_cast<uint64_t>(thousandths / 1000));
+      *out++ = '.';
+      PutTriple(out, static_cast<uint32_t>(thousandths % 1000));
+      if (out[2] != '0') return out + 3;
+      return out[1] != '0' ? out + 2 : out + 1;
+    }
+  }
+  if (!std::isfinite(value)) return AppendShortest(out, 0);
+  bool fixed = std::fabs(value) >= 1e-6 && std::fabs(value) < 1e21;
+  char* end = std::to_chars(out, out + 32, value,
+                            fixed ? std::chars_format::fixed : std::chars_format::scientific)
+                  .ptr;
+  if (std::memchr(out, '.', static_cast<size_t>(end - out)) == nullptr &&
+      std::memchr(out, 'e', static_cast<size_t>(end - out)) == nullptr) {
+    *end++ = '.';
+    *end++ = '0';
+  }
+  return end;
+}
+
+std::string_view MicrosText::Of(int64_t t_ns) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  if (t_ns == t_ns_ && size_ > 0) return {text_, size_};
+  t_ns_ = t_ns;
+  if (t_ns < kSecond) {
+    second_ = -1;
+    size_ = static_cast<size_t>(AppendMicros(text_, t_ns) - text_);
+    return {text_, size_};
+  }
+  int64_t second = t_ns / kSecond;
+  if (second != second_) {
+    second_ = second;
+    seconds_size_ = static_cast<size_t>(AppendInt(text_, second) - text_);
+  }
+  auto rest = static_cast<uint32_t>(t_ns - second * kSecond);
+  char* out = text_ + seconds_size_;
+  PutTriple(out, rest / 1'000'000);
+  PutTriple(out + 3, rest / 1000 % 1000);
+  out[6] = '.';
+  PutTriple(out + 7, rest % 1000);
+  size_ = seconds_size_ + 10;
+  return {text_, size_};
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,301 @@
+#include "export/trace/layout.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace profd::exporting {
+namespace {
+
+using enum Show;
+using Counters = std::span<const CounterSpec>;
+
+// B/us of a PCIe record in the vendor's MB/s.
+constexpr double kMicros = 1e6;
+
+constexpr auto kHccs = std::to_array<CounterSpec>({
+    {"Rx", {{{"Rx(MB/s)", kReal, "rx"}}}},
+    {"Tx", {{{"Tx(MB/s)", kReal, "tx"}}}},
+});
+
+constexpr auto kPcie = std::to_array<CounterSpec>({
+    {"PCIe_cpl",
+     {{{"Tx", kReal, "tx_cpl_avg", kMicros, kMega, {}, "MB/s"},
+       {"Rx", kReal, "rx_cpl_avg", kMicros, kMega, {}, "MB/s"}}}},
+    {"PCIe_nonpost",
+     {{{"Tx", kReal, "tx_nonpost_avg", kMicros, kMega, {}, "MB/s"},
+       {"Rx", kReal, "rx_nonpost_avg", kMicros, kMega, {}, "MB/s"}}}},
+    {"PCIe_nonpost_latency",
+     {{{"Tx", kReal, "tx_nonpost_latency_avg", 1, 1000, {}, "us"}, {"Rx", kConstant, {}, 0}}}},
+    {"PCIe_post",
+     {{{"Tx", kReal, "tx_post_avg", kMicros, kMega, {}, "MB/s"},
+       {"Rx", kReal, "rx_post_avg", kMicros, kMega, {}, "MB/s"}}}},
+});
+
+constexpr auto kHbm = std::to_array<CounterSpec>({
+    {"HBM {0}/{1:Read,Write}", {{{"{1:Read,Write}(MB/s)", kReal, "bandwidth"}}}},
+});
+
+constexpr auto kDdr = std::to_array<CounterSpec>({
+    {"DDR{0>0 }/Read", {{{"Read(MB/s)", kReal, "read"}}}},
+    {"DDR{0>0 }/Write", {{{"Write(MB/s)", kReal, "write"}}}},
+});
+
+// The analyser takes the ratio times 100 and divides by 100 again.
+constexpr auto kLlc = std::to_array<CounterSpec>({
+    {"LLC {0} {1:Read,Write}/Hit Rate",
+     {{{"Hit Rate(%)", kReal, "hit_ratio", 100, 100, {}, "ratio"}}}},
+    {"LLC {0} {1:Read,Write}/Throughput", {{{"Throughput(MB/s)", kReal, "throughput"}}}},
+});
+
+constexpr auto kNic = std::to_array<CounterSpec>({
+    {"Port {0}/Rx",
+     {{{"Rx Bandwidth Efficiency", kReal, "rx_efficiency"},
+       {"Rx Packets", kReal, "rx_packet_rate"},
+       {"Rx Error Rate", kReal, "rx_error_ratio"},
+       {"Rx Dropped Rate", kReal, "rx_dropped_ratio"}}}},
+    {"Port {0}/Tx",
+     {{{"Tx Bandwidth Efficiency", kReal, "tx_efficiency"},
+       {"Tx Packets", kReal, "tx_packet_rate"},
+       {"Tx Error Rate", kReal, "tx_error_ratio"},
+       {"Tx Dropped Rate", kReal, "tx_dropped_ratio"}}}},
+});
+
+constexpr auto kNpuMem = std::to_array<CounterSpec>({
+    {"{0:APP,Device}/DDR", {{{"KB", kReal, "ddr", 1, 1024, {}, "KB"}}}},
+    {"{0:APP,Device}/HBM", {{{"KB", kReal, "hbm", 1, 1024, {}, "KB"}}}},
+    {"{0:APP,Device}/Memory", {{{"KB", kReal, "ddr", 1, 1024, "hbm", "KB"}}}},
+});
+
+constexpr auto kModuleMem = std::to_array<CounterSpec>({
+    {"{0:SLOG,IDEDD,SCC,HCCL,FMK,CCU,DVPP,RUNTIME,CCE,HDC,DRV,NET,,,,,,,,,,,DEVMM,KERNEL,LIBMEDIA,"
+     "CCECPU,,ROS,HCCP,ROCE,TEFUSION,PROFILING,DP,APP,TS,TSDUMP,AICPU,LP,TDT,FE,MD,MB,ME,IMU,IMP,GE,,"
+     "CAMERA,ASCENDCL,TEEOS,ISP,SIS,HSM}",
+     {{{"KB", kReal, "reserved", 1, 1024, {}, "KB"}}}},
+});
+
+constexpr auto kAicoreFreq = std::to_array<CounterSpec>({
+    {"AI Core Freq{0>-1 Die }", {{{"MHz", kInteger, "mhz"}}}},
+});
+
+constexpr auto kVoltage = std::to_array<CounterSpec>({
+    {"{0:AI Core,Bus} Voltage", {{{"mV", kReal, "mv"}}}},
+});
+
+constexpr auto kQos = std::to_array<CounterSpec>({
+    {"QoS {0}{1>0 Die }", {{{"value", kCell, "bandwidth"}}}},
+});
+
+constexpr std::array<CounterSpec, 8> SioCounters(std::string_view key) {
+  std::array<CounterSpec, 8> counters = {};
+  constexpr std::array<std::string_view, 8> kNames = {"req_rx", "rsp_rx", "snp_rx", "dat_rx",
+                                                      "req_tx", "rsp_tx", "snp_tx", "dat_tx"};
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    counters[i].name = kNames[i];
+    counters[i].args[0] = {key, kReal, kNames[i]};
+  }
+  return counters;
+}
+constexpr auto kSio = SioCounters("die {0}");
+constexpr auto kSioV6 = SioCounters("{0:D-DIE0,D-DIE1,U-DIE0,U-DIE1}");
+
+constexpr auto kAccPmu = std::to_array<CounterSpec>({
+    {"read_bandwidth", {{{"acc_id", kKey, "acc"}, {"value", kCell, "read_bandwidth"}}}},
+    {"read_ost", {{{"acc_id", kKey, "acc"}, {"value", kCell, "read_outstanding"}}}},
+    {"write_bandwidth", {{{"acc_id", kKey, "acc"}, {"value", kCell, "write_bandwidth"}}}},
+    {"write_ost", {{{"acc_id", kKey, "acc"}, {"value", kCell, "write_outstanding"}}}},
+});
+
+// Thread ids are the record types in binary digits, read as decimal ones.
+constexpr int kPaTid = 111111;
+constexpr int kPcieTid = 100010;
+constexpr auto kChipTrans = std::to_array<CounterSpec>({
+    {"PA Link Rx", {{{"PA Link ID", kKey, "link"}, {"PA Link Rx", kCell, "rx_or_write"}}}, kPaTid, 0, 0},
+    {"PA Link Tx", {{{"PA Link ID", kKey, "link"}, {"PA Link Tx", kCell, "tx_or_read"}}}, kPaTid, 0, 0},
+    {"PCIE Read Bandwidth",
+     {{{"PCIE ID", kKey, "link"}, {"PCIE Read Bandwidth", kCell, "tx_or_read"}}},
+     kPcieTid, 0, 1},
+    {"PCIE Write Bandwidth",
+     {{{"PCIE ID", kKey, "link"}, {"PCIE Write Bandwidth", kCell, "rx_or_write"}}},
+     kPcieTid, 0, 1},
+});
+constexpr auto kChipTransV6 = std::to_array<CounterSpec>({
+    kChipTrans[0],
+    kChipTrans[1],
+    {"PCIE Read Bandwidth", {{{"U-Die{1}", kCell, "tx_or_read"}}}, kPcieTid, 0, 1},
+    {"PCIE Write Bandwidth", {{{"U-Die{1}", kCell, "rx_or_write"}}}, kPcieTid, 0, 1},
+});
+
+constexpr auto kSocLevel = std::to_array<CounterSpec>({
+    {"L2 Buffer Bw Level", {{{"L2 Buffer Bw Level", kCell, "l2_buffer"}}}},
+    {"Mata Bw Level", {{{"Mata Bw Level", kCell, "mata"}}}},
+});
+
+constexpr auto kUtilization = std::to_array<CounterSpec>({
+    {"Core {0}", {{{"Utilization(%)", kReal, "utilization"}}}, 0, 1, 0},
+    {"Vector Core {0}", {{{"Utilization(%)", kReal, "utilization"}}}, 0, 1, 1},
+    {"Average", {{{"Utilization(%)", kReal, "utilization"}}}, 0, 1, 2},
+});
+
+constexpr auto kUb = std::to_array<CounterSpec>({
+    {"UNIC-Port{0%3}",
+     {{{"bandwidth_rx(MB/s)", kCell, "rx_bandwidth"}, {"bandwidth_tx(MB/s)", kCell, "tx_bandwidth"}}}},
+    {"UDMA-Port{0%3}",
+     {{{"bandwidth_rx(MB/s)", kCell, "udma_rx_bind"}, {"bandwidth_tx(MB/s)", kCell, "udma_tx_bind"}}}},
+    {"Port{0%3} packet rate",
+     {{{"rx", kCell, "rx_packet_rate"}, {"tx", kCell, "tx_packet_rate"}}}},
+    {"Port{0%3} packets", {{{"rx", kCell, "rx_packets"}, {"tx", kCell, "tx_packets"}}}},
+    {"Port{0%3} bytes", {{{"rx", kCell, "rx_bytes"}, {"tx", kCell, "tx_bytes"}}}},
+    {"Port{0%3} errors", {{{"rx", kCell, "rx_errors"}, {"tx", kCell, "tx_errors"}}}},
+    {"Port{0%3} dropped", {{{"rx", kCell, "rx_dropped"}, {"tx", kCell, "tx_dropped"}}}},
+});
+
+constexpr auto kHostCpu = std::to_array<CounterSpec>({
+    {"CPU {0-Avg}", {{{"Usage(%)", kReal, "usage"}}}},
+});
+constexpr auto kHostMem = std::to_array<CounterSpec>({
+    {"Memory Usage", {{{"Usage(%)", kReal, "usage"}}}},
+});
+constexpr auto kHostDisk = std::to_array<CounterSpec>({
+    {"Disk Usage", {{{"Usage(%)", kReal, "usage"}}}},
+});
+constexpr auto kHostNetwork = std::to_array<CounterSpec>({
+    {"Network Usage", {{{"Usage(%)", kReal, "usage"}}}},
+});
+
+constexpr auto kSample = std::to_array<CounterSpec>({
+    {"{0} {1}", {{{"value", kReal, "value"}}}},
+});
+
+constexpr ProcessSpec Vendor(std::string_view name, int sort_index) {
+  return {name, sort_index, sort_index, false};
+}
+// Slots that no process of the vendor's has on a device.
+constexpr ProcessSpec Own(std::string_view name, int slot) { return {name, 40 + slot, slot, true}; }
+
+constexpr std::array<TableLayout, kTableCount> kLayouts = {{
+    {TableId::kHccs, Vendor("HCCS", 20), kHccs},
+    {TableId::kPcie, Vendor("PCIe", 23), kPcie},
+    {TableId::kHbm, Vendor("HBM", 24), kHbm},
+    {TableId::kDdr, Vendor("DDR", 18), kDdr},
+    {TableId::kLlc, Vendor("LLC", 27), kLlc},
+    {TableId::kNic, Vendor("NIC", 21), kNic},
+    {TableId::kRoce, Vendor("RoCE", 22), kNic},
+    {TableId::kDvpp, Own("DVPP", 0), {}},
+    {TableId::kNpuMem, Vendor("NPU MEM", 17), kNpuMem},
+    {TableId::kModuleMem, Own("NPU Module MEM", 2), kModuleMem},
+    {TableId::kAicoreFreq, Vendor("AI Core Freq", 15), kAicoreFreq},
+    {TableId::kVoltage, Own("Voltage", 1), kVoltage},
+    {TableId::kQos, Vendor("QoS", 29), kQos},
+    {TableId::kSio, Vendor("SIO", 28), kSio, true},
+    {TableId::kAccPmu, Vendor("Acc PMU", 19), kAccPmu},
+    {TableId::kChipTrans, Vendor("Stars Chip Trans", 26), kChipTrans},
+    {TableId::kSocLevel, Vendor("Stars Soc Info", 25), kSocLevel},
+    {TableId::kLowPower, Own("Low Power", 3), {}},
+    {TableId::kAicorePmu, Own("AI Core Utilization", 4), kUtilization},
+    {TableId::kUb, Own("UB", 5), kUb},
+    {TableId::kNetdev, Own("Network Device", 6), {}},
+    {TableId::kSysCpu, Own("System CPU", 7), {}},
+    {TableId::kSysMem, Own("System Memory", 8), {}},
+    {TableId::kProcCpu, Own("Process CPU", 9), {}},
+    {TableId::kProcMem, Own("Process Memory", 10), {}},
+    {TableId::kHostCpu, Vendor("CPU Usage", 9), kHostCpu},
+    {TableId::kHostMem, Vendor("Memory Usage", 10), kHostMem},
+    {TableId::kHostDisk, Vendor("Disk Usage", 12), kHostDisk},
+    {TableId::kHostNetwork, Vendor("Network Usage", 11), kHostNetwork},
+    {TableId::kSample, Own("Samples", 11), kSample},
+}};
+constexpr TableLayout kSioLayoutV6 = {TableId::kSio, Vendor("SIO", 28), kSioV6, true};
+constexpr TableLayout kChipTransLayoutV6 = {TableId::kChipTrans, Vendor("Stars Chip Trans", 26),
+                                            kChipTransV6};
+
+constexpr bool InOrder() {
+  for (size_t i = 0; i < kLayouts.size(); ++i) {
+    if (static_cast<size_t>(kLayouts[i].id) != i) return false;
+  }
+  return true;
+}
+static_assert(InOrder());
+
+constexpr auto kUtilizationColumns = std::to_array<Column>({
+    {"core", ColumnType::kKey},
+    {"type", ColumnType::kKey},
+    {"utilization", ColumnType::kReal, "%"},
+});
+constexpr TableSpec kUtilizationSpec = {TableId::kAicorePmu, "aicore_utilization",
+                                        kUtilizationColumns};
+
+void AppendKey(std::string* out, const Column& column, int64_t value, const Strings* strings) {
+  if (column.type == ColumnType::kName) {
+    if (strings != nullptr) out->append(strings->Text(value));
+    return;
+  }
+  std::string_view text = KeyText(column, value);
+  if (text.empty()) {
+    out->append(std::to_string(value));
+  } else {
+    out->append(text);
+  }
+}
+
+// `field` is what stands between the braces.
+void AppendField(std::string* out, std::string_view field, const TableSpec& table,
+                 std::span<const int64_t> keys, const Strings* strings) {
+  size_t place = static_cast<size_t>(field.front() - '0');
+  if (place >= keys.size()) return;
+  int64_t value = keys[place];
+  std::string_view rest = field.substr(1);
+  if (rest.empty()) {
+    AppendKey(out, table.columns[place], value, strings);
+    return;
+  }
+  char kind = rest.front();
+  rest.remove_prefix(1);
+  if (kind == ':') {
+    Column texts = table.columns[place];
+    texts.values = rest;
+    AppendKey(out, texts, value, strings);
+  } else if (kind == '-') {
+    out->append(value < 0 ? std::string(rest) : std::to_string(value));
+  } else if (kind == '%') {
+    out->append(fmt::format("{:0{}}", value, rest.front() - '0'));
+  } else if (kind == '>') {
+    int64_t least = 0;
+    const char* end = std::from_chars(rest.data(), rest.data() + rest.size(), least).ptr;
+    if (value <= least) return;
+    out->append(end, static_cast<size_t>(rest.data() + rest.size() - end));
+    out->append(std::to_string(value));
+  }
+}
+
+}  // namespace
+
+constexpr ProcessSpec kMarksProcess = Own("Marks", 12);
+constexpr ProcessSpec kStepTraceProcess = Own("Step Trace", 13);
+constexpr ProcessSpec kLossProcess = Own("Data Losses", 31);
+
+const TableLayout& LayoutOf(TableId id, bool v6) {
+  if (v6 && id == TableId::kSio) return kSioLayoutV6;
+  if (v6 && id == TableId::kChipTrans) return kChipTransLayoutV6;
+  return kLayouts[static_cast<size_t>(id)];
+}
+
+const TableSpec& UtilizationTable() { return kUtilizationSpec; }
+
+std::string Expand(std::string_view pattern, const TableSpec& table, std::span<const int64_t> keys,
+                   const Strings* strings) {
+  std::string out;
+  while (!pattern.empty()) {
+    size_t open = pattern.find('{');
+    out.append(pattern.substr(0, open));
+    if (open == std::string_view::npos) break;
+    size_t close = pattern.find('}', open);
+    AppendField(&out, pattern.substr(open + 1, close - open - 1), table, keys, strings);
+    pattern.remove_prefix(close + 1);
+  }
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+}  // namespace profd::exporting

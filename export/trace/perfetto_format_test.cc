@@ -1,0 +1,304 @@
+#include <zlib.h>
+
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <thread>
+
+#include "export/trace/trace_testing.h"
+#include "gmock/gmock.h"
+
+namespace profd::exporting {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+// A reader of its own: knows the wire format and the public field numbers only.
+struct Field {
+  uint32_t number = 0;
+  uint64_t value = 0;       // varint, or the bits of a fixed one
+  std::string_view bytes;
+};
+
+std::vector<Field> Parse(std::string_view text) {
+  std::vector<Field> fields;
+  auto varint = [&] {
+    uint64_t value = 0;
+    for (int shift = 0; !text.empty() && shift < 70; shift += 7) {
+      auto byte = static_cast<unsigned char>(text.front());
+      text.remove_prefix(1);
+      value |= uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80) return value;
+    }
+    ADD_FAILURE() << "a varint without an end";
+    text = {};
+    return value;
+  };
+  while (!text.empty()) {
+    uint64_t tag = varint();
+    Field field{static_cast<uint32_t>(tag >> 3), 0, {}};
+    size_t size = 0;
+    if ((tag & 7) == 0) {
+      field.value = varint();
+    } else if ((tag & 7) == 1) {
+      size = 8;
+    } else if ((tag & 7) == 2) {
+      size = varint();
+    } else {
+      ADD_FAILURE() << "wire type " << (tag & 7);
+      break;
+    }
+    EXPECT_LE(size, text.size());
+    field.bytes = text.substr(0, size);
+    if ((tag & 7) == 1) std::memcpy(&field.value, field.bytes.data(), 8);
+    text.remove_prefix(std::min(size, text.size()));
+    fields.push_back(field);
+  }
+  return fields;
+}
+
+const Field* Find(const std::vector<Field>& fields, uint32_t number) {
+  for (const Field& field : fields) {
+    if (field.number == number) return &field;
+  }
+  return nullptr;
+}
+
+struct Sample {
+  std::string process;
+  std::string track;
+  std::string unit;
+  uint64_t t_ns = 0;
+  uint64_t type = 0;
+  double value = 0;
+  std::string name;
+  std::string annotations;
+  bool operator==(const Sample&) const = default;
+};
+
+// Reads the trace the way a viewer does.
+class Reader {
+ public:
+  explicit Reader(std::string_view trace) {
+    for (const Field& field : Parse(trace)) {
+      EXPECT_EQ(field.number, 1U);
+      packets_.push_back(Parse(field.bytes));
+    }
+    for (const auto& packet : packets_) Describe(packet);
+    for (const auto& packet : packets_) Walk(packet);
+  }
+  std::vector<Sample> samples_;
+  std::map<uint64_t, std::string> processes_;  // by pid
+
+ private:
+  void Describe(const std::vector<Field>& packet) {
+    const Field* descriptor = Find(packet, 60);
+    if (descriptor == nullptr) return;
+    std::vector<Field> track = Parse(descriptor->bytes);
+    Sample known;
+    if (const Field* name = Find(track, 2)) known.track = name->bytes;
+    if (const Field* parent = Find(track, 5)) parents_[Find(track, 1)->value] = parent->value;
+    if (const Field* process = Find(track, 3)) {
+      std::vector<Field> fields = Parse(process->bytes);
+      known.process = Find(fields, 6)->bytes;
+      processes_[Find(fields, 1)->value] = known.process;
+    }
+    if (const Field* counter = Find(track, 8)) {
+      std::vector<Field> fields = Parse(counter->bytes);
+      if (const Field* unit = Find(fields, 6)) known.unit = unit->bytes;
+    }
+    EXPECT_TRUE(tracks_.try_emplace(Find(track, 1)->value, known).second) << "described twice";
+  }
+
+  void Walk(const std::vector<Field>& packet) {
+    uint64_t sequence = Find(packet, 10)->value;
+    const Field* flags = Find(packet, 13);
+    if (const Field* snapshot = Find(packet, 6)) {
+      EXPECT_EQ(flags->value, 1U);
+      std::map<uint64_t, uint64_t> clocks;
+      for (const Field& clock : Parse(snapshot->bytes)) {
+        std::vector<Field> fields = Parse(clock.bytes);
+        clocks[Find(fields, 1)->value] = Find(fields, 2)->value;
+      }
+      EXPECT_EQ(clocks[1], clocks[6]);
+      EXPECT_EQ(Find(Parse(Find(packet, 59)->bytes), 58)->value, 64U);
+      now_[sequence] = clocks[64];
+    }
+    const Field* event = Find(packet, 11);
+    if (event == nullptr) return;
+    ASSERT_NE(flags, nullptr);
+    EXPECT_EQ(flags->value, 2U);
+    ASSERT_TRUE(now_.contains(sequence)) << "an event before its sequence's clock";
+    uint64_t stamp = Find(packet, 8)->value;
+    if (const Field* clock = Find(packet, 58)) {
+      EXPECT_EQ(clock->value, 6U);
+    } else {
+      stamp = now_[sequence] += stamp;
+    }
+    Keep(Parse(event->bytes), stamp);
+  }
+
+  void Keep(const std::vector<Field>& event, uint64_t stamp) {
+    uint64_t uuid = Find(event, 11)->value;
+    ASSERT_TRUE(tracks_.contains(uuid)) << "an event of an unknown track";
+    Sample sample = tracks_[uuid];
+    sample.process = tracks_[parents_[uuid]].process;
+    sample.t_ns = stamp;
+    sample.type = Find(event, 9)->value;
+    if (const Field* value = Find(event, 44)) std::memcpy(&sample.value, &value->value, 8);
+    if (const Field* name = Find(event, 23)) sample.name = name->bytes;
+    for (const Field& field : event) {
+      if (field.number == 4) sample.annotations += std::string(Find(Parse(field.bytes), 10)->bytes) + ";";
+    }
+    samples_.push_back(sample);
+  }
+
+  std::vector<std::vector<Field>> packets_;
+  std::map<uint64_t, Sample> tracks_;
+  std::map<uint64_t, uint64_t> parents_;
+  std::map<uint64_t, uint64_t> now_;
+};
+
+std::string Inflate(const std::string& bytes) {
+  z_stream stream = {};
+  EXPECT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
+  std::string out;
+  std::string piece(65536, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  int code = Z_OK;
+  while (code == Z_OK) {
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    code = inflate(&stream, Z_NO_FLUSH);
+    out.append(piece.data(), piece.size() - stream.avail_out);
+  }
+  EXPECT_EQ(code, Z_STREAM_END);
+  EXPECT_EQ(stream.avail_in, 0U) << "one member, nothing behind it";
+  inflateEnd(&stream);
+  return out;
+}
+
+class PerfettoFormatTest : public TraceFixture {
+ protected:
+  void SetUp() override { format_ = MakePerfettoFormat(); }
+  std::unique_ptr<Format> format_;
+};
+
+TEST_F(PerfettoFormatTest, CountersComeBackAsTheyWere) {
+  Begin(format_.get());
+  auto sink = Open(format_.get());
+  Put(sink.get(), TableId::kHbm, 0, 20, 3, 1, 190904.929);
+  Put(sink.get(), TableId::kHbm, 0, 40, 3, 1, 1.0 / 3);
+  Put(sink.get(), TableId::kHbm, 0, 30, 2, 0, -0.5);  // goes back
+  Put(sink.get(), TableId::kHbm, 0, 50, 3, 1, 7.0);
+  Put(sink.get(), TableId::kHbm, 0, -5, 3, 1, 7.0);  // before the collection
+  ASSERT_TRUE(sink->Finish().ok());
+  std::vector<OutputFile> files = End(format_.get());
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_THAT(files[0].path, testing::EndsWith("/trace_20260101000000.perfetto-trace"));
+  EXPECT_EQ(files[0].rows, 4U);
+  std::string trace = Read(files[0].path);
+  EXPECT_EQ(files[0].bytes, trace.size());
+  auto sample = [](const char* track, uint64_t micros, double value) {
+    return Sample{"HBM (NPU 0)", track, "MB/s", uint64_t{kBeginNs} + micros * 1000, 4, value, "", ""};
+  };
+  EXPECT_THAT(Reader(trace).samples_,
+              ElementsAre(sample("HBM 3/Write", 20, 190904.929), sample("HBM 3/Write", 40, 1.0 / 3),
+                          sample("HBM 2/Read", 30, -0.5), sample("HBM 3/Write", 50, 7)));
+}
+
+TEST_F(PerfettoFormatTest, EveryArgIsATrack) {
+  Begin(format_.get());
+  auto sink = Open(format_.get());
+  Put(sink.get(), TableId::kSio, 0, 1, 1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0);
+  Put(sink.get(), TableId::kAccPmu, 0, 1, 3, 10, 11, 12, 13);
+  Put(sink.get(), TableId::kNpuMem, 0, 1, 0, 1024, 2048);
+  ASSERT_TRUE(sink->Finish().ok());
+  Reader reader(Read(End(format_.get())[0].path));
+  ASSERT_EQ(reader.samples_.size(), 15U);
+  EXPECT_EQ(reader.samples_[0].track, "req_rx die 1");
+  EXPECT_EQ(reader.samples_[8].track, "read_bandwidth acc_id 3");
+  EXPECT_EQ(reader.samples_[8].value, 10);
+  EXPECT_EQ(reader.samples_[14].track, "APP/Memory");
+  EXPECT_EQ(reader.samples_[14].unit, "KB");
+  EXPECT_EQ(reader.samples_[14].value, 3);
+}
+
+TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
+  Begin(format_.get());
+  auto sink = Open(format_.get(), 0, -1);
+  sink->TakeEvent({EventKind::kRange, kBeginNs + 1000, 500, -1, 77, 78, "forward", 0, {{"n", 1}}});
+  sink->TakeEvent({EventKind::kMark, kBeginNs + 1200, 0, -1, 77, 78, "load", 0, {}});
+  sink->TakeEvent({EventKind::kIteration, kBeginNs, 9000, 0, 0, 1, "", 2,
+                   {{"FP Start", 1000}, {"BP End", 5000}}});
+  ASSERT_TRUE(sink->Finish().ok());
+  Reader reader(Read(End(format_.get())[0].path));
+  std::vector<std::string> seen;
+  for (const Sample& sample : reader.samples_) {
+    seen.push_back(std::to_string(sample.type) + " " + std::to_string(sample.t_ns - kBeginNs) + " " +
+                   sample.track + " " + sample.name);
+  }
+  EXPECT_THAT(seen, ElementsAre("1 1000 77 thread 78 forward", "2 1500 77 thread 78 ",
+                                "3 1200 77 thread 78 load", "1 0 Model ID:1 Iteration 2",
+                                "1 1000 Model ID:1 FP_BP Time 2", "2 5000 Model ID:1 ",
+                                "1 5000 Model ID:1 Iteration Refresh 2", "2 9000 Model ID:1 ",
+                                "2 9000 Model ID:1 "));
+  EXPECT_EQ(reader.samples_[0].annotations, "n;");
+  EXPECT_EQ(reader.samples_[0].process, "Marks (CPU)");
+  EXPECT_EQ(reader.samples_[3].annotations,
+            "Iteration ID;FP Start;BP End;Iteration End;Iteration Time(us);");
+}
+
+TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {
+  AddDump("PROF_2", "node-2", 4242, 5);
+  Begin(format_.get());
+  for (size_t dump = 0; dump < 2; ++dump) {
+    auto sink = Open(format_.get(), dump);
+    Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, 1.0);
+    ASSERT_TRUE(sink->Finish().ok());
+  }
+  Reader reader(Read(End(format_.get())[0].path));
+  ASSERT_EQ(reader.samples_.size(), 2U);
+  EXPECT_EQ(reader.samples_[0].process, "HBM (NPU 0 node-1)");
+  EXPECT_EQ(reader.samples_[1].process, "HBM (NPU 0 node-2)");
+  EXPECT_EQ(reader.processes_.size(), 2U);
+  for (const auto& [pid, name] : reader.processes_) EXPECT_LT(pid, 1U << 31);
+}
+
+TEST_F(PerfettoFormatTest, GzipByManyThreadsIsOneMember) {
+  Begin(format_.get(), true);
+  constexpr int kRows = 40000;  // more than one buffer
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([i, sink = Open(format_.get(), 0, i % 2)] {
+      TimeWindow window;
+      BatchBuilder rows(TableOf(TableId::kHbm), i % 2, window, *sink);
+      for (int row = 0; row < kRows; ++row) rows.Add(kBeginNs + row, row % 4, row % 2, row / 3.0);
+      rows.Flush();
+      EXPECT_TRUE(sink->Finish().ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<OutputFile> files = End(format_.get());
+  EXPECT_THAT(files[0].path, testing::EndsWith(".perfetto-trace.gz"));
+  Reader reader(Inflate(Read(files[0].path)));
+  EXPECT_EQ(reader.samples_.size(), 3U * kRows);
+  double sum = 0;
+  for (const Sample& sample : reader.samples_) sum += sample.value;
+  EXPECT_NEAR(sum, kRows * (kRows - 1.0) / 2, 1);
+}
+
+TEST_F(PerfettoFormatTest, AnIncompleteExportLeavesNothing) {
+  Begin(format_.get(), true);
+  auto sink = Open(format_.get());
+  ASSERT_TRUE(sink->Finish().ok());
+  sink.reset();
+  EXPECT_TRUE(End(format_.get(), false).empty());
+  EXPECT_TRUE(std::filesystem::is_empty(dir_));
+}
+
+}  // namespace
+}  // namespace profd::exporting

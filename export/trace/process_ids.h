@@ -1,0 +1,44 @@
+// Process ids of a timeline. The vendor's formula, (info.pid << 10) | (slot << 5) | device with 31 for the
+// host, so that a single dump's are the vendor's; a dump whose info.pid is taken by another one, and
+// devices above 30, get a base nobody uses. All stay below 2^32, which every viewer can read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "export/dump_info.h"
+#include "export/format.h"
+#include "export/trace/layout.h"
+
+namespace profd::exporting {
+
+// Thread-safe.
+class ProcessIds {
+ public:
+  explicit ProcessIds(const std::vector<const DumpInfo*>& dumps);
+
+  uint32_t Pid(size_t dump, int device, const ProcessSpec& process);
+  // The same from small bases counted from 1, for viewers whose pids have 31 bits.
+  uint32_t SmallPid(size_t dump, int device, const ProcessSpec& process);
+  // "NPU 3" or "CPU"; with several dumps also whose: "NPU 3 node-7 rank 2".
+  std::string Label(size_t dump, int device) const;
+
+ private:
+  struct Base {
+    uint32_t pid = 0;
+    uint32_t small = 0;
+  };
+  Base BaseOf(size_t dump, int device);
+
+  const std::vector<const DumpInfo*> dumps_;
+  std::mutex mutex_;
+  std::map<std::pair<size_t, int>, Base> bases_;  // by dump and group of 31 devices
+  std::set<uint32_t> taken_;
+};
+
+}  // namespace profd::exporting

@@ -1,0 +1,67 @@
+#include "export/trace/shared_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace profd::exporting {
+
+Status SharedFile::Create(std::string path) {
+  path_ = std::move(path);
+  temporary_ = path_ + ".part";
+  fd_.Reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
+  if (!fd_.valid()) {
+    Status failed = Status::FromErrno(errno, temporary_);
+    temporary_.clear();
+    return failed;
+  }
+  return Status::Ok();
+}
+
+SharedFile::~SharedFile() { Discard(); }
+
+Status SharedFile::Append(std::string_view bytes) {
+  std::lock_guard lock(mutex_);
+  return Write(bytes);
+}
+
+Status SharedFile::AppendItems(std::string_view items) {
+  if (items.empty()) return Status::Ok();
+  std::lock_guard lock(mutex_);
+  if (!has_items_) items.remove_prefix(1);
+  has_items_ = true;
+  return Write(items);
+}
+
+Status SharedFile::Write(std::string_view bytes) {
+  while (failed_.ok() && !bytes.empty()) {
+    ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      failed_ = Status::FromErrno(errno, temporary_);
+      break;
+    }
+    bytes_ += static_cast<uint64_t>(n);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return failed_;
+}
+
+Status SharedFile::Commit() {
+  RETURN_IF_ERROR(failed_);
+  // Some file systems tell of a full disk only here.
+  if (::close(fd_.Release()) != 0) return Status::FromErrno(errno, temporary_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::FromErrno(errno, path_);
+  temporary_.clear();
+  return Status::Ok();
+}
+
+void SharedFile::Discard() {
+  fd_.Reset();
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+}  // namespace profd::exporting

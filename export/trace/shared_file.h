@@ -1,0 +1,46 @@
+// The one file that the sinks of a format write together. Under a temporary name until it is whole.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace profd::exporting {
+
+class SharedFile {
+ public:
+  // Leaves `path` alone until Commit.
+  Status Create(std::string path);
+  ~SharedFile();
+  SharedFile() = default;
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+
+  // Any thread. All of it in one piece.
+  Status Append(std::string_view bytes);
+  // Like Append, but leaves the first byte (a separator) out when nothing has been appended so before.
+  Status AppendItems(std::string_view items);
+  // Gives it its name.
+  Status Commit();
+  void Discard();
+
+  uint64_t bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  Status Write(std::string_view bytes);
+
+  std::string path_;
+  std::string temporary_;
+  std::mutex mutex_;
+  UniqueFd fd_;
+  uint64_t bytes_ = 0;
+  bool has_items_ = false;
+  Status failed_;  // the first error; nothing is written after it
+};
+
+}  // namespace profd::exporting

@@ -1,0 +1,33 @@
+// Events as both timelines show them: a slice or an instant on a thread of a process.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "export/event.h"
+#include "export/trace/layout.h"
+
+namespace profd::exporting {
+
+struct Slice {
+  enum class Kind : uint8_t { kSlice, kInstant, kFlowStart, kFlowStep };
+  Kind kind = Kind::kSlice;
+  const ProcessSpec* process = nullptr;
+  int64_t tid = 0;
+  std::string thread;    // its name
+  std::string name;
+  std::string category;  // empty: none
+  int64_t t_ns = 0;
+  int64_t dur_ns = 0;
+  // Texts and numbers; texts first.
+  std::vector<std::pair<std::string, std::string>> texts;
+  std::vector<std::pair<std::string, int64_t>> integers;
+  std::vector<std::pair<std::string, double>> numbers;
+};
+
+// Outer slices before the ones they hold.
+std::vector<Slice> SlicesOf(const Event& event);
+
+}  // namespace profd::exporting

@@ -1,0 +1,97 @@
+// What the tests of both timelines share: a dump, sinks, rows.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "export/formats.h"
+#include "gtest/gtest.h"
+
+namespace profd::exporting {
+
+inline constexpr int64_t kBeginNs = 1767225600'000'000'000;  // of the collection
+
+class TraceFixture : public testing::Test {
+ protected:
+  TraceFixture() {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    dir_ = std::filesystem::temp_directory_path() /
+           (std::string("profd_trace_") + test->test_suite_name() + test->name() +
+            std::to_string(::getpid()));
+    std::filesystem::create_directories(dir_);
+    AddDump("PROF_1", "node-1", 4242, 5);
+  }
+  ~TraceFixture() override { std::filesystem::remove_all(dir_); }
+
+  void AddDump(const std::string& name, const std::string& host, int64_t pid, int chip) {
+    DumpInfo& dump = *dumps_.emplace_back(std::make_unique<DumpInfo>());
+    dump.name = name;
+    dump.hostname = host;
+    dump.pid = pid;
+    dump.chip = chip;
+    for (int device = -1; device < 2; ++device) {
+      Place place;
+      place.kind = device < 0 ? Place::Kind::kHost : Place::Kind::kDevice;
+      place.device = device;
+      place.chip = chip;
+      place.clock.begin_us = kBeginNs / 1000;
+      place.aicore_mhz = 1800;
+      dump.places.push_back(place);
+    }
+  }
+
+  void Begin(Format* format, bool gzip = false) {
+    ExportPlan plan;
+    for (auto& dump : dumps_) plan.dumps.push_back(dump.get());
+    plan.out_dir = dir_;
+    plan.stamp = "20260101000000";
+    plan.strings = &strings_;
+    plan.gzip = gzip;
+    Status begun = format->Begin(plan);
+    ASSERT_TRUE(begun.ok()) << begun.ToString();
+  }
+
+  std::unique_ptr<FormatSink> Open(Format* format, size_t dump = 0, int device = 0) {
+    DumpInfo& info = *dumps_[dump];
+    const Place& place = info.places[static_cast<size_t>(device + 1)];
+    Result<std::unique_ptr<FormatSink>> sink = format->Open({dump, &place, &file_});
+    EXPECT_TRUE(sink.ok());
+    return std::move(sink).value();
+  }
+
+  // A row at `micros` after the begin.
+  template <typename... Cells>
+  static void Put(FormatSink* sink, TableId id, int device, int64_t micros, Cells... cells) {
+    TimeWindow window;
+    BatchBuilder builder(TableOf(id), device, window, *sink);
+    builder.Add(kBeginNs + micros * 1000, cells...);
+    builder.Flush();
+  }
+
+  std::vector<OutputFile> End(Format* format, bool complete = true) {
+    std::vector<OutputFile> files;
+    Status ended = format->End(complete, &files);
+    EXPECT_TRUE(ended.ok()) << ended.ToString();
+    return files;
+  }
+
+  static std::string Read(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  std::filesystem::path dir_;
+  std::vector<std::unique_ptr<DumpInfo>> dumps_;
+  Strings strings_;
+  DataFile file_;
+};
+
+}  // namespace profd::exporting
