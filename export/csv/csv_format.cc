@@ -1,7 +1,149 @@
+#include "export/csv/csv_format.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <set>
+
+#include "export/csv/csv_writer.h"
 #include "export/formats.h"
 
 namespace profd::exporting {
+namespace {
 
-std::unique_ptr<Format> MakeCsvFormat() { return nullptr; }
+class CsvFormat;
+
+// One data file: a part for each CSV its rows belong to.
+class CsvSink : public FormatSink {
+ public:
+  CsvSink(CsvFormat* format, size_t dump, const csv::PartContext& context)
+      : format_(format), dump_(dump), context_(context) {}
+
+  void Take(const Batch& batch) override {
+    auto& parts = by_table_[static_cast<size_t>(batch.table->id)];
+    if (parts.empty()) parts = csv::MakeParts(batch.table->id, context_);
+    for (auto& part : parts) part->Take(batch);
+  }
+  void TakeEvent(const Event& event) override {
+    bool training = event.kind == EventKind::kIteration ||
+                    (event.kind == EventKind::kStep && event.device >= 0);
+    if (training) {
+      if (steps_ == nullptr) steps_ = std::make_unique<csv::StepTraceRows>(context_);
+      steps_->Take(event);
+    } else if (event.kind != EventKind::kLoss) {
+      if (marks_ == nullptr) marks_ = std::make_unique<csv::MsprofTxRows>(context_);
+      marks_->Take(event);
+    }
+  }
+  Status Finish() override;
+
+ private:
+  CsvFormat* format_;
+  size_t dump_;
+  csv::PartContext context_;
+  std::array<std::vector<std::unique_ptr<csv::Part>>, kTableCount> by_table_;
+  std::unique_ptr<csv::StepTraceRows> steps_;
+  std::unique_ptr<csv::MsprofTxRows> marks_;
+};
+
+class CsvFormat : public Format {
+ public:
+  explicit CsvFormat(const CsvLimits& limits) : limits_(limits) {}
+
+  std::string_view name() const override { return "csv"; }
+  bool Wants(TableId table) const override { return csv::HasCsv(table); }
+  bool WantsEvents() const override { return true; }
+
+  Status Begin(const ExportPlan& plan) override {
+    plan_ = &plan;
+    parts_.resize(plan.dumps.size());
+    auto spool = csv::Spool::Create(plan.out_dir);
+    if (!spool.ok()) return spool.status();
+    spool_ = std::move(*spool);
+    return Status::Ok();
+  }
+  Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
+    csv::PartContext context = {plan_->dumps[task.dump], task.place, task.file, plan_->strings,
+                                spool_.get()};
+    return std::unique_ptr<FormatSink>(std::make_unique<CsvSink>(this, task.dump, context));
+  }
+  Status End(bool complete, std::vector<OutputFile>* files) override {
+    std::vector<OutputFile> made;
+    Status status = complete ? WriteAll(&made) : Status::Ok();
+    parts_.clear();
+    spool_.reset();
+    if (!complete || !status.ok()) {
+      for (const OutputFile& file : made) ::unlink(file.path.c_str());
+      return status;
+    }
+    files->insert(files->end(), made.begin(), made.end());
+    return status;
+  }
+
+  void Keep(size_t dump, csv::DumpParts parts) {
+    std::lock_guard lock(mutex_);
+    csv::Join(&parts_[dump], std::move(parts));
+  }
+
+ private:
+  Status WriteAll(std::vector<OutputFile>* files) {
+    std::set<std::string> names;
+    for (size_t dump = 0; dump < parts_.size(); ++dump) {
+      csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, files};
+      if (parts_.size() > 1) {
+        std::string name = plan_->dumps[dump]->name;
+        for (int n = 2; !names.insert(name).second; ++n) {
+          name = plan_->dumps[dump]->name + "_" + std::to_string(n);
+        }
+        target.dir += "/" + name;
+        if (::mkdir(target.dir.c_str(), 0750) != 0 && errno != EEXIST) {
+          return Status::FromErrno(errno, "creating " + target.dir);
+        }
+      }
+      RETURN_IF_ERROR(csv::WriteDump(&parts_[dump], target));
+    }
+    return Status::Ok();
+  }
+
+  CsvLimits limits_;
+  const ExportPlan* plan_ = nullptr;
+  std::unique_ptr<csv::Spool> spool_;
+  std::mutex mutex_;
+  std::vector<csv::DumpParts> parts_;  // by dump; guarded by mutex_ until End
+};
+
+Status CsvSink::Finish() {
+  Status status;
+  auto note = [&status](Status next) {
+    if (status.ok()) status = std::move(next);
+  };
+  csv::DumpParts kept;
+  for (size_t table = 0; table < by_table_.size(); ++table) {
+    for (auto& part : by_table_[table]) note(part->Finish());
+    kept.tables[table] = std::move(by_table_[table]);
+  }
+  if (steps_ != nullptr) {
+    note(steps_->Finish());
+    kept.steps.push_back(std::move(steps_));
+  }
+  if (marks_ != nullptr) {
+    note(marks_->Finish());
+    kept.marks.push_back(std::move(marks_));
+  }
+  format_->Keep(dump_, std::move(kept));
+  return status;
+}
+
+}  // namespace
+
+std::unique_ptr<Format> MakeCsvFormat(const CsvLimits& limits) {
+  return std::make_unique<CsvFormat>(limits);
+}
+
+std::unique_ptr<Format> MakeCsvFormat() { return MakeCsvFormat(CsvLimits{}); }
 
 }  // namespace profd::exporting

@@ -1,0 +1,158 @@
+// ai_core_utilization and ai_vector_core_utilization.
+#include <algorithm>
+#include <array>
+
+#include "export/csv/aicore_metrics.h"
+#include "export/csv/csv_row.h"
+#include "export/csv/summaries.h"
+
+namespace profd::exporting::csv {
+namespace {
+
+constexpr size_t kEvents = 10;
+constexpr size_t kFirstEvent = 2;
+constexpr size_t kCycles = kFirstEvent + kEvents;
+
+// Untrusted: wraps rather than overflows.
+void AddTo(int64_t* sum, int64_t value) {
+  *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) + static_cast<uint64_t>(value));
+}
+
+struct Core {
+  std::array<int64_t, kEvents> sums = {};
+  int64_t cycles = 0;
+};
+
+class CoreSummary : public Summary {
+ public:
+  CoreSummary(const PartContext& context, int64_t type) : Summary(context), type_(type) {}
+
+  void Take(const Batch& batch) override {
+    auto cores = batch.Ints(0);
+    auto types = batch.Ints(1);
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      Core* core = types[row] == type_ ? cores_.Get(cores[row]) : nullptr;
+      if (core == nullptr) continue;
+      for (size_t i = 0; i < kEvents; ++i) AddTo(&core->sums[i], batch.Ints(kFirstEvent + i)[row]);
+      AddTo(&core->cycles, batch.Ints(kCycles)[row]);
+    }
+  }
+  void Merge(Summary& later) override {
+    for (auto& [id, other] : static_cast<CoreSummary&>(later).cores_.Sorted()) {
+      Core* mine = cores_.Get(id);
+      if (mine == nullptr) continue;
+      for (size_t i = 0; i < kEvents; ++i) AddTo(&mine->sums[i], other->sums[i]);
+      AddTo(&mine->cycles, other->cycles);
+    }
+  }
+  Status Write(std::string_view, CsvText* out) override;
+
+ private:
+  // Values by metric, then by core; only metrics whose events were counted.
+  struct Table {
+    std::vector<std::string> metrics;
+    std::vector<std::vector<double>> values;
+  };
+
+  Table MakeTable();
+  void WriteRow(const Table& table, size_t line, std::string_view name, CsvText* out) const;
+  static const std::vector<double>* Column(const Table& table, std::string_view column);
+
+  int64_t type_;
+  SeriesMap<Core> cores_;
+};
+
+CoreSummary::Table CoreSummary::MakeTable() {
+  const Place& place = *context_.place;
+  bool vector = type_ == 1;
+  std::span<const uint32_t> events = vector ? place.aiv_events : place.aicore_events;
+  auto names = MetricsOf(vector ? place.aiv_metrics : place.aicore_metrics, place.chip);
+  Table table;
+  for (const std::string& name : names) {
+    if (!IsShown(name, names, place.chip)) continue;
+    std::vector<double> values;
+    double sum = 0;
+    for (auto& [id, core] : cores_.Sorted()) {
+      auto value = MetricValue(name, {events, core->sums, core->cycles,
+                                      static_cast<double>(place.aicore_mhz) * 1e6, place.chip});
+      if (!value) break;
+      values.push_back(PyRound3(*value));
+      sum += values.back();
+    }
+    if (values.size() != cores_.size()) continue;
+    values.push_back(PyRound3(sum / static_cast<double>(cores_.size())));  // Average
+    table.metrics.push_back(name);
+    table.values.push_back(std::move(values));
+  }
+  return table;
+}
+
+const std::vector<double>* CoreSummary::Column(const Table& table, std::string_view column) {
+  for (size_t i = 0; i < table.metrics.size(); ++i) {
+    if (ColumnOf(table.metrics[i]) == column) return &table.values[i];
+  }
+  return nullptr;
+}
+
+void CoreSummary::WriteRow(const Table& table, size_t line, std::string_view name,
+                           CsvText* out) const {
+  CsvRow row(out->rows, *context_.place);
+  row.Text(name);
+  for (size_t i = 0; i < table.metrics.size(); ++i) {
+    if (IsNotAvailable(table.metrics[i], context_.place->chip)) {
+      row.Text("N/A");
+    } else {
+      row.Repr(table.values[i][line]);
+    }
+  }
+  for (std::string_view kind : {"_ratio", "_exe_ratio"}) {
+    auto* mac = Column(table, "mac" + std::string(kind));
+    auto* vec = Column(table, "vec" + std::string(kind));
+    auto* mte2 = Column(table, "mte2" + std::string(kind));
+    if (mac == nullptr || vec == nullptr || mte2 == nullptr) continue;
+    double busier = std::max((*vec)[line], (*mac)[line]);
+    if (busier != 0) {
+      row.Fixed3((*mte2)[line] / busier);
+    } else {
+      row.Int(0);
+    }
+    break;
+  }
+  row.End();
+  ++out->row_count;
+}
+
+Status CoreSummary::Write(std::string_view, CsvText* out) {
+  if (cores_.empty()) return Status::Ok();
+  Table table = MakeTable();
+  if (table.metrics.empty()) return Status::Ok();
+  if (out->row_count == 0) {
+    for (const std::string& metric : table.metrics) out->columns += "," + ColumnOf(metric);
+    for (std::string_view kind : {"_ratio", "_exe_ratio"}) {
+      if (Column(table, "mac" + std::string(kind)) != nullptr &&
+          Column(table, "vec" + std::string(kind)) != nullptr &&
+          Column(table, "mte2" + std::string(kind)) != nullptr) {
+        out->columns += ",memory_bound";
+        break;
+      }
+    }
+  }
+  size_t line = 0;
+  for (auto& [id, core] : cores_.Sorted()) {
+    WriteRow(table, line++, "Core" + std::to_string(id), out);
+  }
+  WriteRow(table, line, "Average", out);
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::unique_ptr<Summary> MakeAicoreSummary(const PartContext& context) {
+  return std::make_unique<CoreSummary>(context, 0);
+}
+
+std::unique_ptr<Summary> MakeVectorCoreSummary(const PartContext& context) {
+  return std::make_unique<CoreSummary>(context, 1);
+}
+
+}  // namespace profd::exporting::csv

@@ -1,0 +1,79 @@
+// One line of a CSV after the other into a text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "export/csv/vendor_math.h"
+#include "export/dump_info.h"
+#include "export/number_text.h"
+
+namespace profd::exporting::csv {
+
+class CsvRow {
+ public:
+  explicit CsvRow(std::string& out) : out_(out) {}
+  // The first column of every CSV: the device, or "host".
+  CsvRow(std::string& out, const Place& place) : out_(out) {
+    if (place.kind == Place::Kind::kDevice) {
+      Int(place.device);
+    } else {
+      Text("host");
+    }
+  }
+
+  // Quoted if it must be.
+  CsvRow& Text(std::string_view text);
+  CsvRow& Int(int64_t value) { return Add([value](char* p) { return AppendInt(p, value); }); }
+  // As Python prints round(value, 3).
+  CsvRow& Fixed3(double value) {
+    return Add([value](char* p) { return AppendRepr(p, PyRound3(value)); });
+  }
+  CsvRow& Repr(double value) { return Add([value](char* p) { return AppendRepr(p, value); }); }
+  CsvRow& SqlText(double value) { return Add([value](char* p) { return AppendSqlText(p, value); }); }
+  // Absolute times end with a tab: spreadsheets keep them as text then.
+  CsvRow& Time(int64_t t_ns) {
+    return Add([t_ns](char* p) {
+      p = AppendMicros(p, t_ns);
+      *p++ = '\t';
+      return p;
+    });
+  }
+  // A length of time: ns as us with 3 decimals.
+  CsvRow& Micros(int64_t ns) { return Add([ns](char* p) { return AppendMicros(p, ns); }); }
+  void End() { out_ += '\n'; }
+
+ private:
+  template <class Print>
+  CsvRow& Add(Print print) {
+    char text[40];
+    Comma();
+    out_.append(text, static_cast<size_t>(print(text) - text));
+    return *this;
+  }
+  void Comma() {
+    if (!first_) out_ += ',';
+    first_ = false;
+  }
+
+  std::string& out_;
+  bool first_ = true;
+};
+
+inline CsvRow& CsvRow::Text(std::string_view text) {
+  Comma();
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    out_ += text;
+    return *this;
+  }
+  out_ += '"';
+  for (char c : text) {
+    if (c == '"') out_ += '"';
+    out_ += c;
+  }
+  out_ += '"';
+  return *this;
+}
+
+}  // namespace profd::exporting::csv

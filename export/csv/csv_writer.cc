@@ -1,0 +1,190 @@
+#include "export/csv/csv_writer.h"
+
+#include <algorithm>
+#include <typeinfo>
+
+#include "export/csv/module_mem.h"
+#include "export/csv/record_rows.h"
+#include "export/csv/summaries.h"
+
+namespace profd::exporting::csv {
+namespace {
+
+// The order of the vendor's folders: device_0, device_1, device_10, device_2, host. Several files of
+// one of them, by their names.
+bool InVendorOrder(const PartContext& a, const PartContext& b) {
+  if (a.place->dir != b.place->dir) return a.place->dir < b.place->dir;
+  return a.file->base < b.file->base;
+}
+
+template <class T>
+std::vector<T*> Sorted(const std::vector<std::unique_ptr<T>>& parts) {
+  std::vector<T*> sorted;
+  for (const auto& part : parts) sorted.push_back(part.get());
+  std::ranges::stable_sort(sorted, [](const T* a, const T* b) {
+    return InVendorOrder(a->context(), b->context());
+  });
+  return sorted;
+}
+
+CsvFile Make(const CsvTarget& target, std::string_view name, std::string columns, uint64_t rows,
+             bool slice_at_limit) {
+  CsvFileSpec spec = {target.dir, name, target.stamp, std::move(columns),
+                      rows,       target.rows_per_file, slice_at_limit};
+  return CsvFile(std::move(spec), target.files);
+}
+
+// Parts of all summaries over a table lie mixed: each file brought one of each kind, in order.
+Status WriteSummary(const SummaryKind& kind, std::span<Summary* const> parts,
+                    const CsvTarget& target) {
+  CsvText text;
+  text.columns = kind.columns;
+  for (size_t i = 0; i < parts.size();) {
+    Summary* first = parts[i];
+    for (++i; i < parts.size() && parts[i]->context().place == first->context().place; ++i) {
+      first->Merge(*parts[i]);
+    }
+    RETURN_IF_ERROR(first->Write(kind.name, &text));
+  }
+  if (text.row_count == 0) return Status::Ok();
+  CsvFile file = Make(target, kind.name, text.columns, text.row_count, true);
+  RETURN_IF_ERROR(file.Append(text.rows, text.row_count));
+  return file.Close();
+}
+
+Status WriteSummaries(DumpParts* parts, const CsvTarget& target) {
+  for (const SummaryKind& kind : SummaryKinds()) {
+    auto& table = parts->tables[static_cast<size_t>(kind.table)];
+    size_t kinds = 0;
+    size_t which = 0;
+    for (const SummaryKind& other : SummaryKinds()) {
+      if (&other == &kind) which = kinds;
+      if (other.table == kind.table) ++kinds;
+    }
+    std::vector<Summary*> mine;
+    for (size_t i = which; i < table.size(); i += kinds) {
+      mine.push_back(static_cast<Summary*>(table[i].get()));
+    }
+    std::ranges::stable_sort(mine, [](const Summary* a, const Summary* b) {
+      return InVendorOrder(a->context(), b->context());
+    });
+    RETURN_IF_ERROR(WriteSummary(kind, mine, target));
+  }
+  return Status::Ok();
+}
+
+Status WriteRecords(std::string_view name, std::string_view columns,
+                    std::span<RecordRows* const> parts, const CsvTarget& target) {
+  uint64_t rows = 0;
+  for (RecordRows* part : parts) rows += part->lines().rows();
+  if (rows == 0) return Status::Ok();
+  bool python = name == "ub" || !IsMadeInCpp(parts.front()->context().place->chip);
+  CsvFile file = Make(target, name, std::string(columns), rows, python);
+  for (RecordRows* part : parts) RETURN_IF_ERROR(part->lines().WriteTo(&file));
+  return file.Close();
+}
+
+Status WriteRecordTable(DumpParts* parts, TableId table, std::string_view name,
+                        std::string_view columns, const CsvTarget& target) {
+  std::vector<RecordRows*> rows;
+  for (Part* part : Sorted(parts->tables[static_cast<size_t>(table)])) {
+    rows.push_back(static_cast<RecordRows*>(part));
+  }
+  return WriteRecords(name, columns, rows, target);
+}
+
+// Which kind a part is depends on the chip; a dump with both kinds is nobody's, but it is written.
+Status WriteModules(DumpParts* parts, const CsvTarget& target) {
+  constexpr std::string_view kName = "npu_module_mem";
+  std::vector<const ModuleMem*> sorted;
+  std::vector<RecordRows*> plain;
+  uint64_t rows = 0;
+  for (Part* part : Sorted(parts->tables[static_cast<size_t>(TableId::kModuleMem)])) {
+    if (IsMadeInCpp(part->context().place->chip)) {
+      sorted.push_back(static_cast<ModuleMem*>(part));
+      rows += sorted.back()->rows();
+    } else {
+      plain.push_back(static_cast<RecordRows*>(part));
+      rows += plain.back()->lines().rows();
+    }
+  }
+  if (rows == 0) return Status::Ok();
+  CsvFile file = Make(target, kName, std::string(kModuleMemColumns), rows, sorted.empty());
+  RETURN_IF_ERROR(WriteModuleMem(sorted, &file));
+  for (RecordRows* part : plain) RETURN_IF_ERROR(part->lines().WriteTo(&file));
+  return file.Close();
+}
+
+Status WriteStepTrace(DumpParts* parts, const CsvTarget& target) {
+  uint64_t rows = 0;
+  size_t reduces = 0;
+  for (const auto& part : parts->steps) {
+    rows += part->rows();
+    reduces = std::max(reduces, part->most_reduces());
+  }
+  if (rows == 0) return Status::Ok();
+  std::string columns(kStepTraceColumns);
+  for (size_t i = 0; i < reduces; ++i) columns += kReduceColumns;
+  CsvFile file = Make(target, "step_trace", std::move(columns), rows, false);
+  for (StepTraceRows* part : Sorted(parts->steps)) {
+    RETURN_IF_ERROR(part->WriteTo(reduces, &file));
+  }
+  return file.Close();
+}
+
+Status WriteMarks(DumpParts* parts, const CsvTarget& target) {
+  uint64_t rows = 0;
+  for (const auto& part : parts->marks) rows += part->lines().rows();
+  if (rows == 0) return Status::Ok();
+  CsvFile file = Make(target, "msprof_tx", std::string(kMsprofTxColumns), rows, true);
+  for (MsprofTxRows* part : Sorted(parts->marks)) {
+    RETURN_IF_ERROR(part->lines().WriteTo(&file));
+  }
+  return file.Close();
+}
+
+}  // namespace
+
+bool HasCsv(TableId table) {
+  return table == TableId::kNpuMem || table == TableId::kModuleMem || table == TableId::kUb ||
+         std::ranges::find(SummaryKinds(), table, &SummaryKind::table) != SummaryKinds().end();
+}
+
+std::vector<std::unique_ptr<Part>> MakeParts(TableId table, const PartContext& context) {
+  std::vector<std::unique_ptr<Part>> parts;
+  if (table == TableId::kNpuMem) parts.push_back(MakeNpuMemRows(context));
+  if (table == TableId::kUb) parts.push_back(MakeUbRows(context));
+  if (table == TableId::kModuleMem) {
+    if (IsMadeInCpp(context.place->chip)) {
+      parts.push_back(std::make_unique<ModuleMem>(context));
+    } else {
+      parts.push_back(MakeModuleMemRows(context));
+    }
+  }
+  for (const SummaryKind& kind : SummaryKinds()) {
+    if (kind.table == table) parts.push_back(kind.make(context));
+  }
+  return parts;
+}
+
+void Join(DumpParts* parts, DumpParts more) {
+  auto append = [](auto& to, auto& from) {
+    std::ranges::move(from, std::back_inserter(to));
+  };
+  for (size_t table = 0; table < kTableCount; ++table) {
+    append(parts->tables[table], more.tables[table]);
+  }
+  append(parts->steps, more.steps);
+  append(parts->marks, more.marks);
+}
+
+Status WriteDump(DumpParts* parts, const CsvTarget& target) {
+  RETURN_IF_ERROR(WriteSummaries(parts, target));
+  RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kNpuMem, "npu_mem", kNpuMemColumns, target));
+  RETURN_IF_ERROR(WriteModules(parts, target));
+  RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kUb, "ub", kUbColumns, target));
+  RETURN_IF_ERROR(WriteStepTrace(parts, target));
+  return WriteMarks(parts, target);
+}
+
+}  // namespace profd::exporting::csv

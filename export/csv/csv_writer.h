@@ -1,0 +1,37 @@
+// From the parts of all files of a dump to its CSVs.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "export/csv/event_rows.h"
+#include "export/csv/part.h"
+#include "export/format.h"
+#include "export/table.h"
+
+namespace profd::exporting::csv {
+
+bool HasCsv(TableId table);
+// One per CSV that is made of the table; always as many and in the same order.
+std::vector<std::unique_ptr<Part>> MakeParts(TableId table, const PartContext& context);
+
+// Of one dump.
+struct DumpParts {
+  std::array<std::vector<std::unique_ptr<Part>>, kTableCount> tables;
+  std::vector<std::unique_ptr<StepTraceRows>> steps;
+  std::vector<std::unique_ptr<MsprofTxRows>> marks;
+};
+void Join(DumpParts* parts, DumpParts more);
+
+struct CsvTarget {
+  std::string dir;
+  std::string stamp;
+  uint64_t rows_per_file = 0;
+  std::vector<OutputFile>* files = nullptr;
+};
+// The parts are used up.
+Status WriteDump(DumpParts* parts, const CsvTarget& target);
+
+}  // namespace profd::exporting::csv

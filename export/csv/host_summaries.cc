@@ -1,0 +1,395 @@
+// cpu_usage, sys_mem, process_* of devices and the host, and host_*.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "export/csv/csv_row.h"
+#include "export/csv/quantile.h"
+#include "export/csv/summaries.h"
+
+namespace profd::exporting::csv {
+namespace {
+
+// Shares of the time since boot, summed over all samples, as the vendor's analyser has them.
+class CpuUsageSummary : public Summary {
+ public:
+  explicit CpuUsageSummary(const PartContext& context) : Summary(context) {
+    if (context.place->kind == Place::Kind::kHost) return;
+    for (int cpu : context.place->ai_cpus) kinds_[cpu] = kAi;
+    for (int cpu : context.place->ctrl_cpus) kinds_[cpu] = kControl;
+  }
+
+  void Take(const Batch& batch) override {
+    auto cpus = batch.Ints(0);
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      int kind = KindOf(cpus[row]);
+      if (kind < 0) continue;
+      for (size_t i = 0; i < kFields; ++i) {
+        auto value = static_cast<double>(batch.Ints(i + 1)[row]);
+        sums_[static_cast<size_t>(kind)][i] += value;
+      }
+      seen_[static_cast<size_t>(kind)] = true;
+    }
+  }
+  void Merge(Summary& later) override {
+    auto& other = static_cast<CpuUsageSummary&>(later);
+    for (size_t kind = 0; kind < kKinds; ++kind) {
+      seen_[kind] = seen_[kind] || other.seen_[kind];
+      for (size_t i = 0; i < kFields; ++i) sums_[kind][i] += other.sums_[kind][i];
+    }
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    constexpr std::array<std::string_view, kKinds> kNames = {"aicpu", "ctrlcpu", "host"};
+    // user, system, iowait, irq, softirq, idle by their places in /proc/stat.
+    constexpr std::array<size_t, 6> kShown = {0, 2, 4, 5, 6, 3};
+    for (size_t kind = 0; kind < kKinds; ++kind) {
+      if (!seen_[kind]) continue;
+      double total = 0;
+      for (double sum : sums_[kind]) total += sum;
+      CsvRow row(out->rows, *context_.place);
+      row.Text(kNames[kind]);
+      for (size_t i : kShown) row.Fixed3(total > 0 ? sums_[kind][i] / total * 100 : 0);
+      row.End();
+      ++out->row_count;
+    }
+    return Status::Ok();
+  }
+
+ private:
+  static constexpr size_t kFields = 10;
+  static constexpr size_t kKinds = 3;
+  static constexpr int kAi = 0;
+  static constexpr int kControl = 1;
+  static constexpr int kHost = 2;
+
+  int KindOf(int64_t cpu) const {
+    if (context_.place->kind == Place::Kind::kHost) return kHost;
+    auto it = kinds_.find(cpu);
+    return it == kinds_.end() ? -1 : it->second;
+  }
+
+  std::map<int64_t, int> kinds_;
+  std::array<bool, kKinds> seen_ = {};
+  std::array<std::array<double, kFields>, kKinds> sums_ = {};
+};
+
+class ProcessCpuSummary : public Summary {
+ public:
+  using Summary::Summary;
+
+  void Take(const Batch& batch) override {
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      Process* process = processes_.Get(batch.Ints(0)[row]);
+      auto total = static_cast<double>(batch.Ints(3)[row]);
+      if (process == nullptr) continue;
+      process->name = batch.Ints(1)[row];
+      if (total > 0) process->sum += static_cast<double>(batch.Ints(2)[row]) / total;
+      ++process->rows;
+    }
+  }
+  void Merge(Summary& later) override {
+    for (auto& [pid, other] : static_cast<ProcessCpuSummary&>(later).processes_.Sorted()) {
+      Process* mine = processes_.Get(pid);
+      if (mine == nullptr) continue;
+      mine->name = other->name;
+      mine->sum += other->sum;
+      mine->rows += other->rows;
+    }
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    auto all = processes_.Sorted();
+    auto percent = [](const Process& p) { return 100 * p.sum / static_cast<double>(p.rows); };
+    std::ranges::stable_sort(all, [&](const auto& a, const auto& b) {
+      return percent(*a.second) > percent(*b.second);
+    });
+    for (auto& [pid, process] : all) {
+      CsvRow row(out->rows, *context_.place);
+      row.Int(pid).Text(context_.strings->Text(process->name)).Fixed3(percent(*process)).End();
+      ++out->row_count;
+    }
+    return Status::Ok();
+  }
+
+ private:
+  struct Process {
+    int64_t name = -1;
+    double sum = 0;
+    uint64_t rows = 0;
+  };
+  SeriesMap<Process> processes_;
+};
+
+// Averages of whole numbers, cut off as the integers they are in the vendor's queries.
+int64_t WholeAverage(int64_t sum, int64_t rows) { return rows > 0 ? sum / rows : 0; }
+
+// Sums of untrusted values: they wrap rather than overflow.
+void AddTo(int64_t* sum, int64_t value) {
+  *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) + static_cast<uint64_t>(value));
+}
+
+class SysMemSummary : public Summary {
+ public:
+  using Summary::Summary;
+
+  void Take(const Batch& batch) override {
+    for (size_t i = 0; i < kFields; ++i) {
+      for (int64_t value : batch.Ints(i)) AddTo(&sums_[i], value);
+    }
+    rows_ += static_cast<int64_t>(batch.rows());
+  }
+  void Merge(Summary& later) override {
+    auto& other = static_cast<SysMemSummary&>(later);
+    for (size_t i = 0; i < kFields; ++i) AddTo(&sums_[i], other.sums_[i]);
+    rows_ += other.rows_;
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    if (rows_ == 0) return Status::Ok();
+    CsvRow row(out->rows, *context_.place);
+    for (int64_t sum : sums_) row.Int(WholeAverage(sum, rows_));
+    row.End();
+    ++out->row_count;
+    return Status::Ok();
+  }
+
+ private:
+  static constexpr size_t kFields = 9;
+  std::array<int64_t, kFields> sums_ = {};
+  int64_t rows_ = 0;
+};
+
+class ProcessMemSummary : public Summary {
+ public:
+  using Summary::Summary;
+
+  void Take(const Batch& batch) override {
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      Process* process = processes_.Get(batch.Ints(0)[row]);
+      if (process == nullptr) continue;
+      process->name = batch.Ints(1)[row];
+      for (size_t i = 0; i < kFields; ++i) AddTo(&process->sums[i], batch.Ints(i + 2)[row]);
+      ++process->rows;
+    }
+  }
+  void Merge(Summary& later) override {
+    for (auto& [pid, other] : static_cast<ProcessMemSummary&>(later).processes_.Sorted()) {
+      Process* mine = processes_.Get(pid);
+      if (mine == nullptr) continue;
+      mine->name = other->name;
+      for (size_t i = 0; i < kFields; ++i) AddTo(&mine->sums[i], other->sums[i]);
+      mine->rows += other->rows;
+    }
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    auto all = processes_.Sorted();
+    std::ranges::stable_sort(all, [](const auto& a, const auto& b) {
+      return a.second->AllPages() > b.second->AllPages();
+    });
+    for (auto& [pid, process] : all) {
+      CsvRow row(out->rows, *context_.place);
+      row.Int(pid).Text(context_.strings->Text(process->name));
+      for (int64_t sum : process->sums) row.Int(WholeAverage(sum, process->rows));
+      row.End();
+      ++out->row_count;
+    }
+    return Status::Ok();
+  }
+
+ private:
+  static constexpr size_t kFields = 3;
+  struct Process {
+    int64_t name = -1;
+    std::array<int64_t, kFields> sums = {};
+    int64_t rows = 0;
+
+    double AllPages() const {
+      double pages = 0;
+      for (int64_t sum : sums) pages += static_cast<double>(WholeAverage(sum, rows));
+      return pages;
+    }
+  };
+  SeriesMap<Process> processes_;
+};
+
+class HostCpuSummary : public Summary {
+ public:
+  using Summary::Summary;
+
+  void Take(const Batch& batch) override {
+    auto cpus = batch.Ints(0);
+    auto usages = batch.Reals(1);
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      any_ = true;
+      if (cpus[row] < 0) continue;  // the average of all
+      double* peak = peaks_.Get(cpus[row]);
+      if (peak != nullptr) *peak = std::max(*peak, usages[row]);
+    }
+  }
+  void Merge(Summary& later) override {
+    auto& other = static_cast<HostCpuSummary&>(later);
+    any_ = any_ || other.any_;
+    for (auto& [cpu, value] : other.peaks_.Sorted()) {
+      double* peak = peaks_.Get(cpu);
+      if (peak != nullptr) *peak = std::max(*peak, *value);
+    }
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    if (!any_) return Status::Ok();
+    auto all = peaks_.Sorted();
+    auto used = std::ranges::count_if(all, [](const auto& cpu) { return *cpu.second > 0; });
+    CsvRow row(out->rows, *context_.place);
+    row.Int(context_.dump->cpu_count).Int(static_cast<int64_t>(all.size())).Int(used).End();
+    ++out->row_count;
+    return Status::Ok();
+  }
+
+ private:
+  bool any_ = false;
+  SeriesMap<double> peaks_;
+};
+
+// Peak and recommendation of one column: the 98th percentile of its values above 0, by 0.8.
+class Recommendation {
+ public:
+  explicit Recommendation(Spool& spool) : values_(spool) {}
+
+  void Add(double value) {
+    peak_ = rows_ == 0 ? value : std::max(peak_, value);
+    ++rows_;
+    values_.Add(value);
+  }
+  void Merge(Recommendation& later) {
+    if (later.rows_ > 0) peak_ = rows_ == 0 ? later.peak_ : std::max(peak_, later.peak_);
+    rows_ += later.rows_;
+    values_.Merge(later.values_);
+  }
+  uint64_t rows() const { return rows_; }
+  double peak() const { return peak_; }
+  Result<double> Recommended() const {
+    if (values_.size() == 0) return 0.0;
+    auto rank = std::ceil(static_cast<double>(values_.size() - 1) * 0.98);
+    auto value = values_.Smallest(static_cast<uint64_t>(rank));
+    if (!value.ok()) return value.status();
+    return *value / 0.8;
+  }
+
+ private:
+  ExactQuantile values_;
+  uint64_t rows_ = 0;
+  double peak_ = 0;
+};
+
+class HostMemSummary : public Summary {
+ public:
+  explicit HostMemSummary(const PartContext& context)
+      : Summary(context), usage_(*context.spool) {}
+
+  void Take(const Batch& batch) override {
+    for (double value : batch.Reals(0)) usage_.Add(value);
+  }
+  void Merge(Summary& later) override {
+    usage_.Merge(static_cast<HostMemSummary&>(later).usage_);
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    if (usage_.rows() == 0 || context_.dump->memory_total_kb <= 0) return Status::Ok();
+    auto recommended = usage_.Recommended();
+    if (!recommended.ok()) return recommended.status();
+    auto total = static_cast<double>(context_.dump->memory_total_kb);
+    CsvRow row(out->rows, *context_.place);
+    row.Int(context_.dump->memory_total_kb).Fixed3(usage_.peak() * total / 100);
+    row.Fixed3(*recommended * total / 100).End();
+    ++out->row_count;
+    return Status::Ok();
+  }
+
+ private:
+  Recommendation usage_;
+};
+
+class HostNetworkSummary : public Summary {
+ public:
+  explicit HostNetworkSummary(const PartContext& context)
+      : Summary(context), speed_(*context.spool) {}
+
+  void Take(const Batch& batch) override {
+    for (double value : batch.Reals(1)) speed_.Add(value);
+  }
+  void Merge(Summary& later) override {
+    speed_.Merge(static_cast<HostNetworkSummary&>(later).speed_);
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    if (speed_.rows() == 0) return Status::Ok();
+    auto recommended = speed_.Recommended();
+    if (!recommended.ok()) return recommended.status();
+    double cards = 0;
+    for (const auto& card : context_.dump->cards) {
+      if (card.speed_mbps != -1) cards += static_cast<double>(card.speed_mbps) * 125000 / 1024;
+    }
+    CsvRow row(out->rows, *context_.place);
+    row.Repr(cards).Repr(speed_.peak()).Repr(*recommended).End();
+    ++out->row_count;
+    return Status::Ok();
+  }
+
+ private:
+  Recommendation speed_;
+};
+
+class HostDiskSummary : public Summary {
+ public:
+  explicit HostDiskSummary(const PartContext& context)
+      : Summary(context), read_(*context.spool), write_(*context.spool) {}
+
+  void Take(const Batch& batch) override {
+    for (double value : batch.Reals(0)) read_.Add(value);
+    for (double value : batch.Reals(1)) write_.Add(value);
+  }
+  void Merge(Summary& later) override {
+    read_.Merge(static_cast<HostDiskSummary&>(later).read_);
+    write_.Merge(static_cast<HostDiskSummary&>(later).write_);
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    if (read_.rows() == 0) return Status::Ok();
+    CsvRow row(out->rows, *context_.place);
+    for (const Recommendation* values : {&read_, &write_}) {
+      auto recommended = values->Recommended();
+      if (!recommended.ok()) return recommended.status();
+      row.Repr(values->peak()).Repr(*recommended);
+    }
+    row.End();
+    ++out->row_count;
+    return Status::Ok();
+  }
+
+ private:
+  Recommendation read_;
+  Recommendation write_;
+};
+
+}  // namespace
+
+std::unique_ptr<Summary> MakeCpuUsageSummary(const PartContext& context) {
+  return std::make_unique<CpuUsageSummary>(context);
+}
+std::unique_ptr<Summary> MakeProcessCpuSummary(const PartContext& context) {
+  return std::make_unique<ProcessCpuSummary>(context);
+}
+std::unique_ptr<Summary> MakeSysMemSummary(const PartContext& context) {
+  return std::make_unique<SysMemSummary>(context);
+}
+std::unique_ptr<Summary> MakeProcessMemSummary(const PartContext& context) {
+  return std::make_unique<ProcessMemSummary>(context);
+}
+std::unique_ptr<Summary> MakeHostCpuSummary(const PartContext& context) {
+  return std::make_unique<HostCpuSummary>(context);
+}
+std::unique_ptr<Summary> MakeHostMemSummary(const PartContext& context) {
+  return std::make_unique<HostMemSummary>(context);
+}
+std::unique_ptr<Summary> MakeHostNetworkSummary(const PartContext& context) {
+  return std::make_unique<HostNetworkSummary>(context);
+}
+std::unique_ptr<Summary> MakeHostDiskSummary(const PartContext& context) {
+  return std::make_unique<HostDiskSummary>(context);
+}
+
+}  // namespace profd::exporting::csv

@@ -1,0 +1,181 @@
+// hbm, ddr and llc_read_write.
+#include <array>
+
+#include "export/csv/csv_row.h"
+#include "export/csv/summaries.h"
+
+namespace profd::exporting::csv {
+namespace {
+
+// Plain sums in the order of the rows: so do the queries of the vendor's analyser.
+struct Sum {
+  double sum = 0;
+  uint64_t count = 0;
+
+  void Add(double value) {
+    sum += value;
+    ++count;
+  }
+  void Merge(const Sum& later) {
+    sum += later.sum;
+    count += later.count;
+  }
+  double Average() const { return count > 0 ? sum / static_cast<double>(count) : 0; }
+};
+
+class HbmSummary : public Summary {
+ public:
+  using Summary::Summary;
+
+  void Take(const Batch& batch) override {
+    auto ids = batch.Ints(0);
+    auto directions = batch.Ints(1);
+    auto bandwidths = batch.Reals(2);
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      auto direction = static_cast<uint64_t>(directions[row]);
+      Directions* series = direction < 2 ? series_.Get(ids[row]) : nullptr;
+      if (series != nullptr) (*series)[direction].Add(bandwidths[row]);
+    }
+  }
+  void Merge(Summary& later) override {
+    for (auto& [id, other] : static_cast<HbmSummary&>(later).series_.Sorted()) {
+      Directions* mine = series_.Get(id);
+      if (mine == nullptr) continue;
+      for (size_t i = 0; i < 2; ++i) (*mine)[i].Merge((*other)[i]);
+    }
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    auto all = series_.Sorted();
+    if (all.empty()) return Status::Ok();
+    CsvRow average(out->rows, *context_.place);
+    average.Text("Average");
+    for (size_t i = 0; i < 2; ++i) {
+      std::vector<double> averages;
+      for (auto& [id, series] : all) {
+        if ((*series)[i].count > 0) averages.push_back((*series)[i].Average());
+      }
+      average.Text(DecimalAverage(averages, static_cast<int64_t>(averages.size())));
+    }
+    average.End();
+    for (auto& [id, series] : all) {
+      CsvRow row(out->rows, *context_.place);
+      row.Int(id);
+      for (const Sum& sum : *series) {
+        if (sum.count > 0) {
+          row.Fixed3(sum.Average());
+        } else {
+          row.Text("");
+        }
+      }
+      row.End();
+    }
+    out->row_count += all.size() + 1;
+    return Status::Ok();
+  }
+
+ private:
+  using Directions = std::array<Sum, 2>;  // read, write
+  SeriesMap<Directions> series_;
+};
+
+class DdrSummary : public Summary {
+ public:
+  using Summary::Summary;
+
+  void Take(const Batch& batch) override {
+    for (double value : batch.Reals(1)) read_.Add(value);
+    for (double value : batch.Reals(2)) write_.Add(value);
+  }
+  void Merge(Summary& later) override {
+    read_.Merge(static_cast<DdrSummary&>(later).read_);
+    write_.Merge(static_cast<DdrSummary&>(later).write_);
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    if (read_.count == 0) return Status::Ok();
+    CsvRow row(out->rows, *context_.place);
+    row.Text("Average").Fixed3(read_.Average()).Fixed3(write_.Average()).End();
+    ++out->row_count;
+    return Status::Ok();
+  }
+
+ private:
+  Sum read_;
+  Sum write_;
+};
+
+class LlcSummary : public Summary {
+ public:
+  using Summary::Summary;
+
+  void Take(const Batch& batch) override {
+    auto ids = batch.Ints(0);
+    auto hits = batch.Reals(2);
+    auto throughputs = batch.Reals(3);
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      Values* values = series_.Get(ids[row]);
+      if (values == nullptr) continue;
+      values->hit.Add(hits[row]);
+      values->throughput.Add(throughputs[row]);
+    }
+  }
+  void Merge(Summary& later) override {
+    for (auto& [id, other] : static_cast<LlcSummary&>(later).series_.Sorted()) {
+      Values* mine = series_.Get(id);
+      if (mine == nullptr) continue;
+      mine->hit.Merge(other->hit);
+      mine->throughput.Merge(other->throughput);
+    }
+  }
+  Status Write(std::string_view, CsvText* out) override {
+    struct Line {
+      int64_t id;
+      double hit;
+      double throughput;
+    };
+    std::vector<Line> lines;
+    double hit = 0;
+    double throughput = 0;
+    for (auto& [id, values] : series_.Sorted()) {
+      Line line = {id, SqlRound(values->hit.Average(), 6) * 100,
+                   SqlRound(values->throughput.Average(), 6)};
+      hit += line.hit;
+      throughput += line.throughput;
+      lines.push_back(line);
+    }
+    if (lines.empty()) return Status::Ok();
+    auto ids = static_cast<double>(lines.size());
+    CsvRow average(out->rows, *context_.place);
+    average.Text(context_.place->llc_mode).Text("Average");
+    average.Fixed3(hit / ids).Fixed3(throughput / ids).End();
+    for (const Line& line : lines) {
+      CsvRow row(out->rows, *context_.place);
+      row.Text(context_.place->llc_mode).Int(line.id).Fixed3(line.hit).Fixed3(line.throughput);
+      row.End();
+    }
+    out->row_count += lines.size() + 1;
+    return Status::Ok();
+  }
+
+ private:
+  struct Values {
+    Sum hit;
+    Sum throughput;
+  };
+  SeriesMap<Values> series_;
+};
+
+}  // namespace
+
+std::unique_ptr<Summary> MakeHbmSummary(const PartContext& context) {
+  return std::make_unique<HbmSummary>(context);
+}
+
+std::unique_ptr<Summary> MakeDdrSummary(const PartContext& context) {
+  return std::make_unique<DdrSummary>(context);
+}
+
+std::unique_ptr<Summary> MakeLlcSummary(const PartContext& context) {
+  return std::make_unique<LlcSummary>(context);
+}
+
+}  // namespace profd::exporting::csv

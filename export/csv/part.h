@@ -1,0 +1,101 @@
+// What a CSV keeps of one data file's rows, until all files are read and the CSV can be written.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "export/batch.h"
+#include "export/csv/spool.h"
+#include "export/dump_info.h"
+#include "export/strings.h"
+
+namespace profd::exporting::csv {
+
+// Where rows come from. All outlive the parts.
+struct PartContext {
+  const DumpInfo* dump = nullptr;
+  const Place* place = nullptr;
+  const DataFile* file = nullptr;
+  const Strings* strings = nullptr;
+  Spool* spool = nullptr;
+};
+
+class Part {
+ public:
+  explicit Part(const PartContext& context) : context_(context) {}
+  virtual ~Part() = default;
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  virtual void Take(const Batch& batch) = 0;
+  // After the last row, on the thread that took them.
+  virtual Status Finish() { return Status::Ok(); }
+
+  const PartContext& context() const { return context_; }
+
+ protected:
+  PartContext context_;
+};
+
+// A small CSV on its way into its file.
+struct CsvText {
+  std::string columns;  // the header after Device_id
+  std::string rows;
+  uint64_t row_count = 0;
+};
+
+// A part that comes down to a few rows.
+class Summary : public Part {
+ public:
+  using Part::Part;
+  // Rows of another file of the same place and table, which comes after this one.
+  virtual void Merge(Summary& later) = 0;
+  // The rows of the CSV `name`; `columns` may be changed while there are no rows.
+  virtual Status Write(std::string_view name, CsvText* out) = 0;
+};
+
+// Some numbers per key of a column. Keys are untrusted: of too many, the later ones are left out.
+template <class T, size_t kMaxSeries = 16384>
+class SeriesMap {
+ public:
+  static constexpr size_t kMax = kMaxSeries;
+
+  // Null: too many.
+  T* Get(int64_t key) {
+    if (key >= 0 && static_cast<size_t>(key) < small_.size()) {
+      T*& slot = small_[static_cast<size_t>(key)];
+      if (slot == nullptr) slot = Make(key);
+      return slot;
+    }
+    auto it = large_.find(key);
+    if (it != large_.end()) return it->second;
+    if (large_.size() >= kMax) return nullptr;
+    return large_[key] = Make(key);
+  }
+  bool empty() const { return values_.empty(); }
+  size_t size() const { return values_.size(); }
+  std::vector<std::pair<int64_t, T*>> Sorted() {
+    std::vector<std::pair<int64_t, T*>> all;
+    for (auto& [key, value] : values_) all.emplace_back(key, &value);
+    std::sort(all.begin(), all.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    return all;
+  }
+
+ private:
+  T* Make(int64_t key) { return &values_.emplace_back(key, T{}).second; }
+
+  std::deque<std::pair<int64_t, T>> values_;
+  std::vector<T*> small_ = std::vector<T*>(128);
+  std::map<int64_t, T*> large_;
+};
+
+}  // namespace profd::exporting::csv

@@ -1,0 +1,77 @@
+#include "export/csv/vendor_math.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace profd::exporting::csv {
+namespace {
+
+std::string Repr(double value) {
+  std::array<char, 40> text;
+  return {text.data(), AppendRepr(text.data(), value)};
+}
+
+std::string SqlText(double value) {
+  std::array<char, 40> text;
+  return {text.data(), AppendSqlText(text.data(), value)};
+}
+
+TEST(SqlRound, TiesGoAwayFromZero) {
+  EXPECT_EQ(SqlRound(0.0625, 3), 0.063);
+  EXPECT_EQ(SqlRound(-0.0625, 3), -0.063);
+  EXPECT_EQ(SqlRound(0.1875, 3), 0.188);
+  EXPECT_EQ(SqlRound(1.0005, 3), 1.001);  // 1.00049999... as a double
+  EXPECT_EQ(SqlRound(1.00049, 3), 1.0);
+  EXPECT_EQ(SqlRound(29173.9985, 3), 29173.999);
+  EXPECT_EQ(SqlRound(0.5970815, 6), 0.597082);
+  EXPECT_EQ(SqlRound(0, 3), 0);
+  EXPECT_EQ(SqlRound(1e300, 3), 1e300);
+}
+
+TEST(PyRound3, TheExactValueDecides) {
+  EXPECT_EQ(PyRound3(0.0625), 0.062);
+  EXPECT_EQ(PyRound3(0.1875), 0.188);
+  EXPECT_EQ(PyRound3(1.0005), 1.0);
+  EXPECT_EQ(PyRound3(0.0005), 0.001);  // 0.00050000000000000001
+  EXPECT_EQ(PyRound3(0.0015), 0.002);
+  EXPECT_EQ(PyRound3(-0.0625), -0.062);
+  EXPECT_EQ(PyRound3(2.6755), 2.676);  // 2.67550000000000021
+}
+
+TEST(DecimalAverage, QuantizesTwice) {
+  // 1.0005 + 1.0 = 2.0005 -> 2.000 (even) -> 1.000
+  EXPECT_EQ(DecimalAverage(std::vector<double>{1.0005, 1.0}, 2), "1.000");
+  // 0.001 / 2 = 0.0005 -> 0.000
+  EXPECT_EQ(DecimalAverage(std::vector<double>{0.001}, 2), "0.000");
+  EXPECT_EQ(DecimalAverage(std::vector<double>{0.003}, 2), "0.002");
+  EXPECT_EQ(DecimalAverage(std::vector<double>{190904.929, 191117.351}, 2), "191011.140");
+  EXPECT_EQ(DecimalAverage(std::vector<double>{-0.5, 0}, 2), "-0.250");
+  EXPECT_EQ(DecimalAverage(std::vector<double>{1e-20, 1}, 2), "0.500");
+  EXPECT_EQ(DecimalAverage({}, 0), "0.000");
+  EXPECT_EQ(DecimalAverage(std::vector<double>{std::numeric_limits<double>::infinity()}, 1),
+            "0.000");
+}
+
+TEST(Repr, IsTheShortestText) {
+  EXPECT_EQ(Repr(170898.43833559827), "170898.43833559827");
+  EXPECT_EQ(Repr(299), "299.0");
+  EXPECT_EQ(Repr(100000), "100000.0");
+  EXPECT_EQ(Repr(366.25), "366.25");
+  EXPECT_EQ(Repr(0), "0.0");
+  EXPECT_EQ(Repr(1e-5), "1e-05");
+  EXPECT_EQ(Repr(1e16), "1e+16");
+  EXPECT_EQ(Repr(123456789012345.0), "123456789012345.0");
+}
+
+TEST(SqlText, HasFifteenDigits) {
+  EXPECT_EQ(SqlText(699300), "699300.0");
+  EXPECT_EQ(SqlText(0.1 + 0.2), "0.3");
+  EXPECT_EQ(SqlText(1e15), "1.0e+15");
+}
+
+}  // namespace
+}  // namespace profd::exporting::csv
