@@ -142,7 +142,7 @@ Status SessionDump::WriteControl(Place& place, std::string name, std::string_vie
   taken_bytes_ += text.size() + done.size();
   place.bytes += text.size() + done.size();
   ++final_entries_;
-  if (options_.sync != nullptr) {
+  if (running_sync() != nullptr) {
     unsynced_controls_.emplace_back(static_cast<size_t>(&place - places_.data()), name);
   }
   whole_[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(text))};
@@ -317,7 +317,7 @@ void SessionDump::Account(File& file, uint64_t size_before) {
 }
 
 void SessionDump::GiveFdBack(File& file) {
-  if (options_.sync != nullptr && file.writer->unsynced_bytes() > 0) {
+  if (running_sync() != nullptr && file.writer->unsynced_bytes() > 0) {
     options_.sync->Take(file.writer->CopyFd(), DumpSync::What::kSync, sync_outcome_);
     file.writer->MarkSynced();
   }

@@ -64,6 +64,7 @@ struct SessionDumpOptions {
   // Who brings what is written to the disk (Sync, SyncAtEnd); outlives the dump. Null: nobody before
   // the end, and the end waits for it.
   DumpSync* sync = nullptr;
+  bool sync_while_running = true;
   const Clock* clock = nullptr;  // outlives the dump; null = the system's
   // Files whose names come with the data (one per process): how many there may be, and how many of
   // them may keep a descriptor between writes.
@@ -238,6 +239,9 @@ class SessionDump : private SliceObserver {
   Status PutManifest(bool soon);
   Status CheckStillThere() const;
   void StartWriteback();
+  DumpSync* running_sync() const {
+    return options_.sync_while_running ? options_.sync : nullptr;
+  }
   const Clock& clock() const { return *options_.clock; }
 
   DumpIo& io_;

@@ -69,7 +69,7 @@ Status SessionDump::CheckStillThere() const {
 }
 
 void SessionDump::StartWriteback() {
-  if (options_.sync == nullptr) return;
+  if (running_sync() == nullptr) return;
   for (auto& file : files_) {
     const uint64_t unsynced = file->writer->unsynced_bytes();
     if (unsynced < file->started) file->started = 0;
@@ -80,7 +80,7 @@ void SessionDump::StartWriteback() {
 }
 
 void SessionDump::Sync() {
-  DumpSync* sync = options_.sync;
+  DumpSync* sync = running_sync();
   if (sync == nullptr || finished_) return;
   auto take = [&](UniqueFd fd) { return sync->Take(std::move(fd), DumpSync::What::kSync, sync_outcome_); };
   std::vector<bool> touched(places_.size(), false);
@@ -223,7 +223,7 @@ Status SessionDump::WriteManifestIfDue() {
   if (pending_manifest_ != nullptr && !pending_manifest_->over()) return {};
   manifest_written_ns_ = now;
   manifest_touched_ = false;
-  return PutManifest(options_.sync != nullptr);
+  return PutManifest(running_sync() != nullptr);
 }
 
 // `soon`: in place once the sync thread has seen it on the disk.

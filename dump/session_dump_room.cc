@@ -182,7 +182,7 @@ void SessionDump::OnSliceClosed(const SliceWriter& writer, const ClosedSlice& sl
   ageing_.Closed(file.id, slice.slice, slice.bytes + SliceDone(slice.bytes).size());
   book_.Closed(std::move(entry));
   // What is going to be compressed is read again soon, and need not reach the disk.
-  if (compresses || options_.sync == nullptr) return;
+  if (compresses || running_sync() == nullptr) return;
   options_.sync->Take(std::move(fd), DumpSync::What::kClosed, sync_outcome_);
 }
 

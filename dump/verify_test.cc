@@ -69,6 +69,7 @@ class VerifyTest : public testing::Test {
     for (ManifestChannel& known : dump_->manifest().channels) {
       if (known.collector == collector) return known;
     }
+    dump_->manifest().channels.reserve(8);  // references stay good
     ManifestChannel& made = dump_->manifest().channels.emplace_back();
     made.collector = collector;
     made.device = 0;

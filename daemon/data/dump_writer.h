@@ -27,6 +27,7 @@
 #include "driver/abi/channels.h"
 #include "driver/block.h"
 #include "dump/dump_root.h"
+#include "dump/dump_sync.h"
 #include "dump/session_dump.h"
 #include "dump/stream_filter.h"
 
@@ -49,6 +50,7 @@ struct FeedCounters {
   std::atomic<uint64_t> dropped_records{0};  // queue full or not writable
   std::atomic<uint64_t> dropped_bytes{0};
   std::atomic<uint64_t> thinned_records{0};
+  std::atomic<uint64_t> aged_records{0};  // of those written, removed again by a limit
 };
 
 // What one session wants of one channel of one device, or of one collector's host files.
@@ -115,6 +117,7 @@ class DumpWriter {
     uint64_t queue_bytes = 64ULL << 20;
     int64_t flush_interval_ns = kNsPerSecond;
     uint64_t min_free_bytes = 20ULL << 20;
+    int64_t sync_interval_ns = 5 * kNsPerSecond;  // 0 = only at the end of a session
   };
 
   DumpWriter(DumpRoot root, const Clock& clock, BlockPool& pool, const Options& options);
@@ -135,10 +138,14 @@ class DumpWriter {
   uint64_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
   uint64_t dropped_queue_full() const { return dropped_full_.load(std::memory_order_relaxed); }
   uint64_t dropped_write_error() const { return dropped_error_.load(std::memory_order_relaxed); }
+  // Records that limits have removed from dumps, by collector.
+  std::map<std::string, uint64_t> aged_records() const;
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
 
  private:
   friend class WriterSession;
+  // More than this waiting wakes the thread at once.
+  static constexpr uint64_t kWakeBytes = 1 << 20;
   struct Item {
     std::shared_ptr<WriterSession> session;  // a block may outlive the claim it came for
     DumpFeed* feed = nullptr;  // null: a task
@@ -151,7 +158,8 @@ class DumpWriter {
   Status FindRoot();
   // kResourceExhausted with the numbers when less than min_free_bytes is free. Writer thread.
   Status CheckRoom();
-  void FlushAll(int64_t now_ns);
+  Status MakeRoom();
+  void FlushAll(int64_t now_ns, bool sync);
 
   DumpRoot root_;
   const Clock& clock_;
@@ -168,6 +176,10 @@ class DumpWriter {
   std::atomic<uint64_t> dropped_full_{0};
   std::atomic<uint64_t> dropped_error_{0};
   std::atomic<uint64_t> free_bytes_{0};
+  mutable std::mutex aged_mutex_;
+  std::map<std::string, uint64_t> aged_records_;
+  int64_t sync_interval_ns_ = 0;  // writer thread, once it runs
+  DumpSync sync_;  // its callbacks post to the writer, which ends after it has nothing to do
   std::thread thread_;
 };
 
@@ -215,11 +227,14 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Writer thread:
   void Write(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
   void WriteTexts(DumpFeed& feed, std::string_view texts);
-  Status AppendText(const DumpFeed& feed, std::string_view file, std::string_view lines);
+  Status AppendText(const DumpFeed& feed, std::string_view file, std::string_view lines,
+                    int64_t now_ns);
+  void CountAged();
   void WriteChannel(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
   void MakeFilter(DumpFeed& feed, int64_t now_ns);
   void WriteReplayed(DumpFeed& feed, const ReplayBlock& block);
   static std::string_view Renumber(DumpFeed& feed, std::string_view file, std::string_view lines);
+  void SetHealth(const Status& status);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
   // `host_ns` 0: noticed just now.
   void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes,

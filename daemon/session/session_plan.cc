@@ -172,6 +172,8 @@ class Planner {
         std::min<uint64_t>(request_.since_ms(), static_cast<uint64_t>(max_ms)));
     plan_.require_all = request_.require_all();
     plan_.no_dump = request_.no_dump();
+    plan_.compress = request_.compress();
+    if (plan_.compress && plan_.no_dump) Problem("compress is about the dump, and no_dump is given");
     if (plan_.no_dump && plan_.since_ms > 0) {
       Problem("since_ms needs a dump to put the past into, and no_dump is given");
     }
@@ -181,9 +183,11 @@ class Planner {
     if (asked == 0) {
       uint64_t of_free = context_.free_bytes / 100 * kFreePercent;
       if (of_free > 0) plan_.max_bytes = std::min(most, of_free);
+      plan_.limit_ages = plan_.max_bytes < most;
       return;
     }
     plan_.storage_limited = asked < most;
+    plan_.limit_ages = plan_.storage_limited;
     plan_.max_bytes = std::min(most, asked);
     if (asked > most) {
       plan_.warnings.push_back(fmt::format("storage_limit {}MB lowered to {} MB (dump.max_session_mb)",

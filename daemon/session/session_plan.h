@@ -46,7 +46,10 @@ struct SessionPlan {
   pid_t end_with_pid = 0;
   uint64_t max_bytes = 0;
   bool storage_limited = false;  // max_bytes is the caller's own limit
+  // At max_bytes the oldest data go; otherwise the session ends (dump.max_session_mb).
+  bool limit_ages = false;
   bool no_dump = false;
+  bool compress = false;  // closed slices of the dump
   int64_t since_ms = 0;  // how far in the past it begins (flight recorder)
   bool llc_write = false;
   std::vector<pid_t> pids;

@@ -1,0 +1,369 @@
+// What the writer does for one session.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+#include "daemon/data/dump_writer.h"
+#include "daemon/data/host_texts.h"
+
+namespace profd {
+
+DumpFeed* WriterSession::AddFeed(FeedOptions options) {
+  auto feed = std::make_unique<DumpFeed>(std::move(options));
+  DumpFeed* raw = feed.get();
+  // The writer walks the list too, so it changes on the writer's side only.
+  std::lock_guard lock(mutex_);
+  feeds_.push_back(std::move(feed));
+  return raw;
+}
+
+bool WriterSession::Reserve(DumpFeed* feed, const BlockRef& block) {
+  size_t bytes = block.footprint();
+  uint64_t waiting = queued_bytes_.load(std::memory_order_relaxed);
+  if (waiting + bytes > queue_limit_.load(std::memory_order_relaxed)) {
+    size_t lost = block.bytes().size();
+    feed->counters_.dropped_bytes.fetch_add(lost, std::memory_order_relaxed);
+    feed->counters_.dropped_records.fetch_add(block.info().records, std::memory_order_relaxed);
+    writer_.dropped_full_.fetch_add(lost, std::memory_order_relaxed);
+    return false;
+  }
+  queued_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  writer_.queued_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+void WriterSession::Push(DumpFeed* feed, BlockRef block) {
+  if (!Reserve(feed, block)) return;
+  DumpWriter::Item item;
+  item.session = shared_from_this();
+  item.feed = feed;
+  item.block = std::move(block);
+  writer_.Push(std::move(item),
+               writer_.queued_bytes_.load(std::memory_order_relaxed) > DumpWriter::kWakeBytes);
+}
+
+void WriterSession::PushTexts(DumpFeed* feed, std::string_view texts, uint64_t count) {
+  BlockBuilder builder = writer_.pool_.Get(texts.size());
+  if (!builder) {
+    feed->counters_.dropped_bytes.fetch_add(texts.size(), std::memory_order_relaxed);
+    feed->counters_.dropped_records.fetch_add(count, std::memory_order_relaxed);
+    writer_.dropped_full_.fetch_add(texts.size(), std::memory_order_relaxed);
+    return;
+  }
+  std::memcpy(builder.buffer().data(), texts.data(), texts.size());
+  BlockInfo info;
+  info.records = static_cast<uint32_t>(count);
+  Push(feed, std::move(builder).Finish(info, texts.size()));
+}
+
+void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh,
+                             bool late) {
+  writer_.Post([this, self = shared_from_this(), feed, epoch = std::move(epoch), fresh, late] {
+    if (dump_ != nullptr && (late || feed->epoch_ != nullptr)) {
+      NoteRestart(*feed, writer_.clock_.MonotonicRawNs());
+    }
+    feed->epoch_ = epoch;
+    feed->fresh_start_ = fresh;
+    feed->filter_.reset();
+  });
+}
+
+void WriterSession::NoteOutage(DumpFeed* feed) {
+  writer_.Post([self = shared_from_this(), feed] {
+    if (feed->outage_from_ns_ == 0) feed->outage_from_ns_ = feed->last_block_ns_;
+  });
+}
+
+void WriterSession::SetClocks(std::map<int, std::optional<DumpClocks>> clocks) {
+  writer_.Post([self = shared_from_this(), clocks = std::move(clocks)] {
+    if (self->dump_ == nullptr) return;
+    for (const auto& [device, pair] : clocks) {
+      Status status = self->dump_->SetClocks(device, pair);
+      if (!status.ok()) self->SetHealth(status);
+    }
+  });
+}
+
+void WriterSession::EditManifest(std::function<void(Manifest&)> edit) {
+  writer_.Post([this, self = shared_from_this(), edit = std::move(edit)] {
+    if (dump_ == nullptr) return;
+    edit(dump_->manifest());
+    dump_->TouchManifest();
+    if (Status status = dump_->WriteManifestIfDue(); !status.ok()) SetHealth(status);
+  });
+}
+
+void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edit,
+                           std::function<void(const Status&)> done) {
+  writer_.Post([this, self = shared_from_this(), end = std::move(end),
+                last_edit = std::move(last_edit), done = std::move(done)] {
+    Status status = health();
+    std::erase_if(writer_.live_, [this](const auto& live) { return live.get() == this; });
+    if (dump_ == nullptr) return done(status);
+    NoteAllLosses(end.raw_ns);
+    CountAged();
+    last_edit(dump_->manifest());
+    Status finished = dump_->Finish(end);
+    if (status.ok()) status = finished;
+    bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
+    std::unique_ptr<SessionDump> dump = std::move(dump_);
+    // The disk may be slow, and others' blocks must not wait for it.
+    dump->SyncAtEnd([this, self, status, done](const Status& synced) {
+      writer_.Post([done, result = status.ok() ? synced : status] { done(result); });
+    });
+  });
+}
+
+void WriterSession::SetHealth(const Status& status) {
+  std::lock_guard lock(mutex_);
+  if (health_.ok()) health_ = status;
+}
+
+Status WriterSession::health() const {
+  std::lock_guard lock(mutex_);
+  return health_;
+}
+
+void WriterSession::VisitFeeds(const std::function<void(const DumpFeed&)>& visit) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& feed : feeds_) visit(*feed);
+}
+
+void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records) {
+  feed.counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  feed.counters_.dropped_records.fetch_add(records, std::memory_order_relaxed);
+  writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
+  bool limit = status.message().starts_with(kStorageLimit);
+  NoteLoss(feed, limit ? kStorageLimit : "write_error", records, bytes);
+  SetHealth(status);
+}
+
+// What limits have removed, by whose it was.
+void WriterSession::CountAged() {
+  for (const AgedCount& aged : dump_->TakeAged()) {
+    std::string collector = aged.collector;
+    {
+      std::lock_guard lock(mutex_);
+      for (const auto& feed : feeds_) {
+        const FeedOptions& wish = feed->options_;
+        if (wish.device != aged.device || wish.channel != aged.channel) continue;
+        if (aged.channel == 0 && wish.collector != aged.collector) continue;
+        collector = wish.collector;
+        feed->counters_.aged_records.fetch_add(aged.records, std::memory_order_relaxed);
+        break;
+      }
+    }
+    std::lock_guard lock(writer_.aged_mutex_);
+    writer_.aged_records_[collector] += aged.records;
+  }
+}
+
+// Losses whose reason is known on the writer's side; what else is dropped was too much for the queue.
+void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records,
+                             uint64_t bytes, int64_t host_ns) {
+  ManifestChannel& channel = ManifestOf(feed);
+  int64_t now = host_ns != 0 ? host_ns : writer_.clock_.MonotonicRawNs();
+  // A loss that goes on is one gap.
+  bool same = !channel.gaps.empty() && channel.gaps.back().reason == reason &&
+              channel.gaps.back().from_ns == feed.last_written_ns_;
+  if (same) {
+    channel.gaps.back().host_ns = now;
+    channel.gaps.back().lost_records += records;
+  } else {
+    channel.AddGap({now, records, std::string(reason), feed.last_written_ns_});
+  }
+  channel.AddLoss(reason, records, bytes, now);
+  dump_->TouchManifest();
+  feed.noted_dropped_ += records;
+  feed.noted_dropped_bytes_ += bytes;
+}
+
+// Between the last block of the old run and the new one the driver measured nothing. Attempts that
+// failed meanwhile belong to the same gap.
+void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, std::string_view reason) {
+  ManifestChannel& channel = ManifestOf(feed);
+  int64_t from = feed.last_block_ns_ != 0 ? feed.last_block_ns_ : feed.options_.session_start_ns;
+  if (int64_t outage = std::exchange(feed.outage_from_ns_, 0); outage != 0) from = outage;
+  if (!channel.gaps.empty() && channel.gaps.back().reason == reason &&
+      channel.gaps.back().from_ns == from) {
+    channel.gaps.back().host_ns = now;
+  } else {
+    channel.AddGap({now, 0, std::string(reason), from});
+  }
+  dump_->TouchManifest();
+}
+
+void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,
+                          std::span<const std::byte> bytes) {
+  if (dump_ == nullptr) return;
+  if (feed.options_.format != nullptr) {
+    WriteChannel(feed, info, bytes);
+  } else {
+    WriteTexts(feed, AsText(bytes));
+  }
+  bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
+}
+
+void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  std::string_view file;
+  std::string_view lines;
+  const int64_t now = writer_.clock_.MonotonicRawNs();
+  while (NextHostText(&texts, &file, &lines)) {
+    if (feed.renumber_) lines = Renumber(feed, file, lines);
+    Status status = AppendText(feed, file, lines, now);
+    if (!status.ok()) {
+      Fail(status, feed, lines.size(), 1);
+      continue;
+    }
+    ++records;
+    bytes += lines.size();
+  }
+  feed.counters_.records.fetch_add(records, std::memory_order_relaxed);
+  feed.counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  writer_.written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+Status WriterSession::AppendText(const DumpFeed& feed, std::string_view file,
+                                 std::string_view lines, int64_t now_ns) {
+  const FeedOptions& wish = feed.options_;
+  const SessionDump::Batch batch{1, now_ns, wish.collector};
+  if (!file.empty()) return dump_->AppendHostFile(file, lines, batch);
+  if (wish.file.empty()) return dump_->AppendOwn(kOwnSamplesFile, lines);
+  if (wish.device >= 0) return dump_->AppendDeviceFile(wish.device, wish.file, lines, batch);
+  return dump_->AppendOwn(wish.file, lines);
+}
+
+void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
+                                 std::span<const std::byte> bytes) {
+  if (feed.filter_ == nullptr) {
+    MakeFilter(feed, info.host_ns != 0 ? info.host_ns : writer_.clock_.MonotonicRawNs());
+  }
+  if (info.gap_records > 0) {
+    feed.counters_.dropped_records.fetch_add(info.gap_records, std::memory_order_relaxed);
+    feed.counters_.dropped_bytes.fetch_add(info.gap_bytes, std::memory_order_relaxed);
+    NoteLoss(feed, "no_buffer", info.gap_records, info.gap_bytes, info.host_ns);
+  }
+  feed.last_block_ns_ = info.host_ns;
+  StreamFilter::Output out = feed.filter_->Filter(bytes, info.records);
+  feed.counters_.thinned_records.store(feed.noted_thinned_ + feed.filter_->counters().thinned,
+                                       std::memory_order_relaxed);
+  if (out.bytes.empty()) return;
+  if (!feed.open_) {
+    Result<SessionDump::Channel> handle =
+        dump_->OpenChannel(feed.options_.device, feed.options_.channel, feed.options_.file);
+    if (!handle.ok()) {
+      Fail(handle.status(), feed, out.bytes.size(), out.records);
+      return;
+    }
+    feed.handle_ = *handle;
+    feed.open_ = true;
+  }
+  Status status = dump_->Append(feed.handle_, out.bytes, out.records, info.host_ns);
+  if (!status.ok()) {
+    Fail(status, feed, out.bytes.size(), out.records);
+    return;
+  }
+  feed.last_written_ns_ = info.host_ns;
+  feed.counters_.records.fetch_add(out.records, std::memory_order_relaxed);
+  feed.counters_.bytes.fetch_add(out.bytes.size(), std::memory_order_relaxed);
+  writer_.written_bytes_.fetch_add(out.bytes.size(), std::memory_order_relaxed);
+}
+
+// The view of the channel's present run that the session asked for.
+void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
+  auto period = [](double hz) { return hz > 0 ? static_cast<int64_t>(1e9 / hz + 0.5) : 0; };
+  const FeedOptions& wish = feed.options_;
+  StreamFilterOptions options;
+  options.format = wish.format;
+  options.chip_id = wish.chip_id;
+  options.device_counter_hz = wish.device_counter_hz;
+  options.host_counter_hz = wish.host_counter_hz;
+  if (feed.epoch_ != nullptr) {
+    const ChannelEpoch& epoch = *feed.epoch_;
+    feed.channel_hz_ = epoch.hz;
+    options.channel_period_ns = period(epoch.hz);
+    options.session_period_ns = wish.keep_all ? 0 : period(wish.hz);
+    // A part that is off in the channel needs no filter to keep it out.
+    auto part = [&](abi::SocProfileType type, double channel_hz, double session_hz) {
+      options.Soc(type) = {period(channel_hz), wish.keep_all ? 0 : period(session_hz),
+                           wish.keep_all || session_hz > 0 || channel_hz <= 0};
+    };
+    part(abi::SocProfileType::kQos, epoch.soc_memory_hz, wish.soc_memory_hz);
+    part(abi::SocProfileType::kAccPmu, epoch.soc_memory_hz, wish.soc_memory_hz);
+    options.Soc(abi::SocProfileType::kAccPmu).channel_period_ns = 0;  // no rate is told: keep all
+    part(abi::SocProfileType::kSocLevels, epoch.soc_memory_hz, wish.soc_memory_hz);
+    part(abi::SocProfileType::kSio, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
+    part(abi::SocProfileType::kChipTrans, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
+    options.Soc(abi::SocProfileType::kLowPower) = {0, 0, true};
+    if (!feed.fresh_start_) {
+      int64_t start = epoch.start_ns.load(std::memory_order_relaxed);
+      options.rebase_us = (start - wish.session_start_ns) / 1000;
+      options.channel_age_us = std::max<int64_t>(0, (now_ns - start) / 1000);
+    }
+  }
+  feed.noted_thinned_ = feed.counters_.thinned_records.load(std::memory_order_relaxed);
+  feed.filter_ = std::make_unique<StreamFilter>(options);
+  if (feed.filter_->thins()) feed.thinned_ = true;
+  if (feed.filter_->rebases()) {
+    feed.rebased_ = true;
+    feed.rebase_us_ = options.rebase_us;
+  }
+}
+
+ManifestChannel& WriterSession::ManifestOf(DumpFeed& feed) {
+  Manifest& manifest = dump_->manifest();
+  const FeedOptions& wish = feed.options_;
+  for (ManifestChannel& channel : manifest.channels) {
+    if (channel.collector == wish.collector && channel.device == wish.device &&
+        channel.channel == wish.channel) {
+      return channel;
+    }
+  }
+  ManifestChannel& channel = manifest.channels.emplace_back();
+  channel.collector = wish.collector;
+  channel.device = wish.device;
+  channel.channel = wish.channel;
+  if (wish.format != nullptr && wish.file.empty()) {
+    channel.file = wish.format->file;
+  } else {
+    channel.file = wish.file;
+  }
+  return channel;
+}
+
+void WriterSession::NoteAllLosses(int64_t host_ns) {
+  std::lock_guard lock(mutex_);
+  for (const auto& feed : feeds_) NoteLosses(*feed, host_ns);
+}
+
+// Brings the feed's numbers into the manifest; a loss since the last time becomes a located gap.
+void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
+  if (dump_ == nullptr) return;
+  ManifestChannel& channel = ManifestOf(feed);
+  uint64_t dropped = feed.counters_.dropped_records.load(std::memory_order_relaxed);
+  uint64_t dropped_bytes = feed.counters_.dropped_bytes.load(std::memory_order_relaxed);
+  if (dropped > feed.noted_dropped_ || dropped_bytes > feed.noted_dropped_bytes_) {
+    uint64_t lost = dropped - feed.noted_dropped_;
+    channel.AddGap({host_ns, lost, "queue_full", feed.last_noted_ns_});
+    channel.AddLoss("queue_full", lost, dropped_bytes - feed.noted_dropped_bytes_, host_ns);
+    dump_->TouchManifest();
+    feed.noted_dropped_ = dropped;
+    feed.noted_dropped_bytes_ = dropped_bytes;
+  }
+  feed.last_noted_ns_ = host_ns;
+  channel.records = feed.counters_.records.load(std::memory_order_relaxed) - channel.aged.records;
+  channel.bytes = feed.counters_.bytes.load(std::memory_order_relaxed) - channel.aged.bytes;
+  channel.thinned = feed.thinned();
+  channel.rebased = feed.rebased();
+  channel.rebase_us = feed.rebase_us_;
+  channel.thinned_records = feed.counters_.thinned_records.load(std::memory_order_relaxed);
+  channel.channel_hz = feed.channel_hz_;
+  channel.hz_asked = feed.options_.hz;
+  bool of_channel = feed.options_.format != nullptr;
+  channel.hz_effective = feed.thinned() || !of_channel ? feed.options_.hz : feed.channel_hz_;
+}
+
+}  // namespace profd
