@@ -167,6 +167,7 @@ void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
       "something does not, 4 when a directory is no dump.\n");
   verify->add_option("DUMP", p->verify.dumps, "Directories of dumps")->required()->type_name(" ");
   verify->add_flag("--quiet", p->verify.quiet, "Only what is wrong");
+  verify->add_flag("--verbose", p->verify.verbose, "A row for each file");
 }
 
 void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "client/json.h"
 #include "client/render.h"
@@ -47,20 +50,48 @@ std::string LabelOf(const VerifyChannel& channel) {
   return fmt::format("{}/{}", place, channel.file);
 }
 
-void PrintChannels(const Io& io, const VerifyReport& report) {
+// The same file of every device, or of every process, in one row.
+std::vector<std::pair<std::string, VerifyChannel>> RowsOf(const VerifyReport& report, bool all) {
+  std::vector<std::pair<std::string, VerifyChannel>> rows;
+  std::map<std::string, size_t> index;
+  for (const VerifyChannel& channel : report.channels) {
+    std::string label = LabelOf(channel);
+    if (!all) {
+      const size_t digits =
+          std::min(channel.file.find_first_not_of("0123456789"), channel.file.size());
+      const bool of_process =
+          digits > 0 && digits < channel.file.size() && channel.file[digits] == '-';
+      label = fmt::format("{}/{}", channel.device >= 0 ? "npu*" : "host",
+                          of_process ? "*" + channel.file.substr(digits) : channel.file);
+    }
+    auto [it, fresh] = index.try_emplace(label, rows.size());
+    if (fresh) {
+      rows.emplace_back(label, channel);
+      continue;
+    }
+    VerifyChannel& row = rows[it->second].second;
+    row.slices += channel.slices;
+    row.bytes += channel.bytes;
+    row.received += channel.received;
+    row.missing += channel.missing;
+    row.unexplained += channel.unexplained;
+  }
+  return rows;
+}
+
+void PrintChannels(const Io& io, const VerifyReport& report, bool all) {
   Table table(
       {"FILE", ">HZ", ">SLICES", ">BYTES", ">EXPECTED", ">RECEIVED", ">LOST", ">UNEXPLAINED"});
-  for (const VerifyChannel& channel : report.channels) {
+  for (const auto& [label, row] : RowsOf(report, all)) {
     table.AddRow(
-        {LabelOf(channel),
-         channel.hz > 0 ? fmt::format("{:g}", channel.hz) : "-",
-         std::to_string(channel.slices),
-         FormatBytes(channel.bytes),
-         std::to_string(channel.expected()),
-         std::to_string(channel.received),
-         {std::to_string(channel.missing), channel.missing > 0 ? Tone::kWarning : Tone::kPlain},
-         {std::to_string(channel.unexplained),
-          channel.unexplained > 0 ? Tone::kBad : Tone::kPlain}});
+        {label,
+         row.hz > 0 ? fmt::format("{:g}", row.hz) : "-",
+         std::to_string(row.slices),
+         FormatBytes(row.bytes),
+         std::to_string(row.expected()),
+         std::to_string(row.received),
+         {std::to_string(row.missing), row.missing > 0 ? Tone::kWarning : Tone::kPlain},
+         {std::to_string(row.unexplained), row.unexplained > 0 ? Tone::kBad : Tone::kPlain}});
   }
   if (!table.empty()) table.Print(io.out, io.out_color(), "  ");
 }
@@ -77,7 +108,8 @@ std::string ChecksLine(const VerifyReport& report) {
   return line;
 }
 
-void PrintReport(const Io& io, const VerifyReport& report, bool quiet) {
+void PrintReport(const Io& io, const VerifyReport& report, const VerifyOptions& options) {
+  const bool quiet = options.quiet;
   if (!quiet || !report.ok()) {
     io.out << Printable(report.name) << ": "
            << (report.ok() ? Paint("whole", Tone::kGood, io.out_color())
@@ -88,7 +120,7 @@ void PrintReport(const Io& io, const VerifyReport& report, bool quiet) {
                           report.files, FormatBytes(report.bytes), report.checksums);
   }
   if (!quiet) {
-    PrintChannels(io, report);
+    PrintChannels(io, report, options.verbose);
     io.out << "  " << ChecksLine(report) << "\n";
     for (const std::string& note : report.notes) io.out << "  note: " << Printable(note) << "\n";
   }
@@ -157,7 +189,7 @@ int RunVerify(const Io& io, const VerifyOptions& options, bool json) {
         if (json) {
           all.push_back(ToJson(*report));
         } else {
-          PrintReport(io, *report, options.quiet);
+          PrintReport(io, *report, options);
         }
         continue;
       }

@@ -11,6 +11,7 @@ namespace profd::client {
 struct VerifyOptions {
   std::vector<std::string> dumps;  // directories
   bool quiet = false;              // only what is wrong
+  bool verbose = false;            // a row for each file
 };
 
 // kExitOk only if every dump holds in everything that could be checked; kExitPartial otherwise,
