@@ -9,7 +9,7 @@ using RecordCsvTest = CsvTest;
 
 TEST_F(RecordCsvTest, NpuMemHasWholeKilobytes) {
   Feed(1, TableId::kNpuMem, [](BatchBuilder& rows) {
-    rows.Add(kStartNs + 9'999'872, 1, 0, 3347013 * 1024 + 1023);
+    rows.Add(kStartNs + 9'999'872, 1, 0, int64_t{3347013} * 1024 + 1023);
     rows.Add(kStartNs - 1, 1, 1, 1);  // before the start
   });
   Feed(0, TableId::kNpuMem, [](BatchBuilder& rows) { rows.Add(kStartNs, 0, 1024, 2048); });
@@ -35,7 +35,7 @@ TEST_F(RecordCsvTest, NpuMemOfPythonHasFractions) {
 
 TEST_F(RecordCsvTest, ModulesAreSortedOverAllDevices) {
   Feed(1, TableId::kModuleMem, [](BatchBuilder& rows) {
-    rows.Add(kStartNs + 10'000, 0, 880096 * 1024 + 5);
+    rows.Add(kStartNs + 10'000, 0, int64_t{880096} * 1024 + 5);
     rows.Add(kStartNs + 20'000, 45, 1024);
     rows.Add(kStartNs + 30'000, 0, 2048);
   });

@@ -39,7 +39,7 @@ TEST(PyRound3, TheExactValueDecides) {
   EXPECT_EQ(PyRound3(0.0005), 0.001);  // 0.00050000000000000001
   EXPECT_EQ(PyRound3(0.0015), 0.002);
   EXPECT_EQ(PyRound3(-0.0625), -0.062);
-  EXPECT_EQ(PyRound3(2.6755), 2.676);  // 2.67550000000000021
+  EXPECT_EQ(PyRound3(2.6755), 2.675);  // 2.67549999999999999
 }
 
 TEST(DecimalAverage, QuantizesTwice) {
