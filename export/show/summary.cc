@@ -1,0 +1,228 @@
+#include "export/show/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace profd::exporting {
+
+int64_t Course::Last() const {
+  for (size_t i = kBuckets; i > 0; --i) {
+    if (buckets_[i - 1].count > 0) return base_ + static_cast<int64_t>(i) - 1;
+  }
+  return base_;
+}
+
+void Course::Widen() {
+  std::vector<Bucket> wide(kBuckets);
+  int64_t base = base_ >> 1;
+  for (size_t i = 0; i < kBuckets; ++i) {
+    int64_t index = ((base_ + static_cast<int64_t>(i)) >> 1) - base;
+    Bucket& to = wide[static_cast<size_t>(index)];
+    to.sum += buckets_[i].sum;
+    to.count += buckets_[i].count;
+  }
+  buckets_ = std::move(wide);
+  base_ = base;
+  ++shift_;
+}
+
+void Course::Add(int64_t t_ns, double value) {
+  if (buckets_.empty()) {
+    buckets_.resize(kBuckets);
+    base_ = t_ns >> shift_;
+  }
+  constexpr auto kCount = static_cast<int64_t>(kBuckets);
+  int64_t index = t_ns >> shift_;
+  while (index - base_ >= kCount || (index < base_ && Last() - index >= kCount)) {
+    Widen();
+    index = t_ns >> shift_;
+  }
+  if (index < base_) {
+    auto by = static_cast<std::ptrdiff_t>(base_ - index);
+    std::rotate(buckets_.begin(), buckets_.end() - by, buckets_.end());
+    base_ = index;
+  }
+  Bucket& bucket = buckets_[static_cast<size_t>(index - base_)];
+  bucket.sum += value;
+  ++bucket.count;
+}
+
+std::vector<double> Course::Resample(int64_t from_ns, int64_t to_ns, size_t columns) const {
+  std::vector<double> sums(columns, 0);
+  std::vector<double> counts(columns, 0);
+  double span = static_cast<double>(to_ns) - static_cast<double>(from_ns);
+  double width = std::ldexp(1.0, static_cast<int>(shift_));
+  for (size_t i = 0; i < buckets_.size() && columns > 0; ++i) {
+    if (buckets_[i].count == 0) continue;
+    // A bucket may be wider than a column: it stands in all it touches.
+    double begin = static_cast<double>(base_ + static_cast<int64_t>(i)) * width -
+                   static_cast<double>(from_ns);
+    double scale = span > 0 ? static_cast<double>(columns) / span : 0;
+    double last_column = static_cast<double>(columns - 1);
+    auto first = static_cast<size_t>(std::clamp(begin * scale, 0.0, last_column));
+    auto last = static_cast<size_t>(std::clamp((begin + width) * scale - 1e-9, 0.0, last_column));
+    for (size_t column = first; column <= std::max(first, last); ++column) {
+      sums[column] += buckets_[i].sum;
+      counts[column] += static_cast<double>(buckets_[i].count);
+    }
+  }
+  std::vector<double> means(columns, std::numeric_limits<double>::quiet_NaN());
+  for (size_t column = 0; column < columns; ++column) {
+    if (counts[column] > 0) means[column] = sums[column] / counts[column];
+  }
+  return means;
+}
+
+namespace {
+
+// Of one value column of a series while it is read.
+struct Reading {
+  size_t column = 0;
+  double scale = 1;
+  bool known = false;
+  int64_t last_ns = 0;  // counters: the sample before
+  double last = 0;
+  SeriesSummary summary;
+};
+using Readings = std::vector<Reading>;
+
+class SummarySink : public FormatSink {
+ public:
+  SummarySink(DumpSummary* out, std::mutex* mutex, const Strings& strings)
+      : out_(*out), mutex_(*mutex), strings_(strings) {}
+
+  void Take(const Batch& batch) override {
+    auto key = std::pair(batch.table->id, batch.device);
+    auto found = maps_.find(key);
+    if (found == maps_.end()) {
+      found = maps_.emplace(key, SeriesMap<size_t>(*batch.table)).first;
+    }
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      size_t* index = found->second.Find(batch, row);
+      if (index == nullptr) {
+        if (found->second.size() >= DumpSummary::kMaxSeries) {
+          ++left_out_;
+          continue;
+        }
+        index = found->second.Add(Make(batch, found->second.keys()));
+      }
+      for (Reading& reading : readings_[*index]) Read(&reading, batch, row);
+    }
+  }
+
+  void TakeEvent(const Event& event) override { ++events_[static_cast<size_t>(event.kind)]; }
+
+  Status Finish() override {
+    std::lock_guard lock(mutex_);
+    for (Readings& readings : readings_) {
+      for (Reading& reading : readings) {
+        SeriesSummary& series = reading.summary;
+        if (series.count == 0) continue;
+        out_.first_ns = std::min(out_.first_ns, series.first_ns);
+        out_.last_ns = std::max(out_.last_ns, series.last_ns);
+        if (out_.series.size() >= DumpSummary::kMaxSeries) {
+          ++out_.left_out_series;
+        } else {
+          out_.series.push_back(std::move(series));
+        }
+      }
+    }
+    out_.left_out_series += left_out_;
+    for (size_t i = 0; i < events_.size(); ++i) out_.events[i] += events_[i];
+    return {};
+  }
+
+ private:
+  size_t Make(const Batch& batch, std::span<const uint64_t> keys) {
+    if (series_ >= DumpSummary::kMaxSeries) {
+      ++left_out_;
+      readings_.emplace_back();
+      return readings_.size() - 1;
+    }
+    Readings readings;
+    for (MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
+      Reading& reading = readings.emplace_back();
+      reading.column = metric.column;
+      reading.scale = metric.scale;
+      reading.summary.table = batch.table->id;
+      reading.summary.device = batch.device;
+      reading.summary.rate = metric.metric.ends_with("_total");
+      reading.summary.metric = std::move(metric.metric);
+      reading.summary.labels = std::move(metric.labels);
+      ++series_;
+    }
+    readings_.push_back(std::move(readings));
+    return readings_.size() - 1;
+  }
+
+  static void Read(Reading* reading, const Batch& batch, size_t row) {
+    double value = batch.Number(reading->column, row) * reading->scale;
+    int64_t t_ns = batch.t_ns[row];
+    SeriesSummary& series = reading->summary;
+    if (!std::isfinite(value)) return;
+    if (series.rate) {
+      double delta = value - std::exchange(reading->last, value);
+      int64_t before = std::exchange(reading->last_ns, t_ns);
+      if (!std::exchange(reading->known, true) || delta < 0 || t_ns <= before) return;
+      value = delta * 1e9 / static_cast<double>(t_ns - before);
+    }
+    if (series.count == 0) {
+      series.min = series.max = value;
+      series.first_ns = series.last_ns = t_ns;
+    }
+    ++series.count;
+    series.sum += value;
+    series.min = std::min(series.min, value);
+    series.max = std::max(series.max, value);
+    series.first_ns = std::min(series.first_ns, t_ns);
+    series.last_ns = std::max(series.last_ns, t_ns);
+    series.course.Add(t_ns, value);
+  }
+
+  DumpSummary& out_;
+  std::mutex& mutex_;
+  const Strings& strings_;
+  std::map<std::pair<TableId, int>, SeriesMap<size_t>> maps_;
+  std::vector<Readings> readings_;
+  size_t series_ = 0;
+  uint64_t left_out_ = 0;
+  std::array<uint64_t, 5> events_ = {};
+};
+
+class SummaryFormat : public Format {
+ public:
+  explicit SummaryFormat(DumpSummary* out) : out_(*out) {}
+  std::string_view name() const override { return "summary"; }
+  bool Wants(TableId table) const override { return !MetricColumns(TableOf(table)).empty(); }
+  bool WantsEvents() const override { return true; }
+  Status Begin(const ExportPlan& plan) override {
+    strings_ = plan.strings;
+    return {};
+  }
+  Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override {
+    return std::unique_ptr<FormatSink>(
+        std::make_unique<SummarySink>(&out_, &mutex_, *strings_));
+  }
+  Status End(bool, std::vector<OutputFile>*) override {
+    std::ranges::stable_sort(out_.series, [](const SeriesSummary& a, const SeriesSummary& b) {
+      return std::pair(a.table, a.device) < std::pair(b.table, b.device);
+    });
+    return {};
+  }
+
+ private:
+  DumpSummary& out_;
+  std::mutex mutex_;
+  const Strings* strings_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> MakeSummaryFormat(DumpSummary* out) {
+  return std::make_unique<SummaryFormat>(out);
+}
+
+}  // namespace profd::exporting

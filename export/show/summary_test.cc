@@ -1,0 +1,110 @@
+#include "export/show/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace profd::exporting {
+namespace {
+
+constexpr int64_t kT = 1767225600000000000;
+constexpr int64_t kS = 1000000000;
+
+TEST(Course, FollowsARamp) {
+  Course course;
+  for (int64_t i = 0; i < 100000; ++i) course.Add(kT + i * 10'000'000, static_cast<double>(i));
+  std::vector<double> means = course.Resample(kT, kT + 1000 * kS, 10);
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_NEAR(means[i], 5000 + 10000.0 * static_cast<double>(i), 600) << i;
+  }
+}
+
+TEST(Course, TimesMayComeInAnyOrder) {
+  Course forward, backward;
+  for (int64_t i = 0; i < 1000; ++i) {
+    forward.Add(kT + i * kS, static_cast<double>(i));
+    backward.Add(kT + (999 - i) * kS, static_cast<double>(999 - i));
+  }
+  std::vector<double> a = forward.Resample(kT, kT + 1000 * kS, 8);
+  std::vector<double> b = backward.Resample(kT, kT + 1000 * kS, 8);
+  for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(a[i], b[i], 10) << i;
+}
+
+TEST(Course, HolesStayHoles) {
+  Course course;
+  course.Add(kT, 1);
+  course.Add(kT + 99 * kS, 2);
+  std::vector<double> means = course.Resample(kT, kT + 100 * kS, 10);
+  EXPECT_EQ(means.front(), 1);
+  EXPECT_EQ(means.back(), 2);
+  EXPECT_TRUE(std::isnan(means[5]));
+  EXPECT_TRUE(std::isnan(Course().Resample(0, 1, 3)[0]));
+}
+
+TEST(Course, AnyStampIsSurvived) {
+  Course course;
+  for (int64_t t : {int64_t{0}, INT64_MAX, INT64_MIN, int64_t{-1}, kT}) course.Add(t, 1);
+  EXPECT_EQ(course.Resample(INT64_MIN, INT64_MAX, 2).size(), 2u);
+}
+
+TEST(Summary, CountsAndBounds) {
+  DumpSummary summary;
+  Strings strings;
+  ExportPlan plan;
+  plan.strings = &strings;
+  auto format = MakeSummaryFormat(&summary);
+  ASSERT_TRUE(format->Begin(plan).ok());
+  auto sink = format->Open({});
+  BatchBuilder hbm(TableOf(TableId::kHbm), 1, {}, **sink);
+  hbm.Add(kT, int64_t{0}, int64_t{0}, 1.0);
+  hbm.Add(kT, int64_t{0}, int64_t{1}, 5.0);
+  hbm.Add(kT + kS, int64_t{0}, int64_t{0}, 3.0);
+  hbm.Flush();
+  BatchBuilder own(TableOf(TableId::kSample), -1, {}, **sink);
+  int64_t name = strings.Intern("x_total");
+  int64_t labels = strings.Intern("a=b");
+  for (int64_t i = 0; i < 4; ++i) {
+    own.Add(kT + i * kS, name, labels, static_cast<double>(i == 3 ? 1 : i * 10));  // falls back
+  }
+  own.Flush();
+  Event mark;
+  (*sink)->TakeEvent(mark);
+  ASSERT_TRUE((*sink)->Finish().ok());
+  std::vector<OutputFile> files;
+  ASSERT_TRUE(format->End(true, &files).ok());
+  ASSERT_EQ(summary.series.size(), 3u);
+  const SeriesSummary& read = summary.series[0];
+  EXPECT_EQ(read.device, 1);
+  EXPECT_EQ(read.count, 2u);
+  EXPECT_EQ(read.min, 1048576);
+  EXPECT_EQ(read.max, 3 * 1048576.0);
+  EXPECT_EQ(read.labels, (std::vector<Label>{{"hbm", "0"}, {"direction", "read"}}));
+  EXPECT_EQ(summary.series[1].max, 5 * 1048576.0);
+  const SeriesSummary& rate = summary.series[2];
+  EXPECT_TRUE(rate.rate);
+  EXPECT_EQ(rate.count, 2u);
+  EXPECT_EQ(rate.min, 10);
+  EXPECT_EQ(rate.max, 10);
+  EXPECT_EQ(summary.first_ns, kT);
+  EXPECT_EQ(summary.last_ns, kT + 2 * kS);
+  EXPECT_EQ(summary.events[0], 1u);
+}
+
+TEST(Summary, SeriesAreBounded) {
+  DumpSummary summary;
+  Strings strings;
+  ExportPlan plan;
+  plan.strings = &strings;
+  auto format = MakeSummaryFormat(&summary);
+  ASSERT_TRUE(format->Begin(plan).ok());
+  auto sink = format->Open({});
+  BatchBuilder memory(TableOf(TableId::kModuleMem), 0, {}, **sink);
+  for (int64_t i = 0; i < 10000; ++i) memory.Add(kT, i, i);
+  memory.Flush();
+  ASSERT_TRUE((*sink)->Finish().ok());
+  EXPECT_EQ(summary.series.size(), DumpSummary::kMaxSeries);
+  EXPECT_EQ(summary.left_out_series, 10000 - DumpSummary::kMaxSeries);
+}
+
+}  // namespace
+}  // namespace profd::exporting
