@@ -80,7 +80,6 @@ Status RowLoader::TakePart(const Batch& batch, size_t from, size_t rows) {
     if (skip_[row]) continue;
     RETURN_IF_ERROR(cells_.Add(columns_, row));
   }
-  first_ = false;
   return {};
 }
 
@@ -164,17 +163,8 @@ void RowLoader::ConvertReals(const double* in, size_t rows, Lane& lane) const {
 }
 
 void RowLoader::ConvertInts(const uint64_t* in, size_t rows, Lane& lane) {
-  uint64_t* out = lane.values.data();
-  if (lane.column.value != SqlValue::kDelta) {
-    const auto factor = static_cast<uint64_t>(lane.column.factor);
-    for (size_t i = 0; i < rows; ++i) out[i] = in[i] * factor;
-    return;
-  }
-  for (size_t i = 0; i < rows; ++i) {
-    out[i] = in[i] >= lane.before ? in[i] - lane.before : 0;
-    lane.before = in[i];
-  }
-  if (first_) skip_[0] = true;
+  const auto factor = static_cast<uint64_t>(lane.column.factor);
+  for (size_t i = 0; i < rows; ++i) lane.values[i] = in[i] * factor;
 }
 
 void RowLoader::ConvertTexts(const Batch& batch, std::span<const uint64_t> in, Lane& lane) {

@@ -75,14 +75,13 @@ class RowLoader {
   struct Lane {
     SqlColumn column;
     std::vector<uint64_t> values;  // converted; empty when the rows' cells will do
-    uint64_t before = 0;           // kDelta
     uint64_t constant = 0;
   };
 
   Status TakePart(const Batch& batch, size_t from, size_t rows);
   void Convert(const Batch& batch, size_t from, size_t rows, size_t lane);
   void ConvertReals(const double* in, size_t rows, Lane& lane) const;
-  void ConvertInts(const uint64_t* in, size_t rows, Lane& lane);
+  static void ConvertInts(const uint64_t* in, size_t rows, Lane& lane);
   void ConvertTexts(const Batch& batch, std::span<const uint64_t> in, Lane& lane);
   void ConvertUsage(const Batch& batch, size_t from, std::span<const uint64_t> cycles, Lane& lane);
   bool NeedsCopy(const Batch& batch, const SqlColumn& column) const;
@@ -96,7 +95,6 @@ class RowLoader {
   std::vector<Lane> lanes_;
   std::vector<CellColumn> columns_;
   std::array<bool, kRows> skip_{};
-  bool first_ = true;
   std::unordered_map<uint64_t, uint64_t> text_ids_;  // cell and column to STRING_IDS id
   std::unordered_map<uint64_t, int64_t> core_stamps_;
 };

@@ -166,8 +166,7 @@ std::string CreateText(std::string_view name, std::string columns, bool merged) 
 
 const SqlColumn* FindCell(const SqlTable& table, size_t cell) {
   for (const SqlColumn& column : table.columns) {
-    bool carries = column.value != SqlValue::kDelta && column.value != SqlValue::kUsage;
-    if (column.cell == static_cast<int>(cell) && carries) return &column;
+    if (column.cell == static_cast<int>(cell) && column.value != SqlValue::kUsage) return &column;
   }
   return nullptr;
 }

@@ -26,7 +26,6 @@ enum class SqlValue : uint8_t {
   kQosName,     // STRING_IDS id of "QoS <text>"
   kDieName,     // STRING_IDS id of "die 0", "D-DIE0"
   kCoreType,    // STRING_IDS id of AIC, AIV
-  kDelta,       // cell - the cell before, 0 when it decreased; the first row is left out
   kUsage,       // busy share of a core in %
   kAicoreMhz,
 };

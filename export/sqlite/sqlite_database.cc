@@ -73,9 +73,13 @@ Result<SqliteDatabase::Statement> SqliteDatabase::Prepare(const std::string& sql
   return Statement(statement);
 }
 
-Result<std::vector<std::vector<SqlCell>>> SqliteDatabase::Query(const std::string& sql) {
+Result<std::vector<std::vector<SqlCell>>> SqliteDatabase::Query(
+    const std::string& sql, std::vector<std::string>* names) {
   Result<Statement> statement = Prepare(sql);
   if (!statement.ok()) return statement.status();
+  for (int i = 0; names != nullptr && i < sqlite3_column_count(statement->get()); ++i) {
+    names->emplace_back(sqlite3_column_name(statement->get(), i));
+  }
   std::vector<std::vector<SqlCell>> rows;
   int rc = SQLITE_ROW;
   while ((rc = sqlite3_step(statement->get())) == SQLITE_ROW) {

@@ -25,8 +25,9 @@ class SqliteDatabase {
   static Result<SqliteDatabase> Open(const std::string& path);
 
   Status Run(const std::string& sql);
-  // All rows, in memory.
-  Result<std::vector<std::vector<SqlCell>>> Query(const std::string& sql);
+  // All rows, in memory; the columns' names too if they are wanted.
+  Result<std::vector<std::vector<SqlCell>>> Query(const std::string& sql,
+                                                  std::vector<std::string>* names = nullptr);
   // "INSERT INTO t VALUES(?, ...)" once per row.
   Status Insert(std::string_view table, std::span<const std::vector<SqlCell>> rows);
 
