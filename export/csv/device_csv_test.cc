@@ -132,6 +132,26 @@ TEST_F(DeviceCsvTest, LlcIsInPercent) {
             "0,write,1,102.3,0.0\n");
 }
 
+TEST_F(DeviceCsvTest, LlcOfChipZeroIsOverTheWholeTime) {
+  set_chip(0);
+  PlaceOf(0).clock.begin_us = kStartNs / 1000;  // the device started then, too
+  Feed(0, TableId::kLlc, [](BatchBuilder& rows) {
+    // 32768 and 16384 lines in 100 ms: 20 and 10 MB/s; 1/4 and 3/4 are hits.
+    rows.Add(kStartNs + 100'000'000, 0, 0, 0.25, 20.0);
+    rows.Add(kStartNs + 100'000'000, 0, 1, 0.0, 0.0);
+    rows.Add(kStartNs + 200'000'000, 0, 0, 0.75, 10.0);
+    rows.Add(kStartNs + 200'000'000, 0, 1, 1.0, 10.0);
+  });
+  End();
+  // From the first to the last stamp: 49152 lines in 100 ms; 20480 of them hits.
+  EXPECT_EQ(Csv("llc_bandwidth"),
+            "Device_id,Metric,l3c_rd,l3c_wr\n"
+            "0,BandWidth(MB/s),30.0,10.0\n"
+            "0,Hit_Rate(%),41.667,100.0\n"
+            "0,Hit_BandWidth(MB/s),12.5,10.0\n");
+  EXPECT_EQ(Csv("llc_read_write"), "");
+}
+
 void AddNic(BatchBuilder& rows, int64_t t_ns, int64_t port, double bytes, double packets,
             double errors) {
   rows.Add(t_ns, port, 1000, 10.0, 5.0, packets, bytes, errors, 0.0, 0.5, 0.0, 0.0,  //

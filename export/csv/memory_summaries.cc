@@ -1,5 +1,7 @@
-// hbm, ddr and llc_read_write.
+// hbm, ddr, llc_read_write and llc_bandwidth.
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "export/csv/csv_row.h"
 #include "export/csv/summaries.h"
@@ -132,6 +134,7 @@ class LlcSummary : public Summary {
       double hit;
       double throughput;
     };
+    if (context_.place->chip == 0) return Status::Ok();  // has llc_bandwidth
     std::vector<Line> lines;
     double hit = 0;
     double throughput = 0;
@@ -164,7 +167,74 @@ class LlcSummary : public Summary {
   SeriesMap<Values> series_;
 };
 
+// Chip 0: traffic over the whole time, put together again from the rows' rates.
+class LlcBandwidthSummary : public Summary {
+ public:
+  explicit LlcBandwidthSummary(const PartContext& context) : Summary(context) {
+    start_ns_ = ClockMap(context.place->clock).HostNs(context.place->clock.host_ns);
+    for (Operation& operation : operations_) operation.last_ns = start_ns_;
+  }
+
+  void Take(const Batch& batch) override {
+    auto kinds = batch.Ints(1);
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      if (kinds[row] != 0 && kinds[row] != 1) continue;
+      int64_t t_ns = batch.t_ns[row];
+      Operation& operation = operations_[static_cast<size_t>(kinds[row])];
+      double seconds = static_cast<double>(t_ns - operation.last_ns) / 1e9;
+      operation.last_ns = t_ns;
+      double lines = std::round(batch.Reals(3)[row] * seconds * kMega / kLineBytes);
+      operation.lines += lines;
+      operation.hits += std::round(batch.Reals(2)[row] * lines);
+      first_ns_ = any_ ? std::min(first_ns_, t_ns) : t_ns;
+      last_ns_ = any_ ? std::max(last_ns_, t_ns) : t_ns;
+      any_ = true;
+    }
+  }
+  // One file per place: there is never a second one.
+  void Merge(Summary&) override {}
+
+  Status Write(std::string_view, CsvText* out) override {
+    if (!any_ || context_.place->chip != 0) return Status::Ok();
+    double seconds = static_cast<double>(last_ns_ - first_ns_) / 1e9;
+    auto rate = [&](double lines) {
+      return seconds > 0 ? lines * kLineBytes / seconds / kMega : 0;
+    };
+    auto write_row = [&](std::string_view metric, auto value) {
+      CsvRow row(out->rows, *context_.place);
+      row.Text(metric);
+      for (const Operation& operation : operations_) row.Fixed3(value(operation));
+      row.End();
+      ++out->row_count;
+    };
+    write_row("BandWidth(MB/s)", [&](const Operation& o) { return rate(o.lines); });
+    write_row("Hit_Rate(%)", [](const Operation& o) {
+      return o.lines > 0 ? std::round(o.hits / o.lines * 1e6) / 1e6 * 100 : 0;
+    });
+    write_row("Hit_BandWidth(MB/s)", [&](const Operation& o) { return rate(o.hits); });
+    return Status::Ok();
+  }
+
+ private:
+  static constexpr double kLineBytes = 64;
+  struct Operation {
+    double lines = 0;
+    double hits = 0;
+    int64_t last_ns = 0;
+  };
+
+  std::array<Operation, 2> operations_;  // read, write
+  int64_t start_ns_ = 0;
+  bool any_ = false;
+  int64_t first_ns_ = 0;
+  int64_t last_ns_ = 0;
+};
+
 }  // namespace
+
+std::unique_ptr<Summary> MakeLlcBandwidthSummary(const PartContext& context) {
+  return std::make_unique<LlcBandwidthSummary>(context);
+}
 
 std::unique_ptr<Summary> MakeHbmSummary(const PartContext& context) {
   return std::make_unique<HbmSummary>(context);

@@ -18,6 +18,7 @@ constexpr auto kKinds = std::to_array<SummaryKind>({
     {"dvpp", TableId::kDvpp,
      "Dvpp Id,Engine Type,Engine ID,All Time(us),All Frame,All Utilization(%)", MakeDvppSummary},
     {"llc_read_write", TableId::kLlc, "Mode,Task,Hit Rate(%),Throughput(MB/s)", MakeLlcSummary},
+    {"llc_bandwidth", TableId::kLlc, "Metric,l3c_rd,l3c_wr", MakeLlcBandwidthSummary},
     {"hbm", TableId::kHbm, "Metric,Read(MB/s),Write(MB/s)", MakeHbmSummary},
     {"ddr", TableId::kDdr, "Metric,Read(MB/s),Write(MB/s)", MakeDdrSummary},
     {"ai_core_utilization", TableId::kAicorePmu, "Core ID", MakeAicoreSummary},

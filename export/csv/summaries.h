@@ -24,6 +24,7 @@ std::unique_ptr<Summary> MakePcieSummary(const PartContext& context);
 std::unique_ptr<Summary> MakeHbmSummary(const PartContext& context);
 std::unique_ptr<Summary> MakeDdrSummary(const PartContext& context);
 std::unique_ptr<Summary> MakeLlcSummary(const PartContext& context);
+std::unique_ptr<Summary> MakeLlcBandwidthSummary(const PartContext& context);
 std::unique_ptr<Summary> MakeNetworkSummary(const PartContext& context);  // NIC and RoCE
 std::unique_ptr<Summary> MakeDvppSummary(const PartContext& context);
 std::unique_ptr<Summary> MakeAicoreSummary(const PartContext& context);
