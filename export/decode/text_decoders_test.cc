@@ -136,6 +136,27 @@ TEST(Hccs, EqualStampsGiveZeroAndEarlierOnesAreBad) {
   EXPECT_EQ(run.stats.bad_records, 1u);
 }
 
+TEST(Hccs, AStampFarAheadDoesNotSilenceTheRest) {
+  DecodeRun run("hccs.data");
+  std::string text = "1:000000000 0 0\n8000000000:000000000 0 0\n";
+  for (int i = 2; i < 14; ++i) text += std::to_string(i) + ":000000000 1048576 0\n";
+  run.Feed({text});
+  // The garbage itself; 2 to 8 are refused, 9 begins anew, 13 is the last but no counter fell: 10 to 12.
+  EXPECT_EQ(run.stats.bad_records, 7u);
+  ASSERT_EQ(run.rows.size(), 4u);
+  EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kDeviceWall + 10 * kSecond);
+}
+
+TEST(Netdev, AStampFarAheadDoesNotSilenceTheRest) {
+  DecodeRun run("netdev_stats.data");
+  std::string rest = " 1 2 100 200 5 6 7 8 9 10 11 12 13 1000 2000\n";
+  std::string text = "1" + rest + "4000000000000000000" + rest;
+  for (int i = 2; i < 12; ++i) text += std::to_string(i) + rest;
+  run.Feed({text});
+  ASSERT_EQ(run.rows.size(), 3u);  // the garbage, 10 and 11
+  EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kWall + 10);
+}
+
 TEST(Hccs, GarbageIsCounted) {
   DecodeRun run("hccs.data");
   run.Feed({"1:000000000 0 0\nrubbish\n2:000000000 5\n2:0 1 2 3\n2:000000000 -1 0\n"
@@ -253,7 +274,7 @@ TEST(Netdev, WhatWasCountedInBetween) {
   EXPECT_EQ(row.Real(18), 0);
   EXPECT_EQ(run.rows[1].Int(12), 1);
   EXPECT_EQ(run.rows[1].Real(18), 1);
-  EXPECT_EQ(run.stats.bad_records, 1u);
+  EXPECT_EQ(run.stats.bad_records, 2u);
 }
 
 TEST(Netdev, OneSampleTellsNothing) {

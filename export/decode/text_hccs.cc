@@ -42,17 +42,25 @@ class HccsDecoder : public Decoder {
     TextScan scan(line);
     Sample sample;
     if (!scan.SecondsAndNs(&sample.ns) || !scan.Uint(&sample.tx) || !scan.Uint(&sample.rx) ||
-        !scan.AtEnd() || (samples_ > 0 && sample.ns < last_.ns)) {
+        !scan.AtEnd()) {
       // The header, wherever it is; the driver sends one whenever the channel starts.
       bool heading = line.starts_with("time_stamp") || line.empty();
       if (!heading) CountBad(line, &stats_);
       return;
     }
-    ++stats_.records;
-    if (samples_++ == 0) {
-      first_ = last_ = sample;
+    bool earlier = samples_ > 0 && sample.ns < last_.ns;
+    if (earlier && ++earlier_ < kMaxEarlier) {
+      CountBad(line, &stats_);
       return;
     }
+    earlier_ = 0;
+    ++stats_.records;
+    if (samples_++ == 0) first_ = sample;
+    if (samples_ > 1 && !earlier) Pair(sample);
+    last_ = sample;
+  }
+
+  void Pair(const Sample& sample) {
     if (sample.tx >= last_.tx && sample.rx >= last_.rx) {
       if (has_row_) rows_.Add(row_.t_ns, row_.tx, row_.rx);
       auto ns = static_cast<uint64_t>(sample.ns - last_.ns);
@@ -61,12 +69,12 @@ class HccsDecoder : public Decoder {
       has_row_ = true;
       ++pairs_;
     }
-    last_ = sample;
   }
 
   ClockMap clock_;
   BatchBuilder rows_;
   uint64_t samples_ = 0;
+  int earlier_ = 0;
   uint64_t pairs_ = 0;
   Sample first_;
   Sample last_;

@@ -34,13 +34,16 @@ class NetdevDecoder : public Decoder {
       if (!line.empty()) CountBad(line, &stats_);
       return;
     }
-    ++stats_.records;
-    if (!has_last_ || ns > last_ns_) {
-      if (has_last_) Row(ns, counters);
-      last_ns_ = ns;
-      last_ = counters;
-      has_last_ = true;
+    if (has_last_ && ns <= last_ns_ && ++not_later_ < kMaxEarlier) {
+      CountBad(line, &stats_);
+      return;
     }
+    not_later_ = 0;
+    ++stats_.records;
+    if (has_last_ && ns > last_ns_) Row(ns, counters);
+    last_ns_ = ns;
+    last_ = counters;
+    has_last_ = true;
   }
 
   void Row(int64_t ns, const std::array<uint64_t, kCounters>& counters) {
@@ -59,6 +62,7 @@ class NetdevDecoder : public Decoder {
   ClockMap clock_;
   BatchBuilder rows_;
   bool has_last_ = false;
+  int not_later_ = 0;
   int64_t last_ns_ = 0;
   std::array<uint64_t, kCounters> last_{};
 };
