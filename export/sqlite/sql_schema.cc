@@ -234,7 +234,8 @@ std::string CreateSql(const SqlTable& table, bool merged) {
 std::string CreateSql(const EventTableSpec& table, bool merged) {
   std::string columns;
   for (std::string_view column : table.columns) {
-    fmt::format_to(std::back_inserter(columns), "{}{} INTEGER", columns.empty() ? "" : ", ", column);
+    fmt::format_to(std::back_inserter(columns), "{}{} {}", columns.empty() ? "" : ", ", column,
+                   column == "value" ? "NUMERIC" : "INTEGER");
   }
   return CreateText(table.name, std::move(columns), merged);
 }

@@ -285,11 +285,15 @@ constexpr auto kStepArgColumns =
 constexpr auto kGapColumns =
     std::to_array<std::string_view>({"startNs", "endNs", "deviceId", "name", "records"});
 
+constexpr auto kPmuSummaryColumns = std::to_array<std::string_view>(
+    {"deviceId", "metric", "value", "coreId", "coreType"});
+
 constexpr std::array<EventTableSpec, kEventTables> kEvents = {{
-    {"MSTX_EVENTS", kMstxColumns},
-    {"PROFD_STEP_ROWS", kStepColumns},
-    {"PROFD_STEP_ARGS", kStepArgColumns},
-    {"PROFD_GAP_ROWS", kGapColumns},
+    {"MSTX_EVENTS", kMstxColumns, true},
+    {"PROFD_STEP_ROWS", kStepColumns, true},
+    {"PROFD_STEP_ARGS", kStepArgColumns, true},
+    {"PROFD_GAP_ROWS", kGapColumns, true},
+    {"SAMPLE_PMU_SUMMARY", kPmuSummaryColumns, false},
 }};
 
 SqlTable VendorTable(const TableEntry& entry) {

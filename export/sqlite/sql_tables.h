@@ -49,12 +49,13 @@ struct SqlTable {
 // Every table of rows.
 std::vector<SqlTable> SqlRowTables();
 
-// Tables of events; all columns are INTEGER, texts STRING_IDS ids.
-enum class EventTable : uint8_t { kMstx, kSteps, kStepArgs, kGaps };
-inline constexpr size_t kEventTables = 4;
+// Tables of what is no row; columns are INTEGER but for `value` of kPmuSummary, texts STRING_IDS ids.
+enum class EventTable : uint8_t { kMstx, kSteps, kStepArgs, kGaps, kPmuSummary };
+inline constexpr size_t kEventTables = 5;
 struct EventTableSpec {
   std::string_view name;
   std::span<const std::string_view> columns;
+  bool always;  // there also without rows
 };
 const EventTableSpec& EventTableOf(EventTable table);
 

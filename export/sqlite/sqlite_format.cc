@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "export/formats.h"
+#include "export/sqlite/pmu_summary.h"
 #include "export/sqlite/sql_schema.h"
 #include "export/sqlite/sqlite_database.h"
 
@@ -40,11 +41,12 @@ class SqliteSink : public FormatSink {
     std::atomic<int64_t>* last_ns;
   };
   SqliteSink(const Shared& shared, const LoaderPlace& where)
-      : shared_(shared), where_(where), loaders_(shared.tables->size()) {}
+      : shared_(shared), where_(where), loaders_(shared.tables->size()), pmu_(where_) {}
 
   void Take(const Batch& batch) override {
     if (!status_.ok() || batch.rows() == 0) return;
     last_ns_ = std::max(last_ns_, batch.t_ns.back());
+    if (batch.table->id == TableId::kAicorePmu) pmu_.Take(batch);
     for (size_t i = 0; i < loaders_.size() && status_.ok(); ++i) {
       const SqlTable& table = (*shared_.tables)[i];
       if (table.source != batch.table->id) continue;
@@ -58,6 +60,7 @@ class SqliteSink : public FormatSink {
   void TakeEvent(const Event& event) override;
 
   Status Finish() override {
+    if (status_.ok() && !pmu_.empty()) status_ = pmu_.Write(Events(EventTable::kPmuSummary));
     for (auto& loader : loaders_) {
       if (loader != nullptr && status_.ok()) status_ = loader->Finish();
     }
@@ -71,6 +74,7 @@ class SqliteSink : public FormatSink {
   }
 
  private:
+  CellLoader& Events(EventTable table);
   void AddEvent(EventTable table, std::initializer_list<int64_t> cells);
   int64_t Id(std::string_view text) { return where_.strings->Intern(text); }
 
@@ -78,24 +82,29 @@ class SqliteSink : public FormatSink {
   LoaderPlace where_;
   std::vector<std::unique_ptr<RowLoader>> loaders_;
   std::array<std::unique_ptr<CellLoader>, kEventTables> events_;
+  PmuSummary pmu_;
   int64_t last_ns_ = 0;
   Status status_;
 };
 
-void SqliteSink::AddEvent(EventTable table, std::initializer_list<int64_t> cells) {
-  if (!status_.ok()) return;
+CellLoader& SqliteSink::Events(EventTable table) {
   auto index = static_cast<size_t>(table);
   if (events_[index] == nullptr) {
     TableState& state = *(*shared_.states)[shared_.tables->size() + index];
     events_[index] = std::make_unique<CellLoader>(state, where_.ordinal);
   }
+  return *events_[index];
+}
+
+void SqliteSink::AddEvent(EventTable table, std::initializer_list<int64_t> cells) {
+  if (!status_.ok()) return;
   std::array<uint64_t, 12> values{};
   std::array<CellColumn, 12> columns{};
   size_t count = 0;
   for (int64_t cell : cells) values[count++] = static_cast<uint64_t>(cell);
   if (where_.dump_id >= 0) values[count++] = static_cast<uint64_t>(where_.dump_id);
   for (size_t i = 0; i < count; ++i) columns[i] = {&values[i], 0, CellKind::kInt};
-  status_ = events_[index]->Add({columns.data(), count}, 0);
+  status_ = Events(table).Add({columns.data(), count}, 0);
 }
 
 void SqliteSink::TakeEvent(const Event& event) {
@@ -200,7 +209,9 @@ Status SqliteFormat::MakeSchema() {
     RETURN_IF_ERROR(database->Run(CreateSql(tables_[i], merged)));
   }
   for (size_t i = 0; i < kEventTables; ++i) {
-    RETURN_IF_ERROR(database->Run(CreateSql(EventTableOf(static_cast<EventTable>(i)), merged)));
+    const EventTableSpec& table = EventTableOf(static_cast<EventTable>(i));
+    if (!table.always && states_[tables_.size() + i]->tree.empty()) continue;
+    RETURN_IF_ERROR(database->Run(CreateSql(table, merged)));
   }
   RETURN_IF_ERROR(database->Run(SamplesViewSql(filled, merged)));
   RETURN_IF_ERROR(database->Run(EventViewsSql(merged)));

@@ -172,6 +172,36 @@ TEST(SqliteFormat, UsageOfACoreIsOfTheTimeSinceItsLastSample) {
   EXPECT_EQ(made.Query("SELECT count(*) FROM PROFD_AICORE_PMU"), One({5}));
 }
 
+TEST(SqliteFormat, MetricsOfACoreOverTheSession) {
+  MadeExport made(1, 1);
+  for (Place& place : made.dump(0).places) {
+    place.aicore_metrics = "Memory";
+    place.aicore_events = {0x15, 0x999};  // UB read; one that no metric of the group is made of
+  }
+  made.Begin();
+  auto sink = made.Open(0, 0);
+  {
+    BatchBuilder builder(TableOf(TableId::kAicorePmu), 0, TimeWindow(), *sink);
+    std::vector<uint64_t> cells(14);
+    cells[0] = 3;
+    cells[2] = 8;
+    cells[12] = 512;
+    builder.AddCells(kMadeBegin, cells);
+    builder.AddCells(kMadeBegin + 1000, cells);
+    builder.Flush();
+  }
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  // 1024 cycles at 1 GHz are 1024 ns; 16 * 256 * 4 bits in them are 2^14 / 8 bytes in 1.024 us.
+  SqlRows rows = made.Query("SELECT deviceId, m.value, s.value, coreId, t.value FROM "
+                            "SAMPLE_PMU_SUMMARY s JOIN STRING_IDS m ON m.id = metric JOIN "
+                            "STRING_IDS t ON t.id = coreType");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0], (std::vector<SqlCell>{0, "total_time", 1024, 3, "AIC"}));
+  EXPECT_EQ(Text(rows[1][1]), "ub_read_bw");
+  EXPECT_NEAR(std::get<double>(rows[1][2]), 2048 / 1.024e-6, 1);
+}
+
 TEST(SqliteFormat, OneDumpHasNoDumpIdSeveralHaveItLast) {
   for (size_t dumps : {1, 2}) {
     MadeExport made(dumps, 1);
