@@ -14,14 +14,12 @@
 #include "base/log.h"
 #include "daemon/app_impl.h"
 #include "daemon/rpc/tls_server.h"
-#include "dump/reader.h"
 
 namespace profd {
 namespace {
 
 constexpr int64_t kBeatNs = kNsPerSecond;
 constexpr int64_t kGuardBeatNs = 200 * kNsPerMs;
-constexpr size_t kMaxRecovered = 1000;
 // Added to the sessions' own deadline when the daemon ends.
 constexpr int64_t kEndGraceNs = 5 * kNsPerSecond;
 
@@ -32,64 +30,6 @@ void RaiseFileLimit() {
   constexpr rlim_t kWanted = 65536;
   limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, kWanted));
   ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-v1::Session FromManifest(const Manifest& manifest, const std::string& path, uint64_t bytes) {
-  v1::Session session;
-  session.set_session_id(manifest.session_id);
-  switch (manifest.state) {
-    case DumpState::kDone:
-      session.set_state(v1::Session::DONE);
-      break;
-    case DumpState::kFailed:
-      session.set_state(v1::Session::FAILED);
-      break;
-    case DumpState::kRunning:
-    case DumpState::kInterrupted:
-      session.set_state(v1::Session::INTERRUPTED);
-      break;
-  }
-  session.set_reason(manifest.state == DumpState::kRunning ? "profd ended before the session did"
-                                                           : manifest.reason);
-  session.set_uid(manifest.uid);
-  session.set_pid(manifest.pid);
-  session.set_job_id(manifest.job_id);
-  if (manifest.rank) session.set_rank(*manifest.rank);
-  session.set_label(manifest.label);
-  session.set_started_ns(manifest.start_wall_ns);
-  session.set_ended_ns(manifest.end_wall_ns);
-  for (const auto& [name, value] : manifest.metadata) (*session.mutable_metadata())[name] = value;
-  if (manifest.start_step) session.set_start_step(*manifest.start_step);
-  session.set_steps(manifest.steps);
-  session.set_steps_done(manifest.steps_done);
-  session.set_marks(manifest.marks);
-  session.set_dropped_marks(manifest.dropped_marks);
-  for (const ManifestProcess& process : manifest.processes) {
-    v1::SessionProcess& wire = *session.add_processes();
-    wire.set_pid(process.pid);
-    if (process.rank) wire.set_rank(*process.rank);
-    wire.set_attached(process.attached);
-  }
-  session.set_dump_path(path);
-  session.set_dump_bytes(bytes);
-  for (const ManifestDevice& device : manifest.devices) {
-    session.add_devices(static_cast<uint32_t>(device.id));
-  }
-  for (const ManifestOption& option : manifest.options) {
-    v1::EffectiveOption& wire = *session.add_effective_options();
-    wire.set_key(option.key);
-    wire.set_value(option.value);
-    wire.set_asked(option.asked);
-    wire.set_note(option.note);
-  }
-  for (const ManifestChannel& channel : manifest.channels) {
-    session.set_records(session.records() + channel.records);
-    for (const ManifestLoss& loss : channel.dropped) {
-      session.set_dropped_records(session.dropped_records() + loss.records);
-      session.set_dropped_bytes(session.dropped_bytes() + loss.bytes);
-    }
-  }
-  return session;
 }
 
 bool IsLoopback(const std::string& address) {
@@ -114,6 +54,7 @@ DumpWriter::Options App::Impl::WriterOptions() const {
   result.queue_bytes = static_cast<uint64_t>(options.config.queue_mb) << 20;
   result.flush_interval_ns = options.config.flush_interval_ms * kNsPerMs;
   result.min_free_bytes = static_cast<uint64_t>(options.config.min_free_mb) << 20;
+  result.sync_interval_ns = options.config.sync_interval_ms * kNsPerMs;
   return result;
 }
 
@@ -132,6 +73,7 @@ Status App::Impl::Build() {
   }
   Result<DumpRoot> root = DumpRoot::Open(config.dump_root);
   if (!root.ok()) return root.status().Annotate("dump.root");
+  RETURN_IF_ERROR(OpenState(*root));
   control_executor = std::make_unique<Executor>("profd-control", 1);
   samplers = std::make_unique<Executor>("profd-sample", 2);
   control = std::make_unique<Strand>(*control_executor);
@@ -156,6 +98,8 @@ Status App::Impl::Build() {
   pollers = std::make_unique<PollEngine>(
       PollEngine::Deps{node->host(), store, hub, *samplers, stats});
   BuildJobs();
+  keeper = std::make_unique<DumpKeeper>(
+      DumpKeeper::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
   BuildSessions();
   self = std::make_unique<SelfMetrics>(store, node->host());
   RecoverDumps();
@@ -173,18 +117,9 @@ void App::Impl::BuildSessions() {
       [this](pid_t pid) { return node->OwnerOf(pid); },
       [](const Peer& peer, const DeviceInfo& device) { return Node::MayUse(peer, device); },
       [this](const std::string& name, std::function<void(Result<uint64_t>)> done) {
-        writer->Post([this, name, done = std::move(done)] {
-          uint64_t bytes = 0;
-          if (auto list = writer->root().List(); list.ok()) {
-            for (const DumpRoot::Entry& entry : *list) {
-              if (entry.name == name) bytes = entry.bytes;
-            }
-          }
-          Status status = writer->root().Remove(name);
-          Result<uint64_t> freed = status.ok() ? Result<uint64_t>(bytes) : Result<uint64_t>(status);
-          control->Post([done, freed] { done(freed); });
-        });
+        keeper->Remove(name, "request", std::move(done));
       }};
+  KeepSessions(&deps);
   deps.session.jobs_or_null = &jobs->table();
   Manifest& base = deps.session.manifest_base;
   base.profd_version = PROFD_VERSION;
@@ -214,30 +149,6 @@ void App::Impl::DeclareRoutes() {
       }
     }
   }
-}
-
-// Dumps of earlier runs stay listed, fetched and removed like any other.
-void App::Impl::RecoverDumps() {
-  std::promise<void> done;
-  writer->Post([this, &done] {
-    Result<std::vector<DumpRoot::Entry>> list = writer->root().List();
-    if (list.ok()) {
-      size_t skip = list->size() > kMaxRecovered ? list->size() - kMaxRecovered : 0;
-      for (size_t i = skip; i < list->size(); ++i) {
-        const DumpRoot::Entry& entry = (*list)[i];
-        Result<DumpReader> reader = DumpReader::Open(writer->root(), entry.name);
-        if (!reader.ok()) continue;
-        Result<Manifest> manifest = reader->ReadManifest();
-        if (!manifest.ok()) continue;
-        // Who may see it follows from whose directory it is, not from what the file in it claims.
-        manifest->uid = entry.uid;
-        sessions->AddRecovered(
-            FromManifest(*manifest, options.config.dump_root + "/" + entry.name, entry.bytes));
-      }
-    }
-    done.set_value();
-  });
-  done.get_future().wait();
 }
 
 void App::Impl::StartAlwaysOn() {
@@ -295,14 +206,7 @@ Status App::Impl::Serve() {
     if (left.ok()) out->set_left_ms(*left);
     finish(left.status());
   };
-  deps.delete_dump = [this](const Peer& peer, const v1::DeleteDumpRequest& request,
-                            v1::DeleteDumpResponse* out,
-                            const std::function<void(const Status&)>& finish) {
-    sessions->Delete(peer, request.session_id(), [out, finish](const Result<uint64_t>& freed) {
-      if (freed.ok()) out->set_freed_bytes(*freed);
-      finish(freed.status());
-    });
-  };
+  AnswerDumps(&deps);
   deps.list_jobs = [this](const Peer& peer, const v1::ListJobsRequest& request,
                           v1::ListJobsResponse* out,
                           const std::function<void(const Status&)>& finish) {
@@ -320,6 +224,7 @@ Status App::Impl::Serve() {
   rpc->SetAcceptor(acceptor.get());
   // Before anybody can ask for its address.
   if (!config.tls_listen.empty()) RETURN_IF_ERROR(rpc->ListenTls(TlsOptionsOf(config)));
+  ContinueSessions();
   acceptor->Start();
   if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
 
@@ -386,6 +291,7 @@ void App::Impl::Reload() {
     control->Post([this, &fresh, &done] {
       options.config = WithReloadableOf(options.config, *fresh);
       sessions->Configure(options.config);
+      keeper->SetLimits(QuotaOf(options.config));
       if (recorder != nullptr) recorder->Configure(options.config);
       acceptor->Configure(options.config.admin_group,
                           static_cast<int>(options.config.max_connections));
@@ -420,6 +326,7 @@ void App::Impl::Beat() {
 void App::Impl::GuardBeat() {
   node->CheckDeadlines(clock.SteadyNs());
   jobs->CheckDeadlines(clock.SteadyNs());
+  sessions->WatchRoom();
   for (const std::string& text :
        pollers->CheckStuck(options.config.stuck_after_ms * kNsPerMs)) {
     log::Warning("libdcmi stuck", {{"call", text}});
@@ -467,6 +374,7 @@ void App::Impl::End() {
     std::_Exit(clean ? 0 : 1);
   }
   samplers->Stop();
+  keeper->Stop();
   pollers.reset();
   control_executor->Stop();
   rpc.reset();

@@ -1,6 +1,8 @@
 // The daemon's objects in the order they are made; they go in the opposite one. Private to app*.cc.
 #pragma once
 
+#include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "daemon/data/channel_router.h"
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/stream_hub.h"
+#include "daemon/dumps/dump_keeper.h"
+#include "daemon/dumps/state_store.h"
 #include "daemon/jobs/job_desk.h"
 #include "daemon/metrics/exposer.h"
 #include "daemon/metrics/metric_store.h"
@@ -41,7 +45,13 @@ struct App::Impl {
   void GuardBeat();
   void BuildSessions();
   void DeclareRoutes();
+  // app_dumps.cc: dumps and sessions of earlier runs, room for them, calls about them.
+  Status OpenState(const DumpRoot& root);
+  void KeepSessions(SessionManager::Deps* deps);
   void RecoverDumps();
+  void ContinueSessions();
+  void AnswerDumps(RpcDeps* deps);
+  void UpdateDumpMetrics();
   DumpWriter::Options WriterOptions() const;
   // node_view.cc: what GetNode answers and the self metrics of the channels.
   void DescribeNode(const Peer& peer, v1::Node* out);
@@ -73,7 +83,12 @@ struct App::Impl {
   std::unique_ptr<Executor> control_executor;
   std::unique_ptr<Executor> samplers;
   std::unique_ptr<Strand> control;
+  std::unique_ptr<StateStore> state_store;  // before the writer, whose last tasks use it
   std::unique_ptr<DumpWriter> writer;
+  std::unique_ptr<DumpKeeper> keeper;
+  std::vector<std::string> old_dumps;                // of earlier runs
+  std::map<std::string, std::string> old_sessions;   // that had not ended: id, state file
+  std::shared_ptr<std::promise<void>> found_sessions;  // their dumps have been looked at
   std::unique_ptr<ChannelRouter> router;
   std::unique_ptr<ChannelArbiter> arbiter;
   std::unique_ptr<PollEngine> pollers;
@@ -91,6 +106,8 @@ struct App::Impl {
   std::unique_ptr<Timer> guard_beat;
   int64_t watchdog_ns = 0;
 };
+
+QuotaLimits QuotaOf(const DaemonConfig& config);
 
 // Compiler and target the daemon was built with: "g++ 12.2.0 aarch64". In node_view.cc.
 std::string BuildText();

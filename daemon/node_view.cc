@@ -264,6 +264,10 @@ void App::Impl::UpdateSelfMetrics() {
             static_cast<double>(writer->dropped_queue_full()), "queue_full");
   self->Set(MetricByName("profd_dump_dropped_bytes_total"),
             static_cast<double>(writer->dropped_write_error()), "write_error");
+  for (const auto& [collector, records] : writer->aged_records()) {
+    self->Set(MetricByName("profd_dump_aged_records_total"), static_cast<double>(records),
+              collector);
+  }
   set(MetricByName("profd_dump_queue_bytes"), writer->queued_bytes());
   set(MetricByName("profd_dump_free_bytes"), writer->free_bytes());
   set(MetricByName("profd_stream_subscribers"), hub.subscribers());
@@ -279,6 +283,7 @@ void App::Impl::UpdateSelfMetrics() {
             "unidentified");
   UpdateTlsMetrics();
   UpdateJobMetrics();
+  UpdateDumpMetrics();
   set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
   self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, CompilerText(), PROFD_ARCH);
   self->Commit();

@@ -111,6 +111,16 @@ Result<DumpRoot> DumpRoot::Open(const std::string& path_in) {
   if (!made && errno != EEXIST) {
     return Status::FromErrno(errno, fmt::format("make dump root {}", path));
   }
+  Result<DumpRoot> root = Attach(path);
+  if (!root.ok()) return root;
+  if (made && ::fchmod(root->fd(), kRootMode) != 0) return Status::FromErrno(errno, path);
+  RETURN_IF_ERROR(root->Prepare());
+  return root;
+}
+
+Result<DumpRoot> DumpRoot::Attach(const std::string& path_in) {
+  std::string path = path_in;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) {
     // A link shows as ELOOP, or as ENOTDIR because of O_DIRECTORY.
@@ -119,26 +129,14 @@ Result<DumpRoot> DumpRoot::Open(const std::string& path_in) {
     }
     return Status::FromErrno(errno, fmt::format("open dump root {}", path));
   }
-  if (made && ::fchmod(fd.get(), kRootMode) != 0) return Status::FromErrno(errno, path);
   RETURN_IF_ERROR(CheckRoot(fd.get(), path));
-  DumpRoot root(path, std::move(fd));
-  RETURN_IF_ERROR(root.Prepare());
-  return root;
+  return DumpRoot(path, std::move(fd));
 }
 
 Status DumpRoot::Prepare() {
-  Result<std::vector<std::string>> names = NamesIn(fd_.get());
+  Result<std::vector<std::string>> names = Names();
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
-    if (name.starts_with(kRemoving)) {
-      Result<UniqueFd> dir = OpenDirAt(fd_.get(), name);
-      // What cannot be removed now stays out of sight and is tried again next time.
-      if (dir.ok() && RemoveTree(dir->get()).ok()) {
-        ::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR);
-      }
-      continue;
-    }
-    if (!IsDumpName(name)) continue;
     std::string_view rest = std::string_view(name).substr(5);
     uint32_t number = 0;
     if (ParseNumber(rest.substr(0, rest.find('_')), &number) && number <= kMaxNumber) {
@@ -146,6 +144,34 @@ Status DumpRoot::Prepare() {
     }
   }
   return {};
+}
+
+void DumpRoot::RemoveLeftovers() {
+  Result<std::vector<std::string>> names = NamesIn(fd_.get());
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kRemoving)) continue;
+    Result<UniqueFd> dir = OpenDirAt(fd_.get(), name);
+    // What cannot be removed now stays out of sight and is tried again next time.
+    if (dir.ok() && RemoveTree(dir->get()).ok()) {
+      ::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR);
+    }
+  }
+}
+
+Result<std::vector<std::string>> DumpRoot::Names() const {
+  Result<std::vector<std::string>> names = NamesIn(fd_.get());
+  if (names.ok()) std::erase_if(*names, [](const std::string& name) { return !IsDumpName(name); });
+  return names;
+}
+
+Result<std::pair<uint32_t, int64_t>> DumpRoot::FactsOf(std::string_view name) const {
+  Result<UniqueFd> dir = OpenDump(name);
+  if (!dir.ok()) return dir.status();
+  struct stat st {};
+  if (::fstat(dir->get(), &st) != 0) return Status::FromErrno(errno, name);
+  return std::pair<uint32_t, int64_t>(st.st_uid,
+                                      st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec);
 }
 
 Result<uint64_t> DumpRoot::FreeBytes() const {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -22,6 +23,8 @@ class DumpRoot {
   // Opens `path`, creating it and missing parents. Refuses (kPermissionDenied) a root that is a
   // symbolic link, belongs to somebody else, or may be written by its group or by others.
   static Result<DumpRoot> Open(const std::string& path);
+  // One that is there and open elsewhere, for reading and removing.
+  static Result<DumpRoot> Attach(const std::string& path);
 
   // The path as given; for showing only.
   const std::string& path() const { return path_; }
@@ -40,9 +43,15 @@ class DumpRoot {
   Result<NewDump> CreateDump(DumpOwner owner, int64_t wall_ns);
   // kInvalidArgument unless `name` is a dump's name, kNotFound if there is none.
   Result<UniqueFd> OpenDump(std::string_view name) const;
-  // Removes a dump with everything in it: first out of sight by renaming, then bit by bit. What a
-  // crash leaves of that is removed by the next Open.
+  // Removes a dump with everything in it: first out of sight by renaming, then bit by bit.
   Status Remove(std::string_view name);
+  // What a crash has left of that; takes its time.
+  void RemoveLeftovers();
+
+  // Of all dumps, sorted: by age but for wrapped running numbers.
+  Result<std::vector<std::string>> Names() const;
+  // Owner and last change (wall clock, ns) of a dump's directory.
+  Result<std::pair<uint32_t, int64_t>> FactsOf(std::string_view name) const;
 
   struct Entry {
     std::string name;
@@ -59,7 +68,7 @@ class DumpRoot {
 
  private:
   DumpRoot(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  Status Prepare();  // finds the running number, removes leftovers
+  Status Prepare();  // finds the running number
 
   std::string path_;
   UniqueFd fd_;

@@ -148,7 +148,7 @@ TEST_F(DumpRootTest, FinishesRemovalsThatACrashCutShort) {
   fs::create_directories(tmp_ / "root/.removing_PROF_000001_20260101000000123_ABCDEFGH/host/data");
   WriteText(tmp_ / "root/.removing_PROF_000001_20260101000000123_ABCDEFGH/host/data/x", "x");
   ASSERT_EQ(::chmod((tmp_ / "root").c_str(), 0755), 0);
-  OpenOk(tmp_ / "root");
+  OpenOk(tmp_ / "root").RemoveLeftovers();
   EXPECT_TRUE(fs::is_empty(tmp_ / "root"));
 }
 

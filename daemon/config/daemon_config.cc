@@ -72,6 +72,15 @@ const auto kKeys = std::to_array<Key>({
     {"dump", "sync_interval_ms", &DaemonConfig::sync_interval_ms, true,
      "How often what was written is forced to the disk, which bounds what a power failure costs; 0 = "
      "only when a session ends", 0, 3600000},
+    {"dump", "max_total_mb", &DaemonConfig::max_total_mb, true,
+     "All dumps together; the oldest finished ones that are not pinned go first, then starts are "
+     "refused and the youngest session ends; 0 = no limit",
+     0, 1073741824},
+    {"dump", "state_dir", &DaemonConfig::state_dir, false,
+     "Folder of the daemon's own for sessions that have not ended, and pins; empty = .state in "
+     "dump.root"},
+    {"dump", "resume", &DaemonConfig::resume, false,
+     "Sessions that a killed daemon left go on, as a new segment, when it is started again"},
     {"metrics", "enabled", &DaemonConfig::metrics_enabled, false, "Serve /metrics"},
     {"metrics", "listen", &DaemonConfig::metrics_listen, false,
      "Address and port of /metrics; plain HTTP, so another than loopback is warned about"},
@@ -122,6 +131,11 @@ const auto kKeys = std::to_array<Key>({
      "Highest rate a user may ask of a collector (administrators excepted)", 1, 1000},
     {"limits", "max_start_delay_s", &DaemonConfig::max_start_delay_s, true,
      "How far ahead a start may be scheduled, seconds", 1, 30 * kDay},
+    {"limits", "max_kept_mb_per_uid", &DaemonConfig::max_kept_mb_per_uid, true,
+     "All dumps of one user together, as dump.max_total_mb (root excepted); 0 = no limit", 0,
+     1073741824},
+    {"limits", "max_pinned_mb_per_uid", &DaemonConfig::max_pinned_mb_per_uid, true,
+     "Dumps one user may pin (administrators excepted); 0 = no limit", 0, 1073741824},
 });
 
 std::string Describe(const Key& key) { return fmt::format("{}.{}", key.section, key.name); }
@@ -223,6 +237,10 @@ std::string AttachSocketOf(const DaemonConfig& config) {
          "attach.sock";
 }
 
+std::string StateDirOf(const DaemonConfig& config) {
+  return config.state_dir.empty() ? config.dump_root + "/.state" : config.state_dir;
+}
+
 DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name,
                                std::vector<std::string>* problems) {
   DaemonConfig config;
@@ -273,6 +291,7 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   };
   absolute("daemon.socket", config.socket, false);
   absolute("dump.root", config.dump_root, false);
+  absolute("dump.state_dir", config.state_dir, true);
   absolute("driver.hal_library", config.hal_library, true);
   absolute("driver.dcmi_library", config.dcmi_library, true);
   ValidateRecorder(config.recorder_collectors, config.recorder_triggers, problems);

@@ -34,6 +34,9 @@ struct DaemonConfig {
   int64_t max_session_mb = 65536;
   int64_t queue_mb = 64;
   int64_t flush_interval_ms = 1000;
+  int64_t max_total_mb = 524288;
+  std::string state_dir;  // as given; see StateDirOf
+  bool resume = true;
   int64_t sync_interval_ms = 5000;
   // [metrics]
   bool metrics_enabled = true;
@@ -66,7 +69,12 @@ struct DaemonConfig {
   int64_t max_starts_per_minute = 60;
   int64_t max_user_hz = 1000;
   int64_t max_start_delay_s = 86400;
+  int64_t max_kept_mb_per_uid = 262144;
+  int64_t max_pinned_mb_per_uid = 65536;
 };
+
+// Where sessions and pins are kept: .state in the dump root unless configured.
+std::string StateDirOf(const DaemonConfig& config);
 
 // Where training processes attach: beside `socket` as attach.sock unless configured; "" = off.
 std::string AttachSocketOf(const DaemonConfig& config);

@@ -135,9 +135,10 @@ void FlightRecorder::MakeRoom() {
     Kept oldest = std::move(kept_.front());
     kept_.pop_front();
     log::Info("trigger's dump removed", {{"session", oldest.session}, {"max", config_.recorder_max_dumps}});
-    sessions_->Delete(Myself(), oldest.session, [this, oldest](const Result<uint64_t>& freed) {
-      // Long forgotten by the list, or removed by somebody: what is left of it goes.
-      if (!freed.ok()) deps_.remove_dump(oldest.dump, [](const Result<uint64_t>&) {});
+    sessions_->Delete(Myself(), oldest.session, "", [this, oldest](const Result<uint64_t>& freed) {
+      // Long forgotten by the list; one that is pinned stays.
+      if (freed.status().code() != StatusCode::kNotFound) return;
+      sessions_->Delete(Myself(), "", oldest.dump, [](const Result<uint64_t>&) {});
     });
   }
 }

@@ -209,7 +209,7 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
       : StrandWriter(context.deps.control),
         context_(context),
         peer_(peer),
-        id_(request.session_id()) {
+        request_(request) {
     Begin();
   }
 
@@ -217,20 +217,26 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
   void OnReady() override {
     if (!opened_) {
       opened_ = true;
-      Result<std::string> name = context_.deps.sessions.DumpOf(peer_, id_);
-      if (!name.ok()) {
-        End(ToGrpc(name.status()));
+      Result<std::vector<std::string>> names = context_.deps.dumps_to_fetch(peer_, request_);
+      if (!names.ok()) {
+        End(ToGrpc(names.status()));
         return;
       }
-      name_ = *name;
-      OnWriter([this] { return Open(); });
+      names_ = std::move(names).value();
+      OnWriter([this] { return OpenAll(); });
       return;
     }
-    if (file_ >= files_.size() && !fd_.valid()) {
+    if (file_ < dumps_[dump_].files.size() || fd_.valid()) {
+      OnWriter([this] { return ReadNext(); });
+    } else if (dump_ + 1 < dumps_.size()) {
+      ++dump_;
+      file_ = 0;
+      Announce();
+      has_chunk_ = false;
+      Send(std::move(next_));
+    } else {
       End(grpc::Status::OK);
-      return;
     }
-    OnWriter([this] { return ReadNext(); });
   }
 
   // Runs a step on the writer thread and sends (or reports) what it made.
@@ -253,34 +259,45 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
     });
   }
 
-  Status Open() {
-    Result<DumpReader> reader = DumpReader::Open(context_.deps.writer.root(), name_);
-    if (!reader.ok()) return reader.status();
-    Result<std::vector<DumpReader::File>> files = reader->Files();
-    if (!files.ok()) return files.status();
-    files_ = std::move(files).value();
-    reader_ = std::make_unique<DumpReader>(std::move(reader).value());
-    next_.set_dump_name(name_);
+  Status OpenAll() {
+    for (const std::string& name : names_) {
+      Result<DumpReader> reader = DumpReader::Open(context_.deps.writer.root(), name);
+      if (!reader.ok()) return reader.status();
+      Result<std::vector<DumpReader::File>> files = reader->Files();
+      if (!files.ok()) return files.status();
+      dumps_.push_back({name, std::make_unique<DumpReader>(std::move(reader).value()),
+                        std::move(files).value()});
+    }
+    Announce();
+    return Status::Ok();
+  }
+
+  // The chunk that begins the present dump.
+  void Announce() {
+    next_.Clear();
+    next_.set_dump_name(dumps_[dump_].name);
     uint64_t total = 0;
-    for (const DumpReader::File& file : files_) total += file.bytes;
+    for (size_t i = dump_; i < dumps_.size(); ++i) {
+      for (const DumpReader::File& file : dumps_[i].files) total += file.bytes;
+    }
     next_.set_total_bytes(total);
     has_chunk_ = true;
-    return Status::Ok();
   }
 
   Status ReadNext() {
     next_.Clear();
+    const Dump& dump = dumps_[dump_];
     if (!fd_.valid()) {
-      Result<UniqueFd> fd = reader_->OpenFile(files_[file_].path);
-      if (!fd.ok()) return fd.status().Annotate(files_[file_].path);
+      Result<UniqueFd> fd = dump.reader->OpenFile(dump.files[file_].path);
+      if (!fd.ok()) return fd.status().Annotate(dump.files[file_].path);
       fd_ = std::move(fd).value();
-      next_.set_path(files_[file_].path);
+      next_.set_path(dump.files[file_].path);
       ++file_;
     }
     std::string& data = *next_.mutable_data();
     data.resize(kFetchChunk);
     ssize_t got = ::read(fd_.get(), data.data(), data.size());
-    if (got < 0) return Status::FromErrno(errno, files_[file_ - 1].path);
+    if (got < 0) return Status::FromErrno(errno, dump.files[file_ - 1].path);
     data.resize(static_cast<size_t>(got));
     if (static_cast<size_t>(got) < kFetchChunk) {
       next_.set_last(true);
@@ -294,11 +311,16 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
 
   Context& context_;
   const Peer peer_;
-  const std::string id_;
-  std::string name_;
+  const v1::FetchDumpRequest request_;
+  struct Dump {
+    std::string name;
+    std::unique_ptr<DumpReader> reader;
+    std::vector<DumpReader::File> files;
+  };
   bool opened_ = false;
-  std::unique_ptr<DumpReader> reader_;
-  std::vector<DumpReader::File> files_;
+  std::vector<std::string> names_;
+  std::vector<Dump> dumps_;
+  size_t dump_ = 0;  // the one being sent
   size_t file_ = 0;
   UniqueFd fd_;
   v1::DumpChunk next_;

@@ -26,7 +26,12 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order ord
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
       steps_(terms_.start_step, terms_.steps),
-      lease_(terms_.lease_ms) {
+      lease_(terms_.lease_ms),
+      continues_(std::move(order.continues)) {
+  if (continues_) {
+    past_ = continues_->past;
+    steps_.Restore(continues_->steps_done);
+  }
   warnings_.insert(warnings_.end(), order.targets.warnings.begin(), order.targets.warnings.end());
   if (order.targets.any()) {
     job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(order.targets),
@@ -52,7 +57,7 @@ void Session::Start(std::function<void(const Status&)> started) {
     end_pid_start_ = *begin;
   }
   BeginJob();
-  if (terms_.scheduled()) {
+  if (terms_.scheduled() && !(continues_ && continues_->started)) {
     Schedule();
   } else {
     Begin();

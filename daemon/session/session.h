@@ -57,6 +57,29 @@ struct SessionDeps {
   JobDirectory* jobs_or_null = nullptr;
 };
 
+// A dump of a session that the daemon did not live to end.
+struct PastSegment {
+  std::string dump_path;
+  DumpState state = DumpState::kInterrupted;
+  std::string reason;
+  int64_t started_wall_ns = 0;
+  int64_t ended_wall_ns = 0;
+  uint64_t bytes = 0;
+  uint64_t records = 0;
+  uint64_t dropped_records = 0;
+  uint64_t dropped_bytes = 0;
+};
+
+// A session that goes on under a new daemon.
+struct Continuation {
+  bool started = false;  // it had begun; otherwise its start is still to come
+  std::vector<PastSegment> past;  // oldest first
+  int64_t started_wall_ns = 0;    // of the first segment
+  int64_t duration_ms = 0;        // as ordered; the plan has what is left of it
+  uint32_t steps_done = 0;
+  uint64_t end_pid_start = 0;  // of the process it ends with; 0 = none
+};
+
 // sample.json's account of what is collected.
 SampleOptions SampleFactsOf(const SessionPlan& plan);
 
@@ -73,6 +96,7 @@ class Session : public std::enable_shared_from_this<Session> {
     SessionPlan plan;
     SessionTerms terms;
     SessionTargets targets;
+    std::optional<Continuation> continues;
   };
 
   Session(const SessionDeps& deps, std::string id, Owner owner, Order order,
@@ -104,6 +128,23 @@ class Session : public std::enable_shared_from_this<Session> {
   // When it will have ended by its own order; 0 = not known.
   int64_t KnownEndWallNs() const;
   uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
+  const std::string& reason() const { return reason_; }
+  bool stopping() const { return stop_requested_; }
+  int64_t start_wall_ns() const { return start_wall_ns_; }
+  int64_t start_raw_ns() const { return start_raw_ns_; }
+  // Of the dump being written; empty before it is made, and without one.
+  const std::string& dump_path() const { return dump_path_; }
+  const std::string& label() const { return plan_.label; }
+  uint32_t steps_done() const { return steps_.done(); }
+  uint64_t end_pid_start() const { return end_pid_start_; }
+  // Null when it is about no process.
+  const SessionJob* job() const { return job_.get(); }
+  const std::vector<PastSegment>& past() const { return past_; }
+  // A dump of its own was found, or is there no more.
+  void AddPast(PastSegment segment);
+  void ForgetPast(const std::string& dump_path);
+  // Of the present segment.
+  uint64_t records_now() const;
   // Until when it now lives without anybody who keeps it; 0 = it has no lease.
   int64_t RenewLease();
 
@@ -160,6 +201,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Status BeginInThePast();
   void TakePastClocks();
   void FillOptions(v1::Session* out) const;
+  void FillSegments(v1::Session* out) const;
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
 
   const SessionDeps& deps_;
@@ -201,6 +243,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool opening_ = false;    // a dump is being made
   bool launching_ = false;  // its step has come
   std::pair<pid_t, int64_t> launch_step_{0, 0};  // which, of whom
+  const std::optional<Continuation> continues_;
+  std::vector<PastSegment> past_;
   bool taking_marks_ = false;
   bool ran_ = false;
 };

@@ -74,6 +74,9 @@ DumpClocks ForDump(const ClockPair& pair) {
   return {pair.host_ns, pair.host_count, pair.device_ns, pair.device_count, pair.uncertainty_ns};
 }
 
+// Of zstd: a profile's records shrink well at the least effort.
+constexpr int kCompressLevel = 1;
+
 // Bandwidth slots of a record of channel 133 (dump-format 2.8).
 constexpr size_t kQosSlots = 10;
 
@@ -182,6 +185,13 @@ SessionDumpOptions Session::DumpOptions() const {
   options.host_clocks = ForDump(host_clock_);
   options.owner = {owner_.uid, owner_.gid};
   options.max_bytes = plan_.max_bytes;
+  if (plan_.storage_limited) {
+    options.age_at_limit = true;
+    options.place_bytes = PlaceLimit(plan_.max_bytes);
+  }
+  options.compress = plan_.compress ? kCompressLevel : 0;
+  options.age_at_limit = plan_.limit_ages;
+  if (plan_.storage_limited) options.place_bytes = PlaceLimit(plan_.max_bytes);
   Manifest& manifest = options.manifest;
   manifest = deps_.manifest_base;
   manifest.session_id = id_;
@@ -192,6 +202,11 @@ SessionDumpOptions Session::DumpOptions() const {
   manifest.rank = plan_.rank;
   manifest.label = plan_.label;
   manifest.warnings = plan_.warnings;
+  if (!past_.empty()) {
+    const std::string& last = past_.back().dump_path;
+    manifest.segment = static_cast<int>(past_.size()) + 1;
+    manifest.continues = last.substr(last.rfind('/') + 1);
+  }
   DescribeOrder(&manifest);
   for (const PlannedCollector& planned : plan_.collectors) {
     std::string name(Collectors()[planned.index].spec->name);
@@ -261,10 +276,14 @@ void Session::Fill(v1::Session* out) const {
   if (plan_.rank) out->set_rank(*plan_.rank);
   out->set_label(plan_.label);
   for (int device : plan_.devices) out->add_devices(static_cast<uint32_t>(device));
-  out->set_started_ns(ordered_wall_ns_ != 0 ? ordered_wall_ns_ : start_wall_ns_);
+  const bool went_on = continues_ && continues_->started_wall_ns != 0;
+  out->set_started_ns(went_on                  ? continues_->started_wall_ns
+                      : ordered_wall_ns_ != 0 ? ordered_wall_ns_
+                                              : start_wall_ns_);
   if (ordered_wall_ns_ != 0) out->set_since_ns(start_wall_ns_);
   out->set_ended_ns(end_wall_ns_);
-  out->set_duration_ms(static_cast<uint64_t>(plan_.duration_ms));
+  out->set_duration_ms(
+      static_cast<uint64_t>(continues_ ? continues_->duration_ms : plan_.duration_ms));
   out->set_dump_path(dump_path_);
   out->set_dump_bytes(dump_ != nullptr ? dump_->bytes() : dump_bytes_);
   FillOrder(out);
@@ -300,6 +319,7 @@ void Session::Fill(v1::Session* out) const {
     out->set_dropped_bytes(out->dropped_bytes() + dropped_bytes);
   }
   FillOptions(out);
+  FillSegments(out);
 }
 
 // Every option in force; those of the application that were asked for are outcomes, too.

@@ -188,7 +188,7 @@ int64_t Session::KnownEndWallNs() const {
 // The session runs: its processes are told so and their marks are taken.
 void Session::TakeMarks() {
   if (job_ == nullptr) return;
-  if (!terms_.start_step) steps_.Open(std::nullopt);
+  if (!terms_.start_step || (continues_ && continues_->started)) steps_.Open(std::nullopt);
   if (dump_ != nullptr) {
     std::vector<SessionMarks::Device> devices;
     for (const DeviceInfo& info : deps_.host.devices) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "profd/v1/state.pb.h"
 
 namespace profd {
 namespace {
@@ -22,6 +23,7 @@ SessionManager::SessionManager(Deps deps, const DaemonConfig& config)
 void SessionManager::AddRecovered(v1::Session frozen) {
   std::string id = frozen.session_id();
   if (id.empty() || records_.contains(id)) return;
+  if (!frozen.dump_path().empty()) NoteRecovered(&frozen);
   Record record;
   record.uid = frozen.uid();
   record.frozen = std::move(frozen);
@@ -35,6 +37,9 @@ void SessionManager::CountRefusal(const Status& status) {
 }
 
 void SessionManager::OnChange(Session& session) {
+  if (auto found = records_.find(session.id()); found != records_.end() && !session.finished()) {
+    if (found->second.live != nullptr) NoteProgress(found->second);
+  }
   std::vector<std::function<void()>> calls;
   for (const auto& [key, watch] : watches_) {
     if (watch.id == session.id()) calls.push_back(watch.changed);
@@ -62,12 +67,20 @@ void SessionManager::Freeze(const std::string& id) {
                               {"bytes", record.frozen.dump_bytes()},
                               {"dropped", record.frozen.dropped_records()}});
   const bool ran = record.live->ran();
+  const bool empty = record.live->records_now() == 0;
+  const std::string dump = BaseName(record.live->dump_path());
   record.live.reset();
+  record.stored.reset();
+  if (deps_.drop_session != nullptr) deps_.drop_session(id);
+  if (deps_.dumps_or_null != nullptr && !dump.empty()) {
+    const bool done = record.frozen.state() == v1::Session::DONE;
+    deps_.dumps_or_null->Closed(dump, done ? DumpState::kDone : DumpState::kFailed, 0);
+  }
   // A start that failed, or never came, leaves no dump worth keeping; the caller knows its reason.
-  bool failed = record.frozen.state() == v1::Session::FAILED && record.frozen.records() == 0;
-  if ((failed || !ran) && !record.frozen.dump_path().empty()) {
-    deps_.remove_dump(BaseName(record.frozen.dump_path()), [](Result<uint64_t>) {});
-    record.frozen.clear_dump_path();
+  bool failed = record.frozen.state() == v1::Session::FAILED && empty;
+  if ((failed || !ran) && !dump.empty()) {
+    DropSegment(&record.frozen, dump);
+    deps_.remove_dump(dump, [](Result<uint64_t>) {});
   }
   Forget();
   if (shutdown_done_ && active() == 0) std::exchange(shutdown_done_, nullptr)();
@@ -88,9 +101,20 @@ void SessionManager::Forget() {
 }
 
 v1::Session SessionManager::View(const Record& record) const {
-  if (record.live == nullptr) return record.frozen;
   v1::Session view;
-  record.live->Fill(&view);
+  if (record.live != nullptr) {
+    record.live->Fill(&view);
+    return view;
+  }
+  view = record.frozen;
+  const DumpKeeper* dumps = deps_.dumps_or_null;
+  view.set_pinned(dumps != nullptr && view.segments_size() > 0 &&
+                  std::all_of(view.segments().begin(), view.segments().end(),
+                              [dumps](const v1::Segment& segment) {
+                                const KeptDump* dump =
+                                    dumps->Find(BaseName(segment.dump_path()));
+                                return dump != nullptr && dump->pinned;
+                              }));
   return view;
 }
 
@@ -196,42 +220,6 @@ v1::ListSessionsResponse SessionManager::List(
   return response;
 }
 
-Result<std::string> SessionManager::DumpOf(const Peer& peer,
-                                           const std::string& id_untrusted) const {
-  Result<v1::Session> session = Get(peer, id_untrusted);
-  if (!session.ok()) return session.status();
-  if (!peer.Owns(session->uid())) return PermissionDenied("a viewer takes no dump");
-  if (!IsFinished(*session)) {
-    return FailedPrecondition("the session is still running; stop it first");
-  }
-  if (session->dump_path().empty()) return NotFound("the session has no dump");
-  return BaseName(session->dump_path());
-}
-
-void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
-                            std::function<void(Result<uint64_t>)> reply) {
-  Result<v1::Session> session = Get(peer, id_untrusted);
-  if (!session.ok()) {
-    reply(session.status());
-    return;
-  }
-  if (!IsFinished(*session)) {
-    reply(FailedPrecondition("the session is still running; stop it first"));
-    return;
-  }
-  if (session->dump_path().empty()) {
-    records_.erase(id_untrusted);
-    reply(uint64_t{0});
-    return;
-  }
-  deps_.remove_dump(BaseName(session->dump_path()),
-                    [this, id = id_untrusted, reply = std::move(reply)](Result<uint64_t> freed) {
-                      bool gone = freed.ok() || freed.status().code() == StatusCode::kNotFound;
-                      if (gone) records_.erase(id);
-                      reply(gone && !freed.ok() ? Result<uint64_t>(uint64_t{0}) : freed);
-                    });
-}
-
 uint64_t SessionManager::Watch(const std::string& id, std::function<void()> changed) {
   uint64_t watch = next_watch_++;
   watches_.emplace(watch, WatchEntry{id, std::move(changed)});
@@ -246,6 +234,10 @@ void SessionManager::Tick() {
     if (record.live != nullptr) live.push_back(record.live);
   }
   for (const auto& session : live) session->Tick();
+  for (auto& [id, record] : records_) {
+    if (record.live == nullptr || record.stored == nullptr) continue;
+    if (record.live->steps_done() != record.stored->steps_done()) Save(record);
+  }
   std::vector<SessionBrief> briefs = Briefs();
   if (const SessionBrief* over = FindOverwriter(briefs, config_); over != nullptr) {
     records_.at(over->id).live->Stop(

@@ -12,12 +12,17 @@
 
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
+#include "daemon/dumps/dump_keeper.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session.h"
 #include "daemon/session/session_limits.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
+
+namespace v1 {
+class StoredSession;
+}
 
 // Nothing about the session will change any more.
 inline bool IsFinished(const v1::Session& session) {
@@ -34,6 +39,11 @@ class SessionManager {
     // Removes the named dump; runs `done` on the control strand with the bytes freed.
     std::function<void(const std::string& name, std::function<void(Result<uint64_t>)> done)>
         remove_dump;
+    // Keeps, or forgets, what a session needs to go on after the daemon was killed; null: nothing does.
+    std::function<void(const std::string& id, std::string text)> save_session = nullptr;
+    std::function<void(const std::string& id)> drop_session = nullptr;
+    std::string boot_id = {};
+    DumpKeeper* dumps_or_null = nullptr;
   };
   using SessionReply = std::function<void(const Result<v1::Session>&)>;
 
@@ -45,8 +55,17 @@ class SessionManager {
   }
   // Where training processes are found; before the first order. Without it there are none.
   void UseJobs(JobDirectory* jobs) { deps_.session.jobs_or_null = jobs; }
-  // A dump found at start-up; `frozen` as its manifest tells.
+  // A session that has ended elsewhere (a dump of the flight recorder).
   void AddRecovered(v1::Session frozen);
+  // session_resume.cc. One dump of an earlier session, as its manifest tells; newest first. Several
+  // of one session are its segments.
+  void AddFound(v1::Session found);
+  // A session that had not ended when the daemon did: goes on if it may, with the word of its state
+  // file alone. `same_boot`: its processes and monotonic clock are still of this boot.
+  void Resume(const std::string& id, const std::string& stored);
+  void OnDumpRemoved(const std::string& name, std::string_view reason);
+  // Dumps grow, and sessions end where there is no room for them; several times a second.
+  void WatchRoom();
 
   void Start(const Peer& peer, const v1::StartSessionRequest& request_untrusted,
              SessionReply reply);
@@ -57,10 +76,15 @@ class SessionManager {
   Result<v1::Session> Get(const Peer& peer, const std::string& id_untrusted) const;
   v1::ListSessionsResponse List(const Peer& peer,
                                 const v1::ListSessionsRequest& request_untrusted) const;
-  // Directory name of a finished session's dump, if the peer may read it.
-  Result<std::string> DumpOf(const Peer& peer, const std::string& id_untrusted) const;
-  void Delete(const Peer& peer, const std::string& id_untrusted,
+  // Directory names of a finished session's dumps, oldest first, if the peer may take them; or the one
+  // that is named.
+  Result<std::vector<std::string>> DumpsOf(const Peer& peer, const std::string& id_untrusted,
+                                           const std::string& dump_untrusted) const;
+  void Delete(const Peer& peer, const std::string& id_untrusted, const std::string& dump_untrusted,
               std::function<void(Result<uint64_t>)> reply);
+  // session_dumps.cc: what there is on the disk.
+  v1::ListDumpsResponse ListDumps(const Peer& peer) const;
+  Result<v1::PinDumpResponse> Pin(const Peer& peer, const v1::PinDumpRequest& request_untrusted);
 
   // `changed` runs at every change of the session's state until Unwatch.
   uint64_t Watch(const std::string& id, std::function<void()> changed);
@@ -82,12 +106,25 @@ class SessionManager {
     v1::Session frozen;
     uint32_t uid = 0;
     uint64_t order = 0;
+    std::shared_ptr<v1::StoredSession> stored;  // of a live one: as saved last
   };
 
   // session_orders.cc: from a request to a running session, or to why there is none.
   void Try(const Peer& peer, const v1::StartSessionRequest& request, int preemptions,
            SessionReply reply);
-  void Launch(const Peer& peer, Session::Order order, SessionReply reply);
+  void Launch(const Peer& peer, const v1::StartSessionRequest& request, Session::Order order,
+              SessionReply reply);
+  Record& AddLive(const std::string& id, const Peer& peer, Session::Order order);
+  void Save(Record& record);
+  // Its state has changed: what is kept of it, and of its dump.
+  void NoteProgress(Record& record);
+  void NoteRecovered(v1::Session* session);
+  static void DropSegment(v1::Session* session, const std::string& dump);
+  Result<Session::Order> PlanAgain(const v1::StoredSession& stored, bool same_boot) const;
+  void GiveUp(const v1::StoredSession& stored, const std::string& why);
+  void DeleteDump(const Peer& peer, const std::string& dump,
+                  std::function<void(Result<uint64_t>)> reply);
+  const KeptDump* FindDump(const Peer& peer, const std::string& name) const;
   void Refuse(const Status& status, const SessionReply& reply);
   Result<Session::Order> Plan(const Peer& peer, const v1::StartSessionRequest& request) const;
   Result<SessionPlan> PlanFor(const Peer& peer, v1::StartSessionRequest request,
@@ -115,7 +152,9 @@ class SessionManager {
   };
   std::map<uint64_t, WatchEntry> watches_;
   uint64_t next_watch_ = 1;
-  uint64_t next_order_ = 1;
+  // What is found at start-up counts down from here, newest first.
+  uint64_t next_order_ = uint64_t{1} << 32;
+  uint64_t found_order_ = (uint64_t{1} << 32) - 1;
   uint64_t started_total_ = 0;
   std::map<std::string, uint64_t> refused_;
   StartRates rates_;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "daemon/session/session_manager.h"
+#include "profd/v1/state.pb.h"
 
 namespace profd {
 namespace {
@@ -66,7 +67,7 @@ Result<Session::Order> SessionManager::Plan(const Peer& peer,
   }
   if (!problems.ok()) return problems;
   Session::Order order{std::move(plan).value(), std::move(terms).value(),
-                       std::move(targets).value()};
+                       std::move(targets).value(), std::nullopt};
   RETURN_IF_ERROR(CheckSteps(order));
   return order;
 }
@@ -166,23 +167,26 @@ void SessionManager::Try(const Peer& peer, const v1::StartSessionRequest& reques
     Refuse(limits, reply);
     return;
   }
+  if (deps_.dumps_or_null != nullptr && !order->plan.no_dump) {
+    if (Status room = deps_.dumps_or_null->CheckStart(peer.uid); !room.ok()) {
+      Refuse(room, reply);
+      return;
+    }
+  }
   rates_.Note(peer.uid, now_ns);
-  Launch(peer, std::move(order).value(), std::move(reply));
+  Launch(peer, request, std::move(order).value(), std::move(reply));
 }
 
-void SessionManager::Launch(const Peer& peer, Session::Order order, SessionReply reply) {
+void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& request,
+                            Session::Order order, SessionReply reply) {
   std::string id = NewId();
   if (id.empty() || records_.contains(id)) {
     reply(Unavailable("no randomness for a session id; try again"));
     return;
   }
-  auto session = std::make_shared<Session>(
-      deps_.session, id, Session::Owner{peer.uid, peer.gid, peer.pid}, std::move(order),
-      [this](Session& changed) { OnChange(changed); });
-  Record& record = records_[id];
-  record.live = session;
-  record.uid = peer.uid;
-  record.order = next_order_++;
+  Record& record = AddLive(id, peer, std::move(order));
+  *record.stored->mutable_order() = request;
+  std::shared_ptr<Session> session = record.live;
   session->Start([this, id, peer, session, reply = std::move(reply)](const Status& status) {
     if (!status.ok()) {
       CountRefusal(status);

@@ -71,6 +71,8 @@ class StepCounter {
   bool Begins(int64_t step) const { return start_step_ && step >= *start_step_; }
   // The session takes steps from now on. `running_step`: one that is under way and counts.
   void Open(std::optional<int64_t> running_step);
+  // So many were counted before the daemon was started again.
+  void Restore(uint32_t done) { done_ = done; }
   void OnBegin(int64_t step);
   void OnEnd(int64_t step);
   // The process, which counts too, says that the last step that was ordered has ended.

@@ -1,0 +1,192 @@
+// Dumps: what earlier runs of the daemon left, room for new ones, and calls about them.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/app_impl.h"
+#include "daemon/session/session_found.h"
+#include "dump/dump_io.h"
+#include "profd/v1/profd.pb.h"
+#include "profd/v1/state.pb.h"
+
+#include <google/protobuf/util/json_util.h>
+
+namespace profd {
+namespace {
+
+// A predecessor that was killed may take a moment to be gone.
+constexpr int kLockTries = 50;
+constexpr auto kLockPause = std::chrono::milliseconds(100);
+// How long the daemon waits with its first session until those that were running have been looked
+// at, and with its first answer until all earlier dumps have.
+constexpr auto kPatience = std::chrono::seconds(10);
+
+std::string BootId(const Node& node) {
+  Result<std::string> text = node.host().proc.ReadFile("sys/kernel/random/boot_id", 64);
+  if (!text.ok()) return {};
+  std::string id = std::move(text).value();
+  while (!id.empty() && id.back() <= ' ') id.pop_back();
+  return id;
+}
+
+}  // namespace
+
+QuotaLimits QuotaOf(const DaemonConfig& config) {
+  QuotaLimits limits;
+  limits.total = static_cast<uint64_t>(config.max_total_mb) << 20;
+  limits.per_uid = static_cast<uint64_t>(config.max_kept_mb_per_uid) << 20;
+  limits.pinned_per_uid = static_cast<uint64_t>(config.max_pinned_mb_per_uid) << 20;
+  return limits;
+}
+
+// Nobody else is at work here from now on: only so may what looks unfinished be finished.
+Status App::Impl::OpenState(const DumpRoot& root) {
+  state_store = std::make_unique<StateStore>(StateDirOf(options.config));
+  Status locked = state_store->Lock();
+  for (int i = 0; i < kLockTries && locked.code() == StatusCode::kUnavailable; ++i) {
+    std::this_thread::sleep_for(kLockPause);
+    locked = state_store->Lock();
+  }
+  if (!locked.ok()) return locked.Annotate("dump.state_dir");
+  Result<std::vector<std::string>> names = root.Names();
+  if (!names.ok()) return names.status().Annotate("dump.root");
+  old_dumps = std::move(names).value();
+  Result<std::map<std::string, std::string>> sessions_found = state_store->LoadSessions();
+  if (!sessions_found.ok()) return sessions_found.status().Annotate("dump.state_dir");
+  old_sessions = std::move(sessions_found).value();
+  return Status::Ok();
+}
+
+void App::Impl::KeepSessions(SessionManager::Deps* deps) {
+  deps->dumps_or_null = keeper.get();
+  deps->boot_id = BootId(*node);
+  // On the writer's thread, so that it is there before the dump is, and gone after it is complete.
+  deps->save_session = [this](const std::string& id, std::string text) {
+    writer->Post([this, id, text = std::move(text)] {
+      if (Status saved = state_store->SaveSession(id, text, false); !saved.ok()) {
+        log::Warning("session would not survive a crash of profd",
+                     {{"session", id}, {"why", saved.ToString()}});
+      }
+    });
+  };
+  deps->drop_session = [this](const std::string& id) {
+    writer->Post([this, id] {
+      if (Status dropped = state_store->DropSession(id); !dropped.ok()) {
+        log::Warning("state of a session not removed",
+                     {{"session", id}, {"why", dropped.ToString()}});
+      }
+    });
+  };
+}
+
+// Dumps of earlier runs stay listed, fetched and removed like any other; what a crash left
+// unfinished is completed. Goes on in the background where there is much of it.
+void App::Impl::RecoverDumps() {
+  keeper->SetHooks({[this](const DumpKeeper::Found& found) {
+                      if (found.dump.session_id.empty()) return;
+                      v1::Session session = SessionFromManifest(
+                          found.manifest, options.config.dump_root + "/" + found.dump.name,
+                          found.dump.bytes);
+                      session.set_session_id(found.dump.session_id);
+                      session.set_uid(found.dump.uid);
+                      sessions->AddFound(std::move(session));
+                    },
+                    [this](const std::string& name, std::string_view reason) {
+                      sessions->OnDumpRemoved(name, reason);
+                    }});
+  std::map<std::string, DumpKeeper::Known> first;
+  const std::string boot_id = BootId(*node);
+  google::protobuf::util::JsonParseOptions lenient;
+  lenient.ignore_unknown_fields = true;
+  for (const auto& [id, text] : old_sessions) {
+    v1::StoredSession stored;
+    if (!google::protobuf::util::JsonStringToMessage(text, &stored, lenient).ok()) continue;
+    const bool same_boot = !boot_id.empty() && stored.boot_id() == boot_id;
+    if (!stored.dump().empty()) first[stored.dump()] = {id, same_boot};
+    // Their former segments are complete, and wanted at once to be shown with them.
+    for (const v1::Segment& segment : stored.segments()) {
+      const std::string& path = segment.dump_path();
+      first[path.substr(path.rfind('/') + 1)] = {id, same_boot};
+    }
+  }
+  found_sessions = std::make_shared<std::promise<void>>();
+  control->Post([this, first = std::move(first)]() mutable {
+    keeper->Begin(std::move(old_dumps), std::move(first),
+                  [done = found_sessions] { done->set_value(); });
+  });
+}
+
+// Before anybody else can order anything.
+void App::Impl::ContinueSessions() {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const bool found = found_sessions->get_future().wait_until(until) == std::future_status::ready;
+  if (!found) log::Warning("dumps of sessions that were running are not completed yet");
+  auto done = std::make_shared<std::promise<void>>();
+  control->Post([this, done] {
+    for (const auto& [id, text] : old_sessions) sessions->Resume(id, text);
+    old_sessions.clear();
+    done->set_value();
+  });
+  done->get_future().wait();
+  bool complete = false;
+  while (!complete && std::chrono::steady_clock::now() < until) {
+    auto asked = std::make_shared<std::promise<bool>>();
+    control->Post([this, asked] { asked->set_value(keeper->complete()); });
+    complete = asked->get_future().get();
+    if (!complete) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  if (!complete) log::Info("earlier dumps are being looked through in the background");
+}
+
+void App::Impl::AnswerDumps(RpcDeps* deps) {
+  using Finish = std::function<void(const Status&)>;
+  deps->delete_dump = [this](const Peer& peer, const v1::DeleteDumpRequest& request,
+                             v1::DeleteDumpResponse* out, const Finish& finish) {
+    sessions->Delete(peer, request.session_id(), request.dump(),
+                     [out, finish](const Result<uint64_t>& freed) {
+                       if (freed.ok()) out->set_freed_bytes(*freed);
+                       finish(freed.status());
+                     });
+  };
+  deps->list_dumps = [this](const Peer& peer, const v1::ListDumpsRequest&,
+                            v1::ListDumpsResponse* out, const Finish& finish) {
+    *out = sessions->ListDumps(peer);
+    finish(Status::Ok());
+  };
+  deps->pin_dump = [this](const Peer& peer, const v1::PinDumpRequest& request,
+                          v1::PinDumpResponse* out, const Finish& finish) {
+    Result<v1::PinDumpResponse> answer = sessions->Pin(peer, request);
+    if (answer.ok()) *out = std::move(answer).value();
+    finish(answer.status());
+  };
+  deps->dumps_to_fetch = [this](const Peer& peer, const v1::FetchDumpRequest& request) {
+    return sessions->DumpsOf(peer, request.session_id(), request.dump());
+  };
+}
+
+void App::Impl::UpdateDumpMetrics() {
+  uint64_t running = 0;
+  uint64_t finished = 0;
+  uint64_t pinned = 0;
+  for (const KeptDump* dump : keeper->All()) {
+    (dump->writing ? running : dump->pinned ? pinned : finished) += dump->bytes;
+  }
+  constexpr MetricId kBytes = MetricByName("profd_dump_root_bytes");
+  self->Set(kBytes, static_cast<double>(running), "running");
+  self->Set(kBytes, static_cast<double>(finished), "finished");
+  self->Set(kBytes, static_cast<double>(pinned), "pinned");
+  constexpr MetricId kRemoved = MetricByName("profd_dumps_removed_total");
+  for (std::string_view reason : {std::string_view("request"), kReasonTotal, kReasonPerUid}) {
+    auto found = keeper->removed().find(reason);
+    self->Set(kRemoved, found == keeper->removed().end() ? 0 : static_cast<double>(found->second),
+              reason);
+  }
+  self->Set(MetricByName("profd_dumps_recovered_total"), static_cast<double>(keeper->recovered()));
+}
+
+}  // namespace profd

@@ -1,0 +1,385 @@
+#include "daemon/dumps/dump_keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/log.h"
+#include "dump/reader.h"
+
+namespace profd {
+namespace {
+
+constexpr uint64_t kMiB = 1u << 20;
+// What a dump still writes when it ends, and what an empty one takes.
+constexpr uint64_t kPerRunningDump = 256u << 10;
+constexpr uint64_t kNewDump = kMiB;
+// Room is made for what is written until removing has had its effect.
+constexpr double kAheadS = 2.0;
+constexpr double kMarginS = 0.5;
+
+uint64_t Mb(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
+
+Result<uint64_t> SizeOf(const DumpRoot& root, const std::string& name) {
+  Result<UniqueFd> dir = root.OpenDump(name);
+  if (!dir.ok()) return dir.status();
+  uint64_t bytes = 0;
+  // Too many or too deep entries: a lower bound, of which the owner gains nothing that counts.
+  WalkTree(dir->get(), {}, [&bytes](const TreeEntry& entry) {
+    bytes += entry.bytes;
+    return Status();
+  }).Ignore();
+  return bytes;
+}
+
+KeptDump Describe(const std::string& name, const Manifest& manifest) {
+  KeptDump dump;
+  dump.name = name;
+  dump.uid = manifest.uid;
+  dump.session_id = manifest.session_id;
+  dump.job_id = manifest.job_id;
+  dump.state = manifest.state;
+  dump.started_wall_ns = manifest.start_wall_ns;
+  dump.ended_wall_ns = manifest.end_wall_ns;
+  dump.segment = static_cast<uint32_t>(std::max(1, manifest.segment));
+  return dump;
+}
+
+// Runs on the disk's thread.
+DumpKeeper::Found Complete(const DumpRoot& root, const std::string& name,
+                           const RecoveryOptions& options, bool* empty) {
+  DumpKeeper::Found found;
+  found.dump.name = name;
+  found.dump.state = DumpState::kInterrupted;
+  found.dump.session_id = options.session_id;
+  Result<RecoveredDump> recovered = RecoverDump(root, name, options);
+  if (recovered.ok()) {
+    *empty = recovered->outcome == RecoveredDump::Outcome::kEmpty;
+    found.manifest = std::move(recovered->manifest);
+    found.dump = Describe(name, found.manifest);
+    if (recovered->outcome == RecoveredDump::Outcome::kRecovered) {
+      log::Info("dump completed", {{"dump", name},
+                                   {"session", found.dump.session_id},
+                                   {"cut_bytes", recovered->cut_bytes},
+                                   {"slices", recovered->ended_slices}});
+    }
+  } else {
+    found.problem = recovered.status();
+    if (Result<DumpReader> reader = DumpReader::Open(root, name); reader.ok()) {
+      if (Result<Manifest> manifest = reader->ReadManifest(); manifest.ok()) {
+        found.manifest = std::move(manifest).value();
+        found.manifest.state = DumpState::kInterrupted;
+        found.dump = Describe(name, found.manifest);
+      }
+    }
+    if (Result<std::pair<uint32_t, int64_t>> facts = root.FactsOf(name); facts.ok()) {
+      found.dump.uid = found.manifest.uid = facts->first;
+      if (found.dump.ended_wall_ns == 0) found.dump.ended_wall_ns = facts->second;
+    }
+  }
+  found.dump.bytes = SizeOf(root, name).value_or(0);
+  return found;
+}
+
+}  // namespace
+
+DumpKeeper::DumpKeeper(Deps deps, const QuotaLimits& limits)
+    : deps_(std::move(deps)),
+      limits_(limits),
+      executor_(std::make_unique<Executor>("profd-dumps", 1)),
+      disk_(std::make_unique<Strand>(*executor_)) {
+  LoadPins();
+}
+
+DumpKeeper::~DumpKeeper() { Stop(); }
+
+void DumpKeeper::Stop() { executor_->Stop(); }
+
+void DumpKeeper::LoadPins() {
+  Result<std::string> text = deps_.store.LoadPins();
+  if (!text.ok()) {
+    log::Error("pins not read: nothing of what was pinned is safe", {{"why", text.status().ToString()}});
+    return;
+  }
+  auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json["pinned"].is_array()) return;
+  for (const auto& name : json["pinned"]) {
+    if (name.is_string() && DumpRoot::IsDumpName(name.get<std::string>())) {
+      pinned_[name.get<std::string>()] = true;
+    }
+  }
+}
+
+void DumpKeeper::SavePins() {
+  nlohmann::json json;
+  json["pinned"] = nlohmann::json::array();
+  for (const auto& [name, on] : pinned_) json["pinned"].push_back(name);
+  disk_->Post([this, text = json.dump(1) + "\n"] {
+    if (Status saved = deps_.store.SavePins(text); !saved.ok()) {
+      log::Error("pins not saved", {{"why", saved.ToString()}});
+    }
+  });
+}
+
+// One dump at a time, so that removals get their turn in between.
+struct DumpKeeper::Disk {
+  std::vector<std::string> names;
+  std::map<std::string, Known> first;
+  size_t next = 0;
+};
+
+void DumpKeeper::Begin(std::vector<std::string> names, std::map<std::string, Known> first,
+                       std::function<void()> first_done) {
+  auto work = std::make_shared<Disk>();
+  // Newest first, but for those somebody waits for.
+  std::sort(names.begin(), names.end(), std::greater<>());
+  std::stable_partition(names.begin(), names.end(),
+                        [&first](const std::string& name) { return first.contains(name); });
+  left_ = names.size();
+  first_left_ = static_cast<size_t>(std::count_if(
+      names.begin(), names.end(), [&first](const auto& name) { return first.contains(name); }));
+  work->names = std::move(names);
+  work->first = std::move(first);
+  if (first_left_ == 0) {
+    first_done();
+  } else {
+    first_done_ = std::move(first_done);
+  }
+  auto step = std::make_shared<std::function<void()>>();
+  *step = [this, work, weak = std::weak_ptr(step)] {
+    auto self = weak.lock();
+    if (self == nullptr || work->next >= work->names.size()) return;
+    const std::string& name = work->names[work->next++];
+    RecoveryOptions options;
+    options.now_wall_ns = deps_.clock.WallNs();
+    options.now_raw_ns = deps_.clock.MonotonicRawNs();
+    if (auto known = work->first.find(name); known != work->first.end()) {
+      options.session_id = known->second.session_id;
+      options.same_boot = known->second.same_boot;
+    }
+    Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
+    bool empty = false;
+    Found found;
+    if (root.ok()) {
+      found = Complete(*root, name, options, &empty);
+      if (empty) root->Remove(name).Ignore();
+    } else {
+      found.problem = root.status();
+      empty = true;
+    }
+    deps_.control.Post([this, empty, found = std::move(found)]() mutable {
+      --left_;
+      if (!empty) Take(std::move(found));
+      if (first_left_ > 0 && --first_left_ == 0) std::exchange(first_done_, nullptr)();
+    });
+    disk_->Post([self] { (*self)(); });
+  };
+  disk_->Post([this, step] {
+    if (Result<DumpRoot> root = DumpRoot::Attach(deps_.root); root.ok()) root->RemoveLeftovers();
+    (*step)();
+  });
+}
+
+void DumpKeeper::Take(Found found) {
+  if (dumps_.contains(found.dump.name)) return;
+  found.dump.pinned = pinned_.contains(found.dump.name);
+  if (!found.problem.ok()) {
+    log::Warning("dump not completed",
+                 {{"dump", found.dump.name}, {"why", found.problem.ToString()}});
+  } else if (found.manifest.state == DumpState::kInterrupted) {
+    ++recovered_;
+  }
+  dumps_[found.dump.name] = found.dump;
+  if (hooks_.on_found) hooks_.on_found(found);
+}
+
+void DumpKeeper::Opened(KeptDump dump) {
+  dump.writing = true;
+  dump.pinned = pinned_.contains(dump.name);
+  std::string name = dump.name;
+  dumps_[std::move(name)] = std::move(dump);
+}
+
+void DumpKeeper::Grown(const std::string& name, uint64_t bytes) {
+  auto found = dumps_.find(name);
+  if (found == dumps_.end() || !found->second.writing) return;
+  if (bytes > found->second.bytes) written_ += bytes - found->second.bytes;
+  found->second.bytes = bytes;
+}
+
+void DumpKeeper::Closed(const std::string& name, DumpState state, uint64_t bytes) {
+  auto found = dumps_.find(name);
+  if (found == dumps_.end()) return;
+  found->second.writing = false;
+  found->second.state = state;
+  found->second.bytes = std::max(found->second.bytes, bytes);
+  found->second.ended_wall_ns = deps_.clock.WallNs();
+  // What its manifest and last files made of it.
+  disk_->Post([this, name] {
+    Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
+    if (!root.ok()) return;
+    Result<uint64_t> size = SizeOf(*root, name);
+    if (!size.ok()) return;
+    deps_.control.Post([this, name, size = *size] {
+      auto known = dumps_.find(name);
+      if (known != dumps_.end() && !known->second.writing) known->second.bytes = size;
+    });
+  });
+}
+
+const KeptDump* DumpKeeper::Find(std::string_view name) const {
+  auto found = dumps_.find(name);
+  return found == dumps_.end() || found->second.removing ? nullptr : &found->second;
+}
+
+std::vector<const KeptDump*> DumpKeeper::All() const {
+  std::vector<const KeptDump*> all;
+  for (const auto& [name, dump] : dumps_) {
+    if (!dump.removing) all.push_back(&dump);
+  }
+  std::sort(all.begin(), all.end(), [](const KeptDump* a, const KeptDump* b) {
+    return std::tie(a->started_wall_ns, a->name) < std::tie(b->started_wall_ns, b->name);
+  });
+  return all;
+}
+
+uint64_t DumpKeeper::total_bytes() const {
+  uint64_t total = 0;
+  for (const auto& [name, dump] : dumps_) total += dump.removing ? 0 : dump.bytes;
+  return total;
+}
+
+void DumpKeeper::Remove(const std::string& name, std::string_view reason, Removed done) {
+  auto found = dumps_.find(name);
+  if (found != dumps_.end()) found->second.removing = true;
+  ++removed_.try_emplace(std::string(reason), 0).first->second;
+  if (pinned_.erase(name) > 0) SavePins();
+  disk_->Post([this, name, done = std::move(done)] {
+    Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
+    Result<uint64_t> freed = root.ok() ? SizeOf(*root, name) : Result<uint64_t>(root.status());
+    Status removed = root.ok() ? root->Remove(name) : root.status();
+    if (!removed.ok()) freed = removed;
+    deps_.control.Post([this, name, done, freed] {
+      const bool gone = freed.ok() || freed.status().code() == StatusCode::kNotFound;
+      if (gone) {
+        dumps_.erase(name);
+      } else if (auto known = dumps_.find(name); known != dumps_.end()) {
+        known->second.removing = false;
+        log::Warning("dump not removed", {{"dump", name}, {"why", freed.status().ToString()}});
+      }
+      if (done) done(freed);
+    });
+  });
+  if (hooks_.on_removed) hooks_.on_removed(name, reason);
+}
+
+Status DumpKeeper::Pin(const std::vector<std::string>& names, bool pinned, bool unlimited) {
+  std::map<uint32_t, uint64_t> more;
+  for (const std::string& name : names) {
+    const KeptDump* dump = Find(name);
+    if (dump == nullptr) return NotFound(fmt::format("there is no dump {}", name));
+    if (dump->writing) {
+      return FailedPrecondition(fmt::format("{} is still being written; no dump that is goes", name));
+    }
+    if (pinned && !dump->pinned) more[dump->uid] += dump->bytes;
+  }
+  for (const auto& [uid, bytes] : more) {
+    uint64_t has = 0;
+    for (const auto& [name, dump] : dumps_) has += dump.uid == uid && dump.pinned ? dump.bytes : 0;
+    if (limits_.pinned_per_uid == 0 || unlimited || has + bytes <= limits_.pinned_per_uid) continue;
+    return ResourceExhausted(fmt::format(
+        "uid {} has {} MB pinned and these are {} MB more; at most {} MB "
+        "(limits.max_pinned_mb_per_uid): unpin others first",
+        uid, Mb(has), Mb(bytes), limits_.pinned_per_uid / kMiB));
+  }
+  for (const std::string& name : names) {
+    dumps_.at(name).pinned = pinned;
+    if (pinned) {
+      pinned_[name] = true;
+    } else {
+      pinned_.erase(name);
+    }
+  }
+  SavePins();
+  return {};
+}
+
+Headroom DumpKeeper::HeadroomNow() const {
+  uint64_t running = 0;
+  std::set<uint32_t> uids;
+  for (const auto& [name, dump] : dumps_) {
+    if (!dump.writing) continue;
+    ++running;
+    uids.insert(dump.uid);
+  }
+  Headroom headroom;
+  if (running == 0) return headroom;
+  headroom.total = static_cast<uint64_t>(bytes_per_s_ * kAheadS) + running * kPerRunningDump;
+  headroom.margin = static_cast<uint64_t>(bytes_per_s_ * kMarginS) + running * kPerRunningDump;
+  for (uint32_t uid : uids) headroom.by_uid[uid] = headroom.total;
+  return headroom;
+}
+
+void DumpKeeper::Apply(const QuotaPlan& plan) {
+  for (const QuotaPlan::Removal& removal : plan.removals) {
+    const KeptDump& dump = dumps_.find(removal.name)->second;
+    log::Info("dump removed to make room", {{"dump", dump.name},
+                                            {"session", dump.session_id},
+                                            {"uid", dump.uid},
+                                            {"bytes", dump.bytes},
+                                            {"limit", removal.reason}});
+    Remove(removal.name, removal.reason, nullptr);
+  }
+}
+
+namespace {
+std::vector<KeptDump> Copies(const std::map<std::string, KeptDump, std::less<>>& dumps) {
+  std::vector<KeptDump> all;
+  all.reserve(dumps.size());
+  for (const auto& [name, dump] : dumps) all.push_back(dump);
+  return all;
+}
+}  // namespace
+
+Status DumpKeeper::CheckStart(uint32_t uid) {
+  if (limits_.total == 0 && limits_.per_uid == 0) return {};
+  Headroom headroom = HeadroomNow();
+  headroom.total += kNewDump;
+  headroom.by_uid[uid] = std::max(headroom.by_uid[uid], headroom.total);
+  headroom.margin = std::max(headroom.margin, kNewDump);
+  QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, headroom);
+  Apply(plan);
+  constexpr std::string_view kHelp =
+      "what may be removed has been: the rest is pinned or being written (profctl list --dumps)";
+  if (plan.over_uids.contains(uid)) {
+    return ResourceExhausted(fmt::format(
+        "the dumps of uid {} take all of the {} MB one user may keep (limits.max_kept_mb_per_uid); {}",
+        uid, limits_.per_uid / kMiB, kHelp));
+  }
+  if (plan.over_total) {
+    return ResourceExhausted(fmt::format("dumps take {} of {} MB (dump.max_total_mb); {}",
+                                         Mb(total_bytes()), limits_.total / kMiB, kHelp));
+  }
+  return {};
+}
+
+QuotaPlan DumpKeeper::Enforce() {
+  const int64_t now = deps_.clock.SteadyNs();
+  if (grown_at_ns_ != 0 && now > grown_at_ns_) {
+    double rate = static_cast<double>(written_ - written_before_) /
+                  (static_cast<double>(now - grown_at_ns_) / 1e9);
+    bytes_per_s_ = std::max(rate, bytes_per_s_ * 0.9);
+  }
+  grown_at_ns_ = now;
+  written_before_ = written_;
+  if (limits_.total == 0 && limits_.per_uid == 0) return {};
+  QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, HeadroomNow());
+  Apply(plan);
+  return plan;
+}
+
+}  // namespace profd

@@ -1,0 +1,118 @@
+// All dumps there are on the disk: those being written and those of earlier sessions and daemons. It
+// completes what a crash left (on a thread of its own, newest first), removes the oldest finished
+// ones when there is too much (dump_quota.h), and remembers what is pinned.
+//
+// Lives on the control strand.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/strand.h"
+#include "daemon/dumps/dump_quota.h"
+#include "daemon/dumps/state_store.h"
+#include "dump/dump_root.h"
+#include "dump/recovery.h"
+
+namespace profd {
+
+class DumpKeeper {
+ public:
+  struct Deps {
+    Strand& control;
+    const Clock& clock;
+    StateStore& store;
+    std::string root;  // path of the dump root
+  };
+  // A dump of an earlier run of the daemon, completed.
+  struct Found {
+    KeptDump dump;
+    Manifest manifest;
+    Status problem;  // why it could not be completed; what is known is in `dump`
+  };
+  struct Hooks {
+    std::function<void(const Found&)> on_found;
+    // The dump is not there any more, or will not be soon.
+    std::function<void(const std::string& name, std::string_view reason)> on_removed;
+  };
+
+  DumpKeeper(Deps deps, const QuotaLimits& limits);
+  ~DumpKeeper();
+
+  void SetHooks(Hooks hooks) { hooks_ = std::move(hooks); }
+  void SetLimits(const QuotaLimits& limits) { limits_ = limits; }
+
+  // Looks at `names`, the dumps there were before the first session: `first` of them before all
+  // others, with the session each belongs to and whether the machine ran on; `first_done` runs when
+  // those are complete. Once.
+  struct Known {
+    std::string session_id;
+    bool same_boot = true;
+  };
+  void Begin(std::vector<std::string> names, std::map<std::string, Known> first,
+             std::function<void()> first_done);
+  bool complete() const { return left_ == 0; }
+  void Stop();
+
+  // A dump of this daemon's: begun, grown, complete.
+  void Opened(KeptDump dump);
+  void Grown(const std::string& name, uint64_t bytes);
+  void Closed(const std::string& name, DumpState state, uint64_t bytes);
+
+  // Null if there is none, or its removal has been ordered.
+  const KeptDump* Find(std::string_view name) const;
+  std::vector<const KeptDump*> All() const;  // oldest first
+  uint64_t total_bytes() const;
+  const QuotaLimits& limits() const { return limits_; }
+
+  // `done` runs on the control strand with the bytes freed.
+  using Removed = std::function<void(Result<uint64_t>)>;
+  void Remove(const std::string& name, std::string_view reason, Removed done);
+  // kResourceExhausted when the owner would have too much pinned (unless `unlimited`).
+  Status Pin(const std::vector<std::string>& names, bool pinned, bool unlimited);
+
+  // May somebody begin another dump? Removes what has to go for it. kResourceExhausted names the
+  // limit when all that is left is pinned or being written.
+  Status CheckStart(uint32_t uid);
+  // Makes room for what is being written. What it answers as `over_*` only ending sessions can help.
+  QuotaPlan Enforce();
+
+  // Removed so far, by reason.
+  const std::map<std::string, uint64_t, std::less<>>& removed() const { return removed_; }
+  uint64_t recovered() const { return recovered_; }
+
+ private:
+  struct Disk;
+  void Take(Found found);
+  Headroom HeadroomNow() const;
+  void Apply(const QuotaPlan& plan);
+  void SavePins();
+  void LoadPins();
+
+  Deps deps_;
+  QuotaLimits limits_;
+  Hooks hooks_;
+  std::map<std::string, KeptDump, std::less<>> dumps_;
+  std::map<std::string, bool, std::less<>> pinned_;  // by dump: pinned, whether found yet or not
+  std::map<std::string, uint64_t, std::less<>> removed_;
+  uint64_t recovered_ = 0;
+  size_t left_ = 0;
+  size_t first_left_ = 0;
+  std::function<void()> first_done_;
+  // How fast the running dumps grow.
+  mutable int64_t grown_at_ns_ = 0;
+  uint64_t written_ = 0;
+  uint64_t written_before_ = 0;
+  double bytes_per_s_ = 0;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Strand> disk_;
+};
+
+}  // namespace profd

@@ -1,0 +1,143 @@
+#include "daemon/dumps/state_store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "dump/dump_io.h"
+
+namespace profd {
+namespace {
+
+constexpr mode_t kMode = 0700;
+constexpr size_t kMaxStateBytes = 4u << 20;
+constexpr size_t kMaxSessions = 4096;
+constexpr std::string_view kSessions = "sessions";
+constexpr std::string_view kPins = "pins.json";
+constexpr std::string_view kLock = "lock";
+constexpr std::string_view kSuffix = ".json";
+
+DumpOwner Myself() { return {::geteuid(), ::getegid()}; }
+
+Status CheckOwn(int fd, const std::string& path) {
+  struct stat st {};
+  if (::fstat(fd, &st) != 0) return Status::FromErrno(errno, path);
+  if (st.st_uid != ::geteuid() || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return PermissionDenied(fmt::format("{} must belong to profd alone (mode 0700)", path));
+  }
+  return {};
+}
+
+// An id is a file's name.
+bool IsSessionId(std::string_view id) {
+  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
+  });
+}
+
+}  // namespace
+
+Result<UniqueFd> StateStore::Open(std::string_view sub) const {
+  if (::mkdir(path_.c_str(), kMode) != 0 && errno != EEXIST) {
+    return Status::FromErrno(errno, fmt::format("make {}", path_));
+  }
+  UniqueFd top(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!top.valid()) return Status::FromErrno(errno, fmt::format("open {}", path_));
+  if (Status own = CheckOwn(top.get(), path_); !own.ok()) return own;
+  if (sub.empty()) return top;
+  const std::string name(sub);
+  if (::mkdirat(top.get(), name.c_str(), kMode) != 0 && errno != EEXIST) {
+    return Status::FromErrno(errno, fmt::format("make {}/{}", path_, name));
+  }
+  return OpenDirAt(top.get(), name);
+}
+
+Status StateStore::Lock() {
+  Result<UniqueFd> dir = Open("");
+  if (!dir.ok()) return dir.status();
+  UniqueFd fd(::openat(dir->get(), std::string(kLock).c_str(),
+                       O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.valid()) return Status::FromErrno(errno, fmt::format("{}/{}", path_, kLock));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      return Unavailable(fmt::format("another profd is at work here ({}/{} is locked)", path_,
+                                     kLock));
+    }
+    return Status::FromErrno(errno, fmt::format("lock {}/{}", path_, kLock));
+  }
+  lock_ = std::move(fd);
+  return {};
+}
+
+Status StateStore::SaveSession(const std::string& id, std::string_view text, bool sync) {
+  if (!IsSessionId(id)) return InvalidArgument("not a session's id");
+  Result<UniqueFd> dir = Open(kSessions);
+  if (!dir.ok()) return dir.status();
+  return ReplaceFile(SystemDumpIo(), dir->get(), id + std::string(kSuffix), text, Myself(), sync);
+}
+
+Status StateStore::DropSession(const std::string& id) {
+  if (!IsSessionId(id)) return InvalidArgument("not a session's id");
+  Result<UniqueFd> dir = Open(kSessions);
+  if (!dir.ok()) return dir.status();
+  const std::string name = id + std::string(kSuffix);
+  if (::unlinkat(dir->get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+    return Status::FromErrno(errno, fmt::format("remove {}", name));
+  }
+  return {};
+}
+
+Result<std::map<std::string, std::string>> StateStore::LoadSessions() const {
+  struct CloseDir {
+    void operator()(DIR* stream) const { ::closedir(stream); }
+  };
+  Result<UniqueFd> dir = Open(kSessions);
+  if (!dir.ok()) return dir.status();
+  Result<UniqueFd> copy = OpenDirAt(dir->get(), ".");
+  if (!copy.ok()) return copy.status();
+  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy->get()));
+  if (!stream) return Status::FromErrno(errno, path_);
+  copy->Release();  // closedir's now
+  std::map<std::string, std::string> sessions;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    std::string name = entry->d_name;
+    if (name.starts_with('.') && name.ends_with(".tmp")) {
+      ::unlinkat(dir->get(), name.c_str(), 0);  // a save that was cut short
+      continue;
+    }
+    if (!name.ends_with(kSuffix) || sessions.size() >= kMaxSessions) continue;
+    std::string id = name.substr(0, name.size() - kSuffix.size());
+    if (!IsSessionId(id)) continue;
+    Result<UniqueFd> file = OpenFileAt(dir->get(), name);
+    if (!file.ok()) continue;
+    Result<std::string> text = ReadWhole(file->get(), kMaxStateBytes);
+    if (text.ok()) sessions[std::move(id)] = std::move(text).value();
+  }
+  return sessions;
+}
+
+Status StateStore::SavePins(std::string_view text) {
+  Result<UniqueFd> dir = Open("");
+  if (!dir.ok()) return dir.status();
+  return ReplaceFile(SystemDumpIo(), dir->get(), std::string(kPins), text, Myself(), true);
+}
+
+Result<std::string> StateStore::LoadPins() const {
+  Result<UniqueFd> dir = Open("");
+  if (!dir.ok()) return dir.status();
+  Result<UniqueFd> file = OpenFileAt(dir->get(), std::string(kPins));
+  if (!file.ok()) {
+    if (file.status().code() == StatusCode::kNotFound) return std::string();
+    return file.status();
+  }
+  return ReadWhole(file->get(), kMaxStateBytes);
+}
+
+}  // namespace profd

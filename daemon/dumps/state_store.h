@@ -1,0 +1,42 @@
+// What must outlive the daemon and is nobody else's: sessions that have not ended, pins. Small files
+// in a folder of the daemon's own (0700), each replaced whole.
+//
+// No state but the lock; any one thread at a time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace profd {
+
+class StateStore {
+ public:
+  explicit StateStore(std::string path) : path_(std::move(path)) {}
+
+  // Keeps every other daemon from this folder, and so from its dump root, until the process ends.
+  // kUnavailable while another has it.
+  Status Lock();
+
+  // `sync`: wait until the disk has it.
+  Status SaveSession(const std::string& id, std::string_view text, bool sync);
+  Status DropSession(const std::string& id);
+  // By id. What is no session's file is left alone.
+  Result<std::map<std::string, std::string>> LoadSessions() const;
+
+  Status SavePins(std::string_view text);
+  // Empty if nothing was ever pinned.
+  Result<std::string> LoadPins() const;
+
+ private:
+  // The folder and `sub` in it, made where they are missing: the dump root may have been replaced.
+  Result<UniqueFd> Open(std::string_view sub) const;
+
+  std::string path_;
+  UniqueFd lock_;
+};
+
+}  // namespace profd

@@ -1,0 +1,257 @@
+// Sessions and what there is of them on the disk: by session and by name, listed, pinned, removed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/session/session_manager.h"
+#include "dump/dump_root.h"
+
+namespace profd {
+namespace {
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+v1::Session::State StateOf(const KeptDump& dump) {
+  if (dump.writing) return v1::Session::RUNNING;
+  switch (dump.state) {
+    case DumpState::kDone:
+      return v1::Session::DONE;
+    case DumpState::kFailed:
+      return v1::Session::FAILED;
+    case DumpState::kRunning:
+    case DumpState::kInterrupted:
+      return v1::Session::INTERRUPTED;
+  }
+  return v1::Session::INTERRUPTED;
+}
+
+void Describe(const KeptDump& dump, v1::Dump* out) {
+  out->set_name(dump.name);
+  out->set_uid(dump.uid);
+  out->set_session_id(dump.session_id);
+  out->set_job_id(dump.job_id);
+  out->set_state(StateOf(dump));
+  out->set_started_ns(dump.started_wall_ns);
+  out->set_ended_ns(dump.writing ? 0 : dump.ended_wall_ns);
+  out->set_bytes(dump.bytes);
+  out->set_pinned(dump.pinned);
+  out->set_segment(dump.segment);
+}
+
+Status NoDump(const std::string& name) {
+  return NotFound(
+      fmt::format("no dump {} of yours; see `profctl list --dumps`", log::Quote(name)));
+}
+
+}  // namespace
+
+void SessionManager::NoteProgress(Record& record) {
+  Session& session = *record.live;
+  DumpKeeper* dumps = deps_.dumps_or_null;
+  const std::string name = BaseName(session.dump_path());
+  if (dumps != nullptr && !name.empty() && dumps->Find(name) == nullptr) {
+    KeptDump dump;
+    dump.name = name;
+    dump.uid = record.uid;
+    dump.session_id = session.id();
+    dump.job_id = session.plan().job_id;
+    dump.started_wall_ns = session.start_wall_ns();
+    dump.segment = static_cast<uint32_t>(session.past().size()) + 1;
+    dumps->Opened(std::move(dump));
+  }
+  Save(record);
+}
+
+// Its one dump is complete.
+void SessionManager::NoteRecovered(v1::Session* session) {
+  v1::Segment& segment = *session->add_segments();
+  segment.set_dump_path(session->dump_path());
+  segment.set_state(session->state());
+  segment.set_reason(session->reason());
+  segment.set_started_ns(session->started_ns());
+  segment.set_ended_ns(session->ended_ns());
+  segment.set_bytes(session->dump_bytes());
+  segment.set_records(session->records());
+  if (deps_.dumps_or_null == nullptr) return;
+  KeptDump dump;
+  dump.name = BaseName(session->dump_path());
+  dump.uid = session->uid();
+  dump.session_id = session->session_id();
+  dump.job_id = session->job_id();
+  dump.started_wall_ns = session->started_ns();
+  const std::string name = dump.name;
+  deps_.dumps_or_null->Opened(std::move(dump));
+  deps_.dumps_or_null->Closed(name, DumpState::kDone, session->dump_bytes());
+}
+
+void SessionManager::DropSegment(v1::Session* session, const std::string& dump) {
+  auto& segments = *session->mutable_segments();
+  for (int i = segments.size() - 1; i >= 0; --i) {
+    if (BaseName(segments[i].dump_path()) != dump) continue;
+    session->set_dump_bytes(session->dump_bytes() -
+                            std::min(session->dump_bytes(), segments[i].bytes()));
+    segments.DeleteSubrange(i, 1);
+  }
+  if (BaseName(session->dump_path()) != dump) return;
+  session->set_dump_path(segments.empty() ? "" : segments.rbegin()->dump_path());
+}
+
+const KeptDump* SessionManager::FindDump(const Peer& peer, const std::string& name) const {
+  const KeptDump* dump =
+      deps_.dumps_or_null == nullptr ? nullptr : deps_.dumps_or_null->Find(name);
+  return dump == nullptr || !peer.Sees(dump->uid) ? nullptr : dump;
+}
+
+Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
+                                                         const std::string& id_untrusted,
+                                                         const std::string& dump_untrusted) const {
+  if (id_untrusted.empty() == dump_untrusted.empty()) {
+    return InvalidArgument("name either a session_id or a dump");
+  }
+  if (!dump_untrusted.empty()) {
+    const KeptDump* dump = FindDump(peer, dump_untrusted);
+    if (dump == nullptr) return NoDump(dump_untrusted);
+    if (!peer.Owns(dump->uid)) return PermissionDenied("a viewer takes no dump");
+    if (dump->writing) {
+      return FailedPrecondition(fmt::format("{} is being written by session {}; stop that first",
+                                            dump->name, dump->session_id));
+    }
+    return std::vector<std::string>{dump->name};
+  }
+  Result<v1::Session> session = Get(peer, id_untrusted);
+  if (!session.ok()) return session.status();
+  if (!peer.Owns(session->uid())) return PermissionDenied("a viewer takes no dump");
+  if (!IsFinished(*session)) {
+    return FailedPrecondition("the session is still running; stop it first");
+  }
+  std::vector<std::string> names;
+  for (const v1::Segment& segment : session->segments()) {
+    names.push_back(BaseName(segment.dump_path()));
+  }
+  if (names.empty() && !session->dump_path().empty()) {
+    names.push_back(BaseName(session->dump_path()));
+  }
+  if (names.empty()) return NotFound("the session has no dump");
+  return names;
+}
+
+void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
+                            const std::string& dump_untrusted,
+                            std::function<void(Result<uint64_t>)> reply) {
+  Result<std::vector<std::string>> names = DumpsOf(peer, id_untrusted, dump_untrusted);
+  if (!names.ok()) {
+    auto found = records_.find(id_untrusted);
+    const bool without = found != records_.end() && peer.Owns(found->second.uid) &&
+                         found->second.live == nullptr && found->second.frozen.dump_path().empty();
+    if (without) records_.erase(found);
+    reply(without ? Result<uint64_t>(uint64_t{0}) : Result<uint64_t>(names.status()));
+    return;
+  }
+  for (const std::string& name : *names) {
+    const KeptDump* dump = FindDump(peer, name);
+    if (dump == nullptr || !dump->pinned) continue;
+    reply(FailedPrecondition(fmt::format("{} is pinned; `profctl unpin` it first", name)));
+    return;
+  }
+  struct Sum {
+    size_t left;
+    uint64_t freed = 0;
+    Status error;
+  };
+  auto sum = std::make_shared<Sum>(Sum{names->size(), 0, {}});
+  for (const std::string& name : *names) {
+    deps_.remove_dump(name, [this, id = id_untrusted, sum, reply](Result<uint64_t> freed) {
+      if (freed.ok()) {
+        sum->freed += *freed;
+      } else if (freed.status().code() != StatusCode::kNotFound) {
+        sum->error = freed.status();
+      }
+      if (--sum->left > 0) return;
+      if (sum->error.ok()) records_.erase(id);
+      reply(sum->error.ok() ? Result<uint64_t>(sum->freed) : Result<uint64_t>(sum->error));
+    });
+  }
+}
+
+void SessionManager::OnDumpRemoved(const std::string& name, std::string_view reason) {
+  for (auto& [id, record] : records_) {
+    if (record.live != nullptr) {
+      for (const PastSegment& segment : record.live->past()) {
+        if (BaseName(segment.dump_path) != name) continue;
+        record.live->ForgetPast(segment.dump_path);
+        break;
+      }
+      continue;
+    }
+    const int before = record.frozen.segments_size();
+    DropSegment(&record.frozen, name);
+    if (record.frozen.segments_size() == before || reason == "request") continue;
+    record.frozen.add_warnings(fmt::format("{} was removed to make room ({})", name, reason));
+  }
+}
+
+// Sessions that grow, where nothing is left to be removed, end: the youngest first.
+void SessionManager::WatchRoom() {
+  if (deps_.dumps_or_null == nullptr) return;
+  DumpKeeper& dumps = *deps_.dumps_or_null;
+  for (const auto& [id, record] : records_) {
+    if (record.live == nullptr || record.live->dump_path().empty()) continue;
+    dumps.Grown(BaseName(record.live->dump_path()), record.live->written_bytes());
+  }
+  QuotaPlan plan = dumps.Enforce();
+  auto end_youngest = [this](const uint32_t* uid, const std::string& why) {
+    const Record* youngest = nullptr;
+    for (const auto& [id, record] : records_) {
+      if (record.live == nullptr || record.live->plan().no_dump) continue;
+      if (uid != nullptr && record.uid != *uid) continue;
+      if (record.live->stopping()) return;  // one is ending already
+      if (youngest == nullptr || record.order > youngest->order) youngest = &record;
+    }
+    if (youngest != nullptr) youngest->live->Stop(why);
+  };
+  constexpr std::string_view kNothing = "nothing more may be removed to make room";
+  for (uint32_t uid : plan.over_uids) {
+    end_youngest(&uid, fmt::format("the dumps of uid {} take all of the {} MB one user may keep "
+                                   "(limits.max_kept_mb_per_uid); {}",
+                                   uid, config_.max_kept_mb_per_uid, kNothing));
+  }
+  if (plan.over_total) {
+    end_youngest(nullptr, fmt::format("dumps take all of the {} MB they may (dump.max_total_mb); {}",
+                                      config_.max_total_mb, kNothing));
+  }
+}
+
+v1::ListDumpsResponse SessionManager::ListDumps(const Peer& peer) const {
+  v1::ListDumpsResponse response;
+  if (deps_.dumps_or_null == nullptr) return response;
+  const DumpKeeper& dumps = *deps_.dumps_or_null;
+  for (const KeptDump* dump : dumps.All()) {
+    if (peer.Sees(dump->uid)) Describe(*dump, response.add_dumps());
+  }
+  response.set_total_bytes(dumps.total_bytes());
+  response.set_max_total_bytes(dumps.limits().total);
+  response.set_max_kept_bytes(dumps.limits().per_uid);
+  response.set_max_pinned_bytes(dumps.limits().pinned_per_uid);
+  response.set_incomplete(!dumps.complete());
+  return response;
+}
+
+Result<v1::PinDumpResponse> SessionManager::Pin(const Peer& peer,
+                                                const v1::PinDumpRequest& request_untrusted) {
+  if (deps_.dumps_or_null == nullptr) return Unimplemented("there are no dumps here");
+  Result<std::vector<std::string>> names =
+      DumpsOf(peer, request_untrusted.session_id(), request_untrusted.dump());
+  if (!names.ok()) return names.status();
+  RETURN_IF_ERROR(deps_.dumps_or_null->Pin(*names, !request_untrusted.unpin(), peer.admin));
+  v1::PinDumpResponse response;
+  for (const std::string& name : *names) {
+    const KeptDump* dump = deps_.dumps_or_null->Find(name);
+    if (dump != nullptr) Describe(*dump, response.add_dumps());
+  }
+  return response;
+}
+
+}  // namespace profd

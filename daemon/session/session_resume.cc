@@ -1,0 +1,475 @@
+// Sessions and the daemon's own end: what is kept of them while they live, how those that a killed
+// daemon left go on, and how the dumps of those that do not are shown.
+#include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/session/session_manager.h"
+#include "profd/v1/state.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr uint32_t kStoredVersion = 1;
+// A session that takes the daemon with it each time does not do so for ever.
+constexpr int kMaxSegments = 64;
+constexpr std::string_view kNotContinued = "profd ended before the session did";
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+v1::StoredProcess ToStored(const TrainingProcess& process) {
+  v1::StoredProcess out;
+  out.set_pid(process.pid);
+  out.set_start_ticks(process.start_ticks);
+  out.set_uid(process.uid);
+  out.set_gid(process.gid);
+  out.set_job_id(process.job_id);
+  if (process.rank) out.set_rank(*process.rank);
+  if (process.local_rank) out.set_local_rank(*process.local_rank);
+  out.set_world_size(process.world_size);
+  for (int device : process.devices) out.add_devices(device);
+  out.set_framework(process.framework);
+  out.set_command(process.command);
+  out.set_pod_uid(process.pod_uid);
+  out.set_slurm_job(process.slurm_job);
+  out.set_found_by(process.found_by);
+  out.set_attached(process.attached());
+  return out;
+}
+
+TrainingProcess FromStored(const v1::StoredProcess& stored) {
+  TrainingProcess process;
+  process.pid = stored.pid();
+  process.start_ticks = stored.start_ticks();
+  process.uid = stored.uid();
+  process.gid = stored.gid();
+  process.job_id = stored.job_id();
+  if (stored.has_rank()) process.rank = stored.rank();
+  if (stored.has_local_rank()) process.local_rank = stored.local_rank();
+  process.world_size = stored.world_size();
+  process.devices.assign(stored.devices().begin(), stored.devices().end());
+  process.framework = stored.framework();
+  process.command = stored.command();
+  process.pod_uid = stored.pod_uid();
+  process.slurm_job = stored.slurm_job();
+  process.found_by = stored.found_by();
+  return process;  // not attached: it has to come again
+}
+
+void StoreTargets(const SessionJob* job, v1::StoredTargets* out) {
+  out->Clear();
+  if (job == nullptr) return;
+  const SessionTargets& targets = job->targets();
+  out->set_job_id(targets.job_id);
+  for (int rank : targets.ranks) out->add_ranks(rank);
+  for (pid_t pid : targets.pids) out->add_pids(pid);
+  out->set_admin(targets.admin);
+  out->set_uid(targets.uid);
+  out->set_bound(targets.bound);
+  for (int device : targets.devices) out->add_devices(device);
+  for (const TrainingProcess& process : job->Processes()) {
+    const bool unknown = targets.unknown_pids.contains(process.pid);
+    *(unknown ? out->add_unknown() : out->add_processes()) = ToStored(process);
+  }
+}
+
+Peer PeerOf(const v1::StoredPeer& stored) {
+  Peer peer;
+  peer.pid = stored.pid();
+  peer.uid = stored.uid();
+  peer.gid = stored.gid();
+  peer.groups.assign(stored.groups().begin(), stored.groups().end());
+  peer.admin = stored.admin();
+  peer.remote = stored.remote();
+  peer.certificate = stored.certificate();
+  return peer;
+}
+
+v1::Segment ToWire(const PastSegment& segment) {
+  v1::Segment out;
+  out.set_dump_path(segment.dump_path);
+  out.set_state(segment.state == DumpState::kDone     ? v1::Session::DONE
+                : segment.state == DumpState::kFailed ? v1::Session::FAILED
+                                                      : v1::Session::INTERRUPTED);
+  out.set_reason(segment.reason);
+  out.set_started_ns(segment.started_wall_ns);
+  out.set_ended_ns(segment.ended_wall_ns);
+  out.set_bytes(segment.bytes);
+  out.set_records(segment.records);
+  return out;
+}
+
+PastSegment PastOf(const v1::Session& found) {
+  PastSegment segment;
+  segment.dump_path = found.dump_path();
+  segment.state = found.state() == v1::Session::DONE     ? DumpState::kDone
+                  : found.state() == v1::Session::FAILED ? DumpState::kFailed
+                                                         : DumpState::kInterrupted;
+  segment.reason = found.reason();
+  segment.started_wall_ns = found.started_ns();
+  segment.ended_wall_ns = found.ended_ns();
+  segment.bytes = found.dump_bytes();
+  segment.records = found.records();
+  segment.dropped_records = found.dropped_records();
+  segment.dropped_bytes = found.dropped_bytes();
+  return segment;
+}
+
+// Sums, and what the first and the last segment say.
+void Summarize(v1::Session* session) {
+  auto& segments = *session->mutable_segments();
+  std::sort(segments.begin(), segments.end(), [](const v1::Segment& a, const v1::Segment& b) {
+    return std::pair(a.started_ns(), a.dump_path()) < std::pair(b.started_ns(), b.dump_path());
+  });
+  uint64_t bytes = 0;
+  uint64_t records = 0;
+  for (const v1::Segment& segment : segments) {
+    bytes += segment.bytes();
+    records += segment.records();
+  }
+  session->set_dump_bytes(bytes);
+  session->set_records(records);
+  if (segments.empty()) return;
+  session->set_started_ns(segments.begin()->started_ns());
+  const v1::Segment& last = *segments.rbegin();
+  session->set_dump_path(last.dump_path());
+  session->set_state(last.state());
+  session->set_reason(last.reason());
+  session->set_ended_ns(last.ended_ns());
+}
+
+}  // namespace
+
+void Session::AddPast(PastSegment segment) {
+  auto known = std::find_if(past_.begin(), past_.end(), [&segment](const PastSegment& one) {
+    return one.dump_path == segment.dump_path;
+  });
+  if (known != past_.end()) {
+    *known = std::move(segment);
+  } else {
+    past_.push_back(std::move(segment));
+  }
+  std::sort(past_.begin(), past_.end(), [](const PastSegment& a, const PastSegment& b) {
+    return std::tie(a.started_wall_ns, a.dump_path) < std::tie(b.started_wall_ns, b.dump_path);
+  });
+}
+
+void Session::ForgetPast(const std::string& dump_path) {
+  std::erase_if(past_, [&](const PastSegment& one) { return one.dump_path == dump_path; });
+}
+
+uint64_t Session::records_now() const {
+  uint64_t records = 0;
+  for (const Row& row : rows_) {
+    for (const DumpFeed* feed : row.feeds) records += feed->counters().records.load();
+  }
+  return records;
+}
+
+// One for each dump; what is counted is counted over all of them.
+void Session::FillSegments(v1::Session* out) const {
+  uint64_t bytes = out->dump_bytes();
+  v1::Segment now;
+  now.set_dump_path(dump_path_);
+  now.set_state(out->state());
+  now.set_reason(reason_);
+  now.set_started_ns(start_wall_ns_);
+  now.set_ended_ns(end_wall_ns_);
+  now.set_bytes(bytes);
+  now.set_records(out->records());
+  for (const PastSegment& segment : past_) {
+    *out->add_segments() = ToWire(segment);
+    bytes += segment.bytes;
+    out->set_records(out->records() + segment.records);
+    out->set_dropped_records(out->dropped_records() + segment.dropped_records);
+    out->set_dropped_bytes(out->dropped_bytes() + segment.dropped_bytes);
+  }
+  out->set_dump_bytes(bytes);
+  if (!dump_path_.empty()) *out->add_segments() = std::move(now);
+}
+
+SessionManager::Record& SessionManager::AddLive(const std::string& id, const Peer& peer,
+                                                Session::Order order) {
+  auto stored = std::make_shared<v1::StoredSession>();
+  stored->set_version(kStoredVersion);
+  stored->set_session_id(id);
+  stored->set_boot_id(deps_.boot_id);
+  v1::StoredPeer& who = *stored->mutable_peer();
+  who.set_pid(peer.pid);
+  who.set_uid(peer.uid);
+  who.set_gid(peer.gid);
+  for (uint32_t group : peer.groups) who.add_groups(group);
+  who.set_admin(peer.admin);
+  who.set_remote(peer.remote);
+  who.set_certificate(peer.certificate);
+  stored->mutable_starter()->set_pid(order.terms.starter.pid);
+  stored->mutable_starter()->set_start_ticks(order.terms.starter.start_ticks);
+  stored->set_start_at_ns(order.terms.start_at_ns);
+  Record& record = records_[id];
+  record.live = std::make_shared<Session>(deps_.session, id,
+                                          Session::Owner{peer.uid, peer.gid, peer.pid},
+                                          std::move(order),
+                                          [this](Session& changed) { OnChange(changed); });
+  record.uid = peer.uid;
+  record.order = next_order_++;
+  record.stored = std::move(stored);
+  return record;
+}
+
+void SessionManager::Save(Record& record) {
+  if (deps_.save_session == nullptr || record.stored == nullptr) return;
+  const Session& session = *record.live;
+  v1::StoredSession& stored = *record.stored;
+  const bool begun = session.state() != SessionState::kScheduled;
+  if (begun && stored.started_ns() == 0) {
+    stored.set_started_ns(session.start_wall_ns());
+    stored.set_started_raw_ns(session.start_raw_ns());
+  }
+  stored.set_steps_done(session.steps_done());
+  StoreTargets(session.job(), stored.mutable_targets());
+  if (session.plan().end_with_pid != 0) {
+    stored.mutable_end_with()->set_pid(session.plan().end_with_pid);
+    stored.mutable_end_with()->set_start_ticks(session.end_pid_start());
+  }
+  stored.set_dump(BaseName(session.dump_path()));
+  stored.clear_segments();
+  for (const PastSegment& segment : session.past()) *stored.add_segments() = ToWire(segment);
+  stored.set_ending(session.stopping() ? session.reason() : "");
+  std::string text;
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  if (!google::protobuf::util::MessageToJsonString(stored, &text, options).ok()) return;
+  deps_.save_session(session.id(), std::move(text));
+}
+
+void SessionManager::AddFound(v1::Session found) {
+  const std::string id = found.session_id();
+  if (id.empty() || found.dump_path().empty()) return;
+  v1::Segment segment = ToWire(PastOf(found));
+  auto known = records_.find(id);
+  if (known == records_.end()) {
+    Record record;
+    record.uid = found.uid();
+    *found.add_segments() = std::move(segment);
+    record.frozen = std::move(found);
+    record.order = found_order_--;
+    records_.emplace(id, std::move(record));
+    Forget();
+    return;
+  }
+  Record& record = known->second;
+  // A manifest may claim any id; whose directory it is decides.
+  if (record.uid != found.uid()) return;
+  if (record.live != nullptr) {
+    if (record.live->dump_path() != found.dump_path()) record.live->AddPast(PastOf(found));
+    return;
+  }
+  // The newest was first, and has what is said of the session as a whole.
+  record.frozen.set_dropped_records(record.frozen.dropped_records() + found.dropped_records());
+  record.frozen.set_dropped_bytes(record.frozen.dropped_bytes() + found.dropped_bytes());
+  *record.frozen.add_segments() = std::move(segment);
+  Summarize(&record.frozen);
+}
+
+// The session stays as its dumps show it; one without any is shown for its reason.
+void SessionManager::GiveUp(const v1::StoredSession& stored, const std::string& why) {
+  const std::string id = stored.session_id();
+  const std::string reason = fmt::format("{}; not continued: {}", kNotContinued, why);
+  log::Info("session not continued", {{"session", id}, {"why", why}});
+  if (deps_.drop_session != nullptr) deps_.drop_session(id);
+  auto known = records_.find(id);
+  if (known != records_.end()) {
+    v1::Session& frozen = known->second.frozen;
+    if (frozen.state() == v1::Session::INTERRUPTED) frozen.set_reason(reason);
+    return;
+  }
+  v1::Session session;
+  session.set_session_id(id);
+  session.set_state(v1::Session::INTERRUPTED);
+  session.set_reason(reason);
+  session.set_uid(stored.peer().uid());
+  session.set_pid(stored.peer().pid());
+  session.set_job_id(stored.order().job_id());
+  session.set_label(stored.order().label());
+  session.set_started_ns(stored.started_ns());
+  session.set_start_at_ns(stored.start_at_ns());
+  *session.mutable_metadata() = stored.order().metadata();
+  AddRecovered(std::move(session));
+}
+
+namespace {
+
+SessionTargets TargetsOf(const v1::StoredTargets& stored, bool same_boot) {
+  SessionTargets targets;
+  targets.job_id = stored.job_id();
+  targets.ranks = {stored.ranks().begin(), stored.ranks().end()};
+  targets.pids = {stored.pids().begin(), stored.pids().end()};
+  targets.admin = stored.admin();
+  targets.uid = stored.uid();
+  targets.bound = stored.bound();
+  targets.devices = {stored.devices().begin(), stored.devices().end()};
+  for (const v1::StoredProcess& process : stored.processes()) {
+    targets.processes.push_back(FromStored(process));
+  }
+  // A number without its process means nothing any more.
+  for (const v1::StoredProcess& process : stored.unknown()) {
+    if (same_boot) targets.unknown_pids.insert(process.pid());
+  }
+  return targets;
+}
+
+// Why it is over, by its order; empty if it is not. *left_ms: what is left of the duration.
+std::string WhyOver(const v1::StoredSession& stored, bool same_boot, const Clock& clock,
+                    int64_t* left_ms) {
+  if (!stored.ending().empty()) return "it was being ended: " + stored.ending();
+  if (stored.segments_size() >= kMaxSegments) {
+    return fmt::format("it has {} segments already", stored.segments_size());
+  }
+  const auto& order = stored.order();
+  if (order.steps() != 0 && !order.has_start_step() && stored.steps_done() >= order.steps()) {
+    return fmt::format("its {} steps were done", order.steps());
+  }
+  *left_ms = static_cast<int64_t>(order.duration_ms());
+  if (*left_ms == 0) return {};
+  int64_t ran_ns = 0;
+  if (stored.started_ns() != 0) {
+    ran_ns = same_boot ? clock.MonotonicRawNs() - stored.started_raw_ns()
+                       : clock.WallNs() - stored.started_ns();
+  } else if (stored.start_at_ns() != 0) {
+    ran_ns = clock.WallNs() - stored.start_at_ns();
+  }
+  *left_ms -= std::max<int64_t>(ran_ns, 0) / kNsPerMs;
+  if (*left_ms <= 0) return "its duration ended meanwhile";
+  return {};
+}
+
+}  // namespace
+
+// The order is planned anew, as if given now, but for what has to do with its start.
+Result<Session::Order> SessionManager::PlanAgain(const v1::StoredSession& stored,
+                                                 bool same_boot) const {
+  const Peer peer = PeerOf(stored.peer());
+  v1::StartSessionRequest request = stored.order();
+  const bool begun = stored.started_ns() != 0;
+  auto lives = [&](const v1::StoredProcess& process) {
+    if (!same_boot) return false;
+    std::optional<uint64_t> begin = deps_.session.process_start_time(process.pid());
+    return begin && *begin == process.start_ticks();
+  };
+  if (request.end_with_pid() != 0 && !lives(stored.end_with())) {
+    return FailedPrecondition(fmt::format("process {} ended meanwhile", request.end_with_pid()));
+  }
+  SessionTargets targets = TargetsOf(stored.targets(), same_boot);
+  request.clear_pids();
+  for (const auto* list : {&stored.targets().processes(), &stored.targets().unknown()}) {
+    for (const v1::StoredProcess& process : *list) {
+      if (lives(process)) request.add_pids(process.pid());
+    }
+  }
+  const bool tied = targets.bound || !targets.pids.empty() || stored.targets().unknown_size() > 0;
+  if (tied && request.pids().empty()) {
+    return FailedPrecondition("all processes of the job ended meanwhile");
+  }
+  request.clear_since_ms();
+  request.clear_start_in_ms();
+  request.clear_start_at_ns();
+  request.clear_preempt();
+  request.clear_require_all();
+  request.clear_starter_pid();
+  if (begun) request.clear_start_step();
+  Result<SessionTerms> terms = PlanTerms(
+      request, {config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
+                deps_.session.process_start_time});
+  if (!terms.ok()) return terms.status();
+  terms->starter = {};
+  if (lives(stored.starter())) {
+    terms->starter = {stored.starter().pid(), stored.starter().start_ticks()};
+  }
+  if (!begun) terms->start_at_ns = stored.start_at_ns();
+  if (stored.order().has_start_step()) terms->start_step = stored.order().start_step();
+  // Who was attached will be again; the plan must not hang on who is first.
+  SessionTargets as_attached = targets;
+  for (int i = 0; i < stored.targets().processes_size(); ++i) {
+    if (stored.targets().processes(i).attached()) {
+      as_attached.processes[static_cast<size_t>(i)].attach_id = UINT64_MAX;
+    }
+  }
+  Result<SessionPlan> plan = PlanFor(peer, request, as_attached);
+  if (!plan.ok()) return plan.status();
+  return Session::Order{std::move(plan).value(), std::move(terms).value(), std::move(targets),
+                        std::nullopt};
+}
+
+void SessionManager::Resume(const std::string& id, const std::string& text) {
+  v1::StoredSession stored;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  if (!google::protobuf::util::JsonStringToMessage(text, &stored, options).ok() ||
+      stored.version() > kStoredVersion || stored.session_id() != id) {
+    log::Error("the state of a session makes no sense", {{"session", id}});
+    if (deps_.drop_session != nullptr) deps_.drop_session(id);
+    return;
+  }
+  const bool same_boot = !deps_.boot_id.empty() && stored.boot_id() == deps_.boot_id;
+  auto known = records_.find(id);
+  if (known != records_.end() && known->second.frozen.state() != v1::Session::INTERRUPTED) {
+    if (deps_.drop_session != nullptr) deps_.drop_session(id);  // it had just ended
+    return;
+  }
+  int64_t left_ms = 0;
+  std::string over = config_.resume ? WhyOver(stored, same_boot, deps_.session.host.clock, &left_ms)
+                                    : "dump.resume is off";
+  Result<Session::Order> order = Aborted(over);
+  if (over.empty()) order = PlanAgain(stored, same_boot);
+  if (over.empty() && !order.ok()) over = order.status().message();
+  if (!over.empty()) {
+    GiveUp(stored, over);
+    return;
+  }
+  Continuation continues;
+  continues.started = stored.started_ns() != 0;
+  continues.started_wall_ns = stored.started_ns();
+  continues.duration_ms = order->plan.duration_ms;
+  continues.steps_done = stored.steps_done();
+  if (order->plan.duration_ms != 0) order->plan.duration_ms = left_ms;
+  order->continues = std::move(continues);
+  v1::Session before;
+  if (known != records_.end()) before = known->second.frozen;
+  records_.erase(id);
+  Record& record = AddLive(id, PeerOf(stored.peer()), std::move(order).value());
+  *record.stored->mutable_order() = stored.order();
+  record.stored->set_started_ns(stored.started_ns());
+  // Of another boot: what is left is told by the wall clock from now on, as it was just now.
+  record.stored->set_started_raw_ns(
+      same_boot ? stored.started_raw_ns()
+                : deps_.session.host.clock.MonotonicRawNs() -
+                      (deps_.session.host.clock.WallNs() - stored.started_ns()));
+  record.stored->set_start_at_ns(stored.start_at_ns());
+  std::shared_ptr<Session> session = record.live;
+  for (const v1::Segment& segment : before.segments()) {
+    PastSegment past;
+    past.dump_path = segment.dump_path();
+    past.reason = segment.reason();
+    past.started_wall_ns = segment.started_ns();
+    past.ended_wall_ns = segment.ended_ns();
+    past.bytes = segment.bytes();
+    past.records = segment.records();
+    if (&segment == &*before.segments().rbegin()) {
+      past.dropped_records = before.dropped_records();
+      past.dropped_bytes = before.dropped_bytes();
+    }
+    session->AddPast(std::move(past));
+  }
+  session->Start([session, id](const Status& status) {
+    log::Info(status.ok() ? "session continued" : "session could not be continued",
+              {{"session", id}, {"segment", session->past().size() + 1},
+               {"why", status.ok() ? "" : status.ToString()}});
+  });
+}
+
+}  // namespace profd
