@@ -4,6 +4,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/abi/records.h"
 
 namespace profd {
 namespace {
@@ -24,12 +25,14 @@ constexpr CollectorSpec kSpec = {
     .sample_note = SampleNote::kAicoreLpm,
 };
 
+namespace layout = abi::lpm_record;
+
 // Record (dump-format 2.7): u32 valid entries, u32 type, then 55 entries {u64 device counter,
 // u32 value, u32 reserved}.
-constexpr size_t kRecordSize = 888;
-constexpr size_t kEntriesOffset = 8;
-constexpr size_t kEntrySize = 16;
-constexpr uint32_t kMaxEntries = 55;
+constexpr size_t kRecordSize = layout::kSize;
+constexpr size_t kEntriesOffset = layout::kEntries;
+constexpr size_t kEntrySize = layout::kEntrySize;
+constexpr uint32_t kMaxEntries = layout::kMaxEntries;
 static_assert(kEntriesOffset + kMaxEntries * kEntrySize == kRecordSize);
 
 enum EntryType : uint32_t { kFrequencyMhz = 0, kAicoreMillivolts = 1, kBusMillivolts = 2 };
@@ -49,9 +52,9 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, kRecordS
   }
 
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint32_t count = LoadUnchecked<uint32_t>(record, 0);
+    uint32_t count = LoadUnchecked<uint32_t>(record, layout::kCount);
     // Chips without voltages leave the type undefined.
-    uint32_t type = has_voltage_ ? LoadUnchecked<uint32_t>(record, 4) : kFrequencyMhz;
+    uint32_t type = has_voltage_ ? LoadUnchecked<uint32_t>(record, layout::kType) : kFrequencyMhz;
     if (count > kMaxEntries || type >= kTypes) return false;
     bool good = true;
     for (uint32_t i = 0; i < count; ++i) {
@@ -73,7 +76,7 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, kRecordS
         good = false;
         continue;
       }
-      double value = LoadUnchecked<uint32_t>(record, at + 8);
+      double value = LoadUnchecked<uint32_t>(record, at + layout::kEntryValue);
       out.Emit(ids_[type], stamp->host_ns, type == kFrequencyMhz ? value * 1e6 : value * 1e-3);
     }
     return good;

@@ -6,6 +6,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/abi/records.h"
 
 namespace profd {
 namespace {
@@ -20,11 +21,12 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
+namespace layout = abi::ddr_record;
+
 // Record (dump-format 2.6): u32 us since start (wraps), u32 count of the interval, u32 event
 // (0 read, 1 write), u32 controller, u32 master (all of them together).
-constexpr size_t kRecordSize = 20;
-// Bytes of one access: the bus is 256 bits wide on chips 1-4, 128 bits on the others.
-constexpr double BytesPerAccess(int chip_id) { return chip_id >= 1 && chip_id <= 4 ? 32 : 16; }
+constexpr size_t kRecordSize = layout::kSize;
+constexpr double BytesPerAccess(int chip_id) { return layout::BitWidth(chip_id) / 8; }
 constexpr std::array<std::string_view, 2> kDirections = {"read", "write"};  // by event
 
 class DdrDecoder final : public BinaryDecoder<DdrDecoder, kRecordSize> {
@@ -33,10 +35,10 @@ class DdrDecoder final : public BinaryDecoder<DdrDecoder, kRecordSize> {
       : device_(device.id), bytes_per_access_(BytesPerAccess(device.chip_id)), series_(registry) {}
 
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, 0));
-    uint64_t count = LoadUnchecked<uint32_t>(record, 4);
-    uint32_t event = LoadUnchecked<uint32_t>(record, 8);
-    uint32_t id = LoadUnchecked<uint32_t>(record, 12);
+    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, layout::kMicros));
+    uint64_t count = LoadUnchecked<uint32_t>(record, layout::kCount);
+    uint32_t event = LoadUnchecked<uint32_t>(record, layout::kEvent);
+    uint32_t id = LoadUnchecked<uint32_t>(record, layout::kId);
     if (event >= kDirections.size()) return false;
     std::optional<Stamp> stamp = StampFromMicros(us, time);
     if (!stamp) return false;

@@ -6,6 +6,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/abi/records.h"
 
 namespace profd {
 namespace {
@@ -20,9 +21,11 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
+namespace layout = abi::hbm_record;
+
 // Record (dump-format 2.6): u64 us since start, u64 count of the interval, u32 event (0 read,
 // 1 write), u32 stack.
-constexpr size_t kRecordSize = 24;
+constexpr size_t kRecordSize = layout::kSize;
 constexpr double kBytesPerAccess = 32;
 constexpr std::array<std::string_view, 2> kDirections = {"read", "write"};  // by event
 
@@ -31,10 +34,10 @@ class HbmDecoder final : public BinaryDecoder<HbmDecoder, kRecordSize> {
   HbmDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {}
 
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint64_t us = LoadUnchecked<uint64_t>(record, 0);
-    uint64_t count = LoadUnchecked<uint64_t>(record, 8);
-    uint32_t event = LoadUnchecked<uint32_t>(record, 16);
-    uint32_t id = LoadUnchecked<uint32_t>(record, 20);
+    uint64_t us = LoadUnchecked<uint64_t>(record, layout::kMicros);
+    uint64_t count = LoadUnchecked<uint64_t>(record, layout::kCount);
+    uint32_t event = LoadUnchecked<uint32_t>(record, layout::kEvent);
+    uint32_t id = LoadUnchecked<uint32_t>(record, layout::kId);
     if (event >= kDirections.size()) return false;
     std::optional<Stamp> stamp = StampFromMicros(us, time);
     if (!stamp) return false;

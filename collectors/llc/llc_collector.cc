@@ -6,6 +6,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/abi/records.h"
 
 namespace profd {
 namespace {
@@ -21,18 +22,18 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
+namespace layout = abi::llc_record;
+
 // Record (dump-format 2.5): u64 us since start, u64 count of the interval, u32 event code, u32
 // slice.
-constexpr size_t kRecordSize = 24;
+constexpr size_t kRecordSize = layout::kSize;
 constexpr double kLineBytes = 64;
-constexpr size_t kEvents = 8;
+constexpr size_t kEvents = layout::kEventCount;
 constexpr uint8_t kAllEvents = 0xFF;
 // Event code of e0..e7, by what the channel was started with. The first two are the same in both.
 constexpr size_t kCommonEvents = 2;
-constexpr std::array<std::array<uint32_t, kEvents>, 2> kEventCodes = {{
-    {0x00, 0x01, 0x02, 0x13, 0x20, 0x22, 0x34, 0x36},
-    {0x00, 0x01, 0x03, 0x14, 0x21, 0x23, 0x35, 0x37},
-}};
+constexpr std::array<std::array<uint32_t, kEvents>, 2> kEventCodes = {layout::kReadEvents,
+                                                                      layout::kWriteEvents};
 constexpr std::array<std::string_view, 2> kOps = {"read", "write"};
 constexpr size_t kUnknownOp = kOps.size();
 
@@ -86,10 +87,11 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
   }
 
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp = StampFromMicros(LoadUnchecked<uint64_t>(record, 0), time);
-    uint64_t count = LoadUnchecked<uint64_t>(record, 8);
-    Event event = FindEvent(LoadUnchecked<uint32_t>(record, 16));
-    uint32_t id = LoadUnchecked<uint32_t>(record, 20);
+    std::optional<Stamp> stamp =
+        StampFromMicros(LoadUnchecked<uint64_t>(record, layout::kMicros), time);
+    uint64_t count = LoadUnchecked<uint64_t>(record, layout::kCount);
+    Event event = FindEvent(LoadUnchecked<uint32_t>(record, layout::kEvent));
+    uint32_t id = LoadUnchecked<uint32_t>(record, layout::kId);
     if (!stamp || event.index == kEvents) return false;
     Slice* slice = slices_.FindOrAdd(id, [id] { return Slice{.id = id}; });
     if (slice == nullptr || !OpenInstant(*slice, *stamp)) return false;

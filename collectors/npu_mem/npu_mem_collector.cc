@@ -8,6 +8,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/abi/records.h"
 
 namespace profd {
 namespace {
@@ -25,9 +26,11 @@ constexpr CollectorSpec kSpec = {
 // No memory is this large; beyond it a record is garbage or says "unknown" (2^63 and up).
 constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
 
+namespace usage_layout = abi::npu_mem_record;
+
 // Record of channels 130 and 131 (dump-format 2.10): u32 us since start (wraps), u32 event
 // (0 application, 1 device), u64 reserved, u64 DDR bytes, u64 HBM bytes.
-constexpr size_t kUsageRecordSize = 32;
+constexpr size_t kUsageRecordSize = usage_layout::kSize;
 constexpr std::array<std::string_view, 2> kKinds = {"app", "device"};
 
 class UsageDecoder final : public BinaryDecoder<UsageDecoder, kUsageRecordSize> {
@@ -41,10 +44,10 @@ class UsageDecoder final : public BinaryDecoder<UsageDecoder, kUsageRecordSize> 
   }
 
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, 0));
-    uint32_t kind = LoadUnchecked<uint32_t>(record, 4);
-    std::array<uint64_t, 2> bytes = {LoadUnchecked<uint64_t>(record, 16),
-                                     LoadUnchecked<uint64_t>(record, 24)};
+    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, usage_layout::kMicros));
+    uint32_t kind = LoadUnchecked<uint32_t>(record, usage_layout::kKind);
+    std::array<uint64_t, 2> bytes = {LoadUnchecked<uint64_t>(record, usage_layout::kDdr),
+                                     LoadUnchecked<uint64_t>(record, usage_layout::kHbm)};
     if (kind >= kKinds.size() || bytes[0] > kMaxBytes || bytes[1] > kMaxBytes) return false;
     std::optional<Stamp> stamp = StampFromMicros(us, time);
     double seconds = 0;
@@ -69,9 +72,11 @@ class UsageDecoder final : public BinaryDecoder<UsageDecoder, kUsageRecordSize> 
   std::array<IntervalTimer, kKinds.size()> timers_;  // refuse repeated stamps
 };
 
+namespace module_layout = abi::module_mem_record;
+
 // Record of channel 142: u32 module, u32 reserved, u64 host counter, u64 bytes (2^63 and up:
 // unknown).
-constexpr size_t kModuleRecordSize = 24;
+constexpr size_t kModuleRecordSize = module_layout::kSize;
 
 struct ModuleName {
   uint32_t id;
@@ -95,9 +100,10 @@ class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, kModuleRecordSiz
   ModuleDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {}
 
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint32_t id = LoadUnchecked<uint32_t>(record, 0);
-    std::optional<Stamp> stamp = StampFromHostCount(LoadUnchecked<uint64_t>(record, 8), time);
-    uint64_t bytes = LoadUnchecked<uint64_t>(record, 16);
+    uint32_t id = LoadUnchecked<uint32_t>(record, module_layout::kModule);
+    std::optional<Stamp> stamp =
+        StampFromHostCount(LoadUnchecked<uint64_t>(record, module_layout::kHostCount), time);
+    uint64_t bytes = LoadUnchecked<uint64_t>(record, module_layout::kReserved);
     if (!stamp) return false;
     if (bytes > static_cast<uint64_t>(INT64_MAX)) return true;  // the module does not know
     if (bytes > kMaxBytes) return false;

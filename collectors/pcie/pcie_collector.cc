@@ -4,6 +4,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/abi/records.h"
 
 namespace profd {
 namespace {
@@ -19,12 +20,13 @@ constexpr CollectorSpec kSpec = {
 };
 
 // Record (dump-format 2.2): u64 device ns, u32 device id, then groups of u32 {min, max, avg}.
-constexpr size_t kRecordSize = 96;
-constexpr size_t kGroupsOffset = 12;
-constexpr size_t kGroups = 7;
+constexpr size_t kRecordSize = abi::pcie_record::kSize;
+constexpr size_t kGroupsOffset = abi::pcie_record::kGroups;
+constexpr size_t kGroups = abi::pcie_record::kGroupCount;
 constexpr size_t kLatencyGroup = 3;
-constexpr uint32_t kNothingSeen = 0xFFFFF;  // a min that no transaction lowered
-constexpr double kBytesPerMicro = 1e6;      // to bytes per second
+// A min that no transaction lowered.
+constexpr uint32_t kNothingSeen = abi::pcie_record::kNoMinimum;
+constexpr double kBytesPerMicro = 1e6;  // to bytes per second
 constexpr double kNano = 1e-9;
 
 constexpr std::array<std::array<std::string_view, 2>, kGroups> kGroupLabels = {{
@@ -54,7 +56,8 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, kRecordSize> {
   }
 
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp = StampFromDeviceNs(LoadUnchecked<uint64_t>(record, 0), time);
+    std::optional<Stamp> stamp =
+        StampFromDeviceNs(LoadUnchecked<uint64_t>(record, abi::pcie_record::kDeviceNs), time);
     if (!stamp) return false;
     std::array<std::array<uint32_t, 3>, kGroups> values;
     std::memcpy(&values, record.data() + kGroupsOffset, sizeof values);

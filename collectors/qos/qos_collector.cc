@@ -8,6 +8,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/abi/records.h"
 
 namespace profd {
 namespace {
@@ -24,10 +25,10 @@ constexpr CollectorSpec kSpec = {
 };
 
 // Record (dump-format 2.8): u32, u32, u64 reserved, u64 device counter, ten u32 of MB/s.
-constexpr size_t kRecordSize = 64;
-constexpr size_t kStampOffset = 16;
-constexpr size_t kSlotsOffset = 24;
-constexpr size_t kSlots = 10;
+constexpr size_t kRecordSize = abi::qos_record::kSize;
+constexpr size_t kStampOffset = abi::qos_record::kDeviceCount;
+constexpr size_t kSlotsOffset = abi::qos_record::kSlots;
+constexpr size_t kSlots = abi::qos_record::kSlotCount;
 constexpr double kMegabyte = 1048576;
 // prof_start_para carries this constant; the period that counts is in the user data (driver-abi
 // 3.2).

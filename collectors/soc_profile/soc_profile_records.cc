@@ -9,47 +9,51 @@
 #include "collectors/metric_table.h"
 #include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/abi/records.h"
 
 namespace profd {
 namespace {
 
 // Common head: u16 {type:6, count:4, subtype:6}, u16 magic, u32, u64 device counter.
-constexpr size_t kRecordSize = 64;
-constexpr size_t kMagicOffset = 2;
-constexpr size_t kStampOffset = 8;
-constexpr size_t kIdOffset = 18;  // u16, of SIO, acc PMU and chip transfer; not on chips 15, 16
+namespace layout = abi::soc_record;
+constexpr size_t kRecordSize = layout::kSize;
+constexpr size_t kMagicOffset = layout::kMagic;
+constexpr size_t kStampOffset = layout::kDeviceCount;
+// u16, of SIO, acc PMU and chip transfer; not on chips 15, 16.
+constexpr size_t kIdOffset = layout::kId;
 
 constexpr uint8_t kFirstType = static_cast<uint8_t>(abi::SocProfileType::kQos);
 constexpr uint8_t kLastDecodedType = static_cast<uint8_t>(abi::SocProfileType::kLowPower);
-constexpr uint8_t kLastKnownType = 0b011111;  // 011110 and 011111 exist and are not used
+constexpr uint8_t kLastKnownType = layout::kLastKnownType;
 constexpr size_t kTypes = kLastDecodedType - kFirstType + 1;
 
 // SIO: bytes since the previous record of the die.
 constexpr std::array<std::string_view, 4> kSioKinds = {"req", "rsp", "snp", "dat"};
-constexpr size_t kSioRxOffset = 32;
-constexpr size_t kSioTxOffset = 48;
-constexpr size_t kSioV6RxOffset = 28;
-constexpr size_t kSioV6TxOffset = 48;
+constexpr size_t kSioRxOffset = layout::kSioRx;
+constexpr size_t kSioTxOffset = layout::kSioTx;
+constexpr size_t kSioV6RxOffset = layout::kSioRxV6;
+constexpr size_t kSioV6TxOffset = layout::kSioTxV6;
 
-constexpr size_t kAccBandwidthOffset = 32;    // u64 write, u64 read
-constexpr size_t kAccOutstandingOffset = 48;  // u64 write, u64 read
+// Each: u64 write, u64 read.
+constexpr size_t kAccBandwidthOffset = layout::kAccWriteBandwidth;
+constexpr size_t kAccOutstandingOffset = layout::kAccWriteOutstanding;
 
-constexpr size_t kTransOffset = 32;    // u64 rx or write, u64 tx or read
-constexpr size_t kTransV6Offset = 16;  // u64 write, u64 read
-constexpr uint16_t kTransIdMask = 0x3F;
-constexpr uint64_t kNoReading = UINT64_MAX;
+constexpr size_t kTransOffset = layout::kTrans;
+constexpr size_t kTransV6Offset = layout::kTransV6;
+constexpr uint16_t kTransIdMask = layout::kTransIdMask;
+constexpr uint64_t kNoReading = layout::kNoReading;
 
-constexpr size_t kLevelsOffset = 32;  // u16: bits 0-2 mata, 3-10 L2 buffer
+constexpr size_t kLevelsOffset = layout::kLevels;
 
 // Low power: 20 u16, neighbours swapped: words 0..9 are hard readings 1,0,3,2..., 10..19 soft ones.
-constexpr size_t kLowPowerOffset = 24;
-constexpr size_t kLowPowerWords = 20;
-constexpr size_t kAicoreMhzWord = 11;
+constexpr size_t kLowPowerOffset = layout::kLowPower;
+constexpr size_t kLowPowerWords = layout::kLowPowerWords;
+constexpr size_t kAicoreMhzWord = layout::kLowPowerAicoreMhz;
 
 // QoS: u64 reserved, ten u32; words 2..9 are streams 1..8.
-constexpr size_t kQosOffset = 24;
-constexpr size_t kQosFirstWord = 2;
-constexpr size_t kQosStreams = 8;
+constexpr size_t kQosOffset = layout::kQos;
+constexpr size_t kQosFirstWord = layout::kQosFirstV6;
+constexpr size_t kQosStreams = layout::kQosStreamsV6;
 constexpr double kMegabyte = 1048576;
 
 // One die, link or accelerator of one record type.

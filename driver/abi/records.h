@@ -103,13 +103,12 @@ inline constexpr size_t kTransV6 = 16;  // u64 write, u64 read
 inline constexpr uint16_t kTransIdMask = 0x3F;
 inline constexpr uint64_t kNoReading = UINT64_MAX;
 inline constexpr size_t kLevels = 32;  // u16: bits 0-2 mata, 3-10 L2 buffer
-// 20 u16, neighbours swapped: after swapping 0-9 are hard readings, 10-19 soft ones, of which the
-// first is the AI Core clock in MHz.
+// 20 u16, neighbours swapped: words 0-9 are hard readings 1, 0, 3, 2 ..., 10-19 soft ones likewise.
 inline constexpr size_t kLowPower = 24;
 inline constexpr size_t kLowPowerWords = 20;
-inline constexpr size_t kLowPowerAicoreMhz = 10;
-inline constexpr size_t kQos = 24;         // 10 x u32 MB/s
-inline constexpr size_t kQosFirstV6 = 2;   // words before the first stream
+inline constexpr size_t kLowPowerAicoreMhz = 11;  // which word: soft reading 0
+inline constexpr size_t kQos = 24;                // 10 x u32 MB/s
+inline constexpr size_t kQosFirstV6 = 2;          // words before the first stream
 inline constexpr size_t kQosStreamsV6 = 8;
 inline constexpr uint8_t kLastKnownType = 0b011111;  // 011110 and 011111 exist and are not used
 }  // namespace soc_record

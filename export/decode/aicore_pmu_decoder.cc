@@ -18,8 +18,7 @@ class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder, layo
         type_(type),
         clock_(context.clock),
         counter_clock_(context.clock),
-        rows_(TableOf(TableId::kAicorePmu), context.place->device, context.window,
-              *context.rows) {}
+        rows_(TableOf(TableId::kAicorePmu), context.place->device, context.window, *context.rows) {}
 
   bool DecodeRecord(Record record) {
     size_t events = v6_ ? layout::kEventCountV6 : layout::kEventCount;
@@ -28,8 +27,8 @@ class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder, layo
     auto core = LoadUnchecked<uint8_t>(rest, layout::kCore);
     auto cycles = LoadUnchecked<uint64_t>(rest, layout::kCycles);
     int64_t t_ns = 0;
-    if (LoadUnchecked<uint8_t>(record, layout::kMode) == 0 || used > events ||
-        !FitsInt64(cycles) || !GetTime(LoadUnchecked<uint64_t>(rest, layout::kStamp), &t_ns)) {
+    if (LoadUnchecked<uint8_t>(record, layout::kMode) == 0 || used > events || !FitsInt64(cycles) ||
+        !GetTime(LoadUnchecked<uint64_t>(rest, layout::kStamp), &t_ns)) {
       return false;
     }
     std::array<uint64_t, 2 + layout::kEventCountV6 + 2> cells{};

@@ -46,8 +46,7 @@ TEST_F(AicoreTest, V6HasTenEventsAndTheCounter) {
   ASSERT_EQ(bytes.size(), 224u);
   Decode("ffts_profile.data", bytes);
   ASSERT_EQ(Pmu().size(), 2u);
-  EXPECT_EQ(Pmu()[0], (Row{10000000,
-                           {35, 0, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 5000, 10}}));
+  EXPECT_EQ(Pmu()[0], (Row{10000000, {35, 0, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 5000, 10}}));
   EXPECT_EQ(Pmu()[1].cells[1], 1);
 }
 
@@ -90,10 +89,10 @@ TEST_F(UbTest, OneRowPerRecord) {
   bytes.Append(record(0x5A5A, 10001, UINT64_MAX));
   ASSERT_EQ(bytes.size(), 512u);
   Decode("ub.data", bytes);
-  EXPECT_EQ(Rows(TableId::kUb),
-            (std::vector<Row>{{10001000,
-                               {7, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112,
-                                113}}}));
+  EXPECT_EQ(
+      Rows(TableId::kUb),
+      (std::vector<Row>{
+          {10001000, {7, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113}}}));
   EXPECT_EQ(stats_.bad_records, 3u);
 }
 

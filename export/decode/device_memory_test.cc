@@ -26,8 +26,9 @@ TEST_F(MemoryTest, PcieShowsUnmeasuredMinimaAsZero) {
   ASSERT_EQ(Rows(TableId::kPcie).size(), 1u);
   const Row& row = Rows(TableId::kPcie)[0];
   EXPECT_EQ(row.t_ns, 20000001);
-  EXPECT_EQ(row.cells, (std::vector<double>{0,   5000000, 13,  0,   101, 102, 103, 104, 105, 106, 107,
-                                            108, 0,       110, 111, 112, 113, 114, 115, 116, 117}));
+  EXPECT_EQ(row.cells,
+            (std::vector<double>{0,   5000000, 13,  0,   101, 102, 103, 104, 105, 106, 107,
+                                 108, 0,       110, 111, 112, 113, 114, 115, 116, 117}));
 }
 
 // 64 bits: 4295 B/us and more do not wrap on the way.
@@ -83,15 +84,15 @@ TEST_F(MemoryTest, DdrMicrosecondsWrap) {
 TEST_F(MemoryTest, DdrEdges) {
   place_.chip = 4;
   Bytes bytes;
-  Ddr(bytes, 0, 1000, 0);                    // no time to go by
-  Ddr(bytes, 10000, 1000, 0, 0, 5);          // of one master only: no part of the whole
-  Ddr(bytes, 20000, 1000, 2);                // no such event
+  Ddr(bytes, 0, 1000, 0);            // no time to go by
+  Ddr(bytes, 10000, 1000, 0, 0, 5);  // of one master only: no part of the whole
+  Ddr(bytes, 20000, 1000, 2);        // no such event
   Ddr(bytes, 20000, 1000, 0);
-  Ddr(bytes, 15000, 1000, 0);                // earlier
+  Ddr(bytes, 15000, 1000, 0);  // earlier
   Decode("ddr.data", bytes);
-  EXPECT_EQ(Rows(TableId::kDdr), (std::vector<Row>{{0, {0, 0, 0}},
-                                                   {10000000, {0, 0, 0}},
-                                                   {20000000, {0, 3.0517578125, 0}}}));
+  EXPECT_EQ(
+      Rows(TableId::kDdr),
+      (std::vector<Row>{{0, {0, 0, 0}}, {10000000, {0, 0, 0}}, {20000000, {0, 3.0517578125, 0}}}));
   EXPECT_EQ(stats_.bad_records, 2u);
   Decode("ddr.data", Bytes());
   EXPECT_TRUE(Rows(TableId::kDdr).empty());

@@ -91,6 +91,7 @@ class DeviceDecodeTest : public testing::Test, protected BatchSink {
     ASSERT_NE(spec, nullptr);
     auto decoder = spec->make(context);
     std::span<const std::byte> rest = bytes.get();
+    decoder->Feed({}, true);
     bool first = true;
     while (!rest.empty()) {
       size_t size = piece == 0 ? rest.size() : std::min(piece, rest.size());

@@ -88,11 +88,11 @@ TEST_F(HbmTest, AGarbageStampDoesNotSilenceTheSeries) {
 
 TEST_F(HbmTest, GarbageIsCountedAndHoldsNothing) {
   Bytes bytes;
-  V1(bytes, 10000, 1, 2, 0);                 // no such event
-  V1(bytes, 10000, 1, 0, 64);                // no such stack
-  V1(bytes, UINT64_MAX, 1, 0, 0);            // no such time
-  V1(bytes, 10000, UINT64_MAX, 0, 0);        // the first has no rate
-  bytes.Add(uint32_t{7});                    // cut off
+  V1(bytes, 10000, 1, 2, 0);           // no such event
+  V1(bytes, 10000, 1, 0, 64);          // no such stack
+  V1(bytes, UINT64_MAX, 1, 0, 0);      // no such time
+  V1(bytes, 10000, UINT64_MAX, 0, 0);  // the first has no rate
+  bytes.Add(uint32_t{7});              // cut off
   Decode("hbm.data", bytes);
   EXPECT_EQ(Hbm().size(), 1u);
   EXPECT_EQ(stats_.bad_records, 3u);
@@ -107,7 +107,8 @@ TEST_F(HbmTest, VersionTwoHasAbsoluteStamps) {
               static_cast<uint64_t>(kBegin) + i * 10000000 + 1);
   }
   Decode("hbm.data", bytes);
-  EXPECT_EQ(Hbm(), (std::vector<Row>{{10000128, {2, 1, 0}}, {20000000, {2, 1, 15.258984377500031}}}));
+  EXPECT_EQ(Hbm(),
+            (std::vector<Row>{{10000128, {2, 1, 0}}, {20000000, {2, 1, 15.258984377500031}}}));
 }
 
 // However the bytes come: also cut inside records.

@@ -21,8 +21,8 @@ size_t SlicesOf(int chip) {
   }
 }
 
-// One row per slice of the cache and instant, of the counts of up to eight events; complete when the
-// slice's next instant begins. What cannot be computed is 0, as in the vendor's tables.
+// One row per slice of the cache and instant, of the counts of up to eight events; complete when
+// the slice's next instant begins. What cannot be computed is 0, as in the vendor's tables.
 class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
  public:
   explicit LlcDecoder(const DecodeContext& context)

@@ -56,8 +56,8 @@ class FrequencyRows {
       : clock_(context.clock),
         start_mhz_(context.place->aicore_mhz),
         last_mhz_(context.place->aicore_mhz),
-        rows_(TableOf(TableId::kAicoreFreq), context.place->device, context.window,
-              *context.rows) {}
+        rows_(TableOf(TableId::kAicoreFreq), context.place->device, context.window, *context.rows) {
+  }
 
   void Add(uint64_t count, int64_t mhz) {
     last_mhz_ = mhz;
@@ -111,10 +111,9 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
     const Place& place = *context.place;
     // One source: on chips 15 and 16 the records of low power tell the clock, per die; and a dump
     // that has both files has the same changes twice.
-    bool told_elsewhere =
-        file == File::kFrequency
-            ? IsV6(place.chip) && HasFile(place, "stars_soc_profile.data")
-            : HasFile(place, "lpmFreqConv.data");
+    bool told_elsewhere = file == File::kFrequency
+                              ? IsV6(place.chip) && HasFile(place, "stars_soc_profile.data")
+                              : HasFile(place, "lpmFreqConv.data");
     if (!told_elsewhere) frequency_rows_.emplace(context);
   }
 
@@ -147,8 +146,8 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
     if (type == layout::kFrequencyMhz) {
       return frequency_.Add(count, value, [this](uint64_t at, int64_t mhz) { Frequency(at, mhz); });
     }
-    return voltages_[type - 1].Add(
-        count, value, [&](uint64_t at, int64_t mv) { Voltage(type, at, mv); });
+    return voltages_[type - 1].Add(count, value,
+                                   [&](uint64_t at, int64_t mv) { Voltage(type, at, mv); });
   }
   // Nothing more of the past will come: the value at the start is known.
   void Begin(uint32_t type) {

@@ -76,11 +76,10 @@ TEST_F(LpmTest, InfoHasFrequencyAndVoltages) {
   Changes(bytes, 2, {{70, 750}, {80, 760}});
   Decode("lpmInfoConv.data", bytes);
   EXPECT_EQ(Freq(), (std::vector<Row>{{0, {-1, 1800}}, {0, {-1, 1800}}, {1000, {-1, 1650}}}));
-  EXPECT_EQ(Volts(), (std::vector<Row>{{0, {0, 810}},
-                                       {1200, {0, 850}},
-                                       {0, {1, 900}},
-                                       {1400, {1, 750}},
-                                       {1600, {1, 760}}}));
+  EXPECT_EQ(
+      Volts(),
+      (std::vector<Row>{
+          {0, {0, 810}}, {1200, {0, 850}}, {0, {1, 900}}, {1400, {1, 750}}, {1600, {1, 760}}}));
 }
 
 TEST_F(LpmTest, ChangesAreTakenOnce) {

@@ -17,14 +17,16 @@ namespace profd::exporting {
 
 using Record = std::span<const std::byte>;
 
-// Derived: `bool DecodeRecord(Record)`; false = it makes no sense and counts as bad; and `FinishRows()`.
-// Bytes that come in parts of records are put together, also over the border of slices.
+// Derived: `bool DecodeRecord(Record)`; false = it makes no sense and counts as bad; and
+// `FinishRows()`. Bytes that come in parts of records are put together, also over the border of
+// slices.
 template <class Derived, size_t kMaxSize>
 class RecordDecoder : public Decoder {
  public:
   explicit RecordDecoder(size_t record_size) : size_(record_size) {}
 
   void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) final {
+    if (bytes.empty()) return;
     if (held_ > 0) {
       size_t missing = std::min(size_ - held_, bytes.size());
       std::memcpy(hold_.data() + held_, bytes.data(), missing);
@@ -82,8 +84,8 @@ constexpr bool FitsInt64(uint64_t value) {
   return value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 }
 
-// Widens the 32-bit microseconds that wrap every 71.6 minutes. Only a small step over the end counts
-// as a wrap, so that one garbage stamp does not shift what follows.
+// Widens the 32-bit microseconds that wrap every 71.6 minutes. Only a small step over the end
+// counts as a wrap, so that one garbage stamp does not shift what follows.
 class MicrosWidener {
  public:
   uint64_t Widen(uint32_t us) {
@@ -101,8 +103,8 @@ class MicrosWidener {
 };
 
 // Stamps of HBM and LLC records in wall clock ns, as doubles in steps of 256 ns like the vendor's
-// analyser keeps them: microseconds since the device's start, or (v2) ns since the epoch. Records of
-// one instant carry the same stamp.
+// analyser keeps them: microseconds since the device's start, or (v2) ns since the epoch. Records
+// of one instant carry the same stamp.
 class SampleStamps {
  public:
   SampleStamps(const ClockMap& clock, bool v2) : clock_(clock), v2_(v2), t_ns_(Convert(0)) {}

@@ -15,8 +15,8 @@ bool LacksFile(const Place& place, std::string_view base) {
   return std::ranges::none_of(place.files, [&](const DataFile& file) { return file.base == base; });
 }
 
-// Whose AI Core clock is in the low power records: chips 15 and 16, and those of the older ones that
-// have no file of its changes.
+// Whose AI Core clock is in the low power records: chips 15 and 16, and those of the older ones
+// that have no file of its changes.
 bool TellsFrequency(const Place& place) {
   switch (place.chip) {
     case 8:
@@ -75,8 +75,7 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, layout::
     return false;
   }
   void FinishRows() {
-    for (BatchBuilder* rows :
-         {&sio_, &acc_, &trans_, &levels_, &low_power_, &frequency_, &qos_}) {
+    for (BatchBuilder* rows : {&sio_, &acc_, &trans_, &levels_, &low_power_, &frequency_, &qos_}) {
       rows->Flush();
     }
   }
@@ -160,7 +159,7 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, layout::
     int64_t t_ns = clock_.Wall(ns);
     low_power_.AddCells(t_ns, cells);
     if (tells_frequency_) {
-      frequency_.Add(t_ns, die, static_cast<double>(cells[1 + layout::kLowPowerAicoreMhz]));
+      frequency_.Add(t_ns, die, static_cast<double>(cells[1 + (layout::kLowPowerAicoreMhz ^ 1)]));
     }
     return true;
   }

@@ -93,11 +93,13 @@ TEST_F(SocTest, SioOfV6HasTheDieInTheHead) {
 
 TEST_F(SocTest, AccPmu) {
   Bytes bytes = Head(kAccPmu, 0, 500000);
-  bytes.Add(uint16_t{0}, uint16_t{21}).Zeros(12).Add(uint64_t{1}, uint64_t{2}, uint64_t{3},
-                                                     uint64_t{4});
+  bytes.Add(uint16_t{0}, uint16_t{21})
+      .Zeros(12)
+      .Add(uint64_t{1}, uint64_t{2}, uint64_t{3}, uint64_t{4});
   Bytes bad = Head(kAccPmu, 0, 500000);
-  bad.Add(uint16_t{0}, uint16_t{21}).Zeros(12).Add(UINT64_MAX, uint64_t{2}, uint64_t{3},
-                                                   uint64_t{4});
+  bad.Add(uint16_t{0}, uint16_t{21})
+      .Zeros(12)
+      .Add(UINT64_MAX, uint64_t{2}, uint64_t{3}, uint64_t{4});
   DecodeSoc({bytes, bad});
   // Read before write.
   EXPECT_EQ(Rows(TableId::kAccPmu), (std::vector<Row>{{10000000, {21, 2, 1, 4, 3}}}));
@@ -163,8 +165,8 @@ TEST_F(SocTest, QosNamesItsSlots) {
   DecodeSoc({bytes});
   auto sdma = static_cast<double>(strings_.Intern("SDMA"));
   auto aic = static_cast<double>(strings_.Intern("AIC"));
-  EXPECT_EQ(Rows(TableId::kQos), (std::vector<Row>{{10000000, {sdma, -1, 1}},
-                                                   {10000000, {aic, -1, 4294967295.0}}}));
+  EXPECT_EQ(Rows(TableId::kQos),
+            (std::vector<Row>{{10000000, {sdma, -1, 1}}, {10000000, {aic, -1, 4294967295.0}}}));
   place_.chip = 15;  // two words further on, and the die
   DecodeSoc({bytes});
   EXPECT_EQ(Rows(TableId::kQos),
