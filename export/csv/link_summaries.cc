@@ -68,19 +68,21 @@ class PcieSummary : public Summary {
       : Summary(context), last_only_(context.place->chip == 5) {}
 
   void Take(const Batch& batch) override {
-    for (size_t row = 0; row < batch.rows(); ++row) {
-      if (last_only_) {
-        if (count_ > 0 && batch.t_ns[row] <= last_ns_) continue;
-        count_ = 1;
-        last_ns_ = batch.t_ns[row];
-        sums_ = {};
-      } else if (batch.Ints(1)[row] < batch.Ints(0)[row]) {
-        continue;  // max < min: the driver had nothing to tell
-      } else {
-        ++count_;
-      }
-      for (size_t i = 0; i < kValues; ++i) sums_[i] += static_cast<double>(batch.Ints(i)[row]);
+    if (batch.rows() == 0) return;
+    if (last_only_) {
+      TakeLast(batch);
+      return;
     }
+    // Where the largest is below the smallest value the driver had nothing to tell.
+    auto mins = batch.Ints(0);
+    auto maxes = batch.Ints(1);
+    for (size_t i = 0; i < kValues; ++i) {
+      auto values = batch.Ints(i);
+      for (size_t row = 0; row < values.size(); ++row) {
+        if (maxes[row] >= mins[row]) sums_[i] += static_cast<double>(values[row]);
+      }
+    }
+    for (size_t row = 0; row < mins.size(); ++row) count_ += maxes[row] >= mins[row] ? 1 : 0;
   }
   void Merge(Summary& later) override {
     auto& other = static_cast<PcieSummary&>(later);
@@ -113,6 +115,15 @@ class PcieSummary : public Summary {
   static constexpr size_t kValues = 21;  // min, max, avg of each
   static constexpr double kNoMinimum = 0xFFFFF;
   static constexpr double kMegaPerByteUs = 1e9 / 1000 / 1024 / 1024;
+
+  void TakeLast(const Batch& batch) {
+    auto last = std::ranges::max_element(batch.t_ns);  // the first of several
+    if (count_ > 0 && *last <= last_ns_) return;
+    count_ = 1;
+    last_ns_ = *last;
+    auto row = static_cast<size_t>(last - batch.t_ns.begin());
+    for (size_t i = 0; i < kValues; ++i) sums_[i] = static_cast<double>(batch.Ints(i)[row]);
+  }
 
   double Value(size_t group, size_t i) const {
     double value = sums_[group * 3 + i];

@@ -1,5 +1,8 @@
 #include "export/csv/record_rows.h"
 
+#include <array>
+#include <cstring>
+
 #include "export/csv/csv_row.h"
 #include "export/csv/module_mem.h"
 
@@ -12,43 +15,51 @@ std::string_view EventName(int64_t event, bool cpp) {
   return cpp ? "UNKNOWN" : "";
 }
 
-bool PrintNpuMem(const PartContext& context, const Batch& batch, size_t row, std::string* out) {
+char* Copy(char* out, std::string_view text) {
+  std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
+
+char* Time(char* out, int64_t t_ns) {
+  out = AppendMicros(out, t_ns);
+  *out++ = '\t';
+  return out;
+}
+
+char* Comma(char* out) {
+  *out++ = ',';
+  return out;
+}
+
+char* PrintNpuMem(const PartContext& context, const Batch& batch, size_t row, char* out) {
   int64_t ddr = batch.Ints(1)[row];
   int64_t hbm = batch.Ints(2)[row];
   auto memory = static_cast<int64_t>(static_cast<uint64_t>(ddr) + static_cast<uint64_t>(hbm));
   bool cpp = IsMadeInCpp(context.place->chip);
-  if (cpp && IsBeforeStart(context, batch.t_ns[row])) return false;
-  CsvRow line(*out, *context.place);
-  line.Text(EventName(batch.Ints(0)[row], cpp));
+  if (cpp && IsBeforeStart(context, batch.t_ns[row])) return nullptr;
+  out = Comma(Copy(out, EventName(batch.Ints(0)[row], cpp)));
   for (int64_t bytes : {ddr, hbm, memory}) {
-    if (cpp) {
-      line.Int(bytes / 1024);
-    } else {
-      line.Fixed3(static_cast<double>(bytes) / 1024);
-    }
+    out = cpp ? AppendInt(out, bytes / 1024)
+              : AppendRepr(out, PyRound3(static_cast<double>(bytes) / 1024));
+    out = Comma(out);
   }
-  line.Time(batch.t_ns[row]).End();
-  return true;
+  return Time(out, batch.t_ns[row]);
 }
 
-bool PrintModuleMem(const PartContext& context, const Batch& batch, size_t row, std::string* out) {
+char* PrintModuleMem(const PartContext& context, const Batch& batch, size_t row, char* out) {
   int64_t reserved = batch.Ints(1)[row];
-  CsvRow line(*out, *context.place);
-  line.Text(ModuleName(batch.Ints(0)[row])).Time(batch.t_ns[row]);
-  if (reserved > 0) {
-    line.Fixed3(static_cast<double>(reserved) / 1024);
-  } else {
-    line.Int(reserved);
-  }
-  line.Text("NPU:" + std::to_string(context.place->device)).End();
-  return true;
+  out = Comma(Copy(out, ModuleName(batch.Ints(0)[row])));
+  out = Comma(Time(out, batch.t_ns[row]));
+  out = reserved > 0 ? AppendRepr(out, PyRound3(static_cast<double>(reserved) / 1024))
+                     : AppendInt(out, reserved);
+  return AppendInt(Copy(Comma(out), "NPU:"), context.place->device);
 }
 
-bool PrintUb(const PartContext& context, const Batch& batch, size_t row, std::string* out) {
-  CsvRow line(*out, *context.place);
-  line.Int(batch.Ints(0)[row]).Time(batch.t_ns[row]);
-  line.Int(batch.Ints(1)[row]).Int(batch.Ints(2)[row]).End();
-  return true;
+char* PrintUb(const PartContext&, const Batch& batch, size_t row, char* out) {
+  out = Comma(AppendInt(out, batch.Ints(0)[row]));
+  out = Comma(Time(out, batch.t_ns[row]));
+  out = Comma(AppendInt(out, batch.Ints(1)[row]));
+  return AppendInt(out, batch.Ints(2)[row]);
 }
 
 }  // namespace
@@ -59,10 +70,23 @@ bool IsBeforeStart(const PartContext& context, int64_t t_ns) {
   return t_ns / 1000 < context.place->clock.begin_us;
 }
 
+RecordRows::RecordRows(const PartContext& context, Print print)
+    : Part(context), print_(print), lines_(*context.spool) {
+  CsvRow(device_, *context.place);
+  device_ += ',';
+}
+
 void RecordRows::Take(const Batch& batch) {
+  std::string& text = lines_.text();
   uint64_t printed = 0;
+  std::array<char, kMaxLine> line;
+  char* begin = Copy(line.data(), device_);
   for (size_t row = 0; row < batch.rows(); ++row) {
-    if (print_(context_, batch, row, &lines_.text())) ++printed;
+    char* end = print_(context_, batch, row, begin);
+    if (end == nullptr) continue;
+    *end++ = '\n';
+    text.append(line.data(), static_cast<size_t>(end - line.data()));
+    ++printed;
   }
   lines_.Added(printed);
 }

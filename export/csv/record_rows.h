@@ -13,12 +13,13 @@ namespace profd::exporting::csv {
 
 class RecordRows : public Part {
  public:
-  // Prints one row; false leaves it out.
-  using Print = bool (*)(const PartContext& context, const Batch& batch, size_t row,
-                         std::string* out);
+  static constexpr size_t kMaxLine = 256;
 
-  RecordRows(const PartContext& context, Print print)
-      : Part(context), print_(print), lines_(*context.spool) {}
+  // Prints what comes after the device into less than kMaxLine bytes and returns its end; null leaves
+  // the row out.
+  using Print = char* (*)(const PartContext& context, const Batch& batch, size_t row, char* out);
+
+  RecordRows(const PartContext& context, Print print);
 
   void Take(const Batch& batch) override;
   Status Finish() override { return lines_.Finish(); }
@@ -26,6 +27,7 @@ class RecordRows : public Part {
 
  private:
   Print print_;
+  std::string device_;  // and a comma
   SpooledText lines_;
 };
 
