@@ -74,8 +74,7 @@ class TextScan {
     uint64_t sum = 0;
     while (at_ != end_ && IsDigit(*at_)) {
       auto digit = static_cast<unsigned>(*at_ - '0');
-      if (at_ - begin >= 19 &&
-          sum > (std::numeric_limits<uint64_t>::max() - digit) / 10) {
+      if (at_ - begin >= 19 && sum > (std::numeric_limits<uint64_t>::max() - digit) / 10) {
         return false;
       }
       sum = sum * 10 + digit;

@@ -7,8 +7,9 @@
 namespace profd::exporting {
 namespace {
 
-// Blocks `TimeStamp:<ns>`, `Index:`, `DataLen:`, body, empty line. A block begins at its TimeStamp and
-// ends at an empty line or the next TimeStamp; DataLen is not believed, so a wrong one costs nothing.
+// Blocks `TimeStamp:<ns>`, `Index:`, `DataLen:`, body, empty line. A block begins at its TimeStamp
+// and ends at an empty line or the next TimeStamp; DataLen is not believed, so a wrong one costs
+// nothing.
 class BlockDecoder : public Decoder {
  public:
   BlockDecoder(const DecodeContext& context, TableId table)

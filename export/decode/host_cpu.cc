@@ -19,8 +19,9 @@ constexpr double kMaxUptime = 9e8;  // s
 constexpr int64_t kMaxPassed = int64_t{1} << 45;
 
 // Samples of `time <ns>`, a line of /proc/uptime, and /proc/<pid>/task/<tid>/stat of every thread
-// (dump-format 2.15). Between two samples a CPU's usage is what the threads last seen on it ran, over
-// the uptime that passed; jiffies are counted in millionths, so that nothing is rounded before the end.
+// (dump-format 2.15). Between two samples a CPU's usage is what the threads last seen on it ran,
+// over the uptime that passed; jiffies are counted in millionths, so that nothing is rounded before
+// the end.
 class HostCpuDecoder : public Decoder {
  public:
   explicit HostCpuDecoder(const DecodeContext& context)

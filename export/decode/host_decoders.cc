@@ -1,8 +1,7 @@
-#include "export/decode/host_parts.h"
-
 #include <array>
 
 #include "export/decode/decoder_groups.h"
+#include "export/decode/host_parts.h"
 #include "export/decode/text_parts.h"
 
 namespace profd::exporting {

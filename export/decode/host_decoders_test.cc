@@ -1,6 +1,5 @@
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <string>
 
@@ -163,11 +162,12 @@ TEST(HostMem, UsageOfTheNextAtTheStampBefore) {
 
 TEST(HostDisk, RowsAtTheirIntervals) {
   DecodeRun run("host_disk.data", kHost);
-  run.Feed({"Total DISK READ : 0.00 B/s\n    TIME  TID  PRIO  USER\n"
-            "12:00:00 42 be/4 root 299.00 K/s 2.00 M/s 0.00 % 12.50 % python\n"
-            "12:00:00 42 be/4 root 512.00 B/s 1.00 G/s ?unavailable?\n"
-            "12:00:01 42 be/4\n"
-            "12:00:01 42 be/4 root x K/s 1.00 Z/s 0.00 % 1.00 % python\nstart_time 5000\n"});
+  run.Feed(
+      {"Total DISK READ : 0.00 B/s\n    TIME  TID  PRIO  USER\n"
+       "12:00:00 42 be/4 root 299.00 K/s 2.00 M/s 0.00 % 12.50 % python\n"
+       "12:00:00 42 be/4 root 512.00 B/s 1.00 G/s ?unavailable?\n"
+       "12:00:01 42 be/4\n"
+       "12:00:01 42 be/4 root x K/s 1.00 Z/s 0.00 % 1.00 % python\nstart_time 5000\n"});
   ASSERT_EQ(run.rows.size(), 3u);
   EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 5000);
   EXPECT_EQ(run.rows[0].Real(0), 299.0);
@@ -224,8 +224,9 @@ TEST(HostNetwork, OneSampleAndGarbage) {
 
 TEST(HostNetwork, ACardGluedToItsCountIsRead) {
   DecodeRun run("host_network.data", kHost);
-  run.Feed({"time 0\neth0:0 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
-            "time 1000000000\neth0:1250000 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"});
+  run.Feed(
+      {"time 0\neth0:0 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
+       "time 1000000000\neth0:1250000 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"});
   ASSERT_EQ(run.rows.size(), 1u);
   EXPECT_EQ(run.rows[0].Real(0), 1.0);
 }

@@ -51,7 +51,8 @@ class HostMemDecoder : public Decoder {
 };
 
 // Lines of iotop, and when the first of them was taken in a line of its own, usually the last one
-// (dump-format 2.15). So rows wait for the end of the file: 24 bytes each, and no more than kMaxRows.
+// (dump-format 2.15). So rows wait for the end of the file: 24 bytes each, and no more than
+// kMaxRows.
 class HostDiskDecoder : public Decoder {
  public:
   explicit HostDiskDecoder(const DecodeContext& context)
@@ -124,8 +125,9 @@ class HostDiskDecoder : public Decoder {
   std::deque<Row> waiting_;
 };
 
-// Samples of `time <ns>` and the lines of /proc/net/dev (dump-format 2.15). Between two samples: bytes
-// both ways of the cards info.json names, summed up as a rate, and as a share of the speed of one card.
+// Samples of `time <ns>` and the lines of /proc/net/dev (dump-format 2.15). Between two samples:
+// bytes both ways of the cards info.json names, summed up as a rate, and as a share of the speed of
+// one card.
 class HostNetworkDecoder : public Decoder {
  public:
   explicit HostNetworkDecoder(const DecodeContext& context)

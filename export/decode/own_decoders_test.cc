@@ -30,15 +30,14 @@ TEST(Samples, OfEveryDevice) {
 
 TEST(Marks, RangesNestPerThread) {
   DecodeRun run("marks.tsv", kOwn);
-  run.Feed({std::string(kMarksHeading) +
-            "100\t42\t5\t1\tpush\touter\t0\n"
-            "110\t42\t5\t2\tpush\tother\t0\n"
-            "120\t42\t5\t1\tpush\tinner\t0\n"
-            "130\t42\t5\t1\tpop\t\t0\n"
-            "140\t42\t\t1\tmark\there\t0\n"
-            "150\t42\t5\t1\tpop\t\t0\n"
-            "160\t42\t5\t1\tpop\t\t0\n"
-            "170\t42\t5\t1\tshove\tx\t0\n"});
+  run.Feed({std::string(kMarksHeading) + "100\t42\t5\t1\tpush\touter\t0\n"
+                                         "110\t42\t5\t2\tpush\tother\t0\n"
+                                         "120\t42\t5\t1\tpush\tinner\t0\n"
+                                         "130\t42\t5\t1\tpop\t\t0\n"
+                                         "140\t42\t\t1\tmark\there\t0\n"
+                                         "150\t42\t5\t1\tpop\t\t0\n"
+                                         "160\t42\t5\t1\tpop\t\t0\n"
+                                         "170\t42\t5\t1\tshove\tx\t0\n"});
   ASSERT_EQ(run.events.size(), 4u);
   EXPECT_EQ(run.events[0].name, "inner");
   EXPECT_EQ(run.events[0].kind, EventKind::kRange);
@@ -59,9 +58,10 @@ TEST(Marks, RangesNestPerThread) {
 
 TEST(Marks, StepsHaveBothEnds) {
   DecodeRun run("marks.tsv", kOwn);
-  run.Feed({"100\t42\t0\t1\tstep_begin\t\t7\n200\t42\t0\t1\tstep_end\t\t7\n"
-            "200\t42\t0\t1\tstep_begin\t\t8\n210\t42\t0\t1\tstep_begin\t\t9\n"
-            "220\t42\t0\t1\tstep_end\t\t8\n230\t43\t1\t1\tstep_end\t\t1\n"});
+  run.Feed(
+      {"100\t42\t0\t1\tstep_begin\t\t7\n200\t42\t0\t1\tstep_end\t\t7\n"
+       "200\t42\t0\t1\tstep_begin\t\t8\n210\t42\t0\t1\tstep_begin\t\t9\n"
+       "220\t42\t0\t1\tstep_end\t\t8\n230\t43\t1\t1\tstep_end\t\t1\n"});
   ASSERT_EQ(run.events.size(), 1u);
   EXPECT_EQ(run.events[0].kind, EventKind::kStep);
   EXPECT_EQ(run.events[0].name, "Step 7");
@@ -73,8 +73,9 @@ TEST(Marks, StepsHaveBothEnds) {
 TEST(Marks, OnlyWhatReachesIntoTheWindow) {
   DecodeRun run("marks.tsv", kOwn);
   run.window = {DecodeRun::kWall + 150, DecodeRun::kWall + 250};
-  run.Feed({"100\t1\t\t1\tmark\tearly\t0\n120\t1\t\t1\tpush\tlong\t0\n200\t1\t\t1\tmark\tin\t0\n"
-            "300\t1\t\t1\tpop\t\t0\n310\t1\t\t1\tmark\tlate\t0\n"});
+  run.Feed(
+      {"100\t1\t\t1\tmark\tearly\t0\n120\t1\t\t1\tpush\tlong\t0\n200\t1\t\t1\tmark\tin\t0\n"
+       "300\t1\t\t1\tpop\t\t0\n310\t1\t\t1\tmark\tlate\t0\n"});
   ASSERT_EQ(run.events.size(), 2u);
   EXPECT_EQ(run.events[0].name, "in");
   EXPECT_EQ(run.events[1].name, "long");
@@ -125,7 +126,8 @@ TEST(StepTraceRows, IterationsOfAModel) {
 
 TEST(StepTraceRows, ModelEndClosesTheFirstIteration) {
   uint64_t dropped = 0;
-  auto rows = RowsOf({{5, 0, 1, 0, 2}, {10, 0, 1, 0, 0}, {20, 0, 1, 0, 1}, {30, 0, 1, 0, 0}}, &dropped);
+  auto rows =
+      RowsOf({{5, 0, 1, 0, 2}, {10, 0, 1, 0, 0}, {20, 0, 1, 0, 1}, {30, 0, 1, 0, 0}}, &dropped);
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].end, 20u);
   EXPECT_EQ(rows[0].fp_start, 0u);  // came before the start
@@ -187,7 +189,8 @@ TEST_P(TsTrack, BecomesEvents) {
   std::string other(40, '\0');
   other[1] = 12;
   run.Feed({Record(1000, 1, 0, chip) + other + Record(1050, 1, 2, chip) + Record(1100, 1, 3, chip) +
-            Record(1150, 1, 4, chip) + Record(1200, 1, 2, chip) + Record(1250, 1, 4, chip) + "cut"});
+            Record(1150, 1, 4, chip) + Record(1200, 1, 2, chip) + Record(1250, 1, 4, chip) +
+            "cut"});
   ASSERT_EQ(run.events.size(), 2u);  // 50 MHz: 20 ns a cycle
   const Event& first = run.events[0];
   EXPECT_EQ(first.kind, EventKind::kIteration);

@@ -10,9 +10,9 @@
 namespace profd::exporting {
 namespace {
 
-// profd/marks.tsv (docs/manifest.md): time_ns, pid, rank, thread, kind, name, value. A push without a
-// pop ends with the last line of its process; a pop without a push, and a step without its begin or
-// end, is left out and counted as bad.
+// profd/marks.tsv (docs/manifest.md): time_ns, pid, rank, thread, kind, name, value. A push without
+// a pop ends with the last line of its process; a pop without a push, and a step without its begin
+// or end, is left out and counted as bad.
 class MarksDecoder : public Decoder {
  public:
   explicit MarksDecoder(const DecodeContext& context)
@@ -156,7 +156,7 @@ class MarksDecoder : public Decoder {
   TimeWindow window_;
   std::function<void(const Event&)> event_;
   std::map<Thread, std::vector<Range>> ranges_;
-  std::map<int64_t, Step> steps_;     // by pid
+  std::map<int64_t, Step> steps_;       // by pid
   std::map<int64_t, int64_t> last_ns_;  // by pid
 };
 

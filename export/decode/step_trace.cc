@@ -60,7 +60,8 @@ void StepTrace::Process(const StepTraceRecord& record) {
       model.state = State::kModelStarted;
       return;
     case kModelEnd:
-      // After an iteration's end it ends nothing; what opened there is begun anew by the next start.
+      // After an iteration's end it ends nothing; what opened there is begun anew by the next
+      // start.
       if (model.state != State::kModelStarted) return;
       End(record, &model);
       model.state = State::kOutside;
@@ -155,11 +156,13 @@ void StepTrace::End(const StepTraceRecord& record, Model* model) {
   // Streams in the order in which they first appear.
   std::vector<uint16_t> streams;
   for (const Reduce& reduce : model->reduces) {
-    if (std::ranges::find(streams, reduce.stream) == streams.end()) streams.push_back(reduce.stream);
+    if (std::ranges::find(streams, reduce.stream) == streams.end())
+      streams.push_back(reduce.stream);
   }
   for (uint16_t stream : streams) {
     for (const Reduce& reduce : model->reduces) {
-      if (reduce.stream == stream && reduce.end != 0) row.reduce.emplace_back(reduce.start, reduce.end);
+      if (reduce.stream == stream && reduce.end != 0)
+        row.reduce.emplace_back(reduce.start, reduce.end);
     }
   }
   row.get_next = model->next_pairs;

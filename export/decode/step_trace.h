@@ -1,6 +1,8 @@
 // The vendor's step trace (dump-format section 4): iterations of models with their forward and
-// backward part, all-reduce and get-next, and training steps, out of the records of ts_track with tag
-// 10. Times are cycles of the device's counter. One thread; the state is bounded whatever the input.
+// backward part, all-reduce and get-next, and training steps, out of the records of ts_track with
+// tag
+// 10. Times are cycles of the device's counter. One thread; the state is bounded whatever the
+// input.
 #pragma once
 
 #include <cstdint>
@@ -87,12 +89,13 @@ class StepTrace {
   void Emit(StepTraceRow* row);
 
   std::function<void(const StepTraceRow&)> row_;
-  std::vector<std::pair<uint64_t, StepTraceRecord>> waiting_;  // a heap; the number keeps equals in order
+  std::vector<std::pair<uint64_t, StepTraceRecord>>
+      waiting_;  // a heap; the number keeps equals in order
   uint64_t number_ = 0;
   uint64_t reached_ = 0;  // cycles of the latest record processed
   std::map<uint64_t, Model> models_;
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> steps_;  // index -> model, start
-  std::deque<uint64_t> ends_;  // of rows, ascending
+  std::deque<uint64_t> ends_;                                // of rows, ascending
   uint64_t dropped_ = 0;
 };
 

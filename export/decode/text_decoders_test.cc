@@ -64,11 +64,12 @@ TEST(TextMath, RoundsTiesToEvenInDecimal) {
 
 TEST(Hccs, RatesButTheLastAtTheLaterStamp) {
   DecodeRun run("hccs.data");
-  run.Feed({"time_stamp(s):time_stamp(ns) send_amount receive_amount\n"
-            "10:000000000 1000 5000\n"
-            "11:000000000 1049576 5000\n"     // 1 MB/s
-            "11:500000000 2098152 2102152\n"  // 2 and 4 MB/s
-            "12:500000000 9999999 9999999\n"});
+  run.Feed(
+      {"time_stamp(s):time_stamp(ns) send_amount receive_amount\n"
+       "10:000000000 1000 5000\n"
+       "11:000000000 1049576 5000\n"     // 1 MB/s
+       "11:500000000 2098152 2102152\n"  // 2 and 4 MB/s
+       "12:500000000 9999999 9999999\n"});
   ASSERT_EQ(run.rows.size(), 2u);
   EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kDeviceWall + 11 * kSecond);
   EXPECT_EQ(run.rows[0].Real(0), 1.0);
@@ -93,8 +94,9 @@ TEST(Hccs, SlicesWithoutHeaderLoseNothing) {
 
 TEST(Hccs, DecreaseInEitherDirectionDropsTheRow) {
   DecodeRun run("hccs.data");
-  run.Feed({"1:000000000 10 10\n2:000000000 20 5\n3:000000000 30 10\n4:000000000 40 20\n"
-            "5:000000000 50 30\n"});
+  run.Feed(
+      {"1:000000000 10 10\n2:000000000 20 5\n3:000000000 30 10\n4:000000000 40 20\n"
+       "5:000000000 50 30\n"});
   ASSERT_EQ(run.rows.size(), 2u);  // 3 and 4; 2 fell, 5 is the last
   EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kDeviceWall + 3 * kSecond);
 }
@@ -128,8 +130,9 @@ TEST(Hccs, IdleLinkKeepsTheLastRow) {
 
 TEST(Hccs, EqualStampsGiveZeroAndEarlierOnesAreBad) {
   DecodeRun run("hccs.data");
-  run.Feed({"1:000000000 0 0\n1:000000000 100 0\n0:500000000 200 0\n2:000000000 300 0\n"
-            "3:000000000 400 0\n"});
+  run.Feed(
+      {"1:000000000 0 0\n1:000000000 100 0\n0:500000000 200 0\n2:000000000 300 0\n"
+       "3:000000000 400 0\n"});
   ASSERT_EQ(run.rows.size(), 2u);
   EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kDeviceWall + kSecond);
   EXPECT_EQ(run.rows[0].Real(0), 0.0);
@@ -141,7 +144,8 @@ TEST(Hccs, AStampFarAheadDoesNotSilenceTheRest) {
   std::string text = "1:000000000 0 0\n8000000000:000000000 0 0\n";
   for (int i = 2; i < 14; ++i) text += std::to_string(i) + ":000000000 1048576 0\n";
   run.Feed({text});
-  // The garbage itself; 2 to 8 are refused, 9 begins anew, 13 is the last but no counter fell: 10 to 12.
+  // The garbage itself; 2 to 8 are refused, 9 begins anew, 13 is the last but no counter fell: 10
+  // to 12.
   EXPECT_EQ(run.stats.bad_records, 7u);
   ASSERT_EQ(run.rows.size(), 4u);
   EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kDeviceWall + 10 * kSecond);
@@ -159,8 +163,9 @@ TEST(Netdev, AStampFarAheadDoesNotSilenceTheRest) {
 
 TEST(Hccs, GarbageIsCounted) {
   DecodeRun run("hccs.data");
-  run.Feed({"1:000000000 0 0\nrubbish\n2:000000000 5\n2:0 1 2 3\n2:000000000 -1 0\n"
-            "2:000000000 1048576 0\n3:000000000 2097152 0\n"});
+  run.Feed(
+      {"1:000000000 0 0\nrubbish\n2:000000000 5\n2:0 1 2 3\n2:000000000 -1 0\n"
+       "2:000000000 1048576 0\n3:000000000 2097152 0\n"});
   ASSERT_EQ(run.rows.size(), 1u);
   EXPECT_EQ(run.rows[0].Real(0), 1.0);
   EXPECT_EQ(run.stats.bad_records, 4u);
@@ -226,10 +231,11 @@ TEST(Nic, NoBandwidthIsNoEfficiency) {
 
 TEST(Dvpp, WithAndWithoutId) {
   DecodeRun run("dvpp.data");
-  run.Feed({"time dvpp_id engine_type engine_id all_time\n"
-            "1:000000000 2 1 0 700 5 90% 600 4 80% 500 3\n"
-            "2:000000000 1 7 700 5 90.5% 600 4 80% 500 3\n"
-            "3:000000000 1 7 700\nx\n"});
+  run.Feed(
+      {"time dvpp_id engine_type engine_id all_time\n"
+       "1:000000000 2 1 0 700 5 90% 600 4 80% 500 3\n"
+       "2:000000000 1 7 700 5 90.5% 600 4 80% 500 3\n"
+       "3:000000000 1 7 700\nx\n"});
   ASSERT_EQ(run.rows.size(), 2u);
   EXPECT_EQ(run.rows[0].Int(0), 2);
   EXPECT_EQ(run.rows[0].Int(1), 1);
@@ -245,8 +251,8 @@ TEST(Dvpp, WithAndWithoutId) {
 }
 
 TEST(Dvpp, EveryEngineHasAFile) {
-  for (const char* base : {"dvpp.vdec", "dvpp.jpegd", "dvpp.jpege", "dvpp.png", "dvpp.scd",
-                           "dvpp.venc", "dvpp.vpc"}) {
+  for (const char* base :
+       {"dvpp.vdec", "dvpp.jpegd", "dvpp.jpege", "dvpp.png", "dvpp.scd", "dvpp.venc", "dvpp.vpc"}) {
     DecodeRun run(base);
     run.Feed({"1:000000000 2 1 0 700 5 90% 600 4 80% 500 3\n"});
     EXPECT_EQ(run.rows.size(), 1u) << base;
@@ -255,11 +261,12 @@ TEST(Dvpp, EveryEngineHasAFile) {
 
 TEST(Netdev, WhatWasCountedInBetween) {
   DecodeRun run("netdev_stats.data");
-  run.Feed({"1000000000 1 2 100 200 5 6 7 8 9 10 11 12 13 1000 2000\n"
-            "1500000000 2 4 600 1200 5 7 7 9 9 11 11 13 10 1100 2000\n"
-            "1500000000 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n"  // no time passed
-            "1 2 3\n"
-            "3500000000 2 4 600 1200 5 7 7 9 9 11 11 13 11 1100 2002\n"});
+  run.Feed(
+      {"1000000000 1 2 100 200 5 6 7 8 9 10 11 12 13 1000 2000\n"
+       "1500000000 2 4 600 1200 5 7 7 9 9 11 11 13 10 1100 2000\n"
+       "1500000000 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n"  // no time passed
+       "1 2 3\n"
+       "3500000000 2 4 600 1200 5 7 7 9 9 11 11 13 11 1100 2002\n"});
   ASSERT_EQ(run.rows.size(), 2u);
   const SeenRow& row = run.rows[0];
   EXPECT_EQ(row.t_ns, DecodeRun::kWall + kSecond + kSecond / 2);
@@ -286,14 +293,15 @@ TEST(Netdev, OneSampleTellsNothing) {
 
 TEST(LlcText, ReadAndWriteRowsPerStamp) {
   DecodeRun run("llc.data", Place::Kind::kDevice, 0);
-  run.Feed({"# started on a day\n"
-            "  0.5 4096 hisi_l3c0/read_allocate/\n"
-            "  0.5 4096 hisi_l3c0/read_noallocate/\n"
-            "  0.5 2048 hisi_l3c0/read_hit/ (50.00%)\n"
-            "  1.0 16384 hisi_l3c0/write_allocate/\n"
-            "  1.0 <not counted> hisi_l3c0/write_hit/\n"
-            "  1.0 5 hisi_l3c0/dsid0/\n"
-            "what\n"});
+  run.Feed(
+      {"# started on a day\n"
+       "  0.5 4096 hisi_l3c0/read_allocate/\n"
+       "  0.5 4096 hisi_l3c0/read_noallocate/\n"
+       "  0.5 2048 hisi_l3c0/read_hit/ (50.00%)\n"
+       "  1.0 16384 hisi_l3c0/write_allocate/\n"
+       "  1.0 <not counted> hisi_l3c0/write_hit/\n"
+       "  1.0 5 hisi_l3c0/dsid0/\n"
+       "what\n"});
   ASSERT_EQ(run.rows.size(), 4u);
   EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 5000 + kSecond / 2);
   EXPECT_EQ(run.rows[0].Int(1), 0);

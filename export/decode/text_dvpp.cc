@@ -6,7 +6,8 @@
 namespace profd::exporting {
 namespace {
 
-// dump-format 2.4: `sec:ns [dvpp_id] engine_type engine_id` and eight numbers, one of which may end in
+// dump-format 2.4: `sec:ns [dvpp_id] engine_type engine_id` and eight numbers, one of which may end
+// in
 // '%'. Whether there is an id is told by the number of words, whatever the chip.
 class DvppDecoder : public Decoder {
  public:

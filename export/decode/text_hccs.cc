@@ -7,8 +7,8 @@ namespace {
 
 // Lines `sec:ns tx rx` with bytes counted since the device started (dump-format 2.1). The analyser
 // also takes the first line as the successor of the last one, leaves out pairs in which a counter
-// decreased, and then deletes its last row if it has more than one. So the last real row is shown only
-// when that false pair survived (no counter moved), or when it is the only row.
+// decreased, and then deletes its last row if it has more than one. So the last real row is shown
+// only when that false pair survived (no counter moved), or when it is the only row.
 class HccsDecoder : public Decoder {
  public:
   explicit HccsDecoder(const DecodeContext& context)

@@ -6,9 +6,9 @@
 namespace profd::exporting {
 namespace {
 
-// llc.data of chip 0 (dump-format 2.5): lines of perf stat, `seconds count hisi_l3c0/event/`, the time
-// since the start. All events of one stamp make a row for reading and one for writing. The other mode,
-// capacity (events dsid<n>), has no table.
+// llc.data of chip 0 (dump-format 2.5): lines of perf stat, `seconds count hisi_l3c0/event/`, the
+// time since the start. All events of one stamp make a row for reading and one for writing. The
+// other mode, capacity (events dsid<n>), has no table.
 class LlcTextDecoder : public Decoder {
  public:
   explicit LlcTextDecoder(const DecodeContext& context)
@@ -25,9 +25,9 @@ class LlcTextDecoder : public Decoder {
 
  private:
   static constexpr double kLineBytes = 64;
-  static constexpr std::array<std::string_view, 6> kEvents = {
-      "read_allocate",  "read_noallocate",  "read_hit",
-      "write_allocate", "write_noallocate", "write_hit"};
+  static constexpr std::array<std::string_view, 6> kEvents = {"read_allocate",    "read_noallocate",
+                                                              "read_hit",         "write_allocate",
+                                                              "write_noallocate", "write_hit"};
 
   void Line(std::string_view line) {
     TextScan scan(line);

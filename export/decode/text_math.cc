@@ -27,8 +27,8 @@ WideInt NearestEven(WideInt num, WideInt den) {
 // The shortest decimal number that reads back as `value` > 0 is digits * 10^exponent.
 bool ShortestDecimal(double value, int64_t* digits, int* exponent) {
   std::array<char, 40> text;
-  auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value,
-                                    std::chars_format::scientific);
+  auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific);
   if (error != std::errc()) return false;
   int64_t sum = 0;
   int decimals = 0;
@@ -73,8 +73,8 @@ double RoundedMegaRate(uint64_t bytes, uint64_t ns) {
   int64_t digits = 0;
   int exponent = 0;
   // Within these bounds nothing below overflows.
-  if (bytes >= uint64_t{1} << 55 || !ShortestDecimal(span, &digits, &exponent) ||
-      exponent < -16 || exponent > 3) {
+  if (bytes >= uint64_t{1} << 55 || !ShortestDecimal(span, &digits, &exponent) || exponent < -16 ||
+      exponent > 3) {
     return rounded / 1000;
   }
   WideInt num = static_cast<WideInt>(bytes) * 1000 * PowerOfTen(exponent < 0 ? -exponent : 0);

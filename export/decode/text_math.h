@@ -6,8 +6,8 @@
 
 namespace profd::exporting {
 
-// num / den with `decimals` decimals (at most 6), the double nearest to that decimal number. `den` > 0,
-// |num| < 2^100.
+// num / den with `decimals` decimals (at most 6), the double nearest to that decimal number. `den`
+// > 0, |num| < 2^100.
 __extension__ typedef __int128 WideInt;
 double RoundedQuotient(WideInt num, WideInt den, int decimals);
 

@@ -6,8 +6,9 @@
 namespace profd::exporting {
 namespace {
 
-// dump-format 2.13: the host's clock in ns and 15 counters. One row per line that is later than the one
-// before: what was counted in between, 0 where a counter decreased, and four of them per second.
+// dump-format 2.13: the host's clock in ns and 15 counters. One row per line that is later than the
+// one before: what was counted in between, 0 where a counter decreased, and four of them per
+// second.
 class NetdevDecoder : public Decoder {
  public:
   explicit NetdevDecoder(const DecodeContext& context)

@@ -16,8 +16,8 @@ constexpr uint32_t ChipBits(std::initializer_list<int> chips) {
   return bits;
 }
 
-// So many lines in a row with a stamp that does not go on from the ones before, and those were wrong:
-// the series begins anew. One stamp of garbage neither makes a rate nor silences the rest.
+// So many lines in a row with a stamp that does not go on from the ones before, and those were
+// wrong: the series begins anew. One stamp of garbage neither makes a rate nor silences the rest.
 inline constexpr int kMaxEarlier = 8;
 
 // A line without sense, for the counters; `line` is without its end.

@@ -35,8 +35,8 @@ class RowCollector : public BatchSink {
   std::vector<SeenRow> rows;
 };
 
-// Clocks: wall = raw + 1e18; a device's clock is the host's less 1000 ns; its counter has 50 MHz and
-// was 1000 at host raw 5000 ns.
+// Clocks: wall = raw + 1e18; a device's clock is the host's less 1000 ns; its counter has 50 MHz
+// and was 1000 at host raw 5000 ns.
 class DecodeRun {
  public:
   static constexpr int64_t kWall = 1'000'000'000'000'000'000;
