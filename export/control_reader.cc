@@ -162,9 +162,8 @@ void ControlReader::SampleJson(const std::string& path, std::string_view text) {
   if (std::string mode = TextOf(sample, "llc_profiling"); !mode.empty()) place->llc_mode = mode;
   std::string hbm = TextOf(sample, "hbm_profiling_events");
   if (!hbm.empty()) place->hbm_events = static_cast<int>(Items(hbm).size());
-  for (std::string_view item : Items(TextOf(sample, "qosEvents"))) {
-    place->qos_events.emplace_back(item);
-  }
+  const std::string streams = TextOf(sample, "qosEvents");
+  for (std::string_view item : Items(streams)) place->qos_events.emplace_back(item);
   place->host_disk_hz = RealOf(sample, "host_disk_freq").value_or(0);
   place->aicore_mode = TextOf(sample, "ai_core_profiling_mode");
   place->aicore_metrics = TextOf(sample, "ai_core_metrics");
