@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace profd::exporting {
 namespace {

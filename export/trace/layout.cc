@@ -151,6 +151,60 @@ constexpr auto kUb = std::to_array<CounterSpec>({
     {"Port{0%3} dropped", {{{"rx", kCell, "rx_dropped"}, {"tx", kCell, "tx_dropped"}}}},
 });
 
+constexpr auto kDvpp = std::to_array<CounterSpec>({
+    {"DVPP {0} {1:VDEC,JPEGD,PNGD,JPEGE,VPC,VENC,SCD} {2}/Utilization",
+     {{{"all(%)", kCell, "all_utilization"}, {"proc(%)", kCell, "proc_utilization"}}}},
+    {"DVPP {0} {1:VDEC,JPEGD,PNGD,JPEGE,VPC,VENC,SCD} {2}/Frames",
+     {{{"all", kCell, "all_frame"}, {"proc", kCell, "proc_frame"}, {"last", kCell, "last_frame"}}}},
+    {"DVPP {0} {1:VDEC,JPEGD,PNGD,JPEGE,VPC,VENC,SCD} {2}/Time",
+     {{{"all(us)", kCell, "all_time"}, {"proc(us)", kCell, "proc_time"}, {"last(us)", kCell, "last_time"}}}},
+});
+
+constexpr auto kNetdev = std::to_array<CounterSpec>({
+    {"MAC bandwidth", {{{"tx(B/s)", kCell, "mac_tx_bandwidth"}, {"rx(B/s)", kCell, "mac_rx_bandwidth"}}}},
+    {"NIC bandwidth", {{{"tx(B/s)", kCell, "nic_tx_bandwidth"}, {"rx(B/s)", kCell, "nic_rx_bandwidth"}}}},
+    {"MAC bytes", {{{"tx", kCell, "mac_tx_bytes"}, {"rx", kCell, "mac_rx_bytes"}}}},
+    {"MAC bad bytes", {{{"tx", kCell, "mac_tx_bad_bytes"}, {"rx", kCell, "mac_rx_bad_bytes"}}}},
+    {"MAC PFC packets", {{{"tx", kCell, "mac_tx_pfc_packets"}, {"rx", kCell, "mac_rx_pfc_packets"}}}},
+    {"RoCE packets", {{{"tx", kCell, "roce_tx_packets"}, {"rx", kCell, "roce_rx_packets"}}}},
+    {"RoCE errors", {{{"tx", kCell, "roce_tx_errors"}, {"rx", kCell, "roce_rx_errors"}}}},
+    {"RoCE CNP packets", {{{"tx", kCell, "roce_tx_cnp_packets"}, {"rx", kCell, "roce_rx_cnp_packets"}}}},
+    {"RoCE new packet retries", {{{"retries", kCell, "roce_new_packet_retries"}}}},
+    {"NIC bytes", {{{"tx", kCell, "nic_tx_bytes"}, {"rx", kCell, "nic_rx_bytes"}}}},
+});
+
+constexpr auto kSysCpu = std::to_array<CounterSpec>({
+    {"CPU {0-all} jiffies",
+     {{{"user", kCell, "user"},
+       {"nice", kCell, "nice"},
+       {"system", kCell, "system"},
+       {"idle", kCell, "idle"},
+       {"iowait", kCell, "iowait"},
+       {"irq", kCell, "irq"},
+       {"softirq", kCell, "softirq"},
+       {"steal", kCell, "steal"},
+       {"guest", kCell, "guest"},
+       {"guest_nice", kCell, "guest_nice"}}}},
+});
+constexpr auto kSysMem = std::to_array<CounterSpec>({
+    {"Memory",
+     {{{"total(kB)", kCell, "total"},
+       {"free(kB)", kCell, "free"},
+       {"buffers(kB)", kCell, "buffers"},
+       {"cached(kB)", kCell, "cached"},
+       {"shmem(kB)", kCell, "shmem"}}}},
+    {"Commit", {{{"limit(kB)", kCell, "commit_limit"}, {"committed(kB)", kCell, "committed_as"}}}},
+    {"Huge pages", {{{"total", kCell, "huge_pages_total"}, {"free", kCell, "huge_pages_free"}}}},
+});
+constexpr auto kProcCpu = std::to_array<CounterSpec>({
+    {"{1} ({0}) jiffies",
+     {{{"process", kCell, "process_jiffies"}, {"all", kCell, "total_jiffies"}}}},
+});
+constexpr auto kProcMem = std::to_array<CounterSpec>({
+    {"{1} ({0}) pages",
+     {{{"size", kCell, "size"}, {"resident", kCell, "resident"}, {"shared", kCell, "shared"}}}},
+});
+
 constexpr auto kHostCpu = std::to_array<CounterSpec>({
     {"CPU {0-Avg}", {{{"Usage(%)", kReal, "usage"}}}},
 });
@@ -182,7 +236,7 @@ constexpr std::array<TableLayout, kTableCount> kLayouts = {{
     {TableId::kLlc, Vendor("LLC", 27), kLlc},
     {TableId::kNic, Vendor("NIC", 21), kNic},
     {TableId::kRoce, Vendor("RoCE", 22), kNic},
-    {TableId::kDvpp, Own("DVPP", 0), {}},
+    {TableId::kDvpp, Own("DVPP", 0), kDvpp},
     {TableId::kNpuMem, Vendor("NPU MEM", 17), kNpuMem},
     {TableId::kModuleMem, Own("NPU Module MEM", 2), kModuleMem},
     {TableId::kAicoreFreq, Vendor("AI Core Freq", 15), kAicoreFreq},
@@ -195,11 +249,11 @@ constexpr std::array<TableLayout, kTableCount> kLayouts = {{
     {TableId::kLowPower, Own("Low Power", 3), {}},
     {TableId::kAicorePmu, Own("AI Core Utilization", 4), kUtilization},
     {TableId::kUb, Own("UB", 5), kUb},
-    {TableId::kNetdev, Own("Network Device", 6), {}},
-    {TableId::kSysCpu, Own("System CPU", 7), {}},
-    {TableId::kSysMem, Own("System Memory", 8), {}},
-    {TableId::kProcCpu, Own("Process CPU", 9), {}},
-    {TableId::kProcMem, Own("Process Memory", 10), {}},
+    {TableId::kNetdev, Own("Network Device", 6), kNetdev},
+    {TableId::kSysCpu, Own("System CPU", 7), kSysCpu},
+    {TableId::kSysMem, Own("System Memory", 8), kSysMem},
+    {TableId::kProcCpu, Own("Process CPU", 9), kProcCpu},
+    {TableId::kProcMem, Own("Process Memory", 10), kProcMem},
     {TableId::kHostCpu, Vendor("CPU Usage", 9), kHostCpu},
     {TableId::kHostMem, Vendor("Memory Usage", 10), kHostMem},
     {TableId::kHostDisk, Vendor("Disk Usage", 12), kHostDisk},

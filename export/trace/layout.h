@@ -1,6 +1,7 @@
 // THE table of what timelines show: for each table of rows the process it belongs to, its counters and
 // their args, named as the vendor's analyser names them (dump-format 3.3). Tables it shows nowhere have
-// a process of our own and one counter per value column.
+// a process of our own; low power, whose columns have no
+// names, one counter per column.
 //
 // Patterns name key columns by their place: {0} is the value of the first one (a column of kName: its
 // text), {0:a,b} the first or second text (the number where there is none), {0-x} the text x for
@@ -42,7 +43,7 @@ struct ArgSpec {
 
 struct CounterSpec {
   std::string_view name;  // a pattern
-  std::array<ArgSpec, 4> args = {};
+  std::array<ArgSpec, 10> args = {};
   int tid = 0;
   int when_key = -1;  // only for rows whose key column `when_key` is `when`
   int64_t when = 0;

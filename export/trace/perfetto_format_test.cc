@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "export/trace/trace_testing.h"
-#include "gmock/gmock.h"
+#include <gmock/gmock.h>
 
 namespace profd::exporting {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace profd::exporting {
 namespace {

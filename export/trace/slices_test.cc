@@ -1,6 +1,6 @@
 #include "export/trace/slices.h"
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace profd::exporting {
 namespace {

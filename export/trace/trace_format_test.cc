@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "export/trace/trace_testing.h"
-#include "gmock/gmock.h"
+#include <gmock/gmock.h>
 
 namespace profd::exporting {
 namespace {
@@ -217,6 +217,8 @@ TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
   Put(sink.get(), TableId::kUb, 0, 40000, 7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
   Put(sink.get(), TableId::kSysMem, 0, 40000, 1, 2, 3, 4, 5, 6, 7, 8, 9);
   Put(sink.get(), TableId::kProcMem, 0, 40000, 42, strings_.Intern("py\"thon\n"), 1, 2, 3);
+  Put(sink.get(), TableId::kLowPower, 0, 40000, 1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+      20, 21, 22, 23, 24);
   Put(sink.get(), TableId::kSample, 0, 40000, strings_.Intern("atlas_npu_power_watts"),
       strings_.Intern(""), 310.5);
   ASSERT_TRUE(sink->Finish().ok());
@@ -224,13 +226,16 @@ TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
   auto has = [&](const std::string& event) {
     EXPECT_THAT(events, testing::Contains(event));
   };
-  has(Counter("dvpp 1 engine vpc instance 0/all_utilization", Pid(0, 0), "\"all_utilization(%)\":90.0"));
+  has(Counter("DVPP 1 VPC 0/Utilization", Pid(0, 0), "\"all(%)\":90.0,\"proc(%)\":3.0"));
+  has(Counter("DVPP 1 VPC 0/Frames", Pid(0, 0), "\"all\":1998.0,\"proc\":2.0,\"last\":5.0"));
   has(Counter("DRV", Pid(2, 0), "\"KB\":2.0"));
   has(Counter("12", Pid(2, 0), "\"KB\":1.0"));
   has(Counter("Bus Voltage", Pid(1, 0), "\"mV\":800.0"));
   has(Counter("UNIC-Port007", Pid(5, 0), "\"bandwidth_rx(MB/s)\":3,\"bandwidth_tx(MB/s)\":9"));
-  has(Counter("committed_as", Pid(8, 0), "\"committed_as(kB)\":7"));
-  has(Counter("pid 42 process py\\\"thon\\u000a/resident", Pid(10, 0), "\"resident(pages)\":2"));
+  has(Counter("Commit", Pid(8, 0), "\"limit(kB)\":6,\"committed(kB)\":7"));
+  has(Counter("py\\\"thon\\u000a (42) pages", Pid(10, 0),
+              "\"size\":1,\"resident\":2,\"shared\":3"));
+  has(Counter("die 1/v16", Pid(3, 0), "\"v16\":21"));
   has(Counter("atlas_npu_power_watts", Pid(11, 0), "\"value\":310.5"));
 }
 

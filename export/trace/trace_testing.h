@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "export/formats.h"
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace profd::exporting {
 

@@ -1,7 +1,7 @@
 #include "export/trace/utilization.h"
 
 #include "export/trace/layout.h"
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace profd::exporting {
 namespace {
