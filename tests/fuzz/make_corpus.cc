@@ -1,6 +1,8 @@
 // Writes the seeds that are no text: bytes of the simulator's channels and messages of the
 // contract, with the headers the fuzzers expect before them. Deterministic; run it after such a
 // header or a record layout changes. usage: make_fuzz_corpus tests/fuzz/corpus
+#include "tests/fuzz/make_corpus.h"
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,57 +15,14 @@
 #include "sim/engine_test_support.h"
 
 namespace profd {
+
+using fuzz::Capture;
+using fuzz::Corpus;
+using fuzz::InPieces;
+using fuzz::Raw;
+using fuzz::WithLength;
+
 namespace {
-
-class Corpus {
- public:
-  explicit Corpus(std::string root) : root_(std::move(root)) {}
-  void Write(const std::string& target, const std::string& name, std::string_view bytes) {
-    std::filesystem::create_directories(root_ + "/" + target);
-    std::ofstream(root_ + "/" + target + "/" + name, std::ios::binary) << bytes;
-  }
-
- private:
-  std::string root_;
-};
-
-template <class... Values>
-std::string Raw(Values... values) {
-  std::string bytes;
-  (bytes.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
-  return bytes;
-}
-
-std::string WithLength(std::string_view piece) {
-  return Raw(static_cast<uint16_t>(piece.size())).append(piece);
-}
-
-// In reads of odd sizes, as a driver gives them.
-std::string InPieces(std::string_view bytes) {
-  std::string out;
-  for (size_t size = 37; !bytes.empty(); size = size * 3 % 911 + 1) {
-    out += WithLength(bytes.substr(0, size));
-    bytes.remove_prefix(std::min(size, bytes.size()));
-  }
-  return out;
-}
-
-// About 2 KiB of whole records or lines, of as many sampling instants as there are in it.
-std::string Capture(const abi::ChannelFormat& format, const char* scenario) {
-  sim::Engine engine(scenario);
-  if (engine.Start(0, format.id, 20) != 0) return "";
-  engine.AdvanceMs(400);
-  std::string bytes = engine.ReadAll(0, format.id);
-  size_t end = std::min<size_t>(bytes.size(), 2048);
-  if (format.framing == abi::Framing::kBinary) {
-    end -= end % format.record_size;
-    if (format.record_size > 512) end = std::min<size_t>(bytes.size(), 3 * format.record_size);
-  } else {
-    end = end == 0 ? 0 : bytes.rfind('\n', end - 1) + 1;
-  }
-  bytes.resize(end);
-  return bytes;
-}
 
 uint8_t ChipIndex(uint32_t id) {
   for (size_t i = 0; i < kChips.size(); ++i) {
@@ -237,5 +196,6 @@ int main(int argc, char** argv) {
   profd::WriteOptions(corpus);
   profd::WriteFetch(corpus);
   profd::WriteManifests(corpus);
+  profd::fuzz::WriteExports(corpus);
   return 0;
 }
