@@ -1,0 +1,157 @@
+#include "dump/slice_journal.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "dump/slice_book.h"
+#include "dump/test_util.h"
+
+namespace profd {
+namespace {
+
+SliceEntry Entry(int k, uint64_t records = 7) {
+  SliceEntry entry;
+  entry.path = "device_0/data/hbm.data.0.slice_" + std::to_string(k);
+  entry.bytes = 2097168;
+  entry.records = records;
+  entry.crc32c = 0x0000abcd;
+  entry.first_ns = 1000 + k;
+  entry.last_ns = 2000 + k;
+  entry.closed_ns = 3000 + k;
+  return entry;
+}
+
+TEST(SliceJournalTest, SaysWhatWasWritten) {
+  SliceEntry first = Entry(0);
+  SliceEntry second = Entry(1);
+  EXPECT_EQ(ClosedLine(first),
+            "closed\tdevice_0/data/hbm.data.0.slice_0\t2097168\t7\t0000abcd\t1000\t2000\t3000\n");
+  second.stored_bytes = 99;
+  second.stored_crc32c = 0xffffffff;
+  first.aged_ns = 5000;
+  ForgottenSlices gone{"host/data/host_cpu.data", 3, 400, 50, 10, 20, 30};
+  SliceJournal journal =
+      ParseSliceJournal(ClosedLine(first) + ClosedLine(second) + CompressedLine(second) +
+                        AgedLine(first) + ForgottenLine(gone));
+  EXPECT_EQ(journal.bad_lines, 0u);
+  EXPECT_FALSE(journal.torn);
+  ASSERT_EQ(journal.slices.size(), 2u);
+  EXPECT_TRUE(journal.slices[0].aged);
+  EXPECT_EQ(journal.slices[0].aged_ns, 5000);
+  EXPECT_EQ(journal.slices[0].crc32c, 0xabcdu);
+  const SliceEntry* found = journal.Find(second.path);
+  ASSERT_NE(found, nullptr);
+  EXPECT_TRUE(found->compressed);
+  EXPECT_EQ(found->stored_bytes, 99u);
+  EXPECT_EQ(found->stored_crc32c, 0xffffffffu);
+  EXPECT_EQ(found->closed_ns, 3001);
+  EXPECT_EQ(journal.Find("device_0/data/hbm.data.0.slice_2"), nullptr);
+  EXPECT_EQ(journal.forgotten["host/data/host_cpu.data"].records, 50u);
+}
+
+TEST(SliceJournalTest, ACutOffLineCountsForNothing) {
+  const std::string whole = ClosedLine(Entry(0));
+  const std::string next = ClosedLine(Entry(1));
+  for (size_t cut = 1; cut < next.size(); ++cut) {
+    SliceJournal journal = ParseSliceJournal(whole + next.substr(0, cut));
+    EXPECT_TRUE(journal.torn) << cut;
+    EXPECT_EQ(journal.slices.size(), 1u) << cut;
+    EXPECT_EQ(journal.bad_lines, 0u) << cut;
+  }
+}
+
+TEST(SliceJournalTest, NonsenseIsCountedAndLeftOut) {
+  for (const std::string& line : std::initializer_list<std::string>{
+           "closed\t../../etc/passwd\t1\t1\t00000000\t1\t2\t3\n",
+           "closed\t/etc/passwd\t1\t1\t00000000\t1\t2\t3\n",
+           "closed\tx.slice_0\t-1\t1\t00000000\t1\t2\t3\n",
+           "closed\tx.slice_0\t1\t1\t0000000\t1\t2\t3\n",
+           "closed\tx.slice_0\t1\t1\t0000000g\t1\t2\t3\n",
+           "closed\tx.slice_0\t1\t1\t00000000\t1\t2\n",
+           "closed\tx.slice_0\t1\t1\t00000000\t1\t2\t3\t4\t5\t6\n",
+           "closed\tx.slice_0\t99999999999999999999999\t1\t00000000\t1\t2\t3\n",
+           "compressed\tnobody.slice_0\t1\t00000000\n", "aged\tx.slice_0\t1\t1\t1\t1\n",
+           "forgotten\tx\t1\n", std::string(40, '\0') + "\n"}) {
+    SliceJournal journal = ParseSliceJournal(line + ClosedLine(Entry(3)));
+    EXPECT_EQ(journal.bad_lines, 1u) << line;
+    EXPECT_EQ(journal.slices.size(), 1u) << line;
+  }
+  // What a later version adds is no nonsense.
+  EXPECT_EQ(ParseSliceJournal("moved\ta\tb\n").bad_lines, 0u);
+}
+
+TEST(SliceJournalTest, KnowsTheFileOfASlice) {
+  EXPECT_EQ(FileOfSlice("host/data/host_cpu.data.slice_12"), "host/data/host_cpu.data");
+  EXPECT_EQ(FileOfSlice("device_0/data/hbm.data.0.slice_3.zst"), "device_0/data/hbm.data.0");
+  EXPECT_EQ(FileOfSlice("device_0/data/hbm.data.0.slice_3.done"), "");
+  EXPECT_EQ(FileOfSlice("host/info.json"), "");
+  EXPECT_EQ(FileOfSlice("host/data/x.slice_"), "");
+}
+
+class SliceBookTest : public testing::Test {
+ protected:
+  SliceBookTest() : dir_(::open(tmp_.path().c_str(), O_RDONLY | O_DIRECTORY)) {
+    book_.SetDir(dir_.get());
+  }
+  SliceJournal Journal() { return ParseSliceJournal(ReadText(tmp_ / "slices.tsv")); }
+  void ExpectSumIsRight() {
+    const std::string text = ReadText(tmp_ / "slices.tsv");
+    EXPECT_EQ(book_.bytes(), text.size());
+    EXPECT_EQ(book_.crc32c(), Crc32c(AsBytes(text)));
+  }
+
+  TempDir tmp_;
+  UniqueFd dir_;
+  FullDiskIo io_;
+  SliceBook book_{io_, Myself()};
+};
+
+TEST_F(SliceBookTest, EveryLineIsThereAtOnce) {
+  book_.Closed(Entry(0));
+  EXPECT_EQ(Journal().slices.size(), 1u);
+  book_.Compressed(Entry(0).path, 50, 1);
+  EXPECT_TRUE(Journal().slices[0].compressed);
+  EXPECT_TRUE(book_.Find(Entry(0).path)->compressed);
+  book_.Aged(Entry(0).path, 9);
+  EXPECT_TRUE(Journal().slices[0].aged);
+  EXPECT_EQ(book_.Find(Entry(0).path), nullptr);
+  ExpectSumIsRight();
+}
+
+TEST_F(SliceBookTest, AFullDiskDelaysLinesAndTearsNone) {
+  book_.Closed(Entry(0));
+  io_.room = 10;
+  book_.Closed(Entry(1));
+  EXPECT_EQ(Journal().slices.size(), 1u);
+  EXPECT_FALSE(Journal().torn);
+  EXPECT_FALSE(book_.Flush().ok());
+  io_.room = SIZE_MAX;
+  EXPECT_TRUE(book_.Flush().ok());
+  EXPECT_EQ(Journal().slices.size(), 2u);
+  ExpectSumIsRight();
+}
+
+TEST_F(SliceBookTest, ForgetsWhatHasGoneForLong) {
+  constexpr int kSlices = 20'000;
+  for (int k = 0; k < kSlices; ++k) {
+    book_.Closed(Entry(k));
+    if (k >= 10) book_.Aged(Entry(k - 10).path, k);
+  }
+  EXPECT_LT(book_.lines(), 10'000u);
+  ExpectSumIsRight();
+  SliceJournal journal = Journal();
+  EXPECT_EQ(journal.bad_lines, 0u);
+  uint64_t there = 0;
+  uint64_t gone = journal.forgotten["device_0/data/hbm.data.0"].slices;
+  EXPECT_GT(gone, 0u);
+  for (const SliceEntry& slice : journal.slices) (slice.aged ? gone : there) += 1;
+  EXPECT_EQ(there, 10u);
+  EXPECT_EQ(gone, uint64_t{kSlices - 10});
+  EXPECT_EQ(journal.forgotten["device_0/data/hbm.data.0"].from_ns, 1000);
+}
+
+}  // namespace
+}  // namespace profd
