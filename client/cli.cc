@@ -8,6 +8,7 @@
 
 #include "client/cli_app.h"
 #include "client/commands/collectors.h"
+#include "client/commands/export.h"
 #include "client/commands/rm.h"
 #include "client/commands/show.h"
 #include "client/commands/status.h"
@@ -180,6 +181,13 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
   }
   if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
   if (name == "verify") return RunVerify(io, parsed.verify, parsed.json);
+  if (name == "export") {
+    return RunExport(io, environment.clock, environment.working_directory, parsed.export_,
+                     parsed.json);
+  }
+  if (name == "show" && IsDumpArgument(parsed.show_id)) {
+    return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
+  }
   if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
 
   Result<Endpoint> endpoint = EndpointOf(parsed, environment);

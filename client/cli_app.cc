@@ -69,10 +69,15 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   list->add_option("--job", p->list.job, "Only of this job")->type_name("JOB");
   list->add_flag("--active", p->list.active, "Only those that have not ended");
 
-  CLI::App* show = AddCommand(app, "show", "One session in full",
+  CLI::App* show = AddCommand(app, "show", "One session in full, or what is in a dump's directory",
                               "  profctl show 71bd0e29b475\n"
-                              "  profctl show 71bd0e29b475 --json | jq -r .dump_path\n");
-  show->add_option("ID", p->show_id, "Session id")->required()->type_name(" ");
+                              "  profctl show 71bd0e29b475 --json | jq -r .dump_path\n"
+                              "  profctl show ./PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
+  show->add_option("ID", p->show_id, "Session id, or a dump's directory")
+      ->required()
+      ->type_name(" ");
+  show->add_flag("--ascii", p->show_dump.ascii, "Of a dump: no Unicode blocks");
+  show->add_flag("--all", p->show_dump.all, "Of a dump: every series");
 
   CLI::App* watch = AddCommand(app, "watch", "Follow a session until it ends, or Ctrl-C",
                                "  profctl watch 71bd0e29b475\n"
@@ -170,6 +175,32 @@ void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
   verify->add_flag("--verbose", p->verify.verbose, "A row for each file");
 }
 
+void AddExportCommand(CLI::App* app, ExportCommand* e) {
+  CLI::App* command = AddCommand(
+      app, "export", "Make CSV, timelines, a database or rows of dumps; needs no daemon",
+      "  profctl export PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
+      "  profctl export run1/* --format trace,sqlite --out run1.export\n"
+      "  profctl export PROF_* --format perfetto --gzip --devices 0-3,host --from +10s --to +20s\n"
+      "  profctl export PROF_* --format jsonl --channels hccs,hbm --from 2026-01-01T00:00:00Z\n");
+  command->add_option("DUMP", e->dumps, "Directories of dumps, or directories with dumps")
+      ->required()
+      ->type_name(" ");
+  auto add = [command](const char* name, std::optional<std::string>* value, const char* text,
+                       const char* type) {
+    command->add_option(name, *value, text)->type_name(type);
+  };
+  add("--format", &e->format, "csv, trace, perfetto, sqlite, jsonl, openmetrics (csv)", "LIST");
+  add("--out", &e->out, "Directory for the files; else <first dump>.export here", "DIR");
+  add("--devices", &e->devices, "Only these, as in 0,1,4-7,host", "LIST");
+  add("--channels", &e->channels, "Only these, as in hccs,hbm,events", "LIST");
+  add("--from", &e->from, "Nothing before: a date, seconds since 1970, +10s, -5s before the end",
+      "TIME");
+  add("--to", &e->to, "Nothing after", "TIME");
+  add("--threads", &e->threads, "How many at once; else one per core", "N");
+  command->add_flag("--gzip", e->gzip, "Compress the perfetto file");
+  command->add_flag("--force", e->force, "Into a directory that is not empty");
+}
+
 void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
   auto add = [app](const char* name, std::optional<std::string>* value, const char* text,
                    const char* type) {
@@ -252,6 +283,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddOptionCommands(app, p);
   AddDataCommands(app, p);
   AddDumpDirectoryCommands(app, p);
+  AddExportCommand(app, &p->export_);
   AddTlsCommands(app, p);
 }
 

@@ -10,11 +10,13 @@
 #include "client/commands/check.h"
 #include "client/commands/devices.h"
 #include "client/commands/dump.h"
+#include "client/commands/export_parse.h"
 #include "client/commands/fetch.h"
 #include "client/commands/jobs.h"
 #include "client/commands/list.h"
 #include "client/commands/options.h"
 #include "client/commands/run.h"
+#include "client/commands/show_dump.h"
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
 #include "client/commands/stream.h"
@@ -43,6 +45,8 @@ struct Parsed {
   StartOptions start;
   StopOptions stop;
   std::string show_id;
+  ShowDumpOptions show_dump;
+  ExportCommand export_;
   WatchOptions watch;
   StreamOptions stream;
   DumpOptions dump;

@@ -1,0 +1,322 @@
+// The renderer of `profctl show DUMP`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "client/commands/export.h"
+#include "client/commands/show_dump.h"
+#include "client/render.h"
+#include "client/sparkline.h"
+#include "export/rows/metric_families.h"
+
+namespace profd::client {
+namespace {
+
+using exporting::ChannelReport;
+using exporting::DumpSummary;
+using exporting::Label;
+using exporting::SeriesSummary;
+
+constexpr size_t kSeriesPerDevice = 6;
+constexpr size_t kMaxName = 44;
+constexpr size_t kJsonCourse = 60;
+constexpr size_t kMaxLossLines = 20;
+
+// Files of processes together: "*-CpuUsage.data".
+std::string FileKind(const std::string& file) {
+  size_t digits = std::min(file.find_first_not_of("0123456789"), file.size());
+  return digits > 0 && digits < file.size() && file[digits] == '-' ? "*" + file.substr(digits)
+                                                                     : file;
+}
+
+struct ChannelRow {
+  std::vector<int32_t> devices;
+  double hz = 0;
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  uint64_t bad = 0;
+  uint64_t lost = 0;
+  std::set<std::string> states;
+};
+
+std::map<std::string, ChannelRow> ChannelRows(const DumpPicture& picture) {
+  std::map<std::string, ChannelRow> rows;
+  for (const ChannelReport& channel : picture.report.channels) {
+    ChannelRow& row = rows[FileKind(channel.file)];
+    row.devices.push_back(channel.device);
+    row.records += channel.records;
+    row.bytes += channel.bytes;
+    row.bad += channel.bad_records;
+  }
+  if (!picture.info.manifest) return rows;
+  for (const ManifestChannel& channel : picture.info.manifest->channels) {
+    ChannelRow& row = rows[channel.file.empty() ? channel.collector : FileKind(channel.file)];
+    row.devices.push_back(channel.device);
+    row.hz = std::max(row.hz, channel.hz_effective);
+    row.states.insert(channel.state);
+    for (const ManifestLoss& loss : channel.dropped) row.lost += loss.records;
+  }
+  return rows;
+}
+
+void PrintHead(std::ostream& out, const DumpPicture& picture, const PictureStyle& style) {
+  const exporting::DumpInfo& info = picture.info;
+  auto line = [&](std::string_view name, const std::string& text) {
+    out << Paint(fmt::format("{:<9}", name), Tone::kFaint, style.color) << text << '\n';
+  };
+  out << Printable(info.name) << '\n';
+  std::string who;
+  if (!info.job_id.empty()) who += "job " + info.job_id + "  ";
+  if (info.rank) who += fmt::format("rank {}  ", *info.rank);
+  if (!info.hostname.empty()) who += "node " + info.hostname + "  ";
+  if (info.pid > 0) who += fmt::format("pid {}", info.pid);
+  line("of", Printable(who));
+  if (info.manifest) {
+    const Manifest& manifest = *info.manifest;
+    std::string state(ToString(manifest.state));
+    if (!manifest.reason.empty()) state += ": " + manifest.reason;
+    Tone tone = manifest.state == DumpState::kDone ? Tone::kGood : Tone::kWarning;
+    line("state", Paint(Printable(state), tone, style.color));
+    std::string segment =
+        manifest.segment > 1 || !manifest.continues.empty()
+            ? fmt::format("  segment {}, continues {}", manifest.segment, manifest.continues)
+            : "";
+    line("session", Printable(manifest.session_id + segment));
+  } else {
+    line("state", "written by the vendor's collector");
+  }
+  DumpSpan span = SpanOf(info);
+  if (span.start_ns == 0) span.start_ns = picture.summary.first_ns;
+  if (span.end_ns == 0) span.end_ns = picture.summary.last_ns;
+  if (span.end_ns >= span.start_ns) {
+    line("time", fmt::format("{} to {}  {}", FormatTime(span.start_ns), FormatTime(span.end_ns),
+                             FormatSpan(span.end_ns - span.start_ns)));
+  }
+  std::vector<int32_t> devices;
+  for (const exporting::Place& place : info.places) {
+    if (place.kind == exporting::Place::Kind::kDevice) devices.push_back(place.device);
+  }
+  line("devices", devices.empty()
+                      ? "none"
+                      : fmt::format("{}  chip {}", FormatDevices(devices), info.chip));
+  line("size", FormatBytes(info.bytes));
+}
+
+void PrintChannels(std::ostream& out, const DumpPicture& picture, const PictureStyle& style) {
+  Table table({"CHANNEL", "DEVICES", ">RATE", ">RECORDS", ">SIZE", ">LOST", ">BAD", "STATE"});
+  for (const auto& [file, row] : ChannelRows(picture)) {
+    std::string states;
+    for (const std::string& state : row.states) states += (states.empty() ? "" : ", ") + state;
+    table.AddRow({file, FormatDevices(row.devices),
+                  row.hz > 0 ? FormatHz(row.hz) : "-", std::to_string(row.records),
+                  FormatBytes(row.bytes),
+                  {std::to_string(row.lost), row.lost > 0 ? Tone::kWarning : Tone::kPlain},
+                  {std::to_string(row.bad), row.bad > 0 ? Tone::kBad : Tone::kPlain},
+                  states.empty() ? "-" : states});
+  }
+  out << '\n';
+  if (table.empty()) {
+    out << "no data\n";
+  } else {
+    table.Print(out, style.color);
+  }
+}
+
+void PrintLosses(std::ostream& out, const DumpPicture& picture, const PictureStyle& style) {
+  if (!picture.info.manifest) return;
+  size_t lines = 0;
+  size_t more = 0;
+  for (const ManifestChannel& channel : picture.info.manifest->channels) {
+    for (const ManifestLoss& loss : channel.dropped) {
+      if (lines == kMaxLossLines) {
+        ++more;
+        continue;
+      }
+      if (lines++ == 0) out << '\n';
+      std::string place =
+          channel.device < 0 ? "host" : fmt::format("npu{}", channel.device);
+      out << Paint("lost", Tone::kWarning, style.color) << ' '
+          << Printable(fmt::format("{} {}: {} records, {} ({})", place, channel.collector,
+                                   loss.records, FormatBytes(loss.bytes), loss.reason))
+          << '\n';
+    }
+  }
+  if (more > 0) out << fmt::format("     and {} more\n", more);
+}
+
+std::string SeriesName(const SeriesSummary& series) {
+  std::string_view name = series.metric;
+  for (std::string_view prefix : {"atlas_npu_", "atlas_"}) {
+    if (name.starts_with(prefix)) {
+      name.remove_prefix(prefix.size());
+      break;
+    }
+  }
+  if (series.rate) name.remove_suffix(std::string_view("_total").size());
+  std::string_view unit = exporting::UnitOf(name);
+  if (!unit.empty()) name.remove_suffix(unit.size() + 1);
+  std::string text(name);
+  for (const Label& label : series.labels) {
+    bool number = label.value.empty() ||
+                  label.value.find_first_not_of("-0123456789") == std::string::npos;
+    text += ' ' + (number ? label.key + '=' + label.value : label.value);
+  }
+  if (text.size() > kMaxName) text = text.substr(0, kMaxName - 2) + "..";
+  return Printable(text);
+}
+
+// Of PCIe only the averages: its minima and maxima say the same thrice.
+bool ByDefault(const SeriesSummary& series) {
+  return std::ranges::none_of(series.labels, [](const Label& label) {
+    return label.key == "stat" && label.value != "avg";
+  });
+}
+
+struct Shown {
+  std::vector<const SeriesSummary*> series;
+  size_t left_out = 0;
+};
+
+// By table and device.
+std::map<std::pair<exporting::TableId, int>, Shown> Choose(const DumpSummary& summary, bool all) {
+  std::map<std::pair<exporting::TableId, int>, Shown> chosen;
+  for (const SeriesSummary& series : summary.series) {
+    Shown& shown = chosen[{series.table, series.device}];
+    if (all || (ByDefault(series) && shown.series.size() < kSeriesPerDevice)) {
+      shown.series.push_back(&series);
+    } else {
+      ++shown.left_out;
+    }
+  }
+  return chosen;
+}
+
+std::string Quantity(const SeriesSummary& series, double value) {
+  std::string_view name = series.metric;
+  if (series.rate) name.remove_suffix(std::string_view("_total").size());
+  return FormatQuantity(value, exporting::UnitOf(name), series.rate);
+}
+
+void PrintSeries(std::ostream& out, const DumpSummary& summary, const PictureStyle& style) {
+  auto chosen = Choose(summary, style.all);
+  size_t name_width = 0;
+  for (const auto& [key, shown] : chosen) {
+    for (const SeriesSummary* series : shown.series) {
+      name_width = std::max(name_width, DisplayWidth(SeriesName(*series)));
+    }
+  }
+  // "  npu12  name  line  min  mean  max"
+  constexpr size_t kNumber = 11;
+  size_t fixed = 2 + 7 + name_width + 2 + 3 * (kNumber + 1);
+  size_t columns = style.width > fixed + 10 ? style.width - fixed : 10;
+  const exporting::TableSpec* table = nullptr;
+  size_t left_out = summary.left_out_series;
+  for (const auto& [key, shown] : chosen) {
+    if (table == nullptr || table->id != key.first) {
+      table = &exporting::TableOf(key.first);
+      std::string head = fmt::format("{:<{}}{:>{}} {:>{}} {:>{}}", table->name,
+                                     fixed - 3 * (kNumber + 1) + columns, "min", kNumber, "mean",
+                                     kNumber, "max", kNumber);
+      out << '\n' << Paint(head, Tone::kFaint, style.color) << '\n';
+    }
+    left_out += shown.left_out;
+    for (const SeriesSummary* series : shown.series) {
+      std::string name = SeriesName(*series);
+      std::string place = key.second < 0 ? "host" : fmt::format("npu{}", key.second);
+      auto means = series->course.Resample(summary.first_ns, summary.last_ns, columns);
+      std::string padding(name_width - DisplayWidth(name) + 2, ' ');
+      out << fmt::format("  {:<7}{}{}", place, name, padding)
+          << Paint(Sparkline(means, style.ascii), Tone::kGood, style.color)
+          << fmt::format("{:>{}} {:>{}} {:>{}}\n", Quantity(*series, series->min), kNumber + 1,
+                         Quantity(*series, series->sum / static_cast<double>(series->count)),
+                         kNumber, Quantity(*series, series->max), kNumber);
+    }
+  }
+  if (left_out > 0) {
+    out << fmt::format("\n{} more series{}\n", left_out,
+                       style.all ? " are too many to keep" : " (--all, --json, profctl export)");
+  }
+}
+
+Json SeriesJson(const SeriesSummary& series, const DumpSummary& summary) {
+  Json labels = Json::object();
+  for (const Label& label : series.labels) labels[label.key] = label.value;
+  Json course = Json::array();
+  for (double mean : series.course.Resample(summary.first_ns, summary.last_ns, kJsonCourse)) {
+    course.push_back(std::isfinite(mean) ? Json(mean) : Json(nullptr));
+  }
+  return {{"channel", exporting::TableOf(series.table).name},
+          {"device", series.device},
+          {"metric", series.metric},
+          {"labels", std::move(labels)},
+          {"per_second", series.rate},
+          {"count", series.count},
+          {"min", series.min},
+          {"mean", series.sum / static_cast<double>(series.count)},
+          {"max", series.max},
+          {"first_ns", series.first_ns},
+          {"last_ns", series.last_ns},
+          {"course", std::move(course)}};
+}
+
+}  // namespace
+
+void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureStyle& style) {
+  PrintHead(out, picture, style);
+  const auto& events = picture.summary.events;
+  auto count = [&](exporting::EventKind kind) { return events[static_cast<size_t>(kind)]; };
+  using enum exporting::EventKind;
+  uint64_t marks = count(kMark);
+  if (marks + count(kRange) + count(kStep) + count(kIteration) > 0) {
+    out << Paint("events   ", Tone::kFaint, style.color)
+        << fmt::format("{} marks, {} ranges, {} steps, {} iterations\n", marks, count(kRange),
+                       count(kStep), count(kIteration));
+  }
+  PrintChannels(out, picture, style);
+  PrintLosses(out, picture, style);
+  PrintSeries(out, picture.summary, style);
+}
+
+Json ToJson(const DumpPicture& picture) {
+  const exporting::DumpInfo& info = picture.info;
+  DumpSpan span = SpanOf(info);
+  Json json = {{"dump", info.name},
+               {"path", info.path},
+               {"job_id", info.job_id},
+               {"rank", info.rank ? Json(*info.rank) : Json(nullptr)},
+               {"node", info.hostname},
+               {"pid", info.pid},
+               {"chip", info.chip},
+               {"start_ns", span.start_ns},
+               {"end_ns", span.end_ns},
+               {"bytes", info.bytes}};
+  json["session_id"] = info.manifest ? Json(info.manifest->session_id) : Json(nullptr);
+  json["state"] = info.manifest ? Json(ToString(info.manifest->state)) : Json(nullptr);
+  json["segment"] = info.manifest ? Json(info.manifest->segment) : Json(nullptr);
+  json["devices"] = Json::array();
+  for (const exporting::Place& place : info.places) {
+    if (place.kind == exporting::Place::Kind::kDevice) json["devices"].push_back(place.device);
+  }
+  json["files"] = Json::array();
+  for (const auto& [file, row] : ChannelRows(picture)) {
+    json["files"].push_back({{"file", file},
+                             {"devices", row.devices.size()},
+                             {"hz", row.hz},
+                             {"records", row.records},
+                             {"bytes", row.bytes},
+                             {"lost_records", row.lost},
+                             {"bad_records", row.bad}});
+  }
+  json["series"] = Json::array();
+  for (const SeriesSummary& series : picture.summary.series) {
+    json["series"].push_back(SeriesJson(series, picture.summary));
+  }
+  json["left_out_series"] = picture.summary.left_out_series;
+  json["problems"] = ToJson(picture.report)["problems"];
+  return json;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,210 @@
+#include "client/commands/export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "client/render.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+using exporting::ChannelReport;
+using exporting::DumpInfo;
+using exporting::ExportProgress;
+using exporting::ExportReport;
+
+constexpr size_t kBarWidth = 24;
+constexpr size_t kMaxWarnings = 20;
+
+std::string PlaceName(int device) { return device < 0 ? "host" : fmt::format("npu{}", device); }
+
+void Warning(const Io& io, const std::string& text) {
+  io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(text)
+         << std::endl;
+}
+
+int Failure(const Io& io, const Status& status, int code, bool json) {
+  io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
+  if (json) {
+    Json error = {{"code", CodeWord(status.code())},
+                  {"message", status.message()},
+                  {"exit_code", code}};
+    io.out << JsonText(Json{{"error", std::move(error)}}, true) << std::endl;
+  }
+  return code;
+}
+
+int Usage(const Io& io, const std::vector<std::string>& problems, bool json) {
+  for (const std::string& problem : problems) {
+    io.err << "profctl: " << PrintableLines(problem) << '\n';
+  }
+  io.err << "Try \"profctl export --help\"." << std::endl;
+  if (json) {
+    io.out << JsonText(Json{{"error",
+                             {{"code", "invalid_argument"},
+                              {"problems", problems},
+                              {"exit_code", static_cast<int>(kExitUsage)}}}},
+                       true)
+           << std::endl;
+  }
+  return kExitUsage;
+}
+
+std::string Rate(double bytes, double seconds) {
+  return seconds > 0 ? FormatBytes(static_cast<uint64_t>(bytes / seconds)) + "/s" : "-";
+}
+
+void PrintOutputs(const Io& io, const ExportReport& report, const std::string& out_dir) {
+  Table table({"FILE", ">SIZE", ">ROWS"});
+  uint64_t bytes = 0;
+  std::string prefix = out_dir + "/";
+  for (const exporting::OutputFile& file : report.outputs) {
+    bytes += file.bytes;
+    std::string path =
+        file.path.starts_with(prefix) ? file.path.substr(prefix.size()) : file.path;
+    table.AddRow({path, FormatBytes(file.bytes), std::to_string(file.rows)});
+  }
+  if (!table.empty()) table.Print(io.out, io.out_color());
+  io.out << fmt::format("{}: {} files, {}, from {} in {:.1f} s ({})\n", Printable(out_dir),
+                        report.outputs.size(), FormatBytes(bytes),
+                        FormatBytes(report.input_bytes), report.seconds,
+                        Rate(static_cast<double>(report.input_bytes), report.seconds));
+}
+
+}  // namespace
+
+ExportProgressLine::ExportProgressLine(const Io& io, const Clock& clock, std::string what,
+                                       bool wanted)
+    : io_(io),
+      clock_(clock),
+      what_(std::move(what)),
+      on_(wanted && io.err_tty),
+      begin_ns_(clock.SteadyNs()) {}
+
+ExportProgressLine::~ExportProgressLine() {
+  if (shown_) io_.err << "\r\033[K" << std::flush;
+}
+
+void ExportProgressLine::Show(const ExportProgress& progress) {
+  if (!on_ || progress.bytes_total == 0) return;
+  double part = std::min(1.0, static_cast<double>(progress.bytes_done) /
+                                  static_cast<double>(progress.bytes_total));
+  int64_t elapsed = clock_.SteadyNs() - begin_ns_;
+  auto filled = static_cast<size_t>(part * kBarWidth);
+  std::string bar(filled, '#');
+  bar.append(kBarWidth - filled, '-');
+  std::string left =
+      part > 0.01 && part < 1
+          ? FormatSpan(static_cast<int64_t>(static_cast<double>(elapsed) * (1 - part) / part)) +
+                " left"
+          : "";
+  shown_ = true;
+  io_.err << fmt::format("\r\033[K{} [{}] {:3.0f} %  {} of {}  {}  {}", what_, bar, part * 100,
+                         FormatBytes(progress.bytes_done), FormatBytes(progress.bytes_total),
+                         Rate(static_cast<double>(progress.bytes_done),
+                              static_cast<double>(elapsed) / static_cast<double>(kNsPerSecond)),
+                         left)
+          << std::flush;
+}
+
+void WarnOfExport(const Io& io, const ExportReport& report) {
+  size_t told = 0;
+  size_t more = 0;
+  std::map<std::string, std::pair<size_t, std::string>> skipped;  // by reason
+  for (const DumpInfo::Problem& problem : report.problems) {
+    if (!problem.broken) {
+      auto& [count, example] = skipped[problem.what];
+      if (count++ == 0) example = problem.file;
+    } else if (told++ < kMaxWarnings) {
+      Warning(io, problem.file + ": " + problem.what);
+    } else {
+      ++more;
+    }
+  }
+  for (const ChannelReport& channel : report.channels) {
+    if (channel.bad_bytes == 0) continue;
+    if (told++ >= kMaxWarnings) {
+      ++more;
+      continue;
+    }
+    Warning(io, fmt::format("{}: {} {}: {} records and {} bytes make no sense and are left out",
+                            channel.dump, PlaceName(channel.device), channel.file,
+                            channel.bad_records, channel.bad_bytes));
+  }
+  for (const auto& [what, entry] : skipped) {
+    const auto& [count, example] = entry;
+    Warning(io, count == 1 ? example + ": " + what
+                           : fmt::format("{} and {} more: {}", example, count - 1, what));
+  }
+  if (more > 0) Warning(io, fmt::format("and {} more; all of them with --json", more));
+}
+
+Json ToJson(const ExportReport& report) {
+  Json json = {{"seconds", report.seconds}, {"input_bytes", report.input_bytes}};
+  json["outputs"] = Json::array();
+  for (const exporting::OutputFile& file : report.outputs) {
+    json["outputs"].push_back({{"path", file.path}, {"bytes", file.bytes}, {"rows", file.rows}});
+  }
+  json["failed"] = Json::array();
+  for (const exporting::FormatFailure& failure : report.failed) {
+    json["failed"].push_back({{"format", failure.format}, {"error", failure.error.message()}});
+  }
+  json["channels"] = Json::array();
+  for (const ChannelReport& channel : report.channels) {
+    json["channels"].push_back({{"dump", channel.dump},
+                                {"device", channel.device},
+                                {"file", channel.file},
+                                {"bytes", channel.bytes},
+                                {"records", channel.records},
+                                {"rows", channel.rows},
+                                {"bad_records", channel.bad_records},
+                                {"bad_bytes", channel.bad_bytes}});
+  }
+  json["problems"] = Json::array();
+  for (const DumpInfo::Problem& problem : report.problems) {
+    json["problems"].push_back(
+        {{"file", problem.file}, {"what", problem.what}, {"broken", problem.broken}});
+  }
+  return json;
+}
+
+int RunExport(const Io& io, const Clock& clock, const std::string& directory,
+              const ExportCommand& command, bool json) {
+  std::vector<std::string> problems;
+  exporting::ExportOptions options = BuildExport(command, directory, &problems);
+  if (!problems.empty()) return Usage(io, problems, json);
+  // Before the engine's threads.
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  Result<ExportReport> report = Internal("not run");
+  {
+    ExportProgressLine line(io, clock, "exporting", !json);
+    report = exporting::RunExport(options, [&](const ExportProgress& progress) {
+      line.Show(progress);
+      return signals.Poll() == 0;
+    });
+  }
+  if (!report.ok()) {
+    int code = signals.caught() != 0 ? kExitPartial : ExitCodeFor(report.status().code());
+    return Failure(io, report.status(), code, json);
+  }
+  for (const exporting::FormatFailure& failure : report->failed) {
+    io.err << "profctl: " << failure.format << ": " << PrintableLines(failure.error.message())
+           << std::endl;
+  }
+  WarnOfExport(io, *report);
+  if (json) {
+    Json summary = {{"ok", report->failed.empty()}, {"out", options.out_dir}};
+    summary["dumps"] = options.dumps;
+    summary.update(ToJson(*report));
+    io.out << JsonText(summary, true) << std::endl;
+  } else {
+    PrintOutputs(io, *report, options.out_dir);
+  }
+  return report->failed.empty() ? kExitOk : kExitPartial;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,52 @@
+// The arguments of `profctl export`, from what was typed to what the engine takes. Only reading: no
+// file is written.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "export/engine.h"
+
+namespace profd::client {
+
+// As typed; unset = not given.
+struct ExportCommand {
+  std::vector<std::string> dumps;
+  std::optional<std::string> format;
+  std::optional<std::string> out;
+  std::optional<std::string> devices;
+  std::optional<std::string> from;
+  std::optional<std::string> to;
+  std::optional<std::string> channels;
+  std::optional<std::string> threads;
+  bool gzip = false;
+  bool force = false;
+};
+
+// A point in time as --from and --to take it (docs/export.md).
+struct TimePoint {
+  enum class Kind { kAbsolute, kFromStart, kFromEnd };
+  Kind kind = Kind::kAbsolute;
+  int64_t ns = 0;  // since the epoch, after the start, or before the end
+};
+Result<TimePoint> ParseTimePoint(std::string_view text);
+
+// From when to when a dump says it lasts; 0 = it does not say.
+struct DumpSpan {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+DumpSpan SpanOf(const exporting::DumpInfo& dump);
+
+// PROF_* directories below a directory that is no dump itself; otherwise `path`.
+std::vector<std::string> DumpsAt(const std::string& path);
+
+// Every problem is added to `problems`, whatever else is wrong.
+exporting::ExportOptions BuildExport(const ExportCommand& command, const std::string& directory,
+                                     std::vector<std::string>* problems);
+
+}  // namespace profd::client

@@ -1,0 +1,102 @@
+#include "client/commands/show_dump.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "base/text.h"
+#include "client/commands/export.h"
+#include "client/render.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+constexpr size_t kWidth = 100;
+constexpr size_t kMaxWidth = 300;
+
+// Of the locale's three variables the first that is set decides.
+bool AsciiLocale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    std::string_view locale = value;
+    return locale.find("UTF-8") == std::string_view::npos &&
+           locale.find("utf8") == std::string_view::npos &&
+           locale.find("UTF8") == std::string_view::npos &&
+           locale.find("utf-8") == std::string_view::npos;
+  }
+  return true;
+}
+
+size_t TerminalWidth(const Io& io) {
+  winsize size{};
+  if (io.out_tty && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return std::clamp<size_t>(size.ws_col, 60, kMaxWidth);
+  }
+  size_t columns = 0;
+  const char* value = std::getenv("COLUMNS");
+  if (value != nullptr && ParseNumber(std::string_view(value), &columns)) {
+    return std::clamp<size_t>(columns, 60, kMaxWidth);
+  }
+  return kWidth;
+}
+
+}  // namespace
+
+bool IsDumpArgument(const std::string& text) {
+  std::error_code ignored;
+  return text.find('/') != std::string::npos || std::filesystem::is_directory(text, ignored);
+}
+
+int RunShowDump(const Io& io, const Clock& clock, const std::string& path,
+                const ShowDumpOptions& options, bool json) {
+  auto fail = [&](const Status& status) {
+    io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
+    if (json) {
+      io.out << JsonText(Json{{"error",
+                               {{"code", CodeWord(status.code())},
+                                {"message", status.message()},
+                                {"exit_code", ExitCodeFor(status.code())}}}},
+                         true)
+             << std::endl;
+    }
+    return ExitCodeFor(status.code());
+  };
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  Result<exporting::Dump> dump = exporting::Dump::Open(path);
+  if (!dump.ok()) return fail(dump.status());
+  DumpPicture picture;
+  picture.info = dump->info();
+  std::vector<std::unique_ptr<exporting::Format>> formats;
+  formats.push_back(exporting::MakeSummaryFormat(&picture.summary));
+  exporting::ExportOptions order;
+  order.dumps = {path};
+  {
+    ExportProgressLine line(io, clock, "reading", !json);
+    auto report = exporting::RunExportInto(order, std::move(formats),
+                                           [&](const exporting::ExportProgress& progress) {
+                                             line.Show(progress);
+                                             return signals.Poll() == 0;
+                                           });
+    if (!report.ok()) return fail(report.status());
+    picture.report = std::move(*report);
+  }
+  if (json) {
+    io.out << JsonText(ToJson(picture), true) << std::endl;
+    return kExitOk;
+  }
+  PictureStyle style{options.ascii || AsciiLocale(), io.out_color(), options.all,
+                     TerminalWidth(io)};
+  PrintPicture(io.out, picture, style);
+  io.out.flush();
+  WarnOfExport(io, picture.report);
+  return kExitOk;
+}
+
+}  // namespace profd::client

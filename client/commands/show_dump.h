@@ -1,0 +1,39 @@
+// `profctl show DUMP`: what is in a dump's directory, with a picture of it. Needs no daemon.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/context.h"
+#include "export/engine.h"
+#include "export/show/summary.h"
+
+namespace profd::client {
+
+struct ShowDumpOptions {
+  bool ascii = false;  // no Unicode blocks
+  bool all = false;    // every series
+};
+
+// Whether `profctl show` means a directory: with a '/', or one that is there.
+bool IsDumpArgument(const std::string& text);
+
+int RunShowDump(const Io& io, const Clock& clock, const std::string& path,
+                const ShowDumpOptions& options, bool json);
+
+// What was found, for the renderer.
+struct DumpPicture {
+  exporting::DumpInfo info;
+  exporting::DumpSummary summary;
+  exporting::ExportReport report;
+};
+struct PictureStyle {
+  bool ascii = false;
+  bool color = false;
+  bool all = false;
+  size_t width = 100;
+};
+void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureStyle& style);
+Json ToJson(const DumpPicture& picture);
+
+}  // namespace profd::client
