@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Timelines of a recorded dump: a strict reader of the trace JSON, a reader of our own for Perfetto's
+protocol buffers, and chrome://tracing's viewer in a headless Chromium (docs/trace.md)."""
+
+import collections
+import glob
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "harness"))
+import perfetto_reader
+import web_driver
+from profd_harness import BUILD, RUNNER, DaemonCase, eventually, main, scaled
+
+# chrome://tracing is a page around this viewer. Debian's Chromium comes without it (the page answers
+# ERR_FAILED), its Go sources bring it.
+VIEWER = sorted(glob.glob("/usr/share/go-*/src/cmd/trace/static/trace_viewer_full.html"))
+SORT_INDEX = {"AI Core Freq": 15, "NPU MEM": 17, "Acc PMU": 19, "HCCS": 20, "NIC": 21, "RoCE": 22,
+              "PCIe": 23, "HBM": 24, "Stars Soc Info": 25, "Stars Chip Trans": 26, "LLC": 27,
+              "SIO": 28, "QoS": 29, "CPU Usage": 9, "Memory Usage": 10}
+DEVICE_PROCESSES = ["HBM", "LLC", "NPU MEM", "HCCS", "PCIe", "NIC", "RoCE", "QoS", "SIO"]
+OPTIONS = ["--sys-hardware-mem-freq", "20", "--llc-profiling", "read", "--sys-io-sampling-freq", "20",
+           "--sys-interconnection-freq", "20", "--host-sys-usage", "cpu,mem"]
+COUNTERS = ("HBM 0/Read", "HBM 3/Write", "LLC 0 Read/Hit Rate", "Tx", "PCIe_post", "Port 0/Rx",
+            "Device/HBM", "req_rx")
+
+
+def strict(path):
+    """JSON as the standard has it: no NaN, no key twice."""
+    def constant(name):
+        raise ValueError(name)
+
+    def pairs(items):
+        keys = [key for key, _ in items]
+        if len(set(keys)) != len(keys):
+            raise ValueError(f"keys twice: {keys}")
+        return dict(items)
+
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, parse_constant=constant, object_pairs_hook=pairs)
+
+
+class Timeline(DaemonCase):
+    devices = 2
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        d = cls.daemon
+        cls.out = tempfile.mkdtemp(prefix="profd-timeline-")
+        cls.addClassCleanup(shutil.rmtree, cls.out, ignore_errors=True)
+        session = d.record("--devices", "0-1", *OPTIONS, seconds=3)
+        cls.dump = session["dump_path"]
+        for name, more in (("plain", []), ("packed", ["--gzip"])):
+            made = d.run("export", cls.dump, "--format", "trace,perfetto", "--out",
+                         os.path.join(cls.out, name), *more)
+            assert made.returncode == 0, made.stdout + made.stderr
+        cls.json_path = cls.only("plain", "msprof_*.json")
+        cls.perfetto_path = cls.only("plain", "trace_*.perfetto-trace")
+        cls.events = strict(cls.json_path)
+        cls.processes = {e["pid"]: e["args"]["name"] for e in cls.events
+                         if e["name"] == "process_name"}
+
+    @classmethod
+    def only(cls, *pattern):
+        found = glob.glob(os.path.join(cls.out, *pattern))
+        assert len(found) == 1, (pattern, os.listdir(cls.out))
+        return found[0]
+
+    def info_pid(self, device):
+        with open(os.path.join(self.dump, f"device_{device}", f"info.json.{device}"),
+                  encoding="utf-8") as file:
+            return int(json.load(file)["pid"])
+
+    def counters(self):
+        return [e for e in self.events if e["ph"] == "C"]
+
+    def test_json_is_what_viewers_expect(self):
+        self.assertGreater(len(self.events), 1000)
+        meta = collections.Counter()
+        for event in self.events:
+            self.assertIn(event["ph"], ("M", "C", "X", "i", "s", "t"), event)
+            self.assertIn(event["pid"], self.processes, event)
+            self.assertLess(event["pid"], 1 << 32)
+            if event["ph"] == "M":
+                meta[event["pid"], event["tid"], event["name"]] += 1
+                continue
+            self.assertIsNotNone(re.fullmatch(r"\d{16}\.\d{3}", event["ts"]), event)
+            if event["ph"] == "C":
+                self.assertTrue(event["args"], event)
+                for value in event["args"].values():
+                    self.assertIn(type(value), (int, float), event)
+        self.assertEqual(set(meta.values()), {1}, "metadata is written once")
+
+    def test_processes_are_the_vendors(self):
+        labels = {e["pid"]: e["args"]["labels"] for e in self.events if e["name"] == "process_labels"}
+        sort = {e["pid"]: e["args"]["sort_index"] for e in self.events
+                if e["name"] == "process_sort_index"}
+        for device in range(self.devices):
+            for name in DEVICE_PROCESSES:
+                pid = self.info_pid(device) << 10 | SORT_INDEX[name] << 5 | device
+                self.assertEqual(self.processes.get(pid), name)
+                self.assertEqual(labels[pid], f"NPU {device}")
+                self.assertEqual(sort[pid], SORT_INDEX[name])
+        self.assertIn("CPU", labels.values())
+
+    def test_nothing_is_there_twice(self):
+        # Links and accelerators of one stamp are told apart by an arg, as the vendor has it.
+        seen = collections.Counter(
+            (e["pid"], e["name"], e["ts"], tuple(v for k, v in e["args"].items() if k.endswith("ID")
+                                                 or k == "acc_id")) for e in self.counters())
+        self.assertEqual([key for key, count in seen.items() if count > 1], [])
+
+    def test_values_are_the_records(self):
+        """NPU memory: no differences, no rates; every record is an event."""
+        for device in range(self.devices):
+            records = b""
+            for k in range(100):
+                path = os.path.join(self.dump, f"device_{device}", "data",
+                                    f"npu_mem.data.{device}.slice_{k}")
+                if not os.path.exists(path):
+                    break
+                with open(path, "rb") as file:
+                    records += file.read()
+            expected = [hbm / 1024 for _, event, _, _, hbm in struct.iter_unpack("<IIQQQ", records)
+                        if event == 1]
+            pid = self.info_pid(device) << 10 | SORT_INDEX["NPU MEM"] << 5 | device
+            got = [e["args"]["KB"] for e in self.counters()
+                   if e["pid"] == pid and e["name"] == "Device/HBM"]
+            self.assertGreater(len(expected), 10)
+            self.assertEqual(got, expected)
+
+    def test_perfetto_holds_the_same(self):
+        trace = perfetto_reader.Trace(self.perfetto_path)
+        self.assertEqual(trace.unbalanced(), set())
+        plain = collections.Counter()
+        for process, track, kind, stamp, value in trace.events:
+            if kind == "counter":
+                plain[process.partition(" (")[0], stamp, value] += 1
+        wanted = collections.Counter()
+        for event in self.counters():
+            stamp = int(event["ts"].replace(".", ""))
+            name = self.processes[event["pid"]]
+            for key, value in event["args"].items():
+                # Ids are part of a track's name there; the latency has no Rx.
+                if key.endswith(" ID") or key == "acc_id":
+                    continue
+                if event["name"] == "PCIe_nonpost_latency" and key == "Rx":
+                    continue
+                wanted[name, stamp, float(value)] += 1
+        self.assertEqual(sum((wanted - plain).values()), 0, list((wanted - plain).items())[:5])
+        self.assertEqual(sum((plain - wanted).values()), 0, list((plain - wanted).items())[:5])
+
+    def test_gzip_holds_the_same(self):
+        packed = perfetto_reader.Trace(self.only("packed", "trace_*.perfetto-trace.gz"))
+        trace = perfetto_reader.Trace(self.perfetto_path)
+        self.assertEqual(sorted(packed.events), sorted(trace.events))
+
+    def test_protoc_reads_it(self):
+        protoc = shutil.which("protoc")
+        if protoc is None:
+            self.skipTest("SKIPPED: no protoc")
+        with open(self.perfetto_path, "rb") as trace:
+            read = subprocess.run([protoc, "--decode_raw"], stdin=trace, capture_output=True,
+                                  check=False, timeout=scaled(120))
+        self.assertEqual(read.returncode, 0, read.stderr[-500:])
+        packets = len(re.findall(rb"^1 \{$", read.stdout, re.M))
+        self.assertEqual(packets, perfetto_reader.Trace(self.perfetto_path).packets)
+
+    def test_chromes_viewer_loads_it(self):
+        why = web_driver.missing()
+        if why is None and not VIEWER:
+            why = "no trace viewer (scripts/install-deps --for browser)"
+        if why is None and RUNNER:
+            why = "not under emulation"
+        if why:
+            self.skipTest("SKIPPED: " + why)
+        page = os.path.join(self.out, "page")
+        shutil.copytree(os.path.join(HERE, "trace_viewer"), page)
+        for name in ("trace_viewer_full.html", "webcomponents.min.js"):
+            shutil.copy(os.path.join(os.path.dirname(VIEWER[-1]), name), page)
+        shutil.copy(self.json_path, os.path.join(page, "trace.json"))
+        with web_driver.served(page) as address, web_driver.Browser() as browser:
+            browser.open(address + "/index.html")
+            eventually(lambda: browser.run("return loaded || failure !== null"), 180,
+                       what="the viewer has loaded the trace", every=0.2)
+            self.assertIsNone(browser.run("return failure"))
+            self.check_model(browser)
+            image = browser.screenshot(os.path.join(BUILD, "browser", "trace.png"))
+            self.assertTrue(image.startswith(b"\x89PNG"))
+            self.assertGreater(len(image), 20000, "the picture is empty")
+
+    def check_model(self, browser):
+        self.assertEqual(browser.run("return model.importWarnings.map(w => w.message)"), [])
+        model = browser.run("""
+            return Object.values(model.processes).map(p => ({
+              pid: p.pid, name: p.name, labels: p.labels, sort: p.sortIndex,
+              counters: Object.values(p.counters).map(c => [c.name, c.numSeries, c.numSamples])}));""")
+        found = {p["pid"]: p for p in model}
+        self.assertEqual({pid: p["name"] for pid, p in found.items()}, self.processes)
+        samples = {name: 0 for name in COUNTERS}
+        expected = {name: 0 for name in COUNTERS}
+        for process in model:
+            for name, series, count in process["counters"]:
+                self.assertGreater(series, 0, name)
+                if name in samples:
+                    samples[name] += count
+        for event in self.counters():
+            if event["name"] in expected:
+                expected[event["name"]] += 1
+        self.assertEqual(samples, expected)
+        for device in range(self.devices):
+            pid = self.info_pid(device) << 10 | SORT_INDEX["HBM"] << 5 | device
+            self.assertEqual(found[pid]["labels"], [f"NPU {device}"])
+            self.assertEqual(found[pid]["sort"], SORT_INDEX["HBM"])
+
+
+if __name__ == "__main__":
+    main()

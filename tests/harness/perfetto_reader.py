@@ -1,0 +1,127 @@
+"""Reads Perfetto's native traces: protocol buffers by hand, the way its trace processor does.
+
+Knows the wire format and the public field numbers only, nothing of the code that wrote the file.
+"""
+
+import gzip
+import struct
+
+TYPES = {1: "begin", 2: "end", 3: "instant", 4: "counter"}
+REALTIME, BOOTTIME = 1, 6
+
+
+def fields(data):
+    """Yields (number, value): ints, 8 raw bytes, or the bytes of a nested message."""
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = varint(data, at)
+        elif kind == 1:
+            value, at = data[at:at + 8], at + 8
+        elif kind == 2:
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+        else:
+            raise ValueError(f"wire type {kind} of field {tag >> 3}")
+        if at > end:
+            raise ValueError(f"field {tag >> 3} goes beyond the end")
+        yield tag >> 3, value
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a varint is too long")
+
+
+def first(data, number, default=None):
+    return next((value for key, value in fields(data) if key == number), default)
+
+
+def text(data):
+    return data.decode("utf-8")
+
+
+class Trace:
+    """packets: their number; processes: {pid: name}; events: one tuple each, see below."""
+
+    def __init__(self, path):
+        opened = gzip.open if path.endswith(".gz") else open
+        with opened(path, "rb") as file:
+            data = file.read()
+        self.processes = {}
+        self.tracks = {}  # uuid -> (process, name, unit, is a counter)
+        # (process, track, type, ns since the epoch, value or name)
+        self.events = []
+        self._clocks = {}  # sequence -> now
+        packets = []
+        for number, packet in fields(data):
+            if number != 1:
+                raise ValueError(f"field {number} in a trace")
+            packets.append(dict(fields(packet)))
+        self.packets = len(packets)
+        self._describe([dict(fields(p[60])) for p in packets if 60 in p])
+        for packet in packets:
+            self._walk(packet)
+
+    def _describe(self, descriptors):
+        names = {}
+        for track in descriptors:
+            if 3 in track:
+                process = dict(fields(track[3]))
+                if process[1] in self.processes:
+                    raise ValueError(f"pid {process[1]} is described twice")
+                names[track[1]] = self.processes[process[1]] = text(process[6])
+        for track in descriptors:
+            if 3 in track:
+                continue
+            if track[1] in self.tracks:
+                raise ValueError(f"track {track[1]} is described twice")
+            unit = text(first(track[8], 6, b"")) if 8 in track else ""
+            self.tracks[track[1]] = (names[track[5]], text(track[2]), unit, 8 in track)
+
+    def _walk(self, packet):
+        sequence = packet[10]
+        if 6 in packet:
+            clocks = {first(c, 1): first(c, 2) for number, c in fields(packet[6]) if number == 1}
+            if clocks[REALTIME] != clocks[BOOTTIME] or packet[13] != 1:
+                raise ValueError("trace time is not wall clock")
+            self._clocks[sequence] = clocks[first(packet[59], 58)]
+        if 11 not in packet:
+            return
+        if packet[13] != 2:
+            raise ValueError("an event that does not ask for its sequence's clock")
+        if 58 in packet:
+            if packet[58] != BOOTTIME:
+                raise ValueError(f"clock {packet[58]}")
+            stamp = packet[8]
+        else:
+            stamp = self._clocks[sequence] = self._clocks[sequence] + packet[8]
+        event = dict(fields(packet[11]))
+        process, track, _, counter = self.tracks[event[11]]
+        kind = TYPES[event[9]]
+        if (kind == "counter") != counter:
+            raise ValueError(f"{kind} on {track}")
+        value = struct.unpack("<d", event[44])[0] if counter else text(event.get(23, b""))
+        self.events.append((process, track, kind, stamp, value))
+
+    def unbalanced(self):
+        """Tracks whose slices do not end, or end before they begin."""
+        depth = {}
+        broken = set()
+        for process, track, kind, stamp, _ in sorted(self.events, key=lambda e: e[3]):
+            if kind in ("begin", "end"):
+                key = (process, track)
+                depth[key] = depth.get(key, 0) + (1 if kind == "begin" else -1)
+                if depth[key] < 0:
+                    broken.add(key)
+        return broken | {key for key, left in depth.items() if left}
