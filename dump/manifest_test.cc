@@ -72,7 +72,18 @@ Manifest Full() {
   m.channels = {FullChannel(), {}};
   m.clocks = {{0, "start", {1, ~0ull, 3, 4, 5}}, {-1, "stop", {6, 7, 0, 0, 0}}};
   m.warnings = {"one", "two"};
-  m.files = {{"device_0/data/hbm.data.0.slice_0", 4096}};
+  ManifestFile packed{"device_0/data/hbm.data.0.slice_0.zst", 4096, 7, 0xab, "compressed"};
+  packed.raw_bytes = 9000;
+  packed.raw_crc32c = 0xffffffff;
+  packed.first_ns = 1;
+  packed.last_ns = 2;
+  m.files = {packed, {"host/info.json", 12}};
+  m.segment = 2;
+  m.continues = "PROF_000001_1_ABCDEFGH";
+  m.limit_bytes = 200u << 20;
+  m.limit_action = "age";
+  m.channels[1].AddAged(10, 240, 100, 200);
+  m.channels[1].AddAged(5, 120, 201, 300);
   m.data_bytes = 4096;
   return m;
 }
@@ -92,6 +103,23 @@ TEST(Manifest, SurvivesARoundTrip) {
   EXPECT_EQ(parsed->channels[0].bytes, ~0ull);
   EXPECT_EQ(parsed->channels[0].dropped[0].records, 5u);
   EXPECT_EQ(parsed->channels[0].rebase_us, -123456789);
+  EXPECT_EQ(parsed->segment, 2);
+  EXPECT_EQ(parsed->continues, "PROF_000001_1_ABCDEFGH");
+  EXPECT_EQ(parsed->limit_bytes, 200u << 20);
+  const ManifestChannel& aged = parsed->channels[1];
+  EXPECT_EQ(aged.aged.slices, 2u);
+  EXPECT_EQ(aged.aged.records, 15u);
+  EXPECT_EQ(aged.aged.to_ns, 300);
+  ASSERT_EQ(aged.gaps.size(), 1u);  // adjacent: one gap
+  EXPECT_EQ(aged.gaps[0].from_ns, 100);
+  EXPECT_EQ(aged.gaps[0].host_ns, 300);
+  EXPECT_EQ(aged.gaps[0].lost_records, 15u);
+  EXPECT_EQ(aged.dropped.at(0).from_ns, 100);
+  EXPECT_EQ(aged.dropped[0].to_ns, 300);
+  EXPECT_EQ(parsed->files[0].crc32c, 0xabu);
+  EXPECT_EQ(parsed->files[0].records, 7u);
+  EXPECT_EQ(parsed->files[0].raw_crc32c, 0xffffffffu);
+  EXPECT_FALSE(parsed->files[1].crc32c.has_value());
   EXPECT_EQ(parsed->clocks[0].clocks.host_count, ~0ull);
   EXPECT_EQ(parsed->state, DumpState::kInterrupted);
   Manifest no_rank;

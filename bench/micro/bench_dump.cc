@@ -2,11 +2,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/micro/bench_support.h"
+#include "dump/session_dump.h"
 #include "dump/slice_writer.h"
 #include "dump/stream_filter.h"
 
@@ -80,6 +86,100 @@ void Append(benchmark::State& state) {
          "pwrite of the bytes in pieces of 64 KiB");
 }
 
+// Tells bytes that come straight from the block from those that were copied on the way.
+class CountingIo : public DumpIo {
+ public:
+  explicit CountingIo(std::span<const std::byte> source) : source_(source) {}
+  ssize_t Write(int fd, const void* data, size_t size) override {
+    Count(data, size);
+    return DumpIo::Write(fd, data, size);
+  }
+  ssize_t WriteV(int fd, const struct iovec* parts, int count) override {
+    for (int i = 0; i < count; ++i) Count(parts[i].iov_base, parts[i].iov_len);
+    return DumpIo::WriteV(fd, parts, count);
+  }
+  uint64_t written = 0;
+  uint64_t copied = 0;
+  uint64_t calls = 0;
+
+ private:
+  void Count(const void* data, size_t size) {
+    const auto* at = static_cast<const std::byte*>(data);
+    ++calls;
+    written += size;
+    if (at < source_.data() || at >= source_.data() + source_.size()) copied += size;
+  }
+  std::span<const std::byte> source_;
+};
+
+// A plain write of `bytes` into new files of a slice's size.
+double PlainWriteNs(const Folder& folder, std::span<const std::byte> bytes) {
+  using Clock = std::chrono::steady_clock;
+  double best = std::numeric_limits<double>::max();
+  for (int run = 0; run < 3; ++run) {
+    const auto begin = Clock::now();
+    for (size_t at = 0; at < bytes.size(); at += kDefaultSliceBytes) {
+      auto slice = bytes.subspan(at, std::min<size_t>(kDefaultSliceBytes, bytes.size() - at));
+      UniqueFd file(::openat(folder.fd(), "plain", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      while (!slice.empty()) {
+        const ssize_t put = ::write(file.get(), slice.data(), std::min<size_t>(slice.size(), 256 << 10));
+        if (put <= 0) std::abort();
+        slice = slice.subspan(static_cast<size_t>(put));
+      }
+      ::unlinkat(folder.fd(), "plain", 0);
+    }
+    best = std::min(best, std::chrono::duration<double, std::nano>(Clock::now() - begin).count());
+  }
+  return best;
+}
+
+// A session's whole way from blocks of range(0) bytes to closed slices with check sums and journal,
+// under a limit that ages all the time. Iteration = one pass over some 16 MB, a flush every 5 MB.
+void Ingest(benchmark::State& state) {
+  constexpr size_t kPass = 16u << 20;
+  constexpr size_t kRecord = 24;
+  constexpr uint64_t kFlushBytes = 5'000'000;
+  const size_t block = static_cast<size_t>(state.range(0)) / kRecord * kRecord;
+  std::vector<std::byte> source(kPass / block * block);
+  const ChannelData& data = DataOf(kHbm);
+  for (size_t at = 0; at < source.size(); at += data.bytes.size()) {
+    std::memcpy(source.data() + at, data.bytes.data(), std::min(data.bytes.size(), source.size() - at));
+  }
+  Folder folder;
+  CountingIo io(source);
+  DumpRoot root = DumpRoot::Open(folder.path() + "/root").value();
+  SessionDumpOptions options;
+  options.devices.emplace_back().facts.chip_id = 5;
+  options.owner = {::getuid(), ::getgid()};
+  options.sync_at_end = false;
+  options.max_bytes = 128u << 20;
+  options.age_at_limit = true;
+  auto dump = SessionDump::Create(root, std::move(options), io).value();
+  const SessionDump::Channel channel = dump->OpenChannel(0, kHbm).value();
+  uint64_t bytes = 0;
+  uint64_t unflushed = 0;
+  for (auto _ : state) {
+    for (size_t at = 0; at < source.size(); at += block) {
+      Status status = dump->Append(channel, std::span(source).subspan(at, block), block / kRecord, 1);
+      if (!status.ok()) return state.SkipWithError(status.message().c_str());
+      unflushed += block;
+      if (unflushed < kFlushBytes) continue;
+      dump->Flush().Ignore();
+      unflushed = 0;
+    }
+    bytes += source.size();
+  }
+  dump->Finish({}).Ignore();
+  state.SetBytesProcessed(static_cast<int64_t>(bytes));
+  const double floor = PlainWriteNs(folder, source) / static_cast<double>(source.size());
+  const auto all = static_cast<double>(bytes);
+  state.counters["floor_MB/s"] = 1e3 / floor;
+  // Each byte is copied once into the page cache; the rest is ours.
+  state.counters["copies/byte"] = static_cast<double>(io.written + io.copied) / all;
+  state.counters["bytes/call"] = all / static_cast<double>(io.calls);
+  state.SetLabel("floor: plain write into new files");
+}
+
 void RegisterAll() {
   auto add = [](const char* name, uint32_t channel, View view) {
     benchmark::RegisterBenchmark(name, Filter, channel, view);
@@ -93,6 +193,7 @@ void RegisterAll() {
 
 const bool kRegistered = (RegisterAll(), true);
 
+BENCHMARK(Ingest)->Name("session_dump/ingest")->Arg(1 << 10)->Arg(8 << 10)->Arg(64 << 10)->Arg(256 << 10);
 BENCHMARK(Append)->Name("slice_writer/append_hbm_records")->Arg(2)->Arg(64)->Arg(2048);
 
 }  // namespace
