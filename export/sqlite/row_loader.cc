@@ -56,7 +56,7 @@ RowLoader::RowLoader(const SqlTable& table, TableState& state, const LoaderPlace
       begin_ns_(table.vendor && table.source != TableId::kUb ? where.place->clock.begin_us * 1000
                                                              : std::numeric_limits<int64_t>::min()),
       cells_(state, where.ordinal) {
-  for (const SqlColumn& column : table.columns) lanes_.push_back({column, {}});
+  for (const SqlColumn& column : table.columns) lanes_.emplace_back().column = column;
   if (where.dump_id >= 0) {
     Lane& lane = lanes_.emplace_back();
     lane.column.name = "dumpId";
@@ -168,45 +168,33 @@ void RowLoader::ConvertInts(const uint64_t* in, size_t rows, Lane& lane) {
 }
 
 void RowLoader::ConvertTexts(const Batch& batch, std::span<const uint64_t> in, Lane& lane) {
-  uint64_t cell = 0;
-  uint64_t id = 0;
   for (size_t i = 0; i < in.size(); ++i) {
-    if (i == 0 || in[i] != cell) {
-      cell = in[i];
-      id = TextId(batch, lane.column, cell);
+    TextId& text = lane.ids[in[i] % lane.ids.size()];
+    if (!text.known || text.cell != in[i]) {
+      auto id = where_.strings->Intern(TextOf(batch, lane.column, in[i]));
+      text = {in[i], static_cast<uint64_t>(id), true};
     }
-    lane.values[i] = id;
+    lane.values[i] = text.id;
   }
 }
 
-uint64_t RowLoader::TextId(const Batch& batch, const SqlColumn& column, uint64_t cell) {
-  uint64_t key = cell * 64 + static_cast<uint64_t>(column.cell);
-  if (auto it = text_ids_.find(key); it != text_ids_.end()) return it->second;
+std::string RowLoader::TextOf(const Batch& batch, const SqlColumn& column, uint64_t cell) const {
   auto value = static_cast<int64_t>(cell);
-  std::string text;
   switch (column.value) {
     case SqlValue::kQosName: {
       std::string_view name = where_.strings->Text(value);
-      text = name.starts_with("QoS ") ? std::string(name) : fmt::format("QoS {}", name);
-      break;
+      return name.starts_with("QoS ") ? std::string(name) : fmt::format("QoS {}", name);
     }
     case SqlValue::kDieName:
-      text = DieName(IsV6(where_.place->chip), value);
-      break;
+      return DieName(IsV6(where_.place->chip), value);
     case SqlValue::kCoreType:
-      text = value == 0 ? "AIC" : "AIV";
-      break;
+      return value == 0 ? "AIC" : "AIV";
     default: {
       std::string_view name =
           KeyText(batch.table->columns[static_cast<size_t>(column.cell)], value);
-      text = name.empty() ? fmt::format("{}", value) : std::string(name);
-      break;
+      return name.empty() ? fmt::format("{}", value) : std::string(name);
     }
   }
-  auto id = static_cast<uint64_t>(where_.strings->Intern(text));
-  // Bounded also when the data makes up keys.
-  if (text_ids_.size() < 65536) text_ids_.emplace(key, id);
-  return id;
 }
 
 // Cycles against the clock's, between two samples of a core; the interval of a core's first sample

@@ -72,9 +72,15 @@ class RowLoader {
 
  private:
   static constexpr size_t kRows = BatchBuilder::kRows;
+  struct TextId {
+    uint64_t cell = 0;
+    uint64_t id = 0;
+    bool known = false;
+  };
   struct Lane {
     SqlColumn column;
     std::vector<uint64_t> values;  // converted; empty when the rows' cells will do
+    std::array<TextId, 64> ids{};  // by the cells' last bits
     uint64_t constant = 0;
   };
 
@@ -86,7 +92,7 @@ class RowLoader {
   void ConvertUsage(const Batch& batch, size_t from, std::span<const uint64_t> cycles, Lane& lane);
   bool NeedsCopy(const Batch& batch, const SqlColumn& column) const;
   void SkipRows(const Batch& batch, size_t from, size_t rows);
-  uint64_t TextId(const Batch& batch, const SqlColumn& column, uint64_t cell);
+  std::string TextOf(const Batch& batch, const SqlColumn& column, uint64_t cell) const;
 
   const SqlTable& table_;
   LoaderPlace where_;
@@ -95,7 +101,6 @@ class RowLoader {
   std::vector<Lane> lanes_;
   std::vector<CellColumn> columns_;
   std::array<bool, kRows> skip_{};
-  std::unordered_map<uint64_t, uint64_t> text_ids_;  // cell and column to STRING_IDS id
   std::unordered_map<uint64_t, int64_t> core_stamps_;
 };
 

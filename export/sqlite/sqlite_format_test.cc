@@ -203,7 +203,7 @@ TEST(SqliteFormat, MetricsOfACoreOverTheSession) {
 }
 
 TEST(SqliteFormat, OneDumpHasNoDumpIdSeveralHaveItLast) {
-  for (size_t dumps : {1, 2}) {
+  for (size_t dumps : {1u, 2u}) {
     MadeExport made(dumps, 1);
     made.Begin();
     for (size_t i = 0; i < dumps; ++i) {
