@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <set>
+#include <system_error>
+#include <thread>
 
 #include "export/csv/csv_writer.h"
 #include "export/formats.h"
@@ -73,11 +76,13 @@ class CsvFormat : public Format {
   }
   Status End(bool complete, std::vector<OutputFile>* files) override {
     std::vector<OutputFile> made;
-    Status status = complete ? WriteAll(&made) : Status::Ok();
+    std::vector<std::string> dirs;
+    Status status = complete ? WriteAll(&made, &dirs) : Status::Ok();
     parts_.clear();
     spool_.reset();
     if (!complete || !status.ok()) {
       for (const OutputFile& file : made) ::unlink(file.path.c_str());
+      for (const std::string& dir : dirs) ::rmdir(dir.c_str());
       return status;
     }
     files->insert(files->end(), made.begin(), made.end());
@@ -90,23 +95,70 @@ class CsvFormat : public Format {
   }
 
  private:
-  Status WriteAll(std::vector<OutputFile>* files) {
+  // What one thread writes.
+  struct Job {
+    Status (*write)(csv::DumpParts*, const csv::CsvTarget&);
+    csv::DumpParts* parts;
+    csv::CsvTarget target;
+    std::vector<OutputFile> files;
+    Status status;
+  };
+
+  // Folders that are made on the way are named in `dirs`.
+  Result<std::vector<Job>> MakeJobs(std::vector<std::string>* dirs) {
+    std::vector<Job> jobs;
     std::set<std::string> names;
     for (size_t dump = 0; dump < parts_.size(); ++dump) {
-      csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, files};
+      csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr};
       if (parts_.size() > 1) {
         std::string name = plan_->dumps[dump]->name;
         for (int n = 2; !names.insert(name).second; ++n) {
           name = plan_->dumps[dump]->name + "_" + std::to_string(n);
         }
         target.dir += "/" + name;
-        if (::mkdir(target.dir.c_str(), 0750) != 0 && errno != EEXIST) {
+        if (::mkdir(target.dir.c_str(), 0750) == 0) {
+          dirs->push_back(target.dir);
+        } else if (errno != EEXIST) {
           return Status::FromErrno(errno, "creating " + target.dir);
         }
       }
-      RETURN_IF_ERROR(csv::WriteDump(&parts_[dump], target));
+      jobs.push_back({csv::WriteOthers, &parts_[dump], target, {}, {}});
+      jobs.push_back({csv::WriteModules, &parts_[dump], target, {}, {}});
     }
-    return Status::Ok();
+    return jobs;
+  }
+  static void Run(std::vector<Job>* jobs) {
+    std::atomic<size_t> next{0};
+    auto work = [&] {
+      for (size_t i = next++; i < jobs->size(); i = next++) {
+        Job& job = (*jobs)[i];
+        job.target.files = &job.files;
+        job.status = job.write(job.parts, job.target);
+      }
+    };
+    std::vector<std::thread> threads;
+    size_t cores = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, jobs->size());
+    while (threads.size() + 1 < cores) {
+      try {
+        threads.emplace_back(work);
+      } catch (const std::system_error&) {
+        break;  // no more threads to be had: with those there are
+      }
+    }
+    work();
+    for (std::thread& thread : threads) thread.join();
+  }
+  Status WriteAll(std::vector<OutputFile>* files, std::vector<std::string>* dirs) {
+    auto jobs = MakeJobs(dirs);
+    if (!jobs.ok()) return jobs.status();
+    if (jobs->empty()) return Status::Ok();
+    Run(&*jobs);
+    Status status;
+    for (Job& job : *jobs) {
+      files->insert(files->end(), job.files.begin(), job.files.end());
+      if (status.ok()) status = job.status;
+    }
+    return status;
   }
 
   CsvLimits limits_;

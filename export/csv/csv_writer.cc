@@ -93,28 +93,6 @@ Status WriteRecordTable(DumpParts* parts, TableId table, std::string_view name,
   return WriteRecords(name, columns, rows, target);
 }
 
-// Which kind a part is depends on the chip; a dump with both kinds is nobody's, but it is written.
-Status WriteModules(DumpParts* parts, const CsvTarget& target) {
-  constexpr std::string_view kName = "npu_module_mem";
-  std::vector<const ModuleMem*> sorted;
-  std::vector<RecordRows*> plain;
-  uint64_t rows = 0;
-  for (Part* part : Sorted(parts->tables[static_cast<size_t>(TableId::kModuleMem)])) {
-    if (IsMadeInCpp(part->context().place->chip)) {
-      sorted.push_back(static_cast<ModuleMem*>(part));
-      rows += sorted.back()->rows();
-    } else {
-      plain.push_back(static_cast<RecordRows*>(part));
-      rows += plain.back()->lines().rows();
-    }
-  }
-  if (rows == 0) return Status::Ok();
-  CsvFile file = Make(target, kName, std::string(kModuleMemColumns), rows, sorted.empty());
-  RETURN_IF_ERROR(WriteModuleMem(sorted, &file));
-  for (RecordRows* part : plain) RETURN_IF_ERROR(part->lines().WriteTo(&file));
-  return file.Close();
-}
-
 Status WriteStepTrace(DumpParts* parts, const CsvTarget& target) {
   uint64_t rows = 0;
   size_t reduces = 0;
@@ -178,10 +156,31 @@ void Join(DumpParts* parts, DumpParts more) {
   append(parts->marks, more.marks);
 }
 
-Status WriteDump(DumpParts* parts, const CsvTarget& target) {
+// Which kind a part is depends on the chip; a dump with both kinds is nobody's, but it is written.
+Status WriteModules(DumpParts* parts, const CsvTarget& target) {
+  constexpr std::string_view kName = "npu_module_mem";
+  std::vector<const ModuleMem*> sorted;
+  std::vector<RecordRows*> plain;
+  uint64_t rows = 0;
+  for (Part* part : Sorted(parts->tables[static_cast<size_t>(TableId::kModuleMem)])) {
+    if (IsMadeInCpp(part->context().place->chip)) {
+      sorted.push_back(static_cast<ModuleMem*>(part));
+      rows += sorted.back()->rows();
+    } else {
+      plain.push_back(static_cast<RecordRows*>(part));
+      rows += plain.back()->lines().rows();
+    }
+  }
+  if (rows == 0) return Status::Ok();
+  CsvFile file = Make(target, kName, std::string(kModuleMemColumns), rows, sorted.empty());
+  RETURN_IF_ERROR(WriteModuleMem(sorted, &file));
+  for (RecordRows* part : plain) RETURN_IF_ERROR(part->lines().WriteTo(&file));
+  return file.Close();
+}
+
+Status WriteOthers(DumpParts* parts, const CsvTarget& target) {
   RETURN_IF_ERROR(WriteSummaries(parts, target));
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kNpuMem, "npu_mem", kNpuMemColumns, target));
-  RETURN_IF_ERROR(WriteModules(parts, target));
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kUb, "ub", kUbColumns, target));
   RETURN_IF_ERROR(WriteStepTrace(parts, target));
   return WriteMarks(parts, target);

@@ -31,7 +31,8 @@ struct CsvTarget {
   uint64_t rows_per_file = 0;
   std::vector<OutputFile>* files = nullptr;
 };
-// The parts are used up.
-Status WriteDump(DumpParts* parts, const CsvTarget& target);
+// The parts are used up. The two share nothing: each may run on a thread of its own.
+Status WriteModules(DumpParts* parts, const CsvTarget& target);
+Status WriteOthers(DumpParts* parts, const CsvTarget& target);
 
 }  // namespace profd::exporting::csv

@@ -257,6 +257,7 @@ class Recommendation {
     ++rows_;
     values_.Add(value);
   }
+  void Finish() { values_.Finish(); }
   void Merge(Recommendation& later) {
     if (later.rows_ > 0) peak_ = rows_ == 0 ? later.peak_ : std::max(peak_, later.peak_);
     rows_ += later.rows_;
@@ -286,6 +287,10 @@ class HostMemSummary : public Summary {
   void Take(const Batch& batch) override {
     for (double value : batch.Reals(0)) usage_.Add(value);
   }
+  Status Finish() override {
+    usage_.Finish();
+    return Status::Ok();
+  }
   void Merge(Summary& later) override {
     usage_.Merge(static_cast<HostMemSummary&>(later).usage_);
   }
@@ -312,6 +317,10 @@ class HostNetworkSummary : public Summary {
 
   void Take(const Batch& batch) override {
     for (double value : batch.Reals(1)) speed_.Add(value);
+  }
+  Status Finish() override {
+    speed_.Finish();
+    return Status::Ok();
   }
   void Merge(Summary& later) override {
     speed_.Merge(static_cast<HostNetworkSummary&>(later).speed_);
@@ -342,6 +351,11 @@ class HostDiskSummary : public Summary {
   void Take(const Batch& batch) override {
     for (double value : batch.Reals(0)) read_.Add(value);
     for (double value : batch.Reals(1)) write_.Add(value);
+  }
+  Status Finish() override {
+    read_.Finish();
+    write_.Finish();
+    return Status::Ok();
   }
   void Merge(Summary& later) override {
     read_.Merge(static_cast<HostDiskSummary&>(later).read_);

@@ -26,6 +26,12 @@ void ExactQuantile::Add(double value) {
   if (values_.size() >= in_memory_) Spill();
 }
 
+void ExactQuantile::Finish() {
+  constexpr size_t kKept = 1024;
+  if (values_.size() > kKept) Spill();
+  values_.shrink_to_fit();
+}
+
 void ExactQuantile::Merge(ExactQuantile& later) {
   if (error_.ok()) error_ = later.error_;
   blocks_.insert(blocks_.end(), later.blocks_.begin(), later.blocks_.end());

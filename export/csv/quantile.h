@@ -19,6 +19,8 @@ class ExactQuantile {
 
   // Values above 0; others do not count, as in the vendor's recommendations.
   void Add(double value);
+  // After the last value: gives up memory. There may be many of these.
+  void Finish();
   void Merge(ExactQuantile& later);
   uint64_t size() const { return spilled_values_ + values_.size(); }
   // 0 <= k < size().

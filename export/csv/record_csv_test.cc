@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <thread>
 
 #include "export/csv/csv_test_support.h"
 
@@ -163,6 +164,33 @@ TEST_F(RecordCsvTest, AnUnfinishedExportLeavesNothing) {
   End(false);
   EXPECT_TRUE(FileNames().empty());
   EXPECT_TRUE(outputs_.empty());
+}
+
+TEST_F(RecordCsvTest, FilesAreReadOnSeveralThreads) {
+  constexpr int kDevices = 8;
+  for (int device = 0; device < kDevices; ++device) PlaceOf(device);
+  std::vector<std::unique_ptr<FormatSink>> sinks;
+  for (int device = 0; device < kDevices; ++device) sinks.push_back(Open(device));
+  std::vector<std::thread> threads;
+  for (int device = 0; device < kDevices; ++device) {
+    threads.emplace_back([&, device] {
+      FormatSink& sink = *sinks[static_cast<size_t>(device)];
+      BatchBuilder memory(TableOf(TableId::kNpuMem), device, {}, sink);
+      BatchBuilder modules(TableOf(TableId::kModuleMem), device, {}, sink);
+      AddRows(memory, 20000);
+      for (int i = 0; i < 20000; ++i) modules.Add(kStartNs + i, i % 60, 1024);
+      memory.Flush();
+      modules.Flush();
+      EXPECT_TRUE(sink.Finish().ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  sinks.clear();
+  End();
+  for (std::string name : {"npu_mem", "npu_module_mem"}) {
+    std::string text = Csv(name);
+    EXPECT_EQ(std::ranges::count(text, '\n'), kDevices * 20000 + 1) << name;
+  }
 }
 
 Event IterationEvent(int64_t number, int64_t t_ns, int64_t dur_ns) {
