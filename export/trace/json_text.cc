@@ -1,5 +1,6 @@
 #include "export/trace/json_text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -50,26 +51,30 @@ void AppendControl(std::string* out, char c) {
 
 }  // namespace
 
-std::string JsonEscaped(std::string_view text) {
+std::string RepairedText(std::string_view text) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
   text = text.substr(0, kMaxText);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     size_t size = CharacterSize(text);
-    char c = text.front();
-    if (size == 0) {
-      out.append(kReplacement);
-      size = 1;
-    } else if (c == '"' || c == '\\') {
+    out.append(size == 0 ? kReplacement : text.substr(0, size));
+    text.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return out;
+}
+
+std::string JsonEscaped(std::string_view text) {
+  std::string out;
+  for (char c : RepairedText(text)) {
+    if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
       AppendControl(&out, c);
     } else {
-      out.append(text.substr(0, size));
+      out += c;
     }
-    text.remove_prefix(size);
   }
   return out;
 }

@@ -43,7 +43,7 @@ TEST(JsonTextTest, EveryNumberReadsAsItself) {
   }
 }
 
-TEST(JsonTextTest, TextsAreValidUtf8) {
+TEST(JsonTextTest, TextsAreRepairedText) {
   EXPECT_EQ(JsonEscaped("plain \xE6\xB5\x8B"), "plain \xE6\xB5\x8B");
   EXPECT_EQ(JsonEscaped("a\"b\\c\n"), "a\\\"b\\\\c\\u000a");
   EXPECT_EQ(JsonEscaped("\xFF\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");

@@ -15,6 +15,7 @@
 #include "export/decoder.h"
 #include "export/formats.h"
 #include "export/trace/gzip_file.h"
+#include "export/trace/json_text.h"
 #include "export/trace/process_ids.h"
 #include "export/trace/proto_text.h"
 #include "export/trace/series.h"
@@ -29,7 +30,6 @@ constexpr size_t kBufferSize = 256 * 1024;
 constexpr uint64_t kProcessTracks = uint64_t{1} << 32;
 constexpr char kPacketTag = static_cast<char>(field::kTracePacket << 3 | 2);
 constexpr char kTimestampTag = static_cast<char>(field::kTimestamp << 3);
-constexpr size_t kMaxText = 1024;
 
 // One counter of a series: a track.
 struct Track {
@@ -192,7 +192,7 @@ class PerfettoSink final : public FormatSink {
     ProtoText track;
     track.Varint(field::kTrackUuid, uuid)
         .Varint(field::kTrackParent, parent)
-        .Bytes(field::kTrackName, name.substr(0, kMaxText))
+        .Bytes(field::kTrackName, RepairedText(name))
         .Message(field::kTrackCounter, counter);
     PutDescriptor(track);
     return uuid;
@@ -223,7 +223,7 @@ class PerfettoSink final : public FormatSink {
     descriptor.Varint(field::kProcessPid, pid)
         .Varint(field::kProcessSortIndex, static_cast<uint64_t>(process.sort_index))
         .Bytes(field::kProcessName,
-               fmt::format("{} ({})", process.name, shared_.ids.Label(dump_, device)));
+               RepairedText(fmt::format("{} ({})", process.name, shared_.ids.Label(dump_, device))));
     ProtoText track;
     track.Varint(field::kTrackUuid, uuid).Message(field::kTrackProcess, descriptor);
     PutDescriptor(track);
@@ -245,7 +245,7 @@ class PerfettoSink final : public FormatSink {
     ProtoText track;
     track.Varint(field::kTrackUuid, uuid)
         .Varint(field::kTrackParent, parent)
-        .Bytes(field::kTrackName, std::string_view(slice.thread).substr(0, kMaxText));
+        .Bytes(field::kTrackName, RepairedText(slice.thread));
     PutDescriptor(track);
     return uuid;
   }
@@ -255,11 +255,11 @@ class PerfettoSink final : public FormatSink {
     ProtoText event;
     event.Varint(field::kEventType, instant ? kTypeInstant : kTypeSliceBegin)
         .Varint(field::kEventTrack, ThreadTrack(slice, device))
-        .Bytes(field::kEventName, std::string_view(slice.name).substr(0, kMaxText));
+        .Bytes(field::kEventName, RepairedText(slice.name));
     if (!slice.category.empty()) event.Bytes(field::kEventCategory, slice.category);
     auto annotate = [&](const std::string& name, auto add) {
       ProtoText annotation;
-      annotation.Bytes(field::kAnnotationName, std::string_view(name).substr(0, kMaxText));
+      annotation.Bytes(field::kAnnotationName, RepairedText(name));
       add(&annotation);
       event.Message(field::kEventAnnotation, annotation);
     };
@@ -270,7 +270,7 @@ class PerfettoSink final : public FormatSink {
     }
     for (const auto& [name, value] : slice.texts) {
       annotate(name, [&](ProtoText* to) {
-        to->Bytes(field::kAnnotationText, std::string_view(value).substr(0, kMaxText));
+        to->Bytes(field::kAnnotationText, RepairedText(value));
       });
     }
     for (const auto& [name, value] : slice.numbers) {

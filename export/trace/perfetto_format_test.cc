@@ -252,6 +252,18 @@ TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
             "Iteration ID;FP Start;BP End;Iteration End;Iteration Time(us);");
 }
 
+TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpSays) {
+  Begin(format_.get());
+  auto sink = Open(format_.get());
+  Put(sink.get(), TableId::kQos, 0, 1, strings_.Intern("\xFF" "a\xB6"), -1, 5);
+  sink->TakeEvent({EventKind::kMark, kBeginNs, 0, -1, 77, 78, std::string(2000, 'x') + "\xE6", 0, {}});
+  ASSERT_TRUE(sink->Finish().ok());
+  Reader reader(Read(End(format_.get())[0].path));
+  ASSERT_EQ(reader.samples_.size(), 2U);
+  EXPECT_EQ(reader.samples_[0].track, "QoS \xEF\xBF\xBD" "a\xEF\xBF\xBD");
+  EXPECT_EQ(reader.samples_[1].name, std::string(1024, 'x'));
+}
+
 TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {
   AddDump("PROF_2", "node-2", 4242, 5);
   Begin(format_.get());
