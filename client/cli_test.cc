@@ -329,7 +329,7 @@ TEST_F(CliTest, HelpHasExamplesOnEveryCommand) {
   EXPECT_NE(out().find("Exit codes"), std::string::npos);
   for (const char* command : {"status", "devices", "collectors", "start", "stop", "list", "show",
                               "watch", "stream", "fetch", "rm", "run", "completion", "options",
-                              "check"}) {
+                              "check", "export"}) {
     EXPECT_EQ(Run({command, "--help"}), 0) << command;
     EXPECT_NE(out().find("Examples:\n  "), std::string::npos) << command << out();
     EXPECT_NE(out().find(std::string("profctl ") + command), std::string::npos) << command;
@@ -427,6 +427,10 @@ _profctl; echo "${COMPREPLY[*]}"
             "--sys-io-sampling-freq --sys-interconnection-freq\n");
   EXPECT_EQ(complete("profctl show s-"), "s-17\n");
   EXPECT_EQ(complete("profctl --socket /x stream --format ''"), "text json csv\n");
+  EXPECT_EQ(complete("profctl export x --format ''"),
+            "csv trace perfetto sqlite jsonl openmetrics\n");
+  EXPECT_EQ(complete("profctl export --chann"), "--channels\n");
+  EXPECT_EQ(complete("profctl export /et"), "/etc\n");
   EXPECT_EQ(complete("profctl stop --job j --all"), "--all-mine\n");
   EXPECT_EQ(complete("profctl start --task-time ''"), "on off l0 l1\n");
   EXPECT_EQ(complete("profctl start --aic-metrics MemoryL"), "MemoryL0\n");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/cli_app.h"
+#include "export/engine.h"
 #include "proto/options/options.h"
 
 namespace profd::client {
@@ -16,8 +17,7 @@ struct FlagValues {
   std::string_view words;
 };
 // Values that are fixed words, beside those of the option table.
-constexpr std::array<FlagValues, 2> kFlagValues = {
-    {{"--format", "text json csv"}, {"--devices", ""}}};
+constexpr std::array<FlagValues, 1> kFlagValues = {{{"--devices", ""}}};
 
 // The words an option of the table takes; empty when it takes no words.
 std::string WordsOf(const options::Option& option) {
@@ -39,6 +39,8 @@ std::string WordsOf(const options::Option& option) {
   }
 }
 
+// Commands whose arguments are directories.
+constexpr std::array<std::string_view, 2> kTakesDirectories = {"export", "verify"};
 // Commands whose arguments are session ids.
 constexpr std::array<std::string_view, 5> kTakesIds = {"stop", "show", "watch", "fetch", "rm"};
 
@@ -103,7 +105,10 @@ std::string CommandCases(const CLI::App& app) {
     for (const CLI::App* part : Commands(*command)) {
       words += fmt::format(" {} {}", part->get_name(), Flags(*part, /*of_commands=*/true));
     }
-    text += fmt::format("    {}) candidates=\"{}\" ;;\n", command->get_name(), words);
+    bool directories = std::ranges::find(kTakesDirectories, command->get_name()) !=
+                       kTakesDirectories.end();
+    text += fmt::format("    {}) candidates=\"{}\"{} ;;\n", command->get_name(), words,
+                        directories ? "; [[ \"$current\" == -* ]] || files=1" : "");
   }
   return text;
 }
@@ -113,6 +118,15 @@ std::string ValueCases() {
   for (const FlagValues& values : kFlagValues) {
     text += fmt::format("    {}) candidates=\"{}\" ;;\n", values.flag, values.words);
   }
+  text += fmt::format(
+      "    --format) candidates=\"text json csv\"\n"
+      "      if [[ \"$command\" == export ]]; then candidates=\"{}\"; fi ;;\n",
+      fmt::join(exporting::FormatNames(), " "));
+  text += "    --channels) candidates=\"";
+  for (const exporting::TableSpec& table : exporting::Tables()) {
+    text += fmt::format("{} ", table.name);
+  }
+  text += fmt::format("{}\" ;;\n", exporting::kEventsChannel);
   for (const options::Option& option : options::Table()) {
     std::string words = WordsOf(option);
     if (words.empty()) continue;
@@ -191,6 +205,7 @@ std::string ZshScript(const CLI::App& app) {
       "# zsh completion for profctl; printed by \"profctl completion zsh\".\n"
       "{}"
       "_profctl() {{\n"
+      "  local current=\"${{words[CURRENT]}}\"\n"
       "  local -a all\n"
       "  all=(\"${{(@)words[2,CURRENT-1]}}\")\n"
       "{}"

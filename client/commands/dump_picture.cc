@@ -20,8 +20,9 @@ using exporting::DumpSummary;
 using exporting::Label;
 using exporting::SeriesSummary;
 
-constexpr size_t kSeriesPerDevice = 6;
-constexpr size_t kMaxName = 44;
+// The four HBMs of a device, read and written.
+constexpr size_t kSeriesPerDevice = 8;
+constexpr size_t kMaxName = 34;
 constexpr size_t kJsonCourse = 60;
 constexpr size_t kMaxLossLines = 20;
 
@@ -53,7 +54,10 @@ std::map<std::string, ChannelRow> ChannelRows(const DumpPicture& picture) {
   }
   if (!picture.info.manifest) return rows;
   for (const ManifestChannel& channel : picture.info.manifest->channels) {
-    ChannelRow& row = rows[channel.file.empty() ? channel.collector : FileKind(channel.file)];
+    // Collectors of the host may write several files, which the manifest does not name.
+    std::string file = channel.file.empty() ? channel.collector : FileKind(channel.file);
+    if (channel.file.empty() && rows.contains(file + ".data")) file += ".data";
+    ChannelRow& row = rows[file];
     row.devices.push_back(channel.device);
     row.hz = std::max(row.hz, channel.hz_effective);
     row.states.insert(channel.state);
@@ -150,18 +154,28 @@ void PrintLosses(std::ostream& out, const DumpPicture& picture, const PictureSty
 std::string SeriesName(const SeriesSummary& series) {
   std::string_view name = series.metric;
   for (std::string_view prefix : {"atlas_npu_", "atlas_"}) {
-    if (name.starts_with(prefix)) {
-      name.remove_prefix(prefix.size());
-      break;
-    }
+    if (!name.starts_with(prefix)) continue;
+    name.remove_prefix(prefix.size());
+    break;
   }
   if (series.rate) name.remove_suffix(std::string_view("_total").size());
+  // What a value is in, it says itself.
   std::string_view unit = exporting::UnitOf(name);
-  if (!unit.empty()) name.remove_suffix(unit.size() + 1);
+  if (unit == "packets_per_second") unit = "per_second";
+  if (!unit.empty() && unit != "packets" && !(series.rate && unit == "bytes")) {
+    name.remove_suffix(unit.size() + 1);
+  }
+  // The heading says it.
+  std::string_view table = exporting::TableOf(series.table).name;
+  if (name.size() > table.size() && name.starts_with(table) && name[table.size()] == '_') {
+    name.remove_prefix(table.size() + 1);
+  }
+  if (name.starts_with("network_port_")) name.remove_prefix(13);
   std::string text(name);
   for (const Label& label : series.labels) {
     bool number = label.value.empty() ||
                   label.value.find_first_not_of("-0123456789") == std::string::npos;
+    if (label.value == table) continue;
     text += ' ' + (number ? label.key + '=' + label.value : label.value);
   }
   if (text.size() > kMaxName) text = text.substr(0, kMaxName - 2) + "..";
@@ -183,15 +197,37 @@ struct Shown {
 // By table and device.
 std::map<std::pair<exporting::TableId, int>, Shown> Choose(const DumpSummary& summary, bool all) {
   std::map<std::pair<exporting::TableId, int>, Shown> chosen;
+  // Counters say what rates beside them say.
+  std::set<exporting::TableId> has_gauges;
+  for (const SeriesSummary& series : summary.series) {
+    if (!series.rate) has_gauges.insert(series.table);
+  }
   for (const SeriesSummary& series : summary.series) {
     Shown& shown = chosen[{series.table, series.device}];
-    if (all || (ByDefault(series) && shown.series.size() < kSeriesPerDevice)) {
+    bool twice = series.rate && has_gauges.contains(series.table);
+    if (all || (ByDefault(series) && !twice && shown.series.size() < kSeriesPerDevice)) {
       shown.series.push_back(&series);
     } else {
       ++shown.left_out;
     }
   }
   return chosen;
+}
+
+// Values that come when they change, and stay what they are until then.
+bool IsHeld(exporting::TableId table) {
+  return table == exporting::TableId::kAicoreFreq || table == exporting::TableId::kVoltage;
+}
+
+void Hold(std::vector<double>* means) {
+  double last = std::nan("");
+  for (double& mean : *means) {
+    if (std::isfinite(mean)) {
+      last = mean;
+    } else {
+      mean = last;
+    }
+  }
 }
 
 std::string Quantity(const SeriesSummary& series, double value) {
@@ -227,6 +263,7 @@ void PrintSeries(std::ostream& out, const DumpSummary& summary, const PictureSty
       std::string name = SeriesName(*series);
       std::string place = key.second < 0 ? "host" : fmt::format("npu{}", key.second);
       auto means = series->course.Resample(summary.first_ns, summary.last_ns, columns);
+      if (IsHeld(key.first)) Hold(&means);
       std::string padding(name_width - DisplayWidth(name) + 2, ' ');
       out << fmt::format("  {:<7}{}{}", place, name, padding)
           << Paint(Sparkline(means, style.ascii), Tone::kGood, style.color)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "export/rows/text.h"
+
 namespace profd::exporting {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr size_t kWriteBytes = 256u << 10;
 
 std::string Escaped(std::string_view text) {
   std::string out;
-  for (char c : text) {
+  for (char c : CleanUtf8(text)) {
     if (c == '\\' || c == '"') out += '\\';
     if (c == '\n') {
       out += "\\n";

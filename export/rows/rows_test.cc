@@ -163,6 +163,14 @@ TEST(Rfc3339, Stamps) {
   EXPECT_EQ(std::string(text, time.Append(text, 0)), "1970-01-01T00:00:00.000000000Z");
 }
 
+TEST(CleanUtf8, ReplacesWhatIsNone) {
+  EXPECT_EQ(CleanUtf8("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\n"),
+            "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\n");
+  for (const char* bad : {"\x80", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\x01", "\x7f"}) {
+    EXPECT_EQ(CleanUtf8(bad).find("\uFFFD"), 0u) << bad;
+  }
+}
+
 TEST(Labels, AreSplit) {
   EXPECT_EQ(ParseLabels("a=b,,x,=y,c="), (std::vector<Label>{{"a", "b"}, {"c", ""}}));
 }

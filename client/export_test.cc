@@ -1,0 +1,215 @@
+// `profctl export` and `profctl show DUMP`, on directories made here.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "client/commands/export_parse.h"
+#include "client/commands/show_dump.h"
+#include "client/sparkline.h"
+#include "client/test_support.h"
+
+namespace profd::client {
+namespace {
+
+constexpr int64_t kS = 1'000'000'000;
+
+class ExportTest : public ProfctlTest {
+ protected:
+  // A vendor's directory of chip 5, from 2026-01-01T00:00:00Z on for ten seconds: HBM of device 0.
+  std::string MakeDump(const std::string& name) {
+    std::string root = dir_ / name;
+    std::filesystem::create_directories(root + "/host/data");
+    std::filesystem::create_directories(root + "/device_0/data");
+    for (const char* place : {"/host/", "/device_0/"}) {
+      Put(root + place + "start_info",
+          R"({"collectionTimeBegin":"1767225600000000","clockMonotonicRaw":"1000"})");
+      Put(root + place + "end_info",
+          R"({"collectionTimeEnd":"1767225610000000","clockMonotonicRaw":"10000001000"})");
+      Put(root + place + "info.json",
+          R"({"platform_version":"5","CPU":[{}],"DeviceInfo":[{"hwts_frequency":"50"}],)"
+          R"("hostname":"n1","jobInfo":"j42","rank_id":3,"pid":"7"})");
+      Put(root + place + "host_start.log", "clock_monotonic_raw: 1000\ncntvct: 1\n");
+    }
+    Put(root + "/device_0/dev_start.log", "clock_monotonic_raw: 5000\ncntvct: 1\n");
+    Put(root + "/device_0/sample.json", R"({"hbm_profiling_events":"read,write"})");
+    std::string records;
+    for (uint64_t i = 0; i < 100; ++i) {
+      for (uint32_t hbm = 0; hbm < 4; ++hbm) {
+        for (uint32_t event = 0; event < 2; ++event) {
+          uint64_t head[2] = {i * 100000, 1000 * (i % 10)};
+          uint32_t tail[2] = {event, hbm};
+          records.append(reinterpret_cast<const char*>(head), sizeof head);
+          records.append(reinterpret_cast<const char*>(tail), sizeof tail);
+        }
+      }
+    }
+    Put(root + "/device_0/data/hbm.data.0.slice_0", records);
+    return root;
+  }
+  static void Put(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  std::set<std::string> Outputs(const std::string& path) {
+    std::set<std::string> suffixes;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      suffixes.insert(entry.path().extension());
+    }
+    return suffixes;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ExportTest, EveryFormat) {
+  std::string dump = MakeDump("PROF_1");
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "out", "--format",
+                 "csv,trace,perfetto,sqlite,jsonl,openmetrics"}),
+            0)
+      << err();
+  std::set<std::string> expected = {".csv", ".db", ".json", ".jsonl", ".om", ".perfetto-trace"};
+  EXPECT_EQ(Outputs(dir_ / "out"), expected);
+  EXPECT_NE(out().find("hbm_"), std::string::npos) << out();
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(ExportTest, DefaultOutputAndJson) {
+  std::string dump = MakeDump("PROF_1");
+  working_directory_ = dir_.path();
+  ASSERT_EQ(Run({"export", dump, "--format", "jsonl", "--json"}), 0) << err();
+  Json json = Json::parse(out());
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["out"], dir_ / "PROF_1.export");
+  EXPECT_EQ(json["input_bytes"], 19200);
+  EXPECT_EQ(json["channels"][0]["file"], "hbm.data");
+  EXPECT_EQ(json["channels"][0]["records"], 800);
+  EXPECT_EQ(json["outputs"][0]["rows"], 800);
+  // Not twice into one directory, unless told so.
+  EXPECT_EQ(Run({"export", dump}), 2);
+  EXPECT_NE(err().find("--force"), std::string::npos);
+  EXPECT_EQ(Run({"export", dump, "--force"}), 0) << err();
+}
+
+TEST_F(ExportTest, SaysEverythingThatIsWrong) {
+  std::string dump = MakeDump("PROF_1");
+  EXPECT_EQ(Run({"export", dump, dir_ / "none", "--format", "cvs,csv", "--devices", "x",
+                 "--channels", "hbmm", "--from", "noon", "--to", "-1h", "--threads", "0",
+                 "--gzip"}),
+            2);
+  for (const char* part : {"none", "\"cvs\"", "--devices", "\"hbmm\"", "\"noon\"", "--threads",
+                           "--gzip", "Try \"profctl export --help\"."}) {
+    EXPECT_NE(err().find(part), std::string::npos) << part << "\n" << err();
+  }
+  EXPECT_EQ(out(), "");
+  EXPECT_FALSE(std::filesystem::exists("PROF_1.export"));
+}
+
+TEST_F(ExportTest, TimesRelativeToTheDump) {
+  std::string dump = MakeDump("PROF_1");
+  std::vector<std::string> problems;
+  ExportCommand command;
+  command.dumps = {dump};
+  command.out = dir_ / "o";
+  command.from = "+2s";
+  command.to = "-3s";
+  exporting::ExportOptions options = BuildExport(command, "", &problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(options.window.from_ns, 1767225602 * kS);
+  EXPECT_EQ(options.window.to_ns, 1767225607 * kS);
+  ASSERT_EQ(Run({"export", dump, "--format", "jsonl", "--json", "--out", dir_ / "o", "--from",
+                 "+2s", "--to", "-3s"}),
+            0)
+      << err();
+  EXPECT_EQ(Json::parse(out())["outputs"][0]["rows"], 51 * 8);
+  // Backwards.
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "p", "--from", "+5s", "--to", "+1s"}), 2);
+}
+
+TEST_F(ExportTest, TimesOfManyKinds) {
+  auto at = [](const char* text) {
+    auto point = ParseTimePoint(text);
+    return point.ok() ? point->ns : -1;
+  };
+  EXPECT_EQ(at("2026-01-01T00:00:00Z"), 1767225600 * kS);
+  EXPECT_EQ(at("2026-01-01T08:00:00.25+08:00"), 1767225600 * kS + kS / 4);
+  EXPECT_EQ(at("2026-01-01 00:00:00"), 1767225600 * kS);  // TZ=UTC
+  EXPECT_EQ(at("1767225600"), 1767225600 * kS);
+  EXPECT_EQ(at("1767225600.000000001"), 1767225600 * kS + 1);
+  EXPECT_EQ(at("1767225600000"), 1767225600 * kS);
+  EXPECT_EQ(at("1767225600000000"), 1767225600 * kS);
+  EXPECT_EQ(at("1767225600000000001"), 1767225600 * kS + 1);
+  EXPECT_EQ(at("+500ms"), kS / 2);
+  EXPECT_EQ(ParseTimePoint("-2m")->kind, TimePoint::Kind::kFromEnd);
+  EXPECT_EQ(at("+0s"), 0);
+  for (const char* bad : {"", "2026-13-01T00:00:00Z", "2026-01-01", "now", "1e9", "+5", "-",
+                          "2026-01-01T00:00:00+0800", "-5x", "1.5.2", "99999999999999999999"}) {
+    EXPECT_EQ(at(bad), -1) << bad;
+  }
+}
+
+TEST_F(ExportTest, DirectoriesOfDumpsAreExpanded) {
+  MakeDump("run/PROF_1");
+  MakeDump("run/PROF_2");
+  ASSERT_EQ(Run({"export", dir_ / "run", "--format", "jsonl", "--out", dir_ / "o", "--json"}), 0)
+      << err();
+  EXPECT_EQ(Json::parse(out())["dumps"].size(), 2u);
+}
+
+TEST_F(ExportTest, WarnsOfWhatIsSkippedAndBad) {
+  std::string dump = MakeDump("PROF_1");
+  Put(dump + "/device_0/data/strange.data.0.slice_0", "x");
+  std::ofstream(dump + "/device_0/data/hbm.data.0.slice_0", std::ios::app) << "tail";
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o"}), 0);
+  EXPECT_NE(err().find("strange.data.0.slice_0: nothing here reads it"), std::string::npos)
+      << err();
+  EXPECT_NE(err().find("npu0 hbm.data: 0 records and 4 bytes"), std::string::npos) << err();
+}
+
+TEST_F(ExportTest, ShowOfADirectory) {
+  std::string dump = MakeDump("PROF_1");
+  ASSERT_EQ(Run({"show", dump, "--ascii"}), 0) << err();
+  for (const char* part : {"PROF_1\n", "job j42", "rank 3", "node n1", "10 s", "hbm.data",
+                           "hbm=3 write", "written by the vendor's collector"}) {
+    EXPECT_NE(out().find(part), std::string::npos) << part << "\n" << out();
+  }
+  for (char c : out()) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
+  ASSERT_EQ(Run({"show", dump, "--json"}), 0);
+  Json json = Json::parse(out());
+  EXPECT_EQ(json["rank"], 3);
+  EXPECT_EQ(json["end_ns"].get<int64_t>() - json["start_ns"].get<int64_t>(), 10 * kS);
+  ASSERT_EQ(json["series"].size(), 8u);
+  EXPECT_EQ(json["series"][0]["count"], 100);
+  EXPECT_EQ(json["series"][0]["course"].size(), 60u);
+}
+
+TEST_F(ExportTest, ShowOfNoDump) {
+  EXPECT_EQ(Run({"show", dir_ / "none"}), 4);
+  EXPECT_NE(err().find("none"), std::string::npos);
+  EXPECT_EQ(Run({"show", dir_.path()}), ExitCodeFor(StatusCode::kInvalidArgument));
+}
+
+TEST(Sparkline, ScalesFromZeroOrTheLeast) {
+  std::vector<double> ramp = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(Sparkline(ramp, false), "▁▂▃▄▅▆▇█");
+  EXPECT_EQ(Sparkline(ramp, true), ".:-=+*%#");
+  EXPECT_EQ(Sparkline(std::vector<double>{100, std::nan(""), 101}, true), ". #");
+  EXPECT_EQ(Sparkline(std::vector<double>{5, 5}, true), "++");
+  EXPECT_EQ(Sparkline(std::vector<double>{0, 0}, true), "..");
+  EXPECT_EQ(Sparkline({}, true), "");
+}
+
+TEST(Quantity, HasUnits) {
+  EXPECT_EQ(FormatQuantity(1.5 * 1048576, "bytes_per_second"), "1.50 MiB/s");
+  EXPECT_EQ(FormatQuantity(0, "bytes"), "0 B");
+  EXPECT_EQ(FormatQuantity(1023.9, "bytes"), "1.00 KiB");
+  EXPECT_EQ(FormatQuantity(0.852, "ratio"), "85.2 %");
+  EXPECT_EQ(FormatQuantity(1.8e9, "hertz"), "1.80 GHz");
+  EXPECT_EQ(FormatQuantity(0.00088, "seconds"), "880 us");
+  EXPECT_EQ(FormatQuantity(12, "", true), "12 /s");
+  EXPECT_EQ(FormatQuantity(std::nan(""), "bytes"), "-");
+}
+
+}  // namespace
+}  // namespace profd::client

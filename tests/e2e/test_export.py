@@ -1,0 +1,186 @@
+"""A recorded dump in every format: what other programs make of the files, and `profctl show DUMP`."""
+
+import csv
+import glob
+import gzip
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import ALL_OPTIONS, DaemonCase, PROFCTL, RUNNER, scaled  # noqa: E402
+
+
+class ExportTest(DaemonCase):
+    dump = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.session = cls.daemon.record("--all", *ALL_OPTIONS, "--label", "exported", seconds=2)
+        cls.dump = cls.session["dump_path"]
+
+    def profctl(self, *args, expect=0, env=None):
+        """profctl without a daemon."""
+        result = subprocess.run(RUNNER + [PROFCTL, *map(str, args)], capture_output=True, text=True,
+                                check=False, timeout=scaled(120), env=env,
+                                stdin=subprocess.DEVNULL)
+        self.assertEqual(result.returncode, expect, result.stdout[-2000:] + result.stderr[-2000:])
+        return result
+
+    def export(self, *args):
+        """--json summary, and the files by their suffix."""
+        out = os.path.join(self.daemon.base, self.id().rsplit(".", 1)[-1])
+        summary = json.loads(self.profctl("export", self.dump, "--out", out, "--json",
+                                          *args).stdout)
+        self.assertTrue(summary["ok"])
+        self.assertEqual(summary["failed"], [])
+        listed = {output["path"] for output in summary["outputs"]}
+        there = set(glob.glob(os.path.join(out, "*")))
+        self.assertEqual(listed, there)
+        for output in summary["outputs"]:
+            self.assertEqual(os.path.getsize(output["path"]), output["bytes"], output["path"])
+        return summary, {os.path.basename(path): path for path in there}
+
+    def one(self, files, suffix):
+        found = [path for name, path in files.items() if name.endswith(suffix)]
+        self.assertEqual(len(found), 1, files)
+        return found[0]
+
+    def test_nothing_bad_in_what_we_wrote(self):
+        summary, _ = self.export("--format", "jsonl")
+        self.assertEqual([p for p in summary["problems"] if p["broken"]], [])
+        for channel in summary["channels"]:
+            self.assertEqual(channel["bad_bytes"], 0, channel)
+            self.assertGreater(channel["records"], 0, channel)
+
+    def test_csv(self):
+        _, files = self.export("--format", "csv")
+        kinds = {name.rsplit("_", 1)[0] for name in files}
+        self.assertLessEqual({"hccs", "hbm", "pcie", "npu_mem", "llc_read_write"}, kinds)
+        for path in files.values():
+            with open(path, encoding="utf-8", newline="") as file:
+                rows = list(csv.reader(file))
+            self.assertGreater(len(rows), 1, path)
+            self.assertEqual(rows[0][0], "Device_id")
+            self.assertEqual({len(row) for row in rows}, {len(rows[0])}, path)
+
+    def test_trace(self):
+        _, files = self.export("--format", "trace")
+        with open(self.one(files, ".json"), encoding="utf-8") as file:
+            events = json.load(file)
+        names = {event["args"]["name"] for event in events
+                 if event["ph"] == "M" and event["name"] == "process_name"}
+        self.assertLessEqual({"HCCS", "HBM", "PCIe", "NPU MEM"}, names)
+        counters = [event for event in events if event["ph"] == "C"]
+        self.assertGreater(len(counters), 100)
+        begin = self.session["started_ns"] // 1000 - 10_000_000
+        end = self.session["ended_ns"] // 1000 + 10_000_000
+        for event in counters:
+            self.assertTrue(begin <= float(event["ts"]) <= end, event)
+
+    def test_perfetto(self):
+        _, plain = self.export("--format", "perfetto")
+        path = self.one(plain, "perfetto-trace")
+        self.assertGreater(os.path.getsize(path), 1000)
+        out = os.path.join(self.daemon.base, "zipped")
+        self.profctl("export", self.dump, "--out", out, "--format", "perfetto", "--gzip")
+        zipped = glob.glob(os.path.join(out, "*.gz"))
+        self.assertEqual(len(zipped), 1, os.listdir(out))
+        with gzip.open(zipped[0]) as file:
+            self.assertEqual(len(file.read()), os.path.getsize(path))
+
+    def test_sqlite(self):
+        _, files = self.export("--format", "sqlite")
+        with sqlite3.connect(self.one(files, ".db")) as db:
+            self.assertEqual(db.execute("PRAGMA integrity_check").fetchone()[0], "ok")
+            self.assertGreater(db.execute("SELECT count(*) FROM HCCS").fetchone()[0], 0)
+            self.assertGreater(db.execute("SELECT count(*) FROM profd_samples").fetchone()[0], 1000)
+
+    def test_json_lines(self):
+        summary, files = self.export("--format", "jsonl", "--devices", "0,host")
+        fields = {"time_ns", "time", "node", "job", "rank", "device", "metric", "labels", "value"}
+        devices = set()
+        count = 0
+        with open(self.one(files, ".jsonl"), encoding="utf-8") as file:
+            for line in file:
+                row = json.loads(line)
+                self.assertEqual(set(row), fields)
+                devices.add(row["device"])
+                count += 1
+        self.assertEqual(devices, {0, None})
+        self.assertEqual(count, summary["outputs"][0]["rows"])
+
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool here")
+    def test_open_metrics(self):
+        _, files = self.export("--format", "openmetrics")
+        blocks = os.path.join(self.daemon.base, "blocks")
+        made = subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics",
+                               self.one(files, ".om"), blocks], capture_output=True, text=True,
+                              check=False, timeout=scaled(120))
+        self.assertEqual(made.returncode, 0, made.stdout[-2000:] + made.stderr[-2000:])
+        self.assertTrue(os.listdir(blocks))
+
+    def test_windows_and_channels(self):
+        whole, _ = self.export("--format", "jsonl", "--channels", "hbm")
+        out = os.path.join(self.daemon.base, "part")
+        part = json.loads(self.profctl("export", self.dump, "--out", out, "--json", "--format",
+                                       "jsonl", "--channels", "hbm", "--from", "+500ms", "--to",
+                                       "-500ms").stdout)
+        rows = part["outputs"][0]["rows"]
+        self.assertTrue(0 < rows < whole["outputs"][0]["rows"])
+        self.assertEqual({channel["file"] for channel in part["channels"]}, {"hbm.data"})
+
+    def test_two_dumps_on_one_timeline(self):
+        other = self.daemon.record("--all", *ALL_OPTIONS, seconds=1)["dump_path"]
+        out = os.path.join(self.daemon.base, "both")
+        summary = json.loads(self.profctl("export", self.dump, other, "--out", out, "--json",
+                                          "--format", "csv,trace,sqlite,jsonl").stdout)
+        self.assertEqual(len({channel["dump"] for channel in summary["channels"]}), 2)
+        with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
+            self.assertGreater(len(json.load(file)), 0)
+
+    def test_damage_costs_what_is_damaged(self):
+        copy = os.path.join(self.daemon.base, "copy", os.path.basename(self.dump))
+        shutil.copytree(self.dump, copy)
+        data = os.path.join(copy, "device_0", "data")
+        with open(os.path.join(data, "hbm.data.0.slice_0"), "ab") as file:
+            file.write(b"xyz")
+        with open(os.path.join(data, "nonsense"), "wb") as file:
+            file.write(b"x")
+        os.remove(os.path.join(copy, "device_1", "dev_start.log.1"))
+        out = os.path.join(self.daemon.base, "damaged")
+        result = self.profctl("export", copy, "--out", out, "--format", "jsonl")
+        self.assertIn("nonsense", result.stderr)
+        self.assertIn("hbm.data", result.stderr)
+
+    def test_show(self):
+        shown = self.profctl("show", self.dump, "--ascii").stdout
+        self.assertIn(self.session["session_id"], shown)
+        for channel in ("hccs", "hbm", "pcie", "npu_mem"):
+            self.assertIn("\n" + channel + " ", shown)
+        self.assertTrue(shown.isascii())
+        picture = self.profctl("show", self.dump, env=dict(os.environ, LC_ALL="C.UTF-8")).stdout
+        self.assertTrue(set("▁▂▃▄▅▆▇█") & set(picture))
+        self.assertNotIn("\033", picture)
+        answer = json.loads(self.profctl("show", self.dump, "--json").stdout)
+        self.assertEqual(answer["session_id"], self.session["session_id"])
+        self.assertEqual(answer["state"], "done")
+        self.assertGreater(len(answer["series"]), 20)
+        for series in answer["series"]:
+            self.assertTrue(series["min"] <= series["mean"] * (1 + 1e-9), series)
+            self.assertTrue(series["mean"] <= series["max"] * (1 + 1e-9), series)
+
+    def test_wrong_arguments_are_all_named(self):
+        result = self.profctl("export", self.dump, "/nonexistent/PROF_1", "--format", "cvs",
+                              "--channels", "no", "--from", "noon", expect=2)
+        for part in ("/nonexistent/PROF_1", "cvs", "no", "noon"):
+            self.assertIn(part, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
