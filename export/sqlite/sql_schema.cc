@@ -99,7 +99,7 @@ void AddChannels(const DumpInfo& dump, size_t number, bool merged, SmallTable& c
   }
 }
 
-std::vector<SmallTable> DumpTables(const ExportPlan& plan, int64_t last_ns) {
+std::vector<SmallTable> DumpTables(const ExportPlan& plan, std::span<const int64_t> last_ns) {
   const bool merged = plan.dumps.size() > 1;
   std::vector<SmallTable> tables{
       {"SESSION_TIME_INFO", "startTimeNs INTEGER, endTimeNs INTEGER", {}},
@@ -117,7 +117,7 @@ std::vector<SmallTable> DumpTables(const ExportPlan& plan, int64_t last_ns) {
   };
   for (size_t i = 0; i < plan.dumps.size(); ++i) {
     const DumpInfo& dump = *plan.dumps[i];
-    Span span = SessionSpan(dump, last_ns);
+    Span span = SessionSpan(dump, last_ns[i]);
     AddDumpId(tables[0].rows.emplace_back(std::vector<SqlCell>{span.start_ns, span.end_ns}), i,
               merged);
     AddDevices(dump, i, merged, tables[1], tables[2]);
@@ -287,7 +287,8 @@ std::string EventViewsSql(bool merged) {
       JoinSql("PROFD_LOSS_ROWS", merged), JoinSql("PROFD_CHANNEL_ROWS", merged));
 }
 
-Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan, int64_t last_ns) {
+Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan,
+                        std::span<const int64_t> last_ns) {
   SmallTable meta{"META_DATA", "name TEXT, value TEXT", {}};
   for (const MetaValue& value : MetaData()) {
     meta.rows.push_back({std::string(value.name), std::string(value.value)});
@@ -305,7 +306,7 @@ Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan, int64_
                    "session TEXT, bytes INTEGER",
                    {}};
   for (size_t i = 0; i < plan.dumps.size(); ++i) {
-    dumps.rows.push_back(DumpRow(*plan.dumps[i], i, SessionSpan(*plan.dumps[i], last_ns)));
+    dumps.rows.push_back(DumpRow(*plan.dumps[i], i, SessionSpan(*plan.dumps[i], last_ns[i])));
   }
   return WriteTable(database, dumps, false);
 }

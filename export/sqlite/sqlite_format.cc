@@ -152,6 +152,7 @@ Status SqliteFormat::Begin(const ExportPlan& plan) {
       fmt::format("PRAGMA page_size={}; CREATE TABLE unfinished (x)", PageSizeFor(bytes))));
   database = Internal("closed");
   RETURN_IF_ERROR(OpenPages());
+  last_ns_.resize(plan.dumps.size());
   NumberPlaces();
   tables_ = SqlRowTables();
   for (size_t i = 0; i < tables_.size() + kEventTables; ++i) {
@@ -192,7 +193,7 @@ Result<std::unique_ptr<FormatSink>> SqliteFormat::Open(const ExportTask& task) {
   where.ordinal = known == places_.end() ? places_.size() : known->second;
   if (plan_.dumps.size() > 1) where.dump_id = static_cast<int64_t>(task.dump);
   where.strings = plan_.strings;
-  SqliteSink::Shared shared{&tables_, &states_, &last_ns_};
+  SqliteSink::Shared shared{&tables_, &states_, &last_ns_[task.dump]};
   return std::unique_ptr<FormatSink>(std::make_unique<SqliteSink>(shared, where));
 }
 
@@ -201,7 +202,8 @@ Status SqliteFormat::MakeSchema() {
   if (!database.ok()) return database.status();
   const bool merged = plan_.dumps.size() > 1;
   RETURN_IF_ERROR(database->Run("BEGIN; DROP TABLE unfinished"));
-  RETURN_IF_ERROR(WriteSmallTables(*database, plan_, last_ns_.load()));
+  const std::vector<int64_t> last_ns(last_ns_.begin(), last_ns_.end());
+  RETURN_IF_ERROR(WriteSmallTables(*database, plan_, last_ns));
   std::vector<const SqlTable*> filled;
   for (size_t i = 0; i < tables_.size(); ++i) {
     if (states_[i]->tree.empty()) continue;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -41,7 +42,7 @@ class SqliteFormat : public Format {
   std::unordered_map<const Place*, size_t> places_;  // rowids ascend in this order
   std::unique_ptr<PageFile> pages_;
   std::vector<std::unique_ptr<TableState>> states_;  // of tables_, then of the event tables
-  std::atomic<int64_t> last_ns_{0};
+  std::deque<std::atomic<int64_t>> last_ns_;         // stamp of the last row, by dump
 };
 
 }  // namespace profd::exporting

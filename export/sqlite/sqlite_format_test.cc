@@ -224,6 +224,20 @@ TEST(SqliteFormat, OneDumpHasNoDumpIdSeveralHaveItLast) {
   }
 }
 
+TEST(SqliteFormat, ADumpWithoutEndEndsWithItsLastRow) {
+  MadeExport made(2, 1);
+  for (size_t dump = 0; dump < 2; ++dump) {
+    for (Place& place : made.dump(dump).places) place.clock.end_us = 0;
+  }
+  made.Begin();
+  auto sink = made.Open(1, 0);
+  Feed(*sink, TableId::kHccs, 0).Row(kMadeBegin, 1.0, 1.0).Row(kMadeBegin + 5, 1.0, 1.0);
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  EXPECT_EQ(made.Query("SELECT * FROM SESSION_TIME_INFO"),
+            (SqlRows{{kMadeBegin, kMadeBegin, 0}, {kMadeBegin, kMadeBegin + 5, 1}}));
+}
+
 TEST(SqliteFormat, RowsAreByDumpDeviceAndTimeWhateverTheThreadsDo) {
   constexpr int kRows = 30000;
   MadeExport made(2, 3);
