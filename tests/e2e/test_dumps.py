@@ -1,0 +1,330 @@
+"""Dumps outlive the daemon: sessions that go on, quota, pins, dumps by name, compression."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import profd_harness
+from profd_harness import *
+
+OK, REFUSED, NOT_FOUND, PARTIAL = 0, 3, 4, 5
+MB = 1 << 20
+ORDER = ["--collector", "hbm=100", "--collector", "hccs=50", "--collector", "pcie=50"]
+# Some megabytes in a second.
+MUCH = ["--sys-hardware-mem-freq", "100", "--sys-interconnection-freq", "50", "--host-sys-usage",
+        "cpu,mem"]
+
+
+def daemon(devices=2, config=None, **how):
+    with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
+        scenario(file.name, chip="910B", devices=devices)
+        text = file.read()
+    merged = {"dump": {"flush_interval_ms": 100}}
+    for section, body in (config or {}).items():
+        merged.setdefault(section, {}).update(body)
+    return Daemon(scenario_text=text, config=merged, **how)
+
+
+def dumps_of(d):
+    return sorted(name for name in os.listdir(d.dump_root) if name.startswith("PROF_"))
+
+
+def bytes_of(d):
+    """Everything of every dump, as somebody else sees it."""
+    total = 0
+    for name in dumps_of(d):
+        for folder, _, files in os.walk(os.path.join(d.dump_root, name)):
+            for file in files:
+                try:
+                    total += os.path.getsize(os.path.join(folder, file))
+                except OSError:
+                    pass  # removed in this moment
+    return total
+
+
+def manifest(segment):
+    with open(segment["dump_path"] + "/profd_manifest.json", encoding="utf-8") as file:
+        return json.load(file)
+
+
+class Dumps(unittest.TestCase):
+    def start(self, d, *order, **how):
+        return d.ctl("start", *(order or ORDER), expect=(OK, PARTIAL), **how)["session_id"]
+
+    def stop(self, d, session_id):
+        d.ctl("stop", session_id, expect=(OK, PARTIAL))
+        return d.show(session_id)
+
+    def verify(self, d, *paths):
+        result = d.run("verify", *paths)
+        self.assertEqual(result.returncode, OK, result.stdout[-4000:] + result.stderr)
+
+    # Going on -------------------------------------------------------------------------------
+
+    def test_a_session_goes_on_after_a_crash(self):
+        with daemon() as d:
+            session_id = self.start(d, *ORDER, "--all", "--job", "train", "--label", "mine")
+            before = d.until_records(session_id, 100)
+            d.kill()
+            d.start()
+            session = d.show(session_id)
+            self.assertEqual(session["state"], "running")
+            self.assertEqual(session["label"], "mine")
+            self.assertEqual(session["started_ns"], before["started_ns"])
+            self.assertEqual([s["state"] for s in session["segments"]], ["interrupted", "running"])
+            first, second = session["segments"]
+            self.assertEqual(first["dump_path"], before["dump_path"])
+            self.assertNotEqual(first["dump_path"], second["dump_path"])
+            facts = manifest(first)
+            self.assertEqual(facts["state"], "interrupted")
+            for channel in facts["channels"]:
+                self.assertEqual([g["reason"] for g in channel["gaps"]][-1:], ["daemon_ended"])
+            d.until_records(session_id, first["records"] + 100)
+            done = self.stop(d, session_id)
+            self.assertEqual(done["state"], "done")
+            self.assertEqual(sum(s["records"] for s in done["segments"]), done["records"])
+            facts = manifest(second)
+            self.assertEqual(facts["segment"], 2)
+            self.assertEqual(facts["continues"], os.path.basename(first["dump_path"]))
+            self.verify(d, first["dump_path"], second["dump_path"])
+            with tempfile.TemporaryDirectory() as out:
+                fetched = d.ctl("fetch", session_id, "--out", out)
+                self.assertEqual([os.path.basename(p) for p in fetched["paths"]],
+                                 [os.path.basename(s["dump_path"]) for s in done["segments"]])
+                self.verify(d, *fetched["paths"])
+            # A new daemon still knows that the two belong together.
+            d.restart()
+            self.assertEqual(len(d.show(session_id)["segments"]), 2)
+            self.assertEqual(d.show(session_id)["state"], "done")
+            d.ctl("rm", session_id)
+            self.assertEqual(dumps_of(d), [])
+
+    def test_again_and_again(self):
+        with daemon() as d:
+            session_id = self.start(d)
+            for segments in (2, 3, 4):
+                d.until_records(session_id, d.show(session_id)["records"] + 50)
+                d.kill()
+                d.start()
+                self.assertEqual(len(d.show(session_id)["segments"]), segments)
+            self.assertEqual(self.stop(d, session_id)["state"], "done")
+
+    def test_an_end_in_good_order_is_an_end(self):
+        with daemon() as d:
+            session_id = self.start(d)
+            d.until_records(session_id, 50)
+            d.restart()
+            session = d.show(session_id)
+            self.assertEqual(session["state"], "done")
+            self.assertEqual(session["reason"], "profd is stopping")
+            self.assertEqual(len(session["segments"]), 1)
+
+    def test_not_beyond_its_own_end(self):
+        child = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        with daemon() as d:
+            short = self.start(d, *ORDER, "--duration", "300ms", "--devices", "0")
+            tied = self.start(d, *ORDER, "--end-with-pid", str(child.pid), "--devices", "1")
+            d.kill()
+            child.kill()
+            child.wait()
+            time.sleep(0.5)  # the duration ends meanwhile
+            d.start()
+            for session_id, why in ((short, "duration"), (tied, f"process {child.pid} ended")):
+                session = d.show(session_id)
+                if session["state"] == "done":
+                    continue  # it had ended before the kill
+                self.assertEqual(session["state"], "interrupted", session)
+                self.assertIn("not continued", session["reason"])
+                self.assertIn(why, session["reason"])
+            self.assertEqual(d.ctl("list", "--active")["sessions"], [])
+            self.assertEqual(os.listdir(os.path.join(d.dump_root, ".state", "sessions")), [])
+
+    def test_a_start_to_come_survives(self):
+        with daemon() as d:
+            session_id = d.ctl("start", *ORDER, "--in", "4s", "--detach")["session_id"]
+            d.kill()
+            d.start()
+            session = d.show(session_id)
+            self.assertIn(session["state"], ("scheduled", "starting", "running"))
+            self.assertLessEqual(len(session["segments"]), 1)
+            session = d.until_state(session_id, "running")
+            self.assertGreaterEqual(session["started_ns"], session["start_at_ns"])
+            d.until_records(session_id, 20)
+            self.assertEqual(self.stop(d, session_id)["state"], "done")
+
+    def test_going_on_can_be_off(self):
+        with daemon(config={"dump": {"resume": False}}) as d:
+            session_id = self.start(d)
+            d.until_records(session_id, 50)
+            d.kill()
+            d.start()
+            session = d.show(session_id)
+            self.assertEqual(session["state"], "interrupted")
+            self.assertIn("dump.resume is off", session["reason"])
+            self.verify(d, session["dump_path"])
+
+    def test_one_daemon_at_a_time(self):
+        with daemon() as d:
+            session_id = self.start(d)
+            other = d.command()
+            at = other.index("--socket") + 1
+            other[at] = os.path.join(d.base, "other")
+            result = subprocess.run(other, capture_output=True, text=True, timeout=scaled(60),
+                                    check=False)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn("another profd", result.stdout + result.stderr)
+            self.assertEqual(self.stop(d, session_id)["state"], "done")
+
+    # Untrusted dumps ------------------------------------------------------------------------
+
+    def test_what_owners_do_to_their_dumps(self):
+        with daemon() as d:
+            session_id = self.start(d)
+            d.until_records(session_id, 50)
+            path = d.show(session_id)["dump_path"]
+            d.kill()
+            victim = os.path.join(d.base, "victim")
+            with open(victim, "w", encoding="utf-8") as file:
+                file.write("precious")
+            data = os.path.join(path, "device_0", "data")
+            for name in os.listdir(data):
+                os.unlink(os.path.join(data, name))
+                os.symlink(victim, os.path.join(data, name))
+            os.mkfifo(os.path.join(path, "device_0", "data", "hbm.data.0.slice_9"))
+            shutil.rmtree(os.path.join(path, "host"))
+            os.symlink("/etc", os.path.join(path, "host"))
+            d.start()
+            with open(victim, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "precious")
+            self.assertFalse(os.path.exists("/etc/end_info"))
+            self.assertEqual(d.show(session_id)["segments"][0]["state"], "interrupted")
+            self.stop(d, session_id)
+
+    # Room -----------------------------------------------------------------------------------
+
+    def test_the_oldest_go_first_and_pinned_ones_stay(self):
+        limit = 12
+        with daemon(devices=8, config={"dump": {"max_total_mb": limit}}) as d:
+            pinned = self.start(d, *MUCH)
+            d.until_records(pinned, 3000)
+            self.stop(d, pinned)
+            self.assertTrue(d.ctl("pin", pinned)["dumps"][0]["pinned"])
+            self.assertTrue(d.show(pinned)["pinned"])
+            seen = [pinned]
+            most = 0
+            for _ in range(8):
+                session_id = self.start(d, *MUCH)
+                end = time.monotonic() + 60
+                while time.monotonic() < end:
+                    most = max(most, bytes_of(d))
+                    session = d.show(session_id)
+                    if session["records"] > 8000 or session["state"] in ("done", "failed"):
+                        break
+                self.stop(d, session_id)
+                seen.append(session_id)
+                removed = d.metric("profd_dumps_removed_total", reason="max_total")
+                if removed and removed >= 2:
+                    break
+            self.assertLessEqual(most, limit * MB)
+            self.assertTrue(eventually(
+                lambda: d.metric("profd_dumps_removed_total", reason="max_total")))
+            left = d.ctl("list", "--dumps")
+            names = [dump["session_id"] for dump in left["dumps"]]
+            self.assertIn(pinned, names)
+            self.assertNotIn(seen[1], names)
+            self.assertIn("removed to make room", " ".join(d.show(seen[1])["warnings"]))
+            self.assertEqual(left["max_total_bytes"], limit * MB)
+            self.assertEqual(d.run("rm", pinned).returncode, REFUSED)
+            d.ctl("unpin", pinned)
+            d.ctl("rm", pinned)
+
+    def test_nothing_left_to_remove(self):
+        with daemon(devices=8, config={"dump": {"max_total_mb": 6}}) as d:
+            session_id = self.start(d, *MUCH)
+            done = d.until_state(session_id, "done", "failed")
+            self.assertEqual(done["state"], "done")
+            self.assertIn("dump.max_total_mb", done["reason"])
+            self.assertLessEqual(bytes_of(d), 6 * MB)
+            d.ctl("pin", session_id)
+            # Perhaps there is room for one more, and it ends at once; then there is none.
+            for _ in range(20):
+                refused = d.run("start", *MUCH)
+                if refused.returncode == REFUSED:
+                    break
+                other = json.loads(refused.stdout)["session_id"]
+                d.until_state(other, "done", "failed")
+                d.run("pin", other)
+            self.assertEqual(refused.returncode, REFUSED)
+            self.assertIn("dump.max_total_mb", json.loads(refused.stdout)["error"]["message"])
+            self.assertLessEqual(bytes_of(d), 6 * MB)
+
+    @unittest.skipUnless(IS_ROOT, "needs root to be somebody else")
+    def test_users(self):
+        config = {"daemon": {"socket_group": TEST_GROUP},
+                  "limits": {"max_kept_mb_per_uid": 4, "max_pinned_mb_per_uid": 1}}
+        gid = group_id()
+        with daemon(devices=4, config=config) as d:
+            alice = {"user": ALICE, "groups": [gid]}
+            bob = {"user": BOB, "groups": [gid]}
+            first = self.start(d, *MUCH, **alice)
+            done = d.until_state(first, "done", "failed")
+            self.assertIn("limits.max_kept_mb_per_uid", done["reason"])
+            name = os.path.basename(done["dump_path"])
+            # Others' dumps do not exist.
+            self.assertEqual(d.run("pin", first, **bob).returncode, NOT_FOUND)
+            self.assertEqual(d.run("pin", name, **bob).returncode, NOT_FOUND)
+            self.assertEqual(d.run("rm", name, **bob).returncode, NOT_FOUND)
+            self.assertEqual(d.ctl("list", "--dumps", **bob)["dumps"], [])
+            self.assertEqual([x["name"] for x in d.ctl("list", "--dumps", **alice)["dumps"]], [name])
+            refused = d.run("pin", first, **alice)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            self.assertIn("limits.max_pinned_mb_per_uid", refused.stderr)
+            # Room is made of her own dumps, and of nobody else's.
+            others = self.start(d, **bob)
+            self.stop(d, others)
+            second = self.start(d, **alice)
+            self.stop(d, second)
+            eventually(lambda: d.metric("profd_dumps_removed_total", reason="max_kept_per_uid"))
+            kept = [x["session_id"] for x in d.ctl("list", "--dumps")["dumps"]]
+            self.assertEqual(sorted(kept), sorted([others, second]))
+
+    # By name --------------------------------------------------------------------------------
+
+    def test_dumps_the_list_has_forgotten(self):
+        with daemon(config={"limits": {"keep_finished": 1}}) as d:
+            first = self.start(d)
+            d.until_records(first, 20)
+            name = os.path.basename(self.stop(d, first)["dump_path"])
+            second = self.start(d)
+            self.stop(d, second)
+            eventually(lambda: d.run("show", first).returncode == NOT_FOUND)
+            self.assertIn(name, [x["name"] for x in d.ctl("list", "--dumps")["dumps"]])
+            d.ctl("pin", name)
+            d.ctl("unpin", name)
+            with tempfile.TemporaryDirectory() as out:
+                self.verify(d, d.ctl("fetch", name, "--out", out)["path"])
+            d.ctl("rm", name)
+            self.assertNotIn(name, dumps_of(d))
+            self.assertEqual(d.run("rm", name).returncode, NOT_FOUND)
+            self.assertEqual(d.run("rm", "PROF_../../etc").returncode, NOT_FOUND)
+
+    # Compression ----------------------------------------------------------------------------
+
+    def test_compressed(self):
+        with daemon(devices=2) as d:
+            session_id = self.start(d, *ORDER, "--compress")
+            d.until_records(session_id, 2000)
+            done = self.stop(d, session_id)
+            names = [name for _, _, files in os.walk(done["dump_path"]) for name in files]
+            self.assertTrue(any(name.endswith(".zst") for name in names), names)
+            self.verify(d, done["dump_path"])
+
+
+if __name__ == "__main__":
+    profd_harness.main()
