@@ -9,6 +9,7 @@
 #include "client/cli_app.h"
 #include "client/commands/collectors.h"
 #include "client/commands/export.h"
+#include "client/commands/pin.h"
 #include "client/commands/rm.h"
 #include "client/commands/show.h"
 #include "client/commands/status.h"
@@ -86,6 +87,8 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   if (name == "dump") return RunDump(context, parsed->dump);
   if (name == "fetch") return RunFetch(context, parsed->fetch);
   if (name == "rm") return RunRm(context, parsed->rm_ids);
+  if (name == "pin") return RunPin(context, parsed->pin_ids, false);
+  if (name == "unpin") return RunPin(context, parsed->pin_ids, true);
   if (name == "options") return RunListOptions(context, parsed->options);
   if (name == "check") return RunCheck(context, parsed->check);
   if (name == "run") return RunRun(context, parsed->run);

@@ -68,6 +68,7 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
                               "  profctl list\n  profctl list --active --job j42\n");
   list->add_option("--job", p->list.job, "Only of this job")->type_name("JOB");
   list->add_flag("--active", p->list.active, "Only those that have not ended");
+  list->add_flag("--dumps", p->list.dumps, "The dumps on the node's disk instead, by name");
 
   CLI::App* show = AddCommand(app, "show", "One session in full, or what is in a dump's directory",
                               "  profctl show 71bd0e29b475\n"
@@ -133,7 +134,7 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
                                "  profctl fetch 71bd0e29b475\n"
                                "  profctl fetch 71bd0e29b475 --out ~/profiles\n"
                                "  profctl --nodes 'n[01-64]' fetch --job j42 --out j42-profiles\n");
-  fetch->add_option("ID", p->fetch.id, "Session id")->type_name(" ");
+  fetch->add_option("ID", p->fetch.id, "Session id, or name of a dump")->type_name(" ");
   fetch->add_option("--job", p->fleet.fetch_job, "With --nodes: every dump of this job")
       ->type_name("JOB");
   fetch->add_option("--out", p->fetch.out, "Directory for the dump; else its output, else here")
@@ -143,7 +144,17 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
 
   CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node",
                             "  profctl rm 71bd0e29b475\n");
-  rm->add_option("ID", p->rm_ids, "Session ids")->required()->type_name(" ");
+  rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps")->required()->type_name(" ");
+
+  CLI::App* pin = AddCommand(app, "pin", "Keep dumps from being removed to make room",
+                             "  profctl pin 71bd0e29b475\n"
+                             "  profctl pin PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
+  pin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")->required()->type_name(" ");
+  CLI::App* unpin = AddCommand(app, "unpin", "Let pinned dumps go again",
+                               "  profctl unpin 71bd0e29b475\n");
+  unpin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")
+      ->required()
+      ->type_name(" ");
 
   CLI::App* run = AddCommand(
       app, "run", "Run a command (behind --) and profile exactly as long as it lives",

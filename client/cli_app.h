@@ -53,6 +53,7 @@ struct Parsed {
   FetchOptions fetch;
   FleetOptions fleet;
   std::vector<std::string> rm_ids;
+  std::vector<std::string> pin_ids;
   RunOptions run;
   ListOptionsOptions options;
   CheckOptions check;

@@ -162,6 +162,12 @@ Status DumpSink::Finish() {
   return Status::Ok();
 }
 
+Status DumpSink::FinishPart() const {
+  if (name_.empty()) return DataLoss("the daemon sent nothing");
+  if (file_.valid()) return DataLoss(fmt::format("{} has no end", file_path_));
+  return Status::Ok();
+}
+
 void DumpSink::Discard() {
   file_.Reset();
   if (!root_.valid()) return;

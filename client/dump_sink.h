@@ -27,6 +27,8 @@ class DumpSink {
   Status Write(const v1::DumpChunk& chunk);
   // After the last chunk: kDataLoss unless everything announced has arrived and is on disk.
   Status Finish();
+  // The same where another dump follows: what is left of the announced bytes is that one's.
+  Status FinishPart() const;
   // Removes what was written, and only that.
   void Discard();
 

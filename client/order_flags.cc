@@ -160,6 +160,8 @@ void AddOrderFlags(CLI::App* command, StartOptions* o) {
   command->add_flag("--require-all", o->require_all,
                     "Start nothing unless everything asked for can run");
   command->add_flag("--no-dump", o->no_dump, "Keep nothing; only /metrics and live streams");
+  command->add_flag("--compress", o->compress,
+                    "Compress the dump as it is written (zstd); read by profctl only");
   command->add_flag("-v,--verbose", o->verbose, "Show every option in force, defaults too");
   AddVendorFlags(command, &o->options);
 }

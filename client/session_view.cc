@@ -146,6 +146,26 @@ void PrintWarnings(std::ostream& out, const v1::Session& session, bool color) {
   }
 }
 
+namespace {
+
+// Of a session that was interrupted and went on.
+void PrintSegments(std::ostream& out, const v1::Session& session, bool color) {
+  if (session.segments_size() < 2) return;
+  Table table({"SEGMENT", "STATE", "FROM", "TO", ">RECORDS", ">BYTES", "DUMP"});
+  int number = 0;
+  for (const v1::Segment& segment : session.segments()) {
+    const std::string& path = segment.dump_path();
+    table.AddRow({std::to_string(++number), StateCell(segment.state()),
+                  FormatTime(segment.started_ns()),
+                  segment.ended_ns() == 0 ? "" : FormatTime(segment.ended_ns()),
+                  std::to_string(segment.records()), FormatBytes(segment.bytes()),
+                  path.substr(path.rfind('/') + 1)});
+  }
+  table.Print(out, color, "  ");
+}
+
+}  // namespace
+
 void PrintSession(const Context& context, std::ostream& out, bool color,
                   const v1::Session& session) {
   Cell state = StateCell(session.state());
@@ -180,7 +200,10 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
     line("marks", fmt::format("{}, {} dropped", session.marks(), session.dropped_marks()));
   }
   if (session.steps_done() != 0) line("steps", fmt::format("{}", session.steps_done()));
-  line("dump", session.dump_path());
+  line("dump", session.dump_path().empty()
+                   ? ""
+                   : session.dump_path() + (session.pinned() ? "  (pinned)" : ""));
+  PrintSegments(out, session, color);
   PrintOutcomes(out, session, /*with_counts=*/true, color);
   PrintWarnings(out, session, color);
 }

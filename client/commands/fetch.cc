@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <system_error>
+#include <vector>
 
+#include "client/commands/pin.h"
 #include "client/commands/start.h"
 #include "client/dump_sink.h"
 #include "client/render.h"
@@ -24,21 +27,37 @@ std::string Detail(const DumpSink& sink, int64_t elapsed_ns) {
                      FormatBytes(static_cast<uint64_t>(rate)));
 }
 
+// One after the other: a session that was interrupted has a dump for each of its segments.
+using Sinks = std::vector<std::unique_ptr<DumpSink>>;
+// Nobody's session has more.
+constexpr size_t kMaxDumps = 256;
+
+Status Take(const v1::DumpChunk& chunk, const std::string& out, Sinks* sinks) {
+  if (!sinks->empty() && !chunk.dump_name().empty()) {
+    if (sinks->size() >= kMaxDumps) return DataLoss("the daemon sent more dumps than make sense");
+    RETURN_IF_ERROR(sinks->back()->FinishPart());
+    sinks->push_back(std::make_unique<DumpSink>(out));
+  }
+  if (sinks->empty()) sinks->push_back(std::make_unique<DumpSink>(out));
+  return sinks->back()->Write(chunk);
+}
+
 // Which error there was: ours, the daemon's, or none.
-Status Receive(const Context& context, const std::string& id, const std::function<bool()>& go_on,
-               DumpSink* sink) {
+Status Receive(const Context& context, const std::string& id, const std::string& out,
+               const std::function<bool()>& go_on, Sinks* sinks) {
   v1::FetchDumpRequest request;
-  request.set_session_id(id);
+  (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
   Progress progress(context, "fetching", go_on);
   Status written;
   Status status = context.api.FetchDump(request, [&](const v1::DumpChunk& chunk) {
-    written = sink->Write(chunk);
-    progress.SetDetail(Detail(*sink, progress.elapsed_ns()));
+    written = Take(chunk, out, sinks);
+    progress.SetDetail(Detail(*sinks->back(), progress.elapsed_ns()));
     return written.ok();
   });
   if (!written.ok()) return written;
   if (!status.ok()) return status;
-  return sink->Finish();
+  if (sinks->empty()) return DumpSink(out).Finish();
+  return sinks->back()->Finish();
 }
 
 // Where the session's own order wanted the dump. Only of the caller's sessions: nobody chooses
@@ -68,14 +87,21 @@ FetchResult FetchInto(const Context& context, const std::string& id, const std::
   std::error_code error;
   std::filesystem::create_directories(out, error);
   // Whether it could be used is found out with the first file.
-  DumpSink sink(out);
-  fetched.status = Receive(context, id, go_on, &sink);
-  fetched.name = sink.name();
-  if (!sink.name().empty()) fetched.path = sink.path();
-  fetched.files = sink.files();
-  fetched.received_bytes = sink.received_bytes();
-  fetched.total_bytes = sink.total_bytes();
-  if (!fetched.status.ok() && !keep) sink.Discard();
+  Sinks sinks;
+  fetched.status = Receive(context, id, out, go_on, &sinks);
+  for (const auto& sink : sinks) {
+    if (sink->name().empty()) continue;
+    fetched.name = sink->name();
+    fetched.path = sink->path();
+    fetched.paths.push_back(sink->path());
+    fetched.files += sink->files();
+    fetched.received_bytes += sink->received_bytes();
+    // The first one announced all there is.
+    if (fetched.total_bytes == 0) fetched.total_bytes = sink->total_bytes();
+  }
+  for (const auto& sink : sinks) {
+    if (!fetched.status.ok() && !keep) sink->Discard();
+  }
   return fetched;
 }
 
@@ -104,9 +130,13 @@ int RunFetch(const Context& context, const FetchOptions& options) {
     PrintJson(context, Json{{"session_id", options.id},
                             {"dump_name", fetched.name},
                             {"path", fetched.path},
+                            {"paths", fetched.paths},
                             {"files", fetched.files},
                             {"bytes", fetched.received_bytes}});
   } else {
+    for (size_t i = 0; i + 1 < fetched.paths.size(); ++i) {
+      context.io.out << Printable(fetched.paths[i]) << '\n';
+    }
     context.io.out << fmt::format("{}  {} files, {} in {}\n", Printable(fetched.path),
                                   fetched.files, FormatBytes(fetched.received_bytes),
                                   FormatSpan(context.clock.SteadyNs() - begin_ns));

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "client/context.h"
 
@@ -21,6 +22,8 @@ struct FetchResult {
   // Empty when nothing had arrived.
   std::string name;
   std::string path;
+  // Of all dumps, oldest first; `name` and `path` are the last one's.
+  std::vector<std::string> paths;
   uint64_t files = 0;
   uint64_t received_bytes = 0;
   uint64_t total_bytes = 0;

@@ -2,12 +2,26 @@
 
 #include <string>
 
+#include "client/commands/pin.h"
 #include "client/render.h"
 #include "client/session_view.h"
 
 namespace profd::client {
+namespace {
+
+// "1.2 MiB", "3.4 MiB in 2", "5.6 MiB pinned"
+std::string DumpCell(const v1::Session& session) {
+  if (session.dump_path().empty()) return "-";
+  std::string text = FormatBytes(session.dump_bytes());
+  if (session.segments_size() > 1) text += " in " + std::to_string(session.segments_size());
+  if (session.pinned()) text += " pinned";
+  return text;
+}
+
+}  // namespace
 
 int RunList(const Context& context, const ListOptions& options) {
+  if (options.dumps) return RunListDumps(context);
   v1::ListSessionsRequest request;
   request.set_job_id(options.job);
   request.set_active_only(options.active);
@@ -31,7 +45,7 @@ int RunList(const Context& context, const ListOptions& options) {
                   s.has_rank() ? std::to_string(s.rank()) : "-", std::to_string(s.uid()),
                   FormatDevices({s.devices().begin(), s.devices().end()}),
                   FormatTime(s.started_ns()), RanFor(s, context.clock),
-                  s.dump_path().empty() ? "-" : FormatBytes(s.dump_bytes()), s.label()});
+                  DumpCell(s), s.label()});
   }
   table.Print(context.io.out, context.io.out_color());
   return kExitOk;

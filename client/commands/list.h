@@ -9,6 +9,7 @@ namespace profd::client {
 struct ListOptions {
   std::string job;
   bool active = false;
+  bool dumps = false;  // what is on the disk instead
 };
 
 int RunList(const Context& context, const ListOptions& options);

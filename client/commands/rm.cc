@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/commands/pin.h"
 #include "client/render.h"
 
 namespace profd::client {
@@ -12,7 +13,7 @@ int RunRm(const Context& context, const std::vector<std::string>& ids) {
   Json errors = Json::array();
   for (const std::string& id : ids) {
     v1::DeleteDumpRequest request;
-    request.set_session_id(id);
+    (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
     auto answer =
         WithProgress(context, "removing " + id, [&] { return context.api.DeleteDump(request); });
     if (!answer.ok()) {

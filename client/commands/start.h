@@ -34,6 +34,7 @@ struct StartOptions {
   std::vector<std::string> metadata;
   bool require_all = false;
   bool no_dump = false;
+  bool compress = false;
   // Show every option in force, not only what is not at its default.
   bool verbose = false;
   // `run`: the job need not be known yet, so one rank is a name and selects nothing.

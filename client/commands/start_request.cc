@@ -163,6 +163,7 @@ v1::StartSessionRequest BuildStartRequest(const StartOptions& options,
   request.set_preempt(options.preempt);
   request.set_require_all(options.require_all);
   request.set_no_dump(options.no_dump);
+  request.set_compress(options.compress);
   return request;
 }
 

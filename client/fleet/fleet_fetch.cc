@@ -109,10 +109,18 @@ class Fetcher {
                                    session.session_id(), order_.job_id);
         continue;
       }
-      FetchedDump& dump = result->dumps.emplace_back();
-      dump.session = session;
-      dump.ranks = RanksOf(session);
-      dump.status = {StatusCode::kCancelled, "not fetched: interrupted"};
+      // A session that was interrupted and went on has several.
+      const int dumps = std::max(1, session.segments_size());
+      for (int i = 0; i < dumps; ++i) {
+        FetchedDump& dump = result->dumps.emplace_back();
+        dump.session = session;
+        if (dumps > 1) {
+          dump.session.set_dump_path(session.segments(i).dump_path());
+          dump.session.set_dump_bytes(session.segments(i).bytes());
+        }
+        dump.ranks = RanksOf(session);
+        dump.status = {StatusCode::kCancelled, "not fetched: interrupted"};
+      }
     }
     if (!result->dumps.empty() || result->partial) return;
     result->none = true;
@@ -187,7 +195,7 @@ class Fetcher {
     std::random_device random;
     std::string staging = fmt::format("{}/.part-{:08x}{:08x}", folder, random(), random());
     DumpSink sink(staging);
-    Status status = Receive(call, dump->session.session_id(), &sink);
+    Status status = Receive(call, dump->session, &sink);
     if (status.ok() && sink.name() != name) status = DataLoss("another dump than announced came");
     if (status.ok() &&
         renameat2(AT_FDCWD, sink.path().c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
@@ -202,9 +210,13 @@ class Fetcher {
     return status;
   }
 
-  static Status Receive(NodeCall* call, const std::string& id, DumpSink* sink) {
+  static Status Receive(NodeCall* call, const v1::Session& session, DumpSink* sink) {
     v1::FetchDumpRequest request;
-    request.set_session_id(id);
+    if (session.segments_size() > 1) {
+      request.set_dump(DumpNameOf(session));
+    } else {
+      request.set_session_id(session.session_id());
+    }
     Status written;
     Status status = call->api().FetchDump(request, [&](const v1::DumpChunk& chunk) {
       written = sink->Write(chunk);

@@ -1,0 +1,81 @@
+#include "client/commands/pin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client/render.h"
+#include "client/session_view.h"
+
+namespace profd::client {
+namespace {
+
+std::string Limit(uint64_t bytes) { return bytes == 0 ? "no limit" : FormatBytes(bytes); }
+
+}  // namespace
+
+bool NamesDump(const std::string& id) { return id.starts_with("PROF_"); }
+
+int RunPin(const Context& context, const std::vector<std::string>& ids, bool unpin) {
+  int exit_code = kExitOk;
+  Json dumps = Json::array();
+  Json errors = Json::array();
+  for (const std::string& id : ids) {
+    v1::PinDumpRequest request;
+    (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
+    request.set_unpin(unpin);
+    auto answer =
+        WithProgress(context, "asking profd", [&] { return context.api.PinDump(request); });
+    if (!answer.ok()) {
+      Context quiet = context;
+      quiet.json = false;
+      int code = Fail(quiet, answer.status());
+      exit_code = std::max(exit_code, code);
+      errors.push_back({{"id", id},
+                        {"code", CodeWord(answer.status().code())},
+                        {"message", answer.status().message()},
+                        {"exit_code", code}});
+      continue;
+    }
+    for (const v1::Dump& dump : answer->dumps()) {
+      if (context.json) {
+        dumps.push_back(ToJson(dump));
+      } else {
+        context.io.out << (dump.pinned() ? "pinned " : "unpinned ") << Printable(dump.name())
+                       << ", " << FormatBytes(dump.bytes()) << '\n';
+      }
+    }
+  }
+  if (context.json) {
+    PrintJson(context, Json{{"dumps", std::move(dumps)}, {"errors", std::move(errors)}});
+  }
+  return exit_code;
+}
+
+int RunListDumps(const Context& context) {
+  auto list = WithProgress(context, "asking profd", [&] { return context.api.ListDumps(); });
+  if (!list.ok()) return Fail(context, list.status());
+  if (context.json) {
+    PrintJson(context, ToJson(*list));
+    return kExitOk;
+  }
+  Table table({"DUMP", "SESSION", ">SEGMENT", "STATE", "JOB", ">UID", "STARTED", ">SIZE", "PINNED"});
+  for (const v1::Dump& dump : list->dumps()) {
+    table.AddRow({dump.name(), dump.session_id().empty() ? "-" : dump.session_id(),
+                  std::to_string(dump.segment()), StateCell(dump.state()),
+                  dump.job_id().empty() ? "-" : dump.job_id(), std::to_string(dump.uid()),
+                  FormatTime(dump.started_ns()), FormatBytes(dump.bytes()),
+                  dump.pinned() ? "pinned" : ""});
+  }
+  if (!table.empty()) table.Print(context.io.out, context.io.out_color());
+  context.io.out << fmt::format("{} of all users, {}; yours {}, pinned {}\n",
+                                FormatBytes(list->total_bytes()), Limit(list->max_total_bytes()),
+                                Limit(list->max_kept_bytes()), Limit(list->max_pinned_bytes()));
+  if (list->incomplete()) {
+    context.io.out << "earlier dumps are still being looked through; there may be more\n";
+  }
+  return kExitOk;
+}
+
+}  // namespace profd::client
