@@ -121,8 +121,10 @@ Status MetricFamilies::Write(RowFile* out) {
     }
   }
   if (left_out_ > 0) {
-    text += "# TYPE profd_export_left_out_samples gauge\nprofd_export_left_out_samples " +
-            std::to_string(left_out_) + '\n';
+    // No sample: it would need a time, and be one of the dump's.
+    text += "# TYPE profd_export_left_out_samples gauge\n"
+            "# HELP profd_export_left_out_samples " +
+            std::to_string(left_out_) + " samples of a millisecond that has one already\n";
   }
   text += "# EOF\n";
   RETURN_IF_ERROR(out->Append(text));

@@ -103,7 +103,7 @@ TEST_F(RowsTest, OpenMetrics) {
             "# TYPE x_seconds counter\n# UNIT x_seconds seconds\n"
             "x_seconds_total{" + place + ",a=\"b\",c=\"d\"} 4 1767225600.040001\n"
             "# TYPE profd_export_left_out_samples gauge\n"
-            "profd_export_left_out_samples 1\n"
+            "# HELP profd_export_left_out_samples 1 samples of a millisecond that has one already\n"
             "# EOF\n");
   EXPECT_EQ(files_.at(0).rows, 6u);
   EXPECT_EQ(FilesBelow(dir_.path()).size(), 1u);
