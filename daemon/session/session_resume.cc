@@ -375,6 +375,11 @@ Result<Session::Order> SessionManager::PlanAgain(const v1::StoredSession& stored
   if (tied && request.pids().empty()) {
     return FailedPrecondition("all processes of the job ended meanwhile");
   }
+  // One that is renewed by calls alone gets another lease.
+  if (request.lease_ms() != 0 && stored.starter().pid() != 0 && !lives(stored.starter()) &&
+      request.pids().empty()) {
+    return FailedPrecondition("its starter ended meanwhile");
+  }
   request.clear_since_ms();
   request.clear_start_in_ms();
   request.clear_start_at_ns();

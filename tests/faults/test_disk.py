@@ -2,11 +2,14 @@
 
 import contextlib
 import ctypes
+import errno
 import subprocess
+import tempfile
 import unittest
 
 import profd_harness
 from fault_common import *
+from profd_harness import is_sanitized
 
 MS_RDONLY, MS_NOSUID, MS_REMOUNT, MNT_DETACH = 1, 2, 32, 2
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -66,7 +69,7 @@ class Volume(FaultCase):
             self.assertEqual(error["code"], "resource_exhausted")
             self.assertIn("16 MB free", error["message"])
             self.assertIn("100 MB needed", error["message"])
-            self.assertEqual(os.listdir(d.dump_root), [])
+            self.assertEqual(os.listdir(d.dump_root), [".state"])
             # Without a dump there is nothing to have room for.
             session = d.ctl("start", *ORDER, "--no-dump")
             self.assertEqual(stop(d, session)["state"], "done")
@@ -112,6 +115,67 @@ class Volume(FaultCase):
             self.assert_serves(d, 1)
             self.assert_clean_end(d)
 
+    def aged(self, d):
+        return d.metric("profd_dump_aged_records_total") or 0
+
+    def assert_aged(self, d, session, done, limit):
+        """What has gone is counted: here + gone = received, and the dump holds."""
+        facts = manifest(done)
+        gone = sum(c["aged"]["records"] for c in facts["channels"])
+        self.assertGreater(gone, 0)
+        self.assertEqual(sum(c["records"] for c in facts["channels"]) + gone, done["records"])
+        self.assertEqual(done["dropped_records"], 0)
+        for c in facts["channels"]:
+            gaps = [gap for gap in c["gaps"] if gap["reason"] == "aged"]
+            self.assertEqual(len(gaps), min(c["aged"]["slices"], 1), c["collector"])
+            self.assertEqual(sum(gap["lost_records"] for gap in gaps), c["aged"]["records"])
+        eventually(lambda: self.aged(d) == gone, what="the metric says the same")
+        self.assertLessEqual(self.size(done), limit)
+        self.assertEqual(read_dump(done).problems, [])
+        check = d.run("verify", done["dump_path"])
+        self.assertEqual(check.returncode, OK, check.stdout + check.stderr)
+
+    def size(self, session):
+        total = 0
+        for folder, _, names in os.walk(session["dump_path"]):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    total += os.path.getsize(os.path.join(folder, name))
+        return total
+
+    def test_the_oldest_goes_at_the_limit(self):
+        """Without storage_limit 90 % of what is free is the limit; it holds while the dump is
+        written, and the session goes on."""
+        with self.volume(48, devices=8) as d:
+            session = start(d, *MUCH, expect=(OK, PARTIAL))
+            limit = manifest(session)["limit_bytes"]
+            self.assertGreater(limit, 30 * MB)
+            self.assertLess(limit, 48 * MB)
+            biggest = 0
+            while self.aged(d) == 0:
+                biggest = max(biggest, self.size(session))
+                self.assertEqual(d.show(session["session_id"])["state"], "running")
+            for _ in range(20):
+                biggest = max(biggest, self.size(session))
+            self.assertLessEqual(biggest, limit)
+            done = stop(d, session)
+            self.assertEqual(done["state"], "done")
+            self.assertEqual(manifest(done)["limit_action"], "age")
+            self.assert_aged(d, session, done, limit)
+            self.assert_clean_end(d)
+
+    def test_the_oldest_goes_on_a_full_volume(self):
+        with self.volume(80, devices=8) as d:
+            session = start(d, *MUCH, expect=(OK, PARTIAL))
+            eventually(lambda: self.size(session) > 30 * MB, 60, what="slices are closed")
+            self.fill(d, 3 * MB)
+            eventually(lambda: self.aged(d) > 0, what="the oldest goes")
+            self.assertEqual(d.show(session["session_id"])["state"], "running")
+            done = stop(d, session)
+            self.assertEqual(done["state"], "done")
+            self.assert_aged(d, session, done, 80 * MB)
+            self.assert_clean_end(d)
+
     def test_becomes_read_only(self):
         with self.volume(24) as d:
             session = start(d)
@@ -128,6 +192,59 @@ class Volume(FaultCase):
             self.assertEqual(mount(d.dump_root, "size=24m", MS_REMOUNT), "")
             self.assert_serves(d, 1)
             self.assert_clean_end(d)
+
+
+    def test_no_room_for_the_state_either(self):
+        """What the daemon keeps of a session has no room: the session runs, and is only not resumed."""
+        with self.volume(24) as d:
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            self.fill(d, 0)
+            d.until_state(session["session_id"], "done", "failed")
+            other = d.ctl("start", *ORDER, "--no-dump")
+            self.assertEqual(other["state"], "running")
+            d.kill()
+            os.unlink(os.path.join(d.dump_root, "ballast"))
+            d.start()
+            self.assertIn(d.show(session["session_id"])["state"], ("done", "failed"))
+            self.assert_serves(d, 1)
+            self.assert_clean_end(d)
+
+
+@unittest.skipIf(is_sanitized(), "a preloaded library comes before the sanitizer's")
+class BadDisk(FaultCase):
+    """A disk that answers writes with an error, by a library in front of libc's."""
+
+    def meet(self, error, word):
+        with tempfile.TemporaryDirectory() as folder:
+            control = os.path.join(folder, "errno")
+            env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
+            config = {"dump": {"flush_interval_ms": 100}}
+            with daemon(config=config, env=env) as d:
+                session = start(d)
+                live = d.ctl("start", *ORDER, "--no-dump")
+                d.until_records(session["session_id"], 100)
+                with open(control + ".new", "w", encoding="ascii") as file:
+                    file.write(str(error))
+                os.rename(control + ".new", control)
+                done = d.until_state(session["session_id"], "done", "failed")
+                self.assertIn(word, done["reason"].lower() + " ".join(done["warnings"]).lower())
+                facts = manifest(done)
+                self.assertNotEqual(facts["state"], "running")
+                self.assertEqual(sum(loss["records"] for c in facts["channels"]
+                                     for loss in c["dropped"]), done["dropped_records"])
+                # Who writes nothing goes on.
+                self.assertEqual(d.show(live["session_id"])["state"], "running")
+                d.until_records(live["session_id"], d.show(live["session_id"])["records"] + 10)
+                os.unlink(control)
+                self.assert_serves(d, 1)
+                self.assert_clean_end(d)
+
+    def test_eio(self):
+        self.meet(errno.EIO, "input/output error")
+
+    def test_edquot(self):
+        self.meet(errno.EDQUOT, "quota")
 
 
 class Limits(FaultCase):
