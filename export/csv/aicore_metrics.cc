@@ -10,11 +10,11 @@ namespace profd::exporting::csv {
 namespace {
 
 enum class Formula : uint8_t {
-  kRatio,       // sum of the codes / cycles
-  kMissRate,    // first / second
-  kBandwidth,   // code * a * b per second, in GB/s
-  kCount,       // code
-  kKilobytes,   // a * codes / 1024, the last one subtracted where `minus`
+  kRatio,      // sum of the codes / cycles
+  kMissRate,   // first / second
+  kBandwidth,  // code * a * b per second, in GB/s
+  kCount,      // code
+  kKilobytes,  // a * codes / 1024, the last one subtracted where `minus`
   kCubeFops,
   kVectorFops,
 };
@@ -131,8 +131,7 @@ constexpr auto kGroups = std::to_array<Group>({
     {"MemoryL0",
      ",l0a_read_bw(GB/s),l0a_write_bw(GB/s),l0b_read_bw(GB/s),l0b_write_bw(GB/s),"
      "l0c_read_bw(GB/s),l0c_write_bw(GB/s),l0c_read_bw_cube(GB/s),l0c_write_bw_cube(GB/s),"},
-    {"ResourceConflictRatio",
-     ",vec_bankgroup_cflt_ratio,vec_bank_cflt_ratio,vec_resc_cflt_ratio,"},
+    {"ResourceConflictRatio", ",vec_bankgroup_cflt_ratio,vec_bank_cflt_ratio,vec_resc_cflt_ratio,"},
     {"MemoryUB",
      ",ub_read_bw_mte(GB/s),ub_write_bw_mte(GB/s),ub_read_bw_vector(GB/s),"
      "ub_write_bw_vector(GB/s),ub_read_bw_scalar(GB/s),ub_write_bw_scalar(GB/s),"},
@@ -188,17 +187,20 @@ double Evaluate(const Metric& metric, std::span<const double> sums, const CoreCo
     case Formula::kRatio:
       for (double sum : sums) all += sum;
       return Divide(all, cycles);
-    case Formula::kMissRate: return Divide(sums[0], sums[1]);
+    case Formula::kMissRate:
+      return Divide(sums[0], sums[1]);
     case Formula::kBandwidth: {
       double seconds = Divide(cycles * 1000, core.hz * 1000);
       return Divide(sums[0] * metric.a * metric.b, seconds) / 8589934592.0;
     }
-    case Formula::kCount: return sums[0];
+    case Formula::kCount:
+      return sums[0];
     case Formula::kKilobytes:
       for (double sum : sums) all += sum;
       if (metric.minus) all = sums[0] - sums[1];
       return metric.a / 1024 * all;
-    case Formula::kCubeFops: return sums[0] * 16 * 16 * 16 * 2 + sums[1] * 16 * 16 * 32 * 2;
+    case Formula::kCubeFops:
+      return sums[0] * 16 * 16 * 16 * 2 + sums[1] * 16 * 16 * 32 * 2;
     case Formula::kVectorFops: {
       auto widths = VectorWidths(core.chip);
       for (size_t i = 0; i < widths.size(); ++i) all += sums[i] * widths[i];
@@ -264,7 +266,9 @@ std::optional<double> MetricValue(std::string_view metric, const CoreCounters& c
 }
 
 bool IsShown(std::string_view metric, std::span<const std::string> metrics, int chip) {
-  auto has = [&](std::string_view name) { return std::ranges::find(metrics, name) != metrics.end(); };
+  auto has = [&](std::string_view name) {
+    return std::ranges::find(metrics, name) != metrics.end();
+  };
   bool both_mte = has("ub_read_bw_mte(GB/s)") && has("ub_write_bw_mte(GB/s)");
   bool both_l2 = has("l2_read_bw(GB/s)") && has("l2_write_bw(GB/s)");
   if (both_mte && chip != 0 && metric.ends_with("_bw_mte(GB/s)")) return false;
@@ -276,8 +280,7 @@ bool IsNotAvailable(std::string_view metric, int chip) {
       ",vec_ratio,ub_read_bw(GB/s),ub_write_bw(GB/s),l0c_write_bw(GB/s),l2_write_bw(GB/s),"
       "vec_fp32_ratio,vec_fp16_ratio,vec_int32_ratio,vec_misc_ratio,vec_bankgroup_cflt_ratio,"
       "vec_bank_cflt_ratio,vec_resc_cflt_ratio,";
-  return IsMiniV3(chip) &&
-         kMissing.find("," + std::string(metric) + ",") != std::string_view::npos;
+  return IsMiniV3(chip) && kMissing.find("," + std::string(metric) + ",") != std::string_view::npos;
 }
 
 std::string ColumnOf(std::string_view metric) {

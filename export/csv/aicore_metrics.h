@@ -1,5 +1,5 @@
-// Metrics of sample-based AI Core profiling: which a group has, and how they are made of the sums of
-// a core's event counters (dump-format 2.11).
+// Metrics of sample-based AI Core profiling: which a group has, and how they are made of the sums
+// of a core's event counters (dump-format 2.11).
 #pragma once
 
 #include <cstdint>

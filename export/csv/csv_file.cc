@@ -64,8 +64,7 @@ Status CsvFile::Append(const Spool& spool, const SpooledRows& piece) {
     RETURN_IF_ERROR(spool.Read(piece.offset, std::as_writable_bytes(std::span(text))));
     return Append(text, piece.rows);
   }
-  RETURN_IF_ERROR(
-      spool.CopyTo(fd_.get(), piece.offset, piece.bytes).Annotate(files_->back().path));
+  RETURN_IF_ERROR(spool.CopyTo(fd_.get(), piece.offset, piece.bytes).Annotate(files_->back().path));
   files_->back().bytes += piece.bytes;
   files_->back().rows += piece.rows;
   rows_here_ += piece.rows;

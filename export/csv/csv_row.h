@@ -25,13 +25,19 @@ class CsvRow {
 
   // Quoted if it must be.
   CsvRow& Text(std::string_view text);
-  CsvRow& Int(int64_t value) { return Add([value](char* p) { return AppendInt(p, value); }); }
+  CsvRow& Int(int64_t value) {
+    return Add([value](char* p) { return AppendInt(p, value); });
+  }
   // As Python prints round(value, 3).
   CsvRow& Fixed3(double value) {
     return Add([value](char* p) { return AppendRepr(p, PyRound3(value)); });
   }
-  CsvRow& Repr(double value) { return Add([value](char* p) { return AppendRepr(p, value); }); }
-  CsvRow& SqlText(double value) { return Add([value](char* p) { return AppendSqlText(p, value); }); }
+  CsvRow& Repr(double value) {
+    return Add([value](char* p) { return AppendRepr(p, value); });
+  }
+  CsvRow& SqlText(double value) {
+    return Add([value](char* p) { return AppendSqlText(p, value); });
+  }
   // Absolute times end with a tab: spreadsheets keep them as text then.
   CsvRow& Time(int64_t t_ns) {
     return Add([t_ns](char* p) {
@@ -41,7 +47,9 @@ class CsvRow {
     });
   }
   // A length of time: ns as us with 3 decimals.
-  CsvRow& Micros(int64_t ns) { return Add([ns](char* p) { return AppendMicros(p, ns); }); }
+  CsvRow& Micros(int64_t ns) {
+    return Add([ns](char* p) { return AppendMicros(p, ns); });
+  }
   void End() { out_ += '\n'; }
 
  private:

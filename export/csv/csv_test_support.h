@@ -68,7 +68,8 @@ class CsvTest : public ::testing::Test {
     ASSERT_TRUE(format_->Begin(plan_).ok());
   }
   // One data file. Begins the export if it has not begun: make all places before.
-  std::unique_ptr<FormatSink> Open(int device, std::string base = "x.data", size_t dump_number = 0) {
+  std::unique_ptr<FormatSink> Open(int device, std::string base = "x.data",
+                                   size_t dump_number = 0) {
     const Place& place = PlaceOf(device, dump_number);
     if (format_ == nullptr) Begin();
     files_.push_back(std::make_unique<DataFile>(DataFile{std::move(base), {}, 0}));

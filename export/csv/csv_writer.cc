@@ -10,8 +10,8 @@
 namespace profd::exporting::csv {
 namespace {
 
-// The order of the vendor's folders: device_0, device_1, device_10, device_2, host. Several files of
-// one of them, by their names.
+// The order of the vendor's folders: device_0, device_1, device_10, device_2, host. Several files
+// of one of them, by their names.
 bool InVendorOrder(const PartContext& a, const PartContext& b) {
   if (a.place->dir != b.place->dir) return a.place->dir < b.place->dir;
   return a.file->base < b.file->base;
@@ -21,16 +21,15 @@ template <class T>
 std::vector<T*> Sorted(const std::vector<std::unique_ptr<T>>& parts) {
   std::vector<T*> sorted;
   for (const auto& part : parts) sorted.push_back(part.get());
-  std::ranges::stable_sort(sorted, [](const T* a, const T* b) {
-    return InVendorOrder(a->context(), b->context());
-  });
+  std::ranges::stable_sort(
+      sorted, [](const T* a, const T* b) { return InVendorOrder(a->context(), b->context()); });
   return sorted;
 }
 
 CsvFile Make(const CsvTarget& target, std::string_view name, std::string columns, uint64_t rows,
              bool slice_at_limit) {
-  CsvFileSpec spec = {target.dir, name, target.stamp, std::move(columns),
-                      rows,       target.rows_per_file, slice_at_limit};
+  CsvFileSpec spec = {target.dir,           name,          target.stamp, std::move(columns), rows,
+                      target.rows_per_file, slice_at_limit};
   return CsvFile(std::move(spec), target.files);
 }
 
@@ -146,9 +145,7 @@ std::vector<std::unique_ptr<Part>> MakeParts(TableId table, const PartContext& c
 }
 
 void Join(DumpParts* parts, DumpParts more) {
-  auto append = [](auto& to, auto& from) {
-    std::ranges::move(from, std::back_inserter(to));
-  };
+  auto append = [](auto& to, auto& from) { std::ranges::move(from, std::back_inserter(to)); };
   for (size_t table = 0; table < kTableCount; ++table) {
     append(parts->tables[table], more.tables[table]);
   }

@@ -50,8 +50,8 @@ struct Iteration {
   }
 };
 
-// As the analyser prints them on this chip: 0.000 for what is not known in C++, N/A in Python, whose
-// lengths are cycles by the frequency and not rounded.
+// As the analyser prints them on this chip: 0.000 for what is not known in C++, N/A in Python,
+// whose lengths are cycles by the frequency and not rounded.
 class StepTracePrinter {
  public:
   StepTracePrinter(const PartContext& context, std::string* out)

@@ -35,14 +35,19 @@ TEST_F(HostCsvTest, CpuUsageByKindOfCpu) {
 TEST_F(HostCsvTest, ProcessesByTheirUsage) {
   int64_t python = Intern("python3");
   int64_t odd = Intern("a,\"b\"");
-  Feed(0, TableId::kProcCpu, [&](BatchBuilder& rows) {
-    rows.Add(kStartNs, 42, odd, 1, 1000);
-    rows.Add(kStartNs, 42, odd, 1, 2000);
-  }, "42-CpuUsage.data");
-  Feed(0, TableId::kProcCpu, [&](BatchBuilder& rows) { rows.Add(kStartNs, 4242, python, 5, 300); },
-       "4242-CpuUsage.data");
-  Feed(-1, TableId::kProcCpu, [&](BatchBuilder& rows) { rows.Add(kStartNs, 7, python, 5, 0); },
-       "7-CpuUsage.data");
+  Feed(
+      0, TableId::kProcCpu,
+      [&](BatchBuilder& rows) {
+        rows.Add(kStartNs, 42, odd, 1, 1000);
+        rows.Add(kStartNs, 42, odd, 1, 2000);
+      },
+      "42-CpuUsage.data");
+  Feed(
+      0, TableId::kProcCpu, [&](BatchBuilder& rows) { rows.Add(kStartNs, 4242, python, 5, 300); },
+      "4242-CpuUsage.data");
+  Feed(
+      -1, TableId::kProcCpu, [&](BatchBuilder& rows) { rows.Add(kStartNs, 7, python, 5, 0); },
+      "7-CpuUsage.data");
   End();
   // 100 * (0.001 + 0.0005) / 2 = 0.075
   EXPECT_EQ(Csv("process_cpu_usage"),
@@ -58,13 +63,17 @@ TEST_F(HostCsvTest, MemoryIsInWholeNumbers) {
     rows.Add(kStartNs, 64000000, 30000000, 1, 2, 3, 4, 5, 15, 7);
     rows.Add(kStartNs + 1, 64000000, 29990011, 1, 2, 4, 4, 5, 15, 7);
   });
-  Feed(0, TableId::kProcMem, [&](BatchBuilder& rows) {
-    rows.Add(kStartNs, 1, python, 10, 2, 3);
-    rows.Add(kStartNs, 1, python, 11, 2, 3);
-  }, "1-Memory.data");
-  Feed(0, TableId::kProcMem, [&](BatchBuilder& rows) {
-    rows.Add(kStartNs, 4242, python, 50499, 20499, 3000);
-  }, "4242-Memory.data");
+  Feed(
+      0, TableId::kProcMem,
+      [&](BatchBuilder& rows) {
+        rows.Add(kStartNs, 1, python, 10, 2, 3);
+        rows.Add(kStartNs, 1, python, 11, 2, 3);
+      },
+      "1-Memory.data");
+  Feed(
+      0, TableId::kProcMem,
+      [&](BatchBuilder& rows) { rows.Add(kStartNs, 4242, python, 50499, 20499, 3000); },
+      "4242-Memory.data");
   End();
   EXPECT_EQ(Csv("sys_mem"),
             "Device_id,Memory Total(kB),Memory Free(kB),Buffers(kB),Cached(kB),Share Memory(kB),"

@@ -99,9 +99,8 @@ class ProcessCpuSummary : public Summary {
   Status Write(std::string_view, CsvText* out) override {
     auto all = processes_.Sorted();
     auto percent = [](const Process& p) { return 100 * p.sum / static_cast<double>(p.rows); };
-    std::ranges::stable_sort(all, [&](const auto& a, const auto& b) {
-      return percent(*a.second) > percent(*b.second);
-    });
+    std::ranges::stable_sort(
+        all, [&](const auto& a, const auto& b) { return percent(*a.second) > percent(*b.second); });
     for (auto& [pid, process] : all) {
       CsvRow row(out->rows, *context_.place);
       row.Int(pid).Text(context_.strings->Text(process->name)).Fixed3(percent(*process)).End();
@@ -281,8 +280,7 @@ class Recommendation {
 
 class HostMemSummary : public Summary {
  public:
-  explicit HostMemSummary(const PartContext& context)
-      : Summary(context), usage_(*context.spool) {}
+  explicit HostMemSummary(const PartContext& context) : Summary(context), usage_(*context.spool) {}
 
   void Take(const Batch& batch) override {
     for (double value : batch.Reals(0)) usage_.Add(value);
@@ -291,9 +289,7 @@ class HostMemSummary : public Summary {
     usage_.Finish();
     return Status::Ok();
   }
-  void Merge(Summary& later) override {
-    usage_.Merge(static_cast<HostMemSummary&>(later).usage_);
-  }
+  void Merge(Summary& later) override { usage_.Merge(static_cast<HostMemSummary&>(later).usage_); }
   Status Write(std::string_view, CsvText* out) override {
     if (usage_.rows() == 0 || context_.dump->memory_total_kb <= 0) return Status::Ok();
     auto recommended = usage_.Recommended();

@@ -109,8 +109,8 @@ class PcieSummary : public Summary {
 
  private:
   static constexpr std::array<std::string_view, 7> kModes = {
-      "Tx_p_avg(MB/s)",     "Tx_np_avg(MB/s)", "Tx_cpl_avg(MB/s)", "Tx_latency_avg(us)",
-      "Rx_p_avg(MB/s)",     "Rx_np_avg(MB/s)", "Rx_cpl_avg(MB/s)"};
+      "Tx_p_avg(MB/s)", "Tx_np_avg(MB/s)", "Tx_cpl_avg(MB/s)", "Tx_latency_avg(us)",
+      "Rx_p_avg(MB/s)", "Rx_np_avg(MB/s)", "Rx_cpl_avg(MB/s)"};
   static constexpr size_t kLatency = 3;
   static constexpr size_t kValues = 21;  // min, max, avg of each
   static constexpr double kNoMinimum = 0xFFFFF;

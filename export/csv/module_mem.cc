@@ -14,17 +14,17 @@ constexpr size_t kTextBytes = 256 * 1024;
 constexpr size_t kRowBytes = 256;
 
 constexpr std::array<std::string_view, 78> kNames = {
-    "SLOG",     "IDEDD",   "SCC",      "HCCL",     "FMK",       "CCU",           "DVPP",
-    "RUNTIME",  "CCE",     "HDC",      "DRV",      "NET",       "",              "",
-    "",         "",        "",         "",         "",          "",              "",
-    "",         "DEVMM",   "KERNEL",   "LIBMEDIA", "CCECPU",    "",              "ROS",
-    "HCCP",     "ROCE",    "TEFUSION", "PROFILING", "DP",       "APP",           "TS",
-    "TSDUMP",   "AICPU",   "LP",       "TDT",      "FE",        "MD",            "MB",
-    "ME",       "IMU",     "IMP",      "GE",       "",          "CAMERA",        "ASCENDCL",
-    "TEEOS",    "ISP",     "SIS",      "HSM",      "DSS",       "PROCMGR",       "BBOX",
-    "AIVECTOR", "TBE",     "FV",       "",         "TUNE",      "HSS",           "FFTS",
-    "OP",       "UDF",     "HICAID",   "TSYNC",    "AUDIO",     "TPRT",          "ASCENDCKERNEL",
-    "ASYS",     "ATRACE",  "RTC",      "SYSMONITOR", "AMP",     "ADETECT",       "MBUFF",
+    "SLOG",     "IDEDD",  "SCC",      "HCCL",       "FMK",    "CCU",     "DVPP",
+    "RUNTIME",  "CCE",    "HDC",      "DRV",        "NET",    "",        "",
+    "",         "",       "",         "",           "",       "",        "",
+    "",         "DEVMM",  "KERNEL",   "LIBMEDIA",   "CCECPU", "",        "ROS",
+    "HCCP",     "ROCE",   "TEFUSION", "PROFILING",  "DP",     "APP",     "TS",
+    "TSDUMP",   "AICPU",  "LP",       "TDT",        "FE",     "MD",      "MB",
+    "ME",       "IMU",    "IMP",      "GE",         "",       "CAMERA",  "ASCENDCL",
+    "TEEOS",    "ISP",    "SIS",      "HSM",        "DSS",    "PROCMGR", "BBOX",
+    "AIVECTOR", "TBE",    "FV",       "",           "TUNE",   "HSS",     "FFTS",
+    "OP",       "UDF",    "HICAID",   "TSYNC",      "AUDIO",  "TPRT",    "ASCENDCKERNEL",
+    "ASYS",     "ATRACE", "RTC",      "SYSMONITOR", "AMP",    "ADETECT", "MBUFF",
     "CUSTOM"};
 static_assert(kNames[22] == "DEVMM" && kNames[33] == "APP" && kNames[47] == "CAMERA" &&
               kNames[60] == "TUNE" && kNames[69] == "ASCENDCKERNEL" && kNames[77] == "CUSTOM");
@@ -176,8 +176,8 @@ void ModuleMem::Spill(int64_t module, Rows* rows) {
   if (!offset.ok()) {
     error_ = offset.status();
   } else {
-    blocks_[module].push_back({*offset, static_cast<uint32_t>(rows->size()), rows->front().t_ns,
-                               rows->back().t_ns});
+    blocks_[module].push_back(
+        {*offset, static_cast<uint32_t>(rows->size()), rows->front().t_ns, rows->back().t_ns});
   }
   rows->clear();
 }

@@ -148,7 +148,8 @@ class DvppSummary : public Summary {
   // The driver's text without its %: "90", "12.5".
   static std::string Percent(double value) {
     std::array<char, 40> text;
-    std::string_view all(text.data(), static_cast<size_t>(AppendRepr(text.data(), value) - text.data()));
+    std::string_view all(text.data(),
+                         static_cast<size_t>(AppendRepr(text.data(), value) - text.data()));
     if (all.ends_with(".0")) all.remove_suffix(2);
     return std::string(all);
   }

@@ -15,8 +15,8 @@ class RecordRows : public Part {
  public:
   static constexpr size_t kMaxLine = 256;
 
-  // Prints what comes after the device into less than kMaxLine bytes and returns its end; null leaves
-  // the row out.
+  // Prints what comes after the device into less than kMaxLine bytes and returns its end; null
+  // leaves the row out.
   using Print = char* (*)(const PartContext& context, const Batch& batch, size_t row, char* out);
 
   RecordRows(const PartContext& context, Print print);
@@ -31,8 +31,7 @@ class RecordRows : public Part {
   SpooledText lines_;
 };
 
-inline constexpr std::string_view kNpuMemColumns =
-    "event,ddr(KB),hbm(KB),memory(KB),timestamp(us)";
+inline constexpr std::string_view kNpuMemColumns = "event,ddr(KB),hbm(KB),memory(KB),timestamp(us)";
 inline constexpr std::string_view kUbColumns =
     "PortId,TimeStamp,UBRxPortBandWidth(MB/s),UBTxPortBandWidth(MB/s)";
 
@@ -41,8 +40,8 @@ std::unique_ptr<RecordRows> MakeNpuMemRows(const PartContext& context);
 std::unique_ptr<RecordRows> MakeModuleMemRows(const PartContext& context);
 std::unique_ptr<RecordRows> MakeUbRows(const PartContext& context);
 
-// Chips whose memory CSVs the vendor makes in C++: whole KB, nothing before the start of collection,
-// module memory sorted over all devices. Where the chip is not known, so do we.
+// Chips whose memory CSVs the vendor makes in C++: whole KB, nothing before the start of
+// collection, module memory sorted over all devices. Where the chip is not known, so do we.
 bool IsMadeInCpp(int chip);
 // Its CSVs leave out what is earlier than the start of collection.
 bool IsBeforeStart(const PartContext& context, int64_t t_ns);

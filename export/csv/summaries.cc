@@ -23,8 +23,8 @@ constexpr auto kKinds = std::to_array<SummaryKind>({
     {"ddr", TableId::kDdr, "Metric,Read(MB/s),Write(MB/s)", MakeDdrSummary},
     {"ai_core_utilization", TableId::kAicorePmu, "Core ID", MakeAicoreSummary},
     {"ai_vector_core_utilization", TableId::kAicorePmu, "Core ID", MakeVectorCoreSummary},
-    {"cpu_usage", TableId::kSysCpu,
-     "Cpu Type,User(%),Sys(%),IoWait(%),Irq(%),Soft(%),Idle(%)", MakeCpuUsageSummary},
+    {"cpu_usage", TableId::kSysCpu, "Cpu Type,User(%),Sys(%),IoWait(%),Irq(%),Soft(%),Idle(%)",
+     MakeCpuUsageSummary},
     {"process_cpu_usage", TableId::kProcCpu, "PID,Name,CPU(%)", MakeProcessCpuSummary},
     {"sys_mem", TableId::kSysMem,
      "Memory Total(kB),Memory Free(kB),Buffers(kB),Cached(kB),Share Memory(kB),Commit Limit(kB),"

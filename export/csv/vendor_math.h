@@ -1,6 +1,6 @@
 // Rounding as the vendor's analyser does it. Its CSVs go through two roundings that differ at ties:
-// SQLite's round() in its queries, and Python's round() on what comes out; HBM's average is made with
-// decimals. All three are needed to print the same third decimal.
+// SQLite's round() in its queries, and Python's round() on what comes out; HBM's average is made
+// with decimals. All three are needed to print the same third decimal.
 #pragma once
 
 #include <cstdint>
