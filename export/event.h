@@ -20,6 +20,7 @@ enum class EventKind : uint8_t {
 // iteration end. args are offsets in ns from t_ns, each only when it is known: "FP Start", "BP End";
 // "Data Aug Bound" is a length in ns. All-reduce and get-next pairs of the iteration follow one another
 // as "Reduce Start" "Reduce End", "GetNext Start" "GetNext End", as often as there are pairs.
+// kStep: of a process (device -1), or of a device's step trace, as kIteration.
 // kLoss: name = what lacks records; value = how many, 0 = unknown.
 struct Event {
   EventKind kind = EventKind::kMark;

@@ -45,8 +45,8 @@ Status GzipFile::Append(std::string_view bytes) {
   if (bytes.empty()) return Status::Ok();
   Result<std::string> deflated = Deflate(bytes);
   if (!deflated.ok()) return deflated.status();
-  unsigned long crc = crc32(0, reinterpret_cast<const Bytef*>(bytes.data()),
-                            static_cast<uInt>(bytes.size()));
+  unsigned long crc =
+      crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
   std::lock_guard lock(mutex_);
   crc_ = crc32_combine(crc_, crc, static_cast<z_off_t>(bytes.size()));
   size_ += bytes.size();

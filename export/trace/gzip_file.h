@@ -1,5 +1,5 @@
-// A shared file that is one gzip member, deflated by many threads: each piece by the thread that brings
-// it, ended at a byte boundary.
+// A shared file that is one gzip member, deflated by many threads: each piece by the thread that
+// brings it, ended at a byte boundary.
 #pragma once
 
 #include <cstdint>

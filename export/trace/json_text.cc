@@ -29,8 +29,11 @@ void PutTriple(char* out, uint32_t value) { std::memcpy(out, &kTriples[value * 3
 size_t CharacterSize(std::string_view text) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char first = byte(0);
-  size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : (first & 0xF0) == 0xE0 ? 3
-              : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  size_t size = first < 0x80                    ? 1
+                : first >= 0xC2 && first < 0xE0 ? 2
+                : (first & 0xF0) == 0xE0        ? 3
+                : first >= 0xF0 && first < 0xF5 ? 4
+                                                : 0;
   if (size == 0 || size > text.size()) return 0;
   for (size_t i = 1; i < size; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;

@@ -14,8 +14,9 @@ std::string RepairedText(std::string_view text);
 // The same as it stands between the quotes.
 std::string JsonEscaped(std::string_view text);
 
-// The shortest decimal number that reads as `value` again, with at least one decimal: 12.5, 3.0, 1e+300.
-// NaN and infinities, which JSON has not: 0.0. `out` has room for 32 bytes; returns the end.
+// The shortest decimal number that reads as `value` again, with at least one decimal: 12.5, 3.0,
+// 1e+300. NaN and infinities, which JSON has not: 0.0. `out` has room for 32 bytes; returns the
+// end.
 char* AppendShortest(char* out, double value);
 
 // Stamps as the timeline has them, in us with three decimals; fast while the second stays the same.

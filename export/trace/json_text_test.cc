@@ -1,10 +1,10 @@
 #include "export/trace/json_text.h"
 
+#include <gtest/gtest.h>
+
 #include <charconv>
 #include <cmath>
 #include <limits>
-
-#include <gtest/gtest.h>
 
 namespace profd::exporting {
 namespace {

@@ -1,9 +1,9 @@
 #include "export/trace/layout.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 namespace profd::exporting {
 namespace {
@@ -70,7 +70,8 @@ constexpr auto kNpuMem = std::to_array<CounterSpec>({
 
 constexpr auto kModuleMem = std::to_array<CounterSpec>({
     {"{0:SLOG,IDEDD,SCC,HCCL,FMK,CCU,DVPP,RUNTIME,CCE,HDC,DRV,NET,,,,,,,,,,,DEVMM,KERNEL,LIBMEDIA,"
-     "CCECPU,,ROS,HCCP,ROCE,TEFUSION,PROFILING,DP,APP,TS,TSDUMP,AICPU,LP,TDT,FE,MD,MB,ME,IMU,IMP,GE,,"
+     "CCECPU,,ROS,HCCP,ROCE,TEFUSION,PROFILING,DP,APP,TS,TSDUMP,AICPU,LP,TDT,FE,MD,MB,ME,IMU,IMP,"
+     "GE,,"
      "CAMERA,ASCENDCL,TEEOS,ISP,SIS,HSM}",
      {{{"KB", kReal, "reserved", 1, 1024, {}, "KB"}}}},
 });
@@ -111,14 +112,26 @@ constexpr auto kAccPmu = std::to_array<CounterSpec>({
 constexpr int kPaTid = 111111;
 constexpr int kPcieTid = 100010;
 constexpr auto kChipTrans = std::to_array<CounterSpec>({
-    {"PA Link Rx", {{{"PA Link ID", kKey, "link"}, {"PA Link Rx", kCell, "rx_or_write"}}}, kPaTid, 0, 0},
-    {"PA Link Tx", {{{"PA Link ID", kKey, "link"}, {"PA Link Tx", kCell, "tx_or_read"}}}, kPaTid, 0, 0},
+    {"PA Link Rx",
+     {{{"PA Link ID", kKey, "link"}, {"PA Link Rx", kCell, "rx_or_write"}}},
+     kPaTid,
+     0,
+     0},
+    {"PA Link Tx",
+     {{{"PA Link ID", kKey, "link"}, {"PA Link Tx", kCell, "tx_or_read"}}},
+     kPaTid,
+     0,
+     0},
     {"PCIE Read Bandwidth",
      {{{"PCIE ID", kKey, "link"}, {"PCIE Read Bandwidth", kCell, "tx_or_read"}}},
-     kPcieTid, 0, 1},
+     kPcieTid,
+     0,
+     1},
     {"PCIE Write Bandwidth",
      {{{"PCIE ID", kKey, "link"}, {"PCIE Write Bandwidth", kCell, "rx_or_write"}}},
-     kPcieTid, 0, 1},
+     kPcieTid,
+     0,
+     1},
 });
 constexpr auto kChipTransV6 = std::to_array<CounterSpec>({
     kChipTrans[0],
@@ -140,11 +153,12 @@ constexpr auto kUtilization = std::to_array<CounterSpec>({
 
 constexpr auto kUb = std::to_array<CounterSpec>({
     {"UNIC-Port{0%3}",
-     {{{"bandwidth_rx(MB/s)", kCell, "rx_bandwidth"}, {"bandwidth_tx(MB/s)", kCell, "tx_bandwidth"}}}},
+     {{{"bandwidth_rx(MB/s)", kCell, "rx_bandwidth"},
+       {"bandwidth_tx(MB/s)", kCell, "tx_bandwidth"}}}},
     {"UDMA-Port{0%3}",
-     {{{"bandwidth_rx(MB/s)", kCell, "udma_rx_bind"}, {"bandwidth_tx(MB/s)", kCell, "udma_tx_bind"}}}},
-    {"Port{0%3} packet rate",
-     {{{"rx", kCell, "rx_packet_rate"}, {"tx", kCell, "tx_packet_rate"}}}},
+     {{{"bandwidth_rx(MB/s)", kCell, "udma_rx_bind"},
+       {"bandwidth_tx(MB/s)", kCell, "udma_tx_bind"}}}},
+    {"Port{0%3} packet rate", {{{"rx", kCell, "rx_packet_rate"}, {"tx", kCell, "tx_packet_rate"}}}},
     {"Port{0%3} packets", {{{"rx", kCell, "rx_packets"}, {"tx", kCell, "tx_packets"}}}},
     {"Port{0%3} bytes", {{{"rx", kCell, "rx_bytes"}, {"tx", kCell, "tx_bytes"}}}},
     {"Port{0%3} errors", {{{"rx", kCell, "rx_errors"}, {"tx", kCell, "tx_errors"}}}},
@@ -157,18 +171,24 @@ constexpr auto kDvpp = std::to_array<CounterSpec>({
     {"DVPP {0} {1:VDEC,JPEGD,PNGD,JPEGE,VPC,VENC,SCD} {2}/Frames",
      {{{"all", kCell, "all_frame"}, {"proc", kCell, "proc_frame"}, {"last", kCell, "last_frame"}}}},
     {"DVPP {0} {1:VDEC,JPEGD,PNGD,JPEGE,VPC,VENC,SCD} {2}/Time",
-     {{{"all(us)", kCell, "all_time"}, {"proc(us)", kCell, "proc_time"}, {"last(us)", kCell, "last_time"}}}},
+     {{{"all(us)", kCell, "all_time"},
+       {"proc(us)", kCell, "proc_time"},
+       {"last(us)", kCell, "last_time"}}}},
 });
 
 constexpr auto kNetdev = std::to_array<CounterSpec>({
-    {"MAC bandwidth", {{{"tx(B/s)", kCell, "mac_tx_bandwidth"}, {"rx(B/s)", kCell, "mac_rx_bandwidth"}}}},
-    {"NIC bandwidth", {{{"tx(B/s)", kCell, "nic_tx_bandwidth"}, {"rx(B/s)", kCell, "nic_rx_bandwidth"}}}},
+    {"MAC bandwidth",
+     {{{"tx(B/s)", kCell, "mac_tx_bandwidth"}, {"rx(B/s)", kCell, "mac_rx_bandwidth"}}}},
+    {"NIC bandwidth",
+     {{{"tx(B/s)", kCell, "nic_tx_bandwidth"}, {"rx(B/s)", kCell, "nic_rx_bandwidth"}}}},
     {"MAC bytes", {{{"tx", kCell, "mac_tx_bytes"}, {"rx", kCell, "mac_rx_bytes"}}}},
     {"MAC bad bytes", {{{"tx", kCell, "mac_tx_bad_bytes"}, {"rx", kCell, "mac_rx_bad_bytes"}}}},
-    {"MAC PFC packets", {{{"tx", kCell, "mac_tx_pfc_packets"}, {"rx", kCell, "mac_rx_pfc_packets"}}}},
+    {"MAC PFC packets",
+     {{{"tx", kCell, "mac_tx_pfc_packets"}, {"rx", kCell, "mac_rx_pfc_packets"}}}},
     {"RoCE packets", {{{"tx", kCell, "roce_tx_packets"}, {"rx", kCell, "roce_rx_packets"}}}},
     {"RoCE errors", {{{"tx", kCell, "roce_tx_errors"}, {"rx", kCell, "roce_rx_errors"}}}},
-    {"RoCE CNP packets", {{{"tx", kCell, "roce_tx_cnp_packets"}, {"rx", kCell, "roce_rx_cnp_packets"}}}},
+    {"RoCE CNP packets",
+     {{{"tx", kCell, "roce_tx_cnp_packets"}, {"rx", kCell, "roce_rx_cnp_packets"}}}},
     {"RoCE new packet retries", {{{"retries", kCell, "roce_new_packet_retries"}}}},
     {"NIC bytes", {{{"tx", kCell, "nic_tx_bytes"}, {"rx", kCell, "nic_rx_bytes"}}}},
 });

@@ -1,12 +1,12 @@
-// THE table of what timelines show: for each table of rows the process it belongs to, its counters and
-// their args, named as the vendor's analyser names them (dump-format 3.3). Tables it shows nowhere have
-// a process of our own; low power, whose columns have no
-// names, one counter per column.
+// THE table of what timelines show: for each table of rows the process it belongs to, its counters
+// and their args, named as the vendor's analyser names them (dump-format 3.3). Tables it shows
+// nowhere have a process of our own; low power, whose columns have no names, one counter per
+// column.
 //
-// Patterns name key columns by their place: {0} is the value of the first one (a column of kName: its
-// text), {0:a,b} the first or second text (the number where there is none), {0-x} the text x for
-// negative values, {0>1 x} nothing unless the value is above 1, then " x" and the value; {0%3} the number
-// with at least three digits.
+// Patterns name key columns by their place: {0} is the value of the first one (a column of kName:
+// its text), {0:a,b} the first or second text (the number where there is none), {0-x} the text x
+// for negative values, {0>1 x} nothing unless the value is above 1, then " x" and the value; {0%3}
+// the number with at least three digits.
 #pragma once
 
 #include <array>

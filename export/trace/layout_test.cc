@@ -1,8 +1,8 @@
 #include "export/trace/layout.h"
 
-#include <set>
-
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace profd::exporting {
 namespace {

@@ -1,16 +1,17 @@
-// Perfetto's native trace, `trace_<stamp>.perfetto-trace` (`.gz`): a sequence of packets per data file.
+// Perfetto's native trace, `trace_<stamp>.perfetto-trace` (`.gz`): a sequence of packets per data
+// file.
 //
-// Stamps are deltas of a clock of the sequence's own, which its first packet sets to the begin of the
-// collection; that packet also says that trace time (BOOTTIME) is wall clock (REALTIME). A stamp before
-// its predecessor is written as it is, in BOOTTIME.
+// Stamps are deltas of a clock of the sequence's own, which its first packet sets to the begin of
+// the collection; that packet also says that trace time (BOOTTIME) is wall clock (REALTIME). A
+// stamp before its predecessor is written as it is, in BOOTTIME.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <set>
 #include <variant>
-
-#include <fmt/format.h>
 
 #include "export/decoder.h"
 #include "export/formats.h"
@@ -58,8 +59,8 @@ struct Shared {
   std::atomic<uint64_t> tracks = 0;
   std::atomic<uint64_t> events = 0;
   std::mutex mutex;
-  std::set<uint32_t> processes;                                // described
-  std::map<std::pair<uint32_t, int64_t>, uint64_t> threads;    // their tracks, by pid and tid
+  std::set<uint32_t> processes;                              // described
+  std::map<std::pair<uint32_t, int64_t>, uint64_t> threads;  // their tracks, by pid and tid
 };
 
 struct TableState {
@@ -99,8 +100,8 @@ class PerfettoSink final : public FormatSink {
     std::erase_if(slices, [](const Slice& slice) {
       return slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep;
     });
-    // Viewers take packets of one stamp in their order: outer slices begin first, and what ends at a
-    // stamp does so before the next one begins.
+    // Viewers take packets of one stamp in their order: outer slices begin first, and what ends at
+    // a stamp does so before the next one begins.
     auto end_of = [](const Slice& slice) { return slice.t_ns + slice.dur_ns; };
     std::ranges::stable_sort(slices, [&](const Slice& a, const Slice& b) {
       return a.t_ns != b.t_ns ? a.t_ns < b.t_ns : end_of(a) > end_of(b);
@@ -222,8 +223,8 @@ class PerfettoSink final : public FormatSink {
     ProtoText descriptor;
     descriptor.Varint(field::kProcessPid, pid)
         .Varint(field::kProcessSortIndex, static_cast<uint64_t>(process.sort_index))
-        .Bytes(field::kProcessName,
-               RepairedText(fmt::format("{} ({})", process.name, shared_.ids.Label(dump_, device))));
+        .Bytes(field::kProcessName, RepairedText(fmt::format("{} ({})", process.name,
+                                                             shared_.ids.Label(dump_, device))));
     ProtoText track;
     track.Varint(field::kTrackUuid, uuid).Message(field::kTrackProcess, descriptor);
     PutDescriptor(track);
@@ -257,31 +258,28 @@ class PerfettoSink final : public FormatSink {
         .Varint(field::kEventTrack, ThreadTrack(slice, device))
         .Bytes(field::kEventName, RepairedText(slice.name));
     if (!slice.category.empty()) event.Bytes(field::kEventCategory, slice.category);
-    auto annotate = [&](const std::string& name, auto add) {
+    auto named = [](const std::string& name) {
       ProtoText annotation;
-      annotation.Bytes(field::kAnnotationName, RepairedText(name));
-      add(&annotation);
-      event.Message(field::kEventAnnotation, annotation);
+      return annotation.Bytes(field::kAnnotationName, RepairedText(name));
     };
     for (const auto& [name, value] : slice.integers) {
-      annotate(name, [&](ProtoText* to) {
-        to->Varint(field::kAnnotationInt, static_cast<uint64_t>(value));
-      });
+      event.Message(field::kEventAnnotation,
+                    named(name).Varint(field::kAnnotationInt, static_cast<uint64_t>(value)));
     }
     for (const auto& [name, value] : slice.texts) {
-      annotate(name, [&](ProtoText* to) {
-        to->Bytes(field::kAnnotationText, RepairedText(value));
-      });
+      event.Message(field::kEventAnnotation,
+                    named(name).Bytes(field::kAnnotationText, RepairedText(value)));
     }
     for (const auto& [name, value] : slice.numbers) {
-      annotate(name, [&](ProtoText* to) { to->Double(field::kAnnotationDouble, value); });
+      event.Message(field::kEventAnnotation, named(name).Double(field::kAnnotationDouble, value));
     }
     PutTrackEvent(slice.t_ns, event);
   }
 
   void End(const Slice& slice, int device) {
     ProtoText event;
-    event.Varint(field::kEventType, kTypeSliceEnd).Varint(field::kEventTrack, ThreadTrack(slice, device));
+    event.Varint(field::kEventType, kTypeSliceEnd)
+        .Varint(field::kEventTrack, ThreadTrack(slice, device));
     PutTrackEvent(slice.t_ns + slice.dur_ns, event);
   }
 

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <zlib.h>
 
 #include <cstring>
@@ -7,7 +8,6 @@
 #include <thread>
 
 #include "export/trace/trace_testing.h"
-#include <gmock/gmock.h>
 
 namespace profd::exporting {
 namespace {
@@ -18,7 +18,7 @@ using ::testing::UnorderedElementsAre;
 // A reader of its own: knows the wire format and the public field numbers only.
 struct Field {
   uint32_t number = 0;
-  uint64_t value = 0;       // varint, or the bits of a fixed one
+  uint64_t value = 0;  // varint, or the bits of a fixed one
   std::string_view bytes;
 };
 
@@ -150,7 +150,8 @@ class Reader {
     if (const Field* value = Find(event, 44)) std::memcpy(&sample.value, &value->value, 8);
     if (const Field* name = Find(event, 23)) sample.name = name->bytes;
     for (const Field& field : event) {
-      if (field.number == 4) sample.annotations += std::string(Find(Parse(field.bytes), 10)->bytes) + ";";
+      if (field.number == 4)
+        sample.annotations += std::string(Find(Parse(field.bytes), 10)->bytes) + ";";
     }
     samples_.push_back(sample);
   }
@@ -203,7 +204,8 @@ TEST_F(PerfettoFormatTest, CountersComeBackAsTheyWere) {
   std::string trace = Read(files[0].path);
   EXPECT_EQ(files[0].bytes, trace.size());
   auto sample = [](const char* track, uint64_t micros, double value) {
-    return Sample{"HBM (NPU 0)", track, "MB/s", uint64_t{kBeginNs} + micros * 1000, 4, value, "", ""};
+    return Sample{"HBM (NPU 0)", track, "MB/s", uint64_t{kBeginNs} + micros * 1000, 4,
+                  value,         "",    ""};
   };
   EXPECT_THAT(Reader(trace).samples_,
               ElementsAre(sample("HBM 3/Write", 20, 190904.929), sample("HBM 3/Write", 40, 1.0 / 3),
@@ -232,14 +234,21 @@ TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
   auto sink = Open(format_.get(), 0, -1);
   sink->TakeEvent({EventKind::kRange, kBeginNs + 1000, 500, -1, 77, 78, "forward", 0, {{"n", 1}}});
   sink->TakeEvent({EventKind::kMark, kBeginNs + 1200, 0, -1, 77, 78, "load", 0, {}});
-  sink->TakeEvent({EventKind::kIteration, kBeginNs, 9000, 0, 0, 1, "", 2,
+  sink->TakeEvent({EventKind::kIteration,
+                   kBeginNs,
+                   9000,
+                   0,
+                   0,
+                   1,
+                   "",
+                   2,
                    {{"FP Start", 1000}, {"BP End", 5000}}});
   ASSERT_TRUE(sink->Finish().ok());
   Reader reader(Read(End(format_.get())[0].path));
   std::vector<std::string> seen;
   for (const Sample& sample : reader.samples_) {
-    seen.push_back(std::to_string(sample.type) + " " + std::to_string(sample.t_ns - kBeginNs) + " " +
-                   sample.track + " " + sample.name);
+    seen.push_back(std::to_string(sample.type) + " " + std::to_string(sample.t_ns - kBeginNs) +
+                   " " + sample.track + " " + sample.name);
   }
   EXPECT_THAT(seen, ElementsAre("1 1000 77 thread 78 forward", "2 1500 77 thread 78 ",
                                 "3 1200 77 thread 78 load", "1 0 Model ID:1 Iteration 2",
@@ -255,12 +264,18 @@ TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
 TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpSays) {
   Begin(format_.get());
   auto sink = Open(format_.get());
-  Put(sink.get(), TableId::kQos, 0, 1, strings_.Intern("\xFF" "a\xB6"), -1, 5);
-  sink->TakeEvent({EventKind::kMark, kBeginNs, 0, -1, 77, 78, std::string(2000, 'x') + "\xE6", 0, {}});
+  Put(sink.get(), TableId::kQos, 0, 1,
+      strings_.Intern("\xFF"
+                      "a\xB6"),
+      -1, 5);
+  sink->TakeEvent(
+      {EventKind::kMark, kBeginNs, 0, -1, 77, 78, std::string(2000, 'x') + "\xE6", 0, {}});
   ASSERT_TRUE(sink->Finish().ok());
   Reader reader(Read(End(format_.get())[0].path));
   ASSERT_EQ(reader.samples_.size(), 2U);
-  EXPECT_EQ(reader.samples_[0].track, "QoS \xEF\xBF\xBD" "a\xEF\xBF\xBD");
+  EXPECT_EQ(reader.samples_[0].track,
+            "QoS \xEF\xBF\xBD"
+            "a\xEF\xBF\xBD");
   EXPECT_EQ(reader.samples_[1].name, std::string(1024, 'x'));
 }
 

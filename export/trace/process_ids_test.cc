@@ -1,8 +1,8 @@
 #include "export/trace/process_ids.h"
 
-#include <set>
-
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace profd::exporting {
 namespace {

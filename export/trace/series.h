@@ -1,4 +1,5 @@
-// Which series a row belongs to: what is made once per combination of key cells is found again by them.
+// Which series a row belongs to: what is made once per combination of key cells is found again by
+// them.
 #pragma once
 
 #include <algorithm>
@@ -71,8 +72,8 @@ struct NamedCounter {
 std::vector<NamedCounter> CountersOf(const TableLayout& layout, const TableSpec& table,
                                      std::span<const int64_t> keys, const Strings* strings);
 
-// Not thread-safe. Bounded: with more than kMaxSeries the older ones are forgotten, and made again when
-// they come back. A pointer stays valid until the next Find.
+// Not thread-safe. Bounded: with more than kMaxSeries the older ones are forgotten, and made again
+// when they come back. A pointer stays valid until the next Find.
 template <typename Payload>
 class SeriesCache {
  public:

@@ -1,8 +1,8 @@
 #include "export/trace/series.h"
 
-#include <vector>
-
 #include <gtest/gtest.h>
+
+#include <vector>
 
 namespace profd::exporting {
 namespace {

@@ -22,7 +22,8 @@ class SharedFile {
 
   // Any thread. All of it in one piece.
   Status Append(std::string_view bytes);
-  // Like Append, but leaves the first byte (a separator) out when nothing has been appended so before.
+  // Like Append, but leaves the first byte (a separator) out when nothing has been appended so
+  // before.
   Status AppendItems(std::string_view items);
   // Gives it its name.
   Status Commit();

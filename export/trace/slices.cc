@@ -1,9 +1,9 @@
 #include "export/trace/slices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "export/number_text.h"
 
@@ -84,7 +84,8 @@ class Iteration {
 
   std::vector<Slice> Slices() {
     Slice& whole = Add("Iteration", "Iteration Time", event_.t_ns, event_.dur_ns);
-    whole.texts = {{"FP Start", Text(fp_)}, {"BP End", Text(bp_)}, {"Iteration End", Micros(end_ns_)}};
+    whole.texts = {
+        {"FP Start", Text(fp_)}, {"BP End", Text(bp_)}, {"Iteration End", Micros(end_ns_)}};
     whole.numbers = {{"Iteration Time(us)", ToMicros(event_.dur_ns)}};
     if (fp_ && bp_ && *bp_ >= *fp_ && end_ns_ >= *bp_) AddParts();
     AddPairs("Reduce Start", "Reduce End");
@@ -177,6 +178,10 @@ std::vector<Slice> SlicesOf(const Event& event) {
       return Iteration(event).Slices();
     case EventKind::kLoss:
       return {OfLoss(event)};
+    case EventKind::kStep:
+      // A device's are the training steps of its step trace: iterations without parts.
+      if (event.device >= 0) return Iteration(event).Slices();
+      return {OfMark(event)};
     default:
       return {OfMark(event)};
   }

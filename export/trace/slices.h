@@ -16,7 +16,7 @@ struct Slice {
   Kind kind = Kind::kSlice;
   const ProcessSpec* process = nullptr;
   int64_t tid = 0;
-  std::string thread;    // its name
+  std::string thread;  // its name
   std::string name;
   std::string category;  // empty: none
   int64_t t_ns = 0;

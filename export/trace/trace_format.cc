@@ -1,11 +1,11 @@
 // Chrome's trace JSON, `msprof_<stamp>.json`: one array, one event per line.
+#include <fmt/format.h>
+
 #include <atomic>
 #include <charconv>
 #include <cstring>
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "export/decoder.h"
 #include "export/formats.h"
@@ -145,8 +145,7 @@ class TraceSink final : public FormatSink {
   JsonSeries MakeSeries(const TableState& state, const TableSpec& table,
                         std::span<const int64_t> keys) {
     JsonSeries series;
-    for (const NamedCounter& named :
-         CountersOf(*state.layout, table, keys, shared_.plan.strings)) {
+    for (const NamedCounter& named : CountersOf(*state.layout, table, keys, shared_.plan.strings)) {
       JsonCounter counter;
       counter.head = fmt::format(",\n{{\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":\"",
                                  JsonEscaped(named.name), state.pid, named.tid);
@@ -232,8 +231,9 @@ class TraceSink final : public FormatSink {
   }
 
   void WriteMeta(uint32_t pid, int64_t tid, std::string_view name, std::string_view args) {
-    WriteText({fmt::format(",\n{{\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ph\":\"M\",\"args\":{{{}}}}}",
-                           name, pid, tid, args)});
+    WriteText(
+        {fmt::format(",\n{{\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ph\":\"M\",\"args\":{{{}}}}}",
+                     name, pid, tid, args)});
   }
 
   void Write(const Slice& slice, int device) {

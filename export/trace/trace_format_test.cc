@@ -1,18 +1,18 @@
+#include <gmock/gmock.h>
+
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
-#include <nlohmann/json.hpp>
-
 #include "export/trace/trace_testing.h"
-#include <gmock/gmock.h>
 
 namespace profd::exporting {
 namespace {
 
+using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using nlohmann::json;
 
 class TraceFormatTest : public TraceFixture {
  protected:
@@ -48,8 +48,8 @@ constexpr uint32_t Pid(uint32_t sort, uint32_t device) { return 4242U << 10 | so
 std::string Counter(const std::string& name, uint32_t pid, const std::string& args,
                     const std::string& ts = "1767225600040000.000", int tid = 0) {
   return "{\"name\":\"" + name + "\",\"pid\":" + std::to_string(pid) +
-         ",\"tid\":" + std::to_string(tid) + ",\"ts\":\"" + ts + "\",\"ph\":\"C\",\"args\":{" + args +
-         "}}";
+         ",\"tid\":" + std::to_string(tid) + ",\"ts\":\"" + ts + "\",\"ph\":\"C\",\"args\":{" +
+         args + "}}";
 }
 
 TEST_F(TraceFormatTest, NothingIsAnEmptyArray) {
@@ -70,7 +70,8 @@ TEST_F(TraceFormatTest, ProcessesAreNamedOnceAsTheVendorsAre) {
   EXPECT_THAT(text_, HasSubstr("[\n{\"name\":\"process_name\",\"pid\":" + pid +
                                ",\"tid\":0,\"ph\":\"M\",\"args\":{\"name\":\"HCCS\"}},\n"
                                "{\"name\":\"process_labels\",\"pid\":" +
-                               pid + ",\"tid\":0,\"ph\":\"M\",\"args\":{\"labels\":\"NPU 1\"}},\n"
+                               pid +
+                               ",\"tid\":0,\"ph\":\"M\",\"args\":{\"labels\":\"NPU 1\"}},\n"
                                "{\"name\":\"process_sort_index\",\"pid\":" +
                                pid + ",\"tid\":0,\"ph\":\"M\",\"args\":{\"sort_index\":20}},\n"));
   EXPECT_EQ(all_.size(), 7U);
@@ -81,8 +82,8 @@ TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
   auto sink = Open(format_.get());
   Put(sink.get(), TableId::kHccs, 0, 40000, 51338.985, 0.1 + 0.2);
   // 22 columns of 1048576 / 15625 B/us and so on: only the averages are shown.
-  Put(sink.get(), TableId::kPcie, 0, 40000, 1, 1, 16384, 1, 1, 32768, 1, 1, 3, 1, 1, 1500, 1, 1, 16384,
-      1, 1, 0, 1, 1, 49152);
+  Put(sink.get(), TableId::kPcie, 0, 40000, 1, 1, 16384, 1, 1, 32768, 1, 1, 3, 1, 1, 1500, 1, 1,
+      16384, 1, 1, 0, 1, 1, 49152);
   Put(sink.get(), TableId::kHbm, 0, 40000, 3, 1, 190904.929);
   Put(sink.get(), TableId::kDdr, 0, 40000, 0, 1.5, 2.0);
   Put(sink.get(), TableId::kLlc, 0, 40000, 1, 0, 1.023, 8328.353);
@@ -120,16 +121,16 @@ TEST_F(TraceFormatTest, NetworkMemoryFrequencyQos) {
   std::string tx =
       "\"Tx Bandwidth Efficiency\":0.062,\"Tx Packets\":20.0,\"Tx Error Rate\":0.0,"
       "\"Tx Dropped Rate\":0.125";
-  EXPECT_THAT(Events(), ElementsAre(Counter("Port 2/Rx", Pid(21, 0), rx),
-                                    Counter("Port 2/Tx", Pid(21, 0), tx),
-                                    Counter("Port 2/Rx", Pid(22, 0), rx),
-                                    Counter("Port 2/Tx", Pid(22, 0), tx),
-                                    Counter("Device/DDR", Pid(17, 0), "\"KB\":1.0"),
-                                    Counter("Device/HBM", Pid(17, 0), "\"KB\":2.5"),
-                                    Counter("Device/Memory", Pid(17, 0), "\"KB\":3.5"),
-                                    Counter("AI Core Freq", Pid(15, 0), "\"MHz\":1800"),
-                                    Counter("AI Core Freq Die 1", Pid(15, 0), "\"MHz\":1650"),
-                                    Counter("QoS SDMA", Pid(29, 0), "\"value\":5000")));
+  EXPECT_THAT(
+      Events(),
+      ElementsAre(Counter("Port 2/Rx", Pid(21, 0), rx), Counter("Port 2/Tx", Pid(21, 0), tx),
+                  Counter("Port 2/Rx", Pid(22, 0), rx), Counter("Port 2/Tx", Pid(22, 0), tx),
+                  Counter("Device/DDR", Pid(17, 0), "\"KB\":1.0"),
+                  Counter("Device/HBM", Pid(17, 0), "\"KB\":2.5"),
+                  Counter("Device/Memory", Pid(17, 0), "\"KB\":3.5"),
+                  Counter("AI Core Freq", Pid(15, 0), "\"MHz\":1800"),
+                  Counter("AI Core Freq Die 1", Pid(15, 0), "\"MHz\":1650"),
+                  Counter("QoS SDMA", Pid(29, 0), "\"value\":5000")));
 }
 
 TEST_F(TraceFormatTest, SocProfile) {
@@ -152,8 +153,8 @@ TEST_F(TraceFormatTest, SocProfile) {
           Counter("PA Link Tx", Pid(26, 0), "\"PA Link ID\":4,\"PA Link Tx\":21", ts, 111111),
           Counter("PCIE Read Bandwidth", Pid(26, 0), "\"PCIE ID\":5,\"PCIE Read Bandwidth\":31", ts,
                   100010),
-          Counter("PCIE Write Bandwidth", Pid(26, 0), "\"PCIE ID\":5,\"PCIE Write Bandwidth\":30", ts,
-                  100010),
+          Counter("PCIE Write Bandwidth", Pid(26, 0), "\"PCIE ID\":5,\"PCIE Write Bandwidth\":30",
+                  ts, 100010),
           Counter("L2 Buffer Bw Level", Pid(25, 0), "\"L2 Buffer Bw Level\":6"),
           Counter("Mata Bw Level", Pid(25, 0), "\"Mata Bw Level\":7")));
 }
@@ -163,7 +164,8 @@ TEST_F(TraceFormatTest, SioPutsDiesOfOneStampTogetherAndShowsEveryDevice) {
   for (int device = 0; device < 2; ++device) {
     auto sink = Open(format_.get(), 0, device);
     for (int die : {0, 1, 0}) {
-      Put(sink.get(), TableId::kSio, device, 40000, die, 1.0 + die, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 8.0);
+      Put(sink.get(), TableId::kSio, device, 40000, die, 1.0 + die, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
+          8.0);
     }
     ASSERT_TRUE(sink->Finish().ok());
   }
@@ -198,34 +200,32 @@ TEST_F(TraceFormatTest, HostUsage) {
   Put(sink.get(), TableId::kHostDisk, -1, 40000, 1.0, 2.0, 3.0);
   Put(sink.get(), TableId::kHostNetwork, -1, 40000, 4.0, 5.0);
   ASSERT_TRUE(sink->Finish().ok());
-  EXPECT_THAT(Events(),
-              ElementsAre(Counter("CPU 3", Pid(9, 31), "\"Usage(%)\":12.5"),
-                          Counter("CPU Avg", Pid(9, 31), "\"Usage(%)\":7.529"),
-                          Counter("Memory Usage", Pid(10, 31), "\"Usage(%)\":0.5"),
-                          Counter("Disk Usage", Pid(12, 31), "\"Usage(%)\":3.0"),
-                          Counter("Network Usage", Pid(11, 31), "\"Usage(%)\":4.0")));
+  EXPECT_THAT(Events(), ElementsAre(Counter("CPU 3", Pid(9, 31), "\"Usage(%)\":12.5"),
+                                    Counter("CPU Avg", Pid(9, 31), "\"Usage(%)\":7.529"),
+                                    Counter("Memory Usage", Pid(10, 31), "\"Usage(%)\":0.5"),
+                                    Counter("Disk Usage", Pid(12, 31), "\"Usage(%)\":3.0"),
+                                    Counter("Network Usage", Pid(11, 31), "\"Usage(%)\":4.0")));
   EXPECT_THAT(text_, HasSubstr("{\"labels\":\"CPU\"}"));
 }
 
 TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
   Begin(format_.get());
   auto sink = Open(format_.get());
-  Put(sink.get(), TableId::kDvpp, 0, 40000, 1, 4, 0, 699300.0, 1998.0, 90.0, 1.0, 2.0, 3.0, 4.0, 5.0);
+  Put(sink.get(), TableId::kDvpp, 0, 40000, 1, 4, 0, 699300.0, 1998.0, 90.0, 1.0, 2.0, 3.0, 4.0,
+      5.0);
   Put(sink.get(), TableId::kModuleMem, 0, 40000, 10, 2048);
   Put(sink.get(), TableId::kModuleMem, 0, 40000, 12, 1024);
   Put(sink.get(), TableId::kVoltage, 0, 40000, 1, 800.0);
   Put(sink.get(), TableId::kUb, 0, 40000, 7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
   Put(sink.get(), TableId::kSysMem, 0, 40000, 1, 2, 3, 4, 5, 6, 7, 8, 9);
   Put(sink.get(), TableId::kProcMem, 0, 40000, 42, strings_.Intern("py\"thon\n"), 1, 2, 3);
-  Put(sink.get(), TableId::kLowPower, 0, 40000, 1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-      20, 21, 22, 23, 24);
+  Put(sink.get(), TableId::kLowPower, 0, 40000, 1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
+      18, 19, 20, 21, 22, 23, 24);
   Put(sink.get(), TableId::kSample, 0, 40000, strings_.Intern("atlas_npu_power_watts"),
       strings_.Intern(""), 310.5);
   ASSERT_TRUE(sink->Finish().ok());
   std::vector<std::string> events = Events();
-  auto has = [&](const std::string& event) {
-    EXPECT_THAT(events, testing::Contains(event));
-  };
+  auto has = [&](const std::string& event) { EXPECT_THAT(events, testing::Contains(event)); };
   has(Counter("DVPP 1 VPC 0/Utilization", Pid(0, 0), "\"all(%)\":90.0,\"proc(%)\":3.0"));
   has(Counter("DVPP 1 VPC 0/Frames", Pid(0, 0), "\"all\":1998.0,\"proc\":2.0,\"last\":5.0"));
   has(Counter("DRV", Pid(2, 0), "\"KB\":2.0"));
@@ -261,10 +261,9 @@ TEST_F(TraceFormatTest, AicoreSamples) {
   }
   ASSERT_TRUE(sink->Finish().ok());
   const std::string ts = "1767225600001000.000";
-  EXPECT_THAT(Events(),
-              ElementsAre(Counter("Core 0", Pid(4, 0), "\"Utilization(%)\":50.0", ts),
-                          Counter("Core 1", Pid(4, 0), "\"Utilization(%)\":100.0", ts),
-                          Counter("Average", Pid(4, 0), "\"Utilization(%)\":75.0", ts)));
+  EXPECT_THAT(Events(), ElementsAre(Counter("Core 0", Pid(4, 0), "\"Utilization(%)\":50.0", ts),
+                                    Counter("Core 1", Pid(4, 0), "\"Utilization(%)\":100.0", ts),
+                                    Counter("Average", Pid(4, 0), "\"Utilization(%)\":75.0", ts)));
 }
 
 TEST_F(TraceFormatTest, ValuesThatAreNoNumbersStayJson) {
@@ -294,16 +293,18 @@ TEST_F(TraceFormatTest, SlicesOfEveryKind) {
   std::string marks = std::to_string(Pid(26, 31));
   EXPECT_THAT(
       events,
-      ElementsAre("{\"name\":\"load\",\"pid\":" + marks +
-                      ",\"tid\":78,\"ts\":\"1767225600000005.000\",\"ph\":\"i\",\"s\":\"t\",\"args\":{}}",
-                  "{\"name\":\"for\\\"ward\",\"pid\":" + marks +
-                      ",\"tid\":78,\"ts\":\"1767225600000000.000\",\"dur\":599.98,\"ph\":\"X\",\"args\":{}}",
-                  "{\"name\":\"Step 12\",\"pid\":" + marks +
-                      ",\"tid\":1073741901,\"ts\":\"1767225600000000.000\",\"dur\":1000.0,\"ph\":\"X\","
-                      "\"args\":{\"Step\":12}}",
-                  testing::AllOf(HasSubstr("\"Lost hbm\""), HasSubstr("\"dur\":2000.0"),
-                                 HasSubstr("{\"Records\":50}"),
-                                 HasSubstr("\"pid\":" + std::to_string(Pid(31, 1))))));
+      ElementsAre(
+          "{\"name\":\"load\",\"pid\":" + marks +
+              ",\"tid\":78,\"ts\":\"1767225600000005.000\",\"ph\":\"i\",\"s\":\"t\",\"args\":{}}",
+          "{\"name\":\"for\\\"ward\",\"pid\":" + marks +
+              ",\"tid\":78,\"ts\":\"1767225600000000.000\",\"dur\":599.98,\"ph\":\"X\",\"args\":{}"
+              "}",
+          "{\"name\":\"Step 12\",\"pid\":" + marks +
+              ",\"tid\":1073741901,\"ts\":\"1767225600000000.000\",\"dur\":1000.0,\"ph\":\"X\","
+              "\"args\":{\"Step\":12}}",
+          testing::AllOf(HasSubstr("\"Lost hbm\""), HasSubstr("\"dur\":2000.0"),
+                         HasSubstr("{\"Records\":50}"),
+                         HasSubstr("\"pid\":" + std::to_string(Pid(31, 1))))));
   EXPECT_THAT(text_, HasSubstr("{\"name\":\"thread_name\",\"pid\":" + marks +
                                ",\"tid\":78,\"ph\":\"M\",\"args\":{\"name\":\"77 thread 78\"}}"));
 }
@@ -311,7 +312,14 @@ TEST_F(TraceFormatTest, SlicesOfEveryKind) {
 TEST_F(TraceFormatTest, StepTrace) {
   Begin(format_.get());
   auto sink = Open(format_.get());
-  Event iteration{EventKind::kIteration, kBeginNs + 1000, 9000, 0, 0, 1, "Iteration 2", 2,
+  Event iteration{EventKind::kIteration,
+                  kBeginNs + 1000,
+                  9000,
+                  0,
+                  0,
+                  1,
+                  "Iteration 2",
+                  2,
                   {{"FP Start", 1000}, {"BP End", 5000}, {"Data Aug Bound", 2000}}};
   sink->TakeEvent(iteration);
   ASSERT_TRUE(sink->Finish().ok());
@@ -329,7 +337,8 @@ TEST_F(TraceFormatTest, StepTrace) {
               "\"args\":{\"Iteration ID\":2,\"FP Start\":\"1767225600000002.000\",\"BP End\":"
               "\"1767225600000006.000\",\"FP_BP Time(us)\":4.0}}",
           "{\"name\":\"Iteration Refresh 2\"," + head +
-              "\"ts\":\"1767225600000006.000\",\"dur\":4.0,\"ph\":\"X\",\"cat\":\"Iteration Refresh\","
+              "\"ts\":\"1767225600000006.000\",\"dur\":4.0,\"ph\":\"X\",\"cat\":\"Iteration "
+              "Refresh\","
               "\"args\":{\"Iteration ID\":2,\"BP End\":\"1767225600000006.000\",\"Iteration End\":"
               "\"1767225600000010.000\",\"Iteration Refresh(us)\":4.0}}",
           "{\"name\":\"Data_aug Bound 1\"," + head +

@@ -1,6 +1,7 @@
 // What the tests of both timelines share: a dump, sinks, rows.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "export/formats.h"
-#include <gtest/gtest.h>
 
 namespace profd::exporting {
 

@@ -1,8 +1,8 @@
-// Samples of the AI Core counters as what the timeline shows: utilization per core, and the average over
-// the AI Cores (rows of UtilizationTable; the average's type is 2).
+// Samples of the AI Core counters as what the timeline shows: utilization per core, and the average
+// over the AI Cores (rows of UtilizationTable; the average's type is 2).
 //
-// utilization = cycles / (clock * time since the core's sample before) * 100. The first sample of a core
-// has no such time and is left out.
+// utilization = cycles / (clock * time since the core's sample before) * 100. The first sample of a
+// core has no such time and is left out.
 #pragma once
 
 #include <cstdint>

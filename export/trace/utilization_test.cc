@@ -1,7 +1,8 @@
 #include "export/trace/utilization.h"
 
-#include "export/trace/layout.h"
 #include <gtest/gtest.h>
+
+#include "export/trace/layout.h"
 
 namespace profd::exporting {
 namespace {

@@ -16,6 +16,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
+import attach_client
 import perfetto_reader
 import web_driver
 from profd_harness import BUILD, RUNNER, DaemonCase, eventually, main, scaled
@@ -57,8 +58,7 @@ class Timeline(DaemonCase):
         d = cls.daemon
         cls.out = tempfile.mkdtemp(prefix="profd-timeline-")
         cls.addClassCleanup(shutil.rmtree, cls.out, ignore_errors=True)
-        session = d.record("--devices", "0-1", *OPTIONS, seconds=3)
-        cls.dump = session["dump_path"]
+        cls.dump = cls.record()["dump_path"]
         for name, more in (("plain", []), ("packed", ["--gzip"])):
             made = d.run("export", cls.dump, "--format", "trace,perfetto", "--out",
                          os.path.join(cls.out, name), *more)
@@ -68,6 +68,28 @@ class Timeline(DaemonCase):
         cls.events = strict(cls.json_path)
         cls.processes = {e["pid"]: e["args"]["name"] for e in cls.events
                          if e["name"] == "process_name"}
+
+    @classmethod
+    def record(cls):
+        """A job of this process, which marks two steps."""
+        ring = attach_client.Ring()
+        cls.addClassCleanup(ring.close)
+        path = os.path.join(cls.daemon.base, "attach.sock")
+        with attach_client.Client(path, timeout=scaled(30)) as client:
+            client.attach(ring, job_id="timeline", rank=3, devices=[0, 1])
+            session = cls.daemon.ctl("start", "--job", "timeline", "--msproftx", "on",
+                                     *OPTIONS)["session_id"]
+            cls.daemon.until_records(session, 1000)
+            for step in (1, 2):
+                ring.put(attach_client.STEP_BEGIN, value=step)
+                ring.put(attach_client.PUSH, "forward")
+                ring.put(attach_client.MARK, "batch \N{SNOWMAN} \"read\"")
+                ring.put(attach_client.POP)
+                ring.put(attach_client.STEP_END, value=step)
+            eventually(lambda: ring.taken() >= 10, what="the marks are taken")
+            cls.daemon.until_records(session, 8000)
+            cls.daemon.ctl("stop", session)
+            return cls.daemon.until_state(session, "done")
 
     @classmethod
     def only(cls, *pattern):
@@ -159,6 +181,29 @@ class Timeline(DaemonCase):
         self.assertEqual(sum((wanted - plain).values()), 0, list((wanted - plain).items())[:5])
         self.assertEqual(sum((plain - wanted).values()), 0, list((plain - wanted).items())[:5])
 
+    def test_marks_and_steps_are_slices(self):
+        pids = [pid for pid, name in self.processes.items() if name == "Marks"]
+        self.assertEqual(len(pids), 1)
+        slices = [e for e in self.events if e["pid"] == pids[0] and e["ph"] != "M"]
+        count = collections.Counter((e["ph"], e["name"]) for e in slices)
+        self.assertEqual(count, {("X", "Step 1"): 1, ("X", "Step 2"): 1, ("X", "forward"): 2,
+                                 ("i", 'batch \N{SNOWMAN} "read"'): 2})
+        times = {(e["name"], e["ts"]): float(e.get("dur", 0)) for e in slices}
+        steps = sorted((float(ts), float(ts) + dur) for (name, ts), dur in times.items()
+                       if name.startswith("Step"))
+        for (name, ts), dur in times.items():
+            self.assertTrue(any(begin - 1 <= float(ts) and float(ts) + dur <= end + 1
+                                for begin, end in steps), (name, ts, dur, steps))
+        iterations = [e for e in self.events if e["ph"] == "X" and
+                      self.processes[e["pid"]] == "Step Trace"]
+        self.assertEqual(sorted({e["name"] for e in iterations}), ["Iteration 1", "Iteration 2"])
+        trace = perfetto_reader.Trace(self.perfetto_path)
+        kinds = collections.Counter((kind, value) for _, _, kind, _, value in trace.events
+                                    if kind != "counter")
+        self.assertEqual(kinds["begin", "Step 1"], 1)
+        self.assertEqual(kinds["begin", "forward"], 2)
+        self.assertEqual(kinds["instant", 'batch \N{SNOWMAN} "read"'], 2)
+
     def test_gzip_holds_the_same(self):
         packed = perfetto_reader.Trace(self.only("packed", "trace_*.perfetto-trace.gz"))
         trace = perfetto_reader.Trace(self.perfetto_path)
@@ -203,6 +248,8 @@ class Timeline(DaemonCase):
         model = browser.run("""
             return Object.values(model.processes).map(p => ({
               pid: p.pid, name: p.name, labels: p.labels, sort: p.sortIndex,
+              slices: Object.values(p.threads).map(t => t.sliceGroup.slices.length)
+                  .reduce((a, b) => a + b, 0),
               counters: Object.values(p.counters).map(c => [c.name, c.numSeries, c.numSamples])}));""")
         found = {p["pid"]: p for p in model}
         self.assertEqual({pid: p["name"] for pid, p in found.items()}, self.processes)
@@ -217,6 +264,8 @@ class Timeline(DaemonCase):
             if event["name"] in expected:
                 expected[event["name"]] += 1
         self.assertEqual(samples, expected)
+        slices = collections.Counter(e["pid"] for e in self.events if e["ph"] in ("X", "i"))
+        self.assertEqual({p["pid"]: p["slices"] for p in model if p["slices"]}, slices)
         for device in range(self.devices):
             pid = self.info_pid(device) << 10 | SORT_INDEX["HBM"] << 5 | device
             self.assertEqual(found[pid]["labels"], [f"NPU {device}"])
