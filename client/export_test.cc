@@ -94,10 +94,10 @@ TEST_F(ExportTest, DefaultOutputAndJson) {
 
 TEST_F(ExportTest, SaysEverythingThatIsWrong) {
   std::string dump = MakeDump("PROF_1");
-  EXPECT_EQ(Run({"export", dump, dir_ / "none", "--format", "cvs,csv", "--devices", "x",
-                 "--channels", "hbmm", "--from", "noon", "--to", "-1h", "--threads", "0",
-                 "--gzip"}),
-            2);
+  EXPECT_EQ(
+      Run({"export", dump, dir_ / "none", "--format", "cvs,csv", "--devices", "x", "--channels",
+           "hbmm", "--from", "noon", "--to", "-1h", "--threads", "0", "--gzip"}),
+      2);
   for (const char* part : {"none", "\"cvs\"", "--devices", "\"hbmm\"", "\"noon\"", "--threads",
                            "--gzip", "Try \"profctl export --help\"."}) {
     EXPECT_NE(err().find(part), std::string::npos) << part << "\n" << err();

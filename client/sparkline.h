@@ -7,8 +7,8 @@
 
 namespace profd::client {
 
-// One character per value; NaN is a blank. Zero is the floor where that shows more than it hides, the
-// least value otherwise.
+// One character per value; NaN is a blank. Zero is the floor where that shows more than it hides,
+// the least value otherwise.
 std::string Sparkline(std::span<const double> values, bool ascii);
 
 // "1.5 MiB/s", "85.2 %", "1.80 GHz". `unit` as metric names end: "bytes_per_second", "ratio", ...;

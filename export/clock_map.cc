@@ -12,15 +12,14 @@ ClockMap::ClockMap(const ClockFacts& facts) : facts_(facts) {
   if (host_mhz_ > 0 && facts.host_count_diff > 0) {
     double diff = static_cast<double>(facts.host_count_diff) * 1000 / host_mhz_;
     if (diff < 9e18) {
-      host_ns_ = static_cast<int64_t>(static_cast<uint64_t>(facts.host_ns) +
-                                      static_cast<uint64_t>(diff));
+      host_ns_ =
+          static_cast<int64_t>(static_cast<uint64_t>(facts.host_ns) + static_cast<uint64_t>(diff));
     }
   }
-  delta_ns_ = (static_cast<double>(host_ns_) / 1e9 - static_cast<double>(facts.device_ns) / 1e9) *
-              1e9;
-  offset_ns_ = (static_cast<double>(facts.begin_us) -
-                static_cast<double>(facts.begin_raw_ns) / 1000) *
-               1000;
+  delta_ns_ =
+      (static_cast<double>(host_ns_) / 1e9 - static_cast<double>(facts.device_ns) / 1e9) * 1e9;
+  offset_ns_ =
+      (static_cast<double>(facts.begin_us) - static_cast<double>(facts.begin_raw_ns) / 1000) * 1000;
   offset_exact_ns_ = Plus(Times(facts.begin_us, 1000), -facts.begin_raw_ns);
 }
 

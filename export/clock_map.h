@@ -1,5 +1,5 @@
-// Stamps of a dump to wall clock (dump-format 1.7). Arithmetic and rounding are the vendor's: the one
-// clock pair taken at the start of the session, doubles where its analyser computes in doubles.
+// Stamps of a dump to wall clock (dump-format 1.7). Arithmetic and rounding are the vendor's: the
+// one clock pair taken at the start of the session, doubles where its analyser computes in doubles.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@ namespace profd::exporting {
 
 // Of one place (a device, or the host). What a dump does not say is 0, and named in its problems.
 struct ClockFacts {
-  int64_t begin_us = 0;         // start_info collectionTimeBegin
-  int64_t begin_raw_ns = 0;     // start_info clockMonotonicRaw
-  int64_t end_us = 0;           // end_info; 0 = none
+  int64_t begin_us = 0;      // start_info collectionTimeBegin
+  int64_t begin_raw_ns = 0;  // start_info clockMonotonicRaw
+  int64_t end_us = 0;        // end_info; 0 = none
   int64_t end_raw_ns = 0;
-  int64_t host_ns = 0;          // H: host_start clock_monotonic_raw
-  uint64_t host_count = 0;      // host_start cntvct
-  uint64_t host_count_diff = 0; // host_start cntvct_diff
-  int64_t device_ns = 0;        // D: dev_start clock_monotonic_raw
-  uint64_t device_count = 0;    // C: dev_start cntvct
-  double device_hz = 0;         // F: hwts_frequency
-  double host_hz = 0;           // CPU Frequency; 0 = host stamps are ns
+  int64_t host_ns = 0;           // H: host_start clock_monotonic_raw
+  uint64_t host_count = 0;       // host_start cntvct
+  uint64_t host_count_diff = 0;  // host_start cntvct_diff
+  int64_t device_ns = 0;         // D: dev_start clock_monotonic_raw
+  uint64_t device_count = 0;     // C: dev_start cntvct
+  double device_hz = 0;          // F: hwts_frequency
+  double host_hz = 0;            // CPU Frequency; 0 = host stamps are ns
 };
 
 class ClockMap {

@@ -55,7 +55,7 @@ TEST(ClockMap, CountersAreCutToNanoseconds) {
   facts.device_hz = 38.4e6;
   ClockMap map(facts);
   EXPECT_EQ(map.DeviceCounter(facts.device_count + 1), kBegin + 26);
-  EXPECT_EQ(map.DeviceCounter(facts.device_count + 23), kBegin + 598);   // 598.958
+  EXPECT_EQ(map.DeviceCounter(facts.device_count + 23), kBegin + 598);  // 598.958
   EXPECT_EQ(map.DeviceCounter(facts.device_count + 384), kBegin + 10000);
   EXPECT_EQ(map.DeviceCounter(facts.device_count - 1), kBegin - 27);
 }

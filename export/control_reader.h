@@ -1,5 +1,6 @@
 // The control files of one place of a PROF directory as facts (dump-format 1.3-1.6). They may be of
-// any collector's version: values are numbers or texts, keys may be missing, the text may be garbage.
+// any collector's version: values are numbers or texts, keys may be missing, the text may be
+// garbage.
 #pragma once
 
 #include <string>

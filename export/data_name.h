@@ -10,8 +10,8 @@
 namespace profd::exporting {
 
 struct DataName {
-  std::string base;      // "hbm.data"
-  int device = -1;       // as the name says; -1 = it says none
+  std::string base;  // "hbm.data"
+  int device = -1;   // as the name says; -1 = it says none
   uint64_t slice = 0;
   bool compressed = false;
 };

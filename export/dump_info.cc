@@ -115,8 +115,8 @@ void Scan::TakeControl(Place* place, std::string_view name, const std::string& p
     Read read;
   };
   static constexpr Control kControls[] = {
-      {"info.json", &ControlReader::InfoJson},      {"sample.json", &ControlReader::SampleJson},
-      {"start_info", &ControlReader::StartInfo},    {"end_info", &ControlReader::EndInfo},
+      {"info.json", &ControlReader::InfoJson},       {"sample.json", &ControlReader::SampleJson},
+      {"start_info", &ControlReader::StartInfo},     {"end_info", &ControlReader::EndInfo},
       {"host_start.log", &ControlReader::HostStart}, {"dev_start.log", &ControlReader::DevStart},
   };
   if (IsNoteName(name)) return;
@@ -157,13 +157,16 @@ void Scan::SortSlices(Place* place) {
       return std::tie(a.number, a.compressed, a.path) < std::tie(b.number, b.compressed, b.path);
     });
     // The plain one stays while its compressed one is being made.
-    auto same = [](const auto& a, const auto& b) { return a.number == b.number; };
-    auto [from, to] = std::ranges::unique(file.slices, same);
-    for (auto it = from; it != to; ++it) {
-      if (!it->compressed) Problem(it->path, "a slice of this number is there already", false);
+    std::vector<DataFile::Slice> once;
+    for (DataFile::Slice& slice : file.slices) {
+      if (once.empty() || once.back().number != slice.number) {
+        file.bytes += slice.bytes;
+        once.push_back(std::move(slice));
+      } else if (!slice.compressed) {
+        Problem(slice.path, "a slice of this number is there already", false);
+      }
     }
-    file.slices.erase(from, to);
-    for (const DataFile::Slice& slice : file.slices) file.bytes += slice.bytes;
+    file.slices = std::move(once);
     info_.bytes += file.bytes;
   }
 }

@@ -32,14 +32,13 @@ class DumpInfoTest : public ::testing::Test {
         R"({"llc_profiling":"write","hbm_profiling_events":"read","qosEvents":"SDMA,AIC",)"
         R"("ai_core_profiling_events":"0x8,0xa,9"})");
     Put("device_3/start_info.3", kStart);
-    Put("device_3/end_info.3", R"({"collectionTimeEnd":"1767225601000000","clockMonotonicRaw":"9"})");
+    Put("device_3/end_info.3",
+        R"({"collectionTimeEnd":"1767225601000000","clockMonotonicRaw":"9"})");
     Put("device_3/host_start.log.3", "[Device3]\nclock_monotonic_raw: 200\ncntvct: 20\n");
     Put("device_3/dev_start.log.3", "clock_monotonic_raw: 300\ncntvct: 18446744073709551615\n");
   }
 
-  std::string Root() const {
-    return dir_ / "PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA";
-  }
+  std::string Root() const { return dir_ / "PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA"; }
   void Put(const std::string& path, const std::string& text) {
     WriteText(Root() + "/" + path, text);
   }

@@ -1,5 +1,5 @@
-// Runs an export: opens the dumps, spreads their data files over threads, feeds every wanted decoder
-// and format. Memory: one read buffer, one batch and the formats' own buffers per thread.
+// Runs an export: opens the dumps, spreads their data files over threads, feeds every wanted
+// decoder and format. Memory: one read buffer, one batch and the formats' own buffers per thread.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ struct ExportOptions {
   std::vector<std::string> dumps;    // paths
   std::vector<std::string> formats;  // FormatNames()
   std::string out_dir;
-  std::set<int> devices;             // empty = all; -1 = host
+  std::set<int> devices;  // empty = all; -1 = host
   // Names of tables, and kEventsChannel for marks, steps and losses; empty = all.
   std::set<std::string> channels;
   TimeWindow window;

@@ -21,8 +21,8 @@ class NumberDecoder : public Decoder {
  public:
   explicit NumberDecoder(const DecodeContext& context)
       : context_(context),
-        builder_(TableOf(TableId::kHostMem), context.place->device, context.window,
-                 *context.rows) {}
+        builder_(TableOf(TableId::kHostMem), context.place->device, context.window, *context.rows) {
+  }
   void Feed(std::span<const std::byte> bytes, bool) override {
     for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
       uint32_t cell[2];
@@ -68,16 +68,24 @@ class MarkDecoder : public Decoder {
 constexpr TableId kNumberTables[] = {TableId::kHostMem};
 
 const DecoderSpec* Find(std::string_view base, Place::Kind, int) {
-  static const DecoderSpec kNumbers = {
-      "n.data", Place::Kind::kDevice, ~0u, 8, 0, kNumberTables,
-      [](const DecodeContext& c) -> std::unique_ptr<Decoder> {
-        return std::make_unique<NumberDecoder>(c);
-      }};
-  static const DecoderSpec kMarks = {
-      "m.data", Place::Kind::kOwn, ~0u, 0, 0, {},
-      [](const DecodeContext& c) -> std::unique_ptr<Decoder> {
-        return std::make_unique<MarkDecoder>(c);
-      }};
+  static const DecoderSpec kNumbers = {"n.data",
+                                       Place::Kind::kDevice,
+                                       ~0u,
+                                       8,
+                                       0,
+                                       kNumberTables,
+                                       [](const DecodeContext& c) -> std::unique_ptr<Decoder> {
+                                         return std::make_unique<NumberDecoder>(c);
+                                       }};
+  static const DecoderSpec kMarks = {"m.data",
+                                     Place::Kind::kOwn,
+                                     ~0u,
+                                     0,
+                                     0,
+                                     {},
+                                     [](const DecodeContext& c) -> std::unique_ptr<Decoder> {
+                                       return std::make_unique<MarkDecoder>(c);
+                                     }};
   if (base == "n.data") return &kNumbers;
   return base == "m.data" ? &kMarks : nullptr;
 }
@@ -229,8 +237,7 @@ TEST_F(EngineTest, LinesGoAcrossSlicesAndReads) {
 }
 
 TEST_F(EngineTest, LinesWithoutEndAreSkipped) {
-  Put("profd/m.data",
-      "a\n" + std::string(3 * FileFeeder::kChunk + 17, 'z') + "\nb\n");
+  Put("profd/m.data", "a\n" + std::string(3 * FileFeeder::kChunk + 17, 'z') + "\nb\n");
   auto report = Run();
   ASSERT_TRUE(report.ok());
   ASSERT_EQ(out_.events.size(), 2u);

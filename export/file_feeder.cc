@@ -23,12 +23,9 @@ Result<size_t> ReadPlain(int fd, uint64_t offset, std::span<std::byte> out) {
 
 }  // namespace
 
-FileFeeder::FileFeeder(const DumpReader& reader, size_t record_size,
-                       std::vector<std::byte>* buffer, Progress progress)
-    : reader_(reader),
-      record_size_(record_size),
-      buffer_(*buffer),
-      progress_(std::move(progress)) {
+FileFeeder::FileFeeder(const DumpReader& reader, size_t record_size, std::vector<std::byte>* buffer,
+                       Progress progress)
+    : reader_(reader), record_size_(record_size), buffer_(*buffer), progress_(std::move(progress)) {
   size_t carry = record_size == 0 ? kMaxLine : record_size;
   if (buffer_.size() < carry + kChunk) buffer_.resize(carry + kChunk);
 }
@@ -89,8 +86,7 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   while (!stopped_) {
     std::span<std::byte> room(buffer_.data() + carried_, kChunk);
     // Plain slices are not summed up on the way, as the source would.
-    Result<size_t> got =
-        slice.compressed ? source.Read(room) : ReadPlain(raw_fd, offset, room);
+    Result<size_t> got = slice.compressed ? source.Read(room) : ReadPlain(raw_fd, offset, room);
     if (!got.ok()) {
       problems_.push_back({slice.path, got.status().message(), true});
       Drop();

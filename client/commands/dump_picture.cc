@@ -30,7 +30,7 @@ constexpr size_t kMaxLossLines = 20;
 std::string FileKind(const std::string& file) {
   size_t digits = std::min(file.find_first_not_of("0123456789"), file.size());
   return digits > 0 && digits < file.size() && file[digits] == '-' ? "*" + file.substr(digits)
-                                                                     : file;
+                                                                   : file;
 }
 
 struct ChannelRow {
@@ -103,9 +103,8 @@ void PrintHead(std::ostream& out, const DumpPicture& picture, const PictureStyle
   for (const exporting::Place& place : info.places) {
     if (place.kind == exporting::Place::Kind::kDevice) devices.push_back(place.device);
   }
-  line("devices", devices.empty()
-                      ? "none"
-                      : fmt::format("{}  chip {}", FormatDevices(devices), info.chip));
+  line("devices",
+       devices.empty() ? "none" : fmt::format("{}  chip {}", FormatDevices(devices), info.chip));
   line("size", FormatBytes(info.bytes));
 }
 
@@ -114,8 +113,10 @@ void PrintChannels(std::ostream& out, const DumpPicture& picture, const PictureS
   for (const auto& [file, row] : ChannelRows(picture)) {
     std::string states;
     for (const std::string& state : row.states) states += (states.empty() ? "" : ", ") + state;
-    table.AddRow({file, FormatDevices(row.devices),
-                  row.hz > 0 ? FormatHz(row.hz) : "-", std::to_string(row.records),
+    table.AddRow({file,
+                  FormatDevices(row.devices),
+                  row.hz > 0 ? FormatHz(row.hz) : "-",
+                  std::to_string(row.records),
                   FormatBytes(row.bytes),
                   {std::to_string(row.lost), row.lost > 0 ? Tone::kWarning : Tone::kPlain},
                   {std::to_string(row.bad), row.bad > 0 ? Tone::kBad : Tone::kPlain},
@@ -140,8 +141,7 @@ void PrintLosses(std::ostream& out, const DumpPicture& picture, const PictureSty
         continue;
       }
       if (lines++ == 0) out << '\n';
-      std::string place =
-          channel.device < 0 ? "host" : fmt::format("npu{}", channel.device);
+      std::string place = channel.device < 0 ? "host" : fmt::format("npu{}", channel.device);
       out << Paint("lost", Tone::kWarning, style.color) << ' '
           << Printable(fmt::format("{} {}: {} records, {} ({})", place, channel.collector,
                                    loss.records, FormatBytes(loss.bytes), loss.reason))
@@ -173,8 +173,8 @@ std::string SeriesName(const SeriesSummary& series) {
   if (name.starts_with("network_port_")) name.remove_prefix(13);
   std::string text(name);
   for (const Label& label : series.labels) {
-    bool number = label.value.empty() ||
-                  label.value.find_first_not_of("-0123456789") == std::string::npos;
+    bool number =
+        label.value.empty() || label.value.find_first_not_of("-0123456789") == std::string::npos;
     if (label.value == table) continue;
     text += ' ' + (number ? label.key + '=' + label.value : label.value);
   }
@@ -320,16 +320,11 @@ void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureSt
 Json ToJson(const DumpPicture& picture) {
   const exporting::DumpInfo& info = picture.info;
   DumpSpan span = SpanOf(info);
-  Json json = {{"dump", info.name},
-               {"path", info.path},
-               {"job_id", info.job_id},
-               {"rank", info.rank ? Json(*info.rank) : Json(nullptr)},
-               {"node", info.hostname},
-               {"pid", info.pid},
-               {"chip", info.chip},
-               {"start_ns", span.start_ns},
-               {"end_ns", span.end_ns},
-               {"bytes", info.bytes}};
+  Json json = {{"dump", info.name},     {"path", info.path},
+               {"job_id", info.job_id}, {"rank", info.rank ? Json(*info.rank) : Json(nullptr)},
+               {"node", info.hostname}, {"pid", info.pid},
+               {"chip", info.chip},     {"start_ns", span.start_ns},
+               {"end_ns", span.end_ns}, {"bytes", info.bytes}};
   json["session_id"] = info.manifest ? Json(info.manifest->session_id) : Json(nullptr);
   json["state"] = info.manifest ? Json(ToString(info.manifest->state)) : Json(nullptr);
   json["segment"] = info.manifest ? Json(info.manifest->segment) : Json(nullptr);

@@ -30,9 +30,8 @@ void Warning(const Io& io, const std::string& text) {
 int Failure(const Io& io, const Status& status, int code, bool json) {
   io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
   if (json) {
-    Json error = {{"code", CodeWord(status.code())},
-                  {"message", status.message()},
-                  {"exit_code", code}};
+    Json error = {
+        {"code", CodeWord(status.code())}, {"message", status.message()}, {"exit_code", code}};
     io.out << JsonText(Json{{"error", std::move(error)}}, true) << std::endl;
   }
   return code;
@@ -64,14 +63,13 @@ void PrintOutputs(const Io& io, const ExportReport& report, const std::string& o
   std::string prefix = out_dir + "/";
   for (const exporting::OutputFile& file : report.outputs) {
     bytes += file.bytes;
-    std::string path =
-        file.path.starts_with(prefix) ? file.path.substr(prefix.size()) : file.path;
+    std::string path = file.path.starts_with(prefix) ? file.path.substr(prefix.size()) : file.path;
     table.AddRow({path, FormatBytes(file.bytes), std::to_string(file.rows)});
   }
   if (!table.empty()) table.Print(io.out, io.out_color());
   io.out << fmt::format("{}: {} files, {}, from {} in {:.1f} s ({})\n", Printable(out_dir),
-                        report.outputs.size(), FormatBytes(bytes),
-                        FormatBytes(report.input_bytes), report.seconds,
+                        report.outputs.size(), FormatBytes(bytes), FormatBytes(report.input_bytes),
+                        report.seconds,
                         Rate(static_cast<double>(report.input_bytes), report.seconds));
 }
 
@@ -91,8 +89,8 @@ ExportProgressLine::~ExportProgressLine() {
 
 void ExportProgressLine::Show(const ExportProgress& progress) {
   if (!on_ || progress.bytes_total == 0) return;
-  double part = std::min(1.0, static_cast<double>(progress.bytes_done) /
-                                  static_cast<double>(progress.bytes_total));
+  double part = std::min(
+      1.0, static_cast<double>(progress.bytes_done) / static_cast<double>(progress.bytes_total));
   int64_t elapsed = clock_.SteadyNs() - begin_ns_;
   auto filled = static_cast<size_t>(part * kBarWidth);
   std::string bar(filled, '#');

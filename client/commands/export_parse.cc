@@ -25,10 +25,10 @@ constexpr unsigned kMaxThreads = 64;
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 Status BadTime(std::string_view text) {
-  return InvalidArgument(
-      fmt::format("\"{}\" is no point in time: 2026-01-01T00:00:00Z, seconds since 1970, +10s after "
-                  "the start or -5s before the end",
-                  text));
+  return InvalidArgument(fmt::format(
+      "\"{}\" is no point in time: 2026-01-01T00:00:00Z, seconds since 1970, +10s after "
+      "the start or -5s before the end",
+      text));
 }
 
 // Takes `count` digits and the character behind them, if one is wanted.
@@ -202,8 +202,7 @@ void ResolveTime(const char* flag, const std::optional<std::string>& text, const
   int64_t base = point->kind == Kind::kFromStart ? span.start_ns : span.end_ns;
   if (point->kind != Kind::kAbsolute && base == 0) {
     problems->push_back(fmt::format("{} {}: no dump says when it {}; give the time itself", flag,
-                                    *text,
-                                    point->kind == Kind::kFromStart ? "began" : "ended"));
+                                    *text, point->kind == Kind::kFromStart ? "began" : "ended"));
     return;
   }
   if (point->kind == Kind::kAbsolute) {
@@ -286,8 +285,8 @@ ExportOptions BuildExport(const ExportCommand& command, const std::string& direc
   if (command.channels) ParseChannels(*command.channels, &options, problems);
   if (command.threads && (!ParseNumber(*command.threads, &options.threads) ||
                           options.threads == 0 || options.threads > kMaxThreads)) {
-    problems->push_back(fmt::format("--threads \"{}\": a number from 1 to {}", *command.threads,
-                                    kMaxThreads));
+    problems->push_back(
+        fmt::format("--threads \"{}\": a number from 1 to {}", *command.threads, kMaxThreads));
   }
   options.gzip = command.gzip;
   if (command.gzip && std::ranges::find(options.formats, "perfetto") == options.formats.end()) {

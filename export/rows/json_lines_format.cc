@@ -44,8 +44,8 @@ class JsonLinesSink : public FormatSink {
     if (!status_.ok()) return;
     auto found = maps_.find({batch.table->id, batch.device});
     if (found == maps_.end()) {
-      found = maps_.emplace(Key{batch.table->id, batch.device}, SeriesMap<Lines>(*batch.table))
-                  .first;
+      found =
+          maps_.emplace(Key{batch.table->id, batch.device}, SeriesMap<Lines>(*batch.table)).first;
     }
     for (size_t row = 0; row < batch.rows() && status_.ok(); ++row) {
       Lines* lines = found->second.Find(batch, row);

@@ -65,8 +65,7 @@ std::string_view UnitOf(std::string_view metric) {
 Status MetricFamilies::Begin(const std::string& spool_path) { return spool_.Create(spool_path); }
 
 MetricFamilies::Series* MetricFamilies::Add(std::string_view metric,
-                                            const std::vector<Label>& labels,
-                                            std::string* prefix) {
+                                            const std::vector<Label>& labels, std::string* prefix) {
   std::string name = MetricName(metric);
   std::string text = LabelText(labels);
   *prefix = name + text + ' ';
@@ -122,9 +121,10 @@ Status MetricFamilies::Write(RowFile* out) {
   }
   if (left_out_ > 0) {
     // No sample: it would need a time, and be one of the dump's.
-    text += "# TYPE profd_export_left_out_samples gauge\n"
-            "# HELP profd_export_left_out_samples " +
-            std::to_string(left_out_) + " samples of a millisecond that has one already\n";
+    text +=
+        "# TYPE profd_export_left_out_samples gauge\n"
+        "# HELP profd_export_left_out_samples " +
+        std::to_string(left_out_) + " samples of a millisecond that has one already\n";
   }
   text += "# EOF\n";
   RETURN_IF_ERROR(out->Append(text));

@@ -85,26 +85,34 @@ TEST_F(RowsTest, JsonLines) {
 
 TEST_F(RowsTest, OpenMetrics) {
   std::string place = "node=\"n\\\"1\",dump=\"PROF_1\",job=\"j42\",rank=\"3\"";
-  EXPECT_EQ(Export(MakeOpenMetricsFormat()),
-            "# TYPE atlas_npu_hccs_bandwidth_bytes_per_second gauge\n"
-            "# UNIT atlas_npu_hccs_bandwidth_bytes_per_second bytes_per_second\n"
-            "atlas_npu_hccs_bandwidth_bytes_per_second{" + place +
-                ",device=\"0\",direction=\"rx\"} 2097152 1767225600.040001\n"
-            "atlas_npu_hccs_bandwidth_bytes_per_second{" + place +
-                ",device=\"0\",direction=\"rx\"} 104857.6 1767225600.060001\n"
-            "atlas_npu_hccs_bandwidth_bytes_per_second{" + place +
-                ",device=\"0\",direction=\"tx\"} 1572864 1767225600.040001\n"
-            "atlas_npu_hccs_bandwidth_bytes_per_second{" + place +
-                ",device=\"0\",direction=\"tx\"} 0 1767225600.060001\n"
-            "# TYPE atlas_npu_qos_bandwidth_bytes_per_second gauge\n"
-            "# UNIT atlas_npu_qos_bandwidth_bytes_per_second bytes_per_second\n"
-            "atlas_npu_qos_bandwidth_bytes_per_second{" + place +
-                ",device=\"1\",stream=\"SD\\\\MA\",die=\"0\"} 7340032 1767225600.040001\n"
-            "# TYPE x_seconds counter\n# UNIT x_seconds seconds\n"
-            "x_seconds_total{" + place + ",a=\"b\",c=\"d\"} 4 1767225600.040001\n"
-            "# TYPE profd_export_left_out_samples gauge\n"
-            "# HELP profd_export_left_out_samples 1 samples of a millisecond that has one already\n"
-            "# EOF\n");
+  EXPECT_EQ(
+      Export(MakeOpenMetricsFormat()),
+      "# TYPE atlas_npu_hccs_bandwidth_bytes_per_second gauge\n"
+      "# UNIT atlas_npu_hccs_bandwidth_bytes_per_second bytes_per_second\n"
+      "atlas_npu_hccs_bandwidth_bytes_per_second{" +
+          place +
+          ",device=\"0\",direction=\"rx\"} 2097152 1767225600.040001\n"
+          "atlas_npu_hccs_bandwidth_bytes_per_second{" +
+          place +
+          ",device=\"0\",direction=\"rx\"} 104857.6 1767225600.060001\n"
+          "atlas_npu_hccs_bandwidth_bytes_per_second{" +
+          place +
+          ",device=\"0\",direction=\"tx\"} 1572864 1767225600.040001\n"
+          "atlas_npu_hccs_bandwidth_bytes_per_second{" +
+          place +
+          ",device=\"0\",direction=\"tx\"} 0 1767225600.060001\n"
+          "# TYPE atlas_npu_qos_bandwidth_bytes_per_second gauge\n"
+          "# UNIT atlas_npu_qos_bandwidth_bytes_per_second bytes_per_second\n"
+          "atlas_npu_qos_bandwidth_bytes_per_second{" +
+          place +
+          ",device=\"1\",stream=\"SD\\\\MA\",die=\"0\"} 7340032 1767225600.040001\n"
+          "# TYPE x_seconds counter\n# UNIT x_seconds seconds\n"
+          "x_seconds_total{" +
+          place +
+          ",a=\"b\",c=\"d\"} 4 1767225600.040001\n"
+          "# TYPE profd_export_left_out_samples gauge\n"
+          "# HELP profd_export_left_out_samples 1 samples of a millisecond that has one already\n"
+          "# EOF\n");
   EXPECT_EQ(files_.at(0).rows, 6u);
   EXPECT_EQ(FilesBelow(dir_.path()).size(), 1u);
 }
@@ -166,7 +174,8 @@ TEST(Rfc3339, Stamps) {
 TEST(CleanUtf8, ReplacesWhatIsNone) {
   EXPECT_EQ(CleanUtf8("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\n"),
             "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\n");
-  for (const char* bad : {"\x80", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\x01", "\x7f"}) {
+  for (const char* bad :
+       {"\x80", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\x01", "\x7f"}) {
     EXPECT_EQ(CleanUtf8(bad).find("\uFFFD"), 0u) << bad;
   }
 }

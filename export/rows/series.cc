@@ -53,7 +53,8 @@ std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint
     std::string_view text =
         column.type == ColumnType::kName ? strings.Text(value) : KeyText(column, value);
     bool number = column.type == ColumnType::kKey && text.empty();
-    labels.push_back({std::string(column.name), number ? fmt::to_string(value) : std::string(text)});
+    labels.push_back(
+        {std::string(column.name), number ? fmt::to_string(value) : std::string(text)});
   }
   for (MetricColumn& metric : metrics) {
     metric.labels.insert(metric.labels.begin(), labels.begin(), labels.end());

@@ -1,5 +1,5 @@
-// Rows as generic readers want them: each value is a sample of a metric with labels. Which columns are
-// metrics, what they are called and how they scale is the table's (export/table.h).
+// Rows as generic readers want them: each value is a sample of a metric with labels. Which columns
+// are metrics, what they are called and how they scale is the table's (export/table.h).
 #pragma once
 
 #include <cstdint>

@@ -58,8 +58,8 @@ std::vector<double> Course::Resample(int64_t from_ns, int64_t to_ns, size_t colu
   for (size_t i = 0; i < buckets_.size() && columns > 0; ++i) {
     if (buckets_[i].count == 0) continue;
     // A bucket may be wider than a column: it stands in all it touches.
-    double begin = static_cast<double>(base_ + static_cast<int64_t>(i)) * width -
-                   static_cast<double>(from_ns);
+    double begin =
+        static_cast<double>(base_ + static_cast<int64_t>(i)) * width - static_cast<double>(from_ns);
     double scale = span > 0 ? static_cast<double>(columns) / span : 0;
     double last_column = static_cast<double>(columns - 1);
     auto first = static_cast<size_t>(std::clamp(begin * scale, 0.0, last_column));
@@ -203,8 +203,7 @@ class SummaryFormat : public Format {
     return {};
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override {
-    return std::unique_ptr<FormatSink>(
-        std::make_unique<SummarySink>(&out_, &mutex_, *strings_));
+    return std::unique_ptr<FormatSink>(std::make_unique<SummarySink>(&out_, &mutex_, *strings_));
   }
   Status End(bool, std::vector<OutputFile>*) override {
     std::ranges::stable_sort(out_.series, [](const SeriesSummary& a, const SeriesSummary& b) {

@@ -1,5 +1,5 @@
-// What is in a dump at a glance: of every series how many samples, min, mean, max and its course over
-// time in a fixed number of buckets. Memory does not depend on how much there is.
+// What is in a dump at a glance: of every series how many samples, min, mean, max and its course
+// over time in a fixed number of buckets. Memory does not depend on how much there is.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@
 
 namespace profd::exporting {
 
-// Means over time. Buckets are powers of two of ns wide, aligned to the epoch; they widen as needed.
+// Means over time. Buckets are powers of two of ns wide, aligned to the epoch; they widen as
+// needed.
 class Course {
  public:
   static constexpr size_t kBuckets = 256;
