@@ -145,6 +145,8 @@ class SessionDump : private SliceObserver {
   // the bytes freed. When they were closed: 0 = there are none.
   uint64_t AgeFor(uint64_t bytes);
   int64_t OldestNs() const;
+  // Closes all open slices that are worth it, so that they may go once more has come. False: none was.
+  bool CutAll();
   // Removed since the last call, for metrics.
   std::vector<AgedCount> TakeAged() { return std::exchange(aged_, {}); }
   // Bytes taken for this dump, control files included.
@@ -183,6 +185,7 @@ class SessionDump : private SliceObserver {
     UniqueFd data;
     std::string name;    // "host"
     uint64_t bytes = 0;  // taken for files in it
+    bool near_limit = false;
   };
   struct File {
     std::unique_ptr<SliceWriter> writer;
@@ -218,7 +221,9 @@ class SessionDump : private SliceObserver {
   // session_dump_room.cc: limits, ageing, compressing.
   uint64_t Reserved() const;
   Status MakeRoom(File& file, uint64_t more);
-  void CutLargeSlices(std::optional<size_t> place, uint64_t limit);
+  uint64_t CutBytes(const File& file) const;
+  bool Cut(File& file, uint64_t least);
+  void CutNear(File& file, bool near_limit);
   void AgePlaces();
   bool AgeOne(std::optional<size_t> place);
   void RemoveSlice(const Ageing::Slice& slice);
@@ -276,6 +281,7 @@ class SessionDump : private SliceObserver {
   };
   std::map<std::string, Whole, std::less<>> whole_;
   SystemClock system_clock_;
+  bool near_limit_ = false;
   bool ages_ = true;  // this chip's dumps may be aged at all
   std::unordered_map<const SliceWriter*, File*> by_writer_;
   SliceBook book_;

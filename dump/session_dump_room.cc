@@ -17,10 +17,13 @@ constexpr uint64_t kBytesPerChannel = 1536;  // of the manifest
 constexpr uint64_t kBytesPerEntry = 400;     // of the last manifest: each file it lists
 constexpr uint64_t kBytesPerClosing = 448;   // the open slice's .done, journal line, next header
 constexpr uint64_t kBytesPerPlace = 1024;    // end_info
-// A file that should have one slice only is cut when its directory is as near to the limit as this
-// part of it, and the slice is not smaller than this part.
+// Near a limit (this part of it is left) slices are closed before they are full, for only closed ones
+// may go: so early that this many of each file fit.
 constexpr uint64_t kNearPart = 5;
-constexpr uint64_t kCutPart = 64;
+constexpr uint64_t kSlicesPerFile = 8;
+// Of files that should have one slice only, all that is open may take this part.
+constexpr uint64_t kSinglePart = 3;
+constexpr uint64_t kLeastCutBytes = 16u << 10;
 
 }  // namespace
 
@@ -39,23 +42,15 @@ Status SessionDump::MakeRoom(File& file, uint64_t more) {
   const uint64_t limit = options_.max_bytes;
   if (limit == 0) return {};
   const bool ages = options_.age_at_limit && ages_;
-  auto left = [&] {
-    const uint64_t needed = bytes_written() + more + Reserved();
-    return needed <= limit ? limit - needed : 0;
-  };
-  auto fits = [&] { return bytes_written() + more + Reserved() <= limit; };
-  if (ages && left() < limit / kNearPart) CutLargeSlices(std::nullopt, limit);
-  while (!fits()) {
+  auto needed = [&] { return bytes_written() + more + Reserved(); };
+  if (ages) CutNear(file, needed() > limit - limit / kNearPart);
+  while (needed() > limit) {
     if (ages && AgeOne(std::nullopt)) continue;
     return ResourceExhausted(fmt::format("{}: the dump may hold {} bytes", kStorageLimit, limit));
   }
   if (!ages || options_.place_bytes == 0 || !file.place) return {};
   const Place& place = places_[*file.place];
-  auto place_fits = [&] { return place.bytes + more + kBytesPerPlace <= options_.place_bytes; };
-  if (place.bytes > PlaceThreshold(options_.place_bytes)) {
-    CutLargeSlices(file.place, options_.place_bytes);
-  }
-  while (!place_fits()) {
+  while (place.bytes + more + kBytesPerPlace > options_.place_bytes) {
     if (AgeOne(file.place)) continue;
     return ResourceExhausted(fmt::format("{}: {} may hold {} bytes, half of the limit",
                                          kStorageLimit, place.name, options_.place_bytes));
@@ -63,16 +58,45 @@ Status SessionDump::MakeRoom(File& file, uint64_t more) {
   return {};
 }
 
-// So that the old part of files that should have one slice only can go.
-void SessionDump::CutLargeSlices(std::optional<size_t> place, uint64_t limit) {
-  const uint64_t least = std::max(options_.slice_bytes, limit / kCutPart);
-  for (File* file : by_id_) {
-    if (place && file->place != place) continue;
-    if (!file->writer->options().single_slice || file->writer->open_bytes() < least) continue;
-    const uint64_t before = SizeOf(*file);
-    file->writer->Cut().Ignore();  // tried again
-    Account(*file, before);
+// From when on an open slice is closed near a limit.
+uint64_t SessionDump::CutBytes(const File& file) const {
+  const uint64_t files = std::max<size_t>(1, by_id_.size());
+  const uint64_t limit = options_.place_bytes != 0 ? options_.place_bytes : options_.max_bytes;
+  const bool single = file.writer->options().single_slice;
+  const uint64_t share = limit / (files * (single ? kSinglePart : kSlicesPerFile));
+  return std::clamp(share, kLeastCutBytes,
+                    std::max(kLeastCutBytes, single ? share : options_.slice_bytes));
+}
+
+bool SessionDump::Cut(File& file, uint64_t least) {
+  if (!file.place || file.writer->open_bytes() < least) return false;
+  const uint64_t before = SizeOf(file);
+  const bool cut = file.writer->Cut().ok();  // else it is tried again
+  Account(file, before);
+  return cut;
+}
+
+// Near a limit: every file once, then each as it grows.
+void SessionDump::CutNear(File& file, bool near_limit) {
+  const bool near_place = options_.place_bytes != 0 && file.place &&
+                          places_[*file.place].bytes > PlaceThreshold(options_.place_bytes);
+  if (near_limit && !near_limit_) {
+    for (File* one : by_id_) Cut(*one, CutBytes(*one));
+  } else if (near_place && !places_[*file.place].near_limit) {
+    for (File* one : by_id_) {
+      if (one->place == file.place) Cut(*one, CutBytes(*one));
+    }
+  } else if (near_limit || near_place) {
+    Cut(file, CutBytes(file));
   }
+  near_limit_ = near_limit;
+  if (file.place) places_[*file.place].near_limit = near_place;
+}
+
+bool SessionDump::CutAll() {
+  bool any = false;
+  for (File* file : by_id_) any = Cut(*file, kLeastCutBytes) || any;
+  return any && ages_;
 }
 
 void SessionDump::AgePlaces() {

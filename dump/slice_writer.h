@@ -26,7 +26,7 @@ inline constexpr uint64_t kDefaultSliceBytes = 2u << 20;
 inline constexpr size_t kDefaultBufferBytes = 64u << 10;
 // Blocks of this size go from where they are to the file, behind what is buffered; smaller ones are
 // gathered in the buffer.
-inline constexpr size_t kDirectBytes = 16u << 10;
+inline constexpr size_t kDirectBytes = 8u << 10;
 
 struct SliceOptions {
   std::string base;           // "hbm.data"

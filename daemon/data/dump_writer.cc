@@ -155,7 +155,13 @@ Status DumpWriter::MakeRoom() {
     freed += oldest->AgeFor(1);
   }
   // The space of a file that is just being synced comes back a little later.
-  return freed > 0 ? Status() : room;
+  if (freed >= missing) return {};
+  // What is open now may go at the next look, when something has come after it.
+  bool cut = false;
+  for (const auto& session : live_) {
+    if (session->dump_ != nullptr) cut = session->dump_->CutAll() || cut;
+  }
+  return cut ? Status() : room;
 }
 
 void DumpWriter::FlushAll(int64_t now_ns, bool sync) {
