@@ -65,6 +65,10 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
      "dump keeper"},
     {"profd_dump_dropped_bytes_total", MetricType::kCounter, MetricScope::kNode, "reason", "bytes",
      "Bytes meant for a dump that were dropped", "dump writer"},
+    {"profd_dump_missing_records_total", MetricType::kCounter, MetricScope::kNode, "reason", "",
+     "Records of sessions that never came: dropped by the driver (driver), readings left out because "
+     "they were late (late)",
+     "dump writer"},
     {"profd_dump_aged_records_total", MetricType::kCounter, MetricScope::kNode, "collector", "",
      "Records that limits have removed from dumps again, the oldest first", "dump writer"},
     {"profd_dump_queue_bytes", MetricType::kGauge, MetricScope::kNode, "", "bytes",

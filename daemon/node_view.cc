@@ -264,6 +264,10 @@ void App::Impl::UpdateSelfMetrics() {
             static_cast<double>(writer->dropped_queue_full()), "queue_full");
   self->Set(MetricByName("profd_dump_dropped_bytes_total"),
             static_cast<double>(writer->dropped_write_error()), "write_error");
+  self->Set(MetricByName("profd_dump_missing_records_total"),
+            static_cast<double>(writer->missing_driver()), "driver");
+  self->Set(MetricByName("profd_dump_missing_records_total"),
+            static_cast<double>(writer->missing_late()), "late");
   for (const auto& [collector, records] : writer->aged_records()) {
     self->Set(MetricByName("profd_dump_aged_records_total"), static_cast<double>(records),
               collector);

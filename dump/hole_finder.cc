@@ -13,7 +13,6 @@
 namespace profd {
 namespace {
 
-constexpr uint32_t kSocChannel = 52;
 constexpr int64_t kNoStamp = std::numeric_limits<int64_t>::min();
 // Far beyond any clock, and far from overflowing when two are subtracted.
 constexpr int64_t kMaxStampNs = int64_t{1} << 61;
@@ -94,7 +93,7 @@ void HoleFinder::FeedText(std::span<const std::byte> bytes) {
 
 uint64_t HoleFinder::KeyOf(const std::byte* record) const {
   const abi::ChannelFormat& format = *options_.format;
-  if (format.id == kSocChannel) {
+  if (format.id == abi::kSocProfileChannel) {
     auto head = LoadUnchecked<uint16_t>({record, 2}, 0);
     return SocKey({record, format.record_size}, abi::SocProfileTypeOf(head),
                   options_.chip_id == 15 || options_.chip_id == 16);
@@ -107,7 +106,7 @@ uint64_t HoleFinder::KeyOf(const std::byte* record) const {
 int64_t HoleFinder::StampOf(const std::byte* record) {
   const abi::ChannelFormat& format = *options_.format;
   std::span<const std::byte> bytes(record, format.record_size);
-  if (format.id == kSocChannel && LoadUnchecked<uint16_t>(bytes, 2) != abi::kSocProfileMagic) {
+  if (format.id == abi::kSocProfileChannel && LoadUnchecked<uint16_t>(bytes, 2) != abi::kSocProfileMagic) {
     return kNoStamp;
   }
   uint64_t raw = format.stamp.width == 4 ? LoadUnchecked<uint32_t>(bytes, format.stamp.offset)
@@ -149,7 +148,6 @@ void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
   if (it == series_.end()) {
     if (series_.size() >= kMaxSeries) return;
     it = series_.emplace(key, Series{}).first;
-    it->second.period_ns = options_.period_ns;
     if (options_.format != nullptr && options_.format->thinning == abi::Thinning::kEvent) {
       it->second.period_ns = -1;
     }
@@ -162,6 +160,7 @@ void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
     ++backwards_;
     // The stamp before was the odd one, if it seemed to come after a hole.
     if (series.pending.to_ns == last) series.pending = {};
+    if (series.learned > 0 && series.steps[series.learned - 1].to_ns == last) --series.learned;
     return;
   }
   // Several lines of one instant.
@@ -179,18 +178,24 @@ void HoleFinder::Step(Series& series, const Hole& step) {
   if (series.learned == kLearn) Learn(series);
 }
 
-// The median step, when most steps are like it; otherwise the series has no period.
+// The median step, when most steps are like it; else what the caller knows.
 void HoleFinder::Learn(Series& series) {
   const size_t count = std::exchange(series.learned, 0);
-  if (count < 3) return;
-  std::array<int64_t, kLearn> sorted = {};
-  for (size_t i = 0; i < count; ++i) sorted[i] = series.steps[i].to_ns - series.steps[i].from_ns;
-  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count));
-  const int64_t median = sorted[count / 2];
-  auto alike = std::count_if(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count),
-                             [median](int64_t dt) { return std::abs(dt - median) <= median / 4; });
-  series.period_ns =
-      static_cast<size_t>(alike) * 4 >= count * 3 ? std::max<int64_t>(median, 1) : -1;
+  int64_t period = options_.period_ns;
+  if (count >= 3) {
+    std::array<int64_t, kLearn> sorted = {};
+    for (size_t i = 0; i < count; ++i) sorted[i] = series.steps[i].to_ns - series.steps[i].from_ns;
+    const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(count);
+    std::sort(sorted.begin(), end);
+    const int64_t median = sorted[count / 2];
+    auto alike = std::count_if(sorted.begin(), end, [median](int64_t dt) {
+      return std::abs(dt - median) <= median / 4;
+    });
+    if (static_cast<size_t>(alike) * 4 >= count * 3) period = std::max<int64_t>(median, 1);
+  }
+  // Too few to say; more may come.
+  if (period == 0 && count < kLearn) return;
+  series.period_ns = period > 0 ? period : -1;
   if (series.period_ns < 0) return;
   const auto steps = series.steps;
   for (size_t i = 0; i < count; ++i) Judge(series, steps[i]);

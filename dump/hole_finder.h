@@ -27,8 +27,8 @@ class HoleFinder {
 
   struct Options {
     const abi::ChannelFormat* format = nullptr;
-    // Of every series; 0 = learned from the first records of each, as for channel 52, whose types
-    // have rates of their own.
+    // What a series without a regular step of its own should have; 0 = nothing is known. Where the
+    // first records of a series do have one, that is its period: the driver knows best.
     int64_t period_ns = 0;
     double device_counter_hz = 0;
     double host_counter_hz = 0;  // 0: kHostCounter stamps are ns

@@ -114,6 +114,17 @@ TEST_F(HoleFinderTest, LearnsThePeriodWhereNobodyKnowsIt) {
   EXPECT_EQ(finder.missing(), 2u);
 }
 
+TEST_F(HoleFinderTest, TheDriversOwnPeriodCounts) {
+  HoleFinder finder = Make(9, 5 * kMs);
+  std::vector<int64_t> at;
+  for (int64_t i = 0; i < 40; ++i) {
+    if (i != 30) at.push_back(2000 + 10 * i);
+  }
+  finder.Feed(AsBytes(Lines(at)));
+  finder.Finish();
+  EXPECT_EQ(finder.missing(), 1u);
+}
+
 TEST_F(HoleFinderTest, WithoutAPeriodThereIsNothingToMiss) {
   HoleFinder finder = Make(9, 0);
   std::vector<int64_t> at;

@@ -122,7 +122,8 @@ HoleFinder::Options FileCheck::HoleOptions() {
   for (const ManifestChannel& channel : run_.manifest->channels) {
     if (channel.device == file_.device && channel.file == file_.base) known_ = &channel;
   }
-  if (known_ != nullptr && known_->hz_effective > 0 && format_ != nullptr && format_->id != 52) {
+  if (known_ != nullptr && known_->hz_effective > 0 && format_ != nullptr &&
+      format_->id != abi::kSocProfileChannel) {
     options.period_ns = static_cast<int64_t>(1e9 / known_->hz_effective + 0.5);
   }
   for (const ManifestDevice& device : run_.manifest->devices) {

@@ -27,6 +27,7 @@
 #include "driver/abi/channels.h"
 #include "driver/block.h"
 #include "dump/dump_root.h"
+#include "dump/hole_finder.h"
 #include "dump/dump_sync.h"
 #include "dump/session_dump.h"
 #include "dump/stream_filter.h"
@@ -50,6 +51,7 @@ struct FeedCounters {
   std::atomic<uint64_t> dropped_records{0};  // queue full or not writable
   std::atomic<uint64_t> dropped_bytes{0};
   std::atomic<uint64_t> thinned_records{0};
+  std::atomic<uint64_t> late_readings{0};  // of a polled collector, left out
   std::atomic<uint64_t> aged_records{0};  // of those written, removed again by a limit
 };
 
@@ -97,6 +99,10 @@ class DumpFeed {
   SessionDump::Channel handle_ = 0;
   uint64_t noted_dropped_ = 0;  // in the manifest already, with their reason
   uint64_t noted_dropped_bytes_ = 0;
+  uint64_t noted_late_ = 0;
+  std::unique_ptr<HoleFinder> holes_;  // looks for what the driver dropped
+  bool resync_holes_ = false;  // something was lost on our side, and is counted already
+  uint64_t missing_ = 0;       // found by holes_ in the block being written
   int64_t last_noted_ns_ = 0;
   int64_t outage_from_ns_ = 0;  // 0 = no outage
   int64_t last_written_ns_ = 0;  // of the last block that reached the dump
@@ -137,6 +143,9 @@ class DumpWriter {
   uint64_t written_bytes() const { return written_bytes_.load(std::memory_order_relaxed); }
   uint64_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
   uint64_t dropped_queue_full() const { return dropped_full_.load(std::memory_order_relaxed); }
+  // Records of all sessions that never came: dropped by the driver, or read too late.
+  uint64_t missing_driver() const { return missing_driver_.load(std::memory_order_relaxed); }
+  uint64_t missing_late() const { return missing_late_.load(std::memory_order_relaxed); }
   uint64_t dropped_write_error() const { return dropped_error_.load(std::memory_order_relaxed); }
   // Records that limits have removed from dumps, by collector.
   std::map<std::string, uint64_t> aged_records() const;
@@ -175,6 +184,8 @@ class DumpWriter {
   std::atomic<uint64_t> queued_bytes_{0};
   std::atomic<uint64_t> dropped_full_{0};
   std::atomic<uint64_t> dropped_error_{0};
+  std::atomic<uint64_t> missing_driver_{0};
+  std::atomic<uint64_t> missing_late_{0};
   std::atomic<uint64_t> free_bytes_{0};
   mutable std::mutex aged_mutex_;
   std::map<std::string, uint64_t> aged_records_;
@@ -205,6 +216,10 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
                  std::function<void()> done);
   // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
   void NoteOutage(DumpFeed* feed);
+  // Readings of the feed's collector that were left out because they were late.
+  void NoteLate(DumpFeed* feed, uint64_t readings) {
+    feed->counters_.late_readings.fetch_add(readings, std::memory_order_relaxed);
+  }
   // Changes the manifest on the writer thread, in order with the blocks.
   // The devices' clocks at the start, by device; before the first block (see SessionDump::SetClocks).
   void SetClocks(std::map<int, std::optional<DumpClocks>> clocks);
@@ -242,6 +257,9 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void NoteRestart(DumpFeed& feed, int64_t now_ns, std::string_view reason = "channel_restart");
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);
+  void FindHoles(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
+  void NoteHoles(DumpFeed& feed, int64_t host_ns);
+  void FinishHoles(int64_t host_ns);
   ManifestChannel& ManifestOf(DumpFeed& feed);
 
   DumpWriter& writer_;

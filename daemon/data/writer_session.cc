@@ -101,6 +101,7 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     Status status = health();
     std::erase_if(writer_.live_, [this](const auto& live) { return live.get() == this; });
     if (dump_ == nullptr) return done(status);
+    FinishHoles(end.raw_ns);
     NoteAllLosses(end.raw_ns);
     CountAged();
     last_edit(dump_->manifest());
@@ -136,6 +137,7 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
   writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
   bool limit = status.message().starts_with(kStorageLimit);
   NoteLoss(feed, limit ? kStorageLimit : "write_error", records, bytes);
+  feed.resync_holes_ = true;
   SetHealth(status);
 }
 
@@ -245,6 +247,7 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
     feed.counters_.dropped_records.fetch_add(info.gap_records, std::memory_order_relaxed);
     feed.counters_.dropped_bytes.fetch_add(info.gap_bytes, std::memory_order_relaxed);
     NoteLoss(feed, "no_buffer", info.gap_records, info.gap_bytes, info.host_ns);
+    feed.resync_holes_ = true;
   }
   feed.last_block_ns_ = info.host_ns;
   StreamFilter::Output out = feed.filter_->Filter(bytes, info.records);
@@ -266,10 +269,46 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
     Fail(status, feed, out.bytes.size(), out.records);
     return;
   }
+  FindHoles(feed, out.bytes, info.host_ns);
   feed.last_written_ns_ = info.host_ns;
   feed.counters_.records.fetch_add(out.records, std::memory_order_relaxed);
   feed.counters_.bytes.fetch_add(out.bytes.size(), std::memory_order_relaxed);
   writer_.written_bytes_.fetch_add(out.bytes.size(), std::memory_order_relaxed);
+}
+
+// What the driver dropped because its ring was full shows in the stamps only.
+void WriterSession::FindHoles(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
+  if (feed.holes_ == nullptr) return;
+  if (std::exchange(feed.resync_holes_, false)) feed.holes_->Resync();
+  feed.missing_ = 0;
+  feed.holes_->Feed(bytes);
+  NoteHoles(feed, host_ns);
+}
+
+void WriterSession::NoteHoles(DumpFeed& feed, int64_t host_ns) {
+  if (feed.missing_ == 0) return;
+  // The queue has lost something meanwhile: that will be noted, with its own reason.
+  if (feed.counters_.dropped_records.load(std::memory_order_relaxed) > feed.noted_dropped_) return;
+  const uint64_t lost = feed.missing_ * feed.options_.format->record_size;
+  feed.counters_.dropped_records.fetch_add(feed.missing_, std::memory_order_relaxed);
+  feed.counters_.dropped_bytes.fetch_add(lost, std::memory_order_relaxed);
+  writer_.missing_driver_.fetch_add(feed.missing_, std::memory_order_relaxed);
+  NoteLoss(feed, "driver", feed.missing_, lost, host_ns);
+}
+
+// What waited for one more record to be a hole or not.
+void WriterSession::FinishHoles(int64_t host_ns) {
+  std::vector<DumpFeed*> all;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& feed : feeds_) all.push_back(feed.get());
+  }
+  for (DumpFeed* feed : all) {
+    if (feed->holes_ == nullptr) continue;
+    feed->missing_ = 0;
+    feed->holes_->Finish();
+    NoteHoles(*feed, host_ns);
+  }
 }
 
 // The view of the channel's present run that the session asked for.
@@ -304,6 +343,16 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
       options.channel_age_us = std::max<int64_t>(0, (now_ns - start) / 1000);
     }
   }
+  HoleFinder::Options holes;
+  holes.format = wish.format;
+  // The parts of channel 52 have rates of their own.
+  const bool one_rate = wish.format->id != abi::kSocProfileChannel;
+  holes.period_ns = one_rate ? std::max(options.channel_period_ns, options.session_period_ns) : 0;
+  holes.device_counter_hz = wish.device_counter_hz;
+  holes.host_counter_hz = wish.host_counter_hz;
+  holes.chip_id = wish.chip_id;
+  feed.holes_ = std::make_unique<HoleFinder>(
+      holes, [&feed](const HoleFinder::Hole& hole) { feed.missing_ += hole.missing; });
   feed.noted_thinned_ = feed.counters_.thinned_records.load(std::memory_order_relaxed);
   feed.filter_ = std::make_unique<StreamFilter>(options);
   if (feed.filter_->thins()) feed.thinned_ = true;
@@ -352,6 +401,22 @@ void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
     dump_->TouchManifest();
     feed.noted_dropped_ = dropped;
     feed.noted_dropped_bytes_ = dropped_bytes;
+    feed.resync_holes_ = true;
+  }
+  uint64_t late = feed.counters_.late_readings.load(std::memory_order_relaxed);
+  if (late > feed.noted_late_) {
+    const uint64_t more = late - std::exchange(feed.noted_late_, late);
+    const bool goes_on = !channel.gaps.empty() && channel.gaps.back().reason == "late" &&
+                         channel.gaps.back().host_ns == feed.last_noted_ns_;
+    if (goes_on) {
+      channel.gaps.back().host_ns = host_ns;
+      channel.gaps.back().lost_records += more;
+    } else {
+      channel.AddGap({host_ns, more, "late", feed.last_noted_ns_});
+    }
+    channel.AddLoss("late", more, 0, host_ns);
+    writer_.missing_late_.fetch_add(more, std::memory_order_relaxed);
+    dump_->TouchManifest();
   }
   feed.last_noted_ns_ = host_ns;
   channel.records = feed.counters_.records.load(std::memory_order_relaxed) - channel.aged.records;

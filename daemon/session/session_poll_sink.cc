@@ -78,6 +78,7 @@ void SessionPollSink::OnReading(const Status& status, uint64_t missed) {
   if (texts_.has_value()) texts_->Flush();
   readings_.fetch_add(1, std::memory_order_relaxed);
   missed_.fetch_add(missed, std::memory_order_relaxed);
+  if (missed > 0 && feed_ != nullptr) dump_->NoteLate(feed_, missed);
   std::lock_guard lock(mutex_);
   if (status.ok()) {
     last_error_.clear();

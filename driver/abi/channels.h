@@ -70,6 +70,7 @@ inline constexpr std::string_view kDvppIdHeader =
     "all_utilization(%) proc_time proc_frame proc_utilization(%) last_time last_frame\n";
 
 // Channel 52 mixes record types; thinning and rates are per type (driver-abi 3.4, 3.6).
+inline constexpr uint32_t kSocProfileChannel = 52;
 inline constexpr uint16_t kSocProfileMagic = 0x6BD3;
 enum class SocProfileType : uint8_t {
   kQos = 0b011000,
@@ -101,7 +102,7 @@ inline constexpr auto kChannelFormats = std::to_array<ChannelFormat>({
      Thinning::kSum, {8, 8}, 16, 8},
     {9, "hccs", "hccs.data", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {}, Thinning::kPick,
      {}, 0, 0, "time_stamp", kHccsHeader},
-    {52, "soc_profile", "stars_soc_profile.data", Framing::kBinary, 64, TimeKind::kDeviceCounter,
+    {kSocProfileChannel, "soc_profile", "stars_soc_profile.data", Framing::kBinary, 64, TimeKind::kDeviceCounter,
      {8, 8}, Thinning::kPick, {}, 0, 0},
     {129, "roce", "roce.data", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
      Thinning::kPick, {}, 0, 0, "rxPacket/s", {}, true},
