@@ -155,6 +155,23 @@ int PrintCompletion(const CLI::App& app, const std::string& shell, const Io& io)
   return kExitOk;
 }
 
+// Commands that need no daemon; nothing = another one.
+std::optional<int> RunLocally(const CLI::App& app, const std::string& name, const Parsed& parsed,
+                              const Environment& environment) {
+  const Io& io = environment.io;
+  if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
+  if (name == "verify") return RunVerify(io, parsed.verify, parsed.json);
+  if (name == "export") {
+    return RunExport(io, environment.clock, environment.working_directory, parsed.export_,
+                     parsed.json);
+  }
+  if (name == "show" && IsDumpArgument(parsed.show_id)) {
+    return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
+  }
+  if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
+  return std::nullopt;
+}
+
 }  // namespace
 
 int RunProfctl(const std::vector<std::string>& arguments, const Environment& environment) {
@@ -182,16 +199,7 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     source->ascend_work_path = environment.ascend_work_path;
     source->working_directory = environment.working_directory;
   }
-  if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
-  if (name == "verify") return RunVerify(io, parsed.verify, parsed.json);
-  if (name == "export") {
-    return RunExport(io, environment.clock, environment.working_directory, parsed.export_,
-                     parsed.json);
-  }
-  if (name == "show" && IsDumpArgument(parsed.show_id)) {
-    return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
-  }
-  if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
+  if (std::optional<int> local = RunLocally(app, name, parsed, environment)) return *local;
 
   Result<Endpoint> endpoint = EndpointOf(parsed, environment);
   if (!endpoint.ok()) {

@@ -238,19 +238,23 @@ std::string Quantity(const SeriesSummary& series, double value) {
 
 void PrintSeries(std::ostream& out, const DumpSummary& summary, const PictureStyle& style) {
   auto chosen = Choose(summary, style.all);
-  size_t name_width = 0;
+  std::map<exporting::TableId, size_t> name_widths;
   for (const auto& [key, shown] : chosen) {
+    size_t& width = name_widths[key.first];
     for (const SeriesSummary* series : shown.series) {
-      name_width = std::max(name_width, DisplayWidth(SeriesName(*series)));
+      width = std::max(width, DisplayWidth(SeriesName(*series)));
     }
   }
   // "  npu12  name  line  min  mean  max"
   constexpr size_t kNumber = 11;
-  size_t fixed = 2 + 7 + name_width + 2 + 3 * (kNumber + 1);
-  size_t columns = style.width > fixed + 10 ? style.width - fixed : 10;
   const exporting::TableSpec* table = nullptr;
   size_t left_out = summary.left_out_series;
   for (const auto& [key, shown] : chosen) {
+    left_out += shown.left_out;
+    if (shown.series.empty()) continue;
+    size_t name_width = name_widths[key.first];
+    size_t fixed = 2 + 7 + name_width + 2 + 3 * (kNumber + 1);
+    size_t columns = style.width > fixed + 10 ? style.width - fixed : 10;
     if (table == nullptr || table->id != key.first) {
       table = &exporting::TableOf(key.first);
       std::string head = fmt::format("{:<{}}{:>{}} {:>{}} {:>{}}", table->name,
@@ -258,7 +262,6 @@ void PrintSeries(std::ostream& out, const DumpSummary& summary, const PictureSty
                                      kNumber, "max", kNumber);
       out << '\n' << Paint(head, Tone::kFaint, style.color) << '\n';
     }
-    left_out += shown.left_out;
     for (const SeriesSummary* series : shown.series) {
       std::string name = SeriesName(*series);
       std::string place = key.second < 0 ? "host" : fmt::format("npu{}", key.second);
