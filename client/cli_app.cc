@@ -102,6 +102,22 @@ void AddOptionCommands(CLI::App* app, Parsed* p) {
   AddCheckFlags(check, &p->check);
 }
 
+void AddKeepCommands(CLI::App* app, Parsed* p) {
+  CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node",
+                            "  profctl rm 71bd0e29b475\n");
+  rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps")->required()->type_name(" ");
+
+  CLI::App* pin = AddCommand(app, "pin", "Keep dumps from being removed to make room",
+                             "  profctl pin 71bd0e29b475\n"
+                             "  profctl pin PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
+  pin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")->required()->type_name(" ");
+  CLI::App* unpin = AddCommand(app, "unpin", "Let pinned dumps go again",
+                               "  profctl unpin 71bd0e29b475\n");
+  unpin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")
+      ->required()
+      ->type_name(" ");
+}
+
 void AddDataCommands(CLI::App* app, Parsed* p) {
   CLI::App* stream =
       AddCommand(app, "stream", "Samples as they are taken, a line each, until Ctrl-C",
@@ -141,20 +157,6 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
       ->type_name("DIR")
       ->each([p](const std::string&) { p->fetch.out_given = true; });
   fetch->add_flag("--keep", p->fetch.keep, "Keep what arrived when the fetch fails");
-
-  CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node",
-                            "  profctl rm 71bd0e29b475\n");
-  rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps")->required()->type_name(" ");
-
-  CLI::App* pin = AddCommand(app, "pin", "Keep dumps from being removed to make room",
-                             "  profctl pin 71bd0e29b475\n"
-                             "  profctl pin PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
-  pin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")->required()->type_name(" ");
-  CLI::App* unpin = AddCommand(app, "unpin", "Let pinned dumps go again",
-                               "  profctl unpin 71bd0e29b475\n");
-  unpin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")
-      ->required()
-      ->type_name(" ");
 
   CLI::App* run = AddCommand(
       app, "run", "Run a command (behind --) and profile exactly as long as it lives",
@@ -293,6 +295,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddSessionCommands(app, p);
   AddOptionCommands(app, p);
   AddDataCommands(app, p);
+  AddKeepCommands(app, p);
   AddDumpDirectoryCommands(app, p);
   AddExportCommand(app, &p->export_);
   AddTlsCommands(app, p);

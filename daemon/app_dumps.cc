@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <future>
-#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -19,9 +18,6 @@
 namespace profd {
 namespace {
 
-// A predecessor that was killed may take a moment to be gone.
-constexpr int kLockTries = 50;
-constexpr auto kLockPause = std::chrono::milliseconds(100);
 // How long the daemon waits with its first session until those that were running have been looked
 // at, and with its first answer until all earlier dumps have.
 constexpr auto kPatience = std::chrono::seconds(10);
@@ -47,12 +43,7 @@ QuotaLimits QuotaOf(const DaemonConfig& config) {
 // Nobody else is at work here from now on: only so may what looks unfinished be finished.
 Status App::Impl::OpenState(const DumpRoot& root) {
   state_store = std::make_unique<StateStore>(StateDirOf(options.config));
-  Status locked = state_store->Lock();
-  for (int i = 0; i < kLockTries && locked.code() == StatusCode::kUnavailable; ++i) {
-    std::this_thread::sleep_for(kLockPause);
-    locked = state_store->Lock();
-  }
-  if (!locked.ok()) return locked.Annotate("dump.state_dir");
+  if (Status locked = state_store->Lock(); !locked.ok()) return locked.Annotate("dump.state_dir");
   Result<std::vector<std::string>> names = root.Names();
   if (!names.ok()) return names.status().Annotate("dump.root");
   old_dumps = std::move(names).value();
@@ -87,6 +78,8 @@ void App::Impl::KeepSessions(SessionManager::Deps* deps) {
 // Dumps of earlier runs stay listed, fetched and removed like any other; what a crash left
 // unfinished is completed. Goes on in the background where there is much of it.
 void App::Impl::RecoverDumps() {
+  found_sessions = std::make_shared<std::promise<void>>();
+  found_all = std::make_shared<std::promise<void>>();
   keeper->SetHooks({[this](const DumpKeeper::Found& found) {
                       if (found.dump.session_id.empty()) return;
                       v1::Session session = SessionFromManifest(
@@ -98,7 +91,8 @@ void App::Impl::RecoverDumps() {
                     },
                     [this](const std::string& name, std::string_view reason) {
                       sessions->OnDumpRemoved(name, reason);
-                    }});
+                    },
+                    [done = found_all] { done->set_value(); }});
   std::map<std::string, DumpKeeper::Known> first;
   const std::string boot_id = BootId(*node);
   google::protobuf::util::JsonParseOptions lenient;
@@ -114,7 +108,6 @@ void App::Impl::RecoverDumps() {
       first[path.substr(path.rfind('/') + 1)] = {id, same_boot};
     }
   }
-  found_sessions = std::make_shared<std::promise<void>>();
   control->Post([this, first = std::move(first)]() mutable {
     keeper->Begin(std::move(old_dumps), std::move(first),
                   [done = found_sessions] { done->set_value(); });
@@ -133,14 +126,9 @@ void App::Impl::ContinueSessions() {
     done->set_value();
   });
   done->get_future().wait();
-  bool complete = false;
-  while (!complete && std::chrono::steady_clock::now() < until) {
-    auto asked = std::make_shared<std::promise<bool>>();
-    control->Post([this, asked] { asked->set_value(keeper->complete()); });
-    complete = asked->get_future().get();
-    if (!complete) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (found_all->get_future().wait_until(until) != std::future_status::ready) {
+    log::Info("earlier dumps are being looked through in the background");
   }
-  if (!complete) log::Info("earlier dumps are being looked through in the background");
 }
 
 void App::Impl::AnswerDumps(RpcDeps* deps) {

@@ -89,6 +89,7 @@ struct App::Impl {
   std::vector<std::string> old_dumps;                // of earlier runs
   std::map<std::string, std::string> old_sessions;   // that had not ended: id, state file
   std::shared_ptr<std::promise<void>> found_sessions;  // their dumps have been looked at
+  std::shared_ptr<std::promise<void>> found_all;       // all old dumps have
   std::unique_ptr<ChannelRouter> router;
   std::unique_ptr<ChannelArbiter> arbiter;
   std::unique_ptr<PollEngine> pollers;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "dump/control_files.h"
+#include "dump/mark_files.h"
 #include "dump/recovery_places.h"
 
 namespace profd {
@@ -49,6 +50,7 @@ class Recovery {
   int64_t end_wall_ns_ = 0;
   int64_t end_raw_ns_ = 0;
   std::vector<RepairedPlace> places_;
+  OwnFiles own_;
   RecoveredDump result_;
 };
 
@@ -117,6 +119,9 @@ void Recovery::EndChannels() {
                              : manifest_.start_raw_ns + (wall_ns - manifest_.start_wall_ns);
     return std::max(raw, manifest_.start_raw_ns);
   };
+  if (auto marks = own_.find(kMarksFile); marks != own_.end()) {
+    manifest_.marks = marks->second.records;
+  }
   end_wall_ns_ = LastWrite(places_, manifest_.start_wall_ns, options_.now_wall_ns);
   end_raw_ns_ = raw_of(end_wall_ns_);
   const int64_t known_ns = same_boot_ ? std::max(options_.now_raw_ns, end_raw_ns_) : end_raw_ns_;
@@ -127,7 +132,11 @@ void Recovery::EndChannels() {
       auto found = place.files.find(channel.file);
       if (found != place.files.end()) file = &found->second;
     }
-    if (file != nullptr && channel.channel != 0) CountFile(*file, &channel);
+    if (file != nullptr) CountFile(*file, &channel);
+    if (auto own = own_.find(channel.file); own != own_.end() && channel.device < 0) {
+      channel.records = own->second.records;
+      channel.bytes = own->second.bytes;
+    }
     if (channel.state != "running") continue;
     ManifestGap gap;
     gap.reason = kEndedWithDaemon;
@@ -176,7 +185,7 @@ Result<RecoveredDump> Recovery::Run() {
   }
   DecideTimes();
   RepairContext context{io_, owner_, top_.get(), !same_boot_};
-  Result<std::vector<RepairedPlace>> places = RepairPlaces(context, &manifest_.warnings);
+  Result<std::vector<RepairedPlace>> places = RepairPlaces(context, &manifest_.warnings, &own_);
   if (!places.ok()) return places.status();
   places_ = std::move(places).value();
   const bool any = std::any_of(places_.begin(), places_.end(),
@@ -185,7 +194,7 @@ Result<RecoveredDump> Recovery::Run() {
     result_.outcome = RecoveredDump::Outcome::kEmpty;
     return std::move(result_);
   }
-  if (!lost_.empty()) NameChannels(places_, &manifest_);
+  NameChannels(places_, &manifest_);
   for (const RepairedPlace& place : places_) {
     result_.cut_bytes += place.cut_bytes;
     result_.ended_slices += place.ended_slices;

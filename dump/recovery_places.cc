@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/text.h"
-#include "driver/abi/channels.h"
 #include "dump/control_files.h"
 #include "dump/mark_files.h"
 #include "dump/slice_repair.h"
@@ -27,7 +26,6 @@ namespace {
 constexpr size_t kMaxEntries = 200'000;
 constexpr size_t kMaxPlaces = 65;
 constexpr size_t kMaxDoneBytes = 4096;
-constexpr std::string_view kDone = ".done";
 constexpr std::string_view kSlice = ".slice_";
 
 struct Entry {
@@ -77,19 +75,6 @@ bool SplitSlice(std::string_view name, int device, std::string* base, uint32_t* 
   }
   *base = rest;
   return !base->empty();
-}
-
-// The size a .done file tells; false if it is none, or not whole.
-bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes) {
-  Result<UniqueFd> file = OpenOwn(dir, name, uid, O_RDONLY);
-  if (!file.ok()) return false;
-  Result<std::string> text = ReadWhole(file->get(), kMaxDoneBytes);
-  if (!text.ok()) return false;
-  constexpr std::string_view kSize = "filesize:";
-  if (!text->starts_with(kSize) || !text->ends_with('\n')) return false;
-  std::string_view number = Trim(std::string_view(*text).substr(
-      kSize.size(), text->find('\n') - kSize.size()));
-  return ParseNumber(number, bytes);
 }
 
 Result<uint32_t> SumOf(int fd, uint64_t bytes) {
@@ -330,7 +315,7 @@ void PlaceRepair::NoteAged() {
 }
 
 // Our own files are lines, and end where a whole line does.
-Status CutOwnFiles(const RepairContext& context, SliceJournal* journal) {
+Status CutOwnFiles(const RepairContext& context, SliceJournal* journal, OwnFiles* own) {
   Result<UniqueFd> dir = OpenDirAt(context.top, std::string(kJournalDir));
   if (!dir.ok()) return dir.status().code() == StatusCode::kNotFound ? Status() : dir.status();
   Result<Entries> entries = ListOwn(dir->get(), context.owner.uid);
@@ -345,54 +330,12 @@ Status CutOwnFiles(const RepairContext& context, SliceJournal* journal) {
         ::ftruncate(fd->get(), static_cast<off_t>(whole->bytes)) != 0) {
       return Status::FromErrno(errno, fmt::format("cut {}", name));
     }
+    (*own)[name] = {whole->bytes, whole->records - std::min<uint64_t>(whole->records, 1)};
     if (name != kJournalName) continue;
     Result<std::string> text = ReadWhole(fd->get(), kMaxJournalBytes);
     if (text.ok()) *journal = ParseSliceJournal(*text);
   }
   return {};
-}
-
-Status WriteControl(const RepairContext& context, const RepairedPlace& place, std::string name,
-                    std::string_view text) {
-  if (place.device >= 0) name += fmt::format(".{}", place.device);
-  RETURN_IF_ERROR(ReplaceFile(context.io, place.dir.get(), name, text, context.owner, false));
-  return ReplaceFile(context.io, place.dir.get(), name + std::string(kDone),
-                     ControlDone(text.size()), context.owner, false);
-}
-
-bool HasControl(const RepairContext& context, const RepairedPlace& place, std::string name) {
-  if (place.device >= 0) name += fmt::format(".{}", place.device);
-  uint64_t told = 0;
-  if (!ReadDone(place.dir.get(), name + std::string(kDone), context.owner.uid, &told)) return false;
-  struct stat st {};
-  return ::fstatat(place.dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-         S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_size) == told;
-}
-
-// As SessionDump::WriteClocks, for a crash before it.
-Status CompleteClocks(const RepairContext& context, const RepairedPlace& place,
-                      Manifest* manifest) {
-  if (HasControl(context, place, "host_start.log") && HasControl(context, place, "dev_start.log")) {
-    return {};
-  }
-  DumpClocks clocks;
-  bool known = false;
-  for (const ManifestClock& one : manifest->clocks) {
-    if (one.when != "start" || known) continue;
-    if (one.device == place.device || one.device == -1) clocks = one.clocks;
-    known = one.device == place.device;
-  }
-  if (!known) {
-    clocks.device_ns = clocks.host_ns;
-    clocks.device_count = clocks.host_count;
-    manifest->warnings.push_back(fmt::format(
-        "profd ended before the clocks of device {} were written; its time stamps are off by an "
-        "unknown amount",
-        place.device));
-  }
-  RETURN_IF_ERROR(WriteControl(context, place, "host_start.log",
-                               HostStartLog(clocks, place.device)));
-  return WriteControl(context, place, "dev_start.log", DevStartLog(clocks));
 }
 
 bool PlaceDevice(const std::string& name, int* device) {
@@ -406,6 +349,18 @@ bool PlaceDevice(const std::string& name, int* device) {
 }
 
 }  // namespace
+
+bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes) {
+  Result<UniqueFd> file = OpenOwn(dir, name, uid, O_RDONLY);
+  if (!file.ok()) return false;
+  Result<std::string> text = ReadWhole(file->get(), kMaxDoneBytes);
+  if (!text.ok()) return false;
+  constexpr std::string_view kSize = "filesize:";
+  if (!text->starts_with(kSize) || !text->ends_with('\n')) return false;
+  std::string_view number = Trim(std::string_view(*text).substr(
+      kSize.size(), text->find('\n') - kSize.size()));
+  return ParseNumber(number, bytes);
+}
 
 Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags) {
   UniqueFd fd(::openat(dir, name.c_str(),
@@ -423,10 +378,11 @@ Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags)
 }
 
 Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
-                                                std::vector<std::string>* warnings) {
+                                                std::vector<std::string>* warnings,
+                                                OwnFiles* own) {
   ::unlinkat(context.top, fmt::format(".{}.tmp", kManifestFile).c_str(), 0);
   SliceJournal journal;
-  RETURN_IF_ERROR(CutOwnFiles(context, &journal));
+  RETURN_IF_ERROR(CutOwnFiles(context, &journal, own));
   std::vector<std::string> names = {"host"};
   for (size_t id = 0; id + 1 < kMaxPlaces; ++id) names.push_back(fmt::format("device_{}", id));
   std::vector<RepairedPlace> places;
@@ -446,80 +402,6 @@ Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
     places.push_back(std::move(place));
   }
   return places;
-}
-
-Status EndPlaces(const RepairContext& context, const std::vector<RepairedPlace>& places,
-                 int64_t wall_ns, int64_t raw_ns, Manifest* manifest) {
-  for (const RepairedPlace& place : places) {
-    if (place.device >= 0) RETURN_IF_ERROR(CompleteClocks(context, place, manifest));
-    RETURN_IF_ERROR(WriteControl(context, place, "end_info", EndInfo(wall_ns, raw_ns)));
-  }
-  return {};
-}
-
-void CountFile(const RepairedFile& file, ManifestChannel* channel) {
-  channel->records = file.records;
-  channel->bytes = file.bytes;
-  channel->aged = {};
-  std::erase_if(channel->dropped, [](const ManifestLoss& loss) { return loss.reason == "aged"; });
-  const size_t before = channel->gaps.size();
-  std::erase_if(channel->gaps, [](const ManifestGap& gap) { return gap.reason == "aged"; });
-  channel->gap_count -= std::min<uint64_t>(channel->gap_count, before - channel->gaps.size());
-  for (const ForgottenSlices& gone : file.forgotten) {
-    channel->AddAged(gone.records, gone.bytes, gone.from_ns, gone.to_ns);
-    channel->aged.slices += gone.slices - std::min<uint64_t>(gone.slices, 1);
-  }
-  for (const SliceEntry& gone : file.aged) {
-    channel->AddAged(gone.records, gone.bytes, gone.first_ns, gone.last_ns);
-  }
-}
-
-void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest) {
-  for (const RepairedPlace& place : places) {
-    if (place.device < 0) continue;
-    ManifestDevice device;
-    device.id = device.physical_id = place.device;
-    manifest->devices.push_back(std::move(device));
-    for (const auto& [base, file] : place.files) {
-      for (const abi::ChannelFormat& format : abi::kChannelFormats) {
-        if (format.file != base && !(format.file == "lpmFreqConv.data" && base == abi::kLpInfoFile)) {
-          continue;
-        }
-        ManifestChannel channel;
-        channel.collector = format.name;
-        channel.device = place.device;
-        channel.channel = format.id;
-        channel.file = base;
-        channel.state = "running";  // was; the end of the recovery settles it
-        CountFile(file, &channel);
-        manifest->channels.push_back(std::move(channel));
-      }
-    }
-  }
-}
-
-Status ListRepaired(int top, const std::vector<RepairedPlace>& places, Manifest* manifest) {
-  std::map<std::string, const ManifestFile*> known;
-  for (const RepairedPlace& place : places) {
-    for (const auto& [base, file] : place.files) {
-      for (const RepairedFile::Slice& slice : file.slices) known[slice.file.path] = &slice.file;
-    }
-  }
-  manifest->files.clear();
-  manifest->data_bytes = 0;
-  return WalkTree(top, {}, [&](const TreeEntry& entry) {
-    if (entry.is_dir || entry.other || entry.path.ends_with(kDone) ||
-        entry.path.starts_with(".") || entry.path == kManifestFile) {
-      return Status();
-    }
-    auto found = known.find(entry.path);
-    ManifestFile file = found != known.end() ? *found->second : ManifestFile();
-    file.path = entry.path;
-    file.bytes = entry.bytes;
-    manifest->data_bytes += entry.bytes;
-    manifest->files.push_back(std::move(file));
-    return Status();
-  });
 }
 
 }  // namespace profd

@@ -11,6 +11,7 @@
 #include "dump/dump_io.h"
 #include "dump/manifest.h"
 #include "dump/slice_journal.h"
+#include "dump/slice_repair.h"
 
 namespace profd {
 
@@ -46,17 +47,22 @@ struct RepairedPlace {
   uint32_t ended_slices = 0;
 };
 
+inline constexpr std::string_view kDone = ".done";
+// The size a .done file tells; false if it is none, or not whole.
+bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes);
 // Opens a regular file of the owner's that has no other name; kPermissionDenied for any other.
 Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags);
 
+// Our own files (profd/) by name, without their headings' lines.
+using OwnFiles = std::map<std::string, WholePart, std::less<>>;
 Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
-                                                std::vector<std::string>* warnings);
+                                                std::vector<std::string>* warnings, OwnFiles* own);
 // end_info, and the devices' clocks where the crash came before they were written.
 Status EndPlaces(const RepairContext& context, const std::vector<RepairedPlace>& places,
                  int64_t wall_ns, int64_t raw_ns, Manifest* manifest);
 // Records, bytes and what was aged, counted anew.
 void CountFile(const RepairedFile& file, ManifestChannel* channel);
-// Channels of a manifest that was lost.
+// Channels the manifest does not name: it was lost, or not written again since they began.
 void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest);
 // Manifest::files.
 Status ListRepaired(int top, const std::vector<RepairedPlace>& places, Manifest* manifest);

@@ -149,6 +149,7 @@ void DumpKeeper::Begin(std::vector<std::string> names, std::map<std::string, Kno
   } else {
     first_done_ = std::move(first_done);
   }
+  if (left_ == 0 && hooks_.on_complete) hooks_.on_complete();
   auto step = std::make_shared<std::function<void()>>();
   *step = [this, work, weak = std::weak_ptr(step)] {
     auto self = weak.lock();
@@ -175,6 +176,7 @@ void DumpKeeper::Begin(std::vector<std::string> names, std::map<std::string, Kno
       --left_;
       if (!empty) Take(std::move(found));
       if (first_left_ > 0 && --first_left_ == 0) std::exchange(first_done_, nullptr)();
+      if (left_ == 0 && hooks_.on_complete) hooks_.on_complete();
     });
     disk_->Post([self] { (*self)(); });
   };

@@ -41,6 +41,8 @@ class DumpKeeper {
     std::function<void(const Found&)> on_found;
     // The dump is not there any more, or will not be soon.
     std::function<void(const std::string& name, std::string_view reason)> on_removed;
+    // All dumps there were have been found. Once.
+    std::function<void()> on_complete = nullptr;
   };
 
   DumpKeeper(Deps deps, const QuotaLimits& limits);

@@ -179,6 +179,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void LeaveJob();
   void FillOrder(v1::Session* out) const;
   void DescribeOrder(Manifest* manifest) const;
+  void DescribeManifest(Manifest* out) const;
   void GatherClocks();
   void OpenDump();
   void StartCollectors();

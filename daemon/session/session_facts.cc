@@ -159,6 +159,41 @@ std::map<int, std::optional<DumpClocks>> Session::ClocksForDump() const {
   return result;
 }
 
+// What the dump says of the order from its first moment on.
+void Session::DescribeManifest(Manifest* out) const {
+  Manifest& manifest = *out;
+  manifest = deps_.manifest_base;
+  manifest.session_id = id_;
+  manifest.uid = owner_.uid;
+  manifest.gid = owner_.gid;
+  manifest.pid = owner_.pid;
+  manifest.job_id = plan_.job_id;
+  manifest.rank = plan_.rank;
+  manifest.label = plan_.label;
+  manifest.warnings = plan_.warnings;
+  if (!past_.empty()) {
+    const std::string& last = past_.back().dump_path;
+    manifest.segment = static_cast<int>(past_.size()) + 1;
+    manifest.continues = last.substr(last.rfind('/') + 1);
+  }
+  DescribeOrder(&manifest);
+  for (const PlannedCollector& planned : plan_.collectors) {
+    std::string name(Collectors()[planned.index].spec->name);
+    manifest.effective[name] = planned.hz > 0 ? fmt::format("{} Hz", planned.hz) : "on";
+    if (planned.named) manifest.requested[name] = manifest.effective[name];
+  }
+  for (const options::Effective& one : plan_.options) {
+    manifest.options.push_back({one.key, one.value, one.asked, one.note});
+  }
+  for (int id : plan_.devices) {
+    for (const DeviceInfo& device : deps_.host.devices) {
+      if (device.id != id) continue;
+      manifest.devices.push_back({device.id, device.physical_id, device.chip_name, device.chip_id,
+                                  device.uuid, device.counter_hz, device.aicore_mhz});
+    }
+  }
+}
+
 SessionDumpOptions Session::DumpOptions() const {
   SessionDumpOptions options;
   options.session.session_id = id_;
@@ -192,37 +227,7 @@ SessionDumpOptions Session::DumpOptions() const {
   options.compress = plan_.compress ? kCompressLevel : 0;
   options.age_at_limit = plan_.limit_ages;
   if (plan_.storage_limited) options.place_bytes = PlaceLimit(plan_.max_bytes);
-  Manifest& manifest = options.manifest;
-  manifest = deps_.manifest_base;
-  manifest.session_id = id_;
-  manifest.uid = owner_.uid;
-  manifest.gid = owner_.gid;
-  manifest.pid = owner_.pid;
-  manifest.job_id = plan_.job_id;
-  manifest.rank = plan_.rank;
-  manifest.label = plan_.label;
-  manifest.warnings = plan_.warnings;
-  if (!past_.empty()) {
-    const std::string& last = past_.back().dump_path;
-    manifest.segment = static_cast<int>(past_.size()) + 1;
-    manifest.continues = last.substr(last.rfind('/') + 1);
-  }
-  DescribeOrder(&manifest);
-  for (const PlannedCollector& planned : plan_.collectors) {
-    std::string name(Collectors()[planned.index].spec->name);
-    manifest.effective[name] = planned.hz > 0 ? fmt::format("{} Hz", planned.hz) : "on";
-    if (planned.named) manifest.requested[name] = manifest.effective[name];
-  }
-  for (const options::Effective& one : plan_.options) {
-    manifest.options.push_back({one.key, one.value, one.asked, one.note});
-  }
-  for (int id : plan_.devices) {
-    for (const DeviceInfo& device : deps_.host.devices) {
-      if (device.id != id) continue;
-      manifest.devices.push_back({device.id, device.physical_id, device.chip_name, device.chip_id,
-                                  device.uuid, device.counter_hz, device.aicore_mhz});
-    }
-  }
+  DescribeManifest(&options.manifest);
   return options;
 }
 

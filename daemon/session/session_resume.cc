@@ -410,6 +410,28 @@ Result<Session::Order> SessionManager::PlanAgain(const v1::StoredSession& stored
                         std::nullopt};
 }
 
+namespace {
+
+// The segments that were found of it before it went on.
+void AddPastOf(const v1::Session& before, Session* session) {
+  for (const v1::Segment& segment : before.segments()) {
+    PastSegment past;
+    past.dump_path = segment.dump_path();
+    past.reason = segment.reason();
+    past.started_wall_ns = segment.started_ns();
+    past.ended_wall_ns = segment.ended_ns();
+    past.bytes = segment.bytes();
+    past.records = segment.records();
+    if (&segment == &*before.segments().rbegin()) {
+      past.dropped_records = before.dropped_records();
+      past.dropped_bytes = before.dropped_bytes();
+    }
+    session->AddPast(std::move(past));
+  }
+}
+
+}  // namespace
+
 void SessionManager::Resume(const std::string& id, const std::string& text) {
   v1::StoredSession stored;
   google::protobuf::util::JsonParseOptions options;
@@ -456,20 +478,7 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
                       (deps_.session.host.clock.WallNs() - stored.started_ns()));
   record.stored->set_start_at_ns(stored.start_at_ns());
   std::shared_ptr<Session> session = record.live;
-  for (const v1::Segment& segment : before.segments()) {
-    PastSegment past;
-    past.dump_path = segment.dump_path();
-    past.reason = segment.reason();
-    past.started_wall_ns = segment.started_ns();
-    past.ended_wall_ns = segment.ended_ns();
-    past.bytes = segment.bytes();
-    past.records = segment.records();
-    if (&segment == &*before.segments().rbegin()) {
-      past.dropped_records = before.dropped_records();
-      past.dropped_bytes = before.dropped_bytes();
-    }
-    session->AddPast(std::move(past));
-  }
+  AddPastOf(before, session.get());
   session->Start([session, id](const Status& status) {
     log::Info(status.ok() ? "session continued" : "session could not be continued",
               {{"session", id}, {"segment", session->past().size() + 1},
