@@ -132,7 +132,8 @@ void Recovery::EndChannels() {
       auto found = place.files.find(channel.file);
       if (found != place.files.end()) file = &found->second;
     }
-    if (file != nullptr) CountFile(*file, &channel);
+    // The manifest may count what had been taken, and had not been written yet.
+    if (!channel.file.empty()) CountFile(file != nullptr ? *file : RepairedFile(), &channel);
     if (auto own = own_.find(channel.file); own != own_.end() && channel.device < 0) {
       channel.records = own->second.records;
       channel.bytes = own->second.bytes;

@@ -127,6 +127,20 @@ TEST_F(RecoveryTest, CutsToWholeRecordsAndEndsEverything) {
   EXPECT_EQ(dump.manifest.marks, 1u);
 }
 
+// What was counted had been taken, not written.
+TEST_F(RecoveryTest, AFileThatNeverCameHasNoRecords) {
+  Make();
+  Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
+  ASSERT_TRUE(manifest.ok());
+  for (ManifestChannel& channel : manifest->channels) channel.records = channel.bytes = 999;
+  WriteText(At("profd_manifest.json"), Serialize(*manifest));
+  fs::remove(At("device_0/data/hccs.data.0.slice_0"));
+  RecoveredDump dump = Recover();
+  EXPECT_EQ(ChannelOf(dump, kHbm).records, 13u);
+  EXPECT_EQ(ChannelOf(dump, kHccs).records, 0u);
+  EXPECT_EQ(ChannelOf(dump, kHccs).bytes, 0u);
+}
+
 TEST_F(RecoveryTest, SaysWhatIsMissingFromWhenToWhen) {
   Make();
   RecoveredDump dump = Recover();
