@@ -17,6 +17,8 @@ namespace profd {
 
 inline constexpr int kManifestVersion = 1;
 inline constexpr std::string_view kManifestFile = "profd_manifest.json";
+// The next one, until it is on the disk; a crash may leave it.
+inline constexpr std::string_view kNextManifest = ".profd_manifest.json.next";
 inline constexpr size_t kMaxManifestBytes = 32u << 20;
 inline constexpr std::string_view kAgedReason = "aged";
 inline constexpr size_t kMaxManifestGaps = 1000;  // per channel; further ones are only counted

@@ -381,6 +381,7 @@ Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
                                                 std::vector<std::string>* warnings,
                                                 OwnFiles* own) {
   ::unlinkat(context.top, fmt::format(".{}.tmp", kManifestFile).c_str(), 0);
+  ::unlinkat(context.top, std::string(kNextManifest).c_str(), 0);
   SliceJournal journal;
   RETURN_IF_ERROR(CutOwnFiles(context, &journal, own));
   std::vector<std::string> names = {"host"};

@@ -19,7 +19,6 @@ constexpr int64_t kManifestIntervalNs = 10 * kNsPerSecond;
 constexpr uint64_t kWritebackBytes = 256u << 10;
 // The end of a session does not wait longer for what is still to be compressed.
 constexpr int64_t kCompressAtEndNs = kNsPerSecond;
-constexpr std::string_view kNextManifest = ".profd_manifest.json.next";
 
 // Remembers the first error of a sequence that goes on regardless.
 void Keep(Status& first, Status next) {

@@ -110,7 +110,8 @@ class Volume(FaultCase):
             self.assertTrue(manifest(done)["channels"])
             self.assertTrue(d.ctl("status"))
             # What was dropped is said, and room makes the daemon whole again.
-            eventually(lambda: d.metric("profd_dump_free_bytes") == 0)
+            # (Not quite full any more where the oldest slices have gone first.)
+            eventually(lambda: d.metric("profd_dump_free_bytes") < 4 * MB)
             os.unlink(os.path.join(d.dump_root, "ballast"))
             self.assert_serves(d, 1)
             self.assert_clean_end(d)
