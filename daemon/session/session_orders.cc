@@ -203,7 +203,14 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
                                                                     {"job", view.job_id()},
                                                                     {"dump", view.dump_path()}});
     NameHolders(peer, &view);
-    reply(view);
+    if (!scheduled || deps_.save_session == nullptr) {
+      reply(view);
+      return;
+    }
+    // Nothing of it is on the disk but its state, which is being saved there: told is kept.
+    deps_.session.writer.Post([this, reply, view = std::move(view)] {
+      deps_.session.control.Post([reply, view] { reply(view); });
+    });
   });
 }
 

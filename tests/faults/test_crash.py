@@ -61,6 +61,7 @@ class Crash(FaultCase):
         config = {"dump": {"flush_interval_ms": 100},
                   "limits": {"max_starts_per_minute": 100000}}
         with daemon(devices=8, config=config) as d:
+            self.daemon = d
             self.known = {}  # sessions that were answered, and their last state
             begun = time.monotonic()
             for cycle in range(KILLS):
@@ -98,7 +99,10 @@ class Crash(FaultCase):
         for order in ORDERS[len(active):] if len(active) < len(ORDERS) else []:
             helpers.append(d.spawn("start", *order))
         if active and self.dice.random() < 0.3:
-            helpers.append(d.spawn("stop", self.dice.choice(active)["session_id"]))
+            # One that is stopped before its start leaves nothing to be found again.
+            victim = self.dice.choice(active)["session_id"]
+            self.known.pop(victim, None)
+            helpers.append(d.spawn("stop", victim))
         time.sleep(self.dice.uniform(0, 0.8))
         d.kill()
         marker.over.set()
@@ -117,11 +121,13 @@ class Crash(FaultCase):
     def check_sessions(self, d):
         """Nobody who was told of a session loses it."""
         sessions = {s["session_id"]: s for s in d.ctl("list")["sessions"]}
-        for session_id in self.known:
+        for session_id in list(self.known):
             self.assertIn(session_id, sessions)
             session = sessions[session_id]
             if session["state"] in ENDED:
                 self.assertTrue(session["reason"], session)
+                # It has been told; without a dump the next daemon does not know it any more.
+                self.known.pop(session_id)
             elif len(session["segments"]) > 1:
                 self.continued += 1
                 for segment in session["segments"][:-1]:
@@ -180,7 +186,13 @@ class Crash(FaultCase):
                 self.assertNotEqual(channel["state"], "running", path)
         dump = prof_reader.read(path)
         problems = [p for p in dump.problems if "no data" not in p]
-        self.assertEqual(problems, [], path)
+        host_losses = [c for c in facts["channels"] if c["device"] < 0 and c["dropped"]]
+        if host_losses:
+            # A block that was dropped leaves its number out.
+            problems = [p for p in problems if "Index" not in p]
+        if problems:
+            self.keep([{"name": os.path.basename(path)}], self.daemon)
+        self.assertEqual(problems, [], (path, facts["warnings"], host_losses))
 
     def keep(self, broken, d):
         """Somebody may want to look at them."""
