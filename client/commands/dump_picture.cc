@@ -194,6 +194,31 @@ struct Shown {
   size_t left_out = 0;
 };
 
+// How many series of one channel and device: the picture of a whole node is as long as that of one
+// device.
+size_t SeriesPerDevice(const DumpSummary& summary) {
+  std::set<int> devices;
+  for (const SeriesSummary& series : summary.series) devices.insert(series.device);
+  if (devices.size() <= 2) return kSeriesPerDevice;
+  return devices.size() <= 4 ? 2 : 1;
+}
+
+double MeanOf(const SeriesSummary* series) {
+  return series->sum / static_cast<double>(std::max<uint64_t>(series->count, 1));
+}
+
+// The busiest of the first metric stand for the channel.
+void Shorten(Shown* shown, size_t most) {
+  if (shown->series.size() <= most) return;
+  const std::string& metric = shown->series.front()->metric;
+  std::ranges::stable_sort(shown->series, [&](const SeriesSummary* a, const SeriesSummary* b) {
+    if ((a->metric == metric) != (b->metric == metric)) return a->metric == metric;
+    return a->metric == metric && MeanOf(a) > MeanOf(b);
+  });
+  shown->left_out += shown->series.size() - most;
+  shown->series.resize(most);
+}
+
 // By table and device.
 std::map<std::pair<exporting::TableId, int>, Shown> Choose(const DumpSummary& summary, bool all) {
   std::map<std::pair<exporting::TableId, int>, Shown> chosen;
@@ -205,10 +230,18 @@ std::map<std::pair<exporting::TableId, int>, Shown> Choose(const DumpSummary& su
   for (const SeriesSummary& series : summary.series) {
     Shown& shown = chosen[{series.table, series.device}];
     bool twice = series.rate && has_gauges.contains(series.table);
-    if (all || (ByDefault(series) && !twice && shown.series.size() < kSeriesPerDevice)) {
+    if (all || (ByDefault(series) && !twice)) {
       shown.series.push_back(&series);
     } else {
       ++shown.left_out;
+    }
+  }
+  const size_t most = SeriesPerDevice(summary);
+  for (auto& [key, shown] : chosen) {
+    if (!all && most < kSeriesPerDevice) Shorten(&shown, most);
+    if (!all && shown.series.size() > kSeriesPerDevice) {
+      shown.left_out += shown.series.size() - kSeriesPerDevice;
+      shown.series.resize(kSeriesPerDevice);
     }
   }
   return chosen;
