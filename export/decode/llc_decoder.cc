@@ -1,6 +1,7 @@
 #include "driver/abi/records.h"
 #include "export/decode/device_families.h"
 #include "export/decode/record_decoder.h"
+#include "export/decode/text_math.h"
 
 namespace profd::exporting {
 namespace {
@@ -74,6 +75,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
   using Step = IntervalClock<double>::Step;
   static constexpr uint8_t kNoEvent = 0xFF;
   static constexpr double kLineBytes = 64;
+  static constexpr double kMaxExact = 1e30;  // what RoundedQuotient() takes
   static constexpr uint8_t kTraffic = 0b0000'0011;
   static constexpr uint8_t kHits = 0b1010'1100;
   static constexpr uint8_t kLookups = 0b0101'0000;
@@ -92,13 +94,19 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
     const auto& e = slice.counts;
     double hits = HasAll(slice, kHits) ? e[2] + e[3] + e[5] + e[7] : 0;
     double lookups = HasAll(slice, kLookups) ? e[4] + e[6] : 0;
-    double ratio = lookups > 0 ? hits / lookups : 0;
+    double ratio = Rounded(hits, lookups);
     double throughput = 0;
     if (slice.elapsed > 0 && HasAll(slice, kTraffic)) {
-      throughput = (e[0] + e[1]) * (kLineBytes / kMega) / (slice.elapsed / 1e9);
+      throughput = Rounded((e[0] + e[1]) * (kLineBytes * 1e9), slice.elapsed * kMega);
     }
     rows_.Add(static_cast<int64_t>(slice.t_ns), static_cast<int64_t>(id), op_, ratio, throughput);
     slice.events = 0;
+  }
+  // The vendor keeps three decimals of both values, and its averages are of those.
+  static double Rounded(double num, double den) {
+    if (!(den >= 1)) return 0;
+    if (!(num < kMaxExact && den < kMaxExact)) return num / den;
+    return RoundedQuotient(static_cast<WideInt>(num), static_cast<WideInt>(den), 3);
   }
   static bool HasAll(const Slice& slice, uint8_t events) {
     return (slice.events & events) == events;

@@ -41,6 +41,7 @@ class ChangeSeries {
     began_ = true;
     row(start_, value_);
   }
+  int64_t value() const { return value_; }
 
  private:
   uint64_t start_;
@@ -136,6 +137,7 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
       if (seen_[type]) Begin(type);
     }
     if (frequency_rows_) frequency_rows_->Finish();
+    EndVoltages();
     voltage_rows_.Flush();
   }
 
@@ -155,6 +157,16 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
       frequency_.Begin([this](uint64_t at, int64_t mhz) { Frequency(at, mhz); });
     } else {
       voltages_[type - 1].Begin([&](uint64_t at, int64_t mv) { Voltage(type, at, mv); });
+    }
+  }
+  // The last values hold until the end of the collection.
+  void EndVoltages() {
+    int64_t end_us = clock_.facts().end_us;
+    if (end_us <= 0) return;
+    auto t_ns = static_cast<int64_t>(static_cast<uint64_t>(end_us) * 1000);
+    for (uint32_t type = 1; type < kTypes; ++type) {
+      if (!seen_[type]) continue;
+      voltage_rows_.Add(t_ns, type - 1, static_cast<double>(voltages_[type - 1].value()));
     }
   }
   void Frequency(uint64_t count, int64_t mhz) {

@@ -82,6 +82,14 @@ TEST_F(LpmTest, InfoHasFrequencyAndVoltages) {
           {0, {0, 810}}, {1200, {0, 850}}, {0, {1, 900}}, {1400, {1, 750}}, {1600, {1, 760}}}));
 }
 
+TEST_F(LpmTest, VoltagesHoldUntilTheEnd) {
+  place_.clock.end_us = kBegin / 1000 + 5000000;
+  Bytes bytes;
+  Changes(bytes, 2, {{70, 750}});
+  Decode("lpmInfoConv.data", bytes);
+  EXPECT_EQ(Volts(), (std::vector<Row>{{0, {1, 900}}, {1400, {1, 750}}, {5000000000, {1, 750}}}));
+}
+
 TEST_F(LpmTest, ChangesAreTakenOnce) {
   Bytes bytes;
   Changes(bytes, 0, {{50, 1650}});

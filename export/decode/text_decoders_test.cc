@@ -221,6 +221,14 @@ TEST(Nic, FourteenToSixteenColumns) {
   EXPECT_EQ(run.stats.bad_records, 1u);
 }
 
+TEST(Nic, EfficiencyHasThreeDecimals) {
+  DecodeRun run("nic.data");
+  run.Feed({"1:000000000 100000 1 27829346 2 3 4 5 1 6553600 2 3 4 5 0\n"});
+  ASSERT_EQ(run.rows.size(), 1u);
+  EXPECT_EQ(run.rows[0].Real(8), 0.002);   // 0.00212
+  EXPECT_EQ(run.rows[0].Real(17), 0.001);  // 0.0005, which lies above the half as a double
+}
+
 TEST(Nic, NoBandwidthIsNoEfficiency) {
   DecodeRun run("nic.data");
   run.Feed({"1:000000000 0 1 2 3 4 5 6 1 2 3 4 5 6 0\n1:0 x\n"});

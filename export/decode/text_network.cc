@@ -1,6 +1,7 @@
 #include <array>
 
 #include "export/decode/text_parts.h"
+#include "export/number_text.h"
 #include "export/text_scan.h"
 
 namespace profd::exporting {
@@ -20,6 +21,8 @@ class NetworkDecoder : public Decoder {
   void Finish() override { rows_.Flush(); }
 
  private:
+  static constexpr double kMaxRounded = 1e12;
+
   // Of one direction, in the order of the line.
   struct Counters {
     double packet_rate, byte_rate, packets, bytes, errors, dropped;
@@ -54,6 +57,10 @@ class NetworkDecoder : public Decoder {
     rows_.AddCells(clock_.DeviceNs(ns), cells);
   }
 
+  // The vendor's timeline has three decimals of the efficiency, and of nothing else.
+  static double Rounded3(double value) {
+    return value < kMaxRounded ? static_cast<double>(RoundScaled(value, 1000)) / 1000 : value;
+  }
   // A ratio to nothing is 0, and so is the efficiency of a port without bandwidth.
   static void Fill(const Counters& counters, int64_t mbps, uint64_t* out) {
     double bits = std::trunc(counters.byte_rate) * 8;
@@ -66,7 +73,7 @@ class NetworkDecoder : public Decoder {
         counters.bytes,
         counters.errors,
         counters.dropped,
-        room > 0 ? bits / room : 0.0,
+        room > 0 ? Rounded3(bits / room) : 0.0,
         per_packet != 0 ? counters.errors / per_packet : 0.0,
         per_packet != 0 ? counters.dropped / per_packet : 0.0,
     };

@@ -1,0 +1,159 @@
+"""Rows of the database, and metrics of generic readers, from the rows of a Reference."""
+
+import re
+from collections import defaultdict
+
+MEGA = 1048576.0
+
+
+def camel(name):
+    head, *rest = name.split("_")
+    return head + "".join(part.title() for part in rest)
+
+
+class Database:
+    """name of table -> list of dicts by column; ids of STRING_IDS as their texts."""
+
+    def __init__(self, reference):
+        self.tables = defaultdict(list)
+        begins = {p.device: p.clock.begin_us * 1000 for p in reference.places}
+        for table, rows in reference.rows.items():
+            method = getattr(self, f"_{table}", None)
+            if method is not None:
+                for row in rows:
+                    if row.t >= begins[row.device]:
+                        method(row, row.values)
+
+    def _put(self, table, row, **values):
+        if row.device >= 0:
+            values["deviceId"] = row.device
+        values["timestampNs"] = row.t
+        self.tables[table].append(values)
+
+    @staticmethod
+    def _bytes(mega):
+        return int(mega * MEGA)
+
+    def _hccs(self, row, v):
+        self._put("HCCS", row, txThroughput=self._bytes(v["tx"]), rxThroughput=self._bytes(v["rx"]))
+
+    def _pcie(self, row, v):
+        if v["tx_post_max"] < v["tx_post_min"]:
+            return
+        self._put("PCIE", row, **{
+            camel(name): value if "latency" in name else value * 1000000 for name, value in v.items()})
+
+    def _hbm(self, row, v):
+        self._put("HBM", row, bandwidth=self._bytes(v["bandwidth"]), hbmId=v["hbm"],
+                  type=("read", "write")[v["direction"]])
+
+    def _ddr(self, row, v):
+        self._put("DDR", row, read=self._bytes(v["read"]), write=self._bytes(v["write"]))
+
+    def _llc(self, row, v):
+        self._put("LLC", row, llcId=v["llc"], hitRate=v["hit_ratio"] * 100,
+                  throughput=self._bytes(v["throughput"]), mode=("read", "write")[v["op"]])
+
+    def _port(self, table, row, v):
+        values = {camel(n): int(x) for n, x in v.items()
+                  if not n.endswith(("ratio", "efficiency")) and n not in ("port", "bandwidth")}
+        self._put(table, row, bandwidth=v["bandwidth"] * 1048576, funcId=v["port"], **values)
+
+    def _nic(self, row, v):
+        self._port("NIC", row, v)
+
+    def _roce(self, row, v):
+        self._port("ROCE", row, v)
+
+    def _npu_mem(self, row, v):
+        self._put("NPU_MEM", row, type=("app", "device")[v["kind"]], ddr=v["ddr"], hbm=v["hbm"])
+
+    def _npu_module_mem(self, row, v):
+        self._put("NPU_MODULE_MEM", row, moduleId=v["module"], totalReserved=v["reserved"])
+
+    def _qos(self, row, v):
+        self._put("QOS", row, eventName="QoS " + v["stream"], bandwidth=self._bytes(v["bandwidth"]),
+                  dieId=v["die"])
+
+    def _aicore_freq(self, row, v):
+        self._put("AICORE_FREQ", row, freq=v["mhz"], dieId=v["die"])
+
+    def _acc_pmu(self, row, v):
+        self._put("ACC_PMU", row, accId=v["acc"], readBwLevel=v["read_bandwidth"],
+                  writeBwLevel=v["write_bandwidth"], readOstLevel=v["read_outstanding"],
+                  writeOstLevel=v["write_outstanding"])
+
+    def _soc_level(self, row, v):
+        self._put("SOC_BANDWIDTH_LEVEL", row, l2BufferBwLevel=v["l2_buffer"], mataBwLevel=v["mata"])
+
+    def _sio(self, row, v):
+        self._put("SIO", row, die=v["die"], **{
+            side + kind.title(): v[f"{kind}_{side}"] * MEGA
+            for side in ("rx", "tx") for kind in ("req", "rsp", "snp", "dat")})
+
+    NETDEV = {"mac_tx_pfc_packets": "macTxPfcPkt", "mac_rx_pfc_packets": "macRxPfcPkt",
+              "mac_tx_bytes": "macTxByte", "mac_rx_bytes": "macRxByte",
+              "mac_tx_bad_bytes": "macTxBadByte", "mac_rx_bad_bytes": "macRxBadByte",
+              "roce_tx_packets": "roceTxPkt", "roce_rx_packets": "roceRxPkt",
+              "roce_tx_errors": "roceTxErrPkt", "roce_rx_errors": "roceRxErrPkt",
+              "roce_tx_cnp_packets": "roceTxCnpPkt", "roce_rx_cnp_packets": "roceRxCnpPkt",
+              "roce_new_packet_retries": "roceNewPktRty", "nic_tx_bytes": "nicTxByte",
+              "nic_rx_bytes": "nicRxByte", "mac_tx_bandwidth": "macTxBandwidth",
+              "mac_rx_bandwidth": "macRxBandwidth", "nic_tx_bandwidth": "nicTxBandwidth",
+              "nic_rx_bandwidth": "nicRxBandwidth"}
+
+    def _netdev(self, row, v):
+        self._put("NETDEV_STATS", row, **{self.NETDEV[n]: x for n, x in v.items()})
+
+    def _host_cpu(self, row, v):
+        # difference: "CPU_USAGE in the database": the average is there, as -1
+        self._put("CPU_USAGE", row, cpuId=v["cpu"], usage=v["usage"])
+
+    def _host_mem(self, row, v):
+        self._put("HOST_MEM_USAGE", row, usage=v["usage"])
+
+    def _host_disk(self, row, v):
+        self._put("HOST_DISK_USAGE", row, readRate=v["read"] * 1024, writeRate=v["write"] * 1024,
+                  usage=v["usage"])
+
+    def _host_network(self, row, v):
+        self._put("HOST_NETWORK_USAGE", row, usage=v["usage"], speed=v["speed"] * 1024)
+
+
+def table_columns(source):
+    """The contract of generic readers, from export/table.cc: table -> [(column, type, metric, labels,
+    scale, texts)]."""
+    lists = {}
+    for name, body in re.findall(r"constexpr auto (k\w+Columns) = std::to_array<Column>\(\{(.*?)\}\);",
+                                 source, re.S):
+        columns = []
+        for entry in re.findall(r"\{([^{}]*)\}", body):
+            parts = [p.strip() for p in re.findall(r'"[^"]*"|[^,\s][^,]*', entry)]
+            text = [p.strip('"') for p in parts]
+            text += [""] * (7 - len(text))
+            scale = {"": 1.0, "kMega": MEGA}.get(text[5]) or float(text[5])
+            columns.append((text[0], text[1], text[3], text[4], scale, text[6]))
+        lists[name] = columns
+    return {name: lists[columns]
+            for name, columns in re.findall(r'\{TableId::k\w+, "(\w+)", (k\w+)\}', source)}
+
+
+def metrics(reference, columns):
+    """[(time, device, metric, labels, value)] of each row's columns that have a metric."""
+    result = []
+    for table, rows in reference.rows.items():
+        for row in rows:
+            keys = {}
+            for name, kind, _, _, _, texts in columns[table]:
+                if kind in ("kKey", "kName"):
+                    value = row.values[name]
+                    if texts and isinstance(value, int):
+                        value = texts.split(",")[value]
+                    keys[name] = str(value)
+            for name, kind, metric, labels, scale, _ in columns[table]:
+                if metric:
+                    own = dict(keys)
+                    own.update(label.split("=") for label in labels.split(",") if label)
+                    result.append((row.t, row.device, metric, tuple(sorted(own.items())),
+                                   row.values[name] * scale))
+    return result
