@@ -239,6 +239,12 @@ def soc(o, chip, clock, rng, dev):
             level = rng.randrange(8) | rng.randrange(256) << 3
             records.append(struct.pack("<HHLQ4LHH7L", head(28, 0), 0x6BD3, 0, count, 0, 0, 0, 0, level, 0,
                                        *[0] * 7))
+        if v6:
+            for die in (0, 1):
+                records.append(struct.pack("<2HI3Q8L", head(27, die), 0x6BD3, 0, count,
+                                           rng.randrange(1 << 20), rng.randrange(1 << 20), *[0] * 8))
+                records.append(struct.pack("<HHLQQ10L", head(24, die), 0x6BD3, 0, count, 0,
+                                           *[rng.randrange(90_000) for _ in range(10)]))
         for die in (0, 1):
             values = [rng.randrange(2000) for _ in range(20)]
             records.append(struct.pack("<HHLQQ20H", head(29, die), 0x6BD3, 0, count, 0, *values))

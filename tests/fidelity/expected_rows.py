@@ -17,12 +17,26 @@ class Database:
     def __init__(self, reference):
         self.tables = defaultdict(list)
         begins = {p.device: p.clock.begin_us * 1000 for p in reference.places}
+        self._own_tables(reference)
         for table, rows in reference.rows.items():
             method = getattr(self, f"_{table}", None)
             if method is not None:
                 for row in rows:
                     if row.t >= begins[row.device]:
                         method(row, row.values)
+
+    OWN = ("dvpp", "voltage", "chip_trans", "low_power", "sys_cpu", "sys_mem", "proc_cpu", "proc_mem")
+    TEXTS = {"engine": ("vdec", "jpegd", "pngd", "jpege", "vpc", "venc", "scd"),
+             "rail": ("aicore", "bus"), "kind": ("pa", "pcie")}
+
+    def _own_tables(self, reference):
+        """What the vendor's database has no table for: all columns, of all rows."""
+        for table in self.OWN:
+            for row in reference.rows[table]:
+                values = {camel(name): self.TEXTS[name][value] if name in self.TEXTS else value
+                          for name, value in row.values.items()}
+                self.tables["PROFD_" + table.upper()].append(
+                    dict(values, deviceId=row.device, timestampNs=row.t))
 
     def _put(self, table, row, **values):
         if row.device >= 0:

@@ -81,7 +81,9 @@ class Timeline:
         self._put("AI Core Freq", row, f"AI Core Freq{die}", {"MHz": v["mhz"]})
 
     def _qos(self, row, v):
-        self._put("QoS", row, f"QoS {v['stream']}", {"value": v["bandwidth"]})
+        # difference: "QoS": each die has its own event
+        die = f" Die {v['die']}" if v["die"] > 0 else ""
+        self._put("QoS", row, f"QoS {v['stream']}{die}", {"value": v["bandwidth"]})
 
     def _sio_rows(self, rows):
         names = {0: "D-DIE0", 2: "U-DIE0", 3: "U-DIE1"} if self.chip in V6 else {0: "die 0", 1: "die 1"}
@@ -102,6 +104,11 @@ class Timeline:
             self._put("Acc PMU", row, name, {"acc_id": v["acc"], "value": v[column]})
 
     def _chip_trans(self, row, v):
+        if self.chip in V6:
+            for name, column in (("PCIE Write Bandwidth", "rx_or_write"),
+                                 ("PCIE Read Bandwidth", "tx_or_read")):
+                self._put("Stars Chip Trans", row, name, {f"U-Die{v['link']}": v[column]}, 100010)
+            return
         if v["kind"] == 0:
             for name, column in (("PA Link Rx", "rx_or_write"), ("PA Link Tx", "tx_or_read")):
                 self._put("Stars Chip Trans", row, name, {"PA Link ID": v["link"], name: v[column]},

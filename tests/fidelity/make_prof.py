@@ -120,8 +120,8 @@ class Prof:
         o = self.options
         parts = 1 if base in ONE_SLICE or o.style == "profd" else max(1, min(o.slices, len(records)))
         header = HEADERS.get(base, b"")
-        if o.cut == "anywhere" and not header and b"\n" not in b"".join(records[:2])[:30]:
-            data = b"".join(records)
+        if o.cut == "anywhere":
+            data = header + b"".join(records)
             marks = [len(data) * i // parts for i in range(parts + 1)]
             chunks = [data[marks[i] + (3 if 0 < i else 0):marks[i + 1] + (3 if i + 1 < parts else 0)]
                       for i in range(parts)]

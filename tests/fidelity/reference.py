@@ -342,7 +342,7 @@ class Reference(HostParts):
             powers = [r for r in self.rows["low_power"] if r.device == place.device]
             for row in powers:
                 self._add("aicore_freq", place, row.t, die=row.values["die"],
-                          mhz=float(row.values["v11"]))
+                          mhz=float(row.values["v10"]))
             return
         entries = list(self._lpm_entries(place, "lpmFreqConv.data"))
         entries += list(self._lpm_entries(place, "lpmInfoConv.data"))
@@ -409,7 +409,7 @@ class Reference(HostParts):
             if magic != 0x6BD3:
                 continue
             count = struct.unpack_from("<Q", record, 8)[0]
-            handler = {25: self._sio, 26: self._acc, 27: self._trans, 28: self._level,
+            handler = {24: self._soc_qos, 25: self._sio, 26: self._acc, 27: self._trans, 28: self._level,
                        29: self._power}.get(head & 63)
             if handler is not None:
                 handler(place, record, head, count, v6, later)
@@ -441,12 +441,23 @@ class Reference(HostParts):
 
     def _trans(self, place, record, head, count, v6, _):
         if v6:
+            f = struct.unpack("<2HI3Q8L", record)
+            self._add("chip_trans", place, place.clock.device_counter(count), kind=1, link=head >> 10,
+                      rx_or_write=f[4], tx_or_read=f[5])
             return
         f = struct.unpack("<2HLQ2H3L2Q4L", record)
         kind = {0b111111: 0, 0b100010: 1}.get(head >> 10)
         if kind is not None:
             self._add("chip_trans", place, place.clock.device_counter(count), kind=kind,
                       link=f[5] & 63, rx_or_write=f[9], tx_or_read=f[10])
+
+    def _soc_qos(self, place, record, head, count, v6, _):
+        names = [n for n in place.sample.get("qosEvents", "").split(",") if n]
+        f = struct.unpack("<HHLQQ10L", record)
+        # Two slots of these records are not named.
+        for name, value in zip(names, f[7:15] if v6 else f[5:15]):
+            self._add("qos", place, place.clock.device_counter(count), stream=name, die=head >> 10,
+                      bandwidth=value)
 
     def _level(self, place, record, head, count, v6, _):
         f = struct.unpack("<HHLQ4LHH7L", record)
@@ -456,7 +467,7 @@ class Reference(HostParts):
     def _power(self, place, record, head, count, v6, _):
         f = struct.unpack("<HHLQQ20H", record)
         self._add("low_power", place, place.clock.device_counter(count), die=head >> 10,
-                  **{f"v{i}": v for i, v in enumerate(f[5:25])})
+                  **{f"v{i}": f[5 + (i ^ 1)] for i in range(20)})  # the halves of words are swapped
 
     def _pmu(self, place, slices, split):
         if place.sample.get("ai_core_profiling_mode") != "sample-based":

@@ -215,8 +215,13 @@ class FidelityCase(unittest.TestCase):
         known = ("HCCS PCIE HBM DDR LLC NIC ROCE NPU_MEM NPU_MODULE_MEM QOS AICORE_FREQ ACC_PMU "
                  "SOC_BANDWIDTH_LEVEL SIO NETDEV_STATS CPU_USAGE HOST_MEM_USAGE HOST_DISK_USAGE "
                  "HOST_NETWORK_USAGE").split()
+        own = [f"PROFD_{name.upper()}" for name in database.OWN]
+        own_texts = {"PROFD_DVPP": ("engine",), "PROFD_VOLTAGE": ("rail",),
+                     "PROFD_CHIP_TRANS": ("kind",), "PROFD_PROC_CPU": ("process",),
+                     "PROFD_PROC_MEM": ("process",)}
+        texts.update(own_texts)
         there = {r[0] for r in connection.execute("select name from sqlite_master where type='table'")}
-        for table in known:
+        for table in known + own:
             want = [dict(row) for row in database.tables.get(table, [])]
             have = []
             if table in there:
@@ -226,8 +231,9 @@ class FidelityCase(unittest.TestCase):
                     row[column] = strings.get(row[column])
                 if table == "SIO":
                     del row["name"]
-            for row in want:
-                row.pop("die", None)
+            for row in want if table == "SIO" else ():
+                del row["die"]  # in the name
+
             def order(row):
                 return tuple((k, str(row[k]) if not isinstance(row[k], (int, float)) else
                               f"{row[k]:030.3f}") for k in sorted(row))
