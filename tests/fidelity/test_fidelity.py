@@ -26,6 +26,7 @@ from expected_timeline import SLOTS, Timeline
 from make_prof import Options, Prof
 from perfetto_reader import Trace
 from reference import Reference
+from reference_steps import NO_MODEL, Steps
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROFCTL = os.path.join(os.environ.get("PROFD_BUILD_DIR", os.path.join(ROOT, "build/dev")), "bin/profctl")
@@ -466,6 +467,55 @@ class OddTest(FidelityCase):
 
     def test_without_end(self):
         self.each((5, 15), end_info=False)
+
+
+class StepTest(FidelityCase):
+    """Iterations of models and training steps from ts_track.data."""
+
+    def records(self, chip, rng):
+        mhz = float(make_prof.HWTS_MHZ[chip])
+
+        def one(us, index, model, stream, tag):
+            count = make_prof.DEVICE_COUNT + int(us * mhz)
+            if chip in make_prof.V6:
+                return struct.pack("<BBHLQQQHHI", 0, 10, 40, 0, count, index, model, tag, stream, 0)
+            return struct.pack("<BBHLQQQHHHH", 0, 10, 40, 0, count, index, model, stream, 0, tag, 0)
+
+        result = [one(1000, 0, 1, 1, 0)]
+        at = 1000
+        for k in range(12):
+            marks = sorted(at + rng.randrange(10, 900) for _ in range(6))
+            if k % 4 != 3:
+                result += [one(marks[0], k, 1, 1, 2), one(marks[5], k, 1, 1, 3)]
+            for i in range(k % 3):
+                result += [one(marks[1] + i, k, 1, 3 + i, 10000 + 2 * i),
+                           one(marks[2] + i, k, 1, 3 + i, 10001 + 2 * i)]
+            at += 1000
+            result.append(one(at, k, 1, 1, 4))
+        result += [one(at + 50, 0, 1, 1, 1), one(20000, 0, 2, 1, 0), one(20700, 0, 2, 1, 1),
+                   one(21000, 0, 3, 1, 0), one(21500, 0, 3, 1, 4)]
+        for step in range(5):
+            result += [one(30000 + step * 100, step, NO_MODEL, 1, 60000),
+                       one(30060 + step * 100, step, NO_MODEL, 1, 60001)]
+        return result
+
+    def test_iterations(self):
+        for chip in (1, 5, 7, 15):
+            with self.subTest(chip=chip):
+                shutil.rmtree(self.folder)
+                os.makedirs(self.folder)
+                prof = Prof(self.folder, chip, Options(only=()), devices=(0,)).fill()
+                prof.files[(0, "ts_track.data")] = self.records(chip, random.Random(chip))
+                export = Export(prof.write(), os.path.join(self.folder, "out"))
+                self.assertEqual(export.code, 0, export.errors)
+                steps = Steps(Reference(prof.path).places[0])
+                want = steps.csv()
+                compared["csv"] += sum(map(len, want))
+                self.assertEqual(export.csv()["step_trace"], want)
+                have = Counter((e["name"], e["tid"] - 70000 & 0xFFFFFFFF, e["ts"], e["dur"])
+                               for e in export.events() if e["ph"] == "X")
+                compared["events"] += sum(have.values())
+                self.assertEqual(have, steps.slices())
 
 
 def tearDownModule():
