@@ -22,7 +22,7 @@ HAS = {
     "nic.data": (0, 1, 5, 7, 8, 11),
     "roce.data": (0, 1, 5),
     "dvpp.data": (0, 1, 5, 7, 8, 11, 15, 16),
-    "llc.data": (1, 2, 3, 4, 5, 7, 8, 11, 15, 16),
+    "llc.data": (0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16),
     "hbm.data": (0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16),
     "ddr.data": (0, 1, 2, 3, 4, 7, 8, 11),
     "npu_mem.data": (0, 1, 3, 4, 5, 7, 8, 11, 15, 16),
@@ -122,6 +122,8 @@ def dvpp(o, chip, clock, rng, dev):
 
 
 def llc(o, chip, clock, rng, dev):
+    if chip == 0:
+        return llc_text(o, clock, rng)
     records = []
     for offset in clock.offsets():
         for ident in range(LLC_IDS.get(chip, 4)):
@@ -133,6 +135,19 @@ def llc(o, chip, clock, rng, dev):
                 else:
                     records.append(struct.pack("<QQII", offset // 1000, count, event, ident))
     return records
+
+
+LLC_TEXT_EVENTS = [f"{op}_{what}" for op in ("read", "write")
+                   for what in ("allocate", "noallocate", "hit")]
+
+
+def llc_text(o, clock, rng):
+    lines = []
+    for offset in clock.offsets():
+        for event in LLC_TEXT_EVENTS:
+            count = rng.randrange(1, 10**6)
+            lines.append(f"  {offset // 10**9}.{offset % 10**9:09d}   {count}  hisi_l3t0/{event}/\n".encode())
+    return lines
 
 
 def hbm(o, chip, clock, rng, dev):

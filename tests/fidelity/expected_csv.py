@@ -163,7 +163,26 @@ class Csv:
         self._put("dvpp", ["Dvpp Id", "Engine Type", "Engine ID", "All Time(us)", "All Frame",
                            "All Utilization(%)"], rows)
 
+    def _llc_bandwidth(self):
+        """Chip 0: over the whole time, from the first row to the last."""
+        rows = []
+        for device, group in by_device(self._rows["llc"]):
+            seconds = (max(r.t for r in group) - min(r.t for r in group)) / 1e9
+            own = [[r.values for r in group if r.values["op"] == op] for op in (0, 1)]
+            lines = [sum(v["lines"] for v in values) for values in own]
+            hits = [sum(v["hits"] for v in values) for values in own]
+            for label, cells in (
+                    ("BandWidth(MB/s)", [n * 64.0 / seconds / MEGA if seconds else 0 for n in lines]),
+                    ("Hit_Rate(%)", [round(h / n, 6) * 100 for h, n in zip(hits, lines)]),
+                    ("Hit_BandWidth(MB/s)", [n * 64.0 / seconds / MEGA if seconds else 0
+                                             for n in hits])):
+                rows.append([name_of(device), label] + [round3(c) for c in cells])
+        self._put("llc_bandwidth", ["Metric", "l3c_rd", "l3c_wr"], rows)
+
     def _llc(self):
+        if self.chip == 0:
+            self._llc_bandwidth()
+            return
         rows = []
         for device, group in by_device(self._rows["llc"]):
             mode = ("read", "write")[group[0].values["op"]]

@@ -17,6 +17,7 @@ class Database:
     def __init__(self, reference):
         self.tables = defaultdict(list)
         begins = {p.device: p.clock.begin_us * 1000 for p in reference.places}
+        self.chip = next((p.chip for p in reference.places), -1)
         self._own_tables(reference)
         for table, rows in reference.rows.items():
             method = getattr(self, f"_{table}", None)

@@ -276,6 +276,7 @@ class Reference(HostParts):
 
     def _llc(self, place, slices):
         if place.chip == 0:
+            self._llc_text(place, slices)
             return
         new = self._new(place)
         mode = place.sample.get("llc_profiling", "read")
@@ -309,6 +310,25 @@ class Reference(HostParts):
             later.last = t
             self._add("llc", place, t, llc=ident,
                       op=("read", "write").index(mode), hit_ratio=ratio, throughput=rate)
+
+    def _llc_text(self, place, slices):
+        """Chip 0: seconds since the start, count, event; all events of one time together."""
+        groups = {}
+        for words in self._lines(slices):
+            match = re.fullmatch(r"hisi_l3[tc](\d+)/(\w+)/", words[-1]) if len(words) == 3 else None
+            if match:
+                groups.setdefault((Decimal(words[0]), int(match[1])), {})[match[2]] = int(words[1])
+        last = defaultdict(Decimal)
+        for (at, ident), counts in groups.items():
+            for op, name in enumerate(("read", "write")):
+                lines = counts[f"{name}_allocate"] + counts[f"{name}_noallocate"]
+                hits = counts[f"{name}_hit"]
+                # difference: "LLC of chip 0": the first row is of the time since the start
+                rate = lines * 64.0 / float(at - last[ident]) / MEGA
+                self._add("llc", place, place.clock.device(int(at * 10**9) + place.clock.device_ns),
+                          llc=ident, op=op, hit_ratio=hits / lines, throughput=rate, lines=lines,
+                          hits=hits)
+            last[ident] = at
 
     def _npu_memory(self, place, slices):
         unwrap = Unwrap()

@@ -244,7 +244,11 @@ class FidelityCase(unittest.TestCase):
                 self.say(f"{table} rows", len(want), len(have))
             for a, b in zip(have, want):
                 compared["sqlite"] += len(b)
-                if set(a) != set(b) or not all(close(a[k], b[k]) for k in b):
+                # Chip 0, whose rates are not rounded, has no database of the vendor's.
+                slack = 1 if table == "LLC" and database.chip == 0 else 0
+                if set(a) != set(b) or not all(
+                        close(a[k], b[k]) or (k == "throughput" and abs(a[k] - b[k]) <= slack)
+                        for k in b):
                     self.say(table, b, a)
         connection.close()
 
