@@ -129,9 +129,14 @@ void WarnOfExport(const Io& io, const ExportReport& report) {
       ++more;
       continue;
     }
-    Warning(io, fmt::format("{}: {} {}: {} records and {} bytes make no sense and are left out",
-                            channel.dump, PlaceName(channel.device), channel.file,
-                            channel.bad_records, channel.bad_bytes));
+    // Usual where the recording began or ended in the middle of a step.
+    const bool pairs =
+        channel.file.starts_with("marks.tsv") || channel.file.starts_with("ts_track.data");
+    Warning(io, fmt::format("{}: {} {}: {} records and {} bytes {}", channel.dump,
+                            PlaceName(channel.device), channel.file, channel.bad_records,
+                            channel.bad_bytes,
+                            pairs ? "are left out: the other end of their step or range is not there"
+                                  : "make no sense and are left out"));
   }
   for (const auto& [what, entry] : skipped) {
     const auto& [count, example] = entry;
