@@ -12,7 +12,7 @@ namespace {
 enum class Formula : uint8_t {
   kRatio,      // sum of the codes / cycles
   kMissRate,   // first / second
-  kBandwidth,  // code * a * b per second, in GB/s
+  kBandwidth,  // sum of the codes * a * b per second, in GB/s
   kCount,      // code
   kKilobytes,  // a * codes / 1024, the last one subtracted where `minus`
   kCubeFops,
@@ -37,6 +37,9 @@ constexpr Metric Ratio2(std::string_view name, uint32_t one, uint32_t two) {
 }
 constexpr Metric Bandwidth(std::string_view name, uint32_t code, double a, double b) {
   return {name, Formula::kBandwidth, {code}, 1, a, b};
+}
+constexpr Metric Bandwidth2(std::string_view name, uint32_t one, uint32_t two, double a, double b) {
+  return {name, Formula::kBandwidth, {one, two}, 2, a, b};
 }
 constexpr Metric Count(std::string_view name, uint32_t code) {
   return {name, Formula::kCount, {code}};
@@ -143,10 +146,76 @@ constexpr auto kGroups = std::to_array<Group>({
      "l0c_to_l1_datas(KB),l0c_to_gm_datas(KB),gm_to_ub_datas(KB),ub_to_gm_datas(KB),"},
 });
 
-// Of the others what chips 15 and 16 have is the same or cannot be made of their events.
-constexpr std::string_view kPipeOfV6 =
-    ",vec_ratio,mac_ratio,scalar_ratio,mte1_ratio,mte2_ratio,mte3_ratio,fixpipe_ratio,"
-    "icache_miss_rate,";
+// Chips 15 and 16 have event codes of their own.
+constexpr auto kMetricsV6 = std::to_array<Metric>({
+    Ratio("vec_ratio", 0x501),
+    Ratio("mac_ratio", 0x301),
+    Ratio("scalar_ratio", 0x1),
+    Ratio("mte1_ratio", 0x701),
+    Ratio("mte2_ratio", 0x202),
+    Ratio("mte3_ratio", 0x203),
+    {"icache_miss_rate", Formula::kMissRate, {0x35, 0x34}, 2},
+    Ratio("fixpipe_ratio", 0x714),
+    Bandwidth2("ub_read_bw(GB/s)", 0x56f, 0x571, 256, 4),
+    Bandwidth2("ub_write_bw(GB/s)", 0x570, 0x572, 256, 4),
+    Bandwidth("l1_read_bw(GB/s)", 0x707, 256, 16),
+    Bandwidth("l1_write_bw(GB/s)", 0x709, 256, 8),
+    Bandwidth("main_mem_read_bw(GB/s)", 0x422, 128, 8),
+    Bandwidth("main_mem_write_bw(GB/s)", 0x423, 128, 8),
+    Bandwidth("l0a_read_bw(GB/s)", 0x304, 256, 16),
+    Bandwidth("l0a_write_bw(GB/s)", 0x703, 256, 16),
+    Bandwidth("l0b_read_bw(GB/s)", 0x306, 256, 8),
+    Bandwidth("l0b_write_bw(GB/s)", 0x705, 256, 8),
+    Bandwidth("l0c_read_bw(GB/s)", 0x712, 256, 8),
+    Bandwidth("l0c_read_bw_cube(GB/s)", 0x30a, 256, 8),
+    Bandwidth("l0c_write_bw_cube(GB/s)", 0x308, 256, 8),
+    Bandwidth("ub_write_bw_mte(GB/s)", 0x206, 128, 1),
+    Bandwidth("ub_read_bw_mte(GB/s)", 0x204, 128, 1),
+    Bandwidth("ub_read_bw_vector(GB/s)", 0x571, 128, 2),
+    Bandwidth("ub_write_bw_vector(GB/s)", 0x572, 128, 1),
+    Bandwidth("ub_read_bw_scalar(GB/s)", 0x3, 128, 1),
+    Bandwidth("ub_write_bw_scalar(GB/s)", 0x5, 128, 1),
+    Ratio("mac_fp16_ratio", 0x323),
+    Ratio("mac_int8_ratio", 0x324),
+    {"cube_fops", Formula::kCubeFops, {0x323, 0x324}, 2},
+    Count("read_local_l2_hit", 0x424),
+    Count("read_local_l2_miss", 0x425),
+    Count("read_local_l2_victim", 0x426),
+    Count("write_local_l2_hit", 0x42a),
+    Count("write_local_l2_miss", 0x42b),
+    Count("write_local_l2_victim", 0x42c),
+    Ratio2("vec_bank_cflt_ratio", 0x540, 0x556),
+    {"vec_resc_cflt_ratio", Formula::kMissRate, {0x528, 0x502}, 2},
+});
+
+constexpr auto kGroupsV6 = std::to_array<Group>({
+    {"PipeUtilization",
+     ",vec_ratio,mac_ratio,scalar_ratio,mte1_ratio,mte2_ratio,mte3_ratio,fixpipe_ratio,"
+     "icache_miss_rate,"},
+    {"Memory",
+     ",ub_read_bw(GB/s),ub_write_bw(GB/s),l1_read_bw(GB/s),l1_write_bw(GB/s),"
+     "main_mem_read_bw(GB/s),main_mem_write_bw(GB/s),"},
+    {"MemoryL0",
+     ",l0a_read_bw(GB/s),l0a_write_bw(GB/s),l0b_read_bw(GB/s),l0b_write_bw(GB/s),"
+     "l0c_read_bw(GB/s),l0c_read_bw_cube(GB/s),l0c_write_bw_cube(GB/s),"},
+    {"MemoryUB",
+     ",ub_read_bw_mte(GB/s),ub_write_bw_mte(GB/s),ub_read_bw_vector(GB/s),"
+     "ub_write_bw_vector(GB/s),ub_read_bw_scalar(GB/s),ub_write_bw_scalar(GB/s),"},
+    {"ArithmeticUtilization", ",mac_fp16_ratio,mac_int8_ratio,cube_fops,"},
+    {"L2Cache",
+     ",read_local_l2_hit,read_local_l2_miss,read_local_l2_victim,write_local_l2_hit,"
+     "write_local_l2_miss,write_local_l2_victim,"},
+    {"ResourceConflictRatio", ",vec_bank_cflt_ratio,vec_resc_cflt_ratio,"},
+});
+
+std::span<const Metric> MetricsOfChip(int chip) {
+  if (IsV6(chip)) return kMetricsV6;
+  return kMetrics;
+}
+std::span<const Group> GroupsOfChip(int chip) {
+  if (IsV6(chip)) return kGroupsV6;
+  return kGroups;
+}
 
 bool IsMiniV3(int chip) { return chip == 7 || chip == 8 || chip == 11; }
 
@@ -191,7 +260,8 @@ double Evaluate(const Metric& metric, std::span<const double> sums, const CoreCo
       return Divide(sums[0], sums[1]);
     case Formula::kBandwidth: {
       double seconds = Divide(cycles * 1000, core.hz * 1000);
-      return Divide(sums[0] * metric.a * metric.b, seconds) / 8589934592.0;
+      for (double sum : sums) all += sum;
+      return Divide(all * metric.a * metric.b, seconds) / 8589934592.0;
     }
     case Formula::kCount:
       return sums[0];
@@ -232,13 +302,12 @@ std::optional<double> CoreCounters::Sum(uint32_t code) const {
 
 std::vector<std::string> MetricsOf(std::string_view group, int chip) {
   if (group.starts_with("Custom:")) return CustomMetrics(group.substr(7));
-  auto it = std::ranges::find(kGroups, group, &Group::name);
-  if (it == kGroups.end()) return {};
-  std::string_view metrics = it->metrics;
-  if (IsV6(chip) && group == "PipeUtilization") metrics = kPipeOfV6;
+  std::span<const Group> groups = GroupsOfChip(chip);
+  auto it = std::ranges::find(groups, group, &Group::name);
+  if (it == groups.end()) return {};
   std::vector<std::string> names;
-  for (const Metric& metric : kMetrics) {
-    if (metrics.find("," + std::string(metric.name) + ",") != std::string_view::npos) {
+  for (const Metric& metric : MetricsOfChip(chip)) {
+    if (it->metrics.find("," + std::string(metric.name) + ",") != std::string_view::npos) {
       names.emplace_back(metric.name);
     }
   }
@@ -246,8 +315,9 @@ std::vector<std::string> MetricsOf(std::string_view group, int chip) {
 }
 
 std::optional<double> MetricValue(std::string_view metric, const CoreCounters& core) {
-  auto it = std::ranges::find(kMetrics, metric, &Metric::name);
-  if (it == kMetrics.end()) {
+  std::span<const Metric> metrics = MetricsOfChip(core.chip);
+  auto it = std::ranges::find(metrics, metric, &Metric::name);
+  if (it == metrics.end()) {
     uint32_t code = 0;
     auto end = metric.data() + metric.size();
     if (!metric.starts_with('r') || std::from_chars(metric.data() + 1, end, code, 16).ptr != end) {

@@ -232,6 +232,29 @@ TEST_F(DeviceCsvTest, CoresHaveTheirGroupsMetrics) {
             "0,Average,1.0,0.0,0.0,0.0,0.0,0.0,0.0\n");
 }
 
+TEST_F(DeviceCsvTest, CoresOfTheNewestChipsHaveEventsOfTheirOwn) {
+  set_chip(15);
+  Place& place = PlaceOf(0);
+  place.aicore_metrics = "ArithmeticUtilization";
+  place.aicore_events = {0x323, 0x324};
+  place.aiv_metrics = "ResourceConflictRatio";
+  place.aiv_events = {0x540, 0x556, 0x528, 0x502};
+  place.aicore_mhz = 1000;
+  Feed(0, TableId::kAicorePmu, [](BatchBuilder& rows) {
+    rows.Add(kStartNs, 0, 0, 100, 200, 0, 0, 0, 0, 0, 0, 0, 0, 1000, 2);
+    rows.Add(kStartNs, 3, 1, 100, 200, 30, 60, 0, 0, 0, 0, 0, 0, 1000, 4);
+  });
+  End();
+  std::string cube = Csv("ai_core_utilization");
+  EXPECT_TRUE(cube.starts_with("Device_id,Core ID,mac_fp16_ratio,mac_int8_ratio,cube_fops\n"
+                               "0,Core0,0.1,0.2,"))
+      << cube;
+  EXPECT_EQ(Csv("ai_vector_core_utilization"),
+            "Device_id,Core ID,vec_bank_cflt_ratio,vec_resc_cflt_ratio\n"
+            "0,Core3,0.3,0.5\n"
+            "0,Average,0.3,0.5\n");
+}
+
 TEST_F(DeviceCsvTest, DevicesComeInTheVendorsOrder) {
   for (int device : {2, 10, 0}) {
     Feed(device, TableId::kDdr, [&](BatchBuilder& rows) { rows.Add(kStartNs, 0, 1.0, 1.0); });

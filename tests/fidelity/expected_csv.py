@@ -343,15 +343,16 @@ class Csv:
         False: (("vec_ratio", "0x8"), ("mac_ratio", "0xa"), ("scalar_ratio", "0x9"),
                 ("mte1_ratio", "0xb"), ("mte2_ratio", "0xc"), ("mte3_ratio", "0xd"),
                 ("icache_miss_rate", "0x55/0x54")),
+        True: (("vec_ratio", "0x501"), ("mac_ratio", "0x301"), ("scalar_ratio", "0x1"),
+               ("mte1_ratio", "0x701"), ("mte2_ratio", "0x202"), ("mte3_ratio", "0x203"),
+               ("icache_miss_rate", "0x35/0x34"), ("fixpipe_ratio", "0x714")),
     }
 
     def _cores(self):
-        """PipeUtilization of the chips before 15: sum(event) / sum(cycles)."""
+        """PipeUtilization: sum(event) / sum(cycles)."""
         for kind, table in ((0, "ai_core_utilization"), (1, "ai_vector_core_utilization")):
             rows = []
-            names = self.METRICS[False]
-            if self.chip in V6:
-                return
+            names = self.METRICS[self.chip in V6]
             for device, group in by_device(self._rows["aicore_pmu"]):
                 events = next(p for p in self._ref.places if p.device == device).sample[
                     "ai_core_profiling_events"].split(",")

@@ -349,7 +349,7 @@ class OddTest(FidelityCase):
         self.each((4,), first_ns=(1 << 32) * 1000 - 200_000_000)
 
     def test_core_counters(self):
-        self.each((1, 2, 4, 5, 7), pmu=True)
+        self.each((1, 2, 4, 5, 7, 15), pmu=True)
 
     def test_records_repeated(self):
         """The same stamp twice, once with other counts."""
