@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -160,7 +161,11 @@ void CheckClocks(VerifyRun& run) {
   for (const ManifestClock& clock : run.manifest->clocks) {
     if (clock.device >= 0) pairs[clock.device].push_back(&clock);
   }
-  for (const auto& [device, list] : pairs) check.CheckPairs(device, list);
+  for (auto& [device, list] : pairs) {
+    // Dumps of the flight recorder have the pair of their start behind those of the time since.
+    std::ranges::stable_sort(list, {}, [](const ManifestClock* c) { return c->clocks.host_ns; });
+    check.CheckPairs(device, list);
+  }
 }
 
 }  // namespace profd

@@ -108,6 +108,16 @@ void CheckRow(VerifyRun& run, const VerifyFile& file) {
   }
 }
 
+// What the vendor's analyser puts into a dump it has read.
+bool IsOfTheAnalyser(std::string_view path) {
+  for (std::string_view name : {"mindstudio_profiler_output/", "mindstudio_profiler_log/",
+                                "summary/", "timeline/", "analyze/", "sqlite/", "msprof_",
+                                "msprofDB_"}) {
+    if (path.starts_with(name)) return true;
+  }
+  return path.find("/sqlite/") != std::string_view::npos || path.ends_with(".complete");
+}
+
 // The manifest's list against what is there.
 void CheckList(VerifyRun& run) {
   if (!run.manifest || run.manifest->state == DumpState::kRunning) return;
@@ -121,7 +131,7 @@ void CheckList(VerifyRun& run) {
     }
   }
   for (const auto& [path, bytes] : run.sizes) {
-    if (path.ends_with(kDone) || path == kManifestFile) continue;
+    if (path.ends_with(kDone) || path == kManifestFile || IsOfTheAnalyser(path)) continue;
     if (run.FindListed(path) == nullptr) {
       run.Add(VerifyCheck::kSizes, path, "is in the dump and not in the manifest");
     }

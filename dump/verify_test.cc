@@ -162,6 +162,17 @@ TEST_F(VerifyTest, AMissingSliceAShortOneAndAStrangeFileAreFound) {
   EXPECT_THAT(texts, Contains(HasSubstr("slice_99: has no .done file")));
 }
 
+TEST_F(VerifyTest, WhatTheAnalyserLeavesIsNoFault) {
+  Write(0, 20);
+  Finish(20);
+  for (const char* dir : {"/mindstudio_profiler_output", "/device_0/sqlite"}) {
+    fs::create_directory(path_ + dir);
+    std::ofstream(path_ + dir + "/x.csv") << "x\n";
+  }
+  std::ofstream(path_ + "/device_0/data/all_file.complete") << "";
+  EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
+}
+
 TEST_F(VerifyTest, LostRecordsNobodySpeaksOfAreFound) {
   Write(0, 100);
   Write(110, 200);
@@ -246,6 +257,18 @@ TEST_F(VerifyTest, WrongClocksAreFound) {
   EXPECT_THAT(texts, Contains(HasSubstr("device's clock runs at 1.500000")));
   EXPECT_THAT(texts, Contains(HasSubstr("start_info.0: is not on one line")));
   EXPECT_THAT(texts, Contains(HasSubstr("dev_start.log.0: says 1 ns, 2 cycles")));
+}
+
+TEST_F(VerifyTest, ClockPairsMayBeListedInAnyOrder) {
+  Write(0, 200);
+  ManifestClock later;
+  later.device = 0;
+  later.when = "periodic";
+  later.clocks = {kStartNs + 2 * kNsPerSecond, 2000, 79 * kNsPerSecond, 5000 + 100'000'000, 100};
+  auto& clocks = dump_->manifest().clocks;
+  clocks.insert(clocks.begin(), later);
+  Finish(200);
+  EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
 }
 
 TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {

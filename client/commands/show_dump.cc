@@ -1,5 +1,6 @@
 #include "client/commands/show_dump.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/text.h"
 #include "client/commands/export.h"
+#include "client/commands/export_parse.h"
 #include "client/render.h"
 #include "client/signals.h"
 
@@ -54,7 +56,7 @@ bool IsDumpArgument(const std::string& text) {
   return text.find('/') != std::string::npos || std::filesystem::is_directory(text, ignored);
 }
 
-int RunShowDump(const Io& io, const Clock& clock, const std::string& path,
+int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
                 const ShowDumpOptions& options, bool json) {
   auto fail = [&](const Status& status) {
     io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
@@ -68,6 +70,12 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& path,
     }
     return ExitCodeFor(status.code());
   };
+  const std::vector<std::string> found = DumpsAt(given);
+  if (found.size() > 1) {
+    return fail(InvalidArgument(fmt::format("{} has {} dumps; one is shown at a time, as {}", given,
+                                            found.size(), found.front())));
+  }
+  const std::string& path = found.front();
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   Result<exporting::Dump> dump = exporting::Dump::Open(path);
   if (!dump.ok()) return fail(dump.status());

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
+#include "client/commands/export_parse.h"
 #include "client/json.h"
 #include "client/render.h"
 #include "dump/verify.h"
@@ -176,7 +178,11 @@ Json ToJson(const VerifyReport& report) {
 int RunVerify(const Io& io, const VerifyOptions& options, bool json) {
   int code = kExitOk;
   Json all = Json::array();
-  for (const std::string& path : options.dumps) {
+  std::vector<std::string> paths;
+  for (const std::string& given : options.dumps) {
+    std::ranges::move(DumpsAt(given), std::back_inserter(paths));
+  }
+  for (const std::string& path : paths) {
     const std::string name = NameOf(path);
     Result<DumpReader> reader = DumpReader::OpenPath(path);
     Status status = reader.ok() ? Status() : reader.status();
