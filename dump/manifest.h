@@ -21,6 +21,8 @@ inline constexpr std::string_view kManifestFile = "profd_manifest.json";
 inline constexpr std::string_view kNextManifest = ".profd_manifest.json.next";
 inline constexpr size_t kMaxManifestBytes = 32u << 20;
 inline constexpr std::string_view kAgedReason = "aged";
+// Readings of a polled collector that were left out because they were late.
+inline constexpr std::string_view kLateReason = "late";
 inline constexpr size_t kMaxManifestGaps = 1000;  // per channel; further ones are only counted
 
 enum class DumpState : uint8_t { kRunning, kDone, kFailed, kInterrupted };
@@ -42,6 +44,12 @@ struct ManifestLoss {
   int64_t from_ns = 0;  // all losses for this reason lie between these two; 0 = unknown
   int64_t to_ns = 0;
 };
+
+// Records that came and got lost on the way, as a session counts them: neither those that were there
+// and made room, nor readings that never took place.
+inline bool IsDropped(const ManifestLoss& loss) {
+  return loss.reason != kAgedReason && loss.reason != kLateReason;
+}
 
 // What a limit removed again: whole slices, the oldest first. Under `dropped` too, as "aged".
 struct ManifestAged {

@@ -271,7 +271,10 @@ Status SessionDump::CloseFiles() {
     if (file->writer->lost_bytes() == 0) continue;
     for (ManifestChannel& entry : manifest_.channels) {
       if (entry.device != file->device || entry.channel != file->channel_id) continue;
-      if (file->channel_id == 0 && entry.file != file->writer->options().base) continue;
+      if (file->channel_id == 0 && entry.file != file->writer->options().base &&
+          (file->collector.empty() || entry.collector != file->collector)) {
+        continue;
+      }
       entry.AddLoss("write_error", file->writer->lost_records(), file->writer->lost_bytes());
     }
   }

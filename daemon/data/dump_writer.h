@@ -260,7 +260,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void FindHoles(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
   void NoteHoles(DumpFeed& feed, int64_t host_ns);
   void FinishHoles(int64_t host_ns);
-  ManifestChannel& ManifestOf(DumpFeed& feed);
+  void CountGivenUp(const std::vector<ManifestLoss>& before);
+  ManifestChannel& ManifestOf(const DumpFeed& feed);
 
   DumpWriter& writer_;
   std::unique_ptr<SessionDump> dump_;  // writer thread

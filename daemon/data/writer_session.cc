@@ -8,6 +8,18 @@
 #include "daemon/data/host_texts.h"
 
 namespace profd {
+namespace {
+
+constexpr std::string_view kWriteError = "write_error";
+
+ManifestLoss WriteErrors(const ManifestChannel& channel) {
+  for (const ManifestLoss& loss : channel.dropped) {
+    if (loss.reason == kWriteError) return loss;
+  }
+  return {};
+}
+
+}  // namespace
 
 DumpFeed* WriterSession::AddFeed(FeedOptions options) {
   auto feed = std::make_unique<DumpFeed>(std::move(options));
@@ -105,8 +117,11 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     NoteAllLosses(end.raw_ns);
     CountAged();
     last_edit(dump_->manifest());
+    std::vector<ManifestLoss> before;
+    VisitFeeds([&](const DumpFeed& feed) { before.push_back(WriteErrors(ManifestOf(feed))); });
     Status finished = dump_->Finish(end);
     if (status.ok()) status = finished;
+    CountGivenUp(before);
     bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
     std::unique_ptr<SessionDump> dump = std::move(dump_);
     // The disk may be slow, and others' blocks must not wait for it.
@@ -114,6 +129,22 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
       writer_.Post([done, result = status.ok() ? synced : status] { done(result); });
     });
   });
+}
+
+// What had been taken, and could not be written in the end: `before` has the write errors of each
+// feed as they were.
+void WriterSession::CountGivenUp(const std::vector<ManifestLoss>& before) {
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < feeds_.size() && i < before.size(); ++i) {
+    const ManifestLoss after = WriteErrors(ManifestOf(*feeds_[i]));
+    const uint64_t records = after.records - before[i].records;
+    const uint64_t bytes = after.bytes - before[i].bytes;
+    FeedCounters& counters = feeds_[i]->counters_;
+    counters.dropped_records.fetch_add(records, std::memory_order_relaxed);
+    counters.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    counters.records.fetch_sub(records, std::memory_order_relaxed);
+    counters.bytes.fetch_sub(bytes, std::memory_order_relaxed);
+  }
 }
 
 void WriterSession::SetHealth(const Status& status) {
@@ -136,7 +167,7 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
   feed.counters_.dropped_records.fetch_add(records, std::memory_order_relaxed);
   writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
   bool limit = status.message().starts_with(kStorageLimit);
-  NoteLoss(feed, limit ? kStorageLimit : "write_error", records, bytes);
+  NoteLoss(feed, limit ? kStorageLimit : kWriteError, records, bytes);
   feed.resync_holes_ = true;
   SetHealth(status);
 }
@@ -362,7 +393,7 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
   }
 }
 
-ManifestChannel& WriterSession::ManifestOf(DumpFeed& feed) {
+ManifestChannel& WriterSession::ManifestOf(const DumpFeed& feed) {
   Manifest& manifest = dump_->manifest();
   const FeedOptions& wish = feed.options_;
   for (ManifestChannel& channel : manifest.channels) {
@@ -406,15 +437,15 @@ void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
   uint64_t late = feed.counters_.late_readings.load(std::memory_order_relaxed);
   if (late > feed.noted_late_) {
     const uint64_t more = late - std::exchange(feed.noted_late_, late);
-    const bool goes_on = !channel.gaps.empty() && channel.gaps.back().reason == "late" &&
+    const bool goes_on = !channel.gaps.empty() && channel.gaps.back().reason == kLateReason &&
                          channel.gaps.back().host_ns == feed.last_noted_ns_;
     if (goes_on) {
       channel.gaps.back().host_ns = host_ns;
       channel.gaps.back().lost_records += more;
     } else {
-      channel.AddGap({host_ns, more, "late", feed.last_noted_ns_});
+      channel.AddGap({host_ns, more, std::string(kLateReason), feed.last_noted_ns_});
     }
-    channel.AddLoss("late", more, 0, host_ns);
+    channel.AddLoss(kLateReason, more, 0, host_ns);
     writer_.missing_late_.fetch_add(more, std::memory_order_relaxed);
     dump_->TouchManifest();
   }

@@ -62,8 +62,9 @@ Result<UniqueFd> StateStore::Open(std::string_view sub) const {
 Status StateStore::Lock() {
   Result<UniqueFd> dir = Open("");
   if (!dir.ok()) return dir.status();
+  // Not for writing: that would keep the volume from being made read-only.
   UniqueFd fd(::openat(dir->get(), std::string(kLock).c_str(),
-                       O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+                       O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.valid()) return Status::FromErrno(errno, fmt::format("{}/{}", path_, kLock));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {

@@ -53,6 +53,7 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   for (const ManifestChannel& channel : manifest.channels) {
     session.set_records(session.records() + channel.records);
     for (const ManifestLoss& loss : channel.dropped) {
+      if (!IsDropped(loss)) continue;
       session.set_dropped_records(session.dropped_records() + loss.records);
       session.set_dropped_bytes(session.dropped_bytes() + loss.bytes);
     }

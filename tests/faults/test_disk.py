@@ -196,7 +196,6 @@ class Volume(FaultCase):
             self.assert_serves(d, 1)
             self.assert_clean_end(d)
 
-
     def test_no_room_for_the_state_either(self):
         """What the daemon keeps of a session has no room: the session runs, and is only not resumed."""
         with self.volume(24) as d:
@@ -235,10 +234,10 @@ class BadDisk(FaultCase):
                 facts = manifest(done)
                 self.assertNotEqual(facts["state"], "running")
                 self.assertEqual(sum(loss["records"] for c in facts["channels"]
-                                     for loss in c["dropped"]), done["dropped_records"])
+                                     for loss in c["dropped"] if loss["reason"] != "late"),
+                                 done["dropped_records"])
                 # Who writes nothing goes on.
                 self.assertEqual(d.show(live["session_id"])["state"], "running")
-                d.until_records(live["session_id"], d.show(live["session_id"])["records"] + 10)
                 os.unlink(control)
                 self.assert_serves(d, 1)
                 self.assert_clean_end(d)
