@@ -246,8 +246,9 @@ TEST_F(DeviceCsvTest, CoresOfTheNewestChipsHaveEventsOfTheirOwn) {
   });
   End();
   std::string cube = Csv("ai_core_utilization");
-  EXPECT_TRUE(cube.starts_with("Device_id,Core ID,mac_fp16_ratio,mac_int8_ratio,cube_fops\n"
-                               "0,Core0,0.1,0.2,"))
+  EXPECT_TRUE(
+      cube.starts_with("Device_id,Core ID,mac_fp16_ratio,mac_int8_ratio,cube_fops\n"
+                       "0,Core0,0.1,0.2,"))
       << cube;
   EXPECT_EQ(Csv("ai_vector_core_utilization"),
             "Device_id,Core ID,vec_bank_cflt_ratio,vec_resc_cflt_ratio\n"

@@ -146,7 +146,8 @@ class Prof:
             "hostname": "node-1", "pid": str(PID), "memoryTotal": 1583221744,
         }
         sample = {"ai_core_profiling_mode": "sample-based" if o.pmu else "task-based",
-                  "devices": "64" if host else str(place), "llc_profiling": "bandwidth" if self.chip == 0 else o.llc_mode}
+                  "devices": "64" if host else str(place),
+                  "llc_profiling": "bandwidth" if self.chip == 0 else o.llc_mode}
         if host:
             info.update(cpuNums=192, sysClockFreq=100)
             sample.update(host_disk_freq=50)

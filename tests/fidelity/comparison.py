@@ -1,0 +1,262 @@
+"""Exports a directory in all formats and compares every value with a Reference."""
+
+import csv
+import glob
+import json
+import math
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import unittest
+from collections import Counter, defaultdict
+
+import make_prof
+from expected_csv import Csv
+from expected_rows import Database, metrics, table_columns
+from expected_timeline import SLOTS, Timeline
+from perfetto_reader import Trace
+from reference import Reference
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROFCTL = os.path.join(os.environ.get("PROFD_BUILD_DIR", os.path.join(ROOT, "build/dev")), "bin/profctl")
+RUNNER = os.environ.get("PROFD_RUNNER", "").split()
+FORMATS = "csv,trace,perfetto,sqlite,jsonl"
+compared = Counter()
+
+
+def close(a, b):
+    """Sums and quotients may be taken in another order: the last bits of a double are no promise."""
+    if isinstance(a, str) or isinstance(b, str) or a is None or b is None:
+        return a == b
+    return a == b or math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def same_cell(have, want):
+    """Texts are equal. Where the exact value lies between two thousandths the last digit is that of
+    the double, which depends on the order of a sum."""
+    if have == want:
+        return True
+    try:
+        a, b = float(have), float(want)
+    except ValueError:
+        return False
+    return ("." in have and "." in want and len(have.split(".")[1]) > 6 and
+            math.isclose(a, b, rel_tol=1e-14))
+
+
+class Export:
+    """What profctl made of a directory."""
+
+    def __init__(self, path, out):
+        self.path = path
+        self._out = out
+        run = subprocess.run(RUNNER + [PROFCTL, "--json", "export", path, "--format", FORMATS, "--out", out],
+                             capture_output=True, text=True, timeout=120)
+        self.code = run.returncode
+        self.errors = run.stderr
+        self.summary = json.loads(run.stdout) if run.stdout.strip().startswith("{") else {}
+
+    def one(self, pattern):
+        names = glob.glob(os.path.join(self._out, pattern))
+        return names[0] if names else None
+
+    def csv(self):
+        tables = {}
+        for name in glob.glob(os.path.join(self._out, "*.csv")):
+            with open(name, newline="", encoding="utf-8") as file:
+                tables[os.path.basename(name).rsplit("_", 1)[0]] = list(csv.reader(file))
+        return tables
+
+    def events(self):
+        name = self.one("msprof_*.json")
+        if name is None:
+            return []
+        with open(name, encoding="utf-8") as file:
+            return json.load(file)
+
+    def database(self):
+        connection = sqlite3.connect(self.one("msprof_*.db"))
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    def lines(self):
+        name = self.one("samples_*.jsonl")
+        if name is None:
+            return []
+        with open(name, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+
+class FidelityCase(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(ROOT, "export/table.cc"), encoding="utf-8") as file:
+            cls.columns = table_columns(file.read())
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="fidelity-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def check(self, prof):
+        """Exports what `prof` wrote, and compares all."""
+        path = prof.write()
+        export = Export(path, os.path.join(self.folder, "out"))
+        self.assertEqual(export.code, 0, export.errors)
+        self.compare(export, Reference(path))
+        if self.problems:
+            # A few of each kind.
+            kinds = defaultdict(list)
+            for what, text in self.problems:
+                kinds[what].append(text)
+            self.fail(f"{len(self.problems)} differ:\n" + "\n".join(
+                f"{what} ({len(texts)}): {text}" for what, texts in kinds.items()
+                for text in texts[:2]))
+        return export
+
+    def compare(self, export, reference):
+        """Leaves what differs in `problems`."""
+        self.problems = []
+        self.compare_csv(export.csv(), Csv(reference))
+        events = export.events()
+        self.compare_events(events, Timeline(reference))
+        self.compare_perfetto(export.one("trace_*"), events)
+        self.compare_database(export.database(), Database(reference))
+        self.compare_lines(export.lines(), reference)
+
+    def say(self, what, want, have, where=""):
+        self.problems.append((what, f"{where}\n    want {want}\n    have {have}"))
+
+    def compare_csv(self, have, want):
+        for name in sorted(set(have) | set(want.tables)):
+            if name not in have or name not in want.tables:
+                self.say(f"{name}.csv", want.tables.get(name), have.get(name))
+                continue
+            ours, theirs = have[name], want.tables[name]
+            if name in want.sorted_only:
+                ours, theirs = [ours[0]] + sorted(ours[1:]), [theirs[0]] + sorted(theirs[1:])
+            if len(ours) != len(theirs):
+                self.say(f"{name}.csv rows", len(theirs), len(ours))
+            for a, b in zip(ours, theirs):
+                compared["csv"] += len(b)
+                if len(a) != len(b) or not all(map(same_cell, a, b)):
+                    self.say(f"{name}.csv", b, a)
+
+    def compare_events(self, events, timeline):
+        processes = {}
+        devices = {}
+        for event in events:
+            if event["name"] == "process_name":
+                processes[event["pid"]] = event["args"]["name"]
+            elif event["name"] == "process_labels":
+                label = event["args"]["labels"].split()
+                devices[event["pid"]] = int(label[1]) if label[0] == "NPU" else -1
+        have = defaultdict(list)
+        for event in events:
+            process = processes.get(event["pid"])
+            if event["ph"] != "C" or process not in SLOTS:
+                continue
+            device = devices[event["pid"]]
+            slot = make_prof.PID << 10 | SLOTS[process] << 5 | (device if device >= 0 else 31)
+            if event["pid"] != slot:
+                self.say(f"pid of {process}", slot, event["pid"])
+            args = tuple(sorted((k, float(v)) for k, v in event["args"].items()))
+            have[(process, device, event["tid"], event["name"], event["ts"])].append(args)
+        want = defaultdict(list)
+        for (*key, args), count in timeline.events.items():
+            want[tuple(key)] += [args] * count
+        for key in sorted(set(have) | set(want), key=str):
+            a, b = sorted(have.get(key, [])), sorted(want.get(key, []))
+            compared["events"] += sum(map(len, b))
+            same = len(a) == len(b) and all(
+                len(x) == len(y) and all(p[0] == q[0] and close(p[1], q[1]) for p, q in zip(x, y))
+                for x, y in zip(a, b))
+            if not same:
+                self.say(f"event of {key[0]}", b, a, key)
+
+    def compare_perfetto(self, name, events):
+        """The native trace has the JSON's counters, each value on its own track."""
+        if name is None:
+            return
+        trace = Trace(name)
+        processes = {e["pid"]: [e["args"]["name"], ""] for e in events if e["name"] == "process_name"}
+        for event in events:
+            if event["name"] == "process_labels":
+                processes[event["pid"]][1] = event["args"]["labels"]
+        ids = ("acc_id", "PA Link ID", "PCIE ID")
+        want = Counter()
+        for event in events:
+            if event["ph"] != "C":
+                continue
+            process = "{} ({})".format(*processes[event["pid"]])
+            stamp = int(event["ts"].replace(".", ""))
+            for arg, value in event["args"].items():
+                # A counter of the vendor's that is always 0 has no track.
+                constant = event["name"] == "PCIe_nonpost_latency" and arg == "Rx"
+                if arg not in ids and not constant:
+                    want[(process, stamp, float(value))] += 1
+        have = Counter((p, t, float(v)) for p, _, kind, t, v in trace.events if kind == "counter")
+        compared["perfetto"] += sum(want.values())
+        for key in list(((want - have) + (have - want)))[:5]:
+            self.say("native trace", want[key], have[key], key)
+
+    def compare_database(self, connection, database):
+        strings = dict(tuple(r) for r in connection.execute("select id, value from STRING_IDS"))
+        texts = {"HBM": ("type",), "LLC": ("mode",), "NPU_MEM": ("type",), "QOS": ("eventName",),
+                 "SIO": ("name",)}
+        known = ("HCCS PCIE HBM DDR LLC NIC ROCE NPU_MEM NPU_MODULE_MEM QOS AICORE_FREQ ACC_PMU "
+                 "SOC_BANDWIDTH_LEVEL SIO NETDEV_STATS CPU_USAGE HOST_MEM_USAGE HOST_DISK_USAGE "
+                 "HOST_NETWORK_USAGE").split()
+        own = [f"PROFD_{name.upper()}" for name in database.OWN]
+        own_texts = {"PROFD_DVPP": ("engine",), "PROFD_VOLTAGE": ("rail",),
+                     "PROFD_CHIP_TRANS": ("kind",), "PROFD_PROC_CPU": ("process",),
+                     "PROFD_PROC_MEM": ("process",)}
+        texts.update(own_texts)
+        there = {r[0] for r in connection.execute("select name from sqlite_master where type='table'")}
+        for table in known + own:
+            want = [dict(row) for row in database.tables.get(table, [])]
+            have = []
+            if table in there:
+                have = [dict(row) for row in connection.execute(f"select * from {table}")]
+            for row in have:
+                for column in texts.get(table, ()):
+                    row[column] = strings.get(row[column])
+                if table == "SIO":
+                    del row["name"]
+            for row in want if table == "SIO" else ():
+                del row["die"]  # in the name
+
+            def order(row):
+                return tuple((k, str(row[k]) if not isinstance(row[k], (int, float)) else
+                              f"{row[k]:030.3f}") for k in sorted(row))
+            have.sort(key=order)
+            want.sort(key=order)
+            if len(have) != len(want):
+                self.say(f"{table} rows", len(want), len(have))
+            for a, b in zip(have, want):
+                compared["sqlite"] += len(b)
+                # Chip 0, whose rates are not rounded, has no database of the vendor's.
+                slack = 1 if table == "LLC" and database.chip == 0 else 0
+                if set(a) != set(b) or not all(
+                        close(a[k], b[k]) or (k == "throughput" and abs(a[k] - b[k]) <= slack)
+                        for k in b):
+                    self.say(table, b, a)
+        connection.close()
+
+    def compare_lines(self, lines, reference):
+        want = defaultdict(list)
+        for t, device, metric, labels, value in metrics(reference, self.columns):
+            want[(t, device, metric, labels)].append(float(value))
+        have = defaultdict(list)
+        for line in lines:
+            device = -1 if line["device"] is None else line["device"]
+            labels = tuple(sorted(line["labels"].items()))
+            have[(line["time_ns"], device, line["metric"], labels)].append(float(line["value"]))
+        for key in sorted(set(have) | set(want), key=str):
+            a, b = sorted(have.get(key, [])), sorted(want.get(key, []))
+            compared["jsonl"] += len(b)
+            if len(a) != len(b) or not all(map(close, a, b)):
+                self.say(f"line of {key[2]}", b, a, key)
