@@ -42,6 +42,8 @@ class RecorderCase(DaemonCase):
         self.assertEqual(session["state"], "done")
         dump = prof_reader.read(session["dump_path"])
         self.assertEqual(dump.problems, [])
+        verified = self.daemon.run("verify", session["dump_path"])
+        self.assertEqual(verified.returncode, 0, verified.stdout)
         return dump
 
     def no_holes(self, dump, device, name, period):
