@@ -206,14 +206,15 @@ class FidelityCase(unittest.TestCase):
     def compare_database(self, connection, database):
         strings = dict(tuple(r) for r in connection.execute("select id, value from STRING_IDS"))
         texts = {"HBM": ("type",), "LLC": ("mode",), "NPU_MEM": ("type",), "QOS": ("eventName",),
-                 "SIO": ("name",)}
+                 "SIO": ("name",), "SAMPLE_PMU_TIMELINE": ("coreType",),
+                 "SAMPLE_PMU_SUMMARY": ("metric", "coreType")}
         known = ("HCCS PCIE HBM DDR LLC NIC ROCE NPU_MEM NPU_MODULE_MEM QOS AICORE_FREQ ACC_PMU "
                  "SOC_BANDWIDTH_LEVEL SIO NETDEV_STATS CPU_USAGE HOST_MEM_USAGE HOST_DISK_USAGE "
-                 "HOST_NETWORK_USAGE").split()
+                 "HOST_NETWORK_USAGE SAMPLE_PMU_TIMELINE SAMPLE_PMU_SUMMARY").split()
         own = [f"PROFD_{name.upper()}" for name in database.OWN]
         own_texts = {"PROFD_DVPP": ("engine",), "PROFD_VOLTAGE": ("rail",),
                      "PROFD_CHIP_TRANS": ("kind",), "PROFD_PROC_CPU": ("process",),
-                     "PROFD_PROC_MEM": ("process",)}
+                     "PROFD_PROC_MEM": ("process",), "PROFD_AICORE_PMU": ("type",)}
         texts.update(own_texts)
         there = {r[0] for r in connection.execute("select name from sqlite_master where type='table'")}
         for table in known + own:

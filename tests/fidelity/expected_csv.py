@@ -7,6 +7,15 @@ from decimal import Decimal
 
 MEGA = 1048576.0
 V6 = (15, 16)
+# PipeUtilization: event / cycles, or event / event.
+METRICS = {
+    False: (("vec_ratio", "0x8"), ("mac_ratio", "0xa"), ("scalar_ratio", "0x9"),
+            ("mte1_ratio", "0xb"), ("mte2_ratio", "0xc"), ("mte3_ratio", "0xd"),
+            ("icache_miss_rate", "0x55/0x54")),
+    True: (("vec_ratio", "0x501"), ("mac_ratio", "0x301"), ("scalar_ratio", "0x1"),
+           ("mte1_ratio", "0x701"), ("mte2_ratio", "0x202"), ("mte3_ratio", "0x203"),
+           ("icache_miss_rate", "0x35/0x34"), ("fixpipe_ratio", "0x714")),
+}
 SO_CHIPS = (5, 15, 16)  # whose npu_mem tables the analyser's native part writes
 MODULES = dict(pair.split(" ") for pair in """0 SLOG,1 IDEDD,2 SCC,3 HCCL,4 FMK,5 CCU,6 DVPP,7 RUNTIME,8 CCE,
 9 HDC,10 DRV,11 NET,22 DEVMM,23 KERNEL,24 LIBMEDIA,25 CCECPU,27 ROS,28 HCCP,29 ROCE,30 TEFUSION,31 PROFILING,
@@ -339,20 +348,11 @@ class Csv:
                                              "Recommend Speed(KB/s)"],
                       [["host", repr(speed)] + [repr(v) for v in recommended(values)]])
 
-    METRICS = {
-        False: (("vec_ratio", "0x8"), ("mac_ratio", "0xa"), ("scalar_ratio", "0x9"),
-                ("mte1_ratio", "0xb"), ("mte2_ratio", "0xc"), ("mte3_ratio", "0xd"),
-                ("icache_miss_rate", "0x55/0x54")),
-        True: (("vec_ratio", "0x501"), ("mac_ratio", "0x301"), ("scalar_ratio", "0x1"),
-               ("mte1_ratio", "0x701"), ("mte2_ratio", "0x202"), ("mte3_ratio", "0x203"),
-               ("icache_miss_rate", "0x35/0x34"), ("fixpipe_ratio", "0x714")),
-    }
-
     def _cores(self):
         """PipeUtilization: sum(event) / sum(cycles)."""
         for kind, table in ((0, "ai_core_utilization"), (1, "ai_vector_core_utilization")):
             rows = []
-            names = self.METRICS[self.chip in V6]
+            names = METRICS[self.chip in V6]
             for device, group in by_device(self._rows["aicore_pmu"]):
                 events = next(p for p in self._ref.places if p.device == device).sample[
                     "ai_core_profiling_events"].split(",")

@@ -3,6 +3,8 @@
 import re
 from collections import defaultdict
 
+from expected_csv import METRICS, V6
+
 MEGA = 1048576.0
 
 
@@ -19,6 +21,7 @@ class Database:
         begins = {p.device: p.clock.begin_us * 1000 for p in reference.places}
         self.chip = next((p.chip for p in reference.places), -1)
         self._own_tables(reference)
+        self._cores(reference)
         for table, rows in reference.rows.items():
             method = getattr(self, f"_{table}", None)
             if method is not None:
@@ -26,16 +29,47 @@ class Database:
                     if row.t >= begins[row.device]:
                         method(row, row.values)
 
-    OWN = ("dvpp", "voltage", "chip_trans", "low_power", "sys_cpu", "sys_mem", "proc_cpu", "proc_mem")
+    CORES = ("AIC", "AIV")
+
+    def _cores(self, reference):
+        """Samples and sums of cores. A core's first interval counts as 1 ns."""
+        last, sums = {}, {}
+        for row in reference.rows["aicore_pmu"]:
+            v = row.values
+            core = (row.device, v["type"], v["core"], v["mhz"])
+            since = row.t - last[core] if core in last else 1
+            last[core] = row.t
+            if since:
+                self._put("SAMPLE_PMU_TIMELINE", row, totalCycle=v["cycles"], freq=v["mhz"],
+                          usage=v["cycles"] * 1000 / (v["mhz"] * since) * 100, coreId=v["core"],
+                          coreType=self.CORES[v["type"]])
+            total = sums.setdefault(core, defaultdict(int))
+            for name in v:
+                total[name] += v[name]
+        for (device, kind, core, mhz), total in sums.items():
+            place = next(p for p in reference.places if p.device == device)
+            events = place.sample["ai_core_profiling_events"].split(",")
+            values = {"total_time": total["cycles"] * 1000 / (mhz * 1000000.0) * 1000000}
+            counts = {event: total[f"event{i}"] for i, event in enumerate(events)}
+            for metric, formula in METRICS[self.chip in V6]:
+                top, _, base = formula.partition("/")
+                values[metric] = counts[top] / (counts[base] if base else total["cycles"])
+            for metric, value in values.items():
+                self.tables["SAMPLE_PMU_SUMMARY"].append(
+                    {"deviceId": device, "metric": metric, "value": value, "coreId": core,
+                     "coreType": self.CORES[kind]})
+
+    OWN = ("dvpp", "voltage", "chip_trans", "low_power", "sys_cpu", "sys_mem", "proc_cpu", "proc_mem",
+           "aicore_pmu")
     TEXTS = {"engine": ("vdec", "jpegd", "pngd", "jpege", "vpc", "venc", "scd"),
-             "rail": ("aicore", "bus"), "kind": ("pa", "pcie")}
+             "rail": ("aicore", "bus"), "kind": ("pa", "pcie"), "type": ("aic", "aiv")}
 
     def _own_tables(self, reference):
         """What the vendor's database has no table for: all columns, of all rows."""
         for table in self.OWN:
             for row in reference.rows[table]:
                 values = {camel(name): self.TEXTS[name][value] if name in self.TEXTS else value
-                          for name, value in row.values.items()}
+                          for name, value in row.values.items() if name != "mhz"}
                 self.tables["PROFD_" + table.upper()].append(
                     dict(values, deviceId=row.device, timestampNs=row.t))
 

@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 
 from expected_csv import V6, micros
 
-SLOTS = {"CPU Usage": 9, "Memory Usage": 10, "Network Usage": 11, "Disk Usage": 12, "AI Core Freq": 15,
+SLOTS = {"AI Core Utilization": 4, "CPU Usage": 9, "Memory Usage": 10, "Network Usage": 11,
+         "Disk Usage": 12, "AI Core Freq": 15,
          "NPU MEM": 17, "DDR": 18, "Acc PMU": 19, "HCCS": 20, "NIC": 21, "RoCE": 22, "PCIe": 23,
          "HBM": 24, "Stars Soc Info": 25, "Stars Chip Trans": 26, "LLC": 27, "SIO": 28, "QoS": 29}
 
@@ -23,10 +24,31 @@ class Timeline:
                     if row.t >= self._begins[row.device]:
                         method(row, row.values)
         self._sio_rows(reference.rows["sio"])
+        self._utilization(reference)
 
     def _put(self, process, row, name, args, tid=0):
         self.events[(process, row.device, tid, name, micros(row.t),
                      tuple(sorted((k, float(v)) for k, v in args.items())))] += 1
+
+    def _utilization(self, reference):
+        """Cycles of a core against those its clock had since the core's sample before.
+        difference: "timeline AI Core Utilization": nothing for the first sample."""
+        last, rounds = {}, defaultdict(list)
+        for row in reference.rows["aicore_pmu"]:
+            v = row.values
+            core = (row.device, v["type"], v["core"])
+            since = row.t - last.get(core, row.t)
+            last[core] = row.t
+            if since <= 0 or row.t < self._begins[row.device]:
+                continue
+            value = v["cycles"] * 100 / (v["mhz"] * since / 1000)
+            self._put("AI Core Utilization", row, ("Core {}", "Vector Core {}")[v["type"]].format(v["core"]),
+                      {"Utilization(%)": value})
+            if v["type"] == 0:
+                rounds[(row.device, row.t)].append((row, value))
+        for cores in rounds.values():
+            self._put("AI Core Utilization", cores[0][0], "Average",
+                      {"Utilization(%)": sum(value for _, value in cores) / len(cores)})
 
     def _hccs(self, row, v):
         self._put("HCCS", row, "Tx", {"Tx(MB/s)": v["tx"]})

@@ -89,7 +89,7 @@ class ChipParts:
             t = place.clock.device_counter(stamp) if v6 else place.clock.device(stamp)
             values = {f"event{i}": f[5 + i] if i < events else 0 for i in range(10)}
             self._add("aicore_pmu", place, t, core=core, type=split(core), cycles=cycles,
-                      count_num=number, **values)
+                      count_num=number, mhz=int(place.info["DeviceInfo"][0]["aic_frequency"]), **values)
 
     def _aicore(self, place, slices):
         self._pmu(place, slices, lambda core: 0)
