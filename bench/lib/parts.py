@@ -265,4 +265,5 @@ def marks(build, args):
 
 
 PARTS = {"micro": micro, "marks": marks, "idle": idle, "device": device, "all": everything, "alloc": alloc,
-         "scrape": scrape, "latency": latency, "host": host, "export": parts_export.export}
+         "scrape": scrape, "latency": latency, "host": host, "export": parts_export.export,
+         "ingest": parts_export.ingest}

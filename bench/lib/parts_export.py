@@ -1,6 +1,7 @@
 """What it costs to read a dump back: profctl export and verify over a dump of a made-up run (bench/make_dump),
 beside two floors of the same run: reading the same bytes and writing the same output, both with cat."""
 
+import json
 import os
 import re
 import shutil
@@ -86,6 +87,46 @@ def export(build, args):
     result["rows"]["verify"] = row
     shutil.rmtree(folder)
     return result
+
+
+def ingest(build, args):
+    """Driver bytes into a dump on tmpfs, with blocks as the pump hands them on; then at the rate of a busy
+    node. A dump of it is verified: nothing but what was aged may be missing."""
+    folder = os.path.join("/dev/shm", f"profd-ingest-{os.getpid()}")
+    seconds = "3" if args.quick else "60"
+    rows = {}
+    try:
+        for name, words in (("256 KiB blocks", ("256", "2048", "0")), ("64 KiB blocks", ("64", "2048", "0")),
+                            ("4 KiB blocks", ("4", "2048", "0")), ("5 MB/s", ("4", "2048", "5"))):
+            made = subprocess.run([build.ingest, folder, seconds, *words], check=True, capture_output=True,
+                                  text=True).stdout
+            row = json.loads(made)
+            row["mb_per_s"] = row["bytes"] / row["seconds"] / 1e6
+            row["floor_mb_per_s"] = row["floor_bytes"] / row["floor_seconds"] / 1e6
+            row["cpu_percent"] = 100 * row["cpu_s"] / row["seconds"]
+            row["floor_cpu_percent"] = 100 * row["floor_cpu_s"] / row["floor_seconds"]
+            rows[name] = row
+            shutil.rmtree(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {"rows": rows}
+
+
+def print_ingest(part):
+    print(f"  {'':<16}{'MB/s':>9}{'floor':>9}{'ratio':>7}{'CPU %':>8}{'floor %':>9}{'copies/B':>10}")
+    for name, row in part["rows"].items():
+        print(f"  {name:<16}{row['mb_per_s']:>9.0f}{row['floor_mb_per_s']:>9.0f}"
+              f"{row['mb_per_s'] / row['floor_mb_per_s']:>7.2f}{row['cpu_percent']:>8.2f}"
+              f"{row['floor_cpu_percent']:>9.2f}{row['copies_per_byte']:>10.2f}")
+
+
+def goals_ingest(part, goal):
+    best = part["rows"]["64 KiB blocks"]
+    goal("a GB of driver bytes into a dump", 1000 / best["mb_per_s"], 1.0, "s")
+    goal("copies per byte, blocks as the pump's", best["copies_per_byte"], 1.5, "")
+    busy = part["rows"]["5 MB/s"]
+    goal("5 MB/s into a dump, above the floor", busy["cpu_percent"] - busy["floor_cpu_percent"], 0.5,
+         "% of a core")
 
 
 def print_export(part):

@@ -48,8 +48,8 @@ def print_part(name, part):
                       f"{row['max']:>14.1f}")
         _scalars(part)
         return
-    if name == "export":
-        parts_export.print_export(part)
+    if name in ("export", "ingest"):
+        getattr(parts_export, "print_" + name)(part)
         return
     if "threads" in part:
         _threads(part)
@@ -90,9 +90,9 @@ def goals(parts):
               run["no session, 1 thread"]["p99"], 50, "ns")
         _goal(found, "p99 of profd_mark with a session, 1 thread",
               run["session, 1 thread"]["p99"], 1000, "ns")
-    if "export" in parts:
-        parts_export.goals_export(
-            parts["export"], lambda *row: _goal(found, *row))
+    for name in ("export", "ingest"):
+        if name in parts:
+            getattr(parts_export, "goals_" + name)(parts[name], lambda *row: _goal(found, *row))
     if "alloc" in parts:
         _goal(found, "allocations per record in steady state",
               parts["alloc"]["allocations_per_record"], 0.0, "")

@@ -23,6 +23,7 @@ class Build:
         self.alloc_counter = os.path.join(self.folder, "bench", "liballoc_counter.so")
         self.proc_floor = os.path.join(self.folder, "bench", "proc_floor")
         self.micro = os.path.join(self.folder, "bench", "profd_bench")
+        self.ingest = os.path.join(self.folder, "bench", "ingest")
         self.make_dump = os.path.join(self.folder, "bench", "make_dump")
         self.marks = os.path.join(self.folder, "bench", "profd_bench_marks")
 
