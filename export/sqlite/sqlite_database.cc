@@ -1,8 +1,10 @@
 #include "export/sqlite/sqlite_database.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 
-#include <fmt/format.h>
+#include "base/fd.h"
 
 namespace profd::exporting {
 namespace {
@@ -42,6 +44,9 @@ void SqliteDatabase::Finalize::operator()(sqlite3_stmt* statement) const {
 }
 
 Result<SqliteDatabase> SqliteDatabase::Open(const std::string& path) {
+  // Made here, as SQLite would let everybody read it. What is wrong with the path, it says itself.
+  UniqueFd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0640));
+  made.Reset();
   sqlite3* raw = nullptr;
   int rc = sqlite3_open_v2(path.c_str(), &raw,
                            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
