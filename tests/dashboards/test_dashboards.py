@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Dashboards and rules against a real Prometheus that scrapes a simulated node: every query is understood
+and answers with data. Besides: promtool's tests of the alerts, the dashboards' form, the runbook."""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "harness"), HERE]
+from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, main, toml
+from prometheus import RULES, Prometheus
+
+DASHBOARDS = os.path.join(REPO, "dashboards")
+# Metrics without a series on the healthy 910B of this test, and why.
+NO_DATA = {
+    "atlas_npu_throttle_reason": "only while a clock is lowered",
+    "atlas_npu_ddr_bandwidth_bytes_per_second": "chips with DDR only (910)",
+    "atlas_npu_ddr_used_bytes": "chips with DDR only (910)",
+    "atlas_npu_sio_crc_errors_total": "chips of two dies only (A3)",
+    "atlas_host_rdma_port_data_bytes_total": "hosts with an RDMA device",
+    "profd_dump_aged_records_total": "only when storage_limit removed something",
+    "profd_pump_poll_errors_total": "only when poll failed",
+    "profd_sessions_refused_total": "only when an order was refused",
+    "profd_tls_connections": "TLS is off",
+    "profd_tls_certificate_expiry_timestamp_seconds": "TLS is off",
+    "ALERTS": "only while an alert fires",
+}
+# What a kernel may lack.
+OF_THE_MACHINE = re.compile(r"^atlas_host_(pressure|numa|disk|network)_")
+# Queries that are empty while all is well, by their text.
+EMPTY_WHEN_WELL = ("changes(profd_start_time_seconds{",)
+# Units of Grafana's list (packages/grafana-data/src/valueFormats/categories.ts) that we use.
+GRAFANA_UNITS = {"short", "percentunit", "bytes", "Bps", "s", "hertz", "watt", "joule", "volt", "celsius", "pps",
+                 "cps"}
+PANEL_TYPES = {"row", "timeseries", "stat", "table", "state-timeline", "text"}
+METRIC = re.compile(r"\b(?:(?:npu|instance):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b")
+
+
+def load():
+    out = {}
+    for path in sorted(glob.glob(os.path.join(DASHBOARDS, "grafana", "*.json"))):
+        with open(path, encoding="utf-8") as file:
+            out[os.path.basename(path)] = json.load(file)
+    return out
+
+
+def panels_of(dashboard):
+    """All panels; those of closed rows as well."""
+    for panel in dashboard["panels"]:
+        yield panel
+        yield from panel.get("panels", ())
+
+
+def queries_of(dashboard):
+    """(where, PromQL) of panels, annotations and variables."""
+    for panel in panels_of(dashboard):
+        for target in panel.get("targets", ()):
+            yield panel["title"], target["expr"]
+    for annotation in dashboard["annotations"]["list"]:
+        yield "annotation " + annotation["name"], annotation["expr"]
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] == "query":
+            metric, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"]).groups()
+            yield "variable " + variable["name"], f"count by ({label}) ({metric})"
+
+
+def filled(expr):
+    """A query as Grafana sends it with everything chosen."""
+    for name, value in (("$instance", ".+"), ("$npu", ".+"), ("$__rate_interval", "20s"),
+                        ("$__interval", "20s"), ("$__range", "1h")):
+        expr = expr.replace(name, value)
+    return expr
+
+
+def bare(expr):
+    """Without what is quoted, in braces or a list of labels: metrics and functions are left."""
+    return re.sub(r'"[^"]*"|\{[^}]*\}|\b(?:by|without|on|ignoring) ?\([^)]*\)', " ", expr)
+
+
+def may_be_empty(expr):
+    names = METRIC.findall(bare(expr))
+    return (any(name in NO_DATA or OF_THE_MACHINE.match(name) for name in names)
+            or expr.startswith(EMPTY_WHEN_WELL))
+
+
+def rules_text(name):
+    with open(os.path.join(RULES, name), encoding="utf-8") as file:
+        return file.read()
+
+
+ALERT_NAMES = re.findall(r"^ +- alert: (\w+)$", rules_text("alerts.yml"), re.M)
+
+
+class Files(unittest.TestCase):
+    """What needs no daemon."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dashboards = load()
+
+    def test_up_to_date(self):
+        result = subprocess.run([sys.executable, os.path.join(DASHBOARDS, "generate.py"), "--check"],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(set(self.dashboards), {f"profd-{name}.json" for name in
+                                                ("cluster", "node", "job", "self")})
+
+    def test_form(self):
+        uids = {d["uid"] for d in self.dashboards.values()}
+        self.assertEqual(len(uids), len(self.dashboards))
+        for name, dashboard in self.dashboards.items():
+            with self.subTest(name):
+                self.assertGreaterEqual(dashboard["schemaVersion"], 36)
+                self.assertIsNone(dashboard["id"])
+                self.assertTrue(dashboard["title"] and dashboard["description"] and dashboard["tags"])
+                variables = [v["name"] for v in dashboard["templating"]["list"]]
+                self.assertEqual(variables[:2], ["datasource", "instance"])
+                self.assertEqual({link["url"].removeprefix("/d/") for link in dashboard["links"]},
+                                 uids - {dashboard["uid"]})
+                self.assertIn("Sessions", [a["name"] for a in dashboard["annotations"]["list"]])
+                ids = [panel["id"] for panel in panels_of(dashboard)]
+                self.assertEqual(len(ids), len(set(ids)))
+                self.check_grid(dashboard)
+                for panel in panels_of(dashboard):
+                    with self.subTest(panel["title"]):
+                        self.check_panel(panel, variables)
+                for where, expr in queries_of(dashboard):
+                    used = set(re.findall(r"\$\{?(\w+)", expr))
+                    self.assertLessEqual(used - {"__rate_interval", "__interval", "__range"}, set(variables), where)
+
+    def check_grid(self, dashboard):
+        taken = {}
+        for panel in panels_of(dashboard):
+            grid = panel["gridPos"]
+            self.assertLessEqual(grid["x"] + grid["w"], 24, panel["title"])
+            self.assertGreater(min(grid["w"], grid["h"]), 0, panel["title"])
+            for x in range(grid["x"], grid["x"] + grid["w"]):
+                for y in range(grid["y"], grid["y"] + grid["h"]):
+                    self.assertNotIn((x, y), taken, f"{panel['title']} lies on {taken.get((x, y))}")
+                    taken[(x, y)] = panel["title"]
+
+    def check_panel(self, panel, variables):
+        self.assertIn(panel["type"], PANEL_TYPES)
+        self.assertTrue(panel["title"])
+        if panel["type"] == "row":
+            self.assertEqual(bool(panel["panels"]), panel["collapsed"])
+            return
+        if panel["type"] == "text":
+            self.assertTrue(panel["options"]["content"])
+            return
+        self.assertEqual(panel["datasource"], {"type": "prometheus", "uid": "${datasource}"})
+        self.assertTrue(panel["description"].endswith("."), panel["description"])
+        self.assertTrue(panel["targets"])
+        refs = [target["refId"] for target in panel["targets"]]
+        self.assertEqual(len(refs), len(set(refs)))
+        for target in panel["targets"]:
+            self.assertEqual(target["datasource"], panel["datasource"])
+        units = [panel["fieldConfig"]["defaults"]["unit"]]
+        for override in panel["fieldConfig"]["overrides"]:
+            units += [p["value"] for p in override["properties"] if p["id"] == "unit"]
+        self.assertLessEqual(set(units), GRAFANA_UNITS)
+        if "repeat" in panel:
+            self.assertIn(panel["repeat"], variables)
+        # A legend may only name labels that the query can leave.
+        kept = re.match(r"^(?:sum|max|min|avg) by \(([^)]*)\)", panel["targets"][0]["expr"])
+        if kept:
+            shown = set(re.findall(r"\{\{(\w+)\}\}", panel["targets"][0]["legendFormat"]))
+            self.assertLessEqual(shown, set(kept[1].split(", ")))
+
+    def test_runbook_has_every_alert(self):
+        with open(os.path.join(REPO, "docs", "runbook.md"), encoding="utf-8") as file:
+            text = file.read()
+        parts = re.split(r"^### ", text, flags=re.M)[1:]
+        self.assertEqual(sorted(part.split("\n", 1)[0] for part in parts), sorted(ALERT_NAMES))
+        for part in parts:
+            self.assertGreater(len(part), 200, part)
+        urls = re.findall(r"^ +runbook_url: (\S+)$", rules_text("alerts.yml"), re.M)
+        self.assertEqual(urls, [f"docs/runbook.md#{name.lower()}" for name in ALERT_NAMES])
+
+    def test_every_alert_is_tested(self):
+        self.assertEqual(len(ALERT_NAMES), len(set(ALERT_NAMES)))
+        tested = {}
+        for path in glob.glob(os.path.join(RULES, "tests", "*.yml")):
+            with open(path, encoding="utf-8") as file:
+                for part in file.read().split("  - name: ")[1:]:
+                    tested[part.split("\n", 1)[0]] = part
+        self.assertEqual(sorted(tested), sorted(ALERT_NAMES))
+        for name, part in tested.items():
+            with self.subTest(name):
+                self.assertIn("value: 1}", part, "never fires")
+                self.assertIn("exp_samples: []", part, "is never silent")
+                self.assertIn(f'alertname="{name}"', part)
+
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+    def test_promtool(self):
+        rules = sorted(glob.glob(os.path.join(RULES, "*.yml")))
+        tests = sorted(glob.glob(os.path.join(RULES, "tests", "*.yml")))
+        example = os.path.join(DASHBOARDS, "prometheus.yml")
+        for command in (["check", "rules", *rules], ["test", "rules", *tests], ["check", "config", example]):
+            result = subprocess.run(["promtool", *command], capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+
+class AgainstPrometheus(unittest.TestCase):
+    """One node of eight NPUs with processes on them, a session and the flight recorder running."""
+
+    @classmethod
+    def setUpClass(cls):
+        scenario = toml({"": {"chip": "910B", "devices": 8, "seed": 1},
+                         "process": [{"pid": os.getpid(), "device": device} for device in range(8)]})
+        cls.daemon = Daemon(scenario_text=scenario, config={"recorder": {"enabled": True}})
+        cls.daemon.start()
+        cls.addClassCleanup(cls.daemon.dispose)
+        cls.daemon.ctl("start", "--all", "--label", "dashboards", *ALL_OPTIONS, expect=(0, 5))
+        cls.prometheus = Prometheus(cls.daemon.metrics_address).__enter__()
+        cls.addClassCleanup(cls.prometheus.__exit__)
+
+    def until_answered(self, queries, seconds=120):
+        """Waits until each of {name: query} has answered with data once."""
+        left = dict(queries)
+
+        def all_answered():
+            for name in list(left):
+                if self.prometheus.query(left[name]):
+                    del left[name]
+            return not left
+
+        try:
+            eventually(all_answered, seconds, every=1)
+        except AssertionError:
+            self.fail("without data:\n" + "\n".join(f"  {n}: {q}" for n, q in left.items()))
+
+    def test_dashboards(self):
+        wanted = {}
+        for name, dashboard in load().items():
+            for where, expr in queries_of(dashboard):
+                query = filled(expr)
+                self.prometheus.query(query)  # fails when it is not understood
+                if not may_be_empty(query):
+                    wanted[f"{name} {where}: {query}"] = query
+        self.assertGreater(len(wanted), 150)
+        self.until_answered(wanted)
+
+    def test_recorded(self):
+        names = re.findall(r"^ +- record: (\S+)$", rules_text("recording.yml"), re.M)
+        self.until_answered({name: name for name in names})
+
+    def test_alerts_name_what_is_there(self):
+        """An alert on a metric that nobody exports would be silent for ever."""
+        groups = self.prometheus.get("rules", type="alert")["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        self.assertEqual(sorted(rule["name"] for rule in rules), sorted(ALERT_NAMES))
+        names = {name for rule in rules for name in METRIC.findall(bare(rule["query"]))}
+        self.until_answered({name: name for name in names if name not in NO_DATA})
+        with open(os.path.join(REPO, "docs", "metrics.md"), encoding="utf-8") as file:
+            documented = set(re.findall(r"^\| `(\w+)` \|", file.read(), re.M))
+        self.assertLessEqual({name for name in names if ":" not in name} - {"up"}, documented)
+
+    def test_rules_are_healthy_and_hardware_is_quiet(self):
+        def evaluated():
+            groups = self.prometheus.get("rules")["groups"]
+            rules = [rule for group in groups for rule in group["rules"]]
+            return rules if all(rule["health"] != "unknown" for rule in rules) else None
+
+        for rule in eventually(evaluated, 60, what="all rules were evaluated"):
+            self.assertEqual((rule["name"], rule["health"]), (rule["name"], "ok"), rule.get("lastError"))
+        firing = self.prometheus.query('ALERTS{alertname=~"Atlas.*",alertstate="firing"}')
+        self.assertEqual([alert["metric"] for alert in firing], [])
+
+    def test_listed_as_empty_is_empty(self):
+        """The list of exceptions holds nothing that has data after all."""
+        self.until_answered({"up": 'up{job="profd"} == 1'})
+        for name in set(NO_DATA) - {"ALERTS", "atlas_npu_throttle_reason"}:
+            with self.subTest(name):
+                if name.startswith("atlas_host_"):
+                    continue  # the machine's business
+                self.assertEqual(self.prometheus.query(f"count({name} != 0)"), [])
+
+
+if __name__ == "__main__":
+    main()
