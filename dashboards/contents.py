@@ -289,7 +289,7 @@ JOB = {
                 "HBM": ("max by (instance, npu) (npu:atlas_npu_hbm_used:ratio{@n})", {"steps": [(0.97, YELLOW)]}),
                 "power": ("max by (instance, npu) (atlas_npu_power_watts{@n})", {}),
                 "RoCE sent again": ("max by (instance, npu) (npu:atlas_npu_roce_retransmits:ratio_rate5m{@n})",
-                                    {"steps": [(0.001, RED)]}),
+                                    {"steps": [(0.0001, RED)]}),
                 "processes": ("max by (instance, npu) (atlas_npu_processes{@n})", {}),
             }, h=9, link=NODE_LINK, description="Means of five minutes; one line an NPU, click for its node."),
             alerts('instance=~"$instance",npu=~"$npu"', ["alertname", "severity", "instance", "npu", "signal"]),
