@@ -28,8 +28,8 @@ constexpr auto kTable = std::to_array<Option>({
      .max = 4294967295u,
      .unit = "MB",
      .effect =
-         "upper bound of the dump: the session ends cleanly when it is reached, or when the volume "
-         "is nearly full",
+         "upper bound of the dump: where it is reached, or the volume nearly full, the oldest data go; "
+         "the session ends cleanly where nothing may go, and on Ascend310",
      .conflicts = "unset = 90 % of the space free on the volume when the session starts; a bare "
                   "number is MB"},
     {.key = "training_trace",
