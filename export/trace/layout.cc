@@ -152,12 +152,13 @@ constexpr auto kUtilization = std::to_array<CounterSpec>({
 });
 
 constexpr auto kUb = std::to_array<CounterSpec>({
+    // The vendor has the first alone.
+    {"UB Port{0%3}",
+     {{{"bandwidth_rx(MB/s)", kCell, "udma_rx_bind"},
+       {"bandwidth_tx(MB/s)", kCell, "udma_tx_bind"}}}},
     {"UNIC-Port{0%3}",
      {{{"bandwidth_rx(MB/s)", kCell, "rx_bandwidth"},
        {"bandwidth_tx(MB/s)", kCell, "tx_bandwidth"}}}},
-    {"UDMA-Port{0%3}",
-     {{{"bandwidth_rx(MB/s)", kCell, "udma_rx_bind"},
-       {"bandwidth_tx(MB/s)", kCell, "udma_tx_bind"}}}},
     {"Port{0%3} packet rate", {{{"rx", kCell, "rx_packet_rate"}, {"tx", kCell, "tx_packet_rate"}}}},
     {"Port{0%3} packets", {{{"rx", kCell, "rx_packets"}, {"tx", kCell, "tx_packets"}}}},
     {"Port{0%3} bytes", {{{"rx", kCell, "rx_bytes"}, {"tx", kCell, "tx_bytes"}}}},

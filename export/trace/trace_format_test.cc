@@ -231,6 +231,7 @@ TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
   has(Counter("DRV", Pid(2, 0), "\"KB\":2.0"));
   has(Counter("12", Pid(2, 0), "\"KB\":1.0"));
   has(Counter("Bus Voltage", Pid(1, 0), "\"mV\":800.0"));
+  has(Counter("UB Port007", Pid(5, 0), "\"bandwidth_rx(MB/s)\":1,\"bandwidth_tx(MB/s)\":2"));
   has(Counter("UNIC-Port007", Pid(5, 0), "\"bandwidth_rx(MB/s)\":3,\"bandwidth_tx(MB/s)\":9"));
   has(Counter("Commit", Pid(8, 0), "\"limit(kB)\":6,\"committed(kB)\":7"));
   has(Counter("py\\\"thon\\u000a (42) pages", Pid(10, 0),

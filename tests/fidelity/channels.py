@@ -40,6 +40,7 @@ HAS = {
     "aicore.data": (0, 1, 2, 3, 4),
     "aiVectorCore.data": (2, 3, 4),
     "ffts_profile.data": (5, 7, 8, 11, 15, 16),
+    "ub.data": (15, 16),
 }
 LLC_EVENTS = {"read": (0x00, 0x01, 0x02, 0x13, 0x20, 0x22, 0x34, 0x36),
               "write": (0x00, 0x01, 0x03, 0x14, 0x21, 0x23, 0x35, 0x37)}
@@ -332,6 +333,12 @@ def proc_mem(o, chip, clock, rng, dev):
     return blocks
 
 
+def ub(o, chip, clock, rng, dev):
+    return [struct.pack("<4H15Q", 0x5A5A, dev, port, 0, offset // 1000,
+                        *(rng.randrange(1 << 40) for _ in range(14)))
+            for offset in clock.offsets() for port in (0, 3, 12)]
+
+
 def pmu(cores):
     def make(o, chip, clock, rng, dev):
         records = []
@@ -362,6 +369,7 @@ MAKERS = {
     "aiVectorCore.data": pmu(lambda chip: (0, 3)),
     "ffts_profile.data": pmu(lambda chip: (0, 2, 40, 41) if chip in V6 else (0, 2, 25, 26)),
 }
+MAKERS["ub.data"] = ub
 PMU_FILES = ("aicore.data", "aiVectorCore.data", "ffts_profile.data")
 HEADERS = {"hccs.data": HCCS_HEADER, "nic.data": NIC_HEADER, "roce.data": NIC_HEADER,
            "dvpp.data": DVPP_HEADER}

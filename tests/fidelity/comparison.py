@@ -210,8 +210,8 @@ class FidelityCase(unittest.TestCase):
                  "SAMPLE_PMU_SUMMARY": ("metric", "coreType")}
         known = ("HCCS PCIE HBM DDR LLC NIC ROCE NPU_MEM NPU_MODULE_MEM QOS AICORE_FREQ ACC_PMU "
                  "SOC_BANDWIDTH_LEVEL SIO NETDEV_STATS CPU_USAGE HOST_MEM_USAGE HOST_DISK_USAGE "
-                 "HOST_NETWORK_USAGE SAMPLE_PMU_TIMELINE SAMPLE_PMU_SUMMARY").split()
-        own = [f"PROFD_{name.upper()}" for name in database.OWN]
+                 "HOST_NETWORK_USAGE SAMPLE_PMU_TIMELINE SAMPLE_PMU_SUMMARY UB").split()
+        own = [f"PROFD_{'UB_PORT' if name == 'ub' else name.upper()}" for name in database.OWN]
         own_texts = {"PROFD_DVPP": ("engine",), "PROFD_VOLTAGE": ("rail",),
                      "PROFD_CHIP_TRANS": ("kind",), "PROFD_PROC_CPU": ("process",),
                      "PROFD_PROC_MEM": ("process",), "PROFD_AICORE_PMU": ("type",)}

@@ -81,7 +81,7 @@ class Csv:
         self.tables = {}
         for name in ("hccs pcie nic roce dvpp llc hbm ddr npu_mem npu_module_mem cpu_usage "
                      "process_cpu_usage sys_mem process_mem host_cpu host_mem host_disk host_network "
-                     "cores").split():
+                     "cores ub").split():
             getattr(self, f"_{name}")()
 
     def _put(self, name, header, rows):
@@ -380,3 +380,8 @@ class Csv:
                         texts[0] = "N/A"  # these have no counter of vector work
                     rows.append([name_of(device), cells[0]] + texts + [repr(bound)])
             self._put(table, ["Core ID"] + [n for n, _ in names] + ["memory_bound"], rows)
+
+    def _ub(self):
+        self._put("ub", ["PortId", "TimeStamp", "UBRxPortBandWidth(MB/s)", "UBTxPortBandWidth(MB/s)"], [
+            [name_of(r.device), str(r.values["port"]), micros(r.t) + "\t", str(r.values["udma_rx_bind"]),
+             str(r.values["udma_tx_bind"])] for r in self._rows["ub"]])

@@ -60,7 +60,7 @@ class Database:
                      "coreType": self.CORES[kind]})
 
     OWN = ("dvpp", "voltage", "chip_trans", "low_power", "sys_cpu", "sys_mem", "proc_cpu", "proc_mem",
-           "aicore_pmu")
+           "aicore_pmu", "ub")
     TEXTS = {"engine": ("vdec", "jpegd", "pngd", "jpege", "vpc", "venc", "scd"),
              "rail": ("aicore", "bus"), "kind": ("pa", "pcie"), "type": ("aic", "aiv")}
 
@@ -70,7 +70,7 @@ class Database:
             for row in reference.rows[table]:
                 values = {camel(name): self.TEXTS[name][value] if name in self.TEXTS else value
                           for name, value in row.values.items() if name != "mhz"}
-                self.tables["PROFD_" + table.upper()].append(
+                self.tables["PROFD_" + ("UB_PORT" if table == "ub" else table.upper())].append(
                     dict(values, deviceId=row.device, timestampNs=row.t))
 
     def _put(self, table, row, **values):
@@ -91,6 +91,9 @@ class Database:
             return
         self._put("PCIE", row, **{
             camel(name): value if "latency" in name else value * 1000000 for name, value in v.items()})
+
+    def _ub(self, row, v):
+        self._put("UB", row, portId=v["port"], rxUdmaBind=v["udma_rx_bind"], txUdmaBind=v["udma_tx_bind"])
 
     def _hbm(self, row, v):
         self._put("HBM", row, bandwidth=self._bytes(v["bandwidth"]), hbmId=v["hbm"],

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 
 from expected_csv import V6, micros
 
-SLOTS = {"AI Core Utilization": 4, "CPU Usage": 9, "Memory Usage": 10, "Network Usage": 11,
+SLOTS = {"AI Core Utilization": 4, "UB": 5, "CPU Usage": 9, "Memory Usage": 10, "Network Usage": 11,
          "Disk Usage": 12, "AI Core Freq": 15,
          "NPU MEM": 17, "DDR": 18, "Acc PMU": 19, "HCCS": 20, "NIC": 21, "RoCE": 22, "PCIe": 23,
          "HBM": 24, "Stars Soc Info": 25, "Stars Chip Trans": 26, "LLC": 27, "SIO": 28, "QoS": 29}
@@ -62,6 +62,17 @@ class Timeline:
                 side.title(): v[f"{side}_{kind}_avg"] * 1000000 / 1024 / 1024 for side in ("tx", "rx")})
         self._put("PCIe", row, "PCIe_nonpost_latency",
                   {"Tx": v["tx_nonpost_latency_avg"] / 1000, "Rx": 0})
+
+    def _ub(self, row, v):
+        port = f"Port{v['port']:03d}"
+        self._put("UB", row, f"UB {port}", {"bandwidth_rx(MB/s)": v["udma_rx_bind"],
+                                            "bandwidth_tx(MB/s)": v["udma_tx_bind"]})
+        # Ours.
+        self._put("UB", row, f"UNIC-{port}", {"bandwidth_rx(MB/s)": v["rx_bandwidth"],
+                                              "bandwidth_tx(MB/s)": v["tx_bandwidth"]})
+        for name in ("packet_rate", "packets", "bytes", "errors", "dropped"):
+            self._put("UB", row, f"{port} {name.replace('_', ' ')}",
+                      {side: v[f"{side}_{name}"] for side in ("rx", "tx")})
 
     def _hbm(self, row, v):
         side = ("Read", "Write")[v["direction"]]

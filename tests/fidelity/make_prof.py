@@ -27,6 +27,7 @@ class Options:
         self.version = "1.0"
         self.pmu = False        # sample-based AI Core counters
         self.host_mhz = "100.000000"
+        self.cntvct_diff = 0    # host counts between its two stamps
         self.minimal = False    # control files with the needed keys only
         self.style = "vendor"   # or "profd": manifest, one slice
         self.slices = 3
@@ -181,7 +182,8 @@ class Prof:
                  "clockMonotonicRaw": str(HOST_RAW + span * 1000)}))
         tag = "[Host]" if host else f"[Device{place}]"
         self.put(place, "host_start.log" + suffix,
-                 f"{tag}\nclock_monotonic_raw: {HOST_RAW}\ncntvct: {HOST_COUNT}\ncntvct_diff: 0\n")
+                 f"{tag}\nclock_monotonic_raw: {HOST_RAW}\ncntvct: {HOST_COUNT}\n"
+                 f"cntvct_diff: {o.cntvct_diff}\n")
         if not host:
             self.put(place, "dev_start.log" + suffix,
                      f"clock_monotonic_raw: {DEVICE_NS}\ncntvct: {DEVICE_COUNT}\n")

@@ -100,3 +100,13 @@ class ChipParts:
     def _ffts_profile(self, place, slices):
         edge = 35 if place.chip in V6 else 24
         self._pmu(place, slices, lambda core: int(core > edge))
+
+    UB = ("udma_rx_bind udma_tx_bind rx_bandwidth rx_packet_rate rx_bytes rx_packets rx_errors "
+          "rx_dropped tx_bandwidth tx_packet_rate tx_bytes tx_packets tx_errors tx_dropped").split()
+
+    def _ub(self, place, slices):
+        for f in self._records(slices, "<4H15Q"):
+            if f[0] == 0x5A5A:
+                # Microseconds since the start, without the others' steps.
+                self._add("ub", place, place.clock.device(f[4] * 1000 + place.clock.device_ns), port=f[2],
+                          **dict(zip(self.UB, f[5:])))

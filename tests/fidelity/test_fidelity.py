@@ -84,6 +84,9 @@ class OddTest(FidelityCase):
     def test_host_stamps_are_ns(self):
         self.each((5,), host_mhz="")
 
+    def test_two_stamps_apart(self):
+        self.each((1, 5, 15), cntvct_diff=1234567)
+
     def test_minimal_controls(self):
         self.each((3, 5), minimal=True, end_info=False)
 
