@@ -283,5 +283,52 @@ class AgainstPrometheus(unittest.TestCase):
                 self.assertEqual(self.prometheus.query(f"count({name} != 0)"), [])
 
 
+class Faults(unittest.TestCase):
+    """The simulator's faults reach the operator, and name the NPU they are on."""
+
+    FAULTS = (
+        {"kind": "ecc", "at": 20, "for": 200, "device": 1, "single": 800, "double": 40},
+        # Again and again: Prometheus must have seen the link when it was well.
+        *({"kind": "slow_hccs", "at": at, "for": 20, "device": 2, "link": 4} for at in range(20, 260, 40)),
+        {"kind": "throttle", "at": 20, "device": 3, "mhz": 1000},
+        {"kind": "roce_retrans", "at": 20, "device": 5, "rate": 20000},
+        {"kind": "card_drop", "at": 20, "device": 6, "mode": "missing"},
+    )
+    EXPECTED = {
+        ("AtlasNpuEccGrowing", "1"), ("AtlasNpuEccUncorrectable", "1"), ("AtlasNpuUnhealthy", "1"),
+        ("AtlasHccsLinkDegraded", "2"), ("AtlasHccsErrors", "2"),
+        ("AtlasNpuThrottled", "3"), ("AtlasNpuStraggler", "3"),
+        ("AtlasRoceRetransmissions", "5"), ("AtlasPfcStorm", "5"),
+        ("AtlasNpuDown", "6"),
+    }
+
+    def test_each_is_told(self):
+        scenario = toml({"": {"chip": "910B", "devices": 8, "seed": 1}, "fault": list(self.FAULTS)})
+        with Daemon(scenario_text=scenario) as daemon, Prometheus(daemon.metrics_address,
+                                                                  hurried=True) as prometheus:
+            seen = {}
+
+            def all_fire():
+                for alert in prometheus.get("alerts")["alerts"]:
+                    if alert["state"] == "firing":
+                        key = (alert["labels"]["alertname"], alert["labels"].get("npu", ""))
+                        seen[key] = alert
+                return self.EXPECTED <= set(seen)
+
+            try:
+                eventually(all_fire, 240, every=1)
+            except AssertionError:
+                self.fail(f"not told: {sorted(self.EXPECTED - set(seen))}; told: {sorted(seen)}")
+            # Those that nothing happened to. Without the "for", a moment's dip may look like a throttle.
+            quiet = {key for key in seen if key[1] in ("0", "4", "7") and key[0] != "AtlasNpuThrottled"}
+            self.assertEqual(quiet, set())
+            for alert in seen.values():
+                for text in alert["annotations"].values():
+                    self.assertNotIn("<no value>", text)
+                    self.assertNotIn("error expanding", text)
+            daemon.stop()
+            eventually(lambda: all_fire() and ("ProfdDown", "") in seen, 60, what="ProfdDown fires")
+
+
 if __name__ == "__main__":
     main()
