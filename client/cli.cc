@@ -83,6 +83,7 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   if (name == "list") return RunList(context, parsed->list);
   if (name == "show") return RunShow(context, parsed->show_id);
   if (name == "watch") return RunWatch(context, parsed->watch);
+  if (name == "top") return RunTop(context, parsed->top);
   if (name == "stream") return RunStream(context, parsed->stream);
   if (name == "dump") return RunDump(context, parsed->dump);
   if (name == "fetch") return RunFetch(context, parsed->fetch);
@@ -222,7 +223,10 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     timeout_ms = static_cast<int64_t>(*ms);
   }
   auto api = environment.make_api(*endpoint, timeout_ms);
-  Context context{*api, environment.io, environment.clock, *endpoint, parsed.json};
+  Context context{*api, environment.io, environment.clock, *endpoint, parsed.json,
+                  [&](std::optional<int64_t> ms) {
+                    return environment.make_api(*endpoint, ms ? ms : timeout_ms);
+                  }};
   code = RunCommand(context, name, &parsed);
   io.out.flush();
   io.err.flush();

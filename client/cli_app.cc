@@ -118,6 +118,28 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
       ->type_name(" ");
 }
 
+void AddTopCommand(CLI::App* app, TopOptions* o) {
+  CLI::App* top = AddCommand(
+      app, "top", "A live view of devices, jobs and sessions on the terminal (h there: its keys)",
+      "  profctl top\n  profctl top --interval 200ms --sort power --job j42\n"
+      "  profctl top --once --sort hbm\n"
+      "  profctl top --once --json | jq '.devices[] | {id, utilization_ratio}'\n"
+      "With --json an object per line and refresh, until Ctrl-C.\n");
+  auto add = [top](const char* name, std::optional<std::string>* value, const char* text,
+                   const char* type) {
+    top->add_option(name, *value, text)->type_name(type);
+  };
+  add("--interval", &o->interval, "How often: 100ms..10s (1s)", "DURATION");
+  add("--sort", &o->sort,
+      "id, util, hbm, power, temp, freq, hccs, roce, pcie, bw, hbm-temp; with :asc or :desc", "KEY");
+  add("--devices", &o->devices, "Only these, as in 0,1,4-7", "LIST");
+  top->add_option("--job", o->job, "Only the devices, processes and sessions of this job")
+      ->type_name("JOB");
+  top->add_flag("--once", o->once, "One snapshot as plain text (with --json: one object)");
+  top->add_flag("--ascii", o->ascii, "No Unicode blocks");
+  top->add_flag("--no-color", o->no_color, "No colours; so does NO_COLOR in the environment");
+}
+
 void AddDataCommands(CLI::App* app, Parsed* p) {
   CLI::App* stream =
       AddCommand(app, "stream", "Samples as they are taken, a line each, until Ctrl-C",
@@ -294,6 +316,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddNodeCommands(app, p);
   AddSessionCommands(app, p);
   AddOptionCommands(app, p);
+  AddTopCommand(app, &p->top);
   AddDataCommands(app, p);
   AddKeepCommands(app, p);
   AddDumpDirectoryCommands(app, p);

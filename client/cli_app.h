@@ -21,6 +21,7 @@
 #include "client/commands/stop.h"
 #include "client/commands/stream.h"
 #include "client/commands/tls.h"
+#include "client/commands/top.h"
 #include "client/commands/verify.h"
 #include "client/commands/watch.h"
 #include "client/fleet/fleet_cli.h"
@@ -49,6 +50,7 @@ struct Parsed {
   ExportCommand export_;
   WatchOptions watch;
   StreamOptions stream;
+  TopOptions top;
   DumpOptions dump;
   FetchOptions fetch;
   FleetOptions fleet;

@@ -328,7 +328,7 @@ TEST_F(CliTest, HelpHasExamplesOnEveryCommand) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_NE(out().find("Exit codes"), std::string::npos);
   for (const char* command : {"status", "devices", "collectors", "start", "stop", "list", "show",
-                              "watch", "stream", "fetch", "rm", "run", "completion", "options",
+                              "watch", "stream", "top", "fetch", "rm", "run", "completion", "options",
                               "check", "export"}) {
     EXPECT_EQ(Run({command, "--help"}), 0) << command;
     EXPECT_NE(out().find("Examples:\n  "), std::string::npos) << command << out();

@@ -17,7 +17,8 @@ struct FlagValues {
   std::string_view words;
 };
 // Values that are fixed words, beside those of the option table.
-constexpr std::array<FlagValues, 1> kFlagValues = {{{"--devices", ""}}};
+constexpr std::array<FlagValues, 2> kFlagValues = {
+    {{"--devices", ""}, {"--sort", "id util hbm power temp freq hccs roce pcie bw hbm-temp"}}};
 
 // The words an option of the table takes; empty when it takes no words.
 std::string WordsOf(const options::Option& option) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -36,6 +38,8 @@ struct Context {
   // Where `api` goes; its `tls` is filled for a socket too, for reaching other nodes.
   Endpoint endpoint;
   bool json = false;
+  // Another connection to the same daemon, for calls beside each other; unset timeout = the user's.
+  std::function<std::unique_ptr<ProfdApi>(std::optional<int64_t> timeout_ms)> make_api = {};
 };
 
 // Reports the error on stderr (and, with --json, as {"error": ...} on stdout) and returns its exit

@@ -1,0 +1,151 @@
+#include "client/commands/top.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+
+#include "client/parse.h"
+#include "client/signals.h"
+#include "client/top/feed.h"
+#include "client/top/screen.h"
+#include "client/top/snapshot.h"
+
+namespace profd::client {
+namespace {
+
+using top::Feed;
+using top::FeedSettings;
+using top::Model;
+using top::View;
+
+// --once waits so long for devices that say nothing.
+constexpr int64_t kOnceMostNs = 3 * kNsPerSecond;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// As setlocale would decide.
+bool IsUtf8Locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string value = Variable(name);
+    if (value.empty()) continue;
+    return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+View ParseView(const TopOptions& options, std::vector<std::string>* problems) {
+  View view;
+  view.job = options.job;
+  view.ascii = options.ascii || !IsUtf8Locale();
+  if (options.interval) {
+    auto ms = ParseDurationMs(*options.interval);
+    if (!ms.ok()) {
+      problems->push_back("--interval " + ms.status().message());
+    } else if (*ms < uint64_t{top::kMinIntervalMs} || *ms > uint64_t{top::kMaxIntervalMs}) {
+      problems->push_back(fmt::format("--interval \"{}\" is not within 100ms..10s", *options.interval));
+    } else {
+      view.interval_ms = static_cast<int64_t>(*ms);
+    }
+  }
+  if (options.sort) {
+    Status status = top::ParseSort(*options.sort, &view);
+    if (!status.ok()) problems->push_back("--sort " + status.message());
+  }
+  if (options.devices) {
+    auto devices = ParseDevices(*options.devices);
+    if (!devices.ok()) problems->push_back("--devices " + devices.status().message());
+    for (uint32_t id : devices.value_or({})) view.devices.insert(id);
+  }
+  return view;
+}
+
+int RunOnce(const Context& context, const TopOptions& options, const View& view, Feed* feed,
+            Model* model) {
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  int64_t begin_ns = 0;
+  int64_t least_ns = options.interval ? view.interval_ms * kNsPerMs : 0;
+  Status status = feed->Run([&] {
+    if (signals.Poll() != 0) return false;
+    if (!model->connection().up) return true;
+    int64_t now = context.clock.SteadyNs();
+    if (begin_ns == 0) begin_ns = now;
+    int64_t passed_ns = now - begin_ns;
+    return passed_ns < least_ns || (!model->Complete(view.devices) && passed_ns < kOnceMostNs);
+  });
+  if (signals.caught() != 0) return kExitOk;
+  bool enough = model->connection().up && model->Complete(view.devices);
+  if (!status.ok() && !enough) return Fail(context, status);
+  model->Roll(context.clock.SteadyNs());
+  if (context.json) {
+    PrintJson(context, top::SnapshotJson(*model, view, context.clock.WallNs()));
+  } else {
+    top::PrintSnapshot(*model, view, context.io.out_color() && !options.no_color, context.io.out);
+  }
+  return kExitOk;
+}
+
+int RunJson(const Context& context, const View& view, Feed* feed, Model* model) {
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  top::Pace pace(context.clock);
+  const int64_t begin_ns = context.clock.SteadyNs();
+  bool begun = false;
+  Status status = feed->Run([&] {
+    if (signals.Poll() != 0) return false;
+    const top::Connection& connection = model->connection();
+    if (!connection.up && connection.losses == 0) return true;
+    // The first object has values, unless there are none.
+    begun = begun || model->Complete(view.devices) || context.clock.SteadyNs() - begin_ns > kOnceMostNs;
+    if (!begun || !pace.Due(view.interval_ms)) return true;
+    model->Roll(context.clock.SteadyNs());
+    context.io.out << JsonText(top::SnapshotJson(*model, view, context.clock.WallNs()),
+                               /*indent=*/false)
+                   << std::endl;
+    return context.io.out.good();
+  });
+  if (signals.caught() != 0 || status.ok()) return kExitOk;
+  return Fail(context, status);
+}
+
+int RunScreen(const Context& context, const TopOptions& options, View view, Feed* feed,
+              Model* model) {
+  std::string term = Variable("TERM");
+  auto terminal = top::Terminal::Open();
+  if (!context.io.out_tty || !terminal.ok() || term.empty() || term == "dumb") {
+    return UsageError(context, "top",
+                      {"there is no terminal to draw on; --once prints a snapshot, --json objects"});
+  }
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH});
+  Status status;
+  {
+    top::Screen screen(std::move(terminal).value(), &signals, context.clock,
+                       context.io.out_color() && !options.no_color);
+    status = feed->Run([&] { return screen.Tick(model, &view); });
+  }
+  if (!status.ok()) return Fail(context, status);
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunTop(const Context& context, const TopOptions& options) {
+  std::vector<std::string> problems;
+  View view = ParseView(options, &problems);
+  if (!problems.empty()) return UsageError(context, "top", problems);
+  FeedSettings settings;
+  settings.make_api = context.make_api;
+  settings.devices = view.devices;
+  settings.job = view.job;
+  settings.reconnect = !options.once;
+  Model model;
+  Feed feed(std::move(settings), context.clock, &model);
+  if (options.once) return RunOnce(context, options, view, &feed, &model);
+  if (context.json) return RunJson(context, view, &feed, &model);
+  return RunScreen(context, options, std::move(view), &feed, &model);
+}
+
+}  // namespace profd::client

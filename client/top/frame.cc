@@ -1,0 +1,189 @@
+#include "client/top/frame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "client/render.h"
+
+namespace profd::client::top {
+namespace {
+
+// Moving the cursor costs about this many bytes: shorter gaps are written again.
+constexpr int kGap = 6;
+
+// The first code point of text that went through Printable(), which is always UTF-8.
+std::string_view First(std::string_view text) {
+  size_t length = 1;
+  while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) ++length;
+  return text.substr(0, length);
+}
+
+char32_t Decode(std::string_view point) {
+  auto lead = static_cast<unsigned char>(point[0]);
+  if (point.size() == 1) return lead;
+  char32_t value = lead & (0xffu >> (point.size() + 1));
+  for (char c : point.substr(1)) value = (value << 6) | (static_cast<unsigned char>(c) & 0x3fu);
+  return value;
+}
+
+void Encode(char32_t c, std::string* out) {
+  auto tail = [&](int shift) { *out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
+  if (c < 0x80) {
+    *out += static_cast<char>(c);
+  } else if (c < 0x800) {
+    *out += static_cast<char>(0xc0 | (c >> 6));
+    tail(0);
+  } else if (c < 0x10000) {
+    *out += static_cast<char>(0xe0 | (c >> 12));
+    tail(6);
+    tail(0);
+  } else {
+    *out += static_cast<char>(0xf0 | (c >> 18));
+    tail(12);
+    tail(6);
+    tail(0);
+  }
+}
+
+std::string_view Escape(Style style, bool color) {
+  switch (style) {
+    case Style::kPlain:
+      return "\033[0m";
+    case Style::kBold:
+      return "\033[0;1m";
+    case Style::kFaint:
+      return "\033[0;2m";
+    case Style::kReverse:
+      return "\033[0;7m";
+    case Style::kGood:
+      return color ? "\033[0;32m" : "\033[0m";
+    case Style::kWarning:
+      return color ? "\033[0;33m" : "\033[0m";
+    case Style::kBad:
+      return color ? "\033[0;1;31m" : "\033[0;1m";
+    case Style::kAccent:
+      return color ? "\033[0;36m" : "\033[0m";
+  }
+  return "";
+}
+
+class Writer {
+ public:
+  explicit Writer(bool color) : color_(color) {}
+
+  void Clear() { out_ += "\033[0m\033[2J"; }
+  void WriteRow(const Frame& after, int y, int from, int to) {
+    if (x_ != from || y_ != y) fmt::format_to(std::back_inserter(out_), "\033[{};{}H", y + 1, from + 1);
+    for (int x = from; x < to; ++x) {
+      const Glyph& glyph = after.At(x, y);
+      if (glyph.character == 0) continue;
+      if (!styled_ || glyph.style != style_) {
+        out_ += Escape(glyph.style, color_);
+        style_ = glyph.style;
+        styled_ = true;
+      }
+      Encode(glyph.character, &out_);
+    }
+    x_ = to;
+    y_ = y;
+  }
+  std::string Finish() {
+    if (styled_ && style_ != Style::kPlain) out_ += "\033[0m";
+    return std::move(out_);
+  }
+
+ private:
+  const bool color_;
+  std::string out_;
+  // Where the cursor is.
+  int x_ = -1;
+  int y_ = -1;
+  bool styled_ = false;
+  Style style_ = Style::kPlain;
+};
+
+}  // namespace
+
+Frame::Frame(Size size, bool ascii)
+    : size_(size),
+      ascii_(ascii),
+      glyphs_(static_cast<size_t>(size.columns) * static_cast<size_t>(size.rows)) {}
+
+int Frame::Put(int x, int y, std::string_view text, Style style, int width) {
+  if (y < 0 || y >= size_.rows || x < 0) return 0;
+  int end = width >= size_.columns - x ? size_.columns : x + width;
+  const int begin = x;
+  const std::string safe = Printable(text);
+  std::string_view rest = safe;
+  while (!rest.empty()) {
+    std::string_view point = First(rest);
+    rest.remove_prefix(point.size());
+    auto columns = static_cast<int>(DisplayWidth(point));
+    if (columns == 0) continue;
+    if (x + columns > end) break;
+    char32_t character = Decode(point);
+    if (ascii_ && character > 0x7e) character = U'?';
+    glyphs_[Index(x, y)] = {character, style};
+    if (columns == 2) glyphs_[Index(x + 1, y)] = {ascii_ ? U'?' : U'\0', style};
+    x += columns;
+  }
+  return x - begin;
+}
+
+void Frame::PutRight(int x, int y, std::string_view text, int width, Style style) {
+  auto columns = static_cast<int>(DisplayWidth(Printable(text)));
+  Put(x + std::max(0, width - columns), y, text, style, std::min(width, columns));
+}
+
+void Frame::SetStyle(int x, int y, int width, Style style) {
+  if (y < 0 || y >= size_.rows) return;
+  for (int i = std::max(0, x); i < std::min(size_.columns, x + width); ++i) {
+    glyphs_[Index(i, y)].style = style;
+  }
+}
+
+std::string Frame::Text() const {
+  std::string text;
+  for (int y = 0; y < size_.rows; ++y) {
+    std::string line;
+    for (int x = 0; x < size_.columns; ++x) {
+      if (At(x, y).character != 0) Encode(At(x, y).character, &line);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string Difference(const Frame& before, const Frame& after, bool color) {
+  Writer writer(color);
+  bool all = before.size() != after.size();
+  if (all) writer.Clear();
+  const int columns = after.size().columns;
+  for (int y = 0; y < after.size().rows; ++y) {
+    auto differs = [&](int x) {
+      return all ? after.At(x, y) != Glyph{} : before.At(x, y) != after.At(x, y);
+    };
+    int x = 0;
+    while (x < columns) {
+      if (!differs(x)) {
+        ++x;
+        continue;
+      }
+      // A wide character is written from its left half.
+      int from = x > 0 && after.At(x, y).character == 0 ? x - 1 : x;
+      int to = x + 1;
+      for (int i = to; i < columns && i < to + kGap; ++i) {
+        if (differs(i)) to = i + 1;
+      }
+      while (to < columns && after.At(to, y).character == 0) ++to;
+      writer.WriteRow(after, y, from, to);
+      x = to;
+    }
+  }
+  return writer.Finish();
+}
+
+}  // namespace profd::client::top

@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "client/json.h"
+#include "client/render.h"
+#include "client/top/panels.h"
+
+namespace profd::client::top {
+namespace {
+
+struct Column {
+  std::string_view header;
+  int width;
+  bool right = false;
+};
+struct Text {
+  std::string text;
+  Style style = Style::kPlain;
+};
+
+// A list with a header; rows beyond the area are scrolled to.
+class List {
+ public:
+  List(std::vector<Column> columns, int rows, const View& view, Area area, Frame* frame)
+      : columns_(std::move(columns)), area_(area), frame_(frame) {
+    // The last column takes what is left.
+    int x = 0;
+    for (size_t i = 0; i + 1 < columns_.size(); ++i) x += columns_[i].width + 1;
+    columns_.back().width = std::max(0, frame->size().columns - x);
+    int visible = std::max(0, area.height - 1);
+    first_ = std::clamp(view.scroll, 0, std::max(0, rows - visible));
+    end_ = std::min(rows, first_ + visible);
+    for (size_t i = 0; i < columns_.size(); ++i) Put(i, area.y, {std::string(columns_[i].header)});
+    if (end_ < rows || first_ > 0) {
+      frame->PutRight(0, area.y, fmt::format("{}-{} of {} ", std::min(first_ + 1, rows), end_, rows),
+                      frame->size().columns);
+    }
+    frame->SetStyle(0, area.y, frame->size().columns, Style::kReverse);
+  }
+
+  int first() const { return first_; }
+  int end() const { return end_; }
+  void Row(int index, const std::vector<Text>& cells) {
+    for (size_t i = 0; i < columns_.size() && i < cells.size(); ++i) {
+      Put(i, area_.y + 1 + index - first_, cells[i]);
+    }
+  }
+
+ private:
+  void Put(size_t column, int y, const Text& cell) {
+    int x = 0;
+    for (size_t i = 0; i < column; ++i) x += columns_[i].width + 1;
+    if (columns_[column].right) {
+      frame_->PutRight(x, y, cell.text, columns_[column].width, cell.style);
+    } else {
+      frame_->Put(x, y, cell.text, cell.style, columns_[column].width);
+    }
+  }
+
+  std::vector<Column> columns_;
+  Area area_;
+  Frame* frame_;
+  int first_ = 0;
+  int end_ = 0;
+};
+
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string StepTime(double seconds) {
+  if (!(seconds > 0)) return "-";
+  return seconds < 1 ? fmt::format("{:.1f}ms", seconds * 1e3) : fmt::format("{:.2f}s", seconds);
+}
+
+Style StyleOf(v1::Session::State state) {
+  switch (state) {
+    case v1::Session::RUNNING:
+      return Style::kGood;
+    case v1::Session::FAILED:
+    case v1::Session::INTERRUPTED:
+      return Style::kBad;
+    default:
+      return Style::kPlain;
+  }
+}
+
+}  // namespace
+
+void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area area, Frame* frame) {
+  if (area.height < 1) return;
+  const bool wide = frame->size().columns >= 110;
+  std::vector<Column> columns = {{"JOB", wide ? 20 : 12}, {"RANK", 5, true}, {"PID", 8, true},
+                                 {"NPU", 7},              {"HBM", 6, true},  {"STEP", 8, true},
+                                 {"TIME", 8, true}};
+  if (wide) columns.insert(columns.end(), {{"UID", 7, true}, {"FRAMEWORK", 10}, {"STATE", 14}});
+  columns.push_back({"COMMAND", 0});
+  List list(std::move(columns), static_cast<int>(rows.size()), view, area, frame);
+  for (int i = list.first(); i < list.end(); ++i) {
+    const ProcessRow& row = rows[static_cast<size_t>(i)];
+    const v1::JobProcess& p = *row.process;
+    Style style = p.attached()       ? Style::kGood
+                  : p.silent_s() > 0 ? Style::kWarning
+                                     : Style::kFaint;
+    std::vector<Text> cells = {{OrDash(row.job->job_id())},
+                               {p.has_rank() ? std::to_string(p.rank()) : "-"},
+                               {std::to_string(p.pid())},
+                               {DeviceText(p.devices())},
+                               {ShortText(Measure::kHbmUsed, row.memory)},
+                               {p.has_step() ? std::to_string(p.step()) : "-"},
+                               {StepTime(p.step_s())}};
+    if (wide) {
+      cells.insert(cells.end(), {{std::to_string(p.uid())},
+                                 {OrDash(p.framework())},
+                                 {LivenessText(p), style}});
+    }
+    cells.push_back({OrDash(p.command())});
+    list.Row(i, cells);
+  }
+  if (rows.empty() && area.height > 1) {
+    frame->Put(0, area.y + 1, "no process is attached or uses a device", Style::kFaint);
+  }
+}
+
+void DrawSessions(const std::vector<const v1::Session*>& rows, const View& view, Area area,
+                  Frame* frame) {
+  if (area.height < 1) return;
+  const bool wide = frame->size().columns >= 110;
+  List list({{"SESSION", 12},
+             {"STATE", 9},
+             {"JOB", wide ? 20 : 10},
+             {"UID", 6, true},
+             {"NPU", 7},
+             {"RECORDS", 10, true},
+             {"DROPPED", 7, true},
+             {"LABEL", 0}},
+            static_cast<int>(rows.size()), view, area, frame);
+  for (int i = list.first(); i < list.end(); ++i) {
+    const v1::Session& s = *rows[static_cast<size_t>(i)];
+    uint64_t dropped = s.dropped_records() + s.dropped_marks();
+    list.Row(i, {{s.session_id()},
+                 {EnumWord(v1::Session::State_Name(s.state())), StyleOf(s.state())},
+                 {OrDash(s.job_id())},
+                 {std::to_string(s.uid())},
+                 {DeviceText(s.devices())},
+                 {std::to_string(s.records())},
+                 {std::to_string(dropped), dropped == 0 ? Style::kPlain : Style::kBad},
+                 {OrDash(s.label())}});
+  }
+  if (rows.empty() && area.height > 1) {
+    frame->Put(0, area.y + 1, "no session", Style::kFaint);
+  }
+}
+
+void DrawHelp(Area area, Frame* frame) {
+  constexpr std::array<std::string_view, 15> kLines = {
+      "q, Ctrl-C    quit                     space   pause, and go on",
+      "s, S         sort by the next, the previous column (also right, left)",
+      "i u m p t    sort by id, utilisation, memory, power, temperature",
+      "r            the other way round",
+      "/            show only what has this text: npu3, a job, a process, a chip",
+      "Esc          everything again",
+      "g, G         the next, the previous measure in the graphs",
+      "Tab          graphs, processes, sessions alone, all of them",
+      "up, down     scroll the lists (also j, k, page up, page down, home)",
+      "+, -         refresh faster, slower    Ctrl-L  draw anew",
+      "h, ?         this page, and away",
+      "",
+      "UTIL: AI Core. BW: share of the memory's bandwidth. HCCS, ROCE, PCIE: bytes per",
+      "second, both directions; PCIE only while a session records it. TEMP: the hottest of",
+      "chip and HBM. All are means over the refresh interval."};
+  int y = area.y;
+  for (std::string_view line : kLines) {
+    if (y >= area.y + area.height) return;
+    frame->Put(1, y++, line);
+  }
+}
+
+}  // namespace profd::client::top

@@ -1,0 +1,56 @@
+// What a device's row shows, and which series each of it comes from.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "profd/v1/profd.pb.h"
+
+namespace profd::client::top {
+
+enum class Measure : uint8_t {
+  kUtilization,
+  kHbmUsed,
+  kHbmSize,
+  kHbmBandwidth,
+  kPower,
+  kTemperature,
+  kHbmTemperature,
+  kFrequency,
+  kHccs,
+  kRoce,
+  kPcie,
+};
+inline constexpr size_t kMeasures = 11;
+
+struct MeasureInfo {
+  // Of JSON.
+  std::string_view name;
+  // Of --sort; empty = not sortable.
+  std::string_view word;
+  // Above a graph.
+  std::string_view title;
+  // As metric names end.
+  std::string_view unit;
+};
+const MeasureInfo& InfoOf(Measure measure);
+
+// "63%", "1.80G", "299W": what fits a narrow column. "-" for NaN.
+std::string ShortText(Measure measure, double value);
+
+// Where the samples of a series go.
+struct Source {
+  Measure measure = Measure::kUtilization;
+  // Of several sources that are fresh the lowest counts; those of one rank add up (directions).
+  uint8_t rank = 0;
+  // Its rate counts, times `scale`.
+  bool counter = false;
+  double scale = 1;
+};
+std::optional<Source> SourceOf(const v1::SeriesInfo& series);
+
+}  // namespace profd::client::top

@@ -1,0 +1,102 @@
+#include "client/top/screen.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+
+namespace profd::client::top {
+namespace {
+
+// Ticks come every 100 ms: one that is this much early counts, or every other one would be missed.
+constexpr int64_t kEarlyNs = 20 * kNsPerMs;
+
+std::string ClockText(int64_t wall_ns) {
+  time_t seconds = wall_ns / kNsPerSecond;
+  struct tm local = {};
+  localtime_r(&seconds, &local);
+  char text[16] = {};
+  size_t length = strftime(text, sizeof text, "%H:%M:%S", &local);
+  return {text, length};
+}
+
+}  // namespace
+
+bool Pace::Due(int64_t interval_ms) {
+  int64_t now = clock_.SteadyNs();
+  if (now + kEarlyNs < next_ns_) return false;
+  int64_t interval_ns = interval_ms * kNsPerMs;
+  next_ns_ = now > next_ns_ + interval_ns ? now + interval_ns : next_ns_ + interval_ns;
+  return true;
+}
+
+void Screen::Suspend() {
+  terminal_->Leave();
+  // Stops here until the shell says go on.
+  kill(getpid(), SIGSTOP);
+  shown_ = Frame();
+}
+
+bool Screen::TakeSignals() {
+  while (int signal = signals_.Poll()) {
+    if (signal == SIGTSTP) {
+      Suspend();
+    } else if (signal == SIGCONT) {
+      // The shell may have changed the terminal meanwhile.
+      terminal_->Leave();
+      shown_ = Frame();
+    } else if (signal != SIGWINCH) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Screen::TakeKeys(Model* model, View* view) {
+  bool gone = false;
+  std::string bytes = terminal_->Read(&gone);
+  if (gone) return false;
+  bool changed = false;
+  for (const KeyPress& key : bytes.empty() ? keys_.Settle() : keys_.Feed(bytes)) {
+    Effect effect = Press(key, view);
+    if (effect == Effect::kQuit) return false;
+    if (effect == Effect::kRedraw) shown_ = Frame();
+    changed = changed || effect != Effect::kNone;
+  }
+  if (!changed) return true;
+  // Beyond the longest list there is nothing to scroll to.
+  int processes = 0;
+  for (const v1::Job& job : model->jobs().jobs()) processes += job.processes_size();
+  view->scroll = std::min(view->scroll, std::max(processes, model->sessions().sessions_size()));
+  if (view->paused && !frozen_) {
+    frozen_ = *model;
+  } else if (!view->paused) {
+    frozen_.reset();
+  }
+  return Show(*model, *view);
+}
+
+bool Screen::Show(const Model& model, const View& view) {
+  if (!frozen_) times_ = {ClockText(clock_.WallNs()), clock_.SteadyNs()};
+  Frame frame = Draw(frozen_ ? *frozen_ : model, view, terminal_->GetSize(), times_);
+  std::string bytes = Difference(shown_, frame, color_);
+  shown_ = std::move(frame);
+  return bytes.empty() || terminal_->Write(bytes);
+}
+
+bool Screen::Tick(Model* model, View* view) {
+  if (!TakeSignals()) return false;
+  if (!terminal_->entered()) {
+    if (!model->connection().up && model->connection().losses == 0) return true;
+    if (!terminal_->Enter().ok()) return false;
+    shown_ = Frame();
+  }
+  if (!TakeKeys(model, view)) return false;
+  bool due = pace_.Due(view->interval_ms);
+  if (due) model->Roll(clock_.SteadyNs());
+  bool resized = terminal_->GetSize() != shown_.size();
+  return !(due || resized) || Show(*model, *view);
+}
+
+}  // namespace profd::client::top

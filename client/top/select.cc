@@ -1,0 +1,140 @@
+#include "client/top/select.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "client/json.h"
+#include "client/render.h"
+
+namespace profd::client::top {
+namespace {
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Without regard to case.
+bool Contains(std::string_view text, std::string_view part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
+           return Lower(a) == Lower(b);
+         }) != text.end();
+}
+
+bool Matches(const Device& device, const std::string& filter) {
+  if (filter.empty()) return true;
+  return Contains(fmt::format("npu{} {} {} {}", device.id, device.chip, device.problem,
+                              fmt::join(device.jobs, " ")),
+                  filter);
+}
+
+bool OnDevices(const google::protobuf::RepeatedField<uint32_t>& devices, const View& view) {
+  return view.devices.empty() || std::any_of(devices.begin(), devices.end(), [&](uint32_t id) {
+           return view.devices.contains(id);
+         });
+}
+
+// Rows without a value come last in either order.
+bool Before(const Device& a, const Device& b, const View& view) {
+  if (!view.sort) return view.descending ? a.id > b.id : a.id < b.id;
+  double x = a.Now(*view.sort);
+  double y = b.Now(*view.sort);
+  if (std::isnan(x) || std::isnan(y)) {
+    if (std::isnan(x) != std::isnan(y)) return std::isnan(y);
+    return a.id < b.id;
+  }
+  if (x != y) return view.descending ? x > y : x < y;
+  return a.id < b.id;
+}
+
+double MemoryOf(const Model& model, const v1::JobProcess& process) {
+  double sum = kNothing;
+  for (const auto& [id, device] : model.devices()) {
+    auto memory = device.process_memory.find(process.pid());
+    if (memory != device.process_memory.end()) {
+      sum = std::isnan(sum) ? memory->second : sum + memory->second;
+    }
+  }
+  return sum;
+}
+
+bool Before(const ProcessRow& a, const ProcessRow& b, const View& view) {
+  if (view.sort == Measure::kHbmUsed && a.memory != b.memory) {
+    if (std::isnan(a.memory) || std::isnan(b.memory)) {
+      if (std::isnan(a.memory) != std::isnan(b.memory)) return std::isnan(b.memory);
+    } else {
+      return view.descending ? a.memory > b.memory : a.memory < b.memory;
+    }
+  }
+  auto key = [](const ProcessRow& row) {
+    int64_t rank = row.process->has_rank() ? row.process->rank() : INT64_MAX;
+    return std::make_tuple(row.job->job_id(), rank, row.process->pid());
+  };
+  return key(a) < key(b);
+}
+
+}  // namespace
+
+std::vector<const Device*> SelectDevices(const Model& model, const View& view) {
+  std::vector<const Device*> rows;
+  for (const auto& [id, device] : model.devices()) {
+    if (!view.devices.empty() && !view.devices.contains(id)) continue;
+    if (!view.job.empty() &&
+        std::find(device.jobs.begin(), device.jobs.end(), view.job) == device.jobs.end()) {
+      continue;
+    }
+    if (Matches(device, view.filter)) rows.push_back(&device);
+  }
+  std::sort(rows.begin(), rows.end(),
+            [&](const Device* a, const Device* b) { return Before(*a, *b, view); });
+  return rows;
+}
+
+std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view) {
+  std::vector<ProcessRow> rows;
+  for (const v1::Job& job : model.jobs().jobs()) {
+    if (!view.job.empty() && job.job_id() != view.job) continue;
+    for (const v1::JobProcess& process : job.processes()) {
+      if (!OnDevices(process.devices(), view)) continue;
+      std::string text =
+          fmt::format("{} {} {} {} {} {} {}", job.job_id(), process.pid(), process.uid(),
+                      process.framework(), process.command(), process.pod_uid(), process.slurm_job());
+      for (uint32_t id : process.devices()) text += fmt::format(" npu{}", id);
+      if (Contains(text, view.filter)) rows.push_back({&job, &process, MemoryOf(model, process)});
+    }
+  }
+  std::sort(rows.begin(), rows.end(),
+            [&](const ProcessRow& a, const ProcessRow& b) { return Before(a, b, view); });
+  return rows;
+}
+
+std::vector<const v1::Session*> SelectSessions(const Model& model, const View& view) {
+  std::vector<const v1::Session*> rows;
+  for (const v1::Session& session : model.sessions().sessions()) {
+    if (!view.job.empty() && session.job_id() != view.job) continue;
+    if (!OnDevices(session.devices(), view)) continue;
+    std::string text = fmt::format("{} {} {} {}", session.session_id(), session.job_id(),
+                                   session.label(), session.uid());
+    for (uint32_t id : session.devices()) text += fmt::format(" npu{}", id);
+    if (Contains(text, view.filter)) rows.push_back(&session);
+  }
+  return rows;
+}
+
+std::string LivenessText(const v1::JobProcess& process) {
+  if (process.attached()) return "attached";
+  if (process.silent_s() > 0) {
+    return "silent " + FormatSpan(static_cast<int64_t>(std::min(process.silent_s(), 1e9) * 1e9));
+  }
+  return "not attached";
+}
+
+std::string DeviceText(const google::protobuf::RepeatedField<uint32_t>& devices) {
+  if (devices.empty()) return "-";
+  return FormatDevices(std::vector<int32_t>(devices.begin(), devices.end()));
+}
+
+std::string JobsText(const Device& device) {
+  return device.jobs.empty() ? "-" : fmt::format("{}", fmt::join(device.jobs, ","));
+}
+
+}  // namespace profd::client::top

@@ -1,0 +1,32 @@
+// Which rows are shown, in which order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/top/model.h"
+#include "client/top/view.h"
+
+namespace profd::client::top {
+
+struct ProcessRow {
+  const v1::Job* job;
+  const v1::JobProcess* process;
+  // Of all devices' memory; NaN = not known.
+  double memory = kNothing;
+};
+
+// Pointers into the model, for as long as it is not changed.
+std::vector<const Device*> SelectDevices(const Model& model, const View& view);
+// Ordered by memory when the devices are, else by job, rank and pid.
+std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view);
+std::vector<const v1::Session*> SelectSessions(const Model& model, const View& view);
+
+// "attached", "silent 12 s", "not attached"
+std::string LivenessText(const v1::JobProcess& process);
+// "0-2,5"; "-" when there is none.
+std::string DeviceText(const google::protobuf::RepeatedField<uint32_t>& devices);
+// "j42,j43"; "-" when there is none.
+std::string JobsText(const Device& device);
+
+}  // namespace profd::client::top

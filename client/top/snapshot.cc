@@ -1,0 +1,133 @@
+#include "client/top/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "client/render.h"
+#include "client/session_view.h"
+#include "client/top/select.h"
+
+namespace profd::client::top {
+namespace {
+
+Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json DeviceJson(const Device& device) {
+  Json json = {{"id", device.id},
+               {"physical_id", device.physical_id},
+               {"chip", device.chip},
+               {"problem", device.problem}};
+  for (size_t i = 0; i < kMeasures; ++i) {
+    json[std::string(InfoOf(static_cast<Measure>(i)).name)] = Number(device.now[i]);
+  }
+  json["jobs"] = device.jobs;
+  return json;
+}
+
+Json ProcessJson(const ProcessRow& row) {
+  Json json = {{"job_id", row.job->job_id()}, {"memory_bytes", Number(row.memory)}};
+  json.update(ToJson(*row.process));
+  return json;
+}
+
+Json SessionJson(const v1::Session& session) {
+  Json json = ToJson(session);
+  for (const char* part : {"outcomes", "effective_options", "processes", "metadata", "segments"}) {
+    json.erase(part);
+  }
+  return json;
+}
+
+Cell DashOr(const std::string& text) { return text.empty() ? "-" : Cell(text); }
+
+void PrintDevices(const Model& model, const View& view, bool color, std::ostream& out) {
+  Table table({">NPU", "CHIP", ">UTIL", ">HBM", ">SIZE", ">BW", ">POWER", ">TEMP", ">FREQ", ">HCCS",
+               ">ROCE", ">PCIE", "JOB", "PROBLEM"});
+  for (const Device* device : SelectDevices(model, view)) {
+    std::vector<Cell> cells = {std::to_string(device->id), DashOr(device->chip)};
+    for (Measure measure :
+         {Measure::kUtilization, Measure::kHbmUsed, Measure::kHbmSize, Measure::kHbmBandwidth,
+          Measure::kPower, Measure::kTemperature, Measure::kFrequency, Measure::kHccs,
+          Measure::kRoce, Measure::kPcie}) {
+      cells.emplace_back(ShortText(measure, device->Now(measure)));
+    }
+    cells.emplace_back(JobsText(*device));
+    cells.emplace_back(device->problem.empty() ? "-" : device->problem,
+                       device->problem.empty() ? Tone::kPlain : Tone::kBad);
+    table.AddRow(std::move(cells));
+  }
+  if (table.empty()) {
+    out << "no device\n";
+  } else {
+    table.Print(out, color);
+  }
+}
+
+void PrintProcesses(const Model& model, const View& view, bool color, std::ostream& out) {
+  Table table({"JOB", ">RANK", ">PID", ">UID", "NPU", ">MEMORY", ">STEP", "STATE", "COMMAND"});
+  for (const ProcessRow& row : SelectProcesses(model, view)) {
+    const v1::JobProcess& p = *row.process;
+    table.AddRow({DashOr(row.job->job_id()), p.has_rank() ? std::to_string(p.rank()) : "-",
+                  std::to_string(p.pid()), std::to_string(p.uid()), DeviceText(p.devices()),
+                  ShortText(Measure::kHbmUsed, row.memory),
+                  p.has_step() ? std::to_string(p.step()) : "-", LivenessText(p),
+                  DashOr(p.command())});
+  }
+  if (table.empty()) return;
+  out << '\n';
+  table.Print(out, color);
+}
+
+void PrintSessions(const Model& model, const View& view, bool color, std::ostream& out) {
+  Table table({"SESSION", "STATE", "JOB", ">UID", "NPU", ">RECORDS", ">DROPPED", "LABEL"});
+  for (const v1::Session* session : SelectSessions(model, view)) {
+    table.AddRow({session->session_id(), StateCell(session->state()), DashOr(session->job_id()),
+                  std::to_string(session->uid()), DeviceText(session->devices()),
+                  std::to_string(session->records()),
+                  std::to_string(session->dropped_records() + session->dropped_marks()),
+                  DashOr(session->label())});
+  }
+  if (table.empty()) return;
+  out << '\n';
+  table.Print(out, color);
+}
+
+}  // namespace
+
+Json SnapshotJson(const Model& model, const View& view, int64_t wall_ns) {
+  const Connection& connection = model.connection();
+  Json json = {{"time_ns", wall_ns},
+               {"hostname", model.node().hostname()},
+               {"simulated", model.node().simulated()},
+               {"connected", connection.up},
+               {"problem", connection.problem},
+               {"interval_ms", view.interval_ms},
+               {"sort", SortWord(view)},
+               {"descending", view.descending}};
+  Json devices = Json::array();
+  for (const Device* device : SelectDevices(model, view)) devices.push_back(DeviceJson(*device));
+  Json processes = Json::array();
+  for (const ProcessRow& row : SelectProcesses(model, view)) processes.push_back(ProcessJson(row));
+  Json sessions = Json::array();
+  for (const v1::Session* session : SelectSessions(model, view)) {
+    sessions.push_back(SessionJson(*session));
+  }
+  json["devices"] = std::move(devices);
+  json["processes"] = std::move(processes);
+  json["sessions"] = std::move(sessions);
+  json["dropped_records"] = model.dropped_records();
+  json["dropped_samples"] = model.dropped_samples();
+  return json;
+}
+
+void PrintSnapshot(const Model& model, const View& view, bool color, std::ostream& out) {
+  out << Printable(model.node().hostname()) << ": " << model.devices().size() << " devices, "
+      << model.jobs().jobs_size() << " jobs, " << model.sessions().sessions_size()
+      << " sessions running, " << model.dropped_records() << " records dropped\n";
+  PrintDevices(model, view, color, out);
+  PrintProcesses(model, view, color, out);
+  PrintSessions(model, view, color, out);
+}
+
+}  // namespace profd::client::top

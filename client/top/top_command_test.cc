@@ -1,0 +1,74 @@
+// profctl top without a terminal: arguments, --once, --json, what is said when nothing can be drawn.
+#include <gtest/gtest.h>
+
+#include "client/test_support.h"
+#include "client/top/test_support.h"
+
+namespace profd::client {
+namespace {
+
+class TopCommandTest : public ProfctlTest {
+ protected:
+  TopCommandTest() {
+    daemon_.node = top::MakeNode(8);
+    daemon_.jobs = top::MakeJobs(8);
+    const v1::ListSessionsResponse sessions = top::MakeSessions();
+    for (const v1::Session& session : sessions.sessions()) {
+      daemon_.sessions[session.session_id()] = session;
+    }
+    daemon_.samples = {top::NodeSamples(8).Second(4)};
+  }
+};
+
+TEST_F(TopCommandTest, OnceIsPlainText) {
+  EXPECT_EQ(Run({"top", "--once", "--sort", "hbm"}), 0) << err();
+  top::ExpectGolden(out(), "top_once.txt");
+  EXPECT_TRUE(daemon_.stream_request.devices_only());
+  EXPECT_EQ(daemon_.list_request.active_only(), true);
+}
+
+TEST_F(TopCommandTest, OnceAsJsonIsOneObject) {
+  EXPECT_EQ(Run({"top", "--once", "--json", "--sort", "hbm"}), 0) << err();
+  Json json = Json::parse(out());
+  ASSERT_EQ(json["devices"].size(), 8u);
+  EXPECT_EQ(json["devices"][0]["id"], 7);
+  EXPECT_EQ(json["devices"][0]["temperature_celsius"], 57.0);
+  EXPECT_TRUE(json["devices"][0]["pcie_bytes_per_second"].is_null());
+  EXPECT_EQ(json["processes"].size(), 8u);
+  EXPECT_EQ(json["processes"][0]["job_id"], "j42");
+  EXPECT_EQ(json["sessions"][0]["session_id"], "71bd0e29b475");
+  EXPECT_EQ(json["dropped_records"], 3);
+  EXPECT_EQ(json["connected"], true);
+}
+
+TEST_F(TopCommandTest, DevicesAndJobNarrowWhatIsAskedFor) {
+  EXPECT_EQ(Run({"top", "--once", "--json", "--devices", "1,2", "--job", "j42"}), 0) << err();
+  EXPECT_EQ(daemon_.stream_request.devices().size(), 2);
+  EXPECT_EQ(daemon_.jobs_request.job_id(), "j42");
+  Json json = Json::parse(out());
+  EXPECT_EQ(json["devices"].size(), 2u);
+  EXPECT_EQ(json["processes"].size(), 2u);
+}
+
+TEST_F(TopCommandTest, WithoutATerminalItSaysSo) {
+  EXPECT_EQ(Run({"top"}), 2);
+  EXPECT_NE(err().find("no terminal"), std::string::npos);
+  EXPECT_NE(err().find("--once"), std::string::npos);
+}
+
+TEST_F(TopCommandTest, SaysEverythingThatIsWrong) {
+  EXPECT_EQ(Run({"top", "--once", "--interval", "50ms", "--sort", "beauty", "--devices", "a"}), 2);
+  EXPECT_NE(err().find("--interval"), std::string::npos);
+  EXPECT_NE(err().find("--sort"), std::string::npos);
+  EXPECT_NE(err().find("--devices"), std::string::npos);
+  EXPECT_EQ(Run({"top", "--once", "--interval", "11s"}), 2);
+}
+
+TEST_F(TopCommandTest, AnUnreachableDaemonIsAnError) {
+  daemon_.error = Unavailable("connection refused");
+  EXPECT_EQ(Run({"top", "--once"}), 6);
+  EXPECT_EQ(Run({"top", "--json"}), 6);
+}
+
+}  // namespace
+}  // namespace profd::client
