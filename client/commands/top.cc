@@ -47,7 +47,8 @@ View ParseView(const TopOptions& options, std::vector<std::string>* problems) {
     if (!ms.ok()) {
       problems->push_back("--interval " + ms.status().message());
     } else if (*ms < uint64_t{top::kMinIntervalMs} || *ms > uint64_t{top::kMaxIntervalMs}) {
-      problems->push_back(fmt::format("--interval \"{}\" is not within 100ms..10s", *options.interval));
+      problems->push_back(
+          fmt::format("--interval \"{}\" is not within 100ms..10s", *options.interval));
     } else {
       view.interval_ms = static_cast<int64_t>(*ms);
     }
@@ -99,7 +100,8 @@ int RunJson(const Context& context, const View& view, Feed* feed, Model* model) 
     const top::Connection& connection = model->connection();
     if (!connection.up && connection.losses == 0) return true;
     // The first object has values, unless there are none.
-    begun = begun || model->Complete(view.devices) || context.clock.SteadyNs() - begin_ns > kOnceMostNs;
+    begun =
+        begun || model->Complete(view.devices) || context.clock.SteadyNs() - begin_ns > kOnceMostNs;
     if (!begun || !pace.Due(view.interval_ms)) return true;
     model->Roll(context.clock.SteadyNs());
     context.io.out << JsonText(top::SnapshotJson(*model, view, context.clock.WallNs()),
@@ -116,8 +118,9 @@ int RunScreen(const Context& context, const TopOptions& options, View view, Feed
   std::string term = Variable("TERM");
   auto terminal = top::Terminal::Open();
   if (!context.io.out_tty || !terminal.ok() || term.empty() || term == "dumb") {
-    return UsageError(context, "top",
-                      {"there is no terminal to draw on; --once prints a snapshot, --json objects"});
+    return UsageError(
+        context, "top",
+        {"there is no terminal to draw on; --once prints a snapshot, --json objects"});
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH});
   Status status;

@@ -178,11 +178,13 @@ void DrawDevices(const std::vector<const Device*>& rows, int y, int height, cons
     }
   }
   if (cut && height > 0) {
-    frame->Put(1, y + height, fmt::format("{} more devices: make the terminal higher", count - shown),
+    frame->Put(1, y + height,
+               fmt::format("{} more devices: make the terminal higher", count - shown),
                Style::kFaint);
   }
   if (count == 0) {
-    frame->Put(1, y + 1, view.filter.empty() && view.job.empty() ? "no device" : "no device matches",
+    frame->Put(1, y + 1,
+               view.filter.empty() && view.job.empty() ? "no device" : "no device matches",
                Style::kFaint);
   }
 }
@@ -212,8 +214,8 @@ void DrawTitle(const Model& model, const View& view, const Times& times, Frame* 
   frame->SetStyle(0, 0, columns, Style::kReverse);
 }
 
-void DrawTotals(const Model& model, const std::vector<const Device*>& devices,
-                const Times& times, Frame* frame) {
+void DrawTotals(const Model& model, const std::vector<const Device*>& devices, const Times& times,
+                Frame* frame) {
   const Connection& connection = model.connection();
   if (!connection.up) {
     int64_t left_ns = std::max<int64_t>(0, connection.retry_ns - times.steady_ns);
@@ -257,11 +259,11 @@ void DrawFooter(const View& view, Frame* frame) {
     frame->Put(0, y, "/" + *view.typing + "_", Style::kBold);
     return;
   }
-  frame->Put(0, y,
-             fmt::format(" q quit  space {}  s sort:{}{}  / filter  g graph  Tab panels  +- rate  h help",
-                         view.paused ? "go on" : "pause", SortWord(view),
-                         view.descending ? "(desc)" : ""),
-             Style::kFaint);
+  frame->Put(
+      0, y,
+      fmt::format(" q quit  space {}  s sort:{}{}  / filter  g graph  Tab panels  +- rate  h help",
+                  view.paused ? "go on" : "pause", SortWord(view), view.descending ? "(desc)" : ""),
+      Style::kFaint);
 }
 
 // How the rows below the devices are shared out.

@@ -110,7 +110,8 @@ TEST(DrawTest, FiltersByTextDevicesAndJob) {
 TEST(DrawTest, TellsTheStateOfTheConnection) {
   Model model = MakeModel(2, 3);
   View view;
-  std::string text = Draw(model, view, {80, 24}, {"13:40:01", 2 * kNsPerSecond + 7 * kNsPerSecond}).Text();
+  std::string text =
+      Draw(model, view, {80, 24}, {"13:40:01", 2 * kNsPerSecond + 7 * kNsPerSecond}).Text();
   EXPECT_NE(Line(text, 0).find("silent for 7.0 s"), std::string::npos) << text;
   model.Lose("connection refused", 4 * kNsPerSecond);
   text = Draw(model, view, {80, 24}, {"13:40:01", 2 * kNsPerSecond}).Text();

@@ -37,7 +37,8 @@ v1::StreamSamplesRequest Feed::Request(const v1::Node& node) const {
   request.set_interval_ms(kChunkMs);
   for (uint32_t id : settings_.devices) request.add_devices(id);
   for (std::string_view name : kCollectors) {
-    if (node.collectors().empty() || Has(node, name, false)) request.add_collectors(std::string(name));
+    if (node.collectors().empty() || Has(node, name, false))
+      request.add_collectors(std::string(name));
   }
   // The port's own layer where there is none above it.
   if (Has(node, "nic", true) && !Has(node, "roce", true)) request.add_collectors("nic");

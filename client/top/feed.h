@@ -1,5 +1,5 @@
-// Keeps a model fed: a live stream, slow polls beside it, and again from the beginning when the daemon
-// has gone. One thread; everything happens within Run().
+// Keeps a model fed: a live stream, slow polls beside it, and again from the beginning when the
+// daemon has gone. One thread; everything happens within Run().
 #pragma once
 
 #include <cstdint>

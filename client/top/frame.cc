@@ -16,7 +16,8 @@ constexpr int kGap = 6;
 // The first code point of text that went through Printable(), which is always UTF-8.
 std::string_view First(std::string_view text) {
   size_t length = 1;
-  while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) ++length;
+  while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80)
+    ++length;
   return text.substr(0, length);
 }
 
@@ -75,7 +76,8 @@ class Writer {
 
   void Clear() { out_ += "\033[0m\033[2J"; }
   void WriteRow(const Frame& after, int y, int from, int to) {
-    if (x_ != from || y_ != y) fmt::format_to(std::back_inserter(out_), "\033[{};{}H", y + 1, from + 1);
+    if (x_ != from || y_ != y)
+      fmt::format_to(std::back_inserter(out_), "\033[{};{}H", y + 1, from + 1);
     for (int x = from; x < to; ++x) {
       const Glyph& glyph = after.At(x, y);
       if (glyph.character == 0) continue;

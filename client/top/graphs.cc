@@ -17,8 +17,8 @@ constexpr int kLeastHeight = 2;
 constexpr int kMostHeight = 6;
 
 constexpr std::array<Measure, 10> kGraphs = {
-    Measure::kUtilization, Measure::kHbmUsed, Measure::kPower, Measure::kTemperature,
-    Measure::kFrequency,   Measure::kHccs,    Measure::kRoce,  Measure::kPcie,
+    Measure::kUtilization,  Measure::kHbmUsed,       Measure::kPower, Measure::kTemperature,
+    Measure::kFrequency,    Measure::kHccs,          Measure::kRoce,  Measure::kPcie,
     Measure::kHbmBandwidth, Measure::kHbmTemperature};
 constexpr std::array<std::string_view, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array<std::string_view, 5> kAscii = {" ", ".", ":", "|", "#"};
@@ -141,8 +141,8 @@ void DrawGraphs(const std::vector<const Device*>& devices, const View& view, Are
   int panels = std::clamp(room, 1, static_cast<int>(measures.size()));
   int height = std::min(area.height / panels, 1 + grid.rows * kMostHeight);
   for (int i = 0; i < panels; ++i) {
-    DrawPanel(devices, measures[static_cast<size_t>(i)], grid, view,
-              {area.y + i * height, height}, frame);
+    DrawPanel(devices, measures[static_cast<size_t>(i)], grid, view, {area.y + i * height, height},
+              frame);
   }
 }
 

@@ -24,8 +24,9 @@ TEST(KeyReaderTest, KnowsSequencesHoweverTheyArrive) {
   EXPECT_EQ(keys[0].key, Key::kUp);
   EXPECT_EQ(keys[1].text, "q");
   keys = reader.Feed("\033OB\033[5~\033[6~\033[1;5H\r\t\x7f\x03\x0c");
-  std::vector<Key> expected = {Key::kDown, Key::kPageUp,    Key::kPageDown,  Key::kHome, Key::kEnter,
-                               Key::kTab,  Key::kBackspace, Key::kInterrupt, Key::kRedraw};
+  std::vector<Key> expected = {Key::kDown,      Key::kPageUp,    Key::kPageDown,
+                               Key::kHome,      Key::kEnter,     Key::kTab,
+                               Key::kBackspace, Key::kInterrupt, Key::kRedraw};
   ASSERT_EQ(keys.size(), expected.size());
   for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(keys[i].key, expected[i]) << i;
 }
@@ -72,7 +73,10 @@ TEST(PressTest, TypesAFilter) {
   Type("/npuq", &view);
   EXPECT_EQ(view.typing, "npuq");
   EXPECT_EQ(view.filter, "");
-  Type("\x7f" "3é\x7f\r", &view);
+  Type(
+      "\x7f"
+      "3é\x7f\r",
+      &view);
   EXPECT_EQ(view.filter, "npu3");
   EXPECT_EQ(view.typing, std::nullopt);
   Type("/xx\033", &view);

@@ -34,7 +34,8 @@ class List {
     end_ = std::min(rows, first_ + visible);
     for (size_t i = 0; i < columns_.size(); ++i) Put(i, area.y, {std::string(columns_[i].header)});
     if (end_ < rows || first_ > 0) {
-      frame->PutRight(0, area.y, fmt::format("{}-{} of {} ", std::min(first_ + 1, rows), end_, rows),
+      frame->PutRight(0, area.y,
+                      fmt::format("{}-{} of {} ", std::min(first_ + 1, rows), end_, rows),
                       frame->size().columns);
     }
     frame->SetStyle(0, area.y, frame->size().columns, Style::kReverse);
@@ -90,18 +91,16 @@ Style StyleOf(v1::Session::State state) {
 void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area area, Frame* frame) {
   if (area.height < 1) return;
   const bool wide = frame->size().columns >= 110;
-  std::vector<Column> columns = {{"JOB", wide ? 20 : 12}, {"RANK", 5, true}, {"PID", 8, true},
-                                 {"NPU", 7},              {"HBM", 6, true},  {"STEP", 8, true},
-                                 {"TIME", 8, true}};
+  std::vector<Column> columns = {
+      {"JOB", wide ? 20 : 12}, {"RANK", 5, true}, {"PID", 8, true}, {"NPU", 7},
+      {"HBM", 6, true},        {"STEP", 8, true}, {"TIME", 8, true}};
   if (wide) columns.insert(columns.end(), {{"UID", 7, true}, {"FRAMEWORK", 10}, {"STATE", 14}});
   columns.push_back({"COMMAND", 0});
   List list(std::move(columns), static_cast<int>(rows.size()), view, area, frame);
   for (int i = list.first(); i < list.end(); ++i) {
     const ProcessRow& row = rows[static_cast<size_t>(i)];
     const v1::JobProcess& p = *row.process;
-    Style style = p.attached()       ? Style::kGood
-                  : p.silent_s() > 0 ? Style::kWarning
-                                     : Style::kFaint;
+    Style style = p.attached() ? Style::kGood : p.silent_s() > 0 ? Style::kWarning : Style::kFaint;
     std::vector<Text> cells = {{OrDash(row.job->job_id())},
                                {p.has_rank() ? std::to_string(p.rank()) : "-"},
                                {std::to_string(p.pid())},
@@ -110,9 +109,8 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
                                {p.has_step() ? std::to_string(p.step()) : "-"},
                                {StepTime(p.step_s())}};
     if (wide) {
-      cells.insert(cells.end(), {{std::to_string(p.uid())},
-                                 {OrDash(p.framework())},
-                                 {LivenessText(p), style}});
+      cells.insert(cells.end(),
+                   {{std::to_string(p.uid())}, {OrDash(p.framework())}, {LivenessText(p), style}});
     }
     cells.push_back({OrDash(p.command())});
     list.Row(i, cells);

@@ -109,8 +109,8 @@ void Model::Add(double value, int64_t time_ns, Part* part) {
   if (part->source.counter) {
     // A counter that went back was cleared.
     if (again && value >= part->last_count) {
-      part->sum += (value - part->last_count) / static_cast<double>(passed_ns) * 1e9 *
-                   part->source.scale;
+      part->sum +=
+          (value - part->last_count) / static_cast<double>(passed_ns) * 1e9 * part->source.scale;
       ++part->count;
     }
     part->last_count = value;
@@ -136,8 +136,8 @@ void Model::Take(const v1::SampleChunk& chunk, int64_t steady_ns) {
 }
 
 bool Model::IsFresh(const Part& part, int64_t node_ns) {
-  int64_t limit = part.period_ns == 0 ? kFirstFreshNs
-                                      : std::max(kLeastFreshNs, kPeriods * part.period_ns);
+  int64_t limit =
+      part.period_ns == 0 ? kFirstFreshNs : std::max(kLeastFreshNs, kPeriods * part.period_ns);
   return node_ns - part.time_ns <= limit;
 }
 
@@ -165,7 +165,8 @@ void Model::Roll(int64_t steady_ns) {
     Device& device = devices_.at(part.device);
     if (part.kind == Part::Kind::kProcessMemory) {
       if (node_ns - part.time_ns > kForgetNs) continue;
-      if (device.process_memory.size() < kMaxProcesses) device.process_memory[part.pid] = part.value;
+      if (device.process_memory.size() < kMaxProcesses)
+        device.process_memory[part.pid] = part.value;
     } else if (part.kind == Part::Kind::kMeasure && IsFresh(part, node_ns)) {
       Sum& sum = sums[part.device][static_cast<size_t>(part.source.measure)];
       if (part.source.rank > sum.rank) continue;

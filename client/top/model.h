@@ -1,5 +1,6 @@
-// What the node looks like now and looked like lately, made of live samples and slow polls. Pure: no
-// clock, no terminal, no transport. Bounded: devices, series, processes and history each have a limit.
+// What the node looks like now and looked like lately, made of live samples and slow polls. Pure:
+// no clock, no terminal, no transport. Bounded: devices, series, processes and history each have a
+// limit.
 #pragma once
 
 #include <array>
@@ -80,6 +81,8 @@ class Model {
   void BeginStream(int64_t steady_ns);
   void Take(const v1::SampleChunk& chunk, int64_t steady_ns);
   void Lose(std::string problem, int64_t retry_ns);
+  // A model that stands still shows how the daemon is reached now.
+  void SetConnection(const Connection& connection) { connection_ = connection; }
   // Ends a refresh interval: what a row shows is the mean of the interval's samples, or what was
   // last read, unless that is too old.
   void Roll(int64_t steady_ns);
@@ -93,7 +96,8 @@ class Model {
   uint64_t dropped_samples() const { return dropped_before_ + dropped_; }
   // Records and marks the sessions that are shown have lost.
   uint64_t dropped_records() const;
-  // True when every healthy device of these (empty = of all) has been heard of since the last Roll().
+  // True when every healthy device of these (empty = of all) has been heard of since the last
+  // Roll().
   bool Complete(const std::set<uint32_t>& only = {}) const;
 
  private:

@@ -61,7 +61,8 @@ TEST_F(ModelTest, WhatIsTooOldIsGone) {
 }
 
 TEST_F(ModelTest, DirectionsAddUpAndTheChannelWinsOverCounters) {
-  uint32_t flits = chunk_.Series("atlas_npu_hccs_flits_total", 0, {{"link", "1"}, {"direction", "tx"}});
+  uint32_t flits =
+      chunk_.Series("atlas_npu_hccs_flits_total", 0, {{"link", "1"}, {"direction", "tx"}});
   Send(flits, 0, 1000);
   Roll(0.5);
   EXPECT_TRUE(std::isnan(Now(Measure::kHccs)));
@@ -82,7 +83,8 @@ TEST_F(ModelTest, DirectionsAddUpAndTheChannelWinsOverCounters) {
 }
 
 TEST_F(ModelTest, ACounterThatWentBackIsNoRate) {
-  uint32_t flits = chunk_.Series("atlas_npu_hccs_flits_total", 0, {{"link", "1"}, {"direction", "tx"}});
+  uint32_t flits =
+      chunk_.Series("atlas_npu_hccs_flits_total", 0, {{"link", "1"}, {"direction", "tx"}});
   Send(flits, 0, 1000);
   Send(flits, 1, 10);
   Roll(1);

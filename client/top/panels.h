@@ -23,8 +23,8 @@ void DrawSessions(const std::vector<const v1::Session*>& rows, const View& view,
                   Frame* frame);
 void DrawHelp(Area area, Frame* frame);
 
-// `width` columns of `height` rows, newest value at the right; `top` fills it. Answers the rows, the
-// highest first.
+// `width` columns of `height` rows, newest value at the right; `top` fills it. Answers the rows,
+// the highest first.
 std::vector<std::string> GraphRows(const History& history, int width, int height, double top,
                                    bool ascii);
 

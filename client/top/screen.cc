@@ -78,7 +78,12 @@ bool Screen::TakeKeys(Model* model, View* view) {
 }
 
 bool Screen::Show(const Model& model, const View& view) {
-  if (!frozen_) times_ = {ClockText(clock_.WallNs()), clock_.SteadyNs()};
+  if (frozen_) {
+    frozen_->SetConnection(model.connection());
+  } else {
+    times_.wall = ClockText(clock_.WallNs());
+  }
+  times_.steady_ns = clock_.SteadyNs();
   Frame frame = Draw(frozen_ ? *frozen_ : model, view, terminal_->GetSize(), times_);
   std::string bytes = Difference(shown_, frame, color_);
   shown_ = std::move(frame);

@@ -30,7 +30,10 @@ class Screen {
  public:
   // `signals` holds those that end or suspend a program.
   Screen(std::unique_ptr<Terminal> terminal, SignalWatch* signals, const Clock& clock, bool color)
-      : terminal_(std::move(terminal)), signals_(*signals), clock_(clock), color_(color),
+      : terminal_(std::move(terminal)),
+        signals_(*signals),
+        clock_(clock),
+        color_(color),
         pace_(clock) {}
 
   // Does what is due; false when the user has had enough. Nothing is drawn before the model was

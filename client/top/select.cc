@@ -15,9 +15,8 @@ char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 // Without regard to case.
 bool Contains(std::string_view text, std::string_view part) {
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
-           return Lower(a) == Lower(b);
-         }) != text.end();
+  return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     [](char a, char b) { return Lower(a) == Lower(b); }) != text.end();
 }
 
 bool Matches(const Device& device, const std::string& filter) {
@@ -95,9 +94,9 @@ std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view) {
     if (!view.job.empty() && job.job_id() != view.job) continue;
     for (const v1::JobProcess& process : job.processes()) {
       if (!OnDevices(process.devices(), view)) continue;
-      std::string text =
-          fmt::format("{} {} {} {} {} {} {}", job.job_id(), process.pid(), process.uid(),
-                      process.framework(), process.command(), process.pod_uid(), process.slurm_job());
+      std::string text = fmt::format("{} {} {} {} {} {} {}", job.job_id(), process.pid(),
+                                     process.uid(), process.framework(), process.command(),
+                                     process.pod_uid(), process.slurm_job());
       for (uint32_t id : process.devices()) text += fmt::format(" npu{}", id);
       if (Contains(text, view.filter)) rows.push_back({&job, &process, MemoryOf(model, process)});
     }

@@ -46,10 +46,9 @@ void PrintDevices(const Model& model, const View& view, bool color, std::ostream
                ">ROCE", ">PCIE", "JOB", "PROBLEM"});
   for (const Device* device : SelectDevices(model, view)) {
     std::vector<Cell> cells = {std::to_string(device->id), DashOr(device->chip)};
-    for (Measure measure :
-         {Measure::kUtilization, Measure::kHbmUsed, Measure::kHbmSize, Measure::kHbmBandwidth,
-          Measure::kPower, Measure::kTemperature, Measure::kFrequency, Measure::kHccs,
-          Measure::kRoce, Measure::kPcie}) {
+    for (Measure measure : {Measure::kUtilization, Measure::kHbmUsed, Measure::kHbmSize,
+                            Measure::kHbmBandwidth, Measure::kPower, Measure::kTemperature,
+                            Measure::kFrequency, Measure::kHccs, Measure::kRoce, Measure::kPcie}) {
       cells.emplace_back(ShortText(measure, device->Now(measure)));
     }
     cells.emplace_back(JobsText(*device));

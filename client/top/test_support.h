@@ -101,7 +101,8 @@ class NodeSamples {
       Sample(i, second, "atlas_npu_hbm_used_bytes", {}, (10.0 + 5 * i) * (1 << 30));
       Sample(i, second, "atlas_npu_hbm_size_bytes", {}, 64.0 * (1 << 30));
       Sample(i, second, "atlas_npu_hbm_bandwidth_utilization_ratio", {}, 0.05 * i);
-      Sample(i, second, "atlas_npu_power_watts", {{"scope", "chip"}}, 200 + 10 * ((second + i) % 8));
+      Sample(i, second, "atlas_npu_power_watts", {{"scope", "chip"}},
+             200 + 10 * ((second + i) % 8));
       Sample(i, second, "atlas_npu_temperature_celsius", {{"sensor", "hbm"}}, 50 + i);
       Sample(i, second, "atlas_npu_frequency_hertz", {{"domain", "aicore"}}, 1.8e9);
       Sample(i, second, "atlas_npu_hccs_bandwidth_bytes_per_second",

@@ -1,4 +1,5 @@
-// profctl top without a terminal: arguments, --once, --json, what is said when nothing can be drawn.
+// profctl top without a terminal: arguments, --once, --json, what is said when nothing can be
+// drawn.
 #include <gtest/gtest.h>
 
 #include "client/test_support.h"

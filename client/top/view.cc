@@ -13,8 +13,8 @@ constexpr std::array<int64_t, 7> kIntervalsMs = {100, 200, 500, 1000, 2000, 5000
 
 // In the order `s` goes through them; the id comes first.
 constexpr std::array<Measure, 10> kSortable = {
-    Measure::kUtilization, Measure::kHbmUsed, Measure::kPower, Measure::kTemperature,
-    Measure::kFrequency,   Measure::kHccs,    Measure::kRoce,  Measure::kPcie,
+    Measure::kUtilization,  Measure::kHbmUsed,       Measure::kPower, Measure::kTemperature,
+    Measure::kFrequency,    Measure::kHccs,          Measure::kRoce,  Measure::kPcie,
     Measure::kHbmBandwidth, Measure::kHbmTemperature};
 
 template <class T, size_t N>
@@ -218,8 +218,8 @@ Status ParseSort(std::string_view text, View* view) {
   }
   bool ordered = colon == std::string_view::npos || order == "asc" || order == "desc";
   if (!found || !ordered) {
-    return InvalidArgument(
-        fmt::format("\"{}\" is none of {}, with \":asc\" or \":desc\" behind it or not", text, words));
+    return InvalidArgument(fmt::format(
+        "\"{}\" is none of {}, with \":asc\" or \":desc\" behind it or not", text, words));
   }
   if (!order.empty()) view->descending = order == "desc";
   return Status::Ok();

@@ -15,6 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import DaemonCase, eventually, main, scaled
+from test_jobs import Process
 
 DEVICES = 4
 PROMPT = "ready>"
@@ -229,6 +230,41 @@ class Top(DaemonCase):
             self.until_order(terminal, 0, 1, 2, 3)
             terminal.key("q")
             self.expect_restored(terminal)
+
+    def test_a_daemon_that_hangs_is_told_and_keys_work_meanwhile(self):
+        with Terminal() as terminal:
+            self.top(terminal)
+            os.kill(self.daemon.pid, signal.SIGSTOP)
+            try:
+                terminal.until("silent for")
+                terminal.key("r")
+                self.until_order(terminal, 3, 2, 1, 0)
+                terminal.key("Space")
+                terminal.until("PAUSED", "silent for")
+                terminal.key("Space")
+            finally:
+                os.kill(self.daemon.pid, signal.SIGCONT)
+            terminal.until("UTIL", absent=["silent for", "PAUSED"])
+            terminal.key("q")
+            self.expect_restored(terminal)
+
+    def test_jobs_and_their_processes(self):
+        socket = os.path.join(self.daemon.base, "attach.sock")
+        first = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "run7"}
+        with Process(socket, env=first) as one, Process(
+                socket, env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9", "SLURM_LOCALID": "3",
+                             "SLURM_NTASKS": "16"}) as other, Terminal(120, 40) as terminal:
+            self.top(terminal)
+            terminal.until(f" {one.pid} ", f" {other.pid} ", "run7", "4711", "attached", "python")
+            terminal.type("/run7")
+            terminal.key("Enter")
+            terminal.until(f" {one.pid} ", absent=[f" {other.pid} "])
+            self.until_order(terminal, 1)
+            terminal.key("q")
+            self.expect_restored(terminal)
+            found = self.daemon.ctl("top", "--once", "--job", "4711")
+            self.assertEqual([process["pid"] for process in found["processes"]], [other.pid])
+            self.assertEqual([device["id"] for device in found["devices"]], [3])
 
     def test_colours_only_where_they_are_wanted(self):
         coloured = "\x1b[32m"
