@@ -158,8 +158,8 @@ class Database:
         self._put("NETDEV_STATS", row, **{self.NETDEV[n]: x for n, x in v.items()})
 
     def _host_cpu(self, row, v):
-        # difference: "CPU_USAGE in the database": the average is there, as -1
-        self._put("CPU_USAGE", row, cpuId=v["cpu"], usage=v["usage"])
+        if v["cpu"] >= 0:  # the average is in the timeline only
+            self._put("CPU_USAGE", row, cpuId=v["cpu"], usage=v["usage"])
 
     def _host_mem(self, row, v):
         self._put("HOST_MEM_USAGE", row, usage=v["usage"])
