@@ -171,8 +171,8 @@ void DrawDevices(const std::vector<const Device*>& rows, int y, int height, cons
     for (const Column& column : columns) {
       DrawCell(device, column, x, row, view, frame);
       x += column.width + 1;
-      if (column.kind == Column::Kind::kId && !device.problem.empty()) {
-        frame->Put(x, row, device.problem, Style::kBad);
+      if (column.kind == Column::Kind::kId && !device.Problem().empty()) {
+        frame->Put(x, row, device.Problem(), Style::kBad);
         break;
       }
     }

@@ -176,8 +176,10 @@ void Model::Roll(int64_t steady_ns) {
     }
   }
   for (const auto& [id, part] : parts_) {
+    if (part.kind != Part::Kind::kUp || !std::isfinite(part.value)) continue;
     // A card that has gone has no values, however fresh the last ones are.
-    if (part.kind == Part::Kind::kUp && part.value == 0) sums.erase(part.device);
+    devices_.at(part.device).down = part.value == 0;
+    if (part.value == 0) sums.erase(part.device);
   }
   for (auto& [id, device] : devices_) {
     std::array<Sum, kMeasures>& sum = sums[id];
@@ -206,7 +208,7 @@ bool Model::Complete(const std::set<uint32_t>& only) const {
     if (counts && part.source.measure == Measure::kUtilization) heard.insert(part.device);
   }
   return std::all_of(devices_.begin(), devices_.end(), [&](const auto& entry) {
-    return !entry.second.problem.empty() || (!only.empty() && !only.contains(entry.first)) ||
+    return !entry.second.Problem().empty() || (!only.empty() && !only.contains(entry.first)) ||
            heard.contains(entry.first);
   });
 }

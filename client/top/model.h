@@ -44,14 +44,18 @@ struct Device {
   uint32_t id = 0;
   uint32_t physical_id = 0;
   std::string chip;
-  // Empty = healthy.
+  // As the daemon tells; empty = healthy.
   std::string problem;
+  // The management library reaches it no more.
+  bool down = false;
   std::vector<std::string> jobs;
   std::array<double, kMeasures> now;
   std::array<History, kMeasures> history;
   // Bytes of the device's memory by process.
   std::map<int32_t, double> process_memory;
 
+  // What is wrong with it; empty = nothing.
+  std::string Problem() const { return problem.empty() && down ? "does not answer" : problem; }
   double Now(Measure measure) const { return now[static_cast<size_t>(measure)]; }
   const History& Of(Measure measure) const { return history[static_cast<size_t>(measure)]; }
 };

@@ -101,8 +101,10 @@ TEST_F(ModelTest, ADroppedCardHasNoValues) {
   Send(up, 0, 0);
   Roll(0.5);
   EXPECT_TRUE(std::isnan(Now(Measure::kPower)));
+  EXPECT_EQ(model_.devices().at(0).Problem(), "does not answer");
   Send(up, 1, 1);
   Roll(1);
+  EXPECT_EQ(model_.devices().at(0).Problem(), "");
   EXPECT_EQ(Now(Measure::kPower), 100);
 }
 

@@ -21,7 +21,7 @@ bool Contains(std::string_view text, std::string_view part) {
 
 bool Matches(const Device& device, const std::string& filter) {
   if (filter.empty()) return true;
-  return Contains(fmt::format("npu{} {} {} {}", device.id, device.chip, device.problem,
+  return Contains(fmt::format("npu{} {} {} {}", device.id, device.chip, device.Problem(),
                               fmt::join(device.jobs, " ")),
                   filter);
 }

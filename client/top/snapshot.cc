@@ -17,7 +17,7 @@ Json DeviceJson(const Device& device) {
   Json json = {{"id", device.id},
                {"physical_id", device.physical_id},
                {"chip", device.chip},
-               {"problem", device.problem}};
+               {"problem", device.Problem()}};
   for (size_t i = 0; i < kMeasures; ++i) {
     json[std::string(InfoOf(static_cast<Measure>(i)).name)] = Number(device.now[i]);
   }
@@ -52,8 +52,8 @@ void PrintDevices(const Model& model, const View& view, bool color, std::ostream
       cells.emplace_back(ShortText(measure, device->Now(measure)));
     }
     cells.emplace_back(JobsText(*device));
-    cells.emplace_back(device->problem.empty() ? "-" : device->problem,
-                       device->problem.empty() ? Tone::kPlain : Tone::kBad);
+    cells.emplace_back(device->Problem().empty() ? "-" : device->Problem(),
+                       device->Problem().empty() ? Tone::kPlain : Tone::kBad);
     table.AddRow(std::move(cells));
   }
   if (table.empty()) {
