@@ -409,12 +409,14 @@ class Restarts(Calls, unittest.TestCase):
                 dump = prof_reader.read(session["dump_path"], finished=False)
                 self.assertEqual(dump.problems, [])
                 self.daemon.start()
-                view = self.get(session["session_id"])
-                self.assertEqual(view["state"], "INTERRUPTED")
+                # It goes on as another segment, for its process lives.
+                view = eventually(lambda: self.get(session["session_id"]), what="it is known again")
+                self.assertEqual(view["state"], "RUNNING")
                 self.assertEqual(view["metadata"], {"run": "7"})
                 self.assertEqual(len(view["processes"]), 1)
-                self.assertEqual(call(self.daemon, "GetSession", {"session_id": scheduled})[0],
-                                 NOT_FOUND)
+                self.assertEqual(self.get(scheduled)["state"], "SCHEDULED")
+                dump = prof_reader.read(session["dump_path"], finished=False)
+                self.assertEqual(dump.manifest["state"], "interrupted")
 
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")

@@ -187,11 +187,14 @@ class InTraining(LibprofdCase):
             daemon.kill()
             training.goes_on()
             daemon.start()
-            # Nobody ended what PROFILING_OPTIONS asks for: it begins anew.
-            second = self.running_with_marks(daemon, but=[first])
+            # Nobody ended what PROFILING_OPTIONS asks for: it goes on in another dump.
+            before = daemon.show(first)["dump_path"]
+            self.assertEqual(self.running_with_marks(daemon), first)
             training.goes_on()
             training.end()
-        done = daemon.until_state(second, "done")
+        done = daemon.until_state(first, "done")
+        self.assertEqual(len(self.sessions(daemon)), 1)
+        self.assertEqual(before, done["dump_path"])
         self.assert_marks(marks_of(done["dump_path"]), training.pid)
 
     def test_what_a_stopped_daemon_ended_does_not_begin_again(self):
