@@ -198,7 +198,9 @@ struct Shown {
 // device.
 size_t SeriesPerDevice(const DumpSummary& summary) {
   std::set<int> devices;
-  for (const SeriesSummary& series : summary.series) devices.insert(series.device);
+  for (const SeriesSummary& series : summary.series) {
+    if (series.device >= 0) devices.insert(series.device);
+  }
   if (devices.size() <= 2) return kSeriesPerDevice;
   return devices.size() <= 4 ? 2 : 1;
 }
@@ -207,10 +209,14 @@ double MeanOf(const SeriesSummary* series) {
   return series->sum / static_cast<double>(std::max<uint64_t>(series->count, 1));
 }
 
-// The busiest of the first metric stand for the channel.
+// The busiest of one metric stand for the channel: traffic where it has any, else what comes first.
 void Shorten(Shown* shown, size_t most) {
   if (shown->series.size() <= most) return;
-  const std::string& metric = shown->series.front()->metric;
+  auto traffic = std::ranges::find_if(shown->series, [](const SeriesSummary* series) {
+    return series->metric.find("_bandwidth_bytes_per_second") != std::string::npos;
+  });
+  const std::string metric =
+      (traffic == shown->series.end() ? shown->series.front() : *traffic)->metric;
   std::ranges::stable_sort(shown->series, [&](const SeriesSummary* a, const SeriesSummary* b) {
     if ((a->metric == metric) != (b->metric == metric)) return a->metric == metric;
     return a->metric == metric && MeanOf(a) > MeanOf(b);
