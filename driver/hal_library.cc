@@ -99,7 +99,7 @@ constexpr auto kStartReasons = std::to_array<Reason>({
 }  // namespace
 
 Result<std::unique_ptr<HalLibrary>> HalLibrary::Load(const HalOptions& options) {
-  Result<DlLibrary> library = DlLibrary::Open({.configured_path = options.library_path,
+  Result<DlLibrary> library = DlLibrary::Open({.configured_path = options.hal_path,
                                                .soname = "libascend_hal.so",
                                                .usual_folders = options.usual_folders,
                                                .trust_unsafe_path = options.trust_unsafe_path});

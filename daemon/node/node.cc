@@ -97,7 +97,7 @@ Result<std::unique_ptr<Node>> Node::Discover(const DaemonConfig& config, const C
 
 void Node::LoadHal(const DaemonConfig& config) {
   HalOptions options;
-  options.library_path = config.hal_library;
+  options.hal_path = config.hal_library;
   options.trust_unsafe_path = !MustBeSafe(config);
   Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(options);
   if (!hal.ok()) {

@@ -83,13 +83,13 @@ class Trust(FaultCase):
         os.makedirs(LIBS, exist_ok=True)
         self.folder = tempfile.mkdtemp(prefix="trust-", dir=LIBS)
         self.addCleanup(shutil.rmtree, self.folder)
-        self.library = os.path.join(self.folder, "libascend_hal.so")
-        shutil.copy(SIM_HAL, self.library)
-        os.chmod(self.library, 0o755)
+        self.hal = os.path.join(self.folder, "libascend_hal.so")
+        shutil.copy(SIM_HAL, self.hal)
+        os.chmod(self.hal, 0o755)
 
     def hal_error(self, **driver):
         with daemon(simulate=False, config={"driver": driver},
-                    args=["--hal-library", self.library, "--dcmi-library", "/nonexistent"]) as d:
+                    args=["--hal-library", self.hal, "--dcmi-library", "/nonexistent"]) as d:
             error = d.ctl("status")["driver"]["hal_error"]
             found = len(d.ctl("devices")["devices"])
             self.assert_clean_end(d)
@@ -100,9 +100,9 @@ class Trust(FaultCase):
         if error:
             self.skipTest(f"the build tree itself is not safe: {error}")
         self.assertGreater(found, 0)
-        os.chmod(self.library, 0o666)
+        os.chmod(self.hal, 0o666)
         error, found = self.hal_error()
-        self.assertIn(self.library, error)
+        self.assertIn(self.hal, error)
         self.assertIn("writable by others", error)
         self.assertEqual(found, 0)
         error, found = self.hal_error(require_safe_library=False)
@@ -110,7 +110,7 @@ class Trust(FaultCase):
         self.assertGreater(found, 0)
 
     def test_owned_by_somebody_else_is_refused(self):
-        os.chown(self.library, profd_harness.MALLORY, 0)
+        os.chown(self.hal, profd_harness.MALLORY, 0)
         error, found = self.hal_error()
         self.assertTrue("belongs to uid" in error or "writable" in error, error)
         self.assertEqual(found, 0)

@@ -57,7 +57,7 @@ class SimIntegrationTest : public ::testing::Test {
   }
   void SetUp() override {
     HalOptions options;
-    options.library_path = PROFD_SIM_HAL;
+    options.hal_path = PROFD_SIM_HAL;
     options.trust_unsafe_path = true;  // a build directory
     Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(options);
     ASSERT_TRUE(hal.ok()) << hal.status().message();
