@@ -408,6 +408,12 @@ const TableSpec* FindTable(std::string_view name) {
   return it == kTables.end() ? nullptr : &*it;
 }
 
+size_t KeyCount(const TableSpec& table) {
+  size_t keys = 0;
+  while (keys < table.columns.size() && IsKey(table.columns[keys].type)) ++keys;
+  return keys;
+}
+
 int ColumnIndex(const TableSpec& table, std::string_view name) {
   for (size_t i = 0; i < table.columns.size(); ++i) {
     if (table.columns[i].name == name) return static_cast<int>(i);

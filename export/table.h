@@ -81,6 +81,8 @@ std::span<const TableSpec> Tables();
 const TableSpec& TableOf(TableId id);
 // Null if there is none.
 const TableSpec* FindTable(std::string_view name);
+// How many of the columns are keys; they come first.
+size_t KeyCount(const TableSpec& table);
 // Index of a column, -1 if there is none.
 int ColumnIndex(const TableSpec& table, std::string_view name);
 // Text of a kKey column's value, from `values`; empty if it has none.

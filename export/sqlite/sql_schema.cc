@@ -179,7 +179,7 @@ std::string TextOf(std::string_view column) {
 std::string LabelsSql(const SqlTable& table, std::string_view fixed) {
   const TableSpec& rows = TableOf(table.source);
   std::string sql;
-  for (size_t i = 0; i < rows.columns.size() && IsKey(rows.columns[i].type); ++i) {
+  for (size_t i = 0; i < KeyCount(rows); ++i) {
     const SqlColumn* column = FindCell(table, i);
     if (column == nullptr) continue;
     bool text = column->value != SqlValue::kPlain || rows.columns[i].type == ColumnType::kName;

@@ -134,10 +134,7 @@ class TraceSink final : public FormatSink {
     TableState& state = it->second;
     if (!added) return state;
     state.layout = &LayoutOf(batch.table->id, v6_);
-    while (state.keys < kMaxKeys && state.keys < batch.table->columns.size() &&
-           IsKey(batch.table->columns[state.keys].type)) {
-      ++state.keys;
-    }
+    state.keys = std::min(kMaxKeys, KeyCount(*batch.table));
     state.pid = NameProcess(state.layout->process, batch.device);
     return state;
   }
