@@ -9,6 +9,7 @@
 
 #include "driver/abi/channels.h"
 #include "dump/control_files.h"
+#include "dump/data_name.h"
 #include "dump/recovery_places.h"
 
 namespace profd {
@@ -105,17 +106,15 @@ void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest) 
     }
     for (const auto& [base, file] : place.files) {
       if (has_file(place.device, base)) continue;
-      for (const abi::ChannelFormat& format : abi::kChannelFormats) {
-        const bool lp = format.file == "lpmFreqConv.data" && base == abi::kLpInfoFile;
-        if (format.file != base && !lp) continue;
-        ManifestChannel channel;
-        channel.collector = format.name;
-        channel.device = place.device;
-        channel.channel = format.id;
-        channel.file = base;
-        channel.state = "running";  // was; the end of the recovery settles it
-        manifest->channels.push_back(std::move(channel));
-      }
+      const abi::ChannelFormat* format = FormatOfFile(base);
+      if (format == nullptr) continue;
+      ManifestChannel channel;
+      channel.collector = format->name;
+      channel.device = place.device;
+      channel.channel = format->id;
+      channel.file = base;
+      channel.state = "running";  // was; the end of the recovery settles it
+      manifest->channels.push_back(std::move(channel));
     }
   }
 }

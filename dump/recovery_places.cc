@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "dump/control_files.h"
 #include "dump/mark_files.h"
+#include "dump/slice_journal.h"
 #include "dump/slice_repair.h"
 
 namespace profd {
@@ -26,7 +27,6 @@ namespace {
 constexpr size_t kMaxEntries = 200'000;
 constexpr size_t kMaxPlaces = 65;
 constexpr size_t kMaxDoneBytes = 4096;
-constexpr std::string_view kSlice = ".slice_";
 
 struct Entry {
   uint64_t bytes = 0;
@@ -64,9 +64,9 @@ Result<Entries> ListOwn(int dir, uid_t uid) {
 
 // "hbm.data" and 3 of "hbm.data.0.slice_3"; `base` without the device.
 bool SplitSlice(std::string_view name, int device, std::string* base, uint32_t* number) {
-  size_t at = name.rfind(kSlice);
+  size_t at = name.rfind(kSliceMark);
   if (at == std::string_view::npos) return false;
-  if (!ParseNumber(name.substr(at + kSlice.size()), number)) return false;
+  if (!ParseNumber(name.substr(at + kSliceMark.size()), number)) return false;
   std::string_view rest = name.substr(0, at);
   if (device >= 0) {
     std::string suffix = fmt::format(".{}", device);
@@ -306,7 +306,7 @@ void PlaceRepair::NoteAged() {
   }
   for (const auto& [path, gone] : journal_.forgotten) {
     if (!path.starts_with(prefix)) continue;
-    if (!SplitSlice(path.substr(prefix.size()) + std::string(kSlice) + "0", place_.device, &base,
+    if (!SplitSlice(path.substr(prefix.size()) + std::string(kSliceMark) + "0", place_.device, &base,
                     &number)) {
       continue;
     }

@@ -174,10 +174,9 @@ std::string ForgottenLine(const ForgottenSlices& gone) {
 
 std::string_view FileOfSlice(std::string_view path) {
   if (path.ends_with(kCompressedSuffix)) path.remove_suffix(kCompressedSuffix.size());
-  constexpr std::string_view kMark = ".slice_";
-  size_t at = path.rfind(kMark);
+  size_t at = path.rfind(kSliceMark);
   if (at == std::string_view::npos) return {};
-  std::string_view digits = path.substr(at + kMark.size());
+  std::string_view digits = path.substr(at + kSliceMark.size());
   bool number = !digits.empty() && digits.size() <= 10 &&
                 digits.find_first_not_of("0123456789") == std::string_view::npos;
   return number ? path.substr(0, at) : std::string_view();

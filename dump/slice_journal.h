@@ -31,6 +31,8 @@ inline constexpr std::string_view kJournalName = "slices.tsv";
 inline constexpr std::string_view kJournalFile = "profd/slices.tsv";
 // Longer ones are not read.
 inline constexpr size_t kMaxJournalBytes = 64u << 20;
+// Between a file's name and the number of its slice.
+inline constexpr std::string_view kSliceMark = ".slice_";
 // A compressed slice is called this after its own name. Its .done keeps its name and says the size
 // before compression.
 inline constexpr std::string_view kCompressedSuffix = ".zst";

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "driver/abi/channels.h"
+#include "dump/data_name.h"
 #include "dump/mark_files.h"
 
 namespace profd {
@@ -161,13 +162,10 @@ SliceShape ShapeOf(std::string_view base, bool of_host) {
     }
     return {};
   }
-  for (const abi::ChannelFormat& format : abi::kChannelFormats) {
-    const bool lp = format.file == "lpmFreqConv.data" && base == abi::kLpInfoFile;
-    if (format.file != base && !lp) continue;
-    if (format.framing == abi::Framing::kBinary) return {Kind::kBinary, format.record_size, {}};
-    return {Kind::kLines, 0, format.header_token};
-  }
-  return {Kind::kUnknown, 0, {}};
+  const abi::ChannelFormat* format = FormatOfFile(base);
+  if (format == nullptr) return {Kind::kUnknown, 0, {}};
+  if (format->framing == abi::Framing::kBinary) return {Kind::kBinary, format->record_size, {}};
+  return {Kind::kLines, 0, format->header_token};
 }
 
 Result<WholePart> FindWholePart(int fd, uint64_t size, const SliceShape& shape,

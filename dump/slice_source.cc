@@ -31,7 +31,8 @@ struct SliceSource::Zstd {
 
 bool IsCompressedSlice(std::string_view path) { return path.ends_with(kCompressedSuffix); }
 
-SliceSource::SliceSource(UniqueFd fd, std::string_view path) : fd_(std::move(fd)) {
+SliceSource::SliceSource(UniqueFd fd, std::string_view path, Sums sums)
+    : fd_(std::move(fd)), sums_(sums == Sums::kYes) {
   if (!IsCompressedSlice(path)) return;
   zstd_ = std::make_unique<Zstd>();
   if (zstd_->context != nullptr) {
@@ -49,7 +50,7 @@ Result<size_t> SliceSource::ReadStored(std::span<std::byte> out) {
     if (got < 0) return Status::FromErrno(errno, "read slice");
     auto size = static_cast<size_t>(got);
     stored_bytes_ += size;
-    stored_crc32c_ = Crc32c(out.first(size), stored_crc32c_);
+    if (sums_) stored_crc32c_ = Crc32c(out.first(size), stored_crc32c_);
     return size;
   }
 }
@@ -100,7 +101,11 @@ Result<size_t> SliceSource::Read(std::span<std::byte> out) {
     done += *got;
   }
   bytes_ += done;
-  crc32c_ = zstd_ != nullptr ? Crc32c(out.first(done), crc32c_) : stored_crc32c_;
+  if (zstd_ == nullptr) {
+    crc32c_ = stored_crc32c_;
+  } else if (sums_) {
+    crc32c_ = Crc32c(out.first(done), crc32c_);
+  }
   return done;
 }
 

@@ -15,8 +15,10 @@ namespace profd {
 
 class SliceSource {
  public:
+  enum class Sums : uint8_t { kYes, kNo };
   // `fd` is a regular file opened for reading. `path` tells by its end whether it is compressed.
-  SliceSource(UniqueFd fd, std::string_view path);
+  // Without sums the check sums below stay 0, and bytes that nobody checks cost only the reading.
+  SliceSource(UniqueFd fd, std::string_view path, Sums sums = Sums::kYes);
   ~SliceSource();
   SliceSource(const SliceSource&) = delete;
   SliceSource& operator=(const SliceSource&) = delete;
@@ -39,6 +41,7 @@ class SliceSource {
   Result<size_t> Decompress(std::span<std::byte> out);
 
   UniqueFd fd_;
+  const bool sums_;
   std::unique_ptr<Zstd> zstd_;
   uint64_t stored_bytes_ = 0;
   uint32_t stored_crc32c_ = 0;

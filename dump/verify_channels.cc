@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "dump/data_name.h"
 #include "dump/hole_finder.h"
 #include "dump/mark_files.h"
 #include "dump/slice_source.h"
@@ -24,14 +25,6 @@ constexpr size_t kMaxLine = 1u << 20;
 constexpr int64_t kSlackNs = 3 * kNsPerSecond;
 // A channel may take this long to deliver its first record, and to be stopped.
 constexpr int64_t kEdgeNs = 5 * kNsPerSecond;
-
-const abi::ChannelFormat* FormatOfFile(std::string_view base) {
-  if (base == abi::kLpInfoFile) return abi::FindChannelFormat(132);
-  for (const abi::ChannelFormat& format : abi::kChannelFormats) {
-    if (format.file == base) return &format;
-  }
-  return nullptr;
-}
 
 // Bytes per record of binary files that are no driver channel; 0 = lines.
 size_t RecordBytes(const VerifyFile& file, const abi::ChannelFormat* format) {

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
-#include <set>
 #include <tuple>
 
+#include "base/text.h"
+#include "dump/data_name.h"
 #include "dump/mark_files.h"
 #include "dump/verify_run.h"
 
@@ -13,51 +13,23 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kDone = ".done";
-constexpr std::string_view kSliceMark = ".slice_";
 
-std::optional<uint64_t> Number(std::string_view text) {
-  uint64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-struct SliceName {
-  int device = -1;
-  std::string base;
-  uint64_t number = 0;
-  bool compressed = false;
-};
-
-// Of "device_0/data/hbm.data.0.slice_3.zst"; nothing for other paths.
-std::optional<SliceName> ParseSlicePath(std::string_view path) {
-  SliceName name;
+// Of "device_0/data/hbm.data.0.slice_3.zst", with the device its folder names; nothing for other
+// paths.
+std::optional<DataName> ParseDataPath(std::string_view path) {
   size_t slash = path.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
   std::string_view place = path.substr(0, slash);
   std::string_view rest = path.substr(slash + 1);
   if (!rest.starts_with("data/")) return std::nullopt;
-  rest.remove_prefix(5);
+  int device = -1;
   if (place.starts_with("device_")) {
-    std::optional<uint64_t> device = Number(place.substr(7));
-    if (!device || *device > 4096) return std::nullopt;
-    name.device = static_cast<int>(*device);
+    if (!ParseNumber(place.substr(7), &device) || device < 0) return std::nullopt;
   } else if (place != "host") {
     return std::nullopt;
   }
-  if (rest.ends_with(kCompressedSuffix)) {
-    name.compressed = true;
-    rest.remove_suffix(kCompressedSuffix.size());
-  }
-  size_t mark = rest.rfind(kSliceMark);
-  if (mark == std::string_view::npos) return std::nullopt;
-  std::optional<uint64_t> number = Number(rest.substr(mark + kSliceMark.size()));
-  if (!number) return std::nullopt;
-  name.number = *number;
-  rest = rest.substr(0, mark);
-  const std::string suffix = fmt::format(".{}", name.device);
-  if (name.device >= 0 && rest.ends_with(suffix)) rest.remove_suffix(suffix.size());
-  name.base = rest;
+  std::optional<DataName> name = ParseDataName(rest.substr(5));
+  if (name) name->device = device;
   return name;
 }
 
@@ -75,8 +47,9 @@ void CheckDone(VerifyRun& run, const VerifySlice& slice) {
     return;
   }
   rest.remove_prefix(9);
-  std::optional<uint64_t> said = Number(rest.substr(0, rest.find('\n')));
-  if (!said || (!slice.compressed && *said != slice.bytes)) {
+  uint64_t said = 0;
+  if (!ParseNumber(rest.substr(0, rest.find('\n')), &said) ||
+      (!slice.compressed && said != slice.bytes)) {
     run.Add(VerifyCheck::kSizes, slice.path,
             fmt::format("is {} bytes long, its .done says {}", slice.bytes,
                         rest.substr(0, std::min<size_t>(rest.find('\n'), 24))));
@@ -149,12 +122,12 @@ void FindDataFiles(VerifyRun& run) {
     run.data[it->second].slices.push_back(std::move(slice));
   };
   for (const DumpReader::File& file : run.files) {
-    if (file.path.ends_with(kDone)) continue;
+    if (IsNoteName(file.path)) continue;
     if (file.path.starts_with("profd/") && file.path.ends_with(".tsv") &&
         file.path != kJournalFile) {
       add(-1, true, file.path.substr(6), {file.path, file.bytes, 0, false});
-    } else if (std::optional<SliceName> name = ParseSlicePath(file.path)) {
-      add(name->device, false, name->base, {file.path, file.bytes, name->number, name->compressed});
+    } else if (std::optional<DataName> name = ParseDataPath(file.path)) {
+      add(name->device, false, name->base, {file.path, file.bytes, name->slice, name->compressed});
     }
   }
   for (VerifyFile& file : run.data) {

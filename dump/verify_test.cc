@@ -281,6 +281,16 @@ TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {
   EXPECT_THAT(report.notes, Contains(HasSubstr("not written by profd")));
 }
 
+TEST_F(VerifyTest, FilesWithHistoricalNamesAreReadToo) {
+  Write(0, 200);
+  Finish(200);
+  fs::remove(path_ + "/profd_manifest.json");
+  const std::string data = path_ + "/device_0/data/";
+  fs::rename(data + "hccs.data.0.slice_0", data + "hccs.data.7.dev.profiler_default_tag.0.slice_0");
+  fs::resize_file(data + "hccs.data.7.dev.profiler_default_tag.0.slice_0", 100);
+  EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("slice_0: ends inside of a line")));
+}
+
 TEST_F(VerifyTest, ARunningDumpIsNotWhole) {
   Write(0, 200);
   ASSERT_TRUE(dump_->Flush().ok());

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "dump/data_name.h"
 #include "dump/dump_io.h"
 #include "dump/slice_journal.h"
 #include "export/control_reader.h"
-#include "export/data_name.h"
 
 namespace profd::exporting {
 namespace {

@@ -1,9 +1,7 @@
 #include "export/file_feeder.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -11,18 +9,6 @@
 #include "dump/slice_source.h"
 
 namespace profd::exporting {
-namespace {
-
-Result<size_t> ReadPlain(int fd, uint64_t offset, std::span<std::byte> out) {
-  for (;;) {
-    ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-    if (got >= 0) return static_cast<size_t>(got);
-    if (errno != EINTR) return Status::FromErrno(errno, "read");
-  }
-}
-
-}  // namespace
-
 FileFeeder::FileFeeder(const DumpReader& reader, size_t record_size, std::vector<std::byte>* buffer,
                        Progress progress)
     : reader_(reader), record_size_(record_size), buffer_(*buffer), progress_(std::move(progress)) {
@@ -79,21 +65,17 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   }
   // Only advice.
   (void)::posix_fadvise(fd->get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  const int raw_fd = fd->get();
-  SliceSource source(std::move(*fd), slice.path);  // keeps it open
-  uint64_t offset = 0;
+  SliceSource source(std::move(*fd), slice.path, SliceSource::Sums::kNo);
   uint64_t told = 0;
   while (!stopped_) {
     std::span<std::byte> room(buffer_.data() + carried_, kChunk);
-    // Plain slices are not summed up on the way, as the source would.
-    Result<size_t> got = slice.compressed ? source.Read(room) : ReadPlain(raw_fd, offset, room);
+    Result<size_t> got = source.Read(room);
     if (!got.ok()) {
       problems_.push_back({slice.path, got.status().message(), true});
       Drop();
       break;
     }
-    offset += *got;
-    uint64_t stored = slice.compressed ? source.stored_bytes() : offset;
+    const uint64_t stored = source.stored_bytes();
     bytes_ += stored - told;
     if (!progress_(stored - std::exchange(told, stored))) stopped_ = true;
     if (*got == 0) break;

@@ -7,7 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace profd::exporting {
+#include "driver/abi/channels.h"
+
+namespace profd {
 
 struct DataName {
   std::string base;  // "hbm.data"
@@ -18,7 +20,10 @@ struct DataName {
 
 // Nothing: no name of a data file.
 std::optional<DataName> ParseDataName(std::string_view name);
+// The driver channel behind a device's file of this base name ("hbm.data"), whatever it is called on
+// the chip; null for files of no channel.
+const abi::ChannelFormat* FormatOfFile(std::string_view base);
 // Notes that lie beside data files: .done, .complete, .zip.
 bool IsNoteName(std::string_view name);
 
-}  // namespace profd::exporting
+}  // namespace profd

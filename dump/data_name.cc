@@ -1,13 +1,15 @@
-#include "export/data_name.h"
+#include "dump/data_name.h"
 
 #include <algorithm>
 
 #include "base/text.h"
+#include "dump/slice_journal.h"
 
-namespace profd::exporting {
+namespace profd {
 namespace {
 
-constexpr std::string_view kSlice = ".slice_";
+// Chips whose low power channel carries voltages too call this one abi::kLpInfoFile.
+constexpr std::string_view kLpFile = "lpmFreqConv.data";
 // In front of the device: `hbm.data.<job>.dev.profiler_default_tag.<device>.slice_<k>`.
 constexpr std::string_view kTrainingTag = ".dev.profiler_default_tag";
 
@@ -27,7 +29,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::optional<DataName> Sliced(std::string_view name, size_t at) {
   DataName result;
-  std::string_view digits = name.substr(at + kSlice.size());
+  std::string_view digits = name.substr(at + kSliceMark.size());
   // Collectors may append to a slice's number; only the digits matter.
   size_t length = 0;
   while (length < digits.size() && IsDigit(digits[length])) ++length;
@@ -58,17 +60,23 @@ std::optional<DataName> Inference(std::string_view name) {
 }  // namespace
 
 std::optional<DataName> ParseDataName(std::string_view name) {
-  bool compressed = name.ends_with(".zst");
-  if (compressed) name.remove_suffix(4);
-  size_t at = name.rfind(kSlice);
+  bool compressed = name.ends_with(kCompressedSuffix);
+  if (compressed) name.remove_suffix(kCompressedSuffix.size());
+  size_t at = name.rfind(kSliceMark);
   std::optional<DataName> result =
       at == std::string_view::npos ? Inference(name) : Sliced(name, at);
   if (result) result->compressed = compressed;
   return result;
 }
 
+const abi::ChannelFormat* FormatOfFile(std::string_view base) {
+  if (base == abi::kLpInfoFile) base = kLpFile;
+  auto format = std::ranges::find(abi::kChannelFormats, base, &abi::ChannelFormat::file);
+  return format == abi::kChannelFormats.end() ? nullptr : &*format;
+}
+
 bool IsNoteName(std::string_view name) {
   return name.ends_with(".done") || name.ends_with(".complete") || name.ends_with(".zip");
 }
 
-}  // namespace profd::exporting
+}  // namespace profd

@@ -1,8 +1,8 @@
-#include "export/data_name.h"
+#include "dump/data_name.h"
 
 #include <gtest/gtest.h>
 
-namespace profd::exporting {
+namespace profd {
 namespace {
 
 struct Case {
@@ -47,5 +47,15 @@ TEST(DataName, KnowsNotes) {
   EXPECT_FALSE(IsNoteName("hbm.data.3.slice_0"));
 }
 
+TEST(FormatOfFile, ByBaseName) {
+  ASSERT_NE(FormatOfFile("hbm.data"), nullptr);
+  EXPECT_EQ(FormatOfFile("hbm.data")->id, 1u);
+  // One channel, two names.
+  ASSERT_NE(FormatOfFile("lpmInfoConv.data"), nullptr);
+  EXPECT_EQ(FormatOfFile("lpmInfoConv.data"), FormatOfFile("lpmFreqConv.data"));
+  EXPECT_EQ(FormatOfFile("host_cpu.data"), nullptr);
+  EXPECT_EQ(FormatOfFile(""), nullptr);
+}
+
 }  // namespace
-}  // namespace profd::exporting
+}  // namespace profd
