@@ -86,6 +86,33 @@ const auto kKeys = std::to_array<Key>({
      "Address and port of /metrics; plain HTTP, so another than loopback is warned about"},
     {"metrics", "disable", &DaemonConfig::metrics_disable, false,
      "Collectors that do not run outside sessions, e.g. [\"host_net\"] beside a node_exporter"},
+    {"metrics", "names", &DaemonConfig::metrics_names, false,
+     "Which names /metrics speaks: \"atlas\" (ours), \"npu-exporter\" (that exporter's names, labels and "
+     "units), or both"},
+    {"metrics", "web_config", &DaemonConfig::metrics_web_config, false,
+     "File with TLS and basic authentication for /metrics, in the format of Prometheus's exporters "
+     "(web.yml); read again when it changes; empty = plain HTTP"},
+    {"metrics", "max_connections", &DaemonConfig::metrics_max_connections, false,
+     "HTTP connections at once; more are answered 503", 1, 4096},
+    {"metrics", "max_connections_per_address", &DaemonConfig::metrics_max_connections_per_address, false,
+     "HTTP connections at once from one address; more are answered 429", 1, 4096},
+    {"metrics", "hccn_tool", &DaemonConfig::metrics_hccn_tool, false,
+     "Vendor's program that is asked for optics and link state of the NPUs' network ports, which "
+     "libdcmi does not tell: a path, \"auto\" (the driver's, where it is) or \"off\""},
+    {"attribution", "enabled", &DaemonConfig::attribution_enabled, false,
+     "Tell jobs, processes and containers of the NPUs in /metrics"},
+    {"attribution", "job_map_dir", &DaemonConfig::job_map_dir, false,
+     "Folder with one file per NPU, named by its number, a job id per line, as a scheduler's prolog "
+     "writes for dcgm-exporter; empty = none"},
+    {"attribution", "pod_resources_socket", &DaemonConfig::pod_resources_socket, false,
+     "The kubelet's pod-resources socket, used where it is; empty = never"},
+    {"attribution", "cri_socket", &DaemonConfig::cri_socket, false,
+     "Socket of the container runtime (CRI), asked for the names of pods and containers: a path, "
+     "\"auto\" (containerd, CRI-O, iSulad where they are) or empty = never"},
+    {"attribution", "max_processes", &DaemonConfig::attribution_max_processes, false,
+     "Processes that have series at once; more are counted, not shown", 0, 65536},
+    {"attribution", "max_jobs", &DaemonConfig::attribution_max_jobs, false,
+     "Jobs that have series at once; more are counted, not shown", 0, 65536},
     {"recorder", "enabled", &DaemonConfig::recorder_enabled, false,
      "Flight recorder: keep the last seconds of the collectors below in memory"},
     {"recorder", "collectors", &DaemonConfig::recorder_collectors, false,
@@ -259,7 +286,8 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     auto where = fmt::format("{}:{}", file_name, node.source().begin.line);
     if (!known || !node.is_table()) {
       problems->push_back(fmt::format(
-          "{}: unknown section [{}]; there are daemon, driver, dump, metrics, recorder, tls, limits", where,
+          "{}: unknown section [{}]; there are daemon, driver, dump, metrics, attribution, "
+          "recorder, tls, limits", where,
           section.str()));
       continue;
     }

@@ -42,6 +42,18 @@ struct DaemonConfig {
   bool metrics_enabled = true;
   std::string metrics_listen = "127.0.0.1:9464";
   std::vector<std::string> metrics_disable;  // collectors kept off outside sessions
+  std::vector<std::string> metrics_names = {"atlas"};
+  std::string metrics_web_config;
+  int64_t metrics_max_connections = 64;
+  int64_t metrics_max_connections_per_address = 16;
+  std::string metrics_hccn_tool = "auto";
+  // [attribution]
+  bool attribution_enabled = true;
+  std::string job_map_dir;
+  std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string cri_socket = "auto";
+  int64_t attribution_max_processes = 512;
+  int64_t attribution_max_jobs = 256;
   // [recorder]
   bool recorder_enabled = false;
   std::vector<std::string> recorder_collectors = {"hbm=10", "hccs=10", "pcie=10", "roce=10",

@@ -1,0 +1,51 @@
+// Whose work an NPU does: jobs, processes and containers as info series in the metric store
+// (atlas_npu_job_info, atlas_npu_process_info, atlas_npu_container_info), to be joined by npu with what
+// is measured. Sources: training processes the daemon knows (JobDirectory), their cgroups, the
+// scheduler's job map folder, the kubelet's pod-resources socket, the container runtime's socket.
+// Whatever may wait (sockets, files) is done on a thread of its own with deadlines; series of what has
+// gone disappear with the next round. Lives on the control strand.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/strand.h"
+#include "collectors/collector.h"
+#include "daemon/config/daemon_config.h"
+#include "daemon/jobs/job_directory.h"
+#include "daemon/metrics/metric_store.h"
+
+namespace profd {
+
+class Attribution {
+ public:
+  struct Deps {
+    Strand& control;
+    const Clock& clock;
+    const Host& host;  // its devices, and its view of /proc
+    const JobDirectory& jobs;
+    MetricStore& store;
+  };
+  struct Counters {
+    uint64_t hidden_processes = 0;  // now, beyond attribution.max_processes
+    uint64_t hidden_jobs = 0;       // now, beyond attribution.max_jobs
+    uint64_t source_errors = 0;     // failed rounds of any source
+  };
+
+  Attribution(Deps deps, const DaemonConfig& config);
+  ~Attribution();
+
+  // About once a second: takes in what changed and stamps the series.
+  void Tick();
+  // No further rounds; before the strand's executor stops.
+  void Stop();
+  Counters counters() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace profd
