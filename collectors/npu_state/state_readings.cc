@@ -44,8 +44,9 @@ StateReadings::StateReadings(SlotOwner& identity, SlotOwner& owner, const DcmiDe
                              : !device.product.empty() ? device.product
                                                        : device.npu_name;
   const std::string numa_node = NumaNode(sys, device);
-  const std::array<std::string_view, 10> labels = {
-      logic_id, card, chip, model, chip_name, device.serial, device.pci_bus_id, device.board_id,
+  const std::array<std::string_view, 11> labels = {
+      logic_id, card, chip, model, chip_name, device.chip_version, device.serial,
+      device.pci_bus_id, device.board_id,
       "",  // firmware: libdcmi's query for it is not among those we know
       numa_node};
   info_ = identity.Intern(MetricByName("atlas_npu_info"), labels);
