@@ -191,6 +191,26 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
      "direction", "bytes per second", "RDMA bandwidth of the NPU's network port",
      "DCMI 28 (off by default)"},
 
+    // ---- link and optics of the network port (7.4): only the vendor's program knows ----
+    // On A2 and A3 an NPU has one port, "0"; on A5 several, "DIE/PORT".
+    {"atlas_npu_network_link_up", MetricType::kGauge, MetricScope::kDevice, "port", "",
+     "1 if the link of the NPU's network port is up", "hccn_tool -link"},
+    {"atlas_npu_network_link_up_transitions_total", MetricType::kCounter, MetricScope::kDevice, "",
+     "", "Times the link of the NPU's network port came up", "hccn_tool -link_stat"},
+    {"atlas_npu_network_speed_bytes_per_second", MetricType::kGauge, MetricScope::kDevice, "port",
+     "bytes per second", "Speed of the link of the NPU's network port, one direction",
+     "hccn_tool -speed"},
+    {"atlas_npu_optical_present", MetricType::kGauge, MetricScope::kDevice, "port", "",
+     "1 if an optical module is in the NPU's network port", "hccn_tool -optical"},
+    {"atlas_npu_optical_temperature_celsius", MetricType::kGauge, MetricScope::kDevice, "port",
+     "celsius", "Temperature of the optical module", "hccn_tool -optical"},
+    {"atlas_npu_optical_supply_volts", MetricType::kGauge, MetricScope::kDevice, "port", "volts",
+     "Supply voltage of the optical module", "hccn_tool -optical"},
+    {"atlas_npu_optical_power_watts", MetricType::kGauge, MetricScope::kDevice,
+     "port,direction,lane", "watts",
+     "Power of the light in a lane of the optical module; rx is what arrives",
+     "hccn_tool -optical"},
+
     // ---- the management library itself ----
     {"profd_dcmi_calls_total", MetricType::kCounter, MetricScope::kNode, "call", "",
      "Calls into libdcmi", "DCMI service"},
