@@ -66,7 +66,7 @@ Result<std::string> SimulatorFolder() {
   if (length <= 0) return Status::FromErrno(errno, "/proc/self/exe");
   std::string bin(self.data(), static_cast<size_t>(length));
   bin.resize(bin.rfind('/'));
-  std::vector<std::string> tried = {bin + "/../sim", bin + "/../" PROFD_LIBDIR "/profd/sim"};
+  std::vector<std::string> tried = {bin + "/../sim", bin + "/../lib/profd/sim"};
   for (const std::string& folder : tried) {
     if (::access((folder + "/libascend_hal.so").c_str(), R_OK) == 0) {
       std::array<char, PATH_MAX> real{};
