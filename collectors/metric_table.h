@@ -1,4 +1,4 @@
-// THE list of metrics: four parts, one per origin, joined at compile time. A metric is spelled in its
+// THE list of metrics: five parts, one per origin, joined at compile time. A metric is spelled in its
 // part and nowhere else; code names it as MetricByName("atlas_..."), which fails to compile when the
 // table has no such metric.
 #pragma once
@@ -12,18 +12,20 @@
 #include "collectors/metrics_channel.h"
 #include "collectors/metrics_device.h"
 #include "collectors/metrics_host.h"
+#include "collectors/metrics_jobs.h"
 #include "collectors/metrics_self.h"
 
 namespace profd {
 
 inline constexpr auto kMetrics = [] {
   std::array<MetricSpec, kDeviceMetrics.size() + kChannelMetrics.size() + kHostMetrics.size() +
-                             kSelfMetrics.size()>
+                             kJobMetrics.size() + kSelfMetrics.size()>
       all{};
   auto next = all.begin();
   next = std::copy(kDeviceMetrics.begin(), kDeviceMetrics.end(), next);
   next = std::copy(kChannelMetrics.begin(), kChannelMetrics.end(), next);
   next = std::copy(kHostMetrics.begin(), kHostMetrics.end(), next);
+  next = std::copy(kJobMetrics.begin(), kJobMetrics.end(), next);
   std::copy(kSelfMetrics.begin(), kSelfMetrics.end(), next);
   return all;
 }();

@@ -84,6 +84,10 @@ void PrintDocument() {
             "them.",
             kChannelMetrics);
   PrintPart("Host", "From /proc and /sys.", kHostMetrics);
+  PrintPart("Jobs",
+            "Whose work the NPUs do ([attribution.md](attribution.md)). Their number is bounded; series "
+            "of what has gone\ndisappear.",
+            kJobMetrics);
   PrintPart("profd itself", "How the daemon and its collectors are doing.", kSelfMetrics);
 }
 

@@ -1,0 +1,49 @@
+// Whose work the NPUs do, and how well profd knows; see metric_table.h. Fed by daemon/attribution.
+// Joins, bounds and what each label can be: docs/attribution.md.
+#pragma once
+
+#include <array>
+
+#include "collectors/metric_spec.h"
+
+namespace profd {
+
+inline constexpr auto kJobMetrics = std::to_array<MetricSpec>({
+    {"atlas_npu_job_info", MetricType::kGauge, MetricScope::kDevice, "job_id,user,scheduler", "",
+     "Always 1; one series for each job that uses the NPU or is mapped to it",
+     "processes, job map folder"},
+    {"atlas_npu_process_info", MetricType::kGauge, MetricScope::kDevice,
+     "pid,job_id,rank,user,command,framework", "",
+     "Always 1; one series for each known process that uses the NPU", "processes"},
+    {"atlas_npu_container_info", MetricType::kGauge, MetricScope::kDevice,
+     "namespace,pod,container,container_id", "",
+     "Always 1; one series for each container that uses the NPU or was given it; pod is the pod's "
+     "uid where nobody told its name",
+     "cgroups, kubelet, container runtime"},
+    // The process's first NPU (empty: not known) is a label of their own: a process on several NPUs
+    // has one series, not one for each.
+    {"atlas_npu_step", MetricType::kGauge, MetricScope::kNode, "npu,job_id,rank,pid", "",
+     "Training step that began last in an attached process", "step marks"},
+    {"atlas_npu_steps_total", MetricType::kCounter, MetricScope::kNode, "npu,job_id,rank,pid", "",
+     "Training steps an attached process has completed since it attached", "step marks"},
+    {"atlas_npu_step_duration_seconds", MetricType::kGauge, MetricScope::kNode,
+     "npu,job_id,rank,pid", "seconds",
+     "Median of the last 16 training steps of an attached process", "step marks"},
+    {"profd_attribution_hidden_processes", MetricType::kGauge, MetricScope::kNode, "", "",
+     "Processes without series of their own because of attribution.max_processes", "attribution"},
+    {"profd_attribution_hidden_jobs", MetricType::kGauge, MetricScope::kNode, "", "",
+     "Jobs without series of their own because of attribution.max_jobs", "attribution"},
+    {"profd_attribution_hidden_containers", MetricType::kGauge, MetricScope::kNode, "", "",
+     "Containers without series of their own because of attribution.max_processes", "attribution"},
+    {"profd_attribution_source_up", MetricType::kGauge, MetricScope::kNode, "source", "",
+     "1 if the source's last round succeeded; there are series for sources in use only: job_map, "
+     "kubelet, cri, users",
+     "attribution"},
+    {"profd_attribution_source_errors_total", MetricType::kCounter, MetricScope::kNode, "source", "",
+     "Rounds of a source that failed", "attribution"},
+    {"profd_attribution_ignored_files", MetricType::kGauge, MetricScope::kNode, "", "",
+     "Files in the job map folder that name an NPU this node does not have, or that cannot be used",
+     "job map folder"},
+});
+
+}  // namespace profd
