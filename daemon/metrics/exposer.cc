@@ -3,14 +3,13 @@
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
 
 #include <exception>
 #include <utility>
 #include <vector>
 
-#include "collectors/metric_table.h"
 #include "daemon/metrics/metric_store.h"
+#include "daemon/metrics/scrape.h"
 
 namespace profd {
 namespace {
@@ -18,44 +17,11 @@ namespace {
 // One scrape at a time is normal; the others are for people with curl and for readers that dawdle.
 constexpr size_t kThreads = 4;
 
-prometheus::MetricFamily FamilyOf(MetricId id) {
-  const MetricSpec& spec = kMetrics[id];
-  prometheus::MetricFamily family;
-  family.name = spec.name;
-  family.help = spec.help;
-  family.type = spec.type == MetricType::kCounter ? prometheus::MetricType::Counter
-                                                  : prometheus::MetricType::Gauge;
-  return family;
-}
-
-std::vector<prometheus::MetricFamily> Families(const MetricStore& store, int64_t now_ns) {
-  std::vector<prometheus::MetricFamily> families;
-  int current = -1;
-  store.VisitFresh(now_ns, [&](const SeriesValue& series) {
-    const MetricSpec& spec = kMetrics[series.metric];
-    if (spec.visibility != MetricVisibility::kEverywhere) return;
-    if (series.metric != current) {
-      current = series.metric;
-      families.push_back(FamilyOf(series.metric));
-    }
-    prometheus::ClientMetric metric;
-    metric.label.reserve(series.labels->size());
-    for (const auto& [name, value] : *series.labels) metric.label.push_back({name, value});
-    if (spec.type == MetricType::kCounter) {
-      metric.counter.value = series.value;
-    } else {
-      metric.gauge.value = series.value;
-    }
-    families.back().metric.push_back(std::move(metric));
-  });
-  return families;
-}
-
 class StoreCollectable final : public prometheus::Collectable {
  public:
   StoreCollectable(const MetricStore& store, const Clock& clock) : store_(store), clock_(clock) {}
   std::vector<prometheus::MetricFamily> Collect() const override {
-    return Families(store_, clock_.MonotonicRawNs());
+    return AtlasFamilies(store_, clock_.MonotonicRawNs(), ScraperTable::kDefaultWindowNs);
   }
 
  private:
@@ -93,7 +59,7 @@ int Exposer::port() const {
 }
 
 std::string MetricsAsText(const MetricStore& store, int64_t now_ns) {
-  return prometheus::TextSerializer().Serialize(Families(store, now_ns));
+  return FamiliesAsText(AtlasFamilies(store, now_ns, ScraperTable::kDefaultWindowNs));
 }
 
 }  // namespace profd

@@ -23,9 +23,9 @@ std::string KeyOf(MetricId metric, int device, std::span<const std::string_view>
   return key;
 }
 
-// Fills in "name=value" pairs from the table's comma-separated names.
-void AppendLabels(std::string_view names, std::span<const std::string_view> values,
-                  std::vector<std::pair<std::string, std::string>>* out) {
+// Fills in "name=value" pairs from the table's comma-separated names; returns how many.
+size_t AppendLabels(std::string_view names, std::span<const std::string_view> values,
+                    std::vector<std::pair<std::string, std::string>>* out) {
   size_t index = 0;
   while (!names.empty()) {
     size_t comma = names.find(',');
@@ -35,6 +35,7 @@ void AppendLabels(std::string_view names, std::span<const std::string_view> valu
     out->emplace_back(std::string(name), std::string(value));
     ++index;
   }
+  return index;
 }
 
 }  // namespace
@@ -84,7 +85,11 @@ SeriesId MetricStore::Intern(MetricId metric, int device,
                                          common.npu.empty() ? std::to_string(device) : common.npu);
     slot.description.labels.emplace_back("uuid", common.uuid);
   }
-  AppendLabels(kMetrics[metric].labels, labels, &slot.description.labels);
+  const MetricSpec& spec = kMetrics[metric];
+  const size_t own = AppendLabels(spec.labels, labels, &slot.description.labels);
+  if (spec.type == MetricType::kHistogram && own < labels.size()) {
+    slot.description.labels.emplace_back("le", std::string(labels[own]));
+  }
   slot.description.generation = slot.generation.fetch_add(1, std::memory_order_release) + 1;
   slot.time_ns.store(0, std::memory_order_relaxed);
   slot.interval_ns.store(0, std::memory_order_relaxed);

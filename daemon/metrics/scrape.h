@@ -23,8 +23,9 @@ std::vector<prometheus::MetricFamily> AtlasFamilies(const MetricStore& store, in
 class ScraperTable {
  public:
   static constexpr int64_t kDefaultWindowNs = 15'000'000'000;  // of a scraper not seen before
+  static constexpr int64_t kMinWindowNs = 1'000'000'000;
   static constexpr int64_t kMaxWindowNs = 60'000'000'000;
-  // Notes the scrape; the time since its previous one, at least 1 s, at most kMaxWindowNs.
+  // Notes the scrape; the time since its previous one, within the limits.
   int64_t Window(std::string_view peer, std::string_view agent, int64_t now_ns);
 
  private:

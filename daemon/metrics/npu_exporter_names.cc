@@ -1,0 +1,518 @@
+#include "daemon/metrics/npu_exporter_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "collectors/metric_table.h"
+#include "daemon/metrics/metric_store.h"
+#include "daemon/metrics/npu_exporter_table.h"
+
+namespace profd {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+// What npu-exporter writes in place of a pod's name when several share an NPU.
+constexpr std::string_view kSeveral = "not_displayed_for_multi_pod";
+constexpr int kNoChip = -1;
+
+std::string_view LabelOf(const Labels& labels, std::string_view name) {
+  for (const auto& [label, value] : labels) {
+    if (label == name) return value;
+  }
+  return {};
+}
+
+// One source of one row, prepared for matching.
+struct Reader {
+  uint16_t row = 0;
+  uint8_t rank = 0;  // among the row's sources
+  const NpuExporterSource* source = nullptr;
+  std::vector<std::pair<std::string_view, std::string_view>> conditions;
+  NpuExporterName name;
+};
+
+std::vector<std::pair<std::string_view, std::string_view>> ConditionsOf(std::string_view match) {
+  std::vector<std::pair<std::string_view, std::string_view>> conditions;
+  while (!match.empty()) {
+    const size_t comma = std::min(match.find(','), match.size());
+    const std::string_view one = match.substr(0, comma);
+    const size_t equals = one.find('=');
+    conditions.emplace_back(one.substr(0, equals), one.substr(equals + 1));
+    match.remove_prefix(std::min(comma + 1, match.size()));
+  }
+  return conditions;
+}
+
+// By MetricId. Metrics that are not in our table have no reader.
+using Readers = std::vector<std::vector<Reader>>;
+
+Readers MakeReaders() {
+  Readers readers(kMetrics.size());
+  std::span<const NpuExporterRow> rows = NpuExporterTable();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    uint8_t rank = 0;
+    for (const NpuExporterSource& source : SourcesOf(rows[row])) {
+      auto metric = std::find_if(kMetrics.begin(), kMetrics.end(),
+                                 [&](const MetricSpec& spec) { return spec.name == source.metric; });
+      if (metric != kMetrics.end()) {
+        readers[static_cast<size_t>(metric - kMetrics.begin())].push_back(
+            {static_cast<uint16_t>(row), rank, &source, ConditionsOf(source.match),
+             SplitNpuExporterName(rows[row].name)});
+      }
+      ++rank;
+    }
+  }
+  return readers;
+}
+
+const Readers& AllReaders() {
+  static const Readers readers = MakeReaders();
+  return readers;
+}
+
+bool Matches(const Reader& reader, const Labels& labels) {
+  return std::all_of(reader.conditions.begin(), reader.conditions.end(), [&](const auto& c) {
+    const std::string_view have = LabelOf(labels, c.first);
+    if (c.second == "/") return have.find('/') != have.npos;
+    if (c.second == "!/") return have.find('/') == have.npos;
+    return have == c.second;
+  });
+}
+
+// What changing units in binary floating point adds is taken off again: 0.29 is 29 %, exactly.
+double Scaled(double value, double scale) {
+  if (scale == 1) return value;
+  constexpr double kSteps = 1e9;  // to a billionth of npu-exporter's unit
+  constexpr double kExact = 4e6;  // below which a billionth is more than a double's own step
+  const double scaled = value * scale;
+  return std::abs(scaled) < kExact ? std::round(scaled * kSteps) / kSteps : scaled;
+}
+
+struct Container {
+  std::string name_space, pod, name, id;
+};
+
+struct Chip {
+  std::string npu;
+  Labels info;  // of atlas_npu_info; empty before its first sample
+  std::string uuid;
+  std::vector<Container> containers;
+  // id, model_name, vdie_id, pcie_bus_info, namespace, pod_name, container_name
+  std::vector<ClientMetric::Label> labels;
+};
+
+struct Cell {
+  uint16_t row = 0;
+  uint8_t rank = 0;
+  int chip = kNoChip;
+  int number = 0;
+  double value = 0;
+  std::array<std::string, 2> extra;  // values of the labels that not all metrics have
+
+  auto Series() const { return std::tie(row, number, chip, extra); }
+};
+
+// npu-exporter's "name-type-version": chip_name "Ascend910B3" is its type and name.
+std::string ModelName(const Labels& info) {
+  constexpr std::string_view kType = "Ascend";
+  std::string_view name = LabelOf(info, "chip_name");
+  if (name.empty()) return {};
+  std::string_view type;
+  if (name.starts_with(kType)) {
+    type = kType;
+    name.remove_prefix(kType.size());
+  }
+  return fmt::format("{}-{}-{}", name, type, LabelOf(info, "chip_version"));
+}
+
+// The field of the containers they all agree in.
+std::string Common(const std::vector<Container>& containers, std::string Container::*field) {
+  if (containers.empty()) return {};
+  const std::string& first = containers.front().*field;
+  const bool same = std::all_of(containers.begin(), containers.end(),
+                                [&](const Container& c) { return c.*field == first; });
+  return same ? first : std::string(kSeveral);
+}
+
+std::string FullName(const Container& container) {
+  if (container.name.empty() && container.pod.empty()) return {};
+  return fmt::format("{}_{}_{}", container.name_space, container.pod, container.name);
+}
+
+// npu-exporter writes bus addresses in capitals.
+std::string Upper(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'f') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return upper;
+}
+
+void FillLabels(Chip* chip) {
+  const Labels& info = chip->info;
+  chip->labels = {{"id", chip->npu},
+                  {"model_name", ModelName(info)},
+                  {"vdie_id", chip->uuid},
+                  {"pcie_bus_info", Upper(LabelOf(info, "pci_bus_id"))},
+                  {"namespace", Common(chip->containers, &Container::name_space)},
+                  {"pod_name", Common(chip->containers, &Container::pod)},
+                  {"container_name", Common(chip->containers, &Container::name)}};
+}
+
+// One scrape: takes in the store's series, then hands out families.
+class Scrape {
+ public:
+  explicit Scrape(NpuExporterRates* rates) : rates_(rates) {}
+
+  void Take(const SeriesValue& series);
+  void Append(std::vector<MetricFamily>* out);
+
+ private:
+  int ChipOf(const Labels& labels);
+  void TakeCell(const Reader& reader, const SeriesValue& series);
+  bool Value(const Reader& reader, const SeriesValue& series, double* value);
+  bool Number(const Reader& reader, const Labels& labels, Cell* cell) const;
+  void AddCardCount();
+  void NumberCodes();
+  void SortChips();
+  void AppendCell(const Cell& cell, std::vector<MetricFamily>* out);
+  std::vector<ClientMetric::Label> LabelsOf(const Cell& cell) const;
+  static void AddContainers(const Chip& chip, MetricFamily* family);
+
+  NpuExporterRates* rates_;
+  std::vector<Chip> chips_;
+  std::vector<Cell> cells_;
+  std::set<std::string, std::less<>> cards_;
+  std::string exporter_version_;
+  std::string dcmi_version_;
+  size_t first_family_ = 0;
+};
+
+int Scrape::ChipOf(const Labels& labels) {
+  if (labels.empty() || labels[0].first != "npu") return kNoChip;
+  const std::string& npu = labels[0].second;
+  auto chip = std::find_if(chips_.begin(), chips_.end(),
+                           [&](const Chip& c) { return c.npu == npu; });
+  if (chip == chips_.end()) {
+    chips_.push_back({npu, {}, std::string(LabelOf(labels, "uuid")), {}, {}});
+    return static_cast<int>(chips_.size()) - 1;
+  }
+  return static_cast<int>(chip - chips_.begin());
+}
+
+void Scrape::Take(const SeriesValue& series) {
+  static constexpr MetricId kBuild = MetricByName("profd_build_info");
+  static constexpr MetricId kDriver = MetricByName("atlas_driver_info");
+  static constexpr MetricId kInfo = MetricByName("atlas_npu_info");
+  static constexpr MetricId kContainer = MetricByName("atlas_npu_container_info");
+  const Labels& labels = *series.labels;
+  const auto text = [&](std::string_view name) { return std::string(LabelOf(labels, name)); };
+  if (series.metric == kBuild) exporter_version_ = text("version");
+  if (series.metric == kDriver) dcmi_version_ = text("dcmi_version");
+  if (series.metric == kInfo || series.metric == kContainer) {
+    const int index = ChipOf(labels);
+    if (index == kNoChip) return;
+    Chip& chip = chips_[static_cast<size_t>(index)];
+    if (series.metric == kInfo) {
+      chip.info = labels;
+      cards_.insert(text("card"));
+    } else {
+      chip.containers.push_back(
+          {text("namespace"), text("pod"), text("container"), text("container_id")});
+    }
+  }
+  for (const Reader& reader : AllReaders()[series.metric]) {
+    if (Matches(reader, labels)) TakeCell(reader, series);
+  }
+}
+
+bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* value) {
+  const NpuExporterSource& source = *reader.source;
+  switch (source.value) {
+    case NpuExporterValue::kScaled:
+    case NpuExporterValue::kSum:
+      *value = Scaled(series.value, source.scale);
+      return true;
+    case NpuExporterValue::kOne:
+      *value = 1;
+      return true;
+    case NpuExporterValue::kOneIfZero:
+      *value = series.value == 0 ? 1 : 0;
+      return true;
+    case NpuExporterValue::kIfZero:
+      *value = source.scale;
+      return series.value == 0;
+    case NpuExporterValue::kCode: {
+      std::string_view text = LabelOf(*series.labels, "code");
+      if (text.starts_with("0x")) text.remove_prefix(2);
+      uint64_t code = 0;
+      auto end = std::from_chars(text.data(), text.data() + text.size(), code, 16);
+      *value = static_cast<double>(code);
+      return end.ec == std::errc() && end.ptr == text.data() + text.size();
+    }
+    case NpuExporterValue::kPerSecond: {
+      if (rates_ == nullptr) return false;
+      const std::string key = fmt::format("{}\x1f{}", reader.row, LabelOf(*series.labels, "npu"));
+      const double rate = rates_->Note(key, series.time_ns, series.value);
+      *value = Scaled(rate, source.scale);
+      return rate >= 0;
+    }
+    case NpuExporterValue::kDecibels:
+      *value = Scaled(10 * std::log10(series.value * 1000), 1.0 + 0.0);
+      return series.value > 0;
+    case NpuExporterValue::kCountCards:
+      return false;  // AddCardCount
+  }
+  return false;
+}
+
+// The number at the end of the name; false if it has none of the row's.
+bool Scrape::Number(const Reader& reader, const Labels& labels, Cell* cell) const {
+  const NpuExporterRow& row = NpuExporterTable()[reader.row];
+  if (row.number.empty()) return true;
+  return ParseNumber(LabelOf(labels, row.number), &cell->number) &&
+         cell->number >= reader.name.first && cell->number <= reader.name.last;
+}
+
+void Scrape::TakeCell(const Reader& reader, const SeriesValue& series) {
+  const NpuExporterRow& row = NpuExporterTable()[reader.row];
+  const Labels& labels = *series.labels;
+  Cell cell;
+  cell.row = reader.row;
+  cell.rank = reader.rank;
+  if (!Number(reader, labels, &cell) || !Value(reader, series, &cell.value)) return;
+  const auto text = [&](std::string_view name) { return std::string(LabelOf(labels, name)); };
+  cell.chip = ChipOf(labels);
+  switch (row.labels) {
+    case NpuExporterLabels::kProcess:
+      cell.extra = {text("pid"), text("container")};
+      break;
+    case NpuExporterLabels::kPcie:
+      cell.extra[0] = text("stat") + "PcieBw";
+      break;
+    case NpuExporterLabels::kPort: {
+      const std::string port = text("port");
+      const size_t slash = port.find('/');
+      cell.extra = slash == port.npos ? std::array{text("udie"), port}
+                                      : std::array{port.substr(0, slash), port.substr(slash + 1)};
+      break;
+    }
+    case NpuExporterLabels::kVnpu:
+      cell.extra = {text("vnpu"), text("aicores")};
+      break;
+    case NpuExporterLabels::kProduct:
+      // Elsewhere npu-exporter does not ask for it.
+      if (LabelOf(labels, "chip_name").find("310P") == std::string_view::npos) return;
+      break;
+    default:
+      break;
+  }
+  cells_.push_back(std::move(cell));
+}
+
+void Scrape::AddCardCount() {
+  if (cards_.empty()) return;
+  std::span<const NpuExporterRow> rows = NpuExporterTable();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].sources[0].value != NpuExporterValue::kCountCards) continue;
+    Cell cell;
+    cell.row = static_cast<uint16_t>(row);
+    cell.value = static_cast<double>(cards_.size());
+    cells_.push_back(std::move(cell));
+  }
+}
+
+// Fault codes get their place in ascending order; what the row has no name for goes.
+void Scrape::NumberCodes() {
+  std::span<const NpuExporterRow> rows = NpuExporterTable();
+  const auto is_code = [&](const Cell& cell) {
+    return rows[cell.row].sources[0].value == NpuExporterValue::kCode;
+  };
+  const auto codes = std::stable_partition(cells_.begin(), cells_.end(),
+                                           [&](const Cell& cell) { return !is_code(cell); });
+  const auto key = [](const Cell& cell) { return std::tie(cell.row, cell.chip, cell.value); };
+  std::sort(codes, cells_.end(), [&](const Cell& a, const Cell& b) { return key(a) < key(b); });
+  cells_.erase(std::unique(codes, cells_.end(),
+                           [&](const Cell& a, const Cell& b) { return key(a) == key(b); }),
+               cells_.end());
+  int place = 0;
+  for (auto cell = codes; cell != cells_.end(); ++cell) {
+    const bool first = cell == codes || std::prev(cell)->row != cell->row ||
+                       std::prev(cell)->chip != cell->chip;
+    place = first ? 0 : place + 1;
+    cell->number = place;
+  }
+  cells_.erase(std::remove_if(codes, cells_.end(),
+                              [&](const Cell& cell) {
+                                const auto name = SplitNpuExporterName(rows[cell.row].name);
+                                return cell.number < name.first || cell.number > name.last;
+                              }),
+               cells_.end());
+}
+
+void Scrape::SortChips() {
+  std::vector<int> order(chips_.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  const auto number = [&](int chip) {
+    int npu = INT32_MAX;
+    return ParseNumber(chips_[static_cast<size_t>(chip)].npu, &npu) ? npu : INT32_MAX;
+  };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return number(a) < number(b); });
+  std::vector<int> place(order.size());
+  std::vector<Chip> sorted;
+  for (int chip : order) {
+    place[static_cast<size_t>(chip)] = static_cast<int>(sorted.size());
+    sorted.push_back(std::move(chips_[static_cast<size_t>(chip)]));
+    FillLabels(&sorted.back());
+  }
+  chips_ = std::move(sorted);
+  for (Cell& cell : cells_) {
+    if (cell.chip != kNoChip) cell.chip = place[static_cast<size_t>(cell.chip)];
+  }
+}
+
+std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
+  const NpuExporterLabels shape = NpuExporterTable()[cell.row].labels;
+  if (shape == NpuExporterLabels::kNone) return {};
+  if (shape == NpuExporterLabels::kVersion) return {{"exporterVersion", exporter_version_}};
+  if (shape == NpuExporterLabels::kNode) {
+    return {{"exporterVersion", exporter_version_}, {"driverVersion", dcmi_version_}};
+  }
+  const Chip& chip = chips_[static_cast<size_t>(cell.chip)];
+  std::vector<ClientMetric::Label> labels = chip.labels;
+  switch (shape) {
+    case NpuExporterLabels::kChipName:
+      labels[1].name = "name";
+      break;
+    case NpuExporterLabels::kSerial:
+      labels.push_back({"serial_number", std::string(LabelOf(chip.info, "serial"))});
+      break;
+    case NpuExporterLabels::kProduct:
+      labels.push_back({"product_type", std::string(LabelOf(chip.info, "model"))});
+      break;
+    case NpuExporterLabels::kProcess: {
+      const bool one = chip.containers.size() == 1;
+      labels[6].value = one ? FullName(chip.containers.front()) : std::string();
+      labels.push_back({"process_id", cell.extra[0]});
+      const std::string& id = one ? chip.containers.front().id : cell.extra[1];
+      labels.push_back({"container_id", cell.extra[1].empty() ? id : cell.extra[1]});
+      break;
+    }
+    case NpuExporterLabels::kPcie:
+      labels.push_back({"pcie_bw_type", cell.extra[0]});
+      break;
+    case NpuExporterLabels::kPort:
+      labels.push_back({"udie", cell.extra[0]});
+      labels.push_back({"port", cell.extra[1]});
+      break;
+    case NpuExporterLabels::kVnpu:
+      labels[2] = {"v_dev_id", cell.extra[0]};
+      labels[3] = {"aicore_count", cell.extra[1]};
+      labels.push_back({"is_virtual", "true"});
+      break;
+    default:
+      break;
+  }
+  return labels;
+}
+
+void Scrape::AddContainers(const Chip& chip, MetricFamily* family) {
+  for (const Container& container : chip.containers) {
+    ClientMetric metric;
+    metric.label = chip.labels;
+    metric.label[0].name = "npuID";
+    metric.label[4].value = container.name_space;
+    metric.label[5].value = container.pod;
+    metric.label[6].value = container.name;
+    metric.label.push_back({"containerID", container.id});
+    metric.label.push_back({"containerName", FullName(container)});
+    metric.gauge.value = 1;
+    family->metric.push_back(std::move(metric));
+  }
+}
+
+void Scrape::AppendCell(const Cell& cell, std::vector<MetricFamily>* out) {
+  const NpuExporterRow& row = NpuExporterTable()[cell.row];
+  const bool of_container = row.labels == NpuExporterLabels::kInContainer ||
+                            row.labels == NpuExporterLabels::kContainer;
+  if (of_container && chips_[static_cast<size_t>(cell.chip)].containers.empty()) return;
+  const NpuExporterName name = SplitNpuExporterName(row.name);
+  std::string full(name.stem);
+  if (name.stem != row.name) full += std::to_string(cell.number);
+  // Only names that A5 has too are in two rows.
+  auto family = std::find_if(
+      out->begin() + static_cast<std::ptrdiff_t>(
+                         row.labels == NpuExporterLabels::kPort || out->size() == first_family_
+                             ? first_family_
+                             : out->size() - 1),
+      out->end(), [&](const MetricFamily& f) { return f.name == full; });
+  if (family == out->end()) {
+    MetricFamily added;
+    added.name = std::move(full);
+    added.help = fmt::format("npu-exporter's name for {}, unit {}", row.sources[cell.rank].metric,
+                             row.unit);
+    added.type = prometheus::MetricType::Gauge;
+    family = out->insert(out->end(), std::move(added));
+  }
+  if (row.labels == NpuExporterLabels::kContainer) {
+    AddContainers(chips_[static_cast<size_t>(cell.chip)], &*family);
+    return;
+  }
+  ClientMetric metric;
+  metric.label = LabelsOf(cell);
+  metric.gauge.value = cell.value;
+  family->metric.push_back(std::move(metric));
+}
+
+void Scrape::Append(std::vector<MetricFamily>* out) {
+  first_family_ = out->size();
+  AddCardCount();
+  NumberCodes();
+  SortChips();
+  std::stable_sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) {
+    if (a.Series() != b.Series()) return a.Series() < b.Series();
+    return a.rank < b.rank;
+  });
+  for (size_t i = 0; i < cells_.size();) {
+    Cell cell = std::move(cells_[i]);
+    const NpuExporterRow& row = NpuExporterTable()[cell.row];
+    const bool sum = row.sources[cell.rank].value == NpuExporterValue::kSum;
+    for (++i; i < cells_.size() && cells_[i].Series() == cell.Series(); ++i) {
+      if (sum && cells_[i].rank == cell.rank) cell.value += cells_[i].value;
+    }
+    AppendCell(cell, out);
+  }
+}
+
+}  // namespace
+
+double NpuExporterRates::Note(const std::string& series, int64_t time_ns, double value) {
+  Seen& seen = seen_[series];
+  if (time_ns > seen.time_ns) {
+    const double seconds = static_cast<double>(time_ns - seen.time_ns) / kNsPerSecond;
+    const bool usable = seen.time_ns != 0 && value >= seen.value;
+    seen = {time_ns, value, usable ? (value - seen.value) / seconds : -1};
+  }
+  return seen.rate;
+}
+
+void AppendNpuExporterFamilies(const MetricStore& store, int64_t now_ns,
+                               std::vector<MetricFamily>* out, NpuExporterRates* rates) {
+  Scrape scrape(rates);
+  store.VisitFresh(now_ns, [&](const SeriesValue& series) { scrape.Take(series); });
+  scrape.Append(out);
+}
+
+}  // namespace profd

@@ -1,0 +1,102 @@
+#include "daemon/metrics/scrape.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "base/clock.h"
+#include "base/duration_counts.h"
+#include "collectors/histogram.h"
+#include "collectors/metric_table.h"
+#include "daemon/metrics/metric_store.h"
+
+namespace profd {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using ::testing::HasSubstr;
+
+constexpr int64_t kNow = 1000 * kNsPerSecond;
+constexpr int64_t kDefault = ScraperTable::kDefaultWindowNs;
+
+TEST(ScraperTable, AWindowReachesBackToTheScrapersOwnLastVisit) {
+  ScraperTable table;
+  EXPECT_EQ(table.Window("10.0.0.1", "Prometheus/2.42", kNow), kDefault);
+  EXPECT_EQ(table.Window("10.0.0.2", "Prometheus/2.42", kNow + kNsPerSecond), kDefault);
+  EXPECT_EQ(table.Window("10.0.0.1", "curl/7", kNow + 2 * kNsPerSecond), kDefault);
+  EXPECT_EQ(table.Window("10.0.0.1", "Prometheus/2.42", kNow + 30 * kNsPerSecond),
+            30 * kNsPerSecond);
+  EXPECT_EQ(table.Window("10.0.0.2", "Prometheus/2.42", kNow + 6 * kNsPerSecond),
+            5 * kNsPerSecond);
+}
+
+TEST(ScraperTable, WindowsHaveLimits) {
+  ScraperTable table;
+  table.Window("a", "x", kNow);
+  EXPECT_EQ(table.Window("a", "x", kNow + 1), ScraperTable::kMinWindowNs);
+  EXPECT_EQ(table.Window("a", "x", kNow + kNsPerSecond * 3600), ScraperTable::kMaxWindowNs);
+  EXPECT_EQ(table.Window("a", "x", kNow), ScraperTable::kMinWindowNs);
+}
+
+TEST(ScraperTable, ForgetsTheOneThatIsAwayLongest) {
+  ScraperTable table;
+  for (int i = 0; i < 33; ++i) table.Window(std::to_string(i), "x", kNow + i);
+  EXPECT_EQ(table.Window("1", "x", kNow + 2 * kNsPerSecond), 2 * kNsPerSecond - 1);
+  EXPECT_EQ(table.Window("0", "x", kNow + 2 * kNsPerSecond), kDefault);
+}
+
+TEST(FamiliesAsText, EscapesAndPrintsNumbersShortest) {
+  MetricFamily family;
+  family.name = "x_total";
+  family.help = "a \\ and\na line";
+  family.type = prometheus::MetricType::Counter;
+  ClientMetric metric;
+  metric.label = {{"a", "q\"\\\n"}, {"b", ""}};
+  metric.counter.value = 0.1;
+  family.metric = {metric, ClientMetric()};
+  family.metric[1].counter.value = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(FamiliesAsText({family}),
+            "# HELP x_total a \\\\ and\\na line\n# TYPE x_total counter\n"
+            "x_total{a=\"q\\\"\\\\\\n\",b=\"\"} 0.1\nx_total +Inf\n");
+}
+
+// Any metric will do: how a histogram is put together does not depend on the table's row.
+TEST(AtlasFamilies, HistogramsAreOneFamily) {
+  constexpr auto kHistogram = [] {
+    for (size_t i = 0; i < kMetrics.size(); ++i) {
+      if (kMetrics[i].type == MetricType::kHistogram) return static_cast<int>(i);
+    }
+    return -1;
+  }();
+  if (kHistogram < 0) GTEST_SKIP() << "the table has no histogram";
+  MetricStore store;
+  SampleBatch batch;
+  HistogramSeries get(store, static_cast<MetricId>(kHistogram), kHostDevice, {"get"},
+                      DurationCounts::kBoundsSeconds);
+  HistogramSeries put(store, static_cast<MetricId>(kHistogram), kHostDevice, {"put"},
+                      DurationCounts::kBoundsSeconds);
+  DurationCounts counts;
+  counts.Observe(100'000);  // the bound belongs to its class
+  counts.Observe(100'001);
+  counts.Observe(60 * kNsPerSecond);
+  get.Emit(counts.counts, counts.sum_seconds(), kNow, batch);
+  put.Emit({}, 0, kNow, batch);
+  store.Write(batch.samples());
+  const std::string text = FamiliesAsText(AtlasFamilies(store, kNow, kDefault));
+  const std::string name(kMetrics[kHistogram].name);
+  const std::string label(kMetrics[kHistogram].labels);
+  EXPECT_THAT(text, HasSubstr("# TYPE " + name + " histogram\n" + name + "_bucket{" + label +
+                              "=\"get\",le=\"0.0001\"} 1\n" + name + "_bucket{" + label +
+                              "=\"get\",le=\"0.001\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_bucket{" + label + "=\"get\",le=\"10\"} 2\n" + name +
+                              "_bucket{" + label + "=\"get\",le=\"+Inf\"} 3\n" + name + "_sum{" +
+                              label + "=\"get\"} 60.000200001\n" + name + "_count{" + label +
+                              "=\"get\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_count{" + label + "=\"put\"} 0\n"));
+}
+
+}  // namespace
+}  // namespace profd
