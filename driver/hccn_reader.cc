@@ -1,0 +1,206 @@
+#include "driver/hccn_reader.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr std::array<std::string_view, kHccnCommands> kNames = {"link", "speed", "link_stat",
+                                                                "optical", "dev_info"};
+
+std::chrono::steady_clock::time_point SteadyPoint(int64_t ns) {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(ns));
+}
+
+// An optical answer that says nothing at all is none.
+bool SaysSomething(const OpticalReading& reading) {
+  auto any = [](const auto& lanes) {
+    return std::any_of(lanes.begin(), lanes.end(),
+                       [](const auto& lane) { return lane.has_value(); });
+  };
+  return reading.present || reading.temperature_celsius || reading.supply_volts ||
+         any(reading.tx_power_watts) || any(reading.rx_power_watts);
+}
+
+}  // namespace
+
+std::string_view NameOf(HccnCommand command) { return kNames[static_cast<size_t>(command)]; }
+
+// The questions to one NPU in one pass. A tool that had to be killed is not run for this NPU again
+// until the next pass: an NPU that hangs costs one timeout, not one for each question.
+class HccnReader::Asker {
+ public:
+  Asker(HccnReader& reader, const HccnTarget& target) : reader_(reader), target_(target) {}
+
+  // The answer, or nothing; `understood` says whether a parser found something in it.
+  template <class Parser>
+  auto Ask(HccnCommand command, const std::vector<std::string>& arguments, Parser parse)
+      -> decltype(parse(std::string_view())) {
+    using Answer = decltype(parse(std::string_view()));
+    if (over_) return Answer{};
+    const int64_t begin = reader_.clock_.SteadyNs();
+    Result<std::string> text = reader_.tool_.Run(arguments);
+    const StatusCode code = text.status().code();
+    over_ = code == StatusCode::kDeadlineExceeded || code == StatusCode::kCancelled;
+    if (code == StatusCode::kCancelled) return Answer{};
+    Answer answer = text.ok() ? parse(*text) : Answer{};
+    const bool understood = text.ok() && (Understood(answer) || SaysUnknown(*text));
+    reader_.Count(command, understood, reader_.clock_.SteadyNs() - begin);
+    if (!understood && status_.ok()) {
+      status_ = (text.ok() ? Internal("its answer is not understood") : text.status())
+                    .Annotate(fmt::format("NPU {}, -{}", target_.physical_id, NameOf(command)));
+    }
+    return answer;
+  }
+
+  const Status& status() const { return status_; }
+  bool over() const { return over_; }
+
+ private:
+  template <class T>
+  static bool Understood(const std::optional<T>& answer) {
+    return answer.has_value();
+  }
+  static bool Understood(const OpticalReading& answer) { return SaysSomething(answer); }
+  static bool Understood(const std::vector<HccnPort>& answer) { return !answer.empty(); }
+  // "Unknown!" is an answer: a port that is down has no speed.
+  static bool SaysUnknown(std::string_view text) {
+    return text.find("Unknown") != std::string_view::npos;
+  }
+
+  HccnReader& reader_;
+  const HccnTarget& target_;
+  Status status_;
+  bool over_ = false;
+};
+
+HccnReader::HccnReader(Options options, const Clock& clock)
+    : options_(std::move(options)), clock_(clock), tool_(options_.tool) {
+  for (const HccnTarget& target : options_.targets) {
+    readings_.emplace_back().device = target.device;
+  }
+}
+
+HccnReader::~HccnReader() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  tool_.Cancel();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status HccnReader::Usable() const {
+  RETURN_IF_ERROR(options_.usable);
+  if (options_.targets.empty()) {
+    return Unimplemented("no NPU of this node has a port that hccn_tool knows (A2, A3, A5)");
+  }
+  return CheckHccnTool(options_.tool);
+}
+
+void HccnReader::Attach() {
+  std::lock_guard lock(mutex_);
+  ++users_;
+  if (!thread_.joinable()) {
+    thread_ = std::thread([this] {
+      ::pthread_setname_np(::pthread_self(), "profd-hccn");
+      Run();
+    });
+  }
+  changed_.notify_all();
+}
+
+void HccnReader::Detach() {
+  std::lock_guard lock(mutex_);
+  --users_;
+}
+
+HccnCounts HccnReader::Counts() const {
+  std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+void HccnReader::Refresh(std::vector<HccnReading>* known) const {
+  std::lock_guard lock(mutex_);
+  known->resize(readings_.size());
+  for (size_t i = 0; i < readings_.size(); ++i) {
+    if ((*known)[i].version != readings_[i].version) (*known)[i] = readings_[i];
+  }
+}
+
+void HccnReader::Run() {
+  int64_t due = clock_.SteadyNs();
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    if (users_ == 0) {
+      changed_.wait(lock);
+      continue;
+    }
+    if (clock_.SteadyNs() < due) {
+      changed_.wait_until(lock, SteadyPoint(due));
+      continue;
+    }
+    const int64_t begin = clock_.SteadyNs();
+    for (size_t i = 0; i < options_.targets.size() && !stop_; ++i) {
+      lock.unlock();
+      HccnReading reading = ReadDevice(options_.targets[i]);
+      lock.lock();
+      if (!stop_) Publish(i, std::move(reading));
+    }
+    due = std::max(begin + options_.period_ns, clock_.SteadyNs() + options_.pause_ns);
+  }
+}
+
+// With the mutex held.
+void HccnReader::Publish(size_t at, HccnReading reading) {
+  reading.version = readings_[at].version + 1;
+  readings_[at] = std::move(reading);
+}
+
+HccnReading HccnReader::ReadDevice(const HccnTarget& target) {
+  Asker asker(*this, target);
+  HccnReading reading;
+  reading.device = target.device;
+  std::vector<HccnPort> ports = {HccnPort{}};
+  if (target.by_port) {
+    ports = asker.Ask(HccnCommand::kPorts, HccnPortTableArguments(target.device), ParseHccnPorts);
+  }
+  auto arguments = [&target](HccnCommand command, const HccnPort& port) {
+    return target.by_port ? HccnPortArguments(target.device, NameOf(command), port)
+                          : HccnArguments(target.physical_id, NameOf(command));
+  };
+  for (const HccnPort& port : ports) {
+    if (asker.over()) break;
+    HccnPortReading& one = reading.ports.emplace_back();
+    one.port = target.by_port ? fmt::format("{}/{}", port.die, port.port) : "0";
+    one.link_up = asker.Ask(HccnCommand::kLink, arguments(HccnCommand::kLink, port), ParseHccnLink);
+    one.bytes_per_second =
+        asker.Ask(HccnCommand::kSpeed, arguments(HccnCommand::kSpeed, port), ParseHccnSpeed);
+    one.optical =
+        asker.Ask(HccnCommand::kOptical, arguments(HccnCommand::kOptical, port), ParseHccnOptical);
+  }
+  // A5's form of the tool has no history of links.
+  if (!target.by_port) {
+    reading.link_ups = asker.Ask(HccnCommand::kLinkStat,
+                                 arguments(HccnCommand::kLinkStat, HccnPort{}), ParseHccnLinkUps);
+  }
+  reading.time_ns = clock_.MonotonicRawNs();
+  reading.status = asker.status();
+  return reading;
+}
+
+void HccnReader::Count(HccnCommand command, bool ok, int64_t took_ns) {
+  std::lock_guard lock(mutex_);
+  HccnCommandCount& count = counts_[static_cast<size_t>(command)];
+  ++count.runs;
+  if (!ok) ++count.failures;
+  count.last_seconds = static_cast<double>(took_ns) / 1e9;
+}
+
+}  // namespace profd

@@ -1,0 +1,105 @@
+// Asks hccn_tool about the network ports of all NPUs, over and over: a thread of its own, because
+// the tool may take its whole timeout for each question. Who wants to know attaches; while nobody
+// does, the tool is not run. What is known is copied out at any time, without waiting.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "driver/hccn_tool.h"
+
+namespace profd {
+
+enum class HccnCommand : uint8_t { kLink, kSpeed, kLinkStat, kOptical, kPorts };
+inline constexpr size_t kHccnCommands = 5;
+// As the tool is told, without the dash.
+std::string_view NameOf(HccnCommand command);
+
+struct HccnPortReading {
+  std::string port;  // "0"; on A5 "DIE/PORT"
+  std::optional<bool> link_up;
+  std::optional<double> bytes_per_second;
+  OpticalReading optical;
+};
+
+// What the last pass found of one NPU; what it did not is absent.
+struct HccnReading {
+  int device = 0;        // logical id
+  uint64_t version = 0;  // 0: not read yet; another number with every pass
+  int64_t time_ns = 0;   // MONOTONIC_RAW
+  std::optional<uint64_t> link_ups;
+  std::vector<HccnPortReading> ports;
+  Status status;  // of the first question that failed
+};
+
+struct HccnCommandCount {
+  uint64_t runs = 0;
+  uint64_t failures = 0;
+  double last_seconds = 0;
+};
+using HccnCounts = std::array<HccnCommandCount, kHccnCommands>;
+
+// One NPU to ask.
+struct HccnTarget {
+  int device = 0;  // logical id
+  int physical_id = 0;
+  bool by_port = false;  // A5: ports by die and number
+};
+
+class HccnReader {
+ public:
+  struct Options {
+    HccnToolOptions tool;
+    std::vector<HccnTarget> targets;
+    int64_t period_ns = 60 * kNsPerSecond;  // from the beginning of a pass to that of the next
+    int64_t pause_ns = 5 * kNsPerSecond;    // at least, after the end of one
+    Status usable;                          // why the tool is not to be run although it is there
+  };
+  // `clock` must outlive the reader.
+  HccnReader(Options options, const Clock& clock);
+  ~HccnReader();
+  HccnReader(const HccnReader&) = delete;
+  HccnReader& operator=(const HccnReader&) = delete;
+
+  // Ok, or why there will be no readings.
+  Status Usable() const;
+  // The first pass begins with the first Attach. Each wants one Detach.
+  void Attach();
+  void Detach();
+
+  HccnCounts Counts() const;
+  // Copies what has changed since the versions in `*known`, which has one entry for each NPU.
+  void Refresh(std::vector<HccnReading>* known) const;
+  size_t devices() const { return options_.targets.size(); }
+
+ private:
+  class Asker;
+  void Run();
+  HccnReading ReadDevice(const HccnTarget& target);
+  void Publish(size_t at, HccnReading reading);
+  void Count(HccnCommand command, bool ok, int64_t took_ns);
+
+  Options options_;
+  const Clock& clock_;
+  HccnTool tool_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // All guarded by mutex_.
+  std::vector<HccnReading> readings_;
+  HccnCounts counts_;
+  size_t users_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace profd

@@ -1,0 +1,58 @@
+// Programs of a test's own making: shell scripts in a temporary folder that goes with the test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace profd::testing {
+
+class ScriptFolder {
+ public:
+  ScriptFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "profd_tool_XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
+    root_ = pattern;
+  }
+  ~ScriptFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+  ScriptFolder(const ScriptFolder&) = delete;
+  ScriptFolder& operator=(const ScriptFolder&) = delete;
+
+  std::string Path(std::string_view name) const { return root_ + "/" + std::string(name); }
+  std::string Write(std::string_view name, std::string_view body) const {
+    const std::string path = Path(name);
+    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+    std::filesystem::permissions(path, std::filesystem::perms{0755});
+    return path;
+  }
+  std::string Read(std::string_view name) const {
+    std::ifstream file(Path(name));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  std::string root_;
+};
+
+// Waits for what another thread or process does; false only after half a minute.
+inline bool Eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace profd::testing
