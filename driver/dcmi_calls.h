@@ -87,6 +87,16 @@ enum class DcmiCall : uint8_t {
   kSensorSoc,
   kSensorOpticalCage,
   kSensorNdie,
+  kHccsCredits,
+  kTrafficClasses,
+  kPfcDuration,
+  kExtraStatistics,
+  kSerdesQuality,
+  kVdevTotal,
+  kVdevActivity,
+  kUbPortList,
+  kUbPortStatistics,
+  kUbLinkStatus,
 };
 
 // Label values and message texts: the v1 name of the function, and after a slash its selector.
@@ -168,10 +178,20 @@ inline constexpr auto kDcmiCallNames = std::to_array<std::string_view>({
     "dcmi_get_device_sensor_info/soc",
     "dcmi_get_device_sensor_info/optical_cage",
     "dcmi_get_device_sensor_info/ndie",
+    "dcmi_get_hccs_avail_credit_info",
+    "dcmi_get_netdev_tc_stat_info",
+    "dcmi_get_pfc_duration_info",
+    "dcmi_get_extra_statistics_info",
+    "dcmi_get_serdes_quality_info",
+    "dcmi_get_device_info/vdev_total",
+    "dcmi_get_device_info/vdev_activity",
+    "dcmiv2_get_device_port_list_info",
+    "dcmiv2_get_port_pkt_stats_info",
+    "dcmiv2_get_ub_port_link_status",
 });
 
 inline constexpr size_t kDcmiCallCount = kDcmiCallNames.size();
-static_assert(kDcmiCallCount == static_cast<size_t>(DcmiCall::kSensorNdie) + 1,
+static_assert(kDcmiCallCount == static_cast<size_t>(DcmiCall::kUbLinkStatus) + 1,
               "one name for each call, in the order of the enumeration");
 
 constexpr std::string_view NameOf(DcmiCall call) {

@@ -80,6 +80,14 @@ struct DcmiFunctions {
   abi::DcmiGetDvppRatioFn dvpp_ratio = nullptr;
   DcmiPair<abi::DcmiGetResourceInfoFn> processes;
   DcmiPair<abi::DcmiGetSensorInfoFn> sensor_info;
+  abi::DcmiGetHccsCreditsFn hccs_credits = nullptr;
+  abi::DcmiGetTcStatFn traffic_classes = nullptr;
+  abi::DcmiGetPfcDurationFn pfc_duration = nullptr;
+  abi::DcmiGetExtraStatisticsFn extra_statistics = nullptr;
+  DcmiPair<abi::DcmiGetSerdesQualityFn> serdes_quality;
+  abi::DcmiV2GetUbPortListFn v2_ub_port_list = nullptr;
+  abi::DcmiV2GetPortPktStatsFn v2_ub_port_statistics = nullptr;
+  abi::DcmiV2GetUbLinkStatusFn v2_ub_link_status = nullptr;
 };
 
 // Calls visit(name, slot) for every symbol of the table.
@@ -166,6 +174,15 @@ constexpr void VisitDcmiSymbols(Functions& f, Visit&& visit) {
   visit("dcmiv2_get_device_proc_mem_info", f.processes.v2);
   visit("dcmi_get_device_sensor_info", f.sensor_info.v1);
   visit("dcmiv2_get_device_sensor_info", f.sensor_info.v2);
+  visit("dcmi_get_hccs_avail_credit_info", f.hccs_credits);
+  visit("dcmi_get_netdev_tc_stat_info", f.traffic_classes);
+  visit("dcmi_get_pfc_duration_info", f.pfc_duration);
+  visit("dcmi_get_extra_statistics_info", f.extra_statistics);
+  visit("dcmi_get_serdes_quality_info", f.serdes_quality.v1);
+  visit("dcmiv2_get_serdes_quality_info", f.serdes_quality.v2);
+  visit("dcmiv2_get_device_port_list_info", f.v2_ub_port_list);
+  visit("dcmiv2_get_port_pkt_stats_info", f.v2_ub_port_statistics);
+  visit("dcmiv2_get_ub_port_link_status", f.v2_ub_link_status);
 }
 
 // What a name of that list may look like.

@@ -75,21 +75,7 @@ abi::DcmiSubCmd DvppCommand(DcmiCall call) {
   }
 }
 
-// Counter of 16 bits that went from `before` to `now`: forwards, at most once around.
-uint16_t Step(uint16_t before, uint16_t now) { return static_cast<uint16_t>(now - before); }
-
 }  // namespace
-
-template <class T>
-DcmiAnswer<T> DcmiService::Info(const DcmiDevice& d, DcmiCall call, abi::DcmiMainCmd main_command,
-                                abi::DcmiSubCmd sub_command) {
-  const DcmiFunctions& f = functions();
-  unsigned size = sizeof(T);
-  return Query<T>(d, call, {}, [&](auto& at, T* out) {
-    return at.Invoke(f.device_info, static_cast<int>(main_command),
-                     static_cast<unsigned>(sub_command), static_cast<void*>(out), &size);
-  });
-}
 
 // ---- identity and state ----
 
@@ -148,6 +134,7 @@ DcmiAnswer<DcmiErrorCodes> DcmiService::ErrorCodes(const DcmiDevice& d) {
 }
 
 DcmiAnswer<DcmiFaults> DcmiService::CurrentFaults(const DcmiDevice& d) {
+  const std::shared_ptr<State> state = state_;
   constexpr int kMax = static_cast<int>(std::tuple_size_v<decltype(DcmiFaults::faults)>);
   int count = 0;
   auto list = Query<std::array<abi::DcmiEvent, kMax>>(
@@ -157,6 +144,12 @@ DcmiAnswer<DcmiFaults> DcmiService::CurrentFaults(const DcmiDevice& d) {
   DcmiAnswer<DcmiFaults> answer;
   answer.code = list.code;
   answer.value.count = static_cast<uint32_t>(std::clamp(count, 0, kMax));
+  // A list that did not fit would make faults come and go that did not.
+  if (answer.ok() && count >= 0 && count <= kMax) {
+    std::lock_guard lock(state->mutex);
+    state->slots[static_cast<size_t>(d.index + 1)].fault_events.Update(
+        std::span(list.value.data(), answer.value.count));
+  }
   for (size_t i = 0; i < answer.value.count; ++i) {
     const abi::DcmiFaultEvent& event = list.value[i].event;
     answer.value.faults[i] = {event.event_id, event.severity, event.assertion};
@@ -330,88 +323,6 @@ DcmiAnswer<abi::DcmiDvppRatio> DcmiService::DvppRatio(const DcmiDevice& d) {
 
 DcmiAnswer<unsigned> DcmiService::DvppEngine(const DcmiDevice& d, DcmiCall call) {
   return Info<unsigned>(d, call, abi::kCmdDvpp, DvppCommand(call));
-}
-
-// ---- interconnect and network ----
-
-DcmiAnswer<abi::DcmiChipPcieErrRate> DcmiService::PcieErrorCounts(const DcmiDevice& d) {
-  return Query<abi::DcmiChipPcieErrRate>(
-      d, DcmiCall::kPcieErrorCounts, {},
-      [&f = functions()](auto& at, auto* out) { return at.Invoke(f.pcie_error_counts, out); });
-}
-
-DcmiAnswer<abi::DcmiPcieErrors> DcmiService::PcieErrors(const DcmiDevice& d) {
-  return Info<abi::DcmiPcieErrors>(d, DcmiCall::kPcieErrors, abi::kCmdPcie, abi::kSubPcieErrors);
-}
-
-DcmiAnswer<abi::DcmiHccsStatisticInfo> DcmiService::HccsStatistic(const DcmiDevice& d) {
-  return Info<abi::DcmiHccsStatisticInfo>(d, DcmiCall::kHccsStatistic, abi::kCmdHccs,
-                                          abi::kSubHccsStatistic);
-}
-
-DcmiAnswer<abi::DcmiHccsStatisticInfoU64> DcmiService::HccsStatisticU64(const DcmiDevice& d) {
-  return Info<abi::DcmiHccsStatisticInfoU64>(d, DcmiCall::kHccsStatisticU64, abi::kCmdHccs,
-                                             abi::kSubHccsStatisticU64);
-}
-
-DcmiAnswer<abi::DcmiHccsStatus> DcmiService::HccsStatus(const DcmiDevice& d) {
-  return Info<abi::DcmiHccsStatus>(d, DcmiCall::kHccsStatus, abi::kCmdHccs, abi::kSubHccsStatus);
-}
-
-DcmiAnswer<abi::DcmiHccsLanes> DcmiService::HccsLanes(const DcmiDevice& d) {
-  return Info<abi::DcmiHccsLanes>(d, DcmiCall::kHccsLanes, abi::kCmdHccs, abi::kSubHccsLanes);
-}
-
-DcmiAnswer<DcmiSioErrors> DcmiService::SioErrors(const DcmiDevice& d) {
-  const std::shared_ptr<State> state = state_;
-  auto raw = Info<abi::DcmiSioCrcErrInfo>(d, DcmiCall::kSioCrc, abi::kCmdSio, abi::kSubSioCrc);
-  if (raw.code == kDcmiAbandoned) return {raw.code, {}};
-  std::lock_guard lock(state->mutex);
-  State::Slot& slot = state->slots[static_cast<size_t>(d.index + 1)];
-  if (!raw.ok()) {
-    // The device may come back reset; a restart from zero must not look like a wrap.
-    if (ClassifyDcmi(raw.code) == DcmiErrorClass::kDeviceDown) slot.sio_known = false;
-    return {raw.code, {}};
-  }
-  if (slot.sio_known) {
-    slot.sio.tx += Step(slot.sio_tx, raw.value.tx_error_count);
-    slot.sio.rx += Step(slot.sio_rx, raw.value.rx_error_count);
-  }
-  slot.sio_known = true;
-  slot.sio_tx = raw.value.tx_error_count;
-  slot.sio_rx = raw.value.rx_error_count;
-  return {abi::kDcmiOk, slot.sio};
-}
-
-DcmiAnswer<abi::DcmiNetworkPktStats> DcmiService::PacketStatistics(const DcmiDevice& d) {
-  return Query<abi::DcmiNetworkPktStats>(
-      d, DcmiCall::kPacketStatistics, {},
-      [&f = functions()](auto& at, auto* out) { return at.Invoke(f.packet_statistics, 0, out); });
-}
-
-DcmiAnswer<abi::DcmiPcieLinkBandwidthInfo> DcmiService::PcieBandwidth(const DcmiDevice& d, int ms) {
-  abi::DcmiPcieLinkBandwidthInfo initial{};
-  initial.profiling_time = std::clamp(ms, 0, abi::kPcieProfilingMaxMs);
-  return Query<abi::DcmiPcieLinkBandwidthInfo>(
-      d, DcmiCall::kPcieBandwidth, initial,
-      [&f = functions()](auto& at, auto* out) { return at.Invoke(f.pcie_bandwidth, out); });
-}
-
-DcmiAnswer<abi::DcmiHccsBandwidthInfo> DcmiService::HccsBandwidth(const DcmiDevice& d, int ms) {
-  abi::DcmiHccsBandwidthInfo initial{};  // zeroed each time: the driver adds to the totals
-  initial.profiling_time = std::clamp(ms, 1, abi::kHccsProfilingMaxMs);
-  return Query<abi::DcmiHccsBandwidthInfo>(
-      d, DcmiCall::kHccsBandwidth, initial,
-      [&f = functions()](auto& at, auto* out) { return at.InvokeV1(f.hccs_bandwidth, out); });
-}
-
-DcmiAnswer<abi::DcmiRdmaBandwidthInfo> DcmiService::RdmaBandwidth(const DcmiDevice& d, int ms) {
-  const unsigned time = std::clamp(static_cast<unsigned>(std::max(ms, 0)), abi::kRdmaProfilingMinMs,
-                                   abi::kRdmaProfilingMaxMs);
-  return Query<abi::DcmiRdmaBandwidthInfo>(d, DcmiCall::kRdmaBandwidth, {},
-                                           [time, &f = functions()](auto& at, auto* out) {
-                                             return at.Invoke(f.rdma_bandwidth, 0, time, out);
-                                           });
 }
 
 }  // namespace profd

@@ -131,6 +131,11 @@ void DcmiService::VisitRefused(
   }
 }
 
+DcmiFaultEventCounts DcmiService::FaultEvents(const DcmiDevice& d) const {
+  std::lock_guard lock(state_->mutex);
+  return state_->slots[static_cast<size_t>(d.index + 1)].fault_events.counts();
+}
+
 double DcmiService::EnergyJoules(const DcmiDevice& d) const {
   std::lock_guard lock(state_->mutex);
   return state_->slots[static_cast<size_t>(d.index + 1)].joules;

@@ -25,6 +25,7 @@
 #include "driver/abi/dcmi_abi.h"
 #include "driver/dcmi_calls.h"
 #include "driver/dcmi_errors.h"
+#include "driver/dcmi_fault_counts.h"
 #include "driver/dcmi_library.h"
 
 namespace profd {
@@ -92,6 +93,26 @@ struct DcmiSioErrors {
 struct DcmiCoreUtilization {
   uint32_t bytes = 0;
   std::array<uint8_t, abi::kTsVectorUtilBytes> percent{};
+};
+
+// Ids of the virtual NPUs an NPU is split into.
+struct DcmiVdevs {
+  uint32_t count = 0;
+  std::array<uint32_t, abi::kVdevMax> ids{};
+};
+struct DcmiVdevActivity {
+  uint32_t aicore_percent = 0;
+  uint64_t memory_total_kb = 0;
+  uint64_t memory_free_kb = 0;
+};
+struct DcmiUbPort {
+  int udie = 0;
+  int port = 0;
+  bool uboe = false;
+};
+struct DcmiUbPorts {
+  uint32_t count = 0;
+  std::array<DcmiUbPort, abi::kUbMaxDies * abi::kUbMaxPorts> ports{};
 };
 
 struct DcmiCallStatistics {
@@ -173,6 +194,20 @@ class DcmiService {
   DcmiAnswer<abi::DcmiHccsBandwidthInfo> HccsBandwidth(const DcmiDevice& d, int ms);
   DcmiAnswer<abi::DcmiRdmaBandwidthInfo> RdmaBandwidth(const DcmiDevice& d, int ms);
 
+  DcmiAnswer<abi::DcmiHccsCreditInfo> HccsCredits(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiTcStatData> TrafficClasses(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiPfcDurationInfo> PfcDuration(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiExtraStatistics> ExtraStatistics(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiSerdesQuality> SerdesQuality(const DcmiDevice& d, unsigned macro);
+  DcmiAnswer<DcmiVdevs> Vdevs(const DcmiDevice& d);
+  DcmiAnswer<DcmiVdevActivity> VdevActivity(const DcmiDevice& d, uint32_t vdev);
+  DcmiAnswer<DcmiUbPorts> UbPorts(const DcmiDevice& d);
+  DcmiAnswer<abi::DcmiPortPktStats> UbPortStatistics(const DcmiDevice& d, int udie, int port);
+  DcmiAnswer<abi::DcmiUbPortLinkStatus> UbLinkStatus(const DcmiDevice& d);
+
+  // Events found by the successful CurrentFaults of all users together.
+  DcmiFaultEventCounts FaultEvents(const DcmiDevice& d) const;
+
   // Integral of the successful Power readings of all users together, trapezoids; a gap of more than
   // kMaxEnergyGapNs between two readings adds nothing.
   double EnergyJoules(const DcmiDevice& d) const;
@@ -204,7 +239,7 @@ class DcmiService {
   DcmiAnswer<T> Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn);
   template <class T>
   DcmiAnswer<T> Info(const DcmiDevice& d, DcmiCall call, abi::DcmiMainCmd main_command,
-                     abi::DcmiSubCmd sub_command);
+                     abi::DcmiSubCmd sub_command, const T& initial = {});
   const DcmiFunctions& functions() const;
 
   int Initialise();

@@ -24,8 +24,8 @@ struct DcmiService::State {
     DcmiCall call{};
     int64_t since_ns = 0;
     std::array<int, kDcmiCallCount> refused{};  // the code that ended all asking; 0 = ask
-    // Energy and the 16-bit SIO counters live here because always-on collection and sessions read
-    // the same device and must show one and the same counter.
+    // Energy, fault events and the 16-bit SIO counters live here because always-on collection and
+    // sessions read the same device and must show one and the same counter.
     int64_t power_ns = -1;
     double watts = 0;
     double joules = 0;
@@ -33,6 +33,7 @@ struct DcmiService::State {
     uint16_t sio_tx = 0;
     uint16_t sio_rx = 0;
     DcmiSioErrors sio;
+    DcmiFaultCounter fault_events;
   };
 
   const DcmiLibrary library;
@@ -61,6 +62,11 @@ struct DcmiService::Address {
   template <class... P, class... A>
   int InvokeV1(int (*fn)(int, int, P...), A... args) const {
     return fn != nullptr && api == DcmiApi::kV1 ? fn(card, chip, args...) : kDcmiSymbolMissing;
+  }
+  // Functions that only v2 has.
+  template <class... P, class... A>
+  int InvokeV2(int (*fn)(int, P...), A... args) const {
+    return fn != nullptr && api == DcmiApi::kV2 ? fn(logical_id, args...) : kDcmiSymbolMissing;
   }
 };
 
@@ -100,6 +106,17 @@ DcmiAnswer<T> DcmiService::Query(const DcmiDevice& d, DcmiCall call, const T& in
   answer.code = Run(d.index, call, ask);
   if (answer.ok()) answer.value = buffer.value();
   return answer;
+}
+
+template <class T>
+DcmiAnswer<T> DcmiService::Info(const DcmiDevice& d, DcmiCall call, abi::DcmiMainCmd main_command,
+                                abi::DcmiSubCmd sub_command, const T& initial) {
+  const DcmiFunctions& f = functions();
+  unsigned size = sizeof(T);
+  return Query<T>(d, call, initial, [&](auto& at, T* out) {
+    return at.Invoke(f.device_info, static_cast<int>(main_command),
+                     static_cast<unsigned>(sub_command), static_cast<void*>(out), &size);
+  });
 }
 
 }  // namespace profd

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "driver/abi/dcmi_link_structs.h"
 #include "driver/abi/dcmi_structs.h"
 
 namespace profd::abi {
@@ -150,6 +151,9 @@ enum DcmiSubCmd : unsigned {
   kSubChipInfSpod = 1,
   kSubPcieErrors = 1,
   kSubSioCrc = 0,
+  kSubVdevResource = 0,
+  kSubVdevTotal = 1,
+  kSubVdevActivity = 5,
 };
 
 inline constexpr unsigned kTsAicoreUtilBytes = 25;
@@ -261,6 +265,21 @@ using DcmiGetPktStatsFn = int (*)(int, int, int, DcmiNetworkPktStats*);
 using DcmiV2GetPktStatsFn = int (*)(int, int, DcmiNetworkPktStats*);
 // 28: dcmi_get_rdma_bandwidth_info(card, device, port, ms, out); blocks for ms
 using DcmiGetRdmaBandwidthFn = int (*)(int, int, int, unsigned, DcmiRdmaBandwidthInfo*);
+// 23: dcmi_get_hccs_avail_credit_info
+using DcmiGetHccsCreditsFn = DcmiDeviceQueryFn<DcmiHccsCreditInfo>;
+// 29: dcmi_get_netdev_tc_stat_info
+using DcmiGetTcStatFn = DcmiDeviceQueryFn<DcmiTcStatData>;
+// 30: dcmi_get_pfc_duration_info
+using DcmiGetPfcDurationFn = DcmiDeviceQueryFn<DcmiPfcDurationInfo>;
+// 31: dcmi_get_extra_statistics_info(card, device, port 0, out)
+using DcmiGetExtraStatisticsFn = int (*)(int, int, int, DcmiExtraStatistics*);
+// 32: dcmi_get_serdes_quality_info(card, device, macro, out) / v2
+using DcmiGetSerdesQualityFn = int (*)(int, int, unsigned, DcmiSerdesQuality*);
+// 47: dcmiv2_get_device_port_list_info, dcmiv2_get_port_pkt_stats_info,
+// dcmiv2_get_ub_port_link_status
+using DcmiV2GetUbPortListFn = DcmiV2DeviceQueryFn<DcmiUbPortList>;
+using DcmiV2GetPortPktStatsFn = int (*)(int, DcmiUbPortInfo*, DcmiPortPktStats*);
+using DcmiV2GetUbLinkStatusFn = DcmiV2DeviceQueryFn<DcmiUbPortLinkStatus>;
 // 35: dcmi_get_device_llc_perf_para / v2
 using DcmiGetLlcPerfFn = DcmiDeviceQueryFn<DcmiLlcPerf>;
 using DcmiV2GetLlcPerfFn = DcmiV2DeviceQueryFn<DcmiLlcPerf>;

@@ -52,6 +52,15 @@ struct FakeDcmiDevice {
   std::map<int, abi::DcmiSensorInfo> sensors;  // by DcmiSensorId
   abi::DcmiPcieLinkBandwidthInfo pcie_bandwidth{};
   abi::DcmiHccsBandwidthInfo hccs_bandwidth{};
+  abi::DcmiHccsCreditInfo hccs_credits{};
+  abi::DcmiTcStatData traffic_classes{};
+  abi::DcmiPfcDurationInfo pfc_duration{};
+  abi::DcmiExtraStatistics extra{};
+  std::map<unsigned, abi::DcmiSerdesQuality> serdes;  // by macro
+  std::map<uint32_t, abi::DcmiComputingResource> vdevs;
+  abi::DcmiUbPortList ub_ports{};
+  std::map<int, std::map<int, abi::DcmiPortPktStats>> ub;  // by udie, port
+  abi::DcmiUbPortLinkStatus ub_links{};
 };
 
 class FakeDcmi {
@@ -138,6 +147,8 @@ class FakeDcmi {
     std::memcpy(to, from.data(), *size);
     return 0;
   }
+  static int VdevInfo(const FakeDcmiDevice& d, unsigned sub, void* out, unsigned* size);
+  static void FillUb(DcmiFunctions& f);
   static int DeviceInfo(int card, int, int command, unsigned sub, void* out, unsigned* size);
   static void FillNode(DcmiFunctions& f);
   static void FillIdentity(DcmiFunctions& f);
@@ -152,6 +163,21 @@ class FakeDcmi {
   bool hanging_ = false;
 };
 
+inline int FakeDcmi::VdevInfo(const FakeDcmiDevice& d, unsigned sub, void* out, unsigned* size) {
+  if (sub == abi::kSubVdevTotal) {
+    abi::DcmiSocTotalResource total{};
+    for (const auto& [id, computing] : d.vdevs) total.vdev_id[total.vdev_num++] = id;
+    return Copy(total, out, size);
+  }
+  if (sub != abi::kSubVdevActivity) return abi::kDcmiNotSupported;
+  abi::DcmiVdevQuery query;
+  std::memcpy(&query, out, sizeof query);
+  auto it = d.vdevs.find(query.vdev_id);
+  if (it == d.vdevs.end()) return abi::kDcmiInvalidParameter;
+  query.computing = it->second;
+  return Copy(query, out, size);
+}
+
 inline int FakeDcmi::DeviceInfo(int card, int, int command, unsigned sub, void* out,
                                 unsigned* size) {
   const std::string name = "device_info/" + std::to_string(command) + "/" + std::to_string(sub);
@@ -163,6 +189,8 @@ inline int FakeDcmi::DeviceInfo(int card, int, int command, unsigned sub, void* 
       if (sub == abi::kSubHccsLanes) return Copy(d.hccs_lanes, out, size);
       if (sub == abi::kSubHccsStatisticU64) return Copy(d.hccs, out, size);
       break;
+    case abi::kCmdVdevMng:
+      return VdevInfo(d, sub, out, size);
     case abi::kCmdSio:
       return Copy(d.sio, out, size);
     case abi::kCmdPcie:
@@ -361,8 +389,38 @@ inline void FakeDcmi::FillLinks(DcmiFunctions& f) {
       std::memcpy(out->rx_bandwidth, d.hccs_bandwidth.rx_bandwidth, sizeof out->rx_bandwidth);
     });
   };
+  f.hccs_credits = [](int card, int, abi::DcmiHccsCreditInfo* out) {
+    return Answer(card, "hccs_credits", [&](auto& d) { *out = d.hccs_credits; });
+  };
+  f.traffic_classes = [](int card, int, abi::DcmiTcStatData* out) {
+    return Answer(card, "traffic_classes", [&](auto& d) { *out = d.traffic_classes; });
+  };
+  f.pfc_duration = [](int card, int, abi::DcmiPfcDurationInfo* out) {
+    return Answer(card, "pfc_duration", [&](auto& d) { *out = d.pfc_duration; });
+  };
+  f.extra_statistics = [](int card, int, int, abi::DcmiExtraStatistics* out) {
+    return Answer(card, "extra_statistics", [&](auto& d) { *out = d.extra; });
+  };
+  f.serdes_quality.v1 = [](int card, int, unsigned macro, abi::DcmiSerdesQuality* out) {
+    return Pick<std::map<unsigned, abi::DcmiSerdesQuality>>(
+        card, "serdes_quality", [](const FakeDcmiDevice& d) -> auto& { return d.serdes; }, macro,
+        out);
+  };
   f.rdma_bandwidth.v1 = [](int card, int, int, unsigned ms, abi::DcmiRdmaBandwidthInfo* out) {
     return Answer(card, "rdma_bandwidth", [&](auto&) { *out = {ms, ms}; });
+  };
+}
+
+inline void FakeDcmi::FillUb(DcmiFunctions& f) {
+  f.v2_ub_port_list = [](int dev, abi::DcmiUbPortList* out) {
+    return Answer(dev, "ub_port_list", [&](auto& d) { *out = d.ub_ports; });
+  };
+  f.v2_ub_port_statistics = [](int dev, abi::DcmiUbPortInfo* where, abi::DcmiPortPktStats* out) {
+    return Answer(dev, "ub_port_statistics",
+                  [&](auto& d) { *out = d.ub[where->udie_id][where->port_id]; });
+  };
+  f.v2_ub_link_status = [](int dev, abi::DcmiUbPortLinkStatus* out) {
+    return Answer(dev, "ub_link_status", [&](auto& d) { *out = d.ub_links; });
   };
 }
 
@@ -405,6 +463,7 @@ inline DcmiLibrary FakeDcmi::V2() const {
   f.power.v2 = [](int dev, int* out) {
     return Answer(dev, "power", [&](auto& d) { *out = d.power; });
   };
+  FillUb(f);
   return library;
 }
 
