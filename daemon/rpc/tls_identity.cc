@@ -14,7 +14,7 @@
 
 #include "base/openssl_ptr.h"
 #include "base/text.h"
-#include "daemon/rpc/tls_files.h"
+#include "daemon/rpc/tls_pem.h"
 
 namespace profd {
 namespace {

@@ -1,11 +1,9 @@
 #include "daemon/rpc/tls_server.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -30,12 +28,12 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "daemon/rpc/rpc_internal.h"
+#include "daemon/rpc/tcp_listener.h"
 #include "daemon/rpc/tls_identity.h"
 
 namespace profd {
 namespace {
 
-constexpr int kBacklog = 128;
 constexpr int kWatchMs = 2000;
 constexpr int kPauseMs = 200;
 constexpr size_t kQuotaBytes = 32 << 20;
@@ -98,45 +96,6 @@ Result<std::unique_ptr<Generation>> MakeGeneration(rpc::Context& context,
     return Internal("gRPC does not take the certificates of [tls]");
   }
   return generation;
-}
-
-std::string TextOf(const sockaddr_storage& address, bool with_port) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.ss_family == AF_INET6) {
-    sockaddr_in6 v6{};
-    std::memcpy(&v6, &address, sizeof v6);
-    ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    return with_port ? fmt::format("[{}]:{}", text.data(), ntohs(v6.sin6_port)) : text.data();
-  }
-  sockaddr_in v4{};
-  std::memcpy(&v4, &address, sizeof v4);
-  ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-  return with_port ? fmt::format("{}:{}", text.data(), ntohs(v4.sin_port)) : text.data();
-}
-
-Result<UniqueFd> Bind(const std::string& text) {
-  Result<TlsListen> listen = ParseTlsListen(text);
-  if (!listen.ok()) return listen.status();
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  int error =
-      ::getaddrinfo(listen->host.c_str(), std::to_string(listen->port).c_str(), &hints, &found);
-  if (error != 0) {
-    return InvalidArgument(fmt::format("tls.listen = \"{}\": {}", text, ::gai_strerror(error)));
-  }
-  std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return Status::FromErrno(errno, "socket for tls.listen");
-  int one = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  if (::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 ||
-      ::listen(fd.get(), kBacklog) != 0) {
-    return Status::FromErrno(errno, fmt::format("tls.listen = \"{}\"", text));
-  }
-  return fd;
 }
 
 std::string_view Property(const grpc::AuthContext& auth, const char* name) {
@@ -255,7 +214,7 @@ bool TlsServer::Impl::AcceptAll() {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
       continue;  // what a connection died of before it was accepted
     }
-    if (!Admit(std::move(fd), TextOf(from, false))) {
+    if (!Admit(std::move(fd), AddressText(from, false))) {
       rejected.fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -368,7 +327,7 @@ Result<std::unique_ptr<TlsServer>> TlsServer::Listen(rpc::Context& context,
     return FailedPrecondition(fmt::format("{}", fmt::join(problems, "\n")));
   }
   impl->users = std::make_shared<const LocalUsers>(std::move(users));
-  Result<UniqueFd> listener = Bind(options.listen);
+  Result<UniqueFd> listener = BindTcp(options.listen, "tls.listen");
   if (!listener.ok()) return listener.status();
   impl->listener = std::move(listener).value();
   impl->wake = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -377,7 +336,7 @@ Result<std::unique_ptr<TlsServer>> TlsServer::Listen(rpc::Context& context,
   if (::getsockname(impl->listener.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     return Status::FromErrno(errno, "tls.listen");
   }
-  impl->address = TextOf(bound, true);
+  impl->address = AddressText(bound, true);
   RETURN_IF_ERROR(impl->Adopt(std::move(material)));
   return std::unique_ptr<TlsServer>(new TlsServer(std::move(impl)));
 }

@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "daemon/rpc/tcp_listener.h"
 #include "daemon/rpc/tls_files.h"
 #include "daemon/rpc/tls_identity.h"
 #include "daemon/rpc/tls_test_support.h"
@@ -256,11 +257,11 @@ TEST_F(TlsFilesTest, TheStampFollowsEveryFile) {
   EXPECT_NE(before, TlsFilesStamp(paths_));
 }
 
-TEST(TlsListenTest, Addresses) {
-  EXPECT_EQ(ParseTlsListen("0.0.0.0:9465")->port, 9465);
-  EXPECT_EQ(ParseTlsListen("[::]:0")->host, "::");
+TEST(TcpAddressTest, Addresses) {
+  EXPECT_EQ(ParseTcpAddress("0.0.0.0:9465", "tls.listen")->port, 9465);
+  EXPECT_EQ(ParseTcpAddress("[::]:0", "tls.listen")->host, "::");
   for (const char* bad : {"", ":1", "host", "host:", "host:x", "host:65536", "::1:5", "[]:1"}) {
-    EXPECT_FALSE(ParseTlsListen(bad).ok()) << bad;
+    EXPECT_FALSE(ParseTcpAddress(bad, "tls.listen").ok()) << bad;
   }
 }
 
