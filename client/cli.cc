@@ -170,6 +170,10 @@ std::optional<int> RunLocally(const CLI::App& app, const std::string& name, cons
     return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
   }
   if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
+  if (name == "man") {
+    io.out << ManualOf(app) << std::flush;
+    return kExitOk;
+  }
   return std::nullopt;
 }
 

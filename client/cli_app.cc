@@ -322,6 +322,8 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddDumpDirectoryCommands(app, p);
   AddExportCommand(app, &p->export_);
   AddTlsCommands(app, p);
+  // For the package: not in the help, not completed.
+  app->add_subcommand("man", "Print the manual page")->group("");
 }
 
 }  // namespace profd::client

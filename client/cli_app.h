@@ -1,5 +1,5 @@
-// The CLI11 application: every command, option and example. Included by cli.cc and completion.cc
-// only, as CLI11 is slow to compile.
+// The CLI11 application: every command, option and example. Included by cli.cc, completion.cc and
+// man_page.cc only, as CLI11 is slow to compile.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -69,5 +69,8 @@ void BuildApp(CLI::App* app, Parsed* parsed);
 
 // The script that completes `app`'s commands and flags; `shell` is "bash" or "zsh".
 std::string CompletionScript(const CLI::App& app, const std::string& shell);
+
+// profctl(1) in the man(7) language.
+std::string ManualOf(const CLI::App& app);
 
 }  // namespace profd::client

@@ -46,7 +46,7 @@ constexpr std::array<std::string_view, 2> kTakesDirectories = {"export", "verify
 constexpr std::array<std::string_view, 5> kTakesIds = {"stop", "show", "watch", "fetch", "rm"};
 
 std::vector<const CLI::App*> Commands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
+  return app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); });
 }
 
 // `of_commands` leaves out what the application alone has, or every command has too.

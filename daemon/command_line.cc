@@ -22,6 +22,7 @@
 #include "collectors/collector.h"
 #include "daemon/app.h"
 #include "daemon/config/daemon_config.h"
+#include "daemon/man_page.h"
 #include "daemon/rpc/tls_files.h"
 
 namespace profd {
@@ -43,6 +44,9 @@ struct Flags {
   bool check_config = false;
   bool print_config = false;
   bool print_reference = false;
+  bool print_man = false;
+  bool print_man_config = false;
+  bool print_completion = false;
 };
 
 Result<std::string> ReadConfig(const std::string& path) {
@@ -167,12 +171,26 @@ void AddFlags(CLI::App& app, Flags& flags) {
                "Print a commented configuration file with all defaults, and exit");
   app.add_flag("--print-config-reference", flags.print_reference,
                "Print docs/configuration.md, and exit");
+  // For the package: not in the help.
+  app.add_flag("--print-man", flags.print_man, "Print profd(8)")->group("");
+  app.add_flag("--print-man-config", flags.print_man_config, "Print profd.toml(5)")->group("");
+  app.add_flag("--print-completion", flags.print_completion, "Print bash's completion")->group("");
   app.set_version_flag("--version", std::string("profd ") + PROFD_VERSION + " (" PROFD_ARCH ")");
   app.footer(
       "Examples:\n"
       "  profd --check-config                       is /etc/profd/profd.toml right?\n"
       "  profd --simulate --socket /tmp/p.sock --dump-root /tmp/dumps\n"
       "                                             try it without an NPU");
+}
+
+// What the program says about itself; nothing = it is to serve.
+std::optional<std::string> Printed(const CLI::App& app, const Flags& flags) {
+  if (flags.print_config) return DefaultConfigText();
+  if (flags.print_reference) return ConfigReference();
+  if (flags.print_man) return ManualOfDaemon(app);
+  if (flags.print_man_config) return ManualOfConfig(app.version());
+  if (flags.print_completion) return CompletionOfDaemon(app);
+  return std::nullopt;
 }
 
 int Serve(const Flags& flags, const DaemonConfig& config) {
@@ -210,8 +228,8 @@ int RunDaemon(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   flags.simulate = flags.simulate || app.count("--simulate") > 0;
-  if (flags.print_config || flags.print_reference) {
-    fmt::print("{}", flags.print_config ? DefaultConfigText() : ConfigReference());
+  if (std::optional<std::string> text = Printed(app, flags)) {
+    fmt::print("{}", *text);
     return 0;
   }
   Result<DaemonConfig> config = LoadConfig(flags);
