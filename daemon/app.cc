@@ -45,6 +45,7 @@ App::~App() = default;
 Status App::Run() {
   RETURN_IF_ERROR(impl_->Build());
   Status status = impl_->Serve();
+  if (impl_->restarting) impl_->LeaveSessions();
   impl_->End();
   return status;
 }
@@ -257,19 +258,26 @@ void App::Impl::Announce() {
                         {"hal", report.hal_path.empty() ? report.hal_error : report.hal_path},
                         {"dcmi", report.dcmi_path.empty() ? report.dcmi_error : report.dcmi_path},
                         {"simulated", options.simulated}});
-  std::string tls = TlsAddress().empty() ? "" : ", TLS on " + TlsAddress();
-  ::sd_notifyf(0, "READY=1\nSTATUS=%zu devices%s", node->host().devices.size(), tls.c_str());
+  std::string state = fmt::format("{} devices", node->host().devices.size());
+  if (node->host().devices.empty()) {
+    state = "host only: no NPU";
+    log::Warning("host only: no NPU can be used on this node; metrics and sessions are the host's",
+                 {{"hal", report.hal_error.empty() ? "no devices" : report.hal_error}});
+  }
+  if (!TlsAddress().empty()) state += ", TLS on " + TlsAddress();
+  ::sd_notifyf(0, "READY=1\nSTATUS=%s", state.c_str());
 }
 
 Status App::Impl::WaitForSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
+  for (int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) ::sigaddset(&signals, number);
   for (;;) {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) return Internal("sigwait failed");
     if (number != SIGHUP) {
-      log::Info("stopping", {{"signal", number == SIGTERM ? "SIGTERM" : "SIGINT"}});
+      restarting = number == SIGUSR2 && options.config.resume;
+      log::Info("stopping", {{"signal", number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGUSR2"}, {"restarting", restarting}});
       return Status::Ok();
     }
     Reload();

@@ -1,8 +1,10 @@
 // Dumps: what earlier runs of the daemon left, room for new ones, and calls about them.
 #include <fcntl.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <utility>
 
@@ -155,6 +157,19 @@ void App::Impl::AnswerDumps(RpcDeps* deps) {
   deps->dumps_to_fetch = [this](const Peer& peer, const v1::FetchDumpRequest& request) {
     return sessions->DumpsOf(peer, request.session_id(), request.dump());
   };
+}
+
+void App::Impl::LeaveSessions() {
+  std::promise<size_t> active;
+  control->Post([this, &active] { active.set_value(sessions->active()); });
+  if (active.get_future().get() == 0) return;
+  ::sd_notify(0, "STOPPING=1");
+  if (acceptor != nullptr) acceptor->Stop();
+  auto flushed = std::make_shared<std::promise<void>>();
+  writer->Flush([flushed] { flushed->set_value(); });
+  bool clean = flushed->get_future().wait_for(kPatience) == std::future_status::ready;
+  log::Info("stopped; sessions go on with the next start", {{"flushed", clean}});
+  std::_Exit(0);
 }
 
 void App::Impl::UpdateDumpMetrics() {

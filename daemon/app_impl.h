@@ -40,6 +40,9 @@ struct App::Impl {
   Status WaitForSignals();
   void Reload();
   void End();
+  // Where there are sessions: ends the process as it is, once everything read so far is in its dump,
+  // so that the next daemon goes on with them.
+  void LeaveSessions();
   void StartAlwaysOn();
   void Beat();
   void GuardBeat();
@@ -100,6 +103,7 @@ struct App::Impl {
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Exposer> exposer;
+  bool restarting = false;  // ended by SIGUSR2: sessions are not to be stopped
   std::string metrics_address;
   std::string attach_socket;  // empty = nobody can attach
   std::vector<PollEngine::Handle> always_on;

@@ -91,7 +91,11 @@ Status ApplySimulator(const Flags& flags, DaemonConfig* config) {
     if (!folder.ok()) return folder.status();
     if (!flags.hal_library) config->hal_library = *folder + "/libascend_hal.so";
     if (!flags.dcmi_library) config->dcmi_library = *folder + "/libdcmi.so";
+    if (config->metrics_hccn_tool == "auto") config->metrics_hccn_tool = *folder + "/hccn_tool";
   }
+  // Never the vendor's own: it would speak of other NPUs.
+  if (config->metrics_hccn_tool == "auto") config->metrics_hccn_tool = "off";
+  config->simulator_scenario = flags.scenario;
   // The simulator is the operator's own choice and lives where they built it.
   config->require_safe_library = false;
   return Status::Ok();
@@ -147,7 +151,7 @@ log::Level LevelOf(const std::string& name) {
 void BlockSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
+  for (int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) ::sigaddset(&signals, number);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error, not our end

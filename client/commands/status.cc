@@ -28,7 +28,7 @@ std::string Devices(const v1::Node& node) {
     ++chips[device.chip()];
     if (!device.problem().empty()) ++broken;
   }
-  std::string text = chips.empty() ? "none" : "";
+  std::string text = chips.empty() ? "none: host only" : "";
   for (const auto& [chip, count] : chips) {
     text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, chip);
   }

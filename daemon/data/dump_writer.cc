@@ -164,6 +164,13 @@ Status DumpWriter::MakeRoom() {
   return cut ? Status() : room;
 }
 
+void DumpWriter::Flush(std::function<void()> done) {
+  Post([this, done = std::move(done)] {
+    FlushAll(clock_.MonotonicRawNs(), true);
+    done();
+  });
+}
+
 void DumpWriter::FlushAll(int64_t now_ns, bool sync) {
   Status room = MakeRoom();
   for (const auto& session : live_) {

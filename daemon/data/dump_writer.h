@@ -137,6 +137,8 @@ class DumpWriter {
                                       std::function<void(const Result<std::string>&)> done);
   // Runs `task` on the writer thread, after everything pushed before.
   void Post(std::function<void()> task);
+  // All that came before is in its file, and forced to the disk, when `done` is called (writer thread).
+  void Flush(std::function<void()> done);
   // Root and its free space; writer thread only (use Post).
   DumpRoot& root() { return root_; }
 
