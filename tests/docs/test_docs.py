@@ -1,0 +1,79 @@
+"""The documents against the tree: messages quoted word for word are said by the program, links lead
+somewhere. Messages stand in blocks marked ```message; `...` in them stands for anything."""
+
+import os
+import re
+import subprocess
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCES = (".cc", ".h", ".py", ".proto")
+ROOMS = ("base", "client", "collectors", "daemon", "driver", "dump", "export", "proto", "sim")
+
+
+def tracked(*patterns):
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+                           cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+    return [name for name in names if name and os.path.exists(os.path.join(ROOT, name))]
+
+
+def read(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def source_text():
+    """All code, string literals that the compiler joins joined, escaped quotes as they are printed."""
+    parts = []
+    for name in tracked(*ROOMS):
+        if name.endswith(SOURCES) and "_test." not in name:
+            parts.append(re.sub(r'"\s*\n\s*"', "", read(name)).replace('\\"', '"'))
+    return "\n".join(parts)
+
+
+def anchors_of(text):
+    """GitHub's anchors of the headings."""
+    found = set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+    for heading in re.findall(r"^#+ +(.*?) *$", re.sub(r"```.*?```", "", text, flags=re.S), re.M):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        found.add(re.sub(r"[^\w\- ]", "", plain.replace("`", "")).replace(" ", "-"))
+    return found
+
+
+class Messages(unittest.TestCase):
+    def test_quoted_messages_are_in_the_program(self):
+        code = source_text()
+        missing, count = [], 0
+        for name in tracked("docs/*.md", "*.md"):
+            for message in re.findall(r"^```message\n(.*?)\n```", read(name), re.M | re.S):
+                count += 1
+                for fragment in message.split("..."):
+                    # What is left of a placeholder's neighbours: blanks and punctuation alone say nothing.
+                    fragment = fragment.strip(" .,:\n")
+                    if len(fragment) > 2 and fragment not in code:
+                        missing.append(f"{name}: {fragment!r}")
+        self.assertGreater(count, 25)
+        self.assertEqual(missing, [], "no source says this")
+
+
+class Links(unittest.TestCase):
+    def test_links_lead_somewhere(self):
+        broken, count = [], 0
+        for name in tracked("*.md"):
+            text = re.sub(r"```.*?```", "", read(name), flags=re.S)
+            for target in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                count += 1
+                path, _, anchor = target.partition("#")
+                full = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
+                if not os.path.exists(os.path.join(ROOT, full)):
+                    broken.append(f"{name}: {target}: no such file")
+                elif anchor and full.endswith(".md") and anchor not in anchors_of(read(full)):
+                    broken.append(f"{name}: {target}: no such heading")
+        self.assertGreater(count, 100)
+        self.assertEqual(broken, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
