@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,6 +58,7 @@ struct Attempt {
 
 Attempt LoadFile(const std::string& file, bool trust) {
   std::string path = file;
+  if (::access(file.c_str(), F_OK) != 0) return {nullptr, file, Status::FromErrno(errno, file)};
   if (!trust) {
     Result<std::string> resolved = CheckTrustedPath(file);
     if (!resolved.ok()) return {nullptr, file, resolved.status()};
@@ -156,6 +158,8 @@ Result<DlLibrary> DlLibrary::Open(const DlOptions& options) {
   }
   Attempt by_name = LoadByName(options.soname, options.trust_unsafe_path);
   if (by_name.handle != nullptr) return DlLibrary(by_name.handle, by_name.path);
+  // Not so if it is there and one that it needs is not.
+  bool nowhere = by_name.status.message().starts_with(options.soname + ": cannot open");
   note(options.soname == by_name.path ? options.soname
                                       : options.soname + " found as " + by_name.path,
        by_name.status);
@@ -168,6 +172,11 @@ Result<DlLibrary> DlLibrary::Open(const DlOptions& options) {
     Attempt attempt = LoadFile(file, options.trust_unsafe_path);
     if (attempt.handle != nullptr) return DlLibrary(attempt.handle, attempt.path);
     note(file, attempt.status);
+    nowhere = nowhere && attempt.status.code() == StatusCode::kNotFound;
+  }
+  if (nowhere) {
+    return NotFound(fmt::format("no {} on this machine: neither where the loader looks, nor in {}",
+                                options.soname, fmt::join(options.usual_folders, ", ")));
   }
   return Status(code, fmt::format("cannot load {}; tried {}", options.soname, tried));
 }

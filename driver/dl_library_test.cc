@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 namespace profd {
@@ -110,8 +111,23 @@ TEST(DlLibraryTest, ErrorNamesEveryCandidate) {
                                                .trust_unsafe_path = false});
   ASSERT_FALSE(library.ok());
   EXPECT_EQ(library.status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(library.status().message(), HasSubstr("/no/such/a/libprofd_none.so"));
-  EXPECT_THAT(library.status().message(), HasSubstr("/no/such/b/libprofd_none.so"));
+  EXPECT_EQ(library.status().message(),
+            "no libprofd_none.so on this machine: neither where the loader looks, nor in /no/such/a, "
+            "/no/such/b");
+}
+
+TEST(DlLibraryTest, ErrorNamesWhatIsWrongWithACandidateThatIsThere) {
+  std::string folder = (std::filesystem::temp_directory_path() / "dl_library_XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/libprofd_none.so") << "no library";
+  Result<DlLibrary> library = DlLibrary::Open({.configured_path = {},
+                                               .soname = "libprofd_none.so",
+                                               .usual_folders = {"/no/such/a", folder},
+                                               .trust_unsafe_path = true});
+  ASSERT_FALSE(library.ok());
+  EXPECT_THAT(library.status().message(), HasSubstr("/no/such/a/libprofd_none.so: "));
+  EXPECT_THAT(library.status().message(), HasSubstr(folder + "/libprofd_none.so: file too short"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(DlLibraryTest, AConfiguredPathIsTheOnlyOne) {
