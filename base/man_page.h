@@ -14,7 +14,7 @@ class ManPage {
 
   void Section(std::string_view title);
   void Subsection(std::string_view title);
-  void Paragraph(std::string_view text);
+  void Paragraph(std::string_view text);  // one line
   // A term in bold, its value in italics behind it, and what it means below; lines of `text` stay lines.
   void Entry(std::string_view term, std::string_view value, std::string_view text);
   // Kept as it is, indented.
@@ -24,6 +24,7 @@ class ManPage {
 
  private:
   std::string text_;
+  bool after_title_ = false;  // a paragraph begins there by itself
 };
 
 }  // namespace profd

@@ -128,7 +128,8 @@ std::string ManualOf(const CLI::App& app) {
   page.Section("DESCRIPTION");
   page.Paragraph(
       "profctl orders profiling sessions from the daemon profd of this node, or of other nodes, shows "
-      "what the node's NPUs and jobs do, and works on dumps.\n"
+      "what the node's NPUs and jobs do, and works on dumps.");
+  page.Paragraph(
       "DURATION is a number with ms, s, m or h, as in 30s; LIST of devices or ranks is as in 0,1,4-7.");
   page.Section("OPTIONS OF ALL COMMANDS");
   AddOptions(app, false, &page);
