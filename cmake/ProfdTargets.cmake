@@ -22,7 +22,7 @@ target_compile_options(profd_flags INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 target_compile_definitions(profd_flags INTERFACE
   _FILE_OFFSET_BITS=64 $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
-target_link_options(profd_flags INTERFACE -Wl,-z,relro,-z,now)
+target_link_options(profd_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
 
 if(PROFD_SANITIZE)
   string(REPLACE "," ";" _profd_sanitizers "${PROFD_SANITIZE}")
@@ -47,7 +47,13 @@ if(PROFD_SANITIZE)
     add_link_options(-fsanitize=fuzzer-no-link)
   endif()
 elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-  target_compile_options(profd_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  # What ships; scripts/check-hardening looks for it in the binaries.
+  target_compile_options(profd_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-clash-protection)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
+    target_compile_options(profd_flags INTERFACE -fcf-protection=full)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
+    target_compile_options(profd_flags INTERFACE -mbranch-protection=standard)
+  endif()
 endif()
 
 # profd_library(name SOURCES a.cc ... DEPS x ... [PCH h ... | NO_PCH]): one static library per room or
