@@ -1,8 +1,10 @@
 // libdcmi.so: telemetry (dcmi-and-metrics 1.3; numbers are its rows).
 #include "sim/dcmi_library.h"
+#include "sim/network_port.h"
 
 using profd::sim::Dcmi;
 using profd::sim::DcmiView;
+using profd::sim::NetworkPort;
 namespace abi = profd::abi;
 
 namespace {
@@ -20,8 +22,9 @@ int AskV2(int device, T* out, int (DcmiView::*query)(T*) const) {
   return Dcmi().OnLogic(device, [&](const DcmiView& view) { return (view.*query)(out); });
 }
 
-int NetworkHealthy(const DcmiView&, int* out) {
-  *out = abi::kNetOk;
+int NetworkHealthy(const DcmiView& view, int* out) {
+  const NetworkPort port(view.node.scenario(), static_cast<int>(view.device));
+  *out = port.LinkUp(view.t_ns) ? abi::kNetOk : abi::kNetUnreach;
   return abi::kDcmiOk;
 }
 

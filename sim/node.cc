@@ -36,9 +36,7 @@ int64_t ReadClock(clockid_t id) {
 
 // Field 22 of the main thread's stat, ns since boot (kept in clock ticks, usually 10 ms). Not
 // /proc/self/stat: qemu-user answers that one itself, with the start of whichever thread asks.
-int64_t StartTimeBootNs() {
-  std::error_code failed;  // then the file below does not exist either
-  const std::string pid = std::filesystem::read_symlink("/proc/self", failed).string();
+int64_t StartTimeBootNs(const std::string& pid) {
   std::ifstream file("/proc/self/task/" + pid + "/stat");
   std::string line;
   std::getline(file, line);
@@ -53,10 +51,8 @@ int64_t StartTimeBootNs() {
          (kNsPerSecond / (ticks_per_second > 0 ? ticks_per_second : 100));
 }
 
-}  // namespace
-
-int64_t ProcessStartRawNs() {
-  const int64_t start = StartTimeBootNs();
+int64_t StartRawNs(const std::string& pid) {
+  const int64_t start = StartTimeBootNs(pid);
   // Read the pair until nothing came between, so that two libraries get the same answer.
   int64_t best_gap = INT64_MAX;
   int64_t difference = 0;
@@ -70,6 +66,15 @@ int64_t ProcessStartRawNs() {
   }
   return start - difference;
 }
+
+}  // namespace
+
+int64_t ProcessStartRawNs() {
+  std::error_code failed;  // then its files do not exist either
+  return StartRawNs(std::filesystem::read_symlink("/proc/self", failed).string());
+}
+
+int64_t ProcessStartRawNs(int pid) { return StartRawNs(std::to_string(pid)); }
 
 std::unique_ptr<Node> NodeFromEnvironment(const Clock& clock, const char* library) {
   Scenario scenario;

@@ -50,6 +50,8 @@ class Node {
 // that both libraries agree without talking (to the slew between CLOCK_BOOTTIME and
 // CLOCK_MONOTONIC_RAW in between, nanoseconds).
 int64_t ProcessStartRawNs();
+// The same of another process; now if there is none.
+int64_t ProcessStartRawNs(int pid);
 
 // The node this process asked for through the environment, or the built-in default. nullptr, after
 // one line on stderr, when the scenario cannot be used. `library` is named in that line.

@@ -37,6 +37,7 @@ enum NoiseKey : uint64_t {
   kNoiseGarbage = 0x700,
   kNoiseIdentity = 0x800,
   kNoiseBoot = 0x900,
+  kNoiseOptics = 0xA00,
 };
 
 }  // namespace profd::sim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -38,6 +39,9 @@ const std::vector<KindRow>& KindTable() {
       {"poll_error", FaultKind::kPollError, {"code"}},
       {"stop_hang", FaultKind::kStopHang, {"channel"}},
       {"dcmi_error", FaultKind::kDcmiError, {"code"}},
+      {"link_down", FaultKind::kLinkDown, {"flap"}},
+      {"optical", FaultKind::kOptical, {"mode", "lane", "factor"}},
+      {"hccn_tool", FaultKind::kHccnTool, {"mode", "code"}},
   };
   return table;
 }
@@ -126,6 +130,31 @@ constexpr double kMaxSeconds = 1e8;
 constexpr int64_t kIntMin = std::numeric_limits<int32_t>::min();
 constexpr int64_t kIntMax = std::numeric_limits<int32_t>::max();
 
+// Faults of the network port, which only the vendor's program shows.
+void ReadPortKeys(TableReader& reader, Fault& fault) {
+  if (fault.kind == FaultKind::kLinkDown) {
+    if (reader.Has("flap")) fault.flap_ns = SecondsToNs(reader.Number("flap", 1, 0.1, kMaxSeconds));
+  } else if (fault.kind == FaultKind::kOptical) {
+    const std::string mode = reader.String("mode", "missing");
+    if (mode != "missing" && mode != "low_power") {
+      reader.Fail("'mode' must be \"missing\" or \"low_power\"");
+    }
+    fault.optical = mode == "low_power" ? OpticalMode::kLowPower : OpticalMode::kMissing;
+    fault.lane = static_cast<int>(reader.Int("lane", kAllLanes, 0, kOpticalLanes - 1));
+    fault.factor = reader.Number("factor", 0.05, 0.0001, 1);
+  } else {
+    constexpr std::array<std::string_view, 4> kModes = {"hang", "garbage", "flood", "exit"};
+    const std::string mode = reader.String("mode", "hang");
+    const auto* found = std::find(kModes.begin(), kModes.end(), mode);
+    if (found == kModes.end()) {
+      reader.Fail("'mode' must be \"hang\", \"garbage\", \"flood\" or \"exit\"");
+      found = kModes.begin();
+    }
+    fault.tool = static_cast<ToolMode>(found - kModes.begin());
+    fault.code = static_cast<int>(reader.Int("code", 1, 1, 125));
+  }
+}
+
 void ReadKindKeys(TableReader& reader, const Scenario& scenario, Fault& fault) {
   const ChipSpec& chip = *FindChip(scenario.chip);
   fault.channel = reader.Channel();
@@ -174,6 +203,11 @@ void ReadKindKeys(TableReader& reader, const Scenario& scenario, Fault& fault) {
       break;
     case FaultKind::kDcmiError:
       fault.code = static_cast<int>(reader.Int("code", -8005, kIntMin, -1));
+      break;
+    case FaultKind::kLinkDown:
+    case FaultKind::kOptical:
+    case FaultKind::kHccnTool:
+      ReadPortKeys(reader, fault);
       break;
     case FaultKind::kChannelBusy:
     case FaultKind::kStopHang:

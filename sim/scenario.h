@@ -27,14 +27,20 @@ enum class FaultKind : uint8_t {
   kPollError,
   kStopHang,
   kDcmiError,
+  kLinkDown,
+  kOptical,
+  kHccnTool,
 };
 
 enum class DropMode : uint8_t { kMissing, kHang };
 enum class GarbageMode : uint8_t { kFlip, kJunk };
+enum class OpticalMode : uint8_t { kMissing, kLowPower };
+enum class ToolMode : uint8_t { kHang, kGarbage, kFlood, kExit };
 
 inline constexpr int64_t kForever = INT64_MAX;
 inline constexpr int kAllDevices = -1;
 inline constexpr unsigned kAllChannels = 0;
+inline constexpr int kAllLanes = -1;
 
 struct Fault {
   FaultKind kind;
@@ -42,11 +48,11 @@ struct Fault {
   int64_t end_ns = kForever;
   int device = kAllDevices;
   unsigned channel = kAllChannels;
-  int code = 0;          // start_error, poll_error, dcmi_error
+  int code = 0;          // start_error, poll_error, dcmi_error, hccn_tool
   unsigned mhz = 0;      // throttle
   uint32_t cause = 0;    // throttle: bits of LP sub 9
   unsigned link = 0;     // slow_hccs
-  double factor = 1;     // slow_hccs
+  double factor = 1;     // slow_hccs, optical
   double rate = 0;       // roce_retrans, per second
   uint32_t single = 0;   // ecc
   uint32_t double_ = 0;  // ecc
@@ -54,6 +60,10 @@ struct Fault {
   unsigned every = 0;    // garbage: each how many sampling instants
   DropMode drop = DropMode::kMissing;
   GarbageMode garbage = GarbageMode::kFlip;
+  OpticalMode optical = OpticalMode::kMissing;
+  int lane = kAllLanes;  // optical
+  int64_t flap_ns = 0;   // link_down; 0: down all the time
+  ToolMode tool = ToolMode::kHang;
 
   bool Covers(int64_t t_ns) const { return t_ns >= begin_ns && t_ns < end_ns; }
   bool Concerns(int dev) const { return device == kAllDevices || device == dev; }
@@ -77,6 +87,7 @@ struct Scenario {
   std::vector<Fault> faults;
 };
 
+inline constexpr int kOpticalLanes = 4;
 inline constexpr int kMaxSimDevices = 16;
 inline constexpr size_t kMaxFaults = 64;
 inline constexpr std::string_view kScenarioEnv = "PROFD_SIM_SCENARIO";

@@ -84,6 +84,10 @@ TEST(Scenario, RefusesWithTheLine) {
       {"[[fault]]\nkind = \"slow_hccs\"\nlink = 0", "'link' must be an integer in 1..7"},
       {"[[fault]]\nkind = \"short_read\"\nchannel = \"hbmm\"", "unknown channel 'hbmm'"},
       {"[[fault]]\nkind = \"card_drop\"\nmode = \"gone\"", "'mode' must be"},
+      {"[[fault]]\nkind = \"optical\"\nmode = \"dim\"", "'mode' must be"},
+      {"[[fault]]\nkind = \"hccn_tool\"\nmode = \"sleep\"", "'mode' must be"},
+      {"[[fault]]\nkind = \"optical\"\nlane = 4", "'lane' must be an integer in 0..3"},
+      {"[[fault]]\nkind = \"link_down\"\nflap = 0", "'flap' must be a number"},
       {"[[fault]]\nkind = \"ecc\"", "ecc needs"},
       {"[[fault]]\nkind = \"ecc\"\nsingle = 1\nfor = 0", "'for' must be"},
       {"[fault]\nkind = \"ecc\"", "must be written as [[fault]]"},
@@ -121,7 +125,7 @@ TEST(Scenario, ShippedFilesAreValid) {
     ++files;
   }
   EXPECT_GE(files, 16);
-  EXPECT_EQ(kinds.size(), static_cast<size_t>(FaultKind::kDcmiError) + 1);
+  EXPECT_EQ(kinds.size(), static_cast<size_t>(FaultKind::kHccnTool) + 1);
   EXPECT_EQ(drops.size(), 2u);
   const Result<Scenario> shipped = LoadScenario("sim/scenarios/default-910b-8.toml");
   const Scenario builtin;
