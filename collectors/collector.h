@@ -20,12 +20,14 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "collectors/process_names.h"
 #include "collectors/series.h"
 
 namespace profd {
 
 class RootedFs;     // driver/rooted_fs.h
 class DcmiService;  // driver/dcmi_service.h
+class HccnReader;   // driver/hccn_reader.h
 
 enum class CollectorSource : uint8_t { kChannel, kDcmi, kHost };
 
@@ -42,6 +44,17 @@ struct DeviceInfo {
   bool has_voltage_lp = false;     // channel 132 carries types 0/1/2 (910B)
 };
 
+// Readings of libdcmi that are off unless the configuration asks for them (metrics.npu_extra). The
+// bandwidths block the thread that talks to libdcmi for the given time per NPU, once a minute; the
+// others make many series: up to 75 (cores) and 288 (SerDes) per NPU.
+struct NpuExtras {
+  int pcie_bandwidth_ms = 0;  // 0: off
+  int hccs_bandwidth_ms = 0;
+  int rdma_bandwidth_ms = 0;
+  bool core_utilization = false;
+  bool serdes = false;
+};
+
 // Everything a collector may touch. References outlive every collector.
 struct Host {
   const Clock& clock;
@@ -50,6 +63,9 @@ struct Host {
   DcmiService* dcmi_or_null;  // null: no libdcmi
   std::span<const DeviceInfo> devices;
   double host_counter_hz;  // frequency of Clock::CpuCounter as the driver reports it; 0 if unknown
+  HccnReader* hccn_or_null = nullptr;  // null: a node without it (tests)
+  NpuExtras npu_extras = {};
+  const ProcessNames* process_names_or_null = nullptr;
 };
 
 // What an option turns on, where that is not the whole of a collector.

@@ -16,6 +16,7 @@
 #include "collectors/llc/llc_collector.h"
 #include "collectors/nic/nic_collector.h"
 #include "collectors/npu_mem/npu_mem_collector.h"
+#include "collectors/npu_optics/npu_optics_collector.h"
 #include "collectors/npu_state/npu_state_collector.h"
 #include "collectors/pcie/pcie_collector.h"
 #include "collectors/qos/qos_collector.h"
@@ -32,8 +33,8 @@ std::span<const CollectorEntry> Collectors() {
       kAicoreFreqCollector, kDdrCollector,          kDvppCollector,       kHbmCollector,
       kHccsCollector,       kHostCpuCollector,      kHostDiskCollector,   kHostMemCollector,
       kHostNetCollector,    kHostPressureCollector, kLlcCollector,        kNicCollector,
-      kNpuMemCollector,     kNpuStateCollector,     kPcieCollector,       kQosCollector,
-      kRdmaCollector,       kRoceCollector,         kSocProfileCollector,
+      kNpuMemCollector,     kNpuOpticsCollector,    kNpuStateCollector,   kPcieCollector,
+      kQosCollector,        kRdmaCollector,         kRoceCollector,       kSocProfileCollector,
   };
   return kCollectors;
 }

@@ -17,6 +17,8 @@ enum ChipFeature : uint32_t {
   kChipDvppEx = 1u << 4,         // one channel per DVPP engine (135..141)
   kChipQos = 1u << 5,            // channel 133
   kChipNoVectorCores = 1u << 6,  // VECTOR_CORE is not asked (answers make no sense)
+  kChipHccnTool = 1u << 7,       // hccn_tool knows its network ports (dcmi-and-metrics 1.8)
+  kChipHccnByPort = 1u << 8,     // ... several of them, by die and number
 };
 
 struct ChipFacts {
@@ -30,14 +32,16 @@ struct ChipFacts {
 };
 
 inline constexpr uint32_t kDavidFeatures =
-    kChipMicroseconds | kChipStarsQos | kChipLowPower | kChipDvppEx | kChipQos;
+    kChipMicroseconds | kChipStarsQos | kChipLowPower | kChipDvppEx | kChipQos | kChipHccnTool |
+    kChipHccnByPort;
 
 inline constexpr auto kChips = std::to_array<ChipFacts>({
     {abi::kChip310, "Ascend310", 19.2, 680, 8, kChipNoVectorCores},
     {abi::kChip910, "Ascend910", 100, 800, 8, kChipNoVectorCores},
     {abi::kChipMdc, "MDC", 38.4, 960, 8, 0},
     {abi::kChip310P, "Ascend310P", 38.4, 1150, 8, kChipDvppEx | kChipNoVectorCores},
-    {abi::kChip910B, "Ascend910B", 50, 800, 8, kChipHasLpInfo | kChipDvppEx | kChipQos},
+    {abi::kChip910B, "Ascend910B", 50, 800, 8,
+     kChipHasLpInfo | kChipDvppEx | kChipQos | kChipHccnTool},
     {abi::kChip310B, "Ascend310B", 48, 1250, 8, kChipDvppEx},
     {abi::kChipTinyV1, "Tiny", 48, 1250, 8, 0},
     {abi::kChipNanoV1, "Nano", 0, 0, 8, 0},

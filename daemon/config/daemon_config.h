@@ -47,6 +47,8 @@ struct DaemonConfig {
   int64_t metrics_max_connections = 64;
   int64_t metrics_max_connections_per_address = 16;
   std::string metrics_hccn_tool = "auto";
+  // No key: --simulate's scenario, for the simulator's stand-in of that program.
+  std::string simulator_scenario;
   // [attribution]
   bool attribution_enabled = true;
   std::string job_map_dir;

@@ -90,7 +90,7 @@ Result<std::unique_ptr<Node>> Node::Discover(const DaemonConfig& config, const C
       new Node(clock, std::move(proc).value(), std::move(sys).value()));
   node->LoadHal(config);
   node->LoadDcmi(config);
-  node->Describe();
+  node->Describe(config);
   node->pool_ = std::make_unique<BlockPool>(static_cast<size_t>(config.buffer_mb) << 20);
   return node;
 }
@@ -165,7 +165,7 @@ void Node::LoadDcmi(const DaemonConfig& config) {
   report_.driver_version = dcmi_->driver_version();
 }
 
-void Node::Describe() {
+void Node::Describe(const DaemonConfig& config) {
   for (const HalDevice& hal : inventory_.devices) {
     DeviceInfo info;
     info.id = static_cast<int>(hal.id);
@@ -183,12 +183,31 @@ void Node::Describe() {
     devices_.push_back(std::move(info));
   }
   double host_hz = static_cast<double>(inventory_.host_osc_khz) * 1000;
-  host_ = std::make_unique<Host>(
-      Host{clock_, proc_, sys_, dcmi_.get(), std::span<const DeviceInfo>(devices_), host_hz});
+  MakeHccnReader(config);
+  host_ = std::make_unique<Host>(Host{clock_, proc_, sys_, dcmi_.get(),
+                                      std::span<const DeviceInfo>(devices_), host_hz, hccn_.get()});
   facts_ = CollectHostFacts(SystemFactSources("/proc", "/sys"));
   facts_.host_counter_hz = host_hz;
   facts_.hal_api_version = static_cast<uint32_t>(inventory_.api_version);
   facts_.profd_version = PROFD_VERSION;
+}
+
+// Made even where the tool is not to be run, so that it can say why.
+void Node::MakeHccnReader(const DaemonConfig& config) {
+  const std::string& where = config.metrics_hccn_tool;
+  HccnReader::Options options;
+  options.tool.path = where == "auto" ? std::string(kHccnToolPath) : where;
+  options.tool.require_safe = MustBeSafe(config);
+  if (!config.simulator_scenario.empty()) {
+    options.tool.environment.push_back("PROFD_SIM_SCENARIO=" + config.simulator_scenario);
+  }
+  if (where == "off") options.usable = FailedPrecondition("metrics.hccn_tool is \"off\"");
+  for (const DeviceInfo& device : devices_) {
+    const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
+    if (chip == nullptr || !chip->Has(kChipHccnTool)) continue;
+    options.targets.push_back({device.id, device.physical_id, chip->Has(kChipHccnByPort)});
+  }
+  hccn_ = std::make_unique<HccnReader>(std::move(options), clock_);
 }
 
 void Node::StartChannels(ChannelRouter& router, const DaemonConfig& config) {

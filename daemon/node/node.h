@@ -20,6 +20,7 @@
 #include "driver/dcmi_service.h"
 #include "driver/device_control.h"
 #include "driver/hal_library.h"
+#include "driver/hccn_reader.h"
 #include "driver/inventory.h"
 #include "driver/rooted_fs.h"
 #include "dump/control_files.h"
@@ -50,6 +51,8 @@ class Node {
   // Ends them; nothing reaches the router afterwards. A thread that hangs in the driver stays behind.
   void StopChannels();
 
+  // What Host's readers are told processes are called.
+  ProcessNames& process_names() { return process_names_; }
   const Host& host() const { return *host_; }
   const DriverReport& report() const { return report_; }
   const NodeFacts& facts() const { return facts_; }
@@ -76,7 +79,8 @@ class Node {
   Node(const Clock& clock, RootedFs proc, RootedFs sys);
   void LoadHal(const DaemonConfig& config);
   void LoadDcmi(const DaemonConfig& config);
-  void Describe();
+  void Describe(const DaemonConfig& config);
+  void MakeHccnReader(const DaemonConfig& config);
 
   const Clock& clock_;
   RootedFs proc_;
@@ -89,6 +93,7 @@ class Node {
   std::vector<std::vector<std::string>> qos_names_;  // of these ids
   std::unique_ptr<DcmiService> dcmi_;
   std::vector<DeviceInfo> devices_;
+  std::unique_ptr<HccnReader> hccn_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<BlockPool> pool_;
   std::unique_ptr<ChannelPump> pump_;
