@@ -3,17 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "collectors/metric_table.h"
 #include "daemon/metrics/metric_store.h"
+#include "daemon/metrics/npu_exporter_reader.h"
 #include "daemon/metrics/npu_exporter_table.h"
 
 namespace profd {
@@ -21,83 +24,15 @@ namespace {
 
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
-using Labels = std::vector<std::pair<std::string, std::string>>;
+using Labels = NpuExporterSeriesLabels;
+using Reader = NpuExporterReader;
 
 // What npu-exporter writes in place of a pod's name when several share an NPU.
 constexpr std::string_view kSeveral = "not_displayed_for_multi_pod";
 constexpr int kNoChip = -1;
 
-std::string_view LabelOf(const Labels& labels, std::string_view name) {
-  for (const auto& [label, value] : labels) {
-    if (label == name) return value;
-  }
-  return {};
-}
-
-// One source of one row, prepared for matching.
-struct Reader {
-  uint16_t row = 0;
-  uint8_t rank = 0;  // among the row's sources
-  const NpuExporterSource* source = nullptr;
-  std::vector<std::pair<std::string_view, std::string_view>> conditions;
-  NpuExporterName name;
-};
-
-std::vector<std::pair<std::string_view, std::string_view>> ConditionsOf(std::string_view match) {
-  std::vector<std::pair<std::string_view, std::string_view>> conditions;
-  while (!match.empty()) {
-    const size_t comma = std::min(match.find(','), match.size());
-    const std::string_view one = match.substr(0, comma);
-    const size_t equals = one.find('=');
-    conditions.emplace_back(one.substr(0, equals), one.substr(equals + 1));
-    match.remove_prefix(std::min(comma + 1, match.size()));
-  }
-  return conditions;
-}
-
-// By MetricId. Metrics that are not in our table have no reader.
-using Readers = std::vector<std::vector<Reader>>;
-
-Readers MakeReaders() {
-  Readers readers(kMetrics.size());
-  std::span<const NpuExporterRow> rows = NpuExporterTable();
-  for (size_t row = 0; row < rows.size(); ++row) {
-    uint8_t rank = 0;
-    for (const NpuExporterSource& source : SourcesOf(rows[row])) {
-      auto metric = std::find_if(kMetrics.begin(), kMetrics.end(),
-                                 [&](const MetricSpec& spec) { return spec.name == source.metric; });
-      if (metric != kMetrics.end()) {
-        readers[static_cast<size_t>(metric - kMetrics.begin())].push_back(
-            {static_cast<uint16_t>(row), rank, &source, ConditionsOf(source.match),
-             SplitNpuExporterName(rows[row].name)});
-      }
-      ++rank;
-    }
-  }
-  return readers;
-}
-
-const Readers& AllReaders() {
-  static const Readers readers = MakeReaders();
-  return readers;
-}
-
-bool Matches(const Reader& reader, const Labels& labels) {
-  return std::all_of(reader.conditions.begin(), reader.conditions.end(), [&](const auto& c) {
-    const std::string_view have = LabelOf(labels, c.first);
-    if (c.second == "/") return have.find('/') != have.npos;
-    if (c.second == "!/") return have.find('/') == have.npos;
-    return have == c.second;
-  });
-}
-
-// What changing units in binary floating point adds is taken off again: 0.29 is 29 %, exactly.
 double Scaled(double value, double scale) {
-  if (scale == 1) return value;
-  constexpr double kSteps = 1e9;  // to a billionth of npu-exporter's unit
-  constexpr double kExact = 4e6;  // below which a billionth is more than a double's own step
-  const double scaled = value * scale;
-  return std::abs(scaled) < kExact ? std::round(scaled * kSteps) / kSteps : scaled;
+  return scale == 1 ? value : RoundedForNpuExporter(value * scale);
 }
 
 struct Container {
@@ -127,23 +62,28 @@ struct Cell {
 // npu-exporter's "name-type-version": chip_name "Ascend910B3" is its type and name.
 std::string ModelName(const Labels& info) {
   constexpr std::string_view kType = "Ascend";
-  std::string_view name = LabelOf(info, "chip_name");
+  std::string_view name = LabelValue(info, "chip_name");
   if (name.empty()) return {};
   std::string_view type;
   if (name.starts_with(kType)) {
     type = kType;
     name.remove_prefix(kType.size());
   }
-  return fmt::format("{}-{}-{}", name, type, LabelOf(info, "chip_version"));
+  return fmt::format("{}-{}-{}", name, type, LabelValue(info, "chip_version"));
 }
 
-// The field of the containers they all agree in.
-std::string Common(const std::vector<Container>& containers, std::string Container::*field) {
+// What stands in namespace, pod_name and container_name of a chip that has these containers.
+Container Shown(const std::vector<Container>& containers) {
   if (containers.empty()) return {};
-  const std::string& first = containers.front().*field;
-  const bool same = std::all_of(containers.begin(), containers.end(),
-                                [&](const Container& c) { return c.*field == first; });
-  return same ? first : std::string(kSeveral);
+  Container shown = containers.front();
+  for (const Container& other : containers) {
+    const std::string several(kSeveral);
+    if (other.name_space != shown.name_space || other.pod != shown.pod) {
+      return {several, several, several, {}};
+    }
+    if (other.name != shown.name) shown.name = several;
+  }
+  return shown;
 }
 
 std::string FullName(const Container& container) {
@@ -162,13 +102,14 @@ std::string Upper(std::string_view text) {
 
 void FillLabels(Chip* chip) {
   const Labels& info = chip->info;
+  const Container shown = Shown(chip->containers);
   chip->labels = {{"id", chip->npu},
                   {"model_name", ModelName(info)},
                   {"vdie_id", chip->uuid},
-                  {"pcie_bus_info", Upper(LabelOf(info, "pci_bus_id"))},
-                  {"namespace", Common(chip->containers, &Container::name_space)},
-                  {"pod_name", Common(chip->containers, &Container::pod)},
-                  {"container_name", Common(chip->containers, &Container::name)}};
+                  {"pcie_bus_info", Upper(LabelValue(info, "pci_bus_id"))},
+                  {"namespace", shown.name_space},
+                  {"pod_name", shown.pod},
+                  {"container_name", shown.name}};
 }
 
 // One scrape: takes in the store's series, then hands out families.
@@ -197,7 +138,7 @@ class Scrape {
   std::set<std::string, std::less<>> cards_;
   std::string exporter_version_;
   std::string dcmi_version_;
-  size_t first_family_ = 0;
+  std::unordered_map<std::string, size_t> families_;  // name to place in the output
 };
 
 int Scrape::ChipOf(const Labels& labels) {
@@ -206,7 +147,7 @@ int Scrape::ChipOf(const Labels& labels) {
   auto chip = std::find_if(chips_.begin(), chips_.end(),
                            [&](const Chip& c) { return c.npu == npu; });
   if (chip == chips_.end()) {
-    chips_.push_back({npu, {}, std::string(LabelOf(labels, "uuid")), {}, {}});
+    chips_.push_back({npu, {}, std::string(LabelValue(labels, "uuid")), {}, {}});
     return static_cast<int>(chips_.size()) - 1;
   }
   return static_cast<int>(chip - chips_.begin());
@@ -218,7 +159,7 @@ void Scrape::Take(const SeriesValue& series) {
   static constexpr MetricId kInfo = MetricByName("atlas_npu_info");
   static constexpr MetricId kContainer = MetricByName("atlas_npu_container_info");
   const Labels& labels = *series.labels;
-  const auto text = [&](std::string_view name) { return std::string(LabelOf(labels, name)); };
+  const auto text = [&](std::string_view name) { return std::string(LabelValue(labels, name)); };
   if (series.metric == kBuild) exporter_version_ = text("version");
   if (series.metric == kDriver) dcmi_version_ = text("dcmi_version");
   if (series.metric == kInfo || series.metric == kContainer) {
@@ -233,8 +174,8 @@ void Scrape::Take(const SeriesValue& series) {
           {text("namespace"), text("pod"), text("container"), text("container_id")});
     }
   }
-  for (const Reader& reader : AllReaders()[series.metric]) {
-    if (Matches(reader, labels)) TakeCell(reader, series);
+  for (const Reader& reader : NpuExporterReaders(series.metric)) {
+    if (reader.Matches(labels)) TakeCell(reader, series);
   }
 }
 
@@ -255,7 +196,7 @@ bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* valu
       *value = source.scale;
       return series.value == 0;
     case NpuExporterValue::kCode: {
-      std::string_view text = LabelOf(*series.labels, "code");
+      std::string_view text = LabelValue(*series.labels, "code");
       if (text.starts_with("0x")) text.remove_prefix(2);
       uint64_t code = 0;
       auto end = std::from_chars(text.data(), text.data() + text.size(), code, 16);
@@ -264,13 +205,13 @@ bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* valu
     }
     case NpuExporterValue::kPerSecond: {
       if (rates_ == nullptr) return false;
-      const std::string key = fmt::format("{}\x1f{}", reader.row, LabelOf(*series.labels, "npu"));
+      const std::string key = fmt::format("{}\x1f{}", reader.row, LabelValue(*series.labels, "npu"));
       const double rate = rates_->Note(key, series.time_ns, series.value);
       *value = Scaled(rate, source.scale);
       return rate >= 0;
     }
     case NpuExporterValue::kDecibels:
-      *value = Scaled(10 * std::log10(series.value * 1000), 1.0 + 0.0);
+      *value = RoundedForNpuExporter(10 * std::log10(series.value * 1000));
       return series.value > 0;
     case NpuExporterValue::kCountCards:
       return false;  // AddCardCount
@@ -282,7 +223,7 @@ bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* valu
 bool Scrape::Number(const Reader& reader, const Labels& labels, Cell* cell) const {
   const NpuExporterRow& row = NpuExporterTable()[reader.row];
   if (row.number.empty()) return true;
-  return ParseNumber(LabelOf(labels, row.number), &cell->number) &&
+  return ParseNumber(LabelValue(labels, row.number), &cell->number) &&
          cell->number >= reader.name.first && cell->number <= reader.name.last;
 }
 
@@ -293,7 +234,7 @@ void Scrape::TakeCell(const Reader& reader, const SeriesValue& series) {
   cell.row = reader.row;
   cell.rank = reader.rank;
   if (!Number(reader, labels, &cell) || !Value(reader, series, &cell.value)) return;
-  const auto text = [&](std::string_view name) { return std::string(LabelOf(labels, name)); };
+  const auto text = [&](std::string_view name) { return std::string(LabelValue(labels, name)); };
   cell.chip = ChipOf(labels);
   switch (row.labels) {
     case NpuExporterLabels::kProcess:
@@ -310,11 +251,11 @@ void Scrape::TakeCell(const Reader& reader, const SeriesValue& series) {
       break;
     }
     case NpuExporterLabels::kVnpu:
-      cell.extra = {text("vnpu"), text("aicores")};
+      cell.extra[0] = text("vnpu");
       break;
     case NpuExporterLabels::kProduct:
       // Elsewhere npu-exporter does not ask for it.
-      if (LabelOf(labels, "chip_name").find("310P") == std::string_view::npos) return;
+      if (LabelValue(labels, "chip_name").find("310P") == std::string_view::npos) return;
       break;
     default:
       break;
@@ -397,10 +338,10 @@ std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
       labels[1].name = "name";
       break;
     case NpuExporterLabels::kSerial:
-      labels.push_back({"serial_number", std::string(LabelOf(chip.info, "serial"))});
+      labels.push_back({"serial_number", std::string(LabelValue(chip.info, "serial"))});
       break;
     case NpuExporterLabels::kProduct:
-      labels.push_back({"product_type", std::string(LabelOf(chip.info, "model"))});
+      labels.push_back({"product_type", std::string(LabelValue(chip.info, "model"))});
       break;
     case NpuExporterLabels::kProcess: {
       const bool one = chip.containers.size() == 1;
@@ -419,7 +360,7 @@ std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
       break;
     case NpuExporterLabels::kVnpu:
       labels[2] = {"v_dev_id", cell.extra[0]};
-      labels[3] = {"aicore_count", cell.extra[1]};
+      labels[3] = {"aicore_count", ""};
       labels.push_back({"is_virtual", "true"});
       break;
     default:
@@ -451,33 +392,28 @@ void Scrape::AppendCell(const Cell& cell, std::vector<MetricFamily>* out) {
   const NpuExporterName name = SplitNpuExporterName(row.name);
   std::string full(name.stem);
   if (name.stem != row.name) full += std::to_string(cell.number);
-  // Only names that A5 has too are in two rows.
-  auto family = std::find_if(
-      out->begin() + static_cast<std::ptrdiff_t>(
-                         row.labels == NpuExporterLabels::kPort || out->size() == first_family_
-                             ? first_family_
-                             : out->size() - 1),
-      out->end(), [&](const MetricFamily& f) { return f.name == full; });
-  if (family == out->end()) {
-    MetricFamily added;
-    added.name = std::move(full);
-    added.help = fmt::format("npu-exporter's name for {}, unit {}", row.sources[cell.rank].metric,
-                             row.unit);
-    added.type = prometheus::MetricType::Gauge;
-    family = out->insert(out->end(), std::move(added));
+  // Names that A5 has for each port are in two rows.
+  const auto [place, added] = families_.try_emplace(std::move(full), out->size());
+  if (added) {
+    MetricFamily family;
+    family.name = place->first;
+    family.help = fmt::format("npu-exporter's name for {}, unit {}",
+                              row.sources[cell.rank].metric, row.unit);
+    family.type = prometheus::MetricType::Gauge;
+    out->push_back(std::move(family));
   }
+  MetricFamily& family = (*out)[place->second];
   if (row.labels == NpuExporterLabels::kContainer) {
-    AddContainers(chips_[static_cast<size_t>(cell.chip)], &*family);
+    AddContainers(chips_[static_cast<size_t>(cell.chip)], &family);
     return;
   }
   ClientMetric metric;
   metric.label = LabelsOf(cell);
   metric.gauge.value = cell.value;
-  family->metric.push_back(std::move(metric));
+  family.metric.push_back(std::move(metric));
 }
 
 void Scrape::Append(std::vector<MetricFamily>* out) {
-  first_family_ = out->size();
   AddCardCount();
   NumberCodes();
   SortChips();

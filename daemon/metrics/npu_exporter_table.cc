@@ -43,6 +43,10 @@ constexpr Row Ecc(std::string_view name, std::string_view metric, std::string_vi
 constexpr Row Roce(std::string_view name, std::string_view metric, std::string_view match = {}) {
   return {"roce", name, kChip, "count", {{{metric, match}}}, {}, {}};
 }
+// Of a Unified Bus port (A5).
+constexpr Row Ub(std::string_view name, std::string_view metric, std::string_view match = {}) {
+  return {"ub", name, kPort, "count", {{{metric, match}}}, {}, {}};
+}
 constexpr Row Machine(std::string_view name, std::string_view match) {
   return {"npu", name, kNone, "count", {{{"atlas_npus", match}}}, {}, {}};
 }
@@ -56,6 +60,11 @@ constexpr std::string_view kNetworkBytes = "atlas_npu_network_bytes_total";
 constexpr std::string_view kBandwidthNote =
     "from the nic channel while it runs, else the growth of the byte counter between its last two "
     "readings";
+
+constexpr std::string_view kVnpuNote = "aicore_count is empty; the pod is that of the whole NPU";
+constexpr std::string_view kUbErrors = "atlas_npu_ub_errors_total";
+constexpr std::string_view kUbFlits = "atlas_npu_ub_flits_total";
+constexpr std::string_view kUbPackets = "atlas_npu_ub_packets_total";
 
 constexpr Row kRows[] = {
     {"version", "npu_exporter_version_info", kVersion, "-", {{{"profd_build_info", {}, 1, kOne}}}, {},
@@ -236,11 +245,69 @@ constexpr Row kRows[] = {
     Chip("sio", "npu_chip_info_sio_crc_tx_err_cnt", "count",
          {"atlas_npu_sio_crc_errors_total", "direction=tx"}, "does not wrap at 65536"),
     {"vnpu", "vnpu_pod_aicore_utilization", kVnpu, "%",
-     {{{"atlas_npu_vnpu_utilization_ratio", {}, kPercent}}}, {}, {}},
+     {{{"atlas_npu_vnpu_utilization_ratio", {}, kPercent}}}, {}, kVnpuNote},
     {"vnpu", "vnpu_pod_total_memory", kVnpu, "KB",
-     {{{"atlas_npu_vnpu_memory_bytes", "kind=total", kKilobytes}}}, {}, {}},
+     {{{"atlas_npu_vnpu_memory_bytes", "kind=total", kKilobytes}}}, {}, kVnpuNote},
     {"vnpu", "vnpu_pod_used_memory", kVnpu, "KB",
-     {{{"atlas_npu_vnpu_memory_bytes", "kind=used", kKilobytes}}}, {}, {}},
+     {{{"atlas_npu_vnpu_memory_bytes", "kind=used", kKilobytes}}}, {}, kVnpuNote},
+
+    // ---- ub ----
+    Ub("npu_chip_info_core_mib_rxbadoctets", "atlas_npu_ub_ethernet_bad_bytes_total",
+       "direction=rx"),
+    Ub("npu_chip_info_core_mib_rxbadpkts", "atlas_npu_ub_ethernet_bad_packets_total",
+       "direction=rx"),
+    Ub("npu_chip_info_core_mib_rxpausepkts", "atlas_npu_ub_ethernet_pause_frames_total",
+       "direction=rx"),
+    Ub("npu_chip_info_core_mib_rxpfcpkts", "atlas_npu_ub_ethernet_pfc_frames_total",
+       "direction=rx"),
+    Ub("npu_chip_info_core_mib_txbadoctets", "atlas_npu_ub_ethernet_bad_bytes_total",
+       "direction=tx"),
+    Ub("npu_chip_info_core_mib_txbadpkts", "atlas_npu_ub_ethernet_bad_packets_total",
+       "direction=tx"),
+    Ub("npu_chip_info_core_mib_txpausepkts", "atlas_npu_ub_ethernet_pause_frames_total",
+       "direction=tx"),
+    Ub("npu_chip_info_core_mib_txpfcpkts", "atlas_npu_ub_ethernet_pfc_frames_total",
+       "direction=tx"),
+    Ub("npu_chip_info_crc_error_sum", "atlas_npu_ub_crc_errors_total"),
+    Ub("npu_chip_info_drop_ind_cnt_rx", kUbErrors, "direction=rx,type=drop"),
+    Ub("npu_chip_info_drop_ind_cnt_tx", kUbErrors, "direction=tx,type=drop"),
+    Ub("npu_chip_info_err_ind_cnt_rx", kUbErrors, "direction=rx,type=error"),
+    Ub("npu_chip_info_err_ind_cnt_tx", kUbErrors, "direction=tx,type=error"),
+    Ub("npu_chip_info_length_err_cnt_rx", kUbErrors, "direction=rx,type=length"),
+    Ub("npu_chip_info_length_err_cnt_tx", kUbErrors, "direction=tx,type=length"),
+    Ub("npu_chip_info_out_err_cnt_rx", kUbErrors, "direction=rx,type=out"),
+    Ub("npu_chip_info_out_err_cnt_tx", kUbErrors, "direction=tx,type=out"),
+    Ub("npu_chip_info_route_err_cnt_rx", kUbErrors, "direction=rx,type=route"),
+    Ub("npu_chip_info_lpbk_ind_cnt_tx", "atlas_npu_ub_loopback_packets_total"),
+    Ub("npu_chip_info_retry_ack_sum", "atlas_npu_ub_retries_total", "kind=ack"),
+    Ub("npu_chip_info_retry_req_sum", "atlas_npu_ub_retries_total", "kind=request"),
+    Ub("npu_chip_info_rx_busi_flit_num", kUbFlits, "direction=rx,kind=busy"),
+    Ub("npu_chip_info_tx_busi_flit_num", kUbFlits, "direction=tx,kind=busy"),
+    Ub("npu_chip_info_rx_send_ack_flit", kUbFlits, "direction=rx,kind=ack"),
+    Ub("npu_chip_info_tx_recv_ack_flit", kUbFlits, "direction=tx,kind=ack"),
+    Ub("npu_chip_info_to_host_pkt_cnt_rx", "atlas_npu_ub_forwarded_packets_total", "target=host"),
+    Ub("npu_chip_info_to_imp_pkt_cnt_rx", "atlas_npu_ub_forwarded_packets_total", "target=imp"),
+    Ub("npu_chip_info_to_link_pkt_cnt_rx", "atlas_npu_ub_forwarded_packets_total", "target=link"),
+    Ub("npu_chip_info_to_mar_pkt_cnt_rx", "atlas_npu_ub_forwarded_packets_total", "target=mar"),
+    Ub("npu_chip_info_to_noc_pkt_cnt_rx", "atlas_npu_ub_forwarded_packets_total", "target=noc"),
+    Ub("npu_chip_info_ub_compact_pkt_cnt_rx", kUbPackets, "direction=rx,kind=ub_compact"),
+    Ub("npu_chip_info_ub_compact_pkt_cnt_tx", kUbPackets, "direction=tx,kind=ub_compact"),
+    Ub("npu_chip_info_ub_ipv4_pkt_cnt_rx", kUbPackets, "direction=rx,kind=ub_ipv4"),
+    Ub("npu_chip_info_ub_ipv4_pkt_cnt_tx", kUbPackets, "direction=tx,kind=ub_ipv4"),
+    Ub("npu_chip_info_ub_ipv6_pkt_cnt_rx", kUbPackets, "direction=rx,kind=ub_ipv6"),
+    Ub("npu_chip_info_ub_ipv6_pkt_cnt_tx", kUbPackets, "direction=tx,kind=ub_ipv6"),
+    Ub("npu_chip_info_ub_mem_pkt_cnt_rx", kUbPackets, "direction=rx,kind=ub_mem"),
+    Ub("npu_chip_info_ub_mem_pkt_cnt_tx", kUbPackets, "direction=tx,kind=ub_mem"),
+    Ub("npu_chip_info_ub_umoc_ctph_cnt_rx", kUbPackets, "direction=rx,kind=ub_umoc_ctph"),
+    Ub("npu_chip_info_ub_umoc_ctph_cnt_tx", kUbPackets, "direction=tx,kind=ub_umoc_ctph"),
+    Ub("npu_chip_info_ub_umoc_ntph_cnt_rx", kUbPackets, "direction=rx,kind=ub_umoc_ntph"),
+    Ub("npu_chip_info_ub_umoc_ntph_cnt_tx", kUbPackets, "direction=tx,kind=ub_umoc_ntph"),
+    Ub("npu_chip_info_unic_ipv4_pkt_cnt_rx", kUbPackets, "direction=rx,kind=unic_ipv4"),
+    Ub("npu_chip_info_unic_ipv4_pkt_cnt_tx", kUbPackets, "direction=tx,kind=unic_ipv4"),
+    Ub("npu_chip_info_unic_ipv6_pkt_cnt_rx", kUbPackets, "direction=rx,kind=unic_ipv6"),
+    Ub("npu_chip_info_unic_ipv6_pkt_cnt_tx", kUbPackets, "direction=tx,kind=unic_ipv6"),
+    Ub("npu_chip_info_unknown_pkt_cnt_rx", kUbPackets, "direction=rx,kind=unknown"),
+    Ub("npu_chip_info_unknown_pkt_cnt_tx", kUbPackets, "direction=tx,kind=unknown"),
 };
 
 }  // namespace

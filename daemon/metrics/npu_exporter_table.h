@@ -45,7 +45,7 @@ struct NpuExporterSource {
   std::string_view metric;  // of ours; looked up when the program runs
   // "label=value" the series must have, separated by commas; value "/" stands for any with a slash in
   // it, "!/" for any without.
-  std::string_view match;
+  std::string_view match = {};
   double scale = 1;
   NpuExporterValue value = NpuExporterValue::kScaled;
 };
@@ -57,8 +57,8 @@ struct NpuExporterRow {
   std::string_view unit;  // npu-exporter's
   // The first one that has a value serves; an empty metric ends the list.
   std::array<NpuExporterSource, 3> sources{};
-  std::string_view number;  // our label that holds the number at the name's end
-  std::string_view note;    // what differs, or why there is no source
+  std::string_view number = {};  // our label that holds the number at the name's end
+  std::string_view note = {};    // what differs, or why there is no source
 };
 
 std::span<const NpuExporterRow> NpuExporterTable();
