@@ -104,6 +104,9 @@ class TextDecoder : public ChannelDecoder {
   std::string_view header_token_;
 };
 
+// More than any memory moves. Only a damaged record says so, and it must not spoil a sum for good.
+inline constexpr double kMaxPlausibleBytesPerSecond = 1e14;
+
 // State per id found in records. An id costs series, so only the first kMaxIds are taken; a flood
 // of others is refused (null) and grows nothing.
 template <class State>

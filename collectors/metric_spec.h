@@ -21,6 +21,12 @@ enum class MetricVisibility : uint8_t {
   kStreamOnly,  // live streams and dumps only: unbounded or fast-changing label sets (pids)
 };
 
+// What "avg" of a window is.
+enum class WindowMean : uint8_t {
+  kOfSamples,  // of the samples in it: readings of a source that measures at a steady pace
+  kOverTime,   // over time, each value standing until the next: sources that report changes
+};
+
 struct MetricSpec {
   std::string_view name;  // Prometheus name; base unit is its suffix
   MetricType type;
@@ -30,6 +36,9 @@ struct MetricSpec {
   std::string_view help;    // one sentence, ends without a full stop
   std::string_view source;  // what it is read from, for docs/metrics.md
   MetricVisibility visibility = MetricVisibility::kEverywhere;
+  // Only in metrics_window.h: the gauge whose samples since the last scrape are summed up.
+  std::string_view window_of = {};
+  WindowMean window_mean = WindowMean::kOfSamples;
 };
 
 // Index into the metric table.

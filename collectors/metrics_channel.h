@@ -19,7 +19,21 @@ inline constexpr auto kChannelMetrics = std::to_array<MetricSpec>({
      "ddr,direction", "bytes per second",
      "Traffic of one DDR controller since its previous record, by direction (read, write)",
      "channel 7: accesses of the bus width (256 bits on chips 1-4, else 128)"},
+    {"atlas_npu_hbm_bytes_total", MetricType::kCounter, MetricScope::kDevice, "hbm,direction",
+     "bytes",
+     "Bytes read from or written to one HBM stack (read, write), counted only while the channel runs; "
+     "goes on from where it was in the next session",
+     "channel 1: sum of the accesses"},
+    {"atlas_npu_ddr_bytes_total", MetricType::kCounter, MetricScope::kDevice, "ddr,direction",
+     "bytes",
+     "Bytes read from or written to one DDR controller (read, write), counted only while the channel "
+     "runs; goes on from where it was in the next session",
+     "channel 7: sum of the accesses"},
     // llc
+    {"atlas_npu_llc_bytes_total", MetricType::kCounter, MetricScope::kDevice, "", "bytes",
+     "Bytes through the last level cache, all slices, counted only while the channel runs; goes on "
+     "from where it was in the next session",
+     "channel 8: sum of (e0+e1) cache lines of 64 bytes"},
     {"atlas_npu_llc_slice_hit_ratio", MetricType::kGauge, MetricScope::kDevice, "op,llc", "ratio",
      "Hit ratio of one last level cache slice for the sampled operation (read, write); the "
      "counters are not exactly simultaneous, so it can pass 1",

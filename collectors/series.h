@@ -34,6 +34,12 @@ class SeriesRegistry {
   virtual SeriesId Intern(MetricId metric, int device, std::span<const std::string_view> labels) = 0;
   // The series vanishes from /metrics and streams when its last owner released it.
   virtual void Release(SeriesId series) = 0;
+  // What a counter of a device stood at when its last owner released it earlier in the daemon's life,
+  // for those who sum up and whose sum must not begin anew; 0 if there is no such value.
+  virtual double LastTotal(SeriesId) const { return 0; }
+  // The device stopped answering at `time_ns`: whatever was sampled on it until then is no longer
+  // shown, whoever else still owns the series.
+  virtual void DeviceGone(int /*device*/, int64_t /*time_ns*/) {}
 
   SeriesId Intern(MetricId metric, int device, std::initializer_list<std::string_view> labels = {}) {
     return Intern(metric, device, std::span(labels.begin(), labels.size()));
@@ -52,6 +58,7 @@ class SeriesSet {
     ids_.push_back(registry_->Intern(metric, device, labels));
     return ids_.back();
   }
+  double LastTotal(SeriesId series) const { return registry_->LastTotal(series); }
   // Releases one series early (a process that exited).
   void Drop(SeriesId series) {
     for (size_t i = 0; i < ids_.size(); ++i) {

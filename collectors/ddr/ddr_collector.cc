@@ -47,8 +47,10 @@ class DdrDecoder final : public BinaryDecoder<DdrDecoder, kRecordSize> {
     double seconds = 0;
     IntervalTimer::Step step = controller->timers[event].Next(*stamp, &seconds);
     if (step != IntervalTimer::Step::kForward) return step == IntervalTimer::Step::kFirst;
-    out.Emit(controller->bandwidth[event], stamp->host_ns,
-             static_cast<double>(count) * bytes_per_access_ / seconds);
+    const double bytes = static_cast<double>(count) * bytes_per_access_;
+    out.Emit(controller->bandwidth[event], stamp->host_ns, bytes / seconds);
+    if (bytes / seconds < kMaxPlausibleBytesPerSecond) controller->bytes[event] += bytes;
+    out.Emit(controller->total[event], stamp->host_ns, controller->bytes[event]);
     return true;
   }
 
@@ -62,16 +64,25 @@ class DdrDecoder final : public BinaryDecoder<DdrDecoder, kRecordSize> {
  private:
   struct Controller {
     std::array<SeriesId, 2> bandwidth;
+    std::array<SeriesId, 2> total;
+    // Goes on where an earlier run of the channel ended. Multiples of an access stay exact
+    // beyond a double's 53 bits.
+    std::array<double, 2> bytes;
     std::array<IntervalTimer, 2> timers;
   };
 
   Controller MakeController(uint32_t id) {
     constexpr MetricId kBandwidth = MetricByName("atlas_npu_ddr_bandwidth_bytes_per_second");
+    constexpr MetricId kTotal = MetricByName("atlas_npu_ddr_bytes_total");
     fmt::format_int name(id);
     std::string_view label(name.data(), name.size());
-    return {.bandwidth = {series_.Add(kBandwidth, device_, {label, kDirections[0]}),
-                          series_.Add(kBandwidth, device_, {label, kDirections[1]})},
-            .timers = {}};
+    Controller controller{};
+    for (size_t i = 0; i < kDirections.size(); ++i) {
+      controller.bandwidth[i] = series_.Add(kBandwidth, device_, {label, kDirections[i]});
+      controller.total[i] = series_.Add(kTotal, device_, {label, kDirections[i]});
+      controller.bytes[i] = series_.LastTotal(controller.total[i]);
+    }
+    return controller;
   }
 
   int device_;

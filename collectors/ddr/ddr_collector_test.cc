@@ -29,7 +29,7 @@ TEST(DdrCollector, DecodesTheGoldenCapturesAcrossTheWrapOfTheStamp) {
 
 TEST(DdrCollector, SurvivesGarbage) {
   testing::ExpectSurvivesGarbage(kDdrCollector, MakeDevice(4), kChannel, "ddr/testdata/ddr_310p",
-                                 128);
+                                 256);
 }
 
 std::vector<std::byte> Record(uint32_t us, uint32_t count, uint32_t event) {
@@ -42,10 +42,14 @@ TEST(DdrCollector, AnAccessIsAsWideAsTheChipsBus) {
       "5000120000000 ";
   DecoderRig wide(kDdrCollector, MakeDevice(4), kChannel);
   wide.Feed(Record(10'000, 1, 0));
-  EXPECT_EQ(wide.Feed(Record(20'000, 1000, 0)), std::string(line) + "3200000\n");
+  const char* total =
+      "atlas_npu_ddr_bytes_total{npu=\"0\",ddr=\"0\",direction=\"read\"} 5000120000000 ";
+  EXPECT_EQ(wide.Feed(Record(20'000, 1000, 0)),
+            std::string(line) + "3200000\n" + total + "32000\n");
   DecoderRig narrow(kDdrCollector, MakeDevice(7), kChannel);
   narrow.Feed(Record(10'000, 1, 0));
-  EXPECT_EQ(narrow.Feed(Record(20'000, 1000, 0)), std::string(line) + "1600000\n");
+  EXPECT_EQ(narrow.Feed(Record(20'000, 1000, 0)),
+            std::string(line) + "1600000\n" + total + "16000\n");
 }
 
 TEST(DdrCollector, RepeatedStampsAndUnknownEventsAreBad) {

@@ -46,8 +46,10 @@ class HbmDecoder final : public BinaryDecoder<HbmDecoder, kRecordSize> {
     double seconds = 0;
     IntervalTimer::Step step = stack->timers[event].Next(*stamp, &seconds);
     if (step != IntervalTimer::Step::kForward) return step == IntervalTimer::Step::kFirst;
-    out.Emit(stack->bandwidth[event], stamp->host_ns,
-             static_cast<double>(count) * kBytesPerAccess / seconds);
+    const double bytes = static_cast<double>(count) * kBytesPerAccess;
+    out.Emit(stack->bandwidth[event], stamp->host_ns, bytes / seconds);
+    if (bytes / seconds < kMaxPlausibleBytesPerSecond) stack->bytes[event] += bytes;
+    out.Emit(stack->total[event], stamp->host_ns, stack->bytes[event]);
     return true;
   }
 
@@ -60,16 +62,25 @@ class HbmDecoder final : public BinaryDecoder<HbmDecoder, kRecordSize> {
  private:
   struct Stack {
     std::array<SeriesId, 2> bandwidth;
+    std::array<SeriesId, 2> total;
+    // Goes on where an earlier run of the channel ended. Multiples of an access stay exact
+    // beyond a double's 53 bits.
+    std::array<double, 2> bytes;
     std::array<IntervalTimer, 2> timers;
   };
 
   Stack MakeStack(uint32_t id) {
     constexpr MetricId kBandwidth = MetricByName("atlas_npu_hbm_bandwidth_bytes_per_second");
+    constexpr MetricId kTotal = MetricByName("atlas_npu_hbm_bytes_total");
     fmt::format_int name(id);
     std::string_view label(name.data(), name.size());
-    return {.bandwidth = {series_.Add(kBandwidth, device_, {label, kDirections[0]}),
-                          series_.Add(kBandwidth, device_, {label, kDirections[1]})},
-            .timers = {}};
+    Stack stack{};
+    for (size_t i = 0; i < kDirections.size(); ++i) {
+      stack.bandwidth[i] = series_.Add(kBandwidth, device_, {label, kDirections[i]});
+      stack.total[i] = series_.Add(kTotal, device_, {label, kDirections[i]});
+      stack.bytes[i] = series_.LastTotal(stack.total[i]);
+    }
+    return stack;
   }
 
   int device_;

@@ -1,5 +1,6 @@
 #include "collectors/hbm/hbm_collector.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -24,7 +25,7 @@ TEST(HbmCollector, DecodesTheGoldenCapture) {
 }
 
 TEST(HbmCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kHbmCollector, MakeDevice(5), kChannel, "hbm/testdata/hbm", 128);
+  testing::ExpectSurvivesGarbage(kHbmCollector, MakeDevice(5), kChannel, "hbm/testdata/hbm", 256);
 }
 
 std::vector<std::byte> Record(uint64_t us, uint64_t count, uint32_t event, uint32_t stack) {
@@ -37,7 +38,23 @@ TEST(HbmCollector, CountsThirtyTwoBytesPerAccess) {
   // 1000 accesses of 32 bytes in 20 ms: 1.6 MB/s. Host time: start + 30 ms.
   EXPECT_EQ(rig.Feed(Record(30'000, 1000, 1, 3)),
             "atlas_npu_hbm_bandwidth_bytes_per_second{npu=\"0\",hbm=\"3\",direction=\"write\"} "
-            "5000130000000 1600000\n");
+            "5000130000000 1600000\n"
+            "atlas_npu_hbm_bytes_total{npu=\"0\",hbm=\"3\",direction=\"write\"} "
+            "5000130000000 32000\n");
+}
+
+TEST(HbmCollector, TotalsGrowByEveryCountedIntervalAndSurviveARestartOfTheChannel) {
+  const std::string total =
+      "atlas_npu_hbm_bytes_total{npu=\"0\",hbm=\"0\",direction=\"read\"} ";
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
+  rig.Feed(Record(10'000, 7, 0, 0));
+  rig.Feed(Record(20'000, 100, 0, 0));
+  EXPECT_THAT(rig.Feed(Record(30'000, 100, 0, 0)), ::testing::HasSubstr(total + "5000130000000 6400"));
+  rig.Feed(Record(30'000, 100, 0, 0));  // twice
+  rig.Feed(Record(35'000, uint64_t{1} << 62, 0, 0));  // damaged
+  rig.decoder().Reset();
+  rig.Feed(Record(1'000, 9, 0, 0));
+  EXPECT_THAT(rig.Feed(Record(2'000, 1, 0, 0)), ::testing::HasSubstr(total + "5000102000000 6432"));
 }
 
 TEST(HbmCollector, RepeatedStampsAreBadAndResetForgets) {
@@ -56,7 +73,7 @@ TEST(HbmCollector, RepeatedStampsAreBadAndResetForgets) {
 TEST(HbmCollector, AnIdFloodIsRefusedPastSixtyFour) {
   DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
   for (uint32_t stack = 0; stack < 100'000; ++stack) rig.Feed(Record(stack, 1, 0, stack));
-  EXPECT_EQ(rig.registry().total(), 128u);
+  EXPECT_EQ(rig.registry().total(), 256u);
   EXPECT_EQ(rig.decoder().bad_records(), 100'000u - 64u);
 }
 
@@ -71,7 +88,7 @@ TEST(HbmCollector, UnknownEventsAndTruncatedRecordsAreBad) {
 }
 
 TEST(HbmCollector, AFullRegistryIsNoFault) {
-  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel, 1);
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel, 1);  // the bandwidth of reads
   rig.Feed(Concat({Record(1'000, 1, 0, 0), Record(1'000, 1, 1, 0)}));
   EXPECT_NE(rig.Feed(Record(2'000, 1, 0, 0)), "");
   EXPECT_EQ(rig.Feed(Record(2'000, 1, 1, 0)), "");

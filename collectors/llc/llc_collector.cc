@@ -84,6 +84,8 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
       hit_ratio_[op] = series_.Add(kHitRatio, device, {kOps[op]});
     }
     throughput_ = series_.Add(MetricByName("atlas_npu_llc_throughput_bytes_per_second"), device);
+    bytes_total_ = series_.Add(MetricByName("atlas_npu_llc_bytes_total"), device);
+    bytes_ = series_.LastTotal(bytes_total_);
   }
 
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
@@ -135,6 +137,7 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
     if (slice.seconds > 0) {
       out.Emit(series.throughput, stamp.host_ns, Bytes(e) / slice.seconds);
       total_.bytes_per_second += Bytes(e) / slice.seconds;
+      if (Bytes(e) / slice.seconds < kMaxPlausibleBytesPerSecond) bytes_ += Bytes(e);
       total_.has_throughput = true;
     }
     if (instant_.Add()) CloseInstant(out);
@@ -144,7 +147,9 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
     if (total_.lookups > 0) {
       out.Emit(hit_ratio_[total_.op], total_.host_ns, total_.hits / total_.lookups);
     }
-    if (total_.has_throughput) out.Emit(throughput_, total_.host_ns, total_.bytes_per_second);
+    if (!total_.has_throughput) return;
+    out.Emit(throughput_, total_.host_ns, total_.bytes_per_second);
+    out.Emit(bytes_total_, total_.host_ns, bytes_);
   }
 
   SliceSeries& SeriesOf(Slice& slice) {
@@ -178,6 +183,8 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
   Total total_;
   std::array<SeriesId, 2> hit_ratio_;
   SeriesId throughput_;
+  SeriesId bytes_total_;
+  double bytes_ = 0;  // goes on where an earlier run of the channel ended
 };
 
 Status Probe(const Host&, const DeviceInfo& device) {

@@ -24,9 +24,9 @@ TEST(LlcCollector, DecodesTheGoldenCapturesOfBothModes) {
 }
 
 TEST(LlcCollector, SurvivesGarbage) {
-  // 64 slices, two operations, two metrics; three totals.
+  // 64 slices, two operations, two metrics; four totals.
   testing::ExpectSurvivesGarbage(kLlcCollector, MakeDevice(5), kChannel, "llc/testdata/llc_read",
-                                 64 * 4 + 3);
+                                 64 * 4 + 4);
 }
 
 constexpr std::array<uint32_t, 8> kRead = {0x00, 0x01, 0x02, 0x13, 0x20, 0x22, 0x34, 0x36};
@@ -51,7 +51,8 @@ TEST(LlcCollector, ComputesHitRatioAndThroughput) {
             "atlas_npu_llc_slice_throughput_bytes_per_second{npu=\"0\",op=\"read\",llc=\"0\"} "
             "5000120000000 9600000\n"
             "atlas_npu_llc_hit_ratio{npu=\"0\",op=\"read\"} 5000120000000 0.75\n"
-            "atlas_npu_llc_throughput_bytes_per_second{npu=\"0\"} 5000120000000 9600000\n");
+            "atlas_npu_llc_throughput_bytes_per_second{npu=\"0\"} 5000120000000 9600000\n"
+            "atlas_npu_llc_bytes_total{npu=\"0\"} 5000120000000 96000\n");
 }
 
 TEST(LlcCollector, NoLookupsGiveNoRatio) {
@@ -60,7 +61,8 @@ TEST(LlcCollector, NoLookupsGiveNoRatio) {
   EXPECT_EQ(rig.Feed(Instant(20'000, {0, 0, 0, 0, 0, 0, 0, 0})),
             "atlas_npu_llc_slice_throughput_bytes_per_second{npu=\"0\",op=\"read\",llc=\"0\"} "
             "5000120000000 0\n"
-            "atlas_npu_llc_throughput_bytes_per_second{npu=\"0\"} 5000120000000 0\n");
+            "atlas_npu_llc_throughput_bytes_per_second{npu=\"0\"} 5000120000000 0\n"
+            "atlas_npu_llc_bytes_total{npu=\"0\"} 5000120000000 0\n");
 }
 
 TEST(LlcCollector, AnInstantWithoutAllItsEventsIsGivenUp) {

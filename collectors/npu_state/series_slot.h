@@ -74,6 +74,8 @@ class SlotOwner {
     ++epoch_;
   }
   uint32_t epoch() const { return epoch_; }
+  // Also for others who own series of the device: what was sampled until then is no longer shown.
+  void DeviceGone(int64_t time_ns) { registry_.DeviceGone(device_, time_ns); }
 
  private:
   SeriesRegistry& registry_;

@@ -4,6 +4,7 @@
 The expected samples are computed here, from the documented record formats and formulas and not from
 the decoders, so that the two check each other. Run it from anywhere; commit what it writes.
 """
+import collections
 import os
 import struct
 
@@ -67,6 +68,7 @@ def stamp_text(ns):
 
 def hbm():
     g = Golden("hbm/testdata/hbm")
+    total = collections.Counter()
     for i in range(4):
         us = 10_000 + 20_000 * i
         for stack in range(4):
@@ -77,12 +79,17 @@ def hbm():
                     g.sample("atlas_npu_hbm_bandwidth_bytes_per_second",
                              [("hbm", stack), ("direction", direction)], from_us(us),
                              count * 32.0 / seconds(20_000_000))
+                    total[stack, event] += count * 32
+                    g.sample("atlas_npu_hbm_bytes_total",
+                             [("hbm", stack), ("direction", direction)], from_us(us),
+                             total[stack, event])
     g.write()
 
 
 def ddr():
     for name, width in (("ddr_310p", 32.0), ("ddr_310b", 16.0)):
         g = Golden("ddr/testdata/" + name)
+        total = collections.Counter()
         # Crosses the end of the 32-bit microseconds.
         for i in range(4):
             us = 2**32 - 15_000 + 10_000 * i
@@ -93,6 +100,9 @@ def ddr():
                     g.sample("atlas_npu_ddr_bandwidth_bytes_per_second",
                              [("ddr", 0), ("direction", direction)], from_us(us),
                              count * width / seconds(10_000_000))
+                    total[event] += count * width
+                    g.sample("atlas_npu_ddr_bytes_total",
+                             [("ddr", 0), ("direction", direction)], from_us(us), total[event])
         g.write()
 
 
@@ -101,6 +111,7 @@ def llc():
              "write": (0x00, 0x01, 0x03, 0x14, 0x21, 0x23, 0x35, 0x37)}
     for op, slices in (("read", 2), ("write", 4)):
         g = Golden("llc/testdata/llc_" + op)
+        total = 0
         for i in range(3):
             us = 10_000 + 20_000 * i
             time = from_us(us)
@@ -119,9 +130,11 @@ def llc():
                     rate = (e[0] + e[1]) * 64.0 / seconds(20_000_000)
                     g.sample("atlas_npu_llc_slice_throughput_bytes_per_second", labels, time, rate)
                     throughput += rate
+                    total += (e[0] + e[1]) * 64
             g.sample("atlas_npu_llc_hit_ratio", [("op", op)], time, hits / lookups)
             if i > 0:
                 g.sample("atlas_npu_llc_throughput_bytes_per_second", [], time, throughput)
+                g.sample("atlas_npu_llc_bytes_total", [], time, total)
         g.write()
 
 

@@ -83,6 +83,10 @@ void PrintDocument() {
             "From the sampling channels of the driver, while a session or the configuration runs "
             "them.",
             kChannelMetrics);
+  PrintPart("NPUs, since the previous scrape",
+            "Least (`stat=\"min\"`), mean (`avg`) and largest (`max`) sample of a metric above since the "
+            "scraper's previous\nscrape ([windowed-metrics.md](windowed-metrics.md)).",
+            kWindowMetrics);
   PrintPart("Host", "From /proc and /sys.", kHostMetrics);
   PrintPart("Jobs",
             "Whose work the NPUs do ([attribution.md](attribution.md)). Their number is bounded; series "
@@ -97,9 +101,14 @@ void PrintExposition() {
     for (char c : AllLabels(metric)) {
       labels += c == ',' ? std::string("=\"x\",") : std::string(1, c);
     }
-    if (!labels.empty()) labels = "{" + labels + "=\"x\"}";
+    if (!labels.empty()) labels += "=\"x\"";
     fmt::print("# HELP {0} {1}\n# TYPE {0} {2}\n", metric.name, metric.help, TypeName(metric.type));
-    fmt::print("{}{} 1\n", metric.name, labels);
+    if (metric.type == MetricType::kHistogram) {
+      fmt::print("{0}_bucket{{{1}{2}le=\"+Inf\"}} 1\n{0}_sum{{{1}}} 1\n{0}_count{{{1}}} 1\n",
+                 metric.name, labels, labels.empty() ? "" : ",");
+      continue;
+    }
+    fmt::print("{}{} 1\n", metric.name, labels.empty() ? "" : "{" + labels + "}");
   }
 }
 

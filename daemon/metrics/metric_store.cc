@@ -93,9 +93,30 @@ SeriesId MetricStore::Intern(MetricId metric, int device,
   slot.description.generation = slot.generation.fetch_add(1, std::memory_order_release) + 1;
   slot.time_ns.store(0, std::memory_order_relaxed);
   slot.interval_ns.store(0, std::memory_order_relaxed);
+  auto last = last_totals_.find(key);
+  slot.value.store(last == last_totals_.end() ? 0 : last->second, std::memory_order_relaxed);
+  slot.window.store(NewWindow(metric), std::memory_order_release);
   by_key_.emplace(std::move(key), id);
   order_dirty_ = true;
   return id;
+}
+
+// Null also when there are too many: the series then has no windowed view.
+SampleWindow* MetricStore::NewWindow(MetricId metric) {
+  const MetricId view = kWindowMetricOf[metric];
+  if (view == kNoMetric) return nullptr;
+  if (free_windows_.empty()) {
+    if (owned_windows_.size() >= kMaxWindows) {
+      refused_.fetch_add(1, std::memory_order_relaxed);
+      return nullptr;
+    }
+    owned_windows_.push_back(std::make_unique<SampleWindow>());
+    free_windows_.push_back(owned_windows_.back().get());
+  }
+  SampleWindow* window = free_windows_.back();
+  free_windows_.pop_back();
+  window->Restart(kMetrics[view].window_mean);
+  return window;
 }
 
 void MetricStore::Release(SeriesId series) {
@@ -103,6 +124,14 @@ void MetricStore::Release(SeriesId series) {
   Slot* slot = SlotOf(series);
   if (slot == nullptr || slot->references == 0) return;
   if (--slot->references > 0) return;
+  const MetricSpec& spec = kMetrics[slot->description.metric];
+  if (spec.type == MetricType::kCounter && spec.scope == MetricScope::kDevice &&
+      (last_totals_.size() < kMaxLastTotals || last_totals_.contains(slot->key))) {
+    last_totals_[slot->key] = slot->value.load(std::memory_order_relaxed);
+  }
+  if (SampleWindow* window = slot->window.exchange(nullptr, std::memory_order_relaxed)) {
+    free_windows_.push_back(window);
+  }
   by_key_.erase(slot->key);
   slot->time_ns.store(0, std::memory_order_release);
   slot->generation.fetch_add(1, std::memory_order_release);
@@ -110,13 +139,41 @@ void MetricStore::Release(SeriesId series) {
   order_dirty_ = true;
 }
 
+double MetricStore::LastTotal(SeriesId series) const {
+  const Slot* slot = SlotOf(series);
+  return slot == nullptr ? 0 : slot->value.load(std::memory_order_relaxed);
+}
+
+void MetricStore::DeviceGone(int device, int64_t time_ns) {
+  std::lock_guard lock(mutex_);
+  gone_ns_[device] = time_ns;
+}
+
+bool MetricStore::IsGone(const Slot& slot, int64_t time_ns) const {
+  if (gone_ns_.empty()) return false;
+  auto gone = gone_ns_.find(slot.description.device);
+  return gone != gone_ns_.end() && time_ns <= gone->second;
+}
+
+void MetricStore::NoteScrape(int64_t now_ns) const {
+  const int64_t bucket = SampleWindow::BucketOf(now_ns);
+  if (bucket > scrape_bucket_.load(std::memory_order_relaxed)) {
+    scrape_bucket_.store(bucket, std::memory_order_relaxed);
+  }
+}
+
 void MetricStore::Write(std::span<const Sample> samples) {
+  const int64_t scraped = scrape_bucket_.load(std::memory_order_relaxed);
   for (const Sample& sample : samples) {
     Slot* slot = SlotOf(sample.series);
     if (slot == nullptr) continue;
     int64_t before = slot->time_ns.load(std::memory_order_relaxed);
     if (before != 0 && sample.time_ns > before) {
       slot->interval_ns.store(sample.time_ns - before, std::memory_order_relaxed);
+    }
+    if (SampleWindow* window = slot->window.load(std::memory_order_acquire)) {
+      window->Add(sample.value, sample.time_ns, slot->value.load(std::memory_order_relaxed), before,
+                  scraped);
     }
     slot->value.store(sample.value, std::memory_order_relaxed);
     slot->time_ns.store(sample.time_ns, std::memory_order_release);

@@ -1,5 +1,9 @@
-// The latest value of every series. Writing is two relaxed stores per sample and takes no lock;
+// The latest value of every series, and for metrics with a windowed view what the series did over the
+// last minute. Writing is a few relaxed stores per sample, takes no lock and allocates nothing;
 // interning and reading a snapshot share one mutex that no sampling path ever touches.
+//
+// Memory is bounded: kMaxSeries slots of 128 bytes and their labels, and kMaxWindows windows of
+// 2.5 KiB (10 MiB; eight NPUs with every channel running use 1 MiB).
 #pragma once
 
 #include <array>
@@ -14,6 +18,7 @@
 #include <vector>
 
 #include "collectors/series.h"
+#include "daemon/metrics/sample_window.h"
 
 namespace profd {
 
@@ -30,12 +35,15 @@ struct SeriesValue {
   const std::vector<std::pair<std::string, std::string>>* labels;
   double value;
   int64_t time_ns;
+  const SampleWindow* window_or_null;  // of metrics with a windowed view
 };
 
 class MetricStore final : public SeriesRegistry {
  public:
   static constexpr size_t kChunk = 1024;
   static constexpr size_t kMaxSeries = 64 * kChunk;
+  static constexpr size_t kMaxWindows = 4096;
+  static constexpr size_t kMaxLastTotals = 4096;
 
   MetricStore() = default;
 
@@ -46,22 +54,30 @@ class MetricStore final : public SeriesRegistry {
   SeriesId Intern(MetricId metric, int device,
                   std::span<const std::string_view> labels) override;
   void Release(SeriesId series) override;
+  double LastTotal(SeriesId series) const override;
+  void DeviceGone(int device, int64_t time_ns) override;
 
   // Lock-free, any thread; samples of released or refused series are harmless.
   void Write(std::span<const Sample> samples);
 
+  // A scraper is answered now. Samples that arrive from here on and are stamped earlier count for the
+  // second of `now_ns` in windows, so that each one is in the next window of every scraper.
+  void NoteScrape(int64_t now_ns) const;
+
   // Calls `visit` for every live series whose last sample is fresh at `now_ns` (MONOTONIC_RAW),
   // ordered by metric. A series is stale after 3.5 of its own intervals (at least 10 s, at most
-  // 5 min), so that a reading that keeps failing disappears instead of freezing.
+  // 5 min), so that a reading that keeps failing disappears instead of freezing; what was sampled
+  // before its device was gone is stale at once.
   template <class Visitor>
   void VisitFresh(int64_t now_ns, Visitor&& visit) const {
     std::lock_guard lock(mutex_);
     for (const Order& entry : Ordered()) {
       const Slot& slot = *SlotOf(entry.series);
       int64_t time = slot.time_ns.load(std::memory_order_acquire);
-      if (time == 0 || now_ns - time > StaleAfter(slot)) continue;
+      if (time == 0 || now_ns - time > StaleAfter(slot) || IsGone(slot, time)) continue;
       visit(SeriesValue{slot.description.metric, &slot.description.labels,
-                        slot.value.load(std::memory_order_relaxed), time});
+                        slot.value.load(std::memory_order_relaxed), time,
+                        slot.window.load(std::memory_order_relaxed)});
     }
   }
 
@@ -79,6 +95,7 @@ class MetricStore final : public SeriesRegistry {
     std::atomic<double> value{0};
     std::atomic<int64_t> time_ns{0};
     std::atomic<int64_t> interval_ns{0};
+    std::atomic<SampleWindow*> window{nullptr};
     std::atomic<uint32_t> generation{0};
     uint32_t references = 0;  // guarded by mutex_, like all below
     std::string key;
@@ -95,6 +112,8 @@ class MetricStore final : public SeriesRegistry {
     return chunk == nullptr ? nullptr : &(*chunk)[series % kChunk];
   }
   static int64_t StaleAfter(const Slot& slot);
+  bool IsGone(const Slot& slot, int64_t time_ns) const;
+  SampleWindow* NewWindow(MetricId metric);
   const std::vector<Order>& Ordered() const;
   SeriesId NewId();
 
@@ -112,6 +131,11 @@ class MetricStore final : public SeriesRegistry {
     std::string uuid;
   };
   std::unordered_map<int, DeviceLabels> device_labels_;
+  std::unordered_map<int, int64_t> gone_ns_;  // by device, when it last stopped answering
+  std::unordered_map<std::string, double> last_totals_;
+  std::vector<std::unique_ptr<SampleWindow>> owned_windows_;
+  std::vector<SampleWindow*> free_windows_;
+  mutable std::atomic<int64_t> scrape_bucket_{0};  // the second of the latest scrape
   std::atomic<uint64_t> refused_{0};
 };
 

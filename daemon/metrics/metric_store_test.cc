@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "collectors/metric_table.h"
 #include "daemon/data/stream_hub.h"
-#include "daemon/metrics/exposer.h"
+#include "daemon/metrics/scrape.h"
 
 namespace profd {
 namespace {
@@ -17,6 +17,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int64_t kNow = 1000 * kNsPerSecond;
+
+std::string MetricsAsText(const MetricStore& store, int64_t now_ns) {
+  return FamiliesAsText(AtlasFamilies(store, now_ns, ScraperTable::kDefaultWindowNs));
+}
 
 TEST(MetricStore, SameLabelsSameSeriesAndReleaseRemovesTheLastOwner) {
   MetricStore store;
@@ -71,6 +75,9 @@ TEST(MetricStore, WritersAndScrapesRunTogether) {
       SeriesId id = store.Intern(kMetric, kHostDevice, {std::to_string(i % 7)});
       store.Write(std::vector<Sample>{{id, kNow, 1}});
       if (i % 3 == 0) store.Release(id);
+      SeriesId windowed = store.Intern(MetricByName("atlas_npu_power_watts"), i % 3, {"chip"});
+      store.Write(std::vector<Sample>{{windowed, kNow + i * kNsPerMs, 1}});
+      store.Release(windowed);
     }
   });
   for (int i = 0; i < 200; ++i) {
@@ -78,6 +85,66 @@ TEST(MetricStore, WritersAndScrapesRunTogether) {
   }
   writer.join();
   EXPECT_EQ(store.size(), 7U);
+}
+
+TEST(MetricStore, WindowsAreTakenBackWithTheirSeriesAndBeginAnew) {
+  MetricStore store;
+  constexpr MetricId kPower = MetricByName("atlas_npu_power_watts");
+  for (int round = 0; round < 3; ++round) {
+    SeriesId id = store.Intern(kPower, 0, {"chip"});
+    store.Write(std::vector<Sample>{{id, kNow, 100.0 + round}});
+    EXPECT_THAT(MetricsAsText(store, kNow), HasSubstr("stat=\"min\"} 10" + std::to_string(round)));
+    store.Release(id);
+  }
+}
+
+TEST(MetricStore, TooManyWindowsAreRefusedAndTheirSeriesKept) {
+  MetricStore store;
+  constexpr MetricId kPower = MetricByName("atlas_npu_power_watts");
+  for (size_t i = 0; i < MetricStore::kMaxWindows; ++i) {
+    store.Intern(kPower, 0, {std::to_string(i)});
+  }
+  EXPECT_EQ(store.refused(), 0U);
+  SeriesId id = store.Intern(kPower, 0, {"more"});
+  ASSERT_NE(id, kNoSeries);
+  EXPECT_EQ(store.refused(), 1U);
+  store.Write(std::vector<Sample>{{id, kNow, 1}});
+  EXPECT_THAT(MetricsAsText(store, kNow), HasSubstr("scope=\"more\"} 1"));
+  EXPECT_THAT(MetricsAsText(store, kNow), Not(HasSubstr("window")));
+}
+
+TEST(MetricStore, ACounterOfADeviceIsRememberedForThoseWhoSumUp) {
+  MetricStore store;
+  constexpr MetricId kBytes = MetricByName("atlas_npu_hbm_bytes_total");
+  SeriesId first = store.Intern(kBytes, 0, {"0", "read"});
+  EXPECT_EQ(store.LastTotal(first), 0);
+  store.Write(std::vector<Sample>{{first, kNow, 4096}});
+  store.Release(first);
+  EXPECT_THAT(MetricsAsText(store, kNow), Not(HasSubstr("hbm")));
+  SeriesId other = store.Intern(kBytes, 1, {"0", "read"});
+  SeriesId again = store.Intern(kBytes, 0, {"0", "read"});
+  EXPECT_EQ(store.LastTotal(other), 0);
+  EXPECT_EQ(store.LastTotal(again), 4096);
+  EXPECT_THAT(MetricsAsText(store, kNow), Not(HasSubstr("hbm")));  // not before it is written
+  EXPECT_EQ(store.LastTotal(kNoSeries), 0);
+}
+
+TEST(MetricStore, WhatWasSampledBeforeADeviceWasGoneIsNotShown) {
+  MetricStore store;
+  constexpr MetricId kVolts = MetricByName("atlas_npu_voltage_volts");
+  // A channel's decoder owns it too, and does not notice.
+  SeriesId volts = store.Intern(kVolts, 1, {"bus"});
+  SeriesId neighbour = store.Intern(kVolts, 0, {"bus"});
+  SeriesId up = store.Intern(MetricByName("atlas_npu_up"), 1);
+  store.Write(std::vector<Sample>{{volts, kNow, 0.9}, {neighbour, kNow, 0.8}});
+  store.DeviceGone(1, kNow);
+  store.Write(std::vector<Sample>{{up, kNow + 1, 0}});
+  std::string text = MetricsAsText(store, kNow + 1);
+  EXPECT_THAT(text, Not(HasSubstr("0.9")));
+  EXPECT_THAT(text, HasSubstr("0.8"));
+  EXPECT_THAT(text, HasSubstr("atlas_npu_up{npu=\"1\",uuid=\"\"} 0"));
+  store.Write(std::vector<Sample>{{volts, kNow + 2, 0.7}});
+  EXPECT_THAT(MetricsAsText(store, kNow + 2), HasSubstr("0.7"));
 }
 
 TEST(StreamHub, DropsTheNewestWhenNobodyReadsAndCounts) {

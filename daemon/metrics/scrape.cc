@@ -1,9 +1,12 @@
 #include "daemon/metrics/scrape.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "collectors/histogram.h"
@@ -81,6 +84,21 @@ void AddHistogramPart(const SeriesValue& series, MetricFamily* family) {
   auto place = std::find_if(histogram.bucket.begin(), histogram.bucket.end(),
                             [&](const auto& bucket) { return bucket.upper_bound > bound; });
   histogram.bucket.insert(place, {count, bound});
+}
+
+// A source that has a `stat` of its own gives to each the figure of the same name; any other gives
+// all three.
+void AddWindow(const SeriesValue& series, const ClientMetric& source, const WindowStats& stats,
+               MetricFamily* family) {
+  const std::array<std::pair<std::string_view, double>, 3> figures = {
+      {{"min", stats.min}, {"avg", stats.mean}, {"max", stats.max}}};
+  const bool has_stat = !series.labels->empty() && series.labels->back().first == "stat";
+  for (const auto& [stat, value] : figures) {
+    if (has_stat && series.labels->back().second != stat) continue;
+    ClientMetric& metric = family->metric.emplace_back(source);
+    metric.gauge.value = value;
+    if (!has_stat) metric.label.push_back({"stat", std::string(stat)});
+  }
 }
 
 void AppendNumber(double value, std::string* out) {
@@ -169,14 +187,18 @@ std::string_view TypeText(prometheus::MetricType type) {
 }  // namespace
 
 std::vector<MetricFamily> AtlasFamilies(const MetricStore& store, int64_t now_ns,
-                                        int64_t /*window_ns*/) {
+                                        int64_t window_ns) {
   std::vector<MetricFamily> families;
+  std::vector<MetricFamily> windows;
   int current = -1;
+  bool has_window = false;
+  store.NoteScrape(now_ns);
   store.VisitFresh(now_ns, [&](const SeriesValue& series) {
     const MetricSpec& spec = kMetrics[series.metric];
     if (spec.visibility != MetricVisibility::kEverywhere) return;
     if (series.metric != current) {
       current = series.metric;
+      has_window = false;
       families.push_back(FamilyOf(series.metric));
     }
     MetricFamily& family = families.back();
@@ -186,8 +208,17 @@ std::vector<MetricFamily> AtlasFamilies(const MetricStore& store, int64_t now_ns
     }
     ClientMetric metric = MetricWith(*series.labels, series.labels->size());
     (spec.type == MetricType::kCounter ? metric.counter.value : metric.gauge.value) = series.value;
+    if (series.window_or_null != nullptr) {
+      if (!has_window) windows.push_back(FamilyOf(kWindowMetricOf[series.metric]));
+      has_window = true;
+      AddWindow(series, metric,
+                series.window_or_null->Merge(now_ns - window_ns, now_ns, series.value,
+                                             series.time_ns),
+                &windows.back());
+    }
     family.metric.push_back(std::move(metric));
   });
+  std::move(windows.begin(), windows.end(), std::back_inserter(families));
   return families;
 }
 

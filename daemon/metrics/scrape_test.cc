@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/duration_counts.h"
@@ -61,6 +62,80 @@ TEST(FamiliesAsText, EscapesAndPrintsNumbersShortest) {
   EXPECT_EQ(FamiliesAsText({family}),
             "# HELP x_total a \\\\ and\\na line\n# TYPE x_total counter\n"
             "x_total{a=\"q\\\"\\\\\\n\",b=\"\"} 0.1\nx_total +Inf\n");
+}
+
+TEST(AtlasFamilies, AWindowHasALineForEachFigure) {
+  MetricStore store;
+  store.SetDeviceLabels(0, "3", "u");
+  SeriesId id = store.Intern(MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second"), 0,
+                             {"all", "tx"});
+  store.Write(std::vector<Sample>{{id, kNow - 3 * kNsPerSecond, 8}});
+  store.Write(std::vector<Sample>{{id, kNow - 2 * kNsPerSecond, 2}});
+  store.Write(std::vector<Sample>{{id, kNow - kNsPerSecond, 5}});
+  const std::string text = FamiliesAsText(AtlasFamilies(store, kNow, kDefault));
+  const std::string line =
+      "atlas_npu_hccs_bandwidth_window_bytes_per_second{npu=\"3\",uuid=\"u\",link=\"all\","
+      "direction=\"tx\",stat=";
+  EXPECT_THAT(text, HasSubstr(line + "\"min\"} 2\n" + line + "\"avg\"} 5\n" + line +
+                              "\"max\"} 8\n"));
+  EXPECT_THAT(text, HasSubstr("atlas_npu_hccs_bandwidth_bytes_per_second{npu=\"3\",uuid=\"u\","
+                              "link=\"all\",direction=\"tx\"} 5\n"));
+  // A window of two seconds.
+  EXPECT_THAT(FamiliesAsText(AtlasFamilies(store, kNow, 2 * kNsPerSecond)),
+              HasSubstr(line + "\"max\"} 5\n"));
+}
+
+TEST(AtlasFamilies, ASourceWithStatsGivesToEachItsOwnFigure) {
+  MetricStore store;
+  constexpr MetricId kPcie = MetricByName("atlas_npu_pcie_bandwidth_bytes_per_second");
+  const double first[] = {1, 10, 4};
+  const double second[] = {2, 20, 6};
+  const char* stats[] = {"min", "max", "avg"};
+  for (int i = 0; i < 3; ++i) {
+    SeriesId id = store.Intern(kPcie, 0, {"tx", "posted", stats[i]});
+    store.Write(std::vector<Sample>{{id, kNow - kNsPerSecond, first[i]}});
+    store.Write(std::vector<Sample>{{id, kNow, second[i]}});
+  }
+  const std::string text = FamiliesAsText(AtlasFamilies(store, kNow, kDefault));
+  const std::string line =
+      "atlas_npu_pcie_bandwidth_window_bytes_per_second{npu=\"0\",uuid=\"\",direction=\"tx\","
+      "type=\"posted\",stat=";
+  const size_t begin = text.find(line);
+  ASSERT_NE(begin, std::string::npos);
+  EXPECT_EQ(text.substr(begin),
+            line + "\"min\"} 1\n" + line + "\"max\"} 20\n" + line + "\"avg\"} 5\n");
+}
+
+TEST(AtlasFamilies, ScrapersOfDifferentPaceEachSeeADip) {
+  MetricStore store;
+  ScraperTable table;
+  SeriesId id = store.Intern(MetricByName("atlas_npu_power_watts"), 0, {"chip"});
+  auto min_of = [&](const char* who, int64_t now) {
+    for (const MetricFamily& family : AtlasFamilies(store, now, table.Window(who, "x", now))) {
+      if (family.name == "atlas_npu_power_window_watts") return family.metric[0].gauge.value;
+    }
+    return -1.0;
+  };
+  int64_t now = kNow;
+  auto run = [&](int seconds, double dip) {
+    for (int i = 0; i < seconds * 50; ++i, now += 20 * kNsPerMs) {
+      store.Write(std::vector<Sample>{{id, now, i == 7 ? dip : 300}});
+    }
+  };
+  run(1, 300);
+  min_of("slow", now);
+  min_of("fast", now);
+  run(5, 40);
+  EXPECT_EQ(min_of("fast", now), 40);
+  run(5, 300);
+  EXPECT_EQ(min_of("fast", now), 300);
+  run(5, 300);
+  EXPECT_EQ(min_of("slow", now), 40);
+  // Stamped before the scrape, delivered after it: in the next window of both.
+  store.Write(std::vector<Sample>{{id, now - 3 * kNsPerSecond, 20}});
+  run(4, 300);
+  EXPECT_EQ(min_of("slow", now), 20);
+  EXPECT_EQ(min_of("fast", now), 20);
 }
 
 // Any metric will do: how a histogram is put together does not depend on the table's row.
