@@ -92,6 +92,7 @@ void CoreReadings::Medium(DevicePass& pass, const NpuStateOptions& options) {
   ReadEngines(pass);
   ReadCores(pass, options);
   ReadThrottle(pass);
+  ReadVirtualNpus(pass);
 }
 
 void CoreReadings::ReadTemperatures(DevicePass& pass) {
@@ -222,6 +223,35 @@ void CoreReadings::ReadThrottle(DevicePass& pass) {
     pass.Emit(series, set ? 1 : 0);
   }
   throttle_.EndRound();
+}
+
+void CoreReadings::ReadVirtualNpus(DevicePass& pass) {
+  constexpr double kKib = 1024;
+  constexpr MetricId kUtilization = MetricByName("atlas_npu_vnpu_utilization_ratio");
+  constexpr MetricId kMemory = MetricByName("atlas_npu_vnpu_memory_bytes");
+  auto vnpus = pass.Ask(&DcmiService::Vdevs);
+  vnpus_.BeginRound();
+  for (uint32_t i = 0; vnpus.ok() && i < vnpus.value.count; ++i) {
+    const uint32_t id = vnpus.value.ids[i];
+    auto activity = pass.Ask(&DcmiService::VdevActivity, id);
+    if (!activity.ok() || vnpus_.Seen({id, 0}) || vnpus_.Seen({id, 1})) continue;
+    const DcmiVdevActivity& now = activity.value;
+    auto put_memory = [&](size_t which, const char* kind, uint64_t kb) {
+      const SeriesId series = vnpus_.Use({id, which}, kMemory, [&] {
+        return std::array<std::string, 2>{std::to_string(id), kind};
+      });
+      pass.Emit(series, static_cast<double>(kb) * kKib);
+    };
+    if (now.aicore_percent <= 100) {
+      pass.Emit(vnpus_.Use({id, 0}, kUtilization,
+                           [&] { return std::array<std::string, 1>{std::to_string(id)}; }),
+                now.aicore_percent / 100.0);
+    }
+    if (now.memory_total_kb == 0 || now.memory_free_kb > now.memory_total_kb) continue;
+    put_memory(1, "total", now.memory_total_kb);
+    put_memory(2, "used", now.memory_total_kb - now.memory_free_kb);
+  }
+  vnpus_.EndRound();
 }
 
 void CoreReadings::Slow(DevicePass& pass) {

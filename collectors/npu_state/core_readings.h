@@ -9,7 +9,7 @@ namespace profd {
 
 class CoreReadings {
  public:
-  explicit CoreReadings(SlotOwner& owner) : cores_(owner), throttle_(owner) {}
+  explicit CoreReadings(SlotOwner& owner) : cores_(owner), throttle_(owner), vnpus_(owner) {}
   void Fast(DevicePass& pass);
   void Medium(DevicePass& pass, const NpuStateOptions& options);
   void Slow(DevicePass& pass);
@@ -34,6 +34,7 @@ class CoreReadings {
   void ReadEngines(DevicePass& pass);
   void ReadCores(DevicePass& pass, const NpuStateOptions& options);
   void ReadThrottle(DevicePass& pass);
+  void ReadVirtualNpus(DevicePass& pass);
 
   static constexpr MetricId kUtil = MetricByName("atlas_npu_utilization_ratio");
   static constexpr MetricId kHertz = MetricByName("atlas_npu_frequency_hertz");
@@ -92,6 +93,7 @@ class CoreReadings {
   SeriesSlot profiling_{MetricByName("atlas_npu_profiling_active")};
   ComingAndGoing<int> cores_;     // core, vector cores from 1000 on
   ComingAndGoing<int> throttle_;  // bit
+  ComingAndGoing<std::pair<uint32_t, size_t>> vnpus_;  // id, one of its values
 };
 
 }  // namespace profd

@@ -47,6 +47,10 @@ class DevicePass {
     static_assert(std::is_arithmetic_v<T>);
     Put(slot, answer.ok(), static_cast<double>(answer.value) * unit);
   }
+  // A counter; all bits set is how drivers fill in what they do not count.
+  void PutCount(SeriesSlot& slot, bool known, uint64_t count) {
+    Put(slot, known && count != UINT64_MAX, static_cast<double>(count));
+  }
   // Percent as a ratio; the driver's way to say "I do not know" is a number beyond 100.
   void PutPercent(SeriesSlot& slot, bool known, int64_t percent) {
     Put(slot, known && percent >= 0 && percent <= 100, static_cast<double>(percent) / 100);

@@ -1,6 +1,7 @@
 #include "collectors/npu_state/link_readings.h"
 
 #include <bit>
+#include <cmath>
 
 namespace profd {
 namespace {
@@ -12,6 +13,8 @@ constexpr std::array<std::string_view, 3> kPcieTypes = {"posted", "nonposted", "
 constexpr std::array<std::string_view, 9> kPcieErrors = {
     "tx", "rx", "lcrc", "ecrc", "retry", "symbol_unlock", "pcs_rx", "phy_lane", "dcrc"};
 constexpr size_t kPcieLcrc = 2;
+constexpr std::array<std::string_view, 4> kCodewordStates = {"total", "corrected", "uncorrected",
+                                                             "bad"};
 constexpr double kGibPerSecond = 1024.0 * 1024.0 * 1024.0;
 constexpr double kMibPerMs = 1024.0 * 1024.0 * 1000.0;
 
@@ -19,7 +22,7 @@ double Number(uint64_t value) { return static_cast<double>(value); }
 
 }  // namespace
 
-LinkReadings::LinkReadings() {
+LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
   constexpr MetricId kBytes = MetricByName("atlas_npu_network_bytes_total");
   constexpr MetricId kPackets = MetricByName("atlas_npu_network_packets_total");
   constexpr MetricId kRoce = MetricByName("atlas_npu_roce_packets_total");
@@ -44,6 +47,10 @@ LinkReadings::LinkReadings() {
     for (size_t i = 0; i < pfc_[way].size(); ++i) {
       pfc_[way][i] =
           SeriesSlot(MetricByName("atlas_npu_network_pfc_frames_total"), direction, kNumberText[i]);
+      pfc_duration_[way][i] = SeriesSlot(MetricByName("atlas_npu_network_pfc_duration_total"),
+                                         direction, kNumberText[i]);
+      traffic_classes_[way][i] =
+          SeriesSlot(MetricByName("atlas_npu_network_tc_packets_total"), direction, kNumberText[i]);
     }
     roce_all_[way] = SeriesSlot(kRoce, direction, "all");
     roce_rc_[way] = SeriesSlot(kRoce, direction, "rc");
@@ -63,6 +70,7 @@ LinkReadings::LinkReadings() {
     hccs_retries_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_retries_total"), kNumberText[i]);
     link_up_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_link_up"), kNumberText[i]);
     lanes_up_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_lanes_up"), kNumberText[i]);
+    credits_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_credits"), kNumberText[i]);
   }
   for (size_t stat = 0; stat < kStats.size(); ++stat) {
     pcie_latency_[stat] =
@@ -70,6 +78,10 @@ LinkReadings::LinkReadings() {
   }
   for (size_t i = 0; i < kPcieErrors.size(); ++i) {
     pcie_errors_[i] = SeriesSlot(MetricByName("atlas_npu_pcie_errors_total"), kPcieErrors[i]);
+  }
+  for (size_t i = 0; i < kCodewordStates.size(); ++i) {
+    codewords_[i] =
+        SeriesSlot(MetricByName("atlas_npu_network_fec_codewords_total"), kCodewordStates[i]);
   }
   roce_errors_ = {SeriesSlot(kRoceErrors, "unexpected_ack"),
                   SeriesSlot(kRoceErrors, "out_of_order"), SeriesSlot(kRoceErrors, "verification"),
@@ -87,6 +99,8 @@ void LinkReadings::Medium(DevicePass& pass) {
   auto sio = pass.Ask(&DcmiService::SioErrors);
   PutBoth(pass, sio_, sio.ok(), sio.value.tx, sio.value.rx);
   ReadNetwork(pass);
+  ReadFlowControl(pass);
+  ReadErrorCorrection(pass);
 }
 
 void LinkReadings::ReadHccs(DevicePass& pass) {
@@ -117,6 +131,11 @@ void LinkReadings::ReadHccsLanes(DevicePass& pass) {
   }
   auto status = pass.Ask(&DcmiService::HccsStatus);
   pass.Put(port_logic_up_, status.ok(), status.value.hdlc_status == abi::kHccsHdlcOk ? 1 : 0);
+  auto credits = pass.Ask(&DcmiService::HccsCredits);
+  for (size_t i = kFirstLink; i < kLinks; ++i) {
+    const uint32_t left = credits.value.credit_num[i];
+    pass.Put(credits_[i], credits.ok() && left != UINT32_MAX, left);
+  }
 }
 
 void LinkReadings::ReadNetwork(DevicePass& pass) {
@@ -158,11 +177,65 @@ void LinkReadings::PutRoce(DevicePass& pass, bool ok, const abi::DcmiNetworkPktS
   pass.Put(roce_errors_[3], ok, Number(s.roce_err_qp_status_num));
 }
 
+void LinkReadings::ReadFlowControl(DevicePass& pass) {
+  auto classes = pass.Ask(&DcmiService::TrafficClasses);
+  auto duration = pass.Ask(&DcmiService::PfcDuration);
+  for (size_t i = 0; i < traffic_classes_[0].size(); ++i) {
+    pass.PutCount(traffic_classes_[0][i], classes.ok(), classes.value.tc_tx[i]);
+    pass.PutCount(traffic_classes_[1][i], classes.ok(), classes.value.tc_rx[i]);
+    pass.PutCount(pfc_duration_[0][i], duration.ok(), duration.value.tx[i]);
+    pass.PutCount(pfc_duration_[1][i], duration.ok(), duration.value.rx[i]);
+  }
+}
+
+void LinkReadings::ReadErrorCorrection(DevicePass& pass) {
+  auto extra = pass.Ask(&DcmiService::ExtraStatistics);
+  const abi::DcmiExtraStatistics& v = extra.value;
+  pass.PutCount(codewords_[0], extra.ok(), v.cw_total_cnt);
+  pass.PutCount(codewords_[1], extra.ok(), v.cw_correct_cnt);
+  pass.PutCount(codewords_[2], extra.ok(), v.cw_uncorrect_cnt);
+  pass.PutCount(codewords_[3], extra.ok(), v.cw_bad_cnt);
+  pass.PutCount(corrected_bits_, extra.ok(), v.cw_total_correct_bit);
+  const double ratio = v.correcting_bit_rate;
+  const bool sane = std::isfinite(ratio) && ratio >= 0 && ratio <= 1;
+  pass.Put(bit_errors_, extra.ok() && sane, ratio);
+}
+
+void LinkReadings::ReadSerdes(DevicePass& pass) {
+  constexpr MetricId kSnr = MetricByName("atlas_npu_serdes_snr");
+  constexpr MetricId kEye = MetricByName("atlas_npu_serdes_eye_height");
+  serdes_.BeginRound();
+  for (unsigned macro = 0; macro < kSerdesMacros && !pass.over(); ++macro) {
+    if (no_macro_[macro]) continue;
+    auto quality = pass.Ask(&DcmiService::SerdesQuality, macro);
+    if (quality.code == abi::kDcmiInvalidParameter) no_macro_[macro] = true;
+    if (!quality.ok()) continue;
+    for (size_t lane = 0; lane < std::size(quality.value.lane); ++lane) {
+      const abi::DcmiSerdesLane& v = quality.value.lane[lane];
+      auto put = [&](bool eye, int64_t value) {
+        const SeriesId series = serdes_.Use({macro, lane, eye}, eye ? kEye : kSnr, [&] {
+          return std::array<std::string, 2>{std::to_string(macro), std::to_string(lane)};
+        });
+        pass.Emit(series, static_cast<double>(value));
+      };
+      const int64_t bounds = int64_t{v.top} - v.bottom;
+      if (v.snr > 0 && v.snr != UINT32_MAX) put(false, v.snr);
+      if (v.heh > 0 && v.heh != UINT32_MAX) {
+        put(true, v.heh);
+      } else if (bounds > 0) {
+        put(true, bounds);
+      }
+    }
+  }
+  serdes_.EndRound();
+}
+
 void LinkReadings::Slow(DevicePass& pass, const NpuStateOptions& options) {
   ReadPcieErrors(pass);
   if (options.pcie_bandwidth_ms > 0) ReadPcieBandwidth(pass, options.pcie_bandwidth_ms);
   if (options.hccs_bandwidth_ms > 0) ReadHccsBandwidth(pass, options.hccs_bandwidth_ms);
   if (options.rdma_bandwidth_ms > 0) ReadRdmaBandwidth(pass, options.rdma_bandwidth_ms);
+  if (options.serdes) ReadSerdes(pass);
 }
 
 void LinkReadings::ReadPcieErrors(DevicePass& pass) {

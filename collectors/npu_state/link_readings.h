@@ -9,7 +9,7 @@ namespace profd {
 
 class LinkReadings {
  public:
-  LinkReadings();
+  explicit LinkReadings(SlotOwner& owner);
   void Medium(DevicePass& pass);
   void Slow(DevicePass& pass, const NpuStateOptions& options);
 
@@ -17,6 +17,8 @@ class LinkReadings {
   // Links 1 to 7 are wired; 0 exists in the driver's arrays only (dcmi-and-metrics 1.7).
   static constexpr size_t kFirstLink = 1;
   static constexpr size_t kLinks = 8;
+  // As many as any chip numbers (dcmi-and-metrics 1.3, row 32; the chips have 5 to 18).
+  static constexpr unsigned kSerdesMacros = 18;
   using PerLink = std::array<SeriesSlot, kLinks>;
   // [0] tx, [1] rx.
   using Both = std::array<SeriesSlot, 2>;
@@ -26,6 +28,9 @@ class LinkReadings {
   void ReadNetwork(DevicePass& pass);
   void PutMac(DevicePass& pass, bool ok, const abi::DcmiNetworkPktStats& s);
   void PutRoce(DevicePass& pass, bool ok, const abi::DcmiNetworkPktStats& s);
+  void ReadFlowControl(DevicePass& pass);
+  void ReadErrorCorrection(DevicePass& pass);
+  void ReadSerdes(DevicePass& pass);
   void ReadPcieErrors(DevicePass& pass);
   void ReadPcieBandwidth(DevicePass& pass, int ms);
   void ReadHccsBandwidth(DevicePass& pass, int ms);
@@ -37,6 +42,7 @@ class LinkReadings {
   PerLink hccs_retries_;
   PerLink link_up_;
   PerLink lanes_up_;
+  PerLink credits_;
   SeriesSlot port_logic_up_{MetricByName("atlas_npu_hccs_link_up"), "all"};
   std::array<PerLink, 2> hccs_bandwidth_;
   Both hccs_bandwidth_all_;
@@ -59,6 +65,13 @@ class LinkReadings {
   std::array<std::array<std::array<SeriesSlot, 3>, 3>, 2> pcie_bandwidth_;
   std::array<SeriesSlot, 3> pcie_latency_;
   Both rdma_;
+  std::array<std::array<SeriesSlot, 8>, 2> traffic_classes_;
+  std::array<std::array<SeriesSlot, 8>, 2> pfc_duration_;
+  std::array<SeriesSlot, 4> codewords_;
+  SeriesSlot corrected_bits_{MetricByName("atlas_npu_network_fec_corrected_bits_total")};
+  SeriesSlot bit_errors_{MetricByName("atlas_npu_network_fec_bit_error_ratio")};
+  ComingAndGoing<std::tuple<unsigned, size_t, bool>> serdes_;  // macro, lane, eye (else snr)
+  std::array<bool, kSerdesMacros> no_macro_{};  // the chip has none of that number
 };
 
 }  // namespace profd

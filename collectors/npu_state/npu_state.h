@@ -9,14 +9,7 @@
 
 namespace profd {
 
-// What is off unless asked for: the first three block the DCMI thread for the given time per NPU
-// and reading, the last one makes up to 75 series per NPU.
-struct NpuStateOptions {
-  int pcie_bandwidth_ms = 0;  // 0: off
-  int hccs_bandwidth_ms = 0;
-  int rdma_bandwidth_ms = 0;
-  bool core_utilization = false;
-};
+using NpuStateOptions = NpuExtras;
 
 std::unique_ptr<PolledCollector> MakeNpuState(const Host& host, const NpuStateOptions& options,
                                               SeriesRegistry& registry);

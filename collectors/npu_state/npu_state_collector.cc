@@ -7,6 +7,7 @@
 #include "collectors/npu_state/node_readings.h"
 #include "collectors/npu_state/npu_state.h"
 #include "collectors/npu_state/state_readings.h"
+#include "collectors/npu_state/ub_readings.h"
 
 namespace profd {
 namespace {
@@ -45,7 +46,9 @@ class NpuReader {
         lasting_(registry, device.logical_id),
         owner_(registry, device.logical_id),
         core_(owner_),
-        state_(lasting_, owner_, device, host.sys) {}
+        links_(owner_),
+        ub_(owner_),
+        state_(lasting_, owner_, device, host.sys, host.process_names_or_null) {}
 
   // False: our thread was given up.
   bool Read(const Groups& due, const NpuStateOptions& options, int64_t now_ns, SampleBatch& out) {
@@ -66,11 +69,13 @@ class NpuReader {
       core_.Slow(pass);
       state_.Slow(pass, dcmi_.devices());
       links_.Slow(pass, options);
+      ub_.Slow(pass);
     }
     if (pass.abandoned()) return false;
     revived_ = false;
     if (pass.over()) GoDown(now_ns);
-    EmitLasting(now_ns, out);
+    // What this pass read before the NPU fell silent is gone with the rest; that it is down is not.
+    EmitLasting(pass.over() ? now_ns + 1 : now_ns, out);
     return true;
   }
 
@@ -82,6 +87,7 @@ class NpuReader {
   void GoDown(int64_t now_ns) {
     up_ = false;
     owner_.Clear();
+    owner_.DeviceGone(now_ns);
     retry_after_ns_ = kNsPerSecond;
     next_try_ns_ = now_ns + retry_after_ns_;
   }
@@ -110,6 +116,7 @@ class NpuReader {
   SlotOwner owner_;
   CoreReadings core_;
   LinkReadings links_;
+  UbReadings ub_;
   StateReadings state_;
   SeriesSlot up_slot_{MetricByName("atlas_npu_up")};
   bool up_ = true;
@@ -182,7 +189,7 @@ Status ProbeHost(const Host& host) {
 Result<std::unique_ptr<PolledCollector>> MakePoller(const Host& host, const PollOptions&,
                                                     SeriesRegistry& registry) {
   RETURN_IF_ERROR(ProbeHost(host));
-  return MakeNpuState(host, NpuStateOptions{}, registry);
+  return MakeNpuState(host, host.npu_extras, registry);
 }
 
 }  // namespace

@@ -12,6 +12,10 @@ namespace {
 constexpr std::array<std::string_view, 5> kSeverities = {"warning", "minor", "major", "critical",
                                                          "unknown"};
 constexpr size_t kUnknownSeverity = 4;
+static_assert(kSeverities.size() == kDcmiSeverities);
+// By DcmiFaultChange.
+constexpr std::array<std::string_view, kDcmiFaultChanges> kAssertions = {"recovered", "raised",
+                                                                         "one_off"};
 constexpr uint8_t kRaised = 1;
 
 // By DCMI's number (dcmi-and-metrics 1.2, topology).
@@ -29,10 +33,17 @@ std::string NumaNode(const RootedFs& sys, const DcmiDevice& device) {
 }  // namespace
 
 StateReadings::StateReadings(SlotOwner& identity, SlotOwner& owner, const DcmiDevice& device,
-                             const RootedFs& sys)
-    : owner_(owner), faults_(owner), processes_(owner) {
+                             const RootedFs& sys, const ProcessNames* names_or_null)
+    : owner_(owner), faults_(owner), names_or_null_(names_or_null), processes_(owner) {
   for (size_t i = 0; i < fault_counts_.size(); ++i) {
     fault_counts_[i] = SeriesSlot(MetricByName("atlas_npu_faults_active"), kSeverities[i]);
+  }
+  for (size_t severity = 0; severity < kDcmiSeverities; ++severity) {
+    for (size_t change = 0; change < kDcmiFaultChanges; ++change) {
+      fault_events_[severity][change] =
+          SeriesSlot(MetricByName("atlas_npu_fault_events_total"), kSeverities[severity],
+                     kAssertions[change]);
+    }
   }
   const std::string logic_id = std::to_string(device.logical_id);
   const std::string card = std::to_string(device.card);
@@ -92,6 +103,21 @@ void StateReadings::ReadFaults(DevicePass& pass) {
   }
   faults_.EndRound();
   for (size_t i = 0; i < counts.size(); ++i) pass.Put(fault_counts_[i], events.ok(), counts[i]);
+  PutFaultEvents(pass, events.ok());
+}
+
+void StateReadings::PutFaultEvents(DevicePass& pass, bool known) {
+  if (pass.abandoned()) return;
+  const DcmiFaultEventCounts counts =
+      known ? pass.dcmi().FaultEvents(pass.device()) : DcmiFaultEventCounts{};
+  for (size_t severity = 0; severity < kDcmiSeverities; ++severity) {
+    for (size_t change = 0; change < kDcmiFaultChanges; ++change) {
+      const uint64_t count = counts[severity][change];
+      // A severity no driver knows gets a line only when one turns up.
+      const bool shown = known && (severity != kUnknownSeverity || count > 0);
+      pass.PutCount(fault_events_[severity][change], shown, count);
+    }
+  }
 }
 
 void StateReadings::ReadProcesses(DevicePass& pass) {
@@ -99,12 +125,15 @@ void StateReadings::ReadProcesses(DevicePass& pass) {
   auto list = pass.Ask(&DcmiService::Processes);
   pass.Put(process_count_, list.ok(), list.value.count);
   processes_.BeginRound();
+  std::set<int> pids;
   for (size_t i = 0; list.ok() && i < list.value.count; ++i) {
     const abi::DcmiProcMemInfo& process = list.value.processes[i];
-    if (process.proc_id <= 0 || processes_.Seen(process.proc_id)) continue;
-    const SeriesId series = processes_.Use(process.proc_id, kMemory, [&] {
-      return std::array<std::string, 3>{std::to_string(process.proc_id), "", ""};
-    });
+    if (process.proc_id <= 0 || !pids.insert(process.proc_id).second) continue;
+    const ProcessName name =
+        names_or_null_ == nullptr ? ProcessName{} : names_or_null_->Of(process.proc_id);
+    const std::array<std::string, 3> labels = {std::to_string(process.proc_id), name.job,
+                                               name.container};
+    const SeriesId series = processes_.Use(labels, kMemory, [&] { return labels; });
     pass.Emit(series, static_cast<double>(process.proc_mem_usage));
   }
   processes_.EndRound();

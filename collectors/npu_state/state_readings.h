@@ -27,6 +27,7 @@ class StateReadings {
   };
 
   void ReadFaults(DevicePass& pass);
+  void PutFaultEvents(DevicePass& pass, bool known);
   void ReadProcesses(DevicePass& pass);
   void ReadTopology(DevicePass& pass, std::span<const DcmiDevice> all);
 
@@ -36,9 +37,12 @@ class StateReadings {
   SeriesSlot boot_{MetricByName("atlas_npu_boot_status")};
   SeriesSlot compatible_{MetricByName("atlas_npu_firmware_compatible")};
   std::array<SeriesSlot, 4> fault_counts_;
+  std::array<std::array<SeriesSlot, kDcmiFaultChanges>, kDcmiSeverities> fault_events_;
   SeriesSlot process_count_{MetricByName("atlas_npu_processes")};
   ComingAndGoing<std::pair<uint32_t, size_t>> faults_;  // code, severity
-  ComingAndGoing<int> processes_;                       // pid
+  const ProcessNames* const names_or_null_;
+  // By pid and name: a process that gets its name later has another series from then on.
+  ComingAndGoing<std::array<std::string, 3>> processes_;
   std::vector<Neighbour> neighbours_;                   // by device index; read once
 };
 
