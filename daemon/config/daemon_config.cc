@@ -83,7 +83,8 @@ const auto kKeys = std::to_array<Key>({
      "Sessions that a killed daemon left go on, as a new segment, when it is started again"},
     {"metrics", "enabled", &DaemonConfig::metrics_enabled, false, "Serve /metrics"},
     {"metrics", "listen", &DaemonConfig::metrics_listen, false,
-     "Address and port of /metrics; plain HTTP, so another than loopback is warned about"},
+     "Address and port of /metrics; without metrics.web_config it is plain HTTP, so another than "
+     "loopback is warned about"},
     {"metrics", "disable", &DaemonConfig::metrics_disable, false,
      "Collectors that do not run outside sessions, e.g. [\"host_net\"] beside a node_exporter"},
     {"metrics", "names", &DaemonConfig::metrics_names, false,
@@ -323,6 +324,17 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   absolute("driver.hal_library", config.hal_library, true);
   absolute("driver.dcmi_library", config.dcmi_library, true);
   ValidateRecorder(config.recorder_collectors, config.recorder_triggers, problems);
+  absolute("metrics.web_config", config.metrics_web_config, true);
+  if (config.metrics_hccn_tool != "auto" && config.metrics_hccn_tool != "off") {
+    absolute("metrics.hccn_tool", config.metrics_hccn_tool, false);
+  }
+  for (const std::string& name : config.metrics_names) {
+    if (name != "atlas" && name != "npu-exporter") {
+      problems->push_back(
+          fmt::format("metrics.names: \"{}\" must be \"atlas\" or \"npu-exporter\"", name));
+    }
+  }
+  if (config.metrics_names.empty()) problems->push_back("metrics.names must name one at least");
   size_t colon = config.metrics_listen.rfind(':');
   if (colon == std::string::npos || colon + 1 == config.metrics_listen.size()) {
     problems->push_back(fmt::format("metrics.listen = \"{}\" must be ADDRESS:PORT",
