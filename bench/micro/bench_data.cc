@@ -1,6 +1,7 @@
 // The daemon's data path: latest values, live streams, routing to sessions, a session's own lines.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <condition_variable>
@@ -14,6 +15,7 @@
 #include "bench/micro/bench_support.h"
 #include "collectors/metric_table.h"
 #include "daemon/data/channel_router.h"
+#include "daemon/metrics/scrape.h"
 #include "daemon/session/session_poll_sink.h"
 
 namespace profd::bench {
@@ -50,6 +52,61 @@ void StoreWrite(benchmark::State& state) {
     store.Write(samples);
   }
   Report(state, kSamples, TwoStoresNs(), "two atomic stores");
+}
+
+// Series with a window, sampled every 20 ms.
+void StoreWriteWindowed(benchmark::State& state) {
+  MetricStore store;
+  std::vector<Sample> samples;
+  for (int device = 0; device < 8; ++device) {
+    for (size_t i = 0; i < kSamples / 8; ++i) {
+      SeriesId id = store.Intern(MetricByName("atlas_npu_hbm_bandwidth_bytes_per_second"), device,
+                                 {std::to_string(i), "read"});
+      samples.push_back({id, 1'000'000'000, 1e9 + static_cast<double>(i)});
+    }
+  }
+  double step = 1;
+  for (auto _ : state) {
+    for (Sample& sample : samples) {
+      sample.time_ns += 20'000'000;
+      sample.value += step;
+    }
+    step = -step;
+    store.Write(samples);
+  }
+  Report(state, kSamples, TwoStoresNs(), "two atomic stores");
+}
+
+// All of one scrape; an eighth of the series has a window, as on a node with every channel running.
+void Scrape(benchmark::State& state) {
+  MetricStore store;
+  SampleBatch batch;
+  int64_t now = 1'000'000'000'000;
+  for (int device = 0; device < 8; ++device) {
+    store.SetDeviceLabels(device, std::to_string(device), "D4A1C2E0-20A0E9C2-93A4B1C0-104E0A1F");
+    for (int i = 0; i < 256; ++i) {
+      const bool windowed = i % 8 == 0;
+      const std::string text = std::to_string(i);
+      SeriesId id =
+          windowed ? store.Intern(MetricByName("atlas_npu_hbm_bandwidth_bytes_per_second"), device,
+                                  {text, "read"})
+                   : store.Intern(MetricByName("atlas_npu_ecc_isolated_pages"), device,
+                                  {text, "single", "active"});
+      for (int second = 0; second < (windowed ? 16 : 1); ++second) {
+        batch.Emit(id, now - second * 1'000'000'000LL, 1234.5 * i);
+      }
+    }
+  }
+  store.Write(batch.samples());
+  int64_t lines = 0;
+  for (auto _ : state) {
+    const std::string text = FamiliesAsText(AtlasFamilies(store, now, 15'000'000'000));
+    lines = std::count(text.begin(), text.end(), '\n');
+    benchmark::DoNotOptimize(text.data());
+  }
+  const std::string line(160, 'x');
+  double floor = FloorNs([&] { benchmark::DoNotOptimize(std::string(line)); });
+  Report(state, static_cast<uint64_t>(lines), floor, "a std::string of the line");
 }
 
 void Publish(benchmark::State& state) {
@@ -188,6 +245,8 @@ void OwnLines(benchmark::State& state) {
 }
 
 BENCHMARK(StoreWrite)->Name("metric_store/write");
+BENCHMARK(StoreWriteWindowed)->Name("metric_store/write_windowed");
+BENCHMARK(Scrape)->Name("metric_store/scrape_line");
 BENCHMARK(Publish)->Name("stream_hub/publish_64_samples/subscribers")->Arg(0)->Arg(1)->Arg(4);
 BENCHMARK(OnBlock)
     ->Name("router/on_block/sessions")

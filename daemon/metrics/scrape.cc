@@ -114,20 +114,19 @@ void AppendNumber(double value, std::string* out) {
 }
 
 void AppendEscaped(std::string_view text, bool quotes, std::string* out) {
-  for (char c : text) {
-    if (c == '\\') {
-      *out += "\\\\";
-    } else if (c == '\n') {
-      *out += "\\n";
-    } else if (c == '"' && quotes) {
-      *out += "\\\"";
-    } else {
-      *out += c;
-    }
+  size_t plain = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c != '\\' && c != '\n' && !(c == '"' && quotes)) continue;
+    out->append(text, plain, i - plain);
+    *out += '\\';
+    *out += c == '\n' ? 'n' : c;
+    plain = i + 1;
   }
+  out->append(text, plain);
 }
 
-// "name_suffix{a="x",le="1"} value"
+// name_suffix{a="x",le="1"} value
 struct Line {
   const MetricFamily& family;
   const ClientMetric& metric;
