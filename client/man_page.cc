@@ -30,7 +30,9 @@ std::string ValueOf(const CLI::Option& option) {
 }
 
 bool IsShown(const CLI::Option& option, const CLI::App& app) {
-  return !option.get_group().empty() && &option != app.get_help_ptr();
+  // --help, which every command has, stands with the options of all commands.
+  return !option.get_group().empty() &&
+         (app.get_parent() == nullptr || &option != app.get_help_ptr());
 }
 
 // `with_profiling` = also the vendor's options, of which there are many.
