@@ -19,6 +19,7 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
 [ -r "$PROFD_SLURM_DEFAULTS" ] || exit 0
+# shellcheck source=/dev/null  # the site's own
 . "$PROFD_SLURM_DEFAULTS"
 [ -n "$PROFD_SLURM_OPTIONS" ] && [ -n "$SLURM_JOB_ID" ] || exit 0
 
