@@ -1,0 +1,493 @@
+"""Runs inside the system that scripts/boot-test boots, as root, with systemd as PID 1: profd's unit from
+the first start to its end. Each check prints one line; the number of failures goes to
+/boot-test-out/failed.
+
+Called as `boot_check.py probe FILE` it is the unit's own ExecStartPost: it tries from inside the
+sandbox what the sandbox forbids, and writes what came of it to FILE.
+"""
+
+import contextlib
+import ctypes
+import errno
+import json
+import mmap
+import os
+import pwd
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import urllib.request
+
+UNIT = "profd.service"
+OUT = "/boot-test-out"
+DROP_INS = f"/run/systemd/system/{UNIT}.d"
+METRICS = "http://127.0.0.1:9464"
+PROBE = "/run/profd/probe.json"
+HERE = os.path.abspath(__file__)
+ORDER = ("--all", "--job", "boot", "--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50",
+         "--host-sys", "cpu,mem")
+# Tenths; what `systemd-analyze security` may say at most of the unit, and of it as user profd.
+MOST_EXPOSURE = {"root": 30, "profd": 30}
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+# From inside the sandbox ----------------------------------------------------------------------------
+
+
+def outcome(action):
+    """What came of it: "ok", or the name of the error."""
+    try:
+        result = action()
+    except OSError as error:
+        return errno.errorcode.get(error.errno, str(error.errno))
+    if isinstance(result, int) and result < 0:
+        return errno.errorcode.get(ctypes.get_errno(), "?")
+    return "ok"
+
+
+def make_writable_code():
+    with contextlib.closing(mmap.mmap(-1, 4096, prot=mmap.PROT_WRITE | mmap.PROT_EXEC)):
+        return 0
+
+
+def set_uid_bit():
+    path = "/run/profd/probe-suid"
+    with open(path, "w", encoding="ascii"):
+        pass
+    try:
+        os.chmod(path, 0o4755)
+    finally:
+        os.unlink(path)
+
+
+def netlink():
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0):
+        return 0
+
+
+def open_it(path, flags=os.O_RDWR):
+    os.close(os.open(path, flags))
+    return 0
+
+
+PROBES = {
+    # What profd lives on.
+    "write the runtime directory": (lambda: open_it("/run/profd/probe", os.O_CREAT | os.O_WRONLY), "ok"),
+    "write the state directory": (lambda: open_it("/var/lib/profd/.probe", os.O_CREAT | os.O_WRONLY),
+                                  "ok"),
+    "see other processes": (lambda: open_it("/proc/1/stat", os.O_RDONLY), "ok"),
+    "a unix socket": (lambda: socket.socket(socket.AF_UNIX).close(), "ok"),
+    "a TCP socket": (lambda: socket.socket(socket.AF_INET6).close(), "ok"),
+    "a shared device node": (lambda: open_it("/dev/null"), "ok"),
+    # What it must not do.
+    "write /etc": (lambda: open_it("/etc/probe", os.O_CREAT | os.O_WRONLY), "EROFS"),
+    "write /usr": (lambda: open_it("/usr/probe", os.O_CREAT | os.O_WRONLY), "EROFS"),
+    "write /proc/sys": (lambda: open_it("/proc/sys/kernel/hostname", os.O_WRONLY), "EROFS"),
+    "write cgroups": (lambda: os.mkdir("/sys/fs/cgroup/probe"), "EROFS"),
+    "read a home": (lambda: os.listdir("/home/trainer"), "EACCES ENOENT"),
+    "a netlink socket": (netlink, "EAFNOSUPPORT"),
+    "a namespace": (lambda: libc.unshare(0x00020000), "EPERM"),
+    "a mount": (lambda: libc.mount(b"none", b"/run/profd", b"tmpfs", 0, None), "EPERM"),
+    "another user": (lambda: os.setuid(65534), "EPERM"),
+    "another root": (lambda: os.chroot("/"), "EPERM"),
+    "a kernel module": (lambda: libc.syscall(175, None, 0, b""), "EPERM"),
+    "ptrace": (lambda: libc.ptrace(16, 1, None, None), "EPERM"),
+    "real time": (lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)), "EPERM"),
+    "another personality": (lambda: libc.personality(0x0008), "EPERM"),
+    "code that can be written": (make_writable_code, "EPERM EACCES"),
+    "a set-user-id file": (set_uid_bit, "EPERM"),
+    "a device node": (lambda: os.mknod("/run/profd/probe-dev", stat.S_IFCHR | 0o600, os.makedev(1, 3)),
+                      "EPERM"),
+    "a device that is not listed": (lambda: open_it("/dev/profd-forbidden"), "EPERM"),
+    "a device that is listed": (lambda: open_it("/dev/davinci15"), "ok ENXIO"),
+}
+
+
+def probe(path):
+    found = {name: outcome(action) for name, (action, _) in PROBES.items()}
+    with open(path, "w", encoding="ascii") as out:
+        json.dump(found, out)
+
+
+# Tools ----------------------------------------------------------------------------------------------
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def equal(got, wanted, what):
+    expect(got == wanted, f"{what}: {got!r}, expected {wanted!r}")
+
+
+def eventually(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failed(f"not within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+def run(*command, check=True, **how):
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300,
+                            stdin=subprocess.DEVNULL, **how)
+    if check and result.returncode != 0:
+        raise Failed(f"{' '.join(command)}: {result.returncode}\n{result.stdout[-1500:]}"
+                     f"\n{result.stderr[-1500:]}")
+    return result
+
+
+def systemctl(*words, **how):
+    return run("systemctl", *words, **how).stdout
+
+
+def show(name):
+    return systemctl("show", UNIT, "--value", "-p", name).strip()
+
+
+def pid():
+    return int(show("MainPID"))
+
+
+def running(other_than=0):
+    """The pid of a daemon that is up, and is another than that."""
+    def up():
+        if show("ActiveState") == "failed":
+            raise Failed(f"the unit failed: {show('Result')}")
+        return show("SubState") == "running" and pid() not in (0, other_than) and pid()
+
+    return eventually(up, "the unit is running")
+
+
+def as_trainer():
+    entry = pwd.getpwnam("trainer")
+    groups = os.getgrouplist("trainer", entry.pw_gid)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": groups, "cwd": entry.pw_dir}
+
+
+def ctl(*words, expect_code=(0,), **how):
+    result = run("profctl", "--json", *words, check=False, **how)
+    expect(result.returncode in expect_code,
+           f"profctl {' '.join(words)}: {result.returncode}\n{result.stdout[-800:]}{result.stderr[-800:]}")
+    return json.loads(result.stdout) if result.stdout.strip() else {}
+
+
+def scrape():
+    with urllib.request.urlopen(f"{METRICS}/metrics", timeout=30) as answer:
+        return answer.read().decode()
+
+
+def series(text, name):
+    return re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.M)
+
+
+def drop_in(name, text):
+    """Writes (or with None removes) a drop-in; the next start sees it."""
+    os.makedirs(DROP_INS, exist_ok=True)
+    path = os.path.join(DROP_INS, f"{name}.conf")
+    if text is None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    else:
+        with open(path, "w", encoding="ascii") as out:
+            out.write("[Service]\n" + text + "\n")
+    systemctl("daemon-reload")
+
+
+def status_of(process):
+    with open(f"/proc/{process}/status", encoding="ascii") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def journal(*words):
+    return run("journalctl", "--no-pager", "-q", "-o", "cat", *words).stdout
+
+
+def records(session_id, at_least):
+    return eventually(lambda: (lambda s: s if int(s["records"]) >= at_least else None)(
+        ctl("show", session_id, **as_trainer())), f"session {session_id} has {at_least} records")
+
+
+def begin(*order):
+    session = ctl("start", *(order or ORDER), expect_code=(0, 5), **as_trainer())
+    records(session["session_id"], 100)
+    return session["session_id"]
+
+
+def goes_on(session_id, segments):
+    session = eventually(
+        lambda: (lambda s: s if len(s["segments"]) >= segments and s["state"] == "running" else None)(
+            ctl("show", session_id, **as_trainer())), f"session {session_id} goes on")
+    return records(session_id, int(session["records"]) + 100)
+
+
+def finish(session_id):
+    """Ends it, takes the dumps away and verifies them."""
+    ctl("stop", session_id, expect_code=(0, 5), **as_trainer())
+    session = ctl("show", session_id, **as_trainer())
+    equal(session["state"], "done", "the session")
+    fetched = ctl("fetch", session_id, "--out", "dumps", **as_trainer())["paths"]
+    equal(len(fetched), len(session["segments"]), "dumps")
+    run("profctl", "verify", *fetched, **as_trainer())
+    for segment in session["segments"]:
+        owner = os.stat(segment["dump_path"])
+        equal((owner.st_uid, stat.S_IMODE(owner.st_mode)), (as_trainer()["user"], 0o750),
+              "owner and mode of the dump")
+    return session
+
+
+# Checks, in this order --------------------------------------------------------------------------------
+
+
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+def prepare():
+    for name, number in (("profd-forbidden", (10, 254)), ("davinci15", (10, 229))):
+        with contextlib.suppress(FileExistsError):
+            os.mknod(f"/dev/{name}", stat.S_IFCHR | 0o666, os.makedev(*number))
+    packages = "/boot-test/packages"
+    if os.path.isdir(packages):
+        debs = [os.path.join(packages, name) for name in sorted(os.listdir(packages))
+                if not name.startswith("profd-sim")]
+        run("apt-get", "install", "-y", "--no-download", *debs,
+            env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"))
+    else:
+        systemctl("start", UNIT)
+    run("useradd", "--create-home", "--groups", "HwHiAiUser", "trainer")
+
+
+@check
+def host_only():
+    """A node without NPU: serves by itself, has the host's metrics, says that it is host only."""
+    process = running()
+    text = scrape()
+    for name in ("profd_build_info", "atlas_host_memory_total_bytes"):
+        expect(series(text, name), f"no {name} in /metrics")
+    expect(not series(text, "atlas_npu_health_status"), "health of NPUs that are not there")
+    status = show("StatusText")
+    expect("host only" in status, f"status says {status!r}")
+    node = ctl("status")
+    equal(node.get("devices", []), [], "devices")
+    answer = run("profctl", "status").stdout
+    expect("host only" in answer, f"profctl status does not say host only:\n{answer}")
+    return f"pid {process}, {len(text.splitlines())} lines of metrics, \"{status}\""
+
+
+@check
+def sandbox_of_the_process():
+    """What the unit asks for is what /proc says of the daemon."""
+    process = running()
+    facts = status_of(process)
+    wanted = 0
+    for name in show("CapabilityBoundingSet").split():
+        wanted |= 1 << {"cap_chown": 0, "cap_dac_override": 1, "cap_sys_ptrace": 19}[name.lower()]
+    for field in ("CapBnd", "CapEff", "CapPrm"):
+        equal(int(facts[field], 16), wanted, field)
+    for field, value in (("CapInh", "0" * 16), ("CapAmb", "0" * 16), ("NoNewPrivs", "1"),
+                         ("Seccomp", "2"), ("Umask", "0027")):
+        equal(facts[field], value, field)
+    for space, own in (("mnt", True), ("pid", False), ("net", False)):
+        same = os.readlink(f"/proc/{process}/ns/{space}") == os.readlink(f"/proc/1/ns/{space}")
+        equal(same, not own, f"{space} namespace is PID 1's")
+    with open(f"/proc/{process}/mountinfo", encoding="ascii") as file:
+        mounts = {line.split()[4]: line.split()[5].split(",")[0] for line in file}
+    equal((mounts["/"], mounts["/run/profd"], mounts["/var/lib/profd"]), ("ro", "rw", "rw"), "mounts")
+    with open(f"/proc/{process}/limits", encoding="ascii") as file:
+        limits = file.read()
+    expect(re.search(r"Max core file size\s+0\s", limits), "core dumps are not off")
+    return f"capabilities {wanted:#x}, {facts['Seccomp_filters']} seccomp filters"
+
+
+@check
+def sandbox_from_inside():
+    drop_in("probe", f"ExecStartPost=/usr/bin/python3 {HERE} probe {PROBE}")
+    systemctl("restart", UNIT)
+    with open(PROBE, encoding="ascii") as file:
+        found = json.load(file)
+    drop_in("probe", None)
+    bad = [f"{name}: {found[name]} instead of {wanted}" for name, (_, wanted) in PROBES.items()
+           if found[name] not in wanted.split()]
+    expect(not bad, "; ".join(bad))
+    return f"{len(PROBES)} tries"
+
+
+@check
+def exposure():
+    answer = run("systemd-analyze", "security", "--no-pager", f"--threshold={MOST_EXPOSURE['root']}", UNIT,
+                 check=False)
+    last = answer.stdout.strip().splitlines()[-1]
+    equal(answer.returncode, 0, last)
+    return last.lstrip("→ ")
+
+
+@check
+def simulated_node():
+    """From here on a system call that the filter does not allow kills the daemon."""
+    packages = "/boot-test/packages"
+    if os.path.isdir(packages):
+        run("apt-get", "install", "-y", "--no-download",
+            *(os.path.join(packages, name) for name in os.listdir(packages)
+              if name.startswith("profd-sim")))
+    command = re.search(r"^ExecStart=(\S+)(.*)$", systemctl("cat", UNIT), re.M)
+    drop_in("simulate", f"ExecStart=\nExecStart={command[1]} --simulate{command[2]}")
+    drop_in("strict", "SystemCallErrorNumber=kill")
+    systemctl("restart", UNIT)
+    node = ctl("status")
+    equal(len(node["devices"]), 8, "devices")
+    expect("8 devices" in show("StatusText"), f"status says {show('StatusText')!r}")
+    eventually(lambda: len(series(scrape(), "atlas_npu_health_status")) == 8, "health of 8 NPUs")
+
+
+@check
+def session():
+    done = finish(begin())
+    return f"{done['records']} records"
+
+
+@check
+def restart():
+    session_id = begin()
+    before = pid()
+    systemctl("restart", UNIT)
+    expect(pid() != before, "the same process after a restart")
+    goes_on(session_id, 2)
+    done = finish(session_id)
+    return f"{len(done['segments'])} segments, {done['records']} records"
+
+
+@check
+def kill():
+    session_id = begin()
+    before, restarts = pid(), int(show("NRestarts"))
+    os.kill(before, signal.SIGKILL)
+    running(other_than=before)
+    equal(int(show("NRestarts")), restarts + 1, "restarts")
+    goes_on(session_id, 2)
+    finish(session_id)
+
+
+@check
+def reload():
+    before = pid()
+    systemctl("reload", UNIT)
+    eventually(lambda: "configuration reloaded" in journal("-u", UNIT), "the reload is logged")
+    running()
+    equal(pid(), before, "the process after a reload")
+
+
+def watched(hang):
+    """`hang` makes the daemon hang; the watchdog must end that, and the session go on."""
+    session_id = begin()
+    before, restarts = pid(), int(show("NRestarts"))
+    hang(before)
+    running(other_than=before)
+    equal(int(show("NRestarts")), restarts + 1, "restarts")
+    expect("watchdog" in journal("-t", "systemd", "-u", UNIT).lower(), "no word of the watchdog")
+    goes_on(session_id, 2)
+    finish(session_id)
+
+
+@check
+def watchdog_frozen():
+    drop_in("watchdog", "WatchdogSec=3")
+    systemctl("restart", UNIT)
+    watched(lambda process: os.kill(process, signal.SIGSTOP))
+
+
+@check
+def watchdog_control_strand():
+    """Only the control strand hangs: a debugger holds its thread, all others go on."""
+    def hold(process):
+        for task in os.listdir(f"/proc/{process}/task"):
+            with open(f"/proc/{process}/task/{task}/comm", encoding="ascii") as file:
+                if not file.read().startswith("profd-control"):
+                    continue
+            libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+            equal(libc.ptrace(0x4206, int(task), None, None), 0, "PTRACE_SEIZE")
+            equal(libc.ptrace(0x4207, int(task), None, None), 0, "PTRACE_INTERRUPT")
+            os.waitpid(int(task), 0x40000000)
+            expect("profd" in scrape(), "the others do not go on")
+            # The end of a traced thread waits until its tracer has heard of it.
+            threading.Thread(target=os.waitpid, args=(int(task), 0x40000000), daemon=True).start()
+            return
+        raise Failed("no thread of the name profd-control")
+
+    watched(hold)
+
+
+@check
+def stop():
+    drop_in("watchdog", None)
+    systemctl("restart", UNIT)
+    session_id = begin()
+    began = time.monotonic()
+    systemctl("stop", UNIT)
+    took = time.monotonic() - began
+    equal((show("ActiveState"), show("Result")), ("inactive", "success"), "state after stop")
+    expect(took < 40, f"it took {took:.0f} s")
+    equal(os.path.exists("/run/profd/profd.sock"), False, "the socket after stop")
+    systemctl("start", UNIT)
+    equal(ctl("show", session_id, **as_trainer())["state"], "done", "the session after stop")
+    return f"{took:.1f} s"
+
+
+@check
+def no_errors():
+    wrong = journal(f"_SYSTEMD_UNIT={UNIT}", "-p", "err")
+    expect(not wrong, f"the daemon's errors:\n{wrong}")
+    wrong = [line for line in journal("-t", "systemd", "-u", UNIT).splitlines()
+             if re.search(r"SYS|seccomp|core-dump", line)]
+    expect(not wrong, f"a system call was denied: {wrong}")
+
+
+def main():
+    failed = 0
+    began = time.monotonic()
+    try:
+        prepare()
+        print(f"ok      installed and started ({time.monotonic() - began:.1f} s)")
+    except Exception as error:  # everything below would fail with it
+        print(f"FAILED  prepare: {error}")
+        with open(f"{OUT}/failed", "w", encoding="ascii") as out:
+            out.write("1")
+        return
+    for function in CHECKS:
+        began = time.monotonic()
+        name = function.__name__.replace("_", " ")
+        try:
+            note = function()
+            print(f"ok      {name} ({time.monotonic() - began:.1f} s){': ' + note if note else ''}")
+        except Exception as error:
+            failed += 1
+            print(f"FAILED  {name} ({time.monotonic() - began:.1f} s): {error}")
+            if not isinstance(error, Failed):
+                traceback.print_exc(file=sys.stdout)
+    with open(f"{OUT}/failed", "w", encoding="ascii") as out:
+        out.write(str(min(failed, 90)))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["probe"]:
+        probe(sys.argv[2])
+    else:
+        main()
