@@ -90,6 +90,8 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
     struct stat info {};
     if (!peer.ok() || ::fstat(fd.get(), &info) != 0) return false;
     number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, next_fd);
+    // All above are taken: those below may have become free.
+    if (number < 0) number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, range.first);
     if (number < 0) return false;
     next_fd = number + 1 >= range.last ? range.first : number + 1;
     connections[number] = {std::move(peer).value(), info.st_dev, info.st_ino};
