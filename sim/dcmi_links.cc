@@ -225,6 +225,8 @@ int DcmiView::DeviceInfo(int main_cmd, unsigned sub_cmd, void* buf, unsigned* si
                                            static_cast<uint16_t>(t_ns / 310'000'000'000),
                                            {}},
                     buf, size);
+    case abi::kCmdVdevMng:
+      return VdevInfo(sub_cmd, buf, size);
     case abi::kCmdChipInf:
       if (sub_cmd != abi::kSubChipInfSpod || !IsA3()) return abi::kDcmiNotSupported;
       return Answer(SuperPod(device), buf, size);

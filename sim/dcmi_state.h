@@ -59,6 +59,16 @@ struct DcmiView {
   int PktStats(abi::DcmiNetworkPktStats* out) const;
   // dcmi_get_device_info; `size` is in and out.
   int DeviceInfo(int main_cmd, unsigned sub_cmd, void* buf, unsigned* size) const;
+
+  // Ports and lanes (dcmi_ports.cc).
+  int HccsCredits(abi::DcmiHccsCreditInfo* out) const;
+  int TrafficClasses(abi::DcmiTcStatData* out) const;
+  int PfcDuration(abi::DcmiPfcDurationInfo* out) const;
+  int ExtraStatistics(abi::DcmiExtraStatistics* out) const;
+  int Serdes(unsigned macro, abi::DcmiSerdesQuality* out) const;
+  // dcmi_get_device_info(VDEV_MNG)
+  int VdevInfo(unsigned sub_cmd, void* buf, unsigned* size) const;
+
   bool SupportsPcieBandwidth() const { return IsA2(); }
   bool SupportsHccsBandwidth() const { return IsA2() || IsA3(); }
 };

@@ -254,6 +254,22 @@ Status ReadProcess(const toml::table& table, Scenario& scenario) {
   return {};
 }
 
+Status ReadVnpu(const toml::table& table, Scenario& scenario) {
+  constexpr int64_t kFirstId = 100, kLastId = 1123;  // what drivers give out
+  TableReader reader(table, " in [[vnpu]]");
+  reader.CheckKeys({"id", "device", "share", "memory_mb"});
+  SimVnpu vnpu{};
+  vnpu.id = static_cast<uint32_t>(reader.Int("id", kFirstId, kFirstId, kLastId));
+  vnpu.device = reader.Device(0, scenario.devices);
+  vnpu.share = reader.Number("share", 0.5, 0, 1);
+  vnpu.memory_bytes = static_cast<uint64_t>(reader.Int("memory_mb", 8192, 1, 1 << 20)) << 20;
+  if (!reader.Has("id")) reader.Fail("[[vnpu]] needs 'id'");
+  if (scenario.chip != "910") reader.Fail("only chip 910 is split into virtual NPUs");
+  RETURN_IF_ERROR(reader.status());
+  scenario.vnpus.push_back(vnpu);
+  return {};
+}
+
 Status ReadPhases(const toml::table& root, TableReader& top, Scenario& scenario) {
   if (const toml::node* node = root.get("phases"); node != nullptr) {
     if (!node->is_table()) return InvalidArgument("'phases' must be a table");
@@ -299,7 +315,8 @@ Result<Scenario> FromTable(const toml::table& root) {
   Scenario scenario;
   TableReader top(root, "");
   top.CheckKeys(
-      {"chip", "devices", "seed", "step_ms", "phases", "processes_file", "process", "fault"});
+      {"chip", "devices", "seed", "step_ms", "phases", "processes_file", "process", "vnpu",
+       "fault"});
   scenario.chip = top.String("chip", scenario.chip);
   if (FindChip(scenario.chip) == nullptr) {
     top.Fail(fmt::format("unknown chip '{}' (910, 910B, A3)", scenario.chip));
@@ -312,6 +329,7 @@ Result<Scenario> FromTable(const toml::table& root) {
   RETURN_IF_ERROR(top.status());
   RETURN_IF_ERROR(ReadPhases(root, top, scenario));
   RETURN_IF_ERROR(ForEachTable(root, "process", scenario, ReadProcess));
+  RETURN_IF_ERROR(ForEachTable(root, "vnpu", scenario, ReadVnpu));
   RETURN_IF_ERROR(ForEachTable(root, "fault", scenario, ReadFault));
   return scenario;
 }

@@ -75,6 +75,14 @@ struct SimProcess {
   uint64_t memory_bytes;
 };
 
+// A virtual NPU, for dcmi_get_device_info(VDEV_MNG).
+struct SimVnpu {
+  uint32_t id;
+  int device;
+  double share;  // of the device's AI Cores
+  uint64_t memory_bytes;
+};
+
 struct Scenario {
   std::string chip = "910B";
   int devices = 8;
@@ -84,6 +92,7 @@ struct Scenario {
                                            20'000'000};
   std::vector<SimProcess> processes;
   std::string processes_file;  // lines "pid [device]", read anew at every query
+  std::vector<SimVnpu> vnpus;
   std::vector<Fault> faults;
 };
 

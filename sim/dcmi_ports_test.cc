@@ -1,0 +1,154 @@
+// Flow control, error correction, lanes and virtual NPUs of libdcmi.so.
+#include <cstring>
+#include <thread>
+
+#include "sim/scenario.h"
+#include "sim/test_support.h"
+
+namespace profd::sim {
+namespace {
+
+struct PortsLib {
+  explicit PortsLib(const std::string& scenario = "") : lib(PROFD_SIM_DCMI, scenario) {}
+  template <class T>
+  int Ask(const char* symbol, int card, T* out) const {
+    return lib.Get<abi::DcmiDeviceQueryFn<T>>(symbol)(card, 0, out);
+  }
+  int Extra(int card, int port, abi::DcmiExtraStatistics* out) const {
+    return lib.Get<abi::DcmiGetExtraStatisticsFn>("dcmi_get_extra_statistics_info")(card, 0, port,
+                                                                                    out);
+  }
+  int Serdes(int card, unsigned macro, abi::DcmiSerdesQuality* out) const {
+    return lib.Get<abi::DcmiGetSerdesQualityFn>("dcmi_get_serdes_quality_info")(card, 0, macro,
+                                                                                out);
+  }
+  template <class T>
+  int Vdev(int card, unsigned sub, T* buf, unsigned size = sizeof(T)) const {
+    return lib.Get<abi::DcmiGetDeviceInfoFn>("dcmi_get_device_info")(
+        card, 0, abi::kCmdVdevMng, sub, buf, &size);
+  }
+  LoadedLibrary lib;
+};
+
+TEST(DcmiPorts, EveryChipHasWhatTheTableSays) {
+  PortsLib old("chip = \"910\""), a2, a3("chip = \"A3\"");
+  abi::DcmiHccsCreditInfo credits;
+  EXPECT_EQ(old.Ask("dcmi_get_hccs_avail_credit_info", 0, &credits), abi::kDcmiNotSupported);
+  EXPECT_EQ(a2.Ask("dcmi_get_hccs_avail_credit_info", 0, &credits), abi::kDcmiNotSupported);
+  ASSERT_EQ(a3.Ask("dcmi_get_hccs_avail_credit_info", 0, &credits), 0);
+  EXPECT_EQ(credits.credit_num[0], 0u);  // never wired
+  EXPECT_GT(credits.credit_num[1], 0u);
+  abi::DcmiTcStatData classes;
+  EXPECT_EQ(old.Ask("dcmi_get_netdev_tc_stat_info", 0, &classes), abi::kDcmiNotSupported);
+  EXPECT_EQ(a2.Ask("dcmi_get_netdev_tc_stat_info", 0, &classes), 0);
+  abi::DcmiExtraStatistics extra;
+  EXPECT_EQ(a2.Extra(0, 0, &extra), 0);
+  EXPECT_EQ(a2.Extra(0, 1, &extra), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(a3.Extra(0, 0, &extra), abi::kDcmiNotSupported);
+  abi::DcmiSocTotalResource total;
+  EXPECT_EQ(a2.Vdev(0, abi::kSubVdevTotal, &total), abi::kDcmiNotSupported);
+  EXPECT_EQ(old.Vdev(0, abi::kSubVdevTotal, &total), 0);
+  EXPECT_EQ(total.vdev_num, 0u);
+}
+
+// The structs end where they should: bytes behind them stay as they were.
+TEST(DcmiPorts, NothingIsWrittenBehindTheStructs) {
+  PortsLib a2, a3("chip = \"A3\"");
+  const auto check = [](auto* bytes, size_t size, auto ask) {
+    std::memset(bytes, 0xA5, 2 * size);
+    ASSERT_EQ(ask(), 0);
+    for (size_t i = size; i < 2 * size; ++i) ASSERT_EQ(bytes[i], 0xA5) << i;
+  };
+  alignas(8) unsigned char bytes[2 * 512];
+  check(bytes, 320, [&] {
+    return a3.Ask("dcmi_get_hccs_avail_credit_info", 0,
+                  reinterpret_cast<abi::DcmiHccsCreditInfo*>(bytes));
+  });
+  check(bytes, 192, [&] {
+    return a2.Ask("dcmi_get_netdev_tc_stat_info", 0,
+                  reinterpret_cast<abi::DcmiTcStatData*>(bytes));
+  });
+  check(bytes, 128, [&] {
+    return a2.Ask("dcmi_get_pfc_duration_info", 0,
+                  reinterpret_cast<abi::DcmiPfcDurationInfo*>(bytes));
+  });
+  check(bytes, 96,
+        [&] { return a2.Extra(0, 0, reinterpret_cast<abi::DcmiExtraStatistics*>(bytes)); });
+  check(bytes, 456,
+        [&] { return a2.Serdes(0, 0, reinterpret_cast<abi::DcmiSerdesQuality*>(bytes)); });
+}
+
+TEST(DcmiPorts, TrafficClassesAddUpToThePackets) {
+  PortsLib dcmi("step_ms = 20");
+  abi::DcmiTcStatData before, after;
+  abi::DcmiNetworkPktStats packets;
+  const auto get = dcmi.lib.Get<abi::DcmiGetPktStatsFn>("dcmi_get_netdev_pkt_stats_info");
+  ASSERT_EQ(dcmi.Ask("dcmi_get_netdev_tc_stat_info", 0, &before), 0);
+  ASSERT_EQ(get(0, 0, 0, &packets), 0);
+  ASSERT_EQ(dcmi.Ask("dcmi_get_netdev_tc_stat_info", 0, &after), 0);
+  uint64_t low = 0, high = 0;
+  for (int i = 0; i < 8; ++i) {
+    low += before.tc_tx[i];
+    high += after.tc_tx[i];
+  }
+  EXPECT_LE(low, packets.mac_tx_total_pkt_num);
+  EXPECT_GE(high, packets.mac_tx_total_pkt_num);
+}
+
+TEST(DcmiPorts, FaultsShowInFlowControlAndErrorCorrection) {
+  PortsLib dcmi(
+      "[[fault]]\nkind = \"roce_retrans\"\ndevice = 0\nrate = 1e6\n"
+      "[[fault]]\nkind = \"optical\"\nmode = \"low_power\"\ndevice = 0\n");
+  PortsLib a3("chip = \"A3\"\n[[fault]]\nkind = \"slow_hccs\"\ndevice = 0\nlink = 3\n");
+  abi::DcmiPfcDurationInfo hit, clean;
+  ASSERT_EQ(dcmi.Ask("dcmi_get_pfc_duration_info", 0, &hit), 0);
+  ASSERT_EQ(dcmi.Ask("dcmi_get_pfc_duration_info", 1, &clean), 0);
+  EXPECT_GT(hit.rx[4], clean.rx[4]);
+  abi::DcmiExtraStatistics weak, strong;
+  ASSERT_EQ(dcmi.Extra(0, 0, &weak), 0);
+  ASSERT_EQ(dcmi.Extra(1, 0, &strong), 0);
+  EXPECT_GT(weak.correcting_bit_rate, 1000 * strong.correcting_bit_rate);
+  EXPECT_GT(weak.cw_uncorrect_cnt, 0u);
+  EXPECT_EQ(strong.cw_uncorrect_cnt, 0u);
+  abi::DcmiHccsCreditInfo credits;
+  ASSERT_EQ(a3.Ask("dcmi_get_hccs_avail_credit_info", 0, &credits), 0);
+  EXPECT_LT(credits.credit_num[3], credits.credit_num[4]);
+}
+
+TEST(DcmiPorts, LanesOfTheMacrosThereAre) {
+  PortsLib a2, a3("chip = \"A3\""), old("chip = \"910\"");
+  abi::DcmiSerdesQuality quality;
+  ASSERT_EQ(a2.Serdes(0, 0, &quality), 0);
+  EXPECT_GT(quality.lane[7].snr, 0u);
+  EXPECT_EQ(quality.lane[7].top, 0);
+  ASSERT_EQ(a2.Serdes(0, 12, &quality), 0);
+  EXPECT_EQ(quality.lane[0].snr, 0u);
+  EXPECT_GT(quality.lane[0].top, quality.lane[0].bottom);
+  EXPECT_EQ(a2.Serdes(0, 8, &quality), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(a2.Serdes(0, 13, &quality), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(a3.Serdes(0, 9, &quality), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(old.Serdes(0, 0, &quality), abi::kDcmiNotSupported);
+}
+
+TEST(DcmiPorts, VirtualNpus) {
+  PortsLib dcmi(
+      "chip = \"910\"\n[[vnpu]]\nid = 100\ndevice = 1\nmemory_mb = 16\n"
+      "[[vnpu]]\nid = 101\ndevice = 1\n");
+  abi::DcmiSocTotalResource total;
+  ASSERT_EQ(dcmi.Vdev(1, abi::kSubVdevTotal, &total), 0);
+  ASSERT_EQ(total.vdev_num, 2u);
+  EXPECT_EQ(total.vdev_id[1], 101u);
+  abi::DcmiVdevQuery query{};
+  query.vdev_id = 100;
+  ASSERT_EQ(dcmi.Vdev(1, abi::kSubVdevActivity, &query), 0);
+  EXPECT_EQ(query.computing.vdev_memory_total, 16u * 1024);
+  EXPECT_LT(query.computing.vdev_memory_free, query.computing.vdev_memory_total);
+  EXPECT_LE(query.computing.vdev_aicore_utilization, 100u);
+  EXPECT_EQ(dcmi.Vdev(0, abi::kSubVdevActivity, &query), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(dcmi.Vdev(1, abi::kSubVdevActivity, &query, 8), abi::kDcmiInvalidParameter);
+  EXPECT_FALSE(ParseScenario("[[vnpu]]\nid = 100").ok());  // 910B
+  EXPECT_FALSE(ParseScenario("chip = \"910\"\n[[vnpu]]\nshare = 0.5").ok());
+}
+
+}  // namespace
+}  // namespace profd::sim
