@@ -7,6 +7,7 @@
 #include <toml++/toml.h>
 #include <variant>
 
+#include "daemon/config/npu_extras.h"
 #include "daemon/recorder/trigger.h"
 
 namespace profd {
@@ -100,6 +101,10 @@ const auto kKeys = std::to_array<Key>({
     {"metrics", "hccn_tool", &DaemonConfig::metrics_hccn_tool, false,
      "Vendor's program that is asked for optics and link state of the NPUs' network ports, which "
      "libdcmi does not tell: a path, \"auto\" (the driver's, where it is) or \"off\""},
+    {"metrics", "npu_extra", &DaemonConfig::metrics_npu_extra, false,
+     "Readings of libdcmi that are off by default: [\"core_utilization\", \"serdes\", "
+     "\"pcie_bandwidth=100\", \"hccs_bandwidth=100\", \"rdma_bandwidth=100\"]; a bandwidth keeps the "
+     "library busy for so many ms (100 unless said) per NPU and minute"},
     {"attribution", "enabled", &DaemonConfig::attribution_enabled, false,
      "Tell jobs, processes and containers of the NPUs in /metrics"},
     {"attribution", "job_map_dir", &DaemonConfig::job_map_dir, false,
@@ -324,6 +329,7 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   absolute("driver.hal_library", config.hal_library, true);
   absolute("driver.dcmi_library", config.dcmi_library, true);
   ValidateRecorder(config.recorder_collectors, config.recorder_triggers, problems);
+  ParseNpuExtras(config.metrics_npu_extra, problems);
   absolute("metrics.web_config", config.metrics_web_config, true);
   if (config.metrics_hccn_tool != "auto" && config.metrics_hccn_tool != "off") {
     absolute("metrics.hccn_tool", config.metrics_hccn_tool, false);

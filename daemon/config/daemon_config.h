@@ -47,6 +47,7 @@ struct DaemonConfig {
   int64_t metrics_max_connections = 64;
   int64_t metrics_max_connections_per_address = 16;
   std::string metrics_hccn_tool = "auto";
+  std::vector<std::string> metrics_npu_extra;  // see ParseNpuExtras
   // No key: --simulate's scenario, for the simulator's stand-in of that program.
   std::string simulator_scenario;
   // [attribution]

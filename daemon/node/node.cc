@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/config/npu_extras.h"
 #include "driver/chips.h"
 #include "driver/guarded_thread.h"
 
@@ -186,6 +187,8 @@ void Node::Describe(const DaemonConfig& config) {
   MakeHccnReader(config);
   host_ = std::make_unique<Host>(Host{clock_, proc_, sys_, dcmi_.get(),
                                       std::span<const DeviceInfo>(devices_), host_hz, hccn_.get()});
+  host_->process_names_or_null = &process_names_;
+  host_->npu_extras = ParseNpuExtras(config.metrics_npu_extra, nullptr);  // checked with the rest
   facts_ = CollectHostFacts(SystemFactSources("/proc", "/sys"));
   facts_.host_counter_hz = host_hz;
   facts_.hal_api_version = static_cast<uint32_t>(inventory_.api_version);
