@@ -274,6 +274,9 @@ void App::Impl::UpdateSelfMetrics() {
   }
   set(MetricByName("profd_dump_queue_bytes"), writer->queued_bytes());
   set(MetricByName("profd_dump_free_bytes"), writer->free_bytes());
+  if (const uint64_t size = writer->size_bytes(); size > 0) {
+    set(MetricByName("profd_dump_volume_bytes"), size);
+  }
   set(MetricByName("profd_stream_subscribers"), hub.subscribers());
   set(MetricByName("profd_stream_dropped_samples_total"), hub.dropped());
   set(MetricByName("profd_series"), store.size());
@@ -286,6 +289,7 @@ void App::Impl::UpdateSelfMetrics() {
   self->Set(MetricByName("profd_rpc_rejected_total"), static_cast<double>(rpc->unidentified()),
             "unidentified");
   UpdateTlsMetrics();
+  UpdateWebMetrics();
   UpdateJobMetrics();
   UpdateDumpMetrics();
   set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);

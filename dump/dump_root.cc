@@ -180,6 +180,12 @@ Result<uint64_t> DumpRoot::FreeBytes() const {
   return static_cast<uint64_t>(st.f_bavail) * st.f_frsize;
 }
 
+Result<uint64_t> DumpRoot::SizeBytes() const {
+  struct statvfs st {};
+  if (::fstatvfs(fd_.get(), &st) != 0) return Status::FromErrno(errno, path_);
+  return static_cast<uint64_t>(st.f_blocks - (st.f_bfree - st.f_bavail)) * st.f_frsize;
+}
+
 bool DumpRoot::InPlace() const {
   struct stat opened {};
   struct stat named {};

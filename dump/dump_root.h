@@ -31,6 +31,8 @@ class DumpRoot {
   int fd() const { return fd_.get(); }
   // What an unprivileged process could still write on the volume.
   Result<uint64_t> FreeBytes() const;
+  // Of the volume, without what only root may fill: FreeBytes of an empty one.
+  Result<uint64_t> SizeBytes() const;
   // False when the folder was removed or replaced since it was opened: what is written goes nowhere.
   bool InPlace() const;
 

@@ -169,6 +169,7 @@ TEST_F(DumpRootTest, ListsDumpsWithSizes) {
   EXPECT_EQ(entries->front().bytes, 1024u);
   EXPECT_TRUE(entries->front().complete);
   EXPECT_GT(*root.FreeBytes(), 0u);
+  EXPECT_GE(*root.SizeBytes(), *root.FreeBytes());
 }
 
 TEST_F(DumpRootTest, KnowsSafeNames) {

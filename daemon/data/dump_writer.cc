@@ -25,6 +25,7 @@ constexpr uint64_t kRoomCheckBytes = 4 << 20;
 DumpWriter::DumpWriter(DumpRoot root, const Clock& clock, BlockPool& pool, const Options& options)
     : root_(std::move(root)), clock_(clock), pool_(pool), options_(options) {
   free_bytes_.store(root_.FreeBytes().value_or(0), std::memory_order_relaxed);
+  size_bytes_.store(root_.SizeBytes().value_or(0), std::memory_order_relaxed);
   sync_interval_ns_ = options.sync_interval_ns;
   thread_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "profd-writer");
@@ -117,6 +118,7 @@ Status DumpWriter::CheckRoom() {
   Result<uint64_t> free = root_.FreeBytes();
   if (!free.ok()) return free.status();
   free_bytes_.store(*free, std::memory_order_relaxed);
+  size_bytes_.store(root_.SizeBytes().value_or(0), std::memory_order_relaxed);
   if (*free >= min_free) return {};
   return ResourceExhausted("dump volume full: " + std::to_string(*free >> 20) + " MB free, " +
                            std::to_string(min_free >> 20) + " MB needed (dump.min_free_mb)");

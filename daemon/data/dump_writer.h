@@ -152,6 +152,8 @@ class DumpWriter {
   // Records that limits have removed from dumps, by collector.
   std::map<std::string, uint64_t> aged_records() const;
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
+  // Of the volume.
+  uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }
 
  private:
   friend class WriterSession;
@@ -189,6 +191,7 @@ class DumpWriter {
   std::atomic<uint64_t> missing_driver_{0};
   std::atomic<uint64_t> missing_late_{0};
   std::atomic<uint64_t> free_bytes_{0};
+  std::atomic<uint64_t> size_bytes_{0};
   mutable std::mutex aged_mutex_;
   std::map<std::string, uint64_t> aged_records_;
   int64_t sync_interval_ns_ = 0;  // writer thread, once it runs
