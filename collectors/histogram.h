@@ -1,6 +1,7 @@
-// The series of one histogram (a metric of type kHistogram with its labels filled in). In the registry
-// it is a series for each upper bound, one for "+Inf" and one for the sum, told apart by a last label
-// value `le` behind the metric's own ones: "0.001", "+Inf", kHistogramSum. The table does not list `le`.
+// The series of one histogram (a metric of type kHistogram with its labels filled in). In the
+// registry it is a series for each upper bound, one for "+Inf" and one for the sum, told apart by a
+// last label value `le` behind the metric's own ones: "0.001", "+Inf", kHistogramSum. The table
+// does not list `le`.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +24,8 @@ inline constexpr std::string_view kHistogramInfinity = "+Inf";
 // Movable; releases its series when it goes.
 class HistogramSeries {
  public:
-  // `bounds`: upper bounds in the metric's unit, ascending; DurationCounts::kBoundsSeconds for calls.
+  // `bounds`: upper bounds in the metric's unit, ascending; DurationCounts::kBoundsSeconds for
+  // calls.
   HistogramSeries(SeriesRegistry& registry, MetricId metric, int device,
                   std::initializer_list<std::string_view> labels, std::span<const double> bounds)
       : registry_(&registry) {

@@ -1,6 +1,6 @@
-// Windowed views of gauges that move faster than anybody scrapes: least, mean and largest value since
-// the scraper's previous scrape (docs/windowed-metrics.md); see metric_table.h. No collector feeds
-// them: the metric store sums up the samples of the metric they name.
+// Windowed views of gauges that move faster than anybody scrapes: least, mean and largest value
+// since the scraper's previous scrape (docs/windowed-metrics.md); see metric_table.h. No collector
+// feeds them: the metric store sums up the samples of the metric they name.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ inline constexpr auto kWindowMetrics = [] {
   auto window = [=](std::string_view name, std::string_view of, std::string_view labels,
                     std::string_view unit, std::string_view help,
                     WindowMean mean = WindowMean::kOfSamples) {
-    return MetricSpec{name, MetricType::kGauge, MetricScope::kDevice, labels, unit, help, kSamples,
-                      MetricVisibility::kEverywhere, of, mean};
+    return MetricSpec{name, MetricType::kGauge, MetricScope::kDevice,          labels, unit,
+                      help, kSamples,           MetricVisibility::kEverywhere, of,     mean};
   };
   return std::to_array<MetricSpec>({
       window("atlas_npu_utilization_window_ratio", "atlas_npu_utilization_ratio", "unit,stat",
@@ -36,12 +36,10 @@ inline constexpr auto kWindowMetrics = [] {
              "Least, mean and largest traffic through the last-level cache since the previous "
              "scrape"),
       window("atlas_npu_hccs_bandwidth_window_bytes_per_second",
-             "atlas_npu_hccs_bandwidth_bytes_per_second", "link,direction,stat",
-             "bytes per second",
+             "atlas_npu_hccs_bandwidth_bytes_per_second", "link,direction,stat", "bytes per second",
              "Least, mean and largest bandwidth of HCCS since the previous scrape"),
       window("atlas_npu_pcie_bandwidth_window_bytes_per_second",
-             "atlas_npu_pcie_bandwidth_bytes_per_second", "direction,type,stat",
-             "bytes per second",
+             "atlas_npu_pcie_bandwidth_bytes_per_second", "direction,type,stat", "bytes per second",
              "PCIe bandwidth since the previous scrape: the least of the minima, the mean of the "
              "means and the largest of the maxima the driver reported"),
       window("atlas_npu_network_port_bandwidth_window_bytes_per_second",

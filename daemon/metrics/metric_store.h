@@ -1,5 +1,5 @@
-// The latest value of every series, and for metrics with a windowed view what the series did over the
-// last minute. Writing is a few relaxed stores per sample, takes no lock and allocates nothing;
+// The latest value of every series, and for metrics with a windowed view what the series did over
+// the last minute. Writing is a few relaxed stores per sample, takes no lock and allocates nothing;
 // interning and reading a snapshot share one mutex that no sampling path ever touches.
 //
 // Memory is bounded: kMaxSeries slots of 128 bytes and their labels, and kMaxWindows windows of
@@ -51,8 +51,7 @@ class MetricStore final : public SeriesRegistry {
   void SetDeviceLabels(int device, std::string npu, std::string uuid);
 
   using SeriesRegistry::Intern;
-  SeriesId Intern(MetricId metric, int device,
-                  std::span<const std::string_view> labels) override;
+  SeriesId Intern(MetricId metric, int device, std::span<const std::string_view> labels) override;
   void Release(SeriesId series) override;
   double LastTotal(SeriesId series) const override;
   void DeviceGone(int device, int64_t time_ns) override;
@@ -60,8 +59,8 @@ class MetricStore final : public SeriesRegistry {
   // Lock-free, any thread; samples of released or refused series are harmless.
   void Write(std::span<const Sample> samples);
 
-  // A scraper is answered now. Samples that arrive from here on and are stamped earlier count for the
-  // second of `now_ns` in windows, so that each one is in the next window of every scraper.
+  // A scraper is answered now. Samples that arrive from here on and are stamped earlier count for
+  // the second of `now_ns` in windows, so that each one is in the next window of every scraper.
   void NoteScrape(int64_t now_ns) const;
 
   // Calls `visit` for every live series whose last sample is fresh at `now_ns` (MONOTONIC_RAW),
@@ -90,7 +89,8 @@ class MetricStore final : public SeriesRegistry {
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
-  // On a cache line of its own: what a sample writes is together, and no other series' writer is near.
+  // On a cache line of its own: what a sample writes is together, and no other series' writer is
+  // near.
   struct alignas(64) Slot {
     std::atomic<double> value{0};
     std::atomic<int64_t> time_ns{0};

@@ -10,12 +10,12 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 }  // namespace
 
 void SampleWindow::Restart(WindowMean mean) {
-  mean_ = mean;
+  mean_.store(mean, std::memory_order_relaxed);
   for (Bucket& bucket : buckets_) bucket.index.store(kEmpty, std::memory_order_relaxed);
 }
 
-// A value that stood over several seconds belongs to each of them. What lies before the latest scrape
-// that scrape has counted already, as its open end.
+// A value that stood over several seconds belongs to each of them. What lies before the latest
+// scrape that scrape has counted already, as its open end.
 void SampleWindow::Hold(double value, int64_t from_ns, int64_t to_ns, int64_t oldest_bucket) {
   constexpr auto kLongest = static_cast<int64_t>(kBuckets - 1) * kBucketNs;
   int64_t at = std::max({from_ns, to_ns - kLongest, oldest_bucket * kBucketNs});
@@ -41,8 +41,7 @@ WindowStats SampleWindow::Merge(int64_t from_ns, int64_t now_ns, double latest,
     weight += add_weight;
   };
   const int64_t last = BucketOf(now_ns);
-  const int64_t first =
-      std::max(BucketOf(from_ns), last - static_cast<int64_t>(kBuckets) + 1);
+  const int64_t first = std::max(BucketOf(from_ns), last - static_cast<int64_t>(kBuckets) + 1);
   for (int64_t index = first; index <= last; ++index) {
     const Bucket& bucket = buckets_[static_cast<uint64_t>(index) % kBuckets];
     if (bucket.index.load(std::memory_order_acquire) != index) continue;
@@ -54,7 +53,7 @@ WindowStats SampleWindow::Merge(int64_t from_ns, int64_t now_ns, double latest,
     if (bucket.index.load(std::memory_order_relaxed) != index) continue;
     take(min, max, bucket_sum, bucket_weight);
   }
-  if (mean_ == WindowMean::kOverTime) {
+  if (mean_.load(std::memory_order_relaxed) == WindowMean::kOverTime) {
     const double open = Seconds(std::max<int64_t>(now_ns - std::max(latest_ns, from_ns), 0));
     take(latest, latest, latest * open, open);
   }

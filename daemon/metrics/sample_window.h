@@ -1,11 +1,11 @@
-// What a series did lately, second by second: the least, mean and largest of its samples, for metrics
-// that cover the time since a scraper's previous scrape. 64 buckets of one second, 2.5 KiB; nothing is
-// allocated after construction.
+// What a series did lately, second by second: the least, mean and largest of its samples, for
+// metrics that cover the time since a scraper's previous scrape. 64 buckets of one second, 2.5 KiB;
+// nothing is allocated after construction.
 //
 // Threads: meant for one writer and any number of readers, without locks. A reader that meets the
-// writer may miss the sample being written; it sees no bucket of another second. Two writers at once
-// (a channel's decoder and a DCMI reading feeding one series) can overwrite each other: one of two
-// samples of the same few nanoseconds may then be missing from a bucket.
+// writer may miss the sample being written; it sees no bucket of another second. Two writers at
+// once (a channel's decoder and a DCMI reading feeding one series) can overwrite each other: one of
+// two samples of the same few nanoseconds may then be missing from a bucket.
 #pragma once
 
 #include <array>
@@ -35,11 +35,11 @@ class SampleWindow {
   void Restart(WindowMean mean);
 
   // Takes a sample. `previous` is the one before (time 0: none). A sample stamped before
-  // `oldest_bucket`, the second of the latest scrape, counts for that second: it arrived too late for
-  // that scrape and must not be lost to the next one.
+  // `oldest_bucket`, the second of the latest scrape, counts for that second: it arrived too late
+  // for that scrape and must not be lost to the next one.
   void Add(double value, int64_t time_ns, double previous, int64_t previous_ns,
            int64_t oldest_bucket) {
-    if (mean_ == WindowMean::kOfSamples) {
+    if (mean_.load(std::memory_order_relaxed) == WindowMean::kOfSamples) {
       Put(Clamped(BucketOf(time_ns), oldest_bucket), value, 1);
       return;
     }
@@ -47,8 +47,8 @@ class SampleWindow {
     Put(Clamped(BucketOf(time_ns), oldest_bucket), value, 0);
   }
 
-  // Over [from_ns, now_ns], from the beginning of the second of `from_ns` on. `latest` is the series'
-  // newest sample: it is the answer where the window has no other.
+  // Over [from_ns, now_ns], from the beginning of the second of `from_ns` on. `latest` is the
+  // series' newest sample: it is the answer where the window has no other.
   WindowStats Merge(int64_t from_ns, int64_t now_ns, double latest, int64_t latest_ns) const;
 
  private:
@@ -85,7 +85,7 @@ class SampleWindow {
   void Hold(double value, int64_t from_ns, int64_t to_ns, int64_t oldest_bucket);
 
   std::array<Bucket, kBuckets> buckets_;
-  WindowMean mean_ = WindowMean::kOfSamples;
+  std::atomic<WindowMean> mean_{WindowMean::kOfSamples};
 };
 
 }  // namespace profd

@@ -122,7 +122,8 @@ TEST(SampleWindow, StampsThatGoBackOrMakeNoSenseAreHarmless) {
   }
 }
 
-// Under TSan: the writer and scrapes share nothing but atomics, and no bucket shows what nobody wrote.
+// Under TSan: the writer and scrapes share nothing but atomics, and no bucket shows what nobody
+// wrote.
 TEST(SampleWindow, AReaderNeverSeesAnotherSecond) {
   SampleWindow window;
   window.Restart(WindowMean::kOfSamples);

@@ -50,10 +50,9 @@ ClientMetric MetricWith(const Labels& labels, size_t count) {
 
 bool SameLabels(const ClientMetric& metric, const Labels& labels, size_t count) {
   return metric.label.size() == count &&
-         std::equal(metric.label.begin(), metric.label.end(), labels.begin(),
-                    [](const ClientMetric::Label& a, const auto& b) {
-                      return a.value == b.second;
-                    });
+         std::equal(
+             metric.label.begin(), metric.label.end(), labels.begin(),
+             [](const ClientMetric::Label& a, const auto& b) { return a.value == b.second; });
 }
 
 // Puts one series of a histogram (collectors/histogram.h) where the others of it are. They need not
@@ -62,9 +61,8 @@ void AddHistogramPart(const SeriesValue& series, MetricFamily* family) {
   if (series.labels->empty() || series.labels->back().first != "le") return;
   const size_t own = series.labels->size() - 1;
   const std::string& le = series.labels->back().second;
-  auto found = std::find_if(family->metric.rbegin(), family->metric.rend(), [&](const auto& m) {
-    return SameLabels(m, *series.labels, own);
-  });
+  auto found = std::find_if(family->metric.rbegin(), family->metric.rend(),
+                            [&](const auto& m) { return SameLabels(m, *series.labels, own); });
   if (found == family->metric.rend()) {
     family->metric.push_back(MetricWith(*series.labels, own));
     found = family->metric.rbegin();
@@ -210,10 +208,10 @@ std::vector<MetricFamily> AtlasFamilies(const MetricStore& store, int64_t now_ns
     if (series.window_or_null != nullptr) {
       if (!has_window) windows.push_back(FamilyOf(kWindowMetricOf[series.metric]));
       has_window = true;
-      AddWindow(series, metric,
-                series.window_or_null->Merge(now_ns - window_ns, now_ns, series.value,
-                                             series.time_ns),
-                &windows.back());
+      AddWindow(
+          series, metric,
+          series.window_or_null->Merge(now_ns - window_ns, now_ns, series.value, series.time_ns),
+          &windows.back());
     }
     family.metric.push_back(std::move(metric));
   });
@@ -228,9 +226,9 @@ int64_t ScraperTable::Window(std::string_view peer, std::string_view agent, int6
   Scraper* scraper = std::find_if(scrapers_.begin(), scrapers_.end(),
                                   [&](const Scraper& s) { return s.name == name; });
   if (scraper == scrapers_.end()) {
-    scraper = std::min_element(
-        scrapers_.begin(), scrapers_.end(),
-        [](const Scraper& a, const Scraper& b) { return a.last_ns < b.last_ns; });
+    scraper =
+        std::min_element(scrapers_.begin(), scrapers_.end(),
+                         [](const Scraper& a, const Scraper& b) { return a.last_ns < b.last_ns; });
     *scraper = {std::move(name), now_ns};
     return kDefaultWindowNs;
   }

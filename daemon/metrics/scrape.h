@@ -1,5 +1,5 @@
-// One scrape: what is in the metric store as Prometheus families, and these as text. Reads nothing but
-// the store, so it costs the same whatever the driver does.
+// One scrape: what is in the metric store as Prometheus families, and these as text. Reads nothing
+// but the store, so it costs the same whatever the driver does.
 #pragma once
 
 #include <prometheus/metric_family.h>

@@ -30,8 +30,7 @@ TEST(ScraperTable, AWindowReachesBackToTheScrapersOwnLastVisit) {
   EXPECT_EQ(table.Window("10.0.0.1", "curl/7", kNow + 2 * kNsPerSecond), kDefault);
   EXPECT_EQ(table.Window("10.0.0.1", "Prometheus/2.42", kNow + 30 * kNsPerSecond),
             30 * kNsPerSecond);
-  EXPECT_EQ(table.Window("10.0.0.2", "Prometheus/2.42", kNow + 6 * kNsPerSecond),
-            5 * kNsPerSecond);
+  EXPECT_EQ(table.Window("10.0.0.2", "Prometheus/2.42", kNow + 6 * kNsPerSecond), 5 * kNsPerSecond);
 }
 
 TEST(ScraperTable, WindowsHaveLimits) {
@@ -67,8 +66,8 @@ TEST(FamiliesAsText, EscapesAndPrintsNumbersShortest) {
 TEST(AtlasFamilies, AWindowHasALineForEachFigure) {
   MetricStore store;
   store.SetDeviceLabels(0, "3", "u");
-  SeriesId id = store.Intern(MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second"), 0,
-                             {"all", "tx"});
+  SeriesId id =
+      store.Intern(MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second"), 0, {"all", "tx"});
   store.Write(std::vector<Sample>{{id, kNow - 3 * kNsPerSecond, 8}});
   store.Write(std::vector<Sample>{{id, kNow - 2 * kNsPerSecond, 2}});
   store.Write(std::vector<Sample>{{id, kNow - kNsPerSecond, 5}});
@@ -76,8 +75,8 @@ TEST(AtlasFamilies, AWindowHasALineForEachFigure) {
   const std::string line =
       "atlas_npu_hccs_bandwidth_window_bytes_per_second{npu=\"3\",uuid=\"u\",link=\"all\","
       "direction=\"tx\",stat=";
-  EXPECT_THAT(text, HasSubstr(line + "\"min\"} 2\n" + line + "\"avg\"} 5\n" + line +
-                              "\"max\"} 8\n"));
+  EXPECT_THAT(text,
+              HasSubstr(line + "\"min\"} 2\n" + line + "\"avg\"} 5\n" + line + "\"max\"} 8\n"));
   EXPECT_THAT(text, HasSubstr("atlas_npu_hccs_bandwidth_bytes_per_second{npu=\"3\",uuid=\"u\","
                               "link=\"all\",direction=\"tx\"} 5\n"));
   // A window of two seconds.
@@ -142,11 +141,11 @@ TEST(AtlasFamilies, ScrapersOfDifferentPaceEachSeeADip) {
 TEST(AtlasFamilies, HistogramsAreOneFamily) {
   constexpr auto kHistogram = [] {
     for (size_t i = 0; i < kMetrics.size(); ++i) {
-      if (kMetrics[i].type == MetricType::kHistogram) return static_cast<int>(i);
+      if (kMetrics[i].type == MetricType::kHistogram) return i;
     }
-    return -1;
+    return size_t{kNoMetric};
   }();
-  if (kHistogram < 0) GTEST_SKIP() << "the table has no histogram";
+  if (kHistogram == kNoMetric) GTEST_SKIP() << "the table has no histogram";
   MetricStore store;
   SampleBatch batch;
   HistogramSeries get(store, static_cast<MetricId>(kHistogram), kHostDevice, {"get"},
@@ -166,10 +165,10 @@ TEST(AtlasFamilies, HistogramsAreOneFamily) {
   EXPECT_THAT(text, HasSubstr("# TYPE " + name + " histogram\n" + name + "_bucket{" + label +
                               "=\"get\",le=\"0.0001\"} 1\n" + name + "_bucket{" + label +
                               "=\"get\",le=\"0.001\"} 2\n"));
-  EXPECT_THAT(text, HasSubstr(name + "_bucket{" + label + "=\"get\",le=\"10\"} 2\n" + name +
-                              "_bucket{" + label + "=\"get\",le=\"+Inf\"} 3\n" + name + "_sum{" +
-                              label + "=\"get\"} 60.000200001\n" + name + "_count{" + label +
-                              "=\"get\"} 3\n"));
+  EXPECT_THAT(text,
+              HasSubstr(name + "_bucket{" + label + "=\"get\",le=\"10\"} 2\n" + name + "_bucket{" +
+                        label + "=\"get\",le=\"+Inf\"} 3\n" + name + "_sum{" + label +
+                        "=\"get\"} 60.000200001\n" + name + "_count{" + label + "=\"get\"} 3\n"));
   EXPECT_THAT(text, HasSubstr(name + "_count{" + label + "=\"put\"} 0\n"));
 }
 
