@@ -32,11 +32,6 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-bool IsLoopback(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("[::1]") ||
-         address.starts_with("localhost:");
-}
-
 }  // namespace
 
 App::App(AppOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -62,6 +57,7 @@ DumpWriter::Options App::Impl::WriterOptions() const {
 Status App::Impl::Build() {
   RaiseFileLimit();
   started_ns = clock.SteadyNs();
+  BuildWeb();
   const DaemonConfig& config = options.config;
   Result<std::unique_ptr<Node>> found = Node::Discover(config, clock);
   if (!found.ok()) return found.status();
@@ -99,6 +95,7 @@ Status App::Impl::Build() {
   pollers = std::make_unique<PollEngine>(
       PollEngine::Deps{node->host(), store, hub, *samplers, stats});
   BuildJobs();
+  BuildAttribution();
   keeper = std::make_unique<DumpKeeper>(
       DumpKeeper::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
   BuildSessions();
@@ -169,6 +166,7 @@ void App::Impl::StartAlwaysOn() {
         pollers->Start(static_cast<CollectorIndex>(i), poll, nullptr);
     if (handle.ok()) {
       always_on.push_back(*handle);
+      always_on_collectors.push_back(static_cast<CollectorIndex>(i));
     } else {
       log::Warning("collector failed to start",
                    {{"collector", spec.name}, {"why", handle.status().ToString()}});
@@ -178,18 +176,7 @@ void App::Impl::StartAlwaysOn() {
 
 Status App::Impl::Serve() {
   const DaemonConfig& config = options.config;
-  if (config.metrics_enabled) {
-    Result<std::unique_ptr<Exposer>> listening =
-        Exposer::Listen(config.metrics_listen, store, clock);
-    if (!listening.ok()) return listening.status();
-    exposer = std::move(listening).value();
-    metrics_address = config.metrics_listen.substr(0, config.metrics_listen.rfind(':')) + ":" +
-                      std::to_string(exposer->port());
-    if (!IsLoopback(config.metrics_listen)) {
-      log::Warning("metrics are served in plain text to other machines",
-                   {{"address", metrics_address}});
-    }
-  }
+  RETURN_IF_ERROR(ServeWeb());
   RpcDeps deps{*control, *sessions, store, hub, *writer,
                [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }};
   AnswerOptions(&deps);
@@ -241,6 +228,7 @@ void App::Impl::Announce() {
   if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {
     watchdog_ns = static_cast<int64_t>(watchdog_us) * 1000;
   }
+  WebListens();
   control->Post([this] {
     StartAlwaysOn();
     if (recorder != nullptr) recorder->Begin(*sessions, &jobs->table());
@@ -325,8 +313,10 @@ void App::Impl::Beat() {
   arbiter->Tick();
   sessions->Tick();
   jobs->Tick();
+  if (attribution != nullptr) attribution->Tick();
   if (recorder != nullptr) recorder->Tick();
   UpdateSelfMetrics();
+  UpdateWeb();
   if (watchdog_ns > 0) ::sd_notify(0, "WATCHDOG=1");
   beat->After(kBeatNs, [this] { Beat(); });
 }
@@ -361,10 +351,11 @@ void App::Impl::End() {
   if (!clean) log::Error("sessions did not end in time");
   jobs->Stop();
   if (rpc != nullptr) rpc->Shutdown(kNsPerSecond);
-  exposer.reset();
+  EndWeb();
   auto quiet = std::make_shared<std::promise<void>>();
   control->Post([this, quiet] {
     beat.reset();
+    if (attribution != nullptr) attribution->Stop();
     guard_beat.reset();
     auto left = std::make_shared<size_t>(always_on.size() + 1);
     auto gone = [this, left, quiet] {

@@ -94,7 +94,10 @@ void App::Impl::RecoverDumps() {
                     [this](const std::string& name, std::string_view reason) {
                       sessions->OnDumpRemoved(name, reason);
                     },
-                    [done = found_all] { done->set_value(); }});
+                    [this, done = found_all] {
+                      WebSawDumps();
+                      done->set_value();
+                    }});
   std::map<std::string, DumpKeeper::Known> first;
   const std::string boot_id = BootId(*node);
   google::protobuf::util::JsonParseOptions lenient;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/strand.h"
 #include "daemon/app.h"
+#include "daemon/attribution/attribution.h"
 #include "daemon/collect/collector_stats.h"
 #include "daemon/collect/poll_engine.h"
 #include "daemon/data/channel_router.h"
@@ -18,7 +19,6 @@
 #include "daemon/dumps/dump_keeper.h"
 #include "daemon/dumps/state_store.h"
 #include "daemon/jobs/job_desk.h"
-#include "daemon/metrics/exposer.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/node/node.h"
@@ -27,8 +27,15 @@
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/web/web_server.h"
 
 namespace profd {
+
+// In app_web.cc: the HTTP endpoint and what it answers from.
+struct WebDesk;
+struct WebDeskDeleter {
+  void operator()(WebDesk* desk) const;
+};
 
 struct App::Impl {
   explicit Impl(AppOptions o) : options(std::move(o)) {}
@@ -67,12 +74,24 @@ struct App::Impl {
   void BuildJobs();
   Status ServeAttach();
   void UpdateJobMetrics();
+  // app_attribution.cc: whose work the NPUs do, in metrics.
+  void BuildAttribution();
   void UpdateTlsMetrics();
   // app_recorder.cc: the flight recorder, where it is on.
   void BuildRecorder(SessionManager::Deps* deps);
   void AnswerRecorder(RpcDeps* deps);
   void DescribeRecorder(v1::Node* out);
   void UpdateRecorderMetrics();
+  // app_web.cc: /metrics and the other paths.
+  void BuildWeb();
+  Status ServeWeb();
+  void EndWeb();
+  void WebListens();
+  void WebSawDumps();
+  WebResponse AnswerMetrics(const WebRequest& request);
+  WebResponse AnswerPage();
+  void UpdateWeb();
+  void UpdateWebMetrics();
   // Where other machines connect; empty when that is off.
   std::string TlsAddress() const;
 
@@ -97,16 +116,18 @@ struct App::Impl {
   std::unique_ptr<ChannelArbiter> arbiter;
   std::unique_ptr<PollEngine> pollers;
   std::unique_ptr<JobDesk> jobs;
+  std::unique_ptr<Attribution> attribution;  // null: off
   std::unique_ptr<FlightRecorder> recorder;  // null: off
   std::unique_ptr<SessionManager> sessions;
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<Acceptor> acceptor;
-  std::unique_ptr<Exposer> exposer;
+  std::unique_ptr<WebDesk, WebDeskDeleter> web;
   bool restarting = false;  // ended by SIGUSR2: sessions are not to be stopped
   std::string metrics_address;
   std::string attach_socket;  // empty = nobody can attach
   std::vector<PollEngine::Handle> always_on;
+  std::vector<CollectorIndex> always_on_collectors;  // of these
   std::unique_ptr<Timer> beat;
   std::unique_ptr<Timer> guard_beat;
   int64_t watchdog_ns = 0;

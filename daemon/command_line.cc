@@ -24,11 +24,14 @@
 #include "daemon/config/daemon_config.h"
 #include "daemon/man_page.h"
 #include "daemon/rpc/tls_files.h"
+#include "daemon/web/web_server.h"
 
 namespace profd {
 namespace {
 
 constexpr std::string_view kDefaultConfig = "/etc/profd/profd.toml";
+constexpr std::string_view kCompat = "npu-exporter";
+constexpr std::string_view kCompatInstead = "npu-exporter=instead";
 constexpr off_t kMaxConfigBytes = 1 << 20;
 
 struct Flags {
@@ -39,6 +42,7 @@ struct Flags {
   std::optional<std::string> hal_library;
   std::optional<std::string> dcmi_library;
   std::optional<std::string> log_level;
+  std::string compat;
   bool simulate = false;
   std::string scenario;
   bool check_config = false;
@@ -101,6 +105,13 @@ Status ApplySimulator(const Flags& flags, DaemonConfig* config) {
   return Status::Ok();
 }
 
+void ApplyCompat(const Flags& flags, DaemonConfig* config) {
+  std::vector<std::string>& names = config->metrics_names;
+  if (flags.compat == kCompatInstead) names.clear();
+  if (flags.compat.empty() || std::find(names.begin(), names.end(), kCompat) != names.end()) return;
+  names.emplace_back(kCompat);
+}
+
 Result<DaemonConfig> LoadConfig(const Flags& flags) {
   std::vector<std::string> problems;
   DaemonConfig config;
@@ -121,6 +132,7 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
   apply(flags.hal_library, &config.hal_library);
   apply(flags.dcmi_library, &config.dcmi_library);
   apply(flags.log_level, &config.log_level);
+  ApplyCompat(flags, &config);
   if (Status status = ApplySimulator(flags, &config); !status.ok()) {
     problems.push_back(status.message());
   }
@@ -137,6 +149,7 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
     }
   }
   CheckTls(config, &problems);
+  if (config.metrics_enabled) CheckWebConfig(config.metrics_web_config, &problems);
   if (!problems.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
   return config;
 }
@@ -169,6 +182,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "Run on the simulated node instead of a driver, with this scenario file if given")
       ->expected(0, 1)
       ->each([&flags](const std::string&) { flags.simulate = true; });
+  app.add_option("--compat", flags.compat,
+                 "npu-exporter: its metric names beside ours; npu-exporter=instead: alone")
+      ->check(CLI::IsMember({std::string(kCompat), std::string(kCompatInstead)}));
   app.add_flag("--check-config", flags.check_config,
                "Validate the configuration, list every problem, and exit");
   app.add_flag("--print-default-config", flags.print_config,

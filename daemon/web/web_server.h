@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -38,16 +39,22 @@ class WebServer {
     std::string web_config;  // path of web.yml; empty = plain HTTP for everybody
     int64_t max_connections = 64;
     int64_t max_connections_per_address = 16;
+    // Answered without a password: probes of a supervisor have none.
+    std::vector<std::string> open_paths = {"/healthz", "/readyz"};
   };
   struct Counters {
-    uint64_t requests = 0;      // answered, whatever the status
-    uint64_t refused_total = 0;        // max_connections
-    uint64_t refused_address = 0;      // max_connections_per_address
-    uint64_t unauthorized = 0;
+    uint64_t requests = 0;         // answered, whatever the status
+    uint64_t refused_total = 0;    // max_connections
+    uint64_t refused_address = 0;  // max_connections_per_address
+    uint64_t unauthorized = 0;     // wrong password or none
+    uint64_t busy = 0;             // too many passwords to check at once
+    uint64_t bad_requests = 0;     // that were no HTTP we speak, or too long
+    uint64_t handshakes_failed = 0;
     uint64_t timeouts = 0;      // of clients that did not send or read in time
     uint64_t config_reloads = 0;
     uint64_t config_errors = 0;  // a changed web.yml or certificate that was not taken
-    int64_t connections = 0;    // open now
+    int64_t connections = 0;     // open now
+    int64_t certificate_expires_s = 0;  // seconds since the epoch; 0 without TLS
   };
 
   // `handlers` by path; other paths are 404, other methods than GET and HEAD 405. A web.yml that is
@@ -59,6 +66,8 @@ class WebServer {
   // The port that was bound.
   int port() const;
   bool tls() const;
+  // Whether a stranger is turned away: users, or certificates that are verified.
+  bool authenticates() const;
   // Any thread.
   Counters counters() const;
 
@@ -67,5 +76,8 @@ class WebServer {
   explicit WebServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// For `profd --check-config`: what Listen would say about web.yml.
+void CheckWebConfig(const std::string& path, std::vector<std::string>* problems);
 
 }  // namespace profd

@@ -1,0 +1,89 @@
+#include "daemon/web/gzip.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace profd {
+namespace {
+
+// Of texts like ours, 3 makes a tenth, at a third of the time 6 takes for a little less.
+constexpr int kLevel = 3;
+constexpr int kGzipWindow = 15 + 16;
+constexpr int kMemory = 8;
+
+// "gzip;q=0.5": name and whether it is wanted at all.
+struct Coding {
+  std::string_view name;
+  bool wanted = true;
+};
+
+Coding ParseCoding(std::string_view text) {
+  Coding coding;
+  size_t semicolon = text.find(';');
+  coding.name = Trim(text.substr(0, semicolon));
+  if (semicolon == std::string_view::npos) return coding;
+  std::string_view weight = Trim(text.substr(semicolon + 1));
+  if (!weight.starts_with("q=") && !weight.starts_with("Q=")) return coding;
+  weight.remove_prefix(2);
+  // Zero is "0", "0.", "0.0", "0.00" or "0.000".
+  coding.wanted = weight.empty() || weight.find_first_not_of("0.") != std::string_view::npos;
+  return coding;
+}
+
+bool SameName(std::string_view a, std::string_view lower) {
+  return std::equal(a.begin(), a.end(), lower.begin(), lower.end(), [](char x, char y) {
+    return (x >= 'A' && x <= 'Z' ? static_cast<char>(x - 'A' + 'a') : x) == y;
+  });
+}
+
+}  // namespace
+
+bool AcceptsGzip(std::string_view accept_encoding) {
+  bool any = false;
+  while (!accept_encoding.empty()) {
+    size_t comma = accept_encoding.find(',');
+    Coding coding = ParseCoding(accept_encoding.substr(0, comma));
+    if (SameName(coding.name, "gzip") || SameName(coding.name, "x-gzip")) return coding.wanted;
+    if (coding.name == "*") any = coding.wanted;
+    if (comma == std::string_view::npos) break;
+    accept_encoding.remove_prefix(comma + 1);
+  }
+  return any;
+}
+
+struct GzipCompressor::Stream {
+  z_stream z{};
+  bool ready = false;
+};
+
+GzipCompressor::GzipCompressor() : stream_(std::make_unique<Stream>()) {}
+
+GzipCompressor::~GzipCompressor() {
+  if (stream_->ready) ::deflateEnd(&stream_->z);
+}
+
+bool GzipCompressor::Compress(std::string_view text, std::string* out) {
+  z_stream& z = stream_->z;
+  if (!stream_->ready) {
+    stream_->ready = ::deflateInit2(&z, kLevel, Z_DEFLATED, kGzipWindow, kMemory,
+                                    Z_DEFAULT_STRATEGY) == Z_OK;
+    if (!stream_->ready) return false;
+  } else if (::deflateReset(&z) != Z_OK) {
+    return false;
+  }
+  if (text.size() > UINT32_MAX / 2) return false;
+  out->resize(::deflateBound(&z, text.size()));
+  // zlib does not write through next_in; its type is older than const.
+  z.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(text.data()));
+  z.avail_in = static_cast<uInt>(text.size());
+  z.next_out = reinterpret_cast<Bytef*>(out->data());
+  z.avail_out = static_cast<uInt>(out->size());
+  if (::deflate(&z, Z_FINISH) != Z_STREAM_END) return false;
+  out->resize(out->size() - z.avail_out);
+  return true;
+}
+
+}  // namespace profd

@@ -1,0 +1,124 @@
+#include "daemon/web/http_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+namespace profd {
+namespace {
+
+int HexValue(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+}  // namespace
+
+std::optional<std::string> DecodePercent(std::string_view text, bool plus_is_blank) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && plus_is_blank) {
+      out.push_back(' ');
+    } else if (text[i] != '%') {
+      out.push_back(text[i]);
+    } else {
+      if (i + 2 >= text.size()) return std::nullopt;
+      int high = HexValue(text[i + 1]);
+      int low = HexValue(text[i + 2]);
+      if (high < 0 || low < 0) return std::nullopt;
+      out.push_back(static_cast<char>(high * 16 + low));
+      i += 2;
+    }
+  }
+  return out;
+}
+
+std::optional<HttpTarget> ParseTarget(std::string_view target) {
+  if (!target.starts_with('/')) return std::nullopt;
+  size_t question = target.find('?');
+  std::optional<std::string> path = DecodePercent(target.substr(0, question), false);
+  if (!path || std::any_of(path->begin(), path->end(), IsControl)) return std::nullopt;
+  HttpTarget parsed;
+  parsed.path = std::move(*path);
+  if (question != std::string_view::npos) parsed.query = target.substr(question + 1);
+  return parsed;
+}
+
+std::optional<std::vector<std::string>> QueryValues(std::string_view query, std::string_view key) {
+  std::vector<std::string> values;
+  while (!query.empty()) {
+    size_t end = query.find('&');
+    std::string_view pair = query.substr(0, end);
+    query = end == std::string_view::npos ? std::string_view() : query.substr(end + 1);
+    size_t equals = pair.find('=');
+    if (DecodePercent(pair.substr(0, equals), true) != key) continue;
+    std::string_view raw = equals == std::string_view::npos ? "" : pair.substr(equals + 1);
+    std::optional<std::string> value = DecodePercent(raw, true);
+    if (!value) return std::nullopt;
+    values.push_back(std::move(*value));
+  }
+  return values;
+}
+
+std::string_view ReasonOf(int status) {
+  switch (status) {
+    case 200: return "OK";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 413: return "Content Too Large";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 500: return "Internal Server Error";
+    case 503: return "Service Unavailable";
+    default: return "Unknown";
+  }
+}
+
+std::string HttpDate(int64_t wall_s) {
+  static constexpr std::array<const char*, 7> kDays = {"Sun", "Mon", "Tue", "Wed",
+                                                       "Thu", "Fri", "Sat"};
+  static constexpr std::array<const char*, 12> kMonths = {
+      "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  auto seconds = static_cast<time_t>(wall_s);
+  std::tm utc{};
+  if (::gmtime_r(&seconds, &utc) == nullptr) return {};
+  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT", kDays[static_cast<size_t>(utc.tm_wday)],
+                     utc.tm_mday, kMonths[static_cast<size_t>(utc.tm_mon)], utc.tm_year + 1900,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
+std::string EscapeHtml(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out.push_back(IsControl(c) ? ' ' : c);
+    }
+  }
+  return out;
+}
+
+HttpHeaders MergeHeaders(HttpHeaders defaults, const HttpHeaders& chosen) {
+  for (const auto& [name, value] : chosen) {
+    std::erase_if(defaults, [&name = name](const auto& one) { return one.first == name; });
+    defaults.emplace_back(name, value);
+  }
+  std::erase_if(defaults, [](const auto& one) { return one.second.empty(); });
+  return defaults;
+}
+
+}  // namespace profd

@@ -1,0 +1,76 @@
+// What the web page, /healthz and /readyz answer from: the control strand pins a picture of the node
+// here once a second, so that a question costs it nothing and gets an answer even when it hangs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "daemon/web/web_server.h"
+
+namespace profd {
+
+struct NodeView {
+  struct Device {
+    int id = 0;
+    std::string npu;      // its label in metrics
+    std::string chip;
+    std::string problem;  // empty: none
+  };
+  struct Collector {
+    std::string name;
+    bool has_run = false;
+    std::string error;  // of its last reading; empty: it worked
+  };
+  std::string version;
+  std::string hostname;
+  bool simulated = false;
+  std::string driver_problem;  // why there are no devices
+  std::vector<Device> devices;
+  std::vector<Collector> collectors;  // that run without a session
+  size_t sessions = 0;
+  std::string flight_recorder;  // "on" or "off"
+};
+
+// What a device's series say right now.
+struct DeviceState {
+  std::string npu;
+  bool up = false;
+  int health = -1;  // 0 healthy, 1 to 3 the level of the worst alarm, -1 unknown
+};
+
+// Any thread.
+class StatusBoard {
+ public:
+  void Pin(NodeView view, int64_t now_ns);
+  void SetListening() { listening_ = true; }
+  void SetDumpsSeen() { dumps_seen_ = true; }
+
+  // Null before the first picture.
+  std::shared_ptr<const NodeView> view() const;
+
+  // 200 "ok" while pictures are pinned, 503 with the reason otherwise.
+  WebResponse Health(int64_t now_ns) const;
+  // 200 when everything has begun, 503 before; a line for each part. What is broken without hope
+  // of a soon end (a card that hangs, a node without NPUs) is degraded, not "not ready".
+  WebResponse Readiness(int64_t now_ns) const;
+
+ private:
+  std::atomic<int64_t> pinned_ns_{0};
+  std::atomic<int64_t> first_ns_{0};
+  std::atomic<bool> listening_{false};
+  std::atomic<bool> dumps_seen_{false};
+  mutable std::mutex mutex_;
+  std::shared_ptr<const NodeView> view_;  // guarded by mutex_
+};
+
+// The page at "/".
+std::string RenderPage(const NodeView& view, const std::vector<DeviceState>& states,
+                       const std::vector<std::string>& metric_names);
+
+}  // namespace profd

@@ -1,0 +1,128 @@
+// The page at "/": no scripts, nothing from elsewhere, every text escaped.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "daemon/web/http_text.h"
+#include "daemon/web/status_board.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kStyle = R"(
+:root { color-scheme: light dark; --ground: #f6f7f9; --card: #fff; --ink: #1c2430; --soft: #5b6675;
+  --line: #dde2e8; --link: #0b5cad; --good: #1a7f47; --bad: #b3261e; --warn: #8a5a00; }
+@media (prefers-color-scheme: dark) { :root { --ground: #12161c; --card: #1b212a; --ink: #e6eaf0;
+  --soft: #9aa6b5; --line: #2c3541; --link: #7db7f5; --good: #5fd08f; --bad: #ff8a80; --warn: #f2c14e; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--ground); color: var(--ink);
+  font: 16px/1.5 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
+main { max-width: 58rem; margin: 0 auto; padding: 2rem 1rem 3rem; }
+h1 { margin: 0; font-size: 1.7rem; }
+h2 { margin: 2rem 0 .5rem; font-size: 1.1rem; }
+p { margin: .4rem 0; }
+a { color: var(--link); }
+nav { display: flex; flex-wrap: wrap; gap: .6rem; margin: 1.2rem 0; }
+nav a { padding: .35rem .8rem; border: 1px solid var(--line); border-radius: .5rem;
+  background: var(--card); text-decoration: none; }
+.soft { color: var(--soft); }
+.note { padding: .6rem .9rem; border: 1px solid var(--warn); border-radius: .5rem; color: var(--warn); }
+.good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
+.wide { overflow-x: auto; border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
+table { width: 100%; border-collapse: collapse; }
+th, td { padding: .45rem .8rem; text-align: left; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+tr:last-child td { border-bottom: 0; }
+td.text { white-space: normal; }
+th { font-weight: 600; color: var(--soft); font-size: .85rem; }
+pre { margin: .5rem 0; padding: .8rem; overflow-x: auto; border: 1px solid var(--line);
+  border-radius: .6rem; background: var(--card); font: .9rem/1.5 ui-monospace, Consolas, monospace; }
+)";
+
+constexpr std::string_view kUsage = R"(profctl devices                    what is here and what it can do
+profctl top                        a live view
+profctl start --job J --duration 30s
+profctl list                       your sessions
+profctl fetch ID --out DIR         a session's dump
+)";
+
+std::string Row(const NodeView::Device& device, const std::vector<DeviceState>& states) {
+  auto state = std::find_if(states.begin(), states.end(),
+                            [&](const DeviceState& one) { return one.npu == device.npu; });
+  std::string up = R"(<span class="warn">unknown</span>)";
+  std::string health = "unknown";
+  if (state != states.end()) {
+    up = state->up ? R"(<span class="good">up</span>)" : R"(<span class="bad">down</span>)";
+    if (state->health == 0) health = R"(<span class="good">healthy</span>)";
+    if (state->health > 0) {
+      health = fmt::format(R"(<span class="bad">alarm level {}</span>)", state->health);
+    }
+  }
+  return fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>\n",
+                     EscapeHtml(device.npu), EscapeHtml(device.chip), up, health,
+                     device.problem.empty()
+                         ? std::string("none")
+                         : fmt::format(R"(<span class="bad">{}</span>)", EscapeHtml(device.problem)));
+}
+
+std::string Devices(const NodeView& view, const std::vector<DeviceState>& states) {
+  if (view.devices.empty()) {
+    return fmt::format("<p class=\"note\">Host only: no NPU can be used on this node ({}). Metrics and "
+                       "sessions are the host's.</p>\n",
+                       EscapeHtml(view.driver_problem));
+  }
+  std::string rows;
+  for (const NodeView::Device& device : view.devices) rows += Row(device, states);
+  return "<div class=\"wide\"><table><thead><tr><th>NPU</th><th>Model</th><th>State</th><th>Health</th>"
+         "<th>Problem</th></tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
+}
+
+std::string Collectors(const NodeView& view) {
+  size_t waiting = 0;
+  std::string failing;
+  for (const NodeView::Collector& one : view.collectors) {
+    if (!one.has_run) ++waiting;
+    if (one.has_run && !one.error.empty()) {
+      failing += fmt::format("<li><strong>{}</strong>: {}</li>\n", EscapeHtml(one.name),
+                             EscapeHtml(one.error));
+    }
+  }
+  std::string text = fmt::format("<p>{} run without a session", view.collectors.size());
+  if (waiting > 0) text += fmt::format(", {} of them have not begun", waiting);
+  text += ".</p>\n";
+  return failing.empty() ? text : text + "<ul class=\"warn\">\n" + failing + "</ul>\n";
+}
+
+}  // namespace
+
+std::string RenderPage(const NodeView& view, const std::vector<DeviceState>& states,
+                       const std::vector<std::string>& metric_names) {
+  std::string host = EscapeHtml(view.hostname);
+  std::string page = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>profd on {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n", host, kStyle);
+  page += fmt::format("<h1>profd on {}</h1>\n<p class=\"soft\">version {}, {} NPU{}, {} active "
+                      "session{}, flight recorder {}</p>\n",
+                      host, EscapeHtml(view.version), view.devices.size(),
+                      view.devices.size() == 1 ? "" : "s", view.sessions,
+                      view.sessions == 1 ? "" : "s", EscapeHtml(view.flight_recorder));
+  if (view.simulated) {
+    page += "<p class=\"note\">Simulated node: no value here was measured.</p>\n";
+  }
+  page += "<nav><a href=\"/metrics\">/metrics</a>";
+  for (const std::string& name : metric_names) {
+    page += fmt::format("<a href=\"/metrics?names={0}\">/metrics?names={0}</a>", EscapeHtml(name));
+  }
+  page += "<a href=\"/healthz\">/healthz</a><a href=\"/readyz\">/readyz</a></nav>\n";
+  page += "<h2>NPUs</h2>\n" + Devices(view, states);
+  page += "<h2>Collectors</h2>\n" + Collectors(view);
+  page += fmt::format("<h2>On this node</h2>\n<pre>{}</pre>\n", EscapeHtml(kUsage));
+  page += "<h2>Documents</h2>\n<p class=\"soft\">With the package: metrics-endpoint.md (this port), "
+          "metrics.md (every metric), dashboards.md and runbook.md (alerts), configuration.md, "
+          "profctl.md, security-model.md.</p>\n</main>\n</body>\n</html>\n";
+  return page;
+}
+
+}  // namespace profd

@@ -1,0 +1,54 @@
+// One client of the web server. Everything here runs on the serving thread; private to daemon/web.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "daemon/web/connection_limits.h"
+#include "daemon/web/credentials.h"
+#include "daemon/web/gzip.h"
+#include "daemon/web/web_server.h"
+#include "daemon/web/web_state.h"
+
+namespace profd {
+
+// What all connections share; outlives them.
+struct WebCore {
+  WebCore(std::map<std::string, WebServer::Handler> table, const WebServer::Options& options,
+          PasswordChecker::Post post)
+      : handlers(table.begin(), table.end()),
+        open_paths(options.open_paths.begin(), options.open_paths.end()),
+        limits(static_cast<size_t>(options.max_connections),
+               static_cast<size_t>(options.max_connections_per_address)),
+        passwords(std::move(post)) {}
+
+  std::map<std::string, WebServer::Handler, std::less<>> handlers;
+  std::set<std::string, std::less<>> open_paths;
+  ConnectionLimits limits;
+  PasswordChecker passwords;
+  GzipCompressor gzip;
+  std::unique_ptr<WebStateKeeper> state;
+
+  std::atomic<uint64_t> requests{0};
+  std::atomic<uint64_t> refused_total{0};
+  std::atomic<uint64_t> refused_address{0};
+  std::atomic<uint64_t> unauthorized{0};
+  std::atomic<uint64_t> busy{0};
+  std::atomic<uint64_t> bad_requests{0};
+  std::atomic<uint64_t> handshakes_failed{0};
+  std::atomic<uint64_t> timeouts{0};
+  std::atomic<int64_t> connections{0};
+};
+
+// Serves the client until it goes or is sent away; Leaves the limits then.
+void ServeWebConnection(WebCore& core, boost::asio::ip::tcp::socket socket, std::string address,
+                        Admission admission);
+
+}  // namespace profd

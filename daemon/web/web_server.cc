@@ -1,0 +1,193 @@
+#include "daemon/web/web_server.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "daemon/rpc/tcp_listener.h"
+#include "daemon/web/web_connection.h"
+
+namespace profd {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+// How long nobody is accepted when there is no descriptor left.
+constexpr auto kPause = std::chrono::milliseconds(200);
+// Accepted in one go before those that are there get their turn.
+constexpr int kMaxAccepted = 32;
+
+// As one writes it: without the IPv6 clothes that an IPv4 client of a "[::]" socket wears.
+std::string ClientAddress(const sockaddr_storage& from) {
+  std::string text = AddressText(from, false);
+  constexpr std::string_view kMapped = "::ffff:";
+  if (text.starts_with(kMapped) && text.find('.') != std::string::npos) {
+    text.erase(0, kMapped.size());
+  }
+  return text;
+}
+
+}  // namespace
+
+// In this order: what the connections refer to, the loop that owns them, the thread that runs it.
+struct WebServer::Impl {
+  Impl(std::map<std::string, Handler> handlers, const Options& options)
+      : core(std::move(handlers), options,
+             [this](std::function<void()> task) { asio::post(*loop, std::move(task)); }),
+        loop(std::make_unique<asio::io_context>(1)),
+        work(loop->get_executor()),
+        acceptor(*loop),
+        pause(*loop) {}
+  ~Impl() {
+    loop->stop();
+    if (thread.joinable()) thread.join();
+    core.passwords.Stop();
+  }
+
+  void Accept();
+  // False when there is no descriptor left to accept with.
+  bool AcceptWaiting();
+  void Admit(UniqueFd fd, const sockaddr_storage& from);
+
+  WebCore core;
+  std::unique_ptr<asio::io_context> loop;
+  asio::executor_work_guard<asio::io_context::executor_type> work;
+  tcp::acceptor acceptor;
+  asio::steady_timer pause;
+  int bound_port = 0;
+  std::thread thread;
+};
+
+void WebServer::Impl::Accept() {
+  acceptor.async_wait(tcp::acceptor::wait_read, [this](error_code error) {
+    if (error == asio::error::operation_aborted) return;
+    if (AcceptWaiting()) {
+      Accept();
+      return;
+    }
+    pause.expires_after(kPause);
+    pause.async_wait([this](error_code stopped) {
+      if (!stopped) Accept();
+    });
+  });
+}
+
+bool WebServer::Impl::AcceptWaiting() {
+  for (int i = 0; i < kMaxAccepted; ++i) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    // Not Asio's own: it makes descriptors that a program started by the daemon would inherit.
+    UniqueFd fd(::accept4(acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &size,
+                          SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.valid()) {
+      Admit(std::move(fd), from);
+      continue;
+    }
+    if (errno == EAGAIN) return true;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
+  }
+  return true;
+}
+
+void WebServer::Impl::Admit(UniqueFd fd, const sockaddr_storage& from) {
+  std::string address = ClientAddress(from);
+  Admission admission = core.limits.Enter(address);
+  if (admission == Admission::kTellTotal || admission == Admission::kDropTotal) {
+    core.refused_total.fetch_add(1, std::memory_order_relaxed);
+  } else if (admission != Admission::kServe) {
+    core.refused_address.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (admission == Admission::kDropTotal || admission == Admission::kDropAddress) return;
+  int one = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  tcp::socket socket(*loop);
+  error_code error;
+  socket.assign(from.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), fd.get(), error);
+  if (error) {
+    core.limits.Leave(address, admission);
+    return;
+  }
+  (void)fd.Release();
+  core.state->Look(SystemClock().SteadyNs());
+  ServeWebConnection(core, std::move(socket), std::move(address), admission);
+}
+
+WebServer::WebServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+WebServer::~WebServer() = default;
+
+Result<std::unique_ptr<WebServer>> WebServer::Listen(Options options,
+                                                     std::map<std::string, Handler> handlers) {
+  auto impl = std::make_unique<Impl>(std::move(handlers), options);
+  Result<std::unique_ptr<WebStateKeeper>> state = WebStateKeeper::Open(options.web_config);
+  if (!state.ok()) return state.status();
+  impl->core.state = std::move(state).value();
+  Result<UniqueFd> bound = BindTcp(options.address, "metrics.listen");
+  if (!bound.ok()) {
+    return bound.status().Annotate("cannot serve /metrics (another port: --metrics-listen)");
+  }
+  impl->bound_port = PortOf(bound->get());
+  error_code error;
+  bool v6 = options.address.starts_with('[');
+  impl->acceptor.assign(v6 ? tcp::v6() : tcp::v4(), bound->get(), error);
+  if (error) return Internal("cannot serve /metrics: " + error.message());
+  (void)bound->Release();
+  impl->Accept();
+  impl->thread = std::thread([raw = impl.get()] {
+    ::pthread_setname_np(::pthread_self(), "profd-web");
+    raw->loop->run();
+  });
+  return std::unique_ptr<WebServer>(new WebServer(std::move(impl)));
+}
+
+int WebServer::port() const { return impl_->bound_port; }
+bool WebServer::tls() const { return impl_->core.state->tls.load(); }
+bool WebServer::authenticates() const { return impl_->core.state->authenticates.load(); }
+
+WebServer::Counters WebServer::counters() const {
+  const WebCore& core = impl_->core;
+  auto get = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
+  Counters counters;
+  counters.requests = get(core.requests);
+  counters.refused_total = get(core.refused_total);
+  counters.refused_address = get(core.refused_address);
+  counters.unauthorized = get(core.unauthorized);
+  counters.busy = get(core.busy);
+  counters.bad_requests = get(core.bad_requests);
+  counters.handshakes_failed = get(core.handshakes_failed);
+  counters.timeouts = get(core.timeouts);
+  counters.config_reloads = get(core.state->reloads);
+  counters.config_errors = get(core.state->errors);
+  counters.connections = get(core.connections);
+  counters.certificate_expires_s = get(core.state->expires_s);
+  return counters;
+}
+
+void CheckWebConfig(const std::string& path, std::vector<std::string>* problems) {
+  Result<std::unique_ptr<WebStateKeeper>> state = WebStateKeeper::Open(path);
+  if (state.ok()) return;
+  std::string text = state.status().message();
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    problems->push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+}  // namespace profd

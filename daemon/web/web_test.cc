@@ -1,0 +1,183 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <array>
+
+#include "base/clock.h"
+#include "daemon/web/connection_limits.h"
+#include "daemon/web/gzip.h"
+#include "daemon/web/http_text.h"
+#include "daemon/web/status_board.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+
+TEST(ConnectionLimits, OneAddressDoesNotShutOthersOut) {
+  ConnectionLimits limits(4, 2);
+  EXPECT_EQ(limits.Enter("a"), Admission::kServe);
+  EXPECT_EQ(limits.Enter("a"), Admission::kServe);
+  EXPECT_EQ(limits.Enter("a"), Admission::kTellAddress);
+  EXPECT_EQ(limits.Enter("b"), Admission::kServe);
+  EXPECT_EQ(limits.Enter("c"), Admission::kServe);
+  EXPECT_EQ(limits.Enter("d"), Admission::kTellTotal);
+  EXPECT_EQ(limits.open(), 4U);
+  limits.Leave("a", Admission::kTellAddress);
+  limits.Leave("a", Admission::kServe);
+  EXPECT_EQ(limits.Enter("d"), Admission::kServe);
+  EXPECT_EQ(limits.Enter("a"), Admission::kTellTotal);
+}
+
+TEST(ConnectionLimits, NotEverybodyIsTold) {
+  ConnectionLimits limits(1, 1);
+  EXPECT_EQ(limits.Enter("a"), Admission::kServe);
+  for (size_t i = 0; i < ConnectionLimits::kMaxTold; ++i) {
+    EXPECT_EQ(limits.Enter("a"), Admission::kTellAddress);
+  }
+  EXPECT_EQ(limits.Enter("a"), Admission::kDropAddress);
+  EXPECT_EQ(limits.Enter("b"), Admission::kDropTotal);
+  limits.Leave("a", Admission::kDropAddress);
+  limits.Leave("a", Admission::kTellAddress);
+  EXPECT_EQ(limits.Enter("b"), Admission::kTellTotal);
+}
+
+std::string Unpack(const std::string& packed) {
+  z_stream z{};
+  EXPECT_EQ(::inflateInit2(&z, 15 + 16), Z_OK);
+  std::string copy = packed;
+  z.next_in = reinterpret_cast<Bytef*>(copy.data());
+  z.avail_in = static_cast<uInt>(copy.size());
+  std::string out;
+  std::array<char, 4096> piece{};
+  int code = Z_OK;
+  while (code == Z_OK) {
+    z.next_out = reinterpret_cast<Bytef*>(piece.data());
+    z.avail_out = static_cast<uInt>(piece.size());
+    code = ::inflate(&z, Z_NO_FLUSH);
+    out.append(piece.data(), piece.size() - z.avail_out);
+  }
+  EXPECT_EQ(code, Z_STREAM_END);
+  ::inflateEnd(&z);
+  return out;
+}
+
+TEST(Gzip, KeepsEveryByteAgainAndAgain) {
+  GzipCompressor gzip;
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "atlas_npu_up{npu=\"" + std::to_string(i) + "\"} 1\n";
+  for (const std::string& one : {text, std::string(), std::string("a"), text + "end"}) {
+    std::string packed;
+    ASSERT_TRUE(gzip.Compress(one, &packed));
+    EXPECT_EQ(Unpack(packed), one);
+  }
+}
+
+TEST(Gzip, OnlyWhoTakesIt) {
+  for (const char* yes : {"gzip", "GZIP", "deflate, gzip;q=0.5", "gzip ; q=1.0", "*", "br, *;q=0.1",
+                          "x-gzip", "gzip;q=0.001"}) {
+    EXPECT_TRUE(AcceptsGzip(yes)) << yes;
+  }
+  for (const char* no : {"", "identity", "gzip;q=0", "gzip;q=0.000, *", "*;q=0", "deflate,br", "gzipped",
+                         ",,;"}) {
+    EXPECT_FALSE(AcceptsGzip(no)) << no;
+  }
+}
+
+TEST(HttpText, Targets) {
+  EXPECT_EQ(ParseTarget("/metrics?names=atlas")->path, "/metrics");
+  EXPECT_EQ(ParseTarget("/metrics?names=atlas")->query, "names=atlas");
+  EXPECT_EQ(ParseTarget("/%6detrics")->path, "/metrics");
+  for (const char* bad : {"", "metrics", "http://h/metrics", "/%", "/%4", "/%zz", "/a%00", "/a%0ab"}) {
+    EXPECT_FALSE(ParseTarget(bad)) << bad;
+  }
+}
+
+TEST(HttpText, QueryValues) {
+  EXPECT_THAT(*QueryValues("a=1&names=x%2Cy&b&names=z", "names"), ElementsAre("x,y", "z"));
+  EXPECT_THAT(*QueryValues("names", "names"), ElementsAre(""));
+  EXPECT_THAT(*QueryValues("", "names"), ElementsAre());
+  EXPECT_FALSE(QueryValues("names=%", "names"));
+}
+
+TEST(HttpText, DateAndEscapes) {
+  EXPECT_EQ(HttpDate(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(EscapeHtml("<a href='x'>&\"\n"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot; ");
+  EXPECT_THAT(MergeHeaders({{"A", "1"}, {"B", "2"}}, {{"B", ""}, {"C", "3"}}),
+              ElementsAre(Pair("A", "1"), Pair("C", "3")));
+}
+
+NodeView Node() {
+  NodeView view;
+  view.version = "1.2";
+  view.hostname = "n<1>";
+  view.devices = {{0, "0", "Ascend910B", ""}, {1, "1", "Ascend910B", "has \"gone\""}};
+  view.collectors = {{"host_cpu", true, ""}, {"npu_state", false, ""}};
+  view.sessions = 3;
+  view.flight_recorder = "off";
+  return view;
+}
+
+TEST(StatusBoard, HealthFollowsTheBeat) {
+  StatusBoard board;
+  EXPECT_EQ(board.Health(kNsPerSecond).status, 503);
+  board.Pin(Node(), 100 * kNsPerSecond);
+  EXPECT_EQ(board.Health(101 * kNsPerSecond).body, "ok\n");
+  WebResponse late = board.Health(120 * kNsPerSecond);
+  EXPECT_EQ(late.status, 503);
+  EXPECT_THAT(late.body, HasSubstr("20 s ago"));
+  board.Pin(Node(), 121 * kNsPerSecond);
+  EXPECT_EQ(board.Health(121 * kNsPerSecond).status, 200);
+}
+
+TEST(StatusBoard, ReadyWhenEverythingHasBegun) {
+  StatusBoard board;
+  EXPECT_THAT(board.Readiness(0).body, HasSubstr("sockets: not ready"));
+  board.SetListening();
+  board.SetDumpsSeen();
+  EXPECT_THAT(board.Readiness(0).body, HasSubstr("metrics: not ready"));
+  NodeView view = Node();
+  board.Pin(view, kNsPerSecond);
+  WebResponse waiting = board.Readiness(kNsPerSecond);
+  EXPECT_EQ(waiting.status, 503);
+  EXPECT_THAT(waiting.body, HasSubstr("not run yet: npu_state"));
+  EXPECT_EQ(board.Readiness(60 * kNsPerSecond).status, 200) << "nobody waits for a card that hangs";
+  view.collectors[1] = {"npu_state", true, "no answer"};
+  board.Pin(view, 2 * kNsPerSecond);
+  WebResponse ready = board.Readiness(2 * kNsPerSecond);
+  EXPECT_EQ(ready.status, 200);
+  EXPECT_THAT(ready.body, HasSubstr("collector npu_state: degraded: no answer"));
+  EXPECT_THAT(ready.body, HasSubstr("npu 0: ready\nnpu 1: degraded: has \"gone\""));
+}
+
+TEST(StatusBoard, NoNpuIsReady) {
+  StatusBoard board;
+  board.SetListening();
+  board.SetDumpsSeen();
+  NodeView view;
+  view.driver_problem = "no libascend_hal.so";
+  board.Pin(view, kNsPerSecond);
+  EXPECT_EQ(board.Readiness(kNsPerSecond).status, 200);
+  EXPECT_THAT(board.Readiness(kNsPerSecond).body,
+              HasSubstr("npus: ready: host only (no libascend_hal.so)"));
+}
+
+TEST(StatusPage, SaysWhatThereIsEscaped) {
+  std::string page = RenderPage(Node(), {{"0", true, 0}, {"1", false, 2}}, {"atlas"});
+  EXPECT_THAT(page, HasSubstr("profd on n&lt;1&gt;"));
+  EXPECT_THAT(page, Not(HasSubstr("n<1>")));
+  EXPECT_THAT(page, HasSubstr("2 NPUs, 3 active sessions"));
+  EXPECT_THAT(page, HasSubstr("healthy"));
+  EXPECT_THAT(page, HasSubstr("alarm level 2"));
+  EXPECT_THAT(page, HasSubstr("has &quot;gone&quot;"));
+  EXPECT_THAT(page, Not(HasSubstr("Simulated")));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, Not(HasSubstr("http://")));
+}
+
+}  // namespace
+}  // namespace profd
