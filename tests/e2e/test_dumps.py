@@ -123,6 +123,21 @@ class Dumps(unittest.TestCase):
             self.assertEqual(session["reason"], "profd is stopping")
             self.assertEqual(len(session["segments"]), 1)
 
+    def test_a_restart_leaves_the_session_to_the_next_daemon(self):
+        # SIGUSR2 is the unit's RestartKillSignal. Nothing is flushed in time: it has to be at the end.
+        with daemon(config={"dump": {"flush_interval_ms": 60000}}) as d:
+            session_id = self.start(d)
+            before = d.until_records(session_id, 100)
+            self.assertEqual(d.stop(signal.SIGUSR2), 0)
+            d.start()
+            session = d.show(session_id)
+            self.assertEqual(session["state"], "running")
+            first = session["segments"][0]
+            self.assertGreaterEqual(first["records"], before["records"])
+            d.until_records(session_id, first["records"] + 50)
+            done = self.stop(d, session_id)
+            self.verify(d, *(segment["dump_path"] for segment in done["segments"]))
+
     def test_not_beyond_its_own_end(self):
         child = subprocess.Popen(["sleep", "1000"])
         self.addCleanup(child.wait)
