@@ -179,6 +179,10 @@ Status App::Impl::Serve() {
   RETURN_IF_ERROR(ServeWeb());
   RpcDeps deps{*control, *sessions, store, hub, *writer,
                [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }};
+  deps.may_see_process = [this](const Peer& peer, pid_t pid) {
+    Result<uint32_t> owner = node->OwnerOf(pid);
+    return owner.ok() ? peer.Sees(*owner) : peer.admin || peer.viewer;
+  };
   AnswerOptions(&deps);
   AnswerRecorder(&deps);
   deps.get_time = [this](const Peer&, const v1::GetTimeRequest&, v1::GetTimeResponse* out,

@@ -70,6 +70,8 @@ struct App::Impl {
   void AnswerOptions(RpcDeps* deps);
   void UpdateSelfMetrics();
   void UpdateChannelMetrics();
+  // app_ages.cc
+  void UpdateSampleAges();
   // app_jobs.cc: jobs and attached processes.
   void BuildJobs();
   Status ServeAttach();

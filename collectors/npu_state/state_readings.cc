@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/text.h"
 #include "driver/rooted_fs.h"
 

@@ -1,11 +1,14 @@
 // Who one NPU is and how it is: identity, health, faults, neighbours, the processes that use it.
 #pragma once
 
+#include <array>
+#include <string>
 #include <tuple>
 #include <vector>
 
 #include "collectors/metric_table.h"
 #include "collectors/npu_state/device_pass.h"
+#include "collectors/process_names.h"
 
 namespace profd {
 
@@ -13,7 +16,7 @@ class StateReadings {
  public:
   // `identity` keeps its series while the NPU is gone, `owner` does not.
   StateReadings(SlotOwner& identity, SlotOwner& owner, const DcmiDevice& device,
-                const RootedFs& sys);
+                const RootedFs& sys, const ProcessNames* names_or_null);
   // Gives the health status, or the code that kept us from it.
   DcmiAnswer<unsigned> Medium(DevicePass& pass);
   void Slow(DevicePass& pass, std::span<const DcmiDevice> all);

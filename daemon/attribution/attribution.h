@@ -2,17 +2,22 @@
 // (atlas_npu_job_info, atlas_npu_process_info, atlas_npu_container_info), to be joined by npu with what
 // is measured. Sources: training processes the daemon knows (JobDirectory), their cgroups, the
 // scheduler's job map folder, the kubelet's pod-resources socket, the container runtime's socket.
-// Whatever may wait (sockets, files) is done on a thread of its own with deadlines; series of what has
-// gone disappear with the next round. Lives on the control strand.
+// Whatever may wait (sockets, files, the user database) is done on threads of its own with deadlines: a
+// source that hangs or lies costs its own labels and nothing else. Series of what has gone disappear with
+// the next round. Lives on the control strand. docs/attribution.md
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/clock.h"
 #include "base/strand.h"
 #include "collectors/collector.h"
+#include "collectors/process_names.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/jobs/job_directory.h"
 #include "daemon/metrics/metric_store.h"
@@ -27,10 +32,15 @@ class Attribution {
     const Host& host;  // its devices, and its view of /proc
     const JobDirectory& jobs;
     MetricStore& store;
+    ProcessNames* names_or_null = nullptr;  // told what processes are called
+    // A source that fails or works again, a file of the job map that is not used: once each.
+    std::function<void(const std::string& source, const std::string& what)> notice = nullptr;
+    uid_t own_uid = 0;  // whose sockets are trusted, besides root's
   };
   struct Counters {
     uint64_t hidden_processes = 0;  // now, beyond attribution.max_processes
     uint64_t hidden_jobs = 0;       // now, beyond attribution.max_jobs
+    uint64_t hidden_containers = 0;  // now, beyond attribution.max_processes
     uint64_t source_errors = 0;     // failed rounds of any source
   };
 

@@ -32,11 +32,14 @@ struct TrainingProcess {
   std::string command;
   std::string pod_uid;
   std::string slurm_job;
+  std::string container_id;  // by its cgroup; empty = in none
+  std::string scheduler;     // "slurm", "kubernetes", "volcano", ..., "none"; empty = not known
   std::string found_by;    // "attached", "device process list", "environment"
   uint64_t attach_id = 0;  // 0 = not attached
   int64_t attached_wall_ns = 0;
   std::optional<int64_t> step;
-  double step_s = 0;  // median of the last steps
+  double step_s = 0;        // median of the last steps
+  uint64_t steps_done = 0;  // completed since it attached
   uint64_t marks = 0;
   uint64_t dropped_marks = 0;
   int64_t silent_since_ns = 0;  // CLOCK_MONOTONIC_RAW; 0 = alive

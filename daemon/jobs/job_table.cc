@@ -242,6 +242,7 @@ void JobTable::FollowSteps(Entry& entry, std::span<const Mark> marks) {
   if (!changed) return;
   entry.process.step = entry.steps.step();
   entry.process.step_s = entry.steps.MedianSeconds();
+  entry.process.steps_done = entry.steps.completed();
 }
 
 void JobTable::Deliver(const TrainingProcess& process, std::span<const Mark> marks,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "daemon/jobs/cgroup_container.h"
 #include "driver/rooted_fs.h"
 
 namespace profd {
@@ -111,21 +112,19 @@ std::string FrameworkOf(const Variables& variables) {
   return {};
 }
 
-bool IsPodUid(std::string_view text) {
-  if (text.size() < 32 || text.size() > 36) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
-  });
-}
-
-// "pod<uid>" of cgroupfs, "kubepods-burstable-pod<uid with underscores>.slice" of systemd.
-std::string PodOf(std::string_view component) {
-  if (component.ends_with(".slice")) component.remove_suffix(6);
-  size_t at = component.rfind("pod");
-  if (at == std::string_view::npos || (at > 0 && component[at - 1] != '-')) return {};
-  std::string uid(component.substr(at + 3));
-  std::replace(uid.begin(), uid.end(), '_', '-');
-  return IsPodUid(uid) ? uid : std::string();
+std::string SchedulerIn(const Variables& variables) {
+  struct Sign {
+    const char* name;
+    const char* scheduler;
+  };
+  constexpr std::array kSigns = {Sign{"SLURM_JOB_ID", "slurm"},    Sign{"PBS_JOBID", "pbs"},
+                                 Sign{"LSB_JOBID", "lsf"},         Sign{"SGE_TASK_ID", "sge"},
+                                 Sign{"MA_JOB_ID", "modelarts"},   Sign{"VC_TASK_INDEX", "volcano"},
+                                 Sign{"VK_TASK_INDEX", "volcano"}};
+  for (const Sign& sign : kSigns) {
+    if (variables.Has(sign.name)) return sign.scheduler;
+  }
+  return {};
 }
 
 void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
@@ -137,7 +136,7 @@ void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
     path.remove_prefix(std::min(end + 1, path.size()));
     // The pod's own component may be the one that says kubepods.
     kubernetes = kubernetes || component.find("kubepods") != std::string_view::npos;
-    if (kubernetes && facts->pod_uid.empty()) facts->pod_uid = PodOf(component);
+    if (kubernetes && facts->pod_uid.empty()) facts->pod_uid = PodUidOf(component);
     if (slurm && component.starts_with("job_") && facts->slurm_job.empty() &&
         IsDigits(component.substr(4))) {
       facts->slurm_job = component.substr(4);
@@ -225,6 +224,7 @@ EnvironmentFacts ParseEnvironment(std::string_view text_untrusted) {
     }
   }
   facts.framework = FrameworkOf(variables);
+  facts.scheduler = SchedulerIn(variables);
   return facts;
 }
 
@@ -235,7 +235,9 @@ CgroupFacts ParseCgroup(std::string_view text_untrusted) {
     // hierarchy-ID:controller-list:path
     size_t colon = line.find(':');
     colon = colon == std::string_view::npos ? colon : line.find(':', colon + 1);
-    if (colon != std::string_view::npos) ReadCgroupPath(line.substr(colon + 1), &facts);
+    if (colon == std::string_view::npos) continue;
+    ReadCgroupPath(line.substr(colon + 1), &facts);
+    if (facts.container_id.empty()) facts.container_id = ContainerOfPath(line.substr(colon + 1)).id;
   }
   return facts;
 }
@@ -245,6 +247,12 @@ std::string JobOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup
     if (!id->empty()) return *id;
   }
   return environment.launcher_id;
+}
+
+std::string SchedulerOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup) {
+  if (!environment.scheduler.empty()) return environment.scheduler;
+  if (!cgroup.slurm_job.empty()) return "slurm";
+  return cgroup.pod_uid.empty() ? "none" : "kubernetes";
 }
 
 std::vector<int> DevicesOf(const EnvironmentFacts& e) {

@@ -26,6 +26,8 @@ struct EnvironmentFacts {
   std::vector<int> visible;     // physical ids; empty = nothing said
   std::optional<int> device;    // among `visible` if there are any, else physical
   std::string framework;
+  // Whose environment it is: "slurm", "pbs", "lsf", "sge", "modelarts", "volcano"; empty = nobody's.
+  std::string scheduler;
 };
 // `text` as in /proc/PID/environ. Never fails: what makes no sense is left out.
 EnvironmentFacts ParseEnvironment(std::string_view text_untrusted);
@@ -33,6 +35,7 @@ EnvironmentFacts ParseEnvironment(std::string_view text_untrusted);
 struct CgroupFacts {
   std::string pod_uid;    // with dashes, as Kubernetes writes it
   std::string slurm_job;  // digits
+  std::string container_id = {};
 };
 // `text` as in /proc/PID/cgroup, v1 or v2.
 CgroupFacts ParseCgroup(std::string_view text_untrusted);
@@ -54,6 +57,8 @@ Result<uint64_t> ReadStartTicks(const RootedFs& proc, pid_t pid);
 
 // The job of a process that named none itself: empty if it cannot be told.
 std::string JobOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup);
+// What gave it its place: EnvironmentFacts::scheduler, "slurm" or "kubernetes" by its cgroup, "none".
+std::string SchedulerOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup);
 // Physical ids of the devices the process was given; empty if it cannot be told.
 std::vector<int> DevicesOf(const EnvironmentFacts& environment);
 

@@ -24,6 +24,8 @@ TrainingProcess FromFacts(pid_t pid, const ProcessFacts& facts) {
   process.command = facts.command;
   process.pod_uid = facts.cgroup.pod_uid;
   process.slurm_job = facts.cgroup.slurm_job;
+  process.container_id = facts.cgroup.container_id;
+  process.scheduler = SchedulerOf(facts.environment, facts.cgroup);
   return process;
 }
 

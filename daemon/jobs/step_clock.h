@@ -19,6 +19,8 @@ class StepClock {
   const std::optional<int64_t>& step() const { return step_; }
   // Median of the last steps, seconds; 0 = none is complete.
   double MedianSeconds() const;
+  // Steps ever completed.
+  uint64_t completed() const { return count_; }
 
  private:
   void Add(int64_t duration_ns);

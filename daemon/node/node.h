@@ -94,6 +94,7 @@ class Node {
   std::unique_ptr<DcmiService> dcmi_;
   std::vector<DeviceInfo> devices_;
   std::unique_ptr<HccnReader> hccn_;
+  ProcessNames process_names_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<BlockPool> pool_;
   std::unique_ptr<ChannelPump> pump_;

@@ -17,6 +17,9 @@ void Run(std::string_view text) {
   FUZZ_EXPECT(environment.world_size >= 0);
   FUZZ_EXPECT(!environment.rank || *environment.rank >= 0);
   FUZZ_EXPECT(cgroup.pod_uid.size() <= 36);
+  FUZZ_EXPECT(cgroup.container_id.size() <= 64);
+  FUZZ_EXPECT(cgroup.container_id.empty() || IsJobId(cgroup.container_id));
+  FUZZ_EXPECT(!SchedulerOf(environment, cgroup).empty());
   FUZZ_EXPECT(cgroup.slurm_job.empty() || IsJobId(cgroup.slurm_job));
   FUZZ_EXPECT(environment.slurm_job.empty() || IsJobId(environment.slurm_job));
   std::vector<int> devices = DevicesOf(environment);

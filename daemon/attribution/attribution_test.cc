@@ -1,0 +1,248 @@
+#include "daemon/attribution/attribution.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "collectors/metric_table.h"
+#include "daemon/attribution/test_support.h"
+#include "daemon/attribution/user_names.h"
+#include "driver/rooted_fs.h"
+#include "dump/test_util.h"
+
+namespace profd {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// The real clock, and whatever it was put forward by.
+class SteppedClock final : public Clock {
+ public:
+  int64_t MonotonicRawNs() const override { return clock_.MonotonicRawNs() + ahead; }
+  int64_t SteadyNs() const override { return clock_.SteadyNs() + ahead; }
+  int64_t WallNs() const override { return clock_.WallNs() + ahead; }
+  uint64_t CpuCounter() const override { return clock_.CpuCounter(); }
+  std::atomic<int64_t> ahead{0};
+
+ private:
+  SystemClock clock_;
+};
+
+class FakeDirectory final : public JobDirectory {
+ public:
+  std::vector<TrainingProcess> Processes() const override { return processes; }
+  void Notify(uint64_t, const attach::SessionNotice&) override {}
+  std::shared_ptr<void> Watch(Watcher) override { return nullptr; }
+  void Drain(uint64_t) override {}
+  std::vector<TrainingProcess> processes;
+};
+
+class AttributionTest : public testing::Test {
+ protected:
+  AttributionTest() : executor_("control", 1), control_(executor_) {
+    auto fs = RootedFs::OpenRoot(folder_.path());
+    EXPECT_TRUE(fs.ok());
+    fs_.emplace(std::move(fs).value());
+    host_.emplace(Host{clock_, *fs_, *fs_, nullptr, input_.devices, 0});
+    config_.pod_resources_socket = folder_.path() + "/kubelet.sock";
+    config_.cri_socket = "";
+    for (const DeviceInfo& device : input_.devices) {
+      store_.SetDeviceLabels(device.id, std::to_string(device.physical_id), device.uuid);
+    }
+  }
+  ~AttributionTest() override {
+    OnControl([this] { attribution_.reset(); });
+    executor_.Stop();
+  }
+  void Start() {
+    Attribution::Deps deps{control_, clock_, *host_, directory_, store_};
+    deps.names_or_null = &names_;
+    deps.notice = [this](const std::string& source, const std::string& what) {
+      notices_.push_back(source + ": " + what);
+    };
+    attribution_ = std::make_unique<Attribution>(std::move(deps), config_);
+  }
+  void OnControl(std::function<void()> task) {
+    std::promise<void> done;
+    control_.Post([&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  // "name{labels without uuid}" of what a scrape would show.
+  std::vector<std::string> Shown(MetricId metric) {
+    std::vector<std::string> out;
+    store_.VisitFresh(clock_.MonotonicRawNs(), [&](const SeriesValue& series) {
+      if (series.metric != metric) return;
+      std::string line;
+      for (const auto& [name, value] : *series.labels) {
+        if (name != "uuid") line += (line.empty() ? "" : "|") + value;
+      }
+      if (series.value != 1) line += " = " + std::to_string(series.value);
+      out.push_back(line);
+    });
+    return out;
+  }
+  // Rounds until it holds; a test that never gets there ends by the harness's limit.
+  void RoundsUntil(const std::function<bool()>& condition) {
+    bool holds = false;
+    while (!holds) {
+      OnControl([&] {
+        attribution_->Tick();
+        holds = condition();
+      });
+      std::this_thread::yield();
+    }
+  }
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(std::filesystem::path(folder_.path()) / name) << text;
+  }
+
+  RoundInput input_;
+  TempDir folder_;
+  SteppedClock clock_;
+  std::optional<RootedFs> fs_;
+  std::optional<Host> host_;
+  DaemonConfig config_;
+  MetricStore store_;
+  ProcessNames names_;
+  FakeDirectory directory_;
+  std::vector<std::string> notices_;
+  Executor executor_;
+  Strand control_;
+  std::unique_ptr<Attribution> attribution_;
+};
+
+constexpr MetricId kJob = MetricByName("atlas_npu_job_info");
+constexpr MetricId kProcess = MetricByName("atlas_npu_process_info");
+
+TEST_F(AttributionTest, SeriesComeAndGoWithProcesses) {
+  directory_.processes = {ProcessOf(10, 0, "4711", {0})};
+  Start();
+  RoundsUntil([&] { return !Shown(kProcess).empty(); });
+  std::string root = *UserNames::FromSystem(0);
+  EXPECT_THAT(Shown(kProcess), Contains("4|10|4711||" + (root.empty() ? "0" : root) + "|python3|"));
+  EXPECT_THAT(Shown(kJob), SizeIs(1));
+  EXPECT_EQ(names_.Of(10).job, "4711");
+  size_t with = store_.size();
+  OnControl([&] {
+    directory_.processes.clear();
+    attribution_->Tick();
+  });
+  EXPECT_THAT(Shown(kProcess), IsEmpty());
+  EXPECT_THAT(Shown(kJob), IsEmpty());
+  EXPECT_EQ(store_.size(), with - 2);
+  EXPECT_EQ(names_.Of(10), ProcessName{});
+}
+
+TEST_F(AttributionTest, ManyJobsComeAndGoWithoutGrowth) {
+  Start();
+  size_t most = 0;
+  for (int round = 0; round < 200; ++round) {
+    OnControl([&] {
+      directory_.processes.clear();
+      for (int i = 0; i < 50; ++i) {
+        directory_.processes.push_back(ProcessOf(round * 50 + i + 1, 0, std::to_string(round), {i % 4}));
+        directory_.processes.back().attach_id = 1;
+        directory_.processes.back().step = round;
+      }
+      attribution_->Tick();
+      most = std::max(most, store_.size());
+    });
+  }
+  EXPECT_LE(most, 50u * 3 + 4 + 16);
+  EXPECT_EQ(store_.refused(), 0u);
+}
+
+TEST_F(AttributionTest, JobMapIsReadAgain) {
+  config_.job_map_dir = folder_.path();
+  Write("5", "4711\n");
+  Write("77", "4712\n");
+  Start();
+  RoundsUntil([&] { return !Shown(kJob).empty(); });
+  EXPECT_THAT(Shown(kJob), Contains("5|4711||job_map"));
+  EXPECT_THAT(Shown(MetricByName("profd_attribution_ignored_files")), SizeIs(1));
+  Write("5", "");
+  clock_.ahead += 6 * kNsPerSecond;
+  RoundsUntil([&] { return Shown(kJob).empty(); });
+  // Said once, however many rounds there were.
+  EXPECT_THAT(notices_, testing::ElementsAre("job_map: not used: 77: this node has no NPU 77"));
+  std::filesystem::remove_all(folder_.path());
+  clock_.ahead += 6 * kNsPerSecond;
+  RoundsUntil([&] { return attribution_->counters().source_errors > 0; });
+  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), Contains("job_map = 0.000000"));
+  EXPECT_THAT(notices_, Contains(HasSubstr("No such file")));
+}
+
+TEST_F(AttributionTest, SourcesThatAreNotThereSayNothing) {
+  Start();
+  OnControl([&] { attribution_->Tick(); });
+  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), Contains("users"));
+  clock_.ahead += 11 * kNsPerSecond;
+  for (int i = 0; i < 50; ++i) OnControl([&] { attribution_->Tick(); });
+  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), SizeIs(1));
+  EXPECT_THAT(notices_, IsEmpty());
+}
+
+TEST_F(AttributionTest, NothingAfterTheStop) {
+  directory_.processes = {ProcessOf(10, 0, "4711", {0})};
+  Start();
+  OnControl([&] {
+    attribution_->Stop();
+    attribution_->Tick();
+  });
+  EXPECT_EQ(store_.size(), 0u);
+}
+
+// What a test may still be doing when it ends.
+struct Hanging {
+  std::promise<void> release;
+  std::shared_future<void> released = release.get_future().share();
+};
+
+TEST_F(AttributionTest, UserDatabaseThatHangsCostsNames) {
+  Hanging hanging;
+  auto users = std::make_unique<UserNames>(
+      control_, clock_, [wait = hanging.released](uint32_t uid) -> Result<std::string> {
+        if (uid == 7) wait.wait();
+        return "name" + std::to_string(uid);
+      });
+  auto until = [&](uint32_t uid, const std::string& name) {
+    bool holds = false;
+    while (!holds) {
+      OnControl([&] {
+        users->Tick();
+        holds = users->Of(uid) == name;
+      });
+      std::this_thread::yield();
+    }
+  };
+  until(1, "name1");
+  OnControl([&] { EXPECT_EQ(users->Of(7), std::nullopt); });
+  clock_.ahead += 3 * kNsPerSecond;
+  until(7, "7");
+  OnControl([&] {
+    EXPECT_FALSE(users->up());
+    EXPECT_GE(users->errors(), 1u);
+  });
+  hanging.release.set_value();
+  OnControl([&] { users.reset(); });
+}
+
+TEST_F(AttributionTest, UserWithoutANameIsANumber) {
+  auto found = UserNames::FromSystem(0x7ffffff0);
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  EXPECT_EQ(*found, "");
+}
+
+}  // namespace
+}  // namespace profd

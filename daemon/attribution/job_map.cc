@@ -1,0 +1,121 @@
+#include "daemon/attribution/job_map.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "daemon/attribution/label_text.h"
+
+namespace profd {
+namespace {
+
+constexpr int kMaxNpu = 1023;
+
+int64_t ToNs(const timespec& time) {
+  return int64_t{time.tv_sec} * kNsPerSecond + time.tv_nsec;
+}
+
+// "3" and "3.1": NPU 3.
+bool ParseName(std::string_view name, int* npu) {
+  size_t dot = std::min(name.find('.'), name.size());
+  std::string_view part = name.substr(std::min(dot + 1, name.size()));
+  int number = 0;
+  if (dot < name.size() && (!ParseNumber(part, &number) || number < 0 || part.front() == '-')) {
+    return false;
+  }
+  return name.front() != '-' && ParseNumber(name.substr(0, dot), npu) && *npu <= kMaxNpu;
+}
+
+Result<std::string> ReadMapFile(int folder, const std::string& name, int64_t oldest_wall_ns) {
+  UniqueFd file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.valid()) return Status::FromErrno(errno, "open");
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Status::FromErrno(errno, "stat");
+  if (!S_ISREG(info.st_mode)) return InvalidArgument("is no file");
+  if (info.st_size > 0 && ToNs(info.st_mtim) < oldest_wall_ns) {
+    return FailedPrecondition("was written before this machine was started");
+  }
+  std::string text(kMaxMapFileBytes + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Status::FromErrno(errno, "read");
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > kMaxMapFileBytes) return OutOfRange("is longer than 16 KiB");
+  text.resize(size);
+  return text;
+}
+
+// False when there are more jobs than are taken.
+bool AddJobs(std::string_view text, std::vector<std::string>* jobs) {
+  std::string_view line;
+  while (NextLine(&text, &line)) {
+    line = Trim(line);
+    if (line.empty()) continue;
+    std::string job = LabelText(line);
+    if (std::find(jobs->begin(), jobs->end(), job) != jobs->end()) continue;
+    if (jobs->size() == kMaxMapJobs) return false;
+    jobs->push_back(std::move(job));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<JobMap> ReadJobMap(const std::string& folder, int64_t oldest_wall_ns) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NONBLOCK));
+  if (!fd.valid()) return Status::FromErrno(errno, folder);
+  // fdopendir takes the descriptor it is given.
+  int own = ::dup(fd.get());
+  std::unique_ptr<DIR, int (*)(DIR*)> names(own < 0 ? nullptr : ::fdopendir(own), &::closedir);
+  if (names == nullptr) {
+    if (own >= 0) ::close(own);
+    return Status::FromErrno(errno, folder);
+  }
+  JobMap map;
+  size_t files = 0;
+  for (const dirent* entry = ::readdir(names.get()); entry != nullptr;
+       entry = ::readdir(names.get())) {
+    std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (++files > kMaxMapFiles) {
+      map.ignored.push_back(fmt::format("more than {} files: the others", kMaxMapFiles));
+      break;
+    }
+    int npu = 0;
+    // Prologs write "3.tmp" and rename it: other names are none of ours.
+    if (!ParseName(name, &npu)) continue;
+    Result<std::string> text = ReadMapFile(fd.get(), name, oldest_wall_ns);
+    if (!text.ok()) {
+      // Gone since it was listed: the job ended.
+      if (text.status().code() == StatusCode::kNotFound) continue;
+      map.ignored.push_back(fmt::format("{}: {}", LabelText(name), text.status().message()));
+    } else if (!AddJobs(*text, &map.jobs[npu])) {
+      map.ignored.push_back(fmt::format("{}: jobs beyond the first {}", LabelText(name), kMaxMapJobs));
+    }
+  }
+  std::sort(map.ignored.begin(), map.ignored.end());
+  return map;
+}
+
+int64_t MachineStartWallNs() {
+  timespec wall{};
+  timespec since{};
+  ::clock_gettime(CLOCK_REALTIME, &wall);
+  ::clock_gettime(CLOCK_BOOTTIME, &since);
+  return ToNs(wall) - ToNs(since);
+}
+
+}  // namespace profd

@@ -1,0 +1,48 @@
+#include "daemon/attribution/kube_pods.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <utility>
+
+#include "daemon/attribution/kube_socket.h"
+#include "daemon/attribution/label_text.h"
+#include "kubelet/podresources/v1/podresources.grpc.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kVendor = "huawei.com/";
+
+}  // namespace
+
+Result<std::vector<PodDevice>> AskKubelet(const std::string& socket, uid_t own_uid) {
+  Result<UniqueFd> connection = ConnectTrusted(socket, own_uid);
+  if (!connection.ok()) return connection.status();
+  auto stub = ::v1::PodResourcesLister::NewStub(ChannelOver(std::move(connection).value()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::milliseconds(kKubeDeadlineMs));
+  ::v1::ListPodResourcesResponse answer;
+  grpc::Status status = stub->List(&context, ::v1::ListPodResourcesRequest(), &answer);
+  if (!status.ok()) {
+    return Unavailable(fmt::format("{}: {}", socket, LabelText(status.error_message())));
+  }
+  std::vector<PodDevice> devices;
+  for (const ::v1::PodResources& pod : answer.pod_resources()) {
+    for (const ::v1::ContainerResources& container : pod.containers()) {
+      for (const ::v1::ContainerDevices& given : container.devices()) {
+        if (!std::string_view(given.resource_name()).starts_with(kVendor)) continue;
+        for (const std::string& id : given.device_ids()) {
+          if (devices.size() == kMaxPodDevices) return devices;
+          devices.push_back({LabelText(pod.namespace_()), LabelText(pod.name()),
+                             LabelText(container.name()), LabelText(id)});
+        }
+      }
+    }
+  }
+  return devices;
+}
+
+}  // namespace profd

@@ -1,0 +1,31 @@
+// The edge to Kubernetes's sockets on the node: who may be at the other end, and a gRPC channel over
+// it. gRPC's headers stay in kube_*.cc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace profd {
+
+// Answers longer than this are refused.
+inline constexpr int kMaxKubeAnswer = 8 << 20;
+// Of one call.
+inline constexpr int kKubeDeadlineMs = 2000;
+
+// Connects without waiting. kNotFound: there is no such socket. Both the socket's file and whoever
+// listens on it must be root's or `own_uid`'s.
+Result<UniqueFd> ConnectTrusted(const std::string& path, uid_t own_uid);
+
+std::shared_ptr<grpc::Channel> ChannelOver(UniqueFd connection);
+
+}  // namespace profd

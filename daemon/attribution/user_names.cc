@@ -1,0 +1,90 @@
+#include "daemon/attribution/user_names.h"
+
+#include <pwd.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+namespace profd {
+namespace {
+
+constexpr int64_t kDeadlineNs = 2 * kNsPerSecond;
+constexpr int64_t kKnownNs = 3600 * kNsPerSecond;
+constexpr int64_t kUnknownNs = 60 * kNsPerSecond;
+constexpr size_t kMaxEntry = 1 << 20;
+
+}  // namespace
+
+UserNames::UserNames(Strand& control, const Clock& clock, Lookup lookup)
+    : control_(control),
+      clock_(clock),
+      lookup_(std::move(lookup)),
+      self_(std::make_shared<UserNames*>(this)),
+      thread_("profd-users", clock, {1024, kDeadlineNs}) {}
+
+UserNames::~UserNames() = default;
+
+std::optional<std::string> UserNames::Of(uint32_t uid) {
+  Entry& entry = entries_[uid];
+  entry.used = true;
+  if (!entry.asked && clock_.SteadyNs() >= entry.ask_again_ns) Ask(uid, &entry);
+  return entry.name;
+}
+
+void UserNames::Ask(uint32_t uid, Entry* entry) {
+  entry->asked = true;
+  auto found = std::make_shared<Result<std::string>>(Unavailable("not looked up"));
+  GuardedJob job;
+  job.what = "a look at the user database";
+  job.run = [lookup = lookup_, uid, found] { *found = lookup(uid); };
+  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
+  std::weak_ptr<UserNames*> self = self_;
+  job.done = [&control = control_, self, uid, found](const Status& status) {
+    // A thread that is late still writes to *found.
+    Result<std::string> answer = status.ok() ? *found : Result<std::string>(status);
+    control.Post([self, uid, answer] {
+      if (auto names = self.lock()) (*names)->OnAnswer(uid, answer);
+    });
+  };
+  thread_.Submit(std::move(job)).Ignore();  // `done` is told
+}
+
+void UserNames::OnAnswer(uint32_t uid, const Result<std::string>& name) {
+  auto found = entries_.find(uid);
+  up_ = name.ok();
+  if (!name.ok()) ++errors_;
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.asked = false;
+  bool known = name.ok() && !name->empty();
+  entry.ask_again_ns = clock_.SteadyNs() + (known ? kKnownNs : kUnknownNs);
+  if (known) {
+    entry.name = *name;
+  } else if (name.ok() || !entry.name) {
+    entry.name = std::to_string(uid);
+  }
+}
+
+void UserNames::Tick() {
+  thread_.CheckDeadlines(clock_.SteadyNs());
+  std::erase_if(entries_, [](const auto& entry) { return !entry.second.used && !entry.second.asked; });
+  for (auto& [uid, entry] : entries_) entry.used = false;
+}
+
+Result<std::string> UserNames::FromSystem(uint32_t uid) {
+  std::vector<char> buffer(4096);
+  passwd entry{};
+  passwd* found = nullptr;
+  int error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
+  while (error == ERANGE && buffer.size() < kMaxEntry) {
+    buffer.resize(buffer.size() * 2);
+    error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
+  }
+  // "Not found" comes as any of these, by the database.
+  if (error == ENOENT || error == ESRCH || error == EBADF || error == EPERM) return std::string();
+  if (error != 0) return Status::FromErrno(error, "the user database");
+  return found == nullptr ? std::string() : std::string(found->pw_name);
+}
+
+}  // namespace profd

@@ -1,0 +1,24 @@
+// Which container a cgroup belongs to, told from its path alone: the spellings of containerd, CRI-O,
+// Docker, iSulad, Podman, nerdctl and LXC, under systemd's cgroup driver and cgroupfs, version 1 and 2.
+// Pure; paths are untrusted.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace profd {
+
+struct CgroupContainer {
+  std::string id;       // hexadecimal digits, or LXC's name; empty = none
+  std::string runtime;  // "containerd", "cri-o", "docker", "isulad", "podman", "lxc"; may be empty
+};
+
+// Of one path ("/kubepods/burstable/pod<uid>/<id>"). In a pod the pod's own container counts, elsewhere
+// the innermost one.
+CgroupContainer ContainerOfPath(std::string_view path_untrusted);
+
+// "pod<uid>" of cgroupfs, "kubepods-burstable-pod<uid with underscores>.slice" of systemd: the uid with
+// dashes; empty if it is neither.
+std::string PodUidOf(std::string_view component);
+
+}  // namespace profd
