@@ -1,5 +1,7 @@
 #include "daemon/metrics/scrape.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -105,9 +107,8 @@ void AppendNumber(double value, std::string* out) {
   } else if (std::isinf(value)) {
     *out += value > 0 ? "+Inf" : "-Inf";
   } else {
-    char text[32];
-    std::to_chars_result end = std::to_chars(text, text + sizeof text, value);
-    out->append(text, end.ptr);
+    char text[32];  // 17 digits, sign, point and exponent
+    out->append(text, fmt::format_to(text, "{}", value));
   }
 }
 

@@ -55,12 +55,12 @@ TEST(FamiliesAsText, EscapesAndPrintsNumbersShortest) {
   family.type = prometheus::MetricType::Counter;
   ClientMetric metric;
   metric.label = {{"a", "q\"\\\n"}, {"b", ""}};
-  metric.counter.value = 0.1;
+  metric.counter.value = 0.0001;
   family.metric = {metric, ClientMetric()};
   family.metric[1].counter.value = std::numeric_limits<double>::infinity();
   EXPECT_EQ(FamiliesAsText({family}),
             "# HELP x_total a \\\\ and\\na line\n# TYPE x_total counter\n"
-            "x_total{a=\"q\\\"\\\\\\n\",b=\"\"} 0.1\nx_total +Inf\n");
+            "x_total{a=\"q\\\"\\\\\\n\",b=\"\"} 0.0001\nx_total +Inf\n");
 }
 
 TEST(AtlasFamilies, AWindowHasALineForEachFigure) {
