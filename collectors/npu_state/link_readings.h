@@ -68,7 +68,7 @@ class LinkReadings {
   std::array<std::array<SeriesSlot, 8>, 2> traffic_classes_;
   std::array<std::array<SeriesSlot, 8>, 2> pfc_duration_;
   std::array<SeriesSlot, 4> codewords_;
-  SeriesSlot corrected_bits_{MetricByName("atlas_npu_network_fec_corrected_bits_total")};
+  SeriesSlot corrected_bits_{MetricByName("atlas_npu_network_fec_corrections_total")};
   SeriesSlot bit_errors_{MetricByName("atlas_npu_network_fec_bit_error_ratio")};
   ComingAndGoing<std::tuple<unsigned, size_t, bool>> serdes_;  // macro, lane, eye (else snr)
   std::array<bool, kSerdesMacros> no_macro_{};  // the chip has none of that number

@@ -165,7 +165,7 @@ TEST_F(NpuStateTest, CountersAreThereFromTheFirstTickAtZero) {
         "atlas_npu_network_tc_packets_total{npu=\"0\",direction=\"rx\",tc=\"7\"} 0\n",
         "atlas_npu_network_pfc_duration_total{npu=\"0\",direction=\"tx\",priority=\"0\"} 0\n",
         "atlas_npu_network_fec_codewords_total{npu=\"0\",state=\"uncorrected\"} 0\n",
-        "atlas_npu_network_fec_corrected_bits_total{npu=\"0\"} 0\n",
+        "atlas_npu_network_fec_corrections_total{npu=\"0\"} 0\n",
         "atlas_npu_pcie_errors_total{npu=\"0\",type=\"ecrc\"} 0\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

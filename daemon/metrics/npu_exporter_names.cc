@@ -91,6 +91,16 @@ std::string FullName(const Container& container) {
   return fmt::format("{}_{}_{}", container.name_space, container.pod, container.name);
 }
 
+// The container of a process: `known` is its name or id. Where nothing is known of the process it is,
+// as there, the one that has the whole NPU.
+const Container* ContainerOf(const Chip& chip, std::string_view known) {
+  if (known.empty()) return chip.containers.size() == 1 ? &chip.containers.front() : nullptr;
+  for (const Container& container : chip.containers) {
+    if (container.name == known || container.id == known) return &container;
+  }
+  return nullptr;
+}
+
 // npu-exporter writes bus addresses in capitals.
 std::string Upper(std::string_view text) {
   std::string upper(text);
@@ -344,11 +354,10 @@ std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
       labels.push_back({"product_type", std::string(LabelValue(chip.info, "model"))});
       break;
     case NpuExporterLabels::kProcess: {
-      const bool one = chip.containers.size() == 1;
-      labels[6].value = one ? FullName(chip.containers.front()) : std::string();
+      const Container* container = ContainerOf(chip, cell.extra[1]);
+      labels[6].value = container == nullptr ? std::string() : FullName(*container);
       labels.push_back({"process_id", cell.extra[0]});
-      const std::string& id = one ? chip.containers.front().id : cell.extra[1];
-      labels.push_back({"container_id", cell.extra[1].empty() ? id : cell.extra[1]});
+      labels.push_back({"container_id", container == nullptr ? cell.extra[1] : container->id});
       break;
     }
     case NpuExporterLabels::kPcie:

@@ -224,6 +224,9 @@ TEST_F(NpuExporter, PodsAreNamedWhileOneHasTheChip) {
                                      R"(pod_name="not_displayed_for_multi_pod",)"
                                      R"(container_name="not_displayed_for_multi_pod")")));
   EXPECT_THAT(Text(), HasSubstr("pod_name=\"llama-1\""));
+  Set(MetricByName("atlas_npu_process_memory_bytes"), 0, {"43", "job", "worker"}, 1024.0 * 1024);
+  EXPECT_THAT(Text(), HasSubstr("process_id=\"43\",container_id=\"c0ffee\"} 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("process_id=\"42\",container_id=\"\"} 3\n"));
 }
 
 TEST_F(NpuExporter, PortsOfA5HaveLabelsAndDecibels) {

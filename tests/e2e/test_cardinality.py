@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""How many series a busy node has: 16 NPUs, processes and jobs that come and go. The bounds are those of
+docs/cardinality.md, which this test reads.
+
+PROFD_CARDINALITY=full runs 500 processes of 200 jobs at once, three times over; without it 170 processes of
+67 jobs, so that 500 and 200 have come and gone in the end. Either prints what it counted when it is set."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import (ALL_OPTIONS, REPO, Daemon, eventually, is_sanitized, main, raise_file_limit)
+
+HARNESS = os.path.join(REPO, "tests", "harness")
+FULL = os.environ.get("PROFD_CARDINALITY") == "full"
+NPUS = 16
+WAVES = 3
+PROCESSES, JOBS = (500, 200) if FULL else (170, 67)
+# Not attached, but in DCMI's list, until the first wave ends: it is read every ten seconds. Their jobs are
+# those their environment names.
+LISTED, LISTED_JOBS = 32, 8
+SERIES_OF_WORK = ("atlas_npu_process_info", "atlas_npu_job_info", "atlas_npu_process_memory_bytes",
+                  "atlas_npu_step", "atlas_npu_steps_total", "atlas_npu_step_duration_seconds")
+
+# So many processes, each attached with a ring and one NPU, until standard input ends.
+# argv: harness, socket, processes, jobs, wave.
+STORM = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from attach_client import Client, Ring
+processes, jobs, wave = (int(number) for number in sys.argv[3:])
+children = []
+for i in range(processes):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ring = Ring(256)
+            client = Client(sys.argv[2]).attach(ring, job_id=f"wave{wave}-{i % jobs}", rank=i,
+                                                devices=[i % 16])
+            for step in range(5):
+                ring.step(step)
+            os.write(1, b"x")
+            client.socket.settimeout(None)
+            while client.receive() is not None:
+                pass
+        finally:
+            os._exit(1)
+    children.append(pid)
+sys.stdin.read()
+for pid in children:
+    os.kill(pid, 9)
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+
+
+def bounds():
+    """{what: most series of one} as docs/cardinality.md has them."""
+    with open(os.path.join(REPO, "docs", "cardinality.md"), encoding="utf-8") as file:
+        rows = re.findall(r"^\| (\w[\w ,]*?) \| (\d+) \|", file.read(), re.M)
+    return {what: int(most) for what, most in rows}
+
+
+class Cardinality(unittest.TestCase):
+    def setUp(self):
+        raise_file_limit()
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        self.list_path = None
+        self.daemon = None
+
+    def start(self):
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="profd-e2e-"))
+        self.list_path = os.path.join(folder, "processes")
+        end_listed = self.begin_listed()
+        text = f'chip = "A3"\ndevices = {NPUS}\nprocesses_file = "{self.list_path}"\n'
+        # Nobody's crowd is cut off before the bound is reached.
+        config = {"attribution": {"max_processes": 2000, "max_jobs": 1000}}
+        self.daemon = self.stack.enter_context(Daemon(text, config=config))
+        return end_listed
+
+    def list_processes(self, pids):
+        temporary = self.list_path + ".new"
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.writelines(f"{pid} {i % NPUS} 64\n" for i, pid in enumerate(pids))
+        os.replace(temporary, self.list_path)
+
+    def scrape(self):
+        samples = self.daemon.scrape()
+        counts = {}
+        for name, _ in samples:
+            counts[name] = counts.get(name, 0) + 1
+        return samples, counts
+
+    def begin_listed(self):
+        """Processes in DCMI's list from the daemon's first reading on; the answer ends them."""
+        processes = [subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL,
+                                      env={"PROFD_JOB_ID": f"listed-{i % LISTED_JOBS}"})
+                     for i in range(LISTED)]
+        self.list_processes([process.pid for process in processes])
+
+        def end():
+            self.list_processes([])
+            for process in processes:
+                process.kill()
+                process.wait()
+
+        return self.stack.callback(end)
+
+    @contextlib.contextmanager
+    def attached(self, wave):
+        storm = subprocess.Popen(
+            [sys.executable, "-c", STORM, HARNESS, os.path.join(self.daemon.base, "attach.sock"),
+             str(PROCESSES), str(JOBS), str(wave)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            seen = 0
+            while seen < PROCESSES:
+                data = os.read(storm.stdout.fileno(), 65536)
+                self.assertTrue(data, f"the wave ended after {seen}")
+                seen += len(data)
+            yield
+        finally:
+            storm.communicate()
+
+    def all_there(self, listed):
+        _, counts = self.scrape()
+        return (counts.get("atlas_npu_process_info") == PROCESSES + listed and
+                counts.get("atlas_npu_step_duration_seconds") == PROCESSES and
+                counts.get("atlas_npu_process_memory_bytes", 0) == listed)
+
+    def all_gone(self):
+        _, counts = self.scrape()
+        return not set(counts) & set(SERIES_OF_WORK)
+
+    def check_node(self, samples):
+        """Series that are there whoever works."""
+        npu = sum(1 for name, labels in samples
+                  if "npu" in dict(labels) and name not in SERIES_OF_WORK)
+        node = sum(1 for name, labels in samples if "npu" not in dict(labels))
+        self.say(f"{npu / NPUS:.1f} for each NPU, {node} of the node")
+        self.assertLessEqual(npu, NPUS * self.most["NPU"])
+        self.assertLessEqual(node, self.most["node"])
+        self.assertEqual(samples["profd_series_refused_total", ()], 0)
+
+    def check_work(self, listed):
+        samples, counts = self.scrape()
+        self.check_node(samples)
+        of_jobs = counts["atlas_npu_job_info"]
+        of_processes = sum(counts.get(name, 0) for name in SERIES_OF_WORK) - of_jobs
+        self.say(f"{of_processes} of processes, {of_jobs} of jobs, {self.daemon.rss() >> 20} MiB")
+        self.assertLessEqual(of_processes, PROCESSES * self.most["process, attached"] +
+                             listed * self.most["process, not attached"])
+        self.assertLessEqual(of_jobs, (PROCESSES + listed) * self.most["job on an NPU"])
+        jobs = {dict(labels)["job_id"] for name, labels in samples if name == "atlas_npu_job_info"}
+        self.assertEqual(len(jobs), JOBS + (LISTED_JOBS if listed else 0))
+        self.assertEqual(samples["profd_attribution_hidden_processes", ()], 0)
+        self.assertEqual(samples["profd_attribution_hidden_jobs", ()], 0)
+
+    def say(self, text):
+        if os.environ.get("PROFD_CARDINALITY"):
+            print(text)
+
+    def run_session(self):
+        """A session over everything: all channels have their series."""
+        session = self.daemon.ctl("start", "--job", "m", "--all", *ALL_OPTIONS)["session_id"]
+        seen = []
+
+        def nothing_new():
+            seen.append(len(self.daemon.scrape()))
+            return len(seen) > 4 and seen[-1] == seen[-5] and self.daemon.metric(
+                "atlas_npu_hccs_bandwidth_bytes_per_second")
+
+        eventually(nothing_new, seconds=60, every=0.5)
+        self.check_node(self.daemon.scrape())
+        self.daemon.ctl("stop", session)
+
+    def test_work_comes_and_goes(self):
+        end_listed = self.start()
+        self.most = bounds()
+        self.run_session()
+        settled = None
+        for wave in range(WAVES):
+            listed = LISTED if wave == 0 else 0
+            with self.attached(wave):
+                eventually(lambda: self.all_there(listed), seconds=90, every=0.3,
+                           what="all processes are shown")
+                self.check_work(listed)
+            if listed:
+                end_listed()
+            eventually(self.all_gone, seconds=90, every=0.3, what="what is gone has no series")
+            eventually(lambda: self.daemon.metric("profd_attached_processes") == 0)
+            now = self.daemon.scrape()["profd_series", ()], self.daemon.rss()
+            self.say(f"afterwards {now[0]:.0f} series, {now[1] >> 20} MiB")
+            settled = settled or now
+        # Names of what is gone take no room: neither in the store nor anywhere else.
+        self.assertLessEqual(now[0], settled[0])
+        if not is_sanitized():
+            grown = now[1] - settled[1]
+            self.assertLess(grown, (8 << 20) + (WAVES - 1) * PROCESSES * (4 << 10))
+
+
+if __name__ == "__main__":
+    main()

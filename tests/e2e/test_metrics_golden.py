@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""The names, types and labels of /metrics are a contract: tests/golden/metrics/, one file for each chip
+scenario of the simulator (sim/scenarios without its faults), and beside it the same under npu-exporter's
+names. Values are left out, and so is what depends on the machine the test runs on.
+
+    PROFD_UPDATE_GOLDEN=1 python3 tests/e2e/test_metrics_golden.py
+
+writes all files anew (PYTHONPATH=tests/harness; PROFD_BUILD_DIR where the build is not build/dev)."""
+
+import contextlib
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from attach_client import Client, Ring
+from profd_harness import (ALL_OPTIONS, REPO, Daemon, eventually, main, parse_metrics, scaled)
+
+GOLDEN = os.path.join(REPO, "tests", "golden", "metrics")
+UPDATE = bool(os.environ.get("PROFD_UPDATE_GOLDEN"))
+CHIPS = sorted(os.path.basename(path)[:-len(".toml")]
+               for path in glob.glob(os.path.join(REPO, "sim", "scenarios", "*.toml"))
+               if not os.path.basename(path).startswith("fault-"))
+# What depends on the machine that runs the test, not on us.
+OF_THE_MACHINE = re.compile(r"^atlas_host_(rdma|pressure|disk|numa|network)_")
+# What only appears with something that can go wrong any time on a slow machine.
+OF_THE_MOMENT = re.compile(r"^profd_pump_poll_errors_total$")
+# A card that reports what healthy ones do not have, and a process that holds memory of it.
+TROUBLE = """
+[[fault]]
+kind = "ecc"
+double = 1
+device = 0
+
+[[fault]]
+kind = "throttle"
+device = 0
+
+[[process]]
+pid = {pid}
+device = 0
+"""
+
+
+def contract(text):
+    """name type label,label: one line a metric. le and quantile belong to the format."""
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+    labels = {}
+    for (name, pairs) in parse_metrics(text):
+        base = name
+        for suffix in ("_bucket", "_sum", "_count"):
+            if name not in types and name.endswith(suffix):
+                base = name[:-len(suffix)]
+        keys = {k for k, _ in pairs if k not in ("le", "quantile")}
+        labels.setdefault(base, set()).add(",".join(sorted(keys)))
+    return [f"{name} {kind} {variant}".rstrip() for name, kind in sorted(types.items())
+            for variant in sorted(labels.get(name, ("",)))
+            if not OF_THE_MACHINE.match(name) and not OF_THE_MOMENT.match(name)]
+
+
+def scenario_text(name):
+    """The chip's scenario with two devices: more have the same names."""
+    with open(os.path.join(REPO, "sim", "scenarios", name + ".toml"), encoding="utf-8") as file:
+        text = re.sub(r"^devices = \d+$", "devices = 2", file.read(), flags=re.M)
+    return text + TROUBLE.format(pid=os.getpid())
+
+
+class Node:
+    """A daemon on one chip, a session over all its collectors, this process attached and training."""
+
+    def __init__(self, name, stack):
+        self.name = name
+        self.daemon = stack.enter_context(contextlib.closing(Closing(scenario_text(name)))).daemon
+        self.ring = None
+        self.stack = stack
+
+    def begin(self):
+        self.daemon.wait_ready()
+        self.ring = Ring(256)
+        self.stack.callback(self.ring.close)
+        client = Client(os.path.join(self.daemon.base, "attach.sock"))
+        self.stack.callback(client.socket.close)
+        client.attach(self.ring, job_id="golden", rank=0, devices=[0])
+        for step in range(20):
+            self.ring.step(step)
+        self.daemon.ctl("start", "--job", "m", "--devices", "0,1", *ALL_OPTIONS)
+
+    def scrape(self, names):
+        url = f"http://{self.daemon.metrics_address}/metrics?names={names}"
+        with urllib.request.urlopen(url, timeout=scaled(20)) as answer:
+            return answer.read().decode()
+
+
+class Closing:
+    """Started, not waited for: the others start meanwhile."""
+
+    def __init__(self, text):
+        self.daemon = Daemon(text)
+        self.daemon.start(ready=False)
+
+    def close(self):
+        self.daemon.dispose()
+
+
+def golden_lines(file_name):
+    try:
+        with open(os.path.join(GOLDEN, file_name), encoding="utf-8") as file:
+            return [line for line in file.read().splitlines() if not line.startswith("#")]
+    except FileNotFoundError:
+        return []
+
+
+def npu_exporter_contract():
+    """{(name, labels)} as tests/golden/npu_exporter_names.txt has them."""
+    with open(os.path.join(REPO, "tests", "golden", "npu_exporter_names.txt"),
+              encoding="utf-8") as file:
+        rows = [line.split("|") for line in file.read().splitlines() if not line.startswith("#")]
+    return {(name, ",".join(sorted(labels.split(",")))) for name, labels, _ in rows}
+
+
+class Golden(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        cls.nodes = [Node(name, cls.stack) for name in CHIPS]
+        for node in cls.nodes:
+            node.begin()
+        if UPDATE:
+            cls.update()
+
+    @classmethod
+    def update(cls):
+        """Writes the files when nothing new has come for some seconds."""
+        have, since = None, time.monotonic()
+        while time.monotonic() - since < scaled(8):
+            now = {(node.name, suffix): contract(node.scrape(names)) for node in cls.nodes
+                   for names, suffix in (("atlas", ".txt"), ("npu-exporter", ".npu-exporter.txt"))}
+            if now != have:
+                have, since = now, time.monotonic()
+            time.sleep(0.5)
+        os.makedirs(GOLDEN, exist_ok=True)
+        for old in glob.glob(os.path.join(GOLDEN, "*.txt")):
+            os.remove(old)
+        for (name, suffix), lines in have.items():
+            with open(os.path.join(GOLDEN, name + suffix), "w", encoding="utf-8") as file:
+                file.write("# name type labels; see tests/e2e/test_metrics_golden.py\n")
+                file.write("\n".join(lines) + "\n")
+
+    def check(self, names, suffix):
+        for node in self.nodes:
+            with self.subTest(node.name):
+                want = golden_lines(node.name + suffix)
+                with contextlib.suppress(AssertionError):
+                    eventually(lambda: contract(node.scrape(names)) == want, every=0.5)
+                self.assertEqual(contract(node.scrape(names)), want)
+
+    def test_our_names(self):
+        self.assertGreaterEqual(len(CHIPS), 3)
+        self.check("atlas", ".txt")
+
+    def test_npu_exporters_names(self):
+        self.check("npu-exporter", ".npu-exporter.txt")
+
+    def test_npu_exporters_names_are_its_own(self):
+        known = npu_exporter_contract()
+        for node in self.nodes:
+            for line in contract(node.scrape("npu-exporter")):
+                name, kind, *labels = line.split(" ")
+                self.assertEqual(kind, "gauge", name)
+                self.assertIn((name, labels[0] if labels else ""), known, node.name)
+
+    def test_what_schedulers_read_is_the_same_value(self):
+        """As HAMi and its like do: percent and MB, one sample for each NPU."""
+        for node in self.nodes:
+            samples = parse_metrics(node.scrape("atlas,npu-exporter"))
+            for theirs, ours, labels, factor in (
+                    ("npu_chip_info_utilization", "atlas_npu_utilization_ratio",
+                     {"unit": "aicore"}, 100),
+                    ("npu_chip_info_hbm_used_memory", "atlas_npu_hbm_used_bytes", {}, 2.0 ** -20)):
+                values = {dict(l)["id"]: v for (n, l), v in samples.items() if n == theirs}
+                expected = {dict(l)["npu"]: v for (n, l), v in samples.items()
+                            if n == ours and labels.items() <= dict(l).items()}
+                self.assertEqual(set(values), set(expected), (node.name, theirs))
+                for npu, value in values.items():
+                    self.assertAlmostEqual(value, expected[npu] * factor, 9)
+                    self.assertEqual(value, round(value), "DCMI tells whole percent and MB")
+
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+    def test_promtool(self):
+        for node in self.nodes:
+            for names, accepted in (("atlas", (0,)), ("npu-exporter", (0, 3))):
+                # 3: understood, but npu-exporter's names are not as promtool would have them.
+                check = subprocess.run(["promtool", "check", "metrics"], input=node.scrape(names),
+                                       text=True, capture_output=True, check=False)
+                self.assertIn(check.returncode, accepted,
+                              (node.name, names, check.stdout + check.stderr))
+
+
+if __name__ == "__main__":
+    main()
