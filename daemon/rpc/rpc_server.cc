@@ -1,5 +1,6 @@
 #include "daemon/rpc/rpc_server.h"
 
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -135,7 +136,8 @@ class Service final : public v1::Profd::CallbackService {
   grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
       grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
     return Stream<v1::SampleChunk>(
-        __func__, call, [&](const Peer&) { return rpc::NewSampleStream(context_, *request); });
+        __func__, call,
+        [&](const Peer& peer) { return rpc::NewSampleStream(context_, peer, *request); });
   }
 
   grpc::ServerWriteReactor<v1::DumpChunk>* FetchDump(grpc::CallbackServerContext* call,
@@ -219,6 +221,9 @@ struct RpcServer::Impl {
 };
 
 RpcServer::RpcServer(const RpcDeps& deps) : impl_(std::make_unique<Impl>(deps)) {
+  // One more than is taken back: gRPC's own end waits up to 10 s for a poller that a long reply has
+  // left behind, and systemd waits with it. What it would free goes with the process.
+  ::grpc_init();
   // Strangers must not fill the log with failed handshakes.
   gpr_set_log_function([](gpr_log_func_args* message) {
     log::Debug("grpc", {{"text", message->message}});
