@@ -399,6 +399,22 @@ TEST_F(CliTest, ColoursOnlyOnATerminalThatWantsThem) {
   EXPECT_NE(out().find("\033[32m"), std::string::npos);
 }
 
+TEST_F(CliTest, ManualHasEveryCommandAndIsNoCommandItself) {
+  EXPECT_EQ(Run({"man"}), 0);
+  EXPECT_EQ(out().rfind(".TH \"PROFCTL\" 1 ", 0), 0u) << out().substr(0, 100);
+  for (const char* text : {".SS \"profctl show [OPTIONS] ID\"\n", ".SS \"profctl tls init [OPTIONS] DIR\"\n",
+                           ".SS \"profctl run [OPTIONS] \\-\\- COMMAND...\"\n",
+                           "\\fB\\-\\-end\\-with\\-pid\\fR \\fIPID\\fR\n", "profctl fetch 71bd0e29b475\n"}) {
+    EXPECT_NE(out().find(text), std::string::npos) << text;
+  }
+  EXPECT_EQ(out().find("Beside these: \\-\\-socket"), std::string::npos) << "said once, for all commands";
+  EXPECT_EQ(out().find("profctl man"), std::string::npos);
+  Run({"--help"});
+  EXPECT_EQ(out().find("manual"), std::string::npos);
+  Run({"completion", "bash"});
+  EXPECT_EQ(out().find("    man) "), std::string::npos);
+}
+
 TEST_F(CliTest, CompletionScriptsParseAndComplete) {
   TempDir dir;
   for (const char* shell : {"bash", "zsh"}) {
