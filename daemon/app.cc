@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/app_impl.h"
+#include "daemon/node/rights.h"
 #include "daemon/rpc/tls_server.h"
 
 namespace profd {
@@ -118,6 +119,7 @@ void App::Impl::BuildSessions() {
         keeper->Remove(name, "request", std::move(done));
       }};
   KeepSessions(&deps);
+  deps.may_give_dump = [](uint32_t uid) { return Rights::OfThisProcess().MayGiveDump(uid); };
   deps.session.jobs_or_null = &jobs->table();
   Manifest& base = deps.session.manifest_base;
   base.profd_version = PROFD_VERSION;
@@ -257,6 +259,10 @@ void App::Impl::Announce() {
                  {{"hal", report.hal_error.empty() ? "no devices" : report.hal_error}});
   }
   if (!TlsAddress().empty()) state += ", TLS on " + TlsAddress();
+  for (const RightLoss& right : Rights::OfThisProcess().Losses()) {
+    state += fmt::format(", without {}", right.capability);
+    log::Warning("a right is missing", {{"capability", right.capability}, {"loss", right.loss}});
+  }
   ::sd_notifyf(0, "READY=1\nSTATUS=%s", state.c_str());
 }
 

@@ -70,7 +70,7 @@ std::unique_ptr<grpc::Service> NewService(Context& context);
 // Streaming calls; each object lives until gRPC is done with it.
 grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
                                                 const v1::WatchSessionRequest& request);
-grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(Context& context,
+grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(Context& context, const Peer& peer,
                                                            const v1::StreamSamplesRequest& request);
 grpc::ServerWriteReactor<v1::DumpChunk>* NewFetch(Context& context, const Peer& peer,
                                                   const v1::FetchDumpRequest& request);

@@ -47,6 +47,9 @@ struct RpcDeps {
   // Directory names of what the peer may fetch, oldest first; on the control strand.
   std::function<Result<std::vector<std::string>>(const Peer&, const v1::FetchDumpRequest&)>
       dumps_to_fetch = nullptr;
+  // Whether live streams may show the peer what is measured of one process; on the control strand.
+  // Null = everybody may.
+  std::function<bool(const Peer&, pid_t)> may_see_process = nullptr;
 };
 
 class RpcServer {

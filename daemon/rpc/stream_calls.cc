@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 #include <vector>
 
@@ -89,8 +90,8 @@ class Watch final : public StrandWriter<v1::Session> {
 
 class SampleStream final : public StrandWriter<v1::SampleChunk> {
  public:
-  SampleStream(Context& context, const v1::StreamSamplesRequest& request)
-      : StrandWriter(context.deps.control), context_(context), request_(request) {
+  SampleStream(Context& context, const Peer& peer, const v1::StreamSamplesRequest& request)
+      : StrandWriter(context.deps.control), context_(context), peer_(peer), request_(request) {
     Begin();
   }
 
@@ -123,6 +124,19 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
     }
     subscriber_ = context_.deps.hub.Subscribe(wanted, kStreamRing);
     timer_ = std::make_unique<Timer>(control());
+    return true;
+  }
+
+  // What is told of single processes is for their owner. Asked once a series: a pid that comes back as
+  // somebody else's is another series by then, the collectors let go of those that ended.
+  bool MaySee(const SeriesDescription& description) const {
+    if (!context_.deps.may_see_process) return true;
+    for (const auto& [name, value] : description.labels) {
+      pid_t pid = 0;
+      if (name != "pid") continue;
+      auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), pid);
+      return error == std::errc() && context_.deps.may_see_process(peer_, pid);
+    }
     return true;
   }
 
@@ -164,8 +178,9 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
         ++unnamed_;
         return;
       }
-      known = known_.insert_or_assign(id, Known{description.generation, description.device}).first;
-      if (Wanted(description.device)) {
+      bool shown = Wanted(description.device) && MaySee(description);
+      known = known_.insert_or_assign(id, Known{description.generation, shown}).first;
+      if (shown) {
         v1::SeriesInfo& info = *chunk->add_series();
         info.set_id(id);
         info.set_metric(std::string(kMetrics[description.metric].name));
@@ -174,7 +189,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
         info.set_collector(std::string(Collectors()[streamed.collector].spec->name));
       }
     }
-    if (!Wanted(known->second.device)) return;
+    if (!known->second.shown) return;
     v1::SampleValue& value = *chunk->add_samples();
     value.set_series(id);
     value.set_time_ns(streamed.sample.time_ns);
@@ -189,9 +204,10 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
 
   struct Known {
     uint32_t generation;
-    int device;
+    bool shown;
   };
   Context& context_;
+  const Peer peer_;
   const v1::StreamSamplesRequest request_;
   std::shared_ptr<StreamSubscriber> subscriber_;
   std::unique_ptr<Timer> timer_;
@@ -335,8 +351,8 @@ grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& pe
 }
 
 grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(
-    Context& context, const v1::StreamSamplesRequest& request) {
-  return new SampleStream(context, request);
+    Context& context, const Peer& peer, const v1::StreamSamplesRequest& request) {
+  return new SampleStream(context, peer, request);
 }
 
 grpc::ServerWriteReactor<v1::DumpChunk>* NewFetch(Context& context, const Peer& peer,

@@ -145,6 +145,21 @@ class Tenants(DaemonCase):
                 alices.kill()
                 roots.kill()
 
+    def test_streams_show_ones_own_processes(self):
+        with subprocess.Popen(["sleep", "600"], preexec_fn=demote(ALICE)) as alices:
+            try:
+                session = self.ctl_as(ALICE, "start", "--host-sys", "cpu,mem", "--pid", alices.pid)
+                seen = {}
+                for who, uid, groups in (("alice", ALICE, (self.group,)), ("bob", BOB, (self.group,)),
+                                         ("root", 0, ())):
+                    answer = self.daemon.run("stream", "--collectors", "host_cpu,host_mem", "--count", "500",
+                                             user=uid, groups=groups)
+                    seen[who] = (f'"{alices.pid}"' in answer.stdout, "atlas_host_cpu" in answer.stdout)
+                self.assertEqual(seen, {"alice": (True, True), "bob": (False, True), "root": (True, True)})
+                self.ctl_as(ALICE, "stop", session["session_id"])
+            finally:
+                alices.kill()
+
     def test_limit_per_user(self):
         session = self.ctl_as(ALICE, "start", *HCCS)
         answer = self.ctl_as(ALICE, "start", *HCCS, expect=3)
