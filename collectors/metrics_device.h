@@ -296,6 +296,10 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
      "Calls into libdcmi", "DCMI service"},
     {"profd_dcmi_call_errors_total", MetricType::kCounter, MetricScope::kNode, "call,code", "",
      "Calls into libdcmi that failed, by return code", "DCMI service"},
+    {"profd_dcmi_call_duration_seconds", MetricType::kHistogram, MetricScope::kNode, "call",
+     "seconds",
+     "How long calls into libdcmi took, by function (the part of `call` before the slash elsewhere)",
+     "DCMI service"},
     {"profd_dcmi_unsupported", MetricType::kGauge, MetricScope::kNode, "npu,call", "",
      "Always 1; a call the NPU or driver does not support, or does not allow, and that is not "
      "tried again before the daemon restarts",

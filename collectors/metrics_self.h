@@ -32,6 +32,10 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
      "Records decoded, or samples taken", "collector engine"},
     {"profd_collector_bad_records_total", MetricType::kCounter, MetricScope::kNode, "collector", "",
      "Records that made no sense and were left out of metrics", "decoder"},
+    {"profd_sample_age_seconds", MetricType::kGauge, MetricScope::kNode, "collector,npu", "seconds",
+     "Time since a collector last had something new, from an NPU where it reads NPUs; of channels while "
+     "they run, of everything else until five minutes have passed",
+     "collector engine"},
     {"profd_channel_bytes_total", MetricType::kCounter, MetricScope::kNode, "npu,channel", "bytes",
      "Bytes read from a driver channel", "channel pump"},
     {"profd_channel_garbage_bytes_total", MetricType::kCounter, MetricScope::kNode, "npu,channel",

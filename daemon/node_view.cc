@@ -58,6 +58,10 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
   if (wire.problem().empty() && hal != nullptr && !hal->usable.ok()) {
     wire.set_problem(hal->usable.message());
   }
+  if (const DcmiService* dcmi = node->dcmi_or_null(); wire.problem().empty() && dcmi != nullptr) {
+    const DcmiDevice* known = dcmi->FindByLogicalId(device.id);
+    if (known != nullptr) wire.set_problem(dcmi->ProblemOf(*known, clock.SteadyNs()));
+  }
   if (const ClockPair* clock_pair = arbiter->ClockOf(device.id); clock_pair != nullptr) {
     v1::ClockPair& pair = *wire.mutable_clock();
     pair.set_host_ns(clock_pair->host_ns);
@@ -251,6 +255,7 @@ void App::Impl::UpdateSelfMetrics() {
   self->SetCollectors(stats);
   self->SetProcess();
   UpdateChannelMetrics();
+  UpdateSampleAges();
   UpdateRecorderMetrics();
   for (const auto& [state, count] : sessions->CountByState()) {
     self->Set(MetricByName("profd_sessions"), static_cast<double>(count), state);

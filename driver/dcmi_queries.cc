@@ -112,10 +112,15 @@ DcmiAnswer<int> DcmiService::Topology(const DcmiDevice& d, const DcmiDevice& pee
 }
 
 DcmiAnswer<unsigned> DcmiService::Health(const DcmiDevice& d) {
+  const std::shared_ptr<State> state = state_;
   auto answer = Query<unsigned>(d, DcmiCall::kHealth, 0, [&f = functions()](auto& at, auto* out) {
     return at.Invoke(f.health, out);
   });
-  if (answer.ok() && answer.value == abi::kDcmiHealthAbsent) answer.code = abi::kDcmiDeviceMissing;
+  if (answer.ok() && answer.value == abi::kDcmiHealthAbsent) {
+    answer.code = abi::kDcmiDeviceMissing;
+    std::lock_guard lock(state->mutex);
+    state->slots[static_cast<size_t>(d.index + 1)].down_code = answer.code;
+  }
   return answer;
 }
 

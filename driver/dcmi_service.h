@@ -4,8 +4,8 @@
 // Threads. Start and the queries are called by one thread at a time: the DCMI thread. The driver
 // throttles callers that come in parallel. When a call hangs, its owner gives the thread up and
 // goes on with a new one; from then on the old thread may come back at any time, which is safe: it
-// gets kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics and
-// VisitRefused may be called from any thread at any time, also during a query. devices() and the
+// gets kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics,
+// VisitRefused, ProblemOf and LastAnswerNs may be called from any thread at any time, also during a query. devices() and the
 // versions are constant once Start succeeded.
 //
 // Lifetime. Destroy it only when HasCallInFlight() is false; a service with a hung call inside is
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/duration_counts.h"
 #include "base/status.h"
 #include "driver/abi/dcmi_abi.h"
 #include "driver/dcmi_calls.h"
@@ -117,7 +118,7 @@ struct DcmiUbPorts {
 
 struct DcmiCallStatistics {
   uint64_t calls = 0;
-  int64_t last_duration_ns = 0;
+  DurationCounts durations;
   std::array<uint64_t, 32> errors{};  // by index in DcmiErrors()
 };
 
@@ -221,6 +222,10 @@ class DcmiService {
   // All that are marked now.
   std::vector<DcmiStuckCall> StuckCalls(int64_t now_steady_ns) const;
   bool HasCallInFlight() const;
+  // Why the device cannot be asked, and what to do about it; empty if it answers, as far as is known.
+  std::string ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) const;
+  // When the device last answered a question (CLOCK_MONOTONIC_RAW); 0 = never since Start.
+  int64_t LastAnswerNs(const DcmiDevice& d) const;
   // By DcmiCall.
   std::vector<DcmiCallStatistics> Statistics() const;
   // (device, call) pairs that are not asked any more, with the code that said so.

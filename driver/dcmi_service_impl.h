@@ -23,6 +23,8 @@ struct DcmiService::State {
     bool stuck = false;
     DcmiCall call{};
     int64_t since_ns = 0;
+    int64_t answered_ns = 0;  // CLOCK_MONOTONIC_RAW
+    int down_code = 0;        // what the last question about health said, if not that it is there
     std::array<int, kDcmiCallCount> refused{};  // the code that ended all asking; 0 = ask
     // Energy, fault events and the 16-bit SIO counters live here because always-on collection and
     // sessions read the same device and must show one and the same counter.

@@ -240,6 +240,42 @@ TEST_F(DcmiServiceTest, AbsentHealthIsADeviceThatIsMissing) {
   Start();
   fake->devices[0].health = abi::kDcmiHealthAbsent;
   EXPECT_EQ(service->Health(device(0)).code, abi::kDcmiDeviceMissing);
+  EXPECT_THAT(service->ProblemOf(device(0), clock.SteadyNs()), HasSubstr("NPU 0 does not answer"));
+}
+
+TEST_F(DcmiServiceTest, ADeviceThatIsGoneHasAProblemUntilItAnswersAgain) {
+  Start();
+  EXPECT_EQ(service->ProblemOf(device(1), 0), "");
+  fake->codes["1:health"] = abi::kDcmiDeviceMissing;
+  (void)service->Health(device(1));
+  EXPECT_THAT(service->ProblemOf(device(1), 0),
+              HasSubstr("NPU 1 does not answer (dcmi_get_device_health: device missing (-8008))"));
+  EXPECT_EQ(service->ProblemOf(device(0), 0), "");
+  fake->codes["1:health"] = abi::kDcmiNotSupported;  // says nothing about its presence
+  (void)service->Health(device(1));
+  EXPECT_EQ(service->ProblemOf(device(1), 0), "");
+}
+
+TEST_F(DcmiServiceTest, WhenADeviceLastAnswered) {
+  Start();
+  clock.Advance(7 * kNsPerSecond);
+  (void)service->Power(device(0));
+  const int64_t then = clock.MonotonicRawNs();
+  clock.Advance(kNsPerSecond);
+  fake->codes["power"] = abi::kDcmiTimeout;
+  (void)service->Power(device(0));
+  EXPECT_EQ(service->LastAnswerNs(device(0)), then);
+  EXPECT_LT(service->LastAnswerNs(device(1)), then);
+}
+
+TEST_F(DcmiServiceTest, DurationsAreCountedBySize) {
+  Start();
+  (void)service->Temperature(device(0));
+  const DcmiCallStatistics s =
+      service->Statistics()[static_cast<size_t>(DcmiCall::kTemperature)];
+  EXPECT_EQ(s.durations.counts[0], 1u);
+  const DcmiCallStatistics none = service->Statistics()[static_cast<size_t>(DcmiCall::kMemoryInfo)];
+  EXPECT_EQ(none.durations.counts[0], 0u);
 }
 
 // ---- accumulators ----
@@ -298,6 +334,8 @@ TEST_F(DcmiServiceTest, AHungCallMarksItsDeviceOnlyAndIsForgivenWhenItReturns) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].text, "dcmi_get_device_health for NPU 1 has not returned for 5 s");
   EXPECT_EQ(found[0].physical_id, 1);
+  EXPECT_THAT(service->ProblemOf(device(1), begin + 5 * kNsPerSecond),
+              HasSubstr("has not returned for 5 s: the card hangs"));
   EXPECT_FALSE(service->CheckStuck(begin + 6 * kNsPerSecond, 5 * kNsPerSecond));
   EXPECT_EQ(service->StuckCalls(begin + 7 * kNsPerSecond).size(), 1u);
   EXPECT_TRUE(service->HasCallInFlight());

@@ -3,7 +3,7 @@
 namespace profd {
 
 NodeReadings::NodeReadings(DcmiService& dcmi, SeriesRegistry& registry)
-    : dcmi_(dcmi), owner_(registry, kHostDevice), refused_(owner_) {
+    : dcmi_(dcmi), registry_(registry), owner_(registry, kHostDevice), refused_(owner_) {
   constexpr std::array<std::string_view, 4> kStates = {"present", "healthy", "unhealthy",
                                                        "unknown"};
   for (size_t i = 0; i < npus_.size(); ++i) {
@@ -53,6 +53,34 @@ void NodeReadings::PutStatistics(SampleBatch& out, int64_t now_ns) {
       if (is_new) it->second = SeriesSlot(kErrors, kDcmiCallNames[call], errors[error].label);
       out.Emit(owner_.Use(it->second), now_ns, static_cast<double>(count));
     }
+  }
+  PutDurations(out, now_ns, statistics);
+}
+
+// One histogram for each function, all its selectors together: eight series apiece are enough.
+void NodeReadings::PutDurations(SampleBatch& out, int64_t now_ns,
+                                const std::vector<DcmiCallStatistics>& statistics) {
+  constexpr MetricId kDuration = MetricByName("profd_dcmi_call_duration_seconds");
+  std::map<std::string_view, DurationCounts> sums;
+  for (size_t call = 0; call < statistics.size(); ++call) {
+    const DurationCounts& one = statistics[call].durations;
+    const std::string_view name = kDcmiCallNames[call].substr(0, kDcmiCallNames[call].find('/'));
+    uint64_t calls = 0;
+    for (uint64_t count : one.counts) calls += count;
+    if (calls == 0) continue;
+    DurationCounts& sum = sums[name];
+    for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += one.counts[i];
+    sum.sum_ns += one.sum_ns;
+  }
+  for (const auto& [name, sum] : sums) {
+    auto it = durations_.find(name);
+    if (it == durations_.end()) {
+      it = durations_
+               .emplace(name, HistogramSeries(registry_, kDuration, kHostDevice, {name},
+                                              DurationCounts::kBoundsSeconds))
+               .first;
+    }
+    it->second.Emit(sum.counts, sum.sum_seconds(), now_ns, out);
   }
 }
 

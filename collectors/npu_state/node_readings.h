@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "collectors/histogram.h"
 #include "collectors/metric_table.h"
 #include "collectors/npu_state/npu_state.h"
 #include "collectors/npu_state/series_slot.h"
@@ -27,14 +28,18 @@ class NodeReadings {
 
  private:
   void PutStatistics(SampleBatch& out, int64_t now_ns);
+  void PutDurations(SampleBatch& out, int64_t now_ns,
+                    const std::vector<DcmiCallStatistics>& statistics);
   void PutRefused(SampleBatch& out, int64_t now_ns);
 
   DcmiService& dcmi_;
+  SeriesRegistry& registry_;
   SlotOwner owner_;
   SeriesSlot driver_health_{MetricByName("atlas_driver_health_status")};
   std::array<SeriesSlot, 4> npus_;
   SeriesId driver_info_ = kNoSeries;
   std::array<SeriesSlot, kDcmiCallCount> calls_;
+  std::map<std::string_view, HistogramSeries> durations_;  // by function
   std::map<std::pair<size_t, size_t>, SeriesSlot> errors_;  // call, error; both bounded
   ComingAndGoing<std::pair<int, DcmiCall>> refused_;        // device index, call
 };

@@ -448,6 +448,12 @@ TEST_F(NpuStateTest, CallsErrorsAndRefusalsAreMetricsToo) {
   const std::string text = PollAt(10);
   EXPECT_THAT(text, HasSubstr("profd_dcmi_calls_total{call=\"dcmi_get_device_temperature\"} 2"));
   EXPECT_THAT(text, HasSubstr("profd_dcmi_calls_total{call=\"dcmi_get_device_voltage\"} 1"));
+  EXPECT_THAT(text, HasSubstr("profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_temperature\","
+                              "le=\"0.0001\"} 2"));
+  // All selectors of a function together; what the library does not have is no call.
+  EXPECT_EQ(Lines(text, "profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_frequency").size(),
+            8u);
+  EXPECT_EQ(Lines(text, "profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_dvpp").size(), 0u);
   EXPECT_THAT(text, HasSubstr("profd_dcmi_call_errors_total{call=\"dcmi_get_device_voltage\","
                               "code=\"-8255\"} 1"));
   EXPECT_THAT(text,

@@ -107,6 +107,11 @@ class FakeRegistry final : public SeriesRegistry {
       inside += fmt::format("{}{}=\"{}\"", inside.empty() ? "" : ",", key, value);
       ++used;
     }
+    // A histogram's series are told apart by one more (collectors/histogram.h).
+    if (spec.type == MetricType::kHistogram && used < labels.size()) {
+      inside += fmt::format("{}le=\"{}\"", inside.empty() ? "" : ",", labels[used]);
+      ++used;
+    }
     EXPECT_EQ(used, labels.size()) << "labels of " << spec.name << " are: " << spec.labels;
     return inside.empty() ? std::string(spec.name) : fmt::format("{}{{{}}}", spec.name, inside);
   }

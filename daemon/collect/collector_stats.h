@@ -23,6 +23,7 @@ class CollectorStats {
   std::atomic<int64_t> last_duration_ns{0};
   std::atomic<int64_t> last_lateness_ns{0};
   std::atomic<bool> last_ok{true};
+  std::atomic<int64_t> last_sample_ns{0};  // polled ones: a reading that gave something, steady clock
 
   void SetLastError(std::string_view text) {
     std::lock_guard lock(mutex_);

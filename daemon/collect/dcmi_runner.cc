@@ -124,7 +124,7 @@ void DcmiRunner::Shared::Run() {
     int64_t end = clock.SteadyNs();
     lock.lock();
     if (abandoned) break;
-    Deliver(*instance, status, {begin - due, end - begin, instance->missed});
+    Deliver(*instance, status, {begin - due, end - begin, instance->missed, end});
     instance->missed = instance->grid.Advance(clock.SteadyNs());
   }
   running = false;

@@ -21,6 +21,7 @@ struct ReadingTimes {
   int64_t lateness_ns;
   int64_t duration_ns;
   uint64_t missed;
+  int64_t end_steady_ns = 0;
 };
 
 // Books one reading of a collector.

@@ -57,7 +57,8 @@ class PollEngine::HostInstance : public std::enable_shared_from_this<HostInstanc
     NullSink nowhere;
     PollOutput out{batch_, sink_ ? static_cast<RawSink&>(*sink_) : nowhere};
     Status status = poller_->Poll(tick, out);
-    RecordReading(deps_.stats[index_], status, {begin - due, clock.SteadyNs() - begin, missed_},
+    const int64_t end = clock.SteadyNs();
+    RecordReading(deps_.stats[index_], status, {begin - due, end - begin, missed_, end},
                   batch_.samples().size());
     deps_.store.Write(batch_.samples());
     deps_.hub.Publish(index_, batch_.samples());
@@ -88,6 +89,9 @@ void RecordReading(CollectorStats& stats, const Status& status, const ReadingTim
   stats.last_lateness_ns.store(times.lateness_ns, std::memory_order_relaxed);
   stats.last_duration_ns.store(times.duration_ns, std::memory_order_relaxed);
   stats.last_ok.store(status.ok(), std::memory_order_relaxed);
+  if (status.ok() && samples > 0) {
+    stats.last_sample_ns.store(times.end_steady_ns, std::memory_order_relaxed);
+  }
   if (!status.ok()) {
     stats.errors.fetch_add(1, std::memory_order_relaxed);
     stats.SetLastError(status.ToString());

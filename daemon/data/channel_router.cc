@@ -96,6 +96,22 @@ ChannelRouter::Progress ChannelRouter::ProgressOf(uint32_t device, uint32_t chan
   return route->progress;
 }
 
+void ChannelRouter::VisitRunning(
+    const std::function<void(CollectorIndex, uint32_t device, int64_t last_block_ns)>& visit) const {
+  for (uint32_t device = 0; device < kDevices; ++device) {
+    for (uint32_t channel = 0; channel < kChannels; ++channel) {
+      Route* route = RouteOf(device, channel);
+      if (route == nullptr) continue;
+      int64_t last = 0;
+      {
+        std::lock_guard lock(route->mutex);
+        if (route->decoder != nullptr) last = route->progress.last_block_ns;
+      }
+      if (last > 0) visit(route->collector, device, last);
+    }
+  }
+}
+
 void ChannelRouter::OnBlock(BlockRef block) {
   const BlockInfo& info = block.info();
   Route* route = RouteOf(info.device, info.channel);

@@ -70,6 +70,9 @@ class ChannelRouter final : public BlockSink {
     int64_t last_block_ns = 0;  // CLOCK_MONOTONIC_RAW; 0 = none since Begin
   };
   Progress ProgressOf(uint32_t device, uint32_t channel) const;
+  // Every channel that runs now and has delivered.
+  void VisitRunning(
+      const std::function<void(CollectorIndex, uint32_t device, int64_t last_block_ns)>& visit) const;
 
   void OnBlock(BlockRef block) override;
   void OnDeviceStuck(uint32_t device, std::string_view why) override;

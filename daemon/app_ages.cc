@@ -1,0 +1,51 @@
+// How old what the daemon shows is: profd_sample_age_seconds.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "collectors/metric_table.h"
+#include "daemon/app_impl.h"
+#include "driver/dcmi_service.h"
+
+namespace profd {
+
+void App::Impl::UpdateSampleAges() {
+  constexpr MetricId kAge = MetricByName("profd_sample_age_seconds");
+  constexpr int64_t kForgottenNs = 300 * kNsPerSecond;
+  auto set = [this](std::string_view collector, std::string_view npu, int64_t age_ns) {
+    self->Set(kAge, static_cast<double>(std::max<int64_t>(age_ns, 0)) / 1e9, collector, npu);
+  };
+  const int64_t raw = clock.MonotonicRawNs();
+  const int64_t steady = clock.SteadyNs();
+  DcmiService* dcmi = node->dcmi_or_null();
+  std::span<const CollectorEntry> collectors = Collectors();
+  for (size_t i = 0; i < collectors.size(); ++i) {
+    const CollectorSpec& spec = *collectors[i].spec;
+    const int64_t last = stats[i].last_sample_ns.load(std::memory_order_relaxed);
+    if (last == 0) continue;
+    if (spec.source != CollectorSource::kDcmi || dcmi == nullptr) {
+      if (steady - last < kForgottenNs) set(spec.name, "", steady - last);
+      continue;
+    }
+    // One NPU may be silent while the others answer.
+    for (const DcmiDevice& device : dcmi->devices()) {
+      const int64_t answered = dcmi->LastAnswerNs(device);
+      if (answered == 0 || raw - answered >= kForgottenNs) continue;
+      set(spec.name, std::to_string(device.physical_id), raw - answered);
+    }
+  }
+  std::map<std::pair<CollectorIndex, uint32_t>, int64_t> newest;  // several channels, one collector
+  router->VisitRunning([&](CollectorIndex collector, uint32_t device, int64_t last_ns) {
+    int64_t& best = newest[{collector, device}];
+    best = std::max(best, last_ns);
+  });
+  for (const DeviceInfo& device : node->host().devices) {
+    for (const auto& [key, last_ns] : newest) {
+      if (key.second != static_cast<uint32_t>(device.id)) continue;
+      set(collectors[key.first].spec->name, std::to_string(device.physical_id), raw - last_ns);
+    }
+  }
+}
+
+}  // namespace profd
