@@ -56,6 +56,14 @@ class Messages(unittest.TestCase):
         self.assertEqual(missing, [], "no source says this")
 
 
+class Printed(unittest.TestCase):
+    def test_compatibility_is_up_to_date(self):
+        build = os.environ.get("PROFD_BUILD_DIR", os.path.join(ROOT, "build", "dev"))
+        runner = os.environ.get("PROFD_RUNNER", "").split()
+        subprocess.run([os.path.join(ROOT, "scripts", "print-compatibility-doc"), "--check", *runner,
+                        os.path.join(build, "bin", "profctl")], check=True)
+
+
 class Links(unittest.TestCase):
     def test_links_lead_somewhere(self):
         broken, count = [], 0
