@@ -20,8 +20,9 @@ exporter's metrics under their names, with their labels and units, from the valu
     [metrics]
     names = ["atlas", "npu-exporter"]      # beside ours; ["npu-exporter"] instead of ours
 
-`profd --compat npu-exporter` is the same for one start, `/metrics?names=npu-exporter` for one scrape:
-a Prometheus job can ask for these names while another reads ours.
+`profd --compat npu-exporter` (`--compat npu-exporter=instead`) is the same for one start,
+`/metrics?names=npu-exporter` for one scrape: a Prometheus job can ask for these names while another reads
+ours ([metrics-endpoint.md](metrics-endpoint.md)).
 
 ## Moving over
 

@@ -139,7 +139,7 @@ TEST_F(NpuExporter, UnitsAreThoseOfNpuExporter) {
   EXPECT_THAT(text, Not(HasSubstr("npu_chip_info_hccs_bandwidth_info_tx_0")));
   EXPECT_THAT(text, HasSubstr(Line("npu_chip_info_pcie_rx_np_bw", "3", 0,
                                    ",pcie_bw_type=\"avgPcieBw\"")));
-  EXPECT_THAT(text, HasSubstr(Line("npu_chip_link_speed", "2e+05")));
+  EXPECT_THAT(text, HasSubstr(Line("npu_chip_link_speed", "200000")));
   EXPECT_THAT(text, HasSubstr(Line("npu_chip_optical_tx_power_1", "0.9095")));
   EXPECT_THAT(text, HasSubstr(Line("npu_chip_optical_vcc", "3301.4")));
 }
@@ -240,6 +240,32 @@ TEST_F(NpuExporter, PortsOfA5HaveLabelsAndDecibels) {
   EXPECT_THAT(text, HasSubstr(Line("npu_chip_info_link_speed", "400", 0, kPort)));
   EXPECT_THAT(text, HasSubstr(Line("npu_chip_info_optical_rx_power_2", "0", 0, kPort)));
   EXPECT_THAT(text, Not(HasSubstr("npu_chip_link_speed")));
+}
+
+TEST_F(NpuExporter, UnifiedBusPortsAndSharesOfAnNpu) {
+  SetInfo(0);
+  Set(MetricByName("atlas_npu_ub_packets_total"), 0, {"1", "4", "rx", "ub_ipv4"}, 7);
+  Set(MetricByName("atlas_npu_ub_packets_total"), 0, {"0", "4", "rx", "ub_ipv4"}, 8);
+  Set(MetricByName("atlas_npu_ub_errors_total"), 0, {"1", "4", "tx", "length"}, 9);
+  Set(MetricByName("atlas_npu_vnpu_memory_bytes"), 0, {"101", "used"}, 2048);
+  Set(MetricByName("atlas_npu_vnpu_utilization_ratio"), 0, {"101"}, 0.07);
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr(Line("npu_chip_info_ub_ipv4_pkt_cnt_rx", "7", 0,
+                                   ",udie=\"1\",port=\"4\"")));
+  EXPECT_THAT(text, HasSubstr(Line("npu_chip_info_ub_ipv4_pkt_cnt_rx", "8", 0,
+                                   ",udie=\"0\",port=\"4\"")));
+  EXPECT_THAT(text, HasSubstr(Line("npu_chip_info_length_err_cnt_tx", "9", 0,
+                                   ",udie=\"1\",port=\"4\"")));
+  constexpr std::string_view kShare =
+      "{id=\"0\",model_name=\"910B3-Ascend-V1\",v_dev_id=\"101\",aicore_count=\"\",namespace=\"\","
+      "pod_name=\"\",container_name=\"\",is_virtual=\"true\"} ";
+  EXPECT_THAT(text, HasSubstr("vnpu_pod_used_memory" + std::string(kShare) + "2\n"));
+  EXPECT_THAT(text, HasSubstr("vnpu_pod_aicore_utilization" + std::string(kShare) + "7\n"));
+}
+
+TEST_F(NpuExporter, ProductsAreNamedOn310POnly) {
+  SetInfo(0, "Ascend310P3");
+  EXPECT_THAT(Text(), HasSubstr("product_type=\"Atlas 800T A2\"} 1\n"));
 }
 
 TEST_F(NpuExporter, NodeMetrics) {
