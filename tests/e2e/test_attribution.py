@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import Daemon, eventually, main, scenario
+from profd_harness import REPO, Daemon, eventually, main, scenario
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # Attaches, tells a few steps, and stays until its standard input ends.
@@ -35,6 +35,40 @@ def user_name():
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return str(os.getuid())
+
+
+class JobMapScript(unittest.TestCase):
+    """docs/deploy/slurm/profd-job-map.sh, as prolog and epilog call it."""
+
+    def run_script(self, folder, verb, job, gpus=""):
+        done = subprocess.run(
+            ["sh", os.path.join(REPO, "docs", "deploy", "slurm", "profd-job-map.sh"), verb],
+            env={"SLURM_JOB_ID": job, "SLURM_JOB_GPUS": gpus, "JOB_MAP_DIR": os.path.join(folder, "map"),
+                 "DEVICES": folder}, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    @staticmethod
+    def files(folder):
+        found = {}
+        for name in sorted(os.listdir(os.path.join(folder, "map"))):
+            if name != ".lock":
+                with open(os.path.join(folder, "map", name), encoding="utf-8") as file:
+                    found[name] = file.read()
+        return found
+
+    def test_jobs_share_and_leave(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("davinci0", "davinci1", "davinci_manager"):
+                open(os.path.join(folder, name), "w", encoding="utf-8").close()
+            self.run_script(folder, "begin", "11")  # the whole node
+            self.assertEqual(self.files(folder), {"0": "11\n", "1": "11\n"})
+            self.run_script(folder, "begin", "12", gpus="1,3")
+            self.run_script(folder, "begin", "12", gpus="1,3")
+            self.assertEqual(self.files(folder), {"0": "11\n", "1": "11\n12\n", "3": "12\n"})
+            self.run_script(folder, "end", "11")
+            self.assertEqual(self.files(folder), {"1": "12\n", "3": "12\n"})
+            self.run_script(folder, "end", "12")
+            self.assertEqual(self.files(folder), {})
 
 
 class Attribution(unittest.TestCase):
@@ -93,36 +127,21 @@ class Attribution(unittest.TestCase):
             if not pipe.closed:
                 pipe.close()
 
-    def test_ranks_of_a_slurm_job_side_by_side(self):
-        ranks = [self.training(rank) for rank in range(2)]
-        for rank, process in enumerate(ranks):
-            labels = {"npu": str(rank), "job_id": "4711", "rank": str(rank), "pid": str(process.pid)}
-            eventually(lambda: self.find("atlas_npu_step", **labels) == 4, what="the steps are told")
-            self.assertEqual(self.find("atlas_npu_steps_total", **labels), 5)
-            self.assertAlmostEqual(self.find("atlas_npu_step_duration_seconds", **labels), 0.1, places=6)
-            eventually(lambda: self.find("atlas_npu_process_info", user=user_name(),
-                                         framework="mindspore", **labels) == 1)
-            eventually(lambda: self.find("atlas_npu_job_info", npu=str(rank), job_id="4711",
-                                         user=user_name(), scheduler="slurm") == 1)
-        # Nothing of them is a label of what is measured.
-        for (name, labels) in self.daemon.scrape():
-            if not name.startswith("atlas_npu_") or name.endswith("_info") or "_step" in name:
-                continue
-            self.assertFalse({"job_id", "user", "rank"} & set(dict(labels)), name)
-        # One ends in good order, one is killed: nothing of either is left.
-        ranks[0].stdin.close()
-        ranks[1].kill()
-        for name in ("atlas_npu_step", "atlas_npu_steps_total", "atlas_npu_step_duration_seconds",
-                     "atlas_npu_process_info", "atlas_npu_job_info"):
-            eventually(lambda: not self.series(name), what=f"{name} is gone")
+    def write_map(self, name, text):
+        with open(os.path.join(self.map, name), "w", encoding="utf-8") as file:
+            file.write(text)
 
-    def test_processes_of_the_drivers_list(self):
-        process = subprocess.Popen(["sleep", "600"], env={
-            "PATH": os.environ["PATH"], "PBS_JOBID": "17.server", "RANK": "2"})
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.list_pids(f"{process.pid} 2 1024\n")
-        self.addCleanup(self.list_pids, "")
+    def check_training(self, rank, process):
+        labels = {"npu": str(rank), "job_id": "4711", "rank": str(rank), "pid": str(process.pid)}
+        eventually(lambda: self.find("atlas_npu_step", **labels) == 4, what="the steps are told")
+        self.assertEqual(self.find("atlas_npu_steps_total", **labels), 5)
+        self.assertAlmostEqual(self.find("atlas_npu_step_duration_seconds", **labels), 0.1, places=6)
+        eventually(lambda: self.find("atlas_npu_process_info", user=user_name(), framework="mindspore",
+                                     **labels) == 1, what="the process is told")
+        self.assertEqual(self.find("atlas_npu_job_info", npu=str(rank), job_id="4711",
+                                   user=user_name(), scheduler="slurm"), 1)
+
+    def check_listed(self, process):
         labels = {"npu": "2", "pid": str(process.pid)}
         eventually(lambda: self.find("atlas_npu_process_info", job_id="17.server", rank="2",
                                      command="sleep", **labels) == 1, what="the process is found")
@@ -131,40 +150,56 @@ class Attribution(unittest.TestCase):
         # Its memory gets the job's name, and is there once.
         eventually(lambda: self.find("atlas_npu_process_memory_bytes", job="17.server",
                                      **labels) == 1 << 30, seconds=60, what="its memory has its job")
-        process.kill()
-        process.wait()
-        self.list_pids("")
-        for name in ("atlas_npu_process_info", "atlas_npu_process_memory_bytes"):
-            eventually(lambda: self.find(name, **labels) is None, seconds=60, what=f"{name} is gone")
 
-    def test_job_map(self):
-        for name, text in (("3", f"4712\n{SECRET}\n"), ("63", "4713\n"), ("note", "4714\n")):
-            with open(os.path.join(self.map, name), "w", encoding="utf-8") as file:
-                file.write(text)
+    def check_map(self):
         eventually(lambda: self.find("atlas_npu_job_info", npu="3", job_id="4712", user="",
                                      scheduler="job_map") == 1, what="the map is read")
         self.assertEqual(self.daemon.metric("profd_attribution_source_up", source="job_map"), 1)
         self.assertEqual(self.daemon.metric("profd_attribution_ignored_files"), 1)
         self.assertIn("this node has no NPU 63", self.daemon.log(1000))
-        # Whatever stands in it: three lines are three labels, and no line of ours.
+        # Whatever stands in it: a line is a label, and no line of ours.
         jobs = {labels["job_id"] for labels, _ in self.series("atlas_npu_job_info")
                 if labels["npu"] == "3"}
-        self.assertEqual(len(jobs), 3, jobs)
+        self.assertEqual({'x"} 1'.replace('"', '\\"'), 'evil_metric{a=\\"b', "4712", "many-0"} - jobs,
+                         set(), jobs)
         self.assertEqual(self.series("evil_metric"), [])
+        # More jobs than there is room for: nobody else's are among the hidden.
+        self.assertEqual(len({(labels["job_id"], labels["user"])
+                              for labels, _ in self.series("atlas_npu_job_info")}), 8)
+        self.assertEqual(self.daemon.metric("profd_attribution_hidden_jobs"), 55 - 8)
+
+    def test_jobs_come_and_go(self):
+        """One story: each wait costs seconds, as the driver and the folder are asked every few."""
+        self.write_map("3", f"4712\n{SECRET}\n" + "".join(f"many-{i}\n" for i in range(50)))
+        self.write_map("63", "4713\n")
+        self.write_map("note", "4714\n")
+        listed = subprocess.Popen(["sleep", "600"], env={
+            "PATH": os.environ["PATH"], "PBS_JOBID": "17.server", "RANK": "2"})
+        self.addCleanup(listed.wait)
+        self.addCleanup(listed.kill)
+        self.list_pids(f"{listed.pid} 2 1024\n")
+        ranks = [self.training(rank) for rank in range(2)]
+        for rank, process in enumerate(ranks):
+            self.check_training(rank, process)
+        self.check_listed(listed)
+        self.check_map()
+        # Nothing of them is a label of what is measured.
+        for (name, labels) in self.daemon.scrape():
+            if name.startswith("atlas_npu_") and not name.endswith("_info") and "_step" not in name:
+                self.assertFalse({"job_id", "user", "rank"} & set(dict(labels)), name)
+        # One ends in good order, the others are killed; the epilog clears the map.
+        ranks[0].stdin.close()
+        ranks[1].kill()
+        listed.kill()
+        listed.wait()
+        self.list_pids("")
         for name in ("3", "63", "note"):
             os.remove(os.path.join(self.map, name))
-        eventually(lambda: self.find("atlas_npu_job_info", npu="3", job_id="4712") is None,
-                   what="the epilog's word is heard")
-
-    def test_limits(self):
+        for name in ("atlas_npu_step", "atlas_npu_steps_total", "atlas_npu_step_duration_seconds",
+                     "atlas_npu_process_info", "atlas_npu_job_info", "atlas_npu_process_memory_bytes"):
+            eventually(lambda: not self.series(name), seconds=60, what=f"{name} is gone")
         self.assertEqual(self.daemon.metric("profd_attribution_hidden_jobs"), 0)
-        with open(os.path.join(self.map, "1"), "w", encoding="utf-8") as file:
-            file.write("".join(f"many-{i}\n" for i in range(50)))
-        eventually(lambda: self.daemon.metric("profd_attribution_hidden_jobs"),
-                   what="more jobs than there is room for")
-        self.assertLessEqual(len(self.series("atlas_npu_job_info")), 8 * 4)
-        os.remove(os.path.join(self.map, "1"))
-        eventually(lambda: self.daemon.metric("profd_attribution_hidden_jobs") == 0)
+        self.assertEqual(self.daemon.metric("profd_attribution_ignored_files"), 0)
 
 
 if __name__ == "__main__":

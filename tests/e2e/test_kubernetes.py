@@ -190,6 +190,21 @@ class Manifests(unittest.TestCase):
         annotations = daemonset["spec"]["template"]["metadata"]["annotations"]
         self.assertEqual(annotations["prometheus.io/port"], str(ports["metrics"]["containerPort"]))
 
+    def test_sockets_of_kubernetes_are_where_profd_looks(self):
+        container = self.daemon()[1]["spec"]["template"]["spec"]["containers"][0]
+        volumes = {v["name"]: v for v in self.daemon()[1]["spec"]["template"]["spec"]["volumes"]}
+        read_only = {m["mountPath"]: volumes[m["name"]]["hostPath"]["path"]
+                     for m in container["volumeMounts"]
+                     if m.get("readOnly") and "hostPath" in volumes[m["name"]]}
+        for inside, outside in read_only.items():
+            self.assertEqual(inside, outside)
+        printed = subprocess.run(RUNNER + [PROFD, "--print-default-config"], capture_output=True,
+                                 text=True, check=True).stdout
+        kubelet = re.search(r'^#?\s*pod_resources_socket = "(.*)"$', printed, re.M)[1]
+        self.assertIn(os.path.dirname(kubelet), read_only)
+        # The first that "auto" looks for.
+        self.assertIn("/run/containerd", read_only)
+
     def test_training_pod_reaches_the_socket(self):
         job, = load("training-job.yaml")
         self.assertEqual((job["apiVersion"], job["kind"]), ("batch/v1", "Job"))
