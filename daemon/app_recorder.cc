@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
+#include "daemon/node/rights.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -25,6 +26,10 @@ void App::Impl::AnswerRecorder(RpcDeps* deps) {
                                const std::function<void(const Status&)>& finish) {
     if (recorder == nullptr) {
       finish(FailedPrecondition("the flight recorder is off here (recorder.enabled)"));
+      return;
+    }
+    if (Status given = Rights::OfThisProcess().MayGiveDump(peer.uid); !given.ok()) {
+      finish(given);
       return;
     }
     recorder->Dump(peer, request, [out, finish](const Result<v1::Session>& session) {

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "daemon/config/npu_extras.h"
+#include "daemon/node/rights.h"
 #include "driver/chips.h"
 #include "driver/guarded_thread.h"
 
@@ -53,9 +54,10 @@ bool RunGuarded(const Clock& clock, const std::string& what, std::function<void(
   }
 }
 
-// Root must not run what others wrote; who runs profd as themselves loads what they name.
+// Who has rights of root's must not run what others wrote; who runs profd as themselves loads what
+// they name.
 bool MustBeSafe(const DaemonConfig& config) {
-  return config.require_safe_library && ::geteuid() == 0;
+  return config.require_safe_library && Rights::OfThisProcess().privileged();
 }
 
 std::vector<int> ParseIds(std::string_view text) {

@@ -44,6 +44,8 @@ class SessionManager {
     std::function<void(const std::string& id)> drop_session = nullptr;
     std::string boot_id = {};
     DumpKeeper* dumps_or_null = nullptr;
+    // Can the daemon make a dump that belongs to this user? Null: yes.
+    std::function<Status(uint32_t uid)> may_give_dump = nullptr;
   };
   using SessionReply = std::function<void(const Result<v1::Session>&)>;
 

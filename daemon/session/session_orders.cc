@@ -167,6 +167,12 @@ void SessionManager::Try(const Peer& peer, const v1::StartSessionRequest& reques
     Refuse(limits, reply);
     return;
   }
+  if (deps_.may_give_dump != nullptr && !order->plan.no_dump) {
+    if (Status given = deps_.may_give_dump(peer.uid); !given.ok()) {
+      Refuse(given, reply);
+      return;
+    }
+  }
   if (deps_.dumps_or_null != nullptr && !order->plan.no_dump) {
     if (Status room = deps_.dumps_or_null->CheckStart(peer.uid); !room.ok()) {
       Refuse(room, reply);

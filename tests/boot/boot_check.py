@@ -269,7 +269,7 @@ def prepare():
     if os.path.isdir(packages):
         debs = [os.path.join(packages, name) for name in sorted(os.listdir(packages))
                 if not name.startswith("profd-sim")]
-        run("apt-get", "install", "-y", "--no-download", *debs,
+        run("apt-get", "install", "-y", *debs,
             env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"))
     else:
         systemctl("start", UNIT)
@@ -320,7 +320,7 @@ def sandbox_of_the_process():
 
 @check
 def sandbox_from_inside():
-    drop_in("probe", f"ExecStartPost=/usr/bin/python3 {HERE} probe {PROBE}")
+    drop_in("probe", f"SystemCallErrorNumber=EPERM\nExecStartPost=/usr/bin/python3 {HERE} probe {PROBE}")
     systemctl("restart", UNIT)
     with open(PROBE, encoding="ascii") as file:
         found = json.load(file)
@@ -345,17 +345,20 @@ def simulated_node():
     """From here on a system call that the filter does not allow kills the daemon."""
     packages = "/boot-test/packages"
     if os.path.isdir(packages):
-        run("apt-get", "install", "-y", "--no-download",
+        run("apt-get", "install", "-y",
             *(os.path.join(packages, name) for name in os.listdir(packages)
               if name.startswith("profd-sim")))
     command = re.search(r"^ExecStart=(\S+)(.*)$", systemctl("cat", UNIT), re.M)
     drop_in("simulate", f"ExecStart=\nExecStart={command[1]} --simulate{command[2]}")
-    drop_in("strict", "SystemCallErrorNumber=kill")
+    # Read in the order of their names: a probe comes after it.
+    drop_in("kill-on-denial", "SystemCallErrorNumber=kill")
     systemctl("restart", UNIT)
     node = ctl("status")
     equal(len(node["devices"]), 8, "devices")
     expect("8 devices" in show("StatusText"), f"status says {show('StatusText')!r}")
     eventually(lambda: len(series(scrape(), "atlas_npu_health_status")) == 8, "health of 8 NPUs")
+    # A program's end by the filter would not be the daemon's.
+    eventually(lambda: series(scrape(), "atlas_npu_optical_present"), "what only hccn_tool knows")
 
 
 @check
@@ -449,6 +452,65 @@ def stop():
     systemctl("start", UNIT)
     equal(ctl("show", session_id, **as_trainer())["state"], "done", "the session after stop")
     return f"{took:.1f} s"
+
+
+@check
+def upgrade():
+    """A newer package while a session runs."""
+    packages = "/boot-test/packages"
+    if not os.path.isdir(packages):
+        return "no packages here"
+    session_id = begin()
+    before = pid()
+    debs = [os.path.join(packages, name) for name in sorted(os.listdir(packages))]
+    run("apt-get", "install", "-y", "--reinstall", *debs,
+        env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"))
+    expect(running(other_than=before) != before, "the same process after an upgrade")
+    goes_on(session_id, 2)
+    finish(session_id)
+    return None
+
+
+@check
+def as_user_profd():
+    """systemd/profd-unprivileged.conf, as it is installed."""
+    with open("/usr/share/profd/systemd/profd-unprivileged.conf", encoding="utf-8") as file:
+        drop_in("unprivileged", file.read().replace("[Service]\n", "", 1))
+    session_id = begin()
+    systemctl("restart", UNIT)
+    facts = status_of(running())
+    owner = pwd.getpwnam("profd")
+    equal(facts["Uid"].split(), [str(owner.pw_uid)] * 4, "uids")
+    equal((facts["CapEff"], facts["CapAmb"], facts["CapBnd"]), (f"{0x80003:016x}",) * 3, "capabilities")
+    goes_on(session_id, 2)
+    finish(session_id)
+    equal(len(series(scrape(), "atlas_npu_health_status")), 8, "NPUs in /metrics")
+    sandbox_from_inside()
+    answer = run("systemd-analyze", "security", "--no-pager", f"--threshold={MOST_EXPOSURE['profd']}", UNIT,
+                 check=False)
+    last = answer.stdout.strip().splitlines()[-1]
+    equal(answer.returncode, 0, last)
+    return last.lstrip("→ ")
+
+
+@check
+def without_any_capability():
+    """What docs/privileges.md says is left: metrics and live samples; a dump is refused in words."""
+    # With nothing to reach into other users' folders, the dump root has to be profd's own.
+    drop_in("without", "CapabilityBoundingSet=\nAmbientCapabilities=\nStateDirectory=profd")
+    systemctl("restart", UNIT)
+    equal(status_of(running())["CapEff"], "0" * 16, "capabilities")
+    equal(len(series(scrape(), "atlas_npu_health_status")), 8, "NPUs in /metrics")
+    refused = run("profctl", "start", *ORDER, check=False, **as_trainer())
+    equal(refused.returncode, 3, "profctl start")
+    expect("without CAP_CHOWN and CAP_DAC_OVERRIDE" in refused.stderr, f"unclear: {refused.stderr}")
+    session = ctl("start", "--no-dump", *ORDER, expect_code=(0, 5), **as_trainer())
+    ctl("stop", session["session_id"], expect_code=(0, 5), **as_trainer())
+    drop_in("without", None)
+    drop_in("unprivileged", None)
+    run("chown", "-R", "root:", "/var/lib/profd")
+    systemctl("restart", UNIT)
+    finish(begin())
 
 
 @check
