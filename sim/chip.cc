@@ -20,6 +20,10 @@ constexpr auto k910BChannels = std::to_array<ChannelRange>({{1, 1},
                                                             {86, 98},
                                                             {129, 142}});
 
+// Only channels whose records are the same on every chip.
+constexpr auto k950Channels =
+    std::to_array<ChannelRange>({{1, 1}, {3, 4}, {6, 6}, {8, 8}, {129, 131}, {135, 142}});
+
 constexpr auto kChips = std::to_array<ChipSpec>({
     {.key = "910",
      .chip_id = abi::kChip910,
@@ -105,6 +109,34 @@ constexpr auto kChips = std::to_array<ChipSpec>({
      .max_watts = 400,
      .llc_ids = 2,
      .channels = k910BChannels},
+    {.key = "950",
+     .chip_id = abi::kChip950,
+     .chip_name = "Ascend950DT",
+     .npu_name = "Ascend950DT",
+     .product = "Atlas 850 (simulated)",
+     .board_id = 0x61,
+     .devices_per_card = 1,
+     .counter_hz = 1'000'000'000,
+     .aic_cores = 32,
+     .aiv_cores = 64,
+     .aicpu_cores = 7,
+     .aic_mhz = 1650,
+     .aic_dip_mhz = 1500,
+     .hbm_mhz = 1600,
+     .hbm_mb = 131072,
+     .hbm_bytes_per_s = 4e12,
+     .ddr_mb = 0,
+     .ddr_bytes_per_s = 0,
+     .hccs_links = 7,  // what the Unified Bus ports carry
+     .hccs_link_bytes_per_s = 28e9,
+     .roce_bytes_per_s = 25e9,
+     .roce_mbit_per_s = 200'000,
+     .pcie_bytes_per_s = 63e9,
+     .sio_bytes_per_s = 270e9,
+     .idle_watts = 120,
+     .max_watts = 600,
+     .llc_ids = 2,
+     .channels = k950Channels},
 });
 
 }  // namespace

@@ -31,7 +31,10 @@ using profd::sim::Dcmi;
 using profd::sim::DcmiView;
 namespace abi = profd::abi;
 
-PROFD_SIM_EXPORT int dcmi_init() { return Dcmi().node() ? abi::kDcmiOk : abi::kDcmiInternal; }
+PROFD_SIM_EXPORT int dcmi_init() {
+  if (!Dcmi().node()) return abi::kDcmiInternal;
+  return Dcmi().IsV2Only() ? abi::kDcmiNotSupported : abi::kDcmiOk;
+}
 
 PROFD_SIM_EXPORT int dcmi_get_dcmi_version(char* out, unsigned size) {
   return profd::sim::PutText("25.2.0-sim", out, size);
@@ -197,7 +200,7 @@ PROFD_SIM_EXPORT int dcmi_get_topo_info_by_device_id(int card1, int device1, int
   });
 }
 
-PROFD_SIM_EXPORT int dcmiv2_init() { return dcmi_init(); }
+PROFD_SIM_EXPORT int dcmiv2_init() { return Dcmi().node() ? abi::kDcmiOk : abi::kDcmiInternal; }
 
 PROFD_SIM_EXPORT int dcmiv2_get_dcmi_version(char* out, unsigned size) {
   return dcmi_get_dcmi_version(out, size);

@@ -28,8 +28,9 @@ int DcmiView::ChipInfo(abi::DcmiChipInfoV2* out) const {
 
 int DcmiView::DieId(int die_type, abi::DcmiDieId* out) const {
   const bool ndie = die_type == abi::kDieNdie && Is910();  // dcmi-and-metrics 1.2
-  if (die_type != abi::kDieVdie && !ndie) {
-    const bool known = die_type == abi::kDieNdie || die_type == abi::kDieDdie;
+  if (die_type != (IsA5() ? abi::kDieDdie : abi::kDieVdie) && !ndie) {
+    const bool known = die_type == abi::kDieNdie || die_type == abi::kDieVdie ||
+                       die_type == abi::kDieDdie;
     return known ? abi::kDcmiNotSupported : abi::kDcmiInvalidParameter;
   }
   for (uint64_t word = 0; word < 5; ++word) {

@@ -21,6 +21,8 @@ class DcmiLibrary {
 
   const Node* node() const { return node_.get(); }
   FaultWait& wait() { return wait_; }
+  // The newest chips have the second generation of the interface only.
+  bool IsV2Only() const { return node_ != nullptr && node_->chip().key == "950"; }
   int PerCard() const { return node_->chip().devices_per_card; }
   int Cards() const { return node_->devices() / PerCard(); }
   bool IsMcu(int card, int device) const {
@@ -50,7 +52,7 @@ class DcmiLibrary {
   template <class Query>
   int OnDevice(int card, int device, Query query) {
     if (node_ == nullptr) return abi::kDcmiInternal;
-    if (IsMcu(card, device)) return abi::kDcmiNotSupported;
+    if (IsMcu(card, device) || IsV2Only()) return abi::kDcmiNotSupported;
     return OnLogic(LogicId(card, device), std::move(query));
   }
   // The blocking profiling calls: spends `ms`, then query(view at the end, scenario time of the

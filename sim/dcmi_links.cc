@@ -68,7 +68,7 @@ int HccsInfo(const DcmiView& view, unsigned sub_cmd, void* buf, unsigned* size) 
 }
 
 int DvppInfo(const DcmiView& view, unsigned sub_cmd, void* buf, unsigned* size) {
-  if (view.Is910()) return abi::kDcmiNotSupported;
+  if (view.Is910() || view.IsA5()) return abi::kDcmiNotSupported;
   const auto answer = [&](Quantity quantity) {
     return Answer(static_cast<uint32_t>(view.model().BusyRatio(quantity, view.t_ns) * 100 + 0.5),
                   buf, size);
@@ -219,7 +219,7 @@ int DcmiView::DeviceInfo(int main_cmd, unsigned sub_cmd, void* buf, unsigned* si
       if (sub_cmd != abi::kSubPcieErrors || !IsA2()) return abi::kDcmiNotSupported;
       return Answer(abi::DcmiPcieErrors{}, buf, size);
     case abi::kCmdSio:
-      if (sub_cmd != abi::kSubSioCrc || !IsA3()) return abi::kDcmiNotSupported;
+      if (sub_cmd != abi::kSubSioCrc || !(IsA3() || IsA5())) return abi::kDcmiNotSupported;
       // A healthy die-to-die link still sees one CRC error every few minutes.
       return Answer(abi::DcmiSioCrcErrInfo{static_cast<uint16_t>(t_ns / 240'000'000'000),
                                            static_cast<uint16_t>(t_ns / 310'000'000'000),

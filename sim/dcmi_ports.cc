@@ -46,6 +46,7 @@ uint64_t CorrectedByFaults(const DcmiView& view) {
 }
 
 bool HasMacro(const DcmiView& view, unsigned macro) {
+  if (view.IsA5()) return macro <= 17;
   constexpr unsigned kNone = 8;  // on no chip
   return macro != kNone && macro <= (view.IsA2() ? 12u : 7u);
 }
@@ -56,6 +57,20 @@ int Answer(const T& value, void* buf, unsigned* size) {
   std::memcpy(buf, &value, sizeof value);
   *size = sizeof value;
   return abi::kDcmiOk;
+}
+
+// A server with ports 0 to 8 on each die, of which the last one speaks Ethernet.
+constexpr int kUbPorts = 9;
+constexpr int kEthernetDie = 1, kEthernetPort = 8;
+constexpr uint64_t kUbFlitBytes = 32;
+
+bool IsUbPort(int die, int port) {
+  return die >= 0 && die < abi::kUbMaxDies && port >= 0 && port < kUbPorts;
+}
+
+// The link whose bytes go over the port.
+unsigned LinkOf(const DcmiView& view, int port) {
+  return kFirstHccsLink + static_cast<unsigned>(port) % view.chip().hccs_links;
 }
 
 }  // namespace
@@ -71,7 +86,7 @@ int DcmiView::HccsCredits(abi::DcmiHccsCreditInfo* out) const {
 }
 
 int DcmiView::TrafficClasses(abi::DcmiTcStatData* out) const {
-  if (Is910()) return abi::kDcmiNotSupported;
+  if (!IsA2() && !IsA3()) return abi::kDcmiNotSupported;
   *out = {};
   const uint64_t tx = PacketsOf(model().MacTx(t_ns));
   const uint64_t rx = PacketsOf(model().MacRx(t_ns));
@@ -83,7 +98,7 @@ int DcmiView::TrafficClasses(abi::DcmiTcStatData* out) const {
 }
 
 int DcmiView::PfcDuration(abi::DcmiPfcDurationInfo* out) const {
-  if (Is910()) return abi::kDcmiNotSupported;
+  if (!IsA2() && !IsA3()) return abi::kDcmiNotSupported;
   abi::DcmiNetworkPktStats packets;
   PktStats(&packets);
   *out = {};
@@ -122,7 +137,9 @@ int DcmiView::Serdes(unsigned macro, abi::DcmiSerdesQuality* out) const {
     const uint64_t noise =
         Hash(node.scenario().seed, kNoiseIdentity + 0x30, device, macro * kLanes + lane);
     abi::DcmiSerdesLane& eye = out->lane[lane];
-    if (macro < kFirstWithBounds) {
+    if (IsA5()) {
+      eye.snr = 26 + static_cast<uint32_t>(noise % 5);
+    } else if (macro < kFirstWithBounds) {
       eye.snr = 26 + static_cast<uint32_t>(noise % 5);
       eye.heh = 55 + static_cast<uint32_t>(noise / 5 % 12);
     } else {
@@ -131,6 +148,58 @@ int DcmiView::Serdes(unsigned macro, abi::DcmiSerdesQuality* out) const {
       eye.right = 9;
       eye.left = -9;
     }
+  }
+  return abi::kDcmiOk;
+}
+
+int DcmiView::UbPorts(abi::DcmiUbPortList* out) const {
+  if (!IsA5()) return abi::kDcmiNotSupported;
+  *out = {};
+  out->die_nums = abi::kUbMaxDies;
+  for (int die = 0; die < abi::kUbMaxDies; ++die) {
+    out->die[die].die_index = die;
+    out->die[die].port_nums = kUbPorts;
+    for (int port = 0; port < kUbPorts; ++port) {
+      const bool ethernet = die == kEthernetDie && port == kEthernetPort;
+      out->die[die].port[port] = {port, ethernet ? abi::kUbModeUboe : abi::kUbModeUb};
+    }
+  }
+  return abi::kDcmiOk;
+}
+
+int DcmiView::UbPortStatistics(const abi::DcmiUbPortInfo& where,
+                               abi::DcmiPortPktStats* out) const {
+  if (!IsA5()) return abi::kDcmiNotSupported;
+  if (!IsUbPort(where.udie_id, where.port_id)) return abi::kDcmiInvalidParameter;
+  // Places in the vendor's list (dcmi-and-metrics 1.4).
+  enum : size_t { kRxMemory = 7, kRxToNoc = 15, kRxFlits = 19, kRxAcks = 20, kTxMemory = 28 };
+  enum : size_t { kTxFlits = 35, kTxAcks = 36, kRetryRequests = 37, kRetryAcks = 38, kCrc = 39 };
+  *out = {};
+  const unsigned link = LinkOf(*this, where.port_id);
+  const uint64_t tx = model().LinkTx(link, t_ns);
+  const uint64_t rx = model().LinkRx(link, t_ns);
+  const uint64_t retries = model().HccsRetries(link, t_ns);
+  uint64_t* const count = out->pkt_num;
+  count[kRxMemory] = PacketsOf(rx);
+  count[kRxToNoc] = count[kRxMemory];
+  count[kRxFlits] = rx / kUbFlitBytes;
+  count[kRxAcks] = count[kRxFlits] / 16;
+  count[kTxMemory] = PacketsOf(tx);
+  count[kTxFlits] = tx / kUbFlitBytes;
+  count[kTxAcks] = count[kTxFlits] / 16;
+  count[kRetryRequests] = retries;
+  count[kRetryAcks] = retries;
+  count[kCrc] = retries / 4;
+  return abi::kDcmiOk;
+}
+
+int DcmiView::UbLinkStatus(abi::DcmiUbPortLinkStatus* out) const {
+  if (!IsA5()) return abi::kDcmiNotSupported;
+  *out = {};
+  out->ub_link_status = 1;
+  for (int port = 0; port < kUbPorts; ++port) {
+    const bool slow = model().LinkIsSlow(LinkOf(*this, port), t_ns);
+    out->ub_port_status[port] = slow ? abi::kUbPortPartial : abi::kUbPortFull;
   }
   return abi::kDcmiOk;
 }

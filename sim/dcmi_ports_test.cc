@@ -130,6 +130,62 @@ TEST(DcmiPorts, LanesOfTheMacrosThereAre) {
   EXPECT_EQ(old.Serdes(0, 0, &quality), abi::kDcmiNotSupported);
 }
 
+struct UbLib {
+  explicit UbLib(const std::string& scenario = "chip = \"950\"") : lib(PROFD_SIM_DCMI, scenario) {}
+  template <class T>
+  int Ask(const char* symbol, int device, T* out) const {
+    return lib.Get<abi::DcmiV2DeviceQueryFn<T>>(symbol)(device, out);
+  }
+  int Port(int device, int die, int port, abi::DcmiPortPktStats* out) const {
+    abi::DcmiUbPortInfo where{die, port};
+    return lib.Get<abi::DcmiV2GetPortPktStatsFn>("dcmiv2_get_port_pkt_stats_info")(device, &where,
+                                                                                  out);
+  }
+  LoadedLibrary lib;
+};
+
+TEST(DcmiUnifiedBus, TheNewestChipHasTheSecondGenerationOnly) {
+  UbLib a5, a2("chip = \"910B\"");
+  EXPECT_EQ(a5.lib.Get<abi::DcmiInitFn>("dcmi_init")(), abi::kDcmiNotSupported);
+  EXPECT_EQ(a5.lib.Get<abi::DcmiInitFn>("dcmiv2_init")(), 0);
+  unsigned health = 9;
+  EXPECT_EQ(a5.lib.Get<abi::DcmiGetHealthFn>("dcmi_get_device_health")(0, 0, &health),
+            abi::kDcmiNotSupported);
+  EXPECT_EQ(a5.Ask("dcmiv2_get_device_health", 7, &health), 0);
+  abi::DcmiDieId die;
+  const auto die_of = a5.lib.Get<int (*)(int, int, abi::DcmiDieId*)>("dcmiv2_get_device_die_id");
+  EXPECT_EQ(die_of(0, abi::kDieVdie, &die), abi::kDcmiNotSupported);
+  EXPECT_EQ(die_of(0, abi::kDieDdie, &die), 0);
+  abi::DcmiUbPortList ports;
+  EXPECT_EQ(a2.Ask("dcmiv2_get_device_port_list_info", 0, &ports), abi::kDcmiNotSupported);
+}
+
+TEST(DcmiUnifiedBus, PortsCountWhatTheirLinksCarry) {
+  UbLib dcmi("chip = \"950\"\nstep_ms = 20\n[[fault]]\nkind = \"slow_hccs\"\ndevice = 0\nlink = 3\n");
+  abi::DcmiUbPortList ports;
+  ASSERT_EQ(dcmi.Ask("dcmiv2_get_device_port_list_info", 0, &ports), 0);
+  EXPECT_EQ(ports.die_nums, 2);
+  EXPECT_EQ(ports.die[1].port_nums, 9);
+  EXPECT_EQ(ports.die[1].port[8].mode, abi::kUbModeUboe);
+  abi::DcmiPortPktStats before, after;
+  ASSERT_EQ(dcmi.Port(0, 0, 2, &before), 0);
+  const double until = ScenarioSeconds() + 0.1;  // more than a step: traffic has gone by
+  while (ScenarioSeconds() < until) std::this_thread::yield();
+  ASSERT_EQ(dcmi.Port(0, 0, 2, &after), 0);
+  EXPECT_GT(after.pkt_num[35], before.pkt_num[35]);
+  EXPECT_GT(after.pkt_num[37], 0u);  // link 3 is slow
+  abi::DcmiPortPktStats other;
+  ASSERT_EQ(dcmi.Port(0, 0, 3, &other), 0);
+  EXPECT_EQ(other.pkt_num[37], 0u);
+  EXPECT_EQ(dcmi.Port(0, 2, 0, &other), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(dcmi.Port(0, 0, 9, &other), abi::kDcmiInvalidParameter);
+  abi::DcmiUbPortLinkStatus links;
+  ASSERT_EQ(dcmi.Ask("dcmiv2_get_ub_port_link_status", 0, &links), 0);
+  EXPECT_EQ(links.ub_port_status[2], abi::kUbPortPartial);
+  EXPECT_EQ(links.ub_port_status[3], abi::kUbPortFull);
+  EXPECT_EQ(links.ub_port_status[35], abi::kUbPortNone);
+}
+
 TEST(DcmiPorts, VirtualNpus) {
   PortsLib dcmi(
       "chip = \"910\"\n[[vnpu]]\nid = 100\ndevice = 1\nmemory_mb = 16\n"

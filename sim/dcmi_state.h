@@ -20,6 +20,7 @@ struct DcmiView {
   bool Is910() const { return chip().key == "910"; }
   bool IsA2() const { return chip().key == "910B"; }
   bool IsA3() const { return chip().key == "A3"; }
+  bool IsA5() const { return chip().key == "950"; }
 
   // Identity (dcmi_identity.cc).
   int ChipInfo(abi::DcmiChipInfoV2* out) const;
@@ -66,6 +67,10 @@ struct DcmiView {
   int PfcDuration(abi::DcmiPfcDurationInfo* out) const;
   int ExtraStatistics(abi::DcmiExtraStatistics* out) const;
   int Serdes(unsigned macro, abi::DcmiSerdesQuality* out) const;
+  // Unified Bus.
+  int UbPorts(abi::DcmiUbPortList* out) const;
+  int UbPortStatistics(const abi::DcmiUbPortInfo& port, abi::DcmiPortPktStats* out) const;
+  int UbLinkStatus(abi::DcmiUbPortLinkStatus* out) const;
   // dcmi_get_device_info(VDEV_MNG)
   int VdevInfo(unsigned sub_cmd, void* buf, unsigned* size) const;
 

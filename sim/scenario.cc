@@ -319,7 +319,7 @@ Result<Scenario> FromTable(const toml::table& root) {
        "fault"});
   scenario.chip = top.String("chip", scenario.chip);
   if (FindChip(scenario.chip) == nullptr) {
-    top.Fail(fmt::format("unknown chip '{}' (910, 910B, A3)", scenario.chip));
+    top.Fail(fmt::format("unknown chip '{}' (910, 910B, A3, 950)", scenario.chip));
   }
   const bool paired = scenario.chip == "A3";
   scenario.devices = static_cast<int>(top.Int("devices", paired ? 16 : 8, 1, kMaxSimDevices));

@@ -111,8 +111,33 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Chip{"chip = \"910\"", 8, "atlas_npu_ddr_size_bytes{", "atlas_npu_hccs_flits_total{"},
         Chip{"chip = \"910B\"", 8, "atlas_npu_hccs_flits_total{", "atlas_npu_ddr_size_bytes{"},
-        Chip{"chip = \"A3\"", 16, "atlas_npu_sio_crc_errors_total{", "atlas_npu_ddr_size_bytes{"}),
+        Chip{"chip = \"A3\"", 16, "atlas_npu_sio_crc_errors_total{", "atlas_npu_ddr_size_bytes{"},
+        Chip{"chip = \"A3\"", 16, "atlas_npu_hccs_credits{", "atlas_npu_ub_"},
+        Chip{"chip = \"910B\"", 8, "atlas_npu_network_fec_codewords_total{", "atlas_npu_vnpu_"},
+        Chip{"chip = \"910\"\n[[vnpu]]\nid = 100\n", 8, "atlas_npu_vnpu_memory_bytes{",
+             "atlas_npu_network_tc_packets_total{"}),
     [](const auto& test) { return "Npus" + std::to_string(test.index); });
+
+TEST(NpuStateOnSimulator, UnifiedBusOfTheNewestChip) {
+  SimulatedNpus sim("chip = \"950\"\ndevices = 2\n");
+  EXPECT_EQ(sim.dcmi->api_name(), "v2");
+  const std::string text = sim.Poll(0);
+  EXPECT_TRUE(sim.status.ok()) << sim.status.ToString();
+  EXPECT_THAT(text, HasSubstr("atlas_npu_power_watts{npu=\"1\",scope=\"chip\"}"));
+  EXPECT_THAT(text, HasSubstr("atlas_npu_ub_link_up{npu=\"1\",udie=\"\",port=\"8\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("atlas_npu_ub_crc_errors_total{npu=\"1\",udie=\"1\",port=\"8\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("atlas_npu_ub_ethernet_pause_frames_total{npu=\"1\",udie=\"1\","
+                              "port=\"8\",direction=\"rx\"} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("atlas_npu_hccs_")));
+}
+
+TEST(NpuStateOnSimulator, FaultEventsAreCountedFromTheListsOfFaults) {
+  // What is there when we come is no event.
+  SimulatedNpus sim("[[fault]]\nkind = \"ecc\"\ndevice = 1\ndouble = 2\n");
+  sim.Poll(0);
+  EXPECT_THAT(sim.Poll(10), HasSubstr("atlas_npu_fault_events_total{npu=\"1\",severity=\"major\","
+                                      "assertion=\"raised\"} 0\n"));
+}
 
 TEST(NpuStateOnSimulator, ADroppedCardIsDownAndTheOthersAreNot) {
   SimulatedNpus sim("[[fault]]\nkind = \"card_drop\"\ndevice = 1\n");

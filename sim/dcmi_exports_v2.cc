@@ -1,0 +1,142 @@
+// libdcmi.so: the second generation of the interface, by logic id (dcmi-and-metrics 1.1 to 1.3). What
+// is missing here stands beside its first generation in the other dcmi_exports_*.cc.
+#include "sim/dcmi_library.h"
+
+using profd::sim::Dcmi;
+using profd::sim::DcmiView;
+namespace abi = profd::abi;
+
+namespace {
+
+template <class T>
+int Ask(int device, T* out, int (DcmiView::*query)(T*) const) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return (view.*query)(out); });
+}
+
+// With a selector in front of the output.
+template <class Key, class T>
+int Ask(int device, Key key, T* out, int (DcmiView::*query)(Key, T*) const) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return (view.*query)(key, out); });
+}
+
+int Constant(int device, int* out, int value) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView&) {
+    *out = value;
+    return abi::kDcmiOk;
+  });
+}
+
+}  // namespace
+
+// Identity.
+PROFD_SIM_EXPORT int dcmiv2_get_device_type(int device, int* out) {
+  return Constant(device, out, abi::kUnitNpu);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_chip_info(int device, abi::DcmiChipInfoV2* out) {
+  return Ask(device, out, &DcmiView::ChipInfo);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_die_id(int device, int type, abi::DcmiDieId* out) {
+  return Ask(device, type, out, &DcmiView::DieId);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_pcie_info(int device, abi::DcmiPcieInfoAll* out) {
+  return Ask(device, out, &DcmiView::PcieInfo);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_board_id(int device, unsigned* out) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) {
+    abi::DcmiBoardInfo info;
+    const int code = view.BoardInfo(&info);
+    *out = info.board_id;
+    return code;
+  });
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_compatibility(int device, int* out) {
+  return Constant(device, out, 1);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_boot_status(int device, int* out) {
+  constexpr int kStartFinished = 16;
+  return Constant(device, out, kStartFinished);
+}
+
+// 4 to 15
+PROFD_SIM_EXPORT int dcmiv2_get_device_temperature(int device, int* out) {
+  return Ask(device, out, &DcmiView::Temperature);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_power_info(int device, int* out) {
+  return Ask(device, out, &DcmiView::Power);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_voltage(int device, unsigned* out) {
+  return Ask(device, out, &DcmiView::Voltage);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_frequency(int device, int type, unsigned* out) {
+  return Ask(device, type, out, &DcmiView::Frequency);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_utilization_rate(int device, int type, unsigned* out) {
+  return Ask(device, type, out, &DcmiView::Utilization);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_multi_utilization_rate(
+    int device, abi::DcmiMultiUtilizationInfo* out) {
+  return Ask(device, out, &DcmiView::MultiUtilization);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_hbm_info(int device, abi::DcmiHbmInfo* out) {
+  return Ask(device, out, &DcmiView::Hbm);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_ecc_info(int device, int memory, abi::DcmiEccInfo* out) {
+  return Ask(device, memory, out, &DcmiView::Ecc);
+}
+
+// 18, 20 to 22, 25, 36 to 38, 42
+PROFD_SIM_EXPORT int dcmiv2_get_device_info(int device, int main_cmd, unsigned sub_cmd, void* buf,
+                                            unsigned* size) {
+  if (buf == nullptr || size == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) {
+    return view.DeviceInfo(main_cmd, sub_cmd, buf, size);
+  });
+}
+
+// 28
+PROFD_SIM_EXPORT int dcmiv2_get_rdma_bandwidth_info(int device, int port, unsigned ms,
+                                                    abi::DcmiRdmaBandwidthInfo* out) {
+  if (out == nullptr || port != 0 || ms < abi::kRdmaProfilingMinMs ||
+      ms > abi::kRdmaProfilingMaxMs) {
+    return abi::kDcmiInvalidParameter;
+  }
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) {
+    return Dcmi().Profile(view, ms, [&](const DcmiView& after, int64_t before) {
+      return after.RdmaBandwidth(before, out);
+    });
+  });
+}
+
+// 32, 40, 44
+PROFD_SIM_EXPORT int dcmiv2_get_serdes_quality_info(int device, unsigned macro,
+                                                    abi::DcmiSerdesQuality* out) {
+  return Ask(device, macro, out, &DcmiView::Serdes);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_sensor_info(int device, int sensor,
+                                                   abi::DcmiSensorInfo* out) {
+  return Ask(device, sensor, out, &DcmiView::Sensor);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_device_current_fault_event(int device, abi::DcmiEvent* list,
+                                                           int length, int* count) {
+  if (list == nullptr || count == nullptr || length <= 0) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(
+      device, [&](const DcmiView& view) { return view.CurrentFaults(list, length, count); });
+}
+
+// 47
+PROFD_SIM_EXPORT int dcmiv2_get_device_port_list_info(int device, abi::DcmiUbPortList* out) {
+  return Ask(device, out, &DcmiView::UbPorts);
+}
+PROFD_SIM_EXPORT int dcmiv2_get_port_pkt_stats_info(int device, abi::DcmiUbPortInfo* port,
+                                                    abi::DcmiPortPktStats* out) {
+  if (port == nullptr || out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(
+      device, [&](const DcmiView& view) { return view.UbPortStatistics(*port, out); });
+}
+PROFD_SIM_EXPORT int dcmiv2_get_ub_port_link_status(int device, abi::DcmiUbPortLinkStatus* out) {
+  return Ask(device, out, &DcmiView::UbLinkStatus);
+}
