@@ -141,7 +141,10 @@ Status App::Impl::ServeWeb() {
   return Status::Ok();
 }
 
-void App::Impl::EndWeb() { web->server.reset(); }
+// The server stays: its counters are read until the control strand has ended.
+void App::Impl::EndWeb() {
+  if (web->server != nullptr) web->server->Stop();
+}
 
 void App::Impl::WebListens() { web->board.SetListening(); }
 void App::Impl::WebSawDumps() { web->board.SetDumpsSeen(); }

@@ -118,7 +118,7 @@ std::string RenderPage(const NodeView& view, const std::vector<DeviceState>& sta
   page += "<a href=\"/healthz\">/healthz</a><a href=\"/readyz\">/readyz</a></nav>\n";
   page += "<h2>NPUs</h2>\n" + Devices(view, states);
   page += "<h2>Collectors</h2>\n" + Collectors(view);
-  page += fmt::format("<h2>On this node</h2>\n<pre>{}</pre>\n", EscapeHtml(kUsage));
+  page += fmt::format("<h2>On this node</h2>\n<pre>{}</pre>\n", kUsage);
   page += "<h2>Documents</h2>\n<p class=\"soft\">With the package: metrics-endpoint.md (this port), "
           "metrics.md (every metric), dashboards.md and runbook.md (alerts), configuration.md, "
           "profctl.md, security-model.md.</p>\n</main>\n</body>\n</html>\n";

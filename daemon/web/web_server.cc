@@ -55,10 +55,14 @@ struct WebServer::Impl {
         work(loop->get_executor()),
         acceptor(*loop),
         pause(*loop) {}
-  ~Impl() {
+  ~Impl() { Stop(); }
+
+  void Stop() {
     loop->stop();
     if (thread.joinable()) thread.join();
     core.passwords.Stop();
+    error_code ignored;
+    acceptor.close(ignored);
   }
 
   void Accept();
@@ -156,6 +160,7 @@ Result<std::unique_ptr<WebServer>> WebServer::Listen(Options options,
   return std::unique_ptr<WebServer>(new WebServer(std::move(impl)));
 }
 
+void WebServer::Stop() { impl_->Stop(); }
 int WebServer::port() const { return impl_->bound_port; }
 bool WebServer::tls() const { return impl_->core.state->tls.load(); }
 bool WebServer::authenticates() const { return impl_->core.state->authenticates.load(); }

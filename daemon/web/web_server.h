@@ -63,6 +63,9 @@ class WebServer {
                                                    std::map<std::string, Handler> handlers);
   ~WebServer();
 
+  // Ends the thread and all connections; no handler runs afterwards. Idempotent.
+  void Stop();
+
   // The port that was bound.
   int port() const;
   bool tls() const;

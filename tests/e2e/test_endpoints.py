@@ -24,6 +24,7 @@ from tls_files import OPENSSL, call, issue, tls_init
 HASH = "$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
 PER_ADDRESS = 8
 STUCK, GOOD = 1, 0
+PLAIN = []
 
 
 class Client:
@@ -103,24 +104,29 @@ def plain_daemon():
         yield daemon
 
 
+def setUpModule():
+    """The daemon of Plain, and three clients nobody would want, there all the time: one stops in the
+    middle of its request, one is gone before its answer, one asks for megabytes and reads nothing."""
+    stack = contextlib.ExitStack()
+    unittest.addModuleCleanup(stack.close)
+    daemon = stack.enter_context(plain_daemon())
+    sender = stack.enter_context(Client(daemon)).send(b"GET /metr")
+    gone = stack.enter_context(Client(daemon)).request()
+    gone.raw.shutdown(socket.SHUT_WR)
+    reader = stack.enter_context(Client(daemon))
+    reader.raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.raw.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        for _ in range(500):
+            reader.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    PLAIN.extend((daemon, sender))
+
+
 class Plain(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.stack = contextlib.ExitStack()
-        cls.addClassCleanup(cls.stack.close)
-        cls.daemon = cls.stack.enter_context(plain_daemon())
+        cls.daemon, cls.sender = PLAIN
         eventually(lambda: ask(cls.daemon, "/readyz")[0] == 200, what="ready")
-        # Three clients nobody would want are there all the time: one stops in the middle of its
-        # request, one is gone before its answer, one asks for megabytes and reads nothing.
-        cls.sender = cls.stack.enter_context(Client(cls.daemon)).send(b"GET /metr")
-        gone = cls.stack.enter_context(Client(cls.daemon)).request()
-        gone.raw.shutdown(socket.SHUT_WR)
-        reader = cls.stack.enter_context(Client(cls.daemon))
-        reader.raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        reader.raw.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            for _ in range(500):
-                reader.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
 
     def test_paths(self):
         status, headers, body = ask(self.daemon)
