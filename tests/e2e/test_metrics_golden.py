@@ -154,12 +154,17 @@ class Golden(unittest.TestCase):
                 file.write("\n".join(lines) + "\n")
 
     def check(self, names, suffix):
-        for node in self.nodes:
-            with self.subTest(node.name):
-                want = golden_lines(node.name + suffix)
-                with contextlib.suppress(AssertionError):
-                    eventually(lambda: contract(node.scrape(names)) == want, every=0.5)
-                self.assertEqual(contract(node.scrape(names)), want)
+        def differences():
+            found = []
+            for node in self.nodes:
+                have, want = contract(node.scrape(names)), golden_lines(node.name + suffix)
+                found += [f"{node.name}: new: {line}" for line in have if line not in want]
+                found += [f"{node.name}: gone: {line}" for line in want if line not in have]
+            return found
+
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: not differences(), every=0.5)
+        self.assertEqual(differences(), [], "meant so? PROFD_UPDATE_GOLDEN=1 writes it down")
 
     def test_our_names(self):
         self.assertGreaterEqual(len(CHIPS), 3)
