@@ -68,7 +68,7 @@ std::string LabelCell(NpuExporterLabels labels) {
     text = text.empty() ? "C" : "C," + text;
   }
   for (size_t comma = 0; (comma = text.find(',', comma)) != text.npos; comma += 2) {
-    text.insert(comma + 1, " ");
+    text.insert(comma + 1, 1, ' ');
   }
   return text;
 }
