@@ -198,7 +198,8 @@ class Cardinality(unittest.TestCase):
             self.say(f"afterwards {now[0]:.0f} series, {now[1] >> 20} MiB")
             settled = settled or now
         # Names of what is gone take no room: neither in the store nor anywhere else.
-        self.assertLessEqual(now[0], settled[0])
+        # (a failed call of libdcmi may have got its counter meanwhile)
+        self.assertLessEqual(now[0], settled[0] + 32)
         if not is_sanitized():
             grown = now[1] - settled[1]
             self.assertLess(grown, (8 << 20) + (WAVES - 1) * PROCESSES * (4 << 10))
