@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <atomic>
 #include <filesystem>
@@ -10,6 +12,8 @@
 #include <thread>
 
 #include "collectors/metric_table.h"
+#include "daemon/attribution/kube_test_support.h"
+#include "daemon/attribution/source.h"
 #include "daemon/attribution/test_support.h"
 #include "daemon/attribution/user_names.h"
 #include "driver/rooted_fs.h"
@@ -186,11 +190,38 @@ TEST_F(AttributionTest, JobMapIsReadAgain) {
 TEST_F(AttributionTest, SourcesThatAreNotThereSayNothing) {
   Start();
   OnControl([&] { attribution_->Tick(); });
-  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), Contains("users"));
-  clock_.ahead += 11 * kNsPerSecond;
-  for (int i = 0; i < 50; ++i) OnControl([&] { attribution_->Tick(); });
-  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), SizeIs(1));
+  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), testing::ElementsAre("users"));
   EXPECT_THAT(notices_, IsEmpty());
+}
+
+TEST_F(AttributionTest, SourceSaysWhatChanges) {
+  GuardedThread thread("source", clock_);
+  std::vector<std::string> said;
+  std::vector<int> taken;
+  auto source = std::make_unique<Source<int>>(
+      control_, clock_, thread, Source<int>::Options{"x", 0},
+      [&](const std::string& name, const std::string& what) { said.push_back(name + ": " + what); });
+  auto round = [&](const Result<int>& answer) {
+    OnControl([&] { source->Ask([answer] { return answer; }, [&](int n) { taken.push_back(n); }); });
+    bool answered = false;
+    while (!answered) OnControl([&] { answered = source->IsDue(); });
+  };
+  round(NotFound("nobody"));
+  EXPECT_FALSE(source->state().in_use);
+  EXPECT_TRUE(source->IsStale());
+  round(1);
+  round(Unavailable("broken"));
+  round(Unavailable("still broken"));
+  EXPECT_EQ(source->state().errors, 2u);
+  EXPECT_FALSE(source->state().up);
+  round(2);
+  round(NotFound("went away"));
+  round(NotFound("went away"));
+  EXPECT_FALSE(source->state().in_use);
+  EXPECT_TRUE(source->IsStale());
+  EXPECT_EQ(taken, (std::vector<int>{1, 2}));
+  EXPECT_EQ(said, (std::vector<std::string>{"x: broken", "x: answers again", "x: went away"}));
+  OnControl([&] { source.reset(); });
 }
 
 TEST_F(AttributionTest, NothingAfterTheStop) {
@@ -201,6 +232,49 @@ TEST_F(AttributionTest, NothingAfterTheStop) {
     attribution_->Tick();
   });
   EXPECT_EQ(store_.size(), 0u);
+}
+
+constexpr MetricId kContainer = MetricByName("atlas_npu_container_info");
+constexpr MetricId kUp = MetricByName("profd_attribution_source_up");
+
+TEST_F(AttributionTest, KubeletAndRuntimeNameContainers) {
+  FakeKubelet kubelet;
+  kubelet.Give("train-1", "huawei.com/Ascend910", "Ascend910-5");
+  FakeRuntime runtime;
+  runtime.Run("c1", "train-0", "main");
+  auto kubelet_server = ServeOn(config_.pod_resources_socket, kubelet);
+  config_.cri_socket = folder_.path() + "/cri.sock";
+  auto runtime_server = ServeOn(config_.cri_socket, runtime);
+  directory_.processes = {ProcessOf(10, 0, "4711", {0})};
+  directory_.processes[0].container_id = "c1";
+  directory_.processes[0].pod_uid = "uid-0";
+  Start();
+  RoundsUntil([&] { return Shown(kUp).size() == 3 && names_.Of(10).container == "main"; });
+  EXPECT_THAT(Shown(kContainer), testing::ElementsAre("4|ml|train-0|main|c1", "5|ml|train-1|main|"));
+  // The kubelet is gone: what it said counts for a while, and then no more. Names stay.
+  kubelet_server->Shutdown();
+  kubelet_server.reset();
+  std::filesystem::remove(config_.pod_resources_socket);
+  clock_.ahead += 11 * kNsPerSecond;
+  RoundsUntil([&] { return Shown(kContainer).size() == 1; });
+  EXPECT_THAT(Shown(kContainer), testing::ElementsAre("4|ml|train-0|main|c1"));
+  EXPECT_THAT(notices_, Contains(HasSubstr("kubelet: ")));
+  runtime_server->Shutdown();
+}
+
+TEST_F(AttributionTest, KubeletThatHangsCostsItsOwnLabels) {
+  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  config_.pod_resources_socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  directory_.processes = {ProcessOf(10, 0, "4711", {0})};
+  Start();
+  RoundsUntil([&] { return !Shown(kJob).empty(); });
+  RoundsUntil([&] { return attribution_->counters().source_errors > 0; });
+  EXPECT_THAT(Shown(kUp), Contains("kubelet = 0.000000"));
+  EXPECT_THAT(Shown(kJob), SizeIs(1));
 }
 
 // What a test may still be doing when it ends.

@@ -9,78 +9,23 @@
 #include <memory>
 #include <string>
 
-#include "cri/runtime/v1/runtime.grpc.pb.h"
 #include "daemon/attribution/kube_names.h"
 #include "daemon/attribution/kube_pods.h"
 #include "daemon/attribution/kube_socket.h"
+#include "daemon/attribution/kube_test_support.h"
 #include "dump/test_util.h"
-#include "kubelet/podresources/v1/podresources.grpc.pb.h"
 
 namespace profd {
 namespace {
 
 constexpr uid_t kSomebody = 61001;
 
-class FakeKubelet final : public ::v1::PodResourcesLister::Service {
- public:
-  void Give(const std::string& pod, const std::string& resource, const std::string& device) {
-    auto* added = answer.add_pod_resources();
-    added->set_name(pod);
-    added->set_namespace_("ml");
-    auto* container = added->add_containers();
-    container->set_name("main");
-    auto* devices = container->add_devices();
-    devices->set_resource_name(resource);
-    devices->add_device_ids(device);
-  }
-  grpc::Status List(grpc::ServerContext*, const ::v1::ListPodResourcesRequest*,
-                    ::v1::ListPodResourcesResponse* out) override {
-    *out = answer;
-    return status;
-  }
-  ::v1::ListPodResourcesResponse answer;
-  grpc::Status status;
-};
-
-class FakeRuntime final : public ::runtime::v1::RuntimeService::Service {
- public:
-  void Run(const std::string& id, const std::string& pod, const std::string& name) {
-    auto* container = containers.add_containers();
-    container->set_id(id);
-    container->set_pod_sandbox_id("sandbox-" + pod);
-    container->mutable_metadata()->set_name(name);
-    auto* sandbox = sandboxes.add_items();
-    sandbox->set_id("sandbox-" + pod);
-    sandbox->mutable_metadata()->set_name(pod);
-    sandbox->mutable_metadata()->set_namespace_("ml");
-  }
-  grpc::Status ListContainers(grpc::ServerContext*, const ::runtime::v1::ListContainersRequest* request,
-                              ::runtime::v1::ListContainersResponse* out) override {
-    running_only = request->filter().state().state() == ::runtime::v1::CONTAINER_RUNNING;
-    *out = containers;
-    return grpc::Status::OK;
-  }
-  grpc::Status ListPodSandbox(grpc::ServerContext*, const ::runtime::v1::ListPodSandboxRequest*,
-                              ::runtime::v1::ListPodSandboxResponse* out) override {
-    *out = sandboxes;
-    return status;
-  }
-  ::runtime::v1::ListContainersResponse containers;
-  ::runtime::v1::ListPodSandboxResponse sandboxes;
-  grpc::Status status;
-  bool running_only = false;
-};
-
 // A service on a socket, as kubelet and runtime have theirs.
 class KubeSources : public testing::Test {
  protected:
   std::string Path() const { return folder_.path() + "/kube.sock"; }
   void Serve(grpc::Service& service) {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + Path(), grpc::InsecureServerCredentials());
-    builder.RegisterService(&service);
-    builder.SetMaxSendMessageSize(-1);
-    server_ = builder.BuildAndStart();
+    server_ = ServeOn(Path(), service);
     ASSERT_NE(server_, nullptr);
   }
   // A socket that is listened on by nobody who answers.

@@ -5,6 +5,7 @@ job map, and that all of it goes when they do."""
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -83,13 +84,19 @@ class Attribution(unittest.TestCase):
         path = scenario(os.path.join(cls.folder, "scenario.toml"), devices=4, processes_file=cls.pids)
         with open(path, encoding="utf-8") as file:
             text = file.read()
+        # A kubelet that hangs: it costs nothing but what it would have said.
+        cls.kubelet = socket.socket(socket.AF_UNIX)
+        cls.kubelet.bind(os.path.join(cls.folder, "kubelet.sock"))
+        cls.kubelet.listen()
         cls.daemon = Daemon(scenario_text=text, config={
             "attribution": {"job_map_dir": cls.map, "max_processes": 8, "max_jobs": 8,
-                            "pod_resources_socket": "", "cri_socket": ""}}).start()
+                            "pod_resources_socket": cls.kubelet.getsockname(),
+                            "cri_socket": ""}}).start()
 
     @classmethod
     def tearDownClass(cls):
         cls.daemon.dispose()
+        cls.kubelet.close()
         shutil.rmtree(cls.folder)
 
     @classmethod
@@ -187,6 +194,9 @@ class Attribution(unittest.TestCase):
         for (name, labels) in self.daemon.scrape():
             if name.startswith("atlas_npu_") and not name.endswith("_info") and "_step" not in name:
                 self.assertFalse({"job_id", "user", "rank"} & set(dict(labels)), name)
+        eventually(lambda: self.daemon.metric("profd_attribution_source_errors_total", source="kubelet"),
+                   what="the kubelet is found to hang")
+        self.assertEqual(self.daemon.metric("profd_attribution_source_up", source="kubelet"), 0)
         # One ends in good order, the others are killed; the epilog clears the map.
         ranks[0].stdin.close()
         ranks[1].kill()
