@@ -1,5 +1,6 @@
 // The node as clients and Prometheus see it.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include "daemon/app_impl.h"
 #include "daemon/session/option_calls.h"
 #include "daemon/rpc/tls_server.h"
+#include "driver/dcmi_errors.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -30,6 +32,19 @@ std::string_view SourceName(CollectorSource source) {
       return "host";
   }
   return "";
+}
+
+// What libdcmi does not let us ask, in words: such queries are not made again, so nothing else tells.
+std::string DcmiDenials(const DcmiService* dcmi_or_null) {
+  size_t denied = 0;
+  if (dcmi_or_null == nullptr) return {};
+  dcmi_or_null->VisitRefused([&denied](const DcmiDevice&, DcmiCall, int code) {
+    if (ClassifyDcmi(code) == DcmiErrorClass::kDenied) ++denied;
+  });
+  if (denied == 0) return {};
+  return PermissionDenied(fmt::format("libdcmi permits {} queries not to uid {} here", denied,
+                                      ::geteuid()))
+      .ToString();
 }
 
 std::string CompilerText() {
@@ -130,6 +145,9 @@ void App::Impl::DescribeCollectors(v1::Node* out) {
     wire.set_errors(one.errors.load(std::memory_order_relaxed));
     wire.set_late_ticks(one.missed_ticks.load(std::memory_order_relaxed));
     wire.set_last_error(one.LastError());
+    if (wire.last_error().empty() && spec.source == CollectorSource::kDcmi) {
+      wire.set_last_error(DcmiDenials(node->dcmi_or_null()));
+    }
     wire.set_last_duration_s(
         static_cast<double>(one.last_duration_ns.load(std::memory_order_relaxed)) / 1e9);
   }
