@@ -125,7 +125,9 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
      "celsius", "Temperature at which the NPU reacts, in the driver's order of levels",
      "DCMI 40 sensor 9"},
     {"atlas_npu_power_watts", MetricType::kGauge, MetricScope::kDevice, "scope", "watts",
-     "Electrical power drawn", "DCMI 5"},
+     "Electrical power drawn by the chip, or where chips do not measure it by the whole card they sit "
+     "on (scope board)",
+     "DCMI 5"},
     {"atlas_npu_power_rated_watts", MetricType::kGauge, MetricScope::kDevice, "", "watts",
      "Electrical power the chip is rated for", "DCMI 38 sub 10"},
     {"atlas_npu_energy_joules_total", MetricType::kCounter, MetricScope::kDevice, "", "joules",

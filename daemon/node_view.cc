@@ -73,9 +73,13 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
   if (wire.problem().empty() && hal != nullptr && !hal->usable.ok()) {
     wire.set_problem(hal->usable.message());
   }
-  if (const DcmiService* dcmi = node->dcmi_or_null(); wire.problem().empty() && dcmi != nullptr) {
+  // Both libraries may have noticed; the second one says what to do.
+  if (const DcmiService* dcmi = node->dcmi_or_null(); dcmi != nullptr) {
     const DcmiDevice* known = dcmi->FindByLogicalId(device.id);
-    if (known != nullptr) wire.set_problem(dcmi->ProblemOf(*known, clock.SteadyNs()));
+    std::string gone = known == nullptr ? "" : dcmi->ProblemOf(*known, clock.SteadyNs());
+    if (!gone.empty()) {
+      wire.set_problem(wire.problem().empty() ? gone : wire.problem() + "; " + gone);
+    }
   }
   if (const ClockPair* clock_pair = arbiter->ClockOf(device.id); clock_pair != nullptr) {
     v1::ClockPair& pair = *wire.mutable_clock();

@@ -97,6 +97,7 @@ enum class DcmiCall : uint8_t {
   kUbPortList,
   kUbPortStatistics,
   kUbLinkStatus,
+  kBoardPower,
 };
 
 // Label values and message texts: the v1 name of the function, and after a slash its selector.
@@ -188,10 +189,11 @@ inline constexpr auto kDcmiCallNames = std::to_array<std::string_view>({
     "dcmiv2_get_device_port_list_info",
     "dcmiv2_get_port_pkt_stats_info",
     "dcmiv2_get_ub_port_link_status",
+    "dcmi_mcu_get_power_info",
 });
 
 inline constexpr size_t kDcmiCallCount = kDcmiCallNames.size();
-static_assert(kDcmiCallCount == static_cast<size_t>(DcmiCall::kUbLinkStatus) + 1,
+static_assert(kDcmiCallCount == static_cast<size_t>(DcmiCall::kBoardPower) + 1,
               "one name for each call, in the order of the enumeration");
 
 constexpr std::string_view NameOf(DcmiCall call) {

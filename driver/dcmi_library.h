@@ -88,6 +88,7 @@ struct DcmiFunctions {
   abi::DcmiV2GetUbPortListFn v2_ub_port_list = nullptr;
   abi::DcmiV2GetPortPktStatsFn v2_ub_port_statistics = nullptr;
   abi::DcmiV2GetUbLinkStatusFn v2_ub_link_status = nullptr;
+  abi::DcmiGetBoardPowerFn board_power = nullptr;
 };
 
 // Calls visit(name, slot) for every symbol of the table.
@@ -183,12 +184,13 @@ constexpr void VisitDcmiSymbols(Functions& f, Visit&& visit) {
   visit("dcmiv2_get_device_port_list_info", f.v2_ub_port_list);
   visit("dcmiv2_get_port_pkt_stats_info", f.v2_ub_port_statistics);
   visit("dcmiv2_get_ub_port_link_status", f.v2_ub_link_status);
+  visit("dcmi_mcu_get_power_info", f.board_power);
 }
 
 // What a name of that list may look like.
 constexpr bool IsDcmiQuery(std::string_view name) {
   return name == "dcmi_init" || name == "dcmiv2_init" || name.starts_with("dcmi_get_") ||
-         name.starts_with("dcmiv2_get_");
+         name.starts_with("dcmi_mcu_get_") || name.starts_with("dcmiv2_get_");
 }
 static_assert(
     [] {

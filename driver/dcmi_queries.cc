@@ -195,6 +195,13 @@ DcmiAnswer<int> DcmiService::Power(const DcmiDevice& d) {
   return answer;
 }
 
+DcmiAnswer<int> DcmiService::BoardPower(const DcmiDevice& d) {
+  return Query<int>(d, DcmiCall::kBoardPower, 0, [&f = functions()](auto& at, int* out) {
+    if (f.board_power == nullptr || at.api != DcmiApi::kV1) return kDcmiSymbolMissing;
+    return f.board_power(at.card, out);
+  });
+}
+
 DcmiAnswer<unsigned> DcmiService::Voltage(const DcmiDevice& d) {
   return Query<unsigned>(d, DcmiCall::kVoltage, 0, [&f = functions()](auto& at, auto* out) {
     return at.Invoke(f.voltage, out);

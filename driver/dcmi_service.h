@@ -159,6 +159,8 @@ class DcmiService {
   DcmiAnswer<DcmiFaults> CurrentFaults(const DcmiDevice& d);
   DcmiAnswer<int> Temperature(const DcmiDevice& d);   // degrees C
   DcmiAnswer<int> Power(const DcmiDevice& d);         // 0.1 W; adds to EnergyJoules
+  // Of the card the device sits on, 0.1 W; cards whose chips do not measure themselves.
+  DcmiAnswer<int> BoardPower(const DcmiDevice& d);
   DcmiAnswer<unsigned> Voltage(const DcmiDevice& d);  // 0.01 V
   // `call` is one of kFrequency*: MHz.
   DcmiAnswer<unsigned> Frequency(const DcmiDevice& d, DcmiCall call);

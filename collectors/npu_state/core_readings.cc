@@ -33,6 +33,10 @@ void CoreReadings::Fast(DevicePass& pass) {
   auto power = pass.Ask(&DcmiService::Power);
   const bool has_power = power.ok() && power.value >= 0;
   pass.Put(power_, has_power, power.value * kDeciwatt);
+  if (ClassifyDcmi(power.code) == DcmiErrorClass::kUnsupported) {
+    auto board = pass.Ask(&DcmiService::BoardPower);
+    pass.Put(board_power_, board.ok() && board.value >= 0, board.value * kDeciwatt);
+  }
   pass.Put(energy_, has_power, has_power ? pass.dcmi().EnergyJoules(pass.device()) : 0);
   ReadHbm(pass);
 

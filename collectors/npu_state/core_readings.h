@@ -50,6 +50,7 @@ class CoreReadings {
   SeriesSlot util_ctrlcpu_{kUtil, "ctrlcpu"};
   SeriesSlot util_npu_{kUtil, "npu"};
   SeriesSlot power_{MetricByName("atlas_npu_power_watts"), "chip"};
+  SeriesSlot board_power_{MetricByName("atlas_npu_power_watts"), "board"};
   SeriesSlot energy_{MetricByName("atlas_npu_energy_joules_total")};
   SeriesSlot rated_power_{MetricByName("atlas_npu_power_rated_watts")};
   SeriesSlot voltage_{MetricByName("atlas_npu_voltage_volts"), "chip"};

@@ -190,6 +190,18 @@ TEST_F(NpuStateTest, SteadyStateMakesNoNewSeries) {
   EXPECT_EQ(registry.live(), series);
 }
 
+TEST_F(NpuStateTest, TheCardsPowerWhereTheChipDoesNotKnowItsOwn) {
+  Start(1);
+  EXPECT_THAT(PollAt(0), Not(HasSubstr("scope=\"board\"")));
+  EXPECT_EQ(fake->asked["0:board_power"], 0);
+  collector.reset();
+  fake->codes["power"] = abi::kDcmiNotSupported;
+  Start(1);
+  const std::string text = PollAt(0);
+  EXPECT_THAT(text, HasSubstr("atlas_npu_power_watts{npu=\"0\",scope=\"board\"} 410.5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("scope=\"chip\"")));
+}
+
 TEST_F(NpuStateTest, EnergyAddsUp) {
   Start(1);
   PollAt(0);

@@ -226,6 +226,8 @@ using DcmiV2GetErrorCodeFn = int (*)(int, int*, unsigned*, unsigned);
 using DcmiGetTemperatureFn = DcmiDeviceQueryFn<int>;
 // 5: dcmi_get_device_power_info, 0.1 W
 using DcmiGetPowerFn = DcmiDeviceQueryFn<int>;
+// 5: dcmi_mcu_get_power_info(card, out), 0.1 W of the whole card
+using DcmiGetBoardPowerFn = int (*)(int, int*);
 // 6: dcmi_get_device_voltage, 0.01 V
 using DcmiGetVoltageFn = DcmiDeviceQueryFn<unsigned>;
 // 7: dcmi_get_device_frequency(card, device, type, MHz)

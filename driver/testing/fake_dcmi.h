@@ -309,6 +309,9 @@ inline void FakeDcmi::FillState(DcmiFunctions& f) {
   f.power.v1 = [](int card, int, int* out) {
     return Answer(card, "power", [&](auto& d) { *out = d.power; });
   };
+  f.board_power = [](int card, int* out) {
+    return Answer(card, "board_power", [&](auto& d) { *out = d.power + 1000; });
+  };
   f.voltage.v1 = [](int card, int, unsigned* out) {
     return Answer(card, "voltage", [&](auto& d) { *out = d.voltage; });
   };

@@ -141,6 +141,24 @@ class Failing(unittest.TestCase):
             daemon.kill()
             daemon.dispose()
 
+    def test_unified_bus_extras_and_fault_events(self):
+        scenario = toml({"": {"chip": "950", "devices": 2}, "fault": [
+            {"kind": "ecc", "device": 1, "double": 1, "at": 4}]})
+        with Daemon(scenario, config={"metrics": {"npu_extra": ["serdes"]}}) as daemon:
+            eventually(lambda: daemon.metric("atlas_npu_ub_flits_total", npu="1", udie="1", port="8",
+                                             direction="tx", kind="busy"), what="Unified Bus")
+            self.assertEqual(daemon.metric("atlas_npu_ub_link_up", npu="0", port="3"), 1)
+            self.assertGreater(daemon.metric("atlas_npu_serdes_snr", npu="0", macro="0", lane="0"), 0)
+            self.assertLess(daemon.metric("profd_sample_age_seconds", collector="npu_state", npu="0"),
+                            60)
+            self.assertGreater(daemon.metric("profd_dcmi_call_duration_seconds_count",
+                                             call="dcmi_get_device_health"), 0)
+            # The list of faults is read every ten seconds; the second reading finds a new one.
+            raised = dict(severity="major", assertion="raised")
+            eventually(lambda: daemon.metric("atlas_npu_fault_events_total", npu="1", **raised) == 1,
+                       what="the fault is counted")
+            self.assertEqual(daemon.metric("atlas_npu_fault_events_total", npu="0", **raised), 0)
+
     def test_switched_off(self):
         with Daemon("devices = 1\n", config={"metrics": {"enabled": False}}) as daemon:
             self.assertEqual(daemon.metrics_address, "")

@@ -110,6 +110,10 @@ class DroppedCard(unittest.TestCase):
                 self.assertTrue(any(n == name and ("npu", "0") in labels for n, labels in samples),
                                 f"{name} of the other card")
             self.assertIn("atlas_npu_info", shown)
+            # Who asks for the node reads what has happened and what to do.
+            problems = {one["id"]: one["problem"] for one in daemon.ctl("status")["devices"]}
+            self.assertEqual(problems[0], "")
+            self.assertRegex(problems[1], "NPU 1 does not answer .*dmesg")
         finally:
             daemon.kill()
             daemon.dispose()
