@@ -1,8 +1,10 @@
 #include "sim/network_port.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "sim/node.h"
 
 namespace profd::sim {
 namespace {
@@ -87,6 +89,11 @@ for = 10
   EXPECT_FALSE(gone.LinkUp(10 * kS));
   EXPECT_TRUE(gone.Optics(20 * kS).has_value());
   EXPECT_EQ(gone.LinkUps(20 * kS), 2u);
+}
+
+// The stand-in for hccn_tool counts from the start of the process that runs it.
+TEST(NetworkPort, TheStartOfAnotherProcessIsKnown) {
+  EXPECT_LE(ProcessStartRawNs(::getppid()), ProcessStartRawNs());
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ int64_t ReadClock(clockid_t id) {
 
 // Field 22 of the main thread's stat, ns since boot (kept in clock ticks, usually 10 ms). Not
 // /proc/self/stat: qemu-user answers that one itself, with the start of whichever thread asks.
-int64_t StartTimeBootNs(const std::string& pid) {
-  std::ifstream file("/proc/self/task/" + pid + "/stat");
+int64_t StartTimeBootNs(const std::string& path) {
+  std::ifstream file(path);
   std::string line;
   std::getline(file, line);
   const size_t paren = line.rfind(')');  // the command name may hold anything
@@ -51,8 +51,8 @@ int64_t StartTimeBootNs(const std::string& pid) {
          (kNsPerSecond / (ticks_per_second > 0 ? ticks_per_second : 100));
 }
 
-int64_t StartRawNs(const std::string& pid) {
-  const int64_t start = StartTimeBootNs(pid);
+int64_t StartRawNs(const std::string& path) {
+  const int64_t start = StartTimeBootNs(path);
   // Read the pair until nothing came between, so that two libraries get the same answer.
   int64_t best_gap = INT64_MAX;
   int64_t difference = 0;
@@ -71,10 +71,11 @@ int64_t StartRawNs(const std::string& pid) {
 
 int64_t ProcessStartRawNs() {
   std::error_code failed;  // then its files do not exist either
-  return StartRawNs(std::filesystem::read_symlink("/proc/self", failed).string());
+  const std::string pid = std::filesystem::read_symlink("/proc/self", failed).string();
+  return StartRawNs("/proc/self/task/" + pid + "/stat");
 }
 
-int64_t ProcessStartRawNs(int pid) { return StartRawNs(std::to_string(pid)); }
+int64_t ProcessStartRawNs(int pid) { return StartRawNs("/proc/" + std::to_string(pid) + "/stat"); }
 
 std::unique_ptr<Node> NodeFromEnvironment(const Clock& clock, const char* library) {
   Scenario scenario;
