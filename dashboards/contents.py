@@ -1,6 +1,7 @@
 """What the dashboards show: rows of panels, each a title and queries. generate.py knows the rest.
 
-In a query {@} stands for the chosen nodes, {@n} for the chosen NPUs of them, [@] for the interval a rate needs.
+In a query {@} stands for the chosen nodes, {@n} for the chosen NPUs of them, {@j} for the chosen jobs on them, [@]
+for the interval a rate needs.
 A panel's unit and description are those of the first metric it names, unless given.
 """
 
@@ -39,6 +40,26 @@ def table(title, keep, columns, **more):
 
 def npu_graph(title, query, legend="NPU {{npu}}", **more):
     return graph(title, (query, legend), **more)
+
+
+def band(title, query, what):
+    """Least, mean and most of each chosen NPU, from a metric of the windows since the last scrape."""
+    return graph(title + ", NPU $npu", (f"max by (stat) ({query})", "{{stat}}"), w=6, repeat="npu", band=True,
+                 description=f"{what}: least, mean and most since the previous scrape, so that a dip between two "
+                             "scrapes shows.")
+
+
+def of_job(query):
+    """Of a query with labels instance and npu: the NPUs of the chosen jobs."""
+    return f"{query} and on (instance, npu) atlas_npu_job_info{{@j}}"
+
+
+def job_graph(title, query, legend="{{instance}} NPU {{npu}}", **more):
+    return graph(title, (of_job(query), legend), **{"link": NODE_LINK_SERIES, **more})
+
+
+def rank_graph(title, query, **more):
+    return graph(title, (query, "rank {{rank}} ({{instance}} pid {{pid}})"), **{"link": NODE_LINK_SERIES, **more})
 
 
 def row(title, *panels, collapsed=False):
@@ -122,7 +143,24 @@ CLUSTER = {
             graph("PCIe errors", ('topk(10, sum by (instance, npu) (rate(atlas_npu_pcie_errors_total{@}[@])))',
                                   "{{instance}} NPU {{npu}}"), link=NODE_LINK_SERIES),
             graph("Network ports that fail their check",
-                  ('sum by (instance) (1 - atlas_npu_network_health{@})', "{{instance}}"), link=NODE_LINK_SERIES)),
+                  ('sum by (instance) (1 - atlas_npu_network_health{@})', "{{instance}}"), link=NODE_LINK_SERIES),
+            graph("Links that come and go",
+                  ('topk(10, increase(atlas_npu_network_link_up_transitions_total{@}[1h]))', "{{instance}} NPU {{npu}}"),
+                  link=NODE_LINK_SERIES, description="Times the link of a network port came up within an hour."),
+            graph("Links that are down", ('sum by (instance) (1 - atlas_npu_network_link_up{@})', "{{instance}}"),
+                  link=NODE_LINK_SERIES),
+            graph("Least light", ('bottomk(10, atlas_npu_optical_power_watts{@,direction="rx"})',
+                                  "{{instance}} NPU {{npu}} lane {{lane}}"), link=NODE_LINK_SERIES,
+                  description="The lanes of optical modules that receive least; below 100 uW is AtlasOpticalPowerLow."),
+            graph("Code words beyond correction",
+                  ('topk(10, increase(atlas_npu_network_fec_codewords_total{@,state="uncorrected"}[1h]))',
+                   "{{instance}} NPU {{npu}}"), link=NODE_LINK_SERIES, description="Within an hour."),
+            graph("Faults that began", ('sum by (instance, severity) '
+                                        '(increase(atlas_npu_fault_events_total{@,assertion!="recovered"}[1h]))',
+                                        "{{instance}} {{severity}}"), link=NODE_LINK_SERIES,
+                  description="Within an hour, those reported once included."),
+            graph("Jobs by node", ('count by (instance) (count by (instance, job_id) (atlas_npu_job_info{@}))',
+                                   "{{instance}}"), link=NODE_LINK_SERIES, description="Jobs that use NPUs of a node.")),
     ],
 }
 
@@ -237,6 +275,40 @@ NODE = {
             npu_graph("Damaged packets", "rate(atlas_npu_network_bad_packets_total{@n}[@])", "NPU {{npu}} {{direction}}"),
             npu_graph("Frame checksum errors", "rate(atlas_npu_network_fcs_errors_total{@n}[@])"),
             states("Network check", ("atlas_npu_network_health{@n}", "NPU {{npu}}"), values=YES_GOOD)),
+        row("Links and optics",
+            states("Link", ("atlas_npu_network_link_up{@n}", "NPU {{npu}} port {{port}}"), w=12, values=YES_GOOD),
+            npu_graph("Link came up", "increase(atlas_npu_network_link_up_transitions_total{@n}[1h])", w=6,
+                      description="Times within an hour."),
+            npu_graph("Speed", "atlas_npu_network_speed_bytes_per_second{@n}", "NPU {{npu}} port {{port}}", w=6),
+            npu_graph("Light received", 'atlas_npu_optical_power_watts{@n,direction="rx"}',
+                      "NPU {{npu}} port {{port}} lane {{lane}}", w=12),
+            npu_graph("Light sent", 'atlas_npu_optical_power_watts{@n,direction="tx"}',
+                      "NPU {{npu}} port {{port}} lane {{lane}}", w=12),
+            npu_graph("Module temperature", "atlas_npu_optical_temperature_celsius{@n}", "NPU {{npu}} port {{port}}"),
+            npu_graph("Module supply", "atlas_npu_optical_supply_volts{@n}", "NPU {{npu}} port {{port}}"),
+            states("Module present", ("atlas_npu_optical_present{@n}", "NPU {{npu}} port {{port}}"), values=YES_GOOD),
+            npu_graph("Code words corrected", 'rate(atlas_npu_network_fec_codewords_total{@n,state="corrected"}[@])'),
+            npu_graph("Code words beyond correction",
+                      'rate(atlas_npu_network_fec_codewords_total{@n,state=~"uncorrected|bad"}[@])',
+                      "NPU {{npu}} {{state}}"),
+            npu_graph("Bit errors before correction", "atlas_npu_network_fec_bit_error_ratio{@n}"),
+            npu_graph("HCCS credits", "atlas_npu_hccs_credits{@n}", "NPU {{npu}} link {{link}}", w=12),
+            npu_graph("Faults that began or ended", "increase(atlas_npu_fault_events_total{@n}[1h])",
+                      "NPU {{npu}} {{severity}} {{assertion}}", w=12, description="Within an hour.")),
+        row("Between two scrapes",
+            band("AI Core clock", 'atlas_npu_frequency_window_hertz{@n,domain="aicore"}', "AI Core clock"),
+            band("AI Core utilisation", 'atlas_npu_utilization_window_ratio{@n,unit="aicore"}', "AI Core utilisation"),
+            band("Power", "atlas_npu_power_window_watts{@n}", "Power"),
+            band("HCCS sent", 'atlas_npu_hccs_bandwidth_window_bytes_per_second{@n,link="all",direction="tx"}',
+                 "HCCS of all links"),
+            band("HBM read", 'atlas_npu_hbm_bandwidth_window_bytes_per_second{@n,direction="read"}',
+                 "Reads of the busiest HBM stack"),
+            band("PCIe received", 'atlas_npu_pcie_bandwidth_window_bytes_per_second{@n,direction="rx",type="completion"}',
+                 "Data that the NPU's own reads bring in over PCIe"),
+            band("RoCE sent",
+                 'atlas_npu_network_port_bandwidth_window_bytes_per_second{@n,layer="roce",direction="tx"}',
+                 "RoCE port"),
+            collapsed=True),
         row("DVPP",
             npu_graph("DVPP by engine", "atlas_npu_dvpp_utilization_ratio{@n}", "NPU {{npu}} {{engine}}", w=12),
             npu_graph("DVPP by instance", "atlas_npu_dvpp_engine_utilization_ratio{@n}",
@@ -274,55 +346,84 @@ NODE = {
 }
 
 JOB = {
-    "uid": "profd-job", "title": "Atlas job", "instances": "many", "npus": True,
-    "description": "The NPUs of one job side by side: who is slow, who waits",
+    "uid": "profd-job", "title": "Atlas job", "instances": "many", "npus": True, "jobs": True,
+    "description": "The ranks and NPUs of one job side by side: how long a step takes, who is slow, who waits",
     "rows": [
-        row("Ranks",
-            {"type": "text", "title": "Whose NPUs", "w": 24, "h": 3,
-             "text": "No metric names jobs, ranks and steps yet: choose the job's nodes and NPUs above. "
-                     "`profctl jobs` tells which they are."},
-            table("NPUs", ["instance", "npu"], {
-                "AI Core": ("max by (instance, npu) (npu:atlas_npu_aicore_utilization:avg5m{@n})", {}),
-                "against the middle": ("max by (instance, npu) (npu:atlas_npu_aicore_utilization:deviation{@n})", {}),
-                "clock": ("max by (instance, npu) (npu:atlas_npu_aicore_clock:avg5m{@n})", {}),
-                "clock against the middle": ("max by (instance, npu) (npu:atlas_npu_aicore_clock:deviation{@n})", {}),
-                "HBM": ("max by (instance, npu) (npu:atlas_npu_hbm_used:ratio{@n})", {"steps": [(0.97, YELLOW)]}),
-                "power": ("max by (instance, npu) (atlas_npu_power_watts{@n})", {}),
-                "RoCE sent again": ("max by (instance, npu) (npu:atlas_npu_roce_retransmits:ratio_rate5m{@n})",
+        row("The job",
+            stat("NPUs", "count(count by (instance, npu) (atlas_npu_job_info{@j}))",
+                 description="NPUs the chosen jobs use."),
+            stat("Nodes", "count(count by (instance) (atlas_npu_job_info{@j}))", description="Nodes they are on."),
+            stat("Ranks", 'count(count by (instance, pid) (atlas_npu_process_info{@j,job_id!=""}))',
+                 description="Processes of the chosen jobs that use an NPU."),
+            stat("Step", "max(atlas_npu_step{@j})", description="The step the foremost rank is in."),
+            stat("Step time", "quantile(0.5, atlas_npu_step_duration_seconds{@j})", area=True,
+                 description="Of the middle rank, its median of 16 steps."),
+            stat("Ranks behind", 'count(rank:atlas_npu_step:behind{@j} > 3) or vector(0)', steps=[(1, RED)],
+                 description="More than three steps behind the foremost; AtlasJobRankBehind."),
+            table("Ranks", ["instance", "npu", "job_id", "rank", "pid"], {
+                "step": ("max by (instance, npu, job_id, rank, pid) (atlas_npu_step{@j})", {}),
+                "behind": ("max by (instance, npu, job_id, rank, pid) (rank:atlas_npu_step:behind{@j})",
+                           {"steps": [(4, RED)]}),
+                "step time": ("max by (instance, npu, job_id, rank, pid) (atlas_npu_step_duration_seconds{@j})", {}),
+                "steps a second": ("max by (instance, npu, job_id, rank, pid) (rate(atlas_npu_steps_total{@j}[@]))",
+                                   {"unit": "cps"}),
+            }, w=12, h=9, link=NODE_LINK, description="Processes that are attached and mark their steps "
+               "(profd.step() in Python, profd_step_begin in C)."),
+            panel("table", "Processes", "atlas_npu_process_info{@j}", w=12, h=9, hide_value=True, link=NODE_LINK,
+                  keep=["instance", "npu", "job_id", "rank", "pid", "user", "command", "framework"]),
+            alerts('job_id=~"$job_id"', ["alertname", "severity", "instance", "npu", "rank", "signal"]),
+            panel("table", "Jobs, pods and containers", "atlas_npu_container_info{@n}", w=12, hide_value=True,
+                  keep=["instance", "npu", "namespace", "pod", "container"])),
+        row("Steps",
+            rank_graph("Step time", "atlas_npu_step_duration_seconds{@j}", w=12),
+            rank_graph("Steps behind the foremost rank", "rank:atlas_npu_step:behind{@j}", w=12,
+                       description="In a synchronous job a rank that stays behind is the one that hangs."),
+            graph("Step time of the job", ('quantile by (job_id) (0.5, atlas_npu_step_duration_seconds{@j})',
+                                           "job {{job_id}} middle"),
+                  ('max by (job_id) (atlas_npu_step_duration_seconds{@j})', "job {{job_id}} slowest"),
+                  ('min by (job_id) (atlas_npu_step_duration_seconds{@j})', "job {{job_id}} fastest"), w=12),
+            rank_graph("Steps a second", "rate(atlas_npu_steps_total{@j}[@])", w=12)),
+        row("NPUs",
+            table("NPUs of the job", ["instance", "npu"], {
+                "AI Core": (of_job("max by (instance, npu) (npu:atlas_npu_aicore_utilization:avg5m{@n})"), {}),
+                "against the middle": ("max by (instance, npu) (jobnpu:atlas_npu_aicore_utilization:deviation{@j})", {}),
+                "clock": (of_job("max by (instance, npu) (npu:atlas_npu_aicore_clock:avg5m{@n})"), {}),
+                "clock against the middle": ("max by (instance, npu) (jobnpu:atlas_npu_aicore_clock:deviation{@j})", {}),
+                "HBM": (of_job("max by (instance, npu) (npu:atlas_npu_hbm_used:ratio{@n})"),
+                        {"steps": [(0.97, YELLOW)]}),
+                "power": (of_job("max by (instance, npu) (atlas_npu_power_watts{@n})"), {}),
+                "RoCE sent again": (of_job("max by (instance, npu) (npu:atlas_npu_roce_retransmits:ratio_rate5m{@n})"),
                                     {"steps": [(0.0001, RED)]}),
-                "processes": ("max by (instance, npu) (atlas_npu_processes{@n})", {}),
-            }, h=9, link=NODE_LINK, description="Means of five minutes; one line an NPU, click for its node."),
-            alerts('instance=~"$instance",npu=~"$npu"', ["alertname", "severity", "instance", "npu", "signal"]),
-            graph("Memory by process", ("atlas_npu_process_memory_bytes{@n}", "{{instance}} NPU {{npu}} pid {{pid}}"),
-                  w=12)),
+                "processes": (of_job("max by (instance, npu) (atlas_npu_processes{@n})"), {}),
+            }, h=9, link=NODE_LINK, description="Means of five minutes; one line an NPU, click for its node.")),
         row("Stragglers",
-            graph("AI Core utilisation", ('atlas_npu_utilization_ratio{@n,unit="aicore"}', "{{instance}} NPU {{npu}}"),
-                  max=1, w=12, link=NODE_LINK_SERIES),
-            graph("AI Core clock", ("npu:atlas_npu_aicore_clock:ratio{@n}", "{{instance}} NPU {{npu}}"), max=1, w=12,
-                  link=NODE_LINK_SERIES, description="Over the rated clock."),
-            graph("Utilisation against the middle NPU of the node",
-                  ("npu:atlas_npu_aicore_utilization:deviation{@n}", "{{instance}} NPU {{npu}}"), w=12,
-                  link=NODE_LINK_SERIES, description="Five minutes' mean."),
-            graph("Clock against the middle NPU of the node",
-                  ("npu:atlas_npu_aicore_clock:deviation{@n}", "{{instance}} NPU {{npu}}"), w=12,
-                  link=NODE_LINK_SERIES, description="Five minutes' mean.")),
+            job_graph("AI Core utilisation", 'atlas_npu_utilization_ratio{@n,unit="aicore"}', max=1, w=12),
+            job_graph("AI Core clock", "npu:atlas_npu_aicore_clock:ratio{@n}", max=1, w=12,
+                      description="Over the rated clock."),
+            graph("Utilisation against the middle NPU of the job",
+                  ("jobnpu:atlas_npu_aicore_utilization:deviation{@j}", "{{instance}} NPU {{npu}}"), w=12,
+                  link=NODE_LINK_SERIES, description="Five minutes' mean; 25 points is AtlasJobStraggler."),
+            graph("Clock against the middle NPU of the job",
+                  ("jobnpu:atlas_npu_aicore_clock:deviation{@j}", "{{instance}} NPU {{npu}}"), w=12,
+                  link=NODE_LINK_SERIES, description="Five minutes' mean; below -10 % is AtlasJobStraggler.")),
         row("Communication and input",
-            graph("HCCS", ('sum by (instance, npu) (atlas_npu_hccs_bandwidth_bytes_per_second{@n,link="all"})',
-                           "{{instance}} NPU {{npu}}")),
-            graph("Network", ('sum by (instance, npu) (rate(atlas_npu_network_bytes_total{@n,layer="mac"}[@]))',
-                              "{{instance}} NPU {{npu}}")),
-            graph("PCIe", ('sum by (instance, npu) (atlas_npu_pcie_bandwidth_bytes_per_second{@n,stat="avg"})',
-                           "{{instance}} NPU {{npu}}")),
-            graph("HCCS retransmissions", ("sum by (instance, npu) (rate(atlas_npu_hccs_retries_total{@n}[@]))",
-                                           "{{instance}} NPU {{npu}}")),
-            graph("RoCE retransmissions", ("npu:atlas_npu_roce_retransmits:ratio_rate5m{@n}",
-                                           "{{instance}} NPU {{npu}}"), description="Share of the packets sent."),
-            graph("Host CPU", ("instance:atlas_host_cpu_busy:ratio_rate5m{@}", "{{instance}}"), max=1,
+            job_graph("HCCS", 'sum by (instance, npu) (atlas_npu_hccs_bandwidth_bytes_per_second{@n,link="all"})'),
+            job_graph("Network", 'sum by (instance, npu) (rate(atlas_npu_network_bytes_total{@n,layer="mac"}[@]))'),
+            job_graph("PCIe", 'sum by (instance, npu) (atlas_npu_pcie_bandwidth_bytes_per_second{@n,stat="avg"})'),
+            job_graph("HCCS retransmissions", "sum by (instance, npu) (rate(atlas_npu_hccs_retries_total{@n}[@]))"),
+            job_graph("RoCE retransmissions", "npu:atlas_npu_roce_retransmits:ratio_rate5m{@n}",
+                      description="Share of the packets sent."),
+            job_graph("Links that are down", "1 - atlas_npu_network_link_up{@n}"),
+            job_graph("Least light", 'min by (instance, npu) (atlas_npu_optical_power_watts{@n,direction="rx"})',
+                      description="Of the lanes of an NPU's optical modules."),
+            graph("Host CPU", ("instance:atlas_host_cpu_busy:ratio_rate5m{@}", "{{instance}}"), max=1, w=16,
                   description="Input pipelines live here.")),
         row("From inside the processes",
             graph("Attached processes", ("profd_attached_processes{@}", "{{instance}}")),
             graph("Marks, ranges and steps", ("rate(profd_marks_total{@}[@])", "{{instance}}")),
-            graph("Marks lost", ("rate(profd_marks_dropped_total{@}[@])", "{{instance}}"))),
+            graph("Marks lost", ("rate(profd_marks_dropped_total{@}[@])", "{{instance}}")),
+            job_graph("Memory by process", "atlas_npu_process_memory_bytes{@n}",
+                      "{{instance}} NPU {{npu}} pid {{pid}}", w=24)),
     ],
 }
 
@@ -371,6 +472,23 @@ SELF = {
             graph("Restarts of the pump", ("profd_pump_restarts_total{@}", "{{instance}}")),
             panel("table", "What the driver does not have", "profd_dcmi_unsupported{@}", w=8, hide_value=True,
                   keep=["instance", "npu", "call"])),
+        row("Who asks profd, and whom it asks",
+            graph("HTTP requests", ("rate(profd_http_requests_total{@}[@])", "{{instance}}")),
+            graph("HTTP connections", ("profd_http_connections{@}", "{{instance}}")),
+            graph("HTTP turned away", ("rate(profd_http_refused_total{@}[@])", "{{instance}} {{reason}}"),
+                  ("rate(profd_http_timeouts_total{@}[@])", "{{instance}} too slow")),
+            graph("Runs of hccn_tool", ("rate(profd_hccn_tool_runs_total{@}[@])", "{{instance}} -{{command}}")),
+            graph("Runs of hccn_tool that failed", ("rate(profd_hccn_tool_failures_total{@}[@])",
+                                                    "{{instance}} -{{command}}")),
+            graph("Time of a run of hccn_tool", ("profd_hccn_tool_duration_seconds{@}", "{{instance}} -{{command}}")),
+            states("Sources of attribution", ("profd_attribution_source_up{@}", "{{instance}} {{source}}"),
+                   values=YES_GOOD),
+            graph("Left out of attribution", ("profd_attribution_hidden_processes{@}", "{{instance}} processes"),
+                  ("profd_attribution_hidden_jobs{@}", "{{instance}} jobs"),
+                  ("profd_attribution_hidden_containers{@}", "{{instance}} containers")),
+            graph("Certificate of /metrics expires in",
+                  ("profd_http_certificate_expiry_timestamp_seconds{@} - time()", "{{instance}}")),
+            collapsed=True),
         row("Sessions and dumps",
             graph("Sessions", ("profd_sessions{@}", "{{instance}} {{state}}")),
             graph("Started and refused", ("rate(profd_sessions_started_total{@}[@])", "{{instance}} started"),
@@ -381,6 +499,9 @@ SELF = {
             graph("Records that never came", ("rate(profd_dump_missing_records_total{@}[@])", "{{instance}} {{reason}}")),
             graph("Dump root", ("profd_dump_root_bytes{@}", "{{instance}} {{state}}"), stack=True),
             graph("Free on the dump volume", ("profd_dump_free_bytes{@}", "{{instance}}")),
+            graph("Free share of the dump volume", ("profd_dump_free_bytes{@} / profd_dump_volume_bytes{@}",
+                                                    "{{instance}}"), unit="percentunit", max=1,
+                  description="Below 5 % is ProfdDumpRootNearlyFull."),
             graph("Dumps removed", ("increase(profd_dumps_removed_total{@}[$__range])", "{{instance}} {{reason}}")),
             graph("Records aged out of dumps", ("rate(profd_dump_aged_records_total{@}[@])", "{{instance}} {{collector}}")),
             graph("Live streams", ("profd_stream_subscribers{@}", "{{instance}}")),

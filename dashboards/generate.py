@@ -42,7 +42,8 @@ UNITS = {
 RECORDED_UNITS = {
     "ratio": "percentunit", "ratio_rate5m": "percentunit", "avg5m": "percentunit", "avg": "percentunit",
     "median": "percentunit", "deviation": "percentunit", "count": "short", "rate5m": "cps", "sum": "watt",
-    "npu:atlas_npu_hccs_link_bytes:rate5m": "Bps",
+    "max": "short", "behind": "short", "increase15m": "short",
+    "npu:atlas_npu_hccs_link_bytes:rate5m": "Bps", "job:atlas_npu_step_duration_seconds:median": "s",
 }
 PER_SECOND = re.compile(r"\b(?:rate|irate|deriv)\(([a-z_0-9]+)")
 
@@ -64,7 +65,7 @@ class Facts:
     def metrics_of(self, expr):
         """The metrics a query names, in their order. A name nobody exports is a mistake."""
         bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on|ignoring) ?\([^)]*\)", " ", expr)
-        found = re.findall(r"\b(?:(?:npu|instance):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b", bare)
+        found = re.findall(r"\b(?:(?:npu|instance|job|jobnpu|rank):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b", bare)
         for name in found:
             if name not in self.units and name not in self.recorded and name not in ("ALERTS", "up"):
                 raise SystemExit(f"generate.py: neither docs/metrics.md nor a rule has {name}\n  {expr}")
@@ -90,12 +91,12 @@ class Builder:
 
     def __init__(self, facts, where):
         self.facts = facts
-        self.where = where  # the selector that {@} stands for
+        self.where = where  # the selectors that {@}, {@n} and {@j} stand for
         self.next_id = 0
 
     def expr(self, text):
         """{@...} takes the dashboard's selector, [@] is the interval a rate needs."""
-        text = re.sub(r"\{@(n?)(,?)", lambda m: "{" + self.where[bool(m[1])] + m[2], text)
+        text = re.sub(r"\{@([nj]?)(,?)", lambda m: "{" + self.where[m[1]] + m[2], text)
         return text.replace("[@]", "[$__rate_interval]")
 
     def targets(self, panel):
@@ -147,7 +148,13 @@ class Builder:
         return {"showHeader": True, "cellHeight": "sm"}
 
     def overrides(self, panel):
-        """Columns of a table: each query's own name, unit and colours."""
+        """Columns of a table: each query's own name, unit and colours. Of a band: the area between its edges."""
+        if panel.get("band"):
+            edge = {"id": "custom.lineWidth", "value": 0}
+            return [{"matcher": {"id": "byName", "options": "max"}, "properties": [
+                        edge, {"id": "custom.fillBelowTo", "value": "min"},
+                        {"id": "custom.fillOpacity", "value": 20}]},
+                    {"matcher": {"id": "byName", "options": "min"}, "properties": [edge]}]
         out = []
         for at, (name, more) in enumerate(panel.get("columns", {}).items()):
             query = panel["queries"][at][0]
@@ -240,15 +247,18 @@ def annotation(name, expr, color, title):
 
 
 def dashboard(facts, content, every):
-    one, npus = content["instances"] == "one", content["npus"]
+    one, npus, jobs = content["instances"] == "one", content["npus"], content.get("jobs", False)
     where = 'instance=~"$instance"'
-    builder = Builder(facts, (where, where + ',npu=~"$npu"' if npus else where))
+    builder = Builder(facts, {"": where, "n": where + ',npu=~"$npu"' if npus else where,
+                              "j": where + ',job_id=~"$job_id"'})
     variables = [
         {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "hide": 0,
          "current": {}, "options": [], "regex": "", "multi": False, "includeAll": False, "refresh": 1,
          "skipUrlSync": False},
         variable("instance", "Node" if one else "Nodes", "label_values(profd_build_info, instance)", "", not one),
     ]
+    if jobs:
+        variables.append(variable("job_id", "Job", "label_values(atlas_npu_job_info{@}, job_id)", where, True))
     if npus:
         variables.append(variable("npu", "NPUs", "label_values(atlas_npu_info{@}, npu)", where, True))
     links = [{"type": "link", "title": other["title"], "url": f"/d/{other['uid']}", "icon": "dashboard",

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -23,23 +24,25 @@ NO_DATA = {
     "atlas_npu_ddr_bandwidth_bytes_per_second": "chips with DDR only (910)",
     "atlas_npu_ddr_used_bytes": "chips with DDR only (910)",
     "atlas_npu_sio_crc_errors_total": "chips of two dies only (A3)",
+    "atlas_npu_hccs_credits": "A3 only",
     "atlas_host_rdma_port_data_bytes_total": "hosts with an RDMA device",
     "profd_dump_aged_records_total": "only when storage_limit removed something",
     "profd_pump_poll_errors_total": "only when poll failed",
     "profd_sessions_refused_total": "only when an order was refused",
     "profd_tls_connections": "TLS is off",
     "profd_tls_certificate_expiry_timestamp_seconds": "TLS is off",
+    "profd_http_certificate_expiry_timestamp_seconds": "TLS is off",
     "ALERTS": "only while an alert fires",
 }
-# What a kernel may lack.
-OF_THE_MACHINE = re.compile(r"^atlas_host_(pressure|numa|disk|network)_")
+# What a kernel may lack, and what there is when the tests run in a container.
+OF_THE_MACHINE = re.compile(r"^atlas_host_(pressure|numa|disk|network)_|^atlas_npu_container_info$")
 # Queries that are empty while all is well, by their text.
 EMPTY_WHEN_WELL = ("changes(profd_start_time_seconds{",)
 # Units of Grafana's list (packages/grafana-data/src/valueFormats/categories.ts) that we use.
 GRAFANA_UNITS = {"short", "percentunit", "bytes", "Bps", "s", "hertz", "watt", "joule", "volt", "celsius", "pps",
                  "cps"}
 PANEL_TYPES = {"row", "timeseries", "stat", "table", "state-timeline", "text"}
-METRIC = re.compile(r"\b(?:(?:npu|instance):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b")
+METRIC = re.compile(r"\b(?:(?:npu|instance|job|jobnpu|rank):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b")
 
 
 def load():
@@ -72,7 +75,7 @@ def queries_of(dashboard):
 
 def filled(expr):
     """A query as Grafana sends it with everything chosen."""
-    for name, value in (("$instance", ".+"), ("$npu", ".+"), ("$__rate_interval", "20s"),
+    for name, value in (("$instance", ".+"), ("$npu", ".+"), ("$job_id", ".+"), ("$__rate_interval", "20s"),
                         ("$__interval", "20s"), ("$__range", "1h")):
         expr = expr.replace(name, value)
     return expr
@@ -208,15 +211,28 @@ class Files(unittest.TestCase):
 
 
 class AgainstPrometheus(unittest.TestCase):
-    """One node of eight NPUs with processes on them, a session and the flight recorder running."""
+    """One node of eight NPUs with the ranks of two jobs on them, a session and the flight recorder running."""
 
     @classmethod
     def setUpClass(cls):
-        scenario = toml({"": {"chip": "910B", "devices": 8, "seed": 1},
-                         "process": [{"pid": os.getpid(), "device": device} for device in range(8)]})
+        cls.base = tempfile.mkdtemp(prefix="profd-dashboards-")
+        cls.addClassCleanup(shutil.rmtree, cls.base, ignore_errors=True)
+        # Who is on which NPU; read again at every query.
+        on_npus = os.path.join(cls.base, "processes")
+        with open(on_npus, "w", encoding="utf-8") as file:
+            file.write(f"{os.getpid()} 7\n")
+        scenario = toml({"": {"chip": "910B", "devices": 8, "seed": 1, "processes_file": on_npus}})
         cls.daemon = Daemon(scenario_text=scenario, config={"recorder": {"enabled": True}})
         cls.daemon.start()
         cls.addClassCleanup(cls.daemon.dispose)
+        for rank in range(4):
+            process = subprocess.Popen(
+                [sys.executable, os.path.join(HERE, "rank.py"), cls.daemon.node["attach_socket"],
+                 f"job-{rank // 3}", str(rank), str(rank)], stdin=subprocess.DEVNULL)
+            cls.addClassCleanup(process.wait)
+            cls.addClassCleanup(process.kill)
+            with open(on_npus, "a", encoding="utf-8") as file:
+                file.write(f"{process.pid} {rank}\n")
         cls.daemon.ctl("start", "--all", "--label", "dashboards", *ALL_OPTIONS, expect=(0, 5))
         cls.prometheus = Prometheus(cls.daemon.metrics_address).__enter__()
         cls.addClassCleanup(cls.prometheus.__exit__)
@@ -293,13 +309,15 @@ class Faults(unittest.TestCase):
         {"kind": "throttle", "at": 20, "device": 3, "mhz": 1000},
         {"kind": "roce_retrans", "at": 20, "device": 5, "rate": 20000},
         {"kind": "card_drop", "at": 20, "device": 6, "mode": "missing"},
+        {"kind": "optical", "mode": "low_power", "lane": 1, "device": 2},
+        {"kind": "link_down", "at": 20, "device": 1},
     )
     EXPECTED = {
         ("AtlasNpuEccGrowing", "1"), ("AtlasNpuEccUncorrectable", "1"), ("AtlasNpuUnhealthy", "1"),
         ("AtlasHccsLinkDegraded", "2"), ("AtlasHccsErrors", "2"),
         ("AtlasNpuThrottled", "3"), ("AtlasNpuStraggler", "3"),
         ("AtlasRoceRetransmissions", "5"), ("AtlasPfcStorm", "5"),
-        ("AtlasNpuDown", "6"),
+        ("AtlasNpuDown", "6"), ("AtlasOpticalPowerLow", "2"), ("AtlasNpuLinkDown", "1"), ("AtlasNpuNetworkDown", "1"),
     }
 
     def test_each_is_told(self):
