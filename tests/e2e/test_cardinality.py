@@ -167,7 +167,8 @@ class Cardinality(unittest.TestCase):
 
     def run_session(self):
         """A session over everything: all channels have their series."""
-        session = self.daemon.ctl("start", "--job", "m", "--all", *ALL_OPTIONS)["session_id"]
+        options = ["10" if option.isdigit() else option for option in ALL_OPTIONS]
+        session = self.daemon.ctl("start", "--job", "m", "--all", *options)["session_id"]
         seen = []
 
         def nothing_new():
