@@ -68,7 +68,7 @@ TEST(HccnText, OpticsOfA5AreInDecibels) {
   EXPECT_DOUBLE_EQ(read.tx_power_watts[7].value_or(0), 0.001);
   EXPECT_DOUBLE_EQ(read.rx_power_watts[0].value_or(0), 0.0001);
   EXPECT_DOUBLE_EQ(read.rx_power_watts[1].value_or(0), 1e-7);
-  for (size_t lane : {2, 3, 4}) EXPECT_EQ(read.rx_power_watts[lane], std::nullopt) << lane;
+  for (size_t lane : {2u, 3u, 4u}) EXPECT_EQ(read.rx_power_watts[lane], std::nullopt) << lane;
 }
 
 TEST(HccnText, OpticsThatMakeNoSenseAreAbsent) {
