@@ -91,6 +91,23 @@ struct DcmiFunctions {
   abi::DcmiGetBoardPowerFn board_power = nullptr;
 };
 
+// The part of VisitDcmiSymbols about ports, lanes and cards.
+template <class Functions, class Visit>
+constexpr void VisitDcmiPortSymbols(Functions& f, Visit& visit) {
+  visit("dcmi_get_rdma_bandwidth_info", f.rdma_bandwidth.v1);
+  visit("dcmiv2_get_rdma_bandwidth_info", f.rdma_bandwidth.v2);
+  visit("dcmi_get_hccs_avail_credit_info", f.hccs_credits);
+  visit("dcmi_get_netdev_tc_stat_info", f.traffic_classes);
+  visit("dcmi_get_pfc_duration_info", f.pfc_duration);
+  visit("dcmi_get_extra_statistics_info", f.extra_statistics);
+  visit("dcmi_get_serdes_quality_info", f.serdes_quality.v1);
+  visit("dcmiv2_get_serdes_quality_info", f.serdes_quality.v2);
+  visit("dcmiv2_get_device_port_list_info", f.v2_ub_port_list);
+  visit("dcmiv2_get_port_pkt_stats_info", f.v2_ub_port_statistics);
+  visit("dcmiv2_get_ub_port_link_status", f.v2_ub_link_status);
+  visit("dcmi_mcu_get_power_info", f.board_power);
+}
+
 // Calls visit(name, slot) for every symbol of the table.
 template <class Functions, class Visit>
 constexpr void VisitDcmiSymbols(Functions& f, Visit&& visit) {
@@ -166,8 +183,6 @@ constexpr void VisitDcmiSymbols(Functions& f, Visit&& visit) {
   visit("dcmiv2_get_device_network_health", f.network_health.v2);
   visit("dcmi_get_netdev_pkt_stats_info", f.packet_statistics.v1);
   visit("dcmiv2_get_netdev_pkt_stats_info", f.packet_statistics.v2);
-  visit("dcmi_get_rdma_bandwidth_info", f.rdma_bandwidth.v1);
-  visit("dcmiv2_get_rdma_bandwidth_info", f.rdma_bandwidth.v2);
   visit("dcmi_get_device_llc_perf_para", f.llc_perf.v1);
   visit("dcmiv2_get_device_llc_perf_para", f.llc_perf.v2);
   visit("dcmi_get_device_dvpp_ratio_info", f.dvpp_ratio);
@@ -175,16 +190,7 @@ constexpr void VisitDcmiSymbols(Functions& f, Visit&& visit) {
   visit("dcmiv2_get_device_proc_mem_info", f.processes.v2);
   visit("dcmi_get_device_sensor_info", f.sensor_info.v1);
   visit("dcmiv2_get_device_sensor_info", f.sensor_info.v2);
-  visit("dcmi_get_hccs_avail_credit_info", f.hccs_credits);
-  visit("dcmi_get_netdev_tc_stat_info", f.traffic_classes);
-  visit("dcmi_get_pfc_duration_info", f.pfc_duration);
-  visit("dcmi_get_extra_statistics_info", f.extra_statistics);
-  visit("dcmi_get_serdes_quality_info", f.serdes_quality.v1);
-  visit("dcmiv2_get_serdes_quality_info", f.serdes_quality.v2);
-  visit("dcmiv2_get_device_port_list_info", f.v2_ub_port_list);
-  visit("dcmiv2_get_port_pkt_stats_info", f.v2_ub_port_statistics);
-  visit("dcmiv2_get_ub_port_link_status", f.v2_ub_link_status);
-  visit("dcmi_mcu_get_power_info", f.board_power);
+  VisitDcmiPortSymbols(f, visit);
 }
 
 // What a name of that list may look like.

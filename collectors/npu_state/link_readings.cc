@@ -26,7 +26,6 @@ LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
   constexpr MetricId kBytes = MetricByName("atlas_npu_network_bytes_total");
   constexpr MetricId kPackets = MetricByName("atlas_npu_network_packets_total");
   constexpr MetricId kRoce = MetricByName("atlas_npu_roce_packets_total");
-  constexpr MetricId kRoceErrors = MetricByName("atlas_npu_roce_errors_total");
   constexpr MetricId kHccs = MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second");
   for (size_t way = 0; way < 2; ++way) {
     const std::string_view direction = kDirections[way];
@@ -72,6 +71,11 @@ LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
     lanes_up_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_lanes_up"), kNumberText[i]);
     credits_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_credits"), kNumberText[i]);
   }
+  NameErrors();
+}
+
+void LinkReadings::NameErrors() {
+  constexpr MetricId kRoceErrors = MetricByName("atlas_npu_roce_errors_total");
   for (size_t stat = 0; stat < kStats.size(); ++stat) {
     pcie_latency_[stat] =
         SeriesSlot(MetricByName("atlas_npu_pcie_read_latency_seconds"), kStats[stat]);

@@ -23,6 +23,7 @@ class LinkReadings {
   // [0] tx, [1] rx.
   using Both = std::array<SeriesSlot, 2>;
 
+  void NameErrors();  // part of the constructor
   void ReadHccs(DevicePass& pass);
   void ReadHccsLanes(DevicePass& pass);
   void ReadNetwork(DevicePass& pass);

@@ -11,11 +11,7 @@
 #include <sstream>
 #include <thread>
 
-#include "collectors/npu_state/npu_state.h"
-#include "collectors/proc/testing/fake_tree.h"
-#include "collectors/testing/fake_registry.h"
-#include "driver/rooted_fs.h"
-#include "driver/testing/fake_dcmi.h"
+#include "collectors/npu_state/npu_state_test_support.h"
 
 namespace profd {
 namespace {
@@ -24,57 +20,11 @@ using testing::FakeDcmi;
 using testing::FakeDcmiDevice;
 using testing::FakeRegistry;
 using testing::FakeTree;
+using testing::Lines;
+using testing::NpuStateTest;
+using testing::NullSink;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct NullSink final : RawSink {
-  void WriteHostFile(std::string_view, std::string_view) override {}
-};
-
-// Every line of `text` that begins with `prefix`, sorted.
-std::vector<std::string> Lines(const std::string& text, std::string_view prefix = "") {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    if (line.starts_with(prefix)) lines.push_back(line);
-  }
-  std::sort(lines.begin(), lines.end());
-  return lines;
-}
-
-class NpuStateTest : public ::testing::Test {
- protected:
-  void Start(int cards, const NpuStateOptions& options = {}) {
-    if (!fake) fake.emplace(cards);
-    dcmi.emplace(fake->V1(), clock);
-    ASSERT_TRUE(dcmi->Start().ok());
-    host.emplace(Host{clock, *sys, *sys, &*dcmi, {}, 0});
-    collector = MakeNpuState(*host, options, registry);
-  }
-  // One tick at `second` seconds after the first; its samples without their times.
-  std::string PollAt(int64_t second) {
-    clock.raw_ns = kStart + second * kNsPerSecond;
-    clock.steady_ns = clock.raw_ns;
-    batch.Clear();
-    PollOutput out{batch, sink};
-    last = collector->Poll({clock.raw_ns, clock.raw_ns, 0}, out);
-    return registry.PrintValues(batch);
-  }
-
-  static constexpr int64_t kStart = 1000 * kNsPerSecond;
-  ManualClock clock;
-  FakeTree tree;
-  Result<RootedFs> opened = RootedFs::OpenRoot(tree.root());
-  const RootedFs* sys = &*opened;
-  std::optional<FakeDcmi> fake;
-  std::optional<DcmiService> dcmi;
-  std::optional<Host> host;
-  FakeRegistry registry;
-  NullSink sink;
-  SampleBatch batch;
-  Status last;
-  std::unique_ptr<PolledCollector> collector;
-};
 
 // A 910B with values whose base units are easy to work out by hand.
 void FillDevice(FakeDcmiDevice& d) {
@@ -190,18 +140,6 @@ TEST_F(NpuStateTest, SteadyStateMakesNoNewSeries) {
   EXPECT_EQ(registry.live(), series);
 }
 
-TEST_F(NpuStateTest, TheCardsPowerWhereTheChipDoesNotKnowItsOwn) {
-  Start(1);
-  EXPECT_THAT(PollAt(0), Not(HasSubstr("scope=\"board\"")));
-  EXPECT_EQ(fake->asked["0:board_power"], 0);
-  collector.reset();
-  fake->codes["power"] = abi::kDcmiNotSupported;
-  Start(1);
-  const std::string text = PollAt(0);
-  EXPECT_THAT(text, HasSubstr("atlas_npu_power_watts{npu=\"0\",scope=\"board\"} 410.5\n"));
-  EXPECT_THAT(text, Not(HasSubstr("scope=\"chip\"")));
-}
-
 TEST_F(NpuStateTest, EnergyAddsUp) {
   Start(1);
   PollAt(0);
@@ -302,86 +240,6 @@ TEST_F(NpuStateTest, FaultsComeAndGo) {
   fake->devices[0].error_codes.clear();
   EXPECT_THAT(PollAt(20), Not(HasSubstr("atlas_npu_fault_active")));
   EXPECT_EQ(registry.live(), live);
-}
-
-TEST_F(NpuStateTest, FaultEventsAreCountedAcrossATimeWithoutAnswers) {
-  Start(1);
-  PollAt(0);
-  abi::DcmiFaultEvent fault{};
-  fault.event_id = 0x80E18005;
-  fault.severity = 3;
-  fault.assertion = 1;
-  fake->devices[0].faults = {fault};
-  EXPECT_THAT(PollAt(10), HasSubstr("atlas_npu_fault_events_total{npu=\"0\",severity=\"critical\","
-                                    "assertion=\"raised\"} 1\n"));
-  fake->codes["health"] = fake->codes["power"] = abi::kDcmiDeviceMissing;
-  EXPECT_THAT(PollAt(20), Not(HasSubstr("atlas_npu_fault_events_total")));
-  fake->codes.clear();
-  fake->devices[0].faults.clear();
-  const std::string text = PollAt(30);
-  EXPECT_THAT(text, HasSubstr("severity=\"critical\",assertion=\"raised\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("severity=\"critical\",assertion=\"recovered\"} 1\n"));
-  EXPECT_THAT(text, Not(HasSubstr("severity=\"unknown\"")));
-}
-
-TEST_F(NpuStateTest, NonsenseOfTheNetworkPortIsAbsent) {
-  fake.emplace(1);
-  FakeDcmiDevice& d = fake->devices[0];
-  std::memset(static_cast<void*>(&d.extra), 0xFF, sizeof d.extra);  // a ratio that is no number
-  std::memset(static_cast<void*>(&d.traffic_classes), 0xFF, sizeof d.traffic_classes);
-  std::memset(static_cast<void*>(&d.pfc_duration), 0xFF, sizeof d.pfc_duration);
-  std::memset(static_cast<void*>(&d.hccs_credits), 0xFF, sizeof d.hccs_credits);
-  Start(1);
-  std::string text = PollAt(0);
-  for (const char* metric : {"atlas_npu_network_fec", "atlas_npu_network_tc",
-                             "atlas_npu_network_pfc_duration", "atlas_npu_hccs_credits"}) {
-    EXPECT_EQ(Lines(text, metric).size(), 0u) << metric;
-  }
-  d.extra.correcting_bit_rate = 1.5;
-  EXPECT_THAT(PollAt(10), Not(HasSubstr("_fec_")));
-  d.extra.correcting_bit_rate = 1e-12;
-  EXPECT_THAT(PollAt(20), HasSubstr("atlas_npu_network_fec_bit_error_ratio{npu=\"0\"} 1e-12\n"));
-}
-
-TEST_F(NpuStateTest, VirtualNpusComeAndGo) {
-  Start(1);
-  EXPECT_THAT(PollAt(0), Not(HasSubstr("_vnpu_")));
-  const size_t live = registry.live();
-  abi::DcmiComputingResource& vdev = fake->devices[0].vdevs[1];
-  vdev.vdev_aicore_utilization = 101;  // does not know
-  vdev.vdev_memory_total = 8;
-  vdev.vdev_memory_free = 3;
-  fake->devices[0].vdevs[2].vdev_memory_free = 9;  // more than there is
-  EXPECT_EQ(Lines(PollAt(10), "atlas_npu_vnpu_"),
-            (std::vector<std::string>{
-                "atlas_npu_vnpu_memory_bytes{npu=\"0\",vnpu=\"1\",kind=\"total\"} 8192",
-                "atlas_npu_vnpu_memory_bytes{npu=\"0\",vnpu=\"1\",kind=\"used\"} 5120",
-                "atlas_npu_vnpu_utilization_ratio{npu=\"0\",vnpu=\"2\"} 0"}));
-  EXPECT_EQ(registry.live(), live + 3 + 1);  // and the count of the call
-  fake->devices[0].vdevs.clear();
-  EXPECT_THAT(PollAt(20), Not(HasSubstr("_vnpu_")));
-  EXPECT_EQ(registry.live(), live + 1);
-}
-
-TEST_F(NpuStateTest, SerdesIsReadWhereThereIsALink) {
-  fake.emplace(1);
-  FakeDcmiDevice& d = fake->devices[0];
-  d.serdes[0].lane[1] = {28, 60, 0, 0, 0, 0};
-  d.serdes[9].lane[7] = {0, 0, -30, 25, -8, 8};
-  fake->codes["serdes_quality/3"] = abi::kDcmiInvalidParameter;  // there is no macro 3
-  for (unsigned macro = 1; macro < 18; ++macro) d.serdes[macro];
-  Start(1, {.serdes = true});
-  EXPECT_EQ(Lines(PollAt(0), "atlas_npu_serdes_"),
-            (std::vector<std::string>{
-                "atlas_npu_serdes_eye_height{npu=\"0\",macro=\"0\",lane=\"1\"} 60",
-                "atlas_npu_serdes_eye_height{npu=\"0\",macro=\"9\",lane=\"7\"} 55",
-                "atlas_npu_serdes_snr{npu=\"0\",macro=\"0\",lane=\"1\"} 28"}));
-  d.serdes[0].lane[1] = {};  // the link is gone
-  std::string text;
-  for (int second = 1; second <= 60; ++second) text += PollAt(second);
-  EXPECT_EQ(Lines(text, "atlas_npu_serdes_").size(), 1u);
-  EXPECT_EQ(fake->asked["0:serdes_quality/3"], 1);
-  EXPECT_EQ(fake->asked["0:serdes_quality/4"], 2);
 }
 
 TEST_F(NpuStateTest, ProcessesAreBoundedAndReleasedWhenGone) {

@@ -1,0 +1,111 @@
+// What only some chips tell, and what is read only when asked for.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "collectors/npu_state/npu_state_test_support.h"
+
+namespace profd {
+namespace {
+
+using testing::FakeDcmiDevice;
+using testing::Lines;
+using testing::NpuStateTest;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(NpuStateTest, TheCardsPowerWhereTheChipDoesNotKnowItsOwn) {
+  Start(1);
+  EXPECT_THAT(PollAt(0), Not(HasSubstr("scope=\"board\"")));
+  EXPECT_EQ(fake->asked["0:board_power"], 0);
+  collector.reset();
+  fake->codes["power"] = abi::kDcmiNotSupported;
+  Start(1);
+  const std::string text = PollAt(0);
+  EXPECT_THAT(text, HasSubstr("atlas_npu_power_watts{npu=\"0\",scope=\"board\"} 410.5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("scope=\"chip\"")));
+}
+
+TEST_F(NpuStateTest, FaultEventsAreCountedAcrossATimeWithoutAnswers) {
+  Start(1);
+  PollAt(0);
+  abi::DcmiFaultEvent fault{};
+  fault.event_id = 0x80E18005;
+  fault.severity = 3;
+  fault.assertion = 1;
+  fake->devices[0].faults = {fault};
+  EXPECT_THAT(PollAt(10), HasSubstr("atlas_npu_fault_events_total{npu=\"0\",severity=\"critical\","
+                                    "assertion=\"raised\"} 1\n"));
+  fake->codes["health"] = fake->codes["power"] = abi::kDcmiDeviceMissing;
+  EXPECT_THAT(PollAt(20), Not(HasSubstr("atlas_npu_fault_events_total")));
+  fake->codes.clear();
+  fake->devices[0].faults.clear();
+  const std::string text = PollAt(30);
+  EXPECT_THAT(text, HasSubstr("severity=\"critical\",assertion=\"raised\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("severity=\"critical\",assertion=\"recovered\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("severity=\"unknown\"")));
+}
+
+TEST_F(NpuStateTest, NonsenseOfTheNetworkPortIsAbsent) {
+  fake.emplace(1);
+  FakeDcmiDevice& d = fake->devices[0];
+  std::memset(static_cast<void*>(&d.extra), 0xFF, sizeof d.extra);  // a ratio that is no number
+  std::memset(static_cast<void*>(&d.traffic_classes), 0xFF, sizeof d.traffic_classes);
+  std::memset(static_cast<void*>(&d.pfc_duration), 0xFF, sizeof d.pfc_duration);
+  std::memset(static_cast<void*>(&d.hccs_credits), 0xFF, sizeof d.hccs_credits);
+  Start(1);
+  std::string text = PollAt(0);
+  for (const char* metric : {"atlas_npu_network_fec", "atlas_npu_network_tc",
+                             "atlas_npu_network_pfc_duration", "atlas_npu_hccs_credits"}) {
+    EXPECT_EQ(Lines(text, metric).size(), 0u) << metric;
+  }
+  d.extra.correcting_bit_rate = 1.5;
+  EXPECT_THAT(PollAt(10), Not(HasSubstr("_fec_")));
+  d.extra.correcting_bit_rate = 1e-12;
+  EXPECT_THAT(PollAt(20), HasSubstr("atlas_npu_network_fec_bit_error_ratio{npu=\"0\"} 1e-12\n"));
+}
+
+TEST_F(NpuStateTest, VirtualNpusComeAndGo) {
+  Start(1);
+  EXPECT_THAT(PollAt(0), Not(HasSubstr("_vnpu_")));
+  const size_t live = registry.live();
+  abi::DcmiComputingResource& vdev = fake->devices[0].vdevs[1];
+  vdev.vdev_aicore_utilization = 101;  // does not know
+  vdev.vdev_memory_total = 8;
+  vdev.vdev_memory_free = 3;
+  fake->devices[0].vdevs[2].vdev_memory_free = 9;  // more than there is
+  EXPECT_EQ(Lines(PollAt(10), "atlas_npu_vnpu_"),
+            (std::vector<std::string>{
+                "atlas_npu_vnpu_memory_bytes{npu=\"0\",vnpu=\"1\",kind=\"total\"} 8192",
+                "atlas_npu_vnpu_memory_bytes{npu=\"0\",vnpu=\"1\",kind=\"used\"} 5120",
+                "atlas_npu_vnpu_utilization_ratio{npu=\"0\",vnpu=\"2\"} 0"}));
+  EXPECT_EQ(registry.live(), live + 3 + 1);  // and the count of the call
+  fake->devices[0].vdevs.clear();
+  EXPECT_THAT(PollAt(20), Not(HasSubstr("_vnpu_")));
+  EXPECT_EQ(registry.live(), live + 1);
+}
+
+TEST_F(NpuStateTest, SerdesIsReadWhereThereIsALink) {
+  fake.emplace(1);
+  FakeDcmiDevice& d = fake->devices[0];
+  d.serdes[0].lane[1] = {28, 60, 0, 0, 0, 0};
+  d.serdes[9].lane[7] = {0, 0, -30, 25, -8, 8};
+  fake->codes["serdes_quality/3"] = abi::kDcmiInvalidParameter;  // there is no macro 3
+  for (unsigned macro = 1; macro < 18; ++macro) d.serdes[macro];
+  Start(1, {.serdes = true});
+  EXPECT_EQ(Lines(PollAt(0), "atlas_npu_serdes_"),
+            (std::vector<std::string>{
+                "atlas_npu_serdes_eye_height{npu=\"0\",macro=\"0\",lane=\"1\"} 60",
+                "atlas_npu_serdes_eye_height{npu=\"0\",macro=\"9\",lane=\"7\"} 55",
+                "atlas_npu_serdes_snr{npu=\"0\",macro=\"0\",lane=\"1\"} 28"}));
+  d.serdes[0].lane[1] = {};  // the link is gone
+  std::string text;
+  for (int second = 1; second <= 60; ++second) text += PollAt(second);
+  EXPECT_EQ(Lines(text, "atlas_npu_serdes_").size(), 1u);
+  EXPECT_EQ(fake->asked["0:serdes_quality/3"], 1);
+  EXPECT_EQ(fake->asked["0:serdes_quality/4"], 2);
+}
+
+}  // namespace
+}  // namespace profd
