@@ -1,5 +1,6 @@
 // Loaded in front of the C library (LD_PRELOAD): a disk that answers writes of slices with an error
-// of the test's choice. PROFD_FAULT_DISK names a file; while it is there, it holds the errno.
+// of the test's choice, or slowly. PROFD_FAULT_DISK names a file; while it is there, it holds the errno,
+// or how many bytes a second the disk takes, as a negative number.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -31,6 +32,17 @@ int ErrorFor(int fd) {
   return got > 0 ? std::atoi(text) : 0;
 }
 
+// True when the write is to fail, with errno set.
+bool Fails(int fd, size_t size) {
+  const int error = ErrorFor(fd);
+  if (error >= 0) {
+    if (error > 0) errno = error;
+    return error > 0;
+  }
+  ::usleep(static_cast<useconds_t>(1e6 * static_cast<double>(size) / -error));
+  return false;
+}
+
 template <class Function>
 Function Next(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
@@ -42,19 +54,15 @@ extern "C" {
 
 __attribute__((visibility("default"))) ssize_t write(int fd, const void* data, size_t size) {
   static const auto next = Next<ssize_t (*)(int, const void*, size_t)>("write");
-  if (int error = ErrorFor(fd); error != 0) {
-    errno = error;
-    return -1;
-  }
+  if (Fails(fd, size)) return -1;
   return next(fd, data, size);
 }
 
 __attribute__((visibility("default"))) ssize_t writev(int fd, const iovec* parts, int count) {
   static const auto next = Next<ssize_t (*)(int, const iovec*, int)>("writev");
-  if (int error = ErrorFor(fd); error != 0) {
-    errno = error;
-    return -1;
-  }
+  size_t size = 0;
+  for (int i = 0; i < count; ++i) size += parts[i].iov_len;
+  if (Fails(fd, size)) return -1;
   return next(fd, parts, count);
 }
 

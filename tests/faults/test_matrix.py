@@ -1,0 +1,1 @@
+"""The matrix (matrix.py), cell by cell."""
