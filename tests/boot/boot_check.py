@@ -1,21 +1,15 @@
 """Runs inside the system that scripts/boot-test boots, as root, with systemd as PID 1: profd's unit from
 the first start to its end. Each check prints one line; the number of failures goes to
 /boot-test-out/failed.
-
-Called as `boot_check.py probe FILE` it is the unit's own ExecStartPost: it tries from inside the
-sandbox what the sandbox forbids, and writes what came of it to FILE.
 """
 
 import contextlib
 import ctypes
-import errno
 import json
-import mmap
 import os
 import pwd
 import re
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -24,95 +18,19 @@ import time
 import traceback
 import urllib.request
 
+import sandbox_probe
+
 UNIT = "profd.service"
 OUT = "/boot-test-out"
 DROP_INS = f"/run/systemd/system/{UNIT}.d"
 METRICS = "http://127.0.0.1:9464"
 PROBE = "/run/profd/probe.json"
-HERE = os.path.abspath(__file__)
+PROBE_SCRIPT = sandbox_probe.__file__
 ORDER = ("--all", "--job", "boot", "--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50",
          "--host-sys", "cpu,mem")
 # Tenths; what `systemd-analyze security` may say at most of the unit, and of it as user profd.
 MOST_EXPOSURE = {"root": 28, "profd": 25}
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-# From inside the sandbox ----------------------------------------------------------------------------
-
-
-def outcome(action):
-    """What came of it: "ok", or the name of the error."""
-    try:
-        result = action()
-    except OSError as error:
-        return errno.errorcode.get(error.errno, str(error.errno))
-    if isinstance(result, int) and result < 0:
-        return errno.errorcode.get(ctypes.get_errno(), "?")
-    return "ok"
-
-
-def make_writable_code():
-    with contextlib.closing(mmap.mmap(-1, 4096, prot=mmap.PROT_WRITE | mmap.PROT_EXEC)):
-        return 0
-
-
-def set_uid_bit():
-    path = "/run/profd/probe-suid"
-    with open(path, "w", encoding="ascii"):
-        pass
-    try:
-        os.chmod(path, 0o4755)
-    finally:
-        os.unlink(path)
-
-
-def netlink():
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0):
-        return 0
-
-
-def open_it(path, flags=os.O_RDWR):
-    os.close(os.open(path, flags))
-    return 0
-
-
-PROBES = {
-    # What profd lives on.
-    "write the runtime directory": (lambda: open_it("/run/profd/probe", os.O_CREAT | os.O_WRONLY), "ok"),
-    "write the state directory": (lambda: open_it("/var/lib/profd/.probe", os.O_CREAT | os.O_WRONLY),
-                                  "ok"),
-    "see other processes": (lambda: open_it("/proc/1/stat", os.O_RDONLY), "ok"),
-    "a unix socket": (lambda: socket.socket(socket.AF_UNIX).close(), "ok"),
-    "a TCP socket": (lambda: socket.socket(socket.AF_INET6).close(), "ok"),
-    "a shared device node": (lambda: open_it("/dev/null"), "ok"),
-    # What it must not do.
-    "write /etc": (lambda: open_it("/etc/probe", os.O_CREAT | os.O_WRONLY), "EROFS"),
-    "write /usr": (lambda: open_it("/usr/probe", os.O_CREAT | os.O_WRONLY), "EROFS"),
-    "write /proc/sys": (lambda: open_it("/proc/sys/kernel/hostname", os.O_WRONLY), "EROFS EACCES"),
-    "write cgroups": (lambda: os.mkdir("/sys/fs/cgroup/probe"), "EROFS"),
-    "read a home": (lambda: os.listdir("/home/trainer"), "EACCES ENOENT"),
-    "a netlink socket": (netlink, "EAFNOSUPPORT"),
-    "a namespace": (lambda: libc.unshare(0x00020000), "EPERM"),
-    "a mount": (lambda: libc.mount(b"none", b"/run/profd", b"tmpfs", 0, None), "EPERM"),
-    "another user": (lambda: os.setuid(65534), "EPERM"),
-    "another root": (lambda: os.chroot("/"), "EPERM"),
-    "a kernel module": (lambda: libc.syscall(175, None, 0, b""), "EPERM"),
-    "ptrace": (lambda: libc.ptrace(16, 1, None, None), "EPERM"),
-    "real time": (lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)), "EPERM"),
-    "another personality": (lambda: libc.personality(0x0008), "EPERM"),
-    "code that can be written": (make_writable_code, "EPERM EACCES"),
-    "a set-user-id file": (set_uid_bit, "EPERM"),
-    "a device node": (lambda: os.mknod("/run/profd/probe-dev", stat.S_IFCHR | 0o600, os.makedev(1, 3)),
-                      "EPERM"),
-    "a device that is not listed": (lambda: open_it("/dev/profd-forbidden"), "EPERM"),
-    "a device that is listed": (lambda: open_it("/dev/davinci15"), "ok ENXIO"),
-}
-
-
-def probe(path):
-    found = {name: outcome(action) for name, (action, _) in PROBES.items()}
-    with open(path, "w", encoding="ascii") as out:
-        json.dump(found, out)
 
 
 # Tools ----------------------------------------------------------------------------------------------
@@ -320,15 +238,30 @@ def sandbox_of_the_process():
 
 @check
 def sandbox_from_inside():
-    drop_in("probe", f"SystemCallErrorNumber=EPERM\nExecStartPost=/usr/bin/python3 {HERE} probe {PROBE}")
+    drop_in("probe", f"SystemCallErrorNumber=EPERM\nExecStartPost=/usr/bin/python3 {PROBE_SCRIPT} {PROBE}")
     systemctl("restart", UNIT)
     with open(PROBE, encoding="ascii") as file:
         found = json.load(file)
     drop_in("probe", None)
-    bad = [f"{name}: {found[name]} instead of {wanted}" for name, (_, wanted) in PROBES.items()
+    bad = [f"{name}: {found[name]} instead of {wanted}" for name, (_, wanted) in sandbox_probe.PROBES.items()
            if found[name] not in wanted.split()]
     expect(not bad, "; ".join(bad))
-    return f"{len(PROBES)} tries"
+    return f"{len(sandbox_probe.PROBES)} tries"
+
+
+@check
+def resources():
+    """As far as this kernel gives the container controllers: where the host holds them, none."""
+    group = "/sys/fs/cgroup" + show("ControlGroup")
+    with open("/sys/fs/cgroup/cgroup.controllers", encoding="ascii") as file:
+        given = file.read().split()
+    wanted = {"memory": ("memory.max", str(1 << 30)), "cpu": ("cpu.max", "100000 100000"),
+              "pids": ("pids.max", "1024")}
+    tried = [name for name in wanted if name in given]
+    for name in tried:
+        with open(os.path.join(group, wanted[name][0]), encoding="ascii") as file:
+            equal(file.read().strip(), wanted[name][1], wanted[name][0])
+    return ", ".join(tried) or "no controllers here, so no limits tried"
 
 
 @check
@@ -559,7 +492,4 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["probe"]:
-        probe(sys.argv[2])
-    else:
-        main()
+    main()
