@@ -127,6 +127,7 @@ struct App::Impl {
   std::unique_ptr<WebDesk, WebDeskDeleter> web;
   bool restarting = false;  // ended by SIGUSR2: sessions are not to be stopped
   std::string metrics_address;
+  bool metrics_tls = false;
   std::string attach_socket;  // empty = nobody can attach
   std::vector<PollEngine::Handle> always_on;
   std::vector<CollectorIndex> always_on_collectors;  // of these

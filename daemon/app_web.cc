@@ -130,6 +130,7 @@ Status App::Impl::ServeWeb() {
   const WebServer& server = *web->server;
   metrics_address = config.metrics_listen.substr(0, config.metrics_listen.rfind(':')) + ":" +
                     std::to_string(server.port());
+  metrics_tls = server.tls();
   log::Info("metrics", {{"address", metrics_address},
                         {"tls", server.tls()},
                         {"authentication", server.authenticates()},

@@ -193,6 +193,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->set_dump_free_bytes(writer->free_bytes());
   out->set_simulated(options.simulated);
   out->set_metrics_address(metrics_address);
+  out->set_metrics_tls(metrics_tls);
   out->set_active_sessions(static_cast<uint32_t>(sessions->active()));
   out->set_max_sessions(static_cast<uint32_t>(options.config.max_sessions));
   out->mutable_caller()->set_pid(peer.pid);

@@ -91,7 +91,8 @@ void Print(const Context& context, const v1::Node& node) {
   if (node.recorder().enabled()) line("recorder", RecorderText(node.recorder()));
   line("metrics", node.metrics_address().empty()
                       ? "off"
-                      : fmt::format("http://{}/metrics", node.metrics_address()));
+                      : fmt::format("http{}://{}/metrics", node.metrics_tls() ? "s" : "",
+                                    node.metrics_address()));
   if (!node.tls_address().empty()) line("TLS", node.tls_address());
   line("you", YouText(node.caller()));
   line("build", node.build());

@@ -289,6 +289,8 @@ class Guarded(unittest.TestCase):
             tls = trusting(self.made)
             good = basic("prom", "secret")
             self.assertRegex(daemon.log(), "metrics address=.* tls=true authentication=true")
+            self.assertIn(f"https://{daemon.metrics_address}/metrics",
+                          daemon.run("status", json_output=False).stdout)
 
             # Passwords.
             status, headers, _ = ask(daemon, tls=tls)
