@@ -17,8 +17,7 @@ void DcmiFaultCounter::Update(std::span<const abi::DcmiEvent> list) {
     if (event.assertion == kAssertionRecovered) continue;
     const uint32_t place = uint32_t{event.node_type} << 24 | uint32_t{event.node_id} << 16 |
                            uint32_t{event.sub_node_type} << 8 | event.sub_node_id;
-    const Fault fault{event.event_id, place, event.severity,
-                      event.assertion == kAssertionOneOff};
+    const Fault fault{event.event_id, place, event.severity, event.assertion == kAssertionOneOff};
     if (std::find(now.begin(), now.end(), fault) == now.end()) now.push_back(fault);
   }
   auto count = [this](const Fault& fault, DcmiFaultChange change) {

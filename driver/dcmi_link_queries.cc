@@ -117,12 +117,11 @@ DcmiAnswer<abi::DcmiExtraStatistics> DcmiService::ExtraStatistics(const DcmiDevi
       [&f = functions()](auto& at, auto* out) { return at.InvokeV1(f.extra_statistics, 0, out); });
 }
 
-DcmiAnswer<abi::DcmiSerdesQuality> DcmiService::SerdesQuality(const DcmiDevice& d,
-                                                              unsigned macro) {
-  return Query<abi::DcmiSerdesQuality>(
-      d, DcmiCall::kSerdesQuality, {}, [macro, &f = functions()](auto& at, auto* out) {
-        return at.Invoke(f.serdes_quality, macro, out);
-      });
+DcmiAnswer<abi::DcmiSerdesQuality> DcmiService::SerdesQuality(const DcmiDevice& d, unsigned macro) {
+  return Query<abi::DcmiSerdesQuality>(d, DcmiCall::kSerdesQuality, {},
+                                       [macro, &f = functions()](auto& at, auto* out) {
+                                         return at.Invoke(f.serdes_quality, macro, out);
+                                       });
 }
 
 // ---- virtual NPUs ----
@@ -142,9 +141,9 @@ DcmiAnswer<DcmiVdevActivity> DcmiService::VdevActivity(const DcmiDevice& d, uint
   auto info = Info<abi::DcmiVdevQuery>(d, DcmiCall::kVdevActivity, abi::kCmdVdevMng,
                                        abi::kSubVdevActivity, question);
   const abi::DcmiComputingResource& computing = info.value.computing;
-  return {info.code,
-          {computing.vdev_aicore_utilization, computing.vdev_memory_total,
-           computing.vdev_memory_free}};
+  return {
+      info.code,
+      {computing.vdev_aicore_utilization, computing.vdev_memory_total, computing.vdev_memory_free}};
 }
 
 // ---- Unified Bus: the second generation of the interface only ----

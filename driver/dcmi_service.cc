@@ -70,7 +70,8 @@ int DcmiService::RunErased(int device_index, DcmiCall call, void* closure, Erase
   std::lock_guard lock(state->mutex);
   DcmiCallStatistics& statistics = state->statistics[which];
   ++statistics.calls;
-  if (code != kDcmiSymbolMissing) statistics.durations.Observe(state->clock.SteadyNs() - slot.since_ns);
+  if (code != kDcmiSymbolMissing)
+    statistics.durations.Observe(state->clock.SteadyNs() - slot.since_ns);
   if (code == abi::kDcmiOk) slot.answered_ns = state->clock.MonotonicRawNs();
   if (call == DcmiCall::kHealth) {
     slot.down_code = ClassifyDcmi(code) == DcmiErrorClass::kDeviceDown ? code : 0;
@@ -121,11 +122,13 @@ std::string DcmiService::ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) c
   const State::Slot& slot = state_->slots[static_cast<size_t>(d.index + 1)];
   if (slot.stuck) {
     return Describe(slot.physical_id, slot.call, now_steady_ns - slot.since_ns).text +
-           ": the card hangs; see dmesg and `npu-smi info`, it needs a reset or a restart of the node";
+           ": the card hangs; see dmesg and `npu-smi info`, it needs a reset or a restart of the "
+           "node";
   }
   if (slot.down_code == 0) return {};
   return fmt::format(
-      "NPU {} does not answer ({}): the card has dropped off the bus or is being reset; see dmesg and "
+      "NPU {} does not answer ({}): the card has dropped off the bus or is being reset; see dmesg "
+      "and "
       "`npu-smi info`, if it does not come back the node needs a cold restart",
       slot.physical_id, DcmiStatus(slot.down_code, NameOf(DcmiCall::kHealth)).message());
 }

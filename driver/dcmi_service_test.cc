@@ -271,8 +271,7 @@ TEST_F(DcmiServiceTest, WhenADeviceLastAnswered) {
 TEST_F(DcmiServiceTest, DurationsAreCountedBySize) {
   Start();
   (void)service->Temperature(device(0));
-  const DcmiCallStatistics s =
-      service->Statistics()[static_cast<size_t>(DcmiCall::kTemperature)];
+  const DcmiCallStatistics s = service->Statistics()[static_cast<size_t>(DcmiCall::kTemperature)];
   EXPECT_EQ(s.durations.counts[0], 1u);
   const DcmiCallStatistics none = service->Statistics()[static_cast<size_t>(DcmiCall::kMemoryInfo)];
   EXPECT_EQ(none.durations.counts[0], 0u);

@@ -1,5 +1,5 @@
-// libdcmi.so: the second generation of the interface, by logic id (dcmi-and-metrics 1.1 to 1.3). What
-// is missing here stands beside its first generation in the other dcmi_exports_*.cc.
+// libdcmi.so: the second generation of the interface, by logic id (dcmi-and-metrics 1.1 to 1.3).
+// What is missing here stands beside its first generation in the other dcmi_exports_*.cc.
 #include "sim/dcmi_library.h"
 
 using profd::sim::Dcmi;
@@ -77,8 +77,8 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_frequency(int device, int type, unsigned*
 PROFD_SIM_EXPORT int dcmiv2_get_device_utilization_rate(int device, int type, unsigned* out) {
   return Ask(device, type, out, &DcmiView::Utilization);
 }
-PROFD_SIM_EXPORT int dcmiv2_get_device_multi_utilization_rate(
-    int device, abi::DcmiMultiUtilizationInfo* out) {
+PROFD_SIM_EXPORT int dcmiv2_get_device_multi_utilization_rate(int device,
+                                                              abi::DcmiMultiUtilizationInfo* out) {
   return Ask(device, out, &DcmiView::MultiUtilization);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_hbm_info(int device, abi::DcmiHbmInfo* out) {
@@ -92,9 +92,8 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_ecc_info(int device, int memory, abi::Dcm
 PROFD_SIM_EXPORT int dcmiv2_get_device_info(int device, int main_cmd, unsigned sub_cmd, void* buf,
                                             unsigned* size) {
   if (buf == nullptr || size == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnLogic(device, [&](const DcmiView& view) {
-    return view.DeviceInfo(main_cmd, sub_cmd, buf, size);
-  });
+  return Dcmi().OnLogic(
+      device, [&](const DcmiView& view) { return view.DeviceInfo(main_cmd, sub_cmd, buf, size); });
 }
 
 // 28
@@ -134,8 +133,8 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_port_list_info(int device, abi::DcmiUbPor
 PROFD_SIM_EXPORT int dcmiv2_get_port_pkt_stats_info(int device, abi::DcmiUbPortInfo* port,
                                                     abi::DcmiPortPktStats* out) {
   if (port == nullptr || out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnLogic(
-      device, [&](const DcmiView& view) { return view.UbPortStatistics(*port, out); });
+  return Dcmi().OnLogic(device,
+                        [&](const DcmiView& view) { return view.UbPortStatistics(*port, out); });
 }
 PROFD_SIM_EXPORT int dcmiv2_get_ub_port_link_status(int device, abi::DcmiUbPortLinkStatus* out) {
   return Ask(device, out, &DcmiView::UbLinkStatus);

@@ -28,8 +28,8 @@ double BitErrorRatio(const DcmiView& view) {
   return kHealthy;
 }
 
-// What the faults so far have added to the corrected bits, so that the counter stays one when a fault
-// ends.
+// What the faults so far have added to the corrected bits, so that the counter stays one when a
+// fault ends.
 uint64_t CorrectedByFaults(const DcmiView& view) {
   constexpr double kPerSecond = 800'000;
   double bits = 0;
@@ -167,8 +167,7 @@ int DcmiView::UbPorts(abi::DcmiUbPortList* out) const {
   return abi::kDcmiOk;
 }
 
-int DcmiView::UbPortStatistics(const abi::DcmiUbPortInfo& where,
-                               abi::DcmiPortPktStats* out) const {
+int DcmiView::UbPortStatistics(const abi::DcmiUbPortInfo& where, abi::DcmiPortPktStats* out) const {
   if (!IsA5()) return abi::kDcmiNotSupported;
   if (!IsUbPort(where.udie_id, where.port_id)) return abi::kDcmiInvalidParameter;
   // Places in the vendor's list (dcmi-and-metrics 1.4).

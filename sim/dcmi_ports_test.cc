@@ -24,8 +24,8 @@ struct PortsLib {
   }
   template <class T>
   int Vdev(int card, unsigned sub, T* buf, unsigned size = sizeof(T)) const {
-    return lib.Get<abi::DcmiGetDeviceInfoFn>("dcmi_get_device_info")(
-        card, 0, abi::kCmdVdevMng, sub, buf, &size);
+    return lib.Get<abi::DcmiGetDeviceInfoFn>("dcmi_get_device_info")(card, 0, abi::kCmdVdevMng, sub,
+                                                                     buf, &size);
   }
   LoadedLibrary lib;
 };
@@ -65,8 +65,7 @@ TEST(DcmiPorts, NothingIsWrittenBehindTheStructs) {
                   reinterpret_cast<abi::DcmiHccsCreditInfo*>(bytes));
   });
   check(bytes, 192, [&] {
-    return a2.Ask("dcmi_get_netdev_tc_stat_info", 0,
-                  reinterpret_cast<abi::DcmiTcStatData*>(bytes));
+    return a2.Ask("dcmi_get_netdev_tc_stat_info", 0, reinterpret_cast<abi::DcmiTcStatData*>(bytes));
   });
   check(bytes, 128, [&] {
     return a2.Ask("dcmi_get_pfc_duration_info", 0,
@@ -139,7 +138,7 @@ struct UbLib {
   int Port(int device, int die, int port, abi::DcmiPortPktStats* out) const {
     abi::DcmiUbPortInfo where{die, port};
     return lib.Get<abi::DcmiV2GetPortPktStatsFn>("dcmiv2_get_port_pkt_stats_info")(device, &where,
-                                                                                  out);
+                                                                                   out);
   }
   LoadedLibrary lib;
 };
@@ -161,7 +160,8 @@ TEST(DcmiUnifiedBus, TheNewestChipHasTheSecondGenerationOnly) {
 }
 
 TEST(DcmiUnifiedBus, PortsCountWhatTheirLinksCarry) {
-  UbLib dcmi("chip = \"950\"\nstep_ms = 20\n[[fault]]\nkind = \"slow_hccs\"\ndevice = 0\nlink = 3\n");
+  UbLib dcmi(
+      "chip = \"950\"\nstep_ms = 20\n[[fault]]\nkind = \"slow_hccs\"\ndevice = 0\nlink = 3\n");
   abi::DcmiUbPortList ports;
   ASSERT_EQ(dcmi.Ask("dcmiv2_get_device_port_list_info", 0, &ports), 0);
   EXPECT_EQ(ports.die_nums, 2);

@@ -92,8 +92,8 @@ class CoreReadings {
   SeriesSlot dvpp_jpege_{kDvpp, "jpege"};
   SeriesSlot dvpp_jpegd_{kDvpp, "jpegd"};
   SeriesSlot profiling_{MetricByName("atlas_npu_profiling_active")};
-  ComingAndGoing<int> cores_;     // core, vector cores from 1000 on
-  ComingAndGoing<int> throttle_;  // bit
+  ComingAndGoing<int> cores_;                          // core, vector cores from 1000 on
+  ComingAndGoing<int> throttle_;                       // bit
   ComingAndGoing<std::pair<uint32_t, size_t>> vnpus_;  // id, one of its values
 };
 

@@ -72,7 +72,7 @@ class LinkReadings {
   SeriesSlot corrected_bits_{MetricByName("atlas_npu_network_fec_corrections_total")};
   SeriesSlot bit_errors_{MetricByName("atlas_npu_network_fec_bit_error_ratio")};
   ComingAndGoing<std::tuple<unsigned, size_t, bool>> serdes_;  // macro, lane, eye (else snr)
-  std::array<bool, kSerdesMacros> no_macro_{};  // the chip has none of that number
+  std::array<bool, kSerdesMacros> no_macro_{};                 // the chip has none of that number
 };
 
 }  // namespace profd

@@ -20,11 +20,11 @@ using testing::FakeDcmi;
 using testing::FakeDcmiDevice;
 using testing::FakeRegistry;
 using testing::FakeTree;
+using ::testing::HasSubstr;
 using testing::Lines;
+using ::testing::Not;
 using testing::NpuStateTest;
 using testing::NullSink;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A 910B with values whose base units are easy to work out by hand.
 void FillDevice(FakeDcmiDevice& d) {
@@ -276,8 +276,8 @@ TEST_F(NpuStateTest, BlockingAndWideReadingsAreOffUnlessAskedFor) {
   Start(1);
   fake->devices[0].cores = {50, 101};
   const std::string text = PollAt(0);
-  for (const char* call : {"0:pcie_bandwidth", "0:hccs_bandwidth", "0:rdma_bandwidth",
-                           "0:serdes_quality/0"}) {
+  for (const char* call :
+       {"0:pcie_bandwidth", "0:hccs_bandwidth", "0:rdma_bandwidth", "0:serdes_quality/0"}) {
     EXPECT_EQ(fake->asked[call], 0) << call;
   }
   EXPECT_THAT(text, Not(HasSubstr("atlas_npu_core_utilization_ratio")));
@@ -318,8 +318,9 @@ TEST_F(NpuStateTest, CallsErrorsAndRefusalsAreMetricsToo) {
   const std::string text = PollAt(10);
   EXPECT_THAT(text, HasSubstr("profd_dcmi_calls_total{call=\"dcmi_get_device_temperature\"} 2"));
   EXPECT_THAT(text, HasSubstr("profd_dcmi_calls_total{call=\"dcmi_get_device_voltage\"} 1"));
-  EXPECT_THAT(text, HasSubstr("profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_temperature\","
-                              "le=\"0.0001\"} 2"));
+  EXPECT_THAT(text,
+              HasSubstr("profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_temperature\","
+                        "le=\"0.0001\"} 2"));
   // All selectors of a function together; what the library does not have is no call.
   EXPECT_EQ(Lines(text, "profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_frequency").size(),
             8u);

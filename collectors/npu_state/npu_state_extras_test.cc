@@ -10,10 +10,10 @@ namespace profd {
 namespace {
 
 using testing::FakeDcmiDevice;
-using testing::Lines;
-using testing::NpuStateTest;
 using ::testing::HasSubstr;
+using testing::Lines;
 using ::testing::Not;
+using testing::NpuStateTest;
 
 TEST_F(NpuStateTest, TheCardsPowerWhereTheChipDoesNotKnowItsOwn) {
   Start(1);
@@ -94,11 +94,11 @@ TEST_F(NpuStateTest, SerdesIsReadWhereThereIsALink) {
   fake->codes["serdes_quality/3"] = abi::kDcmiInvalidParameter;  // there is no macro 3
   for (unsigned macro = 1; macro < 18; ++macro) d.serdes[macro];
   Start(1, {.serdes = true});
-  EXPECT_EQ(Lines(PollAt(0), "atlas_npu_serdes_"),
-            (std::vector<std::string>{
-                "atlas_npu_serdes_eye_height{npu=\"0\",macro=\"0\",lane=\"1\"} 60",
-                "atlas_npu_serdes_eye_height{npu=\"0\",macro=\"9\",lane=\"7\"} 55",
-                "atlas_npu_serdes_snr{npu=\"0\",macro=\"0\",lane=\"1\"} 28"}));
+  EXPECT_EQ(
+      Lines(PollAt(0), "atlas_npu_serdes_"),
+      (std::vector<std::string>{"atlas_npu_serdes_eye_height{npu=\"0\",macro=\"0\",lane=\"1\"} 60",
+                                "atlas_npu_serdes_eye_height{npu=\"0\",macro=\"9\",lane=\"7\"} 55",
+                                "atlas_npu_serdes_snr{npu=\"0\",macro=\"0\",lane=\"1\"} 28"}));
   d.serdes[0].lane[1] = {};  // the link is gone
   std::string text;
   for (int second = 1; second <= 60; ++second) text += PollAt(second);

@@ -125,7 +125,8 @@ TEST(NpuStateOnSimulator, UnifiedBusOfTheNewestChip) {
   EXPECT_TRUE(sim.status.ok()) << sim.status.ToString();
   EXPECT_THAT(text, HasSubstr("atlas_npu_power_watts{npu=\"1\",scope=\"chip\"}"));
   EXPECT_THAT(text, HasSubstr("atlas_npu_ub_link_up{npu=\"1\",udie=\"\",port=\"8\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("atlas_npu_ub_crc_errors_total{npu=\"1\",udie=\"1\",port=\"8\"} 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("atlas_npu_ub_crc_errors_total{npu=\"1\",udie=\"1\",port=\"8\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("atlas_npu_ub_ethernet_pause_frames_total{npu=\"1\",udie=\"1\","
                               "port=\"8\",direction=\"rx\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("atlas_npu_hccs_")));

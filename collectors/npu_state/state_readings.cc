@@ -42,9 +42,8 @@ StateReadings::StateReadings(SlotOwner& identity, SlotOwner& owner, const DcmiDe
   }
   for (size_t severity = 0; severity < kDcmiSeverities; ++severity) {
     for (size_t change = 0; change < kDcmiFaultChanges; ++change) {
-      fault_events_[severity][change] =
-          SeriesSlot(MetricByName("atlas_npu_fault_events_total"), kSeverities[severity],
-                     kAssertions[change]);
+      fault_events_[severity][change] = SeriesSlot(MetricByName("atlas_npu_fault_events_total"),
+                                                   kSeverities[severity], kAssertions[change]);
     }
   }
   const std::string logic_id = std::to_string(device.logical_id);
@@ -58,8 +57,15 @@ StateReadings::StateReadings(SlotOwner& identity, SlotOwner& owner, const DcmiDe
                                                        : device.npu_name;
   const std::string numa_node = NumaNode(sys, device);
   const std::array<std::string_view, 11> labels = {
-      logic_id, card, chip, model, chip_name, device.chip_version, device.serial,
-      device.pci_bus_id, device.board_id,
+      logic_id,
+      card,
+      chip,
+      model,
+      chip_name,
+      device.chip_version,
+      device.serial,
+      device.pci_bus_id,
+      device.board_id,
       "",  // firmware: libdcmi's query for it is not among those we know
       numa_node};
   info_ = identity.Intern(MetricByName("atlas_npu_info"), labels);

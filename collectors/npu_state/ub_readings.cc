@@ -91,8 +91,9 @@ void UbReadings::ReadLinks(DevicePass& pass) {
   for (int port = 0; status.ok() && port < abi::kUbLinkPorts; ++port) {
     const int state = status.value.ub_port_status[port];
     if (state <= abi::kUbPortNone || state > abi::kUbPortDown) continue;
-    const SeriesId series = links_.Use(
-        port, kLinkUp, [&] { return std::array<std::string, 2>{"", std::to_string(port)}; });
+    const SeriesId series = links_.Use(port, kLinkUp, [&] {
+      return std::array<std::string, 2>{"", std::to_string(port)};
+    });
     pass.Emit(series, state == abi::kUbPortDown ? 0 : 1);
   }
   links_.EndRound();

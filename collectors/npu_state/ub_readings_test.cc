@@ -78,7 +78,8 @@ TEST_F(UbReadingsTest, EveryCounterOfThePortHasItsName) {
     EXPECT_THAT(text, HasSubstr("atlas_npu_ub_" + std::string(line)));
   }
   EXPECT_EQ(CountLines(text), 48u + 40u);  // the other port is not in Ethernet mode
-  EXPECT_THAT(text, HasSubstr("atlas_npu_ub_crc_errors_total{npu=\"0\",udie=\"0\",port=\"4\"} 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("atlas_npu_ub_crc_errors_total{npu=\"0\",udie=\"0\",port=\"4\"} 0\n"));
 }
 
 TEST_F(UbReadingsTest, LinksOfPortsTheChipHas) {
@@ -87,9 +88,10 @@ TEST_F(UbReadingsTest, LinksOfPortsTheChipHas) {
   fake.devices[0].ub_links.ub_port_status[6] = abi::kUbPortDown;
   fake.devices[0].ub_links.ub_port_status[7] = 77;
   fake.devices[0].ub_links.ub_port_status[8] = -1;
-  EXPECT_EQ(Read(), "atlas_npu_ub_link_up{npu=\"0\",udie=\"\",port=\"4\"} 1\n"
-                    "atlas_npu_ub_link_up{npu=\"0\",udie=\"\",port=\"5\"} 1\n"
-                    "atlas_npu_ub_link_up{npu=\"0\",udie=\"\",port=\"6\"} 0\n");
+  EXPECT_EQ(Read(),
+            "atlas_npu_ub_link_up{npu=\"0\",udie=\"\",port=\"4\"} 1\n"
+            "atlas_npu_ub_link_up{npu=\"0\",udie=\"\",port=\"5\"} 1\n"
+            "atlas_npu_ub_link_up{npu=\"0\",udie=\"\",port=\"6\"} 0\n");
 }
 
 TEST_F(UbReadingsTest, APortThatDoesNotAnswerIsAbsentAndComesBack) {

@@ -24,7 +24,8 @@ struct Timed {
   int NpuExtras::*ms;
   int min_ms;
 };
-// The upper end is ours: with 16 NPUs the thread that talks to libdcmi is away for 8 s a minute then.
+// The upper end is ours: with 16 NPUs the thread that talks to libdcmi is away for 8 s a minute
+// then.
 constexpr int kMaxMs = 500;
 constexpr int kDefaultMs = 100;
 constexpr auto kTimed = std::to_array<Timed>({
