@@ -66,6 +66,8 @@ class Facts:
         """The metrics a query names, in their order. A name nobody exports is a mistake."""
         bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on|ignoring) ?\([^)]*\)", " ", expr)
         found = re.findall(r"\b(?:(?:npu|instance|job|jobnpu|rank):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b", bare)
+        # A histogram's parts are described by its own line.
+        found = [name.removesuffix("_bucket") if name.endswith("_bucket") else name for name in found]
         for name in found:
             if name not in self.units and name not in self.recorded and name not in ("ALERTS", "up"):
                 raise SystemExit(f"generate.py: neither docs/metrics.md nor a rule has {name}\n  {expr}")
