@@ -8,7 +8,12 @@ import subprocess
 import threading
 import time
 
+import parts_delays
 import parts_export
+import parts_peers
+import parts_precision
+import parts_scale
+import peers
 import rig
 
 # Every option at its maximum (docs: shared with the vendor's option ranges).
@@ -63,6 +68,8 @@ def steady(daemon, seconds, options=(), warm_up=3.0):
             result["records_per_s"] = (more[0] - records[0]) / result["seconds"]
             result["dump_bytes_per_s"] = (more[1] - records[1]) / result["seconds"]
             result["dropped_records"] = more[2]
+            result["ns_per_record"] = (result["total"]["cpu_percent"] / 100 * 1e9
+                                       / max(1, result["records_per_s"]))
             daemon.stop_session(session)
     return result
 
@@ -229,11 +236,9 @@ def host(build, args, processes=300, hz=50):
               "no_dump_above_floor_percent": above(plain) - floor,
               "dump_above_floor_percent": above(written) - floor, "peers": {}}
     for peer in args.peer:
-        name, _, pid = peer.partition("=")
-        before = rig.Snapshot(int(pid))
-        time.sleep(args.seconds)
-        percent = rig.share(before, rig.Snapshot(int(pid)))["total"]["cpu_percent"]
-        result["peers"][name] = {"percent": percent, "profd_ratio": above(plain) / max(percent, 1e-9)}
+        row = peers.share_of(peer, args.seconds)
+        row["profd_ratio"] = above(plain) / max(row["percent"], 1e-9)
+        result["peers"][peers.named(peer)[0]] = row
     return result
 
 
@@ -266,4 +271,6 @@ def marks(build, args):
 
 PARTS = {"micro": micro, "marks": marks, "idle": idle, "device": device, "all": everything, "alloc": alloc,
          "scrape": scrape, "latency": latency, "host": host, "export": parts_export.export,
-         "ingest": parts_export.ingest}
+         "ingest": parts_export.ingest, "peers": parts_peers.peers_part,
+         "precision": parts_precision.precision, "delays": parts_delays.delays,
+         "fanout": parts_delays.fanout, "scale": parts_scale.scale}

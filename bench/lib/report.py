@@ -1,6 +1,16 @@
 """The table on the terminal, and whether the goals were met."""
 
+import parts_delays
 import parts_export
+import parts_peers
+import parts_precision
+import parts_scale
+import split
+
+# Parts with a table of their own: their module has print_<part> and goals_<part>.
+MODULES = {"export": parts_export, "ingest": parts_export, "peers": parts_peers,
+           "precision": parts_precision, "delays": parts_delays, "fanout": parts_delays,
+           "scale": parts_scale}
 
 DEVICE_THREADS = ("profd-pump", "profd-writer", "profd-control", "profd-npuN", "profd")
 THREAD_COLUMNS = (("cpu_percent", "% core"), ("simulator_percent", "sim %"),
@@ -19,8 +29,10 @@ def _threads(run, indent="  "):
         print(f"{indent}{name:<16}" + "".join(f"{row[key]:>12.3f}" for key, _ in THREAD_COLUMNS))
     rest = [f"{key} {run[key]:.1f}" for key in ("rss_mib", "peak_mib", "anonymous_mib",
                                                 "records_per_s", "dump_bytes_per_s",
-                                                "dropped_records") if key in run]
+                                                "dropped_records", "ns_per_record") if key in run]
     print(indent + ", ".join(rest))
+    print(indent + "by part: " + ", ".join(f"{part} {percent:.3f}" for part, percent
+                                           in split.by_part(run).items() if percent >= 0.0005))
 
 
 def _scalars(part):
@@ -48,8 +60,8 @@ def print_part(name, part):
                       f"{row['max']:>14.1f}")
         _scalars(part)
         return
-    if name in ("export", "ingest"):
-        getattr(parts_export, "print_" + name)(part)
+    if name in MODULES:
+        getattr(MODULES[name], "print_" + name)(part)
         return
     if "threads" in part:
         _threads(part)
@@ -90,9 +102,9 @@ def goals(parts):
               run["no session, 1 thread"]["p99"], 50, "ns")
         _goal(found, "p99 of profd_mark with a session, 1 thread",
               run["session, 1 thread"]["p99"], 1000, "ns")
-    for name in ("export", "ingest"):
+    for name, module in MODULES.items():
         if name in parts:
-            getattr(parts_export, "goals_" + name)(parts[name], lambda *row: _goal(found, *row))
+            getattr(module, "goals_" + name)(parts[name], lambda *row: _goal(found, *row))
     if "alloc" in parts:
         _goal(found, "allocations per record in steady state",
               parts["alloc"]["allocations_per_record"], 0.0, "")

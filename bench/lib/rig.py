@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import time
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 
 class Build:
     """The binaries of one preset."""
@@ -25,6 +27,7 @@ class Build:
         self.micro = os.path.join(self.folder, "bench", "profd_bench")
         self.ingest = os.path.join(self.folder, "bench", "ingest")
         self.make_dump = os.path.join(self.folder, "bench", "make_dump")
+        self.library = os.path.join(self.folder, "lib", "libprofd.so.0")
         self.marks = os.path.join(self.folder, "bench", "profd_bench_marks")
 
     def missing(self):
@@ -118,7 +121,8 @@ def share(before, after):
 class Daemon:
     """A profd on the simulated node, in a folder of its own."""
 
-    def __init__(self, build, config="", count_allocations=False, simulate=True):
+    def __init__(self, build, config="", count_allocations=False, simulate=True,
+                 scenario="", wait=True):
         self.build = build
         self.dir = tempfile.mkdtemp(prefix="profd-bench-")
         self.account = os.path.join(self.dir, "sim.account")
@@ -136,20 +140,28 @@ class Daemon:
         command = [build.profd, "--config", conf, "--socket", self.socket, "--dump-root",
                    self.dumps, "--metrics-listen", "127.0.0.1:0"]
         self.log = open(os.path.join(self.dir, "log"), "wb")
-        self.process = subprocess.Popen(command + (["--simulate"] if simulate else []), env=env,
-                                        stderr=self.log, stdout=self.log)
+        if simulate:
+            command.append("--simulate")
+        if scenario:  # the text of a scenario: sim/README.md
+            command.append(os.path.join(self.dir, "scenario.toml"))
+            with open(command[-1], "w", encoding="utf-8") as file:
+                file.write(scenario)
+        self.process = subprocess.Popen(command, env=env, stderr=self.log, stdout=self.log)
         self.pid = self.process.pid
-        self.metrics = self._wait_ready()
+        self.metrics = self.wait_ready() if wait else None
 
-    def _wait_ready(self):
-        deadline = time.monotonic() + 20
+    def wait_ready(self):
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 break
             if os.path.exists(self.socket):
                 done = self.ctl("status", "--json", check=False)
                 if done.returncode == 0:
-                    text = json.loads(done.stdout).get("metrics_address", "")
+                    self.node = json.loads(done.stdout)
+                    text = self.node.get("metrics_address", "")
+                    if not text:
+                        return None
                     host, _, port = text.rpartition(":")
                     return host, int(port)
             time.sleep(0.05)
@@ -223,6 +235,6 @@ def scrape(address):
             received.append(piece)
     seconds = time.perf_counter() - begin
     head, _, body = b"".join(received).partition(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 200"):
+    if not re.match(rb"HTTP/1\.[01] 200", head):
         raise RuntimeError("GET /metrics: " + head.split(b"\r\n")[0].decode())
     return seconds, body

@@ -1,0 +1,242 @@
+"""How true the times are: sampling against its ideal grid, idle and under load; the devices' clocks; channels beside
+each other. All of it from the dump alone, as any reader of one has it."""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+import time
+
+import peers
+import rig
+
+sys.path.insert(0, os.path.join(rig.ROOT, "tests", "harness"))
+
+# Collector, rate: all at once in one session. 100 Hz is a driver's channel, whose grid is the driver's own.
+RATES = (("host_mem", 1), ("host_pressure", 10), ("host_cpu", 50), ("hbm", 100))
+CHANNELS = ("hbm", "hccs", "pcie", "roce", "nic", "npu_mem", "qos", "soc_profile")
+HOST_STAMPED = ("npu_module_mem.data",)
+SKEW_HZ = 50
+SIM_SEED = 1
+COUNTER_HZ = 50_000_000
+
+
+# The simulator's clocks (sim/device_clock.h, sim/noise.h): what a device's clock truly shows.
+
+def _mix(x):
+    x = (x + 0x9E3779B97F4A7C15) & (2**64 - 1)
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & (2**64 - 1)
+    return x ^ (x >> 31)
+
+
+def _hash(seed, a, b, c):
+    return _mix(_mix(_mix(_mix(seed) ^ a) ^ b) ^ c)
+
+
+class DeviceClock:
+    def __init__(self, device):
+        self.offset = _hash(SIM_SEED, 0x300, device, 0) % 3_600_000_000_000 + 1_000_000_000
+        self.drift_ppb = _hash(SIM_SEED, 0x300, device, 1) % 10_001 - 5_000
+        self.counter = _hash(SIM_SEED, 0x300, device, 2) % 1_000_000_000_000
+
+    def at(self, host_ns):
+        return host_ns + self.offset + int(host_ns // 1000 * self.drift_ppb / 1_000_000)
+
+
+def percentiles(values):
+    ordered = sorted(values)
+    return {name: ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+            for name, share in (("p50_us", 0.5), ("p99_us", 0.99), ("max_us", 1.0))}
+
+
+def median(values):
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]
+
+
+def against_grid(stamps, hz, scale=1.0):
+    """Lateness on the grid that fits best: k-th point at start + k periods, start being the most punctual one.
+    `scale`: how many of the stamps' ns are one ns of the grid's clock."""
+    period = 1e9 / hz * scale
+    first = stamps[0]
+    index = [round((stamp - first) / period) for stamp in stamps]
+    errors = [stamp - first - k * period for stamp, k in zip(stamps, index)]
+    least = min(errors)
+    late = [(error - least) / 1e3 for error in errors]
+    tenth = max(3, len(late) // 10)
+    # Neighbours apart by a period, as one who looks at differences sees it.
+    apart = [abs(b - a - period) / 1e3 for a, b in zip(stamps, stamps[1:])]
+    drift = median(late[-tenth:]) - median(late[:tenth])
+    result = {"hz": hz, "samples": len(stamps), "missing": index[-1] + 1 - len(set(index)),
+              "drift_us": drift, "drift_periods": round(abs(drift) * 1e3 / period, 2),
+              "period_p99_us": percentiles(apart)["p99_us"]}
+    result.update(percentiles(late))
+    return result
+
+
+def host_stamps(dump):
+    """Collector: stamps in CLOCK_MONOTONIC_RAW, from what the collector writes itself."""
+    found = {}
+    for collector, name in (("host_cpu", "host_sys_cpu"), ("host_mem", "host_sys_mem")):
+        stamps = []
+        for path in sorted(glob.glob(os.path.join(dump, "host", "data", name + ".data.slice_*[0-9]")),
+                           key=lambda path: int(path.rpartition("_")[2])):
+            with open(path, "rb") as file:
+                stamps += [int(line[10:]) for line in file if line.startswith(b"TimeStamp:")]
+        found[collector] = stamps
+    stamps = {}
+    with open(os.path.join(dump, "profd", "samples.tsv"), encoding="utf-8") as file:
+        next(file)
+        for line in file:
+            stamp, metric, _ = line.split("\t", 2)
+            if metric.startswith("atlas_host_pressure"):
+                stamps[int(stamp)] = None
+    found["host_pressure"] = list(stamps)
+    return found
+
+
+def hbm_stamps(dump, device):
+    """ns on the device's grid: 24 bytes {u64 us since start, ...} of dump-format 2, several records a point."""
+    import struct
+    import prof_records
+    layout = prof_records.BINARY["hbm.data"][0]
+    stamps = {}
+    for path in sorted(glob.glob(f"{dump}/device_{device}/data/hbm.data.{device}.slice_*[0-9]"),
+                       key=lambda path: int(path.rpartition("_")[2])):
+        with open(path, "rb") as file:
+            data = file.read()
+        size = struct.calcsize(layout)
+        for fields in struct.iter_unpack(layout, data[:len(data) // size * size]):
+            stamps[fields[0] * 1000] = None
+    return list(stamps)
+
+
+def clock_rate():
+    """The grid is CLOCK_MONOTONIC's, stamps are CLOCK_MONOTONIC_RAW's: (one, other) now."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+def stressed(build):
+    """CPU hogs, as many as cores."""
+    tool = peers.program("stress-ng")
+    if tool:
+        return peers.Peer("stress-ng", [tool, "--quiet", "--cpu", str(os.cpu_count())])
+    return peers.Peer("busy shells", ["sh", "-c", "for i in $(seq %d); do (while :; do :; done) & done; wait"
+                                      % os.cpu_count()])
+
+
+def manifest_of(dump):
+    with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def recorded(daemon, seconds, options):
+    session = daemon.start_session(*options)
+    before = clock_rate()
+    time.sleep(seconds)
+    after = clock_rate()
+    daemon.stop_session(session)
+    dump = json.loads(daemon.ctl("show", session, "--json").stdout)["dump_path"]
+    return dump, (after[1] - before[1]) / (after[0] - before[0])
+
+
+def grids(daemon, seconds):
+    options = [word for name, hz in RATES for word in ("--collector", f"{name}={hz}")]
+    dump, scale = recorded(daemon, seconds, options)
+    found = host_stamps(dump)
+    found["hbm"] = hbm_stamps(dump, 0)
+    rows = {}
+    for collector, hz in RATES:
+        stamps = found[collector]
+        if len(stamps) > 3:
+            rows[f"{collector}, {hz} Hz"] = against_grid(
+                stamps, hz, 1.0 if collector == "hbm" else scale)
+    return rows, clocks(dump)
+
+
+def clocks(dump):
+    """What the pairs of clocks in the dump say against what the simulated clocks truly showed."""
+    errors, counters, declared, single = [], [], [], []
+    starts = {}
+    for pair in manifest_of(dump)["clocks"]:
+        if pair["device"] < 0 or not pair["device_ns"]:
+            continue
+        truth = DeviceClock(pair["device"])
+        error = pair["device_ns"] - truth.at(pair["host_ns"])
+        errors.append(abs(error))
+        declared.append(pair["uncertainty_ns"])
+        counters.append(abs((pair["device_count"] - truth.counter) * (10**9 // COUNTER_HZ)
+                            - pair["device_ns"]))
+        start = starts.setdefault(pair["device"], pair)
+        # The vendor's analyser has one pair alone: what the crystals drift apart is its error at the end.
+        single.append(abs((pair["device_ns"] - start["device_ns"]) - (pair["host_ns"] - start["host_ns"])))
+    outside = sum(1 for error, width in zip(errors, declared) if error > width + 20)
+    return {"pairs": len(errors), "max_error_ns": max(errors), "p50_error_ns": median(errors),
+            "max_uncertainty_ns": max(declared), "outside_uncertainty": outside,
+            "counter_max_error_ns": max(counters), "one_pair_at_the_end_us": max(single) / 1e3}
+
+
+def skew(daemon, seconds):
+    """Channels of the devices beside each other on the wall clock, as the vendor's formulas have it."""
+    import prof_reader
+    options = [word for name in CHANNELS for word in ("--collector", f"{name}={SKEW_HZ}")]
+    dump = prof_reader.read(recorded(daemon, seconds, options + ["--devices", "0-3"])[0])
+    firsts, drifts, period = {}, {}, 10**9 / SKEW_HZ
+    for (device, name), channel in dump.channels.items():
+        walls = sorted({record.wall for record in channel.records if record.wall})
+        if device < 0 or len(walls) < SKEW_HZ or "lpm" in name:
+            continue
+        gaps = sorted(b - a for a, b in zip(walls, walls[1:]))
+        if not 0.9 * period < gaps[len(gaps) // 2] < 1.1 * period:
+            continue  # several stamps a point, or a rate of its own
+        firsts.setdefault(device, []).append(walls[0])
+        count = round((walls[-1] - walls[0]) / period)
+        drifts[device, name] = walls[-1] - walls[0] - count * period
+    per_device, by_host = {}, [0]
+    for (device, name), drift in drifts.items():
+        # One channel is stamped with the host's counter: what it shows is the device's crystal.
+        (by_host if name in HOST_STAMPED else per_device.setdefault(device, [])).append(drift)
+    everything = [first for row in firsts.values() for first in row]
+    return {"channels": len(drifts), "seconds": seconds,
+            "start_in_device_ms": max(max(row) - min(row) for row in firsts.values()) / 1e6,
+            "start_on_node_ms": (max(everything) - min(everything)) / 1e6,
+            "apart_in_device_us": max(max(row) - min(row) for row in per_device.values()) / 1e3,
+            "crystal_us": max(map(abs, by_host)) / 1e3}
+
+
+def precision(build, args):
+    seconds = 10 if args.quick else 600 if args.full else 60
+    result = {"seconds": seconds}
+    with rig.Daemon(build) as daemon:
+        result["idle"], result["clocks"] = grids(daemon, seconds)
+        with stressed(build) as load:
+            result["load"] = load.name
+            result["stressed"], result["clocks_stressed"] = grids(daemon, seconds)
+        result["skew"] = skew(daemon, 6 if args.quick else 20)
+    return result
+
+
+def print_precision(part):
+    print(f"  {part['seconds']} s each; lateness on the grid in us")
+    print(f"  {'':<30}{'samples':>9}{'p50':>9}{'p99':>9}{'max':>10}{'period p99':>12}{'drift':>9}{'missing':>9}")
+    for state in ("idle", "stressed"):
+        for name, row in part[state].items():
+            print(f"  {state + ', ' + name:<30}{row['samples']:>9}{row['p50_us']:>9.0f}{row['p99_us']:>9.0f}"
+                  f"{row['max_us']:>10.0f}{row['period_p99_us']:>12.0f}{row['drift_us']:>9.1f}"
+                  f"{row['missing']:>9}")
+    for name in ("clocks", "clocks_stressed", "skew"):
+        print(f"  {name}: " + ", ".join(f"{key} {value:g}" for key, value in part[name].items()))
+
+
+def goals_precision(part, goal):
+    idle = part["idle"].values()
+    both = [*idle, *part["stressed"].values()]
+    goal("drift of sampling from its grid, in periods", max(row["drift_periods"] for row in idle), 0.0, "")
+    goal("points of the grid missed, idle", sum(row["missing"] for row in idle), 0.0, "")
+    goal("p99 lateness, idle / period", max(row["p99_us"] * row["hz"] / 1e6 for row in idle), 0.1, "")
+    goal("drift under load, in periods", max(row["drift_periods"] for row in both), 0.0, "")
+    goal("clock pairs further off than they say",
+         part["clocks"]["outside_uncertainty"] + part["clocks_stressed"]["outside_uncertainty"], 0.0, "")
+    goal("channels of a device drift apart", part["skew"]["apart_in_device_us"], 1.0, "us")
