@@ -220,7 +220,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void ReplayAll(std::shared_ptr<BlockSource> source, FeedOfRoute feed_of,
                  std::function<void()> done);
   // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
-  void NoteOutage(DumpFeed* feed);
+  void NoteOutage(DumpFeed* feed, bool over = false);
   // Readings of the feed's collector that were left out because they were late.
   void NoteLate(DumpFeed* feed, uint64_t readings) {
     feed->counters_.late_readings.fetch_add(readings, std::memory_order_relaxed);
@@ -260,6 +260,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes,
                 int64_t host_ns = 0);
   void NoteRestart(DumpFeed& feed, int64_t now_ns, std::string_view reason = "channel_restart");
+  void NoteOpenOutages(int64_t end_ns);
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);
   void FindHoles(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);

@@ -81,9 +81,13 @@ void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch
   });
 }
 
-void WriterSession::NoteOutage(DumpFeed* feed) {
-  writer_.Post([self = shared_from_this(), feed] {
-    if (feed->outage_from_ns_ == 0) feed->outage_from_ns_ = feed->last_block_ns_;
+void WriterSession::NoteOutage(DumpFeed* feed, bool over) {
+  writer_.Post([self = shared_from_this(), feed, over] {
+    if (over) {
+      feed->outage_from_ns_ = 0;
+    } else if (feed->outage_from_ns_ == 0) {
+      feed->outage_from_ns_ = feed->last_block_ns_;
+    }
   });
 }
 
@@ -113,6 +117,7 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     Status status = health();
     std::erase_if(writer_.live_, [this](const auto& live) { return live.get() == this; });
     if (dump_ == nullptr) return done(status);
+    NoteOpenOutages(end.raw_ns);
     FinishHoles(end.raw_ns);
     NoteAllLosses(end.raw_ns);
     CountAged();
@@ -225,6 +230,16 @@ void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, std::string_view re
     channel.AddGap({now, 0, std::string(reason), from});
   }
   dump_->TouchManifest();
+}
+
+// What was silent to the end is missing up to there.
+void WriterSession::NoteOpenOutages(int64_t end_ns) {
+  std::lock_guard lock(mutex_);
+  for (const auto& feed : feeds_) {
+    if (feed->outage_from_ns_ != 0 && feed->outage_from_ns_ == feed->last_block_ns_) {
+      NoteRestart(*feed, end_ns, "channel_silent");
+    }
+  }
 }
 
 void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,

@@ -11,8 +11,9 @@ namespace profd {
 namespace {
 
 // A running periodic channel that delivers nothing for this long is pointed out.
-constexpr int64_t kSilenceNs = 5 * kNsPerSecond;
-constexpr int kSilencePeriods = 20;
+// Within what `profctl verify` lets pass without an explanation (dump/verify_channels.cc, kEdgeNs).
+constexpr int64_t kSilenceNs = 4 * kNsPerSecond;
+constexpr int kSilencePeriods = 2;
 
 }  // namespace
 
@@ -44,14 +45,18 @@ void ChannelArbiter::CheckSilence(Slot& slot, int64_t now_ns) {
   ChannelRouter::Progress progress =
       deps_.router.ProgressOf(static_cast<uint32_t>(slot.device), slot.channel);
   int64_t since = now_ns - std::max(progress.last_block_ns, slot.epoch->start_ns.load());
-  auto patience = std::max(kSilenceNs, static_cast<int64_t>(kSilencePeriods * 1e9 / slot.epoch->hz));
+  auto patience = kSilenceNs + static_cast<int64_t>(kSilencePeriods * 1e9 / slot.epoch->hz);
   std::string detail;
   if (since > patience) {
     detail = fmt::format("channel {} has delivered nothing for {} s", slot.channel,
                          since / kNsPerSecond);
   }
   for (Part& part : slot.parts) {
-    if (part.state == OutcomeState::kRunning) part.detail = detail;
+    if (part.state != OutcomeState::kRunning) continue;
+    if (part.target.feed != nullptr && detail.empty() != part.detail.empty()) {
+      part.target.session->NoteOutage(part.target.feed, detail.empty());
+    }
+    part.detail = detail;
   }
 }
 
