@@ -5,6 +5,7 @@ tests/faults/matrix.py --doc > docs/fault-matrix.md
 
 import dataclasses
 import itertools
+import re
 import sys
 
 # What a driver's function may do. "code N": it answers N and does nothing.
@@ -125,7 +126,8 @@ def faults_of(call):
 
 def identifier(*words):
     text = "_".join(words)
-    return "".join(c if c.isalnum() else "_" for c in text.replace("-", "minus ")).replace("__", "_")
+    text = re.sub(r"(?<=[ _])-(?=\d)", "minus ", text)
+    return re.sub(r"\W+|_+", "_", text)
 
 
 def driver_cells():

@@ -1,1 +1,126 @@
-"""The matrix (matrix.py), cell by cell."""
+"""The fault matrix, cell by cell (matrix.py has the table, driver_passes.py and other_cells.py what is
+done). PROFD_FAULTS=full runs all of it, else what the table calls the short form."""
+
+import ast
+import concurrent.futures
+import subprocess
+import sys
+import unittest
+
+import matrix
+import other_cells
+import profd_harness
+from driver_passes import Pass
+from fault_common import *
+from profd_harness import REPO
+
+FULL = os.environ.get("PROFD_FAULTS") == "full"
+WORKERS = int(os.environ.get("PROFD_FAULTS_WORKERS", "3"))
+PASSES = {}
+ENDS = {}
+
+
+def passes():
+    wanted = [(call, state) for call in matrix.CALLS for state in matrix.STATES
+              if FULL or (call, state) in matrix.CI_PASSES]
+    # The longest first.
+    return sorted(wanted, key=lambda one: (one[0] not in ("poll", "read"), one))
+
+
+def own_cells():
+    return [cell for cell in matrix.other_cells() if not cell.test and (FULL or cell.ci)]
+
+
+def outcome_of(cell):
+    """What the cell's function ended with; None when all is well."""
+    try:
+        other_cells.of(cell)(FaultCase(), cell)
+    except Exception as error:  # failure, error or skip: the cell's method says which
+        return error
+    return None
+
+
+def setUpModule():
+    """Every pass once, several at a time; the cells look at what they have seen."""
+    profd_harness.raise_file_limit()
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        jobs = [pool.submit(Pass(*key).run) for key in passes()]
+        for cell in own_cells():
+            ENDS[cell.name] = pool.submit(outcome_of, cell)
+    for job in jobs:
+        PASSES[job.result().call, job.result().state] = job.result()
+
+
+class Driver(unittest.TestCase):
+    """One method for each cell, made below."""
+
+
+class Others(FaultCase):
+    """The cells that have a daemon of their own, made below."""
+
+
+def driver_method(call, fault, state):
+    def run(self):
+        seen = PASSES[call, state]
+        self.assertEqual(seen.common, [])
+        self.assertEqual(seen.seen[fault], [])
+
+    return run
+
+
+def other_method(name):
+    def run(self):
+        error = ENDS[name].result()
+        if error is not None:
+            raise error
+
+    return run
+
+
+for _call in matrix.CALLS:
+    for _state in matrix.STATES:
+        for _fault in matrix.faults_of(_call):
+            if (_call, _state) in passes():
+                setattr(Driver, "test_" + matrix.identifier(_call, _fault, _state),
+                        driver_method(_call, _fault, _state))
+for _cell in own_cells():
+    setattr(Others, "test_" + _cell.name, other_method(_cell.name))
+
+
+def exists(reference):
+    """True if the file has the class and the method."""
+    path, _, name = reference.partition(":")
+    with open(os.path.join(REPO, path), encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    if not name:
+        return any(isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+                   for node in ast.walk(tree))
+    group, method = name.split(".")
+    return any(isinstance(node, ast.ClassDef) and node.name == group and
+               any(isinstance(one, ast.FunctionDef) and one.name == method for one in node.body)
+               for node in ast.walk(tree))
+
+
+class Table(unittest.TestCase):
+    def test_every_cell_has_a_test(self):
+        for cell in matrix.other_cells():
+            with self.subTest(cell.name):
+                if cell.test:
+                    self.assertTrue(exists(cell.test), f"{cell.test} is no test")
+                else:
+                    self.assertTrue(callable(other_cells.of(cell)))
+
+    def test_names_are_unique(self):
+        names = [cell.name for cell in matrix.cells()]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_the_document_is_printed_from_it(self):
+        with open(os.path.join(REPO, "docs", "fault-matrix.md"), encoding="utf-8") as file:
+            said = file.read()
+        made = subprocess.run([sys.executable, matrix.__file__, "--doc"], capture_output=True, text=True,
+                              check=True).stdout
+        self.assertEqual(said, made, "tests/faults/matrix.py --doc > docs/fault-matrix.md")
+
+
+if __name__ == "__main__":
+    profd_harness.main()
