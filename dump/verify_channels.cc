@@ -265,7 +265,11 @@ bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns, const ManifestChanne
 
 bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns) const {
   if (!run_.manifest) return true;
-  if (known_ != nullptr) return IsExplained(from_ns, to_ns, *known_);
+  if (known_ != nullptr) {
+    // Without the device's clocks its stamps cannot be put beside the gaps: any of them may be it.
+    if (format_ != nullptr && !clocks_) return known_->gap_count > 0;
+    return IsExplained(from_ns, to_ns, *known_);
+  }
   // Files of host collectors carry their own names; whose they are is not in the manifest.
   return std::any_of(run_.manifest->channels.begin(), run_.manifest->channels.end(),
                      [&](const ManifestChannel& channel) {
