@@ -146,7 +146,7 @@ def scrape(build, args):
     floor, _ = times_of(BytesServer(body).address, args.scrapes)
     series = sum(1 for line in body.split(b"\n") if line and not line.startswith(b"#"))
     web = [row for name, row in rig.share(before, after)["threads"].items()
-           if name.startswith("civetweb")]
+           if name == "profd-web"]
     cpu = sum(row["cpu_percent"] for row in web) / 100 * (after.time - before.time) / args.scrapes
     return {"scrapes": args.scrapes, "series": series, "bytes": len(body),
             "p50_ms": statistics.median(own) * 1e3, "p99_ms": percentile(own, 99) * 1e3,

@@ -1,4 +1,5 @@
-"""profd on the host's metrics alone beside node_exporter and collectd doing the same, and scrapes of as many series."""
+"""profd on the host's metrics alone beside node_exporter and collectd doing the same; scrapes of as many
+series."""
 
 import re
 import statistics

@@ -12,11 +12,14 @@ DEVICE = ("--sys-hardware-mem-freq", "100", "--sys-io-sampling-freq", "100",
           "--sys-interconnection-freq", "50", "--dvpp-freq", "100", "--llc-profiling", "read")
 CHANNELS = ("hbm", "pcie", "hccs", "roce", "nic", "qos", "npu_mem", "soc_profile")
 PROCESS_HZ = 10
+# % of a core; what is below it is what two idle runs differ by.
+RESOLUTION = 0.05
 
 
 def exponent(points):
-    """Slope of log(cost) over log(size), least squares; None with fewer than two points that cost anything."""
-    logs = [(math.log(size), math.log(cost)) for size, cost in points if size > 0 and cost > 0]
+    """Slope of log(cost) over log(size), least squares; None with fewer than two points above the resolution."""
+    logs = [(math.log(size), math.log(cost)) for size, cost in points
+            if size > 0 and cost > RESOLUTION]
     if len(logs) < 2:
         return None
     mean_x, mean_y = (sum(column) / len(logs) for column in zip(*logs))
@@ -41,8 +44,7 @@ def pick(points, args):
 def devices(build, seconds, args):
     """Sixteen are what a simulated node has at most; more are more of the same."""
     for count in pick([1, 2, 4, 8, 16], args):
-        with rig.Daemon(build, scenario=f'chip = "A3"\ndevices = {count}\n' if count > 1
-                        else 'chip = "910B"\ndevices = 1\n') as daemon:
+        with rig.Daemon(build, scenario=f'chip = "910B"\ndevices = {count}\n') as daemon:
             idle = cpu(daemon, seconds)
             daemon.start_session(*DEVICE)
             yield count, cpu(daemon, seconds) - idle
@@ -119,7 +121,7 @@ def subscribers(build, seconds, args):
         try:
             floor = cpu(daemon, seconds)
             yield 0, 0.0
-            for count in pick([1, 5, 10, 50, 100], args):
+            for count in pick([5, 10, 25, 50, 100], args):
                 while len(streams) < count:
                     streams.append(subprocess.Popen(
                         [build.profctl, "--socket", daemon.socket, "stream", "--collectors", "hccs",

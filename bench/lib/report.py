@@ -12,7 +12,7 @@ MODULES = {"export": parts_export, "ingest": parts_export, "peers": parts_peers,
            "precision": parts_precision, "delays": parts_delays, "fanout": parts_delays,
            "scale": parts_scale}
 
-DEVICE_THREADS = ("profd-pump", "profd-writer", "profd-control", "profd-npuN", "profd")
+DEVICE_THREADS = ("profd-pump", "profd-writer", "profd-sync", "profd-control", "profd-npuN", "profd")
 THREAD_COLUMNS = (("cpu_percent", "% core"), ("simulator_percent", "sim %"),
                   ("switches_per_s", "switches/s"), ("allocations_per_s", "allocs/s"))
 
@@ -25,6 +25,8 @@ def print_facts(facts):
 def _threads(run, indent="  "):
     print(f"{indent}{'thread':<16}" + "".join(f"{title:>12}" for _, title in THREAD_COLUMNS))
     rows = sorted(run["threads"].items(), key=lambda item: -item[1]["cpu_percent"])
+    rows = [(name, row) for name, row in rows
+            if max(row[key] for key, _ in THREAD_COLUMNS) >= 0.0005]
     for name, row in rows + [("total", run["total"])]:
         print(f"{indent}{name:<16}" + "".join(f"{row[key]:>12.3f}" for key, _ in THREAD_COLUMNS))
     rest = [f"{key} {run[key]:.1f}" for key in ("rss_mib", "peak_mib", "anonymous_mib",

@@ -2,10 +2,11 @@
 
 import re
 
-PARTS = (("pump and decode", r"profd-pump"), ("write", r"profd-writer"),
+PARTS = (("pump and decode", r"profd-pump"), ("write", r"profd-writer|profd-sync"),
          ("host collectors", r"profd-sample"), ("DCMI", r"profd-dcmi"),
-         ("control", r"profd-control|profd-npuN|profd$|profd-accept|profd-attach.*"),
-         ("metrics", r"civetweb.*|profd-web.*|profd-http.*|prof.*metrics.*"))
+         ("control", r"profd-control|profd-npuN|profd$|profd-accept"),
+         ("metrics and HTTP", r"profd-web"),
+         ("jobs and attribution", r"profd-(?:proc|users|attr|attach|jobmap|hccn|dumps)"))
 
 
 def by_part(run):
