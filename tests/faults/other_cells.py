@@ -221,7 +221,12 @@ def with_proc(case, mount, user=None):
         os.chmod(d.base, 0o777)
         d.mount += f" && set -- setpriv --reuid {user} --regid {user} --clear-groups \"$@\""
     with d:
-        session = start(d, *ORDER, *HOST)
+        if user:
+            # Whoever starts it is hidden, too: no lease can be watched.
+            refused = d.run("start", *ORDER)
+            case.assertEqual(refused.returncode, REFUSED)
+            case.assertIn("no such process", refused.stdout)
+        session = d.ctl("start", *ORDER, *HOST, "--detach", user=user)
         d.until_records(session["session_id"], 200)
         seen = finish(d, session)
         case.assertEqual(seen["session"]["state"], "done")
