@@ -248,7 +248,8 @@ class Pass:
 
         def more():
             view = d.show(session["session_id"])
-            return all(outcome(view, name, device)["records"] >
+            return all(outcome(view, name, device)["result"] == "running" and
+                       outcome(view, name, device)["records"] >
                        outcome(before, name, device)["records"] + HZ // 2
                        for name in COLLECTORS for device in range(self.devices))
 

@@ -72,7 +72,9 @@ def while_recording(call, fault):
             return Expect(("failed",), "has not returned", STUCK)
         if fault == SHORT:
             return GOES_ON
-        if fault == GARBAGE or code == 115:
+        if code == 115:  # what the buffer held before may even look like records
+            return Expect(("running",), "", "profd_channel_garbage_bytes_total", ("finished",))
+        if fault == GARBAGE:
             return Expect(("running",), "has delivered nothing",
                           "profd_channel_garbage_bytes_total", final=("finished",))
         # -4: the channel has nothing more, which is no error.
@@ -196,7 +198,8 @@ def other_cells():
                "the session is done, the dump verifies, nothing of the channels is lost", ci=True)
     yield cell("/proc", "very many processes", "session",
                "readings that are late are counted (profd_collector_missed_ticks_total), channels lose nothing")
-    yield cell("/proc", "hidepid=2, daemon not root", "session", "orders that hang on a process profd cannot see are refused (exit 3); without (--detach) host_cpu and "
+    yield cell("/proc", "hidepid=2, daemon not root", "session",
+               "orders that hang on a process profd cannot see are refused (exit 3); without (--detach) host_cpu and "
                "host_mem are done with what may be seen (docs/privileges.md)")
     yield cell("/proc", "read-only", "session", "nothing changes: profd writes nothing there")
 
@@ -212,7 +215,8 @@ def other_cells():
     yield cell("disk", "vanished", "session", "the session warns; starts are refused (exit 3); made again when it can be",
                f"{DISK_PY}:Limits.test_root_removed_underneath")
     yield cell("disk", "slow: 1 MB/s", "session",
-               "received = written + dropped, counted as queue_full (where the machine is busy: no_buffer, driver); stop ends; a session without dump loses nothing",
+               "received = written + dropped, counted as queue_full (where the machine is busy: no_buffer, "
+               "driver); stop ends; a session without dump loses nothing",
                ci=True)
 
     yield cell("clients", "vanish in any call", "session", "the session is there or not at all",
@@ -243,7 +247,7 @@ def other_cells():
         yield cell("clock", fault, "session",
                    "no hole in any channel; the dump verifies; durations are not changed by it", ci=fault != "wall time stepped back")
     yield cell("memory", "anonymous memory, everything at the highest rate", "session",
-               "below 64 MiB, so a limit of 64 MiB kills nothing")
+               "below 64 MiB with driver.buffer_mb = 16 on a machine that keeps up, so such a limit kills nothing")
     yield cell("memory", "cgroup limit of 64 MiB", "session", "no kill: the session is done and loses nothing")
     yield cell("signals", "SIGKILL at any moment", "all", "the next daemon completes every dump; sessions go on",
                "tests/faults/test_crash.py:Crash.test_killed_at_any_instant")

@@ -368,7 +368,7 @@ def anonymous_peak(d):
 def anonymous_memory(case, cell):
     if is_sanitized():
         case.skipTest("memory is measured")
-    with daemon(devices=8) as d:
+    with daemon(devices=8, config={"driver": {"buffer_mb": 16}}) as d:
         session = start(d, *MUCH, expect=(OK, PARTIAL))
         peak = 0
         for goal in range(5_000, 60_000, 5_000):
