@@ -130,8 +130,7 @@ class Dumps(unittest.TestCase):
             before = d.until_records(session_id, 100)
             self.assertEqual(d.stop(signal.SIGUSR2), 0)
             d.start()
-            session = d.show(session_id)
-            self.assertEqual(session["state"], "running")
+            session = d.until_state(session_id, "running")
             first = session["segments"][0]
             self.assertGreaterEqual(first["records"], before["records"])
             d.until_records(session_id, first["records"] + 50)
