@@ -8,6 +8,7 @@ import time
 
 import peers
 import rig
+import split
 
 FAST_HZ = 50
 # Of the answers, what tells of the host and not of the program that gives them.
@@ -52,13 +53,14 @@ def cost(pid, address, pull_hz, seconds, samples):
     with Puller(address, pull_hz) as puller:
         time.sleep(2)
         pulled, taken = puller.count, samples and samples()
-        begin, before = time.monotonic(), peers.cpu_seconds(pid)
+        threads, begin, before = rig.Snapshot(pid), time.monotonic(), peers.cpu_seconds(pid)
         time.sleep(seconds)
+        run = rig.share(threads, rig.Snapshot(pid))
         cpu, elapsed = peers.cpu_seconds(pid) - before, time.monotonic() - begin
         count = (samples() - taken) if samples else (puller.count - pulled) * puller.host
     return {"cpu_percent": cpu / elapsed * 100, "samples_per_s": count / elapsed,
             "ns_per_sample": cpu / max(count, 1) * 1e9, "series": puller.series,
-            "host_series": puller.host, "rss_mib": peers.rss_mib(pid)}
+            "host_series": puller.host, "rss_mib": peers.rss_mib(pid), "by_part": split.by_part(run)}
 
 
 def profd_rows(build, seconds, rows):
@@ -150,6 +152,9 @@ def print_peers(part):
         print(f"  {name:<24}{row['cpu_percent']:>9.3f}{row['samples_per_s']:>11.0f}"
               f"{row['ns_per_sample']:>11.0f}{row['series']:>8}{row['host_series']:>9}"
               f"{row['rss_mib']:>9.1f}")
+        if name.startswith("profd"):
+            print("    by part: " + ", ".join(f"{part} {percent:.3f}" for part, percent
+                                              in row["by_part"].items() if percent >= 0.0005))
     print(f"  {'scrape':<36}{'series':>8}{'p50 ms':>9}{'p99 ms':>9}{'us/series':>11}")
     for name, row in part["scrapes"].items():
         print(f"  {name:<36}{row['series']:>8}{row['p50_ms']:>9.2f}{row['p99_ms']:>9.2f}"
@@ -175,4 +180,5 @@ def goals_peers(part, goal):
             goal(f"scrape p50 / node_exporter's, series of {name}",
                  shown[f"profd, {name}"]["p50_ms"] / other["p50_ms"], 1.0, "x")
     for name, row in part["named"].items():
-        goal(f"CPU of profd, host alone at 1 Hz / {name}'s", row["profd_ratio"], 1.0, "x")
+        if row["percent"] > 0.01:  # else it did nothing
+            goal(f"CPU of profd, host alone at 1 Hz / {name}'s", row["profd_ratio"], 1.0, "x")
