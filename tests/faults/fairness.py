@@ -57,8 +57,8 @@ def stops(d, seconds):
     while time.monotonic() < end or len(taken) < 5:
         session = start(d, "--collector", "hccs=50", "--devices", "0")
         d.until_records(session["session_id"], 10)
-        late.append(1e3 * max(v for (name, _), v in d.scrape().items()
-                              if name == "profd_collector_lateness_seconds"))
+        late.append(1e3 * max([v for (name, _), v in d.scrape().items()
+                              if name == "profd_collector_lateness_seconds"] or [0.0]))
         begin = time.monotonic()
         done = stop(d, session)
         taken.append(1e3 * (time.monotonic() - begin))
