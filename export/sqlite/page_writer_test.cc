@@ -158,7 +158,9 @@ TEST_F(PageWriterTest, EverySerialType) {
   Rows rows = Query("SELECT i, n, r, typeof(n), typeof(r) FROM t ORDER BY rowid");
   ASSERT_EQ(rows.size(), integers.size());
   // What the library itself makes of the same values.
-  SqliteDatabase other = std::move(SqliteDatabase::Open(":memory:")).value();
+  const std::string other_path = path_ + ".library";
+  SqliteDatabase other = std::move(SqliteDatabase::Open(other_path)).value();
+  std::filesystem::remove(other_path);  // stays readable until it is closed
   ASSERT_TRUE(other.Run("CREATE TABLE t (i INTEGER, n NUMERIC, r REAL)").ok());
   Rows given;
   for (size_t i = 0; i < integers.size(); ++i) {

@@ -89,8 +89,9 @@ class Past(RecorderCase):
         for device in range(self.devices):
             for name, period in PERIODIC.items():
                 self.assertGreaterEqual(len(self.no_holes(dump, device, name, period)), 25)
-                # When exactly a channel began is known as well as the driver answers promptly.
-                slack = scaled(1e9) if name == "hbm.data" else CLOCK_SLACK_NS
+                # When exactly a channel began is known as well as the driver answers promptly; a machine
+                # that is short of time delays that too.
+                slack = scaled(1e9 if name == "hbm.data" else 2.5e8)
                 for record in dump[(device, name)].records:
                     self.assertLessEqual(session["started_ns"] - slack, record.wall)
                     self.assertLessEqual(record.wall, session["ended_ns"] + slack)
