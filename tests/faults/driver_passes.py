@@ -154,10 +154,9 @@ class Pass:
         with d:
             getattr(self, self.state.replace(" ", "_"))(d)
             play(d, [])
-            if self.call in ("read", "card"):
-                # What the driver still holds of channels that could not be read to their end is what
-                # the next session may begin with (known): that one is not judged.
-                everything_again(d, self.devices)
+            # What the driver still holds of channels that could not be read or stopped properly is what
+            # the next session may begin with (known): that one is not judged.
+            everything_again(d, self.devices)
             self.judge_again(everything_again(d, self.devices))
             self.end(d)
 
