@@ -7,6 +7,7 @@
 
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
+#include "daemon/node/rights.h"
 #include "daemon/session/option_calls.h"
 #include "daemon/rpc/tls_server.h"
 #include "driver/dcmi_errors.h"
@@ -194,6 +195,9 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->set_simulated(options.simulated);
   out->set_metrics_address(metrics_address);
   out->set_metrics_tls(metrics_tls);
+  for (const RightLoss& right : Rights::OfThisProcess().Losses()) {
+    out->add_missing_rights(fmt::format("{}: {}", right.capability, right.loss));
+  }
   out->set_active_sessions(static_cast<uint32_t>(sessions->active()));
   out->set_max_sessions(static_cast<uint32_t>(options.config.max_sessions));
   out->mutable_caller()->set_pid(peer.pid);

@@ -94,6 +94,7 @@ void Print(const Context& context, const v1::Node& node) {
                       : fmt::format("http{}://{}/metrics", node.metrics_tls() ? "s" : "",
                                     node.metrics_address()));
   if (!node.tls_address().empty()) line("TLS", node.tls_address());
+  for (const std::string& right : node.missing_rights()) line("without", right);
   line("you", YouText(node.caller()));
   line("build", node.build());
 }

@@ -154,6 +154,8 @@ class Privileges(unittest.TestCase):
         for name in sorted(ALL):
             with self.subTest(without=name), Confined(ALL - {name}) as d:
                 self.assert_lost(d, {name})
+                self.assertEqual([right.split(":")[0] for right in d.ctl("status")["missing_rights"]], [name])
+                self.assertIn(f"  without    {name}: ", d.run("status", json_output=False).stdout)
 
     def test_group_of_the_sockets(self):
         """Without CAP_CHOWN root gives the sockets only to groups it is in."""
