@@ -159,6 +159,27 @@ TEST_F(DeviceControlTest, AFailedStopSaysSoAndUnregisters) {
   EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
+// A stop that failed leaves bytes with the driver. They are not the next session's.
+TEST_F(DeviceControlTest, WhatAFailedStopLeftBehindDoesNotBeginTheNext) {
+  Answer<Started> started;
+  Start(started);
+  ASSERT_TRUE(started.Wait().status.ok());
+  hal_.Code(Call::kStop, abi::kProfError);
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  ASSERT_FALSE(stopped.Wait().status.ok());
+  hal_.Code(Call::kStop, abi::kProfOk);
+  hal_.Data(3, kHbm, Hbm(1000));
+  hal_.OnStop(3, kHbm, Hbm(2000));
+  Answer<Started> again;
+  Start(again);
+  ASSERT_TRUE(again.Wait().status.ok());
+  Answer<StopOutcome> stopped_again;
+  Stop(stopped_again);
+  ASSERT_TRUE(stopped_again.Wait().status.ok());
+  EXPECT_EQ(sink_.bytes(), Hbm(2000));
+}
+
 TEST_F(DeviceControlTest, AChannelNeverStartedCanBeStopped) {
   hal_.Code(Call::kStop, abi::kProfStoppedAlready);
   Answer<StopOutcome> stopped;
