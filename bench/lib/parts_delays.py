@@ -66,7 +66,7 @@ def file_grows_by(path, text, deadline):
 
 def marks(build, daemon, count):
     """profd_mark in a process of a job to its line in the dump's marks.tsv. This process is the job's."""
-    os.environ.update(PROFD_LIBRARY=build.library,
+    os.environ.update(PROFD_LIBRARY=build.libprofd,
                       PROFD_ATTACH_SOCKET=os.path.join(daemon.dir, "attach.sock"))
     sys.path.insert(0, os.path.join(rig.ROOT, "client", "python"))
     import profd

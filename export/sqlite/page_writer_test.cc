@@ -158,7 +158,7 @@ TEST_F(PageWriterTest, EverySerialType) {
   Rows rows = Query("SELECT i, n, r, typeof(n), typeof(r) FROM t ORDER BY rowid");
   ASSERT_EQ(rows.size(), integers.size());
   // What the library itself makes of the same values.
-  const std::string other_path = path_ + ".library";
+  const std::string other_path = path_ + ".reference";
   SqliteDatabase other = std::move(SqliteDatabase::Open(other_path)).value();
   std::filesystem::remove(other_path);  // stays readable until it is closed
   ASSERT_TRUE(other.Run("CREATE TABLE t (i INTEGER, n NUMERIC, r REAL)").ok());
