@@ -154,9 +154,7 @@ class Pass:
         with d:
             getattr(self, self.state.replace(" ", "_"))(d)
             play(d, [])
-            # What the driver still holds of channels that could not be read or stopped properly is what
-            # the next session may begin with (known): that one is not judged.
-            everything_again(d, self.devices)
+            # The very next session: nothing that the driver still held of the last one is in it.
             self.judge_again(everything_again(d, self.devices))
             self.end(d)
 
