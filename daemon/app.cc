@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <future>
 #include <utility>
 
@@ -275,7 +276,8 @@ Status App::Impl::WaitForSignals() {
     if (::sigwait(&signals, &number) != 0) return Internal("sigwait failed");
     if (number != SIGHUP) {
       restarting = number == SIGUSR2 && options.config.resume;
-      log::Info("stopping", {{"signal", number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGUSR2"}, {"restarting", restarting}});
+      log::Info("stopping", {{"signal", fmt::format("SIG{}", ::sigabbrev_np(number))},
+                             {"restarting", restarting}});
       return Status::Ok();
     }
     Reload();

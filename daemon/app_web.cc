@@ -152,6 +152,7 @@ void App::Impl::WebSawDumps() { web->board.SetDumpsSeen(); }
 
 // With each beat: a picture for the page and the probes.
 void App::Impl::UpdateWeb() {
+  if (web->server == nullptr) return;
   NodeView view;
   view.version = PROFD_VERSION;
   view.hostname = node->facts().hostname;
