@@ -2,9 +2,12 @@
 # warnings, sanitizers and hardening everywhere.
 
 set(PROFD_SANITIZE "" CACHE STRING "Comma-separated -fsanitize list; empty for none")
+set(PROFD_AUTO_INIT "" CACHE STRING "What variables of a function hold before they are set: pattern, zero or empty")
 option(PROFD_FUZZ "Fuzzers with libFuzzer (clang only)" OFF)
 
 option(PROFD_PCH "Precompiled headers: a quarter off the time of a build" OFF)
+
+include(CheckCXXCompilerFlag)
 
 find_program(PROFD_CCACHE ccache)
 if(PROFD_CCACHE)
@@ -20,6 +23,12 @@ target_include_directories(profd_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(profd_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Werror -fstack-protector-strong
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+if(PROFD_AUTO_INIT)
+  check_cxx_compiler_flag(-ftrivial-auto-var-init=${PROFD_AUTO_INIT} PROFD_HAS_AUTO_INIT)
+  if(PROFD_HAS_AUTO_INIT)
+    target_compile_options(profd_flags INTERFACE -ftrivial-auto-var-init=${PROFD_AUTO_INIT})
+  endif()
+endif()
 target_compile_definitions(profd_flags INTERFACE
   _FILE_OFFSET_BITS=64 $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 target_link_options(profd_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
