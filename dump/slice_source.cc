@@ -20,7 +20,7 @@ constexpr int kMaxWindowLog = 23;
 
 struct SliceSource::Zstd {
   struct Free {
-    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+    void operator()(ZSTD_DCtx* taken) const { ZSTD_freeDCtx(taken); }
   };
   std::unique_ptr<ZSTD_DCtx, Free> context{ZSTD_createDCtx()};
   std::vector<std::byte> stored = std::vector<std::byte>(ZSTD_DStreamInSize());
