@@ -3,6 +3,11 @@
 
 set(PROFD_SANITIZE "" CACHE STRING "Comma-separated -fsanitize list; empty for none")
 set(PROFD_AUTO_INIT "" CACHE STRING "What variables of a function hold before they are set: pattern, zero or empty")
+set(_profd_harden ON)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(_profd_harden OFF)  # -O0 would warn of it
+endif()
+option(PROFD_HARDEN "Fortified libc calls, guarded stack and branches, as shipped" ${_profd_harden})
 option(PROFD_FUZZ "Fuzzers with libFuzzer (clang only)" OFF)
 
 option(PROFD_PCH "Precompiled headers: a quarter off the time of a build" OFF)
@@ -58,8 +63,8 @@ if(PROFD_SANITIZE)
     add_compile_options(-fsanitize=fuzzer-no-link)
     add_link_options(-fsanitize=fuzzer-no-link)
   endif()
-elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-  # What ships; scripts/check-hardening looks for it in the binaries.
+elseif(PROFD_HARDEN)
+  # scripts/check-hardening looks for it in the binaries.
   target_compile_options(profd_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-clash-protection)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
     target_compile_options(profd_flags INTERFACE -fcf-protection=full)

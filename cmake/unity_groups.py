@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[A-Za-z_]\w*|::|->|[{}();=<>\[\],:.*&#~]|\n')
+TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])*\'|[A-Za-z_]\w*|::|->|[{}();=<>\[\],:.*&#~]|\n')
 RAW = re.compile(r'R"([^(\s]*)\((?:.|\n)*?\)\1"')
 COMMENT = re.compile(r'//[^\n]*|/\*(?:.|\n)*?\*/')
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
@@ -22,6 +22,8 @@ KEYWORDS = frozenset("""const constexpr inline static class struct enum union us
  explicit virtual override final noexcept operator public private protected this new delete sizeof true false
  nullptr extern consteval constinit requires concept friend mutable volatile do else break continue std
  uint8_t uint16_t uint32_t uint64_t int8_t int16_t int32_t int64_t size_t""".split())
+
+TEST_MACROS = ("TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TYPED_TEST_SUITE", "INSTANTIATE_TEST_SUITE_P")
 
 
 class File:
@@ -75,7 +77,10 @@ class File:
             before = token
 
     def declare(self, words, before, token, levels):
-        if not words or "namespace" in words and token == "{":
+        if not words or "namespace" in words or words[0] in TEST_MACROS:
+            return
+        if words[0] == "using" and token == ";":
+            self.used.add(words[-1])  # may be said twice
             return
         names = [word for word in words if word not in KEYWORDS]
         if "using" in words or "class" in words or "struct" in words or "enum" in words:
