@@ -124,7 +124,8 @@ Result<std::string> CheckTrustedPath(const std::string& path, const PathLookup& 
       here = done.empty() ? "" : done.back();
       continue;
     }
-    std::string next = here + "/" + part;
+    std::string next = here;
+    next.append("/").append(part);
     Result<PathFacts> facts = look_up(next);
     if (!facts.ok()) return facts.status();
     RETURN_IF_ERROR(CheckEntry(next, *facts));

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "base/text.h"
@@ -71,6 +71,7 @@ class SpawnPlan {
             std::vector<std::string> environment, pid_t* pid) {
     auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> out;
+      out.reserve(texts.size() + 1);
       for (std::string& text : texts) out.push_back(text.data());
       out.push_back(nullptr);
       return out;

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include "base/clock.h"

@@ -142,7 +142,7 @@ Status SliceWriter::CloseSlice() {
   if (torn_ && fd_.valid() && io_.Truncate(fd_.get(), on_disk_) == 0) torn_ = false;
   if (created_) {
     UniqueFd fd = std::move(fd_);
-    if (!options_.plain) pending_done_.push_back({slice_, on_disk_});
+    if (!options_.plain) pending_done_.emplace_back(slice_, on_disk_);
     open_.slice = slice_;
     open_.bytes = on_disk_;
     open_.crc32c = crc_;

@@ -1,12 +1,12 @@
 // fetch from many nodes: one folder per rank, nothing overwritten, nothing half left behind.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <random>

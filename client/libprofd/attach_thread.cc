@@ -2,11 +2,11 @@
 // anew when the daemon has gone.
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 
 #include "client/libprofd/library.h"

@@ -139,8 +139,7 @@ void StateReadings::ReadProcesses(DevicePass& pass) {
     if (process.proc_id <= 0 || !pids.insert(process.proc_id).second) continue;
     const ProcessName name =
         names_or_null_ == nullptr ? ProcessName{} : names_or_null_->Of(process.proc_id);
-    const std::array<std::string, 3> labels = {std::to_string(process.proc_id), name.job,
-                                               name.container};
+    std::array<std::string, 3> labels = {std::to_string(process.proc_id), name.job, name.container};
     const SeriesId series = processes_.Use(labels, kMemory, [&] { return labels; });
     pass.Emit(series, static_cast<double>(process.proc_mem_usage));
   }
