@@ -15,6 +15,7 @@ import parts_precision
 import parts_scale
 import peers
 import rig
+import split
 
 # Every option at its maximum (docs: shared with the vendor's option ranges).
 DEVICE = ["--sys-hardware-mem-freq", "100", "--sys-io-sampling-freq", "100",
@@ -52,8 +53,9 @@ class Scraper:
         self.thread.join()
 
 
-def steady(daemon, seconds, options=(), warm_up=3.0):
-    """The shares while a session with `options` runs (none: no session), after a warm-up."""
+def steady(daemon, seconds, options=(), warm_up=3.0, look_into=False):
+    """The shares while a session with `options` runs (none: no session), after a warm-up. `look_into`: what of the
+    pump is decoding too, from a look of its own afterwards, so that it costs the figures nothing."""
     with Scraper(daemon.metrics):
         session = daemon.start_session(*options) if options else None
         time.sleep(warm_up)
@@ -70,6 +72,8 @@ def steady(daemon, seconds, options=(), warm_up=3.0):
             result["dropped_records"] = more[2]
             result["ns_per_record"] = (result["total"]["cpu_percent"] / 100 * 1e9
                                        / max(1, result["records_per_s"]))
+            if look_into:
+                result["pump"] = split.pump(daemon.pid, max(3, min(10, seconds / 2)))
             daemon.stop_session(session)
     return result
 
@@ -90,12 +94,12 @@ def idle(build, args):
 def device(build, args):
     """The node's devices at their maximum, the host's collectors only as always on."""
     with rig.Daemon(build) as daemon:
-        return steady(daemon, args.seconds, DEVICE + ["--collector", "aicore_freq=100"])
+        return steady(daemon, args.seconds, DEVICE + ["--collector", "aicore_freq=100"], look_into=True)
 
 
 def everything(build, args):
     with rig.Daemon(build) as daemon:
-        return steady(daemon, args.seconds, DEVICE + HOST + EVERYTHING_ELSE)
+        return steady(daemon, args.seconds, DEVICE + HOST + EVERYTHING_ELSE, look_into=True)
 
 
 def alloc(build, args):
@@ -234,11 +238,8 @@ def host(build, args, processes=300, hz=50):
               "no_dump_percent": above(plain), "dump_percent": above(written),
               "no_dump_ratio": above(plain) / floor, "dump_ratio": above(written) / floor,
               "no_dump_above_floor_percent": above(plain) - floor,
-              "dump_above_floor_percent": above(written) - floor, "peers": {}}
-    for peer in args.peer:
-        row = peers.share_of(peer, args.seconds)
-        row["profd_ratio"] = above(plain) / max(row["percent"], 1e-9)
-        result["peers"][peers.named(peer)[0]] = row
+              "dump_above_floor_percent": above(written) - floor}
+    result["peers"], result["notes"] = peers.shares_of(args.peer, args.seconds, above(plain))
     return result
 
 

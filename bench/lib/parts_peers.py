@@ -135,13 +135,9 @@ def peers_part(build, args):
     profd_rows(build, args.seconds, rows)
     peer_rows(args.seconds, rows, notes)
     result = {"rows": {f"{name}, {hz} Hz": row for (name, hz), row in rows.items()},
-              "scrapes": scrapes(build, args.scrapes), "named": {}, "notes": notes}
-    own = rows["profd", 1]["cpu_percent"]
-    for text in args.peer:
-        name, _ = peers.named(text)
-        row = peers.share_of(text, args.seconds)
-        row["profd_ratio"] = own / max(row["percent"], 1e-9)
-        result["named"][name] = row
+              "scrapes": scrapes(build, args.scrapes)}
+    result["named"], more = peers.shares_of(args.peer, args.seconds, rows["profd", 1]["cpu_percent"])
+    result["notes"] = notes + more
     return result
 
 

@@ -174,8 +174,22 @@ def named(text):
     return name, what.strip()
 
 
+def shares_of(texts, seconds, own_percent):
+    """CPU of every --peer over some seconds, ours beside it; a note on one that does not run."""
+    rows, notes = {}, []
+    for text in texts:
+        try:
+            row = share_of(text, seconds)
+        except (OSError, RuntimeError, ValueError) as error:
+            notes.append(f"--peer {text}: {error}")
+            continue
+        row["profd_ratio"] = own_percent / max(row["percent"], 1e-9)
+        rows[named(text)[0]] = row
+    return rows, notes
+
+
 def share_of(text, seconds):
-    """CPU of a --peer over some seconds: {"percent", "rss_mib"}."""
+    """CPU of a --peer over some seconds, with all it started: {"percent", "rss_mib"}."""
     name, what = named(text)
 
     def measure(pid):
@@ -185,7 +199,11 @@ def share_of(text, seconds):
                 "rss_mib": rss_mib(pid)}
 
     if what.isdigit():
+        if not os.path.exists(f"/proc/{what}"):
+            raise RuntimeError("there is no such process")
         return measure(int(what))
+    if not what:
+        raise RuntimeError("name=PID or name=command")
     with Peer(name, shlex.split(what)) as peer:
         time.sleep(2)
         return measure(peer.pid)

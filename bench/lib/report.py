@@ -1,5 +1,8 @@
 """The table on the terminal, and whether the goals were met."""
 
+import json
+import os
+
 import parts_delays
 import parts_export
 import parts_peers
@@ -35,6 +38,8 @@ def _threads(run, indent="  "):
     print(indent + ", ".join(rest))
     print(indent + "by part: " + ", ".join(f"{part} {percent:.3f}" for part, percent
                                            in split.by_part(run).items() if percent >= 0.0005))
+    if run.get("pump", {}).get("note"):
+        print(f"{indent}note: {run['pump']['note']}")
 
 
 def _scalars(part):
@@ -75,6 +80,8 @@ def print_part(name, part):
     _scalars(part)
     for peer, row in part.get("peers", {}).items():
         print(f"  peer {peer}: {row['percent']:.3f} % of a core, profd/peer {row['profd_ratio']:.2f}")
+    for note in part.get("notes", []):
+        print(f"  note: {note}")
 
 
 def _goal(goals, name, value, limit, unit):
@@ -82,7 +89,17 @@ def _goal(goals, name, value, limit, unit):
                   "met": value <= limit})
 
 
-def goals(parts):
+def fairness(root):
+    """What scripts/torture found last, if it did."""
+    path = os.path.join(root, "build", "torture", "fairness.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def goals(parts, fair=None):
     found = []
     if "device" in parts:
         run = parts["device"]
@@ -110,6 +127,12 @@ def goals(parts):
     if "alloc" in parts:
         _goal(found, "allocations per record in steady state",
               parts["alloc"]["allocations_per_record"], 0.0, "")
+    if fair:
+        _goal(found, "a flood delays another's stop, p50 (last scripts/torture)", fair["delay_ms_p50"],
+              fair["goal_delay_ms"], "ms")
+        readings = fair["missed_readings"]
+        _goal(found, "readings a flood makes the sampler miss (likewise)",
+              readings["flooded"] - readings["alone"], 0, "")
     return found
 
 
@@ -119,5 +142,5 @@ def print_goals(found):
     print("\n== goals")
     for goal in found:
         verdict = "met" if goal["met"] else f"missed by {goal['value'] - goal['limit']:.3f}"
-        print(f"  {goal['goal']:<52}{goal['value']:>10.3f} <= {goal['limit']:g} {goal['unit']}: "
+        print(f"  {goal['goal']:<58}{goal['value']:>10.3f} <= {goal['limit']:g} {goal['unit']}: "
               f"{verdict}")
