@@ -4,14 +4,17 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/line_shape.h"
 #include "base/text.h"
 #include "collectors/channel_stamp.h"
 #include "collectors/collector.h"
@@ -47,28 +50,87 @@ class BinaryDecoder : public ChannelDecoder {
 class LineTokens {
  public:
   static constexpr size_t kMax = 20;
-  explicit LineTokens(std::string_view line) {
-    for (std::string_view token = NextToken(&line); !token.empty(); token = NextToken(&line)) {
+  explicit LineTokens(std::string_view line) : line_(line) {
+    std::string_view rest = line;
+    for (std::string_view token = NextToken(&rest); !token.empty(); token = NextToken(&rest)) {
       if (count_ == kMax) {
         count_ = kMax + 1;  // too many: no expected count matches
         return;
       }
-      tokens_[count_++] = token;
+      const auto begin = static_cast<size_t>(token.data() - line.data());
+      edges_[2 * count_] = begin;
+      edges_[2 * count_ + 1] = begin + token.size();
+      ++count_;
+    }
+  }
+  // The same, of a line whose shape is known; as fast as it gets.
+  LineTokens(std::string_view line, const LineShape& shape) : line_(line) {
+    count_ = shape.words();
+    if (count_ > kMax) {
+      count_ = kMax + 1;
+      edges_.fill(0);
+      return;
+    }
+    // A word begins or ends where its bit differs from the one before.
+    const Bits128 edges = shape.solid ^ (shape.solid << 1);
+    size_t at = 0;
+    for (auto low = static_cast<uint64_t>(edges); low != 0; low &= low - 1) {
+      edges_[at++] = static_cast<size_t>(std::countr_zero(low));
+    }
+    for (auto high = static_cast<uint64_t>(edges >> 64); high != 0; high &= high - 1) {
+      edges_[at++] = 64 + static_cast<size_t>(std::countr_zero(high));
     }
   }
   size_t size() const { return count_; }
-  std::string_view operator[](size_t i) const { return i < kMax ? tokens_[i] : ""; }
+  std::string_view operator[](size_t i) const {
+    if (i >= kMax || i >= count_) return "";
+    return line_.substr(edges_[2 * i], edges_[2 * i + 1] - edges_[2 * i]);
+  }
   // Counters and ids: digits only.
   [[nodiscard]] bool Get(size_t i, uint64_t* out) const {
-    return i < count_ && ParseNumber((*this)[i], out);
+    if (i >= count_ || i >= kMax) return false;
+    return ParseDigitsWithin(line_.data(), edges_[2 * i], edges_[2 * i + 1], out) ||
+           ParseNumber((*this)[i], out);
   }
   // Gauges: finite, not negative.
-  [[nodiscard]] bool Get(size_t i, double* out) const {
-    return i < count_ && ParseNumber((*this)[i], out) && std::isfinite(*out) && *out >= 0;
+  [[nodiscard]] bool Get(size_t i, double* out) const { return GetGauge(i, 0, out); }
+  // The same, with or without a percent sign at its end.
+  [[nodiscard]] bool GetPercent(size_t i, double* out) const {
+    if (i >= count_ || i >= kMax) return false;
+    return GetGauge(i, line_[edges_[2 * i + 1] - 1] == '%' ? 1 : 0, out);
+  }
+  // "sec:ns", as StampFromText.
+  [[nodiscard]] std::optional<Stamp> GetStamp(size_t i, const TimeBase& time) const {
+    const std::string_view text = (*this)[i];
+    constexpr size_t kFraction = 9;
+    uint64_t seconds = 0;
+    uint64_t ns = 0;
+    const size_t colon = text.size() - kFraction - 1;
+    if (text.size() <= kFraction + 1 || text[colon] != ':' ||
+        !ParseDigitsAhead(text.data(), colon, &seconds) ||
+        !ParseDigitsWithin(text.data(), colon + 1, text.size(), &ns)) {
+      return StampFromText(text, time);
+    }
+    return StampFromSeconds(seconds, ns, time);
   }
 
  private:
-  std::array<std::string_view, kMax> tokens_;
+  // Without its last `suffix` characters.
+  bool GetGauge(size_t i, size_t suffix, double* out) const {
+    if (i >= count_ || i >= kMax) return false;
+    const size_t begin = edges_[2 * i];
+    const size_t end = edges_[2 * i + 1] - suffix;
+    uint64_t whole = 0;
+    // Up to 16 digits: the nearest double, as from_chars would find it.
+    if (ParseDigitsWithin(line_.data(), begin, end, &whole)) {
+      *out = static_cast<double>(whole);
+      return true;
+    }
+    return ParseNumber(line_.substr(begin, end - begin), out) && std::isfinite(*out) && *out >= 0;
+  }
+
+  std::string_view line_;
+  std::array<size_t, 2 * kMax> edges_;  // begin and end of each
   size_t count_ = 0;
 };
 
@@ -81,26 +143,38 @@ class TextDecoder : public ChannelDecoder {
   void Decode(std::span<const std::byte> records_untrusted, const TimeBase& time,
               SampleBatch& out) final {
     std::string_view text = AsText(records_untrusted);
-    std::string_view line;
+    LineShape shape;
     while (!text.empty()) {
-      // A line without its end may be half a number: better none than a wrong one.
-      const size_t before = text.size();
-      if (!NextLine(&text, &line)) break;
-      bool whole = before - text.size() > line.size();
-      // Records begin with their stamp, headers with a word: only these are worth a search.
-      bool may_be_header = line.empty() || line[0] < '0' || line[0] > '9';
-      if (may_be_header &&
-          (line.find(header_token_) != std::string_view::npos || Trim(line).empty())) {
+      // Records begin with their stamp, headers with a word.
+      if (text[0] < '0' || text[0] > '9' || !ScanLine(text, &shape)) {
+        DecodeAnyLine(&text, time, out);
         continue;
       }
       ++records_;
-      if (!whole || !static_cast<Derived*>(this)->DecodeLine(LineTokens(line), time, out)) {
-        ++bad_records_;
-      }
+      const LineTokens tokens(text.substr(0, shape.size), shape);
+      if (!static_cast<Derived*>(this)->DecodeLine(tokens, time, out)) ++bad_records_;
+      text.remove_prefix(shape.size + 1);
     }
   }
 
  private:
+  void DecodeAnyLine(std::string_view* text, const TimeBase& time, SampleBatch& out) {
+    // A line without its end may be half a number: better none than a wrong one.
+    const size_t before = text->size();
+    std::string_view line;
+    if (!NextLine(text, &line)) return;
+    bool whole = before - text->size() > line.size();
+    bool may_be_header = line.empty() || line[0] < '0' || line[0] > '9';
+    if (may_be_header &&
+        (line.find(header_token_) != std::string_view::npos || Trim(line).empty())) {
+      return;
+    }
+    ++records_;
+    if (!whole || !static_cast<Derived*>(this)->DecodeLine(LineTokens(line), time, out)) {
+      ++bad_records_;
+    }
+  }
+
   std::string_view header_token_;
 };
 
@@ -118,8 +192,13 @@ class IdTable {
     states_.reserve(kMaxIds);
   }
   State* Find(uint64_t key) {
+    // Ids come in the same order each time: most often it is the one behind the last.
+    if (++last_ >= keys_.size()) last_ = 0;
+    if (last_ < keys_.size() && keys_[last_] == key) return &states_[last_];
     for (size_t i = 0; i < keys_.size(); ++i) {
-      if (keys_[i] == key) return &states_[i];
+      if (keys_[i] != key) continue;
+      last_ = i;
+      return &states_[i];
     }
     return nullptr;
   }
@@ -137,6 +216,7 @@ class IdTable {
  private:
   std::vector<uint64_t> keys_;
   std::vector<State> states_;
+  size_t last_ = 0;  // found by the last call
 };
 
 // Tells when the records of one instant are complete, so that a device's total can be emitted. The

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <random>
 #include <string>
 
 #include "collectors/channel_plan.h"
@@ -133,6 +134,70 @@ TEST(LineTokens, ALineOfManyTokensFitsNoCount) {
   std::string line;
   for (int i = 0; i < 1000; ++i) line += "1 ";
   EXPECT_GT(LineTokens(line).size(), 16u);
+}
+
+void ExpectSameTokens(const LineTokens& fast, const LineTokens& slow, const std::string& line) {
+  ASSERT_EQ(fast.size(), slow.size()) << line;
+  TimeBase time;
+  for (size_t i = 0; i < LineTokens::kMax + 2; ++i) {
+    if (fast.size() <= LineTokens::kMax) {
+      ASSERT_EQ(fast[i], slow[i]) << line;
+    }
+    if (fast.size() > LineTokens::kMax) continue;
+    uint64_t expected_integer = 0;
+    uint64_t integer = 0;
+    const bool is_integer = ParseNumber(slow[i], &expected_integer);
+    ASSERT_EQ(fast.Get(i, &integer), is_integer) << line << " at " << i;
+    if (is_integer) {
+      ASSERT_EQ(integer, expected_integer) << line;
+    }
+    double expected_real = 0;
+    double real = 0;
+    auto is_gauge = [](std::string_view text, double* out) {
+      return ParseNumber(text, out) && std::isfinite(*out) && *out >= 0;
+    };
+    const bool is_real = is_gauge(slow[i], &expected_real);
+    ASSERT_EQ(fast.Get(i, &real), is_real) << line << " at " << i;
+    if (is_real) {
+      ASSERT_EQ(real, expected_real) << line;
+    }
+    std::string_view number = slow[i];
+    if (!number.empty() && number.back() == '%') number.remove_suffix(1);
+    const bool is_percent = is_gauge(number, &expected_real);
+    ASSERT_EQ(fast.GetPercent(i, &real), is_percent) << line << " at " << i;
+    if (is_percent) {
+      ASSERT_EQ(real, expected_real) << line;
+    }
+    std::optional<Stamp> stamp = fast.GetStamp(i, time);
+    std::optional<Stamp> expected_stamp = StampFromText(slow[i], time);
+    ASSERT_EQ(stamp.has_value(), expected_stamp.has_value()) << line << " at " << i;
+    if (stamp) {
+      ASSERT_EQ(stamp->source_ns, expected_stamp->source_ns) << line;
+    }
+  }
+}
+
+// Whatever the text, tokens found by the line's shape are those found character by character.
+TEST(LineTokens, TheFastWayIsTheSlowWay) {
+  std::minstd_rand random(1);
+  constexpr std::string_view kCharacters = "0123456789012345678901234567890 .:%-a\x7f\xc3   ";
+  int compared = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string line = round % 2 == 0 ? "176168:391356200 0 3 1 123456789012 99 45% 9007199254740993"
+                                      : "";
+    for (size_t size = random() % 70; size > 0; --size) {
+      line += kCharacters[random() % kCharacters.size()];
+    }
+    if (!line.empty() && round % 3 == 0) line[random() % line.size()] = static_cast<char>(random());
+    LineShape shape;
+    // Nothing may be read outside the text: sanitizers look at exactly these bytes.
+    const std::string text = line + "\n";
+    if (!ScanLine(std::string(text), &shape)) continue;
+    ++compared;
+    const std::string_view seen = std::string_view(text).substr(0, shape.size);
+    ExpectSameTokens(LineTokens(seen, shape), LineTokens(seen), line);
+  }
+  EXPECT_GT(compared, 15'000);
 }
 
 TEST(ChannelPlan, PeriodIsTheRoundedDownThousandth) {

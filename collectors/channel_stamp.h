@@ -59,6 +59,13 @@ inline std::optional<Stamp> StampFromHostCount(uint64_t count, const TimeBase& t
   return stamp;
 }
 
+inline std::optional<Stamp> StampFromSeconds(uint64_t seconds, uint64_t ns, const TimeBase& time) {
+  if (seconds > static_cast<uint64_t>(kMaxPlausibleNs) / 1'000'000'000 || ns >= 1'000'000'000) {
+    return std::nullopt;
+  }
+  return StampFromDeviceNs(seconds * 1'000'000'000 + ns, time);
+}
+
 // "176168:391356200": seconds and nanoseconds of the device's CLOCK_MONOTONIC_RAW.
 inline std::optional<Stamp> StampFromText(std::string_view text, const TimeBase& time) {
   size_t colon = text.find(':');
@@ -68,10 +75,7 @@ inline std::optional<Stamp> StampFromText(std::string_view text, const TimeBase&
   if (!ParseNumber(text.substr(0, colon), &seconds) || !ParseNumber(text.substr(colon + 1), &ns)) {
     return std::nullopt;
   }
-  if (seconds > static_cast<uint64_t>(kMaxPlausibleNs) / 1'000'000'000 || ns >= 1'000'000'000) {
-    return std::nullopt;
-  }
-  return StampFromDeviceNs(seconds * 1'000'000'000 + ns, time);
+  return StampFromSeconds(seconds, ns, time);
 }
 
 // Widens the 32-bit microseconds of DDR and memory records, which wrap every 71.6 minutes. Only a

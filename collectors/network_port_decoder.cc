@@ -75,7 +75,7 @@ class NetworkPortDecoder final : public TextDecoder<NetworkPortDecoder> {
       return false;
     }
     if (tokens.size() > kPortColumn && !tokens.Get(kPortColumn, &port_id)) return false;
-    std::optional<Stamp> stamp = StampFromText(tokens[0], time);
+    std::optional<Stamp> stamp = tokens.GetStamp(0, time);
     if (!stamp) return false;
     Port* port = ports_.FindOrAdd(port_id, [&] { return MakePort(port_id); });
     double seconds = 0;

@@ -151,18 +151,28 @@ void Framer::TakeLine(std::span<const std::byte> line, Compactor& out) {
 
 FrameResult Framer::FrameText(std::span<std::byte> buffer, bool last) {
   Compactor out(buffer);
+  LineShape shape;
   size_t at = 0;
   while (at < buffer.size()) {
+    const std::string_view rest = AsText(buffer).substr(at);
+    if (!skip_line_ && ScanLine(rest, &shape) &&
+        IsPlainRecord(format_, rest.substr(0, shape.size), shape)) {
+      in_sync_ = true;
+      ++out.result.records;
+      out.Keep(at, shape.size + 1);
+      at += shape.size + 1;
+      continue;
+    }
     const void* newline = std::memchr(buffer.data() + at, '\n', buffer.size() - at);
     if (newline == nullptr) break;
     size_t end = static_cast<size_t>(static_cast<const std::byte*>(newline) - buffer.data()) + 1;
     TakeLine(buffer.subspan(at, end - at), out);
     at = end;
   }
-  size_t rest = buffer.size() - at;
-  if (last || skip_line_ || rest > kMaxLineBytes) {
+  const size_t left = buffer.size() - at;
+  if (last || skip_line_ || left > kMaxLineBytes) {
     skip_line_ = !last;
-    CountGarbage(out.result, rest);
+    CountGarbage(out.result, left);
     at = buffer.size();
   }
   return out.Finish(at);

@@ -352,5 +352,46 @@ TEST(PlausibleTest, FieldsOutOfRangeAreRefused) {
   EXPECT_FALSE(IsPlausibleRecord(Format(142), module));
 }
 
+// Lines that look like records, damaged in all ways: what the shape says is plain, the general test
+// calls plausible, and undamaged ones are all plain.
+TEST(Framer, PlainRecordsArePlausibleRecords) {
+  std::minstd_rand random(5);
+  const std::pair<uint32_t, std::string_view> kLines[] = {
+      {abi::kChannelHccs, "1000:000000000 1234567890123 5000"},
+      {abi::kChannelNic, "176168:391356200 100000 5 4.5 123456789012345 2 3 4 0 0 0 0.25 0 0 0 7"},
+      {abi::kChannelDvpp, "176168:391356200 0 3 1 123456789 1234 45% 4500 4 4.5% 4400 4"},
+  };
+  constexpr std::string_view kDamage = "0123456789 .:%-a\xc3";
+  int plain = 0;
+  int changed_plain = 0;
+  for (int round = 0; round < 30'000; ++round) {
+    const auto& [channel, good] = kLines[static_cast<size_t>(round) % 3];
+    std::string line(good);
+    const auto damages = random() % 4;
+    for (unsigned i = 0; i < damages; ++i) {
+      const size_t at = random() % line.size();
+      switch (random() % 3) {
+        case 0: line[at] = kDamage[random() % kDamage.size()]; break;
+        case 1: line.insert(at, 1 + random() % 34, kDamage[random() % kDamage.size()]); break;
+        default: line.erase(at, 1 + random() % 3); break;
+      }
+      if (line.empty()) line = "0";
+    }
+    LineShape shape;
+    if (!ScanLine(line + "\n", &shape)) continue;
+    const bool is_plain = IsPlainRecord(Format(channel), line, shape);
+    if (damages == 0) {
+      ASSERT_TRUE(is_plain) << line;
+    }
+    if (is_plain) {
+      ASSERT_TRUE(IsPlausibleLine(Format(channel), line)) << line;
+    }
+    plain += is_plain;
+    changed_plain += is_plain && line != good;
+  }
+  EXPECT_GT(plain, 7'000);
+  EXPECT_GT(changed_plain, 2'000);
+}
+
 }  // namespace
 }  // namespace profd

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 
 #include "base/bytes.h"
@@ -124,6 +125,37 @@ TokenRange TokensOf(const abi::ChannelFormat& format) {
   }
 }
 
+size_t FirstBit(Bits128 bits) {
+  const auto low = static_cast<uint64_t>(bits);
+  if (low != 0) return static_cast<size_t>(std::countr_zero(low));
+  return 64 + static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(bits >> 64)));
+}
+
+bool BitAt(Bits128 bits, size_t at) { return static_cast<uint64_t>(bits >> at) & 1; }
+
+// Has the line a word of more than 31 characters?
+bool HasLongWord(Bits128 solid) {
+  for (int length = 1; length < 32; length *= 2) solid &= solid >> length;
+  return solid != 0;
+}
+
+// The odd characters behind the stamp: percent signs at the end of a number and decimal points
+// inside one, no more than one in each.
+bool AreNumberMarks(std::string_view line, const LineShape& shape, Bits128 odd) {
+  const Bits128 digits = shape.solid & ~shape.odd;
+  size_t last_point = 0;
+  for (; odd != 0; odd &= odd - 1) {
+    const size_t at = FirstBit(odd);
+    if (!BitAt(digits, at - 1)) return false;
+    if (line[at] == '%' && !BitAt(shape.solid, at + 1)) continue;
+    if (line[at] != '.' || !BitAt(digits, at + 1)) return false;
+    const Bits128 between = (Bits128{1} << at) - (Bits128{1} << last_point);
+    if (last_point != 0 && (~shape.solid & between) == 0) return false;
+    last_point = at;
+  }
+  return true;
+}
+
 // Steps back this large are ordinary: several series share a channel, each with its own period.
 int64_t BackwardBound(abi::TimeKind time) {
   switch (time) {
@@ -203,6 +235,23 @@ bool StampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t 
   auto step = static_cast<int64_t>(stamp - previous);
   if (format.stamp.width == 4) step = static_cast<int32_t>(static_cast<uint32_t>(step));
   return step >= -BackwardBound(format.time) && step <= ForwardBound(format.time);
+}
+
+bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line,
+                   const LineShape& shape) {
+  constexpr size_t kFraction = 9;
+  if (shape.odd == 0) return false;
+  const size_t colon = FirstBit(shape.odd);
+  const size_t end = colon + 1 + kFraction;
+  if (colon == 0 || colon > 12 || line[colon] != ':' || end > line.size()) return false;
+  // No blank and nothing odd from the beginning to the end of the stamp, and a blank behind it.
+  const Bits128 stamp = (Bits128{1} << end) - 1;
+  const Bits128 marks = shape.odd & (shape.odd - 1);
+  if ((~shape.solid & stamp) != 0 || (marks & stamp) != 0 || BitAt(shape.solid, end)) return false;
+  const TokenRange range = TokensOf(format);
+  const auto words = static_cast<int>(shape.words());
+  return words >= range.min && words <= range.max && AreNumberMarks(line, shape, marks) &&
+         !HasLongWord(shape.solid);
 }
 
 bool IsPlausibleLine(const abi::ChannelFormat& format, std::string_view line) {

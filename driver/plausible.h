@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/line_shape.h"
 #include "driver/abi/channels.h"
 
 namespace profd {
@@ -23,6 +24,9 @@ uint64_t StampOf(const abi::ChannelFormat& format, std::span<const std::byte> re
 // seconds earlier (several series share a channel), at most some minutes later; 32-bit microseconds
 // wrap. Always true for event-driven channels, whose records hold events of any age.
 bool StampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t stamp);
+
+// A line that is certainly plausible, told from its shape. False says nothing: ask IsPlausibleLine.
+bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line, const LineShape& shape);
 
 // One text line without its newline: "sec:nnnnnnnnn", then numbers, as many as the channel has.
 bool IsPlausibleLine(const abi::ChannelFormat& format, std::string_view line);

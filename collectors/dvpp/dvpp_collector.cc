@@ -63,10 +63,10 @@ class DvppDecoder final : public TextDecoder<DvppDecoder> {
     double percent = 0;
     if (!tokens.Get(column, &engine) || !tokens.Get(column + 1, &id) ||
         !tokens.Get(column + 2, &busy_us) || !tokens.Get(column + 3, &frames) ||
-        !Percent(tokens[column + 4], &percent)) {
+        !tokens.GetPercent(column + 4, &percent)) {
       return false;
     }
-    std::optional<Stamp> stamp = StampFromText(tokens[0], time);
+    std::optional<Stamp> stamp = tokens.GetStamp(0, time);
     if (!stamp || engine >= kEngines.size() || dvpp > kMaxId || id > kMaxId) return false;
     Instance* instance = instances_.FindOrAdd(dvpp << 32 | engine << 16 | id,
                                               [&] { return MakeInstance(engine, dvpp, id); });
@@ -97,11 +97,6 @@ class DvppDecoder final : public TextDecoder<DvppDecoder> {
     double sum = 0;
     double instances = 0;
   };
-
-  static bool Percent(std::string_view text, double* out) {
-    if (!text.empty() && text.back() == '%') text.remove_suffix(1);
-    return ParseNumber(text, out) && std::isfinite(*out) && *out >= 0;
-  }
 
   Instance MakeInstance(uint64_t engine, uint64_t dvpp, uint64_t id) {
     constexpr MetricId kUtilization = MetricByName("atlas_npu_dvpp_engine_utilization_ratio");

@@ -41,7 +41,7 @@ class HccsDecoder final : public TextDecoder<HccsDecoder> {
   bool DecodeLine(const LineTokens& tokens, const TimeBase& time, SampleBatch& out) {
     std::array<uint64_t, 2> bytes{};
     if (tokens.size() != 3 || !tokens.Get(1, &bytes[0]) || !tokens.Get(2, &bytes[1])) return false;
-    std::optional<Stamp> stamp = StampFromText(tokens[0], time);
+    std::optional<Stamp> stamp = tokens.GetStamp(0, time);
     if (!stamp) return false;
     double seconds = 0;
     IntervalTimer::Step step = timer_.Next(*stamp, &seconds);
