@@ -101,8 +101,15 @@ def main(report):
             failures.append(name)
         elif result == "ok" and name.startswith("check-"):
             total_passed += 1
+    try:
+        with open(os.path.join(report, "notes"), encoding="utf-8") as file:
+            notes = [line.rstrip("\n") for line in file]
+    except FileNotFoundError:
+        notes = []
     left_out = [name for name, result, _ in steps if result == "left-out"]
     print(f"\nsummary: {sum(int(s) for _, _, s in steps)} s")
+    for note in notes:
+        print(f"  {note}")
     for name in left_out:
         print(f"  left out for want of time: {name}")
     for name in unsteady:
