@@ -213,6 +213,11 @@ class RawSink {
   // Appends whole lines to the host file `file` ("host_cpu.data", "4242-CpuUsage.data"); the dump
   // adds ".slice_<k>". Never blocks; what does not fit is counted by the sink.
   virtual void WriteHostFile(std::string_view file, std::string_view lines) = 0;
+  // False: nobody keeps what is written, so what only texts need may be left undone.
+  virtual bool Wanted() const { return true; }
+  // Where `bytes` bytes of whole lines for `file` may be put instead of calling WriteHostFile, all of
+  // them and before the sink is used again. Null: not here, call WriteHostFile.
+  virtual char* Reserve(std::string_view /*file*/, size_t /*bytes*/) { return nullptr; }
 };
 
 struct PollOutput {

@@ -13,6 +13,7 @@
 #include "collectors/metric_table.h"
 #include "collectors/proc/device_table.h"
 #include "collectors/proc/proc_text.h"
+#include "collectors/proc/process_clock.h"
 #include "collectors/proc/process_tracker.h"
 #include "collectors/proc/raw_block.h"
 #include "collectors/proc/text_file.h"
@@ -60,9 +61,13 @@ std::string_view CpuLines(std::string_view text) {
 
 struct CpuAttachment final : ProcessAttachment {
   OwnedSeries seconds;
+  double value = 0;      // of `seconds`
+  int64_t ran_ns = -1;   // its clock just before `value` was read; -1: not known
+  uint64_t index = 0;    // of the next block
   std::string comm;
   std::string file;
-  uint64_t index = 0;
+  std::string stat_head;  // "<pid> (<comm>)"
+  std::string name_line;
 };
 
 class HostCpu final : public PolledCollector {
@@ -75,6 +80,7 @@ class HostCpu final : public PolledCollector {
         stat_(host.proc, "stat"),
         loadavg_(host.proc, "loadavg"),
         uptime_(host.proc, "uptime"),
+        clock_(host.proc),
         tracker_(host.proc, options.processes, TrackerOptions(job_)) {
     const long ticks = sysconf(_SC_CLK_TCK);
     seconds_per_tick_ = 1.0 / static_cast<double>(ticks > 0 ? ticks : 100);
@@ -88,8 +94,10 @@ class HostCpu final : public PolledCollector {
 
   Status Poll(const Tick& tick, PollOutput& out) override {
     FirstError error;
+    texts_ = out.raw.Wanted();
+    if (texts_) block_.SetTime(tick.now_ns);
     std::string_view cpu_lines;
-    if (system_ || all_) {
+    if (system_ || (all_ && texts_)) {
       Result<std::string_view> text = stat_.Read(stat_buffer_);
       if (text.ok()) cpu_lines = CpuLines(*text);
       error.Note(text.ok() && cpu_lines.empty() ? Internal("/proc/stat: no cpu line")
@@ -104,7 +112,7 @@ class HostCpu final : public PolledCollector {
     for (TrackedProcess* process : tracker_.processes()) {
       error.Note(PollProcess(*process, total, tick, out));
     }
-    if (job_) error.Note(PollThreads(tick, out));
+    if (job_ && texts_) error.Note(PollThreads(tick, out));
     return error.Take();
   }
 
@@ -142,9 +150,7 @@ class HostCpu final : public PolledCollector {
     }
     cores_.EndPass();
     if (count > 0) out.samples.Emit(cpus_.id(), tick.now_ns, static_cast<double>(count));
-    raw_.clear();
-    AppendRawBlock(tick.now_ns, system_index_++, lines, &raw_);
-    out.raw.WriteHostFile("host_sys_cpu.data", raw_);
+    if (texts_) block_.Write(out.raw, "host_sys_cpu.data", system_index_++, {lines});
   }
 
   void EmitCore(std::string_view name, const CpuTimes& times, int64_t now_ns, SampleBatch& out) {
@@ -173,6 +179,14 @@ class HostCpu final : public PolledCollector {
   Status PollProcess(TrackedProcess& process, std::string_view total, const Tick& tick,
                      PollOutput& out) {
     if (process.gone) return {};
+    // Without a dump the times are all that is wanted of the file, which is dear to read: it need not
+    // be read again while they stand still. A successor's clock shows something else.
+    const int64_t ran_ns = !texts_ && clock_.usable() ? ProcessClock::Read(process.pid) : -1;
+    if (const auto* known = static_cast<CpuAttachment*>(process.attachment.get());
+        known != nullptr && ran_ns >= 0 && known->ran_ns == ran_ns) {
+      out.samples.Emit(known->seconds.id(), tick.now_ns, known->value);
+      return {};
+    }
     Result<std::string_view> text = tracker_.Read(process);
     if (!text.ok()) return process.gone ? Status() : text.status();
     PidStat stat;
@@ -184,16 +198,21 @@ class HostCpu final : public PolledCollector {
       return {};
     }
     CpuAttachment& own = Attachment(process, stat.comm);
-    out.samples.Emit(own.seconds.id(), tick.now_ns, Seconds(stat.utime_ticks + stat.stime_ticks));
-    if (!all_) return {};
-    body_.clear();
-    AppendStatLine(stat, &body_);
-    AppendProcessName(stat.comm, &body_);
-    body_.append(total);
-    raw_.clear();
-    AppendRawBlock(tick.now_ns, own.index++, body_, &raw_);
-    out.raw.WriteHostFile(own.file, raw_);
+    own.ran_ns = ran_ns;
+    own.value = Seconds(stat.utime_ticks + stat.stime_ticks);
+    out.samples.Emit(own.seconds.id(), tick.now_ns, own.value);
+    if (all_ && texts_) WriteProcess(own, stat, total, out.raw);
     return {};
+  }
+
+  void WriteProcess(CpuAttachment& own, const PidStat& stat, std::string_view total, RawSink& raw) {
+    std::string_view tail = stat.tail;
+    if (!stat.tail_printable) {
+      raw_.clear();
+      AppendPrintableLine(tail, &raw_);
+      tail = std::string_view(raw_).substr(0, tail.size());
+    }
+    block_.Write(raw, own.file, own.index++, {own.stat_head, tail, "\n", own.name_line, total});
   }
 
   // Made when a process is first read; its series is renamed when the process changes its name.
@@ -207,6 +226,10 @@ class HostCpu final : public PolledCollector {
       process.attachment = std::move(made);
     }
     own->comm = comm;
+    own->stat_head = fmt::format("{} (", process.pid);
+    AppendWord(comm, kMaxDeviceChars, &own->stat_head);
+    own->stat_head.push_back(')');
+    own->name_line = ProcessNameLine(comm);
     own->seconds = OwnedSeries(*registry_, MetricByName("atlas_host_process_cpu_seconds_total"),
                                {fmt::format("{}", process.pid), CleanLabel(comm, kMaxCommChars)});
     return *own;
@@ -246,10 +269,12 @@ class HostCpu final : public PolledCollector {
   const bool system_;
   const bool all_;
   const bool job_;
+  bool texts_ = true;  // of this poll: somebody keeps them
   double seconds_per_tick_ = 0.01;
   TextFile stat_;
   TextFile loadavg_;
   TextFile uptime_;
+  const ProcessClock clock_;
   ProcessTracker tracker_;
   std::array<OwnedSeries, kModes.size()> modes_;
   OwnedSeries cpus_;
@@ -257,8 +282,8 @@ class HostCpu final : public PolledCollector {
   DeviceTable<Cpu> cores_{kMaxCpus};
   TextBuffer stat_buffer_{65536};
   TextBuffer small_buffer_{256};
+  RawBlockWriter block_;
   std::string raw_;
-  std::string body_;
   uint64_t system_index_ = 0;
 };
 

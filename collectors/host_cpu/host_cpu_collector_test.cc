@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "collectors/proc/proc_text.h"
 #include "collectors/proc/testing/host_fixture.h"
 
 namespace profd {
@@ -37,6 +42,13 @@ std::string FirstBlock(const std::string& body) {
   return fmt::format("TimeStamp:1000000000\nIndex:0\nDataLen:{}\n{}\n\n", body.size(), body);
 }
 
+PollOptions Only(ProcessScope scope) {
+  PollOptions options;
+  options.system = false;
+  options.processes = std::move(scope);
+  return options;
+}
+
 class HostCpuTest : public ::testing::Test {
  protected:
   HostCpuTest() {
@@ -52,12 +64,6 @@ class HostCpuTest : public ::testing::Test {
   }
   void AddThread(int pid, int tid, std::string_view comm) {
     fake_.proc.Write(fmt::format("{}/task/{}/stat", pid, tid), StatLine(tid, comm));
-  }
-  static PollOptions Only(ProcessScope scope) {
-    PollOptions options;
-    options.system = false;
-    options.processes = std::move(scope);
-    return options;
   }
 
   FakeHost fake_;
@@ -258,6 +264,94 @@ TEST_F(HostCpuTest, ProbeSaysWhyNot) {
   EXPECT_TRUE(kHostCpuCollector.probe_host(fake_.host()).ok());
   fake_.proc.Remove("stat");
   EXPECT_EQ(kHostCpuCollector.probe_host(fake_.host()).message(), "/proc/stat is missing");
+}
+
+// The real /proc, and nobody who keeps texts: what stands still is not read again, and shows the same.
+class SamplesOnlyTest : public ::testing::Test {
+ protected:
+  class Nobody final : public RawSink {
+   public:
+    void WriteHostFile(std::string_view, std::string_view) override { ADD_FAILURE(); }
+    bool Wanted() const override { return false; }
+    char* Reserve(std::string_view, size_t) override {
+      ADD_FAILURE();
+      return nullptr;
+    }
+  };
+
+  SamplesOnlyTest() : proc_(std::move(RootedFs::OpenRoot("/proc").value())) {}
+
+  // Of process `pid`, polled now; -1: it has no sample.
+  double Poll(PolledCollector& collector, int pid) {
+    batch_.Clear();
+    Nobody nobody;
+    PollOutput out{batch_, nobody};
+    collector.Poll(testing::TickAt(20 * ticks_++), out).Ignore();
+    const std::string text = registry_.PrintValues(batch_);
+    const std::string key = fmt::format("{{pid=\"{}\"", pid);
+    const size_t at = text.find(key);
+    return at == std::string::npos ? -1 : std::stod(text.substr(text.find(' ', at)));
+  }
+  // As the file has it.
+  double Read(int pid) {
+    const std::string text = proc_.ReadFile(fmt::format("{}/stat", pid), 4096).value_or("");
+    PidStat stat;
+    EXPECT_TRUE(ParsePidStat(text, &stat)) << text;
+    return static_cast<double>(stat.utime_ticks + stat.stime_ticks) /
+           static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  std::unique_ptr<PolledCollector> Make(PollOptions options) {
+    const Host host{clock_, proc_, fake_.sys_fs, nullptr, {}, 0};
+    return std::move(kHostCpuCollector.make_poller(host, options, registry_)).value();
+  }
+
+  FakeHost fake_;
+  SystemClock clock_;
+  RootedFs proc_;
+  testing::FakeRegistry registry_;
+  SampleBatch batch_;
+  int ticks_ = 0;
+};
+
+TEST_F(SamplesOnlyTest, ShowWhatTheFileShows) {
+  PollOptions options;
+  options.processes = Roots({getpid()});
+  std::unique_ptr<PolledCollector> collector = Make(options);
+  double last = 0;
+  for (int round = 0; round < 20; ++round) {
+    const double before = Read(getpid());
+    last = Poll(*collector, getpid());
+    EXPECT_GE(last, before);
+    EXPECT_LE(last, Read(getpid()));
+  }
+  while (Poll(*collector, getpid()) < last + 0.02) continue;  // we run, so it grows
+}
+
+TEST_F(SamplesOnlyTest, OfAProcessThatSleepsStayAndGoWithIt) {
+  int commands[2];
+  ASSERT_EQ(pipe(commands), 0);
+  const pid_t child = fork();
+  if (child == 0) {  // waits, then runs until it is killed
+    char byte = 0;
+    (void)!read(commands[0], &byte, 1);
+    for (;;) getppid();
+  }
+  std::unique_ptr<PolledCollector> collector = Make(Only(Roots({child})));
+  for (int round = 0; round < 50; ++round) {
+    const double before = Read(child);
+    const double shown = Poll(*collector, child);
+    EXPECT_GE(shown, before);
+    EXPECT_LE(shown, Read(child));
+  }
+  ASSERT_EQ(write(commands[1], "x", 1), 1);
+  while (Poll(*collector, child) < 0.02) continue;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(Poll(*collector, child), -1);
+  Poll(*collector, child);
+  EXPECT_EQ(registry_.live(), 0u);
+  close(commands[0]);
+  close(commands[1]);
 }
 
 }  // namespace

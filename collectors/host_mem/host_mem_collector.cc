@@ -49,18 +49,6 @@ constexpr std::array<MemoryField, 4> kFields = {{
     {"Cached", MetricByName("atlas_host_memory_cached_bytes")},
 }};
 
-// Pages: size resident shared text lib data dt (proc(5)).
-constexpr size_t kSize = 0;
-constexpr size_t kResident = 1;
-using Statm = std::array<uint64_t, 7>;
-
-bool ParseStatm(std::string_view text, Statm* out) {
-  for (uint64_t& value : *out) {
-    if (!ParseNumber(NextToken(&text), &value)) return false;
-  }
-  return Trim(text).empty();
-}
-
 // "MemFree:   123 kB" -> "MemFree" and bytes; the unit is optional.
 bool ParseMemoryLine(std::string_view line, std::string_view* key, double* bytes) {
   const size_t colon = line.find(':');
@@ -76,9 +64,10 @@ bool ParseMemoryLine(std::string_view line, std::string_view* key, double* bytes
 struct MemoryAttachment final : ProcessAttachment {
   OwnedSeries resident;
   OwnedSeries size;
+  uint64_t index = 0;  // of the next block
   std::string comm;
   std::string file;
-  uint64_t index = 0;
+  std::string name_line;
 };
 
 struct NumaNode {
@@ -106,17 +95,19 @@ class HostMem final : public PolledCollector {
 
   Status Poll(const Tick& tick, PollOutput& out) override {
     FirstError error;
+    texts_ = out.raw.Wanted();
+    if (texts_) block_.SetTime(tick.now_ns);
     if (system_) {
       error.Note(PollSystem(tick, out));
       PollNodes(tick, out.samples);
     }
     error.Note(tracker_.Refresh(tick.due_ns));
-    job_total_ = {};
+    job_pages_ = {};
     job_processes_ = 0;
     for (TrackedProcess* process : tracker_.processes()) {
       error.Note(PollProcess(*process, tick, out));
     }
-    if (job_ && job_processes_ > 0) WriteJob(tick.now_ns, out.raw);
+    if (job_ && texts_ && job_processes_ > 0) WriteJob(tick.now_ns, out.raw);
     return error.Take();
   }
 
@@ -131,7 +122,7 @@ class HostMem final : public PolledCollector {
       std::string_view key;
       double bytes = 0;
       if (!ParseMemoryLine(line, &key, &bytes)) continue;
-      AppendPrintableLine(line, &body_);
+      if (texts_) AppendPrintableLine(line, &body_);
       for (size_t i = 0; i < kFields.size(); ++i) {
         if (key != kFields[i].key) continue;
         out.samples.Emit(fields_[i].id(), tick.now_ns, bytes);
@@ -139,9 +130,7 @@ class HostMem final : public PolledCollector {
       }
     }
     if (found == 0) return Internal("/proc/meminfo: nothing in it is known");
-    raw_.clear();
-    AppendRawBlock(tick.now_ns, system_index_++, body_, &raw_);
-    out.raw.WriteHostFile("host_sys_mem.data", raw_);
+    if (texts_) block_.Write(out.raw, "host_sys_mem.data", system_index_++, {body_});
     return {};
   }
 
@@ -194,36 +183,32 @@ class HostMem final : public PolledCollector {
     }
     MemoryAttachment& own = Attachment(process);
     auto bytes = [&](size_t i) {
-      return static_cast<double>(statm[i]) * static_cast<double>(page_bytes_);
+      return static_cast<double>(statm.pages[i]) * static_cast<double>(page_bytes_);
     };
-    out.samples.Emit(own.resident.id(), tick.now_ns, bytes(kResident));
-    out.samples.Emit(own.size.id(), tick.now_ns, bytes(kSize));
+    out.samples.Emit(own.resident.id(), tick.now_ns, bytes(Statm::kResident));
+    out.samples.Emit(own.size.id(), tick.now_ns, bytes(Statm::kSize));
     if (process.in_job) {
       ++job_processes_;
-      for (size_t i = 0; i < statm.size(); ++i) job_total_[i] += statm[i];
+      for (size_t i = 0; i < job_pages_.size(); ++i) job_pages_[i] += statm.pages[i];
     }
-    if (all_) WriteProcess(own, statm, tick.now_ns, out.raw);
+    if (all_ && texts_) WriteProcess(own, statm, out.raw);
     return {};
   }
 
-  void WriteProcess(MemoryAttachment& own, const Statm& statm, int64_t now_ns, RawSink& raw) {
-    body_.clear();
-    for (uint64_t pages : statm) {
-      const fmt::format_int text(pages);
-      body_.append(text.data(), text.size());
-      body_.push_back(' ');
+  void WriteProcess(MemoryAttachment& own, const Statm& statm, RawSink& raw) {
+    std::string_view line = statm.line;
+    if (line.empty()) {
+      raw_.clear();
+      fmt::format_to(std::back_inserter(raw_), "{}", fmt::join(statm.pages, " "));
+      line = raw_;
     }
-    body_.back() = '\n';
-    AppendProcessName(own.comm, &body_);
-    raw_.clear();
-    AppendRawBlock(now_ns, own.index++, body_, &raw_);
-    raw.WriteHostFile(own.file, raw_);
+    block_.Write(raw, own.file, own.index++, {line, "\n", own.name_line});
   }
 
   void WriteJob(int64_t now_ns, RawSink& raw) {
-    for (uint64_t& pages : job_total_) pages = pages * page_bytes_ / kVendorPageBytes;
+    for (uint64_t& pages : job_pages_) pages = pages * page_bytes_ / kVendorPageBytes;
     raw_.clear();
-    fmt::format_to(std::back_inserter(raw_), "{} {}\n", now_ns, fmt::join(job_total_, " "));
+    fmt::format_to(std::back_inserter(raw_), "{} {}\n", now_ns, fmt::join(job_pages_, " "));
     raw.WriteHostFile("host_mem.data", raw_);
   }
 
@@ -237,6 +222,7 @@ class HostMem final : public PolledCollector {
       process.attachment = std::move(made);
     }
     own->comm = process.comm;
+    own->name_line = ProcessNameLine(process.comm);
     const std::string pid = fmt::format("{}", process.pid);
     const std::string comm = CleanLabel(process.comm, kMaxCommChars);
     own->resident =
@@ -251,6 +237,7 @@ class HostMem final : public PolledCollector {
   const bool system_;
   const bool all_;
   const bool job_;
+  bool texts_ = true;  // of this poll: somebody keeps them
   uint64_t page_bytes_ = kVendorPageBytes;
   TextFile meminfo_;
   ProcessTracker tracker_;
@@ -258,10 +245,11 @@ class HostMem final : public PolledCollector {
   DeviceTable<NumaNode> nodes_{kMaxNodes};
   SlowPace node_pace_{kNodePeriodNs};
   TextBuffer buffer_;
+  RawBlockWriter block_;
   std::string raw_;
   std::string body_;
   uint64_t system_index_ = 0;
-  Statm job_total_ = {};
+  std::array<uint64_t, 7> job_pages_ = {};  // summed over its processes
   size_t job_processes_ = 0;
 };
 

@@ -67,21 +67,22 @@ class HostNet final : public PolledCollector {
     Result<std::string_view> text = file_.Read(buffer_);
     if (!text.ok()) return text.status();
     const bool read_links = link_pace_.Due(tick.due_ns);
+    const bool texts = out.raw.Wanted();
     raw_.clear();
-    fmt::format_to(std::back_inserter(raw_), "time {}\n", tick.now_ns);
+    if (texts) fmt::format_to(std::back_inserter(raw_), "time {}\n", tick.now_ns);
     devices_.BeginPass();
     size_t lines = 0;
     std::string_view line;
     for (std::string_view rest = *text; NextLine(&rest, &line);) {
       if (line.find(':') == std::string_view::npos) continue;
       ++lines;
-      AppendPrintableLine(line, &raw_);
+      if (texts) AppendPrintableLine(line, &raw_);
       ReadDevice(line, read_links, tick.now_ns, out.samples);
     }
     devices_.EndPass();
     if (lines == 0) return Internal("/proc/net/dev: no line with a colon");
     // Vendor's layout (dump-format 2.15): the stamp, then the lines of the devices.
-    out.raw.WriteHostFile("host_network.data", raw_);
+    if (texts) out.raw.WriteHostFile("host_network.data", raw_);
     if (devices_.refused() > 0 && !refusal_reported_) {
       refusal_reported_ = true;
       return ResourceExhausted(fmt::format("{} network devices beyond the first {} are left out",

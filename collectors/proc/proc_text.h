@@ -2,6 +2,7 @@
 // choose (comm, device names) fit for labels and for dump files. Nothing here trusts its input.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -25,6 +26,7 @@ struct PidStat {
   uint64_t stime_ticks = 0;
   uint64_t start_ticks = 0;
   std::string_view tail;
+  bool tail_printable = false;  // known to need no cleaning
 
   bool kernel_thread() const { return (flags & 0x00200000) != 0; }  // PF_KTHREAD
 };
@@ -32,6 +34,24 @@ struct PidStat {
 // False when the text is no stat line. comm may hold blanks, parentheses, any other byte: it ends
 // at the last parenthesis of the text.
 [[nodiscard]] bool ParsePidStat(std::string_view text_untrusted, PidStat* out);
+
+namespace internal {
+// The same answer for any input; ParsePidStat is faster for what the kernel prints.
+[[nodiscard]] bool ParsePidStatSlowly(std::string_view text_untrusted, PidStat* out);
+}  // namespace internal
+
+// /proc/[pid]/statm (proc(5)), in pages.
+struct Statm {
+  static constexpr size_t kSize = 0;
+  static constexpr size_t kResident = 1;
+  std::array<uint64_t, 7> pages = {};
+  // The numbers as they stood in the text, with single blanks between them; empty if they were
+  // written in some other way.
+  std::string_view line;
+};
+
+// False when the text is not seven numbers. `out->line` is a view into it.
+[[nodiscard]] bool ParseStatm(std::string_view text_untrusted, Statm* out);
 
 // Appends `bytes` as at most `max_chars` printable characters of UTF-8; whatever is not (control
 // and bidi characters, broken sequences) becomes '?'. Nothing is appended for empty input.

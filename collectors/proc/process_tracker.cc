@@ -52,14 +52,18 @@ std::vector<int> NumbersOf(const std::vector<std::string>& names) {
 }  // namespace
 
 ProcessTracker::ProcessTracker(const RootedFs& proc, ProcessScope scope, Options options)
-    : proc_(&proc), scope_(std::move(scope)), options_(options), pace_(kScanPeriodNs) {
+    : proc_(&proc),
+      scope_(std::move(scope)),
+      options_(options),
+      pace_(kScanPeriodNs),
+      clock_(proc) {
   if (options_.max_kept_files == 0) options_.max_kept_files = KeptFilesLimit();
   std::sort(scope_.pids.begin(), scope_.pids.end());
 }
 
 Status ProcessTracker::Refresh(int64_t due_ns) {
   if (scope_.empty()) return {};
-  ForgetGone();
+  if (some_gone_) ForgetGone();
   if (!pace_.Due(due_ns)) return {};
   RETURN_IF_ERROR(ListPids());
   LookAtSome();
@@ -89,6 +93,7 @@ Status ProcessTracker::ListPids() {
 }
 
 void ProcessTracker::ForgetGone() {
+  some_gone_ = false;
   auto gone = [](const Known& known) {
     return known.gone || (known.process != nullptr && known.process->gone);
   };
@@ -130,9 +135,16 @@ void ProcessTracker::LookAtSome() {
     next_verified_ = (next_verified_ + 1) % known_.size();
     Known& known = known_[next_verified_];
     if (known.gone || known.process == nullptr) continue;
-    Look(known);
+    if (RanSinceLook(known)) Look(known);
     ++verified;
   }
+}
+
+// What has not run is who it was, and has not changed its name. True where that cannot be told.
+bool ProcessTracker::RanSinceLook(Known& known) const {
+  const int64_t ran_ns = clock_.usable() ? ProcessClock::Read(known.pid) : -1;
+  const int64_t before = std::exchange(known.ran_ns, ran_ns);
+  return ran_ns < 0 || ran_ns != before;
 }
 
 void ProcessTracker::Look(Known& known) {
@@ -335,7 +347,7 @@ Result<std::string_view> ProcessTracker::Read(TrackedProcess& process) {
     if (!size.ok()) return size.status();
     return std::string_view(buffer_.data(), *size);
   }();
-  if (!text.ok() && text.status().code() == StatusCode::kNotFound) process.gone = true;
+  if (!text.ok() && text.status().code() == StatusCode::kNotFound) MarkGone(process);
   return text;
 }
 

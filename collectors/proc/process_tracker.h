@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "collectors/collector.h"
 #include "collectors/proc/proc_text.h"
+#include "collectors/proc/process_clock.h"
 #include "collectors/proc/text_file.h"
 #include "driver/rooted_fs.h"
 
@@ -74,7 +75,10 @@ class ProcessTracker {
   Result<std::string_view> Read(const TrackedProcess& process, TrackedThread& thread);
 
   // The number belongs to another process now, or the file makes no sense any more.
-  void MarkGone(TrackedProcess& process) { process.gone = true; }
+  void MarkGone(TrackedProcess& process) {
+    process.gone = true;
+    some_gone_ = true;
+  }
 
   size_t kept_files() const { return kept_files_; }
 
@@ -84,6 +88,7 @@ class ProcessTracker {
     int pid = 0;
     int ppid = 0;
     uint64_t start_ticks = 0;
+    int64_t ran_ns = -1;  // its clock when it was last verified; -1: not known
     uint8_t looks = 0;
     bool allowed = false;  // by only_uid
     bool in_job = false;
@@ -99,6 +104,7 @@ class ProcessTracker {
   void LookAtSome();
   void Look(Known& known);
   bool LookAtStat(Known& known);
+  bool RanSinceLook(Known& known) const;
   bool OwnerAllowed(int pid) const;
   bool EnvironmentNamesJob(int pid);
   void SpreadToDescendants();
@@ -114,7 +120,9 @@ class ProcessTracker {
   ProcessScope scope_;
   Options options_;
   SlowPace pace_;
+  ProcessClock clock_;
   bool first_scan_ = true;
+  bool some_gone_ = false;  // of the tracked ones, since they were last forgotten
   size_t next_verified_ = 0;
   size_t kept_files_ = 0;
   size_t thread_count_ = 0;
