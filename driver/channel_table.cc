@@ -280,6 +280,11 @@ int64_t ChannelTable::NowSteadyNs() {
   return closed_ ? 0 : clock_.SteadyNs();
 }
 
+bool ChannelTable::Watched() {
+  std::shared_lock open(open_mutex_);
+  return !closed_ && sink_.Watched();
+}
+
 void ChannelTable::Close() {
   std::unique_lock open(open_mutex_);
   closed_ = true;

@@ -33,6 +33,8 @@ class BlockSink {
   // A driver call for this device has not returned; nothing is read from it until it does.
   virtual void OnDeviceStuck(uint32_t device, std::string_view why) = 0;
   virtual void OnDeviceRecovered(uint32_t device) = 0;
+  // Does somebody wait for what comes next? Asked once a round; any thread.
+  virtual bool Watched() const { return true; }
 };
 
 // Since the pump was made; survive Remove and Add of the channel.
@@ -102,6 +104,8 @@ class ChannelTable {
   void Close();
   // Clock::SteadyNs, or 0 once the table is closed: the clock may be gone then.
   int64_t NowSteadyNs();
+  // BlockSink::Watched.
+  bool Watched();
   // Runs `call` with the clock unless the table is closed.
   void WithClock(const std::function<void(const Clock&)>& call);
   // Runs `call` with the sink unless the table is closed.

@@ -66,6 +66,7 @@ PumpWorker::PumpWorker(std::shared_ptr<PumpCore> core)
     : core_(std::move(core)),
       scratch_(core_->options.scratch_bytes),
       slots_(kWidePollSlots),
+      pace_(core_->options.min_poll_interval_ns, core_->options.relaxed_poll_interval_ns),
       error_backoff_ns_(core_->options.min_backoff_ns),
       idle_backoff_ns_(core_->options.min_backoff_ns) {}
 
@@ -98,20 +99,20 @@ void PumpWorker::WaitForChannels() {
 void PumpWorker::Round() {
   ReadBacklog();
   if (!GoOn()) return;
-  int64_t begun_ns = core_->table->NowSteadyNs();
+  pace_.BeginRound(core_->table->NowSteadyNs());
   asked_ = wide_ ? kWidePollSlots : core_->options.poll_slots;
   Begin(PumpCall::kPoll, 0, 0);
   int got = core_->hal->ProfPoll(slots_.data(), asked_, core_->options.poll_timeout_seconds);
   core_->polls.fetch_add(1, std::memory_order_relaxed);
   if (End()) {
-    Dispatch(got, begun_ns);
+    Dispatch(got);
   } else if (got > 0 && got <= asked_) {
     // Too late: another thread is at work by now. What was reported may not be reported again.
     core_->AddLeftovers({slots_.begin(), slots_.begin() + got});
   }
 }
 
-void PumpWorker::Dispatch(int got, int64_t begun_ns) {
+void PumpWorker::Dispatch(int got) {
   const PumpOptions& options = core_->options;
   if (IsNothingStarted(got)) {
     PauseAfter(&idle_backoff_ns_, options.max_idle_backoff_ns);
@@ -135,8 +136,8 @@ void PumpWorker::Dispatch(int got, int64_t begun_ns) {
   bool full = got == asked_;
   // Pairs nobody may read (of a stuck device, say) must not crowd out the others.
   wide_ = full && !visited.any_registered && !wide_refused_;
-  if (full && visited.bytes > 0) return;
-  Pause(options.min_poll_interval_ns - (core_->table->NowSteadyNs() - begun_ns));
+  if (full && visited.bytes > 0 && !pace_.HadAll(core_->table->registered())) return;
+  Pause(pace_.EndRound(core_->table->NowSteadyNs(), core_->table->Watched()));
 }
 
 PumpWorker::Visited PumpWorker::ReadPairs(std::span<const abi::ProfPollInfo> pairs) {
@@ -151,6 +152,8 @@ PumpWorker::Visited PumpWorker::ReadPairs(std::span<const abi::ProfPollInfo> pai
     if (!visit.registered) core_->foreign_hits.fetch_add(1, std::memory_order_relaxed);
     visited.any_registered = visited.any_registered || visit.registered;
     visited.bytes += visit.bytes;
+    if (visit.registered) pace_.NoteVisit();
+    if (visit.bytes >= PumpPace::kLargeVisit) pace_.Hurry(core_->table->NowSteadyNs());
     if (!visit.more) continue;
     std::lock_guard lock(mutex_);
     bool known = std::any_of(backlog_.begin(), backlog_.end(),
@@ -187,8 +190,11 @@ void PumpWorker::Pause(int64_t ns) {
   std::unique_lock lock(core_->mutex);
   core_->wake.wait_for(lock, std::chrono::nanoseconds(ns),
                        [this] { return core_->quit || core_->wakes != seen_wakes_; });
-  if (core_->wakes != seen_wakes_) idle_backoff_ns_ = core_->options.min_backoff_ns;
+  if (core_->wakes == seen_wakes_) return;
   seen_wakes_ = core_->wakes;
+  lock.unlock();
+  idle_backoff_ns_ = core_->options.min_backoff_ns;
+  pace_.Hurry(core_->table->NowSteadyNs());
 }
 
 void PumpWorker::PauseAfter(int64_t* backoff_ns, int64_t max_ns) {

@@ -16,6 +16,7 @@
 
 #include "driver/channel_pump.h"
 #include "driver/channel_table.h"
+#include "driver/pump_pace.h"
 
 namespace profd::internal {
 
@@ -87,7 +88,7 @@ class PumpWorker final : public CallWatch {
   bool End();  // false: abandoned
   bool GoOn();
   void Round();
-  void Dispatch(int got, int64_t begun_ns);
+  void Dispatch(int got);
   struct Visited {
     size_t bytes = 0;
     bool any_registered = false;
@@ -106,6 +107,7 @@ class PumpWorker final : public CallWatch {
   std::vector<std::byte> scratch_;
   std::vector<abi::ProfPollInfo> slots_;
   std::vector<abi::ProfPollInfo> again_;  // the backlog of the pass before
+  PumpPace pace_;
   int asked_ = 0;                         // slots in this round's poll
   bool wide_ = false;
   bool wide_refused_ = false;

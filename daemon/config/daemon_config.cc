@@ -41,7 +41,7 @@ const auto kKeys = std::to_array<Key>({
     {"daemon", "log_level", &DaemonConfig::log_level, true, "How much is logged", 0, 0,
      "debug,info,warning,error"},
     {"daemon", "max_connections", &DaemonConfig::max_connections, true,
-     "Client connections open at once; more are refused", 1, 4096},
+     "Client connections open at once, half of them of one user; more are refused", 1, 4096},
     {"daemon", "attach_socket", &DaemonConfig::attach_socket, false,
      "Unix socket training processes attach to (libprofd); empty = attach.sock beside daemon.socket, "
      "\"off\" = nobody can"},
@@ -55,6 +55,10 @@ const auto kKeys = std::to_array<Key>({
      "As root, refuse a library that others than root could have written"},
     {"driver", "poll_interval_ms", &DaemonConfig::poll_interval_ms, false,
      "Least time between two rounds of reading the driver's channels", 0, 100},
+    {"driver", "relaxed_poll_interval_ms", &DaemonConfig::relaxed_poll_interval_ms, false,
+     "The same while no live stream and no flight recorder runs, if longer; at most a quarter of "
+     "dump.flush_interval_ms as it was at the start",
+     0, 1000},
     {"driver", "stuck_after_ms", &DaemonConfig::stuck_after_ms, false,
      "A driver call that has not returned for this long marks its device stuck", 100, 60000},
     {"driver", "buffer_mb", &DaemonConfig::buffer_mb, false,
@@ -383,6 +387,7 @@ std::string DefaultConfigText() {
 
 std::vector<ConfigKey> ConfigKeys() {
   std::vector<ConfigKey> keys;
+  keys.reserve(kKeys.size());
   for (const Key& key : kKeys) {
     keys.push_back({key.section, key.name, Range(key), DefaultOf(key), key.reloadable, key.help});
   }

@@ -26,6 +26,7 @@ struct DaemonConfig {
   std::string dcmi_library;
   bool require_safe_library = true;
   int64_t poll_interval_ms = 50;
+  int64_t relaxed_poll_interval_ms = 200;
   int64_t stuck_after_ms = 5000;
   int64_t buffer_mb = 64;
   // [dump]

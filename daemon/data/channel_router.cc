@@ -57,6 +57,7 @@ void ChannelRouter::End(uint32_t device, uint32_t channel) {
 void ChannelRouter::SetTap(uint32_t device, uint32_t channel, BlockTap* tap) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
+  tapped_ = true;
   std::lock_guard lock(route->mutex);
   route->tap = tap;
 }

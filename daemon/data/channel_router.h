@@ -77,6 +77,8 @@ class ChannelRouter final : public BlockSink {
   void OnBlock(BlockRef block) override;
   void OnDeviceStuck(uint32_t device, std::string_view why) override;
   void OnDeviceRecovered(uint32_t device) override;
+  // A live stream, or a tap: what it takes must not be older than kPastLeadNs when it comes.
+  bool Watched() const override { return tapped_ || hub_.subscribers() > 0; }
 
  private:
   static constexpr size_t kDevices = 64;
@@ -98,6 +100,7 @@ class ChannelRouter final : public BlockSink {
   StreamHub& hub_;
   CollectorStatsTable& stats_;
   Events events_;
+  bool tapped_ = false;  // set before the pump runs
   // Filled by Declare before the pump runs, immutable afterwards.
   std::array<std::array<std::unique_ptr<Route>, kChannels>, kDevices> routes_;
 };

@@ -1,11 +1,13 @@
 #include "daemon/node/node.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -222,6 +224,9 @@ void Node::StartChannels(ChannelRouter& router, const DaemonConfig& config) {
   }
   PumpOptions options;
   options.min_poll_interval_ns = config.poll_interval_ms * kNsPerMs;
+  // A dump's bytes are flushed so often at most; it need not notice that rounds are further apart.
+  options.relaxed_poll_interval_ns =
+      std::min(config.relaxed_poll_interval_ms, config.flush_interval_ms / 4) * kNsPerMs;
   options.stuck_after_ns = config.stuck_after_ms * kNsPerMs;
   pump_ = std::make_unique<ChannelPump>(hal_, clock_, *pool_, router, options);
   for (const DeviceInfo& device : devices_) {
@@ -292,7 +297,12 @@ Status Node::MayUse(const Peer& peer, const DeviceInfo& device) {
 
 Result<uint32_t> Node::OwnerOf(pid_t pid) const {
   Result<UniqueFd> dir = proc_.Open(fmt::format("{}", pid));
-  if (!dir.ok()) return dir.status();
+  if (!dir.ok()) {
+    // Who may not be signalled is there, and anybody may find that out.
+    if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH)) return dir.status();
+    return PermissionDenied("the process is hidden from profd: /proc is mounted with hidepid; profd "
+                            "needs CAP_SYS_PTRACE, or the group that /proc's gid= names");
+  }
   struct stat info {};
   if (::fstat(dir->get(), &info) != 0) return Status::FromErrno(errno, "stat of the process");
   return static_cast<uint32_t>(info.st_uid);
