@@ -8,7 +8,8 @@
 namespace profd {
 namespace internal {
 
-constexpr std::array<size_t, 4> kClassBytes = {512, 4096, 32768, BlockPool::kMaxBlockBytes};
+constexpr std::array<size_t, 6> kClassBytes = {512,   4096,  8192,
+                                               16384, 32768, BlockPool::kMaxBlockBytes};
 constexpr std::align_val_t kAlign{64};
 
 struct BlockHeader {
@@ -161,6 +162,20 @@ BlockBuilder BlockPool::Get(size_t size) {
   header->pool = state_;
   state_->in_use.fetch_add(internal::Footprint(size_class), std::memory_order_relaxed);
   return BlockBuilder(header);
+}
+
+void BlockPool::Trim(size_t keep_bytes) {
+  auto too_much = [&] {
+    const size_t in_use = state_->in_use.load(std::memory_order_relaxed);
+    return state_->allocated.load(std::memory_order_relaxed) > in_use + keep_bytes;
+  };
+  for (size_t c = internal::kClassBytes.size(); c-- > 0;) {
+    while (too_much()) {
+      BlockHeader* header = state_->Pop(static_cast<uint32_t>(c));
+      if (header == nullptr) break;
+      state_->Free(header);
+    }
+  }
 }
 
 BlockPool::Stats BlockPool::stats() const {

@@ -90,9 +90,12 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // A buffer of at least `size` bytes (512 B, 4, 32 or 256 KiB); empty when the limit is reached or
+  // A buffer of at least `size` bytes (512 B, 4, 8, 16, 32 or 256 KiB); empty when the limit is reached or
   // `size` exceeds kMaxBlockBytes. Thread-safe.
   BlockBuilder Get(size_t size);
+  // Gives memory of blocks nobody uses back to the system, the largest first, until no more than
+  // `keep_bytes` of it are left. Thread-safe.
+  void Trim(size_t keep_bytes);
   Stats stats() const;
 
  private:

@@ -15,7 +15,8 @@ TEST(BlockPoolTest, GivesTheSmallestClassThatFits) {
   EXPECT_EQ(pool.Get(0).buffer().size(), 512u);
   EXPECT_EQ(pool.Get(512).buffer().size(), 512u);
   EXPECT_EQ(pool.Get(513).buffer().size(), 4096u);
-  EXPECT_EQ(pool.Get(4097).buffer().size(), 32768u);
+  EXPECT_EQ(pool.Get(4097).buffer().size(), 8192u);
+  EXPECT_EQ(pool.Get(16385).buffer().size(), 32768u);
   EXPECT_EQ(pool.Get(BlockPool::kMaxBlockBytes).buffer().size(), BlockPool::kMaxBlockBytes);
   EXPECT_FALSE(pool.Get(BlockPool::kMaxBlockBytes + 1));
 }
@@ -73,6 +74,25 @@ TEST(BlockPoolTest, ParkedMemoryOfOtherSizesMakesRoom) {
   ASSERT_TRUE(large);
   EXPECT_LE(pool.stats().allocated_bytes, 300u * 1024);
   EXPECT_FALSE(pool.Get(BlockPool::kMaxBlockBytes));
+}
+
+TEST(BlockPoolTest, TrimGivesBackWhatNobodyUses) {
+  BlockPool pool(8 << 20);
+  {
+    std::vector<BlockBuilder> burst;
+    for (int i = 0; i < 16; ++i) burst.push_back(pool.Get(BlockPool::kMaxBlockBytes));
+    for (int i = 0; i < 16; ++i) burst.push_back(pool.Get(100));
+  }
+  BlockBuilder held = pool.Get(4000);
+  const size_t in_use = pool.stats().in_use_bytes;
+  EXPECT_GT(pool.stats().allocated_bytes, 4U << 20);
+  pool.Trim(1 << 20);
+  EXPECT_LE(pool.stats().allocated_bytes, in_use + (1 << 20));
+  EXPECT_GT(pool.stats().allocated_bytes, in_use) << "some is kept";
+  pool.Trim(0);
+  EXPECT_EQ(pool.stats().allocated_bytes, in_use);
+  EXPECT_EQ(pool.stats().in_use_bytes, in_use);
+  EXPECT_TRUE(pool.Get(BlockPool::kMaxBlockBytes)) << "and more can be had";
 }
 
 TEST(BlockPoolTest, BlocksOutliveThePool) {

@@ -17,8 +17,8 @@ constexpr int64_t kNoStamp = std::numeric_limits<int64_t>::min();
 // Far beyond any clock, and far from overflowing when two are subtracted.
 constexpr int64_t kMaxStampNs = int64_t{1} << 61;
 
-// "sec:nnnnnnnnn" at the beginning of a line; kNoStamp if there is none.
-int64_t TextStamp(std::string_view line) {
+// "sec:nnnnnnnnn" at the beginning of a line; kNoStamp if there is none. `*size` is the stamp's.
+int64_t TextStamp(std::string_view line, size_t* size) {
   int64_t seconds = 0;
   int64_t ns = 0;
   const char* end = line.data() + line.size();
@@ -27,6 +27,7 @@ int64_t TextStamp(std::string_view line) {
   auto second = std::from_chars(first.ptr + 1, end, ns);
   if (second.ec != std::errc() || ns < 0 || ns >= 1'000'000'000) return kNoStamp;
   if (seconds < 0 || seconds >= kMaxStampNs / 1'000'000'000) return kNoStamp;
+  *size = static_cast<size_t>(second.ptr - line.data());
   return seconds * 1'000'000'000 + ns;
 }
 
@@ -40,6 +41,12 @@ int64_t CyclesToNs(uint64_t cycles, uint64_t origin, double hz) {
 bool HasStamps(const abi::ChannelFormat* format) {
   return format != nullptr && (format->framing == abi::Framing::kText || format->stamp.width != 0);
 }
+
+// A grid point is told from the one before when a reading came this little before it: stamps and grid
+// are of different clocks.
+constexpr int64_t kEarlyPart = 50;
+// Those clocks run at most this far apart (NTP slews by 500 ppm), per period.
+constexpr int64_t kDriftPart = 1000;
 
 uint64_t Steps(int64_t dt, int64_t period) {
   return static_cast<uint64_t>((dt + period / 2) / period);
@@ -75,6 +82,7 @@ void HoleFinder::FeedBinary(std::span<const std::byte> bytes) {
 
 void HoleFinder::FeedText(std::span<const std::byte> bytes) {
   std::string_view text = AsText(bytes);
+  std::string_view stamped;  // the last stamp and the character that ends it
   while (!text.empty()) {
     size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
@@ -82,11 +90,16 @@ void HoleFinder::FeedText(std::span<const std::byte> bytes) {
     // A header, or nothing.
     if (line.empty() || line[0] < '0' || line[0] > '9') continue;
     ++records_;
-    int64_t stamp = TextStamp(line);
+    // Several lines of one instant: nothing new.
+    if (!stamped.empty() && line.starts_with(stamped)) continue;
+    size_t size = 0;
+    int64_t stamp = TextStamp(line, &size);
     if (stamp == kNoStamp) {
       ++unreadable_;
+      stamped = {};
     } else {
       Take(0, stamp);
+      stamped = size < line.size() ? line.substr(0, size + 1) : std::string_view();
     }
   }
 }
@@ -144,20 +157,15 @@ void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
   has_first_ = true;
   first_ns_ = std::min(first_ns_, stamp_ns);
   last_ns_ = std::max(last_ns_, stamp_ns);
-  auto it = series_.find(key);
-  if (it == series_.end()) {
-    if (series_.size() >= kMaxSeries) return;
-    it = series_.emplace(key, Series{}).first;
-    if (options_.format != nullptr && options_.format->thinning == abi::Thinning::kEvent) {
-      it->second.period_ns = -1;
-    }
-  }
-  Series& series = it->second;
+  Series* found = SeriesOf(key);
+  if (found == nullptr) return;
+  Series& series = *found;
   const bool has_last = std::exchange(series.has_last, true);
   const int64_t last = std::exchange(series.last_ns, stamp_ns);
   if (!has_last) return;
   if (stamp_ns < last) {
     ++backwards_;
+    series.point_ns = -1;
     // The stamp before was the odd one, if it seemed to come after a hole.
     if (series.pending.to_ns == last) series.pending = {};
     if (series.learned > 0 && series.steps[series.learned - 1].to_ns == last) --series.learned;
@@ -166,6 +174,23 @@ void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
   // Several lines of one instant.
   if (stamp_ns == last) return;
   Step(series, {last, stamp_ns, 0});
+}
+
+// Records of several series come in the same order each time, so the next one is most often known.
+HoleFinder::Series* HoleFinder::SeriesOf(uint64_t key) {
+  Series* guess = latest_ != nullptr ? latest_->next : nullptr;
+  if (guess != nullptr && guess->key == key) return latest_ = guess;
+  auto it = series_.find(key);
+  if (it == series_.end()) {
+    if (series_.size() >= kMaxSeries) return nullptr;
+    it = series_.emplace(key, Series{}).first;
+    it->second.key = key;
+    if (options_.format != nullptr && options_.format->thinning == abi::Thinning::kEvent) {
+      it->second.period_ns = -1;
+    }
+  }
+  if (latest_ != nullptr) latest_->next = &it->second;
+  return latest_ = &it->second;
 }
 
 void HoleFinder::Step(Series& series, const Hole& step) {
@@ -195,15 +220,37 @@ void HoleFinder::Learn(Series& series) {
   }
   // Too few to say; more may come.
   if (period == 0 && count < kLearn) return;
+  series.on_grid = options_.polled && options_.period_ns > 0 &&
+                   std::abs(period - options_.period_ns) <= options_.period_ns / 10;
+  if (series.on_grid) period = options_.period_ns;
   series.period_ns = period > 0 ? period : -1;
   if (series.period_ns < 0) return;
   const auto steps = series.steps;
   for (size_t i = 0; i < count; ++i) Judge(series, steps[i]);
 }
 
+// The poller serves each point of its grid once, at or after its time, and none it is late for by a
+// period: so a reading belongs to the last point before it, or, being late for an earlier one, stands for
+// it. The grid is as early as its most punctual reading, and follows a clock that runs away from it.
+void HoleFinder::JudgeOnGrid(Series& series, const Hole& step) {
+  const int64_t period = series.period_ns;
+  if (series.point_ns < 0) series.point_ns = step.from_ns;
+  series.point_ns += period / kDriftPart;
+  const int64_t since = step.to_ns - series.point_ns;
+  const int64_t steps = std::max<int64_t>((since + period / kEarlyPart) / period, 1);
+  series.point_ns = std::min(series.point_ns + steps * period, step.to_ns);
+  Report({step.from_ns, step.to_ns, static_cast<uint64_t>(steps - 1)});
+}
+
 void HoleFinder::Judge(Series& series, const Hole& step) {
+  if (series.on_grid) {
+    JudgeOnGrid(series, step);
+    return;
+  }
   const int64_t period = series.period_ns;
   const int64_t dt = step.to_ns - step.from_ns;
+  // One period, and nothing to decide.
+  if (series.pending.missing == 0 && dt + period / 2 < 2 * period) return;
   if (series.pending.missing > 0) {
     Hole hole = std::exchange(series.pending, {});
     if (hole.to_ns == step.from_ns) {
@@ -225,7 +272,10 @@ void HoleFinder::Report(const Hole& hole) {
 
 void HoleFinder::Resync() {
   Finish();
-  for (auto& [key, series] : series_) series.has_last = false;
+  for (auto& [key, series] : series_) {
+    series.has_last = false;
+    series.point_ns = -1;
+  }
   has_micros_ = false;
 }
 

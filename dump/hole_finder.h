@@ -6,6 +6,9 @@
 // 1.5 periods or more apart and the next record does not make up for it (a late record followed by a
 // punctual one is jitter). Event-driven channels and series whose stamps follow no period have none.
 //
+// Readings of a polled collector are never early and may stay late, so of them spacing says little: they
+// are put on the collector's grid, and what is missing is a point of it that had no reading.
+//
 // One thread. Bounded: series beyond kMaxSeries (only garbage has so many) are not watched.
 #pragma once
 
@@ -34,6 +37,7 @@ class HoleFinder {
     double host_counter_hz = 0;  // 0: kHostCounter stamps are ns
     uint32_t chip_id = 0;
     uint64_t origin_count = 0;  // counters are told in ns since this reading
+    bool polled = false;        // readings of a collector of ours, every `period_ns`
   };
   // Between two stamps of one series, on the stamps' own clock in ns.
   struct Hole {
@@ -68,9 +72,13 @@ class HoleFinder {
  private:
   static constexpr size_t kLearn = 16;
   struct Series {
+    uint64_t key = 0;
+    Series* next = nullptr;  // what came after it the last time
     int64_t last_ns = 0;
     bool has_last = false;
     int64_t period_ns = 0;   // 0: not known yet, -1: has none
+    bool on_grid = false;    // polled, and its period is the one that was told
+    int64_t point_ns = -1;   // the grid point the last reading belongs to; -1: none yet
     Hole pending = {};       // missing 0 = none
     size_t learned = 0;
     std::array<Hole, kLearn> steps = {};  // while learning
@@ -79,8 +87,10 @@ class HoleFinder {
   void FeedBinary(std::span<const std::byte> bytes);
   void FeedText(std::span<const std::byte> bytes);
   void Take(uint64_t key, int64_t stamp_ns);
+  Series* SeriesOf(uint64_t key);  // null: there are too many
   void Step(Series& series, const Hole& step);
   void Judge(Series& series, const Hole& step);
+  void JudgeOnGrid(Series& series, const Hole& step);
   void Learn(Series& series);
   void Report(const Hole& hole);
   uint64_t KeyOf(const std::byte* record) const;
@@ -91,6 +101,7 @@ class HoleFinder {
   int64_t last_micros_ = 0;  // of 32-bit stamps, with their wraps
   bool has_micros_ = false;
   std::unordered_map<uint64_t, Series> series_;
+  Series* latest_ = nullptr;
   uint64_t records_ = 0;
   uint64_t missing_ = 0;
   uint64_t backwards_ = 0;

@@ -32,6 +32,17 @@ class HoleFinderTest : public testing::Test {
     options.device_counter_hz = 50e6;
     return {options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); }};
   }
+  // Readings at these times in periods of 10 ms.
+  void FeedReadings(const std::vector<double>& at) {
+    HoleFinder::Options options;
+    options.period_ns = 10 * kMs;
+    options.polled = true;
+    HoleFinder finder(options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); });
+    for (double periods : at) {
+      finder.FeedStamp(0, 1000 * kMs + static_cast<int64_t>(periods * 1e7));
+    }
+    finder.Finish();
+  }
   // HCCS lines at these milliseconds.
   static std::string Lines(const std::vector<int64_t>& at_ms) {
     std::string text = "time_stamp(s):time_stamp(ns) send_amount receive_amount\n";
@@ -186,6 +197,65 @@ TEST_F(HoleFinderTest, EventDrivenChannelsHaveNoHoles) {
   EXPECT_EQ(finder.records(), 8u);
 }
 
+TEST_F(HoleFinderTest, ReadingsMayBeLateByUpToAPeriodForAsLongAsTheyLike) {
+  std::vector<double> at;
+  for (int i = 0; i < 100; ++i) at.push_back(i + (i < 40 ? 0.02 : i < 70 ? 0.95 : 0.0));
+  FeedReadings(at);
+  EXPECT_TRUE(holes_.empty());
+}
+
+TEST_F(HoleFinderTest, LateFromTheFirstReadingOn) {
+  std::vector<double> at;
+  for (int i = 0; i < 100; ++i) at.push_back(i + (i < 20 ? 0.9 : 0.0));
+  FeedReadings(at);
+  EXPECT_TRUE(holes_.empty());
+}
+
+TEST_F(HoleFinderTest, APointOfTheGridWithoutAReadingIsAHole) {
+  for (int missing : {3, 50, 97}) {
+    holes_.clear();
+    std::vector<double> at;
+    for (int i = 0; i < 100; ++i) {
+      if (i != missing) at.push_back(i + i % 5 * 0.1);
+    }
+    FeedReadings(at);
+    ASSERT_EQ(holes_.size(), 1u) << missing;
+    EXPECT_EQ(holes_[0].missing, 1u);
+    EXPECT_LE(holes_[0].from_ns, 1000 * kMs + (missing + 1) * 10 * kMs);
+  }
+}
+
+// A reading for point 30 that came at 31.7 stands for it; 31 was left out.
+TEST_F(HoleFinderTest, AReadingLateByMoreThanAPeriodCostsTheNext) {
+  std::vector<double> at;
+  for (int i = 0; i < 100; ++i) {
+    if (i != 31) at.push_back(i == 30 ? 31.7 : i);
+  }
+  FeedReadings(at);
+  ASSERT_EQ(holes_.size(), 1u);
+  EXPECT_EQ(holes_[0].missing, 1u);
+}
+
+// 500 ppm for a quarter of an hour is 45 periods.
+TEST_F(HoleFinderTest, ClocksThatDriftApartMakeNoHoles) {
+  for (double rate : {0.9995, 1.0005}) {
+    holes_.clear();
+    std::vector<double> at;
+    for (int i = 0; i < 90'000; ++i) at.push_back(i * rate + i % 3 * 0.01);
+    FeedReadings(at);
+    EXPECT_TRUE(holes_.empty()) << rate;
+  }
+}
+
+// Another instance of the collector, with a period of its own, wrote the beginning.
+TEST_F(HoleFinderTest, ReadingsOnAnotherGridAreJudgedByTheirSpacing) {
+  std::vector<double> at;
+  for (int i = 0; i < 40; ++i) at.push_back(5.0 * i);
+  for (int i = 0; i < 40; ++i) at.push_back(200.0 + i);
+  FeedReadings(at);
+  EXPECT_TRUE(holes_.empty());
+}
+
 TEST_F(HoleFinderTest, GarbageDoesNotMakeItGrow) {
   HoleFinder finder = Make(1, 10 * kMs);
   std::vector<std::byte> bytes;
@@ -194,6 +264,38 @@ TEST_F(HoleFinderTest, GarbageDoesNotMakeItGrow) {
   finder.Finish();
   EXPECT_EQ(finder.records(), 5000u);
   EXPECT_TRUE(holes_.empty());
+}
+
+// Fed line by line nothing is known of the line before; in one piece the stamps may be compared.
+TEST_F(HoleFinderTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 60; ++i) {
+    if (i == 40 || i == 41) continue;
+    for (int engine = 0; engine < 3; ++engine) {
+      lines.push_back("1000:" + std::to_string(100'000'000 + i * 10'000'000) + " 0 " +
+                      std::to_string(engine) + " 5\n");
+    }
+    if (i % 7 == 0) lines.push_back("1000:100000000\n");  // its end is the stamp's; goes back
+    if (i % 11 == 0) lines.push_back("1000x\n");
+  }
+  HoleFinder one_by_one = Make(6, 10 * kMs);
+  for (const std::string& line : lines) one_by_one.Feed(AsBytes(line));
+  one_by_one.Finish();
+  const size_t expected = holes_.size();
+  holes_.clear();
+  std::string all;
+  for (const std::string& line : lines) all += line;
+  HoleFinder whole = Make(6, 10 * kMs);
+  whole.Feed(AsBytes(all));
+  whole.Finish();
+  EXPECT_EQ(holes_.size(), expected);
+  EXPECT_EQ(whole.records(), one_by_one.records());
+  EXPECT_EQ(whole.records(), lines.size());
+  EXPECT_EQ(whole.missing(), one_by_one.missing());
+  EXPECT_EQ(whole.backwards(), one_by_one.backwards());
+  EXPECT_EQ(whole.unreadable(), one_by_one.unreadable());
+  EXPECT_EQ(whole.last_ns(), one_by_one.last_ns());
+  EXPECT_GT(whole.missing(), 0u);
 }
 
 }  // namespace
