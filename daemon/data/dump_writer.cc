@@ -1,6 +1,7 @@
 #include "daemon/data/dump_writer.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,12 +14,24 @@
 namespace profd {
 namespace {
 
-// The queue is looked at this often even when nobody asks for it: blocks are pushed without waking
-// the thread, which makes pushing cheap and writing batched.
-constexpr int64_t kBatchNs = 50 * kNsPerMs;
+// The queue is looked at five times per flush interval, within these bounds, even when nobody asks for
+// it: blocks are pushed without waking the thread, which makes pushing cheap and writing batched.
+constexpr int64_t kLeastBatchNs = 50 * kNsPerMs;
+constexpr int64_t kMostBatchNs = 200 * kNsPerMs;
+constexpr int64_t kBatchesPerFlush = 5;
 constexpr int64_t kFreeCheckNs = kNsPerSecond;
 // So much is written at most without a look at the volume's free space.
 constexpr uint64_t kRoomCheckBytes = 4 << 20;
+
+// How many descriptors a dump may keep for files of which there may be thousands: opening one anew for
+// every write costs more than writing. `least`: what it may keep in any case.
+size_t DescriptorsForFiles(size_t least) {
+  constexpr size_t kMost = 1024;
+  constexpr rlim_t kShareOfLimit = 64;
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return least;
+  return std::max(least, static_cast<size_t>(std::min<rlim_t>(kMost, limit.rlim_cur / kShareOfLimit)));
+}
 
 }  // namespace
 
@@ -79,6 +92,7 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
     Status ready = FindRoot();
     if (ready.ok()) ready = CheckRoom();
     options.clock = &clock_;
+    options.max_dynamic_fds = DescriptorsForFiles(options.max_dynamic_fds);
     options.sync = &sync_;
     options.sync_while_running = sync_interval_ns_ > 0;
     if (!ready.ok()) {
@@ -204,7 +218,9 @@ void DumpWriter::Run() {
     {
       std::unique_lock lock(mutex_);
       // Without a dump only tasks come, and they wake.
-      std::chrono::nanoseconds pause(live_.empty() ? kFreeCheckNs : kBatchNs);
+      const int64_t batch_ns =
+          std::clamp(options_.flush_interval_ns / kBatchesPerFlush, kLeastBatchNs, kMostBatchNs);
+      std::chrono::nanoseconds pause(live_.empty() ? kFreeCheckNs : batch_ns);
       if (stop_ && queue_.empty()) {
         // The sync thread still has something to say.
         wake_.wait_for(lock, std::chrono::nanoseconds(kNsPerMs));

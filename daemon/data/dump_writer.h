@@ -52,6 +52,7 @@ struct FeedCounters {
   std::atomic<uint64_t> dropped_bytes{0};
   std::atomic<uint64_t> thinned_records{0};
   std::atomic<uint64_t> late_readings{0};  // of a polled collector, left out
+  std::atomic<uint64_t> readings{0};       // of a polled collector, without error
   std::atomic<uint64_t> aged_records{0};  // of those written, removed again by a limit
 };
 
@@ -101,6 +102,7 @@ class DumpFeed {
   uint64_t noted_dropped_bytes_ = 0;
   uint64_t noted_late_ = 0;
   std::unique_ptr<HoleFinder> holes_;  // looks for what the driver dropped
+  bool left_out_ = false;      // a file was one too many, and the dump says so
   bool resync_holes_ = false;  // something was lost on our side, and is counted already
   uint64_t missing_ = 0;       // found by holes_ in the block being written
   int64_t last_noted_ns_ = 0;
@@ -110,6 +112,10 @@ class DumpFeed {
   uint64_t noted_thinned_ = 0;
   int64_t rebase_us_ = 0;
   double channel_hz_ = 0;
+  // Texts come in the same order reading after reading: which host file came after which, by the
+  // dump's numbers, and which one was the last.
+  std::vector<SessionDump::HostFile> next_file_;
+  SessionDump::HostFile last_file_ = 0;
   // Texts come from more than one instance of their collector, each of which counts its blocks: they
   // are counted anew, by file.
   bool renumber_ = false;
@@ -157,8 +163,8 @@ class DumpWriter {
 
  private:
   friend class WriterSession;
-  // More than this waiting wakes the thread at once.
-  static constexpr uint64_t kWakeBytes = 1 << 20;
+  // More than this waiting wakes the thread at once, and so does half of what a session may have.
+  static constexpr uint64_t kWakeBytes = 4 << 20;
   struct Item {
     std::shared_ptr<WriterSession> session;  // a block may outlive the claim it came for
     DumpFeed* feed = nullptr;  // null: a task
@@ -206,8 +212,11 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Any thread. The feed lives as long as the session.
   DumpFeed* AddFeed(FeedOptions options);
   void Push(DumpFeed* feed, BlockRef block);
-  // `count` texts of host files in one piece that fits into a block; use HostTexts.
-  void PushTexts(DumpFeed* feed, std::string_view texts, uint64_t count);
+  // For HostTexts: a block for texts of host files (empty: there is none), one with `count` of them,
+  // one that found no room.
+  BlockBuilder NewTexts(size_t bytes) { return writer_.pool_.Get(bytes); }
+  void PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);
+  void CountLostText(DumpFeed* feed, size_t bytes);
   // Blocks pushed after this belong to `epoch`. `fresh`: the channel was started for this session,
   // so its relative stamps are right as they are.
   // `late`: the session has been waiting for it, and says so in its manifest.
@@ -224,6 +233,10 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Readings of the feed's collector that were left out because they were late.
   void NoteLate(DumpFeed* feed, uint64_t readings) {
     feed->counters_.late_readings.fetch_add(readings, std::memory_order_relaxed);
+  }
+  // A reading of the feed's collector, whose texts have been pushed.
+  void NoteReading(DumpFeed* feed) {
+    feed->counters_.readings.fetch_add(1, std::memory_order_relaxed);
   }
   // Changes the manifest on the writer thread, in order with the blocks.
   // The devices' clocks at the start, by device; before the first block (see SessionDump::SetClocks).
@@ -247,8 +260,10 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Writer thread:
   void Write(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
   void WriteTexts(DumpFeed& feed, std::string_view texts);
-  Status AppendText(const DumpFeed& feed, std::string_view file, std::string_view lines,
+  Status AppendText(DumpFeed& feed, std::string_view file, std::string_view lines,
                     int64_t now_ns);
+  Status AppendHostText(DumpFeed& feed, std::string_view file, std::string_view lines,
+                        const SessionDump::Batch& batch);
   void CountAged();
   void WriteChannel(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
   void MakeFilter(DumpFeed& feed, int64_t now_ns);
@@ -256,6 +271,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   static std::string_view Renumber(DumpFeed& feed, std::string_view file, std::string_view lines);
   void SetHealth(const Status& status);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
+  void LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes);
   // `host_ns` 0: noticed just now.
   void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes,
                 int64_t host_ns = 0);
