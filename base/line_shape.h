@@ -27,6 +27,14 @@ inline uint64_t LoadWord(const char* text) {
 // Bit i of the answer is the high bit of byte i; the other bits of `bytes` must be 0.
 inline uint64_t GatherHighBits(uint64_t bytes) { return ((bytes >> 7) * 0x0102040810204080) >> 56; }
 
+// std::popcount is a call where the instruction set has none for it.
+inline size_t CountBits(uint64_t bits) {
+  bits -= (bits >> 1) & 0x55 * kEachByte;
+  bits = (bits & 0x33 * kEachByte) + ((bits >> 2) & 0x33 * kEachByte);
+  bits = (bits + (bits >> 4)) & 0x0F * kEachByte;
+  return bits * kEachByte >> 56;
+}
+
 // Eight decimal digits, each byte holding 0..9, the first one in the lowest byte.
 inline uint64_t JoinDigits(uint64_t digits) {
   digits = digits * 10 + (digits >> 8);
@@ -79,8 +87,8 @@ struct LineShape {
   size_t size = 0;    // without the newline
   size_t words() const {
     const Bits128 begins = solid & ~(solid << 1);
-    return static_cast<size_t>(std::popcount(static_cast<uint64_t>(begins)) +
-                               std::popcount(static_cast<uint64_t>(begins >> 64)));
+    return internal::CountBits(static_cast<uint64_t>(begins)) +
+           internal::CountBits(static_cast<uint64_t>(begins >> 64));
   }
 };
 

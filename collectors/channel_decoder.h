@@ -3,6 +3,7 @@
 // nothing.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -58,28 +59,23 @@ class LineTokens {
         return;
       }
       const auto begin = static_cast<size_t>(token.data() - line.data());
-      edges_[2 * count_] = begin;
-      edges_[2 * count_ + 1] = begin + token.size();
+      edges_[2 * count_] = static_cast<uint32_t>(begin);
+      edges_[2 * count_ + 1] = static_cast<uint32_t>(begin + token.size());
       ++count_;
     }
   }
   // The same, of a line whose shape is known; as fast as it gets.
   LineTokens(std::string_view line, const LineShape& shape) : line_(line) {
-    count_ = shape.words();
-    if (count_ > kMax) {
-      count_ = kMax + 1;
-      edges_.fill(0);
-      return;
-    }
     // A word begins or ends where its bit differs from the one before.
     const Bits128 edges = shape.solid ^ (shape.solid << 1);
     size_t at = 0;
     for (auto low = static_cast<uint64_t>(edges); low != 0; low &= low - 1) {
-      edges_[at++] = static_cast<size_t>(std::countr_zero(low));
+      edges_[at++] = static_cast<uint32_t>(std::countr_zero(low));
     }
     for (auto high = static_cast<uint64_t>(edges >> 64); high != 0; high &= high - 1) {
-      edges_[at++] = 64 + static_cast<size_t>(std::countr_zero(high));
+      edges_[at++] = static_cast<uint32_t>(64 + std::countr_zero(high));
     }
+    count_ = std::min(at / 2, kMax + 1);
   }
   size_t size() const { return count_; }
   std::string_view operator[](size_t i) const {
@@ -130,7 +126,8 @@ class LineTokens {
   }
 
   std::string_view line_;
-  std::array<size_t, 2 * kMax> edges_;  // begin and end of each
+  // Begin and end of each; room for as many as a shape can have.
+  std::array<uint32_t, LineShape::kMaxSize + 1> edges_;
   size_t count_ = 0;
 };
 
