@@ -57,7 +57,7 @@ const auto kKeys = std::to_array<Key>({
      "Least time between two rounds of reading the driver's channels", 0, 100},
     {"driver", "relaxed_poll_interval_ms", &DaemonConfig::relaxed_poll_interval_ms, false,
      "The same while no live stream and no flight recorder runs, if longer; at most a quarter of "
-     "dump.flush_interval_ms as it was at the start",
+     "dump.flush_interval_ms, and 10 ms per MB of dump.queue_mb and driver.buffer_mb",
      0, 1000},
     {"driver", "stuck_after_ms", &DaemonConfig::stuck_after_ms, false,
      "A driver call that has not returned for this long marks its device stuck", 100, 60000},

@@ -224,9 +224,12 @@ void Node::StartChannels(ChannelRouter& router, const DaemonConfig& config) {
   }
   PumpOptions options;
   options.min_poll_interval_ns = config.poll_interval_ms * kNsPerMs;
-  // A dump's bytes are flushed so often at most; it need not notice that rounds are further apart.
+  // A dump need not notice that rounds are further apart, in time nor in what comes at once.
+  constexpr int64_t kMsPerMegabyte = 10;
   options.relaxed_poll_interval_ns =
-      std::min(config.relaxed_poll_interval_ms, config.flush_interval_ms / 4) * kNsPerMs;
+      std::min({config.relaxed_poll_interval_ms, config.flush_interval_ms / 4,
+                config.queue_mb * kMsPerMegabyte, config.buffer_mb * kMsPerMegabyte}) *
+      kNsPerMs;
   options.stuck_after_ns = config.stuck_after_ms * kNsPerMs;
   pump_ = std::make_unique<ChannelPump>(hal_, clock_, *pool_, router, options);
   for (const DeviceInfo& device : devices_) {
