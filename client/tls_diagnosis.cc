@@ -12,8 +12,8 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
@@ -64,7 +64,7 @@ std::string NotConnected(const Endpoint& endpoint, int error) {
       return fmt::format("{} does not answer: the machine is down, or a firewall drops port {}.",
                          where, PortOf(where));
     default:
-      return fmt::format("Connecting to {}: {}", where, std::strerror(error));
+      return fmt::format("Connecting to {}: {}", where, std::generic_category().message(error));
   }
 }
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <ctime>
+#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
@@ -31,7 +31,8 @@ Result<std::string> ReadPem(const std::string& path, std::string_view what, bool
   struct stat info {};
   if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
     return Problem(
-        fmt::format("cannot read {} {}: {}\n{}", what, path, std::strerror(errno), kWhereFrom));
+        fmt::format("cannot read {} {}: {}\n{}", what, path, std::generic_category().message(errno),
+                    kWhereFrom));
   }
   if (!S_ISREG(info.st_mode) || info.st_size > kMaxFile) {
     return Problem(fmt::format("{} {} is no PEM file", what, path));
@@ -42,7 +43,7 @@ Result<std::string> ReadPem(const std::string& path, std::string_view what, bool
   }
   std::string text(static_cast<size_t>(info.st_size), '\0');
   ssize_t got = ::pread(fd.get(), text.data(), text.size(), 0);
-  if (got < 0) return Problem(fmt::format("{}: {}", path, std::strerror(errno)));
+  if (got < 0) return Problem(fmt::format("{}: {}", path, std::generic_category().message(errno)));
   text.resize(static_cast<size_t>(got));
   return text;
 }

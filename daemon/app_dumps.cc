@@ -154,8 +154,9 @@ void App::Impl::AnswerDumps(RpcDeps* deps) {
   deps->pin_dump = [this](const Peer& peer, const v1::PinDumpRequest& request,
                           v1::PinDumpResponse* out, const Finish& finish) {
     Result<v1::PinDumpResponse> answer = sessions->Pin(peer, request);
-    if (answer.ok()) *out = std::move(answer).value();
-    finish(answer.status());
+    const Status status = answer.status();
+    if (status.ok()) *out = std::move(answer).value();
+    finish(status);
   };
   deps->dumps_to_fetch = [this](const Peer& peer, const v1::FetchDumpRequest& request) {
     return sessions->DumpsOf(peer, request.session_id(), request.dump());

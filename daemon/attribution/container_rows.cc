@@ -57,6 +57,7 @@ std::vector<Container> Given(const AttributionInput& input) {
     container.devices.insert(*device);
   }
   std::vector<Container> given;
+  given.reserve(found.size());
   for (auto& [key, container] : found) given.push_back(std::move(container));
   return given;
 }

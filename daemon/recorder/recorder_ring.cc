@@ -159,10 +159,9 @@ void RecorderRing::Put(const Entry& entry, std::span<const std::byte> bytes) {
 
 std::shared_ptr<ChannelEpoch> RecorderRing::EpochOf(const Route& route, uint32_t number) const {
   // The present run is the last, and nearly always the one that is asked for.
-  for (auto it = route.epochs.rbegin(); it != route.epochs.rend(); ++it) {
-    if ((*it)->number == number) return *it;
-  }
-  return nullptr;
+  const auto epoch = std::find_if(route.epochs.rbegin(), route.epochs.rend(),
+                                  [&](const auto& one) { return one->number == number; });
+  return epoch == route.epochs.rend() ? nullptr : *epoch;
 }
 
 RecorderRing::Stats RecorderRing::stats() const {

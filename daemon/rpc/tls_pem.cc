@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <ctime>
+#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
@@ -71,9 +71,11 @@ Status CheckAuthorities(std::string_view pem) {
 Result<std::string> ReadTrustedFile(const std::string& path, bool secret) {
   if (path.empty() || path.front() != '/') return InvalidArgument("must be an absolute path");
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return FailedPrecondition(std::strerror(errno));
+  if (!fd.valid()) return FailedPrecondition(std::generic_category().message(errno));
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return FailedPrecondition(std::strerror(errno));
+  if (::fstat(fd.get(), &info) != 0) {
+    return FailedPrecondition(std::generic_category().message(errno));
+  }
   if (!S_ISREG(info.st_mode)) return FailedPrecondition("is no regular file");
   if (info.st_size > kMaxFile) return FailedPrecondition("is larger than 1 MiB");
   RETURN_IF_ERROR(CheckMode(info, secret));
@@ -83,7 +85,7 @@ Result<std::string> ReadTrustedFile(const std::string& path, bool secret) {
     ssize_t got =
         ::pread(fd.get(), text.data() + have, text.size() - have, static_cast<off_t>(have));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FailedPrecondition(std::strerror(errno));
+    if (got < 0) return FailedPrecondition(std::generic_category().message(errno));
     if (got == 0) break;
     have += static_cast<size_t>(got);
   }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <vector>
 
 namespace profd {
@@ -86,7 +87,7 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
       *warning = fmt::format("no group {}: only root can connect", options.group);
     } else if (::chown(options.path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
       *warning = fmt::format("cannot give {} to group {}: {}", options.path,
-                             options.group, std::strerror(errno));
+                             options.group, std::generic_category().message(errno));
     } else {
       mode = 0660;
     }

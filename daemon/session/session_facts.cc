@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -96,7 +97,7 @@ int RateBy(const PlannedCollector& planned, const CollectorSpec& spec, std::stri
   if (use->part == CollectorPart::kSocInterconnect) {
     hz = channel.soc_interconnect ? channel.soc_interconnect_hz : 0;
   }
-  return static_cast<int>(hz + 0.5);
+  return static_cast<int>(std::lround(hz));
 }
 
 void NoteChannel(const PlannedCollector& planned, const CollectorSpec& spec,
