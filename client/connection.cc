@@ -30,13 +30,19 @@ std::string ParentOf(const std::string& path) {
 }
 
 std::string GroupName(gid_t gid) {
-  struct group* group = getgrgid(gid);
-  return group != nullptr ? group->gr_name : std::to_string(gid);
+  struct group entry = {};
+  struct group* found = nullptr;
+  std::array<char, 4096> buffer = {};
+  getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found);
+  return found != nullptr ? found->gr_name : std::to_string(gid);
 }
 
 std::string UserName(uid_t uid) {
-  struct passwd* user = getpwuid(uid);
-  return user != nullptr ? user->pw_name : std::to_string(uid);
+  struct passwd entry = {};
+  struct passwd* found = nullptr;
+  std::array<char, 4096> buffer = {};
+  getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
+  return found != nullptr ? found->pw_name : std::to_string(uid);
 }
 
 std::string NoSocket(const std::string& path) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "sim/dcmi_state.h"
@@ -70,8 +71,8 @@ int HccsInfo(const DcmiView& view, unsigned sub_cmd, void* buf, unsigned* size) 
 int DvppInfo(const DcmiView& view, unsigned sub_cmd, void* buf, unsigned* size) {
   if (view.Is910() || view.IsA5()) return abi::kDcmiNotSupported;
   const auto answer = [&](Quantity quantity) {
-    return Answer(static_cast<uint32_t>(view.model().BusyRatio(quantity, view.t_ns) * 100 + 0.5),
-                  buf, size);
+    const double percent = view.model().BusyRatio(quantity, view.t_ns) * 100;
+    return Answer(static_cast<uint32_t>(std::lround(percent)), buf, size);
   };
   switch (sub_cmd) {
     case abi::kSubDvppVdec:
@@ -127,9 +128,9 @@ int DcmiView::PcieBandwidth(int64_t before_ns, abi::DcmiPcieLinkBandwidthInfo* o
     const uint64_t bytes = model().Total(quantity, t_ns) - model().Total(quantity, before_ns);
     const double mb = static_cast<double>(bytes) / 1048576.0 / ms;
     field[0] = static_cast<uint32_t>(mb * 0.9);
-    field[1] =
-        static_cast<uint32_t>(std::min(mb * 1.1, chip().pcie_bytes_per_s / 1048576.0 / 1e3) + 0.5);
-    field[2] = static_cast<uint32_t>(mb + 0.5);
+    const double limit = chip().pcie_bytes_per_s / 1048576.0 / 1e3;
+    field[1] = static_cast<uint32_t>(std::lround(std::min(mb * 1.1, limit)));
+    field[2] = static_cast<uint32_t>(std::lround(mb));
     field[1] = std::max(field[1], field[2]);
   };
   fill(kPcieTxPosted, out->tx_p_bw);

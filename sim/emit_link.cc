@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 
 #include "driver/abi/channels.h"
@@ -56,7 +57,7 @@ class PcieEmitter final : public Emitter {
                                static_cast<uint64_t>(tick.index)));
     const double limit = target_.chip().pcie_bytes_per_s / 1e6;
     AppendLe(static_cast<uint32_t>(average * (1 - spread)), out);
-    AppendLe(static_cast<uint32_t>(std::min(limit, average * (1 + spread)) + 0.5), out);
+    AppendLe(static_cast<uint32_t>(std::lround(std::min(limit, average * (1 + spread)))), out);
     AppendLe(static_cast<uint32_t>(average), out);
   }
   void AppendLatency(const Tick& tick, std::string* out) const {

@@ -63,7 +63,7 @@ Status Descriptors::MakeRing(uint32_t slots) {
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memfd.get(), 0);
   if (memory == MAP_FAILED) return Status::FromErrno(errno, "map the mark ring");
   if (::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    const Status status = Status::FromErrno(errno, "seal the mark ring");
+    Status status = Status::FromErrno(errno, "seal the mark ring");
     ::munmap(memory, bytes);
     return status;
   }

@@ -278,7 +278,7 @@ void SessionManager::AddFound(v1::Session found) {
 
 // The session stays as its dumps show it; one without any is shown for its reason.
 void SessionManager::GiveUp(const v1::StoredSession& stored, const std::string& why) {
-  const std::string id = stored.session_id();
+  const std::string& id = stored.session_id();
   const std::string reason = fmt::format("{}; not continued: {}", kNotContinued, why);
   log::Info("session not continued", {{"session", id}, {"why", why}});
   if (deps_.drop_session != nullptr) deps_.drop_session(id);
