@@ -26,7 +26,7 @@ namespace layout = abi::ddr_record;
 // Record (dump-format 2.6): u32 us since start (wraps), u32 count of the interval, u32 event
 // (0 read, 1 write), u32 controller, u32 master (all of them together).
 constexpr size_t kRecordSize = layout::kSize;
-constexpr double BytesPerAccess(int chip_id) { return layout::BitWidth(chip_id) / 8; }
+constexpr double BytesPerAccess(int chip_id) { return layout::BitWidth(chip_id) / 8.0; }
 constexpr std::array<std::string_view, 2> kDirections = {"read", "write"};  // by event
 
 class DdrDecoder final : public BinaryDecoder<DdrDecoder, kRecordSize> {
