@@ -17,32 +17,15 @@ import unittest
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from attach_client import Client
-from profd_harness import (ALICE, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, DaemonCase, demote, eventually,
-                           group_id, is_sanitized, main, scaled)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from attack_common import ORDER, AttackCase, as_user, become_root_of_a_namespace, tree
+from attach_client import Client, Forked
+from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, demote, eventually, group_id,
+                           is_sanitized, main, scaled, scenario)
 
-ORDER = ("--devices", "0", "--sys-hardware-mem-freq", "50", "--sys-interconnection-freq", "50")
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
+HOSTILE = 'a"} 1\natlas_npu_up{npu="0"} 0\n# ' + ESCAPE + "\\"
 MIB = 1 << 20
-
-
-def as_user(uid, groups, what, *args):
-    """what(*args) in a child that is this user; what it returns, or the error it ended with as text."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            demote(uid, groups=groups)()
-            answer = what(*args)
-        except BaseException as error:
-            answer = f"{type(error).__name__}: {error}"
-        os.write(writer, str(answer).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, encoding="utf-8") as file:
-        answer = file.read()
-    os.waitpid(child, 0)
-    return answer
 
 
 def plant_links(dump, secret):
@@ -59,91 +42,70 @@ def plant_links(dump, secret):
     os.symlink(os.path.dirname(secret), os.path.join(dump, "host"))
 
 
-def forge_credentials(path):
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+def forge_credentials(path, job, claimed, in_namespace=False):
+    """What a forked process does (Forked): a hello that claims to be somebody else, in words and in SCM_CREDENTIALS
+    of pid, uid, gid. Answers the type of the reply, or that the kernel has refused it."""
+    def hello(keep):
+        if in_namespace:
+            try:
+                become_root_of_a_namespace()
+            except OSError as error:
+                return f"skip: {error}"
+        keep.append(s := socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        s.settimeout(scaled(30))
         s.connect(path)
-        hello = json.dumps({"type": "hello", "version": 1, "pid": 1, "uid": 0, "job_id": "forged", "rank": 0})
+        packet = {"type": "hello", "version": 1, "pid": 1, "uid": 0, "user": "root", "job_id": job, "rank": 0}
+        credentials = struct.pack("iII", *(claimed or (os.getpid(), os.getuid(), os.getgid())))
         try:
-            s.sendmsg([hello.encode()],
-                      [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, struct.pack("iII", 1, 0, 0))])
+            s.sendmsg([json.dumps(packet).encode()],
+                      [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, credentials)])
         except PermissionError:
-            s.settimeout(20)
             return "refused by the kernel"
-        return s.recv(65536).decode()
-
-
-def tree(root):
-    """Every path below root, without what sockets and logs do by themselves."""
-    return {os.path.join(base, name) for base, folders, files in os.walk(root) for name in folders + files}
+        return json.loads(s.recv(65536))["type"]
+    return hello
 
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
-class Files(DaemonCase):
-    devices = 1
-
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}}
-
-    def ctl_as(self, uid, *args, **how):
-        return self.daemon.ctl(*args, user=uid, groups=(self.group,), **how)
-
-    def setUp(self):
-        self.vault = tempfile.mkdtemp(prefix="profd-vault-")
-        self.addCleanup(shutil.rmtree, self.vault)
-        self.secret = os.path.join(self.vault, "secret")
-        with open(self.secret, "w", encoding="utf-8") as out:
-            out.write("root's own\n")
-        os.chmod(self.secret, 0o600)
-        self.before = os.stat(self.secret)
-
-    def assert_untouched(self):
-        after = os.stat(self.secret)
-        for member in ("st_ino", "st_size", "st_mtime_ns", "st_uid", "st_gid", "st_mode"):
-            self.assertEqual(getattr(after, member), getattr(self.before, member), member)
-
+class Files(AttackCase):
     def test_links_planted_in_a_running_dump(self):
         """The owner swaps files and folders of the dump for links to root's, at every moment of a session."""
         session = self.ctl_as(ALICE, "start", *ORDER)
         self.daemon.until_records(session["session_id"], 50)
         dump = session["dump_path"]
         self.assertEqual(as_user(ALICE, (), plant_links, dump, self.secret), "None")
-        vault = tree(self.vault)
         self.ctl_as(ALICE, "stop", session["session_id"], expect=(0, 3, 5))
         self.assert_untouched()
         out = tempfile.mkdtemp(prefix="profd-out-")
         self.addCleanup(shutil.rmtree, out)
         os.chown(out, ALICE, ALICE)
         self.ctl_as(ALICE, "fetch", session["session_id"], "--out", out, expect=(0, 3, 4, 5))
-        for path in tree(out):
-            if os.path.isfile(path):
-                with open(path, "rb") as file:
-                    self.assertNotIn(b"root's own", file.read(), path)
+        self.assert_nothing_leaked(out)
         self.ctl_as(ALICE, "rm", session["session_id"], expect=(0, 3, 4, 5))
         self.assert_untouched()
-        self.assertEqual(tree(self.vault), vault)
         self.assertTrue(self.daemon.alive())
 
-    def test_hard_links_are_not_handed_over(self):
-        """A file with a second name elsewhere must not change hands or be written through that name."""
-        target = os.path.join(self.daemon.dump_root, "linked")
-        with open(target, "w", encoding="utf-8") as out:
-            out.write("x" * 4096)
-        os.chmod(target, 0o600)
-        self.addCleanup(os.unlink, target)
-        session = self.ctl_as(ALICE, "start", *ORDER)
-        self.daemon.until_records(session["session_id"], 10)
-        manifest = os.path.join(session["dump_path"], "profd_manifest.json")
-        # As root, which a user could not even do (fs.protected_hardlinks): the worst case.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(manifest)
-        os.link(target, manifest)
-        self.ctl_as(ALICE, "stop", session["session_id"], expect=(0, 3, 5))
-        info = os.stat(target)
-        self.assertEqual((info.st_uid, stat.S_IMODE(info.st_mode), info.st_size), (0, 0o600, 4096))
-        self.ctl_as(ALICE, "rm", session["session_id"], expect=(0, 3, 4, 5))
-        self.assertTrue(os.path.exists(target))
+    def test_links_planted_while_the_daemon_is_dead(self):
+        """What a crash left is repaired: cut to whole records, completed, given away. Not what stands in its place."""
+        for plant, more in ((os.link, ()), (os.symlink, ()), (os.link, ("profd_manifest.json", "profd/slices.tsv"))):
+            session = self.ctl_as(ALICE, "start", *ORDER)
+            self.daemon.until_records(session["session_id"], 50)
+            dump = session["dump_path"]
+            slices = eventually(lambda path=dump: glob.glob(os.path.join(path, "device_0", "data", "*.slice_0")),
+                                what="data in the dump")
+            self.daemon.kill()
+            # As root, for hard links of what is not their own users cannot even make (fs.protected_hardlinks).
+            for path in [*slices, *(os.path.join(dump, name) for name in more)]:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+                    plant(self.secret, path)
+            self.daemon.start()
+            eventually(lambda: self.daemon.ctl("status"), what="it has started again")
+            self.assert_untouched()
+            self.daemon.run("rm", os.path.basename(dump), user=ALICE, groups=(self.group,))
+            self.assert_untouched()
+            self.assertTrue(self.daemon.alive())
+            self.end_all()
+            shutil.rmtree(dump, ignore_errors=True)
 
     def test_names_are_no_paths(self):
         """Job ids, labels and metadata with everything a path or a shell could make of them."""
@@ -184,14 +146,7 @@ class Files(DaemonCase):
 
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
-class Identity(DaemonCase):
-    devices = 1
-
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}}
-
+class Identity(AttackCase):
     def test_root_of_a_user_namespace_is_nobody_special(self):
         """A container's uid 0 is the kernel's word for the user who made it, and has that user's rights."""
         session = self.daemon.ctl("start", *ORDER, "--label", "root's")
@@ -213,13 +168,22 @@ class Identity(DaemonCase):
         self.daemon.ctl("stop", session["session_id"])
 
     def test_forged_credentials(self):
-        """SCM_CREDENTIALS are the sender's own word, checked by the kernel or not: they change nothing."""
-        path = os.path.join(os.path.dirname(self.daemon.socket), "attach.sock")
-        answer = as_user(ALICE, (self.group,), forge_credentials, path)
-        self.assertEqual(answer, "refused by the kernel")
-        jobs = json.dumps(self.daemon.ctl("jobs"))
-        if "forged" in jobs:
-            self.assertNotIn('"uid": 0', jobs.split("forged")[1][:400])
+        """What a process says of itself, in words or in SCM_CREDENTIALS, changes nothing: not as a user, not as
+        root of a container, whom the kernel lets claim what its namespace has, not as root, who may claim anything."""
+        path = os.path.join(self.daemon.base, "attach.sock")
+        self.assertEqual(as_user(ALICE, (self.group,), forge_credentials(path, "forged-0", (1, 0, 0)), []),
+                         "refused by the kernel")
+        liars = {"forged-user": (ALICE, False, None), "forged-container": (ALICE, True, None),
+                 "forged-root": (0, False, (1, BOB, BOB))}
+        for job, (uid, in_namespace, claimed) in liars.items():
+            groups = (self.group,) if uid else ()
+            with Forked(forge_credentials(path, job, claimed, in_namespace), uid, groups) as liar:
+                if liar.answer.startswith("skip"):
+                    continue
+                self.assertEqual(liar.answer, "welcome", job)
+                found = [(entry["uid"], process["pid"]) for entry in self.daemon.ctl("jobs")["jobs"]
+                         if entry["job_id"] == job for process in entry["processes"]]
+                self.assertEqual(found, [(uid, liar.pid)], job)
 
     def test_squatted_sockets(self):
         """Who was there first with a socket of that name does not get the daemon's clients."""
@@ -254,48 +218,83 @@ class Identity(DaemonCase):
 
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
-class Output(DaemonCase):
+class Output(unittest.TestCase):
     """What strangers name themselves reaches logs, terminals and /metrics as harmless text."""
 
-    devices = 1
+    @classmethod
+    def setUpClass(cls):
+        cls.group = group_id()
+        cls.folder = tempfile.mkdtemp(prefix="profd-names-")
+        cls.pids = os.path.join(cls.folder, "pids")
+        with open(cls.pids, "w", encoding="ascii"):
+            pass
+        with open(scenario(os.path.join(cls.folder, "scenario.toml"), devices=1, processes_file=cls.pids),
+                  encoding="utf-8") as file:
+            cls.daemon = Daemon(scenario_text=file.read(), config={
+                "daemon": {"socket_group": TEST_GROUP, "log_level": "debug"},
+                "attribution": {"job_map_dir": cls.folder}}).start()
 
     @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}}
+    def tearDownClass(cls):
+        cls.daemon.dispose()
+        shutil.rmtree(cls.folder)
+
+    def hostile_process(self):
+        """A process on NPU 0 whose name and environment are an attack."""
+        process = subprocess.Popen(["bash", "-c", "printf '%s' \"$NAME\" >/proc/$$/comm; read -r _"],
+                                   stdin=subprocess.PIPE, preexec_fn=demote(ALICE), env={
+                                       "NAME": 'q"} 0\x1b[31m\\', "SLURM_JOB_ID": HOSTILE, "RANK": "0",
+                                       "SLURM_JOB_NAME": HOSTILE, "MS_ROLE": HOSTILE})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.kill)
+        with open(self.pids + ".new", "w", encoding="ascii") as file:
+            file.write(f"{process.pid} 0 1024\n")
+        os.rename(self.pids + ".new", self.pids)
+        return process
 
     def test_terminal_log_and_metrics(self):
-        hostile = 'a"} 1\natlas_npu_up{npu="0"} 0\n# ' + ESCAPE + "\\"
-        path = os.path.join(os.path.dirname(self.daemon.socket), "attach.sock")
-        client = Client(path)
-        with contextlib.suppress(Exception):
-            client.hello(job_id=hostile, framework=hostile, rank=0, devices=[0])
-        named = Client(path)
-        with contextlib.suppress(Exception):
-            named.hello(job_id="ok", framework="x", rank=0, devices=[0])
-        sleeper = subprocess.Popen(["bash", "-c", f"exec -a $'{'x' * 20}\\e[31m\"}}' sleep 60"],
-                                   env={**os.environ, "RANK": "0", "SLURM_JOB_ID": hostile.replace("\n", " ")})
-        self.addCleanup(sleeper.wait)
-        self.addCleanup(sleeper.kill)
+        process = self.hostile_process()
+        with open(os.path.join(self.folder, "0"), "w", encoding="utf-8") as file:
+            file.write(HOSTILE + "\n")
+        path = os.path.join(self.daemon.base, "attach.sock")
+        for job in (HOSTILE, "ok"):
+            client = Client(path)
+            self.addCleanup(client.socket.close)
+            client.hello(job_id=job, framework=HOSTILE, rank=0, devices=[0], metadata={ESCAPE: ESCAPE})
         for text in (ESCAPE, f"x{ESCAPE}", "tab\there", "\u202eevil", "a" * 4096):
             for command in (("start", "--job", text, *ORDER), ("start", "--label", text, *ORDER),
+                            ("start", "--label", "x", "--metadata", f"k={text}", *ORDER, "--duration", "100ms"),
                             ("stop", text), ("show", text)):
                 answer = self.daemon.run(*command, json_output=False, user=ALICE, groups=(self.group,))
-                self.assertNotIn("\x1b", answer.stdout + answer.stderr, command)
-                self.assertNotIn("\x07", answer.stdout + answer.stderr, command)
+                self.assert_harmless(answer.stdout + answer.stderr, command)
+
+        def told():
+            return f'pid="{process.pid}"' in self.daemon.scrape_text()
+        eventually(told, 60, what="the process is in /metrics")
         for command in (("jobs",), ("list",), ("status",), ("top", "--once")):
-            self.assertNotIn("\x1b", self.daemon.run(*command, json_output=False).stdout, command)
-        self.assertNotIn("\x1b", self.daemon.log(10000))
-        with urllib.request.urlopen(f"http://{self.daemon.metrics_address}/metrics", timeout=scaled(20)) as answer:
-            text = answer.read().decode()
+            self.assert_harmless(self.daemon.run(*command, json_output=False).stdout, command)
+        self.assert_harmless(self.daemon.log(10000), "the log")
+        self.assert_lines_of_metrics(self.daemon.scrape_text(), process)
+
+    def assert_harmless(self, text, where):
+        for bad in ("\x1b", "\x07", "\u202e"):
+            self.assertNotIn(bad, text, where)
+        self.assertFalse([line for line in text.splitlines() if line.startswith("atlas_npu_up")], where)
+
+    def assert_lines_of_metrics(self, text, process):
         self.assertNotIn("\x1b", text)
-        for line in text.splitlines():
-            if not line.startswith("#"):
+        for line in text.split("\n"):
+            if line and not line.startswith("# "):
                 self.assertRegex(line, r'^[a-z_:][a-z0-9_:]*(\{([a-z_][a-z0-9_]*="([^"\\]|\\.)*",?)*\})? '
                                        r'[-+0-9.eEInfNa]+$')
-        self.assertNotIn('atlas_npu_up{npu="0"} 0', text)
-        client.socket.close()
-        named.socket.close()
+        self.assertFalse([line for line in text.split("\n")
+                          if line.startswith('atlas_npu_up{npu="0"') and line.endswith(" 0")])
+        # It did arrive: as the value of a label, with its quotes escaped.
+        shown = [line for line in text.split("\n") if f'pid="{process.pid}"' in line and "process_info" in line]
+        self.assertEqual(len(shown), 1, shown)
+        self.assertIn('command="q\\"} 0?[31m\\\\"', shown[0])
+        self.assertIn('job_id="a\\"} 1"', text)
 
 
 class NarrowDaemon(Daemon):

@@ -83,5 +83,49 @@ class Links(unittest.TestCase):
         self.assertEqual(broken, [])
 
 
+class ThreatModel(unittest.TestCase):
+    """docs/security-model.md names the test of every attack: each is there, and every attack has one that runs
+    against the daemon."""
+
+    # What the table must have a row for; the first column says so in these words.
+    ATTACKS = ("symbolic links", "hard links", "path injection", "a uid that was given", "a pid that was given",
+               "exhaustion of descriptors", "at the daemon's path before it starts", "forged credentials",
+               "uid 0 of a container", "TLS downgrade", "certificate of another role", "escape sequences",
+               "labels that forge series", "gzip in a call", "gzip to the HTTP endpoint", "slices of a dump that unpack",
+               "quota: every connection", "quota: sessions", "quota: room for dumps", "quota: a flood of marks")
+    # Unit tests decide here: no daemon takes part.
+    ALONE = ("names in an archive",)
+
+    def rows(self):
+        text = read("docs/security-model.md").split("## Attacks, and the test of each")[1].split("\n## ")[0]
+        lines = [line for line in text.splitlines() if line.startswith("|")][2:]
+        return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+    def setUp(self):
+        self.python = {os.path.basename(name)[5:-3]: read(name) for name in tracked("tests/*/test_*.py")}
+        self.cmake = "\n".join(read(name) for name in tracked("*CMakeLists.txt"))
+
+    def exists(self, span):
+        if ": " in span:
+            name, test = span.split(": ")
+            return bool(re.search(rf"^    def {test}\(self", self.python.get(name, ""), re.M))
+        if span.startswith("fuzz_"):
+            return f"profd_fuzzer({span[5:]} " in self.cmake
+        return bool(re.search(rf"\b{span}(\.cc)?[\s)]", self.cmake))
+
+    def test_tests_of_the_attacks_exist(self):
+        rows = self.rows()
+        missing = [span for row in rows for span in re.findall(r"`([^`]+)`", row[2]) if not self.exists(span)]
+        self.assertEqual(missing, [], "named in docs/security-model.md and not there")
+        self.assertFalse(self.exists("attack: test_that_nobody_wrote") or self.exists("fuzz_nothing")
+                         or self.exists("nothing_test"))
+
+    def test_every_attack_has_a_test_against_the_daemon(self):
+        rows = self.rows()
+        self.assertEqual([name for name in self.ATTACKS if not any(name in row[0] for row in rows)], [])
+        self.assertEqual([row[0] for row in rows if not re.search(r"`\w+: test_", row[2])
+                          and not row[0].startswith(self.ALONE)], [])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -206,6 +206,31 @@ class Handshakes(TlsCase):
         for old in (versions.TLSv1, versions.TLSv1_1):
             self.assertFalse(self.speaks(self.context("graf", old)), old)
 
+    def s_client(self, *options):
+        """What openssl's own client meets, with a certificate that is good."""
+        folder = os.path.join(self.made, "clients", "alice")
+        return subprocess.run(
+            ["openssl", "s_client", "-connect", self.address, "-CAfile", self.live + "/ca.crt", "-cert",
+             folder + "/client.crt", "-key", folder + "/client.key", "-alpn", "h2", *options],
+            stdin=subprocess.DEVNULL, capture_output=True, errors="replace", check=False, timeout=scaled(60))
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl")
+    def test_downgrade(self):
+        """Old versions, and ciphers that encrypt or prove nothing: the node's own alert says no, not the client."""
+        for options in (("-tls1_3",), ("-tls1_2",)):
+            done = self.s_client(*options)
+            self.assertRegex(done.stdout, r"New, TLSv1\.[23], Cipher is TLS_|New, TLSv1\.2, Cipher is ECDHE",
+                             (options, done.stderr))
+        for options in (("-tls1",), ("-tls1_1",)):
+            done = self.s_client(*options, "-cipher", "ALL:@SECLEVEL=0")
+            self.assertNotIn("New, TLS", done.stdout, options)
+            self.assertRegex(done.stderr, "alert|unexpected eof|no protocols available", options)
+        for cipher in ("eNULL", "aNULL", "RC4", "EXPORT:DES:3DES"):
+            done = self.s_client("-tls1_2", "-cipher", f"{cipher}:@SECLEVEL=0")
+            self.assertNotIn("New, TLS", done.stdout, cipher)
+            # What this openssl itself no longer knows it cannot offer.
+            self.assertRegex(done.stderr, "alert|unexpected eof|no cipher match|no ciphers available", cipher)
+
     def test_no_certificate(self):
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             self.assertFalse(self.speaks(self.context(None, version)))
