@@ -137,7 +137,7 @@ void DrawDeviceHeader(const std::vector<Column>& columns, int y, const View& vie
   for (const Column& column : columns) {
     std::string text(column.header);
     if (IsSortColumn(column, view)) {
-      text = (view.descending ? "v" : "^") + text;
+      text.insert(0, view.descending ? "v" : "^");
       marked = true;
     }
     bool left = column.kind == Column::Kind::kJob || column.kind == Column::Kind::kChip ||

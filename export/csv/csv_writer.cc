@@ -20,6 +20,7 @@ bool InVendorOrder(const PartContext& a, const PartContext& b) {
 template <class T>
 std::vector<T*> Sorted(const std::vector<std::unique_ptr<T>>& parts) {
   std::vector<T*> sorted;
+  sorted.reserve(parts.size());
   for (const auto& part : parts) sorted.push_back(part.get());
   std::ranges::stable_sort(
       sorted, [](const T* a, const T* b) { return InVendorOrder(a->context(), b->context()); });
