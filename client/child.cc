@@ -19,6 +19,7 @@ bool IsRegular(const std::string& path) {
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
   for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
   pointers.push_back(nullptr);
   return pointers;
@@ -49,7 +50,7 @@ std::vector<char*> Environment(const std::vector<std::string>& ours) {
     got = read(barrier, &go, 1);
   } while (got < 0 && errno == EINTR);
   if (got != 1) _exit(125);
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   execvpe(program, argv, environment);
   int error = errno;
   constexpr char kText[] = "profctl: the program could not be run\n";

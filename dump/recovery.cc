@@ -160,7 +160,7 @@ Status Recovery::Save() {
   manifest_.end_wall_ns = end_wall_ns_;
   manifest_.end_raw_ns = end_raw_ns_;
   if (!same_boot_) {
-    manifest_.warnings.push_back(
+    manifest_.warnings.emplace_back(
         "the machine was started anew meanwhile: what follows the last record is missing, for how "
         "long is unknown");
   }

@@ -148,7 +148,7 @@ void SessionDump::CompleteManifest() {
     manifest_.limit_action = options_.age_at_limit && ages_ ? "age" : "end";
   }
   if (node.net_speed_assumed) {
-    manifest_.warnings.push_back("the speed of a network card is unknown; 10 Gb/s is assumed");
+    manifest_.warnings.emplace_back("the speed of a network card is unknown; 10 Gb/s is assumed");
   }
 }
 

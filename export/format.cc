@@ -32,6 +32,7 @@ std::unique_ptr<Format> MakeFormat(std::string_view name) {
 
 std::vector<std::string_view> FormatNames() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(kFormats));
   for (const Entry& entry : kFormats) names.push_back(entry.name);
   return names;
 }

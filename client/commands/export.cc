@@ -140,7 +140,7 @@ void WarnOfExport(const Io& io, const ExportReport& report) {
   }
   for (const auto& [what, entry] : skipped) {
     const auto& [count, example] = entry;
-    Warning(io, count == 1 ? example + ": " + what
+    Warning(io, count == 1 ? fmt::format("{}: {}", example, what)
                            : fmt::format("{} and {} more: {}", example, count - 1, what));
   }
   if (more > 0) Warning(io, fmt::format("and {} more; all of them with --json", more));

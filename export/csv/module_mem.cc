@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "export/csv/record_rows.h"
 #include "export/number_text.h"
@@ -66,8 +65,7 @@ class Run {
 
  private:
   static char* Copy(char* out, const std::string& text) {
-    std::memcpy(out, text.data(), text.size());
-    return out + text.size();
+    return std::copy(text.begin(), text.end(), out);
   }
 
   const ModuleMem* part_;
@@ -102,6 +100,7 @@ class Merger {
   Status Merge(std::vector<Run> runs) {
     // The next rows of all runs by time; of equal times the earlier device's first.
     std::vector<Run*> order;
+    order.reserve(runs.size());
     for (Run& run : runs) order.push_back(&run);
     auto before = [](const Run* a, const Run* b) {
       return a->t_ns() != b->t_ns() ? a->t_ns() < b->t_ns() : a < b;

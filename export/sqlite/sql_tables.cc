@@ -337,6 +337,7 @@ std::string_view ToString(SqlType type) {
 
 std::vector<SqlTable> SqlRowTables() {
   std::vector<SqlTable> tables;
+  tables.reserve(std::size(kVendorTables) + std::size(kOwnTables));
   for (const TableEntry& entry : kVendorTables) tables.push_back(VendorTable(entry));
   for (const OwnEntry& entry : kOwnTables) tables.push_back(OwnTable(entry));
   return tables;

@@ -150,7 +150,7 @@ std::string EncodeToFit(Reply reply) {
     SessionSummary& session = *reply.session;
     session.warnings.resize(std::min<size_t>(session.warnings.size(), 16));
     for (std::string& warning : session.warnings) Shorten(&warning, 512);
-    session.warnings.push_back(kCut);
+    session.warnings.emplace_back(kCut);
     for (auto& outcome : session.outcomes) Shorten(&outcome.detail, 256);
     Shorten(&session.reason, kKeptTextBytes);
     Shorten(&session.dump_path, kKeptTextBytes);

@@ -44,6 +44,7 @@ std::optional<NodeSupport> SupportOfChip(std::string_view name) {
 
 std::vector<std::string_view> ChipNames() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(kChips));
   for (const Chip& chip : kChips) names.push_back(chip.name);
   return names;
 }
