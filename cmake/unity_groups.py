@@ -17,6 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 DEFINE = re.compile(r'^\s*#\s*define\s+(\w+)', re.M)
 DIRECTIVE = re.compile(r'^[ \t]*#(?:[^\n\\]|\\(?:.|\n))*', re.M)
 TEST = re.compile(r'^(?:TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+)\s*,\s*(\w+)', re.M)
+ALIAS = re.compile(r'^namespace (\w+) = ([\w:]+);', re.M)
 KEYWORDS = frozenset("""const constexpr inline static class struct enum union using namespace template typename
  return if for while switch case default void int char bool auto double float unsigned signed long short
  explicit virtual override final noexcept operator public private protected this new delete sizeof true false
@@ -35,6 +36,7 @@ class File:
         self.includes = INCLUDE.findall(text)
         self.own = set(DEFINE.findall(text)) | {f"{suite}_{name}_Test" for suite, name in TEST.findall(text)}
         self.fixtures = {suite for suite, _ in TEST.findall(text)}
+        self.aliases = dict(ALIAS.findall(text))
         self.public = set()
         self.used = set()
         self.read(DIRECTIVE.sub("", text))
@@ -113,6 +115,8 @@ def closure(root, path, files, seen):
 
 def collide(a, b, public):
     if a.own & b.own or a.own & b.used or b.own & a.used:
+        return True
+    if any(b.aliases.get(name, target) != target for name, target in a.aliases.items()):
         return True
     return bool(a.own & (public[b.path] - public[a.path]) or b.own & (public[a.path] - public[b.path]))
 
