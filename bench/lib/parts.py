@@ -73,7 +73,7 @@ def steady(daemon, seconds, options=(), warm_up=3.0, look_into=False):
             result["ns_per_record"] = (result["total"]["cpu_percent"] / 100 * 1e9
                                        / max(1, result["records_per_s"]))
             if look_into:
-                result["pump"] = split.pump(daemon.pid, max(3, min(10, seconds / 2)))
+                result["pump"] = split.pump(daemon.pid, max(3, min(6, seconds / 3)))
             daemon.stop_session(session)
     return result
 

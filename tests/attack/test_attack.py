@@ -42,6 +42,17 @@ def plant_links(dump, secret):
     os.symlink(os.path.dirname(secret), os.path.join(dump, "host"))
 
 
+def squat(path, kind):
+    """What a forked process does (Forked): listens where the daemon is about to."""
+    def listen(keep):
+        keep.append(s := socket.socket(socket.AF_UNIX, kind))
+        s.bind(path)
+        os.chmod(path, 0o666)
+        s.listen(1)
+        return "listening"
+    return listen
+
+
 def forge_credentials(path, job, claimed, in_namespace=False):
     """What a forked process does (Forked): a hello that claims to be somebody else, in words and in SCM_CREDENTIALS
     of pid, uid, gid. Answers the type of the reply, or that the kernel has refused it."""
@@ -186,35 +197,39 @@ class Identity(AttackCase):
                 self.assertEqual(found, [(uid, liar.pid)], job)
 
     def test_squatted_sockets(self):
-        """Who was there first with a socket of that name does not get the daemon's clients."""
-        for kind in ("listening socket", "file", "link"):
-            base = tempfile.mkdtemp(prefix="profd-squat-")
-            self.addCleanup(shutil.rmtree, base)
-            os.chmod(base, 0o755)
-            d = Daemon(base=base)
-            squatter = None
-            if kind == "listening socket":
-                squatter = socket.socket(socket.AF_UNIX)
-                squatter.bind(d.socket)
-                squatter.listen(1)
-            elif kind == "file":
-                with open(d.socket, "w", encoding="utf-8") as file:
-                    file.write("precious")
-            else:
-                os.symlink("/etc/hostname", d.socket)
-            d.start(ready=False)
-            try:
-                self.assertNotEqual(d.process.wait(scaled(60)), 0, kind)
-                self.assertIn(d.socket, d.log(), kind)
+        """Who was there first with a socket of that name does not get the daemon's clients: neither of the two."""
+        for name, kind in (("s", socket.SOCK_STREAM), ("s", "file"), ("s", "link"),
+                           ("attach.sock", socket.SOCK_SEQPACKET), ("attach.sock", "link")):
+            with contextlib.ExitStack() as stack:
+                base = tempfile.mkdtemp(prefix="profd-squat-")
+                stack.callback(shutil.rmtree, base, ignore_errors=True)
+                d = Daemon(base=base)
+                os.chmod(base, 0o1777)  # a folder that is everybody's, as /tmp
+                path = os.path.join(base, name)
                 if kind == "file":
-                    with open(d.socket, encoding="utf-8") as file:
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write("precious")
+                elif kind == "link":
+                    os.symlink(self.secret, path)
+                else:
+                    self.assertEqual(stack.enter_context(Forked(squat(path, kind), ALICE)).answer, "listening")
+                self.assert_refuses(d, path, (name, kind))
+                if kind == "file":
+                    with open(path, encoding="utf-8") as file:
                         self.assertEqual(file.read(), "precious")
                 if kind == "link":
-                    self.assertTrue(os.path.islink(d.socket))
-            finally:
-                d.process = None
-                if squatter is not None:
-                    squatter.close()
+                    self.assertTrue(os.path.islink(path))
+                    self.assert_untouched()
+
+    def assert_refuses(self, d, path, what):
+        d.start(ready=False)
+        try:
+            self.assertNotEqual(d.process.wait(scaled(60)), 0, what)
+            self.assertIn(path, d.log(), what)
+        finally:
+            d.process.kill()
+            d.process.wait()
+            d.process = None
 
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
