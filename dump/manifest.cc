@@ -47,6 +47,7 @@ Json ChannelJson(const ManifestChannel& channel) {
   json["garbage_bytes"] = channel.garbage_bytes;
   json["thinned"] = channel.thinned;
   json["thinned_records"] = channel.thinned_records;
+  json["readings"] = channel.readings;
   json["rebased"] = channel.rebased;
   json["rebase_us"] = channel.rebase_us;
   json["gap_count"] = channel.gap_count;

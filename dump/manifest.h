@@ -80,6 +80,7 @@ struct ManifestChannel {
   uint64_t garbage_bytes = 0;
   bool thinned = false;
   uint64_t thinned_records = 0;  // left out on purpose
+  uint64_t readings = 0;  // of a polled collector: how often it read what it reads; 0 = unknown
   bool rebased = false;
   int64_t rebase_us = 0;
   std::vector<ManifestGap> gaps;

@@ -149,6 +149,7 @@ ManifestChannel ReadChannel(Reader& reader, const Json& json) {
   reader.Get(json, "garbage_bytes", &channel.garbage_bytes);
   reader.Get(json, "thinned", &channel.thinned);
   reader.Get(json, "thinned_records", &channel.thinned_records);
+  reader.Get(json, "readings", &channel.readings);
   reader.Get(json, "rebased", &channel.rebased);
   reader.Get(json, "rebase_us", &channel.rebase_us);
   reader.Each(json, "gaps", [&](const Json& item) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -30,6 +31,21 @@ constexpr int64_t kEdgeNs = 5 * kNsPerSecond;
 size_t RecordBytes(const VerifyFile& file, const abi::ChannelFormat* format) {
   if (format != nullptr) return format->framing == abi::Framing::kBinary ? format->record_size : 0;
   return file.base == kStepTraceFile ? kStepRecordBytes : 0;
+}
+
+// Whose a host file is; nothing for files of others than profd's collectors. `system`: each reading
+// without error has one line with a stamp.
+struct HostFile {
+  std::string_view collector;
+  bool system = false;
+};
+HostFile HostFileOf(std::string_view base) {
+  if (base == "host_sys_cpu.data") return {"host_cpu", true};
+  if (base == "host_sys_mem.data") return {"host_mem", true};
+  if (base == "host_network.data") return {"host_net", true};
+  if (base == "host_cpu.data" || base.ends_with("-CpuUsage.data")) return {"host_cpu"};
+  if (base == "host_mem.data" || base.ends_with("-Memory.data")) return {"host_mem"};
+  return {};
 }
 
 // When a host file's line was taken; nothing for lines that do not say.
@@ -87,7 +103,9 @@ class FileCheck {
   bool IsExplained(int64_t from_ns, int64_t to_ns) const;
   int64_t ToHostNs(int64_t stamp_ns) const;
   void Conclude();
+  const ManifestChannel* FindChannel() const;
   void CheckCounts(VerifyChannel& row);
+  void CheckReadings(const VerifyChannel& row);
   void CheckEdges();
 
   VerifyRun& run_;
@@ -95,7 +113,8 @@ class FileCheck {
   const abi::ChannelFormat* const format_;
   const size_t record_bytes_;
   const std::string where_;
-  const ManifestChannel* known_ = nullptr;
+  const ManifestChannel* known_ = nullptr;   // the channel whose file it is
+  const ManifestChannel* poller_ = nullptr;  // the collector that wrote it among other files
   std::optional<DumpClocks> clocks_;
   HoleFinder holes_;
   std::vector<std::byte> carry_;
@@ -107,17 +126,33 @@ class FileCheck {
   std::string first_unexplained_;
 };
 
+const ManifestChannel* FileCheck::FindChannel() const {
+  const ManifestChannel* found = nullptr;
+  for (const ManifestChannel& channel : run_.manifest->channels) {
+    if (channel.device == file_.device && channel.file == file_.base) found = &channel;
+  }
+  return found;
+}
+
 // Finds what the manifest says of the file on the way.
 HoleFinder::Options FileCheck::HoleOptions() {
   HoleFinder::Options options;
   options.format = format_;
   if (!run_.manifest) return options;
+  known_ = FindChannel();
+  const std::string_view collector =
+      file_.own || file_.device >= 0 ? std::string_view() : HostFileOf(file_.base).collector;
   for (const ManifestChannel& channel : run_.manifest->channels) {
-    if (channel.device == file_.device && channel.file == file_.base) known_ = &channel;
+    if (known_ != nullptr || channel.device >= 0 || channel.channel != 0) continue;
+    if (!collector.empty() && channel.collector == collector) poller_ = &channel;
+  }
+  if (poller_ != nullptr && poller_->hz_effective > 0) {
+    options.polled = true;
+    options.period_ns = static_cast<int64_t>(1e9 / poller_->hz_effective);
   }
   if (known_ != nullptr && known_->hz_effective > 0 && format_ != nullptr &&
       format_->id != abi::kSocProfileChannel) {
-    options.period_ns = static_cast<int64_t>(1e9 / known_->hz_effective + 0.5);
+    options.period_ns = std::llround(1e9 / known_->hz_effective);
   }
   for (const ManifestDevice& device : run_.manifest->devices) {
     if (device.id != file_.device) continue;
@@ -270,7 +305,8 @@ bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns) const {
     if (format_ != nullptr && !clocks_) return known_->gap_count > 0;
     return IsExplained(from_ns, to_ns, *known_);
   }
-  // Files of host collectors carry their own names; whose they are is not in the manifest.
+  if (poller_ != nullptr) return IsExplained(from_ns, to_ns, *poller_);
+  // Of a file of nobody's: any of the host's.
   return std::any_of(run_.manifest->channels.begin(), run_.manifest->channels.end(),
                      [&](const ManifestChannel& channel) {
                        return channel.channel == 0 && IsExplained(from_ns, to_ns, channel);
@@ -329,21 +365,37 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
              fmt::format("{} of {} records are missing and the manifest does not say so; {}",
                          unexplained_, row.expected(), first_unexplained_));
   }
-  if (known_ == nullptr) return;
-  for (const ManifestLoss& loss : known_->dropped) row.lost += loss.records;
-  if (row.received != known_->records) {
+  const ManifestChannel* told = known_ != nullptr ? known_ : poller_;
+  if (told == nullptr) return;
+  for (const ManifestLoss& loss : told->dropped) row.lost += loss.records;
+  if (poller_ != nullptr) CheckReadings(row);
+  if (known_ != nullptr && row.received != known_->records) {
     run_.Add(
         VerifyCheck::kAccounting, where_,
         fmt::format("{} records are here, the manifest counts {}", row.received, known_->records));
   }
   const bool all_counted =
-      std::none_of(known_->gaps.begin(), known_->gaps.end(),
+      std::none_of(told->gaps.begin(), told->gaps.end(),
                    [](const ManifestGap& gap) { return gap.lost_records == 0; });
   // Of a thinned session losses are counted before, holes after the thinning.
   if (all_counted && explained_ > row.lost + row.lost / 20 + 2) {
     run_.Add(VerifyCheck::kAccounting, where_,
              fmt::format("{} records are missing, the manifest knows of {}", explained_, row.lost));
   }
+}
+
+// What the collector read is in the file of what it reads of the whole system, or told as lost. Losses
+// are of all its files, so this many of this one may be among them.
+void FileCheck::CheckReadings(const VerifyChannel& row) {
+  if (!HostFileOf(file_.base).system || run_.manifest->state != DumpState::kDone) return;
+  uint64_t lost = 0;
+  for (const ManifestLoss& loss : poller_->dropped) {
+    if (loss.reason != kLateReason) lost += loss.records;
+  }
+  if (row.received + lost >= poller_->readings) return;
+  run_.Add(VerifyCheck::kAccounting, where_,
+           fmt::format("{} readings are here, {} was read {} times and {} are told as lost",
+                       row.received, poller_->collector, poller_->readings, lost));
 }
 
 // A channel must begin with its session and last as long.

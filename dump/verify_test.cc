@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -18,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr int64_t kStartNs = 5000 * kNsPerSecond;  // host clock
@@ -78,6 +81,25 @@ class VerifyTest : public testing::Test {
     made.file = file;
     made.hz_effective = 100;
     return made;
+  }
+
+  // host_sys_cpu.data at 100 Hz: the readings of these instants, each so many periods late. `readings`
+  // is what the collector says of itself.
+  void WriteHost(const std::vector<std::pair<int, double>>& late, uint64_t readings,
+                 uint64_t told_late = 0) {
+    for (const auto& [instant, periods] : late) {
+      const auto ns = kStartNs + static_cast<int64_t>((instant + periods) * double{kPeriodNs});
+      ASSERT_TRUE(dump_->AppendHostFile("host_sys_cpu.data",
+                                        "TimeStamp:" + std::to_string(ns) + "\nIndex:0\n")
+                      .ok());
+    }
+    ManifestChannel& channel = dump_->manifest().channels.emplace_back();
+    channel.collector = "host_cpu";
+    channel.hz_effective = 100;
+    channel.readings = readings;
+    if (told_late == 0) return;
+    channel.AddGap({kStartNs + 1000 * kNsPerMs, told_late, std::string(kLateReason), kStartNs});
+    channel.AddLoss(kLateReason, told_late, 0, kStartNs);
   }
 
   void Finish(int instants) {
@@ -214,6 +236,58 @@ TEST_F(VerifyTest, TooSmallALossDoesNotExplainABigHole) {
   EXPECT_THAT(Texts(Verify()),
               Contains(HasSubstr("hccs.data of device 0: 100 records are missing, the manifest "
                                  "knows of 3")));
+}
+
+// Late by up to a period and late from then on: every point of the grid has its reading.
+TEST_F(VerifyTest, AReadingThatIsLateAndStaysLateIsNoLoss) {
+  std::vector<std::pair<int, double>> readings;
+  for (int i = 0; i < 200; ++i) readings.emplace_back(i, i < 100 ? 0.01 : 0.8);
+  WriteHost(readings, 200);
+  Finish(200);
+  EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
+}
+
+TEST_F(VerifyTest, AReadingThatNobodyTellsOfIsMissing) {
+  std::vector<std::pair<int, double>> readings;
+  for (int i = 0; i < 200; ++i) {
+    if (i != 100) readings.emplace_back(i, i % 7 * 0.05);
+  }
+  WriteHost(readings, 199);
+  Finish(200);
+  EXPECT_THAT(Texts(Verify()),
+              ElementsAre(HasSubstr("host_sys_cpu.data: 1 of 200 records are missing and the "
+                                    "manifest does not say so; the first 0.99")));
+}
+
+TEST_F(VerifyTest, AReadingThatGotLostOnTheWayIsMissing) {
+  std::vector<std::pair<int, double>> readings;
+  for (int i = 0; i < 200; ++i) readings.emplace_back(i, 0.01);
+  WriteHost(readings, 203);
+  Finish(200);
+  EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("200 readings are here, host_cpu was read 203")));
+}
+
+TEST_F(VerifyTest, AReadingThatWasLeftOutIsExplained) {
+  std::vector<std::pair<int, double>> readings;
+  for (int i = 0; i < 200; ++i) {
+    if (i != 51 && i != 52) readings.emplace_back(i, i == 50 ? 2.3 : 0.01);
+  }
+  WriteHost(readings, 198, 2);
+  Finish(200);
+  VerifyReport report = Verify();
+  EXPECT_THAT(Texts(report), testing::IsEmpty());
+  ASSERT_FALSE(report.channels.empty());
+  EXPECT_EQ(report.channels[0].missing, 2u);
+}
+
+TEST_F(VerifyTest, MoreLeftOutThanToldIsFound) {
+  std::vector<std::pair<int, double>> readings;
+  for (int i = 0; i < 200; ++i) {
+    if (i < 50 || i > 70) readings.emplace_back(i, 0.01);
+  }
+  WriteHost(readings, 179, 2);
+  Finish(200);
+  EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("21 records are missing, the manifest knows of 2")));
 }
 
 TEST_F(VerifyTest, ACountThatIsWrongIsFound) {
