@@ -69,6 +69,7 @@ struct Acceptor::Impl {
   void AcceptAll();
   bool Admit(UniqueFd fd);
   void Sweep();
+  bool HasRoom(const Peer& peer) const;
 };
 
 // Forgets connections that gRPC has closed: their number is free or belongs to something else.
@@ -80,6 +81,15 @@ void Acceptor::Impl::Sweep() {
   });
 }
 
+// One user's connections leave room for the others'. Administrators can always come to stop them.
+bool Acceptor::Impl::HasRoom(const Peer& peer) const {
+  if (peer.admin) return true;
+  auto own = std::count_if(connections.begin(), connections.end(), [&peer](const auto& entry) {
+    return entry.second.peer.uid == peer.uid;
+  });
+  return static_cast<size_t>(own) < std::max<size_t>(max_connections / 2, 1);
+}
+
 bool Acceptor::Impl::Admit(UniqueFd fd) {
   int number = -1;
   {
@@ -89,6 +99,8 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
     Result<Peer> peer = PeerOfSocket(fd.get(), admin);
     struct stat info {};
     if (!peer.ok() || ::fstat(fd.get(), &info) != 0) return false;
+    if (!HasRoom(*peer)) Sweep();
+    if (!HasRoom(*peer)) return false;
     number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, next_fd);
     // All above are taken: those below may have become free.
     if (number < 0) number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, range.first);

@@ -26,6 +26,10 @@ inline grpc::Status ToGrpc(const Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), status.message().substr(0, kMaxErrorText)};
 }
 
+// What a message may cost before a handler sees it. A compressed one is refused, not unpacked: gRPC
+// looks at the size of what it unpacked only afterwards, and 256 KiB can become 256 MiB.
+void LimitMessages(grpc::ServerBuilder& builder);
+
 struct Context {
   explicit Context(const RpcDeps& d) : deps(d) {}
   RpcDeps deps;

@@ -208,6 +208,14 @@ class Service final : public v1::Profd::CallbackService {
 
 }  // namespace
 
+void rpc::LimitMessages(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  for (auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
+}
+
 std::unique_ptr<grpc::Service> rpc::NewService(Context& context) {
   return std::make_unique<Service>(context);
 }
@@ -234,7 +242,7 @@ RpcServer::RpcServer(const RpcDeps& deps) : impl_(std::make_unique<Impl>(deps)) 
   quota.Resize(kQuotaBytes).SetMaxThreads(kQuotaThreads);
   grpc::ServerBuilder builder;
   builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  rpc::LimitMessages(builder);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.RegisterService(&impl_->service);
   impl_->server = builder.BuildAndStart();

@@ -37,7 +37,6 @@ namespace {
 constexpr int kWatchMs = 2000;
 constexpr int kPauseMs = 200;
 constexpr size_t kQuotaBytes = 32 << 20;
-constexpr int kMaxReceiveBytes = 256 * 1024;
 constexpr int kMaxStreams = 32;
 // From the first byte to the client's SETTINGS: longer than any honest client takes.
 constexpr int kHandshakeMs = 10'000;
@@ -77,7 +76,7 @@ Result<std::unique_ptr<Generation>> MakeGeneration(rpc::Context& context,
   generation->service = rpc::NewService(context);
   grpc::ServerBuilder builder;
   builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  rpc::LimitMessages(builder);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
