@@ -471,6 +471,7 @@ void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
   channel.rebased = feed.rebased();
   channel.rebase_us = feed.rebase_us_;
   channel.thinned_records = feed.counters_.thinned_records.load(std::memory_order_relaxed);
+  channel.readings = feed.counters_.readings.load(std::memory_order_relaxed);
   channel.channel_hz = feed.channel_hz_;
   channel.hz_asked = feed.options_.hz;
   bool of_channel = feed.options_.format != nullptr;

@@ -79,6 +79,7 @@ void SessionPollSink::OnReading(const Status& status, uint64_t missed) {
   readings_.fetch_add(1, std::memory_order_relaxed);
   missed_.fetch_add(missed, std::memory_order_relaxed);
   if (missed > 0 && feed_ != nullptr) dump_->NoteLate(feed_, missed);
+  if (status.ok() && feed_ != nullptr) dump_->NoteReading(feed_);
   std::lock_guard lock(mutex_);
   if (status.ok()) {
     last_error_.clear();
