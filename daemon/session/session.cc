@@ -342,7 +342,8 @@ void Session::ReleaseAll() {
   released_ = true;
   stop_deadline_ = std::make_unique<Timer>(deps_.control);
   stop_deadline_->After(deps_.stop_deadline_ns, [this] {
-    warnings_.push_back("some collectors did not end in time; their last records may be missing");
+    warnings_.emplace_back(
+        "some collectors did not end in time; their last records may be missing");
     stop_deadline_.reset();
     CloseDump();
   });
