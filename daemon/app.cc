@@ -74,7 +74,7 @@ Status App::Impl::Build() {
   if (!root.ok()) return root.status().Annotate("dump.root");
   RETURN_IF_ERROR(OpenState(*root));
   control_executor = std::make_unique<Executor>("profd-control", 1);
-  samplers = std::make_unique<Executor>("profd-sample", 2);
+  samplers = std::make_unique<SamplerPool>("profd-sample", 2);
   control = std::make_unique<Strand>(*control_executor);
   writer = std::make_unique<DumpWriter>(std::move(root).value(), clock, node->pool(),
                                         WriterOptions());

@@ -105,7 +105,7 @@ struct App::Impl {
   CollectorStatsTable stats;
   std::unique_ptr<Node> node;
   std::unique_ptr<Executor> control_executor;
-  std::unique_ptr<Executor> samplers;
+  std::unique_ptr<SamplerPool> samplers;
   std::unique_ptr<Strand> control;
   std::unique_ptr<StateStore> state_store;  // before the writer, whose last tasks use it
   std::unique_ptr<DumpWriter> writer;

@@ -18,6 +18,9 @@ namespace {
 
 // Many processes, little from each.
 constexpr size_t kDynamicBufferBytes = 8u << 10;
+// While there are not so many, what comes between two flushes at 50 Hz goes out in one piece.
+constexpr size_t kRoomyBufferBytes = 16u << 10;
+constexpr size_t kRoomyFiles = 1024;
 // Freed at once when the volume is full.
 constexpr uint64_t kAgeingStep = 4u << 20;
 
@@ -179,6 +182,7 @@ Result<SessionDump::File*> SessionDump::AddFile(Place& place, SliceOptions optio
   file->writer =
       std::make_unique<SliceWriter>(io_, place.data.get(), options_.owner, std::move(options));
   file->writer->SetObserver(this);
+  file->number = static_cast<uint32_t>(files_.size());
   files_.push_back(std::move(file));
   File* added = files_.back().get();
   by_name_[key] = added;
@@ -225,10 +229,35 @@ Status SessionDump::AppendDeviceFile(int device, std::string_view file, std::str
   return AppendDynamic(device, file, lines, batch);
 }
 
+Result<SessionDump::HostFile> SessionDump::OpenHostFile(std::string_view file,
+                                                        std::string_view collector) {
+  Result<File*> opened = OpenDynamic(kVendorHostId, file, collector);
+  if (!opened.ok()) return opened.status();
+  return (*opened)->number;
+}
+
+bool SessionDump::IsHostFile(HostFile number, std::string_view file) const {
+  if (number >= files_.size()) return false;
+  const File& known = *files_[number];
+  return known.dynamic && known.device < 0 && known.writer->options().base == file;
+}
+
+Status SessionDump::AppendHostFile(HostFile file, std::string_view lines, const Batch& batch) {
+  if (file >= files_.size()) return InvalidArgument("no such file in the dump");
+  return AppendTo(*files_[file], AsBytes(lines), batch);
+}
+
 Status SessionDump::AppendDynamic(int device, std::string_view file, std::string_view lines,
                                   const Batch& batch) {
+  Result<File*> opened = OpenDynamic(device, file, batch.collector);
+  if (!opened.ok()) return opened.status();
+  return AppendTo(**opened, AsBytes(lines), batch);
+}
+
+Result<SessionDump::File*> SessionDump::OpenDynamic(int device, std::string_view file,
+                                                    std::string_view collector) {
   auto found = by_name_.find(KeyOf(device, file));
-  if (found != by_name_.end()) return AppendTo(*found->second, AsBytes(lines), batch);
+  if (found != by_name_.end()) return found->second;
   Place* place = FindPlace(device);
   if (!place) return NotFound(fmt::format("device {} is not in this dump", device));
   if (dynamic_files_ >= options_.max_dynamic_files) {
@@ -236,15 +265,16 @@ Status SessionDump::AppendDynamic(int device, std::string_view file, std::string
   }
   SliceOptions options;
   options.base = file;
-  options.buffer_bytes = kDynamicBufferBytes;
+  options.buffer_bytes =
+      dynamic_files_ < kRoomyFiles ? kRoomyBufferBytes : kDynamicBufferBytes;
   options.single_slice =
       std::find(kUncutFiles.begin(), kUncutFiles.end(), file) != kUncutFiles.end();
   Result<File*> added = AddFile(*place, std::move(options));
   if (!added.ok()) return added.status();
   (*added)->dynamic = true;
-  (*added)->collector = batch.collector;
+  (*added)->collector = collector;
   ++dynamic_files_;
-  return AppendTo(**added, AsBytes(lines), batch);
+  return added;
 }
 
 Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uint64_t records) {
@@ -264,6 +294,7 @@ Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uin
   own->writer =
       std::make_unique<SliceWriter>(io_, *dir, options_.owner, std::move(options));
   own->writer->SetObserver(this);
+  own->number = static_cast<uint32_t>(files_.size());
   files_.push_back(std::move(own));
   File* added = files_.back().get();
   by_name_[KeyOf(kOwnPlace, file)] = added;
@@ -296,7 +327,7 @@ Status SessionDump::AppendTo(File& file, std::span<const std::byte> bytes, const
     Account(file, before);
   }
   appending_ = nullptr;
-  AgePlaces();
+  if (room_known_ == 0) AgePlaces();
   return result;
 }
 

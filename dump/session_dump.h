@@ -39,6 +39,8 @@ namespace profd {
 
 // The one reason a storage limit ends a session with.
 inline constexpr std::string_view kStorageLimit = "storage_limit";
+// Reason of losses: another file would be more than max_dynamic_files.
+inline constexpr std::string_view kFileLimit = "file_limit";
 
 struct SessionDumpOptions {
   struct Device {
@@ -67,8 +69,9 @@ struct SessionDumpOptions {
   bool sync_while_running = true;
   const Clock* clock = nullptr;  // outlives the dump; null = the system's
   // Files whose names come with the data (one per process): how many there may be, and how many of
-  // them may keep a descriptor between writes.
-  size_t max_dynamic_files = 4096;
+  // them may keep a descriptor between writes. Two for each of the 4,096 processes that are watched
+  // at once, and some for those that come and go.
+  size_t max_dynamic_files = 9216;
   size_t max_dynamic_fds = 128;
   bool sync_at_end = true;  // Finish() waits until the volume has everything
 };
@@ -125,6 +128,11 @@ class SessionDump : private SliceObserver {
     return AppendHostFile(file, lines, Batch{records});
   }
   Status AppendHostFile(std::string_view file, std::string_view lines, const Batch& batch);
+  // The same for who writes to a file often, without looking its name up: numbers stay valid.
+  using HostFile = uint32_t;
+  Result<HostFile> OpenHostFile(std::string_view file, std::string_view collector);
+  bool IsHostFile(HostFile number, std::string_view file) const;
+  Status AppendHostFile(HostFile file, std::string_view lines, const Batch& batch);
   // Whole lines for device_<N>/data/<file>.<N>.slice_<k> that come from no driver channel
   // ("netdev_stats.data").
   Status AppendDeviceFile(int device, std::string_view file, std::string_view lines,
@@ -195,6 +203,7 @@ class SessionDump : private SliceObserver {
     Ageing::FileId id = 0;        // with a place
     std::string collector;        // of files without a channel, if known
     uint64_t started = 0;         // unsynced bytes whose writing was asked for
+    uint32_t number = 0;      // in files_
     bool dynamic = false;     // may be one of very many: its descriptor is not kept at any price
     bool holds_fd = false;    // counted in dynamic_fds_
     bool idle = true;         // nothing came since the last Flush
@@ -210,6 +219,7 @@ class SessionDump : private SliceObserver {
   Result<File*> AddFile(Place& place, SliceOptions options);
   Status AppendDynamic(int device, std::string_view file, std::string_view lines,
                        const Batch& batch);
+  Result<File*> OpenDynamic(int device, std::string_view file, std::string_view collector);
   Status AppendTo(File& file, std::span<const std::byte> bytes, const Batch& batch);
   // Brings taken_bytes_ and dynamic_fds_ up to date after something was done with `file`.
   void Account(File& file, uint64_t size_before);
@@ -221,6 +231,7 @@ class SessionDump : private SliceObserver {
   // session_dump_room.cc: limits, ageing, compressing.
   uint64_t Reserved() const;
   Status MakeRoom(File& file, uint64_t more);
+  void FindKnownRoom(uint64_t needed);
   uint64_t CutBytes(const File& file) const;
   bool Cut(File& file, uint64_t least);
   void CutNear(File& file, bool near_limit);
@@ -281,6 +292,7 @@ class SessionDump : private SliceObserver {
   };
   std::map<std::string, Whole, std::less<>> whole_;
   SystemClock system_clock_;
+  uint64_t room_known_ = 0;  // so much may be appended without a look at the limits
   bool near_limit_ = false;
   bool ages_ = true;  // this chip's dumps may be aged at all
   std::unordered_map<const SliceWriter*, File*> by_writer_;

@@ -41,9 +41,15 @@ uint64_t SessionDump::Reserved() const {
 Status SessionDump::MakeRoom(File& file, uint64_t more) {
   const uint64_t limit = options_.max_bytes;
   if (limit == 0) return {};
+  if (more <= room_known_) {
+    room_known_ -= more;
+    return {};
+  }
+  room_known_ = 0;
   const bool ages = options_.age_at_limit && ages_;
   auto needed = [&] { return bytes_written() + more + Reserved(); };
   if (ages) CutNear(file, needed() > limit - limit / kNearPart);
+  FindKnownRoom(needed());
   while (needed() > limit) {
     if (ages && AgeOne(std::nullopt)) continue;
     return ResourceExhausted(fmt::format("{}: the dump may hold {} bytes", kStorageLimit, limit));
@@ -56,6 +62,20 @@ Status SessionDump::MakeRoom(File& file, uint64_t more) {
                                          kStorageLimit, place.name, options_.place_bytes));
   }
   return {};
+}
+
+// Far from every limit there is nothing to work out again for the next so many bytes: what else grows
+// meanwhile (files, the manifest, the journal) is far less than what is left.
+void SessionDump::FindKnownRoom(uint64_t needed) {
+  constexpr uint64_t kKnown = 1u << 20;
+  constexpr uint64_t kFar = 32u << 20;
+  const uint64_t near = options_.max_bytes - options_.max_bytes / kNearPart;
+  bool far = !near_limit_ && needed + kFar < near;
+  for (const Place& place : places_) {
+    if (options_.place_bytes == 0) break;
+    far = far && !place.near_limit && place.bytes + kFar < PlaceThreshold(options_.place_bytes);
+  }
+  if (far) room_known_ = kKnown;
 }
 
 // From when on an open slice is closed near a limit.

@@ -128,6 +128,7 @@ class HostMem final : public PolledCollector {
         out.samples.Emit(fields_[i].id(), tick.now_ns, bytes);
         ++found;
       }
+      if (!texts_ && found == kFields.size()) break;  // the rest is for the text only
     }
     if (found == 0) return Internal("/proc/meminfo: nothing in it is known");
     if (texts_) block_.Write(out.raw, "host_sys_mem.data", system_index_++, {body_});

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 
 #include "daemon/collect/dcmi_runner.h"
@@ -10,45 +9,49 @@
 
 namespace profd {
 
-// One instance of a host collector; lives on its strand from the first tick to Shut.
-class PollEngine::HostInstance : public std::enable_shared_from_this<HostInstance> {
+namespace {
+
+// Grids begin at multiples of this since the engine was made, so that collectors whose rates divide
+// 50 Hz are due together, and one wakeup serves them all.
+constexpr int64_t kPhaseNs = 20 * kNsPerMs;
+// What begins so shortly after such a point is not put off to the next one.
+constexpr int64_t kJustNowNs = kNsPerMs;
+
+int64_t FirstTick(int64_t base_ns, int64_t now_ns) {
+  const int64_t since = now_ns - base_ns - kJustNowNs;
+  return since <= 0 ? base_ns : base_ns + (since + kPhaseNs - 1) / kPhaseNs * kPhaseNs;
+}
+
+}  // namespace
+
+// One instance of a host collector.
+class PollEngine::HostInstance final : public SamplerPool::Task {
  public:
   HostInstance(const Deps& deps, CollectorIndex index, std::unique_ptr<PolledCollector> poller,
-               double hz, std::shared_ptr<PollSink> sink)
+               TickGrid grid, std::shared_ptr<PollSink> sink)
       : deps_(deps),
         index_(index),
-        strand_(deps.samplers),
         poller_(std::move(poller)),
         sink_(std::move(sink)),
-        grid_(deps.host.clock.SteadyNs(), hz) {}
+        grid_(grid) {}
 
-  void Begin() {
-    strand_.Post([self = shared_from_this()] {
-      self->timer_.emplace(self->strand_);
-      self->Arm();
-    });
+  int64_t Run() override {
+    Poll();
+    return grid_.due_ns();
   }
 
-  void Shut(std::function<void()> done) {
-    strand_.Post([self = shared_from_this(), done = std::move(done)] {
-      self->timer_.reset();
-      self->poller_.reset();
-      self->sink_.reset();
-      done();
-    });
+  void End() override {
+    poller_.reset();
+    sink_.reset();
   }
 
  private:
   struct NullSink final : RawSink {
     void WriteHostFile(std::string_view, std::string_view) override {}
+    bool Wanted() const override { return false; }
   };
 
-  void Arm() {
-    // The instance outlives its timer, which Shut destroys on this strand.
-    timer_->At(grid_.due_ns(), [this] { OnTimer(); });
-  }
-
-  void OnTimer() {
+  void Poll() {
     const Clock& clock = deps_.host.clock;
     int64_t begin = clock.SteadyNs();
     int64_t due = grid_.due_ns();
@@ -67,13 +70,10 @@ class PollEngine::HostInstance : public std::enable_shared_from_this<HostInstanc
       sink_->OnReading(status, missed_);
     }
     missed_ = grid_.Advance(clock.SteadyNs());
-    Arm();
   }
 
   Deps deps_;
   CollectorIndex index_;
-  Strand strand_;
-  std::optional<Timer> timer_;
   std::unique_ptr<PolledCollector> poller_;
   std::shared_ptr<PollSink> sink_;
   TickGrid grid_;
@@ -99,7 +99,7 @@ void RecordReading(CollectorStats& stats, const Status& status, const ReadingTim
 }
 
 PollEngine::PollEngine(const Deps& deps)
-    : deps_(deps), dcmi_(std::make_unique<DcmiRunner>(deps)) {}
+    : deps_(deps), base_ns_(deps.host.clock.SteadyNs()), dcmi_(std::make_unique<DcmiRunner>(deps)) {}
 
 PollEngine::~PollEngine() = default;
 
@@ -114,10 +114,11 @@ Result<PollEngine::Handle> PollEngine::Start(CollectorIndex collector, const Pol
   Result<std::unique_ptr<PolledCollector>> poller =
       entry.make_poller(deps_.host, options, deps_.store);
   if (!poller.ok()) return poller.status();
-  auto instance = std::make_shared<HostInstance>(deps_, collector, std::move(poller).value(),
-                                                 options.hz, std::move(sink_or_null));
+  const TickGrid grid(FirstTick(base_ns_, deps_.host.clock.SteadyNs()), options.hz);
+  auto instance = std::make_shared<HostInstance>(deps_, collector, std::move(poller).value(), grid,
+                                                 std::move(sink_or_null));
   host_.emplace(handle, instance);
-  instance->Begin();
+  deps_.samplers.Add(std::move(instance), grid.due_ns());
   return handle;
 }
 
@@ -128,7 +129,7 @@ void PollEngine::Stop(Handle handle, std::function<void()> done) {
     done();
     return;
   }
-  found->second->Shut(std::move(done));
+  deps_.samplers.Remove(found->second.get(), std::move(done));
   host_.erase(found);
 }
 

@@ -1,5 +1,4 @@
-// Runs the polled collectors on absolute deadlines: host collectors each on a strand of their own
-// over the sampler threads, DCMI collectors all on one thread that nothing else uses, because a DCMI
+// Runs the polled collectors on absolute deadlines: host collectors on the sampler threads, DCMI collectors all on one thread that nothing else uses, because a DCMI
 // call may never return. A late tick is counted and left out, never made up for in a burst.
 //
 // Threading: Start, Stop and CheckStuck on the control strand; sinks are called on sampler threads.
@@ -14,9 +13,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "base/strand.h"
 #include "collectors/collector.h"
 #include "daemon/collect/collector_stats.h"
+#include "daemon/collect/sampler_pool.h"
 #include "daemon/data/stream_hub.h"
 #include "daemon/metrics/metric_store.h"
 
@@ -38,7 +37,7 @@ class PollEngine {
     const Host& host;
     MetricStore& store;
     StreamHub& hub;
-    Executor& samplers;
+    SamplerPool& samplers;
     CollectorStatsTable& stats;
   };
   using Handle = uint64_t;
@@ -66,6 +65,7 @@ class PollEngine {
  private:
   class HostInstance;
   Deps deps_;
+  const int64_t base_ns_;
   Handle next_ = 1;
   std::unordered_map<Handle, std::shared_ptr<HostInstance>> host_;
   std::unique_ptr<DcmiRunner> dcmi_;

@@ -23,14 +23,16 @@ constexpr int64_t kFreeCheckNs = kNsPerSecond;
 // So much is written at most without a look at the volume's free space.
 constexpr uint64_t kRoomCheckBytes = 4 << 20;
 
-// How many descriptors a dump may keep for files of which there may be thousands: opening one anew for
-// every write costs more than writing. `least`: what it may keep in any case.
-size_t DescriptorsForFiles(size_t least) {
-  constexpr size_t kMost = 1024;
-  constexpr rlim_t kShareOfLimit = 64;
+// How many descriptors a dump beside `others` may keep for files of which there may be thousands:
+// opening one anew for every write, and having it synced when it is given back, costs more than
+// writing. `least`: what it may keep in any case.
+size_t DescriptorsForFiles(size_t least, size_t others) {
+  constexpr rlim_t kMost = 1024;
+  constexpr rlim_t kShareOfLimit = 16;
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return least;
-  return std::max(least, static_cast<size_t>(std::min<rlim_t>(kMost, limit.rlim_cur / kShareOfLimit)));
+  const rlim_t share = limit.rlim_cur / (kShareOfLimit * (others + 1));
+  return std::max(least, static_cast<size_t>(std::min(kMost, share)));
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
     Status ready = FindRoot();
     if (ready.ok()) ready = CheckRoom();
     options.clock = &clock_;
-    options.max_dynamic_fds = DescriptorsForFiles(options.max_dynamic_fds);
+    options.max_dynamic_fds = DescriptorsForFiles(options.max_dynamic_fds, live_.size());
     options.sync = &sync_;
     options.sync_while_running = sync_interval_ns_ > 0;
     if (!ready.ok()) {

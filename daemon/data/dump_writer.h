@@ -98,6 +98,7 @@ class DumpFeed {
   std::unique_ptr<StreamFilter> filter_;
   bool open_ = false;
   SessionDump::Channel handle_ = 0;
+  mutable size_t manifest_at_ = 0;  // where its channel was found in the manifest the last time
   uint64_t noted_dropped_ = 0;  // in the manifest already, with their reason
   uint64_t noted_dropped_bytes_ = 0;
   uint64_t noted_late_ = 0;

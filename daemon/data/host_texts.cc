@@ -14,6 +14,15 @@ constexpr size_t kMaxName = 255;
 constexpr size_t kBundleBytes = 32 * 1024;
 constexpr size_t kMaxPart = BlockPool::kMaxBlockBytes - kHeadBytes - kMaxName;
 
+// Head and name of a text; returns where its lines go.
+char* PutHead(std::string_view file, size_t bytes, char* at) {
+  const auto size = static_cast<uint32_t>(bytes);
+  std::memcpy(at, &size, sizeof size);
+  at[sizeof size] = static_cast<char>(file.size());
+  if (!file.empty()) std::memcpy(at + kHeadBytes, file.data(), file.size());
+  return at + kHeadBytes + file.size();
+}
+
 }  // namespace
 
 void HostTexts::Add(std::string_view file, std::string_view lines) {
@@ -30,26 +39,48 @@ void HostTexts::Add(std::string_view file, std::string_view lines) {
 }
 
 void HostTexts::AddPart(std::string_view file, std::string_view lines) {
-  if (texts_.size() + kHeadBytes + file.size() + lines.size() > kBundleBytes) Flush();
-  AppendHostText(file, lines, &texts_);
+  if (char* place = Reserve(file, lines.size())) {
+    std::memcpy(place, lines.data(), lines.size());
+  } else {
+    session_->CountLostText(feed_, lines.size());
+  }
+}
+
+char* HostTexts::Reserve(std::string_view file, size_t bytes) {
+  if (file.size() > kMaxName || bytes > kMaxPart) return nullptr;
+  const size_t needed = kHeadBytes + file.size() + bytes;
+  if (room_.size() - used_ < needed) {
+    HandOn();
+    const size_t expected = std::min(std::max(added_, added_before_), kBundleBytes);
+    block_ = session_->NewTexts(std::max(needed, expected));
+    if (!block_) return nullptr;
+    room_ = block_.buffer();
+  }
+  char* at = reinterpret_cast<char*>(room_.data()) + used_;
+  at = PutHead(file, bytes, at);
+  used_ += needed;
+  added_ += needed;
   ++count_;
+  return at;
+}
+
+void HostTexts::HandOn() {
+  if (count_ > 0) session_->PushTexts(feed_, std::move(block_), used_, count_);
+  room_ = {};
+  used_ = 0;
+  count_ = 0;
 }
 
 void HostTexts::Flush() {
-  if (count_ == 0) return;
-  session_->PushTexts(feed_, texts_, count_);
-  texts_.clear();
-  count_ = 0;
+  HandOn();
+  added_before_ = std::exchange(added_, 0);
 }
 
 void AppendHostText(std::string_view file, std::string_view lines, std::string* out) {
   file = file.substr(0, kMaxName);
-  const auto size = static_cast<uint32_t>(lines.size());
-  char head[kHeadBytes];
-  std::memcpy(head, &size, sizeof size);
-  head[sizeof size] = static_cast<char>(file.size());
-  out->append(head, kHeadBytes);
-  out->append(file);
+  const size_t at = out->size();
+  out->resize(at + kHeadBytes + file.size());
+  PutHead(file, lines.size(), out->data() + at);
   out->append(lines);
 }
 

@@ -2,12 +2,16 @@
 // hundred processes is some hundred short texts, and a block, a lock and a queue entry for each
 // would cost more than reading the process.
 //
+// Texts are put into the block that will carry them, and nowhere before.
+//
 // In a block: {uint32 bytes of lines, uint8 bytes of name}, name, lines; and so on. An empty name
 // means our own samples file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,16 +32,24 @@ class HostTexts {
   // Whole lines for host file `file`; empty: our own samples. Longer than a block holds they are
   // cut at a line's end.
   void Add(std::string_view file, std::string_view lines);
+  // Where `bytes` bytes of whole lines of `file` are to be put instead, before anything else is done
+  // with this. Null: nowhere, call Add.
+  char* Reserve(std::string_view file, size_t bytes);
   // Hands on what was added.
   void Flush();
 
  private:
   void AddPart(std::string_view file, std::string_view lines);
+  void HandOn();
 
   const std::shared_ptr<WriterSession> session_;
   DumpFeed* const feed_;
-  std::string texts_;
-  uint64_t count_ = 0;
+  BlockBuilder block_;
+  std::span<std::byte> room_;  // of block_
+  size_t used_ = 0;            // of room_
+  uint64_t count_ = 0;         // texts in block_
+  size_t added_ = 0;           // bytes since the last Flush, ...
+  size_t added_before_ = 0;    // ... and between the two before: what is to be expected
 };
 
 // Appends one text in that layout; `file` is cut to 255 bytes.

@@ -1,11 +1,13 @@
 // What the writer does for one session.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "base/bytes.h"
 #include "daemon/data/dump_writer.h"
-#include "daemon/data/host_texts.h"
 
 namespace profd {
 namespace {
@@ -51,22 +53,9 @@ void WriterSession::Push(DumpFeed* feed, BlockRef block) {
   item.session = shared_from_this();
   item.feed = feed;
   item.block = std::move(block);
-  writer_.Push(std::move(item),
-               writer_.queued_bytes_.load(std::memory_order_relaxed) > DumpWriter::kWakeBytes);
-}
-
-void WriterSession::PushTexts(DumpFeed* feed, std::string_view texts, uint64_t count) {
-  BlockBuilder builder = writer_.pool_.Get(texts.size());
-  if (!builder) {
-    feed->counters_.dropped_bytes.fetch_add(texts.size(), std::memory_order_relaxed);
-    feed->counters_.dropped_records.fetch_add(count, std::memory_order_relaxed);
-    writer_.dropped_full_.fetch_add(texts.size(), std::memory_order_relaxed);
-    return;
-  }
-  std::memcpy(builder.buffer().data(), texts.data(), texts.size());
-  BlockInfo info;
-  info.records = static_cast<uint32_t>(count);
-  Push(feed, std::move(builder).Finish(info, texts.size()));
+  const uint64_t most = std::min(DumpWriter::kWakeBytes,
+                                 queue_limit_.load(std::memory_order_relaxed) / 2);
+  writer_.Push(std::move(item), writer_.queued_bytes_.load(std::memory_order_relaxed) > most);
 }
 
 void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh,
@@ -177,6 +166,17 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
   SetHealth(status);
 }
 
+// One file too many, of a process that came late, costs only its own data: the session goes on.
+void WriterSession::LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes) {
+  feed.counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  feed.counters_.dropped_records.fetch_add(1, std::memory_order_relaxed);
+  NoteLoss(feed, kFileLimit, 1, bytes);
+  if (std::exchange(feed.left_out_, true)) return;
+  dump_->manifest().warnings.push_back(
+      fmt::format("{}: {}; processes that came later are left out", feed.options_.collector,
+                  status.message()));
+}
+
 // What limits have removed, by whose it was.
 void WriterSession::CountAged() {
   for (const AgedCount& aged : dump_->TakeAged()) {
@@ -251,37 +251,6 @@ void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,
     WriteTexts(feed, AsText(bytes));
   }
   bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
-}
-
-void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
-  uint64_t records = 0;
-  uint64_t bytes = 0;
-  std::string_view file;
-  std::string_view lines;
-  const int64_t now = writer_.clock_.MonotonicRawNs();
-  while (NextHostText(&texts, &file, &lines)) {
-    if (feed.renumber_) lines = Renumber(feed, file, lines);
-    Status status = AppendText(feed, file, lines, now);
-    if (!status.ok()) {
-      Fail(status, feed, lines.size(), 1);
-      continue;
-    }
-    ++records;
-    bytes += lines.size();
-  }
-  feed.counters_.records.fetch_add(records, std::memory_order_relaxed);
-  feed.counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
-  writer_.written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-}
-
-Status WriterSession::AppendText(const DumpFeed& feed, std::string_view file,
-                                 std::string_view lines, int64_t now_ns) {
-  const FeedOptions& wish = feed.options_;
-  const SessionDump::Batch batch{1, now_ns, wish.collector};
-  if (!file.empty()) return dump_->AppendHostFile(file, lines, batch);
-  if (wish.file.empty()) return dump_->AppendOwn(kOwnSamplesFile, lines);
-  if (wish.device >= 0) return dump_->AppendDeviceFile(wish.device, wish.file, lines, batch);
-  return dump_->AppendOwn(wish.file, lines);
 }
 
 void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
@@ -359,7 +328,7 @@ void WriterSession::FinishHoles(int64_t host_ns) {
 
 // The view of the channel's present run that the session asked for.
 void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
-  auto period = [](double hz) { return hz > 0 ? static_cast<int64_t>(1e9 / hz + 0.5) : 0; };
+  auto period = [](double hz) { return hz > 0 ? std::llround(1e9 / hz) : int64_t{0}; };
   const FeedOptions& wish = feed.options_;
   StreamFilterOptions options;
   options.format = wish.format;
@@ -411,12 +380,18 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
 ManifestChannel& WriterSession::ManifestOf(const DumpFeed& feed) {
   Manifest& manifest = dump_->manifest();
   const FeedOptions& wish = feed.options_;
-  for (ManifestChannel& channel : manifest.channels) {
-    if (channel.collector == wish.collector && channel.device == wish.device &&
-        channel.channel == wish.channel) {
-      return channel;
-    }
+  auto is_of_feed = [&wish](const ManifestChannel& channel) {
+    return channel.device == wish.device && channel.channel == wish.channel &&
+           channel.collector == wish.collector;
+  };
+  // Asked for every feed at every flush; channels seldom move.
+  std::vector<ManifestChannel>& channels = manifest.channels;
+  if (feed.manifest_at_ < channels.size() && is_of_feed(channels[feed.manifest_at_])) {
+    return channels[feed.manifest_at_];
   }
+  const auto found = std::find_if(channels.begin(), channels.end(), is_of_feed);
+  feed.manifest_at_ = static_cast<size_t>(found - channels.begin());
+  if (found != channels.end()) return *found;
   ManifestChannel& channel = manifest.channels.emplace_back();
   channel.collector = wish.collector;
   channel.device = wish.device;

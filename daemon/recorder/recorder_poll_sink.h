@@ -23,6 +23,7 @@ class RecorderPollSink final : public PollSink {
                    const std::map<int, RecorderRing::RouteId>& routes, bool vendor_files);
 
   void WriteHostFile(std::string_view file, std::string_view lines) override;
+  bool Wanted() const override { return bundles_.contains(kHostDevice); }
   void OnSamples(std::span<const Sample> samples) override;
   void OnReading(const Status& status, uint64_t missed) override;
 

@@ -53,6 +53,10 @@ void SessionPollSink::WriteHostFile(std::string_view file, std::string_view line
   if (texts_.has_value() && !file.empty()) texts_->Add(file, lines);
 }
 
+char* SessionPollSink::Reserve(std::string_view file, size_t bytes) {
+  return texts_.has_value() && !file.empty() ? texts_->Reserve(file, bytes) : nullptr;
+}
+
 const std::string& SessionPollSink::NameOf(SeriesId series) {
   Name& name = names_[series];
   uint32_t generation = store_.Generation(series);

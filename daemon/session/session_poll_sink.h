@@ -24,6 +24,8 @@ class SessionPollSink final : public PollSink {
                   const CollectorSpec& spec, double hz);
 
   void WriteHostFile(std::string_view file, std::string_view lines) override;
+  bool Wanted() const override { return texts_.has_value(); }
+  char* Reserve(std::string_view file, size_t bytes) override;
   void OnSamples(std::span<const Sample> samples) override;
   void OnReading(const Status& status, uint64_t missed) override;
 

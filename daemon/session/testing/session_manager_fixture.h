@@ -224,7 +224,7 @@ class SessionManagerTest : public ::testing::Test {
   RootedFs proc_;
   Host host_;
   Executor control_executor_;
-  Executor samplers_;
+  SamplerPool samplers_;
   Strand control_;
   MetricStore store_;
   StreamHub hub_;

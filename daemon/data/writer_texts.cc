@@ -1,0 +1,72 @@
+// What the writer does with texts of host files.
+#include <utility>
+
+#include "daemon/data/dump_writer.h"
+#include "daemon/data/host_texts.h"
+
+namespace profd {
+
+void WriterSession::PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count) {
+  BlockInfo info;
+  info.records = static_cast<uint32_t>(count);
+  Push(feed, std::move(block).Finish(info, used));
+}
+
+void WriterSession::CountLostText(DumpFeed* feed, size_t bytes) {
+  feed->counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  feed->counters_.dropped_records.fetch_add(1, std::memory_order_relaxed);
+  writer_.dropped_full_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  std::string_view file;
+  std::string_view lines;
+  const int64_t now = writer_.clock_.MonotonicRawNs();
+  while (NextHostText(&texts, &file, &lines)) {
+    if (feed.renumber_) lines = Renumber(feed, file, lines);
+    Status status = AppendText(feed, file, lines, now);
+    if (!status.ok()) {
+      if (status.code() == StatusCode::kOutOfRange) {
+        LeaveOut(status, feed, lines.size());
+      } else {
+        Fail(status, feed, lines.size(), 1);
+      }
+      continue;
+    }
+    ++records;
+    bytes += lines.size();
+  }
+  feed.counters_.records.fetch_add(records, std::memory_order_relaxed);
+  feed.counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  writer_.written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+Status WriterSession::AppendText(DumpFeed& feed, std::string_view file,
+                                 std::string_view lines, int64_t now_ns) {
+  const FeedOptions& wish = feed.options_;
+  const SessionDump::Batch batch{1, now_ns, wish.collector};
+  if (!file.empty()) return AppendHostText(feed, file, lines, batch);
+  if (wish.file.empty()) return dump_->AppendOwn(kOwnSamplesFile, lines);
+  if (wish.device >= 0) return dump_->AppendDeviceFile(wish.device, wish.file, lines, batch);
+  return dump_->AppendOwn(wish.file, lines);
+}
+
+// Looking a name up costs more than writing what is under it: it is looked for where it came last time.
+Status WriterSession::AppendHostText(DumpFeed& feed, std::string_view file, std::string_view lines,
+                                     const SessionDump::Batch& batch) {
+  std::vector<SessionDump::HostFile>& next = feed.next_file_;
+  SessionDump::HostFile found = feed.last_file_ < next.size() ? next[feed.last_file_] : 0;
+  if (!dump_->IsHostFile(found, file)) {
+    Result<SessionDump::HostFile> opened = dump_->OpenHostFile(file, batch.collector);
+    if (!opened.ok()) return opened.status();
+    found = *opened;
+    if (feed.last_file_ >= next.size()) next.resize(feed.last_file_ + 1, 0);
+    next[feed.last_file_] = found;
+  }
+  feed.last_file_ = found;
+  return dump_->AppendHostFile(found, lines, batch);
+}
+
+}  // namespace profd
