@@ -216,6 +216,7 @@ std::optional<std::string> Printed(const CLI::App& app, const Flags& flags) {
 int Serve(const Flags& flags, const DaemonConfig& config) {
   log::Setup(LevelOf(config.log_level), ::getenv("JOURNAL_STREAM") != nullptr);
   if (flags.simulate) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread runs yet
     ::setenv("PROFD_SIM_SCENARIO", flags.scenario.c_str(), 1);
     log::Warning("simulated node: no value that follows was measured",
                  {{"scenario", flags.scenario.empty() ? "built-in" : flags.scenario}});
