@@ -65,6 +65,7 @@ std::vector<DeviceState> DeviceStates(const MetricStore& store, int64_t now_ns) 
     }
   });
   std::vector<DeviceState> list;
+  list.reserve(states.size());
   for (auto& [npu, state] : states) list.push_back(std::move(state));
   return list;
 }
@@ -75,6 +76,7 @@ std::vector<DeviceState> DeviceStates(const MetricStore& store, int64_t now_ns) 
 struct WebDesk {
   StatusBoard board;
   ScraperTable scrapers;
+  AtlasWriter atlas;
   NpuExporterRates rates;
   std::vector<std::string> names;  // metrics.names
   std::unique_ptr<WebServer> server;  // goes first: its handlers use the others
@@ -92,14 +94,12 @@ WebResponse App::Impl::AnswerMetrics(const WebRequest& request) {
   }
   const std::vector<std::string>& names = asked->empty() ? web->names : *asked;
   int64_t now = clock.MonotonicRawNs();
-  std::vector<prometheus::MetricFamily> families;
+  std::string text = request.TakeRoom();
   if (Speaks(names, kAtlas)) {
-    families = AtlasFamilies(store, now, web->scrapers.Window(request.peer, request.agent, now));
+    web->atlas.Append(store, now, web->scrapers.Window(request.peer, request.agent, now), &text);
   }
-  if (Speaks(names, kNpuExporter)) {
-    AppendNpuExporterFamilies(store, now, &families, &web->rates);
-  }
-  return {200, "text/plain; version=0.0.4; charset=utf-8", FamiliesAsText(families)};
+  if (Speaks(names, kNpuExporter)) AppendNpuExporterText(store, now, &text, &web->rates);
+  return {200, "text/plain; version=0.0.4; charset=utf-8", std::move(text)};
 }
 
 WebResponse App::Impl::AnswerPage() {
@@ -153,6 +153,10 @@ void App::Impl::WebSawDumps() { web->board.SetDumpsSeen(); }
 // With each beat: a picture for the page and the probes.
 void App::Impl::UpdateWeb() {
   if (web->server == nullptr) return;
+  if (const int64_t now = clock.SteadyNs(); !web->board.WantsPicture(now)) {
+    web->board.Touch(now);
+    return;
+  }
   NodeView view;
   view.version = PROFD_VERSION;
   view.hostname = node->facts().hostname;

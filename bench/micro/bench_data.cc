@@ -99,8 +99,11 @@ void Scrape(benchmark::State& state) {
   }
   store.Write(batch.samples());
   int64_t lines = 0;
+  AtlasWriter writer;
+  std::string text;
   for (auto _ : state) {
-    const std::string text = FamiliesAsText(AtlasFamilies(store, now, 15'000'000'000));
+    text.clear();
+    writer.Append(store, now, 15'000'000'000, &text);
     lines = std::count(text.begin(), text.end(), '\n');
     benchmark::DoNotOptimize(text.data());
   }

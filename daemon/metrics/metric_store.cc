@@ -1,9 +1,14 @@
 #include "daemon/metrics/metric_store.h"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "collectors/histogram.h"
 #include "collectors/metric_table.h"
 
 namespace profd {
@@ -75,7 +80,6 @@ SeriesId MetricStore::Intern(MetricId metric, int device,
   }
   Slot& slot = *SlotOf(id);
   slot.references = 1;
-  slot.key = key;
   slot.description.metric = metric;
   slot.description.device = device;
   slot.description.labels.clear();
@@ -96,7 +100,7 @@ SeriesId MetricStore::Intern(MetricId metric, int device,
   auto last = last_totals_.find(key);
   slot.value.store(last == last_totals_.end() ? 0 : last->second, std::memory_order_relaxed);
   slot.window.store(NewWindow(metric), std::memory_order_release);
-  by_key_.emplace(std::move(key), id);
+  slot.key = &by_key_.emplace(std::move(key), id).first->first;
   order_dirty_ = true;
   return id;
 }
@@ -126,13 +130,15 @@ void MetricStore::Release(SeriesId series) {
   if (--slot->references > 0) return;
   const MetricSpec& spec = kMetrics[slot->description.metric];
   if (spec.type == MetricType::kCounter && spec.scope == MetricScope::kDevice &&
-      (last_totals_.size() < kMaxLastTotals || last_totals_.contains(slot->key))) {
-    last_totals_[slot->key] = slot->value.load(std::memory_order_relaxed);
+      (last_totals_.size() < kMaxLastTotals || last_totals_.contains(*slot->key))) {
+    last_totals_[*slot->key] = slot->value.load(std::memory_order_relaxed);
   }
   if (SampleWindow* window = slot->window.exchange(nullptr, std::memory_order_relaxed)) {
     free_windows_.push_back(window);
   }
-  by_key_.erase(slot->key);
+  by_key_.erase(by_key_.find(*slot->key));
+  slot->key = nullptr;
+  slot->spelling = {};
   slot->time_ns.store(0, std::memory_order_release);
   slot->generation.fetch_add(1, std::memory_order_release);
   free_ids_.push_back(series);
@@ -193,9 +199,46 @@ const std::vector<MetricStore::Order>& MetricStore::Ordered() const {
     std::sort(order_.begin(), order_.end(), [](const Order& a, const Order& b) {
       return a.metric != b.metric ? a.metric < b.metric : a.series < b.series;
     });
+    OrderHistograms();
     order_dirty_ = false;
   }
   return order_;
+}
+
+// Ids are used again, so the parts of a histogram need not be neighbours by them.
+void MetricStore::OrderHistograms() const {
+  struct Place {
+    size_t histogram;  // by its first part
+    double bound;
+    bool sum;
+    Order entry;
+  };
+  const auto is_histogram = [](const Order& entry) {
+    return kMetrics[entry.metric].type == MetricType::kHistogram;
+  };
+  for (auto begin = order_.begin(); begin != order_.end();) {
+    begin = std::find_if(begin, order_.end(), is_histogram);
+    const auto end = std::find_if(begin, order_.end(), [&](const Order& entry) {
+      return entry.metric != begin->metric;
+    });
+    std::map<std::string_view, size_t> histograms;
+    std::vector<Place> places;
+    for (auto entry = begin; entry != end; ++entry) {
+      const Slot& slot = *SlotOf(entry->series);
+      const std::string_view key = *slot.key;
+      const std::string_view le = key.substr(key.rfind('\x1f') + 1);
+      double bound = std::numeric_limits<double>::infinity();
+      std::from_chars(le.data(), le.data() + le.size(), bound);
+      const auto [known, is_new] =
+          histograms.try_emplace(key.substr(0, key.size() - le.size()), histograms.size());
+      places.push_back({known->second, bound, le == kHistogramSum, *entry});
+    }
+    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+      return std::tie(a.histogram, a.sum, a.bound) < std::tie(b.histogram, b.sum, b.bound);
+    });
+    std::transform(places.begin(), places.end(), begin, [](const Place& p) { return p.entry; });
+    begin = end;
+  }
 }
 
 bool MetricStore::Describe(SeriesId series, SeriesDescription* out) const {

@@ -2,8 +2,8 @@
 // the last minute. Writing is a few relaxed stores per sample, takes no lock and allocates nothing;
 // interning and reading a snapshot share one mutex that no sampling path ever touches.
 //
-// Memory is bounded: kMaxSeries slots of 128 bytes and their labels, and kMaxWindows windows of
-// 2.5 KiB (10 MiB; eight NPUs with every channel running use 1 MiB).
+// Memory is bounded: kMaxSeries slots of 128 bytes, their labels and, once scraped, how they are
+// spelled there, and kMaxWindows windows of 2.5 KiB (10 MiB; eight NPUs with every channel running use 1 MiB).
 #pragma once
 
 #include <array>
@@ -36,6 +36,9 @@ struct SeriesValue {
   double value;
   int64_t time_ns;
   const SampleWindow* window_or_null;  // of metrics with a windowed view
+  // How the scraper spells the series: empty at first, dropped with the series. Its own to fill, while
+  // it visits.
+  std::string* spelling;
 };
 
 class MetricStore final : public SeriesRegistry {
@@ -64,19 +67,20 @@ class MetricStore final : public SeriesRegistry {
   void NoteScrape(int64_t now_ns) const;
 
   // Calls `visit` for every live series whose last sample is fresh at `now_ns` (MONOTONIC_RAW),
-  // ordered by metric. A series is stale after 3.5 of its own intervals (at least 10 s, at most
+  // ordered by metric, the series of a histogram together in the order of their bounds, its sum last.
+  // For one thread at a time to spell series in. A series is stale after 3.5 of its own intervals (at least 10 s, at most
   // 5 min), so that a reading that keeps failing disappears instead of freezing; what was sampled
   // before its device was gone is stale at once.
   template <class Visitor>
   void VisitFresh(int64_t now_ns, Visitor&& visit) const {
     std::lock_guard lock(mutex_);
     for (const Order& entry : Ordered()) {
-      const Slot& slot = *SlotOf(entry.series);
+      Slot& slot = *SlotOf(entry.series);
       int64_t time = slot.time_ns.load(std::memory_order_acquire);
       if (time == 0 || now_ns - time > StaleAfter(slot) || IsGone(slot, time)) continue;
       visit(SeriesValue{slot.description.metric, &slot.description.labels,
                         slot.value.load(std::memory_order_relaxed), time,
-                        slot.window.load(std::memory_order_relaxed)});
+                        slot.window.load(std::memory_order_relaxed), &slot.spelling});
     }
   }
 
@@ -98,7 +102,8 @@ class MetricStore final : public SeriesRegistry {
     std::atomic<SampleWindow*> window{nullptr};
     std::atomic<uint32_t> generation{0};
     uint32_t references = 0;  // guarded by mutex_, like all below
-    std::string key;
+    const std::string* key = nullptr;  // in by_key_
+    std::string spelling;
     SeriesDescription description;
   };
   struct Order {
@@ -115,6 +120,7 @@ class MetricStore final : public SeriesRegistry {
   bool IsGone(const Slot& slot, int64_t time_ns) const;
   SampleWindow* NewWindow(MetricId metric);
   const std::vector<Order>& Ordered() const;
+  void OrderHistograms() const;
   SeriesId NewId();
 
   using Chunk = std::array<Slot, kChunk>;

@@ -19,7 +19,9 @@ using ::testing::Not;
 constexpr int64_t kNow = 1000 * kNsPerSecond;
 
 std::string MetricsAsText(const MetricStore& store, int64_t now_ns) {
-  return FamiliesAsText(AtlasFamilies(store, now_ns, ScraperTable::kDefaultWindowNs));
+  std::string text;
+  AtlasWriter().Append(store, now_ns, ScraperTable::kDefaultWindowNs, &text);
+  return text;
 }
 
 TEST(MetricStore, SameLabelsSameSeriesAndReleaseRemovesTheLastOwner) {

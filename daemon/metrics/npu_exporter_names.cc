@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "collectors/metric_table.h"
+#include "daemon/metrics/exposition.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/npu_exporter_reader.h"
 #include "daemon/metrics/npu_exporter_table.h"
@@ -22,8 +23,6 @@
 namespace profd {
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
 using Labels = NpuExporterSeriesLabels;
 using Reader = NpuExporterReader;
 
@@ -35,6 +34,11 @@ double Scaled(double value, double scale) {
   return scale == 1 ? value : RoundedForNpuExporter(value * scale);
 }
 
+struct Label {
+  std::string_view name;
+  std::string value;
+};
+
 struct Container {
   std::string name_space, pod, name, id;
 };
@@ -45,7 +49,13 @@ struct Chip {
   std::string uuid;
   std::vector<Container> containers;
   // id, model_name, vdie_id, pcie_bus_info, namespace, pod_name, container_name
-  std::vector<ClientMetric::Label> labels;
+  std::vector<Label> labels;
+  std::string spelled;  // the same as text, ready for more behind it
+};
+
+struct Metric {
+  std::string head;
+  std::string lines;
 };
 
 struct Cell {
@@ -110,6 +120,12 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
+// Not closed: more may follow.
+void AppendLabels(const std::vector<Label>& labels, std::string* out) {
+  LabelWriter writer(out);
+  for (const Label& label : labels) writer.Add(label.name, label.value);
+}
+
 void FillLabels(Chip* chip) {
   const Labels& info = chip->info;
   const Container shown = Shown(chip->containers);
@@ -120,15 +136,16 @@ void FillLabels(Chip* chip) {
                   {"namespace", shown.name_space},
                   {"pod_name", shown.pod},
                   {"container_name", shown.name}};
+  AppendLabels(chip->labels, &chip->spelled);
 }
 
-// One scrape: takes in the store's series, then hands out families.
+// One scrape: takes in the store's series, then hands out the text.
 class Scrape {
  public:
   explicit Scrape(NpuExporterRates* rates) : rates_(rates) {}
 
   void Take(const SeriesValue& series);
-  void Append(std::vector<MetricFamily>* out);
+  void Append(std::string* out);
 
  private:
   int ChipOf(const Labels& labels);
@@ -138,9 +155,10 @@ class Scrape {
   void AddCardCount();
   void NumberCodes();
   void SortChips();
-  void AppendCell(const Cell& cell, std::vector<MetricFamily>* out);
-  std::vector<ClientMetric::Label> LabelsOf(const Cell& cell) const;
-  static void AddContainers(const Chip& chip, MetricFamily* family);
+  void AppendCell(const Cell& cell);
+  void AppendLabelsOf(const Cell& cell, std::string* out) const;
+  std::vector<Label> LabelsOf(const Cell& cell) const;
+  static void AddContainers(const Chip& chip, std::string_view name, std::string* lines);
 
   NpuExporterRates* rates_;
   std::vector<Chip> chips_;
@@ -148,7 +166,8 @@ class Scrape {
   std::set<std::string, std::less<>> cards_;
   std::string exporter_version_;
   std::string dcmi_version_;
-  std::unordered_map<std::string, size_t> families_;  // name to place in the output
+  std::unordered_map<std::string, size_t> places_;  // by name
+  std::vector<Metric> metrics_;
 };
 
 int Scrape::ChipOf(const Labels& labels) {
@@ -157,7 +176,7 @@ int Scrape::ChipOf(const Labels& labels) {
   auto chip = std::find_if(chips_.begin(), chips_.end(),
                            [&](const Chip& c) { return c.npu == npu; });
   if (chip == chips_.end()) {
-    chips_.push_back({npu, {}, std::string(LabelValue(labels, "uuid")), {}, {}});
+    chips_.push_back({npu, {}, std::string(LabelValue(labels, "uuid")), {}, {}, {}});
     return static_cast<int>(chips_.size()) - 1;
   }
   return static_cast<int>(chip - chips_.begin());
@@ -334,7 +353,20 @@ void Scrape::SortChips() {
   }
 }
 
-std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
+// Most metrics have their chip's labels, some with more behind them.
+void Scrape::AppendLabelsOf(const Cell& cell, std::string* out) const {
+  const NpuExporterLabels shape = NpuExporterTable()[cell.row].labels;
+  if (shape != NpuExporterLabels::kChip && shape != NpuExporterLabels::kInContainer) {
+    const std::vector<Label> labels = LabelsOf(cell);
+    AppendLabels(labels, out);
+    *out += labels.empty() ? " " : "} ";
+    return;
+  }
+  *out += chips_[static_cast<size_t>(cell.chip)].spelled;
+  *out += "} ";
+}
+
+std::vector<Label> Scrape::LabelsOf(const Cell& cell) const {
   const NpuExporterLabels shape = NpuExporterTable()[cell.row].labels;
   if (shape == NpuExporterLabels::kNone) return {};
   if (shape == NpuExporterLabels::kVersion) return {{"exporterVersion", exporter_version_}};
@@ -342,7 +374,7 @@ std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
     return {{"exporterVersion", exporter_version_}, {"driverVersion", dcmi_version_}};
   }
   const Chip& chip = chips_[static_cast<size_t>(cell.chip)];
-  std::vector<ClientMetric::Label> labels = chip.labels;
+  std::vector<Label> labels = chip.labels;
   switch (shape) {
     case NpuExporterLabels::kChipName:
       labels[1].name = "name";
@@ -378,22 +410,22 @@ std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
   return labels;
 }
 
-void Scrape::AddContainers(const Chip& chip, MetricFamily* family) {
+void Scrape::AddContainers(const Chip& chip, std::string_view name, std::string* lines) {
   for (const Container& container : chip.containers) {
-    ClientMetric metric;
-    metric.label = chip.labels;
-    metric.label[0].name = "npuID";
-    metric.label[4].value = container.name_space;
-    metric.label[5].value = container.pod;
-    metric.label[6].value = container.name;
-    metric.label.push_back({"containerID", container.id});
-    metric.label.push_back({"containerName", FullName(container)});
-    metric.gauge.value = 1;
-    family->metric.push_back(std::move(metric));
+    std::vector<Label> labels = chip.labels;
+    labels[0].name = "npuID";
+    labels[4].value = container.name_space;
+    labels[5].value = container.pod;
+    labels[6].value = container.name;
+    labels.push_back({"containerID", container.id});
+    labels.push_back({"containerName", FullName(container)});
+    lines->append(name);
+    AppendLabels(labels, lines);
+    *lines += "} 1\n";
   }
 }
 
-void Scrape::AppendCell(const Cell& cell, std::vector<MetricFamily>* out) {
+void Scrape::AppendCell(const Cell& cell) {
   const NpuExporterRow& row = NpuExporterTable()[cell.row];
   const bool of_container = row.labels == NpuExporterLabels::kInContainer ||
                             row.labels == NpuExporterLabels::kContainer;
@@ -402,27 +434,24 @@ void Scrape::AppendCell(const Cell& cell, std::vector<MetricFamily>* out) {
   std::string full(name.stem);
   if (name.stem != row.name) full += std::to_string(cell.number);
   // Names that A5 has for each port are in two rows.
-  const auto [place, added] = families_.try_emplace(std::move(full), out->size());
+  const auto [place, added] = places_.try_emplace(std::move(full), metrics_.size());
   if (added) {
-    MetricFamily family;
-    family.name = place->first;
-    family.help = fmt::format("npu-exporter's name for {}, unit {}",
-                              row.sources[cell.rank].metric, row.unit);
-    family.type = prometheus::MetricType::Gauge;
-    out->push_back(std::move(family));
+    const std::string help = fmt::format("npu-exporter's name for {}, unit {}",
+                                         row.sources[cell.rank].metric, row.unit);
+    AppendHead(place->first, help, MetricType::kGauge, &metrics_.emplace_back().head);
   }
-  MetricFamily& family = (*out)[place->second];
+  std::string& lines = metrics_[place->second].lines;
   if (row.labels == NpuExporterLabels::kContainer) {
-    AddContainers(chips_[static_cast<size_t>(cell.chip)], &family);
+    AddContainers(chips_[static_cast<size_t>(cell.chip)], place->first, &lines);
     return;
   }
-  ClientMetric metric;
-  metric.label = LabelsOf(cell);
-  metric.gauge.value = cell.value;
-  family.metric.push_back(std::move(metric));
+  lines += place->first;
+  AppendLabelsOf(cell, &lines);
+  AppendNumber(cell.value, &lines);
+  lines += '\n';
 }
 
-void Scrape::Append(std::vector<MetricFamily>* out) {
+void Scrape::Append(std::string* out) {
   AddCardCount();
   NumberCodes();
   SortChips();
@@ -437,8 +466,9 @@ void Scrape::Append(std::vector<MetricFamily>* out) {
     for (++i; i < cells_.size() && cells_[i].Series() == cell.Series(); ++i) {
       if (sum && cells_[i].rank == cell.rank) cell.value += cells_[i].value;
     }
-    AppendCell(cell, out);
+    AppendCell(cell);
   }
+  for (const Metric& metric : metrics_) out->append(metric.head).append(metric.lines);
 }
 
 }  // namespace
@@ -453,8 +483,8 @@ double NpuExporterRates::Note(const std::string& series, int64_t time_ns, double
   return seen.rate;
 }
 
-void AppendNpuExporterFamilies(const MetricStore& store, int64_t now_ns,
-                               std::vector<MetricFamily>* out, NpuExporterRates* rates) {
+void AppendNpuExporterText(const MetricStore& store, int64_t now_ns, std::string* out,
+                           NpuExporterRates* rates) {
   Scrape scrape(rates);
   store.VisitFresh(now_ns, [&](const SeriesValue& series) { scrape.Take(series); });
   scrape.Append(out);

@@ -3,12 +3,9 @@
 // from stands in npu_exporter_table.h.
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 namespace profd {
 
@@ -31,10 +28,9 @@ class NpuExporterRates {
   std::map<std::string, Seen> seen_;
 };
 
-// Appends the families of all rows that have a fresh value at `now_ns` (MONOTONIC_RAW), in one pass
-// over the store. Without `rates` no metric that needs one is there.
-void AppendNpuExporterFamilies(const MetricStore& store, int64_t now_ns,
-                               std::vector<prometheus::MetricFamily>* out,
-                               NpuExporterRates* rates = nullptr);
+// Appends all rows that have a fresh value at `now_ns` (MONOTONIC_RAW), in one pass over the store.
+// Without `rates` no metric that needs one is there.
+void AppendNpuExporterText(const MetricStore& store, int64_t now_ns, std::string* out,
+                           NpuExporterRates* rates = nullptr);
 
 }  // namespace profd

@@ -12,7 +12,6 @@
 #include "collectors/metric_table.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/npu_exporter_table.h"
-#include "daemon/metrics/scrape.h"
 
 namespace profd {
 namespace {
@@ -88,9 +87,9 @@ class NpuExporter : public ::testing::Test {
     Set(MetricByName("atlas_npu_container_info"), device, {"train", pod, container, "c0ffee"}, 1);
   }
   std::string Text(int64_t now_ns = kNow) {
-    std::vector<prometheus::MetricFamily> families;
-    AppendNpuExporterFamilies(store_, now_ns, &families, &rates_);
-    return FamiliesAsText(families);
+    std::string text;
+    AppendNpuExporterText(store_, now_ns, &text, &rates_);
+    return text;
   }
   // The line's labels besides the common ones, and its value.
   static std::string Line(std::string_view name, std::string_view value, int npu = 0,

@@ -1,270 +1,200 @@
 #include "daemon/metrics/scrape.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <iterator>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "collectors/histogram.h"
 #include "collectors/metric_table.h"
+#include "daemon/metrics/exposition.h"
 #include "daemon/metrics/metric_store.h"
 
 namespace profd {
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
+constexpr std::string_view kBucketSuffix = "_bucket";
+constexpr std::string_view kSumSuffix = "_sum";
+constexpr std::string_view kCountSuffix = "_count";
 
-using Labels = std::vector<std::pair<std::string, std::string>>;
+static_assert(std::all_of(kMetrics.begin(), kMetrics.end(),
+                          [](const MetricSpec& spec) { return IsPlainHelp(spec.help); }),
+              "a help text with a backslash or a line feed in it");
 
-prometheus::MetricType TypeOf(MetricType type) {
-  switch (type) {
-    case MetricType::kCounter:
-      return prometheus::MetricType::Counter;
-    case MetricType::kHistogram:
-      return prometheus::MetricType::Histogram;
-    case MetricType::kGauge:
-      break;
-  }
-  return prometheus::MetricType::Gauge;
-}
+// What the series says of a histogram (collectors/histogram.h).
+enum class Part : uint8_t { kNone, kBucket, kInfinity, kSum };
 
-MetricFamily FamilyOf(MetricId id) {
-  MetricFamily family;
-  family.name = kMetrics[id].name;
-  family.help = kMetrics[id].help;
-  family.type = TypeOf(kMetrics[id].type);
-  return family;
-}
-
-ClientMetric MetricWith(const Labels& labels, size_t count) {
-  ClientMetric metric;
-  metric.label.reserve(count + 1);
-  for (size_t i = 0; i < count; ++i) metric.label.push_back({labels[i].first, labels[i].second});
-  return metric;
-}
-
-bool SameLabels(const ClientMetric& metric, const Labels& labels, size_t count) {
-  return metric.label.size() == count &&
-         std::equal(
-             metric.label.begin(), metric.label.end(), labels.begin(),
-             [](const ClientMetric::Label& a, const auto& b) { return a.value == b.second; });
-}
-
-// Puts one series of a histogram (collectors/histogram.h) where the others of it are. They need not
-// be neighbours: ids are used again.
-void AddHistogramPart(const SeriesValue& series, MetricFamily* family) {
-  if (series.labels->empty() || series.labels->back().first != "le") return;
-  const size_t own = series.labels->size() - 1;
+Part PartOf(const SeriesValue& series) {
+  if (series.labels->empty() || series.labels->back().first != "le") return Part::kNone;
   const std::string& le = series.labels->back().second;
-  auto found = std::find_if(family->metric.rbegin(), family->metric.rend(),
-                            [&](const auto& m) { return SameLabels(m, *series.labels, own); });
-  if (found == family->metric.rend()) {
-    family->metric.push_back(MetricWith(*series.labels, own));
-    found = family->metric.rbegin();
-  }
-  auto& histogram = found->histogram;
-  if (le == kHistogramSum) {
-    histogram.sample_sum = series.value;
-    return;
-  }
-  const auto count = static_cast<uint64_t>(std::max(series.value, 0.0));
-  double bound = std::numeric_limits<double>::infinity();
-  if (le == kHistogramInfinity) {
-    histogram.sample_count = count;
-  } else if (std::from_chars(le.data(), le.data() + le.size(), bound).ec != std::errc()) {
-    return;
-  }
-  auto place = std::find_if(histogram.bucket.begin(), histogram.bucket.end(),
-                            [&](const auto& bucket) { return bucket.upper_bound > bound; });
-  histogram.bucket.insert(place, {count, bound});
+  if (le == kHistogramSum) return Part::kSum;
+  if (le == kHistogramInfinity) return Part::kInfinity;
+  double bound = 0;
+  const auto end = std::from_chars(le.data(), le.data() + le.size(), bound);
+  return end.ec == std::errc() ? Part::kBucket : Part::kNone;
 }
 
-// A source that has a `stat` of its own gives to each the figure of the same name; any other gives
-// all three.
-void AddWindow(const SeriesValue& series, const ClientMetric& source, const WindowStats& stats,
-               MetricFamily* family) {
-  const std::array<std::pair<std::string_view, double>, 3> figures = {
-      {{"min", stats.min}, {"avg", stats.mean}, {"max", stats.max}}};
-  const bool has_stat = !series.labels->empty() && series.labels->back().first == "stat";
-  for (const auto& [stat, value] : figures) {
-    if (has_stat && series.labels->back().second != stat) continue;
-    ClientMetric& metric = family->metric.emplace_back(source);
-    metric.gauge.value = value;
-    if (!has_stat) metric.label.push_back({"stat", std::string(stat)});
+// `name{labels} `, and of a part of a histogram `name_bucket{labels,le="1"} ` or `name_sum{labels} `.
+void Spell(const SeriesValue& series, std::string* out) {
+  const MetricSpec& spec = kMetrics[series.metric];
+  out->assign(spec.name);
+  LabelWriter labels(out);
+  auto end = series.labels->end();
+  const Part part = spec.type == MetricType::kHistogram ? PartOf(series) : Part::kNone;
+  if (spec.type == MetricType::kHistogram) {
+    if (part == Part::kNone) {
+      out->clear();
+      return;
+    }
+    *out += part == Part::kSum ? kSumSuffix : kBucketSuffix;
+    --end;
   }
+  for (auto label = series.labels->begin(); label != end; ++label) {
+    labels.Add(label->first, label->second);
+  }
+  if (part == Part::kInfinity) labels.Add("le", kHistogramInfinity);
+  if (part == Part::kBucket) {
+    const std::string& le = end->second;
+    double bound = 0;
+    std::from_chars(le.data(), le.data() + le.size(), bound);
+    std::string number;
+    AppendNumber(bound, &number);
+    labels.Add("le", number);
+  }
+  labels.End();
 }
 
-void AppendNumber(double value, std::string* out) {
-  if (std::isnan(value)) {
-    *out += "NaN";
-  } else if (std::isinf(value)) {
-    *out += value > 0 ? "+Inf" : "-Inf";
-  } else {
-    char text[32];  // 17 digits, sign, point and exponent
-    out->append(text, fmt::format_to(text, "{}", value));
+// `{a="x"` of a part of a histogram: without `le`, and not closed. Empty where it has none.
+std::string_view OwnLabels(Part part, std::string_view name, std::string_view spelling) {
+  if (part == Part::kSum) {
+    spelling.remove_prefix(name.size() + kSumSuffix.size());
+    return spelling.substr(0, spelling.rfind('}') == spelling.npos ? 0 : spelling.rfind('}'));
   }
-}
-
-void AppendEscaped(std::string_view text, bool quotes, std::string* out) {
-  size_t plain = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c != '\\' && c != '\n' && !(c == '"' && quotes)) continue;
-    out->append(text, plain, i - plain);
-    *out += '\\';
-    *out += c == '\n' ? 'n' : c;
-    plain = i + 1;
-  }
-  out->append(text, plain);
-}
-
-// name_suffix{a="x",le="1"} value
-struct Line {
-  const MetricFamily& family;
-  const ClientMetric& metric;
-  std::string_view suffix = {};
-  double value = 0;
-  const double* le_or_null = nullptr;
-};
-
-void AppendLine(const Line& line, std::string* out) {
-  *out += line.family.name;
-  *out += line.suffix;
-  char next = '{';
-  for (const ClientMetric::Label& label : line.metric.label) {
-    *out += next;
-    *out += label.name;
-    *out += "=\"";
-    AppendEscaped(label.value, true, out);
-    *out += '"';
-    next = ',';
-  }
-  if (line.le_or_null != nullptr) {
-    *out += next;
-    *out += "le=\"";
-    AppendNumber(*line.le_or_null, out);
-    *out += '"';
-    next = ',';
-  }
-  if (next == ',') *out += '}';
-  *out += ' ';
-  AppendNumber(line.value, out);
-  *out += '\n';
-}
-
-void AppendHistogram(const MetricFamily& family, const ClientMetric& metric, std::string* out) {
-  for (const ClientMetric::Bucket& bucket : metric.histogram.bucket) {
-    AppendLine({family, metric, "_bucket", static_cast<double>(bucket.cumulative_count),
-                &bucket.upper_bound},
-               out);
-  }
-  AppendLine({family, metric, "_sum", metric.histogram.sample_sum}, out);
-  AppendLine({family, metric, "_count", static_cast<double>(metric.histogram.sample_count)}, out);
-}
-
-std::string_view TypeText(prometheus::MetricType type) {
-  switch (type) {
-    case prometheus::MetricType::Counter:
-      return "counter";
-    case prometheus::MetricType::Gauge:
-      return "gauge";
-    case prometheus::MetricType::Histogram:
-      return "histogram";
-    default:
-      return "untyped";
-  }
+  spelling.remove_prefix(name.size() + kBucketSuffix.size());
+  return spelling.substr(0, spelling.rfind("le=\"") - 1);
 }
 
 }  // namespace
 
-std::vector<MetricFamily> AtlasFamilies(const MetricStore& store, int64_t now_ns,
-                                        int64_t window_ns) {
-  std::vector<MetricFamily> families;
-  std::vector<MetricFamily> windows;
-  int current = -1;
-  bool has_window = false;
+// Kept with the series, so that it is put together once in its life.
+std::string_view AtlasWriter::SpellingOf(const SeriesValue& series) {
+  if (series.spelling->empty()) {
+    Spell(series, &spelling_);
+    *series.spelling = std::string(spelling_);  // a copy has no room to spare
+    ++spelled_;
+  }
+  return *series.spelling;
+}
+
+void AtlasWriter::Append(const MetricStore& store, int64_t now_ns, int64_t window_ns,
+                         std::string* out) {
+  current_ = -1;
+  windows_.clear();
   store.NoteScrape(now_ns);
   store.VisitFresh(now_ns, [&](const SeriesValue& series) {
     const MetricSpec& spec = kMetrics[series.metric];
     if (spec.visibility != MetricVisibility::kEverywhere) return;
-    if (series.metric != current) {
-      current = series.metric;
-      has_window = false;
-      families.push_back(FamilyOf(series.metric));
+    if (series.metric != current_) {
+      EndHistogram(out);
+      current_ = series.metric;
+      has_window_head_ = false;
+      AppendHead(spec.name, spec.help, spec.type, out);
     }
-    MetricFamily& family = families.back();
+    const std::string_view spelling = SpellingOf(series);
     if (spec.type == MetricType::kHistogram) {
-      AddHistogramPart(series, &family);
+      AddHistogramPart(series, spelling, out);
       return;
     }
-    ClientMetric metric = MetricWith(*series.labels, series.labels->size());
-    (spec.type == MetricType::kCounter ? metric.counter.value : metric.gauge.value) = series.value;
-    if (series.window_or_null != nullptr) {
-      if (!has_window) windows.push_back(FamilyOf(kWindowMetricOf[series.metric]));
-      has_window = true;
-      AddWindow(
-          series, metric,
-          series.window_or_null->Merge(now_ns - window_ns, now_ns, series.value, series.time_ns),
-          &windows.back());
-    }
-    family.metric.push_back(std::move(metric));
+    out->append(spelling);
+    AppendNumber(series.value, out);
+    *out += '\n';
+    if (series.window_or_null == nullptr) return;
+    AddWindow(series, spelling.substr(spec.name.size()),
+              series.window_or_null->Merge(now_ns - window_ns, now_ns, series.value,
+                                           series.time_ns));
   });
-  std::move(windows.begin(), windows.end(), std::back_inserter(families));
-  return families;
+  EndHistogram(out);
+  out->append(windows_);
+}
+
+// The store keeps the parts of a histogram together, the buckets in ascending order.
+void AtlasWriter::AddHistogramPart(const SeriesValue& series, std::string_view spelling,
+                                   std::string* out) {
+  const Part part = PartOf(series);
+  if (part == Part::kNone) return;
+  const std::string_view own = OwnLabels(part, kMetrics[series.metric].name, spelling);
+  if (histogram_.open && histogram_.labels != own) EndHistogram(out);
+  if (!histogram_.open) {
+    histogram_.open = true;
+    histogram_.labels.assign(own);
+    histogram_.sum = histogram_.count = 0;
+  }
+  if (part == Part::kSum) {
+    histogram_.sum = series.value;
+    return;
+  }
+  const double count = series.value > 0 ? std::floor(series.value) : 0;
+  if (part == Part::kInfinity) histogram_.count = count;
+  out->append(spelling);
+  AppendNumber(count, out);
+  *out += '\n';
+}
+
+void AtlasWriter::EndHistogram(std::string* out) {
+  if (!histogram_.open) return;
+  histogram_.open = false;
+  const std::pair<std::string_view, double> lines[] = {{kSumSuffix, histogram_.sum},
+                                                       {kCountSuffix, histogram_.count}};
+  for (const auto& [suffix, value] : lines) {
+    out->append(kMetrics[static_cast<size_t>(current_)].name).append(suffix);
+    out->append(histogram_.labels).append(histogram_.labels.empty() ? " " : "} ");
+    AppendNumber(value, out);
+    *out += '\n';
+  }
+}
+
+// A source that has a `stat` of its own gives to each the figure of the same name; any other gives
+// all three. `labels`: as spelled, with the blank behind them.
+void AtlasWriter::AddWindow(const SeriesValue& series, std::string_view labels,
+                            const WindowStats& stats) {
+  const MetricSpec& spec = kMetrics[kWindowMetricOf[series.metric]];
+  if (!has_window_head_) AppendHead(spec.name, spec.help, spec.type, &windows_);
+  has_window_head_ = true;
+  const bool has_stat = !series.labels->empty() && series.labels->back().first == "stat";
+  const size_t close = labels.rfind('}');
+  const std::pair<std::string_view, double> figures[] = {
+      {"min", stats.min}, {"avg", stats.mean}, {"max", stats.max}};
+  for (const auto& [stat, value] : figures) {
+    if (has_stat && series.labels->back().second != stat) continue;
+    windows_.append(spec.name);
+    if (has_stat) {
+      windows_.append(labels);
+    } else {
+      windows_.append(close == labels.npos ? "{" : labels.substr(0, close));
+      windows_.append(close == labels.npos ? "stat=\"" : ",stat=\"").append(stat).append("\"} ");
+    }
+    AppendNumber(value, &windows_);
+    windows_ += '\n';
+  }
 }
 
 int64_t ScraperTable::Window(std::string_view peer, std::string_view agent, int64_t now_ns) {
-  std::string name(peer);
-  name += '\x1f';
-  name += agent;
-  Scraper* scraper = std::find_if(scrapers_.begin(), scrapers_.end(),
-                                  [&](const Scraper& s) { return s.name == name; });
+  Scraper* scraper =
+      std::find_if(scrapers_.begin(), scrapers_.end(), [&](const Scraper& known) {
+        return known.last_ns != 0 && known.peer == peer && known.agent == agent;
+      });
   if (scraper == scrapers_.end()) {
     scraper =
         std::min_element(scrapers_.begin(), scrapers_.end(),
                          [](const Scraper& a, const Scraper& b) { return a.last_ns < b.last_ns; });
-    *scraper = {std::move(name), now_ns};
+    *scraper = {std::string(peer), std::string(agent), now_ns};
     return kDefaultWindowNs;
   }
   const int64_t since = now_ns - scraper->last_ns;
   scraper->last_ns = now_ns;
   return std::clamp(since, kMinWindowNs, kMaxWindowNs);
-}
-
-std::string FamiliesAsText(const std::vector<MetricFamily>& families) {
-  std::string out;
-  size_t series = 0;
-  for (const MetricFamily& family : families) series += family.metric.size();
-  out.reserve(160 * series + 200 * families.size());
-  for (const MetricFamily& family : families) {
-    out.append("# HELP ").append(family.name).append(" ");
-    AppendEscaped(family.help, false, &out);
-    out.append("\n# TYPE ").append(family.name).append(" ").append(TypeText(family.type));
-    out += '\n';
-    for (const ClientMetric& metric : family.metric) {
-      switch (family.type) {
-        case prometheus::MetricType::Counter:
-          AppendLine({family, metric, {}, metric.counter.value}, &out);
-          break;
-        case prometheus::MetricType::Gauge:
-          AppendLine({family, metric, {}, metric.gauge.value}, &out);
-          break;
-        case prometheus::MetricType::Histogram:
-          AppendHistogram(family, metric, &out);
-          break;
-        default:
-          AppendLine({family, metric, {}, metric.untyped.value}, &out);
-      }
-    }
-  }
-  return out;
 }
 
 }  // namespace profd

@@ -1,23 +1,26 @@
 #include "daemon/metrics/scrape.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/duration_counts.h"
 #include "collectors/histogram.h"
 #include "collectors/metric_table.h"
+#include "daemon/metrics/exposition.h"
 #include "daemon/metrics/metric_store.h"
 
 namespace profd {
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
 using ::testing::HasSubstr;
 
 constexpr int64_t kNow = 1000 * kNsPerSecond;
@@ -48,22 +51,49 @@ TEST(ScraperTable, ForgetsTheOneThatIsAwayLongest) {
   EXPECT_EQ(table.Window("0", "x", kNow + 2 * kNsPerSecond), kDefault);
 }
 
-TEST(FamiliesAsText, EscapesAndPrintsNumbersShortest) {
-  MetricFamily family;
-  family.name = "x_total";
-  family.help = "a \\ and\na line";
-  family.type = prometheus::MetricType::Counter;
-  ClientMetric metric;
-  metric.label = {{"a", "q\"\\\n"}, {"b", ""}};
-  metric.counter.value = 0.0001;
-  family.metric = {metric, ClientMetric()};
-  family.metric[1].counter.value = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(FamiliesAsText({family}),
-            "# HELP x_total a \\\\ and\\na line\n# TYPE x_total counter\n"
-            "x_total{a=\"q\\\"\\\\\\n\",b=\"\"} 0.0001\nx_total +Inf\n");
+std::string Page(const MetricStore& store, int64_t now_ns, int64_t window_ns = kDefault) {
+  std::string text;
+  AtlasWriter().Append(store, now_ns, window_ns, &text);
+  return text;
 }
 
-TEST(AtlasFamilies, AWindowHasALineForEachFigure) {
+TEST(Exposition, LabelsAreEscapedAndClosed) {
+  std::string out = "x_total";
+  LabelWriter labels(&out);
+  labels.Add("a", "q\"\\\n");
+  labels.Add("b", "");
+  labels.End();
+  EXPECT_EQ(out, "x_total{a=\"q\\\"\\\\\\n\",b=\"\"} ");
+  out = "y";
+  LabelWriter(&out).End();
+  EXPECT_EQ(out, "y ");
+}
+
+TEST(Exposition, NumbersAreTheShortestThatReadBack) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::pair<double, const char*> cases[] = {
+      {0, "0"}, {-0.0, "-0"}, {-17, "-17"}, {0.0001, "0.0001"}, {0.1, "0.1"}, {1e15, "1000000000000000"}, {1e16, "1e+16"},
+      {999999999999999, "999999999999999"}, {-999999999999999, "-999999999999999"},
+      {1234567.5, "1234567.5"}, {1e-7, "1e-07"}, {12345678901234567890.0, "1.2345678901234567e+19"},
+      {kInfinity, "+Inf"}, {-kInfinity, "-Inf"}, {std::nan(""), "NaN"}};
+  for (const auto& [value, want] : cases) {
+    std::string text;
+    AppendNumber(value, &text);
+    EXPECT_EQ(text, want);
+    // What fmt would write, where fmt has a say.
+    if (std::isfinite(value)) {
+      EXPECT_EQ(text, fmt::format("{}", value));
+    }
+  }
+}
+
+TEST(Exposition, HelpWithALineFeedIsNotPlain) {
+  EXPECT_TRUE(IsPlainHelp("a (b) \"c\""));
+  EXPECT_FALSE(IsPlainHelp("a\nb"));
+  EXPECT_FALSE(IsPlainHelp("a\\b"));
+}
+
+TEST(AtlasWriter, AWindowHasALineForEachFigure) {
   MetricStore store;
   store.SetDeviceLabels(0, "3", "u");
   SeriesId id =
@@ -71,7 +101,7 @@ TEST(AtlasFamilies, AWindowHasALineForEachFigure) {
   store.Write(std::vector<Sample>{{id, kNow - 3 * kNsPerSecond, 8}});
   store.Write(std::vector<Sample>{{id, kNow - 2 * kNsPerSecond, 2}});
   store.Write(std::vector<Sample>{{id, kNow - kNsPerSecond, 5}});
-  const std::string text = FamiliesAsText(AtlasFamilies(store, kNow, kDefault));
+  const std::string text = Page(store, kNow);
   const std::string line =
       "atlas_npu_hccs_bandwidth_window_bytes_per_second{npu=\"3\",uuid=\"u\",link=\"all\","
       "direction=\"tx\",stat=";
@@ -80,11 +110,11 @@ TEST(AtlasFamilies, AWindowHasALineForEachFigure) {
   EXPECT_THAT(text, HasSubstr("atlas_npu_hccs_bandwidth_bytes_per_second{npu=\"3\",uuid=\"u\","
                               "link=\"all\",direction=\"tx\"} 5\n"));
   // A window of two seconds.
-  EXPECT_THAT(FamiliesAsText(AtlasFamilies(store, kNow, 2 * kNsPerSecond)),
+  EXPECT_THAT(Page(store, kNow, 2 * kNsPerSecond),
               HasSubstr(line + "\"max\"} 5\n"));
 }
 
-TEST(AtlasFamilies, ASourceWithStatsGivesToEachItsOwnFigure) {
+TEST(AtlasWriter, ASourceWithStatsGivesToEachItsOwnFigure) {
   MetricStore store;
   constexpr MetricId kPcie = MetricByName("atlas_npu_pcie_bandwidth_bytes_per_second");
   const double first[] = {1, 10, 4};
@@ -95,7 +125,7 @@ TEST(AtlasFamilies, ASourceWithStatsGivesToEachItsOwnFigure) {
     store.Write(std::vector<Sample>{{id, kNow - kNsPerSecond, first[i]}});
     store.Write(std::vector<Sample>{{id, kNow, second[i]}});
   }
-  const std::string text = FamiliesAsText(AtlasFamilies(store, kNow, kDefault));
+  const std::string text = Page(store, kNow);
   const std::string line =
       "atlas_npu_pcie_bandwidth_window_bytes_per_second{npu=\"0\",uuid=\"\",direction=\"tx\","
       "type=\"posted\",stat=";
@@ -105,15 +135,16 @@ TEST(AtlasFamilies, ASourceWithStatsGivesToEachItsOwnFigure) {
             line + "\"min\"} 1\n" + line + "\"max\"} 20\n" + line + "\"avg\"} 5\n");
 }
 
-TEST(AtlasFamilies, ScrapersOfDifferentPaceEachSeeADip) {
+TEST(AtlasWriter, ScrapersOfDifferentPaceEachSeeADip) {
   MetricStore store;
   ScraperTable table;
   SeriesId id = store.Intern(MetricByName("atlas_npu_power_watts"), 0, {"chip"});
   auto min_of = [&](const char* who, int64_t now) {
-    for (const MetricFamily& family : AtlasFamilies(store, now, table.Window(who, "x", now))) {
-      if (family.name == "atlas_npu_power_window_watts") return family.metric[0].gauge.value;
-    }
-    return -1.0;
+    const std::string text = Page(store, now, table.Window(who, "x", now));
+    constexpr std::string_view kLine =
+        "\natlas_npu_power_window_watts{npu=\"0\",uuid=\"\",scope=\"chip\",stat=\"min\"} ";
+    const size_t at = text.find(kLine);
+    return at == text.npos ? -1.0 : std::strtod(text.c_str() + at + kLine.size(), nullptr);
   };
   int64_t now = kNow;
   auto run = [&](int seconds, double dip) {
@@ -138,7 +169,7 @@ TEST(AtlasFamilies, ScrapersOfDifferentPaceEachSeeADip) {
 }
 
 // Any metric will do: how a histogram is put together does not depend on the table's row.
-TEST(AtlasFamilies, HistogramsAreOneFamily) {
+TEST(AtlasWriter, HistogramsAreOneFamily) {
   constexpr auto kHistogram = [] {
     for (size_t i = 0; i < kMetrics.size(); ++i) {
       if (kMetrics[i].type == MetricType::kHistogram) return i;
@@ -159,7 +190,7 @@ TEST(AtlasFamilies, HistogramsAreOneFamily) {
   get.Emit(counts.counts, counts.sum_seconds(), kNow, batch);
   put.Emit({}, 0, kNow, batch);
   store.Write(batch.samples());
-  const std::string text = FamiliesAsText(AtlasFamilies(store, kNow, kDefault));
+  const std::string text = Page(store, kNow);
   const std::string name(kMetrics[kHistogram].name);
   const std::string label(kMetrics[kHistogram].labels);
   EXPECT_THAT(text, HasSubstr("# TYPE " + name + " histogram\n" + name + "_bucket{" + label +
@@ -170,6 +201,69 @@ TEST(AtlasFamilies, HistogramsAreOneFamily) {
                         label + "=\"get\",le=\"+Inf\"} 3\n" + name + "_sum{" + label +
                         "=\"get\"} 60.000200001\n" + name + "_count{" + label + "=\"get\"} 3\n"));
   EXPECT_THAT(text, HasSubstr(name + "_count{" + label + "=\"put\"} 0\n"));
+}
+
+// Ids are used again: the parts of a histogram and other series lie among each other.
+TEST(AtlasWriter, AHistogramIsWholeWhateverIdsItsPartsHave) {
+  constexpr MetricId kCalls = MetricByName("profd_dcmi_call_duration_seconds");
+  MetricStore store;
+  const SeriesId sum = store.Intern(kCalls, kHostDevice, {"b", kHistogramSum});
+  const SeriesId two = store.Intern(kCalls, kHostDevice, {"b", "10"});
+  const SeriesId other = store.Intern(kCalls, kHostDevice, {"a", "0.5"});
+  const SeriesId all = store.Intern(kCalls, kHostDevice, {"b", kHistogramInfinity});
+  const SeriesId one = store.Intern(kCalls, kHostDevice, {"b", "2"});
+  const SeriesId wrong = store.Intern(kCalls, kHostDevice, {"b", "often"});
+  store.Write(std::vector<Sample>{{sum, kNow, 7.5}, {two, kNow, 2}, {other, kNow, 1}, {all, kNow, 3},
+                                  {one, kNow, 1}, {wrong, kNow, 9}});
+  const std::string text = Page(store, kNow);
+  const std::string name = "profd_dcmi_call_duration_seconds";
+  EXPECT_EQ(text.substr(text.find(" histogram\n")),
+            " histogram\n" + name + "_bucket{call=\"b\",le=\"2\"} 1\n" + name +
+                "_bucket{call=\"b\",le=\"10\"} 2\n" + name + "_bucket{call=\"b\",le=\"+Inf\"} 3\n" +
+                name + "_sum{call=\"b\"} 7.5\n" + name + "_count{call=\"b\"} 3\n" + name +
+                "_bucket{call=\"a\",le=\"0.5\"} 1\n" + name + "_sum{call=\"a\"} 0\n" + name +
+                "_count{call=\"a\"} 0\n");
+}
+
+TEST(AtlasWriter, AnIdGivenToAnotherSeriesIsSpelledAnew) {
+  constexpr MetricId kPower = MetricByName("atlas_npu_power_watts");
+  MetricStore store;
+  AtlasWriter writer;
+  const SeriesId first = store.Intern(kPower, 0, {"chip"});
+  store.Write(std::vector<Sample>{{first, kNow, 1}});
+  std::string text;
+  writer.Append(store, kNow, kDefault, &text);
+  EXPECT_THAT(text, HasSubstr("scope=\"chip\"} 1\n"));
+  store.Release(first);
+  const SeriesId second = store.Intern(kPower, 0, {"board"});
+  ASSERT_EQ(first, second);
+  store.Write(std::vector<Sample>{{second, kNow, 2}});
+  text.clear();
+  writer.Append(store, kNow, kDefault, &text);
+  EXPECT_THAT(text, HasSubstr("scope=\"board\"} 2\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("\"chip\"")));
+}
+
+// Its buffers have their room after the first.
+TEST(AtlasWriter, ASecondScrapeNeedsNoMoreMemory) {
+  MetricStore store;
+  AtlasWriter writer;
+  std::vector<SeriesId> ids;
+  for (int device = 0; device < 8; ++device) {
+    ids.push_back(store.Intern(MetricByName("atlas_npu_power_watts"), device, {"chip"}));
+    store.Write(std::vector<Sample>{{ids.back(), kNow, 123.25}});
+  }
+  std::string text;
+  writer.Append(store, kNow, kDefault, &text);
+  const std::string before = text;
+  const char* room = text.data();
+  const uint64_t spelled = writer.spelled();
+  EXPECT_EQ(spelled, ids.size());
+  text.clear();
+  writer.Append(store, kNow, kDefault, &text);
+  EXPECT_EQ(text, before);
+  EXPECT_EQ(text.data(), room);
+  EXPECT_EQ(writer.spelled(), spelled);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "daemon/metrics/self_metrics.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "driver/rooted_fs.h"
@@ -48,14 +50,33 @@ SelfMetrics::~SelfMetrics() {
   for (const auto& [key, id] : ids_) store_.Release(id);
 }
 
+SeriesId SelfMetrics::Find(MetricId metric, std::string_view a, std::string_view b,
+                           std::string_view c) {
+  Name name{metric, {std::string(a), std::string(b), std::string(c)}};
+  auto found = ids_.find(name);
+  if (found == ids_.end()) {
+    found = ids_.emplace(std::move(name), store_.Intern(metric, kHostDevice, {a, b, c})).first;
+  }
+  if (next_ < turns_.size()) {
+    turns_[next_] = {&found->first, found->second};
+  } else {
+    turns_.push_back({&found->first, found->second});
+  }
+  return found->second;
+}
+
 void SelfMetrics::Set(MetricId metric, double value, std::string_view a, std::string_view b,
                       std::string_view c) {
-  auto key = std::make_tuple(metric, std::string(a), std::string(b), std::string(c));
-  auto found = ids_.find(key);
-  if (found == ids_.end()) {
-    found = ids_.emplace(std::move(key), store_.Intern(metric, kHostDevice, {a, b, c})).first;
+  SeriesId id = kNoSeries;
+  if (next_ < turns_.size() && turns_[next_].name->metric == metric &&
+      turns_[next_].name->labels[0] == a && turns_[next_].name->labels[1] == b &&
+      turns_[next_].name->labels[2] == c) {
+    id = turns_[next_].id;
+  } else {
+    id = Find(metric, a, b, c);
   }
-  batch_.push_back({found->second, 0, value});
+  ++next_;
+  batch_.push_back({id, 0, value});
 }
 
 void SelfMetrics::Commit() {
@@ -63,6 +84,7 @@ void SelfMetrics::Commit() {
   for (Sample& sample : batch_) sample.time_ns = now;
   store_.Write(batch_);
   batch_.clear();
+  next_ = 0;
 }
 
 void SelfMetrics::SetCollectors(const CollectorStatsTable& stats) {
@@ -86,6 +108,47 @@ void SelfMetrics::SetCollectors(const CollectorStatsTable& stats) {
   }
 }
 
+void SelfMetrics::SetMemory() {
+  if (!statm_.valid()) {
+    Result<KeptFile> kept = host_.proc.Keep("self/statm");
+    if (!kept.ok()) return;
+    statm_ = std::move(kept).value();
+  }
+  std::array<char, 256> buffer;
+  Result<std::string_view> statm = statm_.Read(buffer);
+  if (!statm.ok()) return;
+  std::string_view rest = *statm;
+  uint64_t total = 0;
+  uint64_t resident = 0;
+  auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (ParseNumber(NextToken(&rest), &total) && ParseNumber(NextToken(&rest), &resident)) {
+    Set(MetricByName("process_virtual_memory_bytes"), static_cast<double>(total) * page);
+    Set(MetricByName("process_resident_memory_bytes"), static_cast<double>(resident) * page);
+  }
+}
+
+// Linux 6.2 and later say with stat how many there are; before, it says 0 and they are listed.
+void SelfMetrics::SetFiles() {
+  if (!files_.valid()) {
+    Result<UniqueFd> opened = host_.proc.Open("self/fd");
+    if (!opened.ok()) return;
+    files_ = std::move(opened).value();
+  }
+  struct stat info {};
+  if (::fstat(files_.get(), &info) != 0) return;
+  auto count = static_cast<double>(info.st_size);
+  if (info.st_size == 0) {
+    Result<std::vector<std::string>> files = host_.proc.List("self/fd");
+    if (!files.ok()) return;
+    count = static_cast<double>(files->size());
+  }
+  Set(MetricByName("process_open_fds"), count);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    Set(MetricByName("process_max_fds"), static_cast<double>(limit.rlim_cur));
+  }
+}
+
 void SelfMetrics::SetProcess() {
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) == 0) {
@@ -95,23 +158,8 @@ void SelfMetrics::SetProcess() {
     Set(MetricByName("process_cpu_seconds_total"),
         seconds(usage.ru_utime) + seconds(usage.ru_stime));
   }
-  Result<std::string> statm = host_.proc.ReadFile("self/statm", 256);
-  if (statm.ok()) {
-    std::string_view rest = *statm;
-    uint64_t total = 0;
-    uint64_t resident = 0;
-    auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
-    if (ParseNumber(NextToken(&rest), &total) && ParseNumber(NextToken(&rest), &resident)) {
-      Set(MetricByName("process_virtual_memory_bytes"), static_cast<double>(total) * page);
-      Set(MetricByName("process_resident_memory_bytes"), static_cast<double>(resident) * page);
-    }
-  }
-  Result<std::vector<std::string>> fds = host_.proc.List("self/fd");
-  if (fds.ok()) Set(MetricByName("process_open_fds"), static_cast<double>(fds->size()));
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    Set(MetricByName("process_max_fds"), static_cast<double>(limit.rlim_cur));
-  }
+  SetMemory();
+  SetFiles();
   if (start_time_s_ == 0) start_time_s_ = static_cast<double>(host_.clock.WallNs()) / 1e9;
   Set(MetricByName("process_start_time_seconds"), start_time_s_);
   Set(MetricByName("profd_start_time_seconds"), start_time_s_);

@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 
@@ -13,6 +14,8 @@ namespace {
 constexpr int kLevel = 3;
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kMemory = 8;
+// Compressed bytes that are taken from zlib at a time.
+constexpr size_t kPiece = 16 * 1024;
 
 // "gzip;q=0.5": name and whether it is wanted at all.
 struct Coding {
@@ -75,15 +78,18 @@ bool GzipCompressor::Compress(std::string_view text, std::string* out) {
     return false;
   }
   if (text.size() > UINT32_MAX / 2) return false;
-  out->resize(::deflateBound(&z, text.size()));
   // zlib does not write through next_in; its type is older than const.
   z.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(text.data()));
   z.avail_in = static_cast<uInt>(text.size());
-  z.next_out = reinterpret_cast<Bytef*>(out->data());
-  z.avail_out = static_cast<uInt>(out->size());
-  if (::deflate(&z, Z_FINISH) != Z_STREAM_END) return false;
-  out->resize(out->size() - z.avail_out);
-  return true;
+  out->clear();
+  int state = Z_OK;
+  for (std::array<Bytef, kPiece> piece; state == Z_OK;) {
+    z.next_out = piece.data();
+    z.avail_out = kPiece;
+    state = ::deflate(&z, Z_FINISH);
+    out->append(reinterpret_cast<const char*>(piece.data()), kPiece - z.avail_out);
+  }
+  return state == Z_STREAM_END;
 }
 
 }  // namespace profd

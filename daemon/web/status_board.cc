@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kStaleNs = 15 * kNsPerSecond;
 // A collector that has not run by then waits for a driver, and nobody should wait for it.
 constexpr int64_t kWarmUpNs = 30 * kNsPerSecond;
+// How old a picture may be that nobody has looked at.
+constexpr int64_t kUnseenNs = 5 * kNsPerSecond;
 
 }  // namespace
 
@@ -22,10 +24,16 @@ void StatusBoard::Pin(NodeView view, int64_t now_ns) {
     view_.swap(fresh);
   }
   if (first_ns_ == 0) first_ns_ = now_ns;
-  pinned_ns_ = now_ns;
+  pinned_ns_ = drawn_ns_ = now_ns;
+  looked_ = false;
+}
+
+bool StatusBoard::WantsPicture(int64_t now_ns) const {
+  return looked_ || now_ns - drawn_ns_ >= kUnseenNs || now_ns - first_ns_ < kWarmUpNs;
 }
 
 std::shared_ptr<const NodeView> StatusBoard::view() const {
+  looked_ = true;
   std::lock_guard lock(mutex_);
   return view_;
 }

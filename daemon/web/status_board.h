@@ -1,5 +1,5 @@
 // What the web page, /healthz and /readyz answer from: the control strand pins a picture of the node
-// here once a second, so that a question costs it nothing and gets an answer even when it hangs.
+// here once a second while anybody looks, every 5 s otherwise, so that a question costs it nothing and gets an answer even when it hangs.
 #pragma once
 
 #include <atomic>
@@ -48,6 +48,11 @@ struct DeviceState {
 class StatusBoard {
  public:
   void Pin(NodeView view, int64_t now_ns);
+  // The strand runs and has nothing new to show: what /healthz goes by.
+  void Touch(int64_t now_ns) { pinned_ns_ = now_ns; }
+  // Whether a new picture is worth its cost: somebody has looked since the last one, or it is as old as
+  // a first look may be, or the node is still starting.
+  bool WantsPicture(int64_t now_ns) const;
   void SetListening() { listening_ = true; }
   void SetDumpsSeen() { dumps_seen_ = true; }
 
@@ -63,6 +68,8 @@ class StatusBoard {
  private:
   std::atomic<int64_t> pinned_ns_{0};
   std::atomic<int64_t> first_ns_{0};
+  std::atomic<int64_t> drawn_ns_{0};  // the picture
+  mutable std::atomic<bool> looked_{false};
   std::atomic<bool> listening_{false};
   std::atomic<bool> dumps_seen_{false};
   mutable std::mutex mutex_;

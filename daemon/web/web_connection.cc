@@ -11,7 +11,9 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -81,6 +83,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   void Authorize(HttpTarget target);
   void Dispatch(const HttpTarget& target);
   void Refuse(int status, std::string text, HttpHeaders headers = {});
+  bool Pack(std::string text);
   void Send(WebResponse response, HttpHeaders headers = {});
   void OnSent(error_code error);
   void Close();
@@ -98,7 +101,9 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   std::optional<Ssl> ssl_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::empty_body>> parser_;  // one per request
-  std::string out_;
+  std::string head_;  // of the answer that is being sent
+  std::string body_;
+  AnswerRoom* room_of_body_ = nullptr;  // where it goes when it has been sent
   bool close_ = false;
 };
 
@@ -266,8 +271,10 @@ void WebConnection::Dispatch(const HttpTarget& target) {
     return;
   }
   beast::string_view agent = parser_->get()[http::field::user_agent];
+  std::string room = core_.text_room.Take();
   Send(handler->second({target.path, target.query, address_,
-                        {agent.data(), std::min(agent.size(), kMaxAgent)}}));
+                        {agent.data(), std::min(agent.size(), kMaxAgent)}, &room}));
+  core_.text_room.Give(std::move(room));  // was not needed
 }
 
 // An answer after which the connection is closed, because of what came or is still coming.
@@ -276,18 +283,25 @@ void WebConnection::Refuse(int status, std::string text, HttpHeaders headers) {
   Send({status, "text/plain; charset=utf-8", std::move(text)}, std::move(headers));
 }
 
+// The body as it is sent; true when it is compressed.
+bool WebConnection::Pack(std::string text) {
+  room_of_body_ = &core_.text_room;
+  body_ = std::move(text);
+  if (body_.size() < kWorthCompressing || !parser_) return false;
+  beast::string_view accepts = parser_->get()[http::field::accept_encoding];
+  if (!AcceptsGzip({accepts.data(), accepts.size()})) return false;
+  std::string packed = core_.packed_room.Take();
+  if (!core_.gzip.Compress(body_, &packed)) return false;
+  core_.text_room.Give(std::move(body_));
+  room_of_body_ = &core_.packed_room;
+  body_ = std::move(packed);
+  return true;
+}
+
 void WebConnection::Send(WebResponse response, HttpHeaders headers) {
   headers.emplace_back("Content-Type", response.content_type);
-  if (response.body.size() >= kWorthCompressing) {
-    headers.emplace_back("Vary", "Accept-Encoding");
-    beast::string_view accepts = parser_->get()[http::field::accept_encoding];
-    std::string packed;
-    if (AcceptsGzip({accepts.data(), accepts.size()}) &&
-        core_.gzip.Compress(response.body, &packed)) {
-      response.body = std::move(packed);
-      headers.emplace_back("Content-Encoding", "gzip");
-    }
-  }
+  if (response.body.size() >= kWorthCompressing) headers.emplace_back("Vary", "Accept-Encoding");
+  if (Pack(std::move(response.body))) headers.emplace_back("Content-Encoding", "gzip");
   HttpHeaders safe = {{"Cache-Control", "no-store"},
                       {"Content-Security-Policy",
                        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"},
@@ -298,29 +312,32 @@ void WebConnection::Send(WebResponse response, HttpHeaders headers) {
   } else if (old_client) {
     safe.emplace_back("Connection", "keep-alive");
   }
-  out_ = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Length: {}\r\n", response.status,
-                     ReasonOf(response.status), HttpDate(SystemClock().WallNs() / kNsPerSecond),
-                     response.body.size());
+  head_ = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Length: {}\r\n", response.status,
+                      ReasonOf(response.status), HttpDate(SystemClock().WallNs() / kNsPerSecond),
+                      body_.size());
   for (const HttpHeaders& table :
        {std::move(headers),
         MergeHeaders(std::move(safe), core_.state->current()->config.headers)}) {
-    for (const auto& [name, value] : table) out_ += fmt::format("{}: {}\r\n", name, value);
+    for (const auto& [name, value] : table) {
+      fmt::format_to(std::back_inserter(head_), "{}: {}\r\n", name, value);
+    }
   }
-  out_ += "\r\n";
-  if (!IsHead()) out_ += response.body;
+  head_ += "\r\n";
   stream_.expires_after(kWriteDeadline);
   OnStream([this](auto& stream) {
-    asio::async_write(
-        stream, asio::buffer(out_),
-        [self = shared_from_this()](error_code error, size_t) { self->OnSent(error); });
+    const std::array<asio::const_buffer, 2> all = {
+        asio::buffer(head_), IsHead() ? asio::const_buffer() : asio::buffer(body_)};
+    asio::async_write(stream, all, [self = shared_from_this()](error_code error, size_t) {
+      self->OnSent(error);
+    });
   });
 }
 
 void WebConnection::OnSent(error_code error) {
+  // A long answer is not kept in memory while the client rests, but for one.
+  room_of_body_->Give(std::exchange(body_, {}));
   if (Failed(error)) return;
   core_.requests.fetch_add(1, std::memory_order_relaxed);
-  // A long answer is not kept in memory while the client rests.
-  if (out_.capacity() > kMaxBufferBytes) out_ = {};
   close_ ? Close() : AwaitRequest();
 }
 

@@ -19,6 +19,24 @@
 
 namespace profd {
 
+// Memory of an answer that has been sent, for the next one: a scraper asks every few seconds for the
+// same half a megabyte. One piece, whatever the number of connections.
+class AnswerRoom {
+ public:
+  static constexpr size_t kMaxBytes = 1024 * 1024;
+
+  std::string Take() { return std::move(kept_); }
+  void Give(std::string text) {
+    if (text.capacity() > kMaxBytes || text.capacity() <= kept_.capacity()) return;
+    kept_ = std::move(text);
+    kept_.clear();
+  }
+  size_t bytes() const { return kept_.capacity(); }
+
+ private:
+  std::string kept_;
+};
+
 // What all connections share; outlives them.
 struct WebCore {
   WebCore(std::map<std::string, WebServer::Handler> table, const WebServer::Options& options,
@@ -34,6 +52,8 @@ struct WebCore {
   ConnectionLimits limits;
   PasswordChecker passwords;
   GzipCompressor gzip;
+  AnswerRoom text_room;    // of bodies
+  AnswerRoom packed_room;  // of compressed ones
   std::unique_ptr<WebStateKeeper> state;
 
   std::atomic<uint64_t> requests{0};

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -21,6 +22,12 @@ struct WebRequest {
   std::string_view query;    // as sent, without '?'
   std::string_view peer;     // address without port
   std::string_view agent;    // User-Agent, cut to 128 bytes
+  // What an earlier answer was in, emptied; for a handler whose answers are long.
+  std::string* room_or_null = nullptr;
+
+  std::string TakeRoom() const {
+    return room_or_null == nullptr ? std::string() : std::move(*room_or_null);
+  }
 };
 
 struct WebResponse {

@@ -9,6 +9,7 @@
 #include "daemon/web/gzip.h"
 #include "daemon/web/http_text.h"
 #include "daemon/web/status_board.h"
+#include "daemon/web/web_connection.h"
 
 namespace profd {
 namespace {
@@ -44,6 +45,22 @@ TEST(ConnectionLimits, NotEverybodyIsTold) {
   limits.Leave("a", Admission::kDropAddress);
   limits.Leave("a", Admission::kTellAddress);
   EXPECT_EQ(limits.Enter("b"), Admission::kTellTotal);
+}
+
+TEST(AnswerRoom, KeepsTheRoomOfOneAnswerWithinALimit) {
+  AnswerRoom room;
+  std::string text(300'000, 'x');
+  const char* memory = text.data();
+  room.Give(std::move(text));
+  room.Give(std::string(1000, 'y'));  // less than there is
+  room.Give(std::string(AnswerRoom::kMaxBytes + 1, 'z'));
+  EXPECT_GE(room.bytes(), 300'000U);
+  EXPECT_LE(room.bytes(), AnswerRoom::kMaxBytes);
+  std::string again = room.Take();
+  EXPECT_EQ(again, "");
+  again.resize(300'000, 'a');
+  EXPECT_EQ(again.data(), memory);
+  EXPECT_LT(room.bytes(), 1000U);
 }
 
 std::string Unpack(const std::string& packed) {
@@ -132,6 +149,21 @@ TEST(StatusBoard, HealthFollowsTheBeat) {
   EXPECT_THAT(late.body, HasSubstr("20 s ago"));
   board.Pin(Node(), 121 * kNsPerSecond);
   EXPECT_EQ(board.Health(121 * kNsPerSecond).status, 200);
+}
+
+TEST(StatusBoard, APictureNobodyLooksAtIsSeldomDrawn) {
+  StatusBoard board;
+  EXPECT_TRUE(board.WantsPicture(kNsPerSecond));
+  board.Pin(Node(), 100 * kNsPerSecond);
+  EXPECT_TRUE(board.WantsPicture(101 * kNsPerSecond)) << "collectors are still beginning";
+  board.Pin(Node(), 200 * kNsPerSecond);
+  EXPECT_FALSE(board.WantsPicture(201 * kNsPerSecond));
+  board.Touch(204 * kNsPerSecond);
+  EXPECT_TRUE(board.WantsPicture(205 * kNsPerSecond)) << "too old for the first who looks";
+  EXPECT_EQ(board.Health(218 * kNsPerSecond).status, 200);
+  board.Pin(Node(), 300 * kNsPerSecond);
+  EXPECT_NE(board.view(), nullptr);
+  EXPECT_TRUE(board.WantsPicture(301 * kNsPerSecond)) << "somebody looks";
 }
 
 TEST(StatusBoard, ReadyWhenEverythingHasBegun) {
