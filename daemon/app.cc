@@ -21,7 +21,7 @@ namespace profd {
 namespace {
 
 constexpr int64_t kBeatNs = kNsPerSecond;
-constexpr int64_t kGuardBeatNs = 200 * kNsPerMs;
+constexpr int64_t kGuardNs = 200 * kNsPerMs;
 // Added to the sessions' own deadline when the daemon ends.
 constexpr int64_t kEndGraceNs = 5 * kNsPerSecond;
 
@@ -57,6 +57,7 @@ DumpWriter::Options App::Impl::WriterOptions() const {
 }
 
 Status App::Impl::Build() {
+  LimitMemory();
   RaiseFileLimit();
   started_ns = clock.SteadyNs();
   BuildWeb();
@@ -217,6 +218,7 @@ Status App::Impl::Serve() {
   if (!listening.ok()) return listening.status();
   acceptor = std::move(listening).value();
   rpc->SetAcceptor(acceptor.get());
+  acceptor->OnQuiet([this] { return rpc->Rest(); });
   // Before anybody can ask for its address.
   if (!config.tls_listen.empty()) RETURN_IF_ERROR(rpc->ListenTls(TlsOptionsOf(config)));
   ContinueSessions();
@@ -240,9 +242,7 @@ void App::Impl::Announce() {
     StartAlwaysOn();
     if (recorder != nullptr) recorder->Begin(*sessions, &jobs->table());
     beat = std::make_unique<Timer>(*control);
-    guard_beat = std::make_unique<Timer>(*control);
-    Beat();
-    GuardBeat();
+    Pulse();
   });
   const DriverReport& report = node->report();
   log::Info("serving", {{"socket", config.socket},
@@ -320,7 +320,21 @@ void App::Impl::Reload() {
   ::sd_notify(0, "READY=1");
 }
 
-// Once a second on the control strand; a control strand that is stuck does not feed the watchdog.
+// The control strand's only timer. What guards what is going on comes every 200 ms while anything is,
+// and with the beat otherwise: a node where nobody measures wakes up once a second.
+void App::Impl::Pulse() {
+  const int64_t now = clock.SteadyNs();
+  Guard(now);
+  if (now >= next_beat_ns) {
+    Beat();
+    // On a grid of its own; after a stall from here on.
+    next_beat_ns = std::max(next_beat_ns + kBeatNs, now + kBeatNs / 2);
+  }
+  const bool busy = sessions->active() > 0 || recorder != nullptr;
+  beat->At(busy ? std::min(next_beat_ns, now + kGuardNs) : next_beat_ns, [this] { Pulse(); });
+}
+
+// A control strand that is stuck does not feed the watchdog.
 void App::Impl::Beat() {
   arbiter->Tick();
   sessions->Tick();
@@ -329,19 +343,18 @@ void App::Impl::Beat() {
   if (recorder != nullptr) recorder->Tick();
   UpdateSelfMetrics();
   UpdateWeb();
+  TrimMemory(clock.SteadyNs());
   if (watchdog_ns > 0) ::sd_notify(0, "WATCHDOG=1");
-  beat->After(kBeatNs, [this] { Beat(); });
 }
 
-void App::Impl::GuardBeat() {
-  node->CheckDeadlines(clock.SteadyNs());
-  jobs->CheckDeadlines(clock.SteadyNs());
+void App::Impl::Guard(int64_t now_ns) {
+  node->CheckDeadlines(now_ns);
+  jobs->CheckDeadlines(now_ns);
   sessions->WatchRoom();
   for (const std::string& text :
        pollers->CheckStuck(options.config.stuck_after_ms * kNsPerMs)) {
     log::Warning("libdcmi stuck", {{"call", text}});
   }
-  guard_beat->After(kGuardBeatNs, [this] { GuardBeat(); });
 }
 
 // Sessions end cleanly within their deadline; then everything goes in the opposite order.
@@ -368,7 +381,6 @@ void App::Impl::End() {
   control->Post([this, quiet] {
     beat.reset();
     if (attribution != nullptr) attribution->Stop();
-    guard_beat.reset();
     auto left = std::make_shared<size_t>(always_on.size() + 1);
     auto gone = [this, left, quiet] {
       control->Post([left, quiet] {

@@ -177,16 +177,11 @@ void App::Impl::LeaveSessions() {
 }
 
 void App::Impl::UpdateDumpMetrics() {
-  uint64_t running = 0;
-  uint64_t finished = 0;
-  uint64_t pinned = 0;
-  for (const KeptDump* dump : keeper->All()) {
-    (dump->writing ? running : dump->pinned ? pinned : finished) += dump->bytes;
-  }
+  const DumpKeeper::Sums& sums = keeper->sums();
   constexpr MetricId kBytes = MetricByName("profd_dump_root_bytes");
-  self->Set(kBytes, static_cast<double>(running), "running");
-  self->Set(kBytes, static_cast<double>(finished), "finished");
-  self->Set(kBytes, static_cast<double>(pinned), "pinned");
+  self->Set(kBytes, static_cast<double>(sums.running), "running");
+  self->Set(kBytes, static_cast<double>(sums.finished), "finished");
+  self->Set(kBytes, static_cast<double>(sums.pinned), "pinned");
   constexpr MetricId kRemoved = MetricByName("profd_dumps_removed_total");
   for (std::string_view reason : {std::string_view("request"), kReasonTotal, kReasonPerUid}) {
     auto found = keeper->removed().find(reason);

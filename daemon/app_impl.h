@@ -51,8 +51,9 @@ struct App::Impl {
   // so that the next daemon goes on with them.
   void LeaveSessions();
   void StartAlwaysOn();
+  void Pulse();
   void Beat();
-  void GuardBeat();
+  void Guard(int64_t now_ns);
   void BuildSessions();
   void DeclareRoutes();
   // app_dumps.cc: dumps and sessions of earlier runs, room for them, calls about them.
@@ -70,6 +71,9 @@ struct App::Impl {
   void AnswerOptions(RpcDeps* deps);
   void UpdateSelfMetrics();
   void UpdateChannelMetrics();
+  // app_memory.cc
+  static void LimitMemory();
+  void TrimMemory(int64_t now_ns);
   // app_ages.cc
   void UpdateSampleAges();
   // app_jobs.cc: jobs and attached processes.
@@ -132,7 +136,9 @@ struct App::Impl {
   std::vector<PollEngine::Handle> always_on;
   std::vector<CollectorIndex> always_on_collectors;  // of these
   std::unique_ptr<Timer> beat;
-  std::unique_ptr<Timer> guard_beat;
+  int64_t next_beat_ns = 0;
+  int64_t next_trim_ns = 0;
+  uint64_t trimmed_at_session = 0;
   int64_t watchdog_ns = 0;
 };
 

@@ -196,6 +196,7 @@ void DumpKeeper::Take(Found found) {
     ++recovered_;
   }
   dumps_[found.dump.name] = found.dump;
+  ++changes_;
   if (hooks_.on_found) hooks_.on_found(found);
 }
 
@@ -203,19 +204,25 @@ void DumpKeeper::Opened(KeptDump dump) {
   dump.writing = true;
   dump.pinned = pinned_.contains(dump.name);
   std::string name = dump.name;
+  ++writing_;
   dumps_[std::move(name)] = std::move(dump);
+  ++changes_;
 }
 
 void DumpKeeper::Grown(const std::string& name, uint64_t bytes) {
   auto found = dumps_.find(name);
   if (found == dumps_.end() || !found->second.writing) return;
+  if (bytes == found->second.bytes) return;
   if (bytes > found->second.bytes) written_ += bytes - found->second.bytes;
   found->second.bytes = bytes;
+  ++changes_;
 }
 
 void DumpKeeper::Closed(const std::string& name, DumpState state, uint64_t bytes) {
   auto found = dumps_.find(name);
   if (found == dumps_.end()) return;
+  ++changes_;
+  writing_ -= found->second.writing ? 1 : 0;
   found->second.writing = false;
   found->second.state = state;
   found->second.bytes = std::max(found->second.bytes, bytes);
@@ -228,7 +235,9 @@ void DumpKeeper::Closed(const std::string& name, DumpState state, uint64_t bytes
     if (!size.ok()) return;
     deps_.control.Post([this, name, size = *size] {
       auto known = dumps_.find(name);
-      if (known != dumps_.end() && !known->second.writing) known->second.bytes = size;
+      if (known == dumps_.end() || known->second.writing) return;
+      known->second.bytes = size;
+      ++changes_;
     });
   });
 }
@@ -249,15 +258,23 @@ std::vector<const KeptDump*> DumpKeeper::All() const {
   return all;
 }
 
-uint64_t DumpKeeper::total_bytes() const {
-  uint64_t total = 0;
-  for (const auto& [name, dump] : dumps_) total += dump.removing ? 0 : dump.bytes;
-  return total;
+uint64_t DumpKeeper::total_bytes() const { return sums().total(); }
+
+const DumpKeeper::Sums& DumpKeeper::sums() const {
+  if (summed_changes_ == changes_) return sums_;
+  summed_changes_ = changes_;
+  sums_ = {};
+  for (const auto& [name, dump] : dumps_) {
+    if (dump.removing) continue;
+    (dump.writing ? sums_.running : dump.pinned ? sums_.pinned : sums_.finished) += dump.bytes;
+  }
+  return sums_;
 }
 
 void DumpKeeper::Remove(const std::string& name, std::string_view reason, Removed done) {
   auto found = dumps_.find(name);
   if (found != dumps_.end()) found->second.removing = true;
+  ++changes_;
   ++removed_.try_emplace(std::string(reason), 0).first->second;
   if (pinned_.erase(name) > 0) SavePins();
   disk_->Post([this, name, done = std::move(done)] {
@@ -266,8 +283,10 @@ void DumpKeeper::Remove(const std::string& name, std::string_view reason, Remove
     Status removed = root.ok() ? root->Remove(name) : root.status();
     if (!removed.ok()) freed = removed;
     deps_.control.Post([this, name, done, freed] {
+      ++changes_;
       const bool gone = freed.ok() || freed.status().code() == StatusCode::kNotFound;
       if (gone) {
+        if (auto known = dumps_.find(name); known != dumps_.end() && known->second.writing) --writing_;
         dumps_.erase(name);
       } else if (auto known = dumps_.find(name); known != dumps_.end()) {
         known->second.removing = false;
@@ -298,6 +317,7 @@ Status DumpKeeper::Pin(const std::vector<std::string>& names, bool pinned, bool 
         "(limits.max_pinned_mb_per_uid): unpin others first",
         uid, Mb(has), Mb(bytes), limits_.pinned_per_uid / kMiB));
   }
+  ++changes_;
   for (const std::string& name : names) {
     dumps_.at(name).pinned = pinned;
     if (pinned) {
@@ -311,6 +331,7 @@ Status DumpKeeper::Pin(const std::vector<std::string>& names, bool pinned, bool 
 }
 
 Headroom DumpKeeper::HeadroomNow() const {
+  if (writing_ == 0) return {};
   uint64_t running = 0;
   std::set<uint32_t> uids;
   for (const auto& [name, dump] : dumps_) {
@@ -379,9 +400,18 @@ QuotaPlan DumpKeeper::Enforce() {
   grown_at_ns_ = now;
   written_before_ = written_;
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
-  QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, HeadroomNow());
+  const Headroom headroom = HeadroomNow();
+  if (FarBelow(sums().total() + std::max(headroom.total, headroom.margin))) return {};
+  QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, headroom);
   Apply(plan);
   return plan;
+}
+
+// Whether even one user could have all of it, so that nothing need be planned: this is asked several
+// times a second, and there may be thousands of dumps.
+bool DumpKeeper::FarBelow(uint64_t bytes) const {
+  return (limits_.total == 0 || bytes <= limits_.total) &&
+         (limits_.per_uid == 0 || bytes <= limits_.per_uid);
 }
 
 }  // namespace profd

@@ -72,6 +72,14 @@ class DumpKeeper {
   const KeptDump* Find(std::string_view name) const;
   std::vector<const KeptDump*> All() const;  // oldest first
   uint64_t total_bytes() const;
+  // Of dumps that are being written, pinned, neither. Summed up anew only after something changed.
+  struct Sums {
+    uint64_t running = 0;
+    uint64_t pinned = 0;
+    uint64_t finished = 0;
+    uint64_t total() const { return running + pinned + finished; }
+  };
+  const Sums& sums() const;
   const QuotaLimits& limits() const { return limits_; }
 
   // `done` runs on the control strand with the bytes freed.
@@ -94,6 +102,7 @@ class DumpKeeper {
   struct Disk;
   void Take(Found found);
   Headroom HeadroomNow() const;
+  bool FarBelow(uint64_t bytes) const;
   void Apply(const QuotaPlan& plan);
   void SavePins();
   void LoadPins();
@@ -102,6 +111,10 @@ class DumpKeeper {
   QuotaLimits limits_;
   Hooks hooks_;
   std::map<std::string, KeptDump, std::less<>> dumps_;
+  uint64_t changes_ = 1;  // of dumps_
+  size_t writing_ = 0;    // dumps
+  mutable uint64_t summed_changes_ = 0;
+  mutable Sums sums_;
   std::map<std::string, bool, std::less<>> pinned_;  // by dump: pinned, whether found yet or not
   std::map<std::string, uint64_t, std::less<>> removed_;
   uint64_t recovered_ = 0;

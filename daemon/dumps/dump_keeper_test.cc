@@ -108,6 +108,46 @@ TEST_F(DumpKeeperTest, WhatIsTooMuchGoesButNotWhatIsPinned) {
   EXPECT_TRUE(std::filesystem::exists(tmp_ / ("root/" + first)));
 }
 
+TEST_F(DumpKeeperTest, SumsAndRoomFollowWhatIsWritten) {
+  const std::string finished = Make("s-1", true);
+  Begin({.total = 1'000'000'000'000});
+  const uint64_t before = OnControl([&] { return keeper_->total_bytes(); });
+  EXPECT_GT(before, 0U);
+  auto sums = [&] { return OnControl([&] { return keeper_->sums(); }); };
+  EXPECT_EQ(sums().finished, before);
+  const std::string running = Make("s-2", true);
+  OnControl([&] {
+    KeptDump dump;
+    dump.name = running;
+    dump.uid = 5;
+    keeper_->Opened(dump);
+    keeper_->Grown(running, 5000);
+    return 0;
+  });
+  EXPECT_EQ(sums().running, 5000U);
+  EXPECT_TRUE(OnControl([&] { return keeper_->Enforce().removals.empty(); })) << "far below";
+  OnControl([&] {
+    keeper_->Grown(running, 9000);
+    return keeper_->Pin({finished}, true, false).ok();
+  });
+  EXPECT_EQ(sums().running, 9000U);
+  EXPECT_EQ(sums().pinned, before);
+  EXPECT_EQ(sums().finished, 0U);
+  // The room that is left for what is still to come counts, too.
+  OnControl([&] {
+    keeper_->SetLimits({.total = before + 10'000});
+    return keeper_->Pin({finished}, false, false).ok();
+  });
+  EXPECT_FALSE(OnControl([&] { return keeper_->Enforce().removals.empty(); }));
+  Until([&] { return keeper_->Find(finished) == nullptr && keeper_->sums().finished == 0; });
+  OnControl([&] {
+    keeper_->Closed(running, DumpState::kDone, 9000);
+    return 0;
+  });
+  Until([&] { return keeper_->sums().running == 0 && keeper_->sums().finished != 9000; });
+  EXPECT_GT(sums().finished, 0U) << "what the files have";
+}
+
 // Root's dumps have no limit of their own: the test's are, so it is asked about pins instead.
 TEST_F(DumpKeeperTest, PinsAreLimitedAndSurvive) {
   const std::string first = Make("s-1", true);

@@ -55,6 +55,9 @@ struct Acceptor::Impl {
   UniqueFd listener;
   UniqueFd wake;
   Handover handover;
+  std::function<bool()> rest;  // the thread's, like the two that follow
+  int rest_after_ms = kRestAfterMs;
+  bool resting = true;
   mutable std::mutex mutex;  // guards all below
   std::map<int, Connection> connections;
   std::optional<gid_t> admin;
@@ -69,6 +72,7 @@ struct Acceptor::Impl {
   void AcceptAll();
   bool Admit(UniqueFd fd);
   void Sweep();
+  bool Quiet();
   bool HasRoom(const Peer& peer) const;
 };
 
@@ -90,6 +94,12 @@ bool Acceptor::Impl::HasRoom(const Peer& peer) const {
   return static_cast<size_t>(own) < std::max<size_t>(max_connections / 2, 1);
 }
 
+bool Acceptor::Impl::Quiet() {
+  std::lock_guard lock(mutex);
+  Sweep();
+  return connections.empty();
+}
+
 bool Acceptor::Impl::Admit(UniqueFd fd) {
   int number = -1;
   {
@@ -109,6 +119,7 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
     connections[number] = {std::move(peer).value(), info.st_dev, info.st_ino};
   }
   fd.Reset();
+  resting = rest == nullptr;
   handover(number);
   return true;
 }
@@ -128,8 +139,10 @@ void Acceptor::Impl::Run() {
   ::pthread_setname_np(::pthread_self(), "profd-accept");
   while (!stop.load()) {
     std::array<pollfd, 2> fds = {pollfd{listener.get(), POLLIN, 0}, pollfd{wake.get(), POLLIN, 0}};
-    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
+    const int ready = ::poll(fds.data(), fds.size(), resting ? -1 : rest_after_ms);
+    if (ready < 0 && errno != EINTR) return;
     if (fds[0].revents != 0) AcceptAll();
+    if (ready == 0 && Quiet()) resting = rest();
   }
 }
 
@@ -148,6 +161,11 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& option
   impl->admin = GroupId(options.admin_group);
   impl->max_connections = static_cast<size_t>(options.max_connections);
   return std::unique_ptr<Acceptor>(new Acceptor(std::move(impl)));
+}
+
+void Acceptor::OnQuiet(std::function<bool()> rest, int after_ms) {
+  impl_->rest = std::move(rest);
+  impl_->rest_after_ms = after_ms;
 }
 
 void Acceptor::Start() {

@@ -33,6 +33,10 @@ class Acceptor {
   // error. A warning (no group of that name) goes to `*warning`.
   static Result<std::unique_ptr<Acceptor>> Listen(const AcceptorOptions& options, Handover handover,
                                                   std::string* warning);
+  // `rest` is called on the acceptor's thread when nobody is connected and nobody has come for so long;
+  // again where it answers false. Before Start.
+  static constexpr int kRestAfterMs = 3000;
+  void OnQuiet(std::function<bool()> rest, int after_ms = kRestAfterMs);
   // Begins to accept; connections made since Listen have been waiting.
   void Start();
   // Stops listening and removes the socket file; who is connected stays known. Idempotent.

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <future>
 
@@ -68,6 +69,43 @@ TEST_F(AcceptorTest, AfterStopCallersAreStillKnown) {
   EXPECT_NE(::access(options_.socket_path.c_str(), F_OK), 0);
   EXPECT_FALSE(Connect().valid());
   EXPECT_TRUE(acceptor_->Identify(fmt::format("fd:{}", server.get())).has_value());
+}
+
+// What serves may rest when nobody is there, and is asked again where it may not yet.
+TEST(AcceptorQuietTest, SaysWhenNobodyIsThere) {
+  TempDir tmp;
+  AcceptorOptions options;
+  options.socket_path = tmp / "s";
+  std::string warning;
+  std::promise<int> accepted;
+  auto acceptor =
+      Acceptor::Listen(options, [&accepted](int fd) { accepted.set_value(fd); }, &warning).value();
+  std::atomic<int> asked{0};
+  std::atomic<bool> open{true};
+  std::atomic<bool> asked_while_open{false};
+  std::promise<void> rested;
+  acceptor->OnQuiet(
+      [&] {
+        asked_while_open = asked_while_open || open;
+        if (++asked < 3) return false;
+        rested.set_value();  // a second time would throw
+        return true;
+      },
+      1);
+  acceptor->Start();
+  UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, options.socket_path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  UniqueFd server(accepted.get_future().get());
+  EXPECT_EQ(acceptor->connections(), 1U);
+  open = false;
+  server.Reset();
+  rested.get_future().get();
+  acceptor->Stop();
+  EXPECT_EQ(asked, 3);
+  EXPECT_FALSE(asked_while_open);
 }
 
 TEST_F(AcceptorTest, ASocketThatAnswersIsNotTakenOver) {

@@ -38,6 +38,7 @@ struct Context {
   std::atomic<uint64_t> unidentified{0};
   std::atomic<uint64_t> role_denied{0};
   std::atomic<bool> stopping{false};
+  std::atomic<int> calls{0};  // that are being answered, streams apart
 
   // Decided once, at the first line of every handler: who calls, by the kernel's word or by
   // certificate, and whether that role may call `method` at all.

@@ -6,6 +6,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <utility>
@@ -160,11 +161,14 @@ class Service final : public v1::Profd::CallbackService {
       reactor->Finish(rpc::ToGrpc(peer.status()));
       return reactor;
     }
-    context_.deps.control.Post(
-        [peer = std::move(peer).value(), request, handle = std::move(handle), reactor]() mutable {
-          handle(peer, request,
-                 [reactor](const Status& status) { reactor->Finish(rpc::ToGrpc(status)); });
-        });
+    context_.calls.fetch_add(1);
+    context_.deps.control.Post([&calls = context_.calls, peer = std::move(peer).value(), request,
+                                handle = std::move(handle), reactor]() mutable {
+      handle(peer, request, [&calls, reactor](const Status& status) {
+        calls.fetch_sub(1);  // first: this service may go with its last call
+        reactor->Finish(rpc::ToGrpc(status));
+      });
+    });
     return reactor;
   }
 
@@ -221,14 +225,23 @@ std::unique_ptr<grpc::Service> rpc::NewService(Context& context) {
 }
 
 struct RpcServer::Impl {
-  explicit Impl(const RpcDeps& deps) : context(deps), service(context) {}
+  explicit Impl(const RpcDeps& deps) : context(deps) {}
+
+  void StartGrpc();
+  void StartServer();
+
   rpc::Context context;
-  Service service;
   std::unique_ptr<TlsServer> tls;
+  bool grpc_runs = false;
+  // The acceptor's thread, then (it has ended) who shuts down. Both are null while nobody is connected:
+  // gRPC wakes up its threads twice a second each, one for every two cores, whether it has anything to
+  // do or not.
+  std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
 };
 
-RpcServer::RpcServer(const RpcDeps& deps) : impl_(std::make_unique<Impl>(deps)) {
+void RpcServer::Impl::StartGrpc() {
+  if (std::exchange(grpc_runs, true)) return;
   // One more than is taken back: gRPC's own end waits up to 10 s for a poller that a long reply has
   // left behind, and systemd waits with it. What it would free goes with the process.
   ::grpc_init();
@@ -238,23 +251,48 @@ RpcServer::RpcServer(const RpcDeps& deps) : impl_(std::make_unique<Impl>(deps)) 
   });
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+}
+
+void RpcServer::Impl::StartServer() {
+  StartGrpc();
   grpc::ResourceQuota quota("profd");
   quota.Resize(kQuotaBytes).SetMaxThreads(kQuotaThreads);
   grpc::ServerBuilder builder;
   builder.SetResourceQuota(quota);
   rpc::LimitMessages(builder);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  builder.RegisterService(&impl_->service);
-  impl_->server = builder.BuildAndStart();
+  service = std::make_unique<Service>(context);
+  builder.RegisterService(service.get());
+  server = builder.BuildAndStart();
 }
+
+RpcServer::RpcServer(const RpcDeps& deps) : impl_(std::make_unique<Impl>(deps)) {}
 
 RpcServer::~RpcServer() { Shutdown(0); }
 
-void RpcServer::Adopt(int fd) { grpc::AddInsecureChannelFromFd(impl_->server.get(), fd); }
+void RpcServer::Adopt(int fd) {
+  if (impl_->server == nullptr) impl_->StartServer();
+  if (impl_->server != nullptr) {
+    grpc::AddInsecureChannelFromFd(impl_->server.get(), fd);
+  } else {
+    ::close(fd);
+  }
+}
+
+bool RpcServer::Rest() {
+  // A call can outlive its connection, and the end of the server would wait for it.
+  if (impl_->server == nullptr) return true;
+  if (impl_->context.calls.load() > 0) return false;
+  impl_->server->Shutdown(std::chrono::system_clock::now());
+  impl_->server.reset();
+  impl_->service.reset();
+  return true;
+}
 
 void RpcServer::SetAcceptor(const Acceptor* acceptor) { impl_->context.acceptor = acceptor; }
 
 Status RpcServer::ListenTls(const TlsOptions& options) {
+  impl_->StartGrpc();
   Result<std::unique_ptr<TlsServer>> tls = TlsServer::Listen(impl_->context, options);
   if (!tls.ok()) return tls.status();
   impl_->tls = std::move(tls).value();
@@ -268,6 +306,7 @@ TlsServer* RpcServer::tls() const { return impl_->tls.get(); }
 void RpcServer::Shutdown(int64_t patience_ns) {
   if (impl_->context.stopping.exchange(true)) return;
   if (impl_->tls != nullptr) impl_->tls->Shutdown(patience_ns);
+  if (impl_->server == nullptr) return;
   impl_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::nanoseconds(patience_ns));
 }
 

@@ -57,8 +57,11 @@ class RpcServer {
   explicit RpcServer(const RpcDeps& deps);
   ~RpcServer();
 
-  // For the acceptor's handover: takes the descriptor.
+  // For the acceptor's handover, on its thread: takes the descriptor. gRPC runs from then on.
   void Adopt(int fd);
+  // Nobody is connected any more (the acceptor's thread): gRPC's threads end until somebody is. False
+  // when a call is still being answered; to be tried again.
+  bool Rest();
   // Who calls are from; before the first Adopt.
   void SetAcceptor(const Acceptor* acceptor);
   // Serves other machines too, from now on; before the first signal to stop. Every problem is a line.

@@ -190,6 +190,7 @@ class ChannelArbiter {
   void CheckSettled(ClaimId id);
   void PushEpoch(Slot& slot, Part& part, bool fresh);
   void CheckSilence(Slot& slot, int64_t now_ns);
+  bool IsInDoubt(int device, int64_t now_ns) const;
   void CheckDevice(int device);
   TimeBase TimeBaseOf(int device) const;
 

@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <future>
 #include <optional>
+#include <span>
 #include <thread>
 
+#include "base/bytes.h"
 #include "driver/rooted_fs.h"
 #include "driver/testing/scripted_hal.h"
 
@@ -256,6 +258,45 @@ TEST_F(ArbiterTest, ReleaseWhileStartingStopsWhatWasStarted) {
   hal_.Release(Call::kStart);
   Await(done->get_future());
   EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20", "stop 0/9"));
+}
+
+TEST_F(ArbiterTest, OnlyADeviceThatDeliversNothingIsAsked) {
+  auto claim = Claim("hbm", 50);
+  // How often a tick makes the arbiter ask; what is asked here comes after it.
+  auto asked_by_tick = [this] {
+    const int before = hal_.status_calls();
+    OnControl([&] {
+      arbiter_->Tick();
+      return 0;
+    });
+    std::promise<void> answered;
+    device_->QueryStatus([&answered](const Result<int>&) { answered.set_value(); });
+    answered.get_future().get();
+    OnControl([] { return 0; });  // the arbiter has its answer, too
+    return hal_.status_calls() - before - 1;
+  };
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (asked_by_tick() == 0) ASSERT_LT(std::chrono::steady_clock::now(), end);
+  // A slow machine may lose the half second between a block and the tick.
+  int asked = 1;
+  for (uint64_t at_us = 1000; asked > 0; at_us += 1000) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    const int64_t last = router_.ProgressOf(0, 1).last_block_ns;
+    profd::testing::Bytes record(24);
+    StoreUnchecked(std::span(record), 0, at_us);
+    hal_.Data(0, 1, record);
+    while (router_.ProgressOf(0, 1).last_block_ns == last) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end);
+    }
+    asked = asked_by_tick();
+  }
+  // In trouble it is asked whatever came before.
+  OnControl([&] {
+    arbiter_->OnDeviceStuck(0, "lost");
+    return 0;
+  });
+  EXPECT_EQ(asked_by_tick(), 1);
+  Release(claim);
 }
 
 TEST_F(ArbiterTest, LostDeviceIsSaidAndItsChannelsComeBack) {

@@ -14,6 +14,9 @@ namespace {
 // Within what `profctl verify` lets pass without an explanation (dump/verify_channels.cc, kEdgeNs).
 constexpr int64_t kSilenceNs = 4 * kNsPerSecond;
 constexpr int kSilencePeriods = 2;
+// Who delivered so short a time ago is there. Below a tick's second, so that a card that is away for two
+// seconds is noticed.
+constexpr int64_t kTrustNs = 500 * kNsPerMs;
 
 }  // namespace
 
@@ -32,12 +35,22 @@ void ChannelArbiter::Tick() {
     }
   }
   for (const Device& device : devices_) {
-    bool used = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
-      return entry.second->device == device.info->id &&
-             (!entry.second->parts.empty() || entry.second->unstopped);
-    });
-    if (used) CheckDevice(device.info->id);
+    if (IsInDoubt(device.info->id, raw)) CheckDevice(device.info->id);
   }
+}
+
+// A device whose blocks arrive need not be asked whether it is there.
+bool ChannelArbiter::IsInDoubt(int device, int64_t now_ns) const {
+  bool used = false;
+  int64_t newest = 0;
+  for (const auto& [key, slot] : slots_) {
+    if (slot->device != device || (slot->parts.empty() && !slot->unstopped)) continue;
+    used = true;
+    if (slot->phase != Phase::kRunning || slot->unstopped) return true;
+    newest = std::max(newest, deps_.router.ProgressOf(static_cast<uint32_t>(device), slot->channel)
+                                  .last_block_ns);
+  }
+  return used && (problems_.contains(device) || now_ns - newest > kTrustNs);
 }
 
 void ChannelArbiter::CheckSilence(Slot& slot, int64_t now_ns) {

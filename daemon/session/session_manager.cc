@@ -71,6 +71,7 @@ void SessionManager::Freeze(const std::string& id) {
   const std::string dump = BaseName(record.live->dump_path());
   record.live.reset();
   record.stored.reset();
+  ++ended_total_;
   if (deps_.drop_session != nullptr) deps_.drop_session(id);
   if (deps_.dumps_or_null != nullptr && !dump.empty()) {
     const bool done = record.frozen.state() == v1::Session::DONE;

@@ -99,6 +99,8 @@ class SessionManager {
 
   size_t active() const;
   uint64_t started_total() const { return started_total_; }
+  // Their buffers are free again.
+  uint64_t ended_total() const { return ended_total_; }
   const std::map<std::string, uint64_t>& refused() const { return refused_; }
   std::map<std::string, size_t> CountByState() const;
 
@@ -158,6 +160,7 @@ class SessionManager {
   uint64_t next_order_ = uint64_t{1} << 32;
   uint64_t found_order_ = (uint64_t{1} << 32) - 1;
   uint64_t started_total_ = 0;
+  uint64_t ended_total_ = 0;
   std::map<std::string, uint64_t> refused_;
   StartRates rates_;
   bool shutting_down_ = false;

@@ -112,7 +112,7 @@ class Planner {
     }
     Result<uint32_t> owner = context_.owner_of(pid);
     if (!owner.ok()) {
-      Problem("{} = {}: no such process", key, pid);
+      Problem("{} = {}: {}", key, pid, WhyNoOwner(owner.status()));
     } else if (!context_.peer.Owns(*owner)) {
       denied_.Add([&] {
         return fmt::format("{} = {}: the process belongs to uid {}, you are uid {}", key, pid,

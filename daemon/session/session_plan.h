@@ -65,12 +65,18 @@ struct SessionPlan {
   std::vector<std::string> warnings;
 };
 
+// What is said of a process whose owner is not known.
+inline std::string WhyNoOwner(const Status& status) {
+  return status.code() == StatusCode::kPermissionDenied ? status.message() : "no such process";
+}
+
 struct PlanContext {
   const DaemonConfig& config;
   std::span<const DeviceInfo> devices;
   std::span<const CollectorEntry> collectors;
   const Peer& peer;
-  // Uid that owns a process; not ok if there is no such process.
+  // Uid that owns a process; kPermissionDenied if it is there but profd may not see it, another error if
+  // there is no such process.
   std::function<Result<uint32_t>(pid_t)> owner_of;
   // May the peer use this device? (permissions of its node in /dev)
   std::function<Status(const DeviceInfo&)> may_use;

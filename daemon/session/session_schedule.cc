@@ -118,7 +118,9 @@ class TermsPlanner {
   void CheckStarter(pid_t pid) {
     Result<uint32_t> owner = context_.owner_of(pid);
     if (!owner.ok()) {
-      Problem("starter_pid = {}: no such process", pid);
+      const bool hidden = owner.status().code() == StatusCode::kPermissionDenied;
+      Problem("starter_pid = {}: {}{}", pid, WhyNoOwner(owner.status()),
+              hidden ? ", to watch who starts a session; profctl start --detach is not watched" : "");
     } else if (!context_.peer.Owns(*owner)) {
       denied_.Add([&] {
         return fmt::format("starter_pid = {}: the process belongs to uid {}, you are uid {}", pid,

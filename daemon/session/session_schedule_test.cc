@@ -24,6 +24,7 @@ class SessionTermsTest : public ::testing::Test {
     std::function<Result<uint32_t>(pid_t)> owner_of = [](pid_t pid) -> Result<uint32_t> {
       if (pid == 10) return 1000U;
       if (pid == 20) return 2000U;
+      if (pid == 40) return PermissionDenied("hidden");
       return NotFound("gone");
     };
     std::function<std::optional<uint64_t>(pid_t)> start_time = [](pid_t pid) {
@@ -117,6 +118,9 @@ TEST_F(SessionTermsTest, LeaseIsTiedToTheStarter) {
   EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
   request_.set_starter_pid(30);
   EXPECT_THAT(Problem(), HasSubstr("no such process"));
+  request_.set_starter_pid(40);
+  EXPECT_THAT(Problem(), HasSubstr("starter_pid = 40: hidden, to watch who starts a session; "
+                                   "profctl start --detach is not watched"));
   request_.set_starter_pid(10);
   request_.clear_lease_ms();
   EXPECT_THAT(Problem(), HasSubstr("starter_pid needs lease_ms"));

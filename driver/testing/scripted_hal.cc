@@ -142,6 +142,11 @@ int ScriptedHal::held() {
   return held_;
 }
 
+int ScriptedHal::status_calls() {
+  std::lock_guard lock(mutex_);
+  return status_calls_;
+}
+
 std::vector<std::string> ScriptedHal::log() {
   std::lock_guard lock(mutex_);
   return log_;
@@ -269,6 +274,7 @@ int ScriptedHal::GetStatus(uint32_t device, int* status) {
   Entry entry;
   if (entry.hal == nullptr) return -1;
   std::unique_lock lock(entry.hal->mutex_);
+  ++entry.hal->status_calls_;
   entry.hal->HoldIfAsked(lock, Call::kStatus, device);
   *status = abi::kDrvStatusWork;
   return entry.hal->codes_[Call::kStatus];

@@ -57,6 +57,7 @@ class ScriptedHal {
   // Waits until `count` calls are being held.
   void WaitUntilHeld(int count);
   int held();
+  int status_calls();
 
   std::vector<std::string> log();  // "start 0/1 period 20", "stop 0/1", ... in order
   bool drained(uint32_t device, uint32_t channel);
@@ -95,6 +96,7 @@ class ScriptedHal {
   bool leaving_ = false;
   int held_ = 0;
   int inside_ = 0;
+  int status_calls_ = 0;
 };
 
 }  // namespace profd::testing

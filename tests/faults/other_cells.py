@@ -1,44 +1,14 @@
-"""Cells of the matrix beside the driver's functions: each is a function (case, cell), found by name."""
+"""Cells of the matrix beside the driver's functions: each is a function (case, cell), found by name. What
+comes in crowds, processes and clients, is in crowd_cells.py."""
 
 import contextlib
 import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
-import unittest
 
-from driver_passes import RECORDER, finish, look_at, whole
-from fault_common import *
-from profd_harness import ALICE, IS_ROOT, Daemon, is_sanitized
-
-MIB = 1 << 20
-HOST = ["--collector", "host_cpu=20", "--collector", "host_mem=20"]
-MUCH = ["--sys-hardware-mem-freq", "100", "--llc-profiling", "read", "--sys-io-sampling-freq", "100",
-        "--sys-interconnection-freq", "50", "--dvpp-freq", "100", "--host-sys-usage", "cpu,mem"]
-FUNCTIONS = {}
-
-
-def cells(*prefixes):
-    def note(function):
-        for prefix in prefixes:
-            FUNCTIONS[prefix] = function
-        return function
-
-    return note
-
-
-def of(cell):
-    """The function of a cell, by the longest prefix of its name."""
-    found = [prefix for prefix in FUNCTIONS if cell.name.startswith(prefix)]
-    return FUNCTIONS[max(found, key=len)] if found else None
-
-
-def assert_whole(case, seen, devices):
-    case.assertEqual(seen["verify"], "")
-    for device in devices:
-        case.assertEqual(whole(seen["dump"], device), "")
+import crowd_cells  # noqa: F401  pylint: disable=unused-import
+from cell_common import *
+from driver_passes import RECORDER, finish, look_at
+from profd_harness import IS_ROOT, Daemon, is_sanitized
 
 
 def preloaded(library, **how):
@@ -132,122 +102,6 @@ def dcmi_code(case, cell):
     case.assertEqual(invented, [])
 
 
-# /proc ----------------------------------------------------------------------------------------
-
-# Children that live a moment (or, with 0, until they are told), many at a time.
-CROWD = """
-import os, signal, sys, time
-count, life = int(sys.argv[1]), float(sys.argv[2])
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-kids = []
-def child():
-    pid = os.fork()
-    if pid == 0:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        time.sleep(life) if life else signal.pause()
-        os._exit(0)
-    kids.append(pid)
-try:
-    for _ in range(count): child()
-    print("here", flush=True)
-    while True:
-        if life:
-            os.wait(); child()
-        else: signal.pause()
-finally:
-    for pid in kids:
-        try: os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError: pass
-"""
-
-
-@contextlib.contextmanager
-def crowd(count, life=0.0):
-    with subprocess.Popen([sys.executable, "-c", CROWD, str(count), str(life)],
-                          stdout=subprocess.PIPE, text=True) as parent:
-        try:
-            if parent.stdout.readline() != "here\n":
-                raise unittest.SkipTest(f"no {count} processes can be made here")
-            yield parent
-        finally:
-            parent.terminate()
-
-
-@cells("proc_process")
-def processes_come_and_go(case, cell):
-    with daemon() as d, crowd(40, 0.02):
-        session = start(d, *ORDER, *HOST)
-        d.until_records(session["session_id"], 800)
-        seen = finish(d, session)
-        case.assertEqual(seen["session"]["state"], "done")
-        assert_whole(case, seen, (0, 1))
-        case.assert_clean_end(d)
-
-
-@cells("proc_very_many")
-def very_many_processes(case, cell):
-    with daemon() as d, crowd(4000):
-        session = start(d, *ORDER, *HOST)
-        d.until_records(session["session_id"], 1500)
-        seen = finish(d, session)
-        case.assertEqual(seen["session"]["state"], "done")
-        assert_whole(case, seen, (0, 1))
-        case.assertIsNotNone(d.metric("profd_collector_missed_ticks_total", collector="host_cpu"))
-        case.assert_clean_end(d)
-
-
-class OwnProc(Daemon):
-    """A daemon that sees another /proc, perhaps as a user."""
-    mount = ""
-
-    def command(self):
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", self.mount + ' && exec "$@"',
-                "sh", *super().command()]
-
-
-def with_proc(case, mount, user=None):
-    if not IS_ROOT:
-        case.skipTest("only root can mount")
-    if subprocess.run(["unshare", "--mount", "sh", "-c", mount], capture_output=True, check=False).returncode:
-        case.skipTest(f"not possible here: {mount}")
-    plain = daemon()
-    d = OwnProc(scenario_text=open(plain.scenario_path, encoding="utf-8").read(), config=plain.config)
-    plain.dispose()
-    d.mount = mount
-    if user:
-        d.write_config({**d.config, "daemon": {"socket_group": ""}})
-        for path in (d.base, d.dump_root):
-            os.chown(path, user, user)
-        os.chmod(d.base, 0o777)
-        d.mount += f" && set -- setpriv --reuid {user} --regid {user} --clear-groups \"$@\""
-    with d:
-        if user:
-            # Whoever starts it is hidden, too: no lease can be watched.
-            refused = d.run("start", *ORDER)
-            case.assertEqual(refused.returncode, REFUSED)
-            case.assertIn("no such process", refused.stdout)
-        session = d.ctl("start", *ORDER, *HOST, "--detach", user=user)
-        d.until_records(session["session_id"], 200)
-        seen = finish(d, session)
-        case.assertEqual(seen["session"]["state"], "done")
-        for name in ("host_cpu", "host_mem"):
-            got = outcome(seen["session"], name, -1)
-            case.assertEqual(got["result"], "finished")
-            case.assertGreater(got["records"], 0)
-        assert_whole(case, seen, (0, 1))
-        case.assert_clean_end(d)
-
-
-@cells("proc_hidepid")
-def hidepid(case, cell):
-    with_proc(case, "mount -t proc -o hidepid=2 proc /proc", user=ALICE)
-
-
-@cells("proc_read_only")
-def proc_read_only(case, cell):
-    with_proc(case, "mount -o remount,ro,bind /proc")
-
-
 # Disk -----------------------------------------------------------------------------------------
 
 
@@ -276,52 +130,6 @@ def slow_disk(case, cell):
         case.assertEqual(stop(d, live)["dropped_records"], 0)
         os.unlink(control)
         case.assert_serves(d, 1)
-        case.assert_clean_end(d)
-
-
-# Clients --------------------------------------------------------------------------------------
-
-
-@cells("clients_flood")
-def flood_of_calls(case, cell):
-    with daemon() as d:
-        session = start(d)
-        done = []
-        floods = [d.spawn("status", stdout=subprocess.DEVNULL) for _ in range(4)]
-        while d.show(session["session_id"])["records"] < 400:
-            for n, one in enumerate(floods):
-                if one.poll() is not None:
-                    done.append(one.wait())
-                    one.stderr.close()
-                    floods[n] = d.spawn(*(("list",), ("devices", "--channels"), ("collectors",),
-                                          ("status",))[n], stdout=subprocess.DEVNULL)
-        for one in floods:
-            one.communicate()
-        case.assertEqual(set(done), {0})
-        assert_whole(case, finish(d, session), (0, 1))
-        case.assert_clean_end(d)
-
-
-@cells("clients_10_000")
-def many_connections(case, cell):
-    with daemon() as d:
-        session = start(d)
-        most = 0
-        for _ in range(40):
-            crowd_of = []
-            with contextlib.suppress(OSError):
-                for _ in range(250):
-                    one = socket.socket(socket.AF_UNIX)
-                    one.settimeout(1)
-                    crowd_of.append(one)
-                    one.connect(d.socket)
-            most = max(most, d.metric("profd_rpc_connections"))
-            for one in crowd_of:
-                one.close()
-        case.assertLessEqual(most, 256)
-        eventually(lambda: d.run("status").returncode == 0, what="it answers")
-        eventually(lambda: d.metric("profd_rpc_connections") == 0, what="connections are forgotten")
-        assert_whole(case, finish(d, session), (0, 1))
         case.assert_clean_end(d)
 
 
@@ -380,27 +188,62 @@ def anonymous_memory(case, cell):
         case.assert_clean_end(d)
 
 
+@contextlib.contextmanager
+def control_group(case):
+    """A control group with 64 MiB: below the one that is named, else one of our own beside the others."""
+    named = os.environ.get("PROFD_TEST_CGROUP")
+    parent = named or "/sys/fs/cgroup/memory"
+    if not IS_ROOT and not named:
+        case.skipTest("only root can make a control group; name one that is delegated in PROFD_TEST_CGROUP")
+    folder = os.path.join(parent, f"profd-test-{os.getpid()}")
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        case.skipTest(f"no control group can be made: {error}")
+    try:
+        limits = [name for name in ("memory.max", "memory.limit_in_bytes") if os.path.exists(os.path.join(folder, name))]
+        if not limits:
+            case.skipTest(f"{parent} has no memory controller")
+        with open(os.path.join(folder, limits[0]), "w", encoding="ascii") as file:
+            file.write(str(64 * MIB))
+        yield folder
+    finally:
+        eventually(lambda: removed(folder), what="the control group is empty")
+
+
+def removed(folder):
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+        return True
+    return False
+
+
+class Limited(Daemon):
+    """All of it within a control group from its first page on."""
+    group = ""
+
+    def command(self):
+        return ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', self.group, *super().command()]
+
+
 @cells("memory_cgroup")
 def cgroup_limit(case, cell):
-    folder = os.environ.get("PROFD_TEST_CGROUP")
-    if not folder:
-        case.skipTest("no control group to limit: name one that is delegated to the tests in PROFD_TEST_CGROUP")
-    for name in ("memory.max", "memory.limit_in_bytes"):
-        if os.path.exists(os.path.join(folder, name)):
-            with open(os.path.join(folder, name), "w", encoding="ascii") as file:
-                file.write(str(64 * MIB))
-            break
-    else:
-        case.skipTest(f"{folder} has no memory limit")
-    with daemon(devices=8) as d:
-        with open(os.path.join(folder, "cgroup.procs"), "w", encoding="ascii") as file:
-            file.write(str(d.pid))
-        session = start(d, *MUCH, expect=(OK, PARTIAL))
-        d.until_records(session["session_id"], 100_000, seconds=180)
-        seen = finish(d, session)
-        case.assertEqual((seen["session"]["state"], seen["verify"]), ("done", ""))
-        case.assertEqual(seen["session"]["dropped_records"], 0)
-        case.assert_clean_end(d)
+    if is_sanitized():
+        case.skipTest("a sanitizer's memory is not ours")
+    with control_group(case) as folder:
+        d = daemon_of(Limited, devices=8, config={"driver": {"buffer_mb": 16}})
+        d.group = folder
+        with d:
+            session = start(d, *MUCH, expect=(OK, PARTIAL))
+            d.until_records(session["session_id"], 60_000, seconds=180)
+            seen = finish(d, session)
+            case.assertEqual((seen["session"]["state"], seen["verify"]), ("done", ""))
+            # It is the one that was started: nothing was killed, and it serves.
+            case.assert_serves(d, 1)
+            case.assert_clean_end(d)
+        with open(os.path.join(folder, "memory.oom_control" if "memory.oom_control" in os.listdir(folder) else
+                               "memory.events"), encoding="ascii") as file:
+            case.assertRegex(file.read(), r"(?m)^oom_kill 0$")
 
 
 # Signals --------------------------------------------------------------------------------------
