@@ -1,5 +1,7 @@
 // Input: an argument of profctl, and text of the daemon's that goes to a terminal.
+#include "client/commands/export_parse.h"
 #include "client/commands/start_parse.h"
+#include "client/endpoint.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -35,6 +37,12 @@ void Run(fuzz::Input input) {
   if (Result<int32_t> pid = ParsePid(text); pid.ok()) FUZZ_EXPECT(*pid > 0);
   if (Result<std::vector<std::string>> list = ParseList(text); list.ok()) {
     for (const std::string& item : *list) FUZZ_EXPECT(!item.empty());
+  }
+  if (Result<TimePoint> point = ParseTimePoint(text); point.ok()) FUZZ_EXPECT(!text.empty());
+  if (Result<std::string> address = ParseAddress(std::string(text)); address.ok()) {
+    FUZZ_EXPECT(!HostOf(*address).empty() && !PortOf(*address).empty());
+    Result<std::string> again = ParseAddress(*address);
+    FUZZ_EXPECT(again.ok() && *again == *address);
   }
   CheckPrintable(Printable(text), false);
   CheckPrintable(PrintableLines(text), true);

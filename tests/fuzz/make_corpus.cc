@@ -197,5 +197,6 @@ int main(int argc, char** argv) {
   profd::WriteFetch(corpus);
   profd::WriteManifests(corpus);
   profd::fuzz::WriteExports(corpus);
+  profd::fuzz::WriteMessages(corpus);
   return 0;
 }

@@ -64,5 +64,7 @@ inline std::string Capture(const abi::ChannelFormat& format, const char* scenari
 
 // corpus_exports.cc: seeds of what reads dumps.
 void WriteExports(Corpus& corpus);
+// corpus_calls.cc: seeds of what comes over sockets.
+void WriteMessages(Corpus& corpus);
 
 }  // namespace profd::fuzz

@@ -14,6 +14,9 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+// Null where the target has none of its own.
+extern "C" [[gnu::weak]] size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                                        unsigned seed);
 
 namespace {
 
@@ -77,6 +80,18 @@ void Damage(Bytes& bytes, const std::vector<Bytes>& corpus, std::mt19937& random
   }
 }
 
+// What the target itself changes; every other time, damage.
+void Change(Bytes& bytes, const std::vector<Bytes>& corpus, std::mt19937& random) {
+  if (LLVMFuzzerCustomMutator == nullptr || random() % 2 == 0) {
+    Damage(bytes, corpus, random);
+    return;
+  }
+  const size_t size = bytes.size();
+  bytes.resize(size + 1024);
+  bytes.resize(
+      LLVMFuzzerCustomMutator(bytes.data(), size, bytes.size(), static_cast<unsigned>(random())));
+}
+
 int Run(const std::string& folder, unsigned long mutations) {
   const std::vector<Bytes> corpus = ReadCorpus(folder);
   if (corpus.empty()) {
@@ -94,7 +109,7 @@ int Run(const std::string& folder, unsigned long mutations) {
   std::mt19937 random(1);
   for (unsigned long i = 0; i < mutations; ++i) {
     Bytes bytes = corpus[i % corpus.size()];
-    for (unsigned long n = random() % 4 + 1; n > 0; --n) Damage(bytes, corpus, random);
+    for (unsigned long n = random() % 4 + 1; n > 0; --n) Change(bytes, corpus, random);
     run(bytes);
   }
   std::printf("%zu seeds and %lu mutations survived\n", corpus.size(), mutations);

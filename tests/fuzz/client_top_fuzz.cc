@@ -1,0 +1,112 @@
+// Input: the terminal's size, then records of "what, length" (8 and 16 bits): messages of a daemon,
+// keys as a terminal sends them, the end of a refresh interval. Every picture that comes of it is
+// made of characters that stay in their place.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/top/draw.h"
+#include "client/top/keys.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace profd::client::top {
+namespace {
+
+template <class Message>
+bool Parse(std::string_view bytes, Message* out) {
+  return out->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+void CheckFrame(const Frame& frame, Size size) {
+  FUZZ_EXPECT(frame.size() == size);
+  for (int y = 0; y < size.rows; ++y) {
+    for (int x = 0; x < size.columns; ++x) {
+      const char32_t c = frame.At(x, y).character;
+      FUZZ_EXPECT(c == 0 || (c >= 0x20 && c != 0x7F && !(c >= 0x80 && c < 0xA0)));
+      // The left half of a wide character is before its right one.
+      FUZZ_EXPECT(c != 0 || x > 0);
+    }
+  }
+}
+
+class Show {
+ public:
+  explicit Show(Size size) : size_(size) {}
+
+  void Take(uint8_t what, std::string_view bytes) {
+    v1::Node node;
+    v1::ListJobsResponse jobs;
+    v1::ListSessionsResponse sessions;
+    v1::SampleChunk chunk;
+    switch (what % 7) {
+      case 0:
+        if (Parse(bytes, &node)) model_.SetNode(node);
+        break;
+      case 1:
+        if (Parse(bytes, &jobs)) model_.SetJobs(std::move(jobs));
+        break;
+      case 2:
+        if (Parse(bytes, &sessions)) model_.SetSessions(std::move(sessions));
+        break;
+      case 3:
+        if (Parse(bytes, &chunk)) model_.Take(chunk, now_ns_);
+        break;
+      case 4:
+        Press(keys_.Feed(bytes));
+        break;
+      case 5:
+        model_.Lose(std::string(bytes), now_ns_ + 1);
+        break;
+      default:
+        now_ns_ += 1'000'000'000;
+        model_.Roll(now_ns_);
+        Draw();
+        break;
+    }
+  }
+  void End() {
+    Press(keys_.Settle());
+    model_.Roll(now_ns_ + 1'000'000'000);
+    Draw();
+  }
+
+ private:
+  void Press(const std::vector<KeyPress>& presses) {
+    for (const KeyPress& press : presses) {
+      for (char c : press.text) FUZZ_EXPECT(static_cast<unsigned char>(c) >= 0x20 && c != 0x7F);
+      top::Press(press, &view_);
+    }
+  }
+  void Draw() {
+    Frame frame = top::Draw(model_, view_, size_, {"13:40:01", now_ns_});
+    CheckFrame(frame, size_);
+    const std::string bytes = Difference(shown_, frame, true);
+    FUZZ_EXPECT(bytes.size() <
+                64 * static_cast<size_t>(size_.columns + 1) * static_cast<size_t>(size_.rows + 1) +
+                    1024);
+    shown_ = std::move(frame);
+  }
+
+  Size size_;
+  Model model_;
+  View view_;
+  KeyReader keys_;
+  Frame shown_;
+  int64_t now_ns_ = 1'000'000'000;
+};
+
+}  // namespace
+}  // namespace profd::client::top
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  profd::fuzz::Input input(data, size);
+  const int columns = input.Take<uint8_t>();
+  const int rows = input.Take<uint8_t>() % 80;
+  profd::client::top::Show show({columns, rows});
+  while (!input.empty()) {
+    const auto what = input.Take<uint8_t>();
+    show.Take(what, input.TakePiece(input.Take<uint16_t>()));
+  }
+  show.End();
+  return 0;
+}
