@@ -29,11 +29,12 @@ class Connection:
         self.raw.sendall(PREFACE + frame(SETTINGS, 0, 0))
 
     def _frames(self):
-        """What has come, frame by frame; waits for the first. Nothing at the end of the connection."""
-        part = self.raw.recv(65536)
-        if not part:
-            raise ConnectionError("the connection has ended")
-        self.rest += part
+        """What has come, frame by frame; waits where there is none yet. An error at the end of the connection."""
+        while len(self.rest) < 9 or len(self.rest) < 9 + int.from_bytes(self.rest[:3], "big"):
+            part = self.raw.recv(65536)
+            if not part:
+                raise ConnectionError("the connection has ended")
+            self.rest += part
         while len(self.rest) >= 9:
             size = int.from_bytes(self.rest[:3], "big")
             if len(self.rest) < 9 + size:
