@@ -196,8 +196,10 @@ def other_cells():
                "tests/e2e/test_host.py:HostSide.test_process_that_ends_midway")
     yield cell("/proc", "processes come and go all the time", "session",
                "the session is done, the dump verifies, nothing of the channels is lost", ci=True)
-    yield cell("/proc", "very many processes", "session",
+    yield cell("/proc", "4,000 processes", "session",
                "readings that are late are counted (profd_collector_missed_ticks_total), channels lose nothing")
+    yield cell("/proc", "100,000 processes", "session",
+               "4,096 are watched, the outcome says how many are left out; below 256 MiB; channels lose nothing")
     yield cell("/proc", "hidepid=2, daemon not root", "session",
                "orders that hang on a process profd cannot see are refused (exit 3); without (--detach) host_cpu and "
                "host_mem are done with what may be seen (docs/privileges.md)")
@@ -231,7 +233,8 @@ def other_cells():
     yield cell("clients", "more connections than allowed", "session", "profd_rpc_rejected_total; who is there is served",
                f"{CLIENTS_PY}:Clients.test_more_connections_than_allowed")
     yield cell("clients", "10,000 connections", "session",
-               "no more than max_connections are kept; the session loses nothing; it answers afterwards")
+               "at once, 8,000 local ones of one user and 2,000 to the metrics from ten addresses: half of "
+               "max_connections stay for others, who are answered; 32 MiB at most; the session loses nothing")
     yield cell("clients", "giant messages", "session", "refused: resource_exhausted",
                "tests/e2e/test_rpc.py:Rpc.test_client")
     yield cell("clients", "half-open TLS", "idle", "closed by the node; profd_rpc_rejected_total",
@@ -248,7 +251,8 @@ def other_cells():
                    "no hole in any channel; the dump verifies; durations are not changed by it", ci=fault != "wall time stepped back")
     yield cell("memory", "anonymous memory, everything at the highest rate", "session",
                "below 64 MiB with driver.buffer_mb = 16 on a machine that keeps up, so such a limit kills nothing")
-    yield cell("memory", "cgroup limit of 64 MiB", "session", "no kill: the session is done and loses nothing")
+    yield cell("memory", "cgroup limit of 64 MiB", "session",
+               "with driver.buffer_mb = 16: no kill, the session is done, its dump verifies, the next one is served")
     yield cell("signals", "SIGKILL at any moment", "all", "the next daemon completes every dump; sessions go on",
                "tests/faults/test_crash.py:Crash.test_killed_at_any_instant")
     yield cell("signals", "SIGTERM at any moment", "stop in progress", "exit 0, dumps complete",

@@ -1,0 +1,44 @@
+"""What the cells of the matrix beside the driver's functions share: their table, orders, daemons."""
+
+from driver_passes import whole
+from fault_common import *
+
+MIB = 1 << 20
+HOST = ["--collector", "host_cpu=20", "--collector", "host_mem=20"]
+EVERYBODY = ["--host-sys-usage", "cpu,mem", "--host-sys-usage-freq", "20"]  # all processes of the machine
+MUCH = ["--sys-hardware-mem-freq", "100", "--llc-profiling", "read", "--sys-io-sampling-freq", "100",
+        "--sys-interconnection-freq", "50", "--dvpp-freq", "100", "--host-sys-usage", "cpu,mem"]
+FUNCTIONS = {}
+
+
+def cells(*prefixes):
+    def note(function):
+        for prefix in prefixes:
+            FUNCTIONS[prefix] = function
+        return function
+
+    return note
+
+
+def of(cell):
+    """The function of a cell, by the longest prefix of its name."""
+    found = [prefix for prefix in FUNCTIONS if cell.name.startswith(prefix)]
+    return FUNCTIONS[max(found, key=len)] if found else None
+
+
+def assert_whole(case, seen, devices):
+    case.assertEqual(seen["verify"], "")
+    for device in devices:
+        case.assertEqual(whole(seen["dump"], device), "")
+
+
+def daemon_of(kind, **how):
+    """As daemon(), of a class that starts it in its own way."""
+    plain = daemon(**how)
+    with open(plain.scenario_path, encoding="utf-8") as file:
+        d = kind(scenario_text=file.read(), config=plain.config, env=plain.env)
+    plain.dispose()
+    return d
+
+
+__all__ = [name for name in dir() if not name.startswith("_")]
