@@ -261,7 +261,7 @@ Result<SessionDump::File*> SessionDump::OpenDynamic(int device, std::string_view
   Place* place = FindPlace(device);
   if (!place) return NotFound(fmt::format("device {} is not in this dump", device));
   if (dynamic_files_ >= options_.max_dynamic_files) {
-    return ResourceExhausted(fmt::format("more than {} host files", options_.max_dynamic_files));
+    return OutOfRange(fmt::format("more than {} host files", options_.max_dynamic_files));
   }
   SliceOptions options;
   options.base = file;

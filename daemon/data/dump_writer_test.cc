@@ -5,6 +5,7 @@
 #include <cstring>
 #include <future>
 
+#include "daemon/data/host_texts.h"
 #include "dump/test_util.h"
 
 namespace profd {
@@ -21,6 +22,7 @@ class DumpWriterTest : public ::testing::Test {
     options.session.session_id = "s";
     options.devices.emplace_back();
     options.owner = Myself();
+    options.max_dynamic_files = 2;
     auto opened = std::make_shared<std::promise<Status>>();
     session_ = writer_.Open(std::move(options), [opened](const Result<std::string>& path) {
       opened->set_value(path.status());
@@ -76,6 +78,26 @@ TEST_F(DumpWriterTest, APartThatRunsForSomebodyElseIsThinnedOut) {
   DumpFeed* feed = Interconnect(100);
   EXPECT_EQ(feed->counters().records, 1u);
   EXPECT_TRUE(feed->thinned());
+}
+
+// A machine where processes come and go: what is too much costs the newcomers' data, not the session.
+TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
+  FeedOptions wish;
+  wish.collector = "host_cpu";
+  DumpFeed* feed = session_->AddFeed(std::move(wish));
+  HostTexts texts(session_, feed);
+  for (int reading = 0; reading < 3; ++reading) {
+    for (const char* pid : {"1", "2", "3"}) {
+      texts.Add(std::string(pid) + "-CpuUsage.data", "TimeStamp:1\n");
+    }
+  }
+  texts.Flush();
+  std::promise<void> written;
+  writer_.Post([&written] { written.set_value(); });
+  written.get_future().wait();
+  EXPECT_EQ(feed->counters().records, 6u);
+  EXPECT_EQ(feed->counters().dropped_records, 3u);
+  EXPECT_TRUE(session_->health().ok());
 }
 
 }  // namespace
