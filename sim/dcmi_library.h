@@ -17,7 +17,7 @@ namespace profd::sim {
 
 class DcmiLibrary {
  public:
-  DcmiLibrary() : node_(NodeFromEnvironment(clock_, "libdcmi.so")) {}
+  DcmiLibrary() : node_(NodeFromEnvironment("libdcmi.so")) {}
 
   const Node* node() const { return node_.get(); }
   FaultWait& wait() { return wait_; }
@@ -65,7 +65,6 @@ class DcmiLibrary {
   }
 
  private:
-  SystemClock clock_;
   std::unique_ptr<Node> node_;
   FaultWait wait_;
 };

@@ -128,7 +128,8 @@ class ModuleMemEmitter final : public Emitter {
   ModuleMemEmitter(Target target, bool host_cycles) : target_(target), host_cycles_(host_cycles) {}
   void Emit(const Tick& tick, std::string* out) override {
     const uint64_t stamp =
-        host_cycles_ ? HostCounterAt(target_.node->clock(), target_.clock().ToHost(tick.now_ns))
+        host_cycles_ ? HostCounterAt(target_.node->clock(), target_.node->played().ToReal(
+                                                                target_.clock().ToHost(tick.now_ns)))
                      : target_.clock().Counter(tick.now_ns);
     for (const ModuleMemory& module : ModuleTable()) {
       AppendLe(module.id, out);

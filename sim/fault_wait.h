@@ -18,14 +18,14 @@ class FaultWait {
     for (int64_t now = node.ScenarioNow();
          node.faults().Drop(DropMode::kHang, now, device) != nullptr; now = node.ScenarioNow()) {
       const int64_t edge = node.faults().NextEdge(now);
-      Sleep(lock, edge == kForever ? kLongestNs : edge - now);
+      Sleep(lock, edge == kForever ? kLongestNs : node.played().WaitFor(edge - now));
     }
   }
-  // Takes `ns` of the caller's time, like a profiling call of the driver.
+  // Takes `ns` of played time, like a profiling call of the driver.
   void Spend(const Node& node, int64_t ns) {
     std::unique_lock<std::mutex> lock(mutex_);
     const int64_t end = node.RawNow() + ns;
-    while (node.RawNow() < end) Sleep(lock, end - node.RawNow());
+    while (node.RawNow() < end) Sleep(lock, node.played().WaitFor(end - node.RawNow()));
   }
 
  private:

@@ -34,8 +34,9 @@ HalEngine::HalEngine(const Node& node)
     : node_(node), channels_(static_cast<size_t>(node.devices()) * abi::kMaxChannels) {}
 
 void HalEngine::SleepUntilScenario(Lock& lock, int64_t scenario_ns, int64_t at_most_ns) {
-  const int64_t left =
-      scenario_ns == kForever ? kLongestSleepNs : scenario_ns - node_.ScenarioNow();
+  const int64_t left = scenario_ns == kForever
+                           ? kLongestSleepNs
+                           : node_.played().WaitFor(scenario_ns - node_.ScenarioNow());
   const int64_t ns = std::clamp<int64_t>(std::min(left, at_most_ns), 0, kLongestSleepNs);
   changed_.wait_for(lock, std::chrono::nanoseconds(ns));
 }
@@ -98,11 +99,18 @@ int HalEngine::Start(unsigned device, unsigned channel, const abi::ProfStartPara
   }
   std::unique_ptr<RecordStream> stream = MakeStream(node_, device, channel, *para);
   if (stream == nullptr) return abi::kProfError;
-  if (slot != nullptr) Forget(slot.get());  // what was left of the last run goes
+  if (slot != nullptr) {  // what was left of the last run goes
+    Forget(slot.get());
+    if (slot->ledger != nullptr) slot->ledger->left_bytes += slot->ring.size();
+  }
   const size_t record_size = stream->record_size();
-  slot.reset(new Channel{device, channel, true, false, std::move(stream), RecordRing(record_size)});
+  slot = std::make_unique<Channel>(
+      Channel{device, channel, true, false, std::move(stream), RecordRing(record_size)});
   slot->stream->Begin(node_.device_clock(device).FromHost(node_.RawNow()), &slot->ring);
   active_.push_back(slot.get());
+  slot->ledger = LedgerRowOf(device, channel);
+  if (slot->ledger != nullptr) ++slot->ledger->runs;
+  Book(*slot);
   changed_.notify_all();
   return abi::kProfOk;
 }
@@ -111,6 +119,18 @@ void HalEngine::Generate(Channel& channel) {
   if (!channel.started) return;
   channel.stream->GenerateUntil(node_.device_clock(channel.device).FromHost(node_.RawNow()),
                                 &channel.ring);
+  Book(channel);
+}
+
+// Brings the ledger up to date.
+void HalEngine::Book(Channel& channel) {
+  if (channel.ledger == nullptr) return;
+  const Made& made = channel.stream->made();
+  channel.ledger->records += made.records - channel.booked.records;
+  channel.ledger->bytes += made.bytes - channel.booked.bytes;
+  channel.ledger->dropped_bytes += channel.ring.dropped_bytes() - channel.booked_dropped;
+  channel.booked = made;
+  channel.booked_dropped = channel.ring.dropped_bytes();
 }
 
 void HalEngine::Forget(const Channel* channel) {
@@ -154,6 +174,7 @@ int HalEngine::Read(unsigned device, unsigned channel, char* out, unsigned size)
     wanted = std::min<size_t>(wanted, fault->bytes);
   }
   const size_t count = state->ring.Read(out, wanted);
+  if (state->ledger != nullptr) state->ledger->read_bytes += count;
   if (count == 0 && !state->started) return abi::kProfStoppedAlready;
   return static_cast<int>(count);
 }

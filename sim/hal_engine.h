@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "driver/abi/hal_abi.h"
+#include "sim/ledger.h"
 #include "sim/node.h"
 #include "sim/record_ring.h"
 #include "sim/record_stream.h"
@@ -42,6 +43,9 @@ class HalEngine {
     bool announce = false;  // stopped, and poll has not yet told that bytes are left
     std::unique_ptr<RecordStream> stream;
     RecordRing ring;
+    LedgerRow* ledger = nullptr;  // null: nobody asked
+    Made booked{};
+    uint64_t booked_dropped = 0;
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -56,6 +60,7 @@ class HalEngine {
   bool Ready(const Channel& channel, int64_t raw_ns) const;
   int64_t NextDueRaw() const;
   void Generate(Channel& channel);
+  void Book(Channel& channel);
   void Forget(const Channel* channel);
   std::unique_ptr<Channel>& Slot(unsigned device, unsigned channel) {
     return channels_[device * abi::kMaxChannels + channel];

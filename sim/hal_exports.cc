@@ -16,8 +16,7 @@ namespace profd::sim {
 namespace {
 
 struct Library {
-  SystemClock clock;
-  std::unique_ptr<Node> node = NodeFromEnvironment(clock, "libascend_hal.so");
+  std::unique_ptr<Node> node = NodeFromEnvironment("libascend_hal.so");
   std::unique_ptr<HalEngine> engine = node ? std::make_unique<HalEngine>(*node) : nullptr;
   std::unique_ptr<HalInfo> info = node ? std::make_unique<HalInfo>(*node) : nullptr;
 };

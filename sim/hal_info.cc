@@ -49,7 +49,7 @@ int HalInfo::SystemInfo(uint32_t device, int32_t info, int64_t* value) {
       *value = static_cast<int64_t>(clock.Counter(clock.FromHost(node_.RawNow())));
       return abi::kDrvErrorNone;
     case abi::kInfoHostOscFreque:
-      *value = HostCounterHz(node_.clock()) / 1'000;
+      *value = ReportedHostCounterHz(node_.clock(), node_.played().scale()) / 1'000;
       return abi::kDrvErrorNone;
     case abi::kInfoDevOscFreque:
       *value = node_.chip().counter_hz / 1'000;
@@ -112,14 +112,13 @@ int HalInfo::DeviceInfoByBuff(uint32_t device, int32_t module, int32_t info, voi
   config.stream_name[sizeof config.stream_name - 1] = '\0';
   uint16_t found = 0;
   for (const QosStream& stream : streams) {
-    if (config.mode == abi::kQosModeListIds) {
+    if (config.mode == abi::kQosModeListIds ||
+        (config.mode == abi::kQosModeNameToId && stream.name == config.stream_name)) {
       config.mpam_id[found++] = stream.mpam_id;
     } else if (config.mode == abi::kQosModeIdToName && config.mpam_id[0] == stream.mpam_id) {
       std::memset(config.stream_name, 0, sizeof config.stream_name);
       std::memcpy(config.stream_name, stream.name.data(), stream.name.size());
       found = 1;
-    } else if (config.mode == abi::kQosModeNameToId && stream.name == config.stream_name) {
-      config.mpam_id[found++] = stream.mpam_id;
     }
   }
   if (found == 0) return abi::kDrvErrorNotSupport;

@@ -7,18 +7,17 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "sim/chip.h"
 #include "sim/fault_table.h"
 #include "sim/network_port.h"
 #include "sim/node.h"
 #include "sim/noise.h"
+#include "sim/played_time.h"
 
 namespace profd::sim {
 namespace {
@@ -55,7 +54,7 @@ class Tool {
         faults_(scenario.faults),
         question_(question),
         port_(scenario, question.device),
-        epoch_raw_ns_(ProcessStartRawNs(::getppid())) {}
+        played_(ProcessStartRawNs(::getppid()), scenario.time_scale) {}
 
   int Answer() {
     if (!question_.get || question_.device < 0 || question_.device >= scenario_.devices) {
@@ -76,7 +75,9 @@ class Tool {
   }
 
  private:
-  int64_t Now() const { return clock_.MonotonicRawNs() - epoch_raw_ns_; }
+  int64_t Now() const {
+    return played_.FromReal(clock_.MonotonicRawNs()) - played_.epoch_ns();
+  }
   static void Wait() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
   static int Refuse(const std::string& why) {
     std::fprintf(stderr, "[ERROR] %s\n", why.c_str());
@@ -134,26 +135,21 @@ class Tool {
     return 0;
   }
 
-  SystemClock clock_;
+  KernelClock clock_;
   const Scenario& scenario_;
   FaultTable faults_;
   Question question_;
   NetworkPort port_;
-  int64_t epoch_raw_ns_;
+  PlayedTime played_;
 };
 
 int Run(int argc, char** argv) {
-  Scenario scenario;
-  const char* path = std::getenv(std::string(kScenarioEnv).c_str());
-  if (path != nullptr && *path != '\0') {
-    Result<Scenario> loaded = LoadScenario(path);
-    if (!loaded.ok()) {
-      std::fprintf(stderr, "hccn_tool (simulated): %s\n", loaded.status().message().c_str());
-      return kFailed;
-    }
-    scenario = std::move(loaded).value();
+  const Result<Scenario> scenario = ScenarioFromEnvironment();
+  if (!scenario.ok()) {
+    std::fprintf(stderr, "hccn_tool (simulated): %s\n", scenario.status().message().c_str());
+    return kFailed;
   }
-  return Tool(scenario, ParseArguments(argc, argv)).Answer();
+  return Tool(*scenario, ParseArguments(argc, argv)).Answer();
 }
 
 }  // namespace

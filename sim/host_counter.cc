@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "sim/played_time.h"
+
 namespace profd::sim {
 namespace {
 
@@ -23,6 +25,19 @@ Pair ReadPair(const Clock& clock) {
     }
   }
   return best;
+}
+
+// Of `clock`, over at least `kSpanNs` of the kernel's.
+int64_t MeasureAgainstKernel(const Clock& clock) {
+  constexpr int64_t kSpanNs = 30 * kNsPerMs;
+  const KernelClock kernel;
+  const int64_t end = kernel.MonotonicRawNs() + kSpanNs;
+  const Pair first = ReadPair(clock);
+  while (kernel.MonotonicRawNs() < end) {
+  }
+  const Pair last = ReadPair(clock);
+  return static_cast<int64_t>(std::llround(static_cast<double>(last.counter - first.counter) * 1e9 /
+                                           static_cast<double>(last.raw_ns - first.raw_ns)));
 }
 
 int64_t MeasureHz(const Clock& clock) {
@@ -50,6 +65,12 @@ int64_t MeasureHz(const Clock& clock) {
 
 int64_t HostCounterHz(const Clock& clock) {
   static const int64_t hz = MeasureHz(clock);
+  return hz;
+}
+
+int64_t ReportedHostCounterHz(const Clock& clock, int64_t scale) {
+  if (scale == 1) return HostCounterHz(clock);
+  static const int64_t hz = MeasureAgainstKernel(SystemClock());
   return hz;
 }
 

@@ -1,9 +1,9 @@
 #include "sim/node.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -17,7 +17,7 @@ Node::Node(Scenario scenario, const Clock& clock, int64_t epoch_raw_ns)
     : scenario_(std::move(scenario)),
       chip_(*FindChip(scenario_.chip)),
       clock_(clock),
-      epoch_raw_ns_(epoch_raw_ns),
+      played_(epoch_raw_ns, scenario_.time_scale),
       timeline_(scenario_, chip_),
       faults_(scenario_.faults) {
   for (int device = 0; device < scenario_.devices; ++device) {
@@ -28,9 +28,10 @@ Node::Node(Scenario scenario, const Clock& clock, int64_t epoch_raw_ns)
 
 namespace {
 
+// From the kernel: see KernelClock.
 int64_t ReadClock(clockid_t id) {
   timespec now{};
-  clock_gettime(id, &now);
+  ::syscall(SYS_clock_gettime, id, &now);
   return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
 }
 
@@ -77,18 +78,17 @@ int64_t ProcessStartRawNs() {
 
 int64_t ProcessStartRawNs(int pid) { return StartRawNs("/proc/" + std::to_string(pid) + "/stat"); }
 
-std::unique_ptr<Node> NodeFromEnvironment(const Clock& clock, const char* library) {
-  Scenario scenario;
-  const char* path = std::getenv(std::string(kScenarioEnv).c_str());
-  if (path != nullptr && *path != '\0') {
-    Result<Scenario> loaded = LoadScenario(path);
-    if (!loaded.ok()) {
-      std::fprintf(stderr, "profd sim (%s): %s\n", library, loaded.status().message().c_str());
-      return nullptr;
-    }
-    scenario = std::move(loaded).value();
+std::unique_ptr<Node> NodeFromEnvironment(const char* library) {
+  Result<Scenario> scenario = ScenarioFromEnvironment();
+  if (!scenario.ok()) {
+    std::fprintf(stderr, "profd sim (%s): %s\n", library, scenario.status().message().c_str());
+    return nullptr;
   }
-  return std::make_unique<Node>(std::move(scenario), clock, ProcessStartRawNs());
+  // Never torn down, as the libraries are not.
+  static const SystemClock* const real = new SystemClock;
+  static const KernelClock* const kernel = new KernelClock;
+  const Clock& clock = scenario->time_scale == 1 ? static_cast<const Clock&>(*real) : *kernel;
+  return std::make_unique<Node>(std::move(scenario).value(), clock, ProcessStartRawNs());
 }
 
 }  // namespace profd::sim

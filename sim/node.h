@@ -10,6 +10,7 @@
 #include "sim/device_clock.h"
 #include "sim/device_model.h"
 #include "sim/fault_table.h"
+#include "sim/played_time.h"
 #include "sim/scenario.h"
 #include "sim/timeline.h"
 
@@ -17,14 +18,18 @@ namespace profd::sim {
 
 class Node {
  public:
-  // `clock` must outlive the node. `epoch_raw_ns` is scenario time 0 on CLOCK_MONOTONIC_RAW.
+  // `clock` must outlive the node. `epoch_raw_ns` is scenario time 0 on CLOCK_MONOTONIC_RAW. From
+  // then on time is the scenario's: time_scale times as fast.
   Node(Scenario scenario, const Clock& clock, int64_t epoch_raw_ns);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  int64_t RawNow() const { return clock_.MonotonicRawNs(); }
-  int64_t ScenarioNow() const { return clock_.MonotonicRawNs() - epoch_raw_ns_; }
-  int64_t ToScenario(int64_t raw_ns) const { return raw_ns - epoch_raw_ns_; }
+  // Played time, as everything here that is called raw.
+  int64_t RawNow() const { return played_.FromReal(clock_.MonotonicRawNs()); }
+  int64_t ScenarioNow() const { return RawNow() - played_.epoch_ns(); }
+  int64_t ToScenario(int64_t raw_ns) const { return raw_ns - played_.epoch_ns(); }
+  const PlayedTime& played() const { return played_; }
+  // Of the host: nothing of it is played.
   const Clock& clock() const { return clock_; }
 
   bool HasDevice(int64_t device) const { return device >= 0 && device < scenario_.devices; }
@@ -39,7 +44,7 @@ class Node {
   Scenario scenario_;
   const ChipSpec& chip_;
   const Clock& clock_;
-  int64_t epoch_raw_ns_;
+  PlayedTime played_;
   Timeline timeline_;
   FaultTable faults_;
   std::vector<std::unique_ptr<DeviceModel>> models_;
@@ -54,7 +59,8 @@ int64_t ProcessStartRawNs();
 int64_t ProcessStartRawNs(int pid);
 
 // The node this process asked for through the environment, or the built-in default. nullptr, after
-// one line on stderr, when the scenario cannot be used. `library` is named in that line.
-std::unique_ptr<Node> NodeFromEnvironment(const Clock& clock, const char* library);
+// one line on stderr, when the scenario cannot be used. `library` is named in that line. Node::clock
+// is a clock that lives as long as the process.
+std::unique_ptr<Node> NodeFromEnvironment(const char* library);
 
 }  // namespace profd::sim

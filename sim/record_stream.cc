@@ -14,6 +14,7 @@ void RecordStream::AddTicker(int64_t period_ns, std::unique_ptr<Emitter> emitter
 void RecordStream::Begin(int64_t device_now_ns, RecordRing* ring) {
   start_ns_ = device_now_ns;
   ring->Append(prologue_);
+  made_.bytes += prologue_.size();
   for (Ticker& ticker : tickers_) ticker.next = ticker.emitter->NextTick(1, start_ns_);
   UpdateNextDue();
 }
@@ -26,13 +27,14 @@ void RecordStream::UpdateNextDue() {
 // After a long silence only the newest records would still be in the ring: the older ones are
 // counted, not made.
 void RecordStream::SkipWhatCannotSurvive(Ticker& ticker, int64_t device_now_ns,
-                                         RecordRing* ring) const {
+                                         RecordRing* ring) {
   const int64_t last = (device_now_ns - start_ns_) / ticker.period_ns;
   const size_t per_tick = std::max<size_t>(1, ticker.emitter->BytesPerTick());
   const auto fit = static_cast<int64_t>(RecordRing::kCapacity / per_tick) + 2;
   const int64_t skipped = last - fit - ticker.next;
   if (skipped <= 0) return;
   ring->CountNeverGenerated(static_cast<uint64_t>(skipped) * per_tick);
+  made_.bytes += static_cast<uint64_t>(skipped) * per_tick;
   ticker.next = ticker.emitter->NextTick(ticker.next + skipped, start_ns_);
 }
 
@@ -52,12 +54,21 @@ void RecordStream::GenerateUntil(int64_t device_now_ns, RecordRing* ring) {
       scratch_.clear();
       // The emitter sees every tick, so that what it remembers stays right.
       ticker.emitter->Emit(tick, &scratch_);
-      Corrupt(tick, &scratch_);
-      if (!CardIsGone(tick)) ring->Append(scratch_);
+      if (!CardIsGone(tick)) Put(tick, ring);
       ticker.next = ticker.emitter->NextTick(ticker.next + 1, start_ns_);
     }
     UpdateNextDue();
   }
+}
+
+// What has just been emitted.
+void RecordStream::Put(const Tick& tick, RecordRing* ring) {
+  made_.records += record_size_ != 0 ? scratch_.size() / record_size_
+                                     : static_cast<uint64_t>(std::count(scratch_.begin(),
+                                                                        scratch_.end(), '\n'));
+  Corrupt(tick, &scratch_);
+  made_.bytes += scratch_.size();
+  ring->Append(scratch_);
 }
 
 bool RecordStream::CardIsGone(const Tick& tick) const {

@@ -35,6 +35,12 @@ class Emitter {
   }
 };
 
+// What a stream has put, or would have put, into its ring.
+struct Made {
+  uint64_t records = 0;  // whole ones; what was never generated is not among them
+  uint64_t bytes = 0;
+};
+
 class RecordStream {
  public:
   // `record_size` 0 for text.
@@ -49,6 +55,7 @@ class RecordStream {
   // Device time of the next record; kForever if there will be none.
   int64_t NextDue() const { return next_due_ns_; }
   size_t record_size() const { return record_size_; }
+  const Made& made() const { return made_; }
 
  private:
   struct Ticker {
@@ -57,7 +64,8 @@ class RecordStream {
     std::unique_ptr<Emitter> emitter;
   };
   int64_t DueOf(const Ticker& ticker) const { return start_ns_ + ticker.next * ticker.period_ns; }
-  void SkipWhatCannotSurvive(Ticker& ticker, int64_t device_now_ns, RecordRing* ring) const;
+  void SkipWhatCannotSurvive(Ticker& ticker, int64_t device_now_ns, RecordRing* ring);
+  void Put(const Tick& tick, RecordRing* ring);
   // A card that is missing samples nothing, and nothing is made up for when it is back.
   bool CardIsGone(const Tick& tick) const;
   void Corrupt(const Tick& tick, std::string* bytes) const;
@@ -72,6 +80,7 @@ class RecordStream {
   std::string prologue_;
   std::vector<Ticker> tickers_;
   std::string scratch_;
+  Made made_;
 };
 
 }  // namespace profd::sim

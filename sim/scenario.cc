@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
+#include "base/text.h"
 #include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
 #include "sim/chip.h"
@@ -315,7 +317,7 @@ Result<Scenario> FromTable(const toml::table& root) {
   Scenario scenario;
   TableReader top(root, "");
   top.CheckKeys(
-      {"chip", "devices", "seed", "step_ms", "phases", "processes_file", "process", "vnpu",
+      {"chip", "devices", "seed", "step_ms", "time_scale", "phases", "processes_file", "process", "vnpu",
        "fault"});
   scenario.chip = top.String("chip", scenario.chip);
   if (FindChip(scenario.chip) == nullptr) {
@@ -325,6 +327,7 @@ Result<Scenario> FromTable(const toml::table& root) {
   scenario.devices = static_cast<int>(top.Int("devices", paired ? 16 : 8, 1, kMaxSimDevices));
   if (paired && scenario.devices % 2 != 0) top.Fail("A3 devices come in pairs (two dies a card)");
   scenario.seed = static_cast<uint64_t>(top.Int("seed", 1, 0, INT64_MAX));
+  scenario.time_scale = top.Int("time_scale", 1, 1, kMaxTimeScale);
   scenario.processes_file = top.String("processes_file", "");
   RETURN_IF_ERROR(top.status());
   RETURN_IF_ERROR(ReadPhases(root, top, scenario));
@@ -352,6 +355,24 @@ Result<Scenario> LoadScenario(const std::string& path) {
   text << file.rdbuf();
   Result<Scenario> scenario = ParseScenario(text.str());
   if (!scenario.ok()) return scenario.status().Annotate(path);
+  return scenario;
+}
+
+Result<Scenario> ScenarioFromEnvironment() {
+  Scenario scenario;
+  const char* path = std::getenv(std::string(kScenarioEnv).c_str());
+  if (path != nullptr && *path != '\0') {
+    Result<Scenario> loaded = LoadScenario(path);
+    if (!loaded.ok()) return loaded;
+    scenario = std::move(loaded).value();
+  }
+  const char* scale = std::getenv(std::string(kTimeScaleEnv).c_str());
+  if (scale == nullptr || *scale == '\0') return scenario;
+  if (!ParseNumber(std::string_view(scale), &scenario.time_scale) || scenario.time_scale < 1 ||
+      scenario.time_scale > kMaxTimeScale) {
+    return InvalidArgument(
+        fmt::format("{} must be an integer in 1..{}", kTimeScaleEnv, kMaxTimeScale));
+  }
   return scenario;
 }
 

@@ -87,6 +87,7 @@ struct Scenario {
   std::string chip = "910B";
   int devices = 8;
   uint64_t seed = 1;
+  int64_t time_scale = 1;  // how many times as fast as the host's the device side's time runs
   // Nominal length of each phase of one training step.
   std::array<int64_t, kPhases> phase_ns = {150'000'000, 300'000'000, 90'000'000, 40'000'000,
                                            20'000'000};
@@ -97,12 +98,16 @@ struct Scenario {
 };
 
 inline constexpr int kOpticalLanes = 4;
-inline constexpr int kMaxSimDevices = 16;
+inline constexpr int kMaxSimDevices = 64;  // DEV_NUM, driver-abi 1.6
 inline constexpr size_t kMaxFaults = 64;
+inline constexpr int64_t kMaxTimeScale = 1000;
 inline constexpr std::string_view kScenarioEnv = "PROFD_SIM_SCENARIO";
+inline constexpr std::string_view kTimeScaleEnv = "PROFD_SIM_TIME_SCALE";  // before the scenario's
 
 // All errors carry the place in the text ("line 7: ...").
 Result<Scenario> ParseScenario(std::string_view toml_text);
 Result<Scenario> LoadScenario(const std::string& path);
+// What the environment asks for; the built-in default if nothing.
+Result<Scenario> ScenarioFromEnvironment();
 
 }  // namespace profd::sim

@@ -68,7 +68,8 @@ TEST(Scenario, RefusesWithTheLine) {
   };
   const Case cases[] = {
       {"chip = \"910C\"", "unknown chip '910C'"},
-      {"\ndevices = 17", "line 2: 'devices' must be an integer in 1..16"},
+      {"\ndevices = 65", "line 2: 'devices' must be an integer in 1..64"},
+      {"time_scale = 0", "'time_scale' must be an integer in 1..1000"},
       {"devices = \"8\"", "'devices' must be an integer"},
       {"chip = \"A3\"\ndevices = 3", "pairs"},
       {"speed = 3", "unknown key 'speed'"},
