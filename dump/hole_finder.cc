@@ -42,11 +42,11 @@ bool HasStamps(const abi::ChannelFormat* format) {
   return format != nullptr && (format->framing == abi::Framing::kText || format->stamp.width != 0);
 }
 
-// A grid point is told from the one before when a reading came this little before it: stamps and grid
-// are of different clocks.
-constexpr int64_t kEarlyPart = 50;
-// Those clocks run at most this far apart (NTP slews by 500 ppm), per period.
-constexpr int64_t kDriftPart = 1000;
+// Grid and stamps are of different clocks, which run up to 500 ppm apart (NTP slews no faster): by so
+// many parts of a period the grid is let run behind, per period.
+constexpr int64_t kDriftPart = 2000;
+// So a reading may seem to come a little before its point.
+constexpr int64_t kEarlyPart = 200;
 
 uint64_t Steps(int64_t dt, int64_t period) {
   return static_cast<uint64_t>((dt + period / 2) / period);
@@ -237,9 +237,17 @@ void HoleFinder::JudgeOnGrid(Series& series, const Hole& step) {
   if (series.point_ns < 0) series.point_ns = step.from_ns;
   series.point_ns += period / kDriftPart;
   const int64_t since = step.to_ns - series.point_ns;
-  const int64_t steps = std::max<int64_t>((since + period / kEarlyPart) / period, 1);
-  series.point_ns = std::min(series.point_ns + steps * period, step.to_ns);
-  Report({step.from_ns, step.to_ns, static_cast<uint64_t>(steps - 1)});
+  const int64_t steps = (since + period / kEarlyPart) / period;
+  Hole before = std::exchange(series.pending, {});
+  // Two readings at one point: the one before was not early for it, but late for the point before.
+  const bool was_late = steps == 0 && before.missing > 0 && series.in_doubt;
+  if (was_late) --before.missing;
+  Report(before);
+  series.point_ns += std::max<int64_t>(steps, was_late ? 0 : 1) * period;
+  series.point_ns = std::min(series.point_ns, step.to_ns);
+  if (steps < 2) return;
+  series.pending = {step.from_ns, step.to_ns, static_cast<uint64_t>(steps - 1)};
+  series.in_doubt = since < steps * period;
 }
 
 void HoleFinder::Judge(Series& series, const Hole& step) {

@@ -79,6 +79,7 @@ class HoleFinder {
     int64_t period_ns = 0;   // 0: not known yet, -1: has none
     bool on_grid = false;    // polled, and its period is the one that was told
     int64_t point_ns = -1;   // the grid point the last reading belongs to; -1: none yet
+    bool in_doubt = false;   // `pending` is a hole only if its last reading came a little early
     Hole pending = {};       // missing 0 = none
     size_t learned = 0;
     std::array<Hole, kLearn> steps = {};  // while learning

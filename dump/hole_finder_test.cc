@@ -225,6 +225,24 @@ TEST_F(HoleFinderTest, APointOfTheGridWithoutAReadingIsAHole) {
   }
 }
 
+// However late below a period, and however seldom.
+TEST_F(HoleFinderTest, AnyLatenessBelowAPeriodIsNoHole) {
+  std::vector<double> at;
+  for (int i = 0; i < 2000; ++i) at.push_back(i + i * 389 % 1000 * 0.000999);
+  FeedReadings(at);
+  EXPECT_TRUE(holes_.empty());
+}
+
+TEST_F(HoleFinderTest, AHoleBetweenReadingsThatAreAllEquallyLateIsFound) {
+  std::vector<double> at;
+  for (int i = 0; i < 500; ++i) {
+    if (i != 250 && i != 251) at.push_back(i + 0.3);
+  }
+  FeedReadings(at);
+  ASSERT_EQ(holes_.size(), 1u);
+  EXPECT_EQ(holes_[0].missing, 2u);
+}
+
 // A reading for point 30 that came at 31.7 stands for it; 31 was left out.
 TEST_F(HoleFinderTest, AReadingLateByMoreThanAPeriodCostsTheNext) {
   std::vector<double> at;

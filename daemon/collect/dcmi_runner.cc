@@ -125,8 +125,8 @@ void DcmiRunner::Shared::Run() {
     int64_t end = clock.SteadyNs();
     lock.lock();
     if (abandoned) break;
+    instance->missed = instance->grid.Advance(end);
     Deliver(*instance, status, {begin - due, end - begin, instance->missed, end});
-    instance->missed = instance->grid.Advance(clock.SteadyNs());
   }
   running = false;
   changed.notify_all();
