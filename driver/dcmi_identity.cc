@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <climits>
 
 #include "base/text.h"
 #include "driver/dcmi_service_impl.h"
@@ -31,6 +32,11 @@ std::string UuidText(const abi::DcmiDieId& die) {
 }
 
 bool IsAbandoned(int code) { return code == kDcmiAbandoned; }
+
+// An answer that is no number of a device counts as none.
+int PhysicalId(int code, unsigned answer, int logical_id) {
+  return code == abi::kDcmiOk && answer <= INT_MAX ? static_cast<int>(answer) : logical_id;
+}
 
 }  // namespace
 
@@ -85,6 +91,12 @@ int DcmiService::FindDevices(std::vector<DcmiDevice>* devices) {
   if (code != abi::kDcmiOk) return code;
   std::sort(devices->begin(), devices->end(),
             [](const DcmiDevice& a, const DcmiDevice& b) { return a.logical_id < b.logical_id; });
+  // One that is listed twice would be counted twice.
+  devices->erase(std::unique(devices->begin(), devices->end(),
+                             [](const DcmiDevice& a, const DcmiDevice& b) {
+                               return a.logical_id == b.logical_id;
+                             }),
+                 devices->end());
   if (devices->size() > kMaxDcmiDevices) devices->resize(kMaxDcmiDevices);
   for (size_t i = 0; i < devices->size(); ++i) (*devices)[i].index = static_cast<int>(i);
   return code;
@@ -131,19 +143,18 @@ int DcmiService::FindDevicesOfCard(int card, std::vector<DcmiDevice>* devices) {
     });
     if (IsAbandoned(code)) return code;
     if (code != abi::kDcmiOk || logical_id < 0) continue;
-    unsigned physical_id = static_cast<unsigned>(logical_id);
+    auto physical_id = static_cast<unsigned>(logical_id);
     code = Run(-1, DcmiCall::kPhysicalId, [&] {
       return f.phyid_from_logicid != nullptr
                  ? f.phyid_from_logicid(static_cast<unsigned>(logical_id), &physical_id)
                  : kDcmiSymbolMissing;
     });
     if (IsAbandoned(code)) return code;
-    if (code != abi::kDcmiOk) physical_id = static_cast<unsigned>(logical_id);
     DcmiDevice& device = devices->emplace_back();
     device.card = card;
     device.chip = chip;
     device.logical_id = logical_id;
-    device.physical_id = static_cast<int>(physical_id);
+    device.physical_id = PhysicalId(code, physical_id, logical_id);
   }
   return abi::kDcmiOk;
 }
@@ -160,17 +171,17 @@ int DcmiService::FindDevicesV2(std::vector<DcmiDevice>* devices) {
   count = std::clamp(count, 0, abi::kDcmiMaxCards);
   for (int i = 0; i < count; ++i) {
     const int id = ids[static_cast<size_t>(i)];
-    unsigned physical_id = static_cast<unsigned>(id);
+    if (id < 0) continue;
+    auto physical_id = static_cast<unsigned>(id);
     code = Run(-1, DcmiCall::kPhysicalId, [&] {
       return f.v2_chip_phy_id != nullptr ? f.v2_chip_phy_id(static_cast<unsigned>(id), &physical_id)
                                          : kDcmiSymbolMissing;
     });
     if (IsAbandoned(code)) return code;
-    if (code != abi::kDcmiOk) physical_id = static_cast<unsigned>(id);
     DcmiDevice& device = devices->emplace_back();
     device.card = id;
     device.logical_id = id;
-    device.physical_id = static_cast<int>(physical_id);
+    device.physical_id = PhysicalId(code, physical_id, id);
   }
   return abi::kDcmiOk;
 }

@@ -100,6 +100,27 @@ TEST_F(DcmiServiceTest, FallsBackToTheSecondGeneration) {
   EXPECT_EQ(service->Temperature(device(0)).code, kDcmiSymbolMissing);
 }
 
+// -1 would be the host.
+TEST_F(DcmiServiceTest, NumbersThatAreNoDevicesAreLeftOut) {
+  fake.emplace(2);
+  DcmiLibrary library = fake->V2();
+  library.functions.v2_device_list = [](int* ids, int* count, int) {
+    for (int id : {1, -1, 0, 1}) ids[(*count)++] = id;
+    return 0;
+  };
+  library.functions.v2_chip_phy_id = [](unsigned, unsigned* physical_id) {
+    *physical_id = 0xFFFFFFFF;
+    return 0;
+  };
+  service.emplace(std::move(library), clock);
+  ASSERT_TRUE(service->Start().ok());
+  ASSERT_EQ(service->devices().size(), 2U);
+  for (int id : {0, 1}) {
+    EXPECT_EQ(device(static_cast<size_t>(id)).logical_id, id);
+    EXPECT_EQ(device(static_cast<size_t>(id)).physical_id, id);
+  }
+}
+
 TEST_F(DcmiServiceTest, StartCanBeTriedAgain) {
   fake.emplace(1);
   fake->codes["init"] = abi::kDcmiInternal;
