@@ -5,6 +5,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <grpcpp/create_channel_posix.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/log.h"
@@ -36,13 +38,16 @@ void BecomeOnThisThread(uid_t uid) {
   FUZZ_EXPECT(::syscall(SYS_setresuid, uid, uid, uid) == 0);
 }
 
-UniqueFd ConnectAs(uid_t uid, const std::string& path, int type) {
+// Users need not reach the socket's folder: a working directory can be a thread's own, too.
+UniqueFd ConnectAs(uid_t uid, const std::filesystem::path& path, int type) {
   UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   std::thread([&] {
+    FUZZ_EXPECT(::unshare(CLONE_FS) == 0 && ::chdir(path.parent_path().c_str()) == 0);
     BecomeOnThisThread(uid);
+    const std::string name = path.filename();
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    std::strncpy(address.sun_path, name.c_str(), sizeof address.sun_path - 1);
     if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd.Reset();
   }).join();
   return fd;
