@@ -1,8 +1,7 @@
 // How old what the daemon shows is: profd_sample_age_seconds.
 #include <algorithm>
-#include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
@@ -35,15 +34,21 @@ void App::Impl::UpdateSampleAges() {
       set(spec.name, std::to_string(device.physical_id), raw - answered);
     }
   }
-  std::map<std::pair<CollectorIndex, uint32_t>, int64_t> newest;  // several channels, one collector
-  router->VisitRunning([&](CollectorIndex collector, uint32_t device, int64_t last_ns) {
-    int64_t& best = newest[{collector, device}];
-    best = std::max(best, last_ns);
+  // Several channels may be one collector's: the newest counts.
+  newest_blocks.clear();
+  router->VisitRunning([this](CollectorIndex collector, uint32_t device, int64_t last_ns) {
+    newest_blocks.emplace_back(device, collector, last_ns);
   });
-  for (const DeviceInfo& device : node->host().devices) {
-    for (const auto& [key, last_ns] : newest) {
-      if (key.second != static_cast<uint32_t>(device.id)) continue;
-      set(collectors[key.first].spec->name, std::to_string(device.physical_id), raw - last_ns);
+  std::sort(newest_blocks.begin(), newest_blocks.end());
+  for (size_t i = 0; i < newest_blocks.size(); ++i) {
+    const auto& [device, collector, last_ns] = newest_blocks[i];
+    const bool is_last = i + 1 == newest_blocks.size() ||
+                         std::get<0>(newest_blocks[i + 1]) != device ||
+                         std::get<1>(newest_blocks[i + 1]) != collector;
+    if (!is_last) continue;
+    for (const DeviceInfo& info : node->host().devices) {
+      if (static_cast<uint32_t>(info.id) != device) continue;
+      set(collectors[collector].spec->name, std::to_string(info.physical_id), raw - last_ns);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/clock.h"
@@ -137,6 +138,8 @@ struct App::Impl {
   std::vector<CollectorIndex> always_on_collectors;  // of these
   std::unique_ptr<Timer> beat;
   int64_t next_beat_ns = 0;
+  // Device, collector, when its newest block came: kept for its memory.
+  std::vector<std::tuple<uint32_t, CollectorIndex, int64_t>> newest_blocks;
   int64_t next_trim_ns = 0;
   uint64_t trimmed_at_session = 0;
   int64_t watchdog_ns = 0;

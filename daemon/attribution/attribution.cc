@@ -51,6 +51,7 @@ Result<Names> AskFirst(const std::vector<std::string>& sockets, uid_t own_uid,
 struct Attribution::Impl {
   Impl(Deps d, const DaemonConfig& c);
   void Tick();
+  uint64_t Troubles() const;
   void AskForMap();
   void AskForPods();
   void AskForNames();
@@ -66,6 +67,7 @@ struct Attribution::Impl {
   const std::vector<std::string> cri_sockets;
   std::vector<TrainingProcess> processes;  // of this round
   JobMap map;
+  bool has_map = false;
   std::vector<PodDevice> pods;
   Names names;                              // of containers in use
   std::map<std::string, int64_t> nameless;  // asked for in vain; when to ask again
@@ -75,6 +77,8 @@ struct Attribution::Impl {
   std::vector<Sample> batch;
   Counters counters;
   bool stopped = false;
+  bool news = true;  // a source has told something since the last round
+  uint64_t told_troubles = 0;
   // Last: what runs on them refers to nothing above, and what is left to be told finds nobody.
   UserNames users;
   std::optional<GuardedThread> map_thread;
@@ -113,19 +117,46 @@ void Attribution::Impl::Tick() {
   users.Tick();
   if (map_thread) map_thread->CheckDeadlines(now);
   if (kube_thread) kube_thread->CheckDeadlines(now);
+  const bool idle = processes.empty();
   processes = deps.jobs.Processes();
   AskForMap();
   AskForPods();
   AskForNames();
+  const uint64_t troubles = Troubles();
+  // Nothing to tell that was not told: the same again, with the time of now.
+  if (idle && processes.empty() && !news && troubles == told_troubles) {
+    for (Sample& sample : batch) sample.time_ns = deps.clock.MonotonicRawNs();
+    deps.store.Write(batch);
+    return;
+  }
+  news = false;
+  told_troubles = troubles;
   AttributionRows rows = Describe();
   AddSelf(&rows);
   Publish(rows);
   if (deps.names_or_null != nullptr) deps.names_or_null->Replace(std::move(rows.process_names));
 }
 
+// Changes when a source fails or answers again.
+uint64_t Attribution::Impl::Troubles() const {
+  uint64_t all = users.errors() * 2 + (users.up() ? 1 : 0);
+  auto add = [&all](const auto& source) {
+    if (!source) return;
+    const SourceState& state = source->state();
+    all = all * 31 + state.errors * 4 + (state.up ? 2 : 0) + (state.in_use ? 1 : 0);
+  };
+  add(map_source);
+  add(pod_source);
+  add(name_source);
+  return all;
+}
+
 void Attribution::Impl::AskForMap() {
   if (!map_source) return;
-  if (map_source->IsStale()) map = {};
+  if (map_source->IsStale() && std::exchange(has_map, false)) {
+    map = {};
+    news = true;
+  }
   if (!map_source->IsDue()) return;
   map_source->Ask(
       [folder = config.job_map_dir]() -> Result<JobMap> {
@@ -136,18 +167,27 @@ void Attribution::Impl::AskForMap() {
         }
         return found;
       },
-      [this](JobMap found) { map = std::move(found); });
+      [this](JobMap found) {
+        map = std::move(found);
+        has_map = news = true;
+      });
 }
 
 void Attribution::Impl::AskForPods() {
   if (!pod_source) return;
-  if (pod_source->IsStale()) pods.clear();
+  if (pod_source->IsStale() && !pods.empty()) {
+    pods.clear();
+    news = true;
+  }
   if (!pod_source->IsDue()) return;
   pod_source->Ask(
       [socket = config.pod_resources_socket, own = deps.own_uid] {
         return AskKubelet(socket, own);
       },
-      [this](std::vector<PodDevice> found) { pods = std::move(found); });
+      [this](std::vector<PodDevice> found) {
+        pods = std::move(found);
+        news = true;
+      });
 }
 
 std::set<std::string> Attribution::Impl::UnknownContainers() {
@@ -182,6 +222,7 @@ void Attribution::Impl::AskForNames() {
                        if (!found.contains(id)) nameless[id] = again;
                      }
                      names.merge(found);
+                     news = true;
                    });
 }
 
@@ -251,6 +292,7 @@ void Attribution::Impl::Publish(const AttributionRows& rows) {
     if (at->second != kNoSeries) batch.push_back({at->second, now, value});
   }
   deps.store.Write(batch);
+  news = news || batch.size() < rows.series.size();
 }
 
 Attribution::Attribution(Deps deps, const DaemonConfig& config)

@@ -224,6 +224,17 @@ TEST_F(AttributionTest, SourceSaysWhatChanges) {
   OnControl([&] { source.reset(); });
 }
 
+// Where no process uses an NPU the rounds do nothing but keep what is shown from going stale.
+TEST_F(AttributionTest, QuietRoundsKeepWhatIsShown) {
+  constexpr MetricId kHidden = MetricByName("profd_attribution_hidden_processes");
+  Start();
+  for (int round = 0; round < 20; ++round) {
+    clock_.ahead += 9 * kNsPerSecond;
+    OnControl([this] { attribution_->Tick(); });
+    ASSERT_THAT(Shown(kHidden), SizeIs(1)) << round;
+  }
+}
+
 TEST_F(AttributionTest, NothingAfterTheStop) {
   directory_.processes = {ProcessOf(10, 0, "4711", {0})};
   Start();

@@ -330,19 +330,21 @@ Status DumpKeeper::Pin(const std::vector<std::string>& names, bool pinned, bool 
   return {};
 }
 
+// What is being written may take within so long.
+uint64_t DumpKeeper::RoomAhead(double seconds) const {
+  if (writing_ == 0) return 0;
+  return static_cast<uint64_t>(bytes_per_s_ * seconds) + writing_ * kPerRunningDump;
+}
+
 Headroom DumpKeeper::HeadroomNow() const {
-  if (writing_ == 0) return {};
-  uint64_t running = 0;
   std::set<uint32_t> uids;
   for (const auto& [name, dump] : dumps_) {
     if (!dump.writing) continue;
-    ++running;
     uids.insert(dump.uid);
   }
   Headroom headroom;
-  if (running == 0) return headroom;
-  headroom.total = static_cast<uint64_t>(bytes_per_s_ * kAheadS) + running * kPerRunningDump;
-  headroom.margin = static_cast<uint64_t>(bytes_per_s_ * kMarginS) + running * kPerRunningDump;
+  headroom.total = RoomAhead(kAheadS);
+  headroom.margin = RoomAhead(kMarginS);
   for (uint32_t uid : uids) headroom.by_uid[uid] = headroom.total;
   return headroom;
 }
@@ -400,9 +402,8 @@ QuotaPlan DumpKeeper::Enforce() {
   grown_at_ns_ = now;
   written_before_ = written_;
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
-  const Headroom headroom = HeadroomNow();
-  if (FarBelow(sums().total() + std::max(headroom.total, headroom.margin))) return {};
-  QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, headroom);
+  if (FarBelow(sums().total() + RoomAhead(std::max(kAheadS, kMarginS)))) return {};
+  QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, HeadroomNow());
   Apply(plan);
   return plan;
 }

@@ -101,6 +101,7 @@ class DumpKeeper {
  private:
   struct Disk;
   void Take(Found found);
+  uint64_t RoomAhead(double seconds) const;
   Headroom HeadroomNow() const;
   bool FarBelow(uint64_t bytes) const;
   void Apply(const QuotaPlan& plan);
