@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The contract on the wire, by a client of its own (rpc_client.cc) against a running daemon."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -27,6 +28,21 @@ class Rpc(DaemonCase):
         eventually(lambda: self.daemon.metric("profd_rpc_connections") == 0)
         self.assertEqual(self.daemon.metric("profd_stream_subscribers"), 0)
         eventually(lambda: self.daemon.fd_count() <= files + 5)
+
+    def test_grpc_rests_while_nobody_is_connected(self):
+        """Its threads poll whether there is anything to do or not; the next call starts them again."""
+        def pollers():
+            tasks = f"/proc/{self.daemon.process.pid}/task"
+            names = []
+            for task in os.listdir(tasks):
+                with contextlib.suppress(FileNotFoundError), open(f"{tasks}/{task}/comm", encoding="ascii") as name:
+                    names.append(name.read().strip())
+            self.assertIn("profd-control", names)
+            return [name for name in names if name.startswith("nexting")]
+        session = self.daemon.ctl("start", "--collector", "hccs=50", "--no-dump", "--detach")["session_id"]
+        eventually(lambda: not pollers(), what="gRPC rests while a session runs")
+        self.assertEqual(self.daemon.ctl("status")["active_sessions"], 1)
+        self.daemon.ctl("stop", session)
 
 
 if __name__ == "__main__":
