@@ -50,13 +50,13 @@ inline bool AllDigits(uint64_t digits) {
 
 }  // namespace internal
 
-// The number of text[begin, end), which must be 1 to 16 digits; false if it is not. Reads up to eight
-// characters before `begin`, so not for the first word of a text.
+// The number of text[begin, end), which must be 1 to 16 digits; false if it is not. Reads the eight
+// characters that end at `end`, so not for a number among the first seven of a text.
 [[nodiscard]] inline bool ParseDigitsWithin(const char* text, size_t begin, size_t end,
                                             uint64_t* out) {
   using namespace internal;
   const size_t size = end - begin;
-  if (size == 0 || size > 16 || end < (size <= 8 ? 8u : 16u)) return false;
+  if (size == 0 || size > 16 || end < 8) return false;
   uint64_t low = LoadWord(text + end - 8) ^ 0x30 * kEachByte;
   if (size <= 8) {
     const size_t others = 8 * (8 - size);
@@ -64,9 +64,7 @@ inline bool AllDigits(uint64_t digits) {
     *out = JoinDigits(low);
     return AllDigits(low);
   }
-  const size_t others = 8 * (16 - size);
-  uint64_t high = LoadWord(text + end - 16) ^ 0x30 * kEachByte;
-  high = high >> others << others;
+  const uint64_t high = (LoadWord(text + begin) ^ 0x30 * kEachByte) << 8 * (16 - size);
   *out = JoinDigits(high) * 100'000'000 + JoinDigits(low);
   return AllDigits(low) && AllDigits(high);
 }

@@ -68,6 +68,20 @@ TEST(ParseDigitsWithin, AgreesWithTheStandardLibrary) {
   }
 }
 
+// Nine digits behind a short number of seconds, say.
+TEST(ParseDigitsWithin, EightCharactersAreEnough) {
+  uint64_t value = 0;
+  EXPECT_TRUE(ParseDigitsWithin("5:123456789", 2, 11, &value));
+  EXPECT_EQ(value, 123456789u);
+  EXPECT_TRUE(ParseDigitsWithin("1234567890123456", 0, 16, &value));
+  EXPECT_EQ(value, 1234567890123456u);
+  EXPECT_TRUE(ParseDigitsWithin("12345678", 0, 8, &value));
+  EXPECT_EQ(value, 12345678u);
+  EXPECT_FALSE(ParseDigitsWithin("12345678901234567", 0, 17, &value));
+  EXPECT_FALSE(ParseDigitsWithin("x23456789", 0, 9, &value));
+  EXPECT_FALSE(ParseDigitsWithin("12345678x", 0, 9, &value));
+}
+
 TEST(ParseDigitsWithin, NothingBeforeTheTextIsRead) {
   const std::vector<char> text(7, '1');  // on the heap, for sanitizers
   uint64_t value = 0;

@@ -183,7 +183,7 @@ TEST(LineTokens, TheFastWayIsTheSlowWay) {
   constexpr std::string_view kCharacters = "0123456789012345678901234567890 .:%-a\x7f\xc3   ";
   int compared = 0;
   for (int round = 0; round < 20'000; ++round) {
-    std::string line = round % 2 == 0 ? "176168:391356200 0 3 1 123456789012 99 45% 9007199254740993"
+    std::string line = round % 2 == 0 ? "51168:391356200 0 3 1 123456789012 99 45% 9007199254740993"
                                       : "";
     for (size_t size = random() % 70; size > 0; --size) {
       line += kCharacters[random() % kCharacters.size()];

@@ -248,8 +248,8 @@ bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line,
   const Bits128 stamp = (Bits128{1} << end) - 1;
   const Bits128 marks = shape.odd & (shape.odd - 1);
   if ((~shape.solid & stamp) != 0 || (marks & stamp) != 0 || BitAt(shape.solid, end)) return false;
-  const TokenRange range = TokensOf(format);
   const auto words = static_cast<int>(shape.words());
+  const TokenRange range = TokensOf(format);
   return words >= range.min && words <= range.max && AreNumberMarks(line, shape, marks) &&
          !HasLongWord(shape.solid);
 }
