@@ -173,6 +173,8 @@ class SampleBatch {
   }
   std::span<const Sample> samples() const { return samples_; }
   void Clear() { samples_.clear(); }
+  // Takes back all but the first `count`.
+  void Cut(size_t count) { samples_.erase(samples_.begin() + static_cast<std::ptrdiff_t>(count), samples_.end()); }
 
  private:
   std::vector<Sample> samples_;

@@ -57,6 +57,7 @@ class NpuReader {
       EmitLasting(now_ns, out);
       return true;
     }
+    const size_t before = out.samples().size();
     DevicePass pass(dcmi_, device_, owner_, out, now_ns);
     core_.Fast(pass);
     if (!pass.over() && (due.medium || revived_)) {
@@ -73,8 +74,13 @@ class NpuReader {
     }
     if (pass.abandoned()) return false;
     revived_ = false;
-    if (pass.over()) GoDown(now_ns);
-    // What this pass read before the NPU fell silent is gone with the rest; that it is down is not.
+    // What this pass read before the NPU fell silent is gone with the rest: its series are
+    // released, and their ids may be another NPU's before the batch is taken. That it is down is
+    // told.
+    if (pass.over()) {
+      out.Cut(before);
+      GoDown(now_ns);
+    }
     EmitLasting(pass.over() ? now_ns + 1 : now_ns, out);
     return true;
   }

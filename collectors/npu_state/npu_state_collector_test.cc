@@ -212,6 +212,21 @@ TEST_F(NpuStateTest, ADroppedCardKeepsUpAndLosesTheRest) {
             std::vector<std::string>{"atlas_npus{state=\"healthy\"} 2"});
 }
 
+// The id of a released series may be another NPU's a moment later.
+TEST_F(NpuStateTest, WhatACardSaidBeforeItDroppedIsTakenBack) {
+  Start(2);
+  PollAt(0);
+  for (const char* call : {"0:ecc_info/2", "0:health"}) {
+    fake->codes[call] = abi::kDcmiDeviceMissing;
+  }
+  const std::string text = PollAt(60);
+  EXPECT_THAT(text, HasSubstr("atlas_npu_up{npu=\"0\"} 0"));
+  EXPECT_THAT(text, HasSubstr("atlas_npu_power_watts{npu=\"1\""));
+  for (const Sample& sample : batch.samples()) {
+    EXPECT_TRUE(registry.IsLive(sample.series)) << registry.Name(sample.series);
+  }
+}
+
 TEST_F(NpuStateTest, ATimeoutOfOneCallDoesNotTakeTheNpuDown) {
   Start(1);
   fake->codes["network_health"] = abi::kDcmiTimeout;

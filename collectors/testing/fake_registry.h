@@ -65,6 +65,9 @@ class FakeRegistry final : public SeriesRegistry {
     for (const Entry& entry : series_) n += entry.owners > 0 ? 1 : 0;
     return n;
   }
+  bool IsLive(SeriesId series) const {
+    return series < series_.size() && series_[series].owners > 0;
+  }
   // Different series ever interned, and interns refused because of the limit.
   size_t total() const { return series_.size(); }
   size_t refused() const { return refused_; }
