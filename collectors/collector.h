@@ -174,7 +174,9 @@ class SampleBatch {
   std::span<const Sample> samples() const { return samples_; }
   void Clear() { samples_.clear(); }
   // Takes back all but the first `count`.
-  void Cut(size_t count) { samples_.erase(samples_.begin() + static_cast<std::ptrdiff_t>(count), samples_.end()); }
+  void Cut(size_t count) {
+    samples_.erase(samples_.begin() + static_cast<std::ptrdiff_t>(count), samples_.end());
+  }
 
  private:
   std::vector<Sample> samples_;
