@@ -54,28 +54,27 @@ inline bool AllDigits(uint64_t digits) {
 // characters that end at `end`, so not for a number among the first seven of a text.
 [[nodiscard]] inline bool ParseDigitsWithin(const char* text, size_t begin, size_t end,
                                             uint64_t* out) {
-  using namespace internal;
   const size_t size = end - begin;
   if (size == 0 || size > 16 || end < 8) return false;
-  uint64_t low = LoadWord(text + end - 8) ^ 0x30 * kEachByte;
+  uint64_t low = internal::LoadWord(text + end - 8) ^ 0x30 * internal::kEachByte;
   if (size <= 8) {
     const size_t others = 8 * (8 - size);
     low = low >> others << others;
-    *out = JoinDigits(low);
-    return AllDigits(low);
+    *out = internal::JoinDigits(low);
+    return internal::AllDigits(low);
   }
-  const uint64_t high = (LoadWord(text + begin) ^ 0x30 * kEachByte) << 8 * (16 - size);
-  *out = JoinDigits(high) * 100'000'000 + JoinDigits(low);
-  return AllDigits(low) && AllDigits(high);
+  const uint64_t high = (internal::LoadWord(text + begin) ^ 0x30 * internal::kEachByte)
+                        << 8 * (16 - size);
+  *out = internal::JoinDigits(high) * 100'000'000 + internal::JoinDigits(low);
+  return internal::AllDigits(low) && internal::AllDigits(high);
 }
 
 // The number of text[0, size), which must be 1 to 8 digits. Reads eight characters.
 [[nodiscard]] inline bool ParseDigitsAhead(const char* text, size_t size, uint64_t* out) {
-  using namespace internal;
   if (size == 0 || size > 8) return false;
-  const uint64_t digits = (LoadWord(text) ^ 0x30 * kEachByte) << 8 * (8 - size);
-  *out = JoinDigits(digits);
-  return AllDigits(digits);
+  const uint64_t digits = (internal::LoadWord(text) ^ 0x30 * internal::kEachByte) << 8 * (8 - size);
+  *out = internal::JoinDigits(digits);
+  return internal::AllDigits(digits);
 }
 
 struct LineShape {
@@ -93,23 +92,24 @@ struct LineShape {
 // The line that `text` begins with. False: it has no newline, is longer than kMaxSize or has other
 // control characters (tabs too); `*shape` is undefined then.
 [[nodiscard]] inline bool ScanLine(std::string_view text, LineShape* shape) {
-  using namespace internal;
   uint64_t solid[2] = {};
   uint64_t digits[2] = {};
   for (size_t at = 0; at <= LineShape::kMaxSize && at < text.size(); at += 8) {
     const size_t left = text.size() - at;
     uint64_t word = 0;  // zeros behind the end: control characters
     if (left >= sizeof word) {
-      word = LoadWord(text.data() + at);
+      word = internal::LoadWord(text.data() + at);
     } else {
       std::memcpy(&word, text.data() + at, left);
     }
-    const uint64_t low = word & ~kHighBits;
-    const uint64_t control = ~((low + 0x60 * kEachByte) | word) & kHighBits;
-    const uint64_t visible = ((low + 0x5F * kEachByte) | word) & kHighBits;
-    const uint64_t other = (((low ^ 0x30 * kEachByte) + 0x76 * kEachByte) | word) & kHighBits;
-    solid[at / 64] |= GatherHighBits(visible) << at % 64;
-    digits[at / 64] |= GatherHighBits(other ^ kHighBits) << at % 64;
+    const uint64_t low = word & ~internal::kHighBits;
+    const uint64_t control = ~((low + 0x60 * internal::kEachByte) | word) & internal::kHighBits;
+    const uint64_t visible = ((low + 0x5F * internal::kEachByte) | word) & internal::kHighBits;
+    const uint64_t other =
+        (((low ^ 0x30 * internal::kEachByte) + 0x76 * internal::kEachByte) | word) &
+        internal::kHighBits;
+    solid[at / 64] |= internal::GatherHighBits(visible) << at % 64;
+    digits[at / 64] |= internal::GatherHighBits(other ^ internal::kHighBits) << at % 64;
     if (control == 0) continue;
     shape->size = at + static_cast<size_t>(std::countr_zero(control)) / 8;
     if (shape->size > LineShape::kMaxSize || shape->size >= text.size() ||

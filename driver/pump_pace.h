@@ -1,7 +1,7 @@
-// How often the pump looks at the driver's channels. A round costs as much for one record of a channel
-// as for twenty, so while nobody watches live (dumps and scrapes do not mind) rounds are further
-// apart; unless channels have just been started, whose first records somebody may be waiting for, or
-// one of them brings so much at a time that its ring could overflow. One thread.
+// How often the pump looks at the driver's channels. A round costs as much for one record of a
+// channel as for twenty, so while nobody watches live (dumps and scrapes do not mind) rounds are
+// further apart; unless channels have just been started, whose first records somebody may be
+// waiting for, or one of them brings so much at a time that its ring could overflow. One thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ class PumpPace {
  public:
   // How long rounds stay close together after something has called for it.
   static constexpr int64_t kHurryNs = 2 * kNsPerSecond;
-  // A visit to one channel that brought so much calls for it: the driver's ring may be near its end.
+  // A visit to one channel that brought so much calls for it: the driver's ring may be near its
+  // end.
   static constexpr size_t kLargeVisit = 128 * 1024;
 
   // `relaxed_ns` not above `interval_ns`: always at `interval_ns`.
