@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
+#include <random>
 #include <sstream>
+#include <vector>
 
 #include "daemon/data/dump_writer.h"
 
@@ -102,6 +106,78 @@ TEST_F(HostTextsTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
   EXPECT_EQ(Written("host/data/good.data.slice_0"), "b\n");
   EXPECT_EQ(feed_->counters().records.load(), 1u);
   EXPECT_EQ(feed_->counters().dropped_records.load(), 1u);
+}
+
+TEST_F(HostTextsTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
+  HostTexts texts(session_, feed_);
+  std::string expected;
+  for (int i = 0; i < 5000; ++i) {
+    const std::string lines = "line " + std::to_string(i) + "\n";
+    expected += lines;
+    if (i % 3 == 0) {
+      texts.Add("7-CpuUsage.data", lines);
+    } else {
+      char* place = texts.Reserve("7-CpuUsage.data", lines.size());
+      ASSERT_NE(place, nullptr);
+      std::memcpy(place, lines.data(), lines.size());
+    }
+    if (i % 700 == 0) texts.Flush();
+  }
+  texts.Flush();
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(Written("host/data/7-CpuUsage.data.slice_0"), expected);
+  EXPECT_EQ(feed_->counters().records.load(), 5000u);
+  EXPECT_EQ(feed_->counters().bytes.load(), expected.size());
+}
+
+TEST_F(HostTextsTest, NoPlaceForWhatFitsNoBlock) {
+  HostTexts texts(session_, feed_);
+  EXPECT_EQ(texts.Reserve("a.data", BlockPool::kMaxBlockBytes), nullptr);
+  EXPECT_EQ(texts.Reserve(std::string(256, 'a'), 1), nullptr);
+  texts.Flush();
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(feed_->counters().records.load(), 0u);
+}
+
+TEST_F(HostTextsTest, WhatFindsNoBlockIsCounted) {
+  std::vector<BlockBuilder> all;
+  for (size_t size : {size_t{256} * 1024, size_t{32} * 1024, size_t{4096}, size_t{512}}) {
+    for (BlockBuilder one = pool_.Get(size); one; one = pool_.Get(size)) {
+      all.push_back(std::move(one));
+    }
+  }
+  HostTexts texts(session_, feed_);
+  texts.Add("a.data", "1234\n");
+  EXPECT_EQ(texts.Reserve("a.data", 5), nullptr);
+  all.clear();
+  texts.Add("a.data", "kept\n");
+  texts.Flush();
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(Written("host/data/a.data.slice_0"), "kept\n");
+  EXPECT_EQ(feed_->counters().dropped_records.load(), 1u);
+  EXPECT_EQ(feed_->counters().dropped_bytes.load(), 5u);
+}
+
+// Files come and go, and come in another order: each text goes to its own all the same.
+TEST_F(HostTextsTest, EveryTextFindsItsFileWhateverCameBefore) {
+  HostTexts texts(session_, feed_);
+  std::map<std::string, std::string> expected;
+  std::mt19937 random(3);
+  for (int reading = 0; reading < 200; ++reading) {
+    for (unsigned pid = 1; pid < 20; ++pid) {
+      if (random() % 8 == 0) continue;
+      const std::string file = std::to_string(random() % 16 == 0 ? 20 - pid : pid) + "-Memory.data";
+      const std::string lines = std::to_string(reading) + " " + file + "\n";
+      texts.Add(file, lines);
+      expected[file] += lines;
+    }
+    texts.Add({}, "1\tm\t-1\t\t2\n");
+    texts.Flush();
+  }
+  ASSERT_TRUE(Finish().ok());
+  for (const auto& [file, text] : expected) {
+    EXPECT_EQ(Written("host/data/" + file + ".slice_0"), text) << file;
+  }
 }
 
 TEST(NextHostText, RefusesWhatIsCutOff) {
