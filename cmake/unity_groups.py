@@ -38,6 +38,8 @@ class File:
         self.fixtures = {suite for suite, _ in TEST.findall(text)}
         self.aliases = dict(ALIAS.findall(text))
         self.public = set()
+        self.types = set()   # of public, the ones that are defined here
+        self.places = {}     # where the types that it sees are defined
         self.used = set()
         self.read(DIRECTIVE.sub("", text))
         self.own |= self.fixtures & self.public
@@ -99,6 +101,8 @@ class File:
             self.own.add(name)
         else:
             self.public.add(name)
+            if token == "{" and words[0] in ("class", "struct", "enum"):
+                self.types.add(name)
 
 
 def closure(root, path, files, seen):
@@ -113,10 +117,20 @@ def closure(root, path, files, seen):
     return seen
 
 
+def learn(root, path, files, public):
+    """What the source `path` gets from the headers of the tree; returns these."""
+    headers = closure(root, path, files, set())
+    public[path] = set(files[path].public).union(*(files[header].public for header in headers))
+    files[path].places = {name: header for header in headers for name in files[header].types}
+    return headers
+
+
 def collide(a, b, public):
     if a.own & b.own or a.own & b.used or b.own & a.used:
         return True
     if any(b.aliases.get(name, target) != target for name, target in a.aliases.items()):
+        return True
+    if any(b.places.get(name, header) != header for name, header in a.places.items()):
         return True
     return bool(a.own & (public[b.path] - public[a.path]) or b.own & (public[a.path] - public[b.path]))
 
@@ -146,8 +160,7 @@ def main():
     for path in (path for sources in folders.values() for path in sources):
         files[path] = File(path)
     for path in list(files):
-        headers = closure(root, path, files, set())
-        public[path] = set(files[path].public).union(*(files[header].public for header in headers))
+        learn(root, path, files, public)
     lines = []
     for folder, sources in sorted(folders.items()):
         is_test = [path for path in sources if path.endswith("_test.cc")]
