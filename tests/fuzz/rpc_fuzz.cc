@@ -9,6 +9,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -234,8 +236,21 @@ class Conversation {
   void EndAll() {
     for (Pending& pending : std::exchange(pending_, {})) {
       grpc::Status status = pending.call->Await();
+      Tell(*pending.call, status);
       if (pending.method_or_null != nullptr) Check(pending, status);
     }
+  }
+
+  // With PROFD_FUZZ_TALK in the environment, for looking at what was found.
+  static void Tell(const OpenCall& call, const grpc::Status& status) {
+    static const bool talk = std::getenv("PROFD_FUZZ_TALK") != nullptr;
+    static const auto begin = std::chrono::steady_clock::now();
+    if (!talk) return;
+    const auto now = std::chrono::steady_clock::now() - begin;
+    std::fprintf(stderr, "%.3f s %s: code %d, %zu answers, \"%s\"\n",
+                 std::chrono::duration<double>(now).count(), call.plan().path.c_str(),
+                 static_cast<int>(status.error_code()), call.answers().size(),
+                 status.error_message().c_str());
   }
 
   void Check(const Pending& pending, const grpc::Status& status) {
@@ -300,6 +315,7 @@ class Conversation {
     plan.request = request.SerializeAsString();
     OpenCall call(daemon_.As(0), plan);
     grpc::Status status = call.Await();
+    Tell(call, status);
     if (!may_fail && !status.ok()) NotSo(plan, status, "not answered");
     Reply reply;
     if (status.ok())
