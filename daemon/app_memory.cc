@@ -22,7 +22,7 @@ constexpr int64_t kTrimEveryNs = 10 * kNsPerSecond;
 // Before the first thread.
 void App::Impl::LimitMemory() {
 #ifdef __GLIBC__
-  ::mallopt(M_ARENA_MAX, kMaxHeaps);
+  ::mallopt(M_ARENA_MAX, kMaxHeaps);  // NOLINT(concurrency-mt-unsafe)
 #endif
 }
 

@@ -16,7 +16,7 @@ constexpr size_t kMaxControlBytes = 2u << 20;
 void ReadManifestOf(VerifyRun& run) {
   VerifyReport& report = run.report;
   if (!run.Has(kManifestFile)) {
-    report.notes.push_back(
+    report.notes.emplace_back(
         "no profd_manifest.json: not written by profd, so there are no checksums and no account of "
         "losses to check it by");
     return;
