@@ -1,6 +1,7 @@
 // One pass over one NPU: asks, notices when the NPU is gone, and puts answers into series.
 #pragma once
 
+#include <cmath>
 #include <type_traits>
 
 #include "collectors/npu_state/series_slot.h"
@@ -34,9 +35,9 @@ class DevicePass {
     return answer;
   }
 
-  // A value, or absence.
+  // A value, or absence; what is no number is none.
   void Put(SeriesSlot& slot, bool known, double value) {
-    if (known) {
+    if (known && std::isfinite(value)) {
       out_.Emit(owner_.Use(slot), now_ns_, value);
     } else {
       owner_.Drop(slot);

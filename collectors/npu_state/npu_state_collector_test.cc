@@ -212,6 +212,20 @@ TEST_F(NpuStateTest, ADroppedCardKeepsUpAndLosesTheRest) {
             std::vector<std::string>{"atlas_npus{state=\"healthy\"} 2"});
 }
 
+TEST_F(NpuStateTest, WhatIsNoNumberIsAbsent) {
+  fake.emplace(1);
+  FillDevice(fake->devices[0]);
+  fake->devices[0].extra.correcting_bit_rate = std::nan("");
+  fake->devices[0].hccs_bandwidth.total_txbw = std::nan("");
+  fake->devices[0].hccs_bandwidth.rx_bandwidth[1] = HUGE_VAL;
+  Start(1, {.hccs_bandwidth_ms = 1});
+  PollAt(0);
+  EXPECT_FALSE(batch.samples().empty());
+  for (const Sample& sample : batch.samples()) {
+    EXPECT_TRUE(std::isfinite(sample.value)) << registry.Name(sample.series);
+  }
+}
+
 // The id of a released series may be another NPU's a moment later.
 TEST_F(NpuStateTest, WhatACardSaidBeforeItDroppedIsTakenBack) {
   Start(2);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -76,7 +77,10 @@ std::string Receive(const UniqueFd& fd) {
   std::array<char, 16384> piece;
   for (;;) {
     pollfd ready{fd.get(), POLLIN, 0};
-    FUZZ_EXPECT(::poll(&ready, 1, kPatienceMs) == 1);
+    int count = 0;
+    // libFuzzer's clock interrupts.
+    while ((count = ::poll(&ready, 1, kPatienceMs)) < 0 && errno == EINTR) continue;
+    FUZZ_EXPECT(count == 1);
     const ssize_t got = ::recv(fd.get(), piece.data(), piece.size(), 0);
     if (got <= 0) return text;
     text.append(piece.data(), static_cast<size_t>(got));
