@@ -184,19 +184,20 @@ Status DumpWriter::MakeRoom() {
 
 void DumpWriter::Flush(std::function<void()> done) {
   Post([this, done = std::move(done)] {
-    FlushAll(clock_.MonotonicRawNs(), true);
+    FlushAll(true);
     done();
   });
 }
 
-void DumpWriter::FlushAll(int64_t now_ns, bool sync) {
+void DumpWriter::FlushAll(bool sync) {
   Status room = MakeRoom();
   for (const auto& session : live_) {
     if (session->dump_ == nullptr) continue;
     Status status = session->dump_->Flush();
     if (sync) session->dump_->Sync();
     if (status.ok()) status = room;
-    session->NoteAllLosses(now_ns);
+    // As late as it is now: the disk may have taken its time, and losses have gone on meanwhile.
+    session->NoteAllLosses(clock_.MonotonicRawNs());
     session->CountAged();
     Status written = session->dump_->WriteManifestIfDue();
     if (status.ok()) status = written;
@@ -242,7 +243,7 @@ void DumpWriter::Run() {
     if (now >= next_flush || written - written_at_look > kRoomCheckBytes) {
       const bool due = now >= next_flush;
       const bool sync = due && sync_interval_ns_ > 0 && now >= next_sync;
-      if (due || !MakeRoom().ok()) FlushAll(clock_.MonotonicRawNs(), sync);
+      if (due || !MakeRoom().ok()) FlushAll(sync);
       if (due) next_flush = now + flush_interval;
       if (sync) next_sync = now + sync_interval_ns_;
       written_at_look = written;

@@ -179,7 +179,7 @@ class DumpWriter {
   // kResourceExhausted with the numbers when less than min_free_bytes is free. Writer thread.
   Status CheckRoom();
   Status MakeRoom();
-  void FlushAll(int64_t now_ns, bool sync);
+  void FlushAll(bool sync);
 
   DumpRoot root_;
   const Clock& clock_;
