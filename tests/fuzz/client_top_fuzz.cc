@@ -1,6 +1,8 @@
 // Input: the terminal's size, then records of "what, length" (8 and 16 bits): messages of a daemon,
 // keys as a terminal sends them, the end of a refresh interval. Every picture that comes of it is
 // made of characters that stay in their place.
+#include <google/protobuf/stubs/logging.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,6 +101,8 @@ class Show {
 }  // namespace profd::client::top
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  // A line for every text that is no UTF-8.
+  google::protobuf::SetLogHandler(nullptr);
   profd::fuzz::Input input(data, size);
   const int columns = input.Take<uint8_t>();
   const int rows = input.Take<uint8_t>() % 80;
