@@ -22,14 +22,6 @@ using Done = std::function<void(const Status&)>;
 // Answers collected under the lock, given after it was released.
 using Answers = std::vector<std::pair<Done, Status>>;
 
-struct Running {
-  std::string what;
-  int64_t deadline_ns = 0;
-  int64_t since_ns = 0;
-  Done done;  // empty once answered
-  bool answered = false;
-};
-
 void Give(Answers& answers) {
   for (auto& [done, status] : answers) {
     if (done) done(status);
@@ -41,6 +33,14 @@ void Give(Answers& answers) {
 // Shared with the thread, which may outlive the GuardedThread. After `quit` the clock is not used.
 struct GuardedThread::Core {
   Core(const Clock& c, Options o) : clock(c), options(o) {}
+
+  struct Running {
+    std::string what;
+    int64_t deadline_ns = 0;
+    int64_t since_ns = 0;
+    Done done;  // empty once answered
+    bool answered = false;
+  };
 
   const Clock& clock;
   const Options options;
