@@ -169,7 +169,7 @@ void GuardedThread::CheckDeadlines(int64_t now_steady_ns) {
   Answers answers;
   {
     std::lock_guard lock(core_->mutex);
-    std::optional<Running>& running = core_->running;
+    std::optional<Core::Running>& running = core_->running;
     if (running.has_value() && !running->answered && now_steady_ns > running->deadline_ns) {
       running->answered = true;
       core_->stuck = true;
