@@ -187,6 +187,7 @@ TEST_F(ChannelPumpTest, WithoutBlocksItCountsAndMarksTheGap) {
   hal_.Data(0, kHbm, Hbm(3000, 3));
   while (pump.Counters(0, kHbm).dropped_records < 3) std::this_thread::yield();
   EXPECT_EQ(pump.Counters(0, kHbm).dropped_bytes, 72u);
+  sink_.WaitForLostRecords(3);  // told at once: there may be no block after it
   sink_.set_keep_blocks(false);
   hal_.Data(0, kHbm, Hbm(6000, 1));
   sink_.WaitForRecords(3);

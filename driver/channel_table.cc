@@ -215,6 +215,7 @@ void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, u
     channel.counts.dropped_records.fetch_add(records, kRelaxed);
     channel.gap_bytes += bytes.size();
     channel.gap_records += records;
+    if (!closed_) sink_.OnNoBlock(channel.device, channel.channel, records, bytes.size());
     return;
   }
   std::memcpy(builder.buffer().data(), bytes.data(), bytes.size());

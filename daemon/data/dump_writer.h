@@ -50,6 +50,8 @@ struct FeedCounters {
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> dropped_records{0};  // queue full or not writable
   std::atomic<uint64_t> dropped_bytes{0};
+  std::atomic<uint64_t> no_block_records{0};  // of those dropped: no block was free to take them
+  std::atomic<uint64_t> no_block_bytes{0};
   std::atomic<uint64_t> thinned_records{0};
   std::atomic<uint64_t> late_readings{0};  // of a polled collector, left out
   std::atomic<uint64_t> readings{0};       // of a polled collector, without error
@@ -101,6 +103,8 @@ class DumpFeed {
   mutable size_t manifest_at_ = 0;  // where its channel was found in the manifest the last time
   uint64_t noted_dropped_ = 0;  // in the manifest already, with their reason
   uint64_t noted_dropped_bytes_ = 0;
+  uint64_t noted_no_block_ = 0;
+  uint64_t noted_no_block_bytes_ = 0;
   uint64_t noted_late_ = 0;
   std::unique_ptr<HoleFinder> holes_;  // looks for what the driver dropped
   bool left_out_ = false;      // a file was one too many, and the dump says so
@@ -231,6 +235,10 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
                  std::function<void()> done);
   // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
   void NoteOutage(DumpFeed* feed, bool over = false);
+  // What the driver had for the feed and nobody could take, for want of a block. Any thread.
+  void NoteNoBlock(DumpFeed* feed, uint64_t records, uint64_t bytes);
+  // Its channel's stop has failed: what the driver still holds of it is out of reach.
+  void NoteUnfetched(DumpFeed* feed);
   // Readings of the feed's collector that were left out because they were late.
   void NoteLate(DumpFeed* feed, uint64_t readings) {
     feed->counters_.late_readings.fetch_add(readings, std::memory_order_relaxed);
@@ -280,6 +288,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void NoteOpenOutages(int64_t end_ns);
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);
+  void NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_t host_ns);
   void FindHoles(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
   void NoteHoles(DumpFeed& feed, int64_t host_ns);
   void FinishHoles(int64_t host_ns);

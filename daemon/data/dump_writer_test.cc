@@ -80,6 +80,28 @@ TEST_F(DumpWriterTest, APartThatRunsForSomebodyElseIsThinnedOut) {
   EXPECT_TRUE(feed->thinned());
 }
 
+// The last of a channel may be lost: no block comes after it that could say so.
+TEST_F(DumpWriterTest, WhatNoBlockWasFreeForIsToldWithoutABlockAfterIt) {
+  DumpFeed* feed = Interconnect(0);
+  session_->NoteNoBlock(feed, 7, 448);
+  session_->NoteUnfetched(feed);
+  std::promise<Manifest> manifest;
+  EndFacts end;
+  end.raw_ns = clock_.MonotonicRawNs();
+  session_->Finish(end, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+  const Manifest told = manifest.get_future().get();
+  ASSERT_EQ(told.channels.size(), 1u);
+  const ManifestChannel& channel = told.channels[0];
+  ASSERT_EQ(channel.dropped.size(), 1u);
+  EXPECT_EQ(channel.dropped[0].reason, "no_buffer");
+  EXPECT_EQ(channel.dropped[0].records, 7u);
+  EXPECT_EQ(channel.dropped[0].bytes, 448u);
+  ASSERT_EQ(channel.gaps.size(), 2u);
+  EXPECT_EQ(channel.gaps[0].reason, "not_fetched");
+  EXPECT_EQ(channel.gaps[1].reason, "no_buffer");
+  EXPECT_EQ(feed->counters().dropped_records, 7u);
+}
+
 // A machine where processes come and go: what is too much costs the newcomers' data, not the session.
 TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
   FeedOptions wish;

@@ -80,6 +80,21 @@ void WriterSession::NoteOutage(DumpFeed* feed, bool over) {
   });
 }
 
+void WriterSession::NoteNoBlock(DumpFeed* feed, uint64_t records, uint64_t bytes) {
+  FeedCounters& counters = feed->counters_;
+  counters.no_block_records.fetch_add(records, std::memory_order_relaxed);
+  counters.no_block_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  // Whoever sees these sees the ones above.
+  counters.dropped_records.fetch_add(records, std::memory_order_release);
+  counters.dropped_bytes.fetch_add(bytes, std::memory_order_release);
+}
+
+void WriterSession::NoteUnfetched(DumpFeed* feed) {
+  writer_.Post([this, self = shared_from_this(), feed] {
+    if (dump_ != nullptr) NoteRestart(*feed, writer_.clock_.MonotonicRawNs(), "not_fetched");
+  });
+}
+
 void WriterSession::SetClocks(std::map<int, std::optional<DumpClocks>> clocks) {
   writer_.Post([self = shared_from_this(), clocks = std::move(clocks)] {
     if (self->dump_ == nullptr) return;
@@ -409,21 +424,39 @@ void WriterSession::NoteAllLosses(int64_t host_ns) {
   for (const auto& feed : feeds_) NoteLosses(*feed, host_ns);
 }
 
+// What is dropped and not noted yet is dropped for want of a block, or of room in the queue.
+void WriterSession::NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_t host_ns) {
+  const FeedCounters& counters = feed.counters_;
+  const uint64_t bytes = counters.dropped_bytes.load(std::memory_order_acquire);
+  const uint64_t records = counters.dropped_records.load(std::memory_order_acquire);
+  uint64_t lost = records - feed.noted_dropped_;
+  uint64_t lost_bytes = bytes - feed.noted_dropped_bytes_;
+  if (lost == 0 && lost_bytes == 0) return;
+  auto note = [&](std::string_view reason, uint64_t n, uint64_t n_bytes) {
+    if (n == 0 && n_bytes == 0) return;
+    channel.AddGap({host_ns, n, std::string(reason), feed.last_noted_ns_});
+    channel.AddLoss(reason, n, n_bytes, host_ns);
+  };
+  // More of it may have been dropped since the sums were read: that comes with the next look.
+  const uint64_t unserved = std::min(
+      lost, counters.no_block_records.load(std::memory_order_relaxed) - feed.noted_no_block_);
+  const uint64_t unserved_bytes = std::min(
+      lost_bytes, counters.no_block_bytes.load(std::memory_order_relaxed) - feed.noted_no_block_bytes_);
+  note("no_buffer", unserved, unserved_bytes);
+  note("queue_full", lost - unserved, lost_bytes - unserved_bytes);
+  feed.noted_no_block_ += unserved;
+  feed.noted_no_block_bytes_ += unserved_bytes;
+  feed.noted_dropped_ = records;
+  feed.noted_dropped_bytes_ = bytes;
+  feed.resync_holes_ = true;
+  dump_->TouchManifest();
+}
+
 // Brings the feed's numbers into the manifest; a loss since the last time becomes a located gap.
 void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
   if (dump_ == nullptr) return;
   ManifestChannel& channel = ManifestOf(feed);
-  uint64_t dropped = feed.counters_.dropped_records.load(std::memory_order_relaxed);
-  uint64_t dropped_bytes = feed.counters_.dropped_bytes.load(std::memory_order_relaxed);
-  if (dropped > feed.noted_dropped_ || dropped_bytes > feed.noted_dropped_bytes_) {
-    uint64_t lost = dropped - feed.noted_dropped_;
-    channel.AddGap({host_ns, lost, "queue_full", feed.last_noted_ns_});
-    channel.AddLoss("queue_full", lost, dropped_bytes - feed.noted_dropped_bytes_, host_ns);
-    dump_->TouchManifest();
-    feed.noted_dropped_ = dropped;
-    feed.noted_dropped_bytes_ = dropped_bytes;
-    feed.resync_holes_ = true;
-  }
+  NoteDropped(feed, channel, host_ns);
   uint64_t late = feed.counters_.late_readings.load(std::memory_order_relaxed);
   if (late > feed.noted_late_) {
     const uint64_t more = late - std::exchange(feed.noted_late_, late);

@@ -13,8 +13,7 @@ void WriterSession::PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, u
 }
 
 void WriterSession::CountLostText(DumpFeed* feed, size_t bytes) {
-  feed->counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  feed->counters_.dropped_records.fetch_add(1, std::memory_order_relaxed);
+  NoteNoBlock(feed, 1, bytes);
   writer_.dropped_full_.fetch_add(bytes, std::memory_order_relaxed);
 }
 

@@ -394,6 +394,7 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
     for (const Leaver& leaver : slot.leavers) {
       auto found = claims_.find(leaver.claim);
       if (found == claims_.end() || found->second.request.dump == nullptr) continue;
+      if (leaver.target.feed != nullptr) leaver.target.session->NoteUnfetched(leaver.target.feed);
       found->second.request.dump->EditManifest(
           [text = fmt::format("device {} channel {}: {}", slot.device, slot.channel,
                               outcome.status.ToString())](Manifest& manifest) {

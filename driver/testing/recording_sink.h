@@ -21,6 +21,12 @@ class RecordingSink final : public BlockSink {
     bytes_.insert(bytes_.end(), begin, begin + block.bytes().size());
     changed_.notify_all();
   }
+  void OnNoBlock(uint32_t /*device*/, uint32_t /*channel*/, uint64_t records,
+                 uint64_t /*bytes*/) override {
+    std::lock_guard lock(mutex_);
+    lost_records_ += records;
+    changed_.notify_all();
+  }
   void OnDeviceStuck(uint32_t device, std::string_view why) override {
     std::lock_guard lock(mutex_);
     events_.push_back("stuck " + std::to_string(device));
@@ -39,6 +45,9 @@ class RecordingSink final : public BlockSink {
   }
   void WaitForBytes(size_t bytes) {
     Wait([&] { return bytes_.size() >= bytes; });
+  }
+  void WaitForLostRecords(uint64_t records) {
+    Wait([&] { return lost_records_ >= records; });
   }
   void WaitForEvents(size_t events) {
     Wait([&] { return events_.size() >= events; });
@@ -74,6 +83,7 @@ class RecordingSink final : public BlockSink {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool keep_blocks_ = false;
+  uint64_t lost_records_ = 0;
   std::vector<BlockRef> blocks_;
   std::vector<BlockInfo> infos_;
   std::vector<std::byte> bytes_;
