@@ -32,7 +32,25 @@
 #include "daemon/rpc/tls_identity.h"
 
 namespace profd {
+namespace internal {
+
+// One gRPC server with the certificates of one moment.
+struct Generation {
+  uint64_t number = 0;
+  std::unique_ptr<grpc::Service> service;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  std::unique_ptr<grpc::Server> server;  // goes first
+
+  void End(int64_t patience_ns) const {
+    server->Shutdown(std::chrono::system_clock::now() + std::chrono::nanoseconds(patience_ns));
+  }
+};
+
+}  // namespace internal
+
 namespace {
+
+using internal::Generation;
 
 constexpr int kWatchMs = 2000;
 constexpr int kPauseMs = 200;
@@ -52,18 +70,6 @@ constexpr int kMaxAgeGraceMs = 24 * 60 * 60'000;
 constexpr size_t kMaxRetired = 4;
 // One machine may not take all of the connections.
 constexpr size_t kLeastPerAddress = 16;
-
-// One gRPC server with the certificates of one moment.
-struct Generation {
-  uint64_t number = 0;
-  std::unique_ptr<grpc::Service> service;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
-  std::unique_ptr<grpc::Server> server;  // goes first
-
-  void End(int64_t patience_ns) const {
-    server->Shutdown(std::chrono::system_clock::now() + std::chrono::nanoseconds(patience_ns));
-  }
-};
 
 Result<std::unique_ptr<Generation>> MakeGeneration(rpc::Context& context,
                                                    const TlsMaterial& material,
