@@ -16,6 +16,7 @@ COMMENT = re.compile(r'//[^\n]*|/\*(?:.|\n)*?\*/')
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 DEFINE = re.compile(r'^\s*#\s*define\s+(\w+)', re.M)
 DIRECTIVE = re.compile(r'^[ \t]*#(?:[^\n\\]|\\(?:.|\n))*', re.M)
+NESTED = re.compile(r'^(?:class|struct) \w+::\w+ ?(?:final )?[:{]', re.M)
 TEST = re.compile(r'^(?:TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+)\s*,\s*(\w+)', re.M)
 ALIAS = re.compile(r'^namespace (\w+) = ([\w:]+);', re.M)
 KEYWORDS = frozenset("""const constexpr inline static class struct enum union using namespace template typename
@@ -37,6 +38,8 @@ class File:
         self.own = set(DEFINE.findall(text)) | {f"{suite}_{name}_Test" for suite, name in TEST.findall(text)}
         self.fixtures = {suite for suite, _ in TEST.findall(text)}
         self.aliases = dict(ALIAS.findall(text))
+        # Its members may be of types that only this source has: a compiler warns where that is included.
+        self.alone = bool(NESTED.search(text))
         self.public = set()
         self.types = set()   # of public, the ones that are defined here
         self.places = {}     # where the types that it sees are defined
@@ -126,7 +129,7 @@ def learn(root, path, files, public):
 
 
 def collide(a, b, public):
-    if a.own & b.own or a.own & b.used or b.own & a.used:
+    if a.alone or b.alone or a.own & b.own or a.own & b.used or b.own & a.used:
         return True
     if any(b.aliases.get(name, target) != target for name, target in a.aliases.items()):
         return True
@@ -167,7 +170,9 @@ def main():
         for kind, letter in (([path for path in sources if path not in is_test], "g"), (is_test, "t")):
             for number, group in enumerate(groups_of(kind, files, public, size)):
                 if len(group) > 1:
-                    lines += [f"set(PROFD_UNITY_{os.path.relpath(path, root)} {letter}{number})" for path in group]
+                    # A target may have sources of several folders.
+                    name = "_".join([letter + str(number), *os.path.relpath(folder, root).split(os.sep)[1:]])
+                    lines += [f"set(PROFD_UNITY_{os.path.relpath(path, root)} {name})" for path in group]
     text = "\n".join(lines) + "\n"
     if not os.path.exists(out) or open(out, encoding="utf-8").read() != text:
         with open(out, "w", encoding="utf-8") as file:

@@ -37,9 +37,6 @@ void Run(fuzz::Input input) {
   std::string line;
   AppendPrintableLine(text, &line);
   FUZZ_EXPECT(line.find('\n') == line.size() - 1);
-  std::string name;
-  AppendProcessName(text, &name);
-  FUZZ_EXPECT(name.find('\n') == name.size() - 1);
 
   PidStat stat;
   if (!ParsePidStat(text, &stat)) return;
