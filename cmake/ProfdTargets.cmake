@@ -98,12 +98,15 @@ function(profd_unite target)
   endforeach()
 endfunction()
 
-# profd_library(name SOURCES a.cc ... DEPS x ... [PCH h ... | NO_PCH]): one static library per room or
-# collector. PCH: headers of others that nearly all of its sources include; NO_PCH: it has flags of its own.
+# profd_library(name SOURCES a.cc ... DEPS x ... [PCH h ... | NO_PCH] [NO_UNITY]): one static library per
+# room or collector. PCH: headers of others that nearly all of its sources include; NO_PCH: it has flags of its
+# own. NO_UNITY: who links it must not get one source's libraries with another.
 function(profd_library name)
-  cmake_parse_arguments(ARG "NO_PCH" "" "SOURCES;DEPS;PCH" ${ARGN})
+  cmake_parse_arguments(ARG "NO_PCH;NO_UNITY" "" "SOURCES;DEPS;PCH" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  profd_unite(${name} ${ARG_SOURCES})
+  if(NOT ARG_NO_UNITY)
+    profd_unite(${name} ${ARG_SOURCES})
+  endif()
   if(NOT ARG_NO_PCH)
     profd_precompile(${name} profd_pch_library ${ARG_PCH})
   endif()

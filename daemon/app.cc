@@ -334,6 +334,12 @@ void App::Impl::Pulse() {
   beat->At(busy ? std::min(next_beat_ns, now + kGuardNs) : next_beat_ns, [this] { Pulse(); });
 }
 
+// The first session of an idle node: it may write as much as it likes until somebody looks.
+void App::Impl::GuardSoon() {
+  if (beat == nullptr) return;
+  beat->At(std::min(next_beat_ns, clock.SteadyNs() + kGuardNs), [this] { Pulse(); });
+}
+
 // A control strand that is stuck does not feed the watchdog.
 void App::Impl::Beat() {
   arbiter->Tick();

@@ -67,6 +67,7 @@ void App::Impl::KeepSessions(SessionManager::Deps* deps) {
       }
     });
   };
+  deps->on_begun = [this] { GuardSoon(); };
   deps->drop_session = [this](const std::string& id) {
     writer->Post([this, id] {
       if (Status dropped = state_store->DropSession(id); !dropped.ok()) {

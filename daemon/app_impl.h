@@ -55,6 +55,7 @@ struct App::Impl {
   void Pulse();
   void Beat();
   void Guard(int64_t now_ns);
+  void GuardSoon();
   void BuildSessions();
   void DeclareRoutes();
   // app_dumps.cc: dumps and sessions of earlier runs, room for them, calls about them.

@@ -46,6 +46,8 @@ class SessionManager {
     DumpKeeper* dumps_or_null = nullptr;
     // Can the daemon make a dump that belongs to this user? Null: yes.
     std::function<Status(uint32_t uid)> may_give_dump = nullptr;
+    // There is one more session that WatchRoom has to look after.
+    std::function<void()> on_begun = nullptr;
   };
   using SessionReply = std::function<void(const Result<v1::Session>&)>;
 

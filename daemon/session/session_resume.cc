@@ -214,6 +214,7 @@ SessionManager::Record& SessionManager::AddLive(const std::string& id, const Pee
                                           Session::Owner{peer.uid, peer.gid, peer.pid},
                                           std::move(order),
                                           [this](Session& changed) { OnChange(changed); });
+  if (deps_.on_begun != nullptr) deps_.on_begun();
   record.uid = peer.uid;
   record.order = next_order_++;
   record.stored = std::move(stored);
