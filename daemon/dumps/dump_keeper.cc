@@ -21,6 +21,9 @@ constexpr uint64_t kNewDump = kMiB;
 // Room is made for what is written until removing has had its effect.
 constexpr double kAheadS = 2.0;
 constexpr double kMarginS = 0.5;
+// Dumps grow by whole flushes: over less time than this one of them would look like a flood, for which
+// everybody's dumps would be removed.
+constexpr int64_t kRateNs = 150 * kNsPerMs;
 
 uint64_t Mb(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
 
@@ -394,13 +397,15 @@ Status DumpKeeper::CheckStart(uint32_t uid) {
 
 QuotaPlan DumpKeeper::Enforce() {
   const int64_t now = deps_.clock.SteadyNs();
-  if (grown_at_ns_ != 0 && now > grown_at_ns_) {
-    double rate = static_cast<double>(written_ - written_before_) /
-                  (static_cast<double>(now - grown_at_ns_) / 1e9);
-    bytes_per_s_ = std::max(rate, bytes_per_s_ * 0.9);
+  if (grown_at_ns_ == 0 || now - grown_at_ns_ >= kRateNs) {
+    if (grown_at_ns_ != 0) {
+      double rate = static_cast<double>(written_ - written_before_) /
+                    (static_cast<double>(now - grown_at_ns_) / 1e9);
+      bytes_per_s_ = std::max(rate, bytes_per_s_ * 0.9);
+    }
+    grown_at_ns_ = now;
+    written_before_ = written_;
   }
-  grown_at_ns_ = now;
-  written_before_ = written_;
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
   if (FarBelow(sums().total() + RoomAhead(std::max(kAheadS, kMarginS)))) return {};
   QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, HeadroomNow());

@@ -148,6 +148,23 @@ TEST_F(DumpKeeperTest, SumsAndRoomFollowWhatIsWritten) {
   EXPECT_GT(sums().finished, 0U) << "what the files have";
 }
 
+TEST_F(DumpKeeperTest, AFlushBetweenTwoLooksIsNoFlood) {
+  const std::string finished = Make("s-1", true);
+  const std::string running = Make("s-2", true);
+  Begin();
+  const QuotaPlan plan = OnControl([&] {
+    keeper_->SetLimits({.total = keeper_->total_bytes() + (4u << 20)});
+    keeper_->Enforce();
+    KeptDump dump;
+    dump.name = running;
+    keeper_->Opened(dump);
+    keeper_->Grown(running, 1u << 20);
+    return keeper_->Enforce();
+  });
+  EXPECT_TRUE(plan.removals.empty());
+  EXPECT_FALSE(plan.over_total);
+}
+
 // Root's dumps have no limit of their own: the test's are, so it is asked about pins instead.
 TEST_F(DumpKeeperTest, PinsAreLimitedAndSurvive) {
   const std::string first = Make("s-1", true);

@@ -232,13 +232,13 @@ class Dumps(unittest.TestCase):
             self.assertTrue(d.show(pinned)["pinned"])
             seen = [pinned]
             most = 0
-            for _ in range(8):
+            for _ in range(30):
                 session_id = self.start(d, *MUCH)
                 end = time.monotonic() + 60
                 while time.monotonic() < end:
                     most = max(most, bytes_of(d))
                     session = d.show(session_id)
-                    if session["records"] > 8000 or session["state"] in ("done", "failed"):
+                    if session["records"] > 16000 or session["state"] in ("done", "failed"):
                         break
                 self.stop(d, session_id)
                 seen.append(session_id)
