@@ -14,7 +14,22 @@
 #include <vector>
 
 namespace profd {
+namespace internal {
+
+// What a GuardedThread is at.
+struct RunningJob {
+  std::string what;
+  int64_t deadline_ns = 0;
+  int64_t since_ns = 0;
+  std::function<void(const Status&)> done;  // empty once answered
+  bool answered = false;
+};
+
+}  // namespace internal
+
 namespace {
+
+using internal::RunningJob;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; }
 
@@ -34,14 +49,6 @@ void Give(Answers& answers) {
 struct GuardedThread::Core {
   Core(const Clock& c, Options o) : clock(c), options(o) {}
 
-  struct Running {
-    std::string what;
-    int64_t deadline_ns = 0;
-    int64_t since_ns = 0;
-    Done done;  // empty once answered
-    bool answered = false;
-  };
-
   const Clock& clock;
   const Options options;
   std::thread thread;  // GuardedThread's side only
@@ -50,7 +57,7 @@ struct GuardedThread::Core {
   std::condition_variable work;
   std::condition_variable idle;
   std::deque<GuardedJob> queue;
-  std::optional<Running> running;
+  std::optional<RunningJob> running;
   bool busy = false;  // running, or giving its answer
   bool stuck = false;
   bool quit = false;
@@ -169,7 +176,7 @@ void GuardedThread::CheckDeadlines(int64_t now_steady_ns) {
   Answers answers;
   {
     std::lock_guard lock(core_->mutex);
-    std::optional<Core::Running>& running = core_->running;
+    std::optional<RunningJob>& running = core_->running;
     if (running.has_value() && !running->answered && now_steady_ns > running->deadline_ns) {
       running->answered = true;
       core_->stuck = true;
