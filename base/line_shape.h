@@ -9,20 +9,16 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/eight_bytes.h"
+
 namespace profd {
 
 __extension__ using Bits128 = unsigned __int128;
 
 namespace internal {
 
-inline constexpr uint64_t kEachByte = 0x0101010101010101;
-inline constexpr uint64_t kHighBits = 0x80 * kEachByte;
-
-inline uint64_t LoadWord(const char* text) {
-  uint64_t word;
-  std::memcpy(&word, text, sizeof word);
-  return word;
-}
+using eight_bytes::kEachByte;
+using eight_bytes::kHighBits;
 
 // Bit i of the answer is the high bit of byte i; the other bits of `bytes` must be 0.
 inline uint64_t GatherHighBits(uint64_t bytes) { return ((bytes >> 7) * 0x0102040810204080) >> 56; }
@@ -56,14 +52,14 @@ inline bool AllDigits(uint64_t digits) {
                                             uint64_t* out) {
   const size_t size = end - begin;
   if (size == 0 || size > 16 || end < 8) return false;
-  uint64_t low = internal::LoadWord(text + end - 8) ^ 0x30 * internal::kEachByte;
+  uint64_t low = eight_bytes::Load(text + end - 8) ^ 0x30 * internal::kEachByte;
   if (size <= 8) {
     const size_t others = 8 * (8 - size);
     low = low >> others << others;
     *out = internal::JoinDigits(low);
     return internal::AllDigits(low);
   }
-  const uint64_t high = (internal::LoadWord(text + begin) ^ 0x30 * internal::kEachByte)
+  const uint64_t high = (eight_bytes::Load(text + begin) ^ 0x30 * internal::kEachByte)
                         << 8 * (16 - size);
   *out = internal::JoinDigits(high) * 100'000'000 + internal::JoinDigits(low);
   return internal::AllDigits(low) && internal::AllDigits(high);
@@ -72,7 +68,7 @@ inline bool AllDigits(uint64_t digits) {
 // The number of text[0, size), which must be 1 to 8 digits. Reads eight characters.
 [[nodiscard]] inline bool ParseDigitsAhead(const char* text, size_t size, uint64_t* out) {
   if (size == 0 || size > 8) return false;
-  const uint64_t digits = (internal::LoadWord(text) ^ 0x30 * internal::kEachByte) << 8 * (8 - size);
+  const uint64_t digits = (eight_bytes::Load(text) ^ 0x30 * internal::kEachByte) << 8 * (8 - size);
   *out = internal::JoinDigits(digits);
   return internal::AllDigits(digits);
 }
@@ -98,7 +94,7 @@ struct LineShape {
     const size_t left = text.size() - at;
     uint64_t word = 0;  // zeros behind the end: control characters
     if (left >= sizeof word) {
-      word = internal::LoadWord(text.data() + at);
+      word = eight_bytes::Load(text.data() + at);
     } else {
       std::memcpy(&word, text.data() + at, left);
     }

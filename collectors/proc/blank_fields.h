@@ -4,44 +4,40 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
+
+#include "base/eight_bytes.h"
 
 namespace profd::fields {
 
-inline constexpr uint64_t kOnes = 0x0101010101010101;
-inline constexpr uint64_t kHigh = 0x8080808080808080;
-
-inline uint64_t LoadWord(const char* at) {
-  uint64_t word;
-  std::memcpy(&word, at, sizeof word);
-  return word;
-}
+using eight_bytes::kEachByte;
+using eight_bytes::kHighBits;
 
 // 0x80 in every byte that is `c`, 0 in the others; exact, nothing carries over.
 constexpr uint64_t Matches(uint64_t word, char c) {
-  const uint64_t zero_where = word ^ (kOnes * static_cast<unsigned char>(c));
-  return ~(((zero_where & ~kHigh) + ~kHigh) | zero_where | ~kHigh);
+  const uint64_t zero_where = word ^ (kEachByte * static_cast<unsigned char>(c));
+  return ~(((zero_where & ~kHighBits) + ~kHighBits) | zero_where | ~kHighBits);
 }
 
 // Non-zero if some byte is not within ' '..'~'.
 constexpr uint64_t Unprintable(uint64_t word) {
-  const uint64_t low = word & ~kHigh;
-  const uint64_t at_least_blank = low + kOnes * (0x80 - 0x20);
-  const uint64_t delete_or_more = low + kOnes;
-  return (word | ~at_least_blank | delete_or_more) & kHigh;
+  const uint64_t low = word & ~kHighBits;
+  const uint64_t at_least_blank = low + kEachByte * (0x80 - 0x20);
+  const uint64_t delete_or_more = low + kEachByte;
+  return (word | ~at_least_blank | delete_or_more) & kHighBits;
 }
 
 constexpr int CountMatches(uint64_t matches) {
-  return static_cast<int>(((matches >> 7) * kOnes) >> 56);
+  return static_cast<int>(((matches >> 7) * kEachByte) >> 56);
 }
 
 inline bool AllPrintable(std::string_view text) {
   const char* at = text.data();
   const char* const end = at + text.size();
   uint64_t bad = 0;
-  for (; end - at >= 8; at += 8) bad |= Unprintable(LoadWord(at));
+  for (; end - at >= 8; at += 8) bad |= Unprintable(eight_bytes::Load(at));
   for (; at != end; ++at) bad |= *at < 0x20 || *at > 0x7e ? 1U : 0U;
   return bad == 0;
 }
@@ -51,7 +47,7 @@ inline bool AllPrintable(std::string_view text) {
 inline const char* Skip(const char* at, const char* end, int count) {
   uint64_t blank_before = 0x80;
   for (; end - at >= 8; at += 8) {
-    uint64_t blanks = Matches(LoadWord(at), ' ');
+    uint64_t blanks = Matches(eight_bytes::Load(at), ' ');
     if ((blanks & ((blanks << 8) | blank_before)) != 0) return nullptr;
     const int found = CountMatches(blanks);
     if (found >= count) {
