@@ -17,8 +17,16 @@ struct BlockInfo {
   uint32_t epoch = 0;        // n-th start of the channel, as given to Add
   uint32_t records = 0;      // whole records or lines in here; 0 for channels without a format
   int64_t host_ns = 0;       // CLOCK_MONOTONIC_RAW when the bytes were read
-  uint64_t gap_records = 0;  // records lost between the previous block and this one (0 = none) ...
-  uint64_t gap_bytes = 0;    // ... and their bytes; garbage that was skipped is not in here
+};
+
+// What was read and could not be kept, for want of a block. Garbage that was skipped is not in here.
+struct BlockLoss {
+  uint32_t device = 0;
+  uint32_t channel = 0;
+  uint32_t epoch = 0;    // as BlockInfo's
+  int64_t host_ns = 0;   // CLOCK_MONOTONIC_RAW when the bytes were read
+  uint64_t records = 0;  // 0 for channels without a format
+  uint64_t bytes = 0;
 };
 
 namespace internal {

@@ -46,8 +46,6 @@ struct ChannelTable::Channel {
   std::optional<Framer> framer;  // absent: bytes pass as they are
   std::vector<std::byte> tail;   // an incomplete record, never more than reserved
   uint64_t seq = 0;
-  uint64_t gap_records = 0;
-  uint64_t gap_bytes = 0;
 };
 
 // Where one reader's bytes go first, and who watches its calls.
@@ -91,8 +89,6 @@ Status ChannelTable::Add(uint32_t device, uint32_t channel,
   if (format_or_null != nullptr) entry->framer.emplace(*format_or_null);
   entry->tail.clear();
   entry->epoch = epoch;
-  entry->gap_records = 0;
-  entry->gap_bytes = 0;
   entry->registered.store(true);
   registered_.fetch_add(1, std::memory_order_acq_rel);
   return Status::Ok();
@@ -213,9 +209,9 @@ void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, u
   if (!builder) {
     channel.counts.dropped_bytes.fetch_add(bytes.size(), kRelaxed);
     channel.counts.dropped_records.fetch_add(records, kRelaxed);
-    channel.gap_bytes += bytes.size();
-    channel.gap_records += records;
-    if (!closed_) sink_.OnNoBlock(channel.device, channel.channel, records, bytes.size());
+    if (closed_) return;
+    sink_.OnLoss({channel.device, channel.channel, channel.epoch, clock_.MonotonicRawNs(), records,
+                  bytes.size()});
     return;
   }
   std::memcpy(builder.buffer().data(), bytes.data(), bytes.size());
@@ -226,8 +222,6 @@ void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, u
   info.epoch = channel.epoch;
   info.records = static_cast<uint32_t>(records);
   info.host_ns = clock_.MonotonicRawNs();
-  info.gap_records = std::exchange(channel.gap_records, 0);
-  info.gap_bytes = std::exchange(channel.gap_bytes, 0);
   channel.counts.records.fetch_add(records, kRelaxed);
   channel.counts.blocks.fetch_add(1, kRelaxed);
   sink_.OnBlock(std::move(builder).Finish(info, bytes.size()));

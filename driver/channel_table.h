@@ -30,10 +30,8 @@ class BlockSink {
  public:
   virtual ~BlockSink() = default;
   virtual void OnBlock(BlockRef block) = 0;
-  // Bytes of this channel had to be thrown away because no block was free; the next block says so too
-  // (BlockInfo::gap_records), but there may be none.
-  virtual void OnNoBlock(uint32_t /*device*/, uint32_t /*channel*/, uint64_t /*records*/,
-                         uint64_t /*bytes*/) {}
+  // No block was free for what came between the channel's blocks before and after this.
+  virtual void OnLoss(const BlockLoss& loss) = 0;
   // A driver call for this device has not returned; nothing is read from it until it does.
   virtual void OnDeviceStuck(uint32_t device, std::string_view why) = 0;
   virtual void OnDeviceRecovered(uint32_t device) = 0;

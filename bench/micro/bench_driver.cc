@@ -62,6 +62,7 @@ void Pool(benchmark::State& state) {
 
 struct NullSink final : BlockSink {
   void OnBlock(BlockRef) override {}
+  void OnLoss(const BlockLoss&) override {}
   void OnDeviceStuck(uint32_t, std::string_view) override {}
   void OnDeviceRecovered(uint32_t) override {}
 };

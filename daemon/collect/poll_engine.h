@@ -1,5 +1,6 @@
-// Runs the polled collectors on absolute deadlines: host collectors on the sampler threads, DCMI collectors all on one thread that nothing else uses, because a DCMI
-// call may never return. A late tick is counted and left out, never made up for in a burst.
+// Runs the polled collectors on absolute deadlines: host collectors on the sampler threads, DCMI
+// collectors all on one thread that nothing else uses, because a DCMI call may never return. A late
+// tick is counted and left out, never made up for in a burst.
 //
 // Threading: Start, Stop and CheckStuck on the control strand; sinks are called on sampler threads.
 #pragma once

@@ -78,7 +78,6 @@ void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target,
   if (since_ns != 0 && route->tap != nullptr) {
     if (auto past = route->tap->Since(since_ns); past != nullptr) {
       target.session->Replay(std::move(past), target.feed);
-      target.session->NoteNoBlock(target.feed, route->no_block_records, route->no_block_bytes);
     }
   }
   route->targets.push_back(std::move(target));
@@ -120,8 +119,6 @@ void ChannelRouter::OnBlock(BlockRef block) {
   if (route == nullptr) return;
   std::lock_guard lock(route->mutex);
   ++route->progress.blocks;
-  route->no_block_records = 0;
-  route->no_block_bytes = 0;
   route->progress.last_block_ns = info.host_ns;
   if (route->tap != nullptr) route->tap->OnBlock(block);
   for (const FeedTarget& target : route->targets) target.session->Push(target.feed, block);
@@ -138,15 +135,13 @@ void ChannelRouter::OnBlock(BlockRef block) {
   hub_.Publish(route->collector, route->batch.samples());
 }
 
-void ChannelRouter::OnNoBlock(uint32_t device, uint32_t channel, uint64_t records,
-                              uint64_t bytes) {
-  Route* route = RouteOf(device, channel);
+void ChannelRouter::OnLoss(const BlockLoss& loss) {
+  Route* route = RouteOf(loss.device, loss.channel);
   if (route == nullptr) return;
   std::lock_guard lock(route->mutex);
-  route->no_block_records += records;
-  route->no_block_bytes += bytes;
+  if (route->tap != nullptr) route->tap->OnLoss(loss);
   for (const FeedTarget& target : route->targets) {
-    target.session->NoteNoBlock(target.feed, records, bytes);
+    target.session->NoteNoBlock(target.feed, loss.records, loss.bytes);
   }
 }
 

@@ -75,7 +75,7 @@ class ChannelRouter final : public BlockSink {
       const std::function<void(CollectorIndex, uint32_t device, int64_t last_block_ns)>& visit) const;
 
   void OnBlock(BlockRef block) override;
-  void OnNoBlock(uint32_t device, uint32_t channel, uint64_t records, uint64_t bytes) override;
+  void OnLoss(const BlockLoss& loss) override;
   void OnDeviceStuck(uint32_t device, std::string_view why) override;
   void OnDeviceRecovered(uint32_t device) override;
   // A live stream, or a tap: what it takes must not be older than kPastLeadNs when it comes.
@@ -94,9 +94,6 @@ class ChannelRouter final : public BlockSink {
     BlockTap* tap = nullptr;
     SampleBatch batch;
     Progress progress;
-    // Lost since the last block; those who come now and ask for the past have lost it too.
-    uint64_t no_block_records = 0;
-    uint64_t no_block_bytes = 0;
   };
   Route* RouteOf(uint32_t device, uint32_t channel) const;
 

@@ -63,6 +63,14 @@ void WriterSession::WriteReplayed(DumpFeed& feed, const ReplayBlock& block) {
     feed.filter_.reset();
   }
   if (block.after_loss) NoteRestart(feed, block.info.host_ns, kEvicted);
+  if (block.bytes.empty()) {
+    const BlockLoss& loss = block.loss;
+    feed.counters_.dropped_records.fetch_add(loss.records, std::memory_order_relaxed);
+    feed.counters_.dropped_bytes.fetch_add(loss.bytes, std::memory_order_relaxed);
+    NoteLoss(feed, kNoBuffer, loss.records, loss.bytes, loss.host_ns);
+    feed.resync_holes_ = true;
+    return;
+  }
   if (feed.options_.format == nullptr) feed.renumber_ = true;
   Write(feed, block.info, block.bytes);
 }

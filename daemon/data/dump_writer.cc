@@ -146,10 +146,7 @@ void DumpWriter::Process(Item& item) {
     return;
   }
   size_t footprint = item.block.footprint();
-  // What was lost before it has been told as it happened (NoteNoBlock).
-  BlockInfo info = item.block.info();
-  info.gap_records = info.gap_bytes = 0;
-  item.session->Write(*item.feed, info, item.block.bytes());
+  item.session->Write(*item.feed, item.block.info(), item.block.bytes());
   item.session->queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
   queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
 }

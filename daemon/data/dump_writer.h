@@ -58,6 +58,9 @@ struct FeedCounters {
   std::atomic<uint64_t> aged_records{0};  // of those written, removed again by a limit
 };
 
+// Why it was lost, in a manifest: no block was free.
+inline constexpr std::string_view kNoBuffer = "no_buffer";
+
 // What one session wants of one channel of one device, or of one collector's host files.
 struct FeedOptions {
   std::string collector;

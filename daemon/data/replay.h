@@ -19,12 +19,14 @@ struct ChannelEpoch;
 // dump of the past begins so much before its first block.
 inline constexpr int64_t kPastLeadNs = 150 * kNsPerMs;
 
-// One kept block. `bytes` stay valid until the source is asked again.
+// One kept block, or, without bytes, what was lost at this point. `bytes` stay valid until the source
+// is asked again.
 struct ReplayBlock {
   uint32_t route = 0;  // as the source numbers what it holds
   BlockInfo info;
   std::span<const std::byte> bytes;
   std::shared_ptr<ChannelEpoch> epoch;  // null: host texts (HostTexts' layout)
+  BlockLoss loss;
   bool after_loss = false;  // blocks between the one before and this have left the ring meanwhile
 };
 
@@ -43,6 +45,7 @@ class BlockTap {
   // Blocks whose info says `epoch->number` belong to this run of the channel.
   virtual void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) = 0;
   virtual void OnBlock(const BlockRef& block) = 0;
+  virtual void OnLoss(const BlockLoss& loss) = 0;
   // What is held of the channel right now and was read after `from_ns`; null if there is nothing.
   // Blocks that come later are not in it.
   virtual std::shared_ptr<BlockSource> Since(int64_t from_ns) = 0;

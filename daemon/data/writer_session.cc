@@ -273,12 +273,6 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
   if (feed.filter_ == nullptr) {
     MakeFilter(feed, info.host_ns != 0 ? info.host_ns : writer_.clock_.MonotonicRawNs());
   }
-  if (info.gap_records > 0) {
-    feed.counters_.dropped_records.fetch_add(info.gap_records, std::memory_order_relaxed);
-    feed.counters_.dropped_bytes.fetch_add(info.gap_bytes, std::memory_order_relaxed);
-    NoteLoss(feed, "no_buffer", info.gap_records, info.gap_bytes, info.host_ns);
-    feed.resync_holes_ = true;
-  }
   feed.last_block_ns_ = info.host_ns;
   StreamFilter::Output out = feed.filter_->Filter(bytes, info.records);
   feed.counters_.thinned_records.store(feed.noted_thinned_ + feed.filter_->counters().thinned,
@@ -442,7 +436,7 @@ void WriterSession::NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_
       lost, counters.no_block_records.load(std::memory_order_relaxed) - feed.noted_no_block_);
   const uint64_t unserved_bytes = std::min(
       lost_bytes, counters.no_block_bytes.load(std::memory_order_relaxed) - feed.noted_no_block_bytes_);
-  note("no_buffer", unserved, unserved_bytes);
+  note(kNoBuffer, unserved, unserved_bytes);
   note("queue_full", lost - unserved, lost_bytes - unserved_bytes);
   feed.noted_no_block_ += unserved;
   feed.noted_no_block_bytes_ += unserved_bytes;

@@ -31,6 +31,7 @@ class FlightRecorder::ChannelTap final : public BlockTap {
   void OnBlock(const BlockRef& block) override {
     ring_->Append(route_, block.info(), block.bytes());
   }
+  void OnLoss(const BlockLoss& loss) override { ring_->AppendLoss(route_, loss); }
   std::shared_ptr<BlockSource> Since(int64_t from_ns) override {
     return ring_->Read(route_, from_ns);
   }

@@ -37,6 +37,7 @@ class Tap final : public BlockTap {
   void OnBlock(const BlockRef& block) override {
     ring_->Append(route_, block.info(), block.bytes());
   }
+  void OnLoss(const BlockLoss& loss) override { ring_->AppendLoss(route_, loss); }
   std::shared_ptr<BlockSource> Since(int64_t from_ns) override {
     return ring_->Read(route_, from_ns);
   }
@@ -201,6 +202,28 @@ TEST_F(JoinTest, StampsAndRatesOfEveryRun) {
   EXPECT_EQ(manifest.channels[0].gaps[0].reason, "channel_restart");
   EXPECT_EQ(manifest.channels[0].gaps[0].from_ns, 1040 * kMs);
   EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, 2100 * kMs);
+}
+
+// Told once, whether it was lost in the past, also where no block came after it, or while the session runs.
+TEST_F(JoinTest, LossesOfThePastAndThePresent) {
+  auto epoch = Run(kPcie, 1, 10, 0);
+  Record(kPcie, 1, 5, 5 * kMs);
+  router_.OnLoss({0, kPcie, 1, 6 * kMs, 3, 3 * kPcieBytes});
+  DumpFeed* feed = Feed(kPcie, 10, 0);
+  session_->SetEpoch(feed, epoch, false, false);
+  router_.Attach(0, kPcie, {session_, feed}, 1);
+  router_.OnLoss({0, kPcie, 1, 7 * kMs, 2, 2 * kPcieBytes});
+  Record(kPcie, 1, 8, 8 * kMs);
+  const Manifest manifest = Finish();
+  EXPECT_THAT(Words(kPcie, 0), ElementsAre(5u, 8u));
+  ASSERT_THAT(manifest.channels, SizeIs(1));
+  ASSERT_THAT(manifest.channels[0].dropped, SizeIs(1));
+  EXPECT_EQ(manifest.channels[0].dropped[0].reason, "no_buffer");
+  EXPECT_EQ(manifest.channels[0].dropped[0].records, 5u);
+  EXPECT_EQ(manifest.channels[0].dropped[0].bytes, 5 * kPcieBytes);
+  ASSERT_THAT(manifest.channels[0].gaps, SizeIs(2));
+  EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, 6 * kMs);
+  EXPECT_EQ(feed->counters().dropped_records, 5u);
 }
 
 // Whoever asks for the past of a channel without any just gets what comes.

@@ -115,8 +115,6 @@ void RecorderRing::Append(RouteId id, const BlockInfo& info, std::span<const std
   }
   entry.host_ns = info.host_ns;
   entry.seq = info.seq;
-  entry.gap_records = info.gap_records;
-  entry.gap_bytes = info.gap_bytes;
   entry.size = static_cast<uint32_t>(size);
   entry.used = static_cast<uint32_t>(bytes.size());
   entry.route = id;
@@ -124,6 +122,31 @@ void RecorderRing::Append(RouteId id, const BlockInfo& info, std::span<const std
   entry.records = info.records;
   entry.device_channel = info.device << 16 | info.channel;
   Put(entry, bytes);
+}
+
+void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
+  std::lock_guard lock(mutex_);
+  ExpireLocked(loss.host_ns);
+  Route& route = routes_[id];
+  // One that goes on is one entry: losing must not push out what is held.
+  if (route.last != kNone) {
+    Entry last = Load(route.last);
+    if (last.used == 0 && last.epoch == loss.epoch) {
+      last.lost_records += loss.records;
+      last.lost_bytes += loss.bytes;
+      Store(route.last, last);
+      return;
+    }
+  }
+  Entry entry;
+  entry.host_ns = loss.host_ns;
+  entry.lost_records = loss.records;
+  entry.lost_bytes = loss.bytes;
+  entry.size = sizeof(Entry);
+  entry.route = id;
+  entry.epoch = loss.epoch;
+  entry.device_channel = loss.device << 16 | loss.channel;
+  Put(entry, {});
 }
 
 void RecorderRing::Put(const Entry& entry, std::span<const std::byte> bytes) {
@@ -202,10 +225,10 @@ class RingSource final : public BlockSource {
     RecorderRing::Entry entry;
     std::memcpy(&entry, batch_.data() + at_, sizeof entry);
     out->route = entry.route;
-    out->info = {entry.device_channel >> 16, entry.device_channel & 0xFFFF,
-                 entry.seq,                  entry.epoch,
-                 entry.records,              entry.host_ns,
-                 entry.gap_records,          entry.gap_bytes};
+    const uint32_t device = entry.device_channel >> 16;
+    const uint32_t channel = entry.device_channel & 0xFFFF;
+    out->info = {device, channel, entry.seq, entry.epoch, entry.records, entry.host_ns};
+    out->loss = {device, channel, entry.epoch, entry.host_ns, entry.lost_records, entry.lost_bytes};
     out->bytes = std::span(batch_).subspan(at_ + sizeof entry, entry.used);
     out->epoch = nullptr;
     for (const RecorderRing::EpochKey& key : epochs_) {

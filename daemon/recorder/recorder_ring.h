@@ -45,6 +45,8 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
 
   // `info.host_ns` is when the bytes were read, and counts as now.
   void Append(RouteId route, const BlockInfo& info, std::span<const std::byte> bytes);
+  // Keeps in its place among the blocks that something was lost there.
+  void AppendLoss(RouteId route, const BlockLoss& loss);
   // Lets go what is too old at `now_ns`.
   void Expire(int64_t now_ns);
 
@@ -78,15 +80,15 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   static constexpr uint32_t kPad = UINT32_MAX;
   static constexpr size_t kAlign = 16;
 
-  // In front of every block in the arena; host byte order, never leaves the process.
+  // In front of every block in the arena, alone for a loss; host byte order, never leaves the process.
   struct Entry {
     uint64_t next = kNone;  // position of the route's next block
     int64_t host_ns = 0;
     uint64_t seq = 0;
-    uint64_t gap_records = 0;
-    uint64_t gap_bytes = 0;
+    uint64_t lost_records = 0;  // of a loss
+    uint64_t lost_bytes = 0;
     uint32_t size = 0;  // of all of it, a multiple of kAlign
-    uint32_t used = 0;  // bytes of the block
+    uint32_t used = 0;  // bytes of the block; 0: a loss
     RouteId route = kPad;
     uint32_t epoch = 0;
     uint32_t records = 0;

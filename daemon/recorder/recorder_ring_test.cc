@@ -73,6 +73,23 @@ class RecorderRingTest : public ::testing::Test {
   std::shared_ptr<RecorderRing> ring_;
 };
 
+// One entry for a loss that goes on: it must not push out what is held.
+TEST_F(RecorderRingTest, LossesKeepTheirPlace) {
+  Make(1 << 20, 3600 * kSecond, 1);
+  Put(0, 1, 100);
+  ring_->AppendLoss(0, {0, 2, 1, now_, 3, 72});
+  ring_->AppendLoss(0, {0, 2, 1, now_, 2, 48});
+  Put(0, 2, 100);
+  ring_->AppendLoss(0, {0, 2, 1, now_, 1, 24});
+  std::vector<std::pair<size_t, uint64_t>> found;  // bytes held, records lost
+  ReplayBlock block;
+  for (auto source = ring_->Read(0, now_ - 1); source->Next(&block);) {
+    found.emplace_back(block.bytes.size(), block.loss.records);
+  }
+  EXPECT_THAT(found, ElementsAre(std::pair(100u, 0u), std::pair(0u, 5u), std::pair(100u, 0u),
+                                 std::pair(0u, 1u)));
+}
+
 TEST_F(RecorderRingTest, GivesBackWhatItWasGiven) {
   Make(1 << 20, 10 * kSecond, 2);
   Put(0, 1, 100);

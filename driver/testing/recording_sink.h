@@ -21,10 +21,9 @@ class RecordingSink final : public BlockSink {
     bytes_.insert(bytes_.end(), begin, begin + block.bytes().size());
     changed_.notify_all();
   }
-  void OnNoBlock(uint32_t /*device*/, uint32_t /*channel*/, uint64_t records,
-                 uint64_t /*bytes*/) override {
+  void OnLoss(const BlockLoss& loss) override {
     std::lock_guard lock(mutex_);
-    lost_records_ += records;
+    losses_.push_back(loss);
     changed_.notify_all();
   }
   void OnDeviceStuck(uint32_t device, std::string_view why) override {
@@ -46,8 +45,8 @@ class RecordingSink final : public BlockSink {
   void WaitForBytes(size_t bytes) {
     Wait([&] { return bytes_.size() >= bytes; });
   }
-  void WaitForLostRecords(uint64_t records) {
-    Wait([&] { return lost_records_ >= records; });
+  void WaitForLosses(size_t losses) {
+    Wait([&] { return losses_.size() >= losses; });
   }
   void WaitForEvents(size_t events) {
     Wait([&] { return events_.size() >= events; });
@@ -60,6 +59,7 @@ class RecordingSink final : public BlockSink {
   }
 
   std::vector<BlockInfo> infos() { return Locked(infos_); }
+  std::vector<BlockLoss> losses() { return Locked(losses_); }
   std::vector<std::byte> bytes() { return Locked(bytes_); }
   std::vector<std::string> events() { return Locked(events_); }
   std::string why() { return Locked(why_); }
@@ -83,7 +83,7 @@ class RecordingSink final : public BlockSink {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool keep_blocks_ = false;
-  uint64_t lost_records_ = 0;
+  std::vector<BlockLoss> losses_;
   std::vector<BlockRef> blocks_;
   std::vector<BlockInfo> infos_;
   std::vector<std::byte> bytes_;

@@ -95,10 +95,9 @@ class Soak:
         self.begin = time.monotonic()
         self.series = {name: [] for name in (*ALLOWED, *LATENCIES)}
         self.lock = threading.Lock()
-        self.counts = {"sessions": 0, "refused": 0, "dumps_verified": 0, "scrapes": 0, "streams": 0,
-                       "attached": 0, "exports": 0, "late_host_readings": 0, "edges_by_scale": 0, "garbled_stamps": 0, "losses_by_number": 0,
-                       "untold_of_a_lost_card": 0,
-                       "counted_sessions": 0}
+        self.counts = dict.fromkeys(("sessions", "refused", "dumps_verified", "scrapes", "streams", "attached",
+                                     "exports", "late_host_readings", "edges_by_scale", "garbled_stamps",
+                                     "losses_by_number", "untold_of_a_lost_card", "counted_sessions"), 0)
         self.records = {"received": 0, "lost": 0}
         self.counted = {"made": 0, "written": 0, "lost": 0, "told_by_gaps": 0}
         self.problems = []
