@@ -73,7 +73,8 @@ elseif(PROFD_HARDEN)
   endif()
 endif()
 
-# Several sources as one: half the compiler's time, which goes into headers. unity_groups.py says which may.
+# Several sources as one: half the compiler's time, which goes into headers. unity_groups.py says which may;
+# where it is wrong, the compiler names the two, and another name in one of them is the remedy.
 option(PROFD_UNITY "Compile the sources of a target together" OFF)
 if(PROFD_UNITY)
   find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)

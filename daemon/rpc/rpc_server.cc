@@ -275,6 +275,7 @@ void RpcServer::Adopt(int fd) {
   if (impl_->server != nullptr) {
     grpc::AddInsecureChannelFromFd(impl_->server.get(), fd);
   } else {
+    log::Error("a client was turned away: gRPC did not start (limits on threads or memory?)");
     ::close(fd);
   }
 }
