@@ -128,8 +128,9 @@ void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
   std::lock_guard lock(mutex_);
   ExpireLocked(loss.host_ns);
   Route& route = routes_[id];
-  // One that goes on is one entry: losing must not push out what is held.
-  if (route.last != kNone) {
+  // One that goes on is one entry: losing must not push out what is held. What a reader was promised
+  // stays as it was then: from there on its session is told by the router.
+  if (route.last != kNone && route.last >= promised_) {
     Entry last = Load(route.last);
     if (last.used == 0 && last.epoch == loss.epoch) {
       last.lost_records += loss.records;
@@ -252,7 +253,7 @@ std::shared_ptr<BlockSource> RecorderRing::Read(RouteId id, int64_t from_ns) {
   if (routes_[id].first == kNone) return nullptr;
   Cursor cursor;
   cursor.next = routes_[id].first;
-  cursor.end = tail_;
+  cursor.end = promised_ = tail_;
   cursor.from_ns = from_ns;
   cursor.one_route = true;
   cursor.route = id;
@@ -263,7 +264,7 @@ std::shared_ptr<BlockSource> RecorderRing::Read(std::vector<bool> wanted, int64_
   std::lock_guard lock(mutex_);
   Cursor cursor;
   cursor.next = head_;
-  cursor.end = tail_;
+  cursor.end = promised_ = tail_;
   cursor.from_ns = from_ns;
   cursor.wanted = std::move(wanted);
   cursor.wanted.resize(routes_.size());

@@ -139,6 +139,7 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   mutable std::mutex mutex_;
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
+  uint64_t promised_ = 0;  // where the readers given out so far end; nothing before it is written again
   std::vector<Route> routes_;
   int64_t complete_from_ns_ = 0;
   uint64_t blocks_ = 0;

@@ -81,11 +81,11 @@ TEST_F(RecorderRingTest, LossesKeepTheirPlace) {
   ring_->AppendLoss(0, {0, 2, 1, now_, 2, 48});
   Put(0, 2, 100);
   ring_->AppendLoss(0, {0, 2, 1, now_, 1, 24});
+  auto source = ring_->Read(0, now_ - 1);
+  ring_->AppendLoss(0, {0, 2, 1, now_, 4, 96});  // goes on, but after what the reader was promised
   std::vector<std::pair<size_t, uint64_t>> found;  // bytes held, records lost
   ReplayBlock block;
-  for (auto source = ring_->Read(0, now_ - 1); source->Next(&block);) {
-    found.emplace_back(block.bytes.size(), block.loss.records);
-  }
+  while (source->Next(&block)) found.emplace_back(block.bytes.size(), block.loss.records);
   EXPECT_THAT(found, ElementsAre(std::pair(100u, 0u), std::pair(0u, 5u), std::pair(100u, 0u),
                                  std::pair(0u, 1u)));
 }
