@@ -109,7 +109,11 @@ int HalEngine::Start(unsigned device, unsigned channel, const abi::ProfStartPara
   slot->stream->Begin(node_.device_clock(device).FromHost(node_.RawNow()), &slot->ring);
   active_.push_back(slot.get());
   slot->ledger = LedgerRowOf(device, channel);
-  if (slot->ledger != nullptr) ++slot->ledger->runs;
+  if (slot->ledger != nullptr) {
+    ++slot->ledger->runs;
+    slot->ledger->earlier_records = slot->ledger->records.load();
+    slot->ledger->earlier_bytes = slot->ledger->bytes.load();
+  }
   Book(*slot);
   changed_.notify_all();
   return abi::kProfOk;

@@ -1,8 +1,9 @@
 // What the simulator made and what became of it, per channel, for tests that count: with
 // PROFD_SIM_LEDGER=FILE in the environment libascend_hal.so maps FILE, a header of 16 bytes {uint32
-// magic, uint32 devices, uint32 channels per device, uint32 0}, then one row of 48 bytes for each
-// device and channel: {uint64 runs, records, bytes, dropped bytes, read bytes, left bytes}, native
-// byte order. Always: bytes = dropped + read + left + what is in the channel's ring now.
+// magic, uint32 devices, uint32 channels per device, uint32 0}, then one row of 64 bytes for each
+// device and channel: {uint64 runs, records, bytes, dropped bytes, read bytes, left bytes, records and
+// bytes of the runs before the latest}, native byte order. Always: bytes = dropped + read + left + what
+// is in the channel's ring now.
 #pragma once
 
 #include <atomic>
@@ -19,8 +20,10 @@ struct LedgerRow {
   std::atomic<uint64_t> dropped_bytes{0};  // the ring was full
   std::atomic<uint64_t> read_bytes{0};
   std::atomic<uint64_t> left_bytes{0};  // not read before the channel's next start
+  std::atomic<uint64_t> earlier_records{0};
+  std::atomic<uint64_t> earlier_bytes{0};
 };
-static_assert(sizeof(LedgerRow) == 48);
+static_assert(sizeof(LedgerRow) == 64);
 
 // nullptr unless the environment asks for a ledger. Rows have one writer at a time.
 LedgerRow* LedgerRowOf(unsigned device, unsigned channel);

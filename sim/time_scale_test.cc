@@ -81,12 +81,12 @@ TEST(TimeScale, EnvironmentComesBeforeTheScenario) {
 }
 
 struct Columns {
-  uint64_t runs, records, bytes, dropped, read, left;
+  uint64_t runs, records, bytes, dropped, read, left, earlier_records, earlier_bytes;
 };
 
 Columns RowOf(const std::string& path, unsigned device, unsigned channel) {
   std::ifstream file(path, std::ios::binary);
-  file.seekg(16 + 48 * (static_cast<long>(device) * abi::kMaxChannels + channel));
+  file.seekg(16 + 64 * (static_cast<long>(device) * abi::kMaxChannels + channel));
   Columns row{};
   file.read(reinterpret_cast<char*>(&row), sizeof row);
   return row;
@@ -123,6 +123,8 @@ TEST(Ledger, BalancesAcrossRuns) {
   EXPECT_EQ(before.read, 200u);
   EXPECT_GT(before.left, 0u);  // of the first run; the second one's is still there
   EXPECT_GE(before.records + 2, lines);
+  EXPECT_EQ(before.earlier_bytes, 100 + before.left);  // all of the first run
+  EXPECT_GT(before.earlier_records, 0u);
   uint64_t rest = 0;
   for (int got; (got = hal.read(63, abi::kChannelHccs, buffer.data(), buffer.size())) > 0;) {
     rest += static_cast<uint64_t>(got);
