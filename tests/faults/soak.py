@@ -173,9 +173,9 @@ class Soak:
             new = self.ledger.row(device, COUNTED_CHANNEL)
             grown = {name: new[name] - old[name] for name in new}
             # What a failed stop left running went on into this session's time; it was told with the session before.
-            if device in LEAVING and grown["runs"] == 1:
+            if device in LEAVING and grown["runs"] < 2:
                 for name in ("records", "bytes"):
-                    grown[name] = new[name] - new[f"earlier_{name}"]
+                    grown[name] = new[name] - new[f"earlier_{name}"] if grown["runs"] else 0
             self.balance(device, grown, facts)
         self.d.ctl("rm", session["session_id"], expect=(OK, 4))
 
@@ -192,6 +192,8 @@ class Soak:
                 self.counted[name] += value
         told = any(c["gaps"] for c in ours) or not ours
         # A card that was away made nothing; the holes in its records are losses all the same.
+        if grown["runs"] == 0 and any(c["state"] == "finished" for c in ours):
+            self.problem(f"device {device}: nothing ran, {ours}")
         invented = written > made and device != GARBLED
         if invented or (rest < 0 and device in WHOLE) or (rest > 0 and (device in WHOLE or not told)):
             self.problem(f"device {device}: {grown} made by the simulator, {written} written, {lost} lost: "
