@@ -32,6 +32,9 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
      "Records decoded, or samples taken", "collector engine"},
     {"profd_collector_bad_records_total", MetricType::kCounter, MetricScope::kNode, "collector", "",
      "Records that made no sense and were left out of metrics", "decoder"},
+    {"profd_collector_stale_records_total", MetricType::kCounter, MetricScope::kNode, "collector", "",
+     "Records of a run of a channel that came after its stop or start had been given up; no session gets them",
+     "channel router"},
     {"profd_sample_age_seconds", MetricType::kGauge, MetricScope::kNode, "collector,npu", "seconds",
      "Time since a collector last had something new, from an NPU where it reads NPUs; of channels while "
      "they run, of everything else until five minutes have passed",

@@ -29,6 +29,8 @@ SELF = {
             graph("Readings that failed", ("rate(profd_collector_errors_total{@}[@])", "{{instance}} {{collector}}")),
             graph("Records that made no sense", ("rate(profd_collector_bad_records_total{@}[@])",
                                                  "{{instance}} {{collector}}")),
+            graph("Records that came too late for their session", ("rate(profd_collector_stale_records_total{@}[@])",
+                                                                   "{{instance}} {{collector}}")),
             graph("Age of what is shown", ("max by (instance, collector) (profd_sample_age_seconds{@})",
                                            "{{instance}} {{collector}}")),
             states("Succeed", ("profd_collector_success{@}", "{{instance}} {{collector}}"), values=YES_GOOD),

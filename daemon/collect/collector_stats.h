@@ -20,6 +20,7 @@ class CollectorStats {
   std::atomic<uint64_t> missed_ticks{0};
   std::atomic<uint64_t> records{0};
   std::atomic<uint64_t> bad_records{0};
+  std::atomic<uint64_t> stale_records{0};  // of a run that had been given up
   std::atomic<int64_t> last_duration_ns{0};
   std::atomic<int64_t> last_lateness_ns{0};
   std::atomic<bool> last_ok{true};

@@ -67,6 +67,7 @@ void ChannelRouter::BeginEpoch(uint32_t device, uint32_t channel,
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
   std::lock_guard lock(route->mutex);
+  route->epoch = epoch->number;
   if (route->tap != nullptr) route->tap->OnEpoch(std::move(epoch));
 }
 
@@ -118,9 +119,13 @@ void ChannelRouter::OnBlock(BlockRef block) {
   Route* route = RouteOf(info.device, info.channel);
   if (route == nullptr) return;
   std::lock_guard lock(route->mutex);
+  if (route->tap != nullptr) route->tap->OnBlock(block);
+  if (info.epoch != route->epoch) {
+    stats_[route->collector].stale_records.fetch_add(info.records, std::memory_order_relaxed);
+    return;
+  }
   ++route->progress.blocks;
   route->progress.last_block_ns = info.host_ns;
-  if (route->tap != nullptr) route->tap->OnBlock(block);
   for (const FeedTarget& target : route->targets) target.session->Push(target.feed, block);
   if (route->decoder == nullptr) return;
   uint64_t records = route->decoder->records();
@@ -140,6 +145,7 @@ void ChannelRouter::OnLoss(const BlockLoss& loss) {
   if (route == nullptr) return;
   std::lock_guard lock(route->mutex);
   if (route->tap != nullptr) route->tap->OnLoss(loss);
+  if (loss.epoch != route->epoch) return;
   for (const FeedTarget& target : route->targets) {
     target.session->NoteNoBlock(target.feed, loss.records, loss.bytes);
   }

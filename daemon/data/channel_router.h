@@ -56,7 +56,8 @@ class ChannelRouter final : public BlockSink {
 
   // Before the pump starts: `tap` sees all blocks of the channel; it outlives the router's use.
   void SetTap(uint32_t device, uint32_t channel, BlockTap* tap);
-  // A run of the channel is about to be started.
+  // A run of the channel is about to be started. What still comes of an earlier one, whose stop or start
+  // had been given up, is the recorder's only: those who wanted it have been told that it is missing.
   void BeginEpoch(uint32_t device, uint32_t channel, std::shared_ptr<ChannelEpoch> epoch);
 
   // `since_ns` not 0: the feed first gets what the channel's tap holds since then, without a gap or a
@@ -88,6 +89,7 @@ class ChannelRouter final : public BlockSink {
     explicit Route(CollectorIndex c) : collector(c) {}
     const CollectorIndex collector;
     mutable std::mutex mutex;
+    uint32_t epoch = 0;  // the present run's number
     std::unique_ptr<ChannelDecoder> decoder;
     TimeBase time;
     std::vector<FeedTarget> targets;

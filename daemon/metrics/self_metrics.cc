@@ -22,6 +22,7 @@ constexpr MetricId kReadings = MetricByName("profd_collector_readings_total");
 constexpr MetricId kErrors = MetricByName("profd_collector_errors_total");
 constexpr MetricId kRecords = MetricByName("profd_collector_records_total");
 constexpr MetricId kBad = MetricByName("profd_collector_bad_records_total");
+constexpr MetricId kStale = MetricByName("profd_collector_stale_records_total");
 
 // Probing opens files: once in so many rounds is enough for something that hardly ever changes.
 constexpr int kProbeEvery = 60;
@@ -101,6 +102,7 @@ void SelfMetrics::SetCollectors(const CollectorStatsTable& stats) {
     Set(kMissed, Value(one.missed_ticks), name);
     Set(kRecords, Value(one.records), name);
     Set(kBad, Value(one.bad_records), name);
+    Set(kStale, Value(one.stale_records), name);
     if (one.readings.load(std::memory_order_relaxed) == 0) continue;
     Set(kSuccess, one.last_ok.load(std::memory_order_relaxed) ? 1 : 0, name);
     Set(kDuration, Seconds(one.last_duration_ns), name);

@@ -230,6 +230,25 @@ TEST_F(JoinTest, LossesOfThePastAndThePresent) {
   EXPECT_EQ(feed->counters().dropped_records, 5u);
 }
 
+// A stop or a start that was given up may come back, and bring records, after the next run has begun.
+TEST_F(JoinTest, WhatComesOfAGivenUpRunReachesNobody) {
+  Run(kPcie, 1, 10, 0);
+  Record(kPcie, 1, 5, 5 * kMs);
+  DumpFeed* feed = Feed(kPcie, 10, 6 * kMs);
+  auto epoch = Run(kPcie, 2, 10, 6 * kMs);
+  session_->SetEpoch(feed, epoch, true, false);
+  router_.Attach(0, kPcie, {session_, feed});
+  Record(kPcie, 1, 6, 7 * kMs);
+  router_.OnLoss({0, kPcie, 1, 7 * kMs, 3, 3 * kPcieBytes});
+  Record(kPcie, 2, 8, 8 * kMs);
+  const Manifest manifest = Finish();
+  EXPECT_THAT(Words(kPcie, 0), ElementsAre(8u));
+  ASSERT_THAT(manifest.channels, SizeIs(1));
+  EXPECT_TRUE(manifest.channels[0].dropped.empty());
+  EXPECT_EQ(stats_[0].stale_records.load(), 1u);
+  EXPECT_EQ(ring_->stats().appended, 4u);
+}
+
 // Whoever asks for the past of a channel without any just gets what comes.
 TEST_F(JoinTest, AnEmptyPast) {
   auto epoch = Run(kPcie, 1, 10, 0);
