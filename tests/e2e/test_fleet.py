@@ -111,8 +111,10 @@ class Fleet(FleetCase):
         bad = {*DEAD, *SLOW}
         for i, node in enumerate(answer["nodes"]):
             self.assertEqual(node["ok"], i not in bad, node)
+        # A deadline longer than gRPC's own for a handshake never comes.
+        slow = {"deadline_exceeded"} if SCALE <= 1 else {"deadline_exceeded", "unavailable"}
         for i in SLOW:
-            self.assertEqual(answer["nodes"][i]["error"]["code"], "deadline_exceeded")
+            self.assertIn(answer["nodes"][i]["error"]["code"], slow)
         for i in DEAD:
             self.assertEqual(answer["nodes"][i]["error"]["code"], "unavailable")
         self.assert_named(stderr, "unreachable", bad)
@@ -193,7 +195,7 @@ class Fleet(FleetCase):
         answer, stderr = self.fleet([*GOOD[:12], REFUSING[0]], "start", "--job", "nothing",
                                     "--all-or-nothing", *WANTED, expect=3)
         self.assert_named(stderr, "stopped again", GOOD[:12])
-        self.assertTrue(all(node["undone"] for node in answer["nodes"][:12]))
+        self.assertTrue(all(node["undone"] for node in answer["nodes"][:-1]))
         self.assertEqual(self.left("nothing"), [])
         # One that is away: nothing is started anywhere.
         self.fleet([*GOOD[:4], DEAD[0]], "start", "--job", "nothing", "--all-or-nothing", *WANTED,

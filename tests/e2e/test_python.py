@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ import textwrap
 import unittest
 
 import profd_harness
-from profd_harness import BUILD, REPO, Daemon, eventually, scaled, scenario
+from profd_harness import BUILD, REPO, Daemon, eventually, is_sanitized, scaled, scenario
 
 
 def library():
@@ -20,11 +21,20 @@ def library():
     return found[0]
 
 
+def runtime_of_sanitizer():
+    """A sanitized library wants its runtime to be there before Python is, whose leaks are not ours."""
+    if not is_sanitized():
+        return {}
+    needed = subprocess.run(["ldd", library()], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"=> (\S+/lib[atu]b?san\.so\S*)", needed)
+    return {"LD_PRELOAD": ":".join(found), "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+
+
 def python(code, d=None, env=None, **how):
     """Runs the script (with the package on its path) to its end."""
     environment = {**os.environ, "PYTHONPATH": os.path.join(REPO, "client", "python"),
                    "PYTHONWARNINGS": "default", "PYTHONDONTWRITEBYTECODE": "1",
-                   "PROFD_LIBRARY": library()}
+                   "PROFD_LIBRARY": library(), **runtime_of_sanitizer()}
     if d is not None:
         environment["PROFD_ATTACH_SOCKET"] = os.path.join(d.base, "attach.sock")
     environment.update(env or {})
@@ -167,7 +177,7 @@ class Python(unittest.TestCase):
         result = subprocess.run(
             [sys.executable, os.path.join(REPO, "client", "examples", "train.py"), "--steps", "8",
              "--step-ms", "30", "--profile-from", "2", "--profile-steps", "3", "--wait", "20"],
-            env={**os.environ, "PROFD_LIBRARY": library(), "PYTHONDONTWRITEBYTECODE": "1",
+            env={**os.environ, **runtime_of_sanitizer(), "PROFD_LIBRARY": library(), "PYTHONDONTWRITEBYTECODE": "1",
                  "PROFD_ATTACH_SOCKET": os.path.join(self.d.base, "attach.sock")},
             capture_output=True, text=True, check=False, timeout=scaled(120))
         out = answer(result)

@@ -189,7 +189,7 @@ def flood_of_calls(case, cell):
         session = start(d)
         done = []
         floods = [d.spawn("status", stdout=subprocess.DEVNULL) for _ in range(4)]
-        while d.show(session["session_id"])["records"] < 400:
+        while d.show(session["session_id"])["records"] < 400 or len(done) < len(floods):
             for n, one in enumerate(floods):
                 if one.poll() is not None:
                     done.append(one.wait())
