@@ -143,7 +143,7 @@ TEST_F(KubeSources, RuntimeTellsNames) {
   EXPECT_EQ((*names)["c1"].pod, "train-0");
   EXPECT_EQ((*names)["c1"].container, "main");
   EXPECT_EQ((*names)["c3"].pod, "");
-  runtime.status = grpc::Status(grpc::StatusCode::INTERNAL, "no");
+  runtime.refuses = true;
   EXPECT_EQ(AskRuntime(Path(), ::geteuid(), {"c1"}).status().code(), StatusCode::kUnavailable);
 }
 

@@ -3,7 +3,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "cri/runtime/v1/runtime.grpc.pb.h"
@@ -14,6 +16,7 @@ namespace profd {
 class FakeKubelet final : public ::v1::PodResourcesLister::Service {
  public:
   void Give(const std::string& pod, const std::string& resource, const std::string& device) {
+    std::lock_guard lock(mutex);
     auto* added = answer.add_pod_resources();
     added->set_name(pod);
     added->set_namespace_("ml");
@@ -25,9 +28,11 @@ class FakeKubelet final : public ::v1::PodResourcesLister::Service {
   }
   grpc::Status List(grpc::ServerContext*, const ::v1::ListPodResourcesRequest*,
                     ::v1::ListPodResourcesResponse* out) override {
+    std::lock_guard lock(mutex);
     *out = answer;
     return status;
   }
+  std::mutex mutex;  // more may be given while it serves
   ::v1::ListPodResourcesResponse answer;
   grpc::Status status;
 };
@@ -53,12 +58,13 @@ class FakeRuntime final : public ::runtime::v1::RuntimeService::Service {
   grpc::Status ListPodSandbox(grpc::ServerContext*, const ::runtime::v1::ListPodSandboxRequest*,
                               ::runtime::v1::ListPodSandboxResponse* out) override {
     *out = sandboxes;
-    return status;
+    return refuses ? grpc::Status(grpc::StatusCode::INTERNAL, "no") : grpc::Status::OK;
   }
   ::runtime::v1::ListContainersResponse containers;
   ::runtime::v1::ListPodSandboxResponse sandboxes;
-  grpc::Status status;
-  bool running_only = false;
+  // Set and looked at while it serves.
+  std::atomic<bool> refuses{false};
+  std::atomic<bool> running_only{false};
 };
 
 inline std::unique_ptr<grpc::Server> ServeOn(const std::string& path, grpc::Service& service) {
