@@ -343,6 +343,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
   auto dev = static_cast<uint32_t>(slot.device);
   if (status.ok()) {
     slot.phase = Phase::kRunning;
+    slot.doubtful = false;
     slot.backoff_ns = 0;
     slot.retry_at_ns = 0;
     slot.last_error = Status::Ok();

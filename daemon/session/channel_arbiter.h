@@ -154,6 +154,7 @@ class ChannelArbiter {
     int64_t retry_at_ns = 0;
     int64_t backoff_ns = 0;
     bool restart = false;
+    bool doubtful = false;  // the device was away while this ran
     // A stop was not answered: the driver may still be sampling, and would refuse a start.
     bool unstopped = false;
   };

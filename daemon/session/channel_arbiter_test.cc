@@ -320,5 +320,28 @@ TEST_F(ArbiterTest, LostDeviceIsSaidAndItsChannelsComeBack) {
                                     "stop 0/9"));
 }
 
+TEST_F(ArbiterTest, WhatStartedAfterTheLossIsNotStartedAgain) {
+  auto before = Claim("hbm", 50);
+  OnControl([&] {
+    arbiter_->OnDeviceStuck(0, "prof_drv_start has not returned");
+    return 0;
+  });
+  auto after = Claim("hccs", 50);
+  EXPECT_EQ(Answer(after).state, OutcomeState::kRunning);
+  OnControl([&] {
+    arbiter_->OnDeviceRecovered(0);
+    return 0;
+  });
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (Answer(before).state != OutcomeState::kRunning) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+  }
+  EXPECT_EQ(Answer(after).state, OutcomeState::kRunning);
+  Release(after);
+  Release(before);
+  EXPECT_THAT(Orders(), ElementsAre("start 0/1 period 20", "start 0/9 period 20", "stop 0/1",
+                                    "start 0/1 period 20", "stop 0/9", "stop 0/1"));
+}
+
 }  // namespace
 }  // namespace profd

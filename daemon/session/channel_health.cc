@@ -100,6 +100,7 @@ void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
   if (is_new) log::Warning("device stuck", {{"device", device}, {"why", why}});
   for (auto& [key, slot] : slots_) {
     if (slot->device != static_cast<int>(device) || slot->phase != Phase::kRunning) continue;
+    slot->doubtful = true;
     for (Part& part : slot->parts) {
       part.state = OutcomeState::kFailed;
       part.detail = why;
@@ -116,7 +117,8 @@ void ChannelArbiter::OnDeviceRecovered(uint32_t device) {
     bool concerned = !slot->parts.empty() || slot->unstopped;
     if (slot->device != static_cast<int>(device) || !concerned) continue;
     slot->retry_at_ns = 0;
-    if (slot->phase == Phase::kRunning) slot->restart = true;
+    // What was started since the device was last heard to be away, it has not forgotten.
+    if (slot->phase == Phase::kRunning && slot->doubtful) slot->restart = true;
     Reconcile(*slot);
   }
 }
