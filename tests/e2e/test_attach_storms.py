@@ -128,9 +128,9 @@ class Storms(AttachCase):
                     clients.pop(rng.randrange(len(clients))).close()
             for client in clients:
                 client.close()
-        after = self.figures()
-        self.assertLessEqual(after[0], before[0] + 2)
-        self.assertLessEqual(after[1], before[1] + 1)
+        # Nobody lists who never said a word: a slow daemon still closes theirs.
+        eventually(lambda: self.figures()[0] <= before[0] + 2, 60, what="all connections are closed")
+        self.assertLessEqual(self.figures()[1], before[1] + 1)
 
 
 class Killed(AttachCase):
