@@ -60,6 +60,7 @@ struct FeedCounters {
 
 // Why it was lost, in a manifest: no block was free.
 inline constexpr std::string_view kNoBuffer = "no_buffer";
+inline constexpr std::string_view kRestart = "channel_restart";
 
 // What one session wants of one channel of one device, or of one collector's host files.
 struct FeedOptions {
@@ -287,7 +288,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // `host_ns` 0: noticed just now.
   void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes,
                 int64_t host_ns = 0);
-  void NoteRestart(DumpFeed& feed, int64_t now_ns, std::string_view reason = "channel_restart");
+  void NoteRestart(DumpFeed& feed, int64_t now_ns, std::string_view reason = kRestart);
+  void EndRestart(DumpFeed& feed);
   void NoteOpenOutages(int64_t end_ns);
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);

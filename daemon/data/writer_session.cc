@@ -247,6 +247,18 @@ void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, std::string_view re
   dump_->TouchManifest();
 }
 
+// The first of a new run is there: when it was ordered, nobody knew how long the driver would take to begin.
+void WriterSession::EndRestart(DumpFeed& feed) {
+  if (feed.epoch_ == nullptr) return;
+  const int64_t start = feed.epoch_->start_ns.load(std::memory_order_relaxed);
+  auto& gaps = ManifestOf(feed).gaps;
+  const auto last = std::find_if(gaps.rbegin(), gaps.rend(),
+                                 [](const auto& gap) { return gap.reason == kRestart; });
+  if (last == gaps.rend() || last->host_ns >= start) return;
+  last->host_ns = start;
+  dump_->TouchManifest();
+}
+
 // What was silent to the end is missing up to there.
 void WriterSession::NoteOpenOutages(int64_t end_ns) {
   std::lock_guard lock(mutex_);
@@ -271,6 +283,7 @@ void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,
 void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
                                  std::span<const std::byte> bytes) {
   if (feed.filter_ == nullptr) {
+    EndRestart(feed);
     MakeFilter(feed, info.host_ns != 0 ? info.host_ns : writer_.clock_.MonotonicRawNs());
   }
   feed.last_block_ns_ = info.host_ns;

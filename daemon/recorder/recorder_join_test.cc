@@ -249,6 +249,26 @@ TEST_F(JoinTest, WhatComesOfAGivenUpRunReachesNobody) {
   EXPECT_EQ(ring_->stats().appended, 4u);
 }
 
+// A driver may take its time to begin again: all of it is the gap.
+TEST_F(JoinTest, ARestartLastsUntilTheDriverHasBegun) {
+  auto before = Run(kPcie, 1, 10, 0);
+  DumpFeed* feed = Feed(kPcie, 10, 1);
+  session_->SetEpoch(feed, before, false, false);
+  router_.Attach(0, kPcie, {session_, feed});
+  Record(kPcie, 1, 5, 5 * kMs);
+  auto after = Run(kPcie, 2, 10, clock_.MonotonicRawNs());
+  session_->SetEpoch(feed, after, false, true);
+  const int64_t begun = clock_.MonotonicRawNs() + kNsPerSecond;
+  after->start_ns = begun;
+  Record(kPcie, 2, 6, begun + 5 * kMs);
+  const Manifest manifest = Finish();
+  ASSERT_THAT(manifest.channels, SizeIs(1));
+  ASSERT_THAT(manifest.channels[0].gaps, SizeIs(1));
+  EXPECT_EQ(manifest.channels[0].gaps[0].reason, "channel_restart");
+  EXPECT_EQ(manifest.channels[0].gaps[0].from_ns, 5 * kMs);
+  EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, begun);
+}
+
 // Whoever asks for the past of a channel without any just gets what comes.
 TEST_F(JoinTest, AnEmptyPast) {
   auto epoch = Run(kPcie, 1, 10, 0);
