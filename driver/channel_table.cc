@@ -260,6 +260,17 @@ void ChannelTable::VisitCounters(
   for (auto [device, channel] : known) visit(device, channel, Counters(device, channel));
 }
 
+bool ChannelTable::IsRead(uint32_t device, uint32_t channel) const {
+  const std::shared_ptr<Channel> entry = Find(device, channel);
+  return entry != nullptr && entry->registered.load();
+}
+
+void ChannelTable::CountStale(uint32_t device, uint32_t channel, size_t bytes) {
+  if (const std::shared_ptr<Channel> entry = Find(device, channel); entry != nullptr) {
+    entry->counts.dropped_bytes.fetch_add(bytes, kRelaxed);
+  }
+}
+
 std::vector<uint32_t> ChannelTable::ChannelsOf(uint32_t device) const {
   std::vector<uint32_t> ids;
   std::lock_guard lock(mutex_);

@@ -98,6 +98,9 @@ class ChannelTable {
   size_t registered() const { return registered_.load(std::memory_order_acquire); }
 
   ChannelCounters Counters(uint32_t device, uint32_t channel) const;
+  bool IsRead(uint32_t device, uint32_t channel) const;
+  // Bytes of a run that was over were read and dropped.
+  void CountStale(uint32_t device, uint32_t channel, size_t bytes);
   void VisitCounters(
       const std::function<void(uint32_t device, uint32_t channel, const ChannelCounters&)>&) const;
 

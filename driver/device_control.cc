@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,48 +36,30 @@ class GatedClock final : public Clock {
   ChannelTable& table_;
 };
 
-}  // namespace
-
-// Channels whose last stop could not fetch all: what the driver still holds of them belongs to a session
-// that has ended, and must not begin the next one.
-class Leftovers {
- public:
-  void Note(uint32_t channel) {
-    std::lock_guard lock(mutex_);
-    channels_.insert(channel);
-  }
-  bool Take(uint32_t channel) {
-    std::lock_guard lock(mutex_);
-    return channels_.erase(channel) > 0;
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<uint32_t> channels_;
-};
-
-namespace {
-
 // What a job needs and may still need when everything else is gone.
 struct Context {
   uint32_t device;
   std::shared_ptr<const HalLibrary> hal;
   std::shared_ptr<ChannelTable> table;
-  std::shared_ptr<Leftovers> leftovers;
 };
 
 constexpr size_t kMaxDiscarded = 64 << 20;
 
-// Reads until the driver has no more, and forgets it. Of a driver that never ends no more than
-// `max_bytes`: the start is then no better than it was.
-void Discard(const Context& context, uint32_t channel, size_t max_bytes) {
+// What the driver still holds belongs to a run that is over, also one of a daemon that was killed, and must
+// not begin the next. Reads until there is no more and forgets it; how many bytes. Of a driver that never
+// ends no more than kMaxDiscarded: the start is then no better than it was.
+size_t Discard(const Context& context, uint32_t channel) {
+  // Somebody's present run is not ours to take from, and a device that hangs is not asked.
+  if (context.table->IsStuck(context.device) || context.table->IsRead(context.device, channel)) return 0;
   std::vector<char> scratch(64 * 1024);
-  for (size_t read = 0; read < max_bytes;) {
-    int got = context.hal->ProfRead(context.device, channel, scratch.data(),
-                                    static_cast<uint32_t>(scratch.size()));
-    if (got <= 0) return;
+  size_t read = 0;
+  while (read < kMaxDiscarded) {
+    const auto room = static_cast<uint32_t>(scratch.size());
+    const int got = context.hal->ProfRead(context.device, channel, scratch.data(), room);
+    if (got <= 0 || static_cast<uint32_t>(got) > room) break;
     read += static_cast<size_t>(got);
   }
+  return read;
 }
 
 struct StartState {
@@ -91,10 +71,11 @@ struct StartState {
 void RunStart(const Context& context, const std::function<void()>& wake_pump, uint32_t epoch,
               StartState& state) {
   ChannelStart& start = state.start;
-  if (context.leftovers->Take(start.channel)) Discard(context, start.channel, kMaxDiscarded);
+  const size_t stale = Discard(context, start.channel);
   state.status = context.table->Add(context.device, start.channel,
                                     abi::FindChannelFormat(start.channel), epoch);
   if (!state.status.ok()) return;
+  context.table->CountStale(context.device, start.channel, stale);
   wake_pump();
   abi::ProfStartPara para{};
   para.channel_type = start.channel_type;
@@ -138,7 +119,6 @@ StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceContro
     // A channel that was never registered is stopped all the same (cleaning up after a crash).
     if (outcome.status.ok() && status.code() != StatusCode::kNotFound) outcome.status = status;
   }
-  if (!outcome.status.ok()) context.leftovers->Note(channel);
   return outcome;
 }
 
@@ -153,7 +133,6 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
       wake_pump_(pump.waker()),
       clock_(clock),
       options_(options),
-      leftovers_(std::make_shared<Leftovers>()),
       thread_(fmt::format("profd-npu{}", device), clock) {}
 
 DeviceControl::~DeviceControl() = default;
@@ -163,7 +142,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   auto state = std::make_shared<StartState>();
   uint32_t channel = start.channel;
   state->start = std::move(start);
-  Context context{device_, hal_, table_, leftovers_};
+  Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("starting channel {} of device {}", ChannelName(channel), device_);
   job.deadline_steady_ns = clock_.SteadyNs() + options_.start_deadline_ns;
@@ -175,7 +154,6 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   // Nobody knows that it runs: stop it.
   job.late = [context, state, channel] {
     if (!state->status.ok()) return;
-    context.leftovers->Note(channel);
     context.hal->ProfStop(context.device, channel);
     context.table->Remove(context.device, channel).Ignore();
   };
@@ -184,7 +162,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
 
 void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopOutcome&)> done) {
   auto outcome = std::make_shared<StopOutcome>();
-  Context context{device_, hal_, table_, leftovers_};
+  Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("stopping channel {} of device {}", ChannelName(channel), device_);
   job.deadline_steady_ns = clock_.SteadyNs() + options_.stop_deadline_ns;
@@ -199,7 +177,7 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
 
 void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)> done) {
   auto result = std::make_shared<Result<ClockPair>>(ClockPair{});
-  Context context{device_, hal_, table_, leftovers_};
+  Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("reading the clock of device {}", device_);
   job.deadline_steady_ns = clock_.SteadyNs() + options_.clock_deadline_ns;
@@ -214,7 +192,7 @@ void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)>
 
 void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
   auto result = std::make_shared<Result<int>>(-1);
-  Context context{device_, hal_, table_, leftovers_};
+  Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("asking the status of device {}", device_);
   job.deadline_steady_ns = clock_.SteadyNs() + options_.status_deadline_ns;

@@ -37,8 +37,6 @@ struct DeviceControlOptions {
   size_t drain_bytes = 64 * 1024 * 1024;  // most that one stop reads
 };
 
-class Leftovers;
-
 // Thread-safe. Every `done` is called exactly once, on the device's thread or on the one that calls
 // the method, CheckDeadlines or the destructor: post from it, do not work in it.
 class DeviceControl {
@@ -74,7 +72,6 @@ class DeviceControl {
   const std::function<void()> wake_pump_;
   const Clock& clock_;
   const DeviceControlOptions options_;
-  const std::shared_ptr<Leftovers> leftovers_;
   GuardedThread thread_;
 };
 

@@ -178,6 +178,21 @@ TEST_F(DeviceControlTest, WhatAFailedStopLeftBehindDoesNotBeginTheNext) {
   Stop(stopped_again);
   ASSERT_TRUE(stopped_again.Wait().status.ok());
   EXPECT_EQ(sink_.bytes(), Hbm(2000));
+  EXPECT_EQ(pump_->Counters(3, kHbm).dropped_bytes, Hbm(1000).size());
+}
+
+// Nor are those of a daemon that was killed, or of a driver that said it had no more.
+TEST_F(DeviceControlTest, WhatWasThereBeforeTheStartIsNobodys) {
+  hal_.Data(3, kHbm, Hbm(1000));
+  Answer<Started> started;
+  Start(started);
+  ASSERT_TRUE(started.Wait().status.ok());
+  hal_.OnStop(3, kHbm, Hbm(2000));
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  ASSERT_TRUE(stopped.Wait().status.ok());
+  EXPECT_EQ(sink_.bytes(), Hbm(2000));
+  EXPECT_EQ(pump_->Counters(3, kHbm).dropped_bytes, Hbm(1000).size());
 }
 
 TEST_F(DeviceControlTest, AChannelNeverStartedCanBeStopped) {

@@ -81,8 +81,8 @@ def while_recording(call, fault):
         return Expect(("running",), "has delivered nothing",
                       "" if code == -4 else "profd_channel_read_errors_total", final=("finished",))
     if call == "status":
-        return Expect(("failed",), "has not returned", STUCK) if fault == HANG else Expect(
-            ("failed",), f"driver error {code}")
+        # Whose data arrives is not asked how it is; on a slow machine it may seem silent, and is.
+        return Expect(("running", "failed"), final=("finished", "failed"))
     if call == "card":
         # The card comes back before the session ends.
         return Expect(("failed",), "has not returned", STUCK, ("finished",)) if fault == HANG else Expect(
