@@ -13,7 +13,9 @@ Curve::Curve(const Timeline& timeline, const CurveShape& shape)
   for (const Segment& segment : timeline.segments()) {
     if (!parts_.empty()) {
       const Part& last = parts_.back();
-      before += static_cast<uint64_t>(last.per_step * (segment.first_step - last.first_step));
+      // A counter wraps around; a fault in some years is far enough away for that.
+      before += static_cast<uint64_t>(last.per_step) *
+                static_cast<uint64_t>(segment.first_step - last.first_step);
     }
     Part part{};
     part.before_segment = before;
@@ -63,9 +65,10 @@ uint64_t Curve::Value(const Position& position) const {
     }
     done = std::clamp(done / part.sum, 0.0, 1.0);
   }
-  const int64_t whole = (position.step - part.first_step) * part.per_step + jitter +
-                        static_cast<int64_t>(std::floor(static_cast<double>(total) * done));
-  return offset_ + part.before_segment + static_cast<uint64_t>(whole);
+  const int64_t in_step = jitter + static_cast<int64_t>(std::floor(static_cast<double>(total) * done));
+  return offset_ + part.before_segment +
+         static_cast<uint64_t>(position.step - part.first_step) * static_cast<uint64_t>(part.per_step) +
+         static_cast<uint64_t>(in_step);
 }
 
 }  // namespace profd::sim
