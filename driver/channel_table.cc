@@ -46,6 +46,7 @@ struct ChannelTable::Channel {
   std::optional<Framer> framer;  // absent: bytes pass as they are
   std::vector<std::byte> tail;   // an incomplete record, never more than reserved
   uint64_t seq = 0;
+  std::atomic<bool> ours{false};  // the last start was ours
 };
 
 // Where one reader's bytes go first, and who watches its calls.
@@ -260,9 +261,15 @@ void ChannelTable::VisitCounters(
   for (auto [device, channel] : known) visit(device, channel, Counters(device, channel));
 }
 
-bool ChannelTable::IsRead(uint32_t device, uint32_t channel) const {
+void ChannelTable::SetOurs(uint32_t device, uint32_t channel, bool ours) {
+  if (const std::shared_ptr<Channel> entry = Find(device, channel); entry != nullptr) {
+    entry->ours.store(ours);
+  }
+}
+
+bool ChannelTable::MayHoldOurs(uint32_t device, uint32_t channel) const {
   const std::shared_ptr<Channel> entry = Find(device, channel);
-  return entry != nullptr && entry->registered.load();
+  return entry != nullptr && entry->ours.load() && !entry->registered.load() && !IsStuck(device);
 }
 
 void ChannelTable::CountStale(uint32_t device, uint32_t channel, size_t bytes) {

@@ -98,7 +98,10 @@ class ChannelTable {
   size_t registered() const { return registered_.load(std::memory_order_acquire); }
 
   ChannelCounters Counters(uint32_t device, uint32_t channel) const;
-  bool IsRead(uint32_t device, uint32_t channel) const;
+  // Whether the channel's last start succeeded here. Another process's run is not for us to read.
+  void SetOurs(uint32_t device, uint32_t channel, bool ours);
+  // It was ours, is read by nobody now, and its device answers: what the driver holds is of a run that is over.
+  bool MayHoldOurs(uint32_t device, uint32_t channel) const;
   // Bytes of a run that was over were read and dropped.
   void CountStale(uint32_t device, uint32_t channel, size_t bytes);
   void VisitCounters(

@@ -45,12 +45,11 @@ struct Context {
 
 constexpr size_t kMaxDiscarded = 64 << 20;
 
-// What the driver still holds belongs to a run that is over, also one of a daemon that was killed, and must
-// not begin the next. Reads until there is no more and forgets it; how many bytes. Of a driver that never
-// ends no more than kMaxDiscarded: the start is then no better than it was.
+// What the driver still holds of a run of ours that is over must not begin the next. Reads until there is no
+// more and forgets it; how many bytes. Of a driver that never ends no more than kMaxDiscarded: the start is
+// then no better than it was.
 size_t Discard(const Context& context, uint32_t channel) {
-  // Somebody's present run is not ours to take from, and a device that hangs is not asked.
-  if (context.table->IsStuck(context.device) || context.table->IsRead(context.device, channel)) return 0;
+  if (!context.table->MayHoldOurs(context.device, channel)) return 0;
   std::vector<char> scratch(64 * 1024);
   size_t read = 0;
   while (read < kMaxDiscarded) {
@@ -88,6 +87,7 @@ void RunStart(const Context& context, const std::function<void()>& wake_pump, ui
   int code = context.hal->ProfStart(context.device, start.channel, &para);
   int64_t after = clock.MonotonicRawNs();
   state.status = StatusOfStartCode(code, context.device, ChannelName(start.channel));
+  context.table->SetOurs(context.device, start.channel, state.status.ok());
   if (state.status.ok()) {
     state.start_host_ns = before + (after - before) / 2;
   } else {

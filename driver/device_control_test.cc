@@ -181,8 +181,23 @@ TEST_F(DeviceControlTest, WhatAFailedStopLeftBehindDoesNotBeginTheNext) {
   EXPECT_EQ(pump_->Counters(3, kHbm).dropped_bytes, Hbm(1000).size());
 }
 
-// Nor are those of a daemon that was killed, or of a driver that said it had no more.
-TEST_F(DeviceControlTest, WhatWasThereBeforeTheStartIsNobodys) {
+// Nor are those of a driver that had said it held no more. What another process runs is not read, though.
+TEST_F(DeviceControlTest, WhatIsLeftOfOurRunIsNobodysAndAnothersIsLeftAlone) {
+  hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
+  const int reads = hal_.read_calls();
+  for (int i = 0; i < 2; ++i) {
+    Answer<Started> refused;
+    Start(refused);
+    ASSERT_FALSE(refused.Wait().status.ok());
+  }
+  EXPECT_EQ(hal_.read_calls(), reads);
+  hal_.Code(Call::kStart, abi::kProfOk);
+  Answer<Started> first;
+  Start(first);
+  ASSERT_TRUE(first.Wait().status.ok());
+  Answer<StopOutcome> ended;
+  Stop(ended);
+  ASSERT_TRUE(ended.Wait().status.ok());
   hal_.Data(3, kHbm, Hbm(1000));
   Answer<Started> started;
   Start(started);

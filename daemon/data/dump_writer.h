@@ -58,7 +58,7 @@ struct FeedCounters {
   std::atomic<uint64_t> aged_records{0};  // of those written, removed again by a limit
 };
 
-// Why it was lost, in a manifest: no block was free.
+// Why something is missing, in a manifest: no block was free for it; the channel was started again.
 inline constexpr std::string_view kNoBuffer = "no_buffer";
 inline constexpr std::string_view kRestart = "channel_restart";
 

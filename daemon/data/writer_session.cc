@@ -254,7 +254,8 @@ void WriterSession::EndRestart(DumpFeed& feed) {
   auto& gaps = ManifestOf(feed).gaps;
   const auto last = std::find_if(gaps.rbegin(), gaps.rend(),
                                  [](const auto& gap) { return gap.reason == kRestart; });
-  if (last == gaps.rend() || last->host_ns >= start) return;
+  // One from before the last block is an earlier one.
+  if (last == gaps.rend() || last->host_ns >= start || last->host_ns <= feed.last_block_ns_) return;
   last->host_ns = start;
   dump_->TouchManifest();
 }

@@ -147,6 +147,11 @@ int ScriptedHal::status_calls() {
   return status_calls_;
 }
 
+int ScriptedHal::read_calls() {
+  std::lock_guard lock(mutex_);
+  return read_calls_;
+}
+
 std::vector<std::string> ScriptedHal::log() {
   std::lock_guard lock(mutex_);
   return log_;
@@ -213,6 +218,7 @@ int ScriptedHal::Read(unsigned device, unsigned channel, char* buffer, unsigned 
   if (entry.hal == nullptr) return -1;
   std::unique_lock lock(entry.hal->mutex_);
   entry.hal->HoldIfAsked(lock, Call::kRead, device);
+  ++entry.hal->read_calls_;
   auto& reads = entry.hal->channels_[{device, channel}].reads;
   if (reads.empty()) return 0;
   auto& [code, bytes] = reads.front();

@@ -58,6 +58,7 @@ class ScriptedHal {
   void WaitUntilHeld(int count);
   int held();
   int status_calls();
+  int read_calls();
 
   std::vector<std::string> log();  // "start 0/1 period 20", "stop 0/1", ... in order
   bool drained(uint32_t device, uint32_t channel);
@@ -97,6 +98,7 @@ class ScriptedHal {
   int held_ = 0;
   int inside_ = 0;
   int status_calls_ = 0;
+  int read_calls_ = 0;
 };
 
 }  // namespace profd::testing
