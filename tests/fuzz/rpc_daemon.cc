@@ -89,13 +89,16 @@ DaemonConfig ConfigIn(const std::string& folder) {
   return config;
 }
 
-void Await(const std::string& socket) {
+// The file is there before anybody listens, and who may connect is set in between: only a connection tells.
+UniqueFd ConnectSoon(uid_t uid, const std::string& socket, int type) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (::access(socket.c_str(), F_OK) != 0) {
+  for (;;) {
+    if (::chmod(socket.c_str(), 0666) == 0) {
+      if (UniqueFd fd = ConnectAs(uid, socket, type); fd.valid()) return fd;
+    }
     FUZZ_EXPECT(std::chrono::steady_clock::now() < end);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  FUZZ_EXPECT(::chmod(socket.c_str(), 0666) == 0);
 }
 
 }  // namespace
@@ -120,11 +123,9 @@ RpcDaemon::RpcDaemon() : config_(ConfigIn(folder_.path())) {
   ::setenv("PROFD_SIM_SCENARIO", (folder_.path() + "/scenario.toml").c_str(), 1);
   std::filesystem::create_directory(config_.dump_root);
   thread_ = std::thread([this] { Serve(); });
-  Await(config_.socket);
-  Await(AttachSocketOf(config_));
+  ConnectSoon(kUids.back(), AttachSocketOf(config_), SOCK_SEQPACKET);
   for (size_t caller = 0; caller < kCallers; ++caller) {
-    UniqueFd fd = ConnectAs(kUids[caller], config_.socket, SOCK_STREAM);
-    FUZZ_EXPECT(fd.valid());
+    UniqueFd fd = ConnectSoon(kUids[caller], config_.socket, SOCK_STREAM);
     FUZZ_EXPECT(::fcntl(fd.get(), F_SETFL, O_NONBLOCK) == 0);
     stubs_[caller] = std::make_unique<grpc::GenericStub>(
         grpc::CreateInsecureChannelFromFd("fuzz", fd.Release()));
