@@ -63,6 +63,7 @@ ChannelPump::~ChannelPump() {
 Status ChannelPump::Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
                         uint32_t epoch) {
   RETURN_IF_ERROR(core_->table->Add(device, channel, format_or_null, epoch));
+  core_->table->SetStarted(device, channel, true);
   core_->Wake();
   return Status::Ok();
 }
@@ -130,8 +131,10 @@ void ChannelPump::CheckStuck(int64_t now_steady_ns) {
 
 std::shared_ptr<ChannelTable> ChannelPump::table() const { return core_->table; }
 
-std::function<void()> ChannelPump::waker() const {
-  return [core = core_] { core->Wake(); };
+std::function<void(uint32_t, uint32_t)> ChannelPump::reader() const {
+  return [core = core_](uint32_t device, uint32_t channel) {
+    core->AddLeftovers({{device, channel}});
+  };
 }
 
 }  // namespace profd

@@ -52,9 +52,8 @@ class ChannelPump {
 
   // All thread-safe; none may be called from the sink except the counters.
   //
-  // Registers a channel; before prof_drv_start, so that nothing is missed. `format_or_null` null:
-  // bytes are passed on as they come. kAlreadyExists if it is registered; kUnavailable while its
-  // device is stuck.
+  // Registers a channel and reads it from now on. `format_or_null` null: bytes are passed on as they
+  // come. kAlreadyExists if it is registered; kUnavailable while its device is stuck.
   Status Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
              uint32_t epoch);
   // An incomplete record at the end is counted as garbage. No OnBlock for the channel after this,
@@ -78,8 +77,9 @@ class ChannelPump {
   // What a thread that may be written off holds instead of the pump: stays valid after the pump is
   // gone (channels then answer kUnavailable or kNotFound and nothing reaches the sink).
   std::shared_ptr<ChannelTable> table() const;
-  // Wakes the pump after a channel was added through table().
-  std::function<void()> waker() const;
+  // Has the pump look at a channel that was added and started through table(): a poll that reported it
+  // before may have been the only one.
+  std::function<void(uint32_t device, uint32_t channel)> reader() const;
 
  private:
   struct Core;

@@ -30,7 +30,7 @@ struct ChannelTable::Counts {
 };
 
 // One (device, channel) pair; lives as long as the table, so that counters and sequence numbers go
-// on when the channel is started again. Everything but `registered` and `counts` is guarded by
+// on when the channel is started again. Everything but the atomic ones and `counts` is guarded by
 // `lock`.
 struct ChannelTable::Channel {
   Channel(uint32_t device_id, uint32_t channel_id) : device(device_id), channel(channel_id) {
@@ -39,6 +39,7 @@ struct ChannelTable::Channel {
   const uint32_t device;
   const uint32_t channel;
   std::atomic<bool> registered{false};
+  std::atomic<bool> open{false};  // since it was registered the driver has started it for us
   Counts counts;
 
   ChannelLock lock;
@@ -90,9 +91,17 @@ Status ChannelTable::Add(uint32_t device, uint32_t channel,
   if (format_or_null != nullptr) entry->framer.emplace(*format_or_null);
   entry->tail.clear();
   entry->epoch = epoch;
+  entry->open.store(false);
   entry->registered.store(true);
   registered_.fetch_add(1, std::memory_order_acq_rel);
   return Status::Ok();
+}
+
+void ChannelTable::SetStarted(uint32_t device, uint32_t channel, bool ours) {
+  if (const std::shared_ptr<Channel> entry = Find(device, channel); entry != nullptr) {
+    entry->ours.store(ours);
+    entry->open.store(ours);
+  }
 }
 
 Status ChannelTable::Remove(uint32_t device, uint32_t channel) {
@@ -140,9 +149,10 @@ ChannelTable::Visit ChannelTable::Read(uint32_t device, uint32_t channel,
                                        std::span<std::byte> scratch, CallWatch* watch) {
   std::shared_ptr<Channel> entry = Find(device, channel);
   if (entry == nullptr || !entry->registered.load() || IsStuck(device)) return {};
+  if (!entry->open.load()) return {};
   if (!entry->lock.TryLock()) return {0, true, false};
   ChannelLockHolder holder(entry->lock);
-  if (!entry->registered.load()) return {};
+  if (!entry->registered.load() || !entry->open.load()) return {};
   return ReadLocked(*entry, {scratch, watch}, options_.round_bytes);
 }
 
@@ -259,12 +269,6 @@ void ChannelTable::VisitCounters(
     }
   }
   for (auto [device, channel] : known) visit(device, channel, Counters(device, channel));
-}
-
-void ChannelTable::SetOurs(uint32_t device, uint32_t channel, bool ours) {
-  if (const std::shared_ptr<Channel> entry = Find(device, channel); entry != nullptr) {
-    entry->ours.store(ours);
-  }
 }
 
 bool ChannelTable::MayHoldOurs(uint32_t device, uint32_t channel) const {

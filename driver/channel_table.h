@@ -75,7 +75,7 @@ class ChannelTable {
   };
   struct Visit {
     size_t bytes = 0;         // read
-    bool registered = false;  // false: not ours, or its device is stuck
+    bool registered = false;  // false: not ours, not yet, or its device is stuck
     bool more = false;        // the cap ended it, not the driver
   };
 
@@ -83,8 +83,12 @@ class ChannelTable {
   ChannelTable(std::shared_ptr<const HalLibrary> hal, const Clock& clock, BlockPool& pool,
                BlockSink& sink, const Options& options);
 
+  // Registers the channel; Read leaves it alone until SetStarted: what the driver holds while it is asked
+  // to start may be another process's, who has the channel.
   Status Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
              uint32_t epoch);
+  // The driver's answer to a start. Another process's run is not for us to read.
+  void SetStarted(uint32_t device, uint32_t channel, bool ours);
   Status Remove(uint32_t device, uint32_t channel);
   Status Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline);
   // Reads until the driver has no more or the cap is reached. A channel somebody else is reading
@@ -98,9 +102,7 @@ class ChannelTable {
   size_t registered() const { return registered_.load(std::memory_order_acquire); }
 
   ChannelCounters Counters(uint32_t device, uint32_t channel) const;
-  // Whether the channel's last start succeeded here. Another process's run is not for us to read.
-  void SetOurs(uint32_t device, uint32_t channel, bool ours);
-  // It was ours, is read by nobody now, and its device answers: what the driver holds is of a run that is over.
+  // Its last start was ours, is read by nobody now, and its device answers: what the driver holds is of a run that is over.
   bool MayHoldOurs(uint32_t device, uint32_t channel) const;
   // Bytes of a run that was over were read and dropped.
   void CountStale(uint32_t device, uint32_t channel, size_t bytes);

@@ -67,15 +67,14 @@ struct StartState {
   int64_t start_host_ns = 0;
 };
 
-void RunStart(const Context& context, const std::function<void()>& wake_pump, uint32_t epoch,
-              StartState& state) {
+void RunStart(const Context& context, const std::function<void(uint32_t, uint32_t)>& have_read,
+              uint32_t epoch, StartState& state) {
   ChannelStart& start = state.start;
   const size_t stale = Discard(context, start.channel);
   state.status = context.table->Add(context.device, start.channel,
                                     abi::FindChannelFormat(start.channel), epoch);
   if (!state.status.ok()) return;
   context.table->CountStale(context.device, start.channel, stale);
-  wake_pump();
   abi::ProfStartPara para{};
   para.channel_type = start.channel_type;
   para.sample_period = start.sample_period;
@@ -87,8 +86,9 @@ void RunStart(const Context& context, const std::function<void()>& wake_pump, ui
   int code = context.hal->ProfStart(context.device, start.channel, &para);
   int64_t after = clock.MonotonicRawNs();
   state.status = StatusOfStartCode(code, context.device, ChannelName(start.channel));
-  context.table->SetOurs(context.device, start.channel, state.status.ok());
+  context.table->SetStarted(context.device, start.channel, state.status.ok());
   if (state.status.ok()) {
+    have_read(context.device, start.channel);
     state.start_host_ns = before + (after - before) / 2;
   } else {
     context.table->Remove(context.device, start.channel).Ignore();
@@ -130,7 +130,7 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
     : device_(device),
       hal_(std::move(hal)),
       table_(pump.table()),
-      wake_pump_(pump.waker()),
+      have_read_(pump.reader()),
       clock_(clock),
       options_(options),
       thread_(fmt::format("profd-npu{}", device), clock) {}
@@ -146,7 +146,9 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   GuardedJob job;
   job.what = fmt::format("starting channel {} of device {}", ChannelName(channel), device_);
   job.deadline_steady_ns = clock_.SteadyNs() + options_.start_deadline_ns;
-  job.run = [context, wake = wake_pump_, epoch, state] { RunStart(context, wake, epoch, *state); };
+  job.run = [context, have_read = have_read_, epoch, state] {
+    RunStart(context, have_read, epoch, *state);
+  };
   job.done = [state, done = std::move(done)](const Status& guard) {
     if (!guard.ok()) return done(guard, 0);
     done(state->status, state->start_host_ns);

@@ -210,6 +210,40 @@ TEST_F(DeviceControlTest, WhatIsLeftOfOurRunIsNobodysAndAnothersIsLeftAlone) {
   EXPECT_EQ(pump_->Counters(3, kHbm).dropped_bytes, Hbm(1000).size());
 }
 
+// Between the question and the answer the channel may be another process's, and it is its data then.
+TEST_F(DeviceControlTest, NothingIsReadBeforeTheDriverHasStarted) {
+  hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
+  ASSERT_TRUE(pump_->Add(4, kHbm, nullptr, 1).ok());  // the pump polls
+  hal_.Hold(Call::kStart, 3);
+  Answer<Started> refused;
+  Start(refused);
+  hal_.WaitUntilHeld(1);
+  hal_.Data(3, kHbm, Hbm(1000));
+  for (const uint64_t seen = pump_->stats().foreign_hits; pump_->stats().foreign_hits < seen + 2;) {
+    std::this_thread::yield();
+  }
+  hal_.Release(Call::kStart, 3);
+  ASSERT_FALSE(refused.Wait().status.ok());
+  EXPECT_EQ(hal_.read_calls(), 0);
+  EXPECT_FALSE(hal_.drained(3, kHbm));
+}
+
+// What a poll reported in that time may not be reported again.
+TEST_F(DeviceControlTest, WhatCameWhileTheDriverStartedIsRead) {
+  hal_.set_edge_triggered(true);
+  ASSERT_TRUE(pump_->Add(4, kHbm, nullptr, 1).ok());  // the pump polls
+  hal_.Hold(Call::kStart, 3);
+  Answer<Started> started;
+  Start(started);
+  hal_.WaitUntilHeld(1);
+  hal_.Data(3, kHbm, Hbm(1000));
+  while (pump_->stats().foreign_hits == 0) std::this_thread::yield();
+  hal_.Release(Call::kStart, 3);
+  ASSERT_TRUE(started.Wait().status.ok());
+  sink_.WaitForRecords(1);
+  EXPECT_EQ(sink_.bytes(), Hbm(1000));
+}
+
 TEST_F(DeviceControlTest, AChannelNeverStartedCanBeStopped) {
   hal_.Code(Call::kStop, abi::kProfStoppedAlready);
   Answer<StopOutcome> stopped;
