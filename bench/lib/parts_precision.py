@@ -73,26 +73,36 @@ def slope(points):
     return fit(points)[0], fit(means)[1] if len(means) > 2 else 0.0
 
 
+def points_of_grid(stamps, first, period):
+    """The point each sample belongs to: up to three quarters of a period are lateness. One that is later than that
+    comes to the next point, where the next sample is already; if its own point is empty, it belongs there."""
+    points = [math.floor((stamp - first + period / 4) / period) for stamp in stamps]
+    taken = list(points)
+    for at in range(len(points) - 1):
+        if points[at] == points[at + 1] and (at == 0 or points[at - 1] < points[at] - 1):
+            taken[at] -= 1
+    return points, taken
+
+
 def against_grid(stamps, hz, scale=1.0):
     """Every sample against its point of start + k periods, start being where the most punctual one puts it.
     `scale`: how many of the stamps' ns are one ns of the grid's clock."""
     period = 1e9 / hz * scale
-    # Where most samples put the grid: the first may be a late one. Up to three quarters of a period are lateness.
+    # Where most samples put the grid: the first may be a late one.
     first = stamps[0] + median([(stamp - stamps[0] + period / 2) % period - period / 2 for stamp in stamps])
-    errors = [(stamp - first + period / 4) % period - period / 4 for stamp in stamps]
+    points, taken = points_of_grid(stamps, first, period)
+    errors = [stamp - first - point * period for stamp, point in zip(stamps, taken)]
     least = min(errors)
-    start = first + least
     late = [(error - least) / 1e3 for error in errors]
-    index = [round((stamp - start) / period) for stamp in stamps]
     # Neighbours apart by a period, as one who looks at differences sees it.
     apart = [abs(b - a - period) / 1e3 for a, b in zip(stamps, stamps[1:])]
     ppm, error = slope([((stamp - stamps[0]) / 1e9, us) for stamp, us in zip(stamps, late)])
     seconds = (stamps[-1] - stamps[0]) / 1e9
-    empty = index[-1] - index[0] + 1 - len(set(index))
-    result = {"hz": hz, "samples": len(stamps), "missing": empty,
+    empty = points[-1] - points[0] + 1 - len(set(points))
+    result = {"hz": hz, "samples": len(stamps), "missing": taken[-1] - taken[0] + 1 - len(set(taken)),
               # Points of the grid without a sample, or samples at a point that has one already: who is late by
-              # more than half a period leaves one and comes to the other.
-              "grid_errors": max(empty, len(index) - len(set(index))),
+              # more than three quarters of a period leaves one and comes to the other.
+              "grid_errors": max(empty, len(points) - len(set(points))),
               "drift_ppm": ppm, "drift_ppm_error": error,
               "drift_us": ppm * seconds,
               # What two standard errors do not explain.
