@@ -262,6 +262,9 @@ void ChannelTable::VisitCounters(
   std::vector<std::pair<uint32_t, uint32_t>> known;
   {
     std::lock_guard lock(mutex_);
+    size_t most = 0;
+    for (const auto& of_device : channels_) most += of_device.size();
+    known.reserve(most);
     for (const auto& of_device : channels_) {
       for (const std::shared_ptr<Channel>& entry : of_device) {
         if (entry != nullptr) known.emplace_back(entry->device, entry->channel);

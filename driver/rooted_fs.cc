@@ -202,22 +202,27 @@ Result<std::string> RootedFs::ReadFile(std::string_view relative_path, size_t ma
   return OutOfRange(fmt::format("{}: longer than {} bytes", relative_path, max_bytes));
 }
 
-Result<std::vector<std::string>> RootedFs::List(std::string_view relative_path) const {
+Status RootedFs::Visit(std::string_view relative_path,
+                       const std::function<void(std::string_view)>& visit) const {
   Result<UniqueFd> fd = OpenFlags(relative_path, O_RDONLY | O_DIRECTORY);
   if (!fd.ok()) return fd.status();
-  DIR* dir = ::fdopendir(fd->get());
-  if (dir == nullptr) return Status::FromErrno(errno, relative_path);
-  fd->Release();  // closedir closes it
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(dir)) {
-    std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-    errno = 0;
+  alignas(dirent64) std::array<char, 16384> entries;
+  for (;;) {
+    const ssize_t got = ::getdents64(fd->get(), entries.data(), entries.size());
+    if (got == 0) return {};
+    if (got < 0) return Status::FromErrno(errno, relative_path);
+    for (ssize_t at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") visit(name);
+      at += entry->d_reclen;
+    }
   }
-  int error_number = errno;
-  ::closedir(dir);
-  if (error_number != 0) return Status::FromErrno(error_number, relative_path);
+}
+
+Result<std::vector<std::string>> RootedFs::List(std::string_view relative_path) const {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(Visit(relative_path, [&](std::string_view name) { names.emplace_back(name); }));
   std::sort(names.begin(), names.end());
   return names;
 }

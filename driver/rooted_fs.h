@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,7 +46,10 @@ class RootedFs {
   Result<size_t> ReadInto(std::string_view relative_path, std::span<char> buffer) const;
   // The whole file; kOutOfRange when it is longer than `max_bytes`.
   Result<std::string> ReadFile(std::string_view relative_path, size_t max_bytes) const;
-  // Names in a directory, without "." and "..", sorted.
+  // Calls `visit` with each name in a directory, without "." and "..", in the kernel's order. Allocates nothing.
+  Status Visit(std::string_view relative_path,
+               const std::function<void(std::string_view name)>& visit) const;
+  // The same, all of them, sorted.
   Result<std::vector<std::string>> List(std::string_view relative_path) const;
   // The text of a symlink, not followed ("../../devices/...").
   Result<std::string> ReadLink(std::string_view relative_path) const;

@@ -87,6 +87,17 @@ TEST_P(RootedFsTest, ListsSortedAndFollowsLinks) {
   EXPECT_THAT(*names, ElementsAre("speed"));
 }
 
+// The kernel gives a directory of this size in several pieces.
+TEST_P(RootedFsTest, ListsLargeDirectories) {
+  std::filesystem::create_directory(base_ / "root/large");
+  std::vector<std::string> expected;
+  for (int i = 10000; i < 12000; ++i) {
+    expected.push_back(std::to_string(i) + std::string(30, 'n'));
+    Write("root/large/" + expected.back(), "");
+  }
+  EXPECT_EQ(Root().List("large").value_or({}), expected);
+}
+
 TEST_P(RootedFsTest, LinkTextIsNotFollowed) {
   RootedFs fs = Root();
   EXPECT_EQ(fs.ReadLink("class/net/eth0").value_or("?"), "../../devices/pci0");

@@ -38,15 +38,15 @@ size_t KeptFilesLimit() {
   return std::min<size_t>(kMaxKeptFiles, static_cast<size_t>(limit.rlim_cur / kKeptShareOfLimit));
 }
 
-std::vector<int> NumbersOf(const std::vector<std::string>& names) {
-  std::vector<int> numbers;
-  numbers.reserve(names.size());
-  for (const std::string& name : names) {
+// The numbers among the names in a folder, ascending.
+Status ListNumbers(const RootedFs& proc, std::string_view folder, std::vector<int>* numbers) {
+  numbers->clear();
+  Status status = proc.Visit(folder, [numbers](std::string_view name) {
     int number = 0;
-    if (ParseNumber(name, &number) && number > 0) numbers.push_back(number);
-  }
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
+    if (ParseNumber(name, &number) && number > 0) numbers->push_back(number);
+  });
+  std::sort(numbers->begin(), numbers->end());
+  return status;
 }
 
 }  // namespace
@@ -77,9 +77,7 @@ Status ProcessTracker::Refresh(int64_t due_ns) {
 }
 
 Status ProcessTracker::ListPids() {
-  Result<std::vector<std::string>> names = proc_->List("");
-  if (!names.ok()) return names.status();
-  listed_ = NumbersOf(*names);
+  RETURN_IF_ERROR(ListNumbers(*proc_, "", &listed_));
   processes_left_out_ = 0;
   threads_left_out_ = 0;
   if (listed_.size() > kMaxKnown) {
@@ -288,9 +286,10 @@ void ProcessTracker::Release(TrackedProcess& process) {
 }
 
 void ProcessTracker::RefreshThreads(TrackedProcess& process) {
-  Result<std::vector<std::string>> names = proc_->List(fmt::format("{}/task", process.pid));
-  if (!names.ok()) return;
-  const std::vector<int> tids = NumbersOf(*names);
+  path_.clear();
+  fmt::format_to(std::back_inserter(path_), "{}/task", process.pid);
+  if (!ListNumbers(*proc_, path_, &tids_).ok()) return;
+  const std::vector<int>& tids = tids_;
   thread_count_ -= process.threads.size();
   std::erase_if(process.threads, [&](const TrackedThread& thread) {
     const bool gone = thread.gone || !std::binary_search(tids.begin(), tids.end(), thread.tid);

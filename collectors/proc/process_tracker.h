@@ -131,6 +131,7 @@ class ProcessTracker {
   bool processes_reported_ = false;
   bool threads_reported_ = false;
   std::vector<int> listed_;               // sorted
+  std::vector<int> tids_;                 // of the process at hand, sorted
   std::vector<Known> known_;              // sorted by pid
   std::vector<TrackedProcess*> tracked_;  // sorted by pid; point into known_
   std::string path_;

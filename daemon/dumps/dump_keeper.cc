@@ -212,7 +212,7 @@ void DumpKeeper::Opened(KeptDump dump) {
   ++changes_;
 }
 
-void DumpKeeper::Grown(const std::string& name, uint64_t bytes) {
+void DumpKeeper::Grown(std::string_view name, uint64_t bytes) {
   auto found = dumps_.find(name);
   if (found == dumps_.end() || !found->second.writing) return;
   if (bytes == found->second.bytes) return;

@@ -65,7 +65,7 @@ class DumpKeeper {
 
   // A dump of this daemon's: begun, grown, complete.
   void Opened(KeptDump dump);
-  void Grown(const std::string& name, uint64_t bytes);
+  void Grown(std::string_view name, uint64_t bytes);
   void Closed(const std::string& name, DumpState state, uint64_t bytes);
 
   // Null if there is none, or its removal has been ordered.

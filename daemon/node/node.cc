@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -312,12 +313,14 @@ Result<uint32_t> Node::OwnerOf(pid_t pid) const {
 }
 
 std::optional<uint64_t> Node::StartTimeOf(pid_t pid) const {
-  Result<std::string> stat = proc_.ReadFile(fmt::format("{}/stat", pid), 4096);
-  if (!stat.ok()) return std::nullopt;
+  std::array<char, 4096> buffer;
+  Result<size_t> size = proc_.ReadInto(fmt::format("{}/stat", pid), buffer);
+  if (!size.ok()) return std::nullopt;
+  std::string_view rest(buffer.data(), *size);
   // The name in parentheses may hold anything; what follows the last one is plain.
-  size_t end = stat->rfind(')');
-  if (end == std::string::npos) return std::nullopt;
-  std::string_view rest = std::string_view(*stat).substr(end + 1);
+  const size_t end = rest.rfind(')');
+  if (end == std::string_view::npos) return std::nullopt;
+  rest.remove_prefix(end + 1);
   constexpr int kStartTime = 20;  // field 22, counted from field 3
   std::string_view state = NextToken(&rest);
   if (state == "Z" || state == "X") return std::nullopt;

@@ -12,7 +12,7 @@
 namespace profd {
 namespace {
 
-std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 v1::Session::State StateOf(const KeptDump& dump) {
   if (dump.writing) return v1::Session::RUNNING;
@@ -51,7 +51,7 @@ Status NoDump(const std::string& name) {
 void SessionManager::NoteProgress(Record& record) {
   Session& session = *record.live;
   DumpKeeper* dumps = deps_.dumps_or_null;
-  const std::string name = BaseName(session.dump_path());
+  const std::string_view name = BaseName(session.dump_path());
   if (dumps != nullptr && !name.empty() && dumps->Find(name) == nullptr) {
     KeptDump dump;
     dump.name = name;
@@ -129,10 +129,10 @@ Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
   }
   std::vector<std::string> names;
   for (const v1::Segment& segment : session->segments()) {
-    names.push_back(BaseName(segment.dump_path()));
+    names.emplace_back(BaseName(segment.dump_path()));
   }
   if (names.empty() && !session->dump_path().empty()) {
-    names.push_back(BaseName(session->dump_path()));
+    names.emplace_back(BaseName(session->dump_path()));
   }
   if (names.empty()) return NotFound("the session has no dump");
   return names;

@@ -267,21 +267,21 @@ size_t SessionManager::active() const {
       records_.begin(), records_.end(), [](const auto& r) { return r.second.live != nullptr; }));
 }
 
-std::map<std::string, size_t> SessionManager::CountByState() const {
-  std::map<std::string, size_t> counts = {{"scheduled", 0}, {"starting", 0}, {"running", 0},
-                                          {"stopping", 0},  {"done", 0},     {"failed", 0}};
+std::array<std::pair<std::string_view, size_t>, 6> SessionManager::CountByState() const {
+  size_t scheduled = 0, starting = 0, running = 0, stopping = 0, done = 0, failed = 0;
   for (const auto& [id, record] : records_) {
     if (record.live == nullptr) {
-      ++counts[record.frozen.state() == v1::Session::DONE ? "done" : "failed"];
+      ++(record.frozen.state() == v1::Session::DONE ? done : failed);
     } else if (record.live->state() == SessionState::kScheduled) {
-      ++counts["scheduled"];
+      ++scheduled;
     } else if (record.live->state() == SessionState::kRunning) {
-      ++counts["running"];
+      ++running;
     } else {
-      ++counts[record.live->state() == SessionState::kStopping ? "stopping" : "starting"];
+      ++(record.live->state() == SessionState::kStopping ? stopping : starting);
     }
   }
-  return counts;
+  return {{{"scheduled", scheduled}, {"starting", starting}, {"running", running},
+           {"stopping", stopping}, {"done", done}, {"failed", failed}}};
 }
 
 }  // namespace profd

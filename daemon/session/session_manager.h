@@ -2,12 +2,15 @@
 // strand; nothing here waits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -104,7 +107,7 @@ class SessionManager {
   // Their buffers are free again.
   uint64_t ended_total() const { return ended_total_; }
   const std::map<std::string, uint64_t>& refused() const { return refused_; }
-  std::map<std::string, size_t> CountByState() const;
+  std::array<std::pair<std::string_view, size_t>, 6> CountByState() const;
 
  private:
   struct Record {
