@@ -231,6 +231,7 @@ void App::Impl::UpdateChannelMetrics() {
         set(MetricByName("profd_channel_garbage_bytes_total"), counters.garbage_bytes);
         set(MetricByName("profd_channel_read_errors_total"), counters.read_errors);
         set(MetricByName("profd_channel_dropped_bytes_total"), counters.dropped_bytes);
+        set(MetricByName("profd_channel_discarded_bytes_total"), counters.discarded_bytes);
       });
   for (const auto& [code, count] : node->pump_or_null()->PollErrors()) {
     self->Set(MetricByName("profd_pump_poll_errors_total"), static_cast<double>(count),

@@ -63,7 +63,7 @@ ChannelPump::~ChannelPump() {
 Status ChannelPump::Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
                         uint32_t epoch) {
   RETURN_IF_ERROR(core_->table->Add(device, channel, format_or_null, epoch));
-  core_->table->SetStarted(device, channel, true);
+  core_->table->Open(device, channel);
   core_->Wake();
   return Status::Ok();
 }

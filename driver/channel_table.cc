@@ -26,6 +26,7 @@ std::string Name(uint32_t device, uint32_t channel) {
 struct ChannelTable::Counts {
   std::atomic<uint64_t> bytes{0}, records{0}, blocks{0}, reads{0}, read_errors{0};
   std::atomic<uint64_t> garbage_bytes{0}, garbage_events{0}, dropped_bytes{0}, dropped_records{0};
+  std::atomic<uint64_t> discarded_bytes{0};
   std::atomic<int> last_code{0};
 };
 
@@ -39,7 +40,10 @@ struct ChannelTable::Channel {
   const uint32_t device;
   const uint32_t channel;
   std::atomic<bool> registered{false};
-  std::atomic<bool> open{false};  // since it was registered the driver has started it for us
+  std::atomic<bool> open{false};       // since it was registered the driver has started it for us
+  std::atomic<bool> ours{false};       // the last start was
+  std::atomic<bool> emptied{true};     // the driver's last word was that it holds nothing
+  std::atomic<bool> unstopped{false};  // a run of ours that nobody wants could not be stopped
   Counts counts;
 
   ChannelLock lock;
@@ -47,7 +51,6 @@ struct ChannelTable::Channel {
   std::optional<Framer> framer;  // absent: bytes pass as they are
   std::vector<std::byte> tail;   // an incomplete record, never more than reserved
   uint64_t seq = 0;
-  std::atomic<bool> ours{false};  // the last start was ours
 };
 
 // Where one reader's bytes go first, and who watches its calls.
@@ -97,11 +100,49 @@ Status ChannelTable::Add(uint32_t device, uint32_t channel,
   return Status::Ok();
 }
 
-void ChannelTable::SetStarted(uint32_t device, uint32_t channel, bool ours) {
-  if (const std::shared_ptr<Channel> entry = Find(device, channel); entry != nullptr) {
-    entry->ours.store(ours);
-    entry->open.store(ours);
+void ChannelTable::Open(uint32_t device, uint32_t channel) {
+  const std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry != nullptr) entry->open.store(true);
+}
+
+void ChannelTable::SetOurs(uint32_t device, uint32_t channel, bool ours) {
+  const std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry == nullptr) return;
+  entry->ours.store(ours);
+  if (ours) entry->emptied.store(false);
+}
+
+void ChannelTable::SetMayHold(uint32_t device, uint32_t channel) {
+  const std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry != nullptr) entry->emptied.store(false);
+}
+
+void ChannelTable::SetUnstopped(uint32_t device, uint32_t channel, bool unstopped) {
+  const std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry != nullptr) entry->unstopped.store(unstopped);
+}
+
+bool ChannelTable::IsUnstopped(uint32_t device, uint32_t channel) const {
+  const std::shared_ptr<Channel> entry = Find(device, channel);
+  return entry != nullptr && entry->unstopped.load();
+}
+
+Status ChannelTable::Discard(uint32_t device, uint32_t channel, size_t max_bytes) {
+  const std::shared_ptr<Channel> entry = Find(device, channel);
+  if (entry == nullptr || !entry->ours.load() || IsStuck(device)) return Status::Ok();
+  if (!entry->lock.LockFor(kLockPatienceNs)) {
+    return Unavailable(Name(device, channel) + ": an earlier read has not returned");
   }
+  ChannelLockHolder holder(entry->lock);
+  if (entry->registered.load() || entry->emptied.load()) return Status::Ok();
+  std::vector<std::byte> scratch(options_.drain_scratch_bytes);
+  bool dry = false;
+  for (size_t read = 0; !dry && read < max_bytes;) {
+    const size_t got = FillScratch(*entry, {scratch, nullptr}, 0, &dry);
+    entry->counts.discarded_bytes.fetch_add(got, kRelaxed);
+    read += got;
+  }
+  return Status::Ok();
 }
 
 Status ChannelTable::Remove(uint32_t device, uint32_t channel) {
@@ -173,6 +214,7 @@ size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t 
       channel.counts.read_errors.fetch_add(1, kRelaxed);
       channel.counts.last_code.store(got, kRelaxed);
     }
+    channel.emptied.store(got == 0, kRelaxed);
     if (got <= 0 || nonsense) {
       *dry = true;
       break;
@@ -254,7 +296,8 @@ ChannelCounters ChannelTable::Counters(uint32_t device, uint32_t channel) const 
           c.blocks.load(kRelaxed),          c.reads.load(kRelaxed),
           c.read_errors.load(kRelaxed),     c.garbage_bytes.load(kRelaxed),
           c.garbage_events.load(kRelaxed),  c.dropped_bytes.load(kRelaxed),
-          c.dropped_records.load(kRelaxed), c.last_code.load(kRelaxed)};
+          c.dropped_records.load(kRelaxed), c.discarded_bytes.load(kRelaxed),
+          c.last_code.load(kRelaxed)};
 }
 
 void ChannelTable::VisitCounters(
@@ -272,17 +315,6 @@ void ChannelTable::VisitCounters(
     }
   }
   for (auto [device, channel] : known) visit(device, channel, Counters(device, channel));
-}
-
-bool ChannelTable::MayHoldOurs(uint32_t device, uint32_t channel) const {
-  const std::shared_ptr<Channel> entry = Find(device, channel);
-  return entry != nullptr && entry->ours.load() && !entry->registered.load() && !IsStuck(device);
-}
-
-void ChannelTable::CountStale(uint32_t device, uint32_t channel, size_t bytes) {
-  if (const std::shared_ptr<Channel> entry = Find(device, channel); entry != nullptr) {
-    entry->counts.dropped_bytes.fetch_add(bytes, kRelaxed);
-  }
 }
 
 std::vector<uint32_t> ChannelTable::ChannelsOf(uint32_t device) const {

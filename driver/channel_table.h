@@ -50,6 +50,7 @@ struct ChannelCounters {
   uint64_t garbage_events = 0;
   uint64_t dropped_bytes = 0;  // no block was free
   uint64_t dropped_records = 0;
+  uint64_t discarded_bytes = 0;  // of a run that was over: read before the next, for nobody
   int last_code = 0;  // last negative answer of prof_channel_read other than -4
 };
 
@@ -83,12 +84,23 @@ class ChannelTable {
   ChannelTable(std::shared_ptr<const HalLibrary> hal, const Clock& clock, BlockPool& pool,
                BlockSink& sink, const Options& options);
 
-  // Registers the channel; Read leaves it alone until SetStarted: what the driver holds while it is asked
-  // to start may be another process's, who has the channel.
+  // Registers the channel; Read leaves it alone until Open: what the driver holds while it is asked to start
+  // may be another process's, who has the channel.
   Status Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
              uint32_t epoch);
-  // The driver's answer to a start. Another process's run is not for us to read.
-  void SetStarted(uint32_t device, uint32_t channel, bool ours);
+  // The driver has started it for us, and whoever ordered it knows.
+  void Open(uint32_t device, uint32_t channel);
+  // What the driver says of the channel's last start. Another process's run is not for us to read.
+  void SetOurs(uint32_t device, uint32_t channel, bool ours);
+  // The driver may hold something for us again, until it answers a read with 0.
+  void SetMayHold(uint32_t device, uint32_t channel);
+  // A run of ours that nobody wanted any more could not be stopped: it has to be before the next start.
+  void SetUnstopped(uint32_t device, uint32_t channel, bool unstopped);
+  bool IsUnstopped(uint32_t device, uint32_t channel) const;
+  // What the driver still holds of a run of ours that is over must not begin the next: reads until there is no
+  // more, or `max_bytes`, and forgets it. Reads nothing if the driver's last word was that it holds nothing.
+  // May hang with the driver. kUnavailable while somebody else is reading the channel.
+  Status Discard(uint32_t device, uint32_t channel, size_t max_bytes);
   Status Remove(uint32_t device, uint32_t channel);
   Status Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline);
   // Reads until the driver has no more or the cap is reached. A channel somebody else is reading
@@ -102,10 +114,6 @@ class ChannelTable {
   size_t registered() const { return registered_.load(std::memory_order_acquire); }
 
   ChannelCounters Counters(uint32_t device, uint32_t channel) const;
-  // Its last start was ours, is read by nobody now, and its device answers: what the driver holds is of a run that is over.
-  bool MayHoldOurs(uint32_t device, uint32_t channel) const;
-  // Bytes of a run that was over were read and dropped.
-  void CountStale(uint32_t device, uint32_t channel, size_t bytes);
   void VisitCounters(
       const std::function<void(uint32_t device, uint32_t channel, const ChannelCounters&)>&) const;
 

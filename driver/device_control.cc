@@ -43,23 +43,8 @@ struct Context {
   std::shared_ptr<ChannelTable> table;
 };
 
+// Of a driver that never ends to give what a run of ours has left. The start is then no better than it was.
 constexpr size_t kMaxDiscarded = 64 << 20;
-
-// What the driver still holds of a run of ours that is over must not begin the next. Reads until there is no
-// more and forgets it; how many bytes. Of a driver that never ends no more than kMaxDiscarded: the start is
-// then no better than it was.
-size_t Discard(const Context& context, uint32_t channel) {
-  if (!context.table->MayHoldOurs(context.device, channel)) return 0;
-  std::vector<char> scratch(64 * 1024);
-  size_t read = 0;
-  while (read < kMaxDiscarded) {
-    const auto room = static_cast<uint32_t>(scratch.size());
-    const int got = context.hal->ProfRead(context.device, channel, scratch.data(), room);
-    if (got <= 0 || static_cast<uint32_t>(got) > room) break;
-    read += static_cast<size_t>(got);
-  }
-  return read;
-}
 
 struct StartState {
   ChannelStart start;
@@ -67,14 +52,25 @@ struct StartState {
   int64_t start_host_ns = 0;
 };
 
-void RunStart(const Context& context, const std::function<void(uint32_t, uint32_t)>& have_read,
-              uint32_t epoch, StartState& state) {
+// A run that began too late for anybody, and that the driver would not stop then.
+Status StopForgotten(const Context& context, uint32_t channel) {
+  if (!context.table->IsUnstopped(context.device, channel)) return Status::Ok();
+  const int code = context.hal->ProfStop(context.device, channel);
+  RETURN_IF_ERROR(StatusOfStopCode(code, context.device, ChannelName(channel)));
+  context.table->SetUnstopped(context.device, channel, false);
+  return Status::Ok();
+}
+
+Status Prepare(const Context& context, uint32_t channel, uint32_t epoch) {
+  RETURN_IF_ERROR(StopForgotten(context, channel));
+  RETURN_IF_ERROR(context.table->Discard(context.device, channel, kMaxDiscarded));
+  return context.table->Add(context.device, channel, abi::FindChannelFormat(channel), epoch);
+}
+
+void RunStart(const Context& context, uint32_t epoch, StartState& state) {
   ChannelStart& start = state.start;
-  const size_t stale = Discard(context, start.channel);
-  state.status = context.table->Add(context.device, start.channel,
-                                    abi::FindChannelFormat(start.channel), epoch);
+  state.status = Prepare(context, start.channel, epoch);
   if (!state.status.ok()) return;
-  context.table->CountStale(context.device, start.channel, stale);
   abi::ProfStartPara para{};
   para.channel_type = start.channel_type;
   para.sample_period = start.sample_period;
@@ -86,13 +82,24 @@ void RunStart(const Context& context, const std::function<void(uint32_t, uint32_
   int code = context.hal->ProfStart(context.device, start.channel, &para);
   int64_t after = clock.MonotonicRawNs();
   state.status = StatusOfStartCode(code, context.device, ChannelName(start.channel));
-  context.table->SetStarted(context.device, start.channel, state.status.ok());
   if (state.status.ok()) {
-    have_read(context.device, start.channel);
+    context.table->SetOurs(context.device, start.channel, true);
     state.start_host_ns = before + (after - before) / 2;
-  } else {
-    context.table->Remove(context.device, start.channel).Ignore();
+    return;
   }
+  // Another has it: what the driver holds now is theirs.
+  if (state.status.code() == StatusCode::kResourceExhausted) {
+    context.table->SetOurs(context.device, start.channel, false);
+  }
+  context.table->Remove(context.device, start.channel).Ignore();
+}
+
+// It runs, and nobody knows. Nothing of it was read, for it was never opened.
+void StopLate(const Context& context, uint32_t channel) {
+  const int code = context.hal->ProfStop(context.device, channel);
+  const bool stopped = StatusOfStopCode(code, context.device, ChannelName(channel)).ok();
+  context.table->SetUnstopped(context.device, channel, !stopped);
+  context.table->Remove(context.device, channel).Ignore();
 }
 
 // Order of driver-abi 9.5. Only what comes after prof_stop decides whether bytes were left behind.
@@ -119,6 +126,7 @@ StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceContro
     // A channel that was never registered is stopped all the same (cleaning up after a crash).
     if (outcome.status.ok() && status.code() != StatusCode::kNotFound) outcome.status = status;
   }
+  if (!outcome.status.ok()) table.SetMayHold(context.device, channel);
   return outcome;
 }
 
@@ -146,18 +154,18 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   GuardedJob job;
   job.what = fmt::format("starting channel {} of device {}", ChannelName(channel), device_);
   job.deadline_steady_ns = clock_.SteadyNs() + options_.start_deadline_ns;
-  job.run = [context, have_read = have_read_, epoch, state] {
-    RunStart(context, have_read, epoch, *state);
-  };
-  job.done = [state, done = std::move(done)](const Status& guard) {
+  job.run = [context, epoch, state] { RunStart(context, epoch, *state); };
+  // Nothing is read before whoever ordered it has been told when the run began.
+  job.done = [context, channel, have_read = have_read_, state,
+              done = std::move(done)](const Status& guard) {
     if (!guard.ok()) return done(guard, 0);
     done(state->status, state->start_host_ns);
-  };
-  // Nobody knows that it runs: stop it.
-  job.late = [context, state, channel] {
     if (!state->status.ok()) return;
-    context.hal->ProfStop(context.device, channel);
-    context.table->Remove(context.device, channel).Ignore();
+    context.table->Open(context.device, channel);
+    have_read(context.device, channel);
+  };
+  job.late = [context, state, channel] {
+    if (state->status.ok()) StopLate(context, channel);
   };
   thread_.Submit(std::move(job)).Ignore();  // `done` has been told
 }

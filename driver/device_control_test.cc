@@ -80,6 +80,30 @@ class DeviceControlTest : public ::testing::Test {
   void Stop(Answer<StopOutcome>& answer) {
     control_->StopChannel(kHbm, [&answer](const StopOutcome& outcome) { answer.Give(outcome); });
   }
+  void RunOnce() {
+    Answer<Started> started;
+    Start(started);
+    ASSERT_TRUE(started.Wait().status.ok()) << started.Wait().status.message();
+    Answer<StopOutcome> stopped;
+    Stop(stopped);
+    stopped.Wait();
+  }
+  void Refuse() {
+    Answer<Started> refused;
+    Start(refused);
+    ASSERT_FALSE(refused.Wait().status.ok());
+  }
+  // The driver says yes when nobody waits for it any more.
+  void StartTooLate() {
+    hal_.Hold(Call::kStart, 3);
+    Answer<Started> started;
+    Start(started);
+    hal_.WaitUntilHeld(1);
+    control_->CheckDeadlines(MuchLater());
+    EXPECT_EQ(started.Wait().status.code(), StatusCode::kDeadlineExceeded);
+    hal_.Release(Call::kStart, 3);
+    while (!control_->Health().ok()) std::this_thread::yield();
+  }
   int64_t MuchLater() const { return clock_.SteadyNs() + 100 * kNsPerSecond; }
 
   SystemClock clock_;
@@ -178,36 +202,51 @@ TEST_F(DeviceControlTest, WhatAFailedStopLeftBehindDoesNotBeginTheNext) {
   Stop(stopped_again);
   ASSERT_TRUE(stopped_again.Wait().status.ok());
   EXPECT_EQ(sink_.bytes(), Hbm(2000));
-  EXPECT_EQ(pump_->Counters(3, kHbm).dropped_bytes, Hbm(1000).size());
+  EXPECT_EQ(pump_->Counters(3, kHbm).discarded_bytes, Hbm(1000).size());
 }
 
-// Nor are those of a driver that had said it held no more. What another process runs is not read, though.
-TEST_F(DeviceControlTest, WhatIsLeftOfOurRunIsNobodysAndAnothersIsLeftAlone) {
-  hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
-  const int reads = hal_.read_calls();
-  for (int i = 0; i < 2; ++i) {
-    Answer<Started> refused;
-    Start(refused);
-    ASSERT_FALSE(refused.Wait().status.ok());
-  }
-  EXPECT_EQ(hal_.read_calls(), reads);
-  hal_.Code(Call::kStart, abi::kProfOk);
-  Answer<Started> first;
-  Start(first);
-  ASSERT_TRUE(first.Wait().status.ok());
-  Answer<StopOutcome> ended;
-  Stop(ended);
-  ASSERT_TRUE(ended.Wait().status.ok());
+// Nor are those of a driver whose last word was not that it holds none.
+TEST_F(DeviceControlTest, WhatIsLeftOfOurRunIsNobodys) {
+  hal_.set_empty_code(abi::kProfStoppedAlready);
+  RunOnce();
   hal_.Data(3, kHbm, Hbm(1000));
-  Answer<Started> started;
-  Start(started);
-  ASSERT_TRUE(started.Wait().status.ok());
   hal_.OnStop(3, kHbm, Hbm(2000));
-  Answer<StopOutcome> stopped;
-  Stop(stopped);
-  ASSERT_TRUE(stopped.Wait().status.ok());
+  RunOnce();
   EXPECT_EQ(sink_.bytes(), Hbm(2000));
-  EXPECT_EQ(pump_->Counters(3, kHbm).dropped_bytes, Hbm(1000).size());
+  const ChannelCounters counters = pump_->Counters(3, kHbm);
+  EXPECT_EQ(counters.discarded_bytes, Hbm(1000).size());
+  EXPECT_EQ(counters.bytes, 2 * Hbm(1000).size());
+  EXPECT_EQ(counters.dropped_bytes, 0u);
+}
+
+// What another process runs is not for us to read, whether the channel was ever ours or not.
+TEST_F(DeviceControlTest, WhatAnotherProcessRunsIsLeftAlone) {
+  hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
+  Refuse();
+  Refuse();
+  EXPECT_EQ(hal_.read_calls(), 0);
+  hal_.Code(Call::kStart, abi::kProfOk);
+  RunOnce();
+  const int reads = hal_.read_calls();
+  hal_.Data(3, kHbm, Hbm(1000));
+  hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
+  Refuse();
+  Refuse();
+  EXPECT_EQ(hal_.read_calls(), reads);
+  EXPECT_FALSE(hal_.drained(3, kHbm));
+}
+
+// A start that fails for another reason does not make the channel somebody else's.
+TEST_F(DeviceControlTest, AFailedStartKeepsInMindWhatIsLeft) {
+  hal_.set_empty_code(abi::kProfError);
+  RunOnce();
+  hal_.Code(Call::kStart, abi::kProfError);
+  Refuse();
+  hal_.Data(3, kHbm, Hbm(1000));
+  hal_.Code(Call::kStart, abi::kProfOk);
+  RunOnce();
+  EXPECT_EQ(sink_.bytes(), Bytes());
+  EXPECT_EQ(pump_->Counters(3, kHbm).discarded_bytes, Hbm(1000).size());
 }
 
 // Between the question and the answer the channel may be another process's, and it is its data then.
@@ -278,17 +317,28 @@ TEST_F(DeviceControlTest, AStopThatNeverAnswersCostsOnlyItsDevice) {
 }
 
 TEST_F(DeviceControlTest, AStartThatSucceedsTooLateIsStoppedAgain) {
-  hal_.Hold(Call::kStart, 3);
-  Answer<Started> started;
-  Start(started);
-  hal_.WaitUntilHeld(1);
-  control_->CheckDeadlines(MuchLater());
-  EXPECT_EQ(started.Wait().status.code(), StatusCode::kDeadlineExceeded);
-  hal_.Release(Call::kStart, 3);
+  hal_.Data(3, kHbm, Hbm(1000));
+  StartTooLate();
   while (hal_.log().size() < 2) std::this_thread::yield();
   EXPECT_EQ(hal_.log()[1], "stop 3/1");
+  RunOnce();  // after the late one has gone
+  EXPECT_EQ(sink_.bytes(), Bytes());
+  EXPECT_EQ(pump_->Counters(3, kHbm).discarded_bytes, Hbm(1000).size());
   control_.reset();
   EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+}
+
+// The driver would refuse another start for as long as the forgotten run goes on.
+TEST_F(DeviceControlTest, WhatCouldNotBeStoppedThenIsStoppedBeforeTheNextStart) {
+  hal_.Code(Call::kStop, abi::kProfError);
+  StartTooLate();
+  while (hal_.log().size() < 2) std::this_thread::yield();
+  Refuse();
+  EXPECT_THAT(hal_.log(), ElementsAre(HasSubstr("start 3/1"), "stop 3/1", "stop 3/1"));
+  hal_.Code(Call::kStop, abi::kProfOk);
+  RunOnce();
+  EXPECT_THAT(hal_.log(), ElementsAre(HasSubstr("start 3/1"), "stop 3/1", "stop 3/1", "stop 3/1",
+                                      HasSubstr("start 3/1"), "flush 3/1", "stop 3/1"));
 }
 
 TEST_F(DeviceControlTest, EverythingMayGoWhileAStopIsStuck) {

@@ -33,7 +33,7 @@ struct ManifestGap {
   int64_t host_ns = 0;        // CLOCK_MONOTONIC_RAW when the loss was noticed
   uint64_t lost_records = 0;  // 0 = unknown
   // "queue_full", "no_buffer", "write_error", "storage_limit", "aged", "channel_restart",
-  // "channel_silent", "not_fetched", "daemon_ended", "recorder_evicted"
+  // "channel_silent", "not_fetched", "not_recorded", "daemon_ended", "recorder_evicted"
   std::string reason;
   int64_t from_ns = 0;  // the last instant before it of which all is there; 0 = unknown
 };

@@ -76,6 +76,7 @@ struct FeedOptions {
   double soc_interconnect_hz = 0;
   bool keep_all = false;  // no thinning, whatever the rates: a dump of what the recorder holds
   int64_t session_start_ns = 0;  // H of the device's start_info
+  bool in_past = false;          // the session was ordered after that
   uint32_t chip_id = 0;
   double device_counter_hz = 0;
   double host_counter_hz = 0;
@@ -289,7 +290,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes,
                 int64_t host_ns = 0);
   void NoteRestart(DumpFeed& feed, int64_t now_ns, std::string_view reason = kRestart);
-  void EndRestart(DumpFeed& feed);
+  void EndRestart(DumpFeed& feed, int64_t block_ns);
+  void NoteNoPast(DumpFeed& feed, int64_t block_ns);
   void NoteOpenOutages(int64_t end_ns);
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);

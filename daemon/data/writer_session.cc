@@ -247,17 +247,25 @@ void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, std::string_view re
   dump_->TouchManifest();
 }
 
-// The first of a new run is there: when it was ordered, nobody knew how long the driver would take to begin.
-void WriterSession::EndRestart(DumpFeed& feed) {
+// The first of a new run is there, and with it the end of the gap: not before the driver began, which nobody knew
+// when it was asked to, nor after this block, however late the writer heard of the run.
+void WriterSession::EndRestart(DumpFeed& feed, int64_t block_ns) {
   if (feed.epoch_ == nullptr) return;
   const int64_t start = feed.epoch_->start_ns.load(std::memory_order_relaxed);
   auto& gaps = ManifestOf(feed).gaps;
   const auto last = std::find_if(gaps.rbegin(), gaps.rend(),
                                  [](const auto& gap) { return gap.reason == kRestart; });
   // One from before the last block is an earlier one.
-  if (last == gaps.rend() || last->host_ns >= start || last->host_ns <= feed.last_block_ns_) return;
-  last->host_ns = start;
+  if (last == gaps.rend() || last->host_ns <= feed.last_block_ns_) return;
+  last->host_ns = std::max(start, std::min(last->host_ns, block_ns));
   dump_->TouchManifest();
+}
+
+// The session began in the past, and this is of the present: the flight recorder did not hold the channel.
+void WriterSession::NoteNoPast(DumpFeed& feed, int64_t block_ns) {
+  const bool first = feed.options_.in_past && feed.last_block_ns_ == 0;
+  if (!first || block_ns - feed.options_.session_start_ns < kNsPerSecond) return;
+  if (ManifestOf(feed).gaps.empty()) NoteRestart(feed, block_ns, "not_recorded");
 }
 
 // What was silent to the end is missing up to there.
@@ -284,8 +292,10 @@ void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,
 void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
                                  std::span<const std::byte> bytes) {
   if (feed.filter_ == nullptr) {
-    EndRestart(feed);
-    MakeFilter(feed, info.host_ns != 0 ? info.host_ns : writer_.clock_.MonotonicRawNs());
+    const int64_t now = info.host_ns != 0 ? info.host_ns : writer_.clock_.MonotonicRawNs();
+    EndRestart(feed, now);
+    NoteNoPast(feed, now);
+    MakeFilter(feed, now);
   }
   feed.last_block_ns_ = info.host_ns;
   StreamFilter::Output out = feed.filter_->Filter(bytes, info.records);
@@ -385,7 +395,11 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
   holes.format = wish.format;
   // The parts of channel 52 have rates of their own.
   const bool one_rate = wish.format->id != abi::kSocProfileChannel;
-  holes.period_ns = one_rate ? std::max(options.channel_period_ns, options.session_period_ns) : 0;
+  if (one_rate) {
+    const bool thins = options.session_period_ns > options.channel_period_ns;
+    holes.period_ns = thins ? options.session_period_ns : options.channel_period_ns;
+    holes.source_period_ns = thins ? options.channel_period_ns : 0;
+  }
   holes.device_counter_hz = wish.device_counter_hz;
   holes.host_counter_hz = wish.host_counter_hz;
   holes.chip_id = wish.chip_id;

@@ -146,6 +146,7 @@ ChannelArbiter::Part ChannelArbiter::MakePart(ClaimId id, const ClaimRequest& re
                                  planned.channel, request.options);
   feed.hz = planned.effective_hz;
   feed.session_start_ns = request.session_start_ns;
+  feed.in_past = request.since_ns != 0;
   part.target = {request.dump, request.dump->AddFeed(std::move(feed))};
   return part;
 }
@@ -334,7 +335,9 @@ void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
   // Slots are never destroyed while the arbiter lives.
   device.control->StartChannel(
       std::move(start), slot.epoch_number,
-      [this, key = &slot](const Status& status, int64_t start_ns) {
+      [this, key = &slot, epoch = slot.epoch](const Status& status, int64_t start_ns) {
+        // Here already: the first block must not overtake it.
+        if (status.ok()) epoch->start_ns = start_ns;
         deps_.control.Post([this, key, status, start_ns] { OnStarted(*key, status, start_ns); });
       });
 }
@@ -347,7 +350,6 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
     slot.backoff_ns = 0;
     slot.retry_at_ns = 0;
     slot.last_error = Status::Ok();
-    slot.epoch->start_ns = start_ns;
     deps_.router.SetStart(dev, slot.channel, start_ns);
     for (Part& part : slot.parts) {
       // Parts that came while the start was under way join in Reconcile.

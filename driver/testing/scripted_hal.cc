@@ -83,6 +83,11 @@ void ScriptedHal::ReadCode(uint32_t device, uint32_t channel, int code) {
   changed_.notify_all();
 }
 
+void ScriptedHal::set_empty_code(int code) {
+  std::lock_guard lock(mutex_);
+  empty_code_ = code;
+}
+
 void ScriptedHal::PollCodes(std::vector<int> codes) {
   std::lock_guard lock(mutex_);
   poll_codes_.insert(poll_codes_.end(), codes.begin(), codes.end());
@@ -220,7 +225,7 @@ int ScriptedHal::Read(unsigned device, unsigned channel, char* buffer, unsigned 
   entry.hal->HoldIfAsked(lock, Call::kRead, device);
   ++entry.hal->read_calls_;
   auto& reads = entry.hal->channels_[{device, channel}].reads;
-  if (reads.empty()) return 0;
+  if (reads.empty()) return entry.hal->empty_code_;
   auto& [code, bytes] = reads.front();
   if (code != 0) {
     int answer = code;

@@ -39,6 +39,8 @@ class ScriptedHal {
   void Data(uint32_t device, uint32_t channel, Bytes bytes);
   // A code that one read gives.
   void ReadCode(uint32_t device, uint32_t channel, int code);
+  // What a read gives when there is nothing: 0, or -4.
+  void set_empty_code(int code);
   // What the next polls give; then ready channels are reported.
   void PollCodes(std::vector<int> codes);
   // Pairs a poll reports although there is nothing to read.
@@ -94,6 +96,7 @@ class ScriptedHal {
   std::set<std::pair<Call, int>> holds_;
   std::vector<std::string> log_;
   bool edge_triggered_ = false;
+  int empty_code_ = 0;
   bool leaving_ = false;
   int held_ = 0;
   int inside_ = 0;

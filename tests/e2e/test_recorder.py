@@ -168,6 +168,23 @@ class Past(RecorderCase):
         outcome = next(o for o in final["outcomes"] if o["collector"] == "hbm")
         self.assertTrue(outcome["thinned"] and outcome["rebased"])
 
+    def test_since_of_what_is_not_recorded(self):
+        """What the recorder does not hold begins with the order, and the manifest says since when it is missing."""
+        until_held(self.daemon, 9)
+        session = self.daemon.ctl("start", "--since", "8s", "--devices", "0", "--collector", "hccs=5",
+                                  "--collector", "npu_mem=10", "--collector", "qos=10")
+        self.assertIn("without a past: npu_mem, qos", " ".join(session["warnings"]))
+
+        def records(collector):
+            return sum(o["records"] for o in self.daemon.show(session["session_id"])["outcomes"]
+                       if o["collector"] == collector)
+
+        eventually(lambda: records("npu_mem") > 20 and records("qos") > 20, what="the present is recorded")
+        self.daemon.ctl("stop", session["session_id"])
+        dump = self.read(self.daemon.show(session["session_id"]))
+        gaps = {c["collector"]: [g["reason"] for g in c["gaps"]] for c in dump.manifest["channels"]}
+        self.assertEqual((gaps["hccs"], gaps["npu_mem"], gaps["qos"]), ([], ["not_recorded"], ["not_recorded"]))
+
     def test_status_and_metrics(self):
         until_held(self.daemon, 1)
         recorder = held(self.daemon)
