@@ -207,7 +207,8 @@ void HoleFinder::Step(Series& series, const Hole& step) {
 void HoleFinder::Learn(Series& series) {
   const size_t count = std::exchange(series.learned, 0);
   int64_t period = options_.period_ns;
-  if (count >= 3) {
+  const bool told = period > 0 && options_.source_period_ns > 0;
+  if (count >= 3 && !told) {
     std::array<int64_t, kLearn> sorted = {};
     for (size_t i = 0; i < count; ++i) sorted[i] = series.steps[i].to_ns - series.steps[i].from_ns;
     const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(count);
@@ -257,8 +258,11 @@ void HoleFinder::Judge(Series& series, const Hole& step) {
   }
   const int64_t period = series.period_ns;
   const int64_t dt = step.to_ns - step.from_ns;
-  // One period, and nothing to decide.
-  if (series.pending.missing == 0 && dt + period / 2 < 2 * period) return;
+  const int64_t source = options_.source_period_ns;
+  // One period, as nearly as there were records.
+  const bool one = dt + period / 2 < 2 * period || (source > 0 && dt <= period + source + source / 2);
+  // Nothing to decide.
+  if (series.pending.missing == 0 && one) return;
   if (series.pending.missing > 0) {
     Hole hole = std::exchange(series.pending, {});
     if (hole.to_ns == step.from_ns) {
@@ -268,8 +272,7 @@ void HoleFinder::Judge(Series& series, const Hole& step) {
     }
     Report(hole);
   }
-  const uint64_t steps = Steps(dt, period);
-  if (steps >= 2) series.pending = {step.from_ns, step.to_ns, steps - 1};
+  if (!one) series.pending = {step.from_ns, step.to_ns, Steps(dt, period) - 1};
 }
 
 void HoleFinder::Report(const Hole& hole) {

@@ -33,6 +33,9 @@ class HoleFinder {
     // What a series without a regular step of its own should have; 0 = nothing is known. Where the
     // first records of a series do have one, that is its period: the driver knows best.
     int64_t period_ns = 0;
+    // Not 0: the series were thinned from ones of this period, to the records nearest to the points of a grid of
+    // `period_ns`, which then is their period. Neighbours may be further apart than that by as much.
+    int64_t source_period_ns = 0;
     double device_counter_hz = 0;
     double host_counter_hz = 0;  // 0: kHostCounter stamps are ns
     uint32_t chip_id = 0;

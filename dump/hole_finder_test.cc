@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "dump/stream_filter.h"
 
 namespace profd {
 namespace {
@@ -51,6 +52,21 @@ class HoleFinderTest : public testing::Test {
       text += std::to_string(ms / 1000) + ":" + std::string(9 - ns.size(), '0') + ns + " 1 2\n";
     }
     return text;
+  }
+  // What a session of this period has of a channel with lines at these milliseconds, one every 10 ms.
+  void FeedThinned(int64_t period_ms, const std::vector<int64_t>& at_ms) {
+    StreamFilterOptions thin;
+    thin.format = abi::FindChannelFormat(9);
+    thin.channel_period_ns = 10 * kMs;
+    thin.session_period_ns = period_ms * kMs;
+    StreamFilter filter(thin);
+    HoleFinder::Options options;
+    options.format = thin.format;
+    options.period_ns = thin.session_period_ns;
+    options.source_period_ns = thin.channel_period_ns;
+    HoleFinder finder(options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); });
+    finder.Feed(filter.Filter(AsBytes(Lines(at_ms)), at_ms.size()).bytes);
+    finder.Finish();
   }
   std::vector<HoleFinder::Hole> holes_;
 };
@@ -134,6 +150,30 @@ TEST_F(HoleFinderTest, TheDriversOwnPeriodCounts) {
   finder.Feed(AsBytes(Lines(at)));
   finder.Finish();
   EXPECT_EQ(finder.missing(), 1u);
+}
+
+// Neighbours of a thinned series are one or two of the channel's periods apart, and nothing is missing.
+TEST_F(HoleFinderTest, ThinningMakesNoHoles) {
+  std::vector<int64_t> whole;
+  for (int64_t i = 0; i < 500; ++i) whole.push_back(1000 + 10 * i);
+  for (int64_t period_ms : {11, 12, 13, 15, 17, 19, 20, 23, 25, 29, 33, 70, 101}) {
+    FeedThinned(period_ms, whole);
+    EXPECT_TRUE(holes_.empty()) << period_ms;
+    holes_.clear();
+  }
+}
+
+TEST_F(HoleFinderTest, AHoleInAThinnedSeriesIsFound) {
+  for (int64_t period_ms : {12, 15, 17, 20, 25, 33}) {
+    std::vector<int64_t> at_ms;
+    for (int64_t i = 0; i < 500; ++i) {
+      if (i < 200 || i >= 220) at_ms.push_back(1000 + 10 * i);
+    }
+    FeedThinned(period_ms, at_ms);
+    ASSERT_EQ(holes_.size(), 1u) << period_ms;
+    EXPECT_NEAR(static_cast<double>(holes_[0].missing), 200.0 / static_cast<double>(period_ms), 1.5);
+    holes_.clear();
+  }
 }
 
 TEST_F(HoleFinderTest, WithoutAPeriodThereIsNothingToMiss) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
 #include <utility>
 
 #include "dump/verify_run.h"
@@ -17,8 +18,11 @@ void ReadManifestOf(VerifyRun& run) {
   VerifyReport& report = run.report;
   if (!run.Has(kManifestFile)) {
     report.notes.emplace_back(
-        "no profd_manifest.json: not written by profd, so there are no checksums and no account of "
-        "losses to check it by");
+        run.HasBelow(std::string(kJournalDir) + "/")
+            ? "no profd_manifest.json: profd wrote this dump and its manifest is gone, so there is no account of "
+              "losses to check it by"
+            : "no profd_manifest.json: not written by profd, so there are no checksums and no account of "
+              "losses to check it by");
     return;
   }
   run.Ran(VerifyCheck::kManifest);

@@ -138,7 +138,11 @@ const ManifestChannel* FileCheck::FindChannel() const {
 HoleFinder::Options FileCheck::HoleOptions() {
   HoleFinder::Options options;
   options.format = format_;
-  if (!run_.manifest) return options;
+  if (!run_.manifest) {
+    // The counter's rate is told nowhere; how many steps are missing shows at any.
+    options.device_counter_hz = 1e9;
+    return options;
+  }
   known_ = FindChannel();
   const std::string_view collector =
       file_.own || file_.device >= 0 ? std::string_view() : HostFileOf(file_.base).collector;
@@ -153,6 +157,9 @@ HoleFinder::Options FileCheck::HoleOptions() {
   if (known_ != nullptr && known_->hz_effective > 0 && format_ != nullptr &&
       format_->id != abi::kSocProfileChannel) {
     options.period_ns = std::llround(1e9 / known_->hz_effective);
+    if (known_->thinned && known_->channel_hz > 0) {
+      options.source_period_ns = std::llround(1e9 / known_->channel_hz);
+    }
   }
   for (const ManifestDevice& device : run_.manifest->devices) {
     if (device.id != file_.device) continue;

@@ -48,6 +48,10 @@ struct VerifyRun {
   }
   void Ran(VerifyCheck check) { report.ran[static_cast<size_t>(check)] = true; }
   bool Has(std::string_view path) const { return sizes.contains(path); }
+  bool HasBelow(std::string_view folder) const {  // with its slash
+    const auto first = sizes.lower_bound(folder);
+    return first != sizes.end() && first->first.starts_with(folder);
+  }
   const ManifestFile* FindListed(std::string_view path) const {
     auto it = listed.find(path);
     return it == listed.end() ? nullptr : it->second;

@@ -352,7 +352,9 @@ TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {
   VerifyReport report = Verify();
   EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
   EXPECT_FALSE(report.ran[static_cast<size_t>(VerifyCheck::kAccounting)]);
-  EXPECT_THAT(report.notes, Contains(HasSubstr("not written by profd")));
+  EXPECT_THAT(report.notes, Contains(HasSubstr("its manifest is gone")));
+  fs::remove_all(path_ + "/profd");
+  EXPECT_THAT(Verify().notes, Contains(HasSubstr("not written by profd")));
 }
 
 TEST_F(VerifyTest, FilesWithHistoricalNamesAreReadToo) {

@@ -58,7 +58,7 @@ struct Place {
 struct DumpInfo {
   std::string path;  // as given
   std::string name;  // PROF_...
-  std::optional<Manifest> manifest;  // absent: the vendor's collector wrote it
+  std::optional<Manifest> manifest;  // absent: the vendor's collector wrote it, or it cannot be read
   std::string hostname;
   int64_t pid = 0;
   std::string job_id;

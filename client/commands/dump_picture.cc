@@ -90,7 +90,10 @@ void PrintHead(std::ostream& out, const DumpPicture& picture, const PictureStyle
             : "";
     line("session", Printable(manifest.session_id + segment));
   } else {
-    line("state", "written by the vendor's collector");
+    const bool ours = std::ranges::any_of(
+        info.places, [](const auto& place) { return place.kind == exporting::Place::Kind::kOwn; });
+    line("state", ours ? "its manifest is gone or cannot be read: `profctl verify` says more"
+                       : "written by the vendor's collector");
   }
   DumpSpan span = SpanOf(info);
   if (span.start_ns == 0) span.start_ns = picture.summary.first_ns;

@@ -165,6 +165,18 @@ class Sharing(DaemonCase):
             self.assertLessEqual(abs(stamp - stamps[0] - index * 50_000), 10_001, stamps[:9])
         self.assertEqual(prof_reader.holes(fast_d[(0, "hbm.data")].stamps(), 20_000), [])
 
+    def test_what_thinning_leaves_out_is_not_lost(self):
+        """12 ms out of 10 ms: neighbours are 10 or 20 ms apart, and nobody has lost anything."""
+        fast = self.start("--devices", "0", "--collector", "nic=100", "--collector", "hccs=50")
+        slow = self.start("--devices", "0", "--collector", "nic=83", "--collector", "hccs=30")
+        self.until(slow, "nic", 0, 300)
+        self.assertTrue(outcome(self.daemon.show(slow["session_id"]), "nic", 0)["thinned"])
+        for final, dump in self.finish(slow, fast):
+            verified = self.daemon.run("verify", final["dump_path"])
+            self.assertEqual(verified.returncode, 0, verified.stdout)
+            for channel in dump.manifest["channels"]:
+                self.assertEqual((channel["dropped"], channel["gaps"]), ([], []), channel["collector"])
+
     def test_faster_newcomer(self):
         """The channel is restarted for the newcomer; both dumps stay right, the first says its gap."""
         slow = self.start("--devices", "0", "--sys-interconnection-freq", "10",
