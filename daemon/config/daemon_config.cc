@@ -1,12 +1,15 @@
 #include "daemon/config/daemon_config.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
 #include <toml++/toml.h>
 #include <variant>
 
+#include "base/text.h"
 #include "daemon/config/npu_extras.h"
 #include "daemon/recorder/trigger.h"
 
@@ -30,6 +33,9 @@ struct Key {
 };
 
 constexpr int64_t kDay = 86400;
+// As documented; any other will do.
+constexpr int kMetricsPort = 9464;
+constexpr int kTlsPort = 9465;
 
 const auto kKeys = std::to_array<Key>({
     {"daemon", "socket", &DaemonConfig::socket, false,
@@ -264,6 +270,68 @@ bool Same(const DaemonConfig& a, const DaemonConfig& b, const Key& key) {
   return std::visit([&](auto member) { return a.*member == b.*member; }, key.member);
 }
 
+// "300.0.0.1" is no name: a resolver that is asked for it answers late, and no.
+bool IsHost(const std::string& host, bool bracketed) {
+  if (bracketed && host.find(':') != std::string::npos) {
+    in6_addr v6{};
+    return ::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &v6) == 1;
+  }
+  if (host.find_first_not_of("0123456789.") == std::string::npos) {
+    in_addr v4{};
+    return ::inet_aton(host.c_str(), &v4) != 0;
+  }
+  return std::ranges::all_of(host, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  });
+}
+
+enum class ListenFault : uint8_t { kNone, kShape, kPort, kHost };
+
+// A port of 0 is any that is free.
+ListenFault FaultOfListen(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return ListenFault::kShape;
+  std::string host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (!bracketed && host.find_first_of(":[]") != std::string::npos) return ListenFault::kShape;
+  uint16_t port = 0;
+  if (!ParseNumber(std::string_view(text).substr(colon + 1), &port)) return ListenFault::kPort;
+  return IsHost(host, bracketed) ? ListenFault::kNone : ListenFault::kHost;
+}
+
+void CheckListen(std::string_view key, const std::string& text, ListenFault fault, int usual_port,
+                 std::vector<std::string>* problems) {
+  if (fault == ListenFault::kNone) return;
+  std::string_view why = "must be ADDRESS:PORT";
+  if (fault == ListenFault::kPort) why = "the port must be a whole number 0..65535";
+  if (fault == ListenFault::kHost) why = "the address is neither an IP address nor a host's name";
+  problems->push_back(fmt::format("{} = \"{}\": {}, as in \"127.0.0.1:{}\" or \"[::]:{}\"", key, text,
+                                  why, usual_port, usual_port));
+}
+
+// daemon/rpc reads shape and port of tls.listen, and tls.users, when it is on (CheckTls); what is left
+// is said here, so that nothing is said twice.
+void CheckTlsKeys(const DaemonConfig& config, std::vector<std::string>* problems) {
+  if (!config.tls_listen.empty()) {
+    const ListenFault fault = FaultOfListen(config.tls_listen);
+    if (fault == ListenFault::kHost) {
+      CheckListen("tls.listen", config.tls_listen, fault, kTlsPort, problems);
+    }
+    return;
+  }
+  for (const std::string& entry : config.tls_users) {
+    const size_t equals = entry.find('=');
+    if (equals != std::string::npos && equals > 0 && equals + 1 < entry.size() &&
+        entry.find('=', equals + 1) == std::string::npos) {
+      continue;
+    }
+    problems->push_back(fmt::format(
+        "tls.users: \"{}\" must be CN=USER, as in \"alice=1000\" or \"ci=profd-ci\"", entry));
+  }
+}
+
 }  // namespace
 
 std::string AttachSocketOf(const DaemonConfig& config) {
@@ -345,11 +413,9 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
     }
   }
   if (config.metrics_names.empty()) problems->push_back("metrics.names must name one at least");
-  size_t colon = config.metrics_listen.rfind(':');
-  if (colon == std::string::npos || colon + 1 == config.metrics_listen.size()) {
-    problems->push_back(fmt::format("metrics.listen = \"{}\" must be ADDRESS:PORT",
-                                    config.metrics_listen));
-  }
+  CheckListen("metrics.listen", config.metrics_listen, FaultOfListen(config.metrics_listen),
+              kMetricsPort, problems);
+  CheckTlsKeys(config, problems);
 }
 
 bool OnlyReloadableDiffers(const DaemonConfig& before, const DaemonConfig& after,

@@ -117,6 +117,53 @@ TEST(DaemonConfig, RecorderListsAreCheckedWithTheRest) {
                                                       HasSubstr("step > 2x median")));
 }
 
+std::vector<std::string> ProblemsOf(const DaemonConfig& config) {
+  std::vector<std::string> problems;
+  ValidateDaemonConfig(config, &problems);
+  return problems;
+}
+
+TEST(DaemonConfig, AnAddressThatCannotBeServedIsAProblem) {
+  DaemonConfig config;
+  for (const char* bad : {"", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999",
+                          "127.0.0.1:-1", "127.0.0.1:http", "300.0.0.1:9464", "1.2.3.4.5:9464",
+                          "::1:9464", "[::1", "[::1]", "[]:9464", "[::g]:9464", "a b:9464",
+                          "http://node:9464"}) {
+    config.metrics_listen = bad;
+    EXPECT_THAT(ProblemsOf(config), ElementsAre(AllOf(HasSubstr("metrics.listen = \""), HasSubstr(bad),
+                                                      HasSubstr("127.0.0.1:9464"))))
+        << bad;
+  }
+  for (const char* good : {"127.0.0.1:0", "0.0.0.0:65535", "127.1:9464", "[::]:9464", "[fe80::1%eth0]:1",
+                           "[127.0.0.1]:9464", "localhost:9464", "node-7.rack_1:9464"}) {
+    config.metrics_listen = good;
+    EXPECT_THAT(ProblemsOf(config), IsEmpty()) << good;
+  }
+}
+
+TEST(DaemonConfig, TheFaultOfAnAddressIsNamed) {
+  DaemonConfig config;
+  config.metrics_listen = "127.0.0.1:99999";
+  EXPECT_THAT(ProblemsOf(config), ElementsAre(HasSubstr("0..65535")));
+  config.metrics_listen = "300.0.0.1:9464";
+  EXPECT_THAT(ProblemsOf(config), ElementsAre(HasSubstr("neither an IP address")));
+}
+
+TEST(DaemonConfig, TlsKeysAreCheckedAlsoWhereRpcDoesNot) {
+  DaemonConfig config;
+  config.tls_listen = "300.0.0.1:9465";
+  EXPECT_THAT(ProblemsOf(config), ElementsAre(AllOf(HasSubstr("tls.listen"), HasSubstr(":9465"))));
+  // CheckTls's.
+  config.tls_listen = "0.0.0.0:99999";
+  config.tls_users = {"alice"};
+  EXPECT_THAT(ProblemsOf(config), IsEmpty());
+  config.tls_listen = "";
+  config.tls_users = {"alice", "bob=1000", "=1", "a=", "a=b=c"};
+  EXPECT_THAT(ProblemsOf(config),
+              ElementsAre(HasSubstr("\"alice\" must be CN=USER"), HasSubstr("\"=1\""),
+                          HasSubstr("\"a=\""), HasSubstr("\"a=b=c\"")));
+}
+
 TEST(DaemonConfig, RelativePathsAreRefused) {
   DaemonConfig config;
   config.socket = "profd.sock";

@@ -57,6 +57,18 @@ class CommandLine(unittest.TestCase):
             self.assertIn(part, answer.stderr)
         self.assertRegex(answer.stderr, r"profd\.toml:\d+: unknown key daemon\.typo")
 
+    def test_check_config_knows_addresses_that_cannot_be_served(self):
+        """Also with keys of tls while tls is off."""
+        for listen in ("127.0.0.1:99999", "300.0.0.1:9464"):
+            answer = self.check(f'[metrics]\nlisten = "{listen}"\n[tls]\nusers = ["alice"]\n')
+            self.assertEqual(answer.returncode, 2)
+            self.assertIn(f'metrics.listen = "{listen}"', answer.stderr)
+            self.assertIn('"127.0.0.1:9464"', answer.stderr)
+            self.assertIn('tls.users: "alice" must be CN=USER', answer.stderr)
+        answer = self.check('[tls]\nlisten = "300.0.0.1:9465"\nusers = ["alice"]\n')
+        self.assertEqual(answer.stderr.count("tls.listen"), 1, answer.stderr)
+        self.assertEqual(answer.stderr.count("tls.users"), 1, answer.stderr)
+
     def test_check_config_of_good_and_broken_files(self):
         self.assertEqual(self.check("").returncode, 0)
         self.assertEqual(self.check("[limits]\nmax_sessions = 7\n").returncode, 0)
