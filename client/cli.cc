@@ -43,13 +43,34 @@ std::string Help(const CLI::App& app) {
   return help;
 }
 
-// What CLI11 says, except where it misses the point: a wrong command is no missing one.
+// The flag that was meant by one spelled as the key it stands for, "--sys_hardware_mem_freq=50";
+// empty when there is none.
+std::string DashedFlag(const CLI::App& command, const std::string& argument) {
+  std::string flag = argument.substr(0, argument.find('='));
+  if (!flag.starts_with("--") || flag.find('_') == std::string::npos) return "";
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  const bool known = command.get_option_no_throw(flag) != nullptr;
+  return known ? flag : "";
+}
+
+// What CLI11 says, except where it misses the point: a wrong command is no missing one, and an
+// option with underscores is the vendor's spelling of one of ours.
 std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
-  std::vector<std::string> unknown = app.remaining();
-  if (Reached(app) != &app || unknown.empty() || unknown.front().starts_with('-')) {
-    return error.what();
+  std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  const CLI::App* reached = Reached(app);
+  if (reached == &app && !unknown.empty() && !unknown.front().starts_with('-')) {
+    return "there is no command \"" + unknown.front() + "\"";
   }
-  return "there is no command \"" + unknown.front() + "\"";
+  std::string text = error.what();
+  for (const std::string& argument : unknown) {
+    std::string meant = DashedFlag(*reached, argument);
+    if (meant.empty()) meant = DashedFlag(app, argument);
+    if (!meant.empty()) {
+      text += "\n         " + argument.substr(0, argument.find('=')) +
+              ": options have dashes, write " + meant;
+    }
+  }
+  return text;
 }
 
 // CLI11 speaks in exceptions; they end here. -1 = go on.

@@ -221,7 +221,7 @@ TEST_F(CliTest, FindsTheSocket) {
 // Also what no daemon accepts: ranges and words are its business.
 TEST_F(CliTest, StartSendsTheOrderAsWritten) {
   std::istringstream words(
-      "start --detach --all --job j1 --rank 7 --label a-b --devices 0,4-6 --collector hccs=50 "
+      "start --detach --job j1 --rank 7 --label a-b --devices 0,4-6 --collector hccs=50 "
       "--collector host_cpu --sys-hardware-mem-freq 101 --llc-profiling sideways "
       "--sys-io-sampling-freq 10 --sys-interconnection-freq=50 --dvpp-freq 1 --host-sys cpu,mem "
       "--host-sys-usage mem --host-sys-usage-freq 5 --storage-limit 500MB --pid 11 --pid 12 "
@@ -322,6 +322,20 @@ TEST_F(CliTest, UsageErrorsNameWhatIsWrong) {
   EXPECT_NE(err().find("--a"), std::string::npos) << err();
   EXPECT_NE(err().find("--b"), std::string::npos) << err();
   EXPECT_NE(err().find("profctl start --help"), std::string::npos) << err();
+}
+
+// The keys of PROFILING_OPTIONS, as people paste them.
+TEST_F(CliTest, AnOptionWithUnderscoresIsTheOneWithDashes) {
+  EXPECT_EQ(Run({"start", "--sys_hardware_mem_freq", "50"}), 2);
+  EXPECT_NE(err().find("--sys_hardware_mem_freq: options have dashes, write --sys-hardware-mem-freq"),
+            std::string::npos)
+      << err();
+  EXPECT_EQ(Run({"run", "--sys_hardware_mem_freq=50", "--node_timeout=3s", "--", "true"}), 2);
+  EXPECT_NE(err().find("write --sys-hardware-mem-freq\n"), std::string::npos) << err();
+  EXPECT_NE(err().find("write --node-timeout\n"), std::string::npos) << err();
+  EXPECT_EQ(Run({"start", "--no_such_thing", "50"}), 2);
+  EXPECT_EQ(err().find("dashes"), std::string::npos) << err();
+  EXPECT_TRUE(daemon_.starts.empty());
 }
 
 TEST_F(CliTest, HelpHasExamplesOnEveryCommand) {

@@ -1,5 +1,7 @@
 // `profctl export` and `profctl show DUMP`, on directories made here.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -114,7 +116,7 @@ TEST_F(ExportTest, TimesRelativeToTheDump) {
   command.out = dir_ / "o";
   command.from = "+2s";
   command.to = "-3s";
-  exporting::ExportOptions options = BuildExport(command, "", &problems);
+  exporting::ExportOptions options = BuildExport(command, "", &problems).value();
   EXPECT_TRUE(problems.empty());
   EXPECT_EQ(options.window.from_ns, 1767225602 * kS);
   EXPECT_EQ(options.window.to_ns, 1767225607 * kS);
@@ -155,6 +157,106 @@ TEST_F(ExportTest, DirectoriesOfDumpsAreExpanded) {
   ASSERT_EQ(Run({"export", dir_ / "run", "--format", "jsonl", "--out", dir_ / "o", "--json"}), 0)
       << err();
   EXPECT_EQ(Json::parse(out())["dumps"].size(), 2u);
+}
+
+TEST_F(ExportTest, ASelectionThatHasNothingIsRefused) {
+  std::string dump = MakeDump("PROF_1");
+  auto refused = [&](std::vector<std::string> selection, const char* why) {
+    std::vector<std::string> line = {"export", dump, "--out", dir_ / "o"};
+    line.insert(line.end(), selection.begin(), selection.end());
+    EXPECT_EQ(Run(line), 3) << why;
+    EXPECT_NE(err().find(why), std::string::npos) << err();
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "o")) << why;
+  };
+  const char* times = "it lasts 10 s, from 2026-01-01 00:00:00 to 2026-01-01 00:00:10";
+  refused({"--devices", "7"}, "--devices 7: none of these is in PROF_1; its devices are 0, host");
+  refused({"--from", "+100s"}, "--from +100s: nothing of PROF_1 is in there; it lasts 10 s");
+  refused({"--from", "+100s"}, times);
+  refused({"--from", "2025-01-01T00:00:00Z", "--to", "2025-12-31T23:59:59Z"}, times);
+  refused({"--devices", "7", "--from", "+100s"}, times);
+  refused({"--devices", "7", "--from", "+100s"}, "its devices are 0, host");
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o", "--devices", "7", "--json"}), 3);
+  EXPECT_EQ(Json::parse(out())["error"]["exit_code"], 3);
+  // Some of it is enough.
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o", "--devices", "0,7", "--from", "+9s"}), 0);
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(ExportTest, NoRowsInASelectionIsSaidAndNoFailure) {
+  std::string dump = MakeDump("PROF_1");
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o", "--from", "+9950ms"}), 0);
+  EXPECT_NE(err().find("no file was made"), std::string::npos) << err();
+  EXPECT_NE(out().find("0 files"), std::string::npos) << out();
+}
+
+// As nobody where the tests run as root, to whom everything is readable.
+class Nobody {
+ public:
+  Nobody() {
+    if (geteuid() == 0) {
+      EXPECT_EQ(seteuid(65534), 0);
+    }
+  }
+  ~Nobody() {
+    if (getuid() == 0) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
+  }
+};
+
+TEST_F(ExportTest, VerifyGoesOnBehindADumpThatCannotBeRead) {
+  std::filesystem::create_directories(dir_ / "run");
+  for (const char* name : {"run/PROF_1", "run/PROF_3"}) {
+    std::filesystem::copy(
+        "dump/testdata/golden/PROF_000002_20260101000000000_BBBBBBBBBBBBBBBB", dir_ / name,
+        std::filesystem::copy_options::recursive);
+  }
+  ASSERT_EQ(Run({"verify", dir_ / "run"}), 0) << out() << err();
+  std::filesystem::create_directories(dir_ / "run/PROF_2/host");
+  chmod(dir_.path().c_str(), 0755);
+  chmod((dir_ / "run/PROF_2").c_str(), 0);
+  {
+    Nobody nobody;
+    EXPECT_EQ(Run({"verify", "--quiet", dir_ / "run"}), 5) << err();
+    EXPECT_EQ(out().rfind("PROF_2: cannot be read, not checked\n  read: ", 0), 0u) << out();
+    EXPECT_NE(out().find("run/PROF_2: Permission denied; "), std::string::npos) << out();
+    EXPECT_EQ(err(), "");
+    EXPECT_EQ(Run({"verify", dir_ / "run"}), 5);
+    EXPECT_NE(out().find("PROF_1: whole"), std::string::npos) << out();
+    EXPECT_NE(out().find("PROF_3: whole"), std::string::npos) << out();
+    EXPECT_EQ(Run({"verify", "--json", dir_ / "run"}), 5);
+  }
+  Json json = Json::parse(out());
+  EXPECT_EQ(json["ok"], false);
+  ASSERT_EQ(json["dumps"].size(), 3u);
+  EXPECT_EQ(json["dumps"][1]["ok"], false);
+  EXPECT_EQ(json["dumps"][1]["problems"][0]["check"], "read");
+  EXPECT_EQ(json["dumps"][2]["ok"], true);
+  // A dump that is none counts for more.
+  {
+    Nobody nobody;
+    EXPECT_EQ(Run({"verify", dir_ / "none", dir_ / "run"}), 4);
+  }
+  EXPECT_NE(err().find("none: No such file"), std::string::npos) << err();
+  chmod((dir_ / "run/PROF_2").c_str(), 0700);
+}
+
+// Like /etc: nothing in it is looked into.
+TEST_F(ExportTest, ADirectoryWithoutDumpsIsNoDump) {
+  std::filesystem::create_directories(dir_ / "etc/munge");
+  chmod(dir_.path().c_str(), 0755);
+  chmod((dir_ / "etc/munge").c_str(), 0);
+  {
+    Nobody nobody;
+    for (const auto& [command, code] :
+         {std::pair{"verify", 4}, std::pair{"export", 2}, std::pair{"show", 3}}) {
+      EXPECT_EQ(Run({command, dir_ / "etc"}), code) << command;
+      EXPECT_NE(err().find("etc: not a profile dump: no manifest"), std::string::npos) << err();
+      EXPECT_NE(err().find("no PROF_* directory"), std::string::npos) << err();
+      EXPECT_EQ(err().find("munge"), std::string::npos) << err();
+    }
+  }
+  chmod((dir_ / "etc/munge").c_str(), 0700);
 }
 
 TEST_F(ExportTest, WarnsOfWhatIsSkippedAndBad) {

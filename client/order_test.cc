@@ -149,6 +149,54 @@ TEST_F(OrderTest, RanksSelectWhereTheJobIsKnown) {
   ExpectUsage("start --job j --rank one", "neither a rank nor a range");
 }
 
+TEST_F(OrderTest, AllAndSomeDevicesExcludeEachOther) {
+  ExpectUsage("start --all --devices 0", "--all and --devices: give one of them");
+  ExpectUsage("run --all --devices 0 -- true", "--all and --devices: give one of them");
+  EXPECT_TRUE(Sent("start --all").all());
+  EXPECT_FALSE(Sent("start --devices 0").all());
+}
+
+TEST_F(OrderTest, ProblemsSpeakOfFlags) {
+  struct Case {
+    const char* line;
+    const char* problem;
+    const char* shown;
+  };
+  for (const Case& c : {
+           Case{"start --at 2020-01-01T00:00:00Z",
+                "start_at_ns = 1577836800000000000: 217477148.620 s ago by this node's clock",
+                "--at 2020-01-01T00:00:00Z: 2517d 02h ago by this node's clock"},
+           Case{"start --at 2020-01-01T00:00:00Z",
+                "start_at_ns = 1577836800000000000: 5.250 s ago by this node's clock",
+                "--at 2020-01-01T00:00:00Z: 5.250 s ago by this node's clock"},
+           Case{"run --duration 1000000h -- true",
+                "duration_ms = 3600000000000: at most 2592000000 (2592000 s) here",
+                "--duration 1000000h: at most 720h here"},
+           Case{"start --in 48h", "start_in_ms = 172800000: at most 86400 s ahead here",
+                "--in 48h: at most 24h ahead here"},
+           Case{"start --since 30s", "since_ms = 30000: the flight recorder reaches back 12.500 s only",
+                "--since 30s: the flight recorder reaches back 12.500 s only"},
+           Case{"start --since 30s --no-dump",
+                "since_ms needs a dump to put the past into, and no_dump is given",
+                "--since needs a dump to put the past into, and --no-dump is given"},
+           Case{"start --lease 5ms", "lease_ms = 5: must be 1000..2592000000",
+                "--lease 5ms: must be 1s..720h"},
+           Case{"start --start-step 3", "start_step needs a job_id or pids: steps are counted",
+                "--start-step needs --job or --pid: steps are counted"},
+           // Neither is about the field of a flag that was given.
+           Case{"start --steps 3", "stepson = 4: is not ours", "stepson = 4: is not ours"},
+           Case{"start", "start_at_ns = 17: 5.000 s ago", "start_at_ns = 17: 5.000 s ago"},
+       }) {
+    daemon_.on_start = [&](const v1::StartSessionRequest&) -> Result<v1::Session> {
+      return InvalidArgument(std::string("devices: no device 9 on this node\n") + c.problem);
+    };
+    EXPECT_EQ(RunLine(c.line), 3) << c.line;
+    EXPECT_EQ(err(), std::string("profctl: invalid argument: devices: no device 9 on this node\n"
+                                 "         ") +
+                         c.shown + "\n");
+  }
+}
+
 TEST_F(OrderTest, WhenItStartsAndEnds) {
   EXPECT_EQ(Sent("start --at 2026-01-01T00:00:00Z").start_at_ns(), 1'767'225'600'000'000'000);
   EXPECT_EQ(Sent("start --in 5s").start_in_ms(), 5000u);

@@ -99,7 +99,31 @@ TEST_F(StreamTest, StreamHasThreeFormats) {
   for (std::string line; std::getline(lines, line);) EXPECT_TRUE(Json::accept(line)) << line;
 }
 
+// A daemon takes the list as a filter, and would never send anything.
+TEST_F(StreamTest, StreamOfNoDeviceIsRefused) {
+  EXPECT_EQ(Run({"stream", "--devices", "99"}), 3);
+  EXPECT_NE(err().find("devices: no device 99 on this node (there are none)"), std::string::npos)
+      << err();
+  for (uint32_t id : {0, 1, 5}) daemon_.node.add_devices()->set_id(id);
+  EXPECT_EQ(Run({"stream", "--devices", "0,4,99", "--devices-only", "--json"}), 3);
+  EXPECT_NE(err().find("devices: no device 4 on this node (there are 0, 1, 5)\n"), std::string::npos)
+      << err();
+  EXPECT_NE(err().find("devices: no device 99 on this node"), std::string::npos) << err();
+  EXPECT_EQ(Json::parse(out())["error"]["exit_code"], 3);
+  EXPECT_EQ(daemon_.stream_request.devices_size(), 0) << "was not sent";
+  EXPECT_EQ(Run({"stream", "--devices", "0-1,5"}), 0) << err();
+}
+
+TEST_F(StreamTest, AnIntervalOutOfRangeIsToldInTheWordsOfTheFlag) {
+  daemon_.stream_end = InvalidArgument("interval_ms: must be 10..10000");
+  EXPECT_EQ(Run({"stream", "--interval", "1ms"}), 3);
+  EXPECT_NE(err().find("--interval: must be 10ms..10s"), std::string::npos) << err();
+  EXPECT_EQ(Run({"watch", "s1", "--interval", "1ms"}), 3);
+  EXPECT_NE(err().find("--interval: must be 10ms..10s"), std::string::npos) << err();
+}
+
 TEST_F(StreamTest, StreamSendsItsFilters) {
+  for (uint32_t id : {0, 1}) daemon_.node.add_devices()->set_id(id);
   EXPECT_EQ(Run({"stream", "--collectors", "hccs,hbm", "--devices", "0-1", "--interval", "50ms",
                  "--count", "3", "--devices-only"}),
             0);

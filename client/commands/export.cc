@@ -178,8 +178,10 @@ Json ToJson(const ExportReport& report) {
 int RunExport(const Io& io, const Clock& clock, const std::string& directory,
               const ExportCommand& command, bool json) {
   std::vector<std::string> problems;
-  exporting::ExportOptions options = BuildExport(command, directory, &problems);
+  Result<exporting::ExportOptions> built = BuildExport(command, directory, &problems);
   if (!problems.empty()) return Usage(io, problems, json);
+  if (!built.ok()) return Failure(io, built.status(), kExitRefused, json);
+  const exporting::ExportOptions& options = *built;
   // Before the engine's threads.
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   Result<ExportReport> report = Internal("not run");
@@ -199,6 +201,10 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
            << std::endl;
   }
   WarnOfExport(io, *report);
+  if (report->outputs.empty() && report->failed.empty()) {
+    Warning(io, "no file was made: the dump has nothing of this selection for these formats; "
+                "profctl show DUMP lists what it has");
+  }
   if (json) {
     Json summary = {{"ok", report->failed.empty()}, {"out", options.out_dir}};
     summary["dumps"] = options.dumps;

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <ranges>
+#include <set>
 #include <system_error>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/parse.h"
+#include "client/render.h"
 #include "dump/manifest.h"
 #include "export/table.h"
 
@@ -21,6 +24,8 @@ using exporting::DumpInfo;
 using exporting::ExportOptions;
 
 constexpr unsigned kMaxThreads = 64;
+// Of those that have nothing of a selection.
+constexpr size_t kMaxToldDumps = 8;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -29,6 +34,35 @@ Status BadTime(std::string_view text) {
       "\"{}\" is no point in time: 2026-01-01T00:00:00Z, seconds since 1970, +10s after "
       "the start or -5s before the end",
       text));
+}
+
+constexpr std::string_view kDumpPrefix = "PROF_";
+
+struct Contents {
+  bool listed = false;  // a directory, and it may be read
+  bool is_dump = false;
+  std::vector<std::string> dumps;  // PROF_* directories in it
+};
+
+Contents Look(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  Contents contents;
+  contents.is_dump = fs::exists(fs::path(path) / "host", error) ||
+                     fs::exists(fs::path(path) / std::string(kManifestFile), error);
+  fs::directory_iterator it(path, error);
+  contents.listed = !error;
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with("device_")) contents.is_dump = true;
+    if (!name.starts_with(kDumpPrefix)) continue;
+    // One that may not even be looked at counts: whoever opens it says why it cannot be read.
+    std::error_code why;
+    if (it->is_directory(why) || why == std::errc::permission_denied) {
+      contents.dumps.push_back(it->path());
+    }
+  }
+  return contents;
 }
 
 // Takes `count` digits and the character behind them, if one is wanted.
@@ -170,11 +204,30 @@ void ParseFormats(const std::string& text, ExportOptions* options,
   }
 }
 
-// Of all dumps together.
-DumpSpan OpenDumps(const ExportCommand& command, ExportOptions* options, std::string* first,
-                   std::vector<std::string>* problems) {
+// What the selection is held against.
+struct DumpFacts {
+  std::string name;
   DumpSpan span;
+  std::set<int> devices;  // -1 = host
+};
+
+DumpFacts FactsOf(const DumpInfo& info) {
+  DumpFacts facts{info.name, SpanOf(info), {}};
+  for (const exporting::Place& place : info.places) {
+    if (place.kind == exporting::Place::Kind::kDevice) facts.devices.insert(place.device);
+    if (place.kind == exporting::Place::Kind::kHost) facts.devices.insert(-1);
+  }
+  return facts;
+}
+
+std::vector<DumpFacts> OpenDumps(const ExportCommand& command, ExportOptions* options,
+                                 std::vector<std::string>* problems) {
+  std::vector<DumpFacts> opened;
   for (const std::string& given : command.dumps) {
+    if (Status is_dump = CheckIsDump(given); !is_dump.ok()) {
+      problems->push_back(is_dump.message());
+      continue;
+    }
     for (const std::string& path : DumpsAt(given)) {
       Result<exporting::Dump> dump = exporting::Dump::Open(path);
       if (!dump.ok()) {
@@ -182,15 +235,89 @@ DumpSpan OpenDumps(const ExportCommand& command, ExportOptions* options, std::st
         continue;
       }
       options->dumps.push_back(path);
-      if (first->empty()) *first = dump->info().name;
-      DumpSpan one = SpanOf(dump->info());
-      if (one.start_ns > 0 && (span.start_ns == 0 || one.start_ns < span.start_ns)) {
-        span.start_ns = one.start_ns;
-      }
-      span.end_ns = std::max(span.end_ns, one.end_ns);
+      opened.push_back(FactsOf(dump->info()));
     }
   }
+  return opened;
+}
+
+// Of all dumps together.
+DumpSpan SpanOfAll(const std::vector<DumpFacts>& dumps) {
+  DumpSpan span;
+  for (const DumpFacts& dump : dumps) {
+    const DumpSpan& one = dump.span;
+    if (one.start_ns > 0 && (span.start_ns == 0 || one.start_ns < span.start_ns)) {
+      span.start_ns = one.start_ns;
+    }
+    span.end_ns = std::max(span.end_ns, one.end_ns);
+  }
   return span;
+}
+
+bool HasDevices(const DumpFacts& dump, const ExportOptions& options) {
+  return options.devices.empty() || std::ranges::any_of(options.devices, [&](int device) {
+           return dump.devices.contains(device);
+         });
+}
+
+// A dump that does not say how long it lasted may have what is asked for.
+bool HasTimes(const DumpFacts& dump, const ExportOptions& options) {
+  const bool after = dump.span.end_ns > 0 && options.window.from_ns > dump.span.end_ns;
+  const bool before = dump.span.start_ns > 0 && options.window.to_ns < dump.span.start_ns;
+  return !after && !before;
+}
+
+std::string DevicesText(const DumpFacts& dump) {
+  std::vector<std::string> names;
+  for (int device : dump.devices) {
+    if (device >= 0) names.push_back(std::to_string(device));
+  }
+  if (dump.devices.contains(-1)) names.emplace_back("host");
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string TimesText(const DumpSpan& span) {
+  if (span.start_ns == 0) return fmt::format("ends at {}", FormatTime(span.end_ns));
+  if (span.end_ns == 0) return fmt::format("begins at {}", FormatTime(span.start_ns));
+  return fmt::format("lasts {}, from {} to {}", FormatSpan(span.end_ns - span.start_ns),
+                     FormatTime(span.start_ns), FormatTime(span.end_ns));
+}
+
+std::string WindowText(const ExportCommand& command) {
+  std::string text;
+  if (command.from) text += "--from " + *command.from;
+  if (command.to) text += (text.empty() ? "" : " ") + ("--to " + *command.to);
+  return text;
+}
+
+// What was asked for is well written, and no dump has any of it.
+Status CheckSelection(const ExportCommand& command, const std::vector<DumpFacts>& dumps,
+                      const ExportOptions& options) {
+  auto has_devices = [&](const DumpFacts& dump) { return HasDevices(dump, options); };
+  auto has_times = [&](const DumpFacts& dump) { return HasTimes(dump, options); };
+  if (std::ranges::any_of(dumps, [&](const auto& dump) {
+        return has_devices(dump) && has_times(dump);
+      })) {
+    return {};
+  }
+  // A reason that explains it alone is told alone.
+  const bool devices = std::ranges::any_of(dumps, has_devices);
+  const bool times = std::ranges::any_of(dumps, has_times);
+  std::string text;
+  for (const DumpFacts& dump : dumps | std::views::take(kMaxToldDumps)) {
+    if (!has_devices(dump) && (!devices || times)) {
+      text += fmt::format("--devices {}: none of these is in {}; its devices are {}\n",
+                          *command.devices, dump.name, DevicesText(dump));
+    }
+    if (!has_times(dump) && (!times || devices)) {
+      text += fmt::format("{}: nothing of {} is in there; it {}\n", WindowText(command), dump.name,
+                          TimesText(dump.span));
+    }
+  }
+  if (dumps.size() > kMaxToldDumps) {
+    text += fmt::format("nor is it in the other {} dumps\n", dumps.size() - kMaxToldDumps);
+  }
+  return InvalidArgument(text + "nothing was exported");
 }
 
 void ResolveTime(const char* flag, const std::optional<std::string>& text, const DumpSpan& span,
@@ -260,25 +387,26 @@ DumpSpan SpanOf(const DumpInfo& dump) {
 }
 
 std::vector<std::string> DumpsAt(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::exists(fs::path(path) / "host", error) ||
-      fs::exists(fs::path(path) / std::string(kManifestFile), error)) {
-    return {path};
-  }
-  std::vector<std::string> found;
-  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename().string();
-    if (name.starts_with("device_")) return {path};
-    std::error_code ignored;
-    if (name.starts_with("PROF_") && it->is_directory(ignored)) found.push_back(it->path());
-  }
-  std::ranges::sort(found);
-  return found.empty() ? std::vector<std::string>{path} : found;
+  Contents contents = Look(path);
+  if (contents.is_dump || contents.dumps.empty()) return {path};
+  std::ranges::sort(contents.dumps);
+  return std::move(contents.dumps);
 }
 
-ExportOptions BuildExport(const ExportCommand& command, const std::string& directory,
-                          std::vector<std::string>* problems) {
+Status CheckIsDump(const std::string& path) {
+  std::filesystem::path clean = std::filesystem::path(path).lexically_normal();
+  if (!clean.has_filename()) clean = clean.parent_path();
+  if (clean.filename().string().starts_with(kDumpPrefix)) return {};
+  const Contents contents = Look(path);
+  if (!contents.listed || contents.is_dump || !contents.dumps.empty()) return {};
+  return InvalidArgument(
+      fmt::format("{}: not a profile dump: no manifest, no host/, no device_<N>/, and no PROF_* "
+                  "directory directly below it; name a PROF_* directory, or the one they are in",
+                  path));
+}
+
+Result<ExportOptions> BuildExport(const ExportCommand& command, const std::string& directory,
+                                  std::vector<std::string>* problems) {
   ExportOptions options;
   ParseFormats(command.format.value_or("csv"), &options, problems);
   if (command.devices) ParseTargets(*command.devices, &options, problems);
@@ -292,20 +420,21 @@ ExportOptions BuildExport(const ExportCommand& command, const std::string& direc
   if (command.gzip && std::ranges::find(options.formats, "perfetto") == options.formats.end()) {
     problems->push_back("--gzip is for --format perfetto");
   }
-  std::string first;
-  DumpSpan span = OpenDumps(command, &options, &first, problems);
+  const std::vector<DumpFacts> dumps = OpenDumps(command, &options, problems);
+  const DumpSpan span = SpanOfAll(dumps);
   ResolveTime("--from", command.from, span, &options.window.from_ns, problems);
   ResolveTime("--to", command.to, span, &options.window.to_ns, problems);
   if (command.from && command.to && options.window.from_ns > options.window.to_ns) {
     problems->push_back("--from is after --to");
   }
-  if (!first.empty() || command.out) {
-    options.out_dir = command.out.value_or(first + ".export");
+  if (!dumps.empty() || command.out) {
+    options.out_dir = command.out.value_or(dumps.empty() ? "" : dumps.front().name + ".export");
     if (!options.out_dir.starts_with('/') && !directory.empty()) {
       options.out_dir = directory + "/" + options.out_dir;
     }
     CheckOut(options, command.force, problems);
   }
+  if (problems->empty()) RETURN_IF_ERROR(CheckSelection(command, dumps, options));
   return options;
 }
 

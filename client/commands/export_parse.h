@@ -45,8 +45,14 @@ DumpSpan SpanOf(const exporting::DumpInfo& dump);
 // PROF_* directories below a directory that is no dump itself; otherwise `path`.
 std::vector<std::string> DumpsAt(const std::string& path);
 
-// Every problem is added to `problems`, whatever else is wrong.
-exporting::ExportOptions BuildExport(const ExportCommand& command, const std::string& directory,
-                                     std::vector<std::string>* problems);
+// An error when `path` is a directory that neither is a dump nor has any: to be asked before its tree
+// is walked, which may be /etc. What is not there or cannot be read is for whoever opens it.
+Status CheckIsDump(const std::string& path);
+
+// Every problem is added to `problems`, whatever else is wrong; the result means something only if
+// there is none. An error: nothing is wrong, but no dump has any of the devices or times.
+Result<exporting::ExportOptions> BuildExport(const ExportCommand& command,
+                                             const std::string& directory,
+                                             std::vector<std::string>* problems);
 
 }  // namespace profd::client

@@ -8,6 +8,7 @@
 #include "client/child.h"
 #include "client/commands/fetch.h"
 #include "client/option_view.h"
+#include "client/order_words.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/signals.h"
@@ -165,7 +166,7 @@ int RunRun(const Context& context, const RunOptions& options) {
     return code;
   }
   if (!session.ok()) {
-    int code = Fail(quiet, session.status());
+    int code = Fail(quiet, InWordsOfFlags(session.status(), options.start));
     if (!options.anyway) return code;
     Warn(context, "running the command without a profile");
   } else {

@@ -70,6 +70,7 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
     }
     return ExitCodeFor(status.code());
   };
+  if (Status is_dump = CheckIsDump(given); !is_dump.ok()) return fail(is_dump);
   const std::vector<std::string> found = DumpsAt(given);
   if (found.size() > 1) {
     return fail(InvalidArgument(fmt::format("{} has {} dumps; one is shown at a time, as {}", given,

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "client/option_view.h"
+#include "client/order_words.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/starter.h"
@@ -83,7 +84,7 @@ int RunStart(const Context& context, const StartOptions& options) {
   auto session =
       WithProgress(context, "starting", [&] { return context.api.StartSession(request); });
   if (!session.ok()) {
-    int code = Fail(context, session.status());
+    int code = Fail(context, InWordsOfFlags(session.status(), options));
     if (session.status().code() == StatusCode::kDeadlineExceeded) {
       Warn(context, "the session may be starting all the same: profctl list");
     }

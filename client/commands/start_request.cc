@@ -125,6 +125,9 @@ void ReadWhat(const StartOptions& options, Reader* reader, v1::StartSessionReque
   if (reader->Read("--devices", options.devices, ParseDevices, &devices)) {
     request->mutable_devices()->Assign(devices.begin(), devices.end());
   }
+  if (options.all && options.devices) {
+    reader->Add("--all and --devices: give one of them; --devices alone takes only these");
+  }
   for (const std::string& collector : options.collectors) {
     NamedRate order;
     if (!reader->Take("--collector", ParseNamedRate(collector), &order)) continue;

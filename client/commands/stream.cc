@@ -1,13 +1,16 @@
 #include "client/commands/stream.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <unordered_map>
 
 #include "base/text.h"
+#include "client/order_words.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -184,6 +187,23 @@ v1::StreamSamplesRequest BuildRequest(const StreamOptions& options,
   return request;
 }
 
+// A stream of a device that is not there would wait for ever: the daemon takes the list as a filter.
+Status CheckDevices(const Context& context, const v1::StreamSamplesRequest& request) {
+  if (request.devices().empty()) return {};
+  Result<v1::Node> node = context.api.GetNode();
+  if (!node.ok()) return node.status();
+  std::vector<uint32_t> known;
+  for (const v1::Device& device : node->devices()) known.push_back(device.id());
+  std::string problems;
+  for (uint32_t id : request.devices()) {
+    if (std::find(known.begin(), known.end(), id) != known.end()) continue;
+    problems += fmt::format("{}devices: no device {} on this node (there are {})",
+                            problems.empty() ? "" : "\n", id,
+                            known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+  }
+  return problems.empty() ? Status() : InvalidArgument(problems);
+}
+
 }  // namespace
 
 int RunStream(const Context& context, const StreamOptions& options) {
@@ -197,6 +217,7 @@ int RunStream(const Context& context, const StreamOptions& options) {
     problems.push_back(fmt::format("--format \"{}\" is none of text, json, csv", options.format));
   }
   if (!problems.empty()) return UsageError(context, "stream", problems);
+  if (Status devices = CheckDevices(context, request); !devices.ok()) return Fail(context, devices);
   SignalWatch signals({SIGINT, SIGTERM});
   context.api.SetWaitHook([&] { return signals.Poll() == 0; });
   Printer printer(context, format, request.max_samples());
@@ -204,7 +225,9 @@ int RunStream(const Context& context, const StreamOptions& options) {
       request, [&](const v1::SampleChunk& chunk) { return printer.Take(chunk); });
   context.api.SetWaitHook(nullptr);
   if (signals.caught() != 0) return kExitOk;
-  if (!status.ok()) return Fail(context, status);
+  if (!status.ok()) {
+    return Fail(context, InWordsOfFlag(status, "interval_ms", "--interval", options.interval));
+  }
   return kExitOk;
 }
 

@@ -173,6 +173,55 @@ Json ToJson(const VerifyReport& report) {
   return json;
 }
 
+// A dump that is there and cannot be read is one that is not whole; what is no dump, no directory
+// (kFailedPrecondition) or not there at all was a mistake of the caller's.
+int CodeOf(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kNotFound:
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kFailedPrecondition:
+      return kExitNotFound;
+    default:
+      return kExitPartial;
+  }
+}
+
+Result<VerifyReport> Verify(const Io& io, const std::string& path, bool progress) {
+  RETURN_IF_ERROR(CheckIsDump(path));
+  Result<DumpReader> reader = DumpReader::OpenPath(path);
+  if (!reader.ok()) return reader.status();
+  ProgressLine line(io, progress);
+  Result<VerifyReport> report =
+      VerifyDump(*reader, NameOf(path),
+                 [&](uint64_t done, uint64_t total) { return line.Show(done, total); });
+  if (!report.ok()) return report.status().Annotate(path);
+  return report;
+}
+
+// What was not checked: among the problems, where its directory is one of many.
+void PrintUnchecked(const Io& io, const std::string& name, const Status& status) {
+  if (CodeOf(status) == kExitNotFound) {
+    io.err << "profctl: verify: " << Printable(status.message()) << std::endl;
+    return;
+  }
+  io.out << Printable(name) << ": " << Paint("cannot be read", Tone::kBad, io.out_color())
+         << ", not checked\n  " << Paint("read", Tone::kBad, io.out_color()) << ": "
+         << Printable(status.message());
+  if (status.code() == StatusCode::kPermissionDenied) {
+    io.out << "; its owner and root can read it, and profctl fetch brings a copy";
+  }
+  io.out << '\n';
+}
+
+Json UncheckedJson(const std::string& path, const Status& status) {
+  const std::string message = Printable(status.message());
+  Json json = {{"dump", Printable(NameOf(path))}, {"ok", false}, {"error", message}};
+  if (CodeOf(status) == kExitNotFound) return json;
+  json["problem_count"] = 1;
+  json["problems"] = {{{"check", "read"}, {"where", Printable(path)}, {"what", message}}};
+  return json;
+}
+
 }  // namespace
 
 int RunVerify(const Io& io, const VerifyOptions& options, bool json) {
@@ -183,29 +232,23 @@ int RunVerify(const Io& io, const VerifyOptions& options, bool json) {
     std::ranges::move(DumpsAt(given), std::back_inserter(paths));
   }
   for (const std::string& path : paths) {
-    const std::string name = NameOf(path);
-    Result<DumpReader> reader = DumpReader::OpenPath(path);
-    Status status = reader.ok() ? Status() : reader.status();
-    if (status.ok()) {
-      ProgressLine line(io, !json && !options.quiet);
-      Result<VerifyReport> report = VerifyDump(
-          *reader, name, [&](uint64_t done, uint64_t total) { return line.Show(done, total); });
-      if (report.ok()) {
-        if (!report->ok() && code == kExitOk) code = kExitPartial;
-        if (json) {
-          all.push_back(ToJson(*report));
-        } else {
-          PrintReport(io, *report, options);
-        }
-        continue;
+    Result<VerifyReport> report = Verify(io, path, !json && !options.quiet);
+    if (report.ok()) {
+      if (!report->ok() && code == kExitOk) code = kExitPartial;
+      if (json) {
+        all.push_back(ToJson(*report));
+      } else {
+        PrintReport(io, *report, options);
       }
-      status = report.status().Annotate(path);
+      continue;
     }
-    code = kExitNotFound;
-    io.err << "profctl: verify: " << Printable(status.message()) << std::endl;
-    if (json)
-      all.push_back(
-          {{"dump", Printable(name)}, {"ok", false}, {"error", Printable(status.message())}});
+    // A mistake in the command line counts for more than a dump that is not whole.
+    if (code != kExitNotFound) code = CodeOf(report.status());
+    if (json) {
+      all.push_back(UncheckedJson(path, report.status()));
+      if (CodeOf(report.status()) != kExitNotFound) continue;
+    }
+    PrintUnchecked(io, NameOf(path), report.status());
   }
   if (json) io.out << JsonText({{"ok", code == kExitOk}, {"dumps", all}}, false) << "\n";
   return code;

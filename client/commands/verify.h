@@ -14,8 +14,9 @@ struct VerifyOptions {
   bool verbose = false;            // a row for each file
 };
 
-// kExitOk only if every dump holds in everything that could be checked; kExitPartial otherwise,
-// kExitNotFound if one of them is no dump.
+// Goes on with the others whatever is wrong with one. kExitOk only if every dump holds in everything
+// that could be checked; kExitPartial otherwise, also when one cannot be read; kExitNotFound if one of
+// them is no dump.
 int RunVerify(const Io& io, const VerifyOptions& options, bool json);
 
 }  // namespace profd::client

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "client/order_words.h"
 #include "client/parse.h"
 #include "client/session_view.h"
 #include "client/signals.h"
@@ -94,7 +95,9 @@ int RunWatch(const Context& context, const WatchOptions& options) {
   }
   context.api.SetWaitHook(nullptr);
   if (signals.caught() != 0) return kExitOk;
-  if (!status.ok()) return Fail(context, status);
+  if (!status.ok()) {
+    return Fail(context, InWordsOfFlag(status, "interval_ms", "--interval", options.interval));
+  }
   return exit_code;
 }
 

@@ -9,6 +9,7 @@
 
 #include "client/context.h"
 #include "client/fleet/fleet.h"
+#include "client/order_words.h"
 #include "client/parse.h"
 #include "client/render.h"
 
@@ -82,7 +83,10 @@ void RaiseFileLimit() {
 FleetReport Run(const FleetCommand& command, const v1::StartSessionRequest& request,
                 const std::string& source_job, Fleet* fleet) {
   if (command.name == "start") {
-    return StartOnAll(fleet, {request, command.options.all_or_nothing, command.options.keep});
+    FleetReport report =
+        StartOnAll(fleet, {request, command.options.all_or_nothing, command.options.keep});
+    for (NodeResult& node : report.nodes) node.status = InWordsOfFlags(node.status, command.start);
+    return report;
   }
   if (command.name == "stop") {
     bool by_job = command.stop.ids.empty() && !command.stop.all_mine;

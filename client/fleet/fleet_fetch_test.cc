@@ -109,6 +109,15 @@ TEST_F(FleetCliTest, DumpIsOfOneJobOrAll) {
   EXPECT_THAT(out(), HasSubstr("no job j here"));
 }
 
+TEST_F(FleetCliTest, ProblemsOfAStartSpeakOfFlags) {
+  daemon_.time.set_wall_ns(1'767'225'600'000'000'000);
+  daemon_.on_start = [](const v1::StartSessionRequest&) -> Result<v1::Session> {
+    return InvalidArgument("duration_ms = 3600000000000: at most 2592000000 (2592000 s) here");
+  };
+  EXPECT_EQ(Run({"--nodes", "a", "start", "--duration", "1000000h"}), kExitRefused) << err();
+  EXPECT_THAT(out() + err(), HasSubstr("--duration 1000000h: at most 720h here"));
+}
+
 TEST_F(FleetCliTest, TheSameFilesForAllNodes) {
   EXPECT_EQ(Run({"--nodes", "a:7", "--tls-dir", "/t", "status"}), kExitOk);
   EXPECT_EQ(daemon_.endpoint.address, "a:7");

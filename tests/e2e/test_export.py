@@ -139,6 +139,14 @@ class ExportTest(DaemonCase):
         self.assertTrue(0 < rows < whole["outputs"][0]["rows"])
         self.assertEqual({channel["file"] for channel in part["channels"]}, {"hbm.data"})
 
+    def test_selections_of_nothing_are_refused(self):
+        out = os.path.join(self.daemon.base, "nothing")
+        for selection, why in ((("--from", "+100s"), "it lasts"),
+                               (("--devices", "99"), "its devices are 0, 1")):
+            result = self.profctl("export", self.dump, "--out", out, *selection, expect=3)
+            self.assertIn(why, result.stderr)
+            self.assertFalse(os.path.exists(out))
+
     def test_two_dumps_on_one_timeline(self):
         other = self.daemon.record("--all", *ALL_OPTIONS, seconds=1)["dump_path"]
         out = os.path.join(self.daemon.base, "both")

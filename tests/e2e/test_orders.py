@@ -167,6 +167,15 @@ class Orders(DaemonCase):
         self.assertIn("--duration", both.stderr)
         self.assertIn("--devices", both.stderr)
 
+    def test_problems_speak_of_flags(self):
+        """The daemon's fields, as profctl's user wrote them."""
+        answer = self.daemon.run("start", "--duration", "1000000h", "--at", "2020-01-01T00:00:00Z")
+        self.assertEqual(answer.returncode, 3)
+        self.assertRegex(answer.stderr, r"--duration 1000000h: at most \d+[hms]+ here")
+        self.assertRegex(answer.stderr, r"--at 2020-01-01T00:00:00Z: \d+d \d+h ago by")
+        for field in ("duration_ms", "start_at_ns"):
+            self.assertNotIn(field, answer.stderr)
+
     def test_not_found(self):
         for command in ("show", "stop", "watch", "fetch", "rm"):
             answer = self.daemon.run(command, "0123456789ab", cwd=self.daemon.base)
@@ -190,6 +199,13 @@ class Orders(DaemonCase):
         self.assertGreater(len(lines), 2)
         records = [line["records"] for line in lines]
         self.assertEqual(records, sorted(records))
+
+    def test_stream_of_no_device(self):
+        """As start says it; the stream itself would wait for ever."""
+        for command in ("start", "stream"):
+            answer = self.daemon.run(command, "--devices", "99")
+            self.assertEqual(answer.returncode, 3, command)
+            self.assertIn("devices: no device 99 on this node (there are", answer.stderr, command)
 
     def test_stream(self):
         session = self.session()
