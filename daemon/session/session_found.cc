@@ -1,6 +1,75 @@
 #include "daemon/session/session_found.h"
 
+#include <algorithm>
+#include <string_view>
+
+#include "collectors/collector.h"
+#include "daemon/session/option_plan.h"
+
 namespace profd {
+namespace {
+
+// A daemon that was killed left "running": it did, up to there.
+v1::Outcome::Result ResultOf(std::string_view state) {
+  if (state == "finished" || state == "running") return v1::Outcome::FINISHED;
+  if (state == "unsupported") return v1::Outcome::UNSUPPORTED;
+  if (state == "denied") return v1::Outcome::DENIED;
+  if (state == "busy") return v1::Outcome::BUSY;
+  return v1::Outcome::FAILED;
+}
+
+// The row of a collector on a device: it may have several channels, one of which ran if it did.
+v1::Outcome& OutcomeOf(const ManifestChannel& channel, v1::Session* session) {
+  auto& rows = *session->mutable_outcomes();
+  auto row = std::find_if(rows.begin(), rows.end(), [&channel](const v1::Outcome& outcome) {
+    return outcome.collector() == channel.collector && outcome.device() == channel.device;
+  });
+  const bool is_new = row == rows.end();
+  v1::Outcome& outcome = is_new ? *session->add_outcomes() : *row;
+  const v1::Outcome::Result result = ResultOf(channel.state);
+  if (is_new) {
+    outcome.set_collector(channel.collector);
+    outcome.set_device(channel.device);
+    outcome.set_result(result);
+  } else if (result == v1::Outcome::FINISHED) {
+    outcome.set_result(result);
+  }
+  return outcome;
+}
+
+// As the session itself counted: what limits removed later had been recorded.
+void AddOutcome(const ManifestChannel& channel, v1::Session* session) {
+  v1::Outcome& outcome = OutcomeOf(channel, session);
+  if (outcome.detail().empty()) outcome.set_detail(channel.detail);
+  outcome.set_hz(std::max(outcome.hz(), channel.hz_effective));
+  const uint64_t records = channel.records + channel.aged.records;
+  outcome.set_records(outcome.records() + records);
+  outcome.set_bytes(outcome.bytes() + channel.bytes + channel.aged.bytes);
+  outcome.set_garbage_bytes(outcome.garbage_bytes() + channel.garbage_bytes);
+  if (channel.thinned) outcome.set_thinned(true);
+  if (channel.rebased) outcome.set_rebased(true);
+  session->set_records(session->records() + records);
+  for (const ManifestLoss& loss : channel.dropped) {
+    if (!IsDropped(loss)) continue;
+    outcome.set_dropped_records(outcome.dropped_records() + loss.records);
+    outcome.set_dropped_bytes(outcome.dropped_bytes() + loss.bytes);
+    session->set_dropped_records(session->dropped_records() + loss.records);
+    session->set_dropped_bytes(session->dropped_bytes() + loss.bytes);
+  }
+}
+
+void AddMarks(const Manifest& manifest, v1::Session* session) {
+  if (manifest.marks == 0 && manifest.dropped_marks == 0) return;
+  v1::Outcome& outcome = *session->add_outcomes();
+  outcome.set_collector(std::string(kMarksOption));
+  outcome.set_device(-1);
+  outcome.set_result(v1::Outcome::FINISHED);
+  outcome.set_detail("marks of attached processes");
+  outcome.set_records(manifest.marks);
+  outcome.set_dropped_records(manifest.dropped_marks);
+}
+
+}  // namespace
 
 v1::Session SessionFromManifest(const Manifest& manifest, const std::string& path, uint64_t bytes) {
   v1::Session session;
@@ -50,14 +119,11 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
     wire.set_asked(option.asked);
     wire.set_note(option.note);
   }
+  // Marks and steps have channels there too, and are counted as marks.
   for (const ManifestChannel& channel : manifest.channels) {
-    session.set_records(session.records() + channel.records);
-    for (const ManifestLoss& loss : channel.dropped) {
-      if (!IsDropped(loss)) continue;
-      session.set_dropped_records(session.dropped_records() + loss.records);
-      session.set_dropped_bytes(session.dropped_bytes() + loss.bytes);
-    }
+    if (FindCollector(channel.collector) != nullptr) AddOutcome(channel, &session);
   }
+  AddMarks(manifest, &session);
   return session;
 }
 

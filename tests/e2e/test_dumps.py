@@ -123,6 +123,22 @@ class Dumps(unittest.TestCase):
             self.assertEqual(session["reason"], "profd is stopping")
             self.assertEqual(len(session["segments"]), 1)
 
+    def test_a_finished_session_is_shown_as_before(self):
+        with daemon() as d:
+            session_id = self.start(d)
+            d.until_records(session_id, 50)
+            before = self.stop(d, session_id)
+            d.restart()
+            after = d.show(session_id)
+            rows = [{(o["collector"], o["device"]): o for o in session["outcomes"]} for session in (before, after)]
+            self.assertEqual(rows[0].keys(), rows[1].keys())
+            for key, row in rows[0].items():
+                again = rows[1][key]
+                # Files have header lines besides.
+                self.assertTrue(row["bytes"] <= again["bytes"] <= row["bytes"] + 200, key)
+                self.assertEqual({**row, "detail": "", "bytes": 0}, {**again, "detail": "", "bytes": 0}, key)
+            self.assertEqual((before["records"], before["state"]), (after["records"], after["state"]))
+
     def test_a_restart_leaves_the_session_to_the_next_daemon(self):
         # SIGUSR2 is the unit's RestartKillSignal. Nothing is flushed in time: it has to be at the end.
         with daemon(config={"dump": {"flush_interval_ms": 60000}}) as d:

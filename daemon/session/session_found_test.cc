@@ -1,0 +1,57 @@
+#include "daemon/session/session_found.h"
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+ManifestChannel Channel(std::string collector, int device, uint32_t channel, std::string state) {
+  ManifestChannel entry;
+  entry.collector = std::move(collector);
+  entry.device = device;
+  entry.channel = channel;
+  entry.state = std::move(state);
+  return entry;
+}
+
+TEST(SessionFoundTest, TellsWhatEachCollectorRecordedAndLost) {
+  Manifest manifest;
+  manifest.session_id = "s";
+  manifest.state = DumpState::kDone;
+  manifest.marks = 7;
+  ManifestChannel nic = Channel("nic", 0, 129, "finished");
+  nic.records = 90;
+  nic.bytes = 900;
+  nic.aged = {1, 10, 100, 0, 0};
+  nic.hz_effective = 50;
+  nic.thinned = true;
+  nic.AddLoss("queue_full", 5, 50);
+  nic.AddLoss(kAgedReason, 10, 100);
+  ManifestChannel second = Channel("nic", 0, 130, "busy");
+  second.detail = "held by another process";
+  manifest.channels = {nic, second, Channel("hbm", 1, 1, "running"),
+                       Channel("llc", 0, 3, "denied"), Channel("msproftx", -1, 0, "finished")};
+  manifest.channels.back().records = 7;
+
+  const v1::Session session = SessionFromManifest(manifest, "/dumps/PROF_1", 1000);
+  ASSERT_EQ(session.outcomes_size(), 4);
+  const v1::Outcome& first = session.outcomes(0);
+  EXPECT_EQ(first.collector(), "nic");
+  EXPECT_EQ(first.result(), v1::Outcome::FINISHED);
+  EXPECT_EQ(first.detail(), "held by another process");
+  EXPECT_EQ(first.hz(), 50);
+  EXPECT_EQ(first.records(), 100U);
+  EXPECT_EQ(first.bytes(), 1000U);
+  EXPECT_EQ(first.dropped_records(), 5U);
+  EXPECT_EQ(first.dropped_bytes(), 50U);
+  EXPECT_TRUE(first.thinned());
+  EXPECT_EQ(session.outcomes(1).result(), v1::Outcome::FINISHED);
+  EXPECT_EQ(session.outcomes(2).result(), v1::Outcome::DENIED);
+  EXPECT_EQ(session.outcomes(3).collector(), "msproftx");
+  EXPECT_EQ(session.outcomes(3).records(), 7U);
+  EXPECT_EQ(session.records(), 100U);
+  EXPECT_EQ(session.dropped_records(), 5U);
+}
+
+}  // namespace
+}  // namespace profd
