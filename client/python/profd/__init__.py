@@ -6,7 +6,7 @@
         for n, batch in enumerate(batches):
             profd.step(n)
             train(batch)
-    print(p.summary["dump_path"])
+    print(p.summary.get("dump_path", "not profiled"))
 
 Needs libprofd.so.0 (ctypes; no compiler). Without the library or without a daemon nothing happens and
 training goes on: only calls that were told to (`strict=True`) raise. PROFD_DISABLE=1 turns all of it
