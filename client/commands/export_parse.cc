@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <ranges>
 #include <set>
+#include <span>
 #include <system_error>
 
 #include "base/clock.h"
@@ -304,7 +304,7 @@ Status CheckSelection(const ExportCommand& command, const std::vector<DumpFacts>
   const bool devices = std::ranges::any_of(dumps, has_devices);
   const bool times = std::ranges::any_of(dumps, has_times);
   std::string text;
-  for (const DumpFacts& dump : dumps | std::views::take(kMaxToldDumps)) {
+  for (const DumpFacts& dump : std::span(dumps).first(std::min(dumps.size(), kMaxToldDumps))) {
     if (!has_devices(dump) && (!devices || times)) {
       text += fmt::format("--devices {}: none of these is in {}; its devices are {}\n",
                           *command.devices, dump.name, DevicesText(dump));
