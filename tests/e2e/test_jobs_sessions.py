@@ -410,8 +410,8 @@ class Restarts(Calls, unittest.TestCase):
                 self.assertEqual(dump.problems, [])
                 self.daemon.start()
                 # It goes on as another segment, for its process lives.
-                view = eventually(lambda: self.get(session["session_id"]), what="it is known again")
-                self.assertEqual(view["state"], "RUNNING")
+                eventually(lambda: self.get(session["session_id"])["state"] == "RUNNING", what="it runs again")
+                view = self.get(session["session_id"])
                 self.assertEqual(view["metadata"], {"run": "7"})
                 self.assertEqual(len(view["processes"]), 1)
                 self.assertEqual(self.get(scheduled)["state"], "SCHEDULED")

@@ -188,8 +188,8 @@ class InTraining(LibprofdCase):
             training.goes_on()
             daemon.start()
             # Nobody ended what PROFILING_OPTIONS asks for: it goes on in another dump.
-            before = daemon.show(first)["dump_path"]
             self.assertEqual(self.running_with_marks(daemon), first)
+            before = daemon.show(first)["dump_path"]
             training.goes_on()
             training.end()
         done = daemon.until_state(first, "done")
