@@ -69,6 +69,7 @@ void SetWhole(double hz, ChannelOptions* channel);
 inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
 // Of an application's data this much is recorded by profd itself.
 inline constexpr std::string_view kMarksOption = "msproftx";
+inline constexpr std::string_view kMarksDetail = "marks of attached processes";  // of its outcome
 
 // The options whose data come from inside the application, with their values; those that are off
 // are left out.

@@ -346,7 +346,7 @@ void Session::FillOptions(v1::Session* out) const {
     outcome.set_device(kHostDevice);
     if (takes_marks && key == kMarksOption) {
       outcome.set_result(finished() ? v1::Outcome::FINISHED : v1::Outcome::RUNNING);
-      outcome.set_detail("marks of attached processes");
+      outcome.set_detail(std::string(kMarksDetail));
       if (marks_ != nullptr) {
         outcome.set_records(marks_->written());
         outcome.set_dropped_records(marks_->dropped());

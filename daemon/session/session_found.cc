@@ -64,7 +64,7 @@ void AddMarks(const Manifest& manifest, v1::Session* session) {
   outcome.set_collector(std::string(kMarksOption));
   outcome.set_device(-1);
   outcome.set_result(v1::Outcome::FINISHED);
-  outcome.set_detail("marks of attached processes");
+  outcome.set_detail(std::string(kMarksDetail));
   outcome.set_records(manifest.marks);
   outcome.set_dropped_records(manifest.dropped_marks);
 }
