@@ -1,124 +1,154 @@
 """usage: summarize.py REPORT_DIR
 
-Prints what scripts/test ran: steps with their time, then tests by suite. Suites are GoogleTest
-executables with their cases, and ctest's other tests as they are. A test that failed and then passed
-alone counts as passed and is listed as unsteady. A step that failed without a failed test to show for
-it (a build, a check) counts as one failure. The last line is
-"N passed, M failed"; exit code 1 if M is not 0.
+Prints what scripts/test ran: steps with their time, then tests by suite, then every skipped test with its
+reason. Suites are GoogleTest executables and files of Python tests with their cases, and ctest's other tests
+as they are. A step that failed without a failed test to show for it (a build, a check) counts as one failure.
+With CI in the environment, a skip that the machine does not explain (skips.py) is a failure.
+The last line is "N passed, M failed", with ", K skipped" if there were any; exit code 1 if M is not 0.
 """
 
+import dataclasses
 import os
+import re
 import sys
 import xml.etree.ElementTree as xml
 
+import skips
 
-def gtest_cases(path):
-    """(passed, failed, skipped, names of failed) of one GoogleTest report; None if it is cut off."""
+
+@dataclasses.dataclass
+class Suite:
+    run: str
+    name: str
+    seconds: float
+    passed: int = 0
+    failed: list = dataclasses.field(default_factory=list)   # names
+    skipped: list = dataclasses.field(default_factory=list)  # (name, reason)
+
+
+def reason_of(message):
+    """GoogleTest puts file:line above what the test says."""
+    lines = [line.strip() for line in (message or "").splitlines()]
+    lines = [line for line in lines if line and not re.fullmatch(r"\S+:\d+", line)]
+    return " ".join(lines) or "no reason given"
+
+
+def read_cases(path, suite):
+    """Adds the cases of a GoogleTest report, or one of tests/harness/run_tests.py; False if it is cut off."""
     try:
         root = xml.parse(path).getroot()
     except (OSError, xml.ParseError):
-        return None
-    passed = failed = skipped = 0
-    names = []
+        return False
     for case in root.iter("testcase"):
+        name, skipped = f"{case.get('classname')}.{case.get('name')}", case.find("skipped")
         if case.find("failure") is not None:
-            failed += 1
-            names.append(f"{case.get('classname')}.{case.get('name')}")
-        elif case.get("result") in ("skipped", "suppressed") or case.find("skipped") is not None:
-            skipped += 1
+            suite.failed.append(name)
+        elif skipped is not None or case.get("result") in ("skipped", "suppressed"):
+            suite.skipped.append((name, reason_of(skipped.get("message") if skipped is not None else "")))
         else:
-            passed += 1
-    return passed, failed, skipped, names
+            suite.passed += 1
+    return True
 
 
-def passed_alone(folder):
-    """Names of the tests that passed when those that had failed were run again, one at a time."""
-    try:
-        root = xml.parse(os.path.join(folder, "alone.xml")).getroot()
-    except (OSError, xml.ParseError):
-        return set()
-    return {case.get("name") for case in root.iter("testcase") if case.get("status") == "run"}
+def skipped_by_itself(case):
+    """The reason why a ctest test was skipped; None if it did not run for another reason."""
+    skipped = case.find("skipped")
+    if skipped is None or not (skipped.get("message") or "").startswith("SKIP_"):
+        return None
+    output = case.findtext("system-out") or ""
+    found = re.findall(r"^skipped: (.*)$", output, re.M)
+    return found[-1] if found else reason_of(output)
 
 
-def ctest_suites(folder):
-    """[(name, passed, failed, skipped, seconds, details)] of one ctest run."""
+def ctest_suites(report, run):
+    """The suites of one ctest run."""
+    folder = os.path.join(report, run)
     try:
         root = xml.parse(os.path.join(folder, "junit.xml")).getroot()
     except (OSError, xml.ParseError):
         return []
     suites = []
-    alone = passed_alone(folder)
     for case in root.iter("testcase"):
-        name, seconds, status = case.get("name"), float(case.get("time") or 0), case.get("status")
-        cases = gtest_cases(os.path.join(folder, name + ".xml"))
-        if status != "run" and name in alone:
-            suites.append((name, 1, 0, 0, seconds, ["unsteady"]))
-        elif status == "run":
-            counts = cases[:3] if cases else (1, 0, 0)
-            suites.append((name, *counts, seconds, []))
-        elif status in ("notrun", "disabled") and case.find("skipped") is not None:
-            suites.append((name, 0, 0, 1, seconds, []))
-        else:
-            # One that crashed left no report, or one without the case it crashed in.
-            passed, failed, skipped, names = cases or (0, 0, 0, [])
-            suites.append((name, passed, max(failed, 1), skipped, seconds, names))
+        suite = Suite(run, case.get("name"), float(case.get("time") or 0))
+        suites.append(suite)
+        has_cases = read_cases(os.path.join(folder, suite.name + ".xml"), suite)
+        if case.get("status") == "run":
+            if not has_cases:
+                suite.passed = 1
+            continue
+        reason = skipped_by_itself(case)
+        if reason is None:
+            # One that crashed left no report, or one without the case it crashed in; one that could not be
+            # started left nothing.
+            suite.failed = suite.failed or [""]
+        elif not has_cases:
+            suite.skipped.append(("", reason))
     return suites
 
 
-def main(report):
-    total_passed = total_failed = 0
-    failures = []
+def read_lines(report, name):
+    try:
+        with open(os.path.join(report, name), encoding="utf-8") as file:
+            return [line.rstrip("\n") for line in file]
+    except FileNotFoundError:
+        return []
+
+
+def failed_steps(steps, failed_runs):
+    """Steps that failed, without those of tests whose failures are known by name."""
+    for name, result, _ in steps:
+        if result != "failed":
+            continue
+        run = name[:name.index(" tests")].replace(": ", "-") if " tests" in name else ""  # "dev: unit tests"
+        if run not in failed_runs:
+            yield name
+
+
+def by_reason(suites):
+    """{(reason, run): names of the tests that were skipped for it}"""
+    found = {}
+    for suite in suites:
+        for name, reason in suite.skipped:
+            found.setdefault((reason, suite.run), []).append(f"{suite.name} {name}".rstrip())
+    return found
+
+
+def main(report, in_ci):
+    steps = [line.split("\t") for line in read_lines(report, "steps")]
     print("\nsteps")
-    with open(os.path.join(report, "steps"), encoding="utf-8") as file:
-        steps = [line.rstrip("\n").split("\t") for line in file]
     for name, result, seconds in steps:
         print(f"  {result:8} {int(seconds):5d} s  {name}")
+    runs = [name for name in sorted(os.listdir(report)) if os.path.isdir(os.path.join(report, name))]
+    suites = [suite for run in runs for suite in ctest_suites(report, run)]
     print("\ntests                                    passed failed skipped      s")
-    failed_runs, mended_runs = set(), set()
-    unsteady = []
-    for run in sorted(os.listdir(report)):
-        folder = os.path.join(report, run)
-        if not os.path.isdir(folder):
-            continue
-        for name, passed, failed, skipped, seconds, details in ctest_suites(folder):
-            print(f"  {run + ': ' + name:38} {passed:6d} {failed:6d} {skipped:7d} {seconds:6.1f}")
-            total_passed += passed
-            total_failed += failed
-            if details == ["unsteady"]:
-                unsteady.append(f"{run}: {name}")
-                mended_runs.add(run)
-            if failed:
-                failed_runs.add(run)
-                failures.append(f"{run}: {name} {' '.join(details)}".rstrip())
-    for name, result, _ in steps:
-        if " tests" in name and ": build" not in name:  # "dev: unit tests" is the folder dev-unit
-            run = name[:name.index(" tests")].replace(": ", "-")
-            if result == "failed" and run not in failed_runs | mended_runs:
-                total_failed += 1
-                failures.append(name)
-        elif result == "failed":
-            total_failed += 1
-            failures.append(name)
-        elif result == "ok" and name.startswith("check-"):
-            total_passed += 1
-    try:
-        with open(os.path.join(report, "notes"), encoding="utf-8") as file:
-            notes = [line.rstrip("\n") for line in file]
-    except FileNotFoundError:
-        notes = []
-    left_out = [name for name, result, _ in steps if result == "left-out"]
-    print(f"\nsummary: {sum(int(s) for _, _, s in steps)} s")
-    for note in notes:
+    for suite in suites:
+        print(f"  {suite.run + ': ' + suite.name:38} {suite.passed:6d} {len(suite.failed):6d} "
+              f"{len(suite.skipped):7d} {suite.seconds:6.1f}")
+    failures = [f"{suite.run}: {suite.name} {' '.join(suite.failed)}".rstrip() for suite in suites if suite.failed]
+    failed = sum(len(suite.failed) for suite in suites)
+    other = list(failed_steps(steps, {suite.run for suite in suites if suite.failed}))
+    passed = sum(suite.passed for suite in suites)
+    passed += sum(result == "ok" and name.startswith("check-") for name, result, _ in steps)
+    failed += len(other)
+    skipped = sum(len(suite.skipped) for suite in suites)
+    print(f"\nsummary: {sum(int(seconds) for _, _, seconds in steps)} s")
+    for note in read_lines(report, "notes"):
         print(f"  {note}")
-    for name in left_out:
-        print(f"  left out for want of time: {name}")
-    for name in unsteady:
-        print(f"  unsteady: {name} failed in company and passed alone")
-    for name in failures:
+    for name, result, _ in steps:
+        if result == "left-out":
+            print(f"  left out for want of time: {name}")
+    for (reason, run), names in by_reason(suites).items():
+        fails = in_ci and not skips.is_explained(reason, run)
+        print(f"  skipped: {run}: {reason}: {', '.join(names)}")
+        if fails:
+            print("    this machine does not explain it (scripts/lib/skips.py), so it counts as failed")
+            failed += len(names)
+            skipped -= len(names)
+    for name in failures + other:
         print(f"  failed: {name}")
-    print(f"{total_passed} passed, {total_failed} failed")
-    return 1 if total_failed else 0
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], bool(os.environ.get("CI"))))

@@ -6,6 +6,8 @@ import re
 import subprocess
 import unittest
 
+import run_tests
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = (".cc", ".h", ".py", ".proto")
 ROOMS = ("base", "client", "collectors", "daemon", "driver", "dump", "export", "proto", "sim")
@@ -128,4 +130,4 @@ class ThreatModel(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

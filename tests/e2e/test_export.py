@@ -12,6 +12,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import run_tests  # noqa: E402
 from profd_harness import ALL_OPTIONS, DaemonCase, PROFCTL, RUNNER, scaled  # noqa: E402
 
 
@@ -195,4 +196,4 @@ class ExportTest(DaemonCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

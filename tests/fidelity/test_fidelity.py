@@ -14,6 +14,7 @@ import unittest
 from collections import Counter
 
 import make_prof
+import run_tests
 from comparison import Export, FidelityCase, compared
 from make_prof import Options, Prof
 from reference import Reference
@@ -299,4 +300,4 @@ def tearDownModule():
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

@@ -26,6 +26,8 @@ import time
 import unittest
 import urllib.request
 
+import run_tests
+
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("PROFD_BUILD_DIR", os.path.join(REPO, "build", "dev")))
 RUNNER = shlex.split(os.environ.get("PROFD_RUNNER", ""))
@@ -423,4 +425,4 @@ def main():
     for binary in (PROFD, PROFCTL):
         if not os.path.exists(binary):
             raise SystemExit(f"{binary} is missing; build the targets profd and profctl first")
-    unittest.main(verbosity=2)
+    run_tests.main()
