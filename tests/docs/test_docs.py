@@ -85,6 +85,25 @@ class Links(unittest.TestCase):
         self.assertEqual(broken, [])
 
 
+class Licence(unittest.TestCase):
+    def test_every_statement_says_the_same(self):
+        text = read("LICENSE")
+        self.assertIn("Apache License\n                           Version 2.0, January 2004", text)
+        self.assertIn("END OF TERMS AND CONDITIONS", text)
+        self.assertRegex(read("packaging/debian/copyright"), r"(?m)^License: Apache-2\.0$")
+        self.assertIn('license = {text = "Apache-2.0"}', read("client/python/pyproject.toml"))
+        self.assertIn("Apache-2.0", read("README.md"))
+
+    def test_notice_names_what_is_linked(self):
+        """Every library that building needs, besides those of tests."""
+        listed = subprocess.run([os.path.join(ROOT, "scripts", "install-deps"), "--for", "build", "--list"],
+                                check=True, capture_output=True, text=True).stdout.split()
+        libraries = {name for name in listed if name.endswith("-dev")}
+        rows = re.findall(r"^\S.*?  +(\S+-dev)  +(\S.*?)  +(?:linked|compiled in|shared)$", read("NOTICE"), re.M)
+        self.assertEqual(libraries - {"libgtest-dev", "libgmock-dev", "libbenchmark-dev"} - {name for name, _ in rows},
+                         set())
+
+
 class ThreatModel(unittest.TestCase):
     """docs/security-model.md names the test of every attack: each is there, and every attack has one that runs
     against the daemon."""
