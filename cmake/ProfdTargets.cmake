@@ -104,7 +104,7 @@ endfunction()
 # own. NO_UNITY: who links it must not get one source's libraries with another.
 function(profd_library name)
   cmake_parse_arguments(ARG "NO_PCH;NO_UNITY" "" "SOURCES;DEPS;PCH" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
   if(NOT ARG_NO_UNITY)
     profd_unite(${name} ${ARG_SOURCES})
   endif()
@@ -124,6 +124,14 @@ function(profd_binary name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
 endfunction()
 
+# profd_for_tests(target ...): what only tests, benchmarks and the printers of documents need is no part of `all`;
+# it is built with the target `tests`.
+add_custom_target(tests)
+function(profd_for_tests)
+  set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(tests ${ARGN})
+endfunction()
+
 # profd_test(name SOURCES x_test.cc ... DEPS x ...): a GoogleTest executable known to ctest as `name`.
 function(profd_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
@@ -134,9 +142,7 @@ function(profd_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  if(NOT BUILD_TESTING)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
-  endif()
+  profd_for_tests(${name})
   set_tests_properties(${name} PROPERTIES
     LABELS unit ENVIRONMENT "${PROFD_SANITIZER_ENVIRONMENT}")
 endfunction()
