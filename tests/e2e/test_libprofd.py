@@ -294,6 +294,19 @@ class Binary(unittest.TestCase):
                               timeout=scaled(60))
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_the_manual_page_has_all_of_the_header(self):
+        with open(os.path.join(REPO, "client", "libprofd", "profd.h"), encoding="utf-8") as file:
+            header = file.read().split("namespace profd")[0]
+        with open(os.path.join(REPO, "client", "libprofd", "libprofd.3"), encoding="utf-8") as file:
+            page = file.read()
+        functions = re.findall(r"^PROFD_API [\w ]+?\*?\s*(profd_\w+)\(", header, re.M)
+        for name in functions:
+            self.assertRegex(page, rf"(?m)^\.Fn {name} \"")
+        names = re.findall(r"^  (PROFD_\w+) = -?\d", header, re.M) + re.findall(r"^ \*   (PROF\w+)", header, re.M)
+        names += re.findall(r"^  (?:const )?\w+\*? (\w+);", header, re.M)
+        self.assertGreater(len(names), 35)
+        self.assertEqual([name for name in names if not re.search(rf"\b{name}\b", page)], [])
+
     def test_the_header_is_plain_c(self):
         compiler = shutil.which("gcc") or shutil.which("cc")
         if compiler is None:
