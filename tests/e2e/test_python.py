@@ -106,6 +106,47 @@ class Python(unittest.TestCase):
         self.assertIn(4, begun)
         self.assertLessEqual(set(begun), {3, 4, 5})
 
+    def test_schedule(self):
+        """Two windows of two steps, as torch.profiler.schedule's documentation counts them."""
+        out = answer(python("""
+            import json, time, profd
+            ready = []
+            with profd.profile({"sys_interconnection_freq": 50, "msproftx": "on"}, strict=True,
+                               schedule=profd.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1),
+                               on_trace_ready=lambda p: ready.append((p.step_num, p.summary))) as prof:
+                for n in range(12):
+                    with profd.record_function(f"forward {n}"):
+                        time.sleep(0.02)
+                    prof.step()
+            print(json.dumps([ready, prof.summaries]))
+        """, self.d))
+        ready, summaries = out
+        self.assertEqual([step for step, _ in ready], [4, 8])
+        self.assertEqual([summary for _, summary in ready], summaries)
+        for summary, steps in zip(summaries, ([3, 4], [7, 8])):
+            self.assertEqual(summary["state"], "done")
+            found = marks(summary["dump_path"])
+            for kind in ("step_begin", "step_end"):
+                self.assertEqual([int(e["value"]) for e in found if e["kind"] == kind], steps)
+            self.assertEqual([e["name"] for e in found if e["kind"] == "push"], [f"forward {n}" for n in steps])
+
+    def test_a_window_that_is_open_at_the_end(self):
+        """The loop ends in it, by an exception: it is complete, and the exception comes through."""
+        result = python("""
+            import json, profd
+            try:
+                with profd.profile({"sys_interconnection_freq": 50}, strict=True,
+                                   on_trace_ready=lambda p: print(json.dumps(p.summary))) as prof:
+                    prof.step()
+                    raise KeyError("mine")
+            except KeyError as error:
+                assert str(error) == "'mine'"
+        """, self.d)
+        summary = answer(result)
+        self.assertEqual(summary["state"], "done")
+        begun = [int(e["value"]) for e in marks(summary["dump_path"]) if e["kind"] == "step_begin"]
+        self.assertEqual(begun, [0, 1])
+
     def test_decorator(self):
         result = python("""
             import profd
@@ -199,6 +240,36 @@ class Alone(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("False {}", result.stdout)
         self.assertIn("not profiled", result.stderr)
+
+    def test_schedule_without_a_daemon(self):
+        result = python("""
+            import profd
+            with profd.profile({"sys_interconnection_freq": 50}, timeout=0.2,
+                               schedule=profd.schedule(wait=1, warmup=1, active=2),
+                               on_trace_ready=lambda p: print("called")) as prof:
+                for n in range(4):
+                    prof.step()
+            print(prof.step_num, prof.summaries)
+        """, env={"PROFD_ATTACH_SOCKET": "/nonexistent/attach.sock"})
+        self.assertEqual((result.returncode, result.stdout.strip()), (0, "4 []"), result.stderr)
+        self.assertIn("not profiled", result.stderr)
+
+    def test_actions(self):
+        """As PyTorch's documentation has them; nothing is needed for that."""
+        result = python("""
+            from profd import profile, schedule
+            print("".join("-wrS"[a(n).value] for a in [schedule(skip_first=2, wait=1, warmup=1, active=3, repeat=2)]
+                          for n in range(14)))
+            print("".join("-wrS"[a(n).value] for a in [schedule(wait=0, warmup=0, active=1)] for n in range(3)))
+            for wrong in (lambda: schedule(wait=0, warmup=0, active=0), lambda: schedule(wait=-1, warmup=0, active=1),
+                          lambda: profile(schedule=schedule(wait=0, warmup=0, active=1), steps=2)):
+                try:
+                    wrong()
+                    print("taken")
+                except ValueError:
+                    print("refused")
+        """, env={"PROFD_DISABLE": "1"})
+        self.assertEqual(result.stdout.split(), ["---wrrS-wrrS--", "SSS", "refused", "refused", "refused"], result.stderr)
 
     def test_no_library(self):
         result = python("""

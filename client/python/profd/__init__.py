@@ -15,13 +15,16 @@ into no-ops.
 
 from ._lib import ProfdError, counters, library_path, version
 from ._marks import Step, annotate, mark, range_pop, range_push, step
-from ._profile import Profile, active, attach, init, profile, session, set_metadata, shutdown
+from ._profile import Profile, active, attach, init, session, set_metadata, shutdown
+from ._schedule import ProfilerAction, ScheduledProfile, profile, schedule
 from .profiler import Profiler
 
+record_function = annotate  # the name PyTorch's users know
+
 __all__ = [
-    "Profile", "ProfdError", "Profiler", "Step", "active", "annotate", "attach", "counters", "init",
-    "library_path", "mark", "profile", "range_pop", "range_push", "session", "set_metadata",
-    "shutdown", "step", "version",
+    "Profile", "ProfdError", "Profiler", "ProfilerAction", "ScheduledProfile", "Step", "active", "annotate",
+    "attach", "counters", "init", "library_path", "mark", "profile", "range_pop", "range_push", "record_function",
+    "schedule", "session", "set_metadata", "shutdown", "step", "version",
 ]
 
 

@@ -201,10 +201,3 @@ class Profile:
             self.stop()
         finally:
             self._strict = strict
-
-
-def profile(options=None, **how):
-    """`with profile(options={...}, steps=2): ...` or `@profile(...)`; see Profile for the arguments."""
-    if callable(options) and not how:  # @profile without arguments
-        return Profile()(options)
-    return Profile(options, **how)

@@ -1,0 +1,127 @@
+"""Windows of steps, in the shape of torch.profiler: schedule(), profile(schedule=...), prof.step()."""
+
+import enum
+
+from . import _marks
+from ._profile import Profile, attach
+
+
+class ProfilerAction(enum.Enum):
+    """What is done during a step."""
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3  # the last step of a window
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0):
+    """The action of every step: after `skip_first` steps, cycles of `wait` steps without, `warmup` steps in which
+    the daemon is attached to, and `active` steps that are recorded; `repeat` cycles, 0 = without end."""
+    if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
+        raise ValueError("schedule: active must be at least 1, the others at least 0")
+    cycle = wait + warmup + active
+
+    def action_of(step):
+        if step < skip_first:
+            return ProfilerAction.NONE
+        number, at = divmod(step - skip_first, cycle)
+        if (repeat and number >= repeat) or at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD_AND_SAVE if at == cycle - 1 else ProfilerAction.RECORD
+
+    return action_of
+
+
+def _always(_step):
+    return ProfilerAction.RECORD
+
+
+class ScheduledProfile:
+    """One session for every window of active steps.
+
+    schedule        step number -> action: profd.schedule(...), torch.profiler.schedule(...) or a function of yours;
+                    None = all steps in one window
+    on_trace_ready  called with this object when a window's dump is complete; `summary` is then that window's
+    options, how    as for Profile
+
+    step() ends a step and begins the next; it marks them, so that profd.step() is not needed besides. A window
+    begins and ends inside step(), which waits for the daemon. `summaries` has all windows; `step_num` is the
+    number of the current step.
+    """
+
+    def __init__(self, options=None, *, schedule=None, on_trace_ready=None, **how):
+        for name in ("steps", "start_step", "duration"):
+            if how.get(name):
+                raise ValueError(f"profile: {name} and schedule exclude each other")
+        self._schedule = schedule or _always
+        self._on_trace_ready = on_trace_ready
+        self._new_window = lambda: Profile(options, **how)
+        self._timeout = how.get("timeout", 10.0)
+        self._window = None
+        self.step_num = 0
+        self.summaries = []
+
+    @property
+    def summary(self):
+        """Of the last window; {} before it."""
+        return self.summaries[-1] if self.summaries else {}
+
+    def start(self):
+        self.step_num = 0
+        self._begin_step()
+        return self
+
+    def step(self):
+        """The current step ends here, the next begins."""
+        _marks.end_step()
+        if self._action() == "RECORD_AND_SAVE":
+            self._end_window()
+        self.step_num += 1
+        self._begin_step()
+
+    def stop(self):
+        """Ends the window that is open, if any; returns the last summary."""
+        self.__exit__(None)
+        return self.summary
+
+    def _action(self):
+        return self._schedule(self.step_num).name  # PyTorch's own actions have the same names
+
+    def _begin_step(self):
+        action = self._action()
+        if action == "WARMUP":
+            attach(self._timeout)
+        elif action in ("RECORD", "RECORD_AND_SAVE"):
+            if self._window is None:
+                self._window = self._new_window().start()
+        else:
+            self._end_window()  # of a schedule that ends windows without RECORD_AND_SAVE
+        _marks.step(self.step_num)
+
+    def _end_window(self, exception=None):
+        window, self._window = self._window, None
+        if window is None or not window.started:
+            return
+        window.__exit__(exception)
+        self.summaries.append(window.summary)
+        if self._on_trace_ready is not None:
+            self._on_trace_ready(self)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, exception, *_):
+        _marks.end_step()
+        self._end_window(exception)
+
+
+def profile(options=None, *, schedule=None, on_trace_ready=None, **how):
+    """`with profile(options={...}, steps=2): ...`, `@profile(...)`, or in PyTorch's shape
+    `with profile(schedule=schedule(...), on_trace_ready=f) as prof:`; arguments: Profile, ScheduledProfile."""
+    if schedule is not None or on_trace_ready is not None:
+        return ScheduledProfile(options, schedule=schedule, on_trace_ready=on_trace_ready, **how)
+    if callable(options) and not how:  # @profile without arguments
+        return Profile()(options)
+    return Profile(options, **how)
