@@ -11,8 +11,10 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import helm_chart
 from profd_harness import PROFCTL, PROFD, REPO, RUNNER, main
 
+CHART = os.path.join(REPO, "docs", "deploy", "helm", "profd")
 FOLDER = os.path.join(REPO, "docs", "deploy", "kubernetes")
 TO_JSON = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))"
 
@@ -46,9 +48,12 @@ HOST_PATH_TYPES = ("", "DirectoryOrCreate", "Directory", "FileOrCreate", "File",
 LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 
 
-def load(name):
-    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-        text = file.read()
+def load(name, folder=FOLDER):
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return parse(file.read(), name)
+
+
+def parse(text, name):
     # The system's interpreter has Debian's python3-yaml; ours may be another.
     for python in (sys.executable, "/usr/bin/python3"):
         done = subprocess.run([python, "-c", TO_JSON], input=text, capture_output=True, text=True,
@@ -222,6 +227,82 @@ class Manifests(unittest.TestCase):
         self.assertTrue(mount["readOnly"])
         # `profctl --k8s app=train` finds it.
         self.assertEqual(job["spec"]["template"]["metadata"]["labels"], {"app": "train"})
+
+
+def merged(values, changes):
+    """Helm's rule for values of the caller's: maps are merged, null removes, the rest is replaced."""
+    if not isinstance(values, dict) or not isinstance(changes, dict):
+        return changes
+    both = {**values, **{key: merged(values.get(key), value) for key, value in changes.items()}}
+    return {key: value for key, value in both.items() if value is not None}
+
+
+class Chart(unittest.TestCase):
+    """docs/deploy/helm: rendered by a stand-in for helm, and compared with the manifests."""
+
+    def rendered(self, **changes):
+        """{(kind, name): object}"""
+        chart, = load("Chart.yaml", CHART)
+        values, = load("values.yaml", CHART)
+        found = {}
+        for name, text in helm_chart.render_chart(CHART, merged(values, changes), chart, "profd").items():
+            for document in parse(text, name):
+                found[document["kind"], document["metadata"]["name"]] = document
+        return found
+
+    def test_its_values_make_the_manifests(self):
+        plain = {(d["kind"], d["metadata"]["name"]): d for d in load("profd.yaml") if d["kind"] != "Namespace"}
+        rendered = self.rendered()
+        configs = [objects["ConfigMap", "profd"]["data"].pop("profd.toml") for objects in (plain, rendered)]
+        self.assertEqual(rendered, plain)
+        settings = [[line for line in text.splitlines() if not line.lstrip().startswith("#")] for text in configs]
+        self.assertEqual(settings[0], settings[1])
+
+    def test_its_version_is_ours(self):
+        with open(os.path.join(REPO, "CMakeLists.txt"), encoding="utf-8") as file:
+            version = re.search(r"^project\(profd VERSION ([\d.]+)", file.read(), re.M)[1]
+        chart, = load("Chart.yaml", CHART)
+        self.assertEqual((chart["apiVersion"], chart["appVersion"], chart["version"]), ("v2", version, version))
+
+    def test_without_tls(self):
+        rendered = self.rendered(tls={"enabled": False})
+        self.assertNotIn("[tls]", rendered["ConfigMap", "profd"]["data"]["profd.toml"])
+        text = json.dumps(rendered["DaemonSet", "profd"])
+        for word in ("tls", "9465"):
+            self.assertNotIn(word, text)
+
+    def test_values_arrive(self):
+        rendered = self.rendered(image={"repository": "registry/profd", "tag": "7"}, runtimeClassName="",
+                                 metrics={"port": 19464}, nodeSelector={"accelerator": None, "a/b": "c"}, tolerations=[],
+                                 extraConfig='[dump]\nmin_free_mb = 3', hostPaths={"containerRuntime": "/run/crio"})
+        pod = rendered["DaemonSet", "profd"]["spec"]["template"]["spec"]
+        container, = pod["containers"]
+        self.assertEqual(container["image"], "registry/profd:7")
+        self.assertNotIn("runtimeClassName", pod)
+        self.assertEqual((pod["nodeSelector"], pod["tolerations"]), ({"a/b": "c"}, []))
+        self.assertEqual(container["ports"][0], {"name": "metrics", "containerPort": 19464, "hostPort": 19464})
+        self.assertIn("/run/crio", [mount["mountPath"] for mount in container["volumeMounts"]])
+        config = rendered["ConfigMap", "profd"]["data"]["profd.toml"]
+        self.assertIn('listen = "0.0.0.0:19464"\n', config)
+        self.assertTrue(config.rstrip().endswith("[dump]\nmin_free_mb = 3"), config)
+
+    def test_what_helm_would_refuse_is_refused(self):
+        for text in ("{{ .Values.gone }}", "{{ if .Values.a }}x", "{{ .Values.m }}", "{{ include \"x\" . }}"):
+            with self.assertRaises(helm_chart.TemplateError, msg=text):
+                helm_chart.render(text, {"Values": {"a": 1, "m": {}}})
+
+
+class Image(unittest.TestCase):
+    def test_what_it_installs_is_packaged(self):
+        with open(os.path.join(REPO, "docs", "deploy", "container", "Dockerfile"), encoding="utf-8") as file:
+            recipe = file.read()
+        self.assertRegex(recipe, r"(?m)^FROM debian:12-slim$")
+        with open(os.path.join(REPO, "packaging", "debian", "control"), encoding="utf-8") as file:
+            packages = re.findall(r"^Package: (.*)$", file.read(), re.M)
+        installed = re.findall(r"/packages/(\w+)_\*", recipe)
+        self.assertEqual(installed, ["profd", "profctl"])
+        self.assertLessEqual(set(installed), set(packages))
+        self.assertIn('ENTRYPOINT ["/usr/sbin/profd"]', recipe)
 
 
 if __name__ == "__main__":
