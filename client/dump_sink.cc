@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "dump/data_name.h"
+
 namespace profd::client {
 namespace {
 
@@ -139,7 +141,8 @@ Status DumpSink::CloseFile() {
 
 Status DumpSink::Write(const v1::DumpChunk& chunk) {
   if (name_.empty()) RETURN_IF_ERROR(Begin(chunk));
-  if (!chunk.path().empty()) RETURN_IF_ERROR(OpenFile(chunk.path()));
+  // A daemon of an earlier version sends dumps with its layout.
+  if (!chunk.path().empty()) RETURN_IF_ERROR(OpenFile(TodaysPath(chunk.path())));
   if (!chunk.data().empty()) {
     if (!file_.valid()) return DataLoss("data came that belongs to no file");
     if (chunk.data().size() > total_ - received_) {

@@ -259,6 +259,16 @@ TEST_F(FetchTest, FollowsNoSymbolicLink) {
   EXPECT_TRUE(std::filesystem::is_empty(outside.path()));
 }
 
+// Whatever version the daemon is of.
+TEST_F(FetchTest, OurOwnFolderIsWhereTheVendorsAnalyserLetsIt) {
+  Send("profd/marks.tsv", "12", true);
+  Send("host/profd/samples.tsv", "3456789", true);
+  EXPECT_EQ(Fetch(), 0) << err();
+  EXPECT_TRUE(Exists("PROF_1/host/profd/marks.tsv"));
+  EXPECT_TRUE(Exists("PROF_1/host/profd/samples.tsv"));
+  EXPECT_FALSE(Exists("PROF_1/profd"));
+}
+
 TEST_F(FetchTest, NeverOverwritesAFileOfItsOwn) {
   Send("a", "12", true);
   Send("a", "3456789", true);

@@ -1,6 +1,7 @@
 #include "dump/data_name.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "dump/slice_journal.h"
@@ -57,7 +58,27 @@ std::optional<DataName> Inference(std::string_view name) {
   return result;
 }
 
+// The analyser's skip list, less what it takes for its own and may empty.
+constexpr std::array<std::string_view, 3> kSkippedFolders = {"log", ".profiler", "query"};
+
 }  // namespace
+
+bool IsTopFolder(std::string_view name) {
+  constexpr std::string_view kDevice = "device_";
+  if (name == kHostFolder) return true;
+  if (!name.starts_with(kDevice)) return std::ranges::find(kSkippedFolders, name) != kSkippedFolders.end();
+  name.remove_prefix(kDevice.size());
+  return !name.empty() && std::ranges::all_of(name, IsDigit);
+}
+
+std::string TodaysPath(std::string path) {
+  if (path.starts_with(kOldOwnPrefix)) path.replace(0, kOldOwnPrefix.size(), kOwnPrefix);
+  return path;
+}
+
+std::string_view OwnFileName(std::string_view path) {
+  return path.starts_with(kOwnPrefix) ? path.substr(kOwnPrefix.size()) : std::string_view();
+}
 
 std::optional<DataName> ParseDataName(std::string_view name) {
   bool compressed = name.ends_with(kCompressedSuffix);

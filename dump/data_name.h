@@ -1,5 +1,5 @@
-// Names of data files in PROF directories (dump-format 1.1 and section 2): today's and the two
-// historical ones.
+// Names in PROF directories: folders, our own files, and data files (dump-format 1.1 and section 2;
+// today's names and the two historical ones).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,21 @@
 #include "driver/abi/channels.h"
 
 namespace profd {
+
+// The vendor's analyser descends into every folder of a dump but those of its skip list, and one
+// it cannot make sense of ends its whole export. May a folder of this name be directly in a dump?
+bool IsTopFolder(std::string_view name);
+
+// Our own files are in this folder. Dumps of earlier versions have it directly in the dump;
+// everything that reads a dump calls its files by today's path.
+inline constexpr std::string_view kHostFolder = "host";
+inline constexpr std::string_view kOwnFolder = "profd";  // in host/
+inline constexpr std::string_view kOwnPrefix = "host/profd/";
+inline constexpr std::string_view kOldOwnPrefix = "profd/";
+// `path` itself unless it is one of earlier versions.
+std::string TodaysPath(std::string path);
+// "marks.tsv" of "host/profd/marks.tsv"; empty for paths elsewhere.
+std::string_view OwnFileName(std::string_view path);
 
 struct DataName {
   std::string base;  // "hbm.data"

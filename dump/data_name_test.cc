@@ -13,6 +13,27 @@ struct Case {
   bool compressed;
 };
 
+// dump-format, "How profd writes" 1.
+TEST(DumpFolders, OnlyWhatTheVendorsAnalyserPassesOverOrTakesForAPlace) {
+  for (const char* name : {"host", "device_0", "device_63", "log", ".profiler", "query"}) {
+    EXPECT_TRUE(IsTopFolder(name)) << name;
+  }
+  for (const char* name : {"profd", "host2", "device_", "device_x", "device_1a", "data", "", "logs",
+                           "sqlite", "timeline"}) {
+    EXPECT_FALSE(IsTopFolder(name)) << name;
+  }
+}
+
+TEST(DumpFolders, OurFilesHaveOnePathInDumpsOfEveryVersion) {
+  EXPECT_EQ(TodaysPath("profd/marks.tsv"), "host/profd/marks.tsv");
+  for (const char* path : {"host/profd/marks.tsv", "profd_manifest.json", "host/data/profd/x"}) {
+    EXPECT_EQ(TodaysPath(path), path);
+  }
+  EXPECT_EQ(OwnFileName("host/profd/marks.tsv"), "marks.tsv");
+  EXPECT_EQ(OwnFileName("host/profd"), "");
+  EXPECT_EQ(OwnFileName("host/data/host_cpu.data.slice_0"), "");
+}
+
 TEST(DataName, KnowsEveryStyle) {
   for (const Case& c : {
            Case{"hbm.data.3.slice_0", "hbm.data", 3, 0, false},

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "dump/data_name.h"
 
 namespace profd {
 namespace {
@@ -183,6 +184,13 @@ Result<UniqueFd> MakeDirAt(int dir, const std::string& name, DumpOwner owner) {
     return given;
   }
   return made;
+}
+
+Result<UniqueFd> MakeTopFolderAt(int dump, const std::string& name, DumpOwner owner) {
+  if (!IsTopFolder(name)) {
+    return InvalidArgument(fmt::format("the vendor's analyser exports nothing from a dump with a folder {}", name));
+  }
+  return MakeDirAt(dump, name, owner);
 }
 
 Result<UniqueFd> OpenDirAt(int dir, const std::string& name) {

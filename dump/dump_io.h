@@ -55,6 +55,8 @@ bool IsSafeName(std::string_view name);
 
 // Creates directory `name` in `dir` (0750, `owner`) and opens it.
 Result<UniqueFd> MakeDirAt(int dir, const std::string& name, DumpOwner owner);
+// The same directly in a dump, which must hold no other folders (IsTopFolder).
+Result<UniqueFd> MakeTopFolderAt(int dump, const std::string& name, DumpOwner owner);
 // Opens an existing directory; a symbolic link is an error.
 Result<UniqueFd> OpenDirAt(int dir, const std::string& name);
 // Opens an existing regular file for reading; never blocks on a FIFO, never follows a link.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
@@ -21,11 +22,19 @@ const std::string kGolden = "dump/testdata/golden/";
 const std::string kWithoutSums = "PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA";
 // 0.4: journal, compressed slices, one aged.
 const std::string kWithSums = "PROF_000002_20260101000000000_BBBBBBBBBBBBBBBB";
+// Our own files in host/profd/; before, in profd/.
+const std::string kOwnInHost = "PROF_000003_20260101000000000_CCCCCCCCCCCCCCCC";
 
 std::string ProblemsOf(const VerifyReport& report) {
   std::string all;
   for (const VerifyProblem& one : report.problems) all += one.where + ": " + one.what + "\n";
   return all;
+}
+
+SliceJournal JournalOf(const DumpReader& reader) {
+  Result<UniqueFd> fd = reader.OpenFile(kJournalFile);
+  EXPECT_TRUE(fd.ok());
+  return ParseSliceJournal(fd.ok() ? ReadWhole(fd->get(), kMaxJournalBytes).value_or("") : "");
 }
 
 TEST(GoldenDumpTest, BeforeCheckSums) {
@@ -46,7 +55,9 @@ TEST(GoldenDumpTest, BeforeCheckSums) {
   ASSERT_EQ(manifest->files.size(), 20u);
   for (const ManifestFile& file : manifest->files) {
     EXPECT_FALSE(file.crc32c || file.records) << file.path;
-    EXPECT_EQ(ReadText(kGolden + kWithoutSums + "/" + file.path).size(), file.bytes) << file.path;
+    Result<UniqueFd> fd = reader->OpenFile(file.path);
+    ASSERT_TRUE(fd.ok()) << file.path;
+    EXPECT_EQ(ReadWhole(fd->get(), 1 << 20).value_or("").size(), file.bytes) << file.path;
   }
   Result<VerifyReport> report = VerifyDump(*reader, kWithoutSums);
   ASSERT_TRUE(report.ok());
@@ -61,8 +72,7 @@ TEST(GoldenDumpTest, WithCheckSumsCompressedAndAgedSlices) {
   EXPECT_EQ(manifest->limit_action, "age");
   EXPECT_EQ(manifest->channels.at(0).records, 784u);
   EXPECT_EQ(manifest->channels[0].aged.records, 176u);
-  SliceJournal journal =
-      ParseSliceJournal(ReadText(kGolden + kWithSums + "/" + std::string(kJournalFile)));
+  SliceJournal journal = JournalOf(*reader);
   EXPECT_EQ(journal.bad_lines, 0u);
   EXPECT_EQ(journal.slices.size(), 8u);
   uint64_t slices = 0;
@@ -84,6 +94,23 @@ TEST(GoldenDumpTest, WithCheckSumsCompressedAndAgedSlices) {
   Result<VerifyReport> report = VerifyDump(*reader, kWithSums);
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->ok()) << ProblemsOf(*report);
+}
+
+// Whichever of the two places our files are in, they have the same paths.
+TEST(GoldenDumpTest, OurOwnFilesAreFoundInBothPlaces) {
+  for (const std::string& name : {kWithSums, kOwnInHost}) {
+    Result<DumpReader> reader = DumpReader::OpenPath(kGolden + name);
+    ASSERT_TRUE(reader.ok()) << reader.status().ToString();
+    std::vector<std::string> paths;
+    for (const DumpReader::File& file : reader->Files().value_or({})) paths.push_back(file.path);
+    EXPECT_THAT(paths, testing::IsSupersetOf({"host/profd/samples.tsv", "host/profd/slices.tsv"}));
+    EXPECT_GT(JournalOf(*reader).slices.size(), 0u);
+    Result<VerifyReport> report = VerifyDump(*reader, name);
+    ASSERT_TRUE(report.ok());
+    EXPECT_TRUE(report->ok()) << ProblemsOf(*report);
+    EXPECT_EQ(std::ranges::count(report->channels, "profd/samples.tsv", &VerifyChannel::file), 1)
+        << name;
+  }
 }
 
 // Every field that is written is in the schema (what types and values it has is checked where there

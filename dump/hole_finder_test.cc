@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -223,6 +224,28 @@ TEST_F(HoleFinderTest, ThirtyTwoBitStampsWrap) {
   finder.Finish();
   EXPECT_TRUE(holes_.empty());
   EXPECT_EQ(finder.backwards(), 0u);
+}
+
+// driver-abi 3.6: one record per type (offset 4), each with entries as old as its own last change.
+TEST_F(HoleFinderTest, EachTypeOfTheLowPowerChannelHasAHistoryOfItsOwn) {
+  HoleFinder finder = Make(132, 0);
+  constexpr size_t kSize = 888;
+  auto report = [&](std::array<uint64_t, 3> first_of_type) {
+    std::vector<std::byte> bytes(kSize * 3);
+    for (uint32_t type = 0; type < 3; ++type) {
+      auto record = std::span(bytes).subspan(kSize * type);
+      StoreUnchecked<uint32_t>(record, 0, 1);
+      StoreUnchecked<uint32_t>(record, 4, type);
+      StoreUnchecked<uint64_t>(record, 8, first_of_type[type]);
+    }
+    finder.Feed(bytes);
+  };
+  report({9'000, 5'000, 1'000});
+  report({20'000, 12'000, 2'000});
+  EXPECT_EQ(finder.backwards(), 0u);
+  EXPECT_EQ(finder.records(), 6u);
+  report({30'000, 11'000, 3'000});  // that of type 1 did go back
+  EXPECT_EQ(finder.backwards(), 1u);
 }
 
 TEST_F(HoleFinderTest, EventDrivenChannelsHaveNoHoles) {

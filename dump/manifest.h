@@ -168,7 +168,7 @@ struct Manifest {
   std::optional<int64_t> start_step;  // the step it was ordered to start at
   uint32_t steps = 0;                 // and how many it was ordered to last; 0 = not tied to steps
   uint32_t steps_done = 0;
-  uint64_t marks = 0;  // of the processes, in profd/marks.tsv
+  uint64_t marks = 0;  // of the processes, in marks.tsv
   uint64_t dropped_marks = 0;
   int64_t start_wall_ns = 0;
   int64_t start_raw_ns = 0;

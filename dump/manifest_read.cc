@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "dump/data_name.h"
 #include "dump/manifest.h"
 
 namespace profd {
@@ -223,6 +224,7 @@ void ReadNode(Reader& reader, const Json& json, Manifest* manifest) {
 ManifestFile ReadFile(Reader& reader, const Json& json) {
   ManifestFile file;
   reader.Get(json, "path", &file.path);
+  file.path = TodaysPath(std::move(file.path));
   reader.Get(json, "bytes", &file.bytes);
   reader.Get(json, "records", &file.records);
   reader.GetHex(json, "crc32c", &file.crc32c);

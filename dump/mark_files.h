@@ -1,4 +1,4 @@
-// Marks, ranges and steps of training processes as a dump keeps them: lines of profd/marks.tsv (ours,
+// Marks, ranges and steps of training processes as a dump keeps them: lines of host/profd/marks.tsv (ours,
 // docs/manifest.md) and step trace records for the vendor's analyser (dump-format 2.12 and section 4).
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace profd {
 
-// Names below profd/, and their first lines.
+// Names in our folder, and their first lines.
 inline constexpr std::string_view kOwnSamplesFile = "samples.tsv";
 // `labels` is key=value pairs joined by ','.
 inline constexpr std::string_view kOwnSamplesHeading = "time_ns\tmetric\tdevice\tlabels\tvalue\n";

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "dump/data_name.h"
+
 namespace profd {
 namespace {
 
@@ -50,17 +52,27 @@ Result<std::vector<DumpReader::File>> DumpReader::Files() const {
     // Another's file here is a hard link somebody made, not ours.
     if (!entry.is_dir && !entry.other && entry.uid == uid_ && entry.links == 1 &&
         IsSafePath(entry.path)) {
-      files.push_back({entry.path, entry.bytes});
+      files.push_back({TodaysPath(entry.path), entry.bytes});
     }
     return Status();
   });
   if (!walked.ok()) return walked;
-  std::sort(files.begin(), files.end(),
-            [](const File& a, const File& b) { return a.path < b.path; });
+  // Should a path be there twice, its first is today's, which is what OpenFile opens.
+  std::ranges::stable_sort(files, {}, &File::path);
+  auto twice = std::ranges::unique(files, {}, &File::path);
+  files.erase(twice.begin(), twice.end());
   return files;
 }
 
 Result<UniqueFd> DumpReader::OpenFile(std::string_view path_untrusted) const {
+  Result<UniqueFd> file = OpenBelow(path_untrusted);
+  const std::string_view own = OwnFileName(path_untrusted);
+  if (file.ok() || own.empty() || file.status().code() != StatusCode::kNotFound) return file;
+  Result<UniqueFd> old = OpenBelow(fmt::format("{}{}", kOldOwnPrefix, own));
+  return old.ok() ? std::move(old) : std::move(file);
+}
+
+Result<UniqueFd> DumpReader::OpenBelow(std::string_view path_untrusted) const {
   if (!IsSafePath(path_untrusted)) return InvalidArgument("not a path inside a dump");
   std::string_view rest = path_untrusted;
   UniqueFd held;

@@ -22,7 +22,7 @@ class DumpReader {
   static Result<DumpReader> OpenPath(const std::string& path);
 
   struct File {
-    std::string path;  // relative, '/'-separated, every component an IsSafeName
+    std::string path;  // relative, '/'-separated, every component an IsSafeName; TodaysPath
     uint64_t bytes = 0;
   };
   // Regular files in path order; others are left out.
@@ -32,6 +32,7 @@ class DumpReader {
   Result<Manifest> ReadManifest() const;
 
  private:
+  Result<UniqueFd> OpenBelow(std::string_view path_untrusted) const;
   DumpReader(UniqueFd dir, uid_t uid) : dir_(std::move(dir)), uid_(uid) {}
 
   UniqueFd dir_;

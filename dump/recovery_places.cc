@@ -17,6 +17,7 @@
 #include "base/crc32c.h"
 #include "base/text.h"
 #include "dump/control_files.h"
+#include "dump/data_name.h"
 #include "dump/mark_files.h"
 #include "dump/slice_journal.h"
 #include "dump/slice_repair.h"
@@ -314,9 +315,21 @@ void PlaceRepair::NoteAged() {
   }
 }
 
+// Dumps of earlier versions: our folder goes where it is today.
+void MoveOwnFolder(int top, std::vector<std::string>* warnings) {
+  const std::string name(kOwnFolder);
+  Result<UniqueFd> host = OpenDirAt(top, std::string(kHostFolder));
+  if (!host.ok() || ::renameat(top, name.c_str(), host->get(), name.c_str()) == 0) return;
+  if (errno == ENOENT) return;
+  warnings->push_back(
+      fmt::format("{} could not be moved into {}: {}", name, kHostFolder,
+                  Status::FromErrno(errno, "rename").message()));
+}
+
 // Our own files are lines, and end where a whole line does.
 Status CutOwnFiles(const RepairContext& context, SliceJournal* journal, OwnFiles* own) {
-  Result<UniqueFd> dir = OpenDirAt(context.top, std::string(kJournalDir));
+  Result<UniqueFd> host = OpenDirAt(context.top, std::string(kHostFolder));
+  Result<UniqueFd> dir = host.ok() ? OpenDirAt(host->get(), std::string(kOwnFolder)) : std::move(host);
   if (!dir.ok()) return dir.status().code() == StatusCode::kNotFound ? Status() : dir.status();
   Result<Entries> entries = ListOwn(dir->get(), context.owner.uid);
   if (!entries.ok()) return entries.status();
@@ -382,6 +395,7 @@ Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
                                                 OwnFiles* own) {
   ::unlinkat(context.top, fmt::format(".{}.tmp", kManifestFile).c_str(), 0);
   ::unlinkat(context.top, std::string(kNextManifest).c_str(), 0);
+  MoveOwnFolder(context.top, warnings);
   SliceJournal journal;
   RETURN_IF_ERROR(CutOwnFiles(context, &journal, own));
   std::vector<std::string> names = {"host"};

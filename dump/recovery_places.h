@@ -53,7 +53,7 @@ bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes);
 // Opens a regular file of the owner's that has no other name; kPermissionDenied for any other.
 Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags);
 
-// Our own files (profd/) by name, without their headings' lines.
+// Our own files by name, without their headings' lines.
 using OwnFiles = std::map<std::string, WholePart, std::less<>>;
 Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
                                                 std::vector<std::string>* warnings, OwnFiles* own);

@@ -10,7 +10,9 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "dump/session_dump.h"
+#include "dump/reader.h"
 #include "dump/test_util.h"
+#include "dump/verify.h"
 
 namespace profd {
 namespace {
@@ -94,7 +96,7 @@ class RecoveryTest : public testing::Test {
     ADD_FAILURE() << "no channel " << channel;
     return dump.manifest.channels.front();
   }
-  std::string Journal() const { return ReadText(At("profd/slices.tsv")); }
+  std::string Journal() const { return ReadText(At("host/profd/slices.tsv")); }
 
   TempDir tmp_;
   DumpRoot root_;
@@ -220,6 +222,41 @@ TEST_F(RecoveryTest, MissingClockFilesAreWritten) {
   Recover();
   EXPECT_THAT(ReadText(At("device_0/host_start.log.0")), HasSubstr("[Device0]"));
   EXPECT_THAT(ReadText(At("device_0/dev_start.log.0")), HasSubstr("cntvct"));
+}
+
+// One an earlier version began.
+TEST_F(RecoveryTest, OurFolderIsMovedWhereItIsToday) {
+  Make();
+  fs::rename(At("host/profd"), At("profd"));
+  Append("profd/marks.tsv", "2\t2\t\t2\tmark");
+  RecoveredDump dump = Recover();
+  EXPECT_EQ(dump.manifest.marks, 1u);
+  EXPECT_FALSE(fs::exists(At("profd")));
+  EXPECT_THAT(ReadText(At("host/profd/marks.tsv")), testing::EndsWith("mark\ta\t0\n"));
+  EXPECT_EQ(ParseSliceJournal(Journal()).slices.size(), 1u);
+  Result<DumpReader> reader = DumpReader::Open(root_, name_);
+  ASSERT_TRUE(reader.ok());
+  Result<VerifyReport> report = VerifyDump(*reader, name_);
+  ASSERT_TRUE(report.ok());
+  for (const VerifyProblem& problem : report->problems) {
+    EXPECT_NE(problem.check, VerifyCheck::kSizes) << problem.where << ": " << problem.what;
+  }
+}
+
+TEST_F(RecoveryTest, OurFolderIsNotLookedForBehindLinks) {
+  Make();
+  fs::create_directory(tmp_ / "elsewhere");
+  fs::rename(At("host/profd"), tmp_ / "elsewhere/profd");
+  WriteText(tmp_ / "elsewhere/profd/marks.tsv", "no whole line");
+  fs::create_directory_symlink(tmp_ / "elsewhere/profd", At("profd"));
+  RecoverDump(root_, name_, Options()).status().Ignore();
+  EXPECT_EQ(ReadText(tmp_ / "elsewhere/profd/marks.tsv"), "no whole line");
+  fs::remove(At("host/profd"));
+  fs::remove_all(At("host"));
+  fs::create_directory_symlink(tmp_ / "elsewhere", At("host"));
+  WriteText(At("profd_manifest.json"), "{}");
+  RecoverDump(root_, name_, Options()).status().Ignore();
+  EXPECT_EQ(ReadText(tmp_ / "elsewhere/profd/marks.tsv"), "no whole line");
 }
 
 TEST_F(RecoveryTest, NothingOutsideIsTouched) {

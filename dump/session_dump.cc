@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "driver/abi/channels.h"
+#include "dump/data_name.h"
 
 namespace profd {
 namespace {
@@ -71,8 +72,11 @@ Status SessionDump::Build(DumpRoot& root) {
   top_ = std::move(made->dir);
   path_ = fmt::format("{}/{}", root.path(), name_);
   if (options_.session.result_dir.empty()) options_.session.result_dir = path_;
-  if (Result<int> own = OwnDir(); !own.ok()) return own.status();
   RETURN_IF_ERROR(BuildPlace(nullptr));
+  Result<UniqueFd> own = MakeDirAt(places_.front().dir.get(), std::string(kOwnFolder), options_.owner);
+  if (!own.ok()) return own.status();
+  own_dir_ = std::move(*own);
+  book_.SetDir(own_dir_.get());
   for (const SessionDumpOptions::Device& device : options_.devices) {
     if (device.facts.id < 0 || FindPlace(device.facts.id)) {
       return InvalidArgument(fmt::format("device {} twice or not possible", device.facts.id));
@@ -87,7 +91,7 @@ Status SessionDump::BuildPlace(const SessionDumpOptions::Device* device) {
   Place place;
   if (device) place.device = device->facts.id;
   place.name = device ? fmt::format("device_{}", place.device) : "host";
-  Result<UniqueFd> dir = MakeDirAt(top_.get(), place.name, options_.owner);
+  Result<UniqueFd> dir = MakeTopFolderAt(top_.get(), place.name, options_.owner);
   if (!dir.ok()) return dir.status();
   place.dir = std::move(*dir);
   Result<UniqueFd> data = MakeDirAt(place.dir.get(), "data", options_.owner);
@@ -284,15 +288,13 @@ Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uin
   if (finished_) return FailedPrecondition("the dump is finished");
   std::string_view heading = OwnFileHeading(file);
   if (heading.empty()) return InvalidArgument("none of our own files");
-  Result<int> dir = OwnDir();
-  if (!dir.ok()) return dir.status();
   SliceOptions options;
   options.base = file;
   options.plain = true;
   options.header = heading;
   auto own = std::make_unique<File>();
   own->writer =
-      std::make_unique<SliceWriter>(io_, *dir, options_.owner, std::move(options));
+      std::make_unique<SliceWriter>(io_, own_dir_.get(), options_.owner, std::move(options));
   own->writer->SetObserver(this);
   own->number = static_cast<uint32_t>(files_.size());
   files_.push_back(std::move(own));
@@ -300,16 +302,6 @@ Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uin
   by_name_[KeyOf(kOwnPlace, file)] = added;
   by_writer_[added->writer.get()] = added;
   return AppendTo(*added, AsBytes(lines), {records});
-}
-
-Result<int> SessionDump::OwnDir() {
-  if (!own_dir_.valid()) {
-    Result<UniqueFd> dir = MakeDirAt(top_.get(), std::string(kJournalDir), options_.owner);
-    if (!dir.ok()) return dir.status();
-    own_dir_ = std::move(*dir);
-    book_.SetDir(own_dir_.get());
-  }
-  return own_dir_.get();
 }
 
 Status SessionDump::AppendTo(File& file, std::span<const std::byte> bytes, const Batch& batch) {

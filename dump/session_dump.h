@@ -141,7 +141,7 @@ class SessionDump : private SliceObserver {
   }
   Status AppendDeviceFile(int device, std::string_view file, std::string_view lines,
                           const Batch& batch);
-  // Lines of one of our own files in profd/ (mark_files.h). The first call creates it with a heading.
+  // Lines of one of our own files (mark_files.h). The first call creates it with a heading.
   Status AppendOwn(std::string_view file, std::string_view lines, uint64_t records = 1);
 
   // Hands everything buffered to the kernel. Tries every file; returns the first error, also of the
@@ -226,7 +226,6 @@ class SessionDump : private SliceObserver {
   void GiveFdBack(File& file);
   static uint64_t SizeOf(const File& file);
   const std::string& KeyOf(int device, std::string_view base);  // valid until the next call
-  Result<int> OwnDir();
 
   // session_dump_room.cc: limits, ageing, compressing.
   uint64_t Reserved() const;

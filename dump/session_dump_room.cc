@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dump/data_name.h"
 #include "dump/session_dump.h"
 
 namespace profd {
@@ -203,7 +204,7 @@ ManifestChannel& SessionDump::EntryOf(const File& file) {
 }
 
 std::string SessionDump::PathOf(const File& file, uint32_t slice) const {
-  if (!file.place) return fmt::format("{}/{}", kJournalDir, file.writer->SliceName(slice));
+  if (!file.place) return fmt::format("{}{}", kOwnPrefix, file.writer->SliceName(slice));
   return fmt::format("{}/data/{}", places_[*file.place].name, file.writer->SliceName(slice));
 }
 

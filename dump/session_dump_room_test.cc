@@ -132,7 +132,7 @@ class DumpRoomTest : public testing::Test {
 
 void DumpRoomTest::ExpectFilesAreAsListed() {
   std::set<std::string> listed;
-  SliceJournal journal = ParseSliceJournal(ReadText(path_ + "/profd/slices.tsv"));
+  SliceJournal journal = ParseSliceJournal(ReadText(path_ + "/host/profd/slices.tsv"));
   EXPECT_EQ(journal.bad_lines, 0u);
   for (const ManifestFile& file : manifest_.files) {
     listed.insert(file.path);

@@ -113,10 +113,29 @@ void SessionDumpTest::ExpectFilesOfAWholeSession() {
                           "device_0/data/lpmInfoConv.data.0.slice_0.done",
                           "device_5/data/netdev_stats.data.5.slice_0",
                           "host/data/4242-CpuUsage.data.slice_0.done",
-                          "host/data/host_cpu.data.slice_0", "profd/samples.tsv", "host/end_info",
+                          "host/data/host_cpu.data.slice_0", "host/profd/samples.tsv", "host/end_info",
                           "device_5/end_info.5", "device_5/end_info.5.done"}),
             Not(Contains("host/data/host_cpu.data.slice_1")),
             Not(Contains("device_0/data/pcie.data.0.slice_0"))));
+}
+
+TEST_F(SessionDumpTest, HasNoFolderTheVendorsAnalyserStumblesOver) {
+  std::unique_ptr<SessionDump> dump = Make(Options());
+  ASSERT_TRUE(dump->AppendOwn("marks.tsv", "1\t2\t\t2\tmark\ta\t0\n", 1).ok());
+  ASSERT_TRUE(dump->Finish({}).ok());
+  std::set<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    if (entry.is_directory()) folders.insert(entry.path().filename().string());
+  }
+  EXPECT_THAT(folders, testing::ElementsAre("device_0", "device_5", "host"));
+  EXPECT_THAT(FilesBelow(path_), IsSupersetOf({"host/profd/marks.tsv", "profd_manifest.json"}));
+  // Nor is there a way to make one.
+  Result<UniqueFd> top = root_.OpenDump(dump->name());
+  ASSERT_TRUE(top.ok());
+  EXPECT_EQ(MakeTopFolderAt(top->get(), "profd", Myself()).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_FALSE(fs::exists(path_ + "/profd"));
+  EXPECT_TRUE(MakeTopFolderAt(top->get(), "device_1", Myself()).ok());
 }
 
 TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
@@ -154,7 +173,7 @@ TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   EXPECT_FALSE(dump->Finish(end).ok());
 
   ExpectFilesOfAWholeSession();
-  EXPECT_EQ(Text("profd/samples.tsv"), std::string(kOwnSamplesHeading) + "1\tm\t0\t\t2\n");
+  EXPECT_EQ(Text("host/profd/samples.tsv"), std::string(kOwnSamplesHeading) + "1\tm\t0\t\t2\n");
   EXPECT_TRUE(Text("device_0/data/hccs.data.0.slice_1").starts_with(abi::kHccsHeader));
   EXPECT_THAT(Text("device_5/end_info.5"), HasSubstr("\"collectionTimeEnd\":\"1767225601500000\""));
   Manifest manifest = ManifestNow();

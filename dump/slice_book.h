@@ -20,7 +20,7 @@ class SliceBook {
  public:
   SliceBook(DumpIo& io, DumpOwner owner) : io_(io), owner_(owner) {}
 
-  // The dump's profd/; outlives the book. Before anything is closed.
+  // Our folder in the dump; outlives the book. Before anything is closed.
   void SetDir(int dir) { dir_ = dir; }
 
   void Closed(SliceEntry slice);

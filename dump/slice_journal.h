@@ -1,4 +1,4 @@
-// profd/slices.tsv: what became of every slice of a dump, written as it happens, so that a dump whose
+// host/profd/slices.tsv: what became of every slice of a dump, written as it happens, so that a dump whose
 // end was never written can still be checked. Lines are only ever added; a line without its '\n' is
 // the one a crash cut off, and counts for nothing. Fields are separated by tabs, stamps are the
 // host's CLOCK_MONOTONIC_RAW in ns (0 = unknown), check sums 8 digits of lower-case hex:
@@ -25,10 +25,9 @@
 
 namespace profd {
 
-// Below the dump.
-inline constexpr std::string_view kJournalDir = "profd";
+// In our own folder, and below the dump.
 inline constexpr std::string_view kJournalName = "slices.tsv";
-inline constexpr std::string_view kJournalFile = "profd/slices.tsv";
+inline constexpr std::string_view kJournalFile = "host/profd/slices.tsv";
 // Longer ones are not read.
 inline constexpr size_t kMaxJournalBytes = 64u << 20;
 // Between a file's name and the number of its slice.

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "dump/data_name.h"
 #include "dump/verify_run.h"
 
 namespace profd {
@@ -18,7 +19,7 @@ void ReadManifestOf(VerifyRun& run) {
   VerifyReport& report = run.report;
   if (!run.Has(kManifestFile)) {
     report.notes.emplace_back(
-        run.HasBelow(std::string(kJournalDir) + "/")
+        run.HasBelow(kOwnPrefix)
             ? "no profd_manifest.json: profd wrote this dump and its manifest is gone, so there is no account of "
               "losses to check it by"
             : "no profd_manifest.json: not written by profd, so there are no checksums and no account of "

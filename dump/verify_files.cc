@@ -123,9 +123,9 @@ void FindDataFiles(VerifyRun& run) {
   };
   for (const DumpReader::File& file : run.files) {
     if (IsNoteName(file.path)) continue;
-    if (file.path.starts_with("profd/") && file.path.ends_with(".tsv") &&
-        file.path != kJournalFile) {
-      add(-1, true, file.path.substr(6), {file.path, file.bytes, 0, false});
+    const std::string own(OwnFileName(file.path));
+    if (own.ends_with(".tsv") && own != kJournalName) {
+      add(-1, true, own, {file.path, file.bytes, 0, false});
     } else if (std::optional<DataName> name = ParseDataPath(file.path)) {
       add(name->device, false, name->base, {file.path, file.bytes, name->slice, name->compressed});
     }

@@ -14,7 +14,7 @@
 
 namespace profd {
 
-// One slice `<place>/data/<base>[.<device>].slice_<k>[.zst]`, or a file of our own in profd/.
+// One slice `<place>/data/<base>[.<device>].slice_<k>[.zst]`, or a file of our own.
 struct VerifySlice {
   std::string path;
   uint64_t bytes = 0;
@@ -26,7 +26,7 @@ struct VerifySlice {
 struct VerifyFile {
   int device = -1;  // -1 = the host's or our own
   std::string base;
-  bool own = false;  // in profd/
+  bool own = false;  // in our folder
   std::vector<VerifySlice> slices;
 };
 

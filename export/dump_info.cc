@@ -18,7 +18,6 @@ namespace {
 
 constexpr size_t kMaxControlBytes = 4u << 20;
 constexpr size_t kMaxProblems = 1000;
-constexpr std::string_view kOwnDir = "profd";
 
 std::string NameOf(const std::string& path) {
   std::error_code error;
@@ -70,7 +69,7 @@ void Scan::Problem(std::string file, std::string what, bool broken) {
 Place* Scan::PlaceOf(std::string_view dir) {
   Place wanted;
   wanted.dir = dir;
-  if (dir == kOwnDir) {
+  if (dir == kOwnPrefix.substr(0, kOwnPrefix.size() - 1)) {
     wanted.kind = Kind::kOwn;
   } else if (dir.starts_with("device_")) {
     wanted.kind = Kind::kDevice;
@@ -137,7 +136,7 @@ void Scan::TakeControl(Place* place, std::string_view name, const std::string& p
 void Scan::Take(const DumpReader::File& file) {
   std::string_view path = file.path;
   if (path == kManifestFile || path == kJournalFile || IsProduct(path) || IsNoteName(path)) return;
-  size_t slash = path.find('/');
+  const size_t slash = OwnFileName(path).empty() ? path.find('/') : kOwnPrefix.size() - 1;
   Place* place = slash == std::string_view::npos ? nullptr : PlaceOf(path.substr(0, slash));
   if (place == nullptr) return Problem(file.path, "not known", false);
   std::string_view name = path.substr(slash + 1);

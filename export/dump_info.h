@@ -31,7 +31,7 @@ struct DataFile {
   uint64_t bytes = 0;
 };
 
-// host/, device_<N>/ or our own profd/.
+// host/, device_<N>/ or our own folder in host/.
 struct Place {
   enum class Kind : uint8_t { kHost, kDevice, kOwn };
   Kind kind = Kind::kHost;

@@ -168,8 +168,18 @@ TEST_F(DumpInfoTest, TheManifestHelpsOut) {
                            "device_3/dev_start.log.3", "device_3/host_start.log.3"}) {
     std::filesystem::remove(Root() + "/" + file);
   }
-  std::filesystem::create_directories(Root() + "/profd");
-  Data("profd/marks.tsv", 5);
+  for (const char* earlier : {"profd", "host/profd"}) {
+    SCOPED_TRACE(earlier);
+    std::filesystem::create_directories(Root() + "/" + earlier);
+    Data(std::string(earlier) + "/marks.tsv", 5);
+    const DumpInfo one = Open();
+    const Place* own = one.Find(Place::Kind::kOwn, -1);
+    ASSERT_NE(own, nullptr);
+    ASSERT_EQ(own->files.size(), 1u);
+    EXPECT_EQ(own->files[0].base, "marks.tsv");
+    EXPECT_EQ(own->files[0].bytes, 5u);
+    EXPECT_EQ(own->clock.begin_us, 1767225600000000);
+  }
   DumpInfo info = Open();
   ASSERT_TRUE(info.manifest);
   EXPECT_EQ(info.job_id, "j2");
@@ -180,10 +190,6 @@ TEST_F(DumpInfoTest, TheManifestHelpsOut) {
   EXPECT_EQ(place->clock.begin_raw_ns, 77);
   EXPECT_EQ(place->clock.host_ns, 1000);
   EXPECT_EQ(place->clock.device_count, 20u);
-  const Place* own = info.Find(Place::Kind::kOwn, -1);
-  ASSERT_NE(own, nullptr);
-  EXPECT_EQ(own->files.at(0).base, "marks.tsv");
-  EXPECT_EQ(own->clock.begin_us, 1767225600000000);
 }
 
 TEST_F(DumpInfoTest, AnythingElseIsNoDump) {

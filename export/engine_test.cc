@@ -151,7 +151,7 @@ class EngineTest : public ::testing::Test {
 
   // Wall clock = raw clock + 1000 ns.
   void MakeDump(const std::string& name) {
-    for (const char* sub : {"host/data", "device_0/data", "device_1/data", "profd"}) {
+    for (const char* sub : {"host/data", "device_0/data", "device_1/data", "host/profd"}) {
       std::filesystem::create_directories(dir_ / (name + "/" + sub));
     }
     for (const char* place : {"host/", "device_0/", "device_1/"}) {
@@ -187,7 +187,7 @@ using Rows = std::vector<std::pair<int64_t, double>>;
 TEST_F(EngineTest, FeedsEveryDevice) {
   Put("device_0/data/n.data.0.slice_0", Record(1, 10) + Record(2, 20));
   Put("device_1/data/n.data.1.slice_0", Record(3, 30));
-  Put("profd/m.data", "a\nb");
+  Put("host/profd/m.data", "a\nb");
   auto report = Run();
   ASSERT_TRUE(report.ok()) << report.status().ToString();
   EXPECT_EQ(out_.rows[0], (Rows{{1001, 10}, {1002, 20}}));
@@ -227,8 +227,8 @@ TEST_F(EngineTest, AMissingSliceEndsARecord) {
 }
 
 TEST_F(EngineTest, LinesGoAcrossSlicesAndReads) {
-  Put("profd/m.data.slice_0", std::string(FileFeeder::kChunk - 2, '\n') + "abc");
-  Put("profd/m.data.slice_1", "def\nlast");
+  Put("host/profd/m.data.slice_0", std::string(FileFeeder::kChunk - 2, '\n') + "abc");
+  Put("host/profd/m.data.slice_1", "def\nlast");
   auto report = Run();
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->channels.at(0).records, FileFeeder::kChunk);
@@ -237,7 +237,7 @@ TEST_F(EngineTest, LinesGoAcrossSlicesAndReads) {
 }
 
 TEST_F(EngineTest, LinesWithoutEndAreSkipped) {
-  Put("profd/m.data", "a\n" + std::string(3 * FileFeeder::kChunk + 17, 'z') + "\nb\n");
+  Put("host/profd/m.data", "a\n" + std::string(3 * FileFeeder::kChunk + 17, 'z') + "\nb\n");
   auto report = Run();
   ASSERT_TRUE(report.ok());
   ASSERT_EQ(out_.events.size(), 2u);
@@ -246,9 +246,9 @@ TEST_F(EngineTest, LinesWithoutEndAreSkipped) {
 }
 
 TEST_F(EngineTest, EverySliceSaysThatItBegins) {
-  Put("profd/m.data.slice_0", "a\nb\n");
-  Put("profd/m.data.slice_1", "c\n");
-  Put("profd/m.data.slice_4", "d\n");
+  Put("host/profd/m.data.slice_0", "a\nb\n");
+  Put("host/profd/m.data.slice_1", "c\n");
+  Put("host/profd/m.data.slice_4", "d\n");
   ASSERT_TRUE(Run().ok());
   std::string names;
   for (const Event& event : out_.events) names += event.name;
@@ -288,7 +288,7 @@ TEST_F(EngineTest, ADamagedSliceCostsOnlyItself) {
 TEST_F(EngineTest, FiltersDevicesChannelsAndTime) {
   Put("device_0/data/n.data.0.slice_0", Record(1, 10) + Record(2, 20));
   Put("device_1/data/n.data.1.slice_0", Record(3, 30));
-  Put("profd/m.data", "a\n");
+  Put("host/profd/m.data", "a\n");
   options_.devices = {0};
   options_.window = {1002, 1002};
   ASSERT_TRUE(Run().ok());

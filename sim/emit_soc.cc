@@ -187,19 +187,28 @@ class QosEmitter final : public Emitter {
 
 // Event driven: every report period the changes since the last report, in records of up to 55
 // entries. The first report states what holds at the start. 910B also reports AI Core and bus
-// voltage (types 1 and 2).
+// voltage (types 1 and 2): each type has a history of its own, for voltages settle after the
+// frequency, and the bus rail follows large changes only.
 class LpEmitter final : public Emitter {
  public:
   LpEmitter(Target target, int64_t period_ns) : target_(target), period_ns_(period_ns) {}
 
   void Emit(const Tick& tick, std::string* out) override {
     const DeviceModel& model = target_.model();
-    std::vector<FreqEvent> events = model.FreqEvents(tick.before_ns, tick.scenario_ns);
-    if (tick.index == 1) {
-      events.insert(events.begin(), {tick.before_ns, model.AicoreMhz(tick.before_ns)});
-    }
     const unsigned types = HasVoltage() ? 3 : 1;
-    for (unsigned type = 0; type < types; ++type) AppendRecords(tick, type, events, out);
+    for (unsigned type = 0; type < types; ++type) {
+      const int64_t late_ns = type * kSettleNs;
+      const int64_t from_ns = tick.before_ns - late_ns;
+      uint32_t value = ValueOf(type, model.AicoreMhz(from_ns));
+      std::vector<Entry> entries;
+      if (tick.index == 1) entries.push_back({tick.before_ns, value});
+      for (const FreqEvent& event : model.FreqEvents(from_ns, tick.scenario_ns - late_ns)) {
+        if (value == ValueOf(type, event.mhz)) continue;
+        value = ValueOf(type, event.mhz);
+        entries.push_back({event.t_ns + late_ns, value});
+      }
+      AppendRecords(tick, type, entries, out);
+    }
   }
   // A channel that reports changes keeps far more time in its ring than its size suggests.
   size_t BytesPerTick() const override { return 16; }
@@ -207,7 +216,7 @@ class LpEmitter final : public Emitter {
     if (index <= 1) return index;
     const Node& node = *target_.node;
     const int64_t from =
-        node.ToScenario(target_.clock().ToHost(start_ns + (index - 1) * period_ns_));
+        node.ToScenario(target_.clock().ToHost(start_ns + (index - 1) * period_ns_)) - 2 * kSettleNs;
     const int64_t next = target_.model().NextFreqEvent(from);
     // Clock conversions are exact to 1 ns; stay on the early side, an empty report costs nothing.
     const int64_t ticks =
@@ -218,26 +227,29 @@ class LpEmitter final : public Emitter {
  private:
   static constexpr size_t kEntries = 55;
   static constexpr size_t kRecord = 888;
-  static constexpr uint32_t kBusMillivolts = 800;
+  static constexpr int64_t kSettleNs = 40'000;  // of the AI Core rail; of the bus rail twice
+  struct Entry {
+    int64_t t_ns = 0;
+    uint32_t value = 0;
+  };
 
   bool HasVoltage() const { return target_.chip().aiv_cores > 0; }
-  static uint32_t ValueOf(unsigned type, unsigned mhz) {
+  uint32_t ValueOf(unsigned type, unsigned mhz) const {
     if (type == 0) return mhz;
-    return type == 1 ? DeviceModel::AicoreMillivolts(mhz) : kBusMillivolts;
+    if (type == 1) return DeviceModel::AicoreMillivolts(mhz);
+    return 2 * mhz > target_.chip().aic_mhz ? 800 : 750;
   }
-  void AppendRecords(const Tick& tick, unsigned type, const std::vector<FreqEvent>& events,
+  void AppendRecords(const Tick& tick, unsigned type, const std::vector<Entry>& entries,
                      std::string* out) const {
-    // The bus rail never changes: only its initial value is news.
-    const size_t count = type == 2 ? (tick.index == 1 ? 1 : 0) : events.size();
-    for (size_t first = 0; first < count; first += kEntries) {
-      const size_t end = std::min(count, first + kEntries);
+    for (size_t first = 0; first < entries.size(); first += kEntries) {
+      const size_t end = std::min(entries.size(), first + kEntries);
       const size_t begin_size = out->size();
       AppendLe(static_cast<uint32_t>(end - first), out);
       AppendLe(uint32_t{type}, out);
       for (size_t i = first; i < end; ++i) {
-        const int64_t ago_ns = tick.scenario_ns - events[i].t_ns;
+        const int64_t ago_ns = tick.scenario_ns - entries[i].t_ns;
         AppendLe(target_.clock().Counter(tick.now_ns - ago_ns), out);
-        AppendLe(ValueOf(type, events[i].mhz), out);
+        AppendLe(entries[i].value, out);
         AppendLe(uint32_t{0}, out);
       }
       out->resize(begin_size + kRecord, '\0');

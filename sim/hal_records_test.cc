@@ -1,4 +1,5 @@
 // Every channel's bytes, decided to the last one by a clock that stands still (driver-abi 3.6).
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -218,8 +219,15 @@ mhz = 800
     saw_throttle = saw_throttle || expected[i].mhz == 800;
   }
   EXPECT_TRUE(saw_throttle);
+  // Each with a history of its own, which goes on where it was.
   EXPECT_EQ(by_type.at(1).size(), freq.size());
-  EXPECT_EQ(by_type.at(2).size(), 1u);
+  EXPECT_GT(by_type.at(1)[1].counter, freq[1].counter);
+  ASSERT_EQ(by_type.at(2).size(), 3u);  // lower while throttled
+  EXPECT_LT(by_type.at(2)[1].value, by_type.at(2)[0].value);
+  EXPECT_EQ(by_type.at(2)[2].value, by_type.at(2)[0].value);
+  for (const auto& [type, entries] : by_type) {
+    EXPECT_TRUE(std::ranges::is_sorted(entries, {}, &LpEntry::counter)) << type;
+  }
   Engine old("chip = \"910\"");
   ASSERT_EQ(old.Start(0, abi::kChannelLp, 0), 0);
   for (int i = 0; i < 60; ++i) old.AdvanceMs(1000);

@@ -73,7 +73,7 @@ def marks(build, daemon, count):
     profd.init(job_id="bench", rank=0, world_size=1, devices=[0], wait=10)
     times, lost = [], 0
     with profd.Profile({"msproftx": "on", "sys_interconnection_freq": 50}, strict=True) as profile:
-        path = os.path.join(profile.summary["dump_path"], "profd", "marks.tsv")
+        path = os.path.join(profile.summary["dump_path"], "host", "profd", "marks.tsv")
         deadline = time.monotonic() + 10
         while not profd.active() and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -123,7 +123,7 @@ def host_stamps(dump):
                 stamps += [int(line[10:]) for line in file if line.startswith(b"TimeStamp:")]
         found[collector] = stamps
     stamps = {}
-    with open(os.path.join(dump, "profd", "samples.tsv"), encoding="utf-8") as file:
+    with open(os.path.join(dump, "host", "profd", "samples.tsv"), encoding="utf-8") as file:
         next(file)
         for line in file:
             stamp, metric, _ = line.split("\t", 2)

@@ -80,7 +80,7 @@ TEST_F(HostTextsTest, EveryTextReachesItsFileInOrder) {
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(Written("host/data/1-CpuUsage.data.slice_0"), "a\nc\n");
   EXPECT_EQ(Written("host/data/2-CpuUsage.data.slice_0"), "b\n");
-  EXPECT_THAT(Written("profd/samples.tsv"), testing::EndsWith("1\tm\t-1\t\t2\n"));
+  EXPECT_THAT(Written("host/profd/samples.tsv"), testing::EndsWith("1\tm\t-1\t\t2\n"));
   EXPECT_EQ(feed_->counters().records.load(), 4u);
 }
 

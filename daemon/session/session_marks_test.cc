@@ -116,7 +116,7 @@ TEST_F(SessionMarksTest, TheStepTheSessionBeganInHasItsBegin) {
 
 TEST_F(SessionMarksTest, NothingMarkedNothingWritten) {
   EXPECT_THAT(Finish(), IsEmpty());
-  EXPECT_FALSE(std::filesystem::exists(path_ + "/profd/marks.tsv"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/host/profd/marks.tsv"));
 }
 
 TEST_F(SessionMarksTest, LossesAreInTheManifest) {

@@ -55,7 +55,7 @@ TEST_F(SessionManagerTest, ProcessesOfTheJobAreToldAndMarked) {
   EXPECT_EQ(session.processes(1).pid(), 11);
   EXPECT_TRUE(session.processes(1).attached());
   EXPECT_THAT(jobs_.Heard(), ElementsAre("1 running", "2 running", "1 ended", "2 ended"));
-  std::string marks = ReadText(session.dump_path() + "/profd/marks.tsv");
+  std::string marks = ReadText(session.dump_path() + "/host/profd/marks.tsv");
   EXPECT_THAT(marks, StartsWith(std::string(kMarksHeading)));
   EXPECT_THAT(marks, AllOf(HasSubstr("\t10\t0\t77\tmark\tload\t0\n"),
                            HasSubstr("\t11\t1\t77\tpush\tforward\t0\n"),

@@ -48,8 +48,8 @@ struct ChannelFormat {
   Field stamp;  // binary only
   Thinning thinning;
   Field count;  // kSum only: what is added up
-  // kSum and kPick of channels with several records per instant: records with equal key bytes form
-  // one series. Offset and length of the key inside the record; length 0 = one series.
+  // Of channels with several records per instant: records with equal key bytes form one series, whose
+  // stamps never go back. Offset and length of the key inside the record; length 0 = one series.
   uint16_t key_offset = 0;
   uint8_t key_length = 0;
   std::string_view header_token = {};  // text only
@@ -111,7 +111,7 @@ inline constexpr auto kChannelFormats = std::to_array<ChannelFormat>({
     {131, "npu_mem", "npu_mem.data", Framing::kBinary, 32, TimeKind::kMicrosSinceStart, {0, 4},
      Thinning::kPick, {}, 4, 4},
     {132, "lp", "lpmFreqConv.data", Framing::kBinary, 888, TimeKind::kDeviceCounter, {8, 8},
-     Thinning::kEvent, {}},
+     Thinning::kEvent, {}, 4, 4},
     {133, "qos", "qos.data", Framing::kBinary, 64, TimeKind::kDeviceCounter, {16, 8},
      Thinning::kPick, {}},
     {135, "dvpp_venc", "dvpp.venc", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},

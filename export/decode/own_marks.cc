@@ -10,7 +10,7 @@
 namespace profd::exporting {
 namespace {
 
-// profd/marks.tsv (docs/manifest.md): time_ns, pid, rank, thread, kind, name, value. A push without
+// host/profd/marks.tsv (docs/manifest.md): time_ns, pid, rank, thread, kind, name, value. A push without
 // a pop ends with the last line of its process; a pop without a push, and a step without its begin
 // or end, is left out and counted as bad.
 class MarksDecoder : public Decoder {

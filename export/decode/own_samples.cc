@@ -7,7 +7,7 @@
 namespace profd::exporting {
 namespace {
 
-// profd/samples.tsv: time_ns, metric, device, labels, value.
+// host/profd/samples.tsv: time_ns, metric, device, labels, value.
 class SamplesDecoder : public Decoder {
  public:
   explicit SamplesDecoder(const DecodeContext& context)

@@ -97,7 +97,7 @@ class Files(AttackCase):
 
     def test_links_planted_while_the_daemon_is_dead(self):
         """What a crash left is repaired: cut to whole records, completed, given away. Not what stands in its place."""
-        for plant, more in ((os.link, ()), (os.symlink, ()), (os.link, ("profd_manifest.json", "profd/slices.tsv"))):
+        for plant, more in ((os.link, ()), (os.symlink, ()), (os.link, ("profd_manifest.json", "host/profd/slices.tsv"))):
             session = self.ctl_as(ALICE, "start", *ORDER)
             self.daemon.until_records(session["session_id"], 50)
             dump = session["dump_path"]

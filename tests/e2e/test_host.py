@@ -150,7 +150,7 @@ class HostSide(DaemonCase):
             self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
 
     def test_own_samples_beside_the_vendors(self):
-        """Collectors without a vendor file: profd/samples.tsv, host CLOCK_MONOTONIC_RAW stamps."""
+        """Collectors without a vendor file: host/profd/samples.tsv, host CLOCK_MONOTONIC_RAW stamps."""
         final = self.daemon.record("--collector", "host_mem=10", "--collector", "host_disk=10",
                                    "--collector", "npu_state=5", seconds=1.5)
         dump = prof_reader.read(final["dump_path"])
@@ -165,7 +165,7 @@ class HostSide(DaemonCase):
                             int(row["time_ns"]) + offset <= final["ended_ns"] + 1_000_000)
             float(row["value"])
         listed = {f["path"] for f in dump.manifest["files"]}
-        self.assertIn("profd/samples.tsv", listed)
+        self.assertIn("host/profd/samples.tsv", listed)
 
 
 if __name__ == "__main__":

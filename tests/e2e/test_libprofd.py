@@ -78,8 +78,8 @@ def session_of(output):
 
 
 def marks_of(dump):
-    """profd/marks.tsv as dictionaries, in time order."""
-    with open(os.path.join(dump, "profd", "marks.tsv"), encoding="utf-8") as file:
+    """host/profd/marks.tsv as dictionaries, in time order."""
+    with open(os.path.join(dump, "host", "profd", "marks.tsv"), encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
     entries = [dict(zip(rows[0], row)) for row in rows[1:]]
     return sorted(entries, key=lambda entry: int(entry["time_ns"]))

@@ -49,8 +49,8 @@ def answer(result):
 
 
 def marks(dump):
-    """[(kind, name or step)] in time order, from profd/marks.tsv."""
-    with open(os.path.join(dump, "profd", "marks.tsv"), encoding="utf-8") as file:
+    """[(kind, name or step)] in time order, from host/profd/marks.tsv."""
+    with open(os.path.join(dump, "host", "profd", "marks.tsv"), encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
     heading = rows[0]
     entries = [dict(zip(heading, row)) for row in rows[1:]]

@@ -1,4 +1,4 @@
-// Input: profd/slices.tsv. What was understood of it, written again, is understood the same way.
+// Input: host/profd/slices.tsv. What was understood of it, written again, is understood the same way.
 #include "dump/slice_journal.h"
 #include "tests/fuzz/fuzz_input.h"
 

@@ -308,7 +308,7 @@ def read(path, finished=None):
                 dump.problem(name, "has no end_info")
             check_done(dump, folder, finished)
             read_data(dump, folder, device, entry)
-        elif name not in ("profd_manifest.json", "profd"):
+        elif name != "profd_manifest.json":
             dump.problem(name, "is no part of a dump")
     if dump.host is None:
         dump.problem(path, "has no host/")
@@ -336,21 +336,24 @@ def holes(stamps, period, tolerance=0.25):
     return missing
 
 
+OWN = os.path.join("host", "profd")
+
+
 def own_lines(path, name):
     """One of profd's own files in a dump: list of dicts."""
-    with open(os.path.join(path, "profd", name), encoding="utf-8", newline="\n") as file:
+    with open(os.path.join(path, OWN, name), encoding="utf-8", newline="\n") as file:
         heading = file.readline().rstrip("\n").split("\t")
         return [dict(zip(heading, line.rstrip("\n").split("\t"))) for line in file]
 
 
 def samples_tsv(path):
-    """profd/samples.tsv of a dump."""
+    """host/profd/samples.tsv of a dump."""
     return own_lines(path, "samples.tsv")
 
 
 def marks_tsv(path):
-    """profd/marks.tsv of a dump; empty if nothing was marked."""
-    if not os.path.exists(os.path.join(path, "profd", "marks.tsv")):
+    """host/profd/marks.tsv of a dump; empty if nothing was marked."""
+    if not os.path.exists(os.path.join(path, OWN, "marks.tsv")):
         return []
     return own_lines(path, "marks.tsv")
 
