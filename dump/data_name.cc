@@ -81,6 +81,7 @@ std::string_view OwnFileName(std::string_view path) {
 }
 
 std::optional<DataName> ParseDataName(std::string_view name) {
+  if (name.starts_with('.')) return std::nullopt;
   bool compressed = name.ends_with(kCompressedSuffix);
   if (compressed) name.remove_suffix(kCompressedSuffix.size());
   size_t at = name.rfind(kSliceMark);

@@ -33,7 +33,7 @@ struct DataName {
   bool compressed = false;
 };
 
-// Nothing: no name of a data file.
+// Nothing: no name of a data file, or that of one being made.
 std::optional<DataName> ParseDataName(std::string_view name);
 // The driver channel behind a device's file of this base name ("hbm.data"), whatever it is called on
 // the chip; null for files of no channel.

@@ -154,13 +154,15 @@ Result<WholePart> WholeText(int fd, uint64_t size, const SliceShape& shape) {
 SliceShape ShapeOf(std::string_view base, bool of_host) {
   using Kind = SliceShape::Kind;
   if (base == kStepTraceFile) return {Kind::kBinary, kStepRecordBytes, {}};
+  if (base == "netdev_stats.data") return {};
   if (of_host) {
     if (base == "host_cpu.data" || base == "host_network.data") return {Kind::kSamples, 0, {}};
     if (base == "host_sys_cpu.data" || base == "host_sys_mem.data" ||
         base.ends_with("-CpuUsage.data") || base.ends_with("-Memory.data")) {
       return {Kind::kBlocks, 0, {}};
     }
-    return {};
+    if (base == "host_mem.data" || base == "host_disk.data") return {};
+    return {Kind::kUnknown, 0, {}};
   }
   const abi::ChannelFormat* format = FormatOfFile(base);
   if (format == nullptr) return {Kind::kUnknown, 0, {}};

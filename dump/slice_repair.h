@@ -22,7 +22,7 @@ struct SliceShape {
   std::string_view header_token = {};
 };
 
-// Of the file called `base` in data/ of the host or a device. Unknown ones of the host are lines.
+// Of the file called `base` in data/ of the host or a device.
 SliceShape ShapeOf(std::string_view base, bool of_host);
 
 struct WholePart {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -35,9 +36,9 @@ void ReadManifestOf(VerifyRun& run) {
   report.has_manifest = true;
   report.state = manifest->state;
   if (manifest->state == DumpState::kRunning) {
-    run.Add(VerifyCheck::kManifest, std::string(kManifestFile),
-            "says that the session still runs; when no profd writes to this dump, it was "
-            "interrupted and will be completed by the next start of profd");
+    report.notes.emplace_back(
+        "the session still runs, so what was lost is not checked yet; if no profd writes to this dump, it was "
+        "interrupted, and the next start of profd completes it");
   }
   if (manifest->state == DumpState::kInterrupted) {
     report.notes.push_back("interrupted: " + manifest->reason);
@@ -46,9 +47,32 @@ void ReadManifestOf(VerifyRun& run) {
   for (const ManifestFile& file : run.manifest->files) run.listed[file.path] = &file;
 }
 
+// What was not judged.
+void NoteUnknownFiles(VerifyRun& run) {
+  constexpr size_t kNamed = 8;
+  std::set<std::string_view> bases;
+  uint64_t files = 0;
+  for (const VerifyChannel& row : run.report.channels) {
+    if (row.judged) continue;
+    ++files;
+    bases.insert(row.file);
+  }
+  if (files == 0) return;
+  std::string names;
+  size_t named = 0;
+  for (std::string_view base : bases) {
+    if (++named > kNamed) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", base);
+  }
+  if (named > kNamed) names += fmt::format(" and {} more", named - kNamed);
+  run.report.notes.push_back(fmt::format(
+      "{} file{} of a kind that profd does not read, counted and not checked: {}", files,
+      files == 1 ? "" : "s", names));
+}
+
 // Channels the manifest knows and that have no file.
 void AddChannelsWithoutFiles(VerifyRun& run) {
-  if (!run.manifest) return;
+  if (!run.manifest || run.running()) return;
   for (const ManifestChannel& channel : run.manifest->channels) {
     if (channel.file.empty() || channel.records == 0) continue;
     bool found = false;
@@ -56,12 +80,20 @@ void AddChannelsWithoutFiles(VerifyRun& run) {
       found = found || (row.device == channel.device &&
                         (row.file == channel.file || row.file == "profd/" + channel.file));
     }
-    if (!found) {
-      run.Add(VerifyCheck::kAccounting,
-              channel.device >= 0 ? fmt::format("{} of device {}", channel.file, channel.device)
-                                  : channel.file,
-              fmt::format("the manifest counts {} records, there is no file", channel.records));
+    if (found) continue;
+    std::string what =
+        fmt::format("the manifest counts {} records, there is no file", channel.records);
+    const bool of_device = channel.device >= 0;
+    const std::string_view broken = run.BrokenSliceOf(
+        of_device ? fmt::format("device_{0}/data/{1}.{0}", channel.device, channel.file)
+                  : fmt::format("{}{}", kOwnPrefix, channel.file));
+    if (!broken.empty()) {
+      run.AddOfSlice(VerifyCheck::kAccounting, broken, what);
+      continue;
     }
+    run.Add(VerifyCheck::kAccounting,
+            of_device ? fmt::format("{} of device {}", channel.file, channel.device) : channel.file,
+            std::move(what));
   }
 }
 
@@ -80,6 +112,44 @@ void VerifyReport::Add(VerifyCheck check, std::string where, std::string what) {
   }
 }
 
+void VerifyRun::AddOfSlice(VerifyCheck check, std::string_view path, std::string_view what) {
+  const std::string_view slice = RecordedName(path);
+  const uint32_t bit = 1u << static_cast<uint32_t>(check);
+  auto found = broken.find(slice);
+  if (found == broken.end()) {
+    broken.emplace(slice, Broken{report.problems.size(), bit});
+    Add(check, std::string(path), std::string(what));
+    return;
+  }
+  Broken& known = found->second;
+  if ((std::exchange(known.checks, known.checks | bit) & bit) != 0) return;
+  if (known.problem >= report.problems.size()) return;
+  report.problems[known.problem].what += fmt::format("; {}", what);
+}
+
+std::string_view VerifyRun::BrokenSliceOf(std::string_view stem) const {
+  for (auto it = broken.lower_bound(stem); it != broken.end() && it->first.starts_with(stem); ++it) {
+    if (it->first == stem || FileOfSlice(it->first) == stem) return it->first;
+  }
+  return {};
+}
+
+void VerifyRun::ReadJournal() {
+  Result<UniqueFd> file = reader.OpenFile(kJournalFile);
+  if (!file.ok()) return;
+  Result<std::string> text = ReadWhole(file->get(), kMaxJournalBytes);
+  if (text.ok()) {
+    journal = ParseSliceJournal(*text);
+  } else {
+    Add(VerifyCheck::kSizes, std::string(kJournalFile), text.status().message());
+  }
+}
+
+bool VerifyRun::IsThere(std::string_view slice) const {
+  return reader.OpenFile(slice).ok() ||
+         reader.OpenFile(fmt::format("{}{}", slice, kCompressedSuffix)).ok();
+}
+
 std::optional<std::string> VerifyRun::Read(std::string_view path) const {
   Result<UniqueFd> fd = reader.OpenFile(path);
   if (!fd.ok()) return std::nullopt;
@@ -92,7 +162,7 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
                                 const VerifyProgress& progress) {
   VerifyReport report;
   report.name = name;
-  VerifyRun run{reader, report, progress, {}, {}, {}, {}, {}, {}, 0, false};
+  VerifyRun run{reader, report, progress, {}, {}, {}, {}, {}, {}, 0, false, {}};
   Result<std::vector<DumpReader::File>> files = reader.Files();
   if (!files.ok()) return files.status();
   run.files = std::move(*files);
@@ -102,14 +172,7 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
   }
   report.files = run.files.size();
   ReadManifestOf(run);
-  if (Result<UniqueFd> journal = reader.OpenFile(kJournalFile); journal.ok()) {
-    Result<std::string> text = ReadWhole(journal->get(), kMaxJournalBytes);
-    if (text.ok()) {
-      run.journal = ParseSliceJournal(*text);
-    } else {
-      run.Add(VerifyCheck::kSizes, std::string(kJournalFile), text.status().message());
-    }
-  }
+  run.ReadJournal();
   FindDataFiles(run);
   if (run.data.empty() && !run.manifest && !run.Has("host/info.json")) {
     bool device = false;
@@ -122,6 +185,7 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
   CheckData(run);
   if (run.cancelled) return Status(StatusCode::kCancelled, "given up");
   AddChannelsWithoutFiles(run);
+  NoteUnknownFiles(run);
   return report;
 }
 

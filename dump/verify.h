@@ -20,13 +20,13 @@ namespace profd {
 // What is checked; `ran` false where the dump has nothing to check it by (a dump of the vendor's
 // collector has no checksums).
 enum class VerifyCheck : uint8_t {
-  kManifest,    // there, readable, of an ended session
+  kManifest,    // there, readable
   kSizes,       // files are there and as long as manifest, journal and .done say; nothing else is
   kChecksums,   // CRC-32C of slices
   kFraming,     // whole records and lines, readable stamps
   kOrder,       // stamps of a series never go back
   kClocks,      // control files and clock pairs agree with each other
-  kAccounting,  // expected = received + lost
+  kAccounting,  // expected = received + lost; of an ended session
 };
 inline constexpr size_t kVerifyChecks = 7;
 std::string_view ToString(VerifyCheck check);
@@ -48,6 +48,7 @@ struct VerifyChannel {
   uint64_t lost = 0;         // of these the manifest knows
   uint64_t missing = 0;      // by the stamps: in places the manifest names
   uint64_t unexplained = 0;  // and elsewhere
+  bool judged = true;        // false: a file of a kind unknown here, counted only
   uint64_t expected() const { return received + missing + unexplained; }
   double hz = 0;  // 0 = event driven
 };

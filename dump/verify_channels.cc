@@ -27,12 +27,6 @@ constexpr int64_t kSlackNs = 3 * kNsPerSecond;
 // A channel may take this long to deliver its first record, and to be stopped.
 constexpr int64_t kEdgeNs = 5 * kNsPerSecond;
 
-// Bytes per record of binary files that are no driver channel; 0 = lines.
-size_t RecordBytes(const VerifyFile& file, const abi::ChannelFormat* format) {
-  if (format != nullptr) return format->framing == abi::Framing::kBinary ? format->record_size : 0;
-  return file.base == kStepTraceFile ? kStepRecordBytes : 0;
-}
-
 // Whose a host file is; nothing for files of others than profd's collectors. `system`: each reading
 // without error has one line with a stamp.
 struct HostFile {
@@ -64,19 +58,13 @@ std::optional<int64_t> LineStamp(std::string_view base, std::string_view line) {
   return std::nullopt;
 }
 
-// As the journal calls it.
-std::string_view RecordedName(std::string_view path) {
-  if (path.ends_with(kCompressedSuffix)) path.remove_suffix(kCompressedSuffix.size());
-  return path;
-}
-
 class FileCheck {
  public:
   FileCheck(VerifyRun& run, const VerifyFile& file)
       : run_(run),
         file_(file),
         format_(file.own || file.device < 0 ? nullptr : FormatOfFile(file.base)),
-        record_bytes_(RecordBytes(file, format_)),
+        record_bytes_(file.shape.kind == SliceShape::Kind::kBinary ? file.shape.record_size : 0),
         where_(file.device >= 0 ? fmt::format("{} of device {}", file.base, file.device)
                                 : file.base),
         holes_(HoleOptions(), [this](const HoleFinder::Hole& hole) { OnHole(hole); }) {}
@@ -92,7 +80,9 @@ class FileCheck {
 
  private:
   HoleFinder::Options HoleOptions();
-  void ReadSlice(const VerifySlice& slice, uint64_t* done);
+  bool judged() const { return file_.shape.kind != SliceShape::Kind::kUnknown; }
+  std::optional<UniqueFd> Open(VerifySlice& slice);
+  void ReadSlice(VerifySlice slice, uint64_t* done);
   void TakeBytes(std::span<const std::byte> bytes, const VerifySlice& slice);
   void TakeWhole(std::span<const std::byte> whole);
   void TakeLines(std::string_view lines);
@@ -104,6 +94,7 @@ class FileCheck {
   int64_t ToHostNs(int64_t stamp_ns) const;
   void Conclude();
   const ManifestChannel* FindChannel() const;
+  void AddToAccount(std::string what);
   void CheckCounts(VerifyChannel& row);
   void CheckReadings(const VerifyChannel& row);
   void CheckEdges();
@@ -176,10 +167,23 @@ HoleFinder::Options FileCheck::HoleOptions() {
   return options;
 }
 
-void FileCheck::ReadSlice(const VerifySlice& slice, uint64_t* done) {
+// `slice` by the path it has by now; nothing if a limit has removed it.
+std::optional<UniqueFd> FileCheck::Open(VerifySlice& slice) {
   Result<UniqueFd> fd = run_.reader.OpenFile(slice.path);
-  if (!fd.ok()) {
-    run_.Add(VerifyCheck::kSizes, slice.path, "cannot be opened: " + fd.status().message());
+  if (run_.running() && fd.status().code() == StatusCode::kNotFound) {
+    slice.path = fmt::format("{}{}", RecordedName(slice.path), kCompressedSuffix);
+    fd = run_.reader.OpenFile(slice.path);
+    if (fd.status().code() == StatusCode::kNotFound) return std::nullopt;
+  }
+  if (fd.ok()) return std::move(*fd);
+  run_.AddOfSlice(VerifyCheck::kSizes, slice.path, "cannot be opened: " + fd.status().message());
+  return std::nullopt;
+}
+
+void FileCheck::ReadSlice(VerifySlice slice, uint64_t* done) {
+  std::optional<UniqueFd> fd = Open(slice);
+  if (!fd) {
+    if (run_.running()) holes_.Resync();
     return;
   }
   SliceSource source(std::move(*fd), slice.path);
@@ -188,7 +192,7 @@ void FileCheck::ReadSlice(const VerifySlice& slice, uint64_t* done) {
   for (;;) {
     Result<size_t> got = source.Read(buffer);
     if (!got.ok()) {
-      run_.Add(VerifyCheck::kFraming, slice.path, got.status().message());
+      run_.AddOfSlice(VerifyCheck::kFraming, slice.path, got.status().message());
       break;
     }
     if (*got == 0) break;
@@ -200,9 +204,13 @@ void FileCheck::ReadSlice(const VerifySlice& slice, uint64_t* done) {
 }
 
 void FileCheck::TakeBytes(std::span<const std::byte> bytes, const VerifySlice& slice) {
+  if (!judged()) {
+    content_bytes_ += bytes.size();
+    return;
+  }
   if (std::exchange(slice_start_, false) && format_ != nullptr && !format_->slice_header.empty() &&
       run_.manifest && !AsText(bytes).starts_with(format_->slice_header)) {
-    run_.Add(VerifyCheck::kFraming, slice.path, "does not begin with its header line");
+    run_.AddOfSlice(VerifyCheck::kFraming, slice.path, "does not begin with its header line");
   }
   carry_.insert(carry_.end(), bytes.begin(), bytes.end());
   size_t whole = 0;
@@ -212,7 +220,7 @@ void FileCheck::TakeBytes(std::span<const std::byte> bytes, const VerifySlice& s
     size_t end = AsText(carry_).rfind('\n');
     whole = end == std::string_view::npos ? 0 : end + 1;
     if (carry_.size() - whole > kMaxLine) {
-      run_.Add(VerifyCheck::kFraming, slice.path, "has a line longer than 1 MiB");
+      run_.AddOfSlice(VerifyCheck::kFraming, slice.path, "has a line longer than 1 MiB");
       whole = carry_.size();
     }
   }
@@ -246,11 +254,14 @@ void FileCheck::TakeLines(std::string_view lines) {
 }
 
 void FileCheck::EndSlice(const VerifySlice& slice, const SliceSource& source) {
+  const bool last = slice.number == file_.slices.back().number;
   // The vendor's collector cuts slices anywhere; the rest of a record is in the next one.
-  if (!carry_.empty() && (run_.manifest || &slice == &file_.slices.back())) {
-    run_.Add(VerifyCheck::kFraming, slice.path,
-             fmt::format("ends inside of a {}, {} bytes of it are there",
-                         record_bytes_ != 0 ? "record" : "line", carry_.size()));
+  if (!carry_.empty() && (run_.manifest || last)) {
+    if (!run_.running() || !last) {
+      run_.AddOfSlice(VerifyCheck::kFraming, slice.path,
+                      fmt::format("ends inside of a {}, {} bytes of it are there",
+                                  record_bytes_ != 0 ? "record" : "line", carry_.size()));
+    }
     carry_.clear();
   }
   CheckSum(slice.path, source);
@@ -261,11 +272,11 @@ void FileCheck::CheckSum(const std::string& path, const SliceSource& source) {
   auto compare = [&](std::string_view whose, uint64_t bytes, uint32_t crc, uint64_t want_bytes,
                      uint32_t want_crc) {
     if (bytes != want_bytes) {
-      run_.Add(VerifyCheck::kSizes, path,
-               fmt::format("holds {} bytes, {} by the {}", bytes, want_bytes, whose));
+      run_.AddOfSlice(VerifyCheck::kSizes, path,
+                      fmt::format("holds {} bytes, {} by the {}", bytes, want_bytes, whose));
     } else if (crc != want_crc) {
-      run_.Add(VerifyCheck::kChecksums, path,
-               fmt::format("CRC-32C is {:08x}, {:08x} by the {}", crc, want_crc, whose));
+      run_.AddOfSlice(VerifyCheck::kChecksums, path,
+                      fmt::format("CRC-32C is {:08x}, {:08x} by the {}", crc, want_crc, whose));
     }
   };
   bool compared = false;
@@ -349,8 +360,11 @@ void FileCheck::Conclude() {
     row.channel = known_->channel;
     row.hz = known_->hz_effective;
   }
-  run_.Ran(VerifyCheck::kFraming);
-  run_.Ran(VerifyCheck::kOrder);
+  row.judged = judged();
+  if (row.judged) {
+    run_.Ran(VerifyCheck::kFraming);
+    run_.Ran(VerifyCheck::kOrder);
+  }
   if (holes_.unreadable() > 0) {
     run_.Add(VerifyCheck::kFraming, where_,
              fmt::format("{} records have no readable stamp", holes_.unreadable()));
@@ -360,25 +374,29 @@ void FileCheck::Conclude() {
              fmt::format("{} stamps are older than the record before", holes_.backwards()));
   }
   CheckCounts(row);
-  if (run_.manifest) CheckEdges();
+  if (run_.manifest && !run_.running()) CheckEdges();
   run_.report.channels.push_back(std::move(row));
 }
 
+void FileCheck::AddToAccount(std::string what) {
+  const std::string_view broken = run_.BrokenSliceOf(FileOfSlice(file_.slices.front().path));
+  if (broken.empty()) return run_.Add(VerifyCheck::kAccounting, where_, std::move(what));
+  run_.AddOfSlice(VerifyCheck::kAccounting, broken, what);
+}
+
 void FileCheck::CheckCounts(VerifyChannel& row) {
-  if (!run_.manifest) return;
+  if (!run_.manifest || run_.running()) return;
   run_.Ran(VerifyCheck::kAccounting);
   if (unexplained_ > 0) {
-    run_.Add(VerifyCheck::kAccounting, where_,
-             fmt::format("{} of {} records are missing and the manifest does not say so; {}",
-                         unexplained_, row.expected(), first_unexplained_));
+    AddToAccount(fmt::format("{} of {} records are missing and the manifest does not say so; {}",
+                             unexplained_, row.expected(), first_unexplained_));
   }
   const ManifestChannel* told = known_ != nullptr ? known_ : poller_;
   if (told == nullptr) return;
   for (const ManifestLoss& loss : told->dropped) row.lost += loss.records;
   if (poller_ != nullptr) CheckReadings(row);
   if (known_ != nullptr && row.received != known_->records) {
-    run_.Add(
-        VerifyCheck::kAccounting, where_,
+    AddToAccount(
         fmt::format("{} records are here, the manifest counts {}", row.received, known_->records));
   }
   const bool all_counted =
@@ -386,8 +404,8 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
                    [](const ManifestGap& gap) { return gap.lost_records == 0; });
   // Of a thinned session losses are counted before, holes after the thinning.
   if (all_counted && explained_ > row.lost + row.lost / 20 + 2) {
-    run_.Add(VerifyCheck::kAccounting, where_,
-             fmt::format("{} records are missing, the manifest knows of {}", explained_, row.lost));
+    AddToAccount(
+        fmt::format("{} records are missing, the manifest knows of {}", explained_, row.lost));
   }
 }
 
@@ -400,9 +418,8 @@ void FileCheck::CheckReadings(const VerifyChannel& row) {
     if (loss.reason != kLateReason) lost += loss.records;
   }
   if (row.received + lost >= poller_->readings) return;
-  run_.Add(VerifyCheck::kAccounting, where_,
-           fmt::format("{} readings are here, {} was read {} times and {} are told as lost",
-                       row.received, poller_->collector, poller_->readings, lost));
+  AddToAccount(fmt::format("{} readings are here, {} was read {} times and {} are told as lost",
+                           row.received, poller_->collector, poller_->readings, lost));
 }
 
 // A channel must begin with its session and last as long.
@@ -418,14 +435,12 @@ void FileCheck::CheckEdges() {
   const int64_t start = run_.manifest->start_raw_ns;
   const int64_t end = run_.manifest->end_raw_ns;
   if (first - start > slack && !IsExplained(start, first)) {
-    run_.Add(VerifyCheck::kAccounting, where_,
-             fmt::format("begins {:.1f} s after the session, without a gap in the manifest",
-                         static_cast<double>(first - start) / 1e9));
+    AddToAccount(fmt::format("begins {:.1f} s after the session, without a gap in the manifest",
+                             static_cast<double>(first - start) / 1e9));
   }
   if (end - last > slack && !IsExplained(last, end)) {
-    run_.Add(VerifyCheck::kAccounting, where_,
-             fmt::format("ends {:.1f} s before the session, without a gap in the manifest",
-                         static_cast<double>(end - last) / 1e9));
+    AddToAccount(fmt::format("ends {:.1f} s before the session, without a gap in the manifest",
+                             static_cast<double>(end - last) / 1e9));
   }
 }
 

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "base/text.h"
+#include "driver/abi/records.h"
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
 #include "dump/verify_run.h"
@@ -13,6 +15,7 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kDone = ".done";
+constexpr uint64_t kMostMissing = 100;  // slices of one file that are told one by one
 
 // Of "device_0/data/hbm.data.0.slice_3.zst", with the device its folder names; nothing for other
 // paths.
@@ -38,7 +41,10 @@ void CheckDone(VerifyRun& run, const VerifySlice& slice) {
   if (slice.compressed) name.resize(name.size() - kCompressedSuffix.size());
   std::optional<std::string> text = run.Read(name + std::string(kDone));
   if (!text) {
-    if (run.manifest) run.Add(VerifyCheck::kSizes, slice.path, "has no .done file");
+    // Without the slice it has gone by now, by a limit.
+    if (run.manifest && (!run.running() || run.IsThere(RecordedName(slice.path)))) {
+      run.AddOfSlice(VerifyCheck::kSizes, slice.path, "has no .done file");
+    }
     return;
   }
   std::string_view rest = *text;
@@ -50,15 +56,15 @@ void CheckDone(VerifyRun& run, const VerifySlice& slice) {
   uint64_t said = 0;
   if (!ParseNumber(rest.substr(0, rest.find('\n')), &said) ||
       (!slice.compressed && said != slice.bytes)) {
-    run.Add(VerifyCheck::kSizes, slice.path,
-            fmt::format("is {} bytes long, its .done says {}", slice.bytes,
-                        rest.substr(0, std::min<size_t>(rest.find('\n'), 24))));
+    run.AddOfSlice(VerifyCheck::kSizes, slice.path,
+                   fmt::format("is {} bytes long, its .done says {}", slice.bytes,
+                               rest.substr(0, std::min<size_t>(rest.find('\n'), 24))));
   }
 }
 
-// Slices that are neither there nor known to have been removed.
+// Slices that are neither there nor known to have been removed; CheckJournal has those it lists.
 void CheckRow(VerifyRun& run, const VerifyFile& file) {
-  if (file.own || file.slices.empty()) return;
+  if (file.own || !run.manifest) return;
   const std::string& first = file.slices.front().path;
   std::string stem(FileOfSlice(first));
   uint64_t next = 0;
@@ -67,15 +73,15 @@ void CheckRow(VerifyRun& run, const VerifyFile& file) {
   }
   for (const VerifySlice& slice : file.slices) {
     uint64_t missing = 0;
-    for (; next < slice.number && missing <= 1000; ++next) {
-      const SliceEntry* entry = run.journal.Find(fmt::format("{}{}{}", stem, kSliceMark, next));
-      if (entry == nullptr || !entry->aged) ++missing;
-    }
-    if (missing > 0 && run.manifest) {
-      run.Add(VerifyCheck::kSizes, stem,
-              fmt::format("{}{} slices before slice {} are not there and were not aged",
-                          missing > 1000 ? "more than " : "", std::min<uint64_t>(missing, 1000),
-                          slice.number));
+    for (; next < slice.number && missing <= kMostMissing; ++next) {
+      const std::string path = fmt::format("{}{}{}", stem, kSliceMark, next);
+      if (run.journal.Find(path) != nullptr || (run.running() && run.IsThere(path))) continue;
+      if (++missing > kMostMissing) {
+        run.Add(VerifyCheck::kSizes, stem,
+                fmt::format("more slices before slice {} are not there", slice.number));
+      } else {
+        run.AddOfSlice(VerifyCheck::kSizes, path, "is not there, and no limit removed it");
+      }
     }
     next = slice.number + 1;
   }
@@ -97,18 +103,68 @@ void CheckList(VerifyRun& run) {
   for (const ManifestFile& file : run.manifest->files) {
     auto there = run.sizes.find(file.path);
     if (there == run.sizes.end()) {
-      run.Add(VerifyCheck::kSizes, file.path, "is in the manifest and not in the dump");
+      run.AddOfSlice(VerifyCheck::kSizes, file.path, "is in the manifest and not in the dump");
     } else if (there->second != file.bytes) {
-      run.Add(VerifyCheck::kSizes, file.path,
-              fmt::format("is {} bytes long, the manifest says {}", there->second, file.bytes));
+      run.AddOfSlice(VerifyCheck::kSizes, file.path,
+                     fmt::format("is {} bytes long, the manifest says {}", there->second, file.bytes));
     }
   }
   for (const auto& [path, bytes] : run.sizes) {
     if (path.ends_with(kDone) || path == kManifestFile || IsOfTheAnalyser(path)) continue;
     if (run.FindListed(path) == nullptr) {
-      run.Add(VerifyCheck::kSizes, path, "is in the dump and not in the manifest");
+      run.AddOfSlice(VerifyCheck::kSizes, path, "is in the dump and not in the manifest");
     }
   }
+}
+
+// The journal's slices against what is there. A kill may have come between compressing a slice and
+// the journal's line of it.
+void CheckJournal(VerifyRun& run) {
+  auto missing = [&run](const SliceEntry& entry) {
+    return !entry.aged && !run.Has(entry.path) &&
+           !run.Has(entry.path + std::string(kCompressedSuffix));
+  };
+  // What is not there by now has been removed by a limit, and the journal says so first.
+  if (run.running() && std::ranges::any_of(run.journal.slices, [&](const SliceEntry& entry) {
+        return missing(entry) && !run.IsThere(entry.path);
+      })) {
+    run.ReadJournal();
+  }
+  for (const SliceEntry& entry : run.journal.slices) {
+    if (!missing(entry) || (run.running() && run.IsThere(entry.path))) continue;
+    run.AddOfSlice(VerifyCheck::kSizes, entry.path,
+                   "was closed and never removed, and is not there");
+  }
+  if (run.journal.bad_lines > 0) {
+    run.Add(VerifyCheck::kSizes, std::string(kJournalFile),
+            fmt::format("has {} lines that make no sense", run.journal.bad_lines));
+  }
+}
+
+// Samples of the counters or those of single tasks (operator-data a.4): sample.json tells.
+SliceShape FftsShape(const VerifyRun& run, int device) {
+  auto text_of = [](const nlohmann::json& json, const char* key) {
+    auto found = json.is_object() ? json.find(key) : json.end();
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  auto read = [&](const std::string& name) {
+    std::optional<std::string> text = run.Read(fmt::format("device_{}/{}", device, name));
+    return nlohmann::json::parse(text.value_or(""), nullptr, false);
+  };
+  const std::string mode = text_of(read("sample.json"), "ai_core_profiling_mode");
+  using Kind = SliceShape::Kind;
+  if (mode == "task-based") return {Kind::kBinary, abi::kTaskPmuRecordBytes, {}};
+  if (mode != "sample-based") return {Kind::kUnknown, 0, {}};
+  const std::string chip = text_of(read(fmt::format("info.json.{}", device)), "platform_version");
+  const bool v6 = chip == "15" || chip == "16";
+  namespace layout = abi::aicore_sample_record;
+  return {Kind::kBinary, static_cast<uint32_t>(v6 ? layout::kSizeV6 : layout::kSize), {}};
+}
+
+SliceShape ShapeIn(const VerifyRun& run, const VerifyFile& file) {
+  if (file.own) return {};
+  if (file.device >= 0 && file.base == "ffts_profile.data") return FftsShape(run, file.device);
+  return ShapeOf(file.base, file.device < 0);
 }
 
 }  // namespace
@@ -117,7 +173,7 @@ void FindDataFiles(VerifyRun& run) {
   std::map<std::tuple<int, bool, std::string>, size_t> index;
   auto add = [&](int device, bool own, const std::string& base, VerifySlice slice) {
     auto [it, fresh] = index.try_emplace({device, own, base}, run.data.size());
-    if (fresh) run.data.push_back({device, base, own, {}});
+    if (fresh) run.data.push_back({device, base, own, {}, {}});
     run.total_bytes += slice.bytes;
     run.data[it->second].slices.push_back(std::move(slice));
   };
@@ -131,31 +187,30 @@ void FindDataFiles(VerifyRun& run) {
     }
   }
   for (VerifyFile& file : run.data) {
-    std::sort(file.slices.begin(), file.slices.end(),
-              [](const VerifySlice& a, const VerifySlice& b) { return a.number < b.number; });
+    // The plain one stays while its compressed one is being made.
+    std::ranges::sort(file.slices, [](const VerifySlice& a, const VerifySlice& b) {
+      return std::tie(a.number, a.path) < std::tie(b.number, b.path);
+    });
+    auto twice = std::ranges::unique(file.slices, {}, [](const VerifySlice& slice) {
+      return RecordedName(slice.path);
+    });
+    file.slices.erase(twice.begin(), twice.end());
+    file.shape = ShapeIn(run, file);
   }
 }
 
 void CheckSizes(VerifyRun& run) {
   run.Ran(VerifyCheck::kSizes);
+  CheckList(run);
+  CheckJournal(run);
   for (const VerifyFile& file : run.data) {
     if (!file.own) {
-      for (const VerifySlice& slice : file.slices) CheckDone(run, slice);
+      for (const VerifySlice& slice : file.slices) {
+        if (!run.running() || &slice != &file.slices.back()) CheckDone(run, slice);
+      }
     }
     CheckRow(run, file);
   }
-  for (const SliceEntry& entry : run.journal.slices) {
-    const std::string stored =
-        entry.compressed ? entry.path + std::string(kCompressedSuffix) : entry.path;
-    if (!entry.aged && !run.Has(stored)) {
-      run.Add(VerifyCheck::kSizes, stored, "was closed and never removed, and is not there");
-    }
-  }
-  if (run.journal.bad_lines > 0) {
-    run.Add(VerifyCheck::kSizes, std::string(kJournalFile),
-            fmt::format("has {} lines that make no sense", run.journal.bad_lines));
-  }
-  CheckList(run);
 }
 
 }  // namespace profd

@@ -10,6 +10,7 @@
 
 #include "driver/abi/channels.h"
 #include "dump/slice_journal.h"
+#include "dump/slice_repair.h"
 #include "dump/verify.h"
 
 namespace profd {
@@ -27,6 +28,7 @@ struct VerifyFile {
   int device = -1;  // -1 = the host's or our own
   std::string base;
   bool own = false;  // in our folder
+  SliceShape shape;  // kUnknown: its bytes are not judged
   std::vector<VerifySlice> slices;
 };
 
@@ -42,10 +44,25 @@ struct VerifyRun {
   std::vector<VerifyFile> data;
   uint64_t total_bytes = 0;
   bool cancelled = false;
+  struct Broken {
+    size_t problem = 0;  // in the report
+    uint32_t checks = 0;  // that found something
+  };
+  std::map<std::string, Broken, std::less<>> broken;  // by slice, without .zst
 
   void Add(VerifyCheck check, std::string where, std::string what) {
     report.Add(check, std::move(where), std::move(what));
   }
+  // What is wrong with one slice, and what follows from that, is one problem: what the second check
+  // and later ones find is added to what the first one found, once for each check.
+  void AddOfSlice(VerifyCheck check, std::string_view path, std::string_view what);
+  // A slice of this file (its path up to the slice's number) that has a problem; empty: none.
+  std::string_view BrokenSliceOf(std::string_view stem) const;
+  // The session still writes: files grow, come and go while they are read, and what was lost is not in
+  // the manifest yet.
+  bool running() const { return manifest && manifest->state == DumpState::kRunning; }
+  // Of a running dump, by now.
+  bool IsThere(std::string_view slice) const;
   void Ran(VerifyCheck check) { report.ran[static_cast<size_t>(check)] = true; }
   bool Has(std::string_view path) const { return sizes.contains(path); }
   bool HasBelow(std::string_view folder) const {  // with its slash
@@ -56,6 +73,7 @@ struct VerifyRun {
     auto it = listed.find(path);
     return it == listed.end() ? nullptr : it->second;
   }
+  void ReadJournal();
   // Text of a small file; nothing when it is not there or too long.
   std::optional<std::string> Read(std::string_view path) const;
 };

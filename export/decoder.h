@@ -64,6 +64,8 @@ struct DecoderSpec {
   std::span<const TableId> tables;  // what may come out; empty = events only
   std::unique_ptr<Decoder> (*make)(const DecodeContext& context);
   uint16_t record_size_v2 = 0;  // where Place::record_version is "2.0"; 0 = the same
+  // Where sample.json does not say "sample-based": counters of tasks, not samples; 0 = the same.
+  uint16_t record_size_task = 0;
 };
 // Chips 15 and 16: other layouts in several channels.
 constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }
@@ -72,6 +74,7 @@ constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }
 std::span<const DecoderSpec> Decoders();
 // Bytes of one record in a file of this place; 0 = text.
 inline size_t RecordSizeOf(const DecoderSpec& spec, const Place& place) {
+  if (spec.record_size_task != 0 && place.aicore_mode != "sample-based") return spec.record_size_task;
   if (IsV6(place.chip) && spec.record_size_v6 != 0) return spec.record_size_v6;
   if (place.record_version == "2.0" && spec.record_size_v2 != 0) return spec.record_size_v2;
   return spec.record_size;

@@ -77,6 +77,7 @@ std::vector<std::pair<std::string, VerifyChannel>> RowsOf(const VerifyReport& re
     row.received += channel.received;
     row.missing += channel.missing;
     row.unexplained += channel.unexplained;
+    row.judged = row.judged && channel.judged;
   }
   return rows;
 }
@@ -85,6 +86,10 @@ void PrintChannels(const Io& io, const VerifyReport& report, bool all) {
   Table table(
       {"FILE", ">HZ", ">SLICES", ">BYTES", ">EXPECTED", ">RECEIVED", ">LOST", ">UNEXPLAINED"});
   for (const auto& [label, row] : RowsOf(report, all)) {
+    if (!row.judged) {
+      table.AddRow({label, "-", std::to_string(row.slices), FormatBytes(row.bytes), "-", "-", "-", "-"});
+      continue;
+    }
     table.AddRow(
         {label,
          row.hz > 0 ? fmt::format("{:g}", row.hz) : "-",
@@ -113,13 +118,18 @@ std::string ChecksLine(const VerifyReport& report) {
 void PrintReport(const Io& io, const VerifyReport& report, const VerifyOptions& options) {
   const bool quiet = options.quiet;
   if (!quiet || !report.ok()) {
-    io.out << Printable(report.name) << ": "
-           << (report.ok() ? Paint("whole", Tone::kGood, io.out_color())
-                           : Paint(fmt::format("{} problem{}", report.problem_count,
-                                               report.problem_count == 1 ? "" : "s"),
-                                   Tone::kBad, io.out_color()))
-           << fmt::format(", {}, {} files, {}, {} checksums\n", ToString(report.state),
-                          report.files, FormatBytes(report.bytes), report.checksums);
+    const bool running = report.state == DumpState::kRunning;
+    const std::string verdict =
+        !report.ok() ? Paint(fmt::format("{} problem{}", report.problem_count,
+                                         report.problem_count == 1 ? "" : "s"),
+                             Tone::kBad, io.out_color()) +
+                           fmt::format(", {}", ToString(report.state))
+        : running ? Paint("running, consistent so far", Tone::kGood, io.out_color())
+                  : Paint("whole", Tone::kGood, io.out_color()) +
+                        fmt::format(", {}", ToString(report.state));
+    io.out << Printable(report.name) << ": " << verdict
+           << fmt::format(", {} files, {}, {} checksums\n", report.files,
+                          FormatBytes(report.bytes), report.checksums);
   }
   if (!quiet) {
     PrintChannels(io, report, options.verbose);
@@ -167,7 +177,8 @@ Json ToJson(const VerifyReport& report) {
                                 {"received", channel.received},
                                 {"lost", channel.missing},
                                 {"lost_by_manifest", channel.lost},
-                                {"unexplained", channel.unexplained}});
+                                {"unexplained", channel.unexplained},
+                                {"judged", channel.judged}});
   }
   json["notes"] = report.notes;
   return json;

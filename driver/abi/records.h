@@ -129,7 +129,8 @@ inline constexpr size_t kHostCount = 8;  // u64
 inline constexpr size_t kReserved = 16;  // u64 bytes
 }  // namespace module_mem_record
 
-// AI Core counters, sample-based.
+// AI Core counters of tasks; and sample-based, in files of the same names: sample.json tells which.
+inline constexpr uint16_t kTaskPmuRecordBytes = 128;
 namespace aicore_sample_record {
 inline constexpr size_t kSize = 96;
 inline constexpr size_t kSizeV6 = 112;

@@ -76,10 +76,9 @@ class TaskPmuDecoder final : public Decoder {
   void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) override {
     bytes_ += bytes.size();
   }
-  void Finish() override { stats_.skipped = bytes_ / kTaskRecordSize; }
+  void Finish() override { stats_.skipped = bytes_ / abi::kTaskPmuRecordBytes; }
 
  private:
-  static constexpr uint64_t kTaskRecordSize = 128;
   uint64_t bytes_ = 0;
 };
 

@@ -62,11 +62,14 @@ std::span<const DecoderSpec> DeviceDecoders() {
       {"stars_soc_profile.data", kDevice, kSocChips, abi::soc_record::kSize, 0, kSocTables,
        MakeSocProfileDecoder},
       {"aicore.data", kDevice, Chips({0, 1, 2, 3, 4}), abi::aicore_sample_record::kSize,
-       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeAicoreDecoder},
+       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeAicoreDecoder,
+       0, abi::kTaskPmuRecordBytes},
       {"aiVectorCore.data", kDevice, Chips({2, 3, 4}), abi::aicore_sample_record::kSize,
-       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeAivDecoder},
+       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeAivDecoder,
+       0, abi::kTaskPmuRecordBytes},
       {"ffts_profile.data", kDevice, kSocChips, abi::aicore_sample_record::kSize,
-       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeFftsDecoder},
+       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeFftsDecoder,
+       0, abi::kTaskPmuRecordBytes},
       {"ub.data", kDevice, Chips({15, 16}), abi::ub_record::kSize, 0, kUbTables, MakeUbDecoder},
   });
   return kSpecs;
