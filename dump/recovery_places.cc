@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "dump/mark_files.h"
 #include "dump/slice_journal.h"
 #include "dump/slice_repair.h"
+#include "dump/slice_source.h"
 
 namespace profd {
 namespace {
@@ -28,6 +30,7 @@ namespace {
 constexpr size_t kMaxEntries = 200'000;
 constexpr size_t kMaxPlaces = 65;
 constexpr size_t kMaxDoneBytes = 4096;
+constexpr uint64_t kMostUnpacked = 64;
 
 struct Entry {
   uint64_t bytes = 0;
@@ -110,6 +113,7 @@ class PlaceRepair {
   void DropLeftovers();
   Status Slice(const std::string& name);
   Status Compressed(const std::string& name, const SliceEntry* known);
+  std::optional<uint32_t> StoredSum(const std::string& stored, const SliceEntry& known);
   Status Closed(const std::string& name, const SliceEntry* known, const SliceShape& shape);
   Status Repair(const std::string& name, const SliceShape& shape);
   Status WriteDone(const std::string& name, uint64_t bytes);
@@ -192,6 +196,24 @@ Status PlaceRepair::Slice(const std::string& name) {
   return {};
 }
 
+// The kill came between compressing a slice and the journal's line of that. Nothing if what is there
+// is not the slice that was closed.
+std::optional<uint32_t> PlaceRepair::StoredSum(const std::string& stored, const SliceEntry& known) {
+  // What unpacks to far more than samples ever do costs more than its sum is worth.
+  if (known.bytes / kMostUnpacked > entries_.at(stored).bytes) return std::nullopt;
+  Result<UniqueFd> fd = OpenOwn(data_.get(), stored, context_.owner.uid, O_RDONLY);
+  if (!fd.ok()) return std::nullopt;
+  SliceSource source(std::move(*fd), stored);
+  std::vector<std::byte> chunk(256u << 10);
+  for (;;) {
+    Result<size_t> got = source.Read(chunk);
+    if (!got.ok() || source.bytes() > known.bytes) return std::nullopt;
+    if (*got == 0) break;
+  }
+  if (source.bytes() != known.bytes || source.crc32c() != known.crc32c) return std::nullopt;
+  return source.stored_crc32c();
+}
+
 Status PlaceRepair::Compressed(const std::string& name, const SliceEntry* known) {
   const std::string stored = name + std::string(kCompressedSuffix);
   const Entry& entry = entries_.at(stored);
@@ -205,7 +227,7 @@ Status PlaceRepair::Compressed(const std::string& name, const SliceEntry* known)
     file.raw_crc32c = known->crc32c;
     file.first_ns = known->first_ns;
     file.last_ns = known->last_ns;
-    if (known->compressed) file.crc32c = known->stored_crc32c;
+    file.crc32c = known->compressed ? known->stored_crc32c : StoredSum(stored, *known);
     RETURN_IF_ERROR(WriteDone(name, known->bytes));
   }
   Note(name, file, known != nullptr ? known->bytes : 0, entry.modified_ns);

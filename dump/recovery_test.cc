@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/crc32c.h"
 #include "dump/session_dump.h"
 #include "dump/reader.h"
 #include "dump/test_util.h"
@@ -257,6 +260,51 @@ TEST_F(RecoveryTest, OurFolderIsNotLookedForBehindLinks) {
   WriteText(At("profd_manifest.json"), "{}");
   RecoverDump(root_, name_, Options()).status().Ignore();
   EXPECT_EQ(ReadText(tmp_ / "elsewhere/profd/marks.tsv"), "no whole line");
+}
+
+// A file with another name may be anything the owner can link.
+TEST_F(RecoveryTest, WhatHasAnotherNameIsLeftAsItIs) {
+  Make();
+  WriteText(tmp_ / "victim", std::string(50, 'v'));
+  const std::string slice = At("device_0/data/hbm.data.0.slice_1");
+  fs::remove(slice);
+  fs::create_hard_link(tmp_ / "victim", slice);
+  RecoveredDump dump = Recover();
+  EXPECT_EQ(fs::file_size(tmp_ / "victim"), 50u);
+  EXPECT_THAT(dump.manifest.warnings, Contains(HasSubstr("hbm.data.0.slice_1 was left as it is")));
+  EXPECT_EQ(ChannelOf(dump, kHbm).records, 10u);
+}
+
+// Killed after a slice was compressed and before the journal said so.
+TEST_F(RecoveryTest, ACompressedSliceTheJournalDoesNotKnowYetIsWhole) {
+  Make();
+  const std::string slice = At("device_0/data/hbm.data.0.slice_0");
+  const std::string plain = ReadText(slice);
+  std::string packed(ZSTD_compressBound(plain.size()), '\0');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), plain.data(), plain.size(), 1));
+  WriteText(slice + ".zst", packed);
+  fs::remove(slice);
+  RecoveredDump dump = Recover();
+  auto file = std::ranges::find(dump.manifest.files, "device_0/data/hbm.data.0.slice_0.zst", &ManifestFile::path);
+  ASSERT_NE(file, dump.manifest.files.end());
+  EXPECT_EQ(file->state, "compressed");
+  EXPECT_EQ(file->crc32c, Crc32c(AsBytes(packed)));
+  EXPECT_EQ(file->raw_crc32c, Crc32c(AsBytes(plain)));
+  EXPECT_EQ(ChannelOf(dump, kHbm).records, 13u);
+  Result<VerifyReport> report = VerifyDump(DumpReader::Open(root_, name_).value(), name_);
+  ASSERT_TRUE(report.ok());
+  for (const VerifyProblem& problem : report->problems) {
+    EXPECT_TRUE(problem.check != VerifyCheck::kSizes && problem.check != VerifyCheck::kChecksums)
+        << problem.where << ": " << problem.what;
+  }
+  // What is not the slice that was closed has no check sum of ours.
+  packed.back() ^= 1;
+  WriteText(slice + ".zst", packed);
+  WriteText(At("profd_manifest.json"), "");
+  dump = Recover();
+  file = std::ranges::find(dump.manifest.files, "device_0/data/hbm.data.0.slice_0.zst", &ManifestFile::path);
+  ASSERT_NE(file, dump.manifest.files.end());
+  EXPECT_FALSE(file->crc32c);
 }
 
 TEST_F(RecoveryTest, NothingOutsideIsTouched) {

@@ -179,6 +179,8 @@ Result<SessionDump::File*> SessionDump::AddFile(Place& place, SliceOptions optio
   if (by_name_.contains(key)) return AlreadyExists(fmt::format("{} is open already", key));
   options.slice_bytes = options_.slice_bytes;
   if (place.device != kVendorHostId) options.device = place.device;
+  place.singles += options.single_slice ? 1 : 0;
+  singles_ += options.single_slice ? 1 : 0;
   auto file = std::make_unique<File>();
   file->device = options.device;
   file->place = static_cast<size_t>(&place - places_.data());

@@ -193,6 +193,7 @@ class SessionDump : private SliceObserver {
     UniqueFd data;
     std::string name;    // "host"
     uint64_t bytes = 0;  // taken for files in it
+    size_t singles = 0;  // of them, those that should have one slice only
     bool near_limit = false;
   };
   struct File {
@@ -273,6 +274,7 @@ class SessionDump : private SliceObserver {
   std::unordered_map<std::string, File*> by_name_;  // "<device>/<base>"
   std::string key_;
   size_t dynamic_files_ = 0;
+  size_t singles_ = 0;
   size_t dynamic_fds_ = 0;
   uint64_t taken_bytes_ = 0;  // of everything but journal and manifest
   uint64_t gap_bytes_ = 0;  // what the manifest's gaps take, as of the last flush

@@ -22,7 +22,8 @@ constexpr uint64_t kBytesPerPlace = 1024;    // end_info
 // may go: so early that this many of each file fit.
 constexpr uint64_t kNearPart = 5;
 constexpr uint64_t kSlicesPerFile = 8;
-// Of files that should have one slice only, all that is open may take this part.
+// Of files that should have one slice only, all that is open may take this part: the vendor's reader
+// keeps only the last slice, so it is worth more than those of others.
 constexpr uint64_t kSinglePart = 3;
 constexpr uint64_t kLeastCutBytes = 16u << 10;
 
@@ -81,12 +82,17 @@ void SessionDump::FindKnownRoom(uint64_t needed) {
 
 // From when on an open slice is closed near a limit.
 uint64_t SessionDump::CutBytes(const File& file) const {
+  if (file.writer->options().single_slice) {
+    uint64_t share = options_.max_bytes / (kSinglePart * singles_);
+    if (options_.place_bytes != 0) {
+      share = std::min(share, options_.place_bytes / (kSinglePart * places_[*file.place].singles));
+    }
+    return std::max(share, kLeastCutBytes);
+  }
   const uint64_t files = std::max<size_t>(1, by_id_.size());
   const uint64_t limit = options_.place_bytes != 0 ? options_.place_bytes : options_.max_bytes;
-  const bool single = file.writer->options().single_slice;
-  const uint64_t share = limit / (files * (single ? kSinglePart : kSlicesPerFile));
-  return std::clamp(share, kLeastCutBytes,
-                    std::max(kLeastCutBytes, single ? share : options_.slice_bytes));
+  return std::clamp(limit / (files * kSlicesPerFile), kLeastCutBytes,
+                    std::max(kLeastCutBytes, options_.slice_bytes));
 }
 
 bool SessionDump::Cut(File& file, uint64_t least) {
@@ -163,14 +169,17 @@ void SessionDump::RemoveSlice(const Ageing::Slice& slice) {
   ageing_.Gone(slice);
   const SliceEntry* entry = book_.Find(path);
   if (entry == nullptr) return;
-  const uint64_t stored = entry->compressed ? entry->stored_bytes : entry->bytes;
-  const uint64_t freed = file.writer->RemoveSlice(slice.slice, stored, entry->compressed);
-  taken_bytes_ -= std::min(freed, taken_bytes_);
-  uint64_t& of_place = places_[*file.place].bytes;
-  of_place -= std::min(freed, of_place);
-  if (freed == 0) return;  // it is still there, and will not be tried again
-  CountAged(file, *entry);
-  book_.Aged(path, clock().MonotonicRawNs());
+  const SliceEntry removed = *entry;
+  const bool gone = book_.Aged(path, clock().MonotonicRawNs(), [&] {
+    const uint64_t stored = removed.compressed ? removed.stored_bytes : removed.bytes;
+    const uint64_t freed = file.writer->RemoveSlice(slice.slice, stored, removed.compressed);
+    taken_bytes_ -= std::min(freed, taken_bytes_);
+    uint64_t& of_place = places_[*file.place].bytes;
+    of_place -= std::min(freed, of_place);
+    return freed != 0;
+  });
+  if (!gone) return;  // it is still there, and will not be tried again
+  CountAged(file, removed);
   manifest_touched_ = true;
 }
 
@@ -223,9 +232,10 @@ void SessionDump::OnSliceClosed(const SliceWriter& writer, const ClosedSlice& sl
   entry.first_ns = slice.first_ns;
   entry.last_ns = slice.last_ns;
   entry.closed_ns = clock().MonotonicRawNs();
-  const bool compresses = Compress(file, entry, slice.slice);
   ageing_.Closed(file.id, slice.slice, slice.bytes + SliceDone(slice.bytes).size());
-  book_.Closed(std::move(entry));
+  book_.Closed(entry);
+  // After the journal knows what was compressed.
+  const bool compresses = Compress(file, entry, slice.slice);
   // What is going to be compressed is read again soon, and need not reach the disk.
   if (compresses || running_sync() == nullptr) return;
   options_.sync->Take(std::move(fd), DumpSync::What::kClosed, sync_outcome_);

@@ -398,6 +398,55 @@ class FailingIo : public FullDiskIo {
   bool short_writes = false;
 };
 
+// dump-format 1.1: of RoCE and DVPP the vendor's reader keeps the last slice only, so under a limit
+// that is not cut as small as those of the many others.
+TEST_F(DumpRoomTest, TheLastSliceOfFilesThatShouldHaveOneIsLarge) {
+  SessionDumpOptions options = Options();
+  options.max_bytes = 4u << 20;
+  options.age_at_limit = true;
+  Make(options);
+  for (int i = 0; i < 4000; ++i) {
+    clock_.Advance(10 * kNsPerMs);
+    for (int file = 0; file < 20; ++file) {
+      Check(dump_->AppendDeviceFile(0, "other" + std::to_string(file) + ".data",
+                                    std::string(99, 'o') + "\n"));
+    }
+    Check(dump_->Append(roce_, AsBytes(std::string(400, 'r') + "\n"), 1, clock_.raw_ns));
+  }
+  Check(Finish());
+  std::vector<uint64_t> slices;
+  for (const ManifestFile& file : manifest_.files) {
+    if (file.path.find("roce.data") != std::string::npos) slices.push_back(file.bytes);
+  }
+  // A share of all 23 files would be a 69th of the limit.
+  ASSERT_FALSE(slices.empty());
+  EXPECT_GT(*std::ranges::max_element(slices), options.max_bytes / 4);
+  EXPECT_LE(SizeBelow(path_), options.max_bytes);
+}
+
+// driver-abi 5.3: a reader cannot use one of the two without the other.
+TEST_F(DumpRoomTest, CountersAndTasksOfOneTimeGoTogether) {
+  SessionDumpOptions options = Options();
+  options.slice_bytes = 1000;
+  Make(options);
+  for (int i = 0; i < 6; ++i) {
+    for (const char* file : {"aicore.data", "hwts.data"}) {
+      Check(dump_->AppendDeviceFile(0, file, std::string(1000, 'x')));
+    }
+  }
+  EXPECT_GT(dump_->AgeFor(2500), 2500u);
+  Check(Finish());
+  auto slices_of = [&](const std::string& base) {
+    std::set<std::string> found;
+    for (const std::string& file : FilesBelow(path_ + "/device_0/data")) {
+      if (file.starts_with(base) && !file.ends_with(".done")) found.insert(file.substr(base.size()));
+    }
+    return found;
+  };
+  EXPECT_EQ(slices_of("aicore.data").size(), 4u);
+  EXPECT_EQ(slices_of("aicore.data"), slices_of("hwts.data"));
+}
+
 TEST_F(DumpRoomTest, NoFailureOfTheVolumeCutsARecordOrALine) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 4 << 10;

@@ -35,13 +35,19 @@ void SliceBook::Compressed(std::string_view path, uint64_t stored_bytes, uint32_
   Add(CompressedLine(slice));
 }
 
-void SliceBook::Aged(std::string_view path, int64_t now_ns) {
+bool SliceBook::Aged(std::string_view path, int64_t now_ns, const std::function<bool()>& remove) {
   auto found = slices_.find(path);
-  if (found == slices_.end()) return;
+  if (found == slices_.end()) return false;
   SliceEntry& slice = found->second;
-  slice.aged = true;
   slice.aged_ns = now_ns;
   Add(AgedLine(slice));
+  const bool removed = remove();
+  Flush().Ignore();  // there may be room for the line now
+  if (!removed) {
+    Add(ClosedLine(slice));
+    if (slice.compressed) Add(CompressedLine(slice));
+    return false;
+  }
   dead_lines_ += slice.compressed ? 3 : 2;
   ForgottenSlices& gone = gone_[std::string(FileOfSlice(path))];
   ++gone.slices;
@@ -53,6 +59,7 @@ void SliceBook::Aged(std::string_view path, int64_t now_ns) {
   slices_.erase(found);
   // A journal that cannot be rewritten now grows on.
   if (dead_lines_ > kRewriteLines && dead_lines_ > lines_ / 2) Rewrite().Ignore();
+  return true;
 }
 
 const SliceEntry* SliceBook::Find(std::string_view path) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -25,7 +26,9 @@ class SliceBook {
 
   void Closed(SliceEntry slice);
   void Compressed(std::string_view path, uint64_t stored_bytes, uint32_t stored_crc32c);
-  void Aged(std::string_view path, int64_t now_ns);
+  // `remove` removes the slice, after the journal says so: what a kill in between leaves is removed
+  // by the recovery. False: it is still there, and the journal says that, too.
+  bool Aged(std::string_view path, int64_t now_ns, const std::function<bool()>& remove);
   // Null if there is no such slice (any more).
   const SliceEntry* Find(std::string_view path) const;
   size_t size() const { return slices_.size(); }

@@ -172,8 +172,13 @@ std::string ForgottenLine(const ForgottenSlices& gone) {
                      gone.bytes, gone.records, gone.from_ns, gone.to_ns, gone.ns);
 }
 
-std::string_view FileOfSlice(std::string_view path) {
+std::string_view RecordedName(std::string_view path) {
   if (path.ends_with(kCompressedSuffix)) path.remove_suffix(kCompressedSuffix.size());
+  return path;
+}
+
+std::string_view FileOfSlice(std::string_view path) {
+  path = RecordedName(path);
   size_t at = path.rfind(kSliceMark);
   if (at == std::string_view::npos) return {};
   std::string_view digits = path.substr(at + kSliceMark.size());

@@ -85,6 +85,8 @@ std::string CompressedLine(const SliceEntry& slice);
 std::string AgedLine(const SliceEntry& slice);
 std::string ForgottenLine(const ForgottenSlices& slices);
 
+// A slice's path as the journal has it, without .zst.
+std::string_view RecordedName(std::string_view path);
 // "device_0/data/hbm.data.0" of "device_0/data/hbm.data.0.slice_3[.zst]"; empty if `path` is none of
 // a slice.
 std::string_view FileOfSlice(std::string_view path);

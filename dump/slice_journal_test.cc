@@ -115,7 +115,11 @@ TEST_F(SliceBookTest, EveryLineIsThereAtOnce) {
   book_.Compressed(Entry(0).path, 50, 1);
   EXPECT_TRUE(Journal().slices[0].compressed);
   EXPECT_TRUE(book_.Find(Entry(0).path)->compressed);
-  book_.Aged(Entry(0).path, 9);
+  EXPECT_TRUE(book_.Aged(Entry(0).path, 9, [this] {
+    // Before anything is removed.
+    EXPECT_TRUE(Journal().Find(Entry(0).path)->aged);
+    return true;
+  }));
   EXPECT_TRUE(Journal().slices[0].aged);
   EXPECT_EQ(book_.Find(Entry(0).path), nullptr);
   ExpectSumIsRight();
@@ -138,7 +142,7 @@ TEST_F(SliceBookTest, ForgetsWhatHasGoneForLong) {
   constexpr int kSlices = 20'000;
   for (int k = 0; k < kSlices; ++k) {
     book_.Closed(Entry(k));
-    if (k >= 10) book_.Aged(Entry(k - 10).path, k);
+    if (k >= 10) book_.Aged(Entry(k - 10).path, k, [] { return true; });
   }
   EXPECT_LT(book_.lines(), 10'000u);
   ExpectSumIsRight();

@@ -8,6 +8,7 @@ import tempfile
 import time
 import unittest
 
+import prof_reader
 import profd_harness
 from profd_harness import *
 
@@ -344,6 +345,43 @@ class Dumps(unittest.TestCase):
             self.assertNotIn(name, dumps_of(d))
             self.assertEqual(d.run("rm", name).returncode, NOT_FOUND)
             self.assertEqual(d.run("rm", "PROF_../../etc").returncode, NOT_FOUND)
+
+    # The vendor's layout --------------------------------------------------------------------
+
+    def test_a_dump_of_an_earlier_version_is_fetched_with_todays_layout(self):
+        """Earlier versions had profd/ directly in the dump, where the vendor's analyser stumbles over it."""
+        with daemon() as d, tempfile.TemporaryDirectory() as out:
+            session_id = self.start(d, *ORDER, "--collector", "npu_state=5")
+            d.until_records(session_id, 50)
+            done = self.stop(d, session_id)
+            dump = done["dump_path"]
+            os.rename(os.path.join(dump, "host", "profd"), os.path.join(dump, "profd"))
+            with open(os.path.join(dump, "profd_manifest.json"), "r+", encoding="utf-8") as file:
+                text = file.read().replace('"host/profd/', '"profd/')
+                file.seek(0)
+                file.write(text)
+                file.truncate()
+            self.verify(d, dump)
+            fetched = d.ctl("fetch", session_id, "--out", out)["path"]
+            self.assertEqual(sorted(name for name in os.listdir(fetched) if os.path.isdir(os.path.join(fetched, name))),
+                             ["device_0", "device_1", "host"])
+            self.assertEqual(sorted(os.listdir(os.path.join(fetched, "host", "profd"))), ["samples.tsv", "slices.tsv"])
+            self.verify(d, fetched)
+            self.assertEqual(prof_reader.read(fetched).problems, [])
+
+    # Verifying ------------------------------------------------------------------------------
+
+    def test_a_running_dump_is_consistent_so_far(self):
+        """Whatever is opened, closed, compressed and removed by the limit meanwhile."""
+        with daemon() as d:
+            session_id = self.start(d, *MUCH, "--storage-limit", "200MB", "--compress")
+            dump = d.show(session_id)["dump_path"]
+            d.until_records(session_id, 50)
+            for _ in range(5):
+                result = d.run("verify", dump, json_output=False)
+                self.assertEqual(result.returncode, OK, result.stdout[-4000:] + result.stderr)
+                self.assertIn(": running, consistent so far, ", result.stdout)
+            self.verify(d, self.stop(d, session_id)["dump_path"])
 
     # Compression ----------------------------------------------------------------------------
 
