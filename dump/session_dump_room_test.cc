@@ -424,29 +424,6 @@ TEST_F(DumpRoomTest, TheLastSliceOfFilesThatShouldHaveOneIsLarge) {
   EXPECT_LE(SizeBelow(path_), options.max_bytes);
 }
 
-// driver-abi 5.3: a reader cannot use one of the two without the other.
-TEST_F(DumpRoomTest, CountersAndTasksOfOneTimeGoTogether) {
-  SessionDumpOptions options = Options();
-  options.slice_bytes = 1000;
-  Make(options);
-  for (int i = 0; i < 6; ++i) {
-    for (const char* file : {"aicore.data", "hwts.data"}) {
-      Check(dump_->AppendDeviceFile(0, file, std::string(1000, 'x')));
-    }
-  }
-  EXPECT_GT(dump_->AgeFor(2500), 2500u);
-  Check(Finish());
-  auto slices_of = [&](const std::string& base) {
-    std::set<std::string> found;
-    for (const std::string& file : FilesBelow(path_ + "/device_0/data")) {
-      if (file.starts_with(base) && !file.ends_with(".done")) found.insert(file.substr(base.size()));
-    }
-    return found;
-  };
-  EXPECT_EQ(slices_of("aicore.data").size(), 4u);
-  EXPECT_EQ(slices_of("aicore.data"), slices_of("hwts.data"));
-}
-
 TEST_F(DumpRoomTest, NoFailureOfTheVolumeCutsARecordOrALine) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 4 << 10;

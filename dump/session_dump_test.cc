@@ -138,6 +138,29 @@ TEST_F(SessionDumpTest, HasNoFolderTheVendorsAnalyserStumblesOver) {
   EXPECT_TRUE(MakeTopFolderAt(top->get(), "device_1", Myself()).ok());
 }
 
+// driver-abi 5.3: a reader cannot use one of the two without the other.
+TEST_F(SessionDumpTest, CountersAndTasksOfOneTimeAreRemovedTogether) {
+  SessionDumpOptions options = Options();
+  options.slice_bytes = 1000;
+  std::unique_ptr<SessionDump> dump = Make(options);
+  for (int i = 0; i < 6; ++i) {
+    for (const char* file : {"aicore.data", "hwts.data"}) {
+      ASSERT_TRUE(dump->AppendDeviceFile(0, file, std::string(1000, 'x')).ok());
+    }
+  }
+  EXPECT_GT(dump->AgeFor(2500), 2500u);
+  ASSERT_TRUE(dump->Finish({}).ok());
+  auto slices_of = [&](const std::string& base) {
+    std::set<std::string> found;
+    for (const std::string& file : FilesBelow(path_ + "/device_0/data")) {
+      if (file.starts_with(base) && !file.ends_with(".done")) found.insert(file.substr(base.size()));
+    }
+    return found;
+  };
+  EXPECT_EQ(slices_of("aicore.data").size(), 4u);
+  EXPECT_EQ(slices_of("aicore.data"), slices_of("hwts.data"));
+}
+
 TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 100;

@@ -2,11 +2,9 @@
 #include "daemon/session/session_manager.h"
 
 #include <gmock/gmock.h>
-#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include "daemon/session/testing/session_manager_fixture.h"
-#include "profd/v1/state.pb.h"
 
 namespace profd {
 namespace {
@@ -39,36 +37,6 @@ TEST_F(SessionManagerTest, TheInstantIsTheWallClocks) {
   EXPECT_EQ(Show(id).state(), v1::Session::SCHEDULED);
   clock_.step_ns = 3601 * kNsPerSecond;
   Until(id, v1::Session::RUNNING);
-}
-
-// A wall clock that was set meanwhile says nothing about how long a session of this boot ran; of an
-// earlier boot there is no other clock.
-TEST_F(SessionManagerTest, AfterARestartTheDurationGoesByTheClockOfTheBoot) {
-  v1::StoredSession stored;
-  stored.set_version(1);
-  *stored.mutable_order() = Order();
-  stored.mutable_order()->set_duration_ms(600'000);
-  stored.mutable_peer()->set_uid(kAlice);
-  stored.mutable_peer()->set_gid(kAlice);
-  stored.set_started_ns(clock_.WallNs() - 2 * kNsPerSecond);
-  stored.set_started_raw_ns(clock_.MonotonicRawNs() - 2 * kNsPerSecond);
-  clock_.step_ns = 3600 * kNsPerSecond;
-  auto resume = [&](const std::string& id, const char* boot) {
-    stored.set_session_id(id);
-    stored.set_boot_id(boot);
-    std::string text;
-    EXPECT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
-    OnControl([&] {
-      manager().Resume(id, text);
-      return 0;
-    });
-  };
-  resume("aaaaaaaaaaaa", profd::testing::kBootId);
-  resume("bbbbbbbbbbbb", "an-earlier-one");
-  Until("aaaaaaaaaaaa", v1::Session::RUNNING);
-  v1::Session over = Until("bbbbbbbbbbbb", v1::Session::INTERRUPTED);
-  EXPECT_THAT(over.reason(), HasSubstr("its duration ended meanwhile"));
-  Stop("aaaaaaaaaaaa");
 }
 
 TEST_F(SessionManagerTest, StopWhileScheduledLeavesNothing) {

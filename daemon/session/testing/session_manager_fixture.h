@@ -26,7 +26,6 @@ namespace profd::testing {
 inline constexpr std::chrono::seconds kPatience{60};
 inline constexpr uint32_t kAlice = 1000;
 inline constexpr uint32_t kBob = 2000;
-inline constexpr char kBootId[] = "this-boot";
 
 // The system's clock, but for a wall clock that somebody sets.
 class SteppedClock final : public Clock {
@@ -94,8 +93,7 @@ class SessionManagerTest : public ::testing::Test {
       };
       manager_ = std::make_unique<SessionManager>(
           SessionManager::Deps{session, [this](pid_t pid) { return Owner(pid); },
-                               [](const Peer&, const DeviceInfo&) { return Status::Ok(); }, remove,
-                               nullptr, nullptr, kBootId},
+                               [](const Peer&, const DeviceInfo&) { return Status::Ok(); }, remove},
           config_);
     }
     return *manager_;

@@ -1,0 +1,186 @@
+// What verify makes of files: damaged, missing, strange, or still being written.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "dump/slice_journal.h"
+#include "dump/verify_test_support.h"
+
+namespace profd {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST_F(VerifyTest, AChangedByteIsFound) {
+  Write(0, 200);
+  Finish(200);
+  Flip("device_0/data/hbm.data.0.slice_2", 30);
+  VerifyReport report = Verify();
+  EXPECT_THAT(Texts(report), Contains(HasSubstr("checksums: device_0/data/hbm.data.0.slice_2")));
+}
+
+TEST_F(VerifyTest, AMissingSliceAShortOneAndAStrangeFileAreFound) {
+  Write(0, 200);
+  Finish(200);
+  fs::remove(path_ + "/device_0/data/hbm.data.0.slice_1");
+  fs::resize_file(path_ + "/device_0/data/hbm.data.0.slice_2", 100);
+  std::ofstream(path_ + "/device_0/data/hbm.data.0.slice_99") << "x";
+  std::vector<std::string> texts = Texts(Verify());
+  EXPECT_THAT(texts, Contains(HasSubstr("hbm.data.0.slice_1: is in the manifest and not in")));
+  EXPECT_THAT(texts, Contains(testing::AllOf(HasSubstr("slice_2: is 100 bytes long, the manifest says"),
+                                             HasSubstr("; ends inside of a record, 4 bytes of it"))));
+  EXPECT_THAT(texts, Contains(HasSubstr("slice_99: is in the dump and not in the manifest")));
+}
+
+// Its size, its check sum, its last record and what is missing with it: all of that is one slice.
+TEST_F(VerifyTest, ABrokenSliceIsOneProblem) {
+  Write(0, 200);
+  Finish(200);
+  fs::resize_file(path_ + "/device_0/data/hbm.data.0.slice_2", 100);
+  EXPECT_THAT(Texts(Verify()),
+              ElementsAre(testing::AllOf(
+                  HasSubstr("sizes: device_0/data/hbm.data.0.slice_2: is 100 bytes long"),
+                  HasSubstr("; ends inside of a record"), HasSubstr("records are missing"))));
+}
+
+TEST_F(VerifyTest, AMissingSliceIsOneProblem) {
+  Write(0, 200);
+  Finish(200);
+  fs::remove(path_ + "/device_0/data/hbm.data.0.slice_1");
+  EXPECT_THAT(Texts(Verify()),
+              ElementsAre(testing::AllOf(HasSubstr("hbm.data.0.slice_1: is in the manifest and not"),
+                                         HasSubstr("records are missing"))));
+}
+
+// Neither the journal nor the manifest knows that there was one: the numbers of the others do.
+TEST_F(VerifyTest, AMissingSliceNobodyListsIsFound) {
+  Write(0, 200);
+  Finish(200);
+  const std::string slice = "device_0/data/hbm.data.0.slice_1";
+  fs::remove(path_ + "/" + slice);
+  fs::remove(path_ + "/" + slice + ".done");
+  std::istringstream journal(ReadText(path_ + "/host/profd/slices.tsv"));
+  std::string kept;
+  for (std::string line; std::getline(journal, line);) {
+    if (line.find(slice + "\t") == std::string::npos) kept += line + "\n";
+  }
+  WriteText(path_ + "/host/profd/slices.tsv", kept);
+  Manifest manifest = ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+  std::erase_if(manifest.files, [&](const ManifestFile& file) {
+    return file.path == slice || file.path == kJournalFile;
+  });
+  manifest.files.push_back({std::string(kJournalFile), kept.size()});
+  WriteText(path_ + "/profd_manifest.json", Serialize(manifest));
+  EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("sizes: " + slice + ": is not there, and no limit")));
+}
+
+// It is no slice, so the journal does not know it.
+TEST_F(VerifyTest, AChangedByteOfOurOwnFilesIsFound) {
+  Write(0, 20);
+  ASSERT_TRUE(dump_->AppendOwn("marks.tsv", "5000000000000\t2\t\t2\tmark\ta\t0\n", 1).ok());
+  Finish(20);
+  Flip("host/profd/marks.tsv", 60);
+  EXPECT_THAT(Texts(Verify()), ElementsAre(testing::AllOf(
+                                   HasSubstr("checksums: host/profd/marks.tsv: CRC-32C is"),
+                                   HasSubstr("by the manifest"))));
+}
+
+TEST_F(VerifyTest, WhatTheAnalyserLeavesIsNoFault) {
+  Write(0, 20);
+  Finish(20);
+  for (const char* dir : {"/mindstudio_profiler_output", "/device_0/sqlite"}) {
+    fs::create_directory(path_ + dir);
+    std::ofstream(path_ + dir + "/x.csv") << "x\n";
+  }
+  std::ofstream(path_ + "/device_0/data/all_file.complete") << "";
+  EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
+}
+
+TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {
+  Write(0, 200);
+  Finish(200);
+  fs::remove(path_ + "/profd_manifest.json");
+  VerifyReport report = Verify();
+  EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
+  EXPECT_FALSE(report.ran[static_cast<size_t>(VerifyCheck::kAccounting)]);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("its manifest is gone")));
+  fs::remove_all(path_ + "/host/profd");
+  EXPECT_THAT(Verify().notes, Contains(HasSubstr("not written by profd")));
+}
+
+TEST_F(VerifyTest, FilesWithHistoricalNamesAreReadToo) {
+  Write(0, 200);
+  Finish(200);
+  fs::remove(path_ + "/profd_manifest.json");
+  const std::string data = path_ + "/device_0/data/";
+  fs::rename(data + "hccs.data.0.slice_0", data + "hccs.data.7.dev.profiler_default_tag.0.slice_0");
+  fs::resize_file(data + "hccs.data.7.dev.profiler_default_tag.0.slice_0", 100);
+  EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("slice_0: ends inside of a line")));
+}
+
+TEST_F(VerifyTest, ARunningDumpIsConsistentSoFar) {
+  Write(0, 200);
+  ASSERT_TRUE(dump_->Flush().ok());
+  VerifyReport report = Verify();
+  EXPECT_THAT(Texts(report), testing::IsEmpty());
+  EXPECT_EQ(report.state, DumpState::kRunning);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("still runs")));
+  EXPECT_FALSE(report.ran[static_cast<size_t>(VerifyCheck::kAccounting)]);
+  EXPECT_GT(report.checksums, 5u);
+  // What is written just now may be cut anywhere; what is closed may not.
+  std::ofstream(path_ + "/device_0/data/hccs.data.0.slice_0", std::ios::app) << "79:0000";
+  EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
+  Flip("device_0/data/hbm.data.0.slice_2", 33);
+  fs::remove(path_ + "/device_0/data/hbm.data.0.slice_4");
+  EXPECT_THAT(Texts(Verify()), testing::UnorderedElementsAre(
+                                   HasSubstr("checksums: device_0/data/hbm.data.0.slice_2"),
+                                   HasSubstr("hbm.data.0.slice_4: was closed and never removed")));
+}
+
+// The vendor's collector: what profd does not read is counted, whatever is in it.
+TEST_F(VerifyTest, FilesOfUnknownKindsAreNotJudged) {
+  const std::string data = temp_ / "foreign/device_0/data/";
+  fs::create_directories(data);
+  fs::create_directories(temp_ / "foreign/host/data");
+  WriteText(temp_ / "foreign/device_0/info.json.0",
+            R"({"platform_version":"5","CPU":[],"DeviceInfo":[]})");
+  WriteText(temp_ / "foreign/device_0/start_info.0",
+            R"({"collectionTimeBegin":"1","clockMonotonicRaw":"1"})");
+  for (const char* log : {"host_start.log.0", "dev_start.log.0"}) {
+    WriteText(temp_ / (std::string("foreign/device_0/") + log), "clock_monotonic_raw: 1\ncntvct: 1\n");
+  }
+  fs::copy(temp_ / "foreign/device_0/info.json.0", temp_ / "foreign/host/info.json");
+  fs::copy(temp_ / "foreign/device_0/start_info.0", temp_ / "foreign/host/start_info");
+  fs::copy(temp_ / "foreign/device_0/host_start.log.0", temp_ / "foreign/host/host_start.log");
+  WriteText(data + "stars_soc.data.0.slice_0", std::string(2727, 'x'));
+  WriteText(temp_ / "foreign/host/data/unaging.compact.task_track.slice_0", std::string(130, 'x'));
+  auto verify = [&](const char* mode, size_t bytes) {
+    const std::string sample = fmt::format(R"({{"devices":"0","ai_core_profiling_mode":"{}"}})", mode);
+    WriteText(temp_ / "foreign/device_0/sample.json", sample);
+    WriteText(temp_ / "foreign/host/sample.json", sample);
+    WriteText(data + "ffts_profile.data.0.slice_0", std::string(bytes, 'x'));
+    return VerifyDump(DumpReader::OpenPath(temp_ / "foreign").value(), "foreign").value();
+  };
+  // operator-data a.4: 128 bytes a task; dump-format 2.11: 96 a sample.
+  VerifyReport report = verify("task-based", 1280);
+  EXPECT_THAT(Texts(report), testing::IsEmpty());
+  EXPECT_THAT(report.notes,
+              Contains(HasSubstr("2 files of a kind that profd does not read, counted and not "
+                                 "checked: stars_soc.data, unaging.compact.task_track")));
+  auto row = std::ranges::find(report.channels, "stars_soc.data", &VerifyChannel::file);
+  ASSERT_NE(row, report.channels.end());
+  EXPECT_FALSE(row->judged);
+  EXPECT_EQ(row->bytes, 2727u);
+  EXPECT_THAT(Texts(verify("sample-based", 960)), testing::IsEmpty());
+  EXPECT_THAT(Texts(verify("sample-based", 1280)), ElementsAre(HasSubstr("ends inside of a record, 32")));
+  EXPECT_THAT(Texts(verify("task-based", 960)), ElementsAre(HasSubstr("ends inside of a record, 64")));
+  EXPECT_THAT(Texts(verify("", 961)), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace profd
