@@ -83,6 +83,8 @@ constexpr std::string_view kRules = R"(
   `training_trace=off` beside `task_trace=on` is an error.
 - `hccl` is deprecated: accepted with a warning, `task_trace` governs.
 - `aicpu` with any other value than on and off counts as off, with a warning.
+- Where `storage_limit` has removed data, the vendor's analyser reads only the last slice of DVPP and
+  RoCE (and of `host_disk`); `profctl` reads every slice.
 - `llc_profiling` needs `sys_hardware_mem_freq` (or the collector `llc` ordered by name),
   `host_sys_usage_freq` needs `host_sys_usage`, `host_sys` needs a process: a job or a pid.
 - `instr_profiling_freq` excludes what is asked for of `training_trace`, `task_trace`, `hccl`, `aicpu`,

@@ -29,8 +29,7 @@ constexpr auto kTable = std::to_array<Option>({
      .unit = "MB",
      .effect =
          "upper bound of the dump: where it is reached, or the volume nearly full, the oldest data go; "
-         "the session ends cleanly where nothing may go, and on Ascend310; of DVPP and RoCE data that "
-         "were removed in part, the vendor's analyser reads the last slice only (profctl reads all)",
+         "the session ends cleanly where nothing may go, and on Ascend310",
      .conflicts = "unset = 90 % of the space free on the volume when the session starts; a bare "
                   "number is MB"},
     {.key = "training_trace",
