@@ -13,6 +13,11 @@ training goes on: only calls that were told to (`strict=True`) raise. PROFD_DISA
 into no-ops.
 """
 
+import pkgutil
+
+# So that profd.v1, the gRPC contract as anybody generates it (docs/grpc.md), is found beside this package.
+__path__ = pkgutil.extend_path(__path__, __name__)
+
 from ._lib import ProfdError, counters, library_path, version
 from ._marks import Step, annotate, mark, range_pop, range_push, step
 from ._profile import Profile, active, attach, init, session, set_metadata, shutdown

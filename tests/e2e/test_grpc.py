@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""docs/grpc.md: its commands and its program as they stand there, with the Python and the compilers of the
+distribution; reflection and health as grpcurl asks for them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import DaemonCase, main, scaled
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+INSTALLED = "/usr/share/profd/proto"
+
+# Reflection and health without generated modules: field numbers of their public protos.
+ASK = r"""
+import sys
+import grpc
+from google.protobuf import descriptor_pb2
+
+SYMBOL, FILE, LIST = 4, 3, 7
+
+
+def field(number, text):
+    return bytes((number << 3 | 2, len(text))) + text.encode()
+
+
+def parts(data):
+    at = 0
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+    while at < len(data):
+        tag = varint()
+        size = varint()
+        if tag & 7 == 2:
+            yield tag >> 3, data[at:at + size]
+            at += size
+
+
+with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
+    check = channel.unary_unary("/grpc.health.v1.Health/Check")
+    for service in ("", "profd.v1.Profd"):
+        print("health", repr(service), check(field(1, service) if service else b"", timeout=30).hex())
+    try:
+        check(field(1, "profd.v1.Nothing"), timeout=30)
+    except grpc.RpcError as error:
+        print("health of nothing", error.code().name)
+    reflect = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+
+    def ask(number, text):
+        # 4: descriptors, 6: services
+        answer = next(iter(reflect(iter([field(number, text)]), timeout=30)))
+        return {kind: [part for _, part in parts(body)] for kind, body in parts(answer) if kind in (4, 6)}
+
+    for service in ask(LIST, "*")[6]:
+        print("service", next(body for number, body in parts(service) if number == 1).decode())
+    file = descriptor_pb2.FileDescriptorProto.FromString(ask(SYMBOL, "profd.v1.Profd")[4][0])
+    print("methods", *sorted(method.name for service in file.service for method in service.method))
+    for name in file.dependency:
+        print("imports", descriptor_pb2.FileDescriptorProto.FromString(ask(FILE, name)[4][0]).name)
+"""
+
+
+def python_with(*modules):
+    """The first interpreter that has these modules."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        command = [python, "-c", "import " + ", ".join(modules)]
+        if os.path.exists(python) and subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            return python
+    raise unittest.SkipTest(f"no Python with {' and '.join(modules)} (scripts/install-deps --for test)")
+
+
+def blocks(language):
+    with open(os.path.join(ROOT, "docs", "grpc.md"), encoding="utf-8") as file:
+        return re.findall(rf"^```{language}\n(.*?)^```$", file.read(), re.M | re.S)
+
+
+class Grpc(DaemonCase):
+    devices = 1
+
+    def setUp(self):
+        self.base = tempfile.mkdtemp(prefix="profd-grpc-")
+        self.addCleanup(shutil.rmtree, self.base)
+
+    def run_in(self, command, **env):
+        result = subprocess.run(command, cwd=self.base, capture_output=True, text=True, check=False,
+                                timeout=scaled(120), env={**os.environ, **env})
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def generate(self, tool, python):
+        """As the document says, with that tool."""
+        command = next(block for block in blocks("sh") if re.search(rf"^{tool} ", block, re.M))
+        self.assertIn(INSTALLED, command)
+        os.makedirs(os.path.join(self.base, "generated"), exist_ok=True)
+        script = command.replace(INSTALLED, os.path.join(ROOT, "proto")).replace("python3", python)
+        self.run_in(["sh", "-ec", script])
+        return os.path.join(self.base, "generated")
+
+    def try_program(self, python, path):
+        program = next(block for block in blocks("python") if "StartSession" in block)
+        before = {session["session_id"] for session in self.daemon.ctl("list")["sessions"]}
+        out = self.run_in([python, "-B", "-c", program], PYTHONPATH=path, PROFD_SOCKET=self.daemon.socket)
+        new = [s for s in self.daemon.ctl("list")["sessions"] if s["session_id"] not in before]
+        self.assertEqual([(s["state"], s["label"]) for s in new], [("done", "from Python")], out)
+        self.assertRegex(out, rf"^session {new[0]['session_id']} dump {new[0]['dump_path']}\n(RUNNING \d+ records\n)+"
+                              rf"DONE {new[0]['records']} records \d+ bytes\n$")
+
+    def test_program_with_debians_grpc_tools(self):
+        python = python_with("grpc", "grpc_tools")
+        self.try_program(python, self.generate("python3 -m grpc_tools.protoc", python))
+
+    @unittest.skipUnless(shutil.which("protoc") and shutil.which("grpc_python_plugin"), "no protoc with gRPC's plugins")
+    def test_program_with_protoc(self):
+        python = python_with("grpc", "google.protobuf")
+        self.try_program(python, self.generate("protoc", python))
+
+    def test_beside_the_package_profd(self):
+        """The package of docs/python.md and the generated one have a name in common."""
+        python = python_with("grpc", "grpc_tools")
+        generated = self.generate("python3 -m grpc_tools.protoc", python)
+        package = os.path.join(ROOT, "client", "python")
+        for path in (f"{generated}:{package}", f"{package}:{generated}"):
+            out = self.run_in([python, "-B", "-c", "import profd; from profd.v1 import profd_pb2; "
+                               "print(profd.profile.__name__, profd_pb2.Session.DESCRIPTOR.full_name)"], PYTHONPATH=path)
+            self.assertEqual(out, "profile profd.v1.Session\n")
+
+    def test_a_refusal_is_said(self):
+        python = python_with("grpc", "grpc_tools")
+        program = next(block for block in blocks("python") if "StartSession" in block)
+        result = subprocess.run([python, "-B", "-c", program.replace('"sys_hardware_mem_freq": 50', '"gpu": 1')],
+                                capture_output=True, text=True, check=False, timeout=scaled(60),
+                                env={**os.environ, "PYTHONPATH": self.generate("python3 -m grpc_tools.protoc", python),
+                                     "PROFD_SOCKET": self.daemon.socket})
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"^INVALID_ARGUMENT: .*gpu")
+
+    def test_reflection_and_health(self):
+        out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", ASK, self.daemon.socket])
+        lines = dict.fromkeys(out.splitlines())
+        for line in ("health '' 0801", "health 'profd.v1.Profd' 0801", "health of nothing NOT_FOUND",
+                     "service profd.v1.Profd", "service grpc.health.v1.Health", "imports profd/v1/options.proto"):
+            self.assertIn(line, lines)
+        proto = os.path.join(ROOT, "proto", "profd", "v1", "profd.proto")
+        with open(proto, encoding="utf-8") as file:
+            methods = sorted(re.findall(r"^  rpc (\w+)\(", file.read(), re.M))
+        self.assertIn("methods " + " ".join(methods), lines)
+
+
+if __name__ == "__main__":
+    main()
