@@ -33,6 +33,10 @@ struct Environment {
   std::string profiling_options = {};
   std::string ascend_work_path = {};
   std::string working_directory = {};
+  // Whether the files of TLS are usable, asked before many nodes are; and what is wrong on the way to a
+  // daemon that could not be reached. Null: not looked at.
+  std::function<Status(const TlsFiles&)> check_tls = nullptr;
+  std::function<std::string(const Endpoint&)> diagnose = nullptr;
 };
 
 // `arguments` without the program's name. Returns the exit code (docs/profctl.md).

@@ -174,6 +174,10 @@ std::string DiagnoseSocket(const std::string& path) {
   }
 }
 
+std::string Diagnose(const Endpoint& endpoint) {
+  return endpoint.remote() ? DiagnoseTls(endpoint) : DiagnoseSocket(endpoint.socket);
+}
+
 std::string Explain(const Status& status, const Endpoint& endpoint) {
   if (ExitCodeFor(status.code()) != kExitUnreachable) return status.ToString();
   if (endpoint.remote()) return ExplainRemote(status, endpoint);

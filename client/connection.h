@@ -30,6 +30,8 @@ std::string CodeWord(StatusCode code);
 // Why nobody answers at `path`, and what to do about it; empty when somebody accepts connections
 // there. Connects and hangs up.
 std::string DiagnoseSocket(const std::string& path);
+// The same for a socket or another machine's port (tls_diagnosis.h), which takes a few seconds at most.
+std::string Diagnose(const Endpoint& endpoint);
 
 // The error's text for people, several lines, with the diagnosis when the daemon was not reached.
 // Not yet filtered for a terminal.

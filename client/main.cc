@@ -7,7 +7,9 @@
 
 #include "base/clock.h"
 #include "client/cli.h"
+#include "client/connection.h"
 #include "client/grpc_api.h"
+#include "client/tls_files.h"
 
 int main(int argc, char** argv) {
   auto variable = [](const char* name) {
@@ -30,6 +32,10 @@ int main(int argc, char** argv) {
                                          variable("HOME"),
                                          variable("PROFILING_OPTIONS"),
                                          variable("ASCEND_WORK_PATH"),
-                                         working_directory.string()};
+                                         working_directory.string(),
+                                         [](const profd::client::TlsFiles& files) {
+                                           return profd::client::LoadClientTls(files).status();
+                                         },
+                                         profd::client::Diagnose};
   return profd::client::RunProfctl({argv + 1, argv + argc}, environment);
 }

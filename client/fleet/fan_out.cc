@@ -29,7 +29,9 @@ void Work(const FanOut::Plan& plan, const Clock& clock, Board* board) {
     if (node >= plan.nodes || board->cancelled.load()) return;
     int64_t deadline = plan.node_timeout_ns == 0 ? 0 : clock.SteadyNs() + plan.node_timeout_ns;
     {
-      NodeCall call(plan.make_api(node), clock, deadline, &board->cancelled);
+      std::function<std::string()> diagnose;
+      if (plan.diagnose) diagnose = [&plan, node] { return plan.diagnose(node); };
+      NodeCall call(plan.make_api(node), clock, deadline, &board->cancelled, std::move(diagnose));
       plan.work(node, &call);
     }
     std::lock_guard lock(board->mutex);
@@ -50,12 +52,13 @@ void StartWorkers(size_t count, const std::function<void()>& work,
 }  // namespace
 
 NodeCall::NodeCall(std::unique_ptr<ProfdApi> api, const Clock& clock, int64_t deadline_ns,
-                   const std::atomic<bool>* cancelled)
+                   const std::atomic<bool>* cancelled, std::function<std::string()> diagnose)
     : api_(std::move(api)),
       clock_(clock),
       begin_ns_(clock.SteadyNs()),
       deadline_ns_(deadline_ns),
-      cancelled_(cancelled) {
+      cancelled_(cancelled),
+      diagnose_(std::move(diagnose)) {
   api_->SetWaitHook([this] { return !this->cancelled() && !expired(); });
 }
 
@@ -63,6 +66,11 @@ bool NodeCall::expired() const { return deadline_ns_ != 0 && clock_.SteadyNs() >
 
 Status NodeCall::Explain(const Status& status) const {
   if (status.ok() || cancelled()) return status;
+  if (status.code() == StatusCode::kUnavailable && diagnose_) {
+    std::string text = diagnose_();
+    // Reached now, so the daemon's own words count.
+    return text.empty() ? status : Unavailable(std::move(text));
+  }
   // gRPC's own timer and ours run beside each other: whichever was first, it means the same.
   bool gave_up = status.code() == StatusCode::kCancelled && expired();
   if (!gave_up && status.code() != StatusCode::kDeadlineExceeded) return status;

@@ -21,8 +21,9 @@ inline constexpr size_t kNodesAtOnce = 64;
 class NodeCall {
  public:
   // `cancelled` (may be null) and `clock` outlive it; `deadline_ns` on the steady clock, 0 = none.
+  // `diagnose` (may be null) says what is wrong on the way to a node that cannot be reached.
   NodeCall(std::unique_ptr<ProfdApi> api, const Clock& clock, int64_t deadline_ns,
-           const std::atomic<bool>* cancelled);
+           const std::atomic<bool>* cancelled, std::function<std::string()> diagnose = nullptr);
   // The api's hook points here.
   NodeCall(const NodeCall&) = delete;
   NodeCall& operator=(const NodeCall&) = delete;
@@ -32,7 +33,7 @@ class NodeCall {
   bool expired() const;
   int64_t elapsed_ns() const { return clock_.SteadyNs() - begin_ns_; }
   // The call's status as people understand it: one that ended because of the node's deadline is
-  // kDeadlineExceeded whatever the transport made of it.
+  // kDeadlineExceeded whatever the transport made of it; a node that cannot be reached is diagnosed.
   Status Explain(const Status& status) const;
 
  private:
@@ -41,6 +42,7 @@ class NodeCall {
   int64_t begin_ns_;
   int64_t deadline_ns_;
   const std::atomic<bool>* cancelled_;
+  std::function<std::string()> diagnose_;
 };
 
 class FanOut {
@@ -52,6 +54,8 @@ class FanOut {
     int64_t node_timeout_ns = 0;
     // Called by worker threads, several at once.
     std::function<std::unique_ptr<ProfdApi>(size_t node)> make_api;
+    // May be null; see NodeCall.
+    std::function<std::string(size_t node)> diagnose = nullptr;
     // One node's turn; called once for each node that was not cancelled before. Several at once.
     std::function<void(size_t node, NodeCall* call)> work;
     // Called by Run's own thread about ten times a second with the number of nodes that are done;

@@ -38,6 +38,9 @@ bool Fleet::ForEach(const std::string& what, const std::vector<size_t>& which, c
   plan.nodes = which.size();
   plan.node_timeout_ns = deadline == Deadline::kNone ? 0 : setup_.node_timeout_ns;
   plan.make_api = [&](size_t i) { return setup_.make_api(setup_.nodes[which[i]].endpoint); };
+  if (setup_.diagnose) {
+    plan.diagnose = [&](size_t i) { return setup_.diagnose(setup_.nodes[which[i]].endpoint); };
+  }
   plan.work = [&](size_t i, NodeCall* call) { work(which[i], call); };
   plan.go_on = [&](size_t done) { return GoOn(what, done, which.size(), began_ns); };
   bool finished = FanOut(setup_.clock).Run(plan);

@@ -84,6 +84,8 @@ class Fleet {
     int64_t node_timeout_ns = 30 * kNsPerSecond;
     // Null: cannot be interrupted.
     SignalWatch* signals = nullptr;
+    // As Environment has it; null = failures are shown as they came.
+    std::function<std::string(const Endpoint&)> diagnose = nullptr;
   };
   explicit Fleet(Setup setup);
 

@@ -122,16 +122,27 @@ int RunAndReport(const FleetCommand& command, v1::StartSessionRequest request,
   return kExitInternal;
 }
 
+Endpoint WithTls(const FleetCommand& command, Endpoint endpoint) {
+  std::string name = command.tls.server_name.empty() ? endpoint.tls.server_name
+                                                     : command.tls.server_name;
+  endpoint.tls = command.tls;
+  endpoint.tls.server_name = std::move(name);
+  return endpoint;
+}
+
 Fleet::MakeApi ApiMaker(const FleetCommand& command, const Environment& environment,
                         int64_t timeout_ms) {
   return [&command, &environment, timeout_ms](const Endpoint& endpoint) {
-    Endpoint whole = endpoint;
-    std::string name = command.tls.server_name.empty() ? endpoint.tls.server_name
-                                                       : command.tls.server_name;
-    whole.tls = command.tls;
-    whole.tls.server_name = std::move(name);
-    return environment.make_api(std::move(whole), timeout_ms);
+    return environment.make_api(WithTls(command, endpoint), timeout_ms);
   };
+}
+
+// Files that are missing are missing for all of the nodes: said once, before any is asked.
+Status CheckTls(const FleetCommand& command, const Environment& environment,
+                const std::vector<NodeName>& nodes) {
+  const bool remote = std::any_of(nodes.begin(), nodes.end(),
+                                  [](const NodeName& node) { return node.endpoint.remote(); });
+  return remote && environment.check_tls ? environment.check_tls(command.tls) : Status::Ok();
 }
 
 }  // namespace
@@ -176,10 +187,22 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
   for (const std::string& note : found->notes) {
     io.err << "profctl: note: " << Printable(note) << '\n' << std::flush;
   }
+  if (Status files = CheckTls(command, environment, found->list.nodes); !files.ok()) {
+    io.err << fmt::format("profctl: none of the {} nodes was asked: {}\n", found->list.nodes.size(),
+                          PrintableLines(files.message()))
+           << std::flush;
+    return ExitCodeFor(files.code());
+  }
   RaiseFileLimit();
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  Fleet fleet({io, environment.clock, ApiMaker(command, environment, timeout_ms), found->list.nodes,
-               timeout_ms * kNsPerMs, &signals});
+  Fleet::Setup setup{io, environment.clock, ApiMaker(command, environment, timeout_ms), found->list.nodes,
+                     timeout_ms * kNsPerMs, &signals};
+  if (environment.diagnose) {
+    setup.diagnose = [&](const Endpoint& endpoint) {
+      return environment.diagnose(WithTls(command, endpoint));
+    };
+  }
+  Fleet fleet(std::move(setup));
   return RunAndReport(command, std::move(request), *found, &fleet, environment);
 }
 

@@ -2,6 +2,8 @@
 """The files of TLS: what the daemon refuses to start with, what `profctl tls init` makes."""
 
 import os
+import re
+import socket
 import stat
 import sys
 import tempfile
@@ -68,6 +70,45 @@ class Start(unittest.TestCase):
     def test_pair_that_does_not_fit(self):
         other = tls_init(os.path.join(self.folder, "other"))
         self.assertIn("not the key", self.refused(key=other + "/server.key"))
+
+
+class ManyNodes(unittest.TestCase):
+    """What profctl says of nodes it cannot reach, and why: not in the words of its transport."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def status(self, *more):
+        return call(PROFCTL, "--nodes", ",".join(self.nodes()), *more, "status")
+
+    def nodes(self):
+        """Two ports that nobody listens on."""
+        ports = []
+        for _ in range(2):
+            kept = socket.socket()
+            self.addCleanup(kept.close)
+            kept.bind(("127.0.0.1", 0))
+            ports.append(f"127.0.0.1:{kept.getsockname()[1]}")
+        return ports
+
+    def test_files_that_are_missing_are_said_once(self):
+        answer = self.status("--tls-dir", self.folder + "/nowhere")
+        self.assertEqual(answer.returncode, 3, answer.stderr)
+        self.assertEqual(answer.stdout, "")
+        self.assertRegex(answer.stderr, r"^profctl: none of the 2 nodes was asked: cannot read the authorities "
+                                        rf"{self.folder}/nowhere/ca.crt: No such file or directory\n")
+        self.assertIn("profctl tls init", answer.stderr)
+
+    def test_nobody_listens(self):
+        made = tls_init(os.path.join(self.folder, "made"))
+        answer = self.status("--tls-dir", made + "/clients/alice")
+        self.assertEqual(answer.returncode, 6, answer.stderr)
+        text = answer.stdout + answer.stderr
+        said = re.findall(r"Nobody listens on 127\.0\.0\.1:\d+: profd does not run there", text)
+        self.assertEqual(len(said), 2, text)
+        self.assertNotIn("failed to connect", text)
 
 
 class Init(unittest.TestCase):
