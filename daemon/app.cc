@@ -226,6 +226,7 @@ Status App::Impl::Serve() {
   if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
 
   RETURN_IF_ERROR(ServeAttach());
+  RETURN_IF_ERROR(ServePush());
   Announce();
   return WaitForSignals();
 }
@@ -402,6 +403,7 @@ void App::Impl::End() {
     // A thread that hangs in the driver still refers to these objects: leave them to the kernel.
     std::_Exit(clean ? 0 : 1);
   }
+  pushes.clear();
   samplers->Stop();
   keeper->Stop();
   pollers.reset();

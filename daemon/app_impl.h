@@ -23,6 +23,7 @@
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/node/node.h"
+#include "daemon/push/push_sink.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "daemon/rpc/acceptor.h"
 #include "daemon/rpc/rpc_server.h"
@@ -101,6 +102,9 @@ struct App::Impl {
   void UpdateWeb();
   void UpdateWebMetrics();
   // Where other machines connect; empty when that is off.
+  // app_push.cc: metrics for receivers that are pushed to.
+  Status ServePush();
+  void UpdatePushMetrics();
   std::string TlsAddress() const;
 
   AppOptions options;
@@ -132,6 +136,7 @@ struct App::Impl {
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<WebDesk, WebDeskDeleter> web;
   bool restarting = false;  // ended by SIGUSR2: sessions are not to be stopped
+  std::vector<std::pair<std::string_view, std::unique_ptr<PushSink>>> pushes;  // they read the store
   std::string metrics_address;
   bool metrics_tls = false;
   std::string attach_socket;  // empty = nobody can attach

@@ -152,6 +152,7 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
   if (config.metrics_enabled) CheckWebConfig(config.metrics_web_config, &problems);
   if (!problems.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
   return config;
+  (void)MakePushConfig(config, &problems);
 }
 
 log::Level LevelOf(const std::string& name) {

@@ -331,3 +331,4 @@ void App::Impl::UpdateSelfMetrics() {
 }
 
 }  // namespace profd
+  UpdatePushMetrics();

@@ -155,6 +155,20 @@ const auto kKeys = std::to_array<Key>({
      "Certificates of the authorities that sign clients (PEM)"},
     {"tls", "users", &DaemonConfig::tls_users, true,
      "Local user of a client certificate, by its common name: [\"alice=1000\", \"ci=profd-ci\"]"},
+    {"push", "otlp_url", &DaemonConfig::push_otlp_url, false,
+     "OTLP/HTTP receiver that metrics are pushed to, as in \"http://collector:4318\"; empty = off"},
+    {"push", "remote_write_url", &DaemonConfig::push_remote_write_url, false,
+     "Prometheus remote write receiver, as in \"https://prometheus:9090/api/v1/write\"; empty = off"},
+    {"push", "interval_s", &DaemonConfig::push_interval_s, false, "How often, seconds", 1, 3600},
+    {"push", "timeout_ms", &DaemonConfig::push_timeout_ms, false, "Deadline of one attempt", 100, 60000},
+    {"push", "queue_mb", &DaemonConfig::push_queue_mb, false,
+     "What waits for one receiver; beyond it the oldest is dropped and counted", 1, 1024},
+    {"push", "labels", &DaemonConfig::push_labels, false, "Labels of all, as in [\"cluster=a\"]"},
+    {"push", "ca", &DaemonConfig::push_ca, false, "Authorities of receivers (PEM); empty = the system's"},
+    {"push", "certificate", &DaemonConfig::push_certificate, false, "Client certificate (PEM), if wanted"},
+    {"push", "key", &DaemonConfig::push_key, false, "Its key (PEM)"},
+    {"push", "headers_file", &DaemonConfig::push_headers_file, false,
+     "File of \"Name: value\" lines sent along, as in Authorization; for root's eyes only"},
     {"limits", "max_sessions", &DaemonConfig::max_sessions, true, "Sessions at once", 1, 1024},
     {"limits", "max_sessions_per_uid", &DaemonConfig::max_sessions_per_uid, true,
      "Sessions at once of one user (root excepted)", 1, 1024},
@@ -365,7 +379,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     if (!known || !node.is_table()) {
       problems->push_back(fmt::format(
           "{}: unknown section [{}]; there are daemon, driver, dump, metrics, attribution, "
-          "recorder, tls, limits", where,
+          "recorder, tls, push, limits", where,
           section.str()));
       continue;
     }

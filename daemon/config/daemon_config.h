@@ -75,6 +75,17 @@ struct DaemonConfig {
   std::string tls_key = "/etc/profd/tls/server.key";
   std::string tls_client_ca = "/etc/profd/tls/ca.crt";
   std::vector<std::string> tls_users;
+  // [push]
+  std::string push_otlp_url;
+  std::string push_remote_write_url;
+  int64_t push_interval_s = 15;
+  int64_t push_timeout_ms = 5000;
+  int64_t push_queue_mb = 16;
+  std::vector<std::string> push_labels;
+  std::string push_ca;
+  std::string push_certificate;
+  std::string push_key;
+  std::string push_headers_file;
   // [limits]
   int64_t max_sessions = 64;
   int64_t max_sessions_per_uid = 16;

@@ -19,9 +19,10 @@ RULES = os.path.join(REPO, "dashboards", "rules")
 
 
 class Prometheus:
-    """A context manager. Scrapes and evaluates once a second; hurried alerts do not wait for their "for"."""
+    """A context manager. Scrapes and evaluates once a second; hurried alerts do not wait for their "for". Without a
+    target it scrapes nothing, and takes what is pushed to it by remote write."""
 
-    def __init__(self, target, hurried=False):
+    def __init__(self, target=None, hurried=False):
         if not shutil.which("prometheus"):
             raise unittest.SkipTest("prometheus is not installed (scripts/install-deps --for demo)")
         self.base = tempfile.mkdtemp(prefix="profd-prometheus-")
@@ -35,13 +36,14 @@ class Prometheus:
             file.write("global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
                        "rule_files: [recording.yml, alerts.yml]\n"
                        "scrape_configs:\n"
-                       f"  - {{job_name: profd, static_configs: [{{targets: ['{target}']}}]}}\n")
+                       + (f"  - {{job_name: profd, static_configs: [{{targets: ['{target}']}}]}}\n" if target else ""))
+        self.more = [] if target else ["--web.enable-remote-write-receiver"]
 
     def __enter__(self):
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 ["prometheus", f"--config.file={self.base}/prometheus.yml",
-                 f"--storage.tsdb.path={self.base}/data", "--web.listen-address=127.0.0.1:0"],
+                 f"--storage.tsdb.path={self.base}/data", "--web.listen-address=127.0.0.1:0", *self.more],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             self.url = "http://" + eventually(self._address, 60, what="prometheus listens")

@@ -1,0 +1,112 @@
+// Metrics that are pushed, where [push] names a receiver.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/app_impl.h"
+#include "daemon/metrics/npu_exporter_names.h"
+#include "daemon/metrics/scrape.h"
+#include "daemon/push/push_config.h"
+#include "daemon/web/gzip.h"
+
+namespace profd {
+namespace {
+
+std::string HostName() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+// What a sink keeps from one interval to the next; its thread's own.
+struct Page {
+  AtlasWriter atlas;
+  NpuExporterRates rates;
+  GzipCompressor gzip;
+  std::string text;
+};
+
+PushLabels About(std::string_view sink, const std::string& host, const PushLabels& more) {
+  PushLabels about = more;
+  if (sink == kOtlpSink) {
+    about.insert(about.end(), {{"service.name", "profd"},
+                               {"service.version", PROFD_VERSION},
+                               {"service.instance.id", host},
+                               {"host.name", host}});
+  } else {
+    about.insert(about.end(), {{"job", "profd"}, {"instance", host}});
+  }
+  return about;
+}
+
+std::vector<PushMessage> TakePush(const MetricStore& store, const std::vector<std::string>& names,
+                                  const PushSinkOptions& sink, PushFacts facts, Page* page) {
+  auto speaks = [&names](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const SystemClock clock;
+  facts.wall_ns = clock.WallNs();
+  const int64_t now = clock.MonotonicRawNs();
+  page->text.clear();
+  if (speaks("atlas")) page->atlas.Append(store, now, sink.interval_ns, &page->text);
+  if (speaks("npu-exporter")) AppendNpuExporterText(store, now, &page->text, &page->rates);
+  if (sink.name == kRemoteWriteSink) return RemoteWriteMessages(page->text, facts);
+  std::vector<PushMessage> messages = OtlpMessages(page->text, facts);
+  for (PushMessage& message : messages) {
+    std::string packed;
+    if (!page->gzip.Compress(message.body, &packed)) return {};
+    message.body = std::move(packed);
+  }
+  return messages;
+}
+
+}  // namespace
+
+Status App::Impl::ServePush() {
+  std::vector<std::string> problems;
+  PushConfig push = MakePushConfig(options.config, &problems);
+  if (!problems.empty()) return FailedPrecondition(problems.front());
+  const std::string host = HostName();
+  for (PushSinkOptions& sink : push.sinks) {
+    PushFacts facts;
+    facts.start_wall_ns = clock.WallNs();
+    facts.version = PROFD_VERSION;
+    facts.about = About(sink.name, host, push.labels);
+    log::Info("metrics are pushed", {{"sink", sink.name},
+                                     {"to", sink.url.Authority()},
+                                     {"tls", sink.url.tls},
+                                     {"interval_s", sink.interval_ns / kNsPerSecond}});
+    pushes.emplace_back(sink.name, std::make_unique<PushSink>(
+        sink, [this, sink, facts, page = std::make_shared<Page>()] {
+          return TakePush(store, options.config.metrics_names, sink, facts, page.get());
+        }));
+    pushes.back().second->Start();
+  }
+  return Status::Ok();
+}
+
+void App::Impl::UpdatePushMetrics() {
+  for (const auto& [name, sink] : pushes) {
+    const PushStats now = sink->stats();
+    auto set = [this, name = name](MetricId metric, auto value, std::string_view reason = {}) {
+      self->Set(metric, static_cast<double>(value), name, reason);
+    };
+    set(MetricByName("profd_push_messages_total"), now.messages);
+    set(MetricByName("profd_push_samples_total"), now.samples);
+    set(MetricByName("profd_push_queue_bytes"), now.queued_bytes);
+    if (now.last_success_s > 0) {
+      set(MetricByName("profd_push_last_success_timestamp_seconds"), now.last_success_s);
+    }
+    for (const auto& [reason, count] : now.failures) {
+      set(MetricByName("profd_push_failures_total"), count, reason);
+    }
+    for (const auto& [reason, count] : now.dropped_samples) {
+      set(MetricByName("profd_push_dropped_samples_total"), count, reason);
+    }
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,23 @@
+// [push] of the configuration as receivers to push to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/config/daemon_config.h"
+#include "daemon/push/push_sink.h"
+
+namespace profd {
+
+inline constexpr std::string_view kOtlpSink = "otlp";
+inline constexpr std::string_view kRemoteWriteSink = "remote_write";
+
+struct PushConfig {
+  std::vector<PushSinkOptions> sinks;  // none: nothing is pushed
+  PushLabels labels;                   // push.labels
+};
+
+// Every problem is one element of `*problems`: addresses, labels, files of TLS and headers.
+PushConfig MakePushConfig(const DaemonConfig& config, std::vector<std::string>* problems);
+
+}  // namespace profd

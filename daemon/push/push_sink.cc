@@ -1,0 +1,179 @@
+#include "daemon/push/push_sink.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+namespace profd {
+namespace {
+
+constexpr auto kEndPatience = std::chrono::seconds(1);
+constexpr std::string_view kQueueFull = "queue_full";
+constexpr std::string_view kRejected = "rejected";
+
+}  // namespace
+
+bool PushMayRetry(const PostResult& result) {
+  if (result.reason != kPushAnswer) return true;
+  return result.status == 429 || result.status >= 500;
+}
+
+struct PushSink::State {
+  State(PushSinkOptions o, Take t)
+      : options(std::move(o)),
+        take(std::move(t)),
+        poster(options.tls),
+        wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  const PushSinkOptions options;
+  Take take;
+  HttpPoster poster;
+  UniqueFd wake;
+  std::thread thread;
+  std::promise<void> ended;
+
+  std::mutex take_mutex;  // held while `take` runs; guards stop
+  bool stop = false;
+
+  // The thread's own.
+  std::deque<PushMessage> queue;
+  int64_t next_take_ns = 0;
+  int64_t next_try_ns = 0;
+  int64_t pause_ns = kPushFirstPauseNs;
+  bool failing = false;
+
+  mutable std::mutex mutex;  // guards stats
+  PushStats stats;
+
+  void Run();
+  bool TakeNow();
+  void Enqueue(std::vector<PushMessage> messages);
+  void SendNext();
+  void Failed(const PostResult& result);
+  bool WaitUntil(int64_t steady_ns) const;
+};
+
+// False: it is over.
+bool PushSink::State::WaitUntil(int64_t steady_ns) const {
+  for (;;) {
+    const int64_t left_ms = (steady_ns - SystemClock().SteadyNs() + kNsPerMs - 1) / kNsPerMs;
+    if (left_ms <= 0) return true;
+    pollfd waiting{wake.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left_ms, 3'600'000))) > 0) return false;
+  }
+}
+
+void PushSink::State::Run() {
+  ::pthread_setname_np(::pthread_self(), "profd-push");
+  next_take_ns = SystemClock().SteadyNs();
+  do {
+    if (SystemClock().SteadyNs() >= next_take_ns && !TakeNow()) break;
+    if (!queue.empty() && SystemClock().SteadyNs() >= next_try_ns) SendNext();
+  } while (WaitUntil(queue.empty() ? next_take_ns : std::min(next_take_ns, next_try_ns)));
+  ended.set_value();
+}
+
+bool PushSink::State::TakeNow() {
+  const int64_t now = SystemClock().SteadyNs();
+  // On its own grid; after a stall from here on.
+  next_take_ns += options.interval_ns;
+  if (next_take_ns <= now) next_take_ns = now + options.interval_ns;
+  std::lock_guard lock(take_mutex);
+  if (stop) return false;
+  Enqueue(take());
+  return true;
+}
+
+void PushSink::State::Enqueue(std::vector<PushMessage> messages) {
+  std::lock_guard lock(mutex);
+  for (PushMessage& message : messages) {
+    stats.queued_bytes += message.body.size();
+    queue.push_back(std::move(message));
+  }
+  while (stats.queued_bytes > options.queue_bytes && !queue.empty()) {
+    stats.queued_bytes -= queue.front().body.size();
+    stats.dropped_samples[std::string(kQueueFull)] += queue.front().samples;
+    queue.pop_front();
+  }
+}
+
+void PushSink::State::SendNext() {
+  const int64_t deadline = SystemClock().SteadyNs() + options.timeout_ns;
+  const PostResult result =
+      poster.Post(options.url, options.headers, queue.front().body, deadline, wake.get());
+  if (result.reason == kPushStopped) return;
+  const bool taken = result.reason == kPushAnswer && result.status >= 200 && result.status < 300;
+  const bool retry = !taken && PushMayRetry(result);
+  if (!taken) Failed(result);
+  if (retry) {
+    const int64_t wish = std::min(result.retry_after_s, kPushLongestWishNs / kNsPerSecond) * kNsPerSecond;
+    next_try_ns = SystemClock().SteadyNs() + std::max(pause_ns, wish);
+    pause_ns = std::min(2 * pause_ns, kPushLongestPauseNs);
+    return;
+  }
+  if (taken && std::exchange(failing, false)) {
+    log::Info("metrics are pushed again", {{"to", options.url.Authority()}});
+  }
+  pause_ns = kPushFirstPauseNs;
+  next_try_ns = 0;
+  std::lock_guard lock(mutex);
+  if (taken) {
+    ++stats.messages;
+    stats.samples += queue.front().samples;
+    stats.last_success_s = SystemClock().WallNs() / kNsPerSecond;
+  } else {
+    stats.dropped_samples[std::string(kRejected)] += queue.front().samples;
+  }
+  stats.queued_bytes -= queue.front().body.size();
+  queue.pop_front();
+}
+
+void PushSink::State::Failed(const PostResult& result) {
+  if (!std::exchange(failing, true)) {
+    log::Warning("metrics cannot be pushed",
+                 {{"sink", options.name}, {"to", options.url.Authority()}, {"why", result.detail}});
+  }
+  std::lock_guard lock(mutex);
+  ++stats.failures[result.reason == kPushAnswer ? fmt::format("status_{}", result.status)
+                                                : std::string(result.reason)];
+}
+
+PushSink::PushSink(PushSinkOptions options, Take take)
+    : state_(std::make_shared<State>(std::move(options), std::move(take))) {}
+
+void PushSink::Start() {
+  state_->thread = std::thread([state = state_] { state->Run(); });
+}
+
+PushSink::~PushSink() {
+  if (!state_->thread.joinable()) return;
+  {
+    std::lock_guard lock(state_->take_mutex);
+    state_->stop = true;
+  }
+  uint64_t one = 1;
+  [[maybe_unused]] const ssize_t woken = ::write(state_->wake.get(), &one, sizeof one);
+  const bool over = state_->ended.get_future().wait_for(kEndPatience) == std::future_status::ready;
+  over ? state_->thread.join() : state_->thread.detach();
+}
+
+PushStats PushSink::stats() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->stats;
+}
+
+}  // namespace profd

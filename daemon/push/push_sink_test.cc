@@ -1,0 +1,127 @@
+#include "daemon/push/push_sink.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "daemon/push/push_test_support.h"
+
+namespace profd {
+namespace {
+
+using profd::testing::BodyOf;
+using profd::testing::Receiver;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+constexpr std::string_view kOk = "HTTP/1.1 200 OK\r\n\r\n";
+
+PushSinkOptions OptionsFor(uint16_t port, int64_t interval_ms) {
+  PushSinkOptions options;
+  options.name = "otlp";
+  options.url = {false, "127.0.0.1", port, "/"};
+  options.interval_ns = interval_ms * kNsPerMs;
+  options.timeout_ns = 20 * kNsPerSecond;
+  options.queue_bytes = 1 << 20;
+  return options;
+}
+
+// "0", "1", ...: a message each time.
+PushSink::Take Numbers() {
+  return [next = std::make_shared<int>(0)] {
+    return std::vector<PushMessage>{{std::to_string((*next)++), 10}};
+  };
+}
+
+template <class Condition>
+bool Eventually(Condition condition) {
+  for (int i = 0; i < 6000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+TEST(PushSink, SendsInOrderAtEveryInterval) {
+  Receiver receiver({std::string(kOk)});
+  PushSink sink(OptionsFor(receiver.port(), 20), Numbers());
+  sink.Start();
+  const std::vector<std::string> requests = receiver.Requests(4);
+  ASSERT_GE(requests.size(), 4U);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(BodyOf(requests[i]), std::to_string(i));
+  EXPECT_TRUE(Eventually([&] { return sink.stats().samples >= 40; }));
+  EXPECT_GT(sink.stats().last_success_s, 1'600'000'000);
+  EXPECT_TRUE(sink.stats().failures.empty());
+}
+
+TEST(PushSink, WhatFailsIsSentAgain) {
+  Receiver receiver({"HTTP/1.1 503 Busy\r\n\r\n", "gibberish\r\n\r\n", std::string(kOk)});
+  PushSink sink(OptionsFor(receiver.port(), 3'600'000), Numbers());
+  sink.Start();
+  const std::vector<std::string> requests = receiver.Requests(3);
+  ASSERT_EQ(requests.size(), 3U);
+  for (const std::string& request : requests) EXPECT_EQ(BodyOf(request), "0");
+  EXPECT_TRUE(Eventually([&] { return sink.stats().messages == 1; }));
+  EXPECT_THAT(sink.stats().failures, ElementsAre(Pair("broken", 1), Pair("status_503", 1)));
+  EXPECT_TRUE(sink.stats().dropped_samples.empty());
+  EXPECT_EQ(sink.stats().queued_bytes, 0U);
+}
+
+TEST(PushSink, WhatIsRefusedForGoodIsDropped) {
+  Receiver receiver({"HTTP/1.1 400 Bad Request\r\n\r\n", std::string(kOk)});
+  PushSink sink(OptionsFor(receiver.port(), 20), Numbers());
+  sink.Start();
+  const std::vector<std::string> requests = receiver.Requests(2);
+  ASSERT_GE(requests.size(), 2U);
+  EXPECT_EQ(BodyOf(requests[1]), "1");
+  EXPECT_THAT(sink.stats().dropped_samples, ElementsAre(Pair("rejected", 10)));
+  EXPECT_THAT(sink.stats().failures, ElementsAre(Pair("status_400", 1)));
+}
+
+TEST(PushSink, AFullQueueDropsTheOldest) {
+  // The first is never answered, so that the others wait.
+  Receiver receiver({"", std::string(kOk)});
+  PushSinkOptions options = OptionsFor(receiver.port(), 20);
+  options.timeout_ns = 500 * kNsPerMs;
+  options.queue_bytes = 3000;
+  auto next = std::make_shared<std::atomic<int>>(0);
+  PushSink sink(options, [next] {
+    return std::vector<PushMessage>{{std::to_string((*next)++) + std::string(1000, '.'), 1}};
+  });
+  sink.Start();
+  const std::vector<std::string> requests = receiver.Requests(2);
+  ASSERT_GE(requests.size(), 2U);
+  EXPECT_TRUE(Eventually([&] { return sink.stats().dropped_samples.count("queue_full") > 0; }));
+  EXPECT_GE(sink.stats().failures["timeout"], 1U);
+  EXPECT_LE(sink.stats().queued_bytes, 3000U);
+}
+
+TEST(PushSink, OnlyWhatMayHelpIsTriedAgain) {
+  auto answer = [](int status) { return PostResult{kPushAnswer, status, 0, ""}; };
+  for (int status : {429, 500, 502, 503, 504}) EXPECT_TRUE(PushMayRetry(answer(status))) << status;
+  for (int status : {301, 400, 401, 403, 404, 413, 415}) EXPECT_FALSE(PushMayRetry(answer(status))) << status;
+  for (std::string_view reason : {kPushConnect, kPushTls, kPushTimeout, kPushBroken}) {
+    EXPECT_TRUE(PushMayRetry(PostResult{reason, 0, 0, ""})) << reason;
+  }
+}
+
+// A receiver that never answers does not hold up the end, nor whoever asks for figures.
+TEST(PushSink, EndsWhileTheReceiverIsSilent) {
+  Receiver receiver({""});
+  PushSinkOptions options = OptionsFor(receiver.port(), 10);
+  options.timeout_ns = 3600 * kNsPerSecond;
+  {
+    PushSink sink(options, Numbers());
+    sink.Start();
+    ASSERT_EQ(receiver.Requests(1).size(), 1U);
+    EXPECT_EQ(sink.stats().messages, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace profd
