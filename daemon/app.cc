@@ -181,7 +181,7 @@ void App::Impl::StartAlwaysOn() {
 Status App::Impl::Serve() {
   const DaemonConfig& config = options.config;
   RETURN_IF_ERROR(ServeWeb());
-  RpcDeps deps{*control, *sessions, store, hub, *writer,
+  RpcDeps deps{*control, *sessions, store, hub, config.dump_root,
                [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }};
   deps.may_see_process = [this](const Peer& peer, pid_t pid) {
     Result<uint32_t> owner = node->OwnerOf(pid);

@@ -86,6 +86,7 @@ struct App::Impl {
   // app_attribution.cc: whose work the NPUs do, in metrics.
   void BuildAttribution();
   void UpdateTlsMetrics();
+  void UpdateCallMetrics();
   // app_recorder.cc: the flight recorder, where it is on.
   void BuildRecorder(SessionManager::Deps* deps);
   void AnswerRecorder(RpcDeps* deps);
@@ -101,10 +102,10 @@ struct App::Impl {
   WebResponse AnswerPage();
   void UpdateWeb();
   void UpdateWebMetrics();
-  // Where other machines connect; empty when that is off.
   // app_push.cc: metrics for receivers that are pushed to.
   Status ServePush();
   void UpdatePushMetrics();
+  // Where other machines connect; empty when that is off.
   std::string TlsAddress() const;
 
   AppOptions options;
@@ -135,8 +136,8 @@ struct App::Impl {
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<WebDesk, WebDeskDeleter> web;
-  bool restarting = false;  // ended by SIGUSR2: sessions are not to be stopped
   std::vector<std::pair<std::string_view, std::unique_ptr<PushSink>>> pushes;  // they read the store
+  bool restarting = false;  // ended by SIGUSR2: sessions are not to be stopped
   std::string metrics_address;
   bool metrics_tls = false;
   std::string attach_socket;  // empty = nobody can attach

@@ -23,6 +23,8 @@
 #include "daemon/app.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/man_page.h"
+#include "daemon/push/push_config.h"
+#include "daemon/rpc/call_limits.h"
 #include "daemon/rpc/tls_files.h"
 #include "daemon/web/web_server.h"
 
@@ -48,6 +50,7 @@ struct Flags {
   bool check_config = false;
   bool print_config = false;
   bool print_reference = false;
+  bool print_limits = false;
   bool print_man = false;
   bool print_man_config = false;
   bool print_completion = false;
@@ -149,10 +152,10 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
     }
   }
   CheckTls(config, &problems);
+  (void)MakePushConfig(config, &problems);
   if (config.metrics_enabled) CheckWebConfig(config.metrics_web_config, &problems);
   if (!problems.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
   return config;
-  (void)MakePushConfig(config, &problems);
 }
 
 log::Level LevelOf(const std::string& name) {
@@ -192,6 +195,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
                "Print a commented configuration file with all defaults, and exit");
   app.add_flag("--print-config-reference", flags.print_reference,
                "Print docs/configuration.md, and exit");
+  app.add_flag("--print-limits", flags.print_limits, "Print docs/limits.md, and exit");
   // For the package: not in the help.
   app.add_flag("--print-man", flags.print_man, "Print profd(8)")->group("");
   app.add_flag("--print-man-config", flags.print_man_config, "Print profd.toml(5)")->group("");
@@ -208,6 +212,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
 std::optional<std::string> Printed(const CLI::App& app, const Flags& flags) {
   if (flags.print_config) return DefaultConfigText();
   if (flags.print_reference) return ConfigReference();
+  if (flags.print_limits) return rpc::LimitsDocument();
   if (flags.print_man) return ManualOfDaemon(app);
   if (flags.print_man_config) return ManualOfConfig(app.version());
   if (flags.print_completion) return CompletionOfDaemon(app);

@@ -276,6 +276,19 @@ void App::Impl::UpdateTlsMetrics() {
   set(MetricByName("profd_rpc_rejected_total"), rpc->role_denied(), "role");
 }
 
+void App::Impl::UpdateCallMetrics() {
+  for (const RpcServer::CallUsage& kind : rpc->usage()) {
+    self->Set(MetricByName("profd_rpc_held_calls"), static_cast<double>(kind.calls), kind.label);
+    self->Set(MetricByName("profd_rpc_held_bytes"), static_cast<double>(kind.bytes), kind.label);
+    constexpr MetricId kRefused = MetricByName("profd_rpc_refused_total");
+    const std::pair<uint64_t, std::string_view> refused[] = {{kind.refused_user, "user"},
+                                                             {kind.refused_node, "node"}};
+    for (const auto& [count, limit] : refused) {
+      if (count > 0) self->Set(kRefused, static_cast<double>(count), kind.label, limit);
+    }
+  }
+}
+
 void App::Impl::UpdateSelfMetrics() {
   auto set = [this](MetricId metric, auto value) {
     self->Set(metric, static_cast<double>(value));
@@ -321,8 +334,10 @@ void App::Impl::UpdateSelfMetrics() {
   }
   self->Set(MetricByName("profd_rpc_rejected_total"), static_cast<double>(rpc->unidentified()),
             "unidentified");
+  UpdateCallMetrics();
   UpdateTlsMetrics();
   UpdateWebMetrics();
+  UpdatePushMetrics();
   UpdateJobMetrics();
   UpdateDumpMetrics();
   set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
@@ -331,4 +346,3 @@ void App::Impl::UpdateSelfMetrics() {
 }
 
 }  // namespace profd
-  UpdatePushMetrics();

@@ -46,12 +46,17 @@ Result<DumpReader> DumpReader::OpenPath(const std::string& path) {
   return DumpReader(std::move(dir), *uid);
 }
 
-Result<std::vector<DumpReader::File>> DumpReader::Files() const {
+Result<std::vector<DumpReader::File>> DumpReader::Files(const ListLimits& limits) const {
   std::vector<File> files;
-  Status walked = WalkTree(dir_.get(), {}, [&](const TreeEntry& entry) {
+  size_t name_bytes = 0;
+  TreeLimits tree;
+  tree.entries = limits.entries;
+  Status walked = WalkTree(dir_.get(), tree, [&](const TreeEntry& entry) {
     // Another's file here is a hard link somebody made, not ours.
     if (!entry.is_dir && !entry.other && entry.uid == uid_ && entry.links == 1 &&
         IsSafePath(entry.path)) {
+      name_bytes += entry.path.size();
+      if (name_bytes > limits.name_bytes) return OutOfRange("the names of its files are too long");
       files.push_back({TodaysPath(entry.path), entry.bytes});
     }
     return Status();

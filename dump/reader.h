@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "dump/dump_io.h"
 #include "dump/dump_root.h"
 #include "dump/manifest.h"
 
@@ -25,8 +26,14 @@ class DumpReader {
     std::string path;  // relative, '/'-separated, every component an IsSafeName; TodaysPath
     uint64_t bytes = 0;
   };
+  // What a listing may become; more is kOutOfRange.
+  struct ListLimits {
+    size_t entries = TreeLimits().entries;  // files, folders and whatever else there is
+    size_t name_bytes = SIZE_MAX;           // of the paths of files
+  };
   // Regular files in path order; others are left out.
-  Result<std::vector<File>> Files() const;
+  Result<std::vector<File>> Files(const ListLimits& limits) const;
+  Result<std::vector<File>> Files() const { return Files(ListLimits()); }
   // Opens a file for reading beneath the dump, component by component.
   Result<UniqueFd> OpenFile(std::string_view path_untrusted) const;
   Result<Manifest> ReadManifest() const;

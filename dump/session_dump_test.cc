@@ -371,6 +371,13 @@ TEST_F(SessionDumpTest, TheReaderServesFilesAndOnlyThem) {
     EXPECT_THAT(paths, Not(Contains(path)));
     EXPECT_FALSE(reader->OpenFile(path).ok()) << path;
   }
+  // A listing that would become too long ends early.
+  DumpReader::ListLimits few;
+  few.entries = 3;
+  EXPECT_EQ(reader->Files(few).status().code(), StatusCode::kOutOfRange);
+  DumpReader::ListLimits terse;
+  terse.name_bytes = 20;
+  EXPECT_EQ(reader->Files(terse).status().code(), StatusCode::kOutOfRange);
   for (const char* path : {"", "/etc/passwd", "../root", "host/../profd_manifest.json",
                            "host//data", "host/", "host", "nothing"}) {
     EXPECT_FALSE(reader->OpenFile(path).ok()) << path;

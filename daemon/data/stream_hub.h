@@ -1,11 +1,13 @@
-// Live streams: hands decoded samples to subscribers. A subscriber owns a bounded ring; when it does
-// not read fast enough the newest samples are dropped and counted (policy: drop newest), so a slow
-// client costs the samplers nothing.
+// Live streams: hands decoded samples to subscribers. A subscriber owns a ring that grows with what
+// waits in it, up to a bound and as far as whoever counts its memory agrees; when the subscriber does not
+// read fast enough the newest samples are dropped and counted (policy: drop newest), so a slow client
+// costs the samplers nothing.
 #pragma once
 
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -26,29 +28,43 @@ struct StreamedSample {
 
 class StreamSubscriber {
  public:
-  // `collectors`: wanted ones; all if none is set. Ring of `capacity` samples.
-  StreamSubscriber(std::bitset<kMaxCollectors> collectors, size_t capacity);
+  // Asked before the ring grows by so many bytes (false: it stays as it is), and told when it has become
+  // smaller (negative; the answer means nothing). On a sampler's thread or the reader's.
+  using Memory = std::function<bool(int64_t bytes)>;
+
+  // `collectors`: wanted ones; all if none is set. Ring of at most `capacity` samples.
+  StreamSubscriber(std::bitset<kMaxCollectors> collectors, size_t capacity, Memory memory);
 
   // Any thread. Takes up to `max` samples, oldest first.
   void Take(size_t max, std::vector<StreamedSample>* out);
+  size_t waiting() const;
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
   friend class StreamHub;
   void Offer(CollectorIndex collector, std::span<const Sample> samples);
+  bool Grow();
+  void ShrinkIfIdle();
+  void Resize(size_t size);
 
   const std::bitset<kMaxCollectors> collectors_;
-  std::mutex mutex_;  // held for a memcpy by one sampler or the one reader
+  const size_t capacity_;
+  const Memory memory_;
+  mutable std::mutex mutex_;  // held for a memcpy by one sampler or the one reader; guards what follows
   std::vector<StreamedSample> ring_;
   size_t head_ = 0;
   size_t count_ = 0;
+  size_t most_ = 0;       // that waited since the ring was last judged
+  uint32_t emptied_ = 0;  // times since then
+  bool refused_ = false;  // more memory, since the last Take
   std::atomic<uint64_t> dropped_{0};
 };
 
 class StreamHub {
  public:
   std::shared_ptr<StreamSubscriber> Subscribe(std::bitset<kMaxCollectors> collectors,
-                                              size_t capacity);
+                                              size_t capacity,
+                                              StreamSubscriber::Memory memory = nullptr);
   void Unsubscribe(const std::shared_ptr<StreamSubscriber>& subscriber);
 
   // Any thread. Without subscribers: one atomic load.

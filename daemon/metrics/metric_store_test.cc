@@ -166,6 +166,46 @@ TEST(StreamHub, DropsTheNewestWhenNobodyReadsAndCounts) {
   EXPECT_EQ(hub.dropped(), 2U);
 }
 
+TEST(StreamHub, RingGrowsOnDemandAsFarAsItsMemoryIsGranted) {
+  constexpr size_t kCapacity = 65536;
+  StreamHub hub;
+  int64_t held = 0;
+  int64_t limit = kCapacity * sizeof(StreamedSample);
+  auto memory = [&](int64_t bytes) {
+    if (held + bytes > limit) return false;
+    held += bytes;
+    return true;
+  };
+  auto subscriber = hub.Subscribe({}, kCapacity, memory);
+  EXPECT_EQ(held, 0);
+  hub.Publish(0, std::vector<Sample>(10, Sample{1, kNow, 0}));
+  EXPECT_LE(held, 64 << 10);
+  hub.Publish(0, std::vector<Sample>(kCapacity, Sample{1, kNow, 0}));
+  EXPECT_EQ(held, limit);
+  EXPECT_EQ(subscriber->waiting(), kCapacity);
+  EXPECT_EQ(subscriber->dropped(), 10U);
+  // Whoever reads again for a while gives it back.
+  std::vector<StreamedSample> taken;
+  subscriber->Take(kCapacity, &taken);
+  EXPECT_EQ(taken.size(), kCapacity);
+  for (int i = 0; i < 1000; ++i) {
+    hub.Publish(0, std::vector<Sample>(10, Sample{static_cast<SeriesId>(i), kNow, 0}));
+    taken.clear();
+    subscriber->Take(kCapacity, &taken);
+    ASSERT_EQ(taken.size(), 10U);
+    ASSERT_EQ(taken[9].sample.series, static_cast<SeriesId>(i));
+  }
+  EXPECT_LE(held, 64 << 10);
+  // Refused in between: what came before stays, in its order.
+  limit = held;
+  for (SeriesId i = 0; i < 5000; ++i) hub.Publish(0, std::vector<Sample>{{i, kNow, 0}});
+  taken.clear();
+  subscriber->Take(kCapacity, &taken);
+  ASSERT_GE(taken.size(), 100U);
+  EXPECT_EQ(subscriber->dropped(), 10 + 5000 - taken.size());
+  for (SeriesId i = 0; i < taken.size(); ++i) ASSERT_EQ(taken[i].sample.series, i);
+}
+
 TEST(StreamHub, SendsOnlyWantedCollectors) {
   StreamHub hub;
   std::bitset<kMaxCollectors> wanted;

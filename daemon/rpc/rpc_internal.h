@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "daemon/rpc/acceptor.h"
+#include "daemon/rpc/call_limits.h"
+#include "daemon/rpc/read_queue.h"
 #include "daemon/rpc/roles.h"
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/rpc/tls_server.h"
@@ -39,6 +41,8 @@ struct Context {
   std::atomic<uint64_t> role_denied{0};
   std::atomic<bool> stopping{false};
   std::atomic<int> calls{0};  // that are being answered, streams apart
+  CallLedger ledger;
+  ReadQueue readers;
 
   // Decided once, at the first line of every handler: who calls, by the kernel's word or by
   // certificate, and whether that role may call `method` at all.
@@ -74,10 +78,13 @@ std::unique_ptr<grpc::Service> NewService(Context& context);
 
 // Streaming calls; each object lives until gRPC is done with it.
 grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
-                                                const v1::WatchSessionRequest& request);
+                                                const v1::WatchSessionRequest& request,
+                                                std::shared_ptr<CallHold> memory);
 grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(Context& context, const Peer& peer,
-                                                           const v1::StreamSamplesRequest& request);
+                                                           const v1::StreamSamplesRequest& request,
+                                                           std::shared_ptr<CallHold> memory);
 grpc::ServerWriteReactor<v1::DumpChunk>* NewFetch(Context& context, const Peer& peer,
-                                                  const v1::FetchDumpRequest& request);
+                                                  const v1::FetchDumpRequest& request,
+                                                  std::shared_ptr<CallHold> memory);
 
 }  // namespace profd::rpc

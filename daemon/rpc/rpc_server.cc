@@ -18,11 +18,14 @@
 namespace profd {
 namespace {
 
-// An order is small; nothing a client sends needs more.
-constexpr int kMaxReceiveBytes = 256 * 1024;
-constexpr size_t kQuotaBytes = 64 << 20;
 constexpr int kQuotaThreads = 16;
-constexpr int kMaxStreamsPerConnection = 64;
+
+// The answer of one call, which lives until gRPC is done with it: until the client has taken it.
+class Reply final : public grpc::ServerUnaryReactor {
+ public:
+  void OnDone() override { delete this; }
+  std::shared_ptr<rpc::CallHold> memory;
+};
 
 class Service final : public v1::Profd::CallbackService {
  public:
@@ -30,7 +33,7 @@ class Service final : public v1::Profd::CallbackService {
 
   grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* call,
                                     const v1::GetNodeRequest* request, v1::Node* reply) override {
-    return Answer(__func__, call, *request,
+    return Answer(__func__, call, *request, reply,
                   [this, reply](const Peer& peer, const v1::GetNodeRequest&, auto finish) {
                     context_.deps.describe_node(peer, reply);
                     finish(Status::Ok());
@@ -40,7 +43,7 @@ class Service final : public v1::Profd::CallbackService {
   grpc::ServerUnaryReactor* StartSession(grpc::CallbackServerContext* call,
                                          const v1::StartSessionRequest* request,
                                          v1::Session* reply) override {
-    return Answer(__func__, call, *request,
+    return Answer(__func__, call, *request, reply,
                   [this, reply](const Peer& peer, const auto& order, auto finish) {
                     context_.deps.sessions.Start(peer, order, Into(reply, finish));
                   });
@@ -49,7 +52,7 @@ class Service final : public v1::Profd::CallbackService {
   grpc::ServerUnaryReactor* StopSession(grpc::CallbackServerContext* call,
                                         const v1::StopSessionRequest* request,
                                         v1::Session* reply) override {
-    return Answer(__func__, call, *request,
+    return Answer(__func__, call, *request, reply,
                   [this, reply](const Peer& peer, const auto& order, auto finish) {
                     context_.deps.sessions.Stop(peer, order, Into(reply, finish));
                   });
@@ -58,7 +61,7 @@ class Service final : public v1::Profd::CallbackService {
   grpc::ServerUnaryReactor* GetSession(grpc::CallbackServerContext* call,
                                        const v1::GetSessionRequest* request,
                                        v1::Session* reply) override {
-    return Answer(__func__, call, *request,
+    return Answer(__func__, call, *request, reply,
                   [this, reply](const Peer& peer, const auto& order, auto finish) {
                     Into(reply, finish)(context_.deps.sessions.Get(peer, order.session_id()));
                   });
@@ -67,7 +70,7 @@ class Service final : public v1::Profd::CallbackService {
   grpc::ServerUnaryReactor* ListSessions(grpc::CallbackServerContext* call,
                                          const v1::ListSessionsRequest* request,
                                          v1::ListSessionsResponse* reply) override {
-    return Answer(__func__, call, *request,
+    return Answer(__func__, call, *request, reply,
                   [this, reply](const Peer& peer, const auto& order, auto finish) {
                     *reply = context_.deps.sessions.List(peer, order);
                     finish(Status::Ok());
@@ -130,21 +133,18 @@ class Service final : public v1::Profd::CallbackService {
 
   grpc::ServerWriteReactor<v1::Session>* WatchSession(
       grpc::CallbackServerContext* call, const v1::WatchSessionRequest* request) override {
-    return Stream<v1::Session>(
-        __func__, call, [&](const Peer& peer) { return rpc::NewWatch(context_, peer, *request); });
+    return Stream<v1::Session>(__func__, call, rpc::CallKind::kWatch, *request, rpc::NewWatch);
   }
 
   grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
       grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
-    return Stream<v1::SampleChunk>(
-        __func__, call,
-        [&](const Peer& peer) { return rpc::NewSampleStream(context_, peer, *request); });
+    return Stream<v1::SampleChunk>(__func__, call, rpc::CallKind::kStream, *request,
+                                   rpc::NewSampleStream);
   }
 
   grpc::ServerWriteReactor<v1::DumpChunk>* FetchDump(grpc::CallbackServerContext* call,
                                                      const v1::FetchDumpRequest* request) override {
-    return Stream<v1::DumpChunk>(
-        __func__, call, [&](const Peer& peer) { return rpc::NewFetch(context_, peer, *request); });
+    return Stream<v1::DumpChunk>(__func__, call, rpc::CallKind::kFetch, *request, rpc::NewFetch);
   }
 
  private:
@@ -152,19 +152,28 @@ class Service final : public v1::Profd::CallbackService {
   //
   // Runs `handle(peer, request, finish)` on the control strand. The reply's memory is gRPC's and
   // lives until finish is called, which every handler does exactly once.
-  template <class Request, class Handler>
+  template <class Request, class Message, class Handler>
   grpc::ServerUnaryReactor* Answer(std::string_view method, grpc::CallbackServerContext* call,
-                                   const Request& request, Handler handle) {
-    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+                                   const Request& request, Message* message, Handler handle) {
+    auto* reactor = new Reply;
     Result<Peer> peer = context_.Admit(*call, method);
     if (!peer.ok()) {
       reactor->Finish(rpc::ToGrpc(peer.status()));
       return reactor;
     }
+    Result<std::shared_ptr<rpc::CallHold>> memory =
+        context_.ledger.Take(rpc::CallKind::kUnary, *peer, 2 * request.SpaceUsedLong());
+    if (!memory.ok()) {
+      reactor->Finish(rpc::ToGrpc(memory.status()));
+      return reactor;
+    }
+    reactor->memory = std::move(memory).value();
     context_.calls.fetch_add(1);
     context_.deps.control.Post([&calls = context_.calls, peer = std::move(peer).value(), request,
-                                handle = std::move(handle), reactor]() mutable {
-      handle(peer, request, [&calls, reactor](const Status& status) {
+                                message, handle = std::move(handle), reactor]() mutable {
+      handle(peer, request, [&calls, reactor, message](Status status) {
+        // As an object and in its serialised form.
+        if (status.ok()) status = reactor->memory->Grow(message->SpaceUsedLong() + message->ByteSizeLong());
         calls.fetch_sub(1);  // first: this service may go with its last call
         reactor->Finish(rpc::ToGrpc(status));
       });
@@ -172,11 +181,11 @@ class Service final : public v1::Profd::CallbackService {
     return reactor;
   }
 
-  template <class Request, class Reply>
+  template <class Request, class Message>
   grpc::ServerUnaryReactor* Delegate(std::string_view method, grpc::CallbackServerContext* call,
-                                     const Request& request, Reply* reply,
-                                     const RpcDeps::Handler<Request, Reply>& handler) {
-    return Answer(method, call, request,
+                                     const Request& request, Message* reply,
+                                     const RpcDeps::Handler<Request, Message>& handler) {
+    return Answer(method, call, request, reply,
                   [reply, &handler](const Peer& peer, const Request& order, auto finish) {
                     if (handler == nullptr) {
                       finish(Unimplemented("this daemon does not answer that call"));
@@ -194,17 +203,21 @@ class Service final : public v1::Profd::CallbackService {
     };
   }
 
-  template <class Message, class Make>
+  template <class Message, class Request, class Make>
   grpc::ServerWriteReactor<Message>* Stream(std::string_view method,
-                                            grpc::CallbackServerContext* call, Make make) {
-    Result<Peer> peer = context_.Admit(*call, method);
-    if (peer.ok()) return make(*peer);
+                                            grpc::CallbackServerContext* call, rpc::CallKind kind,
+                                            const Request& request, Make make) {
     class Refusal final : public grpc::ServerWriteReactor<Message> {
      public:
-      explicit Refusal(const grpc::Status& why) { this->Finish(why); }
+      explicit Refusal(const Status& why) { this->Finish(rpc::ToGrpc(why)); }
       void OnDone() override { delete this; }
     };
-    return new Refusal(rpc::ToGrpc(peer.status()));
+    Result<Peer> peer = context_.Admit(*call, method);
+    if (!peer.ok()) return new Refusal(peer.status());
+    Result<std::shared_ptr<rpc::CallHold>> memory =
+        context_.ledger.Take(kind, *peer, request.SpaceUsedLong());
+    if (!memory.ok()) return new Refusal(memory.status());
+    return make(context_, *peer, request, std::move(memory).value());
   }
 
   rpc::Context& context_;
@@ -256,11 +269,11 @@ void RpcServer::Impl::StartGrpc() {
 void RpcServer::Impl::StartServer() {
   StartGrpc();
   grpc::ResourceQuota quota("profd");
-  quota.Resize(kQuotaBytes).SetMaxThreads(kQuotaThreads);
+  quota.Resize(rpc::kGrpcQuotaBytes).SetMaxThreads(kQuotaThreads);
   grpc::ServerBuilder builder;
   builder.SetResourceQuota(quota);
   rpc::LimitMessages(builder);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, rpc::kMaxStreamsPerConnection);
   service = std::make_unique<Service>(context);
   builder.RegisterService(service.get());
   server = builder.BuildAndStart();
@@ -314,5 +327,14 @@ void RpcServer::Shutdown(int64_t patience_ns) {
 uint64_t RpcServer::unidentified() const { return impl_->context.unidentified.load(); }
 
 uint64_t RpcServer::role_denied() const { return impl_->context.role_denied.load(); }
+
+std::vector<RpcServer::CallUsage> RpcServer::usage() const {
+  std::vector<CallUsage> all;
+  for (const rpc::CallLimit& limit : rpc::CallLimits()) {
+    const rpc::CallLedger::Usage now = impl_->context.ledger.usage(limit.kind);
+    all.push_back({limit.label, now.calls, now.bytes, now.refused_user, now.refused_node});
+  }
+  return all;
+}
 
 }  // namespace profd

@@ -1,17 +1,17 @@
 // The gRPC edge: identifies the caller, posts to the control strand, translates the answer. No
-// decision is taken here and nothing here waits. With acceptor.cc and stream_calls.cc the only
-// daemon code that sees gRPC.
+// decision is taken here and nothing here waits. The only daemon code that sees
+// gRPC is in this folder.
 #pragma once
 
 #include <bitset>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "base/strand.h"
-#include "daemon/data/dump_writer.h"
 #include "daemon/data/stream_hub.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/session/session_manager.h"
@@ -27,7 +27,7 @@ struct RpcDeps {
   SessionManager& sessions;
   MetricStore& store;
   StreamHub& hub;
-  DumpWriter& writer;
+  std::string dump_root;  // where FetchDump reads
   // Fills in the node's description; on the control strand.
   std::function<void(const Peer&, v1::Node*)> describe_node;
   // Calls answered elsewhere than by the session manager; on the control strand, each finishes exactly
@@ -73,6 +73,15 @@ class RpcServer {
   uint64_t unidentified() const;
   // Calls that the caller's role does not allow.
   uint64_t role_denied() const;
+  // What calls hold and how many were refused for it: one line a kind of calls.
+  struct CallUsage {
+    std::string_view label;
+    uint64_t calls = 0;
+    uint64_t bytes = 0;
+    uint64_t refused_user = 0;
+    uint64_t refused_node = 0;
+  };
+  std::vector<CallUsage> usage() const;
 
  private:
   struct Impl;

@@ -5,17 +5,23 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/strand.h"
+#include "daemon/rpc/call_limits.h"
 
 namespace profd::rpc {
+
+// What a call holds, as the ledger counts it.
+using Memory = std::shared_ptr<CallHold>;
 
 template <class Message>
 class StrandWriter : public grpc::ServerWriteReactor<Message> {
  public:
-  explicit StrandWriter(Strand& control) : control_(control) {}
+  StrandWriter(Strand& control, Memory memory)
+      : control_(control), memory_(std::move(memory)) {}
 
  protected:
   // All on the strand.
@@ -36,6 +42,15 @@ class StrandWriter : public grpc::ServerWriteReactor<Message> {
     writing_ = true;
     this->StartWrite(&message_);
   }
+  // Memory for the next message, until it has been sent.
+  Status GrowForMessage(uint64_t bytes) {
+    RETURN_IF_ERROR(memory_->Grow(bytes));
+    message_bytes_ += bytes;
+    return Status::Ok();
+  }
+  // There is no message after all.
+  void DropMessageMemory() { memory_->Shrink(std::exchange(message_bytes_, 0)); }
+  const Memory& memory() const { return memory_; }
   // Ends the stream, after the write under way.
   void End(const grpc::Status& status) {
     if (over_) return;
@@ -54,6 +69,8 @@ class StrandWriter : public grpc::ServerWriteReactor<Message> {
   void OnWriteDone(bool ok) final {
     control_.Post([this, ok] {
       writing_ = false;
+      message_ = Message();
+      DropMessageMemory();
       if (!ok && !end_) end_ = grpc::Status::CANCELLED;
       if (end_) {
         if (!held_) Close();
@@ -76,7 +93,9 @@ class StrandWriter : public grpc::ServerWriteReactor<Message> {
   }
 
   Strand& control_;
+  const Memory memory_;
   Message message_;
+  uint64_t message_bytes_ = 0;
   bool writing_ = false;
   bool over_ = false;
   bool held_ = false;

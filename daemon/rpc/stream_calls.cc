@@ -1,6 +1,5 @@
-// The three streaming calls: a session's progress, live samples, a dump's bytes.
+// Two of the streaming calls: a session's progress and live samples. The third is in fetch_call.cc.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,23 +10,24 @@
 #include "collectors/metric_table.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/strand_writer.h"
-#include "dump/reader.h"
 
 namespace profd::rpc {
 namespace {
 
 constexpr uint32_t kDefaultWatchMs = 1000;
 constexpr uint32_t kDefaultStreamMs = 200;
-// About 2 s of everything an 8-device node can produce.
-constexpr size_t kStreamRing = 65536;
 constexpr size_t kSamplesPerChunk = 8192;
-constexpr size_t kMaxSeriesPerStream = 65536;
-constexpr size_t kFetchChunk = 64 * 1024;
+constexpr size_t kSamplesAtOnce = 512;
+// What a sample costs in a message that waits for the client: as an object and in its serialised form.
+constexpr uint64_t kBytesOfSample = 96;
+// What a series costs: its place in known_, and once its description in a message.
+constexpr uint64_t kBytesOfSeries = 64;
+constexpr uint64_t kSeriesAtOnce = 256;
 
 class Watch final : public StrandWriter<v1::Session> {
  public:
-  Watch(Context& context, const Peer& peer, const v1::WatchSessionRequest& request)
-      : StrandWriter(context.deps.control),
+  Watch(Context& context, const Peer& peer, const v1::WatchSessionRequest& request, Memory memory)
+      : StrandWriter(context.deps.control, std::move(memory)),
         context_(context),
         peer_(peer),
         id_(request.session_id()),
@@ -69,6 +69,12 @@ class Watch final : public StrandWriter<v1::Session> {
       End(ToGrpc(session.status()));
       return;
     }
+    // As an object and in its serialised form, until the client has taken it.
+    const uint64_t bytes = session->SpaceUsedLong() + session->ByteSizeLong();
+    if (!GrowForMessage(bytes).ok()) {
+      timer_->After(int64_t{interval_ms_} * kNsPerMs, [this] { Show(); });
+      return;
+    }
     last_ = IsFinished(*session);
     Send(std::move(session).value());
   }
@@ -90,8 +96,12 @@ class Watch final : public StrandWriter<v1::Session> {
 
 class SampleStream final : public StrandWriter<v1::SampleChunk> {
  public:
-  SampleStream(Context& context, const Peer& peer, const v1::StreamSamplesRequest& request)
-      : StrandWriter(context.deps.control), context_(context), peer_(peer), request_(request) {
+  SampleStream(Context& context, const Peer& peer, const v1::StreamSamplesRequest& request,
+               Memory memory)
+      : StrandWriter(context.deps.control, std::move(memory)),
+        context_(context),
+        peer_(peer),
+        request_(request) {
     Begin();
   }
 
@@ -122,7 +132,11 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
       End({grpc::StatusCode::INVALID_ARGUMENT, problems});
       return false;
     }
-    subscriber_ = context_.deps.hub.Subscribe(wanted, kStreamRing);
+    subscriber_ = context_.deps.hub.Subscribe(wanted, kStreamRing, [hold = memory()](int64_t bytes) {
+      if (bytes >= 0) return hold->Grow(static_cast<uint64_t>(bytes)).ok();
+      hold->Shrink(static_cast<uint64_t>(-bytes));
+      return true;
+    });
     timer_ = std::make_unique<Timer>(control());
     return true;
   }
@@ -149,22 +163,39 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
 
   void Flush() {
     if (!idle()) return;
-    taken_.clear();
-    subscriber_->Take(kSamplesPerChunk, &taken_);
+    // Samples for which there is no memory stay where they are until the next time.
+    size_t left = std::min(kSamplesPerChunk, subscriber_->waiting());
+    if (left > 0 && !GrowForMessage(left * kBytesOfSample).ok()) left = 0;
     v1::SampleChunk chunk;
-    for (const StreamedSample& streamed : taken_) {
-      if (request_.max_samples() != 0 && sent_ >= request_.max_samples()) break;
-      Add(streamed, &chunk);
+    while (left > 0 && !Enough()) {
+      taken_.clear();
+      subscriber_->Take(std::min(left, kSamplesAtOnce), &taken_);
+      if (taken_.empty()) break;
+      left -= taken_.size();
+      for (const StreamedSample& streamed : taken_) {
+        if (!Enough()) Add(streamed, &chunk);
+      }
     }
     chunk.set_dropped(subscriber_->dropped() + unnamed_);
-    bool enough = request_.max_samples() != 0 && sent_ >= request_.max_samples();
-    if (chunk.samples().empty() && chunk.dropped() == last_dropped_ && !enough) {
+    if (chunk.samples().empty() && chunk.dropped() == last_dropped_ && !Enough()) {
+      DropMessageMemory();
       OnReady();
       return;
     }
     last_dropped_ = chunk.dropped();
     Send(std::move(chunk));
-    if (enough) End(grpc::Status::OK);
+    if (Enough()) End(grpc::Status::OK);
+  }
+
+  bool Enough() const { return request_.max_samples() != 0 && sent_ >= request_.max_samples(); }
+
+  // Room for one more series, counted in steps.
+  bool KeepSeries() {
+    if (known_.size() >= kMaxSeriesPerStream) return false;
+    if (known_.size() < series_paid_) return true;
+    if (!memory()->Grow(kSeriesAtOnce * kBytesOfSeries).ok()) return false;
+    series_paid_ += kSeriesAtOnce;
+    return true;
   }
 
   void Add(const StreamedSample& streamed, v1::SampleChunk* chunk) {
@@ -173,8 +204,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
     auto known = known_.find(id);
     if (known == known_.end() || known->second.generation != generation) {
       SeriesDescription description;
-      if (known_.size() >= kMaxSeriesPerStream ||
-          !context_.deps.store.Describe(id, &description)) {
+      if (!KeepSeries() || !context_.deps.store.Describe(id, &description)) {
         ++unnamed_;
         return;
       }
@@ -212,152 +242,24 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
   std::shared_ptr<StreamSubscriber> subscriber_;
   std::unique_ptr<Timer> timer_;
   std::unordered_map<SeriesId, Known> known_;
+  size_t series_paid_ = 0;  // that memory has been taken for
   std::vector<StreamedSample> taken_;
   uint64_t sent_ = 0;
   uint64_t unnamed_ = 0;
   uint64_t last_dropped_ = 0;
 };
 
-// Reads file after file, on the writer thread, which is used to waiting for the disk.
-class Fetch final : public StrandWriter<v1::DumpChunk> {
- public:
-  Fetch(Context& context, const Peer& peer, const v1::FetchDumpRequest& request)
-      : StrandWriter(context.deps.control),
-        context_(context),
-        peer_(peer),
-        request_(request) {
-    Begin();
-  }
-
- private:
-  void OnReady() override {
-    if (!opened_) {
-      opened_ = true;
-      Result<std::vector<std::string>> names = context_.deps.dumps_to_fetch(peer_, request_);
-      if (!names.ok()) {
-        End(ToGrpc(names.status()));
-        return;
-      }
-      names_ = std::move(names).value();
-      OnWriter([this] { return OpenAll(); });
-      return;
-    }
-    if (file_ < dumps_[dump_].files.size() || fd_.valid()) {
-      OnWriter([this] { return ReadNext(); });
-    } else if (dump_ + 1 < dumps_.size()) {
-      ++dump_;
-      file_ = 0;
-      Announce();
-      has_chunk_ = false;
-      Send(std::move(next_));
-    } else {
-      End(grpc::Status::OK);
-    }
-  }
-
-  // Runs a step on the writer thread and sends (or reports) what it made.
-  void OnWriter(std::function<Status()> step) {
-    Hold();
-    context_.deps.writer.Post([this, step = std::move(step)] {
-      Status status = step();
-      control().Post([this, status] {
-        Unhold();
-        if (!idle()) return;
-        if (!status.ok()) {
-          End(ToGrpc(status));
-        } else if (has_chunk_) {
-          has_chunk_ = false;
-          Send(std::move(next_));
-        } else {
-          OnReady();
-        }
-      });
-    });
-  }
-
-  Status OpenAll() {
-    for (const std::string& name : names_) {
-      Result<DumpReader> reader = DumpReader::Open(context_.deps.writer.root(), name);
-      if (!reader.ok()) return reader.status();
-      Result<std::vector<DumpReader::File>> files = reader->Files();
-      if (!files.ok()) return files.status();
-      dumps_.push_back({name, std::make_unique<DumpReader>(std::move(reader).value()),
-                        std::move(files).value()});
-    }
-    Announce();
-    return Status::Ok();
-  }
-
-  // The chunk that begins the present dump.
-  void Announce() {
-    next_.Clear();
-    next_.set_dump_name(dumps_[dump_].name);
-    uint64_t total = 0;
-    for (size_t i = dump_; i < dumps_.size(); ++i) {
-      for (const DumpReader::File& file : dumps_[i].files) total += file.bytes;
-    }
-    next_.set_total_bytes(total);
-    has_chunk_ = true;
-  }
-
-  Status ReadNext() {
-    next_.Clear();
-    const Dump& dump = dumps_[dump_];
-    if (!fd_.valid()) {
-      Result<UniqueFd> fd = dump.reader->OpenFile(dump.files[file_].path);
-      if (!fd.ok()) return fd.status().Annotate(dump.files[file_].path);
-      fd_ = std::move(fd).value();
-      next_.set_path(dump.files[file_].path);
-      ++file_;
-    }
-    std::string& data = *next_.mutable_data();
-    data.resize(kFetchChunk);
-    ssize_t got = ::read(fd_.get(), data.data(), data.size());
-    if (got < 0) return Status::FromErrno(errno, dump.files[file_ - 1].path);
-    data.resize(static_cast<size_t>(got));
-    if (static_cast<size_t>(got) < kFetchChunk) {
-      next_.set_last(true);
-      fd_.Reset();
-    }
-    has_chunk_ = true;
-    return Status::Ok();
-  }
-
-  void OnClosed() override {}
-
-  Context& context_;
-  const Peer peer_;
-  const v1::FetchDumpRequest request_;
-  struct Dump {
-    std::string name;
-    std::unique_ptr<DumpReader> reader;
-    std::vector<DumpReader::File> files;
-  };
-  bool opened_ = false;
-  std::vector<std::string> names_;
-  std::vector<Dump> dumps_;
-  size_t dump_ = 0;  // the one being sent
-  size_t file_ = 0;
-  UniqueFd fd_;
-  v1::DumpChunk next_;
-  bool has_chunk_ = false;
-};
-
 }  // namespace
 
 grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
-                                                const v1::WatchSessionRequest& request) {
-  return new Watch(context, peer, request);
+                                                const v1::WatchSessionRequest& request,
+                                                Memory memory) {
+  return new Watch(context, peer, request, std::move(memory));
 }
 
 grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(
-    Context& context, const Peer& peer, const v1::StreamSamplesRequest& request) {
-  return new SampleStream(context, peer, request);
-}
-
-grpc::ServerWriteReactor<v1::DumpChunk>* NewFetch(Context& context, const Peer& peer,
-                                                  const v1::FetchDumpRequest& request) {
-  return new Fetch(context, peer, request);
+    Context& context, const Peer& peer, const v1::StreamSamplesRequest& request, Memory memory) {
+  return new SampleStream(context, peer, request, std::move(memory));
 }
 
 }  // namespace profd::rpc

@@ -54,8 +54,6 @@ using internal::Generation;
 
 constexpr int kWatchMs = 2000;
 constexpr int kPauseMs = 200;
-constexpr size_t kQuotaBytes = 32 << 20;
-constexpr int kMaxStreams = 32;
 // From the first byte to the client's SETTINGS: longer than any honest client takes.
 constexpr int kHandshakeMs = 10'000;
 constexpr int kKeepaliveMs = 60'000;
@@ -83,7 +81,8 @@ Result<std::unique_ptr<Generation>> MakeGeneration(rpc::Context& context,
   grpc::ServerBuilder builder;
   builder.SetResourceQuota(quota);
   rpc::LimitMessages(builder);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             rpc::kMaxTlsStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
@@ -124,7 +123,7 @@ struct TlsServer::Impl {
     std::string address;
   };
 
-  explicit Impl(rpc::Context& c) : context(c), quota("profd-tls") { quota.Resize(kQuotaBytes); }
+  explicit Impl(rpc::Context& c) : context(c), quota("profd-tls") { quota.Resize(rpc::kTlsQuotaBytes); }
 
   rpc::Context& context;
   grpc::ResourceQuota quota;

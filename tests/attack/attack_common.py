@@ -68,8 +68,8 @@ def tree(root):
 class Attacker:
     """A process of a user's that does one thing over and over until the block ends. `rounds` afterwards."""
 
-    def __init__(self, uid, attack, *args):
-        self.uid, self.attack, self.args, self.rounds = uid, attack, args, 0
+    def __init__(self, uid, attack, *args, groups=()):
+        self.uid, self.attack, self.args, self.groups, self.rounds = uid, attack, args, groups, 0
 
     def __enter__(self):
         reader, writer = os.pipe()
@@ -86,7 +86,7 @@ class Attacker:
         over = []
         signal.signal(signal.SIGTERM, lambda *_: over.append(True))
         if self.uid != os.getuid():
-            demote(self.uid)()
+            demote(self.uid, groups=self.groups)()
         rounds = 0
         while not over:
             with contextlib.suppress(OSError):
@@ -112,7 +112,7 @@ class AttackCase(DaemonCase):
     @classmethod
     def make_config(cls):
         cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}}
+        return {"daemon": {"socket_group": TEST_GROUP}, "limits": {"max_starts_per_minute": 600}}
 
     def tearDown(self):
         super().tearDown()

@@ -6,17 +6,20 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import socket
 import sys
+import tempfile
+import time
 import unittest
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import raw_http2
-from attack_common import ORDER, AttackCase
+from attack_common import ORDER, AttackCase, Attacker, as_user, tree
 from attach_client import Forked
-from profd_harness import ALICE, BOB, IS_ROOT, DaemonCase, eventually, is_sanitized, main, scaled
+from profd_harness import ALICE, ALL_OPTIONS, BOB, IS_ROOT, DaemonCase, eventually, is_sanitized, main, scaled
 
 MIB = 1 << 20
 CONNECTIONS = 16
@@ -154,6 +157,193 @@ class Quotas(AttackCase):
         records = self.daemon.show(bobs)["records"]
         self.daemon.until_records(bobs, records + 20)
         self.assertEqual(self.ctl_as(BOB, "stop", bobs)["sessions"][0]["state"], "done")
+
+
+METHOD = "/profd.v1.Profd/"
+TEXT = 0x0A  # field 1, a text: what every request begins with that names a session
+
+
+def request_for(session):
+    return bytes((TEXT, len(session))) + session.encode()
+
+
+@unittest.skipUnless(IS_ROOT, "only root can be several users")
+class Calls(AttackCase):
+    """One user with more calls than anybody needs, none of which is read. docs/limits.md has the numbers, and
+    names these tests."""
+
+    # Per user, as the document says.
+    STREAMS, WATCHES, FETCHES, UNARY = 64, 256, 16, 512
+    CROWD = 600
+
+    def setUp(self):
+        super().setUp()
+        self.before = self.refused()
+
+    def held(self, call, what="calls"):
+        return self.daemon.metric(f"profd_rpc_held_{what}", call=call)
+
+    def refused(self):
+        kinds = ("unary", "watch", "stream", "fetch")
+        return {call: self.daemon.metric("profd_rpc_refused_total", call=call, limit="user") or 0 for call in kinds}
+
+    def crowd(self, method, message, calls, ended):
+        """Alice's, until so many of her calls have been ended. What the last of those was told."""
+        def attack(keep):
+            keep.append(crowd := raw_http2.Crowd(self.daemon.connect))
+            crowd.call(METHOD + method, message, calls)
+            done = crowd.until(lambda c: c.ended >= ended, scaled(60))
+            return {"done": done, "ended": crowd.ended, "text": crowd.texts[0] if crowd.texts else ""}
+        return Forked(attack, ALICE, (self.group,))
+
+    def assert_refused(self, call, what, limit, crowd):
+        self.assertEqual(crowd.answer["ended"], self.CROWD - limit, crowd.answer)
+        self.assertIn(f"too many {what}: uid {ALICE} has {limit} open, the limit for one user", crowd.answer["text"])
+        eventually(lambda: self.held(call) == limit, what=f"{limit} {what} are held")
+        self.assertEqual(self.refused()[call] - self.before[call], self.CROWD - limit)
+
+    def assert_all_gone(self, call):
+        eventually(lambda: (self.held(call), self.held(call, "bytes")) == (0, 0), what="all is given back")
+
+    def test_streams_of_one_user(self):
+        """600 streams of Alice's: 64 are served, in 16 MiB; the daemon stays small, and Bob has his own."""
+        bobs = self.ctl_as(BOB, "start", *ORDER)["session_id"]
+        before = self.daemon.rss()
+        with self.crowd("StreamSamples", b"", self.CROWD, self.CROWD - self.STREAMS) as alice:
+            self.assert_refused("stream", "live streams", self.STREAMS, alice)
+            records = self.daemon.show(bobs)["records"]
+            # While her buffers fill.
+            self.daemon.until_records(bobs, records + 400)
+            answer = self.daemon.run("stream", "--count", "20", user=BOB, groups=(self.group,))
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            self.assertLessEqual(self.held("stream", "bytes"), 17 * MIB)
+            if not is_sanitized():
+                self.assertLess(self.daemon.rss() - before, 96 * MIB)
+        self.assert_all_gone("stream")
+        self.assertEqual(self.ctl_as(BOB, "stop", bobs)["sessions"][0]["dropped_records"], 0)
+
+    def test_watches_of_one_user(self):
+        own = self.ctl_as(ALICE, "start", *ORDER)["session_id"]
+        before = self.daemon.rss()
+        with self.crowd("WatchSession", request_for(own), self.CROWD, self.CROWD - self.WATCHES) as alice:
+            self.assert_refused("watch", "watches", self.WATCHES, alice)
+            bobs = self.ctl_as(BOB, "start", *ORDER, "--duration", "1s")["session_id"]
+            self.assertEqual(self.daemon.run("watch", bobs, user=BOB, groups=(self.group,)).returncode, 0)
+            if not is_sanitized():
+                self.assertLess(self.daemon.rss() - before, 96 * MIB)
+        self.assert_all_gone("watch")
+
+    def test_fetches_of_one_user(self):
+        """Fetches that are not read hold their chunk and names, and keep nobody else from fetching."""
+        ended = {user: self.ctl_as(user, "start", *ORDER, "--duration", "500ms")["session_id"] for user in (ALICE, BOB)}
+        for session in ended.values():
+            self.daemon.until_state(session, "done")
+        with self.crowd("FetchDump", request_for(ended[ALICE]), self.CROWD, self.CROWD - self.FETCHES) as alice:
+            self.assert_refused("fetch", "fetches of dumps", self.FETCHES, alice)
+            out = tempfile.mkdtemp(prefix="profd-fetch-")
+            self.addCleanup(shutil.rmtree, out)
+            os.chown(out, BOB, BOB)
+            answer = self.daemon.run("fetch", ended[BOB], "--out", out, user=BOB, groups=(self.group,))
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assert_all_gone("fetch")
+
+    def test_unread_answers_of_one_user(self):
+        """An answer is memory until it has been taken."""
+        before = self.daemon.rss()
+        with self.crowd("ListOptions", b"", 4 * self.CROWD, 4 * self.CROWD - self.UNARY) as alice:
+            self.assertGreaterEqual(alice.answer["ended"], 4 * self.CROWD - self.UNARY, alice.answer)
+            self.assertRegex(alice.answer["text"], rf"(too many|no memory for more) calls: (those of )?uid {ALICE} ")
+            eventually(lambda: self.held("unary") >= 1, what="answers are held")
+            self.assertLessEqual(self.held("unary"), self.UNARY)
+            self.assertLessEqual(self.held("unary", "bytes"), 33 * MIB)
+            self.ctl_as(BOB, "options")
+            if not is_sanitized():
+                self.assertLess(self.daemon.rss() - before, 128 * MIB)
+        self.assert_all_gone("unary")
+
+    def test_request_that_is_too_long(self):
+        for size, ok in ((200 * 1024, True), (257 * 1024, False)):
+            with self.daemon.connect() as raw:
+                # Field 15 is unknown to GetNode, and so left alone.
+                message = b"\x7a" + self.varint(size) + bytes(size)
+                answer = raw_http2.Connection(raw).call(METHOD + "GetNode", message, False, "identity")
+                self.assertEqual(any(kind == raw_http2.DATA for kind, _ in answer), ok, size)
+
+    @staticmethod
+    def varint(number):
+        out = b""
+        while number >= 128:
+            out += bytes((number & 127 | 128,))
+            number >>= 7
+        return out + bytes((number,))
+
+    def test_calls_of_one_connection(self):
+        with self.daemon.connect() as raw:
+            self.assertEqual(raw_http2.settings_of(raw)[raw_http2.MAX_CONCURRENT], 64)
+
+
+@unittest.skipUnless(IS_ROOT, "only root can be several users")
+class CrowdedDumps(AttackCase):
+    """Alice's finished dump is hers to fill with files. Reading it is never in the way of somebody's records."""
+
+    devices = 2
+
+    def make_dump(self, files):
+        """A finished dump of Alice's with so many empty files of hers more."""
+        session = self.ctl_as(ALICE, "start", *ORDER, "--duration", "300ms")["session_id"]
+        self.daemon.until_state(session, "done")
+        path = self.daemon.show(session)["dump_path"]
+
+        def fill():
+            for i in range(files):
+                os.close(os.open(f"{path}/host/empty_{i:06d}", os.O_CREAT | os.O_WRONLY, 0o640))
+        self.assertEqual(as_user(ALICE, (), fill), "None")
+        return session
+
+    def test_fetching_30000_files_costs_nobody_a_record(self):
+        crowded = self.make_dump(30000)
+        bobs = self.ctl_as(BOB, "start", *ALL_OPTIONS)["session_id"]
+
+        def fetch_all():
+            crowd = raw_http2.Crowd(self.daemon.connect, window=None)
+            try:
+                crowd.call(METHOD + "FetchDump", request_for(crowded), 320)
+                crowd.until(lambda c: c.ended >= 320, scaled(5))
+            finally:
+                crowd.close()
+
+        with Attacker(ALICE, fetch_all, groups=(self.group,)) as alice:
+            records = self.daemon.show(bobs)["records"]
+            self.daemon.until_records(bobs, records + 20000, seconds=120)
+            # limits.stop_deadline_s is a promise.
+            begin = time.monotonic()
+            ended = self.ctl_as(BOB, "stop", bobs)["sessions"][0]
+            self.assertLess(time.monotonic() - begin, scaled(10))
+        self.assertGreater(alice.rounds, 0)
+        self.assertEqual((ended["state"], ended["dropped_records"]), ("done", 0))
+        self.assertGreater(self.refused_fetches(), 0)
+        # And it can be fetched.
+        out = tempfile.mkdtemp(prefix="profd-fetch-")
+        self.addCleanup(shutil.rmtree, out)
+        os.chown(out, ALICE, ALICE)
+        answer = eventually(lambda: self.fetched(crowded, out), what="her earlier fetches have ended")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(len([path for path in tree(out) if "/empty_" in path]), 30000)
+
+    def refused_fetches(self):
+        return self.daemon.metric("profd_rpc_refused_total", call="fetch", limit="user") or 0
+
+    def fetched(self, session, out):
+        answer = self.daemon.run("fetch", session, "--out", out, user=ALICE, groups=(self.group,))
+        return None if "too many fetches" in answer.stderr else answer
+
+    def test_dump_with_too_many_files(self):
+        crowded = self.make_dump(65600)
+        with tempfile.TemporaryDirectory() as out:
+            os.chown(out, ALICE, ALICE)
+            answer = self.daemon.run("fetch", crowded, "--out", out, user=ALICE, groups=(self.group,))
+            self.assertEqual(answer.returncode, 3, answer.stderr)
+            self.assertIn("at most 65536 entries", answer.stdout + answer.stderr)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,8 @@ class ThreatModel(unittest.TestCase):
                "exhaustion of descriptors", "at the daemon's path before it starts", "forged credentials",
                "uid 0 of a container", "TLS downgrade", "certificate of another role", "escape sequences",
                "labels that forge series", "gzip in a call", "gzip to the HTTP endpoint", "slices of a dump that unpack",
-               "quota: every connection", "quota: sessions", "quota: room for dumps", "quota: a flood of marks")
+               "quota: every connection", "quota: sessions", "quota: memory", "quota: the disk", "quota: room for dumps",
+               "quota: a flood of marks")
     # Unit tests decide here: no daemon takes part.
     ALONE = ("names in an archive",)
 
@@ -140,6 +141,12 @@ class ThreatModel(unittest.TestCase):
         self.assertEqual(missing, [], "named in docs/security-model.md and not there")
         self.assertFalse(self.exists("attack: test_that_nobody_wrote") or self.exists("fuzz_nothing")
                          or self.exists("nothing_test"))
+
+    def test_tests_of_the_limits_exist(self):
+        rows = [line for line in read("docs/limits.md").splitlines() if re.match(r"\|[^-]", line)]
+        spans = [re.findall(r"`([^`]+)`", row.rstrip("| ").split(" | ")[-1]) for row in rows if "test |" not in row]
+        self.assertGreater(len(spans), 8)
+        self.assertEqual([row for row in spans if not row or not all(map(self.exists, row))], [])
 
     def test_every_attack_has_a_test_against_the_daemon(self):
         rows = self.rows()

@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import raw_http2
 from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, Daemon, eventually, main, scaled)
 from tls_files import OPENSSL, call, issue, openssl, tls_init
 
@@ -248,6 +249,10 @@ class Handshakes(TlsCase):
                 # A TLS alert at most: never HTTP.
                 self.assertNotIn(b"HTTP", answer)
                 self.assertNotEqual(answer[3:4], b"\x04")
+
+    def test_calls_of_one_connection(self):
+        with self.connected(self.context("alice")) as connection:
+            self.assertEqual(raw_http2.settings_of(connection)[raw_http2.MAX_CONCURRENT], 32)
 
     def test_wrong_authority(self):
         """Theirs for us, ours for them."""
