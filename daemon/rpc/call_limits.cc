@@ -206,8 +206,6 @@ std::string LimitsDocument() {
       "tls: test_calls_of_one_connection");
   row("samples that wait for the client of one live stream", fmt::format("{}", kStreamRing),
       "the newest are dropped and counted in `dropped`", "metrics_test");
-  row("series one live stream shows", fmt::format("{}", kMaxSeriesPerStream),
-      "samples of further ones are counted in `dropped`", "rpc_test");
   row("files and folders of one dump that is fetched", fmt::format("{}", kMaxFetchEntries),
       "`RESOURCE_EXHAUSTED`", "limits: test_dump_with_too_many_files");
   row("bytes of their names", Size(kMaxFetchNameBytes), "`RESOURCE_EXHAUSTED`", "dump_test");

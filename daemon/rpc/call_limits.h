@@ -40,7 +40,6 @@ inline constexpr size_t kGrpcQuotaBytes = 64 << 20;
 inline constexpr size_t kTlsQuotaBytes = 32 << 20;
 // One live stream.
 inline constexpr size_t kStreamRing = 65536;
-inline constexpr size_t kMaxSeriesPerStream = 65536;
 // One dump that is fetched; more is for the owner's own copy of it.
 inline constexpr size_t kMaxFetchEntries = 65536;
 inline constexpr size_t kMaxFetchNameBytes = 4 << 20;

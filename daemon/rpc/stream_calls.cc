@@ -191,7 +191,6 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
 
   // Room for one more series, counted in steps.
   bool KeepSeries() {
-    if (known_.size() >= kMaxSeriesPerStream) return false;
     if (known_.size() < series_paid_) return true;
     if (!memory()->Grow(kSeriesAtOnce * kBytesOfSeries).ok()) return false;
     series_paid_ += kSeriesAtOnce;
