@@ -73,6 +73,9 @@ struct Context {
   }
 };
 
+// After it was built: gRPC's health service answers for ours by its name too.
+void SetHealthy(grpc::Server& server);
+
 // The service for one gRPC server; several may share a context.
 std::unique_ptr<grpc::Service> NewService(Context& context);
 

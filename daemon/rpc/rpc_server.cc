@@ -233,6 +233,10 @@ void rpc::LimitMessages(grpc::ServerBuilder& builder) {
   }
 }
 
+void rpc::SetHealthy(grpc::Server& server) {
+  server.GetHealthCheckService()->SetServingStatus(v1::Profd::service_full_name(), true);
+}
+
 std::unique_ptr<grpc::Service> rpc::NewService(Context& context) {
   return std::make_unique<Service>(context);
 }
@@ -277,6 +281,7 @@ void RpcServer::Impl::StartServer() {
   service = std::make_unique<Service>(context);
   builder.RegisterService(service.get());
   server = builder.BuildAndStart();
+  if (server != nullptr) rpc::SetHealthy(*server);
 }
 
 RpcServer::RpcServer(const RpcDeps& deps) : impl_(std::make_unique<Impl>(deps)) {}

@@ -99,6 +99,7 @@ Result<std::unique_ptr<Generation>> MakeGeneration(rpc::Context& context,
   if (generation->server == nullptr) {
     return Internal("gRPC does not take the certificates of [tls]");
   }
+  rpc::SetHealthy(*generation->server);
   return generation;
 }
 
