@@ -23,9 +23,11 @@ from tls_files import tls_init
 # Field numbers of OTLP's metrics, as opentelemetry-proto 1.x has them: {number: (name, what it is)}.
 KEY_VALUE = {1: ("key", "text"), 2: ("value", {1: ("text", "text")})}
 NUMBER = {2: ("start", "fixed"), 3: ("time", "fixed"), 4: ("value", "double"), 7: ("attributes", KEY_VALUE)}
+BUCKETS = {2: ("start", "fixed"), 3: ("time", "fixed"), 4: ("count", "fixed"), 5: ("sum", "double"),
+           6: ("counts", "<Q"), 7: ("bounds", "<d"), 9: ("attributes", KEY_VALUE)}
 METRIC = {1: ("name", "text"), 2: ("help", "text"), 3: ("unit", "text"), 5: ("gauge", {1: ("points", NUMBER)}),
           7: ("sum", {1: ("points", NUMBER), 2: ("temporality", "number"), 3: ("monotonic", "number")}),
-          9: ("histogram", {})}
+          9: ("histogram", {1: ("points", BUCKETS), 2: ("temporality", "number")})}
 REQUEST = {1: ("resources", {1: ("resource", {1: ("attributes", KEY_VALUE)}),
                              2: ("scopes", {1: ("scope", {1: ("name", "text"), 2: ("version", "text")}),
                                             2: ("metrics", METRIC)})})}
@@ -60,7 +62,12 @@ def decode(data, fields):
             assert tag & 7 == 2, (name, tag)
             size, at = varint(data, at)
             value, at = data[at:at + size], at + size
-            value = value.decode() if kind == "text" else decode(value, kind)
+            if kind == "text":
+                value = value.decode()
+            elif isinstance(kind, str):  # packed numbers
+                value = [number for number, in struct.iter_unpack(kind, value)]
+            else:
+                value = decode(value, kind)
         found.setdefault(name, []).append(value)
     return found
 
@@ -180,6 +187,10 @@ class Push(unittest.TestCase):
             self.assertLess(0, point["start"][0])
             self.assertLess(point["start"][0], point["time"][0])
             self.assertGreater(point["value"][0], 0)
+            for metric in metrics.values():
+                for point in metric.get("histogram", [{"points": []}])[0]["points"]:
+                    self.assertEqual(len(point["bounds"][0]) + 1, len(point["counts"][0]), metric["name"])
+                    self.assertEqual(sum(point["counts"][0]), point["count"][0] if "count" in point else 0)
 
     def test_tls_with_a_client_certificate(self):
         base = tempfile.mkdtemp(prefix="profd-push-")
