@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The daemon ends: asked to, in the middle of sessions, or shot. Nothing that was flushed is lost."""
 
+import json
 import os
 import signal
 import sys
@@ -60,18 +61,40 @@ class Endings(unittest.TestCase):
         """No moment of a session's life makes the daemon hang or leave half a dump."""
         with Daemon(SCENARIO) as daemon:
             session = daemon.ctl("start", *ALL_OPTIONS)
-            clients = [daemon.spawn("stop", session["session_id"]),
-                       daemon.spawn("start", *ALL_OPTIONS), daemon.spawn("start", *HCCS)]
+            stop = daemon.spawn("stop", session["session_id"])
+            starts = [daemon.spawn("start", *ALL_OPTIONS), daemon.spawn("start", *HCCS)]
             self.assertEqual(daemon.stop(signal.SIGTERM), 0, daemon.log())
-            for client in clients:
-                client.communicate(timeout=60)
-                self.assertIn(client.returncode, (0, 3, 5, 6))
+            answered = {session["session_id"]}
+            code, answer = self.ended(stop)
+            if code == 0:
+                self.assertEqual([s["state"] for s in answer["sessions"]], ["done"])
+            else:
+                self.assertEqual((code, answer["errors"][0]["code"]), (6, "unavailable"))
+            for start in starts:
+                code, answer = self.ended(start)
+                if code == 0:
+                    answered.add(answer["session_id"])
+                elif code == 6:
+                    self.assertEqual(answer["error"]["code"], "unavailable")
+                else:
+                    self.assertEqual((code, answer["error"]["code"]), (1, "aborted"))
+                    self.assertIn("profd is stopping", answer["error"]["message"])
+            found = set()
             for name in os.listdir(daemon.dump_root):
                 if not name.startswith("PROF_"):
                     continue
-                dump = prof_reader.read(os.path.join(daemon.dump_root, name))
-                self.assertIn(dump.manifest["state"], ("done", "failed"))
+                dump = prof_reader.read(os.path.join(daemon.dump_root, name), finished=True)
                 self.assertEqual(dump.problems, [])
+                self.assertEqual(dump.manifest["state"], "done")
+                self.assertIn(dump.manifest["reason"], ("profd is stopping", f"stopped by uid {os.getuid()}"))
+                found.add(dump.manifest["session"]["id"])
+            self.assertLessEqual(answered, found)
+
+    def ended(self, client):
+        """Exit code and answer of a profctl that was spawned."""
+        out, err = client.communicate(timeout=60)
+        self.assertTrue(out.strip(), err)
+        return client.returncode, json.loads(out)
 
     def test_sigkill(self):
         config = {"dump": {"flush_interval_ms": 100, "resume": False}}
