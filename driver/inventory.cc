@@ -193,7 +193,7 @@ std::vector<uint8_t> DiscoverQosStreams(const HalLibrary& hal, uint32_t device) 
   int32_t size = sizeof info;
   int code = hal.GetDeviceInfoByBuff(device, abi::kModuleQos, abi::kInfoConfig, &info, &size);
   if (code != abi::kDrvErrorNone) return {};
-  size_t count = std::min<size_t>(info.stream_num, abi::kMaxMpamIds);
+  size_t count = std::min<size_t>(info.stream_num, kMaxQosStreams);
   return {info.mpam_id, info.mpam_id + count};
 }
 
@@ -203,7 +203,7 @@ std::vector<std::string> NameQosStreams(const HalLibrary& hal, uint32_t device,
   for (uint8_t id : streams) {
     abi::QosProfileInfo info{};
     info.dev_id = device;
-    info.stream_num = 1;
+    info.stream_num = 0;  // in this mode: which of mpam_id is asked for
     info.mode = abi::kQosModeIdToName;
     info.mpam_id[0] = id;
     int32_t size = sizeof info;

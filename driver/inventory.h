@@ -60,6 +60,9 @@ struct HalInventory {
 // Makes many driver calls and may hang with them; call it from a thread that may be written off.
 HalInventory DiscoverDevices(const HalLibrary& hal);
 
+// As many streams as the vendor's collector requests; a record has room for ten.
+inline constexpr size_t kMaxQosStreams = 8;
+
 // The streams channel 133 can be asked for (1.5, 3.3): empty when the driver knows none.
 std::vector<uint8_t> DiscoverQosStreams(const HalLibrary& hal, uint32_t device);
 

@@ -81,11 +81,14 @@ HalSymbols NodeSymbols() {
   s.hal_get_device_info_by_buff = [](uint32_t, int32_t, int32_t, void* buffer, int32_t*) {
     auto* info = static_cast<abi::QosProfileInfo*>(buffer);
     if (info->mode == abi::kQosModeIdToName) {
-      if (info->mpam_id[0] == 14) return abi::kDrvErrorNotSupport;
+      // Here stream_num is an index, as the driver reads it.
+      if (info->stream_num >= abi::kMaxMpamIds) return abi::kDrvErrorInvalidDevice;
+      const uint8_t id = info->mpam_id[info->stream_num];
+      if (id == 0 || id == 14) return abi::kDrvErrorNotSupport;
       // Id 12 has a name without an end, 13 one that would break a list.
       std::memset(info->stream_name, 'n', sizeof info->stream_name);
-      if (info->mpam_id[0] == 13) std::strcpy(info->stream_name, "a,b");
-      if (info->mpam_id[0] == 15) std::strcpy(info->stream_name, "SDMA");
+      if (id == 13) std::strcpy(info->stream_name, "a,b");
+      if (id == 15) std::strcpy(info->stream_name, "SDMA");
       return 0;
     }
     info->stream_num = 999;  // more than fit
@@ -196,7 +199,7 @@ TEST_F(InventoryTest, AnEmptyTableMeansNoDevices) {
 
 TEST_F(InventoryTest, QosStreamsAreBounded) {
   std::vector<uint8_t> streams = DiscoverQosStreams(HalLibrary(NodeSymbols()), 0);
-  EXPECT_EQ(streams.size(), size_t{abi::kMaxMpamIds});
+  EXPECT_EQ(streams.size(), 8u);  // as many as the vendor's collector requests
   EXPECT_EQ(streams[0], 12);
 }
 

@@ -95,10 +95,16 @@ TEST(HalLibrary, QosStreams) {
   ASSERT_EQ(info.stream_num, 4u);
   const uint8_t id = info.mpam_id[1];
   info = {};
+  // stream_num is the index into mpam_id, from 0, in this mode.
   info.mode = abi::kQosModeIdToName;
-  info.mpam_id[0] = id;
+  info.stream_num = 2;
+  info.mpam_id[2] = id;
   ASSERT_EQ(hal.info_by_buff(0, abi::kModuleQos, abi::kInfoConfig, &info, &size), 0);
   EXPECT_STREQ(info.stream_name, "st_mpamid_13");
+  info.stream_num = 1;
+  EXPECT_NE(hal.info_by_buff(0, abi::kModuleQos, abi::kInfoConfig, &info, &size), 0);
+  info.stream_num = 999;
+  EXPECT_NE(hal.info_by_buff(0, abi::kModuleQos, abi::kInfoConfig, &info, &size), 0);
   info.mode = abi::kQosModeNameToId;
   info.mpam_id[0] = 0;
   ASSERT_EQ(hal.info_by_buff(0, abi::kModuleQos, abi::kInfoConfig, &info, &size), 0);

@@ -110,12 +110,16 @@ int HalInfo::DeviceInfoByBuff(uint32_t device, int32_t module, int32_t info, voi
   abi::QosProfileInfo config;
   std::memcpy(&config, buf, sizeof config);
   config.stream_name[sizeof config.stream_name - 1] = '\0';
+  // With an id given, stream_num says which of mpam_id is meant, from 0.
+  const bool by_id = config.mode == abi::kQosModeIdToName;
+  if (by_id && config.stream_num >= abi::kMaxMpamIds) return abi::kDrvErrorNotSupport;
+  const int asked = by_id ? config.mpam_id[config.stream_num] : -1;
   uint16_t found = 0;
   for (const QosStream& stream : streams) {
     if (config.mode == abi::kQosModeListIds ||
         (config.mode == abi::kQosModeNameToId && stream.name == config.stream_name)) {
       config.mpam_id[found++] = stream.mpam_id;
-    } else if (config.mode == abi::kQosModeIdToName && config.mpam_id[0] == stream.mpam_id) {
+    } else if (asked == stream.mpam_id) {
       std::memset(config.stream_name, 0, sizeof config.stream_name);
       std::memcpy(config.stream_name, stream.name.data(), stream.name.size());
       found = 1;
