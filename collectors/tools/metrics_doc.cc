@@ -76,8 +76,9 @@ void PrintDocument() {
       "Directions are the device's: tx is what it sends.\n");
   PrintPart("NPUs",
             "From the driver's management library (DCMI, numbered as in its call table), once a "
-            "second to once a minute.\nWhere a channel of the driver is named too, it feeds the "
-            "metric at its own rate while it runs.",
+            "second to once a minute.\nWhere a channel of the driver is named too, it alone feeds a "
+            "gauge, at its own rate, while it runs; a\ncounter is DCMI's at all times, because the "
+            "channel's total is another one, and the channel's only on a node\nwithout DCMI.",
             kDeviceMetrics);
   PrintPart("NPU channels",
             "From the sampling channels of the driver, while a session or the configuration runs "

@@ -136,7 +136,7 @@ void ChannelRouter::OnBlock(BlockRef block) {
   stats.readings.fetch_add(1, std::memory_order_relaxed);
   stats.records.fetch_add(route->decoder->records() - records, std::memory_order_relaxed);
   stats.bad_records.fetch_add(route->decoder->bad_records() - bad, std::memory_order_relaxed);
-  store_.Write(route->batch.samples());
+  store_.Write(route->batch.samples(), SampleSource::kChannel);
   hub_.Publish(route->collector, route->batch.samples());
 }
 

@@ -97,6 +97,9 @@ SeriesId MetricStore::Intern(MetricId metric, int device,
   slot.description.generation = slot.generation.fetch_add(1, std::memory_order_release) + 1;
   slot.time_ns.store(0, std::memory_order_relaxed);
   slot.interval_ns.store(0, std::memory_order_relaxed);
+  slot.is_counter.store(kMetrics[metric].type == MetricType::kCounter, std::memory_order_relaxed);
+  slot.preferred_ns.store(0, std::memory_order_relaxed);
+  slot.offset.store(0, std::memory_order_relaxed);
   auto last = last_totals_.find(key);
   slot.value.store(last == last_totals_.end() ? 0 : last->second, std::memory_order_relaxed);
   slot.window.store(NewWindow(metric), std::memory_order_release);
@@ -168,20 +171,46 @@ void MetricStore::NoteScrape(int64_t now_ns) const {
   }
 }
 
-void MetricStore::Write(std::span<const Sample> samples) {
+// Two sources may come here at once: what each of them stores is sound by itself, and of the other's
+// it only needs to know whether it is there.
+bool MetricStore::Admit(Slot& slot, int64_t time_ns, SampleSource source, double* value) {
+  const bool counter = slot.is_counter.load(std::memory_order_relaxed);
+  const int64_t before = slot.preferred_ns.load(std::memory_order_relaxed);
+  if (counter != (source == SampleSource::kReading)) {
+    return before == 0 || (!counter && time_ns - before >= kChannelHoldNs);
+  }
+  slot.preferred_ns.store(time_ns, std::memory_order_relaxed);
+  if (!counter) return true;
+  const double shown = slot.value.load(std::memory_order_relaxed);
+  double offset = slot.offset.load(std::memory_order_relaxed);
+  const bool channel_came_first = before == 0 && slot.time_ns.load(std::memory_order_relaxed) != 0;
+  if (channel_came_first && *value < shown) {
+    offset = shown - *value;
+    slot.offset.store(offset, std::memory_order_relaxed);
+  } else if (offset != 0 && *value + offset < shown) {
+    offset = 0;  // the counter itself began again
+    slot.offset.store(offset, std::memory_order_relaxed);
+  }
+  *value += offset;
+  return true;
+}
+
+void MetricStore::Write(std::span<const Sample> samples, SampleSource source) {
   const int64_t scraped = scrape_bucket_.load(std::memory_order_relaxed);
   for (const Sample& sample : samples) {
     Slot* slot = SlotOf(sample.series);
     if (slot == nullptr) continue;
+    double value = sample.value;
+    if (!Admit(*slot, sample.time_ns, source, &value)) continue;
     int64_t before = slot->time_ns.load(std::memory_order_relaxed);
     if (before != 0 && sample.time_ns > before) {
       slot->interval_ns.store(sample.time_ns - before, std::memory_order_relaxed);
     }
     if (SampleWindow* window = slot->window.load(std::memory_order_acquire)) {
-      window->Add(sample.value, sample.time_ns, slot->value.load(std::memory_order_relaxed), before,
+      window->Add(value, sample.time_ns, slot->value.load(std::memory_order_relaxed), before,
                   scraped);
     }
-    slot->value.store(sample.value, std::memory_order_relaxed);
+    slot->value.store(value, std::memory_order_relaxed);
     slot->time_ns.store(sample.time_ns, std::memory_order_release);
   }
 }

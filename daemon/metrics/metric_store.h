@@ -17,10 +17,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "collectors/series.h"
 #include "daemon/metrics/sample_window.h"
 
 namespace profd {
+
+// Some series have two sources: a channel of the driver while a session wants it, and a reading of
+// libdcmi at all times. One of them feeds a series at a time.
+enum class SampleSource : uint8_t { kReading, kChannel };
 
 // What a series is called. `generation` changes when an id is given to another series.
 struct SeriesDescription {
@@ -59,8 +64,13 @@ class MetricStore final : public SeriesRegistry {
   double LastTotal(SeriesId series) const override;
   void DeviceGone(int device, int64_t time_ns) override;
 
-  // Lock-free, any thread; samples of released or refused series are harmless.
-  void Write(std::span<const Sample> samples);
+  // Lock-free, any thread; samples of released or refused series are harmless. Of a gauge with two
+  // sources the readings rest while the channel, which sees more, feeds it, and kChannelHoldNs
+  // longer. A counter is the readings' for good once they have fed it: the channel's total is another
+  // counter, with a beginning of its own; where the channel came first, the readings go on from what
+  // it had come to.
+  void Write(std::span<const Sample> samples, SampleSource source = SampleSource::kReading);
+  static constexpr int64_t kChannelHoldNs = 3 * kNsPerSecond;
 
   // A scraper is answered now. Samples that arrive from here on and are stamped earlier count for
   // the second of `now_ns` in windows, so that each one is in the next window of every scraper.
@@ -101,6 +111,9 @@ class MetricStore final : public SeriesRegistry {
     std::atomic<int64_t> interval_ns{0};
     std::atomic<SampleWindow*> window{nullptr};
     std::atomic<uint32_t> generation{0};
+    std::atomic<bool> is_counter{false};
+    std::atomic<int64_t> preferred_ns{0};  // last sample of the source that goes first; 0 = none yet
+    std::atomic<double> offset{0};  // of a counter's readings behind a channel's
     uint32_t references = 0;  // guarded by mutex_, like all below
     const std::string* key = nullptr;  // in by_key_
     std::string spelling;
@@ -117,6 +130,7 @@ class MetricStore final : public SeriesRegistry {
     return chunk == nullptr ? nullptr : &(*chunk)[series % kChunk];
   }
   static int64_t StaleAfter(const Slot& slot);
+  static bool Admit(Slot& slot, int64_t time_ns, SampleSource source, double* value);
   bool IsGone(const Slot& slot, int64_t time_ns) const;
   SampleWindow* NewWindow(MetricId metric);
   const std::vector<Order>& Ordered() const;

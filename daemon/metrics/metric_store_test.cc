@@ -42,6 +42,77 @@ TEST(MetricStore, SameLabelsSameSeriesAndReleaseRemovesTheLastOwner) {
   EXPECT_THAT(MetricsAsText(store, kNow), HasSubstr("# TYPE profd_collector_errors_total counter"));
 }
 
+class TwoSources : public ::testing::Test {
+ protected:
+  void Channel(int64_t at_ns, double value) {
+    store_.Write(std::vector<Sample>{{series_, kNow + at_ns, value}}, SampleSource::kChannel);
+  }
+  void Reading(int64_t at_ns, double value) {
+    store_.Write(std::vector<Sample>{{series_, kNow + at_ns, value}}, SampleSource::kReading);
+  }
+  void Open(MetricId metric, std::initializer_list<std::string_view> labels) {
+    series_ = store_.Intern(metric, 0, labels);
+  }
+  double Shown() const { return store_.LastTotal(series_); }
+
+  MetricStore store_;
+  SeriesId series_ = kNoSeries;
+};
+
+TEST_F(TwoSources, ReadingsOfAGaugeRestWhileTheChannelFeedsIt) {
+  Open(MetricByName("atlas_npu_dvpp_utilization_ratio"), {"vpc"});
+  Reading(0, 0.5);
+  EXPECT_EQ(Shown(), 0.5);
+  Channel(kNsPerSecond, 0.75);
+  Reading(kNsPerSecond + 1, 0.25);
+  EXPECT_EQ(Shown(), 0.75);
+  Channel(5 * kNsPerSecond, 0.125);
+  Reading(8 * kNsPerSecond - 1, 0.25);
+  EXPECT_EQ(Shown(), 0.125);
+  Reading(8 * kNsPerSecond, 0.25);
+  EXPECT_EQ(Shown(), 0.25);
+}
+
+TEST_F(TwoSources, ACounterIsTheReadingsOnceTheyFedIt) {
+  Open(MetricByName("atlas_npu_network_bytes_total"), {"tx", "nic"});
+  Reading(0, 1000);
+  for (int second : {1, 60, 3600}) {
+    Channel(second * kNsPerSecond, 10);
+    Channel(second * kNsPerSecond, 99999);
+    EXPECT_EQ(Shown(), 1000);
+  }
+  Reading(3601 * kNsPerSecond, 1010);
+  EXPECT_EQ(Shown(), 1010);
+  Reading(3602 * kNsPerSecond, 7);  // the NPU was reset
+  EXPECT_EQ(Shown(), 7);
+}
+
+TEST_F(TwoSources, ACounterGoesOnWhereTheChannelWas) {
+  Open(MetricByName("atlas_npu_network_bytes_total"), {"tx", "nic"});
+  Channel(0, 500);
+  Channel(1, 510);
+  EXPECT_EQ(Shown(), 510);
+  Reading(2, 100);
+  EXPECT_EQ(Shown(), 510);
+  Channel(3, 520);
+  Reading(4, 105);
+  EXPECT_EQ(Shown(), 515);
+  Reading(5, 3);  // the NPU was reset
+  EXPECT_EQ(Shown(), 3);
+  Reading(6, 4);
+  EXPECT_EQ(Shown(), 4);
+}
+
+TEST_F(TwoSources, AnotherSeriesOfTheSameIdKnowsNothingOfIt) {
+  Open(MetricByName("atlas_npu_network_bytes_total"), {"tx", "nic"});
+  Channel(0, 500);
+  Reading(1, 100);
+  store_.Release(series_);
+  Open(MetricByName("atlas_npu_network_packets_total"), {"tx", "nic"});
+  Channel(2, 30);
+  EXPECT_EQ(Shown(), 30);
+}
+
 TEST(MetricStore, StaleSeriesDisappear) {
   MetricStore store;
   constexpr MetricId kMetric = MetricByName("profd_series");

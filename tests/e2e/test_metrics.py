@@ -105,6 +105,27 @@ class BeforeAnySession(DaemonCase):
         self.assertNotIn("atlas_npu_hccs_bandwidth_bytes_per_second", names)
 
 
+class TwoSources(DaemonCase):
+    """A session's channels show what DCMI shows too."""
+    devices = 2
+
+    def test_no_counter_falls_when_sessions_come_and_go(self):
+        npu = {"npu": "0", "direction": "tx", "layer": "nic"}
+        eventually(lambda: self.daemon.metric("atlas_npu_network_bytes_total", **npu))
+        before, fallen, session = self.daemon.scrape(), [], None
+        for turn in range(80):
+            if turn in (10, 50):
+                session = self.daemon.ctl("start", "--job", f"two-{turn}", *ALL_OPTIONS)
+                self.daemon.until_records(session["session_id"], 1000)
+            if turn in (40, 70):
+                self.daemon.ctl("stop", session["session_id"])
+            now = self.daemon.scrape()
+            fallen += [(turn, key, before[key], value) for key, value in now.items()
+                       if key[0].endswith("_total") and value < before.get(key, value)]
+            before = now
+        self.assertEqual(fallen, [])
+
+
 class Failing(unittest.TestCase):
     def test_failed_readings_are_absent(self):
         scenario = toml({"": {"devices": 2},
