@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -140,10 +141,63 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
       table_(pump.table()),
       have_read_(pump.reader()),
       clock_(clock),
-      options_(options),
-      thread_(fmt::format("profd-npu{}", device), clock) {}
+      options_(options) {
+  threads_[0] = std::make_unique<GuardedThread>(fmt::format("profd-npu{}", device), clock);
+}
 
 DeviceControl::~DeviceControl() = default;
+
+// With the mutex held. A channel whose stop has not returned waits for it, and is told so.
+GuardedThread& DeviceControl::ThreadFor(int channel) {
+  GuardedThread& current = *threads_[current_];
+  std::unique_ptr<GuardedThread>& other = threads_[1 - current_];
+  if (other != nullptr && channel != kWholeDevice && other->StuckKey() == channel) return *other;
+  const std::optional<int> hung = current.StuckKey();
+  if (!hung.has_value() || *hung == kWholeDevice || *hung == channel) return current;
+  if (other == nullptr) {
+    other = std::make_unique<GuardedThread>(fmt::format("profd-npu{}+", device_), clock_);
+  }
+  if (other->stuck()) return current;
+  current_ = 1 - current_;
+  return *other;
+}
+
+void DeviceControl::Submit(GuardedJob job, int channel) {
+  GuardedThread* thread = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    thread = &ThreadFor(channel);
+  }
+  thread->Submit(std::move(job)).Ignore();  // `done` has been told
+}
+
+void DeviceControl::CheckDeadlines(int64_t now_steady_ns) {
+  std::array<GuardedThread*, 2> threads{};
+  std::vector<GuardedJob> behind;
+  {
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < threads.size(); ++i) threads[i] = threads_[i].get();
+    behind = threads_[current_]->TakeWaiting(now_steady_ns);
+  }
+  for (GuardedThread* thread : threads) {
+    if (thread != nullptr) thread->CheckDeadlines(now_steady_ns);
+  }
+  // They have waited for nothing; their own time begins now.
+  for (GuardedJob& job : behind) {
+    job.deadline_steady_ns = now_steady_ns + options_.stop_deadline_ns;
+    const int channel = job.key;
+    Submit(std::move(job), channel);
+  }
+}
+
+Status DeviceControl::Health() const {
+  std::lock_guard lock(mutex_);
+  for (const auto& thread : threads_) {
+    if (thread == nullptr) continue;
+    if (Status health = thread->Health(); !health.ok()) return health;
+  }
+  return Status::Ok();
+}
 
 void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
                                  std::function<void(const Status&, int64_t)> done) {
@@ -167,7 +221,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   job.late = [context, state, channel] {
     if (state->status.ok()) StopLate(context, channel);
   };
-  thread_.Submit(std::move(job)).Ignore();  // `done` has been told
+  Submit(std::move(job), static_cast<int>(channel));
 }
 
 void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopOutcome&)> done) {
@@ -175,6 +229,7 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
   Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("stopping channel {} of device {}", ChannelName(channel), device_);
+  job.key = static_cast<int>(channel);
   job.deadline_steady_ns = clock_.SteadyNs() + options_.stop_deadline_ns;
   job.run = [context, channel, outcome, options = options_] {
     *outcome = RunStop(context, channel, options);
@@ -182,7 +237,7 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
   job.done = [outcome, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *outcome : StopOutcome{guard, false});
   };
-  thread_.Submit(std::move(job)).Ignore();
+  Submit(std::move(job), static_cast<int>(channel));
 }
 
 void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)> done) {
@@ -197,7 +252,7 @@ void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)>
   job.done = [result, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *result : Result<ClockPair>(guard));
   };
-  thread_.Submit(std::move(job)).Ignore();
+  Submit(std::move(job), kWholeDevice);
 }
 
 void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
@@ -217,7 +272,7 @@ void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
   job.done = [result, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *result : Result<int>(guard));
   };
-  thread_.Submit(std::move(job)).Ignore();
+  Submit(std::move(job), kWholeDevice);
 }
 
 }  // namespace profd

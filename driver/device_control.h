@@ -1,11 +1,15 @@
 // Starts, stops and asks one device, without ever making the caller wait for the driver: all driver
-// calls run on the device's own GuardedThread, one at a time, each with a deadline.
+// calls run on the device's own GuardedThread, one at a time, each with a deadline. When the stop of
+// a channel does not return, the other channels go on on a second thread; if that gets stuck too,
+// the device is.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/clock.h"
@@ -61,18 +65,25 @@ class DeviceControl {
   // drvDeviceStatus: abi::kDrvStatus*; -1 when the driver cannot tell.
   void QueryStatus(std::function<void(const Result<int>&)> done);
 
-  void CheckDeadlines(int64_t now_steady_ns) { thread_.CheckDeadlines(now_steady_ns); }
+  void CheckDeadlines(int64_t now_steady_ns);
   // Ok, or kUnavailable with the call that has not returned.
-  Status Health() const { return thread_.Health(); }
+  Status Health() const;
 
  private:
+  static constexpr int kWholeDevice = -1;  // as a job's key; else the channel it stops
+
+  void Submit(GuardedJob job, int channel);
+  GuardedThread& ThreadFor(int channel);
+
   const uint32_t device_;
   const std::shared_ptr<const HalLibrary> hal_;
   const std::shared_ptr<ChannelTable> table_;
   const std::function<void(uint32_t, uint32_t)> have_read_;
   const Clock& clock_;
   const DeviceControlOptions options_;
-  GuardedThread thread_;
+  mutable std::mutex mutex_;  // guards what follows; a thread stays once it is there
+  std::array<std::unique_ptr<GuardedThread>, 2> threads_;
+  size_t current_ = 0;
 };
 
 }  // namespace profd

@@ -316,6 +316,47 @@ TEST_F(DeviceControlTest, AStopThatNeverAnswersCostsOnlyItsDevice) {
   EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
+TEST_F(DeviceControlTest, AStopThatHangsKeepsOnlyItsChannelWaiting) {
+  RunOnce();
+  hal_.Hold(Call::kStop, 3);
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  hal_.WaitUntilHeld(1);
+  // These wait behind it.
+  Answer<Result<int>> status;
+  control_->QueryStatus([&](const Result<int>& result) { status.Give(result); });
+  control_->CheckDeadlines(MuchLater());
+  EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(status.Wait().ok());
+
+  Answer<Started> started;
+  Start(started, {.channel = abi::kChannelPcie, .channel_type = 1, .sample_period = 20,
+                  .user_data = {}});
+  EXPECT_TRUE(started.Wait().status.ok()) << started.Wait().status.message();
+  Answer<Started> same;
+  Start(same);
+  EXPECT_EQ(same.Wait().status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(same.Wait().status.message(), HasSubstr("stopping channel hbm of device 3"));
+  EXPECT_THAT(control_->Health().message(), HasSubstr("stopping channel hbm of device 3"));
+
+  // A driver that lets no other stop in either: the device is stuck, not every thread we have.
+  Answer<StopOutcome> second;
+  control_->StopChannel(abi::kChannelPcie,
+                        [&](const StopOutcome& outcome) { second.Give(outcome); });
+  hal_.WaitUntilHeld(2);
+  control_->CheckDeadlines(MuchLater());
+  EXPECT_EQ(second.Wait().status.code(), StatusCode::kDeadlineExceeded);
+  Answer<Started> third;
+  Start(third, {.channel = abi::kChannelHccs, .channel_type = 1, .sample_period = 20,
+                .user_data = {}});
+  EXPECT_EQ(third.Wait().status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(third.Wait().status.message(), HasSubstr("stopping channel"));
+
+  hal_.Release(Call::kStop, 3);
+  while (!control_->Health().ok()) std::this_thread::yield();
+  RunOnce();
+}
+
 TEST_F(DeviceControlTest, AStartThatSucceedsTooLateIsStoppedAgain) {
   hal_.Data(3, kHbm, Hbm(1000));
   StartTooLate();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -19,6 +20,7 @@ namespace internal {
 // What a GuardedThread is at.
 struct RunningJob {
   std::string what;
+  int key = -1;
   int64_t deadline_ns = 0;
   int64_t since_ns = 0;
   std::function<void(const Status&)> done;  // empty once answered
@@ -84,6 +86,7 @@ bool GuardedThread::Core::Take(GuardedJob* job) {
   busy = true;
   running.emplace();
   running->what = job->what;
+  running->key = job->key;
   running->deadline_ns = job->deadline_steady_ns;
   running->since_ns = clock.SteadyNs();
   running->done = std::move(job->done);
@@ -201,6 +204,21 @@ void GuardedThread::CheckDeadlines(int64_t now_steady_ns) {
     }
   }
   Give(answers);
+}
+
+std::vector<GuardedJob> GuardedThread::TakeWaiting(int64_t now_steady_ns) {
+  std::vector<GuardedJob> waiting;
+  std::lock_guard lock(core_->mutex);
+  if (!core_->running.has_value() || now_steady_ns <= core_->running->deadline_ns) return waiting;
+  std::move(core_->queue.begin(), core_->queue.end(), std::back_inserter(waiting));
+  core_->queue.clear();
+  return waiting;
+}
+
+std::optional<int> GuardedThread::StuckKey() const {
+  std::lock_guard lock(core_->mutex);
+  if (core_->StuckStatus().ok()) return std::nullopt;
+  return core_->running->key;
 }
 
 Status GuardedThread::Health() const {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -23,6 +25,8 @@ struct GuardedJob {
   std::function<void(const Status&)> done;
   // On the worker, when `run` returned after `done` had already been told otherwise: undo here.
   std::function<void()> late = nullptr;
+  // What the job is about, for StuckKey.
+  int key = -1;
 };
 
 class GuardedThread {
@@ -47,10 +51,14 @@ class GuardedThread {
 
   // Answers overdue jobs. Call it every 50 ms or so; one timer may serve many threads.
   void CheckDeadlines(int64_t now_steady_ns);
+  // Hands over, unanswered, the jobs that wait behind one that is overdue.
+  std::vector<GuardedJob> TakeWaiting(int64_t now_steady_ns);
 
   // Ok, or kUnavailable with what it is stuck in.
   Status Health() const;
   bool stuck() const { return !Health().ok(); }
+  // The key of the job it is stuck in.
+  std::optional<int> StuckKey() const;
 
  private:
   struct Core;
