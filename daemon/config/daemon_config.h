@@ -61,8 +61,8 @@ struct DaemonConfig {
   // [recorder]
   bool recorder_enabled = false;
   std::vector<std::string> recorder_collectors = {"hbm=10", "hccs=10", "pcie=10", "roce=10",
-                                                  "nic=10", "aicore_freq", "host_cpu=1",
-                                                  "host_mem=1"};
+                                                  "nic=10", "aicore_freq", "npu_state=1",
+                                                  "host_cpu=1", "host_mem=1"};
   int64_t recorder_seconds = 120;
   int64_t recorder_memory_mb = 64;
   std::vector<std::string> recorder_triggers;
