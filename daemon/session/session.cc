@@ -1,8 +1,10 @@
 #include "daemon/session/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "daemon/session/session_poll_sink.h"
@@ -246,18 +248,28 @@ ClaimAnswer Session::AnswerOf(const Row& row) const {
   return released_ ? row.answer : deps_.arbiter.AnswerOf(*row.claim);
 }
 
+// Devices on which a collector fared alike are one line, and all of them are not named.
 std::string Session::Unstarted() const {
+  std::map<std::pair<CollectorIndex, std::string>, std::vector<int>> unstarted;
+  for (const Row& row : rows_) {
+    ClaimAnswer answer = AnswerOf(row);
+    if (answer.state == OutcomeState::kRunning || !row.named) continue;
+    unstarted[{row.collector, answer.detail}].push_back(row.device);
+  }
   std::string text;
   for (const std::string& warning : warnings_) {
     text += (text.empty() ? "" : "\n") + warning;
   }
-  for (const Row& row : rows_) {
-    ClaimAnswer answer = AnswerOf(row);
-    if (answer.state == OutcomeState::kRunning || !row.named) continue;
-    text += fmt::format("{}{} on {}: {}", text.empty() ? "" : "\n",
-                        Collectors()[row.collector].spec->name,
-                        row.device == kHostDevice ? "the host" : fmt::format("device {}", row.device),
-                        answer.detail);
+  for (const auto& [what, devices] : unstarted) {
+    const auto& [collector, detail] = what;
+    text += fmt::format("{}{}", text.empty() ? "" : "\n", Collectors()[collector].spec->name);
+    if (devices.front() == kHostDevice) {
+      text += " on the host";
+    } else if (devices.size() < plan_.devices.size() || devices.size() == 1) {
+      text += fmt::format(" on device{} {}", devices.size() == 1 ? "" : "s",
+                          fmt::join(devices, ", "));
+    }
+    text += ": " + detail;
   }
   return text;
 }
@@ -272,8 +284,13 @@ void Session::OnSettled() {
   });
   std::string unstarted = Unstarted();
   if (!any && !plan_.application_only) {
-    FailStart(FailedPrecondition("nothing could be collected" +
-                                 (unstarted.empty() ? std::string() : ":\n" + unstarted)));
+    const bool never = !rows_.empty() && std::all_of(rows_.begin(), rows_.end(), [this](const Row& row) {
+      return AnswerOf(row).state == OutcomeState::kUnsupported;
+    });
+    const bool one_line = unstarted.find('\n') == std::string::npos;
+    std::string text = "nothing could be collected";
+    if (!unstarted.empty()) text += (one_line ? ": " : ":\n") + unstarted;
+    FailStart(Status(never ? StatusCode::kUnimplemented : StatusCode::kFailedPrecondition, text));
   } else if (plan_.require_all && !unstarted.empty()) {
     FailStart(FailedPrecondition("require_all:\n" + unstarted));
   } else {

@@ -204,6 +204,12 @@ class A2(OptionCase):
                             code="invalid_argument")
         self.assertIn("beside instr_profiling_freq", text)
 
+    def test_what_the_chip_never_has_is_one_line(self):
+        answer = self.daemon.ctl("start", "--collector", "ddr", expect=3)
+        self.assertEqual(answer["error"]["code"], "unimplemented")
+        self.assertRegex(answer["error"]["message"],
+                         r"^nothing could be collected: ddr: not supported on Ascend910B: no channel 7$")
+
     def test_a_recovered_dump_tells_its_options(self):
         session = self.record({"sys_io_sampling_freq": 80})
         self.daemon.restart()
