@@ -33,6 +33,7 @@ TEST_F(SessionManagerTest, StartsAtAnInstant) {
 TEST_F(SessionManagerTest, TheInstantIsTheWallClocks) {
   v1::StartSessionRequest request = Order();
   request.set_start_at_ns(clock_.WallNs() + 3600 * kNsPerSecond);
+  request.set_no_dump(true);
   std::string id = Started(As(kAlice), request);
   EXPECT_EQ(Show(id).state(), v1::Session::SCHEDULED);
   clock_.step_ns = 3601 * kNsPerSecond;
