@@ -260,6 +260,11 @@ void App::Impl::Announce() {
     log::Warning("host only: no NPU can be used on this node; metrics and sessions are the host's",
                  {{"hal", report.hal_error.empty() ? "no devices" : report.hal_error}});
   }
+  for (const DeviceInfo& device : node->host().devices) {
+    if (const std::string why = node->DcmiProblemOf(device); !why.empty()) {
+      log::Warning("npu cannot be asked", {{"why", why}});
+    }
+  }
   if (!TlsAddress().empty()) state += ", TLS on " + TlsAddress();
   for (const RightLoss& right : Rights::OfThisProcess().Losses()) {
     state += fmt::format(", without {}", right.capability);
@@ -356,6 +361,10 @@ void App::Impl::Beat() {
 
 void App::Impl::Guard(int64_t now_ns) {
   node->CheckDeadlines(now_ns);
+  for (const DcmiDevice* device : node->LateDcmiDevices(now_ns)) {
+    store.SetDeviceLabels(device->logical_id, std::to_string(device->physical_id), device->uuid);
+    log::Info("npu answers DCMI calls now", {{"npu", device->physical_id}});
+  }
   jobs->CheckDeadlines(now_ns);
   sessions->WatchRoom();
   for (const std::string& text :

@@ -163,15 +163,11 @@ void App::Impl::UpdateWeb() {
   view.simulated = options.simulated;
   const DriverReport& report = node->report();
   view.driver_problem = report.hal_error.empty() ? "no devices" : report.hal_error;
-  std::vector<DcmiStuckCall> stuck;
-  if (node->dcmi_or_null() != nullptr) stuck = node->dcmi_or_null()->StuckCalls(clock.SteadyNs());
   for (const DeviceInfo& device : node->host().devices) {
     std::string problem = arbiter->ProblemOf(device.id);
     const HalDevice* hal = node->HalDeviceOf(device.id);
     if (problem.empty() && hal != nullptr && !hal->usable.ok()) problem = hal->usable.message();
-    for (const DcmiStuckCall& call : stuck) {
-      if (problem.empty() && call.physical_id == device.physical_id) problem = call.text;
-    }
+    if (problem.empty()) problem = node->DcmiProblemOf(device);
     view.devices.push_back(
         {device.id, std::to_string(device.physical_id), device.chip_name, std::move(problem)});
   }

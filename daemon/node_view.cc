@@ -67,7 +67,7 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
   wire.set_physical_id(static_cast<uint32_t>(device.physical_id));
   wire.set_chip(device.chip_name);
   wire.set_chip_id(static_cast<uint32_t>(device.chip_id));
-  wire.set_uuid(device.uuid);
+  wire.set_uuid(node->UuidOf(device));
   wire.set_counter_hz(device.counter_hz);
   wire.set_problem(arbiter->ProblemOf(device.id));
   const HalDevice* hal = node->HalDeviceOf(device.id);
@@ -75,12 +75,8 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
     wire.set_problem(hal->usable.message());
   }
   // Both libraries may have noticed; the second one says what to do.
-  if (const DcmiService* dcmi = node->dcmi_or_null(); dcmi != nullptr) {
-    const DcmiDevice* known = dcmi->FindByLogicalId(device.id);
-    std::string gone = known == nullptr ? "" : dcmi->ProblemOf(*known, clock.SteadyNs());
-    if (!gone.empty()) {
-      wire.set_problem(wire.problem().empty() ? gone : wire.problem() + "; " + gone);
-    }
+  if (const std::string gone = node->DcmiProblemOf(device); !gone.empty()) {
+    wire.set_problem(wire.problem().empty() ? gone : wire.problem() + "; " + gone);
   }
   if (const ClockPair* clock_pair = arbiter->ClockOf(device.id); clock_pair != nullptr) {
     v1::ClockPair& pair = *wire.mutable_clock();
@@ -255,6 +251,10 @@ void App::Impl::UpdateChannelMetrics() {
     }
     self->Set(MetricByName("profd_device_stuck"), stuck ? 1 : 0,
               std::to_string(device.physical_id), "dcmi");
+  }
+  for (const DeviceInfo& device : node->host().devices) {
+    if (node->dcmi_or_null()->SilenceOf(device.id, device.physical_id).empty()) continue;
+    self->Set(MetricByName("profd_device_stuck"), 1, std::to_string(device.physical_id), "dcmi");
   }
 }
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cctype>
 #include <climits>
+#include <iterator>
 
 #include "base/text.h"
 #include "driver/dcmi_service_impl.h"
+#include "driver/staggered.h"
 
 namespace profd {
 namespace {
@@ -33,6 +35,10 @@ std::string UuidText(const abi::DcmiDieId& die) {
 
 bool IsAbandoned(int code) { return code == kDcmiAbandoned; }
 
+// Threads that one card may hold in calls that do not return. They cost memory, and a card that has
+// kept so many of them needs a reset anyway.
+constexpr size_t kMaxSearches = 4;
+
 // An answer that is no number of a device counts as none.
 int PhysicalId(int code, unsigned answer, int logical_id) {
   return code == abi::kDcmiOk && answer <= INT_MAX ? static_cast<int>(answer) : logical_id;
@@ -42,8 +48,8 @@ int PhysicalId(int code, unsigned answer, int logical_id) {
 
 Status DcmiService::Start() {
   if (int code = Initialise(); code != abi::kDcmiOk) return DcmiStatus(code, "dcmi_init");
-  std::vector<DcmiDevice> devices;
-  if (int code = FindDevices(&devices); code != abi::kDcmiOk) {
+  std::vector<int> cards;
+  if (int code = ListCards(&cards); code != abi::kDcmiOk) {
     return DcmiStatus(code, "enumerating NPUs");
   }
   std::string dcmi_version, driver_version;
@@ -52,16 +58,13 @@ Status DcmiService::Start() {
   }
   {
     std::lock_guard lock(state_->mutex);
-    for (const DcmiDevice& device : devices) {
-      state_->slots[static_cast<size_t>(device.index + 1)].physical_id = device.physical_id;
+    for (int id : cards) {
+      state_->cards.emplace_back().id = id;
     }
   }
-  for (DcmiDevice& device : devices) {
-    if (!ReadIdentity(&device)) return DcmiStatus(kDcmiAbandoned, "reading identities");
-  }
-  devices_ = std::move(devices);
   dcmi_version_ = std::move(dcmi_version);
   driver_version_ = std::move(driver_version);
+  (void)CheckCards(state_->clock.SteadyNs(), options_.start);
   return Status::Ok();
 }
 
@@ -81,109 +84,163 @@ int DcmiService::Initialise() {
     if (v2_code == abi::kDcmiOk) worked = DcmiApi::kV2;
     return v2_code;
   };
-  const int code = Run(-1, DcmiCall::kInit, ask);
+  const int code = RunNode(DcmiCall::kInit, ask);
   if (code == abi::kDcmiOk) state->api = worked;
   return code;
 }
 
-int DcmiService::FindDevices(std::vector<DcmiDevice>* devices) {
-  const int code = api() == DcmiApi::kV2 ? FindDevicesV2(devices) : FindDevicesV1(devices);
-  if (code != abi::kDcmiOk) return code;
-  std::sort(devices->begin(), devices->end(),
-            [](const DcmiDevice& a, const DcmiDevice& b) { return a.logical_id < b.logical_id; });
-  // One that is listed twice would be counted twice.
-  devices->erase(std::unique(devices->begin(), devices->end(),
-                             [](const DcmiDevice& a, const DcmiDevice& b) {
-                               return a.logical_id == b.logical_id;
-                             }),
-                 devices->end());
-  if (devices->size() > kMaxDcmiDevices) devices->resize(kMaxDcmiDevices);
-  for (size_t i = 0; i < devices->size(); ++i) (*devices)[i].index = static_cast<int>(i);
-  return code;
-}
-
-int DcmiService::FindDevicesV1(std::vector<DcmiDevice>* devices) {
+// With v2 a card is an NPU.
+int DcmiService::ListCards(std::vector<int>* cards) {
   const DcmiFunctions& f = functions();
-  std::array<int, 2 * abi::kDcmiMaxCards> cards{};
+  std::array<int, 2 * abi::kDcmiMaxCards> ids{};
   int count = 0;
-  int code = Run(-1, DcmiCall::kCardList, [&] {
-    return f.card_list != nullptr ? f.card_list(&count, cards.data(), abi::kDcmiMaxCards)
+  const bool v2 = api() == DcmiApi::kV2;
+  const int code = RunNode(v2 ? DcmiCall::kDeviceList : DcmiCall::kCardList, [&] {
+    if (v2) {
+      return f.v2_device_list != nullptr ? f.v2_device_list(ids.data(), &count, abi::kDcmiMaxCards)
+                                         : kDcmiSymbolMissing;
+    }
+    return f.card_list != nullptr ? f.card_list(&count, ids.data(), abi::kDcmiMaxCards)
                                   : kDcmiSymbolMissing;
   });
   if (code != abi::kDcmiOk) return code;
-  count = std::clamp(count, 0, abi::kDcmiMaxCards);
-  for (int i = 0; i < count; ++i) {
-    code = FindDevicesOfCard(cards[static_cast<size_t>(i)], devices);
-    if (IsAbandoned(code)) return code;
-  }
-  return abi::kDcmiOk;
+  cards->assign(ids.begin(), ids.begin() + std::clamp(count, 0, abi::kDcmiMaxCards));
+  if (v2) std::erase_if(*cards, [](int id) { return id < 0; });
+  return code;
 }
 
-int DcmiService::FindDevicesOfCard(int card, std::vector<DcmiDevice>* devices) {
-  const DcmiFunctions& f = functions();
+std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
+                                                       const StaggerPace& pace) {
+  std::vector<std::function<void()>> searches;
+  {
+    std::lock_guard lock(state_->mutex);
+    for (State::Card& card : state_->cards) {
+      if (card.answered || now_steady_ns < card.next_try_ns ||
+          card.searches.size() >= kMaxSearches) {
+        continue;
+      }
+      auto search = std::make_shared<State::Search>(card.id);
+      card.searches.push_back(search);
+      card.next_try_ns = now_steady_ns + options_.retry_ns;
+      searches.push_back([state = state_, search] {
+        state->FindOnCard(*search);
+        std::lock_guard done_lock(state->mutex);
+        search->done = true;
+      });
+    }
+  }
+  if (!searches.empty()) (void)RunStaggered("profd-discover", std::move(searches), pace);
+  return TakeFound();
+}
+
+// Late ones come behind the others: devices() must not move.
+std::vector<const DcmiDevice*> DcmiService::TakeFound() {
+  std::vector<State::Found> found;
+  std::vector<const DcmiDevice*> taken;
+  std::lock_guard lock(state_->mutex);
+  for (State::Card& card : state_->cards) {
+    for (const auto& search : card.searches) {
+      if (!search->done) continue;
+      // An answer that there is nothing is one too.
+      card.answered = true;
+      std::move(search->found.begin(), search->found.end(), std::back_inserter(found));
+      search->found.clear();
+    }
+    std::erase_if(card.searches, [](const auto& search) { return search->done; });
+  }
+  std::sort(found.begin(), found.end(), [](const State::Found& a, const State::Found& b) {
+    return a.device.logical_id < b.device.logical_id;
+  });
+  for (State::Found& one : found) {
+    // One that is listed twice would be counted twice.
+    if (FindByLogicalId(one.device.logical_id) != nullptr || devices_.size() >= kMaxDcmiDevices) {
+      continue;
+    }
+    one.device.index = static_cast<int>(devices_.size());
+    state_->SlotOf(one.device) = one.slot;
+    devices_.push_back(std::move(one.device));
+    device_count_.store(devices_.size(), std::memory_order_release);
+    taken.push_back(&devices_.back());
+  }
+  return taken;
+}
+
+std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
+  if (FindByLogicalId(logical_id) != nullptr) return {};
+  std::lock_guard lock(state_->mutex);
+  const State::Card* silent = nullptr;
+  for (const State::Card& card : state_->cards) {
+    if (card.answered) continue;
+    // The number of a card says which NPU it is where a card has one only; else any may be meant.
+    if (silent == nullptr || card.id == logical_id) silent = &card;
+  }
+  if (silent == nullptr) return {};
+  if (silent->searches.size() >= kMaxSearches) {
+    return fmt::format(
+        "npu {} does not answer DCMI calls: {} of them have not returned; see dmesg and `npu-smi "
+        "info`, it needs a reset, and profd a restart if it is not found then",
+        physical_id, silent->searches.size());
+  }
+  return fmt::format("npu {} does not answer DCMI calls; retried every {} s", physical_id,
+                     options_.retry_ns / kNsPerSecond);
+}
+
+bool DcmiService::HasSilentCards() const {
+  std::lock_guard lock(state_->mutex);
+  return std::any_of(state_->cards.begin(), state_->cards.end(),
+                     [](const State::Card& card) { return !card.answered; });
+}
+
+void DcmiService::State::FindOnCard(Search& search) {
+  const DcmiFunctions& f = library.functions;
+  const int card = search.card;
+  if (api == DcmiApi::kV2) {
+    auto physical_id = static_cast<unsigned>(card);
+    const int code = Run(search.calls, DcmiCall::kPhysicalId, [&] {
+      return f.v2_chip_phy_id != nullptr
+                 ? f.v2_chip_phy_id(static_cast<unsigned>(card), &physical_id)
+                 : kDcmiSymbolMissing;
+    });
+    AddNpu(search, 0, card, PhysicalId(code, physical_id, card));
+    return;
+  }
   int count = 0;
-  int code = Run(-1, DcmiCall::kDeviceNumInCard, [&] {
+  int code = Run(search.calls, DcmiCall::kDeviceNumInCard, [&] {
     return f.device_num_in_card != nullptr ? f.device_num_in_card(card, &count)
                                            : kDcmiSymbolMissing;
   });
-  if (IsAbandoned(code)) return code;
   // A card whose chips cannot be counted has at least its first one tried.
   count = code == abi::kDcmiOk ? std::clamp(count, 0, abi::kDcmiMaxDevicesInCard) : 1;
   for (int chip = 0; chip < count; ++chip) {
     int type = abi::kUnitNpu;
-    code = Run(-1, DcmiCall::kDeviceType, [&] {
+    code = Run(search.calls, DcmiCall::kDeviceType, [&] {
       return f.device_type.v1 != nullptr ? f.device_type.v1(card, chip, &type) : kDcmiSymbolMissing;
     });
-    if (IsAbandoned(code)) return code;
     if (code == abi::kDcmiOk && type != abi::kUnitNpu) continue;  // the card's MCU or CPU
     int logical_id = -1;
-    code = Run(-1, DcmiCall::kLogicId, [&] {
+    code = Run(search.calls, DcmiCall::kLogicId, [&] {
       return f.device_logic_id != nullptr ? f.device_logic_id(&logical_id, card, chip)
                                           : kDcmiSymbolMissing;
     });
-    if (IsAbandoned(code)) return code;
     if (code != abi::kDcmiOk || logical_id < 0) continue;
     auto physical_id = static_cast<unsigned>(logical_id);
-    code = Run(-1, DcmiCall::kPhysicalId, [&] {
+    code = Run(search.calls, DcmiCall::kPhysicalId, [&] {
       return f.phyid_from_logicid != nullptr
                  ? f.phyid_from_logicid(static_cast<unsigned>(logical_id), &physical_id)
                  : kDcmiSymbolMissing;
     });
-    if (IsAbandoned(code)) return code;
-    DcmiDevice& device = devices->emplace_back();
-    device.card = card;
-    device.chip = chip;
-    device.logical_id = logical_id;
-    device.physical_id = PhysicalId(code, physical_id, logical_id);
+    AddNpu(search, chip, logical_id, PhysicalId(code, physical_id, logical_id));
   }
-  return abi::kDcmiOk;
 }
 
-int DcmiService::FindDevicesV2(std::vector<DcmiDevice>* devices) {
-  const DcmiFunctions& f = functions();
-  std::array<int, 2 * abi::kDcmiMaxCards> ids{};
-  int count = 0;
-  int code = Run(-1, DcmiCall::kDeviceList, [&] {
-    return f.v2_device_list != nullptr ? f.v2_device_list(ids.data(), &count, abi::kDcmiMaxCards)
-                                       : kDcmiSymbolMissing;
-  });
-  if (code != abi::kDcmiOk) return code;
-  count = std::clamp(count, 0, abi::kDcmiMaxCards);
-  for (int i = 0; i < count; ++i) {
-    const int id = ids[static_cast<size_t>(i)];
-    if (id < 0) continue;
-    auto physical_id = static_cast<unsigned>(id);
-    code = Run(-1, DcmiCall::kPhysicalId, [&] {
-      return f.v2_chip_phy_id != nullptr ? f.v2_chip_phy_id(static_cast<unsigned>(id), &physical_id)
-                                         : kDcmiSymbolMissing;
-    });
-    if (IsAbandoned(code)) return code;
-    DcmiDevice& device = devices->emplace_back();
-    device.card = id;
-    device.logical_id = id;
-    device.physical_id = PhysicalId(code, physical_id, id);
-  }
-  return abi::kDcmiOk;
+void DcmiService::State::AddNpu(Search& search, int chip, int logical_id, int physical_id) {
+  Found& found = search.found.emplace_back();
+  found.device.card = search.card;
+  found.device.chip = chip;
+  found.device.logical_id = logical_id;
+  found.device.physical_id = found.slot.physical_id = physical_id;
+  ReadIdentity(found);
+  ReadLabels(found);
 }
 
 int DcmiService::ReadVersions(std::string* dcmi, std::string* driver) {
@@ -191,8 +248,8 @@ int DcmiService::ReadVersions(std::string* dcmi, std::string* driver) {
   const bool v2 = api() == DcmiApi::kV2;
   auto read = [&](DcmiCall call, abi::DcmiGetVersionFn fn, std::string* out) {
     char text[512] = {};
-    const int code = Run(
-        -1, call, [&] { return fn != nullptr ? fn(text, sizeof text / 2) : kDcmiSymbolMissing; });
+    const int code = RunNode(
+        call, [&] { return fn != nullptr ? fn(text, sizeof text / 2) : kDcmiSymbolMissing; });
     if (code == abi::kDcmiOk) *out = Text(text);
     return code;
   };
@@ -201,12 +258,12 @@ int DcmiService::ReadVersions(std::string* dcmi, std::string* driver) {
   return read(DcmiCall::kDriverVersion, v2 ? f.v2_driver_version : f.driver_version, driver);
 }
 
-bool DcmiService::ReadIdentity(DcmiDevice* device) {
-  const DcmiFunctions& f = functions();
-  auto chip = Query<abi::DcmiChipInfoV2>(*device, DcmiCall::kChipInfo, {}, [&](auto& at, auto* o) {
+void DcmiService::State::ReadIdentity(Found& found) {
+  const DcmiFunctions& f = library.functions;
+  DcmiDevice* device = &found.device;
+  auto chip = Query<abi::DcmiChipInfoV2>(*device, found.slot, DcmiCall::kChipInfo, {}, [&](auto& at, auto* o) {
     return at.Invoke(f.chip_info, o);
   });
-  if (IsAbandoned(chip.code)) return false;
   if (chip.ok()) {
     device->chip_type = Text(chip.value.chip_type);
     device->chip_name = Text(chip.value.chip_name);
@@ -217,31 +274,28 @@ bool DcmiService::ReadIdentity(DcmiDevice* device) {
   for (DcmiCall call : {DcmiCall::kVdie, DcmiCall::kDdie}) {
     if (!device->uuid.empty()) break;
     const int type = call == DcmiCall::kVdie ? abi::kDieVdie : abi::kDieDdie;
-    auto die = Query<abi::DcmiDieId>(*device, call, {},
+    auto die = Query<abi::DcmiDieId>(*device, found.slot, call, {},
                                      [&](auto& at, auto* o) { return at.Invoke(f.die, type, o); });
-    if (IsAbandoned(die.code)) return false;
     if (die.ok()) device->uuid = UuidText(die.value);
   }
-  return ReadLabels(device);
 }
 
-bool DcmiService::ReadLabels(DcmiDevice* device) {
-  const DcmiFunctions& f = functions();
-  auto pcie = Query<abi::DcmiPcieInfoAll>(*device, DcmiCall::kPcieInfo, {}, [&](auto& at, auto* o) {
+void DcmiService::State::ReadLabels(Found& found) {
+  const DcmiFunctions& f = library.functions;
+  DcmiDevice* device = &found.device;
+  auto pcie = Query<abi::DcmiPcieInfoAll>(*device, found.slot, DcmiCall::kPcieInfo, {}, [&](auto& at, auto* o) {
     return at.Invoke(f.pcie_info, o);
   });
-  if (IsAbandoned(pcie.code)) return false;
   if (pcie.ok()) {
     device->pci_bus_id =
         fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pcie.value.domain & 0xFFFFFFF,
                     pcie.value.bdf_busid, pcie.value.bdf_deviceid, pcie.value.bdf_funcid);
   }
-  auto board = Query<abi::DcmiBoardInfo>(*device, DcmiCall::kBoardInfo, {}, [&](auto& at, auto* o) {
+  auto board = Query<abi::DcmiBoardInfo>(*device, found.slot, DcmiCall::kBoardInfo, {}, [&](auto& at, auto* o) {
     if (at.api == DcmiApi::kV1) return at.InvokeV1(f.board_info, o);
     return f.v2_board_id != nullptr ? f.v2_board_id(at.logical_id, &o->board_id)
                                     : kDcmiSymbolMissing;
   });
-  if (IsAbandoned(board.code)) return false;
   if (board.ok()) {
     // The training series of before 910B keeps a revision in the low four bits.
     const bool first_training_series = device->chip_name.starts_with("910") &&
@@ -250,18 +304,16 @@ bool DcmiService::ReadLabels(DcmiDevice* device) {
     device->board_id =
         fmt::format("0x{:x}", board.value.board_id >> (first_training_series ? 4 : 0));
   }
-  auto label = Query<abi::DcmiElabelInfo>(*device, DcmiCall::kElabel, {}, [&](auto& at, auto* o) {
+  auto label = Query<abi::DcmiElabelInfo>(*device, found.slot, DcmiCall::kElabel, {}, [&](auto& at, auto* o) {
     const bool v2 = at.api == DcmiApi::kV2;
     const abi::DcmiGetElabelFn fn = v2 ? f.v2_elabel : f.elabel;
     return fn != nullptr ? fn(v2 ? at.logical_id : at.card, o) : kDcmiSymbolMissing;
   });
-  if (IsAbandoned(label.code)) return false;
   if (label.ok()) {
     device->product = Text(label.value.product_name);
     device->model = Text(label.value.model);
     device->serial = Text(label.value.serial_number);
   }
-  return true;
 }
 
 }  // namespace profd

@@ -46,7 +46,7 @@ DcmiAnswer<DcmiSioErrors> DcmiService::SioErrors(const DcmiDevice& d) {
   auto raw = Info<abi::DcmiSioCrcErrInfo>(d, DcmiCall::kSioCrc, abi::kCmdSio, abi::kSubSioCrc);
   if (raw.code == kDcmiAbandoned) return {raw.code, {}};
   std::lock_guard lock(state->mutex);
-  State::Slot& slot = state->slots[static_cast<size_t>(d.index + 1)];
+  State::Slot& slot = state->SlotOf(d);
   if (!raw.ok()) {
     // The device may come back reset; a restart from zero must not look like a wrap.
     if (ClassifyDcmi(raw.code) == DcmiErrorClass::kDeviceDown) slot.sio_known = false;

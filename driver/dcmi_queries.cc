@@ -85,7 +85,7 @@ DcmiAnswer<unsigned> DcmiService::DriverHealth() {
       api() == DcmiApi::kV2 ? f.v2_driver_health : f.driver_health;
   DcmiAnswer<unsigned> answer;
   unsigned health = 0;
-  answer.code = Run(-1, DcmiCall::kDriverHealth,
+  answer.code = RunNode(DcmiCall::kDriverHealth,
                     [&] { return fn != nullptr ? fn(&health) : kDcmiSymbolMissing; });
   answer.value = health;
   return answer;
@@ -119,7 +119,7 @@ DcmiAnswer<unsigned> DcmiService::Health(const DcmiDevice& d) {
   if (answer.ok() && answer.value == abi::kDcmiHealthAbsent) {
     answer.code = abi::kDcmiDeviceMissing;
     std::lock_guard lock(state->mutex);
-    state->slots[static_cast<size_t>(d.index + 1)].down_code = answer.code;
+    state->SlotOf(d).down_code = answer.code;
   }
   return answer;
 }
@@ -152,7 +152,7 @@ DcmiAnswer<DcmiFaults> DcmiService::CurrentFaults(const DcmiDevice& d) {
   // A list that did not fit would make faults come and go that did not.
   if (answer.ok() && count >= 0 && count <= kMax) {
     std::lock_guard lock(state->mutex);
-    state->slots[static_cast<size_t>(d.index + 1)].fault_events.Update(
+    state->SlotOf(d).fault_events.Update(
         std::span(list.value.data(), answer.value.count));
   }
   for (size_t i = 0; i < answer.value.count; ++i) {
@@ -185,7 +185,7 @@ DcmiAnswer<int> DcmiService::Power(const DcmiDevice& d) {
   const int64_t now = state->clock.MonotonicRawNs();
   const double watts = answer.value / 10.0;
   std::lock_guard lock(state->mutex);
-  State::Slot& slot = state->slots[static_cast<size_t>(d.index + 1)];
+  State::Slot& slot = state->SlotOf(d);
   const int64_t gap = now - slot.power_ns;
   if (slot.power_ns >= 0 && gap > 0 && gap <= kMaxEnergyGapNs) {
     slot.joules += (slot.watts + watts) / 2 * static_cast<double>(gap) / 1e9;

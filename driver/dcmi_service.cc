@@ -24,8 +24,10 @@ bool IsFinal(DcmiCall call, int code) {
 
 }  // namespace
 
-DcmiService::DcmiService(DcmiLibrary library, const Clock& clock)
-    : state_(std::make_shared<State>(std::move(library), clock)) {}
+DcmiService::DcmiService(DcmiLibrary library, const Clock& clock, Options options)
+    : options_(options), state_(std::make_shared<State>(std::move(library), clock)) {
+  devices_.reserve(kMaxDcmiDevices);
+}
 
 DcmiService::~DcmiService() = default;
 
@@ -47,42 +49,39 @@ const std::string& DcmiService::library_path() const { return state_->library.pa
 const DcmiFunctions& DcmiService::functions() const { return state_->library.functions; }
 
 const DcmiDevice* DcmiService::FindByLogicalId(int logical_id) const {
-  for (const DcmiDevice& device : devices_) {
+  for (const DcmiDevice& device : devices()) {
     if (device.logical_id == logical_id) return &device;
   }
   return nullptr;
 }
 
-int DcmiService::RunErased(int device_index, DcmiCall call, void* closure, ErasedFn fn) {
-  const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
-  State::Slot& slot = state->slots[static_cast<size_t>(device_index + 1)];
+int DcmiService::State::Run(Slot& slot, DcmiCall call, void* closure, ErasedFn fn) {
   const size_t which = static_cast<size_t>(call);
   {
-    std::lock_guard lock(state->mutex);
+    std::lock_guard lock(mutex);
     if (slot.refused[which] != 0) return slot.refused[which];
     if (slot.in_flight) return kDcmiStuck;
     slot.in_flight = true;
     slot.call = call;
-    slot.since_ns = state->clock.SteadyNs();
+    slot.since_ns = clock.SteadyNs();
   }
   int code = fn(closure);
 
-  std::lock_guard lock(state->mutex);
-  DcmiCallStatistics& statistics = state->statistics[which];
-  ++statistics.calls;
-  if (code != kDcmiSymbolMissing)
-    statistics.durations.Observe(state->clock.SteadyNs() - slot.since_ns);
-  if (code == abi::kDcmiOk) slot.answered_ns = state->clock.MonotonicRawNs();
+  std::lock_guard lock(mutex);
+  DcmiCallStatistics& counts = statistics[which];
+  ++counts.calls;
+  if (code != kDcmiSymbolMissing) counts.durations.Observe(clock.SteadyNs() - slot.since_ns);
+  if (code == abi::kDcmiOk) slot.answered_ns = clock.MonotonicRawNs();
   if (call == DcmiCall::kHealth) {
     slot.down_code = ClassifyDcmi(code) == DcmiErrorClass::kDeviceDown ? code : 0;
   }
   if (code != abi::kDcmiOk) {
-    ++statistics.errors[DcmiErrorIndex(code)];
+    ++counts.errors[DcmiErrorIndex(code)];
     if (IsFinal(call, code)) slot.refused[which] = code;
   }
   if (slot.stuck) {
     code = kDcmiAbandoned;
-    ++statistics.errors[DcmiErrorIndex(code)];
+    ++counts.errors[DcmiErrorIndex(code)];
   }
   slot.stuck = false;
   slot.in_flight = false;
@@ -114,12 +113,14 @@ std::vector<DcmiStuckCall> DcmiService::StuckCalls(int64_t now_steady_ns) const 
 bool DcmiService::HasCallInFlight() const {
   std::lock_guard lock(state_->mutex);
   return std::any_of(state_->slots.begin(), state_->slots.end(),
-                     [](const State::Slot& slot) { return slot.in_flight; });
+                     [](const State::Slot& slot) { return slot.in_flight; }) ||
+         std::any_of(state_->cards.begin(), state_->cards.end(),
+                     [](const State::Card& card) { return !card.searches.empty(); });
 }
 
 std::string DcmiService::ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) const {
   std::lock_guard lock(state_->mutex);
-  const State::Slot& slot = state_->slots[static_cast<size_t>(d.index + 1)];
+  const State::Slot& slot = state_->SlotOf(d);
   if (slot.stuck) {
     return Describe(slot.physical_id, slot.call, now_steady_ns - slot.since_ns).text +
            ": the card hangs; see dmesg and `npu-smi info`, it needs a reset or a restart of the "
@@ -135,7 +136,7 @@ std::string DcmiService::ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) c
 
 int64_t DcmiService::LastAnswerNs(const DcmiDevice& d) const {
   std::lock_guard lock(state_->mutex);
-  return state_->slots[static_cast<size_t>(d.index + 1)].answered_ns;
+  return state_->SlotOf(d).answered_ns;
 }
 
 std::vector<DcmiCallStatistics> DcmiService::Statistics() const {
@@ -145,11 +146,11 @@ std::vector<DcmiCallStatistics> DcmiService::Statistics() const {
 
 void DcmiService::VisitRefused(
     const std::function<void(const DcmiDevice&, DcmiCall, int code)>& visit) const {
-  for (const DcmiDevice& device : devices_) {
+  for (const DcmiDevice& device : devices()) {
     std::array<int, kDcmiCallCount> refused;
     {
       std::lock_guard lock(state_->mutex);
-      refused = state_->slots[static_cast<size_t>(device.index + 1)].refused;
+      refused = state_->SlotOf(device).refused;
     }
     for (size_t i = 0; i < refused.size(); ++i) {
       if (refused[i] != 0) visit(device, static_cast<DcmiCall>(i), refused[i]);
@@ -159,12 +160,12 @@ void DcmiService::VisitRefused(
 
 DcmiFaultEventCounts DcmiService::FaultEvents(const DcmiDevice& d) const {
   std::lock_guard lock(state_->mutex);
-  return state_->slots[static_cast<size_t>(d.index + 1)].fault_events.counts();
+  return state_->SlotOf(d).fault_events.counts();
 }
 
 double DcmiService::EnergyJoules(const DcmiDevice& d) const {
   std::lock_guard lock(state_->mutex);
-  return state_->slots[static_cast<size_t>(d.index + 1)].joules;
+  return state_->SlotOf(d).joules;
 }
 
 }  // namespace profd

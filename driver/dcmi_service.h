@@ -5,14 +5,16 @@
 // throttles callers that come in parallel. When a call hangs, its owner gives the thread up and
 // goes on with a new one; from then on the old thread may come back at any time, which is safe: it
 // gets kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics,
-// VisitRefused, ProblemOf and LastAnswerNs may be called from any thread at any time, also during a query. devices() and the
-// versions are constant once Start succeeded.
+// VisitRefused, ProblemOf, SilenceOf and LastAnswerNs may be called from any thread at any time,
+// also during a query. The versions are constant once Start succeeded; devices() may only grow, by
+// CheckCards, which is one thread's. Cards are searched for NPUs on threads of their own.
 //
 // Lifetime. Destroy it only when HasCallInFlight() is false; a service with a hung call inside is
 // left behind, at the end of the process.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,6 +30,7 @@
 #include "driver/dcmi_errors.h"
 #include "driver/dcmi_fault_counts.h"
 #include "driver/dcmi_library.h"
+#include "driver/staggered.h"
 
 namespace profd {
 
@@ -131,17 +134,34 @@ struct DcmiStuckCall {
 
 class DcmiService {
  public:
+  struct Options {
+    StaggerPace start;                        // of the cards, at Start
+    int64_t retry_ns = 30 * kNsPerSecond;     // of cards that have not answered
+  };
   // `clock` outlives the process's last DCMI thread.
-  DcmiService(DcmiLibrary library, const Clock& clock);
+  DcmiService(DcmiLibrary library, const Clock& clock, Options options);
+  DcmiService(DcmiLibrary library, const Clock& clock)
+      : DcmiService(std::move(library), clock, Options{}) {}
   ~DcmiService();
   DcmiService(const DcmiService&) = delete;
   DcmiService& operator=(const DcmiService&) = delete;
 
   // Initialises the library (v1, else v2) and finds the NPUs. May be tried again after an error,
-  // for instance while the driver is being reset.
+  // for instance while the driver is being reset. A card that does not answer is no error.
   Status Start();
 
-  std::span<const DcmiDevice> devices() const { return devices_; }
+  // What was found by now, in an order and place that does not change.
+  std::span<const DcmiDevice> devices() const {
+    return {devices_.data(), device_count_.load(std::memory_order_acquire)};
+  }
+  // Looks again for cards that did not answer, never waits, and gives what has been found since.
+  // After Start; call it every now and then.
+  std::vector<const DcmiDevice*> CheckCards(int64_t now_steady_ns) {
+    return CheckCards(now_steady_ns, kNoWait);
+  }
+  // Why an NPU the HAL knows is not in devices(), if that is because its card has never answered.
+  std::string SilenceOf(int logical_id, int physical_id) const;
+  bool HasSilentCards() const;
   const DcmiDevice* FindByLogicalId(int logical_id) const;
   DcmiApi api() const;
   std::string_view api_name() const;  // "v1", "v2", "" before Start
@@ -238,10 +258,12 @@ class DcmiService {
   struct Address;
   using ErasedFn = int (*)(void* closure);
 
-  // Asks, unless it is known to be pointless; `device_index` -1 is the node.
-  int RunErased(int device_index, DcmiCall call, void* closure, ErasedFn fn);
+  static constexpr StaggerPace kNoWait{std::chrono::milliseconds(0), std::chrono::milliseconds(0),
+                                       std::chrono::milliseconds(0)};
+
+  // A question that is about no NPU.
   template <class Fn>
-  int Run(int device_index, DcmiCall call, Fn&& fn);
+  int RunNode(DcmiCall call, Fn&& fn);
   template <class T, class Fn>
   DcmiAnswer<T> Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn);
   template <class T>
@@ -250,17 +272,15 @@ class DcmiService {
   const DcmiFunctions& functions() const;
 
   int Initialise();
-  int FindDevices(std::vector<DcmiDevice>* devices);
-  int FindDevicesV1(std::vector<DcmiDevice>* devices);
-  int FindDevicesV2(std::vector<DcmiDevice>* devices);
-  int FindDevicesOfCard(int card, std::vector<DcmiDevice>* devices);
-  // False: the thread was abandoned meanwhile.
-  bool ReadIdentity(DcmiDevice* device);
-  bool ReadLabels(DcmiDevice* device);
+  int ListCards(std::vector<int>* cards);
+  std::vector<const DcmiDevice*> CheckCards(int64_t now_steady_ns, const StaggerPace& pace);
+  std::vector<const DcmiDevice*> TakeFound();
   int ReadVersions(std::string* dcmi, std::string* driver);
 
+  const Options options_;
   std::shared_ptr<State> state_;  // shared with calls in flight, which may outlive this object
-  std::vector<DcmiDevice> devices_;
+  std::vector<DcmiDevice> devices_;  // never longer than what was reserved
+  std::atomic<size_t> device_count_{0};
   std::string dcmi_version_;
   std::string driver_version_;
 };

@@ -38,6 +38,46 @@ struct DcmiService::State {
     DcmiFaultCounter fault_events;
   };
 
+  // An NPU that was found, with what was learned about asking it.
+  struct Found {
+    DcmiDevice device;
+    Slot slot;
+  };
+  // One attempt to find the NPUs of a card, on a thread of its own.
+  struct Search {
+    explicit Search(int c) : card(c) {}
+    const int card;
+    Slot calls;                // those that are not about one NPU
+    std::vector<Found> found;  // the thread's until `done`
+    bool done = false;
+  };
+  struct Card {
+    int id = 0;  // v2: the NPU's logical id
+    bool answered = false;
+    int64_t next_try_ns = 0;
+    std::vector<std::shared_ptr<Search>> searches;  // that have not been looked at
+  };
+
+  // Asks, unless that is known to be pointless.
+  int Run(Slot& slot, DcmiCall call, void* closure, ErasedFn fn);
+  template <class Fn>
+  int Run(Slot& slot, DcmiCall call, Fn&& fn) {
+    using Closure = std::remove_reference_t<Fn>;
+    return Run(slot, call, const_cast<std::remove_const_t<Closure>*>(&fn),
+               [](void* closure) { return (*static_cast<Closure*>(closure))(); });
+  }
+  // `fn(address, out)` makes the call. Everything it uses is on this thread's stack or in State, so
+  // that a call that hangs finds it in place whenever it returns.
+  template <class T, class Fn>
+  DcmiAnswer<T> Query(const DcmiDevice& d, Slot& slot, DcmiCall call, const T& initial, Fn&& fn);
+  Slot& SlotOf(const DcmiDevice& d) { return slots[static_cast<size_t>(d.index + 1)]; }
+
+  // Start-up, one card: dcmi_identity.cc.
+  void FindOnCard(Search& search);
+  void AddNpu(Search& search, int chip, int logical_id, int physical_id);
+  void ReadIdentity(Found& found);
+  void ReadLabels(Found& found);
+
   const DcmiLibrary library;
   const Clock& clock;
   DcmiApi api = DcmiApi::kNone;  // written by Start, on the DCMI thread
@@ -45,6 +85,7 @@ struct DcmiService::State {
   mutable std::mutex mutex;  // everything below; held for nanoseconds, never during a call
   std::array<Slot, kMaxDcmiDevices + 1> slots;
   std::array<DcmiCallStatistics, kDcmiCallCount> statistics;
+  std::vector<Card> cards;
 };
 
 struct DcmiService::Address {
@@ -90,24 +131,28 @@ class DcmiBuffer {
   alignas(alignof(std::max_align_t)) std::byte bytes_[sizeof(T) + kRoom] = {};
 };
 
-template <class Fn>
-int DcmiService::Run(int device_index, DcmiCall call, Fn&& fn) {
-  using Closure = std::remove_reference_t<Fn>;
-  return RunErased(device_index, call, const_cast<std::remove_const_t<Closure>*>(&fn),
-                   [](void* closure) { return (*static_cast<Closure*>(closure))(); });
-}
-
-// `fn(address, out)` makes the call. Everything it uses is on this thread's stack or in State, so
-// that a call that hangs finds it in place whenever it returns.
 template <class T, class Fn>
-DcmiAnswer<T> DcmiService::Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn) {
-  const Address address{api(), d.card, d.chip, d.logical_id};
+DcmiAnswer<T> DcmiService::State::Query(const DcmiDevice& d, Slot& slot, DcmiCall call,
+                                        const T& initial, Fn&& fn) {
+  const Address address{api, d.card, d.chip, d.logical_id};
   DcmiBuffer<T> buffer(initial);
   auto ask = [&] { return fn(address, buffer.get()); };
   DcmiAnswer<T> answer;
-  answer.code = Run(d.index, call, ask);
+  answer.code = Run(slot, call, ask);
   if (answer.ok()) answer.value = buffer.value();
   return answer;
+}
+
+template <class Fn>
+int DcmiService::RunNode(DcmiCall call, Fn&& fn) {
+  const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
+  return state->Run(state->slots[0], call, fn);
+}
+
+template <class T, class Fn>
+DcmiAnswer<T> DcmiService::Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn) {
+  const std::shared_ptr<State> state = state_;
+  return state->Query<T>(d, state->SlotOf(d), call, initial, fn);
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <optional>
 #include <set>
 #include <thread>
@@ -143,6 +144,102 @@ TEST_F(DcmiServiceTest, ACardThatIsGoneDoesNotHideTheOthers) {
   ASSERT_TRUE(service->Start().ok());
   ASSERT_EQ(service->devices().size(), 2u);
   EXPECT_EQ(device(1).card, 2);
+}
+
+// ---- cards that hang from the beginning ----
+
+class SilentCardTest : public DcmiServiceTest {
+ protected:
+  static constexpr std::chrono::milliseconds kShort{50};
+  static constexpr DcmiService::Options kQuick{.start = {kShort, kShort, kShort}};
+
+  // Card 1 of three hangs in `call`.
+  void StartWithout(const std::string& call) {
+    fake.emplace(3);
+    fake->Close("1:" + call);
+    service.emplace(fake->V1(), clock, kQuick);
+    ASSERT_TRUE(service->Start().ok());
+    AwaitDevices(2);
+  }
+  // More may come, each by the thread that searches for it.
+  void AwaitDevices(size_t count) {
+    while (service->devices().size() < count) {
+      (void)service->CheckCards(clock.SteadyNs());
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(service->devices().size(), count);
+  }
+  void AwaitQuiet() {
+    while (service->HasCallInFlight()) {
+      (void)service->CheckCards(clock.SteadyNs());
+      std::this_thread::yield();
+    }
+  }
+};
+
+TEST_F(SilentCardTest, CostsOnlyItselfAndIsFoundWhenItAnswers) {
+  for (const char* call : {"device_num_in_card", "device_logic_id", "chip_info", "elabel"}) {
+    SCOPED_TRACE(call);
+    StartWithout(call);
+    EXPECT_EQ(device(0).card, 0);
+    EXPECT_EQ(device(1).card, 2);
+    EXPECT_EQ(device(1).serial, "SN0042");
+    EXPECT_TRUE(service->HasSilentCards());
+    EXPECT_TRUE(service->HasCallInFlight());
+    EXPECT_EQ(service->SilenceOf(1, 5), "npu 5 does not answer DCMI calls; retried every 30 s");
+    EXPECT_EQ(service->SilenceOf(0, 0), "");
+    // Those that answer are asked as if nothing were.
+    EXPECT_EQ(service->Temperature(device(1)).value, 45);
+    EXPECT_FALSE(service->CheckStuck(clock.SteadyNs() + 60 * kNsPerSecond, kNsPerSecond));
+
+    const DcmiDevice* first = &device(0);
+    fake->Open();
+    AwaitDevices(3);
+    EXPECT_EQ(&device(0), first);
+    EXPECT_EQ(device(2).card, 1);
+    EXPECT_EQ(device(2).index, 2);
+    EXPECT_EQ(device(2).serial, "SN0042");
+    EXPECT_EQ(service->SilenceOf(1, 5), "");
+    EXPECT_EQ(service->Temperature(device(2)).value, 45);
+    AwaitQuiet();
+    EXPECT_FALSE(service->HasSilentCards());
+  }
+}
+
+TEST_F(SilentCardTest, IsTriedAgainOnAnotherThreadAFewTimes) {
+  StartWithout("device_num_in_card");
+  auto asked = [&] { return fake->Asked("1:device_num_in_card"); };
+  while (asked() < 1) std::this_thread::yield();
+  clock.Advance(29 * kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  EXPECT_EQ(asked(), 1);
+  for (int tries = 2; tries <= 4; ++tries) {
+    clock.Advance(30 * kNsPerSecond);
+    (void)service->CheckCards(clock.SteadyNs());
+    while (asked() < tries) std::this_thread::yield();
+  }
+  EXPECT_THAT(service->SilenceOf(1, 1), HasSubstr("4 of them have not returned"));
+  clock.Advance(30 * kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  fake->Open();
+  AwaitDevices(3);
+  AwaitQuiet();
+  EXPECT_EQ(asked(), 4);
+  EXPECT_EQ(service->devices().size(), 3u);  // what all four found is one NPU
+}
+
+// The vendor's library may let one caller in at a time.
+TEST_F(SilentCardTest, CallsOfAProcessMayWaitForEachOther) {
+  fake.emplace(2);
+  fake->Close("0:device_num_in_card", "1:device_num_in_card");
+  service.emplace(fake->V1(), clock, kQuick);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_TRUE(service->devices().empty());
+  EXPECT_THAT(service->SilenceOf(0, 0), HasSubstr("npu 0 does not answer"));
+  EXPECT_THAT(service->SilenceOf(1, 1), HasSubstr("npu 1 does not answer"));
+  fake->Open();
+  AwaitDevices(2);
+  AwaitQuiet();
 }
 
 // ---- queries ----

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +15,9 @@
 
 namespace profd {
 namespace {
+
+// As many as the vendor's collector requests; a record has room for ten.
+constexpr size_t kMaxQosStreams = 8;
 
 // 0 when the driver does not tell (driver-abi 1.5: a value that cannot be had stays 0).
 int64_t Ask(const HalLibrary& hal, uint32_t device, abi::HalModule module, abi::HalInfo info) {
@@ -114,79 +119,7 @@ Status AskChannels(const HalLibrary& hal, HalDevice& d) {
   return Status::Ok();
 }
 
-HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
-  HalDevice d;
-  d.id = id;
-  if (hal.GetPhysicalId(id, &d.physical_id) != abi::kDrvErrorNone) d.physical_id = id;
-  int status = -1;
-  int code = hal.GetDeviceStatus(id, &status);
-  d.driver_status = code == abi::kDrvErrorNone ? status : -1;
-  // A lost device is not asked anything else: calls for it may hang.
-  if (d.driver_status == abi::kDrvStatusCommunicationLost) {
-    d.chip_name = "unknown";
-    d.usable = Unavailable(fmt::format("device {}: communication with it is lost", id));
-    return d;
-  }
-  int64_t version = 0;
-  code = hal.GetDeviceInfo(id, abi::kModuleSystem, abi::kInfoVersion, &version);
-  const ChipFacts* chip = nullptr;
-  if (code == abi::kDrvErrorNone) {
-    d.chip_id = abi::ChipIdOf(version);
-    chip = FindChip(d.chip_id);
-    d.chip_name = chip != nullptr ? std::string(chip->name) : fmt::format("chip {}", d.chip_id);
-  } else {
-    d.chip_name = "unknown";
-    d.usable = StatusOfDrvCode(code, fmt::format("chip of device {}", id));
-  }
-  d.chip_features = chip != nullptr ? chip->features : 0;
-  d.split_mode = hal.SplitMode(id);
-  AskClocks(hal, api_version, chip, d);
-  AskCores(hal, d);
-  Status channels = AskChannels(hal, d);
-  if (d.usable.ok()) d.usable = channels;
-  return d;
-}
-
-}  // namespace
-
-HalInventory DiscoverDevices(const HalLibrary& hal) {
-  HalInventory inventory;
-  inventory.api_version = hal.ApiVersion();
-  uint32_t platform = abi::kPlatformHostSide;
-  if (hal.GetPlatformInfo(&platform) == abi::kDrvErrorNone) {
-    inventory.host_side = platform != abi::kPlatformDeviceSide;
-  }
-  uint32_t count = 0;
-  int code = hal.GetDeviceNum(&count);
-  if (code != abi::kDrvErrorNone) {
-    // A stub library (1.1) says "not supported": a host without devices, not an error.
-    if (code != abi::kDrvErrorNotSupport) inventory.status = StatusOfDrvCode(code, "drvGetDevNum");
-    return inventory;
-  }
-  if (count == 0) return inventory;
-  if (count > abi::kMaxHalDevices) {
-    inventory.status = Internal(fmt::format("the driver claims {} devices", count));
-    return inventory;
-  }
-  std::array<uint32_t, abi::kMaxHalDevices> ids{};
-  code = hal.GetDeviceIds(ids.data(), count);
-  if (code != abi::kDrvErrorNone) {
-    inventory.status = StatusOfDrvCode(code, "drvGetDevIDs");
-    return inventory;
-  }
-  if (inventory.api_version >= abi::kApiOscFreq) {
-    inventory.host_osc_khz = Ask(hal, 0, abi::kModuleSystem, abi::kInfoHostOscFreque);
-  }
-  for (uint32_t i = 0; i < count; ++i) {
-    // An id beyond the driver's own limit cannot be a device; a repeated one would be opened twice.
-    bool seen = std::find(ids.begin(), ids.begin() + i, ids[i]) != ids.begin() + i;
-    if (ids[i] >= abi::kMaxHalDevices || seen) continue;
-    inventory.devices.push_back(Discover(hal, ids[i], inventory.api_version));
-  }
-  return inventory;
-}
-
-std::vector<uint8_t> DiscoverQosStreams(const HalLibrary& hal, uint32_t device) {
+std::vector<uint8_t> AskQosStreams(const HalLibrary& hal, uint32_t device) {
   abi::QosProfileInfo info{};
   info.dev_id = device;
   info.mode = abi::kQosModeListIds;
@@ -217,6 +150,115 @@ std::vector<std::string> NameQosStreams(const HalLibrary& hal, uint32_t device,
     names.push_back(usable ? std::move(name) : "mpam_" + std::to_string(id));
   }
   return names;
+}
+
+HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
+  HalDevice d;
+  d.id = id;
+  if (hal.GetPhysicalId(id, &d.physical_id) != abi::kDrvErrorNone) d.physical_id = id;
+  int status = -1;
+  int code = hal.GetDeviceStatus(id, &status);
+  d.driver_status = code == abi::kDrvErrorNone ? status : -1;
+  // A lost device is not asked anything else: calls for it may hang.
+  if (d.driver_status == abi::kDrvStatusCommunicationLost) {
+    d.chip_name = "unknown";
+    d.usable = Unavailable(fmt::format("device {}: communication with it is lost", id));
+    return d;
+  }
+  int64_t version = 0;
+  code = hal.GetDeviceInfo(id, abi::kModuleSystem, abi::kInfoVersion, &version);
+  const ChipFacts* chip = nullptr;
+  if (code == abi::kDrvErrorNone) {
+    d.chip_id = abi::ChipIdOf(version);
+    chip = FindChip(d.chip_id);
+    d.chip_name = chip != nullptr ? std::string(chip->name) : fmt::format("chip {}", d.chip_id);
+  } else {
+    d.chip_name = "unknown";
+    d.usable = StatusOfDrvCode(code, fmt::format("chip of device {}", id));
+  }
+  d.chip_features = chip != nullptr ? chip->features : 0;
+  d.split_mode = hal.SplitMode(id);
+  AskClocks(hal, api_version, chip, d);
+  AskCores(hal, d);
+  Status channels = AskChannels(hal, d);
+  if (d.usable.ok()) d.usable = channels;
+  if (std::binary_search(d.channels.begin(), d.channels.end(), uint32_t{abi::kChannelQos})) {
+    d.qos_streams = AskQosStreams(hal, id);
+    d.qos_names = NameQosStreams(hal, id, d.qos_streams);
+  }
+  return d;
+}
+
+// The devices there are, each with its id and as one that has not answered.
+HalInventory List(const HalLibrary& hal) {
+  HalInventory inventory;
+  inventory.api_version = hal.ApiVersion();
+  uint32_t platform = abi::kPlatformHostSide;
+  if (hal.GetPlatformInfo(&platform) == abi::kDrvErrorNone) {
+    inventory.host_side = platform != abi::kPlatformDeviceSide;
+  }
+  uint32_t count = 0;
+  int code = hal.GetDeviceNum(&count);
+  if (code != abi::kDrvErrorNone) {
+    // A stub library (1.1) says "not supported": a host without devices, not an error.
+    if (code != abi::kDrvErrorNotSupport) inventory.status = StatusOfDrvCode(code, "drvGetDevNum");
+    return inventory;
+  }
+  if (count == 0) return inventory;
+  if (count > abi::kMaxHalDevices) {
+    inventory.status = Internal(fmt::format("the driver claims {} devices", count));
+    return inventory;
+  }
+  std::array<uint32_t, abi::kMaxHalDevices> ids{};
+  code = hal.GetDeviceIds(ids.data(), count);
+  if (code != abi::kDrvErrorNone) {
+    inventory.status = StatusOfDrvCode(code, "drvGetDevIDs");
+    return inventory;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    // An id beyond the driver's own limit cannot be a device; a repeated one would be opened twice.
+    bool seen = std::find(ids.begin(), ids.begin() + i, ids[i]) != ids.begin() + i;
+    if (ids[i] >= abi::kMaxHalDevices || seen) continue;
+    HalDevice& device = inventory.devices.emplace_back();
+    device.id = device.physical_id = ids[i];
+    device.chip_name = "unknown";
+    device.usable = Unavailable(fmt::format(
+        "device {} did not answer the driver when profd started: see dmesg and `npu-smi info`; "
+        "restart profd once the device is back", ids[i]));
+  }
+  return inventory;
+}
+
+}  // namespace
+
+HalInventory DiscoverDevices(const std::shared_ptr<const HalLibrary>& hal,
+                             const StaggerPace& pace) {
+  HalInventory inventory = List(*hal);
+  const int api_version = inventory.api_version;
+  auto found = std::make_shared<std::vector<HalDevice>>(inventory.devices);
+  auto host_osc_khz = std::make_shared<int64_t>(0);
+  std::vector<std::function<void()>> jobs;
+  for (HalDevice& device : *found) {
+    jobs.push_back([hal, found, &device, api_version] {
+      device = Discover(*hal, device.id, api_version);
+    });
+  }
+  if (!jobs.empty() && api_version >= abi::kApiOscFreq) {
+    jobs.push_back([hal, host_osc_khz] {
+      *host_osc_khz = Ask(*hal, 0, abi::kModuleSystem, abi::kInfoHostOscFreque);
+    });
+  }
+  const std::vector<bool> returned = RunStaggered("profd-discover", std::move(jobs), pace);
+  for (size_t i = 0; i < returned.size(); ++i) {
+    if (!returned[i]) {
+      inventory.threads_left = true;
+    } else if (i < found->size()) {
+      inventory.devices[i] = std::move((*found)[i]);
+    } else {
+      inventory.host_osc_khz = *host_osc_khz;
+    }
+  }
+  return inventory;
 }
 
 }  // namespace profd

@@ -1,13 +1,14 @@
-// What the driver says is in this node. Asked once, before channels run.
+// What the driver says is in this node, asked once, before channels run.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "driver/hal_library.h"
+#include "driver/staggered.h"
 
 namespace profd {
 
@@ -44,6 +45,11 @@ struct HalDevice {
   std::string ctrl_cpu;  // "0": CPU ids from 0 to ctrl_cpu_core_num - 1
   std::string ai_cpu;    // "2,3,4,5,6,7": the bits of aicpu_occupy_bitmap, else a guess by count
 
+  // What channel 133 can be asked for (1.5, 3.3), and what the driver calls it: "mpam_<id>" where it
+  // does not tell.
+  std::vector<uint8_t> qos_streams;
+  std::vector<std::string> qos_names;
+
   // Ok, or why nothing should be started on it (kUnavailable: communication lost; kUnimplemented:
   // no channels; ...). The facts above are filled as far as they could be had.
   Status usable;
@@ -54,20 +60,13 @@ struct HalInventory {
   int api_version = 0;
   bool host_side = true;
   int64_t host_osc_khz = 0;  // frequency of Clock::CpuCounter; 0 = the driver does not tell
-  Status status;             // why `devices` is empty, if that is an error
+  bool threads_left = false;  // in calls for a device that have not returned
+  Status status;              // why `devices` is empty, if that is an error
 };
 
-// Makes many driver calls and may hang with them; call it from a thread that may be written off.
-HalInventory DiscoverDevices(const HalLibrary& hal);
-
-// As many streams as the vendor's collector requests; a record has room for ten.
-inline constexpr size_t kMaxQosStreams = 8;
-
-// The streams channel 133 can be asked for (1.5, 3.3): empty when the driver knows none.
-std::vector<uint8_t> DiscoverQosStreams(const HalLibrary& hal, uint32_t device);
-
-// What the driver calls these streams, in their order; "mpam_<id>" where it does not tell.
-std::vector<std::string> NameQosStreams(const HalLibrary& hal, uint32_t device,
-                                        std::span<const uint8_t> streams);
+// Makes many driver calls: call it from a thread that may be left behind. A device that hangs costs
+// the others little time; what it would have answered is not waited for.
+HalInventory DiscoverDevices(const std::shared_ptr<const HalLibrary>& hal,
+                             const StaggerPace& pace = {});
 
 }  // namespace profd

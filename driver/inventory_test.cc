@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <future>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 
 #include "driver/chips.h"
@@ -25,6 +29,7 @@ struct FakeNode {
   std::vector<uint32_t> ids = {0, 1};
   int api_version = abi::kApiCurrent;
   int device_status = abi::kDrvStatusWork;
+  std::optional<std::shared_future<void>> hangs;  // device 1, until it is fulfilled
   uint32_t channel_num = 3;
   int channels_code = 0;
   std::vector<uint32_t> channels = {9, 1, 3};
@@ -52,7 +57,8 @@ HalSymbols NodeSymbols() {
     for (uint32_t i = 0; i < length; ++i) ids[i] = g_node->ids[i];
     return 0;
   };
-  s.drv_device_status = [](uint32_t, int* status) {
+  s.drv_device_status = [](uint32_t device, int* status) {
+    if (device == 1 && g_node->hangs.has_value()) g_node->hangs->wait();
     *status = g_node->device_status;
     return 0;
   };
@@ -92,7 +98,7 @@ HalSymbols NodeSymbols() {
       return 0;
     }
     info->stream_num = 999;  // more than fit
-    info->mpam_id[0] = 12;
+    for (uint8_t i = 0; i < abi::kMaxMpamIds; ++i) info->mpam_id[i] = static_cast<uint8_t>(12 + i);
     return 0;
   };
   return s;
@@ -102,7 +108,9 @@ class InventoryTest : public ::testing::Test {
  protected:
   InventoryTest() { g_node = &node_; }
   ~InventoryTest() override { g_node = nullptr; }
-  HalInventory Discover() { return DiscoverDevices(HalLibrary(NodeSymbols())); }
+  HalInventory Discover() {
+    return DiscoverDevices(std::make_shared<HalLibrary>(NodeSymbols()));
+  }
   FakeNode node_;
 };
 
@@ -191,22 +199,41 @@ TEST_F(InventoryTest, OddDeviceListsAreCutDown) {
 }
 
 TEST_F(InventoryTest, AnEmptyTableMeansNoDevices) {
-  HalInventory inventory = DiscoverDevices(HalLibrary(HalSymbols{}));
+  HalInventory inventory = DiscoverDevices(std::make_shared<HalLibrary>(HalSymbols{}));
   EXPECT_TRUE(inventory.status.ok());
   EXPECT_THAT(inventory.devices, IsEmpty());
-  EXPECT_THAT(DiscoverQosStreams(HalLibrary(HalSymbols{}), 0), IsEmpty());
+}
+
+TEST_F(InventoryTest, ADeviceThatHangsDoesNotHideTheOthers) {
+  std::promise<void> back;
+  node_.hangs = back.get_future().share();
+  auto hal = std::make_shared<HalLibrary>(NodeSymbols());
+  const std::weak_ptr<HalLibrary> used = hal;
+  HalInventory inventory = DiscoverDevices(hal);
+  EXPECT_TRUE(inventory.threads_left);
+  EXPECT_EQ(inventory.host_osc_khz, 100000);
+  ASSERT_EQ(inventory.devices.size(), 2u);
+  EXPECT_TRUE(inventory.devices[0].usable.ok());
+  EXPECT_EQ(inventory.devices[1].id, 1u);
+  EXPECT_THAT(inventory.devices[1].channels, IsEmpty());
+  EXPECT_THAT(inventory.devices[1].usable.message(), HasSubstr("device 1 did not answer"));
+  back.set_value();
+  hal.reset();
+  while (!used.expired()) std::this_thread::yield();  // the thread that was left behind
 }
 
 TEST_F(InventoryTest, QosStreamsAreBounded) {
-  std::vector<uint8_t> streams = DiscoverQosStreams(HalLibrary(NodeSymbols()), 0);
-  EXPECT_EQ(streams.size(), 8u);  // as many as the vendor's collector requests
-  EXPECT_EQ(streams[0], 12);
+  node_.channels = {133};
+  node_.channel_num = 1;
+  // As many as the vendor's collector requests.
+  EXPECT_THAT(Discover().devices[0].qos_streams, ElementsAre(12, 13, 14, 15, 16, 17, 18, 19));
 }
 
 TEST_F(InventoryTest, QosStreamsHaveNamesThatFitAList) {
-  const std::vector<uint8_t> streams = {12, 13, 14, 15};
-  std::vector<std::string> names = NameQosStreams(HalLibrary(NodeSymbols()), 0, streams);
-  ASSERT_EQ(names.size(), 4u);
+  node_.channels = {133};
+  node_.channel_num = 1;
+  const std::vector<std::string> names = Discover().devices[0].qos_names;
+  ASSERT_EQ(names.size(), 8u);
   EXPECT_EQ(names[0], std::string(256, 'n'));
   EXPECT_EQ(names[1], "mpam_13");
   EXPECT_EQ(names[2], "mpam_14");

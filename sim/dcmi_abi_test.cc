@@ -385,5 +385,16 @@ TEST(DcmiFaults, HangBlocksOneCard) {
   blocked.join();
 }
 
+TEST(DcmiFaults, AHangOfDcmiHoldsEnumerationToo) {
+  const double end = ScenarioSeconds() + 0.4;
+  DcmiLib dcmi(fmt::format(
+      "[[fault]]\nkind = \"card_drop\"\nmode = \"dcmi_hang\"\ndevice = 1\nfor = {}", end));
+  const auto count_of = dcmi.lib.Get<abi::DcmiGetDeviceNumInCardFn>("dcmi_get_device_num_in_card");
+  int count = 0;
+  EXPECT_EQ(count_of(0, &count), 0);
+  EXPECT_EQ(count_of(1, &count), 0);
+  EXPECT_GE(ScenarioSeconds() + kEpochSlack, end);
+}
+
 }  // namespace
 }  // namespace profd::sim

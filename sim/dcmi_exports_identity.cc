@@ -58,6 +58,7 @@ PROFD_SIM_EXPORT int dcmi_get_device_num_in_card(int card_id, int* device_num) {
   if (device_num == nullptr) return abi::kDcmiInvalidParameter;
   if (!Dcmi().node()) return abi::kDcmiInternal;
   if (Dcmi().LogicId(card_id, 0) < 0) return abi::kDcmiInvalidDevice;
+  Dcmi().AwaitCard(card_id);
   *device_num = Dcmi().PerCard();
   return abi::kDcmiOk;
 }

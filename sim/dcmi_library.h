@@ -20,7 +20,8 @@ class DcmiLibrary {
   DcmiLibrary() : node_(NodeFromEnvironment("libdcmi.so")) {}
 
   const Node* node() const { return node_.get(); }
-  FaultWait& wait() { return wait_; }
+  // Enumeration asks the card too.
+  void AwaitCard(int card) { wait_.WhileHanging(*node_, LogicId(card, 0), DropMode::kDcmiHang); }
   // The newest chips have the second generation of the interface only.
   bool IsV2Only() const { return node_ != nullptr && node_->chip().key == "950"; }
   int PerCard() const { return node_->chip().devices_per_card; }
@@ -39,7 +40,7 @@ class DcmiLibrary {
     const Accounted accounted;
     if (node_ == nullptr) return abi::kDcmiInternal;
     if (!node_->HasDevice(logic_id)) return abi::kDcmiInvalidDevice;
-    wait_.WhileHanging(*node_, logic_id);
+    wait_.WhileHanging(*node_, logic_id, DropMode::kDcmiHang);
     const int64_t now = node_->ScenarioNow();
     if (node_->faults().Drop(DropMode::kMissing, now, logic_id) != nullptr) {
       return abi::kDcmiDeviceMissing;

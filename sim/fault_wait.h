@@ -12,11 +12,14 @@ namespace profd::sim {
 
 class FaultWait {
  public:
-  // Returns when `device` does not hang. Nothing wakes a waiter early: only the fault's end does.
-  void WhileHanging(const Node& node, int device) {
+  // Returns when `device` hangs neither in both libraries nor in the way `own`. Nothing wakes a
+  // waiter early: only the fault's end does.
+  void WhileHanging(const Node& node, int device, DropMode own = DropMode::kHang) {
     std::unique_lock<std::mutex> lock(mutex_);
     for (int64_t now = node.ScenarioNow();
-         node.faults().Drop(DropMode::kHang, now, device) != nullptr; now = node.ScenarioNow()) {
+         node.faults().Drop(DropMode::kHang, now, device) != nullptr ||
+         node.faults().Drop(own, now, device) != nullptr;
+         now = node.ScenarioNow()) {
       const int64_t edge = node.faults().NextEdge(now);
       Sleep(lock, edge == kForever ? kLongestNs : node.played().WaitFor(edge - now));
     }

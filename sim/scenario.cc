@@ -157,6 +157,16 @@ void ReadPortKeys(TableReader& reader, Fault& fault) {
   }
 }
 
+DropMode ReadDropMode(TableReader& reader) {
+  const std::string mode = reader.String("mode", "missing");
+  if (mode == "hang") return DropMode::kHang;
+  if (mode == "dcmi_hang") return DropMode::kDcmiHang;
+  if (mode != "missing") {
+    reader.Fail("'mode' must be \"missing\", \"hang\" or \"dcmi_hang\"");
+  }
+  return DropMode::kMissing;
+}
+
 void ReadKindKeys(TableReader& reader, const Scenario& scenario, Fault& fault) {
   const ChipSpec& chip = *FindChip(scenario.chip);
   fault.channel = reader.Channel();
@@ -182,13 +192,9 @@ void ReadKindKeys(TableReader& reader, const Scenario& scenario, Fault& fault) {
     case FaultKind::kShortRead:
       fault.bytes = static_cast<unsigned>(reader.Int("bytes", 7, 1, 1 << 20));
       break;
-    case FaultKind::kCardDrop: {
-      const std::string mode = reader.String("mode", "missing");
-      if (mode != "missing" && mode != "hang")
-        reader.Fail("'mode' must be \"missing\" or \"hang\"");
-      fault.drop = mode == "hang" ? DropMode::kHang : DropMode::kMissing;
+    case FaultKind::kCardDrop:
+      fault.drop = ReadDropMode(reader);
       break;
-    }
     case FaultKind::kGarbage: {
       const std::string mode = reader.String("mode", "flip");
       if (mode != "flip" && mode != "junk") reader.Fail("'mode' must be \"flip\" or \"junk\"");

@@ -32,7 +32,7 @@ enum class FaultKind : uint8_t {
   kHccnTool,
 };
 
-enum class DropMode : uint8_t { kMissing, kHang };
+enum class DropMode : uint8_t { kMissing, kHang, kDcmiHang };
 enum class GarbageMode : uint8_t { kFlip, kJunk };
 enum class OpticalMode : uint8_t { kMissing, kLowPower };
 enum class ToolMode : uint8_t { kHang, kGarbage, kFlood, kExit };

@@ -127,7 +127,7 @@ TEST(Scenario, ShippedFilesAreValid) {
   }
   EXPECT_GE(files, 16);
   EXPECT_EQ(kinds.size(), static_cast<size_t>(FaultKind::kHccnTool) + 1);
-  EXPECT_EQ(drops.size(), 2u);
+  EXPECT_EQ(drops.size(), 3u);
   const Result<Scenario> shipped = LoadScenario("sim/scenarios/default-910b-8.toml");
   const Scenario builtin;
   EXPECT_EQ(shipped->chip, builtin.chip);

@@ -126,25 +126,40 @@ class NpuReader {
   StateReadings state_;
   SeriesSlot up_slot_{MetricByName("atlas_npu_up")};
   bool up_ = true;
-  bool revived_ = false;
+  bool revived_ = true;  // nothing has been read: all groups are due
   bool abandoned_ = false;
   std::optional<bool> healthy_;
   int64_t retry_after_ns_ = 0;
   int64_t next_try_ns_ = 0;
 };
 
+// An NPU whose card has not answered DCMI since the beginning: it is down, that is all.
+struct SilentNpu {
+  SilentNpu(SeriesRegistry& registry, const DeviceInfo& info)
+      : device(info), owner(registry, info.id) {}
+  const DeviceInfo& device;
+  SlotOwner owner;
+  SeriesSlot up{MetricByName("atlas_npu_up")};
+};
+
 class NpuState final : public PolledCollector {
  public:
   NpuState(const Host& host, const NpuStateOptions& options, SeriesRegistry& registry)
-      : clock_(host.clock), options_(options), node_(*host.dcmi_or_null, registry) {
-    for (const DcmiDevice& device : host.dcmi_or_null->devices()) {
-      npus_.push_back(std::make_unique<NpuReader>(host, device, registry));
+      : host_(host),
+        clock_(host.clock),
+        options_(options),
+        registry_(registry),
+        node_(*host.dcmi_or_null, registry) {
+    for (const DeviceInfo& device : host.devices) {
+      if (IsSilent(device)) silent_.push_back(std::make_unique<SilentNpu>(registry, device));
     }
   }
 
   Status Poll(const Tick& tick, PollOutput& out) override {
+    TakeFound();
     const Groups due = timetable_.Due(tick.due_ns);
     NpuCounts counts;
+    counts.present = counts.unknown = silent_.size();
     size_t down = 0;
     for (const auto& npu : npus_) {
       // Each NPU's samples are stamped with the time of its own reading: a slow neighbour does not
@@ -162,16 +177,35 @@ class NpuState final : public PolledCollector {
     if (due.medium && !node_.Medium(out.samples, clock_.MonotonicRawNs())) {
       return Unavailable("gave up on the driver: a call did not return");
     }
-    if (down > 0 && down == npus_.size()) return Unavailable("no NPU answers");
+    for (const auto& npu : silent_) {
+      out.samples.Emit(npu->owner.Use(npu->up), clock_.MonotonicRawNs(), 0);
+    }
+    if (down == npus_.size() && down + silent_.size() > 0) return Unavailable("no NPU answers");
     return Status::Ok();
   }
 
  private:
+  bool IsSilent(const DeviceInfo& device) const {
+    return !host_.dcmi_or_null->SilenceOf(device.id, device.physical_id).empty();
+  }
+  // Those whose cards did not answer before come last.
+  void TakeFound() {
+    const std::span<const DcmiDevice> devices = host_.dcmi_or_null->devices();
+    if (devices.size() == npus_.size() && silent_.empty()) return;
+    std::erase_if(silent_, [&](const auto& npu) { return !IsSilent(npu->device); });
+    while (npus_.size() < devices.size()) {
+      npus_.push_back(std::make_unique<NpuReader>(host_, devices[npus_.size()], registry_));
+    }
+  }
+
+  const Host& host_;
   const Clock& clock_;
   const NpuStateOptions options_;
+  SeriesRegistry& registry_;
   Timetable timetable_;
   NodeReadings node_;
   std::vector<std::unique_ptr<NpuReader>> npus_;
+  std::vector<std::unique_ptr<SilentNpu>> silent_;
 };
 
 constexpr CollectorSpec kSpec = {
@@ -186,9 +220,12 @@ constexpr CollectorSpec kSpec = {
 
 Status ProbeHost(const Host& host) {
   if (host.dcmi_or_null == nullptr) {
-    return Unimplemented("libdcmi.so was not found or could not be started");
+    return Unimplemented("libdcmi.so cannot be used here: `profctl status` says why");
   }
-  if (host.dcmi_or_null->devices().empty()) return Unimplemented("libdcmi reports no NPU");
+  const DcmiService& dcmi = *host.dcmi_or_null;
+  if (dcmi.devices().empty() && !dcmi.HasSilentCards()) {
+    return Unimplemented("libdcmi reports no NPU");
+  }
   return Status::Ok();
 }
 

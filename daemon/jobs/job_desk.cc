@@ -10,7 +10,6 @@ namespace profd {
 
 struct JobDesk::UserLook {
   DcmiService* dcmi = nullptr;
-  std::vector<DcmiDevice> devices;
   std::mutex mutex;                      // guards what follows
   std::vector<std::vector<pid_t>> pids;  // by device; kept when a call fails
   JobDesk* desk = nullptr;               // null: nobody wants to know any more
@@ -18,10 +17,10 @@ struct JobDesk::UserLook {
 
 namespace {
 
-std::vector<DeviceUse> ByProcess(const std::vector<DcmiDevice>& devices,
+std::vector<DeviceUse> ByProcess(std::span<const DcmiDevice> devices,
                                  const std::vector<std::vector<pid_t>>& pids) {
   std::map<pid_t, std::vector<int>> uses;
-  for (size_t i = 0; i < devices.size(); ++i) {
+  for (size_t i = 0; i < pids.size(); ++i) {
     for (pid_t pid : pids[i]) uses[pid].push_back(devices[i].logical_id);
   }
   std::vector<DeviceUse> result;
@@ -57,10 +56,6 @@ JobDesk::JobDesk(Deps deps)
       deps_.start, deps_.stop, deps_.get});
   look_->desk = this;
   look_->dcmi = deps_.host.dcmi_or_null;
-  if (look_->dcmi != nullptr) {
-    look_->devices.assign(look_->dcmi->devices().begin(), look_->dcmi->devices().end());
-    look_->pids.resize(look_->devices.size());
-  }
 }
 
 JobDesk::~JobDesk() {
@@ -91,10 +86,12 @@ void JobDesk::Configure(const std::string& admin_group, size_t max_attached) {
 std::function<void()> JobDesk::DeviceUserTask() {
   // A thread that was left behind in a call may come back while its successor is at work.
   return [look = look_] {
-    for (size_t i = 0; i < look->devices.size(); ++i) {
-      auto answer = look->dcmi->Processes(look->devices[i]);
+    const std::span<const DcmiDevice> devices = look->dcmi->devices();
+    for (size_t i = 0; i < devices.size(); ++i) {
+      auto answer = look->dcmi->Processes(devices[i]);
       if (!answer.ok()) continue;
       std::lock_guard lock(look->mutex);
+      if (look->pids.size() < devices.size()) look->pids.resize(devices.size());
       look->pids[i].clear();
       for (uint32_t n = 0; n < answer.value.count; ++n) {
         int pid = answer.value.processes[n].proc_id;
@@ -102,7 +99,7 @@ std::function<void()> JobDesk::DeviceUserTask() {
       }
     }
     std::lock_guard lock(look->mutex);
-    std::vector<DeviceUse> uses = ByProcess(look->devices, look->pids);
+    std::vector<DeviceUse> uses = ByProcess(look->dcmi->devices(), look->pids);
     if (JobDesk* desk = look->desk; desk != nullptr) {
       desk->deps_.control.Post([desk, uses = std::move(uses)] { desk->OnUses(uses); });
     }

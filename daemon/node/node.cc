@@ -113,29 +113,16 @@ void Node::LoadHal(const DaemonConfig& config) {
   hal_ = std::move(hal).value();
   report_.hal_path = hal_->path();
   report_.missing_symbols = hal_->missing_symbols();
-  struct Found {
-    HalInventory inventory;
-    std::vector<std::vector<uint8_t>> streams;
-    std::vector<std::vector<std::string>> stream_names;
-  };
-  auto found = std::make_shared<Found>();
-  bool answered = RunGuarded(clock_, "device discovery", [hal = hal_, found] {
-    found->inventory = DiscoverDevices(*hal);
-    for (const HalDevice& device : found->inventory.devices) {
-      bool qos = std::binary_search(device.channels.begin(), device.channels.end(), 133U);
-      found->streams.push_back(qos ? DiscoverQosStreams(*hal, device.id)
-                                   : std::vector<uint8_t>());
-      found->stream_names.push_back(NameQosStreams(*hal, device.id, found->streams.back()));
-    }
-  });
+  auto found = std::make_shared<HalInventory>();
+  bool answered = RunGuarded(clock_, "device discovery",
+                             [hal = hal_, found] { *found = DiscoverDevices(hal); });
   if (!answered) {
     start_hung_ = true;
     report_.hal_error = "the driver did not answer while devices were being listed";
     return;
   }
-  inventory_ = std::move(found->inventory);
-  mpam_ids_ = std::move(found->streams);
-  qos_names_ = std::move(found->stream_names);
+  inventory_ = std::move(*found);
+  start_hung_ = inventory_.threads_left;
   report_.hal_api_version = inventory_.api_version;
   if (!inventory_.status.ok()) report_.hal_error = inventory_.status.message();
 }
@@ -257,7 +244,7 @@ std::vector<ChannelArbiter::Device> Node::ArbiterDevices() const {
   std::vector<ChannelArbiter::Device> devices;
   for (size_t i = 0; i < devices_.size(); ++i) {
     devices.push_back({&devices_[i], ControlOf(devices_[i].id),
-                       i < mpam_ids_.size() ? mpam_ids_[i] : std::vector<uint8_t>()});
+                       inventory_.devices[i].qos_streams});
   }
   return devices;
 }
@@ -278,8 +265,7 @@ DeviceFacts Node::FactsOf(int device) const {
   facts.ai_cpus = ParseIds(hal->ai_cpu);
   facts.ts_cpu_num = static_cast<int>(hal->ts_cpu_core_num);
   facts.ai_cpu_bitmap = static_cast<uint64_t>(hal->aicpu_occupy_bitmap);
-  auto position = static_cast<size_t>(hal - inventory_.devices.data());
-  if (position < qos_names_.size()) facts.qos_events = qos_names_[position];
+  facts.qos_events = hal->qos_names;
   return facts;
 }
 
@@ -331,6 +317,23 @@ std::optional<uint64_t> Node::StartTimeOf(pid_t pid) const {
   return ticks;
 }
 
+std::string Node::UuidOf(const DeviceInfo& device) const {
+  const DcmiDevice* known = dcmi_ != nullptr ? dcmi_->FindByLogicalId(device.id) : nullptr;
+  return known != nullptr ? known->uuid : std::string();
+}
+
+std::string Node::DcmiProblemOf(const DeviceInfo& device) const {
+  if (dcmi_ == nullptr) return {};
+  const DcmiDevice* known = dcmi_->FindByLogicalId(device.id);
+  return known != nullptr ? dcmi_->ProblemOf(*known, clock_.SteadyNs())
+                          : dcmi_->SilenceOf(device.id, device.physical_id);
+}
+
+std::vector<const DcmiDevice*> Node::LateDcmiDevices(int64_t now_steady_ns) {
+  if (dcmi_ == nullptr || !dcmi_->HasSilentCards()) return {};
+  return dcmi_->CheckCards(now_steady_ns);
+}
+
 void Node::CheckDeadlines(int64_t now_steady_ns) {
   for (const auto& control : controls_) control->CheckDeadlines(now_steady_ns);
   if (pump_ != nullptr) pump_->CheckStuck(now_steady_ns);
@@ -339,7 +342,10 @@ void Node::CheckDeadlines(int64_t now_steady_ns) {
 bool Node::HasAbandonedThreads() const {
   if (start_hung_) return true;
   if (pump_ != nullptr && pump_->stats().threads_abandoned > 0) return true;
-  if (dcmi_ != nullptr && !dcmi_->StuckCalls(clock_.SteadyNs()).empty()) return true;
+  if (dcmi_ != nullptr &&
+      (dcmi_->HasSilentCards() || !dcmi_->StuckCalls(clock_.SteadyNs()).empty())) {
+    return true;
+  }
   return std::any_of(controls_.begin(), controls_.end(),
                      [](const auto& control) { return !control->Health().ok(); });
 }

@@ -71,7 +71,14 @@ class Node {
   // Start time of a process in clock ticks since boot; nothing if there is no such process.
   std::optional<uint64_t> StartTimeOf(pid_t pid) const;
 
+  // Empty where DCMI does not tell, or not yet.
+  std::string UuidOf(const DeviceInfo& device) const;
+  // Why DCMI cannot be asked about the device, and what to do about it; empty if it can.
+  std::string DcmiProblemOf(const DeviceInfo& device) const;
+
   void CheckDeadlines(int64_t now_steady_ns);
+  // NPUs that DCMI did not know when the node was discovered and does now.
+  std::vector<const DcmiDevice*> LateDcmiDevices(int64_t now_steady_ns);
   // True if a driver thread has been given up: a clean exit would wait for it.
   bool HasAbandonedThreads() const;
 
@@ -89,8 +96,6 @@ class Node {
   NodeFacts facts_;
   std::shared_ptr<HalLibrary> hal_;
   HalInventory inventory_;
-  std::vector<std::vector<uint8_t>> mpam_ids_;  // by position in devices_
-  std::vector<std::vector<std::string>> qos_names_;  // of these ids
   std::unique_ptr<DcmiService> dcmi_;
   std::vector<DeviceInfo> devices_;
   std::unique_ptr<HccnReader> hccn_;

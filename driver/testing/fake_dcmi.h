@@ -80,10 +80,15 @@ class FakeDcmi {
   std::map<std::string, int> codes;
   std::map<std::string, int> asked;  // how often, under the same names
 
-  // Makes the call "3:health" hang from now on until Open.
-  void Close(const std::string& call) {
+  // Makes the call "3:health", and another, hang from now on until Open.
+  void Close(const std::string& call, const std::string& other = "") {
     std::lock_guard lock(mutex_);
-    closed_ = call;
+    closed_ = {call, other};
+  }
+  // `asked`, while other threads call.
+  int Asked(const std::string& call) {
+    std::lock_guard lock(mutex_);
+    return asked[call];
   }
   void Open() {
     std::lock_guard lock(mutex_);
@@ -107,7 +112,7 @@ class FakeDcmi {
     std::unique_lock lock(mutex_);
     ++asked[name];
     ++asked[own];
-    if (closed_ == own) {
+    if (std::find(closed_.begin(), closed_.end(), own) != closed_.end()) {
       hanging_ = true;
       changed_.notify_all();
       changed_.wait(lock, [&] { return closed_.empty(); });
@@ -159,7 +164,7 @@ class FakeDcmi {
   inline static FakeDcmi* current_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string closed_;
+  std::vector<std::string> closed_;
   bool hanging_ = false;
 };
 

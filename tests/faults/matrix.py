@@ -183,6 +183,11 @@ def other_cells():
                f"{STUCK_PY}:HangingCard.test_session_survives_and_data_resumes")
     yield cell("DCMI", "hang of a card", "scrape", "/metrics does not wait for it",
                f"{METRICS_PY}:Failing.test_scrape_does_not_wait_for_a_hung_card")
+    yield cell("DCMI", "hang of a card when profd starts", "idle",
+               "the other cards are up at once; the card is looked for again and found when it answers",
+               f"{STUCK_PY}:HangingCard.test_dcmi_hangs_from_the_beginning")
+    yield cell("driver", "a card hangs when profd starts", "idle", "only this card cannot be used",
+               f"{STUCK_PY}:HangingCard.test_hangs_from_the_beginning")
     yield cell("DCMI", "hang in dcmi_init", "idle", "the reason in status; channels work",
                f"{LIBRARY_PY}:Libraries.test_dcmi_init_hangs")
     yield cell("DCMI", "library missing", "session", "the reason in status; channels work",

@@ -1,6 +1,7 @@
 """A driver that does not come back: from any call for a card, or from stop."""
 
 import signal
+import time
 import unittest
 
 import profd_harness
@@ -81,6 +82,37 @@ class HangingCard(FaultCase):
             self.assert_serves(d, GOOD)
             self.assert_clean_end(d)
 
+    def test_dcmi_hangs_from_the_beginning(self):
+        """Only this card is not there, and it is there when it answers."""
+        faults = [dict(kind="card_drop", mode="dcmi_hang", device=1, for_=profd_harness.scaled(10))]
+        begin = time.monotonic()
+        with daemon(devices=3, faults=faults) as d:
+            def up(npu):
+                return d.metric("atlas_npu_up", npu=str(npu))
+            eventually(lambda: up(0) == 1 and up(2) == 1, what="the other cards are up")
+            self.assertLess(time.monotonic() - begin, profd_harness.scaled(5))
+            eventually(lambda: stuck(d, 1, "dcmi") == 1, what="profd_device_stuck")
+            self.assertEqual(up(1), 0)
+            self.assertEqual(problem(d, 1), "npu 1 does not answer DCMI calls; retried every 30 s")
+            self.assertEqual(problem(d, 0), "")
+            self.assertIn("npu 1 does not answer DCMI calls", d.log())
+            self.assertEqual(d.ctl("status")["driver"].get("dcmi_error", ""), "")
+            self.assert_serves(d, 1)  # its channels work
+            eventually(lambda: up(1) == 1, 60, what="the card is found")
+            eventually(lambda: stuck(d, 1, "dcmi") == 0)
+            self.assertEqual(problem(d, 1), "")
+            self.assertTrue(d.ctl("devices")["devices"][1]["uuid"])
+            self.assert_clean_end(d)
+
+    def test_hangs_from_the_beginning(self):
+        """Neither library answers for one card: the others are profiled."""
+        with daemon(devices=2, faults=hang(0)) as d:
+            self.assertIn("did not answer the driver", problem(d, STUCK_DEVICE))
+            self.assertIn("does not answer DCMI calls", problem(d, STUCK_DEVICE))
+            self.assertEqual(problem(d, GOOD), "")
+            self.assert_serves(d, GOOD)
+            self.assert_clean_end(d)
+
     def test_stopped_while_it_hangs(self):
         with FaultAhead(hang, start) as (d, session):
             self.until_stuck(d)
@@ -145,6 +177,28 @@ class HangingStop(FaultCase):
                        what="the channels are stopped and started again")
             d.until_records(again["session_id"], 100)
             self.assertEqual(outcome(stop(d, again), "hccs", STUCK_DEVICE)["result"], "finished")
+            self.assert_clean_end(d)
+
+    def test_only_its_channel_waits(self):
+        with daemon(faults=stop_hang(0)) as d:
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            done = stop(d, session)
+            warnings = manifest(done)["warnings"]
+            self.assertTrue([w for w in warnings if "stopping channel hccs of device 0" in w], warnings)
+            self.assertFalse([w for w in warnings if "pcie" in w or "hbm" in w], warnings)
+            again = start(d, expect=PARTIAL)
+            for name in ("pcie", "hbm"):
+                self.assertEqual(outcome(again, name, STUCK_DEVICE)["result"], "running")
+            got = outcome(again, "hccs", STUCK_DEVICE)
+            self.assertEqual(got["result"], "failed")
+            self.assertIn("stopping channel hccs of device 0 has not returned", got["detail"])
+            self.assertEqual(outcome(again, "hccs", GOOD)["result"], "running")
+            self.assertEqual(problem(d, STUCK_DEVICE), "")
+            d.until_records(again["session_id"], 100)
+            dump = read_dump(stop(d, again))
+            self.assert_complete(dump, GOOD)
+            self.assertTrue(dump.records("pcie.data", STUCK_DEVICE))
             self.assert_clean_end(d)
 
     def test_sigterm_while_stop_hangs(self):

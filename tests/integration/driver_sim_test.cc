@@ -74,7 +74,7 @@ TEST_F(SimIntegrationTest, EverySymbolIsThere) {
 }
 
 TEST_F(SimIntegrationTest, TheInventoryIsComplete) {
-  HalInventory inventory = DiscoverDevices(*hal_);
+  HalInventory inventory = DiscoverDevices(hal_);
   ASSERT_TRUE(inventory.status.ok()) << inventory.status.message();
   ASSERT_EQ(inventory.devices.size(), 8u);
   for (const HalDevice& device : inventory.devices) {
@@ -87,7 +87,9 @@ TEST_F(SimIntegrationTest, TheInventoryIsComplete) {
       EXPECT_THAT(device.channels, Contains(start.channel));
     }
   }
-  EXPECT_THAT(DiscoverQosStreams(*hal_, 0), ::testing::Not(IsEmpty()));
+  EXPECT_THAT(inventory.devices[0].qos_streams, ElementsAre(12, 13, 14, 15));
+  EXPECT_THAT(inventory.devices[0].qos_names, ElementsAre("st_mpamid_12", "st_mpamid_13",
+                                                          "st_mpamid_14", "st_mpamid_15"));
 }
 
 TEST_F(SimIntegrationTest, TheDeviceClockRunsLikeOurs) {
