@@ -198,7 +198,7 @@ class HangingStop(FaultCase):
             d.until_records(again["session_id"], 100)
             dump = read_dump(stop(d, again))
             self.assert_complete(dump, GOOD)
-            self.assertTrue(dump.records("pcie.data", STUCK_DEVICE))
+            self.assert_complete(dump, STUCK_DEVICE, ("pcie.data", "hbm.data"))
             self.assert_clean_end(d)
 
     def test_sigterm_while_stop_hangs(self):
