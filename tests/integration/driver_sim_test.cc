@@ -22,6 +22,7 @@ namespace profd {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // What the channels want to be told (driver-abi 3.2, 3.3).
