@@ -1,0 +1,15 @@
+// {fmt} as a static library, which Debian has as a shared one only. The instantiations are those that its headers
+// leave to the library.
+#include <fmt/format-inl.h>
+
+FMT_BEGIN_NAMESPACE
+namespace detail {
+template auto dragonbox::to_decimal(float) noexcept -> dragonbox::decimal_fp<float>;
+template auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<double>;
+template auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
+template auto decimal_point_impl(locale_ref) -> char;
+template locale_ref::locale_ref(const std::locale&);
+template auto locale_ref::get<std::locale>() const -> std::locale;
+template void buffer<char>::append(const char*, const char*);
+}  // namespace detail
+FMT_END_NAMESPACE

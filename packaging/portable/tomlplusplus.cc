@@ -1,0 +1,3 @@
+// toml++ as a static library, which Debian has as a shared one only.
+#define TOML_IMPLEMENTATION
+#include <toml++/toml.h>
