@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 import threading
 import warnings
 
@@ -9,6 +10,17 @@ OK, DISABLED, NO_DAEMON, TIMEOUT, INVALID, REFUSED, NO_SESSION, NO_MEMORY = (
     0, -1, -2, -3, -4, -5, -6, -7)
 _NAMES = {DISABLED: "disabled", NO_DAEMON: "no daemon", TIMEOUT: "timeout", INVALID: "invalid",
           REFUSED: "refused", NO_SESSION: "no session", NO_MEMORY: "no memory"}
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def warn(message, category=RuntimeWarning):
+    """A warning about the line that called into this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == _HERE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 class ProfdError(RuntimeError):
@@ -85,8 +97,7 @@ def _candidates():
     explicit = os.environ.get("PROFD_LIBRARY")
     if explicit:
         return [explicit]  # this one or none: a wrong path must not go unnoticed
-    here = os.path.dirname(os.path.abspath(__file__))
-    return [os.path.join(here, "libprofd.so.0"), "libprofd.so.0"]
+    return [os.path.join(_HERE, "libprofd.so.0"), "libprofd.so.0"]
 
 
 def _load():
@@ -105,7 +116,7 @@ def _load():
             why.append(str(error))
     text = ("libprofd.so.0 not found; nothing is profiled (install profd, or set PROFD_LIBRARY): "
             + "; ".join(why))
-    warnings.warn(text, RuntimeWarning, stacklevel=3)
+    warn(text)
     return _Absent(text, NO_DAEMON)
 
 

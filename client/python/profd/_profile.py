@@ -4,11 +4,11 @@ import ctypes
 import functools
 import json
 import os
+import re
 import shutil
-import warnings
 
 from . import _lib, _marks
-from ._lib import ProfdError, check, last_error, lib, text
+from ._lib import ProfdError, check, last_error, lib, text, warn
 
 _START_MS = 10_000
 _STOP_MS = 60_000
@@ -72,17 +72,32 @@ def session(refresh=0.0):
 def _warn_of_options():
     """PROFILING_OPTIONS was refused: nobody called anything that could have said so."""
     if os.environ.get("PROFILING_OPTIONS", "").strip() and "PROFILING_OPTIONS" in last_error():
-        warnings.warn(last_error(), RuntimeWarning, stacklevel=3)
+        warn(last_error())
 
 
 def _or(value, default):
     return default if value is None else int(value)
 
 
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+
+
+def _seconds(value, name):
+    """A number of seconds, or text as profctl takes it: "500ms", "10s", "5m", "1h"."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", value.strip())
+        if not found:
+            raise ValueError(f'{name}={value!r}: a number of seconds, or text as in "500ms", "10s", "5m"')
+        return float(found[1]) * _UNITS[found[2]]
+    return float(value or 0)
+
+
 def _options_text(options):
     if options is None or isinstance(options, str):
         return options
-    return json.dumps(options)
+    words = {True: "on", False: "off"}
+    return json.dumps({key: words[value] if isinstance(value, bool) else value
+                       for key, value in options.items()})
 
 
 def _output_folder(options_text):
@@ -100,11 +115,12 @@ def _output_folder(options_text):
 class Profile:
     """One session of this process: started on entry, stopped on exit.
 
-    options      PROFILING_OPTIONS as a dict or as JSON text; None = every collector at its default
+    options      PROFILING_OPTIONS as a dict (True and False are "on" and "off") or as JSON text; None =
+                 every collector at its default
     collectors   names, with a rate where wanted: ["hccs=50", "host_cpu"]; instead of or beside options
     steps        ends after so many steps (profd.step); 0 = with the block
     start_step   begins with that step; None = at once
-    duration     ends after so many seconds; 0 = with the block
+    duration     ends after so many seconds, or "500ms", "10s", "5m"; 0 = with the block
     label        shown in lists
     best_effort  what this chip cannot do becomes a warning
     dump         False: only for /metrics and live streams
@@ -123,10 +139,10 @@ class Profile:
             duration=duration, label=label, best_effort=best_effort, dump=dump, strict=strict,
             timeout=timeout)
         self._args = dict(options=_options_text(options), collectors=collectors, steps=steps,
-                          start_step=start_step, duration=duration, label=label,
+                          start_step=start_step, duration=_seconds(duration, "duration"), label=label,
                           best_effort=best_effort, dump=dump)
         self._strict = strict
-        self._timeout = timeout
+        self._timeout = _seconds(timeout, "timeout")
         self.started = False
         self.summary = {}
 
@@ -151,7 +167,7 @@ class Profile:
         elif self._strict:
             check(code)
         else:
-            warnings.warn(f"not profiled: {last_error()}", RuntimeWarning, stacklevel=3)
+            warn(f"not profiled: {last_error()}")
         return self
 
     def stop(self):
@@ -165,7 +181,7 @@ class Profile:
         if code not in (_lib.OK, _lib.NO_SESSION):
             if self._strict:
                 raise ProfdError(code, last_error())
-            warnings.warn(f"profile not ended in order: {last_error()}", RuntimeWarning, stacklevel=3)
+            warn(f"profile not ended in order: {last_error()}")
         self._bring_dump()
         return self.summary
 
@@ -181,8 +197,7 @@ class Profile:
         except (OSError, shutil.Error) as error:
             if self._strict:
                 raise
-            warnings.warn(f"dump {dump} not brought to {folder}: {error}", RuntimeWarning,
-                          stacklevel=4)
+            warn(f"dump {dump} not brought to {folder}: {error}")
 
     def __call__(self, function):
         """As a decorator: a session of its own for every call."""

@@ -6,8 +6,8 @@
 """
 
 import os
-import warnings
 
+from ._lib import warn
 from ._profile import Profile
 
 _HARDWARE = {"sys_hardware_mem_freq": 50, "sys_io_sampling_freq": 50, "sys_interconnection_freq": 50,
@@ -50,7 +50,7 @@ class Profiler:
             wanted["aic_metrics"] = _METRICS.get(aicore_metrics, aicore_metrics)
         strict = others.pop("strict", False)
         if others:
-            warnings.warn("Profiler: ignored: " + ", ".join(sorted(others)), stacklevel=2)
+            warn("Profiler: ignored: " + ", ".join(sorted(others)), UserWarning)
         wanted.update(options or {})
         self._profile = Profile(wanted, label="Profiler", best_effort=True, strict=strict)
         if start_profile:
