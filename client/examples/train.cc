@@ -1,12 +1,21 @@
 // A training loop as small as one can be, with steps, ranges and marks. What it computes is
 // simulated. PROFILING_OPTIONS profiles it without any of its flags; --profile-steps does it from
 // inside.
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "client/libprofd/profd.h"
 
@@ -54,12 +63,92 @@ void Compute(const char* what, int64_t us) {
   std::this_thread::sleep_for(std::chrono::microseconds(us));
 }
 
-void TrainStep(int64_t step, int64_t step_ms) {
+// The ranks on this node wait for each other after every step, as real ones do in a collective
+// operation: rank 0 listens on a socket that goes with it, the others begin with the step it is in.
+// What cannot be reached is not waited for.
+class Ranks {
+ public:
+  Ranks() {
+    if (Number("WORLD_SIZE") < 2) return;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string name = "profd-example-" + std::to_string(getuid()) + "-" + Job();
+    // Behind a zero: a name that is no file.
+    const size_t length = name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+    const auto* where = reinterpret_cast<const sockaddr*>(&address);
+    if (Number("RANK") == 0) {
+      listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      if (bind(listener_, where, size) != 0 || listen(listener_, 64) != 0) listener_ = -1;
+      return;
+    }
+    for (int tries = 0; tries < 500 && peers_.empty(); ++tries) {
+      const int peer = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+      if (connect(peer, where, size) == 0) {
+        Add(peer);
+        first_ = Receive(peer, 0);
+      } else {
+        close(peer);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    }
+  }
+
+  int64_t first_step() const { return first_; }
+
+  void After(int64_t step) {
+    if (listener_ < 0) Send(step);
+    for (const int peer : std::vector<int>(peers_)) Receive(peer, 0);
+    if (listener_ < 0) return;
+    for (int peer = 0; (peer = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) Add(peer);
+    Send(step + 1);
+  }
+
+ private:
+  static int64_t Number(const char* variable) {
+    const char* text = std::getenv(variable);
+    return text != nullptr ? std::atoll(text) : 0;
+  }
+  static std::string Job() {
+    for (const char* variable : {"PROFD_JOB_ID", "SLURM_JOB_ID"}) {
+      if (const char* job = std::getenv(variable); job != nullptr && *job != '\0') return job;
+    }
+    return "job";
+  }
+  void Add(int peer) {
+    const timeval patience{10, 0};
+    setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    peers_.push_back(peer);
+  }
+  void Drop(int peer) {
+    close(peer);
+    peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
+  }
+  // What the other end sent; `otherwise` when it is gone.
+  int64_t Receive(int peer, int64_t otherwise) {
+    int64_t number = 0;
+    if (recv(peer, &number, sizeof number, 0) == sizeof number) return number;
+    Drop(peer);
+    return otherwise;
+  }
+  void Send(int64_t number) {
+    for (const int peer : std::vector<int>(peers_)) {
+      if (send(peer, &number, sizeof number, MSG_NOSIGNAL) != sizeof number) Drop(peer);
+    }
+  }
+
+  int listener_ = -1;  // of rank 0
+  std::vector<int> peers_;
+  int64_t first_ = 0;
+};
+
+void TrainStep(int64_t step, int64_t step_ms, Ranks* ranks) {
   const profd::Step scope(step);
   Compute("forward", step_ms * 400);
   Compute("backward", step_ms * 500);
   profd_mark("gradients ready");
   Compute("optimizer", step_ms * 100);
+  ranks->After(step);
 }
 
 void PrintSession() {
@@ -102,8 +191,9 @@ int main(int argc, char** argv) {
   std::printf("attached: %s\n", profd_connected() != 0 ? "yes" : profd_last_error());
 
   const bool profiled = arguments.profile_steps > 0 && StartProfile(arguments);
-  for (int64_t step = 0; step < arguments.steps; ++step) {
-    TrainStep(step, arguments.step_ms);
+  Ranks ranks;
+  for (int64_t step = ranks.first_step(); step < arguments.steps; ++step) {
+    TrainStep(step, arguments.step_ms, &ranks);
     std::printf("step %lld%s\n", static_cast<long long>(step),
                 profd_active() != 0 ? " profiled" : "");
     std::fflush(stdout);

@@ -8,6 +8,8 @@
 import argparse
 import json
 import os
+import socket
+import struct
 import sys
 import time
 
@@ -24,6 +26,74 @@ def spend(seconds):
     while time.perf_counter() < end:
         value = value * 1.0000001 + 1e-9
     return value
+
+
+class Ranks:
+    """The ranks on this node wait for each other after every step, as real ones do in a collective
+    operation: rank 0 listens on a socket that goes with it, the others begin with the step it is in.
+    What cannot be reached is not waited for."""
+
+    NUMBER = struct.Struct("=q")
+    PATIENCE = 10
+
+    def __init__(self, rank):
+        self.listener, self.peers, self.first = None, [], 0
+        rank = int(os.environ.get("RANK", "0")) if rank is None else rank
+        if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+            return
+        job = os.environ.get("PROFD_JOB_ID") or os.environ.get("SLURM_JOB_ID") or "job"
+        name = f"\0profd-example-{os.getuid()}-{job}"
+        if rank == 0:
+            self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.listener.setblocking(False)
+            try:
+                self.listener.bind(name)
+                self.listener.listen(64)
+            except OSError:
+                self.listener = None
+            return
+        end = time.monotonic() + self.PATIENCE
+        while not self.peers and time.monotonic() < end:
+            peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            peer.settimeout(self.PATIENCE)
+            try:
+                peer.connect(name)
+                self.peers.append(peer)
+                self.first = self.receive(peer) or 0
+            except OSError:
+                peer.close()
+                time.sleep(0.02)
+
+    def receive(self, peer):
+        """The number that was sent; None: the other end is gone."""
+        try:
+            return self.NUMBER.unpack(peer.recv(self.NUMBER.size))[0]
+        except (OSError, struct.error):
+            self.peers.remove(peer)
+            return None
+
+    def send(self, number):
+        for peer in list(self.peers):
+            try:
+                peer.send(self.NUMBER.pack(number))
+            except OSError:
+                self.peers.remove(peer)
+
+    def after(self, step):
+        if self.listener is None:
+            self.send(step)
+            for peer in list(self.peers):
+                self.receive(peer)
+            return
+        for peer in list(self.peers):
+            self.receive(peer)
+        try:
+            while True:
+                peer, _ = self.listener.accept()
+                peer.settimeout(self.PATIENCE)
+                self.peers.append(peer)
+        except BlockingIOError:
+            self.send(step + 1)
 
 
 def train_one_step(step, seconds):
@@ -63,9 +133,11 @@ def main(arguments):
             profile.start()
         except profd.ProfdError as error:  # training goes on
             print(f"not profiled: {error}", file=sys.stderr)
-    for step in range(args.steps):
+    ranks = Ranks(args.rank)
+    for step in range(ranks.first, args.steps):
         with profd.step(step):
             train_one_step(step, args.step_ms / 1000)
+            ranks.after(step)
     summary = profile.stop() if profile else profd.session(refresh=1.0)
     counters = profd.counters()
     profd.shutdown()

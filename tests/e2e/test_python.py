@@ -1,5 +1,6 @@
 """The Python package over libprofd, as a training script uses it: real library, real daemon."""
 
+import contextlib
 import glob
 import json
 import os
@@ -147,6 +148,51 @@ class Python(unittest.TestCase):
         begun = [int(e["value"]) for e in marks(summary["dump_path"]) if e["kind"] == "step_begin"]
         self.assertEqual(begun, [0, 1])
 
+    def test_durations_and_switches_as_python_has_them(self):
+        summary = answer(python("""
+            import json, time, profd
+            p = profd.Profile({"sys_interconnection_freq": 50, "msproftx": True}, duration="300ms",
+                              strict=True).start()
+            for wrong in ("soon", "10"):
+                try:
+                    profd.Profile(duration=wrong)
+                    raise SystemExit(f"{wrong} was taken")
+                except ValueError as error:
+                    assert wrong in str(error), error
+            while profd.session(refresh=0.1)["state"] != "done":
+                time.sleep(0.05)
+            print(json.dumps(p.stop()))
+        """, self.d))
+        self.assertEqual((summary["state"], summary["reason"]), ("done", "duration"))
+        self.assertEqual(summary["effective_options"]["msproftx"], "on")
+
+    def test_warnings_are_about_the_callers_line(self):
+        script = """
+            import warnings
+            import profd
+
+            def mine():
+                with profd.profile(timeout=0.01):  # line 6
+                    pass
+
+            def direct():
+                profd.Profile(timeout=0.01).start()  # line 10
+
+            @profd.profile(timeout=0.01)
+            def decorated():
+                pass
+
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                mine()
+                direct()
+                decorated()  # line 20
+            print([(w.filename == "<string>" or w.filename, w.lineno) for w in seen])
+        """
+        result = python(script, env={"PROFD_ATTACH_SOCKET": "/nonexistent/attach.sock"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.strip(), "[(True, 6), (True, 10), (True, 20)]", result.stderr)
+
     def test_decorator(self):
         result = python("""
             import profd
@@ -224,6 +270,30 @@ class Python(unittest.TestCase):
         out = answer(result)
         self.assertEqual(out["session"]["state"], "done", out)
         self.assertEqual(out["marks"]["dropped"], 0)
+
+    def test_ranks_of_the_example_wait_for_each_other(self):
+        """One in C++ with short steps, one in Python with long ones: both are on the same step."""
+        env = {**os.environ, **runtime_of_sanitizer(), "PROFD_LIBRARY": library(), "WORLD_SIZE": "2",
+               "PYTHONDONTWRITEBYTECODE": "1", "PROFD_JOB_ID": "ranks", "TZ": "UTC",
+               "PROFD_ATTACH_SOCKET": os.path.join(self.d.base, "attach.sock")}
+        commands = ([os.path.join(BUILD, "bin", "train_example"), "--step-ms", "2"],
+                    [sys.executable, os.path.join(REPO, "client", "examples", "train.py"), "--step-ms", "40"])
+        with contextlib.ExitStack() as stack:
+            for rank, command in enumerate(commands):
+                process = stack.enter_context(subprocess.Popen(
+                    command + ["--steps", "1000000"], env={**env, "RANK": str(rank)},
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                stack.callback(process.kill)
+
+            def steps():
+                processes = [p for job in self.d.ctl("jobs", "--job", "ranks", expect=(0, 4)).get("jobs", ())
+                             for p in job["processes"] if p["step"] is not None]
+                found = {p["rank"]: p["step"] for p in processes}
+                return found if len(found) == 2 and found[1] > 20 else None
+
+            found = eventually(steps, 60)
+        # What the daemon has read of both is not of one instant.
+        self.assertLess(abs(found[0] - found[1]), 15, found)
 
 
 class Alone(unittest.TestCase):
