@@ -210,6 +210,9 @@ std::string LimitsDocument() {
       "`RESOURCE_EXHAUSTED`", "limits: test_dump_with_too_many_files");
   row("bytes of their names", Size(kMaxFetchNameBytes), "`RESOURCE_EXHAUSTED`", "dump_test");
   text +=
+      "\nCalls of gRPC's own services, reflection and health, are bounded by the connections and the calls open "
+      "on each: at about 14 KiB a call, 112 MiB of one user who has all of the 128 connections that "
+      "`daemon.max_connections` leaves to one by default.\n"
       "\nConnections, sessions, attached processes and room for dumps have limits of their own in "
       "[configuration.md](configuration.md): `daemon.max_connections` (half of them for one user), "
       "`daemon.max_attached` and `limits.*`. Who may do what: [security-model.md](security-model.md).\n";
