@@ -97,6 +97,19 @@ const abi::ChannelFormat* FormatOfFile(std::string_view base) {
   return format == abi::kChannelFormats.end() ? nullptr : &*format;
 }
 
+HostFile HostFileOf(std::string_view base) {
+  if (base == "host_sys_cpu.data") return {"host_cpu", true};
+  if (base == "host_sys_mem.data") return {"host_mem", true};
+  if (base == "host_network.data") return {"host_net", true};
+  if (base == "host_cpu.data" || base.ends_with("-CpuUsage.data")) return {"host_cpu"};
+  if (base == "host_mem.data" || base.ends_with("-Memory.data")) return {"host_mem"};
+  return {};
+}
+
+bool HasHostFiles(std::string_view collector) {
+  return collector == "host_cpu" || collector == "host_mem" || collector == "host_net";
+}
+
 bool IsNoteName(std::string_view name) {
   return name.ends_with(".done") || name.ends_with(".complete") || name.ends_with(".zip");
 }

@@ -38,6 +38,15 @@ std::optional<DataName> ParseDataName(std::string_view name);
 // The driver channel behind a device's file of this base name ("hbm.data"), whatever it is called on
 // the chip; null for files of no channel.
 const abi::ChannelFormat* FormatOfFile(std::string_view base);
+// Whose a host file is; nothing for files of others than profd's collectors. `system`: each reading
+// without error has one line with a stamp.
+struct HostFile {
+  std::string_view collector;
+  bool system = false;
+};
+HostFile HostFileOf(std::string_view base);
+// Collectors without any write to samples.tsv.
+bool HasHostFiles(std::string_view collector);
 // Notes that lie beside data files: .done, .complete, .zip.
 bool IsNoteName(std::string_view name);
 

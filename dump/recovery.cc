@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "dump/control_files.h"
+#include "dump/data_name.h"
 #include "dump/mark_files.h"
 #include "dump/recovery_places.h"
 
@@ -37,6 +38,7 @@ class Recovery {
   Status ReadManifest();
   Status Rebuild();
   void DecideTimes();
+  void CountPolled(ManifestChannel* channel);
   void EndChannels();
   Status Save();
 
@@ -113,6 +115,38 @@ int64_t LastWrite(const std::vector<RepairedPlace>& places, int64_t from, int64_
   return last;
 }
 
+// A collector of the host may have several files, or write to the one of all that have none. The manifest
+// counts what had been written when it was replaced last, which may have been at the start.
+void Recovery::CountPolled(ManifestChannel* channel) {
+  RepairedFile all;
+  for (const RepairedPlace& place : places_) {
+    if (place.device >= 0) continue;
+    for (const auto& [base, file] : place.files) {
+      if (HostFileOf(base).collector != channel->collector) continue;
+      all.records += file.records;
+      all.bytes += file.bytes;
+      all.aged.insert(all.aged.end(), file.aged.begin(), file.aged.end());
+      all.forgotten.insert(all.forgotten.end(), file.forgotten.begin(), file.forgotten.end());
+    }
+  }
+  if (all.bytes > 0 || !all.aged.empty() || !all.forgotten.empty()) return CountFile(all, channel);
+  const auto samples = own_.find(kOwnSamplesFile);
+  if (samples == own_.end()) return;
+  const auto shares = std::ranges::count_if(manifest_.channels, [](const ManifestChannel& one) {
+    const bool ran = one.state == "running" || one.state == "interrupted";
+    return ran && one.device < 0 && one.file.empty() && !HasHostFiles(one.collector);
+  });
+  if (HasHostFiles(channel->collector)) return;
+  if (shares == 1) {
+    channel->records = samples->second.records;
+    channel->bytes = samples->second.bytes;
+    return;
+  }
+  channel->detail += fmt::format("{}{} has {} samples, of {} collectors together",
+                                 channel->detail.empty() ? "" : "; ", kOwnSamplesFile,
+                                 samples->second.records, shares);
+}
+
 void Recovery::EndChannels() {
   auto raw_of = [this](int64_t wall_ns) {
     int64_t raw = same_boot_ ? options_.now_raw_ns - (options_.now_wall_ns - wall_ns)
@@ -138,6 +172,7 @@ void Recovery::EndChannels() {
       channel.records = own->second.records;
       channel.bytes = own->second.bytes;
     }
+    if (channel.file.empty() && channel.device < 0) CountPolled(&channel);
     if (channel.state != "running") continue;
     ManifestGap gap;
     gap.reason = kEndedWithDaemon;

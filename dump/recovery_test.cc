@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "dump/session_dump.h"
+#include "dump/mark_files.h"
 #include "dump/reader.h"
 #include "dump/test_util.h"
 #include "dump/verify.h"
@@ -225,6 +226,28 @@ TEST_F(RecoveryTest, MissingClockFilesAreWritten) {
   Recover();
   EXPECT_THAT(ReadText(At("device_0/host_start.log.0")), HasSubstr("[Device0]"));
   EXPECT_THAT(ReadText(At("device_0/dev_start.log.0")), HasSubstr("cntvct"));
+}
+
+// Their counts are in no manifest that was written before they began to write.
+TEST_F(RecoveryTest, WhatCollectorsOfTheHostRecordedIsCounted) {
+  Make();
+  Manifest manifest = ParseManifest(ReadText(At("profd_manifest.json"))).value();
+  for (const char* collector : {"host_cpu", "npu_state"}) {
+    ManifestChannel channel;
+    channel.collector = collector;
+    channel.state = "running";
+    manifest.channels.push_back(channel);
+  }
+  WriteText(At("profd_manifest.json"), Serialize(manifest));
+  WriteText(At("host/profd/samples.tsv"),
+            std::string(kOwnSamplesHeading) + "1\tm\t0\t\t2\n2\tm\t1\t\t3\n3\tm\t0\t\t");
+  RecoveredDump dump = Recover();
+  auto records_of = [&dump](const std::string& collector) {
+    auto found = std::ranges::find(dump.manifest.channels, collector, &ManifestChannel::collector);
+    return found == dump.manifest.channels.end() ? 0 : found->records;
+  };
+  EXPECT_EQ(records_of("host_cpu"), 1u);
+  EXPECT_EQ(records_of("npu_state"), 2u);
 }
 
 // One an earlier version began.

@@ -27,21 +27,6 @@ constexpr int64_t kSlackNs = 3 * kNsPerSecond;
 // A channel may take this long to deliver its first record, and to be stopped.
 constexpr int64_t kEdgeNs = 5 * kNsPerSecond;
 
-// Whose a host file is; nothing for files of others than profd's collectors. `system`: each reading
-// without error has one line with a stamp.
-struct HostFile {
-  std::string_view collector;
-  bool system = false;
-};
-HostFile HostFileOf(std::string_view base) {
-  if (base == "host_sys_cpu.data") return {"host_cpu", true};
-  if (base == "host_sys_mem.data") return {"host_mem", true};
-  if (base == "host_network.data") return {"host_net", true};
-  if (base == "host_cpu.data" || base.ends_with("-CpuUsage.data")) return {"host_cpu"};
-  if (base == "host_mem.data" || base.ends_with("-Memory.data")) return {"host_mem"};
-  return {};
-}
-
 // When a host file's line was taken; nothing for lines that do not say.
 std::optional<int64_t> LineStamp(std::string_view base, std::string_view line) {
   auto number = [](std::string_view text) -> std::optional<int64_t> {

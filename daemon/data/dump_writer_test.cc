@@ -120,6 +120,15 @@ TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
   EXPECT_EQ(feed->counters().records, 6u);
   EXPECT_EQ(feed->counters().dropped_records, 3u);
   EXPECT_TRUE(session_->health().ok());
+  // A loss that goes on is one gap, of all that was lost.
+  std::promise<Manifest> manifest;
+  session_->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+  const Manifest told = manifest.get_future().get();
+  ASSERT_EQ(told.channels.size(), 1u);
+  ASSERT_EQ(told.channels[0].gaps.size(), 1u);
+  EXPECT_EQ(told.channels[0].gaps[0].lost_records, 3u);
+  ASSERT_EQ(told.channels[0].dropped.size(), 1u);
+  EXPECT_EQ(told.channels[0].dropped[0].records, 3u);
 }
 
 }  // namespace
