@@ -35,6 +35,7 @@ class ProfdApi {
   virtual Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) = 0;
   virtual Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) = 0;
   virtual Result<v1::GetTimeResponse> GetTime() = 0;
+  virtual Result<v1::Topology> GetTopology() = 0;
   virtual Result<v1::ListDumpsResponse> ListDumps() = 0;
   virtual Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) = 0;
 

@@ -95,6 +95,9 @@ class GrpcApi final : public ProfdApi {
   Result<v1::GetTimeResponse> GetTime() override {
     return Unary(&v1::Profd::Stub::AsyncGetTime, v1::GetTimeRequest(), kQueryMs);
   }
+  Result<v1::Topology> GetTopology() override {
+    return Unary(&v1::Profd::Stub::AsyncGetTopology, v1::GetTopologyRequest(), kQueryMs);
+  }
   Result<v1::ListDumpsResponse> ListDumps() override {
     return Unary(&v1::Profd::Stub::AsyncListDumps, v1::ListDumpsRequest(), kQueryMs);
   }

@@ -18,8 +18,15 @@
 #include <vector>
 
 #include "client/cli.h"
+#include "client/user_names.h"
 
 namespace profd::client {
+
+// Golden files do not depend on the machine's users.
+inline const bool kUsersAreMade = [] {
+  SetUserLookup([](uint32_t uid) { return std::string(uid == 1000 ? "alice" : ""); });
+  return true;
+}();
 
 // What the fake daemon answers and what it was asked.
 struct FakeDaemon {
@@ -42,6 +49,7 @@ struct FakeDaemon {
   v1::ListJobsResponse jobs;
   v1::Session recorded;
   v1::GetTimeResponse time;
+  v1::Topology topology;
   uint64_t lease_left_ms = 0;
   v1::ListDumpsResponse dumps;
   v1::PinDumpResponse pinned;
@@ -122,6 +130,7 @@ class FakeApi final : public ProfdApi {
     return Answer(daemon_.recorded);
   }
   Result<v1::GetTimeResponse> GetTime() override { return Answer(daemon_.time); }
+  Result<v1::Topology> GetTopology() override { return Answer(daemon_.topology); }
   Result<v1::ListDumpsResponse> ListDumps() override { return Answer(daemon_.dumps); }
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) override {
     daemon_.pins.push_back(request);

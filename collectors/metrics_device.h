@@ -37,8 +37,14 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
     {"atlas_npu_firmware_compatible", MetricType::kGauge, MetricScope::kDevice, "", "",
      "1 if driver and firmware match, 0 if not; absent if the driver cannot tell",
      "DCMI get_device_compatibility"},
-    {"atlas_npu_fault_active", MetricType::kGauge, MetricScope::kDevice, "code,severity", "",
-     "Always 1; one series for each fault code the NPU reports right now", "DCMI 2, 44"},
+    {"atlas_npu_verdict", MetricType::kGauge, MetricScope::kDevice, "", "",
+     "Whether the NPU is fit for work, judged from all sources: 0 ok, 1 degraded, 2 faulty, 3 down, "
+     "4 unknown; `profctl health` says why",
+     "computed"},
+    {"atlas_npu_fault_active", MetricType::kGauge, MetricScope::kDevice, "code,severity,name", "",
+     "Always 1; one series for each fault code the NPU reports right now, with the driver's name for "
+     "it where it has one",
+     "DCMI 2, 44"},
     {"atlas_npu_faults_active", MetricType::kGauge, MetricScope::kDevice, "severity", "",
      "Faults the NPU reports right now, by severity", "DCMI 44"},
     {"atlas_npu_fault_events_total", MetricType::kCounter, MetricScope::kDevice,
@@ -300,7 +306,8 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
      "Calls into libdcmi that failed, by return code", "DCMI service"},
     {"profd_dcmi_call_duration_seconds", MetricType::kHistogram, MetricScope::kNode, "call",
      "seconds",
-     "How long calls into libdcmi took, by function (the part of `call` before the slash elsewhere)",
+     "How long calls into libdcmi took, by function (the part of `call` before the slash elsewhere); "
+     "without buckets unless metrics.npu_extra has call_buckets",
      "DCMI service"},
     {"profd_dcmi_unsupported", MetricType::kGauge, MetricScope::kNode, "npu,call", "",
      "Always 1; a call the NPU or driver does not support, or does not allow, and that is not "

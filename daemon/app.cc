@@ -195,6 +195,11 @@ Status App::Impl::Serve() {
     out->set_raw_ns(clock.MonotonicRawNs());
     finish(Status::Ok());
   };
+  deps.get_topology = [this](const Peer&, const v1::GetTopologyRequest&, v1::Topology* out,
+                             const std::function<void(const Status&)>& finish) {
+    DescribeTopology(out);
+    finish(Status::Ok());
+  };
   deps.renew_lease = [this](const Peer& peer, const v1::RenewLeaseRequest& request,
                             v1::RenewLeaseResponse* out,
                             const std::function<void(const Status&)>& finish) {
@@ -353,6 +358,7 @@ void App::Impl::Beat() {
   jobs->Tick();
   if (attribution != nullptr) attribution->Tick();
   if (recorder != nullptr) recorder->Tick();
+  UpdateHealth();
   UpdateSelfMetrics();
   UpdateWeb();
   TrimMemory(clock.SteadyNs());

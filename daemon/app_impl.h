@@ -19,6 +19,7 @@
 #include "daemon/data/stream_hub.h"
 #include "daemon/dumps/dump_keeper.h"
 #include "daemon/dumps/state_store.h"
+#include "daemon/health/health_board.h"
 #include "daemon/jobs/job_desk.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/self_metrics.h"
@@ -74,6 +75,13 @@ struct App::Impl {
   void AnswerOptions(RpcDeps* deps);
   void UpdateSelfMetrics();
   void UpdateChannelMetrics();
+  // app_health.cc: how the NPUs are.
+  DeviceReadings ReadingsOf(const DeviceInfo& device);
+  void UpdateHealth();
+  void DescribeHealth(int device, v1::Device* out) const;
+  void DescribeNodeHealth(v1::Node* out) const;
+  // app_topology.cc: how they are connected.
+  void DescribeTopology(v1::Topology* out);
   // app_memory.cc
   static void LimitMemory();
   void TrimMemory(int64_t now_ns);
@@ -133,6 +141,9 @@ struct App::Impl {
   std::unique_ptr<FlightRecorder> recorder;  // null: off
   std::unique_ptr<SessionManager> sessions;
   std::unique_ptr<SelfMetrics> self;
+  HealthBoard health;
+  std::map<int, SeriesId> verdict_series;  // of atlas_npu_verdict, by device
+  bool web_outdated = false;               // the health has changed since the last picture
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<WebDesk, WebDeskDeleter> web;

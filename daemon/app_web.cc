@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,26 +49,6 @@ std::optional<std::vector<std::string>> AskedNames(std::string_view query) {
   return names;
 }
 
-std::vector<DeviceState> DeviceStates(const MetricStore& store, int64_t now_ns) {
-  constexpr MetricId kUp = MetricByName("atlas_npu_up");
-  constexpr MetricId kHealth = MetricByName("atlas_npu_health_status");
-  std::map<std::string, DeviceState> states;
-  store.VisitFresh(now_ns, [&](const SeriesValue& series) {
-    if (series.metric != kUp && series.metric != kHealth) return;
-    for (const auto& [name, value] : *series.labels) {
-      if (name != "npu") continue;
-      DeviceState& state = states[value];
-      state.npu = value;
-      if (series.metric == kUp) state.up = series.value != 0;
-      if (series.metric == kHealth) state.health = static_cast<int>(series.value);
-    }
-  });
-  std::vector<DeviceState> list;
-  list.reserve(states.size());
-  for (auto& [npu, state] : states) list.push_back(std::move(state));
-  return list;
-}
-
 }  // namespace
 
 // What the server's thread keeps between two scrapes.
@@ -106,7 +85,7 @@ WebResponse App::Impl::AnswerPage() {
   std::shared_ptr<const NodeView> view = web->board.view();
   if (view == nullptr) return web->board.Health(clock.SteadyNs());
   return {200, "text/html; charset=utf-8",
-          RenderPage(*view, DeviceStates(store, clock.MonotonicRawNs()),
+          RenderPage(*view, ReadPageFacts(store, clock.MonotonicRawNs()),
                      {std::string(kAtlas), std::string(kNpuExporter)})};
 }
 
@@ -153,10 +132,11 @@ void App::Impl::WebSawDumps() { web->board.SetDumpsSeen(); }
 // With each beat: a picture for the page and the probes.
 void App::Impl::UpdateWeb() {
   if (web->server == nullptr) return;
-  if (const int64_t now = clock.SteadyNs(); !web->board.WantsPicture(now)) {
+  if (const int64_t now = clock.SteadyNs(); !web_outdated && !web->board.WantsPicture(now)) {
     web->board.Touch(now);
     return;
   }
+  web_outdated = false;
   NodeView view;
   view.version = PROFD_VERSION;
   view.hostname = node->facts().hostname;
@@ -164,12 +144,10 @@ void App::Impl::UpdateWeb() {
   const DriverReport& report = node->report();
   view.driver_problem = report.hal_error.empty() ? "no devices" : report.hal_error;
   for (const DeviceInfo& device : node->host().devices) {
-    std::string problem = arbiter->ProblemOf(device.id);
-    const HalDevice* hal = node->HalDeviceOf(device.id);
-    if (problem.empty() && hal != nullptr && !hal->usable.ok()) problem = hal->usable.message();
-    if (problem.empty()) problem = node->DcmiProblemOf(device);
-    view.devices.push_back(
-        {device.id, std::to_string(device.physical_id), device.chip_name, std::move(problem)});
+    const DeviceRecord* record = health.Of(device.id);
+    const DeviceHealth state = record == nullptr ? DeviceHealth() : record->health;
+    view.devices.push_back({device.id, std::to_string(device.physical_id), device.chip_name,
+                            std::string(VerdictName(state.verdict)), state.flags, state.reasons});
   }
   std::span<const CollectorEntry> collectors = Collectors();
   for (CollectorIndex index : always_on_collectors) {

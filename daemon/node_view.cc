@@ -69,15 +69,7 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
   wire.set_chip_id(static_cast<uint32_t>(device.chip_id));
   wire.set_uuid(node->UuidOf(device));
   wire.set_counter_hz(device.counter_hz);
-  wire.set_problem(arbiter->ProblemOf(device.id));
-  const HalDevice* hal = node->HalDeviceOf(device.id);
-  if (wire.problem().empty() && hal != nullptr && !hal->usable.ok()) {
-    wire.set_problem(hal->usable.message());
-  }
-  // Both libraries may have noticed; the second one says what to do.
-  if (const std::string gone = node->DcmiProblemOf(device); !gone.empty()) {
-    wire.set_problem(wire.problem().empty() ? gone : wire.problem() + "; " + gone);
-  }
+  DescribeHealth(device.id, &wire);
   if (const ClockPair* clock_pair = arbiter->ClockOf(device.id); clock_pair != nullptr) {
     v1::ClockPair& pair = *wire.mutable_clock();
     pair.set_host_ns(clock_pair->host_ns);
@@ -205,6 +197,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->set_attached_processes(static_cast<uint32_t>(jobs->table().attached()));
   out->set_attach_socket(attach_socket);
   DescribeRecorder(out);
+  DescribeNodeHealth(out);
 }
 
 void App::Impl::UpdateChannelMetrics() {
@@ -221,7 +214,7 @@ void App::Impl::UpdateChannelMetrics() {
             format != nullptr ? std::string(format->name) : std::to_string(channel);
         std::string id = npu(device);
         auto set = [&](MetricId metric, uint64_t value) {
-          self->Set(metric, static_cast<double>(value), id, name);
+          self->SetCount(metric, static_cast<double>(value), id, name);
         };
         set(MetricByName("profd_channel_bytes_total"), counters.bytes);
         set(MetricByName("profd_channel_garbage_bytes_total"), counters.garbage_bytes);

@@ -157,7 +157,13 @@ DcmiAnswer<DcmiFaults> DcmiService::CurrentFaults(const DcmiDevice& d) {
   }
   for (size_t i = 0; i < answer.value.count; ++i) {
     const abi::DcmiFaultEvent& event = list.value[i].event;
-    answer.value.faults[i] = {event.event_id, event.severity, event.assertion};
+    DcmiFault& fault = answer.value.faults[i];
+    fault = {event.event_id, event.severity, event.assertion};
+    const size_t room = std::min(fault.name.size() - 1, sizeof event.event_name);
+    for (size_t c = 0; c < room && event.event_name[c] != '\0'; ++c) {
+      const char letter = event.event_name[c];
+      fault.name[c] = letter >= ' ' && letter <= '~' ? letter : '?';
+    }
   }
   return answer;
 }

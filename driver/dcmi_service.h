@@ -79,6 +79,8 @@ struct DcmiFault {
   uint32_t code = 0;
   uint8_t severity = 0;   // 0 warning, 1 minor, 2 major, 3 critical
   uint8_t assertion = 0;  // 0 recovered, 1 raised, 2 one-off
+  // As the driver says, what cannot be printed replaced by '?'; ends with a NUL.
+  std::array<char, 80> name{};
 };
 struct DcmiFaults {
   uint32_t count = 0;

@@ -76,6 +76,7 @@ class DeafApi : public ProfdApi {
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest&) override { return No(); }
   Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest&) override { return No(); }
   Result<v1::GetTimeResponse> GetTime() override { return No(); }
+  Result<v1::Topology> GetTopology() override { return No(); }
   Result<v1::ListDumpsResponse> ListDumps() override { return No(); }
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest&) override { return No(); }
   Status WatchSession(const v1::WatchSessionRequest&, const Receive<v1::Session>&) override {

@@ -34,6 +34,7 @@ void FillDevice(FakeDcmiDevice& d) {
   fault.event_id = 0x80E18005;
   fault.severity = 2;
   fault.assertion = 1;
+  std::strncpy(fault.event_name, "HBM multi-bit\tECC error", sizeof fault.event_name - 1);
   d.faults = {fault};
   d.frequency = {{abi::kFreqCtrlCpu, 2000}, {abi::kFreqVectorCurrent, 1700}};
   d.utilization = {{abi::kUtilAicpu, 7},
@@ -264,7 +265,7 @@ TEST_F(NpuStateTest, FaultsComeAndGo) {
   const size_t live = registry.live();
   fake->devices[0].error_codes = {0x80E18005};
   EXPECT_THAT(PollAt(10), HasSubstr("atlas_npu_fault_active{npu=\"0\",code=\"0x80E18005\","
-                                    "severity=\"unknown\"} 1"));
+                                    "severity=\"unknown\",name=\"\"} 1"));
   EXPECT_EQ(registry.live(), live + 1);
   fake->devices[0].error_codes.clear();
   EXPECT_THAT(PollAt(20), Not(HasSubstr("atlas_npu_fault_active")));
@@ -340,6 +341,16 @@ TEST_F(NpuStateTest, BlockingReadingsInBaseUnits) {
   EXPECT_THAT(text, Not(HasSubstr("core=\"1\"")));
 }
 
+TEST_F(NpuStateTest, BucketsOfCallsAreThereWhenAskedFor) {
+  Start(1, {.call_buckets = true});
+  PollAt(0);
+  const std::string text = PollAt(10);
+  const std::string name = "profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_temperature\",";
+  EXPECT_EQ(Lines(text, name).size(), 8u);
+  EXPECT_THAT(text, HasSubstr(name + "le=\"0.0001\"} 2"));
+  EXPECT_THAT(text, HasSubstr(name + "le=\"+Inf\"} 2"));
+}
+
 TEST_F(NpuStateTest, CallsErrorsAndRefusalsAreMetricsToo) {
   Start(1);
   fake->codes["voltage"] = abi::kDcmiNotSupported;
@@ -347,12 +358,13 @@ TEST_F(NpuStateTest, CallsErrorsAndRefusalsAreMetricsToo) {
   const std::string text = PollAt(10);
   EXPECT_THAT(text, HasSubstr("profd_dcmi_calls_total{call=\"dcmi_get_device_temperature\"} 2"));
   EXPECT_THAT(text, HasSubstr("profd_dcmi_calls_total{call=\"dcmi_get_device_voltage\"} 1"));
+  // Without buckets: the number of calls, and their sum. All selectors of a function together; what
+  // the library does not have is no call.
   EXPECT_THAT(text,
               HasSubstr("profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_temperature\","
-                        "le=\"0.0001\"} 2"));
-  // All selectors of a function together; what the library does not have is no call.
+                        "le=\"+Inf\"} 2"));
   EXPECT_EQ(Lines(text, "profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_frequency").size(),
-            8u);
+            2u);
   EXPECT_EQ(Lines(text, "profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_dvpp").size(), 0u);
   EXPECT_THAT(text, HasSubstr("profd_dcmi_call_errors_total{call=\"dcmi_get_device_voltage\","
                               "code=\"-8255\"} 1"));

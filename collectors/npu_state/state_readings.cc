@@ -85,11 +85,11 @@ void StateReadings::ReadFaults(DevicePass& pass) {
   auto codes = pass.Ask(&DcmiService::ErrorCodes);
   std::array<unsigned, 4> counts{};
   faults_.BeginRound();
-  auto emit = [&](uint32_t code, size_t severity) {
+  auto emit = [&](uint32_t code, size_t severity, std::string_view name) {
     if (faults_.Seen({code, severity})) return;
     const SeriesId series = faults_.Use({code, severity}, kFault, [&] {
-      return std::array<std::string, 2>{fmt::format("0x{:08X}", code),
-                                        std::string(kSeverities[severity])};
+      return std::array<std::string, 3>{fmt::format("0x{:08X}", code),
+                                        std::string(kSeverities[severity]), std::string(name)};
     });
     pass.Emit(series, 1);
   };
@@ -104,10 +104,10 @@ void StateReadings::ReadFaults(DevicePass& pass) {
     if (fault.assertion != kRaised) continue;
     const size_t severity = std::min<size_t>(fault.severity, kUnknownSeverity);
     if (severity < counts.size()) ++counts[severity];
-    emit(fault.code, severity);
+    emit(fault.code, severity, fault.name.data());
   }
   for (size_t i = 0; codes.ok() && i < codes.value.count; ++i) {
-    if (!with_severity(codes.value.codes[i])) emit(codes.value.codes[i], kUnknownSeverity);
+    if (!with_severity(codes.value.codes[i])) emit(codes.value.codes[i], kUnknownSeverity, "");
   }
   faults_.EndRound();
   for (size_t i = 0; i < counts.size(); ++i) pass.Put(fault_counts_[i], events.ok(), counts[i]);

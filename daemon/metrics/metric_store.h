@@ -37,6 +37,7 @@ struct SeriesDescription {
 
 struct SeriesValue {
   MetricId metric;
+  int device;  // kHostDevice of the node's
   const std::vector<std::pair<std::string, std::string>>* labels;
   double value;
   int64_t time_ns;
@@ -84,13 +85,19 @@ class MetricStore final : public SeriesRegistry {
   template <class Visitor>
   void VisitFresh(int64_t now_ns, Visitor&& visit) const {
     std::lock_guard lock(mutex_);
-    for (const Order& entry : Ordered()) {
-      Slot& slot = *SlotOf(entry.series);
-      int64_t time = slot.time_ns.load(std::memory_order_acquire);
-      if (time == 0 || now_ns - time > StaleAfter(slot) || IsGone(slot, time)) continue;
-      visit(SeriesValue{slot.description.metric, &slot.description.labels,
-                        slot.value.load(std::memory_order_relaxed), time,
-                        slot.window.load(std::memory_order_relaxed), &slot.spelling});
+    for (const Order& entry : Ordered()) VisitIfFresh(entry, now_ns, visit);
+  }
+  // The same, of these metrics only.
+  template <class Visitor>
+  void VisitFreshOf(std::span<const MetricId> metrics, int64_t now_ns, Visitor&& visit) const {
+    std::lock_guard lock(mutex_);
+    const std::vector<Order>& order = Ordered();
+    for (MetricId metric : metrics) {
+      auto entry = std::lower_bound(order.begin(), order.end(), metric,
+                                    [](const Order& one, MetricId m) { return one.metric < m; });
+      for (; entry != order.end() && entry->metric == metric; ++entry) {
+        VisitIfFresh(*entry, now_ns, visit);
+      }
     }
   }
 
@@ -128,6 +135,15 @@ class MetricStore final : public SeriesRegistry {
     if (series >= kMaxSeries) return nullptr;
     auto* chunk = chunks_[series / kChunk].load(std::memory_order_acquire);
     return chunk == nullptr ? nullptr : &(*chunk)[series % kChunk];
+  }
+  template <class Visitor>
+  void VisitIfFresh(const Order& entry, int64_t now_ns, Visitor& visit) const {
+    Slot& slot = *SlotOf(entry.series);
+    int64_t time = slot.time_ns.load(std::memory_order_acquire);
+    if (time == 0 || now_ns - time > StaleAfter(slot) || IsGone(slot, time)) return;
+    visit(SeriesValue{slot.description.metric, slot.description.device, &slot.description.labels,
+                      slot.value.load(std::memory_order_relaxed), time,
+                      slot.window.load(std::memory_order_relaxed), &slot.spelling});
   }
   static int64_t StaleAfter(const Slot& slot);
   static bool Admit(Slot& slot, int64_t time_ns, SampleSource source, double* value);

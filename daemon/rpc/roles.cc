@@ -26,6 +26,7 @@ constexpr auto kMethods = std::to_array<MethodRole>({
     {"RenewLease", Role::kUser},
     {"DumpRecorder", Role::kUser},
     {"GetTime", Role::kViewer},
+    {"GetTopology", Role::kViewer},
 });
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(RolesTest, ViewersOnlyLook) {
   const std::set<std::string_view> looks = {"GetNode",      "ListOptions",   "CheckOptions",
                                             "ListJobs",     "ListSessions",  "GetSession",
                                             "WatchSession", "StreamSamples", "GetTime",
-                                            "ListDumps"};
+                                            "ListDumps",    "GetTopology"};
   for (int i = 0; i < Service().method_count(); ++i) {
     const std::string& method = Service().method(i)->name();
     EXPECT_EQ(MayCall(WithRole(Role::kViewer), method).ok(), looks.count(method) == 1) << method;

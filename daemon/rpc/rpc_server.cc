@@ -131,6 +131,12 @@ class Service final : public v1::Profd::CallbackService {
     return Delegate(__func__, call, *request, reply, context_.deps.get_time);
   }
 
+  grpc::ServerUnaryReactor* GetTopology(grpc::CallbackServerContext* call,
+                                        const v1::GetTopologyRequest* request,
+                                        v1::Topology* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.get_topology);
+  }
+
   grpc::ServerWriteReactor<v1::Session>* WatchSession(
       grpc::CallbackServerContext* call, const v1::WatchSessionRequest* request) override {
     return Stream<v1::Session>(__func__, call, rpc::CallKind::kWatch, *request, rpc::NewWatch);

@@ -41,6 +41,7 @@ struct RpcDeps {
   Handler<v1::RenewLeaseRequest, v1::RenewLeaseResponse> renew_lease = nullptr;
   Handler<v1::DumpRecorderRequest, v1::Session> dump_recorder = nullptr;
   Handler<v1::GetTimeRequest, v1::GetTimeResponse> get_time = nullptr;
+  Handler<v1::GetTopologyRequest, v1::Topology> get_topology = nullptr;
   Handler<v1::DeleteDumpRequest, v1::DeleteDumpResponse> delete_dump = nullptr;
   Handler<v1::ListDumpsRequest, v1::ListDumpsResponse> list_dumps = nullptr;
   Handler<v1::PinDumpRequest, v1::PinDumpResponse> pin_dump = nullptr;

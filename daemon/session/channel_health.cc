@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "daemon/session/channel_arbiter.h"
 #include "driver/abi/hal_abi.h"
 
@@ -96,8 +95,7 @@ void ChannelArbiter::CheckDevice(int device) {
 }
 
 void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
-  auto [problem, is_new] = problems_.insert_or_assign(static_cast<int>(device), why);
-  if (is_new) log::Warning("device stuck", {{"device", device}, {"why", why}});
+  problems_.insert_or_assign(static_cast<int>(device), why);
   for (auto& [key, slot] : slots_) {
     if (slot->device != static_cast<int>(device) || slot->phase != Phase::kRunning) continue;
     slot->doubtful = true;
@@ -110,9 +108,7 @@ void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
 }
 
 void ChannelArbiter::OnDeviceRecovered(uint32_t device) {
-  if (problems_.erase(static_cast<int>(device)) > 0) {
-    log::Info("device answers again", {{"device", device}});
-  }
+  problems_.erase(static_cast<int>(device));
   for (auto& [key, slot] : slots_) {
     bool concerned = !slot->parts.empty() || slot->unstopped;
     if (slot->device != static_cast<int>(device) || !concerned) continue;

@@ -89,7 +89,9 @@ WebResponse StatusBoard::Readiness(int64_t now_ns) const {
     }
     for (const NodeView::Device& device : seen->devices) {
       line("npu " + device.npu, true,
-           device.problem.empty() ? "ready" : "degraded: " + device.problem);
+           device.verdict == "ok" || device.verdict == "unknown"
+               ? "ready"
+               : fmt::format("{}: {}", device.verdict, fmt::join(device.reasons, "; ")));
     }
   }
   response.status = ready ? 200 : 503;

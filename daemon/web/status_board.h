@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/web/page_facts.h"
 #include "daemon/web/web_server.h"
 
 namespace profd {
@@ -18,9 +19,11 @@ namespace profd {
 struct NodeView {
   struct Device {
     int id = 0;
-    std::string npu;      // its label in metrics
+    std::string npu;  // its label in metrics
     std::string chip;
-    std::string problem;  // empty: none
+    std::string verdict;               // "ok", "degraded", "faulty", "down", "unknown"
+    std::vector<std::string> flags;    // what it comes from
+    std::vector<std::string> reasons;  // one for each flag
   };
   struct Collector {
     std::string name;
@@ -35,13 +38,6 @@ struct NodeView {
   std::vector<Collector> collectors;  // that run without a session
   size_t sessions = 0;
   std::string flight_recorder;  // "on" or "off"
-};
-
-// What a device's series say right now.
-struct DeviceState {
-  std::string npu;
-  bool up = false;
-  int health = -1;  // 0 healthy, 1 to 3 the level of the worst alarm, -1 unknown
 };
 
 // Any thread.
@@ -77,7 +73,7 @@ class StatusBoard {
 };
 
 // The page at "/".
-std::string RenderPage(const NodeView& view, const std::vector<DeviceState>& states,
+std::string RenderPage(const NodeView& view, const PageFacts& facts,
                        const std::vector<std::string>& metric_names);
 
 }  // namespace profd

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "daemon/web/http_text.h"
 #include "daemon/web/status_board.h"
 
@@ -40,42 +38,57 @@ pre { margin: .5rem 0; padding: .8rem; overflow-x: auto; border: 1px solid var(-
   border-radius: .6rem; background: var(--card); font: .9rem/1.5 ui-monospace, Consolas, monospace; }
 )";
 
-constexpr std::string_view kUsage = R"(profctl devices                    what is here and what it can do
+constexpr std::string_view kUsage = R"(profctl health                     which NPUs are fit for work, and why not
+profctl devices                    what is here and what it can do
 profctl top                        a live view
 profctl start --job J --duration 30s
 profctl list                       your sessions
 profctl fetch ID --out DIR         a session's dump
 )";
 
-std::string Row(const NodeView::Device& device, const std::vector<DeviceState>& states) {
-  auto state = std::find_if(states.begin(), states.end(),
-                            [&](const DeviceState& one) { return one.npu == device.npu; });
-  std::string up = R"(<span class="warn">unknown</span>)";
-  std::string health = "unknown";
-  if (state != states.end()) {
-    up = state->up ? R"(<span class="good">up</span>)" : R"(<span class="bad">down</span>)";
-    if (state->health == 0) health = R"(<span class="good">healthy</span>)";
-    if (state->health > 0) {
-      health = fmt::format(R"(<span class="bad">alarm level {}</span>)", state->health);
-    }
-  }
-  return fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>\n",
-                     EscapeHtml(device.npu), EscapeHtml(device.chip), up, health,
-                     device.problem.empty()
-                         ? std::string("none")
-                         : fmt::format(R"(<span class="bad">{}</span>)", EscapeHtml(device.problem)));
+std::string_view ClassOf(const std::string& verdict) {
+  if (verdict == "ok") return "good";
+  return verdict == "faulty" || verdict == "down" ? "bad" : "warn";
 }
 
-std::string Devices(const NodeView& view, const std::vector<DeviceState>& states) {
+std::string Row(const NodeView::Device& device, const PageFacts& facts) {
+  std::string row = fmt::format("<tr><td>{}</td><td>{}</td><td><span class=\"{}\">{}</span></td>",
+                                EscapeHtml(device.npu), EscapeHtml(device.chip),
+                                ClassOf(device.verdict), EscapeHtml(device.verdict));
+  auto figures = facts.figures.find(device.npu);
+  for (size_t i = 0; i < PageFacts::kFigures.size(); ++i) {
+    const bool known = figures != facts.figures.end() && !figures->second[i].empty();
+    row += "<td>" + (known ? EscapeHtml(figures->second[i]) : std::string("-")) + "</td>";
+  }
+  return row + fmt::format("<td class=\"text\">{}</td></tr>\n",
+                           EscapeHtml(fmt::format("{}", fmt::join(device.reasons, "; "))));
+}
+
+std::string Devices(const NodeView& view, const PageFacts& facts) {
   if (view.devices.empty()) {
     return fmt::format("<p class=\"note\">Host only: no NPU can be used on this node ({}). Metrics and "
                        "sessions are the host's.</p>\n",
                        EscapeHtml(view.driver_problem));
   }
   std::string rows;
-  for (const NodeView::Device& device : view.devices) rows += Row(device, states);
-  return "<div class=\"wide\"><table><thead><tr><th>NPU</th><th>Model</th><th>State</th><th>Health</th>"
-         "<th>Problem</th></tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
+  for (const NodeView::Device& device : view.devices) rows += Row(device, facts);
+  std::string heads = "<th>NPU</th><th>Model</th><th>Health</th>";
+  for (std::string_view name : PageFacts::kFigures) heads += fmt::format("<th>{}</th>", name);
+  return "<div class=\"wide\"><table><thead><tr>" + heads + "<th>Why</th></tr></thead>\n<tbody>\n" +
+         rows + "</tbody></table></div>\n";
+}
+
+std::string Jobs(const PageFacts& facts) {
+  if (facts.jobs.empty()) return "";
+  std::string rows;
+  for (const PageFacts::Job& job : facts.jobs) {
+    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        EscapeHtml(job.name), EscapeHtml(job.user.empty() ? "-" : job.user),
+                        EscapeHtml(fmt::format("{}", fmt::join(job.npus, ", "))),
+                        job.step ? fmt::format("{:.0f}", *job.step) : "-");
+  }
+  return "<h2>Jobs</h2>\n<div class=\"wide\"><table><thead><tr><th>Job</th><th>User</th><th>NPUs</th>"
+         "<th>Step</th></tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
 }
 
 std::string Collectors(const NodeView& view) {
@@ -96,12 +109,12 @@ std::string Collectors(const NodeView& view) {
 
 }  // namespace
 
-std::string RenderPage(const NodeView& view, const std::vector<DeviceState>& states,
+std::string RenderPage(const NodeView& view, const PageFacts& facts,
                        const std::vector<std::string>& metric_names) {
   std::string host = EscapeHtml(view.hostname);
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"refresh\" content=\"10\">\n"
       "<title>profd on {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n", host, kStyle);
   page += fmt::format("<h1>profd on {}</h1>\n<p class=\"soft\">version {}, {} NPU{}, {} active "
                       "session{}, flight recorder {}</p>\n",
@@ -116,7 +129,7 @@ std::string RenderPage(const NodeView& view, const std::vector<DeviceState>& sta
     page += fmt::format("<a href=\"/metrics?names={0}\">/metrics?names={0}</a>", EscapeHtml(name));
   }
   page += "<a href=\"/healthz\">/healthz</a><a href=\"/readyz\">/readyz</a></nav>\n";
-  page += "<h2>NPUs</h2>\n" + Devices(view, states);
+  page += "<h2>NPUs</h2>\n" + Devices(view, facts) + Jobs(facts);
   page += "<h2>Collectors</h2>\n" + Collectors(view);
   page += fmt::format("<h2>On this node</h2>\n<pre>{}</pre>\n", kUsage);
   page += "<h2>Documents</h2>\n<p class=\"soft\">With the package: metrics-endpoint.md (this port), "

@@ -5,6 +5,8 @@
 #include <array>
 
 #include "base/clock.h"
+#include "collectors/metric_table.h"
+#include "daemon/metrics/metric_store.h"
 #include "daemon/web/connection_limits.h"
 #include "daemon/web/gzip.h"
 #include "daemon/web/http_text.h"
@@ -132,7 +134,8 @@ NodeView Node() {
   NodeView view;
   view.version = "1.2";
   view.hostname = "n<1>";
-  view.devices = {{0, "0", "Ascend910B", ""}, {1, "1", "Ascend910B", "has \"gone\""}};
+  view.devices = {{0, "0", "Ascend910B", "ok", {}, {}},
+                  {1, "1", "Ascend910B", "down", {"gone"}, {"has \"gone\""}}};
   view.collectors = {{"host_cpu", true, ""}, {"npu_state", false, ""}};
   view.sessions = 3;
   view.flight_recorder = "off";
@@ -183,7 +186,7 @@ TEST(StatusBoard, ReadyWhenEverythingHasBegun) {
   WebResponse ready = board.Readiness(2 * kNsPerSecond);
   EXPECT_EQ(ready.status, 200);
   EXPECT_THAT(ready.body, HasSubstr("collector npu_state: degraded: no answer"));
-  EXPECT_THAT(ready.body, HasSubstr("npu 0: ready\nnpu 1: degraded: has \"gone\""));
+  EXPECT_THAT(ready.body, HasSubstr("npu 0: ready\nnpu 1: down: has \"gone\""));
 }
 
 TEST(StatusBoard, NoNpuIsReady) {
@@ -199,16 +202,45 @@ TEST(StatusBoard, NoNpuIsReady) {
 }
 
 TEST(StatusPage, SaysWhatThereIsEscaped) {
-  std::string page = RenderPage(Node(), {{"0", true, 0}, {"1", false, 2}}, {"atlas"});
+  PageFacts facts;
+  facts.figures["0"] = {"63 %", "1.0 of 64.0 GiB", "299 W", "51 °C", ""};
+  facts.jobs = {{"<j42>", "alice", {"0", "1"}, 1200}};
+  std::string page = RenderPage(Node(), facts, {"atlas"});
   EXPECT_THAT(page, HasSubstr("profd on n&lt;1&gt;"));
   EXPECT_THAT(page, Not(HasSubstr("n<1>")));
   EXPECT_THAT(page, HasSubstr("2 NPUs, 3 active sessions"));
-  EXPECT_THAT(page, HasSubstr("healthy"));
-  EXPECT_THAT(page, HasSubstr("alarm level 2"));
+  EXPECT_THAT(page, HasSubstr("<span class=\"good\">ok</span></td><td>63 %</td>"));
+  EXPECT_THAT(page, HasSubstr("<span class=\"bad\">down</span>"));
   EXPECT_THAT(page, HasSubstr("has &quot;gone&quot;"));
+  EXPECT_THAT(page, HasSubstr("<td>&lt;j42&gt;</td><td>alice</td><td>0, 1</td><td>1200</td>"));
   EXPECT_THAT(page, Not(HasSubstr("Simulated")));
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, Not(HasSubstr("http://")));
+  EXPECT_THAT(RenderPage(Node(), {}, {"atlas"}), Not(HasSubstr("<h2>Jobs"))) << "attribution is off";
+}
+
+TEST(PageFacts, AreThoseOfTheMetrics) {
+  constexpr int64_t kNow = 100 * kNsPerSecond;
+  MetricStore store;
+  auto put = [&store](MetricId metric, int device, std::vector<std::string_view> labels,
+                      double value) {
+    Sample sample{store.Intern(metric, device, labels), kNow, value};
+    store.Write(std::span(&sample, 1));
+  };
+  put(MetricByName("atlas_npu_utilization_ratio"), 1, {"aicore"}, 0.634);
+  put(MetricByName("atlas_npu_utilization_ratio"), 1, {"vector"}, 0.1);
+  put(MetricByName("atlas_npu_hbm_used_bytes"), 1, {}, 2147483648.0);
+  put(MetricByName("atlas_npu_hbm_size_bytes"), 1, {}, 68719476736.0);
+  put(MetricByName("atlas_npu_frequency_hertz"), 1, {"aicore"}, 9.9e8);
+  for (int device : {1, 2}) put(MetricByName("atlas_npu_job_info"), device, {"j42", "alice", "slurm"}, 1);
+  put(MetricByName("atlas_npu_step"), kHostDevice, {"1", "j42", "0", "4711"}, 12);
+  put(MetricByName("atlas_npu_step"), kHostDevice, {"2", "j42", "1", "4712"}, 14);
+  PageFacts facts = ReadPageFacts(store, kNow);
+  EXPECT_THAT(facts.figures["1"], ElementsAre("63 %", "2.0 of 64.0 GiB", "", "", "990 MHz"));
+  ASSERT_EQ(facts.jobs.size(), 1U);
+  EXPECT_EQ(facts.jobs[0].user, "alice");
+  EXPECT_THAT(facts.jobs[0].npus, ElementsAre("1", "2"));
+  EXPECT_EQ(facts.jobs[0].step, 14);
 }
 
 }  // namespace

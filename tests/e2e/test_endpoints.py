@@ -239,7 +239,7 @@ class Plain(unittest.TestCase):
         eventually(lambda: self.daemon.metric("profd_device_stuck", npu=str(STUCK)) or None,
                    what="the hang is noticed")
         self.assertEqual(self.daemon.metric("atlas_npu_up", npu=str(GOOD)), 1)
-        eventually(lambda: f"npu {STUCK}: degraded" in ask(self.daemon, "/readyz")[2].decode())
+        eventually(lambda: f"npu {STUCK}: down" in ask(self.daemon, "/readyz")[2].decode())
         self.assertEqual(ask(self.daemon, "/readyz")[0], 200)
         self.assertEqual(ask(self.daemon, "/healthz")[0], 200)
         eventually(lambda: "has not returned" in ask(self.daemon, "/")[2].decode())

@@ -1,0 +1,128 @@
+#include "daemon/health/judge.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "collectors/metric_table.h"
+#include "daemon/metrics/metric_store.h"
+
+namespace profd {
+namespace {
+
+constexpr MetricId kUp = MetricByName("atlas_npu_up");
+constexpr MetricId kHealth = MetricByName("atlas_npu_health_status");
+constexpr MetricId kFault = MetricByName("atlas_npu_fault_active");
+constexpr MetricId kFaultCounts = MetricByName("atlas_npu_faults_active");
+constexpr MetricId kThrottle = MetricByName("atlas_npu_throttle_reason");
+constexpr MetricId kEcc = MetricByName("atlas_npu_ecc_errors_current");
+
+// DCMI's alarm levels (dcmi-and-metrics 1.3, row 1).
+constexpr std::array<std::string_view, 4> kLevels = {"none", "minor", "major", "critical"};
+constexpr int kMajorAlarm = 2;
+
+std::string_view LabelOf(const SeriesValue& series, std::string_view name) {
+  for (const auto& [label, value] : *series.labels) {
+    if (label == name) return value;
+  }
+  return {};
+}
+
+// What a fault of this severity makes of the NPU. A warning is listed, and changes nothing.
+Verdict OfSeverity(std::string_view severity) {
+  if (severity == "major" || severity == "critical") return Verdict::kFaulty;
+  return severity == "warning" ? Verdict::kOk : Verdict::kDegraded;
+}
+
+int RankOf(Verdict verdict) {
+  constexpr std::array<int, 5> kRanks = {0, 2, 3, 4, 1};  // by Verdict
+  return kRanks[static_cast<size_t>(verdict)];
+}
+
+}  // namespace
+
+std::string_view VerdictName(Verdict verdict) {
+  constexpr std::array<std::string_view, 5> kNames = {"ok", "degraded", "faulty", "down", "unknown"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+Verdict Worse(Verdict a, Verdict b) { return RankOf(a) < RankOf(b) ? b : a; }
+
+void AddStoredFacts(const MetricStore& store, int64_t now_ns, std::vector<DeviceReadings>* facts) {
+  std::map<int, DeviceReadings*> by_device;
+  for (DeviceReadings& one : *facts) by_device[one.device] = &one;
+  constexpr std::array kMetricsOfHealth = {kUp, kHealth, kFault, kFaultCounts, kThrottle, kEcc};
+  store.VisitFreshOf(kMetricsOfHealth, now_ns, [&](const SeriesValue& series) {
+    auto found = by_device.find(series.device);
+    if (found == by_device.end()) return;
+    DeviceReadings& device = *found->second;
+    const bool set = series.value != 0;
+    if (series.metric == kUp) {
+      device.up = set;
+    } else if (series.metric == kHealth) {
+      device.health_status = static_cast<int>(series.value);
+      device.faults_known = true;
+    } else if (series.metric == kFaultCounts) {
+      device.faults_known = true;
+    } else if (series.metric == kFault && set) {
+      device.faults.push_back({std::string(LabelOf(series, "code")),
+                               std::string(LabelOf(series, "name")),
+                               std::string(LabelOf(series, "severity"))});
+    } else if (series.metric == kThrottle && set) {
+      device.throttle_reasons.emplace_back(LabelOf(series, "reason"));
+    } else if (series.metric == kEcc && LabelOf(series, "type") == "double") {
+      device.uncorrected_errors += series.value;
+    }
+  });
+  for (DeviceReadings& one : *facts) std::sort(one.faults.begin(), one.faults.end());
+}
+
+DeviceHealth Judge(const DeviceReadings& facts) {
+  DeviceHealth health;
+  const bool known = facts.up.has_value() || facts.health_status.has_value();
+  health.verdict = known ? Verdict::kOk : Verdict::kUnknown;
+  auto note = [&health](Verdict verdict, std::string_view flag, std::string reason) {
+    health.verdict = Worse(health.verdict, verdict);
+    health.flags.emplace_back(flag);
+    health.reasons.push_back(std::move(reason));
+  };
+  if (!facts.problem.empty() || facts.hangs || facts.up == false) {
+    note(Verdict::kDown, facts.hangs ? "hung" : "gone",
+         !facts.problem.empty() ? facts.problem
+         : facts.hangs          ? "a call for it has not returned"
+                                : "does not answer the management library");
+    return health;  // what was read before says nothing now
+  }
+  if (facts.uncorrected_errors > 0) {
+    note(Verdict::kFaulty, "ecc",
+         fmt::format("{:.0f} memory errors that could not be corrected since the NPU started",
+                     facts.uncorrected_errors));
+  }
+  if (!facts.faults.empty()) {
+    Verdict worst = Verdict::kOk;
+    std::vector<std::string> texts;
+    for (const FaultFact& fault : facts.faults) {
+      worst = Worse(worst, OfSeverity(fault.severity));
+      texts.push_back(fmt::format("{} ({}{}{})", fault.code, fault.severity,
+                                  fault.name.empty() ? "" : ": ", fault.name));
+    }
+    note(worst, "fault", fmt::format("fault {}", fmt::join(texts, ", ")));
+  }
+  if (!facts.throttle_reasons.empty()) {
+    note(Verdict::kDegraded, "throttled",
+         fmt::format("the AI Core clock is lowered ({})", fmt::join(facts.throttle_reasons, ", ")));
+  }
+  if (const int level = facts.health_status.value_or(0); level > 0) {
+    const std::string name =
+        level < static_cast<int>(kLevels.size()) ? std::string(kLevels[static_cast<size_t>(level)])
+                                                 : fmt::format("level {}", level);
+    note(level >= kMajorAlarm ? Verdict::kFaulty : Verdict::kDegraded, "alarm",
+         fmt::format("health status {}: its worst alarm is {}", level, name));
+  }
+  return health;
+}
+
+}  // namespace profd
