@@ -97,6 +97,9 @@ int Parse(CLI::App* app, std::vector<std::string> arguments, const Io& io) {
 int RunCommand(const Context& context, const std::string& name, Parsed* parsed) {
   if (name == "status") return RunStatus(context);
   if (name == "devices") return RunDevices(context, parsed->devices);
+  if (name == "health") return RunHealth(context, parsed->health);
+  if (name == "faults") return RunFaults(context, parsed->health);
+  if (name == "topology") return RunTopology(context, parsed->topology);
   if (name == "collectors") return RunCollectors(context);
   if (name == "start") return RunStart(context, parsed->start);
   if (name == "stop") return RunStop(context, parsed->stop);

@@ -29,6 +29,23 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
   CLI::App* devices = AddCommand(app, "devices", "The node's devices and their state",
                                  "  profctl devices\n  profctl devices --channels\n");
   devices->add_flag("--channels", p->devices.channels, "One row per driver channel");
+  CLI::App* health = AddCommand(
+      app, "health", "Which devices are fit for work, and why the others are not",
+      "  profctl health\n  profctl health --devices 0-3 || scontrol update node=... state=drain\n"
+      "  profctl health --json | jq -r .verdict\n"
+      "The exit code is 0 when all are ok, 7 when one is degraded (throttled, a minor alarm), 8 when\n"
+      "one is faulty or down, 9 when it is not known.\n");
+  health->add_option("--devices", p->health.devices, "Only these, as in 0,1,4-7")
+      ->type_name("LIST");
+  CLI::App* faults = AddCommand(app, "faults", "Faults the devices report now: code, severity, since when",
+                                "  profctl faults\n  profctl faults --json | jq -r '.faults[].code'\n");
+  faults->add_option("--devices", p->health.devices, "Only these, as in 0,1,4-7")
+      ->type_name("LIST");
+  CLI::App* topology = AddCommand(
+      app, "topology", "How the devices are connected: to each other, to NUMA nodes and CPUs",
+      "  profctl topology\n  profctl topology --links\n"
+      "  profctl topology --json | jq '.devices[] | {id, numa_node, cpus}'\n");
+  topology->add_flag("--links", p->topology.links, "Also each link: state, speed, lanes, error counters");
   AddCommand(app, "collectors", "What can be collected here, and why the rest cannot",
              "  profctl collectors\n"
              "  profctl collectors --json | jq '.collectors[] | select(.available|not)'\n");

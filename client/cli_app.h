@@ -12,6 +12,7 @@
 #include "client/commands/dump.h"
 #include "client/commands/export_parse.h"
 #include "client/commands/fetch.h"
+#include "client/commands/health.h"
 #include "client/commands/jobs.h"
 #include "client/commands/list.h"
 #include "client/commands/options.h"
@@ -22,6 +23,7 @@
 #include "client/commands/stream.h"
 #include "client/commands/tls.h"
 #include "client/commands/top.h"
+#include "client/commands/topology.h"
 #include "client/commands/verify.h"
 #include "client/commands/watch.h"
 #include "client/fleet/fleet_cli.h"
@@ -41,6 +43,8 @@ struct Parsed {
   bool json = false;
 
   DevicesOptions devices;
+  HealthOptions health;
+  TopologyOptions topology;
   JobsOptions jobs;
   ListOptions list;
   StartOptions start;

@@ -80,7 +80,14 @@ v1::Node MakeNode() {
     channel->set_bytes(64'000);
     if (i == 1) channel->set_detail("held by another process");
   }
+  node.mutable_devices(0)->mutable_health()->set_verdict(v1::Health::OK);
   node.mutable_devices(1)->set_problem("communication lost");
+  v1::Health* lost = node.mutable_devices(1)->mutable_health();
+  lost->set_verdict(v1::Health::DOWN);
+  lost->add_flags("gone");
+  lost->add_reasons("communication lost");
+  lost->set_since_ns(1'767'225'600'000'000'000);
+  node.mutable_health()->set_verdict(v1::Health::DOWN);
   v1::CollectorInfo* hbm = node.add_collectors();
   hbm->set_name("hbm");
   hbm->set_summary("HBM bandwidth");

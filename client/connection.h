@@ -20,6 +20,10 @@ enum ExitCode : int {
   kExitNotFound = 4,
   kExitPartial = 5,
   kExitUnreachable = 6,
+  // Of `health` only.
+  kExitDegraded = 7,
+  kExitFaulty = 8,
+  kExitUnknown = 9,
 };
 
 int ExitCodeFor(StatusCode code);

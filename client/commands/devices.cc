@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "client/health_view.h"
 #include "client/render.h"
 
 namespace profd::client {
@@ -19,7 +20,8 @@ Cell ChannelState(v1::Channel::State state) {
 }
 
 void PrintDevices(const Context& context, const v1::Node& node) {
-  Table table({">ID", ">NPU", "CHIP", "UUID", ">COUNTER", ">CHANNELS", ">RUNNING", "STATE"});
+  Table table({">ID", ">NPU", "CHIP", "UUID", ">COUNTER", ">CHANNELS", ">RUNNING", "HEALTH",
+               "FLAGS"});
   for (const v1::Device& device : node.devices()) {
     int running = 0;
     for (const v1::Channel& channel : device.channels()) {
@@ -30,9 +32,14 @@ void PrintDevices(const Context& context, const v1::Node& node) {
          device.uuid().empty() ? "-" : device.uuid(),
          device.counter_hz() == 0 ? "-" : fmt::format("{:.6g} MHz", device.counter_hz() / 1e6),
          std::to_string(device.channels_size()), std::to_string(running),
-         device.problem().empty() ? Cell("ok", Tone::kGood) : Cell(device.problem(), Tone::kBad)});
+         VerdictCell(device.health().verdict()), FlagsText(device.health())});
   }
   table.Print(context.io.out, context.io.out_color());
+  for (const v1::Device& device : node.devices()) {
+    for (const std::string& reason : device.health().reasons()) {
+      context.io.out << "NPU " << device.physical_id() << ": " << Printable(reason) << '\n';
+    }
+  }
 }
 
 void PrintChannels(const Context& context, const v1::Node& node) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/render.h"
+#include "client/user_names.h"
 
 namespace profd::client {
 namespace {
@@ -85,15 +86,15 @@ void AddJob(const v1::Job& job, Table* table) {
                           : steps.size() == 1 ? std::to_string(*steps.begin())
                                               : fmt::format("{}..{}", *steps.begin(), *steps.rbegin());
   std::set<std::string> sessions(job.sessions().begin(), job.sessions().end());
-  table->AddRow({job.job_id().empty() ? "-" : job.job_id(), std::to_string(job.uid()), rank_text,
+  table->AddRow({job.job_id().empty() ? "-" : job.job_id(), UserText(job.uid()), rank_text,
                  Ranges(pids), Ranges(devices), Joined(frameworks), Liveness(job.processes()),
                  step_text, StepText(slowest), Joined(sessions)});
 }
 
 void PrintProcesses(const Context& context, const v1::Job& job) {
   std::set<std::string> sessions(job.sessions().begin(), job.sessions().end());
-  context.io.out << "job " << (job.job_id().empty() ? "-" : Printable(job.job_id())) << " of uid "
-                 << job.uid();
+  context.io.out << "job " << (job.job_id().empty() ? "-" : Printable(job.job_id())) << " of "
+                 << Printable(UserText(job.uid()));
   if (job.world_size() > 0) context.io.out << ", world size " << job.world_size();
   context.io.out << ", sessions " << Printable(Joined(sessions)) << "\n";
   Table table({">RANK", ">LOCAL", ">PID", "DEVICES", "FRAMEWORK", "COMMAND", "LIVENESS", ">STEP",
@@ -136,7 +137,7 @@ int RunJobs(const Context& context, const JobsOptions& options) {
     for (const v1::Job& job : list->jobs()) PrintProcesses(context, job);
     return kExitOk;
   }
-  Table table({"JOB", ">UID", "RANKS", "PIDS", "DEVICES", "FRAMEWORK", "LIVENESS", ">STEP",
+  Table table({"JOB", "USER", "RANKS", "PIDS", "DEVICES", "FRAMEWORK", "LIVENESS", ">STEP",
                ">STEP TIME", "SESSIONS"});
   for (const v1::Job& job : list->jobs()) AddJob(job, &table);
   table.Print(context.io.out, context.io.out_color());

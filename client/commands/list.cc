@@ -5,6 +5,7 @@
 #include "client/commands/pin.h"
 #include "client/render.h"
 #include "client/session_view.h"
+#include "client/user_names.h"
 
 namespace profd::client {
 namespace {
@@ -38,11 +39,11 @@ int RunList(const Context& context, const ListOptions& options) {
     context.io.out << "no sessions\n";
     return kExitOk;
   }
-  Table table({"SESSION", "STATE", "JOB", ">RANK", ">UID", "DEVICES", "STARTED", ">RAN FOR",
+  Table table({"SESSION", "STATE", "JOB", ">RANK", "USER", "DEVICES", "STARTED", ">RAN FOR",
                ">DUMP", "LABEL"});
   for (const v1::Session& s : list->sessions()) {
     table.AddRow({s.session_id(), StateCell(s.state()), s.job_id().empty() ? "-" : s.job_id(),
-                  s.has_rank() ? std::to_string(s.rank()) : "-", std::to_string(s.uid()),
+                  s.has_rank() ? std::to_string(s.rank()) : "-", UserText(s.uid()),
                   FormatDevices({s.devices().begin(), s.devices().end()}),
                   FormatTime(s.started_ns()), RanFor(s, context.clock),
                   DumpCell(s), s.label()});

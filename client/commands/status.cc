@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "client/health_view.h"
 #include "client/render.h"
 
 namespace profd::client {
@@ -23,17 +24,23 @@ std::string HalVersion(uint32_t version) {
 
 std::string Devices(const v1::Node& node) {
   std::map<std::string, int> chips;
-  int broken = 0;
-  for (const v1::Device& device : node.devices()) {
-    ++chips[device.chip()];
-    if (!device.problem().empty()) ++broken;
-  }
+  for (const v1::Device& device : node.devices()) ++chips[device.chip()];
   std::string text = chips.empty() ? "none: host only" : "";
   for (const auto& [chip, count] : chips) {
     text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, chip);
   }
-  if (broken > 0) text += fmt::format("; {} with a problem (profctl devices)", broken);
   return text;
+}
+
+std::string HealthText(const v1::Node& node) {
+  int not_ok = 0;
+  for (const v1::Device& device : node.devices()) {
+    if (device.health().verdict() != v1::Health::OK) ++not_ok;
+  }
+  const std::string word = VerdictWord(node.health().verdict());
+  if (not_ok == 0) return word;
+  return fmt::format("{}: {} of {} devices not ok (profctl health)", word, not_ok,
+                     node.devices_size());
 }
 
 std::string Collectors(const v1::Node& node) {
@@ -85,6 +92,7 @@ void Print(const Context& context, const v1::Node& node) {
          fmt::format("{} driver functions (--json lists them)", driver.missing_symbols_size()));
   }
   line("devices", Devices(node));
+  line("health", HealthText(node));
   line("collectors", Collectors(node));
   line("sessions", fmt::format("{} of at most {}", node.active_sessions(), node.max_sessions()));
   line("dumps", fmt::format("{}, {} free", node.dump_root(), FormatBytes(node.dump_free_bytes())));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "client/health_view.h"
 #include "client/render.h"
 #include "client/top/panels.h"
 #include "client/top/select.h"
@@ -23,9 +24,23 @@ Style LoadStyle(double ratio) {
   return ratio >= 0.9 ? Style::kBad : ratio >= 0.75 ? Style::kWarning : Style::kGood;
 }
 
+Style HealthStyle(const Device& device) {
+  switch (device.Verdict()) {
+    case v1::Health::OK:
+      return Style::kGood;
+    case v1::Health::DEGRADED:
+      return Style::kWarning;
+    case v1::Health::FAULTY:
+    case v1::Health::DOWN:
+      return Style::kBad;
+    default:
+      return Style::kFaint;
+  }
+}
+
 // One column of the devices' rows.
 struct Column {
-  enum class Kind : uint8_t { kId, kMeasure, kMemory, kBar, kHistory, kChip, kJob };
+  enum class Kind : uint8_t { kId, kHealth, kFlags, kMeasure, kMemory, kBar, kHistory, kChip, kJob };
   Kind kind;
   std::string_view header;
   int width;
@@ -41,6 +56,7 @@ std::vector<Column> ColumnsFor(int width) {
   };
   const std::vector<Wanted> all = {
       {{Kind::kId, "NPU", 4}, 0},
+      {{Kind::kHealth, "HEALTH", 8}, 78},
       {{Kind::kChip, "CHIP", 12}, 150},
       {{Kind::kMeasure, "UTIL", 5, Measure::kUtilization}, 0},
       {{Kind::kBar, "", 0}, 72},
@@ -53,6 +69,7 @@ std::vector<Column> ColumnsFor(int width) {
       {{Kind::kMeasure, "ROCE", 6, Measure::kRoce}, 62},
       {{Kind::kMeasure, "PCIE", 6, Measure::kPcie}, 69},
       {{Kind::kJob, "JOB", 16}, 110},
+      {{Kind::kFlags, "FLAGS", 22}, 170},
       {{Kind::kHistory, "HISTORY", 0}, 120},
   };
   std::vector<Column> columns;
@@ -94,7 +111,14 @@ void DrawCell(const Device& device, const Column& column, int x, int y, const Vi
   Style style = Style::kPlain;
   switch (column.kind) {
     case Kind::kId:
-      frame->PutRight(x, y, std::to_string(device.id), column.width, Style::kBold);
+      frame->PutRight(x, y, std::to_string(device.id), column.width,
+                      device.Verdict() == v1::Health::OK ? Style::kBold : HealthStyle(device));
+      return;
+    case Kind::kHealth:
+      frame->Put(x, y, VerdictWord(device.Verdict()), HealthStyle(device), column.width);
+      return;
+    case Kind::kFlags:
+      frame->Put(x, y, FlagsText(device.health), HealthStyle(device), column.width);
       return;
     case Kind::kChip:
       frame->Put(x, y, device.chip, Style::kFaint, column.width);
@@ -141,7 +165,8 @@ void DrawDeviceHeader(const std::vector<Column>& columns, int y, const View& vie
       marked = true;
     }
     bool left = column.kind == Column::Kind::kJob || column.kind == Column::Kind::kChip ||
-                column.kind == Column::Kind::kHistory;
+                column.kind == Column::Kind::kHistory ||
+                column.kind == Column::Kind::kHealth || column.kind == Column::Kind::kFlags;
     if (left) {
       frame->Put(x, y, text, Style::kPlain, column.width);
     } else {
@@ -164,8 +189,9 @@ void DrawDevices(const std::vector<const Device*>& rows, int y, int height, cons
   auto count = static_cast<int>(rows.size());
   bool cut = count > height;
   int shown = cut ? std::max(0, height - 1) : count;
+  int first = std::clamp(view.scroll, 0, count - shown);
   for (int i = 0; i < shown; ++i) {
-    const Device& device = *rows[static_cast<size_t>(i)];
+    const Device& device = *rows[static_cast<size_t>(first + i)];
     int row = y + 1 + i;
     int x = 0;
     for (const Column& column : columns) {
@@ -179,7 +205,9 @@ void DrawDevices(const std::vector<const Device*>& rows, int y, int height, cons
   }
   if (cut && height > 0) {
     frame->Put(1, y + height,
-               fmt::format("{} more devices: make the terminal higher", count - shown),
+               shown == 0 ? fmt::format("{} devices: enlarge the terminal", count)
+                          : fmt::format("{}-{} of {} devices (up, down)", first + 1, first + shown,
+                                        count),
                Style::kFaint);
   }
   if (count == 0) {

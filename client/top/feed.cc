@@ -11,7 +11,7 @@ namespace profd::client::top {
 namespace {
 
 constexpr int64_t kListsEveryNs = 2 * kNsPerSecond;
-constexpr int64_t kNodeEveryNs = 10 * kNsPerSecond;
+constexpr int64_t kNodeEveryNs = 5 * kNsPerSecond;
 constexpr int64_t kPollTimeoutMs = 5000;
 constexpr int64_t kFirstRetryNs = 500 * kNsPerMs;
 constexpr int64_t kLastRetryNs = 8 * kNsPerSecond;

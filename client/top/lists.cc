@@ -6,6 +6,7 @@
 #include "client/json.h"
 #include "client/render.h"
 #include "client/top/panels.h"
+#include "client/user_names.h"
 
 namespace profd::client::top {
 namespace {
@@ -94,7 +95,7 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
   std::vector<Column> columns = {
       {"JOB", wide ? 20 : 12}, {"RANK", 5, true}, {"PID", 8, true}, {"NPU", 7},
       {"HBM", 6, true},        {"STEP", 8, true}, {"TIME", 8, true}};
-  if (wide) columns.insert(columns.end(), {{"UID", 7, true}, {"FRAMEWORK", 10}, {"STATE", 14}});
+  if (wide) columns.insert(columns.end(), {{"USER", 10}, {"FRAMEWORK", 10}, {"STATE", 14}});
   columns.push_back({"COMMAND", 0});
   List list(std::move(columns), static_cast<int>(rows.size()), view, area, frame);
   for (int i = list.first(); i < list.end(); ++i) {
@@ -110,7 +111,7 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
                                {StepTime(p.step_s())}};
     if (wide) {
       cells.insert(cells.end(),
-                   {{std::to_string(p.uid())}, {OrDash(p.framework())}, {LivenessText(p), style}});
+                   {{UserText(p.uid())}, {OrDash(p.framework())}, {LivenessText(p), style}});
     }
     cells.push_back({OrDash(p.command())});
     list.Row(i, cells);
@@ -127,7 +128,7 @@ void DrawSessions(const std::vector<const v1::Session*>& rows, const View& view,
   List list({{"SESSION", 12},
              {"STATE", 9},
              {"JOB", wide ? 20 : 10},
-             {"UID", 6, true},
+             {"USER", 8},
              {"NPU", 7},
              {"RECORDS", 10, true},
              {"DROPPED", 7, true},
@@ -139,7 +140,7 @@ void DrawSessions(const std::vector<const v1::Session*>& rows, const View& view,
     list.Row(i, {{s.session_id()},
                  {EnumWord(v1::Session::State_Name(s.state())), StyleOf(s.state())},
                  {OrDash(s.job_id())},
-                 {std::to_string(s.uid())},
+                 {UserText(s.uid())},
                  {DeviceText(s.devices())},
                  {std::to_string(s.records())},
                  {std::to_string(dropped), dropped == 0 ? Style::kPlain : Style::kBad},
@@ -151,22 +152,26 @@ void DrawSessions(const std::vector<const v1::Session*>& rows, const View& view,
 }
 
 void DrawHelp(Area area, Frame* frame) {
-  constexpr std::array<std::string_view, 15> kLines = {
-      "q, Ctrl-C    quit                     space   pause, and go on",
+  // At most 78 columns each.
+  constexpr std::array<std::string_view, 18> kLines = {
+      "q, Ctrl-C    quit                     space   pause, resume",
       "s, S         sort by the next, the previous column (also right, left)",
       "i u m p t    sort by id, utilisation, memory, power, temperature",
-      "r            the other way round",
+      "r            reverse order",
       "/            show only what has this text: npu3, a job, a process, a chip",
-      "Esc          everything again",
+      "Esc          show everything again",
       "g, G         the next, the previous measure in the graphs",
       "Tab          graphs, processes, sessions alone, all of them",
       "up, down     scroll the lists (also j, k, page up, page down, home)",
-      "+, -         refresh faster, slower    Ctrl-L  draw anew",
-      "h, ?         this page, and away",
+      "+, -         refresh faster, slower    Ctrl-L  redraw",
+      "h, ?         toggle help",
       "",
-      "UTIL: AI Core. BW: share of the memory's bandwidth. HCCS, ROCE, PCIE: bytes per",
-      "second, both directions; PCIE only while a session records it. TEMP: the hottest of",
-      "chip and HBM. All are means over the refresh interval."};
+      "HEALTH: ok, degraded (throttled, minor alarm), faulty, down, unknown; profctl",
+      "health says why. UTIL: AI Core. BW: share of the memory's bandwidth. HCCS,",
+      "ROCE, PCIE: bytes per second, both directions; PCIE only while a session",
+      "records it. TEMP: the hottest of chip and HBM.",
+      "",
+      "All values are means over the refresh interval."};
   int y = area.y;
   for (std::string_view line : kLines) {
     if (y >= area.y + area.height) return;

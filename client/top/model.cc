@@ -38,6 +38,7 @@ void Model::SetNode(const v1::Node& node) {
     device->physical_id = told.physical_id();
     device->chip = told.chip();
     device->problem = told.problem();
+    device->health = told.health();
   }
   // Not needed, and the largest part of it.
   node_.clear_collectors();

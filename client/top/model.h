@@ -44,7 +44,7 @@ struct Device {
   uint32_t id = 0;
   uint32_t physical_id = 0;
   std::string chip;
-  // As the daemon tells; empty = healthy.
+  // Why it cannot be used, as the daemon says.
   std::string problem;
   // The management library reaches it no more.
   bool down = false;
@@ -54,8 +54,14 @@ struct Device {
   // Bytes of the device's memory by process.
   std::map<int32_t, double> process_memory;
 
-  // What is wrong with it; empty = nothing.
+  // As the daemon judged it last.
+  v1::Health health;
+
+  // Why it cannot be used; empty = it can.
   std::string Problem() const { return problem.empty() && down ? "does not answer" : problem; }
+  v1::Health::Verdict Verdict() const {
+    return Problem().empty() ? health.verdict() : v1::Health::DOWN;
+  }
   double Now(Measure measure) const { return now[static_cast<size_t>(measure)]; }
   const History& Of(Measure measure) const { return history[static_cast<size_t>(measure)]; }
 };

@@ -68,7 +68,8 @@ bool Screen::TakeKeys(Model* model, View* view) {
   // Beyond the longest list there is nothing to scroll to.
   int processes = 0;
   for (const v1::Job& job : model->jobs().jobs()) processes += job.processes_size();
-  view->scroll = std::min(view->scroll, std::max(processes, model->sessions().sessions_size()));
+  view->scroll = std::min(view->scroll, std::max({processes, model->sessions().sessions_size(),
+                                                static_cast<int>(model->devices().size())}));
   if (view->paused && !frozen_) {
     frozen_ = *model;
   } else if (!view->paused) {

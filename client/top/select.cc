@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "client/json.h"
+#include "client/health_view.h"
 #include "client/render.h"
+#include "client/user_names.h"
 
 namespace profd::client::top {
 namespace {
@@ -21,7 +23,8 @@ bool Contains(std::string_view text, std::string_view part) {
 
 bool Matches(const Device& device, const std::string& filter) {
   if (filter.empty()) return true;
-  return Contains(fmt::format("npu{} {} {} {}", device.id, device.chip, device.Problem(),
+  return Contains(fmt::format("npu{} {} {} {} {} {}", device.id, device.chip, device.Problem(),
+                              VerdictWord(device.Verdict()), FlagsText(device.health),
                               fmt::join(device.jobs, " ")),
                   filter);
 }
@@ -95,7 +98,7 @@ std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view) {
     for (const v1::JobProcess& process : job.processes()) {
       if (!OnDevices(process.devices(), view)) continue;
       std::string text = fmt::format("{} {} {} {} {} {} {}", job.job_id(), process.pid(),
-                                     process.uid(), process.framework(), process.command(),
+                                     UserText(process.uid()), process.framework(), process.command(),
                                      process.pod_uid(), process.slurm_job());
       for (uint32_t id : process.devices()) text += fmt::format(" npu{}", id);
       if (Contains(text, view.filter)) rows.push_back({&job, &process, MemoryOf(model, process)});
@@ -112,7 +115,7 @@ std::vector<const v1::Session*> SelectSessions(const Model& model, const View& v
     if (!view.job.empty() && session.job_id() != view.job) continue;
     if (!OnDevices(session.devices(), view)) continue;
     std::string text = fmt::format("{} {} {} {}", session.session_id(), session.job_id(),
-                                   session.label(), session.uid());
+                                   session.label(), UserText(session.uid()));
     for (uint32_t id : session.devices()) text += fmt::format(" npu{}", id);
     if (Contains(text, view.filter)) rows.push_back(&session);
   }

@@ -4,9 +4,11 @@
 
 #include <cmath>
 
+#include "client/health_view.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/top/select.h"
+#include "client/user_names.h"
 
 namespace profd::client::top {
 namespace {
@@ -17,7 +19,11 @@ Json DeviceJson(const Device& device) {
   Json json = {{"id", device.id},
                {"physical_id", device.physical_id},
                {"chip", device.chip},
-               {"problem", device.Problem()}};
+               {"problem", device.Problem()},
+               {"health", VerdictWord(device.Verdict())},
+               {"flags", Json::array()},
+               {"faults", ToJson(device.health)["faults"]}};
+  for (const std::string& flag : device.health.flags()) json["flags"].push_back(flag);
   for (size_t i = 0; i < kMeasures; ++i) {
     json[std::string(InfoOf(static_cast<Measure>(i)).name)] = Number(device.now[i]);
   }
@@ -43,7 +49,7 @@ Cell DashOr(const std::string& text) { return text.empty() ? "-" : Cell(text); }
 
 void PrintDevices(const Model& model, const View& view, bool color, std::ostream& out) {
   Table table({">NPU", "CHIP", ">UTIL", ">HBM", ">SIZE", ">BW", ">POWER", ">TEMP", ">FREQ", ">HCCS",
-               ">ROCE", ">PCIE", "JOB", "PROBLEM"});
+               ">ROCE", ">PCIE", "HEALTH", "FLAGS", "JOB"});
   for (const Device* device : SelectDevices(model, view)) {
     std::vector<Cell> cells = {std::to_string(device->id), DashOr(device->chip)};
     for (Measure measure : {Measure::kUtilization, Measure::kHbmUsed, Measure::kHbmSize,
@@ -51,24 +57,28 @@ void PrintDevices(const Model& model, const View& view, bool color, std::ostream
                             Measure::kFrequency, Measure::kHccs, Measure::kRoce, Measure::kPcie}) {
       cells.emplace_back(ShortText(measure, device->Now(measure)));
     }
+    cells.push_back(VerdictCell(device->Verdict()));
+    cells.emplace_back(FlagsText(device->health));
     cells.emplace_back(JobsText(*device));
-    cells.emplace_back(device->Problem().empty() ? "-" : device->Problem(),
-                       device->Problem().empty() ? Tone::kPlain : Tone::kBad);
     table.AddRow(std::move(cells));
   }
   if (table.empty()) {
     out << "no device\n";
-  } else {
-    table.Print(out, color);
+    return;
+  }
+  table.Print(out, color);
+  for (const Device* device : SelectDevices(model, view)) {
+    if (device->Problem().empty()) continue;
+    out << "NPU " << device->id << ": " << Printable(device->Problem()) << '\n';
   }
 }
 
 void PrintProcesses(const Model& model, const View& view, bool color, std::ostream& out) {
-  Table table({"JOB", ">RANK", ">PID", ">UID", "NPU", ">MEMORY", ">STEP", "STATE", "COMMAND"});
+  Table table({"JOB", ">RANK", ">PID", "USER", "NPU", ">MEMORY", ">STEP", "STATE", "COMMAND"});
   for (const ProcessRow& row : SelectProcesses(model, view)) {
     const v1::JobProcess& p = *row.process;
     table.AddRow({DashOr(row.job->job_id()), p.has_rank() ? std::to_string(p.rank()) : "-",
-                  std::to_string(p.pid()), std::to_string(p.uid()), DeviceText(p.devices()),
+                  std::to_string(p.pid()), UserText(p.uid()), DeviceText(p.devices()),
                   ShortText(Measure::kHbmUsed, row.memory),
                   p.has_step() ? std::to_string(p.step()) : "-", LivenessText(p),
                   DashOr(p.command())});
@@ -79,10 +89,10 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
 }
 
 void PrintSessions(const Model& model, const View& view, bool color, std::ostream& out) {
-  Table table({"SESSION", "STATE", "JOB", ">UID", "NPU", ">RECORDS", ">DROPPED", "LABEL"});
+  Table table({"SESSION", "STATE", "JOB", "USER", "NPU", ">RECORDS", ">DROPPED", "LABEL"});
   for (const v1::Session* session : SelectSessions(model, view)) {
     table.AddRow({session->session_id(), StateCell(session->state()), DashOr(session->job_id()),
-                  std::to_string(session->uid()), DeviceText(session->devices()),
+                  UserText(session->uid()), DeviceText(session->devices()),
                   std::to_string(session->records()),
                   std::to_string(session->dropped_records() + session->dropped_marks()),
                   DashOr(session->label())});

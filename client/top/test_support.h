@@ -13,8 +13,14 @@
 
 #include "base/clock.h"
 #include "client/top/model.h"
+#include "client/user_names.h"
 
 namespace profd::client::top {
+
+inline const bool kUsersAreMade = [] {
+  SetUserLookup([](uint32_t uid) { return std::string(uid == 1000 ? "alice" : ""); });
+  return true;
+}();
 
 using Labels = std::initializer_list<std::pair<const char*, const char*>>;
 
@@ -51,6 +57,7 @@ inline v1::Node MakeNode(uint32_t devices) {
     device->set_id(i);
     device->set_physical_id(i);
     device->set_chip("Ascend910B");
+    device->mutable_health()->set_verdict(v1::Health::OK);
   }
   return node;
 }

@@ -1,0 +1,65 @@
+#include "client/health_view.h"
+
+#include <array>
+
+#include "client/json.h"
+
+namespace profd::client {
+namespace {
+
+int RankOf(v1::Health::Verdict verdict) {
+  switch (verdict) {
+    case v1::Health::OK:
+      return 0;
+    case v1::Health::DEGRADED:
+      return 2;
+    case v1::Health::FAULTY:
+      return 3;
+    case v1::Health::DOWN:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+std::string VerdictWord(v1::Health::Verdict verdict) {
+  if (verdict == v1::Health::VERDICT_UNSPECIFIED) return "-";
+  const std::string word = EnumWord(v1::Health::Verdict_Name(verdict));
+  return word.empty() ? "unknown" : word;
+}
+
+Cell VerdictCell(v1::Health::Verdict verdict) {
+  constexpr std::array<Tone, 5> kTones = {Tone::kGood, Tone::kFaint, Tone::kWarning, Tone::kBad,
+                                          Tone::kBad};  // by rank
+  return {VerdictWord(verdict), kTones[static_cast<size_t>(RankOf(verdict))]};
+}
+
+std::string FlagsText(const v1::Health& health) {
+  std::string text;
+  auto add = [&text](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
+  for (const std::string& flag : health.flags()) {
+    if (flag == "fault" && !health.faults().empty()) {
+      for (const v1::Fault& fault : health.faults()) add(fault.code());
+    } else if (flag == "alarm") {
+      // Comes with what it is about, unless the driver says nothing but the level.
+      if (health.flags_size() == 1) add("alarm " + std::to_string(health.health_status()));
+    } else {
+      add(flag);
+    }
+  }
+  return text.empty() ? "-" : text;
+}
+
+v1::Health::Verdict WorseVerdict(v1::Health::Verdict a, v1::Health::Verdict b) {
+  return RankOf(a) < RankOf(b) ? b : a;
+}
+
+int ExitCodeOf(v1::Health::Verdict verdict) {
+  constexpr std::array<int, 5> kCodes = {kExitOk, kExitUnknown, kExitDegraded, kExitFaulty,
+                                         kExitFaulty};  // by rank
+  return kCodes[static_cast<size_t>(RankOf(verdict))];
+}
+
+}  // namespace profd::client
