@@ -53,6 +53,7 @@ struct NpuExtras {
   int rdma_bandwidth_ms = 0;
   bool core_utilization = false;
   bool serdes = false;
+  bool call_buckets = false;  // of the histogram of libdcmi's calls
 };
 
 // Everything a collector may touch. References outlive every collector.

@@ -25,7 +25,7 @@ inline constexpr std::string_view kHistogramInfinity = "+Inf";
 class HistogramSeries {
  public:
   // `bounds`: upper bounds in the metric's unit, ascending; DurationCounts::kBoundsSeconds for
-  // calls.
+  // calls. None: only the number of events and their sum.
   HistogramSeries(SeriesRegistry& registry, MetricId metric, int device,
                   std::initializer_list<std::string_view> labels, std::span<const double> bounds)
       : registry_(&registry) {
@@ -50,13 +50,15 @@ class HistogramSeries {
   HistogramSeries& operator=(const HistogramSeries&) = delete;
   HistogramSeries& operator=(HistogramSeries&&) = delete;
 
-  // `counts`: of each class alone since the beginning, one more than there are bounds.
+  // `counts`: of each class alone since the beginning; without bounds the sum of them counts.
   void Emit(std::span<const uint64_t> counts, double sum, int64_t time_ns, SampleBatch& out) const {
+    const size_t bounds = ids_.size() - 2;
     uint64_t upto = 0;
-    for (size_t i = 0; i + 1 < ids_.size(); ++i) {
-      upto += i < counts.size() ? counts[i] : 0;
-      out.Emit(ids_[i], time_ns, static_cast<double>(upto));
+    for (size_t i = 0; i < counts.size(); ++i) {
+      upto += counts[i];
+      if (i < bounds) out.Emit(ids_[i], time_ns, static_cast<double>(upto));
     }
+    out.Emit(ids_[bounds], time_ns, static_cast<double>(upto));
     out.Emit(ids_.back(), time_ns, sum);
   }
 

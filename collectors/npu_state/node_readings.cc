@@ -2,8 +2,13 @@
 
 namespace profd {
 
-NodeReadings::NodeReadings(DcmiService& dcmi, SeriesRegistry& registry)
-    : dcmi_(dcmi), registry_(registry), owner_(registry, kHostDevice), refused_(owner_) {
+NodeReadings::NodeReadings(DcmiService& dcmi, const NpuStateOptions& options,
+                           SeriesRegistry& registry)
+    : dcmi_(dcmi),
+      registry_(registry),
+      call_buckets_(options.call_buckets),
+      owner_(registry, kHostDevice),
+      refused_(owner_) {
   constexpr std::array<std::string_view, 4> kStates = {"present", "healthy", "unhealthy",
                                                        "unknown"};
   for (size_t i = 0; i < npus_.size(); ++i) {
@@ -57,7 +62,7 @@ void NodeReadings::PutStatistics(SampleBatch& out, int64_t now_ns) {
   PutDurations(out, now_ns, statistics);
 }
 
-// One histogram for each function, all its selectors together: eight series apiece are enough.
+// One histogram for each function, all its selectors together.
 void NodeReadings::PutDurations(SampleBatch& out, int64_t now_ns,
                                 const std::vector<DcmiCallStatistics>& statistics) {
   constexpr MetricId kDuration = MetricByName("profd_dcmi_call_duration_seconds");
@@ -77,7 +82,9 @@ void NodeReadings::PutDurations(SampleBatch& out, int64_t now_ns,
     if (it == durations_.end()) {
       it = durations_
                .emplace(name, HistogramSeries(registry_, kDuration, kHostDevice, {name},
-                                              DurationCounts::kBoundsSeconds))
+                                              call_buckets_
+                                                  ? std::span<const double>(DurationCounts::kBoundsSeconds)
+                                                  : std::span<const double>()))
                .first;
     }
     it->second.Emit(sum.counts, sum.sum_seconds(), now_ns, out);

@@ -7,6 +7,7 @@
 #include "collectors/histogram.h"
 #include "collectors/metric_table.h"
 #include "collectors/npu_state/npu_state.h"
+#include "collectors/npu_state/npu_state_collector.h"
 #include "collectors/npu_state/series_slot.h"
 
 namespace profd {
@@ -21,7 +22,7 @@ struct NpuCounts {
 
 class NodeReadings {
  public:
-  NodeReadings(DcmiService& dcmi, SeriesRegistry& registry);
+  NodeReadings(DcmiService& dcmi, const NpuStateOptions& options, SeriesRegistry& registry);
   void Fast(SampleBatch& out, int64_t now_ns, const NpuCounts& counts);
   // False: our thread was given up.
   bool Medium(SampleBatch& out, int64_t now_ns);
@@ -34,6 +35,7 @@ class NodeReadings {
 
   DcmiService& dcmi_;
   SeriesRegistry& registry_;
+  const bool call_buckets_;
   SlotOwner owner_;
   SeriesSlot driver_health_{MetricByName("atlas_driver_health_status")};
   std::array<SeriesSlot, 4> npus_;

@@ -149,7 +149,7 @@ class NpuState final : public PolledCollector {
         clock_(host.clock),
         options_(options),
         registry_(registry),
-        node_(*host.dcmi_or_null, registry) {
+        node_(*host.dcmi_or_null, options, registry) {
     for (const DeviceInfo& device : host.devices) {
       if (IsSilent(device)) silent_.push_back(std::make_unique<SilentNpu>(registry, device));
     }

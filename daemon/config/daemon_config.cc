@@ -112,7 +112,7 @@ const auto kKeys = std::to_array<Key>({
      "Vendor's program that is asked for optics and link state of the NPUs' network ports, which "
      "libdcmi does not tell: a path, \"auto\" (the driver's, where it is) or \"off\""},
     {"metrics", "npu_extra", &DaemonConfig::metrics_npu_extra, false,
-     "Readings of libdcmi that are off by default: [\"core_utilization\", \"serdes\", "
+     "Readings of libdcmi that are off by default: [\"core_utilization\", \"serdes\", \"call_buckets\", "
      "\"pcie_bandwidth=100\", \"hccs_bandwidth=100\", \"rdma_bandwidth=100\"]; a bandwidth keeps the "
      "library busy for so many ms (100 unless said) per NPU and minute"},
     {"attribution", "enabled", &DaemonConfig::attribution_enabled, false,

@@ -56,10 +56,11 @@ TEST(DaemonConfig, ReadsEveryKind) {
 TEST(NpuExtras, NamesAndMilliseconds) {
   std::vector<std::string> problems;
   NpuExtras extras = ParseNpuExtras(
-      {"serdes", "core_utilization", "pcie_bandwidth=20", "hccs_bandwidth"}, &problems);
+      {"serdes", "core_utilization", "call_buckets", "pcie_bandwidth=20", "hccs_bandwidth"}, &problems);
   EXPECT_THAT(problems, IsEmpty());
   EXPECT_TRUE(extras.serdes);
   EXPECT_TRUE(extras.core_utilization);
+  EXPECT_TRUE(extras.call_buckets);
   EXPECT_EQ(extras.pcie_bandwidth_ms, 20);
   EXPECT_EQ(extras.hccs_bandwidth_ms, 100);
   EXPECT_EQ(extras.rdma_bandwidth_ms, 0);

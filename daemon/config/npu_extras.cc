@@ -17,6 +17,7 @@ struct Switch {
 constexpr auto kSwitches = std::to_array<Switch>({
     {"core_utilization", &NpuExtras::core_utilization},
     {"serdes", &NpuExtras::serdes},
+    {"call_buckets", &NpuExtras::call_buckets},
 });
 
 struct Timed {
@@ -54,7 +55,7 @@ std::string Apply(std::string_view item, NpuExtras* extras) {
     extras->*one.ms = ms;
     return {};
   }
-  return "unknown; there are core_utilization, serdes, pcie_bandwidth, hccs_bandwidth, "
+  return "unknown; there are core_utilization, serdes, call_buckets, pcie_bandwidth, hccs_bandwidth, "
          "rdma_bandwidth";
 }
 

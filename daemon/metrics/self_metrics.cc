@@ -80,6 +80,12 @@ void SelfMetrics::Set(MetricId metric, double value, std::string_view a, std::st
   batch_.push_back({id, 0, value});
 }
 
+void SelfMetrics::SetCount(MetricId metric, double value, std::string_view a, std::string_view b) {
+  if (value > 0 || ids_.contains({metric, {std::string(a), std::string(b), {}}})) {
+    Set(metric, value, a, b);
+  }
+}
+
 void SelfMetrics::Commit() {
   int64_t now = host_.clock.MonotonicRawNs();
   for (Sample& sample : batch_) sample.time_ns = now;
@@ -97,13 +103,13 @@ void SelfMetrics::SetCollectors(const CollectorStatsTable& stats) {
     std::string_view name = collectors[i].spec->name;
     if (probe) available_[i] = Available(collectors[i], host_);
     Set(kAvailable, available_[i] ? 1 : 0, name);
-    Set(kReadings, Value(one.readings), name);
-    Set(kErrors, Value(one.errors), name);
-    Set(kMissed, Value(one.missed_ticks), name);
-    Set(kRecords, Value(one.records), name);
-    Set(kBad, Value(one.bad_records), name);
-    Set(kStale, Value(one.stale_records), name);
+    SetCount(kErrors, Value(one.errors), name);
+    SetCount(kRecords, Value(one.records), name);
+    SetCount(kBad, Value(one.bad_records), name);
+    SetCount(kStale, Value(one.stale_records), name);
     if (one.readings.load(std::memory_order_relaxed) == 0) continue;
+    Set(kReadings, Value(one.readings), name);
+    Set(kMissed, Value(one.missed_ticks), name);
     Set(kSuccess, one.last_ok.load(std::memory_order_relaxed) ? 1 : 0, name);
     Set(kDuration, Seconds(one.last_duration_ns), name);
     Set(kLateness, Seconds(one.last_lateness_ns), name);

@@ -32,6 +32,9 @@ class SelfMetrics {
   // same order every time: the one that came next the last time is looked at first.
   void Set(MetricId metric, double value, std::string_view a = {}, std::string_view b = {},
            std::string_view c = {});
+  // Of a counter with many label values, most of which never count: its series begins with the first
+  // event.
+  void SetCount(MetricId metric, double value, std::string_view a = {}, std::string_view b = {});
   // Writes everything set since the last time in one go, stamped now.
   void Commit();
 

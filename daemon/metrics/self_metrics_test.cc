@@ -54,6 +54,21 @@ TEST_F(SelfMetricsTest, EveryRoundReachesItsSeriesInWhateverOrder) {
   EXPECT_EQ(store_.size(), 4U);
 }
 
+TEST_F(SelfMetricsTest, ACountBeginsWithTheFirstEvent) {
+  constexpr MetricId kDropped = MetricByName("profd_channel_dropped_bytes_total");
+  SelfMetrics self(store_, host_);
+  for (double value : {0.0, 7.0, 0.0}) {
+    self.SetCount(kDropped, value, "0", "hbm");
+    self.SetCount(kDropped, 0, "1", "hbm");
+    self.Commit();
+    const auto want = value > 0 || store_.size() > 0
+                          ? std::map<std::string, double>{{"0/hbm/", value}}
+                          : std::map<std::string, double>{};
+    EXPECT_EQ(Values(kDropped), want);
+  }
+  EXPECT_EQ(store_.size(), 1U);
+}
+
 TEST_F(SelfMetricsTest, SaysWhatTheProcessTakes) {
   SelfMetrics self(store_, host_);
   auto one = [&](MetricId metric) {

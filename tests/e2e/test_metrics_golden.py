@@ -30,7 +30,8 @@ CHIPS = sorted(os.path.basename(path)[:-len(".toml")]
 # What depends on the machine that runs the test, not on us.
 OF_THE_MACHINE = re.compile(r"^atlas_host_(rdma|pressure|disk|numa|network)_")
 # What only appears with something that can go wrong any time on a slow machine.
-OF_THE_MOMENT = re.compile(r"^profd_pump_poll_errors_total$")
+OF_THE_MOMENT = re.compile(r"^profd_pump_poll_errors_total$|^profd_collector_(errors|bad_records|stale_records)_total$"
+                           r"|^profd_channel_(dropped_bytes|garbage_bytes|read_errors|discarded_bytes)_total$")
 # A card that reports what healthy ones do not have, and a process that holds memory of it.
 TROUBLE = """
 [[fault]]
