@@ -67,7 +67,7 @@ class Facts:
         bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on|ignoring) ?\([^)]*\)", " ", expr)
         found = re.findall(r"\b(?:(?:npu|instance|job|jobnpu|rank):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b", bare)
         # A histogram's parts are described by its own line.
-        found = [name.removesuffix("_bucket") if name.endswith("_bucket") else name for name in found]
+        found = [name if name in self.units else re.sub("_(?:bucket|sum|count)$", "", name) for name in found]
         for name in found:
             if name not in self.units and name not in self.recorded and name not in ("ALERTS", "up"):
                 raise SystemExit(f"generate.py: neither docs/metrics.md nor a rule has {name}\n  {expr}")
@@ -86,6 +86,12 @@ class Facts:
     def meaning(self, expr):
         names = [name for name in self.metrics_of(expr) if name in self.meanings]
         return self.meanings[names[0]] + "." if names else ""
+
+
+def mappings(values):
+    """[(value, text, color)] in Grafana's form."""
+    return [{"type": "value", "options": {str(value): {"text": text, "color": color, "index": at}
+                                          for at, (value, text, color) in enumerate(values)}}]
 
 
 class Builder:
@@ -125,21 +131,24 @@ class Builder:
         field["thresholds"] = {"mode": "absolute", "steps": steps}
         field["color"] = {"mode": "thresholds" if panel["type"] != "timeseries" else "palette-classic"}
         if "values" in panel:
-            field["mappings"] = [{"type": "value", "options": {
-                str(value): {"text": text, "color": color, "index": at}
-                for at, (value, text, color) in enumerate(panel["values"])}}]
+            field["mappings"] = mappings(panel["values"])
         if panel["type"] == "timeseries":
             field["custom"] = {"lineWidth": 1, "fillOpacity": 30 if panel.get("stack") else 0,
                                "showPoints": "never", "spanNulls": False,
-                               "stacking": {"mode": "normal" if panel.get("stack") else "none"}}
+                               "stacking": {"mode": "normal" if panel.get("stack") else "none"},
+                               "thresholdsStyle": {"mode": "line" if panel.get("steps") else "off"}}
         if "link" in panel:
             field["links"] = [{"title": title, "url": url} for title, url in panel["link"]]
         return field
 
     def options(self, panel):
         if panel["type"] == "timeseries":
-            return {"legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
+            return {"legend": {"displayMode": "table", "placement": "bottom", "showLegend": True,
+                               "calcs": ["mean", "max", "lastNotNull"]},
                     "tooltip": {"mode": "multi", "sort": "desc"}}
+        if panel["type"] == "gauge":
+            return {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+                    "showThresholdLabels": False, "showThresholdMarkers": True, "orientation": "auto"}
         if panel["type"] == "stat":
             return {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
                     "colorMode": "background" if panel.get("steps") or panel.get("values") else "value",
@@ -166,6 +175,9 @@ class Builder:
                 steps = [{"color": "transparent", "value": None}]
                 steps += [{"color": color, "value": value} for value, color in more["steps"]]
                 properties += [{"id": "thresholds", "value": {"mode": "absolute", "steps": steps}},
+                               {"id": "custom.cellOptions", "value": {"type": "color-background"}}]
+            if "values" in more:
+                properties += [{"id": "mappings", "value": mappings(more["values"])},
                                {"id": "custom.cellOptions", "value": {"type": "color-background"}}]
             out.append({"matcher": {"id": "byName", "options": f"Value #{chr(ord('A') + at)}"},
                         "properties": properties})
@@ -250,14 +262,17 @@ def annotation(name, expr, color, title):
 
 def dashboard(facts, content, every):
     one, npus, jobs = content["instances"] == "one", content["npus"], content.get("jobs", False)
-    where = 'instance=~"$instance"'
+    where = 'cluster=~"$cluster",instance=~"$instance"'
     builder = Builder(facts, {"": where, "n": where + ',npu=~"$npu"' if npus else where,
                               "j": where + ',job_id=~"$job_id"'})
     variables = [
         {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "hide": 0,
          "current": {}, "options": [], "regex": "", "multi": False, "includeAll": False, "refresh": 1,
          "skipUrlSync": False},
-        variable("instance", "Node" if one else "Nodes", "label_values(profd_build_info, instance)", "", not one),
+        # Whoever has one cluster need not label it: no label matches as well.
+        {**variable("cluster", "Cluster", "label_values(profd_build_info, cluster)", "", True), "allValue": ".*"},
+        variable("instance", "Node" if one else "Nodes",
+                 'label_values(profd_build_info{cluster=~"$cluster"}, instance)', "", not one),
     ]
     if jobs:
         variables.append(variable("job_id", "Job", "label_values(atlas_npu_job_info{@}, job_id)", where, True))

@@ -1,7 +1,14 @@
 """The kinds of panels that contents.py puts together. Queries are written as there."""
 
 RED, YELLOW, GREEN, GREY = "red", "yellow", "green", "#808080"
+# Where a value begins to matter; `top` colours temperatures at the same ones.
+HOT = [(85, YELLOW), (95, RED)]
+FULL = [(0.9, YELLOW), (0.97, RED)]
+ANY = [(1, RED)]
+# -10 dBm is AtlasOpticalPowerLow.
+DARK = {"base": RED, "steps": [(-10, YELLOW), (-7, GREEN)]}
 HEALTH = [(0, "healthy", GREEN), (1, "minor", YELLOW), (2, "major", "orange"), (3, "critical", RED)]
+VERDICT = [(0, "ok", GREEN), (1, "degraded", YELLOW), (2, "faulty", RED), (3, "down", RED), (4, "unknown", GREY)]
 YES_GOOD = [(1, "yes", GREEN), (0, "no", RED)]
 NODE_LINK = [("Node", "/d/profd-node?${datasource:queryparam}&var-instance=${__data.fields.instance}"
                       "&${__url_time_range}")]
@@ -18,6 +25,16 @@ def graph(title, *queries, **more):
     return panel("timeseries", title, *queries, **more)
 
 
+def gauge(title, query, **more):
+    """One dial for each NPU."""
+    return panel("gauge", title, (query, "NPU {{npu}}"), **{"w": 6, "h": 7, **more})
+
+
+def dbm(query):
+    """Optical power as the data sheets of modules have it; 0 W is no power that has a logarithm."""
+    return f"10 * log10(1000 * ({query} > 0))"
+
+
 def stat(title, *queries, **more):
     return panel("stat", title, *queries, **{"w": 4, "h": 4, **more})
 
@@ -27,7 +44,7 @@ def states(title, *queries, **more):
 
 
 def table(title, keep, columns, **more):
-    """columns: {heading: (query, {steps, unit})}"""
+    """columns: {heading: (query, {steps, unit, values})}"""
     out = panel("table", title, *[query for query, _ in columns.values()], **{"w": 24, **more})
     out.update({"keep": keep, "columns": {name: extra for name, (_, extra) in columns.items()}})
     return out
@@ -38,9 +55,9 @@ def npu_graph(title, query, legend="NPU {{npu}}", **more):
 
 
 def band(title, query, what):
-    """Least, mean and most of each chosen NPU, from a metric of the windows since the last scrape."""
+    """Min, mean and max of each chosen NPU, from a metric of the windows since the last scrape."""
     return graph(title + ", NPU $npu", (f"max by (stat) ({query})", "{{stat}}"), w=6, repeat="npu", band=True,
-                 description=f"{what}: least, mean and most since the previous scrape, so that a dip between two "
+                 description=f"{what}: min, mean and max since the previous scrape, so that a dip between two "
                              "scrapes shows.")
 
 
@@ -63,5 +80,5 @@ def row(title, *panels, collapsed=False):
 
 def alerts(where, keep, **more):
     return panel("table", "Alerts", f'ALERTS{{{where},alertname=~"Atlas.*|Profd.*",alertstate="firing"}}',
-                 keep=keep, hide_value=True, description="What fires now; docs/runbook.md says what to do.",
+                 keep=keep, hide_value=True, description="Alerts that fire now; docs/runbook.md says what to do.",
                  **{"w": 12, **more})
