@@ -207,6 +207,11 @@ class Builder:
         description = panel.get("description")
         if description is None:
             description = self.facts.meaning(panel["queries"][0][0])
+            # What is shown is the labels, or words, not the number.
+            if panel.get("hide_value"):
+                description = re.sub(r"^Always 1; (\w)", lambda m: m[1].upper(), description)
+            elif "values" in panel:
+                description = re.sub(r"^1 (if|while) ", r"Yes \1 ", description)
         out.update({
             "description": description, "datasource": DATASOURCE, "targets": self.targets(panel),
             "fieldConfig": {"defaults": self.defaults(panel), "overrides": self.overrides(panel)},
