@@ -109,7 +109,7 @@ class Top(DaemonCase):
         """{id: row} of the devices, in the order of the screen."""
         rows = {}
         for line in terminal.lines()[3:]:
-            match = re.match(r"^\s{0,3}(\d+)\s+\S*(?:%|-)\s", line)
+            match = re.match(r"^\s{0,3}(\d+)\s+(?:[a-z]+\s+)?\S*(?:%|-)\s", line)
             if not match:
                 break
             rows[int(match[1])] = line
