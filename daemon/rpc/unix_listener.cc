@@ -84,8 +84,9 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
   if (!options.group.empty()) {
     std::optional<gid_t> group = GroupId(options.group);
     if (!group) {
-      *warning = fmt::format("no group {}: only root{} can connect", options.group,
-                             ::geteuid() == 0 ? "" : fmt::format(" and uid {}", ::geteuid()));
+      *warning = fmt::format("no group {}: ", options.group);
+      *warning += ::geteuid() == 0 ? "only root can connect"
+                                   : fmt::format("only root and uid {} can connect", ::geteuid());
     } else if (::chown(options.path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
       *warning = fmt::format("cannot give {} to group {}: {}", options.path,
                              options.group, std::generic_category().message(errno));
