@@ -149,6 +149,46 @@ TEST(DrawTest, HelpAndFilterLine) {
   EXPECT_NE(Screen(model, view, {80, 24}).find("\n/npu_\n"), std::string::npos);
 }
 
+TEST(DrawTest, HelpIsWholeAtEightyColumns) {
+  Model model = MakeModel(2, 3);
+  View view;
+  view.help = true;
+  std::string narrow = Screen(model, view, {80, 24});
+  std::string wide = Screen(model, view, {160, 24});
+  for (size_t line = 2; line < 23; ++line) EXPECT_EQ(Line(narrow, line), Line(wide, line));
+}
+
+TEST(DrawTest, HealthHasItsColumns) {
+  Model model = MakeModel(3, 3);
+  v1::Node node = MakeNode(3);
+  v1::Health* hot = node.mutable_devices(1)->mutable_health();
+  hot->set_verdict(v1::Health::DEGRADED);
+  hot->add_flags("throttled");
+  hot->add_flags("fault");
+  hot->add_faults()->set_code("0x80C98009");
+  model.SetNode(node);
+  EXPECT_EQ(Line(Screen(model, {}, {80, 24}), 4).substr(0, 13), "   1 degraded");
+  EXPECT_NE(Line(Screen(model, {}, {200, 24}), 4).find("throttled 0x80C98009"), std::string::npos);
+  Frame narrow = Draw(model, {}, {60, 24}, {"13:40:01", kNow});
+  EXPECT_EQ(narrow.At(3, 4).style, Style::kWarning);
+  EXPECT_EQ(narrow.At(3, 3).style, Style::kBold);
+  View view;
+  view.filter = "0x80c98009";
+  ASSERT_EQ(SelectDevices(model, view).size(), 1u);
+}
+
+TEST(DrawTest, ManyDevicesScroll) {
+  Model model = MakeModel(16, 3);
+  View view;
+  std::string text = Screen(model, view, {80, 24});
+  EXPECT_NE(text.find("1-12 of 16 devices"), std::string::npos) << text;
+  EXPECT_EQ(text.find("enlarge"), std::string::npos);
+  view.scroll = 100;
+  text = Screen(model, view, {80, 24});
+  EXPECT_NE(text.find("5-16 of 16 devices"), std::string::npos) << text;
+  EXPECT_EQ(Line(text, 14).substr(0, 7), "  15 ok");
+}
+
 TEST(DrawTest, ScrollsLongLists) {
   Model model = MakeModel(8, 3);
   View view;
