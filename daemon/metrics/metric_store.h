@@ -6,6 +6,7 @@
 // spelled there, and kMaxWindows windows of 2.5 KiB (10 MiB; eight NPUs with every channel running use 1 MiB).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
