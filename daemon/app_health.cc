@@ -65,9 +65,7 @@ DeviceReadings App::Impl::ReadingsOf(const DeviceInfo& device) {
   if (facts.problem.empty() && hal != nullptr && !hal->usable.ok()) add(hal->usable.message());
   if (node->pump_or_null()->IsDeviceStuck(static_cast<uint32_t>(device.id))) facts.hangs = true;
   if (DeviceControl* control_of = node->ControlOf(device.id); control_of != nullptr) {
-    const Status calls = control_of->Health();
-    if (!calls.ok()) facts.hangs = true;
-    if (!calls.ok() && facts.problem.empty()) add(calls.message());
+    if (const Status calls = control_of->Health(); !calls.ok()) facts.stuck_call = calls.message();
   }
   add(node->DcmiProblemOf(device));
   if (const DcmiService* dcmi = node->dcmi_or_null(); dcmi != nullptr) {

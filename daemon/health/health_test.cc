@@ -50,6 +50,14 @@ TEST(Judge, ACardThatDoesNotAnswerIsDownWhateverWasReadBefore) {
   EXPECT_THAT(Judge(hung).flags, ElementsAre("hung"));
 }
 
+TEST(Judge, OneCallThatHangsLeavesTheRest) {
+  DeviceReadings facts = Healthy();
+  facts.stuck_call = "stopping channel hccs of device 0 has not returned for 9 s";
+  EXPECT_EQ(Judge(facts).verdict, Verdict::kDegraded);
+  EXPECT_THAT(Judge(facts).flags, ElementsAre("stuck"));
+  EXPECT_THAT(Judge(facts).reasons, ElementsAre(facts.stuck_call));
+}
+
 TEST(Judge, AThrottledNpuIsDegraded) {
   DeviceReadings facts = Healthy();
   facts.health_status = 1;

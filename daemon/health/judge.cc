@@ -96,6 +96,7 @@ DeviceHealth Judge(const DeviceReadings& facts) {
                                 : "does not answer the management library");
     return health;  // what was read before says nothing now
   }
+  if (!facts.stuck_call.empty()) note(Verdict::kDegraded, "stuck", facts.stuck_call);
   if (facts.uncorrected_errors > 0) {
     note(Verdict::kFaulty, "ecc",
          fmt::format("{:.0f} memory errors that could not be corrected since the NPU started",

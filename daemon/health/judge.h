@@ -29,7 +29,8 @@ struct DeviceReadings {
   int device = 0;       // logical id
   std::string npu;      // its label in metrics
   std::string problem;  // why it cannot be used, in the drivers' words; empty: none
-  bool hangs = false;   // a call for it has not returned
+  bool hangs = false;   // it answers no call any more
+  std::string stuck_call;  // one that has not returned, while others do; empty: none
   std::optional<bool> up;  // answers libdcmi
   std::optional<int> health_status;
   bool faults_known = false;
@@ -40,7 +41,7 @@ struct DeviceReadings {
 
 struct DeviceHealth {
   Verdict verdict = Verdict::kUnknown;
-  std::vector<std::string> flags;    // "gone", "hung", "throttled", "ecc", "fault", "alarm"
+  std::vector<std::string> flags;    // "gone", "hung", "stuck", "throttled", "ecc", "fault", "alarm"
   std::vector<std::string> reasons;  // one for each flag
 };
 

@@ -73,7 +73,8 @@ int Run(const std::string& socket, const std::string& method) {
       {"StartSession", Unary(&Stub::StartSession)}, {"StopSession", Unary(&Stub::StopSession)},
       {"GetSession", Unary(&Stub::GetSession)},     {"ListSessions", Unary(&Stub::ListSessions)},
       {"RenewLease", Unary(&Stub::RenewLease)},     {"ListJobs", Unary(&Stub::ListJobs)},
-      {"GetTime", Unary(&Stub::GetTime)},           {"ListDumps", Unary(&Stub::ListDumps)},
+      {"GetTime", Unary(&Stub::GetTime)},           {"GetTopology", Unary(&Stub::GetTopology)},
+      {"ListDumps", Unary(&Stub::ListDumps)},
       {"PinDump", Unary(&Stub::PinDump)},           {"DeleteDump", Unary(&Stub::DeleteDump)},
       {"WatchSession", Watch}};
   auto found = methods.find(method);
