@@ -93,7 +93,7 @@ void AddJob(const v1::Job& job, Table* table) {
 
 void PrintProcesses(const Context& context, const v1::Job& job) {
   std::set<std::string> sessions(job.sessions().begin(), job.sessions().end());
-  context.io.out << "job " << (job.job_id().empty() ? "-" : Printable(job.job_id())) << " of "
+  context.io.out << "job " << (job.job_id().empty() ? "-" : Printable(job.job_id())) << " of user "
                  << Printable(UserText(job.uid()));
   if (job.world_size() > 0) context.io.out << ", world size " << job.world_size();
   context.io.out << ", sessions " << Printable(Joined(sessions)) << "\n";
