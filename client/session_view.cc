@@ -113,6 +113,17 @@ Cell StateCell(v1::Session::State state) {
   }
 }
 
+Cell StateCell(const v1::Session& session) {
+  Cell cell = StateCell(session.state());
+  const bool partial = std::any_of(
+      session.outcomes().begin(), session.outcomes().end(), [](const v1::Outcome& outcome) {
+        return outcome.result() == v1::Outcome::FAILED || outcome.result() == v1::Outcome::BUSY ||
+               outcome.result() == v1::Outcome::DENIED;
+      });
+  if (partial && session.state() != v1::Session::FAILED) return {cell.text + ", partial", Tone::kWarning};
+  return cell;
+}
+
 void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_counts, bool color) {
   std::vector<std::string> headers = {"COLLECTOR", "DEVICES", "RESULT", ">RATE"};
   if (with_counts) headers.insert(headers.end(), {">RECORDS", ">BYTES", ">DROPPED"});
@@ -168,7 +179,7 @@ void PrintSegments(std::ostream& out, const v1::Session& session, bool color) {
 
 void PrintSession(const Context& context, std::ostream& out, bool color,
                   const v1::Session& session) {
-  Cell state = StateCell(session.state());
+  Cell state = StateCell(session);
   out << "session " << Printable(session.session_id()) << "  "
       << Paint(state.text, state.tone, color);
   if (!session.reason().empty()) out << "  (" << Printable(session.reason()) << ")";

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "daemon/app_impl.h"
+#include "daemon/last_words.h"
 #include "daemon/node/rights.h"
 #include "daemon/rpc/tls_server.h"
 
@@ -40,8 +41,13 @@ App::App(AppOptions options) : impl_(std::make_unique<Impl>(std::move(options)))
 App::~App() = default;
 
 Status App::Run() {
-  RETURN_IF_ERROR(impl_->Build());
+  if (Status built = impl_->Build(); !built.ok()) {
+    log::Error("cannot serve", {{"why", built.ToString()}});
+    return built;
+  }
   Status status = impl_->Serve();
+  // Before what is said of the end.
+  if (!status.ok()) log::Error("cannot serve", {{"why", status.ToString()}});
   if (impl_->restarting) impl_->LeaveSessions();
   impl_->End();
   return status;
@@ -57,6 +63,7 @@ DumpWriter::Options App::Impl::WriterOptions() const {
 }
 
 Status App::Impl::Build() {
+  EndCleanlyWithoutMemory();
   LimitMemory();
   RaiseFileLimit();
   started_ns = clock.SteadyNs();
@@ -355,6 +362,7 @@ void App::Impl::GuardSoon() {
 void App::Impl::Beat() {
   arbiter->Tick();
   sessions->Tick();
+  keeper->Tick();
   jobs->Tick();
   if (attribution != nullptr) attribution->Tick();
   if (recorder != nullptr) recorder->Tick();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
 #include "profd/v1/profd.pb.h"
@@ -39,10 +40,13 @@ void App::Impl::BuildJobs() {
     }
     return active;
   };
-  deps.on_ring_broken = [](const TrainingProcess& process, const Status& why) {
+  deps.on_ring_broken = [this, limit = LogLimit()](const TrainingProcess& process, const Status& why) mutable {
+    uint64_t left_out = 0;
+    if (!limit.Allow(process.uid, clock.SteadyNs(), &left_out)) return;
     log::Warning("mark ring given up", {{"pid", process.pid},
                                         {"uid", process.uid},
-                                        {"why", why.message()}});
+                                        {"why", why.message()},
+                                        {"left_out", left_out}});
   };
   jobs = std::make_unique<JobDesk>(std::move(deps));
 }

@@ -236,10 +236,7 @@ int Serve(const Flags& flags, const DaemonConfig& config) {
     if (fresh.ok()) log::Setup(LevelOf(fresh->log_level), false);
     return fresh;
   };
-  Status status = App(std::move(options)).Run();
-  if (status.ok()) return 0;
-  log::Error("cannot serve", {{"why", status.ToString()}});
-  return 1;
+  return App(std::move(options)).Run().ok() ? 0 : 1;
 }
 
 }  // namespace

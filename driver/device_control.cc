@@ -103,6 +103,15 @@ void StopLate(const Context& context, uint32_t channel) {
   context.table->Remove(context.device, channel).Ignore();
 }
 
+Status RunFetch(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
+  uint32_t readable = 0;
+  // Not all drivers have it, and it is a hint in any case: the read below finds out.
+  context.hal->ProfDataFlush(context.device, channel, &readable);
+  if (context.table->IsStuck(context.device)) return Unavailable("a read has not returned");
+  const Deadline deadline{context.table->NowSteadyNs() + options.stop_deadline_ns / 4};
+  return context.table->Drain(context.device, channel, options.drain_bytes, deadline);
+}
+
 // Order of driver-abi 9.5. Only what comes after prof_stop decides whether bytes were left behind.
 StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
   ChannelTable& table = *context.table;
@@ -236,6 +245,22 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
   };
   job.done = [outcome, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *outcome : StopOutcome{guard, false});
+  };
+  Submit(std::move(job), static_cast<int>(channel));
+}
+
+void DeviceControl::FetchChannel(uint32_t channel, std::function<void(const Status&)> done) {
+  auto result = std::make_shared<Status>();
+  Context context{device_, hal_, table_};
+  GuardedJob job;
+  job.what = fmt::format("reading channel {} of device {}", ChannelName(channel), device_);
+  job.key = static_cast<int>(channel);
+  job.deadline_steady_ns = clock_.SteadyNs() + options_.stop_deadline_ns;
+  job.run = [context, channel, result, options = options_] {
+    *result = RunFetch(context, channel, options);
+  };
+  job.done = [result, done = std::move(done)](const Status& guard) {
+    done(guard.ok() ? *result : guard);
   };
   Submit(std::move(job), static_cast<int>(channel));
 }

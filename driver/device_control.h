@@ -61,6 +61,9 @@ class DeviceControl {
   // Flush where supported, read what is there, stop, read the rest, unregister. When `done` says Ok
   // every byte the driver gave has gone to the sink. Success if the channel was stopped already.
   void StopChannel(uint32_t channel, std::function<void(const StopOutcome&)> done);
+  // Flush where supported, then read what is there; the channel runs on. When `done` says Ok all the driver
+  // had has gone to the sink.
+  void FetchChannel(uint32_t channel, std::function<void(const Status&)> done);
   void CorrelateClock(std::function<void(const Result<ClockPair>&)> done);
   // drvDeviceStatus: abi::kDrvStatus*; -1 when the driver cannot tell.
   void QueryStatus(std::function<void(const Result<int>&)> done);

@@ -96,7 +96,35 @@ Status CheckRoot(int fd, const std::string& path) {
   return {};
 }
 
+// `path`, or the nearest directory above it that there is.
+bool StatNearest(std::string path, struct stat* st) {
+  for (;;) {
+    if (::stat(path.c_str(), st) == 0) return true;
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos || path == "/") return false;
+    path.resize(std::max<size_t>(slash, 1));
+  }
+}
+
 }  // namespace
+
+uint64_t VolumeOf(const std::string& path) {
+  struct stat st {};
+  return StatNearest(path, &st) ? st.st_dev : 0;
+}
+
+Status CheckVolume(const std::string& path, uint64_t volume) {
+  struct stat here {};
+  struct stat above {};
+  if (volume == 0 || !StatNearest(path, &here) || here.st_dev == volume) return {};
+  const bool mounted = ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0 &&
+                       here.st_dev != above.st_dev;
+  if (mounted) return {};
+  return FailedPrecondition(
+      fmt::format("{} is not on the volume it was on when profd started: that has been unmounted. Mount it again, or "
+                  "restart profd to use what is there now",
+                  path));
+}
 
 Result<DumpRoot> DumpRoot::Open(const std::string& path_in) {
   std::string path = path_in;
@@ -191,6 +219,12 @@ bool DumpRoot::InPlace() const {
   struct stat named {};
   return ::fstat(fd_.get(), &opened) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+Status DumpRoot::CheckMounted() const {
+  struct stat opened {};
+  if (::fstat(fd_.get(), &opened) != 0) return Status::FromErrno(errno, path_);
+  return CheckVolume(path_, opened.st_dev);
 }
 
 Result<DumpRoot::NewDump> DumpRoot::CreateDump(DumpOwner owner, int64_t wall_ns) {

@@ -18,6 +18,12 @@
 
 namespace profd {
 
+// Of the volume that holds `path`, or what there is of it. 0: cannot be told.
+uint64_t VolumeOf(const std::string& path);
+// Is `path` still on that volume, or on one that was mounted there since? A volume that was unmounted leaves the
+// directory below its mount point, which is not meant for dumps.
+Status CheckVolume(const std::string& path, uint64_t volume);
+
 class DumpRoot {
  public:
   // Opens `path`, creating it and missing parents. Refuses (kPermissionDenied) a root that is a
@@ -35,6 +41,8 @@ class DumpRoot {
   Result<uint64_t> SizeBytes() const;
   // False when the folder was removed or replaced since it was opened: what is written goes nowhere.
   bool InPlace() const;
+  // kFailedPrecondition when its volume was unmounted since it was opened.
+  Status CheckMounted() const;
 
   struct NewDump {
     std::string name;

@@ -38,6 +38,38 @@ int64_t CyclesToNs(uint64_t cycles, uint64_t origin, double hz) {
   return static_cast<int64_t>(std::clamp(ns, -kMost, kMost));
 }
 
+// Where the tokens of a line begin that say which of several it is, of one instant; how many they are.
+// driver-abi 3.6: lines of NIC and RoCE end in the port, those of DVPP begin with the engine.
+std::string_view LineKey(const abi::ChannelFormat& format, uint32_t chip_id, std::string_view line) {
+  size_t first = 0;
+  size_t count = 0;
+  if (format.header_token == "engine_type") {
+    first = 1;
+    count = abi::HasDvppId(chip_id) ? 3 : 2;
+  } else if (format.header_token == "rxPacket/s") {
+    first = 14;
+    count = 1;
+  } else {
+    return {};
+  }
+  auto skip = [&line](size_t from, size_t tokens) {
+    for (size_t i = 0; i < tokens && from < line.size(); ++i) {
+      from = std::min(line.find(' ', from), line.size() - 1) + 1;
+    }
+    return from;
+  };
+  const size_t begin = skip(0, first);
+  return line.substr(begin, skip(begin, count) - begin);
+}
+
+uint64_t HashOf(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : text) {
+    if (c != ' ' && c != '\r') hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  }
+  return hash;
+}
+
 bool HasStamps(const abi::ChannelFormat* format) {
   return format != nullptr && (format->framing == abi::Framing::kText || format->stamp.width != 0);
 }
@@ -82,7 +114,8 @@ void HoleFinder::FeedBinary(std::span<const std::byte> bytes) {
 
 void HoleFinder::FeedText(std::span<const std::byte> bytes) {
   std::string_view text = AsText(bytes);
-  std::string_view stamped;  // the last stamp and the character that ends it
+  std::string_view stamped;  // the last stamp as text, with the character that ends it
+  int64_t stamp = kNoStamp;
   while (!text.empty()) {
     size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
@@ -90,16 +123,15 @@ void HoleFinder::FeedText(std::span<const std::byte> bytes) {
     // A header, or nothing.
     if (line.empty() || line[0] < '0' || line[0] > '9') continue;
     ++records_;
-    // Several lines of one instant: nothing new.
-    if (!stamped.empty() && line.starts_with(stamped)) continue;
-    size_t size = 0;
-    int64_t stamp = TextStamp(line, &size);
+    if (stamped.empty() || !line.starts_with(stamped)) {
+      size_t size = 0;
+      stamp = TextStamp(line, &size);
+      stamped = size > 0 && size < line.size() ? line.substr(0, size + 1) : std::string_view();
+    }
     if (stamp == kNoStamp) {
       ++unreadable_;
-      stamped = {};
     } else {
-      Take(0, stamp);
-      stamped = size < line.size() ? line.substr(0, size + 1) : std::string_view();
+      Take(HashOf(LineKey(*options_.format, options_.chip_id, line)), stamp);
     }
   }
 }
@@ -288,6 +320,14 @@ void HoleFinder::Resync() {
     series.point_ns = -1;
   }
   has_micros_ = false;
+}
+
+void HoleFinder::Restart(int64_t period_ns) {
+  Finish();
+  series_.clear();
+  latest_ = nullptr;
+  has_micros_ = false;
+  options_.period_ns = period_ns;
 }
 
 void HoleFinder::Finish() {

@@ -2,7 +2,7 @@
 // its ring is full, and nothing else tells. Used by the daemon while it writes and by the verifier
 // when it reads, so that both see the same holes.
 //
-// A series (one HBM stack and direction, one module, one die, ...) has a hole where two neighbours are
+// A series (one HBM stack and direction, one port, one engine, one die, ...) has a hole where two neighbours are
 // 1.5 periods or more apart and the next record does not make up for it (a late record followed by a
 // punctual one is jitter). Event-driven channels and series whose stamps follow no period have none.
 //
@@ -61,6 +61,8 @@ class HoleFinder {
   }
   // What comes next need not follow what came: a known loss, a restart of the channel.
   void Resync();
+  // What comes next has another rate.
+  void Restart(int64_t period_ns);
   // Decides what waited for one more record.
   void Finish();
 

@@ -130,6 +130,47 @@ TEST_F(HoleFinderTest, SeriesAreWatchedOneByOne) {
   EXPECT_EQ(finder.records(), 79u);
 }
 
+// NIC lines of two ports and DVPP lines of two engines an instant: lines are counted, also where a part of an
+// instant's is missing.
+TEST_F(HoleFinderTest, LinesOfOneInstantAreSeries) {
+  for (const uint32_t channel : {4u, 6u}) {
+    holes_.clear();
+    HoleFinder finder = Make(channel, 10 * kMs);
+    for (int64_t i = 0; i < 30; ++i) {
+      std::string ns = std::to_string(i * 10 * kMs);
+      const std::string stamp = "1:" + std::string(9 - ns.size(), '0') + ns;
+      for (int part = 0; part < 2; ++part) {
+        // Three instants are missing, and one line of the instant before and after.
+        if ((i > 10 && i < 14) || (i == 10 && part == 1) || (i == 14 && part == 0)) continue;
+        const std::string id = std::to_string(part);
+        finder.Feed(AsBytes(channel == 4
+                                ? stamp + " 100 1 2 3 4 0 0 5 6 7 8 0 0 " + id + "\n"
+                                : stamp + " 1 " + id + " " + std::to_string(i) + " 2 3% 4 5 6% 7 8\n"));
+      }
+    }
+    finder.Finish();
+    EXPECT_EQ(finder.records(), 52u) << channel;
+    EXPECT_EQ(finder.missing(), 8u) << channel;
+    EXPECT_EQ(holes_.size(), 2u) << channel;
+  }
+}
+
+TEST_F(HoleFinderTest, AnotherRateIsJudgedByItself) {
+  HoleFinder::Options options;
+  options.period_ns = 1000 * kMs;
+  options.polled = true;
+  HoleFinder finder(options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); });
+  for (int64_t i = 0; i < 4; ++i) finder.FeedStamp(0, i * 1000 * kMs);
+  finder.Restart(10 * kMs);
+  for (int64_t i = 0; i < 40; ++i) {
+    if (i != 30) finder.FeedStamp(0, 3500 * kMs + i * 10 * kMs);
+  }
+  finder.Finish();
+  ASSERT_EQ(holes_.size(), 1u);
+  EXPECT_EQ(holes_[0].missing, 1u);
+  EXPECT_EQ(holes_[0].from_ns, 3790 * kMs);
+}
+
 TEST_F(HoleFinderTest, LearnsThePeriodWhereNobodyKnowsIt) {
   HoleFinder finder = Make(9, 0);
   std::vector<int64_t> at;

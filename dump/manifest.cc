@@ -48,6 +48,10 @@ Json ChannelJson(const ManifestChannel& channel) {
   json["thinned"] = channel.thinned;
   json["thinned_records"] = channel.thinned_records;
   json["readings"] = channel.readings;
+  if (channel.past_until_ns != 0) {
+    json["past_hz"] = channel.past_hz;
+    json["past_until_ns"] = channel.past_until_ns;
+  }
   json["rebased"] = channel.rebased;
   json["rebase_us"] = channel.rebase_us;
   json["gap_count"] = channel.gap_count;

@@ -81,6 +81,9 @@ struct ManifestChannel {
   bool thinned = false;
   uint64_t thinned_records = 0;  // left out on purpose
   uint64_t readings = 0;  // of a polled collector: how often it read what it reads; 0 = unknown
+  // What was read before `past_until_ns` comes from the flight recorder, at its rate; 0 = nothing does.
+  double past_hz = 0;
+  int64_t past_until_ns = 0;
   bool rebased = false;
   int64_t rebase_us = 0;
   std::vector<ManifestGap> gaps;

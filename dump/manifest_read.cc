@@ -151,6 +151,8 @@ ManifestChannel ReadChannel(Reader& reader, const Json& json) {
   reader.Get(json, "thinned", &channel.thinned);
   reader.Get(json, "thinned_records", &channel.thinned_records);
   reader.Get(json, "readings", &channel.readings);
+  reader.Get(json, "past_hz", &channel.past_hz);
+  reader.Get(json, "past_until_ns", &channel.past_until_ns);
   reader.Get(json, "rebased", &channel.rebased);
   reader.Get(json, "rebase_us", &channel.rebase_us);
   reader.Each(json, "gaps", [&](const Json& item) {

@@ -29,8 +29,9 @@ constexpr int64_t kSameBootNs = 600 * kNsPerSecond;
 
 class Recovery {
  public:
-  Recovery(UniqueFd top, DumpOwner owner, const RecoveryOptions& options, DumpIo& io)
-      : top_(std::move(top)), owner_(owner), options_(options), io_(io) {}
+  Recovery(UniqueFd top, const DumpReader& reader, DumpOwner owner, const RecoveryOptions& options,
+           DumpIo& io)
+      : top_(std::move(top)), reader_(reader), owner_(owner), options_(options), io_(io) {}
 
   Result<RecoveredDump> Run();
 
@@ -43,6 +44,7 @@ class Recovery {
   Status Save();
 
   UniqueFd top_;
+  const DumpReader& reader_;
   const DumpOwner owner_;
   const RecoveryOptions& options_;
   DumpIo& io_;
@@ -53,10 +55,16 @@ class Recovery {
   int64_t end_raw_ns_ = 0;
   std::vector<RepairedPlace> places_;
   OwnFiles own_;
+  SliceJournal journal_;
   RecoveredDump result_;
 };
 
 Status Recovery::ReadManifest() {
+  if (options_.manifest) {
+    manifest_ = *options_.manifest;
+    manifest_.state = DumpState::kRunning;
+    return {};
+  }
   Result<UniqueFd> file = OpenOwn(top_.get(), std::string(kManifestFile), owner_.uid, O_RDONLY);
   if (!file.ok()) return file.status();
   Result<std::string> text = ReadWhole(file->get(), kMaxManifestBytes);
@@ -190,7 +198,7 @@ void Recovery::EndChannels() {
 
 // The manifest is the last thing that is written: until then all of this is done again.
 Status Recovery::Save() {
-  manifest_.state = DumpState::kInterrupted;
+  manifest_.state = options_.state;
   manifest_.reason = options_.reason;
   manifest_.end_wall_ns = end_wall_ns_;
   manifest_.end_raw_ns = end_raw_ns_;
@@ -221,7 +229,7 @@ Result<RecoveredDump> Recovery::Run() {
   }
   DecideTimes();
   RepairContext context{io_, owner_, top_.get(), !same_boot_};
-  Result<std::vector<RepairedPlace>> places = RepairPlaces(context, &manifest_.warnings, &own_);
+  Result<std::vector<RepairedPlace>> places = RepairPlaces(context, &manifest_.warnings, &own_, &journal_);
   if (!places.ok()) return places.status();
   places_ = std::move(places).value();
   const bool any = std::any_of(places_.begin(), places_.end(),
@@ -235,7 +243,9 @@ Result<RecoveredDump> Recovery::Run() {
     result_.cut_bytes += place.cut_bytes;
     result_.ended_slices += place.ended_slices;
   }
+  ApplyLosses(journal_, &manifest_);
   EndChannels();
+  FindUnnoted(reader_, &manifest_);
   RETURN_IF_ERROR(EndPlaces(context, places_, end_wall_ns_, end_raw_ns_, &manifest_));
   RETURN_IF_ERROR(Save());
   result_.outcome = RecoveredDump::Outcome::kRecovered;
@@ -252,7 +262,9 @@ Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name,
   struct stat st {};
   if (::fstat(dir->get(), &st) != 0) return Status::FromErrno(errno, name);
   DumpOwner owner{st.st_uid, st.st_gid};
-  Result<RecoveredDump> recovered = Recovery(std::move(*dir), owner, options, io).Run();
+  Result<DumpReader> reader = DumpReader::Open(root, name);
+  if (!reader.ok()) return reader.status();
+  Result<RecoveredDump> recovered = Recovery(std::move(*dir), *reader, owner, options, io).Run();
   if (!recovered.ok()) return recovered.status().Annotate(name);
   // Who may see it follows from whose directory it is, not from what the file in it claims.
   recovered->manifest.uid = st.st_uid;

@@ -30,6 +30,9 @@ struct RecoveryOptions {
   // Whose dump it is, where its manifest cannot tell.
   std::string session_id;
   std::string reason = "profd ended before the session did";
+  DumpState state = DumpState::kInterrupted;  // that it ends in
+  // What its writer knew at the end, and could not write; in place of the manifest on the disk.
+  std::optional<Manifest> manifest = {};
 };
 
 struct RecoveredDump {

@@ -413,13 +413,12 @@ Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags)
 }
 
 Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
-                                                std::vector<std::string>* warnings,
-                                                OwnFiles* own) {
+                                                std::vector<std::string>* warnings, OwnFiles* own,
+                                                SliceJournal* journal) {
   ::unlinkat(context.top, fmt::format(".{}.tmp", kManifestFile).c_str(), 0);
   ::unlinkat(context.top, std::string(kNextManifest).c_str(), 0);
   MoveOwnFolder(context.top, warnings);
-  SliceJournal journal;
-  RETURN_IF_ERROR(CutOwnFiles(context, &journal, own));
+  RETURN_IF_ERROR(CutOwnFiles(context, journal, own));
   std::vector<std::string> names = {"host"};
   for (size_t id = 0; id + 1 < kMaxPlaces; ++id) names.push_back(fmt::format("device_{}", id));
   std::vector<RepairedPlace> places;
@@ -434,7 +433,7 @@ Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
       continue;
     }
     place.dir = std::move(*dir);
-    Status repaired = PlaceRepair(context, journal, &place, warnings).Run();
+    Status repaired = PlaceRepair(context, *journal, &place, warnings).Run();
     if (!repaired.ok()) return repaired.Annotate(name);
     places.push_back(std::move(place));
   }

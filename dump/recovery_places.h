@@ -11,6 +11,7 @@
 #include "dump/dump_io.h"
 #include "dump/manifest.h"
 #include "dump/slice_journal.h"
+#include "dump/reader.h"
 #include "dump/slice_repair.h"
 
 namespace profd {
@@ -56,7 +57,8 @@ Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags)
 // Our own files by name, without their headings' lines.
 using OwnFiles = std::map<std::string, WholePart, std::less<>>;
 Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
-                                                std::vector<std::string>* warnings, OwnFiles* own);
+                                                std::vector<std::string>* warnings, OwnFiles* own,
+                                                SliceJournal* journal);
 // end_info, and the devices' clocks where the crash came before they were written.
 Status EndPlaces(const RepairContext& context, const std::vector<RepairedPlace>& places,
                  int64_t wall_ns, int64_t raw_ns, Manifest* manifest);
@@ -64,6 +66,11 @@ Status EndPlaces(const RepairContext& context, const std::vector<RepairedPlace>&
 void CountFile(const RepairedFile& file, ManifestChannel* channel);
 // Channels the manifest does not name: it was lost, or not written again since they began.
 void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest);
+// recovery_losses.cc. What the journal knows to be lost and the manifest does not say yet.
+void ApplyLosses(const SliceJournal& journal, Manifest* manifest);
+// What is missing at the ends of the files, by the records' stamps, and is told nowhere: it was noticed too late to
+// be noted.
+void FindUnnoted(const DumpReader& reader, Manifest* manifest);
 // Manifest::files.
 Status ListRepaired(int top, const std::vector<RepairedPlace>& places, Manifest* manifest);
 

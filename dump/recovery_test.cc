@@ -1,5 +1,6 @@
 #include "dump/recovery.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,9 +13,10 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
-#include "dump/session_dump.h"
 #include "dump/mark_files.h"
 #include "dump/reader.h"
+#include "dump/session_dump.h"
+#include "dump/slice_journal.h"
 #include "dump/test_util.h"
 #include "dump/verify.h"
 
@@ -159,6 +161,56 @@ TEST_F(RecoveryTest, SaysWhatIsMissingFromWhenToWhen) {
   EXPECT_LE(hbm.gaps[0].from_ns, hbm.gaps[0].host_ns);
   EXPECT_GE(dump.manifest.end_raw_ns, kRaw);
   EXPECT_LE(dump.manifest.end_wall_ns, Options().now_wall_ns);
+}
+
+// The manifest is replaced every ten seconds; the journal has what was lost since.
+TEST_F(RecoveryTest, LossesSinceTheLastManifestAreInTheJournal) {
+  Make();
+  Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
+  ASSERT_TRUE(manifest.ok());
+  // Known already: changes nothing.
+  manifest->channels[0].AddGap({kRaw + 500, 4, "driver", kRaw + 100});
+  manifest->channels[0].AddLoss("driver", 4, 96, kRaw + 500);
+  WriteText(At("profd_manifest.json"), Serialize(*manifest));
+  const std::string journal = fs::exists(At("host/profd/slices.tsv")) ? "host/profd/slices.tsv" : "profd/slices.tsv";
+  Append(journal, LostLine({0, kHbm, "hbm", "driver", 4, 96, kRaw + 100, kRaw + 500, 4}));
+  Append(journal, LostLine({0, kHbm, "hbm", "driver", 9, 216, kRaw + 900, kRaw + 950, 5}));
+  Append(journal, LostLine({0, kHccs, "hccs", "queue_full", 2, 60, kRaw + 10, kRaw + 20, 2}));
+  RecoveredDump dump = Recover();
+  const ManifestChannel& hbm = ChannelOf(dump, kHbm);
+  ASSERT_EQ(hbm.dropped.size(), 1u);
+  EXPECT_EQ(hbm.dropped[0].records, 9u);
+  EXPECT_EQ(hbm.dropped[0].bytes, 216u);
+  ASSERT_EQ(hbm.gaps.size(), 3u);  // the last is the end of the daemon
+  EXPECT_EQ(hbm.gaps[0].lost_records, 4u);
+  EXPECT_EQ(hbm.gaps[1].lost_records, 5u);
+  EXPECT_EQ(hbm.gaps[1].from_ns, kRaw + 900);
+  const ManifestChannel& hccs = ChannelOf(dump, kHccs);
+  ASSERT_EQ(hccs.dropped.size(), 1u);
+  EXPECT_EQ(hccs.dropped[0].reason, "queue_full");
+}
+
+// What was lost in the last moment was noted nowhere: its records' stamps tell.
+TEST_F(RecoveryTest, HolesThatNobodyNotedAreFound) {
+  Make();
+  Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
+  ASSERT_TRUE(manifest.ok());
+  ManifestChannel& told = manifest->channels[1];
+  ASSERT_EQ(told.channel, kHccs);
+  told.hz_effective = 10;
+  WriteText(At("profd_manifest.json"), Serialize(*manifest));
+  std::string lines;
+  for (int i = 1; i < 40; ++i) {
+    if (i < 20 || i > 22) lines += fmt::format("{}:{}00000002 3 4\n", 1 + i / 10, i % 10);
+  }
+  Append("device_0/data/hccs.data.0.slice_0", lines);
+  RecoveredDump dump = Recover();
+  const ManifestChannel& hccs = ChannelOf(dump, kHccs);
+  ASSERT_EQ(hccs.dropped.size(), 1u);
+  EXPECT_EQ(hccs.dropped[0].reason, "not_noted");
+  EXPECT_EQ(hccs.dropped[0].records, 3u);
+  EXPECT_EQ(hccs.gaps.back().lost_records, 3u);
+  EXPECT_EQ(hccs.gaps.back().host_ns - hccs.gaps.back().from_ns, 400 * kNsPerMs);
 }
 
 // The monotonic clock of another boot says nothing about the end.

@@ -171,6 +171,9 @@ class SessionDump : private SliceObserver {
 
   // What the daemon keeps up to date: outcomes, losses, clock pairs, warnings.
   Manifest& manifest() { return manifest_; }
+  // Something is missing from a channel of the manifest, for this reason; `gap` is where. Goes into the journal at
+  // once, so that a crash before the next manifest does not hide it.
+  void NoteLoss(const ManifestChannel& channel, std::string_view reason, const ManifestGap& gap);
   // Something in it is worth knowing after a crash.
   void TouchManifest() { manifest_touched_ = true; }
   // Replaces profd_manifest.json if it was touched, at most every 10 s; with `sync`, once it is on the

@@ -213,6 +213,22 @@ Status SessionDump::ListFiles() {
   });
 }
 
+void SessionDump::NoteLoss(const ManifestChannel& channel, std::string_view reason,
+                           const ManifestGap& gap) {
+  manifest_touched_ = true;
+  JournalLoss loss{channel.device, channel.channel, channel.collector, std::string(reason), 0, 0,
+                   gap.from_ns,    gap.host_ns,     gap.lost_records};
+  for (const ManifestLoss& one : channel.dropped) {
+    if (one.reason != reason) continue;
+    loss.records = one.records;
+    loss.bytes = one.bytes;
+  }
+  // At the limit the manifest alone says so: room for that one is set aside.
+  constexpr uint64_t kMostLineBytes = 256;
+  if (options_.max_bytes > 0 && bytes_written() + Reserved() + kMostLineBytes > options_.max_bytes) return;
+  book_.Lost(loss);
+}
+
 Status SessionDump::WriteManifest() { return PutManifest(false); }
 
 Status SessionDump::WriteManifestIfDue() {
@@ -236,6 +252,7 @@ Status SessionDump::PutManifest(bool soon) {
   }
   if (pending_manifest_ != nullptr) std::exchange(pending_manifest_, nullptr)->CallOff();
   manifest_bytes_ = text.size();
+  book_.ManifestReplaced();
   if (!soon) {
     manifest_synced_ = false;
     return ReplaceFile(io_, top_.get(), std::string(kManifestFile), text, options_.owner, false);

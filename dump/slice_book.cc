@@ -57,9 +57,24 @@ bool SliceBook::Aged(std::string_view path, int64_t now_ns, const std::function<
   gone.to_ns = std::max(gone.to_ns, slice.last_ns);
   gone.ns = now_ns;
   slices_.erase(found);
-  // A journal that cannot be rewritten now grows on.
-  if (dead_lines_ > kRewriteLines && dead_lines_ > lines_ / 2) Rewrite().Ignore();
+  RewriteIfWorth();
   return true;
+}
+
+void SliceBook::Lost(const JournalLoss& loss) {
+  losses_.push_back(LostLine(loss));
+  Add(losses_.back());
+}
+
+void SliceBook::ManifestReplaced() {
+  dead_lines_ += earlier_losses_.size();
+  earlier_losses_ = std::exchange(losses_, {});
+  RewriteIfWorth();
+}
+
+// A journal that cannot be rewritten now grows on.
+void SliceBook::RewriteIfWorth() {
+  if (dead_lines_ > kRewriteLines && dead_lines_ > lines_ / 2) Rewrite().Ignore();
 }
 
 const SliceEntry* SliceBook::Find(std::string_view path) const {
@@ -132,6 +147,10 @@ Status SliceBook::Rewrite() {
     if (!slice->compressed) continue;
     text += CompressedLine(*slice);
     ++lines;
+  }
+  for (const auto* losses : {&earlier_losses_, &losses_}) {
+    for (const std::string& line : *losses) text += line;
+    lines += losses->size();
   }
   RETURN_IF_ERROR(ReplaceFile(io_, dir_, std::string(kJournalName), text, owner_, false));
   UniqueFd fd(::openat(dir_, std::string(kJournalName).c_str(),

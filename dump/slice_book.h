@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -29,6 +30,9 @@ class SliceBook {
   // `remove` removes the slice, after the journal says so: what a kill in between leaves is removed
   // by the recovery. False: it is still there, and the journal says that, too.
   bool Aged(std::string_view path, int64_t now_ns, const std::function<bool()>& remove);
+  void Lost(const JournalLoss& loss);
+  // The manifest was replaced: it has what was lost up to the time before.
+  void ManifestReplaced();
   // Null if there is no such slice (any more).
   const SliceEntry* Find(std::string_view path) const;
   size_t size() const { return slices_.size(); }
@@ -45,6 +49,7 @@ class SliceBook {
 
  private:
   void Add(std::string line);
+  void RewriteIfWorth();
   Status Rewrite();
   Status Open();
 
@@ -54,6 +59,10 @@ class SliceBook {
   UniqueFd fd_;
   std::map<std::string, SliceEntry, std::less<>> slices_;  // that are there
   std::map<std::string, ForgottenSlices, std::less<>> gone_;
+  // Lines about losses since the manifest was replaced last, and since the time before: that one may not be on the
+  // disk yet.
+  std::vector<std::string> losses_;
+  std::vector<std::string> earlier_losses_;
   std::string pending_;
   uint64_t written_ = 0;
   uint32_t crc_ = 0;

@@ -104,11 +104,31 @@ bool TakeForgotten(const Fields& f, size_t count, SliceJournal* journal) {
   return true;
 }
 
+bool TakeLost(const Fields& f, size_t count, SliceJournal* journal) {
+  JournalLoss loss;
+  if (count != 8) return false;
+  std::string_view where = f[1];
+  const size_t first = where.find('/');
+  const size_t second = first == std::string_view::npos ? first : where.find('/', first + 1);
+  if (second == std::string_view::npos || !Take(where.substr(0, first), &loss.device) ||
+      !Take(where.substr(first + 1, second - first - 1), &loss.channel) ||
+      !IsSafeName(where.substr(second + 1)) || !IsSafeName(f[2]) || !Take(f[3], &loss.records) ||
+      !Take(f[4], &loss.bytes) || !Take(f[5], &loss.from_ns) || !Take(f[6], &loss.to_ns) ||
+      !Take(f[7], &loss.gap_records)) {
+    return false;
+  }
+  loss.collector = where.substr(second + 1);
+  loss.reason = f[2];
+  journal->losses.push_back(std::move(loss));
+  return true;
+}
+
 bool TakeLine(const Fields& fields, size_t count, SliceJournal* journal) {
   if (fields[0] == "closed") return TakeClosed(fields, count, journal);
   if (fields[0] == "compressed") return TakeCompressed(fields, count, journal);
   if (fields[0] == "aged") return TakeAged(fields, count, journal);
   if (fields[0] == "forgotten") return TakeForgotten(fields, count, journal);
+  if (fields[0] == "lost") return TakeLost(fields, count, journal);
   // A later version's, or what a cut-off write of ours and its continuation make together.
   return !fields[0].empty() && fields[0].size() < 16;
 }
@@ -170,6 +190,12 @@ std::string AgedLine(const SliceEntry& slice) {
 std::string ForgottenLine(const ForgottenSlices& gone) {
   return fmt::format("forgotten\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", gone.file, gone.slices,
                      gone.bytes, gone.records, gone.from_ns, gone.to_ns, gone.ns);
+}
+
+std::string LostLine(const JournalLoss& loss) {
+  return fmt::format("lost\t{}/{}/{}\t{}\t{}\t{}\t{}\t{}\t{}\n", loss.device, loss.channel,
+                     loss.collector, loss.reason, loss.records, loss.bytes, loss.from_ns,
+                     loss.to_ns, loss.gap_records);
 }
 
 std::string_view RecordedName(std::string_view path) {

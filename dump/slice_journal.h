@@ -7,7 +7,10 @@
 //   compressed  path bytes crc32c                    now <path>.zst; size and sum of that file
 //   aged        path bytes records from_ns to_ns aged_ns                     removed by a limit
 //   forgotten   file slices bytes records from_ns to_ns ns
+//   lost        device/channel/collector reason records bytes from_ns to_ns gap_records
 //
+// `lost` is what is missing and why, as the manifest will have it when it is next replaced: all records and bytes of
+// that reason so far, and the gap that was noticed last. Lines the manifest has meanwhile are left out by rewriting.
 // `path` is below the dump, without .zst. `bytes` and `crc32c` of `closed` are of the slice as
 // recorded (its header line included, `records` does not count that), whether or not it was
 // compressed later. `forgotten` stands for the slices of one file (path without .slice_<k>) that were
@@ -62,7 +65,21 @@ struct ForgottenSlices {
   int64_t ns = 0;
 };
 
+// Something that is missing from one channel (ManifestLoss, ManifestGap).
+struct JournalLoss {
+  int device = -1;
+  uint32_t channel = 0;
+  std::string collector;
+  std::string reason;
+  uint64_t records = 0;  // for this reason so far
+  uint64_t bytes = 0;
+  int64_t from_ns = 0;  // of the gap
+  int64_t to_ns = 0;
+  uint64_t gap_records = 0;
+};
+
 struct SliceJournal {
+  std::vector<JournalLoss> losses;  // in the order they were noticed
   std::vector<SliceEntry> slices;  // in the order they were closed
   std::map<std::string, ForgottenSlices> forgotten;  // by file
   uint64_t bad_lines = 0;  // that made no sense; what they said is unknown
@@ -84,6 +101,7 @@ std::string ClosedLine(const SliceEntry& slice);
 std::string CompressedLine(const SliceEntry& slice);
 std::string AgedLine(const SliceEntry& slice);
 std::string ForgottenLine(const ForgottenSlices& slices);
+std::string LostLine(const JournalLoss& loss);
 
 // A slice's path as the journal has it, without .zst.
 std::string_view RecordedName(std::string_view path);

@@ -125,6 +125,28 @@ TEST_F(SliceBookTest, EveryLineIsThereAtOnce) {
   ExpectSumIsRight();
 }
 
+TEST_F(SliceBookTest, LossesAreThereAtOnceAndGoWhenTheManifestHasThem) {
+  const JournalLoss loss{3, 1, "hbm", "driver", 17, 408, 1000, 2000, 5};
+  book_.Lost(loss);
+  ASSERT_EQ(Journal().losses.size(), 1u);
+  const JournalLoss read = Journal().losses[0];
+  EXPECT_EQ(std::tie(read.device, read.channel, read.collector, read.reason, read.records),
+            std::tie(loss.device, loss.channel, loss.collector, loss.reason, loss.records));
+  EXPECT_EQ(std::tie(read.bytes, read.from_ns, read.to_ns, read.gap_records),
+            std::tie(loss.bytes, loss.from_ns, loss.to_ns, loss.gap_records));
+  EXPECT_EQ(Journal().bad_lines, 0u);
+  // A day of losses is no larger than some minutes of them.
+  for (int second = 0; second < 86'400; second += 10) {
+    for (int line = 0; line < 10; ++line) book_.Lost(loss);
+    book_.ManifestReplaced();
+  }
+  book_.Lost({-1, 0, "host_cpu", "late", 1, 0, 3000, 4000, 1});
+  EXPECT_LT(book_.lines(), 20'000u);
+  EXPECT_EQ(Journal().losses.back().collector, "host_cpu");
+  EXPECT_EQ(Journal().losses.back().device, -1);
+  ExpectSumIsRight();
+}
+
 TEST_F(SliceBookTest, AFullDiskDelaysLinesAndTearsNone) {
   book_.Closed(Entry(0));
   io_.room = 10;

@@ -162,7 +162,7 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
                                 const VerifyProgress& progress) {
   VerifyReport report;
   report.name = name;
-  VerifyRun run{reader, report, progress, {}, {}, {}, {}, {}, {}, 0, false, {}};
+  VerifyRun run{reader, report, progress, {}, {}, {}, {}, {}, {}, 0, false, {}, {}};
   Result<std::vector<DumpReader::File>> files = reader.Files();
   if (!files.ok()) return files.status();
   run.files = std::move(*files);

@@ -92,6 +92,7 @@ class FileCheck {
   const ManifestChannel* known_ = nullptr;   // the channel whose file it is
   const ManifestChannel* poller_ = nullptr;  // the collector that wrote it among other files
   std::optional<DumpClocks> clocks_;
+  int64_t seam_ns_ = 0;  // not 0: what is older comes from the flight recorder
   HoleFinder holes_;
   std::vector<std::byte> carry_;
   uint64_t records_ = 0;
@@ -128,7 +129,9 @@ HoleFinder::Options FileCheck::HoleOptions() {
   }
   if (poller_ != nullptr && poller_->hz_effective > 0) {
     options.polled = true;
-    options.period_ns = static_cast<int64_t>(1e9 / poller_->hz_effective);
+    seam_ns_ = poller_->past_hz > 0 ? poller_->past_until_ns : 0;
+    options.period_ns =
+        static_cast<int64_t>(1e9 / (seam_ns_ != 0 ? poller_->past_hz : poller_->hz_effective));
   }
   if (known_ != nullptr && known_->hz_effective > 0 && format_ != nullptr &&
       format_->id != abi::kSocProfileChannel) {
@@ -234,6 +237,11 @@ void FileCheck::TakeLines(std::string_view lines) {
     std::optional<int64_t> stamp = LineStamp(file_.base, line);
     if (!stamp) continue;
     ++records_;
+    // Up to here it was the flight recorder that read, at its own rate.
+    if (seam_ns_ != 0 && *stamp >= seam_ns_) {
+      seam_ns_ = 0;
+      holes_.Restart(static_cast<int64_t>(1e9 / poller_->hz_effective));
+    }
     holes_.FeedStamp(0, *stamp);
   }
 }
@@ -324,6 +332,10 @@ void FileCheck::OnHole(const HoleFinder::Hole& hole) {
     return;
   }
   unexplained_ += hole.missing;
+  const ManifestChannel* told = known_ != nullptr ? known_ : poller_;
+  if (told != nullptr && run_.holes.size() < kMaxManifestGaps) {
+    run_.holes.push_back({told->collector, told->device, told->channel, from, to, hole.missing});
+  }
   if (first_unexplained_.empty() && run_.manifest) {
     const auto since = static_cast<double>(from - run_.manifest->start_raw_ns) / 1e9;
     first_unexplained_ = fmt::format("the first {:.3f} s after the start, for {:.1f} ms", since,

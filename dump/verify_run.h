@@ -32,6 +32,16 @@ struct VerifyFile {
   std::vector<VerifySlice> slices;
 };
 
+// Records that are missing where the manifest says nothing of it.
+struct VerifyHole {
+  std::string collector;
+  int device = -1;
+  uint32_t channel = 0;
+  int64_t from_ns = 0;  // the host's clock
+  int64_t to_ns = 0;
+  uint64_t missing = 0;
+};
+
 struct VerifyRun {
   const DumpReader& reader;
   VerifyReport& report;
@@ -49,6 +59,7 @@ struct VerifyRun {
     uint32_t checks = 0;  // that found something
   };
   std::map<std::string, Broken, std::less<>> broken;  // by slice, without .zst
+  std::vector<VerifyHole> holes;  // at most kMaxManifestGaps
 
   void Add(VerifyCheck check, std::string where, std::string what) {
     report.Add(check, std::move(where), std::move(what));

@@ -160,7 +160,7 @@ class Writer {
     device.facts.id = 0;
     device.facts.chip_id = 5;
     options.devices.push_back(device);
-    sessions_.push_back(writer_->Open(std::move(options), [](const Result<std::string>&) {}));
+    sessions_.push_back(writer_->Open(std::move(options), 1, [](const Result<std::string>&) {}));
     Settle();
     return sessions_.back();
   }

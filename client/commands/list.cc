@@ -42,7 +42,7 @@ int RunList(const Context& context, const ListOptions& options) {
   Table table({"SESSION", "STATE", "JOB", ">RANK", "USER", "DEVICES", "STARTED", ">RAN FOR",
                ">DUMP", "LABEL"});
   for (const v1::Session& s : list->sessions()) {
-    table.AddRow({s.session_id(), StateCell(s.state()), s.job_id().empty() ? "-" : s.job_id(),
+    table.AddRow({s.session_id(), StateCell(s), s.job_id().empty() ? "-" : s.job_id(),
                   s.has_rank() ? std::to_string(s.rank()) : "-", UserText(s.uid()),
                   FormatDevices({s.devices().begin(), s.devices().end()}),
                   FormatTime(s.started_ns()), RanFor(s, context.clock),

@@ -59,7 +59,6 @@ void WriterSession::WriteReplayed(DumpFeed& feed, const ReplayBlock& block) {
   if (block.epoch != nullptr && block.epoch != feed.epoch_) {
     if (feed.epoch_ != nullptr) NoteRestart(feed, block.info.host_ns);
     feed.epoch_ = block.epoch;
-    feed.fresh_start_ = false;
     feed.filter_.reset();
   }
   if (block.after_loss) NoteRestart(feed, block.info.host_ns, kEvicted);
@@ -87,6 +86,15 @@ void WriterSession::Replay(std::shared_ptr<BlockSource> source, DumpFeed* feed) 
     feed->epoch_ = std::move(present);
     feed->filter_.reset();
   });
+}
+
+void WriterSession::ReplayHost(std::shared_ptr<BlockSource> source, DumpFeed* feed, double hz,
+                               int64_t until_ns) {
+  writer_.Post([feed, hz, until_ns, self = shared_from_this()] {
+    feed->past_hz_ = hz;
+    feed->past_until_ns_ = until_ns;
+  });
+  Replay(std::move(source), feed);
 }
 
 void WriterSession::ReplayAll(std::shared_ptr<BlockSource> source, FeedOfRoute feed_of,

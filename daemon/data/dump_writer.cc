@@ -1,6 +1,9 @@
 #include "daemon/data/dump_writer.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -23,16 +26,28 @@ constexpr int64_t kFreeCheckNs = kNsPerSecond;
 // So much is written at most without a look at the volume's free space.
 constexpr uint64_t kRoomCheckBytes = 4 << 20;
 
+// What a session may take at once, buffers and threads' stacks included; with less it is not begun.
+constexpr uint64_t kSessionMemory = 96 << 20;
+
+// Descriptors that are left for connections, processes that attach, and files that are open for a moment.
+constexpr size_t kKeptDescriptors = 24;
+// Of a dump besides its data files: its directories, journal, marks, and the manifest while it is replaced.
+constexpr size_t kDumpDescriptors = 8;
+
 // How many descriptors a dump beside `others` may keep for files of which there may be thousands:
 // opening one anew for every write, and having it synced when it is given back, costs more than
-// writing. `least`: what it may keep in any case.
-size_t DescriptorsForFiles(size_t least, size_t others) {
-  constexpr rlim_t kMost = 1024;
-  constexpr rlim_t kShareOfLimit = 16;
-  struct rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return least;
-  const rlim_t share = limit.rlim_cur / (kShareOfLimit * (others + 1));
-  return std::max(least, static_cast<size_t>(std::min(kMost, share)));
+// writing. `least`: what it may keep if so many are free.
+size_t DescriptorsForFiles(size_t least, size_t others, size_t limit, size_t free) {
+  constexpr size_t kMost = 1024;
+  constexpr size_t kShareOfLimit = 16;
+  const size_t wanted = std::max(least, std::min(kMost, limit / (kShareOfLimit * (others + 1))));
+  return std::clamp<size_t>(free / 2, 1, wanted);
+}
+
+size_t OpenDescriptors(size_t limit) {
+  size_t count = 0;
+  for (size_t fd = 0; fd < limit; ++fd) count += ::fcntl(static_cast<int>(fd), F_GETFD) != -1 ? 1 : 0;
+  return count;
 }
 
 }  // namespace
@@ -84,17 +99,20 @@ void DumpWriter::Post(std::function<void()> task) {
 }
 
 std::shared_ptr<WriterSession> DumpWriter::Open(
-    SessionDumpOptions options, std::function<void(const Result<std::string>&)> done) {
+    SessionDumpOptions options, size_t files,
+    std::function<void(const Result<std::string>&)> done) {
   auto session = std::shared_ptr<WriterSession>(new WriterSession(*this));
   {
     std::lock_guard lock(mutex_);
     session->queue_limit_ = options_.queue_bytes;
   }
-  Post([this, session, options = std::move(options), done = std::move(done)]() mutable {
+  Post([this, session, files, options = std::move(options), done = std::move(done)]() mutable {
     Status ready = FindRoot();
     if (ready.ok()) ready = CheckRoom();
+    if (ready.ok()) ready = CheckMemory();
+    if (ready.ok()) ready = PlanFiles(files, &options);
+    session->planned_files_ = files + kDumpDescriptors + 2 * options.devices.size();
     options.clock = &clock_;
-    options.max_dynamic_fds = DescriptorsForFiles(options.max_dynamic_fds, live_.size());
     options.sync = &sync_;
     options.sync_while_running = sync_interval_ns_ > 0;
     if (!ready.ok()) {
@@ -117,12 +135,53 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
 // A folder that was removed underneath is made again; one that is now mounted over is followed.
 Status DumpWriter::FindRoot() {
   if (root_.InPlace()) return {};
+  RETURN_IF_ERROR(root_.CheckMounted());
   Result<DumpRoot> again = DumpRoot::Open(root_.path());
   if (!again.ok()) {
     return FailedPrecondition("the dump root is gone: " + again.status().message());
   }
   root_ = std::move(again).value();
   return {};
+}
+
+// What runs already may open all it was planned with.
+Status DumpWriter::PlanFiles(size_t files, SessionDumpOptions* options) const {
+  struct rlimit allowed = {};
+  if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0) return {};
+  const auto limit = static_cast<size_t>(std::min<rlim_t>(allowed.rlim_cur, 1u << 16));
+  size_t taken = OpenDescriptors(limit) + kKeptDescriptors;
+  for (const auto& session : live_) {
+    if (session->dump_ == nullptr) continue;
+    const size_t open = session->dump_->open_fds();
+    taken += std::max(session->planned_files_, open) - open;
+  }
+  const size_t needed = files + kDumpDescriptors + 2 * options->devices.size();
+  const size_t free = limit - std::min(limit, taken);
+  if (free < needed) {
+    return ResourceExhausted(fmt::format(
+        "too few file descriptors: this session needs {} at once, and of the {} that profd may have {} are free beside "
+        "those kept for connections; raise the limit (LimitNOFILE= of profd.service, ulimit -n), stop a session, or "
+        "record less",
+        needed, limit, free));
+  }
+  options->max_dynamic_fds =
+      DescriptorsForFiles(options->max_dynamic_fds, live_.size(), limit, free - needed);
+  return {};
+}
+
+// Only a limit of the address space is known beforehand.
+Status DumpWriter::CheckMemory() {
+  struct rlimit allowed = {};
+  if (::getrlimit(RLIMIT_AS, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return {};
+  void* probe = ::mmap(nullptr, kSessionMemory, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (probe != MAP_FAILED) {
+    ::munmap(probe, kSessionMemory);
+    return {};
+  }
+  return ResourceExhausted(fmt::format(
+      "too little memory for another session: profd's address space is limited to {} MB (ulimit -v), and less than the {} "
+      "MB that a session may need are left; raise the limit or stop a session",
+      allowed.rlim_cur >> 20, kSessionMemory >> 20));
 }
 
 Status DumpWriter::CheckRoom() {
@@ -191,8 +250,14 @@ void DumpWriter::Flush(std::function<void()> done) {
 
 void DumpWriter::FlushAll(bool sync) {
   Status room = MakeRoom();
+  // The files that are open are still there; nobody would find them.
+  if (!live_.empty() && !root_.InPlace()) {
+    if (Status mounted = root_.CheckMounted(); !mounted.ok()) room = mounted;
+  }
   for (const auto& session : live_) {
     if (session->dump_ == nullptr) continue;
+    // Before what came after them reaches the disk.
+    session->NoteAllLosses(clock_.MonotonicRawNs());
     Status status = session->dump_->Flush();
     if (sync) session->dump_->Sync();
     if (status.ok()) status = room;

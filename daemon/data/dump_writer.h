@@ -101,7 +101,6 @@ class DumpFeed {
   std::atomic<bool> rebased_{false};
   // Writer thread only.
   std::shared_ptr<ChannelEpoch> epoch_;
-  bool fresh_start_ = false;
   std::unique_ptr<StreamFilter> filter_;
   bool open_ = false;
   SessionDump::Channel handle_ = 0;
@@ -121,6 +120,8 @@ class DumpFeed {
   int64_t last_block_ns_ = 0;  // host clock of the last block; 0 = none yet
   uint64_t noted_thinned_ = 0;
   int64_t rebase_us_ = 0;
+  double past_hz_ = 0;  // with past_until_ns_: see ManifestChannel
+  int64_t past_until_ns_ = 0;
   double channel_hz_ = 0;
   // Texts come in the same order reading after reading: which host file came after which, by the
   // dump's numbers, and which one was the last.
@@ -148,8 +149,9 @@ class DumpWriter {
 
   void SetOptions(const Options& options);  // any thread
 
-  // Makes the dump on the writer thread; `done` runs there with its path or the error.
-  std::shared_ptr<WriterSession> Open(SessionDumpOptions options,
+  // Makes the dump on the writer thread; `done` runs there with its path or the error. `files`: how many data files
+  // are expected at once; kResourceExhausted when the process may not open so many more.
+  std::shared_ptr<WriterSession> Open(SessionDumpOptions options, size_t files,
                                       std::function<void(const Result<std::string>&)> done);
   // Runs `task` on the writer thread, after everything pushed before.
   void Post(std::function<void()> task);
@@ -185,6 +187,9 @@ class DumpWriter {
   void Run();
   void Process(Item& item);
   Status FindRoot();
+  // Descriptors for the dump and for what it may keep open besides.
+  Status PlanFiles(size_t files, SessionDumpOptions* options) const;
+  static Status CheckMemory();
   // kResourceExhausted with the numbers when less than min_free_bytes is free. Writer thread.
   Status CheckRoom();
   Status MakeRoom();
@@ -227,12 +232,13 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   BlockBuilder NewTexts(size_t bytes) { return writer_.pool_.Get(bytes); }
   void PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);
   void CountLostText(DumpFeed* feed, size_t bytes);
-  // Blocks pushed after this belong to `epoch`. `fresh`: the channel was started for this session,
-  // so its relative stamps are right as they are.
+  // Blocks pushed after this belong to `epoch`, whose relative stamps are rebased to the session's start.
   // `late`: the session has been waiting for it, and says so in its manifest.
-  void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh, bool late);
+  void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late);
   // What was kept of the feed's channel (or host texts), before anything that is pushed from now on.
   void Replay(std::shared_ptr<BlockSource> source, DumpFeed* feed);
+  // The same for what was read by another hand: every `hz`, until `until_ns`.
+  void ReplayHost(std::shared_ptr<BlockSource> source, DumpFeed* feed, double hz, int64_t until_ns);
   // The same for many feeds, bit by bit so that other sessions get their turn: `done` runs on the
   // writer thread at the end. `feed_of` says whose a route is; null leaves the block out.
   using FeedOfRoute = std::function<DumpFeed*(uint32_t route)>;
@@ -256,9 +262,12 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // The devices' clocks at the start, by device; before the first block (see SessionDump::SetClocks).
   void SetClocks(std::map<int, std::optional<DumpClocks>> clocks);
   void EditManifest(std::function<void(Manifest&)> edit);
-  // Completes the dump; `done` runs on the writer thread with the first error there was.
+  // Completes the dump; `done` runs on the writer thread with the first error there was. Where the end could not
+  // be written, `unended` is then what the manifest would have said.
   void Finish(EndFacts end, std::function<void(Manifest&)> last_edit,
               std::function<void(const Status&)> done);
+
+  const std::optional<Manifest>& unended() const { return unended_; }
 
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // First error of writing (disk full, limit reached, ...); ok while all is well.
@@ -304,9 +313,11 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
 
   DumpWriter& writer_;
   std::unique_ptr<SessionDump> dump_;  // writer thread
+  size_t planned_files_ = 0;           // descriptors it will have
   mutable std::mutex mutex_;           // guards feeds_ (the list) and health_
   std::vector<std::unique_ptr<DumpFeed>> feeds_;
   Status health_;
+  std::optional<Manifest> unended_;  // set before Finish is done, not changed afterwards
   std::atomic<uint64_t> queued_bytes_{0};
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> queue_limit_{0};

@@ -24,7 +24,7 @@ class DumpWriterTest : public ::testing::Test {
     options.owner = Myself();
     options.max_dynamic_files = 2;
     auto opened = std::make_shared<std::promise<Status>>();
-    session_ = writer_.Open(std::move(options), [opened](const Result<std::string>& path) {
+    session_ = writer_.Open(std::move(options), 1, [opened](const Result<std::string>& path) {
       opened->set_value(path.status());
     });
     EXPECT_TRUE(opened->get_future().get().ok());
@@ -46,7 +46,7 @@ class DumpWriterTest : public ::testing::Test {
     epoch->hz = 50;
     epoch->soc_interconnect_hz = 50;
     epoch->soc_memory_hz = memory_hz;
-    session_->SetEpoch(feed, epoch, true, false);
+    session_->SetEpoch(feed, epoch, false);
     BlockBuilder builder = pool_.Get(kSocRecordBytes);
     std::memset(builder.buffer().data(), 0, kSocRecordBytes);
     uint16_t head[] = {static_cast<uint16_t>(abi::SocProfileType::kSio), abi::kSocProfileMagic};

@@ -32,7 +32,7 @@ class HostTextsTest : public testing::Test {
     options.owner = {::getuid(), ::getgid()};
     options.sync_at_end = false;
     std::promise<Result<std::string>> made;
-    session_ = writer_->Open(std::move(options),
+    session_ = writer_->Open(std::move(options), 1,
                              [&](const Result<std::string>& path) { made.set_value(path); });
     Result<std::string> path = made.get_future().get();
     EXPECT_TRUE(path.ok()) << path.status().ToString();

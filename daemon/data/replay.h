@@ -63,6 +63,8 @@ class Past {
   virtual bool ClockAt(int device, int64_t host_ns, ClockPair* out) const = 0;
   // Texts of a host collector since `from_ns`; null if it is not recorded.
   virtual std::shared_ptr<BlockSource> HostSince(uint16_t collector, int64_t from_ns) = 0;
+  // How often the recorder reads a host collector; 0 = it does not.
+  virtual double HostHz(uint16_t collector) const = 0;
 };
 
 }  // namespace profd

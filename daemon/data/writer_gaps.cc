@@ -21,7 +21,7 @@ void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t r
     channel.AddGap({now, records, std::string(reason), feed.last_written_ns_});
   }
   channel.AddLoss(reason, records, bytes, now);
-  dump_->TouchManifest();
+  if (!channel.gaps.empty()) dump_->NoteLoss(channel, reason, channel.gaps.back());
   feed.noted_dropped_ += records;
   feed.noted_dropped_bytes_ += bytes;
 }
@@ -38,7 +38,7 @@ void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, std::string_view re
   } else {
     channel.AddGap({now, 0, std::string(reason), from});
   }
-  dump_->TouchManifest();
+  dump_->NoteLoss(channel, reason, channel.gaps.back());
 }
 
 // The first of a new run is there, and with it the end of the gap: not before the driver began, which nobody knew
@@ -87,8 +87,10 @@ void WriterSession::NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_
   if (lost == 0 && lost_bytes == 0) return;
   auto note = [&](std::string_view reason, uint64_t n, uint64_t n_bytes) {
     if (n == 0 && n_bytes == 0) return;
-    channel.AddGap({host_ns, n, std::string(reason), feed.last_noted_ns_});
+    const ManifestGap gap{host_ns, n, std::string(reason), feed.last_noted_ns_};
+    channel.AddGap(gap);
     channel.AddLoss(reason, n, n_bytes, host_ns);
+    dump_->NoteLoss(channel, reason, gap);
   };
   // More of it may have been dropped since the sums were read: that comes with the next look.
   const uint64_t unserved = std::min(
@@ -102,7 +104,6 @@ void WriterSession::NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_
   feed.noted_dropped_ = records;
   feed.noted_dropped_bytes_ = bytes;
   feed.resync_holes_ = true;
-  dump_->TouchManifest();
 }
 
 // Brings the feed's numbers into the manifest; a loss since the last time becomes a located gap.
@@ -123,7 +124,7 @@ void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
     }
     channel.AddLoss(kLateReason, more, 0, host_ns);
     writer_.missing_late_.fetch_add(more, std::memory_order_relaxed);
-    dump_->TouchManifest();
+    dump_->NoteLoss(channel, kLateReason, channel.gaps.back());
   }
   feed.last_noted_ns_ = host_ns;
   channel.records = feed.counters_.records.load(std::memory_order_relaxed) - channel.aged.records;
@@ -134,6 +135,8 @@ void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
   channel.thinned_records = feed.counters_.thinned_records.load(std::memory_order_relaxed);
   channel.readings = feed.counters_.readings.load(std::memory_order_relaxed);
   channel.channel_hz = feed.channel_hz_;
+  channel.past_hz = feed.past_hz_;
+  channel.past_until_ns = feed.past_until_ns_;
   channel.hz_asked = feed.options_.hz;
   bool of_channel = feed.options_.format != nullptr;
   channel.hz_effective = feed.thinned() || !of_channel ? feed.options_.hz : feed.channel_hz_;

@@ -58,14 +58,12 @@ void WriterSession::Push(DumpFeed* feed, BlockRef block) {
   writer_.Push(std::move(item), writer_.queued_bytes_.load(std::memory_order_relaxed) > most);
 }
 
-void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool fresh,
-                             bool late) {
-  writer_.Post([this, self = shared_from_this(), feed, epoch = std::move(epoch), fresh, late] {
+void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late) {
+  writer_.Post([this, self = shared_from_this(), feed, epoch = std::move(epoch), late] {
     if (dump_ != nullptr && (late || feed->epoch_ != nullptr)) {
       NoteRestart(*feed, writer_.clock_.MonotonicRawNs());
     }
     feed->epoch_ = epoch;
-    feed->fresh_start_ = fresh;
     feed->filter_.reset();
   });
 }
@@ -130,6 +128,7 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     VisitFeeds([&](const DumpFeed& feed) { before.push_back(WriteErrors(ManifestOf(feed))); });
     Status finished = dump_->Finish(end);
     if (status.ok()) status = finished;
+    if (!finished.ok()) unended_ = dump_->manifest();
     CountGivenUp(before);
     bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
     std::unique_ptr<SessionDump> dump = std::move(dump_);
@@ -271,7 +270,13 @@ void WriterSession::NoteHoles(DumpFeed& feed, int64_t host_ns) {
   if (feed.missing_ == 0) return;
   // The queue has lost something meanwhile: that will be noted, with its own reason.
   if (feed.counters_.dropped_records.load(std::memory_order_relaxed) > feed.noted_dropped_) return;
-  const uint64_t lost = feed.missing_ * feed.options_.format->record_size;
+  // Lines have no size of their own: the mean of those written.
+  uint64_t record_bytes = feed.options_.format->record_size;
+  const uint64_t written = feed.counters_.records.load(std::memory_order_relaxed);
+  if (record_bytes == 0 && written > 0) {
+    record_bytes = feed.counters_.bytes.load(std::memory_order_relaxed) / written;
+  }
+  const uint64_t lost = feed.missing_ * record_bytes;
   feed.counters_.dropped_records.fetch_add(feed.missing_, std::memory_order_relaxed);
   feed.counters_.dropped_bytes.fetch_add(lost, std::memory_order_relaxed);
   writer_.missing_driver_.fetch_add(feed.missing_, std::memory_order_relaxed);
@@ -319,11 +324,10 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
     part(abi::SocProfileType::kSio, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
     part(abi::SocProfileType::kChipTrans, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
     options.Soc(abi::SocProfileType::kLowPower) = {0, 0, true};
-    if (!feed.fresh_start_) {
-      int64_t start = epoch.start_ns.load(std::memory_order_relaxed);
-      options.rebase_us = (start - wish.session_start_ns) / 1000;
-      options.channel_age_us = std::max<int64_t>(0, (now_ns - start) / 1000);
-    }
+    // Also where the channel was started for the session: a busy node takes its time to start it.
+    const int64_t start = epoch.start_ns.load(std::memory_order_relaxed);
+    options.rebase_us = (start - wish.session_start_ns) / 1000;
+    options.channel_age_us = std::max<int64_t>(0, (now_ns - start) / 1000);
   }
   HoleFinder::Options holes;
   holes.format = wish.format;

@@ -245,6 +245,45 @@ void DumpKeeper::Closed(const std::string& name, DumpState state, uint64_t bytes
   });
 }
 
+void DumpKeeper::CompleteLater(const std::string& name, Manifest manifest) {
+  log::Warning("the end of a dump could not be written; it is tried again", {{"dump", name}});
+  unended_[name].manifest = std::move(manifest);
+}
+
+void DumpKeeper::Tick() {
+  for (auto& [name, dump] : unended_) {
+    if (!dump.trying) TryToComplete(name);
+  }
+}
+
+void DumpKeeper::TryToComplete(const std::string& name) {
+  Unended& dump = unended_[name];
+  dump.trying = true;
+  RecoveryOptions options;
+  options.now_wall_ns = deps_.clock.WallNs();
+  options.now_raw_ns = deps_.clock.MonotonicRawNs();
+  options.same_boot = true;
+  options.session_id = dump.manifest.session_id;
+  options.reason = dump.manifest.reason;
+  options.state = dump.manifest.state;
+  options.manifest = dump.manifest;
+  disk_->Post([this, name, options = std::move(options)] {
+    Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
+    Status status = root.ok() ? Status() : Unavailable(root.status().message());
+    if (status.ok()) status = RecoverDump(*root, name, options).status();
+    deps_.control.Post([this, name, status, state = options.state] {
+      auto found = unended_.find(name);
+      if (found == unended_.end()) return;  // removed meanwhile
+      found->second.trying = false;
+      const bool gone = !dumps_.contains(name) || status.code() == StatusCode::kNotFound;
+      if (!status.ok() && !gone) return;
+      unended_.erase(found);
+      if (!gone) log::Info("dump completed", {{"dump", name}});
+      Closed(name, state, 0);
+    });
+  });
+}
+
 const KeptDump* DumpKeeper::Find(std::string_view name) const {
   auto found = dumps_.find(name);
   return found == dumps_.end() || found->second.removing ? nullptr : &found->second;

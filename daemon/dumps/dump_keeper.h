@@ -68,6 +68,11 @@ class DumpKeeper {
   void Grown(std::string_view name, uint64_t bytes);
   void Closed(const std::string& name, DumpState state, uint64_t bytes);
 
+  // The end of a dump could not be written: it is completed as `manifest` has it when the disk takes it again,
+  // which Tick (about once a second) looks for. Until then it counts as being written.
+  void CompleteLater(const std::string& name, Manifest manifest);
+  void Tick();
+
   // Null if there is none, or its removal has been ordered.
   const KeptDump* Find(std::string_view name) const;
   std::vector<const KeptDump*> All() const;  // oldest first
@@ -106,6 +111,7 @@ class DumpKeeper {
   bool FarBelow(uint64_t bytes) const;
   void Apply(const QuotaPlan& plan);
   void SavePins();
+  void TryToComplete(const std::string& name);
   void LoadPins();
 
   Deps deps_;
@@ -119,6 +125,11 @@ class DumpKeeper {
   std::map<std::string, bool, std::less<>> pinned_;  // by dump: pinned, whether found yet or not
   std::map<std::string, uint64_t, std::less<>> removed_;
   uint64_t recovered_ = 0;
+  struct Unended {
+    Manifest manifest;
+    bool trying = false;
+  };
+  std::map<std::string, Unended, std::less<>> unended_;
   size_t left_ = 0;
   size_t first_left_ = 0;
   std::function<void()> first_done_;

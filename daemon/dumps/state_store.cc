@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "dump/dump_io.h"
+#include "dump/dump_root.h"
 
 namespace profd {
 namespace {
@@ -23,6 +24,8 @@ constexpr std::string_view kSessions = "sessions";
 constexpr std::string_view kPins = "pins.json";
 constexpr std::string_view kLock = "lock";
 constexpr std::string_view kSuffix = ".json";
+
+std::string ParentOf(const std::string& path) { return path.substr(0, std::max<size_t>(path.rfind('/'), 1)); }
 
 DumpOwner Myself() { return {::geteuid(), ::getegid()}; }
 
@@ -45,6 +48,7 @@ bool IsSessionId(std::string_view id) {
 }  // namespace
 
 Result<UniqueFd> StateStore::Open(std::string_view sub) const {
+  if (volume_ != 0) RETURN_IF_ERROR(CheckVolume(ParentOf(path_), volume_));
   if (::mkdir(path_.c_str(), kMode) != 0 && errno != EEXIST) {
     return Status::FromErrno(errno, fmt::format("make {}", path_));
   }
@@ -74,6 +78,7 @@ Status StateStore::Lock() {
     return Status::FromErrno(errno, fmt::format("lock {}/{}", path_, kLock));
   }
   lock_ = std::move(fd);
+  volume_ = VolumeOf(ParentOf(path_));
   return {};
 }
 

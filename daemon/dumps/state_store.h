@@ -37,6 +37,7 @@ class StateStore {
 
   std::string path_;
   UniqueFd lock_;
+  uint64_t volume_ = 0;  // of the folder above, once it is locked
 };
 
 }  // namespace profd

@@ -327,4 +327,11 @@ std::shared_ptr<BlockSource> FlightRecorder::HostSince(uint16_t collector, int64
   return ring_->Read(std::move(wanted), from_ns);
 }
 
+double FlightRecorder::HostHz(uint16_t collector) const {
+  for (const Route& route : routes_) {
+    if (route.collector == collector && route.channel == 0) return route.hz;
+  }
+  return 0;
+}
+
 }  // namespace profd

@@ -91,6 +91,7 @@ class FlightRecorder final : public Past {
   bool Records(uint16_t collector) const override;
   bool ClockAt(int device, int64_t host_ns, ClockPair* out) const override;
   std::shared_ptr<BlockSource> HostSince(uint16_t collector, int64_t from_ns) override;
+  double HostHz(uint16_t collector) const override;
 
  private:
   friend class RecorderDump;

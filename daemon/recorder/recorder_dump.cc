@@ -246,7 +246,7 @@ void RecorderDump::Run() {
     Answer(FailedPrecondition("the flight recorder holds nothing yet"));
     return;
   }
-  dump_ = deps_.writer.Open(Options(), [self = shared_from_this()](const Result<std::string>& path) {
+  dump_ = deps_.writer.Open(Options(), recorder_.routes_.size(), [self = shared_from_this()](const Result<std::string>& path) {
     self->deps_.control.Post([self, path] {
       if (!path.ok()) {
         self->Answer(path.status().Annotate("dump"));

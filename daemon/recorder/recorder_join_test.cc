@@ -68,7 +68,7 @@ class JoinTest : public ::testing::Test {
     options.devices.emplace_back();
     options.owner = Myself();
     auto opened = std::make_shared<std::promise<Result<std::string>>>();
-    session_ = writer_.Open(std::move(options), [opened](const Result<std::string>& path) {
+    session_ = writer_.Open(std::move(options), 1, [opened](const Result<std::string>& path) {
       opened->set_value(path);
     });
     path_ = opened->get_future().get().value();
@@ -161,7 +161,7 @@ TEST_F(JoinTest, NoGapAndNoDuplicate) {
   });
   while (sent < 300) std::this_thread::yield();
   DumpFeed* feed = Feed(kPcie, 10, 100 * kMs);
-  session_->SetEpoch(feed, epoch, false, false);
+  session_->SetEpoch(feed, epoch, false);
   router_.Attach(0, kPcie, {session_, feed}, 100 * kMs);
   uint64_t joined = sent;
   while (sent < joined + 300 && sent < 19'000) std::this_thread::yield();
@@ -191,7 +191,7 @@ TEST_F(JoinTest, StampsAndRatesOfEveryRun) {
   }
   auto present = Run(kHbm, 3, 10, 3000 * kMs);
   DumpFeed* feed = Feed(kHbm, 50, 900 * kMs);
-  session_->SetEpoch(feed, present, false, false);
+  session_->SetEpoch(feed, present, false);
   router_.Attach(0, kHbm, {session_, feed}, 900 * kMs);
   Record(kHbm, 3, 100'000, 3100 * kMs);
   Manifest manifest = Finish();
@@ -212,7 +212,7 @@ TEST_F(JoinTest, LossesOfThePastAndThePresent) {
   Record(kPcie, 1, 5, 5 * kMs);
   router_.OnLoss({0, kPcie, 1, 6 * kMs, 3, 3 * kPcieBytes});
   DumpFeed* feed = Feed(kPcie, 10, 0);
-  session_->SetEpoch(feed, epoch, false, false);
+  session_->SetEpoch(feed, epoch, false);
   router_.Attach(0, kPcie, {session_, feed}, 1);
   router_.OnLoss({0, kPcie, 1, 7 * kMs, 2, 2 * kPcieBytes});
   Record(kPcie, 1, 8, 8 * kMs);
@@ -236,7 +236,7 @@ TEST_F(JoinTest, WhatComesOfAGivenUpRunReachesNobody) {
   Record(kPcie, 1, 5, 5 * kMs);
   DumpFeed* feed = Feed(kPcie, 10, 6 * kMs);
   auto epoch = Run(kPcie, 2, 10, 6 * kMs);
-  session_->SetEpoch(feed, epoch, true, false);
+  session_->SetEpoch(feed, epoch, false);
   router_.Attach(0, kPcie, {session_, feed});
   Record(kPcie, 1, 6, 7 * kMs);
   router_.OnLoss({0, kPcie, 1, 7 * kMs, 3, 3 * kPcieBytes});
@@ -253,11 +253,11 @@ TEST_F(JoinTest, WhatComesOfAGivenUpRunReachesNobody) {
 TEST_F(JoinTest, ARestartLastsUntilTheDriverHasBegun) {
   auto before = Run(kPcie, 1, 10, 0);
   DumpFeed* feed = Feed(kPcie, 10, 1);
-  session_->SetEpoch(feed, before, false, false);
+  session_->SetEpoch(feed, before, false);
   router_.Attach(0, kPcie, {session_, feed});
   Record(kPcie, 1, 5, 5 * kMs);
   auto after = Run(kPcie, 2, 10, clock_.MonotonicRawNs());
-  session_->SetEpoch(feed, after, false, true);
+  session_->SetEpoch(feed, after, true);
   const int64_t begun = clock_.MonotonicRawNs() + kNsPerSecond;
   after->start_ns = begun;
   Record(kPcie, 2, 6, begun + 5 * kMs);
@@ -273,7 +273,7 @@ TEST_F(JoinTest, ARestartLastsUntilTheDriverHasBegun) {
 TEST_F(JoinTest, AnEmptyPast) {
   auto epoch = Run(kPcie, 1, 10, 0);
   DumpFeed* feed = Feed(kPcie, 10, 0);
-  session_->SetEpoch(feed, epoch, false, false);
+  session_->SetEpoch(feed, epoch, false);
   router_.Attach(0, kPcie, {session_, feed}, 1);
   Record(kPcie, 1, 5, 5 * kMs);
   EXPECT_TRUE(Finish().channels[0].gaps.empty());

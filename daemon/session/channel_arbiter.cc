@@ -213,8 +213,10 @@ void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
                              [id](const Part& p) { return p.claim == id; });
     slot.leavers.push_back({part->target, id});
     slot.parts.erase(part);
-    bool last = slot.parts.empty() && slot.phase != Phase::kIdle;
-    if (!last) LetLeaversGo(slot);
+    // A stop, which may be under way, reads all there is; nothing has come yet of a start.
+    const bool stops = slot.phase == Phase::kStopping ||
+                       (slot.parts.empty() && slot.phase != Phase::kIdle);
+    if (!stops) FetchFor(slot, id);
     Reconcile(slot);
   }
   if (channels.empty()) {
@@ -224,19 +226,43 @@ void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
   }
 }
 
-void ChannelArbiter::LetLeaversGo(Slot& slot) {
-  std::vector<Leaver> leavers = std::move(slot.leavers);
-  slot.leavers.clear();
-  for (const Leaver& leaver : leavers) {
-    if (leaver.target.feed != nullptr) {
-      deps_.router.Detach(static_cast<uint32_t>(slot.device), slot.channel, leaver.target.feed);
-    }
-    auto found = claims_.find(leaver.claim);
-    if (found == claims_.end() || --found->second.waiting > 0) continue;
-    auto released = std::move(found->second.released);
-    claims_.erase(found);
-    if (released) released();
+void ChannelArbiter::FetchFor(Slot& slot, ClaimId claim) {
+  const bool wanted = slot.leavers.back().target.feed != nullptr && slot.phase == Phase::kRunning;
+  if (!wanted) {
+    OnFetched(slot, claim, Status::Ok());
+    return;
   }
+  // Slots are never destroyed while the arbiter lives.
+  DeviceOf(slot.device).control->FetchChannel(slot.channel, [this, key = &slot, claim](const Status& status) {
+    deps_.control.Post([this, key, claim, status] { OnFetched(*key, claim, status); });
+  });
+}
+
+void ChannelArbiter::OnFetched(Slot& slot, ClaimId claim, const Status& status) {
+  const auto found = std::find_if(slot.leavers.begin(), slot.leavers.end(),
+                                  [claim](const Leaver& one) { return one.claim == claim; });
+  if (found == slot.leavers.end()) return;  // a stop came before, and let it go
+  const Leaver leaver = *found;
+  slot.leavers.erase(found);
+  if (!status.ok() && leaver.target.feed != nullptr) {
+    leaver.target.session->NoteUnfetched(leaver.target.feed);
+  }
+  LetGo(slot, leaver);
+}
+
+void ChannelArbiter::LetLeaversGo(Slot& slot) {
+  for (const Leaver& leaver : std::exchange(slot.leavers, {})) LetGo(slot, leaver);
+}
+
+void ChannelArbiter::LetGo(Slot& slot, const Leaver& leaver) {
+  if (leaver.target.feed != nullptr) {
+    deps_.router.Detach(static_cast<uint32_t>(slot.device), slot.channel, leaver.target.feed);
+  }
+  auto found = claims_.find(leaver.claim);
+  if (found == claims_.end() || --found->second.waiting > 0) return;
+  auto released = std::move(found->second.released);
+  claims_.erase(found);
+  if (released) released();
 }
 
 void ChannelArbiter::Reconcile(Slot& slot) {
@@ -282,13 +308,11 @@ void ChannelArbiter::Reconcile(Slot& slot) {
   }
 }
 
-void ChannelArbiter::PushEpoch(Slot& slot, Part& part, bool fresh) {
+void ChannelArbiter::PushEpoch(Slot& slot, Part& part) {
   part.begun = true;
   if (part.target.feed == nullptr) return;
   bool late = !part.ran && part.state != OutcomeState::kPending;
-  // What begins in the past counts from then, also where the channel is started for it.
-  fresh = fresh && part.since_ns == 0;
-  part.target.session->SetEpoch(part.target.feed, slot.epoch, fresh, late);
+  part.target.session->SetEpoch(part.target.feed, slot.epoch, late);
   if (!part.attached) {
     deps_.router.Attach(static_cast<uint32_t>(slot.device), slot.channel, part.target,
                         part.since_ns);
@@ -298,7 +322,7 @@ void ChannelArbiter::PushEpoch(Slot& slot, Part& part, bool fresh) {
 
 // A session joins a channel that already runs.
 void ChannelArbiter::Join(Slot& slot, Part& part) {
-  PushEpoch(slot, part, false);
+  PushEpoch(slot, part);
   part.attached = part.ran = true;
   Answer(part, OutcomeState::kRunning, "");
 }
@@ -325,7 +349,7 @@ void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
                      Collectors()[slot.collector].make_decoder(deps_.host, *device.info,
                                                                slot.channel, deps_.store),
                      time);
-  for (Part& part : slot.parts) PushEpoch(slot, part, !part.ran);
+  for (Part& part : slot.parts) PushEpoch(slot, part);
   ChannelStart start;
   start.channel = slot.channel;
   start.channel_type =

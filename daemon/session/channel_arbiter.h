@@ -128,7 +128,7 @@ class ChannelArbiter {
     FeedTarget target;
     bool attached = false;
     bool begun = false;  // was there when the present run was begun, or has joined it
-    bool ran = false;    // has seen a run that the driver started: later ones are rebased
+    bool ran = false;    // has seen a run that the driver started
     OutcomeState state = OutcomeState::kPending;
     std::string detail;
     uint64_t garbage_before = 0;
@@ -187,9 +187,13 @@ class ChannelArbiter {
   void Join(Slot& slot, Part& part);
   void Answer(Part& part, OutcomeState state, std::string detail);
   void AnswerFailure(Slot& slot);
+  // What the driver has for a leaver by now is the leaver's too: reads it, then lets it go.
+  void FetchFor(Slot& slot, ClaimId claim);
+  void OnFetched(Slot& slot, ClaimId claim, const Status& status);
   void LetLeaversGo(Slot& slot);
+  void LetGo(Slot& slot, const Leaver& leaver);
   void CheckSettled(ClaimId id);
-  void PushEpoch(Slot& slot, Part& part, bool fresh);
+  void PushEpoch(Slot& slot, Part& part);
   void CheckSilence(Slot& slot, int64_t now_ns);
   bool IsInDoubt(int device, int64_t now_ns) const;
   void CheckDevice(int device);

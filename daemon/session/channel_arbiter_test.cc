@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "driver/rooted_fs.h"
 #include "driver/testing/scripted_hal.h"
+#include "dump/test_util.h"
 
 namespace profd {
 namespace {
@@ -40,13 +41,14 @@ class ArbiterTest : public ::testing::Test {
     DeviceInfo device;
     device.chip_id = 5;
     device.chip_name = "Ascend910B";
-    device.channels = {1, 8, 9};
+    device.channels = {1, 8, 9, 52};
     device.counter_hz = 50e6;
     devices_.push_back(device);
     host_.emplace(Host{clock_, fs_, fs_, nullptr, devices_, 0});
     router_.Declare(0, 1, IndexOf("hbm"));
     router_.Declare(0, 8, IndexOf("llc"));
     router_.Declare(0, 9, IndexOf("hccs"));
+    router_.Declare(0, 52, IndexOf("soc_profile"));
     PumpOptions pump_options;
     pump_options.poll_timeout_seconds = 0;
     pump_.emplace(hal_.Library(), clock_, pool_, router_, pump_options);
@@ -231,6 +233,79 @@ TEST_F(ArbiterTest, ASessionGoesBeforeTheRecorder) {
   Release(recorder);
   EXPECT_THAT(Orders(), ElementsAre("start 0/8 period 100", "stop 0/8", "start 0/8 period 100",
                                     "stop 0/8", "start 0/8 period 100", "stop 0/8"));
+}
+
+// Channel 52 has two parts with rates of their own: each runs at the fastest that anybody asked for.
+TEST_F(ArbiterTest, BothPartsOfTheSocChannelRunAtTheFastestRate) {
+  auto claim = [this](double memory_hz, double interconnect_hz) {
+    ClaimRequest request;
+    request.collector = IndexOf("soc_profile");
+    request.options.soc_memory = memory_hz > 0;
+    request.options.soc_memory_hz = memory_hz;
+    request.options.soc_interconnect = interconnect_hz > 0;
+    request.options.soc_interconnect_hz = interconnect_hz;
+    request.options.hz = std::max(memory_hz, interconnect_hz);
+    request.owner = "me";
+    auto settled = std::make_shared<std::promise<void>>();
+    auto id = OnControl(
+        [&] { return arbiter_->Claim(request, [settled] { settled->set_value(); }); });
+    Await(settled->get_future());
+    return id;
+  };
+  auto starts = [this] {
+    return std::ranges::count_if(hal_.log(), [](const auto& line) { return line.starts_with("start 0/52"); });
+  };
+  auto slow = claim(100, 10);
+  EXPECT_EQ(starts(), 1);
+  // Faster in its interconnect part only: the channel is started again.
+  auto fast = claim(100, 50);
+  EXPECT_EQ(starts(), 2);
+  // Neither of these needs more than runs.
+  auto slower = claim(50, 10);
+  auto same = claim(100, 50);
+  EXPECT_EQ(starts(), 2);
+  for (auto one : {slow, fast, slower, same}) Release(one);
+}
+
+// The channel runs on for others: what the driver holds at the stop is fetched first.
+TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
+  TempDir tmp;
+  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
+  SessionDumpOptions options;
+  options.session.session_id = "s";
+  options.devices.emplace_back();
+  options.owner = Myself();
+  const auto dump = writer.Open(std::move(options), 1, [](const Result<std::string>&) {});
+  auto stays = Claim("hccs", 50, "other");
+  ClaimRequest request;
+  request.collector = IndexOf("hccs");
+  request.options.hz = 50;
+  request.owner = "leaver";
+  request.dump = dump;
+  auto leaves = OnControl([&] { return arbiter_->Claim(request, [] {}); });
+  const std::string line = "1:000000000 1 2\n";
+  const auto bytes = std::as_bytes(std::span(line));
+  hal_.OnFlush(0, 9, {bytes.begin(), bytes.end()});
+  Release(leaves);
+  std::promise<void> written;
+  writer.Post([&written] { written.set_value(); });
+  written.get_future().wait();
+  uint64_t records = 0;
+  dump->VisitFeeds([&](const DumpFeed& feed) { records += feed.counters().records; });
+  EXPECT_EQ(records, 1u);
+  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20"));
+  // Where the driver does not answer, the manifest says so.
+  auto again = OnControl([&] { return arbiter_->Claim(request, [] {}); });
+  hal_.Hold(Call::kFlush);
+  Release(again);
+  hal_.Release(Call::kFlush);
+  std::promise<Manifest> manifest;
+  dump->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+  const Manifest told = manifest.get_future().get();
+  ASSERT_EQ(told.channels.size(), 1u);
+  ASSERT_FALSE(told.channels[0].gaps.empty());
+  EXPECT_EQ(told.channels[0].gaps.back().reason, "not_fetched");
+  Release(stays);
 }
 
 TEST_F(ArbiterTest, StopThatNeverAnswersDoesNotHoldTheSession) {

@@ -135,13 +135,13 @@ void Session::Recorrelate(const char* when, std::function<void()> done) {
 
 void Session::OpenDump() {
   opening_ = true;
-  dump_ = deps_.writer.Open(DumpOptions(), [self = shared_from_this()](
+  dump_ = deps_.writer.Open(DumpOptions(), ExpectedFiles(), [self = shared_from_this()](
                                                const Result<std::string>& path) {
     self->deps_.control.Post([self, path] {
       self->opening_ = false;
       if (!path.ok()) {
         self->dump_ = nullptr;
-        self->FailStart(path.status().Annotate("dump"));
+        self->finished() ? self->OnClosed(path.status()) : self->FailStart(path.status().Annotate("dump"));
         return;
       }
       self->dump_path_ = *path;
@@ -149,6 +149,8 @@ void Session::OpenDump() {
         self->GatherClocks();
       } else if (self->state_ == SessionState::kStopping) {
         self->ReleaseAll();  // stopped before its start, while the dump was being made
+      } else if (self->finished()) {
+        self->CloseDump();
       }
     });
   });
@@ -216,7 +218,9 @@ void Session::StartPoller(const PlannedCollector& planned) {
   row.sink = std::make_shared<SessionPollSink>(deps_.store, dump_, *entry.spec, planned.hz);
   if (row.sink->feed() != nullptr) row.feeds.push_back(row.sink->feed());
   if (plan_.since_ms > 0) {
-    row.sink->Replay(deps_.past_or_null->HostSince(planned.index, start_raw_ns_ + kPastLeadNs));
+    Past& past = *deps_.past_or_null;
+    auto held = past.HostSince(planned.index, start_raw_ns_ + kPastLeadNs);
+    row.sink->Replay(std::move(held), past.HostHz(planned.index), deps_.host.clock.MonotonicRawNs());
   }
   Result<PollEngine::Handle> handle =
       deps_.pollers.Start(planned.index, planned.poll, row.sink);
@@ -328,6 +332,7 @@ void Session::Stop(std::string reason) {
   if (finished() || stop_requested_) return;
   stop_requested_ = true;
   reason_ = std::move(reason);
+  BoundEnd();
   if (state_ == SessionState::kScheduled) {
     reason_ += " before it started";
     wait_.reset();
@@ -350,6 +355,14 @@ void Session::WhenFinished(std::function<void()> finished_callback) {
   }
 }
 
+void Session::WhenClosed(std::function<void(Session&)> closed) {
+  if (dump_over_) {
+    closed(*this);
+  } else {
+    closed_ = std::move(closed);
+  }
+}
+
 void Session::ReleaseAll() {
   duration_.reset();
   EndMarks();
@@ -357,8 +370,10 @@ void Session::ReleaseAll() {
     if (row.claim) row.answer = deps_.arbiter.AnswerOf(*row.claim);
   }
   released_ = true;
+  BoundEnd();
   stop_deadline_ = std::make_unique<Timer>(deps_.control);
-  stop_deadline_->After(deps_.stop_deadline_ns, [this] {
+  // The dump gets the rest.
+  stop_deadline_->After(deps_.stop_deadline_ns / 4 * 3, [this] {
     warnings_.emplace_back(
         "some collectors did not end in time; their last records may be missing");
     stop_deadline_.reset();
@@ -387,8 +402,37 @@ void Session::OnReleased() {
   Recorrelate("stop", [self = shared_from_this()] { self->CloseDump(); });
 }
 
-void Session::CloseDump() {
+// The end of the session, whatever its dump's writer is at.
+void Session::BoundEnd() {
+  if (end_deadline_ != nullptr) return;
+  end_deadline_ = std::make_unique<Timer>(deps_.control);
+  end_deadline_->After(deps_.stop_deadline_ns, [this] { CutOff(); });
+}
+
+void Session::CutOff() {
+  end_deadline_.reset();
   if (finished()) return;
+  if (!opening_ && !released_) {
+    BoundEnd();  // a start under way, of which every step has a deadline
+    return;
+  }
+  warnings_.push_back(fmt::format(
+      "the dump was not complete {:.0f} s after the stop (limits.stop_deadline_s) because the disk is slow or does "
+      "not answer; profd goes on writing it: `profctl list --dumps` says when it is complete",
+      static_cast<double>(deps_.stop_deadline_ns) / 1e9));
+  Conclude(SessionState::kInterrupted);
+}
+
+void Session::Conclude(SessionState state) {
+  if (end_wall_ns_ == 0) end_wall_ns_ = deps_.host.clock.WallNs();
+  LeaveJob();
+  SetState(state);
+  if (started_) std::exchange(started_, nullptr)(failure_.ok() && !ran_ ? Aborted(reason_) : failure_);
+  for (auto& callback : std::exchange(finished_, {})) callback();
+}
+
+void Session::CloseDump() {
+  if (std::exchange(closing_, true)) return;
   end_wall_ns_ = deps_.host.clock.WallNs();
   if (dump_ == nullptr) {
     OnClosed(Status::Ok());
@@ -421,16 +465,18 @@ void Session::CloseDump() {
 }
 
 void Session::OnClosed(const Status& status) {
-  if (finished()) return;
+  end_deadline_.reset();
+  dump_over_ = true;
   if (dump_ != nullptr) dump_bytes_ = dump_->bytes();
   if (failure_.ok() && !status.ok()) {
     // The disk failed us: what was written is there, and the session says why there is no more.
     warnings_.push_back(status.ToString());
   }
-  LeaveJob();
-  SetState(failure_.ok() ? SessionState::kDone : SessionState::kFailed);
-  if (started_) std::exchange(started_, nullptr)(failure_);
-  for (auto& callback : std::exchange(finished_, {})) callback();
+  if (finished()) {
+    if (closed_) std::exchange(closed_, nullptr)(*this);
+    return;
+  }
+  Conclude(failure_.ok() ? SessionState::kDone : SessionState::kFailed);
 }
 
 void Session::Tick() {

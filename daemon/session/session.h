@@ -1,5 +1,6 @@
 // One order being carried out: clocks, dump, collectors; then waiting; then the same backwards.
-// scheduled -> starting -> running -> stopping -> done | failed. Lives on the control strand.
+// scheduled -> starting -> running -> stopping -> done | failed | interrupted (its end took longer than it may: the
+// dump is completed later). Lives on the control strand.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,7 @@ enum class SessionState : uint8_t {
   kStopping,
   kDone,
   kFailed,
+  kInterrupted,
 };
 
 // What every session works with. References outlive all sessions.
@@ -106,9 +108,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // `started` runs once: Ok when the session is running (or waits for the start it was ordered for),
   // the reason when it is not (state failed).
   void Start(std::function<void(const Status&)> started);
-  // Ends it; legal in every state. Callbacks given to WhenFinished run when the dump is complete.
+  // Ends it; legal in every state. Callbacks given to WhenFinished run when the dump is complete, or after
+  // stop_deadline_ns: it is interrupted then, and its dump is completed later.
   void Stop(std::string reason);
   void WhenFinished(std::function<void()> finished);
+  // Of one that is interrupted: the dump is complete.
+  void WhenClosed(std::function<void(Session&)> closed);
 
   // About once a second: end conditions that are watched rather than waited for.
   void Tick();
@@ -118,7 +123,8 @@ class Session : public std::enable_shared_from_this<Session> {
   const SessionPlan& plan() const { return plan_; }
   SessionState state() const { return state_; }
   bool finished() const {
-    return state_ == SessionState::kDone || state_ == SessionState::kFailed;
+    return state_ == SessionState::kDone || state_ == SessionState::kFailed ||
+           state_ == SessionState::kInterrupted;
   }
   void Fill(v1::Session* out) const;
 
@@ -143,6 +149,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // A dump of its own was found, or is there no more.
   void AddPast(PastSegment segment);
   void ForgetPast(const std::string& dump_path);
+  // What the manifest of its dump would have said, had the end been written; null: it was.
+  const Manifest* unended() const {
+    return dump_ != nullptr && dump_->unended() ? &*dump_->unended() : nullptr;
+  }
   // Of the present segment.
   uint64_t records_now() const;
   // Until when it now lives without anybody who keeps it; 0 = it has no lease.
@@ -193,10 +203,14 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnReleased();
   void CloseDump();
   void OnClosed(const Status& status);
+  void BoundEnd();
+  void CutOff();
+  void Conclude(SessionState state);
   void Recorrelate(const char* when, std::function<void()> done);
   ClaimAnswer AnswerOf(const Row& row) const;
   std::string Unstarted() const;
   SessionDumpOptions DumpOptions() const;
+  size_t ExpectedFiles() const;
   std::map<int, std::optional<DumpClocks>> ClocksForDump() const;
   // session_past.cc: a session that begins with what the flight recorder holds.
   Status BeginInThePast();
@@ -221,6 +235,8 @@ class Session : public std::enable_shared_from_this<Session> {
   size_t pending_ = 0;
   bool stop_requested_ = false;
   bool released_ = false;
+  bool closing_ = false;
+  bool dump_over_ = false;
   std::shared_ptr<WriterSession> dump_;
   std::string dump_path_;
   uint64_t dump_bytes_ = 0;
@@ -233,8 +249,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::string> warnings_;
   std::function<void(const Status&)> started_;
   std::vector<std::function<void()>> finished_;
+  std::function<void(Session&)> closed_;
   std::unique_ptr<Timer> duration_;
-  std::unique_ptr<Timer> stop_deadline_;
+  std::unique_ptr<Timer> stop_deadline_;  // for the collectors
+  std::unique_ptr<Timer> end_deadline_;   // for all of it
   std::unique_ptr<SessionJob> job_;  // null: the order names no job and no process
   std::unique_ptr<SessionMarks> marks_;
   StepCounter steps_;

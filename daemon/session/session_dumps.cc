@@ -116,7 +116,8 @@ Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
     if (dump == nullptr) return NoDump(dump_untrusted);
     if (!peer.Owns(dump->uid)) return PermissionDenied("a viewer takes no dump");
     if (dump->writing) {
-      return FailedPrecondition(fmt::format("{} is being written by session {}; stop that first",
+      return FailedPrecondition(fmt::format("{} is being written by session {}; stop that first, or wait if it "
+                                            "has ended",
                                             dump->name, dump->session_id));
     }
     return std::vector<std::string>{dump->name};
@@ -135,6 +136,12 @@ Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
     names.emplace_back(BaseName(session->dump_path()));
   }
   if (names.empty()) return NotFound("the session has no dump");
+  for (const std::string& name : names) {
+    const KeptDump* dump = FindDump(peer, name);
+    if (dump == nullptr || !dump->writing) continue;
+    return FailedPrecondition(fmt::format("{} is still being completed; try again when `profctl list --dumps` says "
+                                          "that it is done", name));
+  }
   return names;
 }
 

@@ -67,6 +67,8 @@ v1::Session::State WireState(SessionState state) {
       return v1::Session::DONE;
     case SessionState::kFailed:
       return v1::Session::FAILED;
+    case SessionState::kInterrupted:
+      return v1::Session::INTERRUPTED;
   }
   return v1::Session::STATE_UNSPECIFIED;
 }
@@ -230,6 +232,24 @@ SessionDumpOptions Session::DumpOptions() const {
   if (plan_.storage_limited) options.place_bytes = PlaceLimit(plan_.max_bytes);
   DescribeManifest(&options.manifest);
   return options;
+}
+
+// Data files that will be open at once.
+size_t Session::ExpectedFiles() const {
+  constexpr size_t kPerPoller = 4;  // what it reads of the whole system; files of processes come and go
+  size_t files = 0;
+  for (const PlannedCollector& planned : plan_.collectors) {
+    const CollectorEntry& entry = Collectors()[planned.index];
+    if (entry.spec->source != CollectorSource::kChannel) {
+      files += kPerPoller;
+      continue;
+    }
+    for (const DeviceInfo& device : deps_.host.devices) {
+      const bool used = std::find(plan_.devices.begin(), plan_.devices.end(), device.id) != plan_.devices.end();
+      if (used) files += entry.plan(device, planned.channel).size();
+    }
+  }
+  return files;
 }
 
 // Runs on the writer thread with a copy of the rows: only what never changes and their answers.

@@ -66,6 +66,7 @@ void SessionManager::Freeze(const std::string& id) {
                               {"records", record.frozen.records()},
                               {"bytes", record.frozen.dump_bytes()},
                               {"dropped", record.frozen.dropped_records()}});
+  const std::shared_ptr<Session> session = record.live;
   const bool ran = record.live->ran();
   const bool empty = record.live->records_now() == 0;
   const std::string dump = BaseName(record.live->dump_path());
@@ -73,10 +74,13 @@ void SessionManager::Freeze(const std::string& id) {
   record.stored.reset();
   ++ended_total_;
   if (deps_.drop_session != nullptr) deps_.drop_session(id);
-  if (deps_.dumps_or_null != nullptr && !dump.empty()) {
-    const bool done = record.frozen.state() == v1::Session::DONE;
-    deps_.dumps_or_null->Closed(dump, done ? DumpState::kDone : DumpState::kFailed, 0);
+  if (session->state() == SessionState::kInterrupted) {
+    ++closing_;
+    session->WhenClosed([this](Session& closed) { OnClosed(closed); });
+    Forget();
+    return;
   }
+  CloseKept(*session, session->state() == SessionState::kDone ? DumpState::kDone : DumpState::kFailed);
   // A start that failed, or never came, leaves no dump worth keeping; the caller knows its reason.
   bool failed = record.frozen.state() == v1::Session::FAILED && empty;
   if ((failed || !ran) && !dump.empty()) {
@@ -84,7 +88,41 @@ void SessionManager::Freeze(const std::string& id) {
     deps_.remove_dump(dump, [](Result<uint64_t>) {});
   }
   Forget();
-  if (shutdown_done_ && active() == 0) std::exchange(shutdown_done_, nullptr)();
+  EndIfIdle();
+}
+
+// The dump of a session that had to end before it.
+void SessionManager::OnClosed(Session& session) {
+  --closing_;
+  const std::string dump = BaseName(session.dump_path());
+  auto found = records_.find(session.id());
+  if (found != records_.end() && found->second.live == nullptr) {
+    v1::Session view;
+    session.Fill(&view);
+    view.add_warnings("the dump was completed later");
+    found->second.frozen = std::move(view);
+  }
+  log::Info("dump completed after its session's end", {{"session", session.id()}, {"dump", dump}});
+  if (!dump.empty() && !session.ran()) {
+    deps_.remove_dump(dump, [](Result<uint64_t>) {});
+  } else {
+    CloseKept(session, DumpState::kDone);
+  }
+  EndIfIdle();
+}
+
+void SessionManager::CloseKept(const Session& session, DumpState state) {
+  const std::string dump = BaseName(session.dump_path());
+  if (deps_.dumps_or_null == nullptr || dump.empty()) return;
+  if (const Manifest* manifest = session.unended(); manifest != nullptr) {
+    deps_.dumps_or_null->CompleteLater(dump, *manifest);
+  } else {
+    deps_.dumps_or_null->Closed(dump, state, 0);
+  }
+}
+
+void SessionManager::EndIfIdle() {
+  if (shutdown_done_ && active() + closing_ == 0) std::exchange(shutdown_done_, nullptr)();
 }
 
 void SessionManager::Forget() {
@@ -250,11 +288,8 @@ void SessionManager::Tick() {
 
 void SessionManager::Shutdown(std::string reason, std::function<void()> done) {
   shutting_down_ = true;
-  if (active() == 0) {
-    done();
-    return;
-  }
   shutdown_done_ = std::move(done);
+  EndIfIdle();
   std::vector<std::shared_ptr<Session>> live;
   for (const auto& [id, record] : records_) {
     if (record.live != nullptr) live.push_back(record.live);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log_limit.h"
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/dumps/dump_keeper.h"
@@ -146,6 +147,9 @@ class SessionManager {
   void NameHolders(const Peer& peer, v1::Session* view) const;
   void OnChange(Session& session);
   void Freeze(const std::string& id);
+  void OnClosed(Session& session);
+  void CloseKept(const Session& session, DumpState state);
+  void EndIfIdle();
   void Forget();
   v1::Session View(const Record& record) const;
   const Record* Find(const Peer& peer, const std::string& id) const;
@@ -168,8 +172,10 @@ class SessionManager {
   uint64_t ended_total_ = 0;
   std::map<std::string, uint64_t> refused_;
   StartRates rates_;
+  LogLimit refusals_logged_;
   bool shutting_down_ = false;
   std::function<void()> shutdown_done_;
+  size_t closing_ = 0;  // ended sessions whose dumps are still being completed
 };
 
 }  // namespace profd

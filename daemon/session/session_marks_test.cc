@@ -37,7 +37,7 @@ class SessionMarksTest : public ::testing::Test {
     }
     options.owner = Myself();
     std::promise<std::string> opened;
-    session_ = writer_.Open(std::move(options), [&](const Result<std::string>& path) {
+    session_ = writer_.Open(std::move(options), 1, [&](const Result<std::string>& path) {
       opened.set_value(path.value_or(""));
     });
     path_ = opened.get_future().get();

@@ -196,7 +196,13 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
   session->Start([this, id, peer, session, reply = std::move(reply)](const Status& status) {
     if (!status.ok()) {
       CountRefusal(status);
-      log::Info("session refused", {{"session", id}, {"reason", status.ToString()}});
+      uint64_t left_out = 0;
+      if (refusals_logged_.Allow(peer.uid, deps_.session.host.clock.SteadyNs(), &left_out)) {
+        log::Info("session refused", {{"session", id},
+                                      {"uid", peer.uid},
+                                      {"reason", status.ToString()},
+                                      {"left_out", left_out}});
+      }
       reply(Status(status.code(), NameHolders(peer, status.message())));
       return;
     }

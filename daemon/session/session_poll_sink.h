@@ -29,8 +29,8 @@ class SessionPollSink final : public PollSink {
   void OnSamples(std::span<const Sample> samples) override;
   void OnReading(const Status& status, uint64_t missed) override;
 
-  // Before it is polled: what was kept of the collector (null: nothing).
-  void Replay(std::shared_ptr<BlockSource> past_or_null);
+  // Before it is polled: what was kept of the collector (null: nothing), read every `hz` until `now_ns`.
+  void Replay(std::shared_ptr<BlockSource> past_or_null, double hz, int64_t now_ns);
 
   const DumpFeed* feed() const { return feed_; }
   uint64_t readings() const { return readings_.load(std::memory_order_relaxed); }

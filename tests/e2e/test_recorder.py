@@ -218,6 +218,34 @@ class Faster(RecorderCase):
         # And the recorder's dump holds both runs, whole.
         self.read(self.daemon.ctl("dump"))
 
+    def test_host_collector_faster_than_the_recorder(self):
+        """The recorder's part is judged by the recorder's rate, the session's by the session's."""
+        order, _, dump = self.join("--collector", "host_cpu=50")  # verifies the dump
+        entry = next(c for c in dump.manifest["channels"] if c["collector"] == "host_cpu")
+        self.assertEqual((entry["past_hz"], entry["hz_effective"]), (1, 50))
+        offset = dump.manifest["session"]["start_wall_ns"] - dump.manifest["session"]["start_raw_ns"]
+        seam = entry["past_until_ns"]
+        self.assertLess(abs(seam + offset - order), 2_000_000_000)
+        times = [block[0] for block in dump.blocks["host_sys_cpu.data"]]
+        past = [ns for ns in times if ns < seam]
+        self.assertGreaterEqual(len(past), 2)
+        self.assertTrue(all(b - a > 500_000_000 for a, b in zip(past, past[1:])), past)
+        # A reading that is missing after the seam is still found.
+        at = next(i for i, ns in enumerate(times) if ns > seam) + 20
+        self.cut_blocks(dump, "host_sys_cpu.data", at, 3)
+        broken = self.daemon.run("verify", dump.path)
+        self.assertEqual(broken.returncode, 5, broken.stdout)
+        self.assertIn("are missing", broken.stdout)
+
+    def cut_blocks(self, dump, name, at, count):
+        """Removes `count` readings from a host file of the dump."""
+        path = os.path.join(dump.path, "host", "data", f"{name}.slice_0")
+        with open(path, "rb") as file:
+            blocks = file.read().split(b"TimeStamp:")
+        del blocks[1 + at:1 + at + count]
+        with open(path, "wb") as file:
+            file.write(b"TimeStamp:".join(blocks))
+
 
 class Off(RecorderCase):
     devices = 1

@@ -76,10 +76,9 @@ class Sharing(DaemonCase):
 
         joined, alone = outcome(slow_s, "hbm", 1), outcome(slow_s, "hbm", 2)
         self.assertEqual((joined["thinned"], joined["rebased"]), (True, True))
-        self.assertEqual((alone["thinned"], alone["rebased"]), (False, False))
+        self.assertFalse(alone["thinned"])
         self.assertEqual((joined["hz"], alone["hz"]), (10, 10))
-        undisturbed = outcome(fast_s, "hbm", 1)
-        self.assertEqual((undisturbed["thinned"], undisturbed["rebased"]), (False, False))
+        self.assertFalse(outcome(fast_s, "hbm", 1)["thinned"])
 
         # Exactly the grid, on the shared device and on the one of its own.
         for device in (1, 2):
@@ -114,9 +113,8 @@ class Sharing(DaemonCase):
             self.assertEqual(theirs.get(record.stamp), record.values)
 
     def test_microsecond_stamps_agree(self):
-        """Stamps that count from a channel's start: the joiner's are rebased, the starter's are the
-        driver's own, read as counting from the clocks taken just before the channels were started.
-        How near that is depends on the machine's load, so one good try of several will do."""
+        """Stamps that count from a channel's start are rebased to each session's own start. How near to the
+        truth the start is known depends on the machine's load, so one good try of several will do."""
         worst = {}
         for _ in range(5):
             fast = self.start("--devices", "0", "--sys-hardware-mem-freq", "100")
@@ -126,7 +124,7 @@ class Sharing(DaemonCase):
             (_, slow_d), (_, fast_d) = self.finish(slow, fast)
             worst = {channel: self.farthest(slow_d, fast_d, channel, 0)
                      for channel in ("hbm.data", "llc.data", "npu_mem.data")}
-            if max(worst.values()) <= 4_000_000:  # a period is 10 ms
+            if max(worst.values()) <= 1_000_000:
                 return
         self.fail(f"instants differ by up to (ns): {worst}")
 
@@ -139,15 +137,16 @@ class Sharing(DaemonCase):
 
     def check_conservation(self, slow, fast):
         """Between two kept stamps the slow dump's count is the sum of the fast one's."""
-        entry = next(c for c in slow.manifest["channels"]
-                     if (c["collector"], c["device"]) == ("hbm", 1))
+        slow_by, fast_by = (next(c["rebase_us"] for c in dump.manifest["channels"]
+                                 if (c["collector"], c["device"]) == ("hbm", 1))
+                            for dump in (slow, fast))
         checked = 0
         for key, records in slow[(1, "hbm.data")].series().items():
             # Both files count microseconds of one channel: the manifest says how far apart.
             series = fast[(1, "hbm.data")].series()[key]
             for before, record in zip(records, records[1:]):
-                low = before.stamp - entry["rebase_us"]
-                high = record.stamp - entry["rebase_us"]
+                low = before.stamp - slow_by + fast_by
+                high = record.stamp - slow_by + fast_by
                 parts = [r.values["count"] for r in series if low < r.stamp <= high]
                 self.assertEqual(len(parts), 10)
                 self.assertEqual(sum(parts), record.values["count"], key)

@@ -128,10 +128,7 @@ class FaultCase(unittest.TestCase):
         facts = manifest(session)
         offset = facts["session"]["start_wall_ns"] - facts["session"]["start_raw_ns"]
         slack = 2e9 / HZ
-        # Stamps in microseconds count from the start of the channel but are read as from that of the
-        # session: early by what lies between the two, at most the deadline of a start.
-        early = slack + (2e9 if file == "hbm.data" else 0)
-        gaps = [(gap["from_ns"] + offset - early, gap["host_ns"] + offset + slack)
+        gaps = [(gap["from_ns"] + offset - slack, gap["host_ns"] + offset + slack)
                 for gap in entry(facts, collector, device)["gaps"]]
         found = holes(dump, device, file)
         for begin, end in found:

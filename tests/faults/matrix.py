@@ -221,6 +221,12 @@ def other_cells():
                f"{DISK_PY}:Volume.test_becomes_read_only")
     yield cell("disk", "vanished", "session", "the session warns; starts are refused (exit 3); made again when it can be",
                f"{DISK_PY}:Limits.test_root_removed_underneath")
+    yield cell("disk", "unmounted", "session", "the session ends with the reason; starts are refused (exit 3); nothing is "
+               "written below the mount point", f"{DISK_PY}:Volume.test_unmounted_underneath")
+    yield cell("disk", "does not answer", "stop in progress", "the session ends interrupted within limits.stop_deadline_s; "
+               "its dump is completed later", f"{DISK_PY}:StuckDisk.test_a_stop_is_bounded")
+    yield cell("disk", "takes not even the manifest", "stop in progress", "the dump is completed when the disk takes it again",
+               f"{DISK_PY}:BadDisk.test_what_could_not_be_ended_is_completed_later")
     yield cell("disk", "slow: 1 MB/s", "session",
                "received = written + dropped, counted as queue_full (where the machine is busy: no_buffer, "
                "driver); stop ends; a session without dump loses nothing",

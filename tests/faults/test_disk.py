@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import resource
 import subprocess
 import tempfile
 import unittest
@@ -113,6 +114,22 @@ class Volume(FaultCase):
             # (Not quite full any more where the oldest slices have gone first.)
             eventually(lambda: d.metric("profd_dump_free_bytes") < 4 * MB)
             os.unlink(os.path.join(d.dump_root, "ballast"))
+            self.assert_serves(d, 1)
+            self.assert_clean_end(d)
+
+    def test_unmounted_underneath(self):
+        with self.volume(24) as d:
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            self.assertEqual(LIBC.umount2(d.dump_root.encode(), MNT_DETACH), 0)
+            ended = d.until_state(session["session_id"], "done", "failed")
+            self.assertIn("has been unmounted", ended["reason"])
+            refused = d.run("start", *ORDER)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            self.assertIn("has been unmounted", json.loads(refused.stdout)["error"]["message"])
+            stop(d, d.ctl("start", *ORDER, "--no-dump"))
+            self.assertEqual(os.listdir(d.dump_root), [], "below the mount point")
+            self.assertEqual(mount(d.dump_root, "size=24m,mode=0711"), "")
             self.assert_serves(d, 1)
             self.assert_clean_end(d)
 
@@ -242,6 +259,34 @@ class BadDisk(FaultCase):
                 self.assert_serves(d, 1)
                 self.assert_clean_end(d)
 
+    def test_what_could_not_be_ended_is_completed_later(self):
+        """Not even the manifest can be written. When the disk takes it again the dump is completed at once."""
+        with tempfile.TemporaryDirectory() as folder:
+            control = os.path.join(folder, "errno")
+            env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
+            with daemon(config={"dump": {"flush_interval_ms": 100}}, env=env) as d:
+                session = start(d)
+                d.until_records(session["session_id"], 100)
+                with open(control + ".new", "w", encoding="ascii") as file:
+                    file.write(f"+{errno.ENOSPC}")
+                os.rename(control + ".new", control)
+                done = d.until_state(session["session_id"], "done", "failed")
+                name = os.path.basename(done["dump_path"])
+
+                def state():
+                    return {x["name"]: x["state"] for x in d.ctl("list", "--dumps")["dumps"]}[name]
+
+                self.assertEqual((manifest(done)["state"], state()), ("running", "running"))
+                os.unlink(control)
+                eventually(lambda: state() == "done", what="the dump is completed")
+                facts = manifest(done)
+                self.assertEqual((facts["state"], facts["reason"]), ("done", done["reason"]))
+                self.assertEqual(read_dump(done).problems, [])
+                verified = d.run("verify", done["dump_path"])
+                self.assertEqual(verified.returncode, OK, verified.stdout)
+                self.assert_serves(d, 1)
+                self.assert_clean_end(d)
+
     def test_eio(self):
         self.meet(errno.EIO, "input/output error")
 
@@ -249,7 +294,78 @@ class BadDisk(FaultCase):
         self.meet(errno.EDQUOT, "quota")
 
 
+@unittest.skipIf(is_sanitized(), "a preloaded library comes before the sanitizer's")
+class StuckDisk(FaultCase):
+    """A disk that does not answer for as long as a test wants."""
+
+    def test_a_stop_is_bounded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            control = os.path.join(folder, "disk")
+            env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
+            config = {"dump": {"flush_interval_ms": 100}, "limits": {"stop_deadline_s": 2}}
+            with daemon(config=config, env=env) as d:
+                session = start(d)
+                d.until_records(session["session_id"], 100)
+                with open(control + ".new", "w", encoding="ascii") as file:
+                    file.write("-1")
+                os.rename(control + ".new", control)
+                ended = stop(d, session, expect=PARTIAL)
+                self.assertEqual(ended["state"], "interrupted")
+                self.assertIn("limits.stop_deadline_s", " ".join(ended["warnings"]))
+                name = os.path.basename(ended["dump_path"])
+
+                def state():
+                    return {x["name"]: x["state"] for x in d.ctl("list", "--dumps")["dumps"]}[name]
+
+                self.assertEqual(state(), "running")
+                refused = d.run("fetch", session["session_id"], "--out", folder)
+                self.assertEqual(refused.returncode, REFUSED, refused.stderr)
+                self.assertIn("still being completed", refused.stderr + refused.stdout)
+                # The others are served: what needs no disk at all starts and stops.
+                stop(d, d.ctl("start", *ORDER, "--no-dump"))
+                os.unlink(control)
+                eventually(lambda: state() == "done", what="the dump is completed")
+                self.assertEqual(manifest(ended)["state"], "done")
+                verified = d.run("verify", ended["dump_path"])
+                self.assertEqual(verified.returncode, OK, verified.stdout)
+                shown = d.show(session["session_id"])
+                self.assertEqual(shown["state"], "interrupted")
+                self.assertIn("the dump was completed later", shown["warnings"])
+                self.assert_serves(d, 1)
+                self.assert_clean_end(d)
+
+
 class Limits(FaultCase):
+    def test_a_session_that_cannot_have_its_files_is_refused(self):
+        # An idle daemon has some 50 open.
+        few = daemon(devices=4)
+        command = few.command
+        few.command = lambda: ["prlimit", "--nofile=112:112", *command()]
+        with few as d:
+            refused = d.run("start", *MUCH)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            error = json.loads(refused.stdout)["error"]
+            self.assertEqual(error["code"], "resource_exhausted")
+            self.assertIn("file descriptors", error["message"])
+            self.assertIn("LimitNOFILE", error["message"])
+            self.assertEqual([name for name in os.listdir(d.dump_root) if name.startswith("PROF_")], [])
+            # A small one has its files, ends, and the daemon still answers.
+            done = self.assert_serves(d, 1)
+            self.assertEqual(manifest(done)["state"], "done")
+            self.assertTrue(d.ctl("status"))
+            self.assert_clean_end(d)
+
+    def test_too_little_address_space(self):
+        with daemon() as d:
+            used = d._status("VmSize") * 1024
+            resource.prlimit(d.pid, resource.RLIMIT_AS, (used + 80 * MB, resource.RLIM_INFINITY))
+            refused = d.run("start", *ORDER)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            self.assertIn("ulimit -v", json.loads(refused.stdout)["error"]["message"])
+            resource.prlimit(d.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+            self.assert_serves(d, 1)
+            self.assert_clean_end(d)
+
     def test_root_removed_underneath(self):
         with daemon() as d:
             session = start(d)

@@ -1,6 +1,7 @@
 // Loaded in front of the C library (LD_PRELOAD): a disk that answers writes of slices with an error
 // of the test's choice, or slowly. PROFD_FAULT_DISK names a file; while it is there, it holds the errno,
-// or how many bytes a second the disk takes, as a negative number.
+// or how many bytes a second the disk takes, as a negative number; -1: no write returns while the file is there.
+// With a '+' before it, it is not only of slices, but of every file of a dump.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -23,13 +24,14 @@ int ErrorFor(int fd) {
   ssize_t length = ::readlink(link, path, sizeof path - 1);
   if (length <= 0) return 0;
   path[length] = '\0';
-  if (std::strstr(path, ".slice_") == nullptr) return 0;
+  if (std::strstr(path, "/PROF_") == nullptr) return 0;
   char text[16] = {};
   int file = ::open(control, O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   ssize_t got = ::read(file, text, sizeof text - 1);
   ::close(file);
-  return got > 0 ? std::atoi(text) : 0;
+  if (got <= 0 || (text[0] != '+' && std::strstr(path, ".slice_") == nullptr)) return 0;
+  return std::atoi(text);
 }
 
 // True when the write is to fail, with errno set.
@@ -39,6 +41,8 @@ bool Fails(int fd, size_t size) {
     if (error > 0) errno = error;
     return error > 0;
   }
+  while (ErrorFor(fd) == -1) ::usleep(5000);
+  if (error == -1) return false;
   ::usleep(static_cast<useconds_t>(1e6 * static_cast<double>(size) / -error));
   return false;
 }

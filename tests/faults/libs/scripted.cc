@@ -1,8 +1,11 @@
 // A driver that misbehaves on a test's word: PROFD_FAULT_SCRIPT names a file, looked at in every call,
 // with lines "FUNCTION DEVICE ACTION [VALUE]"; FUNCTION and DEVICE may be "*". Actions: hang (until the
 // line is gone), code VALUE (answered in place of the driver's), short VALUE (no read gives more bytes),
-// garbage (every byte read is turned over). prof_channel_poll and what asks for the node is device -1.
+// garbage (every byte read is turned over), slow_start VALUE (that channel's prof_drv_start takes 400 ms more).
+// prof_channel_poll and what asks for the node is device -1. With PROFD_FAULT_STARTS=FILE every start adds a
+// line "DEVICE CHANNEL BEFORE AFTER" there, CLOCK_MONOTONIC_RAW in ns around the simulator's own call.
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,6 +73,12 @@ class Script {
   long changed_ = 0;
 };
 
+int64_t RawNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 Script& TheScript() {
   static Script* const script = new Script;  // calls may still be inside at exit
   return *script;
@@ -94,7 +103,17 @@ FAULT_EXPORT int prof_drv_get_channels(unsigned device, abi::ChannelList* out) {
   return Pass<abi::ProfDrvGetChannelsFn>("prof_drv_get_channels", int(device), device, out);
 }
 FAULT_EXPORT int prof_drv_start(unsigned device, unsigned channel, abi::ProfStartPara* para) {
-  return Pass<abi::ProfDrvStartFn>("prof_drv_start", int(device), device, channel, para);
+  if (auto rule = TheScript().Find("prof_drv_start", int(device), "slow_start");
+      rule && rule->value == int(channel)) {
+    ::usleep(400'000);
+  }
+  const int64_t before = RawNs();
+  const int code = Pass<abi::ProfDrvStartFn>("prof_drv_start", int(device), device, channel, para);
+  if (const char* path = std::getenv("PROFD_FAULT_STARTS"); path != nullptr && code == 0) {
+    std::ofstream(path, std::ios::app)
+        << device << ' ' << channel << ' ' << before << ' ' << RawNs() << std::endl;
+  }
+  return code;
 }
 FAULT_EXPORT int prof_stop(unsigned device, unsigned channel) {
   const auto code = Meet("prof_stop", int(device));

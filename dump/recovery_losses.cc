@@ -1,0 +1,99 @@
+// What is missing from a dump that nobody ended, beyond what its last manifest says.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "dump/recovery_places.h"
+#include "dump/verify_run.h"
+
+namespace profd {
+namespace {
+
+// Found by recovery; nobody had noted it.
+constexpr std::string_view kNotNoted = "not_noted";
+// The manifest is replaced every 10 seconds and the journal written at once: what neither has is in the last of a file.
+constexpr uint64_t kTailBytes = 4u << 20;
+
+ManifestChannel* FindChannel(Manifest* manifest, int device, uint32_t channel, std::string_view collector) {
+  for (ManifestChannel& one : manifest->channels) {
+    const bool same = one.device == device && one.channel == channel;
+    if (same && (channel != 0 || one.collector == collector)) return &one;
+  }
+  return nullptr;
+}
+
+// Each line has all there was by then, so that one the manifest has already changes nothing.
+void Apply(const JournalLoss& loss, ManifestChannel* channel) {
+  auto total = std::find_if(channel->dropped.begin(), channel->dropped.end(),
+                            [&loss](const ManifestLoss& one) { return one.reason == loss.reason; });
+  const uint64_t records = total == channel->dropped.end() ? 0 : total->records;
+  const uint64_t bytes = total == channel->dropped.end() ? 0 : total->bytes;
+  if (loss.records > records || loss.bytes > bytes) {
+    channel->AddLoss(loss.reason, loss.records - std::min(loss.records, records),
+                     loss.bytes - std::min(loss.bytes, bytes), loss.to_ns);
+  }
+  int64_t newest = 0;
+  for (ManifestGap& gap : channel->gaps) {
+    if (gap.reason != loss.reason) continue;
+    newest = std::max(newest, gap.host_ns);
+    if (gap.from_ns != loss.from_ns) continue;
+    gap.host_ns = std::max(gap.host_ns, loss.to_ns);
+    gap.lost_records = std::max(gap.lost_records, loss.gap_records);
+    return;
+  }
+  // Beyond as many as are listed it has been counted.
+  if (loss.to_ns > newest) channel->AddGap({loss.to_ns, loss.gap_records, loss.reason, loss.from_ns});
+}
+
+// Of every file only the last slices.
+void KeepTails(VerifyRun* run) {
+  for (VerifyFile& file : run->data) {
+    uint64_t bytes = 0;
+    auto first = file.slices.end();
+    while (first != file.slices.begin() && bytes < kTailBytes) bytes += (--first)->bytes;
+    file.slices.erase(file.slices.begin(), first);
+  }
+}
+
+}  // namespace
+
+void ApplyLosses(const SliceJournal& journal, Manifest* manifest) {
+  for (const JournalLoss& loss : journal.losses) {
+    ManifestChannel* channel = FindChannel(manifest, loss.device, loss.channel, loss.collector);
+    if (channel != nullptr) Apply(loss, channel);
+  }
+}
+
+void FindUnnoted(const DumpReader& reader, Manifest* manifest) {
+  VerifyReport report;
+  const VerifyProgress no_progress;
+  VerifyRun run{reader, report, no_progress, {}, {}, {}, {}, {}, {}, 0, false, {}, {}};
+  Result<std::vector<DumpReader::File>> files = reader.Files();
+  if (!files.ok()) return;  // what is wrong with them is not asked here
+  run.files = std::move(*files);
+  for (const DumpReader::File& file : run.files) run.sizes[file.path] = file.bytes;
+  run.manifest = *manifest;
+  run.manifest->state = DumpState::kInterrupted;  // of one that runs, losses are not judged
+  FindDataFiles(run);
+  KeepTails(&run);
+  CheckData(run);
+  auto key = [](const VerifyHole& hole) { return std::tie(hole.device, hole.channel, hole.collector); };
+  std::sort(run.holes.begin(), run.holes.end(), [&key](const VerifyHole& a, const VerifyHole& b) {
+    return key(a) != key(b) ? key(a) < key(b) : a.from_ns < b.from_ns;
+  });
+  for (size_t i = 0; i < run.holes.size();) {
+    VerifyHole hole = run.holes[i++];
+    // Series of a channel are missing beside each other; a reading of a host collector is in several files.
+    for (; i < run.holes.size() && key(run.holes[i]) == key(hole) && run.holes[i].from_ns <= hole.to_ns; ++i) {
+      hole.to_ns = std::max(hole.to_ns, run.holes[i].to_ns);
+      hole.missing = hole.channel != 0 ? hole.missing + run.holes[i].missing
+                                       : std::max(hole.missing, run.holes[i].missing);
+    }
+    ManifestChannel* channel = FindChannel(manifest, hole.device, hole.channel, hole.collector);
+    if (channel == nullptr) continue;
+    channel->AddGap({hole.to_ns, hole.missing, std::string(kNotNoted), hole.from_ns});
+    channel->AddLoss(kNotNoted, hole.missing, 0, hole.to_ns);
+  }
+}
+
+}  // namespace profd
