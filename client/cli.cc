@@ -1,11 +1,13 @@
 #include "client/cli.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 
+#include "base/nearest.h"
 #include "client/cli_app.h"
 #include "client/commands/collectors.h"
 #include "client/commands/export.h"
@@ -38,9 +40,37 @@ std::string Help(const CLI::App& app) {
   constexpr std::string_view kOptions = "[OPTIONS]";
   size_t usage = help.find(kOptions);
   if (reached->get_name() == "run" && usage != std::string::npos) {
-    help.insert(usage + kOptions.size(), " -- COMMAND...");
+    help.insert(usage + kOptions.size(), " COMMAND...");
   }
   return help;
+}
+
+std::vector<std::string_view> LongFlags(const CLI::App& app) {
+  std::vector<std::string_view> names;
+  for (const CLI::Option* option : app.get_options()) {
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  }
+  return names;
+}
+
+// "; did you mean --interval?" for "--intervall=5s", or nothing.
+std::string FlagHint(const CLI::App& app, const CLI::App& command, const std::string& argument) {
+  if (!argument.starts_with("--")) return "";
+  std::vector<std::string_view> names = LongFlags(command);
+  const std::vector<std::string_view> of_all = LongFlags(app);
+  names.insert(names.end(), of_all.begin(), of_all.end());
+  const std::string_view word = std::string_view(argument).substr(2);
+  const std::string_view nearest = Nearest(word.substr(0, word.find('=')), names);
+  return nearest.empty() ? "" : fmt::format("did you mean --{}?", nearest);
+}
+
+std::string CommandHint(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command :
+       app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
+    names.push_back(command->get_name());
+  }
+  return DidYouMean(word, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
 // The flag that was meant by one spelled as the key it stands for, "--sys_hardware_mem_freq=50";
@@ -59,18 +89,46 @@ std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
   const CLI::App* reached = Reached(app);
   if (reached == &app && !unknown.empty() && !unknown.front().starts_with('-')) {
-    return "there is no command \"" + unknown.front() + "\"";
+    return "unknown command \"" + unknown.front() + "\"" + CommandHint(app, unknown.front());
   }
   std::string text = error.what();
   for (const std::string& argument : unknown) {
     std::string meant = DashedFlag(*reached, argument);
     if (meant.empty()) meant = DashedFlag(app, argument);
-    if (!meant.empty()) {
-      text += "\n         " + argument.substr(0, argument.find('=')) +
-              ": options have dashes, write " + meant;
-    }
+    const std::string hint = meant.empty() ? FlagHint(app, *reached, argument)
+                                           : "options have dashes, write " + meant;
+    if (hint.empty()) continue;
+    text += "\n         " + argument.substr(0, argument.find('=')) + ": " + hint;
   }
   return text;
+}
+
+// Is this argument a flag whose value is the next one?
+bool TakesNext(const CLI::App& app, const CLI::App& command, const std::string& argument) {
+  if (argument.find('=') != std::string::npos) return false;
+  const CLI::Option* option = command.get_option_no_throw(argument);
+  if (option == nullptr) option = app.get_option_no_throw(argument);
+  return option != nullptr && option->get_items_expected_min() > 0;
+}
+
+// Where the command of `profctl run` begins: behind "--", or with the first word that is no flag and
+// no flag's value; the end when the arguments are of another command.
+std::vector<std::string>::const_iterator CommandOfRun(const CLI::App& app,
+                                                      const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  for (auto it = arguments.begin(); it != arguments.end(); ++it) {
+    if (*it == "--") return it;
+    if (it->starts_with('-')) {
+      if (TakesNext(app, *command, *it) && std::next(it) != arguments.end()) ++it;
+    } else if (command != &app) {
+      return it;
+    } else if (*it == "run") {
+      command = app.get_subcommand(*it);
+    } else {
+      return std::find(it, arguments.end(), "--");
+    }
+  }
+  return arguments.end();
 }
 
 // CLI11 speaks in exceptions; they end here. -1 = go on.
@@ -170,9 +228,19 @@ int RunOnNodes(const Parsed& parsed, const std::string& name, const Endpoint& en
   return RunFleet(command, environment);
 }
 
+void TakeEnvironment(const Environment& environment, Parsed* parsed) {
+  parsed->run.search_path = environment.search_path;
+  for (OptionSource* source :
+       {&parsed->start.options, &parsed->run.start.options, &parsed->check.options}) {
+    source->environment_json = environment.profiling_options;
+    source->ascend_work_path = environment.ascend_work_path;
+    source->working_directory = environment.working_directory;
+  }
+}
+
 int PrintCompletion(const CLI::App& app, const std::string& shell, const Io& io) {
-  if (shell != "bash" && shell != "zsh") {
-    io.err << "profctl: there is a completion for bash and for zsh, not for \"" << Printable(shell)
+  if (shell != "bash" && shell != "zsh" && shell != "fish") {
+    io.err << "profctl: there is a completion for bash, zsh and fish, not for \"" << Printable(shell)
            << "\"" << std::endl;
     return kExitUsage;
   }
@@ -205,29 +273,27 @@ std::optional<int> RunLocally(const CLI::App& app, const std::string& name, cons
 
 int RunProfctl(const std::vector<std::string>& arguments, const Environment& environment) {
   const Io& io = environment.io;
-  // What stands behind the first "--" is the command of `run`, none of ours.
-  auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-  std::vector<std::string> ours(arguments.begin(), dashes);
   Parsed parsed;
   CLI::App app;
   BuildApp(&app, &parsed);
+  if (arguments.empty()) {
+    io.err << app.help() << std::flush;
+    return kExitUsage;
+  }
+  auto rest = CommandOfRun(app, arguments);
+  std::vector<std::string> ours(arguments.begin(), rest);
   int code = Parse(&app, std::move(ours), io);
   if (code >= 0) return code;
   std::string name = app.get_subcommands().front()->get_name();
-  if (dashes != arguments.end()) {
+  const bool dashes = rest != arguments.end() && *rest == "--";
+  if (rest != arguments.end()) {
     if (name != "run") {
       io.err << "profctl: \"--\" belongs to \"profctl run\" only" << std::endl;
       return kExitUsage;
     }
-    parsed.run.command.assign(std::next(dashes), arguments.end());
+    parsed.run.command.assign(dashes ? std::next(rest) : rest, arguments.end());
   }
-  parsed.run.search_path = environment.search_path;
-  for (OptionSource* source :
-       {&parsed.start.options, &parsed.run.start.options, &parsed.check.options}) {
-    source->environment_json = environment.profiling_options;
-    source->ascend_work_path = environment.ascend_work_path;
-    source->working_directory = environment.working_directory;
-  }
+  TakeEnvironment(environment, &parsed);
   if (std::optional<int> local = RunLocally(app, name, parsed, environment)) return *local;
 
   Result<Endpoint> endpoint = EndpointOf(parsed, environment);

@@ -13,7 +13,7 @@ namespace profd::client {
 namespace {
 
 constexpr const char* kGlobalFooter =
-    "\nBeside these: --socket PATH or --address HOST:PORT, --json, --timeout DURATION (profctl --help).";
+    "\nGlobal options: --socket PATH or --address HOST:PORT, --json, --timeout DURATION (profctl --help).";
 
 CLI::App* AddCommand(CLI::App* app, const char* name, const char* description,
                      const std::string& examples) {
@@ -24,9 +24,9 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* description,
 }
 
 void AddNodeCommands(CLI::App* app, Parsed* p) {
-  AddCommand(app, "status", "What this node is: daemon, driver, devices, limits",
+  AddCommand(app, "status", "Show daemon, driver, devices and limits of this node",
              "  profctl status\n  profctl status --json | jq .driver\n");
-  CLI::App* devices = AddCommand(app, "devices", "The node's devices and their state",
+  CLI::App* devices = AddCommand(app, "devices", "List the devices of this node and their state",
                                  "  profctl devices\n  profctl devices --channels\n");
   devices->add_flag("--channels", p->devices.channels, "One row per driver channel");
   CLI::App* health = AddCommand(
@@ -35,25 +35,25 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
       "  profctl health --json | jq -r .verdict\n"
       "The exit code is 0 when all are ok, 7 when one is degraded (throttled, a minor alarm), 8 when\n"
       "one is faulty or down, 9 when it is not known.\n");
-  health->add_option("--devices", p->health.devices, "Only these, as in 0,1,4-7")
+  health->add_option("--devices", p->health.devices, "Only these, for example 0,1,4-7")
       ->type_name("LIST");
   CLI::App* faults = AddCommand(app, "faults", "Faults the devices report now: code, severity, since when",
                                 "  profctl faults\n  profctl faults --json | jq -r '.faults[].code'\n");
-  faults->add_option("--devices", p->health.devices, "Only these, as in 0,1,4-7")
+  faults->add_option("--devices", p->health.devices, "Only these, for example 0,1,4-7")
       ->type_name("LIST");
   CLI::App* topology = AddCommand(
       app, "topology", "How the devices are connected: to each other, to NUMA nodes and CPUs",
       "  profctl topology\n  profctl topology --links\n"
       "  profctl topology --json | jq '.devices[] | {id, numa_node, cpus}'\n");
   topology->add_flag("--links", p->topology.links, "Also each link: state, speed, lanes, error counters");
-  AddCommand(app, "collectors", "What can be collected here, and why the rest cannot",
+  AddCommand(app, "collectors", "List collectors, and why unavailable ones are unavailable",
              "  profctl collectors\n"
              "  profctl collectors --json | jq '.collectors[] | select(.available|not)'\n");
 }
 
 void AddSessionCommands(CLI::App* app, Parsed* p) {
   CLI::App* start = AddCommand(
-      app, "start", "Start a session; prints its id and what each collector answered",
+      app, "start", "Start a session; prints its id and the outcome of each collector",
       "  profctl start --job j42 --sys-interconnection-freq 50 --duration 30s\n"
       "  profctl start --job j42 --rank 0,8-15 --start-step 11 --steps 2\n"
       "  profctl start --all --collector hbm=100 --collector host_cpu --in 5s --detach\n"
@@ -63,10 +63,10 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   AddStartFlags(start, &p->start);
 
   start->add_flag("--all-or-nothing", p->fleet.all_or_nothing,
-                  "With --nodes: one node that does not start stops the others");
-  start->add_flag("--keep", p->fleet.keep, "With --nodes: Ctrl-C leaves what was started");
+                  "With --nodes: if one node fails to start, stop the others");
+  start->add_flag("--keep", p->fleet.keep, "With --nodes: Ctrl-C leaves started sessions running");
 
-  CLI::App* stop = AddCommand(app, "stop", "End sessions and complete their dumps",
+  CLI::App* stop = AddCommand(app, "stop", "Stop sessions and complete their dumps",
                               "  profctl stop 71bd0e29b475\n  profctl stop --job j42\n"
                               "  profctl stop --all-mine\n");
   stop->add_option("ID", p->stop.ids, "Session ids")->type_name(" ");
@@ -75,47 +75,47 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   stop->add_flag("--all-mine", p->stop.all_mine, "All of your running sessions");
 
   CLI::App* jobs = AddCommand(
-      app, "jobs", "Training jobs of this node: their ranks, processes, devices and steps",
+      app, "jobs", "List training jobs of this node: ranks, processes, devices, steps",
       "  profctl jobs\n  profctl jobs --job j42\n");
-  jobs->add_option("--job", p->jobs.job, "Only this job, a line for each process")
+  jobs->add_option("--job", p->jobs.job, "Only this job, one line per process")
       ->type_name("JOB");
   jobs->add_flag("--attached", p->jobs.attached, "Only processes that have attached");
 
-  CLI::App* list = AddCommand(app, "list", "Sessions: yours, or everybody's for administrators",
+  CLI::App* list = AddCommand(app, "list", "List your sessions; administrators see all users' sessions",
                               "  profctl list\n  profctl list --active --job j42\n");
   list->add_option("--job", p->list.job, "Only of this job")->type_name("JOB");
-  list->add_flag("--active", p->list.active, "Only those that have not ended");
-  list->add_flag("--dumps", p->list.dumps, "The dumps on the node's disk instead, by name");
+  list->add_flag("--active", p->list.active, "Only sessions that have not ended");
+  list->add_flag("--dumps", p->list.dumps, "List the dumps on the node's disk instead, by name");
 
-  CLI::App* show = AddCommand(app, "show", "One session in full, or what is in a dump's directory",
+  CLI::App* show = AddCommand(app, "show", "Show one session in full, or the contents of a dump directory",
                               "  profctl show 71bd0e29b475\n"
                               "  profctl show 71bd0e29b475 --json | jq -r .dump_path\n"
                               "  profctl show ./PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
   show->add_option("ID", p->show_id, "Session id, or a dump's directory")
       ->required()
       ->type_name(" ");
-  show->add_flag("--ascii", p->show_dump.ascii, "Of a dump: no Unicode blocks");
-  show->add_flag("--all", p->show_dump.all, "Of a dump: every series");
+  show->add_flag("--ascii", p->show_dump.ascii, "For a dump: no Unicode blocks");
+  show->add_flag("--all", p->show_dump.all, "For a dump: every series");
 
   CLI::App* watch = AddCommand(app, "watch", "Follow a session until it ends, or Ctrl-C",
                                "  profctl watch 71bd0e29b475\n"
                                "  profctl watch 71bd0e29b475 --interval 200ms --json\n");
   watch->add_option("ID", p->watch.id, "Session id")->required()->type_name(" ");
-  watch->add_option("--interval", p->watch.interval, "How often at least")->type_name("DURATION");
+  watch->add_option("--interval", p->watch.interval, "Longest time between updates")->type_name("DURATION");
 }
 
 void AddOptionCommands(CLI::App* app, Parsed* p) {
   CLI::App* options = AddCommand(
-      app, "options", "The profiling options, and what this node's chips have of them",
+      app, "options", "List the profiling options and which of them this node supports",
       "  profctl options\n  profctl options --offline --chip 910\n"
       "  profctl options --json | jq -r '.options[] | select(.supported|not) | .reason'\n");
   AddOptionsFlags(options, &p->options);
   CLI::App* check =
-      AddCommand(app, "check", "Say everything that is wrong with options; start nothing",
+      AddCommand(app, "check", "Validate options without starting a session",
                  "  profctl check --options-json options.json\n"
                  "  profctl check --options-env --offline --chip 910B\n"
                  "  profctl check --sys-io-sampling-freq 50 --acl ACL_PROF_L2CACHE=on\n"
-                 "The exit code is 0, or 3 when something is wrong.\n");
+                 "Exit code: 0 if valid, 3 if not.\n");
   AddCheckFlags(check, &p->check);
 }
 
@@ -124,11 +124,11 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
                             "  profctl rm 71bd0e29b475\n");
   rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps")->required()->type_name(" ");
 
-  CLI::App* pin = AddCommand(app, "pin", "Keep dumps from being removed to make room",
+  CLI::App* pin = AddCommand(app, "pin", "Protect dumps from removal by retention",
                              "  profctl pin 71bd0e29b475\n"
                              "  profctl pin PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
   pin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")->required()->type_name(" ");
-  CLI::App* unpin = AddCommand(app, "unpin", "Let pinned dumps go again",
+  CLI::App* unpin = AddCommand(app, "unpin", "Unpin dumps: retention may remove them again",
                                "  profctl unpin 71bd0e29b475\n");
   unpin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")
       ->required()
@@ -137,99 +137,106 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
 
 void AddTopCommand(CLI::App* app, TopOptions* o) {
   CLI::App* top = AddCommand(
-      app, "top", "A live view of devices, jobs and sessions on the terminal (h there: its keys)",
+      app, "top", "Live view of devices, jobs and sessions in the terminal (press h for keys)",
       "  profctl top\n  profctl top --interval 200ms --sort power --job j42\n"
       "  profctl top --once --sort hbm\n"
       "  profctl top --once --json | jq '.devices[] | {id, utilization_ratio}'\n"
-      "With --json an object per line and refresh, until Ctrl-C.\n");
+      "With --json: one object per line and refresh, until Ctrl-C.\n");
   auto add = [top](const char* name, std::optional<std::string>* value, const char* text,
                    const char* type) {
     top->add_option(name, *value, text)->type_name(type);
   };
-  add("--interval", &o->interval, "How often: 100ms..10s (1s)", "DURATION");
+  add("--interval", &o->interval, "Refresh interval: 100ms..10s (1s)", "DURATION");
   add("--sort", &o->sort,
       "id, util, hbm, power, temp, freq, hccs, roce, pcie, bw, hbm-temp; with :asc or :desc", "KEY");
-  add("--devices", &o->devices, "Only these, as in 0,1,4-7", "LIST");
+  add("--devices", &o->devices, "Only these, for example 0,1,4-7", "LIST");
   top->add_option("--job", o->job, "Only the devices, processes and sessions of this job")
       ->type_name("JOB");
   top->add_flag("--once", o->once, "One snapshot as plain text (with --json: one object)");
   top->add_flag("--ascii", o->ascii, "No Unicode blocks");
-  top->add_flag("--no-color", o->no_color, "No colours; so does NO_COLOR in the environment");
+  top->add_flag("--no-color", o->no_color, "No colours; same as NO_COLOR in the environment");
 }
 
 void AddDataCommands(CLI::App* app, Parsed* p) {
   CLI::App* stream =
-      AddCommand(app, "stream", "Samples as they are taken, a line each, until Ctrl-C",
+      AddCommand(app, "stream", "Print samples as they are taken, one per line, until Ctrl-C",
                  "  profctl stream --collectors hccs,hbm --devices 0\n"
                  "  profctl stream --format csv --count 1000 > samples.csv\n");
-  stream->add_option("--collectors", p->stream.collectors, "Only these, as in hccs,hbm")
+  stream->add_option("--collectors", p->stream.collectors, "Only these, for example hccs,hbm")
       ->type_name("LIST");
-  stream->add_option("--devices", p->stream.devices, "Only these, as in 0,1,4-7")
+  stream->add_option("--devices", p->stream.devices, "Only these, for example 0,1,4-7")
       ->type_name("LIST");
-  stream->add_flag("--devices-only", p->stream.devices_only, "Nothing of the host");
-  stream->add_option("--interval", p->stream.interval, "How long samples are gathered")
+  stream->add_flag("--devices-only", p->stream.devices_only, "No host samples");
+  stream->add_option("--interval", p->stream.interval, "Batch interval")
       ->type_name("DURATION");
-  stream->add_option("--count", p->stream.count, "End after this many samples")->type_name("N");
+  stream->add_option("--count", p->stream.count, "Stop after this many samples")->type_name("N");
   stream->add_option("--format", p->stream.format, "text, json or csv")->type_name("FORMAT");
 
   CLI::App* dump =
-      AddCommand(app, "dump", "Write the last seconds of the flight recorder into a dump",
+      AddCommand(app, "dump", "Save the last seconds of the flight recorder as a dump",
                  "  profctl dump --last 60s\n"
                  "  profctl dump --last 30s --job j42 --reason \"slow step\" --out ~/profiles\n");
-  dump->add_option("--last", p->dump.last, "How far back; without it all that is held")
+  dump->add_option("--last", p->dump.last, "How far back; default: everything the recorder holds")
       ->type_name("DURATION");
   dump->add_option("--job", p->dump.job, "Only the devices of this job")->type_name("JOB");
-  dump->add_option("--devices", p->dump.devices, "Only these, as in 0,1,4-7")->type_name("LIST");
-  dump->add_option("--reason", p->dump.reason, "Kept in the dump")->type_name("TEXT");
+  dump->add_option("--devices", p->dump.devices, "Only these, for example 0,1,4-7")->type_name("LIST");
+  dump->add_option("--reason", p->dump.reason, "Stored in the dump")->type_name("TEXT");
   dump->add_option("--label", p->dump.label, "Shown in lists")->type_name("TEXT");
-  dump->add_option("--out", p->dump.out, "Fetch it into this directory, as yourself")
+  dump->add_option("--out", p->dump.out, "Copy it to this directory, owned by you")
       ->type_name("DIR");
 
-  CLI::App* fetch = AddCommand(app, "fetch", "Write a finished session's dump as yourself",
+  CLI::App* fetch = AddCommand(app, "fetch", "Copy the dump of a finished session, owned by you",
                                "  profctl fetch 71bd0e29b475\n"
                                "  profctl fetch 71bd0e29b475 --out ~/profiles\n"
                                "  profctl --nodes 'n[01-64]' fetch --job j42 --out j42-profiles\n");
   fetch->add_option("ID", p->fetch.id, "Session id, or name of a dump")->type_name(" ");
   fetch->add_option("--job", p->fleet.fetch_job, "With --nodes: every dump of this job")
       ->type_name("JOB");
-  fetch->add_option("--out", p->fetch.out, "Directory for the dump; else its output, else here")
+  fetch->add_option("--out", p->fetch.out, "Target directory; default: the session's output, or the current directory")
       ->type_name("DIR")
       ->each([p](const std::string&) { p->fetch.out_given = true; });
-  fetch->add_flag("--keep", p->fetch.keep, "Keep what arrived when the fetch fails");
+  fetch->add_flag("--keep", p->fetch.keep, "Keep partial results when the fetch fails");
+}
 
+void AddRunCommand(CLI::App* app, Parsed* p) {
   CLI::App* run = AddCommand(
-      app, "run", "Run a command (behind --) and profile exactly as long as it lives",
-      "  profctl run --job j42 --sys-interconnection-freq 50 -- python train.py\n"
+      app, "run", "Run a command and profile it for exactly its lifetime",
+      "  profctl run --job j42 --sys-interconnection-freq 50 python train.py\n"
       "  profctl run --anyway --host-sys cpu,mem -- ./train --epochs 1\n"
-      "The exit code is the command's (128+signal when killed, 127 when there is no such "
-      "command).\n");
+      "The command begins with the first word that is not a flag, or after --.\n"
+      "The exit code is the command's (128+signal when killed, 127 when it is not "
+      "found).\n");
   AddOrderFlags(run, &p->run.start);
+  run->add_option("--export", p->run.export_formats,
+                  "Afterwards, export the dump: csv, trace, perfetto, sqlite, jsonl, samples, openmetrics")
+      ->type_name("LIST");
   run->add_flag("--anyway", p->run.anyway, "Run the command even if it cannot be profiled");
 
   CLI::App* completion =
-      AddCommand(app, "completion", "Print the script that completes profctl in a shell",
+      AddCommand(app, "completion", "Print a shell completion script",
                  "  source <(profctl completion bash)\n"
-                 "  profctl completion zsh > ~/.zfunc/_profctl\n");
-  completion->add_option("SHELL", p->completion_shell, "bash or zsh")->required()->type_name(" ");
+                 "  profctl completion zsh > ~/.zfunc/_profctl\n"
+                 "  profctl completion fish > ~/.config/fish/completions/profctl.fish\n");
+  completion->add_option("SHELL", p->completion_shell, "bash, zsh or fish")->required()->type_name(" ");
 }
 
 // Commands on directories; they need no profd.
 void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
   CLI::App* verify = AddCommand(
-      app, "verify", "Is a dump whole? Checksums, framing, clocks, and every lost record accounted for",
+      app, "verify", "Check the integrity of dumps: checksums, framing, clocks, accounting of lost records",
       "  profctl verify PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
-      "  profctl verify --quiet run1/* && echo all whole\n"
+      "  profctl verify --quiet run1/* && echo all valid\n"
       "  profctl verify --json DUMP | jq '.dumps[].problems'\n"
-      "Reads the directories, needs no profd. The exit code is 0 only if everything holds, 5 when\n"
-      "something does not, 4 when a directory is no dump.\n");
+      "Reads the directories; needs no daemon. Exit code: 0 if every dump is valid, 5 if not,\n"
+      "4 when a directory is not a dump.\n");
   verify->add_option("DUMP", p->verify.dumps, "Directories of dumps")->required()->type_name(" ");
-  verify->add_flag("--quiet", p->verify.quiet, "Only what is wrong");
-  verify->add_flag("--verbose", p->verify.verbose, "A row for each file");
+  verify->add_flag("--quiet", p->verify.quiet, "Only problems");
+  verify->add_flag("--verbose", p->verify.verbose, "One row per file");
 }
 
 void AddExportCommand(CLI::App* app, ExportCommand* e) {
   CLI::App* command = AddCommand(
-      app, "export", "Make CSV, timelines, a database or rows of dumps; needs no daemon",
+      app, "export", "Convert dumps to CSV, timelines, a database or rows; needs no daemon",
       "  profctl export PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
       "  profctl export run1/* --format trace,sqlite --out run1.export\n"
       "  profctl export PROF_* --format perfetto --gzip --devices 0-3,host --from +10s --to +20s\n"
@@ -241,16 +248,24 @@ void AddExportCommand(CLI::App* app, ExportCommand* e) {
                        const char* type) {
     command->add_option(name, *value, text)->type_name(type);
   };
-  add("--format", &e->format, "csv, trace, perfetto, sqlite, jsonl, openmetrics (csv)", "LIST");
-  add("--out", &e->out, "Directory for the files; else <first dump>.export here", "DIR");
-  add("--devices", &e->devices, "Only these, as in 0,1,4-7,host", "LIST");
-  add("--channels", &e->channels, "Only these, as in hccs,hbm,events", "LIST");
-  add("--from", &e->from, "Nothing before: a date, seconds since 1970, +10s, -5s before the end",
+  add("--format", &e->format, "csv, trace, perfetto, sqlite, jsonl, samples, openmetrics (csv)", "LIST");
+  add("--out", &e->out, "Output directory; default: ./<first dump>.export", "DIR");
+  add("--devices", &e->devices, "Only these, for example 0,1,4-7,host", "LIST");
+  add("--channels", &e->channels, "Only these, for example hccs,hbm,events", "LIST");
+  add("--from", &e->from, "Start of the range: a date, seconds since 1970, +10s, or -5s from the end",
       "TIME");
-  add("--to", &e->to, "Nothing after", "TIME");
-  add("--threads", &e->threads, "How many at once; else one per core", "N");
+  add("--to", &e->to, "End of the range", "TIME");
+  add("--threads", &e->threads, "Number of threads; default: one per core", "N");
+  add("--clock", &e->clock,
+      "all: times corrected with every clock pair of the session; start: with the first one only, as "
+      "the vendor's (all)",
+      "WHICH");
+  command->add_flag("--allow-damaged", e->allow_damaged,
+                    "Exit code 0 also when a dump is damaged; else 5");
   command->add_flag("--gzip", e->gzip, "Compress the perfetto file");
-  command->add_flag("--force", e->force, "Into a directory that is not empty");
+  command->add_flag("--force", e->force, "Write into a directory that is not empty");
+  command->add_flag("--open", e->open,
+                    "Serve the perfetto trace on 127.0.0.1:9001 until ui.perfetto.dev has taken it");
 }
 
 void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
@@ -266,9 +281,9 @@ void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
   add("--k8s", &fleet->source.k8s, "The nodes with running pods of this label selector",
       "SELECTOR");
   add("--k8s-namespace", &fleet->source.k8s_namespace, "Namespace of the pods", "NAME");
-  add("--node-port", &fleet->source.port, "Of nodes without one in the list (9465)", "PORT");
+  add("--node-port", &fleet->source.port, "Port of nodes without one in the list (9465)", "PORT");
   add("--node-timeout", &fleet->node_timeout,
-      "How long one node may take, of fetch: be silent (30s)", "DURATION");
+      "Timeout per node; for fetch: longest silence (30s)", "DURATION");
 }
 
 void AddTlsCommands(CLI::App* app, Parsed* p) {
@@ -276,25 +291,25 @@ void AddTlsCommands(CLI::App* app, Parsed* p) {
   tls->fallthrough();
   tls->require_subcommand(1);
   CLI::App* init =
-      AddCommand(tls, "init", "Make a test authority, a node's and clients' certificates",
+      AddCommand(tls, "init", "Create a test CA and certificates for nodes and clients",
                  "  profctl tls init ./tls --hosts node1,node2,10.0.0.7 --users alice,bob\n"
                  "  profctl tls init ./tls --hosts node1 --admin ops --viewer grafana --days 30\n");
   TlsInitOptions* o = &p->tls_init;
-  init->add_option("DIR", o->directory, "Where the files go; made if it is not there")
+  init->add_option("DIR", o->directory, "Output directory; created if missing")
       ->required()
       ->type_name(" ");
-  init->add_option("--hosts", o->hosts, "Names and addresses clients reach the nodes by")
+  init->add_option("--hosts", o->hosts, "Host names and addresses of the nodes, as clients use them")
       ->required()
       ->type_name("LIST");
   auto add = [init](const char* name, std::optional<std::string>* value, const char* text,
                     const char* type) {
     init->add_option(name, *value, text)->type_name(type);
   };
-  add("--users", &o->users, "Users: order sessions and see their own", "LIST");
-  add("--admin", &o->admin, "An administrator: sees and stops everybody's", "NAME");
-  add("--viewer", &o->viewer, "A viewer: looks at everything, changes nothing", "NAME");
-  add("--days", &o->days, "How long all of it is valid (365)", "N");
-  init->add_flag("--force", o->force, "Replace files that are there");
+  add("--users", &o->users, "Users: start sessions and see their own", "LIST");
+  add("--admin", &o->admin, "Administrator: sees and stops all sessions", "NAME");
+  add("--viewer", &o->viewer, "Viewer: sees everything, changes nothing", "NAME");
+  add("--days", &o->days, "Validity in days (365)", "N");
+  init->add_flag("--force", o->force, "Replace existing files");
 }
 
 }  // namespace
@@ -305,36 +320,37 @@ void BuildApp(CLI::App* app, Parsed* p) {
   app->set_version_flag("--version", "profctl " PROFD_VERSION);
   app->require_subcommand(1);
   app->add_option("--socket", p->socket,
-                  std::string("Where profd listens; else PROFD_SOCKET, else ") + kDefaultSocket)
+                  std::string("Socket of profd; default: PROFD_SOCKET, then ") + kDefaultSocket)
       ->type_name("PATH");
   auto remote = [app](const char* name, std::optional<std::string>* value, const char* text,
                       const char* type) {
     return app->add_option(name, *value, text)->type_name(type);
   };
-  remote("--address", &p->address, "Another machine's profd, with mutual TLS; else PROFD_ADDRESS",
+  remote("--address", &p->address, "profd on another machine, over mutual TLS; default: PROFD_ADDRESS",
          "HOST:PORT")
       ->excludes("--socket");
   remote("--tls-dir", &p->tls_dir,
-         "ca.crt, client.crt, client.key; else PROFD_TLS_DIR, ~/.config/profd/tls, /etc/profd/tls",
+         "Directory with ca.crt, client.crt, client.key; default: PROFD_TLS_DIR, ~/.config/profd/tls, /etc/profd/tls",
          "DIR");
-  remote("--tls-ca", &p->tls_ca, "Authorities that sign nodes (PEM)", "FILE");
+  remote("--tls-ca", &p->tls_ca, "CA certificates that sign nodes (PEM)", "FILE");
   remote("--tls-cert", &p->tls_cert, "Your certificate (PEM)", "FILE");
   remote("--tls-key", &p->tls_key, "Its key (PEM)", "FILE");
   remote("--tls-server-name", &p->tls_server_name,
-         "Name in the node's certificate, where it is not the address's", "NAME");
-  app->add_flag("--json", p->json, "Answer in JSON, with stable names");
+         "Name in the node's certificate, if it differs from the address", "NAME");
+  app->add_flag("--json", p->json, "Print JSON with stable field names");
   app->add_option("--timeout", p->timeout,
-                  "How long profd may take to answer (of streams: may be silent)")
+                  "Timeout (for streams: longest silence)")
       ->type_name("DURATION");
   app->footer(
       "Exit codes: 0 ok, 1 internal error, 2 usage, 3 refused, 4 not found, 5 partial,\n"
-      "6 profd cannot be reached. Examples: profctl COMMAND --help");
+      "6 profd unreachable. Examples: profctl COMMAND --help");
   AddNodesOptions(app, &p->fleet);
   AddNodeCommands(app, p);
   AddSessionCommands(app, p);
   AddOptionCommands(app, p);
   AddTopCommand(app, &p->top);
   AddDataCommands(app, p);
+  AddRunCommand(app, p);
   AddKeepCommands(app, p);
   AddDumpDirectoryCommands(app, p);
   AddExportCommand(app, &p->export_);

@@ -71,7 +71,7 @@ struct Parsed {
 // `parsed` must outlive the application.
 void BuildApp(CLI::App* app, Parsed* parsed);
 
-// The script that completes `app`'s commands and flags; `shell` is "bash" or "zsh".
+// The script that completes `app`'s commands and flags; `shell` is "bash", "zsh" or "fish".
 std::string CompletionScript(const CLI::App& app, const std::string& shell);
 
 // profctl(1) in the man(7) language.

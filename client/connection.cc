@@ -49,7 +49,7 @@ std::string NoSocket(const std::string& path) {
   std::string parent = ParentOf(path);
   struct stat info = {};
   bool has_parent = stat(parent.c_str(), &info) == 0;
-  return fmt::format("There is no socket {}{}: profd does not run here, or listens elsewhere.\n{}",
+  return fmt::format("There is no socket {}{}: profd is not running, or uses another socket.\n{}",
                      path, has_parent ? "" : fmt::format(" (nor a directory {})", parent),
                      kIsItRunning);
 }
@@ -157,10 +157,10 @@ std::string DiagnoseSocket(const std::string& path) {
     case ECONNREFUSED: {
       struct stat info = {};
       if (stat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
-        return fmt::format("{} exists but is no socket.\n{}", path, kIsItRunning);
+        return fmt::format("{} exists but is not a socket.\n{}", path, kIsItRunning);
       }
       return fmt::format(
-          "The socket {} exists, but nobody listens on it: profd has ended.\n"
+          "The socket {} exists, but nothing listens on it: profd has exited.\n"
           "systemctl status profd; journalctl -u profd",
           path);
     }
@@ -187,7 +187,7 @@ std::string Explain(const Status& status, const Endpoint& endpoint) {
   if (status.code() == StatusCode::kDeadlineExceeded) {
     return fmt::format(
         "profd took the request at {} but did not answer in time ({})\n"
-        "--timeout waits longer; systemctl status profd says whether it is stuck.",
+        "use a longer --timeout; check systemctl status profd.",
         socket, status.message());
   }
   return status.ToString();

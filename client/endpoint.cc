@@ -22,7 +22,7 @@ bool IsIpv6Character(char c) { return IsHostCharacter(c) || c == ':' || c == '%'
 
 Status Malformed(const std::string& text) {
   return InvalidArgument(
-      fmt::format("\"{}\" is no address: HOST:PORT, as in node7:{} or [fd00::7]:{}", text,
+      fmt::format("invalid address \"{}\": use HOST:PORT, for example node7:{} or [fd00::7]:{}", text,
                   kDefaultTlsPort, kDefaultTlsPort));
 }
 

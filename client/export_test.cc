@@ -151,12 +151,42 @@ TEST_F(ExportTest, TimesOfManyKinds) {
   }
 }
 
+TEST_F(ExportTest, OpenWantsATraceForPerfetto) {
+  std::string dump = MakeDump("PROF_1");
+  EXPECT_EQ(Run({"export", dump, "--open", "--format", "csv", "--out", dir_ / "o"}), 2);
+  EXPECT_NE(err().find("--open is for --format perfetto"), std::string::npos) << err();
+}
+
 TEST_F(ExportTest, DirectoriesOfDumpsAreExpanded) {
   MakeDump("run/PROF_1");
   MakeDump("run/PROF_2");
   ASSERT_EQ(Run({"export", dir_ / "run", "--format", "jsonl", "--out", dir_ / "o", "--json"}), 0)
       << err();
   EXPECT_EQ(Json::parse(out())["dumps"].size(), 2u);
+}
+
+// As `profctl --nodes ... fetch` leaves it.
+TEST_F(ExportTest, WhatWasFetchedFromManyNodesIsARun) {
+  MakeDump("run/rank_0/PROF_1");
+  MakeDump("run/device_1/PROF_2");  // a node may have any name
+  Put(dir_ / "run/fleet.json", "{}");
+  std::filesystem::create_directories(dir_ / "run/rank_0/.part-1/PROF_9/host");
+  auto dumps = [this](const std::string& command, const std::vector<std::string>& given) {
+    std::vector<std::string> arguments = {command, "--json"};
+    if (command == "export") arguments.insert(arguments.end(), {"--out", dir_ / "o", "--force"});
+    arguments.insert(arguments.end(), given.begin(), given.end());
+    Run(arguments);
+    Json answer = Json::parse(out(), nullptr, false);
+    return answer.is_object() && answer.contains("dumps") ? answer["dumps"].size() : 0;
+  };
+  const std::vector<std::string> all = {dir_ / "run/fleet.json", dir_ / "run/device_1",
+                                        dir_ / "run/rank_0"};  // run/*
+  for (const char* command : {"export", "verify"}) {
+    EXPECT_EQ(dumps(command, {dir_ / "run"}), 2u) << command << err();
+    EXPECT_EQ(dumps(command, all), 2u) << command << err();
+    EXPECT_EQ(dumps(command, {dir_ / "run/rank_0"}), 1u) << command << err();
+  }
+  EXPECT_NE(Run({"export", dir_ / "run/fleet.json", "--out", dir_ / "p"}), 0);
 }
 
 TEST_F(ExportTest, ASelectionThatHasNothingIsRefused) {
@@ -222,8 +252,8 @@ TEST_F(ExportTest, VerifyGoesOnBehindADumpThatCannotBeRead) {
     EXPECT_NE(out().find("run/PROF_2: Permission denied; "), std::string::npos) << out();
     EXPECT_EQ(err(), "");
     EXPECT_EQ(Run({"verify", dir_ / "run"}), 5);
-    EXPECT_NE(out().find("PROF_1: whole"), std::string::npos) << out();
-    EXPECT_NE(out().find("PROF_3: whole"), std::string::npos) << out();
+    EXPECT_NE(out().find("PROF_1: valid"), std::string::npos) << out();
+    EXPECT_NE(out().find("PROF_3: valid"), std::string::npos) << out();
     EXPECT_EQ(Run({"verify", "--json", dir_ / "run"}), 5);
   }
   Json json = Json::parse(out());
@@ -263,10 +293,62 @@ TEST_F(ExportTest, WarnsOfWhatIsSkippedAndBad) {
   std::string dump = MakeDump("PROF_1");
   Put(dump + "/device_0/data/strange.data.0.slice_0", "x");
   std::ofstream(dump + "/device_0/data/hbm.data.0.slice_0", std::ios::app) << "tail";
-  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o"}), 0);
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o"}), 5);
   EXPECT_NE(err().find("strange.data.0.slice_0: nothing here reads it"), std::string::npos)
       << err();
-  EXPECT_NE(err().find("npu0 hbm.data: 0 records and 4 bytes"), std::string::npos) << err();
+  EXPECT_NE(err().find("npu0 hbm.data: 0 records (4 bytes) could not be decoded and were skipped"),
+            std::string::npos)
+      << err();
+  EXPECT_NE(err().find("the dump is damaged"), std::string::npos) << err();
+  EXPECT_EQ(Run({"export", dump, "--force", "--out", dir_ / "o", "--allow-damaged"}), 0) << err();
+  EXPECT_EQ(Run({"export", dump, "--force", "--out", dir_ / "o", "--json"}), 5);
+  EXPECT_EQ(Json::parse(out())["damaged"], true);
+}
+
+TEST_F(ExportTest, WhatCrossesTheBorderIsOneLineAndNoDamage) {
+  std::string dump = MakeDump("PROF_1");
+  std::filesystem::create_directories(dump + "/profd");
+  Put(dump + "/profd/marks.tsv",
+      "time_ns\tpid\trank\tthread\tkind\tname\tvalue\n"
+      "2000\t7\t3\t1\tstep_end\t\t4\n3000\t7\t3\t1\tstep_begin\t\t5\n"
+      "4000\t7\t3\t1\tpush\tforward\t0\n5000\t7\t3\t1\tstep_end\t\t5\n");
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o", "--format", "sqlite"}), 0) << err();
+  EXPECT_EQ(err(), "profctl: 2 begin/end marks crossed the session border and were clipped\n");
+  ASSERT_EQ(Run({"show", dump, "--ascii"}), 0);
+  EXPECT_NE(out().find("RANK  STEP OR RANGE"), std::string::npos) << out();
+  EXPECT_NE(out().find("2 us"), std::string::npos) << out();  // step 5: the only whole one
+  ASSERT_EQ(Run({"show", dump, "--json"}), 0);
+  Json durations = Json::parse(out())["durations"];
+  ASSERT_EQ(durations.size(), 1u) << durations;
+  EXPECT_EQ(durations[0]["kind"], "step");
+  EXPECT_EQ(durations[0]["count"], 1);
+  EXPECT_EQ(durations[0]["p99_ns"], 2000);
+}
+
+TEST_F(ExportTest, SamplesAreTidyCsv) {
+  std::string dump = MakeDump("PROF_1");
+  ASSERT_EQ(Run({"export", dump, "--out", dir_ / "o", "--format", "samples", "--json"}), 0) << err();
+  Json json = Json::parse(out());
+  const std::string path = json["outputs"][0]["path"];
+  std::ifstream in(path);
+  std::string heading;
+  std::string line;
+  std::getline(in, heading);
+  EXPECT_EQ(heading, "time_ns,time,node,job,rank,device,metric,labels,value,unit");
+  std::getline(in, line);
+  EXPECT_EQ(line,
+            "1767225600000000000,2026-01-01T00:00:00.000000000Z,n1,j42,3,0,"
+            "atlas_npu_hbm_bandwidth_bytes_per_second,\"hbm=0,direction=read\",0,bytes_per_second");
+  size_t lines = 1;
+  while (std::getline(in, line)) ++lines;
+  EXPECT_EQ(lines, json["outputs"][0]["rows"]);
+}
+
+TEST_F(ExportTest, ClockIsOneOfTwo) {
+  std::string dump = MakeDump("PROF_1");
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o", "--clock", "later"}), 2);
+  EXPECT_NE(err().find("--clock \"later\": must be one of all, start"), std::string::npos) << err();
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o", "--clock", "start"}), 0) << err();
 }
 
 TEST_F(ExportTest, ShowOfADirectory) {
@@ -292,14 +374,20 @@ TEST_F(ExportTest, ShowOfNoDump) {
   EXPECT_EQ(Run({"show", dir_.path()}), ExitCodeFor(StatusCode::kInvalidArgument));
 }
 
-TEST(Sparkline, ScalesFromZeroOrTheLeast) {
+TEST(Sparkline, ADipLooksAsLargeAsItIs) {
   std::vector<double> ramp = {0, 1, 2, 3, 4, 5, 6, 7};
-  EXPECT_EQ(Sparkline(ramp, false), "▁▂▃▄▅▆▇█");
-  EXPECT_EQ(Sparkline(ramp, true), ".:-=+*%#");
-  EXPECT_EQ(Sparkline(std::vector<double>{100, std::nan(""), 101}, true), ". #");
-  EXPECT_EQ(Sparkline(std::vector<double>{5, 5}, true), "++");
-  EXPECT_EQ(Sparkline(std::vector<double>{0, 0}, true), "..");
-  EXPECT_EQ(Sparkline({}, true), "");
+  auto line = [](std::vector<double> values, Scale scale = {}, bool ascii = true) {
+    scale.Widen(values);
+    return Sparkline(values, scale, ascii);
+  };
+  EXPECT_EQ(line(ramp, {}, false), "▁▂▃▄▅▆▇█");
+  EXPECT_EQ(line(ramp), ".:-=+*%#");
+  EXPECT_EQ(line({100, std::nan(""), 92, 100}), "# %#");
+  EXPECT_EQ(line({100, 99}), "##");
+  EXPECT_EQ(line({50, 50}, {0, 100}), "++");  // of a group whose greatest value is 100
+  EXPECT_EQ(line({-7, -3.5, 0}), ".+#");
+  EXPECT_EQ(line({0, 0}), "..");
+  EXPECT_EQ(line({}), "");
 }
 
 TEST(Quantity, HasUnits) {

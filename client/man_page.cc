@@ -59,7 +59,7 @@ std::string UsageOf(const CLI::App& command, const std::string& path) {
     if (option->get_items_expected_max() > 1) name += "...";
     usage += option->get_required() ? " " + name : fmt::format(" [{}]", name);
   }
-  return command.get_name() == "run" ? usage + " -- COMMAND..." : usage;
+  return command.get_name() == "run" ? usage + " COMMAND..." : usage;
 }
 
 // What stands below "Examples:" in the help; what follows it is said once for all commands.
@@ -68,7 +68,7 @@ std::string ExamplesOf(const CLI::App& command) {
   size_t begin = footer.find("Examples:\n");
   if (begin == std::string::npos) return {};
   footer.erase(0, begin + std::string_view("Examples:\n").size());
-  size_t end = footer.find("\nBeside these:");
+  size_t end = footer.find("\nGlobal options:");
   return end == std::string::npos ? footer : footer.substr(0, end);
 }
 
@@ -89,7 +89,7 @@ void AddCommand(const CLI::App& command, const std::string& parent, ManPage* pag
     has_profiling = has_profiling || name.starts_with(kProfilingGroup);
   }
   if (has_profiling && !is_start) {
-    page->Paragraph("Beside these it takes the profiling options of \"profctl start\".");
+    page->Paragraph("It also takes the profiling options of \"profctl start\".");
   }
   if (std::string examples = ExamplesOf(command); !examples.empty()) page->Example(examples);
 }
@@ -101,7 +101,7 @@ void AddExitStatus(ManPage* page) {
   page->Entry("2", "", "Usage: nothing was sent.");
   page->Entry("3", "", "Refused; the reason is on stderr.");
   page->Entry("4", "", "No such session, job or dump.");
-  page->Entry("5", "", "Partial: some of what was asked for does not run, or a dump or an export is not whole.");
+  page->Entry("5", "", "Partial: part of the request does not run, or a dump or an export is incomplete.");
   page->Entry("6", "", "The daemon cannot be reached.");
   page->Paragraph("\"profctl run\" answers with the command's own code.");
 }
@@ -129,8 +129,8 @@ std::string ManualOf(const CLI::App& app) {
   page.Paragraph("profctl [OPTIONS] COMMAND ...");
   page.Section("DESCRIPTION");
   page.Paragraph(
-      "profctl orders profiling sessions from the daemon profd of this node, or of other nodes, shows "
-      "what the node's NPUs and jobs do, and works on dumps.");
+      "profctl starts and stops profiling sessions on this node or on others, shows the state of "
+      "NPUs and jobs, and reads dumps.");
   page.Paragraph(
       "DURATION is a number with ms, s, m or h, as in 30s; LIST of devices or ranks is as in 0,1,4-7.");
   page.Section("OPTIONS OF ALL COMMANDS");

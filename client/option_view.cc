@@ -48,9 +48,9 @@ void PrintTerms(std::ostream& out, const v1::Session& session, pid_t starter) {
     out << "begins at " << FormatTime(session.since_ns()) << ", from the flight recorder\n";
   }
   if (session.lease_ms() == 0) return;
-  std::string after = starter == 0 ? std::string("its starter and its job have gone")
-                                   : fmt::format("process {} and its job have gone", starter);
-  out << fmt::format("lease {}: ends that long after {}\n",
+  std::string after = starter == 0 ? std::string("the caller and the job exit")
+                                   : fmt::format("process {} and its job exit", starter);
+  out << fmt::format("lease: stops {} after {}\n",
                      FormatSpan(static_cast<int64_t>(session.lease_ms()) * kNsPerMs), after);
 }
 

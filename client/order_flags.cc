@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "proto/options/options.h"
+#include "proto/options/presets.h"
 
 namespace profd::client {
 namespace {
@@ -56,13 +57,13 @@ std::string HelpOf(const options::Option& option) {
 std::string GroupOf(const options::Option& option) {
   switch (option.origin) {
     case options::Origin::kDevice:
-      return "Profiling options, of the devices";
+      return "Profiling options: devices";
     case options::Origin::kHost:
-      return "Profiling options, of the host";
+      return "Profiling options: host";
     case options::Origin::kApplication:
-      return "Profiling options, reported by the application";
+      return "Profiling options: application";
     case options::Origin::kClient:
-      return "Profiling options, of the dump";
+      return "Profiling options: dump";
   }
   return "Profiling options";
 }
@@ -73,27 +74,32 @@ void AddVendorFlags(CLI::App* command, OptionSource* source) {
         ->type_name(TypeOf(option))
         ->group(GroupOf(option));
   }
-  const std::string group = "Profiling options, as the vendor's tools take them";
+  std::string presets = "Common sets of options, where the chip supports them; options given by name win:";
+  for (const options::Preset& preset : options::Presets()) {
+    presets += fmt::format("\n{}: {}", preset.name, preset.what);
+  }
+  command->add_option("--preset", source->preset, presets)->type_name("NAME");
+  const std::string group = "Profiling options in the vendor's formats";
   command
       ->add_option("--options-json", source->json,
-                   fmt::format("{} as it is: the text, @FILE, or - for stdin", kVendorJson))
+                   fmt::format("{} as JSON text, a FILE, or - for stdin", kVendorJson))
       ->type_name("JSON")
       ->group(group);
   command
       ->add_flag("--options-env", source->from_environment,
-                 fmt::format("Take {} from the environment", kVendorJson))
+                 fmt::format("Read {} from the environment", kVendorJson))
       ->group(group);
   std::string names;
   for (const options::AclSwitch& known : options::AclSwitches()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
   }
-  command->add_option("--acl", source->acl, "A switch of PyTorch's profiler; repeat it: " + names)
+  command->add_option("--acl", source->acl, "A switch of PyTorch's profiler; repeatable: " + names)
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->group(group);
   command
       ->add_flag("--best-effort", source->best_effort,
-                 "What the chip cannot do is a warning, no error; nothing else is")
+                 "Treat options this chip lacks as warnings")
       ->group(group);
 }
 
@@ -103,20 +109,20 @@ void AddWhat(CLI::App* command, StartOptions* o) {
   auto add = [command](const char* name, Text* value, const char* text, const char* type) {
     return command->add_option(name, *value, text)->type_name(type);
   };
-  add("--job", &o->job, "The training job to profile: its devices and processes", "JOB");
+  add("--job", &o->job, "Training job to profile: its devices and processes", "JOB");
   add("--rank,--ranks", &o->rank,
-      "Only these ranks of the job, as in 0,8-15; where the job is only a name, the session's rank",
+      "Only these ranks of the job, for example 0,8-15; if --job is only a label, the session's rank",
       "LIST");
   add("--label", &o->label, "Free text shown in lists", "TEXT");
   add("--devices", &o->devices,
-      "Logical device ids, as in 0,1,4-7; the job is then only a name. Without it the job's, or "
-      "all",
+      "Logical device ids, for example 0,1,4-7; --job is then only a label. Default: the job's "
+      "devices, or all",
       "LIST");
-  command->add_flag("--all", o->all, "The whole node; the job is then only a name");
-  command->add_option("--collector", o->collectors, "A collector by name, with its rate; repeat it")
+  command->add_flag("--all", o->all, "All devices; --job is only a label");
+  command->add_option("--collector", o->collectors, "A collector by name, with its rate; repeatable")
       ->type_name("NAME[=HZ]")
       ->allow_extra_args(false);
-  command->add_option("--pid", o->pids, "A process of the job, as for --host-sys; repeat it")
+  command->add_option("--pid", o->pids, "A process of the job, for example for --host-sys; repeatable")
       ->type_name("PID")
       ->allow_extra_args(false);
 }
@@ -127,20 +133,19 @@ void AddWhen(CLI::App* command, StartOptions* o) {
     command->add_option(name, *value, text)->type_name(type)->group(group);
   };
   add("--at", &o->at,
-      "Start at this instant: 2026-01-01T00:00:00Z, without a zone local time, or seconds since "
-      "the "
+      "Start at this time: 2026-01-01T00:00:00Z, local time without a zone, or seconds since the "
       "epoch",
       "TIME");
-  add("--in", &o->in, "Start after this long", "DURATION");
+  add("--in", &o->in, "Start after this delay", "DURATION");
   add("--start-step", &o->start_step, "Start when the job begins this step", "N");
-  add("--steps", &o->steps, "End after this many steps of the job", "N");
-  add("--since", &o->since, "Begin this long ago, with what the flight recorder holds: 30s or -30s",
+  add("--steps", &o->steps, "Stop after this many steps of the job", "N");
+  add("--since", &o->since, "Include this much of the flight recorder: 30s or -30s",
       "DURATION");
-  add("--duration", &o->duration, "End by itself after 500ms, 30s, 5m, 1h", "DURATION");
+  add("--duration", &o->duration, "Stop after 500ms, 30s, 5m, 1h", "DURATION");
   add("--lease", &o->lease,
-      "End this long after whoever started it and the job have gone (60s where that can be told)",
+      "Stop this long after the caller and the job have exited (60s where their exit can be detected)",
       "DURATION");
-  command->add_flag("--detach", o->detach, "No lease: nobody's end is the session's")->group(group);
+  command->add_flag("--detach", o->detach, "Keep running after the caller and the job exit")->group(group);
 }
 
 }  // namespace
@@ -153,37 +158,37 @@ void AddOrderFlags(CLI::App* command, StartOptions* o) {
   };
   add("--priority", &o->priority, "0..9; above 5 for administrators", "N");
   command->add_flag("--preempt", o->preempt,
-                    "Administrators: sessions of a lower priority make room when the node is full");
-  command->add_option("--metadata", o->metadata, "Kept in the manifest; repeat it")
+                    "Administrators: preempt sessions of lower priority when the node is full");
+  command->add_option("--metadata", o->metadata, "Stored in the manifest; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   command->add_flag("--require-all", o->require_all,
                     "Start nothing unless everything asked for can run");
-  command->add_flag("--no-dump", o->no_dump, "Keep nothing; only /metrics and live streams");
+  command->add_flag("--no-dump", o->no_dump, "Write no dump; only /metrics and live streams");
   command->add_flag("--compress", o->compress,
-                    "Compress the dump as it is written (zstd); read by profctl only");
-  command->add_flag("-v,--verbose", o->verbose, "Show every option in force, defaults too");
+                    "Compress the dump while writing (zstd); only profctl reads it");
+  command->add_flag("-v,--verbose", o->verbose, "Show every effective option, including defaults");
   AddVendorFlags(command, &o->options);
 }
 
 void AddStartFlags(CLI::App* command, StartOptions* o) {
-  command->add_option("--end-with-pid", o->end_with_pid, "End when this process does")
+  command->add_option("--end-with-pid", o->end_with_pid, "Stop when this process exits")
       ->type_name("PID")
       ->group("When");
 }
 
 void AddCheckFlags(CLI::App* command, CheckOptions* o) {
   AddVendorFlags(command, &o->options);
-  command->add_flag("--no-job", o->no_job, "Check as for an order that names no job or process");
-  command->add_flag("--offline", o->offline, "Ask no daemon: the rules, and --chip's limits");
-  command->add_option("--chip", o->chip, "With --offline: as on this chip, as in 910B")
+  command->add_flag("--no-job", o->no_job, "Check as for a request without job or process");
+  command->add_flag("--offline", o->offline, "Without a daemon: the rules, and the limits of --chip");
+  command->add_option("--chip", o->chip, "With --offline: as on this chip, for example 910B")
       ->type_name("CHIP");
-  command->add_flag("-v,--verbose", o->verbose, "Show every option in force, defaults too");
+  command->add_flag("-v,--verbose", o->verbose, "Show every effective option, including defaults");
 }
 
 void AddOptionsFlags(CLI::App* command, ListOptionsOptions* o) {
-  command->add_flag("--offline", o->offline, "Ask no daemon: what the documentation says");
-  command->add_option("--chip", o->chip, "With --offline: as on this chip, as in 910B")
+  command->add_flag("--offline", o->offline, "Without a daemon: the documented ranges");
+  command->add_option("--chip", o->chip, "With --offline: as on this chip, for example 910B")
       ->type_name("CHIP");
 }
 

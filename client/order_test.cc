@@ -8,6 +8,7 @@
 #include "client/starter.h"
 #include "client/test_support.h"
 #include "proto/options/options.h"
+#include "proto/options/presets.h"
 
 namespace profd::client {
 namespace {
@@ -89,7 +90,7 @@ TEST_F(OrderTest, OptionsAreSentAsTyped) {
 }
 
 TEST_F(OrderTest, NumbersThatAreNoneAreRefusedHere) {
-  ExpectUsage("start --dvpp-freq ten", "dvpp_freq = \"ten\": must be a whole number 1..100");
+  ExpectUsage("start --dvpp-freq ten", "dvpp_freq = \"ten\": must be an integer from 1 to 100");
   ExpectUsage("start --dvpp-freq 1.5 --sys-io-sampling-freq -1", "sys_io_sampling_freq = \"-1\"");
   EXPECT_THAT(err(), HasSubstr("dvpp_freq = \"1.5\""));
 }
@@ -102,8 +103,10 @@ TEST_F(OrderTest, JsonAsTextFileAndEnvironment) {
             "{\"aicpu\":\"on\"}\n");
   ExpectUsage("start --options-json @" + (dir / "none"), "No such file");
   ExpectUsage("start --options-json @" + dir.path(), "--options-json");
+  EXPECT_EQ(Sent("start --options-json " + (dir / "o.json")).options_json(), "{\"aicpu\":\"on\"}\n");
+  ExpectUsage("start --options-json nonsense", "--options-json nonsense: No such file");
   // Not our business whether it is right.
-  EXPECT_EQ(Sent("start --options-json nonsense").options_json(), "nonsense");
+  EXPECT_EQ(Sent("start --options-json [nonsense").options_json(), "[nonsense");
   EXPECT_EQ(Sent("start").options_json(), "");
   ExpectUsage("start --options-env", "PROFILING_OPTIONS is not set");
   profiling_options_ = "{\"hccl\":\"on\"}";
@@ -121,6 +124,23 @@ TEST_F(OrderTest, AHugeFileIsNotReadToItsEnd) {
   size_t sent = Sent("start --options-json @" + (dir / "wide")).options_json().size();
   EXPECT_GT(sent, options::kMaxJsonBytes);
   EXPECT_LT(sent, options::kMaxJsonBytes + 10'000);
+}
+
+TEST_F(OrderTest, PresetsFillWhatIsNotGiven) {
+  v1::StartSessionRequest request = Sent("start --all --preset comm");
+  EXPECT_EQ(request.options().sys_interconnection_freq(), 50u);
+  EXPECT_EQ(request.options().sys_io_sampling_freq(), 100u);
+  EXPECT_FALSE(request.options().has_sys_hardware_mem_freq());
+  EXPECT_TRUE(request.best_effort());
+  request = Sent("start --all --preset comm --sys-io-sampling-freq 10 "
+                 "--options-json {\"sys_interconnection_freq\":20}");
+  EXPECT_EQ(request.options().sys_io_sampling_freq(), 10u);
+  EXPECT_FALSE(request.options().has_sys_interconnection_freq());
+  ExpectUsage("start --all --preset network", "--preset \"network\": must be one of comm, mem, all");
+  // Each is right.
+  for (const options::Preset& preset : options::Presets()) {
+    EXPECT_EQ(RunLine("check --offline --preset " + std::string(preset.name)), 0) << err();
+  }
 }
 
 TEST_F(OrderTest, AclSwitches) {
@@ -209,7 +229,7 @@ TEST_F(OrderTest, WhenItStartsAndEnds) {
   EXPECT_EQ(Sent("start --since 30s").since_ms(), 30'000u);
   ExpectUsage("start --in 5s --start-step 3", "give one of them");
   ExpectUsage("start --at 2026-01-01T00:00:00Z --in 5s", "give one of them");
-  ExpectUsage("start --at noon", "no point in time");
+  ExpectUsage("start --at noon", "invalid time");
   ExpectUsage("start --start-step -1", "not the number of a step");
   ExpectUsage("start --steps 0", "above zero");
   ExpectUsage("start --since yesterday", "not a duration");

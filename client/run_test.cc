@@ -154,12 +154,48 @@ TEST_F(RunTest, ArgumentsBehindTheDashesAreTheCommands) {
       << err();
 }
 
+TEST_F(RunTest, TheDashesMayBeLeftOut) {
+  EXPECT_EQ(Run({"--timeout", "5s", "run", "--duration", "5s", "--anyway", "sh", "-c",
+                 "test \"$1\" = --json && test \"$2\" = --", "sh", "--json", "--"}),
+            0)
+      << err();
+  ASSERT_EQ(daemon_.starts.size(), 1u);
+  EXPECT_EQ(daemon_.starts[0].duration_ms(), 5000u);
+}
+
 TEST_F(RunTest, JsonIsOneLineOnStderr) {
   EXPECT_EQ(Shell("exit 3", {"--json"}), 3);
   auto json = Json::parse(err());
   EXPECT_EQ(json["session_id"], "s1");
   EXPECT_EQ(json["command_exit_code"], 3);
   EXPECT_EQ(json["dump_path"], "/var/lib/profd/dumps/s1");
+}
+
+TEST_F(RunTest, AnOutputThatCannotBeWrittenIsSaidBeforeTheStart) {
+  std::ofstream(dir_ / "file") << "x";
+  EXPECT_NE(Shell("touch $1/ran", {"--output", dir_ / "file/below"}), 0);
+  EXPECT_NE(err().find("output " + (dir_ / "file/below")), std::string::npos) << err();
+  EXPECT_FALSE(Exists("ran"));
+  EXPECT_TRUE(daemon_.starts.empty());
+  EXPECT_EQ(Shell("touch $1/ran", {"--anyway", "--output", dir_ / "file/below"}), 0);
+  EXPECT_NE(err().find("the dump will stay on the node"), std::string::npos) << err();
+  EXPECT_TRUE(Exists("ran"));
+}
+
+TEST_F(RunTest, AnExportThatFailsLeavesTheCommandsExitCode) {
+  v1::DumpChunk chunk;
+  chunk.set_dump_name("PROF_1");
+  chunk.set_path("host/data/x");
+  chunk.set_last(true);
+  daemon_.dump = {chunk};
+  working_directory_ = dir_.path();
+  EXPECT_EQ(Shell("exit 3", {"--export", "csv,perfetto"}), 3);
+  EXPECT_TRUE(Exists("PROF_1/host/data/x"));
+  EXPECT_NE(err().find("nothing to export"), std::string::npos) << err();
+  EXPECT_EQ(out(), "") << "stdout is the command's";
+  EXPECT_EQ(Shell("true", {"--export", "pdf"}), 2);
+  EXPECT_NE(err().find("no format is called \"pdf\""), std::string::npos) << err();
+  EXPECT_EQ(Shell("true", {"--export", "csv", "--no-dump"}), 2);
 }
 
 TEST_F(RunTest, BadOptionsRunNothing) {

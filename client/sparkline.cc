@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 namespace profd::client {
 namespace {
@@ -43,25 +42,26 @@ std::string Small(double value, std::string_view unit) {
 
 }  // namespace
 
-std::string Sparkline(std::span<const double> values, bool ascii) {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -low;
+void Scale::Widen(std::span<const double> values) {
   for (double value : values) {
     if (!std::isfinite(value)) continue;
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  if (low > 0 && low < high / 2) low = 0;
+}
+
+std::string Sparkline(std::span<const double> values, const Scale& scale, bool ascii) {
   std::string line;
   const auto& levels = ascii ? kAscii : kBlocks;
+  const auto top = static_cast<double>(levels.size() - 1);
+  const double span = scale.high - scale.low;
   for (double value : values) {
     if (!std::isfinite(value)) {
       line += ' ';
       continue;
     }
-    double part = high > low ? (value - low) / (high - low) : value == 0 ? 0 : 0.5;
-    auto level = static_cast<size_t>(part * static_cast<double>(levels.size()));
-    line += levels[std::min(level, levels.size() - 1)];
+    const double part = span > 0 ? std::clamp((value - scale.low) / span, 0.0, 1.0) : 0;
+    line += levels[static_cast<size_t>(std::lround(part * top))];
   }
   return line;
 }

@@ -7,9 +7,15 @@
 
 namespace profd::client {
 
-// One character per value; NaN is a blank. Zero is the floor where that shows more than it hides,
-// the least value otherwise.
-std::string Sparkline(std::span<const double> values, bool ascii);
+// What the lowest and the highest block of a line stand for.
+// Zero is always on it: a value 8 % below the others looks so.
+struct Scale {
+  double low = 0;
+  double high = 0;
+  void Widen(std::span<const double> values);
+};
+// One character per value; NaN is a blank.
+std::string Sparkline(std::span<const double> values, const Scale& scale, bool ascii);
 
 // "1.5 MiB/s", "85.2 %", "1.80 GHz". `unit` as metric names end: "bytes_per_second", "ratio", ...;
 // `rate`: per second.

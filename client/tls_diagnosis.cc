@@ -172,7 +172,7 @@ std::string Handshake(const Endpoint& endpoint, int fd) {
   char first = 0;
   if (SSL_read(ssl.get(), &first, 1) <= 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return fmt::format("{} does not go on after the handshake: profd is overloaded or stuck.",
+      return fmt::format("{} does not answer after the handshake: profd is overloaded or stuck.",
                          endpoint.address);
     }
     return BadClient(endpoint, ERR_peek_error());

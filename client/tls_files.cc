@@ -35,7 +35,7 @@ Result<std::string> ReadPem(const std::string& path, std::string_view what, bool
                     kWhereFrom));
   }
   if (!S_ISREG(info.st_mode) || info.st_size > kMaxFile) {
-    return Problem(fmt::format("{} {} is no PEM file", what, path));
+    return Problem(fmt::format("{} {} is not a PEM file", what, path));
   }
   if (secret && (info.st_mode & 0077) != 0 && info.st_uid == ::geteuid()) {
     return Problem(fmt::format("{} {} is open to others (mode {:04o}): chmod 600 {}", what, path,
@@ -98,7 +98,7 @@ std::string TimeText(const ASN1_TIME* time) {
 }
 
 Result<ClientTls> LoadClientTls(const TlsFiles& files) {
-  Result<std::string> ca = ReadPem(files.ca, "the authorities", false);
+  Result<std::string> ca = ReadPem(files.ca, "CA certificate", false);
   if (!ca.ok()) return ca.status();
   Result<std::string> certificate = ReadPem(files.certificate, "your certificate", false);
   if (!certificate.ok()) return certificate.status();

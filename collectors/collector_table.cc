@@ -1,9 +1,12 @@
 // THE list of collectors. The only file that names them all; sorted by name.
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include "base/nearest.h"
 #include "collectors/aicore_freq/aicore_freq_collector.h"
 #include "collectors/collector.h"
+#include "collectors/collector_hint.h"
 #include "collectors/ddr/ddr_collector.h"
 #include "collectors/dvpp/dvpp_collector.h"
 #include "collectors/hbm/hbm_collector.h"
@@ -46,6 +49,12 @@ const CollectorEntry* FindCollector(std::string_view name) {
                                   return entry.spec->name < wanted;
                                 });
   return found != all.end() && found->spec->name == name ? &*found : nullptr;
+}
+
+std::string CollectorHint(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const CollectorEntry& entry : Collectors()) names.push_back(entry.spec->name);
+  return DidYouMean(name, names) + " (see `profctl collectors`)";
 }
 
 std::string OptionKeys(const CollectorSpec& spec) {

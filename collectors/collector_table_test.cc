@@ -7,6 +7,7 @@
 #include <string>
 
 #include "collectors/collector.h"
+#include "collectors/collector_hint.h"
 #include "collectors/testing/channel_fixture.h"
 #include "driver/abi/channels.h"
 
@@ -26,6 +27,11 @@ TEST(CollectorTable, FindsEveryEntryAndNothingElse) {
   for (std::string_view name : {"", "a", "hb", "hbmm", "zzz", "HBM"}) {
     EXPECT_EQ(FindCollector(name), nullptr) << name;
   }
+}
+
+TEST(CollectorTable, HintsAtTheNameThatWasMeant) {
+  EXPECT_EQ(CollectorHint("host-cpu"), "; did you mean host_cpu? (see `profctl collectors`)");
+  EXPECT_EQ(CollectorHint("gpu"), " (see `profctl collectors`)");
 }
 
 TEST(CollectorTable, NamesAreTheFoldersThatBuildCollectors) {

@@ -73,7 +73,7 @@ Status App::Impl::Build() {
   if (!found.ok()) return found.status();
   node = std::move(found).value();
   if (options.simulator_only && node->host().devices.empty()) {
-    return FailedPrecondition("the simulated node has no devices (the simulator says why, above)");
+    return FailedPrecondition("the simulated node has no devices (see the simulator's message above)");
   }
   for (const DeviceInfo& device : node->host().devices) {
     store.SetDeviceLabels(device.id, std::to_string(device.physical_id), device.uuid);
@@ -268,8 +268,8 @@ void App::Impl::Announce() {
                         {"simulated", options.simulated}});
   std::string state = fmt::format("{} devices", node->host().devices.size());
   if (node->host().devices.empty()) {
-    state = "host only: no NPU";
-    log::Warning("host only: no NPU can be used on this node; metrics and sessions are the host's",
+    state = "host-only mode: no usable NPU";
+    log::Warning("no usable NPU: host-only mode; metrics and sessions cover the host",
                  {{"hal", report.hal_error.empty() ? "no devices" : report.hal_error}});
   }
   for (const DeviceInfo& device : node->host().devices) {

@@ -173,7 +173,7 @@ void App::Impl::LeaveSessions() {
   auto flushed = std::make_shared<std::promise<void>>();
   writer->Flush([flushed] { flushed->set_value(); });
   bool clean = flushed->get_future().wait_for(kPatience) == std::future_status::ready;
-  log::Info("stopped; sessions go on with the next start", {{"flushed", clean}});
+  log::Info("stopped; sessions resume at the next start", {{"flushed", clean}});
   std::_Exit(0);
 }
 

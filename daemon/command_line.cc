@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "collectors/collector.h"
+#include "collectors/collector_hint.h"
 #include "daemon/app.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/man_page.h"
@@ -148,7 +149,8 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
   }
   for (const std::string& name : config.metrics_disable) {
     if (FindCollector(name) == nullptr) {
-      problems.push_back(fmt::format("metrics.disable: there is no collector \"{}\"", name));
+      problems.push_back(fmt::format("metrics.disable: unknown collector \"{}\"{}", name,
+                                     CollectorHint(name)));
     }
   }
   CheckTls(config, &problems);
@@ -187,7 +189,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->expected(0, 1)
       ->each([&flags](const std::string&) { flags.simulate = true; });
   app.add_option("--compat", flags.compat,
-                 "npu-exporter: its metric names beside ours; npu-exporter=instead: alone")
+                 "npu-exporter: its metric names in addition to ours; npu-exporter=instead: only its names")
       ->check(CLI::IsMember({std::string(kCompat), std::string(kCompatInstead)}));
   app.add_flag("--check-config", flags.check_config,
                "Validate the configuration, list every problem, and exit");
@@ -224,7 +226,7 @@ int Serve(const Flags& flags, const DaemonConfig& config) {
   if (flags.simulate) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread runs yet
     ::setenv("PROFD_SIM_SCENARIO", flags.scenario.c_str(), 1);
-    log::Warning("simulated node: no value that follows was measured",
+    log::Warning("simulation: all values are synthetic",
                  {{"scenario", flags.scenario.empty() ? "built-in" : flags.scenario}});
   }
   AppOptions options;

@@ -36,7 +36,7 @@ void AddRunning(ManPage* page) {
   page->Section("A NODE WITHOUT AN NPU");
   page->Paragraph(
       "Without the driver's libraries, or without a device, profd runs all the same: it serves the "
-      "collectors of the host (processors, memory, disks, network, processes) and says \"host only\" in "
+      "collectors of the host (processors, memory, disks, network, processes) and reports \"host-only mode\" in "
       "its log, to systemd and in \"profctl status\". After a driver has been installed: systemctl "
       "restart profd.");
   page->Section("SIGNALS");
@@ -55,8 +55,8 @@ void AddFiles(ManPage* page) {
   page->Section("FILES");
   page->Entry("/etc/profd/profd.toml", "", "Configuration, see profd.toml(5).");
   page->Entry("/run/profd/profd.sock", "",
-              "Where profctl connects. Members of the group HwHiAiUser may order sessions and see "
-              "their own; members of profd-admin see and stop everybody's.");
+              "Where profctl connects. Members of the group HwHiAiUser may start sessions and see "
+              "their own; members of profd-admin see and stop all sessions.");
   page->Entry("/run/profd/attach.sock", "", "Where training processes attach.");
   page->Entry("/var/lib/profd", "", "Dumps, a PROF_* directory each, and the daemon's own state (.state).");
   page->Entry("/usr/lib/profd/sim, /usr/share/profd/scenarios", "",
@@ -73,10 +73,10 @@ std::string ManualOfDaemon(const CLI::App& app) {
   page.Paragraph("profd [OPTIONS]");
   page.Section("DESCRIPTION");
   page.Paragraph(
-      "profd owns the profiling hardware of a node once, so that everybody on the node can use it. It "
-      "reads the driver's sampling channels, DCMI, /proc and /sys, and hands what it reads to dumps of "
+      "profd takes exclusive ownership of a node's profiling channels and shares them among all users. It "
+      "reads the driver's sampling channels, DCMI, /proc and /sys, and delivers the data to dumps of "
       "profiling sessions, to Prometheus (/metrics) and to live streams, each at its own rate. Sessions "
-      "are ordered with profctl(1). It is started by systemd; by hand it runs in the foreground and "
+      "are started with profctl(1). It is started by systemd; by hand it runs in the foreground and "
       "logs to stderr. Flags win over the configuration file.");
   page.Section("OPTIONS");
   for (const CLI::Option* option : ShownOptions(app)) {
@@ -84,9 +84,9 @@ std::string ManualOfDaemon(const CLI::App& app) {
   }
   AddRunning(&page);
   page.Section("EXAMPLES");
-  page.Paragraph("Is the configuration right?");
+  page.Paragraph("Check the configuration:");
   page.Example("profd --check-config\n");
-  page.Paragraph("Try it without an NPU, as anybody:");
+  page.Paragraph("Try it without an NPU, as any user:");
   page.Example(
       "profd --simulate --socket /tmp/p.sock --dump-root /tmp/dumps\n"
       "profctl --socket /tmp/p.sock devices\n");
@@ -100,7 +100,7 @@ std::string ManualOfConfig(const std::string& version) {
   page.Paragraph("/etc/profd/profd.toml");
   page.Section("DESCRIPTION");
   page.Paragraph(
-      "A TOML file with the sections below, read when profd starts. Every key may be left out. Unknown "
+      "A TOML file with the sections below, read when profd starts. Every key is optional. Unknown "
       "keys and values out of range are errors: \"profd --check-config\" lists all of them. Keys marked "
       "with \"reload\" follow \"systemctl reload profd\", the others a restart.");
   std::string_view section;

@@ -170,7 +170,7 @@ Status ChannelTable::Drain(uint32_t device, uint32_t channel, size_t max_bytes, 
   size_t drained = 0;
   while (drained < max_bytes) {
     if (!entry->lock.LockFor(deadline.steady_ns - NowSteadyNs())) {
-      return DeadlineExceeded(Name(device, channel) + ": somebody else is still reading it");
+      return DeadlineExceeded(Name(device, channel) + ": another reader still uses it");
     }
     ChannelLockHolder holder(entry->lock);
     size_t cap = std::min(max_bytes - drained, options_.round_bytes);

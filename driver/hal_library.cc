@@ -68,7 +68,7 @@ constexpr auto kStartReasons = std::to_array<Reason>({
      "the driver refused to start it without a reason; its log (dmesg, /var/log/npu) may tell"},
     {abi::kProfTimeout, StatusCode::kUnavailable, "the device did not answer the driver in time"},
     {abi::kProfStartedAlready, StatusCode::kResourceExhausted,
-     "it runs already; somebody started it and has not stopped it"},
+     "it is already running: another process started it and has not stopped it"},
     {abi::kProfStoppedAlready, StatusCode::kUnavailable,
      "the driver stopped it while it was being started"},
     {abi::kProfErestartsys, StatusCode::kUnavailable, "interrupted by a signal; try again"},
@@ -92,7 +92,7 @@ constexpr auto kStartReasons = std::to_array<Reason>({
      "no process has opened the device yet (its task scheduler is unbound); start the job first"},
     {abi::kDrvErrorNotSupport, StatusCode::kUnimplemented,
      "the driver library does not have this function"},
-    {abi::kDrvErrorNoDevice, StatusCode::kNotFound, "there is no such device"},
+    {abi::kDrvErrorNoDevice, StatusCode::kNotFound, "device not found"},
     {abi::kDrvErrorInvalidDevice, StatusCode::kNotFound, "the driver does not know this device"},
 });
 
@@ -234,7 +234,7 @@ Status StatusOfDrvCode(int code, std::string_view what) {
     case abi::kDrvErrorNone:
       return Status::Ok();
     case abi::kDrvErrorNoDevice:
-      return NotFound(fmt::format("{}: there is no such device", what));
+      return NotFound(fmt::format("{}: device not found", what));
     case abi::kDrvErrorInvalidDevice:
       return NotFound(fmt::format("{}: the driver does not know this device", what));
     case abi::kDrvErrorNotSupport:

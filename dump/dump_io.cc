@@ -205,7 +205,7 @@ Result<UniqueFd> OpenFileAt(int dir, const std::string& name) {
   if (!fd.valid()) return Status::FromErrno(errno, fmt::format("open {}", name));
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return Status::FromErrno(errno, name);
-  if (!S_ISREG(st.st_mode)) return InvalidArgument(fmt::format("{} is no regular file", name));
+  if (!S_ISREG(st.st_mode)) return InvalidArgument(fmt::format("{} is not a regular file", name));
   return fd;
 }
 

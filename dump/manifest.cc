@@ -87,7 +87,9 @@ Json SessionJson(const Manifest& manifest) {
   for (const ManifestProcess& process : manifest.processes) {
     json["processes"].push_back({{"pid", process.pid},
                                  {"rank", process.rank ? Json(*process.rank) : Json(nullptr)},
-                                 {"attached", process.attached}});
+                                 {"attached", process.attached},
+                                 {"devices", process.devices},
+                                 {"command", process.command}});
   }
   json["start_step"] = manifest.start_step ? Json(*manifest.start_step) : Json(nullptr);
   json["steps"] = manifest.steps;
@@ -98,6 +100,7 @@ Json SessionJson(const Manifest& manifest) {
   json["start_raw_ns"] = manifest.start_raw_ns;
   json["end_wall_ns"] = manifest.end_wall_ns;
   json["end_raw_ns"] = manifest.end_raw_ns;
+  json["stop_raw_ns"] = manifest.stop_raw_ns;
   return json;
 }
 

@@ -139,6 +139,8 @@ struct ManifestProcess {
   int pid = 0;
   std::optional<int> rank;
   bool attached = false;
+  std::vector<int> devices;  // it uses
+  std::string command;       // the program's name
 };
 
 struct Manifest {
@@ -177,6 +179,7 @@ struct Manifest {
   int64_t start_raw_ns = 0;
   int64_t end_wall_ns = 0;  // 0 = not yet
   int64_t end_raw_ns = 0;
+  int64_t stop_raw_ns = 0;  // when its channels were stopped; the slowest stop is over at the end
 
   std::string hostname;
   std::string os;

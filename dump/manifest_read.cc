@@ -1,6 +1,7 @@
 // Reading manifests. Nothing throws; a wrong type is remembered.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -98,6 +99,11 @@ class Reader {
     *out = static_cast<T>(value);
     return true;
   }
+  static bool Take(const Json& json, std::vector<int>* out) {
+    if (!json.is_array() || json.size() > kMaxListItems) return false;
+    return std::all_of(json.begin(), json.end(),
+                       [out](const Json& item) { return Take(item, &out->emplace_back()); });
+  }
   static bool Take(const Json& json, std::map<std::string, std::string>* out) {
     if (!json.is_object() || json.size() > kMaxListItems) return false;
     for (const auto& [key, value] : json.items()) {
@@ -192,7 +198,9 @@ void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
     reader.Get(item, "pid", &process.pid);
     reader.Get(item, "rank", &process.rank);
     reader.Get(item, "attached", &process.attached);
-    manifest->processes.push_back(process);
+    reader.Get(item, "devices", &process.devices);
+    reader.Get(item, "command", &process.command);
+    manifest->processes.push_back(std::move(process));
   });
   reader.Get(json, "start_step", &manifest->start_step);
   reader.Get(json, "steps", &manifest->steps);
@@ -203,6 +211,7 @@ void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
   reader.Get(json, "start_raw_ns", &manifest->start_raw_ns);
   reader.Get(json, "end_wall_ns", &manifest->end_wall_ns);
   reader.Get(json, "end_raw_ns", &manifest->end_raw_ns);
+  reader.Get(json, "stop_raw_ns", &manifest->stop_raw_ns);
 }
 
 void ReadNode(Reader& reader, const Json& json, Manifest* manifest) {
@@ -279,7 +288,7 @@ Result<Manifest> ParseManifest(std::string_view text_untrusted) {
   if (NestsTooDeep(text_untrusted, 16)) return InvalidArgument("manifest nests too deep");
   Json json = Json::parse(text_untrusted.begin(), text_untrusted.end(), nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
-    return InvalidArgument("manifest is no JSON object");
+    return InvalidArgument("manifest is not a JSON object");
   }
   Reader reader;
   Manifest manifest;

@@ -50,7 +50,7 @@ Manifest Full() {
   m.job_id = "job";
   m.rank = 0;
   m.metadata = {{"run", "7"}};
-  m.processes = {{4242, 3, true}, {4243, std::nullopt, false}};
+  m.processes = {{4242, 3, true, {0, 1}, "train.py"}, {4243, std::nullopt, false, {}, ""}};
   m.start_step = 11;
   m.steps = 2;
   m.steps_done = 1;
@@ -96,6 +96,8 @@ TEST(Manifest, SurvivesARoundTrip) {
   EXPECT_EQ(parsed->uid, 4294967294u);
   EXPECT_EQ(parsed->rank, 0);
   EXPECT_EQ(parsed->processes[0].rank, 3);
+  EXPECT_EQ(parsed->processes[0].devices, (std::vector<int>{0, 1}));
+  EXPECT_EQ(parsed->processes[0].command, "train.py");
   EXPECT_FALSE(parsed->processes[1].rank.has_value());
   EXPECT_EQ(parsed->start_step, 11);
   ASSERT_EQ(parsed->options.size(), 2u);

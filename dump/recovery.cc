@@ -204,12 +204,12 @@ Status Recovery::Save() {
   manifest_.end_raw_ns = end_raw_ns_;
   if (!same_boot_) {
     manifest_.warnings.emplace_back(
-        "the machine was started anew meanwhile: what follows the last record is missing, for how "
+        "the machine was rebooted: records after the last one are missing, for how "
         "long is unknown");
   }
   if (result_.cut_bytes > 0) {
     manifest_.warnings.push_back(fmt::format(
-        "{} bytes at the ends of slices were no whole records and were cut off", result_.cut_bytes));
+        "{} bytes of incomplete records at the ends of slices were cut off", result_.cut_bytes));
   }
   RETURN_IF_ERROR(ListRepaired(top_.get(), places_, &manifest_));
   return ReplaceFile(io_, top_.get(), std::string(kManifestFile), Serialize(manifest_), owner_,

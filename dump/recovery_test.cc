@@ -219,7 +219,7 @@ TEST_F(RecoveryTest, ARebootIsSaidAndClocksAreNotMixed) {
   RecoveryOptions options = Options();
   options.now_raw_ns = 5 * kNsPerSecond;
   RecoveredDump dump = Recover(options);
-  EXPECT_THAT(dump.manifest.warnings, Contains(HasSubstr("started anew")));
+  EXPECT_THAT(dump.manifest.warnings, Contains(HasSubstr("was rebooted")));
   EXPECT_GE(dump.manifest.end_raw_ns, kRaw);
   EXPECT_EQ(ChannelOf(dump, kHbm).gaps.at(0).host_ns, dump.manifest.end_raw_ns);
 }

@@ -179,7 +179,7 @@ Status SliceCompressor::CompressTo(const Job& job, int to, Done* done) {
       done->crc32c = Crc32c(piece, done->crc32c);
     }
   }
-  if (sum != job.crc32c) return DataLoss(fmt::format("{} is not what was written", job.name));
+  if (sum != job.crc32c) return DataLoss(fmt::format("{} differs from what was written", job.name));
   return {};
 }
 

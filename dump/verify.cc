@@ -21,7 +21,7 @@ void ReadManifestOf(VerifyRun& run) {
   if (!run.Has(kManifestFile)) {
     report.notes.emplace_back(
         run.HasBelow(kOwnPrefix)
-            ? "no profd_manifest.json: profd wrote this dump and its manifest is gone, so there is no account of "
+            ? "no profd_manifest.json: profd wrote this dump, but its manifest is missing; there is no account of "
               "losses to check it by"
             : "no profd_manifest.json: not written by profd, so there are no checksums and no account of "
               "losses to check it by");

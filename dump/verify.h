@@ -1,4 +1,4 @@
-// Is a dump whole? Reads every byte of it and holds it against its manifest, its slice journal and
+// Checks the integrity of a dump. Reads every byte of it and holds it against its manifest, its slice journal and
 // itself: sizes, checksums, framing of records, order of stamps, clock pairs, and for every channel
 // that what should have come = what is there + what the manifest says was lost.
 //

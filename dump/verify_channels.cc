@@ -364,7 +364,7 @@ void FileCheck::Conclude() {
   }
   if (holes_.unreadable() > 0) {
     run_.Add(VerifyCheck::kFraming, where_,
-             fmt::format("{} records have no readable stamp", holes_.unreadable()));
+             fmt::format("{} records have no readable timestamp", holes_.unreadable()));
   }
   if (holes_.backwards() > 0) {
     run_.Add(VerifyCheck::kOrder, where_,
@@ -385,7 +385,7 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
   if (!run_.manifest || run_.running()) return;
   run_.Ran(VerifyCheck::kAccounting);
   if (unexplained_ > 0) {
-    AddToAccount(fmt::format("{} of {} records are missing and the manifest does not say so; {}",
+    AddToAccount(fmt::format("{} of {} records are missing and not accounted for in the manifest; {}",
                              unexplained_, row.expected(), first_unexplained_));
   }
   const ManifestChannel* told = known_ != nullptr ? known_ : poller_;
@@ -430,7 +430,9 @@ void FileCheck::CheckEdges() {
   const int64_t first = ToHostNs(holes_.first_ns());
   const int64_t last = ToHostNs(holes_.last_ns());
   const int64_t start = run_.manifest->start_raw_ns;
-  const int64_t end = run_.manifest->end_raw_ns;
+  // One channel's stop may hang for seconds; the others have ended by then.
+  const int64_t stop = run_.manifest->stop_raw_ns;
+  const int64_t end = stop > start ? std::min(stop, run_.manifest->end_raw_ns) : run_.manifest->end_raw_ns;
   if (first - start > slack && !IsExplained(start, first)) {
     AddToAccount(fmt::format("begins {:.1f} s after the session, without a gap in the manifest",
                              static_cast<double>(first - start) / 1e9));

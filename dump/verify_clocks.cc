@@ -95,7 +95,7 @@ class ClockCheck {
     }
     auto json = nlohmann::json::parse(*text, nullptr, false);
     if (!json.is_object()) {
-      run_.Add(VerifyCheck::kClocks, path, "is no JSON object");
+      run_.Add(VerifyCheck::kClocks, path, "is not a JSON object");
       return;
     }
     for (const char* key : keys) {

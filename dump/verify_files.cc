@@ -133,11 +133,11 @@ void CheckJournal(VerifyRun& run) {
   for (const SliceEntry& entry : run.journal.slices) {
     if (!missing(entry) || (run.running() && run.IsThere(entry.path))) continue;
     run.AddOfSlice(VerifyCheck::kSizes, entry.path,
-                   "was closed and never removed, and is not there");
+                   "file is missing");
   }
   if (run.journal.bad_lines > 0) {
     run.Add(VerifyCheck::kSizes, std::string(kJournalFile),
-            fmt::format("has {} lines that make no sense", run.journal.bad_lines));
+            fmt::format("has {} lines that cannot be parsed", run.journal.bad_lines));
   }
 }
 

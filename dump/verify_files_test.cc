@@ -108,7 +108,7 @@ TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {
   VerifyReport report = Verify();
   EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
   EXPECT_FALSE(report.ran[static_cast<size_t>(VerifyCheck::kAccounting)]);
-  EXPECT_THAT(report.notes, Contains(HasSubstr("its manifest is gone")));
+  EXPECT_THAT(report.notes, Contains(HasSubstr("its manifest is missing")));
   fs::remove_all(path_ + "/host/profd");
   EXPECT_THAT(Verify().notes, Contains(HasSubstr("not written by profd")));
 }
@@ -139,7 +139,7 @@ TEST_F(VerifyTest, ARunningDumpIsConsistentSoFar) {
   fs::remove(path_ + "/device_0/data/hbm.data.0.slice_4");
   EXPECT_THAT(Texts(Verify()), testing::UnorderedElementsAre(
                                    HasSubstr("checksums: device_0/data/hbm.data.0.slice_2"),
-                                   HasSubstr("hbm.data.0.slice_4: was closed and never removed")));
+                                   HasSubstr("hbm.data.0.slice_4: file is missing")));
 }
 
 // The vendor's collector: what profd does not read is counted, whatever is in it.

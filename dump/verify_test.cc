@@ -39,7 +39,7 @@ TEST_F(VerifyTest, LostRecordsNobodySpeaksOfAreFound) {
   VerifyReport report = Verify();
   EXPECT_THAT(Texts(report),
               Contains(HasSubstr("accounting: hbm.data of device 0: 80 of 1600 records are missing "
-                                 "and the manifest does not say so; the first 0.990 s after")));
+                                 "and not accounted for in the manifest; the first 0.990 s after")));
   EXPECT_THAT(Texts(report), Contains(HasSubstr("hccs.data of device 0: 10 of 200 records")));
 }
 
@@ -107,8 +107,8 @@ TEST_F(VerifyTest, AReadingThatNobodyTellsOfIsMissing) {
   WriteHost(readings, 199);
   Finish(200);
   EXPECT_THAT(Texts(Verify()),
-              ElementsAre(HasSubstr("host_sys_cpu.data: 1 of 200 records are missing and the "
-                                    "manifest does not say so; the first 0.99")));
+              ElementsAre(HasSubstr("host_sys_cpu.data: 1 of 200 records are missing and "
+                                    "not accounted for in the manifest; the first 0.99")));
 }
 
 TEST_F(VerifyTest, AReadingThatGotLostOnTheWayIsMissing) {

@@ -1,8 +1,14 @@
 // Stamps of a dump to wall clock (dump-format 1.7). Arithmetic and rounding are the vendor's: the
 // one clock pair taken at the start of the session, doubles where its analyser computes in doubles.
+// The later clock pairs of a manifest correct what the clocks drifted apart since.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dump/control_files.h"
 
 namespace profd::exporting {
 
@@ -21,10 +27,29 @@ struct ClockFacts {
   double host_hz = 0;            // CPU Frequency; 0 = host stamps are ns
 };
 
+// What is to be added to times that were made with the start pair: linear between the later pairs, the
+// slope of the last two goes on behind them, for as long again.
+class ClockDrift {
+ public:
+  // In the order of time. `uncertainty_ns`: of the reading; a correction that is not larger than that
+  // is no drift that could be told from noise, and is passed over.
+  void Add(int64_t t_ns, int64_t correction_ns, int64_t uncertainty_ns);
+  int64_t At(int64_t t_ns) const;
+
+ private:
+  struct Point {
+    int64_t t_ns;
+    int64_t correction_ns;
+  };
+  std::vector<Point> points_;
+};
+
 class ClockMap {
  public:
   ClockMap() = default;
   explicit ClockMap(const ClockFacts& facts);
+  // With the clock pairs read during the session, by time. None: as the vendor's.
+  ClockMap(const ClockFacts& facts, std::span<const DumpClocks> pairs);
 
   // Each: ns since the epoch.
   int64_t DeviceNs(int64_t device_monotonic_ns) const;
@@ -32,6 +57,9 @@ class ClockMap {
   int64_t DeviceCounter(uint64_t cycles) const;
   int64_t HostCounter(uint64_t cycles) const;
   int64_t HostNs(int64_t host_monotonic_raw_ns) const;
+
+  // A time made by arithmetic of one's own from the device's counter and the start pair.
+  int64_t CorrectCounter(int64_t t_ns) const { return Correct(t_ns, &Drifts::counter); }
 
   const ClockFacts& facts() const { return facts_; }
 
@@ -43,7 +71,19 @@ class ClockMap {
   static int64_t Times(int64_t a, uint64_t b) {
     return static_cast<int64_t>(static_cast<uint64_t>(a) * b);
   }
+  struct Drifts {
+    ClockDrift device;   // the device's clock against the host's
+    ClockDrift counter;  // its counter
+    ClockDrift host;     // the host's counter against its clock
+    ClockDrift wall;     // the host's clock against wall clock
+  };
   int64_t Counter(uint64_t cycles, uint64_t start, double mhz) const;
+  int64_t StartHostNs(int64_t host_monotonic_raw_ns) const;
+  int64_t Correct(int64_t t_ns, ClockDrift Drifts::* drift) const {
+    if (drifts_ == nullptr) return t_ns;
+    t_ns = Plus(t_ns, ((*drifts_).*drift).At(t_ns));
+    return Plus(t_ns, drifts_->wall.At(t_ns));
+  }
 
   ClockFacts facts_;
   double device_mhz_ = 0;
@@ -53,6 +93,7 @@ class ClockMap {
   // The same and H - D in doubles, for the one kind of stamp the analyser computes in doubles.
   double delta_ns_ = 0;
   double offset_ns_ = 0;
+  std::shared_ptr<const Drifts> drifts_;  // null: none
 };
 
 }  // namespace profd::exporting

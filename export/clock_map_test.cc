@@ -90,5 +90,62 @@ TEST(ClockMap, AnyStampIsSurvived) {
   EXPECT_EQ(ClockMap().DeviceNs(5), 5);
 }
 
+// Pairs every 300 s of a device whose clocks are 12 ppm fast.
+std::vector<DumpClocks> Pairs(int64_t seconds, double ppm, int64_t uncertainty_ns = 500) {
+  const ClockFacts facts = Facts();
+  std::vector<DumpClocks> pairs;
+  for (int64_t s = 0; s <= seconds; s += 300) {
+    const int64_t ns = s * 1'000'000'000;
+    const auto fast = static_cast<int64_t>(static_cast<double>(ns) * (1 + ppm / 1e6));
+    pairs.push_back({facts.host_ns + ns, facts.host_count + static_cast<uint64_t>(ns / 10),
+                     facts.device_ns + fast,
+                     facts.device_count + static_cast<uint64_t>(fast / 20), uncertainty_ns});
+  }
+  return pairs;
+}
+
+TEST(ClockMap, LaterPairsTakeOutTheDrift) {
+  const ClockFacts facts = Facts();
+  const ClockMap start(facts);
+  const ClockMap all(facts, Pairs(3600, 12));
+  for (int64_t s : {1, 150, 300, 1234, 3599, 3700}) {
+    const int64_t ns = s * 1'000'000'000;
+    const auto fast = static_cast<int64_t>(static_cast<double>(ns) * (1 + 12e-6));
+    const auto wanted = static_cast<double>(kBegin + ns);
+    EXPECT_NEAR(static_cast<double>(all.DeviceNs(facts.device_ns + fast)), wanted, 50) << s;
+    EXPECT_NEAR(static_cast<double>(all.DeviceMicros(fast / 1000)), wanted, 1500) << s;
+    EXPECT_NEAR(static_cast<double>(
+                    all.DeviceCounter(facts.device_count + static_cast<uint64_t>(fast / 20))),
+                wanted, 100)
+        << s;
+    EXPECT_EQ(all.HostNs(facts.host_ns + ns), kBegin + ns);
+    // 12 us a second too late, as the vendor's.
+    EXPECT_EQ(start.DeviceNs(facts.device_ns + fast), kBegin + fast);
+  }
+  // After an hour 43 ms.
+  const int64_t late = start.DeviceNs(Pairs(3600, 12).back().device_ns) - kBegin - 3'600'000'000'000;
+  EXPECT_NEAR(static_cast<double>(late), 43'200'000, 1);
+}
+
+TEST(ClockMap, WhatMayBeNoiseIsNoDrift) {
+  const ClockFacts facts = Facts();
+  const ClockMap map(facts, Pairs(300, 1, 1'000'000));  // 300 us, read within 1 ms
+  EXPECT_EQ(map.DeviceNs(facts.device_ns + 200'000'000'000), kBegin + 200'000'000'000);
+  // Nor is a clock that was set.
+  const ClockMap set(facts, Pairs(300, 5000));
+  EXPECT_EQ(set.DeviceNs(facts.device_ns + 200'000'000'000), kBegin + 200'000'000'000);
+}
+
+TEST(ClockMap, TheHostsClockIsCorrectedToo) {
+  ClockFacts facts = Facts();
+  facts.end_us = facts.begin_us + 1'000'010'000;  // wall clock was slewed by 10 ms in 1000 s
+  facts.end_raw_ns = facts.begin_raw_ns + 1'000'000'000'000;
+  const ClockMap map(facts, Pairs(900, 0));
+  EXPECT_EQ(map.HostNs(facts.begin_raw_ns), kBegin);
+  EXPECT_EQ(map.HostNs(facts.begin_raw_ns + 500'000'000'000), kBegin + 500'005'000'000);
+  EXPECT_EQ(map.DeviceNs(facts.device_ns + 500'000'000'000), kBegin + 500'005'000'000);
+  EXPECT_EQ(ClockMap(facts).HostNs(facts.begin_raw_ns + 500'000'000'000), kBegin + 500'000'000'000);
+}
+
 }  // namespace
 }  // namespace profd::exporting

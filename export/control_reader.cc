@@ -137,7 +137,7 @@ void ControlReader::Broken(const std::string& path, std::string what) {
 
 void ControlReader::InfoJson(const std::string& path, std::string_view text) {
   Json info = Json::parse(text, nullptr, false);
-  if (!info.is_object()) return Broken(path, "is no JSON object");
+  if (!info.is_object()) return Broken(path, "is not a JSON object");
   std::string missing;
   if (auto chip = IntOf(info, "platform_version"); chip && *chip >= 0 && *chip < 64) {
     place->chip = static_cast<int>(*chip);
@@ -158,7 +158,7 @@ void ControlReader::InfoJson(const std::string& path, std::string_view text) {
 
 void ControlReader::SampleJson(const std::string& path, std::string_view text) {
   Json sample = Json::parse(text, nullptr, false);
-  if (!sample.is_object()) return Broken(path, "is no JSON object");
+  if (!sample.is_object()) return Broken(path, "is not a JSON object");
   if (std::string mode = TextOf(sample, "llc_profiling"); !mode.empty()) place->llc_mode = mode;
   std::string hbm = TextOf(sample, "hbm_profiling_events");
   if (!hbm.empty()) place->hbm_events = static_cast<int>(Items(hbm).size());

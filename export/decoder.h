@@ -35,6 +35,8 @@ struct DecodeStats {
   uint64_t bad_records = 0;  // whole, but without sense
   uint64_t bad_bytes = 0;    // of those, and of records cut off by the end of the file
   uint64_t skipped = 0;      // in order, but of a kind nothing is made of
+  uint64_t clipped = 0;      // begins and ends whose other half lies outside of the session
+  uint64_t unpaired = 0;     // and those whose other half was lost
 };
 
 class Decoder {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -53,6 +54,8 @@ class Scan {
   void SortSlices(Place* place);
   void Complete(Place* place);
   void FromManifest(Place* place);
+  void ClockPairs(Place* place) const;
+  void CompareWithManifest(const std::vector<DumpReader::File>& files);
   void Lacking(const Place& place);
   void Problem(std::string file, std::string what, bool broken);
 
@@ -184,6 +187,7 @@ void Scan::FromManifest(Place* place) {
     clock.end_raw_ns = manifest.end_raw_ns;
   }
   if (clock.host_hz == 0 && place->chip < 0) clock.host_hz = manifest.host_counter_hz;
+  ClockPairs(place);
   if (place->kind != Kind::kDevice) return;
   for (const ManifestDevice& device : manifest.devices) {
     if (device.id != place->device) continue;
@@ -216,6 +220,71 @@ void Scan::Lacking(const Place& place) {
     lacks("no dev_start.log: the device's clock has no time");
   }
   if (clock.device_hz <= 0) lacks("no hwts_frequency: the device's counter has no time");
+}
+
+void Scan::ClockPairs(Place* place) const {
+  for (const ManifestClock& pair : info_.manifest->clocks) {
+    DumpClocks clocks = pair.clocks;
+    if (place->kind != Kind::kDevice) {
+      clocks.device_ns = 0;
+      clocks.device_count = 0;
+    } else if (pair.device != place->device) {
+      continue;
+    }
+    place->clock_pairs.push_back(clocks);
+  }
+  std::ranges::stable_sort(place->clock_pairs, {}, &DumpClocks::host_ns);
+}
+
+// What a channel lacks of what its manifest says it has. A session that runs replaces its manifest
+// now and then only.
+void Scan::CompareWithManifest(const std::vector<DumpReader::File>& files) {
+  if (!info_.manifest || info_.manifest->state == DumpState::kRunning) return;
+  std::map<std::string_view, uint64_t> there;
+  for (const DumpReader::File& file : files) there.emplace(file.path, file.bytes);
+  struct Lack {
+    uint64_t slices = 0;
+    uint64_t missing = 0;
+    uint64_t missing_records = 0;
+    uint64_t cut = 0;
+    uint64_t cut_bytes = 0;
+    uint64_t longer = 0;
+  };
+  std::map<std::string, Lack> lacks;  // by channel
+  for (const ManifestFile& file : info_.manifest->files) {
+    if (!file.records) continue;
+    const size_t slash = file.path.rfind('/');
+    const std::string_view name = std::string_view(file.path).substr(slash + 1);
+    const std::optional<DataName> parsed = ParseDataName(name);
+    Lack& lack = lacks[file.path.substr(0, slash + 1) + (parsed ? parsed->base : std::string(name))];
+    ++lack.slices;
+    auto found = there.find(file.path);
+    if (found == there.end()) {
+      ++lack.missing;
+      lack.missing_records += *file.records;
+    } else if (found->second < file.bytes) {
+      ++lack.cut;
+      lack.cut_bytes += file.bytes - found->second;
+    } else if (found->second > file.bytes) {
+      ++lack.longer;
+    }
+  }
+  for (const auto& [channel, lack] : lacks) {
+    std::string what;
+    auto add = [&what](std::string text) { what += (what.empty() ? "" : ", ") + std::move(text); };
+    if (lack.missing > 0) {
+      add(fmt::format("{} of {} files missing ({} records)", lack.missing, lack.slices,
+                      lack.missing_records));
+    }
+    if (lack.cut > 0) {
+      add(fmt::format("{} of {} files shorter than written ({} bytes)", lack.cut, lack.slices,
+                      lack.cut_bytes));
+    }
+    if (lack.longer > 0) {
+      add(fmt::format("{} of {} files longer than written", lack.longer, lack.slices));
+    }
+    if (!what.empty()) Problem(channel, "damaged: " + what, true);
+  }
 }
 
 // What a place does not say may be said by the manifest or by another place.
@@ -260,6 +329,7 @@ Status Scan::Run() {
     SortSlices(&place);
     Complete(&place);
   }
+  CompareWithManifest(*files);
   if (info_.chip < 0) info_.chip = info_.places.front().chip;
   return Status::Ok();
 }
@@ -273,6 +343,38 @@ const Place* DumpInfo::Find(Place::Kind kind, int device) const {
     }
   }
   return nullptr;
+}
+
+std::vector<int> DumpInfo::RanksOf(int device) const {
+  std::vector<int> ranks;
+  if (rank) return {*rank};
+  if (!manifest) return ranks;
+  for (const ManifestProcess& process : manifest->processes) {
+    const bool has = device < 0 || std::ranges::find(process.devices, device) != process.devices.end();
+    if (has && process.rank) ranks.push_back(*process.rank);
+  }
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::optional<int> DumpInfo::RankOf(int device) const {
+  const std::vector<int> ranks = RanksOf(device);
+  return ranks.size() == 1 ? std::optional(ranks.front()) : std::nullopt;
+}
+
+std::string DumpInfo::ProcessName(int64_t of, std::optional<int> rank_of) const {
+  std::string text;
+  if (manifest) {
+    auto process = std::ranges::find(manifest->processes, of, &ManifestProcess::pid);
+    if (process != manifest->processes.end()) {
+      text = process->command.empty() ? "" : process->command + ", ";
+      if (!rank_of) rank_of = process->rank;
+    }
+  }
+  if (!rank_of) rank_of = rank;
+  if (rank_of) text = fmt::format("rank {}, {}", *rank_of, text);
+  return fmt::format("{}pid {}", text, of);
 }
 
 Result<Dump> Dump::Open(const std::string& path) {

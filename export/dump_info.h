@@ -46,6 +46,8 @@ struct Place {
   std::string llc_mode = "read";  // sample.json llc_profiling
   int hbm_events = 2;             // sample.json hbm_profiling_events
   std::vector<std::string> qos_events;
+  // Read during the session, by time; none without a manifest.
+  std::vector<DumpClocks> clock_pairs;
   double host_disk_hz = 0;
   std::string aicore_mode;     // "task-based", "sample-based"
   std::string aicore_metrics;  // metric group
@@ -83,6 +85,13 @@ struct DumpInfo {
   uint64_t bytes = 0;  // of the data files
 
   const Place* Find(Place::Kind kind, int device) const;
+  // Of a device (-1: the host): the session's, else that of the only process that has it; none where
+  // processes of several ranks share it.
+  std::optional<int> RankOf(int device) const;
+  // Every rank that has the device.
+  std::vector<int> RanksOf(int device) const;
+  // "rank 1, train.py, pid 4242"; `rank` is what a mark says of its process.
+  std::string ProcessName(int64_t pid, std::optional<int> rank) const;
 };
 
 class Dump {

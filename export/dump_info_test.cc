@@ -1,5 +1,6 @@
 #include "export/dump_info.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -190,6 +191,53 @@ TEST_F(DumpInfoTest, TheManifestHelpsOut) {
   EXPECT_EQ(place->clock.begin_raw_ns, 77);
   EXPECT_EQ(place->clock.host_ns, 1000);
   EXPECT_EQ(place->clock.device_count, 20u);
+}
+
+TEST_F(DumpInfoTest, WhatTheManifestHasAndTheDirectoryLacksIsDamage) {
+  Manifest manifest;
+  manifest.state = DumpState::kDone;
+  auto file = [&](int slice, uint64_t bytes, uint64_t records) {
+    const std::string path = fmt::format("device_3/data/hbm.data.3.slice_{}", slice);
+    manifest.files.push_back({path, bytes, records});
+    return path;
+  };
+  Data(file(0, 240, 10), 240);
+  Data(file(1, 240, 10), 230);
+  file(2, 240, 10);
+  file(3, 120, 5);
+  manifest.files.push_back({"host/info.json", 1, {}});  // no data: whoever reads it judges it
+  Put("profd_manifest.json", Serialize(manifest));
+  DumpInfo info = Open();
+  ASSERT_EQ(info.problems.size(), 1u);
+  EXPECT_EQ(info.problems[0].file, "device_3/data/hbm.data");
+  EXPECT_EQ(info.problems[0].what,
+            "damaged: 2 of 4 files missing (15 records), 1 of 4 files shorter than written (10 bytes)");
+  EXPECT_TRUE(info.problems[0].broken);
+  // A session that runs replaces its manifest now and then only.
+  manifest.state = DumpState::kRunning;
+  Put("profd_manifest.json", Serialize(manifest));
+  EXPECT_TRUE(Open().problems.empty());
+}
+
+TEST_F(DumpInfoTest, RanksOfDevicesAreThoseOfTheProcessesThatHaveThem) {
+  DumpInfo info;
+  EXPECT_EQ(info.RankOf(0), std::nullopt);
+  info.manifest.emplace().processes = {{10, 4, true, {0, 2}, "train.py"},
+                                       {11, 5, true, {1, 2}, ""},
+                                       {12, std::nullopt, false, {3}, "top"}};
+  EXPECT_EQ(info.RankOf(0), 4);
+  EXPECT_EQ(info.RankOf(1), 5);
+  EXPECT_EQ(info.RankOf(2), std::nullopt);
+  EXPECT_EQ(info.RanksOf(2), (std::vector<int>{4, 5}));
+  EXPECT_EQ(info.RankOf(3), std::nullopt);
+  EXPECT_EQ(info.RankOf(-1), std::nullopt);
+  EXPECT_EQ(info.ProcessName(10, std::nullopt), "rank 4, train.py, pid 10");
+  EXPECT_EQ(info.ProcessName(11, std::nullopt), "rank 5, pid 11");
+  EXPECT_EQ(info.ProcessName(13, 6), "rank 6, pid 13");
+  info.manifest->processes.resize(1);
+  EXPECT_EQ(info.RankOf(-1), 4);
+  info.rank = 9;  // what the order says
+  EXPECT_EQ(info.RankOf(0), 9);
 }
 
 TEST_F(DumpInfoTest, AnythingElseIsNoDump) {

@@ -29,6 +29,7 @@ struct ExportOptions {
   TimeWindow window;
   unsigned threads = 0;  // 0 = one per core
   bool gzip = false;
+  bool start_clock = false;  // times by the start's clock pair alone, as the vendor's analyser has them
 };
 
 struct ExportProgress {
@@ -47,6 +48,8 @@ struct ChannelReport {
   uint64_t rows = 0;
   uint64_t bad_records = 0;
   uint64_t bad_bytes = 0;
+  uint64_t clipped = 0;   // as DecodeStats
+  uint64_t unpaired = 0;
 };
 
 struct FormatFailure {
@@ -61,6 +64,9 @@ struct ExportReport {
   std::vector<DumpInfo::Problem> problems;  // with the dump's name in front of the file
   uint64_t input_bytes = 0;
   double seconds = 0;
+  // Something of the dumps is missing, cut, or could not be decoded. (The last bytes of a session that
+  // runs are still on their way.)
+  bool damaged = false;
 };
 
 // Called from a worker a few times a second at most; false cancels.

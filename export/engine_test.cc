@@ -213,6 +213,7 @@ TEST_F(EngineTest, RecordsGoAcrossSlices) {
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(out_.rows[0], (Rows{{1001, 10}, {1002, 20}, {1003, 30}}));
   EXPECT_EQ(report->channels.at(0).bad_bytes, 3u);
+  EXPECT_TRUE(report->damaged);
 }
 
 // What is left of a record does not join with what follows a slice that is gone.
@@ -271,6 +272,7 @@ TEST_F(EngineTest, CompressedSlices) {
   EXPECT_EQ(out_.rows[0].size(), 200001u);
   EXPECT_EQ(out_.rows[0].back().second, 7);
   EXPECT_TRUE(report->problems.empty());
+  EXPECT_FALSE(report->damaged);
 }
 
 TEST_F(EngineTest, ADamagedSliceCostsOnlyItself) {
@@ -282,6 +284,7 @@ TEST_F(EngineTest, ADamagedSliceCostsOnlyItself) {
   EXPECT_EQ(out_.rows[0].back(), (std::pair<int64_t, double>{1007, 7}));
   ASSERT_EQ(report->problems.size(), 1u);
   EXPECT_TRUE(report->problems[0].broken);
+  EXPECT_TRUE(report->damaged);
   EXPECT_EQ(report->problems[0].file, "PROF_1/device_0/data/n.data.0.slice_0.zst");
 }
 

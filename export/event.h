@@ -2,7 +2,9 @@
 // the data. Few beside the rows; one by one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,16 +13,18 @@ namespace profd::exporting {
 enum class EventKind : uint8_t {
   kMark,       // an instant
   kRange,      // begin to end, nested per thread
-  kStep,       // a training step
+  kStep,       // a training step, as its process marked it
   kIteration,  // of the vendor's step trace, with its parts (dump-format 4)
   kLoss,       // records of a channel are missing here
+  kDeviceStep,  // a training step, as the step trace of a device has it
 };
+inline constexpr size_t kEventKinds = 6;
 
 // kIteration (dump-format 4): name "Iteration k", value = k, tid = model id, from step start to
 // iteration end. args are offsets in ns from t_ns, each only when it is known: "FP Start", "BP End";
 // "Data Aug Bound" is a length in ns. All-reduce and get-next pairs of the iteration follow one another
 // as "Reduce Start" "Reduce End", "GetNext Start" "GetNext End", as often as there are pairs.
-// kStep: of a process (device -1), or of a device's step trace, as kIteration.
+// kDeviceStep: as kIteration, without parts.
 // kLoss: name = what lacks records; value = how many, 0 = unknown.
 struct Event {
   EventKind kind = EventKind::kMark;
@@ -37,6 +41,14 @@ struct Event {
     double value = 0;
   };
   std::vector<Arg> args;
+  std::optional<int> rank = {};  // of the process
+  // It crosses the begin or the end of the session, and is clipped there; its name says so too.
+  bool partial = false;
 };
+
+inline void MarkPartial(Event* event) {
+  event->partial = true;
+  event->name += " (partial)";
+}
 
 }  // namespace profd::exporting

@@ -66,6 +66,7 @@ ExportRun::ExportRun(const ExportOptions& options, std::vector<std::unique_ptr<F
 void ExportRun::Problem(size_t dump, const std::string& file, const std::string& what,
                         bool broken) {
   std::lock_guard lock(report_mutex_);
+  report_.damaged |= broken;
   if (report_.problems.size() >= kMaxProblems) return;
   report_.problems.push_back({dumps_[dump].info().name + "/" + file, what, broken});
 }
@@ -108,6 +109,10 @@ Status ExportRun::MakeFilter() {
   return {};
 }
 
+ClockMap ExportRun::ClockOf(const Place& place) const {
+  return options_.start_clock ? ClockMap(place.clock) : ClockMap(place.clock, place.clock_pairs);
+}
+
 void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
   const DecoderSpec* spec = find_(file.base, place.kind, place.chip);
   const std::string shown = file.slices.empty() ? file.base : file.slices.front().path;
@@ -138,7 +143,7 @@ void ExportRun::AddLosses(size_t dump, size_t first_task) {
              (channel.device < 0 || task.task.place->device == channel.device);
     });
     if (it == tasks_.end()) it = begin;
-    ClockMap clock(it->task.place->clock);
+    const ClockMap clock = ClockOf(*it->task.place);
     for (const ManifestGap& gap : channel.gaps) {
       Event event;
       event.kind = EventKind::kLoss;
@@ -222,7 +227,7 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
     context.dump = &dumps_[order.dump].info();
     context.place = order.place;
     context.file = order.file;
-    context.clock = ClockMap(order.place->clock);
+    context.clock = ClockOf(*order.place);
     context.window = options_.window;
     context.strings = &strings_;
     context.rows = &fan;
@@ -235,6 +240,8 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
     channel.records = decoder->stats().records;
     channel.bad_records = decoder->stats().bad_records;
     channel.bad_bytes = decoder->stats().bad_bytes + feeder.bad_bytes();
+    channel.clipped = decoder->stats().clipped;
+    channel.unpaired = decoder->stats().unpaired;
     for (const DumpInfo::Problem& problem : feeder.problems()) {
       Problem(order.dump, problem.file, problem.what, problem.broken);
     }
@@ -243,7 +250,10 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
   }
   fan.Finish();
   channel.rows = fan.rows();
+  const std::optional<Manifest>& manifest = dumps_[order.dump].info().manifest;
+  const bool running = manifest && manifest->state == DumpState::kRunning;
   std::lock_guard lock(report_mutex_);
+  report_.damaged |= channel.bad_bytes > 0 && !running;
   report_.input_bytes += channel.bytes;
   report_.channels.push_back(std::move(channel));
 }

@@ -41,6 +41,7 @@ class ExportRun {
   Status Begin();
   void Work();
   void RunTask(const Task& task, std::vector<std::byte>* buffer);
+  ClockMap ClockOf(const Place& place) const;
   bool Progress(uint64_t bytes);
   Result<ExportReport> End();
   void Problem(size_t dump, const std::string& file, const std::string& what, bool broken);

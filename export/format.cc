@@ -18,6 +18,7 @@ constexpr auto kFormats = std::to_array<Entry>({
     {"perfetto", MakePerfettoFormat},
     {"sqlite", MakeSqliteFormat},
     {"jsonl", MakeJsonLinesFormat},
+    {"samples", MakeSamplesFormat},
     {"openmetrics", MakeOpenMetricsFormat},
 });
 

@@ -64,7 +64,8 @@ class Format {
   virtual Status End(bool complete, std::vector<OutputFile>* files) = 0;
 };
 
-// Null for a name nobody knows. Names: "csv", "trace", "perfetto", "sqlite", "jsonl", "openmetrics".
+// Null for a name nobody knows. Names: "csv", "trace", "perfetto", "sqlite", "jsonl", "samples",
+// "openmetrics".
 std::unique_ptr<Format> MakeFormat(std::string_view name);
 std::vector<std::string_view> FormatNames();
 

@@ -12,6 +12,7 @@ std::unique_ptr<Format> MakeTraceFormat();
 std::unique_ptr<Format> MakePerfettoFormat();
 std::unique_ptr<Format> MakeSqliteFormat();
 std::unique_ptr<Format> MakeJsonLinesFormat();
+std::unique_ptr<Format> MakeSamplesFormat();
 std::unique_ptr<Format> MakeOpenMetricsFormat();
 
 }  // namespace profd::exporting

@@ -29,7 +29,7 @@ v1::CheckOptionsResponse CheckHere(const VendorOrder& order, const CheckOptions&
   options::FromAclSwitches(order.acl, /*with_defaults=*/false, &request.given, &problems,
                            &warnings);
   request.node = node;
-  request.best_effort = options.options.best_effort;
+  request.best_effort = order.best_effort;
   request.has_process = !options.no_job;
   options::CheckResult result = options::Check(request);
   problems.insert(problems.end(), result.problems.begin(), result.problems.end());
@@ -52,7 +52,7 @@ Result<v1::CheckOptionsResponse> AskDaemon(const Context& context, const VendorO
   *request.mutable_options() = order.options;
   request.set_options_json(order.json);
   request.mutable_acl_switches()->insert(order.acl.begin(), order.acl.end());
-  request.set_best_effort(options.options.best_effort);
+  request.set_best_effort(order.best_effort);
   request.set_with_job(!options.no_job);
   return WithProgress(context, "checking", [&] { return context.api.CheckOptions(request); });
 }
@@ -85,11 +85,11 @@ int RunCheck(const Context& context, const CheckOptions& options) {
     chip = options::SupportOfChip(*options.chip);
     if (!options.offline) problems.emplace_back("--chip needs --offline");
     if (!chip) {
-      problems.push_back(fmt::format("--chip \"{}\" is no chip; there are {}", *options.chip,
+      problems.push_back(fmt::format("unknown chip --chip \"{}\"; must be one of {}", *options.chip,
                                      fmt::join(options::ChipNames(), ", ")));
     }
   }
-  VendorOrder order = ReadOptions(options.options, /*plain_is_file=*/true, &problems);
+  VendorOrder order = ReadOptions(options.options, &problems);
   if (!problems.empty()) return UsageError(context, "check", problems);
   v1::CheckOptionsResponse response;
   if (options.offline) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
+#include <span>
 
 #include "client/commands/export.h"
 #include "client/commands/show_dump.h"
@@ -25,6 +27,7 @@ constexpr size_t kSeriesPerDevice = 8;
 constexpr size_t kMaxName = 34;
 constexpr size_t kJsonCourse = 60;
 constexpr size_t kMaxLossLines = 20;
+constexpr size_t kMaxDurationLines = 24;
 
 // Files of processes together: "*-CpuUsage.data".
 std::string FileKind(const std::string& file) {
@@ -92,7 +95,7 @@ void PrintHead(std::ostream& out, const DumpPicture& picture, const PictureStyle
   } else {
     const bool ours = std::ranges::any_of(
         info.places, [](const auto& place) { return place.kind == exporting::Place::Kind::kOwn; });
-    line("state", ours ? "its manifest is gone or cannot be read: `profctl verify` says more"
+    line("state", ours ? "its manifest is missing or unreadable: run `profctl verify` for details"
                        : "written by the vendor's collector");
   }
   DumpSpan span = SpanOf(info);
@@ -146,12 +149,53 @@ void PrintLosses(std::ostream& out, const DumpPicture& picture, const PictureSty
       if (lines++ == 0) out << '\n';
       std::string place = channel.device < 0 ? "host" : fmt::format("npu{}", channel.device);
       out << Paint("lost", Tone::kWarning, style.color) << ' '
-          << Printable(fmt::format("{} {}: {} records, {} ({})", place, channel.collector,
-                                   loss.records, FormatBytes(loss.bytes), loss.reason))
+          << Printable(loss.reason == kLateReason
+                           ? fmt::format("{} {}: {} samples missed (collector late)", place,
+                                         channel.collector, loss.records)
+                           : fmt::format("{} {}: {} records, {} ({})", place, channel.collector,
+                                         loss.records, FormatBytes(loss.bytes), loss.reason))
           << '\n';
     }
   }
   if (more > 0) out << fmt::format("     and {} more\n", more);
+}
+
+// Steps first, then the ranges that took the longest in all.
+void PrintDurations(std::ostream& out, const DumpSummary& summary, const PictureStyle& style) {
+  const auto& groups = summary.durations.groups();
+  // A map's key and value.
+  using Group = std::pair<const exporting::DurationStats::Key*, const exporting::Durations*>;
+  std::vector<Group> shown;
+  const bool host_steps = summary.events[static_cast<size_t>(exporting::EventKind::kStep)] > 0;
+  for (const auto& [key, durations] : groups) {
+    if (host_steps && key.kind == exporting::EventKind::kDeviceStep && !style.all) continue;
+    shown.emplace_back(&key, &durations);
+  }
+  if (shown.empty()) return;
+  auto total = [](const Group& group) {
+    const bool range = group.first->kind == exporting::EventKind::kRange;
+    return range ? group.second->mean() * static_cast<double>(group.second->count()) : 1e300;
+  };
+  std::ranges::stable_sort(shown, std::greater(), total);
+  const size_t lines = style.all ? shown.size() : std::min(shown.size(), kMaxDurationLines);
+  auto length = [](double ns) { return FormatQuantity(ns / 1e9, "seconds"); };
+  Table table({"RANK", "STEP OR RANGE", ">COUNT", ">MEAN", ">P50", ">P99", ">MAX"});
+  for (const auto& [key, durations] : std::span(shown).first(lines)) {
+    std::string name = key->kind == exporting::EventKind::kRange
+                           ? key->name
+                           : fmt::format("{}s", exporting::DurationKind(key->kind));
+    if (key->device >= 0) name += fmt::format(" of npu{}", key->device);
+    table.AddRow({key->rank ? std::to_string(*key->rank) : "-", Printable(name),
+                  std::to_string(durations->count()), length(durations->mean()),
+                  length(static_cast<double>(durations->Percentile(50))),
+                  length(static_cast<double>(durations->Percentile(99))),
+                  length(static_cast<double>(durations->max()))});
+  }
+  out << '\n';
+  table.Print(out, style.color);
+  if (lines < shown.size()) {
+    out << fmt::format("and {} more (--all, --json, profctl export)\n", shown.size() - lines);
+  }
 }
 
 std::string SeriesName(const SeriesSummary& series) {
@@ -278,7 +322,42 @@ std::string Quantity(const SeriesSummary& series, double value) {
   return FormatQuantity(value, exporting::UnitOf(name), series.rate);
 }
 
-void PrintSeries(std::ostream& out, const DumpSummary& summary, const PictureStyle& style) {
+// The clock the device is rated for belongs to the scale of clocks.
+double RatedHz(const exporting::DumpInfo& info, int device) {
+  const exporting::Place* place = info.Find(exporting::Place::Kind::kDevice, device);
+  return place == nullptr ? 0 : static_cast<double>(place->aicore_mhz) * 1e6;
+}
+
+// What is drawn of each series.
+struct Lines {
+  std::map<const SeriesSummary*, std::vector<double>> courses;
+  // One for all series of a metric, so that devices and directions compare.
+  std::map<std::pair<exporting::TableId, std::string>, Scale> scales;
+};
+
+Lines LinesOf(const DumpPicture& picture,
+              const std::map<std::pair<exporting::TableId, int>, Shown>& chosen,
+              const std::function<size_t(exporting::TableId)>& columns_of) {
+  const DumpSummary& summary = picture.summary;
+  Lines lines;
+  for (const auto& [key, shown] : chosen) {
+    for (const SeriesSummary* series : shown.series) {
+      auto means =
+          series->course.Resample(summary.first_ns, summary.last_ns, columns_of(key.first));
+      if (IsHeld(key.first)) Hold(&means);
+      Scale& scale = lines.scales[{key.first, series->metric}];
+      scale.Widen(means);
+      if (key.first == exporting::TableId::kAicoreFreq) {
+        scale.high = std::max(scale.high, RatedHz(picture.info, key.second));
+      }
+      lines.courses[series] = std::move(means);
+    }
+  }
+  return lines;
+}
+
+void PrintSeries(std::ostream& out, const DumpPicture& picture, const PictureStyle& style) {
+  const DumpSummary& summary = picture.summary;
   auto chosen = Choose(summary, style.all);
   std::map<exporting::TableId, size_t> name_widths;
   for (const auto& [key, shown] : chosen) {
@@ -289,6 +368,11 @@ void PrintSeries(std::ostream& out, const DumpSummary& summary, const PictureSty
   }
   // "  npu12  name  line  min  mean  max"
   constexpr size_t kNumber = 11;
+  auto columns_of = [&](exporting::TableId id) {
+    const size_t fixed = 2 + 7 + name_widths[id] + 2 + 3 * (kNumber + 1);
+    return style.width > fixed + 10 ? style.width - fixed : 10;
+  };
+  Lines lines = LinesOf(picture, chosen, columns_of);
   const exporting::TableSpec* table = nullptr;
   size_t left_out = summary.left_out_series;
   for (const auto& [key, shown] : chosen) {
@@ -296,7 +380,7 @@ void PrintSeries(std::ostream& out, const DumpSummary& summary, const PictureSty
     if (shown.series.empty()) continue;
     size_t name_width = name_widths[key.first];
     size_t fixed = 2 + 7 + name_width + 2 + 3 * (kNumber + 1);
-    size_t columns = style.width > fixed + 10 ? style.width - fixed : 10;
+    size_t columns = columns_of(key.first);
     if (table == nullptr || table->id != key.first) {
       table = &exporting::TableOf(key.first);
       std::string head = fmt::format("{:<{}}{:>{}} {:>{}} {:>{}}", table->name,
@@ -307,11 +391,11 @@ void PrintSeries(std::ostream& out, const DumpSummary& summary, const PictureSty
     for (const SeriesSummary* series : shown.series) {
       std::string name = SeriesName(*series);
       std::string place = key.second < 0 ? "host" : fmt::format("npu{}", key.second);
-      auto means = series->course.Resample(summary.first_ns, summary.last_ns, columns);
-      if (IsHeld(key.first)) Hold(&means);
       std::string padding(name_width - DisplayWidth(name) + 2, ' ');
       out << fmt::format("  {:<7}{}{}", place, name, padding)
-          << Paint(Sparkline(means, style.ascii), Tone::kGood, style.color)
+          << Paint(Sparkline(lines.courses[series], lines.scales[{key.first, series->metric}],
+                             style.ascii),
+                   Tone::kGood, style.color)
           << fmt::format("{:>{}} {:>{}} {:>{}}\n", Quantity(*series, series->min), kNumber + 1,
                          Quantity(*series, series->sum / static_cast<double>(series->count)),
                          kNumber, Quantity(*series, series->max), kNumber);
@@ -351,15 +435,18 @@ void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureSt
   const auto& events = picture.summary.events;
   auto count = [&](exporting::EventKind kind) { return events[static_cast<size_t>(kind)]; };
   using enum exporting::EventKind;
+  // Steps of devices are those of their processes once more.
+  const uint64_t steps = count(kStep) > 0 ? count(kStep) : count(kDeviceStep);
   uint64_t marks = count(kMark);
-  if (marks + count(kRange) + count(kStep) + count(kIteration) > 0) {
+  if (marks + count(kRange) + steps + count(kIteration) > 0) {
     out << Paint("events   ", Tone::kFaint, style.color)
-        << fmt::format("{} marks, {} ranges, {} steps, {} iterations\n", marks, count(kRange),
-                       count(kStep), count(kIteration));
+        << fmt::format("{} marks, {} ranges, {} steps, {} iterations\n", marks, count(kRange), steps,
+                       count(kIteration));
   }
   PrintChannels(out, picture, style);
   PrintLosses(out, picture, style);
-  PrintSeries(out, picture.summary, style);
+  PrintDurations(out, picture.summary, style);
+  PrintSeries(out, picture, style);
 }
 
 Json ToJson(const DumpPicture& picture) {
@@ -390,6 +477,18 @@ Json ToJson(const DumpPicture& picture) {
   json["series"] = Json::array();
   for (const SeriesSummary& series : picture.summary.series) {
     json["series"].push_back(SeriesJson(series, picture.summary));
+  }
+  json["durations"] = Json::array();
+  for (const auto& [key, durations] : picture.summary.durations.groups()) {
+    json["durations"].push_back({{"rank", key.rank ? Json(*key.rank) : Json(nullptr)},
+                                 {"device", key.device},
+                                 {"kind", exporting::DurationKind(key.kind)},
+                                 {"name", key.name},
+                                 {"count", durations.count()},
+                                 {"mean_ns", durations.mean()},
+                                 {"p50_ns", durations.Percentile(50)},
+                                 {"p99_ns", durations.Percentile(99)},
+                                 {"max_ns", durations.max()}});
   }
   json["left_out_series"] = picture.summary.left_out_series;
   json["problems"] = ToJson(picture.report)["problems"];

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/render.h"
+#include "client/serve_trace.h"
 #include "client/signals.h"
 
 namespace profd::client {
@@ -73,6 +74,32 @@ void PrintOutputs(const Io& io, const ExportReport& report, const std::string& o
                         Rate(static_cast<double>(report.input_bytes), report.seconds));
 }
 
+constexpr int64_t kOpenForMs = 10 * 60'000;
+
+// Until the browser has taken it.
+int OpenInPerfetto(const Io& io, const ExportReport& report, SignalWatch* signals, bool json) {
+  auto trace = std::ranges::find_if(report.outputs, [](const exporting::OutputFile& file) {
+    return file.path.find(".perfetto-trace") != std::string::npos;
+  });
+  if (trace == report.outputs.end()) {
+    io.err << "profctl: --open: there is no trace to open" << std::endl;
+    return kExitPartial;
+  }
+  Result<TraceServer> server = TraceServer::Open(trace->path, kPerfettoPort);
+  if (!server.ok()) {
+    io.err << "profctl: --open: " << PrintableLines(server.status().message())
+           << "; Perfetto's UI opens traces from this port only: end what listens there, or open "
+           << Printable(trace->path) << " by hand" << std::endl;
+    return kExitPartial;
+  }
+  (json ? io.err : io.out) << "open " << Printable(server->Url())
+                           << "\n  waits for the browser for 10 minutes, or until Ctrl-C" << std::endl;
+  Result<bool> taken = server->Serve(kOpenForMs, [signals] { return signals->Poll() == 0; });
+  if (!taken.ok()) return Failure(io, taken.status(), kExitPartial, false);
+  if (!*taken) io.err << "profctl: --open: no browser took the trace" << std::endl;
+  return *taken || signals->caught() != 0 ? kExitOk : kExitPartial;
+}
+
 }  // namespace
 
 ExportProgressLine::ExportProgressLine(const Io& io, const Clock& clock, std::string what,
@@ -129,14 +156,14 @@ void WarnOfExport(const Io& io, const ExportReport& report) {
       ++more;
       continue;
     }
-    // Usual where the recording began or ended in the middle of a step.
-    const bool pairs =
-        channel.file.starts_with("marks.tsv") || channel.file.starts_with("ts_track.data");
-    Warning(io, fmt::format("{}: {} {}: {} records and {} bytes {}", channel.dump,
-                            PlaceName(channel.device), channel.file, channel.bad_records,
-                            channel.bad_bytes,
-                            pairs ? "are left out: the other end of their step or range is not there"
-                                  : "make no sense and are left out"));
+    Warning(io, fmt::format("{}: {} {}: {} records ({} bytes) could not be decoded and were skipped",
+                            channel.dump, PlaceName(channel.device), channel.file,
+                            channel.bad_records, channel.bad_bytes));
+  }
+  uint64_t unpaired = 0;
+  for (const ChannelReport& channel : report.channels) unpaired += channel.unpaired;
+  if (unpaired > 0) {
+    Warning(io, fmt::format("{} begin/end marks without their other end were skipped", unpaired));
   }
   for (const auto& [what, entry] : skipped) {
     const auto& [count, example] = entry;
@@ -144,6 +171,15 @@ void WarnOfExport(const Io& io, const ExportReport& report) {
                            : fmt::format("{} and {} more: {}", example, count - 1, what));
   }
   if (more > 0) Warning(io, fmt::format("and {} more; all of them with --json", more));
+}
+
+void NoteClipped(const Io& io, const ExportReport& report) {
+  uint64_t clipped = 0;
+  for (const ChannelReport& channel : report.channels) clipped += channel.clipped;
+  if (clipped == 0) return;
+  io.err << fmt::format("profctl: {} begin/end mark{} crossed the session border and {} clipped\n",
+                        clipped, clipped == 1 ? "" : "s", clipped == 1 ? "was" : "were")
+         << std::flush;
 }
 
 Json ToJson(const ExportReport& report) {
@@ -165,7 +201,9 @@ Json ToJson(const ExportReport& report) {
                                 {"records", channel.records},
                                 {"rows", channel.rows},
                                 {"bad_records", channel.bad_records},
-                                {"bad_bytes", channel.bad_bytes}});
+                                {"bad_bytes", channel.bad_bytes},
+                                {"clipped", channel.clipped},
+                                {"unpaired", channel.unpaired}});
   }
   json["problems"] = Json::array();
   for (const DumpInfo::Problem& problem : report.problems) {
@@ -201,19 +239,29 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
            << std::endl;
   }
   WarnOfExport(io, *report);
+  NoteClipped(io, *report);
+  const bool damaged = report->damaged;
+  if (damaged && !command.allow_damaged) {
+    Warning(io, "the dump is damaged, and what is above is missing in the files; "
+                "profctl verify DUMP says more, --allow-damaged makes the exit code 0");
+  }
   if (report->outputs.empty() && report->failed.empty()) {
     Warning(io, "no file was made: the dump has nothing of this selection for these formats; "
                 "profctl show DUMP lists what it has");
   }
   if (json) {
-    Json summary = {{"ok", report->failed.empty()}, {"out", options.out_dir}};
+    Json summary = {
+        {"ok", report->failed.empty()}, {"damaged", damaged}, {"out", options.out_dir}};
     summary["dumps"] = options.dumps;
     summary.update(ToJson(*report));
     io.out << JsonText(summary, true) << std::endl;
   } else {
     PrintOutputs(io, *report, options.out_dir);
   }
-  return report->failed.empty() ? kExitOk : kExitPartial;
+  const bool complete = report->failed.empty() && (!damaged || command.allow_damaged);
+  int code = complete ? kExitOk : kExitPartial;
+  if (command.open) code = std::max(code, OpenInPerfetto(io, *report, &signals, json));
+  return code;
 }
 
 }  // namespace profd::client

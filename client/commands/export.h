@@ -9,8 +9,8 @@
 
 namespace profd::client {
 
-// `directory`: where relative paths of outputs begin. kExitPartial when a format failed or it was
-// interrupted.
+// `directory`: where relative paths of outputs begin. kExitPartial when a format failed, a dump is
+// damaged (but with --allow-damaged), or it was interrupted.
 int RunExport(const Io& io, const Clock& clock, const std::string& directory,
               const ExportCommand& command, bool json);
 
@@ -34,6 +34,8 @@ class ExportProgressLine {
 
 // Damaged and skipped files, bad bytes: a line each, the many in few.
 void WarnOfExport(const Io& io, const exporting::ExportReport& report);
+// How many steps and ranges go on outside of the session: no damage.
+void NoteClipped(const Io& io, const exporting::ExportReport& report);
 Json ToJson(const exporting::ExportReport& report);
 
 }  // namespace profd::client

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <span>
 #include <system_error>
@@ -24,6 +25,7 @@ using exporting::DumpInfo;
 using exporting::ExportOptions;
 
 constexpr unsigned kMaxThreads = 64;
+constexpr const char* kPerfettoFormat = "perfetto";
 // Of those that have nothing of a selection.
 constexpr size_t kMaxToldDumps = 8;
 
@@ -31,17 +33,21 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 Status BadTime(std::string_view text) {
   return InvalidArgument(fmt::format(
-      "\"{}\" is no point in time: 2026-01-01T00:00:00Z, seconds since 1970, +10s after "
+      "\"{}\" is an invalid time; write 2026-01-01T00:00:00Z, seconds since 1970, +10s after "
       "the start or -5s before the end",
       text));
 }
 
 constexpr std::string_view kDumpPrefix = "PROF_";
+// What `profctl fetch` of many nodes writes beside its folders (docs/many-nodes.md).
+constexpr std::string_view kFleetIndex = "fleet.json";
 
 struct Contents {
   bool listed = false;  // a directory, and it may be read
   bool is_dump = false;
-  std::vector<std::string> dumps;  // PROF_* directories in it
+  bool is_run = false;  // several nodes' dumps: their folders may have any name
+  std::vector<std::string> dumps;    // PROF_* directories in it
+  std::vector<std::string> folders;  // other directories in it
 };
 
 Contents Look(const std::string& path) {
@@ -55,14 +61,28 @@ Contents Look(const std::string& path) {
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name.starts_with("device_")) contents.is_dump = true;
-    if (!name.starts_with(kDumpPrefix)) continue;
+    if (name == kFleetIndex) contents.is_run = true;
     // One that may not even be looked at counts: whoever opens it says why it cannot be read.
     std::error_code why;
-    if (it->is_directory(why) || why == std::errc::permission_denied) {
+    if (!it->is_directory(why) && why != std::errc::permission_denied) continue;
+    if (name.starts_with(kDumpPrefix)) {
       contents.dumps.push_back(it->path());
+    } else if (!name.starts_with('.')) {
+      contents.folders.push_back(it->path());
     }
   }
+  contents.is_dump = contents.is_dump && !contents.is_run;
   return contents;
+}
+
+// Of a directory that is no dump: those in it, and those in its folders.
+std::vector<std::string> DumpsIn(Contents contents) {
+  for (const std::string& folder : contents.folders) {
+    Contents inner = Look(folder);
+    if (!inner.is_dump) std::ranges::move(inner.dumps, std::back_inserter(contents.dumps));
+  }
+  std::ranges::sort(contents.dumps);
+  return std::move(contents.dumps);
 }
 
 // Takes `count` digits and the character behind them, if one is wanted.
@@ -223,7 +243,7 @@ DumpFacts FactsOf(const DumpInfo& info) {
 std::vector<DumpFacts> OpenDumps(const ExportCommand& command, ExportOptions* options,
                                  std::vector<std::string>* problems) {
   std::vector<DumpFacts> opened;
-  for (const std::string& given : command.dumps) {
+  for (const std::string& given : WithoutFiles(command.dumps)) {
     if (Status is_dump = CheckIsDump(given); !is_dump.ok()) {
       problems->push_back(is_dump.message());
       continue;
@@ -328,7 +348,7 @@ void ResolveTime(const char* flag, const std::optional<std::string>& text, const
   using Kind = TimePoint::Kind;
   int64_t base = point->kind == Kind::kFromStart ? span.start_ns : span.end_ns;
   if (point->kind != Kind::kAbsolute && base == 0) {
-    problems->push_back(fmt::format("{} {}: no dump says when it {}; give the time itself", flag,
+    problems->push_back(fmt::format("{} {}: no dump records when it {}; use an absolute time", flag,
                                     *text, point->kind == Kind::kFromStart ? "began" : "ended"));
     return;
   }
@@ -346,14 +366,19 @@ void CheckOut(const ExportOptions& options, bool force, std::vector<std::string>
   auto status = std::filesystem::status(options.out_dir, error);
   if (!std::filesystem::exists(status)) return;
   if (!std::filesystem::is_directory(status)) {
-    problems->push_back("--out " + options.out_dir + ": is no directory");
+    problems->push_back("--out " + options.out_dir + ": not a directory");
   } else if (!force && !std::filesystem::is_empty(options.out_dir, error)) {
     problems->push_back(options.out_dir +
-                        " is not empty: --force writes beside what is there, --out elsewhere");
+                        " is not empty: use --force to add files to it, or another --out");
   }
 }
 
 }  // namespace
+
+void CheckFormats(const std::string& text, std::vector<std::string>* problems) {
+  ExportOptions ignored;
+  ParseFormats(text, &ignored, problems);
+}
 
 Result<TimePoint> ParseTimePoint(std::string_view text) {
   text = Trim(text);
@@ -388,27 +413,41 @@ DumpSpan SpanOf(const DumpInfo& dump) {
 
 std::vector<std::string> DumpsAt(const std::string& path) {
   Contents contents = Look(path);
-  if (contents.is_dump || contents.dumps.empty()) return {path};
-  std::ranges::sort(contents.dumps);
-  return std::move(contents.dumps);
+  if (contents.is_dump) return {path};
+  std::vector<std::string> dumps = DumpsIn(std::move(contents));
+  return dumps.empty() ? std::vector<std::string>{path} : dumps;
+}
+
+std::vector<std::string> WithoutFiles(const std::vector<std::string>& given) {
+  std::vector<std::string> kept;
+  std::ranges::copy_if(given, std::back_inserter(kept), [](const std::string& path) {
+    std::error_code ignored;
+    return !std::filesystem::is_regular_file(path, ignored);
+  });
+  return kept.empty() ? given : kept;
 }
 
 Status CheckIsDump(const std::string& path) {
   std::filesystem::path clean = std::filesystem::path(path).lexically_normal();
   if (!clean.has_filename()) clean = clean.parent_path();
   if (clean.filename().string().starts_with(kDumpPrefix)) return {};
-  const Contents contents = Look(path);
-  if (!contents.listed || contents.is_dump || !contents.dumps.empty()) return {};
+  Contents contents = Look(path);
+  if (!contents.listed || contents.is_dump || !DumpsIn(std::move(contents)).empty()) return {};
   return InvalidArgument(
       fmt::format("{}: not a profile dump: no manifest, no host/, no device_<N>/, and no PROF_* "
-                  "directory directly below it; name a PROF_* directory, or the one they are in",
+                  "directory in it or in a directory of it; name a PROF_* directory, or the one they "
+                  "are in",
                   path));
 }
 
 Result<ExportOptions> BuildExport(const ExportCommand& command, const std::string& directory,
                                   std::vector<std::string>* problems) {
   ExportOptions options;
-  ParseFormats(command.format.value_or("csv"), &options, problems);
+  ParseFormats(command.format.value_or(command.open ? kPerfettoFormat : "csv"), &options, problems);
+  const bool for_ui = std::ranges::find(options.formats, kPerfettoFormat) != options.formats.end();
+  if (command.open && !for_ui) {
+    problems->push_back(fmt::format("--open is for --format {}", kPerfettoFormat));
+  }
   if (command.devices) ParseTargets(*command.devices, &options, problems);
   if (command.channels) ParseChannels(*command.channels, &options, problems);
   if (command.threads && (!ParseNumber(*command.threads, &options.threads) ||
@@ -417,6 +456,10 @@ Result<ExportOptions> BuildExport(const ExportCommand& command, const std::strin
         fmt::format("--threads \"{}\": a number from 1 to {}", *command.threads, kMaxThreads));
   }
   options.gzip = command.gzip;
+  options.start_clock = command.clock == "start";
+  if (command.clock && *command.clock != "start" && *command.clock != "all") {
+    problems->push_back(fmt::format("--clock \"{}\": must be one of all, start", *command.clock));
+  }
   if (command.gzip && std::ranges::find(options.formats, "perfetto") == options.formats.end()) {
     problems->push_back("--gzip is for --format perfetto");
   }

@@ -23,8 +23,12 @@ struct ExportCommand {
   std::optional<std::string> to;
   std::optional<std::string> channels;
   std::optional<std::string> threads;
+  std::optional<std::string> clock;
+  bool allow_damaged = false;
   bool gzip = false;
   bool force = false;
+  // Serve the trace to Perfetto's UI.
+  bool open = false;
 };
 
 // A point in time as --from and --to take it (docs/export.md).
@@ -42,12 +46,20 @@ struct DumpSpan {
 };
 DumpSpan SpanOf(const exporting::DumpInfo& dump);
 
-// PROF_* directories below a directory that is no dump itself; otherwise `path`.
+// What was given without the plain files that a pattern such as run/* brings along; all of it where
+// there is nothing else.
+std::vector<std::string> WithoutFiles(const std::vector<std::string>& given);
+
+// PROF_* directories in a directory that is no dump itself, and in the directories in it, as `profctl
+// fetch` of many nodes writes them; otherwise `path`.
 std::vector<std::string> DumpsAt(const std::string& path);
 
 // An error when `path` is a directory that neither is a dump nor has any: to be asked before its tree
 // is walked, which may be /etc. What is not there or cannot be read is for whoever opens it.
 Status CheckIsDump(const std::string& path);
+
+// Adds what is wrong with "csv,perfetto".
+void CheckFormats(const std::string& text, std::vector<std::string>* problems);
 
 // Every problem is added to `problems`, whatever else is wrong; the result means something only if
 // there is none. An error: nothing is wrong, but no dump has any of the devices or times.

@@ -121,7 +121,7 @@ int RunFetch(const Context& context, const FetchOptions& options) {
     if (fetched.name.empty()) return Fail(context, status);
     std::string fate = options.keep ? fmt::format("{}: {} of {} bytes kept", fetched.path,
                                                   fetched.received_bytes, fetched.total_bytes)
-                                    : "what had arrived is removed";
+                                    : "partial results were removed";
     int exit_code = Fail(context, status.Annotate("fetch is incomplete"), kExitPartial);
     context.io.err << "profctl: " << Printable(fate) << std::endl;
     return exit_code;

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/fd.h"
 #include "base/text.h"
 #include "client/commands/start_parse.h"
 #include "proto/options/options_message.h"
+#include "proto/options/presets.h"
 
 namespace profd::client {
 namespace {
@@ -39,19 +41,18 @@ bool LooksLikeJson(std::string_view text) {
   return text.empty() || text.front() == '{' || text.front() == '[' || text.front() == '"';
 }
 
-Result<std::string> ReadJson(const OptionSource& source, bool plain_is_file) {
+Result<std::string> ReadJson(const OptionSource& source) {
   const std::string& value = *source.json;
   if (value == "-") {
-    if (source.no_stdin) return InvalidArgument("-: stdin is the command's; use @FILE");
+    if (source.no_stdin) return InvalidArgument("-: stdin is the command's; name a file");
     return ReadAll(STDIN_FILENO, "stdin");
   }
   if (value.starts_with('@')) return ReadJsonFile(value.substr(1));
-  if (plain_is_file && !LooksLikeJson(value)) return ReadJsonFile(value);
+  if (!LooksLikeJson(value)) return ReadJsonFile(value);
   return value;
 }
 
-void TakeJson(const OptionSource& source, bool plain_is_file, VendorOrder* order,
-              std::vector<std::string>* problems) {
+void TakeJson(const OptionSource& source, VendorOrder* order, std::vector<std::string>* problems) {
   if (source.json && source.from_environment) {
     problems->emplace_back("--options-json and --options-env: give one of them");
     return;
@@ -64,7 +65,7 @@ void TakeJson(const OptionSource& source, bool plain_is_file, VendorOrder* order
     return;
   }
   if (!source.json) return;
-  auto text = ReadJson(source, plain_is_file);
+  auto text = ReadJson(source);
   if (!text.ok()) {
     problems->push_back("--options-json " + text.status().message());
   } else if (Trim(*text).empty()) {
@@ -87,6 +88,29 @@ void TakeAcl(const OptionSource& source, VendorOrder* order, std::vector<std::st
       problems->push_back(fmt::format("--acl {}: given twice, as \"{}\" and \"{}\"", pair->first,
                                       known->second, pair->second));
     }
+  }
+}
+
+// Options that are given by name win over the preset's.
+void TakePreset(const OptionSource& source, VendorOrder* order, std::vector<std::string>* problems) {
+  order->best_effort = source.best_effort || source.preset.has_value();
+  if (!source.preset) return;
+  const options::Preset* preset = options::FindPreset(*source.preset);
+  if (preset == nullptr) {
+    problems->push_back(fmt::format("--preset \"{}\": must be one of {}", *source.preset,
+                                    options::PresetNames()));
+    return;
+  }
+  std::vector<options::Given> given = options::FromMessage(order->options);
+  std::vector<options::Problem> ignored;
+  std::vector<std::string> warnings;
+  if (!order->json.empty()) options::ParseJson(order->json, &given, &ignored);
+  options::FromAclSwitches(order->acl, /*with_defaults=*/false, &given, &ignored, &warnings);
+  given.insert(given.end(), order->unfit.begin(), order->unfit.end());
+  for (const auto& [key, value] : preset->options) {
+    const bool named = std::any_of(given.begin(), given.end(),
+                                   [key = key](const options::Given& one) { return one.key == key; });
+    if (!named) (void)options::SetField(key, value, &order->options);
   }
 }
 
@@ -131,8 +155,7 @@ OptionSource::OptionSource() {
   for (const options::Option& option : options::Table()) flags[std::string(option.key)];
 }
 
-VendorOrder ReadOptions(const OptionSource& source, bool plain_is_file,
-                        std::vector<std::string>* problems) {
+VendorOrder ReadOptions(const OptionSource& source, std::vector<std::string>* problems) {
   VendorOrder order;
   for (const options::Option& option : options::Table()) {
     auto flag = source.flags.find(std::string(option.key));
@@ -142,8 +165,9 @@ VendorOrder ReadOptions(const OptionSource& source, bool plain_is_file,
           {.key = std::string(option.key), .value = *flag->second, .via = options::Via::kFlag});
     }
   }
-  TakeJson(source, plain_is_file, &order, problems);
+  TakeJson(source, &order, problems);
   TakeAcl(source, &order, problems);
+  TakePreset(source, &order, problems);
   order.output = OutputOf(source, order, problems);
   return order;
 }

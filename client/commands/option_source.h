@@ -17,12 +17,14 @@ struct OptionSource {
 
   // By key of the table; unset = not given.
   std::map<std::string, std::optional<std::string>> flags;
-  // TEXT, @FILE or -.
+  // TEXT, FILE, @FILE or -.
   std::optional<std::string> json;
   // Take PROFILING_OPTIONS of the environment.
   bool from_environment = false;
   // NAME=VALUE each.
   std::vector<std::string> acl;
+  // Of proto/options/presets.h: for options that are not given in another way.
+  std::optional<std::string> preset;
   bool best_effort = false;
   // stdin belongs to a command, and is not read.
   bool no_stdin = false;
@@ -38,6 +40,8 @@ struct VendorOrder {
   v1::ProfilingOptions options;
   std::string json;
   std::map<std::string, std::string> acl;
+  // What the chip lacks of a preset is no error.
+  bool best_effort = false;
   // Flags that do not fit their field's type: wrong in any case, and judged here.
   std::vector<options::Given> unfit;
   // Absolute directory of the dump on the caller's side; empty = not asked for.
@@ -45,9 +49,8 @@ struct VendorOrder {
 };
 
 // Reads files and stdin as asked. `problems` are of the command line: what a value may be is the
-// daemon's business. `plain_is_file`: a --options-json that is no object names a file.
-VendorOrder ReadOptions(const OptionSource& source, bool plain_is_file,
-                        std::vector<std::string>* problems);
+// daemon's business. A --options-json that does not begin as JSON does names a file.
+VendorOrder ReadOptions(const OptionSource& source, std::vector<std::string>* problems);
 
 // What is wrong with the flags that cannot be sent.
 std::vector<options::Problem> UnfitProblems(const VendorOrder& order);

@@ -59,7 +59,7 @@ int RunListOptions(const Context& context, const ListOptionsOptions& options) {
     chip = options::SupportOfChip(*options.chip);
     if (!chip) {
       return UsageError(context, "options",
-                        {fmt::format("--chip \"{}\" is no chip; there are {}", *options.chip,
+                        {fmt::format("unknown chip --chip \"{}\"; must be one of {}", *options.chip,
                                      fmt::join(options::ChipNames(), ", "))});
     }
   }

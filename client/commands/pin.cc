@@ -69,7 +69,7 @@ int RunListDumps(const Context& context) {
                   dump.pinned() ? "pinned" : ""});
   }
   if (!table.empty()) table.Print(context.io.out, context.io.out_color());
-  context.io.out << fmt::format("{} of all users, {}; yours {}, pinned {}\n",
+  context.io.out << fmt::format("{} by all users, {}; {} by you, pinned {}\n",
                                 FormatBytes(list->total_bytes()), Limit(list->max_total_bytes()),
                                 Limit(list->max_kept_bytes()), Limit(list->max_pinned_bytes()));
   if (list->incomplete()) {

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "client/child.h"
+#include "client/commands/export.h"
+#include "client/commands/export_parse.h"
 #include "client/commands/fetch.h"
 #include "client/option_view.h"
 #include "client/order_words.h"
@@ -95,7 +100,21 @@ std::string Deliver(const Context& context, SignalWatch* signals,
   return "";
 }
 
-void StopAndReport(const Context& context, SignalWatch* signals,
+// The command's stdout is its own.
+void Export(const Context& context, const RunOptions& options, const std::string& fetched) {
+  if (!options.export_formats) return;
+  if (fetched.empty()) return Warn(context, "nothing was exported: there is no dump here");
+  ExportCommand command;
+  command.dumps = {fetched};
+  command.format = options.export_formats;
+  command.out = fetched + ".export";
+  Io io{context.io.err, context.io.err, context.io.err_tty, context.io.err_tty, context.io.color};
+  if (RunExport(io, context.clock, "", command, /*json=*/false) != kExitOk) {
+    Warn(context, fmt::format("the export is not complete; profctl export {} tries again", fetched));
+  }
+}
+
+void StopAndReport(const Context& context, SignalWatch* signals, const RunOptions& options,
                    const v1::StartSessionRequest& order, const std::string& id, int command_exit) {
   v1::StopSessionRequest request;
   request.set_session_id(id);
@@ -107,7 +126,9 @@ void StopAndReport(const Context& context, SignalWatch* signals,
     return context.api.StopSession(request);
   }();
   if (session.ok()) {
-    ReportEnd(context, *session, command_exit, Deliver(context, signals, order, *session));
+    const std::string fetched = Deliver(context, signals, order, *session);
+    ReportEnd(context, *session, command_exit, fetched);
+    Export(context, options, fetched);
     return;
   }
   Warn(context, fmt::format("session {} was not seen to end: {}\nprofd ends it with the process; "
@@ -125,12 +146,34 @@ v1::StartSessionRequest BuildOrder(StartOptions options, std::vector<std::string
   return order;
 }
 
+// What is exported has to be here.
+void AddExport(const RunOptions& options, v1::StartSessionRequest* order,
+               std::vector<std::string>* problems) {
+  if (!options.export_formats) return;
+  CheckFormats(*options.export_formats, problems);
+  if (options.start.no_dump) problems->emplace_back("--export needs a dump: leave --no-dump out");
+  const std::string& here = options.start.options.working_directory;
+  order->mutable_metadata()->insert({kOutputMetadata, here.empty() ? "." : here});
+}
+
+// The dump's folder, which a wrong path or a full disk would otherwise keep from it only at the end.
+Status CheckOutput(const v1::StartSessionRequest& order) {
+  auto output = order.metadata().find(kOutputMetadata);
+  if (output == order.metadata().end()) return Status::Ok();
+  const std::string& folder = output->second;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && access(folder.c_str(), W_OK | X_OK) == 0) return Status::Ok();
+  return Status::FromErrno(error ? error.value() : errno, "output " + folder);
+}
+
 }  // namespace
 
 int RunRun(const Context& context, const RunOptions& options) {
   std::vector<std::string> problems;
   v1::StartSessionRequest request = BuildOrder(options.start, &problems);
-  if (options.command.empty()) problems.emplace_back("no command; write it behind \"--\"");
+  AddExport(options, &request, &problems);
+  if (options.command.empty()) problems.emplace_back("no command; write it last, as in: profctl run sleep 1");
   if (!problems.empty()) return UsageError(context, "run", problems);
   Context quiet = context;
   quiet.json = false;
@@ -138,6 +181,10 @@ int RunRun(const Context& context, const RunOptions& options) {
   if (!program.ok()) {
     (void)Fail(quiet, program.status());
     return program.status().code() == StatusCode::kNotFound ? kExitNoCommand : kExitNotExecutable;
+  }
+  if (Status output = CheckOutput(request); !output.ok()) {
+    if (!options.anyway) return Fail(quiet, output);
+    Warn(context, output.message() + ": the dump will stay on the node");
   }
   // Before the fork, so that no signal is lost between the child's birth and the first wait.
   SignalWatch signals({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
@@ -162,7 +209,9 @@ int RunRun(const Context& context, const RunOptions& options) {
   }();
   if (interrupted_by != 0) {
     int code = kExitKilledBase + interrupted_by;
-    if (session.ok()) StopAndReport(context, &signals, request, session->session_id(), code);
+    if (session.ok()) {
+      StopAndReport(context, &signals, options, request, session->session_id(), code);
+    }
     return code;
   }
   if (!session.ok()) {
@@ -175,7 +224,7 @@ int RunRun(const Context& context, const RunOptions& options) {
   child->Release();
   int command_exit = WaitForCommand(&signals, &*child);
   if (session.ok()) {
-    StopAndReport(context, &signals, request, session->session_id(), command_exit);
+    StopAndReport(context, &signals, options, request, session->session_id(), command_exit);
   }
   return command_exit;
 }

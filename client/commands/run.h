@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ struct RunOptions {
   StartOptions start;
   // Runs the command unprofiled when the session cannot start.
   bool anyway = false;
+  // Formats the dump is exported to at the end.
+  std::optional<std::string> export_formats;
   // The command and its arguments.
   std::vector<std::string> command;
   // $PATH of the caller.

@@ -105,6 +105,7 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
   PrintPicture(io.out, picture, style);
   io.out.flush();
   WarnOfExport(io, picture.report);
+  NoteClipped(io, picture.report);
   return kExitOk;
 }
 

@@ -19,7 +19,7 @@ constexpr int64_t kMaxEpochSeconds = std::numeric_limits<int64_t>::max() / kNsPe
 
 Status BadInstant(std::string_view text) {
   return InvalidArgument(fmt::format(
-      "\"{}\" is no point in time; write 2026-01-01T00:00:00Z, 2026-01-01T00:00:00 (local "
+      "\"{}\" is an invalid time; write 2026-01-01T00:00:00Z, 2026-01-01T00:00:00 (local "
       "time), or seconds since the epoch",
       text));
 }

@@ -58,12 +58,12 @@ Result<uint32_t> ParseSteps(std::string_view text) {
 
 void ReadVendorOptions(const StartOptions& options, Reader* reader,
                        std::vector<std::string>* problems, v1::StartSessionRequest* request) {
-  VendorOrder order = ReadOptions(options.options, /*plain_is_file=*/false, problems);
+  VendorOrder order = ReadOptions(options.options, problems);
   for (const options::Problem& problem : UnfitProblems(order)) reader->Add(problem.text);
   if (order.options.ByteSizeLong() > 0) *request->mutable_options() = std::move(order.options);
   request->set_options_json(order.json);
   request->mutable_acl_switches()->insert(order.acl.begin(), order.acl.end());
-  request->set_best_effort(options.options.best_effort);
+  request->set_best_effort(order.best_effort);
   if (!order.output.empty() && !options.no_dump) {
     (*request->mutable_metadata())[kOutputMetadata] = order.output;
   }

@@ -37,7 +37,7 @@ std::string HealthText(const v1::Node& node) {
   for (const v1::Device& device : node.devices()) {
     if (device.health().verdict() != v1::Health::OK) ++not_ok;
   }
-  const std::string word = VerdictWord(node.health().verdict());
+  std::string word = VerdictWord(node.health().verdict());
   if (not_ok == 0) return word;
   return fmt::format("{}: {} of {} devices not ok (profctl health)", word, not_ok,
                      node.devices_size());
@@ -82,7 +82,7 @@ void Print(const Context& context, const v1::Node& node) {
   auto line = [&out](std::string_view name, const std::string& value) {
     out << fmt::format("  {:<11}{}\n", name, Printable(value));
   };
-  if (node.simulated()) line("simulated", "yes: no figure here is from hardware");
+  if (node.simulated()) line("simulated", "yes: all values are synthetic");
   const v1::DriverInfo& driver = node.driver();
   line("driver", driver.driver_version().empty() ? "unknown" : driver.driver_version());
   line("HAL", Library(driver.hal_path(), driver.hal_error(), HalVersion(driver.hal_api_version())));

@@ -82,8 +82,8 @@ Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& j
     }
   }
   if (!ids.empty()) return ids;
-  std::string what = job.empty() ? "no session of yours is running"
-                                 : fmt::format("no session of yours is running for job {}", job);
+  std::string what = job.empty() ? "you have no running session"
+                                 : fmt::format("you have no running session for job {}", job);
   if (others > 0) what += fmt::format("; {} of other users: stop them by id", others);
   return NotFound(what);
 }

@@ -214,7 +214,7 @@ int RunStream(const Context& context, const StreamOptions& options) {
     format = Format::kCsv;
     if (context.json) problems.emplace_back("--json and --format csv exclude each other");
   } else if (options.format != "text" && options.format != "json") {
-    problems.push_back(fmt::format("--format \"{}\" is none of text, json, csv", options.format));
+    problems.push_back(fmt::format("--format \"{}\": must be one of text, json, csv", options.format));
   }
   if (!problems.empty()) return UsageError(context, "stream", problems);
   if (Status devices = CheckDevices(context, request); !devices.ok()) return Fail(context, devices);

@@ -45,7 +45,7 @@ void AddClient(const std::string& name, const char* role, TlsPlan* plan,
                std::vector<std::string>* problems) {
   if (!IsClientName(name)) {
     problems->push_back(fmt::format(
-        "\"{}\" is no name for a certificate: 1 to 64 letters, digits, '.', '_', '@', '-'", name));
+        "\"{}\" is not a valid certificate name: use 1 to 64 letters, digits, '.', '_', '@', '-'", name));
     return;
   }
   bool twice = std::any_of(plan->clients.begin(), plan->clients.end(),
@@ -61,7 +61,7 @@ TlsPlan PlanOf(const TlsInitOptions& options, std::vector<std::string>* problems
   if (plan.hosts.empty()) problems->push_back("--hosts: names or addresses, as in node1,10.0.0.7");
   for (const std::string& host : plan.hosts) {
     if (!IsHostName(host)) {
-      problems->push_back(fmt::format("--hosts: \"{}\" is no host name or address", host));
+      problems->push_back(fmt::format("--hosts: \"{}\" is not a host name or address", host));
     }
   }
   if (options.users) {
@@ -74,7 +74,7 @@ TlsPlan PlanOf(const TlsInitOptions& options, std::vector<std::string>* problems
   if (options.admin) AddClient(*options.admin, "profd-admin", &plan, problems);
   if (options.viewer) AddClient(*options.viewer, "profd-viewer", &plan, problems);
   if (plan.clients.empty() && problems->empty()) {
-    problems->push_back("nobody to make a certificate for: --users, --admin or --viewer");
+    problems->push_back("no certificate requested: use --users, --admin or --viewer");
   }
   if (options.days && (!ParseNumber(std::string_view(*options.days), &plan.days) || plan.days < 1 ||
                        plan.days > kMaxDays)) {
@@ -179,7 +179,7 @@ void PrintAdvice(const Io& io, const std::string& directory, const TlsPlan& plan
   }
   io.out << fmt::format(
       "  profctl --address {}:{} --tls-dir {}/clients/{} status\n\n"
-      "Keep {}/ca.key off the nodes: whoever has it is an administrator of all of them.\n",
+      "Keep {}/ca.key off the nodes: anyone holding it is an administrator of all of them.\n",
       plan.hosts.front(), kDefaultTlsPort, directory, plan.clients.front().name, directory);
 }
 

@@ -120,7 +120,7 @@ int RunScreen(const Context& context, const TopOptions& options, View view, Feed
   if (!context.io.out_tty || !terminal.ok() || term.empty() || term == "dumb") {
     return UsageError(
         context, "top",
-        {"there is no terminal to draw on; --once prints a snapshot, --json objects"});
+        {"standard output is not a terminal; use --once for a snapshot or --json for objects"});
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH});
   Status status;

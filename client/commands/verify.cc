@@ -125,7 +125,7 @@ void PrintReport(const Io& io, const VerifyReport& report, const VerifyOptions& 
                              Tone::kBad, io.out_color()) +
                            fmt::format(", {}", ToString(report.state))
         : running ? Paint("running, consistent so far", Tone::kGood, io.out_color())
-                  : Paint("whole", Tone::kGood, io.out_color()) +
+                  : Paint("valid", Tone::kGood, io.out_color()) +
                         fmt::format(", {}", ToString(report.state));
     io.out << Printable(report.name) << ": " << verdict
            << fmt::format(", {} files, {}, {} checksums\n", report.files,
@@ -239,7 +239,7 @@ int RunVerify(const Io& io, const VerifyOptions& options, bool json) {
   int code = kExitOk;
   Json all = Json::array();
   std::vector<std::string> paths;
-  for (const std::string& given : options.dumps) {
+  for (const std::string& given : WithoutFiles(options.dumps)) {
     std::ranges::move(DumpsAt(given), std::back_inserter(paths));
   }
   for (const std::string& path : paths) {

@@ -107,7 +107,7 @@ class Ranks {
  private:
   static int64_t Number(const char* variable) {
     const char* text = std::getenv(variable);
-    return text != nullptr ? std::atoll(text) : 0;
+    return text != nullptr ? std::strtoll(text, nullptr, 10) : 0;
   }
   static std::string Job() {
     for (const char* variable : {"PROFD_JOB_ID", "SLURM_JOB_ID"}) {

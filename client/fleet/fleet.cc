@@ -110,7 +110,7 @@ FleetReport StopOnAll(Fleet* fleet, const FleetStop& order) {
     Status status = call->Explain(StopOnNode(call, order, &result));
     result.none = status.code() == StatusCode::kNotFound;
     if (status.code() == StatusCode::kDeadlineExceeded) {
-      result.note = "the stop goes on if the node has taken it";
+      result.note = "the node may still complete the stop";
     }
     result.status = result.none ? Status::Ok() : status;
     if (result.none) result.note = status.message();

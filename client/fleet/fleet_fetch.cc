@@ -186,7 +186,7 @@ class Fetcher {
     std::string folder = target.substr(0, target.rfind('/'));
     struct stat info = {};
     if (lstat(target.c_str(), &info) == 0) {
-      if (!S_ISDIR(info.st_mode)) return AlreadyExists(target + " is there and is no dump");
+      if (!S_ISDIR(info.st_mode)) return AlreadyExists(target + " exists and is not a dump");
       dump->was_there = true;
       dump->bytes = dump->session.dump_bytes();
       return Status::Ok();

@@ -219,7 +219,7 @@ Result<NodeName> ParseNodeName(const std::string& text, int default_port) {
   // ParseAddress would take "a]" for a host of its own kind.
   auto address = ParseAddress(text);
   if (!address.ok() || text.starts_with('-')) {
-    return Bad(text, "is no node: write HOST, HOST:PORT, [IPV6]:PORT or unix:/PATH");
+    return Bad(text, "is not a node: use HOST, HOST:PORT, [IPV6]:PORT or unix:/PATH");
   }
   node.endpoint.address = *address;
   bool has_port = text.starts_with('[') ? !text.ends_with(']')

@@ -42,7 +42,7 @@ bool IsSlurmJob(std::string_view text) {
 Result<SourcedNodes> AskSlurm(const std::string& job, int port, const std::string& search_path,
                               std::vector<std::string>* problems) {
   if (!IsSlurmJob(job)) {
-    problems->push_back(fmt::format("--slurm \"{}\" is no id of a Slurm job; write 1234", job));
+    problems->push_back(fmt::format("--slurm \"{}\" is not a Slurm job id, for example 1234", job));
     return SourcedNodes{};
   }
   // A step's nodes are its job's.
@@ -133,7 +133,7 @@ Result<SourcedNodes> NodesOfPods(const std::string& kubectl_json, int port) {
   if (nodes.size() > kMaxNodes) return InvalidArgument("too many nodes");
   SourcedNodes found;
   for (auto& [name, node] : nodes) found.list.nodes.push_back(std::move(node));
-  if (waiting > 0) found.notes.push_back(fmt::format("{} pods that do not run are left out", waiting));
+  if (waiting > 0) found.notes.push_back(fmt::format("{} pods that are not running were skipped", waiting));
   return found;
 }
 
@@ -141,7 +141,7 @@ Result<SourcedNodes> FindNodes(const NodeSource& source, const std::string& sear
                                std::vector<std::string>* problems) {
   int port = kDefaultTlsPort;
   if (source.port && (!ParseNumber(*source.port, &port) || port < 1 || port > 65535)) {
-    problems->push_back(fmt::format("--node-port \"{}\" is no port: 1..65535", *source.port));
+    problems->push_back(fmt::format("--node-port \"{}\" is not a port: must be 1..65535", *source.port));
     port = kDefaultTlsPort;
   }
   if (source.slurm) return AskSlurm(*source.slurm, port, search_path, problems);

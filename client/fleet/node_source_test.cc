@@ -72,7 +72,7 @@ TEST_F(NodeSourceTest, Slurm) {
   for (const char* wrong : {"", "-o", "x", "42;reboot"}) {
     source.slurm = wrong;
     (void)Find(source);
-    EXPECT_THAT(problems_, ElementsAre(HasSubstr("is no id of a Slurm job"))) << wrong;
+    EXPECT_THAT(problems_, ElementsAre(HasSubstr("is not a Slurm job id"))) << wrong;
   }
 }
 

@@ -224,7 +224,7 @@ bool Library::OnPacket(const std::string& packet) {
   if (!read.ok()) {
     Log("packet of the daemon: " + read.status().message());
     if (++wrong_packets_ < kMaxWrongPackets) return true;
-    Lose(Phase::kAbsent, "the daemon sends what is no packet");
+    Lose(Phase::kAbsent, "the daemon sent a malformed packet");
     return false;
   }
   if (const auto* refused = std::get_if<attach::Refused>(&*read)) {

@@ -78,7 +78,7 @@ typedef struct profd_start_args {
   int64_t start_step;   /* begins with this step; -1 = now */
   uint32_t steps;       /* ends after so many; 0 = not tied to steps */
   int32_t no_dump;
-  int32_t best_effort;    /* what the chip cannot do is a warning */
+  int32_t best_effort;    /* options the chip lacks are warnings, not errors */
   const char* collectors; /* "hccs=50,host_cpu"; NULL = by options */
   uint32_t timeout_ms;    /* 0 = 10 s */
 } profd_start_args;

@@ -290,7 +290,7 @@ void DrawFooter(const View& view, Frame* frame) {
   frame->Put(
       0, y,
       fmt::format(" q quit  space {}  s sort:{}{}  / filter  g graph  Tab panels  +- rate  h help",
-                  view.paused ? "go on" : "pause", SortWord(view), view.descending ? "(desc)" : ""),
+                  view.paused ? "resume" : "pause", SortWord(view), view.descending ? "(desc)" : ""),
       Style::kFaint);
 }
 

@@ -158,7 +158,7 @@ void DrawHelp(Area area, Frame* frame) {
       "s, S         sort by the next, the previous column (also right, left)",
       "i u m p t    sort by id, utilisation, memory, power, temperature",
       "r            reverse order",
-      "/            show only what has this text: npu3, a job, a process, a chip",
+      "/            filter: npu3, a job, a process, a chip",
       "Esc          show everything again",
       "g, G         the next, the previous measure in the graphs",
       "Tab          graphs, processes, sessions alone, all of them",

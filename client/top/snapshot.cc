@@ -91,7 +91,7 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
 void PrintSessions(const Model& model, const View& view, bool color, std::ostream& out) {
   Table table({"SESSION", "STATE", "JOB", "USER", "NPU", ">RECORDS", ">DROPPED", "LABEL"});
   for (const v1::Session* session : SelectSessions(model, view)) {
-    table.AddRow({session->session_id(), StateCell(session->state()), DashOr(session->job_id()),
+    table.AddRow({session->session_id(), StateCell(*session), DashOr(session->job_id()),
                   UserText(session->uid()), DeviceText(session->devices()),
                   std::to_string(session->records()),
                   std::to_string(session->dropped_records() + session->dropped_marks()),

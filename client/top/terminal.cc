@@ -45,7 +45,7 @@ Status Terminal::Enter() {
   raw.c_cc[VTIME] = 0;
   if (tcsetattr(input_, TCSADRAIN, &raw) != 0) return Status::FromErrno(errno, "tcsetattr");
   entered_ = true;
-  if (!Write(kEnter)) return Unavailable("the terminal is gone");
+  if (!Write(kEnter)) return Unavailable("the terminal is closed");
   return Status::Ok();
 }
 

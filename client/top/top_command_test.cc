@@ -53,7 +53,7 @@ TEST_F(TopCommandTest, DevicesAndJobNarrowWhatIsAskedFor) {
 
 TEST_F(TopCommandTest, WithoutATerminalItSaysSo) {
   EXPECT_EQ(Run({"top"}), 2);
-  EXPECT_NE(err().find("no terminal"), std::string::npos);
+  EXPECT_NE(err().find("not a terminal"), std::string::npos);
   EXPECT_NE(err().find("--once"), std::string::npos);
 }
 

@@ -219,7 +219,7 @@ Status ParseSort(std::string_view text, View* view) {
   bool ordered = colon == std::string_view::npos || order == "asc" || order == "desc";
   if (!found || !ordered) {
     return InvalidArgument(fmt::format(
-        "\"{}\" is none of {}, with \":asc\" or \":desc\" behind it or not", text, words));
+        "\"{}\": must be one of {}, optionally followed by :asc or :desc", text, words));
   }
   if (!order.empty()) view->descending = order == "desc";
   return Status::Ok();

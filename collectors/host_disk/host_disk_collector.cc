@@ -79,7 +79,7 @@ class HostDisk final : public PolledCollector {
     if (disks_.refused() > 0 && !refusal_reported_) {
       refusal_reported_ = true;
       return ResourceExhausted(
-          fmt::format("{} disks beyond the first {} are left out", disks_.refused(), kMaxDisks));
+          fmt::format("{} disks beyond the first {} are not measured", disks_.refused(), kMaxDisks));
     }
     return {};
   }

@@ -85,7 +85,7 @@ class HostNet final : public PolledCollector {
     if (texts) out.raw.WriteHostFile("host_network.data", raw_);
     if (devices_.refused() > 0 && !refusal_reported_) {
       refusal_reported_ = true;
-      return ResourceExhausted(fmt::format("{} network devices beyond the first {} are left out",
+      return ResourceExhausted(fmt::format("{} network devices beyond the first {} are not measured",
                                            devices_.refused(), kMaxDevices));
     }
     return {};

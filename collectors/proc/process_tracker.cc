@@ -326,12 +326,12 @@ Status ProcessTracker::Findings() {
   }
   if (processes_left_out_ > 0 && !processes_reported_) {
     processes_reported_ = true;
-    return ResourceExhausted(fmt::format("{} processes are left out: no more than {} are watched",
+    return ResourceExhausted(fmt::format("{} processes are not measured: the limit is {}",
                                          processes_left_out_, options_.max_processes));
   }
   if (threads_left_out_ > 0 && !threads_reported_) {
     threads_reported_ = true;
-    return ResourceExhausted(fmt::format("{} threads are left out: no more than {} are watched",
+    return ResourceExhausted(fmt::format("{} threads are not measured: the limit is {}",
                                          threads_left_out_, options_.max_threads));
   }
   return {};

@@ -118,7 +118,7 @@ class Rdma final : public PolledCollector {
     ports_.EndPass();
     if (ports_.refused() > 0 && !refusal_reported_) {
       refusal_reported_ = true;
-      return ResourceExhausted(fmt::format("{} RDMA ports beyond the first {} are left out",
+      return ResourceExhausted(fmt::format("{} RDMA ports beyond the first {} are not measured",
                                            ports_.refused(), kMaxPorts));
     }
     return {};

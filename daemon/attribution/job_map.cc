@@ -40,7 +40,7 @@ Result<std::string> ReadMapFile(int folder, const std::string& name, int64_t old
   if (!file.valid()) return Status::FromErrno(errno, "open");
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return Status::FromErrno(errno, "stat");
-  if (!S_ISREG(info.st_mode)) return InvalidArgument("is no file");
+  if (!S_ISREG(info.st_mode)) return InvalidArgument("is not a regular file");
   if (info.st_size > 0 && ToNs(info.st_mtim) < oldest_wall_ns) {
     return FailedPrecondition("was written before this machine was started");
   }

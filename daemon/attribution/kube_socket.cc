@@ -32,13 +32,13 @@ Result<UniqueFd> ConnectTrusted(const std::string& path, uid_t own_uid) {
   std::memcpy(address.sun_path, path.data(), path.size());
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return Status::FromErrno(errno, path);
-  if (!S_ISSOCK(info.st_mode)) return InvalidArgument(path + " is no socket");
+  if (!S_ISSOCK(info.st_mode)) return InvalidArgument(path + " is not a socket");
   if (!IsTrusted(info.st_uid, own_uid)) return NotTrusted(path, "belongs to", info.st_uid);
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Status::FromErrno(errno, "socket");
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    if (errno == EAGAIN) return Unavailable(path + ": nobody takes connections");
-    if (errno == ECONNREFUSED) return Unavailable(path + ": nobody listens");
+    if (errno == EAGAIN) return Unavailable(path + ": the connection queue is full");
+    if (errno == ECONNREFUSED) return Unavailable(path + ": nothing listens");
     return Status::FromErrno(errno, path);
   }
   // The file may have been another's when it was looked at.

@@ -43,14 +43,14 @@ const auto kKeys = std::to_array<Key>({
     {"daemon", "socket_group", &DaemonConfig::socket_group, false,
      "Group whose members may connect (mode 0660); empty = root only"},
     {"daemon", "admin_group", &DaemonConfig::admin_group, true,
-     "Group whose members see and stop everybody's sessions; empty = root only"},
+     "Group whose members see and stop all sessions; empty = root only"},
     {"daemon", "log_level", &DaemonConfig::log_level, true, "How much is logged", 0, 0,
      "debug,info,warning,error"},
     {"daemon", "max_connections", &DaemonConfig::max_connections, true,
      "Client connections open at once, half of them of one user; more are refused", 1, 4096},
     {"daemon", "attach_socket", &DaemonConfig::attach_socket, false,
-     "Unix socket training processes attach to (libprofd); empty = attach.sock beside daemon.socket, "
-     "\"off\" = nobody can"},
+     "Unix socket training processes attach to (libprofd); empty = attach.sock in the folder of daemon.socket, "
+     "\"off\" = disabled"},
     {"daemon", "max_attached", &DaemonConfig::max_attached, true,
      "Training processes attached at once; more are refused", 0, 16384},
     {"driver", "hal_library", &DaemonConfig::hal_library, false,
@@ -60,7 +60,7 @@ const auto kKeys = std::to_array<Key>({
     {"driver", "require_safe_library", &DaemonConfig::require_safe_library, false,
      "As root, refuse a library that others than root could have written"},
     {"driver", "poll_interval_ms", &DaemonConfig::poll_interval_ms, false,
-     "Least time between two rounds of reading the driver's channels", 0, 100},
+     "Minimum time between two reads of the driver's channels", 0, 100},
     {"driver", "relaxed_poll_interval_ms", &DaemonConfig::relaxed_poll_interval_ms, false,
      "The same while no live stream and no flight recorder runs, if longer; at most a quarter of "
      "dump.flush_interval_ms, and 10 ms per MB of dump.queue_mb and driver.buffer_mb",
@@ -73,7 +73,7 @@ const auto kKeys = std::to_array<Key>({
     {"dump", "root", &DaemonConfig::dump_root, false,
      "Folder below which dumps are written; nothing else is ever written to"},
     {"dump", "min_free_mb", &DaemonConfig::min_free_mb, true,
-     "A session neither starts nor goes on with less free space on the volume", 1, 1048576},
+     "Sessions do not start, and stop, with less free space on the volume", 1, 1048576},
     {"dump", "max_session_mb", &DaemonConfig::max_session_mb, true,
      "A session ends when its dump has grown to this", 1, 16777216},
     {"dump", "queue_mb", &DaemonConfig::queue_mb, true,
@@ -81,7 +81,7 @@ const auto kKeys = std::to_array<Key>({
     {"dump", "flush_interval_ms", &DaemonConfig::flush_interval_ms, true,
      "Longest time bytes stay in the daemon before they are written", 50, 60000},
     {"dump", "sync_interval_ms", &DaemonConfig::sync_interval_ms, true,
-     "How often what was written is forced to the disk, which bounds what a power failure costs; 0 = "
+     "How often written data are synced to disk, which bounds the loss at a power failure; 0 = "
      "only when a session ends", 0, 3600000},
     {"dump", "max_total_mb", &DaemonConfig::max_total_mb, true,
      "All dumps together; the oldest finished ones that are not pinned go first, then starts are "
@@ -91,13 +91,13 @@ const auto kKeys = std::to_array<Key>({
      "Folder of the daemon's own for sessions that have not ended, and pins; empty = .state in "
      "dump.root"},
     {"dump", "resume", &DaemonConfig::resume, false,
-     "Sessions that a killed daemon left go on, as a new segment, when it is started again"},
+     "Sessions of a killed daemon resume, as a new segment, at its next start"},
     {"metrics", "enabled", &DaemonConfig::metrics_enabled, false, "Serve /metrics"},
     {"metrics", "listen", &DaemonConfig::metrics_listen, false,
      "Address and port of /metrics; without metrics.web_config it is plain HTTP, so another than "
      "loopback is warned about"},
     {"metrics", "disable", &DaemonConfig::metrics_disable, false,
-     "Collectors that do not run outside sessions, e.g. [\"host_net\"] beside a node_exporter"},
+     "Collectors that do not run outside sessions, for example [\"host_net\"] with a node_exporter"},
     {"metrics", "names", &DaemonConfig::metrics_names, false,
      "Which names /metrics speaks: \"atlas\" (ours), \"npu-exporter\" (that exporter's names, labels and "
      "units), or both"},
@@ -114,7 +114,7 @@ const auto kKeys = std::to_array<Key>({
     {"metrics", "npu_extra", &DaemonConfig::metrics_npu_extra, false,
      "Readings of libdcmi that are off by default: [\"core_utilization\", \"serdes\", \"call_buckets\", "
      "\"pcie_bandwidth=100\", \"hccs_bandwidth=100\", \"rdma_bandwidth=100\"]; a bandwidth keeps the "
-     "library busy for so many ms (100 unless said) per NPU and minute"},
+     "library busy for so many ms (default 100) per NPU and minute"},
     {"attribution", "enabled", &DaemonConfig::attribution_enabled, false,
      "Tell jobs, processes and containers of the NPUs in /metrics"},
     {"attribution", "job_map_dir", &DaemonConfig::job_map_dir, false,

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +13,8 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/fd.h"
+#include "base/text.h"
 #include "daemon/data/host_texts.h"
 
 namespace profd {
@@ -138,7 +141,7 @@ Status DumpWriter::FindRoot() {
   RETURN_IF_ERROR(root_.CheckMounted());
   Result<DumpRoot> again = DumpRoot::Open(root_.path());
   if (!again.ok()) {
-    return FailedPrecondition("the dump root is gone: " + again.status().message());
+    return FailedPrecondition("the dump root is missing: " + again.status().message());
   }
   root_ = std::move(again).value();
   return {};

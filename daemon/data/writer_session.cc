@@ -187,7 +187,7 @@ void WriterSession::LeaveOut(const Status& status, DumpFeed& feed, uint64_t byte
   NoteLoss(feed, kFileLimit, 1, bytes);
   if (std::exchange(feed.left_out_, true)) return;
   dump_->manifest().warnings.push_back(
-      fmt::format("{}: {}; processes that came later are left out", feed.options_.collector,
+      fmt::format("{}: {}; processes that started later are not recorded", feed.options_.collector,
                   status.message()));
 }
 

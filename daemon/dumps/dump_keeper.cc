@@ -105,7 +105,7 @@ void DumpKeeper::Stop() { executor_->Stop(); }
 void DumpKeeper::LoadPins() {
   Result<std::string> text = deps_.store.LoadPins();
   if (!text.ok()) {
-    log::Error("pins not read: nothing of what was pinned is safe", {{"why", text.status().ToString()}});
+    log::Error("pins could not be read: pinned dumps are not protected", {{"why", text.status().ToString()}});
     return;
   }
   auto json = nlohmann::json::parse(*text, nullptr, false);
@@ -344,7 +344,7 @@ Status DumpKeeper::Pin(const std::vector<std::string>& names, bool pinned, bool 
   std::map<uint32_t, uint64_t> more;
   for (const std::string& name : names) {
     const KeptDump* dump = Find(name);
-    if (dump == nullptr) return NotFound(fmt::format("there is no dump {}", name));
+    if (dump == nullptr) return NotFound(fmt::format("dump {} not found", name));
     if (dump->writing) {
       return FailedPrecondition(fmt::format("{} is still being written; no dump that is goes", name));
     }
@@ -394,7 +394,7 @@ Headroom DumpKeeper::HeadroomNow() const {
 void DumpKeeper::Apply(const QuotaPlan& plan) {
   for (const QuotaPlan::Removal& removal : plan.removals) {
     const KeptDump& dump = dumps_.find(removal.name)->second;
-    log::Info("dump removed to make room", {{"dump", dump.name},
+    log::Info("dump removed by retention", {{"dump", dump.name},
                                             {"session", dump.session_id},
                                             {"uid", dump.uid},
                                             {"bytes", dump.bytes},
@@ -421,7 +421,7 @@ Status DumpKeeper::CheckStart(uint32_t uid) {
   QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, headroom);
   Apply(plan);
   constexpr std::string_view kHelp =
-      "what may be removed has been: the rest is pinned or being written (profctl list --dumps)";
+      "nothing more can be removed: the remaining dumps are pinned or being written (profctl list --dumps)";
   if (plan.over_uids.contains(uid)) {
     return ResourceExhausted(fmt::format(
         "the dumps of uid {} take all of the {} MB one user may keep (limits.max_kept_mb_per_uid); {}",

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -20,6 +21,7 @@ constexpr size_t kMaxEnvironment = 256 << 10;
 constexpr size_t kMaxCgroup = 16 << 10;
 constexpr size_t kMaxStat = 4096;
 constexpr size_t kMaxCommand = 64;
+constexpr size_t kMaxArguments = 4096;  // a script's name is among the first
 constexpr size_t kMaxId = 128;
 constexpr int kMaxRank = 1 << 24;
 constexpr int kMaxDevice = 1023;
@@ -160,15 +162,37 @@ Result<uint64_t> StartTicks(std::string_view stat) {
   return ticks;
 }
 
-std::string CommandOf(std::string_view stat) {
-  size_t begin = stat.find('(');
-  size_t end = stat.rfind(')');
-  if (begin == std::string_view::npos || end <= begin) return {};
-  std::string name(stat.substr(begin + 1, std::min(end - begin - 1, kMaxCommand)));
+std::string Shown(std::string_view text) {
+  std::string name(text.substr(0, kMaxCommand));
   for (char& c : name) {
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
   }
   return name;
+}
+
+std::string CommandOf(std::string_view stat) {
+  size_t begin = stat.find('(');
+  size_t end = stat.rfind(')');
+  if (begin == std::string_view::npos || end <= begin) return {};
+  return Shown(stat.substr(begin + 1, end - begin - 1));
+}
+
+// The script an interpreter runs says more than the interpreter's name. Empty: it runs none.
+std::string ScriptOf(std::string_view arguments) {
+  bool first = true;
+  while (!arguments.empty()) {
+    std::string_view argument = arguments.substr(0, arguments.find('\0'));
+    arguments.remove_prefix(std::min(argument.size() + 1, arguments.size()));
+    if (std::exchange(first, false)) continue;
+    if (argument == "-c" || argument.empty()) return {};
+    if (argument == "-X" || argument == "-W") {
+      arguments.remove_prefix(std::min(arguments.find('\0'), arguments.size() - 1) + 1);
+    } else if (argument == "-m" || !argument.starts_with('-')) {
+      if (argument == "-m") argument = arguments.substr(0, arguments.find('\0'));
+      return Shown(argument.substr(argument.rfind('/') + 1));
+    }
+  }
+  return {};
 }
 
 // As much as there is, up to `max_bytes`: an environment may be longer than we care for.
@@ -287,6 +311,10 @@ Result<ProcessFacts> ReadProcessFacts(const RootedFs& proc, pid_t pid) {
   facts.uid = info.st_uid;
   facts.gid = info.st_gid;
   facts.command = CommandOf(stat);
+  if (facts.command.starts_with("python")) {
+    std::string script = ScriptOf(ReadUpTo(proc, base + "/cmdline", kMaxArguments));
+    if (!script.empty()) facts.command = std::move(script);
+  }
   facts.cgroup = ParseCgroup(ReadUpTo(proc, base + "/cgroup", kMaxCgroup));
   facts.environment = ParseEnvironment(ReadUpTo(proc, base + "/environ", kMaxEnvironment));
   if (facts.cgroup.slurm_job.empty()) facts.cgroup.slurm_job = facts.environment.slurm_job;

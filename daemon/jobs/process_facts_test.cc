@@ -157,6 +157,29 @@ TEST_F(ProcessFactsTest, AreReadFromBelowTheRoot) {
   EXPECT_EQ(ReadProcessFacts(*proc, 44).status().code(), StatusCode::kNotFound);
 }
 
+TEST_F(ProcessFactsTest, AScriptIsNamedInsteadOfItsInterpreter) {
+  struct {
+    std::vector<std::string> arguments;
+    std::string command;
+  } cases[] = {{{"python3", "-u", "-X", "dev", "/job/train.py", "--epochs", "3"}, "train.py"},
+               {{"python3", "-m", "pkg.train"}, "pkg.train"},
+               {{"python3", "-c", "import x"}, "python3.11"},
+               {{"python3"}, "python3.11"},
+               {{}, "python3.11"}};
+  for (const auto& each : cases) {
+    WriteProcess("42", "S", 1234);
+    std::string stat = "42 (python3.11) S";
+    for (int field = 4; field < 22; ++field) stat += " 0";
+    WriteText(tmp_ / "42/stat", stat + " 1234 0 0\n");
+    std::string arguments;
+    for (const std::string& argument : each.arguments) arguments += argument + '\0';
+    WriteText(tmp_ / "42/cmdline", arguments);
+    auto proc = RootedFs::OpenRoot(tmp_.path());
+    ASSERT_TRUE(proc.ok());
+    EXPECT_EQ(ReadProcessFacts(*proc, 42)->command, each.command);
+  }
+}
+
 TEST_F(ProcessFactsTest, GoWithoutWhatMayNotBeRead) {
   WriteProcess("42", "S", 7);
   std::filesystem::remove(tmp_ / "42/environ");

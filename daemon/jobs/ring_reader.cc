@@ -62,14 +62,14 @@ size_t PrintableLength(std::span<const char> text) {
 // The fcntl answers for memfds only and asks no file system of somebody's making: it goes first.
 Status CheckMemfd(int fd, size_t* bytes) {
   int seals = ::fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return InvalidArgument("the mark ring is no memfd");
+  if (seals < 0) return InvalidArgument("the mark ring is not a memfd");
   if ((seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_GROW) == 0) {
     return InvalidArgument("the mark ring's memfd is not sealed against shrinking and growing");
   }
   struct statfs where {};
   // Huge pages can run out at the first touch, which would be a signal for us.
   if (::fstatfs(fd, &where) != 0 || where.f_type != TMPFS_MAGIC) {
-    return InvalidArgument("the mark ring's memfd is none of ordinary pages");
+    return InvalidArgument("the mark ring's memfd does not use ordinary pages");
   }
   struct stat info {};
   if (::fstat(fd, &info) != 0) return Status::FromErrno(errno, "stat of the mark ring");

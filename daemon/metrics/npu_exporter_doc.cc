@@ -18,7 +18,7 @@ Dashboards, schedulers and scripts written for the vendor's npu-exporter can rea
 exporter's metrics under their names, with their labels and units, from the values it has anyway.
 
     [metrics]
-    names = ["atlas", "npu-exporter"]      # beside ours; ["npu-exporter"] instead of ours
+    names = ["atlas", "npu-exporter"]      # in addition to ours; ["npu-exporter"] instead of ours
 
 `profd --compat npu-exporter` (`--compat npu-exporter=instead`) is the same for one start,
 `/metrics?names=npu-exporter` for one scrape: a Prometheus job can ask for these names while another reads

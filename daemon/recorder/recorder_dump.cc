@@ -372,7 +372,7 @@ Result<std::vector<int>> FlightRecorder::DevicesFor(const Peer& peer,
       of_job.insert(process.devices.begin(), process.devices.end());
     }
     if (!found) {
-      return NotFound(fmt::format("no job {} of yours here; {}", log::Quote(request.job_id()),
+      return NotFound(fmt::format("job {} not found, or not owned by you; {}", log::Quote(request.job_id()),
                                   jobs.empty() ? "there is none"
                                                : fmt::format("there are {}", fmt::join(jobs, ", "))));
     }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "collectors/collector_hint.h"
 #include "collectors/metric_table.h"
 
 namespace profd {
@@ -242,7 +243,7 @@ Result<RecorderOrder> ParseRecorderOrder(std::string_view text) {
   const CollectorEntry* entry = FindCollector(name);
   if (entry == nullptr) {
     return InvalidArgument(
-        fmt::format("no collector {} (see `profctl collectors`)", log::Quote(name)));
+        fmt::format("no collector {}{}", log::Quote(name), CollectorHint(name)));
   }
   const CollectorSpec& spec = *entry->spec;
   RecorderOrder order;

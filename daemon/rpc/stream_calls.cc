@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "collectors/collector_hint.h"
 #include "collectors/metric_table.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/strand_writer.h"
@@ -118,7 +119,8 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
     for (const std::string& name : request_.collectors()) {
       const CollectorEntry* entry = FindCollector(name);
       if (entry == nullptr) {
-        problems += fmt::format("collector {}: no such collector\n", log::Quote(name));
+        problems += fmt::format("collector {}: no such collector{}\n", log::Quote(name),
+                                CollectorHint(name));
       } else {
         wanted.set(static_cast<size_t>(entry - Collectors().data()));
       }

@@ -158,7 +158,7 @@ Result<LocalUser> ResolveUser(const std::string& text) {
     // No account: the private group Debian would give it, and no others.
     user = {uid, uid, {}};
   } else {
-    return NotFound(fmt::format("there is no user \"{}\"", Cleaned(text)));
+    return NotFound(fmt::format("unknown user \"{}\"", Cleaned(text)));
   }
   if (user.uid == 0) {
     return InvalidArgument("root is not for tls.users; an administrator has OU=profd-admin");

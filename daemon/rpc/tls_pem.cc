@@ -55,7 +55,7 @@ int64_t ExpiryOf(const X509* certificate) {
 
 Status CheckAuthorities(std::string_view pem) {
   ossl::ChainPtr authorities = ParseCertificates(pem);
-  if (authorities == nullptr) return FailedPrecondition("is no PEM file of certificates");
+  if (authorities == nullptr) return FailedPrecondition("is not a PEM file of certificates");
   if (sk_X509_num(authorities.get()) == 0) return FailedPrecondition("holds no certificate");
   for (int i = 0; i < sk_X509_num(authorities.get()); ++i) {
     if (X509_check_ca(sk_X509_value(authorities.get(), i)) == 0) {
@@ -76,7 +76,7 @@ Result<std::string> ReadTrustedFile(const std::string& path, bool secret) {
   if (::fstat(fd.get(), &info) != 0) {
     return FailedPrecondition(std::generic_category().message(errno));
   }
-  if (!S_ISREG(info.st_mode)) return FailedPrecondition("is no regular file");
+  if (!S_ISREG(info.st_mode)) return FailedPrecondition("is not a regular file");
   if (info.st_size > kMaxFile) return FailedPrecondition("is larger than 1 MiB");
   RETURN_IF_ERROR(CheckMode(info, secret));
   std::string text(static_cast<size_t>(info.st_size), '\0');
@@ -140,7 +140,7 @@ TlsMaterial LoadTlsFiles(const TlsPaths& paths, std::vector<std::string>* proble
     chain = ParseCertificates(material.certificate_pem);
     if (chain != nullptr && sk_X509_num(chain.get()) == 0) chain.reset();
     if (chain == nullptr) {
-      problem(names.certificate, paths.certificate, "is no PEM file with a certificate");
+      problem(names.certificate, paths.certificate, "is not a PEM file with a certificate");
     } else {
       material.expires_s = ExpiryOf(sk_X509_value(chain.get(), 0));
     }
@@ -149,7 +149,7 @@ TlsMaterial LoadTlsFiles(const TlsPaths& paths, std::vector<std::string>* proble
   if (has_key) {
     key = ParseKey(material.key_pem);
     if (key == nullptr) {
-      problem(names.key, paths.key, "is no PEM file with a private key without a passphrase");
+      problem(names.key, paths.key, "is not a PEM file with an unencrypted private key");
     }
   }
   if (chain != nullptr && key != nullptr &&

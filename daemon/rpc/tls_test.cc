@@ -235,7 +235,7 @@ TEST_F(TlsFilesTest, ContentsThatDoNotFit) {
   Write(paths_.key, KeyPem(other), 0600);
   EXPECT_THAT(Problems(), ElementsAre(HasSubstr("not the key of the certificate")));
   Write(paths_.key, KeyPem(node_, "secret"), 0600);
-  EXPECT_THAT(Problems(), ElementsAre(HasSubstr("passphrase")));
+  EXPECT_THAT(Problems(), ElementsAre(HasSubstr("unencrypted")));
   Write(paths_.key, KeyPem(node_), 0600);
   Write(paths_.client_ca, CertificatePem(other), 0644);
   EXPECT_THAT(Problems(), ElementsAre(HasSubstr("authority")));

@@ -36,7 +36,7 @@ Status RemoveStale(const std::string& path, int type, const sockaddr_un& address
     return errno == ENOENT ? Status::Ok() : Status::FromErrno(errno, path);
   }
   if (!S_ISSOCK(info.st_mode)) {
-    return FailedPrecondition(path + " exists and is no socket; remove it or choose another");
+    return FailedPrecondition(path + " exists and is not a socket; remove it or use another path");
   }
   UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||

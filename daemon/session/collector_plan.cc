@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "collectors/collector_hint.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -126,8 +127,8 @@ void CollectorPlanner::AddOrder(const v1::CollectorOrder& order) {
       deps_.collectors.begin(), deps_.collectors.end(),
       [&order](const CollectorEntry& entry) { return entry.spec->name == order.name(); });
   if (found == deps_.collectors.end()) {
-    deps_.problem(fmt::format("collector {}: no such collector (see `profctl collectors`)",
-                              log::Quote(order.name())));
+    deps_.problem(fmt::format("collector {}: no such collector{}", log::Quote(order.name()),
+                              CollectorHint(order.name())));
     return;
   }
   const CollectorSpec& spec = *found->spec;

@@ -287,7 +287,7 @@ TEST_F(OptionPlanTest, WithoutAStorageLimitItIsNineTenthsOfWhatIsFree) {
   EXPECT_EQ(plan->max_bytes >> 20, 900u);
   EXPECT_FALSE(plan->storage_limited);
   EXPECT_EQ(Option(*plan, "storage_limit").value, "900MB");
-  EXPECT_EQ(Option(*plan, "storage_limit").note, "90 % of what is free");
+  EXPECT_EQ(Option(*plan, "storage_limit").note, "90 % of the free space");
   config_.max_session_mb = 100;
   EXPECT_EQ(Plan()->max_bytes, 100ULL << 20);
   EXPECT_EQ(Option(*Plan(), "storage_limit").note, "dump.max_session_mb");

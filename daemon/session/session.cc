@@ -243,7 +243,7 @@ ClaimAnswer Session::AnswerOf(const Row& row) const {
     if (row.sink != nullptr && answer.state == OutcomeState::kRunning) {
       answer.detail = row.sink->LastError();
       if (row.sink->missed() > 0) {
-        answer.detail += fmt::format("{}{} readings left out (late)",
+        answer.detail += fmt::format("{}{} samples missed (collector late)",
                                      answer.detail.empty() ? "" : "; ", row.sink->missed());
       }
     }
@@ -356,11 +356,8 @@ void Session::WhenFinished(std::function<void()> finished_callback) {
 }
 
 void Session::WhenClosed(std::function<void(Session&)> closed) {
-  if (dump_over_) {
-    closed(*this);
-  } else {
-    closed_ = std::move(closed);
-  }
+  if (dump_over_) return closed(*this);
+  closed_ = std::move(closed);
 }
 
 void Session::ReleaseAll() {
@@ -370,6 +367,7 @@ void Session::ReleaseAll() {
     if (row.claim) row.answer = deps_.arbiter.AnswerOf(*row.claim);
   }
   released_ = true;
+  stop_raw_ns_ = deps_.host.clock.MonotonicRawNs();
   BoundEnd();
   stop_deadline_ = std::make_unique<Timer>(deps_.control);
   // The dump gets the rest.
@@ -455,6 +453,7 @@ void Session::CloseDump() {
        warnings = warnings_](Manifest& manifest) {
         self->WriteOutcomes(manifest, rows);
         manifest.processes = order.processes;
+        manifest.stop_raw_ns = self->stop_raw_ns_;
         manifest.steps_done = order.steps_done;
         if (self->marks_ != nullptr) self->marks_->EditManifest(&manifest);
         manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());

@@ -234,6 +234,7 @@ class Session : public std::enable_shared_from_this<Session> {
   ClockPair host_clock_;
   size_t pending_ = 0;
   bool stop_requested_ = false;
+  int64_t stop_raw_ns_ = 0;
   bool released_ = false;
   bool closing_ = false;
   bool dump_over_ = false;

@@ -43,7 +43,7 @@ void Describe(const KeptDump& dump, v1::Dump* out) {
 
 Status NoDump(const std::string& name) {
   return NotFound(
-      fmt::format("no dump {} of yours; see `profctl list --dumps`", log::Quote(name)));
+      fmt::format("dump {} not found, or not owned by you; see `profctl list --dumps`", log::Quote(name)));
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
     const int before = record.frozen.segments_size();
     DropSegment(&record.frozen, name);
     if (record.frozen.segments_size() == before || reason == "request") continue;
-    record.frozen.add_warnings(fmt::format("{} was removed to make room ({})", name, reason));
+    record.frozen.add_warnings(fmt::format("{} was removed by retention ({})", name, reason));
   }
 }
 
@@ -219,7 +219,7 @@ void SessionManager::WatchRoom() {
     }
     if (youngest != nullptr) youngest->live->Stop(why);
   };
-  constexpr std::string_view kNothing = "nothing more may be removed to make room";
+  constexpr std::string_view kNothing = "retention can remove nothing more";
   for (uint32_t uid : plan.over_uids) {
     end_youngest(&uid, fmt::format("the dumps of uid {} take all of the {} MB one user may keep "
                                    "(limits.max_kept_mb_per_uid); {}",
@@ -248,7 +248,7 @@ v1::ListDumpsResponse SessionManager::ListDumps(const Peer& peer) const {
 
 Result<v1::PinDumpResponse> SessionManager::Pin(const Peer& peer,
                                                 const v1::PinDumpRequest& request_untrusted) {
-  if (deps_.dumps_or_null == nullptr) return Unimplemented("there are no dumps here");
+  if (deps_.dumps_or_null == nullptr) return Unimplemented("this daemon writes no dumps");
   Result<std::vector<std::string>> names =
       DumpsOf(peer, request_untrusted.session_id(), request_untrusted.dump());
   if (!names.ok()) return names.status();

@@ -167,7 +167,7 @@ bool Session::StillWanted() {
   lease_.Look(now, alive || starter);
   if (!lease_.expired(now)) return true;
   const pid_t pid = terms_.starter.pid;
-  Stop(fmt::format("lease expired: nobody renewed it for {} ms after its starter{} had gone",
+  Stop(fmt::format("lease expired: not renewed for {} ms after the caller{} exited",
                    terms_.lease_ms, pid != 0 ? fmt::format(" (process {})", pid) : ""));
   return false;
 }
@@ -241,7 +241,8 @@ void Session::DescribeOrder(Manifest* manifest) const {
   if (job_ == nullptr) return;
   manifest->processes.clear();
   for (const TrainingProcess& process : job_->Processes()) {
-    manifest->processes.push_back({process.pid, process.rank, process.attached()});
+    manifest->processes.push_back(
+        {process.pid, process.rank, process.attached(), process.devices, process.command});
   }
 }
 

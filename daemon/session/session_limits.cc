@@ -14,9 +14,9 @@ constexpr uint32_t kRoot = 0;
 
 std::string FromNow(int64_t wall_ns, int64_t end_wall_ns) {
   int64_t left_s = std::max<int64_t>(0, (end_wall_ns - wall_ns + kNsPerSecond - 1) / kNsPerSecond);
-  if (left_s < 120) return fmt::format("{} s from now", left_s);
-  if (left_s < 7200) return fmt::format("{} min from now", left_s / 60);
-  return fmt::format("{} h from now", left_s / 3600);
+  if (left_s < 120) return fmt::format("in {} s", left_s);
+  if (left_s < 7200) return fmt::format("in {} min", left_s / 60);
+  return fmt::format("in {} h", left_s / 3600);
 }
 
 uint64_t BytesOf(const SessionBrief& session) {
@@ -28,18 +28,18 @@ uint64_t BytesOf(const SessionBrief& session) {
 std::string DescribeHolder(const SessionBrief& session, const Peer& peer, int64_t wall_ns) {
   std::string who = "of another user";
   if (session.uid == peer.uid) {
-    who = "of yours";
+    who = "owned by you";
   } else if (peer.admin) {
     who = fmt::format("of uid {}", session.uid);
   }
   if (peer.Owns(session.uid) && !session.job_id.empty()) {
     who += fmt::format(", job {}", session.job_id);
   }
-  std::string until = "no end is known";
+  std::string until = "end time unknown";
   if (session.ending) {
-    until = "it is ending";
+    until = "ending now";
   } else if (session.end_wall_ns != 0) {
-    until = "until " + FromNow(wall_ns, session.end_wall_ns);
+    until = "ends " + FromNow(wall_ns, session.end_wall_ns);
   }
   return fmt::format("session {} {}, {}", session.id, who, until);
 }
@@ -55,14 +55,14 @@ std::string DescribeHolders(std::span<const SessionBrief> sessions, const Peer& 
       first = session.end_wall_ns;
     }
   }
-  std::string text = fmt::format("{} of yours", own);
+  std::string text = fmt::format("{} {} yours", own, own == 1 ? "is" : "are");
   if (peer.admin) {
     for (const auto& [uid, count] : others) text += fmt::format(", {} of uid {}", count, uid);
   } else if (!others.empty()) {
     text += fmt::format(", {} of other users", sessions.size() - own);
   }
-  text += first == 0 ? "; none has a known end"
-                     : fmt::format("; the first known end is {}", FromNow(wall_ns, first));
+  text += first == 0 ? "; no end time is known"
+                     : fmt::format("; the next one ends {}", FromNow(wall_ns, first));
   return text;
 }
 

@@ -29,7 +29,7 @@ struct SessionBrief {
 
 // "session 71bd0e29b475 of uid 1000 (job j), until 12 s from now" as far as the peer may see it.
 std::string DescribeHolder(const SessionBrief& session, const Peer& peer, int64_t wall_ns);
-// "3 of yours, 61 of other users; the first of them ends in 12 s"
+// "3 are yours, 61 of other users; the next one ends in 12 s"
 std::string DescribeHolders(std::span<const SessionBrief> sessions, const Peer& peer,
                             int64_t wall_ns);
 

@@ -47,8 +47,8 @@ TEST_F(SessionLimitsTest, AFullNodeSaysWhoAndUntilWhen) {
   Add(2000).end_wall_ns = 20 * kNsPerSecond;
   EXPECT_EQ(Check(), "");
   Add(3000);
-  EXPECT_THAT(Check(), AllOf(HasSubstr("limits.max_sessions"), HasSubstr("1 of yours"),
-                             HasSubstr("3 of other users"), HasSubstr("20 s from now"),
+  EXPECT_THAT(Check(), AllOf(HasSubstr("limits.max_sessions"), HasSubstr("1 is yours"),
+                             HasSubstr("3 of other users"), HasSubstr("in 20 s"),
                              Not(HasSubstr("2000"))));
   peer_.admin = true;
   EXPECT_THAT(Check(), AllOf(HasSubstr("2 of uid 2000"), HasSubstr("1 of uid 3000")));
@@ -59,7 +59,7 @@ TEST_F(SessionLimitsTest, ByUser) {
   EXPECT_EQ(Check(), "");
   Add(1000);
   EXPECT_THAT(Check(), AllOf(HasSubstr("limits.max_sessions_per_uid"),
-                             HasSubstr("none has a known end")));
+                             HasSubstr("no end time is known")));
   peer_.uid = 0;
   EXPECT_EQ(Check(), "");
 }
@@ -103,14 +103,14 @@ TEST_F(SessionLimitsTest, TheVictimIsTheLowestAndOfTheseTheYoungest) {
 TEST_F(SessionLimitsTest, HoldersAsTheAskerMaySeeThem) {
   SessionBrief& holder = Add(2000);
   holder.job_id = "codename";
-  EXPECT_EQ(DescribeHolder(holder, peer_, 0), "session s0 of another user, no end is known");
+  EXPECT_EQ(DescribeHolder(holder, peer_, 0), "session s0 of another user, end time unknown");
   holder.end_wall_ns = 90 * kNsPerSecond;
   peer_.admin = true;
   EXPECT_EQ(DescribeHolder(holder, peer_, 0),
-            "session s0 of uid 2000, job codename, until 90 s from now");
+            "session s0 of uid 2000, job codename, ends in 90 s");
   holder.ending = true;
   peer_.uid = 2000;
-  EXPECT_EQ(DescribeHolder(holder, peer_, 0), "session s0 of yours, job codename, it is ending");
+  EXPECT_EQ(DescribeHolder(holder, peer_, 0), "session s0 owned by you, job codename, ending now");
 }
 
 TEST(StartRates, AMinuteSlides) {

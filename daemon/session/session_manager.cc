@@ -176,7 +176,7 @@ void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& reques
   }
   const Record* record = Find(peer, request_untrusted.session_id());
   if (record == nullptr) {
-    reply(NotFound(fmt::format("no session {} of yours; see `profctl list`",
+    reply(NotFound(fmt::format("session {} not found, or not owned by you; see `profctl list`",
                                log::Quote(request_untrusted.session_id()))));
     return;
   }
@@ -207,7 +207,7 @@ void SessionManager::StopJob(const Peer& peer, const std::string& job_id, Sessio
       if (!job.empty()) known += (known.empty() ? "" : ", ") + job;
     }
     reply(NotFound(fmt::format("no running session of job {}; {}", log::Quote(job_id),
-                               known.empty() ? "no job of yours is being profiled"
+                               known.empty() ? "none of your jobs is being profiled"
                                              : "jobs being profiled: " + known)));
     return;
   }
@@ -232,7 +232,7 @@ Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_
   auto found = records_.find(id_untrusted);
   if (found == records_.end() || !peer.Sees(found->second.uid)) {
     return NotFound(
-        fmt::format("no session {} of yours; see `profctl list`", log::Quote(id_untrusted)));
+        fmt::format("session {} not found, or not owned by you; see `profctl list`", log::Quote(id_untrusted)));
   }
   v1::Session view = View(found->second);
   NameHolders(peer, &view);

@@ -294,7 +294,7 @@ Result<uint64_t> SessionManager::RenewLease(const Peer& peer, const std::string&
   const Record* record = Find(peer, id_untrusted);
   if (record == nullptr) {
     return NotFound(
-        fmt::format("no session {} of yours; see `profctl list`", log::Quote(id_untrusted)));
+        fmt::format("session {} not found, or not owned by you; see `profctl list`", log::Quote(id_untrusted)));
   }
   if (record->live == nullptr) return FailedPrecondition("the session has ended");
   return static_cast<uint64_t>(record->live->RenewLease());

@@ -250,7 +250,7 @@ class Planner {
     if (aims.node && !plan_.warnings.empty()) {
       // What was asked for became warnings, one and all (best_effort).
       unsupported_ = true;
-      problems_.Add([] { return std::string("nothing of what was asked for can be collected here:"); });
+      problems_.Add([] { return std::string("nothing requested can be collected here:"); });
       for (const std::string& warning : plan_.warnings) problems_.Add([&] { return warning; });
     } else {
       Problem("the options turn everything off: nothing would be collected");
@@ -300,7 +300,7 @@ class Planner {
     for (const PlannedCollector& planned : plan_.collectors) {
       if (!planned.option_keys.contains("host_sys_usage") || planned.hz == hz) continue;
       effective->value = FormatHz(planned.hz);
-      AddNote(planned.hz > hz ? "host_sys reads at this rate, one reading serves both"
+      AddNote(planned.hz > hz ? "shares the samples of host_sys, at its rate"
                               : "limits.max_user_hz",
               effective);
       return;
@@ -316,7 +316,7 @@ class Planner {
     if (capped && !plan_.storage_limited) {
       AddNote("dump.max_session_mb", effective);
     } else if (!asked) {
-      AddNote(fmt::format("{} % of what is free", kFreePercent), effective);
+      AddNote(fmt::format("{} % of the free space", kFreePercent), effective);
     }
   }
 

@@ -29,8 +29,8 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
   request_.add_collectors()->set_name("gpu");
   EXPECT_THAT(Problems(),
               AllOf(HasSubstr("job_id"), HasSubstr("no device 9"), HasSubstr("0, 1, 2, 3"),
-                    HasSubstr("sys_hardware_mem_freq = \"101\": must be a whole number 1..100"),
-                    HasSubstr("sys_interconnection_freq = \"51\": must be a whole number 1..50"),
+                    HasSubstr("sys_hardware_mem_freq = \"101\": must be an integer from 1 to 100"),
+                    HasSubstr("sys_interconnection_freq = \"51\": must be an integer from 1 to 50"),
                     HasSubstr("host_sys = \"cpu,disk\""), HasSubstr("host_sys_usage_freq = \"10\": does nothing"),
                     HasSubstr("storage_limit = \"10MB\""), HasSubstr("200MB..4294967295MB"),
                     HasSubstr("pids = 4711: no such process"), HasSubstr("collector gpu")));
@@ -79,7 +79,7 @@ TEST_F(SessionPlanTest, RangesHoldAtTheirEnds) {
         request_.set_options_json(fmt::format("{{\"{}\":{}{}}}", option.key, value, usage));
         EXPECT_EQ(Plan().ok(), fits) << value;
         if (!fits) {
-          EXPECT_THAT(Problems(), HasSubstr(fmt::format("{}..{}", option.min, option.max)));
+          EXPECT_THAT(Problems(), HasSubstr(fmt::format("from {} to {}", option.min, option.max)));
         }
       }
     }

@@ -36,10 +36,10 @@ std::string JobsOf(const SessionTargets& targets, std::span<const TrainingProces
 Status NoSuchJob(const SessionTargets& targets, std::span<const TrainingProcess> known) {
   std::string jobs = JobsOf(targets, known);
   return NotFound(fmt::format(
-      "job {}: nothing of it runs on this node; {}\nTo profile the whole node under that name, say so "
+      "job {}: no process of it runs on this node; {}\nTo profile all devices under that label, use "
       "(profctl: --all, or --devices)",
       log::Quote(targets.job_id),
-      jobs.empty() ? "there is no job of yours" : "jobs there are: " + jobs));
+      jobs.empty() ? "you have no jobs" : "known jobs: " + jobs));
 }
 
 Status CheckRanks(const SessionTargets& targets, const std::vector<TrainingProcess>& of_job) {
@@ -52,7 +52,7 @@ Status CheckRanks(const SessionTargets& targets, const std::vector<TrainingProce
     if (!there.contains(rank) && missing.size() < kMaxListed) missing.push_back(rank);
   }
   if (missing.empty()) return Status::Ok();
-  std::string ranks = there.empty() ? "no process of it here says its rank"
+  std::string ranks = there.empty() ? "none of its processes here reports a rank"
                                     : fmt::format("here are {}", fmt::join(there, ", "));
   return InvalidArgument(fmt::format("ranks: job {} has no rank {} on this node ({})",
                                      log::Quote(targets.job_id), fmt::join(missing, ", "), ranks));
@@ -104,7 +104,7 @@ Result<SessionTargets> ResolveTargets(const v1::StartSessionRequest& request, co
     return InvalidArgument("ranks need a job_id: they are ranks of a job");
   }
   if (!targets.ranks.empty() && request.all()) {
-    return InvalidArgument("ranks and all exclude each other: some of a job, or the whole node");
+    return InvalidArgument("ranks and all exclude each other: use either some ranks of a job or all devices");
   }
   std::vector<TrainingProcess> of_job;
   for (const TrainingProcess& process : known) {

@@ -80,7 +80,7 @@ TEST_F(SessionTargetsTest, AnUnknownJobListsThoseThereAre) {
   EXPECT_THAT(Problem(), HasSubstr("--all"));
   EXPECT_THAT(Problem(), Not(HasSubstr("secret")));
   known_.clear();
-  EXPECT_THAT(Problem(), HasSubstr("there is no job of yours"));
+  EXPECT_THAT(Problem(), HasSubstr("you have no jobs"));
 }
 
 TEST_F(SessionTargetsTest, AnothersJobDoesNotExist) {

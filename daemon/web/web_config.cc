@@ -95,7 +95,7 @@ void Parser::EachKey(const YAML::Node& map, std::string_view section, Visit visi
   std::set<std::string> seen;
   for (auto entry = map.begin(); entry != map.end(); ++entry) {
     if (!entry->first.IsScalar()) {
-      Problem(map, fmt::format("{} has a key that is no text", name_of_map));
+      Problem(map, fmt::format("{} has a key that is not a string", name_of_map));
       continue;
     }
     const std::string& name = entry->first.Scalar();
@@ -138,7 +138,7 @@ TlsVersion Parser::Version(const YAML::Node& node, std::string_view name, TlsVer
   if (*text == "TLS13") return TlsVersion::k13;
   bool old = *text == "TLS10" || *text == "TLS11";
   Problem(node, fmt::format("{} = \"{}\" {}; it must be TLS12 or TLS13", name, *text,
-                            old ? "is too old to be safe" : "is no version of TLS"));
+                            old ? "is too old to be safe" : "is not a TLS version"));
   return otherwise;
 }
 

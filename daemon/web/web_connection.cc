@@ -193,7 +193,7 @@ void WebConnection::OnHeader(error_code error) {
   } else if (error.category() == http::make_error_code(http::error::bad_method).category() &&
              error != http::error::end_of_stream && error != http::error::partial_message) {
     core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
-    Refuse(400, fmt::format("This is no HTTP request: {}.\n", error.message()));
+    Refuse(400, fmt::format("Invalid HTTP request: {}.\n", error.message()));
   } else {
     (void)Failed(error);
   }

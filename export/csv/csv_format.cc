@@ -32,9 +32,8 @@ class CsvSink : public FormatSink {
     for (auto& part : parts) part->Take(batch);
   }
   void TakeEvent(const Event& event) override {
-    bool training = event.kind == EventKind::kIteration ||
-                    (event.kind == EventKind::kStep && event.device >= 0);
-    if (training) {
+    durations_.Add(event, event.rank ? event.rank : context_.dump->RankOf(event.device));
+    if (event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep) {
       if (steps_ == nullptr) steps_ = std::make_unique<csv::StepTraceRows>(context_);
       steps_->Take(event);
     } else if (event.kind != EventKind::kLoss) {
@@ -51,6 +50,7 @@ class CsvSink : public FormatSink {
   std::array<std::vector<std::unique_ptr<csv::Part>>, kTableCount> by_table_;
   std::unique_ptr<csv::StepTraceRows> steps_;
   std::unique_ptr<csv::MsprofTxRows> marks_;
+  DurationStats durations_;
 };
 
 class CsvFormat : public Format {
@@ -186,6 +186,7 @@ Status CsvSink::Finish() {
     note(marks_->Finish());
     kept.marks.push_back(std::move(marks_));
   }
+  kept.durations = std::move(durations_);
   format_->Keep(dump_, std::move(kept));
   return status;
 }

@@ -1,8 +1,10 @@
 #include "export/csv/csv_writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <typeinfo>
 
+#include "export/csv/csv_row.h"
 #include "export/csv/module_mem.h"
 #include "export/csv/record_rows.h"
 #include "export/csv/summaries.h"
@@ -121,6 +123,25 @@ Status WriteMarks(DumpParts* parts, const CsvTarget& target) {
   return file.Close();
 }
 
+// Ours; the vendor has none.
+Status WriteDurations(const DurationStats& durations, const CsvTarget& target) {
+  const auto& groups = durations.groups();
+  if (groups.empty()) return Status::Ok();
+  std::string text;
+  for (const auto& [key, group] : groups) {
+    CsvRow row(text);
+    key.device < 0 ? row.Text("host") : row.Int(key.device);
+    key.rank ? row.Int(*key.rank) : row.Text("N/A");
+    row.Text(DurationKind(key.kind)).Text(key.name).Int(static_cast<int64_t>(group.count()));
+    row.Micros(std::llround(group.mean())).Micros(group.Percentile(50));
+    row.Micros(group.Percentile(99)).Micros(group.max()).End();
+  }
+  CsvFile file = Make(target, "step_range_statistics", std::string(kDurationColumns), groups.size(),
+                      false);
+  RETURN_IF_ERROR(file.Append(text, groups.size()));
+  return file.Close();
+}
+
 }  // namespace
 
 bool HasCsv(TableId table) {
@@ -152,6 +173,7 @@ void Join(DumpParts* parts, DumpParts more) {
   }
   append(parts->steps, more.steps);
   append(parts->marks, more.marks);
+  parts->durations.Merge(more.durations);
 }
 
 // Which kind a part is depends on the chip; a dump with both kinds is nobody's, but it is written.
@@ -181,7 +203,8 @@ Status WriteOthers(DumpParts* parts, const CsvTarget& target) {
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kNpuMem, "npu_mem", kNpuMemColumns, target));
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kUb, "ub", kUbColumns, target));
   RETURN_IF_ERROR(WriteStepTrace(parts, target));
-  return WriteMarks(parts, target);
+  RETURN_IF_ERROR(WriteMarks(parts, target));
+  return WriteDurations(parts->durations, target);
 }
 
 }  // namespace profd::exporting::csv

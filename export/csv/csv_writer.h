@@ -8,6 +8,7 @@
 
 #include "export/csv/event_rows.h"
 #include "export/csv/part.h"
+#include "export/durations.h"
 #include "export/format.h"
 #include "export/table.h"
 
@@ -22,6 +23,7 @@ struct DumpParts {
   std::array<std::vector<std::unique_ptr<Part>>, kTableCount> tables;
   std::vector<std::unique_ptr<StepTraceRows>> steps;
   std::vector<std::unique_ptr<MsprofTxRows>> marks;
+  DurationStats durations;
 };
 void Join(DumpParts* parts, DumpParts more);
 

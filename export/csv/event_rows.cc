@@ -100,8 +100,9 @@ std::string_view TypeOf(EventKind kind) {
 }  // namespace
 
 void StepTraceRows::Take(const Event& event) {
-  bool step = event.kind == EventKind::kStep;
-  if (!step && event.kind != EventKind::kIteration) return;
+  bool step = event.kind == EventKind::kDeviceStep;
+  // The vendor's analyser leaves out a step without both its records.
+  if ((!step && event.kind != EventKind::kIteration) || event.partial) return;
   SpooledText& lines = step ? steps_ : iterations_;
   Iteration iteration(event);
   StepTracePrinter printer(context_, &lines.text());
@@ -152,7 +153,10 @@ Status StepTraceRows::WriteTo(size_t reduces, CsvFile* file) {
 }
 
 void MsprofTxRows::Take(const Event& event) {
-  if (event.kind == EventKind::kIteration || event.kind == EventKind::kLoss) return;
+  if (event.kind != EventKind::kMark && event.kind != EventKind::kRange &&
+      event.kind != EventKind::kStep) {
+    return;
+  }
   std::string line;
   CsvRow row(line, *context_.place);
   row.Int(event.pid).Int(event.tid).Text("N/A").Text(TypeOf(event.kind)).Text("N/A").Text("N/A");

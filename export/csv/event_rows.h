@@ -18,6 +18,8 @@ inline constexpr std::string_view kStepTraceColumns =
     "Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),FP to BP Time(us),"
     "Iteration Refresh(us),Data Aug Bound(us),Model ID";
 inline constexpr std::string_view kReduceColumns = ",Reduce Start(us),Reduce Duration(us)";
+inline constexpr std::string_view kDurationColumns =
+    "Rank,Kind,Name,Count,Mean(us),P50(us),P99(us),Max(us)";
 inline constexpr std::string_view kMsprofTxColumns =
     "pid,tid,category,event_type,payload_type,payload_value,Start_time(us),End_time(us),"
     "message_type,message,domain,mark_id";

@@ -208,7 +208,7 @@ Event IterationEvent(int64_t number, int64_t t_ns, int64_t dur_ns) {
 TEST_F(RecordCsvTest, StepTraceOfCppHasZerosForUnknown) {
   auto sink = Open(0, "ts_track.data");
   Event step = IterationEvent(3, kStartNs, 5'000'000);
-  step.kind = EventKind::kStep;
+  step.kind = EventKind::kDeviceStep;
   step.tid = 4294967295;
   sink->TakeEvent(step);
   sink->TakeEvent(IterationEvent(1, kStartNs, 1'000'000));
@@ -282,6 +282,45 @@ TEST_F(RecordCsvTest, MarksAreSortedByTheirStart) {
             "host,42,43,N/A,push/pop,N/A,N/A,1767225600000002.000\t,1767225600000003.500\t,N/A,"
             "\"load, then run\",default,N/A\n");
   EXPECT_EQ(Csv("step_trace"), "");
+}
+
+TEST_F(RecordCsvTest, StatisticsOfStepsAndRanges) {
+  dump().manifest.emplace().processes = {{42, 0, true, {0}, "train.py"}};
+  auto sink = Open(-1, "marks.tsv");
+  Event event;
+  event.pid = 42;
+  event.rank = 0;
+  for (int64_t us : {100, 300, 200}) {
+    event.kind = EventKind::kStep;
+    event.name = "Step " + std::to_string(us);
+    event.dur_ns = us * 1000;
+    sink->TakeEvent(event);
+    event.kind = EventKind::kRange;
+    event.name = "a,b";
+    event.dur_ns = us * 100;
+    sink->TakeEvent(event);
+  }
+  event.dur_ns = 10'000'000;
+  MarkPartial(&event);
+  sink->TakeEvent(event);
+  EXPECT_TRUE(sink->Finish().ok());
+  sink = Open(0, "ts_track.data");
+  event = IterationEvent(3, kStartNs, 5'000'000);
+  event.kind = EventKind::kDeviceStep;
+  sink->TakeEvent(event);
+  MarkPartial(&event);
+  sink->TakeEvent(event);
+  EXPECT_TRUE(sink->Finish().ok());
+  sink.reset();
+  End();
+  EXPECT_EQ(Csv("step_range_statistics"),
+            "Device_id,Rank,Kind,Name,Count,Mean(us),P50(us),P99(us),Max(us)\n"
+            "host,0,range,\"a,b\",3,20.000,20.000,30.000,30.000\n"
+            "host,0,step,,3,200.000,200.000,300.000,300.000\n"
+            "0,0,device_step,,1,5000.000,5000.000,5000.000,5000.000\n");
+  // The vendor's has whole steps only.
+  const std::string steps = Csv("step_trace");
+  EXPECT_EQ(std::ranges::count(steps, '\n'), 2);
 }
 
 }  // namespace

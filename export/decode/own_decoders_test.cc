@@ -38,36 +38,67 @@ TEST(Marks, RangesNestPerThread) {
                                          "150\t42\t5\t1\tpop\t\t0\n"
                                          "160\t42\t5\t1\tpop\t\t0\n"
                                          "170\t42\t5\t1\tshove\tx\t0\n"});
-  ASSERT_EQ(run.events.size(), 4u);
+  ASSERT_EQ(run.events.size(), 5u);
   EXPECT_EQ(run.events[0].name, "inner");
   EXPECT_EQ(run.events[0].kind, EventKind::kRange);
   EXPECT_EQ(run.events[0].t_ns, DecodeRun::kWall + 120);
   EXPECT_EQ(run.events[0].dur_ns, 10);
   EXPECT_EQ(run.events[0].pid, 42);
   EXPECT_EQ(run.events[0].tid, 1);
-  ASSERT_EQ(run.events[0].args.size(), 1u);
-  EXPECT_EQ(run.events[0].args[0].value, 5);
+  EXPECT_EQ(run.events[0].rank, 5);
   EXPECT_EQ(run.events[1].name, "here");
-  EXPECT_TRUE(run.events[1].args.empty());
+  EXPECT_FALSE(run.events[1].rank.has_value());
   EXPECT_EQ(run.events[2].name, "outer");
   EXPECT_EQ(run.events[2].dur_ns, 50);
-  EXPECT_EQ(run.events[3].name, "other");  // never popped
-  EXPECT_EQ(run.events[3].dur_ns, 60);
-  EXPECT_EQ(run.stats.bad_records, 2u);
+  EXPECT_FALSE(run.events[2].partial);
+  EXPECT_EQ(run.events[3].name, "range from before the session (partial)");
+  EXPECT_EQ(run.events[3].t_ns, DecodeRun::kWall + 2000);
+  EXPECT_EQ(run.events[4].name, "other (partial)");  // never popped
+  EXPECT_TRUE(run.events[4].partial);
+  EXPECT_EQ(run.events[4].dur_ns, 60);  // until the last mark: the session's end is not known
+  EXPECT_EQ(run.stats.bad_records, 1u);
+  EXPECT_EQ(run.stats.clipped, 2u);
 }
 
 TEST(Marks, StepsHaveBothEnds) {
   DecodeRun run("marks.tsv", kOwn);
   run.Feed(
-      {"100\t42\t0\t1\tstep_begin\t\t7\n200\t42\t0\t1\tstep_end\t\t7\n"
-       "200\t42\t0\t1\tstep_begin\t\t8\n210\t42\t0\t1\tstep_begin\t\t9\n"
-       "220\t42\t0\t1\tstep_end\t\t8\n230\t43\t1\t1\tstep_end\t\t1\n"});
-  ASSERT_EQ(run.events.size(), 1u);
+      {"2100\t42\t0\t1\tstep_begin\t\t7\n2200\t42\t0\t1\tstep_end\t\t7\n"
+       "2200\t42\t0\t1\tstep_begin\t\t8\n2210\t42\t0\t1\tstep_begin\t\t9\n"
+       "2220\t42\t0\t1\tstep_end\t\t8\n2230\t42\t0\t1\tstep_end\t\t9\n"});
+  ASSERT_EQ(run.events.size(), 2u);
   EXPECT_EQ(run.events[0].kind, EventKind::kStep);
   EXPECT_EQ(run.events[0].name, "Step 7");
   EXPECT_EQ(run.events[0].value, 7);
   EXPECT_EQ(run.events[0].dur_ns, 100);
-  EXPECT_EQ(run.stats.bad_records, 4u);  // 8 twice, 9, 1
+  EXPECT_EQ(run.events[1].name, "Step 9");
+  EXPECT_EQ(run.stats.unpaired, 2u);  // 8 begins, is not ended by what comes, and ends as no step
+  EXPECT_EQ(run.stats.bad_records, 0u);
+  EXPECT_EQ(run.stats.clipped, 0u);
+}
+
+TEST(Marks, WhatCrossesTheSessionsBorderIsClipped) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.place().clock.end_us = DecodeRun::kWall / 1000 + 10;
+  run.place().clock.end_raw_ns = 10000;
+  run.Feed(
+      {"2500\t42\t0\t1\tpop\t\t0\n"
+       "3000\t42\t0\t1\tstep_end\t\t6\n"
+       "3000\t42\t0\t1\tstep_begin\t\t7\n"
+       "4000\t42\t0\t1\tpush\tforward\t0\n"});
+  ASSERT_EQ(run.events.size(), 4u);
+  EXPECT_EQ(run.events[0].name, "range from before the session (partial)");
+  EXPECT_EQ(run.events[0].dur_ns, 500);
+  EXPECT_EQ(run.events[1].name, "Step 6 (partial)");
+  EXPECT_EQ(run.events[1].t_ns, DecodeRun::kWall + 2000);
+  EXPECT_EQ(run.events[1].dur_ns, 1000);
+  EXPECT_EQ(run.events[2].name, "forward (partial)");
+  EXPECT_EQ(run.events[2].dur_ns, 6000);
+  EXPECT_EQ(run.events[3].name, "Step 7 (partial)");
+  EXPECT_EQ(run.events[3].dur_ns, 7000);
+  for (const Event& event : run.events) EXPECT_TRUE(event.partial);
+  EXPECT_EQ(run.stats.clipped, 4u);
+  EXPECT_EQ(run.stats.bad_records + run.stats.unpaired, 0u);
 }
 
 TEST(Marks, OnlyWhatReachesIntoTheWindow) {
@@ -155,21 +186,28 @@ TEST(StepTraceRows, JitterIsPutInOrder) {
   EXPECT_EQ(rows[0].fp_start, 110u);
 }
 
-TEST(StepTraceRows, TrainingStepsNeedBothEnds) {
+TEST(StepTraceRows, TrainingStepsArePairedAsTheyCome) {
   constexpr uint64_t kNoModel = 4294967295;
   uint64_t dropped = 0;
-  auto rows = RowsOf({{100, 3, kNoModel, 0, 60000},
+  auto rows = RowsOf({{90, 2, kNoModel, 0, 60001},
+                      {100, 3, kNoModel, 0, 60000},
                       {150, 4, kNoModel, 0, 60000},
                       {200, 3, kNoModel, 0, 60001},
                       {210, 9, kNoModel, 0, 60001}},
                      &dropped);
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_TRUE(rows[0].training_step);
-  EXPECT_EQ(rows[0].iteration, 3u);
-  EXPECT_EQ(rows[0].model, kNoModel);
-  EXPECT_EQ(rows[0].start, 100u);
-  EXPECT_EQ(rows[0].end, 200u);
-  EXPECT_EQ(dropped, 2u);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_TRUE(rows[0].begun_before);
+  EXPECT_EQ(rows[0].iteration, 2u);
+  EXPECT_EQ(rows[0].end, 90u);
+  EXPECT_TRUE(rows[1].training_step);
+  EXPECT_EQ(rows[1].iteration, 3u);
+  EXPECT_EQ(rows[1].model, kNoModel);
+  EXPECT_EQ(rows[1].start, 100u);
+  EXPECT_EQ(rows[1].end, 200u);
+  EXPECT_FALSE(rows[1].begun_before || rows[1].ends_after);
+  EXPECT_EQ(rows[2].iteration, 4u);
+  EXPECT_TRUE(rows[2].ends_after);
+  EXPECT_EQ(dropped, 1u);  // 9
 }
 
 std::string Record(uint64_t cycles, uint64_t model, uint16_t tag, int chip) {
@@ -215,6 +253,32 @@ TEST_P(TsTrack, BecomesEvents) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, TsTrack, testing::Values(5, 15));
 
+// The counter was 1000 at wall + 5000 and counts 20 ns: the session begins at 850, ends at 3500.
+TEST(TsTrackOfOurs, StepsThatCrossTheSessionsBorderAreClipped) {
+  DecodeRun run("ts_track.data");
+  run.place().clock.end_us = DecodeRun::kWall / 1000 + 55;
+  run.place().clock.end_raw_ns = 55000;
+  std::string bytes;
+  auto add = [&bytes](uint64_t count, int64_t step, bool begin) {
+    auto record = StepRecord(5, count, step, begin);
+    bytes.append(reinterpret_cast<const char*>(record.data()), record.size());
+  };
+  add(850, 1, true);  // written so for a step that was running
+  add(1000, 1, false);
+  add(1000, 2, true);
+  add(2000, 2, false);
+  add(2000, 3, true);
+  run.Feed({bytes});
+  ASSERT_EQ(run.events.size(), 3u);
+  EXPECT_EQ(run.events[0].name, "Step 1 (partial)");
+  EXPECT_EQ(run.events[1].name, "Step 2");
+  EXPECT_EQ(run.events[1].dur_ns, 20000);
+  EXPECT_EQ(run.events[2].name, "Step 3 (partial)");
+  EXPECT_EQ(run.events[2].dur_ns, 30000);
+  EXPECT_EQ(run.stats.clipped, 2u);
+  EXPECT_EQ(run.stats.bad_bytes, 0u);
+}
+
 TEST(TsTrackOfOurs, ReadsWhatTheDumpWrites) {
   DecodeRun run("ts_track.data");
   auto begin = StepRecord(5, 1000, 17, true);
@@ -223,7 +287,8 @@ TEST(TsTrackOfOurs, ReadsWhatTheDumpWrites) {
   bytes.append(reinterpret_cast<const char*>(end.data()), end.size());
   run.Feed({bytes});
   ASSERT_EQ(run.events.size(), 1u);
-  EXPECT_EQ(run.events[0].kind, EventKind::kStep);
+  EXPECT_EQ(run.events[0].kind, EventKind::kDeviceStep);
+  EXPECT_FALSE(run.events[0].partial);
   EXPECT_EQ(run.events[0].name, "Step 17");
   EXPECT_EQ(run.events[0].dur_ns, 10000);
 }

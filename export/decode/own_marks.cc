@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,13 +13,17 @@
 namespace profd::exporting {
 namespace {
 
-// host/profd/marks.tsv (docs/manifest.md): time_ns, pid, rank, thread, kind, name, value. A push without
-// a pop ends with the last line of its process; a pop without a push, and a step without its begin
-// or end, is left out and counted as bad.
+// host/profd/marks.tsv (docs/manifest.md): time_ns, pid, rank, thread, kind, name, value. A range or step
+// whose other end lies outside of the session is clipped there. A step's end in the middle without its
+// begin, or its begin without its end, lost the other half: it is left out and counted.
 class MarksDecoder : public Decoder {
  public:
   explicit MarksDecoder(const DecodeContext& context)
-      : clock_(context.clock), window_(context.window), event_(context.event) {}
+      : clock_(context.clock), window_(context.window), event_(context.event) {
+    const ClockFacts& facts = clock_.facts();
+    begin_ns_ = clock_.HostNs(facts.begin_raw_ns);
+    if (facts.end_us > 0) end_ns_ = clock_.HostNs(facts.end_raw_ns);
+  }
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     ForEachLine(bytes, [this](std::string_view line) {
@@ -30,34 +37,38 @@ class MarksDecoder : public Decoder {
   }
 
   void Finish() override {
+    // Without an end of the session: its last mark.
+    end_ns_ = std::max(end_ns_, last_ns_);
     for (auto& [thread, open] : ranges_) {
-      int64_t end_ns = last_ns_[thread.first];
-      while (!open.empty()) EndRange(thread, &open, end_ns);
+      while (!open.empty()) EndRange(thread, &open, end_ns_, true);
     }
     for (const auto& [pid, step] : steps_) {
-      if (step.open) ++stats_.bad_records;
+      if (step.open) SendStep(step, end_ns_, true);
     }
   }
 
  private:
   using Thread = std::pair<int64_t, int64_t>;  // pid, thread
+  using Rank = std::optional<int>;
   static constexpr size_t kMaxThreads = 65536;
   static constexpr size_t kMaxDepth = 512;
   struct Range {
     int64_t t_ns = 0;
     std::string name;
-    int64_t rank = -1;
-  };
-  struct Step {
-    bool open = false;
-    int64_t t_ns = 0;
-    int64_t value = 0;
+    Rank rank;
   };
   struct Mark {
     Thread thread;
     int64_t t_ns = 0;
-    int64_t rank = -1;
+    Rank rank;
     std::string_view name;
+    int64_t value = 0;
+  };
+  struct Step {
+    bool open = false;
+    Thread thread;
+    int64_t t_ns = 0;
+    Rank rank;
     int64_t value = 0;
   };
 
@@ -65,6 +76,7 @@ class MarksDecoder : public Decoder {
     TextScan scan(line);
     Mark mark;
     int64_t ns = 0;
+    int64_t rank_number = 0;
     TextScan time(scan.Field('\t'));
     TextScan pid(scan.Field('\t'));
     std::string_view rank = scan.Field('\t');
@@ -72,13 +84,14 @@ class MarksDecoder : public Decoder {
     std::string_view kind = scan.Field('\t');
     mark.name = scan.Field('\t');
     if (!time.Int(&ns) || !pid.Int(&mark.thread.first) || !thread.Int(&mark.thread.second) ||
-        (!rank.empty() && !TextScan(rank).Int(&mark.rank)) || !scan.Int(&mark.value)) {
+        (!rank.empty() && !TextScan(rank).Int(&rank_number)) || !scan.Int(&mark.value)) {
       return false;
     }
+    if (!rank.empty() && rank_number >= 0 && rank_number <= INT32_MAX) {
+      mark.rank = static_cast<int>(rank_number);
+    }
     mark.t_ns = clock_.HostNs(ns);
-    if (last_ns_.size() >= kMaxThreads && !last_ns_.contains(mark.thread.first)) return false;
-    int64_t& last = last_ns_.try_emplace(mark.thread.first, mark.t_ns).first->second;
-    if (mark.t_ns > last) last = mark.t_ns;
+    last_ns_ = std::max(last_ns_, mark.t_ns);
     if (kind == "mark") return Instant(mark);
     if (kind == "push") return Push(mark);
     if (kind == "pop") return Pop(mark);
@@ -104,49 +117,66 @@ class MarksDecoder : public Decoder {
     return true;
   }
   bool Pop(const Mark& mark) {
-    auto it = ranges_.find(mark.thread);
-    if (it == ranges_.end() || it->second.empty()) return false;
-    EndRange(mark.thread, &it->second, mark.t_ns);
+    if (ranges_.size() >= kMaxThreads && !ranges_.contains(mark.thread)) return false;
+    std::vector<Range>& open = ranges_[mark.thread];
+    // Its name was given when it began.
+    const bool before = open.empty();
+    if (before) open.push_back({begin_ns_, "range from before the session", mark.rank});
+    EndRange(mark.thread, &open, mark.t_ns, before);
     return true;
   }
-  void EndRange(const Thread& thread, std::vector<Range>* open, int64_t end_ns) {
+  void EndRange(const Thread& thread, std::vector<Range>* open, int64_t end_ns, bool clipped) {
     Range range = std::move(open->back());
     open->pop_back();
     Event event = EventOf(EventKind::kRange, thread, range.rank);
-    event.t_ns = range.t_ns;
-    event.dur_ns = SpanNs(range.t_ns, end_ns);
     event.name = std::move(range.name);
-    Send(event);
+    SendSpan(&event, range.t_ns, end_ns, clipped);
   }
 
   bool BeginStep(const Mark& mark) {
     if (steps_.size() >= kMaxThreads && !steps_.contains(mark.thread.first)) return false;
     Step& step = steps_[mark.thread.first];
-    if (step.open) ++stats_.bad_records;  // the one before never ended
-    step = {true, mark.t_ns, mark.value};
+    if (step.open) ++stats_.unpaired;  // the one before never ended
+    step = {true, mark.thread, mark.t_ns, mark.rank, mark.value};
     return true;
   }
   bool EndStep(const Mark& mark) {
-    auto it = steps_.find(mark.thread.first);
-    if (it == steps_.end() || !it->second.open || it->second.value != mark.value) return false;
+    if (steps_.size() >= kMaxThreads && !steps_.contains(mark.thread.first)) return false;
+    auto [it, first] = steps_.try_emplace(mark.thread.first);
     Step& step = it->second;
-    step.open = false;
-    Event event = EventOf(EventKind::kStep, mark.thread, mark.rank);
-    event.t_ns = step.t_ns;
-    event.dur_ns = SpanNs(step.t_ns, mark.t_ns);
-    event.name = "Step " + std::to_string(mark.value);
-    event.value = mark.value;
-    Send(event);
+    if (first) {
+      SendStep({false, mark.thread, begin_ns_, mark.rank, mark.value}, mark.t_ns, true);
+    } else if (step.open && step.value == mark.value) {
+      step.open = false;
+      SendStep(step, mark.t_ns, false);
+    } else {
+      ++stats_.unpaired;
+    }
     return true;
   }
+  void SendStep(const Step& step, int64_t end_ns, bool clipped) {
+    Event event = EventOf(EventKind::kStep, step.thread, step.rank);
+    event.name = "Step " + std::to_string(step.value);
+    event.value = step.value;
+    SendSpan(&event, step.t_ns, end_ns, clipped);
+  }
 
-  static Event EventOf(EventKind kind, const Thread& thread, int64_t rank) {
+  static Event EventOf(EventKind kind, const Thread& thread, Rank rank) {
     Event event;
     event.kind = kind;
     event.pid = thread.first;
     event.tid = thread.second;
-    if (rank >= 0) event.args.push_back({"rank", static_cast<double>(rank)});
+    event.rank = rank;
     return event;
+  }
+  void SendSpan(Event* event, int64_t begin_ns, int64_t end_ns, bool clipped) {
+    event->t_ns = begin_ns;
+    event->dur_ns = SpanNs(begin_ns, end_ns);
+    if (clipped) {
+      ++stats_.clipped;
+      MarkPartial(event);
+    }
+    Send(*event);
   }
   void Send(const Event& event) {
     if (event_ && Touches(window_, event)) event_(event);
@@ -155,9 +185,11 @@ class MarksDecoder : public Decoder {
   ClockMap clock_;
   TimeWindow window_;
   std::function<void(const Event&)> event_;
+  int64_t begin_ns_ = 0;          // of the session
+  int64_t end_ns_ = INT64_MIN;
+  int64_t last_ns_ = INT64_MIN;   // of all marks
   std::map<Thread, std::vector<Range>> ranges_;
-  std::map<int64_t, Step> steps_;       // by pid
-  std::map<int64_t, int64_t> last_ns_;  // by pid
+  std::map<int64_t, Step> steps_;  // by pid
 };
 
 }  // namespace

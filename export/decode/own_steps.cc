@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "base/bytes.h"
@@ -19,7 +21,9 @@ class TsTrackDecoder : public Decoder {
         device_(context.place->device),
         window_(context.window),
         event_(context.event),
-        steps_([this](const StepTraceRow& row) { Row(row); }) {}
+        steps_([this](const StepTraceRow& row) { Row(row); }),
+        begin_ns_(clock_.HostNs(clock_.facts().begin_raw_ns)),
+        end_ns_(clock_.facts().end_us > 0 ? clock_.HostNs(clock_.facts().end_raw_ns) : INT64_MIN) {}
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     for (; bytes.size() >= kStepRecordBytes; bytes = bytes.subspan(kStepRecordBytes)) {
@@ -29,12 +33,12 @@ class TsTrackDecoder : public Decoder {
   }
   void Finish() override {
     steps_.Finish();
-    stats_.bad_records += steps_.dropped();
-    stats_.bad_bytes += steps_.dropped() * kStepRecordBytes;
+    stats_.unpaired += steps_.dropped();
   }
 
  private:
   static constexpr std::byte kStepTraceType{10};
+  static constexpr int64_t kBorderNs = 1000;
 
   void Record(std::span<const std::byte> bytes) {
     if (bytes[1] != kStepTraceType) {
@@ -48,19 +52,26 @@ class TsTrackDecoder : public Decoder {
     record.stream = LoadUnchecked<uint16_t>(bytes, v6_ ? 34 : 32);
     record.tag = LoadUnchecked<uint16_t>(bytes, v6_ ? 32 : 36);
     ++stats_.records;
+    last_ = std::max(last_, record.cycles);
     steps_.Add(record);
   }
 
   void Row(const StepTraceRow& row) {
     Event event;
-    event.kind = row.training_step ? EventKind::kStep : EventKind::kIteration;
+    event.kind = row.training_step ? EventKind::kDeviceStep : EventKind::kIteration;
     event.device = device_;
-    event.t_ns = clock_.DeviceCounter(row.start);
-    event.dur_ns = SpanNs(event.t_ns, clock_.DeviceCounter(row.end));
+    event.t_ns = row.begun_before ? begin_ns_ : clock_.DeviceCounter(row.start);
+    const int64_t last_ns = clock_.DeviceCounter(row.ends_after ? last_ : row.end);
+    event.dur_ns = SpanNs(event.t_ns, row.ends_after ? std::max(end_ns_, last_ns) : last_ns);
+    // A step that runs when the session starts is recorded as begun at that instant.
+    const bool at_begin = row.training_step && SpanNs(begin_ns_, event.t_ns) < kBorderNs;
+    const bool partial = row.ends_after || at_begin;
+    if (partial) ++stats_.clipped;
     if (!event_ || !Touches(window_, event)) return;
     event.tid = static_cast<int64_t>(row.model);
     event.value = static_cast<int64_t>(row.iteration);
     event.name = (row.training_step ? "Step " : "Iteration ") + std::to_string(row.iteration);
+    if (partial) MarkPartial(&event);
     auto offset = [&](const char* name, uint64_t cycles) {
       event.args.push_back({name, static_cast<double>(Since(event.t_ns, cycles))});
     };
@@ -91,6 +102,9 @@ class TsTrackDecoder : public Decoder {
   TimeWindow window_;
   std::function<void(const Event&)> event_;
   StepTrace steps_;
+  int64_t begin_ns_;  // of the session
+  int64_t end_ns_;
+  uint64_t last_ = 0;  // cycles of the last record
 };
 
 }  // namespace

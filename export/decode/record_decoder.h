@@ -172,12 +172,13 @@ class IntervalClock {
 class CounterClock {
  public:
   explicit CounterClock(const ClockMap& clock)
-      : offset_ns_(clock.HostNs(0)),
+      : clock_(clock),
+        offset_ns_(ClockMap(clock.facts()).HostNs(0)),
         count_(static_cast<double>(clock.facts().device_count) / 1e9 * 1e9),
         hz_(clock.facts().device_hz),
         host_ns_(static_cast<double>(static_cast<int64_t>(
-                     static_cast<uint64_t>(clock.DeviceNs(clock.facts().device_ns)) -
-                     static_cast<uint64_t>(clock.HostNs(0)))) /
+                     static_cast<uint64_t>(ClockMap(clock.facts()).DeviceNs(clock.facts().device_ns)) -
+                     static_cast<uint64_t>(offset_ns_))) /
                  1e9 * 1e9) {}
 
   // False: no time a record can have, or the counter's frequency is not known.
@@ -189,11 +190,13 @@ class CounterClock {
     return true;
   }
   int64_t Wall(double monotonic_ns) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(monotonic_ns)) +
-                                static_cast<uint64_t>(offset_ns_));
+    return clock_.CorrectCounter(
+        static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(monotonic_ns)) +
+                             static_cast<uint64_t>(offset_ns_)));
   }
 
  private:
+  ClockMap clock_;
   int64_t offset_ns_;
   double count_;
   double hz_;

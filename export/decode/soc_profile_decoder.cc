@@ -126,17 +126,13 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, layout::
     return Transfer(record.subspan(layout::kTrans), ns, kind, link);
   }
   bool ChipTransV6(Record record, double ns, uint8_t die) {
-    Record values = record.subspan(layout::kTransV6);
-    // Seen from real devices; the vendor's analyser leaves such records out too.
-    if (LoadUnchecked<uint64_t>(values, 0) == layout::kNoReading ||
-        LoadUnchecked<uint64_t>(values, sizeof(uint64_t)) == layout::kNoReading) {
-      return Skip();
-    }
-    return Transfer(values, ns, kPcie, die);
+    return Transfer(record.subspan(layout::kTransV6), ns, kPcie, die);
   }
   bool Transfer(Record values, double ns, int kind, int link) {
     auto first = LoadUnchecked<uint64_t>(values, 0);
     auto second = LoadUnchecked<uint64_t>(values, sizeof(uint64_t));
+    // Seen from real devices.
+    if (first == layout::kNoReading || second == layout::kNoReading) return Skip();
     if (!FitsInt64(first | second)) return false;
     trans_.Add(clock_.Wall(ns), kind, link, static_cast<int64_t>(first),
                static_cast<int64_t>(second));

@@ -1,6 +1,7 @@
 #include "export/decode/step_trace.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace profd::exporting {
 namespace {
@@ -25,7 +26,15 @@ void StepTrace::Add(const StepTraceRecord& record) {
 
 void StepTrace::Finish() {
   while (!waiting_.empty()) Pop();
-  dropped_ += steps_.size();
+  for (const auto& [index, begun] : steps_) {
+    StepTraceRow row;
+    row.training_step = true;
+    row.ends_after = true;
+    row.model = begun.first;
+    row.iteration = index;
+    row.start = begun.second;
+    row_(row);
+  }
   steps_.clear();
   models_.clear();
 }
@@ -79,23 +88,29 @@ void StepTrace::Process(const StepTraceRecord& record) {
 
 void StepTrace::TrainingStep(const StepTraceRecord& record) {
   auto it = steps_.find(record.index);
+  const bool first = !std::exchange(step_seen_, true);
   if (record.tag == kStepStart) {
     if (it != steps_.end() || steps_.size() >= kMaxSteps) ++dropped_;
     if (it == steps_.end() && steps_.size() >= kMaxSteps) return;
     steps_[record.index] = {record.model, record.cycles};
     return;
   }
-  if (it == steps_.end()) {
+  if (it == steps_.end() && !first) {
     ++dropped_;
     return;
   }
   StepTraceRow row;
   row.training_step = true;
-  row.model = it->second.first;
+  row.model = record.model;
   row.iteration = record.index;
-  row.start = it->second.second;
   row.end = record.cycles;
-  steps_.erase(it);
+  if (it == steps_.end()) {
+    row.begun_before = true;
+  } else {
+    row.model = it->second.first;
+    row.start = it->second.second;
+    steps_.erase(it);
+  }
   Emit(&row);
 }
 

@@ -25,6 +25,10 @@ struct StepTraceRecord {
 // A row of step_trace.csv.
 struct StepTraceRow {
   bool training_step = false;  // of tags 60000 and 60001: no parts
+  // Of a training step: the begin lies before the first record, the end behind the last one. Then
+  // `start` or `end` is 0.
+  bool begun_before = false;
+  bool ends_after = false;
   uint64_t model = 0;
   uint64_t iteration = 0;  // counted per model from 1; the step, of a training step
   uint64_t start = 0;
@@ -43,9 +47,9 @@ class StepTrace {
 
   // Records may be out of order, by kReorder records at most.
   void Add(const StepTraceRecord& record);
-  // Iterations still open are dropped.
+  // Iterations still open are dropped; training steps end after the last record.
   void Finish();
-  // Records that fit nowhere: too late, an end without a start, a step without its other half.
+  // Records that fit nowhere: too late, an end without a start, a step's half whose other one is lost.
   uint64_t dropped() const { return dropped_; }
 
   static constexpr size_t kReorder = 8192;
@@ -96,6 +100,7 @@ class StepTrace {
   std::map<uint64_t, Model> models_;
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> steps_;  // index -> model, start
   std::deque<uint64_t> ends_;                                // of rows, ascending
+  bool step_seen_ = false;
   uint64_t dropped_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -87,7 +88,9 @@ class OpenMetricsSink : public FormatSink {
   Writers Make(const Batch& batch, std::span<const uint64_t> keys) {
     std::vector<Label> place = {{"node", dump_.hostname}, {"dump", dump_.name}};
     if (!dump_.job_id.empty()) place.push_back({"job", dump_.job_id});
-    if (dump_.rank) place.push_back({"rank", std::to_string(*dump_.rank)});
+    if (std::optional<int> rank = dump_.RankOf(batch.device)) {
+      place.push_back({"rank", std::to_string(*rank)});
+    }
     if (batch.device >= 0) place.push_back({"device", std::to_string(batch.device)});
     Writers writers;
     for (MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {

@@ -91,8 +91,8 @@ using Readings = std::vector<Reading>;
 
 class SummarySink : public FormatSink {
  public:
-  SummarySink(DumpSummary* out, std::mutex* mutex, const Strings& strings)
-      : out_(*out), mutex_(*mutex), strings_(strings) {}
+  SummarySink(DumpSummary* out, std::mutex* mutex, const Strings& strings, const DumpInfo* dump)
+      : out_(*out), mutex_(*mutex), strings_(strings), dump_(dump) {}
 
   void Take(const Batch& batch) override {
     auto key = std::pair(batch.table->id, batch.device);
@@ -113,7 +113,10 @@ class SummarySink : public FormatSink {
     }
   }
 
-  void TakeEvent(const Event& event) override { ++events_[static_cast<size_t>(event.kind)]; }
+  void TakeEvent(const Event& event) override {
+    ++events_[static_cast<size_t>(event.kind)];
+    durations_.Add(event, event.rank || dump_ == nullptr ? event.rank : dump_->RankOf(event.device));
+  }
 
   Status Finish() override {
     std::lock_guard lock(mutex_);
@@ -132,6 +135,7 @@ class SummarySink : public FormatSink {
     }
     out_.left_out_series += left_out_;
     for (size_t i = 0; i < events_.size(); ++i) out_.events[i] += events_[i];
+    out_.durations.Merge(durations_);
     return {};
   }
 
@@ -185,11 +189,13 @@ class SummarySink : public FormatSink {
   DumpSummary& out_;
   std::mutex& mutex_;
   const Strings& strings_;
+  const DumpInfo* dump_;  // null: there is none
   std::map<std::pair<TableId, int>, SeriesMap<size_t>> maps_;
   std::vector<Readings> readings_;
   size_t series_ = 0;
   uint64_t left_out_ = 0;
-  std::array<uint64_t, 5> events_ = {};
+  std::array<uint64_t, kEventKinds> events_ = {};
+  DurationStats durations_;
 };
 
 class SummaryFormat : public Format {
@@ -200,10 +206,13 @@ class SummaryFormat : public Format {
   bool WantsEvents() const override { return true; }
   Status Begin(const ExportPlan& plan) override {
     strings_ = plan.strings;
+    dumps_ = plan.dumps;
     return {};
   }
-  Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override {
-    return std::unique_ptr<FormatSink>(std::make_unique<SummarySink>(&out_, &mutex_, *strings_));
+  Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
+    const DumpInfo* dump = task.dump < dumps_.size() ? dumps_[task.dump] : nullptr;
+    return std::unique_ptr<FormatSink>(
+        std::make_unique<SummarySink>(&out_, &mutex_, *strings_, dump));
   }
   Status End(bool, std::vector<OutputFile>*) override {
     std::ranges::stable_sort(out_.series, [](const SeriesSummary& a, const SeriesSummary& b) {
@@ -216,6 +225,7 @@ class SummaryFormat : public Format {
   DumpSummary& out_;
   std::mutex mutex_;
   const Strings* strings_ = nullptr;
+  std::vector<const DumpInfo*> dumps_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "export/durations.h"
 #include "export/format.h"
 #include "export/rows/series.h"
 
@@ -57,7 +58,8 @@ struct DumpSummary {
 
   std::vector<SeriesSummary> series;  // by table, device, in the order they came
   uint64_t left_out_series = 0;
-  std::array<uint64_t, 5> events = {};  // by EventKind
+  std::array<uint64_t, kEventKinds> events = {};  // by EventKind
+  DurationStats durations;
   int64_t first_ns = INT64_MAX;         // of all samples; above last_ns if there is none
   int64_t last_ns = INT64_MIN;
 };

@@ -108,6 +108,18 @@ void FillHost(MadeExport& made, size_t rank) {
     event.dur_ns = 40 * kMs;
     event.name = "forward";
     sink->TakeEvent(event);
+    // The same step as a device has it, and one that the session cuts.
+    event.kind = EventKind::kDeviceStep;
+    event.device = 0;
+    event.pid = 0;
+    event.dur_ns = 90 * kMs;
+    sink->TakeEvent(event);
+    event.kind = EventKind::kStep;
+    event.device = -1;
+    event.pid = 4242;
+    event.dur_ns = kMs;
+    MarkPartial(&event);
+    if (step == 4) sink->TakeEvent(event);
   }
   EXPECT_TRUE(sink->Finish().ok());
 }

@@ -1,6 +1,9 @@
 #include "export/sqlite/sql_schema.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -49,8 +52,11 @@ void AddDevices(const DumpInfo& dump, size_t number, bool merged, SmallTable& np
   auto add = [&](int64_t device, std::string_view chip) {
     AddDumpId(npus.rows.emplace_back(std::vector<SqlCell>{device, std::string(chip)}), number,
               merged);
-    int64_t rank = dump.rank.value_or(-1);
-    AddDumpId(ranks.rows.emplace_back(std::vector<SqlCell>{rank, device}), number, merged);
+    std::vector<int> of_device = dump.RanksOf(static_cast<int>(device));
+    if (of_device.empty()) of_device.push_back(-1);
+    for (int64_t rank : of_device) {
+      AddDumpId(ranks.rows.emplace_back(std::vector<SqlCell>{rank, device}), number, merged);
+    }
   };
   bool any = false;
   for (const Place& place : dump.places) {
@@ -205,6 +211,12 @@ std::string ValueSql(const SqlTable& table, size_t cell) {
                      : fmt::format("t.{} * {:.17g}", column->name, factor);
 }
 
+// Which rank a device (-1: the host) and a process is of.
+constexpr std::string_view kPlaceRank =
+    " LEFT JOIN PROFD_PLACES p ON p.dumpId = d.dumpId AND p.deviceId = {}";
+constexpr std::string_view kProcessRank =
+    " LEFT JOIN PROFD_PROCESSES q ON q.dumpId = d.dumpId AND q.pid = {}";
+
 std::string JoinSql(std::string_view table, bool merged) {
   return fmt::format("FROM {} t JOIN PROFD_DUMPS d{}", table,
                      merged ? " ON d.dumpId = t.dumpId" : "");
@@ -214,10 +226,11 @@ std::string ArmSql(const SqlTable& table, std::string_view metric, std::string_v
                    std::string_view value, bool merged) {
   bool device = std::ranges::find(table.columns, SqlValue::kDevice, &SqlColumn::value) !=
                 table.columns.end();
+  const std::string_view id = device ? "t.deviceId" : "-1";
   // Always a double, so that nobody divides integers.
-  return fmt::format("SELECT t.timestampNs, d.node, d.job, d.rank, {}, {}, {}, CAST({} AS REAL) {}",
-                     device ? "t.deviceId" : "-1", metric, labels, value,
-                     JoinSql(table.name, merged));
+  return fmt::format(
+      "SELECT t.timestampNs, d.node, d.job, coalesce(p.rank, d.rank), {}, {}, {}, CAST({} AS REAL) {}{}",
+      id, metric, labels, value, JoinSql(table.name, merged), fmt::format(kPlaceRank, id));
 }
 
 }  // namespace
@@ -269,26 +282,102 @@ std::string SamplesViewSql(std::span<const SqlTable* const> tables, bool merged)
 }
 
 std::string EventViewsSql(bool merged) {
-  return fmt::format(
-      "CREATE VIEW profd_steps(start_ns, end_ns, node, job, rank, device, kind, name, step, pid) AS "
-      "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.deviceId, {}, {}, t.step, t.pid {};\n"
-      "CREATE VIEW profd_marks(start_ns, end_ns, node, job, rank, pid, tid, name) AS "
-      "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.globalTid >> 32, "
-      "t.globalTid & 4294967295, {} {};\n"
-      "CREATE VIEW profd_gaps(start_ns, end_ns, node, job, rank, device, name, records) AS "
-      "SELECT t.startNs, t.endNs, d.node, d.job, d.rank, t.deviceId, {}, t.records {};\n"
-      "CREATE VIEW profd_losses(node, job, rank, device, collector, file, reason, records, bytes) AS "
-      "SELECT d.node, d.job, d.rank, t.deviceId, t.collector, t.file, t.reason, t.records, t.bytes {};\n"
-      "CREATE VIEW profd_channels(node, job, rank, device, collector, file, state, hz, records, bytes, "
-      "lost_records, gaps) AS SELECT d.node, d.job, d.rank, t.deviceId, t.collector, t.file, t.state, "
-      "t.hzEffective, t.records, t.bytes, t.lostRecords, t.gaps {};\n",
-      TextOf("kind"), TextOf("name"), JoinSql("PROFD_STEP_ROWS", merged), TextOf("message"),
-      JoinSql("MSTX_EVENTS", merged), TextOf("name"), JoinSql("PROFD_GAP_ROWS", merged),
-      JoinSql("PROFD_LOSS_ROWS", merged), JoinSql("PROFD_CHANNEL_ROWS", merged));
+  const std::string of_device = fmt::format(kPlaceRank, "t.deviceId");
+  auto view = [&](std::string_view name, std::string_view columns, std::string_view table,
+                  std::string_view values, const std::string& joins) {
+    return fmt::format("CREATE VIEW {}({}) AS SELECT {} {}{};\n", name, columns, values,
+                       JoinSql(table, merged), joins);
+  };
+  std::string sql = view(
+      "profd_steps",
+      "start_ns, end_ns, node, job, rank, device, kind, name, step, pid, process, partial",
+      "PROFD_STEP_ROWS",
+      fmt::format("t.startNs, t.endNs, d.node, d.job, coalesce(q.rank, p.rank, d.rank), "
+                  "t.deviceId, {}, {}, t.step, t.pid, q.command, t.partial",
+                  TextOf("kind"), TextOf("name")),
+      of_device + fmt::format(kProcessRank, "t.pid"));
+  sql += view("profd_marks",
+              "start_ns, end_ns, node, job, rank, pid, tid, name, process, partial", "MSTX_EVENTS",
+              fmt::format("t.startNs, t.endNs, d.node, d.job, coalesce(q.rank, p.rank, d.rank), "
+                          "t.globalTid >> 32, t.globalTid & 4294967295, {0}, q.command, "
+                          "{0} LIKE '% (partial)'",
+                          TextOf("message")),
+              fmt::format(kPlaceRank, "-1") + fmt::format(kProcessRank, "t.globalTid >> 32"));
+  sql += view("profd_gaps", "start_ns, end_ns, node, job, rank, device, name, records",
+              "PROFD_GAP_ROWS",
+              fmt::format("t.startNs, t.endNs, d.node, d.job, coalesce(p.rank, d.rank), "
+                          "t.deviceId, {}, t.records",
+                          TextOf("name")),
+              of_device);
+  sql += view("profd_losses", "node, job, rank, device, collector, file, reason, records, bytes",
+              "PROFD_LOSS_ROWS",
+              "d.node, d.job, coalesce(p.rank, d.rank), t.deviceId, t.collector, t.file, t.reason, "
+              "t.records, t.bytes",
+              of_device);
+  sql += view("profd_channels",
+              "node, job, rank, device, collector, file, state, hz, records, bytes, lost_records, gaps",
+              "PROFD_CHANNEL_ROWS",
+              "d.node, d.job, coalesce(p.rank, d.rank), t.deviceId, t.collector, t.file, t.state, "
+              "t.hzEffective, t.records, t.bytes, t.lostRecords, t.gaps",
+              of_device);
+  // The q-th percentile is the value at rank ceil(q n / 100), as in `profctl show` and the CSV.
+  sql +=
+      "CREATE VIEW profd_durations(node, job, rank, device, kind, name, count, mean_ns, p50_ns, p99_ns, "
+      "max_ns) AS WITH spans AS ("
+      "SELECT node, job, rank, device, kind, '' AS name, end_ns - start_ns AS ns FROM profd_steps "
+      "WHERE NOT partial UNION ALL "
+      "SELECT node, job, rank, -1, 'range', name, end_ns - start_ns FROM profd_marks "
+      "WHERE end_ns > start_ns AND NOT partial), "
+      "ranked AS (SELECT *, row_number() OVER (PARTITION BY node, job, rank, device, kind, name "
+      "ORDER BY ns) AS place, count(*) OVER (PARTITION BY node, job, rank, device, kind, name) AS n "
+      "FROM spans) "
+      "SELECT node, job, rank, device, kind, name, count(*), avg(ns), "
+      "max(CASE WHEN place = (n * 50 + 99) / 100 THEN ns END), "
+      "max(CASE WHEN place = (n * 99 + 99) / 100 THEN ns END), max(ns) "
+      "FROM ranked GROUP BY node, job, rank, device, kind, name;\n";
+  return sql;
 }
 
+namespace {
+
+Status WriteRanks(SqliteDatabase& database, const ExportPlan& plan, const ProcessRanks& ranks) {
+  SmallTable places{"PROFD_PLACES",
+                    "dumpId INTEGER, deviceId INTEGER, rank INTEGER, PRIMARY KEY(dumpId, deviceId)",
+                    {}};
+  SmallTable processes{"PROFD_PROCESSES",
+                       "dumpId INTEGER, pid INTEGER, rank INTEGER, command TEXT, "
+                       "PRIMARY KEY(dumpId, pid)",
+                       {}};
+  std::map<std::pair<int64_t, int64_t>, std::pair<std::optional<int>, std::string>> known;
+  for (const auto& [key, rank] : ranks.ranks()) known[key].first = rank;
+  auto cell = [](std::optional<int> rank) { return rank ? SqlCell(int64_t{*rank}) : SqlCell(); };
+  for (size_t i = 0; i < plan.dumps.size(); ++i) {
+    const DumpInfo& dump = *plan.dumps[i];
+    const auto number = static_cast<int64_t>(i);
+    std::set<int> devices = {-1};
+    for (const Place& place : dump.places) devices.insert(place.device);
+    for (int device : devices) {
+      places.rows.push_back({number, int64_t{device}, cell(dump.RankOf(device))});
+    }
+    if (!dump.manifest) continue;
+    for (const ManifestProcess& process : dump.manifest->processes) {
+      auto& [rank, command] = known[{number, process.pid}];
+      if (!rank) rank = process.rank;
+      command = process.command;
+    }
+  }
+  for (const auto& [key, process] : known) {
+    processes.rows.push_back(
+        {key.first, key.second, cell(process.first), OrNull(process.second)});
+  }
+  RETURN_IF_ERROR(WriteTable(database, places, false));
+  return WriteTable(database, processes, false);
+}
+
+}  // namespace
+
 Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan,
-                        std::span<const int64_t> last_ns) {
+                        std::span<const int64_t> last_ns, const ProcessRanks& ranks) {
   SmallTable meta{"META_DATA", "name TEXT, value TEXT", {}};
   for (const MetaValue& value : MetaData()) {
     meta.rows.push_back({std::string(value.name), std::string(value.value)});
@@ -308,7 +397,8 @@ Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan,
   for (size_t i = 0; i < plan.dumps.size(); ++i) {
     dumps.rows.push_back(DumpRow(*plan.dumps[i], i, SessionSpan(*plan.dumps[i], last_ns[i])));
   }
-  return WriteTable(database, dumps, false);
+  RETURN_IF_ERROR(WriteTable(database, dumps, false));
+  return WriteRanks(database, plan, ranks);
 }
 
 }  // namespace profd::exporting

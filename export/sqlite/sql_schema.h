@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -12,6 +15,22 @@
 #include "export/sqlite/sqlite_database.h"
 
 namespace profd::exporting {
+
+// What marks say of their processes. Thread-safe; bounded, as pids are untrusted.
+class ProcessRanks {
+ public:
+  void Add(int64_t dump, int64_t pid, int rank) {
+    constexpr size_t kMax = 65536;
+    std::lock_guard lock(mutex_);
+    if (ranks_.size() < kMax) ranks_[{dump, pid}] = rank;
+  }
+  // By dump and pid. When nobody adds any more.
+  const std::map<std::pair<int64_t, int64_t>, int>& ranks() const { return ranks_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<int64_t, int64_t>, int> ranks_;  // guarded by mutex_
+};
 
 // With several dumps every table of rows has a last column dumpId.
 std::string CreateSql(const SqlTable& table, bool merged);
@@ -24,6 +43,6 @@ std::string EventViewsSql(bool merged);
 // META_DATA, ENUM_*, STRING_IDS, what is known of session, host and devices, and of the dumps.
 // `last_ns`: stamp of each dump's last row, for those that do not say when they ended.
 Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan,
-                        std::span<const int64_t> last_ns);
+                        std::span<const int64_t> last_ns, const ProcessRanks& ranks);
 
 }  // namespace profd::exporting

@@ -279,7 +279,7 @@ constexpr auto kMstxColumns = std::to_array<std::string_view>(
     {"startNs", "endNs", "eventType", "rangeId", "category", "message", "globalTid", "endGlobalTid",
      "domainId", "connectionId"});
 constexpr auto kStepColumns = std::to_array<std::string_view>(
-    {"startNs", "endNs", "deviceId", "kind", "name", "step", "pid", "tid"});
+    {"startNs", "endNs", "deviceId", "kind", "name", "step", "pid", "tid", "partial"});
 constexpr auto kStepArgColumns =
     std::to_array<std::string_view>({"startNs", "deviceId", "step", "name", "value"});
 constexpr auto kGapColumns =

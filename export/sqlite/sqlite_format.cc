@@ -39,6 +39,7 @@ class SqliteSink : public FormatSink {
     const std::vector<SqlTable>* tables;
     const std::vector<std::unique_ptr<TableState>>* states;
     std::atomic<int64_t>* last_ns;
+    ProcessRanks* ranks;
   };
   SqliteSink(const Shared& shared, const LoaderPlace& where)
       : shared_(shared), where_(where), loaders_(shared.tables->size()), pmu_(where_) {}
@@ -110,6 +111,9 @@ void SqliteSink::AddEvent(EventTable table, std::initializer_list<int64_t> cells
 void SqliteSink::TakeEvent(const Event& event) {
   const int64_t end = event.t_ns + event.dur_ns;
   last_ns_ = std::max(last_ns_, end);
+  if (event.rank) {
+    shared_.ranks->Add(std::max<int64_t>(where_.dump_id, 0), event.pid, *event.rank);
+  }
   switch (event.kind) {
     case EventKind::kMark:
     case EventKind::kRange: {
@@ -120,10 +124,13 @@ void SqliteSink::TakeEvent(const Event& event) {
       return;
     }
     case EventKind::kStep:
+    case EventKind::kDeviceStep:
     case EventKind::kIteration: {
-      int64_t kind = Id(event.kind == EventKind::kStep ? "step" : "iteration");
-      AddEvent(EventTable::kSteps, {event.t_ns, end, event.device, kind, Id(event.name),
-                                    event.value, event.pid, event.tid});
+      const std::string_view kind = event.kind == EventKind::kStep         ? "step"
+                                    : event.kind == EventKind::kDeviceStep ? "device_step"
+                                                                           : "iteration";
+      AddEvent(EventTable::kSteps, {event.t_ns, end, event.device, Id(kind), Id(event.name),
+                                    event.value, event.pid, event.tid, event.partial ? 1 : 0});
       for (const Event::Arg& arg : event.args) {
         AddEvent(EventTable::kStepArgs, {event.t_ns, event.device, event.value, Id(arg.name),
                                          static_cast<int64_t>(arg.value)});
@@ -193,7 +200,7 @@ Result<std::unique_ptr<FormatSink>> SqliteFormat::Open(const ExportTask& task) {
   where.ordinal = known == places_.end() ? places_.size() : known->second;
   if (plan_.dumps.size() > 1) where.dump_id = static_cast<int64_t>(task.dump);
   where.strings = plan_.strings;
-  SqliteSink::Shared shared{&tables_, &states_, &last_ns_[task.dump]};
+  SqliteSink::Shared shared{&tables_, &states_, &last_ns_[task.dump], &ranks_};
   return std::unique_ptr<FormatSink>(std::make_unique<SqliteSink>(shared, where));
 }
 
@@ -203,7 +210,7 @@ Status SqliteFormat::MakeSchema() {
   const bool merged = plan_.dumps.size() > 1;
   RETURN_IF_ERROR(database->Run("BEGIN; DROP TABLE unfinished"));
   const std::vector<int64_t> last_ns(last_ns_.begin(), last_ns_.end());
-  RETURN_IF_ERROR(WriteSmallTables(*database, plan_, last_ns));
+  RETURN_IF_ERROR(WriteSmallTables(*database, plan_, last_ns, ranks_));
   std::vector<const SqlTable*> filled;
   for (size_t i = 0; i < tables_.size(); ++i) {
     if (states_[i]->tree.empty()) continue;

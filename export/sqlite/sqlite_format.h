@@ -12,6 +12,7 @@
 #include "export/format.h"
 #include "export/sqlite/page_writer.h"
 #include "export/sqlite/row_loader.h"
+#include "export/sqlite/sql_schema.h"
 #include "export/sqlite/sql_tables.h"
 
 namespace profd::exporting {
@@ -43,6 +44,7 @@ class SqliteFormat : public Format {
   std::unique_ptr<PageFile> pages_;
   std::vector<std::unique_ptr<TableState>> states_;  // of tables_, then of the event tables
   std::deque<std::atomic<int64_t>> last_ns_;         // stamp of the last row, by dump
+  ProcessRanks ranks_;                               // as the marks have them
 };
 
 }  // namespace profd::exporting

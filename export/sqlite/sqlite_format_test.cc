@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <thread>
 
+#include "export/durations.h"
 #include "export/sqlite/test_util.h"
 
 namespace profd::exporting {
@@ -313,6 +315,86 @@ TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
   EXPECT_EQ(made.Query("SELECT device, name, records FROM profd_gaps"), One({0, "hbm.data", 9}));
   EXPECT_EQ(made.Query("SELECT pid, tid, name FROM profd_marks WHERE end_ns > start_ns"),
             One({4242, 7, "forward"}));
+}
+
+// One dump of a whole node: two ranks with a device each, a third device both use, a fourth nobody's.
+TEST(SqliteFormat, RanksAreThoseOfTheProcesses) {
+  MadeExport made(1, 4);
+  made.dump(0).rank.reset();
+  made.dump(0).manifest.emplace().processes = {{100, 0, true, {0, 2}, "train.py"},
+                                               {101, 1, true, {1, 2}, "train.py"}};
+  made.Begin();
+  for (int device = 0; device < 4; ++device) {
+    auto sink = made.Open(0, device);
+    Feed(*sink, TableId::kHccs, device).Row(kMadeBegin, 1.0, 1.0);
+    Event step;
+    step.kind = EventKind::kDeviceStep;
+    step.device = device;
+    step.dur_ns = 2;
+    step.name = "Step 1";
+    if (device < 2) sink->TakeEvent(step);
+    ASSERT_TRUE(sink->Finish().ok());
+  }
+  auto sink = made.Open(0, -1);
+  for (int64_t pid : {100, 101, 102}) {
+    Event step;
+    step.kind = EventKind::kStep;
+    step.pid = pid;
+    step.dur_ns = pid;
+    if (pid == 102) step.rank = 7;  // its marks say so, the manifest does not know it
+    sink->TakeEvent(step);
+    step.kind = EventKind::kRange;
+    step.name = "forward";
+    sink->TakeEvent(step);
+  }
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  const SqlCell none;
+  EXPECT_EQ(made.Query("SELECT device, rank FROM profd_samples WHERE labels = 'direction=tx' "
+                       "ORDER BY device"),
+            (SqlRows{{0, 0}, {1, 1}, {2, none}, {3, none}}));
+  EXPECT_EQ(made.Query("SELECT pid, rank, process FROM profd_steps WHERE kind = 'step' ORDER BY pid"),
+            (SqlRows{{100, 0, "train.py"}, {101, 1, "train.py"}, {102, 7, none}}));
+  EXPECT_EQ(made.Query("SELECT device, rank FROM profd_steps WHERE kind = 'device_step' ORDER BY 1"),
+            (SqlRows{{0, 0}, {1, 1}}));
+  EXPECT_EQ(made.Query("SELECT pid, rank FROM profd_marks ORDER BY pid"),
+            (SqlRows{{100, 0}, {101, 1}, {102, 7}}));
+  EXPECT_EQ(made.Query("SELECT * FROM RANK_DEVICE_MAP ORDER BY deviceId, rankId"),
+            (SqlRows{{0, 0}, {1, 1}, {0, 2}, {1, 2}, {-1, 3}}));
+}
+
+// As `profctl show` and the CSV have them: the value at rank ceil(q n), partial ones left out.
+TEST(SqliteFormat, DurationsHavePercentiles) {
+  MadeExport made(1, 1);
+  made.Begin();
+  auto sink = made.Open(0, -1);
+  DurationStats stats;
+  Event event;
+  event.rank = 0;
+  for (int64_t ns = 250; ns > 0; --ns) {
+    event.kind = ns % 2 == 0 ? EventKind::kStep : EventKind::kRange;
+    event.name = ns % 3 == 0 ? "forward" : "backward";
+    event.dur_ns = ns * ns;
+    sink->TakeEvent(event);
+    stats.Add(event, {});
+  }
+  event.dur_ns = kMs;
+  MarkPartial(&event);
+  sink->TakeEvent(event);
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  SqlRows expected;
+  for (const auto& [key, group] : stats.groups()) {
+    expected.push_back({0, -1, std::string(DurationKind(key.kind)), key.name,
+                        static_cast<int64_t>(group.count()), group.mean(), group.Percentile(50),
+                        group.Percentile(99), group.max()});
+  }
+  ASSERT_EQ(expected.size(), 3u);
+  std::ranges::sort(expected);
+  EXPECT_EQ(made.Query("SELECT rank, device, kind, name, count, mean_ns, p50_ns, p99_ns, max_ns "
+                       "FROM profd_durations ORDER BY kind, name"),
+            expected);
+  EXPECT_EQ(expected[2][6], SqlCell(int64_t{126 * 126}));  // 125 steps: the 63rd
 }
 
 TEST(SqliteFormat, EveryMetricOfTheTableIsInTheSamples) {

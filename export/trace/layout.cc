@@ -102,10 +102,10 @@ constexpr auto kSio = SioCounters("die {0}");
 constexpr auto kSioV6 = SioCounters("{0:D-DIE0,D-DIE1,U-DIE0,U-DIE1}");
 
 constexpr auto kAccPmu = std::to_array<CounterSpec>({
-    {"read_bandwidth", {{{"acc_id", kKey, "acc"}, {"value", kCell, "read_bandwidth"}}}},
-    {"read_ost", {{{"acc_id", kKey, "acc"}, {"value", kCell, "read_outstanding"}}}},
-    {"write_bandwidth", {{{"acc_id", kKey, "acc"}, {"value", kCell, "write_bandwidth"}}}},
-    {"write_ost", {{{"acc_id", kKey, "acc"}, {"value", kCell, "write_outstanding"}}}},
+    {"Acc {0}/read_bandwidth", {{{"value", kCell, "read_bandwidth"}}}},
+    {"Acc {0}/read_ost", {{{"value", kCell, "read_outstanding"}}}},
+    {"Acc {0}/write_bandwidth", {{{"value", kCell, "write_bandwidth"}}}},
+    {"Acc {0}/write_ost", {{{"value", kCell, "write_outstanding"}}}},
 });
 
 // Thread ids are the record types in binary digits, read as decimal ones.

@@ -10,14 +10,13 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <set>
+#include <optional>
 #include <variant>
 
 #include "export/decoder.h"
 #include "export/formats.h"
 #include "export/trace/gzip_file.h"
 #include "export/trace/json_text.h"
-#include "export/trace/process_ids.h"
 #include "export/trace/proto_text.h"
 #include "export/trace/series.h"
 #include "export/trace/slices.h"
@@ -27,8 +26,13 @@ namespace profd::exporting {
 namespace {
 
 constexpr size_t kBufferSize = 256 * 1024;
-// Tracks of processes; those of counters and threads are counted from 1.
-constexpr uint64_t kProcessTracks = uint64_t{1} << 32;
+// Order of the rows below an NPU: its steps, then the groups of counters as the vendor sorts them, what
+// is missing last.
+constexpr int kFirstGroup = 2;
+constexpr int kLossGroup = 1000;
+// Training processes come first, by rank, then the NPUs, then the host.
+constexpr uint32_t kDeviceProcesses = 1U << 20;
+constexpr uint32_t kDevicesPerDump = 2048;
 constexpr char kPacketTag = static_cast<char>(field::kTracePacket << 3 | 2);
 constexpr char kTimestampTag = static_cast<char>(field::kTimestamp << 3);
 
@@ -40,7 +44,7 @@ struct Track {
 using TrackSeries = std::vector<Track>;
 
 struct Shared {
-  explicit Shared(const ExportPlan& export_plan) : plan(export_plan), ids(export_plan.dumps) {}
+  explicit Shared(const ExportPlan& export_plan) : plan(export_plan) {}
 
   Status Create() {
     std::string path = fmt::format("{}/trace_{}.perfetto-trace", plan.out_dir, plan.stamp);
@@ -52,21 +56,21 @@ struct Shared {
   }
 
   ExportPlan plan;
-  ProcessIds ids;
   std::variant<SharedFile, GzipFile> file;
   uint64_t begin_ns = 0;  // earliest of all dumps; every sequence's clock starts here
   std::atomic<uint32_t> sequences = 0;
   std::atomic<uint64_t> tracks = 0;
   std::atomic<uint64_t> events = 0;
   std::mutex mutex;
-  std::set<uint32_t> processes;                              // described
-  std::map<std::pair<uint32_t, int64_t>, uint64_t> threads;  // their tracks, by pid and tid
+  // Tracks that were described, by the dump (processes) or the track they are below, and their name.
+  std::map<std::pair<uint64_t, std::string>, uint64_t> processes;
+  std::map<std::pair<uint64_t, std::string>, uint64_t> rows;
 };
 
 struct TableState {
   const TableLayout* layout = nullptr;
   size_t keys = 0;
-  uint64_t parent = 0;  // the process's track
+  uint64_t parent = 0;  // the group's track
   SeriesCache<TrackSeries> series;
 };
 
@@ -96,7 +100,7 @@ class PerfettoSink final : public FormatSink {
 
   void TakeEvent(const Event& event) override {
     if (!status_.ok()) return;
-    std::vector<Slice> slices = SlicesOf(event);
+    std::vector<Slice> slices = SlicesOf(event, *shared_.plan.dumps[dump_]);
     std::erase_if(slices, [](const Slice& slice) {
       return slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep;
     });
@@ -109,13 +113,13 @@ class PerfettoSink final : public FormatSink {
     std::vector<const Slice*> open;
     for (const Slice& slice : slices) {
       while (!open.empty() && end_of(*open.back()) <= slice.t_ns) {
-        End(*open.back(), event.device);
+        End(*open.back(), event);
         open.pop_back();
       }
-      Begin(slice, event.device);
+      Begin(slice, event);
       if (slice.kind == Slice::Kind::kSlice) open.push_back(&slice);
     }
-    for (; !open.empty(); open.pop_back()) End(*open.back(), event.device);
+    for (; !open.empty(); open.pop_back()) End(*open.back(), event);
   }
 
   Status Finish() override {
@@ -152,7 +156,8 @@ class PerfettoSink final : public FormatSink {
     if (!added) return state;
     state.layout = &LayoutOf(batch.table->id, v6_);
     state.keys = std::min(kMaxKeys, KeyCount(*batch.table));
-    state.parent = ProcessTrack(state.layout->process, batch.device);
+    const ProcessSpec& group = state.layout->process;
+    state.parent = RowTrack(DeviceTrack(batch.device), group.name, kFirstGroup + group.sort_index);
     return state;
   }
 
@@ -210,49 +215,101 @@ class PerfettoSink final : public FormatSink {
     return text;
   }
 
-  uint64_t ProcessTrack(const ProcessSpec& process, int device) {
-    uint32_t pid = shared_.ids.SmallPid(dump_, device, process);
-    uint64_t uuid = kProcessTracks + pid;
+  const DumpInfo& dump() const { return *shared_.plan.dumps[dump_]; }
+
+  // An NPU, or the host.
+  uint64_t DeviceTrack(int device) {
+    uint64_t& known = device_tracks_[device];
+    if (known != 0) return known;
+    std::string name = device < 0 ? "Host" : fmt::format("NPU {}", device);
+    std::string whose;
+    if (std::optional<int> rank = dump().RankOf(device)) whose = fmt::format("rank {}", *rank);
+    if (shared_.plan.dumps.size() > 1) {
+      const std::string& node = dump().hostname.empty() ? dump().name : dump().hostname;
+      whose = node + (whose.empty() ? "" : ", " + whose);
+    }
+    if (!whose.empty()) name += fmt::format(" ({})", whose);
+    // The host behind the NPUs.
+    const auto place = static_cast<uint32_t>(device) % kDevicesPerDump;
+    const uint32_t order =
+        kDeviceProcesses + (static_cast<uint32_t>(dump_) * kDevicesPerDump + place) % (1U << 30);
+    return known = ProcessTrack(name, order, order);
+  }
+
+  // A process that was marked.
+  uint64_t MarkedTrack(const Event& event) {
+    if (last_marked_ != 0 && event.pid == last_pid_ && event.rank == last_rank_) return last_marked_;
+    last_pid_ = event.pid;
+    last_rank_ = event.rank;
+    std::string name = dump().ProcessName(event.pid, event.rank);
+    if (shared_.plan.dumps.size() > 1) {
+      name += fmt::format(" ({})", dump().hostname.empty() ? dump().name : dump().hostname);
+    }
+    const int rank = event.rank ? *event.rank : dump().RankOf(-1).value_or(INT32_MAX);
+    const uint32_t order = std::min(static_cast<uint32_t>(rank), kDeviceProcesses - 1);
+    return last_marked_ = ProcessTrack(name, 0, order);
+  }
+
+  // `pid` 0: the next one. 0, the trace itself, when there are too many: a dump is untrusted.
+  uint64_t ProcessTrack(const std::string& name, uint32_t pid, uint32_t order) {
+    constexpr size_t kMaxProcesses = kDeviceProcesses - 1;
+    uint64_t uuid = 0;
     {
       std::lock_guard lock(shared_.mutex);
-      if (!shared_.processes.insert(pid).second) return uuid;
+      auto known = shared_.processes.find({dump_, name});
+      if (known != shared_.processes.end()) return known->second;
+      if (shared_.processes.size() >= kMaxProcesses) return 0;
+      uuid = shared_.processes[{dump_, name}] = ++shared_.tracks;
+      if (pid == 0) pid = static_cast<uint32_t>(shared_.processes.size());
     }
     ProtoText descriptor;
     descriptor.Varint(field::kProcessPid, pid)
-        .Varint(field::kProcessSortIndex, static_cast<uint64_t>(process.sort_index))
-        .Bytes(field::kProcessName, RepairedText(fmt::format("{} ({})", process.name,
-                                                             shared_.ids.Label(dump_, device))));
+        .Varint(field::kProcessSortIndex, order)
+        .Bytes(field::kProcessName, RepairedText(name));
     ProtoText track;
-    track.Varint(field::kTrackUuid, uuid).Message(field::kTrackProcess, descriptor);
+    track.Varint(field::kTrackUuid, uuid)
+        .Message(field::kTrackProcess, descriptor)
+        .Varint(field::kTrackChildOrder, kOrderExplicit);
     PutDescriptor(track);
     return uuid;
   }
 
-  uint64_t ThreadTrack(const Slice& slice, int device) {
-    constexpr size_t kMaxThreads = 1'000'000;
-    uint32_t pid = shared_.ids.SmallPid(dump_, device, *slice.process);
-    uint64_t parent = ProcessTrack(*slice.process, device);
+  // A group of counters, or a row of slices.
+  uint64_t RowTrack(uint64_t parent, std::string_view name, int order) {
+    constexpr size_t kMaxRows = 1'000'000;
     uint64_t uuid = 0;
     {
       std::lock_guard lock(shared_.mutex);
-      if (shared_.threads.size() >= kMaxThreads) return parent;
-      auto [it, added] = shared_.threads.try_emplace({pid, slice.tid});
+      if (shared_.rows.size() >= kMaxRows) return parent;
+      auto [it, added] = shared_.rows.try_emplace({parent, std::string(name)});
       if (!added) return it->second;
       uuid = it->second = ++shared_.tracks;
     }
     ProtoText track;
     track.Varint(field::kTrackUuid, uuid)
         .Varint(field::kTrackParent, parent)
-        .Bytes(field::kTrackName, RepairedText(slice.thread));
+        .Bytes(field::kTrackName, RepairedText(name))
+        .Varint(field::kTrackOrder, static_cast<uint64_t>(order));
     PutDescriptor(track);
     return uuid;
   }
 
-  void Begin(const Slice& slice, int device) {
+  uint64_t SliceTrack(const Slice& slice, const Event& event) {
+    if (slice.process == &kMarksProcess) {
+      return RowTrack(MarkedTrack(event), slice.track, slice.track_order);
+    }
+    uint64_t parent = DeviceTrack(event.device);
+    if (slice.process == &kLossProcess) {
+      parent = RowTrack(parent, kLossProcess.name, kLossGroup);
+    }
+    return RowTrack(parent, slice.track, slice.track_order);
+  }
+
+  void Begin(const Slice& slice, const Event& event_of) {
     bool instant = slice.kind == Slice::Kind::kInstant;
     ProtoText event;
     event.Varint(field::kEventType, instant ? kTypeInstant : kTypeSliceBegin)
-        .Varint(field::kEventTrack, ThreadTrack(slice, device))
+        .Varint(field::kEventTrack, SliceTrack(slice, event_of))
         .Bytes(field::kEventName, RepairedText(slice.name));
     if (!slice.category.empty()) event.Bytes(field::kEventCategory, slice.category);
     auto named = [](const std::string& name) {
@@ -273,10 +330,10 @@ class PerfettoSink final : public FormatSink {
     PutTrackEvent(slice.t_ns, event);
   }
 
-  void End(const Slice& slice, int device) {
+  void End(const Slice& slice, const Event& event_of) {
     ProtoText event;
     event.Varint(field::kEventType, kTypeSliceEnd)
-        .Varint(field::kEventTrack, ThreadTrack(slice, device));
+        .Varint(field::kEventTrack, SliceTrack(slice, event_of));
     PutTrackEvent(slice.t_ns + slice.dur_ns, event);
   }
 
@@ -373,6 +430,11 @@ class PerfettoSink final : public FormatSink {
   Utilization utilization_;
   uint64_t last_ns_;
   std::map<std::pair<TableId, int>, TableState> tables_;
+  std::map<int, uint64_t> device_tracks_;
+  // Marks of a process mostly follow one another.
+  int64_t last_pid_ = 0;
+  std::optional<int> last_rank_;
+  uint64_t last_marked_ = 0;
   std::unique_ptr<char[]> buffer_;
   size_t used_ = 0;
   uint64_t events_ = 0;

@@ -89,6 +89,19 @@ class Reader {
     for (const auto& packet : packets_) Describe(packet);
     for (const auto& packet : packets_) Walk(packet);
   }
+  // Processes by their sort index, and below each its rows by their rank; counters left out.
+  std::vector<std::string> Rows() const {
+    std::vector<std::string> rows;
+    for (const auto& [order, process] : order_) {
+      rows.push_back(tracks_.at(process).process);
+      std::map<std::pair<uint64_t, uint64_t>, std::string> below;
+      for (const auto& [uuid, parent] : parents_) {
+        if (parent == process) below[{ranks_.at(uuid), uuid}] = tracks_.at(uuid).track;
+      }
+      for (const auto& [key, name] : below) rows.push_back(tracks_.at(process).process + " > " + name);
+    }
+    return rows;
+  }
   std::vector<Sample> samples_;
   std::map<uint64_t, std::string> processes_;  // by pid
 
@@ -104,7 +117,10 @@ class Reader {
       std::vector<Field> fields = Parse(process->bytes);
       known.process = Find(fields, 6)->bytes;
       processes_[Find(fields, 1)->value] = known.process;
+      order_[Find(fields, 3)->value] = Find(track, 1)->value;
+      EXPECT_EQ(Find(track, 11)->value, 3U) << "rows in the order of their ranks";
     }
+    if (const Field* rank = Find(track, 12)) ranks_[Find(track, 1)->value] = rank->value;
     if (const Field* counter = Find(track, 8)) {
       std::vector<Field> fields = Parse(counter->bytes);
       if (const Field* unit = Find(fields, 6)) known.unit = unit->bytes;
@@ -144,7 +160,12 @@ class Reader {
     uint64_t uuid = Find(event, 11)->value;
     ASSERT_TRUE(tracks_.contains(uuid)) << "an event of an unknown track";
     Sample sample = tracks_[uuid];
-    sample.process = tracks_[parents_[uuid]].process;
+    std::string above;
+    for (uint64_t up = parents_[uuid]; up != 0; up = parents_.contains(up) ? parents_[up] : 0) {
+      const Sample& track = tracks_[up];
+      above = (track.process.empty() ? track.track : track.process) + (above.empty() ? "" : " > ") + above;
+    }
+    sample.process = above;
     sample.t_ns = stamp;
     sample.type = Find(event, 9)->value;
     if (const Field* value = Find(event, 44)) std::memcpy(&sample.value, &value->value, 8);
@@ -159,6 +180,8 @@ class Reader {
   std::vector<std::vector<Field>> packets_;
   std::map<uint64_t, Sample> tracks_;
   std::map<uint64_t, uint64_t> parents_;
+  std::map<uint64_t, uint64_t> order_;  // processes by sort index
+  std::map<uint64_t, uint64_t> ranks_;
   std::map<uint64_t, uint64_t> now_;
 };
 
@@ -204,7 +227,7 @@ TEST_F(PerfettoFormatTest, CountersComeBackAsTheyWere) {
   std::string trace = Read(files[0].path);
   EXPECT_EQ(files[0].bytes, trace.size());
   auto sample = [](const char* track, uint64_t micros, double value) {
-    return Sample{"HBM (NPU 0)", track, "MB/s", uint64_t{kBeginNs} + micros * 1000, 4,
+    return Sample{"NPU 0 > HBM", track, "MB/s", uint64_t{kBeginNs} + micros * 1000, 4,
                   value,         "",    ""};
   };
   EXPECT_THAT(Reader(trace).samples_,
@@ -222,7 +245,7 @@ TEST_F(PerfettoFormatTest, EveryArgIsATrack) {
   Reader reader(Read(End(format_.get())[0].path));
   ASSERT_EQ(reader.samples_.size(), 15U);
   EXPECT_EQ(reader.samples_[0].track, "req_rx die 1");
-  EXPECT_EQ(reader.samples_[8].track, "read_bandwidth acc_id 3");
+  EXPECT_EQ(reader.samples_[8].track, "Acc 3/read_bandwidth");
   EXPECT_EQ(reader.samples_[8].value, 10);
   EXPECT_EQ(reader.samples_[14].track, "APP/Memory");
   EXPECT_EQ(reader.samples_[14].unit, "KB");
@@ -250,15 +273,43 @@ TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
     seen.push_back(std::to_string(sample.type) + " " + std::to_string(sample.t_ns - kBeginNs) +
                    " " + sample.track + " " + sample.name);
   }
-  EXPECT_THAT(seen, ElementsAre("1 1000 77 thread 78 forward", "2 1500 77 thread 78 ",
-                                "3 1200 77 thread 78 load", "1 0 Model ID:1 Iteration 2",
-                                "1 1000 Model ID:1 FP_BP Time 2", "2 5000 Model ID:1 ",
-                                "1 5000 Model ID:1 Iteration Refresh 2", "2 9000 Model ID:1 ",
-                                "2 9000 Model ID:1 "));
+  EXPECT_THAT(seen, ElementsAre("1 1000 thread 78 forward", "2 1500 thread 78 ",
+                                "3 1200 thread 78 load", "1 0 Model 1 Iteration 2",
+                                "1 1000 Model 1 FP_BP Time 2", "2 5000 Model 1 ",
+                                "1 5000 Model 1 Iteration Refresh 2", "2 9000 Model 1 ",
+                                "2 9000 Model 1 "));
   EXPECT_EQ(reader.samples_[0].annotations, "n;");
-  EXPECT_EQ(reader.samples_[0].process, "Marks (CPU)");
+  EXPECT_EQ(reader.samples_[0].process, "pid 77");
+  EXPECT_EQ(reader.samples_[3].process, "NPU 0");
   EXPECT_EQ(reader.samples_[3].annotations,
             "Iteration ID;FP Start;BP End;Iteration End;Iteration Time(us);");
+}
+
+// Below a process: its steps, then its marks. Below an NPU: its steps, then groups of counters. No row
+// is called by the number that stands for "no model".
+TEST_F(PerfettoFormatTest, ProcessesComeFirstAndStepsAboveAll) {
+  dumps_[0]->manifest.emplace().processes = {{78, 1, true, {1}, "train.py"},
+                                             {77, 0, true, {0}, "train.py"}};
+  Begin(format_.get());
+  auto sink = Open(format_.get());
+  Put(sink.get(), TableId::kHbm, 1, 1, 0, 0, 1.0);
+  Put(sink.get(), TableId::kHccs, 1, 1, 1.0, 2.0);
+  sink->TakeEvent({EventKind::kDeviceStep, kBeginNs, 9000, 1, 0, 4294967295, "Step 2", 2, {}});
+  for (int rank : {1, 0}) {
+    Event step{EventKind::kStep, kBeginNs, 9000, -1, 77 + rank, 5, "Step 2", 2, {}};
+    step.rank = rank;
+    sink->TakeEvent(step);
+    step.kind = EventKind::kMark;
+    sink->TakeEvent(step);
+  }
+  ASSERT_TRUE(sink->Finish().ok());
+  Reader reader(Read(End(format_.get())[0].path));
+  EXPECT_THAT(reader.Rows(),
+              ElementsAre("rank 0, train.py, pid 77", "rank 0, train.py, pid 77 > Steps",
+                          "rank 0, train.py, pid 77 > thread 5", "rank 1, train.py, pid 78",
+                          "rank 1, train.py, pid 78 > Steps", "rank 1, train.py, pid 78 > thread 5",
+                          "NPU 1 (rank 1)", "NPU 1 (rank 1) > Steps", "NPU 1 (rank 1) > HCCS",
+                          "NPU 1 (rank 1) > HBM"));
 }
 
 TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpSays) {
@@ -289,8 +340,8 @@ TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {
   }
   Reader reader(Read(End(format_.get())[0].path));
   ASSERT_EQ(reader.samples_.size(), 2U);
-  EXPECT_EQ(reader.samples_[0].process, "HBM (NPU 0 node-1)");
-  EXPECT_EQ(reader.samples_[1].process, "HBM (NPU 0 node-2)");
+  EXPECT_EQ(reader.samples_[0].process, "NPU 0 (node-1) > HBM");
+  EXPECT_EQ(reader.samples_[1].process, "NPU 0 (node-2) > HBM");
   EXPECT_EQ(reader.processes_.size(), 2U);
   for (const auto& [pid, name] : reader.processes_) EXPECT_LT(pid, 1U << 31);
 }

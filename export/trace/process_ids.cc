@@ -27,23 +27,19 @@ ProcessIds::ProcessIds(const std::vector<const DumpInfo*>& dumps) : dumps_(dumps
   for (size_t i = 0; i < dumps.size(); ++i) BaseOf(i, -1);
 }
 
-ProcessIds::Base ProcessIds::BaseOf(size_t dump, int device) {
+uint32_t ProcessIds::BaseOf(size_t dump, int device) {
   std::lock_guard lock(mutex_);
   auto [it, added] = bases_.try_emplace({dump, GroupOf(device)});
   if (!added) return it->second;
   uint32_t pid = static_cast<uint32_t>(dumps_[dump]->pid) & kBaseMask;
   if (GroupOf(device) > 0) pid = kBaseMask;
   while (!taken_.insert(pid).second) pid = (pid == 0 ? kBaseMask : pid - 1) & kBaseMask;
-  it->second = {pid, static_cast<uint32_t>(bases_.size()) & kBaseMask >> 1};
+  it->second = pid;
   return it->second;
 }
 
 uint32_t ProcessIds::Pid(size_t dump, int device, const ProcessSpec& process) {
-  return BaseOf(dump, device).pid << 10 | LowBits(device, process);
-}
-
-uint32_t ProcessIds::SmallPid(size_t dump, int device, const ProcessSpec& process) {
-  return BaseOf(dump, device).small << 10 | LowBits(device, process);
+  return BaseOf(dump, device) << 10 | LowBits(device, process);
 }
 
 std::string ProcessIds::Label(size_t dump, int device) const {
@@ -52,7 +48,7 @@ std::string ProcessIds::Label(size_t dump, int device) const {
   const DumpInfo& info = *dumps_[dump];
   label += ' ';
   label += info.hostname.empty() ? info.name : info.hostname;
-  if (info.rank) label += fmt::format(" rank {}", *info.rank);
+  if (std::optional<int> rank = info.RankOf(device)) label += fmt::format(" rank {}", *rank);
   return label;
 }
 

@@ -24,21 +24,15 @@ class ProcessIds {
   explicit ProcessIds(const std::vector<const DumpInfo*>& dumps);
 
   uint32_t Pid(size_t dump, int device, const ProcessSpec& process);
-  // The same from small bases counted from 1, for viewers whose pids have 31 bits.
-  uint32_t SmallPid(size_t dump, int device, const ProcessSpec& process);
   // "NPU 3" or "CPU"; with several dumps also whose: "NPU 3 node-7 rank 2".
   std::string Label(size_t dump, int device) const;
 
  private:
-  struct Base {
-    uint32_t pid = 0;
-    uint32_t small = 0;
-  };
-  Base BaseOf(size_t dump, int device);
+  uint32_t BaseOf(size_t dump, int device);
 
   const std::vector<const DumpInfo*> dumps_;
   std::mutex mutex_;
-  std::map<std::pair<size_t, int>, Base> bases_;  // by dump and group of 31 devices
+  std::map<std::pair<size_t, int>, uint32_t> bases_;  // by dump and group of 31 devices
   std::set<uint32_t> taken_;
 };
 

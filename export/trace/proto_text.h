@@ -33,6 +33,8 @@ inline constexpr uint32_t kTrackProcess = 3;
 inline constexpr uint32_t kTrackThread = 4;
 inline constexpr uint32_t kTrackParent = 5;
 inline constexpr uint32_t kTrackCounter = 8;
+inline constexpr uint32_t kTrackChildOrder = 11;
+inline constexpr uint32_t kTrackOrder = 12;  // among its siblings, where the parent is kOrderExplicit
 // ProcessDescriptor
 inline constexpr uint32_t kProcessPid = 1;
 inline constexpr uint32_t kProcessSortIndex = 3;
@@ -55,6 +57,7 @@ inline constexpr uint32_t kAnnotationName = 10;
 
 inline constexpr uint64_t kSequenceCleared = 1;
 inline constexpr uint64_t kSequenceNeedsState = 2;
+inline constexpr uint64_t kOrderExplicit = 3;
 inline constexpr uint64_t kTypeSliceBegin = 1;
 inline constexpr uint64_t kTypeSliceEnd = 2;
 inline constexpr uint64_t kTypeInstant = 3;

@@ -40,19 +40,24 @@ uint32_t NameTid(std::string_view name) {
   return hash & 0x3FFFFFFF;
 }
 
-Slice OfMark(const Event& event) {
+Slice OfMark(const Event& event, const DumpInfo& dump) {
   Slice slice;
   slice.kind = event.kind == EventKind::kMark ? Slice::Kind::kInstant : Slice::Kind::kSlice;
   slice.process = &kMarksProcess;
   slice.tid = event.tid & kTidMask;
-  slice.thread = fmt::format("{} thread {}", event.pid, event.tid);
+  slice.track = fmt::format("thread {}", event.tid);
+  slice.track_order = 1;
   slice.name = event.name;
   if (event.kind == EventKind::kStep) {
     slice.tid = kStepTid | (event.pid & kTidMask);
-    slice.thread = fmt::format("Steps of {}", event.pid);
+    slice.track = "Steps";
+    slice.track_order = 0;
     if (slice.name.empty()) slice.name = fmt::format("Step {}", event.value);
     slice.integers.emplace_back("Step", event.value);
   }
+  slice.thread = fmt::format("{}: {}", dump.ProcessName(event.pid, event.rank),
+                             event.kind == EventKind::kStep ? "steps" : slice.track);
+  if (event.rank) slice.integers.emplace_back("rank", *event.rank);
   slice.t_ns = event.t_ns;
   slice.dur_ns = event.dur_ns;
   for (const Event::Arg& arg : event.args) slice.numbers.emplace_back(arg.name, arg.value);
@@ -65,6 +70,7 @@ Slice OfLoss(const Event& event) {
   slice.process = &kLossProcess;
   slice.tid = NameTid(event.name);
   slice.thread = event.name;
+  slice.track = event.name;
   slice.name = "Lost " + event.name;
   slice.t_ns = event.t_ns;
   slice.dur_ns = event.dur_ns;
@@ -109,7 +115,11 @@ class Iteration {
     slice.process = &kStepTraceProcess;
     slice.tid = static_cast<int32_t>(static_cast<uint32_t>(event_.tid)) + kModelTid;
     slice.thread = fmt::format("Model ID:{}", event_.tid);
-    slice.name = fmt::format("{} {}", name, event_.value);
+    // Training steps belong to no model.
+    const bool step = event_.kind == EventKind::kDeviceStep;
+    slice.track = step ? "Steps" : fmt::format("Model {}", event_.tid);
+    slice.track_order = step ? 0 : 1;
+    slice.name = fmt::format("{} {}{}", name, event_.value, event_.partial ? " (partial)" : "");
     slice.category = category;
     slice.t_ns = t_ns;
     slice.dur_ns = dur_ns;
@@ -172,18 +182,15 @@ class Iteration {
 
 }  // namespace
 
-std::vector<Slice> SlicesOf(const Event& event) {
+std::vector<Slice> SlicesOf(const Event& event, const DumpInfo& dump) {
   switch (event.kind) {
     case EventKind::kIteration:
+    case EventKind::kDeviceStep:
       return Iteration(event).Slices();
     case EventKind::kLoss:
       return {OfLoss(event)};
-    case EventKind::kStep:
-      // A device's are the training steps of its step trace: iterations without parts.
-      if (event.device >= 0) return Iteration(event).Slices();
-      return {OfMark(event)};
     default:
-      return {OfMark(event)};
+      return {OfMark(event, dump)};
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/dump_info.h"
 #include "export/event.h"
 #include "export/trace/layout.h"
 
@@ -17,6 +18,9 @@ struct Slice {
   const ProcessSpec* process = nullptr;
   int64_t tid = 0;
   std::string thread;  // its name
+  // In the native trace: the row below the process or the device, and which one of them.
+  std::string track;
+  int track_order = 0;
   std::string name;
   std::string category;  // empty: none
   int64_t t_ns = 0;
@@ -27,7 +31,7 @@ struct Slice {
   std::vector<std::pair<std::string, double>> numbers;
 };
 
-// Outer slices before the ones they hold.
-std::vector<Slice> SlicesOf(const Event& event);
+// Outer slices before the ones they hold. `dump` tells what its processes are called.
+std::vector<Slice> SlicesOf(const Event& event, const DumpInfo& dump);
 
 }  // namespace profd::exporting

@@ -5,9 +5,11 @@
 namespace profd::exporting {
 namespace {
 
+const DumpInfo kDump;
+
 TEST(SlicesTest, AnIterationWithoutItsPartsIsOneSlice) {
   Event event{EventKind::kIteration, 5000, 2000, 0, 0, 4294967295, "Iteration 3", 3, {}};
-  std::vector<Slice> slices = SlicesOf(event);
+  std::vector<Slice> slices = SlicesOf(event, kDump);
   ASSERT_EQ(slices.size(), 1U);
   EXPECT_EQ(slices[0].thread, "Model ID:4294967295");
   EXPECT_EQ(slices[0].tid, 69999);  // the vendor's: -1 + 70000
@@ -15,12 +17,31 @@ TEST(SlicesTest, AnIterationWithoutItsPartsIsOneSlice) {
 }
 
 TEST(SlicesTest, StepsOfADeviceAreIterationsOfTheProcesssAreNot) {
-  Event event{EventKind::kStep, 5000, 2000, 1, 0, 4294967295, "Step 3", 3, {}};
-  EXPECT_EQ(SlicesOf(event)[0].name, "Iteration 3");
-  EXPECT_EQ(SlicesOf(event)[0].process, &kStepTraceProcess);
-  event.device = -1;
-  EXPECT_EQ(SlicesOf(event)[0].name, "Step 3");
-  EXPECT_EQ(SlicesOf(event)[0].process, &kMarksProcess);
+  Event event{EventKind::kDeviceStep, 5000, 2000, 1, 0, 4294967295, "Step 3", 3, {}};
+  Slice slice = SlicesOf(event, kDump)[0];
+  EXPECT_EQ(slice.name, "Iteration 3");
+  EXPECT_EQ(slice.process, &kStepTraceProcess);
+  EXPECT_EQ(slice.thread, "Model ID:4294967295");  // the vendor's
+  EXPECT_EQ(slice.track, "Steps");
+  event = {EventKind::kStep, 5000, 2000, -1, 7, 8, "Step 3", 3, {}};
+  slice = SlicesOf(event, kDump)[0];
+  EXPECT_EQ(slice.name, "Step 3");
+  EXPECT_EQ(slice.process, &kMarksProcess);
+  EXPECT_EQ(slice.track, "Steps");
+}
+
+TEST(SlicesTest, RowsSayWhichRankAndProgramTheyAreOf) {
+  DumpInfo dump;
+  dump.manifest.emplace().processes = {{7, 1, true, {0}, "train.py"}, {9, 2, true, {1}, ""}};
+  Event event{EventKind::kStep, 5000, 2000, -1, 7, 8, "Step 3", 3, {}};
+  EXPECT_EQ(SlicesOf(event, dump)[0].thread, "rank 1, train.py, pid 7: steps");
+  event.kind = EventKind::kRange;
+  EXPECT_EQ(SlicesOf(event, dump)[0].thread, "rank 1, train.py, pid 7: thread 8");
+  event.pid = 9;
+  EXPECT_EQ(SlicesOf(event, dump)[0].thread, "rank 2, pid 9: thread 8");
+  event.pid = 10;
+  event.rank = 5;  // as the mark says
+  EXPECT_EQ(SlicesOf(event, dump)[0].thread, "rank 5, pid 10: thread 8");
 }
 
 TEST(SlicesTest, PartsThatLieOutsideAreLeftOut) {
@@ -33,7 +54,7 @@ TEST(SlicesTest, PartsThatLieOutsideAreLeftOut) {
               "Iteration 3",
               3,
               {{"FP Start", 1500}, {"BP End", 1000}}};
-  EXPECT_EQ(SlicesOf(event).size(), 1U);
+  EXPECT_EQ(SlicesOf(event, kDump).size(), 1U);
 }
 
 TEST(SlicesTest, ReduceAndGetNext) {
@@ -52,7 +73,7 @@ TEST(SlicesTest, ReduceAndGetNext) {
                {"Reduce End", 4500},
                {"GetNext Start", 0},
                {"GetNext End", 500}}};
-  std::vector<Slice> slices = SlicesOf(event);
+  std::vector<Slice> slices = SlicesOf(event, kDump);
   ASSERT_EQ(slices.size(), 4U);
   EXPECT_EQ(slices[1].name, "Reduce_3_0");
   EXPECT_EQ(slices[1].dur_ns, 2000);
@@ -73,14 +94,14 @@ TEST(SlicesTest, OffsetsThatAreNoNumbersAreHarmless) {
               "",
               3,
               {{"FP Start", 1e300}, {"BP End", -1e300}, {"Reduce Start", 5}, {"Reduce End", 1}}};
-  std::vector<Slice> slices = SlicesOf(event);
+  std::vector<Slice> slices = SlicesOf(event, kDump);
   for (const Slice& slice : slices) EXPECT_GE(slice.dur_ns, 0);
 }
 
 TEST(SlicesTest, LossesWithoutALengthAreInstants) {
   Event event{EventKind::kLoss, 5, 0, 0, 0, 0, "hbm", 0, {}};
-  EXPECT_EQ(SlicesOf(event)[0].kind, Slice::Kind::kInstant);
-  EXPECT_TRUE(SlicesOf(event)[0].integers.empty());
+  EXPECT_EQ(SlicesOf(event, kDump)[0].kind, Slice::Kind::kInstant);
+  EXPECT_TRUE(SlicesOf(event, kDump)[0].integers.empty());
 }
 
 }  // namespace

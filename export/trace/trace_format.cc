@@ -92,7 +92,8 @@ class TraceSink final : public FormatSink {
 
   void TakeEvent(const Event& event) override {
     if (!status_.ok()) return;
-    for (const Slice& slice : SlicesOf(event)) Write(slice, event.device);
+    const DumpInfo& dump = *shared_.plan.dumps[dump_];
+    for (const Slice& slice : SlicesOf(event, dump)) Write(slice, event.device);
   }
 
   Status Finish() override {

@@ -145,10 +145,10 @@ TEST_F(TraceFormatTest, SocProfile) {
   EXPECT_THAT(
       Events(),
       ElementsAre(
-          Counter("read_bandwidth", Pid(19, 0), "\"acc_id\":3,\"value\":10"),
-          Counter("read_ost", Pid(19, 0), "\"acc_id\":3,\"value\":12"),
-          Counter("write_bandwidth", Pid(19, 0), "\"acc_id\":3,\"value\":11"),
-          Counter("write_ost", Pid(19, 0), "\"acc_id\":3,\"value\":13"),
+          Counter("Acc 3/read_bandwidth", Pid(19, 0), "\"value\":10"),
+          Counter("Acc 3/read_ost", Pid(19, 0), "\"value\":12"),
+          Counter("Acc 3/write_bandwidth", Pid(19, 0), "\"value\":11"),
+          Counter("Acc 3/write_ost", Pid(19, 0), "\"value\":13"),
           Counter("PA Link Rx", Pid(26, 0), "\"PA Link ID\":4,\"PA Link Rx\":20", ts, 111111),
           Counter("PA Link Tx", Pid(26, 0), "\"PA Link ID\":4,\"PA Link Tx\":21", ts, 111111),
           Counter("PCIE Read Bandwidth", Pid(26, 0), "\"PCIE ID\":5,\"PCIE Read Bandwidth\":31", ts,
@@ -307,7 +307,7 @@ TEST_F(TraceFormatTest, SlicesOfEveryKind) {
                          HasSubstr("{\"Records\":50}"),
                          HasSubstr("\"pid\":" + std::to_string(Pid(31, 1))))));
   EXPECT_THAT(text_, HasSubstr("{\"name\":\"thread_name\",\"pid\":" + marks +
-                               ",\"tid\":78,\"ph\":\"M\",\"args\":{\"name\":\"77 thread 78\"}}"));
+                               ",\"tid\":78,\"ph\":\"M\",\"args\":{\"name\":\"pid 77: thread 78\"}}"));
 }
 
 TEST_F(TraceFormatTest, StepTrace) {

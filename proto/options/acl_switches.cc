@@ -88,7 +88,7 @@ void Switches::Take(const std::string& name, const std::string& raw) {
     seen_.push_back({&known, on_off});
     if (on_off.empty()) {
       Refuse(name, raw,
-             fmt::format("must be on, off; give one of these, or leave it out for {}",
+             fmt::format("must be on, off; use one of these, or omit it for {}",
                          known.default_value));
     }
     return;
@@ -97,7 +97,7 @@ void Switches::Take(const std::string& name, const std::string& raw) {
   for (const AclSwitch& known : AclSwitches()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
   }
-  Refuse(name, raw, fmt::format("is no switch; there are {}", names));
+  Refuse(name, raw, fmt::format("is not a switch; must be one of {}", names));
 }
 
 // "task_time=l1": the value when on; off is off for all of them.

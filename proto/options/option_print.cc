@@ -5,6 +5,7 @@
 
 #include "proto/options/option_value.h"
 #include "proto/options/options.h"
+#include "proto/options/presets.h"
 
 namespace profd::options {
 namespace {
@@ -55,7 +56,7 @@ The vendor's options keep their names, ranges and meanings. One table and one va
 every way of giving them:
 
 - `profctl start`, `run` and `check` flags: the key with dashes (`--sys-io-sampling-freq 50`);
-- the `PROFILING_OPTIONS` JSON as it is: `--options-json TEXT|@FILE|-`, or `--options-env` for the
+- the `PROFILING_OPTIONS` JSON as it is: `--options-json TEXT|FILE|-`, or `--options-env` for the
   environment variable, or the field `options_json` of the contract;
 - typed fields of `ProfilingOptions` (`proto/profd/v1/options.proto`);
 - the `ACL_PROF_*` switches of PyTorch's profiler: `--acl NAME=VALUE`, or the field `acl_switches`.
@@ -176,6 +177,19 @@ std::string OptionsDocument() {
       "| key | type | values | default | source | turns on | chips | rules |\n"
       "|---|---|---|---|---|---|---|---|\n";
   for (const Option& option : Table()) out += OptionRow(option);
+  out +=
+      "\n## Presets\n\n"
+      "`--preset NAME` (`profctl start`, `run`, `check`) asks for several options at once. Options that "
+      "are given by\nname win; what the chip lacks is left out with a warning, as with "
+      "`--best-effort`.\n\n"
+      "| preset | for | options |\n|---|---|---|\n";
+  for (const Preset& preset : Presets()) {
+    std::string options;
+    for (const auto& [key, value] : preset.options) {
+      options += fmt::format("{}`{}={}`", options.empty() ? "" : ", ", key, value);
+    }
+    out += fmt::format("| {} | {} | {} |\n", Code(preset.name), preset.what, options);
+  }
   out += kRules;
   out += "| switch | default | equals | what |\n|---|---|---|---|\n";
   for (const AclSwitch& known : AclSwitches()) {

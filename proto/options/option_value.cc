@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <vector>
 
+#include "base/nearest.h"
 #include "base/text.h"
 
 namespace profd::options {
@@ -33,9 +34,9 @@ bool InRange(const Option& option, uint64_t number) {
 
 std::string Advice(const Option& option) {
   if (!option.default_value.empty()) {
-    return fmt::format("give one of these, or leave it out for {}", option.default_value);
+    return fmt::format("use one of these, or omit it for {}", option.default_value);
   }
-  return "give one of these, or leave it out to have it off";
+  return "use one of these, or omit it to disable";
 }
 
 Status Refuse(const Option& option) {
@@ -46,9 +47,9 @@ Result<std::string> CanonicalNumber(const Option& option, std::string_view value
   uint64_t number = 0;
   if (Whole(value, &number) && InRange(option, number)) return std::to_string(number);
   return InvalidArgument(fmt::format(
-      "must be a whole number {}..{} ({}); {}", option.min, option.max, option.unit,
-      option.default_value.empty() ? std::string("leave it out to have it off")
-                                   : fmt::format("leave it out for {}", option.default_value)));
+      "must be an integer from {} to {} {}; {}", option.min, option.max, option.unit,
+      option.default_value.empty() ? std::string("omit to disable")
+                                   : fmt::format("omit for {}", option.default_value)));
 }
 
 Result<std::string> CanonicalSize(const Option& option, std::string_view value) {
@@ -57,9 +58,8 @@ Result<std::string> CanonicalSize(const Option& option, std::string_view value) 
   uint64_t number = 0;
   if (Whole(digits, &number) && InRange(option, number)) return fmt::format("{}MB", number);
   return InvalidArgument(
-      fmt::format("must be {}MB..{}MB; write a whole number of megabytes, as in 500MB, or leave it "
-                  "out for 90 % "
-                  "of what is free",
+      fmt::format("must be {}MB..{}MB; write an integer number of megabytes, for example 500MB, or "
+                  "omit it for 90 % of the free space",
                   option.min, option.max));
 }
 
@@ -69,7 +69,7 @@ Result<std::string> CanonicalList(const Option& option, std::string_view value) 
   for (std::string_view raw : SplitList(value)) {
     std::string_view item = TrimValue(option.type, raw);
     if (item.empty()) {
-      return InvalidArgument(fmt::format("has an empty item; must be {}; remove the comma too many",
+      return InvalidArgument(fmt::format("has an empty item; must be {}; remove the extra comma",
                                          RangeText(option)));
     }
     auto found = std::find(known.begin(), known.end(), item);
@@ -122,7 +122,7 @@ Result<std::string> CanonicalMetrics(const Option& option, std::string_view valu
           fmt::format("has an empty item; must be {}; write them as in Custom:0x49,0x8", range));
     }
     if (!ParseRegister(item, &number) || !InRange(option, number)) {
-      return InvalidArgument(fmt::format("register {} is none; must be {}; write decimal or 0x hex",
+      return InvalidArgument(fmt::format("invalid register {}; must be {}; write decimal or 0x hex",
                                          Quoted(item), range));
     }
     canonical += fmt::format("{}0x{:x}", canonical.size() == kCustom.size() ? "" : ",", number);
@@ -141,7 +141,7 @@ Result<std::string> CanonicalPath(std::string_view value) {
   if (value.find_first_of(kForbidden) != std::string_view::npos ||
       value.find('\0') != std::string_view::npos) {
     return InvalidArgument(
-        "must not contain \\n \\f \\r \\b \\t \\v, U+007F or NUL; take them out of the path");
+        "must not contain \\n \\f \\r \\b \\t \\v, U+007F or NUL; remove them from the path");
   }
   if (value.size() >= kMaxPath) {
     return InvalidArgument(fmt::format("is {} bytes long; must be at most {}; give a shorter path",
@@ -160,25 +160,10 @@ Result<std::string> CanonicalText(std::string_view value) {
   }
   if (std::any_of(value.begin(), value.end(), IsControl) || !IsUtf8(value)) {
     return InvalidArgument(
-        "must be an operator name of printable characters, or empty = find automatically; take the "
-        "others out");
+        "must be an operator name of printable characters, or empty = find automatically; remove the "
+        "others");
   }
   return std::string(value);
-}
-
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 // Length of the well-formed sequence at the front (RFC 3629); 0 = none.
@@ -247,6 +232,15 @@ Problem MakeProblem(Problem::Kind kind, std::string_view key, std::string_view v
           .text = fmt::format("{} = {}: {}", shown, Quoted(value), what)};
 }
 
+Problem UnknownOption(std::string_view key, std::string_view value) {
+  std::string_view nearest = Nearest(key);
+  return {.kind = Problem::Kind::kInvalid,
+          .key = Shown(key),
+          .value = Shown(value),
+          .text = fmt::format("unknown option {}; {}profctl options lists them", Quoted(key),
+                              nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest))};
+}
+
 std::string_view TrimValue(Type type, std::string_view text) {
   const std::string_view blanks = type == Type::kPath ? " " : " \t";
   size_t begin = text.find_first_not_of(blanks);
@@ -269,7 +263,7 @@ Result<std::string> Canonical(const Option& option, std::string_view value, std:
     case Type::kSwitch:
       if (value == "on" || value == "off") return std::string(value);
       if (option.key != "aicpu") return Refuse(option);
-      *warning = fmt::format("{} = {}: counts as off; on and off are its values", option.key,
+      *warning = fmt::format("{} = {}: is treated as off; valid values are on and off", option.key,
                              Quoted(value));
       return std::string("off");
     case Type::kLevel:
@@ -299,20 +293,9 @@ Result<std::string> Canonical(const Option& option, std::string_view value, std:
 }
 
 std::string_view Nearest(std::string_view key) {
-  if (key.size() > kMaxShown) return {};
-  std::string_view best;
-  size_t best_distance = 4;
-  for (const Option& option : Table()) {
-    if (key.size() >= 5 && (option.key.starts_with(key) || key.starts_with(option.key))) {
-      return option.key;
-    }
-    size_t distance = EditDistance(key, option.key);
-    if (distance < best_distance && distance * 2 <= option.key.size()) {
-      best = option.key;
-      best_distance = distance;
-    }
-  }
-  return best;
+  std::vector<std::string_view> keys;
+  for (const Option& option : Table()) keys.push_back(option.key);
+  return profd::Nearest(key, keys);
 }
 
 }  // namespace profd::options

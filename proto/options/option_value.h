@@ -19,6 +19,8 @@ std::string Quoted(std::string_view untrusted);
 // "sys_io_sampling_freq = \"0\": must be ...".
 Problem MakeProblem(Problem::Kind kind, std::string_view key, std::string_view value,
                     std::string_view what);
+// With the nearest known key, if one is near.
+Problem UnknownOption(std::string_view key, std::string_view value);
 
 bool IsUtf8(std::string_view text);
 

@@ -301,7 +301,7 @@ TEST(OptionValueTest, ProblemsAreFitForTerminalsAndMessages) {
   EXPECT_THAT(result.problems[0].text, HasSubstr("\\x1b[31m\\xff\\xc2\\x9b\xe5\xb1\x82"));
   EXPECT_THAT(result.problems[1].text, HasSubstr("\"k\\x07y\""));
   EXPECT_LT(result.problems[1].text.size(), 300u);
-  EXPECT_THAT(result.problems[1].text, HasSubstr("...\""));
+  EXPECT_TRUE(result.problems[1].value.ends_with("...")) << result.problems[1].value;
   for (const Problem& problem : result.problems) {
     EXPECT_EQ(problem.value.find('\x1b'), std::string::npos);
     EXPECT_LT(problem.value.size(), 100u);
@@ -309,12 +309,12 @@ TEST(OptionValueTest, ProblemsAreFitForTerminalsAndMessages) {
 }
 
 TEST(OptionValueTest, TellsTheKeyThatWasMeant) {
-  EXPECT_THAT(Texts(CheckJson(R"({"sys_io_freq": 5})")), HasSubstr("is no option"));
+  EXPECT_THAT(Texts(CheckJson(R"({"sys_io_freq": 5})")), HasSubstr("unknown option"));
   EXPECT_THAT(Texts(CheckJson(R"({"task_trce": "on"})")), HasSubstr("did you mean task_trace?"));
   EXPECT_THAT(Texts(CheckJson(R"({"sys_hardware_mem": 5})")),
               HasSubstr("did you mean sys_hardware_mem_freq?"));
   EXPECT_THAT(Texts(CheckJson(R"({"gpu": "on"})")), HasSubstr("profctl options"));
-  EXPECT_THAT(Texts(CheckJson(R"({"L2": "on"})")), HasSubstr("is no option"));
+  EXPECT_THAT(Texts(CheckJson(R"({"L2": "on"})")), HasSubstr("unknown option"));
 }
 
 }  // namespace

@@ -96,11 +96,11 @@ class Checker {
 
   void Report(Problem::Kind kind, std::string_view key, std::string_view value,
               std::string_view what) {
-    if (result_.problems.size() >= kMaxProblems) {
-      result_.problems.resize(kMaxProblems);
-      return;
-    }
-    result_.problems.push_back(MakeProblem(kind, key, value, what));
+    Add(MakeProblem(kind, key, value, what));
+  }
+
+  void Add(Problem problem) {
+    if (result_.problems.size() < kMaxProblems) result_.problems.push_back(std::move(problem));
   }
 
   void Take(const Given& given);
@@ -128,7 +128,7 @@ void Checker::TakeCarried(const Given& given) {
                            [&](const Effective& known) { return known.key == given.key; });
   if (given.value != "on" && given.value != "off") {
     return Report(Problem::Kind::kInvalid, given.key, given.value,
-                  "must be on, off; give one of these, or leave it out");
+                  "must be on, off; use one of these, or omit it");
   }
   if (same == carried_.end()) {
     carried_.push_back({.key = given.key,
@@ -146,12 +146,7 @@ void Checker::Take(const Given& given) {
   if (given.via == Via::kAclSwitch && IsCarriedSwitch(given.key)) return TakeCarried(given);
   const Option* option = Find(given.key);
   if (option == nullptr) {
-    std::string_view nearest = Nearest(given.key);
-    return Report(
-        Problem::Kind::kInvalid, given.key, given.value,
-        nearest.empty()
-            ? std::string("is no option; profctl options lists them")
-            : fmt::format("is no option; did you mean {}? profctl options lists them", nearest));
+    return Add(UnknownOption(given.key, given.value));
   }
   State& state = At(given.key);
   std::string_view value = TrimValue(option->type, given.value);
@@ -225,7 +220,7 @@ void Checker::CheckSupport() {
     if (why.empty()) continue;
     if (state.asked && !request_.best_effort) {
       Report(Problem::Kind::kUnsupported, state.option->key, state.asked_text,
-             why + fmt::format("; leave it out, or ask for best effort (allowed elsewhere: {})",
+             why + fmt::format("; omit it, or use best effort (allowed elsewhere: {})",
                                RangeText(*state.option)));
       continue;
     }
@@ -246,7 +241,7 @@ void Checker::CheckTraining() {
       training.note.empty()) {
     Report(
         Problem::Kind::kConflict, "training_trace", training.asked_text,
-        fmt::format("task_trace = {} needs training_trace on; set it on, or leave it out, or use "
+        fmt::format("task_trace = {} needs training_trace on; set it to on, omit it, or use "
                     "task_trace off",
                     Quoted(trace.asked_text)));
   }
@@ -264,20 +259,20 @@ void Checker::CheckNeeds() {
     Report(
         Problem::Kind::kConflict, "llc_profiling", llc.asked_text,
         "does nothing without sys_hardware_mem_freq (1..100 Hz) or the collector llc; set one of "
-        "them, or leave llc_profiling out");
+        "them, or omit llc_profiling");
   }
   State& usage_freq = At("host_sys_usage_freq");
   if (usage_freq.asked && usage_freq.On() && !At("host_sys_usage").mentioned) {
     Report(Problem::Kind::kConflict, "host_sys_usage_freq", usage_freq.asked_text,
-           "does nothing without host_sys_usage (cpu, mem, or both); set that too, or leave "
-           "host_sys_usage_freq out");
+           "does nothing without host_sys_usage (cpu, mem, or both); set that too, or omit "
+           "host_sys_usage_freq");
   }
   State& host_sys = At("host_sys");
   if (host_sys.asked && host_sys.On() && !request_.has_process) {
     Report(
         Problem::Kind::kConflict, "host_sys", host_sys.asked_text,
-        "needs a process (cpu, mem, or both are of the job's own): name a job or a pid, or leave "
-        "host_sys out; host_sys_usage is of the whole system");
+        "needs a process (cpu and mem are measured for the job's own processes): name a job or a pid, or omit "
+        "host_sys; host_sys_usage covers the whole system");
   }
 }
 
@@ -297,8 +292,8 @@ void Checker::CheckInstr() {
     if (other.asked) {
       Report(
           Problem::Kind::kConflict, key, other.asked_text,
-          fmt::format("cannot run beside instr_profiling_freq = {} (300..30000 cycles); leave one "
-                      "of the two out",
+          fmt::format("cannot run beside instr_profiling_freq = {} (300..30000 cycles); omit one "
+                      "of the two",
                       Quoted(instr.asked_text)));
     } else {
       other.canonical = "off";

@@ -75,7 +75,7 @@ struct Problem {
   Kind kind = Kind::kInvalid;
   std::string key;
   std::string value;
-  std::string text;  // "sys_io_sampling_freq = 0: must be a whole number 1..100 (Hz)"
+  std::string text;  // "sys_io_sampling_freq = 0: must be an integer from 1 to 100 Hz"
 };
 
 // What the node can do, as far as options depend on it. Without one (`nullptr`) nothing is refused

@@ -39,8 +39,8 @@ bool TakesNumber(Type type) {
 }
 
 std::string WantedType(Type type) {
-  if (type == Type::kSize) return "a text in quotes, or a whole number of MB";
-  return TakesNumber(type) ? "a whole number, or its digits in quotes" : "a text in quotes";
+  if (type == Type::kSize) return "a string, or an integer number of MB";
+  return TakesNumber(type) ? "an integer, or its digits as a string" : "a string";
 }
 
 // Takes the events of nlohmann's parser; nothing is built of them, so depth costs nothing.
@@ -117,7 +117,7 @@ class Handler {
                .key = Shown(key_),
                .value = {},
                .text = fmt::format("PROFILING_OPTIONS: {} is nested deeper than {}; values are "
-                                   "texts and whole numbers",
+                                   "strings and integers",
                                    Quoted(key_), kMaxDepth)});
     return false;
   }

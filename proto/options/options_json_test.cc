@@ -82,7 +82,7 @@ TEST(OptionsJsonTest, NumbersOfAnySizeAreOutOfRange) {
        {"-1", "18446744073709551615", "18446744073709551616", "-99999999999999999999999999"}) {
     CheckResult result = CheckJson(fmt::format(R"({{"dvpp_freq":{}}})", number));
     ASSERT_EQ(result.problems.size(), 1u);
-    EXPECT_THAT(result.problems[0].text, HasSubstr("whole number 1..100"));
+    EXPECT_THAT(result.problems[0].text, HasSubstr("integer from 1 to 100"));
   }
 }
 
@@ -101,7 +101,7 @@ TEST(OptionsJsonTest, UnknownKeysOfAnyType) {
     CheckResult result = CheckJson(fmt::format(R"({{"gpu_freq":{}}})", value));
     ASSERT_EQ(result.problems.size(), 1u) << value << '\n' << Texts(result);
     EXPECT_THAT(result.problems[0].text, HasSubstr("\"gpu_freq\""));
-    EXPECT_THAT(result.problems[0].text, HasSubstr("is no option"));
+    EXPECT_THAT(result.problems[0].text, HasSubstr("unknown option"));
   }
   // A switch is none, in JSON.
   EXPECT_FALSE(CheckJson(R"({"ACL_PROF_ACL_API":"on"})").ok());

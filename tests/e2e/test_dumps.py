@@ -269,7 +269,7 @@ class Dumps(unittest.TestCase):
             names = [dump["session_id"] for dump in left["dumps"]]
             self.assertIn(pinned, names)
             self.assertNotIn(seen[1], names)
-            self.assertIn("removed to make room", " ".join(d.show(seen[1])["warnings"]))
+            self.assertIn("removed by retention", " ".join(d.show(seen[1])["warnings"]))
             self.assertEqual(left["max_total_bytes"], limit * MB)
             self.assertEqual(d.run("rm", pinned).returncode, REFUSED)
             d.ctl("unpin", pinned)
@@ -351,7 +351,7 @@ class Dumps(unittest.TestCase):
     def test_a_dump_of_an_earlier_version_is_fetched_with_todays_layout(self):
         """Earlier versions had profd/ directly in the dump, where the vendor's analyser stumbles over it."""
         with daemon() as d, tempfile.TemporaryDirectory() as out:
-            session_id = self.start(d, *ORDER, "--collector", "npu_state=5")
+            session_id = self.start(d, *ORDER, "--collector", "npu_state=5", "--collector", "host_mem=5")
             d.until_records(session_id, 50)
             done = self.stop(d, session_id)
             dump = done["dump_path"]

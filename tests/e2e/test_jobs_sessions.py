@@ -372,7 +372,7 @@ class JobSessions(Calls, DaemonCase):
         details = [o["detail"] for o in busy["outcomes"] if o["result"] == "BUSY"]
         self.assertEqual(len(details), 1)
         self.assertIn(low, details[0])
-        self.assertIn("until", details[0])
+        self.assertIn("ends in", details[0])
         self.stop(busy["session_id"])
         taken = self.start(options=writes, devices=[0], preempt=True)
         self.assertNotIn("BUSY", {o["result"] for o in taken["outcomes"]})
@@ -453,7 +453,7 @@ class JobsOfUsers(Calls, DaemonCase):
             self.assertEqual([p["pid"] for p in root["processes"]], [his.pid])
             # The node is full: who it is, as far as one may know.
             text = self.start(expect=EXHAUSTED, **alice)
-            self.assertIn("1 of yours, 2 of other users", text)
+            self.assertIn("1 is yours, 2 of other users", text)
             self.assertIn(f"1 of uid {BOB}", self.start(expect=EXHAUSTED))
             # The lowest, youngest goes: all have the default priority, the order has more.
             urgent = self.start(priority=9, preempt=True)

@@ -119,7 +119,7 @@ class A2(OptionCase):
              "llc_profiling": "both", "host_sys_usage": "cpu,", "storage_limit": "199MB",
              "aic_metrics": "Custom:0x6F", "gpu_freq": 1, "l2": True, "host_sys": "cpu"},
             "--label", "x" * 200, code="invalid_argument")
-        for part in ("sys_hardware_mem_freq", "1..100", "sys_interconnection_freq", "1..50",
+        for part in ("sys_hardware_mem_freq", "from 1 to 100", "sys_interconnection_freq", "from 1 to 50",
                      "dvpp_freq", "llc_profiling", "read, write", "host_sys_usage",
                      "storage_limit", "200MB..4294967295MB", "aic_metrics", "0x6E", "gpu_freq",
                      "l2", "host_sys", "label"):

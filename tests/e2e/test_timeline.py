@@ -135,10 +135,10 @@ class Timeline(DaemonCase):
         self.assertIn("CPU", labels.values())
 
     def test_nothing_is_there_twice(self):
-        # Links and accelerators of one stamp are told apart by an arg, as the vendor has it.
+        # Links of one stamp are told apart by an arg, as the vendor has it.
         seen = collections.Counter(
-            (e["pid"], e["name"], e["ts"], tuple(v for k, v in e["args"].items() if k.endswith("ID")
-                                                 or k == "acc_id")) for e in self.counters())
+            (e["pid"], e["name"], e["ts"], tuple(v for k, v in e["args"].items() if k.endswith("ID")))
+            for e in self.counters())
         self.assertEqual([key for key, count in seen.items() if count > 1], [])
 
     def test_values_are_the_records(self):
@@ -166,14 +166,14 @@ class Timeline(DaemonCase):
         plain = collections.Counter()
         for process, track, kind, stamp, value in trace.events:
             if kind == "counter":
-                plain[process.partition(" (")[0], stamp, value] += 1
+                plain[track.partition(" > ")[0], stamp, value] += 1
         wanted = collections.Counter()
         for event in self.counters():
             stamp = int(event["ts"].replace(".", ""))
             name = self.processes[event["pid"]]
             for key, value in event["args"].items():
                 # Ids are part of a track's name there; the latency has no Rx.
-                if key.endswith(" ID") or key == "acc_id":
+                if key.endswith(" ID"):
                     continue
                 if event["name"] == "PCIe_nonpost_latency" and key == "Rx":
                     continue

@@ -97,7 +97,7 @@ class ManyNodes(unittest.TestCase):
         answer = self.status("--tls-dir", self.folder + "/nowhere")
         self.assertEqual(answer.returncode, 3, answer.stderr)
         self.assertEqual(answer.stdout, "")
-        self.assertRegex(answer.stderr, r"^profctl: none of the 2 nodes was asked: cannot read the authorities "
+        self.assertRegex(answer.stderr, r"^profctl: none of the 2 nodes was asked: cannot read CA certificate "
                                         rf"{self.folder}/nowhere/ca.crt: No such file or directory\n")
         self.assertIn("profctl tls init", answer.stderr)
 

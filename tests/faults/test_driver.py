@@ -12,10 +12,10 @@ from fault_common import *
 MISSING, SICK, BUSY, ERRORS, SHORT, JUNK, FLIP, DCMI, GOOD = range(9)
 CODES = {  # channel: (code, result, words of the reason)
     "hccs": (-10, "busy", "held by another process"),
-    "hbm": (-3, "busy", "runs already"),
+    "hbm": (-3, "busy", "already running"),
     "llc": (-11, "busy", "virtual device"),
     "nic": (-7, "unsupported", "does not support"),
-    "roce": (1, "failed", "no such device"),
+    "roce": (1, "failed", "device not found"),
     "pcie": (115, "failed", "task scheduler is unbound"),
     "qos": (-12, "denied", "container"),
     "soc_profile": (-1, "failed", "without a reason"),

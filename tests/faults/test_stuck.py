@@ -100,7 +100,7 @@ class HangingCard(FaultCase):
             self.assert_serves(d, 1)  # its channels work
             eventually(lambda: up(1) == 1, 60, what="the card is found")
             eventually(lambda: stuck(d, 1, "dcmi") == 0)
-            self.assertEqual(problem(d, 1), "")
+            eventually(lambda: problem(d, 1) == "", what="its health is judged anew")
             self.assertTrue(d.ctl("devices")["devices"][1]["uuid"])
             self.assert_clean_end(d)
 

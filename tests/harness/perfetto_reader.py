@@ -59,7 +59,8 @@ class Trace:
         with opened(path, "rb") as file:
             data = file.read()
         self.processes = {}
-        self.tracks = {}  # uuid -> (process, name, unit, is a counter)
+        # uuid -> (process, name, unit, is a counter); the name begins with its groups': "HBM > HBM 0/Read"
+        self.tracks = {}
         # (process, track, type, ns since the epoch, value or name)
         self.events = []
         self._clocks = {}  # sequence -> now
@@ -75,19 +76,24 @@ class Trace:
 
     def _describe(self, descriptors):
         names = {}
+        rows = {}
         for track in descriptors:
             if 3 in track:
                 process = dict(fields(track[3]))
                 if process[1] in self.processes:
                     raise ValueError(f"pid {process[1]} is described twice")
                 names[track[1]] = self.processes[process[1]] = text(process[6])
-        for track in descriptors:
-            if 3 in track:
                 continue
-            if track[1] in self.tracks:
+            if track[1] in rows:
                 raise ValueError(f"track {track[1]} is described twice")
+            rows[track[1]] = track
+        for uuid, track in rows.items():
             unit = text(first(track[8], 6, b"")) if 8 in track else ""
-            self.tracks[track[1]] = (names[track[5]], text(track[2]), unit, 8 in track)
+            name, parent = text(track[2]), track[5]
+            while parent in rows:
+                name = text(rows[parent][2]) + " > " + name
+                parent = rows[parent][5]
+            self.tracks[uuid] = (names[parent], name, unit, 8 in track)
 
     def _walk(self, packet):
         sequence = packet[10]

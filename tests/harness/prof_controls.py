@@ -67,7 +67,7 @@ def one_line_json(dump, path, where):
         dump.problem(where, f"first line is no JSON: {error}")
         return {}
     if not isinstance(value, dict):
-        dump.problem(where, "is no JSON object")
+        dump.problem(where, "is not a JSON object")
         return {}
     return value
 
@@ -175,7 +175,9 @@ def read_controls(dump, folder, device):
 
 
 def check_done(dump, folder, finished):
-    for base, _, names in os.walk(folder):
+    for base, folders, names in os.walk(folder):
+        if "profd" in folders:
+            folders.remove("profd")  # profd's own files (docs/manifest.md) have none
         for name in names:
             path = os.path.join(base, name)
             short = os.path.relpath(path, dump.path)

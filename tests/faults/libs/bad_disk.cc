@@ -31,7 +31,7 @@ int ErrorFor(int fd) {
   ssize_t got = ::read(file, text, sizeof text - 1);
   ::close(file);
   if (got <= 0 || (text[0] != '+' && std::strstr(path, ".slice_") == nullptr)) return 0;
-  return std::atoi(text);
+  return static_cast<int>(std::strtol(text, nullptr, 10));
 }
 
 // True when the write is to fail, with errno set.
