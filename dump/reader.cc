@@ -93,6 +93,8 @@ Result<UniqueFd> DumpReader::OpenBelow(std::string_view path_untrusted) const {
   if (!file.ok()) return file.status();
   struct stat st {};
   if (::fstat(file->get(), &st) != 0) return Status::FromErrno(errno, rest);
+  // Removed between its opening and this look at it.
+  if (st.st_nlink == 0) return NotFound(std::string(path_untrusted));
   if (st.st_uid != uid_ || st.st_nlink != 1) {
     return PermissionDenied(fmt::format("{} is not the dump's own", path_untrusted));
   }
