@@ -12,7 +12,7 @@ namespace profd::client {
 // "ok", "degraded", "faulty", "down", "unknown"; "-" for a daemon that does not judge.
 std::string VerdictWord(v1::Health::Verdict verdict);
 Cell VerdictCell(v1::Health::Verdict verdict);
-// What a narrow column has room for: "throttled 0x80C98009"; "-" for nothing.
+// Short form for a narrow column: "throttled 0x80C98009"; "-" for nothing.
 std::string FlagsText(const v1::Health& health);
 // The worse of two: ok, unknown, degraded, faulty, down.
 v1::Health::Verdict WorseVerdict(v1::Health::Verdict a, v1::Health::Verdict b);

@@ -118,7 +118,7 @@ bool TraceServer::Answer(int client) const {
     SendAll(client, fmt::format("HTTP/1.1 {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status));
     return false;
   };
-  // Another name for this address, or another page than Perfetto's, is somebody who should not ask.
+  // Refuses another name for this address, and pages other than Perfetto's.
   if (HeaderOf(request, "Host") != fmt::format("127.0.0.1:{}", port_) ||
       HeaderOf(request, "Origin") != kPerfettoOrigin) {
     return refuse("403 Forbidden");

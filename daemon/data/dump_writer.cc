@@ -253,7 +253,7 @@ void DumpWriter::Flush(std::function<void()> done) {
 
 void DumpWriter::FlushAll(bool sync) {
   Status room = MakeRoom();
-  // The files that are open are still there; nobody would find them.
+  // Open files still exist, but cannot be found by their path any more.
   if (!live_.empty() && !root_.InPlace()) {
     if (Status mounted = root_.CheckMounted(); !mounted.ok()) room = mounted;
   }

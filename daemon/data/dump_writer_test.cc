@@ -120,7 +120,7 @@ TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
   EXPECT_EQ(feed->counters().records, 6u);
   EXPECT_EQ(feed->counters().dropped_records, 3u);
   EXPECT_TRUE(session_->health().ok());
-  // A loss that goes on is one gap, of all that was lost.
+  // A continuing loss is one gap with the total that was lost.
   std::promise<Manifest> manifest;
   session_->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
   const Manifest told = manifest.get_future().get();

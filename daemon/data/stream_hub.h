@@ -1,5 +1,5 @@
 // Live streams: hands decoded samples to subscribers. A subscriber owns a ring that grows with what
-// waits in it, up to a bound and as far as whoever counts its memory agrees; when the subscriber does not
+// waits in it, up to a bound and as far as its memory accounting allows; when the subscriber does not
 // read fast enough the newest samples are dropped and counted (policy: drop newest), so a slow client
 // costs the samplers nothing.
 #pragma once

@@ -134,7 +134,7 @@ TEST(StoredFacts, EachDeviceGetsItsOwn) {
   EXPECT_THAT(facts[1].throttle_reasons, ElementsAre("bit0"));
   EXPECT_EQ(facts[1].uncorrected_errors, 2);
   EXPECT_EQ(Judge(facts[2]).verdict, Verdict::kUnknown);
-  // Old readings say nothing.
+  // Outdated samples are ignored.
   std::vector<DeviceReadings> later(1);
   later[0].device = 5;
   AddStoredFacts(store, kNow + 400 * kNsPerSecond, &later);
