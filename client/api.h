@@ -46,7 +46,8 @@ class ProfdApi {
   virtual Status FetchDump(const v1::FetchDumpRequest& request,
                            const Receive<v1::DumpChunk>& receive) = 0;
 
-  void SetWaitHook(WaitHook hook) { wait_hook_ = std::move(hook); }
+  // Returns the one there was.
+  WaitHook SetWaitHook(WaitHook hook) { return std::exchange(wait_hook_, std::move(hook)); }
 
  protected:
   // True when the call shall go on.

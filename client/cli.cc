@@ -222,6 +222,11 @@ int RunOnNodes(const Parsed& parsed, const std::string& name, const Endpoint& en
   command.list = parsed.list;
   command.fetch = parsed.fetch;
   command.dump = parsed.dump;
+  command.jobs = parsed.jobs;
+  command.devices = parsed.devices;
+  command.top = parsed.top;
+  command.check = parsed.check;
+  command.show_id = parsed.show_id;
   command.one_node_named = parsed.socket || parsed.address;
   command.json = parsed.json;
   command.tls = endpoint.tls;

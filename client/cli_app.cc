@@ -69,7 +69,7 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   CLI::App* stop = AddCommand(app, "stop", "Stop sessions and complete their dumps",
                               "  profctl stop 71bd0e29b475\n  profctl stop --job j42\n"
                               "  profctl stop --all-mine\n");
-  stop->add_option("ID", p->stop.ids, "Session ids")->type_name(" ");
+  stop->add_option("ID", p->stop.ids, "Session ids; with --nodes also fleet ids")->type_name(" ");
   stop->add_option("--job", p->stop.job, "All of your running sessions of this job")
       ->type_name("JOB");
   stop->add_flag("--all-mine", p->stop.all_mine, "All of your running sessions");
@@ -171,6 +171,8 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
       ->type_name("DURATION");
   stream->add_option("--count", p->stream.count, "Stop after this many samples")->type_name("N");
   stream->add_option("--format", p->stream.format, "text, json or csv")->type_name("FORMAT");
+  stream->add_flag("--raw-time", p->stream.raw_time,
+                   "Times of CLOCK_MONOTONIC_RAW, as in dumps (JSON has both)");
 
   CLI::App* dump =
       AddCommand(app, "dump", "Save the last seconds of the flight recorder as a dump",
@@ -189,7 +191,8 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
                                "  profctl fetch 71bd0e29b475\n"
                                "  profctl fetch 71bd0e29b475 --out ~/profiles\n"
                                "  profctl --nodes 'n[01-64]' fetch --job j42 --out j42-profiles\n");
-  fetch->add_option("ID", p->fetch.id, "Session id, or name of a dump")->type_name(" ");
+  fetch->add_option("ID", p->fetch.id, "Session id, or name of a dump; with --nodes also a fleet id")
+      ->type_name(" ");
   fetch->add_option("--job", p->fleet.fetch_job, "With --nodes: every dump of this job")
       ->type_name("JOB");
   fetch->add_option("--out", p->fetch.out, "Target directory; default: the session's output, or the current directory")
@@ -274,7 +277,7 @@ void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
     app->add_option(name, *value, text)->type_name(type)->group("Many nodes");
   };
   add("--nodes", &fleet->source.nodes,
-      "start, stop, status, list, dump, fetch on all of these: 'n[01-64],m[1-2]:9465'", "LIST");
+      "Ask or order all of these: 'n[01-64],m[1-2]:9465'", "LIST");
   add("--nodes-file", &fleet->source.nodes_file, "The same list from a file, with # comments",
       "FILE");
   add("--slurm", &fleet->source.slurm, "The nodes of this Slurm job", "JOBID");

@@ -52,14 +52,14 @@ void Warn(const Context& context, const std::string& text) {
 
 Progress::Progress(const Context& context, std::string what, std::function<bool()> go_on)
     : context_(context), what_(std::move(what)), begin_ns_(context.clock.SteadyNs()) {
-  context_.api.SetWaitHook([this, go_on = std::move(go_on)] {
+  before_ = context_.api.SetWaitHook([this, go_on = std::move(go_on)] {
     Show();
-    return !go_on || go_on();
+    return (!go_on || go_on()) && (!before_ || before_());
   });
 }
 
 Progress::~Progress() {
-  context_.api.SetWaitHook(nullptr);
+  context_.api.SetWaitHook(std::move(before_));
   if (shown_ns_ != 0) context_.io.err << "\r\033[K" << std::flush;
 }
 

@@ -40,6 +40,8 @@ struct Context {
   bool json = false;
   // Another connection to the same daemon, for calls beside each other; unset timeout = the user's.
   std::function<std::unique_ptr<ProfdApi>(std::optional<int64_t> timeout_ms)> make_api = {};
+  // Of one node of many: false when it is given up. Null: the command watches signals by itself.
+  std::function<bool()> go_on = {};
 };
 
 // Reports the error on stderr (and, with --json, as {"error": ...} on stdout) and returns its exit
@@ -74,6 +76,7 @@ class Progress {
   void Show();
 
   const Context& context_;
+  ProfdApi::WaitHook before_;
   std::string what_;
   std::string detail_;
   int64_t begin_ns_;

@@ -137,7 +137,7 @@ void AddWhen(CLI::App* command, StartOptions* o) {
       "epoch",
       "TIME");
   add("--in", &o->in, "Start after this delay", "DURATION");
-  add("--start-step", &o->start_step, "Start when the job begins this step", "N");
+  add("--start-step", &o->start_step, "Start when the job begins this step, or +20: that many steps from now", "N");
   add("--steps", &o->steps, "Stop after this many steps of the job", "N");
   add("--since", &o->since, "Include this much of the flight recorder: 30s or -30s",
       "DURATION");
@@ -172,6 +172,10 @@ void AddOrderFlags(CLI::App* command, StartOptions* o) {
 }
 
 void AddStartFlags(CLI::App* command, StartOptions* o) {
+  command->add_option("--wait-ranks", o->wait_ranks,
+                      "Wait at most this long until all ranks of the job have attached")
+      ->type_name("DURATION")
+      ->group("When");
   command->add_option("--end-with-pid", o->end_with_pid, "Stop when this process exits")
       ->type_name("PID")
       ->group("When");

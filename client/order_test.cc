@@ -217,6 +217,89 @@ TEST_F(OrderTest, ProblemsSpeakOfFlags) {
   }
 }
 
+TEST_F(OrderTest, AStepMayBeCountedFromThePresentOne) {
+  v1::StartSessionRequest request = Sent("start --job j --start-step +20");
+  EXPECT_EQ(request.start_in_steps(), 20u);
+  EXPECT_FALSE(request.has_start_step());
+  ExpectUsage("start --job j --start-step +0", "whole number above zero");
+  ExpectUsage("start --job j --start-step soon", "or +20 to count from the present one");
+  ExpectUsage("start --job j --start-step +20 --in 5s", "give one of them");
+}
+
+class WaitRanksTest : public OrderTest {
+ protected:
+  WaitRanksTest() {
+    v1::Job* job = daemon_.jobs.add_jobs();
+    job->set_job_id("j");
+    job->set_world_size(2);
+    Attach(0);
+    daemon_.on_jobs = [this] { ++asked_; };
+  }
+  void Attach(int rank) {
+    v1::JobProcess* process = daemon_.jobs.mutable_jobs(0)->add_processes();
+    process->set_rank(rank);
+    process->set_attached(true);
+  }
+  int asked_ = 0;
+};
+
+TEST_F(WaitRanksTest, TheStartWaitsForTheLastRank) {
+  daemon_.on_jobs = [this] {
+    EXPECT_TRUE(daemon_.starts.empty());
+    if (++asked_ == 3) Attach(1);
+  };
+  Sent("start --job j --wait-ranks 10s");
+  EXPECT_EQ(asked_, 3);
+  EXPECT_EQ(daemon_.jobs_request.job_id(), "j");
+}
+
+TEST_F(WaitRanksTest, OfRanksThatAreNamedOnlyThese) {
+  Sent("start --job j --rank 0 --wait-ranks 10s");
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(WaitRanksTest, AtTheEndOfTheTimeItStartsWithThoseThatAreThere) {
+  daemon_.on_jobs = [this] {
+    ++asked_;
+    clock_.Advance(6'000'000'000);
+  };
+  Sent("start --job j --wait-ranks 10s");
+  EXPECT_EQ(asked_, 2);
+}
+
+TEST_F(WaitRanksTest, NeedsAJobAndADuration) {
+  ExpectUsage("start --all --wait-ranks 10s", "--wait-ranks needs --job");
+  ExpectUsage("start --job j --wait-ranks soon", "--wait-ranks \"soon\" is not a duration");
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(OrderTest, ShowsWhatTheNpusUsed) {
+  v1::DeviceStatistics* used = daemon_.sessions["s1"].add_statistics();
+  used->set_device(3);
+  used->set_energy_joules(12'340);
+  used->set_peak_memory_bytes(3ull << 30);
+  used->set_ecc_corrected(2);
+  for (const char* line : {"show s1", "stop s1"}) {
+    EXPECT_EQ(RunLine(line), 0);
+    EXPECT_THAT(out(), HasSubstr("12.3 kJ      3.0 GiB                 -              2")) << line;
+  }
+}
+
+TEST_F(OrderTest, SaysWhichRanksAreMissing) {
+  daemon_.on_start = [](const v1::StartSessionRequest&) {
+    v1::Session session;
+    session.set_session_id("s9");
+    session.set_state(v1::Session::RUNNING);
+    session.set_expected_ranks(2);
+    v1::SessionProcess* process = session.add_processes();
+    process->set_rank(0);
+    process->set_attached(true);
+    return session;
+  };
+  Run({"start", "--job", "j"});
+  EXPECT_NE(out().find("1 of 2 ranks attached on this node"), std::string::npos) << out();
+}
+
 TEST_F(OrderTest, WhenItStartsAndEnds) {
   EXPECT_EQ(Sent("start --at 2026-01-01T00:00:00Z").start_at_ns(), 1'767'225'600'000'000'000);
   EXPECT_EQ(Sent("start --in 5s").start_in_ms(), 5000u);

@@ -26,6 +26,7 @@ constexpr auto kFields = std::to_array<Field>({
     {"start_at_ns", "--at", &StartOptions::at},
     {"start_in_ms", "--in", &StartOptions::in},
     {"start_step", "--start-step", &StartOptions::start_step},
+    {"start_in_steps", "--start-step", &StartOptions::start_step},
     {"steps", "--steps", &StartOptions::steps},
     {"since_ms", "--since", &StartOptions::since},
     {"duration_ms", "--duration", &StartOptions::duration},
@@ -40,6 +41,8 @@ struct Phrase {
 constexpr auto kPhrases = std::to_array<Phrase>({
     {"no_dump is given", "--no-dump is given"},
     {"needs a job_id or pids", "needs --job or --pid"},
+    {"start_in_steps counts from the present step", "--start-step +20 counts from the present step"},
+    {"name the step with start_step", "name the step with --start-step N"},
 });
 
 // As it would be typed: 720h, not 30d.

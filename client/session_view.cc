@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <vector>
 
 namespace profd::client {
@@ -151,6 +152,35 @@ std::string RanFor(const v1::Session& session, const Clock& clock) {
   return FormatSpan(end - session.started_ns());
 }
 
+void PrintStatistics(std::ostream& out, const v1::Session& session, bool color) {
+  if (session.statistics().empty()) return;
+  Table table({">NPU", ">ENERGY", ">PEAK MEMORY", ">MEAN UTILIZATION", ">ECC CORRECTED",
+               ">ECC UNCORRECTED"});
+  for (const v1::DeviceStatistics& one : session.statistics()) {
+    auto count = [](bool known, uint64_t errors, Tone tone) {
+      return !known ? Cell("-") : Cell(std::to_string(errors), errors > 0 ? tone : Tone::kPlain);
+    };
+    table.AddRow({std::to_string(one.device()),
+                  one.has_energy_joules() ? fmt::format("{:.1f} kJ", one.energy_joules() / 1e3) : "-",
+                  one.has_peak_memory_bytes() ? FormatBytes(one.peak_memory_bytes()) : "-",
+                  one.has_mean_utilization_ratio()
+                      ? fmt::format("{:.0f} %", one.mean_utilization_ratio() * 100)
+                      : "-",
+                  count(one.has_ecc_corrected(), one.ecc_corrected(), Tone::kWarning),
+                  count(one.has_ecc_uncorrected(), one.ecc_uncorrected(), Tone::kBad)});
+  }
+  table.Print(out, color, "  ");
+}
+
+std::string MissingRanks(const v1::Session& session) {
+  std::set<int32_t> attached;
+  for (const v1::SessionProcess& process : session.processes()) {
+    if (process.attached() && process.has_rank()) attached.insert(process.rank());
+  }
+  if (IsFinal(session.state()) || attached.size() >= session.expected_ranks()) return "";
+  return fmt::format("{} of {} ranks attached", attached.size(), session.expected_ranks());
+}
+
 void PrintWarnings(std::ostream& out, const v1::Session& session, bool color) {
   for (const std::string& warning : session.warnings()) {
     out << Paint("warning: ", Tone::kWarning, color) << Printable(warning) << '\n';
@@ -190,6 +220,7 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
   std::string job = session.job_id();
   if (session.has_rank()) job += fmt::format("{}rank {}", job.empty() ? "" : ", ", session.rank());
   line("job", job);
+  line("ranks", MissingRanks(session));
   line("label", session.label());
   line("owner", fmt::format("uid {}, pid {}", session.uid(), session.pid()));
   line("devices", FormatDevices({session.devices().begin(), session.devices().end()}));
@@ -216,6 +247,7 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
                    : session.dump_path() + (session.pinned() ? "  (pinned)" : ""));
   PrintSegments(out, session, color);
   PrintOutcomes(out, session, /*with_counts=*/true, color);
+  PrintStatistics(out, session, color);
   PrintWarnings(out, session, color);
 }
 

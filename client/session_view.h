@@ -28,6 +28,12 @@ std::string RanFor(const v1::Session& session, const Clock& clock);
 void PrintSession(const Context& context, std::ostream& out, bool color,
                   const v1::Session& session);
 
+// What the NPUs used: a row for each; nothing where nothing was read.
+void PrintStatistics(std::ostream& out, const v1::Session& session, bool color);
+
+// "1 of 2 ranks attached" while some are missing, else empty.
+std::string MissingRanks(const v1::Session& session);
+
 // The session's warnings, each on a line.
 void PrintWarnings(std::ostream& out, const v1::Session& session, bool color);
 

@@ -84,6 +84,7 @@ v1::SampleChunk Samples() {
     sample->set_time_ns(1'000'000'000 + i);
     sample->set_value(i * 1.5);
   }
+  chunk.set_wall_offset_ns(1'767'225'599'000'000'000);
   return chunk;
 }
 
@@ -93,6 +94,10 @@ TEST_F(StreamTest, StreamHasThreeFormats) {
   ExpectGolden(out(), "stream.txt");
   EXPECT_EQ(Run({"stream", "--format", "csv"}), 0);
   ExpectGolden(out(), "stream.csv");
+  EXPECT_EQ(Run({"stream", "--raw-time"}), 0);
+  EXPECT_EQ(out().substr(0, out().find(' ')), "1.000000");
+  EXPECT_EQ(Run({"stream", "--raw-time", "--format", "csv"}), 0);
+  EXPECT_NE(out().find("\n1000000001,1.5,host_load"), std::string::npos) << out();
   EXPECT_EQ(Run({"stream", "--json"}), 0);
   ExpectGolden(out(), "stream.json");
   std::istringstream lines(out());

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -30,6 +31,8 @@ inline const bool kUsersAreMade = [] {
 
 // What the fake daemon answers and what it was asked.
 struct FakeDaemon {
+  // Several nodes of a list are this one.
+  std::mutex mutex;
   // Fails every call when not ok.
   Status error;
   v1::Node node;
@@ -47,6 +50,8 @@ struct FakeDaemon {
   v1::ListOptionsResponse options;
   v1::CheckOptionsResponse checked;
   v1::ListJobsResponse jobs;
+  // Called before each answer.
+  std::function<void()> on_jobs;
   v1::Session recorded;
   v1::GetTimeResponse time;
   v1::Topology topology;
@@ -112,11 +117,14 @@ class FakeApi final : public ProfdApi {
   }
   Result<v1::ListOptionsResponse> ListOptions() override { return Answer(daemon_.options); }
   Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest& request) override {
+    std::lock_guard lock(daemon_.mutex);
     daemon_.check_request = request;
     return Answer(daemon_.checked);
   }
   Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override {
+    std::lock_guard lock(daemon_.mutex);
     daemon_.jobs_request = request;
+    if (daemon_.on_jobs) daemon_.on_jobs();
     return Answer(daemon_.jobs);
   }
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
@@ -214,6 +222,7 @@ class ProfctlTest : public ::testing::Test {
     err_.clear();
     Environment environment{io_, clock_,
                             [this](const Endpoint& endpoint, std::optional<int64_t> timeout_ms) {
+                              std::lock_guard lock(daemon_.mutex);
                               daemon_.socket = endpoint.socket;
                               daemon_.endpoint = endpoint;
                               daemon_.timeout_ms = timeout_ms;

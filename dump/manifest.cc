@@ -120,6 +120,7 @@ Json NodeJson(const Manifest& manifest) {
     one["uuid"] = device.uuid;
     one["counter_hz"] = device.counter_hz;
     one["aicore_mhz"] = device.aicore_mhz;
+    if (device.joined_raw_ns != 0) one["joined_raw_ns"] = device.joined_raw_ns;
     json["devices"].push_back(std::move(one));
   }
   return json;

@@ -112,6 +112,7 @@ struct ManifestDevice {
   std::string uuid;
   double counter_hz = 0;
   int64_t aicore_mhz = 0;
+  int64_t joined_raw_ns = 0;  // it joined a session that was running; 0 = there from the start
 };
 
 struct ManifestOption {

@@ -228,6 +228,7 @@ void ReadNode(Reader& reader, const Json& json, Manifest* manifest) {
     reader.Get(item, "uuid", &device.uuid);
     reader.Get(item, "counter_hz", &device.counter_hz);
     reader.Get(item, "aicore_mhz", &device.aicore_mhz);
+    reader.Get(item, "joined_raw_ns", &device.joined_raw_ns);
     manifest->devices.push_back(std::move(device));
   });
 }

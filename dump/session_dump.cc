@@ -22,6 +22,8 @@ constexpr size_t kDynamicBufferBytes = 8u << 10;
 // While there are not so many, what comes between two flushes at 50 Hz goes out in one piece.
 constexpr size_t kRoomyBufferBytes = 16u << 10;
 constexpr size_t kRoomyFiles = 1024;
+// More than the control files of a device.
+constexpr uint64_t kControlBytes = 16u << 10;
 // Freed at once when the volume is full.
 constexpr uint64_t kAgeingStep = 4u << 20;
 
@@ -137,6 +139,21 @@ Status SessionDump::SetClocks(int device, const std::optional<DumpClocks>& clock
   if (!place) return NotFound(fmt::format("device {} is not in this dump", device));
   if (clocks) manifest_.clocks.push_back({device, "start", *clocks});
   return WriteClocks(*place, clocks);
+}
+
+Status SessionDump::AddDevice(SessionDumpOptions::Device device, const SampleOptions& sample) {
+  if (finished_) return FailedPrecondition("the dump is finished");
+  if (device.facts.id < 0 || FindPlace(device.facts.id)) {
+    return InvalidArgument(fmt::format("device {} twice or not possible", device.facts.id));
+  }
+  RETURN_IF_ERROR(MakeRoom(kControlBytes));
+  room_known_ = 0;
+  if (device.facts.chip_id == kChipWithoutAgeing) ages_ = false;
+  options_.session.options = sample;
+  options_.devices.push_back(std::move(device));
+  RETURN_IF_ERROR(BuildPlace(&options_.devices.back()));
+  DescribeDevice(options_.devices.back());
+  return WriteManifest();
 }
 
 Status SessionDump::WriteControl(Place& place, std::string name, std::string_view text) {

@@ -107,6 +107,9 @@ class SessionDump : private SliceObserver {
   // For clocks_later, once for each device; nothing: they cannot be read. Everything relative in the
   // dump counts from `host_ns`, so the nearer to the start of the channels the better.
   Status SetClocks(int device, const std::optional<DumpClocks>& clocks);
+  // A device that the session takes while it runs: its directory, as the others'. `sample`: what is
+  // collected now. With clocks_later SetClocks follows.
+  Status AddDevice(SessionDumpOptions::Device device, const SampleOptions& sample);
 
   using Channel = uint32_t;
   // The data file of a driver channel of one of the dump's devices. Empty `file` = the one of the
@@ -233,6 +236,7 @@ class SessionDump : private SliceObserver {
 
   // session_dump_room.cc: limits, ageing, compressing.
   uint64_t Reserved() const;
+  Status MakeRoom(uint64_t more);
   Status MakeRoom(File& file, uint64_t more);
   void FindKnownRoom(uint64_t needed);
   uint64_t CutBytes(const File& file) const;
@@ -250,6 +254,7 @@ class SessionDump : private SliceObserver {
 
   // session_dump_end.cc: manifest, sync, end.
   void CompleteManifest();
+  void DescribeDevice(const SessionDumpOptions::Device& device);
   void UpdateManifestCounts();
   void DescribeFile(ManifestFile* file) const;
   Status ListFiles();

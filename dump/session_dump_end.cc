@@ -129,20 +129,7 @@ void SessionDump::CompleteManifest() {
   manifest_.machine = node.machine;
   manifest_.host_counter_hz = node.host_counter_hz;
   manifest_.clocks.push_back({-1, "start", options_.host_clocks});
-  for (const SessionDumpOptions::Device& device : options_.devices) {
-    const DeviceFacts& facts = device.facts;
-    if (device.clocks) manifest_.clocks.push_back({facts.id, "start", *device.clocks});
-    bool known = std::any_of(manifest_.devices.begin(), manifest_.devices.end(),
-                             [&](const ManifestDevice& one) { return one.id == facts.id; });
-    if (known) continue;
-    ManifestDevice one;
-    one.id = facts.id;
-    one.physical_id = facts.id;
-    one.chip_id = facts.chip_id;
-    one.counter_hz = facts.counter_hz;
-    one.aicore_mhz = facts.aicore_mhz;
-    manifest_.devices.push_back(std::move(one));
-  }
+  for (const SessionDumpOptions::Device& device : options_.devices) DescribeDevice(device);
   manifest_.limit_bytes = options_.max_bytes;
   if (options_.max_bytes > 0) {
     manifest_.limit_action = options_.age_at_limit && ages_ ? "age" : "end";
@@ -150,6 +137,21 @@ void SessionDump::CompleteManifest() {
   if (node.net_speed_assumed) {
     manifest_.warnings.emplace_back("the speed of a network card is unknown; 10 Gb/s is assumed");
   }
+}
+
+void SessionDump::DescribeDevice(const SessionDumpOptions::Device& device) {
+  const DeviceFacts& facts = device.facts;
+  if (device.clocks) manifest_.clocks.push_back({facts.id, "start", *device.clocks});
+  bool known = std::any_of(manifest_.devices.begin(), manifest_.devices.end(),
+                           [&](const ManifestDevice& one) { return one.id == facts.id; });
+  if (known) return;
+  ManifestDevice one;
+  one.id = facts.id;
+  one.physical_id = facts.id;
+  one.chip_id = facts.chip_id;
+  one.counter_hz = facts.counter_hz;
+  one.aicore_mhz = facts.aicore_mhz;
+  manifest_.devices.push_back(std::move(one));
 }
 
 void SessionDump::UpdateManifestCounts() {

@@ -40,6 +40,16 @@ uint64_t SessionDump::Reserved() const {
          (compressor_ != nullptr ? compressor_->spare_bytes() : 0);
 }
 
+Status SessionDump::MakeRoom(uint64_t more) {
+  const uint64_t limit = options_.max_bytes;
+  const bool ages = options_.age_at_limit && ages_;
+  while (limit != 0 && bytes_written() + more + Reserved() > limit) {
+    if (ages && AgeOne(std::nullopt)) continue;
+    return ResourceExhausted(fmt::format("{}: the dump may hold {} bytes", kStorageLimit, limit));
+  }
+  return {};
+}
+
 Status SessionDump::MakeRoom(File& file, uint64_t more) {
   const uint64_t limit = options_.max_bytes;
   if (limit == 0) return {};
@@ -52,10 +62,7 @@ Status SessionDump::MakeRoom(File& file, uint64_t more) {
   auto needed = [&] { return bytes_written() + more + Reserved(); };
   if (ages) CutNear(file, needed() > limit - limit / kNearPart);
   FindKnownRoom(needed());
-  while (needed() > limit) {
-    if (ages && AgeOne(std::nullopt)) continue;
-    return ResourceExhausted(fmt::format("{}: the dump may hold {} bytes", kStorageLimit, limit));
-  }
+  RETURN_IF_ERROR(MakeRoom(more));
   if (!ages || options_.place_bytes == 0 || !file.place) return {};
   const Place& place = places_[*file.place];
   while (place.bytes + more + kBytesPerPlace > options_.place_bytes) {

@@ -429,7 +429,10 @@ void FileCheck::CheckEdges() {
   const int64_t slack = kEdgeNs + 3 * period;
   const int64_t first = ToHostNs(holes_.first_ns());
   const int64_t last = ToHostNs(holes_.last_ns());
-  const int64_t start = run_.manifest->start_raw_ns;
+  int64_t start = run_.manifest->start_raw_ns;
+  for (const ManifestDevice& device : run_.manifest->devices) {
+    if (device.id == file_.device) start = std::max(start, device.joined_raw_ns);
+  }
   // One channel's stop may hang for seconds; the others have ended by then.
   const int64_t stop = run_.manifest->stop_raw_ns;
   const int64_t end = stop > start ? std::min(stop, run_.manifest->end_raw_ns) : run_.manifest->end_raw_ns;

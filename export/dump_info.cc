@@ -377,6 +377,14 @@ std::string DumpInfo::ProcessName(int64_t of, std::optional<int> rank_of) const 
   return fmt::format("{}pid {}", text, of);
 }
 
+void Dump::MoveClock(int64_t ahead_ns) {
+  for (Place& place : info_.places) {
+    for (int64_t* us : {&place.clock.begin_us, &place.clock.end_us}) {
+      if (*us != 0) *us -= ahead_ns / 1000;
+    }
+  }
+}
+
 Result<Dump> Dump::Open(const std::string& path) {
   Result<DumpReader> reader = DumpReader::OpenPath(path);
   if (!reader.ok()) return reader.status();

@@ -100,6 +100,8 @@ class Dump {
   static Result<Dump> Open(const std::string& path);
   const DumpInfo& info() const { return info_; }
   const DumpReader& reader() const { return reader_; }
+  // Puts its times on another machine's clock, which is behind its own by so much.
+  void MoveClock(int64_t ahead_ns);
 
  private:
   Dump(DumpReader reader, DumpInfo info) : reader_(std::move(reader)), info_(std::move(info)) {}

@@ -400,5 +400,22 @@ TEST_F(EngineTest, SeveralDumpsOnceEach) {
   EXPECT_EQ(out_.rows[0].size(), 2u);
 }
 
+// Each knows how far its node's clock was ahead of the one that started them all.
+TEST_F(EngineTest, DumpsOfSeveralNodesAreOnOneClock) {
+  MakeDump("PROF_2");
+  Put("device_0/data/n.data.0.slice_0", Record(1, 10));
+  WriteText(dir_ / "PROF_2/device_0/data/n.data.0.slice_0", Record(2, 20));
+  Manifest manifest;
+  manifest.metadata["clock_offset_ns"] = "-5000";
+  WriteText(dir_ / "PROF_2/profd_manifest.json", Serialize(manifest));
+  options_.threads = 1;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(out_.rows[0], (Rows{{1001, 10}, {6002, 20}}));
+  options_.dumps = {dir_ / "PROF_2"};
+  Gathered alone;
+  ASSERT_TRUE(Run({&alone}).ok());
+  EXPECT_EQ(alone.rows[0], (Rows{{1002, 20}}));
+}
+
 }  // namespace
 }  // namespace profd::exporting

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "export/file_feeder.h"
 
 namespace profd::exporting {
@@ -87,7 +88,20 @@ Status ExportRun::OpenDumps() {
   }
   if (code != StatusCode::kOk) return {code, errors};
   if (dumps_.empty()) return InvalidArgument("no dump given");
+  if (dumps_.size() > 1) AlignClocks();
   return {};
+}
+
+// Sessions that were started on many nodes at once know how far their node's clock was ahead of the
+// one that started them.
+void ExportRun::AlignClocks() {
+  for (Dump& dump : dumps_) {
+    if (!dump.info().manifest) continue;
+    const auto& metadata = dump.info().manifest->metadata;
+    const auto found = metadata.find("clock_offset_ns");
+    int64_t ahead_ns = 0;
+    if (found != metadata.end() && ParseNumber(found->second, &ahead_ns)) dump.MoveClock(ahead_ns);
+  }
 }
 
 Status ExportRun::MakeFilter() {

@@ -34,6 +34,7 @@ class ExportRun {
   };
 
   Status OpenDumps();
+  void AlignClocks();
   Status MakeFilter();
   void MakeTasks(size_t dump);
   void AddTask(size_t dump, const Place& place, const DataFile& file);

@@ -73,6 +73,7 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
       "profctl: session {} {}: {} records, {} dropped, {} in {}\n", Printable(session.session_id()),
       Paint(state.text, state.tone, context.io.err_color()), session.records(),
       session.dropped_records(), FormatBytes(session.dump_bytes()), RanFor(session, context.clock));
+  PrintStatistics(err, session, context.io.err_color());
   if (!session.reason().empty() && ExitForEnded(session) != kExitOk) {
     err << "profctl: " << Printable(session.reason()) << '\n';
   }

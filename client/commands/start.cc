@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "client/commands/wait_ranks.h"
 #include "client/option_view.h"
 #include "client/order_words.h"
 #include "client/render.h"
@@ -38,6 +39,9 @@ void PrintStarted(const Context& context, const v1::StartSessionRequest& request
       << Paint(state.text, state.tone, context.io.out_color());
   if (!session.reason().empty()) out << "  (" << Printable(session.reason()) << ")";
   out << '\n';
+  if (std::string missing = MissingRanks(session); !missing.empty()) {
+    out << missing << " on this node; the NPUs of the others join as they attach\n";
+  }
   PrintOutcomes(out, session, /*with_counts=*/false, context.io.out_color());
   PrintEffective(out, session.effective_options(), verbose, context.io.out_color());
   PrintTerms(out, session, request.starter_pid());
@@ -80,6 +84,14 @@ int RunStart(const Context& context, const StartOptions& options) {
   std::vector<std::string> problems;
   v1::StartSessionRequest request = BuildStartRequest(options, &problems);
   if (!problems.empty()) return UsageError(context, "start", problems);
+  if (options.wait_ranks) {
+    Status waited = WaitForRanks(context, request, *options.wait_ranks);
+    if (!waited.ok()) {
+      return waited.code() == StatusCode::kInvalidArgument
+                 ? UsageError(context, "start", {waited.message()})
+                 : Fail(context, waited);
+    }
+  }
   if (!options.detach) AddDefaultLease(options, StarterFor(context), &request);
   auto session =
       WithProgress(context, "starting", [&] { return context.api.StartSession(request); });

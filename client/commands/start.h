@@ -23,6 +23,8 @@ struct StartOptions {
   std::optional<std::string> at;
   std::optional<std::string> in;
   std::optional<std::string> start_step;
+  // `start`: for its job's ranks.
+  std::optional<std::string> wait_ranks;
   std::optional<std::string> steps;
   std::optional<std::string> since;
   std::optional<std::string> duration;

@@ -46,7 +46,8 @@ Result<std::string> ParseText(std::string_view text) {
 Result<int64_t> ParseStep(std::string_view text) {
   int64_t step = 0;
   if (ParseNumber(text, &step) && step >= 0) return step;
-  return InvalidArgument(fmt::format("\"{}\" is not the number of a step", text));
+  return InvalidArgument(fmt::format("\"{}\" is not the number of a step; write 200, or +20 to count from the present one",
+                                     text));
 }
 
 // 0 would mean "not asked for".
@@ -94,8 +95,13 @@ void ReadWhen(const StartOptions& options, Reader* reader, v1::StartSessionReque
   uint32_t count = 0;
   if (reader->Read("--at", options.at, ParseInstant, &number)) request->set_start_at_ns(number);
   if (reader->Read("--in", options.in, ParseDurationMs, &ms)) request->set_start_in_ms(ms);
-  if (reader->Read("--start-step", options.start_step, ParseStep, &number)) {
+  const bool relative = options.start_step && options.start_step->starts_with('+');
+  if (!relative && reader->Read("--start-step", options.start_step, ParseStep, &number)) {
     request->set_start_step(number);
+  }
+  if (relative &&
+      reader->Take("--start-step", ParseSteps(options.start_step->substr(1)), &count)) {
+    request->set_start_in_steps(count);
   }
   if (int(options.at.has_value()) + int(options.in.has_value()) +
           int(options.start_step.has_value()) >

@@ -19,6 +19,7 @@ void PrintStopped(const Context& context, const v1::Session& session) {
   out << fmt::format("\n  {} records, {} dropped, {} in {}\n", session.records(),
                      session.dropped_records(), FormatBytes(session.dump_bytes()),
                      RanFor(session, context.clock));
+  PrintStatistics(out, session, context.io.out_color());
   if (!session.dump_path().empty()) out << "dump " << Printable(session.dump_path()) << '\n';
   PrintWarnings(context.io.err, session, context.io.err_color());
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <unordered_map>
@@ -71,12 +72,28 @@ std::string JsonPrefix(const v1::SeriesInfo& series) {
   return text;
 }
 
+// "2026-01-01T00:00:00.000000000Z"
+std::string IsoTime(int64_t wall_ns) {
+  int64_t seconds = wall_ns / kNsPerSecond;
+  int64_t ns = wall_ns % kNsPerSecond;
+  if (ns < 0) {
+    --seconds;
+    ns += kNsPerSecond;
+  }
+  const std::time_t time = seconds;
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, ns);
+}
+
 class Printer {
  public:
-  Printer(const Context& context, Format format, uint64_t count)
-      : context_(context), format_(format), count_(count) {
+  Printer(const Context& context, Format format, bool raw_time, uint64_t count)
+      : context_(context), format_(format), raw_time_(raw_time), count_(count) {
     if (format_ == Format::kCsv) {
-      context_.io.out << "time_ns,value,metric,device,labels,collector" << std::endl;
+      context_.io.out << (raw_time_ ? "time_ns" : "time") << ",value,metric,device,labels,collector"
+                      << std::endl;
     }
   }
 
@@ -86,7 +103,7 @@ class Printer {
       if (series_.size() < kMaxSeries) series_[series.id()] = Prefix(series);
     }
     for (const v1::SampleValue& sample : chunk.samples()) {
-      Print(sample);
+      Print(sample, chunk.wall_offset_ns());
       if (count_ != 0 && printed_ >= count_) break;
     }
     context_.io.out.flush();
@@ -107,7 +124,7 @@ class Printer {
     return "";
   }
 
-  void Print(const v1::SampleValue& sample) {
+  void Print(const v1::SampleValue& sample, int64_t wall_offset_ns) {
     auto series = series_.find(sample.series());
     if (series == series_.end()) {
       if (unknown_++ == 0) Warn(context_, "the daemon sent samples of series it did not describe");
@@ -116,18 +133,25 @@ class Printer {
     ++printed_;
     const std::string& prefix = series->second;
     double value = sample.value();
+    const int64_t raw_ns = sample.time_ns();
+    // Both are the daemon's words: their sum may not fit.
+    int64_t wall_ns = 0;
+    if (__builtin_add_overflow(raw_ns, wall_offset_ns, &wall_ns)) wall_ns = raw_ns;
     switch (format_) {
       case Format::kText:
-        context_.io.out << fmt::format("{:.6f} {} {}\n",
-                                       static_cast<double>(sample.time_ns()) / 1e9, prefix, value);
+        context_.io.out << fmt::format(
+            "{} {} {}\n",
+            raw_time_ ? fmt::format("{:.6f}", static_cast<double>(raw_ns) / 1e9) : IsoTime(wall_ns),
+            prefix, value);
         break;
       case Format::kJson:
-        context_.io.out << fmt::format("{},\"time_ns\":{},\"value\":{}}}\n", prefix,
-                                       sample.time_ns(),
+        context_.io.out << fmt::format("{},\"time_ns\":{},\"wall_ns\":{},\"value\":{}}}\n", prefix,
+                                       raw_ns, wall_ns,
                                        std::isfinite(value) ? fmt::format("{}", value) : "null");
         break;
       case Format::kCsv:
-        context_.io.out << fmt::format("{},{},{}\n", sample.time_ns(), value, prefix);
+        context_.io.out << fmt::format(
+            "{},{},{}\n", raw_time_ ? std::to_string(raw_ns) : IsoTime(wall_ns), value, prefix);
         break;
     }
   }
@@ -141,6 +165,7 @@ class Printer {
 
   const Context& context_;
   Format format_;
+  bool raw_time_;
   uint64_t count_;
   uint64_t printed_ = 0;
   uint64_t dropped_ = 0;
@@ -220,7 +245,7 @@ int RunStream(const Context& context, const StreamOptions& options) {
   if (Status devices = CheckDevices(context, request); !devices.ok()) return Fail(context, devices);
   SignalWatch signals({SIGINT, SIGTERM});
   context.api.SetWaitHook([&] { return signals.Poll() == 0; });
-  Printer printer(context, format, request.max_samples());
+  Printer printer(context, format, options.raw_time, request.max_samples());
   Status status = context.api.StreamSamples(
       request, [&](const v1::SampleChunk& chunk) { return printer.Take(chunk); });
   context.api.SetWaitHook(nullptr);

@@ -15,6 +15,8 @@ struct StreamOptions {
   std::optional<std::string> count;
   // "text", "json" or "csv"
   std::string format = "text";
+  // The node's CLOCK_MONOTONIC_RAW instead of the wall clock.
+  bool raw_time = false;
 };
 
 // A line for every sample as it is taken, until --count or Ctrl-C.

@@ -67,18 +67,19 @@ View ParseView(const TopOptions& options, std::vector<std::string>* problems) {
 
 int RunOnce(const Context& context, const TopOptions& options, const View& view, Feed* feed,
             Model* model) {
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  std::optional<SignalWatch> signals;
+  if (!context.go_on) signals.emplace(std::initializer_list<int>{SIGINT, SIGTERM, SIGHUP});
   int64_t begin_ns = 0;
   int64_t least_ns = options.interval ? view.interval_ms * kNsPerMs : 0;
   Status status = feed->Run([&] {
-    if (signals.Poll() != 0) return false;
+    if (signals ? signals->Poll() != 0 : !context.go_on()) return false;
     if (!model->connection().up) return true;
     int64_t now = context.clock.SteadyNs();
     if (begin_ns == 0) begin_ns = now;
     int64_t passed_ns = now - begin_ns;
     return passed_ns < least_ns || (!model->Complete(view.devices) && passed_ns < kOnceMostNs);
   });
-  if (signals.caught() != 0) return kExitOk;
+  if (signals && signals->caught() != 0) return kExitOk;
   bool enough = model->connection().up && model->Complete(view.devices);
   if (!status.ok() && !enough) return Fail(context, status);
   model->Roll(context.clock.SteadyNs());

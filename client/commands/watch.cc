@@ -22,15 +22,16 @@ std::string Line(const Context& context, const v1::Session& session) {
   if (session.dropped_records() != 0 || session.dropped_bytes() != 0) {
     line += fmt::format("  {} dropped", session.dropped_records());
   }
+  if (std::string missing = MissingRanks(session); !missing.empty()) line += "  " + missing;
   if (!session.reason().empty()) line += "  " + Printable(session.reason());
   return line;
 }
 
 // What makes a new line; the clock alone does not.
 std::string Fingerprint(const v1::Session& session) {
-  return fmt::format("{} {} {} {} {} {}", static_cast<int>(session.state()), session.records(),
+  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(session.state()), session.records(),
                      session.dump_bytes(), session.dropped_records(), session.dropped_bytes(),
-                     session.reason());
+                     MissingRanks(session), session.reason());
 }
 
 class Printer {

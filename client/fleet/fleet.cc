@@ -1,6 +1,7 @@
 #include "client/fleet/fleet.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <numeric>
 #include <utility>
@@ -12,6 +13,10 @@
 namespace profd::client {
 
 Fleet::Fleet(Setup setup) : setup_(std::move(setup)) {}
+
+bool IsFleetId(const std::string& id) {
+  return id.size() == 16 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
 
 FleetReport Fleet::NewReport(std::string command, std::string job_id) const {
   FleetReport report;
@@ -64,6 +69,30 @@ void MarkNotAsked(FleetReport* report) {
   for (NodeResult& result : report->nodes) result.status = NotAsked();
 }
 
+// Fleet ids become the ids of their sessions on this node.
+Result<std::vector<std::string>> SessionsOf(ProfdApi& api, const std::vector<std::string>& ids) {
+  std::vector<std::string> sessions;
+  std::set<std::string> fleets;
+  for (const std::string& id : ids) {
+    IsFleetId(id) ? (void)fleets.insert(id) : sessions.push_back(id);
+  }
+  if (fleets.empty()) return sessions;
+  v1::ListSessionsRequest request;
+  request.set_active_only(true);
+  auto list = api.ListSessions(request);
+  if (!list.ok()) return list.status();
+  for (const v1::Session& session : list->sessions()) {
+    auto fleet = session.metadata().find(kFleetId);
+    if (fleet != session.metadata().end() && fleets.contains(fleet->second)) {
+      sessions.push_back(session.session_id());
+    }
+  }
+  if (sessions.empty()) {
+    return NotFound(fmt::format("no running session of {}", fmt::join(fleets, ", ")));
+  }
+  return sessions;
+}
+
 Status StopOne(NodeCall* call, const std::string& id, NodeResult* result) {
   v1::StopSessionRequest request;
   request.set_session_id(id);
@@ -81,12 +110,10 @@ Status StopOne(NodeCall* call, const std::string& id, NodeResult* result) {
 
 // The node's part of a stop: nothing there to stop is kNotFound.
 Status StopOnNode(NodeCall* call, const FleetStop& order, NodeResult* result) {
-  std::vector<std::string> ids = order.ids;
-  if (ids.empty()) {
-    auto own = OwnSessions(call->api(), order.job_id);
-    if (!own.ok()) return own.status();
-    ids = std::move(*own);
-  }
+  auto found = order.ids.empty() ? OwnSessions(call->api(), order.job_id)
+                                 : SessionsOf(call->api(), order.ids);
+  if (!found.ok()) return found.status();
+  const std::vector<std::string> ids = std::move(*found);
   // Others are stopped all the same when one cannot be.
   Status first_error;
   for (const std::string& id : ids) {

@@ -1,10 +1,11 @@
-// profctl on many nodes: what start, stop, status, list, dump and fetch do there and what they report.
+// profctl on many nodes: what its commands do there and what they report.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ struct FleetReport {
   // The command's own part failed, whatever the nodes did (the index of a fetch): kExitPartial.
   bool incomplete = false;
   std::vector<std::string> warnings;
+  // Of a start: what the sessions of all nodes have in common.
+  std::string fleet_id;
 };
 
 // kExitOk, kExitPartial, or the one reason why no node did it (kExitRefused before the others).
@@ -90,6 +93,11 @@ class Fleet {
   explicit Fleet(Setup setup);
 
   const Clock& clock() const { return setup_.clock; }
+  Io& io() { return setup_.io; }
+  // Another connection to the node.
+  std::unique_ptr<ProfdApi> NewApi(size_t node) const {
+    return setup_.make_api(setup_.nodes[node].endpoint);
+  }
   const std::vector<NodeName>& nodes() const { return setup_.nodes; }
   int64_t node_timeout_ns() const { return setup_.node_timeout_ns; }
   // One result for each node, in their order.
@@ -131,12 +139,28 @@ FleetReport StatusOfAll(Fleet* fleet);
 FleetReport DumpOnAll(Fleet* fleet, const v1::DumpRecorderRequest& request);
 FleetReport ListOnAll(Fleet* fleet, const v1::ListSessionsRequest& request);
 
+// The metadata of this name is the same for all sessions of one start.
+inline constexpr const char* kFleetId = "fleet_id";
+bool IsFleetId(const std::string& id);
+
+struct FleetQuestion {
+  // "jobs"
+  std::string command;
+  bool json = false;
+  // The command on one node; on several threads.
+  std::function<int(const Context& context)> run;
+};
+// Prints what the nodes answered, equal texts once, and returns the exit code.
+int AskAll(Fleet* fleet, const FleetQuestion& question);
+
 struct FleetFetch {
   std::string job_id;
   // Created if missing; its parent must exist.
   std::string out;
+  // Sessions, or starts by their fleet id; empty = all of the job.
+  std::set<std::string> ids = {};
 };
-// Every finished dump of the job into out/rank_<r>/ (the node's name where no rank is known, both where
+// Every finished dump of these into out/rank_<r>/ (the node's name where no rank is known, both where
 // several nodes claim one), and an index of them, out/fleet.json. A dump that is there is not fetched
 // again; one that did not arrive whole is removed. The error is that of `out` itself.
 Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& order);

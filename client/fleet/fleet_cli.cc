@@ -4,9 +4,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "client/commands/show.h"
 #include "client/context.h"
 #include "client/fleet/fleet.h"
 #include "client/order_words.h"
@@ -17,6 +20,13 @@ namespace profd::client {
 namespace {
 
 constexpr int64_t kDefaultNodeTimeoutMs = 30'000;
+
+// Commands that ask a node something and print its answer.
+constexpr std::array<std::string_view, 5> kQuestions = {"jobs", "devices", "top", "check", "show"};
+
+bool IsQuestion(std::string_view command) {
+  return std::find(kQuestions.begin(), kQuestions.end(), command) != kQuestions.end();
+}
 
 int Refuse(Io& io, const std::string& command, const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) {
@@ -55,20 +65,32 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
       problems->push_back("give --job JOB, or --all-mine, or session ids");
     }
   } else if (command.name == "fetch") {
-    if (!command.fetch.id.empty()) {
-      problems->push_back("a session's id belongs to one node; fetch from many with --job JOB");
-    }
+    const bool id = !command.fetch.id.empty();
     bool job = command.options.fetch_job ? !command.options.fetch_job->empty()
                                          : command.options.source.slurm.has_value();
-    if (!job) problems->push_back("fetch from many nodes needs --job JOB");
-  } else if (command.name == "dump") {
-    if (command.dump.out) {
-      problems->push_back("--out is of one node; fetch from many with profctl fetch --job");
+    if (id ? command.options.fetch_job.has_value() : !job) {
+      problems->push_back("fetch from many nodes needs --job JOB, or the id of a fleet or session");
     }
-  } else if (command.name != "status" && command.name != "list") {
+  } else if (command.name == "top") {
+    if (!command.top.once) problems->push_back("top of many nodes needs --once; live it shows one");
+  } else if (!IsQuestion(command.name) && command.name != "dump" && command.name != "status" &&
+             command.name != "list") {
     problems->push_back(fmt::format(
-        "{} works on one node; on many there are start, stop, status, list, dump and fetch", command.name));
+        "{} works on one node; on many there are start, stop, status, list, dump, fetch, {}",
+        command.name, fmt::join(kQuestions, ", ")));
   }
+  if (command.name == "start" && command.start.wait_ranks) {
+    problems->push_back("--wait-ranks is of one node; on many, ranks join as they attach");
+  }
+}
+
+// What the command asks of one node.
+int Ask(const FleetCommand& command, const Context& context) {
+  if (command.name == "jobs") return RunJobs(context, command.jobs);
+  if (command.name == "devices") return RunDevices(context, command.devices);
+  if (command.name == "top") return RunTop(context, command.top);
+  if (command.name == "check") return RunCheck(context, command.check);
+  return RunShow(context, command.show_id);
 }
 
 // Each node being asked costs a few descriptors.
@@ -78,6 +100,30 @@ void RaiseFileLimit() {
   limit.rlim_cur = limit.rlim_max;
   // Failing, the soft limit stays what it was.
   (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// What the nodes have just written, into one directory of ours.
+void FetchDumped(const std::string& out, Fleet* fleet, FleetReport* report) {
+  std::set<std::string> ids;
+  for (const NodeResult& node : report->nodes) {
+    for (const v1::Session& session : node.sessions) ids.insert(session.session_id());
+  }
+  if (ids.empty() || report->interrupted) return;
+  auto fetched = FetchFromAll(fleet, {report->job_id, out, std::move(ids)});
+  if (!fetched.ok()) {
+    report->warnings.push_back("the dumps could not be fetched: " + fetched.status().ToString());
+    report->incomplete = true;
+    return;
+  }
+  report->interrupted = fetched->interrupted;
+  report->incomplete = fetched->incomplete;
+  for (size_t i = 0; i < report->nodes.size(); ++i) {
+    NodeResult& node = report->nodes[i];
+    if (node.sessions.empty()) continue;
+    node.dumps = std::move(fetched->nodes[i].dumps);
+    node.partial = fetched->nodes[i].partial;
+    if (!fetched->nodes[i].status.ok()) node.status = fetched->nodes[i].status;
+  }
 }
 
 FleetReport Run(const FleetCommand& command, const v1::StartSessionRequest& request,
@@ -103,20 +149,29 @@ FleetReport Run(const FleetCommand& command, const v1::StartSessionRequest& requ
     std::vector<std::string> checked_before;
     v1::DumpRecorderRequest dump = BuildDumpRequest(command.dump, &checked_before);
     if (dump.job_id().empty()) dump.set_job_id(source_job);
-    return DumpOnAll(fleet, dump);
+    FleetReport report = DumpOnAll(fleet, dump);
+    if (command.dump.out) FetchDumped(*command.dump.out, fleet, &report);
+    return report;
   }
   return StatusOfAll(fleet);
 }
 
 int RunAndReport(const FleetCommand& command, v1::StartSessionRequest request,
                  const SourcedNodes& found, Fleet* fleet, const Environment& environment) {
+  if (IsQuestion(command.name)) {
+    return AskAll(fleet, {command.name, command.json, [&command](const Context& context) {
+                            return Ask(command, context);
+                          }});
+  }
   if (request.job_id().empty()) request.set_job_id(found.job_id);
   if (command.name != "fetch") {
     FleetReport report = Run(command, request, found.job_id, fleet);
     return PrintReport(environment.io, environment.clock, command.json, report);
   }
-  auto report = FetchFromAll(
-      fleet, {command.options.fetch_job.value_or(found.job_id), command.fetch.out});
+  std::set<std::string> ids;
+  if (!command.fetch.id.empty()) ids.insert(command.fetch.id);
+  const std::string job = ids.empty() ? command.options.fetch_job.value_or(found.job_id) : "";
+  auto report = FetchFromAll(fleet, {job, command.fetch.out, std::move(ids)});
   if (report.ok()) return PrintReport(environment.io, environment.clock, command.json, *report);
   environment.io.err << "profctl: " << PrintableLines(report.status().ToString()) << std::endl;
   return kExitInternal;

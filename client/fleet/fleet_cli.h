@@ -5,11 +5,15 @@
 #include <string>
 
 #include "client/cli.h"
+#include "client/commands/check.h"
+#include "client/commands/devices.h"
 #include "client/commands/dump.h"
 #include "client/commands/fetch.h"
+#include "client/commands/jobs.h"
 #include "client/commands/list.h"
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
+#include "client/commands/top.h"
 #include "client/fleet/node_source.h"
 
 namespace profd::client {
@@ -35,6 +39,11 @@ struct FleetCommand {
   ListOptions list;
   FetchOptions fetch;
   DumpOptions dump;
+  JobsOptions jobs;
+  DevicesOptions devices;
+  TopOptions top;
+  CheckOptions check;
+  std::string show_id;
   // --socket or --address was given beside the nodes.
   bool one_node_named = false;
   bool json = false;

@@ -1,6 +1,7 @@
 // fetch from many nodes: one folder per rank, nothing overwritten, nothing half left behind.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,14 +100,26 @@ class Fetcher {
     });
   }
 
+  bool Means(const v1::Session& session) const {
+    if (order_.ids.empty() || order_.ids.contains(session.session_id())) return true;
+    auto fleet = session.metadata().find(kFleetId);
+    return fleet != session.metadata().end() && order_.ids.contains(fleet->second);
+  }
+
+  // "job j42", "0123456789abcdef"
+  std::string What() const {
+    return order_.ids.empty() ? "job " + order_.job_id
+                              : fmt::format("{}", fmt::join(order_.ids, ", "));
+  }
+
   // What there is to fetch, and why the rest is not.
   void Sort(const v1::ListSessionsResponse& list, NodeResult* result) const {
     for (const v1::Session& session : list.sessions()) {
-      if (session.dump_path().empty()) continue;
+      if (session.dump_path().empty() || !Means(session)) continue;
       if (!IsFinal(session.state())) {
         result->partial = true;
-        result->note = fmt::format("session {} has not ended: profctl stop --job {}",
-                                   session.session_id(), order_.job_id);
+        result->note = fmt::format("session {0} has not ended: profctl stop {0}",
+                                   session.session_id());
         continue;
       }
       // A session that was interrupted and went on has several.
@@ -124,8 +137,9 @@ class Fetcher {
     }
     if (!result->dumps.empty() || result->partial) return;
     result->none = true;
-    result->note = list.sessions().empty() ? "no session of job " + order_.job_id
-                                           : "its sessions of the job have no dump";
+    const bool any = std::any_of(list.sessions().begin(), list.sessions().end(),
+                                 [this](const v1::Session& session) { return Means(session); });
+    result->note = any ? "its sessions of " + What() + " have no dump" : "no session of " + What();
   }
 
   // "rank_3" where only one node has it, "rank_3_node7" where several claim it.

@@ -75,6 +75,37 @@ TEST_F(FleetTest, WhatDoesNotArriveWholeIsRemoved) {
   EXPECT_THAT(err_.str(), Not(HasSubstr("n00")));
 }
 
+// The sessions of one start are stopped and fetched by what they have in common.
+TEST_F(FleetTest, AFleetIdMeansItsSessionsOnEveryNode) {
+  Make(3);
+  AddDump(1, "PROF_other", {5});
+  AddDump(0, "PROF_0", {0});
+  AddDump(1, "PROF_1", {1});
+  Fleet fleet = MakeFleet();
+  FleetReport started = StartOnAll(&fleet, Order());
+  Print(started);
+  const std::string id = started.fleet_id;
+  EXPECT_TRUE(IsFleetId(id)) << id;
+  EXPECT_THAT(out_.str(), HasSubstr("fleet " + id));
+  for (size_t node : {size_t{0}, size_t{1}}) {
+    for (v1::Session& session : Node(node).sessions) {
+      if (session.session_id() != fmt::format("id-PROF_{}", node)) continue;
+      (*session.mutable_metadata())[kFleetId] = id;
+    }
+  }
+  FleetReport stopped = StopOnAll(&fleet, {{id}, "", false});
+  EXPECT_EQ(Print(stopped), kExitOk);
+  for (size_t node = 0; node < 3; ++node) EXPECT_EQ(Node(node).stopped.size(), 1u) << node;
+  EXPECT_EQ(Print(StopOnAll(&fleet, {{std::string(16, '0')}, "", false})), kExitNotFound);
+  TempDir dir;
+  auto report = FetchFromAll(&fleet, {"", dir / "all", {id}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(Print(*report), kExitOk) << out_.str();
+  EXPECT_EQ(ReadFile(dir / "all/rank_0/PROF_0/host/sample.json"), "data");
+  EXPECT_TRUE(std::filesystem::exists(dir / "all/rank_1"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "all/rank_5"));
+}
+
 class FleetCliTest : public ProfctlTest {};
 
 TEST_F(FleetCliTest, WhatDoesNotGoTogether) {
@@ -83,10 +114,12 @@ TEST_F(FleetCliTest, WhatDoesNotGoTogether) {
   EXPECT_EQ(Run({"--nodes", "a", "--slurm", "1", "status"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "--socket", "/s", "status"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "watch", "id"}), kExitUsage);
-  EXPECT_EQ(Run({"--nodes", "a", "fetch", "id"}), kExitUsage);
+  EXPECT_EQ(Run({"--nodes", "a", "fetch", "id", "--job", "j"}), kExitUsage);
+  EXPECT_EQ(Run({"--nodes", "a", "fetch"}), kExitUsage);
+  EXPECT_EQ(Run({"--nodes", "a", "top"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("--once"));
   EXPECT_EQ(Run({"--nodes", "a", "stop"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "start", "--pid", "1"}), kExitUsage);
-  EXPECT_EQ(Run({"--nodes", "a", "dump", "--out", "d"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "dump", "--last", "60"}), kExitUsage);
   EXPECT_EQ(Run({"--node-timeout", "1s", "status"}), kExitUsage);
   EXPECT_EQ(Run({"start", "--all-or-nothing"}), kExitUsage);
@@ -107,6 +140,54 @@ TEST_F(FleetCliTest, DumpIsOfOneJobOrAll) {
   daemon_.error = NotFound("no job j here");
   EXPECT_EQ(Run({"--nodes", "a", "dump", "--job", "j"}), kExitNotFound);
   EXPECT_THAT(out(), HasSubstr("no job j here"));
+}
+
+TEST_F(FleetCliTest, DumpsThatAreWrittenCanBeFetchedAtOnce) {
+  daemon_.recorded.set_session_id("s");
+  daemon_.recorded.set_state(v1::Session::DONE);
+  daemon_.recorded.set_dump_path("/var/lib/profd/PROF_past");
+  daemon_.sessions["s"] = daemon_.recorded;
+  daemon_.sessions["other"] = daemon_.recorded;
+  daemon_.sessions["other"].set_session_id("other");
+  v1::DumpChunk chunk;
+  chunk.set_dump_name("PROF_past");
+  chunk.set_total_bytes(4);
+  chunk.set_path("host/sample.json");
+  chunk.set_data("data");
+  chunk.set_last(true);
+  daemon_.dump = {chunk};
+  TempDir dir;
+  EXPECT_EQ(Run({"--nodes", "a", "dump", "--out", dir / "past"}), kExitOk) << err();
+  EXPECT_EQ(ReadFile(dir / "past/a/PROF_past/host/sample.json"), "data");
+  Json index = Json::parse(ReadFile(dir / "past/fleet.json"), nullptr, false);
+  EXPECT_EQ(index["dumps"].size(), 1u);
+}
+
+TEST_F(FleetCliTest, QuestionsAreAskedOfEveryNode) {
+  v1::Job* job = daemon_.jobs.add_jobs();
+  job->set_job_id("j42");
+  job->add_processes()->set_pid(7);
+  EXPECT_EQ(Run({"--nodes", "a,b", "jobs"}), kExitOk) << err();
+  // What both say is said once.
+  EXPECT_THAT(out(), HasSubstr("a, b:\n"));
+  EXPECT_THAT(out(), HasSubstr("j42"));
+  EXPECT_EQ(Run({"--nodes", "a,b", "jobs", "--json"}), kExitOk);
+  Json json = Json::parse(out(), nullptr, false);
+  EXPECT_EQ(json["command"], "jobs");
+  ASSERT_EQ(json["nodes"].size(), 2u);
+  EXPECT_EQ(json["nodes"][1]["node"], "b");
+  EXPECT_EQ(json["nodes"][1]["answer"]["jobs"][0]["job_id"], "j42");
+  EXPECT_EQ(Run({"--nodes", "a,b", "jobs", "--job", "j42"}), kExitOk);
+  daemon_.node.add_devices()->set_chip("Ascend910B");
+  EXPECT_EQ(Run({"--nodes", "a,b", "devices"}), kExitOk);
+  EXPECT_THAT(out(), HasSubstr("Ascend910B"));
+  EXPECT_EQ(Run({"--nodes", "a,b", "check", "--l2", "on"}), kExitOk);
+  daemon_.checked.add_problems()->set_text("l2: no");
+  EXPECT_EQ(Run({"--nodes", "a,b", "check", "--l2", "on"}), kExitRefused);
+  EXPECT_THAT(err(), HasSubstr("profctl: a, b: problem: l2: no\n"));
+  EXPECT_EQ(Run({"--nodes", "a,b", "show", "nothing"}), kExitNotFound);
+  daemon_.error = Unavailable("nobody there");
+  EXPECT_EQ(Run({"--nodes", "a,b", "devices"}), kExitUnreachable);
 }
 
 TEST_F(FleetCliTest, ProblemsOfAStartSpeakOfFlags) {

@@ -193,14 +193,16 @@ Json NodeJson(const NodeResult& r, const std::string& command) {
   }
   if (command == "status") {
     json["description"] = r.description ? ToJson(*r.description) : Json();
-  } else if (command == "fetch") {
+  }
+  if (command == "fetch" || !r.dumps.empty()) {
     json["dumps"] = Json::array();
     for (const FetchedDump& d : r.dumps) {
       json["dumps"].push_back({{"session_id", d.session.session_id()}, {"ranks", d.ranks},
                                {"path", d.path}, {"files", d.files}, {"bytes", d.bytes},
                                {"was_there", d.was_there}, {"error", ErrorJson(d.status)}});
     }
-  } else {
+  }
+  if (command != "status" && command != "fetch") {
     json["sessions"] = Json::array();
     for (const v1::Session& s : r.sessions) json["sessions"].push_back(ToJson(s));
   }
@@ -210,7 +212,8 @@ Json NodeJson(const NodeResult& r, const std::string& command) {
 void PrintJsonReport(Io& io, const FleetReport& report, int exit_code) {
   auto good = std::count_if(report.nodes.begin(), report.nodes.end(),
                             [](const NodeResult& r) { return r.ok() && !r.none; });
-  Json json = {{"command", report.command}, {"job_id", report.job_id}, {"exit_code", exit_code},
+  Json json = {{"command", report.command}, {"job_id", report.job_id},
+               {"fleet_id", report.fleet_id}, {"exit_code", exit_code},
                {"interrupted", report.interrupted}, {"ok", good},
                {"failed", static_cast<int64_t>(report.nodes.size()) - good},
                {"common_start_ns", report.common_start_ns}, {"warnings", report.warnings},
@@ -275,6 +278,9 @@ int PrintReport(Io& io, const Clock& clock, bool json, const FleetReport& report
     StartTable(report).Print(io.out, io.out_color());
   } else if (report.command == "stop" || report.command == "dump") {
     StopTable(report).Print(io.out, io.out_color());
+    const bool fetched = std::any_of(report.nodes.begin(), report.nodes.end(),
+                                     [](const NodeResult& r) { return !r.dumps.empty(); });
+    if (fetched) FetchTable(report).Print(io.out, io.out_color());
   } else if (report.command == "status") {
     StatusTable(report).Print(io.out, io.out_color());
   } else if (report.command == "fetch") {
@@ -286,6 +292,9 @@ int PrintReport(Io& io, const Clock& clock, bool json, const FleetReport& report
     } else {
       table.Print(io.out, io.out_color());
     }
+  }
+  if (!json && !report.fleet_id.empty()) {
+    io.out << "fleet " << report.fleet_id << ": stop and fetch take it for the sessions' ids\n";
   }
   io.out.flush();
   PrintFailures(io, report);

@@ -14,8 +14,6 @@ namespace {
 constexpr int64_t kLeastMarginNs = 2 * kNsPerSecond;
 // Beyond this, "the same instant" is worth a warning.
 constexpr int64_t kLooseBoundNs = 5 * kNsPerMs;
-constexpr const char* kFleetId = "fleet_id";
-
 std::string RandomId() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
@@ -26,6 +24,7 @@ class Starter {
   Starter(Fleet* fleet, const FleetStart& order)
       : fleet_(*fleet),
         order_(order),
+        request_(order.request),
         id_(RandomId()),
         report_(fleet->NewReport("start", order.request.job_id())),
         took_ns_(report_.nodes.size(), 0),
@@ -42,7 +41,12 @@ class Starter {
       NothingStarted(reached);
       return std::move(report_);
     }
+    if (request_.start_in_steps() != 0 && !ChooseStep(reached)) {
+      NothingStarted(reached);
+      return std::move(report_);
+    }
     ChooseInstant(reached.size());
+    report_.fleet_id = id_;
     report_.interrupted = !Start(reached);
     bool failed = std::any_of(report_.nodes.begin(), report_.nodes.end(),
                               [](const NodeResult& result) { return !result.status.ok(); });
@@ -70,11 +74,39 @@ class Starter {
     return reached;
   }
 
+  // The same step for all: so many behind the one the foremost rank is in. False when nobody counts.
+  bool ChooseStep(const std::vector<size_t>& reached) {
+    v1::ListJobsRequest list;
+    list.set_job_id(request_.job_id());
+    std::vector<int64_t> steps(report_.nodes.size(), -1);
+    report_.interrupted = !fleet_.ForEach("asking", reached, [&](size_t node, NodeCall* call) {
+      auto jobs = call->api().ListJobs(list);
+      if (!jobs.ok()) return;
+      for (const v1::Job& job : jobs->jobs()) {
+        for (const v1::JobProcess& process : job.processes()) {
+          if (process.has_step()) steps[node] = std::max(steps[node], process.step());
+        }
+      }
+    });
+    const int64_t present = *std::max_element(steps.begin(), steps.end());
+    if (report_.interrupted) return false;
+    if (present < 0) {
+      report_.warnings.push_back(fmt::format(
+          "no attached process of job {} has begun a step: name the step with --start-step N",
+          request_.job_id()));
+      return false;
+    }
+    request_.set_start_step(present + request_.start_in_steps());
+    request_.clear_start_in_steps();
+    return true;
+  }
+
   void NothingStarted(const std::vector<size_t>& reached) {
     for (size_t node : reached) {
       report_.nodes[node].status =
-          Aborted(report_.interrupted ? "not started: interrupted"
-                                      : "not started: another node could not be reached");
+          Aborted(report_.interrupted                     ? "not started: interrupted"
+                  : request_.start_in_steps() != 0 ? "not started: no step to count from"
+                                                   : "not started: another node could not be reached");
     }
   }
 
@@ -89,7 +121,7 @@ class Starter {
   }
 
   void ChooseInstant(size_t reached) {
-    const v1::StartSessionRequest& request = order_.request;
+    const v1::StartSessionRequest& request = request_;
     // Steps begin when the job says so, and the past is each node's own.
     if (request.has_start_step() || request.since_ms() > 0) return;
     int64_t now = fleet_.clock().WallNs();
@@ -105,7 +137,7 @@ class Starter {
   }
 
   v1::StartSessionRequest RequestFor(size_t node) const {
-    v1::StartSessionRequest request = order_.request;
+    v1::StartSessionRequest request = request_;
     const ClockOffset& offset = *report_.nodes[node].offset;
     auto& metadata = *request.mutable_metadata();
     metadata["clock_offset_ns"] = std::to_string(offset.offset_ns);
@@ -227,6 +259,7 @@ class Starter {
 
   Fleet& fleet_;
   const FleetStart& order_;
+  v1::StartSessionRequest request_;
   const std::string id_;
   FleetReport report_;
   // Of the measuring, by node.

@@ -262,6 +262,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // The devices' clocks at the start, by device; before the first block (see SessionDump::SetClocks).
   void SetClocks(std::map<int, std::optional<DumpClocks>> clocks);
   void EditManifest(std::function<void(Manifest&)> edit);
+  // A device the session takes while it runs (SessionDump::AddDevice), with its clocks.
+  void AddDevice(SessionDumpOptions::Device device, ManifestDevice described, SampleOptions sample);
   // Completes the dump; `done` runs on the writer thread with the first error there was. Where the end could not
   // be written, `unended` is then what the manifest would have said.
   void Finish(EndFacts end, std::function<void(Manifest&)> last_edit,

@@ -103,6 +103,20 @@ void WriterSession::SetClocks(std::map<int, std::optional<DumpClocks>> clocks) {
   });
 }
 
+void WriterSession::AddDevice(SessionDumpOptions::Device device, ManifestDevice described,
+                              SampleOptions sample) {
+  writer_.Post([self = shared_from_this(), device = std::move(device),
+                described = std::move(described), sample = std::move(sample)]() mutable {
+    if (self->dump_ == nullptr) return;
+    const int id = device.facts.id;
+    const std::optional<DumpClocks> clocks = std::exchange(device.clocks, std::nullopt);
+    self->dump_->manifest().devices.push_back(std::move(described));
+    Status status = self->dump_->AddDevice(std::move(device), sample);
+    if (status.ok()) status = self->dump_->SetClocks(id, clocks);
+    if (!status.ok()) self->SetHealth(status);
+  });
+}
+
 void WriterSession::EditManifest(std::function<void(Manifest&)> edit) {
   writer_.Post([this, self = shared_from_this(), edit = std::move(edit)] {
     if (dump_ == nullptr) return;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "collectors/collector_hint.h"
 #include "collectors/metric_table.h"
@@ -185,6 +186,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
       return;
     }
     last_dropped_ = chunk.dropped();
+    chunk.set_wall_offset_ns(clock_.WallNs() - clock_.MonotonicRawNs());
     Send(std::move(chunk));
     if (Enough()) End(grpc::Status::OK);
   }
@@ -240,6 +242,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
   Context& context_;
   const Peer peer_;
   const v1::StreamSamplesRequest request_;
+  const SystemClock clock_;
   std::shared_ptr<StreamSubscriber> subscriber_;
   std::unique_ptr<Timer> timer_;
   std::unordered_map<SeriesId, Known> known_;

@@ -29,7 +29,8 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order ord
       warnings_(plan_.warnings),
       steps_(terms_.start_step, terms_.steps),
       lease_(terms_.lease_ms),
-      continues_(std::move(order.continues)) {
+      continues_(std::move(order.continues)),
+      plan_for_(std::move(order.plan_for)) {
   if (continues_) {
     past_ = continues_->past;
     steps_.Restore(continues_->steps_done);
@@ -156,83 +157,6 @@ void Session::OpenDump() {
   });
 }
 
-void Session::StartCollectors() {
-  pending_ = 1;  // held until all are begun, so that an early answer does not settle the session
-  for (const PlannedCollector& planned : plan_.collectors) {
-    if (Collectors()[planned.index].spec->source == CollectorSource::kChannel) {
-      StartChannels(planned);
-    } else {
-      StartPoller(planned);
-    }
-  }
-  Settle();
-}
-
-void Session::StartChannels(const PlannedCollector& planned) {
-  const CollectorEntry& entry = Collectors()[planned.index];
-  for (int id : plan_.devices) {
-    const DeviceInfo& device = *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
-                                             [id](const DeviceInfo& d) { return d.id == id; });
-    Row row;
-    row.collector = planned.index;
-    row.device = id;
-    row.named = planned.named;
-    Status probe = entry.probe_device(deps_.host, device);
-    if (!probe.ok()) {
-      // Of an option's collectors the chip has some and lacks others; that it has none of them the
-      // order's check would have said.
-      if (!planned.named || planned.by_option) continue;
-      row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
-      rows_.push_back(std::move(row));
-      continue;
-    }
-    ClaimRequest claim;
-    claim.device = id;
-    claim.collector = planned.index;
-    claim.options = planned.channel;
-    claim.owner = id_;
-    claim.dump = dump_;
-    // A device that did not tell its clocks may do so later, and deliver.
-    auto clock = clocks_.find(id);
-    claim.session_start_ns = clock == clocks_.end() ? start_raw_ns_ : clock->second.host_ns;
-    claim.since_ns = plan_.since_ms > 0 ? start_raw_ns_ + kPastLeadNs : 0;
-    ++pending_;
-    row.claim = deps_.arbiter.Claim(claim, [self = shared_from_this()] { self->Settle(); });
-    row.feeds = deps_.arbiter.FeedsOf(*row.claim);
-    rows_.push_back(std::move(row));
-  }
-}
-
-void Session::StartPoller(const PlannedCollector& planned) {
-  const CollectorEntry& entry = Collectors()[planned.index];
-  Row row;
-  row.collector = planned.index;
-  row.named = planned.named;
-  Status probe = entry.probe_host(deps_.host);
-  if (!probe.ok()) {
-    if (!planned.named) return;
-    row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
-    rows_.push_back(std::move(row));
-    return;
-  }
-  row.sink = std::make_shared<SessionPollSink>(deps_.store, dump_, *entry.spec, planned.hz);
-  if (row.sink->feed() != nullptr) row.feeds.push_back(row.sink->feed());
-  if (plan_.since_ms > 0) {
-    Past& past = *deps_.past_or_null;
-    auto held = past.HostSince(planned.index, start_raw_ns_ + kPastLeadNs);
-    row.sink->Replay(std::move(held), past.HostHz(planned.index), deps_.host.clock.MonotonicRawNs());
-  }
-  Result<PollEngine::Handle> handle =
-      deps_.pollers.Start(planned.index, planned.poll, row.sink);
-  if (handle.ok()) {
-    row.poller = *handle;
-    row.answer = {OutcomeState::kRunning, "", planned.hz, 0};
-  } else {
-    row.answer = {OutcomeState::kFailed, handle.status().message(), 0, 0};
-  }
-  rows_.push_back(std::move(row));
-}
-
 void Session::Settle() {
   if (--pending_ == 0) OnSettled();
 }
@@ -304,6 +228,7 @@ void Session::OnSettled() {
 
 void Session::Running() {
   ran_ = true;
+  TakeStatistics();
   SetState(SessionState::kRunning);
   TakeMarks();
   if (dump_ != nullptr) {
@@ -318,6 +243,7 @@ void Session::Running() {
     duration_->After(plan_.duration_ms * kNsPerMs, [this] { Stop("duration"); });
   }
   if (started_) std::exchange(started_, nullptr)(Status::Ok());
+  JoinDevices();
 }
 
 void Session::FailStart(Status status) {
@@ -360,8 +286,15 @@ void Session::WhenClosed(std::function<void(Session&)> closed) {
   closed_ = std::move(closed);
 }
 
+void Session::TakeStatistics() {
+  if (plan_.devices.empty()) return;
+  statistics_.Take(ReadDevices(deps_.store, deps_.host.devices, deps_.host.clock.MonotonicRawNs()),
+                   plan_.devices);
+}
+
 void Session::ReleaseAll() {
   duration_.reset();
+  if (ran_) TakeStatistics();
   EndMarks();
   for (Row& row : rows_) {
     if (row.claim) row.answer = deps_.arbiter.AnswerOf(*row.claim);
@@ -478,9 +411,11 @@ void Session::OnClosed(const Status& status) {
   Conclude(failure_.ok() ? SessionState::kDone : SessionState::kFailed);
 }
 
-void Session::Tick() {
+void Session::Tick(const std::map<int, DeviceReading>& readings) {
   if (state_ != SessionState::kRunning && state_ != SessionState::kScheduled) return;
   if (!StillWanted() || state_ != SessionState::kRunning) return;
+  JoinDevices();
+  statistics_.Take(readings, plan_.devices);
   if (dump_ != nullptr) {
     dump_bytes_ = dump_->bytes();
     if (Status health = dump_->health(); !health.ok()) {

@@ -22,6 +22,7 @@
 #include "daemon/session/session_marks.h"
 #include "daemon/session/session_plan.h"
 #include "daemon/session/session_schedule.h"
+#include "daemon/session/session_statistics.h"
 
 namespace profd {
 
@@ -99,6 +100,8 @@ class Session : public std::enable_shared_from_this<Session> {
     SessionTerms terms;
     SessionTargets targets;
     std::optional<Continuation> continues;
+    // The same order for other processes and devices; null: its devices stay as they are.
+    std::function<Result<SessionPlan>(const SessionTargets&)> plan_for = nullptr;
   };
 
   Session(const SessionDeps& deps, std::string id, Owner owner, Order order,
@@ -115,8 +118,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Of one that is interrupted: the dump is complete.
   void WhenClosed(std::function<void(Session&)> closed);
 
-  // About once a second: end conditions that are watched rather than waited for.
-  void Tick();
+  // About once a second: end conditions that are watched rather than waited for, and what the devices
+  // use.
+  void Tick(const std::map<int, DeviceReading>& readings);
 
   const std::string& id() const { return id_; }
   const Owner& owner() const { return owner_; }
@@ -194,6 +198,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OpenDump();
   void StartCollectors();
   void StartChannels(const PlannedCollector& planned);
+  void StartChannel(const PlannedCollector& planned, int device, std::function<void()> settled);
   void StartPoller(const PlannedCollector& planned);
   void Settle();
   void OnSettled();
@@ -209,9 +214,17 @@ class Session : public std::enable_shared_from_this<Session> {
   void Recorrelate(const char* when, std::function<void()> done);
   ClaimAnswer AnswerOf(const Row& row) const;
   std::string Unstarted() const;
+  void TakeStatistics();
   SessionDumpOptions DumpOptions() const;
   size_t ExpectedFiles() const;
   std::map<int, std::optional<DumpClocks>> ClocksForDump() const;
+  SampleOptions SampleFacts() const;
+  ManifestDevice Described(const DeviceInfo& device) const;
+  SessionMarks::Device MarksOf(const DeviceInfo& device) const;
+  // session_join.cc: devices of processes that come while it runs.
+  void JoinDevices();
+  void Join(int device, const SessionPlan& plan, const Result<ClockPair>& clocks);
+  void OnJoined();
   // session_past.cc: a session that begins with what the flight recorder holds.
   Status BeginInThePast();
   void TakePastClocks();
@@ -222,7 +235,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const SessionDeps& deps_;
   const std::string id_;
   const Owner owner_;
-  const SessionPlan plan_;
+  SessionPlan plan_;  // as ordered, but for devices that join
   const SessionTerms terms_;
   std::function<void(Session&)> on_change_;
   SessionState state_ = SessionState::kScheduled;
@@ -256,6 +269,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Timer> end_deadline_;   // for all of it
   std::unique_ptr<SessionJob> job_;  // null: the order names no job and no process
   std::unique_ptr<SessionMarks> marks_;
+  SessionStatistics statistics_;
   StepCounter steps_;
   Lease lease_;
   std::unique_ptr<Timer> wait_;  // for the start
@@ -267,6 +281,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<PastSegment> past_;
   bool taking_marks_ = false;
   bool ran_ = false;
+  const std::function<Result<SessionPlan>(const SessionTargets&)> plan_for_;
+  std::set<int> joined_;  // devices that joined, or were refused
+  size_t joining_ = 0;    // answers that are awaited
 };
 
 }  // namespace profd

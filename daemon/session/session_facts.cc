@@ -190,11 +190,26 @@ void Session::DescribeManifest(Manifest* out) const {
   }
   for (int id : plan_.devices) {
     for (const DeviceInfo& device : deps_.host.devices) {
-      if (device.id != id) continue;
-      manifest.devices.push_back({device.id, device.physical_id, device.chip_name, device.chip_id,
-                                  device.uuid, device.counter_hz, device.aicore_mhz});
+      if (device.id == id) manifest.devices.push_back(Described(device));
     }
   }
+}
+
+ManifestDevice Session::Described(const DeviceInfo& device) const {
+  return {device.id,   device.physical_id, device.chip_name, device.chip_id,
+          device.uuid, device.counter_hz,  device.aicore_mhz,  0};
+}
+
+SampleOptions Session::SampleFacts() const {
+  SampleOptions options = SampleFactsOf(plan_);
+  if (!Plans(plan_, SampleNote::kQosEvents)) return options;
+  // One sample.json serves all devices: the streams are the node's configuration, not a card's.
+  for (int device : plan_.devices) {
+    options.qos_events = deps_.device_facts(device).qos_events;
+    if (!options.qos_events.empty()) break;
+  }
+  if (options.qos_events.size() > kQosSlots) options.qos_events.resize(kQosSlots);
+  return options;
 }
 
 SessionDumpOptions Session::DumpOptions() const {
@@ -204,19 +219,13 @@ SessionDumpOptions Session::DumpOptions() const {
   options.session.job_id = plan_.job_id;
   options.session.rank = plan_.rank.value_or(-1);
   options.session.devices = plan_.devices;
-  options.session.options = SampleFactsOf(plan_);
+  options.session.options = SampleFacts();
   options.session.start_wall_ns = start_wall_ns_;
   options.session.start_raw_ns = start_raw_ns_;
   options.node = deps_.node;
   for (int device : plan_.devices) {
     SessionDumpOptions::Device facts;
     facts.facts = deps_.device_facts(device);
-    // One sample.json serves all devices: the streams are the node's configuration, not a card's.
-    std::vector<std::string>& events = options.session.options.qos_events;
-    if (Plans(plan_, SampleNote::kQosEvents) && events.empty()) {
-      events = facts.facts.qos_events;
-      if (events.size() > kQosSlots) events.resize(kQosSlots);
-    }
     options.devices.push_back(std::move(facts));
   }
   options.clocks_later = true;
@@ -313,6 +322,7 @@ void Session::Fill(v1::Session* out) const {
   out->set_dump_path(dump_path_);
   out->set_dump_bytes(dump_ != nullptr ? dump_->bytes() : dump_bytes_);
   FillOrder(out);
+  statistics_.Fill(out);
   std::set<std::string> warnings(warnings_.begin(), warnings_.end());
   for (const std::string& warning : warnings) out->add_warnings(warning);
   for (const Row& row : rows_) {

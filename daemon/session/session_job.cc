@@ -64,6 +64,7 @@ void SessionJob::Join(const TrainingProcess& process) {
   member = process;
   attached_.insert(process.attach_id);
   if (notice_) directory_->Notify(process.attach_id, *notice_);
+  if (events_.on_come != nullptr) events_.on_come();
 }
 
 void SessionJob::Tell(attach::SessionNotice notice) {
@@ -146,12 +147,17 @@ std::vector<TrainingProcess> SessionJob::Processes() const {
 }
 
 void SessionJob::Fill(v1::Session* out) const {
+  size_t expected = targets_.ranks.size();
   for (const auto& [pid, process] : members_) {
+    if (targets_.bound && targets_.ranks.empty() && targets_.pids.empty()) {
+      expected = std::max<size_t>(expected, static_cast<size_t>(std::max(process.world_size, 0)));
+    }
     v1::SessionProcess& wire = *out->add_processes();
     wire.set_pid(pid);
     if (process.rank) wire.set_rank(*process.rank);
     wire.set_attached(process.attached());
   }
+  out->set_expected_ranks(static_cast<uint32_t>(expected));
 }
 
 }  // namespace profd

@@ -29,6 +29,8 @@ class SessionJob {
     std::function<void(const TrainingProcess&, int64_t step, bool begin, bool last)> on_step;
     std::function<void(const TrainingProcess&, const MarkBatch&)> on_marks;
     std::function<void(const TrainingProcess&)> on_gone;
+    // Another process of the job has attached.
+    std::function<void()> on_come = nullptr;
   };
 
   // `directory_or_null`: without one nobody attaches, and only processes named by pid are known.

@@ -28,6 +28,9 @@ void Session::BeginJob() {
     OnMarks(process, batch);
   };
   events.on_gone = [this](const TrainingProcess& process) { OnProcessGone(process); };
+  events.on_come = [this] {
+    deps_.control.Post([self = shared_from_this()] { self->JoinDevices(); });
+  };
   job_->Watch(std::move(events), [this] {
     // The step to start at may be seen in a ring before the process has reported it.
     return taking_marks_ || (state_ == SessionState::kScheduled && terms_.start_step);
@@ -192,15 +195,9 @@ void Session::TakeMarks() {
   if (dump_ != nullptr) {
     std::vector<SessionMarks::Device> devices;
     for (const DeviceInfo& info : deps_.host.devices) {
-      if (std::find(plan_.devices.begin(), plan_.devices.end(), info.id) == plan_.devices.end()) {
-        continue;
+      if (std::find(plan_.devices.begin(), plan_.devices.end(), info.id) != plan_.devices.end()) {
+        devices.push_back(MarksOf(info));
       }
-      auto clock = clocks_.find(info.id);
-      bool known = clock != clocks_.end();
-      // As SessionDump has it: a device without clocks is given the host's.
-      devices.push_back({info.id, static_cast<uint32_t>(info.chip_id), info.counter_hz,
-                         known ? clock->second.host_ns : host_clock_.host_ns,
-                         known ? clock->second.device_count : host_clock_.host_count});
     }
     marks_ = std::make_unique<SessionMarks>(dump_, std::move(devices), start_raw_ns_,
                                             !plan_.takes_marks);
@@ -214,6 +211,15 @@ void Session::TakeMarks() {
   notice.options = plan_.application_options;
   job_->Tell(std::move(notice));
   if (steps_.over()) StopLater(steps_.Text());
+}
+
+// As SessionDump has it: a device without clocks is given the host's.
+SessionMarks::Device Session::MarksOf(const DeviceInfo& info) const {
+  auto clock = clocks_.find(info.id);
+  const bool known = clock != clocks_.end();
+  return {info.id, static_cast<uint32_t>(info.chip_id), info.counter_hz,
+          known ? clock->second.host_ns : host_clock_.host_ns,
+          known ? clock->second.device_count : host_clock_.host_count};
 }
 
 // The last marks, before anything is closed.

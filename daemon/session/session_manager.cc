@@ -272,7 +272,12 @@ void SessionManager::Tick() {
   for (const auto& [id, record] : records_) {
     if (record.live != nullptr) live.push_back(record.live);
   }
-  for (const auto& session : live) session->Tick();
+  std::map<int, DeviceReading> readings;
+  if (!live.empty()) {
+    readings = ReadDevices(deps_.session.store, deps_.session.host.devices,
+                           deps_.session.host.clock.MonotonicRawNs());
+  }
+  for (const auto& session : live) session->Tick(readings);
   for (auto& [id, record] : records_) {
     if (record.live == nullptr || record.stored == nullptr) continue;
     if (record.live->steps_done() != record.stored->steps_done()) Save(record);

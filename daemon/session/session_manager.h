@@ -140,6 +140,10 @@ class SessionManager {
   Result<SessionPlan> PlanFor(const Peer& peer, v1::StartSessionRequest request,
                               const SessionTargets& targets) const;
   Status CheckSteps(const Session::Order& order) const;
+  // start_in_steps becomes start_step.
+  Status ResolveStep(const SessionTargets& targets, v1::StartSessionRequest* request) const;
+  std::function<Result<SessionPlan>(const SessionTargets&)> PlannerFor(
+      const Peer& peer, v1::StartSessionRequest request) const;
   std::vector<std::shared_ptr<Session>> InTheWay(const Session::Order& order) const;
   SessionBrief BriefOf(const Record& record) const;
   std::vector<SessionBrief> Briefs() const;

@@ -35,6 +35,8 @@ class SessionMarks {
   SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Device> devices,
                int64_t start_raw_ns, bool steps_only = false);
 
+  // A device that the dump takes from now on.
+  void AddDevice(const Device& device) { devices_.push_back(device); }
   // The step this process is in as the session begins: its begin is stamped with the session's.
   void NoteRunningStep(pid_t pid, int64_t step) { running_steps_[pid] = step; }
   void Take(const TrainingProcess& process, const MarkBatch& batch);
@@ -61,7 +63,7 @@ class SessionMarks {
   bool Owns(StepFile* file, const TrainingProcess& process) const;
 
   const std::shared_ptr<WriterSession> dump_;
-  const std::vector<Device> devices_;
+  std::vector<Device> devices_;
   const int64_t start_raw_ns_;
   const bool steps_only_;
   DumpFeed* feed_ = nullptr;

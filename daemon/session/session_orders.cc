@@ -45,13 +45,15 @@ bool Exclude(const SessionPlan& a, const SessionPlan& b) {
 }  // namespace
 
 Result<Session::Order> SessionManager::Plan(const Peer& peer,
-                                            const v1::StartSessionRequest& request) const {
+                                            const v1::StartSessionRequest& request_untrusted) const {
+  v1::StartSessionRequest request = request_untrusted;
   std::vector<TrainingProcess> known;
   if (deps_.session.jobs_or_null != nullptr) known = deps_.session.jobs_or_null->Processes();
+  Result<SessionTargets> targets = ResolveTargets(request, peer, known);
+  if (targets.ok()) RETURN_IF_ERROR(ResolveStep(*targets, &request));
   Result<SessionTerms> terms = PlanTerms(
       request, {config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
                 deps_.session.process_start_time});
-  Result<SessionTargets> targets = ResolveTargets(request, peer, known);
   // What a job that is not there would mean is not asked; all else is looked through at once.
   Result<SessionPlan> plan =
       targets.ok() ? PlanFor(peer, request, *targets) : PlanFor(peer, request, SessionTargets());
@@ -67,7 +69,7 @@ Result<Session::Order> SessionManager::Plan(const Peer& peer,
   }
   if (!problems.ok()) return problems;
   Session::Order order{std::move(plan).value(), std::move(terms).value(),
-                       std::move(targets).value(), std::nullopt};
+                       std::move(targets).value(), std::nullopt, nullptr};
   RETURN_IF_ERROR(CheckSteps(order));
   return order;
 }
@@ -102,23 +104,58 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRe
   return PlanSession(request, context);
 }
 
+namespace {
+
+Status NobodyCounts() {
+  return FailedPrecondition(
+      "start_step and steps need an attached process of the job to count on; none is attached "
+      "(see `profctl jobs`)");
+}
+
+}  // namespace
+
+Status SessionManager::ResolveStep(const SessionTargets& targets,
+                                   v1::StartSessionRequest* request) const {
+  // That only one way to start may be given, PlanTerms says.
+  if (request->start_in_steps() == 0 || request->has_start_step()) return Status::Ok();
+  SessionJob job(nullptr, targets, deps_.session.process_start_time, "");
+  const TrainingProcess* counting = job.CountingProcess();
+  if (counting == nullptr) return NobodyCounts();
+  if (!counting->step) {
+    return FailedPrecondition(fmt::format(
+        "start_in_steps = {}: process {} has begun no step yet; name the step with start_step",
+        request->start_in_steps(), counting->pid));
+  }
+  request->set_start_step(*counting->step + request->start_in_steps());
+  request->clear_start_in_steps();
+  return Status::Ok();
+}
+
+std::function<Result<SessionPlan>(const SessionTargets&)> SessionManager::PlannerFor(
+    const Peer& peer, v1::StartSessionRequest request) const {
+  // What has to do with the start has happened, and the processes are the job's present ones.
+  request.clear_pids();
+  request.clear_since_ms();
+  return [this, peer, request = std::move(request)](const SessionTargets& targets) {
+    return PlanFor(peer, request, targets);
+  };
+}
+
 // Steps are counted on the attached process with the lowest rank.
 Status SessionManager::CheckSteps(const Session::Order& order) const {
   if (!order.terms.needs_steps()) return Status::Ok();
   SessionJob job(nullptr, order.targets, deps_.session.process_start_time, "");
   const TrainingProcess* counting = job.CountingProcess();
-  if (counting == nullptr) {
-    return FailedPrecondition(
-        "start_step and steps need an attached process of the job to count on; none is attached "
-        "(see `profctl jobs`)");
-  }
+  if (counting == nullptr) return NobodyCounts();
   if (!order.terms.start_step || !counting->step || *counting->step < *order.terms.start_step) {
     return Status::Ok();
   }
   return FailedPrecondition(fmt::format(
-      "start_step = {}: process {}{} has begun step {} already", *order.terms.start_step,
-      counting->pid, counting->rank ? fmt::format(" (rank {})", *counting->rank) : "",
-      *counting->step));
+      "start_step = {}: process {}{} has begun step {} already; the next one is {} (start_in_steps "
+      "counts from the present step)",
+      *order.terms.start_step, counting->pid,
+      counting->rank ? fmt::format(" (rank {})", *counting->rank) : "", *counting->step,
+      *counting->step + 1));
 }
 
 void SessionManager::Refuse(const Status& status, const SessionReply& reply) {
@@ -190,8 +227,12 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
     reply(Unavailable("no randomness for a session id; try again"));
     return;
   }
+  order.plan_for = PlannerFor(peer, request);
+  const std::optional<int64_t> start_step = order.terms.start_step;
   Record& record = AddLive(id, peer, std::move(order));
   *record.stored->mutable_order() = request;
+  if (start_step) record.stored->mutable_order()->set_start_step(*start_step);
+  record.stored->mutable_order()->clear_start_in_steps();
   std::shared_ptr<Session> session = record.live;
   session->Start([this, id, peer, session, reply = std::move(reply)](const Status& status) {
     if (!status.ok()) {

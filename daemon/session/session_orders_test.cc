@@ -181,9 +181,38 @@ TEST_F(SessionManagerTest, StepsNeedAProcessThatHasNotPassedThem) {
   jobs_.Add(process);
   Status passed = Start(As(kAlice), request).status();
   EXPECT_EQ(passed.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(passed.message(), HasSubstr("has begun step 5 already"));
+  EXPECT_THAT(passed.message(), HasSubstr("has begun step 5 already; the next one is 6"));
   request.set_start_step(6);
   EXPECT_TRUE(Start(As(kAlice), request).ok());
+}
+
+TEST_F(SessionManagerTest, StartsSoManyStepsAfterThePresentOne) {
+  TrainingProcess process = Process(10, kAlice, 0, 1);
+  process.step = 200;
+  jobs_.Add(process);
+  v1::StartSessionRequest request = Order("job");
+  request.set_start_in_steps(20);
+  Result<v1::Session> ordered = Start(As(kAlice), request);
+  ASSERT_TRUE(ordered.ok()) << ordered.status().ToString();
+  EXPECT_EQ(ordered->start_step(), 220);
+  request.set_start_step(3);
+  EXPECT_THAT(Start(As(kAlice), request).status().message(), HasSubstr("give at most one of these"));
+}
+
+TEST_F(SessionManagerTest, StepsAfterThePresentOneNeedAPresentOne) {
+  AttachTwo();
+  v1::StartSessionRequest request = Order("job");
+  request.set_start_in_steps(20);
+  EXPECT_THAT(Start(As(kAlice), request).status().message(),
+              HasSubstr("process 10 has begun no step yet"));
+}
+
+TEST_F(SessionManagerTest, SaysHowManyRanksThereWillBe) {
+  TrainingProcess process = Process(10, kAlice, 0, 1);
+  process.world_size = 2;
+  jobs_.Add(process);
+  std::string id = Started(As(kAlice), Order("job"));
+  EXPECT_EQ(Show(id).expected_ranks(), 2u);
 }
 
 TEST_F(SessionManagerTest, EndsWithTheLastProcessOfTheJob) {

@@ -408,7 +408,7 @@ Result<Session::Order> SessionManager::PlanAgain(const v1::StoredSession& stored
   Result<SessionPlan> plan = PlanFor(peer, request, as_attached);
   if (!plan.ok()) return plan.status();
   return Session::Order{std::move(plan).value(), std::move(terms).value(), std::move(targets),
-                        std::nullopt};
+                        std::nullopt, PlannerFor(peer, stored.order())};
 }
 
 namespace {

@@ -45,9 +45,9 @@ class TermsPlanner {
 
   void CheckStart() {
     int given = (request_.start_at_ns() != 0) + (request_.start_in_ms() != 0) +
-                request_.has_start_step();
+                request_.has_start_step() + (request_.start_in_steps() != 0);
     if (given > 1) {
-      Problem("start_at_ns, start_in_ms and start_step: give at most one of the three");
+      Problem("start_at_ns, start_in_ms, start_step and start_in_steps: give at most one of these");
       return;
     }
     if (given > 0 && request_.since_ms() != 0) {

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import DaemonCase, main, scaled
+from profd_harness import DaemonCase, main, python_with, scaled
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 INSTALLED = "/usr/share/profd/proto"
@@ -71,15 +71,6 @@ with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
     for name in file.dependency:
         print("imports", descriptor_pb2.FileDescriptorProto.FromString(ask(FILE, name)[4][0]).name)
 """
-
-
-def python_with(*modules):
-    """The first interpreter that has these modules."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        command = [python, "-c", "import " + ", ".join(modules)]
-        if os.path.exists(python) and subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            return python
-    raise unittest.SkipTest(f"no Python with {' and '.join(modules)} (scripts/install-deps --for test)")
 
 
 def blocks(language):

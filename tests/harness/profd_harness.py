@@ -405,6 +405,15 @@ class DaemonCase(unittest.TestCase):
             self.daemon.ctl("stop", session["session_id"])
 
 
+def python_with(*modules):
+    """The first interpreter that has these modules: ours, or Debian's own, which has the packages."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        command = [python, "-c", "import " + ", ".join(modules)]
+        if os.path.exists(python) and subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            return python
+    raise unittest.SkipTest(f"no Python with {' and '.join(modules)} (scripts/install-deps --for test)")
+
+
 def raise_file_limit():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

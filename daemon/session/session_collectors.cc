@@ -1,0 +1,95 @@
+// The session's claims on channels and its host pollers: what is started, and what each of them answers.
+#include <algorithm>
+#include <utility>
+
+#include "daemon/session/session.h"
+#include "daemon/session/session_poll_sink.h"
+
+namespace profd {
+
+void Session::StartCollectors() {
+  pending_ = 1;  // held until all are begun, so that an early answer does not settle the session
+  for (const PlannedCollector& planned : plan_.collectors) {
+    if (Collectors()[planned.index].spec->source == CollectorSource::kChannel) {
+      StartChannels(planned);
+    } else {
+      StartPoller(planned);
+    }
+  }
+  Settle();
+}
+
+void Session::StartChannels(const PlannedCollector& planned) {
+  for (int device : plan_.devices) {
+    ++pending_;
+    StartChannel(planned, device, [self = shared_from_this()] { self->Settle(); });
+  }
+}
+
+// `settled` runs once, when the driver has answered; at once where it is not asked.
+void Session::StartChannel(const PlannedCollector& planned, int id, std::function<void()> settled) {
+  const CollectorEntry& entry = Collectors()[planned.index];
+  const DeviceInfo& device = *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
+                                           [id](const DeviceInfo& d) { return d.id == id; });
+  Row row;
+  row.collector = planned.index;
+  row.device = id;
+  row.named = planned.named;
+  Status probe = entry.probe_device(deps_.host, device);
+  if (!probe.ok()) {
+    // Of an option's collectors the chip has some and lacks others; that it has none of them the
+    // order's check would have said.
+    if (planned.named && !planned.by_option) {
+      row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
+      rows_.push_back(std::move(row));
+    }
+    settled();
+    return;
+  }
+  ClaimRequest claim;
+  claim.device = id;
+  claim.collector = planned.index;
+  claim.options = planned.channel;
+  claim.owner = id_;
+  claim.dump = dump_;
+  // A device that did not tell its clocks may do so later, and deliver.
+  auto clock = clocks_.find(id);
+  claim.session_start_ns = clock == clocks_.end() ? start_raw_ns_ : clock->second.host_ns;
+  const bool from_past = plan_.since_ms > 0 && !joined_.contains(id);
+  claim.since_ns = from_past ? start_raw_ns_ + kPastLeadNs : 0;
+  row.claim = deps_.arbiter.Claim(claim, std::move(settled));
+  row.feeds = deps_.arbiter.FeedsOf(*row.claim);
+  rows_.push_back(std::move(row));
+}
+
+void Session::StartPoller(const PlannedCollector& planned) {
+  const CollectorEntry& entry = Collectors()[planned.index];
+  Row row;
+  row.collector = planned.index;
+  row.named = planned.named;
+  Status probe = entry.probe_host(deps_.host);
+  if (!probe.ok()) {
+    if (!planned.named) return;
+    row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
+    rows_.push_back(std::move(row));
+    return;
+  }
+  row.sink = std::make_shared<SessionPollSink>(deps_.store, dump_, *entry.spec, planned.hz);
+  if (row.sink->feed() != nullptr) row.feeds.push_back(row.sink->feed());
+  if (plan_.since_ms > 0) {
+    Past& past = *deps_.past_or_null;
+    auto held = past.HostSince(planned.index, start_raw_ns_ + kPastLeadNs);
+    row.sink->Replay(std::move(held), past.HostHz(planned.index), deps_.host.clock.MonotonicRawNs());
+  }
+  Result<PollEngine::Handle> handle =
+      deps_.pollers.Start(planned.index, planned.poll, row.sink);
+  if (handle.ok()) {
+    row.poller = *handle;
+    row.answer = {OutcomeState::kRunning, "", planned.hz, 0};
+  } else {
+    row.answer = {OutcomeState::kFailed, handle.status().message(), 0, 0};
+  }
+  rows_.push_back(std::move(row));
+}
+
+}  // namespace profd

@@ -1,0 +1,95 @@
+// Devices of the job's processes that come while the session runs: the order is planned again for them
+// alone, and they join the dump as if their part of it began there.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/session/session.h"
+
+namespace profd {
+
+void Session::JoinDevices() {
+  if (state_ != SessionState::kRunning || stop_requested_ || joining_ > 0) return;
+  if (job_ == nullptr || !job_->targets().bound || plan_for_ == nullptr) return;
+  SessionTargets targets = job_->targets();
+  targets.processes = job_->Processes();
+  targets.devices.clear();
+  for (const TrainingProcess& process : targets.processes) {
+    for (int device : process.devices) {
+      const bool has = std::find(plan_.devices.begin(), plan_.devices.end(), device) !=
+                       plan_.devices.end();
+      if (!has && joined_.insert(device).second) targets.devices.push_back(device);
+    }
+  }
+  if (targets.devices.empty()) return;
+  Result<SessionPlan> plan = plan_for_(targets);
+  if (!plan.ok()) {
+    warnings_.push_back(fmt::format("devices {} of processes that came later are not profiled: {}",
+                                    fmt::join(targets.devices, ", "), plan.status().message()));
+    on_change_(*this);
+    return;
+  }
+  // A session that had no device before has no collector of one.
+  for (const PlannedCollector& planned : plan->collectors) {
+    const bool has = std::any_of(
+        plan_.collectors.begin(), plan_.collectors.end(),
+        [&planned](const PlannedCollector& one) { return one.index == planned.index; });
+    if (!has) plan_.collectors.push_back(planned);
+  }
+  joining_ = plan->devices.size();
+  for (int device : plan->devices) {
+    deps_.device_control(device)->CorrelateClock(
+        [self = shared_from_this(), device, plan = *plan](const Result<ClockPair>& clocks) {
+          self->deps_.control.Post([self, device, plan, clocks] {
+            self->Join(device, plan, clocks);
+          });
+        });
+  }
+}
+
+void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>& clocks) {
+  if (state_ != SessionState::kRunning || stop_requested_) return OnJoined();
+  std::optional<DumpClocks> for_dump;
+  if (clocks.ok()) {
+    clocks_[device] = *clocks;
+    deps_.arbiter.SetClock(device, *clocks);
+    for_dump = DumpClocks{clocks->host_ns, clocks->host_count, clocks->device_ns,
+                          clocks->device_count, clocks->uncertainty_ns};
+  } else {
+    clockless_.insert(device);
+  }
+  plan_.devices.insert(std::upper_bound(plan_.devices.begin(), plan_.devices.end(), device), device);
+  const DeviceInfo& info =
+      *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
+                    [device](const DeviceInfo& one) { return one.id == device; });
+  if (dump_ != nullptr) {
+    ManifestDevice described = Described(info);
+    described.joined_raw_ns =
+        clocks.ok() ? clocks->host_ns : deps_.host.clock.MonotonicRawNs();
+    dump_->AddDevice({deps_.device_facts(device), for_dump}, std::move(described), SampleFacts());
+  }
+  if (marks_ != nullptr) marks_->AddDevice(MarksOf(info));
+  for (const PlannedCollector& planned : plan.collectors) {
+    if (Collectors()[planned.index].spec->source != CollectorSource::kChannel) continue;
+    ++joining_;
+    StartChannel(planned, device, [self = shared_from_this()] { self->OnJoined(); });
+  }
+  OnJoined();
+}
+
+void Session::OnJoined() {
+  if (--joining_ > 0 || state_ != SessionState::kRunning) return;
+  if (dump_ != nullptr) {
+    std::vector<Row> rows = rows_;
+    for (Row& row : rows) row.answer = AnswerOf(row);
+    dump_->EditManifest([self = shared_from_this(), rows = std::move(rows)](Manifest& manifest) {
+      self->WriteOutcomes(manifest, rows);
+    });
+  }
+  on_change_(*this);
+  JoinDevices();
+}
+
+}  // namespace profd

@@ -1,0 +1,115 @@
+#include "daemon/session/session_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "collectors/metric_table.h"
+#include "daemon/metrics/metric_store.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr MetricId kEnergy = MetricByName("atlas_npu_energy_joules_total");
+constexpr MetricId kMemory = MetricByName("atlas_npu_hbm_used_bytes");
+constexpr MetricId kUtilization = MetricByName("atlas_npu_utilization_ratio");
+constexpr MetricId kEcc = MetricByName("atlas_npu_ecc_errors_total");
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+std::string_view Label(const Labels& labels, std::string_view name) {
+  auto found = std::find_if(labels.begin(), labels.end(),
+                            [name](const auto& label) { return label.first == name; });
+  return found == labels.end() ? std::string_view() : std::string_view(found->second);
+}
+
+void Add(std::optional<double>* sum, double value) { *sum = sum->value_or(0) + value; }
+
+void Note(const SeriesValue& value, DeviceReading* reading) {
+  switch (value.metric) {
+    case kEnergy:
+      reading->energy_joules = value.value;
+      return;
+    case kMemory:
+      reading->memory_bytes = value.value;
+      return;
+    case kUtilization:
+      if (Label(*value.labels, "unit") == "aicore") reading->utilization = value.value;
+      return;
+    case kEcc:
+      Add(Label(*value.labels, "type") == "single" ? &reading->ecc_corrected
+                                                   : &reading->ecc_uncorrected,
+          value.value);
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+std::map<int, DeviceReading> ReadDevices(const MetricStore& store,
+                                         std::span<const DeviceInfo> devices, int64_t now_ns) {
+  std::map<std::string, int, std::less<>> by_label;
+  for (const DeviceInfo& device : devices) {
+    by_label[std::to_string(device.physical_id)] = device.id;
+  }
+  std::map<int, DeviceReading> readings;
+  store.VisitFresh(now_ns, [&](const SeriesValue& value) {
+    const bool wanted = value.metric == kEnergy || value.metric == kMemory ||
+                        value.metric == kUtilization || value.metric == kEcc;
+    if (!wanted || !std::isfinite(value.value)) return;
+    auto device = by_label.find(Label(*value.labels, "npu"));
+    if (device != by_label.end()) Note(value, &readings[device->second]);
+  });
+  return readings;
+}
+
+void SessionStatistics::Growth::Take(const std::optional<double>& value) {
+  if (!value) return;
+  Add(&sum, !last ? 0 : *value >= *last ? *value - *last : *value);
+  last = value;
+}
+
+void SessionStatistics::Take(const std::map<int, DeviceReading>& readings,
+                             std::span<const int> devices) {
+  for (int id : devices) {
+    auto found = readings.find(id);
+    if (found == readings.end()) continue;
+    const DeviceReading& reading = found->second;
+    Device& device = devices_[id];
+    device.energy.Take(reading.energy_joules);
+    device.ecc_corrected.Take(reading.ecc_corrected);
+    device.ecc_uncorrected.Take(reading.ecc_uncorrected);
+    if (reading.memory_bytes) {
+      device.peak_memory = std::max(device.peak_memory.value_or(0), *reading.memory_bytes);
+    }
+    if (!reading.utilization) continue;
+    device.utilization += *reading.utilization;
+    ++device.utilizations;
+  }
+}
+
+void SessionStatistics::Fill(v1::Session* out) const {
+  for (const auto& [id, device] : devices_) {
+    v1::DeviceStatistics& wire = *out->add_statistics();
+    wire.set_device(static_cast<uint32_t>(id));
+    if (device.energy.sum) wire.set_energy_joules(*device.energy.sum);
+    if (device.peak_memory) {
+      wire.set_peak_memory_bytes(static_cast<uint64_t>(std::max(0.0, *device.peak_memory)));
+    }
+    if (device.utilizations > 0) {
+      wire.set_mean_utilization_ratio(device.utilization /
+                                      static_cast<double>(device.utilizations));
+    }
+    if (device.ecc_corrected.sum) {
+      wire.set_ecc_corrected(static_cast<uint64_t>(*device.ecc_corrected.sum));
+    }
+    if (device.ecc_uncorrected.sum) {
+      wire.set_ecc_uncorrected(static_cast<uint64_t>(*device.ecc_uncorrected.sum));
+    }
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,56 @@
+// What the NPUs used while a session ran, from the latest values of the node's own metrics. Control
+// strand.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "collectors/collector.h"
+
+namespace profd {
+
+class MetricStore;
+
+namespace v1 {
+class Session;
+}
+
+// The latest values of one NPU; what is not measured is absent.
+struct DeviceReading {
+  std::optional<double> energy_joules;  // since the daemon started
+  std::optional<double> memory_bytes;
+  std::optional<double> utilization;
+  std::optional<double> ecc_corrected;  // over the life of the memory
+  std::optional<double> ecc_uncorrected;
+};
+// By logical id. Goes through all series: for once a second, not for every record.
+std::map<int, DeviceReading> ReadDevices(const MetricStore& store,
+                                         std::span<const DeviceInfo> devices, int64_t now_ns);
+
+class SessionStatistics {
+ public:
+  // A device counts from the first reading it is in.
+  void Take(const std::map<int, DeviceReading>& readings, std::span<const int> devices);
+  void Fill(v1::Session* out) const;
+
+ private:
+  // What a counter has grown by; one that fell was cleared, and counts anew.
+  struct Growth {
+    std::optional<double> last;
+    std::optional<double> sum;
+    void Take(const std::optional<double>& value);
+  };
+  struct Device {
+    Growth energy;
+    Growth ecc_corrected;
+    Growth ecc_uncorrected;
+    std::optional<double> peak_memory;
+    double utilization = 0;
+    uint64_t utilizations = 0;
+  };
+  std::map<int, Device> devices_;
+};
+
+}  // namespace profd

@@ -1,0 +1,94 @@
+#include "daemon/session/session_statistics.h"
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "collectors/metric_table.h"
+#include "daemon/metrics/metric_store.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kStart = 1000 * kNsPerSecond;
+
+class SessionStatisticsTest : public ::testing::Test {
+ protected:
+  SessionStatisticsTest() {
+    devices_.resize(2);
+    for (int i : {0, 1}) {
+      devices_[static_cast<size_t>(i)].id = i;
+      devices_[static_cast<size_t>(i)].physical_id = i + 4;
+      store_.SetDeviceLabels(i, std::to_string(i + 4), "uuid");
+    }
+  }
+  void Write(MetricId metric, double value, std::initializer_list<std::string_view> labels = {},
+             int device = 1) {
+    SeriesId series = store_.Intern(metric, device, labels);
+    store_.Write(std::vector<Sample>{{series, now_, value}});
+  }
+  // A second later, of device 1.
+  void Look(double energy, double memory, double aicore, double single, double corrected_other = 0) {
+    Write(MetricByName("atlas_npu_energy_joules_total"), energy);
+    Write(MetricByName("atlas_npu_hbm_used_bytes"), memory);
+    Write(MetricByName("atlas_npu_utilization_ratio"), aicore, {"aicore"});
+    Write(MetricByName("atlas_npu_utilization_ratio"), 0.99, {"npu"});
+    Write(MetricByName("atlas_npu_ecc_errors_total"), single, {"hbm", "single"});
+    Write(MetricByName("atlas_npu_ecc_errors_total"), corrected_other, {"ddr", "single"});
+    Write(MetricByName("atlas_npu_ecc_errors_total"), 3, {"hbm", "double"});
+    statistics_.Take(ReadDevices(store_, devices_, now_), std::vector<int>{1});
+    now_ += kNsPerSecond;
+  }
+  v1::Session Filled() const {
+    v1::Session session;
+    statistics_.Fill(&session);
+    return session;
+  }
+
+  MetricStore store_;
+  std::vector<DeviceInfo> devices_;
+  SessionStatistics statistics_;
+  int64_t now_ = kStart;
+};
+
+TEST_F(SessionStatisticsTest, CountsWhatCameWhileItRan) {
+  Write(MetricByName("atlas_npu_energy_joules_total"), 7, {}, 0);  // not the session's
+  Look(1000, 10e9, 0.5, 20);
+  Look(1250, 30e9, 1.0, 21);
+  Look(1500, 20e9, 0.0, 25, 2);
+  v1::Session session = Filled();
+  ASSERT_EQ(session.statistics_size(), 1);
+  const v1::DeviceStatistics& device = session.statistics(0);
+  EXPECT_EQ(device.device(), 1u);
+  EXPECT_EQ(device.energy_joules(), 500);
+  EXPECT_EQ(device.peak_memory_bytes(), 30'000'000'000u);
+  EXPECT_EQ(device.mean_utilization_ratio(), 0.5);
+  EXPECT_EQ(device.ecc_corrected(), 7u);
+  EXPECT_EQ(device.ecc_uncorrected(), 0u);
+}
+
+TEST_F(SessionStatisticsTest, ACounterThatWasClearedCountsAnew) {
+  Look(1000, 1, 0, 20);
+  Look(1000, 1, 0, 2);
+  Look(1000, 1, 0, 5);
+  EXPECT_EQ(Filled().statistics(0).ecc_corrected(), 5u);
+}
+
+TEST_F(SessionStatisticsTest, WhatWasNotReadIsNotThere) {
+  Write(MetricByName("atlas_npu_hbm_used_bytes"), 5);
+  statistics_.Take(ReadDevices(store_, devices_, now_), std::vector<int>{0, 1});
+  v1::Session session = Filled();
+  ASSERT_EQ(session.statistics_size(), 1);
+  EXPECT_FALSE(session.statistics(0).has_energy_joules());
+  EXPECT_FALSE(session.statistics(0).has_mean_utilization_ratio());
+  EXPECT_FALSE(session.statistics(0).has_ecc_corrected());
+  // What is out of date is none.
+  SessionStatistics later;
+  later.Take(ReadDevices(store_, devices_, now_ + 600 * kNsPerSecond), std::vector<int>{0, 1});
+  v1::Session none;
+  later.Fill(&none);
+  EXPECT_EQ(none.statistics_size(), 0);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Ranks of a job that attach while a session of it runs: their NPUs join."""
+
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import attach_client
+import prof_reader
+from profd_harness import BUILD, RUNNER, DaemonCase, eventually, main
+from test_jobs_sessions import Calls
+
+
+class Joining(Calls, DaemonCase):
+    devices = 2
+
+    def tearDown(self):
+        super().tearDown()
+        self.end_all()
+
+    def test_devices_join_as_ranks_attach(self):
+        with self.workers({"rank": 0, "devices": [0]}) as (first,):
+            session = self.start(job_id="job")["session_id"]
+            self.assertEqual(self.get(session)["devices"], [0])
+            first.do("marks", kind=attach_client.MARK, name="alone")
+            self.daemon.until_records(session, 20)
+            with self.workers({"rank": 1, "devices": [1]}) as (second,):
+                second.next("session", state="running")
+                eventually(lambda: self.get(session)["devices"] == [0, 1])
+                eventually(lambda: any(o["device"] == 1 and o["collector"] == "hccs" and
+                                       int(o["records"]) > 20 for o in self.get(session)["outcomes"]))
+                second.step(7, True)
+                second.step(7, False)
+                final = self.stop(session)
+        self.assertEqual((final["state"], final["devices"]), ("DONE", [0, 1]))
+        dump = prof_reader.read(final["dump_path"], finished=True)
+        self.assertEqual(dump.problems, [])
+        first, second = (dump[(device, "hccs.data")].records for device in (0, 1))
+        self.assertGreater(len(second), 20)
+        # It has nothing of the time before it joined, and both are on one clock.
+        self.assertGreater(second[0].wall, first[0].wall)
+        self.assertLess(abs(second[-1].wall - first[-1].wall), 500_000_000)
+        self.assertEqual([r.key for r in dump[(1, "ts_track.data")].records],
+                         [("begin", 7), ("end", 7)])
+        nodes = dump.manifest["node"]["devices"]
+        self.assertEqual([d["id"] for d in nodes], [0, 1])
+        self.assertNotIn("joined_raw_ns", nodes[0])
+        self.assertGreater(nodes[1]["joined_raw_ns"], dump.manifest["session"]["start_raw_ns"])
+        verified = subprocess.run(RUNNER + [os.path.join(BUILD, "bin", "profctl"), "verify", final["dump_path"]],
+                                  capture_output=True, text=True, check=False)
+        self.assertEqual(verified.returncode, 0, verified.stdout)
+
+
+if __name__ == "__main__":
+    main()
