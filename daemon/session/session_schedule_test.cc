@@ -83,7 +83,7 @@ TEST_F(SessionTermsTest, NotTooFarAhead) {
 TEST_F(SessionTermsTest, OneStartOnly) {
   request_.set_start_in_ms(1);
   request_.set_start_at_ns(kWall + 1);
-  EXPECT_THAT(Problem(), HasSubstr("at most one of the three"));
+  EXPECT_THAT(Problem(), HasSubstr("at most one of these"));
   request_.clear_start_at_ns();
   request_.set_since_ms(1000);
   EXPECT_THAT(Problem(), HasSubstr("since_ms"));

@@ -203,7 +203,7 @@ def host_only():
         expect(series(text, name), f"no {name} in /metrics")
     expect(not series(text, "atlas_npu_health_status"), "health of NPUs that are not there")
     status = show("StatusText")
-    expect("host only" in status, f"status says {status!r}")
+    expect("host-only" in status, f"status says {status!r}")
     node = ctl("status")
     equal(node.get("devices", []), [], "devices")
     answer = run("profctl", "status").stdout

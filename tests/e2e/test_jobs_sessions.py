@@ -382,7 +382,7 @@ class JobSessions(Calls, DaemonCase):
         text = self.start(options={"sys_interconnection_freq": 51}, priority=10, steps=2,
                           lease_ms=5, start_in_ms=1, start_at_ns=1, expect=INVALID_ARGUMENT)
         for part in ("sys_interconnection_freq", "priority = 10", "steps needs", "lease_ms = 5",
-                     "at most one of the three"):
+                     "at most one of these"):
             self.assertIn(part, text)
 
     def test_stopping_a_job_stops_all_of_it(self):

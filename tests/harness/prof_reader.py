@@ -61,6 +61,8 @@ class Dump:
         self.path = path
         self.problems = []
         self.notes = []
+        # A write that kill -9 cut short ends a file; recovery takes such an end off.
+        self.may_be_cut = False
         self._count = defaultdict(int)
         self.manifest = None
         self.devices = {}   # id -> {"info", "sample", "start", "end", "clock"}
@@ -73,6 +75,13 @@ class Dump:
         self._count[where] += 1
         if self._count[where] <= 5:
             self.problems.append(f"{where}: {text}")
+
+    def cut(self, where, text):
+        """The file ends inside something."""
+        if self.may_be_cut:
+            self.notes.append(f"{where}: {text}")
+        else:
+            self.problem(where, text)
 
     def channel(self, name, device=0):
         return self.channels.get((device, name))
@@ -89,7 +98,7 @@ HOST_BLOCKS = re.compile(r"^(host_sys_cpu|host_sys_mem|\d+-CpuUsage|\d+-Memory)\
 def read_text(dump, channel, data, number, entry, where):
     parse, token, mandatory = TEXT[channel.name]
     if data and not data.endswith(b"\n"):
-        dump.problem(where, "ends inside a line")
+        dump.cut(where, "ends inside a line")
     lines = data.decode("ascii", "replace").split("\n")[:-1]
     chip = int(entry["info"].get("platform_version", "5") or 5)
     headers = [i for i, line in enumerate(lines) if token in line]
@@ -118,7 +127,7 @@ def read_binary(dump, channel, data, number, entry, where):
     layout, parse, kind = BINARY[channel.name]
     size = struct.calcsize(layout)
     if len(data) % size:
-        dump.problem(where, f"{len(data)} bytes are no whole number of {size} byte records")
+        dump.cut(where, f"{len(data)} bytes are no whole number of {size} byte records")
     for i, fields in enumerate(struct.iter_unpack(layout, data[:len(data) // size * size])):
         try:
             if parse is step_trace:
@@ -141,11 +150,16 @@ def read_blocks(dump, name, data, where):
     while rest:
         match = head.match(rest)
         if not match:
-            dump.problem(where, f"no block head at {len(data) - len(rest)}")
+            # Shorter than any head, or without the end of one: nothing but a cut can follow it.
+            is_cut = rest.count(b"\n") < 3
+            (dump.cut if is_cut else dump.problem)(where, f"no block head at {len(data) - len(rest)}")
             break
         end = match.end() + int(match[3])
         body = rest[match.end():end]
-        if len(body) != int(match[3]) or rest[end:end + 2] != b"\n\n":
+        if end + 2 > len(rest):
+            dump.cut(where, f"block {match[2].decode()} does not end where DataLen says")
+            break
+        if rest[end:end + 2] != b"\n\n":
             dump.problem(where, f"block {match[2].decode()} does not end where DataLen says")
             break
         rest = rest[end + 2:]
@@ -160,7 +174,7 @@ def read_host_file(dump, name, data, entry, where):
         read_blocks(dump, name, data, where)
         return
     if data and not data.endswith(b"\n"):
-        dump.problem(where, "ends inside a line")
+        dump.cut(where, "ends inside a line")
     channel = dump.channels.setdefault((-1, name), Channel(name, -1))
     channel.bytes += len(data)
     channel.slices += 1
@@ -293,6 +307,7 @@ def read(path, finished=None):
         dump.problem("profd_manifest.json", str(error))
     if finished is None:
         finished = bool(dump.manifest) and dump.manifest.get("state") == "done"
+    dump.may_be_cut = not finished
     folders = sorted(os.listdir(path))
     for name in folders:
         folder = os.path.join(path, name)
