@@ -74,6 +74,7 @@ enum class CollectorPart : uint8_t {
   kWhole,
   kSocMemory,        // channel 52: on-chip memory, QoS, accelerator PMU (driver-abi 3.4)
   kSocInterconnect,  // channel 52: between dies and between chips
+  kInstrPeriod,      // instr: the option is the period in AI Core cycles, no rate
   kParameter,        // turns nothing on: it says how the collector measures
 };
 
@@ -85,14 +86,16 @@ struct CollectorOption {
 };
 
 // What sample.json says of a session that runs the collector, beside its options.
-enum class SampleNote : uint8_t { kNone, kQosEvents, kAicoreLpm, kHostNetwork };
+enum class SampleNote : uint8_t { kNone, kQosEvents, kAicoreLpm, kHostNetwork, kInstr };
 
 struct CollectorSpec {
   std::string_view name;     // "hbm": folder, option, log key, label `collector`
   CollectorSource source;
   std::string_view summary;  // one line for `profctl collectors`
   std::array<CollectorOption, 2> options;  // that turn it on and set its rate; none = by name only
-  double default_hz;         // in a session that names the collector without a rate
+  // In a session that names the collector without a rate. 0: it has none, and is only collected
+  // where a name or an option asks for it.
+  double default_hz;
   double max_hz;             // a faster request is refused, not clamped
   double always_on_hz;       // rate outside sessions, for /metrics; 0 = only in sessions
   // Polled collectors: its dump data are files in the vendor's layout, written through RawSink.
@@ -134,6 +137,7 @@ struct ChannelOptions {
   double soc_memory_hz = 0;
   bool soc_interconnect = false;  // soc_profile: inter-die and inter-chip part
   double soc_interconnect_hz = 0;
+  uint32_t instr_cycles = 1000;  // instr: AI Core cycles between records, the vendor's default
   std::vector<uint8_t> mpam_ids = {};  // QoS streams of the device; empty = none known
   // Host counter frequency as the driver reports it (Host::host_counter_hz); 0 if unknown. Decides
   // in which unit npu_mem asks for the stamps of channel 142, so it must be the TimeBase's.

@@ -16,6 +16,7 @@
 #include "collectors/host_mem/host_mem_collector.h"
 #include "collectors/host_net/host_net_collector.h"
 #include "collectors/host_pressure/host_pressure_collector.h"
+#include "collectors/instr/instr_collector.h"
 #include "collectors/llc/llc_collector.h"
 #include "collectors/nic/nic_collector.h"
 #include "collectors/npu_mem/npu_mem_collector.h"
@@ -35,9 +36,10 @@ std::span<const CollectorEntry> Collectors() {
   static const std::array kCollectors = {
       kAicoreFreqCollector, kDdrCollector,          kDvppCollector,       kHbmCollector,
       kHccsCollector,       kHostCpuCollector,      kHostDiskCollector,   kHostMemCollector,
-      kHostNetCollector,    kHostPressureCollector, kLlcCollector,        kNicCollector,
-      kNpuMemCollector,     kNpuOpticsCollector,    kNpuStateCollector,   kPcieCollector,
-      kQosCollector,        kRdmaCollector,         kRoceCollector,       kSocProfileCollector,
+      kHostNetCollector,    kHostPressureCollector, kInstrCollector,      kLlcCollector,
+      kNicCollector,        kNpuMemCollector,       kNpuOpticsCollector,  kNpuStateCollector,
+      kPcieCollector,       kQosCollector,          kRdmaCollector,       kRoceCollector,
+      kSocProfileCollector,
   };
   return kCollectors;
 }

@@ -46,6 +46,8 @@ struct Context {
 
 // Of a driver that never ends to give what a run of ours has left. The start is then no better than it was.
 constexpr size_t kMaxDiscarded = 64 << 20;
+// A start, a stop and a fetch of every channel a device can have, and what else is asked of it.
+constexpr GuardedThread::Options kQueue = {.queue = 4 * abi::kMaxChannels};
 
 struct StartState {
   ChannelStart start;
@@ -151,7 +153,8 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
       have_read_(pump.reader()),
       clock_(clock),
       options_(options) {
-  threads_[0] = std::make_unique<GuardedThread>(fmt::format("profd-npu{}", device), clock);
+  threads_[0] = std::make_unique<GuardedThread>(fmt::format("profd-npu{}", device), clock,
+                                                kQueue);
 }
 
 DeviceControl::~DeviceControl() = default;
@@ -164,7 +167,8 @@ GuardedThread& DeviceControl::ThreadFor(int channel) {
   const std::optional<int> hung = current.StuckKey();
   if (!hung.has_value() || *hung == kWholeDevice || *hung == channel) return current;
   if (other == nullptr) {
-    other = std::make_unique<GuardedThread>(fmt::format("profd-npu{}+", device_), clock_);
+    other = std::make_unique<GuardedThread>(fmt::format("profd-npu{}+", device_), clock_,
+                                            kQueue);
   }
   if (other->stuck()) return current;
   current_ = 1 - current_;

@@ -292,6 +292,10 @@ std::string SampleJson(const SessionFacts& session, int device) {
   }
   if (options.duration_s > 0) json["durationTime"] = fmt::format("{}", options.duration_s);
   if (options.aicore_lpm) json["ai_core_lpm"] = "on";
+  if (options.instr_cycles > 0) {
+    json["instrProfiling"] = "on";
+    json["instrProfilingFreq"] = options.instr_cycles;
+  }
   if (options.aicore_sample_based) json["ai_core_profiling_mode"] = "sample-based";
   SetHardwareMemory(json, options);
   SetLinks(json, options);

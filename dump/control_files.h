@@ -89,6 +89,7 @@ struct SampleOptions {
   int io_hz = 0;
   int interconnect_hz = 0;
   int dvpp_hz = 0;
+  uint32_t instr_cycles = 0;
   bool aicore_lpm = false;              // channel 132 runs
   std::vector<std::string> qos_events;  // names of the QoS streams, in slot order
   bool host_sys_cpu = false;            // host_sys: the job's own processes

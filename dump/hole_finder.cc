@@ -90,7 +90,10 @@ HoleFinder::HoleFinder(const Options& options, OnHole on_hole)
     : options_(options), on_hole_(std::move(on_hole)) {}
 
 void HoleFinder::Feed(std::span<const std::byte> bytes) {
-  if (!HasStamps(options_.format)) return;
+  if (!HasStamps(options_.format)) {
+    if (options_.format != nullptr) records_ += bytes.size() / options_.format->record_size;
+    return;
+  }
   if (options_.format->framing == abi::Framing::kText) {
     FeedText(bytes);
   } else {

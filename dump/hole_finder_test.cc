@@ -420,5 +420,15 @@ TEST_F(HoleFinderTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
   EXPECT_GT(whole.missing(), 0u);
 }
 
+// Channels whose stamps mean nothing to us: their records are counted all the same.
+TEST(HoleFinder, RecordsWithoutStampsAreCounted) {
+  HoleFinder::Options options;
+  options.format = abi::FindChannelFormat(abi::InstrChannel(0, 0));
+  HoleFinder finder(options, [](const HoleFinder::Hole&) { FAIL(); });
+  const std::vector<std::byte> bytes(5 * abi::InstrRecordSize(0));
+  finder.Feed(bytes);
+  EXPECT_EQ(finder.records(), 5u);
+}
+
 }  // namespace
 }  // namespace profd

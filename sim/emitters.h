@@ -58,6 +58,9 @@ std::unique_ptr<Emitter> MakeSocLevelEmitter(Target target, std::shared_ptr<uint
 std::unique_ptr<Emitter> MakeQosEmitter(Target target, std::vector<uint8_t> mpam_ids);
 std::unique_ptr<Emitter> MakeLpEmitter(Target target, int64_t period_ns);
 
+// Instruction profiling: `record_size` bytes, a record every period of the driver.
+std::unique_ptr<Emitter> MakeInstrEmitter(Target target, size_t record_size);
+
 // QoS streams the simulated driver knows; empty where the chip has none.
 struct QosStream {
   uint8_t mpam_id;

@@ -251,6 +251,24 @@ TEST(HalRecords, QosRecords) {
   EXPECT_EQ(e.engine.Start(1, abi::kChannelQos, unknown.get()), abi::kProfError);
 }
 
+// 96 bytes an AI Core's record, 64 an AI Vector core's; the period is in cycles.
+TEST(HalRecords, InstrRecords) {
+  Engine e;
+  ASSERT_EQ(e.Start(0, abi::InstrChannel(0, 0), 0), 0);
+  ASSERT_EQ(e.Start(0, abi::InstrChannel(24, 2), 0), 0);
+  e.AdvanceMs(50);
+  EXPECT_EQ(e.ReadAll(0, abi::InstrChannel(0, 0)).size(), 5u * 96);
+  EXPECT_EQ(e.ReadAll(0, abi::InstrChannel(24, 2)).size(), 5u * 64);
+  for (uint32_t period : {299u, 30001u}) {
+    StartPara wrong(abi::InstrChannel(1, 1), 0);
+    wrong.Set(abi::InstrProfileCfg{period, 0});
+    EXPECT_EQ(e.engine.Start(0, abi::InstrChannel(1, 1), wrong.get()), abi::kProfError) << period;
+  }
+  StartPara peripheral(abi::InstrChannel(1, 1), 0);
+  peripheral.get()->channel_type = abi::kProfPeripheralType;
+  EXPECT_EQ(e.engine.Start(0, abi::InstrChannel(1, 1), peripheral.get()), abi::kProfError);
+}
+
 TEST(HalRecords, SocProfileRespectsItsSwitches) {
   for (const char* chip : {"910B", "A3"}) {
     Engine e("chip = \"" + std::string(chip) + "\"\ndevices = 2");

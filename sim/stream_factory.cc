@@ -149,6 +149,17 @@ std::unique_ptr<RecordStream> MakeSocProfile(const Build& build) {
   return stream;
 }
 
+// A record every 10 ms, whatever the cycles: the rate of real cores is not what this is for.
+std::unique_ptr<RecordStream> MakeInstr(const Build& build, size_t record_size) {
+  constexpr uint32_t kRecordMs = 10;
+  const auto config = CopyExactly<abi::InstrProfileCfg>(build.para);
+  if (!config || build.para.sample_period != 0 || build.para.channel_type != abi::kProfTsType ||
+      config->period < 300 || config->period > 30000 || config->pc_sampling > 1) {
+    return nullptr;
+  }
+  return build.Periodic(record_size, kRecordMs, MakeInstrEmitter(build.target, record_size));
+}
+
 // Channels 135..141 in id order.
 int DvppEngineType(unsigned channel) {
   constexpr int kTypes[] = {5, 3, 0, 1, 4, 2, 6};
@@ -191,6 +202,11 @@ std::unique_ptr<RecordStream> MakeStream(const Node& node, unsigned device, unsi
   }
   if (channel >= abi::kChannelDvppVenc && channel <= abi::kChannelDvppScd) {
     return build.Text(DvppHeader(), MakeDvppEmitter(build.target, DvppEngineType(channel)));
+  }
+  for (uint32_t core = 0; core < abi::kInstrCores; ++core) {
+    for (uint32_t group = 0; group < abi::kInstrGroups; ++group) {
+      if (abi::InstrChannel(group, core) == channel) return MakeInstr(build, abi::InstrRecordSize(core));
+    }
   }
   return build.Empty(1);
 }

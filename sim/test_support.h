@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "driver/abi/dcmi_abi.h"
+#include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
 #include "sim/node.h"
 
@@ -126,6 +127,12 @@ class StartPara {
             {1, period_ms}, {1, period_ms}, {1, period_ms}, {1, period_ms}, {}, {}, {}});
         break;
       default:
+        if (const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
+            format != nullptr && format->name.starts_with("instr.")) {
+          para_.channel_type = abi::kProfTsType;
+          para_.sample_period = 0;
+          Set(abi::InstrProfileCfg{1000, 0});
+        }
         break;
     }
   }

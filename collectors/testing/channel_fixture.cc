@@ -8,17 +8,9 @@
 
 #include "driver/abi/channels.h"
 #include "driver/chips.h"
-#include "driver/rooted_fs.h"
 
 namespace profd::testing {
 namespace {
-
-// Channel collectors must not read the host: what they get here has nothing in it.
-struct NoHost {
-  ManualClock clock;
-  RootedFs root = RootedFs::OpenRoot(::testing::TempDir()).value();
-  Host host{clock, root, root, nullptr, {}, 0};
-};
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file("collectors/" + path, std::ios::binary);

@@ -2,6 +2,8 @@
 // files and hostile input.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,10 +13,19 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "collectors/collector.h"
 #include "collectors/testing/fake_registry.h"
+#include "driver/rooted_fs.h"
 
 namespace profd::testing {
+
+// Channel collectors must not read the host: what they get here has nothing in it.
+struct NoHost {
+  ManualClock clock;
+  RootedFs root = RootedFs::OpenRoot(::testing::TempDir()).value();
+  Host host{clock, root, root, nullptr, {}, 0};
+};
 
 // Device 0 of that chip; it lists every channel of kChannelFormats.
 DeviceInfo MakeDevice(int chip_id);

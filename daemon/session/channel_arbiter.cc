@@ -32,6 +32,14 @@ bool SameRequest(const ChannelRequest& a, const ChannelRequest& b) {
          a.task_scheduler_owned == b.task_scheduler_owned;
 }
 
+// What a session does that another, which wants `theirs`, cannot share.
+std::string ConflictText(const ChannelOptions& ours, const ChannelOptions& theirs) {
+  if (ours.instr_cycles != theirs.instr_cycles) {
+    return fmt::format("profiles instructions every {} cycles", ours.instr_cycles);
+  }
+  return fmt::format("measures LLC {}s", ours.llc_write ? "write" : "read");
+}
+
 // The driver's periods are whole milliseconds.
 double Rounded(double hz) {
   if (hz <= 0) return 0;
@@ -99,7 +107,10 @@ ChannelOptions ChannelArbiter::MergedOf(const Slot& slot) const {
 const ChannelArbiter::Part* ChannelArbiter::Conflict(const Slot& slot,
                                                      const ChannelOptions& options) const {
   for (const Part& part : slot.parts) {
-    if (part.options.llc_write == options.llc_write) continue;
+    if (part.options.llc_write == options.llc_write &&
+        part.options.instr_cycles == options.instr_cycles) {
+      continue;
+    }
     ChannelRequest ours;
     ChannelRequest theirs;
     if (RequestFor(slot, Merge(options, part.options), &ours) &&
@@ -117,10 +128,7 @@ FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorInd
   feed.device = device.id;
   feed.channel = channel;
   feed.format = abi::FindChannelFormat(channel);
-  if (feed.format != nullptr && feed.format->thinning == abi::Thinning::kEvent &&
-      device.has_voltage_lp) {
-    feed.file = abi::kLpInfoFile;
-  }
+  if (channel == abi::kChannelLp && device.has_voltage_lp) feed.file = abi::kLpInfoFile;
   feed.soc_memory_hz = options.soc_memory ? Rounded(options.soc_memory_hz) : 0;
   feed.soc_interconnect_hz = options.soc_interconnect ? Rounded(options.soc_interconnect_hz) : 0;
   feed.chip_id = static_cast<uint32_t>(device.chip_id);
@@ -167,8 +175,8 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
     if (!request.resident) PushOutResident(slot, request);
     if (const Part* other = Conflict(slot, request.options); other != nullptr) {
       record.fixed = {OutcomeState::kBusy,
-                      fmt::format("session {} measures LLC {}s on this device", other->owner,
-                                  other->options.llc_write ? "write" : "read"),
+                      fmt::format("session {} {} on this device", other->owner,
+                                  ConflictText(other->options, request.options)),
                       0, 0};
       continue;
     }

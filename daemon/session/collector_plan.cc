@@ -51,6 +51,7 @@ double CollectorPlanner::Allowed(double hz) {
 
 void CollectorPlanner::AddAll() {
   for (size_t i = 0; i < deps_.collectors.size(); ++i) {
+    if (deps_.collectors[i].spec->default_hz == 0) continue;
     PlannedCollector& planned = Entry(static_cast<CollectorIndex>(i));
     SetRate(planned, Allowed(deps_.collectors[i].spec->default_hz));
     SetWhole(planned.hz, &planned.channel);
@@ -133,6 +134,11 @@ void CollectorPlanner::AddOrder(const v1::CollectorOrder& order) {
   }
   const CollectorSpec& spec = *found->spec;
   const bool by_default = order.hz() == 0;
+  if (spec.default_hz == 0 && !by_default) {
+    deps_.problem(fmt::format("collector {} = {} Hz: has no rate in Hz; omit it, or set {}", spec.name,
+                              order.hz(), OptionKeys(spec)));
+    return;
+  }
   const double hz = by_default ? Allowed(spec.default_hz) : order.hz();
   const double max_hz = spec.max_hz > 0 ? spec.max_hz : kMaxHz;
   if (!by_default && hz != spec.default_hz && !(hz >= kMinHz && hz <= max_hz)) {

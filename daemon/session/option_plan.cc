@@ -208,6 +208,10 @@ OptionAims AimsOf(const options::OptionSet& set) {
 }
 
 void SetPart(const CollectorOption& use, double hz, ChannelOptions* channel) {
+  if (use.part == CollectorPart::kInstrPeriod) {
+    channel->instr_cycles = static_cast<uint32_t>(hz);
+    return;
+  }
   channel->hz = std::max(channel->hz, hz);
   if (use.part == CollectorPart::kSocMemory) {
     channel->soc_memory = true;

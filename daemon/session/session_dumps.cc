@@ -152,7 +152,7 @@ void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
   if (!names.ok()) {
     auto found = records_.find(id_untrusted);
     const bool without = found != records_.end() && peer.Owns(found->second.uid) &&
-                         found->second.live == nullptr && found->second.frozen.dump_path().empty();
+                         found->second.live == nullptr && found->second.frozen.Get().dump_path().empty();
     if (without) records_.erase(found);
     reply(without ? Result<uint64_t>(uint64_t{0}) : Result<uint64_t>(names.status()));
     return;
@@ -193,10 +193,13 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
       }
       continue;
     }
-    const int before = record.frozen.segments_size();
-    DropSegment(&record.frozen, name);
-    if (record.frozen.segments_size() == before || reason == "request") continue;
-    record.frozen.add_warnings(fmt::format("{} was removed by retention ({})", name, reason));
+    if (!record.frozen.Mentions(name)) continue;
+    record.frozen.Edit([&](v1::Session& view) {
+      const int before = view.segments_size();
+      DropSegment(&view, name);
+      if (view.segments_size() == before || reason == "request") return;
+      view.add_warnings(fmt::format("{} was removed by retention ({})", name, reason));
+    });
   }
 }
 

@@ -111,6 +111,7 @@ void NoteChannel(const PlannedCollector& planned, const CollectorSpec& spec,
   note("sys_io_sampling_freq", &options->io_hz);
   note("sys_interconnection_freq", &options->interconnect_hz);
   note("dvpp_freq", &options->dvpp_hz);
+  if (spec.sample_note == SampleNote::kInstr) options->instr_cycles = planned.channel.instr_cycles;
 }
 
 void NoteHost(const PlannedCollector& planned, const CollectorSpec& spec, SampleOptions* options) {

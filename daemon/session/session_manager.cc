@@ -26,7 +26,7 @@ void SessionManager::AddRecovered(v1::Session frozen) {
   if (!frozen.dump_path().empty()) NoteRecovered(&frozen);
   Record record;
   record.uid = frozen.uid();
-  record.frozen = std::move(frozen);
+  record.frozen.Set(frozen);
   record.order = next_order_++;
   records_.emplace(std::move(id), std::move(record));
   Forget();
@@ -59,13 +59,15 @@ void SessionManager::Freeze(const std::string& id) {
   auto found = records_.find(id);
   if (found == records_.end() || found->second.live == nullptr) return;
   Record& record = found->second;
-  record.live->Fill(&record.frozen);
+  v1::Session view;
+  record.live->Fill(&view);
+  record.frozen.Set(view);
   log::Info("session ended", {{"session", id},
-                              {"state", v1::Session::State_Name(record.frozen.state())},
-                              {"reason", record.frozen.reason()},
-                              {"records", record.frozen.records()},
-                              {"bytes", record.frozen.dump_bytes()},
-                              {"dropped", record.frozen.dropped_records()}});
+                              {"state", v1::Session::State_Name(view.state())},
+                              {"reason", view.reason()},
+                              {"records", view.records()},
+                              {"bytes", view.dump_bytes()},
+                              {"dropped", view.dropped_records()}});
   const std::shared_ptr<Session> session = record.live;
   const bool ran = record.live->ran();
   const bool empty = record.live->records_now() == 0;
@@ -84,7 +86,7 @@ void SessionManager::Freeze(const std::string& id) {
   // A start that failed, or never came, leaves no dump worth keeping; the caller knows its reason.
   bool failed = record.frozen.state() == v1::Session::FAILED && empty;
   if ((failed || !ran) && !dump.empty()) {
-    DropSegment(&record.frozen, dump);
+    record.frozen.Edit([&dump](v1::Session& ended) { DropSegment(&ended, dump); });
     deps_.remove_dump(dump, [](Result<uint64_t>) {});
   }
   Forget();
@@ -100,7 +102,7 @@ void SessionManager::OnClosed(Session& session) {
     v1::Session view;
     session.Fill(&view);
     view.add_warnings("the dump was completed later");
-    found->second.frozen = std::move(view);
+    found->second.frozen.Set(view);
   }
   log::Info("dump completed after its session's end", {{"session", session.id()}, {"dump", dump}});
   if (!dump.empty() && !session.ran()) {
@@ -145,7 +147,7 @@ v1::Session SessionManager::View(const Record& record) const {
     record.live->Fill(&view);
     return view;
   }
-  view = record.frozen;
+  view = record.frozen.Get();
   const DumpKeeper* dumps = deps_.dumps_or_null;
   view.set_pinned(dumps != nullptr && view.segments_size() > 0 &&
                   std::all_of(view.segments().begin(), view.segments().end(),
@@ -181,7 +183,7 @@ void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& reques
     return;
   }
   if (record->live == nullptr) {
-    reply(record->frozen);
+    reply(record->frozen.Get());
     return;
   }
   std::shared_ptr<Session> session = record->live;

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/dumps/dump_keeper.h"
+#include "daemon/session/ended_session.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session.h"
 #include "daemon/session/session_limits.h"
@@ -113,7 +114,7 @@ class SessionManager {
  private:
   struct Record {
     std::shared_ptr<Session> live;  // null once frozen
-    v1::Session frozen;
+    EndedSession frozen;
     uint32_t uid = 0;
     uint64_t order = 0;
     std::shared_ptr<v1::StoredSession> stored;  // of a live one: as saved last

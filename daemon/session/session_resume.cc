@@ -257,7 +257,7 @@ void SessionManager::AddFound(v1::Session found) {
     Record record;
     record.uid = found.uid();
     *found.add_segments() = std::move(segment);
-    record.frozen = std::move(found);
+    record.frozen.Set(found);
     record.order = found_order_--;
     records_.emplace(id, std::move(record));
     Forget();
@@ -271,10 +271,12 @@ void SessionManager::AddFound(v1::Session found) {
     return;
   }
   // The newest was first, and has what is said of the session as a whole.
-  record.frozen.set_dropped_records(record.frozen.dropped_records() + found.dropped_records());
-  record.frozen.set_dropped_bytes(record.frozen.dropped_bytes() + found.dropped_bytes());
-  *record.frozen.add_segments() = std::move(segment);
-  Summarize(&record.frozen);
+  record.frozen.Edit([&](v1::Session& view) {
+    view.set_dropped_records(view.dropped_records() + found.dropped_records());
+    view.set_dropped_bytes(view.dropped_bytes() + found.dropped_bytes());
+    *view.add_segments() = std::move(segment);
+    Summarize(&view);
+  });
 }
 
 // The session stays as its dumps show it; one without any is shown for its reason.
@@ -285,8 +287,10 @@ void SessionManager::GiveUp(const v1::StoredSession& stored, const std::string& 
   if (deps_.drop_session != nullptr) deps_.drop_session(id);
   auto known = records_.find(id);
   if (known != records_.end()) {
-    v1::Session& frozen = known->second.frozen;
-    if (frozen.state() == v1::Session::INTERRUPTED) frozen.set_reason(reason);
+    EndedSession& frozen = known->second.frozen;
+    if (frozen.state() == v1::Session::INTERRUPTED) {
+      frozen.Edit([&reason](v1::Session& view) { view.set_reason(reason); });
+    }
     return;
   }
   v1::Session session;
@@ -467,7 +471,7 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
   if (order->plan.duration_ms != 0) order->plan.duration_ms = left_ms;
   order->continues = std::move(continues);
   v1::Session before;
-  if (known != records_.end()) before = known->second.frozen;
+  if (known != records_.end()) before = known->second.frozen.Get();
   records_.erase(id);
   Record& record = AddLive(id, PeerOf(stored.peer()), std::move(order).value());
   *record.stored->mutable_order() = stored.order();

@@ -1,11 +1,12 @@
 // The record formats of the driver's sampling channels: THE table from which the pump frames bytes,
 // dumps name their files, sessions thin and rebase, and decoders and tests know sizes.
-// Facts: ids driver-abi 2.1, records 3.6, file names 3.2; thinning and rebasing docs of the dump room.
-// Header-only and free of behaviour: any room may read it.
+// Facts: ids driver-abi 2.1, records 3.6, file names 3.2 and 3.5; thinning and rebasing docs of dump/.
+// Header-only and free of behaviour: any module may read it.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -87,7 +88,51 @@ constexpr uint8_t SocProfileSubtypeOf(uint16_t head) { return static_cast<uint8_
 inline constexpr uint8_t kChipTransPaLink = 0b111111;
 inline constexpr uint8_t kChipTransPcie = 0b100010;
 
-inline constexpr auto kChannelFormats = std::to_array<ChannelFormat>({
+// Instruction profiling of the 910B: one channel for each core of a core group, 0 its AI Core (Cube),
+// 1 and 2 its AI Vector cores.
+inline constexpr uint32_t kInstrGroups = 25;
+inline constexpr uint32_t kInstrCores = 3;
+
+constexpr uint32_t InstrChannel(uint32_t group, uint32_t core) {
+  constexpr uint32_t kGroup10[] = {41, 42, 55};
+  constexpr uint32_t kGroup20[] = {83, 84, 86};
+  if (group < 10) return 11 + kInstrCores * group + core;
+  if (group == 10) return kGroup10[core];
+  if (group < 20) return 56 + kInstrCores * (group - 11) + core;
+  if (group == 20) return kGroup20[core];
+  return 87 + kInstrCores * (group - 21) + core;
+}
+static_assert(InstrChannel(9, 2) == 40 && InstrChannel(19, 2) == 82 && InstrChannel(24, 2) == 98);
+
+// Records are 96 bytes of an AI Core and 64 of an AI Vector core (what the vendor's analyser reads at a
+// time); whose clock their stamps count is not known, so nothing is judged by them.
+constexpr uint16_t InstrRecordSize(uint32_t core) { return core == 0 ? 96 : 64; }
+
+// "instr.group_24_aiv1": name and file of each of these channels.
+struct InstrName {
+  std::array<char, 20> text{};
+  size_t size = 0;
+  constexpr void Put(std::string_view part) {
+    for (char c : part) text[size++] = c;
+  }
+  constexpr std::string_view view() const { return {text.data(), size}; }
+};
+inline constexpr auto kInstrNames = [] {
+  constexpr std::string_view kCores[] = {"_aic", "_aiv0", "_aiv1"};
+  std::array<InstrName, kInstrGroups * kInstrCores> names;
+  for (uint32_t group = 0; group < kInstrGroups; ++group) {
+    for (uint32_t core = 0; core < kInstrCores; ++core) {
+      InstrName& name = names[group * kInstrCores + core];
+      name.Put("instr.group_");
+      if (group >= 10) name.text[name.size++] = static_cast<char>('0' + group / 10);
+      name.text[name.size++] = static_cast<char>('0' + group % 10);
+      name.Put(kCores[core]);
+    }
+  }
+  return names;
+}();
+
+inline constexpr auto kPlainChannelFormats = std::to_array<ChannelFormat>({
     {1, "hbm", "hbm.data", Framing::kBinary, 24, TimeKind::kMicrosSinceStart, {0, 8},
      Thinning::kSum, {8, 8}, 16, 8},
     {3, "pcie", "pcie.data", Framing::kBinary, 96, TimeKind::kDeviceMonotonicNs, {0, 8},
@@ -132,6 +177,19 @@ inline constexpr auto kChannelFormats = std::to_array<ChannelFormat>({
      {8, 8}, Thinning::kPick, {}, 0, 4},
 });
 
+inline constexpr auto kChannelFormats = [] {
+  std::array<ChannelFormat, kPlainChannelFormats.size() + kInstrNames.size()> all{};
+  auto next = std::copy(kPlainChannelFormats.begin(), kPlainChannelFormats.end(), all.begin());
+  for (uint32_t i = 0; i < kInstrNames.size(); ++i) {
+    const std::string_view name = kInstrNames[i].view();
+    const uint32_t core = i % kInstrCores;
+    *next++ = {InstrChannel(i / kInstrCores, core), name, name, Framing::kBinary, InstrRecordSize(core),
+               TimeKind::kNone, {}, Thinning::kEvent, {}};
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return all;
+}();
+
 // On chips whose LP channel carries voltages too (910B: AICORE_LPM_INFO), its file has another name.
 inline constexpr std::string_view kLpInfoFile = "lpmInfoConv.data";
 
@@ -156,7 +214,8 @@ constexpr const ChannelFormat* FindChannelFormat(uint32_t id) {
   return nullptr;
 }
 
-static_assert(std::is_sorted(kChannelFormats.begin(), kChannelFormats.end(),
-                             [](const auto& a, const auto& b) { return a.id < b.id; }));
+static_assert(std::adjacent_find(kChannelFormats.begin(), kChannelFormats.end(),
+                                 [](const auto& a, const auto& b) { return a.id >= b.id; }) ==
+              kChannelFormats.end());
 
 }  // namespace profd::abi

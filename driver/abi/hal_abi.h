@@ -297,6 +297,14 @@ struct LpmCfg {
 static_assert(sizeof(LpmCfg) == 8);
 static_assert(offsetof(LpmCfg, version) == 4);
 
+// Channels of InstrChannel (channels.h).
+struct InstrProfileCfg {
+  uint32_t period;       // AI Core cycles, 300..30000
+  uint32_t pc_sampling;  // 0 instructions, 1 program counter
+};
+static_assert(sizeof(InstrProfileCfg) == 8);
+static_assert(offsetof(InstrProfileCfg, pc_sampling) == 4);
+
 inline constexpr unsigned kMaxMpamIds = 20;
 
 struct QosProfileConfig {

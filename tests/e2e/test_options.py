@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
-from profd_harness import (ALICE, BUILD, IS_ROOT, RUNNER, TEST_GROUP, DaemonCase, eventually,
+from profd_harness import (ALICE, BUILD, IS_ROOT, PROFCTL, RUNNER, TEST_GROUP, DaemonCase, eventually,
                            group_id, main)
 
 NEEDS_PROCESS = "needs an attached process that reports it"
@@ -197,9 +197,41 @@ class A2(OptionCase):
         for part in ("ACL_PROF_GPU", "aiCoreMetricsType", "0..5"):
             self.assertIn(part, answer["error"]["message"])
 
-    def test_instructions_have_no_collector_yet(self):
-        text = self.refusal({"instr_profiling_freq": 300}, code="unimplemented")
-        self.assertIn("no collector", text)
+    def test_instructions_are_kept_as_delivered(self):
+        """One file for each core of each group, of whole records; verify counts them."""
+        session = self.record({"instr_profiling_freq": 300})
+        self.assertEqual([o["result"] for (key, _), o in self.outcomes(session).items()
+                          if key == "instr"], ["finished", "finished"])
+        self.assertGreater(self.outcomes(session)[("instr", 0)]["records"], 75)
+        for device in (0, 1):
+            folder = os.path.join(session["dump_path"], f"device_{device}")
+            with open(os.path.join(folder, "sample.json"), encoding="utf-8") as file:
+                sample = json.load(file)
+            self.assertEqual((sample["instrProfiling"], sample["instrProfilingFreq"]), ("on", 300))
+            sizes = {name: os.path.getsize(os.path.join(folder, "data", name))
+                     for name in os.listdir(os.path.join(folder, "data")) if name.startswith("instr.") and not name.endswith(".done")}
+            self.assertEqual(set(sizes), {f"instr.group_{group}_{core}.{device}.slice_0"
+                                          for group in range(25) for core in ("aic", "aiv0", "aiv1")})
+            for name, size in sizes.items():
+                self.assertGreater(size, 0, name)
+                self.assertEqual(size % (96 if "_aic." in name else 64), 0, name)
+        verdict = subprocess.run([PROFCTL, "verify", session["dump_path"]], capture_output=True,
+                                 text=True, check=False)
+        self.assertEqual(verdict.returncode, 0, verdict.stdout + verdict.stderr)
+
+    def test_instructions_at_another_period_are_busy(self):
+        first = self.start({"instr_profiling_freq": 300})
+        second = self.start({"instr_profiling_freq": 500}, expect=5)
+        for device in (0, 1):
+            outcome = self.outcomes(second)[("instr", device)]
+            self.assertEqual(outcome["result"], "busy")
+            self.assertIn(f"session {first['session_id']} profiles instructions every 300 cycles",
+                          outcome["detail"])
+        self.daemon.ctl("stop", first["session_id"])
+        text = self.daemon.ctl("start", "--collector", "instr=50", expect=3)["error"]["message"]
+        self.assertIn("instr_profiling_freq", text)
+
+    def test_what_excludes_instructions(self):
         text = self.refusal({"instr_profiling_freq": 300, "task_time": "on"},
                             code="invalid_argument")
         self.assertIn("beside instr_profiling_freq", text)

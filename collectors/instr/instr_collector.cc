@@ -1,0 +1,79 @@
+#include "collectors/instr/instr_collector.h"
+
+#include <fmt/format.h>
+
+#include "collectors/channel_decoder.h"
+#include "collectors/channel_plan.h"
+#include "driver/abi/channels.h"
+#include "driver/abi/hal_abi.h"
+
+namespace profd {
+namespace {
+
+constexpr CollectorSpec kSpec = {
+    .name = "instr",
+    .source = CollectorSource::kChannel,
+    .summary = "bandwidth and latency of AI Core and AI Vector instructions, for the vendor's analyser",
+    .options = {{{.key = "instr_profiling_freq", .part = CollectorPart::kInstrPeriod}}},
+    .default_hz = 0,
+    .max_hz = 0,
+    .always_on_hz = 0,
+    .sample_note = SampleNote::kInstr,
+};
+
+template <class Use>
+void ForEachChannel(Use use) {
+  for (uint32_t group = 0; group < abi::kInstrGroups; ++group) {
+    for (uint32_t core = 0; core < abi::kInstrCores; ++core) use(abi::InstrChannel(group, core), core);
+  }
+}
+
+// The 950 has channels of the same numbers with other parameters and records (driver-abi 3.5).
+Status Probe(const Host&, const DeviceInfo& device) {
+  Status listed = NeedAnyChannel(device, {abi::InstrChannel(0, 0)});
+  if (!listed.ok() || device.chip_id == static_cast<int>(abi::kChip910B)) return listed;
+  return Unimplemented(fmt::format("not supported on {}: Ascend910B (A2) only",
+                                   device.chip_name.empty() ? "this chip" : device.chip_name));
+}
+
+std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+  std::vector<ChannelRequest> plan;
+  if (device.chip_id != static_cast<int>(abi::kChip910B)) return plan;
+  ForEachChannel([&](uint32_t channel, uint32_t) {
+    if (!HasChannel(device, channel)) return;
+    plan.push_back({.channel = channel,
+                    .task_scheduler_owned = true,
+                    .user_data = UserData(abi::InstrProfileCfg{.period = options.instr_cycles,
+                                                               .pc_sampling = 0})});
+  });
+  return plan;
+}
+
+// Counts records: their fields are for the analyser.
+template <size_t kRecordSize>
+class InstrDecoder final : public BinaryDecoder<InstrDecoder<kRecordSize>, kRecordSize> {
+ public:
+  bool DecodeRecord(std::span<const std::byte>, const TimeBase&, SampleBatch&) { return true; }
+  void Reset() override {}
+};
+
+std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo&, uint32_t channel,
+                                            SeriesRegistry&) {
+  if (abi::FindChannelFormat(channel)->record_size == abi::InstrRecordSize(0)) {
+    return std::make_unique<InstrDecoder<abi::InstrRecordSize(0)>>();
+  }
+  return std::make_unique<InstrDecoder<abi::InstrRecordSize(1)>>();
+}
+
+}  // namespace
+
+constinit const CollectorEntry kInstrCollector = {
+    .spec = &kSpec,
+    .probe_device = Probe,
+    .probe_host = nullptr,
+    .plan = Plan,
+    .make_decoder = MakeDecoder,
+    .make_poller = nullptr,
+};
+
+}  // namespace profd
