@@ -1,5 +1,5 @@
 // Whose work the NPUs do, and how well profd knows; see metric_table.h. Fed by daemon/attribution.
-// Joins, bounds and what each label can be: docs/attribution.md.
+// Joins, bounds and what each label can be: docs/jobs.md.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Windowed views of gauges that move faster than anybody scrapes: least, mean and largest value
-// since the scraper's previous scrape (docs/windowed-metrics.md); see metric_table.h. No collector
+// since the scraper's previous scrape (docs/metrics-guide.md); see metric_table.h. No collector
 // feeds them: the metric store sums up the samples of the metric they name.
 #pragma once
 

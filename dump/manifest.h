@@ -1,5 +1,5 @@
 // profd_manifest.json: what a dump holds, how it came about and what is missing, in our own words
-// beside the vendor's files. Schema: docs/manifest.md. Written when the session starts, replaced
+// beside the vendor's files. Schema: docs/dumps.md. Written when the session starts, replaced
 // whole (never half) on demand and at the end.
 #pragma once
 

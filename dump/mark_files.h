@@ -1,5 +1,5 @@
 // Marks, ranges and steps of training processes as a dump keeps them: lines of host/profd/marks.tsv (ours,
-// docs/manifest.md) and step trace records for the vendor's analyser (dump-format 2.12 and section 4).
+// docs/dumps.md) and step trace records for the vendor's analyser (dump-format 2.12 and section 4).
 #pragma once
 
 #include <array>

@@ -5,7 +5,7 @@
 // leaves the manifest saying "running", for recovery to find.
 //
 // A limit holds at every instant: what an append, a new manifest, the journal and the end of the dump
-// will take is set aside before anything is written. docs/manifest.md has what readers rely on.
+// will take is set aside before anything is written. docs/dumps.md has what readers rely on.
 #pragma once
 
 #include <cstddef>

@@ -86,11 +86,11 @@ void PrintDocument() {
             kChannelMetrics);
   PrintPart("NPUs, since the previous scrape",
             "Least (`stat=\"min\"`), mean (`avg`) and largest (`max`) sample of a metric above since the "
-            "scraper's previous\nscrape ([windowed-metrics.md](windowed-metrics.md)).",
+            "scraper's previous\nscrape ([metrics-guide.md](metrics-guide.md#windowed-metrics)).",
             kWindowMetrics);
   PrintPart("Host", "From /proc and /sys.", kHostMetrics);
   PrintPart("Jobs",
-            "Whose work the NPUs do ([attribution.md](attribution.md)). Their number is bounded; series "
+            "Whose work the NPUs do ([jobs.md](jobs.md#attribution)). Their number is bounded; series "
             "of what has gone\ndisappear.",
             kJobMetrics);
   PrintPart("profd itself", "How the daemon and its collectors are doing.", kSelfMetrics);

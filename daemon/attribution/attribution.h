@@ -4,7 +4,7 @@
 // scheduler's job map folder, the kubelet's pod-resources socket, the container runtime's socket.
 // Whatever may wait (sockets, files, the user database) is done on threads of its own with deadlines: a
 // source that hangs or lies costs its own labels and nothing else. Series of what has gone disappear with
-// the next round. Lives on the control strand. docs/attribution.md
+// the next round. Lives on the control strand. docs/jobs.md
 #pragma once
 
 #include <sys/types.h>

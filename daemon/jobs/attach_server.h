@@ -1,6 +1,6 @@
 // The attach socket: accepts training processes, asks the kernel who they are, reads and checks their
 // packets, and hands them to the control strand one at a time. One thread, which waits for nothing but
-// its epoll set. docs/attach-protocol.md
+// its epoll set. docs/internals.md
 #pragma once
 
 #include <atomic>

@@ -22,7 +22,7 @@ exporter's metrics under their names, with their labels and units, from the valu
 
 `profd --compat npu-exporter` (`--compat npu-exporter=instead`) is the same for one start,
 `/metrics?names=npu-exporter` for one scrape: a Prometheus job can ask for these names while another reads
-ours ([metrics-endpoint.md](metrics-endpoint.md)).
+ours ([metrics-guide.md](metrics-guide.md#http-endpoint)).
 
 ## Moving over
 
@@ -44,7 +44,7 @@ ours ([metrics-endpoint.md](metrics-endpoint.md)).
   its intervals (at least 10 s, at most 5 minutes) instead of standing still.
 * Everything is a gauge, as there, counts too: `rate()` works, linters complain.
 * `model_name` is `name-type-version` as there; `namespace`, `pod_name` and `container_name` come from
-  `atlas_npu_container_info` ([attribution.md](attribution.md)) and are empty where no container is known.
+  `atlas_npu_container_info` ([jobs.md](jobs.md#attribution)) and are empty where no container is known.
   When several pods share an NPU all three are `not_displayed_for_multi_pod`, as there.
 * Port metrics of A5 have the labels `udie` and `port`; the older names with `_X_Y` at their end
   (`-enableLegacyMetrics`) are not served, nor are metrics from text files and plugins.

@@ -1,4 +1,4 @@
-// What of root's rights this process holds, and what is lost without the others. docs/privileges.md is
+// What of root's rights this process holds, and what is lost without the others. docs/security-model.md is
 // written from this; tests/e2e/test_privileges.py takes one right away at a time.
 #pragma once
 

@@ -13,7 +13,7 @@
 namespace profd::exporting {
 namespace {
 
-// host/profd/marks.tsv (docs/manifest.md): time_ns, pid, rank, thread, kind, name, value. A range or step
+// host/profd/marks.tsv (docs/dumps.md): time_ns, pid, rank, thread, kind, name, value. A range or step
 // whose other end lies outside of the session is clipped there. A step's end in the middle without its
 // begin, or its begin without its end, lost the other half: it is left out and counted.
 class MarksDecoder : public Decoder {

@@ -1,4 +1,4 @@
-// docs/sql.md and the database: every query of it runs, and gives the answer that stands below it.
+// docs/export.md and the database: every query of it runs, and gives the answer that stands below it.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -168,8 +168,8 @@ std::string Answer(const std::string& path, const std::string& sql) {
 }
 
 TEST(SqlDoc, EveryQueryGivesTheAnswerInTheDocument) {
-  std::vector<DocQuery> queries = ReadQueries("docs/sql.md");
-  ASSERT_GE(queries.size(), 10u) << "docs/sql.md, run from the root of the tree";
+  std::vector<DocQuery> queries = ReadQueries("docs/export.md");
+  ASSERT_GE(queries.size(), 10u) << "docs/export.md, run from the root of the tree";
   MadeExport made(2, 2);
   Fill(made, 2);
   for (const DocQuery& query : queries) {
@@ -180,7 +180,7 @@ TEST(SqlDoc, EveryQueryGivesTheAnswerInTheDocument) {
 TEST(SqlDoc, EveryQueryAlsoRunsOnASingleDump) {
   MadeExport made(1, 2);
   Fill(made, 1);
-  for (const DocQuery& query : ReadQueries("docs/sql.md")) {
+  for (const DocQuery& query : ReadQueries("docs/export.md")) {
     auto database = SqliteDatabase::Open(made.path());
     ASSERT_TRUE(database.ok());
     auto rows = database->Query(query.sql);

@@ -1,4 +1,4 @@
-// The database export: msprof_<stamp>.db, as the vendor's analyser makes it, and more (docs/sql.md).
+// The database export: msprof_<stamp>.db, as the vendor's analyser makes it, and more (docs/export.md).
 #pragma once
 
 #include <atomic>

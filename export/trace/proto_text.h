@@ -1,5 +1,5 @@
 // Protocol buffers' wire format, writing only, and the numbers of Perfetto's public trace format
-// that are used here (protos/perfetto/trace of the Perfetto project; docs/trace.md).
+// that are used here (protos/perfetto/trace of the Perfetto project; docs/export.md).
 #pragma once
 
 #include <bit>

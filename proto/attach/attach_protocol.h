@@ -4,7 +4,7 @@
 // mark ring (SCM_RIGHTS). Who the process is the kernel says (SO_PEERCRED), not the hello.
 //
 // No gRPC here: the library lives inside other people's training processes, which bring their own
-// gRPC, protobuf and fork() with them, and a descriptor has to be passed. docs/attach-protocol.md
+// gRPC, protobuf and fork() with them, and a descriptor has to be passed. docs/internals.md
 // is the reference.
 //
 // Everything parsed is untrusted on both sides: unknown members are ignored, wrong types and sizes

@@ -428,7 +428,7 @@ def as_user_profd():
 
 @check
 def without_any_capability():
-    """What docs/privileges.md says is left: metrics and live samples; a dump is refused in words."""
+    """What docs/security-model.md says is left: metrics and live samples; a dump is refused in words."""
     # With nothing to reach into other users' folders, the dump root has to be profd's own.
     drop_in("without", "CapabilityBoundingSet=\nAmbientCapabilities=\nStateDirectory=profd")
     systemctl("restart", UNIT)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """How many series a busy node has: 16 NPUs, processes and jobs that come and go. The bounds are those of
-docs/cardinality.md, which this test reads.
+docs/metrics-guide.md, which this test reads.
 
 PROFD_CARDINALITY=full runs 500 processes of 200 jobs at once, three times over; without it 170 processes of
 67 jobs, so that 500 and 200 have come and gone in the end. Either prints what it counted when it is set."""
@@ -60,8 +60,8 @@ for pid in children:
 
 
 def bounds():
-    """{what: most series of one} as docs/cardinality.md has them."""
-    with open(os.path.join(REPO, "docs", "cardinality.md"), encoding="utf-8") as file:
+    """{what: most series of one} as docs/metrics-guide.md has them."""
+    with open(os.path.join(REPO, "docs", "metrics-guide.md"), encoding="utf-8") as file:
         rows = re.findall(r"^\| (\w[\w ,]*?) \| (\d+) \|", file.read(), re.M)
     return {what: int(most) for what, most in rows}
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exports of sessions ordered with `profctl start --job`: two ranks on one node, and a rank on each of
 two. Which rank a row is of, steps counted once, what crosses the session's border, and every query of
-docs/sql.md."""
+docs/export.md."""
 
 import collections
 import csv
@@ -39,7 +39,7 @@ QUERY = re.compile(r"^```sql\n(.*?)^```", re.M | re.S)
 
 
 def documented():
-    with open(os.path.join(HERE, "..", "..", "docs", "sql.md"), encoding="utf-8") as file:
+    with open(os.path.join(HERE, "..", "..", "docs", "export.md"), encoding="utf-8") as file:
         return QUERY.findall(file.read())
 
 

@@ -1,5 +1,5 @@
 """What each capability of the unit is for: the daemon runs without one at a time and must lose exactly
-what docs/privileges.md says, in words. And as another user than root, with and without them.
+what docs/security-model.md says, in words. And as another user than root, with and without them.
 
 Needs root: only root can give capabilities away.
 """
@@ -141,7 +141,7 @@ class Privileges(unittest.TestCase):
 
     def test_the_table_is_the_unit(self):
         self.assertEqual(unit_capabilities(), ALL)
-        with open(os.path.join(REPO, "docs", "privileges.md"), encoding="utf-8") as file:
+        with open(os.path.join(REPO, "docs", "security-model.md"), encoding="utf-8") as file:
             text = file.read()
         for name in ALL:
             self.assertIn(f"| `{name}` |", text)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Timelines of a recorded dump: a strict reader of the trace JSON, a reader of our own for Perfetto's
-protocol buffers, and chrome://tracing's viewer in a headless Chromium (docs/trace.md)."""
+protocol buffers, and chrome://tracing's viewer in a headless Chromium (docs/export.md)."""
 
 import collections
 import glob

@@ -1,12 +1,11 @@
 """THE table of what may go wrong and what has to come of it: one cell for each fault and each state the
-daemon is in then. test_matrix.py is the test of every cell; docs/fault-matrix.md is printed from here:
-tests/faults/matrix.py --doc > docs/fault-matrix.md
+daemon is in then. test_matrix.py is the test of every cell, and writes the table with the results of the run to
+reports/fault-matrix.md in the build directory.
 """
 
 import dataclasses
 import itertools
 import re
-import sys
 
 # What a driver's function may do. "code N": it answers N and does nothing.
 CODES = (-1, -2, -4, -5, -10, 115)
@@ -207,7 +206,7 @@ def other_cells():
                "4,096 are watched, the outcome says how many are left out; below 256 MiB; channels lose nothing")
     yield cell("/proc", "hidepid=2, daemon not root", "session",
                "orders that hang on a process profd cannot see are refused (exit 3); without (--detach) host_cpu and "
-               "host_mem are done with what may be seen (docs/privileges.md)")
+               "host_mem are done with what may be seen (docs/security-model.md)")
     yield cell("/proc", "read-only", "session", "nothing changes: profd writes nothing there")
 
     yield cell("disk", "full", "session", "ends as done, \"dump volume full\"; complete until then; exit 3 for starts",
@@ -298,25 +297,21 @@ def words(expect, state):
     return "; ".join(said)
 
 
-def document():
+def report(results):
+    """The table as lines of Markdown. `results`: the outcome of each cell that was run, by its name."""
     yield "# Fault matrix"
     yield ""
-    yield "Printed by `tests/faults/matrix.py --doc`; do not edit. Every row is tested: by the test it names, "
-    yield "else by the method of that name in `tests/faults/test_matrix.py`. CI runs the rows marked so,"
-    yield "`PROFD_FAULTS=full` all of them, as `scripts/torture` does."
+    yield "Every row is tested: by the test it names, else by the method of that name in"
+    yield "`tests/faults/test_matrix.py`. A run without `PROFD_FAULTS=full` leaves out what is marked `full form`;"
+    yield "`scripts/torture` runs all of it."
     yield ""
-    yield "Of every row: the daemon stays alive, answers, ends with exit code 0 when it is told to, and a stop"
-    yield "answers in time; other devices lose nothing; when the fault is over the device records again."
+    yield "Of every row: the daemon stays alive, answers, ends with exit code 0 on SIGTERM, and a stop answers in"
+    yield "time; other devices lose nothing; after the fault the device records again."
     area = None
     for cell in cells():
         if cell.area != area:
             area = cell.area
-            yield from ("", f"## {area}", "", "| fault | while | expected | test |", "|---|---|---|---|")
-        test = f"`{cell.test.rstrip(':')}`" if cell.test else f"`{cell.name}`" + (" (CI)" if cell.ci else "")
-        yield f"| {cell.fault} | {cell.state} | {words(cell.expect, cell.state)} | {test} |"
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] != ["--doc"]:
-        sys.exit(__doc__)
-    print("\n".join(document()))
+            yield from ("", f"## {area}", "", "| fault | state | expected | test | result |", "|---|---|---|---|---|")
+        test = f"`{cell.test.rstrip(':')}`" if cell.test else f"`{cell.name}`"
+        result = results.get(cell.name) or ("in that test" if cell.test else "not run" if cell.ci else "full form")
+        yield f"| {cell.fault} | {cell.state} | {words(cell.expect, cell.state)} | {test} | {result} |"

@@ -1,6 +1,6 @@
 """A training process's side of the attach socket, without libprofd: packets, and a mark ring in a memfd.
 
-docs/attach-protocol.md describes both. Everything is written by hand, so that a test can also do what no
+docs/internals.md describes both. Everything is written by hand, so that a test can also do what no
 library would.
 """
 

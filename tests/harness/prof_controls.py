@@ -177,7 +177,7 @@ def read_controls(dump, folder, device):
 def check_done(dump, folder, finished):
     for base, folders, names in os.walk(folder):
         if "profd" in folders:
-            folders.remove("profd")  # profd's own files (docs/manifest.md) have none
+            folders.remove("profd")  # profd's own files (docs/dumps.md) have none
         for name in names:
             path = os.path.join(base, name)
             short = os.path.relpath(path, dump.path)
