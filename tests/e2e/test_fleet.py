@@ -78,7 +78,8 @@ class FleetCase(unittest.TestCase):
                         "key": cls.tls + "/server.key", "client_ca": cls.tls + "/ca.crt",
                         "users": [f"{cls.user}={uid}"]}}
 
-    def fleet(self, nodes, *arguments, expect=0, json_output=True, timeout=NODE_TIMEOUT, env=None):
+    def fleet(self, nodes, *arguments, expect=0, json_output=True, timeout=NODE_TIMEOUT, env=None,
+              judge=True):
         """profctl on these nodes (indices, or the options that name them): (answer, stderr)."""
         if not isinstance(nodes, tuple):
             nodes = ("--nodes", ",".join(self.addresses[i] for i in nodes))
@@ -87,7 +88,7 @@ class FleetCase(unittest.TestCase):
                     *(["--json"] if json_output else []), *arguments, env=env)
         answer = json.loads(done.stdout) if json_output and done.stdout else done.stdout
         wrong = [(node["node"], node["error"], node["note"]) for node in answer["nodes"]
-                 if not node["ok"]] if json_output and answer else answer
+                 if not node["ok"]] if json_output and answer and judge else answer
         self.assertEqual(done.returncode, expect, (arguments, wrong, done.stderr[-3000:]))
         return answer, done.stderr
 
@@ -190,6 +191,51 @@ class Fleet(FleetCase):
                  for dump in node["dumps"]}
         self.assertEqual([path for path, was in there.items() if not was], [index[1]["dump"]])
         self.assertTrue(os.path.exists(marked))
+
+    def test_a_start_is_one_thing_by_its_id(self):
+        """stop, fetch and show by the id that start gave; others of the job are not meant."""
+        nodes = GOOD[:2]
+        other = self.daemons[nodes[0]].ctl("start", "--detach", "--job", "twice", *WANTED)["session_id"]
+        answer, _ = self.fleet(nodes, "start", "--job", "twice", *WANTED)
+        fleet_id = answer["fleet_id"]
+        ids = {node["sessions"][0]["session_id"] for node in answer["nodes"]}
+        for i, node in zip(nodes, answer["nodes"]):
+            self.daemons[i].until_records(node["sessions"][0]["session_id"], 1, seconds=120)
+        self.fleet(nodes, "stop", fleet_id, timeout=f"{int(60 * SCALE)}s")
+        self.assertEqual(self.left("twice", nodes), [(nodes[0], other)])
+        self.daemons[nodes[0]].ctl("stop", other)
+        out = os.path.join(self.folder, "by-id")
+        self.fleet(nodes, "fetch", fleet_id, "--out", out)
+        with open(os.path.join(out, "fleet.json"), encoding="utf-8") as file:
+            self.assertEqual({entry["session_id"] for entry in json.load(file)["dumps"]}, ids)
+        self.fleet(nodes, "stop", "0123456789ab", expect=4)
+
+    def test_commands_that_ask(self):
+        """Each node's answer is what the command says of that node alone; the dead one is named."""
+        nodes, dead = GOOD[:2], min(DEAD)
+        answer, _ = self.fleet(nodes[:1], "start", "--job", "asked", *WANTED)
+        job = answer["nodes"][0]["sessions"][0]["session_id"]
+        self.addCleanup(self.daemons[nodes[0]].ctl, "stop", job)
+        for command in (("jobs",), ("devices",), ("top", "--once"),
+                        ("check", "--options-json", '{"dvpp_freq":10}')):
+            answer, stderr = self.fleet([*nodes, dead], *command, expect=5, judge=False)
+            self.assertEqual([node["exit_code"] for node in answer["nodes"]], [0, 0, 6], command)
+            self.assertIn(self.addresses[dead], stderr)
+            for i, node in zip(nodes, answer["nodes"]):
+                own = self.daemons[i].ctl(*command)
+                self.assertEqual(set(node["answer"]), set(own), command)
+                if command == ("devices",):
+                    self.assertEqual([d["id"] for d in node["answer"]["devices"]],
+                                     [d["id"] for d in own["devices"]])
+        answer, _ = self.fleet(nodes, "check", "--options-json", '{"dvpp_freq":101}', expect=3,
+                               judge=False)
+        self.assertEqual([node["exit_code"] for node in answer["nodes"]], [3, 3])
+        # A node that does not have it does not count against the one that has.
+        answer, _ = self.fleet(nodes, "show", job, judge=False)
+        self.assertEqual([node["exit_code"] for node in answer["nodes"]], [0, 4])
+        self.assertIn(job, json.dumps(answer["nodes"][0]["answer"]))
+        text, _ = self.fleet(nodes, "devices", json_output=False)
+        self.assertIn(self.addresses[nodes[0]], text)
 
     def test_all_or_nothing(self):
         answer, stderr = self.fleet([*GOOD[:12], REFUSING[0]], "start", "--job", "nothing",
