@@ -85,6 +85,20 @@ class Links(unittest.TestCase):
         self.assertEqual(broken, [])
 
 
+class Threads(unittest.TestCase):
+    def test_every_thread_is_in_the_table(self):
+        """Names of threads are literals where they are created."""
+        table = set(re.findall(r"`(profd-[a-z-]+)", read("docs/internals.md").split("\n## Threads\n")[1].split("\n## ")[0]))
+        created = set()
+        for name in tracked("base/*.cc", "daemon/*.cc", "driver/*.cc", "dump/*.cc"):
+            if not name.endswith("_test.cc"):
+                created |= set(re.findall(r'(?:setname_np\(::pthread_self\(\), |Executor>\(|SamplerPool>\(|Thread>?\w*\(|RunStaggered\('
+                                          r'|thread_?\(|thread\.emplace\(|format\()"(profd-[a-z-]+)', read(name)))
+        self.assertGreater(len(created), 20)
+        self.assertEqual(created - table, set())
+        self.assertEqual(table - created, set())
+
+
 class Licence(unittest.TestCase):
     def test_every_statement_says_the_same(self):
         text = read("LICENSE")
