@@ -4,6 +4,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
@@ -93,6 +94,44 @@ void Timer::Cancel() {
   ++impl_->generation;
   impl_->callback = nullptr;
   impl_->timer.cancel();
+}
+
+// Lives as long as a wait is pending, like a Timer's.
+struct FdWatch::Impl {
+  using Descriptor =
+      asio::posix::basic_stream_descriptor<asio::strand<asio::io_context::executor_type>>;
+  Impl(const std::shared_ptr<Strand::Impl>& owner, int fd)
+      : strand(owner), descriptor(owner->strand) {
+    boost::system::error_code error;
+    descriptor.assign(fd, error);
+  }
+  static void Wait(const std::shared_ptr<Impl>& impl, Descriptor::wait_type what,
+                   std::function<void()> callback) {
+    impl->descriptor.async_wait(
+        what, [impl, callback = std::move(callback)](const boost::system::error_code& error) {
+          if (!error && !impl->cancelled) callback();
+        });
+  }
+  std::shared_ptr<Strand::Impl> strand;
+  Descriptor descriptor;
+  bool cancelled = false;
+};
+
+FdWatch::FdWatch(Strand& strand, int fd) : impl_(std::make_shared<Impl>(strand.impl_, fd)) {}
+
+FdWatch::~FdWatch() {
+  impl_->cancelled = true;
+  if (ok()) impl_->descriptor.release();
+}
+
+bool FdWatch::ok() const { return impl_->descriptor.is_open(); }
+
+void FdWatch::WhenReadable(std::function<void()> callback) {
+  Impl::Wait(impl_, Impl::Descriptor::wait_read, std::move(callback));
+}
+
+void FdWatch::WhenWritable(std::function<void()> callback) {
+  Impl::Wait(impl_, Impl::Descriptor::wait_write, std::move(callback));
 }
 
 }  // namespace profd

@@ -44,6 +44,7 @@ class Strand {
   bool RunsHere() const;
 
  private:
+  friend class FdWatch;
   friend class Timer;
   struct Impl;
   std::shared_ptr<Impl> impl_;
@@ -62,6 +63,28 @@ class Timer {
   void At(int64_t steady_ns, std::function<void()> callback);
   void After(int64_t delay_ns, std::function<void()> callback);
   void Cancel();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Waits until a descriptor can be read or written. Use and destroy it on its strand only, or when the
+// executor has stopped; one wait of each kind at a time.
+class FdWatch {
+ public:
+  // The descriptor stays the caller's, who closes it after this object is gone.
+  FdWatch(Strand& strand, int fd);
+  ~FdWatch();  // cancels; no callback runs afterwards
+  // False: the kernel watches no more descriptors (or this one cannot be watched), and no callback runs.
+  bool ok() const;
+  FdWatch(const FdWatch&) = delete;
+  FdWatch& operator=(const FdWatch&) = delete;
+
+  // Calls `callback` once: there is something to read, an end or an error (of a pidfd: the process has
+  // ended; of a listener: a connection).
+  void WhenReadable(std::function<void()> callback);
+  void WhenWritable(std::function<void()> callback);
 
  private:
   struct Impl;

@@ -1,12 +1,16 @@
 #include "base/strand.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <string>
 #include <vector>
+
+#include "base/fd.h"
 
 namespace profd {
 namespace {
@@ -56,6 +60,80 @@ TEST(Timer, FiresOnItsStrandAndCancelledOnesDoNot) {
     gone.set_value();
   });
   gone.get_future().wait();
+}
+
+// A pipe becomes readable, is read, and becomes readable again; nothing comes after the watch is gone.
+TEST(FdWatch, EachWaitIsAnsweredOnceUntilItsEnd) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  Executor executor("test", 1);
+  Strand strand(executor);
+  std::unique_ptr<FdWatch> watch;
+  std::promise<std::string> came;
+  strand.Post([&] {
+    watch = std::make_unique<FdWatch>(strand, reader.get());
+    watch->WhenReadable([&] {
+      EXPECT_TRUE(strand.RunsHere());
+      char first = 0;
+      EXPECT_EQ(::read(reader.get(), &first, 1), 1);
+      // The second byte is there already.
+      watch->WhenReadable([&, first] {
+        char second = 0;
+        EXPECT_EQ(::read(reader.get(), &second, 1), 1);
+        came.set_value({first, second});
+      });
+    });
+  });
+  ASSERT_EQ(::write(writer.get(), "ab", 2), 2);
+  EXPECT_EQ(came.get_future().get(), "ab");
+  std::promise<void> gone;
+  strand.Post([&] {
+    watch->WhenReadable([] { ADD_FAILURE() << "after its end"; });
+    watch.reset();
+    EXPECT_EQ(::write(writer.get(), "c", 1), 1);
+    strand.Post([&] { gone.set_value(); });
+  });
+  gone.get_future().get();
+  // The descriptor is still ours.
+  char third = 0;
+  EXPECT_EQ(::read(reader.get(), &third, 1), 1);
+  EXPECT_EQ(third, 'c');
+}
+
+TEST(FdWatch, AnEndIsReadableAndRoomIsWritable) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  Executor executor("test", 1);
+  Strand strand(executor);
+  std::unique_ptr<FdWatch> from;
+  std::unique_ptr<FdWatch> to;
+  std::promise<void> writable;
+  std::promise<void> ended;
+  strand.Post([&] {
+    from = std::make_unique<FdWatch>(strand, reader.get());
+    to = std::make_unique<FdWatch>(strand, writer.get());
+    from->WhenReadable([&] { ended.set_value(); });
+    to->WhenWritable([&] {
+      to.reset();
+      writer.Reset();
+      writable.set_value();
+    });
+  });
+  writable.get_future().get();
+  ended.get_future().get();
+  executor.Stop();
+}
+
+TEST(FdWatch, WhatCannotBeWatchedIsReported) {
+  Executor executor("test", 1);
+  Strand strand(executor);
+  std::promise<bool> ok;
+  strand.Post([&] { ok.set_value(FdWatch(strand, -1).ok()); });
+  EXPECT_FALSE(ok.get_future().get());
 }
 
 }  // namespace

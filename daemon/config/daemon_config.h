@@ -38,7 +38,7 @@ struct DaemonConfig {
   int64_t max_total_mb = 524288;
   std::string state_dir;  // as given; see StateDirOf
   bool resume = true;
-  int64_t sync_interval_ms = 5000;
+  int64_t sync_interval_ms = 15000;
   // [metrics]
   bool metrics_enabled = true;
   std::string metrics_listen = "127.0.0.1:9464";

@@ -140,7 +140,7 @@ class DumpWriter {
     uint64_t queue_bytes = 64ULL << 20;
     int64_t flush_interval_ns = kNsPerSecond;
     uint64_t min_free_bytes = 20ULL << 20;
-    int64_t sync_interval_ns = 5 * kNsPerSecond;  // 0 = only at the end of a session
+    int64_t sync_interval_ns = 15 * kNsPerSecond;  // 0 = only at the end of a session
   };
 
   DumpWriter(DumpRoot root, const Clock& clock, BlockPool& pool, const Options& options);

@@ -1,6 +1,5 @@
 #include "daemon/jobs/attach_link.h"
 
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,8 +21,6 @@ bool PacketAllowance::Take(int64_t now_ns) {
 }
 
 bool AttachLink::Send(std::string packet) {
-  std::lock_guard lock(mutex_);
-  if (doomed_ || !fd_.valid()) return true;
   if (queue_.empty()) {
     ssize_t sent = ::send(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     // Any other error shows on the reading side, which closes.
@@ -32,12 +29,10 @@ bool AttachLink::Send(std::string packet) {
   if (queue_.size() == kMaxQueued || queued_bytes_ + packet.size() > kMaxQueuedBytes) return false;
   queued_bytes_ += packet.size();
   queue_.push_back(std::move(packet));
-  WatchLocked();
   return true;
 }
 
 bool AttachLink::Flush() {
-  std::lock_guard lock(mutex_);
   while (!queue_.empty()) {
     const std::string& packet = queue_.front();
     ssize_t sent = ::send(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -48,57 +43,12 @@ bool AttachLink::Flush() {
   return true;
 }
 
-void AttachLink::Resume() {
-  std::lock_guard lock(mutex_);
-  reading_ = true;
-  WatchLocked();
-}
-
-void AttachLink::Pause() {
-  std::lock_guard lock(mutex_);
-  reading_ = false;
-}
-
-void AttachLink::Doom() {
-  std::lock_guard lock(mutex_);
-  doomed_ = true;
-  reading_ = true;
-  if (!fd_.valid()) return;
-  ::shutdown(fd_.get(), SHUT_RDWR);
-  WatchLocked();
-}
-
-bool AttachLink::doomed() const {
-  std::lock_guard lock(mutex_);
-  return doomed_;
-}
-
-void AttachLink::Watch() {
-  std::lock_guard lock(mutex_);
-  WatchLocked();
-}
-
-void AttachLink::WatchLocked() {
-  if (!fd_.valid() || (!reading_ && queue_.empty())) return;
-  epoll_event event{};
-  event.events = EPOLLONESHOT;
-  if (reading_) event.events |= EPOLLIN | EPOLLRDHUP;
-  if (!queue_.empty()) event.events |= EPOLLOUT;
-  event.data.u64 = LinkTag(id);
-  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, fd_.get(), &event);
-}
-
-void AttachLink::Close() {
-  std::lock_guard lock(mutex_);
-  doomed_ = true;
+AttachLink::~AttachLink() {
   // What stays unread would make the other side's next read fail, before the reason we sent.
   constexpr int kMaxUnread = 1024;
   char byte = 0;
   ::shutdown(fd_.get(), SHUT_RDWR);
   for (int i = 0; i < kMaxUnread && ::recv(fd_.get(), &byte, 1, MSG_DONTWAIT) > 0; ++i) continue;
-  queue_.clear();
-  queued_bytes_ = 0;
-  fd_.Reset();
 }
 
 }  // namespace profd

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/strand.h"
 #include "daemon/session/peer.h"
 
 namespace profd {
@@ -30,60 +32,45 @@ class PacketAllowance {
   int64_t refilled_ns_ = 0;
 };
 
-// Shared by the server's thread, which reads and closes, and the control strand, which sends. The
-// descriptor is watched once per event (EPOLLONESHOT): a packet that has not been dealt with keeps its
-// connection from being read, so that no more than one of each is ever in memory.
+// Lives on the server's strand. A packet that has not been dealt with keeps its connection from being
+// read, so that no more than one of each is ever in memory.
 class AttachLink {
  public:
   static constexpr size_t kMaxQueued = 256;
   static constexpr size_t kMaxQueuedBytes = 1 << 20;
 
-  AttachLink(uint64_t link_id, UniqueFd fd, Peer peer, int epoll)
-      : id(link_id), peer_(std::move(peer)), fd_(std::move(fd)), epoll_(epoll) {}
+  AttachLink(uint64_t link_id, UniqueFd fd, Peer link_peer, Strand& strand)
+      : id(link_id), peer(std::move(link_peer)), fd_(std::move(fd)), watch(strand, fd_.get()), timer(strand) {}
+  ~AttachLink();
 
   const uint64_t id;
-  const Peer& peer() const { return peer_; }
+  const Peer peer;
 
   // Sends now or queues; false when the other side has not been reading for too long.
   bool Send(std::string packet);
   // Sends what is queued; false when the connection is broken.
   bool Flush();
-  // Goes on reading.
-  void Resume();
-  // Closed by the server's thread as soon as it looks.
-  void Doom();
-  bool doomed() const;
-  void Watch();
-  // Nothing is sent or watched afterwards.
-  void Close();
+  bool has_queued() const { return !queue_.empty(); }
   int fd() const { return fd_.get(); }
 
-  // The server's thread only.
-  PacketAllowance allowance;
-  int64_t accepted_ns = 0;
-  int64_t paused_until_ns = 0;
-  bool greeted = false;  // its hello was passed on
-  int bad_packets = 0;
-  UniqueFd pidfd;
-
-  // Stops reading until Resume.
-  void Pause();
-
  private:
-  void WatchLocked();
-
-  const Peer peer_;
-  mutable std::mutex mutex_;  // everything below
-  UniqueFd fd_;
-  const int epoll_;
+  UniqueFd fd_;  // outlives the watch
   std::deque<std::string> queue_;
   size_t queued_bytes_ = 0;
-  bool reading_ = true;
-  bool doomed_ = false;
-};
 
-// The tags of a connection in epoll.
-constexpr uint64_t LinkTag(uint64_t id) { return id << 1; }
-constexpr uint64_t PidfdTag(uint64_t id) { return id << 1 | 1; }
+ public:
+  FdWatch watch;
+  Timer timer;  // until the hello: its deadline; then: when it may send again
+  PacketAllowance allowance;
+  Status refusal;               // not ok: what its hello is answered with
+  bool greeted = false;         // its hello was passed on
+  bool busy = false;            // a packet of it is being dealt with, or it has to wait
+  bool waits_to_read = false;   // on `watch`
+  bool waits_to_write = false;  // on `watch`
+  bool dropped = false;         // to be forgotten as soon as nothing of it runs
+  int bad_packets = 0;
+  UniqueFd pidfd;
+  std::optional<FdWatch> process;  // on `pidfd`
+};
 
 }  // namespace profd

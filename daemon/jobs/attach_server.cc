@@ -2,9 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,28 +18,18 @@
 namespace profd {
 namespace {
 
-constexpr uint64_t kListenerTag = 0;
-constexpr uint64_t kWakeTag = 1;
 constexpr int kAcceptBatch = 64;
 constexpr int64_t kOutOfDescriptorsNs = kNsPerSecond;
 // Descriptors taken from one packet; the kernel closes what is beyond.
 constexpr size_t kMaxDescriptors = 4;
 constexpr int kMaxBadPackets = 16;
-// How often hello deadlines are looked at.
-constexpr int64_t kSweepNs = kNsPerSecond / 4;
-// How often connections that sent too fast are.
-constexpr int64_t kPauseNs = 10 * kNsPerMs;
+// Connections that will be refused when their hello comes, beside those that are attached: one that is
+// closed before may lose the reason. Beyond that they are closed at once.
+constexpr size_t kMaxRefused = 64;
 // What a process that has ended may have left unread; more is not in a socket's buffer.
 constexpr int kMaxLastPackets = 256;
 
 int OpenPidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
-
-void AddTo(int epoll, int fd, uint32_t events, uint64_t tag) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = tag;
-  ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
-}
 
 std::vector<UniqueFd> TakeDescriptors(msghdr* message) {
   std::vector<UniqueFd> taken;
@@ -61,11 +47,6 @@ std::vector<UniqueFd> TakeDescriptors(msghdr* message) {
 
 }  // namespace
 
-struct AttachServer::Thread {
-  std::thread thread;
-  std::atomic<bool> stop{false};
-};
-
 struct AttachServer::Packet {
   std::string_view bytes;  // into buffer_
   bool truncated = false;
@@ -80,7 +61,6 @@ AttachServer::AttachServer(const AttachServerOptions& options, Strand& control, 
       events_(std::move(events)),
       dispose_([](UniqueFd) {}),
       buffer_(attach::kMaxPacket + 1, '\0'),
-      thread_(std::make_unique<Thread>()),
       admin_(GroupId(options.admin_group)),
       max_attached_(options.max_attached) {}
 
@@ -92,35 +72,27 @@ Result<std::unique_ptr<AttachServer>> AttachServer::Listen(const AttachServerOpt
   std::unique_ptr<AttachServer> server(
       new AttachServer(options, control, clock, std::move(events)));
   server->listener_ = std::move(listener).value();
-  server->epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
-  server->wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!server->epoll_.valid() || !server->wake_.valid()) {
-    return Status::FromErrno(errno, "epoll of the attach socket");
-  }
-  AddTo(server->epoll_.get(), server->listener_.get(), EPOLLIN, kListenerTag);
-  AddTo(server->epoll_.get(), server->wake_.get(), EPOLLIN, kWakeTag);
   return server;
 }
 
 void AttachServer::Start() {
-  thread_->thread = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "profd-attach");
-    Run();
+  strand_.Post([this] {
+    incoming_.emplace(strand_, listener_.get());
+    accept_again_.emplace(strand_);
+    Accept();
   });
 }
 
 AttachServer::~AttachServer() { Stop(); }
 
 void AttachServer::Stop() {
-  if (thread_->stop.exchange(true)) return;
-  uint64_t one = 1;
-  bool woken = ::write(wake_.get(), &one, sizeof one) == sizeof one;
-  if (woken && thread_->thread.joinable()) thread_->thread.join();
+  if (std::exchange(stopped_, true)) return;
+  executor_.Stop();
+  incoming_.reset();
+  accept_again_.reset();
+  links_.clear();
   listener_.Reset();
   ::unlink(options_.path.c_str());
-  std::lock_guard lock(mutex_);
-  for (const auto& [id, link] : links_) link->Close();
-  links_.clear();
 }
 
 void AttachServer::SetDisposer(std::function<void(UniqueFd)> dispose) {
@@ -128,102 +100,62 @@ void AttachServer::SetDisposer(std::function<void(UniqueFd)> dispose) {
 }
 
 void AttachServer::Configure(const std::string& admin_group, size_t max_attached) {
-  std::optional<gid_t> group = GroupId(admin_group);
-  std::lock_guard lock(mutex_);
-  admin_ = group;
-  max_attached_ = max_attached;
+  strand_.Post([this, group = GroupId(admin_group), max_attached] {
+    admin_ = group;
+    max_attached_ = max_attached;
+  });
 }
 
-std::shared_ptr<AttachLink> AttachServer::Find(uint64_t id) const {
-  std::lock_guard lock(mutex_);
+AttachLink* AttachServer::Find(uint64_t id) const {
   auto found = links_.find(id);
-  return found == links_.end() ? nullptr : found->second;
+  return found == links_.end() || found->second->dropped ? nullptr : found->second.get();
 }
 
 void AttachServer::Send(uint64_t id, const attach::ToProcess& message) {
-  std::shared_ptr<AttachLink> link = Find(id);
-  if (link == nullptr) return;
+  strand_.Post([this, id, message] {
+    if (AttachLink* link = Find(id); link != nullptr) SendOn(*link, message);
+  });
+}
+
+void AttachServer::SendOn(AttachLink& link, const attach::ToProcess& message) {
   std::string packet = attach::Encode(message);
-  if (packet.size() > attach::kMaxPacket || link->Send(std::move(packet))) return;
+  if (packet.size() > attach::kMaxPacket) return;
+  if (link.Send(std::move(packet))) {
+    Watch(link);
+    return;
+  }
   counters_.slow_disconnects.fetch_add(1, std::memory_order_relaxed);
-  link->Doom();
+  DropSoon(link);
 }
 
 void AttachServer::Ready(uint64_t id) {
-  if (std::shared_ptr<AttachLink> link = Find(id); link != nullptr) link->Resume();
+  strand_.Post([this, id] { Resume(id); });
 }
 
 void AttachServer::Refuse(uint64_t id, const Status& why) {
-  if (std::shared_ptr<AttachLink> link = Find(id); link != nullptr) {
+  strand_.Post([this, id, why] {
+    AttachLink* link = Find(id);
+    if (link == nullptr) return;
     counters_.refused_hello.fetch_add(1, std::memory_order_relaxed);
     RefuseLink(*link, why);
-  }
+  });
 }
 
 void AttachServer::Close(uint64_t id) {
-  if (std::shared_ptr<AttachLink> link = Find(id); link != nullptr) link->Doom();
+  strand_.Post([this, id] {
+    if (AttachLink* link = Find(id); link != nullptr) DropSoon(*link);
+  });
 }
 
 void AttachServer::RefuseLink(AttachLink& link, const Status& why) {
   attach::Refused refused{static_cast<int>(why.code()), why.message()};
   // Whether it fits into the socket does not matter any more.
   [[maybe_unused]] bool sent = link.Send(attach::Encode(attach::ToProcess(refused)));
-  link.Doom();
+  DropSoon(link);
 }
 
-void AttachServer::Run() {
-  std::array<epoll_event, 64> events{};
-  while (!thread_->stop.load()) {
-    int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), TimeoutMs());
-    if (count < 0 && errno != EINTR) return;
-    for (int i = 0; i < count; ++i) {
-      uint64_t tag = events[static_cast<size_t>(i)].data.u64;
-      if (tag == kListenerTag) {
-        AcceptSome();
-      } else if (tag != kWakeTag) {
-        OnEvent(tag, events[static_cast<size_t>(i)].events);
-      }
-    }
-    OnTimers();
-  }
-}
-
-// Who has not said hello or sends too fast is looked at again; otherwise only events matter.
-int AttachServer::TimeoutMs() const {
-  if (any_paused_) return static_cast<int>(kPauseNs / kNsPerMs);
-  return any_silent_ || accept_again_ns_ != 0 ? static_cast<int>(kSweepNs / kNsPerMs) : -1;
-}
-
-void AttachServer::OnTimers() {
-  int64_t now = clock_.SteadyNs();
-  if (accept_again_ns_ != 0 && now >= accept_again_ns_) {
-    accept_again_ns_ = 0;
-    AddTo(epoll_.get(), listener_.get(), EPOLLIN, kListenerTag);
-  }
-  if (!any_paused_ && !any_silent_) return;
-  if (now - swept_ns_ < (any_paused_ ? kPauseNs : kSweepNs)) return;
-  swept_ns_ = now;
-  any_paused_ = any_silent_ = false;
-  std::vector<std::shared_ptr<AttachLink>> late;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [id, link] : links_) {
-      if (link->paused_until_ns != 0 && now >= link->paused_until_ns) {
-        link->paused_until_ns = 0;
-        link->Resume();
-      }
-      any_paused_ = any_paused_ || link->paused_until_ns != 0;
-      any_silent_ = any_silent_ || !link->greeted;
-      if (!link->greeted && now - link->accepted_ns > options_.hello_deadline_ns) {
-        late.push_back(link);
-      }
-    }
-  }
-  for (const auto& link : late) {
-    counters_.refused_hello.fetch_add(1, std::memory_order_relaxed);
-    RefuseLink(*link, DeadlineExceeded("no hello in time"));
-    Drop(link->id);
-  }
+void AttachServer::Accept() {
+  incoming_->WhenReadable([this] { AcceptSome(); });
 }
 
 void AttachServer::AcceptSome() {
@@ -231,28 +163,29 @@ void AttachServer::AcceptSome() {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.valid()) {
       Admit(std::move(fd));
-      continue;
-    }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno != EAGAIN) {
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      if (errno == EAGAIN) break;
       // EMFILE and the like: the listener stays readable, so it rests for a while.
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
-      accept_again_ns_ = clock_.SteadyNs() + kOutOfDescriptorsNs;
+      accept_again_->After(kOutOfDescriptorsNs, [this] { Accept(); });
+      return;
     }
-    return;
   }
+  Accept();
 }
 
 // One user cannot keep the others out: at most half of the places are for one uid.
-Status AttachServer::CheckRoom(const Peer& peer) {
-  std::lock_guard lock(mutex_);
-  if (links_.size() >= max_attached_) {
-    counters_.refused_limit.fetch_add(1, std::memory_order_relaxed);
-    return ResourceExhausted(
-        fmt::format("{} processes are attached, which is the limit", links_.size()));
-  }
+Status AttachServer::CheckLimits(const Peer& peer) {
+  size_t all = 0;
   size_t own = 0;
-  for (const auto& [id, link] : links_) own += link->peer().uid == peer.uid ? 1 : 0;
+  for (const auto& [id, link] : links_) {
+    if (!link->refusal.ok()) continue;
+    ++all;
+    own += link->peer.uid == peer.uid ? 1 : 0;
+  }
+  if (all >= max_attached_) {
+    counters_.refused_limit.fetch_add(1, std::memory_order_relaxed);
+    return ResourceExhausted(fmt::format("{} processes are attached, which is the limit", all));
+  }
   if (!peer.admin && own >= std::max<size_t>(max_attached_ / 2, 1)) {
     counters_.refused_user_limit.fetch_add(1, std::memory_order_relaxed);
     return ResourceExhausted(
@@ -262,64 +195,83 @@ Status AttachServer::CheckRoom(const Peer& peer) {
 }
 
 void AttachServer::Admit(UniqueFd fd) {
-  std::optional<gid_t> admin;
-  uint64_t id = 0;
-  {
-    std::lock_guard lock(mutex_);
-    admin = admin_;
-    id = next_id_++;
-  }
-  Result<Peer> peer = PeerOfSocket(fd.get(), admin);
+  Result<Peer> peer = PeerOfSocket(fd.get(), admin_);
   if (!peer.ok()) return;
-  Status room = CheckRoom(*peer);
-  if (room.ok() && peer->pid <= 0) {
+  Status allowed = CheckLimits(*peer);
+  if (allowed.ok() && peer->pid <= 0) {
     counters_.refused_hello.fetch_add(1, std::memory_order_relaxed);
-    room = FailedPrecondition("the process is in a pid namespace that profd cannot see");
+    allowed = FailedPrecondition("the process is in a pid namespace that profd cannot see");
   }
-  int raw = fd.get();
-  auto link = std::make_shared<AttachLink>(id, std::move(fd), std::move(peer).value(), epoll_.get());
-  if (!room.ok()) {
-    RefuseLink(*link, room);
-    link->Close();
-    return;
+  const uint64_t id = next_id_++;
+  AttachLink& link =
+      *(links_[id] = std::make_unique<AttachLink>(id, std::move(fd), std::move(peer).value(), strand_));
+  if (allowed.ok() && !link.watch.ok()) {
+    counters_.refused_limit.fetch_add(1, std::memory_order_relaxed);
+    allowed = ResourceExhausted("the kernel watches no more connections (fs.epoll.max_user_watches)");
   }
-  any_silent_ = true;
-  link->accepted_ns = clock_.SteadyNs();
-  {
-    std::lock_guard lock(mutex_);
-    links_.emplace(id, link);
+  link.refusal = allowed;
+  if (!allowed.ok() && (!link.watch.ok() || links_.size() > max_attached_ + kMaxRefused)) {
+    return RefuseLink(link, allowed);
   }
-  AddTo(epoll_.get(), raw, EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, LinkTag(id));
+  link.timer.After(options_.hello_deadline_ns, [this, id] {
+    AttachLink* late = Find(id);
+    if (late == nullptr) return;
+    if (!late->refusal.ok()) return RefuseLink(*late, late->refusal);
+    counters_.refused_hello.fetch_add(1, std::memory_order_relaxed);
+    RefuseLink(*late, DeadlineExceeded("no hello in time"));
+  });
+  Watch(link);
 }
 
-void AttachServer::OnEvent(uint64_t tag, uint32_t events) {
-  uint64_t id = tag >> 1;
-  std::shared_ptr<AttachLink> link = Find(id);
+void AttachServer::Watch(AttachLink& link) {
+  if (link.dropped) return;
+  if (!link.busy && !link.waits_to_read) {
+    link.waits_to_read = true;
+    link.watch.WhenReadable([this, id = link.id] { OnReadable(id); });
+  }
+  if (link.has_queued() && !link.waits_to_write) {
+    link.waits_to_write = true;
+    link.watch.WhenWritable([this, id = link.id] { OnWritable(id); });
+  }
+}
+
+void AttachServer::OnReadable(uint64_t id) {
+  AttachLink* link = Find(id);
   if (link == nullptr) return;
-  // The process itself has ended; children that inherited the connection do not keep it.
-  if (tag == PidfdTag(id)) {
-    // What it sent before still counts, a farewell above all.
-    for (int i = 0; i < kMaxLastPackets && ReadOne(*link) == Reading::kPacket; ++i) continue;
-    Drop(id);
-    return;
-  }
-  if (link->doomed() || !link->Flush()) {
-    Drop(id);
-    return;
-  }
-  constexpr uint32_t kToRead = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
-  if ((events & kToRead) != 0 && ReadOne(*link) == Reading::kEnd) {
-    Drop(id);
-    return;
-  }
-  link->Watch();
+  link->waits_to_read = false;
+  if (!link->refusal.ok()) return RefuseLink(*link, link->refusal);
+  if (!link->busy && ReadOne(*link) == Reading::kEnd) DropSoon(*link);
+  Watch(*link);
+}
+
+void AttachServer::OnWritable(uint64_t id) {
+  AttachLink* link = Find(id);
+  if (link == nullptr) return;
+  link->waits_to_write = false;
+  if (!link->Flush()) DropSoon(*link);
+  Watch(*link);
+}
+
+// Children that inherited the connection do not keep it.
+void AttachServer::OnProcessEnded(uint64_t id) {
+  AttachLink* link = Find(id);
+  if (link == nullptr) return;
+  // What it sent before still counts, a farewell above all.
+  for (int i = 0; i < kMaxLastPackets && ReadOne(*link) == Reading::kPacket; ++i) continue;
+  DropSoon(*link);
+}
+
+void AttachServer::Resume(uint64_t id) {
+  AttachLink* link = Find(id);
+  if (link == nullptr) return;
+  link->busy = false;
+  Watch(*link);
 }
 
 AttachServer::Reading AttachServer::ReadOne(AttachLink& link) {
   if (!link.allowance.Take(clock_.SteadyNs())) {
-    link.Pause();
-    link.paused_until_ns = link.allowance.NextNs();
-    any_paused_ = true;
+    link.busy = true;
+    link.timer.At(link.allowance.NextNs(), [this, id = link.id] { Resume(id); });
     return Reading::kNothing;
   }
   iovec part{buffer_.data(), buffer_.size()};
@@ -360,7 +312,7 @@ void AttachServer::OnPacket(AttachLink& link, Packet packet) {
   } else if (junk) {
     OnBadPacket(link, InvalidArgument("descriptors come with the hello only"));
   } else {
-    link.Pause();
+    link.busy = true;
     control_.Post([this, id = link.id, message = std::move(*parsed)]() mutable {
       events_.on_packet(id, std::move(message));
       Ready(id);
@@ -390,14 +342,16 @@ void AttachServer::OnHello(AttachLink& link, attach::Hello hello,
     return;
   }
   link.greeted = true;
-  link.Pause();
-  link.pidfd = UniqueFd(OpenPidfd(link.peer().pid));
+  link.busy = true;
+  link.timer.Cancel();
+  link.pidfd = UniqueFd(OpenPidfd(link.peer.pid));
   // Without one (an old kernel) the hangup of its connection has to do.
   if (link.pidfd.valid()) {
-    AddTo(epoll_.get(), link.pidfd.get(), EPOLLIN | EPOLLONESHOT, PidfdTag(link.id));
+    link.process.emplace(strand_, link.pidfd.get());
+    link.process->WhenReadable([this, id = link.id] { OnProcessEnded(id); });
   }
   auto arrival = std::make_shared<AttachArrival>(
-      AttachArrival{link.id, link.peer(), std::move(hello), std::move(ring)});
+      AttachArrival{link.id, link.peer, std::move(hello), std::move(ring)});
   control_.Post([this, arrival] { events_.on_hello(std::move(*arrival)); });
 }
 
@@ -411,10 +365,10 @@ void AttachServer::OnBadPacket(AttachLink& link, const Status& why) {
     return;
   }
   if (++link.bad_packets > kMaxBadPackets) {
-    link.Doom();
+    DropSoon(link);
     return;
   }
-  Send(link.id, attach::Reply{0, static_cast<int>(why.code()), why.message(), {}});
+  SendOn(link, attach::Reply{0, static_cast<int>(why.code()), why.message(), {}});
 }
 
 void AttachServer::Dispose(std::vector<UniqueFd> descriptors) {
@@ -428,19 +382,16 @@ void AttachServer::Dispose(std::vector<UniqueFd> descriptors) {
   }
 }
 
+void AttachServer::DropSoon(AttachLink& link) {
+  if (std::exchange(link.dropped, true)) return;
+  strand_.Post([this, id = link.id] { Drop(id); });
+}
+
 void AttachServer::Drop(uint64_t id) {
-  std::shared_ptr<AttachLink> link;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = links_.find(id);
-    if (found == links_.end()) return;
-    link = std::move(found->second);
-    links_.erase(found);
-  }
-  link->Close();
-  link->pidfd.Reset();
-  if (!link->greeted) return;
-  control_.Post([this, id] { events_.on_closed(id); });
+  auto found = links_.find(id);
+  const bool greeted = found->second->greeted;
+  links_.erase(found);
+  if (greeted) control_.Post([this, id] { events_.on_closed(id); });
 }
 
 }  // namespace profd

@@ -1,6 +1,6 @@
 // The attach socket: accepts training processes, asks the kernel who they are, reads and checks their
-// packets, and hands them to the control strand one at a time. One thread, which waits for nothing but
-// its epoll set. docs/internals.md
+// packets, and hands them to the control strand one at a time. One thread of its own, with a strand
+// that all of its state belongs to. docs/internals.md
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ struct AttachArrival {
   std::unique_ptr<RingReader> ring;  // may be null
 };
 
-// Refused connections and packets, by reason; written on the server's thread.
+// Refused connections and packets, by reason; written on the server's strand.
 struct AttachCounters {
   std::atomic<uint64_t> refused_limit{0};
   std::atomic<uint64_t> refused_user_limit{0};
@@ -64,14 +64,14 @@ class AttachServer {
   void Stop();
   ~AttachServer();
 
-  // Thread-safe. A connection that is gone is nobody's concern.
+  // Thread-safe: done on the server's strand, in order. Without effect on a connection that is gone.
   void Send(uint64_t id, const attach::ToProcess& message);
   void Ready(uint64_t id);
   // Refuses and closes.
   void Refuse(uint64_t id, const Status& why);
   void Close(uint64_t id);
-  // Runs `close` elsewhere than on the server's thread: descriptors that strangers send may take long
-  // to close.
+  // Before Start: closes descriptors elsewhere than on the server's thread; those that strangers send
+  // may take long to close.
   void SetDisposer(std::function<void(UniqueFd)> dispose);
 
   void Configure(const std::string& admin_group, size_t max_attached);
@@ -81,20 +81,26 @@ class AttachServer {
   struct Packet;
   AttachServer(const AttachServerOptions& options, Strand& control, const Clock& clock,
                Events events);
-  std::shared_ptr<AttachLink> Find(uint64_t id) const;
-  void Run();
-  int TimeoutMs() const;
-  void OnTimers();
+  AttachLink* Find(uint64_t id) const;
+  void Accept();
   void AcceptSome();
   void Admit(UniqueFd fd);
-  Status CheckRoom(const Peer& peer);
-  void OnEvent(uint64_t tag, uint32_t events);
+  Status CheckLimits(const Peer& peer);
+  // Waits for what the connection may do next.
+  void Watch(AttachLink& link);
+  void OnReadable(uint64_t id);
+  void OnWritable(uint64_t id);
+  void OnProcessEnded(uint64_t id);
+  void Resume(uint64_t id);
   enum class Reading : uint8_t { kPacket, kNothing, kEnd };
   Reading ReadOne(AttachLink& link);
   void OnPacket(AttachLink& link, Packet packet);
   void OnHello(AttachLink& link, attach::Hello hello, std::vector<UniqueFd> descriptors);
   void OnBadPacket(AttachLink& link, const Status& why);
+  void SendOn(AttachLink& link, const attach::ToProcess& message);
   void RefuseLink(AttachLink& link, const Status& why);
+  // Forgets it once nothing of it runs.
+  void DropSoon(AttachLink& link);
   void Drop(uint64_t id);
   void Dispose(std::vector<UniqueFd> descriptors);
 
@@ -104,20 +110,17 @@ class AttachServer {
   const Events events_;
   std::function<void(UniqueFd)> dispose_;
   UniqueFd listener_;
-  UniqueFd epoll_;
-  UniqueFd wake_;
-  int64_t accept_again_ns_ = 0;  // out of descriptors until then; 0 = accepting
-  bool any_silent_ = false;  // some connection has not said hello
-  bool any_paused_ = false;  // some connection sent too fast
-  int64_t swept_ns_ = 0;
-  std::string buffer_;
   AttachCounters counters_;
-  struct Thread;
-  std::unique_ptr<Thread> thread_;
+  bool stopped_ = false;
+  Executor executor_{"profd-attach", 1};
+  Strand strand_{executor_};
 
-  mutable std::mutex mutex_;  // below
-  std::map<uint64_t, std::shared_ptr<AttachLink>> links_;
-  uint64_t next_id_ = 2;  // tags below LinkTag(2) are the listener's and the waker's
+  // On the strand.
+  std::optional<FdWatch> incoming_;
+  std::optional<Timer> accept_again_;
+  std::string buffer_;
+  std::map<uint64_t, std::unique_ptr<AttachLink>> links_;
+  uint64_t next_id_ = 1;
   std::optional<gid_t> admin_;
   size_t max_attached_;
 };

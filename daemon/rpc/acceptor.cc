@@ -1,25 +1,21 @@
 #include "daemon/rpc/acceptor.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
-#include <vector>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/strand.h"
 #include "base/text.h"
 #include "daemon/rpc/unix_listener.h"
 
@@ -29,6 +25,8 @@ namespace {
 // The range of descriptor numbers handed to gRPC; below it live our own.
 constexpr int kFirstFd = 4096;
 constexpr int kLastFd = 60000;
+// Before it is tried again, when there was no descriptor for a connection.
+constexpr int64_t kOutOfDescriptorsNs = kNsPerSecond;
 
 // The same range under a lower limit of open files.
 struct FdRange {
@@ -53,11 +51,15 @@ struct Acceptor::Impl {
 
   std::string path;
   UniqueFd listener;
-  UniqueFd wake;
   Handover handover;
-  std::function<bool()> rest;  // the thread's, like the two that follow
+  Executor executor{"profd-accept", 1};
+  Strand strand{executor};
+  // On the strand, like the three that follow.
+  std::function<bool()> rest;
   int rest_after_ms = kRestAfterMs;
-  bool resting = true;
+  std::optional<FdWatch> incoming;
+  std::optional<Timer> quiet;  // restarted by each connection
+  std::optional<Timer> again;
   mutable std::mutex mutex;  // guards all below
   std::map<int, Connection> connections;
   std::optional<gid_t> admin;
@@ -66,10 +68,10 @@ struct Acceptor::Impl {
   int next_fd = range.first;
   std::atomic<uint64_t> rejected{0};
   std::atomic<bool> stop{false};
-  std::thread thread;
 
-  void Run();
+  void Accept();
   void AcceptAll();
+  void WaitForQuiet();
   bool Admit(UniqueFd fd);
   void Sweep();
   bool Quiet();
@@ -119,7 +121,6 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
     connections[number] = {std::move(peer).value(), info.st_dev, info.st_ino};
   }
   fd.Reset();
-  resting = rest == nullptr;
   handover(number);
   return true;
 }
@@ -129,21 +130,25 @@ void Acceptor::Impl::AcceptAll() {
     UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      return;  // EAGAIN; or EMFILE and the like, which the next round meets again
+      if (errno == EAGAIN) return Accept();
+      // EMFILE and the like: the connection keeps the listener readable.
+      again->After(kOutOfDescriptorsNs, [this] { Accept(); });
+      return;
     }
     if (!Admit(std::move(fd))) rejected.fetch_add(1, std::memory_order_relaxed);
+    WaitForQuiet();
   }
 }
 
-void Acceptor::Impl::Run() {
-  ::pthread_setname_np(::pthread_self(), "profd-accept");
-  while (!stop.load()) {
-    std::array<pollfd, 2> fds = {pollfd{listener.get(), POLLIN, 0}, pollfd{wake.get(), POLLIN, 0}};
-    const int ready = ::poll(fds.data(), fds.size(), resting ? -1 : rest_after_ms);
-    if (ready < 0 && errno != EINTR) return;
-    if (fds[0].revents != 0) AcceptAll();
-    if (ready == 0 && Quiet()) resting = rest();
-  }
+void Acceptor::Impl::Accept() {
+  incoming->WhenReadable([this] { AcceptAll(); });
+}
+
+void Acceptor::Impl::WaitForQuiet() {
+  if (rest == nullptr) return;
+  quiet->After(rest_after_ms * kNsPerMs, [this] {
+    if (!Quiet() || !rest()) WaitForQuiet();
+  });
 }
 
 Acceptor::Acceptor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -156,7 +161,6 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& option
   auto impl = std::make_unique<Impl>();
   impl->path = options.socket_path;
   impl->listener = std::move(listener).value();
-  impl->wake = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   impl->handover = std::move(handover);
   impl->admin = GroupId(options.admin_group);
   impl->max_connections = static_cast<size_t>(options.max_connections);
@@ -169,16 +173,21 @@ void Acceptor::OnQuiet(std::function<bool()> rest, int after_ms) {
 }
 
 void Acceptor::Start() {
-  impl_->thread = std::thread([raw = impl_.get()] { raw->Run(); });
+  impl_->strand.Post([raw = impl_.get()] {
+    raw->incoming.emplace(raw->strand, raw->listener.get());
+    raw->quiet.emplace(raw->strand);
+    raw->again.emplace(raw->strand);
+    raw->Accept();
+  });
 }
 
 Acceptor::~Acceptor() { Stop(); }
 
 void Acceptor::Stop() {
   if (impl_->stop.exchange(true)) return;
-  uint64_t one = 1;
-  bool woken = ::write(impl_->wake.get(), &one, sizeof one) == sizeof one;
-  if (woken && impl_->thread.joinable()) impl_->thread.join();
+  impl_->executor.Stop();
+  impl_->incoming.reset();
+  impl_->listener.Reset();
   ::unlink(impl_->path.c_str());
 }
 

@@ -34,10 +34,9 @@ bool SameRequest(const ChannelRequest& a, const ChannelRequest& b) {
 
 // What a session does that another, which wants `theirs`, cannot share.
 std::string ConflictText(const ChannelOptions& ours, const ChannelOptions& theirs) {
-  if (ours.instr_cycles != theirs.instr_cycles) {
-    return fmt::format("profiles instructions every {} cycles", ours.instr_cycles);
-  }
-  return fmt::format("measures LLC {}s", ours.llc_write ? "write" : "read");
+  return ours.instr_cycles != theirs.instr_cycles
+             ? fmt::format("profiles instructions every {} cycles", ours.instr_cycles)
+             : fmt::format("measures LLC {}s", ours.llc_write ? "write" : "read");
 }
 
 // The driver's periods are whole milliseconds.
@@ -107,10 +106,9 @@ ChannelOptions ChannelArbiter::MergedOf(const Slot& slot) const {
 const ChannelArbiter::Part* ChannelArbiter::Conflict(const Slot& slot,
                                                      const ChannelOptions& options) const {
   for (const Part& part : slot.parts) {
-    if (part.options.llc_write == options.llc_write &&
-        part.options.instr_cycles == options.instr_cycles) {
-      continue;
-    }
+    const bool same = part.options.llc_write == options.llc_write &&
+                      part.options.instr_cycles == options.instr_cycles;
+    if (same) continue;
     ChannelRequest ours;
     ChannelRequest theirs;
     if (RequestFor(slot, Merge(options, part.options), &ours) &&
