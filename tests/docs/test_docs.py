@@ -123,11 +123,11 @@ class ThreatModel(unittest.TestCase):
     against the daemon."""
 
     # What the table must have a row for; the first column says so in these words.
-    ATTACKS = ("symbolic links", "hard links", "path injection", "a uid that was given", "a pid that was given",
+    ATTACKS = ("symbolic links", "hard links", "path injection", "a reused uid", "a reused pid",
                "exhaustion of descriptors", "at the daemon's path before it starts", "forged credentials",
                "uid 0 of a container", "TLS downgrade", "certificate of another role", "escape sequences",
-               "labels that forge series", "gzip in a call", "gzip to the HTTP endpoint", "slices of a dump that unpack",
-               "quota: every connection", "quota: sessions", "quota: memory", "quota: the disk", "quota: room for dumps",
+               "labels that forge series", "gzip in a call", "gzip to the HTTP endpoint", "slices of a dump that decompress",
+               "quota: every connection", "quota: sessions", "quota: memory", "quota: the disk", "quota: space for dumps",
                "quota: a flood of marks")
     # Unit tests decide here: no daemon takes part.
     ALONE = ("names in an archive",)
