@@ -67,12 +67,12 @@ void PrintDocument() {
       "# Metrics\n\n"
       "Printed from the metric table by `scripts/print-metrics-doc`; do not edit.\n\n"
       "Every value is in a base unit: bytes, seconds, hertz, watts, joules, volts, degrees\n"
-      "Celsius, shares from 0 to 1.\n"
-      "Counters end in `_total` and only grow, unless the device or the daemon restarts. A reading "
-      "that fails is\nabsent, never -1 or 0; counters are there from the first reading on. Samples "
+      "Celsius, ratios from 0 to 1.\n"
+      "Counters end in `_total` and only grow, unless the device or the daemon restarts. A value "
+      "that cannot be read is\nabsent, never -1 or 0; counters exist from the first sample on. Samples "
       "carry no timestamps.\n"
-      "`npu` is the physical id (`/dev/davinciN`), `uuid` the die id; everything else that never "
-      "changes about an NPU\nis a label of `atlas_npu_info`, to be joined `on(npu, uuid)`. "
+      "`npu` is the physical id (`/dev/davinciN`), `uuid` the die id; all other constant properties "
+      "of an NPU\nare labels of `atlas_npu_info`, to be joined `on(npu, uuid)`. "
       "Directions are the device's: tx is what it sends.\n");
   PrintPart("NPUs",
             "From the driver's management library (DCMI, numbered as in its call table), once a "
@@ -85,13 +85,13 @@ void PrintDocument() {
             "them.",
             kChannelMetrics);
   PrintPart("NPUs, since the previous scrape",
-            "Least (`stat=\"min\"`), mean (`avg`) and largest (`max`) sample of a metric above since the "
+            "Minimum (`stat=\"min\"`), mean (`avg`) and maximum (`max`) of the samples of a metric above since the "
             "scraper's previous\nscrape ([metrics-guide.md](metrics-guide.md#windowed-metrics)).",
             kWindowMetrics);
   PrintPart("Host", "From /proc and /sys.", kHostMetrics);
   PrintPart("Jobs",
-            "Whose work the NPUs do ([jobs.md](jobs.md#attribution)). Their number is bounded; series "
-            "of what has gone\ndisappear.",
+            "Jobs, processes and containers of the NPUs ([jobs.md](jobs.md#attribution)). Their number is bounded; "
+            "series end\nwith what they describe.",
             kJobMetrics);
   PrintPart("profd itself", "How the daemon and its collectors are doing.", kSelfMetrics);
 }

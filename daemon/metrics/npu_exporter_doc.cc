@@ -14,49 +14,54 @@ constexpr std::string_view kBefore =
 
 Printed from the table by `scripts/print-npu-exporter-doc`; do not edit.
 
-Dashboards, schedulers and scripts written for the vendor's npu-exporter can read profd: it serves that
-exporter's metrics under their names, with their labels and units, from the values it has anyway.
+For dashboards, schedulers and scripts written for the vendor's npu-exporter, profd serves that exporter's
+metrics with their names, labels and units, from its own values.
 
     [metrics]
-    names = ["atlas", "npu-exporter"]      # in addition to ours; ["npu-exporter"] instead of ours
+    names = ["atlas", "npu-exporter"]      # in addition to profd's names; ["npu-exporter"] instead of them
 
-`profd --compat npu-exporter` (`--compat npu-exporter=instead`) is the same for one start,
-`/metrics?names=npu-exporter` for one scrape: a Prometheus job can ask for these names while another reads
-ours ([metrics-guide.md](metrics-guide.md#http-endpoint)).
+`profd --compat npu-exporter` (`--compat npu-exporter=instead`) does the same for one start,
+`/metrics?names=npu-exporter` for one scrape: a Prometheus job can use these names while another uses
+profd's ([metrics-guide.md](metrics-guide.md#http-endpoint)).
 
-## Moving over
+    scrape_configs:
+      - job_name: npu-exporter
+        params: {names: [npu-exporter]}
+        static_configs: [{targets: ["node1:9464"]}]
 
-1. Run profd beside npu-exporter, both names on, profd scraped by a job of its own. Nothing is shared but
-   the driver. npu-exporter asks it for PCIe and HCCS bandwidth with calls that block; profd's own such
-   readings are off by default and should stay off meanwhile.
-2. Point the old job's targets to profd with `params: {names: [npu-exporter]}`, on its port
-   (9464; npu-exporter's is 8082: set `metrics.listen`, or change the target), and keep the job's name so
-   that recorded series go on.
-3. Compare a few panels, stop npu-exporter, and move dashboards and rules to the `atlas_npu_*` names
-   ([metrics.md](metrics.md), [dashboards.md](dashboards.md)) as you touch them: those are counters where
-   counting is meant, in base units, and join with jobs and pods.
+## Migration
 
-## What differs
+1. Run profd beside npu-exporter, with both names, and scrape profd with a separate job. They share only
+   the driver. npu-exporter reads PCIe and HCCS bandwidth with calls that block; the same samples of profd
+   are off by default and should stay off meanwhile.
+2. Change the old job's targets to profd with `params: {names: [npu-exporter]}` and its port
+   (9464; npu-exporter's is 8082: set `metrics.listen`, or change the target). Keep the job's name, so
+   that recorded series continue.
+3. Compare some panels, stop npu-exporter, and move dashboards and rules to the `atlas_npu_*` names
+   ([metrics.md](metrics.md), [dashboards.md](dashboards.md)) when you edit them: these are counters where
+   values accumulate, in base units, and join with jobs and pods.
 
-* Readings that fail are absent. npu-exporter writes -1 for many of them; here only
+## Differences
+
+* Values that cannot be read are absent. npu-exporter writes -1 for many of them; here only
   `npu_chip_info_health_status` has -1, for an NPU that does not answer.
-* Samples carry no timestamps. A value that is no longer read leaves the scrape after three and a half of
-  its intervals (at least 10 s, at most 5 minutes) instead of standing still.
-* Everything is a gauge, as there, counts too: `rate()` works, linters complain.
-* `model_name` is `name-type-version` as there; `namespace`, `pod_name` and `container_name` come from
-  `atlas_npu_container_info` ([jobs.md](jobs.md#attribution)) and are empty where no container is known.
-  When several pods share an NPU all three are `not_displayed_for_multi_pod`, as there.
-* Port metrics of A5 have the labels `udie` and `port`; the older names with `_X_Y` at their end
+* Samples carry no timestamps. A value that is no longer read disappears after three and a half of
+  its intervals (at least 10 s, at most 5 minutes); npu-exporter repeats the last value.
+* All metrics are gauges, as in npu-exporter, also counts: `rate()` works, linters complain.
+* `model_name` is `name-type-version` as in npu-exporter; `namespace`, `pod_name` and `container_name` come
+  from `atlas_npu_container_info` ([jobs.md](jobs.md#attribution)) and are empty if no container is known.
+  If several pods share an NPU all three are `not_displayed_for_multi_pod`, as in npu-exporter.
+* Port metrics of A5 have the labels `udie` and `port`; the older names ending in `_X_Y`
   (`-enableLegacyMetrics`) are not served, nor are metrics from text files and plugins.
-* The exporter's own flags, its cache and its per-group intervals have no counterpart: values are as fresh
+* The exporter's own flags, its cache and its per-group intervals have no counterpart: values are as current
   as profd's own ([configuration.md](configuration.md)).
 
 ## The table
 
 Labels: C stands for `id`, `model_name`, `vdie_id`, `pcie_bus_info`, `namespace`, `pod_name`,
-`container_name`. Where several sources are given the first that has a value serves. A metric is absent
-where its source is: what a chip does not have, and what is off by default (PCIe bandwidth, and HCCS
-bandwidth outside of sessions).
+`container_name`. If several sources are given, the first with a value is used. A metric is absent
+if its sources are: what a chip does not have, and what is off by default (PCIe bandwidth, and HCCS
+bandwidth outside sessions).
 )";
 
 // "C + udie, port"
@@ -80,7 +85,7 @@ std::string_view HowText(NpuExporterValue value) {
     case NpuExporterValue::kOne:
       return ", its labels";
     case NpuExporterValue::kOneIfZero:
-      return ": 1 for 0, 0 for all else";
+      return ": 1 for 0, else 0";
     case NpuExporterValue::kIfZero:
       return " when it is 0";
     case NpuExporterValue::kCode:

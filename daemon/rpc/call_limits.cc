@@ -181,12 +181,12 @@ CallLedger::Usage CallLedger::usage(CallKind which) const {
 std::string LimitsDocument() {
   std::string text =
       "# Limits of calls\n\nPrinted by `profd --print-limits`; do not edit.\n\n"
-      "What the calls of clients may hold in the daemon's memory, for each user and for all users of the "
-      "node together. A call beyond a limit ends with `RESOURCE_EXHAUSTED` and a text that says which "
-      "limit, whose calls, and what to do. Each limit holds for the unix socket and the TLS port together. "
-      "A user is a uid; of viewers, a certificate. Administrators have the limits of one user, and are not "
-      "refused because of what others hold. `profd_rpc_held_calls`, `profd_rpc_held_bytes` and "
-      "`profd_rpc_refused_total` on /metrics count what is held and what was refused.\n\n"
+      "Limits of the memory that client calls hold in the daemon, per user and for all users of the node "
+      "together. A call beyond a limit ends with `RESOURCE_EXHAUSTED` and a message with the limit, the user "
+      "and what to do. Each limit holds for the unix socket and the TLS port together. A user is a uid, for "
+      "viewers a certificate. Administrators have the limits of one user, and are not refused because of "
+      "calls of others. `profd_rpc_held_calls`, `profd_rpc_held_bytes` and `profd_rpc_refused_total` on "
+      "/metrics count what is held and what was refused.\n\n"
       "| calls | per user | memory per user | per node | memory per node | one call at least | counted beside "
       "that | test |\n|---|---|---|---|---|---|---|---|\n";
   for (const CallLimit& limit : kLimits) {
@@ -194,7 +194,7 @@ std::string LimitsDocument() {
                         limit.calls_per_user, Size(limit.bytes_per_user), limit.calls_per_node,
                         Size(limit.bytes_per_node), Size(limit.base_bytes), limit.held, limit.test);
   }
-  text += "\nSizes that hold for every call:\n\n| what | limit | beyond it | test |\n|---|---|---|---|\n";
+  text += "\nLimits of every call:\n\n| what | limit | beyond it | test |\n|---|---|---|---|\n";
   auto row = [&text](std::string_view what, std::string limit, std::string_view beyond,
                      std::string_view test) {
     text += fmt::format("| {} | {} | {} | `{}` |\n", what, limit, beyond, test);
@@ -204,18 +204,18 @@ std::string LimitsDocument() {
       "the client waits", "limits: test_calls_of_one_connection");
   row("the same over TLS", fmt::format("{}", kMaxTlsStreamsPerConnection), "the client waits",
       "tls: test_calls_of_one_connection");
-  row("samples that wait for the client of one live stream", fmt::format("{}", kStreamRing),
+  row("samples waiting for the client of one live stream", fmt::format("{}", kStreamRing),
       "the newest are dropped and counted in `dropped`", "metrics_test");
-  row("files and folders of one dump that is fetched", fmt::format("{}", kMaxFetchEntries),
+  row("files and directories of one fetched dump", fmt::format("{}", kMaxFetchEntries),
       "`RESOURCE_EXHAUSTED`", "limits: test_dump_with_too_many_files");
   row("bytes of their names", Size(kMaxFetchNameBytes), "`RESOURCE_EXHAUSTED`", "dump_test");
   text +=
       "\nCalls of gRPC's own services, reflection and health, are bounded by the connections and the calls open "
-      "on each: at about 14 KiB a call, 112 MiB of one user who has all of the 128 connections that "
-      "`daemon.max_connections` leaves to one by default.\n"
-      "\nConnections, sessions, attached processes and room for dumps have limits of their own in "
+      "on each: at about 14 KiB a call, 112 MiB for a user with all of the 128 connections that "
+      "`daemon.max_connections` allows one user by default.\n"
+      "\nConnections, sessions, attached processes and space for dumps have limits in "
       "[configuration.md](configuration.md): `daemon.max_connections` (half of them for one user), "
-      "`daemon.max_attached` and `limits.*`. Who may do what: [security-model.md](security-model.md).\n";
+      "`daemon.max_attached` and `limits.*`. Access rights: [security-model.md](security-model.md).\n";
   return text;
 }
 

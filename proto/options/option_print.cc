@@ -61,47 +61,47 @@ every way of giving them:
 - typed fields of `ProfilingOptions` (`proto/profd/v1/options.proto`);
 - the `ACL_PROF_*` switches of PyTorch's profiler: `--acl NAME=VALUE`, or the field `acl_switches`.
 
-`profctl options` lists them for the node's chips; `profctl check` says what is wrong with an order
-without starting anything.
+`profctl options` lists them for the node's chips; `profctl check` validates a request without starting
+anything.
 
 )";
 
 constexpr std::string_view kRules = R"(
 ## Rules
 
-- Numbers are JSON numbers or texts of digits. A fraction is an error.
+- Numbers are JSON numbers or strings of digits. A fraction is an error.
 - Values are case-sensitive; blanks around them, and around the items of a list, are ignored.
 - A key that is unknown or given twice in one JSON, a value of the wrong JSON type, a number out of
   range and an empty item of a list are errors. The JSON is one object of at most 64 KiB.
 - The same option given in several ways must have the same value in all of them.
 - All problems are reported at once, each with key, value, what is allowed and what to do; nothing
   starts (`profctl` exits with 3).
-- What is right but impossible on the chip is an error of its own ("not supported on Ascend910: ...").
+- A valid option that the chip does not support is a separate error ("not supported on Ascend910: ...").
   `--best-effort` turns these, and only these, into warnings: the option is then off.
 - `task_trace` and `task_time` are two names of one switch: different values are an error; `on` is
   `l1`.
-- `task_trace` asked for explicitly turns `training_trace` on, unless it is mentioned; an explicit
-  `training_trace=off` beside `task_trace=on` is an error.
-- `hccl` is deprecated: accepted with a warning, `task_trace` governs.
+- An explicit `task_trace` turns `training_trace` on, unless that is given too; `training_trace=off`
+  beside `task_trace=on` is an error.
+- `hccl` is deprecated: accepted with a warning, `task_trace` decides.
 - `aicpu` with any other value than on and off counts as off, with a warning.
 - Where `storage_limit` has removed data, the vendor's analyser reads only the last slice of DVPP and
   RoCE (and of `host_disk`); `profctl` reads every slice.
-- `llc_profiling` needs `sys_hardware_mem_freq` (or the collector `llc` ordered by name),
+- `llc_profiling` needs `sys_hardware_mem_freq` (or the collector `llc` requested by name),
   `host_sys_usage_freq` needs `host_sys_usage`, `host_sys` needs a process: a job or a pid.
-- `instr_profiling_freq` excludes what is asked for of `training_trace`, `task_trace`, `hccl`, `aicpu`,
-  `fp_point`, `bp_point`, `aic_metrics`, `l2`, `task_time` and `runtime_api`; what of them is on by
-  default is then off.
-- Rates become periods of `1000 / Hz` whole milliseconds, never shorter than the channel's shortest;
-  the effective rate is in the answer and in the manifest.
-- Options whose source is `application` need an attached process that reports them; the session's
-  outcome says so where there is none.
-- `output` is the client's: `profctl run` fetches the dump into it as you, `profctl fetch` does for
-  `start`. A relative path is one below the caller's working directory.
+- `instr_profiling_freq` cannot be combined with explicit `training_trace`, `task_trace`, `hccl`, `aicpu`,
+  `fp_point`, `bp_point`, `aic_metrics`, `l2`, `task_time` and `runtime_api`; those that are on by
+  default are then off.
+- Rates become periods of `1000 / Hz` in integer milliseconds, at least the channel's minimum; the
+  effective rate is in the answer and in the manifest.
+- Options with the source `application` need an attached process that reports them; otherwise the
+  session's outcome is `needs_process`.
+- `output` is used by the client: `profctl run` fetches the dump into it as the calling user, and so does
+  `profctl fetch` after `start`. A relative path is relative to the caller's working directory.
 
 ## ACL_PROF_* switches
 
-Values are `on` and `off` (`True` and `False` are the same). What is not given counts only by its
-default where the profiler of the framework asks for the defaults.
+Values are `on` and `off` (`True` and `False` are the same). The defaults apply only if
+the profiler of the framework requests them.
 
 )";
 
@@ -179,8 +179,8 @@ std::string OptionsDocument() {
   for (const Option& option : Table()) out += OptionRow(option);
   out +=
       "\n## Presets\n\n"
-      "`--preset NAME` (`profctl start`, `run`, `check`) asks for several options at once. Options that "
-      "are given by\nname win; what the chip lacks is left out with a warning, as with "
+      "`--preset NAME` (`profctl start`, `run`, `check`) requests several options at once. Options given by "
+      "name\noverride it; what the chip lacks is left out with a warning, as with "
       "`--best-effort`.\n\n"
       "| preset | for | options |\n|---|---|---|\n";
   for (const Preset& preset : Presets()) {
