@@ -90,10 +90,11 @@ class Threads(unittest.TestCase):
         """Names of threads are literals where they are created."""
         table = set(re.findall(r"`(profd-[a-z-]+)", read("docs/internals.md").split("\n## Threads\n")[1].split("\n## ")[0]))
         created = set()
-        for name in tracked("base/*.cc", "daemon/*.cc", "driver/*.cc", "dump/*.cc"):
-            if not name.endswith("_test.cc"):
-                created |= set(re.findall(r'(?:setname_np\(::pthread_self\(\), |Executor>\(|SamplerPool>\(|Thread>?\w*\(|RunStaggered\('
-                                          r'|thread_?\(|thread\.emplace\(|format\()"(profd-[a-z-]+)', read(name)))
+        for name in tracked(*(f"{folder}/*.{suffix}" for folder in ("base", "daemon", "driver", "dump") for suffix in ("cc", "h"))):
+            if "_test" not in name:
+                created |= set(re.findall(r'(?:setname_np\(::pthread_self\(\), |Executor>\(|Executor \w+\{|SamplerPool>\('
+                                          r'|Thread>?\w*\(|Thread \w+\(|RunStaggered\(|thread_?\(|thread\.emplace\(|format\()'
+                                          r'"(profd-[a-z-]+)', read(name)))
         self.assertGreater(len(created), 20)
         self.assertEqual(created - table, set())
         self.assertEqual(table - created, set())
