@@ -106,9 +106,8 @@ ChannelOptions ChannelArbiter::MergedOf(const Slot& slot) const {
 const ChannelArbiter::Part* ChannelArbiter::Conflict(const Slot& slot,
                                                      const ChannelOptions& options) const {
   for (const Part& part : slot.parts) {
-    const bool same = part.options.llc_write == options.llc_write &&
-                      part.options.instr_cycles == options.instr_cycles;
-    if (same) continue;
+    const ChannelOptions& held = part.options;
+    if (held.llc_write == options.llc_write && held.instr_cycles == options.instr_cycles) continue;
     ChannelRequest ours;
     ChannelRequest theirs;
     if (RequestFor(slot, Merge(options, part.options), &ours) &&
