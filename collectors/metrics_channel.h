@@ -22,17 +22,17 @@ inline constexpr auto kChannelMetrics = std::to_array<MetricSpec>({
     {"atlas_npu_hbm_bytes_total", MetricType::kCounter, MetricScope::kDevice, "hbm,direction",
      "bytes",
      "Bytes read from or written to one HBM stack (read, write), counted only while the channel runs; "
-     "goes on from where it was in the next session",
+     "continues in the next session",
      "channel 1: sum of the accesses"},
     {"atlas_npu_ddr_bytes_total", MetricType::kCounter, MetricScope::kDevice, "ddr,direction",
      "bytes",
      "Bytes read from or written to one DDR controller (read, write), counted only while the channel "
-     "runs; goes on from where it was in the next session",
+     "runs; continues in the next session",
      "channel 7: sum of the accesses"},
     // llc
     {"atlas_npu_llc_bytes_total", MetricType::kCounter, MetricScope::kDevice, "", "bytes",
-     "Bytes through the last level cache, all slices, counted only while the channel runs; goes on "
-     "from where it was in the next session",
+     "Bytes through the last level cache, all slices, counted only while the channel runs; continues in the "
+     "next session",
      "channel 8: sum of (e0+e1) cache lines of 64 bytes"},
     {"atlas_npu_llc_slice_hit_ratio", MetricType::kGauge, MetricScope::kDevice, "op,llc", "ratio",
      "Hit ratio of one last level cache slice for the sampled operation (read, write); the "
@@ -101,15 +101,15 @@ inline constexpr auto kChannelMetrics = std::to_array<MetricSpec>({
      "Traffic between the dies of the package, by kind (req, rsp, snp, dat) and direction (tx, rx)",
      "channel 52: function 011001"},
     {"atlas_npu_acc_pmu_bandwidth", MetricType::kGauge, MetricScope::kDevice, "acc,direction", "",
-     "Bandwidth reading of one accelerator's PMU (read, write); the driver does not say its unit",
+     "Bandwidth of one accelerator's PMU (read, write); the driver does not document its unit",
      "channel 52: function 011010"},
     {"atlas_npu_acc_pmu_outstanding", MetricType::kGauge, MetricScope::kDevice, "acc,direction", "",
-     "Outstanding transactions reading of one accelerator's PMU (read, write)",
+     "Outstanding transactions of one accelerator's PMU (read, write)",
      "channel 52: function 011010"},
     {"atlas_npu_chip_link_bandwidth", MetricType::kGauge, MetricScope::kDevice,
      "kind,link,direction", "",
-     "Bandwidth reading of a chip-to-chip link: kind pa with directions rx and tx, kind pcie with "
-     "directions write and read; the driver does not say its unit",
+     "Bandwidth of a chip-to-chip link: kind pa with directions rx and tx, kind pcie with directions write "
+     "and read; the driver does not document its unit",
      "channel 52: function 011011"},
     {"atlas_npu_soc_bandwidth_level", MetricType::kGauge, MetricScope::kDevice, "unit", "level",
      "Bandwidth level the SoC has set for a unit: mata (0-7), l2_buffer (0-255)",
@@ -118,7 +118,7 @@ inline constexpr auto kChannelMetrics = std::to_array<MetricSpec>({
      "hertz", "Frequency of a domain (aicore) on one die",
      "channel 52: function 011101, word 11"},
     {"atlas_npu_low_power_value", MetricType::kGauge, MetricScope::kDevice, "die,source,index", "",
-     "One raw low power reading of a die (source hard or soft, index 0-9); meaning not documented",
+     "One raw low power value of a die (source hard or soft, index 0-9); meaning not documented",
      "channel 52: function 011101", MetricVisibility::kStreamOnly},
     // qos, soc_profile
     {"atlas_npu_qos_bandwidth_bytes_per_second", MetricType::kGauge, MetricScope::kDevice,

@@ -38,8 +38,8 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
      "1 if driver and firmware match, 0 if not; absent if the driver cannot tell",
      "DCMI get_device_compatibility"},
     {"atlas_npu_verdict", MetricType::kGauge, MetricScope::kDevice, "", "",
-     "Whether the NPU is fit for work, judged from all sources: 0 ok, 1 degraded, 2 faulty, 3 down, "
-     "4 unknown; `profctl health` says why",
+     "Whether the NPU is fit for work, judged from all sources: 0 ok, 1 degraded, 2 faulty, 3 down, 4 "
+     "unknown; `profctl health` shows the reason",
      "computed"},
     {"atlas_npu_fault_active", MetricType::kGauge, MetricScope::kDevice, "code,severity,name", "",
      "Always 1; one series for each fault code the NPU reports right now, with the driver's name for "
@@ -131,13 +131,12 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
      "celsius", "Temperature at which the NPU reacts, in the driver's order of levels",
      "DCMI 40 sensor 9"},
     {"atlas_npu_power_watts", MetricType::kGauge, MetricScope::kDevice, "scope", "watts",
-     "Electrical power drawn by the chip, or where chips do not measure it by the whole card they sit "
-     "on (scope board)",
+     "Electrical power drawn by the chip, or of the complete card where chips do not measure it (scope board)",
      "DCMI 5"},
     {"atlas_npu_power_rated_watts", MetricType::kGauge, MetricScope::kDevice, "", "watts",
      "Electrical power the chip is rated for", "DCMI 38 sub 10"},
     {"atlas_npu_energy_joules_total", MetricType::kCounter, MetricScope::kDevice, "", "joules",
-     "Energy used since the daemon started: the integral of the power readings", "computed"},
+     "Energy used since the daemon started: the integral of the power samples", "computed"},
     {"atlas_npu_voltage_volts", MetricType::kGauge, MetricScope::kDevice, "rail", "volts",
      "Voltage of a supply rail", "DCMI 6; channel 132"},
     {"atlas_npu_dvpp_utilization_ratio", MetricType::kGauge, MetricScope::kDevice, "engine",
@@ -184,7 +183,7 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
     // ---- Unified Bus, per port (7.3) ----
     {"atlas_npu_ub_link_up", MetricType::kGauge, MetricScope::kDevice, "udie,port", "",
      "1 if the Unified Bus port is linked, with all or some of its lanes; ports the chip does not have "
-     "are absent; udie is empty because the driver numbers the ports of the whole chip here",
+     "are absent; udie is empty because the driver numbers the ports across the chip here",
      "DCMI 47: get_ub_port_link_status (cards)"},
     {"atlas_npu_ub_packets_total", MetricType::kCounter, MetricScope::kDevice,
      "udie,port,direction,kind", "",
@@ -242,8 +241,8 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
      "direction,priority", "", "Priority flow control frames by priority", "DCMI 27"},
     {"atlas_npu_network_pfc_duration_total", MetricType::kCounter, MetricScope::kDevice,
      "direction,priority", "",
-     "How long priority flow control paused the port, by direction of the frames and priority; the "
-     "vendor does not say the unit",
+     "How long priority flow control paused the port, by direction of the frames and priority; the vendor "
+     "does not document the unit",
      "DCMI 30"},
     {"atlas_npu_network_tc_packets_total", MetricType::kCounter, MetricScope::kDevice,
      "direction,tc", "", "Packets through the NPU's network port by traffic class", "DCMI 29"},

@@ -57,11 +57,11 @@ inline constexpr auto kHostMetrics = std::to_array<MetricSpec>({
 
     // host_disk
     {"atlas_host_disk_bytes_total", MetricType::kCounter, MetricScope::kNode, "device,direction",
-     "bytes", "Bytes read from or written to a whole disk of the host", "/proc/diskstats"},
+     "bytes", "Bytes read from or written to a disk of the host (not partitions)", "/proc/diskstats"},
     {"atlas_host_disk_ios_total", MetricType::kCounter, MetricScope::kNode, "device,direction", "",
-     "Completed reads or writes of a whole disk of the host", "/proc/diskstats"},
+     "Completed reads or writes of a disk of the host", "/proc/diskstats"},
     {"atlas_host_disk_io_time_seconds_total", MetricType::kCounter, MetricScope::kNode, "device",
-     "seconds", "Time a whole disk of the host had requests in flight", "/proc/diskstats"},
+     "seconds", "Time a disk of the host had requests in flight", "/proc/diskstats"},
 
     // host_pressure
     {"atlas_host_pressure_waiting_seconds_total", MetricType::kCounter, MetricScope::kNode,

@@ -11,14 +11,14 @@ namespace profd {
 inline constexpr auto kJobMetrics = std::to_array<MetricSpec>({
     {"atlas_npu_job_info", MetricType::kGauge, MetricScope::kDevice, "job_id,user,scheduler", "",
      "Always 1; one series for each job that uses the NPU or is mapped to it",
-     "processes, job map folder"},
+     "processes, job map directory"},
     {"atlas_npu_process_info", MetricType::kGauge, MetricScope::kDevice,
      "pid,job_id,rank,user,command,framework", "",
      "Always 1; one series for each known process that uses the NPU", "processes"},
     {"atlas_npu_container_info", MetricType::kGauge, MetricScope::kDevice,
      "namespace,pod,container,container_id", "",
-     "Always 1; one series for each container that uses the NPU or was given it; pod is the pod's "
-     "uid where nobody told its name",
+     "Always 1; one series for each container that uses the NPU or was allocated it; pod is the pod's uid if "
+     "its name is unknown",
      "cgroups, kubelet, container runtime"},
     // The process's first NPU (empty: not known) is a label of their own: a process on several NPUs
     // has one series, not one for each.
@@ -42,8 +42,8 @@ inline constexpr auto kJobMetrics = std::to_array<MetricSpec>({
     {"profd_attribution_source_errors_total", MetricType::kCounter, MetricScope::kNode, "source", "",
      "Rounds of a source that failed", "attribution"},
     {"profd_attribution_ignored_files", MetricType::kGauge, MetricScope::kNode, "", "",
-     "Files in the job map folder that name an NPU this node does not have, or that cannot be used",
-     "job map folder"},
+     "Files in the job map directory that name an NPU this node does not have, or that cannot be used",
+     "job map directory"},
 });
 
 }  // namespace profd

@@ -145,7 +145,7 @@ NODE = {
             alerts(OF_NODES, ["alertname", "severity", "npu", "link", "collector"]),
             panel("table", "Active faults", "atlas_npu_fault_active{@n}", w=12, hide_value=True,
                   keep=["npu", "code", "severity", "name"],
-                  description="What the NPUs report now; `profctl faults` says since when."),
+                  description="What the NPUs report now; `profctl faults` shows since when."),
             panel("table", "Identity", "atlas_npu_info{@n}", w=24, hide_value=True,
                   keep=["npu", "model", "serial", "pci_bus_id", "uuid", "firmware", "numa_node"],
                   description="What never changes about an NPU.")),
