@@ -1,5 +1,6 @@
 // CRC-32C (Castagnoli, reflected 0x82F63B78) as iSCSI, ext4 and most storage formats use it: the
-// check sum of dump slices. With the CPU's instruction where there is one, else from tables.
+// check sum of dump slices. With the CPU's instruction where there is one, else from tables. Debian 12
+// has no library with it; zlib's CRC-32 is another polynomial, which dumps of today do not have.
 #pragma once
 
 #include <cstddef>

@@ -2,6 +2,10 @@
 // within one builder, builders run on several threads, and a table's tree is closed at the end. The
 // format is SQLite's published one (sqlite.org/fileformat2): table b-trees only, no overflow pages.
 // The library itself must not have the file open meanwhile.
+//
+// Why not the library: of the 600 s of eight devices that bench/tools/make_dump.cc makes (26 million rows,
+// 1.1 GiB) an export takes 2.4 s of CPU, decoding included; the library's inserts of the same rows alone
+// (prepared statements, one transaction, no journal, 64 KiB pages) take 15 s on the same machine.
 #pragma once
 
 #include <atomic>
