@@ -48,7 +48,8 @@ class FileCheck {
   FileCheck(VerifyRun& run, const VerifyFile& file)
       : run_(run),
         file_(file),
-        format_(file.own || file.device < 0 ? nullptr : FormatOfFile(file.base)),
+        format_(file.own || file.device < 0 || file.other_layout ? nullptr
+                                                                  : FormatOfFile(file.base)),
         record_bytes_(file.shape.kind == SliceShape::Kind::kBinary ? file.shape.record_size : 0),
         where_(file.device >= 0 ? fmt::format("{} of device {}", file.base, file.device)
                                 : file.base),

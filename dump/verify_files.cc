@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
@@ -141,30 +142,44 @@ void CheckJournal(VerifyRun& run) {
   }
 }
 
+// A text of one of the device's control files; empty if it is not there.
+std::string ControlText(const VerifyRun& run, int device, const std::string& name, const char* key) {
+  const std::optional<std::string> text = run.Read(fmt::format("device_{}/{}", device, name));
+  const nlohmann::json json = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  auto found = json.is_object() ? json.find(key) : json.end();
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 // Samples of the counters or those of single tasks (operator-data a.4): sample.json tells.
 SliceShape FftsShape(const VerifyRun& run, int device) {
-  auto text_of = [](const nlohmann::json& json, const char* key) {
-    auto found = json.is_object() ? json.find(key) : json.end();
-    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  auto read = [&](const std::string& name) {
-    std::optional<std::string> text = run.Read(fmt::format("device_{}/{}", device, name));
-    return nlohmann::json::parse(text.value_or(""), nullptr, false);
-  };
-  const std::string mode = text_of(read("sample.json"), "ai_core_profiling_mode");
+  const std::string mode = ControlText(run, device, "sample.json", "ai_core_profiling_mode");
   using Kind = SliceShape::Kind;
   if (mode == "task-based") return {Kind::kBinary, abi::kTaskPmuRecordBytes, {}};
   if (mode != "sample-based") return {Kind::kUnknown, 0, {}};
-  const std::string chip = text_of(read(fmt::format("info.json.{}", device)), "platform_version");
+  const std::string chip =
+      ControlText(run, device, fmt::format("info.json.{}", device), "platform_version");
   const bool v6 = chip == "15" || chip == "16";
   namespace layout = abi::aicore_sample_record;
   return {Kind::kBinary, static_cast<uint32_t>(v6 ? layout::kSizeV6 : layout::kSize), {}};
 }
 
-SliceShape ShapeIn(const VerifyRun& run, const VerifyFile& file) {
-  if (file.own) return {};
-  if (file.device >= 0 && file.base == "ffts_profile.data") return FftsShape(run, file.device);
-  return ShapeOf(file.base, file.device < 0);
+// Of HBM, LLC and npu_mem, which come with absolute times then (dump-format 2.5, 2.6, 2.9). Ours are "1.0".
+bool HasVersion2(const VerifyRun& run, const VerifyFile& file) {
+  constexpr std::array<std::string_view, 4> kBases = {"hbm.data", "llc.data", "npu_mem.data", "npu_mem.app"};
+  return std::ranges::find(kBases, file.base) != kBases.end() && !run.manifest &&
+         ControlText(run, file.device, fmt::format("info.json.{}", file.device), "version") == "2.0";
+}
+
+void SetShape(const VerifyRun& run, VerifyFile* file) {
+  if (file->own) return;
+  if (file->device >= 0 && file->base == "ffts_profile.data") {
+    file->shape = FftsShape(run, file->device);
+    return;
+  }
+  file->shape = ShapeOf(file->base, file->device < 0);
+  if (file->device < 0 || !HasVersion2(run, *file)) return;
+  file->other_layout = true;
+  if (file->base == "hbm.data") file->shape.record_size = abi::hbm_record::kSizeV2;
 }
 
 }  // namespace
@@ -173,7 +188,7 @@ void FindDataFiles(VerifyRun& run) {
   std::map<std::tuple<int, bool, std::string>, size_t> index;
   auto add = [&](int device, bool own, const std::string& base, VerifySlice slice) {
     auto [it, fresh] = index.try_emplace({device, own, base}, run.data.size());
-    if (fresh) run.data.push_back({device, base, own, {}, {}});
+    if (fresh) run.data.push_back({.device = device, .base = base, .own = own, .shape = {}, .slices = {}});
     run.total_bytes += slice.bytes;
     run.data[it->second].slices.push_back(std::move(slice));
   };
@@ -195,7 +210,7 @@ void FindDataFiles(VerifyRun& run) {
       return RecordedName(slice.path);
     });
     file.slices.erase(twice.begin(), twice.end());
-    file.shape = ShapeIn(run, file);
+    SetShape(run, &file);
   }
 }
 

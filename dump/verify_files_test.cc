@@ -180,6 +180,14 @@ TEST_F(VerifyTest, FilesOfUnknownKindsAreNotJudged) {
   EXPECT_THAT(Texts(verify("sample-based", 1280)), ElementsAre(HasSubstr("ends inside of a record, 32")));
   EXPECT_THAT(Texts(verify("task-based", 960)), ElementsAre(HasSubstr("ends inside of a record, 64")));
   EXPECT_THAT(Texts(verify("", 961)), testing::IsEmpty());
+  // dump-format 2.6: 24 bytes in version 1.0, 32 in 2.0, whose first field is reserved.
+  WriteText(data + "hbm.data.0.slice_0", std::string(32, '\0'));
+  EXPECT_THAT(Texts(verify("", 96)), ElementsAre(HasSubstr("ends inside of a record, 8")));
+  WriteText(temp_ / "foreign/device_0/info.json.0",
+            R"({"platform_version":"5","version":"2.0","CPU":[],"DeviceInfo":[]})");
+  EXPECT_THAT(Texts(verify("", 96)), testing::IsEmpty());
+  WriteText(data + "hbm.data.0.slice_0", std::string(48, '\0'));
+  EXPECT_THAT(Texts(verify("", 96)), ElementsAre(HasSubstr("ends inside of a record, 16")));
 }
 
 }  // namespace
