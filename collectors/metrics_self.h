@@ -133,7 +133,7 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
     {"profd_rpc_rejected_total", MetricType::kCounter, MetricScope::kNode, "reason", "",
      "Connections and calls refused before they reached a session", "rpc"},
     {"profd_rpc_held_calls", MetricType::kGauge, MetricScope::kNode, "call", "",
-     "Calls of clients that hold memory now, by kind (docs/limits.md)", "rpc"},
+     "Calls of clients that hold memory now, by kind (docs/configuration.md)", "rpc"},
     {"profd_rpc_held_bytes", MetricType::kGauge, MetricScope::kNode, "call", "bytes",
      "Memory counted for them", "rpc"},
     {"profd_rpc_refused_total", MetricType::kCounter, MetricScope::kNode, "call,limit", "",

@@ -51,7 +51,6 @@ struct Flags {
   bool check_config = false;
   bool print_config = false;
   bool print_reference = false;
-  bool print_limits = false;
   bool print_man = false;
   bool print_man_config = false;
   bool print_completion = false;
@@ -197,7 +196,6 @@ void AddFlags(CLI::App& app, Flags& flags) {
                "Print a commented configuration file with all defaults, and exit");
   app.add_flag("--print-config-reference", flags.print_reference,
                "Print docs/configuration.md, and exit");
-  app.add_flag("--print-limits", flags.print_limits, "Print docs/limits.md, and exit");
   // For the package: not in the help.
   app.add_flag("--print-man", flags.print_man, "Print profd(8)")->group("");
   app.add_flag("--print-man-config", flags.print_man_config, "Print profd.toml(5)")->group("");
@@ -213,8 +211,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
 // What the program says about itself; nothing = it is to serve.
 std::optional<std::string> Printed(const CLI::App& app, const Flags& flags) {
   if (flags.print_config) return DefaultConfigText();
-  if (flags.print_reference) return ConfigReference();
-  if (flags.print_limits) return rpc::LimitsDocument();
+  if (flags.print_reference) return ConfigReference() + rpc::LimitsDocument();
   if (flags.print_man) return ManualOfDaemon(app);
   if (flags.print_man_config) return ManualOfConfig(app.version());
   if (flags.print_completion) return CompletionOfDaemon(app);

@@ -86,7 +86,7 @@ Status CallLedger::State::Add(CallKind which, const User& user, bool admin, uint
   const Held own = found == kind.users.end() ? Held{} : found->second;
   auto refuse = [&](uint64_t* counter, std::string why) {
     ++*counter;
-    return ResourceExhausted(fmt::format("{}; {} (docs/limits.md)", why, limit.advice));
+    return ResourceExhausted(fmt::format("{}; {} (docs/configuration.md)", why, limit.advice));
   };
   if (own.calls + calls > limit.calls_per_user) {
     return refuse(&kind.refused_user,
@@ -180,7 +180,7 @@ CallLedger::Usage CallLedger::usage(CallKind which) const {
 
 std::string LimitsDocument() {
   std::string text =
-      "# Limits of calls\n\nPrinted by `profd --print-limits`; do not edit.\n\n"
+      "\n## Limits of calls\n\n"
       "Limits of the memory that client calls hold in the daemon, per user and for all users of the node "
       "together. A call beyond a limit ends with `RESOURCE_EXHAUSTED` and a message with the limit, the user "
       "and what to do. Each limit holds for the unix socket and the TLS port together. A user is a uid, for "
@@ -214,7 +214,7 @@ std::string LimitsDocument() {
       "on each: at about 14 KiB a call, 112 MiB for a user with all of the 128 connections that "
       "`daemon.max_connections` allows one user by default.\n"
       "\nConnections, sessions, attached processes and space for dumps have limits in "
-      "[configuration.md](configuration.md): `daemon.max_connections` (half of them for one user), "
+      "the table above: `daemon.max_connections` (half of them for one user), "
       "`daemon.max_attached` and `limits.*`. Access rights: [security-model.md](security-model.md).\n";
   return text;
 }

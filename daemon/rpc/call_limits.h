@@ -1,4 +1,4 @@
-// What the calls of clients may hold in memory: THE table of limits, printed as docs/limits.md, and the
+// What the calls of clients may hold in memory: THE table of limits, printed into docs/configuration.md, and the
 // ledger that keeps to it. Every call takes a hold before its handler runs and gives it back when gRPC is
 // done with the call; what grows on the way (buffers, lists, answers) asks first.
 #pragma once
@@ -44,7 +44,7 @@ inline constexpr size_t kStreamRing = 65536;
 inline constexpr size_t kMaxFetchEntries = 65536;
 inline constexpr size_t kMaxFetchNameBytes = 4 << 20;
 
-// docs/limits.md.
+// A section of docs/configuration.md.
 std::string LimitsDocument();
 
 // The memory of one call. Goes back with the last reference; any thread.

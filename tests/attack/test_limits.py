@@ -169,7 +169,7 @@ def request_for(session):
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
 class Calls(AttackCase):
-    """One user with more calls than anybody needs, none of which is read. docs/limits.md has the numbers, and
+    """One user with more calls than anybody needs, none of which is read. docs/configuration.md has the numbers, and
     names these tests."""
 
     # Per user, as the document says.
