@@ -5,6 +5,7 @@ if(NOT PROFD_PORTABLE)
   find_package(fmt REQUIRED)
   find_package(spdlog REQUIRED)
   pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
+  pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)  # its CMake files want curl and civetweb
   pkg_check_modules(TOMLPP REQUIRED IMPORTED_TARGET tomlplusplus)
   pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
   pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)

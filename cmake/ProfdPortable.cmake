@@ -40,6 +40,13 @@ endfunction()
 profd_made_static(fmt::fmt fmt DEFINITIONS FMT_SHARED)
 profd_made_static(spdlog::spdlog spdlog DEFINITIONS SPDLOG_SHARED_LIB SPDLOG_COMPILED_LIB SPDLOG_FMT_EXTERNAL DEPS fmt::fmt)
 profd_made_static(PkgConfig::TOMLPP tomlplusplus DEFINITIONS TOML_HEADER_ONLY=0 TOML_SHARED_LIB=1)
+# Not made of headers; what Debian's package leaves out is beside the older glibc.
+set(_profd_prometheus check_names counter detail/builder detail/ckms_quantiles detail/time_window_quantiles detail/utils
+  family gauge histogram registry serializer summary text_serializer)
+list(TRANSFORM _profd_prometheus REPLACE "(.+)" "${PROFD_PORTABLE}/prometheus-cpp/\\1.cc")
+add_library(profd_portable_prometheus STATIC EXCLUDE_FROM_ALL ${_profd_prometheus})
+target_include_directories(profd_portable_prometheus PRIVATE ${PROFD_PORTABLE}/prometheus-cpp)
+add_library(PkgConfig::PROMETHEUS ALIAS profd_portable_prometheus)
 profd_static(PkgConfig::GRPCPP grpc++)
 profd_static(PkgConfig::SQLITE sqlite3)
 profd_static(PkgConfig::ZSTD libzstd)

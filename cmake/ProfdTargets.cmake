@@ -52,7 +52,7 @@ if(PROFD_SANITIZE)
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
   # What tests run with; the same as scripts/test sets, for a ctest by hand. TSan knows only what it
-  # instruments: Debian's gRPC and protobuf are not.
+  # instruments: Debian's gRPC, protobuf and prometheus-cpp are not.
   set(PROFD_SANITIZER_ENVIRONMENT
     "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0"

@@ -108,8 +108,8 @@ Status App::Impl::Build() {
   BuildAttribution();
   keeper = std::make_unique<DumpKeeper>(
       DumpKeeper::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
+  self = std::make_unique<SelfMetrics>(node->host());
   BuildSessions();
-  self = std::make_unique<SelfMetrics>(store, node->host());
   RecoverDumps();
   return Status::Ok();
 }

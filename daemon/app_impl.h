@@ -138,9 +138,9 @@ struct App::Impl {
   std::unique_ptr<PollEngine> pollers;
   std::unique_ptr<JobDesk> jobs;
   std::unique_ptr<Attribution> attribution;  // null: off
+  std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<FlightRecorder> recorder;  // null: off
   std::unique_ptr<SessionManager> sessions;
-  std::unique_ptr<SelfMetrics> self;
   HealthBoard health;
   std::map<int, SeriesId> verdict_series;  // of atlas_npu_verdict, by device
   bool web_outdated = false;               // the health has changed since the last picture

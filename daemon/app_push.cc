@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -23,10 +24,8 @@ std::string HostName() {
 
 // What a sink keeps from one interval to the next; its thread's own.
 struct Page {
-  AtlasWriter atlas;
   NpuExporterRates rates;
   GzipCompressor gzip;
-  std::string text;
 };
 
 PushLabels About(std::string_view sink, const std::string& host, const PushLabels& more) {
@@ -42,19 +41,26 @@ PushLabels About(std::string_view sink, const std::string& host, const PushLabel
   return about;
 }
 
-std::vector<PushMessage> TakePush(const MetricStore& store, const std::vector<std::string>& names,
-                                  const PushSinkOptions& sink, PushFacts facts, Page* page) {
+std::vector<PushMessage> TakePush(const MetricStore& store, const prometheus::Collectable& self,
+                                  const std::vector<std::string>& names, const PushSinkOptions& sink, PushFacts facts,
+                                  Page* page) {
   auto speaks = [&names](std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   const SystemClock clock;
   facts.wall_ns = clock.WallNs();
   const int64_t now = clock.MonotonicRawNs();
-  page->text.clear();
-  if (speaks("atlas")) page->atlas.Append(store, now, sink.interval_ns, &page->text);
-  if (speaks("npu-exporter")) AppendNpuExporterText(store, now, &page->text, &page->rates);
-  if (sink.name == kRemoteWriteSink) return RemoteWriteMessages(page->text, facts);
-  std::vector<PushMessage> messages = OtlpMessages(page->text, facts);
+  std::vector<prometheus::MetricFamily> families;
+  const auto add = [&families](std::vector<prometheus::MetricFamily> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(families));
+  };
+  if (speaks("atlas")) {
+    add(StoreFamilies(store, now, sink.interval_ns).Collect());
+    add(self.Collect());
+  }
+  if (speaks("npu-exporter")) add(NpuExporterFamilies(store, now, PROFD_VERSION, &page->rates));
+  if (sink.name == kRemoteWriteSink) return RemoteWriteMessages(families, facts);
+  std::vector<PushMessage> messages = OtlpMessages(families, facts);
   for (PushMessage& message : messages) {
     std::string packed;
     if (!page->gzip.Compress(message.body, &packed)) return {};
@@ -81,7 +87,7 @@ Status App::Impl::ServePush() {
                                      {"interval_s", sink.interval_ns / kNsPerSecond}});
     pushes.emplace_back(sink.name, std::make_unique<PushSink>(
         sink, [this, sink, facts, page = std::make_shared<Page>()] {
-          return TakePush(store, options.config.metrics_names, sink, facts, page.get());
+          return TakePush(store, *self, options.config.metrics_names, sink, facts, page.get());
         }));
     pushes.back().second->Start();
   }

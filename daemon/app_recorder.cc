@@ -10,7 +10,7 @@ namespace profd {
 void App::Impl::BuildRecorder(SessionManager::Deps* deps) {
   if (!options.config.recorder_enabled) return;
   Result<std::unique_ptr<FlightRecorder>> made = FlightRecorder::Create(
-      FlightRecorder::Deps{deps->session, *router, deps->may_use, deps->remove_dump},
+      FlightRecorder::Deps{deps->session, *router, *self, deps->may_use, deps->remove_dump},
       options.config);
   if (!made.ok()) {
     log::Error("no flight recorder", {{"why", made.status().ToString()}});

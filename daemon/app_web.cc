@@ -1,11 +1,13 @@
 // The HTTP endpoint: what each path answers, and from what.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include "base/log.h"
@@ -55,7 +57,6 @@ std::optional<std::vector<std::string>> AskedNames(std::string_view query) {
 struct WebDesk {
   StatusBoard board;
   ScraperTable scrapers;
-  AtlasWriter atlas;
   NpuExporterRates rates;
   std::vector<std::string> names;  // metrics.names
   std::unique_ptr<WebServer> server;  // goes first: its handlers use the others
@@ -73,12 +74,16 @@ WebResponse App::Impl::AnswerMetrics(const WebRequest& request) {
   }
   const std::vector<std::string>& names = asked->empty() ? web->names : *asked;
   int64_t now = clock.MonotonicRawNs();
-  std::string text = request.TakeRoom();
+  std::ostringstream text(request.TakeRoom());
+  const prometheus::TextSerializer serializer;
   if (Speaks(names, kAtlas)) {
-    web->atlas.Append(store, now, web->scrapers.Window(request.peer, request.agent, now), &text);
+    StoreFamilies(store, now, web->scrapers.Window(request.peer, request.agent, now)).Write(text);
+    serializer.Serialize(text, self->Collect());
   }
-  if (Speaks(names, kNpuExporter)) AppendNpuExporterText(store, now, &text, &web->rates);
-  return {200, "text/plain; version=0.0.4; charset=utf-8", std::move(text)};
+  if (Speaks(names, kNpuExporter)) {
+    serializer.Serialize(text, NpuExporterFamilies(store, now, PROFD_VERSION, &web->rates));
+  }
+  return {200, "text/plain; version=0.0.4; charset=utf-8", std::move(text).str()};
 }
 
 WebResponse App::Impl::AnswerPage() {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "bench/micro/bench_support.h"
@@ -99,11 +100,12 @@ void Scrape(benchmark::State& state) {
   }
   store.Write(batch.samples());
   int64_t lines = 0;
-  AtlasWriter writer;
-  std::string text;
   for (auto _ : state) {
-    text.clear();
-    writer.Append(store, now, 15'000'000'000, &text);
+    std::string room;
+    room.reserve(500000);
+    std::ostringstream page(std::move(room));
+    StoreFamilies(store, now, 15'000'000'000).Write(page);
+    const std::string text = std::move(page).str();
     lines = std::count(text.begin(), text.end(), '\n');
     benchmark::DoNotOptimize(text.data());
   }

@@ -43,6 +43,22 @@ size_t AppendLabels(std::string_view names, std::span<const std::string_view> va
   return index;
 }
 
+std::vector<prometheus::ClientMetric::Label> Joined(
+    std::span<const std::pair<std::string, std::string>> labels) {
+  std::vector<prometheus::ClientMetric::Label> separate;
+  std::string name;
+  bool plain = true;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    separate.push_back({labels[i].first, labels[i].second});
+    name += labels[i].first;
+    if (i + 1 == labels.size()) break;
+    plain = plain && labels[i].second.find_first_of("\\\n\"") == std::string::npos;
+    name.append("=\"").append(labels[i].second).append("\",");
+  }
+  if (!plain || separate.empty()) return separate;
+  return {{std::move(name), labels.back().second}};
+}
+
 }  // namespace
 
 void MetricStore::SetDeviceLabels(int device, std::string npu, std::string uuid) {
@@ -94,6 +110,7 @@ SeriesId MetricStore::Intern(MetricId metric, int device,
   if (spec.type == MetricType::kHistogram && own < labels.size()) {
     slot.description.labels.emplace_back("le", std::string(labels[own]));
   }
+  slot.joined = Joined(slot.description.labels);
   slot.description.generation = slot.generation.fetch_add(1, std::memory_order_release) + 1;
   slot.time_ns.store(0, std::memory_order_relaxed);
   slot.interval_ns.store(0, std::memory_order_relaxed);
@@ -141,7 +158,6 @@ void MetricStore::Release(SeriesId series) {
   }
   by_key_.erase(by_key_.find(*slot->key));
   slot->key = nullptr;
-  slot->spelling = {};
   slot->time_ns.store(0, std::memory_order_release);
   slot->generation.fetch_add(1, std::memory_order_release);
   free_ids_.push_back(series);

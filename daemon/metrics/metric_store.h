@@ -2,9 +2,11 @@
 // the last minute. Writing is a few relaxed stores per sample, takes no lock and allocates nothing;
 // interning and reading a snapshot share one mutex that no sampling path ever touches.
 //
-// Memory is bounded: kMaxSeries slots of 128 bytes, their labels and, once scraped, how they are
-// spelled there, and kMaxWindows windows of 2.5 KiB (10 MiB; eight NPUs with every channel running use 1 MiB).
+// Memory is bounded: kMaxSeries slots of 128 bytes, their labels (twice), and kMaxWindows windows of 2.5 KiB
+// (10 MiB; eight NPUs with every channel running use 1 MiB).
 #pragma once
+
+#include <prometheus/client_metric.h>
 
 #include <algorithm>
 #include <array>
@@ -43,9 +45,9 @@ struct SeriesValue {
   double value;
   int64_t time_ns;
   const SampleWindow* window_or_null;  // of metrics with a windowed view
-  // How the scraper spells the series: empty at first, dropped with the series. Its own to fill, while
-  // it visits.
-  std::string* spelling;
+  // The labels with all but the last value in one name, {{`npu="0",uuid="x",link`, "all"}}, unless one of these
+  // values needs escaping. The visitor may take them while it visits, and puts them back.
+  std::vector<prometheus::ClientMetric::Label>* joined;
 };
 
 class MetricStore final : public SeriesRegistry {
@@ -80,9 +82,9 @@ class MetricStore final : public SeriesRegistry {
 
   // Calls `visit` for every live series whose last sample is fresh at `now_ns` (MONOTONIC_RAW),
   // ordered by metric, the series of a histogram together in the order of their bounds, its sum last.
-  // For one thread at a time to spell series in. A series is stale after 3.5 of its own intervals (at least 10 s, at most
-  // 5 min), so that a reading that keeps failing disappears instead of freezing; what was sampled
-  // before its device was gone is stale at once.
+  // A series is stale after 3.5 of its own intervals (at least 10 s, at most 5 min), so that a reading
+  // that keeps failing disappears instead of freezing; what was sampled before its device was gone is
+  // stale at once.
   template <class Visitor>
   void VisitFresh(int64_t now_ns, Visitor&& visit) const {
     std::lock_guard lock(mutex_);
@@ -124,7 +126,7 @@ class MetricStore final : public SeriesRegistry {
     std::atomic<double> offset{0};  // of a counter's readings behind a channel's
     uint32_t references = 0;  // guarded by mutex_, like all below
     const std::string* key = nullptr;  // in by_key_
-    std::string spelling;
+    std::vector<prometheus::ClientMetric::Label> joined;
     SeriesDescription description;
   };
   struct Order {
@@ -144,7 +146,7 @@ class MetricStore final : public SeriesRegistry {
     if (time == 0 || now_ns - time > StaleAfter(slot) || IsGone(slot, time)) return;
     visit(SeriesValue{slot.description.metric, slot.description.device, &slot.description.labels,
                       slot.value.load(std::memory_order_relaxed), time,
-                      slot.window.load(std::memory_order_relaxed), &slot.spelling});
+                      slot.window.load(std::memory_order_relaxed), &slot.joined});
   }
   static int64_t StaleAfter(const Slot& slot);
   static bool Admit(Slot& slot, int64_t time_ns, SampleSource source, double* value);

@@ -19,9 +19,9 @@ using ::testing::Not;
 constexpr int64_t kNow = 1000 * kNsPerSecond;
 
 std::string MetricsAsText(const MetricStore& store, int64_t now_ns) {
-  std::string text;
-  AtlasWriter().Append(store, now_ns, ScraperTable::kDefaultWindowNs, &text);
-  return text;
+  std::ostringstream text;
+  StoreFamilies(store, now_ns, ScraperTable::kDefaultWindowNs).Write(text);
+  return text.str();
 }
 
 TEST(MetricStore, SameLabelsSameSeriesAndReleaseRemovesTheLastOwner) {

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "collectors/metric_table.h"
-#include "daemon/metrics/exposition.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/npu_exporter_reader.h"
 #include "daemon/metrics/npu_exporter_table.h"
@@ -23,6 +22,8 @@
 namespace profd {
 namespace {
 
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
 using Labels = NpuExporterSeriesLabels;
 using Reader = NpuExporterReader;
 
@@ -34,11 +35,6 @@ double Scaled(double value, double scale) {
   return scale == 1 ? value : RoundedForNpuExporter(value * scale);
 }
 
-struct Label {
-  std::string_view name;
-  std::string value;
-};
-
 struct Container {
   std::string name_space, pod, name, id;
 };
@@ -49,13 +45,7 @@ struct Chip {
   std::string uuid;
   std::vector<Container> containers;
   // id, model_name, vdie_id, pcie_bus_info, namespace, pod_name, container_name
-  std::vector<Label> labels;
-  std::string spelled;  // the same as text, ready for more behind it
-};
-
-struct Metric {
-  std::string head;
-  std::string lines;
+  std::vector<ClientMetric::Label> labels;
 };
 
 struct Cell {
@@ -120,12 +110,6 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
-// Not closed: more may follow.
-void AppendLabels(const std::vector<Label>& labels, std::string* out) {
-  LabelWriter writer(out);
-  for (const Label& label : labels) writer.Add(label.name, label.value);
-}
-
 void FillLabels(Chip* chip) {
   const Labels& info = chip->info;
   const Container shown = Shown(chip->containers);
@@ -136,38 +120,36 @@ void FillLabels(Chip* chip) {
                   {"namespace", shown.name_space},
                   {"pod_name", shown.pod},
                   {"container_name", shown.name}};
-  AppendLabels(chip->labels, &chip->spelled);
 }
 
-// One scrape: takes in the store's series, then hands out the text.
+// One scrape: takes in the store's series, then hands out families.
 class Scrape {
  public:
-  explicit Scrape(NpuExporterRates* rates) : rates_(rates) {}
+  Scrape(std::string_view version, NpuExporterRates* rates) : exporter_version_(version), rates_(rates) {}
 
   void Take(const SeriesValue& series);
-  void Append(std::string* out);
+  std::vector<MetricFamily> Families();
 
  private:
   int ChipOf(const Labels& labels);
   void TakeCell(const Reader& reader, const SeriesValue& series);
   bool Value(const Reader& reader, const SeriesValue& series, double* value);
   bool Number(const Reader& reader, const Labels& labels, Cell* cell) const;
-  void AddCardCount();
+  void AddNodeCells();
   void NumberCodes();
   void SortChips();
-  void AppendCell(const Cell& cell);
-  void AppendLabelsOf(const Cell& cell, std::string* out) const;
-  std::vector<Label> LabelsOf(const Cell& cell) const;
-  static void AddContainers(const Chip& chip, std::string_view name, std::string* lines);
+  void AddCell(const Cell& cell);
+  std::vector<ClientMetric::Label> LabelsOf(const Cell& cell) const;
+  static void AddContainers(const Chip& chip, MetricFamily* family);
 
+  const std::string exporter_version_;
   NpuExporterRates* rates_;
   std::vector<Chip> chips_;
   std::vector<Cell> cells_;
   std::set<std::string, std::less<>> cards_;
-  std::string exporter_version_;
   std::string dcmi_version_;
   std::unordered_map<std::string, size_t> places_;  // by name
-  std::vector<Metric> metrics_;
+  std::vector<MetricFamily> families_;
 };
 
 int Scrape::ChipOf(const Labels& labels) {
@@ -176,20 +158,18 @@ int Scrape::ChipOf(const Labels& labels) {
   auto chip = std::find_if(chips_.begin(), chips_.end(),
                            [&](const Chip& c) { return c.npu == npu; });
   if (chip == chips_.end()) {
-    chips_.push_back({npu, {}, std::string(LabelValue(labels, "uuid")), {}, {}, {}});
+    chips_.push_back({npu, {}, std::string(LabelValue(labels, "uuid")), {}, {}});
     return static_cast<int>(chips_.size()) - 1;
   }
   return static_cast<int>(chip - chips_.begin());
 }
 
 void Scrape::Take(const SeriesValue& series) {
-  static constexpr MetricId kBuild = MetricByName("profd_build_info");
   static constexpr MetricId kDriver = MetricByName("atlas_driver_info");
   static constexpr MetricId kInfo = MetricByName("atlas_npu_info");
   static constexpr MetricId kContainer = MetricByName("atlas_npu_container_info");
   const Labels& labels = *series.labels;
   const auto text = [&](std::string_view name) { return std::string(LabelValue(labels, name)); };
-  if (series.metric == kBuild) exporter_version_ = text("version");
   if (series.metric == kDriver) dcmi_version_ = text("dcmi_version");
   if (series.metric == kInfo || series.metric == kContainer) {
     const int index = ChipOf(labels);
@@ -243,7 +223,7 @@ bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* valu
       *value = RoundedForNpuExporter(10 * std::log10(series.value * 1000));
       return series.value > 0;
     case NpuExporterValue::kCountCards:
-      return false;  // AddCardCount
+      return false;  // AddNodeCells
   }
   return false;
 }
@@ -292,15 +272,15 @@ void Scrape::TakeCell(const Reader& reader, const SeriesValue& series) {
   cells_.push_back(std::move(cell));
 }
 
-void Scrape::AddCardCount() {
-  if (cards_.empty()) return;
+// What no series of the store is the source of.
+void Scrape::AddNodeCells() {
   std::span<const NpuExporterRow> rows = NpuExporterTable();
   for (size_t row = 0; row < rows.size(); ++row) {
-    if (rows[row].sources[0].value != NpuExporterValue::kCountCards) continue;
     Cell cell;
     cell.row = static_cast<uint16_t>(row);
-    cell.value = static_cast<double>(cards_.size());
-    cells_.push_back(std::move(cell));
+    if (rows[row].labels == NpuExporterLabels::kVersion) cell.value = exporter_version_.empty() ? 0 : 1;
+    if (rows[row].sources[0].value == NpuExporterValue::kCountCards) cell.value = static_cast<double>(cards_.size());
+    if (cell.value > 0) cells_.push_back(std::move(cell));
   }
 }
 
@@ -353,20 +333,7 @@ void Scrape::SortChips() {
   }
 }
 
-// Most metrics have their chip's labels, some with more behind them.
-void Scrape::AppendLabelsOf(const Cell& cell, std::string* out) const {
-  const NpuExporterLabels shape = NpuExporterTable()[cell.row].labels;
-  if (shape != NpuExporterLabels::kChip && shape != NpuExporterLabels::kInContainer) {
-    const std::vector<Label> labels = LabelsOf(cell);
-    AppendLabels(labels, out);
-    *out += labels.empty() ? " " : "} ";
-    return;
-  }
-  *out += chips_[static_cast<size_t>(cell.chip)].spelled;
-  *out += "} ";
-}
-
-std::vector<Label> Scrape::LabelsOf(const Cell& cell) const {
+std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
   const NpuExporterLabels shape = NpuExporterTable()[cell.row].labels;
   if (shape == NpuExporterLabels::kNone) return {};
   if (shape == NpuExporterLabels::kVersion) return {{"exporterVersion", exporter_version_}};
@@ -374,7 +341,7 @@ std::vector<Label> Scrape::LabelsOf(const Cell& cell) const {
     return {{"exporterVersion", exporter_version_}, {"driverVersion", dcmi_version_}};
   }
   const Chip& chip = chips_[static_cast<size_t>(cell.chip)];
-  std::vector<Label> labels = chip.labels;
+  std::vector<ClientMetric::Label> labels = chip.labels;
   switch (shape) {
     case NpuExporterLabels::kChipName:
       labels[1].name = "name";
@@ -410,22 +377,21 @@ std::vector<Label> Scrape::LabelsOf(const Cell& cell) const {
   return labels;
 }
 
-void Scrape::AddContainers(const Chip& chip, std::string_view name, std::string* lines) {
+void Scrape::AddContainers(const Chip& chip, MetricFamily* family) {
   for (const Container& container : chip.containers) {
-    std::vector<Label> labels = chip.labels;
-    labels[0].name = "npuID";
-    labels[4].value = container.name_space;
-    labels[5].value = container.pod;
-    labels[6].value = container.name;
-    labels.push_back({"containerID", container.id});
-    labels.push_back({"containerName", FullName(container)});
-    lines->append(name);
-    AppendLabels(labels, lines);
-    *lines += "} 1\n";
+    ClientMetric& metric = family->metric.emplace_back();
+    metric.label = chip.labels;
+    metric.label[0].name = "npuID";
+    metric.label[4].value = container.name_space;
+    metric.label[5].value = container.pod;
+    metric.label[6].value = container.name;
+    metric.label.push_back({"containerID", container.id});
+    metric.label.push_back({"containerName", FullName(container)});
+    metric.gauge.value = 1;
   }
 }
 
-void Scrape::AppendCell(const Cell& cell) {
+void Scrape::AddCell(const Cell& cell) {
   const NpuExporterRow& row = NpuExporterTable()[cell.row];
   const bool of_container = row.labels == NpuExporterLabels::kInContainer ||
                             row.labels == NpuExporterLabels::kContainer;
@@ -434,25 +400,24 @@ void Scrape::AppendCell(const Cell& cell) {
   std::string full(name.stem);
   if (name.stem != row.name) full += std::to_string(cell.number);
   // Names that A5 has for each port are in two rows.
-  const auto [place, added] = places_.try_emplace(std::move(full), metrics_.size());
+  const auto [place, added] = places_.try_emplace(std::move(full), families_.size());
   if (added) {
-    const std::string help = fmt::format("npu-exporter's name for {}, unit {}",
-                                         row.sources[cell.rank].metric, row.unit);
-    AppendHead(place->first, help, MetricType::kGauge, &metrics_.emplace_back().head);
+    families_.push_back({place->first,
+                         fmt::format("npu-exporter's name for {}, unit {}", row.sources[cell.rank].metric, row.unit),
+                         prometheus::MetricType::Gauge, {}});
   }
-  std::string& lines = metrics_[place->second].lines;
+  MetricFamily& family = families_[place->second];
   if (row.labels == NpuExporterLabels::kContainer) {
-    AddContainers(chips_[static_cast<size_t>(cell.chip)], place->first, &lines);
+    AddContainers(chips_[static_cast<size_t>(cell.chip)], &family);
     return;
   }
-  lines += place->first;
-  AppendLabelsOf(cell, &lines);
-  AppendNumber(cell.value, &lines);
-  lines += '\n';
+  ClientMetric& metric = family.metric.emplace_back();
+  metric.label = LabelsOf(cell);
+  metric.gauge.value = cell.value;
 }
 
-void Scrape::Append(std::string* out) {
-  AddCardCount();
+std::vector<MetricFamily> Scrape::Families() {
+  AddNodeCells();
   NumberCodes();
   SortChips();
   std::stable_sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) {
@@ -466,9 +431,9 @@ void Scrape::Append(std::string* out) {
     for (++i; i < cells_.size() && cells_[i].Series() == cell.Series(); ++i) {
       if (sum && cells_[i].rank == cell.rank) cell.value += cells_[i].value;
     }
-    AppendCell(cell);
+    AddCell(cell);
   }
-  for (const Metric& metric : metrics_) out->append(metric.head).append(metric.lines);
+  return std::move(families_);
 }
 
 }  // namespace
@@ -483,11 +448,11 @@ double NpuExporterRates::Note(const std::string& series, int64_t time_ns, double
   return seen.rate;
 }
 
-void AppendNpuExporterText(const MetricStore& store, int64_t now_ns, std::string* out,
-                           NpuExporterRates* rates) {
-  Scrape scrape(rates);
+std::vector<MetricFamily> NpuExporterFamilies(const MetricStore& store, int64_t now_ns, std::string_view version,
+                                              NpuExporterRates* rates) {
+  Scrape scrape(version, rates);
   store.VisitFresh(now_ns, [&](const SeriesValue& series) { scrape.Take(series); });
-  scrape.Append(out);
+  return scrape.Families();
 }
 
 }  // namespace profd

@@ -3,9 +3,13 @@
 // from stands in npu_exporter_table.h.
 #pragma once
 
+#include <prometheus/metric_family.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace profd {
 
@@ -28,9 +32,9 @@ class NpuExporterRates {
   std::map<std::string, Seen> seen_;
 };
 
-// Appends all rows that have a fresh value at `now_ns` (MONOTONIC_RAW), in one pass over the store.
+// All rows that have a fresh value at `now_ns` (MONOTONIC_RAW), in one pass over the store. `version` is ours.
 // Without `rates` no metric that needs one is there.
-void AppendNpuExporterText(const MetricStore& store, int64_t now_ns, std::string* out,
-                           NpuExporterRates* rates = nullptr);
+std::vector<prometheus::MetricFamily> NpuExporterFamilies(const MetricStore& store, int64_t now_ns,
+                                                          std::string_view version, NpuExporterRates* rates = nullptr);
 
 }  // namespace profd

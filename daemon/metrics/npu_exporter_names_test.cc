@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <fstream>
@@ -87,9 +88,7 @@ class NpuExporter : public ::testing::Test {
     Set(MetricByName("atlas_npu_container_info"), device, {"train", pod, container, "c0ffee"}, 1);
   }
   std::string Text(int64_t now_ns = kNow) {
-    std::string text;
-    AppendNpuExporterText(store_, now_ns, &text, &rates_);
-    return text;
+    return prometheus::TextSerializer().Serialize(NpuExporterFamilies(store_, now_ns, version_, &rates_));
   }
   // The line's labels besides the common ones, and its value.
   static std::string Line(std::string_view name, std::string_view value, int npu = 0,
@@ -104,6 +103,7 @@ class NpuExporter : public ::testing::Test {
 
   MetricStore store_;
   NpuExporterRates rates_;
+  std::string version_;
 };
 
 TEST_F(NpuExporter, WhatSchedulersReadIsExact) {
@@ -271,7 +271,7 @@ TEST_F(NpuExporter, NodeMetrics) {
   SetInfo(0);
   SetInfo(1);
   Set(MetricByName("atlas_npu_processes"), 0, {}, 0);
-  Set(MetricByName("profd_build_info"), kHostDevice, {"1.2.3", "gcc", "aarch64"}, 1);
+  version_ = "1.2.3";
   Set(MetricByName("atlas_driver_info"), kHostDevice, {"24.1", "dcmi-5", "v1"}, 1);
   Set(MetricByName("atlas_npus"), kHostDevice, {"present"}, 2);
   Set(MetricByName("atlas_npus"), kHostDevice, {"unknown"}, 1);

@@ -1,183 +1,148 @@
 #include "daemon/metrics/scrape.h"
 
+#include <prometheus/text_serializer.h>
+
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "collectors/histogram.h"
 #include "collectors/metric_table.h"
-#include "daemon/metrics/exposition.h"
 #include "daemon/metrics/metric_store.h"
 
 namespace profd {
 namespace {
 
-constexpr std::string_view kBucketSuffix = "_bucket";
-constexpr std::string_view kSumSuffix = "_sum";
-constexpr std::string_view kCountSuffix = "_count";
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
 
-static_assert(std::all_of(kMetrics.begin(), kMetrics.end(),
-                          [](const MetricSpec& spec) { return IsPlainHelp(spec.help); }),
-              "a help text with a backslash or a line feed in it");
+prometheus::MetricType TypeOf(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter:
+      return prometheus::MetricType::Counter;
+    case MetricType::kHistogram:
+      return prometheus::MetricType::Histogram;
+    case MetricType::kGauge:
+      break;
+  }
+  return prometheus::MetricType::Gauge;
+}
 
-// What the series says of a histogram (collectors/histogram.h).
-enum class Part : uint8_t { kNone, kBucket, kInfinity, kSum };
+void Begin(MetricId id, MetricFamily* family) {
+  family->name = kMetrics[id].name;
+  family->help = kMetrics[id].help;
+  family->type = TypeOf(kMetrics[id].type);
+  family->metric.clear();
+}
 
-Part PartOf(const SeriesValue& series) {
-  if (series.labels->empty() || series.labels->back().first != "le") return Part::kNone;
+void SetLabels(std::span<const std::pair<std::string, std::string>> labels, ClientMetric* metric) {
+  metric->label.reserve(labels.size() + 1);
+  for (const auto& [name, value] : labels) metric->label.push_back({name, value});
+}
+
+// Puts one part of a histogram (collectors/histogram.h) into it. The store keeps the parts together, the
+// buckets in ascending order.
+void AddHistogramPart(const SeriesValue& series, MetricFamily* family) {
+  if (series.labels->empty() || series.labels->back().first != "le") return;
   const std::string& le = series.labels->back().second;
-  if (le == kHistogramSum) return Part::kSum;
-  if (le == kHistogramInfinity) return Part::kInfinity;
-  double bound = 0;
-  const auto end = std::from_chars(le.data(), le.data() + le.size(), bound);
-  return end.ec == std::errc() ? Part::kBucket : Part::kNone;
+  double bound = std::numeric_limits<double>::infinity();
+  const bool is_sum = le == kHistogramSum;
+  const bool is_all = le == kHistogramInfinity;
+  if (!is_sum && !is_all && std::from_chars(le.data(), le.data() + le.size(), bound).ec != std::errc()) return;
+  ClientMetric part;
+  SetLabels(std::span(*series.labels).first(series.labels->size() - 1), &part);
+  if (family->metric.empty() || family->metric.back().label != part.label) family->metric.push_back(std::move(part));
+  ClientMetric::Histogram& histogram = family->metric.back().histogram;
+  if (is_sum) {
+    histogram.sample_sum = series.value;
+    return;
+  }
+  const uint64_t count = series.value > 0 ? static_cast<uint64_t>(series.value) : 0;
+  if (is_all) histogram.sample_count = count;
+  histogram.bucket.push_back({count, bound});
 }
 
-// `name{labels} `, and of a part of a histogram `name_bucket{labels,le="1"} ` or `name_sum{labels} `.
-void Spell(const SeriesValue& series, std::string* out) {
-  const MetricSpec& spec = kMetrics[series.metric];
-  out->assign(spec.name);
-  LabelWriter labels(out);
-  auto end = series.labels->end();
-  const Part part = spec.type == MetricType::kHistogram ? PartOf(series) : Part::kNone;
-  if (spec.type == MetricType::kHistogram) {
-    if (part == Part::kNone) {
-      out->clear();
-      return;
-    }
-    *out += part == Part::kSum ? kSumSuffix : kBucketSuffix;
-    --end;
+// A source that has a `stat` of its own gives to each the figure of the same name; any other gives
+// all three.
+void AddWindow(const SeriesValue& series, const ClientMetric& source, const WindowStats& stats,
+               MetricFamily* family) {
+  const std::pair<const char*, double> figures[] = {{"min", stats.min}, {"avg", stats.mean}, {"max", stats.max}};
+  const bool has_stat = !series.labels->empty() && series.labels->back().first == "stat";
+  for (const auto& [stat, value] : figures) {
+    if (has_stat && series.labels->back().second != stat) continue;
+    ClientMetric& metric = family->metric.emplace_back();
+    metric.gauge.value = value;
+    metric.label.reserve(source.label.size() + 1);
+    metric.label = source.label;
+    if (!has_stat) metric.label.push_back({"stat", stat});
   }
-  for (auto label = series.labels->begin(); label != end; ++label) {
-    labels.Add(label->first, label->second);
-  }
-  if (part == Part::kInfinity) labels.Add("le", kHistogramInfinity);
-  if (part == Part::kBucket) {
-    const std::string& le = end->second;
-    double bound = 0;
-    std::from_chars(le.data(), le.data() + le.size(), bound);
-    std::string number;
-    AppendNumber(bound, &number);
-    labels.Add("le", number);
-  }
-  labels.End();
-}
-
-// `{a="x"` of a part of a histogram: without `le`, and not closed. Empty where it has none.
-std::string_view OwnLabels(Part part, std::string_view name, std::string_view spelling) {
-  if (part == Part::kSum) {
-    spelling.remove_prefix(name.size() + kSumSuffix.size());
-    return spelling.substr(0, spelling.rfind('}') == spelling.npos ? 0 : spelling.rfind('}'));
-  }
-  spelling.remove_prefix(name.size() + kBucketSuffix.size());
-  return spelling.substr(0, spelling.rfind("le=\"") - 1);
 }
 
 }  // namespace
 
-// Kept with the series, so that it is put together once in its life.
-std::string_view AtlasWriter::SpellingOf(const SeriesValue& series) {
-  if (series.spelling->empty()) {
-    Spell(series, &spelling_);
-    *series.spelling = std::string(spelling_);  // a copy has no room to spare
-    ++spelled_;
-  }
-  return *series.spelling;
-}
-
-void AtlasWriter::Append(const MetricStore& store, int64_t now_ns, int64_t window_ns,
-                         std::string* out) {
-  current_ = -1;
-  windows_.clear();
-  store.NoteScrape(now_ns);
-  store.VisitFresh(now_ns, [&](const SeriesValue& series) {
+void StoreFamilies::Visit(LabelForm form, const Take& take) const {
+  MetricFamily family;
+  MetricFamily window;
+  std::vector<std::vector<ClientMetric::Label>*> taken;  // of the family's metrics
+  int current = -1;
+  const auto end = [&] {
+    if (!family.metric.empty()) take(family);
+    for (size_t i = 0; i < taken.size(); ++i) taken[i]->swap(family.metric[i].label);
+    taken.clear();
+    if (!window.metric.empty()) take(window);
+  };
+  store_.NoteScrape(now_ns_);
+  store_.VisitFresh(now_ns_, [&](const SeriesValue& series) {
     const MetricSpec& spec = kMetrics[series.metric];
     if (spec.visibility != MetricVisibility::kEverywhere) return;
-    if (series.metric != current_) {
-      EndHistogram(out);
-      current_ = series.metric;
-      has_window_head_ = false;
-      AppendHead(spec.name, spec.help, spec.type, out);
+    if (series.metric != current) {
+      end();
+      current = series.metric;
+      Begin(series.metric, &family);
+      window.metric.clear();
+      if (kWindowMetricOf[series.metric] != kNoMetric) Begin(kWindowMetricOf[series.metric], &window);
     }
-    const std::string_view spelling = SpellingOf(series);
     if (spec.type == MetricType::kHistogram) {
-      AddHistogramPart(series, spelling, out);
+      AddHistogramPart(series, &family);
       return;
     }
-    out->append(spelling);
-    AppendNumber(series.value, out);
-    *out += '\n';
-    if (series.window_or_null == nullptr) return;
-    AddWindow(series, spelling.substr(spec.name.size()),
-              series.window_or_null->Merge(now_ns - window_ns, now_ns, series.value,
-                                           series.time_ns));
-  });
-  EndHistogram(out);
-  out->append(windows_);
-}
-
-// The store keeps the parts of a histogram together, the buckets in ascending order.
-void AtlasWriter::AddHistogramPart(const SeriesValue& series, std::string_view spelling,
-                                   std::string* out) {
-  const Part part = PartOf(series);
-  if (part == Part::kNone) return;
-  const std::string_view own = OwnLabels(part, kMetrics[series.metric].name, spelling);
-  if (histogram_.open && histogram_.labels != own) EndHistogram(out);
-  if (!histogram_.open) {
-    histogram_.open = true;
-    histogram_.labels.assign(own);
-    histogram_.sum = histogram_.count = 0;
-  }
-  if (part == Part::kSum) {
-    histogram_.sum = series.value;
-    return;
-  }
-  const double count = series.value > 0 ? std::floor(series.value) : 0;
-  if (part == Part::kInfinity) histogram_.count = count;
-  out->append(spelling);
-  AppendNumber(count, out);
-  *out += '\n';
-}
-
-void AtlasWriter::EndHistogram(std::string* out) {
-  if (!histogram_.open) return;
-  histogram_.open = false;
-  const std::pair<std::string_view, double> lines[] = {{kSumSuffix, histogram_.sum},
-                                                       {kCountSuffix, histogram_.count}};
-  for (const auto& [suffix, value] : lines) {
-    out->append(kMetrics[static_cast<size_t>(current_)].name).append(suffix);
-    out->append(histogram_.labels).append(histogram_.labels.empty() ? " " : "} ");
-    AppendNumber(value, out);
-    *out += '\n';
-  }
-}
-
-// A source that has a `stat` of its own gives to each the figure of the same name; any other gives
-// all three. `labels`: as spelled, with the blank behind them.
-void AtlasWriter::AddWindow(const SeriesValue& series, std::string_view labels,
-                            const WindowStats& stats) {
-  const MetricSpec& spec = kMetrics[kWindowMetricOf[series.metric]];
-  if (!has_window_head_) AppendHead(spec.name, spec.help, spec.type, &windows_);
-  has_window_head_ = true;
-  const bool has_stat = !series.labels->empty() && series.labels->back().first == "stat";
-  const size_t close = labels.rfind('}');
-  const std::pair<std::string_view, double> figures[] = {
-      {"min", stats.min}, {"avg", stats.mean}, {"max", stats.max}};
-  for (const auto& [stat, value] : figures) {
-    if (has_stat && series.labels->back().second != stat) continue;
-    windows_.append(spec.name);
-    if (has_stat) {
-      windows_.append(labels);
+    ClientMetric& metric = family.metric.emplace_back();
+    if (form == LabelForm::kJoined) {
+      metric.label.swap(*series.joined);
+      taken.push_back(series.joined);
     } else {
-      windows_.append(close == labels.npos ? "{" : labels.substr(0, close));
-      windows_.append(close == labels.npos ? "stat=\"" : ",stat=\"").append(stat).append("\"} ");
+      SetLabels(*series.labels, &metric);
     }
-    AppendNumber(value, &windows_);
-    windows_ += '\n';
-  }
+    if (series.window_or_null != nullptr) {
+      AddWindow(series, metric,
+                series.window_or_null->Merge(now_ns_ - window_ns_, now_ns_, series.value, series.time_ns), &window);
+    }
+    (spec.type == MetricType::kCounter ? metric.counter.value : metric.gauge.value) = series.value;
+  });
+  end();
+}
+
+std::vector<MetricFamily> StoreFamilies::Collect() const {
+  std::vector<MetricFamily> families;
+  Visit(LabelForm::kSeparate, [&](MetricFamily& family) { families.push_back(std::move(family)); });
+  return families;
+}
+
+// prometheus-cpp 1.0 sends the values of labels through the stream one character at a time, which for 3,000
+// series with a UUID each takes a millisecond, and their names in one piece: so all but the last value is
+// handed over as part of a name, which the store makes once and lends. One family at a time stays in the cache.
+void StoreFamilies::Write(std::ostream& out) const {
+  const prometheus::TextSerializer serializer;
+  std::vector<MetricFamily> one(1);
+  Visit(LabelForm::kJoined, [&](MetricFamily& family) {
+    std::swap(one.front(), family);
+    serializer.Serialize(out, one);
+    std::swap(one.front(), family);
+  });
 }
 
 int64_t ScraperTable::Window(std::string_view peer, std::string_view agent, int64_t now_ns) {

@@ -1,48 +1,41 @@
-// One scrape: what is in the metric store as Prometheus's text. Reads nothing but the store, so it
-// costs the same whatever the driver does.
+// What a scrape shows: the series of the metric store as families of prometheus-cpp. Reads nothing but the
+// store, so it costs the same whatever the driver does.
 #pragma once
+
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <iosfwd>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace profd {
 
 class MetricStore;
-struct SeriesValue;
-struct WindowStats;
 
-// Our own names. Keeps its buffers, so that a scrape of the same series as before allocates nothing.
-// One thread.
-class AtlasWriter {
+// Our own names: all series that are fresh at `now_ns` (MONOTONIC_RAW); windowed metrics cover
+// [now - window, now].
+class StoreFamilies final : public prometheus::Collectable {
  public:
-  // Appends all series that are fresh at `now_ns` (MONOTONIC_RAW); windowed metrics cover
-  // [now - window, now].
-  void Append(const MetricStore& store, int64_t now_ns, int64_t window_ns, std::string* out);
-  // How many series had to be spelled so far: those that were new.
-  uint64_t spelled() const { return spelled_; }
+  StoreFamilies(const MetricStore& store, int64_t now_ns, int64_t window_ns)
+      : store_(store), now_ns_(now_ns), window_ns_(window_ns) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+  // The same through the library's serializer, one family at a time.
+  void Write(std::ostream& out) const;
 
  private:
-  // A histogram whose buckets are being written; its sum and count follow them.
-  struct Histogram {
-    bool open = false;
-    std::string labels;  // its own: `{a="x"`, or empty
-    double sum = 0;
-    double count = 0;
-  };
+  enum class LabelForm : uint8_t { kSeparate, kJoined };
+  using Take = std::function<void(prometheus::MetricFamily&)>;  // may move separate labels away, not joined ones
+  void Visit(LabelForm form, const Take& take) const;
 
-  std::string_view SpellingOf(const SeriesValue& series);
-  void AddHistogramPart(const SeriesValue& series, std::string_view spelling, std::string* out);
-  void EndHistogram(std::string* out);
-  void AddWindow(const SeriesValue& series, std::string_view labels, const WindowStats& stats);
-
-  std::string spelling_;
-  std::string windows_;  // windowed metrics come last
-  Histogram histogram_;
-  int current_ = -1;  // metric whose head has been written
-  bool has_window_head_ = false;
-  uint64_t spelled_ = 0;
+  const MetricStore& store_;
+  const int64_t now_ns_;
+  const int64_t window_ns_;
 };
 
 // How long ago each scraper was last answered, so that windows reach back exactly to its previous

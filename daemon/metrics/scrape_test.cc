@@ -1,12 +1,11 @@
 #include "daemon/metrics/scrape.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
 
-#include <cmath>
 #include <cstdlib>
-#include <limits>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "base/duration_counts.h"
 #include "collectors/histogram.h"
 #include "collectors/metric_table.h"
-#include "daemon/metrics/exposition.h"
 #include "daemon/metrics/metric_store.h"
 
 namespace profd {
@@ -52,48 +50,29 @@ TEST(ScraperTable, ForgetsTheOneThatIsAwayLongest) {
 }
 
 std::string Page(const MetricStore& store, int64_t now_ns, int64_t window_ns = kDefault) {
-  std::string text;
-  AtlasWriter().Append(store, now_ns, window_ns, &text);
+  const StoreFamilies families(store, now_ns, window_ns);
+  const std::string text = prometheus::TextSerializer().Serialize(families.Collect());
+  // Written fast, but not differently, and the store has back what it lent.
+  for (int i = 0; i < 2; ++i) {
+    std::ostringstream written;
+    families.Write(written);
+    EXPECT_EQ(written.str(), text);
+  }
   return text;
 }
 
-TEST(Exposition, LabelsAreEscapedAndClosed) {
-  std::string out = "x_total";
-  LabelWriter labels(&out);
-  labels.Add("a", "q\"\\\n");
-  labels.Add("b", "");
-  labels.End();
-  EXPECT_EQ(out, "x_total{a=\"q\\\"\\\\\\n\",b=\"\"} ");
-  out = "y";
-  LabelWriter(&out).End();
-  EXPECT_EQ(out, "y ");
-}
-
-TEST(Exposition, NumbersAreTheShortestThatReadBack) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const std::pair<double, const char*> cases[] = {
-      {0, "0"}, {-0.0, "-0"}, {-17, "-17"}, {0.0001, "0.0001"}, {0.1, "0.1"}, {1e15, "1000000000000000"}, {1e16, "1e+16"},
-      {999999999999999, "999999999999999"}, {-999999999999999, "-999999999999999"},
-      {1234567.5, "1234567.5"}, {1e-7, "1e-07"}, {12345678901234567890.0, "1.2345678901234567e+19"},
-      {kInfinity, "+Inf"}, {-kInfinity, "-Inf"}, {std::nan(""), "NaN"}};
-  for (const auto& [value, want] : cases) {
-    std::string text;
-    AppendNumber(value, &text);
-    EXPECT_EQ(text, want);
-    // What fmt would write, where fmt has a say.
-    if (std::isfinite(value)) {
-      EXPECT_EQ(text, fmt::format("{}", value));
-    }
+TEST(StoreFamilies, LabelsAreEscapedWhereTheyMustBe) {
+  MetricStore store;
+  constexpr MetricId kInfo = MetricByName("atlas_driver_info");
+  for (const auto& [first, last] : {std::pair("plain", "q\"\\\n"), std::pair("q\"\\\n", "plain")}) {
+    store.Write(std::vector<Sample>{{store.Intern(kInfo, kHostDevice, {first, "x y", last}), kNow, 1}});
   }
+  const std::string text = Page(store, kNow);
+  EXPECT_THAT(text, HasSubstr("{driver_version=\"plain\",dcmi_version=\"x y\",api=\"q\\\"\\\\\\n\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("{driver_version=\"q\\\"\\\\\\n\",dcmi_version=\"x y\",api=\"plain\"} 1\n"));
 }
 
-TEST(Exposition, HelpWithALineFeedIsNotPlain) {
-  EXPECT_TRUE(IsPlainHelp("a (b) \"c\""));
-  EXPECT_FALSE(IsPlainHelp("a\nb"));
-  EXPECT_FALSE(IsPlainHelp("a\\b"));
-}
-
-TEST(AtlasWriter, AWindowHasALineForEachFigure) {
+TEST(StoreFamilies, AWindowHasALineForEachFigure) {
   MetricStore store;
   store.SetDeviceLabels(0, "3", "u");
   SeriesId id =
@@ -114,7 +93,7 @@ TEST(AtlasWriter, AWindowHasALineForEachFigure) {
               HasSubstr(line + "\"max\"} 5\n"));
 }
 
-TEST(AtlasWriter, ASourceWithStatsGivesToEachItsOwnFigure) {
+TEST(StoreFamilies, ASourceWithStatsGivesToEachItsOwnFigure) {
   MetricStore store;
   constexpr MetricId kPcie = MetricByName("atlas_npu_pcie_bandwidth_bytes_per_second");
   const double first[] = {1, 10, 4};
@@ -129,13 +108,10 @@ TEST(AtlasWriter, ASourceWithStatsGivesToEachItsOwnFigure) {
   const std::string line =
       "atlas_npu_pcie_bandwidth_window_bytes_per_second{npu=\"0\",uuid=\"\",direction=\"tx\","
       "type=\"posted\",stat=";
-  const size_t begin = text.find(line);
-  ASSERT_NE(begin, std::string::npos);
-  EXPECT_EQ(text.substr(begin),
-            line + "\"min\"} 1\n" + line + "\"max\"} 20\n" + line + "\"avg\"} 5\n");
+  EXPECT_THAT(text, HasSubstr("gauge\n" + line + "\"min\"} 1\n" + line + "\"max\"} 20\n" + line + "\"avg\"} 5\n"));
 }
 
-TEST(AtlasWriter, ScrapersOfDifferentPaceEachSeeADip) {
+TEST(StoreFamilies, ScrapersOfDifferentPaceEachSeeADip) {
   MetricStore store;
   ScraperTable table;
   SeriesId id = store.Intern(MetricByName("atlas_npu_power_watts"), 0, {"chip"});
@@ -169,7 +145,7 @@ TEST(AtlasWriter, ScrapersOfDifferentPaceEachSeeADip) {
 }
 
 // Any metric will do: how a histogram is put together does not depend on the table's row.
-TEST(AtlasWriter, HistogramsAreOneFamily) {
+TEST(StoreFamilies, HistogramsAreOneFamily) {
   constexpr auto kHistogram = [] {
     for (size_t i = 0; i < kMetrics.size(); ++i) {
       if (kMetrics[i].type == MetricType::kHistogram) return i;
@@ -193,77 +169,52 @@ TEST(AtlasWriter, HistogramsAreOneFamily) {
   const std::string text = Page(store, kNow);
   const std::string name(kMetrics[kHistogram].name);
   const std::string label(kMetrics[kHistogram].labels);
-  EXPECT_THAT(text, HasSubstr("# TYPE " + name + " histogram\n" + name + "_bucket{" + label +
-                              "=\"get\",le=\"0.0001\"} 1\n" + name + "_bucket{" + label +
-                              "=\"get\",le=\"0.001\"} 2\n"));
-  EXPECT_THAT(text,
-              HasSubstr(name + "_bucket{" + label + "=\"get\",le=\"10\"} 2\n" + name + "_bucket{" +
-                        label + "=\"get\",le=\"+Inf\"} 3\n" + name + "_sum{" + label +
-                        "=\"get\"} 60.000200001\n" + name + "_count{" + label + "=\"get\"} 3\n"));
+  const auto line = [&](const std::string& suffix, const std::string& le, const std::string& value) {
+    return name + suffix + "{" + label + "=\"get\"" + (le.empty() ? "" : ",le=\"" + le + "\"") + "} " + value + "\n";
+  };
+  EXPECT_THAT(text, HasSubstr("# TYPE " + name + " histogram\n" + line("_count", "", "3") +
+                              line("_sum", "", "60.000200001") + line("_bucket", "0.0001", "1") +
+                              line("_bucket", "0.001", "2")));
+  EXPECT_THAT(text, HasSubstr(line("_bucket", "10", "2") + line("_bucket", "+Inf", "3")));
   EXPECT_THAT(text, HasSubstr(name + "_count{" + label + "=\"put\"} 0\n"));
 }
 
 // Ids are used again: the parts of a histogram and other series lie among each other.
-TEST(AtlasWriter, AHistogramIsWholeWhateverIdsItsPartsHave) {
+TEST(StoreFamilies, AHistogramIsWholeWhateverIdsItsPartsHave) {
   constexpr MetricId kCalls = MetricByName("profd_dcmi_call_duration_seconds");
   MetricStore store;
   const SeriesId sum = store.Intern(kCalls, kHostDevice, {"b", kHistogramSum});
   const SeriesId two = store.Intern(kCalls, kHostDevice, {"b", "10"});
   const SeriesId other = store.Intern(kCalls, kHostDevice, {"a", "0.5"});
+  const SeriesId others = store.Intern(kCalls, kHostDevice, {"a", kHistogramInfinity});
   const SeriesId all = store.Intern(kCalls, kHostDevice, {"b", kHistogramInfinity});
   const SeriesId one = store.Intern(kCalls, kHostDevice, {"b", "2"});
   const SeriesId wrong = store.Intern(kCalls, kHostDevice, {"b", "often"});
-  store.Write(std::vector<Sample>{{sum, kNow, 7.5}, {two, kNow, 2}, {other, kNow, 1}, {all, kNow, 3},
-                                  {one, kNow, 1}, {wrong, kNow, 9}});
+  store.Write(std::vector<Sample>{{sum, kNow, 7.5}, {two, kNow, 2}, {other, kNow, 1}, {others, kNow, 1},
+                                  {all, kNow, 3}, {one, kNow, 1}, {wrong, kNow, 9}});
   const std::string text = Page(store, kNow);
   const std::string name = "profd_dcmi_call_duration_seconds";
   EXPECT_EQ(text.substr(text.find(" histogram\n")),
-            " histogram\n" + name + "_bucket{call=\"b\",le=\"2\"} 1\n" + name +
-                "_bucket{call=\"b\",le=\"10\"} 2\n" + name + "_bucket{call=\"b\",le=\"+Inf\"} 3\n" +
-                name + "_sum{call=\"b\"} 7.5\n" + name + "_count{call=\"b\"} 3\n" + name +
-                "_bucket{call=\"a\",le=\"0.5\"} 1\n" + name + "_sum{call=\"a\"} 0\n" + name +
-                "_count{call=\"a\"} 0\n");
+            " histogram\n" + name + "_count{call=\"b\"} 3\n" + name + "_sum{call=\"b\"} 7.5\n" +
+                name + "_bucket{call=\"b\",le=\"2\"} 1\n" + name + "_bucket{call=\"b\",le=\"10\"} 2\n" +
+                name + "_bucket{call=\"b\",le=\"+Inf\"} 3\n" + name + "_count{call=\"a\"} 1\n" +
+                name + "_sum{call=\"a\"} 0\n" + name + "_bucket{call=\"a\",le=\"0.5\"} 1\n" +
+                name + "_bucket{call=\"a\",le=\"+Inf\"} 1\n");
 }
 
-TEST(AtlasWriter, AnIdGivenToAnotherSeriesIsSpelledAnew) {
+TEST(StoreFamilies, AnIdGivenToAnotherSeriesHasItsLabels) {
   constexpr MetricId kPower = MetricByName("atlas_npu_power_watts");
   MetricStore store;
-  AtlasWriter writer;
   const SeriesId first = store.Intern(kPower, 0, {"chip"});
   store.Write(std::vector<Sample>{{first, kNow, 1}});
-  std::string text;
-  writer.Append(store, kNow, kDefault, &text);
-  EXPECT_THAT(text, HasSubstr("scope=\"chip\"} 1\n"));
+  EXPECT_THAT(Page(store, kNow), HasSubstr("scope=\"chip\"} 1\n"));
   store.Release(first);
-  const SeriesId second = store.Intern(kPower, 0, {"board"});
+  const SeriesId second = store.Intern(kPower, 1, {"board"});
   ASSERT_EQ(first, second);
   store.Write(std::vector<Sample>{{second, kNow, 2}});
-  text.clear();
-  writer.Append(store, kNow, kDefault, &text);
-  EXPECT_THAT(text, HasSubstr("scope=\"board\"} 2\n"));
+  const std::string text = Page(store, kNow);
+  EXPECT_THAT(text, HasSubstr("npu=\"1\",uuid=\"\",scope=\"board\"} 2\n"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("\"chip\"")));
-}
-
-// Its buffers have their room after the first.
-TEST(AtlasWriter, ASecondScrapeNeedsNoMoreMemory) {
-  MetricStore store;
-  AtlasWriter writer;
-  std::vector<SeriesId> ids;
-  for (int device = 0; device < 8; ++device) {
-    ids.push_back(store.Intern(MetricByName("atlas_npu_power_watts"), device, {"chip"}));
-    store.Write(std::vector<Sample>{{ids.back(), kNow, 123.25}});
-  }
-  std::string text;
-  writer.Append(store, kNow, kDefault, &text);
-  const std::string before = text;
-  const char* room = text.data();
-  const uint64_t spelled = writer.spelled();
-  EXPECT_EQ(spelled, ids.size());
-  text.clear();
-  writer.Append(store, kNow, kDefault, &text);
-  EXPECT_EQ(text, before);
-  EXPECT_EQ(text.data(), room);
-  EXPECT_EQ(writer.spelled(), spelled);
 }
 
 }  // namespace

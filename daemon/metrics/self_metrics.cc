@@ -1,5 +1,7 @@
 #include "daemon/metrics/self_metrics.h"
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,57 +43,77 @@ bool Available(const CollectorEntry& entry, const Host& host) {
   });
 }
 
+// Registered with the first series.
+template <class Builder>
+auto& FamilyOf(Builder builder, MetricId metric, prometheus::Registry* registry) {
+  const MetricSpec& spec = kMetrics[metric];
+  return builder.Name(std::string(spec.name)).Help(std::string(spec.help)).Register(*registry);
+}
+
+prometheus::Labels LabelsOf(std::string_view names, std::span<const std::string> values) {
+  prometheus::Labels labels;
+  for (size_t i = 0; !names.empty() && i < values.size(); ++i) {
+    const size_t comma = std::min(names.find(','), names.size());
+    labels.emplace(names.substr(0, comma), values[i]);
+    names.remove_prefix(std::min(comma + 1, names.size()));
+  }
+  return labels;
+}
+
 }  // namespace
 
-SelfMetrics::SelfMetrics(MetricStore& store, const Host& host) : store_(store), host_(host) {
-  available_.resize(Collectors().size());
-}
+SelfMetrics::SelfMetrics(const Host& host) : host_(host) { available_.resize(Collectors().size()); }
 
-SelfMetrics::~SelfMetrics() {
-  for (const auto& [key, id] : ids_) store_.Release(id);
-}
-
-SeriesId SelfMetrics::Find(MetricId metric, std::string_view a, std::string_view b,
-                           std::string_view c) {
-  Name name{metric, {std::string(a), std::string(b), std::string(c)}};
-  auto found = ids_.find(name);
-  if (found == ids_.end()) {
-    found = ids_.emplace(std::move(name), store_.Intern(metric, kHostDevice, {a, b, c})).first;
-  }
-  if (next_ < turns_.size()) {
-    turns_[next_] = {&found->first, found->second};
+void SelfMetrics::Add(const Name& name, Series* series) {
+  const prometheus::Labels labels = LabelsOf(kMetrics[name.metric].labels, name.labels);
+  if (kMetrics[name.metric].type == MetricType::kCounter) {
+    series->counter = &FamilyOf(prometheus::BuildCounter(), name.metric, &registry_).Add(labels);
   } else {
-    turns_.push_back({&found->first, found->second});
+    series->gauge = &FamilyOf(prometheus::BuildGauge(), name.metric, &registry_).Add(labels);
   }
-  return found->second;
+}
+
+void SelfMetrics::Remove(const Name& name, const Series& series) {
+  if (series.counter != nullptr) {
+    FamilyOf(prometheus::BuildCounter(), name.metric, &registry_).Remove(series.counter);
+  } else {
+    FamilyOf(prometheus::BuildGauge(), name.metric, &registry_).Remove(series.gauge);
+  }
 }
 
 void SelfMetrics::Set(MetricId metric, double value, std::string_view a, std::string_view b,
                       std::string_view c) {
-  SeriesId id = kNoSeries;
-  if (next_ < turns_.size() && turns_[next_].name->metric == metric &&
-      turns_[next_].name->labels[0] == a && turns_[next_].name->labels[1] == b &&
-      turns_[next_].name->labels[2] == c) {
-    id = turns_[next_].id;
-  } else {
-    id = Find(metric, a, b, c);
+  const auto [found, added] =
+      series_.try_emplace(Name{metric, {std::string(a), std::string(b), std::string(c)}});
+  Series& series = found->second;
+  if (added) Add(found->first, &series);
+  series.round = round_;
+  if (series.gauge != nullptr) {
+    series.gauge->Set(value);
+    return;
   }
-  ++next_;
-  batch_.push_back({id, 0, value});
+  // What is counted elsewhere may begin again; less than one event is rounding.
+  if (value <= series.counter->Value() - 1) {
+    Remove(found->first, series);
+    Add(found->first, &series);
+  }
+  series.counter->Increment(value - series.counter->Value());
 }
 
 void SelfMetrics::SetCount(MetricId metric, double value, std::string_view a, std::string_view b) {
-  if (value > 0 || ids_.contains({metric, {std::string(a), std::string(b), {}}})) {
+  if (value > 0 || series_.contains({metric, {std::string(a), std::string(b), {}}})) {
     Set(metric, value, a, b);
   }
 }
 
 void SelfMetrics::Commit() {
-  int64_t now = host_.clock.MonotonicRawNs();
-  for (Sample& sample : batch_) sample.time_ns = now;
-  store_.Write(batch_);
-  batch_.clear();
-  next_ = 0;
+  std::erase_if(series_, [this](const auto& entry) {
+    const auto& [name, series] = entry;
+    if (series.round == round_) return false;
+    Remove(name, series);
+    return true;
+  });
+  ++round_;
 }
 
 void SelfMetrics::SetCollectors(const CollectorStatsTable& stats) {

@@ -1,13 +1,14 @@
-// What profd says about itself, written into the metric store about once a second. Lives on the
-// control strand.
+// What profd reports about itself: families of a prometheus::Registry, brought up to date about once a second.
+// Lives on the control strand; Collect on any thread.
 #pragma once
+
+#include <prometheus/collectable.h>
+#include <prometheus/registry.h>
 
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,30 +18,29 @@
 #include "collectors/collector.h"
 #include "collectors/metric_table.h"
 #include "daemon/collect/collector_stats.h"
-#include "daemon/metrics/metric_store.h"
 #include "driver/rooted_fs.h"
 
 namespace profd {
 
-class SelfMetrics {
+class SelfMetrics final : public prometheus::Collectable {
  public:
-  // `proc` is the daemon's view of /proc.
-  SelfMetrics(MetricStore& store, const Host& host);
-  ~SelfMetrics();
+  // `host.proc` is the daemon's view of /proc.
+  explicit SelfMetrics(const Host& host);
 
-  // Sets one value; the series is interned on first use and kept. Cheapest where calls come in the
-  // same order every time: the one that came next the last time is looked at first.
+  // Sets one value. Its series is there until a round in which it is not set.
   void Set(MetricId metric, double value, std::string_view a = {}, std::string_view b = {},
            std::string_view c = {});
   // Of a counter with many label values, most of which never count: its series begins with the first
   // event.
   void SetCount(MetricId metric, double value, std::string_view a = {}, std::string_view b = {});
-  // Writes everything set since the last time in one go, stamped now.
+  // Ends a round.
   void Commit();
 
   // The collectors' counters and the process's own figures.
   void SetCollectors(const CollectorStatsTable& stats);
   void SetProcess();
+
+  std::vector<prometheus::MetricFamily> Collect() const override { return registry_.Collect(); }
 
  private:
   struct Name {
@@ -48,21 +48,21 @@ class SelfMetrics {
     std::array<std::string, 3> labels;
     auto operator<=>(const Name&) const = default;
   };
-  struct Turn {
-    const Name* name;  // in ids_
-    SeriesId id;
+  struct Series {
+    prometheus::Gauge* gauge = nullptr;  // one of the two
+    prometheus::Counter* counter = nullptr;
+    uint64_t round = 0;  // when it was set last
   };
 
+  void Add(const Name& name, Series* series);
+  void Remove(const Name& name, const Series& series);
   void SetMemory();
   void SetFiles();
-  SeriesId Find(MetricId metric, std::string_view a, std::string_view b, std::string_view c);
 
-  MetricStore& store_;
   const Host& host_;
-  std::map<Name, SeriesId> ids_;
-  std::vector<Turn> turns_;  // as the calls came before the last Commit
-  size_t next_ = 0;
-  std::vector<Sample> batch_;
+  prometheus::Registry registry_;
+  std::map<Name, Series> series_;
+  uint64_t round_ = 0;
   double start_time_s_ = 0;
   std::vector<bool> available_;
   int probe_countdown_ = 0;

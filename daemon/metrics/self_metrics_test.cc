@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,75 +16,88 @@ namespace {
 
 class SelfMetricsTest : public ::testing::Test {
  protected:
-  SelfMetricsTest() : fs_(RootedFs::OpenRoot("/proc").value()) {}
-
-  // Label values, joined, to the value.
+  // Label values, in the order of the labels' names, joined, to the value.
   std::map<std::string, double> Values(MetricId metric) {
     std::map<std::string, double> values;
-    store_.VisitFresh(clock_.MonotonicRawNs(), [&](const SeriesValue& series) {
-      if (series.metric != metric) return;
-      std::string key;
-      for (const auto& [name, value] : *series.labels) key += value + "/";
-      values[key] = series.value;
-    });
+    for (const prometheus::MetricFamily& family : self_.Collect()) {
+      if (family.name != kMetrics[metric].name) continue;
+      EXPECT_EQ(family.help, kMetrics[metric].help);
+      for (const prometheus::ClientMetric& series : family.metric) {
+        std::string key;
+        for (const prometheus::ClientMetric::Label& label : series.label) key += label.value + "/";
+        values[key] = family.type == prometheus::MetricType::Counter ? series.counter.value : series.gauge.value;
+      }
+    }
     return values;
   }
 
   SystemClock clock_;
-  RootedFs fs_;
-  MetricStore store_;
+  RootedFs fs_ = RootedFs::OpenRoot("/proc").value();
   std::vector<DeviceInfo> devices_;
   Host host_{clock_, fs_, fs_, nullptr, devices_, 0};
+  SelfMetrics self_{host_};
 };
 
-TEST_F(SelfMetricsTest, EveryRoundReachesItsSeriesInWhateverOrder) {
+TEST_F(SelfMetricsTest, ASeriesLastsAsLongAsItIsSet) {
   constexpr MetricId kStuck = MetricByName("profd_device_stuck");
-  SelfMetrics self(store_, host_);
   const std::vector<std::vector<std::string>> rounds = {
       {"0", "1", "2"}, {"0", "1", "2"}, {"2", "0"}, {"1", "2", "0", "3"}, {"3"}, {}, {"0", "1", "2", "3"}};
   double value = 0;
-  std::map<std::string, double> want;
   for (const std::vector<std::string>& round : rounds) {
+    std::map<std::string, double> want;
     for (const std::string& npu : round) {
-      self.Set(kStuck, ++value, npu, "hal");
-      want[npu + "/hal/"] = value;
+      self_.Set(kStuck, ++value, npu, "hal");
+      want["hal/" + npu + "/"] = value;
     }
-    self.Commit();
+    self_.Commit();
     EXPECT_EQ(Values(kStuck), want);
   }
-  EXPECT_EQ(store_.size(), 4U);
 }
 
 TEST_F(SelfMetricsTest, ACountBeginsWithTheFirstEvent) {
   constexpr MetricId kDropped = MetricByName("profd_channel_dropped_bytes_total");
-  SelfMetrics self(store_, host_);
-  for (double value : {0.0, 7.0, 0.0}) {
-    self.SetCount(kDropped, value, "0", "hbm");
-    self.SetCount(kDropped, 0, "1", "hbm");
-    self.Commit();
-    const auto want = value > 0 || store_.size() > 0
-                          ? std::map<std::string, double>{{"0/hbm/", value}}
-                          : std::map<std::string, double>{};
+  using Counts = std::map<std::string, double>;
+  const std::pair<double, Counts> rounds[] = {
+      {0, {}}, {7, {{"hbm/0/", 7}}}, {7, {{"hbm/0/", 7}}}, {9, {{"hbm/0/", 9}}}};
+  for (const auto& [value, want] : rounds) {
+    self_.SetCount(kDropped, value, "0", "hbm");
+    self_.SetCount(kDropped, 0, "1", "hbm");
+    self_.Commit();
     EXPECT_EQ(Values(kDropped), want);
   }
-  EXPECT_EQ(store_.size(), 1U);
+}
+
+TEST_F(SelfMetricsTest, ACountThatBeganAgainIsShownAsItIs) {
+  constexpr MetricId kBytes = MetricByName("profd_dump_bytes_total");
+  constexpr MetricId kCpu = MetricByName("process_cpu_seconds_total");
+  for (double value : {0.1, 1e6, 3.0, 4.7}) {
+    self_.Set(kBytes, value);
+    self_.Commit();
+    EXPECT_EQ(Values(kBytes), (std::map<std::string, double>{{"", value}}));
+  }
+  // What adding up rounds off must not look like that.
+  double last = 0;
+  for (int i = 1; i < 1000; ++i) {
+    self_.Set(kCpu, i * 0.1);
+    const double now = Values(kCpu).at("");
+    EXPECT_GE(now, last);
+    EXPECT_DOUBLE_EQ(now, i * 0.1);
+    last = now;
+  }
 }
 
 TEST_F(SelfMetricsTest, SaysWhatTheProcessTakes) {
-  SelfMetrics self(store_, host_);
   auto one = [&](MetricId metric) {
     auto values = Values(metric);
     return values.size() == 1 ? values.begin()->second : -1;
   };
-  self.SetProcess();
-  self.Commit();
+  self_.SetProcess();
   EXPECT_GT(one(MetricByName("process_resident_memory_bytes")), 100'000);
   const double before = one(MetricByName("process_open_fds"));
   EXPECT_GE(before, 3);
   std::vector<UniqueFd> more;
   for (int i = 0; i < 5; ++i) more.push_back(fs_.Open("self/stat").value());
-  self.SetProcess();
-  self.Commit();
+  self_.SetProcess();
   EXPECT_EQ(one(MetricByName("process_open_fds")), before + 5);
   EXPECT_GE(one(MetricByName("process_max_fds")), before);
 }

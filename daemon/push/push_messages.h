@@ -1,10 +1,11 @@
-// What is on /metrics as messages for receivers of pushes. The text is the one source: a pushed series
-// has the name, labels and value that a scrape would have shown.
+// Metrics as messages for receivers of pushes, made of the families that a scrape would have shown.
 #pragma once
 
+#include <prometheus/metric_family.h>
+
 #include <cstdint>
+#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,13 +28,13 @@ struct PushMessage {
   size_t samples = 0;
 };
 
-// `text` in Prometheus's text format, as AtlasWriter and AppendNpuExporterText write it, in messages of at
-// most so many samples.
+// At most so many in a message.
 inline constexpr size_t kPushSamples = 2000;
 
 // OTLP 1.x ExportMetricsServiceRequest, not compressed.
-std::vector<PushMessage> OtlpMessages(std::string_view text, const PushFacts& facts);
+std::vector<PushMessage> OtlpMessages(std::span<const prometheus::MetricFamily> families, const PushFacts& facts);
 // Remote write 1.0 WriteRequest in snappy's block format.
-std::vector<PushMessage> RemoteWriteMessages(std::string_view text, const PushFacts& facts);
+std::vector<PushMessage> RemoteWriteMessages(std::span<const prometheus::MetricFamily> families,
+                                             const PushFacts& facts);
 
 }  // namespace profd

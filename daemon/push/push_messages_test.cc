@@ -1,12 +1,16 @@
 #include "daemon/push/push_messages.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <snappy.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "push/otlp_metrics.pb.h"
 #include "push/remote_write.pb.h"
@@ -14,6 +18,9 @@
 namespace profd {
 namespace {
 
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
@@ -29,17 +36,30 @@ PushFacts Facts() {
   return facts;
 }
 
-constexpr std::string_view kText =
-    "# HELP atlas_npu_temperature_celsius Temperature of an NPU\n"
-    "# TYPE atlas_npu_temperature_celsius gauge\n"
-    "atlas_npu_temperature_celsius{npu=\"0\",uuid=\"\"} 41.5\n"
-    "atlas_npu_temperature_celsius{npu=\"1\",uuid=\"u \\\"1\\\" \\\\ \\n{}\"} -3e-2\n"
-    "# HELP profd_pushed_total Things\n"
-    "# TYPE profd_pushed_total counter\n"
-    "profd_pushed_total 7\n"
-    "# TYPE odd gauge\n"
-    "odd{instance=\"own\"} NaN\n"
-    "odd{a=\"+\"} +Inf\n";
+ClientMetric Sample(double value, std::vector<ClientMetric::Label> labels = {}) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.gauge.value = metric.counter.value = value;
+  return metric;
+}
+
+std::vector<MetricFamily> Families() {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return {{"atlas_npu_temperature_celsius",
+           "Temperature of an NPU",
+           MetricType::Gauge,
+           {Sample(41.5, {{"npu", "0"}, {"uuid", ""}}), Sample(-3e-2, {{"npu", "1"}, {"uuid", "u \"1\" \\ \n{}"}})}},
+          {"profd_pushed_total", "Things", MetricType::Counter, {Sample(7)}},
+          {"odd", "", MetricType::Gauge, {Sample(std::nan(""), {{"instance", "own"}}), Sample(kInfinity, {{"a", "+"}})}}};
+}
+
+MetricFamily Histograms() {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  MetricFamily family{"h", "Durations", MetricType::Histogram, {Sample(0, {{"npu", "0"}}), Sample(0, {{"npu", "1"}})}};
+  family.metric[0].histogram = {6, 4.5, {{2, 0.1}, {5, 1}, {6, kInfinity}}};
+  family.metric[1].histogram = {1, 9, {{1, kInfinity}}};
+  return family;
+}
 
 std::map<std::string, std::string> LabelsOf(const remote_write::TimeSeries& series) {
   std::map<std::string, std::string> labels;
@@ -61,7 +81,7 @@ remote_write::WriteRequest Unpacked(const PushMessage& message) {
 }
 
 TEST(RemoteWrite, HasEverySample) {
-  std::vector<PushMessage> messages = RemoteWriteMessages(kText, Facts());
+  std::vector<PushMessage> messages = RemoteWriteMessages(Families(), Facts());
   ASSERT_EQ(messages.size(), 1U);
   EXPECT_EQ(messages[0].samples, 5U);
   const remote_write::WriteRequest request = Unpacked(messages[0]);
@@ -87,7 +107,7 @@ std::map<std::string, std::string> AttributesOf(const google::protobuf::Repeated
 }
 
 TEST(Otlp, GaugesAndCounters) {
-  std::vector<PushMessage> messages = OtlpMessages(kText, Facts());
+  std::vector<PushMessage> messages = OtlpMessages(Families(), Facts());
   ASSERT_EQ(messages.size(), 1U);
   EXPECT_EQ(messages[0].samples, 5U);
   otlp::ExportRequest request;
@@ -116,12 +136,7 @@ TEST(Otlp, GaugesAndCounters) {
 }
 
 TEST(Otlp, Histograms) {
-  constexpr std::string_view kHistogram =
-      "# HELP h Durations\n# TYPE h histogram\n"
-      "h_bucket{npu=\"0\",le=\"0.1\"} 2\nh_bucket{npu=\"0\",le=\"1\"} 5\nh_bucket{npu=\"0\",le=\"+Inf\"} 6\n"
-      "h_sum{npu=\"0\"} 4.5\nh_count{npu=\"0\"} 6\n"
-      "h_bucket{npu=\"1\",le=\"+Inf\"} 1\nh_sum{npu=\"1\"} 9\nh_count{npu=\"1\"} 1\n";
-  std::vector<PushMessage> messages = OtlpMessages(kHistogram, Facts());
+  const std::vector<PushMessage> messages = OtlpMessages(std::vector{Histograms()}, Facts());
   otlp::ExportRequest request;
   ASSERT_EQ(messages.size(), 1U);
   ASSERT_TRUE(request.ParseFromString(messages[0].body));
@@ -138,26 +153,43 @@ TEST(Otlp, Histograms) {
   EXPECT_THAT(second.explicit_bounds(), ElementsAre());
 }
 
+TEST(RemoteWrite, AHistogramHasTheSamplesOfItsText) {
+  const std::vector<PushMessage> messages = RemoteWriteMessages(std::vector{Histograms()}, Facts());
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].samples, 8U);
+  const remote_write::WriteRequest request = Unpacked(messages[0]);
+  std::string seen;
+  for (const remote_write::TimeSeries& series : request.timeseries()) {
+    std::map<std::string, std::string> labels = LabelsOf(series);
+    seen += fmt::format("{}[{}]{} ", labels["__name__"] + labels["npu"], labels["le"], series.samples(0).value());
+  }
+  EXPECT_EQ(seen, "h_bucket0[0.1]2 h_bucket0[1]5 h_bucket0[+Inf]6 h_sum0[]4.5 h_count0[]6 "
+                  "h_bucket1[+Inf]1 h_sum1[]9 h_count1[]1 ");
+}
+
 TEST(PushMessages, ManySamplesAreSeveralMessages) {
-  std::string text = "# HELP m Many\n# TYPE m gauge\n";
   const size_t count = 2 * kPushSamples + 10;
-  for (size_t i = 0; i < count; ++i) text += "m{i=\"" + std::to_string(i) + "\"} " + std::to_string(i) + "\n";
-  for (const std::vector<PushMessage>& messages : {OtlpMessages(text, Facts()), RemoteWriteMessages(text, Facts())}) {
+  MetricFamily family{"m", "Many", MetricType::Gauge, {}};
+  for (size_t i = 0; i < count; ++i) {
+    family.metric.push_back(Sample(static_cast<double>(i), {{"i", std::to_string(i)}}));
+  }
+  const std::vector<MetricFamily> many = {family};
+  for (const std::vector<PushMessage>& messages : {OtlpMessages(many, Facts()), RemoteWriteMessages(many, Facts())}) {
     ASSERT_EQ(messages.size(), 3U);
     EXPECT_EQ(messages[0].samples, kPushSamples);
     EXPECT_EQ(messages[2].samples, 10U);
   }
   otlp::ExportRequest last;
-  ASSERT_TRUE(last.ParseFromString(OtlpMessages(text, Facts())[2].body));
+  ASSERT_TRUE(last.ParseFromString(OtlpMessages(many, Facts())[2].body));
   const otlp::ResourceMetrics& all = last.resource_metrics(0);
   EXPECT_EQ(all.resource().attributes_size(), 2);
   EXPECT_EQ(all.scope_metrics(0).metrics(0).description(), "Many");
   EXPECT_EQ(all.scope_metrics(0).metrics(0).gauge().data_points_size(), 10);
 }
 
-TEST(PushMessages, WhatIsNoSampleIsLeftOut) {
-  EXPECT_TRUE(RemoteWriteMessages("", Facts()).empty());
-  EXPECT_TRUE(OtlpMessages("# a comment\n\nbroken{a=\"1\nx{ 1\nlonely\n", Facts()).empty());
+TEST(PushMessages, NothingIsNoMessage) {
+  EXPECT_TRUE(RemoteWriteMessages({}, Facts()).empty());
+  EXPECT_TRUE(OtlpMessages({}, Facts()).empty());
 }
 
 }  // namespace

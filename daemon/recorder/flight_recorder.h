@@ -5,6 +5,8 @@
 // Lives on the control strand; taps and sinks append from the threads that read.
 #pragma once
 
+#include <prometheus/collectable.h>
+
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -52,6 +54,7 @@ class FlightRecorder final : public Past {
   struct Deps {
     SessionDeps session;  // what sessions work with; past_or_null is not looked at
     ChannelRouter& router;
+    const prometheus::Collectable& self_metrics;  // for triggers on them
     std::function<Status(const Peer&, const DeviceInfo&)> may_use;
     std::function<void(const std::string& name, std::function<void(Result<uint64_t>)> done)>
         remove_dump;
@@ -128,6 +131,7 @@ class FlightRecorder final : public Past {
   void SetTriggers();
   void WatchJobs();
   void LookAtTriggers(int64_t now_ns);
+  void VisitSelfMetrics(const std::function<void(const SeriesReading&)>& take) const;
   void Fire(const std::vector<Firing>& firings);
   void FindKept();
   void MakeRoom();

@@ -1,11 +1,13 @@
 // The recorder's triggers: what they see, the cool-down, the cap on what is kept.
 #include <fmt/format.h>
+#include <prometheus/metric_family.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "collectors/metric_table.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "profd/v1/profd.pb.h"
 
@@ -80,6 +82,20 @@ void FlightRecorder::WatchJobs() {
   watching_ = jobs_->Watch(std::move(watcher));
 }
 
+void FlightRecorder::VisitSelfMetrics(const std::function<void(const SeriesReading&)>& take) const {
+  for (const prometheus::MetricFamily& family : deps_.self_metrics.Collect()) {
+    const auto spec = std::find_if(kMetrics.begin(), kMetrics.end(),
+                                   [&](const MetricSpec& metric) { return metric.name == family.name; });
+    const auto metric = static_cast<MetricId>(spec - kMetrics.begin());
+    for (const prometheus::ClientMetric& series : family.metric) {
+      std::vector<std::pair<std::string, std::string>> labels;
+      for (const auto& label : series.label) labels.emplace_back(label.name, label.value);
+      const bool counts = family.type == prometheus::MetricType::Counter;
+      take({metric, labels, counts ? series.counter.value : series.gauge.value});
+    }
+  }
+}
+
 void FlightRecorder::LookAtTriggers(int64_t now_ns) {
   // Without a past there is nothing to dump; what holds by then fires then.
   if (ring_->stats().blocks == 0) return;
@@ -88,6 +104,7 @@ void FlightRecorder::LookAtTriggers(int64_t now_ns) {
       deps_.session.store.VisitFresh(now_ns, [&take](const SeriesValue& series) {
         take({series.metric, *series.labels, series.value});
       });
+      if (watch_.WantsSelfMetrics()) VisitSelfMetrics(take);
     }));
   }
   Fire(watch_.LookAtSteps(now_ns));

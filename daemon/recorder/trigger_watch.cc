@@ -61,6 +61,12 @@ bool TriggerWatch::WantsMetrics() const {
   });
 }
 
+bool TriggerWatch::WantsSelfMetrics() const {
+  return std::any_of(triggers_.begin(), triggers_.end(), [](const Trigger& trigger) {
+    return trigger.kind == TriggerKind::kThreshold && !kMetrics[trigger.metric].name.starts_with("atlas_");
+  });
+}
+
 std::vector<Firing> TriggerWatch::Look(int64_t now_ns, const Visit& visit) {
   std::vector<Firing> out;
   seen_devices_.clear();

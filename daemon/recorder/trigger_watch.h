@@ -22,7 +22,7 @@ struct Firing {
   std::string job_id;
 };
 
-// One series of the metric store that was fresh at the time of looking.
+// One series that was fresh at the time of looking.
 struct SeriesReading {
   MetricId metric = 0;
   std::span<const std::pair<std::string, std::string>> labels;
@@ -37,8 +37,10 @@ class TriggerWatch {
     conditions_.clear();
   }
   const std::vector<Trigger>& triggers() const { return triggers_; }
-  // Whether anything of the metric store is of interest; if not, Look need not be called.
+  // Whether any metric is of interest; if not, Look need not be called.
   bool WantsMetrics() const;
+  // Whether one of the daemon's own is.
+  bool WantsSelfMetrics() const;
 
   // About once a second: `visit` calls back for every fresh series.
   using Visit = std::function<void(const std::function<void(const SeriesReading&)>&)>;

@@ -313,6 +313,7 @@ class Triggers(RecorderCase):
     devices = 2
     faults = ({"kind": "ecc", "device": 1, "double": 1, "at": 25},)
     always = "atlas_host_load1 >= 0"
+    own = "profd_recorder_enabled == 1"
 
     @classmethod
     def make_config(cls):
@@ -350,7 +351,7 @@ class Triggers(RecorderCase):
         """The oldest goes when there are too many."""
         seen = []
         for i in range(4):
-            self.reload([self.always + " for 0s" * (i % 2)])
+            self.reload([(self.always, self.own)[i % 2] + " for 0s" * (i // 2)])
             # The label says which; what it replaced is gone from the list and the disk.
             new = eventually(lambda: [s for s in self.dumps("threshold")
                                       if s["session_id"] not in [o["session_id"] for o in seen]],
@@ -361,6 +362,7 @@ class Triggers(RecorderCase):
         self.assertEqual([s["session_id"] for s in left], [s["session_id"] for s in seen[-2:]])
         eventually(lambda: not os.path.exists(seen[0]["dump_path"]))
         self.assertIn(self.always, left[0]["reason"])
+        self.assertIn(self.own, left[1]["reason"])
 
     def test_3_cool_down(self):
         self.reload([self.always], cooldown_s=3600)

@@ -1,8 +1,11 @@
 // Input: series of any metrics, with labels made from strangers' text as collectors make them, and
 // their values. The page is Prometheus's text format line by line, in both ways of naming, no line
 // is there twice, and no label ends a line or a quote.
+#include <prometheus/text_serializer.h>
+
 #include <cmath>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -84,7 +87,6 @@ size_t LabelCount(const MetricSpec& spec) {
 
 void Run(fuzz::Input input) {
   MetricStore store;
-  AtlasWriter writer;
   NpuExporterRates rates;
   store.SetDeviceLabels(0, "0", CleanLabel(input.TakePiece(input.Take<uint8_t>()), 64));
   store.SetDeviceLabels(1, "1", "");
@@ -106,10 +108,10 @@ void Run(fuzz::Input input) {
   }
   store.Write(samples);
   for (int round = 0; round < 2; ++round) {
-    std::string page;
-    writer.Append(store, kNow, 15'000'000'000, &page);
-    AppendNpuExporterText(store, kNow, &page, &rates);
-    CheckPage(page);
+    std::ostringstream page;
+    StoreFamilies(store, kNow, 15'000'000'000).Write(page);
+    prometheus::TextSerializer().Serialize(page, NpuExporterFamilies(store, kNow, "1", &rates));
+    CheckPage(page.str());
   }
   for (const Sample& sample : samples) store.Release(sample.series);
   FUZZ_EXPECT(store.size() == 0);
