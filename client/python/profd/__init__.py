@@ -13,10 +13,7 @@ training goes on: only calls that were told to (`strict=True`) raise. PROFD_DISA
 into no-ops.
 """
 
-import pkgutil
-
-# So that profd.v1, the gRPC contract as anybody generates it (docs/grpc.md), is found beside this package.
-__path__ = pkgutil.extend_path(__path__, __name__)
+from __future__ import annotations
 
 from ._lib import ProfdError, counters, library_path, version
 from ._marks import Step, annotate, mark, range_pop, range_push, step
@@ -33,7 +30,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> str:
     if name == "__version__":  # of the library, which is loaded at the first use, not at the import
         return version()
     raise AttributeError(name)

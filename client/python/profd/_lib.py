@@ -1,10 +1,13 @@
 """libprofd.so.0 by ctypes: finding it, its functions, its errors as exceptions."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import sys
 import threading
 import warnings
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
 OK, DISABLED, NO_DAEMON, TIMEOUT, INVALID, REFUSED, NO_SESSION, NO_MEMORY = (
     0, -1, -2, -3, -4, -5, -6, -7)
@@ -15,7 +18,7 @@ _NAMES = {DISABLED: "disabled", NO_DAEMON: "no daemon", TIMEOUT: "timeout", INVA
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def warn(message, category=RuntimeWarning):
+def warn(message: str, category: Type[Warning] = RuntimeWarning) -> None:
     """A warning about the line that called into this package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == _HERE:
@@ -26,7 +29,7 @@ def warn(message, category=RuntimeWarning):
 class ProfdError(RuntimeError):
     """What the daemon or the library refused; `code` is one of libprofd's (profd.h), `reason` its name."""
 
-    def __init__(self, code, text):
+    def __init__(self, code: int, text: str) -> None:
         super().__init__(text or _NAMES.get(code, f"error {code}"))
         self.code = code
         self.reason = _NAMES.get(code, str(code))
@@ -53,7 +56,7 @@ class _Counters(ctypes.Structure):
                 ("reconnects", ctypes.c_uint64)]
 
 
-_SIGNATURES = {
+_SIGNATURES: Dict[str, Tuple[Any, List[Any]]] = {
     "profd_init": (ctypes.c_int, [ctypes.POINTER(Config)]),
     "profd_attach": (ctypes.c_int, [ctypes.c_uint32]),
     "profd_shutdown": (None, []),
@@ -77,12 +80,12 @@ _SIGNATURES = {
 class _Absent:
     """Stands in for the library where there is none: every call is a no-op that says so."""
 
-    path = None
+    path: Optional[str] = None
 
-    def __init__(self, why, code):
+    def __init__(self, why: str, code: int) -> None:
         self.why, self.code = why, code
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         restype = _SIGNATURES[name][0]
         if name == "profd_last_error":
             return lambda: self.why.encode()
@@ -93,20 +96,20 @@ class _Absent:
         return (lambda *_: None) if restype is None else (lambda *_: self.code)
 
 
-def _candidates():
+def _candidates() -> List[str]:
     explicit = os.environ.get("PROFD_LIBRARY")
     if explicit:
         return [explicit]  # this one or none: a wrong path must not go unnoticed
     return [os.path.join(_HERE, "libprofd.so.0"), "libprofd.so.0"]
 
 
-def _load():
+def _load() -> Any:
     if os.environ.get("PROFD_DISABLE") == "1":
         return _Absent("PROFD_DISABLE=1", DISABLED)
     why = []
     for candidate in _candidates():
         try:
-            library = ctypes.CDLL(candidate)
+            library: Any = ctypes.CDLL(candidate)
             for name, (restype, argtypes) in _SIGNATURES.items():
                 function = getattr(library, name)
                 function.restype, function.argtypes = restype, argtypes
@@ -121,10 +124,10 @@ def _load():
 
 
 _lock = threading.Lock()
-_library = None
+_library: Any = None
 
 
-def lib():
+def lib() -> Any:
     global _library
     if _library is None:
         with _lock:
@@ -133,31 +136,32 @@ def lib():
     return _library
 
 
-def text(value):
+def text(value: Optional[object]) -> Optional[bytes]:
     """To what a char* parameter takes; None stays NULL."""
     return None if value is None else str(value).encode("utf-8", "replace")
 
 
-def last_error():
-    return (lib().profd_last_error() or b"").decode("utf-8", "replace")
+def last_error() -> str:
+    return str((lib().profd_last_error() or b"").decode("utf-8", "replace"))
 
 
-def check(code):
+def check(code: int) -> None:
     if code != OK:
         raise ProfdError(code, last_error())
 
 
-def version():
+def version() -> str:
     """Version of the library; "" without one."""
-    return lib().profd_version().decode()
+    return str(lib().profd_version().decode())
 
 
-def library_path():
+def library_path() -> Optional[str]:
     """The file that was loaded; None without one."""
-    return lib().path
+    path: Optional[str] = lib().path
+    return path
 
 
-def counters():
+def counters() -> Dict[str, int]:
     """Marks handed over and lost so far: {"published": ..., "dropped": ..., "reconnects": ...}."""
     values = _Counters()
     lib().profd_get_counters(ctypes.byref(values))

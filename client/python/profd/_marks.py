@@ -1,5 +1,7 @@
 """Marks, ranges and steps: the calls made inside the training loop, kept short."""
 
+from __future__ import annotations
+
 import contextlib
 import threading
 
@@ -13,22 +15,22 @@ class Step:
 
     __slots__ = ("number",)
 
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         self.number = number
 
-    def end(self):
+    def end(self) -> None:
         if getattr(_open, "step", None) is self:
             _open.step = None
             lib().profd_step_end(self.number)
 
-    def __enter__(self):
+    def __enter__(self) -> Step:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.end()
 
 
-def step(number):
+def step(number: int) -> Step:
     """Step `number` begins here; the one this thread began before ends, unless it has.
 
     Either a line at the top of the loop's body, or `with profd.step(n): ...`.
@@ -42,24 +44,24 @@ def step(number):
     return this
 
 
-def end_step():
+def end_step() -> None:
     """Ends the step of this thread that is open, if any."""
     before = getattr(_open, "step", None)
     if before is not None:
         before.end()
 
 
-def mark(name):
+def mark(name: str) -> None:
     """An instant in the profile."""
     lib().profd_mark(text(name))
 
 
-def range_push(name):
+def range_push(name: str) -> None:
     """A range of this thread begins; ranges nest."""
     lib().profd_range_push(text(name))
 
 
-def range_pop():
+def range_pop() -> None:
     """The innermost range of this thread ends."""
     lib().profd_range_pop()
 
@@ -67,15 +69,15 @@ def range_pop():
 class annotate(contextlib.ContextDecorator):  # noqa: N801: used like a function
     """A range around a block or a function: `with annotate("load"):` or `@annotate("load")`."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
 
-    def _recreate_cm(self):
+    def _recreate_cm(self) -> annotate:
         return annotate(self.name)
 
-    def __enter__(self):
+    def __enter__(self) -> annotate:
         range_push(self.name)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         range_pop()

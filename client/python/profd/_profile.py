@@ -1,11 +1,14 @@
 """Sessions: `profile` as a context manager and a decorator, and the few calls about the process."""
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import json
 import os
 import re
 import shutil
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Type, TypeVar, Union, cast
 
 from . import _lib, _marks
 from ._lib import ProfdError, check, last_error, lib, text, warn
@@ -13,9 +16,15 @@ from ._lib import ProfdError, check, last_error, lib, text, warn
 _START_MS = 10_000
 _STOP_MS = 60_000
 
+Options = Union[Mapping[str, Any], str, None]
+Duration = Union[float, str]
+Summary = Dict[str, Any]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-def init(job_id=None, rank=None, local_rank=None, world_size=None, devices=None, framework="python",
-         wait=0.0):
+
+def init(job_id: Optional[str] = None, rank: Optional[int] = None, local_rank: Optional[int] = None,
+         world_size: Optional[int] = None, devices: Optional[Sequence[int]] = None, framework: str = "python",
+         wait: float = 0.0) -> bool:
     """Tells the daemon what this process is; what is left out comes from the environment.
 
     `devices`: physical ids (/dev/davinciN). `wait`: seconds to wait for the daemon.
@@ -27,31 +36,31 @@ def init(job_id=None, rank=None, local_rank=None, world_size=None, devices=None,
         ids = (ctypes.c_int32 * len(devices))(*devices)
         config.devices, config.device_count = ids, len(devices)
     code = lib().profd_init(ctypes.byref(config))
-    return code == _lib.OK
+    return bool(code == _lib.OK)
 
 
-def attach(timeout=10.0):
+def attach(timeout: float = 10.0) -> bool:
     """Waits for the daemon; True when attached."""
-    return lib().profd_attach(int(timeout * 1000)) == _lib.OK
+    return bool(lib().profd_attach(int(timeout * 1000)) == _lib.OK)
 
 
-def shutdown():
+def shutdown() -> None:
     """Detaches; sessions this process started end."""
     session()  # says so if PROFILING_OPTIONS came to nothing
     lib().profd_shutdown()
 
 
-def active():
+def active() -> bool:
     """True while a session takes marks of this process."""
     return bool(lib().profd_active())
 
 
-def set_metadata(key, value):
+def set_metadata(key: str, value: str) -> bool:
     """Into the manifest of sessions that start from now on."""
-    return lib().profd_set_metadata(text(key), text(value)) == _lib.OK
+    return bool(lib().profd_set_metadata(text(key), text(value)) == _lib.OK)
 
 
-def session(refresh=0.0):
+def session(refresh: float = 0.0) -> Summary:
     """What is known of the last session this process started, as a dict; {} when there is none.
 
     `refresh`: seconds to wait for news from the daemon.
@@ -64,25 +73,25 @@ def session(refresh=0.0):
             _warn_of_options()
             return {}
         if length < size:
-            return json.loads(buffer.value.decode("utf-8", "replace") or "{}")
+            return cast(Summary, json.loads(buffer.value.decode("utf-8", "replace") or "{}"))
         size = length + 4096
     return {}
 
 
-def _warn_of_options():
+def _warn_of_options() -> None:
     """PROFILING_OPTIONS was refused: nobody called anything that could have said so."""
     if os.environ.get("PROFILING_OPTIONS", "").strip() and "PROFILING_OPTIONS" in last_error():
         warn(last_error())
 
 
-def _or(value, default):
+def _or(value: Optional[int], default: int) -> int:
     return default if value is None else int(value)
 
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
-def _seconds(value, name):
+def _seconds(value: Duration, name: str) -> float:
     """A number of seconds, or text as profctl takes it: "500ms", "10s", "5m", "1h"."""
     if isinstance(value, str):
         found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", value.strip())
@@ -92,7 +101,7 @@ def _seconds(value, name):
     return float(value or 0)
 
 
-def _options_text(options):
+def _options_text(options: Options) -> Optional[str]:
     if options is None or isinstance(options, str):
         return options
     words = {True: "on", False: "off"}
@@ -100,14 +109,14 @@ def _options_text(options):
                        for key, value in options.items()})
 
 
-def _output_folder(options_text):
+def _output_folder(options_text: Optional[str]) -> Optional[str]:
     """Where the caller wants dumps: the option `output`, else $ASCEND_WORK_PATH; None = left at the node."""
     try:
         output = json.loads(options_text or "{}").get("output")
     except (ValueError, AttributeError):
         return None  # the daemon says what is wrong with it
     if output:
-        return os.path.abspath(output)
+        return os.path.abspath(str(output))
     work = os.environ.get("ASCEND_WORK_PATH")
     return os.path.join(work, "profiling_data") if work else None
 
@@ -132,21 +141,23 @@ class Profile:
     the environment) the dump is copied there at the end, as this user: summary["output"].
     """
 
-    def __init__(self, options=None, *, collectors=None, steps=0, start_step=None, duration=0.0,
-                 label=None, best_effort=False, dump=True, strict=False, timeout=10.0):
+    def __init__(self, options: Options = None, *, collectors: Union[str, Iterable[str], None] = None, steps: int = 0,
+                 start_step: Optional[int] = None, duration: Duration = 0.0, label: Optional[str] = None,
+                 best_effort: bool = False, dump: bool = True, strict: bool = False,
+                 timeout: Duration = 10.0) -> None:
         self._again = functools.partial(
             Profile, options, collectors=collectors, steps=steps, start_step=start_step,
             duration=duration, label=label, best_effort=best_effort, dump=dump, strict=strict,
             timeout=timeout)
-        self._args = dict(options=_options_text(options), collectors=collectors, steps=steps,
+        self._args: Dict[str, Any] = dict(options=_options_text(options), collectors=collectors, steps=steps,
                           start_step=start_step, duration=_seconds(duration, "duration"), label=label,
                           best_effort=best_effort, dump=dump)
         self._strict = strict
         self._timeout = _seconds(timeout, "timeout")
         self.started = False
-        self.summary = {}
+        self.summary: Summary = {}
 
-    def start(self):
+    def start(self) -> Profile:
         a = self._args
         collectors = a["collectors"]
         if collectors is not None and not isinstance(collectors, str):
@@ -170,7 +181,7 @@ class Profile:
             warn(f"not profiled: {last_error()}")
         return self
 
-    def stop(self):
+    def stop(self) -> Summary:
         """Ends the session and waits for its dump; returns the summary."""
         if not self.started:
             return self.summary
@@ -185,7 +196,7 @@ class Profile:
         self._bring_dump()
         return self.summary
 
-    def _bring_dump(self):
+    def _bring_dump(self) -> None:
         folder, dump = _output_folder(self._args["options"]), self.summary.get("dump_path")
         if not folder or not dump or self.summary.get("state") not in ("done", "failed"):
             return
@@ -199,18 +210,18 @@ class Profile:
                 raise
             warn(f"dump {dump} not brought to {folder}: {error}")
 
-    def __call__(self, function):
+    def __call__(self, function: _Function) -> _Function:
         """As a decorator: a session of its own for every call."""
         @functools.wraps(function)
-        def profiled(*args, **kwargs):
+        def profiled(*args: Any, **kwargs: Any) -> Any:
             with self._again():
                 return function(*args, **kwargs)
-        return profiled
+        return cast(_Function, profiled)
 
-    def __enter__(self):
+    def __enter__(self) -> Profile:
         return self.start()
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind: Optional[Type[BaseException]], *_: object) -> None:
         strict, self._strict = self._strict, self._strict and kind is None  # never hide an exception
         try:
             self.stop()

@@ -1,9 +1,16 @@
 """Windows of steps, in the shape of torch.profiler: schedule(), profile(schedule=...), prof.step()."""
 
+from __future__ import annotations
+
 import enum
+from typing import Any, Callable, Iterable, List, Optional, Type, TypeVar, Union, overload
 
 from . import _marks
-from ._profile import Profile, attach
+from ._profile import Duration, Options, Profile, Summary, attach
+
+# Its result: a ProfilerAction, or PyTorch's, which has the same names.
+Schedule = Callable[[int], Any]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ProfilerAction(enum.Enum):
@@ -14,14 +21,15 @@ class ProfilerAction(enum.Enum):
     RECORD_AND_SAVE = 3  # the last step of a window
 
 
-def schedule(*, wait, warmup, active, repeat=0, skip_first=0):
+def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0,
+             skip_first: int = 0) -> Callable[[int], ProfilerAction]:
     """The action of every step: after `skip_first` steps, cycles of `wait` steps without, `warmup` steps in which
     the daemon is attached to, and `active` steps that are recorded; `repeat` cycles, 0 = without end."""
     if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
         raise ValueError("schedule: active must be at least 1, the others at least 0")
     cycle = wait + warmup + active
 
-    def action_of(step):
+    def action_of(step: int) -> ProfilerAction:
         if step < skip_first:
             return ProfilerAction.NONE
         number, at = divmod(step - skip_first, cycle)
@@ -34,7 +42,7 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0):
     return action_of
 
 
-def _always(_step):
+def _always(_step: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
@@ -51,29 +59,30 @@ class ScheduledProfile:
     number of the current step.
     """
 
-    def __init__(self, options=None, *, schedule=None, on_trace_ready=None, **how):
+    def __init__(self, options: Options = None, *, schedule: Optional[Schedule] = None,
+                 on_trace_ready: Optional[Callable[[ScheduledProfile], Any]] = None, **how: Any) -> None:
         for name in ("steps", "start_step", "duration"):
             if how.get(name):
                 raise ValueError(f"profile: {name} and schedule exclude each other")
         self._schedule = schedule or _always
         self._on_trace_ready = on_trace_ready
-        self._new_window = lambda: Profile(options, **how)
+        self._new_window: Callable[[], Profile] = lambda: Profile(options, **how)
         self._timeout = how.get("timeout", 10.0)
-        self._window = None
+        self._window: Optional[Profile] = None
         self.step_num = 0
-        self.summaries = []
+        self.summaries: List[Summary] = []
 
     @property
-    def summary(self):
+    def summary(self) -> Summary:
         """Of the last window; {} before it."""
         return self.summaries[-1] if self.summaries else {}
 
-    def start(self):
+    def start(self) -> ScheduledProfile:
         self.step_num = 0
         self._begin_step()
         return self
 
-    def step(self):
+    def step(self) -> None:
         """The current step ends here, the next begins."""
         _marks.end_step()
         if self._action() == "RECORD_AND_SAVE":
@@ -81,15 +90,15 @@ class ScheduledProfile:
         self.step_num += 1
         self._begin_step()
 
-    def stop(self):
+    def stop(self) -> Summary:
         """Ends the window that is open, if any; returns the last summary."""
         self.__exit__(None)
         return self.summary
 
-    def _action(self):
-        return self._schedule(self.step_num).name  # PyTorch's own actions have the same names
+    def _action(self) -> str:
+        return str(self._schedule(self.step_num).name)  # PyTorch's own actions have the same names
 
-    def _begin_step(self):
+    def _begin_step(self) -> None:
         action = self._action()
         if action == "WARMUP":
             attach(self._timeout)
@@ -100,7 +109,7 @@ class ScheduledProfile:
             self._end_window()  # of a schedule that ends windows without RECORD_AND_SAVE
         _marks.step(self.step_num)
 
-    def _end_window(self, exception=None):
+    def _end_window(self, exception: Optional[Type[BaseException]] = None) -> None:
         window, self._window = self._window, None
         if window is None or not window.started:
             return
@@ -109,15 +118,29 @@ class ScheduledProfile:
         if self._on_trace_ready is not None:
             self._on_trace_ready(self)
 
-    def __enter__(self):
+    def __enter__(self) -> ScheduledProfile:
         return self.start()
 
-    def __exit__(self, exception, *_):
+    def __exit__(self, exception: Optional[Type[BaseException]], *_: object) -> None:
         _marks.end_step()
         self._end_window(exception)
 
 
-def profile(options=None, *, schedule=None, on_trace_ready=None, **how):
+@overload
+def profile(options: _Function) -> _Function: ...
+@overload
+def profile(options: Options = None, *, schedule: Optional[Schedule],
+            on_trace_ready: Optional[Callable[[ScheduledProfile], Any]] = None, **how: Any) -> ScheduledProfile: ...
+@overload
+def profile(options: Options = None, *, on_trace_ready: Callable[[ScheduledProfile], Any],
+            **how: Any) -> ScheduledProfile: ...
+@overload
+def profile(options: Options = None, *, collectors: Union[str, Iterable[str], None] = None, steps: int = 0,
+            start_step: Optional[int] = None, duration: Duration = 0.0, label: Optional[str] = None,
+            best_effort: bool = False, dump: bool = True, strict: bool = False,
+            timeout: Duration = 10.0) -> Profile: ...
+def profile(options: Any = None, *, schedule: Optional[Schedule] = None,
+            on_trace_ready: Optional[Callable[[ScheduledProfile], Any]] = None, **how: Any) -> Any:
     """`with profile(options={...}, steps=2): ...`, `@profile(...)`, or in PyTorch's shape
     `with profile(schedule=schedule(...), on_trace_ready=f) as prof:`; arguments: Profile, ScheduledProfile."""
     if schedule is not None or on_trace_ready is not None:

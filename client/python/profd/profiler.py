@@ -5,18 +5,21 @@
     summary = profiler.analyse()
 """
 
+from __future__ import annotations
+
 import os
+from typing import Any, Dict, Mapping, Optional, Union
 
 from ._lib import warn
-from ._profile import Profile
+from ._profile import Profile, Summary
 
 _HARDWARE = {"sys_hardware_mem_freq": 50, "sys_io_sampling_freq": 50, "sys_interconnection_freq": 50,
              "dvpp_freq": 50}
 # Arguments of MindSpore's Profiler that have an option here.
 _SWITCHES = {"l2_cache": "l2", "hccl": "hccl", "aicpu": "aicpu", "mstx": "msproftx"}
 # Its numbers for aic_metrics.
-_METRICS = {0: "PipeUtilization", 1: "ArithmeticUtilization", 2: "Memory", 3: "MemoryL0",
-            4: "MemoryUB", 5: "L2Cache"}
+_METRICS: Dict[Union[int, str], str] = {
+    0: "PipeUtilization", 1: "ArithmeticUtilization", 2: "Memory", 3: "MemoryL0", 4: "MemoryUB", 5: "L2Cache"}
 
 
 class Profiler:
@@ -34,9 +37,10 @@ class Profiler:
     ignored, so that scripts written for the framework's own class keep running.
     """
 
-    def __init__(self, output_path=None, start_profile=True, aicore_metrics=None, hardware=True,
-                 options=None, **others):
-        wanted = dict(_HARDWARE) if hardware else {}
+    def __init__(self, output_path: Optional[str] = None, start_profile: bool = True,
+                 aicore_metrics: Union[int, str, None] = None, hardware: bool = True,
+                 options: Optional[Mapping[str, Any]] = None, **others: Any) -> None:
+        wanted: Dict[str, Any] = dict(_HARDWARE) if hardware else {}
         wanted["training_trace"] = "on"
         if output_path:
             wanted["output"] = os.path.abspath(output_path)
@@ -56,14 +60,14 @@ class Profiler:
         if start_profile:
             self.start()
 
-    def start(self):
+    def start(self) -> None:
         if not self._profile.started:
             self._profile.start()
 
-    def stop(self):
+    def stop(self) -> None:
         self._profile.stop()
 
-    def analyse(self, *_, **__):
+    def analyse(self, *_: object, **__: object) -> Summary:
         """Ends the profile; returns the dump's summary: {"dump_path": ..., "records": ...,
         "outcomes": [...], "warnings": [...], ...}; {} when nothing was profiled."""
         return self._profile.stop()

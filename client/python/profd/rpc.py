@@ -1,0 +1,55 @@
+"""The daemon's calls over gRPC, for training processes and tools; docs/grpc.md says when to use which.
+
+    from profd import rpc
+
+    with rpc.connect() as daemon:
+        session = daemon.StartSession(rpc.StartSessionRequest(duration_ms=5000), timeout=60)
+
+Every message and ProfdStub are those that protoc generates of profd/v1/profd.proto. Needs grpcio and protobuf.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Optional, Type
+
+try:
+    import grpc
+
+    from .v1.options_pb2 import *
+    from .v1.profd_pb2 import *
+    from .v1.profd_pb2_grpc import ProfdStub as ProfdStub
+except ImportError as error:
+    raise ImportError(f"profd.rpc needs grpcio and protobuf 3.20 or newer (Debian: python3-grpcio, python3-protobuf): "
+                      f"{error}") from error
+
+DEFAULT_SOCKET = "/run/profd/profd.sock"
+
+
+class Connection(ProfdStub):
+    """The daemon's calls on one channel, which close() or the end of a `with` block closes."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        super().__init__(channel)
+        self._channel = channel
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
+def connect(socket: Optional[str] = None) -> Connection:
+    """This node's daemon, by its unix socket: `socket`, else $PROFD_SOCKET, else /run/profd/profd.sock.
+
+    Connects with the first call; a daemon that is not there is that call's error.
+    """
+    path = socket or os.environ.get("PROFD_SOCKET") or DEFAULT_SOCKET
+    # The node's topology and long lists may exceed gRPC's 4 MiB.
+    return Connection(grpc.insecure_channel(f"unix:{path}", [("grpc.max_receive_message_length", 64 << 20)]))

@@ -1,0 +1,984 @@
+from profd.v1 import options_pb2 as _options_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Caller(_message.Message):
+    __slots__ = ["admin", "certificate", "pid", "uid", "viewer"]
+    ADMIN_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    VIEWER_FIELD_NUMBER: _ClassVar[int]
+    admin: bool
+    certificate: str
+    pid: int
+    uid: int
+    viewer: bool
+    def __init__(self, pid: _Optional[int] = ..., uid: _Optional[int] = ..., admin: bool = ..., viewer: bool = ..., certificate: _Optional[str] = ...) -> None: ...
+
+class Channel(_message.Message):
+    __slots__ = ["bytes", "detail", "garbage_bytes", "hz", "id", "name", "records", "state", "users"]
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    BUSY: Channel.State
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    FAILED: Channel.State
+    GARBAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HZ_FIELD_NUMBER: _ClassVar[int]
+    IDLE: Channel.State
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING: Channel.State
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_UNSPECIFIED: Channel.State
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    bytes: int
+    detail: str
+    garbage_bytes: int
+    hz: float
+    id: int
+    name: str
+    records: int
+    state: Channel.State
+    users: int
+    def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[_Union[Channel.State, str]] = ..., detail: _Optional[str] = ..., hz: _Optional[float] = ..., users: _Optional[int] = ..., bytes: _Optional[int] = ..., records: _Optional[int] = ..., garbage_bytes: _Optional[int] = ...) -> None: ...
+
+class CheckOptionsRequest(_message.Message):
+    __slots__ = ["acl_switches", "best_effort", "options", "options_json", "with_job"]
+    class AclSwitchesEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ACL_SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    BEST_EFFORT_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_JSON_FIELD_NUMBER: _ClassVar[int]
+    WITH_JOB_FIELD_NUMBER: _ClassVar[int]
+    acl_switches: _containers.ScalarMap[str, str]
+    best_effort: bool
+    options: _options_pb2.ProfilingOptions
+    options_json: str
+    with_job: bool
+    def __init__(self, options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., with_job: bool = ...) -> None: ...
+
+class CheckOptionsResponse(_message.Message):
+    __slots__ = ["effective_options", "problems", "warnings"]
+    EFFECTIVE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    effective_options: _containers.RepeatedCompositeFieldContainer[EffectiveOption]
+    problems: _containers.RepeatedCompositeFieldContainer[OptionProblem]
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, problems: _Optional[_Iterable[_Union[OptionProblem, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ...) -> None: ...
+
+class ClockPair(_message.Message):
+    __slots__ = ["device_count", "device_ns", "host_count", "host_ns", "uncertainty_ns"]
+    DEVICE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_NS_FIELD_NUMBER: _ClassVar[int]
+    HOST_COUNT_FIELD_NUMBER: _ClassVar[int]
+    HOST_NS_FIELD_NUMBER: _ClassVar[int]
+    UNCERTAINTY_NS_FIELD_NUMBER: _ClassVar[int]
+    device_count: int
+    device_ns: int
+    host_count: int
+    host_ns: int
+    uncertainty_ns: int
+    def __init__(self, host_ns: _Optional[int] = ..., device_ns: _Optional[int] = ..., device_count: _Optional[int] = ..., host_count: _Optional[int] = ..., uncertainty_ns: _Optional[int] = ...) -> None: ...
+
+class CollectorInfo(_message.Message):
+    __slots__ = ["always_on_hz", "available", "default_hz", "devices", "errors", "last_duration_s", "last_error", "late_ticks", "max_hz", "name", "option", "reason", "samples", "source", "summary"]
+    ALWAYS_ON_HZ_FIELD_NUMBER: _ClassVar[int]
+    AVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_HZ_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    LAST_DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LATE_TICKS_FIELD_NUMBER: _ClassVar[int]
+    MAX_HZ_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OPTION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    always_on_hz: float
+    available: bool
+    default_hz: float
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    errors: int
+    last_duration_s: float
+    last_error: str
+    late_ticks: int
+    max_hz: float
+    name: str
+    option: str
+    reason: str
+    samples: int
+    source: str
+    summary: str
+    def __init__(self, name: _Optional[str] = ..., summary: _Optional[str] = ..., source: _Optional[str] = ..., option: _Optional[str] = ..., default_hz: _Optional[float] = ..., max_hz: _Optional[float] = ..., always_on_hz: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ..., available: bool = ..., reason: _Optional[str] = ..., samples: _Optional[int] = ..., errors: _Optional[int] = ..., late_ticks: _Optional[int] = ..., last_error: _Optional[str] = ..., last_duration_s: _Optional[float] = ...) -> None: ...
+
+class CollectorOrder(_message.Message):
+    __slots__ = ["hz", "name"]
+    HZ_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    hz: float
+    name: str
+    def __init__(self, name: _Optional[str] = ..., hz: _Optional[float] = ...) -> None: ...
+
+class DeleteDumpRequest(_message.Message):
+    __slots__ = ["dump", "session_id"]
+    DUMP_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    dump: str
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ..., dump: _Optional[str] = ...) -> None: ...
+
+class DeleteDumpResponse(_message.Message):
+    __slots__ = ["freed_bytes"]
+    FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    freed_bytes: int
+    def __init__(self, freed_bytes: _Optional[int] = ...) -> None: ...
+
+class Device(_message.Message):
+    __slots__ = ["channels", "chip", "chip_id", "clock", "counter_hz", "health", "id", "physical_id", "problem", "uuid"]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    CHIP_FIELD_NUMBER: _ClassVar[int]
+    CHIP_ID_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_FIELD_NUMBER: _ClassVar[int]
+    COUNTER_HZ_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_ID_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    channels: _containers.RepeatedCompositeFieldContainer[Channel]
+    chip: str
+    chip_id: int
+    clock: ClockPair
+    counter_hz: float
+    health: Health
+    id: int
+    physical_id: int
+    problem: str
+    uuid: str
+    def __init__(self, id: _Optional[int] = ..., physical_id: _Optional[int] = ..., chip: _Optional[str] = ..., chip_id: _Optional[int] = ..., uuid: _Optional[str] = ..., counter_hz: _Optional[float] = ..., channels: _Optional[_Iterable[_Union[Channel, _Mapping]]] = ..., problem: _Optional[str] = ..., clock: _Optional[_Union[ClockPair, _Mapping]] = ..., health: _Optional[_Union[Health, _Mapping]] = ...) -> None: ...
+
+class DeviceStatistics(_message.Message):
+    __slots__ = ["device", "ecc_corrected", "ecc_uncorrected", "energy_joules", "mean_utilization_ratio", "peak_memory_bytes"]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    ECC_CORRECTED_FIELD_NUMBER: _ClassVar[int]
+    ECC_UNCORRECTED_FIELD_NUMBER: _ClassVar[int]
+    ENERGY_JOULES_FIELD_NUMBER: _ClassVar[int]
+    MEAN_UTILIZATION_RATIO_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    device: int
+    ecc_corrected: int
+    ecc_uncorrected: int
+    energy_joules: float
+    mean_utilization_ratio: float
+    peak_memory_bytes: int
+    def __init__(self, device: _Optional[int] = ..., energy_joules: _Optional[float] = ..., peak_memory_bytes: _Optional[int] = ..., mean_utilization_ratio: _Optional[float] = ..., ecc_corrected: _Optional[int] = ..., ecc_uncorrected: _Optional[int] = ...) -> None: ...
+
+class DeviceTopology(_message.Message):
+    __slots__ = ["cpus", "id", "links", "neighbours", "numa_node", "pci_bus_id", "physical_id"]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
+    PCI_BUS_ID_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_ID_FIELD_NUMBER: _ClassVar[int]
+    cpus: str
+    id: int
+    links: _containers.RepeatedCompositeFieldContainer[Link]
+    neighbours: _containers.RepeatedCompositeFieldContainer[Neighbour]
+    numa_node: int
+    pci_bus_id: str
+    physical_id: int
+    def __init__(self, id: _Optional[int] = ..., physical_id: _Optional[int] = ..., pci_bus_id: _Optional[str] = ..., numa_node: _Optional[int] = ..., cpus: _Optional[str] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ...) -> None: ...
+
+class DriverInfo(_message.Message):
+    __slots__ = ["dcmi_error", "dcmi_path", "dcmi_version", "driver_version", "hal_api_version", "hal_error", "hal_path", "missing_symbols"]
+    DCMI_ERROR_FIELD_NUMBER: _ClassVar[int]
+    DCMI_PATH_FIELD_NUMBER: _ClassVar[int]
+    DCMI_VERSION_FIELD_NUMBER: _ClassVar[int]
+    DRIVER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    HAL_API_VERSION_FIELD_NUMBER: _ClassVar[int]
+    HAL_ERROR_FIELD_NUMBER: _ClassVar[int]
+    HAL_PATH_FIELD_NUMBER: _ClassVar[int]
+    MISSING_SYMBOLS_FIELD_NUMBER: _ClassVar[int]
+    dcmi_error: str
+    dcmi_path: str
+    dcmi_version: str
+    driver_version: str
+    hal_api_version: int
+    hal_error: str
+    hal_path: str
+    missing_symbols: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hal_path: _Optional[str] = ..., dcmi_path: _Optional[str] = ..., hal_error: _Optional[str] = ..., dcmi_error: _Optional[str] = ..., hal_api_version: _Optional[int] = ..., dcmi_version: _Optional[str] = ..., driver_version: _Optional[str] = ..., missing_symbols: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Dump(_message.Message):
+    __slots__ = ["bytes", "ended_ns", "job_id", "name", "pinned", "segment", "session_id", "started_ns", "state", "uid"]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    ENDED_NS_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_NS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    bytes: int
+    ended_ns: int
+    job_id: str
+    name: str
+    pinned: bool
+    segment: int
+    session_id: str
+    started_ns: int
+    state: Session.State
+    uid: int
+    def __init__(self, name: _Optional[str] = ..., uid: _Optional[int] = ..., session_id: _Optional[str] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., bytes: _Optional[int] = ..., pinned: bool = ..., segment: _Optional[int] = ...) -> None: ...
+
+class DumpChunk(_message.Message):
+    __slots__ = ["data", "dump_name", "last", "path", "total_bytes"]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    DUMP_NAME_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    dump_name: str
+    last: bool
+    path: str
+    total_bytes: int
+    def __init__(self, path: _Optional[str] = ..., data: _Optional[bytes] = ..., last: bool = ..., dump_name: _Optional[str] = ..., total_bytes: _Optional[int] = ...) -> None: ...
+
+class DumpRecorderRequest(_message.Message):
+    __slots__ = ["devices", "job_id", "label", "last_ms", "reason"]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    LAST_MS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    job_id: str
+    label: str
+    last_ms: int
+    reason: str
+    def __init__(self, last_ms: _Optional[int] = ..., job_id: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., label: _Optional[str] = ...) -> None: ...
+
+class EffectiveOption(_message.Message):
+    __slots__ = ["asked", "key", "note", "value"]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    asked: str
+    key: str
+    note: str
+    value: str
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ..., asked: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
+
+class Fault(_message.Message):
+    __slots__ = ["code", "name", "severity", "since_ns"]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    name: str
+    severity: str
+    since_ns: int
+    def __init__(self, code: _Optional[str] = ..., name: _Optional[str] = ..., severity: _Optional[str] = ..., since_ns: _Optional[int] = ...) -> None: ...
+
+class FetchDumpRequest(_message.Message):
+    __slots__ = ["dump", "session_id"]
+    DUMP_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    dump: str
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ..., dump: _Optional[str] = ...) -> None: ...
+
+class GetNodeRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class GetSessionRequest(_message.Message):
+    __slots__ = ["session_id"]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
+
+class GetTimeRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class GetTimeResponse(_message.Message):
+    __slots__ = ["raw_ns", "wall_ns"]
+    RAW_NS_FIELD_NUMBER: _ClassVar[int]
+    WALL_NS_FIELD_NUMBER: _ClassVar[int]
+    raw_ns: int
+    wall_ns: int
+    def __init__(self, wall_ns: _Optional[int] = ..., raw_ns: _Optional[int] = ...) -> None: ...
+
+class GetTopologyRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class Health(_message.Message):
+    __slots__ = ["faults", "flags", "health_status", "reasons", "since_ns", "verdict"]
+    class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    DEGRADED: Health.Verdict
+    DOWN: Health.Verdict
+    FAULTS_FIELD_NUMBER: _ClassVar[int]
+    FAULTY: Health.Verdict
+    FLAGS_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_STATUS_FIELD_NUMBER: _ClassVar[int]
+    OK: Health.Verdict
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN: Health.Verdict
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_UNSPECIFIED: Health.Verdict
+    faults: _containers.RepeatedCompositeFieldContainer[Fault]
+    flags: _containers.RepeatedScalarFieldContainer[str]
+    health_status: int
+    reasons: _containers.RepeatedScalarFieldContainer[str]
+    since_ns: int
+    verdict: Health.Verdict
+    def __init__(self, verdict: _Optional[_Union[Health.Verdict, str]] = ..., flags: _Optional[_Iterable[str]] = ..., reasons: _Optional[_Iterable[str]] = ..., health_status: _Optional[int] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., since_ns: _Optional[int] = ...) -> None: ...
+
+class Job(_message.Message):
+    __slots__ = ["job_id", "processes", "sessions", "uid", "world_size"]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    processes: _containers.RepeatedCompositeFieldContainer[JobProcess]
+    sessions: _containers.RepeatedScalarFieldContainer[str]
+    uid: int
+    world_size: int
+    def __init__(self, job_id: _Optional[str] = ..., uid: _Optional[int] = ..., world_size: _Optional[int] = ..., processes: _Optional[_Iterable[_Union[JobProcess, _Mapping]]] = ..., sessions: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class JobProcess(_message.Message):
+    __slots__ = ["attached", "attached_ns", "command", "devices", "dropped_marks", "found_by", "framework", "local_rank", "marks", "pid", "pod_uid", "rank", "silent_s", "slurm_job", "step", "step_s", "uid"]
+    ATTACHED_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_NS_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_MARKS_FIELD_NUMBER: _ClassVar[int]
+    FOUND_BY_FIELD_NUMBER: _ClassVar[int]
+    FRAMEWORK_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_RANK_FIELD_NUMBER: _ClassVar[int]
+    MARKS_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    POD_UID_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    SILENT_S_FIELD_NUMBER: _ClassVar[int]
+    SLURM_JOB_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    STEP_S_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    attached: bool
+    attached_ns: int
+    command: str
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    dropped_marks: int
+    found_by: str
+    framework: str
+    local_rank: int
+    marks: int
+    pid: int
+    pod_uid: str
+    rank: int
+    silent_s: float
+    slurm_job: str
+    step: int
+    step_s: float
+    uid: int
+    def __init__(self, pid: _Optional[int] = ..., uid: _Optional[int] = ..., rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., framework: _Optional[str] = ..., command: _Optional[str] = ..., attached: bool = ..., found_by: _Optional[str] = ..., attached_ns: _Optional[int] = ..., step: _Optional[int] = ..., step_s: _Optional[float] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., pod_uid: _Optional[str] = ..., slurm_job: _Optional[str] = ..., silent_s: _Optional[float] = ...) -> None: ...
+
+class Link(_message.Message):
+    __slots__ = ["bytes_per_second", "errors", "kind", "lanes", "name", "up"]
+    class ErrorsEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    BYTES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LANES_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    bytes_per_second: float
+    errors: _containers.ScalarMap[str, int]
+    kind: str
+    lanes: int
+    name: str
+    up: bool
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., up: bool = ..., bytes_per_second: _Optional[float] = ..., lanes: _Optional[int] = ..., errors: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class ListDumpsRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class ListDumpsResponse(_message.Message):
+    __slots__ = ["dumps", "incomplete", "max_kept_bytes", "max_pinned_bytes", "max_total_bytes", "total_bytes"]
+    DUMPS_FIELD_NUMBER: _ClassVar[int]
+    INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
+    MAX_KEPT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_PINNED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    dumps: _containers.RepeatedCompositeFieldContainer[Dump]
+    incomplete: bool
+    max_kept_bytes: int
+    max_pinned_bytes: int
+    max_total_bytes: int
+    total_bytes: int
+    def __init__(self, dumps: _Optional[_Iterable[_Union[Dump, _Mapping]]] = ..., total_bytes: _Optional[int] = ..., max_total_bytes: _Optional[int] = ..., max_kept_bytes: _Optional[int] = ..., max_pinned_bytes: _Optional[int] = ..., incomplete: bool = ...) -> None: ...
+
+class ListJobsRequest(_message.Message):
+    __slots__ = ["attached_only", "job_id"]
+    ATTACHED_ONLY_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    attached_only: bool
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ..., attached_only: bool = ...) -> None: ...
+
+class ListJobsResponse(_message.Message):
+    __slots__ = ["jobs"]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...) -> None: ...
+
+class ListOptionsRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class ListOptionsResponse(_message.Message):
+    __slots__ = ["chips", "options"]
+    CHIPS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    chips: _containers.RepeatedScalarFieldContainer[str]
+    options: _containers.RepeatedCompositeFieldContainer[OptionInfo]
+    def __init__(self, options: _Optional[_Iterable[_Union[OptionInfo, _Mapping]]] = ..., chips: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListSessionsRequest(_message.Message):
+    __slots__ = ["active_only", "job_id"]
+    ACTIVE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    active_only: bool
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ..., active_only: bool = ...) -> None: ...
+
+class ListSessionsResponse(_message.Message):
+    __slots__ = ["sessions"]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    sessions: _containers.RepeatedCompositeFieldContainer[Session]
+    def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping]]] = ...) -> None: ...
+
+class Neighbour(_message.Message):
+    __slots__ = ["physical_id", "type"]
+    PHYSICAL_ID_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    physical_id: int
+    type: str
+    def __init__(self, physical_id: _Optional[int] = ..., type: _Optional[str] = ...) -> None: ...
+
+class Node(_message.Message):
+    __slots__ = ["active_sessions", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "recorder", "simulated", "tls_address", "uptime_s", "version"]
+    ACTIVE_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    ATTACH_SOCKET_FIELD_NUMBER: _ClassVar[int]
+    BUILD_FIELD_NUMBER: _ClassVar[int]
+    CALLER_FIELD_NUMBER: _ClassVar[int]
+    COLLECTORS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DRIVER_FIELD_NUMBER: _ClassVar[int]
+    DUMP_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DUMP_ROOT_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    HOSTNAME_FIELD_NUMBER: _ClassVar[int]
+    MAX_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    METRICS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    METRICS_TLS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_RIGHTS_FIELD_NUMBER: _ClassVar[int]
+    RECORDER_FIELD_NUMBER: _ClassVar[int]
+    SIMULATED_FIELD_NUMBER: _ClassVar[int]
+    TLS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_S_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    active_sessions: int
+    attach_socket: str
+    attached_processes: int
+    build: str
+    caller: Caller
+    collectors: _containers.RepeatedCompositeFieldContainer[CollectorInfo]
+    devices: _containers.RepeatedCompositeFieldContainer[Device]
+    driver: DriverInfo
+    dump_free_bytes: int
+    dump_root: str
+    health: Health
+    hostname: str
+    max_sessions: int
+    metrics_address: str
+    metrics_tls: bool
+    missing_rights: _containers.RepeatedScalarFieldContainer[str]
+    recorder: Recorder
+    simulated: bool
+    tls_address: str
+    uptime_s: float
+    version: str
+    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_s: _Optional[float] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ...) -> None: ...
+
+class OptionInfo(_message.Message):
+    __slots__ = ["conflicts", "default_value", "effect", "key", "range", "reason", "source", "supported", "type", "unit"]
+    CONFLICTS_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_VALUE_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTED_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    conflicts: str
+    default_value: str
+    effect: str
+    key: str
+    range: str
+    reason: str
+    source: str
+    supported: bool
+    type: str
+    unit: str
+    def __init__(self, key: _Optional[str] = ..., type: _Optional[str] = ..., range: _Optional[str] = ..., default_value: _Optional[str] = ..., unit: _Optional[str] = ..., effect: _Optional[str] = ..., conflicts: _Optional[str] = ..., source: _Optional[str] = ..., supported: bool = ..., reason: _Optional[str] = ...) -> None: ...
+
+class OptionProblem(_message.Message):
+    __slots__ = ["key", "kind", "text", "value"]
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    CONFLICT: OptionProblem.Kind
+    INVALID: OptionProblem.Kind
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KIND_UNSPECIFIED: OptionProblem.Kind
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    UNSUPPORTED: OptionProblem.Kind
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    kind: OptionProblem.Kind
+    text: str
+    value: str
+    def __init__(self, kind: _Optional[_Union[OptionProblem.Kind, str]] = ..., key: _Optional[str] = ..., value: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
+class Outcome(_message.Message):
+    __slots__ = ["bytes", "collector", "detail", "device", "dropped_bytes", "dropped_records", "garbage_bytes", "hz", "rebased", "records", "result", "thinned"]
+    class Result(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    BUSY: Outcome.Result
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    COLLECTOR_FIELD_NUMBER: _ClassVar[int]
+    DENIED: Outcome.Result
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    FAILED: Outcome.Result
+    FINISHED: Outcome.Result
+    GARBAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HZ_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_PROCESS: Outcome.Result
+    REBASED_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_UNSPECIFIED: Outcome.Result
+    RUNNING: Outcome.Result
+    THINNED_FIELD_NUMBER: _ClassVar[int]
+    UNSUPPORTED: Outcome.Result
+    bytes: int
+    collector: str
+    detail: str
+    device: int
+    dropped_bytes: int
+    dropped_records: int
+    garbage_bytes: int
+    hz: float
+    rebased: bool
+    records: int
+    result: Outcome.Result
+    thinned: bool
+    def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., result: _Optional[_Union[Outcome.Result, str]] = ..., detail: _Optional[str] = ..., hz: _Optional[float] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., garbage_bytes: _Optional[int] = ..., thinned: bool = ..., rebased: bool = ...) -> None: ...
+
+class PinDumpRequest(_message.Message):
+    __slots__ = ["dump", "session_id", "unpin"]
+    DUMP_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    UNPIN_FIELD_NUMBER: _ClassVar[int]
+    dump: str
+    session_id: str
+    unpin: bool
+    def __init__(self, session_id: _Optional[str] = ..., dump: _Optional[str] = ..., unpin: bool = ...) -> None: ...
+
+class PinDumpResponse(_message.Message):
+    __slots__ = ["dumps"]
+    DUMPS_FIELD_NUMBER: _ClassVar[int]
+    dumps: _containers.RepeatedCompositeFieldContainer[Dump]
+    def __init__(self, dumps: _Optional[_Iterable[_Union[Dump, _Mapping]]] = ...) -> None: ...
+
+class Recorder(_message.Message):
+    __slots__ = ["channels", "dumps", "enabled", "evicted_early", "held_bytes", "held_s", "limit_bytes", "limit_s", "suppressed", "triggers"]
+    class DumpsEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    DUMPS_FIELD_NUMBER: _ClassVar[int]
+    ENABLED_FIELD_NUMBER: _ClassVar[int]
+    EVICTED_EARLY_FIELD_NUMBER: _ClassVar[int]
+    HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HELD_S_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    SUPPRESSED_FIELD_NUMBER: _ClassVar[int]
+    TRIGGERS_FIELD_NUMBER: _ClassVar[int]
+    channels: _containers.RepeatedCompositeFieldContainer[RecorderChannel]
+    dumps: _containers.ScalarMap[str, int]
+    enabled: bool
+    evicted_early: int
+    held_bytes: int
+    held_s: float
+    limit_bytes: int
+    limit_s: float
+    suppressed: int
+    triggers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, enabled: bool = ..., limit_s: _Optional[float] = ..., limit_bytes: _Optional[int] = ..., held_s: _Optional[float] = ..., held_bytes: _Optional[int] = ..., evicted_early: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[RecorderChannel, _Mapping]]] = ..., dumps: _Optional[_Mapping[str, int]] = ..., suppressed: _Optional[int] = ..., triggers: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RecorderChannel(_message.Message):
+    __slots__ = ["bytes", "collector", "device", "held_s", "hz", "problem"]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    COLLECTOR_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    HELD_S_FIELD_NUMBER: _ClassVar[int]
+    HZ_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    bytes: int
+    collector: str
+    device: int
+    held_s: float
+    hz: float
+    problem: str
+    def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., hz: _Optional[float] = ..., bytes: _Optional[int] = ..., held_s: _Optional[float] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class RenewLeaseRequest(_message.Message):
+    __slots__ = ["session_id"]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
+
+class RenewLeaseResponse(_message.Message):
+    __slots__ = ["left_ms"]
+    LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    left_ms: int
+    def __init__(self, left_ms: _Optional[int] = ...) -> None: ...
+
+class SampleChunk(_message.Message):
+    __slots__ = ["dropped", "samples", "series", "wall_offset_ns"]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    SERIES_FIELD_NUMBER: _ClassVar[int]
+    WALL_OFFSET_NS_FIELD_NUMBER: _ClassVar[int]
+    dropped: int
+    samples: _containers.RepeatedCompositeFieldContainer[SampleValue]
+    series: _containers.RepeatedCompositeFieldContainer[SeriesInfo]
+    wall_offset_ns: int
+    def __init__(self, series: _Optional[_Iterable[_Union[SeriesInfo, _Mapping]]] = ..., samples: _Optional[_Iterable[_Union[SampleValue, _Mapping]]] = ..., dropped: _Optional[int] = ..., wall_offset_ns: _Optional[int] = ...) -> None: ...
+
+class SampleValue(_message.Message):
+    __slots__ = ["series", "time_ns", "value"]
+    SERIES_FIELD_NUMBER: _ClassVar[int]
+    TIME_NS_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    series: int
+    time_ns: int
+    value: float
+    def __init__(self, series: _Optional[int] = ..., time_ns: _Optional[int] = ..., value: _Optional[float] = ...) -> None: ...
+
+class Segment(_message.Message):
+    __slots__ = ["bytes", "dump_path", "ended_ns", "reason", "records", "started_ns", "state"]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    DUMP_PATH_FIELD_NUMBER: _ClassVar[int]
+    ENDED_NS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_NS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    bytes: int
+    dump_path: str
+    ended_ns: int
+    reason: str
+    records: int
+    started_ns: int
+    state: Session.State
+    def __init__(self, dump_path: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., bytes: _Optional[int] = ..., records: _Optional[int] = ...) -> None: ...
+
+class SeriesInfo(_message.Message):
+    __slots__ = ["collector", "device", "id", "labels", "metric"]
+    class LabelsEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    COLLECTOR_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    collector: str
+    device: int
+    id: int
+    labels: _containers.ScalarMap[str, str]
+    metric: str
+    def __init__(self, id: _Optional[int] = ..., metric: _Optional[str] = ..., device: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., collector: _Optional[str] = ...) -> None: ...
+
+class Session(_message.Message):
+    __slots__ = ["devices", "dropped_bytes", "dropped_marks", "dropped_records", "dump_bytes", "dump_path", "duration_ms", "effective_options", "ended_ns", "expected_ranks", "job_id", "label", "lease_left_ms", "lease_ms", "marks", "metadata", "outcomes", "pid", "pinned", "priority", "processes", "rank", "reason", "records", "segments", "session_id", "since_ns", "start_at_ns", "start_step", "started_ns", "state", "statistics", "steps", "steps_done", "uid", "warnings"]
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    class MetadataEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DONE: Session.State
+    DROPPED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_MARKS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    DUMP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DUMP_PATH_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    EFFECTIVE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_NS_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_RANKS_FIELD_NUMBER: _ClassVar[int]
+    FAILED: Session.State
+    INTERRUPTED: Session.State
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    LEASE_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    MARKS_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING: Session.State
+    SCHEDULED: Session.State
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_NS_FIELD_NUMBER: _ClassVar[int]
+    STARTING: Session.State
+    START_AT_NS_FIELD_NUMBER: _ClassVar[int]
+    START_STEP_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_UNSPECIFIED: Session.State
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_DONE_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    STOPPING: Session.State
+    UID_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    dropped_bytes: int
+    dropped_marks: int
+    dropped_records: int
+    dump_bytes: int
+    dump_path: str
+    duration_ms: int
+    effective_options: _containers.RepeatedCompositeFieldContainer[EffectiveOption]
+    ended_ns: int
+    expected_ranks: int
+    job_id: str
+    label: str
+    lease_left_ms: int
+    lease_ms: int
+    marks: int
+    metadata: _containers.ScalarMap[str, str]
+    outcomes: _containers.RepeatedCompositeFieldContainer[Outcome]
+    pid: int
+    pinned: bool
+    priority: int
+    processes: _containers.RepeatedCompositeFieldContainer[SessionProcess]
+    rank: int
+    reason: str
+    records: int
+    segments: _containers.RepeatedCompositeFieldContainer[Segment]
+    session_id: str
+    since_ns: int
+    start_at_ns: int
+    start_step: int
+    started_ns: int
+    state: Session.State
+    statistics: _containers.RepeatedCompositeFieldContainer[DeviceStatistics]
+    steps: int
+    steps_done: int
+    uid: int
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session_id: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., uid: _Optional[int] = ..., pid: _Optional[int] = ..., job_id: _Optional[str] = ..., rank: _Optional[int] = ..., label: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., duration_ms: _Optional[int] = ..., dump_path: _Optional[str] = ..., dump_bytes: _Optional[int] = ..., records: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ..., processes: _Optional[_Iterable[_Union[SessionProcess, _Mapping]]] = ..., start_at_ns: _Optional[int] = ..., start_step: _Optional[int] = ..., steps: _Optional[int] = ..., steps_done: _Optional[int] = ..., lease_ms: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., priority: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., since_ns: _Optional[int] = ..., metadata: _Optional[_Mapping[str, str]] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., pinned: bool = ..., expected_ranks: _Optional[int] = ..., statistics: _Optional[_Iterable[_Union[DeviceStatistics, _Mapping]]] = ...) -> None: ...
+
+class SessionProcess(_message.Message):
+    __slots__ = ["attached", "pid", "rank"]
+    ATTACHED_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    attached: bool
+    pid: int
+    rank: int
+    def __init__(self, pid: _Optional[int] = ..., rank: _Optional[int] = ..., attached: bool = ...) -> None: ...
+
+class StartSessionRequest(_message.Message):
+    __slots__ = ["acl_switches", "all", "best_effort", "collectors", "compress", "devices", "duration_ms", "end_with_pid", "job_id", "label", "lease_ms", "marks", "metadata", "no_dump", "options", "options_json", "pids", "preempt", "priority", "rank", "ranks", "require_all", "since_ms", "start_at_ns", "start_in_ms", "start_in_steps", "start_step", "starter_pid", "steps"]
+    class AclSwitchesEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class MetadataEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ACL_SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    BEST_EFFORT_FIELD_NUMBER: _ClassVar[int]
+    COLLECTORS_FIELD_NUMBER: _ClassVar[int]
+    COMPRESS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    END_WITH_PID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    MARKS_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    NO_DUMP_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_JSON_FIELD_NUMBER: _ClassVar[int]
+    PIDS_FIELD_NUMBER: _ClassVar[int]
+    PREEMPT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_ALL_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    STARTER_PID_FIELD_NUMBER: _ClassVar[int]
+    START_AT_NS_FIELD_NUMBER: _ClassVar[int]
+    START_IN_MS_FIELD_NUMBER: _ClassVar[int]
+    START_IN_STEPS_FIELD_NUMBER: _ClassVar[int]
+    START_STEP_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    acl_switches: _containers.ScalarMap[str, str]
+    all: bool
+    best_effort: bool
+    collectors: _containers.RepeatedCompositeFieldContainer[CollectorOrder]
+    compress: bool
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    duration_ms: int
+    end_with_pid: int
+    job_id: str
+    label: str
+    lease_ms: int
+    marks: bool
+    metadata: _containers.ScalarMap[str, str]
+    no_dump: bool
+    options: _options_pb2.ProfilingOptions
+    options_json: str
+    pids: _containers.RepeatedScalarFieldContainer[int]
+    preempt: bool
+    priority: int
+    rank: int
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    require_all: bool
+    since_ms: int
+    start_at_ns: int
+    start_in_ms: int
+    start_in_steps: int
+    start_step: int
+    starter_pid: int
+    steps: int
+    def __init__(self, job_id: _Optional[str] = ..., rank: _Optional[int] = ..., label: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., collectors: _Optional[_Iterable[_Union[CollectorOrder, _Mapping]]] = ..., pids: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[int] = ..., require_all: bool = ..., end_with_pid: _Optional[int] = ..., no_dump: bool = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., ranks: _Optional[_Iterable[int]] = ..., all: bool = ..., start_at_ns: _Optional[int] = ..., start_in_ms: _Optional[int] = ..., start_step: _Optional[int] = ..., steps: _Optional[int] = ..., since_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., starter_pid: _Optional[int] = ..., priority: _Optional[int] = ..., preempt: bool = ..., metadata: _Optional[_Mapping[str, str]] = ..., marks: bool = ..., compress: bool = ..., start_in_steps: _Optional[int] = ...) -> None: ...
+
+class StopSessionRequest(_message.Message):
+    __slots__ = ["job_id", "session_id"]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ..., job_id: _Optional[str] = ...) -> None: ...
+
+class StreamSamplesRequest(_message.Message):
+    __slots__ = ["collectors", "devices", "devices_only", "interval_ms", "max_samples"]
+    COLLECTORS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_ONLY_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    collectors: _containers.RepeatedScalarFieldContainer[str]
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    devices_only: bool
+    interval_ms: int
+    max_samples: int
+    def __init__(self, collectors: _Optional[_Iterable[str]] = ..., devices: _Optional[_Iterable[int]] = ..., devices_only: bool = ..., interval_ms: _Optional[int] = ..., max_samples: _Optional[int] = ...) -> None: ...
+
+class Topology(_message.Message):
+    __slots__ = ["devices"]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    devices: _containers.RepeatedCompositeFieldContainer[DeviceTopology]
+    def __init__(self, devices: _Optional[_Iterable[_Union[DeviceTopology, _Mapping]]] = ...) -> None: ...
+
+class WatchSessionRequest(_message.Message):
+    __slots__ = ["interval_ms", "session_id"]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    interval_ms: int
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ..., interval_ms: _Optional[int] = ...) -> None: ...
