@@ -1,6 +1,7 @@
 // A training loop as small as one can be, with steps, ranges and marks. What it computes is
 // simulated. PROFILING_OPTIONS profiles it without any of its flags; --profile-steps does it from
 // inside.
+#include <profd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -16,8 +17,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "client/libprofd/profd.h"
 
 namespace {
 

@@ -58,6 +58,21 @@ class Messages(unittest.TestCase):
         self.assertEqual(missing, [], "no source says this")
 
 
+class Extracts(unittest.TestCase):
+    def test_extracts_are_in_their_files(self):
+        """A block of code that names a file (```python client/x.py) is a part of it, however far indented."""
+        wrong, count = [], 0
+        for name in tracked("docs/*.md", "*.md"):
+            for path, extract in re.findall(r"^```[\w+]+ (\S+)\n(.*?)^```$", read(name), re.M | re.S):
+                count += 1
+                lines = [line.strip() for line in extract.splitlines()]
+                whole = [line.strip() for line in read(path).splitlines()]
+                if not any(whole[at:at + len(lines)] == lines for at in range(len(whole))):
+                    wrong.append(f"{name}: {path}")
+        self.assertGreaterEqual(count, 3)
+        self.assertEqual(wrong, [], "not what the file has")
+
+
 class Printed(unittest.TestCase):
     def test_compatibility_is_up_to_date(self):
         build = os.environ.get("PROFD_BUILD_DIR", os.path.join(ROOT, "build", "dev"))

@@ -119,14 +119,14 @@ class Grpc(DaemonCase):
         self.try_program(python, self.generate("protoc", python))
 
     def test_beside_the_package_profd(self):
-        """The package of docs/python.md and the generated one have a name in common."""
+        """The package of docs/python.md has the generated one's name, and its own stubs."""
         python = python_with("grpc", "grpc_tools")
         generated = self.generate("python3 -m grpc_tools.protoc", python)
-        package = os.path.join(ROOT, "client", "python")
+        package = os.path.realpath(os.path.join(ROOT, "client", "python"))
         for path in (f"{generated}:{package}", f"{package}:{generated}"):
             out = self.run_in([python, "-B", "-c", "import profd; from profd.v1 import profd_pb2; "
-                               "print(profd.profile.__name__, profd_pb2.Session.DESCRIPTOR.full_name)"], PYTHONPATH=path)
-            self.assertEqual(out, "profile profd.v1.Session\n")
+                               "print(profd.profile.__name__, profd_pb2.__file__)"], PYTHONPATH=path)
+            self.assertEqual(out, f"profile {package}/profd/v1/profd_pb2.py\n")
 
     def test_a_refusal_is_said(self):
         python = python_with("grpc", "grpc_tools")
