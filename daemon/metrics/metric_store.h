@@ -84,11 +84,12 @@ class MetricStore final : public SeriesRegistry {
   // ordered by metric, the series of a histogram together in the order of their bounds, its sum last.
   // A series is stale after 3.5 of its own intervals (at least 10 s, at most 5 min), so that a reading
   // that keeps failing disappears instead of freezing; what was sampled before its device was gone is
-  // stale at once.
-  template <class Visitor>
-  void VisitFresh(int64_t now_ns, Visitor&& visit) const {
+  // stale at once. `end` is called after the last one, while no series can come or go.
+  template <class Visitor, class End = void (*)()>
+  void VisitFresh(int64_t now_ns, Visitor&& visit, End&& end = [] {}) const {
     std::lock_guard lock(mutex_);
     for (const Order& entry : Ordered()) VisitIfFresh(entry, now_ns, visit);
+    end();
   }
   // The same, of these metrics only.
   template <class Visitor>

@@ -122,8 +122,7 @@ void StoreFamilies::Visit(LabelForm form, const Take& take) const {
                 series.window_or_null->Merge(now_ns_ - window_ns_, now_ns_, series.value, series.time_ns), &window);
     }
     (spec.type == MetricType::kCounter ? metric.counter.value : metric.gauge.value) = series.value;
-  });
-  end();
+  }, end);
 }
 
 std::vector<MetricFamily> StoreFamilies::Collect() const {
