@@ -168,8 +168,8 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
      "(broken), or by the status of the answer",
      "push"},
     {"profd_push_dropped_samples_total", MetricType::kCounter, MetricScope::kNode, "sink,reason", "",
-     "Samples that were not pushed: the oldest of a full queue (queue_full), or refused for good by the "
-     "receiver (rejected)",
+     "Samples that were not pushed: the oldest of a full queue (queue_full), refused for good by the "
+     "receiver (rejected), or not compressed for want of memory (not_packed)",
      "push"},
     {"profd_push_queue_bytes", MetricType::kGauge, MetricScope::kNode, "sink", "bytes",
      "Messages that wait for the receiver", "push"},

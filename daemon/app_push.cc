@@ -63,7 +63,7 @@ std::vector<PushMessage> TakePush(const MetricStore& store, const prometheus::Co
   std::vector<PushMessage> messages = OtlpMessages(families, facts);
   for (PushMessage& message : messages) {
     std::string packed;
-    if (!page->gzip.Compress(message.body, &packed)) return {};
+    if (!page->gzip.Compress(message.body, &packed)) packed.clear();
     message.body = std::move(packed);
   }
   return messages;

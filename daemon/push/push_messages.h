@@ -24,7 +24,7 @@ struct PushFacts {
 
 // A message that is ready to be sent.
 struct PushMessage {
-  std::string body;
+  std::string body;  // empty: it could not be compressed (no memory), and counts as dropped
   size_t samples = 0;
 };
 

@@ -24,6 +24,7 @@ namespace {
 constexpr auto kEndPatience = std::chrono::seconds(1);
 constexpr std::string_view kQueueFull = "queue_full";
 constexpr std::string_view kRejected = "rejected";
+constexpr std::string_view kNotPacked = "not_packed";
 
 }  // namespace
 
@@ -101,6 +102,10 @@ bool PushSink::State::TakeNow() {
 void PushSink::State::Enqueue(std::vector<PushMessage> messages) {
   std::lock_guard lock(mutex);
   for (PushMessage& message : messages) {
+    if (message.body.empty()) {
+      stats.dropped_samples[std::string(kNotPacked)] += message.samples;
+      continue;
+    }
     stats.queued_bytes += message.body.size();
     queue.push_back(std::move(message));
   }

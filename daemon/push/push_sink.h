@@ -33,7 +33,7 @@ struct PushStats {
   uint64_t queued_bytes = 0;
   int64_t last_success_s = 0;  // since the epoch; 0 = never
   std::map<std::string, uint64_t, std::less<>> failures;         // attempts, by reason
-  std::map<std::string, uint64_t, std::less<>> dropped_samples;  // by reason: queue_full, rejected
+  std::map<std::string, uint64_t, std::less<>> dropped_samples;  // by reason: queue_full, rejected, not_packed
 };
 
 // Pauses between attempts: doubled from the first to the longest, unless the receiver wants a longer one.

@@ -101,6 +101,15 @@ TEST(PushSink, AFullQueueDropsTheOldest) {
   EXPECT_LE(sink.stats().queued_bytes, 3000U);
 }
 
+TEST(PushSink, WhatCouldNotBePackedIsCounted) {
+  Receiver receiver({std::string(kOk)});
+  PushSink sink(OptionsFor(receiver.port(), 20),
+                [] { return std::vector<PushMessage>{{"", 7}, {"body", 1}}; });
+  sink.Start();
+  EXPECT_EQ(BodyOf(receiver.Requests(1).at(0)), "body");
+  EXPECT_TRUE(Eventually([&] { return sink.stats().dropped_samples["not_packed"] >= 7; }));
+}
+
 TEST(PushSink, OnlyWhatMayHelpIsTriedAgain) {
   auto answer = [](int status) { return PostResult{kPushAnswer, status, 0, ""}; };
   for (int status : {429, 500, 502, 503, 504}) EXPECT_TRUE(PushMayRetry(answer(status))) << status;
