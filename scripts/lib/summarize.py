@@ -1,7 +1,7 @@
 """usage: summarize.py REPORT_DIR
 
-Prints what scripts/test ran: steps with their time, then tests by suite, then every skipped test with its
-reason. Suites are GoogleTest executables and files of Python tests with their cases, and ctest's other tests
+Prints what scripts/test ran: what the failed tests printed, steps with their time, then tests by suite, then
+every skipped test with its reason. Suites are GoogleTest executables and files of Python tests with their cases, and ctest's other tests
 as they are. A step that failed without a failed test to show for it (a build, a check) counts as one failure.
 With CI in the environment, a skip that the machine does not explain (skips.py) is a failure.
 The last line is "N passed, M failed", with ", K skipped" if there were any; exit code 1 if M is not 0.
@@ -15,6 +15,8 @@ import xml.etree.ElementTree as xml
 
 import skips
 
+OUTPUT_LINES = 40  # of a failed test
+
 
 @dataclasses.dataclass
 class Suite:
@@ -23,6 +25,7 @@ class Suite:
     seconds: float
     passed: int = 0
     failed: list = dataclasses.field(default_factory=list)   # names
+    output: list = dataclasses.field(default_factory=list)   # (name, what it printed)
     skipped: list = dataclasses.field(default_factory=list)  # (name, reason)
 
 
@@ -41,8 +44,10 @@ def read_cases(path, suite):
         return False
     for case in root.iter("testcase"):
         name, skipped = f"{case.get('classname')}.{case.get('name')}", case.find("skipped")
-        if case.find("failure") is not None:
+        failure = case.find("failure")
+        if failure is not None:
             suite.failed.append(name)
+            suite.output.append((name, failure.text or failure.get("message") or ""))
         elif skipped is not None or case.get("result") in ("skipped", "suppressed"):
             suite.skipped.append((name, reason_of(skipped.get("message") if skipped is not None else "")))
         else:
@@ -80,6 +85,8 @@ def ctest_suites(report, run):
         if reason is None:
             # One that crashed left no report, or one without the case it crashed in; one that could not be
             # started left nothing.
+            if not suite.failed:
+                suite.output.append(("", case.findtext("system-out") or ""))
             suite.failed = suite.failed or [""]
         elif not has_cases:
             suite.skipped.append(("", reason))
@@ -115,11 +122,16 @@ def by_reason(suites):
 
 def main(report, in_ci):
     steps = [line.split("\t") for line in read_lines(report, "steps")]
+    runs = [name for name in sorted(os.listdir(report)) if os.path.isdir(os.path.join(report, name))]
+    suites = [suite for run in runs for suite in ctest_suites(report, run)]
+    for suite in suites:
+        for name, output in suite.output:
+            print(f"\nfailed: {suite.run}: {suite.name} {name}".rstrip())
+            for line in output.strip().splitlines()[-OUTPUT_LINES:]:
+                print(f"  {line}")
     print("\nsteps")
     for name, result, seconds in steps:
         print(f"  {result:8} {int(seconds):5d} s  {name}")
-    runs = [name for name in sorted(os.listdir(report)) if os.path.isdir(os.path.join(report, name))]
-    suites = [suite for run in runs for suite in ctest_suites(report, run)]
     print("\ntests                                    passed failed skipped      s")
     for suite in suites:
         print(f"  {suite.run + ': ' + suite.name:38} {suite.passed:6d} {len(suite.failed):6d} "

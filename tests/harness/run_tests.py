@@ -5,11 +5,13 @@ folder ("xml:FOLDER/"). The exit code is 77 if all tests were skipped: that is n
 """
 
 import os
+import re
 import sys
 import unittest
 import xml.etree.ElementTree as xml
 
 ALL_SKIPPED = 77
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Result(unittest.TextTestResult):
@@ -21,10 +23,12 @@ class Result(unittest.TextTestResult):
         super().addSuccess(test)
         self.passed.append(test)
 
-    def names_of_failed(self):
-        """Once each, however many of its parts have failed."""
-        tests = [test for test, _ in self.failures + self.errors] + list(self.unexpectedSuccesses)
-        return sorted({name_of(test) for test in tests})
+    def failed(self):
+        """{name: what was printed}, each test once, however many of its parts have failed."""
+        found = {}
+        for test, text in self.failures + self.errors + [(test, "passed") for test in self.unexpectedSuccesses]:
+            found.setdefault(name_of(test), []).append(text)
+        return {name: "\n".join(found[name]) for name in sorted(found)}
 
 
 def name_of(test):
@@ -41,8 +45,8 @@ def write_report(result, path):
 
     for test in result.passed + [test for test, _ in result.expectedFailures]:
         add(name_of(test))
-    for name in result.names_of_failed():
-        xml.SubElement(add(name), "failure")
+    for name, text in result.failed().items():
+        xml.SubElement(add(name), "failure").text = NOT_IN_XML.sub("?", text)
     for test, reason in result.skipped:
         xml.SubElement(add(name_of(test)), "skipped", message=reason)
     xml.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

@@ -29,7 +29,7 @@ MIXED = HEAD + """
         def test_bad(self):
             for n in range(3):
                 with self.subTest(n=n):
-                    self.assertEqual(n, 0)
+                    self.assertEqual(n, 0, "\\x1b[1mred")
         def test_left_out(self):
             self.skipTest("only root can do this")
     @unittest.skip("no such thing")
@@ -88,6 +88,7 @@ class Runner(Folder):
         self.assertEqual(code, 1)
         self.assertEqual([report.count(part) for part in ("<testcase ", "<failure", "<skipped ")], [5, 1, 2])
         self.assertIn('message="only root can do this"', report)
+        self.assertIn("1 != 0 : ?[1mred", report)
 
     def test_skipped_altogether_is_no_pass(self):
         code, report = self.run_file(SKIPPED)
@@ -120,6 +121,12 @@ class Summary(Folder):
         self.assertEqual((code, last), (1, "3 passed, 1 failed, 1 skipped"))
         self.assertIn("  skipped: dev-e2e: needs root: a S.Out\n", text)
         self.assertIn("  failed: dev-e2e: a S.Bad\n", text)
+        self.assertTrue(text.startswith("\nfailed: dev-e2e: a S.Bad\n  no\n\nsteps\n"), text)
+
+    def test_the_output_of_a_crash_is_shown(self):
+        crash = '<testcase name="c" time="1" status="fail"><system-out>first\nSegmentation fault\n</system-out></testcase>'
+        text = self.summary(junit=crash)[2]
+        self.assertIn("failed: dev-e2e: c\n  first\n  Segmentation fault\n", text)
 
     def test_nothing_skipped_is_not_mentioned(self):
         self.assertEqual(self.summary(junit=self.RAN.format("b"), b=GOOD_GTEST)[:2], (0, "1 passed, 0 failed"))
