@@ -2,6 +2,7 @@
 // itself takes several times as much, and hundreds of them are kept.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,7 @@ class EndedSession {
     Set(view);
   }
   v1::Session::State state() const { return state_; }
+  size_t bytes() const { return sizeof *this + bytes_.capacity(); }
   // Somewhere in its texts; false = no part of it is called so.
   bool Mentions(std::string_view text) const { return bytes_.find(text) != std::string::npos; }
 

@@ -106,7 +106,7 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRe
 
 namespace {
 
-Status NobodyCounts() {
+Status NoCountingProcess() {
   return FailedPrecondition(
       "start_step and steps need an attached process of the job to count on; none is attached "
       "(see `profctl jobs`)");
@@ -120,7 +120,7 @@ Status SessionManager::ResolveStep(const SessionTargets& targets,
   if (request->start_in_steps() == 0 || request->has_start_step()) return Status::Ok();
   SessionJob job(nullptr, targets, deps_.session.process_start_time, "");
   const TrainingProcess* counting = job.CountingProcess();
-  if (counting == nullptr) return NobodyCounts();
+  if (counting == nullptr) return NoCountingProcess();
   if (!counting->step) {
     return FailedPrecondition(fmt::format(
         "start_in_steps = {}: process {} has begun no step yet; name the step with start_step",
@@ -146,7 +146,7 @@ Status SessionManager::CheckSteps(const Session::Order& order) const {
   if (!order.terms.needs_steps()) return Status::Ok();
   SessionJob job(nullptr, order.targets, deps_.session.process_start_time, "");
   const TrainingProcess* counting = job.CountingProcess();
-  if (counting == nullptr) return NobodyCounts();
+  if (counting == nullptr) return NoCountingProcess();
   if (!order.terms.start_step || !counting->step || *counting->step < *order.terms.start_step) {
     return Status::Ok();
   }
