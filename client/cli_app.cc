@@ -277,7 +277,7 @@ void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
     app->add_option(name, *value, text)->type_name(type)->group("Many nodes");
   };
   add("--nodes", &fleet->source.nodes,
-      "Ask or order all of these: 'n[01-64],m[1-2]:9465'", "LIST");
+      "Run the command on all of these nodes: 'n[01-64],m[1-2]:9465'", "LIST");
   add("--nodes-file", &fleet->source.nodes_file, "The same list from a file, with # comments",
       "FILE");
   add("--slurm", &fleet->source.slurm, "The nodes of this Slurm job", "JOBID");

@@ -159,7 +159,7 @@ void PrintSession() {
   }
 }
 
-// A profile is an extra: training goes on without it.
+// Training must not fail because it cannot be profiled.
 bool StartProfile(const Arguments& arguments) {
   profd_start_args args = PROFD_START_ARGS_INIT;
   args.options_json = arguments.options;

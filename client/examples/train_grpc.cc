@@ -32,7 +32,7 @@ uint32_t Device() {
   return rank != nullptr ? static_cast<uint32_t>(std::strtoul(rank, nullptr, 10)) : 0;
 }
 
-// A profile is an extra: training goes on without it.
+// Training must not fail because it cannot be profiled.
 std::optional<Session> StartProfile(Profd::Stub* daemon) {
   profd::v1::StartSessionRequest request;
   request.set_label("train_grpc.cc");

@@ -13,7 +13,7 @@ from profd import rpc  # noqa: E402
 
 
 def start_profile(daemon):
-    """A profile is an extra: training goes on without it."""
+    """Training must not fail because it cannot be profiled."""
     request = rpc.StartSessionRequest(
         label="train_grpc.py",
         devices=[int(os.environ.get("LOCAL_RANK", "0"))],  # the NPU of this process

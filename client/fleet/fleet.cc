@@ -74,7 +74,11 @@ Result<std::vector<std::string>> SessionsOf(ProfdApi& api, const std::vector<std
   std::vector<std::string> sessions;
   std::set<std::string> fleets;
   for (const std::string& id : ids) {
-    IsFleetId(id) ? (void)fleets.insert(id) : sessions.push_back(id);
+    if (IsFleetId(id)) {
+      fleets.insert(id);
+    } else {
+      sessions.push_back(id);
+    }
   }
   if (fleets.empty()) return sessions;
   v1::ListSessionsRequest request;

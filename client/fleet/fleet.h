@@ -160,9 +160,9 @@ struct FleetFetch {
   // Sessions, or starts by their fleet id; empty = all of the job.
   std::set<std::string> ids = {};
 };
-// Every finished dump of these into out/rank_<r>/ (the node's name where no rank is known, both where
-// several nodes claim one), and an index of them, out/fleet.json. A dump that is there is not fetched
-// again; one that did not arrive whole is removed. The error is that of `out` itself.
+// Every finished dump of what was requested into out/rank_<r>/ (the node's name where no rank is known,
+// both where several nodes claim one), and an index of them, out/fleet.json. A dump that is there is not
+// fetched again; one that arrived incomplete is removed. The error is that of `out` itself.
 Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& order);
 
 }  // namespace profd::client

@@ -186,7 +186,7 @@ TEST_F(FleetCliTest, QuestionsAreAskedOfEveryNode) {
   EXPECT_EQ(Run({"--nodes", "a,b", "check", "--l2", "on"}), kExitRefused);
   EXPECT_THAT(err(), HasSubstr("profctl: a, b: problem: l2: no\n"));
   EXPECT_EQ(Run({"--nodes", "a,b", "show", "nothing"}), kExitNotFound);
-  daemon_.error = Unavailable("nobody there");
+  daemon_.error = Unavailable("no daemon");
   EXPECT_EQ(Run({"--nodes", "a,b", "devices"}), kExitUnreachable);
 }
 

@@ -74,7 +74,8 @@ class Starter {
     return reached;
   }
 
-  // The same step for all: so many behind the one the foremost rank is in. False when nobody counts.
+  // The same step for all: so many after the one the leading rank is in. False when no rank counts
+  // steps.
   bool ChooseStep(const std::vector<size_t>& reached) {
     v1::ListJobsRequest list;
     list.set_job_id(request_.job_id());

@@ -166,7 +166,7 @@ class NodeApi final : public DeafApi {
   }
   Status Reach() {
     Counted counted(&cluster_);
-    if (node_.kind == FakeNode::Kind::kDead) return Unavailable("nobody there");
+    if (node_.kind == FakeNode::Kind::kDead) return Unavailable("no daemon");
     if (node_.kind == FakeNode::Kind::kSlow) return Hang();
     // Answers at once: a deadline short enough for a test to wait for must not touch the others.
     return Status::Ok();

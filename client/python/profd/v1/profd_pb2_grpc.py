@@ -127,7 +127,7 @@ class ProfdServicer(object):
 
     def StopSession(self, request, context):
         """Ends a session: reads what the driver still holds, stops its channels, completes the dump.
-        Answers when the dump is complete (or the deadline of the call has passed: the stop goes on).
+        Answers when the dump is complete (or at the deadline of the call, while the session is still stopping).
         Stopping a finished session answers its final state.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -187,7 +187,7 @@ class ProfdServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def PinDump(self, request, context):
-        """Keeps dumps from being removed to make room (dump.max_total_mb, limits.max_kept_mb_per_uid), or
+        """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid), or
         lets them go again. RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -26,7 +26,7 @@ class ProfdStub:
         profd.v1.profd_pb2.StopSessionRequest,
         profd.v1.profd_pb2.Session]
     """Ends a session: reads what the driver still holds, stops its channels, completes the dump.
-    Answers when the dump is complete (or the deadline of the call has passed: the stop goes on).
+    Answers when the dump is complete (or at the deadline of the call, while the session is still stopping).
     Stopping a finished session answers its final state.
     """
 
@@ -75,7 +75,7 @@ class ProfdStub:
     PinDump: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.PinDumpRequest,
         profd.v1.profd_pb2.PinDumpResponse]
-    """Keeps dumps from being removed to make room (dump.max_total_mb, limits.max_kept_mb_per_uid), or
+    """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid), or
     lets them go again. RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
     """
 
@@ -147,7 +147,7 @@ class ProfdServicer(metaclass=abc.ABCMeta):
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.Session:
         """Ends a session: reads what the driver still holds, stops its channels, completes the dump.
-        Answers when the dump is complete (or the deadline of the call has passed: the stop goes on).
+        Answers when the dump is complete (or at the deadline of the call, while the session is still stopping).
         Stopping a finished session answers its final state.
         """
         pass
@@ -219,7 +219,7 @@ class ProfdServicer(metaclass=abc.ABCMeta):
         request: profd.v1.profd_pb2.PinDumpRequest,
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.PinDumpResponse:
-        """Keeps dumps from being removed to make room (dump.max_total_mb, limits.max_kept_mb_per_uid), or
+        """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid), or
         lets them go again. RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
         """
         pass
