@@ -172,12 +172,15 @@ struct TimeBase {
 // What a decoder or a polled collector hands back; reused, so that steady state allocates nothing.
 class SampleBatch {
  public:
-  SampleBatch() { samples_.reserve(1024); }
   void Emit(SeriesId series, int64_t time_ns, double value) {
     if (series != kNoSeries) samples_.push_back({series, time_ns, value});
   }
   std::span<const Sample> samples() const { return samples_; }
-  void Clear() { samples_.clear(); }
+  // Takes its memory with the first use: most channels of a node never run.
+  void Clear() {
+    samples_.clear();
+    samples_.reserve(1024);
+  }
   // Takes back all but the first `count`.
   void Cut(size_t count) {
     samples_.erase(samples_.begin() + static_cast<std::ptrdiff_t>(count), samples_.end());

@@ -101,9 +101,9 @@ void Scrape(benchmark::State& state) {
   store.Write(batch.samples());
   int64_t lines = 0;
   for (auto _ : state) {
-    std::string room;
-    room.reserve(500000);
-    std::ostringstream page(std::move(room));
+    std::string buffer;
+    buffer.reserve(500000);
+    std::ostringstream page(std::move(buffer));
     StoreFamilies(store, now, 15'000'000'000).Write(page);
     const std::string text = std::move(page).str();
     lines = std::count(text.begin(), text.end(), '\n');

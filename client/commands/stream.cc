@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <map>
 #include <unordered_map>
@@ -15,6 +15,7 @@
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/signals.h"
+#include "export/rows/text.h"
 
 namespace profd::client {
 namespace {
@@ -72,21 +73,6 @@ std::string JsonPrefix(const v1::SeriesInfo& series) {
   return text;
 }
 
-// "2026-01-01T00:00:00.000000000Z"
-std::string IsoTime(int64_t wall_ns) {
-  int64_t seconds = wall_ns / kNsPerSecond;
-  int64_t ns = wall_ns % kNsPerSecond;
-  if (ns < 0) {
-    --seconds;
-    ns += kNsPerSecond;
-  }
-  const std::time_t time = seconds;
-  std::tm utc{};
-  gmtime_r(&time, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}Z", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, ns);
-}
-
 class Printer {
  public:
   Printer(const Context& context, Format format, bool raw_time, uint64_t count)
@@ -141,7 +127,7 @@ class Printer {
       case Format::kText:
         context_.io.out << fmt::format(
             "{} {} {}\n",
-            raw_time_ ? fmt::format("{:.6f}", static_cast<double>(raw_ns) / 1e9) : IsoTime(wall_ns),
+            raw_time_ ? fmt::format("{:.6f}", static_cast<double>(raw_ns) / 1e9) : Utc(wall_ns),
             prefix, value);
         break;
       case Format::kJson:
@@ -151,9 +137,14 @@ class Printer {
         break;
       case Format::kCsv:
         context_.io.out << fmt::format(
-            "{},{},{}\n", raw_time_ ? std::to_string(raw_ns) : IsoTime(wall_ns), value, prefix);
+            "{},{},{}\n", raw_time_ ? std::to_string(raw_ns) : Utc(wall_ns), value, prefix);
         break;
     }
+  }
+
+  std::string Utc(int64_t wall_ns) {
+    std::array<char, 40> text{};
+    return {text.data(), utc_.Append(text.data(), wall_ns)};
   }
 
   void ReportDrops(uint64_t dropped) {
@@ -166,6 +157,7 @@ class Printer {
   const Context& context_;
   Format format_;
   bool raw_time_;
+  exporting::Rfc3339 utc_;
   uint64_t count_;
   uint64_t printed_ = 0;
   uint64_t dropped_ = 0;

@@ -21,13 +21,6 @@ constexpr CollectorSpec kSpec = {
     .sample_note = SampleNote::kInstr,
 };
 
-template <class Use>
-void ForEachChannel(Use use) {
-  for (uint32_t group = 0; group < abi::kInstrGroups; ++group) {
-    for (uint32_t core = 0; core < abi::kInstrCores; ++core) use(abi::InstrChannel(group, core), core);
-  }
-}
-
 // The 950 has channels of the same numbers with other parameters and records (driver-abi 3.5).
 Status Probe(const Host&, const DeviceInfo& device) {
   Status listed = NeedAnyChannel(device, {abi::InstrChannel(0, 0)});
@@ -39,13 +32,14 @@ Status Probe(const Host&, const DeviceInfo& device) {
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
   std::vector<ChannelRequest> plan;
   if (device.chip_id != static_cast<int>(abi::kChip910B)) return plan;
-  ForEachChannel([&](uint32_t channel, uint32_t) {
-    if (!HasChannel(device, channel)) return;
-    plan.push_back({.channel = channel,
-                    .task_scheduler_owned = true,
-                    .user_data = UserData(abi::InstrProfileCfg{.period = options.instr_cycles,
-                                                               .pc_sampling = 0})});
-  });
+  const abi::InstrProfileCfg config = {.period = options.instr_cycles, .pc_sampling = 0};
+  for (uint32_t group = 0; group < abi::kInstrGroups; ++group) {
+    for (uint32_t core = 0; core < abi::kInstrCores; ++core) {
+      const uint32_t channel = abi::InstrChannel(group, core);
+      if (!HasChannel(device, channel)) continue;
+      plan.push_back({.channel = channel, .task_scheduler_owned = true, .user_data = UserData(config)});
+    }
+  }
   return plan;
 }
 

@@ -57,7 +57,6 @@ TEST(InstrCollector, StartsOnlyWhatTheDriverLists) {
 }
 
 TEST(InstrCollector, OfThe910BOnly) {
-  SampleBatch batch;
   for (int chip : {1, 4, 7, 15}) {
     EXPECT_TRUE(kInstrCollector.plan(MakeDevice(chip), {}).empty()) << chip;
   }

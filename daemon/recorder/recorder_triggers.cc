@@ -86,6 +86,7 @@ void FlightRecorder::VisitSelfMetrics(const std::function<void(const SeriesReadi
   for (const prometheus::MetricFamily& family : deps_.self_metrics.Collect()) {
     const auto spec = std::find_if(kMetrics.begin(), kMetrics.end(),
                                    [&](const MetricSpec& metric) { return metric.name == family.name; });
+    if (spec == kMetrics.end()) continue;
     const auto metric = static_cast<MetricId>(spec - kMetrics.begin());
     for (const prometheus::ClientMetric& series : family.metric) {
       std::vector<std::pair<std::string, std::string>> labels;
