@@ -99,7 +99,7 @@ Result<UniqueFd> DumpSink::OpenParent(const std::vector<std::string>& components
     const char* name = components[i].c_str();
     so_far += (so_far.empty() ? "" : "/") + components[i];
     if (mkdirat(dir.get(), name, kDirMode) == 0) {
-      made_.push_back({so_far, true});
+      created_.push_back({so_far, true});
     } else if (errno != EEXIST) {
       return Status::FromErrno(errno, "creating " + so_far);
     }
@@ -113,13 +113,13 @@ Status DumpSink::OpenFile(const std::string& path) {
   if (file_.valid()) return DataLoss(fmt::format("{} began before {} had ended", path, file_path_));
   auto components = SplitDumpPath(path);
   if (!components.ok()) return components.status();
-  if (made_.size() + kMaxDepth > kMaxEntries) return DataLoss("the dump has too many files");
+  if (created_.size() + kMaxDepth > kMaxEntries) return DataLoss("the dump has too many files");
   auto parent = OpenParent(*components);
   if (!parent.ok()) return parent.status();
   file_.Reset(openat(parent->get(), components->back().c_str(),
                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
   if (!file_.valid()) return Status::FromErrno(errno, "creating " + path);
-  made_.push_back({path, false});
+  created_.push_back({path, false});
   file_path_ = path;
   file_bytes_ = 0;
   ++files_;
@@ -174,10 +174,10 @@ Status DumpSink::FinishPart() const {
 void DumpSink::Discard() {
   file_.Reset();
   if (!root_.valid()) return;
-  for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
+  for (auto made = created_.rbegin(); made != created_.rend(); ++made) {
     unlinkat(root_.get(), made->path.c_str(), made->directory ? AT_REMOVEDIR : 0);
   }
-  made_.clear();
+  created_.clear();
   root_.Reset();
   unlinkat(out_.get(), name_.c_str(), AT_REMOVEDIR);
 }

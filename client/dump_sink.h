@@ -57,11 +57,11 @@ class DumpSink {
   uint64_t total_ = 0;
   uint64_t files_ = 0;
   // What we made, in order: relative to root_.
-  struct Made {
+  struct CreatedEntry {
     std::string path;
     bool directory;
   };
-  std::vector<Made> made_;
+  std::vector<CreatedEntry> created_;
 };
 
 }  // namespace profd::client

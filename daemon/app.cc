@@ -21,8 +21,8 @@
 namespace profd {
 namespace {
 
-constexpr int64_t kBeatNs = kNsPerSecond;
-constexpr int64_t kGuardNs = 200 * kNsPerMs;
+constexpr int64_t kTickNs = kNsPerSecond;
+constexpr int64_t kDeadlineCheckNs = 200 * kNsPerMs;
 // Added to the sessions' own deadline when the daemon ends.
 constexpr int64_t kEndGraceNs = 5 * kNsPerSecond;
 
@@ -106,8 +106,8 @@ Status App::Impl::Build() {
       PollEngine::Deps{node->host(), store, hub, *samplers, stats});
   BuildJobs();
   BuildAttribution();
-  keeper = std::make_unique<DumpKeeper>(
-      DumpKeeper::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
+  retention = std::make_unique<DumpRetention>(
+      DumpRetention::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
   self = std::make_unique<SelfMetrics>(node->host());
   BuildSessions();
   RecoverDumps();
@@ -125,7 +125,7 @@ void App::Impl::BuildSessions() {
       [this](pid_t pid) { return node->OwnerOf(pid); },
       [](const Peer& peer, const DeviceInfo& device) { return Node::MayUse(peer, device); },
       [this](const std::string& name, std::function<void(Result<uint64_t>)> done) {
-        keeper->Remove(name, "request", std::move(done));
+        retention->Remove(name, "request", std::move(done));
       }};
   KeepSessions(&deps);
   deps.may_give_dump = [](uint32_t uid) { return Rights::OfThisProcess().MayGiveDump(uid); };
@@ -254,8 +254,8 @@ void App::Impl::Announce() {
   control->Post([this] {
     StartAlwaysOn();
     if (recorder != nullptr) recorder->Begin(*sessions, &jobs->table());
-    beat = std::make_unique<Timer>(*control);
-    Pulse();
+    tick_timer = std::make_unique<Timer>(*control);
+    Tick();
   });
   const DriverReport& report = node->report();
   log::Info("serving", {{"socket", config.socket},
@@ -317,7 +317,7 @@ void App::Impl::Reload() {
     control->Post([this, &fresh, &done] {
       options.config = WithReloadableOf(options.config, *fresh);
       sessions->Configure(options.config);
-      keeper->SetLimits(QuotaOf(options.config));
+      retention->SetLimits(QuotaOf(options.config));
       if (recorder != nullptr) recorder->Configure(options.config);
       acceptor->Configure(options.config.admin_group,
                           static_cast<int>(options.config.max_connections));
@@ -339,30 +339,30 @@ void App::Impl::Reload() {
 }
 
 // The control strand's only timer. What guards what is going on comes every 200 ms while anything is,
-// and with the beat otherwise: a node where nobody measures wakes up once a second.
-void App::Impl::Pulse() {
+// and with the tick_timer otherwise: a node where nobody measures wakes up once a second.
+void App::Impl::Tick() {
   const int64_t now = clock.SteadyNs();
-  Guard(now);
-  if (now >= next_beat_ns) {
-    Beat();
+  CheckDeadlines(now);
+  if (now >= next_second_ns) {
+    EverySecond();
     // On a grid of its own; after a stall from here on.
-    next_beat_ns = std::max(next_beat_ns + kBeatNs, now + kBeatNs / 2);
+    next_second_ns = std::max(next_second_ns + kTickNs, now + kTickNs / 2);
   }
   const bool busy = sessions->active() > 0 || recorder != nullptr;
-  beat->At(busy ? std::min(next_beat_ns, now + kGuardNs) : next_beat_ns, [this] { Pulse(); });
+  tick_timer->At(busy ? std::min(next_second_ns, now + kDeadlineCheckNs) : next_second_ns, [this] { Tick(); });
 }
 
 // The first session of an idle node: it may write as much as it likes until somebody looks.
-void App::Impl::GuardSoon() {
-  if (beat == nullptr) return;
-  beat->At(std::min(next_beat_ns, clock.SteadyNs() + kGuardNs), [this] { Pulse(); });
+void App::Impl::CheckDeadlinesSoon() {
+  if (tick_timer == nullptr) return;
+  tick_timer->At(std::min(next_second_ns, clock.SteadyNs() + kDeadlineCheckNs), [this] { Tick(); });
 }
 
 // A control strand that is stuck does not feed the watchdog.
-void App::Impl::Beat() {
+void App::Impl::EverySecond() {
   arbiter->Tick();
   sessions->Tick();
-  keeper->Tick();
+  retention->Tick();
   jobs->Tick();
   if (attribution != nullptr) attribution->Tick();
   if (recorder != nullptr) recorder->Tick();
@@ -373,14 +373,14 @@ void App::Impl::Beat() {
   if (watchdog_ns > 0) ::sd_notify(0, "WATCHDOG=1");
 }
 
-void App::Impl::Guard(int64_t now_ns) {
+void App::Impl::CheckDeadlines(int64_t now_ns) {
   node->CheckDeadlines(now_ns);
   for (const DcmiDevice* device : node->LateDcmiDevices(now_ns)) {
     store.SetDeviceLabels(device->logical_id, std::to_string(device->physical_id), device->uuid);
     log::Info("npu answers DCMI calls now", {{"npu", device->physical_id}});
   }
   jobs->CheckDeadlines(now_ns);
-  sessions->WatchRoom();
+  sessions->CheckDiskSpace();
   for (const std::string& text :
        pollers->CheckStuck(options.config.stuck_after_ms * kNsPerMs)) {
     log::Warning("libdcmi stuck", {{"call", text}});
@@ -409,7 +409,7 @@ void App::Impl::End() {
   EndWeb();
   auto quiet = std::make_shared<std::promise<void>>();
   control->Post([this, quiet] {
-    beat.reset();
+    tick_timer.reset();
     if (attribution != nullptr) attribution->Stop();
     auto left = std::make_shared<size_t>(always_on.size() + 1);
     auto gone = [this, left, quiet] {
@@ -428,7 +428,7 @@ void App::Impl::End() {
   }
   pushes.clear();
   samplers->Stop();
-  keeper->Stop();
+  retention->Stop();
   pollers.reset();
   control_executor->Stop();
   rpc.reset();

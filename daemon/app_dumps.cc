@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "daemon/app_impl.h"
-#include "daemon/session/session_found.h"
+#include "daemon/session/session_recovered.h"
 #include "dump/dump_io.h"
 #include "profd/v1/profd.pb.h"
 #include "profd/v1/state.pb.h"
@@ -56,7 +56,7 @@ Status App::Impl::OpenState(const DumpRoot& root) {
 }
 
 void App::Impl::KeepSessions(SessionManager::Deps* deps) {
-  deps->dumps_or_null = keeper.get();
+  deps->dumps_or_null = retention.get();
   deps->boot_id = BootId(*node);
   // On the writer's thread, so that it is there before the dump is, and gone after it is complete.
   deps->save_session = [this](const std::string& id, std::string text) {
@@ -67,7 +67,7 @@ void App::Impl::KeepSessions(SessionManager::Deps* deps) {
       }
     });
   };
-  deps->on_begun = [this] { GuardSoon(); };
+  deps->on_begun = [this] { CheckDeadlinesSoon(); };
   deps->drop_session = [this](const std::string& id) {
     writer->Post([this, id] {
       if (Status dropped = state_store->DropSession(id); !dropped.ok()) {
@@ -83,7 +83,7 @@ void App::Impl::KeepSessions(SessionManager::Deps* deps) {
 void App::Impl::RecoverDumps() {
   found_sessions = std::make_shared<std::promise<void>>();
   found_all = std::make_shared<std::promise<void>>();
-  keeper->SetHooks({[this](const DumpKeeper::Found& found) {
+  retention->SetHooks({[this](const DumpRetention::Found& found) {
                       if (found.dump.session_id.empty()) return;
                       v1::Session session = SessionFromManifest(
                           found.manifest, options.config.dump_root + "/" + found.dump.name,
@@ -99,7 +99,7 @@ void App::Impl::RecoverDumps() {
                       WebSawDumps();
                       done->set_value();
                     }});
-  std::map<std::string, DumpKeeper::Known> first;
+  std::map<std::string, DumpRetention::FirstDump> first;
   const std::string boot_id = BootId(*node);
   google::protobuf::util::JsonParseOptions lenient;
   lenient.ignore_unknown_fields = true;
@@ -115,7 +115,7 @@ void App::Impl::RecoverDumps() {
     }
   }
   control->Post([this, first = std::move(first)]() mutable {
-    keeper->Begin(std::move(old_dumps), std::move(first),
+    retention->Begin(std::move(old_dumps), std::move(first),
                   [done = found_sessions] { done->set_value(); });
   });
 }
@@ -178,18 +178,18 @@ void App::Impl::LeaveSessions() {
 }
 
 void App::Impl::UpdateDumpMetrics() {
-  const DumpKeeper::Sums& sums = keeper->sums();
+  const DumpRetention::Sums& sums = retention->sums();
   constexpr MetricId kBytes = MetricByName("profd_dump_root_bytes");
   self->Set(kBytes, static_cast<double>(sums.running), "running");
   self->Set(kBytes, static_cast<double>(sums.finished), "finished");
   self->Set(kBytes, static_cast<double>(sums.pinned), "pinned");
   constexpr MetricId kRemoved = MetricByName("profd_dumps_removed_total");
   for (std::string_view reason : {std::string_view("request"), kReasonTotal, kReasonPerUid}) {
-    auto found = keeper->removed().find(reason);
-    self->Set(kRemoved, found == keeper->removed().end() ? 0 : static_cast<double>(found->second),
+    auto found = retention->removed().find(reason);
+    self->Set(kRemoved, found == retention->removed().end() ? 0 : static_cast<double>(found->second),
               reason);
   }
-  self->Set(MetricByName("profd_dumps_recovered_total"), static_cast<double>(keeper->recovered()));
+  self->Set(MetricByName("profd_dumps_recovered_total"), static_cast<double>(retention->recovered()));
 }
 
 }  // namespace profd

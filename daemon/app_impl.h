@@ -17,10 +17,10 @@
 #include "daemon/data/channel_router.h"
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/stream_hub.h"
-#include "daemon/dumps/dump_keeper.h"
+#include "daemon/dumps/dump_retention.h"
 #include "daemon/dumps/state_store.h"
 #include "daemon/health/health_board.h"
-#include "daemon/jobs/job_desk.h"
+#include "daemon/jobs/job_service.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/node/node.h"
@@ -35,9 +35,9 @@
 namespace profd {
 
 // In app_web.cc: the HTTP endpoint and what it answers from.
-struct WebDesk;
-struct WebDeskDeleter {
-  void operator()(WebDesk* desk) const;
+struct MetricsEndpoint;
+struct MetricsEndpointDeleter {
+  void operator()(MetricsEndpoint* desk) const;
 };
 
 struct App::Impl {
@@ -54,10 +54,10 @@ struct App::Impl {
   // so that the next daemon goes on with them.
   void LeaveSessions();
   void StartAlwaysOn();
-  void Pulse();
-  void Beat();
-  void Guard(int64_t now_ns);
-  void GuardSoon();
+  void Tick();
+  void EverySecond();
+  void CheckDeadlines(int64_t now_ns);
+  void CheckDeadlinesSoon();
   void BuildSessions();
   void DeclareRoutes();
   // app_dumps.cc: dumps and sessions of earlier runs, room for them, calls about them.
@@ -128,7 +128,7 @@ struct App::Impl {
   std::unique_ptr<Strand> control;
   std::unique_ptr<StateStore> state_store;  // before the writer, whose last tasks use it
   std::unique_ptr<DumpWriter> writer;
-  std::unique_ptr<DumpKeeper> keeper;
+  std::unique_ptr<DumpRetention> retention;
   std::vector<std::string> old_dumps;                // of earlier runs
   std::map<std::string, std::string> old_sessions;   // that had not ended: id, state file
   std::shared_ptr<std::promise<void>> found_sessions;  // their dumps have been looked at
@@ -136,7 +136,7 @@ struct App::Impl {
   std::unique_ptr<ChannelRouter> router;
   std::unique_ptr<ChannelArbiter> arbiter;
   std::unique_ptr<PollEngine> pollers;
-  std::unique_ptr<JobDesk> jobs;
+  std::unique_ptr<JobService> jobs;
   std::unique_ptr<Attribution> attribution;  // null: off
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<FlightRecorder> recorder;  // null: off
@@ -146,7 +146,7 @@ struct App::Impl {
   bool web_outdated = false;               // the health has changed since the last picture
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<Acceptor> acceptor;
-  std::unique_ptr<WebDesk, WebDeskDeleter> web;
+  std::unique_ptr<MetricsEndpoint, MetricsEndpointDeleter> web;
   std::vector<std::pair<std::string_view, std::unique_ptr<PushSink>>> pushes;  // they read the store
   bool restarting = false;  // ended by SIGUSR2: sessions are not to be stopped
   std::string metrics_address;
@@ -154,8 +154,8 @@ struct App::Impl {
   std::string attach_socket;  // empty = nobody can attach
   std::vector<PollEngine::Handle> always_on;
   std::vector<CollectorIndex> always_on_collectors;  // of these
-  std::unique_ptr<Timer> beat;
-  int64_t next_beat_ns = 0;
+  std::unique_ptr<Timer> tick_timer;
+  int64_t next_second_ns = 0;
   // Device, collector, when its newest block came: kept for its memory.
   std::vector<std::tuple<uint32_t, CollectorIndex, int64_t>> newest_blocks;
   int64_t next_trim_ns = 0;

@@ -16,7 +16,7 @@ constexpr double kDeviceUsersHz = 0.2;
 }  // namespace
 
 void App::Impl::BuildJobs() {
-  JobDesk::Deps deps{*control, node->host()};
+  JobService::Deps deps{*control, node->host()};
   deps.daemon = "profd " PROFD_VERSION;
   deps.start_ticks_of = [this](pid_t pid) { return node->StartTimeOf(pid); };
   deps.start = [this](const Peer& peer, const v1::StartSessionRequest& request,
@@ -48,7 +48,7 @@ void App::Impl::BuildJobs() {
                                         {"why", why.message()},
                                         {"left_out", left_out}});
   };
-  jobs = std::make_unique<JobDesk>(std::move(deps));
+  jobs = std::make_unique<JobService>(std::move(deps));
 }
 
 Status App::Impl::ServeAttach() {

@@ -26,7 +26,7 @@ void App::Impl::LimitMemory() {
 #endif
 }
 
-// With each beat.
+// With each tick_timer.
 void App::Impl::TrimMemory(int64_t now_ns) {
   const uint64_t ended = sessions->ended_total();
   node->pool().Trim(kMaxParkedBlockBytes);

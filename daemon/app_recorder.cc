@@ -17,7 +17,7 @@ void App::Impl::BuildRecorder(SessionManager::Deps* deps) {
     return;
   }
   recorder = std::move(made).value();
-  deps->session.past_or_null = recorder.get();
+  deps->session.history_or_null = recorder.get();
 }
 
 void App::Impl::AnswerRecorder(RpcDeps* deps) {

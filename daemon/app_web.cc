@@ -54,7 +54,7 @@ std::optional<std::vector<std::string>> AskedNames(std::string_view query) {
 }  // namespace
 
 // What the server's thread keeps between two scrapes.
-struct WebDesk {
+struct MetricsEndpoint {
   StatusBoard board;
   ScraperTable scrapers;
   NpuExporterRates rates;
@@ -62,9 +62,9 @@ struct WebDesk {
   std::unique_ptr<WebServer> server;  // goes first: its handlers use the others
 };
 
-void WebDeskDeleter::operator()(WebDesk* desk) const { delete desk; }
+void MetricsEndpointDeleter::operator()(MetricsEndpoint* desk) const { delete desk; }
 
-void App::Impl::BuildWeb() { web.reset(new WebDesk); }
+void App::Impl::BuildWeb() { web.reset(new MetricsEndpoint); }
 
 WebResponse App::Impl::AnswerMetrics(const WebRequest& request) {
   std::optional<std::vector<std::string>> asked = AskedNames(request.query);
@@ -74,7 +74,7 @@ WebResponse App::Impl::AnswerMetrics(const WebRequest& request) {
   }
   const std::vector<std::string>& names = asked->empty() ? web->names : *asked;
   int64_t now = clock.MonotonicRawNs();
-  std::ostringstream text(request.TakeRoom());
+  std::ostringstream text(request.TakeBuffer());
   const prometheus::TextSerializer serializer;
   if (Speaks(names, kAtlas)) {
     StoreFamilies(store, now, web->scrapers.Window(request.peer, request.agent, now)).Write(text);
@@ -134,7 +134,7 @@ void App::Impl::EndWeb() {
 void App::Impl::WebListens() { web->board.SetListening(); }
 void App::Impl::WebSawDumps() { web->board.SetDumpsSeen(); }
 
-// With each beat: a picture for the page and the probes.
+// With each tick_timer: a picture for the page and the probes.
 void App::Impl::UpdateWeb() {
   if (web->server == nullptr) return;
   if (const int64_t now = clock.SteadyNs(); !web_outdated && !web->board.WantsPicture(now)) {

@@ -34,7 +34,7 @@ Ageing::FileId Ageing::AddFile(size_t place, std::string_view base) {
 
 void Ageing::Closed(FileId file, uint32_t slice, uint64_t bytes) {
   File& of = files_[file];
-  Place& place = places_[of.place];
+  DataFolder& place = places_[of.place];
   place.stored += bytes;
   ++of.closed;
   if (of.ages) place.queue.push_back({file, slice, bytes, next_number_});
@@ -42,7 +42,7 @@ void Ageing::Closed(FileId file, uint32_t slice, uint64_t bytes) {
 }
 
 void Ageing::Resized(FileId file, uint32_t slice, uint64_t bytes) {
-  Place& place = places_[files_[file].place];
+  DataFolder& place = places_[files_[file].place];
   for (Slice& one : place.queue) {
     if (one.file != file || one.slice != slice) continue;
     place.stored = place.stored - one.bytes + bytes;
@@ -61,7 +61,7 @@ bool Ageing::MayGo(const Slice& slice) const {
 }
 
 // What must stay is at most one slice per file, so this does not look far.
-const Ageing::Slice* Ageing::OldestOf(const Place& place) const {
+const Ageing::Slice* Ageing::OldestOf(const DataFolder& place) const {
   auto found = std::find_if(place.queue.begin(), place.queue.end(),
                             [this](const Slice& slice) { return MayGo(slice); });
   return found == place.queue.end() ? nullptr : &*found;
@@ -90,7 +90,7 @@ std::optional<Ageing::Slice> Ageing::PartnerOf(const Slice& slice) const {
 
 void Ageing::Gone(const Slice& slice) {
   File& file = files_[slice.file];
-  Place& place = places_[file.place];
+  DataFolder& place = places_[file.place];
   auto found = std::find_if(place.queue.begin(), place.queue.end(), [&](const Slice& one) {
     return one.number == slice.number;
   });

@@ -65,16 +65,16 @@ class Ageing {
     int pair = 0;  // 0 none, 1 aicore.data, 2 hwts.data
     size_t closed = 0;
   };
-  struct Place {
+  struct DataFolder {
     uint64_t stored = 0;
     std::deque<Slice> queue;  // of files that age
   };
   bool MayGo(const Slice& slice) const;
-  const Slice* OldestOf(const Place& place) const;
+  const Slice* OldestOf(const DataFolder& place) const;
 
   std::function<bool(FileId)> has_open_;
   std::vector<File> files_;
-  std::vector<Place> places_;
+  std::vector<DataFolder> places_;
   uint64_t next_number_ = 0;
 };
 

@@ -56,7 +56,7 @@ bool DumpSync::Push(Job job, bool must) {
   return true;
 }
 
-bool DumpSync::Take(UniqueFd fd, What what, const Outcome& outcome) {
+bool DumpSync::Take(UniqueFd fd, SyncMode what, const Outcome& outcome) {
   if (!fd.valid()) return false;
   Job job;
   job.fd = std::move(fd);
@@ -77,7 +77,7 @@ bool DumpSync::Replace(UniqueFd fd, std::shared_ptr<PendingReplacement> replacem
 void DumpSync::Then(UniqueFd volume, const Outcome& outcome, std::function<void()> done) {
   Job job;
   job.fd = std::move(volume);
-  job.what = What::kVolume;
+  job.what = SyncMode::kVolume;
   job.outcome = outcome;
   job.done = std::move(done);
   Push(std::move(job), true);
@@ -108,7 +108,7 @@ void DumpSync::Run() {
     // a commit of the file system's journal of its own.
     if (batch.size() > 1) {
       for (const Job& job : batch) {
-        if (job.what == What::kSync && job.fd.valid()) io_.StartWriteback(job.fd.get());
+        if (job.what == SyncMode::kSync && job.fd.valid()) io_.StartWriteback(job.fd.get());
       }
     }
     for (Job& job : batch) Do(job);
@@ -121,10 +121,10 @@ void DumpSync::Do(Job& job) {
   const int64_t before = clock.SteadyNs();
   int failed = 0;
   if (job.fd.valid()) {
-    if (job.what == What::kStart) {
+    if (job.what == SyncMode::kStart) {
       io_.StartWriteback(job.fd.get());
     } else {
-      const int result = job.what == What::kVolume ? io_.SyncFileSystem(job.fd.get())
+      const int result = job.what == SyncMode::kVolume ? io_.SyncFileSystem(job.fd.get())
                                                    : io_.Sync(job.fd.get());
       if (result != 0) failed = errno;
     }
@@ -133,7 +133,7 @@ void DumpSync::Do(Job& job) {
     int none = 0;
     job.outcome->compare_exchange_strong(none, failed);
   }
-  if (job.what == What::kClosed && failed == 0) io_.DropCache(job.fd.get());
+  if (job.what == SyncMode::kClosed && failed == 0) io_.DropCache(job.fd.get());
   job.fd.Reset();
   if (job.replacement != nullptr) {
     if (failed == 0) {
@@ -145,7 +145,7 @@ void DumpSync::Do(Job& job) {
   const int64_t took = clock.SteadyNs() - before;
   {
     std::lock_guard lock(mutex_);
-    if (job.what != What::kStart) ++stats_.synced;
+    if (job.what != SyncMode::kStart) ++stats_.synced;
     if (failed != 0) ++stats_.errors;
     stats_.longest_ns = std::max(stats_.longest_ns, took);
   }

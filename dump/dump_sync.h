@@ -50,14 +50,14 @@ class DumpSync {
   // First errno a session's files came to; 0 = none.
   using Outcome = std::shared_ptr<std::atomic<int>>;
 
-  enum class What : uint8_t {
+  enum class SyncMode : uint8_t {
     kStart,   // only ask for it to be written
     kSync,    // see it on the disk
     kClosed,  // the same, and out of the page cache afterwards
     kVolume,  // everything on its volume
   };
   // False: too much is waiting, the descriptor is closed.
-  bool Take(UniqueFd fd, What what, const Outcome& outcome);
+  bool Take(UniqueFd fd, SyncMode what, const Outcome& outcome);
   // `fd` is on the disk before the replacement happens.
   bool Replace(UniqueFd fd, std::shared_ptr<PendingReplacement> replacement,
                const Outcome& outcome);
@@ -78,7 +78,7 @@ class DumpSync {
   static constexpr size_t kMaxWaiting = 1024;
   struct Job {
     UniqueFd fd;
-    What what = What::kSync;
+    SyncMode what = SyncMode::kSync;
     Outcome outcome;
     std::shared_ptr<PendingReplacement> replacement;
     std::function<void()> done;

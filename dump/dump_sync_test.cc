@@ -57,10 +57,10 @@ class DumpSyncTest : public testing::Test {
 TEST_F(DumpSyncTest, ASlowDiskHoldsUpNobodyAndTakesNoMoreThanItCan) {
   SlowIo io;
   DumpSync sync(io);
-  ASSERT_TRUE(sync.Take(Fd(), DumpSync::What::kSync, outcome_));
+  ASSERT_TRUE(sync.Take(Fd(), DumpSync::SyncMode::kSync, outcome_));
   io.WaitStarted();
   int taken = 0;
-  while (taken < 5000 && sync.Take(Fd(), DumpSync::What::kClosed, outcome_)) ++taken;
+  while (taken < 5000 && sync.Take(Fd(), DumpSync::SyncMode::kClosed, outcome_)) ++taken;
   EXPECT_EQ(taken, 1024);
   EXPECT_EQ(sync.stats().turned_away, 1u);
   EXPECT_FALSE(sync.idle());
@@ -78,7 +78,7 @@ TEST_F(DumpSyncTest, AFailureIsTheSessionsOwn) {
   io.Open();
   DumpSync sync(io);
   auto other = std::make_shared<std::atomic<int>>(0);
-  ASSERT_TRUE(sync.Take(Fd(), DumpSync::What::kClosed, outcome_));
+  ASSERT_TRUE(sync.Take(Fd(), DumpSync::SyncMode::kClosed, outcome_));
   std::promise<void> done;
   sync.Then(Dir(), other, [&done] { done.set_value(); });
   done.get_future().wait();

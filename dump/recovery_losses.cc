@@ -77,22 +77,22 @@ void FindUnnoted(const DumpReader& reader, Manifest* manifest) {
   FindDataFiles(run);
   KeepTails(&run);
   CheckData(run);
-  auto key = [](const VerifyHole& hole) { return std::tie(hole.device, hole.channel, hole.collector); };
-  std::sort(run.holes.begin(), run.holes.end(), [&key](const VerifyHole& a, const VerifyHole& b) {
+  auto key = [](const VerifyGap& gap) { return std::tie(gap.device, gap.channel, gap.collector); };
+  std::sort(run.gaps.begin(), run.gaps.end(), [&key](const VerifyGap& a, const VerifyGap& b) {
     return key(a) != key(b) ? key(a) < key(b) : a.from_ns < b.from_ns;
   });
-  for (size_t i = 0; i < run.holes.size();) {
-    VerifyHole hole = run.holes[i++];
+  for (size_t i = 0; i < run.gaps.size();) {
+    VerifyGap gap = run.gaps[i++];
     // Series of a channel are missing beside each other; a reading of a host collector is in several files.
-    for (; i < run.holes.size() && key(run.holes[i]) == key(hole) && run.holes[i].from_ns <= hole.to_ns; ++i) {
-      hole.to_ns = std::max(hole.to_ns, run.holes[i].to_ns);
-      hole.missing = hole.channel != 0 ? hole.missing + run.holes[i].missing
-                                       : std::max(hole.missing, run.holes[i].missing);
+    for (; i < run.gaps.size() && key(run.gaps[i]) == key(gap) && run.gaps[i].from_ns <= gap.to_ns; ++i) {
+      gap.to_ns = std::max(gap.to_ns, run.gaps[i].to_ns);
+      gap.missing = gap.channel != 0 ? gap.missing + run.gaps[i].missing
+                                       : std::max(gap.missing, run.gaps[i].missing);
     }
-    ManifestChannel* channel = FindChannel(manifest, hole.device, hole.channel, hole.collector);
+    ManifestChannel* channel = FindChannel(manifest, gap.device, gap.channel, gap.collector);
     if (channel == nullptr) continue;
-    channel->AddGap({hole.to_ns, hole.missing, std::string(kNotNoted), hole.from_ns});
-    channel->AddLoss(kNotNoted, hole.missing, 0, hole.to_ns);
+    channel->AddGap({gap.to_ns, gap.missing, std::string(kNotNoted), gap.from_ns});
+    channel->AddLoss(kNotNoted, gap.missing, 0, gap.to_ns);
   }
 }
 

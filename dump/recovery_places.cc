@@ -32,11 +32,11 @@ constexpr size_t kMaxPlaces = 65;
 constexpr size_t kMaxDoneBytes = 4096;
 constexpr uint64_t kMostUnpacked = 64;
 
-struct Entry {
+struct FoundFile {
   uint64_t bytes = 0;
   int64_t modified_ns = 0;
 };
-using Entries = std::map<std::string, Entry>;
+using Entries = std::map<std::string, FoundFile>;
 
 // The owner's regular files, and nothing else, in `dir`. Temporary files of ours are removed.
 Result<Entries> ListOwn(int dir, uid_t uid) {
@@ -216,7 +216,7 @@ std::optional<uint32_t> PlaceRepair::StoredSum(const std::string& stored, const 
 
 Status PlaceRepair::Compressed(const std::string& name, const SliceEntry* known) {
   const std::string stored = name + std::string(kCompressedSuffix);
-  const Entry& entry = entries_.at(stored);
+  const FoundFile& entry = entries_.at(stored);
   ManifestFile file;
   file.path = PathOf(stored);
   file.bytes = entry.bytes;
@@ -236,7 +236,7 @@ Status PlaceRepair::Compressed(const std::string& name, const SliceEntry* known)
 
 Status PlaceRepair::Closed(const std::string& name, const SliceEntry* known,
                            const SliceShape& shape) {
-  const Entry& entry = entries_.at(name);
+  const FoundFile& entry = entries_.at(name);
   ManifestFile file;
   file.path = PathOf(name);
   file.bytes = entry.bytes;
@@ -261,7 +261,7 @@ Status PlaceRepair::Closed(const std::string& name, const SliceEntry* known,
 }
 
 Status PlaceRepair::Repair(const std::string& name, const SliceShape& shape) {
-  const Entry entry = entries_.at(name);
+  const FoundFile entry = entries_.at(name);
   Result<UniqueFd> fd = OpenOwn(data_.get(), name, context_.owner.uid, O_RDWR);
   if (!fd.ok()) return fd.status();
   Result<WholePart> whole =

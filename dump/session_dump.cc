@@ -39,7 +39,7 @@ SessionDump::SessionDump(DumpIo& io, SessionDumpOptions options)
       options_(std::move(options)),
       manifest_(std::move(options_.manifest)),
       sync_outcome_(std::make_shared<std::atomic<int>>(0)),
-      book_(io, options_.owner),
+      slice_index_(io, options_.owner),
       ageing_([this](Ageing::FileId id) {
         return by_id_[id] == appending_ || by_id_[id]->writer->open_bytes() > 0;
       }) {
@@ -78,7 +78,7 @@ Status SessionDump::Build(DumpRoot& root) {
   Result<UniqueFd> own = MakeDirAt(places_.front().dir.get(), std::string(kOwnFolder), options_.owner);
   if (!own.ok()) return own.status();
   own_dir_ = std::move(*own);
-  book_.SetDir(own_dir_.get());
+  slice_index_.SetDir(own_dir_.get());
   for (const SessionDumpOptions::Device& device : options_.devices) {
     if (device.facts.id < 0 || FindPlace(device.facts.id)) {
       return InvalidArgument(fmt::format("device {} twice or not possible", device.facts.id));
@@ -90,7 +90,7 @@ Status SessionDump::Build(DumpRoot& root) {
 }
 
 Status SessionDump::BuildPlace(const SessionDumpOptions::Device* device) {
-  Place place;
+  DataFolder place;
   if (device) place.device = device->facts.id;
   place.name = device ? fmt::format("device_{}", place.device) : "host";
   Result<UniqueFd> dir = MakeTopFolderAt(top_.get(), place.name, options_.owner);
@@ -103,7 +103,7 @@ Status SessionDump::BuildPlace(const SessionDumpOptions::Device* device) {
   return WriteControls(places_.back(), device);
 }
 
-Status SessionDump::WriteControls(Place& place, const SessionDumpOptions::Device* device) {
+Status SessionDump::WriteControls(DataFolder& place, const SessionDumpOptions::Device* device) {
   const SessionFacts& session = options_.session;
   RETURN_IF_ERROR(
       WriteControl(place, "start_info", StartInfo(session.start_wall_ns, session.start_raw_ns)));
@@ -119,7 +119,7 @@ Status SessionDump::WriteControls(Place& place, const SessionDumpOptions::Device
 }
 
 // `name` without the device's suffix; sample.json never has one.
-Status SessionDump::WriteClocks(Place& place, const std::optional<DumpClocks>& known) {
+Status SessionDump::WriteClocks(DataFolder& place, const std::optional<DumpClocks>& known) {
   DumpClocks clocks = known.value_or(options_.host_clocks);
   if (!known) {
     // The analyser gives up, or grows without bound, without the device's clocks. Let it take the
@@ -135,7 +135,7 @@ Status SessionDump::WriteClocks(Place& place, const std::optional<DumpClocks>& k
 }
 
 Status SessionDump::SetClocks(int device, const std::optional<DumpClocks>& clocks) {
-  Place* place = device == kVendorHostId ? nullptr : FindPlace(device);
+  DataFolder* place = device == kVendorHostId ? nullptr : FindPlace(device);
   if (!place) return NotFound(fmt::format("device {} is not in this dump", device));
   if (clocks) manifest_.clocks.push_back({device, "start", *clocks});
   return WriteClocks(*place, clocks);
@@ -146,8 +146,8 @@ Status SessionDump::AddDevice(SessionDumpOptions::Device device, const SampleOpt
   if (device.facts.id < 0 || FindPlace(device.facts.id)) {
     return InvalidArgument(fmt::format("device {} twice or not possible", device.facts.id));
   }
-  RETURN_IF_ERROR(MakeRoom(kControlBytes));
-  room_known_ = 0;
+  RETURN_IF_ERROR(ReserveSpace(kControlBytes));
+  space_known_ = 0;
   if (device.facts.chip_id == kChipWithoutAgeing) ages_ = false;
   options_.session.options = sample;
   options_.devices.push_back(std::move(device));
@@ -156,7 +156,7 @@ Status SessionDump::AddDevice(SessionDumpOptions::Device device, const SampleOpt
   return WriteManifest();
 }
 
-Status SessionDump::WriteControl(Place& place, std::string name, std::string_view text) {
+Status SessionDump::WriteControl(DataFolder& place, std::string name, std::string_view text) {
   if (place.device != kVendorHostId && name != "sample.json") {
     name += fmt::format(".{}", place.device);
   }
@@ -169,12 +169,12 @@ Status SessionDump::WriteControl(Place& place, std::string name, std::string_vie
   if (running_sync() != nullptr) {
     unsynced_controls_.emplace_back(static_cast<size_t>(&place - places_.data()), name);
   }
-  whole_[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(text))};
+  control_files_[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(text))};
   return {};
 }
 
-SessionDump::Place* SessionDump::FindPlace(int device) {
-  for (Place& place : places_) {
+SessionDump::DataFolder* SessionDump::FindPlace(int device) {
+  for (DataFolder& place : places_) {
     if (place.device == device) return &place;
   }
   return nullptr;
@@ -189,7 +189,7 @@ const std::string& SessionDump::KeyOf(int device, std::string_view base) {
   return key_;
 }
 
-Result<SessionDump::File*> SessionDump::AddFile(Place& place, SliceOptions options) {
+Result<SessionDump::File*> SessionDump::AddFile(DataFolder& place, SliceOptions options) {
   if (finished_) return FailedPrecondition("the dump is finished");
   if (!IsSafeName(options.base)) return InvalidArgument("not a possible file name");
   const std::string& key = KeyOf(place.device, options.base);
@@ -216,7 +216,7 @@ Result<SessionDump::File*> SessionDump::AddFile(Place& place, SliceOptions optio
 
 Result<SessionDump::Channel> SessionDump::OpenChannel(int device, uint32_t channel_id,
                                                       std::string_view file) {
-  Place* place = device == kVendorHostId ? nullptr : FindPlace(device);
+  DataFolder* place = device == kVendorHostId ? nullptr : FindPlace(device);
   if (!place) return NotFound(fmt::format("device {} is not in this dump", device));
   const abi::ChannelFormat* format = abi::FindChannelFormat(channel_id);
   if (!format) return Unimplemented(fmt::format("channel {} has no file", channel_id));
@@ -281,7 +281,7 @@ Result<SessionDump::File*> SessionDump::OpenDynamic(int device, std::string_view
                                                     std::string_view collector) {
   auto found = by_name_.find(KeyOf(device, file));
   if (found != by_name_.end()) return found->second;
-  Place* place = FindPlace(device);
+  DataFolder* place = FindPlace(device);
   if (!place) return NotFound(fmt::format("device {} is not in this dump", device));
   if (dynamic_files_ >= options_.max_dynamic_files) {
     return OutOfRange(fmt::format("more than {} host files", options_.max_dynamic_files));
@@ -326,7 +326,7 @@ Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uin
 Status SessionDump::AppendTo(File& file, std::span<const std::byte> bytes, const Batch& batch) {
   if (finished_) return FailedPrecondition("the dump is finished");
   appending_ = &file;
-  Status result = MakeRoom(file, bytes.size());
+  Status result = ReserveSpace(file, bytes.size());
   if (result.ok()) {
     const uint64_t before = SizeOf(file);
     result = file.writer->Append(bytes, batch.records, batch.host_ns);
@@ -338,7 +338,7 @@ Status SessionDump::AppendTo(File& file, std::span<const std::byte> bytes, const
     Account(file, before);
   }
   appending_ = nullptr;
-  if (room_known_ == 0) AgePlaces();
+  if (space_known_ == 0) AgePlaces();
   return result;
 }
 
@@ -360,13 +360,13 @@ void SessionDump::Account(File& file, uint64_t size_before) {
 
 void SessionDump::GiveFdBack(File& file) {
   if (running_sync() != nullptr && file.writer->unsynced_bytes() > 0) {
-    options_.sync->Take(file.writer->CopyFd(), DumpSync::What::kSync, sync_outcome_);
+    options_.sync->Take(file.writer->CopyFd(), DumpSync::SyncMode::kSync, sync_outcome_);
     file.writer->MarkSynced();
   }
   file.writer->ReleaseFd();
 }
 
-uint64_t SessionDump::bytes_written() const { return taken_bytes_ + book_.bytes(); }
+uint64_t SessionDump::bytes_written() const { return taken_bytes_ + slice_index_.bytes(); }
 
 SessionDump::ChannelStats SessionDump::Stats(Channel channel) const {
   if (channel >= channels_.size()) return {};

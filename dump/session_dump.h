@@ -31,7 +31,7 @@
 #include "dump/dump_sync.h"
 #include "dump/manifest.h"
 #include "dump/mark_files.h"
-#include "dump/slice_book.h"
+#include "dump/slice_index.h"
 #include "dump/slice_compressor.h"
 #include "dump/slice_writer.h"
 
@@ -115,17 +115,17 @@ class SessionDump : private SliceObserver {
   // The data file of a driver channel of one of the dump's devices. Empty `file` = the one of the
   // format table. Channels may share a device but not a file.
   Result<Channel> OpenChannel(int device, uint32_t channel_id, std::string_view file = {});
-  // What comes with the bytes of an append.
+  // SyncMode comes with the bytes of an append.
   struct Batch {
     uint64_t records = 1;
     int64_t host_ns = 0;             // when they were read; 0 = unknown
     std::string_view collector = {};  // whose they are, where no channel tells
   };
-  // Whole records or lines. kResourceExhausted with kStorageLimit in its text when the dump would
+  // ControlFile records or lines. kResourceExhausted with kStorageLimit in its text when the dump would
   // exceed max_bytes; any error refuses the block whole and leaves the dump usable.
   Status Append(Channel channel, std::span<const std::byte> bytes, uint64_t records,
                 int64_t host_ns = 0);
-  // Whole lines for host/data/<file>.slice_<k>. Files that cost the reader samples when cut are
+  // ControlFile lines for host/data/<file>.slice_<k>. Files that cost the reader samples when cut are
   // kept in one slice while the limits allow (host_cpu, host_network, host_disk).
   Status AppendHostFile(std::string_view file, std::string_view lines, uint64_t records = 1) {
     return AppendHostFile(file, lines, Batch{records});
@@ -136,7 +136,7 @@ class SessionDump : private SliceObserver {
   Result<HostFile> OpenHostFile(std::string_view file, std::string_view collector);
   bool IsHostFile(HostFile number, std::string_view file) const;
   Status AppendHostFile(HostFile file, std::string_view lines, const Batch& batch);
-  // Whole lines for device_<N>/data/<file>.<N>.slice_<k> that come from no driver channel
+  // ControlFile lines for device_<N>/data/<file>.<N>.slice_<k> that come from no driver channel
   // ("netdev_stats.data").
   Status AppendDeviceFile(int device, std::string_view file, std::string_view lines,
                           uint64_t records = 1) {
@@ -172,7 +172,7 @@ class SessionDump : private SliceObserver {
   ChannelStats Stats(Channel channel) const;
   size_t open_fds() const;
 
-  // What the daemon keeps up to date: outcomes, losses, clock pairs, warnings.
+  // SyncMode the daemon keeps up to date: outcomes, losses, clock pairs, warnings.
   Manifest& manifest() { return manifest_; }
   // Something is missing from a channel of the manifest, for this reason; `gap` is where. Goes into the journal at
   // once, so that a crash before the next manifest does not hide it.
@@ -193,7 +193,7 @@ class SessionDump : private SliceObserver {
   void SyncAtEnd(std::function<void(const Status&)> done);
 
  private:
-  struct Place {  // host/ or device_N/
+  struct DataFolder {  // host/ or device_N/
     int device = kVendorHostId;
     UniqueFd dir;
     UniqueFd data;
@@ -218,12 +218,12 @@ class SessionDump : private SliceObserver {
 
   SessionDump(DumpIo& io, SessionDumpOptions options);
   Status Build(DumpRoot& root);
-  Status WriteClocks(Place& place, const std::optional<DumpClocks>& known);
+  Status WriteClocks(DataFolder& place, const std::optional<DumpClocks>& known);
   Status BuildPlace(const SessionDumpOptions::Device* device_or_null);
-  Status WriteControls(Place& place, const SessionDumpOptions::Device* device_or_null);
-  Status WriteControl(Place& place, std::string name, std::string_view text);
-  Place* FindPlace(int device);
-  Result<File*> AddFile(Place& place, SliceOptions options);
+  Status WriteControls(DataFolder& place, const SessionDumpOptions::Device* device_or_null);
+  Status WriteControl(DataFolder& place, std::string name, std::string_view text);
+  DataFolder* FindPlace(int device);
+  Result<File*> AddFile(DataFolder& place, SliceOptions options);
   Status AppendDynamic(int device, std::string_view file, std::string_view lines,
                        const Batch& batch);
   Result<File*> OpenDynamic(int device, std::string_view file, std::string_view collector);
@@ -234,10 +234,10 @@ class SessionDump : private SliceObserver {
   static uint64_t SizeOf(const File& file);
   const std::string& KeyOf(int device, std::string_view base);  // valid until the next call
 
-  // session_dump_room.cc: limits, ageing, compressing.
+  // session_dump_space.cc: limits, ageing, compressing.
   uint64_t Reserved() const;
-  Status MakeRoom(uint64_t more);
-  Status MakeRoom(File& file, uint64_t more);
+  Status ReserveSpace(uint64_t more);
+  Status ReserveSpace(File& file, uint64_t more);
   void FindKnownRoom(uint64_t needed);
   uint64_t CutBytes(const File& file) const;
   bool Cut(File& file, uint64_t least);
@@ -275,7 +275,7 @@ class SessionDump : private SliceObserver {
   std::string path_;
   UniqueFd top_;
   UniqueFd own_dir_;
-  std::vector<Place> places_;
+  std::vector<DataFolder> places_;
   std::vector<std::unique_ptr<File>> files_;
   std::vector<File*> channels_;
   std::vector<File*> by_id_;                        // those with a place, by their Ageing id
@@ -295,17 +295,17 @@ class SessionDump : private SliceObserver {
   DumpSync::Outcome sync_outcome_;
   std::vector<std::pair<size_t, std::string>> unsynced_controls_;  // place and name
   // Of files that are no slices, by their path below the dump.
-  struct Whole {
+  struct ControlFile {
     uint32_t crc32c = 0;
     std::optional<uint64_t> records = {};
   };
-  std::map<std::string, Whole, std::less<>> whole_;
+  std::map<std::string, ControlFile, std::less<>> control_files_;
   SystemClock system_clock_;
-  uint64_t room_known_ = 0;  // so much may be appended without a look at the limits
+  uint64_t space_known_ = 0;  // so much may be appended without a look at the limits
   bool near_limit_ = false;
   bool ages_ = true;  // this chip's dumps may be aged at all
   std::unordered_map<const SliceWriter*, File*> by_writer_;
-  SliceBook book_;
+  SliceIndex slice_index_;
   Ageing ageing_;
   const File* appending_ = nullptr;
   std::vector<AgedCount> aged_;

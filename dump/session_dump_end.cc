@@ -1,4 +1,4 @@
-// What a dump says of itself, its way to the disk, and its end.
+// SyncMode a dump says of itself, its way to the disk, and its end.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -46,7 +46,7 @@ Status SessionDump::Flush() {
     file->idle = true;
     Account(*file, before);
   }
-  Keep(first, book_.Flush());
+  Keep(first, slice_index_.Flush());
   Keep(first, CheckStillThere());
   if (const int failed = sync_outcome_->load(); failed != 0) {
     Keep(first, Status::FromErrno(failed, fmt::format("sync {}", name_)));
@@ -62,7 +62,7 @@ Status SessionDump::CheckStillThere() const {
     return ::fstat(dir.get(), &st) == 0 && st.st_nlink == 0;
   };
   bool removed = gone(top_);
-  for (const Place& place : places_) removed = removed || gone(place.data);
+  for (const DataFolder& place : places_) removed = removed || gone(place.data);
   if (!removed) return {};
   return DataLoss(fmt::format("{} was removed while it was written", name_));
 }
@@ -74,14 +74,14 @@ void SessionDump::StartWriteback() {
     if (unsynced < file->started) file->started = 0;
     if (unsynced - file->started < kWritebackBytes) continue;
     file->started = unsynced;
-    options_.sync->Take(file->writer->CopyFd(), DumpSync::What::kStart, sync_outcome_);
+    options_.sync->Take(file->writer->CopyFd(), DumpSync::SyncMode::kStart, sync_outcome_);
   }
 }
 
 void SessionDump::Sync() {
   DumpSync* sync = running_sync();
   if (sync == nullptr || finished_) return;
-  auto take = [&](UniqueFd fd) { return sync->Take(std::move(fd), DumpSync::What::kSync, sync_outcome_); };
+  auto take = [&](UniqueFd fd) { return sync->Take(std::move(fd), DumpSync::SyncMode::kSync, sync_outcome_); };
   std::vector<bool> touched(places_.size(), false);
   for (const auto& [place, name] : std::exchange(unsynced_controls_, {})) {
     Result<UniqueFd> fd = OpenFileAt(places_[place].dir.get(), name);
@@ -101,7 +101,7 @@ void SessionDump::Sync() {
     take(Copy(places_[i].data));
     take(Copy(places_[i].dir));
   }
-  take(book_.CopyFd());
+  take(slice_index_.CopyFd());
   take(Copy(own_dir_));
   if (!manifest_synced_) {
     Result<UniqueFd> fd = OpenFileAt(top_.get(), std::string(kManifestFile));
@@ -167,23 +167,23 @@ void SessionDump::UpdateManifestCounts() {
   }
 }
 
-// What is known of a file besides its size.
+// SyncMode is known of a file besides its size.
 void SessionDump::DescribeFile(ManifestFile* file) const {
-  if (auto whole = whole_.find(file->path); whole != whole_.end()) {
+  if (auto whole = control_files_.find(file->path); whole != control_files_.end()) {
     file->crc32c = whole->second.crc32c;
     file->records = whole->second.records;
     file->state = "closed";
     return;
   }
   if (file->path == kJournalFile) {
-    file->crc32c = book_.crc32c();
+    file->crc32c = slice_index_.crc32c();
     file->state = "closed";
     return;
   }
   std::string_view path = file->path;
   const bool compressed = path.ends_with(kCompressedSuffix);
   if (compressed) path.remove_suffix(kCompressedSuffix.size());
-  const SliceEntry* slice = book_.Find(path);
+  const SliceEntry* slice = slice_index_.Find(path);
   if (slice == nullptr) return;
   file->records = slice->records;
   file->first_ns = slice->first_ns;
@@ -228,7 +228,7 @@ void SessionDump::NoteLoss(const ManifestChannel& channel, std::string_view reas
   // At the limit the manifest alone says so: room for that one is set aside.
   constexpr uint64_t kMostLineBytes = 256;
   if (options_.max_bytes > 0 && bytes_written() + Reserved() + kMostLineBytes > options_.max_bytes) return;
-  book_.Lost(loss);
+  slice_index_.Lost(loss);
 }
 
 Status SessionDump::WriteManifest() { return PutManifest(false); }
@@ -254,7 +254,7 @@ Status SessionDump::PutManifest(bool soon) {
   }
   if (pending_manifest_ != nullptr) std::exchange(pending_manifest_, nullptr)->CallOff();
   manifest_bytes_ = text.size();
-  book_.ManifestReplaced();
+  slice_index_.ManifestReplaced();
   if (!soon) {
     manifest_synced_ = false;
     return ReplaceFile(io_, top_.get(), std::string(kManifestFile), text, options_.owner, false);
@@ -275,7 +275,7 @@ Status SessionDump::PutManifest(bool soon) {
 
 Status SessionDump::WriteEndInfo(const EndFacts& end) {
   Status first;
-  for (Place& place : places_) {
+  for (DataFolder& place : places_) {
     Keep(first, WriteControl(place, "end_info", EndInfo(end.wall_ns, end.raw_ns)));
   }
   return first;
@@ -307,7 +307,7 @@ Status SessionDump::Finish(const EndFacts& end) {
     compressor_->Finish(kCompressAtEndNs);
     TakeCompressed();
   }
-  Keep(first, book_.Flush());
+  Keep(first, slice_index_.Flush());
   Keep(first, WriteEndInfo(end));
   manifest_.state = end.state;
   manifest_.reason = end.reason;

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "dump/slice_book.h"
+#include "dump/slice_index.h"
 #include "dump/test_util.h"
 
 namespace profd {
@@ -106,7 +106,7 @@ class SliceBookTest : public testing::Test {
   TempDir tmp_;
   UniqueFd dir_;
   FullDiskIo io_;
-  SliceBook book_{io_, Myself()};
+  SliceIndex book_{io_, Myself()};
 };
 
 TEST_F(SliceBookTest, EveryLineIsThereAtOnce) {

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "dump/data_name.h"
-#include "dump/hole_finder.h"
+#include "dump/gap_detector.h"
 #include "dump/mark_files.h"
 #include "dump/slice_source.h"
 #include "dump/verify_run.h"
@@ -53,19 +53,19 @@ class FileCheck {
         record_bytes_(file.shape.kind == SliceShape::Kind::kBinary ? file.shape.record_size : 0),
         where_(file.device >= 0 ? fmt::format("{} of device {}", file.base, file.device)
                                 : file.base),
-        holes_(HoleOptions(), [this](const HoleFinder::Hole& hole) { OnHole(hole); }) {}
+        gaps_(HoleOptions(), [this](const GapDetector::Gap& gap) { OnGap(gap); }) {}
 
   void Run(uint64_t* done) {
     for (const VerifySlice& slice : file_.slices) {
       if (run_.cancelled) return;
       ReadSlice(slice, done);
     }
-    holes_.Finish();
+    gaps_.Finish();
     if (!run_.cancelled) Conclude();
   }
 
  private:
-  HoleFinder::Options HoleOptions();
+  GapDetector::Options HoleOptions();
   bool judged() const { return file_.shape.kind != SliceShape::Kind::kUnknown; }
   std::optional<UniqueFd> Open(VerifySlice& slice);
   void ReadSlice(VerifySlice slice, uint64_t* done);
@@ -74,7 +74,7 @@ class FileCheck {
   void TakeLines(std::string_view lines);
   void EndSlice(const VerifySlice& slice, const SliceSource& source);
   void CheckSum(const std::string& path, const SliceSource& source);
-  void OnHole(const HoleFinder::Hole& hole);
+  void OnGap(const GapDetector::Gap& gap);
   bool IsExplained(int64_t from_ns, int64_t to_ns, const ManifestChannel& channel) const;
   bool IsExplained(int64_t from_ns, int64_t to_ns) const;
   int64_t ToHostNs(int64_t stamp_ns) const;
@@ -94,7 +94,7 @@ class FileCheck {
   const ManifestChannel* poller_ = nullptr;  // the collector that wrote it among other files
   std::optional<DumpClocks> clocks_;
   int64_t seam_ns_ = 0;  // not 0: what is older comes from the flight recorder
-  HoleFinder holes_;
+  GapDetector gaps_;
   std::vector<std::byte> carry_;
   uint64_t records_ = 0;
   uint64_t content_bytes_ = 0;
@@ -113,8 +113,8 @@ const ManifestChannel* FileCheck::FindChannel() const {
 }
 
 // Finds what the manifest says of the file on the way.
-HoleFinder::Options FileCheck::HoleOptions() {
-  HoleFinder::Options options;
+GapDetector::Options FileCheck::HoleOptions() {
+  GapDetector::Options options;
   options.format = format_;
   if (!run_.manifest) {
     // The counter's rate is told nowhere; how many steps are missing shows at any.
@@ -172,7 +172,7 @@ std::optional<UniqueFd> FileCheck::Open(VerifySlice& slice) {
 void FileCheck::ReadSlice(VerifySlice slice, uint64_t* done) {
   std::optional<UniqueFd> fd = Open(slice);
   if (!fd) {
-    if (run_.running()) holes_.Resync();
+    if (run_.running()) gaps_.Resync();
     return;
   }
   SliceSource source(std::move(*fd), slice.path);
@@ -220,7 +220,7 @@ void FileCheck::TakeBytes(std::span<const std::byte> bytes, const VerifySlice& s
 void FileCheck::TakeWhole(std::span<const std::byte> whole) {
   content_bytes_ += whole.size();
   if (format_ != nullptr) {
-    holes_.Feed(whole);
+    gaps_.Feed(whole);
   } else if (record_bytes_ != 0) {
     records_ += whole.size() / record_bytes_;
   } else {
@@ -241,9 +241,9 @@ void FileCheck::TakeLines(std::string_view lines) {
     // Up to here it was the flight recorder that read, at its own rate.
     if (seam_ns_ != 0 && *stamp >= seam_ns_) {
       seam_ns_ = 0;
-      holes_.Restart(static_cast<int64_t>(1e9 / poller_->hz_effective));
+      gaps_.Restart(static_cast<int64_t>(1e9 / poller_->hz_effective));
     }
-    holes_.FeedStamp(0, *stamp);
+    gaps_.FeedStamp(0, *stamp);
   }
 }
 
@@ -325,17 +325,17 @@ bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns) const {
                      });
 }
 
-void FileCheck::OnHole(const HoleFinder::Hole& hole) {
-  const int64_t from = ToHostNs(hole.from_ns);
-  const int64_t to = ToHostNs(hole.to_ns);
+void FileCheck::OnGap(const GapDetector::Gap& gap) {
+  const int64_t from = ToHostNs(gap.from_ns);
+  const int64_t to = ToHostNs(gap.to_ns);
   if (IsExplained(from, to)) {
-    explained_ += hole.missing;
+    explained_ += gap.missing;
     return;
   }
-  unexplained_ += hole.missing;
+  unexplained_ += gap.missing;
   const ManifestChannel* told = known_ != nullptr ? known_ : poller_;
-  if (told != nullptr && run_.holes.size() < kMaxManifestGaps) {
-    run_.holes.push_back({told->collector, told->device, told->channel, from, to, hole.missing});
+  if (told != nullptr && run_.gaps.size() < kMaxManifestGaps) {
+    run_.gaps.push_back({told->collector, told->device, told->channel, from, to, gap.missing});
   }
   if (first_unexplained_.empty() && run_.manifest) {
     const auto since = static_cast<double>(from - run_.manifest->start_raw_ns) / 1e9;
@@ -350,7 +350,7 @@ void FileCheck::Conclude() {
   row.file = file_.own ? "profd/" + file_.base : file_.base;
   row.slices = file_.slices.size();
   row.bytes = content_bytes_;
-  row.received = format_ != nullptr ? holes_.records() : records_;
+  row.received = format_ != nullptr ? gaps_.records() : records_;
   row.missing = explained_;
   row.unexplained = unexplained_;
   if (known_ != nullptr) {
@@ -363,13 +363,13 @@ void FileCheck::Conclude() {
     run_.Ran(VerifyCheck::kFraming);
     run_.Ran(VerifyCheck::kOrder);
   }
-  if (holes_.unreadable() > 0) {
+  if (gaps_.unreadable() > 0) {
     run_.Add(VerifyCheck::kFraming, where_,
-             fmt::format("{} records have no readable timestamp", holes_.unreadable()));
+             fmt::format("{} records have no readable timestamp", gaps_.unreadable()));
   }
-  if (holes_.backwards() > 0) {
+  if (gaps_.backwards() > 0) {
     run_.Add(VerifyCheck::kOrder, where_,
-             fmt::format("{} stamps are older than the record before", holes_.backwards()));
+             fmt::format("{} stamps are older than the record before", gaps_.backwards()));
   }
   CheckCounts(row);
   if (run_.manifest && !run_.running()) CheckEdges();
@@ -400,7 +400,7 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
   const bool all_counted =
       std::none_of(told->gaps.begin(), told->gaps.end(),
                    [](const ManifestGap& gap) { return gap.lost_records == 0; });
-  // Of a thinned session losses are counted before, holes after the thinning.
+  // Of a thinned session losses are counted before, gaps after the thinning.
   if (all_counted && explained_ > row.lost + row.lost / 20 + 2) {
     AddToAccount(
         fmt::format("{} records are missing, the manifest knows of {}", explained_, row.lost));
@@ -423,13 +423,13 @@ void FileCheck::CheckReadings(const VerifyChannel& row) {
 // A channel must begin with its session and last as long.
 void FileCheck::CheckEdges() {
   if (known_ == nullptr || format_ == nullptr || known_->hz_effective <= 0 || !clocks_ ||
-      holes_.records() == holes_.unreadable() || run_.manifest->end_raw_ns == 0) {
+      gaps_.records() == gaps_.unreadable() || run_.manifest->end_raw_ns == 0) {
     return;
   }
   const auto period = static_cast<int64_t>(1e9 / known_->hz_effective);
   const int64_t slack = kEdgeNs + 3 * period;
-  const int64_t first = ToHostNs(holes_.first_ns());
-  const int64_t last = ToHostNs(holes_.last_ns());
+  const int64_t first = ToHostNs(gaps_.first_ns());
+  const int64_t last = ToHostNs(gaps_.last_ns());
   int64_t start = run_.manifest->start_raw_ns;
   for (const ManifestDevice& device : run_.manifest->devices) {
     if (device.id == file_.device) start = std::max(start, device.joined_raw_ns);

@@ -34,7 +34,7 @@ struct VerifyFile {
 };
 
 // Records that are missing where the manifest says nothing of it.
-struct VerifyHole {
+struct VerifyGap {
   std::string collector;
   int device = -1;
   uint32_t channel = 0;
@@ -60,7 +60,7 @@ struct VerifyRun {
     uint32_t checks = 0;  // that found something
   };
   std::map<std::string, Broken, std::less<>> broken;  // by slice, without .zst
-  std::vector<VerifyHole> holes;  // at most kMaxManifestGaps
+  std::vector<VerifyGap> gaps;  // at most kMaxManifestGaps
 
   void Add(VerifyCheck check, std::string where, std::string what) {
     report.Add(check, std::move(where), std::move(what));

@@ -1,4 +1,4 @@
-// What verify makes of the records: counts, holes, order, clocks.
+// What verify makes of the records: counts, gaps, order, clocks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

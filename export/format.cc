@@ -7,12 +7,12 @@
 namespace profd::exporting {
 namespace {
 
-struct Entry {
+struct FormatEntry {
   std::string_view name;
   std::unique_ptr<Format> (*make)();
 };
 
-constexpr auto kFormats = std::to_array<Entry>({
+constexpr auto kFormats = std::to_array<FormatEntry>({
     {"csv", MakeCsvFormat},
     {"trace", MakeTraceFormat},
     {"perfetto", MakePerfettoFormat},
@@ -25,7 +25,7 @@ constexpr auto kFormats = std::to_array<Entry>({
 }  // namespace
 
 std::unique_ptr<Format> MakeFormat(std::string_view name) {
-  for (const Entry& entry : kFormats) {
+  for (const FormatEntry& entry : kFormats) {
     if (entry.name == name) return entry.make();
   }
   return nullptr;
@@ -34,7 +34,7 @@ std::unique_ptr<Format> MakeFormat(std::string_view name) {
 std::vector<std::string_view> FormatNames() {
   std::vector<std::string_view> names;
   names.reserve(std::size(kFormats));
-  for (const Entry& entry : kFormats) names.push_back(entry.name);
+  for (const FormatEntry& entry : kFormats) names.push_back(entry.name);
   return names;
 }
 

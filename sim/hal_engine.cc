@@ -129,7 +129,7 @@ void HalEngine::Generate(Channel& channel) {
 // Brings the ledger up to date.
 void HalEngine::Book(Channel& channel) {
   if (channel.ledger == nullptr) return;
-  const Made& made = channel.stream->made();
+  const Produced& made = channel.stream->made();
   channel.ledger->records += made.records - channel.booked.records;
   channel.ledger->bytes += made.bytes - channel.booked.bytes;
   channel.ledger->dropped_bytes += channel.ring.dropped_bytes() - channel.booked_dropped;

@@ -44,7 +44,7 @@ class HalEngine {
     std::unique_ptr<RecordStream> stream;
     RecordRing ring;
     LedgerRow* ledger = nullptr;  // null: nobody asked
-    Made booked{};
+    Produced booked{};
     uint64_t booked_dropped = 0;
   };
   using Lock = std::unique_lock<std::mutex>;

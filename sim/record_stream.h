@@ -36,7 +36,7 @@ class Emitter {
 };
 
 // What a stream has put, or would have put, into its ring.
-struct Made {
+struct Produced {
   uint64_t records = 0;  // whole ones; what was never generated is not among them
   uint64_t bytes = 0;
 };
@@ -55,7 +55,7 @@ class RecordStream {
   // Device time of the next record; kForever if there will be none.
   int64_t NextDue() const { return next_due_ns_; }
   size_t record_size() const { return record_size_; }
-  const Made& made() const { return made_; }
+  const Produced& made() const { return made_; }
 
  private:
   struct Ticker {
@@ -80,7 +80,7 @@ class RecordStream {
   std::string prologue_;
   std::vector<Ticker> tickers_;
   std::string scratch_;
-  Made made_;
+  Produced made_;
 };
 
 }  // namespace profd::sim

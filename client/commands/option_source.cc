@@ -101,7 +101,7 @@ void TakePreset(const OptionSource& source, VendorOrder* order, std::vector<std:
                                     options::PresetNames()));
     return;
   }
-  std::vector<options::Given> given = options::FromMessage(order->options);
+  std::vector<options::OptionInput> given = options::FromMessage(order->options);
   std::vector<options::Problem> ignored;
   std::vector<std::string> warnings;
   if (!order->json.empty()) options::ParseJson(order->json, &given, &ignored);
@@ -109,7 +109,7 @@ void TakePreset(const OptionSource& source, VendorOrder* order, std::vector<std:
   given.insert(given.end(), order->unfit.begin(), order->unfit.end());
   for (const auto& [key, value] : preset->options) {
     const bool named = std::any_of(given.begin(), given.end(),
-                                   [key = key](const options::Given& one) { return one.key == key; });
+                                   [key = key](const options::OptionInput& one) { return one.key == key; });
     if (!named) (void)options::SetField(key, value, &order->options);
   }
 }
@@ -121,9 +121,9 @@ std::string GivenOutput(const VendorOrder& order) {
   if (order.options.has_output()) {
     request.given.push_back({.key = "output", .value = order.options.output()});
   } else if (!order.json.empty()) {
-    std::vector<options::Given> given;
+    std::vector<options::OptionInput> given;
     options::ParseJson(order.json, &given, &ignored);
-    for (options::Given& one : given) {
+    for (options::OptionInput& one : given) {
       if (one.key == "output") request.given.push_back(std::move(one));
     }
   }
@@ -162,7 +162,7 @@ VendorOrder ReadOptions(const OptionSource& source, std::vector<std::string>* pr
     if (flag == source.flags.end() || !flag->second) continue;
     if (!options::SetField(option.key, *flag->second, &order.options)) {
       order.unfit.push_back(
-          {.key = std::string(option.key), .value = *flag->second, .via = options::Via::kFlag});
+          {.key = std::string(option.key), .value = *flag->second, .via = options::OptionSyntax::kFlag});
     }
   }
   TakeJson(source, &order, problems);
@@ -174,7 +174,7 @@ VendorOrder ReadOptions(const OptionSource& source, std::vector<std::string>* pr
 
 std::vector<options::Problem> UnfitProblems(const VendorOrder& order) {
   std::vector<options::Problem> problems;
-  for (const options::Given& given : order.unfit) {
+  for (const options::OptionInput& given : order.unfit) {
     // One by one: what they need of each other is not the point.
     options::CheckRequest request;
     request.given = {given};

@@ -43,7 +43,7 @@ struct VendorOrder {
   // What the chip lacks of a preset is no error.
   bool best_effort = false;
   // Flags that do not fit their field's type: wrong in any case, and judged here.
-  std::vector<options::Given> unfit;
+  std::vector<options::OptionInput> unfit;
   // Absolute directory of the dump on the caller's side; empty = not asked for.
   std::string output;
 };

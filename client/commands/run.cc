@@ -13,7 +13,7 @@
 #include "client/commands/export_parse.h"
 #include "client/commands/fetch.h"
 #include "client/option_view.h"
-#include "client/order_words.h"
+#include "client/cli_message.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/signals.h"
@@ -216,7 +216,7 @@ int RunRun(const Context& context, const RunOptions& options) {
     return code;
   }
   if (!session.ok()) {
-    int code = Fail(quiet, InWordsOfFlags(session.status(), options.start));
+    int code = Fail(quiet, ToCliMessage(session.status(), options.start));
     if (!options.anyway) return code;
     Warn(context, "running the command without a profile");
   } else {

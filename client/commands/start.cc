@@ -7,7 +7,7 @@
 
 #include "client/commands/wait_ranks.h"
 #include "client/option_view.h"
-#include "client/order_words.h"
+#include "client/cli_message.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/starter.h"
@@ -96,7 +96,7 @@ int RunStart(const Context& context, const StartOptions& options) {
   auto session =
       WithProgress(context, "starting", [&] { return context.api.StartSession(request); });
   if (!session.ok()) {
-    int code = Fail(context, InWordsOfFlags(session.status(), options));
+    int code = Fail(context, ToCliMessage(session.status(), options));
     if (session.status().code() == StatusCode::kDeadlineExceeded) {
       Warn(context, "the session may be starting all the same: profctl list");
     }

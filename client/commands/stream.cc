@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "client/order_words.h"
+#include "client/cli_message.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/signals.h"

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "client/order_words.h"
+#include "client/cli_message.h"
 #include "client/parse.h"
 #include "client/session_view.h"
 #include "client/signals.h"

@@ -12,7 +12,7 @@
 #include "client/commands/show.h"
 #include "client/context.h"
 #include "client/fleet/fleet.h"
-#include "client/order_words.h"
+#include "client/cli_message.h"
 #include "client/parse.h"
 #include "client/render.h"
 
@@ -131,7 +131,7 @@ FleetReport Run(const FleetCommand& command, const v1::StartSessionRequest& requ
   if (command.name == "start") {
     FleetReport report =
         StartOnAll(fleet, {request, command.options.all_or_nothing, command.options.keep});
-    for (NodeResult& node : report.nodes) node.status = InWordsOfFlags(node.status, command.start);
+    for (NodeResult& node : report.nodes) node.status = ToCliMessage(node.status, command.start);
     return report;
   }
   if (command.name == "stop") {

@@ -29,7 +29,7 @@ struct Range {
 };
 
 // Fixed text, then the numbers that follow it (none: the end of the item).
-struct Part {
+struct NamePart {
   std::string_view text;
   std::vector<Range> ranges;
 };
@@ -87,8 +87,8 @@ Result<std::vector<Range>> ParseRanges(std::string_view text) {
 // "[fd00::7]" holds an address, "[1-3]" numbers.
 bool IsAddress(std::string_view inside) { return inside.find(':') != std::string_view::npos; }
 
-Result<std::vector<Part>> Split(std::string_view item) {
-  std::vector<Part> parts;
+Result<std::vector<NamePart>> Split(std::string_view item) {
+  std::vector<NamePart> parts;
   size_t text_begin = 0;
   for (size_t at = 0; at < item.size();) {
     if (item[at] == ']') return Bad(item, "there is a \"]\" without its \"[\"");
@@ -114,9 +114,9 @@ Result<std::vector<Part>> Split(std::string_view item) {
 }
 
 // How many names the item stands for, at most kMaxNodes + 1.
-size_t CountOf(const std::vector<Part>& parts) {
+size_t CountOf(const std::vector<NamePart>& parts) {
   size_t count = 1;
-  for (const Part& part : parts) {
+  for (const NamePart& part : parts) {
     if (part.ranges.empty()) continue;
     size_t here = 0;
     for (const Range& range : part.ranges) {
@@ -127,9 +127,9 @@ size_t CountOf(const std::vector<Part>& parts) {
   return count;
 }
 
-std::vector<std::string> Expand(const std::vector<Part>& parts) {
+std::vector<std::string> Expand(const std::vector<NamePart>& parts) {
   std::vector<std::string> names = {""};
-  for (const Part& part : parts) {
+  for (const NamePart& part : parts) {
     std::vector<std::string> longer;
     for (const std::string& name : names) {
       std::string stem = name + std::string(part.text);

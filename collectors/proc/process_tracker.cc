@@ -84,7 +84,7 @@ Status ProcessTracker::ListPids() {
     processes_left_out_ = listed_.size() - kMaxKnown;
     listed_.resize(kMaxKnown);
   }
-  for (Known& known : known_) {
+  for (ListedProcess& known : known_) {
     if (!std::binary_search(listed_.begin(), listed_.end(), known.pid)) known.gone = true;
   }
   return {};
@@ -92,16 +92,16 @@ Status ProcessTracker::ListPids() {
 
 void ProcessTracker::ForgetGone() {
   some_gone_ = false;
-  auto gone = [](const Known& known) {
+  auto gone = [](const ListedProcess& known) {
     return known.gone || (known.process != nullptr && known.process->gone);
   };
   if (std::none_of(known_.begin(), known_.end(), gone)) return;
-  for (Known& known : known_) {
+  for (ListedProcess& known : known_) {
     if (gone(known) && known.process != nullptr) Release(*known.process);
   }
   std::erase_if(known_, gone);
   tracked_.clear();
-  for (Known& known : known_) {
+  for (ListedProcess& known : known_) {
     if (known.process != nullptr) tracked_.push_back(known.process.get());
   }
 }
@@ -112,26 +112,26 @@ void ProcessTracker::AddListed() {
   for (int pid : listed_) {
     while (at < before && known_[at].pid < pid) ++at;
     if (at < before && known_[at].pid == pid) continue;
-    Known known;
+    ListedProcess known;
     known.pid = pid;
     Look(known);
     if (!known.gone) known_.push_back(std::move(known));
   }
   std::sort(known_.begin(), known_.end(),
-            [](const Known& a, const Known& b) { return a.pid < b.pid; });
+            [](const ListedProcess& a, const ListedProcess& b) { return a.pid < b.pid; });
 }
 
 // The second look at what is new, and a look at some of the watched ones: is that still the process
 // we mean, and what is its name now?
 void ProcessTracker::LookAtSome() {
-  for (Known& known : known_) {
+  for (ListedProcess& known : known_) {
     if (!known.gone && known.looks < kLooks) Look(known);
   }
   if (known_.empty()) return;
   size_t verified = 0;
   for (size_t i = 0; i < known_.size() && verified < kVerifiedPerScan; ++i) {
     next_verified_ = (next_verified_ + 1) % known_.size();
-    Known& known = known_[next_verified_];
+    ListedProcess& known = known_[next_verified_];
     if (known.gone || known.process == nullptr) continue;
     if (RanSinceLook(known)) Look(known);
     ++verified;
@@ -139,13 +139,13 @@ void ProcessTracker::LookAtSome() {
 }
 
 // What has not run is who it was, and has not changed its name. True where that cannot be told.
-bool ProcessTracker::RanSinceLook(Known& known) const {
+bool ProcessTracker::RanSinceLook(ListedProcess& known) const {
   const int64_t ran_ns = clock_.usable() ? ProcessClock::Read(known.pid) : -1;
   const int64_t before = std::exchange(known.ran_ns, ran_ns);
   return ran_ns < 0 || ran_ns != before;
 }
 
-void ProcessTracker::Look(Known& known) {
+void ProcessTracker::Look(ListedProcess& known) {
   const bool again = known.looks > 0;
   const bool settled = known.looks >= kLooks;
   if (!settled) ++known.looks;
@@ -165,7 +165,7 @@ void ProcessTracker::Look(Known& known) {
   }
 }
 
-bool ProcessTracker::LookAtStat(Known& known) {
+bool ProcessTracker::LookAtStat(ListedProcess& known) {
   path_ = fmt::format("{}/stat", known.pid);
   TextFile file(*proc_, path_);
   Result<std::string_view> text = file.Read(scratch_);
@@ -208,9 +208,9 @@ bool ProcessTracker::EnvironmentNamesJob(int pid) {
   return false;
 }
 
-ProcessTracker::Known* ProcessTracker::Find(int pid) {
+ProcessTracker::ListedProcess* ProcessTracker::Find(int pid) {
   auto at = std::lower_bound(known_.begin(), known_.end(), pid,
-                             [](const Known& known, int wanted) { return known.pid < wanted; });
+                             [](const ListedProcess& known, int wanted) { return known.pid < wanted; });
   return at != known_.end() && at->pid == pid ? &*at : nullptr;
 }
 
@@ -218,9 +218,9 @@ void ProcessTracker::SpreadToDescendants() {
   if (scope_.pids.empty() && scope_.job_id.empty()) return;
   for (int pass = 0; pass < kDescentPasses; ++pass) {
     bool changed = false;
-    for (Known& known : known_) {
+    for (ListedProcess& known : known_) {
       if (known.in_job || known.ppid <= 0) continue;
-      const Known* parent = Find(known.ppid);
+      const ListedProcess* parent = Find(known.ppid);
       if (parent == nullptr || !parent->in_job) continue;
       known.in_job = true;
       changed = true;
@@ -231,7 +231,7 @@ void ProcessTracker::SpreadToDescendants() {
 
 void ProcessTracker::UpdateTracked() {
   size_t count = 0;
-  for (Known& known : known_) {
+  for (ListedProcess& known : known_) {
     const bool wanted = known.allowed && (scope_.all || known.in_job);
     if (!wanted && known.process != nullptr) {  // became somebody else's: set-user-id execution
       Release(*known.process);
@@ -240,7 +240,7 @@ void ProcessTracker::UpdateTracked() {
     if (known.process != nullptr) ++count;
   }
   tracked_.clear();
-  for (Known& known : known_) {
+  for (ListedProcess& known : known_) {
     const bool wanted = known.allowed && (scope_.all || known.in_job);
     if (!wanted) continue;
     if (known.process == nullptr) {
@@ -258,7 +258,7 @@ void ProcessTracker::UpdateTracked() {
   }
 }
 
-void ProcessTracker::Track(Known& known) {
+void ProcessTracker::Track(ListedProcess& known) {
   known.process = std::make_unique<TrackedProcess>();
   TrackedProcess& process = *known.process;
   process.pid = known.pid;
@@ -317,7 +317,7 @@ Status ProcessTracker::Findings() {
   if (first_scan_) {
     std::string missing;
     for (int pid : scope_.pids) {
-      const Known* known = Find(pid);
+      const ListedProcess* known = Find(pid);
       if (known != nullptr && known->process != nullptr) continue;
       fmt::format_to(std::back_inserter(missing), "{}{}", missing.empty() ? "" : ", ", pid);
       if (missing.size() > 200) break;

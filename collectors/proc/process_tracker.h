@@ -84,7 +84,7 @@ class ProcessTracker {
 
  private:
   // A process that was listed, watched or not.
-  struct Known {
+  struct ListedProcess {
     int pid = 0;
     int ppid = 0;
     uint64_t start_ticks = 0;
@@ -102,18 +102,18 @@ class ProcessTracker {
   void ForgetGone();
   void AddListed();
   void LookAtSome();
-  void Look(Known& known);
-  bool LookAtStat(Known& known);
-  bool RanSinceLook(Known& known) const;
+  void Look(ListedProcess& known);
+  bool LookAtStat(ListedProcess& known);
+  bool RanSinceLook(ListedProcess& known) const;
   bool OwnerAllowed(int pid) const;
   bool EnvironmentNamesJob(int pid);
   void SpreadToDescendants();
   void UpdateTracked();
-  void Track(Known& known);
+  void Track(ListedProcess& known);
   void RefreshThreads(TrackedProcess& process);
   void Release(TrackedProcess& process);
   KeptFile KeepIfRoom(std::string_view path);
-  Known* Find(int pid);
+  ListedProcess* Find(int pid);
   Status Findings();
 
   const RootedFs* proc_;
@@ -132,7 +132,7 @@ class ProcessTracker {
   bool threads_reported_ = false;
   std::vector<int> listed_;               // sorted
   std::vector<int> tids_;                 // of the process at hand, sorted
-  std::vector<Known> known_;              // sorted by pid
+  std::vector<ListedProcess> known_;              // sorted by pid
   std::vector<TrackedProcess*> tracked_;  // sorted by pid; point into known_
   std::string path_;
   TextBuffer buffer_{4096};   // of Read

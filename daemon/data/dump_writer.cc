@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 
 namespace profd {
 namespace {
@@ -111,7 +111,7 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
   }
   Post([this, session, files, options = std::move(options), done = std::move(done)]() mutable {
     Status ready = FindRoot();
-    if (ready.ok()) ready = CheckRoom();
+    if (ready.ok()) ready = CheckFreeSpace();
     if (ready.ok()) ready = CheckMemory();
     if (ready.ok()) ready = PlanFiles(files, &options);
     session->planned_files_ = files + kDumpDescriptors + 2 * options.devices.size();
@@ -187,7 +187,7 @@ Status DumpWriter::CheckMemory() {
       allowed.rlim_cur >> 20, kSessionMemory >> 20));
 }
 
-Status DumpWriter::CheckRoom() {
+Status DumpWriter::CheckFreeSpace() {
   uint64_t min_free = 0;
   {
     std::lock_guard lock(mutex_);
@@ -214,8 +214,8 @@ void DumpWriter::Process(Item& item) {
 }
 
 // Less free than there must be: the oldest slices go, whoever's they are; then the sessions end.
-Status DumpWriter::MakeRoom() {
-  Status room = CheckRoom();
+Status DumpWriter::FreeDiskSpace() {
+  Status room = CheckFreeSpace();
   if (room.ok() || live_.empty()) return room;
   uint64_t missing = 0;
   {
@@ -252,7 +252,7 @@ void DumpWriter::Flush(std::function<void()> done) {
 }
 
 void DumpWriter::FlushAll(bool sync) {
-  Status room = MakeRoom();
+  Status room = FreeDiskSpace();
   // Open files still exist, but cannot be found by their path any more.
   if (!live_.empty() && !root_.InPlace()) {
     if (Status mounted = root_.CheckMounted(); !mounted.ok()) room = mounted;
@@ -311,7 +311,7 @@ void DumpWriter::Run() {
     if (now >= next_flush || written - written_at_look > kRoomCheckBytes) {
       const bool due = now >= next_flush;
       const bool sync = due && sync_interval_ns_ > 0 && now >= next_sync;
-      if (due || !MakeRoom().ok()) FlushAll(sync);
+      if (due || !FreeDiskSpace().ok()) FlushAll(sync);
       if (due) next_flush = now + flush_interval;
       if (sync) next_sync = now + sync_interval_ns_;
       written_at_look = written;

@@ -27,7 +27,7 @@
 #include "driver/abi/channels.h"
 #include "driver/block.h"
 #include "dump/dump_root.h"
-#include "dump/hole_finder.h"
+#include "dump/gap_detector.h"
 #include "dump/dump_sync.h"
 #include "dump/session_dump.h"
 #include "dump/stream_filter.h"
@@ -110,10 +110,10 @@ class DumpFeed {
   uint64_t noted_no_block_ = 0;
   uint64_t noted_no_block_bytes_ = 0;
   uint64_t noted_late_ = 0;
-  std::unique_ptr<HoleFinder> holes_;  // looks for what the driver dropped
+  std::unique_ptr<GapDetector> gap_detector_;  // looks for what the driver dropped
   bool left_out_ = false;      // a file was one too many, and the dump says so
   bool resync_holes_ = false;  // something was lost on our side, and is counted already
-  uint64_t missing_ = 0;       // found by holes_ in the block being written
+  uint64_t missing_ = 0;       // found by gap_detector_ in the block being written
   int64_t last_noted_ns_ = 0;
   int64_t outage_from_ns_ = 0;  // 0 = no outage
   int64_t last_written_ns_ = 0;  // of the last block that reached the dump
@@ -191,8 +191,8 @@ class DumpWriter {
   Status PlanFiles(size_t files, SessionDumpOptions* options) const;
   static Status CheckMemory();
   // kResourceExhausted with the numbers when less than min_free_bytes is free. Writer thread.
-  Status CheckRoom();
-  Status MakeRoom();
+  Status CheckFreeSpace();
+  Status FreeDiskSpace();
   void FlushAll(bool sync);
 
   DumpRoot root_;
@@ -227,7 +227,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Any thread. The feed lives as long as the session.
   DumpFeed* AddFeed(FeedOptions options);
   void Push(DumpFeed* feed, BlockRef block);
-  // For HostTexts: a block for texts of host files (empty: there is none), one with `count` of them,
+  // For HostFileBuffer: a block for texts of host files (empty: there is none), one with `count` of them,
   // one that found no room.
   BlockBuilder NewTexts(size_t bytes) { return writer_.pool_.Get(bytes); }
   void PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <future>
 
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 #include "dump/test_util.h"
 
 namespace profd {
@@ -107,7 +107,7 @@ TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
   FeedOptions wish;
   wish.collector = "host_cpu";
   DumpFeed* feed = session_->AddFeed(std::move(wish));
-  HostTexts texts(session_, feed);
+  HostFileBuffer texts(session_, feed);
   for (int reading = 0; reading < 3; ++reading) {
     for (const char* pid : {"1", "2", "3"}) {
       texts.Add(std::string(pid) + "-CpuUsage.data", "TimeStamp:1\n");

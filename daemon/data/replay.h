@@ -25,7 +25,7 @@ struct ReplayBlock {
   uint32_t route = 0;  // as the source numbers what it holds
   BlockInfo info;
   std::span<const std::byte> bytes;
-  std::shared_ptr<ChannelEpoch> epoch;  // null: host texts (HostTexts' layout)
+  std::shared_ptr<ChannelEpoch> epoch;  // null: host texts (HostFileBuffer' layout)
   BlockLoss loss;
   bool after_loss = false;  // blocks between the one before and this have left the ring meanwhile
 };
@@ -52,9 +52,9 @@ class BlockTap {
 };
 
 // The recorder, as a session that begins in the past sees it. Control strand.
-class Past {
+class RecorderHistory {
  public:
-  virtual ~Past() = default;
+  virtual ~RecorderHistory() = default;
   // The earliest instant of which everything that is recorded is still held (CLOCK_MONOTONIC_RAW).
   virtual int64_t Reach() = 0;
   virtual bool Records(uint16_t collector) const = 0;

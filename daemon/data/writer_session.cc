@@ -273,10 +273,10 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
 
 // What the driver dropped because its ring was full shows in the stamps only.
 void WriterSession::FindHoles(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
-  if (feed.holes_ == nullptr) return;
-  if (std::exchange(feed.resync_holes_, false)) feed.holes_->Resync();
+  if (feed.gap_detector_ == nullptr) return;
+  if (std::exchange(feed.resync_holes_, false)) feed.gap_detector_->Resync();
   feed.missing_ = 0;
-  feed.holes_->Feed(bytes);
+  feed.gap_detector_->Feed(bytes);
   NoteHoles(feed, host_ns);
 }
 
@@ -297,7 +297,7 @@ void WriterSession::NoteHoles(DumpFeed& feed, int64_t host_ns) {
   NoteLoss(feed, "driver", feed.missing_, lost, host_ns);
 }
 
-// What waited for one more record to be a hole or not.
+// What waited for one more record to be a gap or not.
 void WriterSession::FinishHoles(int64_t host_ns) {
   std::vector<DumpFeed*> all;
   {
@@ -305,9 +305,9 @@ void WriterSession::FinishHoles(int64_t host_ns) {
     for (const auto& feed : feeds_) all.push_back(feed.get());
   }
   for (DumpFeed* feed : all) {
-    if (feed->holes_ == nullptr) continue;
+    if (feed->gap_detector_ == nullptr) continue;
     feed->missing_ = 0;
-    feed->holes_->Finish();
+    feed->gap_detector_->Finish();
     NoteHoles(*feed, host_ns);
   }
 }
@@ -343,20 +343,20 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
     options.rebase_us = (start - wish.session_start_ns) / 1000;
     options.channel_age_us = std::max<int64_t>(0, (now_ns - start) / 1000);
   }
-  HoleFinder::Options holes;
-  holes.format = wish.format;
+  GapDetector::Options gap_options;
+  gap_options.format = wish.format;
   // The parts of channel 52 have rates of their own.
   const bool one_rate = wish.format->id != abi::kSocProfileChannel;
   if (one_rate) {
     const bool thins = options.session_period_ns > options.channel_period_ns;
-    holes.period_ns = thins ? options.session_period_ns : options.channel_period_ns;
-    holes.source_period_ns = thins ? options.channel_period_ns : 0;
+    gap_options.period_ns = thins ? options.session_period_ns : options.channel_period_ns;
+    gap_options.source_period_ns = thins ? options.channel_period_ns : 0;
   }
-  holes.device_counter_hz = wish.device_counter_hz;
-  holes.host_counter_hz = wish.host_counter_hz;
-  holes.chip_id = wish.chip_id;
-  feed.holes_ = std::make_unique<HoleFinder>(
-      holes, [&feed](const HoleFinder::Hole& hole) { feed.missing_ += hole.missing; });
+  gap_options.device_counter_hz = wish.device_counter_hz;
+  gap_options.host_counter_hz = wish.host_counter_hz;
+  gap_options.chip_id = wish.chip_id;
+  feed.gap_detector_ = std::make_unique<GapDetector>(
+      gap_options, [&feed](const GapDetector::Gap& gap) { feed.missing_ += gap.missing; });
   feed.noted_thinned_ = feed.counters_.thinned_records.load(std::memory_order_relaxed);
   feed.filter_ = std::make_unique<StreamFilter>(options);
   if (feed.filter_->thins()) feed.thinned_ = true;

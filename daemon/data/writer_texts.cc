@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "daemon/data/dump_writer.h"
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 
 namespace profd {
 

@@ -115,15 +115,15 @@ std::string FrameworkOf(const Variables& variables) {
 }
 
 std::string SchedulerIn(const Variables& variables) {
-  struct Sign {
+  struct SchedulerVariable {
     const char* name;
     const char* scheduler;
   };
-  constexpr std::array kSigns = {Sign{"SLURM_JOB_ID", "slurm"},    Sign{"PBS_JOBID", "pbs"},
-                                 Sign{"LSB_JOBID", "lsf"},         Sign{"SGE_TASK_ID", "sge"},
-                                 Sign{"MA_JOB_ID", "modelarts"},   Sign{"VC_TASK_INDEX", "volcano"},
-                                 Sign{"VK_TASK_INDEX", "volcano"}};
-  for (const Sign& sign : kSigns) {
+  constexpr std::array kSchedulerVariables = {SchedulerVariable{"SLURM_JOB_ID", "slurm"},    SchedulerVariable{"PBS_JOBID", "pbs"},
+                                 SchedulerVariable{"LSB_JOBID", "lsf"},         SchedulerVariable{"SGE_TASK_ID", "sge"},
+                                 SchedulerVariable{"MA_JOB_ID", "modelarts"},   SchedulerVariable{"VC_TASK_INDEX", "volcano"},
+                                 SchedulerVariable{"VK_TASK_INDEX", "volcano"}};
+  for (const SchedulerVariable& sign : kSchedulerVariables) {
     if (variables.Has(sign.name)) return sign.scheduler;
   }
   return {};

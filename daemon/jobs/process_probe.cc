@@ -57,7 +57,7 @@ void ProcessProbe::LookupUsers(std::vector<DeviceUse> uses,
   GuardedJob job;
   job.what = "a look at the processes that use a device";
   job.run = [&proc = proc_, known = known_, uses = std::move(uses), found] {
-    Known still;
+    FactsByPid still;
     for (const DeviceUse& use : uses) {
       auto before = known->find(use.pid);
       Result<uint64_t> ticks = ReadStartTicks(proc, use.pid);

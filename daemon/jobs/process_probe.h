@@ -50,12 +50,12 @@ class ProcessProbe {
 
  private:
   // Facts of processes that were listed before; on the thread only.
-  using Known = std::map<pid_t, ProcessFacts>;
+  using FactsByPid = std::map<pid_t, ProcessFacts>;
 
   Strand& control_;
   const RootedFs& proc_;
   const Clock& clock_;
-  std::shared_ptr<Known> known_ = std::make_shared<Known>();
+  std::shared_ptr<FactsByPid> known_ = std::make_shared<FactsByPid>();
   GuardedThread thread_;
 };
 

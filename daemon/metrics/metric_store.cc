@@ -252,7 +252,7 @@ const std::vector<MetricStore::Order>& MetricStore::Ordered() const {
 
 // Ids are used again, so the parts of a histogram need not be neighbours by them.
 void MetricStore::OrderHistograms() const {
-  struct Place {
+  struct Position {
     size_t histogram;  // by its first part
     double bound;
     bool sum;
@@ -267,7 +267,7 @@ void MetricStore::OrderHistograms() const {
       return entry.metric != begin->metric;
     });
     std::map<std::string_view, size_t> histograms;
-    std::vector<Place> places;
+    std::vector<Position> places;
     for (auto entry = begin; entry != end; ++entry) {
       const Slot& slot = *SlotOf(entry->series);
       const std::string_view key = *slot.key;
@@ -278,10 +278,10 @@ void MetricStore::OrderHistograms() const {
           histograms.try_emplace(key.substr(0, key.size() - le.size()), histograms.size());
       places.push_back({known->second, bound, le == kHistogramSum, *entry});
     }
-    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    std::stable_sort(places.begin(), places.end(), [](const Position& a, const Position& b) {
       return std::tie(a.histogram, a.sum, a.bound) < std::tie(b.histogram, b.sum, b.bound);
     });
-    std::transform(places.begin(), places.end(), begin, [](const Place& p) { return p.entry; });
+    std::transform(places.begin(), places.end(), begin, [](const Position& p) { return p.entry; });
     begin = end;
   }
 }

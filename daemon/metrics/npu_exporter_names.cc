@@ -439,7 +439,7 @@ std::vector<MetricFamily> Scrape::Families() {
 }  // namespace
 
 double NpuExporterRates::Note(const std::string& series, int64_t time_ns, double value) {
-  Seen& seen = seen_[series];
+  LastValue& seen = seen_[series];
   if (time_ns > seen.time_ns) {
     const double seconds = static_cast<double>(time_ns - seen.time_ns) / kNsPerSecond;
     const bool usable = seen.time_ns != 0 && value >= seen.value;

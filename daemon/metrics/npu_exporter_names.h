@@ -24,12 +24,12 @@ class NpuExporterRates {
   double Note(const std::string& series, int64_t time_ns, double value);
 
  private:
-  struct Seen {
+  struct LastValue {
     int64_t time_ns = 0;
     double value = 0;
     double rate = -1;
   };
-  std::map<std::string, Seen> seen_;
+  std::map<std::string, LastValue> seen_;
 };
 
 // All rows that have a fresh value at `now_ns` (MONOTONIC_RAW), in one pass over the store. `version` is ours.

@@ -10,21 +10,21 @@
 namespace profd {
 namespace {
 
-struct Known {
+struct CapabilityUse {
   unsigned number;
   RightLoss text;
   bool for_dumps;
 };
 
-constexpr std::array kKnown = {
-    Known{CAP_CHOWN,
+constexpr std::array kCapabilityUses = {
+    CapabilityUse{CAP_CHOWN,
           {"CAP_CHOWN", "no dumps for other users, and no socket for a group profd is not in"},
           true},
-    Known{CAP_DAC_OVERRIDE,
+    CapabilityUse{CAP_DAC_OVERRIDE,
           {"CAP_DAC_OVERRIDE", "no dumps for other users, no removal of dumps they have, and no job of "
                                "a process that does not attach"},
           true},
-    Known{CAP_SYS_PTRACE,
+    CapabilityUse{CAP_SYS_PTRACE,
           {"CAP_SYS_PTRACE", "no job, rank and devices of another user's process that does not attach"},
           false},
 };
@@ -46,7 +46,7 @@ Rights Rights::OfThisProcess() {
 std::vector<RightLoss> Rights::Losses() const {
   std::vector<RightLoss> losses;
   if (!privileged()) return losses;
-  for (const Known& known : kKnown) {
+  for (const CapabilityUse& known : kCapabilityUses) {
     if (!Has(capabilities_, known.number)) losses.push_back(known.text);
   }
   return losses;
@@ -55,7 +55,7 @@ std::vector<RightLoss> Rights::Losses() const {
 Status Rights::MayGiveDump(uint32_t uid) const {
   if (uid == uid_) return Status::Ok();
   std::string missing;
-  for (const Known& known : kKnown) {
+  for (const CapabilityUse& known : kCapabilityUses) {
     if (!known.for_dumps || Has(capabilities_, known.number)) continue;
     missing += fmt::format("{}{}", missing.empty() ? "" : " and ", known.text.capability);
   }

@@ -142,7 +142,7 @@ void FlightRecorder::Begin(SessionManager& sessions, JobDirectory* jobs_or_null)
   // Clocks before channels: samples are stamped with them from the first record on.
   ReadClocks([this](int device) { ClaimDevice(device); });
   SetTriggers();
-  FindKept();
+  FindTriggerDumps();
   WatchJobs();
   log::Info("flight recorder", {{"seconds", config_.recorder_seconds},
                                 {"memory_mb", config_.recorder_memory_mb},
@@ -212,7 +212,7 @@ void FlightRecorder::Configure(const DaemonConfig& config) {
   bool other = config.recorder_triggers != config_.recorder_triggers;
   config_ = config;
   if (other) SetTriggers();
-  MakeRoom();
+  EvictTriggerDumps();
 }
 
 void FlightRecorder::Tick() {

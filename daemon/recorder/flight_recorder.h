@@ -49,10 +49,10 @@ struct RecorderDumpOrder {
   std::string counted;  // "request" or ToString(TriggerKind)
 };
 
-class FlightRecorder final : public Past {
+class FlightRecorder final : public RecorderHistory {
  public:
   struct Deps {
-    SessionDeps session;  // what sessions work with; past_or_null is not looked at
+    SessionDeps session;  // what sessions work with; history_or_null is not looked at
     ChannelRouter& router;
     const prometheus::Collectable& self_metrics;  // for triggers on them
     std::function<Status(const Peer&, const DeviceInfo&)> may_use;
@@ -89,7 +89,7 @@ class FlightRecorder final : public Past {
   };
   Stats stats();
 
-  // Past:
+  // RecorderHistory:
   int64_t Reach() override;
   bool Records(uint16_t collector) const override;
   bool ClockAt(int device, int64_t host_ns, ClockPair* out) const override;
@@ -133,8 +133,8 @@ class FlightRecorder final : public Past {
   void LookAtTriggers(int64_t now_ns);
   void VisitSelfMetrics(const std::function<void(const SeriesReading&)>& take) const;
   void Fire(const std::vector<Firing>& firings);
-  void FindKept();
-  void MakeRoom();
+  void FindTriggerDumps();
+  void EvictTriggerDumps();
   // recorder_dump.cc
   Result<std::vector<int>> DevicesFor(const Peer& peer, const v1::DumpRecorderRequest& request);
   void Write(RecorderDumpOrder order, SessionReply reply);
@@ -156,11 +156,11 @@ class FlightRecorder final : public Past {
   TriggerWatch watch_;
   int64_t cool_until_ns_ = 0;
   bool triggered_ = false;  // a dump for a trigger is being written
-  struct Kept {
+  struct TriggerDump {
     std::string session;
     std::string dump;
   };
-  std::deque<Kept> kept_;  // triggers' dumps, oldest first
+  std::deque<TriggerDump> kept_;  // triggers' dumps, oldest first
   std::map<uint32_t, int> writing_;  // dumps under way, by uid
   std::map<std::string, uint64_t> dumps_;
   uint64_t suppressed_ = 0;

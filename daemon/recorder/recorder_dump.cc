@@ -53,7 +53,7 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   void Run();
 
  private:
-  struct Part {
+  struct DumpPart {
     CollectorIndex collector = 0;
     int device = kHostDevice;
     std::string problem;
@@ -66,7 +66,7 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   void AddDevices(SessionDumpOptions* options);
   SessionPlan Plan() const;
   void AddParts();
-  void AddFeed(RecorderRing::RouteId route, Part* part);
+  void AddFeed(RecorderRing::RouteId route, DumpPart* part);
   void Replay();
   void OnReplayed();
   void OnFinished(const Status& status);
@@ -85,7 +85,7 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   std::vector<std::string> warnings_;
   std::shared_ptr<WriterSession> dump_;
   std::string path_;
-  std::vector<Part> parts_;
+  std::vector<DumpPart> parts_;
   std::vector<DumpFeed*> feed_of_;  // by route
 };
 
@@ -195,7 +195,7 @@ SessionDumpOptions RecorderDump::Options() {
   return options;
 }
 
-void RecorderDump::AddFeed(RecorderRing::RouteId id, Part* part) {
+void RecorderDump::AddFeed(RecorderRing::RouteId id, DumpPart* part) {
   const FlightRecorder::Route& route = recorder_.routes_[id];
   FeedOptions options;
   if (route.channel != 0) {
@@ -227,7 +227,7 @@ void RecorderDump::AddParts() {
   };
   for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
     if (!allowed(one.device)) continue;
-    Part& part = parts_.emplace_back();
+    DumpPart& part = parts_.emplace_back();
     part.collector = one.order.collector;
     part.device = one.device;
     part.problem = recorder_.ProblemOf(one);
@@ -279,7 +279,7 @@ void RecorderDump::OnReplayed() {
       [self = shared_from_this()](Manifest& manifest) {
         for (ManifestChannel& channel : manifest.channels) {
           channel.state = "finished";
-          for (const Part& part : self->parts_) {
+          for (const DumpPart& part : self->parts_) {
             bool same = part.device == channel.device &&
                         Collectors()[part.collector].spec->name == channel.collector;
             if (same) channel.detail = part.problem;
@@ -306,7 +306,7 @@ v1::Session RecorderDump::View() const {
   view.set_dump_path(path_);
   view.set_dump_bytes(dump_->bytes());
   for (const std::string& warning : warnings_) view.add_warnings(warning);
-  for (const Part& part : parts_) {
+  for (const DumpPart& part : parts_) {
     v1::Outcome& outcome = *view.add_outcomes();
     outcome.set_collector(std::string(Collectors()[part.collector].spec->name));
     outcome.set_device(part.device);

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "daemon/data/channel_router.h"
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 #include "daemon/recorder/recorder_ring.h"
 #include "dump/test_util.h"
 

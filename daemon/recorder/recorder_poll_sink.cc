@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "base/bytes.h"
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 #include "daemon/session/session_poll_sink.h"
 
 namespace profd {

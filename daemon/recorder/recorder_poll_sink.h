@@ -31,7 +31,7 @@ class RecorderPollSink final : public PollSink {
   std::string LastError() const;
 
  private:
-  // Texts on their way, in HostTexts' layout.
+  // Texts on their way, in HostFileBuffer' layout.
   struct Bundle {
     RecorderRing::RouteId route = 0;
     std::string lines;  // of our own samples

@@ -46,14 +46,14 @@ void FlightRecorder::SetTriggers() {
   watch_.SetTriggers(std::move(triggers));
 }
 
-void FlightRecorder::FindKept() {
+void FlightRecorder::FindTriggerDumps() {
   Peer myself = Myself();
   const v1::ListSessionsResponse all = sessions_->List(myself, {});
   for (const v1::Session& session : all.sessions()) {
     if (session.uid() != myself.uid || !session.label().starts_with(kLabel)) continue;
     kept_.push_back({session.session_id(), BaseName(session.dump_path())});
   }
-  MakeRoom();
+  EvictTriggerDumps();
 }
 
 void FlightRecorder::WatchJobs() {
@@ -143,14 +143,14 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
         return;
       }
       kept_.push_back({session->session_id(), BaseName(session->dump_path())});
-      MakeRoom();
+      EvictTriggerDumps();
     });
   }
 }
 
-void FlightRecorder::MakeRoom() {
+void FlightRecorder::EvictTriggerDumps() {
   while (kept_.size() > static_cast<size_t>(config_.recorder_max_dumps)) {
-    Kept oldest = std::move(kept_.front());
+    TriggerDump oldest = std::move(kept_.front());
     kept_.pop_front();
     log::Info("trigger's dump removed", {{"session", oldest.session}, {"max", config_.recorder_max_dumps}});
     sessions_->Delete(Myself(), oldest.session, "", [this, oldest](const Result<uint64_t>& freed) {

@@ -63,14 +63,14 @@ struct Held {
 std::span<const CallLimit> CallLimits() { return kLimits; }
 
 struct CallLedger::State {
-  struct Kind {
+  struct KindUsage {
     Held node;
     std::map<User, Held> users;
     uint64_t refused_user = 0;
     uint64_t refused_node = 0;
   };
   mutable std::mutex mutex;  // guards what follows
-  std::array<Kind, kLimits.size()> kinds;
+  std::array<KindUsage, kLimits.size()> kinds;
 
   // Adds both to what is held, or says why not.
   Status Add(CallKind kind, const User& user, bool admin, uint64_t calls, uint64_t bytes);
@@ -81,7 +81,7 @@ Status CallLedger::State::Add(CallKind which, const User& user, bool admin, uint
                               uint64_t bytes) {
   const CallLimit& limit = LimitOf(which);
   std::lock_guard lock(mutex);
-  Kind& kind = kinds[static_cast<size_t>(which)];
+  KindUsage& kind = kinds[static_cast<size_t>(which)];
   const auto found = kind.users.find(user);
   const Held own = found == kind.users.end() ? Held{} : found->second;
   auto refuse = [&](uint64_t* counter, std::string why) {
@@ -123,7 +123,7 @@ Status CallLedger::State::Add(CallKind which, const User& user, bool admin, uint
 
 void CallLedger::State::Drop(CallKind which, const User& user, uint64_t calls, uint64_t bytes) {
   std::lock_guard lock(mutex);
-  Kind& kind = kinds[static_cast<size_t>(which)];
+  KindUsage& kind = kinds[static_cast<size_t>(which)];
   auto found = kind.users.find(user);
   for (Held* sum : {&found->second, &kind.node}) {
     sum->calls -= calls;
@@ -174,7 +174,7 @@ Result<std::shared_ptr<CallHold>> CallLedger::Take(CallKind kind, const Peer& pe
 
 CallLedger::Usage CallLedger::usage(CallKind which) const {
   std::lock_guard lock(state_->mutex);
-  const State::Kind& kind = state_->kinds[static_cast<size_t>(which)];
+  const State::KindUsage& kind = state_->kinds[static_cast<size_t>(which)];
   return {kind.node.calls, kind.node.bytes, kind.refused_user, kind.refused_node};
 }
 

@@ -212,7 +212,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
         return;
       }
       bool shown = Wanted(description.device) && MaySee(description);
-      known = known_.insert_or_assign(id, Known{description.generation, shown}).first;
+      known = known_.insert_or_assign(id, SentSeries{description.generation, shown}).first;
       if (shown) {
         v1::SeriesInfo& info = *chunk->add_series();
         info.set_id(id);
@@ -235,7 +235,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
     if (subscriber_ != nullptr) context_.deps.hub.Unsubscribe(subscriber_);
   }
 
-  struct Known {
+  struct SentSeries {
     uint32_t generation;
     bool shown;
   };
@@ -245,7 +245,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
   const SystemClock clock_;
   std::shared_ptr<StreamSubscriber> subscriber_;
   std::unique_ptr<Timer> timer_;
-  std::unordered_map<SeriesId, Known> known_;
+  std::unordered_map<SeriesId, SentSeries> known_;
   size_t series_paid_ = 0;  // that memory has been taken for
   std::vector<StreamedSample> taken_;
   uint64_t sent_ = 0;

@@ -98,14 +98,14 @@ ChannelOptions ChannelArbiter::Merge(const ChannelOptions& a, const ChannelOptio
 
 ChannelOptions ChannelArbiter::MergedOf(const Slot& slot) const {
   ChannelOptions merged = slot.parts.front().options;
-  for (const Part& part : slot.parts) merged = Merge(merged, part.options);
+  for (const Participant& part : slot.parts) merged = Merge(merged, part.options);
   return merged;
 }
 
 // Options that cannot be reconciled show in the driver's parameters whichever side is followed.
-const ChannelArbiter::Part* ChannelArbiter::Conflict(const Slot& slot,
+const ChannelArbiter::Participant* ChannelArbiter::Conflict(const Slot& slot,
                                                      const ChannelOptions& options) const {
-  for (const Part& part : slot.parts) {
+  for (const Participant& part : slot.parts) {
     const ChannelOptions& held = part.options;
     if (held.llc_write == options.llc_write && held.instr_cycles == options.instr_cycles) continue;
     ChannelRequest ours;
@@ -134,9 +134,9 @@ FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorInd
   return feed;
 }
 
-ChannelArbiter::Part ChannelArbiter::MakePart(ClaimId id, const ClaimRequest& request,
+ChannelArbiter::Participant ChannelArbiter::MakePart(ClaimId id, const ClaimRequest& request,
                                               const ChannelRequest& planned) const {
-  Part part;
+  Participant part;
   part.claim = id;
   part.owner = request.owner;
   part.options = request.options;
@@ -170,7 +170,7 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
   for (const ChannelRequest& planned : plan) {
     Slot& slot = SlotOf(request.device, planned.channel, request.collector);
     if (!request.resident) PushOutResident(slot, request);
-    if (const Part* other = Conflict(slot, request.options); other != nullptr) {
+    if (const Participant* other = Conflict(slot, request.options); other != nullptr) {
       record.fixed = {OutcomeState::kBusy,
                       fmt::format("session {} {} on this device", other->owner,
                                   ConflictText(other->options, request.options)),
@@ -189,14 +189,14 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
 
 // A session goes before the flight recorder where both cannot be served; the recorder asks again.
 void ChannelArbiter::PushOutResident(Slot& slot, const ClaimRequest& request) {
-  const Part* other = Conflict(slot, request.options);
+  const Participant* other = Conflict(slot, request.options);
   if (other == nullptr || !other->resident) return;
   ClaimRecord& record = claims_[other->claim];
   std::erase(record.channels, std::make_pair(slot.device, slot.channel));
   record.fixed = {OutcomeState::kBusy,
                   fmt::format("session {} measures something else on this device", request.owner),
                   0, 0};
-  std::erase_if(slot.parts, [other](const Part& part) { return &part == other; });
+  std::erase_if(slot.parts, [other](const Participant& part) { return &part == other; });
   // What runs is of the other kind, whatever its rate.
   slot.restart = true;
 }
@@ -215,8 +215,8 @@ void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
   for (const auto& key : channels) {
     Slot& slot = *slots_[key];
     auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
-                             [id](const Part& p) { return p.claim == id; });
-    slot.leavers.push_back({part->target, id});
+                             [id](const Participant& p) { return p.claim == id; });
+    slot.pending_detaches.push_back({part->target, id});
     slot.parts.erase(part);
     // A stop, which may be under way, reads all there is; nothing has come yet of a start.
     const bool stops = slot.phase == Phase::kStopping ||
@@ -232,7 +232,7 @@ void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
 }
 
 void ChannelArbiter::FetchFor(Slot& slot, ClaimId claim) {
-  const bool wanted = slot.leavers.back().target.feed != nullptr && slot.phase == Phase::kRunning;
+  const bool wanted = slot.pending_detaches.back().target.feed != nullptr && slot.phase == Phase::kRunning;
   if (!wanted) {
     OnFetched(slot, claim, Status::Ok());
     return;
@@ -244,26 +244,26 @@ void ChannelArbiter::FetchFor(Slot& slot, ClaimId claim) {
 }
 
 void ChannelArbiter::OnFetched(Slot& slot, ClaimId claim, const Status& status) {
-  const auto found = std::find_if(slot.leavers.begin(), slot.leavers.end(),
-                                  [claim](const Leaver& one) { return one.claim == claim; });
-  if (found == slot.leavers.end()) return;  // a stop came before, and let it go
-  const Leaver leaver = *found;
-  slot.leavers.erase(found);
-  if (!status.ok() && leaver.target.feed != nullptr) {
-    leaver.target.session->NoteUnfetched(leaver.target.feed);
+  const auto found = std::find_if(slot.pending_detaches.begin(), slot.pending_detaches.end(),
+                                  [claim](const PendingDetach& one) { return one.claim == claim; });
+  if (found == slot.pending_detaches.end()) return;  // a stop came before, and let it go
+  const PendingDetach detach = *found;
+  slot.pending_detaches.erase(found);
+  if (!status.ok() && detach.target.feed != nullptr) {
+    detach.target.session->NoteUnfetched(detach.target.feed);
   }
-  LetGo(slot, leaver);
+  Detach(slot, detach);
 }
 
 void ChannelArbiter::LetLeaversGo(Slot& slot) {
-  for (const Leaver& leaver : std::exchange(slot.leavers, {})) LetGo(slot, leaver);
+  for (const PendingDetach& detach : std::exchange(slot.pending_detaches, {})) Detach(slot, detach);
 }
 
-void ChannelArbiter::LetGo(Slot& slot, const Leaver& leaver) {
-  if (leaver.target.feed != nullptr) {
-    deps_.router.Detach(static_cast<uint32_t>(slot.device), slot.channel, leaver.target.feed);
+void ChannelArbiter::Detach(Slot& slot, const PendingDetach& detach) {
+  if (detach.target.feed != nullptr) {
+    deps_.router.Detach(static_cast<uint32_t>(slot.device), slot.channel, detach.target.feed);
   }
-  auto found = claims_.find(leaver.claim);
+  auto found = claims_.find(detach.claim);
   if (found == claims_.end() || --found->second.waiting > 0) return;
   auto released = std::move(found->second.released);
   claims_.erase(found);
@@ -295,7 +295,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
   // Never slower than it runs already: compare with what would serve both. The flight recorder alone
   // is no reason to go on at a rate that a session once wanted.
   bool resident = std::all_of(slot.parts.begin(), slot.parts.end(),
-                              [](const Part& part) { return part.resident; });
+                              [](const Participant& part) { return part.resident; });
   bool covered = RequestFor(slot, resident ? merged : Merge(slot.running, merged), &want) &&
                  SameRequest(want, slot.request);
   if (slot.restart || !covered) {
@@ -303,7 +303,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
     return;
   }
   auto problem = problems_.find(slot.device);
-  for (Part& part : slot.parts) {
+  for (Participant& part : slot.parts) {
     if (part.attached) continue;
     if (problem == problems_.end()) {
       Join(slot, part);
@@ -313,7 +313,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
   }
 }
 
-void ChannelArbiter::PushEpoch(Slot& slot, Part& part) {
+void ChannelArbiter::PushEpoch(Slot& slot, Participant& part) {
   part.begun = true;
   if (part.target.feed == nullptr) return;
   bool late = !part.ran && part.state != OutcomeState::kPending;
@@ -326,7 +326,7 @@ void ChannelArbiter::PushEpoch(Slot& slot, Part& part) {
 }
 
 // A session joins a channel that already runs.
-void ChannelArbiter::Join(Slot& slot, Part& part) {
+void ChannelArbiter::Join(Slot& slot, Participant& part) {
   PushEpoch(slot, part);
   part.attached = part.ran = true;
   Answer(part, OutcomeState::kRunning, "");
@@ -354,7 +354,7 @@ void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
                      Collectors()[slot.collector].make_decoder(deps_.host, *device.info,
                                                                slot.channel, deps_.store),
                      time);
-  for (Part& part : slot.parts) PushEpoch(slot, part);
+  for (Participant& part : slot.parts) PushEpoch(slot, part);
   ChannelStart start;
   start.channel = slot.channel;
   start.channel_type =
@@ -380,7 +380,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
     slot.retry_at_ns = 0;
     slot.last_error = Status::Ok();
     deps_.router.SetStart(dev, slot.channel, start_ns);
-    for (Part& part : slot.parts) {
+    for (Participant& part : slot.parts) {
       // Parts that came while the start was under way join in Reconcile.
       if (part.begun) {
         part.attached = part.ran = true;
@@ -402,7 +402,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
 
 void ChannelArbiter::AnswerFailure(Slot& slot) {
   OutcomeState state = StateOf(slot.last_error);
-  for (Part& part : slot.parts) Answer(part, state, slot.last_error.message());
+  for (Participant& part : slot.parts) Answer(part, state, slot.last_error.message());
 }
 
 void ChannelArbiter::Stop(Slot& slot) {
@@ -423,10 +423,10 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
     slot.backoff_ns = slot.backoff_ns == 0 ? kFirstBackoffNs
                                            : std::min(slot.backoff_ns * 2, kMaxBackoffNs);
     slot.retry_at_ns = deps_.host.clock.SteadyNs() + slot.backoff_ns;
-    for (const Leaver& leaver : slot.leavers) {
-      auto found = claims_.find(leaver.claim);
+    for (const PendingDetach& detach : slot.pending_detaches) {
+      auto found = claims_.find(detach.claim);
       if (found == claims_.end() || found->second.request.dump == nullptr) continue;
-      if (leaver.target.feed != nullptr) leaver.target.session->NoteUnfetched(leaver.target.feed);
+      if (detach.target.feed != nullptr) detach.target.session->NoteUnfetched(detach.target.feed);
       found->second.request.dump->EditManifest(
           [text = fmt::format("device {} channel {}: {}", slot.device, slot.channel,
                               outcome.status.ToString())](Manifest& manifest) {
@@ -438,7 +438,7 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
   Reconcile(slot);
 }
 
-void ChannelArbiter::Answer(Part& part, OutcomeState state, std::string detail) {
+void ChannelArbiter::Answer(Participant& part, OutcomeState state, std::string detail) {
   bool first = part.state == OutcomeState::kPending;
   part.state = state;
   part.detail = std::move(detail);
@@ -465,7 +465,7 @@ ClaimAnswer ChannelArbiter::AnswerOf(ClaimId id) const {
   for (const auto& key : record.channels) {
     const Slot& slot = *slots_.at(key);
     auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
-                             [id](const Part& p) { return p.claim == id; });
+                             [id](const Participant& p) { return p.claim == id; });
     if (part == slot.parts.end()) continue;
     if (part->state == OutcomeState::kPending) return {OutcomeState::kPending, "", 0, 0};
     uint64_t garbage = deps_.pump.Counters(static_cast<uint32_t>(key.first), key.second)
@@ -490,7 +490,7 @@ std::vector<const DumpFeed*> ChannelArbiter::FeedsOf(ClaimId id) const {
   auto found = claims_.find(id);
   if (found == claims_.end()) return feeds;
   for (const auto& key : found->second.channels) {
-    for (const Part& part : slots_.at(key)->parts) {
+    for (const Participant& part : slots_.at(key)->parts) {
       if (part.claim == id && part.target.feed != nullptr) feeds.push_back(part.target.feed);
     }
   }

@@ -120,7 +120,7 @@ class ChannelArbiter {
  private:
   enum class Phase : uint8_t { kIdle, kStarting, kRunning, kStopping };
   // One claim's share in one channel.
-  struct Part {
+  struct Participant {
     ClaimId claim = 0;
     std::string owner;
     ChannelOptions options;
@@ -135,7 +135,7 @@ class ChannelArbiter {
     int64_t since_ns = 0;
     bool resident = false;
   };
-  struct Leaver {
+  struct PendingDetach {
     FeedTarget target;
     ClaimId claim = 0;
   };
@@ -148,8 +148,8 @@ class ChannelArbiter {
     std::shared_ptr<ChannelEpoch> epoch;
     ChannelRequest request;
     ChannelOptions running;
-    std::vector<Part> parts;
-    std::vector<Leaver> leavers;
+    std::vector<Participant> parts;
+    std::vector<PendingDetach> pending_detaches;
     Status last_error;
     int64_t retry_at_ns = 0;
     int64_t backoff_ns = 0;
@@ -163,7 +163,7 @@ class ChannelArbiter {
     std::vector<std::pair<int, uint32_t>> channels;
     std::function<void()> settled;
     std::function<void()> released;
-    size_t waiting = 0;  // leavers not yet gone
+    size_t waiting = 0;  // pending_detaches not yet gone
     ClaimAnswer fixed;   // when no channel was taken at all
     std::string end_detail;
   };
@@ -173,9 +173,9 @@ class ChannelArbiter {
   std::vector<ChannelRequest> PlanFor(int device, CollectorIndex collector,
                                       ChannelOptions options) const;
   bool RequestFor(const Slot& slot, const ChannelOptions& options, ChannelRequest* out) const;
-  const Part* Conflict(const Slot& slot, const ChannelOptions& options) const;
+  const Participant* Conflict(const Slot& slot, const ChannelOptions& options) const;
   void PushOutResident(Slot& slot, const ClaimRequest& request);
-  Part MakePart(ClaimId id, const ClaimRequest& request, const ChannelRequest& planned) const;
+  Participant MakePart(ClaimId id, const ClaimRequest& request, const ChannelRequest& planned) const;
   static ChannelOptions Merge(const ChannelOptions& a, const ChannelOptions& b);
   ChannelOptions MergedOf(const Slot& slot) const;
 
@@ -184,16 +184,16 @@ class ChannelArbiter {
   void Stop(Slot& slot);
   void OnStarted(Slot& slot, const Status& status, int64_t start_ns);
   void OnStopped(Slot& slot, const StopOutcome& outcome);
-  void Join(Slot& slot, Part& part);
-  void Answer(Part& part, OutcomeState state, std::string detail);
+  void Join(Slot& slot, Participant& part);
+  void Answer(Participant& part, OutcomeState state, std::string detail);
   void AnswerFailure(Slot& slot);
-  // What the driver has for a leaver by now is the leaver's too: reads it, then lets it go.
+  // What the driver has for a detach by now is the detach's too: reads it, then lets it go.
   void FetchFor(Slot& slot, ClaimId claim);
   void OnFetched(Slot& slot, ClaimId claim, const Status& status);
   void LetLeaversGo(Slot& slot);
-  void LetGo(Slot& slot, const Leaver& leaver);
+  void Detach(Slot& slot, const PendingDetach& detach);
   void CheckSettled(ClaimId id);
-  void PushEpoch(Slot& slot, Part& part);
+  void PushEpoch(Slot& slot, Participant& part);
   void CheckSilence(Slot& slot, int64_t now_ns);
   bool IsInDoubt(int device, int64_t now_ns) const;
   void CheckDevice(int device);

@@ -280,7 +280,7 @@ TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
   ClaimRequest request;
   request.collector = IndexOf("hccs");
   request.options.hz = 50;
-  request.owner = "leaver";
+  request.owner = "detach";
   request.dump = dump;
   auto leaves = OnControl([&] { return arbiter_->Claim(request, [] {}); });
   const std::string line = "1:000000000 1 2\n";

@@ -63,7 +63,7 @@ void ChannelArbiter::CheckSilence(Slot& slot, int64_t now_ns) {
     detail = fmt::format("channel {} has delivered nothing for {} s", slot.channel,
                          since / kNsPerSecond);
   }
-  for (Part& part : slot.parts) {
+  for (Participant& part : slot.parts) {
     if (part.state != OutcomeState::kRunning) continue;
     if (part.target.feed != nullptr && detail.empty() != part.detail.empty()) {
       part.target.session->NoteOutage(part.target.feed, detail.empty());
@@ -99,7 +99,7 @@ void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
   for (auto& [key, slot] : slots_) {
     if (slot->device != static_cast<int>(device) || slot->phase != Phase::kRunning) continue;
     slot->doubtful = true;
-    for (Part& part : slot->parts) {
+    for (Participant& part : slot->parts) {
       part.state = OutcomeState::kFailed;
       part.detail = why;
       if (part.target.feed != nullptr) part.target.session->NoteOutage(part.target.feed);

@@ -77,7 +77,7 @@ void Session::SetStart() {
 void Session::Begin() {
   SetState(SessionState::kStarting);
   SetStart();
-  if (Status past = BeginInThePast(); !past.ok()) {
+  if (Status past = BeginInHistory(); !past.ok()) {
     FailStart(past);
     return;
   }

@@ -56,7 +56,7 @@ struct SessionDeps {
   std::function<std::optional<uint64_t>(pid_t)> process_start_time;
   Manifest manifest_base;  // versions
   int64_t stop_deadline_ns = 10 * kNsPerSecond;
-  Past* past_or_null = nullptr;  // null: no flight recorder here
+  RecorderHistory* history_or_null = nullptr;  // null: no flight recorder here
   JobDirectory* jobs_or_null = nullptr;
 };
 
@@ -177,7 +177,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void SetState(SessionState state);
   void Begin();
   void SetStart();
-  // session_life.cc: starts to come, processes, steps, lease, marks.
+  // session_state_machine.cc: starts to come, processes, steps, lease, marks.
   void BeginJob();
   void Schedule();
   void WaitForStart();
@@ -225,8 +225,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void JoinDevices();
   void Join(int device, const SessionPlan& plan, const Result<ClockPair>& clocks);
   void OnJoined();
-  // session_past.cc: a session that begins with what the flight recorder holds.
-  Status BeginInThePast();
+  // session_history.cc: a session that begins with what the flight recorder holds.
+  Status BeginInHistory();
   void TakePastClocks();
   void FillOptions(v1::Session* out) const;
   void FillSegments(v1::Session* out) const;

@@ -77,7 +77,7 @@ void Session::StartPoller(const PlannedCollector& planned) {
   row.sink = std::make_shared<SessionPollSink>(deps_.store, dump_, *entry.spec, planned.hz);
   if (row.sink->feed() != nullptr) row.feeds.push_back(row.sink->feed());
   if (plan_.since_ms > 0) {
-    Past& past = *deps_.past_or_null;
+    RecorderHistory& past = *deps_.history_or_null;
     auto held = past.HostSince(planned.index, start_raw_ns_ + kPastLeadNs);
     row.sink->Replay(std::move(held), past.HostHz(planned.index), deps_.host.clock.MonotonicRawNs());
   }

@@ -50,7 +50,7 @@ Status NoDump(const std::string& name) {
 
 void SessionManager::NoteProgress(Record& record) {
   Session& session = *record.live;
-  DumpKeeper* dumps = deps_.dumps_or_null;
+  DumpRetention* dumps = deps_.dumps_or_null;
   const std::string_view name = BaseName(session.dump_path());
   if (dumps != nullptr && !name.empty() && dumps->Find(name) == nullptr) {
     KeptDump dump;
@@ -204,9 +204,9 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
 }
 
 // Sessions that grow, where nothing is left to be removed, end: the youngest first.
-void SessionManager::WatchRoom() {
+void SessionManager::CheckDiskSpace() {
   if (deps_.dumps_or_null == nullptr) return;
-  DumpKeeper& dumps = *deps_.dumps_or_null;
+  DumpRetention& dumps = *deps_.dumps_or_null;
   for (const auto& [id, record] : records_) {
     if (record.live == nullptr || record.live->dump_path().empty()) continue;
     dumps.Grown(BaseName(record.live->dump_path()), record.live->written_bytes());
@@ -237,7 +237,7 @@ void SessionManager::WatchRoom() {
 v1::ListDumpsResponse SessionManager::ListDumps(const Peer& peer) const {
   v1::ListDumpsResponse response;
   if (deps_.dumps_or_null == nullptr) return response;
-  const DumpKeeper& dumps = *deps_.dumps_or_null;
+  const DumpRetention& dumps = *deps_.dumps_or_null;
   for (const KeptDump* dump : dumps.All()) {
     if (peer.Sees(dump->uid)) Describe(*dump, response.add_dumps());
   }

@@ -148,7 +148,7 @@ v1::Session SessionManager::View(const Record& record) const {
     return view;
   }
   view = record.frozen.Get();
-  const DumpKeeper* dumps = deps_.dumps_or_null;
+  const DumpRetention* dumps = deps_.dumps_or_null;
   view.set_pinned(dumps != nullptr && view.segments_size() > 0 &&
                   std::all_of(view.segments().begin(), view.segments().end(),
                               [dumps](const v1::Segment& segment) {
@@ -237,7 +237,7 @@ Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_
         fmt::format("session {} not found, or not owned by you; see `profctl list`", log::Quote(id_untrusted)));
   }
   v1::Session view = View(found->second);
-  NameHolders(peer, &view);
+  AnnotateWithOwner(peer, &view);
   return view;
 }
 

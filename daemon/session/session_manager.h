@@ -16,7 +16,7 @@
 #include "base/log_limit.h"
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
-#include "daemon/dumps/dump_keeper.h"
+#include "daemon/dumps/dump_retention.h"
 #include "daemon/session/ended_session.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session.h"
@@ -48,10 +48,10 @@ class SessionManager {
     std::function<void(const std::string& id, std::string text)> save_session = nullptr;
     std::function<void(const std::string& id)> drop_session = nullptr;
     std::string boot_id = {};
-    DumpKeeper* dumps_or_null = nullptr;
+    DumpRetention* dumps_or_null = nullptr;
     // Can the daemon make a dump that belongs to this user? Null: yes.
     std::function<Status(uint32_t uid)> may_give_dump = nullptr;
-    // There is one more session that WatchRoom has to look after.
+    // There is one more session that CheckDiskSpace has to look after.
     std::function<void()> on_begun = nullptr;
   };
   using SessionReply = std::function<void(const Result<v1::Session>&)>;
@@ -74,7 +74,7 @@ class SessionManager {
   void Resume(const std::string& id, const std::string& stored);
   void OnDumpRemoved(const std::string& name, std::string_view reason);
   // Dumps grow, and sessions end where there is no room for them; several times a second.
-  void WatchRoom();
+  void CheckDiskSpace();
 
   void Start(const Peer& peer, const v1::StartSessionRequest& request_untrusted,
              SessionReply reply);
@@ -120,7 +120,7 @@ class SessionManager {
     std::shared_ptr<v1::StoredSession> stored;  // of a live one: as saved last
   };
 
-  // session_orders.cc: from a request to a running session, or to why there is none.
+  // session_admission.cc: from a request to a running session, or to why there is none.
   void Try(const Peer& peer, const v1::StartSessionRequest& request, int preemptions,
            SessionReply reply);
   void Launch(const Peer& peer, const v1::StartSessionRequest& request, Session::Order order,
@@ -145,11 +145,11 @@ class SessionManager {
   Status ResolveStep(const SessionTargets& targets, v1::StartSessionRequest* request) const;
   std::function<Result<SessionPlan>(const SessionTargets&)> PlannerFor(
       const Peer& peer, v1::StartSessionRequest request) const;
-  std::vector<std::shared_ptr<Session>> InTheWay(const Session::Order& order) const;
+  std::vector<std::shared_ptr<Session>> Conflicts(const Session::Order& order) const;
   SessionBrief BriefOf(const Record& record) const;
   std::vector<SessionBrief> Briefs() const;
-  std::string NameHolders(const Peer& peer, std::string text) const;
-  void NameHolders(const Peer& peer, v1::Session* view) const;
+  std::string AnnotateWithOwner(const Peer& peer, std::string text) const;
+  void AnnotateWithOwner(const Peer& peer, v1::Session* view) const;
   void OnChange(Session& session);
   void Freeze(const std::string& id);
   void OnClosed(Session& session);

@@ -72,7 +72,7 @@ void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) 
     if (mark.time_ns < start_raw_ns_ || (steps_only_ && !step)) continue;
     if (feed_ == nullptr) {
       feed_ = AddMarkFeed(*dump_, kMarksCollector, kHostDevice, kMarksFile);
-      texts_ = std::make_unique<HostTexts>(dump_, feed_);
+      texts_ = std::make_unique<HostFileBuffer>(dump_, feed_);
     }
     line_.clear();
     AppendMarkLine({mark.time_ns, batch.pid, batch.rank, mark.thread, MarkKindName(mark.kind),
@@ -115,7 +115,7 @@ void SessionMarks::WriteStep(const TrainingProcess& process, int64_t time_ns, in
     if (!Owns(&file, process)) continue;
     if (file.feed == nullptr) {
       file.feed = AddMarkFeed(*dump_, kStepTraceCollector, device.id, kStepTraceFile);
-      file.texts = std::make_unique<HostTexts>(dump_, file.feed);
+      file.texts = std::make_unique<HostFileBuffer>(dump_, file.feed);
     }
     // Added as integers: a counter of 2^53 and more would lose its last cycles as a double.
     const auto cycles = static_cast<int64_t>(static_cast<double>(time_ns - device.host_ns) *

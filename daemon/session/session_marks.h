@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "daemon/data/dump_writer.h"
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 #include "daemon/jobs/job_directory.h"
 
 namespace profd {
@@ -54,7 +54,7 @@ class SessionMarks {
  private:
   struct StepFile {
     DumpFeed* feed = nullptr;
-    std::unique_ptr<HostTexts> texts;
+    std::unique_ptr<HostFileBuffer> texts;
     pid_t owner = 0;  // one process per device: two would make four records of a step
     std::optional<int> rank;
   };
@@ -67,7 +67,7 @@ class SessionMarks {
   const int64_t start_raw_ns_;
   const bool steps_only_;
   DumpFeed* feed_ = nullptr;
-  std::unique_ptr<HostTexts> texts_;
+  std::unique_ptr<HostFileBuffer> texts_;
   std::map<int, StepFile> step_files_;  // by device
   std::map<pid_t, int64_t> running_steps_;
   std::string line_;

@@ -45,9 +45,9 @@ SessionPollSink::SessionPollSink(const MetricStore& store,
   texts_.emplace(dump_, feed_);
 }
 
-void SessionPollSink::Replay(std::shared_ptr<BlockSource> past_or_null, double hz, int64_t now_ns) {
-  if (feed_ == nullptr || past_or_null == nullptr) return;
-  dump_->ReplayHost(std::move(past_or_null), feed_, hz, now_ns);
+void SessionPollSink::Replay(std::shared_ptr<BlockSource> history_or_null, double hz, int64_t now_ns) {
+  if (feed_ == nullptr || history_or_null == nullptr) return;
+  dump_->ReplayHost(std::move(history_or_null), feed_, hz, now_ns);
 }
 
 void SessionPollSink::WriteHostFile(std::string_view file, std::string_view lines) {

@@ -12,7 +12,7 @@
 
 #include "daemon/collect/poll_engine.h"
 #include "daemon/data/dump_writer.h"
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 #include "daemon/metrics/metric_store.h"
 
 namespace profd {
@@ -30,7 +30,7 @@ class SessionPollSink final : public PollSink {
   void OnReading(const Status& status, uint64_t missed) override;
 
   // Before it is polled: what was kept of the collector (null: nothing), read every `hz` until `now_ns`.
-  void Replay(std::shared_ptr<BlockSource> past_or_null, double hz, int64_t now_ns);
+  void Replay(std::shared_ptr<BlockSource> history_or_null, double hz, int64_t now_ns);
 
   const DumpFeed* feed() const { return feed_; }
   uint64_t readings() const { return readings_.load(std::memory_order_relaxed); }
@@ -56,7 +56,7 @@ class SessionPollSink final : public PollSink {
   };
   std::unordered_map<SeriesId, Name> names_;
   std::string lines_;
-  std::optional<HostTexts> texts_;  // with a dump; flushed after each reading
+  std::optional<HostFileBuffer> texts_;  // with a dump; flushed after each reading
 };
 
 // Columns metric, device and labels of samples.tsv: "name\t0\ta=1,b=2"; in values ',', '=' and '\\'

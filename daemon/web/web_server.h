@@ -23,10 +23,10 @@ struct WebRequest {
   std::string_view peer;     // address without port
   std::string_view agent;    // User-Agent, cut to 128 bytes
   // What an earlier answer was in, emptied; for a handler whose answers are long.
-  std::string* room_or_null = nullptr;
+  std::string* buffer_or_null = nullptr;
 
-  std::string TakeRoom() const {
-    return room_or_null == nullptr ? std::string() : std::move(*room_or_null);
+  std::string TakeBuffer() const {
+    return buffer_or_null == nullptr ? std::string() : std::move(*buffer_or_null);
   }
 };
 

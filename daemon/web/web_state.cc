@@ -83,12 +83,12 @@ Status Fill(SslContext* context, const WebConfig& config, const TlsMaterial& mat
 }  // namespace
 
 Result<std::unique_ptr<WebStateKeeper>> WebStateKeeper::Open(const std::string& path) {
-  std::unique_ptr<WebStateKeeper> keeper(new WebStateKeeper(path));
+  std::unique_ptr<WebStateKeeper> retention(new WebStateKeeper(path));
   std::vector<std::string> problems;
-  WebStatePtr state = keeper->Load(&keeper->stamp_, &problems);
+  WebStatePtr state = retention->Load(&retention->stamp_, &problems);
   if (state == nullptr) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
-  keeper->Adopt(std::move(state));
-  return keeper;
+  retention->Adopt(std::move(state));
+  return retention;
 }
 
 WebStatePtr WebStateKeeper::Load(std::string* stamp, std::vector<std::string>* problems) {

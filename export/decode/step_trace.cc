@@ -20,7 +20,7 @@ constexpr uint16_t kStepEnd = 60001;
 
 void StepTrace::Add(const StepTraceRecord& record) {
   waiting_.emplace_back(number_++, record);
-  std::ranges::push_heap(waiting_, Later());
+  std::ranges::push_heap(waiting_, LaterRecord());
   if (waiting_.size() > kReorder) Pop();
 }
 
@@ -40,7 +40,7 @@ void StepTrace::Finish() {
 }
 
 void StepTrace::Pop() {
-  std::ranges::pop_heap(waiting_, Later());
+  std::ranges::pop_heap(waiting_, LaterRecord());
   StepTraceRecord record = waiting_.back().second;
   waiting_.pop_back();
   if (record.cycles < reached_) {

@@ -76,7 +76,7 @@ class StepTrace {
     std::map<uint16_t, uint64_t> next_starts;  // by half the tag
     std::vector<std::pair<uint64_t, uint64_t>> next_pairs;
   };
-  struct Later {
+  struct LaterRecord {
     bool operator()(const std::pair<uint64_t, StepTraceRecord>& a,
                     const std::pair<uint64_t, StepTraceRecord>& b) const {
       return a.second.cycles != b.second.cycles ? a.second.cycles > b.second.cycles

@@ -34,14 +34,14 @@ const MetricsType* FindMetricsType(std::string_view value) {
 
 class Switches {
  public:
-  Switches(std::vector<Given>* given, std::vector<Problem>* problems)
+  Switches(std::vector<OptionInput>* given, std::vector<Problem>* problems)
       : given_(given), problems_(problems) {}
 
   void Take(const std::string& name, const std::string& value);
   void Finish(bool with_defaults, std::vector<std::string>* warnings);
 
  private:
-  struct Seen {
+  struct SwitchValue {
     const AclSwitch* known;
     std::string_view on_off;
   };
@@ -50,8 +50,8 @@ class Switches {
       problems_->push_back(MakeProblem(Problem::Kind::kInvalid, name, value, what));
     }
   }
-  const Seen* Find(std::string_view name) const {
-    for (const Seen& seen : seen_) {
+  const SwitchValue* Find(std::string_view name) const {
+    for (const SwitchValue& seen : seen_) {
       if (seen.known->name == name) return &seen;
     }
     return nullptr;
@@ -59,14 +59,14 @@ class Switches {
   void Give(std::string_view key, std::string_view value, bool by_default) {
     given_->push_back({.key = std::string(key),
                        .value = std::string(value),
-                       .via = Via::kAclSwitch,
+                       .via = OptionSyntax::kAclSwitch,
                        .by_default = by_default});
   }
   void GiveSwitch(const AclSwitch& known, std::string_view on_off, bool by_default);
 
-  std::vector<Given>* given_;
+  std::vector<OptionInput>* given_;
   std::vector<Problem>* problems_;
-  std::vector<Seen> seen_;
+  std::vector<SwitchValue> seen_;
   const MetricsType* type_ = nullptr;
   bool type_mentioned_ = false;
 };
@@ -111,14 +111,14 @@ void Switches::GiveSwitch(const AclSwitch& known, std::string_view on_off, bool 
 
 void Switches::Finish(bool with_defaults, std::vector<std::string>* warnings) {
   for (const AclSwitch& known : AclSwitches()) {
-    const Seen* seen = Find(known.name);
+    const SwitchValue* seen = Find(known.name);
     if (seen != nullptr) {
       if (!seen->on_off.empty()) GiveSwitch(known, seen->on_off, /*by_default=*/false);
     } else if (with_defaults && known.name != kMetricsTypeName) {
       GiveSwitch(known, known.default_value, /*by_default=*/true);
     }
   }
-  const Seen* metrics = Find(kMetricsSwitch);
+  const SwitchValue* metrics = Find(kMetricsSwitch);
   if (metrics != nullptr && metrics->on_off == "off") {
     Give("aic_metrics", "none", /*by_default=*/false);
     if (type_mentioned_) {
@@ -135,7 +135,7 @@ void Switches::Finish(bool with_defaults, std::vector<std::string>* warnings) {
 }  // namespace
 
 void FromAclSwitches(const std::map<std::string, std::string>& switches, bool with_defaults,
-                     std::vector<Given>* given, std::vector<Problem>* problems,
+                     std::vector<OptionInput>* given, std::vector<Problem>* problems,
                      std::vector<std::string>* warnings) {
   Switches reader(given, problems);
   for (const auto& [name, value] : switches) reader.Take(name, value);

@@ -17,7 +17,7 @@ struct Answer {
 };
 
 Answer CheckSwitches(const std::map<std::string, std::string>& switches, bool with_defaults = false,
-                     std::vector<Given> given = {}) {
+                     std::vector<OptionInput> given = {}) {
   CheckRequest request;
   request.given = std::move(given);
   std::vector<Problem> problems;

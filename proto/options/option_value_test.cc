@@ -27,7 +27,7 @@ std::string NameOf(const Value& value) {
 }
 
 // Keys without which the value could not stand; taken out of the answer by looking at one key only.
-std::vector<Given> WithNeeds(const char* key) {
+std::vector<OptionInput> WithNeeds(const char* key) {
   std::string_view name = key;
   if (name == "llc_profiling") return {Field("sys_hardware_mem_freq", "50")};
   if (name == "host_sys_usage_freq") return {Field("host_sys_usage", "cpu")};
@@ -223,7 +223,7 @@ void ExpectAnswer(const Value& value, const CheckResult& result) {
 TEST(OptionValueTest, EveryLimitAndOneBeyondAsAField) {
   for (const Value& value : AllValues()) {
     SCOPED_TRACE(NameOf(value));
-    std::vector<Given> given = WithNeeds(value.key);
+    std::vector<OptionInput> given = WithNeeds(value.key);
     given.push_back(Field(value.key, value.given));
     ExpectAnswer(value, CheckGiven(given));
   }
@@ -233,7 +233,7 @@ TEST(OptionValueTest, EveryLimitAndOneBeyondAsJsonText) {
   for (const Value& value : AllValues()) {
     SCOPED_TRACE(NameOf(value));
     nlohmann::json json;
-    for (const Given& need : WithNeeds(value.key)) json[need.key] = need.value;
+    for (const OptionInput& need : WithNeeds(value.key)) json[need.key] = need.value;
     json[value.key] = value.given;
     ExpectAnswer(value, CheckJson(json.dump()));
   }
@@ -251,7 +251,7 @@ TEST(OptionValueTest, EveryLimitAndOneBeyondAsJsonNumber) {
     if (!whole || !numeric) continue;
     SCOPED_TRACE(NameOf(value));
     nlohmann::json json;
-    for (const Given& need : WithNeeds(value.key)) json[need.key] = need.value;
+    for (const OptionInput& need : WithNeeds(value.key)) json[need.key] = need.value;
     json[value.key] = number;
     ExpectAnswer(value, CheckJson(json.dump()));
     ++numbers;
@@ -263,7 +263,7 @@ TEST(OptionValueTest, EveryLimitAndOneBeyondThroughTheMessage) {
   for (const Value& value : AllValues()) {
     SCOPED_TRACE(NameOf(value));
     v1::ProfilingOptions message;
-    for (const Given& need : WithNeeds(value.key)) {
+    for (const OptionInput& need : WithNeeds(value.key)) {
       ASSERT_TRUE(SetField(need.key, need.value, &message));
     }
     if (!SetField(value.key, value.given, &message)) {

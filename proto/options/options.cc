@@ -25,14 +25,14 @@ std::string_view OtherName(std::string_view key) {
   return {};
 }
 
-std::string_view ViaName(Via via) {
+std::string_view ViaName(OptionSyntax via) {
   switch (via) {
-    case Via::kJson:
+    case OptionSyntax::kJson:
       return "PROFILING_OPTIONS";
-    case Via::kAclSwitch:
+    case OptionSyntax::kAclSwitch:
       return "ACL switch";
-    case Via::kField:
-    case Via::kFlag:
+    case OptionSyntax::kField:
+    case OptionSyntax::kFlag:
       break;
   }
   return "option";
@@ -56,7 +56,7 @@ struct State {
   std::string asked_text = {};
   std::string note = {};
   std::string warning = {};
-  Via via = Via::kField;
+  OptionSyntax via = OptionSyntax::kField;
 
   bool On() const { return !canonical.empty() && canonical != "off"; }
 };
@@ -69,10 +69,10 @@ class Checker {
 
   CheckResult Run() {
     // What was asked for first: defaults give way to it.
-    for (const Given& given : request_.given) {
+    for (const OptionInput& given : request_.given) {
       if (!given.by_default) Take(given);
     }
-    for (const Given& given : request_.given) {
+    for (const OptionInput& given : request_.given) {
       if (given.by_default) TakeDefault(given);
     }
     for (State& state : states_) {
@@ -103,9 +103,9 @@ class Checker {
     if (result_.problems.size() < kMaxProblems) result_.problems.push_back(std::move(problem));
   }
 
-  void Take(const Given& given);
-  void TakeCarried(const Given& given);
-  void TakeDefault(const Given& given);
+  void Take(const OptionInput& given);
+  void TakeCarried(const OptionInput& given);
+  void TakeDefault(const OptionInput& given);
   void CheckTaskSwitch();
   void CheckSupport();
   std::string WhyUnsupported(const State& state) const;
@@ -123,7 +123,7 @@ class Checker {
 };
 
 // What a switch says that no option stands for.
-void Checker::TakeCarried(const Given& given) {
+void Checker::TakeCarried(const OptionInput& given) {
   auto same = std::find_if(carried_.begin(), carried_.end(),
                            [&](const Effective& known) { return known.key == given.key; });
   if (given.value != "on" && given.value != "off") {
@@ -142,8 +142,8 @@ void Checker::TakeCarried(const Given& given) {
   }
 }
 
-void Checker::Take(const Given& given) {
-  if (given.via == Via::kAclSwitch && IsCarriedSwitch(given.key)) return TakeCarried(given);
+void Checker::Take(const OptionInput& given) {
+  if (given.via == OptionSyntax::kAclSwitch && IsCarriedSwitch(given.key)) return TakeCarried(given);
   const Option* option = Find(given.key);
   if (option == nullptr) {
     return Add(UnknownOption(given.key, given.value));
@@ -153,7 +153,7 @@ void Checker::Take(const Given& given) {
   state.mentioned = true;
   std::string warning;
   // Only ACL_PROF_AICORE_METRICS and aiCoreMetricsType can say "no events".
-  bool none = option->type == Type::kMetrics && given.via == Via::kAclSwitch && value == "none";
+  bool none = option->type == Type::kMetrics && given.via == OptionSyntax::kAclSwitch && value == "none";
   Result<std::string> canonical = none ? std::string("off") : Canonical(*option, value, &warning);
   if (!canonical.ok()) {
     return Report(Problem::Kind::kInvalid, given.key, given.value, canonical.status().message());
@@ -172,8 +172,8 @@ void Checker::Take(const Given& given) {
   if (!warning.empty()) state.warning = state.note = warning;
 }
 
-void Checker::TakeDefault(const Given& given) {
-  if (given.via == Via::kAclSwitch && IsCarriedSwitch(given.key)) return TakeCarried(given);
+void Checker::TakeDefault(const OptionInput& given) {
+  if (given.via == OptionSyntax::kAclSwitch && IsCarriedSwitch(given.key)) return TakeCarried(given);
   const Option* option = Find(given.key);
   if (option == nullptr) return;
   State& state = At(given.key);

@@ -58,13 +58,13 @@ std::string_view OriginName(Origin origin);
 // How the default reads: "off", "PipeUtilization", "automatic", ...
 std::string DefaultText(const Option& option);
 
-enum class Via : uint8_t { kField, kJson, kAclSwitch, kFlag };
+enum class OptionSyntax : uint8_t { kField, kJson, kAclSwitch, kFlag };
 
 // One option as somebody gave it. `value` is the text of the value; numbers in decimal.
-struct Given {
+struct OptionInput {
   std::string key;
   std::string value;
-  Via via = Via::kField;
+  OptionSyntax via = OptionSyntax::kField;
   // Gives way to what somebody asked for, and counts as not asked for: the defaults of the
   // switches.
   bool by_default = false;
@@ -121,7 +121,7 @@ class OptionSet {
 };
 
 struct CheckRequest {
-  std::vector<Given> given;
+  std::vector<OptionInput> given;
   const NodeSupport* node = nullptr;
   bool best_effort = false;  // kUnsupported becomes a warning and the option is off
   bool has_process = true;   // a job or pid is named (host_sys needs one)
@@ -150,13 +150,13 @@ inline constexpr size_t kMaxProblems = 24;
 
 // PROFILING_OPTIONS: one JSON object of at most kMaxJsonBytes. Appends what it holds; wrong syntax,
 // types, duplicated or unknown keys are problems (with line and column for syntax).
-void ParseJson(std::string_view text_untrusted, std::vector<Given>* given,
+void ParseJson(std::string_view text_untrusted, std::vector<OptionInput>* given,
                std::vector<Problem>* problems);
 
 // ACL_PROF_* / TORCH_CALL_STACK / aiCoreMetricsType by name to options. Unknown names and values
 // are problems. Only what is given counts: the defaults of the switches apply when `with_defaults`.
 void FromAclSwitches(const std::map<std::string, std::string>& switches, bool with_defaults,
-                     std::vector<Given>* given, std::vector<Problem>* problems,
+                     std::vector<OptionInput>* given, std::vector<Problem>* problems,
                      std::vector<std::string>* warnings);
 
 // Names of the switches, for help texts.

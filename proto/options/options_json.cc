@@ -14,14 +14,14 @@ using nlohmann::json;
 
 constexpr int kMaxDepth = 16;
 
-struct Place {
+struct JsonLocation {
   size_t line = 1;
   size_t column = 1;
 };
 
 // Of the byte before `offset`, where the parser stopped.
-Place PlaceOf(std::string_view text, size_t offset) {
-  Place place;
+JsonLocation PlaceOf(std::string_view text, size_t offset) {
+  JsonLocation place;
   offset = std::min(offset, text.size());
   for (size_t i = 0; i + 1 < offset; ++i) {
     if (text[i] == '\n') {
@@ -46,7 +46,7 @@ std::string WantedType(Type type) {
 // Takes the events of nlohmann's parser; nothing is built of them, so depth costs nothing.
 class Handler {
  public:
-  Handler(std::string_view text, std::vector<Given>* given, std::vector<Problem>* problems)
+  Handler(std::string_view text, std::vector<OptionInput>* given, std::vector<Problem>* problems)
       : text_(text), given_(given), problems_(problems) {}
 
   bool null() { return Wrong("null"); }
@@ -91,7 +91,7 @@ class Handler {
   }
 
   void Syntax(size_t position, const std::string& reason) {
-    Place place = PlaceOf(text_, position);
+    JsonLocation place = PlaceOf(text_, position);
     AddAlways(
         {.kind = Problem::Kind::kInvalid,
          .key = {},
@@ -167,7 +167,7 @@ class Handler {
       ++left_out_;
       return;
     }
-    given_->push_back({.key = key_, .value = value, .via = Via::kJson});
+    given_->push_back({.key = key_, .value = value, .via = OptionSyntax::kJson});
   }
   void Add(Problem problem) {
     if (added_ >= kMaxProblems) {
@@ -195,7 +195,7 @@ class Handler {
   }
 
   std::string_view text_;
-  std::vector<Given>* given_;
+  std::vector<OptionInput>* given_;
   std::vector<Problem>* problems_;
   std::set<std::string> seen_;
   std::string key_;
@@ -208,7 +208,7 @@ class Handler {
 
 }  // namespace
 
-void ParseJson(std::string_view text, std::vector<Given>* given, std::vector<Problem>* problems) {
+void ParseJson(std::string_view text, std::vector<OptionInput>* given, std::vector<Problem>* problems) {
   if (text.size() > kMaxJsonBytes) {
     problems->push_back({.kind = Problem::Kind::kInvalid,
                          .key = {},

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 
 struct Parsed {
-  std::vector<Given> given;
+  std::vector<OptionInput> given;
   std::vector<Problem> problems;
 };
 
@@ -53,7 +53,7 @@ TEST(OptionsJsonTest, NumbersAndTexts) {
   EXPECT_EQ(parsed.given[0].value, "10");
   EXPECT_EQ(parsed.given[1].value, "20");
   EXPECT_EQ(parsed.given[2].value, "500");
-  EXPECT_EQ(parsed.given[0].via, Via::kJson);
+  EXPECT_EQ(parsed.given[0].via, OptionSyntax::kJson);
 }
 
 TEST(OptionsJsonTest, WrongTypes) {

@@ -17,8 +17,8 @@ const FieldDescriptor* FieldOf(const Option& option) {
 
 }  // namespace
 
-std::vector<Given> FromMessage(const v1::ProfilingOptions& message) {
-  std::vector<Given> given;
+std::vector<OptionInput> FromMessage(const v1::ProfilingOptions& message) {
+  std::vector<OptionInput> given;
   const google::protobuf::Reflection* reflection = message.GetReflection();
   for (const Option& option : Table()) {
     const FieldDescriptor* field = FieldOf(option);
@@ -27,7 +27,7 @@ std::vector<Given> FromMessage(const v1::ProfilingOptions& message) {
                             ? std::to_string(reflection->GetUInt32(message, field))
                             : reflection->GetString(message, field);
     given.push_back(
-        {.key = std::string(option.key), .value = std::move(value), .via = Via::kField});
+        {.key = std::string(option.key), .value = std::move(value), .via = OptionSyntax::kField});
   }
   return given;
 }

@@ -13,7 +13,7 @@ class ProfilingOptions;
 namespace options {
 
 // The fields that are set.
-std::vector<Given> FromMessage(const v1::ProfilingOptions& message);
+std::vector<OptionInput> FromMessage(const v1::ProfilingOptions& message);
 // Sets the field of `key` from text; false when there is no such key or the text does not fit its
 // type.
 bool SetField(std::string_view key, std::string_view value, v1::ProfilingOptions* message);

@@ -273,7 +273,7 @@ TEST(OptionsTest, BestEffortForgivesOnlyTheChip) {
 
 TEST(OptionsTest, OneKeyInSeveralWays) {
   auto both = [](const char* key, const char* field, const char* json) {
-    return CheckGiven({Field(key, field), {.key = key, .value = json, .via = Via::kJson}});
+    return CheckGiven({Field(key, field), {.key = key, .value = json, .via = OptionSyntax::kJson}});
   };
   EXPECT_TRUE(both("l2", "on", "on").ok());
   EXPECT_TRUE(both("task_time", "on", "l1").ok());
@@ -290,7 +290,7 @@ TEST(OptionsTest, AllProblemsAtOnceAndNotTooMany) {
                                    Field("gpu", "1"), Field("llc_profiling", "read"),
                                    Field("task_trace", "on"), Field("training_trace", "off")});
   EXPECT_EQ(result.problems.size(), 5u) << Texts(result);
-  std::vector<Given> many(1000, Field("gpu", "1"));
+  std::vector<OptionInput> many(1000, Field("gpu", "1"));
   EXPECT_EQ(CheckGiven(many).problems.size(), kMaxProblems);
 }
 

@@ -10,11 +10,11 @@
 
 namespace profd::options {
 
-inline Given Field(std::string key, std::string value) {
-  return {.key = std::move(key), .value = std::move(value), .via = Via::kField};
+inline OptionInput Field(std::string key, std::string value) {
+  return {.key = std::move(key), .value = std::move(value), .via = OptionSyntax::kField};
 }
 
-inline CheckResult CheckGiven(std::vector<Given> given, const NodeSupport* node = nullptr) {
+inline CheckResult CheckGiven(std::vector<OptionInput> given, const NodeSupport* node = nullptr) {
   CheckRequest request;
   request.given = std::move(given);
   request.node = node;

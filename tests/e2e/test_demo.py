@@ -97,7 +97,7 @@ class DemoPath(DaemonCase):
                 with self.subTest(device=device, channel=name):
                     channel = self.dump[(device, name)]
                     stamps = channel.stamps()
-                    self.assertEqual(prof_reader.holes(stamps, period), [])
+                    self.assertEqual(prof_reader.time_gaps(stamps, period), [])
                     self.assertEqual(len(channel), len(stamps) * per_stamp)
                     # The grid covers the session: what is outside is start and stop themselves.
                     unit = {10_000: 1000, 500_000: 20}.get(period, 1)
@@ -117,7 +117,7 @@ class DemoPath(DaemonCase):
                     period = {25: 1_000_000, 27: 1_000_000}.get(key[0], 500_000)
                     if key[0] == 26:
                         period = prof_reader.steps([r.stamp for r in records])[0]
-                    self.assertEqual(prof_reader.holes([r.stamp for r in records], period), [])
+                    self.assertEqual(prof_reader.time_gaps([r.stamp for r in records], period), [])
 
     def test_manifest_counts_what_the_reader_counts(self):
         manifest = self.dump.manifest

@@ -50,7 +50,7 @@ class RecorderCase(DaemonCase):
         """Every stamp once, none missing, ascending."""
         stamps = dump[(device, name)].stamps()
         self.assertEqual(stamps, sorted(set(stamps)), (device, name))
-        self.assertEqual(prof_reader.holes(stamps, period), [], (device, name))
+        self.assertEqual(prof_reader.time_gaps(stamps, period), [], (device, name))
         return stamps
 
     def join(self, *options):
@@ -306,7 +306,7 @@ class Limits(unittest.TestCase):
             for name, period in (("hbm.data", 10_000), ("hccs.data", 20_000_000)):
                 stamps = dump[(device, name)].stamps()
                 self.assertEqual(stamps, sorted(set(stamps)))
-                self.assertEqual(prof_reader.holes(stamps, period), [])
+                self.assertEqual(prof_reader.time_gaps(stamps, period), [])
 
 
 class Triggers(RecorderCase):

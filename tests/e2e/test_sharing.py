@@ -82,15 +82,15 @@ class Sharing(DaemonCase):
 
         # Exactly the grid, on the shared device and on the one of its own.
         for device in (1, 2):
-            self.assertEqual(prof_reader.holes(slow_d[(device, "hbm.data")].stamps(), 100_000), [])
+            self.assertEqual(prof_reader.time_gaps(slow_d[(device, "hbm.data")].stamps(), 100_000), [])
             self.assertEqual(
-                prof_reader.holes(slow_d[(device, "hccs.data")].stamps(), 100_000_000), [])
+                prof_reader.time_gaps(slow_d[(device, "hccs.data")].stamps(), 100_000_000), [])
             self.assertEqual(
-                prof_reader.holes(slow_d[(device, "pcie.data")].stamps(), 100_000_000), [])
+                prof_reader.time_gaps(slow_d[(device, "pcie.data")].stamps(), 100_000_000), [])
         for device in (0, 1):
-            self.assertEqual(prof_reader.holes(fast_d[(device, "hbm.data")].stamps(), 10_000), [])
+            self.assertEqual(prof_reader.time_gaps(fast_d[(device, "hbm.data")].stamps(), 10_000), [])
             self.assertEqual(
-                prof_reader.holes(fast_d[(device, "hccs.data")].stamps(), 20_000_000), [])
+                prof_reader.time_gaps(fast_d[(device, "hccs.data")].stamps(), 20_000_000), [])
 
         # Rebased: the first record is at most two of its periods from its own start.
         first = slow_d[(1, "hbm.data")].records[0]
@@ -162,7 +162,7 @@ class Sharing(DaemonCase):
         # Each kept record is the nearest to a point of the 50 ms grid, never further than half a step.
         for index, stamp in enumerate(stamps):
             self.assertLessEqual(abs(stamp - stamps[0] - index * 50_000), 10_001, stamps[:9])
-        self.assertEqual(prof_reader.holes(fast_d[(0, "hbm.data")].stamps(), 20_000), [])
+        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hbm.data")].stamps(), 20_000), [])
 
     def test_what_thinning_leaves_out_is_not_lost(self):
         """12 ms out of 10 ms: neighbours are 10 or 20 ms apart, and nobody has lost anything."""
@@ -187,8 +187,8 @@ class Sharing(DaemonCase):
         self.until(slow, "hbm", 0, outcome(at, "hbm", 0)["records"] + 8 * 8)
         self.until(fast, "hbm", 0, 8 * 60)
         (fast_s, fast_d), (slow_s, slow_d) = self.finish(fast, slow)
-        self.assertEqual(prof_reader.holes(fast_d[(0, "hbm.data")].stamps(), 10_000), [])
-        self.assertEqual(prof_reader.holes(fast_d[(0, "hccs.data")].stamps(), 20_000_000), [])
+        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hbm.data")].stamps(), 10_000), [])
+        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hccs.data")].stamps(), 20_000_000), [])
         self.assertFalse(outcome(fast_s, "hbm", 0)["thinned"])
         self.assertTrue(outcome(slow_s, "hbm", 0)["thinned"])
         # One break in the slow one's grid, nothing out of order, walls agree after it.
@@ -234,7 +234,7 @@ class Sharing(DaemonCase):
         records = outcome(self.daemon.show(loud["session_id"]), "hccs", 0)["records"]
         self.until(loud, "hccs", 0, records + 20)
         ((_, dump),) = self.finish(loud)
-        self.assertEqual(prof_reader.holes(dump[(0, "hccs.data")].stamps(), 20_000_000), [])
+        self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].stamps(), 20_000_000), [])
         self.daemon.ctl("fetch", quiet["session_id"], expect=4)
 
     def test_many_at_one_channel(self):
@@ -249,7 +249,7 @@ class Sharing(DaemonCase):
             ((final, dump),) = self.finish(session)
             if session in sessions[8:]:  # started when the channel already ran at 50 Hz
                 stamps = dump[(0, "hccs.data")].stamps()
-                self.assertEqual(prof_reader.holes(stamps, 1_000_000_000 // hz), [], hz)
+                self.assertEqual(prof_reader.time_gaps(stamps, 1_000_000_000 // hz), [], hz)
             self.assertEqual(final["dropped_records"], 0)
         status = self.daemon.ctl("devices")["devices"][0]
         hccs = next(c for c in status["channels"] if c["name"] == "hccs")

@@ -49,9 +49,9 @@ def whole(dump, device):
         channel = dump.channel(file, device)
         if channel is None or len(channel) < 5:
             return f"{file} of device {device} has {0 if channel is None else len(channel)} records"
-        found = holes(dump, device, file)
+        found = time_gaps(dump, device, file)
         if found:
-            return f"{len(found)} holes in {file} of device {device}: {found[:3]}"
+            return f"{len(found)} gaps in {file} of device {device}: {found[:3]}"
     return ""
 
 
@@ -241,7 +241,7 @@ class Pass:
                    else f"the neighbour: {details_of(view, self.good)}")
 
     def wait_for_return(self, d, session):
-        """The card is back: the same session records it again, and its holes are told."""
+        """The card is back: the same session records it again, and its gaps are reported."""
         play(d, [])
         before = d.show(session["session_id"])
 

@@ -1,4 +1,4 @@
-"""What the fault tests share: a daemon on a faulty node, and looking for holes in dumps."""
+"""What the fault tests share: a daemon on a faulty node, and looking for gaps in dumps."""
 
 import json
 import os
@@ -104,7 +104,7 @@ def read_dump(session):
     return prof_reader.read(session["dump_path"])
 
 
-def holes(dump, device, file, hz=HZ):
+def time_gaps(dump, device, file, hz=HZ):
     """[(wall ns before, wall ns after)] of every place where grid points are missing."""
     channel = dump.channel(file, device)
     if channel is None or not channel.records:
@@ -120,20 +120,20 @@ def holes(dump, device, file, hz=HZ):
 class FaultCase(unittest.TestCase):
     def assert_complete(self, dump, device, files=FILES, at_least=5):
         for file in files:
-            self.assertEqual(holes(dump, device, file), [], f"holes in {file} of device {device}")
+            self.assertEqual(time_gaps(dump, device, file), [], f"gaps in {file} of device {device}")
             self.assertGreaterEqual(len(dump.channel(file, device)), at_least)
 
     def assert_holes_told(self, session, dump, device, file, collector):
-        """Every hole lies within a gap of the manifest."""
+        """Every gap between records lies within one of the manifest."""
         facts = manifest(session)
         offset = facts["session"]["start_wall_ns"] - facts["session"]["start_raw_ns"]
         slack = 2e9 / HZ
         gaps = [(gap["from_ns"] + offset - slack, gap["host_ns"] + offset + slack)
                 for gap in entry(facts, collector, device)["gaps"]]
-        found = holes(dump, device, file)
+        found = time_gaps(dump, device, file)
         for begin, end in found:
             self.assertTrue(any(a <= begin and end <= b for a, b in gaps),
-                            f"hole {begin}..{end} in {file} is in none of {gaps}")
+                            f"gap {begin}..{end} in {file} is in none of {gaps}")
         return found
 
     def assert_serves(self, d, device):

@@ -178,7 +178,7 @@ def other_cells():
 
     yield cell("DCMI", "hang of a card", "idle", "atlas_npu_up 0 and profd_device_stuck 1 of that card only",
                f"{STUCK_PY}:HangingCard.test_idle_card_hangs")
-    yield cell("DCMI", "hang of a card", "session", "data resumes when it returns; holes are told; " + OTHERS,
+    yield cell("DCMI", "hang of a card", "session", "data resumes when it returns; gaps are reported; " + OTHERS,
                f"{STUCK_PY}:HangingCard.test_session_survives_and_data_resumes")
     yield cell("DCMI", "hang of a card", "scrape", "/metrics does not wait for it",
                f"{METRICS_PY}:Failing.test_scrape_does_not_wait_for_a_hung_card")
@@ -258,7 +258,7 @@ def other_cells():
 
     for fault in ("wall time stepped forward", "wall time stepped back", "suspend"):
         yield cell("clock", fault, "session",
-                   "no hole in any channel; the dump verifies; durations are not changed by it", ci=fault != "wall time stepped back")
+                   "no gap in any channel; the dump verifies; durations are not changed by it", ci=fault != "wall time stepped back")
     yield cell("memory", "anonymous memory, everything at the highest rate", "session",
                "below 64 MiB with driver.buffer_mb = 16 on a machine that keeps up, so such a limit kills nothing")
     yield cell("memory", "cgroup limit of 64 MiB", "session",
@@ -270,7 +270,7 @@ def other_cells():
     yield cell("signals", "SIGINT", "session", "exit 0, dumps complete",
                "tests/e2e/test_endings.py:Endings.test_sigint_too")
     yield cell("signals", "storm of HUP, PIPE, CHLD, WINCH, URG, STOP and CONT", "session",
-               "the session is done; what a stopped daemon missed is a told hole, else nothing is lost", ci=True)
+               "the session is done; what a stopped daemon missed is a reported gap, else nothing is lost", ci=True)
 
 
 def cells():

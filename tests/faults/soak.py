@@ -7,7 +7,7 @@ its time: so many times the records, wrap-arounds and drift. The daemon's CLOCK_
 
 Counted three times: what the simulator's ledger says was made and read against the daemon's own counters, of
 all channels; what it made of one channel in each of many sessions against that session's records and losses;
-and `profctl verify` looks for holes that nothing explains in every dump."""
+and `profctl verify` looks for gaps that nothing explains in every dump."""
 
 import argparse
 import contextlib
@@ -191,7 +191,7 @@ class Soak:
                                 ("told_by_gaps", rest if device not in WHOLE else 0)):
                 self.counted[name] += value
         told = any(c["gaps"] for c in ours) or not ours
-        # A card that was away made nothing; the holes in its records are losses all the same.
+        # A card that was away made nothing; the gaps in its records are losses all the same.
         if grown["runs"] == 0 and any(c["state"] == "finished" for c in ours):
             self.problem(f"device {device}: nothing ran, {ours}")
         invented = written > made and device != GARBLED

@@ -435,7 +435,7 @@ class Limits(FaultCase):
                 if c["gap_count"] == len(c["gaps"]):
                     self.assertEqual(located, sum(x["records"] for x in c["dropped"]))
                 if c["file"] in FILES and not c["dropped"]:
-                    self.assertEqual(holes(dump, c["device"], c["file"], c["hz_effective"]), [])
+                    self.assertEqual(time_gaps(dump, c["device"], c["file"], c["hz_effective"]), [])
             self.assert_clean_end(d)
 
 

@@ -49,7 +49,7 @@ void CheckAgain(const CheckRequest& request, const CheckResult& result) {
   }
   CheckResult repeated = Check(again);
   FUZZ_EXPECT(repeated.ok());
-  for (const Given& given : again.given) {
+  for (const OptionInput& given : again.given) {
     FUZZ_EXPECT(repeated.options.Text(given.key) == result.options.Text(given.key));
   }
 }

@@ -108,12 +108,12 @@ class OpenCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::By
   std::future<grpc::Status> ended_;
 };
 
-struct Known {
+struct KnownMethod {
   std::vector<std::string> sessions;
   std::vector<std::string> dumps;
 };
 
-std::optional<std::string> Referred(const std::string& text, const Known& known) {
+std::optional<std::string> Referred(const std::string& text, const KnownMethod& known) {
   if (text.size() != 2 || text[1] < '0' || text[1] > '9') return std::nullopt;
   const std::vector<std::string>& names = text[0] == '@' ? known.sessions : known.dumps;
   if ((text[0] != '@' && text[0] != '#') || names.empty()) return std::nullopt;
@@ -121,7 +121,7 @@ std::optional<std::string> Referred(const std::string& text, const Known& known)
 }
 
 // Puts what references stand for into a request.
-void Resolve(const Known& known, Message* message) {
+void Resolve(const KnownMethod& known, Message* message) {
   const google::protobuf::Reflection& reflection = *message->GetReflection();
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(*message, &fields);
@@ -355,7 +355,7 @@ class Conversation {
   }
 
   RpcDaemon& daemon_;
-  Known known_;
+  KnownMethod known_;
   std::vector<Pending> pending_;
   std::array<UniqueFd, RpcDaemon::kCallers> links_;
   bool ordered_ = false;

@@ -338,7 +338,7 @@ def steps(stamps):
     return [b - a for a, b in zip(stamps, stamps[1:])]
 
 
-def holes(stamps, period, tolerance=0.25):
+def time_gaps(stamps, period, tolerance=0.25):
     """Places where a grid of this period lacks points: list of (after which stamp, points missing).
     The grid must hold by itself: no step that is no multiple of the period is accepted."""
     missing = []

@@ -1,8 +1,8 @@
 // Finds where records of a driver channel are missing, by their stamps: the driver drops silently when
 // its ring is full, and nothing else tells. Used by the daemon while it writes and by the verifier
-// when it reads, so that both see the same holes.
+// when it reads, so that both see the same gaps.
 //
-// A series (one HBM stack and direction, one port, one engine, one die, ...) has a hole where two neighbours are
+// A series (one HBM stack and direction, one port, one engine, one die, ...) has a gap where two neighbours are
 // 1.5 periods or more apart and the next record does not make up for it (a late record followed by a
 // punctual one is jitter). Event-driven channels and series whose stamps follow no period have none.
 //
@@ -24,7 +24,7 @@
 
 namespace profd {
 
-class HoleFinder {
+class GapDetector {
  public:
   static constexpr size_t kMaxSeries = 1024;
 
@@ -43,14 +43,14 @@ class HoleFinder {
     bool polled = false;        // readings of a collector of ours, every `period_ns`
   };
   // Between two stamps of one series, on the stamps' own clock in ns.
-  struct Hole {
+  struct Gap {
     int64_t from_ns = 0;
     int64_t to_ns = 0;
     uint64_t missing = 0;
   };
-  using OnHole = std::function<void(const Hole&)>;
+  using OnGap = std::function<void(const Gap&)>;
 
-  HoleFinder(const Options& options, OnHole on_hole);
+  GapDetector(const Options& options, OnGap on_gap);
 
   // Whole records or lines.
   void Feed(std::span<const std::byte> bytes_untrusted);
@@ -84,26 +84,26 @@ class HoleFinder {
     int64_t period_ns = 0;   // 0: not known yet, -1: has none
     bool on_grid = false;    // polled, and its period is the one that was told
     int64_t point_ns = -1;   // the grid point the last reading belongs to; -1: none yet
-    bool in_doubt = false;   // `pending` is a hole only if its last reading came a little early
-    Hole pending = {};       // missing 0 = none
+    bool in_doubt = false;   // `pending` is a gap only if its last reading came a little early
+    Gap pending = {};       // missing 0 = none
     size_t learned = 0;
-    std::array<Hole, kLearn> steps = {};  // while learning
+    std::array<Gap, kLearn> steps = {};  // while learning
   };
 
   void FeedBinary(std::span<const std::byte> bytes);
   void FeedText(std::span<const std::byte> bytes);
   void Take(uint64_t key, int64_t stamp_ns);
   Series* SeriesOf(uint64_t key);  // null: there are too many
-  void Step(Series& series, const Hole& step);
-  void Judge(Series& series, const Hole& step);
-  void JudgeOnGrid(Series& series, const Hole& step);
+  void Step(Series& series, const Gap& step);
+  void Judge(Series& series, const Gap& step);
+  void JudgeOnGrid(Series& series, const Gap& step);
   void Learn(Series& series);
-  void Report(const Hole& hole);
+  void Report(const Gap& gap);
   uint64_t KeyOf(const std::byte* record) const;
   int64_t StampOf(const std::byte* record);
 
   Options options_;
-  OnHole on_hole_;
+  OnGap on_gap_;
   int64_t last_micros_ = 0;  // of 32-bit stamps, with their wraps
   bool has_micros_ = false;
   std::unordered_map<uint64_t, Series> series_;

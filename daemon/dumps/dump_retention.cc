@@ -1,4 +1,4 @@
-#include "daemon/dumps/dump_keeper.h"
+#include "daemon/dumps/dump_retention.h"
 
 #include <fmt/format.h>
 
@@ -53,9 +53,9 @@ KeptDump Describe(const std::string& name, const Manifest& manifest) {
 }
 
 // Runs on the disk's thread.
-DumpKeeper::Found Complete(const DumpRoot& root, const std::string& name,
+DumpRetention::Found Complete(const DumpRoot& root, const std::string& name,
                            const RecoveryOptions& options, bool* empty) {
-  DumpKeeper::Found found;
+  DumpRetention::Found found;
   found.dump.name = name;
   found.dump.state = DumpState::kInterrupted;
   found.dump.session_id = options.session_id;
@@ -90,7 +90,7 @@ DumpKeeper::Found Complete(const DumpRoot& root, const std::string& name,
 
 }  // namespace
 
-DumpKeeper::DumpKeeper(Deps deps, const QuotaLimits& limits)
+DumpRetention::DumpRetention(Deps deps, const QuotaLimits& limits)
     : deps_(std::move(deps)),
       limits_(limits),
       executor_(std::make_unique<Executor>("profd-dumps", 1)),
@@ -98,11 +98,11 @@ DumpKeeper::DumpKeeper(Deps deps, const QuotaLimits& limits)
   LoadPins();
 }
 
-DumpKeeper::~DumpKeeper() { Stop(); }
+DumpRetention::~DumpRetention() { Stop(); }
 
-void DumpKeeper::Stop() { executor_->Stop(); }
+void DumpRetention::Stop() { executor_->Stop(); }
 
-void DumpKeeper::LoadPins() {
+void DumpRetention::LoadPins() {
   Result<std::string> text = deps_.store.LoadPins();
   if (!text.ok()) {
     log::Error("pins could not be read: pinned dumps are not protected", {{"why", text.status().ToString()}});
@@ -117,7 +117,7 @@ void DumpKeeper::LoadPins() {
   }
 }
 
-void DumpKeeper::SavePins() {
+void DumpRetention::SavePins() {
   nlohmann::json json;
   json["pinned"] = nlohmann::json::array();
   for (const auto& [name, on] : pinned_) json["pinned"].push_back(name);
@@ -129,13 +129,13 @@ void DumpKeeper::SavePins() {
 }
 
 // One dump at a time, so that removals get their turn in between.
-struct DumpKeeper::Disk {
+struct DumpRetention::Disk {
   std::vector<std::string> names;
-  std::map<std::string, Known> first;
+  std::map<std::string, FirstDump> first;
   size_t next = 0;
 };
 
-void DumpKeeper::Begin(std::vector<std::string> names, std::map<std::string, Known> first,
+void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first,
                        std::function<void()> first_done) {
   auto work = std::make_shared<Disk>();
   // Newest first, but for those somebody waits for.
@@ -189,7 +189,7 @@ void DumpKeeper::Begin(std::vector<std::string> names, std::map<std::string, Kno
   });
 }
 
-void DumpKeeper::Take(Found found) {
+void DumpRetention::Take(Found found) {
   if (dumps_.contains(found.dump.name)) return;
   found.dump.pinned = pinned_.contains(found.dump.name);
   if (!found.problem.ok()) {
@@ -203,7 +203,7 @@ void DumpKeeper::Take(Found found) {
   if (hooks_.on_found) hooks_.on_found(found);
 }
 
-void DumpKeeper::Opened(KeptDump dump) {
+void DumpRetention::Opened(KeptDump dump) {
   dump.writing = true;
   dump.pinned = pinned_.contains(dump.name);
   std::string name = dump.name;
@@ -212,7 +212,7 @@ void DumpKeeper::Opened(KeptDump dump) {
   ++changes_;
 }
 
-void DumpKeeper::Grown(std::string_view name, uint64_t bytes) {
+void DumpRetention::Grown(std::string_view name, uint64_t bytes) {
   auto found = dumps_.find(name);
   if (found == dumps_.end() || !found->second.writing) return;
   if (bytes == found->second.bytes) return;
@@ -221,7 +221,7 @@ void DumpKeeper::Grown(std::string_view name, uint64_t bytes) {
   ++changes_;
 }
 
-void DumpKeeper::Closed(const std::string& name, DumpState state, uint64_t bytes) {
+void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t bytes) {
   auto found = dumps_.find(name);
   if (found == dumps_.end()) return;
   ++changes_;
@@ -245,18 +245,18 @@ void DumpKeeper::Closed(const std::string& name, DumpState state, uint64_t bytes
   });
 }
 
-void DumpKeeper::CompleteLater(const std::string& name, Manifest manifest) {
+void DumpRetention::CompleteLater(const std::string& name, Manifest manifest) {
   log::Warning("the end of a dump could not be written; it is tried again", {{"dump", name}});
   unended_[name].manifest = std::move(manifest);
 }
 
-void DumpKeeper::Tick() {
+void DumpRetention::Tick() {
   for (auto& [name, dump] : unended_) {
     if (!dump.trying) TryToComplete(name);
   }
 }
 
-void DumpKeeper::TryToComplete(const std::string& name) {
+void DumpRetention::TryToComplete(const std::string& name) {
   Unended& dump = unended_[name];
   dump.trying = true;
   RecoveryOptions options;
@@ -284,12 +284,12 @@ void DumpKeeper::TryToComplete(const std::string& name) {
   });
 }
 
-const KeptDump* DumpKeeper::Find(std::string_view name) const {
+const KeptDump* DumpRetention::Find(std::string_view name) const {
   auto found = dumps_.find(name);
   return found == dumps_.end() || found->second.removing ? nullptr : &found->second;
 }
 
-std::vector<const KeptDump*> DumpKeeper::All() const {
+std::vector<const KeptDump*> DumpRetention::All() const {
   std::vector<const KeptDump*> all;
   for (const auto& [name, dump] : dumps_) {
     if (!dump.removing) all.push_back(&dump);
@@ -300,9 +300,9 @@ std::vector<const KeptDump*> DumpKeeper::All() const {
   return all;
 }
 
-uint64_t DumpKeeper::total_bytes() const { return sums().total(); }
+uint64_t DumpRetention::total_bytes() const { return sums().total(); }
 
-const DumpKeeper::Sums& DumpKeeper::sums() const {
+const DumpRetention::Sums& DumpRetention::sums() const {
   if (summed_changes_ == changes_) return sums_;
   summed_changes_ = changes_;
   sums_ = {};
@@ -313,7 +313,7 @@ const DumpKeeper::Sums& DumpKeeper::sums() const {
   return sums_;
 }
 
-void DumpKeeper::Remove(const std::string& name, std::string_view reason, Removed done) {
+void DumpRetention::Remove(const std::string& name, std::string_view reason, Removed done) {
   auto found = dumps_.find(name);
   if (found != dumps_.end()) found->second.removing = true;
   ++changes_;
@@ -340,7 +340,7 @@ void DumpKeeper::Remove(const std::string& name, std::string_view reason, Remove
   if (hooks_.on_removed) hooks_.on_removed(name, reason);
 }
 
-Status DumpKeeper::Pin(const std::vector<std::string>& names, bool pinned, bool unlimited) {
+Status DumpRetention::Pin(const std::vector<std::string>& names, bool pinned, bool unlimited) {
   std::map<uint32_t, uint64_t> more;
   for (const std::string& name : names) {
     const KeptDump* dump = Find(name);
@@ -373,12 +373,12 @@ Status DumpKeeper::Pin(const std::vector<std::string>& names, bool pinned, bool 
 }
 
 // What is being written may take within so long.
-uint64_t DumpKeeper::RoomAhead(double seconds) const {
+uint64_t DumpRetention::RoomAhead(double seconds) const {
   if (writing_ == 0) return 0;
   return static_cast<uint64_t>(bytes_per_s_ * seconds) + writing_ * kPerRunningDump;
 }
 
-Headroom DumpKeeper::HeadroomNow() const {
+Headroom DumpRetention::HeadroomNow() const {
   std::set<uint32_t> uids;
   for (const auto& [name, dump] : dumps_) {
     if (!dump.writing) continue;
@@ -391,7 +391,7 @@ Headroom DumpKeeper::HeadroomNow() const {
   return headroom;
 }
 
-void DumpKeeper::Apply(const QuotaPlan& plan) {
+void DumpRetention::Apply(const QuotaPlan& plan) {
   for (const QuotaPlan::Removal& removal : plan.removals) {
     const KeptDump& dump = dumps_.find(removal.name)->second;
     log::Info("dump removed by retention", {{"dump", dump.name},
@@ -412,7 +412,7 @@ std::vector<KeptDump> Copies(const std::map<std::string, KeptDump, std::less<>>&
 }
 }  // namespace
 
-Status DumpKeeper::CheckStart(uint32_t uid) {
+Status DumpRetention::CheckStart(uint32_t uid) {
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
   Headroom headroom = HeadroomNow();
   headroom.total += kNewDump;
@@ -434,7 +434,7 @@ Status DumpKeeper::CheckStart(uint32_t uid) {
   return {};
 }
 
-QuotaPlan DumpKeeper::Enforce() {
+QuotaPlan DumpRetention::Enforce() {
   const int64_t now = deps_.clock.SteadyNs();
   if (grown_at_ns_ == 0 || now - grown_at_ns_ >= kRateNs) {
     if (grown_at_ns_ != 0) {
@@ -454,7 +454,7 @@ QuotaPlan DumpKeeper::Enforce() {
 
 // Whether even one user could have all of it, so that nothing need be planned: this is asked several
 // times a second, and there may be thousands of dumps.
-bool DumpKeeper::FarBelow(uint64_t bytes) const {
+bool DumpRetention::FarBelow(uint64_t bytes) const {
   return (limits_.total == 0 || bytes <= limits_.total) &&
          (limits_.per_uid == 0 || bytes <= limits_.per_uid);
 }

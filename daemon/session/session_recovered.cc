@@ -1,4 +1,4 @@
-#include "daemon/session/session_found.h"
+#include "daemon/session/session_recovered.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "daemon/dumps/dump_keeper.h"
+#include "daemon/dumps/dump_retention.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,9 +50,9 @@ class DumpKeeperTest : public ::testing::Test {
   }
   void Begin(const QuotaLimits& limits = {}) {
     OnControl([&] {
-      keeper_ = std::make_unique<DumpKeeper>(
-          DumpKeeper::Deps{control_, clock_, store_, tmp_ / "root"}, limits);
-      keeper_->SetHooks({[this](const DumpKeeper::Found& found) { found_.push_back(found.dump); },
+      keeper_ = std::make_unique<DumpRetention>(
+          DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, limits);
+      keeper_->SetHooks({[this](const DumpRetention::Found& found) { found_.push_back(found.dump); },
                          [this](const std::string& name, std::string_view) {
                            removed_.push_back(name);
                          }});
@@ -74,7 +74,7 @@ class DumpKeeperTest : public ::testing::Test {
   DumpRoot root_;
   std::vector<KeptDump> found_;
   std::vector<std::string> removed_;
-  std::unique_ptr<DumpKeeper> keeper_;
+  std::unique_ptr<DumpRetention> keeper_;
 };
 
 TEST_F(DumpKeeperTest, FindsAndCompletesWhatThereIsNewestFirst) {

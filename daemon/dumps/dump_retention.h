@@ -23,7 +23,7 @@
 
 namespace profd {
 
-class DumpKeeper {
+class DumpRetention {
  public:
   struct Deps {
     Strand& control;
@@ -45,8 +45,8 @@ class DumpKeeper {
     std::function<void()> on_complete = nullptr;
   };
 
-  DumpKeeper(Deps deps, const QuotaLimits& limits);
-  ~DumpKeeper();
+  DumpRetention(Deps deps, const QuotaLimits& limits);
+  ~DumpRetention();
 
   void SetHooks(Hooks hooks) { hooks_ = std::move(hooks); }
   void SetLimits(const QuotaLimits& limits) { limits_ = limits; }
@@ -54,11 +54,11 @@ class DumpKeeper {
   // Looks at `names`, the dumps there were before the first session: `first` of them before all
   // others, with the session each belongs to and whether the machine ran on; `first_done` runs when
   // those are complete. Once.
-  struct Known {
+  struct FirstDump {
     std::string session_id;
     bool same_boot = true;
   };
-  void Begin(std::vector<std::string> names, std::map<std::string, Known> first,
+  void Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first,
              std::function<void()> first_done);
   bool complete() const { return left_ == 0; }
   void Stop();

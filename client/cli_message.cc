@@ -1,4 +1,4 @@
-#include "client/order_words.h"
+#include "client/cli_message.h"
 
 #include <fmt/format.h>
 
@@ -164,7 +164,7 @@ Status EachLine(const Status& status, Translate translate) {
 
 }  // namespace
 
-Status InWordsOfFlags(const Status& status, const StartOptions& options) {
+Status ToCliMessage(const Status& status, const StartOptions& options) {
   return EachLine(status, [&](std::string_view line) {
     std::optional<std::string> words;
     for (const Field& field : kFields) {

@@ -18,9 +18,9 @@
 
 namespace profd {
 
-class SliceBook {
+class SliceIndex {
  public:
-  SliceBook(DumpIo& io, DumpOwner owner) : io_(io), owner_(owner) {}
+  SliceIndex(DumpIo& io, DumpOwner owner) : io_(io), owner_(owner) {}
 
   // Our folder in the dump; outlives the book. Before anything is closed.
   void SetDir(int dir) { dir_ = dir; }

@@ -16,7 +16,7 @@ namespace profd {
 
 class DcmiService;
 
-class JobDesk {
+class JobService {
  public:
   struct Deps {
     Strand& control;
@@ -32,8 +32,8 @@ class JobDesk {
     std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken = nullptr;
   };
 
-  explicit JobDesk(Deps deps);
-  ~JobDesk();
+  explicit JobService(Deps deps);
+  ~JobService();
 
   JobTable& table() { return *table_; }
   // Any thread. Without it nobody can attach.

@@ -24,9 +24,9 @@ class DumpFeed;
 class WriterSession;
 
 // Of one feed, on one thread.
-class HostTexts {
+class HostFileBuffer {
  public:
-  HostTexts(std::shared_ptr<WriterSession> session, DumpFeed* feed)
+  HostFileBuffer(std::shared_ptr<WriterSession> session, DumpFeed* feed)
       : session_(std::move(session)), feed_(feed) {}
 
   // Whole lines for host file `file`; empty: our own samples. Longer than a block holds they are

@@ -180,7 +180,7 @@ void SessionManager::Try(const Peer& peer, const v1::StartSessionRequest& reques
     return;
   }
   if (order->terms.preempt && preemptions > 0) {
-    std::vector<std::shared_ptr<Session>> victims = InTheWay(*order);
+    std::vector<std::shared_ptr<Session>> victims = Conflicts(*order);
     auto waiting = std::make_shared<size_t>(victims.size());
     for (const auto& victim : victims) {
       victim->Stop(fmt::format("preempted by uid {}", peer.uid));
@@ -244,7 +244,7 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
                                       {"reason", status.ToString()},
                                       {"left_out", left_out}});
       }
-      reply(Status(status.code(), NameHolders(peer, status.message())));
+      reply(Status(status.code(), AnnotateWithOwner(peer, status.message())));
       return;
     }
     ++started_total_;
@@ -255,7 +255,7 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
                                                                     {"uid", view.uid()},
                                                                     {"job", view.job_id()},
                                                                     {"dump", view.dump_path()}});
-    NameHolders(peer, &view);
+    AnnotateWithOwner(peer, &view);
     if (!scheduled || deps_.save_session == nullptr) {
       reply(view);
       return;
@@ -269,7 +269,7 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
 
 // Whom an administrator's order may end: for a place on the node, and for channels that can serve
 // only one of the two.
-std::vector<std::shared_ptr<Session>> SessionManager::InTheWay(const Session::Order& order) const {
+std::vector<std::shared_ptr<Session>> SessionManager::Conflicts(const Session::Order& order) const {
   std::vector<std::shared_ptr<Session>> victims;
   std::vector<SessionBrief> live = Briefs();
   for (const SessionBrief& brief : live) {
@@ -309,7 +309,7 @@ std::vector<SessionBrief> SessionManager::Briefs() const {
 }
 
 // The arbiter says which session is in the way; whose it is and until when depends on who asks.
-std::string SessionManager::NameHolders(const Peer& peer, std::string text) const {
+std::string SessionManager::AnnotateWithOwner(const Peer& peer, std::string text) const {
   constexpr std::string_view kWord = "session ";
   constexpr size_t kIdLength = 12;
   for (size_t at = text.find(kWord); at != std::string::npos; at = text.find(kWord, at + 1)) {
@@ -324,10 +324,10 @@ std::string SessionManager::NameHolders(const Peer& peer, std::string text) cons
   return text;
 }
 
-void SessionManager::NameHolders(const Peer& peer, v1::Session* view) const {
+void SessionManager::AnnotateWithOwner(const Peer& peer, v1::Session* view) const {
   for (v1::Outcome& outcome : *view->mutable_outcomes()) {
     if (outcome.result() != v1::Outcome::BUSY) continue;
-    outcome.set_detail(NameHolders(peer, outcome.detail()));
+    outcome.set_detail(AnnotateWithOwner(peer, outcome.detail()));
   }
 }
 

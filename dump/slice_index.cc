@@ -1,4 +1,4 @@
-#include "dump/slice_book.h"
+#include "dump/slice_index.h"
 
 #include <fcntl.h>
 
@@ -19,13 +19,13 @@ constexpr uint64_t kLineBytes = 256;  // more than any line has
 
 }  // namespace
 
-void SliceBook::Closed(SliceEntry slice) {
+void SliceIndex::Closed(SliceEntry slice) {
   Add(ClosedLine(slice));
   std::string path = slice.path;
   slices_[std::move(path)] = std::move(slice);
 }
 
-void SliceBook::Compressed(std::string_view path, uint64_t stored_bytes, uint32_t stored_crc32c) {
+void SliceIndex::Compressed(std::string_view path, uint64_t stored_bytes, uint32_t stored_crc32c) {
   auto found = slices_.find(path);
   if (found == slices_.end()) return;
   SliceEntry& slice = found->second;
@@ -35,7 +35,7 @@ void SliceBook::Compressed(std::string_view path, uint64_t stored_bytes, uint32_
   Add(CompressedLine(slice));
 }
 
-bool SliceBook::Aged(std::string_view path, int64_t now_ns, const std::function<bool()>& remove) {
+bool SliceIndex::Aged(std::string_view path, int64_t now_ns, const std::function<bool()>& remove) {
   auto found = slices_.find(path);
   if (found == slices_.end()) return false;
   SliceEntry& slice = found->second;
@@ -61,44 +61,44 @@ bool SliceBook::Aged(std::string_view path, int64_t now_ns, const std::function<
   return true;
 }
 
-void SliceBook::Lost(const JournalLoss& loss) {
+void SliceIndex::Lost(const JournalLoss& loss) {
   losses_.push_back(LostLine(loss));
   Add(losses_.back());
 }
 
-void SliceBook::ManifestReplaced() {
+void SliceIndex::ManifestReplaced() {
   dead_lines_ += earlier_losses_.size();
   earlier_losses_ = std::exchange(losses_, {});
   RewriteIfWorth();
 }
 
 // A journal that cannot be rewritten now grows on.
-void SliceBook::RewriteIfWorth() {
+void SliceIndex::RewriteIfWorth() {
   if (dead_lines_ > kRewriteLines && dead_lines_ > lines_ / 2) Rewrite().Ignore();
 }
 
-const SliceEntry* SliceBook::Find(std::string_view path) const {
+const SliceEntry* SliceIndex::Find(std::string_view path) const {
   auto found = slices_.find(path);
   return found == slices_.end() ? nullptr : &found->second;
 }
 
-uint64_t SliceBook::spare_bytes() const {
+uint64_t SliceIndex::spare_bytes() const {
   if (dead_lines_ <= kRewriteLines / 2) return 0;
   return (slices_.size() * 2 + gone_.size()) * kLineBytes;
 }
 
-UniqueFd SliceBook::CopyFd() const {
+UniqueFd SliceIndex::CopyFd() const {
   if (!fd_.valid()) return {};
   return UniqueFd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
 }
 
-void SliceBook::Add(std::string line) {
+void SliceIndex::Add(std::string line) {
   pending_ += line;
   ++lines_;
   Flush().Ignore();
 }
 
-Status SliceBook::Open() {
+Status SliceIndex::Open() {
   if (fd_.valid()) return {};
   if (dir_ < 0) return FailedPrecondition("no place for the journal");
   Result<UniqueFd> fd = io_.Create(dir_, std::string(kJournalName), owner_);
@@ -107,7 +107,7 @@ Status SliceBook::Open() {
   return {};
 }
 
-Status SliceBook::Flush() {
+Status SliceIndex::Flush() {
   if (pending_.empty()) return {};
   RETURN_IF_ERROR(Open());
   if (torn_) {
@@ -127,7 +127,7 @@ Status SliceBook::Flush() {
 }
 
 // The lines keep no order among files, and need none.
-Status SliceBook::Rewrite() {
+Status SliceIndex::Rewrite() {
   std::string text;
   uint64_t lines = 0;
   for (const auto& [file, gone] : gone_) {

@@ -1,4 +1,4 @@
-#include "dump/hole_finder.h"
+#include "dump/gap_detector.h"
 
 #include <gtest/gtest.h>
 
@@ -27,19 +27,19 @@ void AddHbm(std::vector<std::byte>* bytes, uint64_t us, uint32_t event, uint32_t
 
 class HoleFinderTest : public testing::Test {
  protected:
-  HoleFinder Make(uint32_t channel, int64_t period_ns) {
-    HoleFinder::Options options;
+  GapDetector Make(uint32_t channel, int64_t period_ns) {
+    GapDetector::Options options;
     options.format = abi::FindChannelFormat(channel);
     options.period_ns = period_ns;
     options.device_counter_hz = 50e6;
-    return {options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); }};
+    return {options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); }};
   }
   // Readings at these times in periods of 10 ms.
   void FeedReadings(const std::vector<double>& at) {
-    HoleFinder::Options options;
+    GapDetector::Options options;
     options.period_ns = 10 * kMs;
     options.polled = true;
-    HoleFinder finder(options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); });
+    GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
     for (double periods : at) {
       finder.FeedStamp(0, 1000 * kMs + static_cast<int64_t>(periods * 1e7));
     }
@@ -61,58 +61,58 @@ class HoleFinderTest : public testing::Test {
     thin.channel_period_ns = 10 * kMs;
     thin.session_period_ns = period_ms * kMs;
     StreamFilter filter(thin);
-    HoleFinder::Options options;
+    GapDetector::Options options;
     options.format = thin.format;
     options.period_ns = thin.session_period_ns;
     options.source_period_ns = thin.channel_period_ns;
-    HoleFinder finder(options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); });
+    GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
     finder.Feed(filter.Filter(AsBytes(Lines(at_ms)), at_ms.size()).bytes);
     finder.Finish();
   }
-  std::vector<HoleFinder::Hole> holes_;
+  std::vector<GapDetector::Gap> gaps_;
 };
 
 TEST_F(HoleFinderTest, RegularStampsHaveNoHole) {
-  HoleFinder finder = Make(9, 10 * kMs);
+  GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 1020, 1030})));
   finder.Feed(AsBytes(Lines({1040, 1050})));
   finder.Finish();
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
   EXPECT_EQ(finder.records(), 6u);
   EXPECT_EQ(finder.first_ns(), 1000 * kMs);
   EXPECT_EQ(finder.last_ns(), 1050 * kMs);
 }
 
 TEST_F(HoleFinderTest, CountsWhatIsMissingAndSaysWhere) {
-  HoleFinder finder = Make(9, 10 * kMs);
+  GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 1050, 1060, 1070, 1090})));
   finder.Finish();
-  ASSERT_EQ(holes_.size(), 2u);
-  EXPECT_EQ(holes_[0].from_ns, 1010 * kMs);
-  EXPECT_EQ(holes_[0].to_ns, 1050 * kMs);
-  EXPECT_EQ(holes_[0].missing, 3u);
+  ASSERT_EQ(gaps_.size(), 2u);
+  EXPECT_EQ(gaps_[0].from_ns, 1010 * kMs);
+  EXPECT_EQ(gaps_[0].to_ns, 1050 * kMs);
+  EXPECT_EQ(gaps_[0].missing, 3u);
   // The last step has no successor that could make up for it.
-  EXPECT_EQ(holes_[1].missing, 1u);
+  EXPECT_EQ(gaps_[1].missing, 1u);
   EXPECT_EQ(finder.missing(), 4u);
 }
 
 TEST_F(HoleFinderTest, ALateRecordIsNoHole) {
-  HoleFinder finder = Make(9, 10 * kMs);
+  GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 1026, 1030, 1047, 1050, 1060})));
   finder.Finish();
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
 }
 
 TEST_F(HoleFinderTest, TwoHolesInARow) {
-  HoleFinder finder = Make(9, 10 * kMs);
+  GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1020, 1040, 1050})));
   finder.Finish();
-  ASSERT_EQ(holes_.size(), 2u);
+  ASSERT_EQ(gaps_.size(), 2u);
   EXPECT_EQ(finder.missing(), 2u);
 }
 
 TEST_F(HoleFinderTest, SeriesAreWatchedOneByOne) {
-  HoleFinder finder = Make(1, 10 * kMs);
+  GapDetector finder = Make(1, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint64_t us = 10'000; us <= 100'000; us += 10'000) {
     for (uint32_t id = 0; id < 4; ++id) {
@@ -124,9 +124,9 @@ TEST_F(HoleFinderTest, SeriesAreWatchedOneByOne) {
   }
   finder.Feed(bytes);
   finder.Finish();
-  ASSERT_EQ(holes_.size(), 1u);
-  EXPECT_EQ(holes_[0].from_ns, 40 * kMs);
-  EXPECT_EQ(holes_[0].to_ns, 60 * kMs);
+  ASSERT_EQ(gaps_.size(), 1u);
+  EXPECT_EQ(gaps_[0].from_ns, 40 * kMs);
+  EXPECT_EQ(gaps_[0].to_ns, 60 * kMs);
   EXPECT_EQ(finder.records(), 79u);
 }
 
@@ -134,8 +134,8 @@ TEST_F(HoleFinderTest, SeriesAreWatchedOneByOne) {
 // instant's is missing.
 TEST_F(HoleFinderTest, LinesOfOneInstantAreSeries) {
   for (const uint32_t channel : {4u, 6u}) {
-    holes_.clear();
-    HoleFinder finder = Make(channel, 10 * kMs);
+    gaps_.clear();
+    GapDetector finder = Make(channel, 10 * kMs);
     for (int64_t i = 0; i < 30; ++i) {
       std::string ns = std::to_string(i * 10 * kMs);
       const std::string stamp = "1:" + std::string(9 - ns.size(), '0') + ns;
@@ -151,40 +151,40 @@ TEST_F(HoleFinderTest, LinesOfOneInstantAreSeries) {
     finder.Finish();
     EXPECT_EQ(finder.records(), 52u) << channel;
     EXPECT_EQ(finder.missing(), 8u) << channel;
-    EXPECT_EQ(holes_.size(), 2u) << channel;
+    EXPECT_EQ(gaps_.size(), 2u) << channel;
   }
 }
 
 TEST_F(HoleFinderTest, AnotherRateIsJudgedByItself) {
-  HoleFinder::Options options;
+  GapDetector::Options options;
   options.period_ns = 1000 * kMs;
   options.polled = true;
-  HoleFinder finder(options, [this](const HoleFinder::Hole& hole) { holes_.push_back(hole); });
+  GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
   for (int64_t i = 0; i < 4; ++i) finder.FeedStamp(0, i * 1000 * kMs);
   finder.Restart(10 * kMs);
   for (int64_t i = 0; i < 40; ++i) {
     if (i != 30) finder.FeedStamp(0, 3500 * kMs + i * 10 * kMs);
   }
   finder.Finish();
-  ASSERT_EQ(holes_.size(), 1u);
-  EXPECT_EQ(holes_[0].missing, 1u);
-  EXPECT_EQ(holes_[0].from_ns, 3790 * kMs);
+  ASSERT_EQ(gaps_.size(), 1u);
+  EXPECT_EQ(gaps_[0].missing, 1u);
+  EXPECT_EQ(gaps_[0].from_ns, 3790 * kMs);
 }
 
 TEST_F(HoleFinderTest, LearnsThePeriodWhereNobodyKnowsIt) {
-  HoleFinder finder = Make(9, 0);
+  GapDetector finder = Make(9, 0);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) {
     if (i != 5 && i != 30) at.push_back(2000 + 7 * i);
   }
   finder.Feed(AsBytes(Lines(at)));
   finder.Finish();
-  EXPECT_EQ(holes_.size(), 2u);
+  EXPECT_EQ(gaps_.size(), 2u);
   EXPECT_EQ(finder.missing(), 2u);
 }
 
 TEST_F(HoleFinderTest, TheDriversOwnPeriodCounts) {
-  HoleFinder finder = Make(9, 5 * kMs);
+  GapDetector finder = Make(9, 5 * kMs);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) {
     if (i != 30) at.push_back(2000 + 10 * i);
@@ -200,8 +200,8 @@ TEST_F(HoleFinderTest, ThinningMakesNoHoles) {
   for (int64_t i = 0; i < 500; ++i) whole.push_back(1000 + 10 * i);
   for (int64_t period_ms : {11, 12, 13, 15, 17, 19, 20, 23, 25, 29, 33, 70, 101}) {
     FeedThinned(period_ms, whole);
-    EXPECT_TRUE(holes_.empty()) << period_ms;
-    holes_.clear();
+    EXPECT_TRUE(gaps_.empty()) << period_ms;
+    gaps_.clear();
   }
 }
 
@@ -212,32 +212,32 @@ TEST_F(HoleFinderTest, AHoleInAThinnedSeriesIsFound) {
       if (i < 200 || i >= 220) at_ms.push_back(1000 + 10 * i);
     }
     FeedThinned(period_ms, at_ms);
-    ASSERT_EQ(holes_.size(), 1u) << period_ms;
-    EXPECT_NEAR(static_cast<double>(holes_[0].missing), 200.0 / static_cast<double>(period_ms), 1.5);
-    holes_.clear();
+    ASSERT_EQ(gaps_.size(), 1u) << period_ms;
+    EXPECT_NEAR(static_cast<double>(gaps_[0].missing), 200.0 / static_cast<double>(period_ms), 1.5);
+    gaps_.clear();
   }
 }
 
 TEST_F(HoleFinderTest, WithoutAPeriodThereIsNothingToMiss) {
-  HoleFinder finder = Make(9, 0);
+  GapDetector finder = Make(9, 0);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) at.push_back(2000 + i * i * i);
   finder.Feed(AsBytes(Lines(at)));
   finder.Finish();
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
 }
 
 TEST_F(HoleFinderTest, AfterAKnownLossItBeginsAnew) {
-  HoleFinder finder = Make(9, 10 * kMs);
+  GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010})));
   finder.Resync();
   finder.Feed(AsBytes(Lines({1500, 1510})));
   finder.Finish();
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
 }
 
 TEST_F(HoleFinderTest, CountsStampsThatGoBackAndLinesWithoutOne) {
-  HoleFinder finder = Make(9, 10 * kMs);
+  GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 990, 1000})));
   finder.Feed(AsBytes("12 no stamp\n1:99999999999 1 1\n"));
   finder.Finish();
@@ -246,15 +246,15 @@ TEST_F(HoleFinderTest, CountsStampsThatGoBackAndLinesWithoutOne) {
 }
 
 TEST_F(HoleFinderTest, OneOddStampIsNoHole) {
-  HoleFinder finder = Make(9, 10 * kMs);
+  GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 900'000'000, 1030, 1040})));
   finder.Finish();
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
   EXPECT_EQ(finder.backwards(), 1u);
 }
 
 TEST_F(HoleFinderTest, ThirtyTwoBitStampsWrap) {
-  HoleFinder finder = Make(7, 10 * kMs);
+  GapDetector finder = Make(7, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 4; ++i) {
     const size_t at = bytes.size();
@@ -263,13 +263,13 @@ TEST_F(HoleFinderTest, ThirtyTwoBitStampsWrap) {
   }
   finder.Feed(bytes);
   finder.Finish();
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
   EXPECT_EQ(finder.backwards(), 0u);
 }
 
 // driver-abi 3.6: one record per type (offset 4), each with entries as old as its own last change.
 TEST_F(HoleFinderTest, EachTypeOfTheLowPowerChannelHasAHistoryOfItsOwn) {
-  HoleFinder finder = Make(132, 0);
+  GapDetector finder = Make(132, 0);
   constexpr size_t kSize = 888;
   auto report = [&](std::array<uint64_t, 3> first_of_type) {
     std::vector<std::byte> bytes(kSize * 3);
@@ -290,14 +290,14 @@ TEST_F(HoleFinderTest, EachTypeOfTheLowPowerChannelHasAHistoryOfItsOwn) {
 }
 
 TEST_F(HoleFinderTest, EventDrivenChannelsHaveNoHoles) {
-  HoleFinder finder = Make(132, 0);
+  GapDetector finder = Make(132, 0);
   std::vector<std::byte> bytes(888 * 8);
   for (uint64_t i = 0; i < 8; ++i) {
     StoreUnchecked(std::span(bytes).subspan(888 * i), 8, i == 7 ? 1'000'000'000 : 50'000 * i);
   }
   finder.Feed(bytes);
   finder.Finish();
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
   EXPECT_EQ(finder.records(), 8u);
 }
 
@@ -305,27 +305,27 @@ TEST_F(HoleFinderTest, ReadingsMayBeLateByUpToAPeriodForAsLongAsTheyLike) {
   std::vector<double> at;
   for (int i = 0; i < 100; ++i) at.push_back(i + (i < 40 ? 0.02 : i < 70 ? 0.95 : 0.0));
   FeedReadings(at);
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
 }
 
 TEST_F(HoleFinderTest, LateFromTheFirstReadingOn) {
   std::vector<double> at;
   for (int i = 0; i < 100; ++i) at.push_back(i + (i < 20 ? 0.9 : 0.0));
   FeedReadings(at);
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
 }
 
 TEST_F(HoleFinderTest, APointOfTheGridWithoutAReadingIsAHole) {
   for (int missing : {3, 50, 97}) {
-    holes_.clear();
+    gaps_.clear();
     std::vector<double> at;
     for (int i = 0; i < 100; ++i) {
       if (i != missing) at.push_back(i + i % 5 * 0.1);
     }
     FeedReadings(at);
-    ASSERT_EQ(holes_.size(), 1u) << missing;
-    EXPECT_EQ(holes_[0].missing, 1u);
-    EXPECT_LE(holes_[0].from_ns, 1000 * kMs + (missing + 1) * 10 * kMs);
+    ASSERT_EQ(gaps_.size(), 1u) << missing;
+    EXPECT_EQ(gaps_[0].missing, 1u);
+    EXPECT_LE(gaps_[0].from_ns, 1000 * kMs + (missing + 1) * 10 * kMs);
   }
 }
 
@@ -334,7 +334,7 @@ TEST_F(HoleFinderTest, AnyLatenessBelowAPeriodIsNoHole) {
   std::vector<double> at;
   for (int i = 0; i < 2000; ++i) at.push_back(i + i * 389 % 1000 * 0.000999);
   FeedReadings(at);
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
 }
 
 TEST_F(HoleFinderTest, AHoleBetweenReadingsThatAreAllEquallyLateIsFound) {
@@ -343,8 +343,8 @@ TEST_F(HoleFinderTest, AHoleBetweenReadingsThatAreAllEquallyLateIsFound) {
     if (i != 250 && i != 251) at.push_back(i + 0.3);
   }
   FeedReadings(at);
-  ASSERT_EQ(holes_.size(), 1u);
-  EXPECT_EQ(holes_[0].missing, 2u);
+  ASSERT_EQ(gaps_.size(), 1u);
+  EXPECT_EQ(gaps_[0].missing, 2u);
 }
 
 // A reading for point 30 that came at 31.7 stands for it; 31 was left out.
@@ -354,18 +354,18 @@ TEST_F(HoleFinderTest, AReadingLateByMoreThanAPeriodCostsTheNext) {
     if (i != 31) at.push_back(i == 30 ? 31.7 : i);
   }
   FeedReadings(at);
-  ASSERT_EQ(holes_.size(), 1u);
-  EXPECT_EQ(holes_[0].missing, 1u);
+  ASSERT_EQ(gaps_.size(), 1u);
+  EXPECT_EQ(gaps_[0].missing, 1u);
 }
 
 // 500 ppm for a quarter of an hour is 45 periods.
 TEST_F(HoleFinderTest, ClocksThatDriftApartMakeNoHoles) {
   for (double rate : {0.9995, 1.0005}) {
-    holes_.clear();
+    gaps_.clear();
     std::vector<double> at;
     for (int i = 0; i < 90'000; ++i) at.push_back(i * rate + i % 3 * 0.01);
     FeedReadings(at);
-    EXPECT_TRUE(holes_.empty()) << rate;
+    EXPECT_TRUE(gaps_.empty()) << rate;
   }
 }
 
@@ -375,17 +375,17 @@ TEST_F(HoleFinderTest, ReadingsOnAnotherGridAreJudgedByTheirSpacing) {
   for (int i = 0; i < 40; ++i) at.push_back(5.0 * i);
   for (int i = 0; i < 40; ++i) at.push_back(200.0 + i);
   FeedReadings(at);
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
 }
 
 TEST_F(HoleFinderTest, GarbageDoesNotMakeItGrow) {
-  HoleFinder finder = Make(1, 10 * kMs);
+  GapDetector finder = Make(1, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 5000; ++i) AddHbm(&bytes, i, i, ~i);
   finder.Feed(bytes);
   finder.Finish();
   EXPECT_EQ(finder.records(), 5000u);
-  EXPECT_TRUE(holes_.empty());
+  EXPECT_TRUE(gaps_.empty());
 }
 
 // Fed line by line nothing is known of the line before; in one piece the stamps may be compared.
@@ -400,17 +400,17 @@ TEST_F(HoleFinderTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
     if (i % 7 == 0) lines.push_back("1000:100000000\n");  // its end is the stamp's; goes back
     if (i % 11 == 0) lines.push_back("1000x\n");
   }
-  HoleFinder one_by_one = Make(6, 10 * kMs);
+  GapDetector one_by_one = Make(6, 10 * kMs);
   for (const std::string& line : lines) one_by_one.Feed(AsBytes(line));
   one_by_one.Finish();
-  const size_t expected = holes_.size();
-  holes_.clear();
+  const size_t expected = gaps_.size();
+  gaps_.clear();
   std::string all;
   for (const std::string& line : lines) all += line;
-  HoleFinder whole = Make(6, 10 * kMs);
+  GapDetector whole = Make(6, 10 * kMs);
   whole.Feed(AsBytes(all));
   whole.Finish();
-  EXPECT_EQ(holes_.size(), expected);
+  EXPECT_EQ(gaps_.size(), expected);
   EXPECT_EQ(whole.records(), one_by_one.records());
   EXPECT_EQ(whole.records(), lines.size());
   EXPECT_EQ(whole.missing(), one_by_one.missing());
@@ -421,10 +421,10 @@ TEST_F(HoleFinderTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
 }
 
 // Channels whose stamps mean nothing to us: their records are counted all the same.
-TEST(HoleFinder, RecordsWithoutStampsAreCounted) {
-  HoleFinder::Options options;
+TEST(GapDetector, RecordsWithoutStampsAreCounted) {
+  GapDetector::Options options;
   options.format = abi::FindChannelFormat(abi::InstrChannel(0, 0));
-  HoleFinder finder(options, [](const HoleFinder::Hole&) { FAIL(); });
+  GapDetector finder(options, [](const GapDetector::Gap&) { FAIL(); });
   const std::vector<std::byte> bytes(5 * abi::InstrRecordSize(0));
   finder.Feed(bytes);
   EXPECT_EQ(finder.records(), 5u);

@@ -1,4 +1,4 @@
-#include "daemon/jobs/job_desk.h"
+#include "daemon/jobs/job_service.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,11 +8,11 @@
 
 namespace profd {
 
-struct JobDesk::UserLook {
+struct JobService::UserLook {
   DcmiService* dcmi = nullptr;
   std::mutex mutex;                      // guards what follows
   std::vector<std::vector<pid_t>> pids;  // by device; kept when a call fails
-  JobDesk* desk = nullptr;               // null: nobody wants to know any more
+  JobService* desk = nullptr;               // null: nobody wants to know any more
 };
 
 namespace {
@@ -34,7 +34,7 @@ std::vector<DeviceUse> ByProcess(std::span<const DcmiDevice> devices,
 
 }  // namespace
 
-JobDesk::JobDesk(Deps deps)
+JobService::JobService(Deps deps)
     : deps_(std::move(deps)),
       probe_(deps_.control, deps_.host.proc, deps_.host.clock),
       look_(std::make_shared<UserLook>()) {
@@ -58,13 +58,13 @@ JobDesk::JobDesk(Deps deps)
   look_->dcmi = deps_.host.dcmi_or_null;
 }
 
-JobDesk::~JobDesk() {
+JobService::~JobService() {
   Stop();
   std::lock_guard lock(look_->mutex);
   look_->desk = nullptr;
 }
 
-Status JobDesk::Listen(const AttachServerOptions& options, std::string* warning) {
+Status JobService::Listen(const AttachServerOptions& options, std::string* warning) {
   auto server = AttachServer::Listen(options, deps_.control, deps_.host.clock, service_->Events(),
                                      warning);
   if (!server.ok()) return server.status();
@@ -75,15 +75,15 @@ Status JobDesk::Listen(const AttachServerOptions& options, std::string* warning)
   return Status::Ok();
 }
 
-void JobDesk::Stop() {
+void JobService::Stop() {
   if (server_ != nullptr) server_->Stop();
 }
 
-void JobDesk::Configure(const std::string& admin_group, size_t max_attached) {
+void JobService::Configure(const std::string& admin_group, size_t max_attached) {
   if (server_ != nullptr) server_->Configure(admin_group, max_attached);
 }
 
-std::function<void()> JobDesk::DeviceUserTask() {
+std::function<void()> JobService::DeviceUserTask() {
   // A thread that was left behind in a call may come back while its successor is at work.
   return [look = look_] {
     const std::span<const DcmiDevice> devices = look->dcmi->devices();
@@ -100,13 +100,13 @@ std::function<void()> JobDesk::DeviceUserTask() {
     }
     std::lock_guard lock(look->mutex);
     std::vector<DeviceUse> uses = ByProcess(look->dcmi->devices(), look->pids);
-    if (JobDesk* desk = look->desk; desk != nullptr) {
+    if (JobService* desk = look->desk; desk != nullptr) {
       desk->deps_.control.Post([desk, uses = std::move(uses)] { desk->OnUses(uses); });
     }
   };
 }
 
-void JobDesk::OnUses(std::vector<DeviceUse> uses) {
+void JobService::OnUses(std::vector<DeviceUse> uses) {
   if (looking_) return;
   looking_ = true;
   probe_.LookupUsers(std::move(uses), [this](Result<std::vector<TrainingProcess>> users) {
@@ -115,13 +115,13 @@ void JobDesk::OnUses(std::vector<DeviceUse> uses) {
   });
 }
 
-void JobDesk::ListJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted,
+void JobService::ListJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted,
                        v1::ListJobsResponse* out) const {
   DescribeJobs(peer, request_untrusted, table_->Processes(), deps_.active_sessions(),
                deps_.host.clock.MonotonicRawNs(), out);
 }
 
-const AttachCounters* JobDesk::attach_counters() const {
+const AttachCounters* JobService::attach_counters() const {
   return server_ == nullptr ? nullptr : &server_->counters();
 }
 

@@ -8,12 +8,12 @@
 namespace profd {
 
 // Moves the session's start back as far as it was ordered and the recorder reaches.
-Status Session::BeginInThePast() {
+Status Session::BeginInHistory() {
   if (plan_.since_ms == 0) return {};
-  if (deps_.past_or_null == nullptr) {
+  if (deps_.history_or_null == nullptr) {
     return FailedPrecondition("since_ms: the flight recorder is off here (recorder.enabled)");
   }
-  Past& past = *deps_.past_or_null;
+  RecorderHistory& past = *deps_.history_or_null;
   int64_t now = start_raw_ns_;
   int64_t wanted = now - plan_.since_ms * kNsPerMs;
   int64_t from = std::min(now, std::max(wanted, past.Reach()));
@@ -45,7 +45,7 @@ void Session::TakePastClocks() {
   for (auto& [device, pair] : clocks_) {
     ClockPair then;
     // Without it the pair read just now has to do; it is as right, but for the clocks' drift.
-    if (deps_.past_or_null->ClockAt(device, start_raw_ns_, &then)) pair = then;
+    if (deps_.history_or_null->ClockAt(device, start_raw_ns_, &then)) pair = then;
   }
 }
 

@@ -33,14 +33,14 @@ uint64_t SessionDump::Reserved() const {
   const uint64_t manifest =
       std::max(manifest_bytes_ + kManifestBase,
                kManifestBase + manifest_.channels.size() * kBytesPerChannel + gap_bytes_);
-  const uint64_t entries = book_.size() + files_.size() + final_entries_ + places_.size();
+  const uint64_t entries = slice_index_.size() + files_.size() + final_entries_ + places_.size();
   // Twice: the old manifest stays until the new one is whole.
   return 2 * manifest + entries * kBytesPerEntry + files_.size() * kBytesPerClosing +
-         places_.size() * kBytesPerPlace + book_.spare_bytes() + kSlackBytes +
+         places_.size() * kBytesPerPlace + slice_index_.spare_bytes() + kSlackBytes +
          (compressor_ != nullptr ? compressor_->spare_bytes() : 0);
 }
 
-Status SessionDump::MakeRoom(uint64_t more) {
+Status SessionDump::ReserveSpace(uint64_t more) {
   const uint64_t limit = options_.max_bytes;
   const bool ages = options_.age_at_limit && ages_;
   while (limit != 0 && bytes_written() + more + Reserved() > limit) {
@@ -50,21 +50,21 @@ Status SessionDump::MakeRoom(uint64_t more) {
   return {};
 }
 
-Status SessionDump::MakeRoom(File& file, uint64_t more) {
+Status SessionDump::ReserveSpace(File& file, uint64_t more) {
   const uint64_t limit = options_.max_bytes;
   if (limit == 0) return {};
-  if (more <= room_known_) {
-    room_known_ -= more;
+  if (more <= space_known_) {
+    space_known_ -= more;
     return {};
   }
-  room_known_ = 0;
+  space_known_ = 0;
   const bool ages = options_.age_at_limit && ages_;
   auto needed = [&] { return bytes_written() + more + Reserved(); };
   if (ages) CutNear(file, needed() > limit - limit / kNearPart);
   FindKnownRoom(needed());
-  RETURN_IF_ERROR(MakeRoom(more));
+  RETURN_IF_ERROR(ReserveSpace(more));
   if (!ages || options_.place_bytes == 0 || !file.place) return {};
-  const Place& place = places_[*file.place];
+  const DataFolder& place = places_[*file.place];
   while (place.bytes + more + kBytesPerPlace > options_.place_bytes) {
     if (AgeOne(file.place)) continue;
     return ResourceExhausted(fmt::format("{}: {} may hold {} bytes, half of the limit",
@@ -80,11 +80,11 @@ void SessionDump::FindKnownRoom(uint64_t needed) {
   constexpr uint64_t kFar = 32u << 20;
   const uint64_t near = options_.max_bytes - options_.max_bytes / kNearPart;
   bool far = !near_limit_ && needed + kFar < near;
-  for (const Place& place : places_) {
+  for (const DataFolder& place : places_) {
     if (options_.place_bytes == 0) break;
     far = far && !place.near_limit && place.bytes + kFar < PlaceThreshold(options_.place_bytes);
   }
-  if (far) room_known_ = kKnown;
+  if (far) space_known_ = kKnown;
 }
 
 // From when on an open slice is closed near a limit.
@@ -150,7 +150,7 @@ int64_t SessionDump::OldestNs() const {
   if (!ages_) return 0;
   std::optional<Ageing::Slice> oldest = ageing_.Oldest();
   if (!oldest) return 0;
-  const SliceEntry* slice = book_.Find(PathOf(*by_id_[oldest->file], oldest->slice));
+  const SliceEntry* slice = slice_index_.Find(PathOf(*by_id_[oldest->file], oldest->slice));
   return slice != nullptr ? std::max<int64_t>(1, slice->closed_ns) : 1;
 }
 
@@ -174,10 +174,10 @@ void SessionDump::RemoveSlice(const Ageing::Slice& slice) {
   }
   TakeCompressed();
   ageing_.Gone(slice);
-  const SliceEntry* entry = book_.Find(path);
+  const SliceEntry* entry = slice_index_.Find(path);
   if (entry == nullptr) return;
   const SliceEntry removed = *entry;
-  const bool gone = book_.Aged(path, clock().MonotonicRawNs(), [&] {
+  const bool gone = slice_index_.Aged(path, clock().MonotonicRawNs(), [&] {
     const uint64_t stored = removed.compressed ? removed.stored_bytes : removed.bytes;
     const uint64_t freed = file.writer->RemoveSlice(slice.slice, stored, removed.compressed);
     taken_bytes_ -= std::min(freed, taken_bytes_);
@@ -228,7 +228,7 @@ void SessionDump::OnSliceClosed(const SliceWriter& writer, const ClosedSlice& sl
   const File& file = *by_writer_.at(&writer);
   std::string path = PathOf(file, slice.slice);
   if (!file.place) {
-    whole_[std::move(path)] = {slice.crc32c, slice.records};
+    control_files_[std::move(path)] = {slice.crc32c, slice.records};
     return;
   }
   SliceEntry entry;
@@ -240,19 +240,19 @@ void SessionDump::OnSliceClosed(const SliceWriter& writer, const ClosedSlice& sl
   entry.last_ns = slice.last_ns;
   entry.closed_ns = clock().MonotonicRawNs();
   ageing_.Closed(file.id, slice.slice, slice.bytes + SliceDone(slice.bytes).size());
-  book_.Closed(entry);
+  slice_index_.Closed(entry);
   // After the journal knows what was compressed.
   const bool compresses = Compress(file, entry, slice.slice);
-  // What is going to be compressed is read again soon, and need not reach the disk.
+  // SyncMode is going to be compressed is read again soon, and need not reach the disk.
   if (compresses || running_sync() == nullptr) return;
-  options_.sync->Take(std::move(fd), DumpSync::What::kClosed, sync_outcome_);
+  options_.sync->Take(std::move(fd), DumpSync::SyncMode::kClosed, sync_outcome_);
 }
 
 bool SessionDump::Compress(const File& file, const SliceEntry& slice, uint32_t number) {
   if (compressor_ == nullptr) return false;
   // Beside a slice its compressed self needs room for a moment.
   if (options_.max_bytes > 0 && slice.bytes > options_.max_bytes / 16) return false;
-  const Place& place = places_[*file.place];
+  const DataFolder& place = places_[*file.place];
   SliceCompressor::Job job;
   job.id = next_job_++;
   job.dir = UniqueFd(::fcntl(place.data.get(), F_DUPFD_CLOEXEC, 0));
@@ -274,13 +274,13 @@ void SessionDump::TakeCompressed() {
     compressing_.erase(found);
     if (done.bytes == 0) continue;
     const std::string path = PathOf(*file, number);
-    const SliceEntry* entry = book_.Find(path);
+    const SliceEntry* entry = slice_index_.Find(path);
     if (entry == nullptr) continue;
     const uint64_t saved = entry->bytes - std::min(entry->bytes, done.bytes);
     taken_bytes_ -= saved;
     places_[*file->place].bytes -= saved;
     ageing_.Resized(file->id, number, done.bytes + SliceDone(entry->bytes).size());
-    book_.Compressed(path, done.bytes, done.crc32c);
+    slice_index_.Compressed(path, done.bytes, done.crc32c);
   }
 }
 

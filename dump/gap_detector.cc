@@ -1,4 +1,4 @@
-#include "dump/hole_finder.h"
+#include "dump/gap_detector.h"
 
 #include <algorithm>
 #include <charconv>
@@ -86,10 +86,10 @@ uint64_t Steps(int64_t dt, int64_t period) {
 
 }  // namespace
 
-HoleFinder::HoleFinder(const Options& options, OnHole on_hole)
-    : options_(options), on_hole_(std::move(on_hole)) {}
+GapDetector::GapDetector(const Options& options, OnGap on_gap)
+    : options_(options), on_gap_(std::move(on_gap)) {}
 
-void HoleFinder::Feed(std::span<const std::byte> bytes) {
+void GapDetector::Feed(std::span<const std::byte> bytes) {
   if (!HasStamps(options_.format)) {
     if (options_.format != nullptr) records_ += bytes.size() / options_.format->record_size;
     return;
@@ -101,7 +101,7 @@ void HoleFinder::Feed(std::span<const std::byte> bytes) {
   }
 }
 
-void HoleFinder::FeedBinary(std::span<const std::byte> bytes) {
+void GapDetector::FeedBinary(std::span<const std::byte> bytes) {
   const size_t size = options_.format->record_size;
   for (size_t at = 0; at + size <= bytes.size(); at += size) {
     const std::byte* record = bytes.data() + at;
@@ -115,7 +115,7 @@ void HoleFinder::FeedBinary(std::span<const std::byte> bytes) {
   }
 }
 
-void HoleFinder::FeedText(std::span<const std::byte> bytes) {
+void GapDetector::FeedText(std::span<const std::byte> bytes) {
   std::string_view text = AsText(bytes);
   std::string_view stamped;  // the last stamp as text, with the character that ends it
   int64_t stamp = kNoStamp;
@@ -139,7 +139,7 @@ void HoleFinder::FeedText(std::span<const std::byte> bytes) {
   }
 }
 
-uint64_t HoleFinder::KeyOf(const std::byte* record) const {
+uint64_t GapDetector::KeyOf(const std::byte* record) const {
   const abi::ChannelFormat& format = *options_.format;
   if (format.id == abi::kSocProfileChannel) {
     auto head = LoadUnchecked<uint16_t>({record, 2}, 0);
@@ -151,7 +151,7 @@ uint64_t HoleFinder::KeyOf(const std::byte* record) const {
   return key;
 }
 
-int64_t HoleFinder::StampOf(const std::byte* record) {
+int64_t GapDetector::StampOf(const std::byte* record) {
   const abi::ChannelFormat& format = *options_.format;
   std::span<const std::byte> bytes(record, format.record_size);
   if (format.id == abi::kSocProfileChannel && LoadUnchecked<uint16_t>(bytes, 2) != abi::kSocProfileMagic) {
@@ -187,7 +187,7 @@ int64_t HoleFinder::StampOf(const std::byte* record) {
   return raw > static_cast<uint64_t>(kMaxStampNs) ? kNoStamp : static_cast<int64_t>(raw);
 }
 
-void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
+void GapDetector::Take(uint64_t key, int64_t stamp_ns) {
   if (!has_first_) first_ns_ = last_ns_ = stamp_ns;
   has_first_ = true;
   first_ns_ = std::min(first_ns_, stamp_ns);
@@ -201,7 +201,7 @@ void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
   if (stamp_ns < last) {
     ++backwards_;
     series.point_ns = -1;
-    // The stamp before was the odd one, if it seemed to come after a hole.
+    // The stamp before was the odd one, if it seemed to come after a gap.
     if (series.pending.to_ns == last) series.pending = {};
     if (series.learned > 0 && series.steps[series.learned - 1].to_ns == last) --series.learned;
     return;
@@ -212,7 +212,7 @@ void HoleFinder::Take(uint64_t key, int64_t stamp_ns) {
 }
 
 // Records of several series come in the same order each time, so the next one is most often known.
-HoleFinder::Series* HoleFinder::SeriesOf(uint64_t key) {
+GapDetector::Series* GapDetector::SeriesOf(uint64_t key) {
   Series* guess = latest_ != nullptr ? latest_->next : nullptr;
   if (guess != nullptr && guess->key == key) return latest_ = guess;
   auto it = series_.find(key);
@@ -228,7 +228,7 @@ HoleFinder::Series* HoleFinder::SeriesOf(uint64_t key) {
   return latest_ = &it->second;
 }
 
-void HoleFinder::Step(Series& series, const Hole& step) {
+void GapDetector::Step(Series& series, const Gap& step) {
   if (series.period_ns < 0) return;
   if (series.period_ns > 0) {
     Judge(series, step);
@@ -239,7 +239,7 @@ void HoleFinder::Step(Series& series, const Hole& step) {
 }
 
 // The median step, when most steps are like it; else what the caller knows.
-void HoleFinder::Learn(Series& series) {
+void GapDetector::Learn(Series& series) {
   const size_t count = std::exchange(series.learned, 0);
   int64_t period = options_.period_ns;
   const bool told = period > 0 && options_.source_period_ns > 0;
@@ -268,13 +268,13 @@ void HoleFinder::Learn(Series& series) {
 // The poller serves each point of its grid once, at or after its time, and none it is late for by a
 // period: so a reading belongs to the last point before it, or, being late for an earlier one, stands for
 // it. The grid is as early as its most punctual reading, and follows a clock that runs away from it.
-void HoleFinder::JudgeOnGrid(Series& series, const Hole& step) {
+void GapDetector::JudgeOnGrid(Series& series, const Gap& step) {
   const int64_t period = series.period_ns;
   if (series.point_ns < 0) series.point_ns = step.from_ns;
   series.point_ns += period / kDriftPart;
   const int64_t since = step.to_ns - series.point_ns;
   const int64_t steps = (since + period / kEarlyPart) / period;
-  Hole before = std::exchange(series.pending, {});
+  Gap before = std::exchange(series.pending, {});
   // Two readings at one point: the one before was not early for it, but late for the point before.
   const bool was_late = steps == 0 && before.missing > 0 && series.in_doubt;
   if (was_late) --before.missing;
@@ -286,7 +286,7 @@ void HoleFinder::JudgeOnGrid(Series& series, const Hole& step) {
   series.in_doubt = since < steps * period;
 }
 
-void HoleFinder::Judge(Series& series, const Hole& step) {
+void GapDetector::Judge(Series& series, const Gap& step) {
   if (series.on_grid) {
     JudgeOnGrid(series, step);
     return;
@@ -299,24 +299,24 @@ void HoleFinder::Judge(Series& series, const Hole& step) {
   // Nothing to decide.
   if (series.pending.missing == 0 && one) return;
   if (series.pending.missing > 0) {
-    Hole hole = std::exchange(series.pending, {});
-    if (hole.to_ns == step.from_ns) {
-      const uint64_t both = Steps(step.to_ns - hole.from_ns, period);
+    Gap gap = std::exchange(series.pending, {});
+    if (gap.to_ns == step.from_ns) {
+      const uint64_t both = Steps(step.to_ns - gap.from_ns, period);
       const uint64_t here = std::max<uint64_t>(Steps(dt, period), 1);
-      hole.missing = std::min(hole.missing, both > here ? both - here - 1 : 0);
+      gap.missing = std::min(gap.missing, both > here ? both - here - 1 : 0);
     }
-    Report(hole);
+    Report(gap);
   }
   if (!one) series.pending = {step.from_ns, step.to_ns, Steps(dt, period) - 1};
 }
 
-void HoleFinder::Report(const Hole& hole) {
-  if (hole.missing == 0) return;
-  missing_ += hole.missing;
-  if (on_hole_) on_hole_(hole);
+void GapDetector::Report(const Gap& gap) {
+  if (gap.missing == 0) return;
+  missing_ += gap.missing;
+  if (on_gap_) on_gap_(gap);
 }
 
-void HoleFinder::Resync() {
+void GapDetector::Resync() {
   Finish();
   for (auto& [key, series] : series_) {
     series.has_last = false;
@@ -325,7 +325,7 @@ void HoleFinder::Resync() {
   has_micros_ = false;
 }
 
-void HoleFinder::Restart(int64_t period_ns) {
+void GapDetector::Restart(int64_t period_ns) {
   Finish();
   series_.clear();
   latest_ = nullptr;
@@ -333,7 +333,7 @@ void HoleFinder::Restart(int64_t period_ns) {
   options_.period_ns = period_ns;
 }
 
-void HoleFinder::Finish() {
+void GapDetector::Finish() {
   for (auto& [key, series] : series_) {
     if (series.period_ns == 0 && series.learned > 0) Learn(series);
     Report(std::exchange(series.pending, {}));

@@ -1,4 +1,4 @@
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ class HostTextsTest : public testing::Test {
 };
 
 TEST_F(HostTextsTest, EveryTextReachesItsFileInOrder) {
-  HostTexts texts(session_, feed_);
+  HostFileBuffer texts(session_, feed_);
   texts.Add("1-CpuUsage.data", "a\n");
   texts.Add("2-CpuUsage.data", "b\n");
   texts.Add({}, "1\tm\t-1\t\t2\n");
@@ -87,7 +87,7 @@ TEST_F(HostTextsTest, EveryTextReachesItsFileInOrder) {
 TEST_F(HostTextsTest, TextsLargerThanABlockAreCutAtLineEnds) {
   std::string lines;
   while (lines.size() < 3 * BlockPool::kMaxBlockBytes) lines += "some line of a long text\n";
-  HostTexts texts(session_, feed_);
+  HostFileBuffer texts(session_, feed_);
   texts.Add("before.data", "x\n");
   texts.Add("host_cpu.data", lines);
   texts.Flush();
@@ -98,7 +98,7 @@ TEST_F(HostTextsTest, TextsLargerThanABlockAreCutAtLineEnds) {
 }
 
 TEST_F(HostTextsTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
-  HostTexts texts(session_, feed_);
+  HostFileBuffer texts(session_, feed_);
   texts.Add("not/a/name", "a\n");
   texts.Add("good.data", "b\n");
   texts.Flush();
@@ -109,7 +109,7 @@ TEST_F(HostTextsTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
 }
 
 TEST_F(HostTextsTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
-  HostTexts texts(session_, feed_);
+  HostFileBuffer texts(session_, feed_);
   std::string expected;
   for (int i = 0; i < 5000; ++i) {
     const std::string lines = "line " + std::to_string(i) + "\n";
@@ -131,7 +131,7 @@ TEST_F(HostTextsTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
 }
 
 TEST_F(HostTextsTest, NoPlaceForWhatFitsNoBlock) {
-  HostTexts texts(session_, feed_);
+  HostFileBuffer texts(session_, feed_);
   EXPECT_EQ(texts.Reserve("a.data", BlockPool::kMaxBlockBytes), nullptr);
   EXPECT_EQ(texts.Reserve(std::string(256, 'a'), 1), nullptr);
   texts.Flush();
@@ -146,7 +146,7 @@ TEST_F(HostTextsTest, WhatFindsNoBlockIsCounted) {
       all.push_back(std::move(one));
     }
   }
-  HostTexts texts(session_, feed_);
+  HostFileBuffer texts(session_, feed_);
   texts.Add("a.data", "1234\n");
   EXPECT_EQ(texts.Reserve("a.data", 5), nullptr);
   all.clear();
@@ -160,7 +160,7 @@ TEST_F(HostTextsTest, WhatFindsNoBlockIsCounted) {
 
 // Files come and go, and come in another order: each text goes to its own all the same.
 TEST_F(HostTextsTest, EveryTextFindsItsFileWhateverCameBefore) {
-  HostTexts texts(session_, feed_);
+  HostFileBuffer texts(session_, feed_);
   std::map<std::string, std::string> expected;
   std::mt19937 random(3);
   for (int reading = 0; reading < 200; ++reading) {

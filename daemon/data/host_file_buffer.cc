@@ -1,4 +1,4 @@
-#include "daemon/data/host_texts.h"
+#include "daemon/data/host_file_buffer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +25,7 @@ char* PutHead(std::string_view file, size_t bytes, char* at) {
 
 }  // namespace
 
-void HostTexts::Add(std::string_view file, std::string_view lines) {
+void HostFileBuffer::Add(std::string_view file, std::string_view lines) {
   file = file.substr(0, kMaxName);
   while (!lines.empty()) {
     std::string_view part = lines.substr(0, kMaxPart);
@@ -38,7 +38,7 @@ void HostTexts::Add(std::string_view file, std::string_view lines) {
   }
 }
 
-void HostTexts::AddPart(std::string_view file, std::string_view lines) {
+void HostFileBuffer::AddPart(std::string_view file, std::string_view lines) {
   if (char* place = Reserve(file, lines.size())) {
     std::memcpy(place, lines.data(), lines.size());
   } else {
@@ -46,7 +46,7 @@ void HostTexts::AddPart(std::string_view file, std::string_view lines) {
   }
 }
 
-char* HostTexts::Reserve(std::string_view file, size_t bytes) {
+char* HostFileBuffer::Reserve(std::string_view file, size_t bytes) {
   if (file.size() > kMaxName || bytes > kMaxPart) return nullptr;
   const size_t needed = kHeadBytes + file.size() + bytes;
   if (room_.size() - used_ < needed) {
@@ -64,14 +64,14 @@ char* HostTexts::Reserve(std::string_view file, size_t bytes) {
   return at;
 }
 
-void HostTexts::HandOn() {
+void HostFileBuffer::HandOn() {
   if (count_ > 0) session_->PushTexts(feed_, std::move(block_), used_, count_);
   room_ = {};
   used_ = 0;
   count_ = 0;
 }
 
-void HostTexts::Flush() {
+void HostFileBuffer::Flush() {
   HandOn();
   added_before_ = std::exchange(added_, 0);
 }
