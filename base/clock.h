@@ -26,7 +26,7 @@ class SystemClock final : public Clock {
   uint64_t CpuCounter() const override;
 };
 
-// Stands still until told otherwise. Not thread-safe beyond one writer (values are plain).
+// Moves only when a test moves it. Not thread-safe beyond one writer (values are plain).
 class ManualClock final : public Clock {
  public:
   int64_t MonotonicRawNs() const override { return raw_ns; }

@@ -3,18 +3,23 @@
 // and "broken" stay different answers:
 //   kUnimplemented       this chip, driver or kernel cannot do it
 //   kPermissionDenied    the caller may not
-//   kResourceExhausted   somebody else holds it, or a limit is reached (busy)
+//   kResourceExhausted   another client holds it, or a limit is reached (busy)
 //   kFailedPrecondition  switched off or not in the right state
 //   kUnavailable         it is broken or gone right now; trying again may help
 //   kInternal            a bug of ours or an answer that makes no sense
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
+
+#include "base/problem.h"
 
 namespace profd {
 
@@ -47,12 +52,22 @@ class [[nodiscard]] Status {
   Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
 
   static Status Ok() { return {}; }
+  // What is wrong with a request; the message is their description, one per line.
+  Status(StatusCode code, std::vector<Problem> problems)
+      : code_(code),
+        message_(Describe(problems)),
+        problems_(std::make_shared<const std::vector<Problem>>(std::move(problems))) {}
+  Status(StatusCode code, Problem problem) : Status(code, std::vector<Problem>{std::move(problem)}) {}
   // `what` plus strerror(error_number), with the code that fits the errno.
   static Status FromErrno(int error_number, std::string_view what);
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
+  // Empty: the message is all there is to say.
+  std::span<const Problem> problems() const {
+    return problems_ == nullptr ? std::span<const Problem>() : *problems_;
+  }
   // "not found: no session 17"; "ok" for success.
   std::string ToString() const;
   // The same error with "context: " in front of its message; success stays success.
@@ -64,6 +79,7 @@ class [[nodiscard]] Status {
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
+  std::shared_ptr<const std::vector<Problem>> problems_;
 };
 
 inline Status InvalidArgument(std::string m) {

@@ -1,4 +1,4 @@
-// What a daemon says of an order's fields, in the words the order was written in.
+// What a daemon reports about the fields of a request, in the words the request was written in.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,15 @@
 
 namespace profd::client {
 
-// "start_at_ns = 1577836800000000000: 217477148.620 s ago by this node's clock" becomes
-// "--at 2020-01-01T00:00:00Z: 2517d 03h ago by this node's clock". Problems that begin with no field
-// that profctl has a flag for stay as they are.
-Status ToCliMessage(const Status& status, const StartOptions& options);
+// The names refer to `options`, which must outlive them.
+// "start_at_ns = 1577836800000000000: 2517d 03h ago by this node's clock" becomes
+// "--at 2020-01-01T00:00:00Z: 2517d 03h ago by this node's clock". Problems of fields that profctl has no flag
+// for, or that the caller did not write, keep the field's name.
+FieldNames NamesOf(const StartOptions& options);
+// Of one field of another request.
+FieldNames NameOf(std::string_view field, std::string_view flag, const std::optional<std::string>& value);
 
-// The same of one field, for what is no order.
-Status InWordsOfFlag(const Status& status, std::string_view field, std::string_view flag,
-                     const std::optional<std::string>& typed);
+// With these words as its message.
+Status ToCliMessage(const Status& status, const FieldNames& names);
 
 }  // namespace profd::client

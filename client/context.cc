@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "client/json.h"
 #include "client/render.h"
+#include "profd/v1/profd.pb.h"
+#include "proto/problems/problem_message.h"
 
 namespace profd::client {
 namespace {
@@ -24,11 +27,22 @@ void PrintError(std::ostream& err, std::string_view text) {
 }  // namespace
 
 int Fail(const Context& context, const Status& status, int exit_code) {
+  return Fail(context, status, nullptr, exit_code);
+}
+
+int Fail(const Context& context, const Status& status, const FieldNames& names, int exit_code) {
   if (exit_code < 0) exit_code = ExitCodeFor(status.code());
-  std::string text = Explain(status, context.endpoint);
+  const bool listed = !status.problems().empty();
+  const std::string text =
+      Explain(listed ? Status(status.code(), Describe(status.problems(), names)) : status, context.endpoint);
   PrintError(context.io.err, text);
   if (context.json) {
     Json error = {{"code", CodeWord(status.code())}, {"message", text}, {"exit_code", exit_code}};
+    for (const Problem& problem : status.problems()) {
+      v1::Problem message;
+      ToWire(problem, &message);
+      error["problems"].push_back(ToJson(message));
+    }
     PrintJson(context, Json{{"error", std::move(error)}});
   }
   return exit_code;

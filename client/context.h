@@ -47,6 +47,8 @@ struct Context {
 // Reports the error on stderr (and, with --json, as {"error": ...} on stdout) and returns its exit
 // code, or `exit_code` where it is not negative.
 int Fail(const Context& context, const Status& status, int exit_code = -1);
+// The same, with the fields of the request as the caller wrote them (cli_message.h).
+int Fail(const Context& context, const Status& status, const FieldNames& names, int exit_code = -1);
 
 // Reports every problem of the arguments; kExitUsage.
 int UsageError(const Context& context, const std::string& command,

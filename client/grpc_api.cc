@@ -8,6 +8,7 @@
 
 #include "client/tls_files.h"
 #include "profd/v1/profd.grpc.pb.h"
+#include "proto/problems/problem_message.h"
 
 namespace profd::client {
 namespace {
@@ -35,7 +36,9 @@ gpr_timespec InMs(int64_t ms) {
 
 Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return Status::Ok();
-  return {static_cast<StatusCode>(status.error_code()), status.error_message()};
+  const auto code = static_cast<StatusCode>(status.error_code());
+  std::vector<Problem> problems = UnpackDetails(status.error_details());
+  return problems.empty() ? Status(code, status.error_message()) : Status(code, std::move(problems));
 }
 
 // A call's completion queue; must be drained before it goes.

@@ -64,11 +64,15 @@ TEST_F(OptionsCommandTest, ChecksWithTheDaemon) {
 }
 
 TEST_F(OptionsCommandTest, ReportsAllProblems) {
-  for (const char* text : {"l2 = \"x\": must be on, off", "unknown option \"gpu\""}) {
-    v1::OptionProblem* problem = daemon_.checked.add_problems();
-    problem->set_kind(v1::OptionProblem::INVALID);
+  auto add = [this](const char* field, const char* value, const char* text) {
+    v1::Problem* problem = daemon_.checked.add_problems();
+    problem->set_kind(v1::Problem::INVALID);
+    problem->set_field(field);
+    problem->set_value(value);
     problem->set_text(text);
-  }
+  };
+  add("l2", "x", "must be on, off");
+  add("gpu", "1", "unknown option");
   daemon_.checked.add_warnings("hccl is deprecated");
   EXPECT_EQ(Run({"check", "--l2", "x", "--dvpp-freq", "fast"}), 3);
   EXPECT_EQ(out(), "");

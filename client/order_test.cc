@@ -91,8 +91,8 @@ TEST_F(OrderTest, OptionsAreSentAsTyped) {
 
 TEST_F(OrderTest, NumbersThatAreNoneAreRefusedHere) {
   ExpectUsage("start --dvpp-freq ten", "dvpp_freq = \"ten\": must be an integer from 1 to 100");
-  ExpectUsage("start --dvpp-freq 1.5 --sys-io-sampling-freq -1", "sys_io_sampling_freq = \"-1\"");
-  EXPECT_THAT(err(), HasSubstr("dvpp_freq = \"1.5\""));
+  ExpectUsage("start --dvpp-freq 1.5 --sys-io-sampling-freq -1", "sys_io_sampling_freq = -1");
+  EXPECT_THAT(err(), HasSubstr("dvpp_freq = 1.5"));
 }
 
 TEST_F(OrderTest, JsonAsTextFileAndEnvironment) {
@@ -179,36 +179,32 @@ TEST_F(OrderTest, AllAndSomeDevicesExcludeEachOther) {
 TEST_F(OrderTest, ProblemsSpeakOfFlags) {
   struct Case {
     const char* line;
-    const char* problem;
+    Problem problem;
     const char* shown;
   };
-  for (const Case& c : {
-           Case{"start --at 2020-01-01T00:00:00Z",
-                "start_at_ns = 1577836800000000000: 217477148.620 s ago by this node's clock",
-                "--at 2020-01-01T00:00:00Z: 2517d 02h ago by this node's clock"},
-           Case{"start --at 2020-01-01T00:00:00Z",
-                "start_at_ns = 1577836800000000000: 5.250 s ago by this node's clock",
-                "--at 2020-01-01T00:00:00Z: 5.250 s ago by this node's clock"},
-           Case{"run --duration 1000000h -- true",
-                "duration_ms = 3600000000000: at most 2592000000 (2592000 s) here",
-                "--duration 1000000h: at most 720h here"},
-           Case{"start --in 48h", "start_in_ms = 172800000: at most 86400 s ahead here",
-                "--in 48h: at most 24h ahead here"},
-           Case{"start --since 30s", "since_ms = 30000: the flight recorder reaches back 12.500 s only",
-                "--since 30s: the flight recorder reaches back 12.500 s only"},
-           Case{"start --since 30s --no-dump",
-                "since_ms needs a dump to put the past into, and no_dump is given",
-                "--since needs a dump to put the past into, and --no-dump is given"},
-           Case{"start --lease 5ms", "lease_ms = 5: must be 1000..2592000000",
-                "--lease 5ms: must be 1s..720h"},
-           Case{"start --start-step 3", "start_step needs a job_id or pids: steps are counted",
-                "--start-step needs --job or --pid: steps are counted"},
-           // Neither is about the field of a flag that was given.
-           Case{"start --steps 3", "stepson = 4: is not ours", "stepson = 4: is not ours"},
-           Case{"start", "start_at_ns = 17: 5.000 s ago", "start_at_ns = 17: 5.000 s ago"},
+  for (const Case& c : std::vector<Case>{
+           {"start --at 2020-01-01T00:00:00Z",
+            {.field = "start_at_ns", .value = "1577836800000000000", .text = "2517d 02h ago by this node's clock"},
+            "--at 2020-01-01T00:00:00Z: 2517d 02h ago by this node's clock"},
+           {"run --duration 1000000h -- true",
+            {.field = "duration_ms", .value = "3600000000000", .text = "at most 720h here"},
+            "--duration 1000000h: at most 720h here"},
+           {"start --since 30s --no-dump",
+            {.field = "since_ms", .value = "30000", .text = "needs a dump, and {no_dump} is given"},
+            "--since 30s: needs a dump, and --no-dump is given"},
+           {"start --start-step 3",
+            {.field = "start_step", .text = "needs {job_id} or {pids}: {start_in_steps} counts"},
+            "--start-step 3: needs --job or --pid: --start-step +N counts"},
+           {"start --job j --start-step +20",
+            {.field = "start_in_steps", .value = "20", .text = "no step yet ({start_step})"},
+            "--start-step +20: no step yet (--start-step)"},
+           // Neither is about a flag that was given.
+           {"start --steps 3", {.field = "stepson", .value = "4", .text = "not ours"}, "stepson = 4: not ours"},
+           {"start", {.field = "start_at_ns", .value = "17", .text = "5.0 s ago"}, "start_at_ns = 17: 5.0 s ago"},
        }) {
     daemon_.on_start = [&](const v1::StartSessionRequest&) -> Result<v1::Session> {
-      return InvalidArgument(std::string("devices: no device 9 on this node\n") + c.problem);
+      return Status(StatusCode::kInvalidArgument,
+                    std::vector<Problem>{{.field = "devices", .text = "no device 9 on this node"}, c.problem});
     };
     EXPECT_EQ(RunLine(c.line), 3) << c.line;
     EXPECT_EQ(err(), std::string("profctl: invalid argument: devices: no device 9 on this node\n"

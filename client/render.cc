@@ -135,18 +135,6 @@ std::string FormatBytes(uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string FormatSpan(int64_t ns) {
-  if (ns < 0) ns = 0;
-  if (ns < 10 * kNsPerSecond) {
-    return fmt::format("{:.1f} s", static_cast<double>(ns) / static_cast<double>(kNsPerSecond));
-  }
-  int64_t s = ns / kNsPerSecond;
-  if (s < 60) return fmt::format("{} s", s);
-  if (s < 3600) return fmt::format("{}m {:02}s", s / 60, s % 60);
-  if (s < 86400) return fmt::format("{}h {:02}m", s / 3600, s % 3600 / 60);
-  return fmt::format("{}d {:02}h", s / 86400, s % 86400 / 3600);
-}
-
 std::string FormatTime(int64_t epoch_ns) {
   if (epoch_ns == 0) return "-";
   time_t seconds = epoch_ns / kNsPerSecond;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/duration_text.h"
+
 namespace profd::client {
 
 // `text` with everything that could move a cursor, recolour, reorder or hide (control bytes, C1,
@@ -22,8 +24,6 @@ size_t DisplayWidth(std::string_view text);
 
 // "0 B", "1.5 KiB", "20.0 MiB"
 std::string FormatBytes(uint64_t bytes);
-// "0.5 s", "42 s", "3m 20s", "2h 05m", "3d 04h"
-std::string FormatSpan(int64_t ns);
 // Local time, "2026-01-01 00:00:00"; "-" for 0.
 std::string FormatTime(int64_t epoch_ns);
 // "50 Hz"; "event" for 0.

@@ -119,12 +119,13 @@ TEST_F(StreamTest, StreamOfNoDeviceIsRefused) {
   EXPECT_EQ(Run({"stream", "--devices", "0-1,5"}), 0) << err();
 }
 
-TEST_F(StreamTest, AnIntervalOutOfRangeIsToldInTheWordsOfTheFlag) {
-  daemon_.stream_end = InvalidArgument("interval_ms: must be 10..10000");
+TEST_F(StreamTest, AnIntervalOutOfRangeNamesTheFlag) {
+  daemon_.stream_end = Status(StatusCode::kInvalidArgument,
+                              Problem{.field = "interval_ms", .value = "1", .text = "must be 10ms..10s"});
   EXPECT_EQ(Run({"stream", "--interval", "1ms"}), 3);
-  EXPECT_NE(err().find("--interval: must be 10ms..10s"), std::string::npos) << err();
+  EXPECT_NE(err().find("--interval 1ms: must be 10ms..10s"), std::string::npos) << err();
   EXPECT_EQ(Run({"watch", "s1", "--interval", "1ms"}), 3);
-  EXPECT_NE(err().find("--interval: must be 10ms..10s"), std::string::npos) << err();
+  EXPECT_NE(err().find("--interval 1ms: must be 10ms..10s"), std::string::npos) << err();
 }
 
 TEST_F(StreamTest, StreamSendsItsFilters) {

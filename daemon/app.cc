@@ -231,7 +231,7 @@ Status App::Impl::Serve() {
   acceptor = std::move(listening).value();
   rpc->SetAcceptor(acceptor.get());
   acceptor->OnQuiet([this] { return rpc->Rest(); });
-  // Before anybody can ask for its address.
+  // Before a client can ask for its address.
   if (!config.tls_listen.empty()) RETURN_IF_ERROR(rpc->ListenTls(TlsOptionsOf(config)));
   ContinueSessions();
   acceptor->Start();
@@ -243,7 +243,7 @@ Status App::Impl::Serve() {
   return WaitForSignals();
 }
 
-// Everything listens: start what runs always, tell systemd and the log.
+// Everything listens: start what runs always, notify systemd, log it.
 void App::Impl::Announce() {
   const DaemonConfig& config = options.config;
   uint64_t watchdog_us = 0;
@@ -339,7 +339,7 @@ void App::Impl::Reload() {
 }
 
 // The control strand's only timer. What guards what is going on comes every 200 ms while anything is,
-// and with the tick_timer otherwise: a node where nobody measures wakes up once a second.
+// and every second otherwise: a node without sessions wakes up once a second.
 void App::Impl::Tick() {
   const int64_t now = clock.SteadyNs();
   CheckDeadlines(now);
@@ -352,7 +352,7 @@ void App::Impl::Tick() {
   tick_timer->At(busy ? std::min(next_second_ns, now + kDeadlineCheckNs) : next_second_ns, [this] { Tick(); });
 }
 
-// The first session of an idle node: it may write as much as it likes until somebody looks.
+// The first session of an idle node: what it writes is not limited before the next check.
 void App::Impl::CheckDeadlinesSoon() {
   if (tick_timer == nullptr) return;
   tick_timer->At(std::min(next_second_ns, clock.SteadyNs() + kDeadlineCheckNs), [this] { Tick(); });
@@ -390,7 +390,7 @@ void App::Impl::CheckDeadlines(int64_t now_ns) {
 // Sessions end cleanly within their deadline; then everything goes in the opposite order.
 void App::Impl::End() {
   ::sd_notify(0, "STOPPING=1");
-  // No new connections. Calls on those there are still have to be told apart: it goes after rpc.
+  // No new connections. Calls on those there are still have to be identified: it goes after rpc.
   if (acceptor != nullptr) acceptor->Stop();
   if (rpc != nullptr && rpc->tls() != nullptr) rpc->tls()->Stop();
   auto ended = std::make_shared<std::promise<void>>();

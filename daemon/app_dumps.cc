@@ -42,7 +42,7 @@ QuotaLimits QuotaOf(const DaemonConfig& config) {
   return limits;
 }
 
-// Nobody else is at work here from now on: only so may what looks unfinished be finished.
+// The lock is held: no other daemon works here, so unfinished dumps may be completed.
 Status App::Impl::OpenState(const DumpRoot& root) {
   state_store = std::make_unique<StateStore>(StateDirOf(options.config));
   if (Status locked = state_store->Lock(); !locked.ok()) return locked.Annotate("dump.state_dir");
@@ -120,7 +120,7 @@ void App::Impl::RecoverDumps() {
   });
 }
 
-// Before anybody else can order anything.
+// Before the first request.
 void App::Impl::ContinueSessions() {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   const bool found = found_sessions->get_future().wait_until(until) == std::future_status::ready;

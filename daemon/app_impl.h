@@ -151,7 +151,7 @@ struct App::Impl {
   bool restarting = false;  // ended by SIGUSR2: sessions are not to be stopped
   std::string metrics_address;
   bool metrics_tls = false;
-  std::string attach_socket;  // empty = nobody can attach
+  std::string attach_socket;  // empty = processes cannot attach
   std::vector<PollEngine::Handle> always_on;
   std::vector<CollectorIndex> always_on_collectors;  // of these
   std::unique_ptr<Timer> tick_timer;

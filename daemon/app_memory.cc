@@ -12,7 +12,7 @@ namespace {
 // cores memory that is freed on one thread would hardly ever be used again. In steady state nothing is
 // allocated where it would be noticed.
 constexpr int kMaxHeaps = 2;
-// Of blocks nobody uses; a second of eight NPUs at the highest rates takes less.
+// Of unused blocks; a second of eight NPUs at the highest rates takes less.
 constexpr size_t kMaxParkedBlockBytes = 4 << 20;
 // Giving back takes some milliseconds, so not after each of many short sessions.
 constexpr int64_t kTrimEveryNs = 10 * kNsPerSecond;
@@ -26,7 +26,7 @@ void App::Impl::LimitMemory() {
 #endif
 }
 
-// With each tick_timer.
+// Every second.
 void App::Impl::TrimMemory(int64_t now_ns) {
   const uint64_t ended = sessions->ended_total();
   node->pool().Trim(kMaxParkedBlockBytes);

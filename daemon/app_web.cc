@@ -134,7 +134,7 @@ void App::Impl::EndWeb() {
 void App::Impl::WebListens() { web->board.SetListening(); }
 void App::Impl::WebSawDumps() { web->board.SetDumpsSeen(); }
 
-// With each tick_timer: a picture for the page and the probes.
+// Every second: a picture for the page and the probes.
 void App::Impl::UpdateWeb() {
   if (web->server == nullptr) return;
   if (const int64_t now = clock.SteadyNs(); !web_outdated && !web->board.WantsPicture(now)) {

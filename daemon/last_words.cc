@@ -20,7 +20,7 @@ constexpr std::string_view kNoThread =
 
 // Nothing here may allocate.
 [[noreturn]] void End(std::string_view words) {
-  // There is nobody left to tell if this fails.
+  // A failure of this cannot be reported.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, words.data(), words.size());
   ::_exit(1);
 }

@@ -11,6 +11,7 @@
 #include "daemon/session/option_calls.h"
 #include "daemon/rpc/tls_server.h"
 #include "driver/dcmi_errors.h"
+#include "dump/loss_reason.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -35,7 +36,7 @@ std::string_view SourceName(CollectorSource source) {
   return "";
 }
 
-// What libdcmi does not let us ask, in words: such queries are not made again, so nothing else tells.
+// What libdcmi does not let us ask, in words: such queries are not made again, so nothing else reports it.
 std::string DcmiDenials(const DcmiService* dcmi_or_null) {
   size_t denied = 0;
   if (dcmi_or_null == nullptr) return {};
@@ -300,13 +301,13 @@ void App::Impl::UpdateSelfMetrics() {
   set(MetricByName("profd_sessions_started_total"), sessions->started_total());
   set(MetricByName("profd_dump_bytes_total"), writer->written_bytes());
   self->Set(MetricByName("profd_dump_dropped_bytes_total"),
-            static_cast<double>(writer->dropped_queue_full()), "queue_full");
+            static_cast<double>(writer->dropped_queue_full()), ToString(LossReason::kQueueFull));
   self->Set(MetricByName("profd_dump_dropped_bytes_total"),
-            static_cast<double>(writer->dropped_write_error()), "write_error");
+            static_cast<double>(writer->dropped_write_error()), ToString(LossReason::kWriteError));
   self->Set(MetricByName("profd_dump_missing_records_total"),
-            static_cast<double>(writer->missing_driver()), "driver");
+            static_cast<double>(writer->missing_driver()), ToString(LossReason::kDriver));
   self->Set(MetricByName("profd_dump_missing_records_total"),
-            static_cast<double>(writer->missing_late()), "late");
+            static_cast<double>(writer->missing_late()), ToString(LossReason::kLate));
   for (const auto& [collector, records] : writer->aged_records()) {
     self->Set(MetricByName("profd_dump_aged_records_total"), static_cast<double>(records),
               collector);

@@ -1,4 +1,4 @@
-// Bytes of one channel as the driver gave them: written once, then shared by everybody, immutable.
+// Bytes of one channel as the driver gave them: written once, then shared by all consumers, immutable.
 // Memory comes from a pool with a hard limit; in steady state nothing is allocated.
 #pragma once
 
@@ -15,7 +15,7 @@ struct BlockInfo {
   uint32_t channel = 0;
   uint64_t seq = 0;          // per (device, channel), from 1, never repeats while profd runs
   uint32_t epoch = 0;        // n-th start of the channel, as given to Add
-  uint32_t records = 0;      // whole records or lines in here; 0 for channels without a format
+  uint32_t records = 0;      // complete records or lines in here; 0 for channels without a format
   int64_t host_ns = 0;       // CLOCK_MONOTONIC_RAW when the bytes were read
 };
 
@@ -89,7 +89,7 @@ class BlockPool {
 
   struct Stats {
     size_t allocated_bytes = 0;  // held from the system, never above max_bytes
-    size_t in_use_bytes = 0;     // of these, in builders and blocks somebody refers to
+    size_t in_use_bytes = 0;     // of these, in builders and blocks that are in use
     uint64_t refused = 0;        // Get calls that found the limit reached
   };
 
@@ -101,7 +101,7 @@ class BlockPool {
   // A buffer of at least `size` bytes (512 B, 4, 8, 16, 32 or 256 KiB); empty when the limit is reached or
   // `size` exceeds kMaxBlockBytes. Thread-safe.
   BlockBuilder Get(size_t size);
-  // Gives memory of blocks nobody uses back to the system, the largest first, until no more than
+  // Gives memory of unused blocks back to the system, the largest first, until no more than
   // `keep_bytes` of it are left. Thread-safe.
   void Trim(size_t keep_bytes);
   Stats stats() const;

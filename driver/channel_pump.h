@@ -18,7 +18,7 @@ struct PumpOptions {
   int poll_slots = 6;            // pairs per prof_channel_poll, as the vendor's collector asks for
   int poll_timeout_seconds = 1;  // the driver takes whole seconds
   int64_t min_poll_interval_ns = 5 * kNsPerMs;  // wake-ups closer than this are coalesced
-  // The same while the sink says that nobody watches, channels run on and their reads are small.
+  // The same while the sink reports no live reader, channels run on and their reads are small.
   int64_t relaxed_poll_interval_ns = 0;  // not above min_poll_interval_ns: no difference
   size_t scratch_bytes = 256 * 1024;
   ChannelTable::Options channels;

@@ -10,7 +10,7 @@
 namespace profd {
 namespace {
 
-// How long Add and Remove wait for whoever is reading the channel at this moment.
+// How long Add and Remove wait for the thread that is reading the channel.
 constexpr int64_t kLockPatienceNs = kNsPerSecond;
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
@@ -22,7 +22,7 @@ std::string Name(uint32_t device, uint32_t channel) {
 
 }  // namespace
 
-// Written under the channel's lock, read by anybody.
+// Written under the channel's lock, read by any thread.
 struct ChannelTable::Counts {
   std::atomic<uint64_t> bytes{0}, records{0}, blocks{0}, reads{0}, read_errors{0};
   std::atomic<uint64_t> garbage_bytes{0}, garbage_events{0}, dropped_bytes{0}, dropped_records{0};
@@ -43,7 +43,7 @@ struct ChannelTable::Channel {
   std::atomic<bool> open{false};       // since it was registered the driver has started it for us
   std::atomic<bool> ours{false};       // the last start was
   std::atomic<bool> emptied{true};     // the driver's last word was that it holds nothing
-  std::atomic<bool> unstopped{false};  // a run of ours that nobody wants could not be stopped
+  std::atomic<bool> unstopped{false};  // an unwanted run of ours could not be stopped
   Counts counts;
 
   ChannelLock lock;
@@ -208,7 +208,7 @@ size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t 
     }
     int got = hal_->ProfRead(channel.device, channel.channel, to, room);
     bool go_on = source.watch_or_null == nullptr || source.watch_or_null->AfterRead();
-    // A driver that claims more than it was given room for has not told how much it wrote.
+    // A driver that claims more than it was given room for has not reported how much it wrote.
     bool nonsense = got > 0 && static_cast<uint32_t>(got) > room;
     if (nonsense || (got < 0 && got != abi::kProfStoppedAlready)) {
       channel.counts.read_errors.fetch_add(1, kRelaxed);

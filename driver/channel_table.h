@@ -35,7 +35,7 @@ class BlockSink {
   // A driver call for this device has not returned; nothing is read from it until it does.
   virtual void OnDeviceStuck(uint32_t device, std::string_view why) = 0;
   virtual void OnDeviceRecovered(uint32_t device) = 0;
-  // Does somebody wait for what comes next? Asked once a round; any thread.
+  // Does a live reader wait for the next block? Asked once a round; any thread.
   virtual bool Watched() const { return true; }
 };
 
@@ -50,7 +50,7 @@ struct ChannelCounters {
   uint64_t garbage_events = 0;
   uint64_t dropped_bytes = 0;  // no block was free
   uint64_t dropped_records = 0;
-  uint64_t discarded_bytes = 0;  // of a run that was over: read before the next, for nobody
+  uint64_t discarded_bytes = 0;  // of a run that was over: read before the next, and discarded
   int last_code = 0;  // last negative answer of prof_channel_read other than -4
 };
 
@@ -59,7 +59,7 @@ struct Deadline {
   int64_t steady_ns = 0;
 };
 
-// Told before and after each driver read; lets the pump know what it is stuck in.
+// Notified before and after each driver read; lets the pump know what it is stuck in.
 class CallWatch {
  public:
   virtual ~CallWatch() = default;
@@ -88,22 +88,22 @@ class ChannelTable {
   // may be another process's, who has the channel.
   Status Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
              uint32_t epoch);
-  // The driver has started it for us, and whoever ordered it knows.
+  // The driver has started it for us, and the requester was notified.
   void Open(uint32_t device, uint32_t channel);
   // What the driver says of the channel's last start. Another process's run is not for us to read.
   void SetOurs(uint32_t device, uint32_t channel, bool ours);
   // The driver may hold something for us again, until it answers a read with 0.
   void SetMayHold(uint32_t device, uint32_t channel);
-  // A run of ours that nobody wanted any more could not be stopped: it has to be before the next start.
+  // A run of ours that was no longer wanted could not be stopped: it has to be before the next start.
   void SetUnstopped(uint32_t device, uint32_t channel, bool unstopped);
   bool IsUnstopped(uint32_t device, uint32_t channel) const;
   // What the driver still holds of a run of ours that is over must not begin the next: reads until there is no
   // more, or `max_bytes`, and forgets it. Reads nothing if the driver's last word was that it holds nothing.
-  // May hang with the driver. kUnavailable while somebody else is reading the channel.
+  // May hang with the driver. kUnavailable while another thread is reading the channel.
   Status Discard(uint32_t device, uint32_t channel, size_t max_bytes);
   Status Remove(uint32_t device, uint32_t channel);
   Status Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline);
-  // Reads until the driver has no more or the cap is reached. A channel somebody else is reading
+  // Reads until the driver has no more or the cap is reached. A channel that another thread is reading
   // right now is left to them. `scratch`: more than twice Framer::kMaxTail, at most a block.
   Visit Read(uint32_t device, uint32_t channel, std::span<std::byte> scratch, CallWatch* watch);
 

@@ -24,8 +24,8 @@ enum ChipFeature : uint32_t {
 struct ChipFacts {
   uint32_t id;
   std::string_view name;
-  double counter_mhz;  // system counter, where the driver does not tell
-  int aicore_mhz;      // rated AI Core clock, where the driver does not tell
+  double counter_mhz;  // system counter, where the driver does not report it
+  int aicore_mhz;      // rated AI Core clock, where the driver does not report it
   int max_pmu_events;
   uint32_t features;  // ChipFeature bits
   bool Has(ChipFeature feature) const { return (features & feature) != 0; }
@@ -54,7 +54,7 @@ inline constexpr auto kChips = std::to_array<ChipFacts>({
     {abi::kChip5162A, "5162A", 20, 20, 0, 0},
 });
 
-// Null for an id nobody has told us about.
+// Null for an unknown id.
 constexpr const ChipFacts* FindChip(uint32_t id) {
   for (const ChipFacts& chip : kChips) {
     if (chip.id == id) return &chip;

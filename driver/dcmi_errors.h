@@ -13,8 +13,8 @@ namespace profd {
 inline constexpr int kDcmiSymbolMissing = -99998;
 // Ours. The device has a call in flight that does not return; the library was not asked.
 inline constexpr int kDcmiStuck = -99990;
-// Ours. This very call was given up on while it hung and its thread was written off: whoever sees
-// this runs on a thread nobody waits for and must return without touching anything shared.
+// Ours. This very call was given up on while it hung and its thread was abandoned: code that sees
+// this runs on an abandoned thread and must return without touching anything shared.
 inline constexpr int kDcmiAbandoned = -99991;
 
 enum class DcmiErrorClass : uint8_t {

@@ -25,7 +25,7 @@ using DcmiFaultEventCounts = std::array<std::array<uint64_t, kDcmiFaultChanges>,
 
 class DcmiFaultCounter {
  public:
-  // `list` is complete. The faults of the first list are not events: nobody saw them begin.
+  // `list` is complete. The faults of the first list are not events: their begin was not seen.
   void Update(std::span<const abi::DcmiEvent> list);
   const DcmiFaultEventCounts& counts() const { return counts_; }
 

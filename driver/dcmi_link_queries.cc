@@ -159,7 +159,7 @@ DcmiAnswer<DcmiUbPorts> DcmiService::UbPorts(const DcmiDevice& d) {
     const int ports = std::clamp(die.port_nums, 0, abi::kUbMaxPorts);
     for (int k = 0; k < ports; ++k) {
       const int port = die.port[k].port_index;
-      // Indices nobody could name are not asked about.
+      // Indices without a name are not queried.
       if (die.die_index < 0 || die.die_index >= abi::kUbMaxDies || port < 0 ||
           port >= abi::kUbMaxPorts) {
         continue;

@@ -128,7 +128,7 @@ TEST_F(DcmiLinkQueriesTest, AListOfPortsThatIsNonsenseIsBounded) {
   StartV2();
   abi::DcmiUbPortList& list = fake->devices[0].ub_ports;
   std::memset(static_cast<void*>(&list), 0x7F, sizeof list);
-  EXPECT_EQ(service->UbPorts(device()).value.count, 0u);  // ids nobody has
+  EXPECT_EQ(service->UbPorts(device()).value.count, 0u);  // ids that do not exist
   list.die_nums = std::numeric_limits<int>::min();
   EXPECT_EQ(service->UbPorts(device()).value.count, 0u);
   list.die_nums = std::numeric_limits<int>::max();

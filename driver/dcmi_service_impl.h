@@ -1,4 +1,4 @@
-// Shared by the .cc files of DcmiService; nobody else includes it.
+// Shared by the .cc files of DcmiService only.
 #pragma once
 
 #include <algorithm>

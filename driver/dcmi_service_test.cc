@@ -407,7 +407,7 @@ TEST_F(DcmiServiceTest, EnergyIsTheIntegralOfPower) {
   service->Power(device(0));  // 2 s at 150 W on average
   EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 300);
   clock.Advance(DcmiService::kMaxEnergyGapNs + 1);
-  service->Power(device(0));  // nobody knows what happened meanwhile
+  service->Power(device(0));  // what happened meanwhile is unknown
   EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 300);
   clock.Advance(kNsPerSecond);
   service->Power(device(0));

@@ -55,7 +55,7 @@ struct StartState {
   int64_t start_host_ns = 0;
 };
 
-// A run that began too late for anybody, and that the driver would not stop then.
+// A run that began after its request had timed out, and that the driver would not stop then.
 Status StopForgotten(const Context& context, uint32_t channel) {
   if (!context.table->IsUnstopped(context.device, channel)) return Status::Ok();
   const int code = context.hal->ProfStop(context.device, channel);
@@ -97,7 +97,7 @@ void RunStart(const Context& context, uint32_t epoch, StartState& state) {
   context.table->Remove(context.device, start.channel).Ignore();
 }
 
-// It runs, and nobody knows. Nothing of it was read, for it was never opened.
+// It runs, and its requester does not know. Nothing of it was read, for it was never opened.
 void StopLate(const Context& context, uint32_t channel) {
   const int code = context.hal->ProfStop(context.device, channel);
   const bool stopped = StatusOfStopCode(code, context.device, ChannelName(channel)).ok();
@@ -159,7 +159,7 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
 
 DeviceControl::~DeviceControl() = default;
 
-// With the mutex held. A channel whose stop has not returned waits for it, and is told so.
+// With the mutex held. A channel whose stop has not returned waits for it; its requester is notified.
 GuardedThread& DeviceControl::ThreadFor(int channel) {
   GuardedThread& current = *threads_[current_];
   std::unique_ptr<GuardedThread>& other = threads_[1 - current_];
@@ -181,7 +181,7 @@ void DeviceControl::Submit(GuardedJob job, int channel) {
     std::lock_guard lock(mutex_);
     thread = &ThreadFor(channel);
   }
-  thread->Submit(std::move(job)).Ignore();  // `done` has been told
+  thread->Submit(std::move(job)).Ignore();  // `done` got the error
 }
 
 void DeviceControl::CheckDeadlines(int64_t now_steady_ns) {
@@ -222,7 +222,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   job.what = fmt::format("starting channel {} of device {}", ChannelName(channel), device_);
   job.deadline_steady_ns = clock_.SteadyNs() + options_.start_deadline_ns;
   job.run = [context, epoch, state] { RunStart(context, epoch, *state); };
-  // Nothing is read before whoever ordered it has been told when the run began.
+  // Nothing is read before the requester knows when the run began.
   job.done = [context, channel, have_read = have_read_, state,
               done = std::move(done)](const Status& guard) {
     if (!guard.ok()) return done(guard, 0);

@@ -93,7 +93,7 @@ class DeviceControlTest : public ::testing::Test {
     Start(refused);
     ASSERT_FALSE(refused.Wait().status.ok());
   }
-  // The driver says yes when nobody waits for it any more.
+  // The driver answers after the deadline.
   void StartTooLate() {
     hal_.Hold(Call::kStart, 3);
     Answer<Started> started;
@@ -236,7 +236,7 @@ TEST_F(DeviceControlTest, WhatAnotherProcessRunsIsLeftAlone) {
   EXPECT_FALSE(hal_.drained(3, kHbm));
 }
 
-// A start that fails for another reason does not make the channel somebody else's.
+// A start that fails for another reason does not mean that another process has the channel.
 TEST_F(DeviceControlTest, AFailedStartKeepsInMindWhatIsLeft) {
   hal_.set_empty_code(abi::kProfError);
   RunOnce();

@@ -62,7 +62,7 @@ Result<PathFacts> LookUpPath(const std::string& path);
 
 // Walks the absolute `path` from "/" through every symlink: each directory, link and finally the
 // file must belong to root, directories and the file must not be writable by group or others (a
-// sticky bit does not help: whoever may create a file there can be first). Gives the resolved path.
+// sticky bit does not help: any user who may create a file there can be first). Gives the resolved path.
 Result<std::string> CheckTrustedPath(const std::string& path,
                                      const PathLookup& look_up = LookUpPath);
 

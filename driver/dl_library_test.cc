@@ -73,7 +73,7 @@ TEST(TrustedPathTest, FollowsEveryLinkAndChecksWhereItLeads) {
   tree.Link("/lib/loop", "loop");
   EXPECT_EQ(tree.Check("/lib/evil.so").status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(tree.Check("/lib/foreign.so").status().code(), StatusCode::kPermissionDenied);
-  // The end is safe, but the way there can be changed by anybody.
+  // The end is safe, but any user can change the way there.
   EXPECT_EQ(tree.Check("/lib/via/a.so").status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(tree.Check("/lib/up.so").value_or("?"), "/safe/a.so");
   EXPECT_EQ(tree.Check("/lib/loop").status().code(), StatusCode::kFailedPrecondition);

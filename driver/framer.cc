@@ -44,7 +44,7 @@ void Framer::CountGarbage(FrameResult& result, size_t bytes) {
   in_sync_ = false;
 }
 
-// `count` whole records, each plausible and following the one before.
+// `count` complete records, each plausible and following the one before.
 bool Framer::InARow(std::span<const std::byte> rest, size_t count) const {
   const size_t size = format_.record_size;
   if (rest.size() < count * size) return false;
@@ -58,7 +58,7 @@ bool Framer::InARow(std::span<const std::byte> rest, size_t count) const {
   return true;
 }
 
-// How far a record's stamp is from the last good one.
+// How far a record's timestamp is from the last good one.
 uint64_t Framer::StepOf(std::span<const std::byte> record) const {
   uint64_t step = StampOf(format_, record) - last_stamp_;
   return std::min(step, ~step + 1);
@@ -78,7 +78,7 @@ Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const 
 }
 
 // Is there a place soon after the first byte where records go on from the last good one, with a
-// step smaller than `step`? Bytes out of step give stamps that are off by powers of 256.
+// step smaller than `step`? Bytes out of step give timestamps that are off by powers of 256.
 bool Framer::FitsNearby(std::span<const std::byte> rest, uint64_t step) const {
   const size_t size = format_.record_size;
   if (!has_stamp_ || format_.thinning == abi::Thinning::kEvent) return false;

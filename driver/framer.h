@@ -1,9 +1,9 @@
-// Cuts the byte stream of one channel into whole records or lines, and finds the next record after
+// Cuts the byte stream of one channel into complete records or lines, and finds the next record after
 // garbage. Works in place, allocates nothing, accepts any bytes.
 //
 // In sync, a record is taken at its word. After garbage the next one must be confirmed by its
-// successor; when the stamps jump, three in a row must agree with each other. In both cases no
-// place nearby may fit the old stamps better (else the bytes are out of step, not the clock).
+// successor; when the timestamps jump, three in a row must agree with each other. In both cases no
+// place nearby may fit the old timestamps better (else the bytes are out of step, not the clock).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace profd {
 
 struct FrameResult {
-  // On return the buffer holds `good_bytes` of whole records, then `tail_bytes` that may become
+  // On return the buffer holds `good_bytes` of complete records, then `tail_bytes` that may become
   // one: the caller puts the next bytes behind the tail and hands in tail + new bytes.
   size_t good_bytes = 0;
   size_t tail_bytes = 0;  // at most Framer::kMaxTail

@@ -65,7 +65,7 @@ struct Reason {
 
 constexpr auto kStartReasons = std::to_array<Reason>({
     {abi::kProfError, StatusCode::kUnavailable,
-     "the driver refused to start it without a reason; its log (dmesg, /var/log/npu) may tell"},
+     "the driver refused to start it without a reason; see its log (dmesg, /var/log/npu)"},
     {abi::kProfTimeout, StatusCode::kUnavailable, "the device did not answer the driver in time"},
     {abi::kProfStartedAlready, StatusCode::kResourceExhausted,
      "it is already running: another process started it and has not stopped it"},

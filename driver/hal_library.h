@@ -82,7 +82,7 @@ class HalLibrary {
 // Names a code of the prof_* functions: "PROF_STOPPED_ALREADY (-4)".
 std::string ProfCodeText(int code);
 
-// Answers of prof_drv_start. -10 (somebody else holds the channel) is kResourceExhausted.
+// Answers of prof_drv_start. -10 (another process holds the channel) is kResourceExhausted.
 Status StatusOfStartCode(int code, uint32_t device, std::string_view channel_name);
 // Answers of prof_stop; "already stopped" and BIU's "stopped, but data was lost" are success.
 Status StatusOfStopCode(int code, uint32_t device, std::string_view channel_name);

@@ -1,5 +1,5 @@
 // Asks hccn_tool about the network ports of all NPUs, over and over: a thread of its own, because
-// the tool may take its whole timeout for each question. Who wants to know attaches; while nobody
+// the tool may take its whole timeout for each question. Consumers attach; while none
 // does, the tool is not run. What is known is copied out at any time, without waiting.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace profd {
 
 enum class HccnCommand : uint8_t { kLink, kSpeed, kLinkStat, kOptical, kPorts };
 inline constexpr size_t kHccnCommands = 5;
-// As the tool is told, without the dash.
+// The tool's argument, without the dash.
 std::string_view NameOf(HccnCommand command);
 
 struct HccnPortReading {

@@ -221,7 +221,7 @@ Result<std::string> HccnTool::Wait(pid_t pid, UniqueFd pipe) {
 }
 
 void HccnTool::KillAndReap(pid_t pid) {
-  // Before the leader is reaped: as long as it is a zombie nobody else gets this number.
+  // Before the leader is reaped: as long as it is a zombie its number is not reused.
   ::kill(-pid, SIGKILL);
   const SteadyTime deadline = std::chrono::steady_clock::now() + kKillGrace;
   siginfo_t info{};

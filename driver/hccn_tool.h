@@ -58,7 +58,7 @@ struct HccnToolOptions {
 // Can the program be run? Ok, NotFound, or PermissionDenied with what is not safe about it.
 Status CheckHccnTool(const HccnToolOptions& options);
 
-// What follows the program's name on A2 and A3: one port per NPU, told apart by physical id.
+// What follows the program's name on A2 and A3: one port per NPU, by physical id.
 std::vector<std::string> HccnArguments(int physical_id, std::string_view what);
 // On A5: NPUs by logical id, ports by die and number.
 std::vector<std::string> HccnPortArguments(int logical_id, std::string_view what, HccnPort port);

@@ -28,7 +28,7 @@ HccnToolOptions OptionsOf(std::string path) {
   return options;
 }
 
-// Nothing that we started is left for somebody to reap.
+// No process that we started is left unreaped.
 void ExpectNoChild() {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);

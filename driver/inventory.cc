@@ -19,7 +19,7 @@ namespace {
 // As many as the vendor's collector requests; a record has room for ten.
 constexpr size_t kMaxQosStreams = 8;
 
-// 0 when the driver does not tell (driver-abi 1.5: a value that cannot be had stays 0).
+// 0 when the driver does not report it (driver-abi 1.5: a value that cannot be had stays 0).
 int64_t Ask(const HalLibrary& hal, uint32_t device, abi::HalModule module, abi::HalInfo info) {
   int64_t value = 0;
   return hal.GetDeviceInfo(device, module, info, &value) == abi::kDrvErrorNone ? value : 0;

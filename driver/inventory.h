@@ -12,11 +12,11 @@
 
 namespace profd {
 
-// One NPU. Numbers the driver would not tell are 0 (info.json prints them so); `counter_hz` and
+// One NPU. Numbers the driver does not report are 0 (info.json prints them so); `counter_hz` and
 // `aicore_mhz` then hold the chip's default.
 struct HalDevice {
   uint32_t id = 0;           // logical: what HAL calls take
-  uint32_t physical_id = 0;  // /dev/davinciN; the logical id where the driver cannot tell
+  uint32_t physical_id = 0;  // /dev/davinciN; the logical id where the driver does not report it
   uint32_t chip_id = 0;
   std::string chip_name;                   // "Ascend910B"; "chip 77" for an unknown one
   uint32_t chip_features = 0;              // ChipFeature bits
@@ -27,7 +27,7 @@ struct HalDevice {
   std::string hwts_frequency;  // the same in MHz as info.json wants it: "50.000000", "38.4"
   int64_t aicore_mhz = 0;      // rated
   uint32_t split_mode = 0;     // vNPU; 0 = whole chip
-  int driver_status = -1;      // drvDeviceStatus: abi::kDrvStatus*; -1 = does not tell
+  int driver_status = -1;      // drvDeviceStatus: abi::kDrvStatus*; -1 = not reported
 
   // For info.json's DeviceInfo (driver-abi 1.5, 5.4).
   int64_t env_type = 0;
@@ -59,7 +59,7 @@ struct HalInventory {
   std::vector<HalDevice> devices;  // in the driver's order
   int api_version = 0;
   bool host_side = true;
-  int64_t host_osc_khz = 0;  // frequency of Clock::CpuCounter; 0 = the driver does not tell
+  int64_t host_osc_khz = 0;  // frequency of Clock::CpuCounter; 0 = not reported by the driver
   bool threads_left = false;  // in calls for a device that have not returned
   Status status;              // why `devices` is empty, if that is an error
 };

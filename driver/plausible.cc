@@ -139,7 +139,7 @@ bool HasLongWord(Bits128 solid) {
   return solid != 0;
 }
 
-// The odd characters behind the stamp: percent signs at the end of a number and decimal points
+// The odd characters behind the timestamp: percent signs at the end of a number and decimal points
 // inside one, no more than one in each.
 bool AreNumberMarks(std::string_view line, const LineShape& shape, Bits128 odd) {
   const Bits128 digits = shape.solid & ~shape.odd;
@@ -244,7 +244,7 @@ bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line,
   const size_t colon = FirstBit(shape.odd);
   const size_t end = colon + 1 + kFraction;
   if (colon == 0 || colon > 12 || line[colon] != ':' || end > line.size()) return false;
-  // No blank and nothing odd from the beginning to the end of the stamp, and a blank behind it.
+  // No blank and nothing odd from the beginning to the end of the timestamp, and a blank behind it.
   const Bits128 stamp = (Bits128{1} << end) - 1;
   const Bits128 marks = shape.odd & (shape.odd - 1);
   if ((~shape.solid & stamp) != 0 || (marks & stamp) != 0 || BitAt(shape.solid, end)) return false;

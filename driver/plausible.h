@@ -1,4 +1,4 @@
-// Cheap tests whether bytes can be a record of a channel (layouts: driver-abi 3.6). They tell
+// Cheap tests whether bytes can be a record of a channel (layouts: driver-abi 3.6). They distinguish
 // garbage from records; they do not judge values.
 #pragma once
 
@@ -14,18 +14,18 @@ namespace profd {
 
 inline constexpr size_t kMaxLineBytes = 4096;
 
-// The fixed fields of one whole binary record (`record` has exactly format.record_size bytes).
+// The fixed fields of one complete binary record (`record` has exactly format.record_size bytes).
 bool IsPlausibleRecord(const abi::ChannelFormat& format, std::span<const std::byte> record);
 
-// A record's stamp as the format says where it is; 0 when the format has none.
+// A record's timestamp as the format says where it is; 0 when the format has none.
 uint64_t StampOf(const abi::ChannelFormat& format, std::span<const std::byte> record);
 
-// Can `stamp` come next after `previous` on a channel that runs without interruption: at most some
+// Can `timestamp` come next after `previous` on a channel that runs without interruption: at most some
 // seconds earlier (several series share a channel), at most some minutes later; 32-bit microseconds
 // wrap. Always true for event-driven channels, whose records hold events of any age.
 bool StampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t stamp);
 
-// A line that is certainly plausible, told from its shape. False says nothing: ask IsPlausibleLine.
+// A line that is certainly plausible, by its shape. False means nothing: ask IsPlausibleLine.
 bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line, const LineShape& shape);
 
 // One text line without its newline: "sec:nnnnnnnnn", then numbers, as many as the channel has.

@@ -28,7 +28,7 @@ bool Begin(const std::string& name, size_t index, std::function<void()> job,
     std::thread([name = name.substr(0, 15), index, job = std::move(job), returned]() mutable {
       ::pthread_setname_np(::pthread_self(), name.c_str());
       job();
-      job = nullptr;  // what it holds is let go before anybody hears of the end
+      job = nullptr;  // what it holds is released before the end is reported
       std::lock_guard lock(returned->mutex);
       returned->jobs[index] = true;
       returned->changed.notify_all();

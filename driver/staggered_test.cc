@@ -44,7 +44,7 @@ TEST(Staggered, OneThatHangsIsLeftBehind) {
   used.reset();
   const std::vector<bool> returned = RunStaggered("test", std::move(jobs), kSoon);
   EXPECT_FALSE(returned[0]);
-  second_ran.get_future().wait();  // on a loaded machine after we were told
+  second_ran.get_future().wait();  // on a loaded machine after the notification
   back.set_value();
   while (!watch.expired()) std::this_thread::yield();
 }

@@ -1,4 +1,4 @@
-// The small files that tell the vendor's analyser what it is looking at: info.json, sample.json,
+// The small files that describe a dump to the vendor's analyser: info.json, sample.json,
 // start_info, end_info, host_start.log, dev_start.log (dump-format 1.3-1.7, driver-abi 5.4, 5.5).
 // Pure functions from plain structs to text. JSON is always one line: readers take the first line
 // only, and a missing key costs whole exports.
@@ -45,7 +45,7 @@ struct NodeFacts {
   std::vector<HostCpu> cpus;     // one per socket
   std::vector<NetCard> net_cards;
   // Of the counter behind host_start.log's cntvct, as the driver reports it; 0 = unknown, then
-  // kHostCounter stamps of the dump are ns.
+  // kHostCounter timestamps of the dump are ns.
   double host_counter_hz = 0;
   uint32_t hal_api_version = 0;  // 0xMMmmpp
   std::string cann_version;

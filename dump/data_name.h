@@ -39,7 +39,7 @@ std::optional<DataName> ParseDataName(std::string_view name);
 // the chip; null for files of no channel.
 const abi::ChannelFormat* FormatOfFile(std::string_view base);
 // Whose a host file is; nothing for files of others than profd's collectors. `system`: each reading
-// without error has one line with a stamp.
+// without error has one line with a timestamp.
 struct HostFile {
   std::string_view collector;
   bool system = false;

@@ -1,6 +1,6 @@
 // The directory below which all dumps live: one PROF_* directory per session, owned by the
-// session's owner. The root itself belongs to the daemon and is 0711: everybody may pass through to
-// a dump whose name they were told and whose mode lets them in, nobody else can list who profiled
+// session's owner. The root itself belongs to the daemon and is 0711: every user may pass through to
+// a dump whose name they know and whose mode lets them in, and no user can list who profiled
 // when.
 //
 // Not thread-safe; the daemon's writer thread owns it. Removing may be asked of another instance.
@@ -18,7 +18,7 @@
 
 namespace profd {
 
-// Of the volume that holds `path`, or what there is of it. 0: cannot be told.
+// Of the volume that holds `path`, or what there is of it. 0: unknown.
 uint64_t VolumeOf(const std::string& path);
 // Is `path` still on that volume, or on one that was mounted there since? A volume that was unmounted leaves the
 // directory below its mount point, which is not meant for dumps.
@@ -27,7 +27,7 @@ Status CheckVolume(const std::string& path, uint64_t volume);
 class DumpRoot {
  public:
   // Opens `path`, creating it and missing parents. Refuses (kPermissionDenied) a root that is a
-  // symbolic link, belongs to somebody else, or may be written by its group or by others.
+  // symbolic link, belongs to another user, or may be written by its group or by others.
   static Result<DumpRoot> Open(const std::string& path);
   // One that is there and open elsewhere, for reading and removing.
   static Result<DumpRoot> Attach(const std::string& path);

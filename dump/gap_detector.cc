@@ -17,7 +17,7 @@ constexpr int64_t kNoStamp = std::numeric_limits<int64_t>::min();
 // Far beyond any clock, and far from overflowing when two are subtracted.
 constexpr int64_t kMaxStampNs = int64_t{1} << 61;
 
-// "sec:nnnnnnnnn" at the beginning of a line; kNoStamp if there is none. `*size` is the stamp's.
+// "sec:nnnnnnnnn" at the beginning of a line; kNoStamp if there is none. `*size` is the timestamp's.
 int64_t TextStamp(std::string_view line, size_t* size) {
   int64_t seconds = 0;
   int64_t ns = 0;
@@ -74,7 +74,7 @@ bool HasStamps(const abi::ChannelFormat* format) {
   return format != nullptr && (format->framing == abi::Framing::kText || format->stamp.width != 0);
 }
 
-// Grid and stamps are of different clocks, which run up to 500 ppm apart (NTP slews no faster): by so
+// Grid and timestamps are of different clocks, which run up to 500 ppm apart (NTP slews no faster): by so
 // many parts of a period the grid is let run behind, per period.
 constexpr int64_t kDriftPart = 2000;
 // So a reading may seem to come a little before its point.
@@ -117,7 +117,7 @@ void GapDetector::FeedBinary(std::span<const std::byte> bytes) {
 
 void GapDetector::FeedText(std::span<const std::byte> bytes) {
   std::string_view text = AsText(bytes);
-  std::string_view stamped;  // the last stamp as text, with the character that ends it
+  std::string_view stamped;  // the last timestamp as text, with the character that ends it
   int64_t stamp = kNoStamp;
   while (!text.empty()) {
     size_t end = std::min(text.find('\n'), text.size());
@@ -201,7 +201,7 @@ void GapDetector::Take(uint64_t key, int64_t stamp_ns) {
   if (stamp_ns < last) {
     ++backwards_;
     series.point_ns = -1;
-    // The stamp before was the odd one, if it seemed to come after a gap.
+    // The timestamp before was the odd one, if it seemed to come after a gap.
     if (series.pending.to_ns == last) series.pending = {};
     if (series.learned > 0 && series.steps[series.learned - 1].to_ns == last) --series.learned;
     return;
@@ -242,8 +242,8 @@ void GapDetector::Step(Series& series, const Gap& step) {
 void GapDetector::Learn(Series& series) {
   const size_t count = std::exchange(series.learned, 0);
   int64_t period = options_.period_ns;
-  const bool told = period > 0 && options_.source_period_ns > 0;
-  if (count >= 3 && !told) {
+  const bool known = period > 0 && options_.source_period_ns > 0;
+  if (count >= 3 && !known) {
     std::array<int64_t, kLearn> sorted = {};
     for (size_t i = 0; i < count; ++i) sorted[i] = series.steps[i].to_ns - series.steps[i].from_ns;
     const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(count);

@@ -1,10 +1,10 @@
-// Finds where records of a driver channel are missing, by their stamps: the driver drops silently when
-// its ring is full, and nothing else tells. Used by the daemon while it writes and by the verifier
+// Finds where records of a driver channel are missing, by their timestamps: the driver drops silently when
+// its ring is full, without a report. Used by the daemon while it writes and by the verifier
 // when it reads, so that both see the same gaps.
 //
 // A series (one HBM stack and direction, one port, one engine, one die, ...) has a gap where two neighbours are
 // 1.5 periods or more apart and the next record does not make up for it (a late record followed by a
-// punctual one is jitter). Event-driven channels and series whose stamps follow no period have none.
+// punctual one is jitter). Event-driven channels and series whose timestamps follow no period have none.
 //
 // Readings of a polled collector are never early and may stay late, so of them spacing says little: they
 // are put on the collector's grid, and what is missing is a point of it that had no reading.
@@ -37,12 +37,12 @@ class GapDetector {
     // `period_ns`, which then is their period. Neighbours may be further apart than that by as much.
     int64_t source_period_ns = 0;
     double device_counter_hz = 0;
-    double host_counter_hz = 0;  // 0: kHostCounter stamps are ns
+    double host_counter_hz = 0;  // 0: kHostCounter timestamps are ns
     uint32_t chip_id = 0;
-    uint64_t origin_count = 0;  // counters are told in ns since this reading
+    uint64_t origin_count = 0;  // counters are given in ns since this reading
     bool polled = false;        // readings of a collector of ours, every `period_ns`
   };
-  // Between two stamps of one series, on the stamps' own clock in ns.
+  // Between two timestamps of one series, on the timestamps' own clock in ns.
   struct Gap {
     int64_t from_ns = 0;
     int64_t to_ns = 0;
@@ -54,7 +54,7 @@ class GapDetector {
 
   // Whole records or lines.
   void Feed(std::span<const std::byte> bytes_untrusted);
-  // A record of a file without a ChannelFormat: its series and its stamp.
+  // A record of a file without a ChannelFormat: its series and its timestamp.
   void FeedStamp(uint64_t series, int64_t stamp_ns) {
     ++records_;
     Take(series, stamp_ns);
@@ -68,9 +68,9 @@ class GapDetector {
 
   uint64_t records() const { return records_; }
   uint64_t missing() const { return missing_; }
-  uint64_t backwards() const { return backwards_; }  // stamps before their predecessor's
+  uint64_t backwards() const { return backwards_; }  // timestamps before their predecessor's
   uint64_t unreadable() const { return unreadable_; }
-  // Of the first and last record that has a stamp; only when records() > unreadable().
+  // Of the first and last record that has a timestamp; only when records() > unreadable().
   int64_t first_ns() const { return first_ns_; }
   int64_t last_ns() const { return last_ns_; }
 
@@ -82,7 +82,7 @@ class GapDetector {
     int64_t last_ns = 0;
     bool has_last = false;
     int64_t period_ns = 0;   // 0: not known yet, -1: has none
-    bool on_grid = false;    // polled, and its period is the one that was told
+    bool on_grid = false;    // polled, and its period is the one that was given
     int64_t point_ns = -1;   // the grid point the last reading belongs to; -1: none yet
     bool in_doubt = false;   // `pending` is a gap only if its last reading came a little early
     Gap pending = {};       // missing 0 = none
@@ -104,7 +104,7 @@ class GapDetector {
 
   Options options_;
   OnGap on_gap_;
-  int64_t last_micros_ = 0;  // of 32-bit stamps, with their wraps
+  int64_t last_micros_ = 0;  // of 32-bit timestamps, with their wraps
   bool has_micros_ = false;
   std::unordered_map<uint64_t, Series> series_;
   Series* latest_ = nullptr;

@@ -25,7 +25,7 @@ void AddHbm(std::vector<std::byte>* bytes, uint64_t us, uint32_t event, uint32_t
   StoreUnchecked(record, 20, id);
 }
 
-class HoleFinderTest : public testing::Test {
+class GapDetectorTest : public testing::Test {
  protected:
   GapDetector Make(uint32_t channel, int64_t period_ns) {
     GapDetector::Options options;
@@ -72,7 +72,7 @@ class HoleFinderTest : public testing::Test {
   std::vector<GapDetector::Gap> gaps_;
 };
 
-TEST_F(HoleFinderTest, RegularStampsHaveNoHole) {
+TEST_F(GapDetectorTest, RegularStampsHaveNoGap) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 1020, 1030})));
   finder.Feed(AsBytes(Lines({1040, 1050})));
@@ -83,7 +83,7 @@ TEST_F(HoleFinderTest, RegularStampsHaveNoHole) {
   EXPECT_EQ(finder.last_ns(), 1050 * kMs);
 }
 
-TEST_F(HoleFinderTest, CountsWhatIsMissingAndSaysWhere) {
+TEST_F(GapDetectorTest, CountsWhatIsMissingAndWhere) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 1050, 1060, 1070, 1090})));
   finder.Finish();
@@ -96,14 +96,14 @@ TEST_F(HoleFinderTest, CountsWhatIsMissingAndSaysWhere) {
   EXPECT_EQ(finder.missing(), 4u);
 }
 
-TEST_F(HoleFinderTest, ALateRecordIsNoHole) {
+TEST_F(GapDetectorTest, ALateRecordIsNoGap) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 1026, 1030, 1047, 1050, 1060})));
   finder.Finish();
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(HoleFinderTest, TwoHolesInARow) {
+TEST_F(GapDetectorTest, TwoGapsInARow) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1020, 1040, 1050})));
   finder.Finish();
@@ -111,7 +111,7 @@ TEST_F(HoleFinderTest, TwoHolesInARow) {
   EXPECT_EQ(finder.missing(), 2u);
 }
 
-TEST_F(HoleFinderTest, SeriesAreWatchedOneByOne) {
+TEST_F(GapDetectorTest, SeriesAreWatchedOneByOne) {
   GapDetector finder = Make(1, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint64_t us = 10'000; us <= 100'000; us += 10'000) {
@@ -132,7 +132,7 @@ TEST_F(HoleFinderTest, SeriesAreWatchedOneByOne) {
 
 // NIC lines of two ports and DVPP lines of two engines an instant: lines are counted, also where a part of an
 // instant's is missing.
-TEST_F(HoleFinderTest, LinesOfOneInstantAreSeries) {
+TEST_F(GapDetectorTest, LinesOfOneInstantAreSeries) {
   for (const uint32_t channel : {4u, 6u}) {
     gaps_.clear();
     GapDetector finder = Make(channel, 10 * kMs);
@@ -155,7 +155,7 @@ TEST_F(HoleFinderTest, LinesOfOneInstantAreSeries) {
   }
 }
 
-TEST_F(HoleFinderTest, AnotherRateIsJudgedByItself) {
+TEST_F(GapDetectorTest, AnotherRateIsJudgedByItself) {
   GapDetector::Options options;
   options.period_ns = 1000 * kMs;
   options.polled = true;
@@ -171,7 +171,7 @@ TEST_F(HoleFinderTest, AnotherRateIsJudgedByItself) {
   EXPECT_EQ(gaps_[0].from_ns, 3790 * kMs);
 }
 
-TEST_F(HoleFinderTest, LearnsThePeriodWhereNobodyKnowsIt) {
+TEST_F(GapDetectorTest, LearnsThePeriodWhereNobodyKnowsIt) {
   GapDetector finder = Make(9, 0);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) {
@@ -183,7 +183,7 @@ TEST_F(HoleFinderTest, LearnsThePeriodWhereNobodyKnowsIt) {
   EXPECT_EQ(finder.missing(), 2u);
 }
 
-TEST_F(HoleFinderTest, TheDriversOwnPeriodCounts) {
+TEST_F(GapDetectorTest, TheDriversOwnPeriodCounts) {
   GapDetector finder = Make(9, 5 * kMs);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) {
@@ -195,7 +195,7 @@ TEST_F(HoleFinderTest, TheDriversOwnPeriodCounts) {
 }
 
 // Neighbours of a thinned series are one or two of the channel's periods apart, and nothing is missing.
-TEST_F(HoleFinderTest, ThinningMakesNoHoles) {
+TEST_F(GapDetectorTest, ThinningMakesNoHoles) {
   std::vector<int64_t> whole;
   for (int64_t i = 0; i < 500; ++i) whole.push_back(1000 + 10 * i);
   for (int64_t period_ms : {11, 12, 13, 15, 17, 19, 20, 23, 25, 29, 33, 70, 101}) {
@@ -205,7 +205,7 @@ TEST_F(HoleFinderTest, ThinningMakesNoHoles) {
   }
 }
 
-TEST_F(HoleFinderTest, AHoleInAThinnedSeriesIsFound) {
+TEST_F(GapDetectorTest, AHoleInAThinnedSeriesIsFound) {
   for (int64_t period_ms : {12, 15, 17, 20, 25, 33}) {
     std::vector<int64_t> at_ms;
     for (int64_t i = 0; i < 500; ++i) {
@@ -218,7 +218,7 @@ TEST_F(HoleFinderTest, AHoleInAThinnedSeriesIsFound) {
   }
 }
 
-TEST_F(HoleFinderTest, WithoutAPeriodThereIsNothingToMiss) {
+TEST_F(GapDetectorTest, WithoutAPeriodThereIsNothingToMiss) {
   GapDetector finder = Make(9, 0);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) at.push_back(2000 + i * i * i);
@@ -227,7 +227,7 @@ TEST_F(HoleFinderTest, WithoutAPeriodThereIsNothingToMiss) {
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(HoleFinderTest, AfterAKnownLossItBeginsAnew) {
+TEST_F(GapDetectorTest, AfterAKnownLossItBeginsAnew) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010})));
   finder.Resync();
@@ -236,7 +236,7 @@ TEST_F(HoleFinderTest, AfterAKnownLossItBeginsAnew) {
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(HoleFinderTest, CountsStampsThatGoBackAndLinesWithoutOne) {
+TEST_F(GapDetectorTest, CountsStampsThatGoBackAndLinesWithoutOne) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 990, 1000})));
   finder.Feed(AsBytes("12 no stamp\n1:99999999999 1 1\n"));
@@ -245,7 +245,7 @@ TEST_F(HoleFinderTest, CountsStampsThatGoBackAndLinesWithoutOne) {
   EXPECT_EQ(finder.unreadable(), 2u);
 }
 
-TEST_F(HoleFinderTest, OneOddStampIsNoHole) {
+TEST_F(GapDetectorTest, OneOddStampIsNoGap) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 900'000'000, 1030, 1040})));
   finder.Finish();
@@ -253,7 +253,7 @@ TEST_F(HoleFinderTest, OneOddStampIsNoHole) {
   EXPECT_EQ(finder.backwards(), 1u);
 }
 
-TEST_F(HoleFinderTest, ThirtyTwoBitStampsWrap) {
+TEST_F(GapDetectorTest, ThirtyTwoBitStampsWrap) {
   GapDetector finder = Make(7, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 4; ++i) {
@@ -268,7 +268,7 @@ TEST_F(HoleFinderTest, ThirtyTwoBitStampsWrap) {
 }
 
 // driver-abi 3.6: one record per type (offset 4), each with entries as old as its own last change.
-TEST_F(HoleFinderTest, EachTypeOfTheLowPowerChannelHasAHistoryOfItsOwn) {
+TEST_F(GapDetectorTest, EachTypeOfTheLowPowerChannelHasAHistoryOfItsOwn) {
   GapDetector finder = Make(132, 0);
   constexpr size_t kSize = 888;
   auto report = [&](std::array<uint64_t, 3> first_of_type) {
@@ -289,7 +289,7 @@ TEST_F(HoleFinderTest, EachTypeOfTheLowPowerChannelHasAHistoryOfItsOwn) {
   EXPECT_EQ(finder.backwards(), 1u);
 }
 
-TEST_F(HoleFinderTest, EventDrivenChannelsHaveNoHoles) {
+TEST_F(GapDetectorTest, EventDrivenChannelsHaveNoGaps) {
   GapDetector finder = Make(132, 0);
   std::vector<std::byte> bytes(888 * 8);
   for (uint64_t i = 0; i < 8; ++i) {
@@ -301,21 +301,21 @@ TEST_F(HoleFinderTest, EventDrivenChannelsHaveNoHoles) {
   EXPECT_EQ(finder.records(), 8u);
 }
 
-TEST_F(HoleFinderTest, ReadingsMayBeLateByUpToAPeriodForAsLongAsTheyLike) {
+TEST_F(GapDetectorTest, ReadingsMayBeLateByUpToAPeriodForAsLongAsTheyLike) {
   std::vector<double> at;
   for (int i = 0; i < 100; ++i) at.push_back(i + (i < 40 ? 0.02 : i < 70 ? 0.95 : 0.0));
   FeedReadings(at);
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(HoleFinderTest, LateFromTheFirstReadingOn) {
+TEST_F(GapDetectorTest, LateFromTheFirstReadingOn) {
   std::vector<double> at;
   for (int i = 0; i < 100; ++i) at.push_back(i + (i < 20 ? 0.9 : 0.0));
   FeedReadings(at);
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(HoleFinderTest, APointOfTheGridWithoutAReadingIsAHole) {
+TEST_F(GapDetectorTest, APointOfTheGridWithoutAReadingIsAHole) {
   for (int missing : {3, 50, 97}) {
     gaps_.clear();
     std::vector<double> at;
@@ -330,14 +330,14 @@ TEST_F(HoleFinderTest, APointOfTheGridWithoutAReadingIsAHole) {
 }
 
 // However late below a period, and however seldom.
-TEST_F(HoleFinderTest, AnyLatenessBelowAPeriodIsNoHole) {
+TEST_F(GapDetectorTest, AnyLatenessBelowAPeriodIsNoGap) {
   std::vector<double> at;
   for (int i = 0; i < 2000; ++i) at.push_back(i + i * 389 % 1000 * 0.000999);
   FeedReadings(at);
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(HoleFinderTest, AHoleBetweenReadingsThatAreAllEquallyLateIsFound) {
+TEST_F(GapDetectorTest, AHoleBetweenReadingsThatAreAllEquallyLateIsFound) {
   std::vector<double> at;
   for (int i = 0; i < 500; ++i) {
     if (i != 250 && i != 251) at.push_back(i + 0.3);
@@ -348,7 +348,7 @@ TEST_F(HoleFinderTest, AHoleBetweenReadingsThatAreAllEquallyLateIsFound) {
 }
 
 // A reading for point 30 that came at 31.7 stands for it; 31 was left out.
-TEST_F(HoleFinderTest, AReadingLateByMoreThanAPeriodCostsTheNext) {
+TEST_F(GapDetectorTest, AReadingLateByMoreThanAPeriodCostsTheNext) {
   std::vector<double> at;
   for (int i = 0; i < 100; ++i) {
     if (i != 31) at.push_back(i == 30 ? 31.7 : i);
@@ -359,7 +359,7 @@ TEST_F(HoleFinderTest, AReadingLateByMoreThanAPeriodCostsTheNext) {
 }
 
 // 500 ppm for a quarter of an hour is 45 periods.
-TEST_F(HoleFinderTest, ClocksThatDriftApartMakeNoHoles) {
+TEST_F(GapDetectorTest, ClocksThatDriftApartMakeNoHoles) {
   for (double rate : {0.9995, 1.0005}) {
     gaps_.clear();
     std::vector<double> at;
@@ -370,7 +370,7 @@ TEST_F(HoleFinderTest, ClocksThatDriftApartMakeNoHoles) {
 }
 
 // Another instance of the collector, with a period of its own, wrote the beginning.
-TEST_F(HoleFinderTest, ReadingsOnAnotherGridAreJudgedByTheirSpacing) {
+TEST_F(GapDetectorTest, ReadingsOnAnotherGridAreJudgedByTheirSpacing) {
   std::vector<double> at;
   for (int i = 0; i < 40; ++i) at.push_back(5.0 * i);
   for (int i = 0; i < 40; ++i) at.push_back(200.0 + i);
@@ -378,7 +378,7 @@ TEST_F(HoleFinderTest, ReadingsOnAnotherGridAreJudgedByTheirSpacing) {
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(HoleFinderTest, GarbageDoesNotMakeItGrow) {
+TEST_F(GapDetectorTest, GarbageDoesNotMakeItGrow) {
   GapDetector finder = Make(1, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 5000; ++i) AddHbm(&bytes, i, i, ~i);
@@ -388,8 +388,8 @@ TEST_F(HoleFinderTest, GarbageDoesNotMakeItGrow) {
   EXPECT_TRUE(gaps_.empty());
 }
 
-// Fed line by line nothing is known of the line before; in one piece the stamps may be compared.
-TEST_F(HoleFinderTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
+// Fed line by line nothing is known of the line before; in one piece the timestamps may be compared.
+TEST_F(GapDetectorTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
   std::vector<std::string> lines;
   for (int i = 0; i < 60; ++i) {
     if (i == 40 || i == 41) continue;
@@ -397,7 +397,7 @@ TEST_F(HoleFinderTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
       lines.push_back("1000:" + std::to_string(100'000'000 + i * 10'000'000) + " 0 " +
                       std::to_string(engine) + " 5\n");
     }
-    if (i % 7 == 0) lines.push_back("1000:100000000\n");  // its end is the stamp's; goes back
+    if (i % 7 == 0) lines.push_back("1000:100000000\n");  // its end is the timestamp's; goes back
     if (i % 11 == 0) lines.push_back("1000x\n");
   }
   GapDetector one_by_one = Make(6, 10 * kMs);
@@ -420,7 +420,7 @@ TEST_F(HoleFinderTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
   EXPECT_GT(whole.missing(), 0u);
 }
 
-// Channels whose stamps mean nothing to us: their records are counted all the same.
+// Channels whose timestamps mean nothing to us: their records are counted all the same.
 TEST(GapDetector, RecordsWithoutStampsAreCounted) {
   GapDetector::Options options;
   options.format = abi::FindChannelFormat(abi::InstrChannel(0, 0));

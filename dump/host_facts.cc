@@ -1,4 +1,4 @@
-// What info.json tells of the host, read from /proc and /sys.
+// What info.json has of the host, read from /proc and /sys.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>

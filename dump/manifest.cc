@@ -38,7 +38,7 @@ Json ChannelJson(const ManifestChannel& channel) {
                   {"from_ns", aged.from_ns}, {"to_ns", aged.to_ns}};
   json["dropped"] = Json::array();
   for (const ManifestLoss& loss : channel.dropped) {
-    json["dropped"].push_back({{"reason", loss.reason},
+    json["dropped"].push_back({{"reason", ToString(loss.reason)},
                                {"records", loss.records},
                                {"bytes", loss.bytes},
                                {"from_ns", loss.from_ns},
@@ -59,7 +59,7 @@ Json ChannelJson(const ManifestChannel& channel) {
   for (const ManifestGap& gap : channel.gaps) {
     json["gaps"].push_back(
         {{"from_ns", gap.from_ns}, {"host_ns", gap.host_ns}, {"lost_records", gap.lost_records},
-         {"reason", gap.reason}});
+         {"reason", ToString(gap.reason)}});
   }
   return json;
 }
@@ -158,12 +158,12 @@ void ManifestChannel::AddGap(ManifestGap gap) {
   if (gaps.size() < kMaxManifestGaps) gaps.push_back(std::move(gap));
 }
 
-void ManifestChannel::AddLoss(std::string_view reason, uint64_t lost_records, uint64_t lost_bytes,
+void ManifestChannel::AddLoss(LossReason reason, uint64_t lost_records, uint64_t lost_bytes,
                               int64_t host_ns) {
   auto loss = std::find_if(dropped.begin(), dropped.end(),
                            [&](const ManifestLoss& one) { return one.reason == reason; });
   if (loss == dropped.end()) {
-    loss = dropped.insert(dropped.end(), {std::string(reason), 0, 0, host_ns, host_ns});
+    loss = dropped.insert(dropped.end(), {reason, 0, 0, host_ns, host_ns});
   }
   loss->records += lost_records;
   loss->bytes += lost_bytes;
@@ -179,15 +179,15 @@ void ManifestChannel::AddAged(uint64_t aged_records, uint64_t aged_bytes, int64_
   aged.bytes += aged_bytes;
   if (from_ns != 0 && (aged.from_ns == 0 || from_ns < aged.from_ns)) aged.from_ns = from_ns;
   aged.to_ns = std::max(aged.to_ns, to_ns);
-  AddLoss(kAgedReason, aged_records, aged_bytes, from_ns);
-  AddLoss(kAgedReason, 0, 0, to_ns);
+  AddLoss(LossReason::kAged, aged_records, aged_bytes, from_ns);
+  AddLoss(LossReason::kAged, 0, 0, to_ns);
   // The oldest goes first, so what is gone is one piece.
   auto gap = std::find_if(gaps.begin(), gaps.end(),
-                          [](const ManifestGap& one) { return one.reason == kAgedReason; });
+                          [](const ManifestGap& one) { return one.reason == LossReason::kAged; });
   if (gap == gaps.end()) {
     ++gap_count;
     if (gaps.size() >= kMaxManifestGaps) gaps.pop_back();
-    gap = gaps.insert(gaps.begin(), {0, 0, std::string(kAgedReason), 0});
+    gap = gaps.insert(gaps.begin(), {0, 0, LossReason::kAged, 0});
   }
   gap->lost_records = aged.records;
   gap->from_ns = aged.from_ns;

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "dump/control_files.h"
+#include "dump/loss_reason.h"
 
 namespace profd {
 
@@ -20,9 +21,6 @@ inline constexpr std::string_view kManifestFile = "profd_manifest.json";
 // The next one, until it is on the disk; a crash may leave it.
 inline constexpr std::string_view kNextManifest = ".profd_manifest.json.next";
 inline constexpr size_t kMaxManifestBytes = 32u << 20;
-inline constexpr std::string_view kAgedReason = "aged";
-// Readings of a polled collector that were left out because they were late.
-inline constexpr std::string_view kLateReason = "late";
 inline constexpr size_t kMaxManifestGaps = 1000;  // per channel; further ones are only counted
 
 enum class DumpState : uint8_t { kRunning, kDone, kFailed, kInterrupted };
@@ -32,14 +30,12 @@ std::string_view ToString(DumpState state);
 struct ManifestGap {
   int64_t host_ns = 0;        // CLOCK_MONOTONIC_RAW when the loss was noticed
   uint64_t lost_records = 0;  // 0 = unknown
-  // "queue_full", "no_buffer", "write_error", "storage_limit", "aged", "channel_restart",
-  // "channel_silent", "not_fetched", "not_recorded", "daemon_ended", "recorder_evicted"
-  std::string reason;
+  LossReason reason = LossReason::kUnknown;
   int64_t from_ns = 0;  // the last instant before it of which all is there; 0 = unknown
 };
 
 struct ManifestLoss {
-  std::string reason;
+  LossReason reason = LossReason::kUnknown;
   uint64_t records = 0;
   uint64_t bytes = 0;
   int64_t from_ns = 0;  // all losses for this reason lie between these two; 0 = unknown
@@ -49,10 +45,10 @@ struct ManifestLoss {
 // Records that came and got lost on the way, as a session counts them: neither those that were there
 // and made room, nor readings that never took place.
 inline bool IsDropped(const ManifestLoss& loss) {
-  return loss.reason != kAgedReason && loss.reason != kLateReason;
+  return loss.reason != LossReason::kAged && loss.reason != LossReason::kLate;
 }
 
-// What a limit removed again: whole slices, the oldest first. Under `dropped` too, as "aged".
+// What a limit removed again: complete slices, the oldest first. Under `dropped` too, as "aged".
 struct ManifestAged {
   uint64_t slices = 0;
   uint64_t records = 0;
@@ -91,7 +87,7 @@ struct ManifestChannel {
 
   void AddGap(ManifestGap gap);
   // `host_ns`: when it was lost; 0 = unknown.
-  void AddLoss(std::string_view reason, uint64_t lost_records, uint64_t lost_bytes,
+  void AddLoss(LossReason reason, uint64_t lost_records, uint64_t lost_bytes,
                int64_t host_ns = 0);
   // A slice recorded from `from_ns` to `to_ns` is gone: counts it in `aged`, `dropped` and `gaps`
   // (one gap, which grows). `records` and `bytes` are the caller's.
@@ -127,7 +123,7 @@ struct ManifestFile {
   uint64_t bytes = 0;
   std::optional<uint64_t> records = {};  // of data files
   std::optional<uint32_t> crc32c = {};   // of the file as it is; absent = not computed
-  // "closed", "compressed", "recovered" (ended by somebody else than who began it); "" = unknown
+  // "closed", "compressed", "recovered" (ended by another daemon than the one that began it); "" = unknown
   std::string state = {};
   uint64_t raw_bytes = 0;  // of a compressed slice, before; and its check sum
   uint32_t raw_crc32c = 0;

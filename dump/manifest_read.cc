@@ -125,6 +125,12 @@ DumpClocks ReadClocks(Reader& reader, const Json& json) {
   return clocks;
 }
 
+LossReason ReasonOf(Reader& reader, const Json& json) {
+  std::string name;
+  reader.Get(json, "reason", &name);
+  return LossReasonOf(name);
+}
+
 ManifestChannel ReadChannel(Reader& reader, const Json& json) {
   ManifestChannel channel;
   reader.Get(json, "collector", &channel.collector);
@@ -146,7 +152,7 @@ ManifestChannel ReadChannel(Reader& reader, const Json& json) {
   reader.Get(aged, "to_ns", &channel.aged.to_ns);
   reader.Each(json, "dropped", [&](const Json& item) {
     ManifestLoss loss;
-    reader.Get(item, "reason", &loss.reason);
+    loss.reason = ReasonOf(reader, item);
     reader.Get(item, "records", &loss.records);
     reader.Get(item, "bytes", &loss.bytes);
     reader.Get(item, "from_ns", &loss.from_ns);
@@ -166,7 +172,7 @@ ManifestChannel ReadChannel(Reader& reader, const Json& json) {
     reader.Get(item, "from_ns", &gap.from_ns);
     reader.Get(item, "host_ns", &gap.host_ns);
     reader.Get(item, "lost_records", &gap.lost_records);
-    reader.Get(item, "reason", &gap.reason);
+    gap.reason = ReasonOf(reader, item);
     channel.AddGap(std::move(gap));
   });
   channel.gap_count = 0;

@@ -22,15 +22,15 @@ ManifestChannel FullChannel() {
   hbm.channel_hz = 100;
   hbm.records = 1ull << 60;
   hbm.bytes = ~0ull;
-  hbm.AddLoss("queue_full", 3, 72);
-  hbm.AddLoss("driver", 1, 24);
-  hbm.AddLoss("queue_full", 2, 48);
+  hbm.AddLoss(LossReason::kQueueFull, 3, 72);
+  hbm.AddLoss(LossReason::kDriver, 1, 24);
+  hbm.AddLoss(LossReason::kQueueFull, 2, 48);
   hbm.garbage_bytes = 5;
   hbm.thinned = true;
   hbm.thinned_records = 77;
   hbm.rebased = true;
   hbm.rebase_us = -123456789;
-  hbm.AddGap({876'117'208'663'771, 5, "queue_full"});
+  hbm.AddGap({876'117'208'663'771, 5, LossReason::kQueueFull});
   return hbm;
 }
 
@@ -165,7 +165,7 @@ TEST(Manifest, CapsGapsAndCountsOn) {
   Manifest manifest;
   manifest.channels.emplace_back();
   for (size_t i = 0; i < kMaxManifestGaps + 500; ++i) {
-    manifest.channels[0].AddGap({static_cast<int64_t>(i), 1, "driver"});
+    manifest.channels[0].AddGap({static_cast<int64_t>(i), 1, LossReason::kDriver});
   }
   Result<Manifest> parsed = ParseManifest(Serialize(manifest));
   ASSERT_TRUE(parsed.ok());

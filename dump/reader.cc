@@ -52,7 +52,7 @@ Result<std::vector<DumpReader::File>> DumpReader::Files(const ListLimits& limits
   TreeLimits tree;
   tree.entries = limits.entries;
   Status walked = WalkTree(dir_.get(), tree, [&](const TreeEntry& entry) {
-    // Another's file here is a hard link somebody made, not ours.
+    // Another's file here is a hard link that a user made, not ours.
     if (!entry.is_dir && !entry.other && entry.uid == uid_ && entry.links == 1 &&
         IsSafePath(entry.path)) {
       name_bytes += entry.path.size();

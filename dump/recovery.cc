@@ -183,7 +183,7 @@ void Recovery::EndChannels() {
     if (channel.file.empty() && channel.device < 0) CountPolled(&channel);
     if (channel.state != "running") continue;
     ManifestGap gap;
-    gap.reason = kEndedWithDaemon;
+    gap.reason = LossReason::kDaemonEnded;
     gap.host_ns = known_ns;
     gap.from_ns = manifest_.start_raw_ns;
     if (file != nullptr) {

@@ -1,4 +1,4 @@
-// Completes a dump that nobody ended: the daemon was killed, or the machine. Slices are cut to whole
+// Completes a dump that was not ended: the daemon was killed, or the machine. Slices are cut to whole
 // records, .done files and end_info written, records counted anew, and the manifest says
 // `interrupted` and what is missing. docs/dumps.md has what can be relied on.
 //
@@ -20,14 +20,13 @@
 
 namespace profd {
 
-inline constexpr std::string_view kEndedWithDaemon = "daemon_ended";  // a gap's reason
 
 struct RecoveryOptions {
   int64_t now_wall_ns = 0;
   int64_t now_raw_ns = 0;
   // Did the machine run on since the dump was begun? Absent: concluded from the clocks.
   std::optional<bool> same_boot;
-  // Whose dump it is, where its manifest cannot tell.
+  // The owner of the dump, where its manifest has none.
   std::string session_id;
   std::string reason = "profd ended before the session did";
   DumpState state = DumpState::kInterrupted;  // that it ends in

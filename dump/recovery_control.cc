@@ -73,9 +73,9 @@ void CountFile(const RepairedFile& file, ManifestChannel* channel) {
   channel->records = file.records;
   channel->bytes = file.bytes;
   channel->aged = {};
-  std::erase_if(channel->dropped, [](const ManifestLoss& loss) { return loss.reason == "aged"; });
+  std::erase_if(channel->dropped, [](const ManifestLoss& loss) { return loss.reason == LossReason::kAged; });
   const size_t before = channel->gaps.size();
-  std::erase_if(channel->gaps, [](const ManifestGap& gap) { return gap.reason == "aged"; });
+  std::erase_if(channel->gaps, [](const ManifestGap& gap) { return gap.reason == LossReason::kAged; });
   channel->gap_count -= std::min<uint64_t>(channel->gap_count, before - channel->gaps.size());
   for (const ForgottenSlices& gone : file.forgotten) {
     channel->AddAged(gone.records, gone.bytes, gone.from_ns, gone.to_ns);

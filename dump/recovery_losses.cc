@@ -1,4 +1,4 @@
-// What is missing from a dump that nobody ended, beyond what its last manifest says.
+// What is missing from a dump that was not ended, beyond what its last manifest says.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -9,8 +9,6 @@
 namespace profd {
 namespace {
 
-// Found by recovery; nobody had noted it.
-constexpr std::string_view kNotNoted = "not_noted";
 // The manifest is replaced every 10 seconds and the journal written at once: what neither has is in the last of a file.
 constexpr uint64_t kTailBytes = 4u << 20;
 
@@ -91,8 +89,8 @@ void FindUnnoted(const DumpReader& reader, Manifest* manifest) {
     }
     ManifestChannel* channel = FindChannel(manifest, gap.device, gap.channel, gap.collector);
     if (channel == nullptr) continue;
-    channel->AddGap({gap.to_ns, gap.missing, std::string(kNotNoted), gap.from_ns});
-    channel->AddLoss(kNotNoted, gap.missing, 0, gap.to_ns);
+    channel->AddGap({gap.to_ns, gap.missing, LossReason::kNotNoted, gap.from_ns});
+    channel->AddLoss(LossReason::kNotNoted, gap.missing, 0, gap.to_ns);
   }
 }
 

@@ -150,7 +150,7 @@ Status PlaceRepair::Run() {
   for (auto& [base, file] : place_.files) {
     std::sort(file.slices.begin(), file.slices.end(),
               [](const auto& a, const auto& b) { return a.number < b.number; });
-    // Of a slice that nobody closed the file's own time is the better word.
+    // Of a slice that was not closed the file's own time is the better source.
     file.last_ns = file.slices.empty() ? 0 : file.slices.back().file.last_ns;
   }
   return {};
@@ -348,7 +348,7 @@ void MoveOwnFolder(int top, std::vector<std::string>* warnings) {
                   Status::FromErrno(errno, "rename").message()));
 }
 
-// Our own files are lines, and end where a whole line does.
+// Our own files are lines, and end where a complete line does.
 Status CutOwnFiles(const RepairContext& context, SliceJournal* journal, OwnFiles* own) {
   Result<UniqueFd> host = OpenDirAt(context.top, std::string(kHostFolder));
   Result<UniqueFd> dir = host.ok() ? OpenDirAt(host->get(), std::string(kOwnFolder)) : std::move(host);

@@ -49,7 +49,7 @@ struct RepairedPlace {
 };
 
 inline constexpr std::string_view kDone = ".done";
-// The size a .done file tells; false if it is none, or not whole.
+// The size in a .done file; false if it has none, or is incomplete.
 bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes);
 // Opens a regular file of the owner's that has no other name; kPermissionDenied for any other.
 Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags);
@@ -68,7 +68,7 @@ void CountFile(const RepairedFile& file, ManifestChannel* channel);
 void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest);
 // recovery_losses.cc. What the journal knows to be lost and the manifest does not say yet.
 void ApplyLosses(const SliceJournal& journal, Manifest* manifest);
-// What is missing at the ends of the files, by the records' stamps, and is told nowhere: it was noticed too late to
+// What is missing at the ends of the files, by the records' timestamps, and is not reported: it was noticed too late to
 // be noted.
 void FindUnnoted(const DumpReader& reader, Manifest* manifest);
 // Manifest::files.

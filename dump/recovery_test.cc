@@ -155,7 +155,7 @@ TEST_F(RecoveryTest, SaysWhatIsMissingFromWhenToWhen) {
   const ManifestChannel& hbm = ChannelOf(dump, kHbm);
   EXPECT_EQ(hbm.state, "interrupted");
   ASSERT_EQ(hbm.gaps.size(), 1u);
-  EXPECT_EQ(hbm.gaps[0].reason, kEndedWithDaemon);
+  EXPECT_EQ(hbm.gaps[0].reason, LossReason::kDaemonEnded);
   EXPECT_EQ(hbm.gaps[0].host_ns, Options().now_raw_ns);
   EXPECT_GE(hbm.gaps[0].from_ns, kRaw);
   EXPECT_LE(hbm.gaps[0].from_ns, hbm.gaps[0].host_ns);
@@ -169,13 +169,13 @@ TEST_F(RecoveryTest, LossesSinceTheLastManifestAreInTheJournal) {
   Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
   ASSERT_TRUE(manifest.ok());
   // Known already: changes nothing.
-  manifest->channels[0].AddGap({kRaw + 500, 4, "driver", kRaw + 100});
-  manifest->channels[0].AddLoss("driver", 4, 96, kRaw + 500);
+  manifest->channels[0].AddGap({kRaw + 500, 4, LossReason::kDriver, kRaw + 100});
+  manifest->channels[0].AddLoss(LossReason::kDriver, 4, 96, kRaw + 500);
   WriteText(At("profd_manifest.json"), Serialize(*manifest));
   const std::string journal = fs::exists(At("host/profd/slices.tsv")) ? "host/profd/slices.tsv" : "profd/slices.tsv";
-  Append(journal, LostLine({0, kHbm, "hbm", "driver", 4, 96, kRaw + 100, kRaw + 500, 4}));
-  Append(journal, LostLine({0, kHbm, "hbm", "driver", 9, 216, kRaw + 900, kRaw + 950, 5}));
-  Append(journal, LostLine({0, kHccs, "hccs", "queue_full", 2, 60, kRaw + 10, kRaw + 20, 2}));
+  Append(journal, LostLine({0, kHbm, "hbm", LossReason::kDriver, 4, 96, kRaw + 100, kRaw + 500, 4}));
+  Append(journal, LostLine({0, kHbm, "hbm", LossReason::kDriver, 9, 216, kRaw + 900, kRaw + 950, 5}));
+  Append(journal, LostLine({0, kHccs, "hccs", LossReason::kQueueFull, 2, 60, kRaw + 10, kRaw + 20, 2}));
   RecoveredDump dump = Recover();
   const ManifestChannel& hbm = ChannelOf(dump, kHbm);
   ASSERT_EQ(hbm.dropped.size(), 1u);
@@ -187,10 +187,10 @@ TEST_F(RecoveryTest, LossesSinceTheLastManifestAreInTheJournal) {
   EXPECT_EQ(hbm.gaps[1].from_ns, kRaw + 900);
   const ManifestChannel& hccs = ChannelOf(dump, kHccs);
   ASSERT_EQ(hccs.dropped.size(), 1u);
-  EXPECT_EQ(hccs.dropped[0].reason, "queue_full");
+  EXPECT_EQ(hccs.dropped[0].reason, LossReason::kQueueFull);
 }
 
-// What was lost in the last moment was noted nowhere: its records' stamps tell.
+// What was lost in the last moment was not reported: its records' timestamps show it.
 TEST_F(RecoveryTest, HolesThatNobodyNotedAreFound) {
   Make();
   Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
@@ -207,7 +207,7 @@ TEST_F(RecoveryTest, HolesThatNobodyNotedAreFound) {
   RecoveredDump dump = Recover();
   const ManifestChannel& hccs = ChannelOf(dump, kHccs);
   ASSERT_EQ(hccs.dropped.size(), 1u);
-  EXPECT_EQ(hccs.dropped[0].reason, "not_noted");
+  EXPECT_EQ(hccs.dropped[0].reason, LossReason::kNotNoted);
   EXPECT_EQ(hccs.dropped[0].records, 3u);
   EXPECT_EQ(hccs.gaps.back().lost_records, 3u);
   EXPECT_EQ(hccs.gaps.back().host_ns - hccs.gaps.back().from_ns, 400 * kNsPerMs);

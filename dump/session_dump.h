@@ -37,11 +37,9 @@
 
 namespace profd {
 
-// The one reason a storage limit ends a session with.
-inline constexpr std::string_view kStorageLimit = "storage_limit";
-// Reason of losses: another file would be more than max_dynamic_files.
-inline constexpr std::string_view kFileLimit = "file_limit";
-
+// kResourceExhausted: the dump is as large as it may become (and not: the disk is full).
+Status AtStorageLimit(std::string text);
+bool IsAtStorageLimit(const Status& status);
 struct SessionDumpOptions {
   struct Device {
     DeviceFacts facts;
@@ -63,7 +61,7 @@ struct SessionDumpOptions {
   uint64_t place_bytes = 0;  // with age_at_limit: of each directory (PlaceLimit); 0 = no limit
   uint64_t slice_bytes = kDefaultSliceBytes;
   int compress = 0;  // closed slices: zstd level 1..3; 0 = as they are
-  // Who brings what is written to the disk (Sync, SyncAtEnd); outlives the dump. Null: nobody before
+  // Who brings what is written to the disk (Sync, SyncAtEnd); outlives the dump. Null: no thread before
   // the end, and the end waits for it.
   DumpSync* sync = nullptr;
   bool sync_while_running = true;
@@ -115,17 +113,17 @@ class SessionDump : private SliceObserver {
   // The data file of a driver channel of one of the dump's devices. Empty `file` = the one of the
   // format table. Channels may share a device but not a file.
   Result<Channel> OpenChannel(int device, uint32_t channel_id, std::string_view file = {});
-  // SyncMode comes with the bytes of an append.
+  // What comes with the bytes of an append.
   struct Batch {
     uint64_t records = 1;
     int64_t host_ns = 0;             // when they were read; 0 = unknown
-    std::string_view collector = {};  // whose they are, where no channel tells
+    std::string_view collector = {};  // whose they are, where there is no channel
   };
-  // ControlFile records or lines. kResourceExhausted with kStorageLimit in its text when the dump would
+  // Complete records or lines. AtStorageLimit when the dump would
   // exceed max_bytes; any error refuses the block whole and leaves the dump usable.
   Status Append(Channel channel, std::span<const std::byte> bytes, uint64_t records,
                 int64_t host_ns = 0);
-  // ControlFile lines for host/data/<file>.slice_<k>. Files that cost the reader samples when cut are
+  // Complete lines for host/data/<file>.slice_<k>. Files that cost the reader samples when cut are
   // kept in one slice while the limits allow (host_cpu, host_network, host_disk).
   Status AppendHostFile(std::string_view file, std::string_view lines, uint64_t records = 1) {
     return AppendHostFile(file, lines, Batch{records});
@@ -136,7 +134,7 @@ class SessionDump : private SliceObserver {
   Result<HostFile> OpenHostFile(std::string_view file, std::string_view collector);
   bool IsHostFile(HostFile number, std::string_view file) const;
   Status AppendHostFile(HostFile file, std::string_view lines, const Batch& batch);
-  // ControlFile lines for device_<N>/data/<file>.<N>.slice_<k> that come from no driver channel
+  // Complete lines for device_<N>/data/<file>.<N>.slice_<k> that come from no driver channel
   // ("netdev_stats.data").
   Status AppendDeviceFile(int device, std::string_view file, std::string_view lines,
                           uint64_t records = 1) {
@@ -172,11 +170,11 @@ class SessionDump : private SliceObserver {
   ChannelStats Stats(Channel channel) const;
   size_t open_fds() const;
 
-  // SyncMode the daemon keeps up to date: outcomes, losses, clock pairs, warnings.
+  // What the daemon keeps up to date: outcomes, losses, clock pairs, warnings.
   Manifest& manifest() { return manifest_; }
   // Something is missing from a channel of the manifest, for this reason; `gap` is where. Goes into the journal at
   // once, so that a crash before the next manifest does not hide it.
-  void NoteLoss(const ManifestChannel& channel, std::string_view reason, const ManifestGap& gap);
+  void NoteLoss(const ManifestChannel& channel, LossReason reason, const ManifestGap& gap);
   // Something in it is worth knowing after a crash.
   void TouchManifest() { manifest_touched_ = true; }
   // Replaces profd_manifest.json if it was touched, at most every 10 s; with `sync`, once it is on the

@@ -1,4 +1,4 @@
-// SyncMode a dump says of itself, its way to the disk, and its end.
+// What a dump says of itself, its way to the disk, and its end.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -167,7 +167,7 @@ void SessionDump::UpdateManifestCounts() {
   }
 }
 
-// SyncMode is known of a file besides its size.
+// What is known of a file besides its size.
 void SessionDump::DescribeFile(ManifestFile* file) const {
   if (auto whole = control_files_.find(file->path); whole != control_files_.end()) {
     file->crc32c = whole->second.crc32c;
@@ -215,10 +215,10 @@ Status SessionDump::ListFiles() {
   });
 }
 
-void SessionDump::NoteLoss(const ManifestChannel& channel, std::string_view reason,
+void SessionDump::NoteLoss(const ManifestChannel& channel, LossReason reason,
                            const ManifestGap& gap) {
   manifest_touched_ = true;
-  JournalLoss loss{channel.device, channel.channel, channel.collector, std::string(reason), 0, 0,
+  JournalLoss loss{channel.device, channel.channel, channel.collector, reason, 0, 0,
                    gap.from_ns,    gap.host_ns,     gap.lost_records};
   for (const ManifestLoss& one : channel.dropped) {
     if (one.reason != reason) continue;
@@ -294,7 +294,7 @@ Status SessionDump::CloseFiles() {
           (file->collector.empty() || entry.collector != file->collector)) {
         continue;
       }
-      entry.AddLoss("write_error", file->writer->lost_records(), file->writer->lost_bytes());
+      entry.AddLoss(LossReason::kWriteError, file->writer->lost_records(), file->writer->lost_bytes());
     }
   }
   return first;

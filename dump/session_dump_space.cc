@@ -34,10 +34,18 @@ uint64_t SessionDump::Reserved() const {
       std::max(manifest_bytes_ + kManifestBase,
                kManifestBase + manifest_.channels.size() * kBytesPerChannel + gap_bytes_);
   const uint64_t entries = slice_index_.size() + files_.size() + final_entries_ + places_.size();
-  // Twice: the old manifest stays until the new one is whole.
+  // Twice: the old manifest stays until the new one is complete.
   return 2 * manifest + entries * kBytesPerEntry + files_.size() * kBytesPerClosing +
          places_.size() * kBytesPerPlace + slice_index_.spare_bytes() + kSlackBytes +
          (compressor_ != nullptr ? compressor_->spare_bytes() : 0);
+}
+
+Status AtStorageLimit(std::string text) {
+  return {StatusCode::kResourceExhausted, Problem{.field = std::string(ToString(LossReason::kStorageLimit)), .text = std::move(text)}};
+}
+
+bool IsAtStorageLimit(const Status& status) {
+  return !status.problems().empty() && status.problems().front().field == ToString(LossReason::kStorageLimit);
 }
 
 Status SessionDump::ReserveSpace(uint64_t more) {
@@ -45,7 +53,7 @@ Status SessionDump::ReserveSpace(uint64_t more) {
   const bool ages = options_.age_at_limit && ages_;
   while (limit != 0 && bytes_written() + more + Reserved() > limit) {
     if (ages && AgeOne(std::nullopt)) continue;
-    return ResourceExhausted(fmt::format("{}: the dump may hold {} bytes", kStorageLimit, limit));
+    return AtStorageLimit(fmt::format("the dump may hold {} bytes", limit));
   }
   return {};
 }
@@ -67,8 +75,7 @@ Status SessionDump::ReserveSpace(File& file, uint64_t more) {
   const DataFolder& place = places_[*file.place];
   while (place.bytes + more + kBytesPerPlace > options_.place_bytes) {
     if (AgeOne(file.place)) continue;
-    return ResourceExhausted(fmt::format("{}: {} may hold {} bytes, half of the limit",
-                                         kStorageLimit, place.name, options_.place_bytes));
+    return AtStorageLimit(fmt::format("{} may hold {} bytes, half of the limit", place.name, options_.place_bytes));
   }
   return {};
 }
@@ -243,7 +250,7 @@ void SessionDump::OnSliceClosed(const SliceWriter& writer, const ClosedSlice& sl
   slice_index_.Closed(entry);
   // After the journal knows what was compressed.
   const bool compresses = Compress(file, entry, slice.slice);
-  // SyncMode is going to be compressed is read again soon, and need not reach the disk.
+  // What is going to be compressed is read again soon, and need not reach the disk.
   if (compresses || running_sync() == nullptr) return;
   options_.sync->Take(std::move(fd), DumpSync::SyncMode::kClosed, sync_outcome_);
 }

@@ -291,9 +291,9 @@ TEST_F(SessionDumpTest, EndsCleanlyAtItsLimit) {
   Status status;
   for (int i = 0; i < 2000 && status.ok(); ++i) status = Put(*dump, *hbm, std::string(2400, 'h'));
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.message(), HasSubstr(kStorageLimit));
+  EXPECT_TRUE(IsAtStorageLimit(status)) << status.ToString();
   EXPECT_TRUE(dump->Flush().ok());
-  ASSERT_TRUE(dump->Finish({kWall, kRaw, DumpState::kDone, std::string(kStorageLimit)}).ok());
+  ASSERT_TRUE(dump->Finish({kWall, kRaw, DumpState::kDone, "storage_limit"}).ok());
   uint64_t total = 0;
   for (const std::string& file : FilesBelow(path_)) total += Text(file).size();
   EXPECT_LE(total, options.max_bytes);

@@ -118,7 +118,7 @@ bool TakeLost(const Fields& f, size_t count, SliceJournal* journal) {
     return false;
   }
   loss.collector = where.substr(second + 1);
-  loss.reason = f[2];
+  loss.reason = LossReasonOf(f[2]);
   journal->losses.push_back(std::move(loss));
   return true;
 }
@@ -194,7 +194,7 @@ std::string ForgottenLine(const ForgottenSlices& gone) {
 
 std::string LostLine(const JournalLoss& loss) {
   return fmt::format("lost\t{}/{}/{}\t{}\t{}\t{}\t{}\t{}\t{}\n", loss.device, loss.channel,
-                     loss.collector, loss.reason, loss.records, loss.bytes, loss.from_ns,
+                     loss.collector, ToString(loss.reason), loss.records, loss.bytes, loss.from_ns,
                      loss.to_ns, loss.gap_records);
 }
 

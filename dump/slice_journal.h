@@ -1,6 +1,6 @@
 // host/profd/slices.tsv: what became of every slice of a dump, written as it happens, so that a dump whose
 // end was never written can still be checked. Lines are only ever added; a line without its '\n' is
-// the one a crash cut off, and counts for nothing. Fields are separated by tabs, stamps are the
+// the one a crash cut off, and counts for nothing. Fields are separated by tabs, timestamps are the
 // host's CLOCK_MONOTONIC_RAW in ns (0 = unknown), check sums 8 digits of lower-case hex:
 //
 //   closed      path bytes records crc32c first_ns last_ns closed_ns
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "dump/loss_reason.h"
 
 namespace profd {
 
@@ -70,7 +71,7 @@ struct JournalLoss {
   int device = -1;
   uint32_t channel = 0;
   std::string collector;
-  std::string reason;
+  LossReason reason = LossReason::kUnknown;
   uint64_t records = 0;  // for this reason so far
   uint64_t bytes = 0;
   int64_t from_ns = 0;  // of the gap

@@ -91,43 +91,43 @@ TEST(SliceJournalTest, KnowsTheFileOfASlice) {
   EXPECT_EQ(FileOfSlice("host/data/x.slice_"), "");
 }
 
-class SliceBookTest : public testing::Test {
+class SliceIndexTest : public testing::Test {
  protected:
-  SliceBookTest() : dir_(::open(tmp_.path().c_str(), O_RDONLY | O_DIRECTORY)) {
-    book_.SetDir(dir_.get());
+  SliceIndexTest() : dir_(::open(tmp_.path().c_str(), O_RDONLY | O_DIRECTORY)) {
+    index_.SetDir(dir_.get());
   }
   SliceJournal Journal() { return ParseSliceJournal(ReadText(tmp_ / "slices.tsv")); }
   void ExpectSumIsRight() {
     const std::string text = ReadText(tmp_ / "slices.tsv");
-    EXPECT_EQ(book_.bytes(), text.size());
-    EXPECT_EQ(book_.crc32c(), Crc32c(AsBytes(text)));
+    EXPECT_EQ(index_.bytes(), text.size());
+    EXPECT_EQ(index_.crc32c(), Crc32c(AsBytes(text)));
   }
 
   TempDir tmp_;
   UniqueFd dir_;
   FullDiskIo io_;
-  SliceIndex book_{io_, Myself()};
+  SliceIndex index_{io_, Myself()};
 };
 
-TEST_F(SliceBookTest, EveryLineIsThereAtOnce) {
-  book_.Closed(Entry(0));
+TEST_F(SliceIndexTest, EveryLineIsThereAtOnce) {
+  index_.Closed(Entry(0));
   EXPECT_EQ(Journal().slices.size(), 1u);
-  book_.Compressed(Entry(0).path, 50, 1);
+  index_.Compressed(Entry(0).path, 50, 1);
   EXPECT_TRUE(Journal().slices[0].compressed);
-  EXPECT_TRUE(book_.Find(Entry(0).path)->compressed);
-  EXPECT_TRUE(book_.Aged(Entry(0).path, 9, [this] {
+  EXPECT_TRUE(index_.Find(Entry(0).path)->compressed);
+  EXPECT_TRUE(index_.Aged(Entry(0).path, 9, [this] {
     // Before anything is removed.
     EXPECT_TRUE(Journal().Find(Entry(0).path)->aged);
     return true;
   }));
   EXPECT_TRUE(Journal().slices[0].aged);
-  EXPECT_EQ(book_.Find(Entry(0).path), nullptr);
+  EXPECT_EQ(index_.Find(Entry(0).path), nullptr);
   ExpectSumIsRight();
 }
 
-TEST_F(SliceBookTest, LossesAreThereAtOnceAndGoWhenTheManifestHasThem) {
-  const JournalLoss loss{3, 1, "hbm", "driver", 17, 408, 1000, 2000, 5};
-  book_.Lost(loss);
+TEST_F(SliceIndexTest, LossesAreThereAtOnceAndGoWhenTheManifestHasThem) {
+  const JournalLoss loss{3, 1, "hbm", LossReason::kDriver, 17, 408, 1000, 2000, 5};
+  index_.Lost(loss);
   ASSERT_EQ(Journal().losses.size(), 1u);
   const JournalLoss read = Journal().losses[0];
   EXPECT_EQ(std::tie(read.device, read.channel, read.collector, read.reason, read.records),
@@ -137,36 +137,36 @@ TEST_F(SliceBookTest, LossesAreThereAtOnceAndGoWhenTheManifestHasThem) {
   EXPECT_EQ(Journal().bad_lines, 0u);
   // A day of losses is no larger than some minutes of them.
   for (int second = 0; second < 86'400; second += 10) {
-    for (int line = 0; line < 10; ++line) book_.Lost(loss);
-    book_.ManifestReplaced();
+    for (int line = 0; line < 10; ++line) index_.Lost(loss);
+    index_.ManifestReplaced();
   }
-  book_.Lost({-1, 0, "host_cpu", "late", 1, 0, 3000, 4000, 1});
-  EXPECT_LT(book_.lines(), 20'000u);
+  index_.Lost({-1, 0, "host_cpu", LossReason::kLate, 1, 0, 3000, 4000, 1});
+  EXPECT_LT(index_.lines(), 20'000u);
   EXPECT_EQ(Journal().losses.back().collector, "host_cpu");
   EXPECT_EQ(Journal().losses.back().device, -1);
   ExpectSumIsRight();
 }
 
-TEST_F(SliceBookTest, AFullDiskDelaysLinesAndTearsNone) {
-  book_.Closed(Entry(0));
+TEST_F(SliceIndexTest, AFullDiskDelaysLinesAndTearsNone) {
+  index_.Closed(Entry(0));
   io_.room = 10;
-  book_.Closed(Entry(1));
+  index_.Closed(Entry(1));
   EXPECT_EQ(Journal().slices.size(), 1u);
   EXPECT_FALSE(Journal().torn);
-  EXPECT_FALSE(book_.Flush().ok());
+  EXPECT_FALSE(index_.Flush().ok());
   io_.room = SIZE_MAX;
-  EXPECT_TRUE(book_.Flush().ok());
+  EXPECT_TRUE(index_.Flush().ok());
   EXPECT_EQ(Journal().slices.size(), 2u);
   ExpectSumIsRight();
 }
 
-TEST_F(SliceBookTest, ForgetsWhatHasGoneForLong) {
+TEST_F(SliceIndexTest, ForgetsWhatHasGoneForLong) {
   constexpr int kSlices = 20'000;
   for (int k = 0; k < kSlices; ++k) {
-    book_.Closed(Entry(k));
-    if (k >= 10) book_.Aged(Entry(k - 10).path, k, [] { return true; });
+    index_.Closed(Entry(k));
+    if (k >= 10) index_.Aged(Entry(k - 10).path, k, [] { return true; });
   }
-  EXPECT_LT(book_.lines(), 10'000u);
+  EXPECT_LT(index_.lines(), 10'000u);
   ExpectSumIsRight();
   SliceJournal journal = Journal();
   EXPECT_EQ(journal.bad_lines, 0u);

@@ -1,4 +1,4 @@
-// How far a slice that nobody ended is whole. A crash of the process may cut the last write off
+// How far a slice that was not ended is complete. A crash of the process may cut the last write off
 // anywhere; a crash of the machine may leave zeros in place of what never reached the disk.
 #pragma once
 

@@ -16,8 +16,8 @@ namespace profd {
 class SliceSource {
  public:
   enum class Sums : uint8_t { kYes, kNo };
-  // `fd` is a regular file opened for reading. `path` tells by its end whether it is compressed.
-  // Without sums the check sums below stay 0, and bytes that nobody checks cost only the reading.
+  // `fd` is a regular file opened for reading. The end of `path` shows whether it is compressed.
+  // Without sums the check sums below stay 0, and unchecked bytes cost only the reading.
   SliceSource(UniqueFd fd, std::string_view path, Sums sums = Sums::kYes);
   ~SliceSource();
   SliceSource(const SliceSource&) = delete;
@@ -47,7 +47,7 @@ class SliceSource {
   uint32_t stored_crc32c_ = 0;
   uint64_t bytes_ = 0;
   uint32_t crc32c_ = 0;
-  Status failed_;  // told once everything before it was given out
+  Status failed_;  // reported once everything before it was given out
 };
 
 // Whether a file of this name is a compressed slice.

@@ -149,7 +149,7 @@ TEST_F(SliceSourceTest, AFullDiskOrAChangedSliceLosesNothing) {
   EXPECT_EQ(done[0].bytes, 0u);
   EXPECT_EQ(FilesBelow(tmp_.path()), std::set<std::string>{"x.slice_0"});
   EXPECT_EQ(ReadText(tmp_ / "x.slice_0"), text);
-  // Somebody changed it since it was written: not ours to hide.
+  // Changed since it was written: that must stay visible.
   SliceCompressor compressor(SystemDumpIo(), Myself(), 1);
   SliceCompressor::Job job = Job("x.slice_0", text);
   job.crc32c ^= 1;

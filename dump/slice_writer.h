@@ -1,7 +1,7 @@
 // One logical data file of a dump: a sequence of slices `<base>[.<device>].slice_<k>`, each
 // followed by `<slice>.done` when it is closed (dump-format 1.1, driver-abi 5.2).
 //
-// Only whole records or lines come in, and only whole ones ever reach a file: every write ends at
+// Only complete records or lines come in, and only complete ones ever reach a file: every write ends at
 // the end of an Append, and a write that stops half-way is taken back. So a crash of the process
 // leaves files without a cut record, and slices are cut at record boundaries only.
 //
@@ -45,7 +45,7 @@ struct ClosedSlice {
   uint64_t bytes = 0;
   uint64_t records = 0;
   uint32_t crc32c = 0;
-  int64_t first_ns = 0;  // stamps given with its first and last records; 0 = none
+  int64_t first_ns = 0;  // timestamps given with its first and last records; 0 = none
   int64_t last_ns = 0;
 };
 
@@ -69,8 +69,8 @@ class SliceWriter {
 
   void SetObserver(SliceObserver* observer) { observer_ = observer; }  // outlives the writer
 
-  // Takes `block`, `records` whole records or lines that came at `host_ns` (0 = unknown). On an error
-  // the block is refused whole and nothing that was taken before is lost; the same call may succeed
+  // Takes `block`, `records` complete records or lines that came at `host_ns` (0 = unknown). On an error
+  // the block is refused entirely and nothing that was taken before is lost; the same call may succeed
   // later.
   Status Append(std::span<const std::byte> block, uint64_t records, int64_t host_ns = 0);
   // Hands what is buffered to the kernel.
@@ -118,7 +118,7 @@ class SliceWriter {
   Status AppendWithoutHeaders(std::span<const std::byte> block, const Stamped& what);
   Status AppendWhole(std::span<const std::byte> block, const Stamped& what);
   void BeginSlice();
-  // Writes the buffer and `more` behind it: whole records both.
+  // Writes the buffer and `more` behind it: complete records both.
   Status WriteOut(std::span<const std::byte> more);
   Status EnsureFd();
   Status CloseSlice();

@@ -9,7 +9,7 @@
 
 namespace profd {
 
-// What tells series of one type in channel 52 apart (driver-abi 3.6, dump-format 2.9).
+// What distinguishes series of one type in channel 52 (driver-abi 3.6, dump-format 2.9).
 inline uint64_t SocKey(std::span<const std::byte> record, uint8_t type, bool is_950) {
   auto head = LoadUnchecked<uint16_t>(record, 0);
   uint32_t sub_type = abi::SocProfileSubtypeOf(head);

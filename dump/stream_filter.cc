@@ -18,7 +18,7 @@ using abi::Framing;
 using abi::Thinning;
 using abi::TimeKind;
 
-// Beyond it (73 years) a stamp is garbage; below it grid arithmetic cannot overflow.
+// Beyond it (73 years) a timestamp is garbage; below it grid arithmetic cannot overflow.
 constexpr int64_t kMaxStampNs = int64_t{1} << 61;
 constexpr int64_t kMaxMicros = kMaxStampNs / 1000;
 
@@ -230,12 +230,12 @@ bool StreamFilter::IsDue(Grid& grid, Series& series, int64_t stamp_ns) {
     grid.origin_ns = stamp_ns;
     grid.anchored = true;
   }
-  // Records of one instant share its fate even if their stamps differ a little.
+  // Records of one instant share its fate even if their timestamps differ a little.
   if (series.kept && stamp_ns >= series.kept_ns &&
       stamp_ns - series.kept_ns < grid.channel_period_ns / 4) {
     return true;
   }
-  // The clock went back, or a garbage stamp had sent the series far ahead.
+  // The clock went back, or a garbage timestamp had sent the series far ahead.
   if (series.started && stamp_ns < series.due_ns - 2 * period) series.started = false;
   if (!series.started) {
     if (stamp_ns < grid.origin_ns) grid.origin_ns = stamp_ns;
@@ -275,7 +275,7 @@ bool StreamFilter::RebaseMicros(std::span<std::byte> record, int64_t* stamp_ns) 
     ++counters_.before_start;
     return false;
   }
-  // A 32-bit stamp wraps as the driver's own would.
+  // A 32-bit timestamp wraps as the driver's own would.
   if (field.width == 4) {
     StoreUnchecked(record, field.offset, static_cast<uint32_t>(micros));
   } else {

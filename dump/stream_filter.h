@@ -1,9 +1,9 @@
-// A session's view of one driver channel. The channel runs once, at the fastest rate anybody asked
+// A session's view of one driver channel. The channel runs once, at the fastest rate requested
 // for, perhaps since long before the session began; the session gets what it would have got with
-// the channel to itself: its own rate (thinning) and stamps that count from its own start
+// the channel to itself: its own rate (thinning) and timestamps that count from its own start
 // (rebasing). When neither is needed the bytes pass through untouched.
 //
-// Thinning follows abi::ChannelFormat. With t0 the first stamp seen, a session of period P keeps of
+// Thinning follows abi::ChannelFormat. With t0 the first timestamp seen, a session of period P keeps of
 // every series the record nearest to each of t0, t0 + P, t0 + 2P, ...; P need not be a multiple of
 // the channel's period. Counts per interval (Thinning::kSum, and SIO in channel 52) are added up
 // over the records left out, so that their total is conserved; a sum still open at the end is what
@@ -35,15 +35,15 @@ struct StreamFilterOptions {
   // Equal, or either 0, means no thinning. Ignored for channel 52, which has `soc`.
   int64_t channel_period_ns = 0;
   int64_t session_period_ns = 0;
-  // Added to stamps in microseconds since the channel's start: (channel start - session start) /
-  // 1000 on the host's clock, so usually negative. Ignored for other kinds of stamps.
+  // Added to timestamps in microseconds since the channel's start: (channel start - session start) /
+  // 1000 on the host's clock, so usually negative. Ignored for other kinds of timestamps.
   int64_t rebase_us = 0;
-  // How long the channel had been running when the filter was made: tells how often a 32-bit stamp
+  // How long the channel had been running when the filter was made: gives how often a 32-bit timestamp
   // has already wrapped (every 71.6 minutes).
   int64_t channel_age_us = 0;
-  // To compare stamps that are counter cycles.
+  // To compare timestamps that are counter cycles.
   double device_counter_hz = 0;
-  double host_counter_hz = 0;  // 0: kHostCounter stamps are ns already
+  double host_counter_hz = 0;  // 0: kHostCounter timestamps are ns already
   // abi::ChipId; 950-class chips lay out SIO records of channel 52 differently.
   uint32_t chip_id = 0;
   // Channel 52 only: by abi::SocProfileType - kFirstSocType.
@@ -60,7 +60,7 @@ class StreamFilter {
     std::span<const std::byte> bytes;  // valid until the next call
     uint64_t records = 0;
   };
-  // `block_untrusted` is whole records or lines, `records` of them as the pump counted (header
+  // `block_untrusted` is complete records or lines, `records` of them as the pump counted (header
   // lines are none).
   Output Filter(std::span<const std::byte> block_untrusted, uint64_t records);
 
@@ -73,12 +73,12 @@ class StreamFilter {
     uint64_t records_out = 0;
     uint64_t thinned = 0;  // left out because the session is slower, or did not ask for the type
     uint64_t before_start = 0;  // left out because they are older than the session
-    uint64_t malformed = 0;     // left out because their stamp or type made no sense
+    uint64_t malformed = 0;     // left out because their timestamp or type made no sense
     uint64_t malformed_bytes = 0;
   };
   const Counters& counters() const { return counters_; }
 
-  // The channel was started anew: its stamps count from zero again, with this offset.
+  // The channel was started anew: its timestamps count from zero again, with this offset.
   void Reset(int64_t rebase_us, int64_t channel_age_us);
 
  private:
@@ -111,7 +111,7 @@ class StreamFilter {
 
   Output FilterBinary(std::span<const std::byte> block);
   Output FilterText(std::span<const std::byte> block);
-  // True if `record` (a copy, about to be written) stays; rebases its stamp, settles its counts.
+  // True if `record` (a copy, about to be written) stays; rebases its timestamp, settles its counts.
   bool TakeRecord(std::span<std::byte> record);
   bool TakeSocRecord(std::span<std::byte> record);
   bool Decide(Grid& grid, uint64_t key, int64_t stamp_ns, const Counts& counts,
@@ -131,7 +131,7 @@ class StreamFilter {
   std::vector<std::byte> out_;
   bool has_first_cycles_ = false;
   uint64_t first_cycles_ = 0;
-  int64_t last_micros_ = 0;  // the last 32-bit stamp with its wraps counted
+  int64_t last_micros_ = 0;  // the last 32-bit timestamp with its wraps counted
   Counters counters_;
 };
 

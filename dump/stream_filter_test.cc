@@ -89,8 +89,8 @@ StreamFilterOptions Options(uint32_t channel, double channel_ms, double session_
   return options;
 }
 
-// For every point of the grid from `stamps[0]` on: the stamp nearest to it, the earlier one of two.
-// The last point is the last one whose nearest stamp no later stamp could change.
+// For every point of the grid from `timestamps[0]` on: the timestamp nearest to it, the earlier one of two.
+// The last point is the last one whose nearest timestamp no later timestamp could change.
 std::vector<int64_t> NearestOnGrid(const std::vector<int64_t>& stamps, int64_t period) {
   const int64_t step = stamps[1] - stamps[0];
   std::vector<int64_t> kept;
@@ -305,7 +305,7 @@ TEST(StreamFilter, RebasesForwardToo) {
 }
 
 TEST(StreamFilter, ThirtyTwoBitStampsAreRebasedAcrossTheirWrap) {
-  // The channel has run for 2 h when the session joins: its stamps have wrapped once already and
+  // The channel has run for 2 h when the session joins: its timestamps have wrapped once already and
   // wrap again during the session.
   const uint64_t age = 7'200'000'000;
   StreamFilterOptions options = Options(7, 20, 20);

@@ -1,5 +1,5 @@
 // Checks the integrity of a dump. Reads every byte of it and holds it against its manifest, its slice journal and
-// itself: sizes, checksums, framing of records, order of stamps, clock pairs, and for every channel
+// itself: sizes, checksums, framing of records, order of timestamps, clock pairs, and for every channel
 // that what should have come = what is there + what the manifest says was lost.
 //
 // Nothing is changed. Bytes are untrusted; memory does not depend on the dump's size.
@@ -23,8 +23,8 @@ enum class VerifyCheck : uint8_t {
   kManifest,    // there, readable
   kSizes,       // files are there and as long as manifest, journal and .done say; nothing else is
   kChecksums,   // CRC-32C of slices
-  kFraming,     // whole records and lines, readable stamps
-  kOrder,       // stamps of a series never go back
+  kFraming,     // complete records and lines, readable timestamps
+  kOrder,       // timestamps of a series never go back
   kClocks,      // control files and clock pairs agree with each other
   kAccounting,  // expected = received + lost; of an ended session
 };
@@ -46,7 +46,7 @@ struct VerifyChannel {
   uint64_t bytes = 0;
   uint64_t received = 0;     // records in the files
   uint64_t lost = 0;         // of these the manifest knows
-  uint64_t missing = 0;      // by the stamps: in places the manifest names
+  uint64_t missing = 0;      // by the timestamps: in places the manifest names
   uint64_t unexplained = 0;  // and elsewhere
   bool judged = true;        // false: a file of a kind unknown here, counted only
   uint64_t expected() const { return received + missing + unexplained; }

@@ -117,7 +117,7 @@ GapDetector::Options FileCheck::HoleOptions() {
   GapDetector::Options options;
   options.format = format_;
   if (!run_.manifest) {
-    // The counter's rate is told nowhere; how many steps are missing shows at any.
+    // The counter's rate is unknown; how many steps are missing shows at any.
     options.device_counter_hz = 1e9;
     return options;
   }
@@ -288,7 +288,7 @@ void FileCheck::CheckSum(const std::string& path, const SliceSource& source) {
   ++run_.report.checksums;
 }
 
-// Of one instant on the stamps' clock, on the host's.
+// Of one instant on the timestamps' clock, on the host's.
 int64_t FileCheck::ToHostNs(int64_t stamp_ns) const {
   if (format_ == nullptr) return stamp_ns;
   if (!clocks_) return stamp_ns;
@@ -313,12 +313,12 @@ bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns, const ManifestChanne
 bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns) const {
   if (!run_.manifest) return true;
   if (known_ != nullptr) {
-    // Without the device's clocks its stamps cannot be put beside the gaps: any of them may be it.
+    // Without the device's clocks its timestamps cannot be put beside the gaps: any of them may be it.
     if (format_ != nullptr && !clocks_) return known_->gap_count > 0;
     return IsExplained(from_ns, to_ns, *known_);
   }
   if (poller_ != nullptr) return IsExplained(from_ns, to_ns, *poller_);
-  // Of a file of nobody's: any of the host's.
+  // Of a file without owner: any of the host's.
   return std::any_of(run_.manifest->channels.begin(), run_.manifest->channels.end(),
                      [&](const ManifestChannel& channel) {
                        return channel.channel == 0 && IsExplained(from_ns, to_ns, channel);
@@ -407,16 +407,16 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
   }
 }
 
-// What the collector read is in the file of what it reads of the whole system, or told as lost. Losses
+// What the collector read is in the file of what it reads of the system, or reported as lost. Losses
 // are of all its files, so this many of this one may be among them.
 void FileCheck::CheckReadings(const VerifyChannel& row) {
   if (!HostFileOf(file_.base).system || run_.manifest->state != DumpState::kDone) return;
   uint64_t lost = 0;
   for (const ManifestLoss& loss : poller_->dropped) {
-    if (loss.reason != kLateReason) lost += loss.records;
+    if (loss.reason != LossReason::kLate) lost += loss.records;
   }
   if (row.received + lost >= poller_->readings) return;
-  AddToAccount(fmt::format("{} readings are here, {} was read {} times and {} are told as lost",
+  AddToAccount(fmt::format("{} readings are here, {} was read {} times and {} are reported as lost",
                            row.received, poller_->collector, poller_->readings, lost));
 }
 

@@ -16,7 +16,7 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kDone = ".done";
-constexpr uint64_t kMostMissing = 100;  // slices of one file that are told one by one
+constexpr uint64_t kMostMissing = 100;  // slices of one file that are listed one by one
 
 // Of "device_0/data/hbm.data.0.slice_3.zst", with the device its folder names; nothing for other
 // paths.
@@ -150,7 +150,7 @@ std::string ControlText(const VerifyRun& run, int device, const std::string& nam
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// Samples of the counters or those of single tasks (operator-data a.4): sample.json tells.
+// Samples of the counters or those of single tasks (operator-data a.4): sample.json has which.
 SliceShape FftsShape(const VerifyRun& run, int device) {
   const std::string mode = ControlText(run, device, "sample.json", "ai_core_profiling_mode");
   using Kind = SliceShape::Kind;

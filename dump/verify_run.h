@@ -29,7 +29,7 @@ struct VerifyFile {
   std::string base;
   bool own = false;  // in our folder
   SliceShape shape;  // kUnknown: its bytes are not judged
-  bool other_layout = false;  // not ChannelFormat's: sizes are judged, stamps are not
+  bool other_layout = false;  // not ChannelFormat's: sizes are judged, timestamps are not
   std::vector<VerifySlice> slices;
 };
 

@@ -49,8 +49,8 @@ TEST_F(VerifyTest, LostRecordsTheManifestNamesAreExpected) {
   for (ManifestChannel* channel :
        {&Channel("hbm", 1, "hbm.data"), &Channel("hccs", 9, "hccs.data")}) {
     const uint64_t lost = channel->collector == "hbm" ? 80 : 10;
-    channel->AddGap({kStartNs + 1100 * kNsPerMs, lost, "queue_full", kStartNs + 990 * kNsPerMs});
-    channel->AddLoss("queue_full", lost, lost * 24);
+    channel->AddGap({kStartNs + 1100 * kNsPerMs, lost, LossReason::kQueueFull, kStartNs + 990 * kNsPerMs});
+    channel->AddLoss(LossReason::kQueueFull, lost, lost * 24);
   }
   Finish(200);
   VerifyReport report = Verify();
@@ -67,8 +67,8 @@ TEST_F(VerifyTest, TooSmallALossDoesNotExplainABigHole) {
   Write(0, 50);
   Write(150, 200);
   Channel("hccs", 9, "hccs.data")
-      .AddGap({kStartNs + 600 * kNsPerMs, 3, "queue_full", kStartNs + 500 * kNsPerMs});
-  Channel("hccs", 9, "hccs.data").AddLoss("queue_full", 3, 100);
+      .AddGap({kStartNs + 600 * kNsPerMs, 3, LossReason::kQueueFull, kStartNs + 500 * kNsPerMs});
+  Channel("hccs", 9, "hccs.data").AddLoss(LossReason::kQueueFull, 3, 100);
   Finish(200);
   EXPECT_THAT(Texts(Verify()),
               Contains(HasSubstr("hccs.data of device 0: 100 records are missing, the manifest "

@@ -48,7 +48,7 @@ class VerifyTest : public testing::Test {
     hccs_ = dump_->OpenChannel(0, 9).value();
   }
 
-  // Records of instants [from, to), as many as the manifest is told.
+  // Records of instants [from, to), as many as the manifest has.
   void Write(int from, int to) {
     for (int i = from; i < to; ++i) {
       std::vector<std::byte> bytes(24 * 8);
@@ -97,8 +97,8 @@ class VerifyTest : public testing::Test {
     channel.hz_effective = 100;
     channel.readings = readings;
     if (told_late == 0) return;
-    channel.AddGap({kStartNs + 1000 * kNsPerMs, told_late, std::string(kLateReason), kStartNs});
-    channel.AddLoss(kLateReason, told_late, 0, kStartNs);
+    channel.AddGap({kStartNs + 1000 * kNsPerMs, told_late, LossReason::kLate, kStartNs});
+    channel.AddLoss(LossReason::kLate, told_late, 0, kStartNs);
   }
 
   void Finish(int instants) {

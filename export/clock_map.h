@@ -24,7 +24,7 @@ struct ClockFacts {
   int64_t device_ns = 0;         // D: dev_start clock_monotonic_raw
   uint64_t device_count = 0;     // C: dev_start cntvct
   double device_hz = 0;          // F: hwts_frequency
-  double host_hz = 0;            // CPU Frequency; 0 = host stamps are ns
+  double host_hz = 0;            // CPU Frequency; 0 = host timestamps are ns
 };
 
 // What is to be added to times that were made with the start pair: linear between the later pairs, the
@@ -90,7 +90,7 @@ class ClockMap {
   double host_mhz_ = 0;
   int64_t host_ns_ = 0;          // H with cntvct_diff
   int64_t offset_exact_ns_ = 0;  // wall clock - host monotonic raw
-  // The same and H - D in doubles, for the one kind of stamp the analyser computes in doubles.
+  // The same and H - D in doubles, for the one kind of timestamp the analyser computes in doubles.
   double delta_ns_ = 0;
   double offset_ns_ = 0;
   std::shared_ptr<const Drifts> drifts_;  // null: none

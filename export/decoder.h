@@ -1,5 +1,5 @@
 // From the bytes of one data file to rows. A decoder lives as long as its file is read, on one thread,
-// and is fed whole records (or lines) in the file's order. Bytes are untrusted: what makes no sense is
+// and is fed complete records (or lines) in the file's order. Bytes are untrusted: what makes no sense is
 // counted and left out.
 #pragma once
 
@@ -42,7 +42,7 @@ struct DecodeStats {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Whole records, or whole lines with their '\n' (the last line of a file may lack it).
+  // Whole records, or complete lines with their '\n' (the last line of a file may lack it).
   // `slice_start`: the first of them begins a slice.
   virtual void Feed(std::span<const std::byte> bytes, bool slice_start) = 0;
   // After the last byte: rows that waited for a successor, Flush of the builders.

@@ -324,10 +324,10 @@ TEST_F(EngineTest, LossesOfTheManifestAreEvents) {
   channel.collector = "numbers";
   channel.device = 0;
   channel.file = "n.data";
-  channel.gaps.push_back({500, 3, "queue_full", 400});
+  channel.gaps.push_back({500, 3, LossReason::kQueueFull, 400});
   ManifestChannel gone = channel;
   gone.file = "gone.data";
-  gone.gaps = {{700, 0, "aged", 0}};
+  gone.gaps = {{700, 0, LossReason::kAged, 0}};
   manifest.channels = {channel, gone};
   Put("profd_manifest.json", Serialize(manifest));
   ASSERT_TRUE(Run().ok());

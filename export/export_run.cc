@@ -165,7 +165,7 @@ void ExportRun::AddLosses(size_t dump, size_t first_task) {
       event.t_ns = clock.HostNs(from);
       event.dur_ns = gap.host_ns - from;
       event.device = channel.device;
-      event.name = channel.collector + ": " + gap.reason;
+      event.name = fmt::format("{}: {}", channel.collector, ToString(gap.reason));
       event.value = static_cast<int64_t>(gap.lost_records);
       it->losses.push_back(std::move(event));
     }

@@ -1,4 +1,4 @@
-// The bytes of one data file, slice after slice, cut into whole records or lines for its decoder.
+// The bytes of one data file, slice after slice, cut into complete records or lines for its decoder.
 #pragma once
 
 #include <cstddef>

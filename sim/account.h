@@ -1,5 +1,5 @@
 // What the simulator itself costs, per thread, for benchmarks: the daemon runs it inside its own
-// threads, so nobody outside can tell the two apart.
+// threads, so the two cannot be told apart from outside.
 //
 // With PROFD_SIM_ACCOUNT=FILE in the environment both libraries map FILE and add to it: a header
 // of 16 bytes {uint32 magic, uint32 slots used, uint64 0}, then kAccountSlots slots of 32 bytes
@@ -34,7 +34,7 @@ class Accounted {
   Accounted& operator=(const Accounted&) = delete;
 
  private:
-  AccountSlot* slot_;  // null: nobody asked
+  AccountSlot* slot_;  // null: not requested
   int64_t begin_ns_ = 0;
   uint64_t begin_allocations_ = 0;
 };

@@ -1,4 +1,4 @@
-// libdcmi.so as the daemon meets it, and that it tells the same story as libascend_hal.so.
+// libdcmi.so as the daemon meets it, and that it agrees with libascend_hal.so.
 #include <fmt/format.h>
 
 #include <atomic>

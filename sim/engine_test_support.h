@@ -1,4 +1,4 @@
-// A HAL engine on a clock that stands still until told.
+// A HAL engine on a clock that a test moves.
 #pragma once
 
 #include <string>

@@ -40,10 +40,10 @@ class HalEngine {
     unsigned device;
     unsigned id;
     bool started = true;
-    bool announce = false;  // stopped, and poll has not yet told that bytes are left
+    bool announce = false;  // stopped, and poll has not yet reported that bytes are left
     std::unique_ptr<RecordStream> stream;
     RecordRing ring;
-    LedgerRow* ledger = nullptr;  // null: nobody asked
+    LedgerRow* ledger = nullptr;  // null: not requested
     Produced booked{};
     uint64_t booked_dropped = 0;
   };

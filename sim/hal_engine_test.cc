@@ -111,7 +111,7 @@ TEST(HalEngine, StopLeavesAResidueUntilDrainedOrRestarted) {
   ASSERT_EQ(e.engine.Stop(0, abi::kChannelHbm), 0);
   e.AdvanceMs(500);
   abi::ProfPollInfo info;
-  EXPECT_EQ(e.engine.Poll(&info, 1, 0), 1);  // told once
+  EXPECT_EQ(e.engine.Poll(&info, 1, 0), 1);  // reported once
   EXPECT_EQ(info.channel_id, 1u);
   EXPECT_EQ(e.engine.Poll(&info, 1, 0), abi::kProfStoppedAlready);
   EXPECT_EQ(e.ReadAll(0, abi::kChannelHbm).size(), 3u * 8 * 24);  // nothing after the stop

@@ -8,9 +8,9 @@
 
 namespace profd::sim {
 
-// Hz. Measured once per process over 10 ms where the CPU does not tell.
+// Hz. Measured once per process over 10 ms where the CPU does not report it.
 int64_t HostCounterHz(const Clock& clock);
-// What the driver tells. With `scale` above 1 the process's own clock may be in fast motion, too:
+// What the driver reports. With `scale` above 1 the process's own clock may be in fast motion, too:
 // cycles per second of what the C library calls CLOCK_MONOTONIC_RAW, measured once.
 int64_t ReportedHostCounterHz(const Clock& clock, int64_t scale);
 uint64_t HostCounterAt(const Clock& clock, int64_t raw_ns);

@@ -15,7 +15,7 @@ inline constexpr uint32_t kLedgerMagic = 0x4c534650;  // "PFSL"
 
 struct LedgerRow {
   std::atomic<uint64_t> runs{0};
-  std::atomic<uint64_t> records{0};        // whole ones that were sampled; junk is not one
+  std::atomic<uint64_t> records{0};        // complete ones that were sampled; junk is not one
   std::atomic<uint64_t> bytes{0};          // sampled, with junk and header lines
   std::atomic<uint64_t> dropped_bytes{0};  // the ring was full
   std::atomic<uint64_t> read_bytes{0};

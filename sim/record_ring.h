@@ -1,4 +1,4 @@
-// What a channel holds until it is read. Bounded: when full, the oldest whole records go and are
+// What a channel holds until it is read. Bounded: when full, the oldest complete records go and are
 // counted, like in the hardware's ring; a record the reader has half in its hands is finished
 // first. Not thread-safe.
 #pragma once
@@ -22,7 +22,7 @@ class RecordRing {
   size_t Read(char* out, size_t size);
   size_t size() const { return buffer_.size() - head_; }
   uint64_t dropped_bytes() const { return dropped_bytes_; }
-  // Bytes lost before they were ever generated (nobody asked for so long that they could not have
+  // Bytes lost before they were ever generated (no read for so long that they could not have
   // survived).
   void CountNeverGenerated(uint64_t bytes) { dropped_bytes_ += bytes; }
 

@@ -32,7 +32,7 @@ TEST(RecordRing, HandsOutWhatWentInInAnyPieces) {
   EXPECT_EQ(ring.size(), 0u);
 }
 
-// Overflow drops whole records, oldest first, but lets the reader finish the one it has begun.
+// Overflow drops complete records, oldest first, but lets the reader finish the one it has begun.
 TEST(RecordRing, OverflowKeepsFraming) {
   RecordRing ring(24);
   ring.Append(Record(0));

@@ -37,7 +37,7 @@ class Emitter {
 
 // What a stream has put, or would have put, into its ring.
 struct Produced {
-  uint64_t records = 0;  // whole ones; what was never generated is not among them
+  uint64_t records = 0;  // complete ones; what was never generated is not among them
   uint64_t bytes = 0;
 };
 

@@ -141,7 +141,7 @@ def print_export(part):
 
 
 def goals_export(part, goal):
-    """Goals are least values; the table says "at most", so speeds are told as seconds."""
+    """Goals are least values; the table says "at most", so speeds are given as seconds."""
     rows = part["rows"]
     limit = part["input_mb"] / 400
     goal("CSV of all channels at 400 MB/s of raw input", rows["csv"]["wall_s"], limit, "s")

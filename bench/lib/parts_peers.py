@@ -11,7 +11,7 @@ import rig
 import split
 
 FAST_HZ = 50
-# Of the answers, what tells of the host and not of the program that gives them.
+# Of the answers, those about the host and not about the program that gives them.
 HOST_SERIES = rb"^(?:node_(?!scrape_|textfile_|exporter_)|collectd_|atlas_host_)\w+[{ ]"
 
 
@@ -92,7 +92,7 @@ def peer_rows(seconds, rows, notes):
             break
         with peer:
             row = cost(peer.pid, peer.address, 1 if hz == 1 else 0.2, seconds, None)
-            # It samples by itself, whoever asks: every series once in its interval.
+            # It samples by itself, whether it is scraped or not: every series once in its interval.
             row["samples_per_s"] = row["host_series"] * hz
             row["ns_per_sample"] = row["cpu_percent"] / 100 / max(row["samples_per_s"], 1) * 1e9
             rows["collectd", hz] = row

@@ -64,7 +64,7 @@ def series_of(body):
 
 
 class Peer:
-    """A process of somebody else's, in a folder of its own, until the block ends."""
+    """A process of another program, in a folder of its own, until the block ends."""
 
     def __init__(self, name, command, address=None, folder=None):
         self.name, self.command, self.address, self.folder = name, command, address, folder

@@ -123,7 +123,7 @@ void Publish(benchmark::State& state) {
   std::vector<StreamedSample> taken;
   for (auto _ : state) {
     hub.Publish(3, samples);
-    // Somebody reads, so that rings do not stay full.
+    // A subscriber reads, so that rings do not stay full.
     for (auto& subscriber : subscribers) {
       taken.clear();
       subscriber->Take(kSamples, &taken);
@@ -189,7 +189,7 @@ class Writer {
   std::vector<std::shared_ptr<WriterSession>> sessions_;
 };
 
-// One block of two HBM records from the pump to everybody, the writer's work included (it runs on
+// One block of two HBM records from the pump to every consumer, the writer's work included (it runs on
 // a thread of its own: CPU time of the process).
 void OnBlock(benchmark::State& state) {
   const ChannelData& data = DataOf(kHbm);

@@ -17,7 +17,7 @@ void Frame(benchmark::State& state, uint32_t channel) {
   if (data.records == 0) return state.SkipWithError("the simulated chip has no such channel");
   std::vector<std::byte> buffer = data.bytes;
   for (auto _ : state) {
-    // A framer of its own each time: the stamps begin anew.
+    // A framer of its own each time: the timestamps begin anew.
     Framer framer(*data.format);
     benchmark::DoNotOptimize(framer.Frame(buffer, true));
   }
@@ -36,7 +36,7 @@ void Decode(benchmark::State& state, const CollectorEntry* entry, uint32_t chann
   time.device_counter_hz = 50e6;
   for (auto _ : state) {
     batch.Clear();
-    decoder->Reset();  // or it would refuse the same stamps a second time
+    decoder->Reset();  // or it would refuse the same timestamps a second time
     decoder->Decode(data.bytes, time, batch);
     benchmark::DoNotOptimize(batch.samples().data());
   }

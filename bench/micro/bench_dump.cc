@@ -86,7 +86,7 @@ void Append(benchmark::State& state) {
          "pwrite of the bytes in pieces of 64 KiB");
 }
 
-// Tells bytes that come straight from the block from those that were copied on the way.
+// Distinguishes bytes that come straight from the block from copied ones.
 class CountingIo : public DumpIo {
  public:
   explicit CountingIo(std::span<const std::byte> source) : source_(source) {}

@@ -20,7 +20,7 @@
 namespace profd::bench {
 
 // Eight seconds of one channel of device 0 of the simulated node, at the fastest rate there is:
-// whole records or lines, as the pump hands them on.
+// complete records or lines, as the pump hands them on.
 struct ChannelData {
   const abi::ChannelFormat* format = nullptr;
   std::vector<std::byte> bytes;

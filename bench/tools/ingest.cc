@@ -39,7 +39,7 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Tells bytes that were handed on where they lay from those that were copied first.
+// Distinguishes bytes that were handed on in place from copied ones.
 class CountingIo final : public DumpIo {
  public:
   explicit CountingIo(std::span<const std::byte> block) : block_(block) {}

@@ -5,24 +5,16 @@
 #include "client/option_view.h"
 #include "client/render.h"
 #include "proto/options/options_message.h"
+#include "proto/problems/problem_message.h"
 
 namespace profd::client {
 namespace {
-
-void AddProblem(const options::Problem& problem, v1::CheckOptionsResponse* response) {
-  v1::OptionProblem* added = response->add_problems();
-  // The enumerations agree but for the unspecified one.
-  added->set_kind(static_cast<v1::OptionProblem::Kind>(static_cast<int>(problem.kind) + 1));
-  added->set_key(problem.key);
-  added->set_value(problem.value);
-  added->set_text(problem.text);
-}
 
 v1::CheckOptionsResponse CheckHere(const VendorOrder& order, const CheckOptions& options,
                                    const options::NodeSupport* node) {
   v1::CheckOptionsResponse response;
   options::CheckRequest request;
-  std::vector<options::Problem> problems;
+  std::vector<Problem> problems;
   std::vector<std::string> warnings;
   request.given = options::FromMessage(order.options);
   if (!order.json.empty()) options::ParseJson(order.json, &request.given, &problems);
@@ -34,7 +26,7 @@ v1::CheckOptionsResponse CheckHere(const VendorOrder& order, const CheckOptions&
   options::CheckResult result = options::Check(request);
   problems.insert(problems.end(), result.problems.begin(), result.problems.end());
   warnings.insert(warnings.end(), result.warnings.begin(), result.warnings.end());
-  for (const options::Problem& problem : problems) AddProblem(problem, &response);
+  for (const Problem& problem : problems) ToWire(problem, response.add_problems());
   for (const std::string& warning : warnings) response.add_warnings(warning);
   for (const options::Effective& effective : result.options.effective) {
     v1::EffectiveOption* added = response.add_effective_options();
@@ -58,9 +50,9 @@ Result<v1::CheckOptionsResponse> AskDaemon(const Context& context, const VendorO
 }
 
 void Print(const Context& context, const v1::CheckOptionsResponse& response, bool verbose) {
-  for (const v1::OptionProblem& problem : response.problems()) {
+  for (const v1::Problem& problem : response.problems()) {
     context.io.err << Paint("problem: ", Tone::kBad, context.io.err_color())
-                   << Printable(problem.text()) << '\n';
+                   << Printable(Describe(FromWire(problem))) << '\n';
   }
   for (const std::string& warning : response.warnings()) {
     context.io.err << Paint("warning: ", Tone::kWarning, context.io.err_color())
@@ -99,7 +91,7 @@ int RunCheck(const Context& context, const CheckOptions& options) {
     if (!answer.ok()) return Fail(context, answer.status());
     response = std::move(*answer);
   }
-  for (const options::Problem& problem : UnfitProblems(order)) AddProblem(problem, &response);
+  for (const Problem& problem : UnfitProblems(order)) ToWire(problem, response.add_problems());
   if (context.json) {
     Json json = ToJson(response);
     json["ok"] = response.problems_size() == 0;

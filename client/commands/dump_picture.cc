@@ -149,11 +149,11 @@ void PrintLosses(std::ostream& out, const DumpPicture& picture, const PictureSty
       if (lines++ == 0) out << '\n';
       std::string place = channel.device < 0 ? "host" : fmt::format("npu{}", channel.device);
       out << Paint("lost", Tone::kWarning, style.color) << ' '
-          << Printable(loss.reason == kLateReason
+          << Printable(loss.reason == LossReason::kLate
                            ? fmt::format("{} {}: {} samples missed (collector late)", place,
                                          channel.collector, loss.records)
                            : fmt::format("{} {}: {} records, {} ({})", place, channel.collector,
-                                         loss.records, FormatBytes(loss.bytes), loss.reason))
+                                         loss.records, FormatBytes(loss.bytes), ToString(loss.reason)))
           << '\n';
     }
   }

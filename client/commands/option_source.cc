@@ -102,7 +102,7 @@ void TakePreset(const OptionSource& source, VendorOrder* order, std::vector<std:
     return;
   }
   std::vector<options::OptionInput> given = options::FromMessage(order->options);
-  std::vector<options::Problem> ignored;
+  std::vector<Problem> ignored;
   std::vector<std::string> warnings;
   if (!order->json.empty()) options::ParseJson(order->json, &given, &ignored);
   options::FromAclSwitches(order->acl, /*with_defaults=*/false, &given, &ignored, &warnings);
@@ -117,7 +117,7 @@ void TakePreset(const OptionSource& source, VendorOrder* order, std::vector<std:
 // What `output` says, where it is right; what is wrong with it is said with the other options.
 std::string GivenOutput(const VendorOrder& order) {
   options::CheckRequest request;
-  std::vector<options::Problem> ignored;
+  std::vector<Problem> ignored;
   if (order.options.has_output()) {
     request.given.push_back({.key = "output", .value = order.options.output()});
   } else if (!order.json.empty()) {
@@ -143,8 +143,8 @@ std::string OutputOf(const OptionSource& source, const VendorOrder& order,
   options::CheckRequest request;
   request.given = {{.key = "output", .value = source.ascend_work_path + "/profiling_data"}};
   options::CheckResult result = options::Check(request);
-  for (const options::Problem& problem : result.problems) {
-    problems->push_back("ASCEND_WORK_PATH: " + problem.text);
+  for (const Problem& problem : result.problems) {
+    problems->push_back("ASCEND_WORK_PATH: " + Describe(problem));
   }
   return result.ok() ? Absolute(source, result.options.Text("output")) : "";
 }
@@ -172,8 +172,8 @@ VendorOrder ReadOptions(const OptionSource& source, std::vector<std::string>* pr
   return order;
 }
 
-std::vector<options::Problem> UnfitProblems(const VendorOrder& order) {
-  std::vector<options::Problem> problems;
+std::vector<Problem> UnfitProblems(const VendorOrder& order) {
+  std::vector<Problem> problems;
   for (const options::OptionInput& given : order.unfit) {
     // One by one: what they need of each other is not the point.
     options::CheckRequest request;
@@ -181,10 +181,9 @@ std::vector<options::Problem> UnfitProblems(const VendorOrder& order) {
     options::CheckResult result = options::Check(request);
     problems.insert(problems.end(), result.problems.begin(), result.problems.end());
     if (result.ok()) {
-      problems.push_back({.kind = options::Problem::Kind::kInvalid,
-                          .key = given.key,
-                          .value = {},
-                          .text = given.key + ": does not fit its field; must be " +
+      problems.push_back({.kind = Problem::Kind::kInvalid,
+                          .field = given.key,
+                          .text = "does not fit its field; must be " +
                                   options::RangeText(*options::Find(given.key))});
     }
   }

@@ -53,6 +53,6 @@ struct VendorOrder {
 VendorOrder ReadOptions(const OptionSource& source, std::vector<std::string>* problems);
 
 // What is wrong with the flags that cannot be sent.
-std::vector<options::Problem> UnfitProblems(const VendorOrder& order);
+std::vector<Problem> UnfitProblems(const VendorOrder& order);
 
 }  // namespace profd::client

@@ -216,7 +216,7 @@ int RunRun(const Context& context, const RunOptions& options) {
     return code;
   }
   if (!session.ok()) {
-    int code = Fail(quiet, ToCliMessage(session.status(), options.start));
+    int code = Fail(quiet, session.status(), NamesOf(options.start));
     if (!options.anyway) return code;
     Warn(context, "running the command without a profile");
   } else {

@@ -96,7 +96,7 @@ int RunStart(const Context& context, const StartOptions& options) {
   auto session =
       WithProgress(context, "starting", [&] { return context.api.StartSession(request); });
   if (!session.ok()) {
-    int code = Fail(context, ToCliMessage(session.status(), options));
+    int code = Fail(context, session.status(), NamesOf(options));
     if (session.status().code() == StatusCode::kDeadlineExceeded) {
       Warn(context, "the session may be starting all the same: profctl list");
     }

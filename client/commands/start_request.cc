@@ -60,7 +60,7 @@ Result<uint32_t> ParseSteps(std::string_view text) {
 void ReadVendorOptions(const StartOptions& options, Reader* reader,
                        std::vector<std::string>* problems, v1::StartSessionRequest* request) {
   VendorOrder order = ReadOptions(options.options, problems);
-  for (const options::Problem& problem : UnfitProblems(order)) reader->Add(problem.text);
+  for (const Problem& problem : UnfitProblems(order)) reader->Add(Describe(problem));
   if (order.options.ByteSizeLong() > 0) *request->mutable_options() = std::move(order.options);
   request->set_options_json(order.json);
   request->mutable_acl_switches()->insert(order.acl.begin(), order.acl.end());

@@ -243,7 +243,7 @@ int RunStream(const Context& context, const StreamOptions& options) {
   context.api.SetWaitHook(nullptr);
   if (signals.caught() != 0) return kExitOk;
   if (!status.ok()) {
-    return Fail(context, InWordsOfFlag(status, "interval_ms", "--interval", options.interval));
+    return Fail(context, status, NameOf("interval_ms", "--interval", options.interval));
   }
   return kExitOk;
 }

@@ -97,7 +97,7 @@ int RunWatch(const Context& context, const WatchOptions& options) {
   context.api.SetWaitHook(nullptr);
   if (signals.caught() != 0) return kExitOk;
   if (!status.ok()) {
-    return Fail(context, InWordsOfFlag(status, "interval_ms", "--interval", options.interval));
+    return Fail(context, status, NameOf("interval_ms", "--interval", options.interval));
   }
   return exit_code;
 }

@@ -131,7 +131,7 @@ FleetReport Run(const FleetCommand& command, const v1::StartSessionRequest& requ
   if (command.name == "start") {
     FleetReport report =
         StartOnAll(fleet, {request, command.options.all_or_nothing, command.options.keep});
-    for (NodeResult& node : report.nodes) node.status = ToCliMessage(node.status, command.start);
+    for (NodeResult& node : report.nodes) node.status = ToCliMessage(node.status, NamesOf(command.start));
     return report;
   }
   if (command.name == "stop") {

@@ -193,7 +193,8 @@ TEST_F(FleetCliTest, QuestionsAreAskedOfEveryNode) {
 TEST_F(FleetCliTest, ProblemsOfAStartSpeakOfFlags) {
   daemon_.time.set_wall_ns(1'767'225'600'000'000'000);
   daemon_.on_start = [](const v1::StartSessionRequest&) -> Result<v1::Session> {
-    return InvalidArgument("duration_ms = 3600000000000: at most 2592000000 (2592000 s) here");
+    return Status(StatusCode::kInvalidArgument,
+                  Problem{.field = "duration_ms", .value = "3600000000000", .text = "at most 720h here"});
   };
   EXPECT_EQ(Run({"--nodes", "a", "start", "--duration", "1000000h"}), kExitRefused) << err();
   EXPECT_THAT(out() + err(), HasSubstr("--duration 1000000h: at most 720h here"));

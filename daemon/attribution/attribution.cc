@@ -77,9 +77,9 @@ struct Attribution::Impl {
   std::vector<Sample> batch;
   Counters counters;
   bool stopped = false;
-  bool news = true;  // a source has told something since the last round
+  bool news = true;  // a source has reported since the last round
   uint64_t told_troubles = 0;
-  // Last: what runs on them refers to nothing above, and what is left to be told finds nobody.
+  // Last: what runs on them refers to nothing above, and late reports have no receiver.
   UserNames users;
   std::optional<GuardedThread> map_thread;
   std::optional<GuardedThread> kube_thread;
@@ -123,7 +123,7 @@ void Attribution::Impl::Tick() {
   AskForPods();
   AskForNames();
   const uint64_t troubles = Troubles();
-  // Nothing to tell that was not told: the same again, with the time of now.
+  // Nothing new: the same again, with the time of now.
   if (idle && processes.empty() && !news && troubles == told_troubles) {
     for (Sample& sample : batch) sample.time_ns = deps.clock.MonotonicRawNs();
     deps.store.Write(batch);

@@ -32,7 +32,7 @@ class Attribution {
     const Host& host;  // its devices, and its view of /proc
     const JobDirectory& jobs;
     MetricStore& store;
-    ProcessNames* names_or_null = nullptr;  // told what processes are called
+    ProcessNames* names_or_null = nullptr;  // receives the names of processes
     // A source that fails or works again, a file of the job map that is not used: once each.
     std::function<void(const std::string& source, const std::string& what)> notice = nullptr;
     uid_t own_uid = 0;  // whose sockets are trusted, besides root's
@@ -47,7 +47,7 @@ class Attribution {
   Attribution(Deps deps, const DaemonConfig& config);
   ~Attribution();
 
-  // About once a second: takes in what changed and stamps the series.
+  // About once a second: takes in what changed and timestamps the series.
   void Tick();
   // No further rounds; before the strand's executor stops.
   void Stop();

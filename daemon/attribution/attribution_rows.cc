@@ -15,7 +15,7 @@
 namespace profd {
 namespace {
 
-// As many of each owner's as there is room for: nobody's own crowd hides what others run.
+// As many of each owner's as fit: the processes of one user do not hide those of others.
 template <class Item, class OwnerOf>
 void OrderFairly(std::vector<Item>* items, OwnerOf owner_of) {
   std::map<decltype(owner_of(items->front())), size_t> count;
@@ -140,7 +140,7 @@ class RowMaker {
     std::erase_if(*jobs, [](const Job& job) { return job.devices.empty(); });
   }
 
-  // What the map says of a job that processes tell of too is of that job.
+  // A job of the map that processes report, too, is the same job.
   void CollectMappedJobs(std::vector<Job>* jobs) {
     const size_t by_processes = jobs->size();
     for (const auto& [npu, ids] : input_.job_map.jobs) {

@@ -22,7 +22,7 @@ inline constexpr int kMaxKubeAnswer = 8 << 20;
 // Of one call.
 inline constexpr int kKubeDeadlineMs = 2000;
 
-// Connects without waiting. kNotFound: there is no such socket. Both the socket's file and whoever
+// Connects without waiting. kNotFound: there is no such socket. Both the socket's file and the process that
 // listens on it must be root's or `own_uid`'s.
 Result<UniqueFd> ConnectTrusted(const std::string& path, uid_t own_uid);
 

@@ -28,7 +28,7 @@ class KubeSources : public testing::Test {
     server_ = ServeOn(Path(), service);
     ASSERT_NE(server_, nullptr);
   }
-  // A socket that is listened on by nobody who answers.
+  // A listening socket that is never answered.
   UniqueFd ListenOnly(int backlog = 8) {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};

@@ -60,7 +60,7 @@ class Source {
         if (auto source = self.lock()) (*source)->OnAnswer(given, take);
       });
     };
-    thread_.Submit(std::move(job)).Ignore();  // `done` is told
+    thread_.Submit(std::move(job)).Ignore();  // `done` gets the error
   }
 
   // The last answer does not count any more: three rounds brought no other.
@@ -83,7 +83,7 @@ class Source {
       return;
     }
     if (answer.status().code() == StatusCode::kNotFound) {
-      // Nobody there: no failure unless there was somebody. What it said is over.
+      // No listener: no failure unless there was one. What it reported no longer holds.
       if (state_.in_use) Say(answer.status().message());
       state_.in_use = false;
       answered_ns_ = 0;

@@ -47,7 +47,7 @@ void UserNames::Ask(uint32_t uid, Entry* entry) {
       if (auto names = self.lock()) (*names)->OnAnswer(uid, answer);
     });
   };
-  thread_.Submit(std::move(job)).Ignore();  // `done` is told
+  thread_.Submit(std::move(job)).Ignore();  // `done` gets the error
 }
 
 void UserNames::OnAnswer(uint32_t uid, const Result<std::string>& name) {

@@ -1,5 +1,5 @@
 // Users by their number, with a memory. The system's user database may sit behind a network that does
-// not answer: it is asked on a thread of its own, and whoever asks here never waits. Control strand.
+// not answer: it is asked on a thread of its own, and callers never wait. Control strand.
 #pragma once
 
 #include <cstdint>

@@ -194,7 +194,7 @@ Status DcmiRunner::AddTask(double hz, std::function<void()> task) {
   options.hz = hz;
   auto instance = std::make_unique<Shared::Instance>(
       Shared::Instance{0, options, grid, {}, nullptr, {}, 0, std::move(task)});
-  // Nobody's handle: it stays.
+  // A handle without owner: it stays.
   instance->taps.push_back(Tap{0, nullptr, grid, hz});
   shared_->instances.push_back(std::move(instance));
   if (!shared_->running) StartThread();

@@ -61,7 +61,7 @@ class PollEngine::HostInstance final : public SamplerPool::Task {
     PollOutput out{batch_, sink_ ? static_cast<RawSink&>(*sink_) : nowhere};
     Status status = poller_->Poll(tick, out);
     const int64_t end = clock.SteadyNs();
-    // Points it was too late for are told with it: there may be no next one.
+    // Late points are reported with it: there may be no next one.
     missed_ = grid_.Advance(end);
     RecordReading(deps_.stats[index_], status, {begin - due, end - begin, missed_, end},
                   batch_.samples().size());

@@ -33,7 +33,7 @@ struct FeedTarget {
 
 class ChannelRouter final : public BlockSink {
  public:
-  // Told about stuck and recovered devices; any thread, must not block.
+  // Notified of stuck and recovered devices; any thread, must not block.
   struct Events {
     std::function<void(uint32_t device, std::string why)> stuck;
     std::function<void(uint32_t device)> recovered;
@@ -44,10 +44,10 @@ class ChannelRouter final : public BlockSink {
   // Before the pump starts: declares a route. Devices and channels are bounded by the ABI.
   void Declare(uint32_t device, uint32_t channel, CollectorIndex collector);
 
-  // A run of the channel begins: its decoder and how its stamps are to be read.
+  // A run of the channel begins: its decoder and how its timestamps are to be read.
   void Begin(uint32_t device, uint32_t channel, std::unique_ptr<ChannelDecoder> decoder,
              const TimeBase& time);
-  // The driver has told when the run really began.
+  // The driver has reported when the run really began.
   void SetStart(uint32_t device, uint32_t channel, int64_t start_ns);
   // New correlation of the device's clocks.
   void SetClock(uint32_t device, const TimeBase& clock);
@@ -57,7 +57,7 @@ class ChannelRouter final : public BlockSink {
   // Before the pump starts: `tap` sees all blocks of the channel; it outlives the router's use.
   void SetTap(uint32_t device, uint32_t channel, BlockTap* tap);
   // A run of the channel is about to be started. What still comes of an earlier one, whose stop or start
-  // had been given up, is the recorder's only: those who wanted it have been told that it is missing.
+  // had been given up, is the recorder's only: its sessions have counted it as missing.
   void BeginEpoch(uint32_t device, uint32_t channel, std::shared_ptr<ChannelEpoch> epoch);
 
   // `since_ns` not 0: the feed first gets what the channel's tap holds since then, without a gap or a

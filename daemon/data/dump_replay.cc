@@ -11,7 +11,6 @@ namespace {
 
 // Written before other sessions get their turn.
 constexpr size_t kTurnBytes = 4 << 20;
-constexpr std::string_view kEvicted = "recorder_evicted";
 
 // Takes "<key><number>\n" off the front.
 bool TakeField(std::string_view key, std::string_view* rest, uint64_t* number) {
@@ -61,13 +60,13 @@ void WriterSession::WriteReplayed(DumpFeed& feed, const ReplayBlock& block) {
     feed.epoch_ = block.epoch;
     feed.filter_.reset();
   }
-  if (block.after_loss) NoteRestart(feed, block.info.host_ns, kEvicted);
+  if (block.after_loss) NoteRestart(feed, block.info.host_ns, LossReason::kRecorderEvicted);
   if (block.bytes.empty()) {
     const BlockLoss& loss = block.loss;
     feed.counters_.dropped_records.fetch_add(loss.records, std::memory_order_relaxed);
     feed.counters_.dropped_bytes.fetch_add(loss.bytes, std::memory_order_relaxed);
-    NoteLoss(feed, kNoBuffer, loss.records, loss.bytes, loss.host_ns);
-    feed.resync_holes_ = true;
+    NoteLoss(feed, LossReason::kNoBuffer, loss.records, loss.bytes, loss.host_ns);
+    feed.resync_gap_detector_ = true;
     return;
   }
   if (feed.options_.format == nullptr) feed.renumber_ = true;

@@ -20,7 +20,7 @@
 namespace profd {
 namespace {
 
-// The queue is looked at five times per flush interval, within these bounds, even when nobody asks for
+// The queue is looked at five times per flush interval, within these bounds, even without a request for
 // it: blocks are pushed without waking the thread, which makes pushing cheap and writing batched.
 constexpr int64_t kLeastBatchNs = 50 * kNsPerMs;
 constexpr int64_t kMostBatchNs = 200 * kNsPerMs;
@@ -213,7 +213,7 @@ void DumpWriter::Process(Item& item) {
   queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
 }
 
-// Less free than there must be: the oldest slices go, whoever's they are; then the sessions end.
+// Less free than there must be: the oldest slices of all users go; then the sessions end.
 Status DumpWriter::FreeDiskSpace() {
   Status room = CheckFreeSpace();
   if (room.ok() || live_.empty()) return room;

@@ -59,8 +59,6 @@ struct FeedCounters {
 };
 
 // Why something is missing, in a manifest: no block was free for it; the channel was started again.
-inline constexpr std::string_view kNoBuffer = "no_buffer";
-inline constexpr std::string_view kRestart = "channel_restart";
 
 // What one session wants of one channel of one device, or of one collector's host files.
 struct FeedOptions {
@@ -112,7 +110,7 @@ class DumpFeed {
   uint64_t noted_late_ = 0;
   std::unique_ptr<GapDetector> gap_detector_;  // looks for what the driver dropped
   bool left_out_ = false;      // a file was one too many, and the dump says so
-  bool resync_holes_ = false;  // something was lost on our side, and is counted already
+  bool resync_gap_detector_ = false;  // something was lost on our side, and is counted already
   uint64_t missing_ = 0;       // found by gap_detector_ in the block being written
   int64_t last_noted_ns_ = 0;
   int64_t outage_from_ns_ = 0;  // 0 = no outage
@@ -232,7 +230,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   BlockBuilder NewTexts(size_t bytes) { return writer_.pool_.Get(bytes); }
   void PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);
   void CountLostText(DumpFeed* feed, size_t bytes);
-  // Blocks pushed after this belong to `epoch`, whose relative stamps are rebased to the session's start.
+  // Blocks pushed after this belong to `epoch`, whose relative timestamps are rebased to the session's start.
   // `late`: the session has been waiting for it, and says so in its manifest.
   void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late);
   // What was kept of the feed's channel (or host texts), before anything that is pushed from now on.
@@ -246,7 +244,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
                  std::function<void()> done);
   // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
   void NoteOutage(DumpFeed* feed, bool over = false);
-  // What the driver had for the feed and nobody could take, for want of a block. Any thread.
+  // What the driver had for the feed and could not be read, for want of a block. Any thread.
   void NoteNoBlock(DumpFeed* feed, uint64_t records, uint64_t bytes);
   // Its channel's stop has failed: what the driver still holds of it is out of reach.
   void NoteUnfetched(DumpFeed* feed);
@@ -298,18 +296,18 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
   void LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes);
   // `host_ns` 0: noticed just now.
-  void NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records, uint64_t bytes,
+  void NoteLoss(DumpFeed& feed, LossReason reason, uint64_t records, uint64_t bytes,
                 int64_t host_ns = 0);
-  void NoteRestart(DumpFeed& feed, int64_t now_ns, std::string_view reason = kRestart);
+  void NoteRestart(DumpFeed& feed, int64_t now_ns, LossReason reason = LossReason::kChannelRestart);
   void EndRestart(DumpFeed& feed, int64_t block_ns);
   void NoteNoPast(DumpFeed& feed, int64_t block_ns);
   void NoteOpenOutages(int64_t end_ns);
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);
   void NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_t host_ns);
-  void FindHoles(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
-  void NoteHoles(DumpFeed& feed, int64_t host_ns);
-  void FinishHoles(int64_t host_ns);
+  void FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
+  void NoteGaps(DumpFeed& feed, int64_t host_ns);
+  void FinishGaps(int64_t host_ns);
   void CountGivenUp(const std::vector<ManifestLoss>& before);
   ManifestChannel& ManifestOf(const DumpFeed& feed);
 

@@ -89,16 +89,16 @@ TEST_F(DumpWriterTest, WhatNoBlockWasFreeForIsToldWithoutABlockAfterIt) {
   EndFacts end;
   end.raw_ns = clock_.MonotonicRawNs();
   session_->Finish(end, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest told = manifest.get_future().get();
-  ASSERT_EQ(told.channels.size(), 1u);
-  const ManifestChannel& channel = told.channels[0];
+  const Manifest reported = manifest.get_future().get();
+  ASSERT_EQ(reported.channels.size(), 1u);
+  const ManifestChannel& channel = reported.channels[0];
   ASSERT_EQ(channel.dropped.size(), 1u);
-  EXPECT_EQ(channel.dropped[0].reason, "no_buffer");
+  EXPECT_EQ(channel.dropped[0].reason, LossReason::kNoBuffer);
   EXPECT_EQ(channel.dropped[0].records, 7u);
   EXPECT_EQ(channel.dropped[0].bytes, 448u);
   ASSERT_EQ(channel.gaps.size(), 2u);
-  EXPECT_EQ(channel.gaps[0].reason, "not_fetched");
-  EXPECT_EQ(channel.gaps[1].reason, "no_buffer");
+  EXPECT_EQ(channel.gaps[0].reason, LossReason::kNotFetched);
+  EXPECT_EQ(channel.gaps[1].reason, LossReason::kNoBuffer);
   EXPECT_EQ(feed->counters().dropped_records, 7u);
 }
 
@@ -123,12 +123,12 @@ TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
   // A continuing loss is one gap with the total that was lost.
   std::promise<Manifest> manifest;
   session_->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest told = manifest.get_future().get();
-  ASSERT_EQ(told.channels.size(), 1u);
-  ASSERT_EQ(told.channels[0].gaps.size(), 1u);
-  EXPECT_EQ(told.channels[0].gaps[0].lost_records, 3u);
-  ASSERT_EQ(told.channels[0].dropped.size(), 1u);
-  EXPECT_EQ(told.channels[0].dropped[0].records, 3u);
+  const Manifest reported = manifest.get_future().get();
+  ASSERT_EQ(reported.channels.size(), 1u);
+  ASSERT_EQ(reported.channels[0].gaps.size(), 1u);
+  EXPECT_EQ(reported.channels[0].gaps[0].lost_records, 3u);
+  ASSERT_EQ(reported.channels[0].dropped.size(), 1u);
+  EXPECT_EQ(reported.channels[0].dropped[0].records, 3u);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class HostFileBuffer {
   // Whole lines for host file `file`; empty: our own samples. Longer than a block holds they are
   // cut at a line's end.
   void Add(std::string_view file, std::string_view lines);
-  // Where `bytes` bytes of whole lines of `file` are to be put instead, before anything else is done
+  // Where `bytes` bytes of complete lines of `file` are to be put instead, before anything else is done
   // with this. Null: nowhere, call Add.
   char* Reserve(std::string_view file, size_t bytes);
   // Hands on what was added.

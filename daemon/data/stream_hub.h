@@ -28,7 +28,7 @@ struct StreamedSample {
 
 class StreamSubscriber {
  public:
-  // Asked before the ring grows by so many bytes (false: it stays as it is), and told when it has become
+  // Asked before the ring grows by so many bytes (false: it stays as it is), and notified when it has become
   // smaller (negative; the answer means nothing). On a sampler's thread or the reader's.
   using Memory = std::function<bool(int64_t bytes)>;
 

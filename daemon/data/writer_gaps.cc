@@ -1,4 +1,4 @@
-// What is missing from one session's dump: since when, why, how much; as its manifest tells it.
+// What is missing from one session's dump: since when, why, how much, as its manifest has it.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace profd {
 
 // Losses whose reason is known on the writer's side; what else is dropped was too much for the queue.
-void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t records,
+void WriterSession::NoteLoss(DumpFeed& feed, LossReason reason, uint64_t records,
                              uint64_t bytes, int64_t host_ns) {
   ManifestChannel& channel = ManifestOf(feed);
   int64_t now = host_ns != 0 ? host_ns : writer_.clock_.MonotonicRawNs();
@@ -18,7 +18,7 @@ void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t r
     channel.gaps.back().host_ns = now;
     channel.gaps.back().lost_records += records;
   } else {
-    channel.AddGap({now, records, std::string(reason), feed.last_written_ns_});
+    channel.AddGap({now, records, reason, feed.last_written_ns_});
   }
   channel.AddLoss(reason, records, bytes, now);
   if (!channel.gaps.empty()) dump_->NoteLoss(channel, reason, channel.gaps.back());
@@ -28,7 +28,7 @@ void WriterSession::NoteLoss(DumpFeed& feed, std::string_view reason, uint64_t r
 
 // Between the last block of the old run and the new one the driver measured nothing. Attempts that
 // failed meanwhile belong to the same gap.
-void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, std::string_view reason) {
+void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, LossReason reason) {
   ManifestChannel& channel = ManifestOf(feed);
   int64_t from = feed.last_block_ns_ != 0 ? feed.last_block_ns_ : feed.options_.session_start_ns;
   if (int64_t outage = std::exchange(feed.outage_from_ns_, 0); outage != 0) from = outage;
@@ -36,19 +36,19 @@ void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, std::string_view re
       channel.gaps.back().from_ns == from) {
     channel.gaps.back().host_ns = now;
   } else {
-    channel.AddGap({now, 0, std::string(reason), from});
+    channel.AddGap({now, 0, reason, from});
   }
   dump_->NoteLoss(channel, reason, channel.gaps.back());
 }
 
-// The first of a new run is there, and with it the end of the gap: not before the driver began, which nobody knew
+// The first of a new run is there, and with it the end of the gap: not before the driver began, which was unknown
 // when it was asked to, nor after this block, however late the writer heard of the run.
 void WriterSession::EndRestart(DumpFeed& feed, int64_t block_ns) {
   if (feed.epoch_ == nullptr) return;
   const int64_t start = feed.epoch_->start_ns.load(std::memory_order_relaxed);
   auto& gaps = ManifestOf(feed).gaps;
   const auto last = std::find_if(gaps.rbegin(), gaps.rend(),
-                                 [](const auto& gap) { return gap.reason == kRestart; });
+                                 [](const auto& gap) { return gap.reason == LossReason::kChannelRestart; });
   // One from before the last block is an earlier one.
   if (last == gaps.rend() || last->host_ns <= feed.last_block_ns_) return;
   last->host_ns = std::max(start, std::min(last->host_ns, block_ns));
@@ -59,7 +59,7 @@ void WriterSession::EndRestart(DumpFeed& feed, int64_t block_ns) {
 void WriterSession::NoteNoPast(DumpFeed& feed, int64_t block_ns) {
   const bool first = feed.options_.in_past && feed.last_block_ns_ == 0;
   if (!first || block_ns - feed.options_.session_start_ns < kNsPerSecond) return;
-  if (ManifestOf(feed).gaps.empty()) NoteRestart(feed, block_ns, "not_recorded");
+  if (ManifestOf(feed).gaps.empty()) NoteRestart(feed, block_ns, LossReason::kNotRecorded);
 }
 
 // What was silent to the end is missing up to there.
@@ -67,7 +67,7 @@ void WriterSession::NoteOpenOutages(int64_t end_ns) {
   std::lock_guard lock(mutex_);
   for (const auto& feed : feeds_) {
     if (feed->outage_from_ns_ != 0 && feed->outage_from_ns_ == feed->last_block_ns_) {
-      NoteRestart(*feed, end_ns, "channel_silent");
+      NoteRestart(*feed, end_ns, LossReason::kChannelSilent);
     }
   }
 }
@@ -85,9 +85,9 @@ void WriterSession::NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_
   uint64_t lost = records - feed.noted_dropped_;
   uint64_t lost_bytes = bytes - feed.noted_dropped_bytes_;
   if (lost == 0 && lost_bytes == 0) return;
-  auto note = [&](std::string_view reason, uint64_t n, uint64_t n_bytes) {
+  auto note = [&](LossReason reason, uint64_t n, uint64_t n_bytes) {
     if (n == 0 && n_bytes == 0) return;
-    const ManifestGap gap{host_ns, n, std::string(reason), feed.last_noted_ns_};
+    const ManifestGap gap{host_ns, n, reason, feed.last_noted_ns_};
     channel.AddGap(gap);
     channel.AddLoss(reason, n, n_bytes, host_ns);
     dump_->NoteLoss(channel, reason, gap);
@@ -97,13 +97,13 @@ void WriterSession::NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_
       lost, counters.no_block_records.load(std::memory_order_relaxed) - feed.noted_no_block_);
   const uint64_t unserved_bytes = std::min(
       lost_bytes, counters.no_block_bytes.load(std::memory_order_relaxed) - feed.noted_no_block_bytes_);
-  note(kNoBuffer, unserved, unserved_bytes);
-  note("queue_full", lost - unserved, lost_bytes - unserved_bytes);
+  note(LossReason::kNoBuffer, unserved, unserved_bytes);
+  note(LossReason::kQueueFull, lost - unserved, lost_bytes - unserved_bytes);
   feed.noted_no_block_ += unserved;
   feed.noted_no_block_bytes_ += unserved_bytes;
   feed.noted_dropped_ = records;
   feed.noted_dropped_bytes_ = bytes;
-  feed.resync_holes_ = true;
+  feed.resync_gap_detector_ = true;
 }
 
 // Brings the feed's numbers into the manifest; a loss since the last time becomes a located gap.
@@ -114,17 +114,17 @@ void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
   uint64_t late = feed.counters_.late_readings.load(std::memory_order_relaxed);
   if (late > feed.noted_late_) {
     const uint64_t more = late - std::exchange(feed.noted_late_, late);
-    const bool goes_on = !channel.gaps.empty() && channel.gaps.back().reason == kLateReason &&
+    const bool goes_on = !channel.gaps.empty() && channel.gaps.back().reason == LossReason::kLate &&
                          channel.gaps.back().host_ns == feed.last_noted_ns_;
     if (goes_on) {
       channel.gaps.back().host_ns = host_ns;
       channel.gaps.back().lost_records += more;
     } else {
-      channel.AddGap({host_ns, more, std::string(kLateReason), feed.last_noted_ns_});
+      channel.AddGap({host_ns, more, LossReason::kLate, feed.last_noted_ns_});
     }
-    channel.AddLoss(kLateReason, more, 0, host_ns);
+    channel.AddLoss(LossReason::kLate, more, 0, host_ns);
     writer_.missing_late_.fetch_add(more, std::memory_order_relaxed);
-    dump_->NoteLoss(channel, kLateReason, channel.gaps.back());
+    dump_->NoteLoss(channel, LossReason::kLate, channel.gaps.back());
   }
   feed.last_noted_ns_ = host_ns;
   channel.records = feed.counters_.records.load(std::memory_order_relaxed) - channel.aged.records;

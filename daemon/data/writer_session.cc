@@ -12,11 +12,9 @@
 namespace profd {
 namespace {
 
-constexpr std::string_view kWriteError = "write_error";
-
 ManifestLoss WriteErrors(const ManifestChannel& channel) {
   for (const ManifestLoss& loss : channel.dropped) {
-    if (loss.reason == kWriteError) return loss;
+    if (loss.reason == LossReason::kWriteError) return loss;
   }
   return {};
 }
@@ -82,14 +80,14 @@ void WriterSession::NoteNoBlock(DumpFeed* feed, uint64_t records, uint64_t bytes
   FeedCounters& counters = feed->counters_;
   counters.no_block_records.fetch_add(records, std::memory_order_relaxed);
   counters.no_block_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  // Whoever sees these sees the ones above.
+  // A reader that sees these sees the ones above.
   counters.dropped_records.fetch_add(records, std::memory_order_release);
   counters.dropped_bytes.fetch_add(bytes, std::memory_order_release);
 }
 
 void WriterSession::NoteUnfetched(DumpFeed* feed) {
   writer_.Post([this, self = shared_from_this(), feed] {
-    if (dump_ != nullptr) NoteRestart(*feed, writer_.clock_.MonotonicRawNs(), "not_fetched");
+    if (dump_ != nullptr) NoteRestart(*feed, writer_.clock_.MonotonicRawNs(), LossReason::kNotFetched);
   });
 }
 
@@ -134,7 +132,7 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     std::erase_if(writer_.live_, [this](const auto& live) { return live.get() == this; });
     if (dump_ == nullptr) return done(status);
     NoteOpenOutages(end.raw_ns);
-    FinishHoles(end.raw_ns);
+    FinishGaps(end.raw_ns);
     NoteAllLosses(end.raw_ns);
     CountAged();
     last_edit(dump_->manifest());
@@ -188,9 +186,8 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
   feed.counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
   feed.counters_.dropped_records.fetch_add(records, std::memory_order_relaxed);
   writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
-  bool limit = status.message().starts_with(kStorageLimit);
-  NoteLoss(feed, limit ? kStorageLimit : kWriteError, records, bytes);
-  feed.resync_holes_ = true;
+  NoteLoss(feed, IsAtStorageLimit(status) ? LossReason::kStorageLimit : LossReason::kWriteError, records, bytes);
+  feed.resync_gap_detector_ = true;
   SetHealth(status);
 }
 
@@ -198,7 +195,7 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
 void WriterSession::LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes) {
   feed.counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
   feed.counters_.dropped_records.fetch_add(1, std::memory_order_relaxed);
-  NoteLoss(feed, kFileLimit, 1, bytes);
+  NoteLoss(feed, LossReason::kFileLimit, 1, bytes);
   if (std::exchange(feed.left_out_, true)) return;
   dump_->manifest().warnings.push_back(
       fmt::format("{}: {}; processes that started later are not recorded", feed.options_.collector,
@@ -264,23 +261,23 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
     Fail(status, feed, out.bytes.size(), out.records);
     return;
   }
-  FindHoles(feed, out.bytes, info.host_ns);
+  FindGaps(feed, out.bytes, info.host_ns);
   feed.last_written_ns_ = info.host_ns;
   feed.counters_.records.fetch_add(out.records, std::memory_order_relaxed);
   feed.counters_.bytes.fetch_add(out.bytes.size(), std::memory_order_relaxed);
   writer_.written_bytes_.fetch_add(out.bytes.size(), std::memory_order_relaxed);
 }
 
-// What the driver dropped because its ring was full shows in the stamps only.
-void WriterSession::FindHoles(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
+// What the driver dropped because its ring was full shows in the timestamps only.
+void WriterSession::FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
   if (feed.gap_detector_ == nullptr) return;
-  if (std::exchange(feed.resync_holes_, false)) feed.gap_detector_->Resync();
+  if (std::exchange(feed.resync_gap_detector_, false)) feed.gap_detector_->Resync();
   feed.missing_ = 0;
   feed.gap_detector_->Feed(bytes);
-  NoteHoles(feed, host_ns);
+  NoteGaps(feed, host_ns);
 }
 
-void WriterSession::NoteHoles(DumpFeed& feed, int64_t host_ns) {
+void WriterSession::NoteGaps(DumpFeed& feed, int64_t host_ns) {
   if (feed.missing_ == 0) return;
   // The queue has lost something meanwhile: that will be noted, with its own reason.
   if (feed.counters_.dropped_records.load(std::memory_order_relaxed) > feed.noted_dropped_) return;
@@ -294,11 +291,11 @@ void WriterSession::NoteHoles(DumpFeed& feed, int64_t host_ns) {
   feed.counters_.dropped_records.fetch_add(feed.missing_, std::memory_order_relaxed);
   feed.counters_.dropped_bytes.fetch_add(lost, std::memory_order_relaxed);
   writer_.missing_driver_.fetch_add(feed.missing_, std::memory_order_relaxed);
-  NoteLoss(feed, "driver", feed.missing_, lost, host_ns);
+  NoteLoss(feed, LossReason::kDriver, feed.missing_, lost, host_ns);
 }
 
 // What waited for one more record to be a gap or not.
-void WriterSession::FinishHoles(int64_t host_ns) {
+void WriterSession::FinishGaps(int64_t host_ns) {
   std::vector<DumpFeed*> all;
   {
     std::lock_guard lock(mutex_);
@@ -308,7 +305,7 @@ void WriterSession::FinishHoles(int64_t host_ns) {
     if (feed->gap_detector_ == nullptr) continue;
     feed->missing_ = 0;
     feed->gap_detector_->Finish();
-    NoteHoles(*feed, host_ns);
+    NoteGaps(*feed, host_ns);
   }
 }
 
@@ -333,7 +330,7 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
     };
     part(abi::SocProfileType::kQos, epoch.soc_memory_hz, wish.soc_memory_hz);
     part(abi::SocProfileType::kAccPmu, epoch.soc_memory_hz, wish.soc_memory_hz);
-    options.Soc(abi::SocProfileType::kAccPmu).channel_period_ns = 0;  // no rate is told: keep all
+    options.Soc(abi::SocProfileType::kAccPmu).channel_period_ns = 0;  // no rate is known: keep all
     part(abi::SocProfileType::kSocLevels, epoch.soc_memory_hz, wish.soc_memory_hz);
     part(abi::SocProfileType::kSio, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
     part(abi::SocProfileType::kChipTrans, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);

@@ -17,7 +17,7 @@ namespace profd {
 struct KeptDump {
   std::string name;
   uint32_t uid = 0;
-  std::string session_id;  // empty: cannot be told
+  std::string session_id;  // empty: unknown
   std::string job_id;
   DumpState state = DumpState::kRunning;
   int64_t started_wall_ns = 0;

@@ -21,8 +21,8 @@ constexpr uint64_t kNewDump = kMiB;
 // Room is made for what is written until removing has had its effect.
 constexpr double kAheadS = 2.0;
 constexpr double kMarginS = 0.5;
-// Dumps grow by whole flushes: over less time than this one of them would look like a flood, for which
-// everybody's dumps would be removed.
+// Dumps grow by complete flushes: over less time than this one of them would look like a flood, for which
+// the dumps of all users would be removed.
 constexpr int64_t kRateNs = 150 * kNsPerMs;
 
 uint64_t Mb(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
@@ -138,7 +138,7 @@ struct DumpRetention::Disk {
 void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first,
                        std::function<void()> first_done) {
   auto work = std::make_shared<Disk>();
-  // Newest first, but for those somebody waits for.
+  // Newest first, after those a client waits for.
   std::sort(names.begin(), names.end(), std::greater<>());
   std::stable_partition(names.begin(), names.end(),
                         [&first](const std::string& name) { return first.contains(name); });

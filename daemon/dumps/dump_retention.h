@@ -93,7 +93,7 @@ class DumpRetention {
   // kResourceExhausted when the owner would have too much pinned (unless `unlimited`).
   Status Pin(const std::vector<std::string>& names, bool pinned, bool unlimited);
 
-  // May somebody begin another dump? Removes what has to go for it. kResourceExhausted names the
+  // May another dump begin? Removes what has to go for it. kResourceExhausted names the
   // limit when all that is left is pinned or being written.
   Status CheckStart(uint32_t uid);
   // Makes room for what is being written. What it answers as `over_*` only ending sessions can help.

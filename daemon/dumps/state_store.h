@@ -1,5 +1,5 @@
-// What must outlive the daemon and is nobody else's: sessions that have not ended, pins. Small files
-// in a folder of the daemon's own (0700), each replaced whole.
+// What must outlive the daemon and is stored nowhere else: sessions that have not ended, pins. Small files
+// in a folder of the daemon's own (0700), each replaced atomically.
 //
 // No state but the lock; any one thread at a time.
 #pragma once

@@ -113,7 +113,7 @@ v1::StartSessionRequest ToRequest(const attach::StartCall& call_untrusted,
   request.set_steps(call_untrusted.steps);
   request.set_no_dump(call_untrusted.no_dump);
   request.set_best_effort(call_untrusted.best_effort);
-  // Whoever calls to start a session also calls to mark; PROFILING_OPTIONS alone means what it says.
+  // A process that starts a session by call marks by call as well; PROFILING_OPTIONS alone is taken literally.
   request.set_marks(call_untrusted.seq != 0);
   for (const auto& [name, value] : metadata) (*request.mutable_metadata())[name] = value;
   return request;

@@ -355,7 +355,7 @@ void AttachServer::OnHello(AttachLink& link, attach::Hello hello,
   control_.Post([this, arrival] { events_.on_hello(std::move(*arrival)); });
 }
 
-// Before the hello it ends the connection; afterwards the process is told and may go on for a while:
+// Before the hello it ends the connection; afterwards the process is notified and may go on for a while:
 // a library newer than this daemon may say things we do not know.
 void AttachServer::OnBadPacket(AttachLink& link, const Status& why) {
   counters_.protocol_errors.fetch_add(1, std::memory_order_relaxed);
@@ -373,7 +373,7 @@ void AttachServer::OnBadPacket(AttachLink& link, const Status& why) {
 
 void AttachServer::Dispose(std::vector<UniqueFd> descriptors) {
   for (UniqueFd& fd : descriptors) {
-    // Only what is certainly a memfd closes without asking anybody.
+    // Only what is certainly a memfd closes without a call to another process.
     if (::fcntl(fd.get(), F_GET_SEALS) >= 0) {
       fd.Reset();
     } else {

@@ -39,7 +39,7 @@ struct AttachArrival {
 struct AttachCounters {
   std::atomic<uint64_t> refused_limit{0};
   std::atomic<uint64_t> refused_user_limit{0};
-  std::atomic<uint64_t> refused_hello{0};  // wrong, late, or from a process nobody can see
+  std::atomic<uint64_t> refused_hello{0};  // wrong, late, or from a process that profd cannot see
   std::atomic<uint64_t> protocol_errors{0};
   std::atomic<uint64_t> slow_disconnects{0};
 };

@@ -1,4 +1,4 @@
-// Which container a cgroup belongs to, told from its path alone: the spellings of containerd, CRI-O,
+// Which container a cgroup belongs to, from its path alone: the spellings of containerd, CRI-O,
 // Docker, iSulad, Podman, nerdctl and LXC, under systemd's cgroup driver and cgroupfs, version 1 and 2.
 // Pure; paths are untrusted.
 #pragma once

@@ -1,4 +1,4 @@
-// The training processes of this node, as sessions see them: who there is, telling them about a
+// The training processes of this node, as sessions see them: which there are, notifying them of a
 // session, hearing of their steps, taking their marks. Implemented by JobTable. Lives on the control
 // strand.
 #pragma once
@@ -20,10 +20,10 @@ namespace profd {
 
 struct TrainingProcess {
   pid_t pid = 0;
-  uint64_t start_ticks = 0;  // tells a pid from its successor
+  uint64_t start_ticks = 0;  // distinguishes a pid from its successor
   uint32_t uid = 0;
   uint32_t gid = 0;
-  std::string job_id;  // empty = belongs to no job that could be told
+  std::string job_id;  // empty = belongs to no known job
   std::optional<int> rank;
   std::optional<int> local_rank;
   int world_size = 0;        // 0 = unknown
@@ -68,7 +68,7 @@ class JobDirectory {
 
   virtual std::vector<TrainingProcess> Processes() const = 0;
 
-  // Tells an attached process; nothing happens when it has gone.
+  // Notifies an attached process; nothing happens when it has gone.
   virtual void Notify(uint64_t attach_id, const attach::SessionNotice& notice) = 0;
 
   struct Watcher {

@@ -12,7 +12,7 @@ struct JobService::UserLook {
   DcmiService* dcmi = nullptr;
   std::mutex mutex;                      // guards what follows
   std::vector<std::vector<pid_t>> pids;  // by device; kept when a call fails
-  JobService* desk = nullptr;               // null: nobody wants to know any more
+  JobService* desk = nullptr;               // null: no longer needed
 };
 
 namespace {

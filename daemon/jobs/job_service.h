@@ -36,9 +36,9 @@ class JobService {
   ~JobService();
 
   JobTable& table() { return *table_; }
-  // Any thread. Without it nobody can attach.
+  // Any thread. Without it processes cannot attach.
   Status Listen(const AttachServerOptions& options, std::string* warning);
-  // Any thread: nobody attaches any more, everybody is cut off.
+  // Any thread: no process attaches any more, attached ones are disconnected.
   void Stop();
   void Configure(const std::string& admin_group, size_t max_attached);
 
@@ -51,7 +51,7 @@ class JobService {
   void Tick() { table_->Tick(); }
   void CheckDeadlines(int64_t now_steady_ns) { probe_.CheckDeadlines(now_steady_ns); }
   bool stuck() const { return probe_.stuck(); }
-  // Null while nobody can attach.
+  // Null while processes cannot attach.
   const AttachCounters* attach_counters() const;
 
  private:

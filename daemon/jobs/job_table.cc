@@ -200,7 +200,7 @@ void JobTable::TakeAll(Entry& entry) {
 }
 
 size_t JobTable::TakeFrom(Entry& entry, size_t max_slots) {
-  // A watcher that drains while it is being told would read into what it is being told.
+  // A watcher that drains while it is being notified would read ahead of the notification.
   if (entry.ring == nullptr || delivering_) return 0;
   Result<RingReader::Round> round =
       entry.ring->Take(max_slots, deps_.clock.MonotonicRawNs(), &scratch_);

@@ -44,7 +44,7 @@ class JobTable final : public JobDirectory {
   explicit JobTable(Deps deps);
   ~JobTable() override;
 
-  // `devices_told`: the process named its devices, so that nobody knows better. Watchers hear of it
+  // `devices_told`: the process named its devices, which overrides other sources. Watchers are notified
   // with Announce, so that the process's welcome goes before what they send.
   void Enter(TrainingProcess process, bool devices_told, std::unique_ptr<RingReader> ring_or_null);
   void Announce(uint64_t attach_id);

@@ -92,7 +92,7 @@ std::string LauncherId(const Variables& variables) {
   for (const char* name : kLauncherNames) {
     std::string_view value = variables.Get(name);
     if (std::string_view(name) == "RANK_TABLE_FILE") {
-      // Its name alone: a path out of somebody's environment is never opened.
+      // Its name alone: a path from a process' environment is never opened.
       value = value.substr(value.rfind('/') + 1);
       value = value.substr(0, value.rfind('.'));
     }

@@ -26,7 +26,7 @@ struct EnvironmentFacts {
   std::vector<int> visible;     // physical ids; empty = nothing said
   std::optional<int> device;    // among `visible` if there are any, else physical
   std::string framework;
-  // Whose environment it is: "slurm", "pbs", "lsf", "sge", "modelarts", "volcano"; empty = nobody's.
+  // Whose environment it is: "slurm", "pbs", "lsf", "sge", "modelarts", "volcano"; empty = of none.
   std::string scheduler;
 };
 // `text` as in /proc/PID/environ. Never fails: what makes no sense is left out.
@@ -55,11 +55,11 @@ Result<ProcessFacts> ReadProcessFacts(const RootedFs& proc, pid_t pid);
 // Only the start time, which never waits.
 Result<uint64_t> ReadStartTicks(const RootedFs& proc, pid_t pid);
 
-// The job of a process that named none itself: empty if it cannot be told.
+// The job of a process that named none itself: empty if it is unknown.
 std::string JobOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup);
 // What gave it its place: EnvironmentFacts::scheduler, "slurm" or "kubernetes" by its cgroup, "none".
 std::string SchedulerOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup);
-// Physical ids of the devices the process was given; empty if it cannot be told.
+// Physical ids of the devices the process was given; empty if it is unknown.
 std::vector<int> DevicesOf(const EnvironmentFacts& environment);
 
 // Letters, digits and . _ - : /, 1..128 of them: what orders take for a job id.

@@ -44,11 +44,11 @@ void ProcessProbe::Lookup(pid_t pid, std::function<void(Result<ProcessFacts>)> d
   job.run = [&proc = proc_, pid, found] { *found = ReadProcessFacts(proc, pid); };
   job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
   job.done = [&control = control_, found, done](const Status& status) {
-    // A thread that is late still writes to *found: nobody may read it then.
+    // A late thread still writes to *found: it must not be read then.
     Result<ProcessFacts> answer = status.ok() ? *found : Result<ProcessFacts>(status);
     control.Post([done, answer] { done(answer); });
   };
-  thread_.Submit(std::move(job)).Ignore();  // `done` is told
+  thread_.Submit(std::move(job)).Ignore();  // `done` gets the error
 }
 
 void ProcessProbe::LookupUsers(std::vector<DeviceUse> uses,

@@ -1,5 +1,5 @@
 // Looks processes up in /proc on a thread of its own: reading an environment waits for the process's
-// memory map, which a process that hangs in its driver may hold for as long as it hangs. Whoever asks
+// memory map, which a process that hangs in its driver may hold for as long as it hangs. The caller
 // gets an answer in time in any case.
 #pragma once
 

@@ -21,7 +21,7 @@ using attach::MarkKind;
 using attach::MarkRing;
 using attach::MarkSlot;
 
-// How far ahead of us a stamp may be before it is taken for nonsense.
+// How far ahead of us a timestamp may be before it is taken for nonsense.
 constexpr int64_t kMaxAheadNs = kNsPerSecond;
 
 // Reads exactly once, whatever the optimiser would like: what is checked is what is used.
@@ -59,7 +59,7 @@ size_t PrintableLength(std::span<const char> text) {
   return c < kLeast[length] || c > 0x10FFFF || surrogate || IsInvisible(c) ? 0 : length;
 }
 
-// The fcntl answers for memfds only and asks no file system of somebody's making: it goes first.
+// The fcntl answers for memfds only and asks no file system that a user made: it goes first.
 Status CheckMemfd(int fd, size_t* bytes) {
   int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals < 0) return InvalidArgument("the mark ring is not a memfd");
@@ -133,7 +133,7 @@ MarkSlot* RingReader::SlotAt(uint64_t position) const {
 }
 
 // A ring that an earlier daemon has read: goes on where that one stopped, even if it was killed
-// between taking slots and saying so. Each slot tells the position that comes next in it, to be taken or
+// between taking slots and publishing them. Each slot has the position that comes next in it, to be taken or
 // to be filled; slots are taken in order, so the least of them is where we are.
 Status RingReader::Resume() {
   dropped_ = ring()->dropped.load(std::memory_order_relaxed);

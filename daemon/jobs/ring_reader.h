@@ -40,7 +40,7 @@ class RingReader {
   struct Round {
     size_t slots = 0;      // taken from the ring, made sense or not
     uint64_t dropped = 0;  // more than at the last round, by the process's count
-    uint64_t clamped = 0;  // stamps from the future, set to now
+    uint64_t clamped = 0;  // timestamps from the future, set to now
     uint64_t bad = 0;      // of no kind we know, left out
   };
   // Takes up to `max_slots` (at most MarkScratch::kSlots) into `*scratch`. kDataLoss: the ring is

@@ -27,7 +27,7 @@ TEST(StepClock, AStepWithoutAnEndLastsUntilTheNext) {
   clock.Begin(1, 0);
   clock.Begin(2, 200 * kMs);
   EXPECT_DOUBLE_EQ(clock.MedianSeconds(), 0.2);
-  clock.Begin(10, 900 * kMs);  // steps in between were not told
+  clock.Begin(10, 900 * kMs);  // steps in between were not reported
   EXPECT_DOUBLE_EQ(clock.MedianSeconds(), 0.2);
 }
 

@@ -255,7 +255,7 @@ TEST(StreamHub, RingGrowsOnDemandAsFarAsItsMemoryIsGranted) {
   EXPECT_EQ(held, limit);
   EXPECT_EQ(subscriber->waiting(), kCapacity);
   EXPECT_EQ(subscriber->dropped(), 10U);
-  // Whoever reads again for a while gives it back.
+  // A scraper that comes back for a while gives it back.
   std::vector<StreamedSample> taken;
   subscriber->Take(kCapacity, &taken);
   EXPECT_EQ(taken.size(), kCapacity);

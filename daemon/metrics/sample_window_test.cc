@@ -122,7 +122,7 @@ TEST(SampleWindow, StampsThatGoBackOrMakeNoSenseAreHarmless) {
   }
 }
 
-// Under TSan: the writer and scrapes share nothing but atomics, and no bucket shows what nobody
+// Under TSan: the writer and scrapes share nothing but atomics, and no bucket shows what was never
 // wrote.
 TEST(SampleWindow, AReaderNeverSeesAnotherSecond) {
   SampleWindow window;

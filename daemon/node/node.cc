@@ -288,7 +288,7 @@ Status Node::MayUse(const Peer& peer, const DeviceInfo& device) {
 Result<uint32_t> Node::OwnerOf(pid_t pid) const {
   Result<UniqueFd> dir = proc_.Open(fmt::format("{}", pid));
   if (!dir.ok()) {
-    // Who may not be signalled is there, and anybody may find that out.
+    // A process that may not be signalled exists, and its existence is no secret.
     if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH)) return dir.status();
     return PermissionDenied("the process is hidden from profd: /proc is mounted with hidepid; profd "
                             "needs CAP_SYS_PTRACE, or the group that /proc's gid= names");

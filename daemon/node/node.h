@@ -51,7 +51,7 @@ class Node {
   // Ends them; nothing reaches the router afterwards. A thread that hangs in the driver stays behind.
   void StopChannels();
 
-  // What Host's readers are told processes are called.
+  // Names of processes for Host's readers.
   ProcessNames& process_names() { return process_names_; }
   const Host& host() const { return *host_; }
   const DriverReport& report() const { return report_; }
@@ -71,7 +71,7 @@ class Node {
   // Start time of a process in clock ticks since boot; nothing if there is no such process.
   std::optional<uint64_t> StartTimeOf(pid_t pid) const;
 
-  // Empty where DCMI does not tell, or not yet.
+  // Empty where DCMI does not report it, or not yet.
   std::string UuidOf(const DeviceInfo& device) const;
   // Why DCMI cannot be asked about the device, and what to do about it; empty if it can.
   std::string DcmiProblemOf(const DeviceInfo& device) const;

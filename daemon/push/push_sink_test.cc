@@ -119,7 +119,7 @@ TEST(PushSink, OnlyWhatMayHelpIsTriedAgain) {
   }
 }
 
-// A receiver that never answers does not hold up the end, nor whoever asks for figures.
+// A receiver that never answers delays neither the end nor a request for figures.
 TEST(PushSink, EndsWhileTheReceiverIsSilent) {
   Receiver receiver({""});
   PushSinkOptions options = OptionsFor(receiver.port(), 10);

@@ -47,7 +47,7 @@ bool ClockTrack::At(int64_t host_ns, double device_counter_hz, double host_count
   auto after = std::lower_bound(pairs_.begin(), pairs_.end(), host_ns,
                                 [](const ClockPair& p, int64_t ns) { return p.host_ns < ns; });
   bool inside = after != pairs_.begin() && after != pairs_.end();
-  // Outside, the longest stretch there is tells the drift best.
+  // Outside, the longest stretch there is gives the best drift.
   const ClockPair& a = inside ? *(after - 1) : pairs_.front();
   const ClockPair& b = inside ? *after : pairs_.back();
   double share = static_cast<double>(host_ns - a.host_ns) / static_cast<double>(b.host_ns - a.host_ns);

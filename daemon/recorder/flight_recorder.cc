@@ -114,7 +114,7 @@ void FlightRecorder::AddPoller(const RecorderOrder& order) {
   }
   one.sink = std::make_shared<RecorderPollSink>(deps_.session.store, deps_.session.host.clock,
                                                 ring_, routes, spec.vendor_files);
-  // The node's values only: whose process it was cannot be told any more when a dump is asked for.
+  // The node's values only: the owner of a process is no longer known when a dump is requested.
   PollOptions options;
   options.hz = order.hz;
   Result<PollEngine::Handle> handle =

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxText = 128;
 constexpr int kMaxWriting = 4;
-// Less than this is missing to nobody.
+// A shorter gap is not reported.
 constexpr int64_t kSlackNs = 10 * kNsPerMs;
 
 std::string NewId() {
@@ -207,7 +207,7 @@ void RecorderDump::AddFeed(RecorderRing::RouteId id, DumpPart* part) {
                           recorder_.OptionsOf(order));
     options.session_start_ns = start_ns_;
   } else if (!part->feeds.empty()) {
-    // What one collector tells of several devices is one file.
+    // What one collector reads of several devices is one file.
     feed_of_[id] = part->feeds.front();
     return;
   } else {

@@ -24,8 +24,8 @@ using ::testing::Field;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-constexpr uint32_t kHbm = 1;   // stamps in us since the channel's start, counts per interval
-constexpr uint32_t kPcie = 3;  // absolute stamps
+constexpr uint32_t kHbm = 1;   // timestamps in us since the channel's start, counts per interval
+constexpr uint32_t kPcie = 3;  // absolute timestamps
 constexpr size_t kHbmBytes = 24;
 constexpr size_t kPcieBytes = 96;
 constexpr int64_t kMs = kNsPerMs;
@@ -179,7 +179,7 @@ TEST_F(JoinTest, NoGapAndNoDuplicate) {
 }
 
 // Two runs of the channel in the past, a third is the present: each counts from its own start, and the
-// session's stamps from the session's, thinned to the session's rate.
+// session's timestamps from the session's, thinned to the session's rate.
 TEST_F(JoinTest, StampsAndRatesOfEveryRun) {
   Run(kHbm, 1, 100, 1000 * kMs);
   for (uint64_t i = 1; i <= 4; ++i) {
@@ -201,7 +201,7 @@ TEST_F(JoinTest, StampsAndRatesOfEveryRun) {
   EXPECT_THAT(Words(kHbm, 8), ElementsAre(1u, 2u, 1u, 1u, 1u));
   ASSERT_THAT(manifest.channels, SizeIs(1));
   ASSERT_THAT(manifest.channels[0].gaps, SizeIs(2));
-  EXPECT_EQ(manifest.channels[0].gaps[0].reason, "channel_restart");
+  EXPECT_EQ(manifest.channels[0].gaps[0].reason, LossReason::kChannelRestart);
   EXPECT_EQ(manifest.channels[0].gaps[0].from_ns, 1040 * kMs);
   EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, 2100 * kMs);
 }
@@ -220,7 +220,7 @@ TEST_F(JoinTest, LossesOfThePastAndThePresent) {
   EXPECT_THAT(Words(kPcie, 0), ElementsAre(5u, 8u));
   ASSERT_THAT(manifest.channels, SizeIs(1));
   ASSERT_THAT(manifest.channels[0].dropped, SizeIs(1));
-  EXPECT_EQ(manifest.channels[0].dropped[0].reason, "no_buffer");
+  EXPECT_EQ(manifest.channels[0].dropped[0].reason, LossReason::kNoBuffer);
   EXPECT_EQ(manifest.channels[0].dropped[0].records, 5u);
   EXPECT_EQ(manifest.channels[0].dropped[0].bytes, 5 * kPcieBytes);
   // Which of the two the writer looks at first is left to it.
@@ -264,12 +264,12 @@ TEST_F(JoinTest, ARestartLastsUntilTheDriverHasBegun) {
   const Manifest manifest = Finish();
   ASSERT_THAT(manifest.channels, SizeIs(1));
   ASSERT_THAT(manifest.channels[0].gaps, SizeIs(1));
-  EXPECT_EQ(manifest.channels[0].gaps[0].reason, "channel_restart");
+  EXPECT_EQ(manifest.channels[0].gaps[0].reason, LossReason::kChannelRestart);
   EXPECT_EQ(manifest.channels[0].gaps[0].from_ns, 5 * kMs);
   EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, begun);
 }
 
-// Whoever asks for the past of a channel without any just gets what comes.
+// A session that asks for the past of a channel without one gets the present only.
 TEST_F(JoinTest, AnEmptyPast) {
   auto epoch = Run(kPcie, 1, 10, 0);
   DumpFeed* feed = Feed(kPcie, 10, 0);
@@ -302,7 +302,7 @@ TEST_F(JoinTest, ADumpOfManyRoutes) {
   EXPECT_TRUE(File("device_0/data/pcie.data.0.slice_0").empty());
 }
 
-// The vendor's reader wants a file's blocks numbered from 0, whoever counted them.
+// The vendor's reader wants a file's blocks numbered from 0, whichever recorder counted them.
 TEST_F(JoinTest, TextBlocksAreNumberedAnew) {
   auto text = [](uint64_t index, std::string_view body) {
     return "TimeStamp:5\nIndex:" + std::to_string(index) +

@@ -1,6 +1,6 @@
 // Takes a polled collector's output into the recorder's ring: texts of vendor files as they are, our
 // own samples by device, so that a dump for one user holds nothing of another's devices. Series of
-// single processes are left out: whose they are cannot be told later. Called on sampler threads.
+// single processes are left out: their owners are not known later. Called on sampler threads.
 #pragma once
 
 #include <cstdint>

@@ -129,7 +129,7 @@ void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
   ExpireLocked(loss.host_ns);
   Route& route = routes_[id];
   // One that goes on is one entry: losing must not push out what is held. What a reader was promised
-  // stays as it was then: from there on its session is told by the router.
+  // stays as it was then: from there on the router notifies its session.
   if (route.last != kNone && route.last >= promised_) {
     Entry last = Load(route.last);
     if (last.used == 0 && last.epoch == loss.epoch) {

@@ -228,7 +228,7 @@ TEST_F(TriggerWatchTest, SlowSteps) {
   Watch({"step > 2x median"});
   EXPECT_FALSE(watch_.WantsMetrics());
   watch_.Name(5, "pid 42", "j1");
-  EXPECT_THAT(watch_.OnStep(6, 1, true, now_), IsEmpty());  // nobody
+  EXPECT_THAT(watch_.OnStep(6, 1, true, now_), IsEmpty());  // no process
   int64_t step = 0;
   auto run = [&](int64_t took) {
     std::vector<Firing> fired = watch_.OnStep(5, ++step, true, now_);

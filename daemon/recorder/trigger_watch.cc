@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxConditions = 4096;
 constexpr size_t kMaxProcesses = 4096;
 constexpr size_t kStepsKept = 64;
-// Fewer steps tell no median.
+// Fewer steps have no meaningful median.
 constexpr size_t kStepsNeeded = 8;
 // A fault that is away for a reading or two is still the same fault.
 constexpr int64_t kFaultForgottenNs = 60 * kNsPerSecond;

@@ -33,7 +33,7 @@ class Acceptor {
   // error. A warning (no group of that name) goes to `*warning`.
   static Result<std::unique_ptr<Acceptor>> Listen(const AcceptorOptions& options, Handover handover,
                                                   std::string* warning);
-  // `rest` is called on the acceptor's thread when nobody is connected and nobody has come for so long;
+  // `rest` is called on the acceptor's thread when there is no connection and there was none for so long;
   // again where it answers false. Before Start.
   static constexpr int kRestAfterMs = 3000;
   void OnQuiet(std::function<bool()> rest, int after_ms = kRestAfterMs);

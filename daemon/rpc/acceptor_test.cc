@@ -71,7 +71,7 @@ TEST_F(AcceptorTest, AfterStopCallersAreStillKnown) {
   EXPECT_TRUE(acceptor_->Identify(fmt::format("fd:{}", server.get())).has_value());
 }
 
-// What serves may rest when nobody is there, and is asked again where it may not yet.
+// The server may rest without connections, and is asked again where it may not yet.
 TEST(AcceptorQuietTest, SaysWhenNobodyIsThere) {
   TempDir tmp;
   AcceptorOptions options;

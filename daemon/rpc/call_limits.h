@@ -71,7 +71,7 @@ class CallLedger {
   ~CallLedger();
 
   // `bytes` beside the base. Administrators are not refused for what others hold: their own limit alone
-  // counts, so that they can always come to stop somebody.
+  // counts, so that they can always stop another user's session.
   Result<std::shared_ptr<CallHold>> Take(CallKind kind, const Peer& peer, uint64_t bytes = 0);
 
   struct Usage {

@@ -90,7 +90,7 @@ TEST_P(CallLimitsTest, CallsOfTheNode) {
   EXPECT_THAT(last_.message(), AllOf(HasSubstr("all users together"), HasSubstr("uid 999999")));
   EXPECT_GE(usage().refused_node, 1U);
   EXPECT_EQ(usage().refused_user, 0U);
-  // Administrators come to stop somebody.
+  // Administrators can stop another user's session.
   Peer admin = User(0);
   admin.admin = true;
   EXPECT_EQ(TakeAll(admin, SIZE_MAX).size(), limit.calls_per_user);

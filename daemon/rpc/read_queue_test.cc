@@ -56,7 +56,7 @@ TEST(ReadQueue, UsersTakeTurns) {
   other.go.set_value();
 }
 
-// A step that takes its time, as the listing of a hundred thousand files does, is nobody else's.
+// A step that takes its time, as the listing of a hundred thousand files does, delays no other reader.
 TEST(ReadQueue, OneUserHasOneStepUnderWay) {
   ReadQueue queue;
   Gate slow;

@@ -15,7 +15,7 @@ namespace profd::rpc {
 enum class Role : uint8_t {
   kViewer = 0,  // looks
   kUser = 1,    // orders for itself
-  kAdmin = 2,   // orders for everybody
+  kAdmin = 2,   // may act for all users
 };
 
 struct MethodRole {

@@ -15,6 +15,7 @@
 #include "daemon/rpc/roles.h"
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/rpc/tls_server.h"
+#include "proto/problems/problem_message.h"
 
 namespace profd::rpc {
 
@@ -25,7 +26,8 @@ inline constexpr size_t kMaxErrorText = 6000;
 // profd's codes are gRPC's.
 inline grpc::Status ToGrpc(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  return {static_cast<grpc::StatusCode>(status.code()), status.message().substr(0, kMaxErrorText)};
+  return {static_cast<grpc::StatusCode>(status.code()), status.message().substr(0, kMaxErrorText),
+          PackDetails(status)};
 }
 
 // What a message may cost before a handler sees it. A compressed one is refused, not unpacked: gRPC

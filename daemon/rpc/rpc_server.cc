@@ -256,7 +256,7 @@ struct RpcServer::Impl {
   rpc::Context context;
   std::unique_ptr<TlsServer> tls;
   bool grpc_runs = false;
-  // The acceptor's thread, then (it has ended) who shuts down. Both are null while nobody is connected:
+  // The acceptor's thread, then (it has ended) who shuts down. Both are null while there is no connection:
   // gRPC wakes up its threads twice a second each, one for every two cores, whether it has anything to
   // do or not.
   std::unique_ptr<Service> service;

@@ -49,7 +49,7 @@ struct RpcDeps {
   std::function<Result<std::vector<std::string>>(const Peer&, const v1::FetchDumpRequest&)>
       dumps_to_fetch = nullptr;
   // Whether live streams may show the peer what is measured of one process; on the control strand.
-  // Null = everybody may.
+  // Null = all callers may.
   std::function<bool(const Peer&, pid_t)> may_see_process = nullptr;
 };
 
@@ -60,7 +60,7 @@ class RpcServer {
 
   // For the acceptor's handover, on its thread: takes the descriptor. gRPC runs from then on.
   void Adopt(int fd);
-  // Nobody is connected any more (the acceptor's thread): gRPC's threads end until somebody is. False
+  // The last connection has ended (the acceptor's thread): gRPC's threads end until the next one. False
   // when a call is still being answered; to be tried again.
   bool Rest();
   // Who calls are from; before the first Adopt.

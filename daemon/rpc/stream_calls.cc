@@ -40,7 +40,10 @@ class Watch final : public StrandWriter<v1::Session> {
  private:
   void OnReady() override {
     if (interval_ms_ < 100 || interval_ms_ > 60000) {
-      End({grpc::StatusCode::INVALID_ARGUMENT, "interval_ms: must be 100..60000"});
+      End(ToGrpc({StatusCode::kInvalidArgument,
+                  Problem{.field = "interval_ms",
+                          .value = std::to_string(interval_ms_),
+                          .text = "must be 100ms..60s"}}));
       return;
     }
     if (watch_ == 0) {
@@ -116,23 +119,23 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
 
   bool Subscribe() {
     std::bitset<kMaxCollectors> wanted;
-    std::string problems;
+    ProblemList problems;
     for (const std::string& name : request_.collectors()) {
       const CollectorEntry* entry = FindCollector(name);
       if (entry == nullptr) {
-        problems += fmt::format("collector {}: no such collector{}\n", log::Quote(name),
-                                CollectorHint(name));
+        problems.Add({.field = "collector", .value = name, .text = "no such collector" + CollectorHint(name)});
       } else {
         wanted.set(static_cast<size_t>(entry - Collectors().data()));
       }
     }
     if (request_.interval_ms() != 0 &&
         (request_.interval_ms() < 10 || request_.interval_ms() > 10000)) {
-      problems += "interval_ms: must be 10..10000\n";
+      problems.Add({.field = "interval_ms",
+                    .value = std::to_string(request_.interval_ms()),
+                    .text = "must be 10ms..10s"});
     }
     if (!problems.empty()) {
-      problems.pop_back();
-      End({grpc::StatusCode::INVALID_ARGUMENT, problems});
+      End(ToGrpc({StatusCode::kInvalidArgument, std::move(problems).Take()}));
       return false;
     }
     subscriber_ = context_.deps.hub.Subscribe(wanted, kStreamRing, [hold = memory()](int64_t bytes) {
@@ -144,8 +147,8 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
     return true;
   }
 
-  // What is told of single processes is for their owner. Asked once a series: a pid that comes back as
-  // somebody else's is another series by then, the collectors let go of those that ended.
+  // Series of single processes are for their owner. Asked once a series: a pid that comes back as
+  // another user's is another series by then, the collectors let go of those that ended.
   bool MaySee(const SeriesDescription& description) const {
     if (!context_.deps.may_see_process) return true;
     for (const auto& [name, value] : description.labels) {

@@ -20,7 +20,7 @@ namespace {
 constexpr off_t kMaxFile = 1 << 20;
 constexpr int kMaxCertificates = 256;
 
-// Nobody is asked for a passphrase.
+// No prompt for a passphrase.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 // Who can write one of the files decides who may order; who can read the key can pretend to be the

@@ -38,7 +38,7 @@ struct TlsMaterial {
 };
 
 // A regular file of at most 1 MiB at an absolute path that belongs to root or the daemon's user and
-// that nobody else can write; nor read, where it is `secret`.
+// that no other user can write; nor read, where it is `secret`.
 Result<std::string> ReadTrustedFile(const std::string& path, bool secret);
 
 // All certificates of a PEM text; null when one of them is broken, or there are more than 256.

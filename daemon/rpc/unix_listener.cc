@@ -29,7 +29,7 @@ Result<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-// A socket file may stay only if nobody answers behind it.
+// A socket file is replaced only if no process answers on it.
 Status RemoveStale(const std::string& path, int type, const sockaddr_un& address) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
@@ -40,7 +40,7 @@ Status RemoveStale(const std::string& path, int type, const sockaddr_un& address
   }
   UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
-      errno == EPROTOTYPE) {  // somebody, who speaks otherwise
+      errno == EPROTOTYPE) {  // a process with another protocol
     return AlreadyExists("another profd answers on " + path);
   }
   if (::unlink(path.c_str()) != 0) return Status::FromErrno(errno, "remove stale " + path);
@@ -74,7 +74,7 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
   RETURN_IF_ERROR(RemoveStale(options.path, options.type, *address));
   UniqueFd fd(::socket(AF_UNIX, options.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Status::FromErrno(errno, "socket");
-  // Nobody may connect before owner and mode are right.
+  // No client may connect before owner and mode are right.
   mode_t before = ::umask(0177);
   int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
   int bind_errno = errno;
@@ -112,7 +112,7 @@ Result<Peer> PeerOfSocket(int fd, std::optional<gid_t> admin_group) {
   peer.uid = credentials.uid;
   peer.gid = credentials.gid;
   peer.groups = GroupsOf(fd);
-  // The daemon's own user counts as root's deputy: without root it serves nobody else.
+  // The daemon's own user counts as root's deputy: without root it serves no other user.
   peer.admin =
       peer.uid == 0 || peer.uid == ::geteuid() || (admin_group && peer.InGroup(*admin_group));
   return peer;

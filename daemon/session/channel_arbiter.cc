@@ -174,7 +174,7 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
       record.fixed = {OutcomeState::kBusy,
                       fmt::format("session {} {} on this device", other->owner,
                                   ConflictText(other->options, request.options)),
-                      0, 0};
+                      0, 0, other->owner};
       continue;
     }
     slot.parts.push_back(MakePart(id, request, planned));
@@ -195,7 +195,7 @@ void ChannelArbiter::PushOutResident(Slot& slot, const ClaimRequest& request) {
   std::erase(record.channels, std::make_pair(slot.device, slot.channel));
   record.fixed = {OutcomeState::kBusy,
                   fmt::format("session {} measures something else on this device", request.owner),
-                  0, 0};
+                  0, 0, request.owner};
   std::erase_if(slot.parts, [other](const Participant& part) { return &part == other; });
   // What runs is of the other kind, whatever its rate.
   slot.restart = true;
@@ -418,7 +418,7 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
   deps_.router.End(static_cast<uint32_t>(slot.device), slot.channel);
   slot.unstopped = !outcome.status.ok();
   if (slot.unstopped) {
-    // What the driver still held is out of reach; whoever comes next has to wait a moment.
+    // What the driver still held is out of reach; the next session has to wait a moment.
     slot.last_error = outcome.status;
     slot.backoff_ns = slot.backoff_ns == 0 ? kFirstBackoffNs
                                            : std::min(slot.backoff_ns * 2, kMaxBackoffNs);

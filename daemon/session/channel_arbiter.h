@@ -1,5 +1,5 @@
 // Shares the driver's channels between sessions: a channel has one owner in the driver, which is us;
-// it runs at the fastest rate anybody asked for, slower sessions get a thinned view, latecomers a
+// it runs at the fastest rate requested, slower sessions get a thinned view, latecomers a
 // rebased one. Every channel is brought step by step from what it is to what its users want
 // (Reconcile), so that starts, stops, joins and failures may come in any order.
 //
@@ -58,6 +58,7 @@ struct ClaimAnswer {
   std::string detail;
   double hz = 0;
   uint64_t garbage_bytes = 0;
+  std::string holder = {};  // kBusy: the session that has it, if one does
   struct Channel {
     OutcomeState state = OutcomeState::kPending;
     std::string detail;
@@ -85,7 +86,7 @@ class ChannelArbiter {
   ChannelArbiter(const Deps& deps, std::vector<Device> devices);
 
   // Takes the collector's channels on one device. `settled` runs once, when every channel has
-  // answered; afterwards AnswerOf tells how things stand.
+  // answered; afterwards AnswerOf has the state.
   ClaimId Claim(const ClaimRequest& request, std::function<void()> settled);
   // Gives them back. `done` runs when no block of them can reach the claim's feeds any more.
   void Release(ClaimId claim, std::function<void()> done);
@@ -97,7 +98,7 @@ class ChannelArbiter {
   void Tick();
   void OnDeviceStuck(uint32_t device, const std::string& why);
   void OnDeviceRecovered(uint32_t device);
-  // The device's clocks as last correlated; used for all stamps from now on.
+  // The device's clocks as last correlated; used for all timestamps from now on.
   void SetClock(int device, const ClockPair& pair);
   // Null before the first.
   const ClockPair* ClockOf(int device) const {
@@ -187,7 +188,7 @@ class ChannelArbiter {
   void Join(Slot& slot, Participant& part);
   void Answer(Participant& part, OutcomeState state, std::string detail);
   void AnswerFailure(Slot& slot);
-  // What the driver has for a detach by now is the detach's too: reads it, then lets it go.
+  // What the driver holds by now is still the detached claim's: reads it, then detaches.
   void FetchFor(Slot& slot, ClaimId claim);
   void OnFetched(Slot& slot, ClaimId claim, const Status& status);
   void LetLeaversGo(Slot& slot);

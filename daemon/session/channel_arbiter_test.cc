@@ -163,7 +163,7 @@ TEST_F(ArbiterTest, FasterNewcomerRestartsSlowerOneJoins) {
   auto slower = Claim("hccs", 5);
   EXPECT_EQ(Answer(slower).state, OutcomeState::kRunning);
   EXPECT_EQ(Orders().size(), 3U);
-  // Nobody is disturbed when the fast one leaves.
+  // The others continue when the fast one leaves.
   Release(fast);
   EXPECT_EQ(Orders().size(), 3U);
   Release(slow);
@@ -205,7 +205,7 @@ TEST_F(ArbiterTest, TheRecorderAloneGetsBackItsOwnRate) {
   auto fast = Claim("hccs", 50);
   EXPECT_EQ(Answer(recorder).state, OutcomeState::kRunning);
   Release(fast);
-  // The restart is under way; whoever comes now is served as well.
+  // The restart is under way; a session that comes now is served as well.
   auto same = Claim("hccs", 10);
   EXPECT_EQ(Answer(same).state, OutcomeState::kRunning);
   EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 100", "stop 0/9", "start 0/9 period 20",
@@ -235,7 +235,7 @@ TEST_F(ArbiterTest, ASessionGoesBeforeTheRecorder) {
                                     "stop 0/8", "start 0/8 period 100", "stop 0/8"));
 }
 
-// Channel 52 has two parts with rates of their own: each runs at the fastest that anybody asked for.
+// Channel 52 has two parts with rates of their own: each runs at the fastest rate requested.
 TEST_F(ArbiterTest, BothPartsOfTheSocChannelRunAtTheFastestRate) {
   auto claim = [this](double memory_hz, double interconnect_hz) {
     ClaimRequest request;
@@ -301,10 +301,10 @@ TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
   hal_.Release(Call::kFlush);
   std::promise<Manifest> manifest;
   dump->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest told = manifest.get_future().get();
-  ASSERT_EQ(told.channels.size(), 1u);
-  ASSERT_FALSE(told.channels[0].gaps.empty());
-  EXPECT_EQ(told.channels[0].gaps.back().reason, "not_fetched");
+  const Manifest reported = manifest.get_future().get();
+  ASSERT_EQ(reported.channels.size(), 1u);
+  ASSERT_FALSE(reported.channels[0].gaps.empty());
+  EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kNotFetched);
   Release(stays);
 }
 

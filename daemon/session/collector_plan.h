@@ -22,7 +22,7 @@ class CollectorPlanner {
     std::span<const CollectorEntry> collectors;
     const options::OptionSet& options;
     ProcessScope job;     // the order's own processes
-    double max_hz;        // nobody but administrators gets more; 0 = no limit
+    double max_hz;        // for users other than administrators; 0 = no limit
     std::function<void(std::string)> problem;
   };
   explicit CollectorPlanner(Deps deps) : deps_(std::move(deps)) {}
@@ -33,7 +33,7 @@ class CollectorPlanner {
   void AddByName(std::span<const v1::CollectorOrder* const> orders_untrusted);
 
   std::vector<PlannedCollector>& planned() { return planned_; }
-  // Some rate nobody asked for is lower than it would be for an administrator.
+  // A rate that was not requested is lower than it would be for an administrator.
   bool lowered() const { return lowered_; }
 
  private:

@@ -5,23 +5,12 @@
 
 #include "daemon/session/option_plan.h"
 #include "profd/v1/profd.pb.h"
+#include "proto/problems/problem_message.h"
 
 namespace profd {
 namespace {
 
 using options::Option;
-
-v1::OptionProblem::Kind WireKind(options::Problem::Kind kind) {
-  switch (kind) {
-    case options::Problem::Kind::kInvalid:
-      return v1::OptionProblem::INVALID;
-    case options::Problem::Kind::kConflict:
-      return v1::OptionProblem::CONFLICT;
-    case options::Problem::Kind::kUnsupported:
-      return v1::OptionProblem::UNSUPPORTED;
-  }
-  return v1::OptionProblem::KIND_UNSPECIFIED;
-}
 
 }  // namespace
 
@@ -48,15 +37,11 @@ void CheckOptions(const Host& host, double max_hz,
                   v1::CheckOptionsResponse* out) {
   const options::NodeSupport support = SupportOf(host.devices, Collectors(), ProbeOn(host));
   options::CheckResult result = CheckOrder(request_untrusted, support);
-  for (options::Problem& problem : CheckUserRates(result.options, max_hz)) {
+  for (Problem& problem : CheckUserRates(result.options, max_hz)) {
     result.problems.push_back(std::move(problem));
   }
-  for (const options::Problem& problem : result.problems) {
-    v1::OptionProblem& wire = *out->add_problems();
-    wire.set_kind(WireKind(problem.kind));
-    wire.set_key(problem.key);
-    wire.set_value(problem.value);
-    wire.set_text(problem.text);
+  for (const Problem& problem : result.problems) {
+    ToWire(problem, out->add_problems());
   }
   for (const std::string& warning : result.warnings) out->add_warnings(warning);
   const std::vector<std::string> awaited = AwaitedOptions(result.options);

@@ -40,7 +40,7 @@ bool AreAll(std::span<const DeviceInfo> devices, unsigned chip_id) {
   });
 }
 
-// "not supported on Ascend910: no channel 133": who reads it is told the chip anyway.
+// "not supported on Ascend910: no channel 133": the chip is named elsewhere.
 std::string WithoutChip(std::string_view reason) {
   size_t colon = reason.find(": ");
   if (reason.starts_with("not supported on ") && colon != std::string_view::npos) {
@@ -87,7 +87,7 @@ bool IsCollected(const Option& option) {
 template <class Request>
 options::CheckResult Check(const Request& request, const options::NodeSupport& support,
                            options::CheckRequest check) {
-  std::vector<options::Problem> problems;
+  std::vector<Problem> problems;
   std::vector<std::string> warnings;
   check.given = options::FromMessage(request.options());
   if (!request.options_json().empty()) {
@@ -228,17 +228,17 @@ void SetWhole(double hz, ChannelOptions* channel) {
   channel->soc_memory_hz = channel->soc_interconnect_hz = hz;
 }
 
-std::vector<options::Problem> CheckUserRates(const options::OptionSet& set, double max_hz) {
-  std::vector<options::Problem> problems;
+std::vector<Problem> CheckUserRates(const options::OptionSet& set, double max_hz) {
+  std::vector<Problem> problems;
   for (const Option& option : options::Table()) {
     if (option.type != Type::kFrequency || !set.Asked(option.key)) continue;
     if (max_hz <= 0 || set.Number(option.key) <= max_hz) continue;
-    problems.push_back({.kind = options::Problem::Kind::kInvalid,
-                        .key = std::string(option.key),
+    problems.push_back({.kind = Problem::Kind::kInvalid,
+                        .field = std::string(option.key),
                         .value = set.Text(option.key),
-                        .text = fmt::format("{} = {}: at most {} Hz here for users who are no "
+                        .text = fmt::format("at most {} Hz here for users who are no "
                                             "administrators (limits.max_user_hz)",
-                                            option.key, set.Text(option.key), FormatHz(max_hz))});
+                                            FormatHz(max_hz))});
   }
   return problems;
 }

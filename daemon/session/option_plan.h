@@ -51,7 +51,7 @@ struct OptionAims {
 OptionAims AimsOf(const options::OptionSet& set);
 
 // Rates that were asked for above what users may have (limits.max_user_hz); 0 = no limit.
-std::vector<options::Problem> CheckUserRates(const options::OptionSet& set, double max_hz);
+std::vector<Problem> CheckUserRates(const options::OptionSet& set, double max_hz);
 
 // Rates of options of the devices as these can carry them out: whole milliseconds, and no less than
 // the channel's floor (driver-abi 4.1).
@@ -60,8 +60,8 @@ void RoundRates(std::span<const DeviceInfo> devices, std::span<const CollectorEn
 void AddNote(std::string_view note, options::Effective* effective);
 std::string FormatHz(double hz);
 
-// How a channel collector is told what an option asks of it: the option's part at this rate, beside
-// what it was told before.
+// Adds what an option requests of a channel collector: the option's part at this rate, beside
+// what was added before.
 void SetPart(const CollectorOption& use, double hz, ChannelOptions* channel);
 // All of the collector at this rate.
 void SetWhole(double hz, ChannelOptions* channel);

@@ -127,7 +127,7 @@ TEST_F(OptionPlanTest, TheThreeFormsMeanTheSame) {
     EXPECT_THAT((*plan)->awaited_options, ElementsAre("aicpu"));
     EXPECT_THAT(Named(**plan), ElementsAre("dvpp"));
   }
-  // The switches have defaults of their own, which nobody asked for.
+  // The switches have defaults of their own, which were not requested.
   EXPECT_EQ(switches->application_options.at("hccl"), "on");
   EXPECT_FALSE(fields->application_options.contains("hccl"));
   request_.set_options_json(R"({"dvpp_freq":20})");

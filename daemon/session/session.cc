@@ -89,7 +89,7 @@ void Session::Begin() {
 }
 
 // The devices' clocks as near to the start of the channels as can be, after the dump was made:
-// stamps in microseconds since a channel's start are read as counting from here.
+// timestamps in microseconds since a channel's start are read as counting from here.
 void Session::GatherClocks() {
   Recorrelate("start", [self = shared_from_this()] {
     self->next_clock_ns_ = self->start_raw_ns_ +
@@ -176,30 +176,60 @@ ClaimAnswer Session::AnswerOf(const Row& row) const {
   return released_ ? row.answer : deps_.arbiter.AnswerOf(*row.claim);
 }
 
+namespace {
+
+Problem::Kind KindOf(OutcomeState state) {
+  switch (state) {
+    case OutcomeState::kUnsupported:
+      return Problem::Kind::kUnsupported;
+    case OutcomeState::kDenied:
+      return Problem::Kind::kDenied;
+    case OutcomeState::kBusy:
+      return Problem::Kind::kBusy;
+    default:
+      return Problem::Kind::kFailed;
+  }
+}
+
+std::vector<Problem> InList(const std::vector<Problem>& problems) {
+  ProblemList list;
+  list.Append(problems);
+  return std::move(list).Take();
+}
+
+}  // namespace
+
 // Devices on which a collector fared alike are one line, and all of them are not named.
-std::string Session::Unstarted() const {
-  std::map<std::pair<CollectorIndex, std::string>, std::vector<int>> unstarted;
+std::vector<Problem> Session::Unstarted() const {
+  struct Answer {
+    Problem::Kind kind = Problem::Kind::kInvalid;
+    std::string holder;
+    std::vector<int> devices;
+  };
+  std::map<std::pair<CollectorIndex, std::string>, Answer> unstarted;
   for (const Row& row : rows_) {
     ClaimAnswer answer = AnswerOf(row);
     if (answer.state == OutcomeState::kRunning || !row.named) continue;
-    unstarted[{row.collector, answer.detail}].push_back(row.device);
+    Answer& same = unstarted[{row.collector, answer.detail}];
+    same.kind = KindOf(answer.state);
+    same.holder = answer.holder;
+    same.devices.push_back(row.device);
   }
-  std::string text;
-  for (const std::string& warning : warnings_) {
-    text += (text.empty() ? "" : "\n") + warning;
-  }
-  for (const auto& [what, devices] : unstarted) {
+  std::vector<Problem> problems;
+  for (const std::string& warning : warnings_) problems.push_back({.text = warning});
+  for (const auto& [what, answer] : unstarted) {
     const auto& [collector, detail] = what;
-    text += fmt::format("{}{}", text.empty() ? "" : "\n", Collectors()[collector].spec->name);
+    const std::vector<int>& devices = answer.devices;
+    std::string text(Collectors()[collector].spec->name);
     if (devices.front() == kHostDevice) {
       text += " on the host";
     } else if (devices.size() < plan_.devices.size() || devices.size() == 1) {
       text += fmt::format(" on device{} {}", devices.size() == 1 ? "" : "s",
                           fmt::join(devices, ", "));
     }
-    text += ": " + detail;
+    problems.push_back({.kind = answer.kind, .text = text + ": " + detail, .holder = answer.holder});
   }
-  return text;
+  return problems;
 }
 
 void Session::OnSettled() {
@@ -210,17 +240,21 @@ void Session::OnSettled() {
   bool any = std::any_of(rows_.begin(), rows_.end(), [this](const Row& row) {
     return AnswerOf(row).state == OutcomeState::kRunning;
   });
-  std::string unstarted = Unstarted();
+  std::vector<Problem> unstarted = Unstarted();
   if (!any && !plan_.application_only) {
     const bool never = !rows_.empty() && std::all_of(rows_.begin(), rows_.end(), [this](const Row& row) {
       return AnswerOf(row).state == OutcomeState::kUnsupported;
     });
-    const bool one_line = unstarted.find('\n') == std::string::npos;
-    std::string text = "nothing could be collected";
-    if (!unstarted.empty()) text += (one_line ? ": " : ":\n") + unstarted;
-    FailStart(Status(never ? StatusCode::kUnimplemented : StatusCode::kFailedPrecondition, text));
+    constexpr std::string_view kNothing = "nothing could be collected";
+    if (unstarted.size() == 1) {
+      unstarted.front().text = fmt::format("{}: {}", kNothing, unstarted.front().text);
+    } else {
+      unstarted.insert(unstarted.begin(), {.text = fmt::format("{}{}", kNothing, unstarted.empty() ? "" : ":")});
+    }
+    FailStart({never ? StatusCode::kUnimplemented : StatusCode::kFailedPrecondition, InList(unstarted)});
   } else if (plan_.require_all && !unstarted.empty()) {
-    FailStart(FailedPrecondition("require_all:\n" + unstarted));
+    unstarted.insert(unstarted.begin(), {.text = "require_all:"});
+    FailStart({StatusCode::kFailedPrecondition, InList(unstarted)});
   } else {
     Running();
   }

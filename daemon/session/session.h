@@ -159,7 +159,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   // Of the present segment.
   uint64_t records_now() const;
-  // Until when it now lives without anybody who keeps it; 0 = it has no lease.
+  // When its lease expires unless renewed; 0 = it has no lease.
   int64_t RenewLease();
 
  private:
@@ -213,7 +213,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Conclude(SessionState state);
   void Recorrelate(const char* when, std::function<void()> done);
   ClaimAnswer AnswerOf(const Row& row) const;
-  std::string Unstarted() const;
+  std::vector<Problem> Unstarted() const;
   void TakeStatistics();
   SessionDumpOptions DumpOptions() const;
   size_t ExpectedFiles() const;

@@ -13,7 +13,7 @@
 namespace profd {
 namespace {
 
-// How often one order may push others aside, should the place be taken by somebody else meanwhile.
+// How often one order may push others aside, should another request take the place meanwhile.
 constexpr int kMaxPreemptions = 3;
 constexpr int kMaxHostPids = 1024;
 
@@ -57,7 +57,7 @@ Result<Session::Order> SessionManager::Plan(const Peer& peer,
   // What a job that is not there would mean is not asked; all else is looked through at once.
   Result<SessionPlan> plan =
       targets.ok() ? PlanFor(peer, request, *targets) : PlanFor(peer, request, SessionTargets());
-  // That a job is unknown is worth telling only of an order that is right otherwise.
+  // An unknown job is reported only where the request is valid otherwise.
   Status problems = JoinProblems(plan.ok() ? Status::Ok() : plan.status(),
                                  terms.ok() ? Status::Ok() : terms.status());
   if (!targets.ok()) {
@@ -107,9 +107,10 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRe
 namespace {
 
 Status NoCountingProcess() {
-  return FailedPrecondition(
-      "start_step and steps need an attached process of the job to count on; none is attached "
-      "(see `profctl jobs`)");
+  return {StatusCode::kFailedPrecondition,
+          Problem{.kind = Problem::Kind::kNeedsProcess,
+                  .text = "{start_step} and {steps} need an attached process of the job to count on; none "
+                          "is attached (see `profctl jobs`)"}};
 }
 
 }  // namespace
@@ -122,9 +123,13 @@ Status SessionManager::ResolveStep(const SessionTargets& targets,
   const TrainingProcess* counting = job.CountingProcess();
   if (counting == nullptr) return NoCountingProcess();
   if (!counting->step) {
-    return FailedPrecondition(fmt::format(
-        "start_in_steps = {}: process {} has begun no step yet; name the step with start_step",
-        request->start_in_steps(), counting->pid));
+    return {StatusCode::kFailedPrecondition,
+            Problem{.kind = Problem::Kind::kNeedsProcess,
+                    .field = "start_in_steps",
+                    .value = std::to_string(request->start_in_steps()),
+                    .text = fmt::format("process {} has begun no step yet; give the number of a step "
+                                        "({{start_step}})",
+                                        counting->pid)}};
   }
   request->set_start_step(*counting->step + request->start_in_steps());
   request->clear_start_in_steps();
@@ -150,12 +155,14 @@ Status SessionManager::CheckSteps(const Session::Order& order) const {
   if (!order.terms.start_step || !counting->step || *counting->step < *order.terms.start_step) {
     return Status::Ok();
   }
-  return FailedPrecondition(fmt::format(
-      "start_step = {}: process {}{} has begun step {} already; the next one is {} (start_in_steps "
-      "counts from the present step)",
-      *order.terms.start_step, counting->pid,
-      counting->rank ? fmt::format(" (rank {})", *counting->rank) : "", *counting->step,
-      *counting->step + 1));
+  return {StatusCode::kFailedPrecondition,
+          Problem{.field = "start_step",
+                  .value = std::to_string(*order.terms.start_step),
+                  .text = fmt::format("process {}{} has begun step {} already; the next one is {} "
+                                      "({{start_in_steps}} counts from the present step)",
+                                      counting->pid,
+                                      counting->rank ? fmt::format(" (rank {})", *counting->rank) : "",
+                                      *counting->step, *counting->step + 1)}};
 }
 
 void SessionManager::Refuse(const Status& status, const SessionReply& reply) {
@@ -244,7 +251,7 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
                                       {"reason", status.ToString()},
                                       {"left_out", left_out}});
       }
-      reply(Status(status.code(), AnnotateWithOwner(peer, status.message())));
+      reply(AnnotateWithOwner(peer, status));
       return;
     }
     ++started_total_;
@@ -260,7 +267,7 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
       reply(view);
       return;
     }
-    // Nothing of it is on the disk but its state, which is being saved there: told is kept.
+    // Nothing of it is on the disk but its state, which is being saved there: what was answered is stored.
     deps_.session.writer.Post([this, reply, view = std::move(view)] {
       deps_.session.control.Post([reply, view] { reply(view); });
     });
@@ -308,26 +315,24 @@ std::vector<SessionBrief> SessionManager::Briefs() const {
   return briefs;
 }
 
-// The arbiter says which session is in the way; whose it is and until when depends on who asks.
-std::string SessionManager::AnnotateWithOwner(const Peer& peer, std::string text) const {
-  constexpr std::string_view kWord = "session ";
-  constexpr size_t kIdLength = 12;
-  for (size_t at = text.find(kWord); at != std::string::npos; at = text.find(kWord, at + 1)) {
-    auto found = records_.find(text.substr(at + kWord.size(), kIdLength));
-    if (found == records_.end() || found->second.live == nullptr) continue;
-    std::string holder = fmt::format(
-        " ({})", DescribeHolder(BriefOf(found->second), peer, deps_.session.host.clock.WallNs()));
-    size_t end = std::min(text.find('\n', at), text.size());
-    text.insert(end, holder);
-    at = end + holder.size() - 1;
-  }
-  return text;
+// Whose the session is and until when it runs: how much is shown depends on who asks.
+std::string SessionManager::OwnerOf(const Peer& peer, const std::string& holder) const {
+  auto found = records_.find(holder);
+  if (found == records_.end() || found->second.live == nullptr) return {};
+  return fmt::format(" ({})",
+                     DescribeHolder(BriefOf(found->second), peer, deps_.session.host.clock.WallNs()));
+}
+
+Status SessionManager::AnnotateWithOwner(const Peer& peer, const Status& status) const {
+  if (status.problems().empty()) return status;
+  std::vector<Problem> problems(status.problems().begin(), status.problems().end());
+  for (Problem& problem : problems) problem.text += OwnerOf(peer, problem.holder);
+  return {status.code(), std::move(problems)};
 }
 
 void SessionManager::AnnotateWithOwner(const Peer& peer, v1::Session* view) const {
   for (v1::Outcome& outcome : *view->mutable_outcomes()) {
-    if (outcome.result() != v1::Outcome::BUSY) continue;
-    outcome.set_detail(AnnotateWithOwner(peer, outcome.detail()));
+    if (outcome.result() == v1::Outcome::BUSY) *outcome.mutable_detail() += OwnerOf(peer, outcome.holder());
   }
 }
 

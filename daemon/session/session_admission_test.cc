@@ -1,4 +1,4 @@
-// Orders about training processes: which they mean, what they are told, steps, marks, ends.
+// Orders about training processes: which they mean, what they are notified of, steps, marks, ends.
 #include "daemon/session/session_manager.h"
 
 #include <gmock/gmock.h>

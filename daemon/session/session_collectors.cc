@@ -52,7 +52,7 @@ void Session::StartChannel(const PlannedCollector& planned, int id, std::functio
   claim.options = planned.channel;
   claim.owner = id_;
   claim.dump = dump_;
-  // A device that did not tell its clocks may do so later, and deliver.
+  // A device without clocks may report them later, and deliver.
   auto clock = clocks_.find(id);
   claim.session_start_ns = clock == clocks_.end() ? start_raw_ns_ : clock->second.host_ns;
   const bool from_past = plan_.since_ms > 0 && !joined_.contains(id);

@@ -1,5 +1,5 @@
 // The training processes of one session while it lives: who has come and gone, which of them counts
-// the steps, telling them how the session stands. Control strand.
+// the steps, notifying them of the session's state. Control strand.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ class SessionJob {
     std::function<void()> on_come = nullptr;
   };
 
-  // `directory_or_null`: without one nobody attaches, and only processes named by pid are known.
+  // `directory_or_null`: without one no process attaches, and only processes named by pid are known.
   SessionJob(JobDirectory* directory_or_null, SessionTargets targets, const StartTime& start_time,
              std::string session_id);
 
   // Events from now on, until the object goes. `with_marks`: their rings are to be read.
   void Watch(Events events, std::function<bool()> with_marks);
-  // Tells every attached process, and those that attach later: "armed", "running", "ended".
+  // Notifies every attached process, and those that attach later: "armed", "running", "ended".
   void Tell(attach::SessionNotice notice);
   // No more events.
   void Leave() { watch_.reset(); }

@@ -159,7 +159,7 @@ v1::Session SessionManager::View(const Record& record) const {
   return view;
 }
 
-// What is not the peer's own does not exist for it: no telling apart by the answer.
+// What is not the peer's own does not exist for it: the answers are the same.
 const SessionManager::Record* SessionManager::Find(const Peer& peer, const std::string& id) const {
   auto found = records_.find(id);
   if (found == records_.end() || !peer.Owns(found->second.uid)) return nullptr;

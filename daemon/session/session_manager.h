@@ -66,7 +66,7 @@ class SessionManager {
   void UseJobs(JobDirectory* jobs) { deps_.session.jobs_or_null = jobs; }
   // A session that has ended elsewhere (a dump of the flight recorder).
   void AddRecovered(v1::Session frozen);
-  // session_resume.cc. One dump of an earlier session, as its manifest tells; newest first. Several
+  // session_resume.cc. One dump of an earlier session, from its manifest; newest first. Several
   // of one session are its segments.
   void AddFound(v1::Session found);
   // A session that had not ended when the daemon did: goes on if it may, with the word of its state
@@ -148,7 +148,8 @@ class SessionManager {
   std::vector<std::shared_ptr<Session>> Conflicts(const Session::Order& order) const;
   SessionBrief BriefOf(const Record& record) const;
   std::vector<SessionBrief> Briefs() const;
-  std::string AnnotateWithOwner(const Peer& peer, std::string text) const;
+  std::string OwnerOf(const Peer& peer, const std::string& holder) const;
+  Status AnnotateWithOwner(const Peer& peer, const Status& status) const;
   void AnnotateWithOwner(const Peer& peer, v1::Session* view) const;
   void OnChange(Session& session);
   void Freeze(const std::string& id);

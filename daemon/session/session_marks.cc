@@ -169,7 +169,7 @@ void SessionMarks::EditManifest(Manifest* manifest) const {
     manifest->channels.push_back(std::move(channel));
     found = manifest->channels.end() - 1;
   }
-  found->AddLoss("ring_full", ring_lost_, 0);
+  found->AddLoss(LossReason::kRingFull, ring_lost_, 0);
 }
 
 }  // namespace profd

@@ -21,7 +21,7 @@ inline constexpr std::string_view kStepTraceCollector = "step_trace";
 
 class SessionMarks {
  public:
-  // A device of the dump with its first clock pair there: the analyser turns stamps back with it.
+  // A device of the dump with its first clock pair there: the analyser turns timestamps back with it.
   struct Device {
     int id = 0;
     uint32_t chip_id = 0;

@@ -41,7 +41,7 @@ class SessionMarksTest : public ::testing::Test {
       opened.set_value(path.value_or(""));
     });
     path_ = opened.get_future().get();
-    // 50 MHz: 20 ns a cycle. The second device never told its frequency.
+    // 50 MHz: 20 ns a cycle. The second device never reported its frequency.
     std::vector<SessionMarks::Device> devices = {{0, 5, 50e6, kStart, kCount}, {1, 5, 0, 0, 0}};
     marks_ = std::make_unique<SessionMarks>(session_, devices, kStart);
   }
@@ -136,7 +136,7 @@ TEST_F(SessionMarksTest, LossesAreInTheManifest) {
   EXPECT_EQ(channel.state, "finished");
   EXPECT_EQ(channel.records, 1u);
   ASSERT_EQ(channel.dropped.size(), 1u);
-  EXPECT_EQ(channel.dropped[0].reason, "ring_full");
+  EXPECT_EQ(channel.dropped[0].reason, LossReason::kRingFull);
   EXPECT_EQ(channel.dropped[0].records, 7u);
 }
 

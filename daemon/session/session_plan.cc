@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "base/duration_text.h"
 #include "base/log.h"
+#include "base/problem.h"
 #include "daemon/session/collector_plan.h"
-#include "daemon/session/problem_list.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -43,22 +44,28 @@ class Planner {
   }
 
  private:
-  template <class... Args>
-  void Problem(fmt::format_string<Args...> format, Args&&... args) {
+  void Refuse(std::string_view field, std::string value, std::string text) {
     invalid_ = true;
-    problems_.Add([&] { return fmt::format(format, std::forward<Args>(args)...); });
+    problems_.Add({.field = std::string(field), .value = std::move(value), .text = std::move(text)});
   }
 
-  Status Verdict() const {
+  void Deny(std::string_view field, std::string value, std::string text) {
+    denied_.Add({.kind = Problem::Kind::kDenied,
+                 .field = std::string(field),
+                 .value = std::move(value),
+                 .text = std::move(text)});
+  }
+
+  Status Verdict() {
     if (!denied_.empty()) {
-      ProblemList all = denied_;
-      all.Append(problems_);
-      return PermissionDenied(all.Text());
+      denied_.Append(problems_);
+      return {StatusCode::kPermissionDenied, std::move(denied_).Take()};
     }
     if (problems_.empty()) return Status::Ok();
-    if (invalid_) return InvalidArgument(problems_.Text());
-    if (unsupported_) return Unimplemented(problems_.Text());
-    return FailedPrecondition(problems_.Text());
+    const StatusCode code = invalid_       ? StatusCode::kInvalidArgument
+                            : unsupported_ ? StatusCode::kUnimplemented
+                                           : StatusCode::kFailedPrecondition;
+    return {code, std::move(problems_).Take()};
   }
 
   void CheckTexts() {
@@ -66,13 +73,13 @@ class Planner {
     plan_.label = request_.label();
     if (request_.has_rank()) plan_.rank = request_.rank();
     if (!plan_.job_id.empty() && !IsValidJobId(plan_.job_id)) {
-      Problem("job_id = {}: at most {} letters, digits and any of . _ - : /",
-              log::Quote(plan_.job_id), kMaxText);
+      Refuse("job_id", plan_.job_id,
+             fmt::format("at most {} letters, digits and any of . _ - : /", kMaxText));
     }
     if (plan_.label.size() > kMaxText || !IsPrintable(plan_.label)) {
-      Problem("label: at most {} printable characters", kMaxText);
+      Refuse("label", "", fmt::format("at most {} printable characters", kMaxText));
     }
-    if (plan_.rank && *plan_.rank < 0) Problem("rank = {}: must not be negative", *plan_.rank);
+    if (plan_.rank && *plan_.rank < 0) Refuse("rank", std::to_string(*plan_.rank), "must not be negative");
   }
 
   void CheckDevices() {
@@ -81,7 +88,7 @@ class Planner {
       auto found = std::find_if(context_.devices.begin(), context_.devices.end(),
                                 [id](const DeviceInfo& d) { return d.id == static_cast<int>(id); });
       if (found == context_.devices.end()) {
-        Problem("devices: no device {} on this node (there are {})", id, DeviceList());
+        Refuse("devices", "", fmt::format("no device {} on this node (there are {})", id, DeviceList()));
       } else {
         wanted.insert(found->id);
       }
@@ -90,7 +97,7 @@ class Planner {
       if (!request_.devices().empty() && !wanted.contains(device.id)) continue;
       if (Status status = context_.may_use(device); !status.ok()) {
         // Without an explicit list "all" means all the caller may use.
-        if (!request_.devices().empty()) denied_.Add([&] { return status.message(); });
+        if (!request_.devices().empty()) Deny("", "", status.message());
         continue;
       }
       plan_.devices.push_back(device.id);
@@ -107,17 +114,15 @@ class Planner {
 
   void CheckPid(std::string_view key, int32_t pid) {
     if (pid <= 0) {
-      Problem("{} = {}: must be a process id", key, pid);
+      Refuse(key, std::to_string(pid), "must be a process id");
       return;
     }
     Result<uint32_t> owner = context_.owner_of(pid);
     if (!owner.ok()) {
-      Problem("{} = {}: {}", key, pid, WhyNoOwner(owner.status()));
+      Refuse(key, std::to_string(pid), WhyNoOwner(owner.status()));
     } else if (!context_.peer.Owns(*owner)) {
-      denied_.Add([&] {
-        return fmt::format("{} = {}: the process belongs to uid {}, you are uid {}", key, pid,
-                           *owner, context_.peer.uid);
-      });
+      Deny(key, std::to_string(pid),
+           fmt::format("the process belongs to uid {}, you are uid {}", *owner, context_.peer.uid));
     }
   }
 
@@ -125,7 +130,7 @@ class Planner {
     plan_.end_with_pid = request_.end_with_pid();
     if (plan_.end_with_pid != 0) CheckPid("end_with_pid", plan_.end_with_pid);
     if (request_.pids_size() > kMaxPids) {
-      Problem("pids: {} given, at most {}", request_.pids_size(), kMaxPids);
+      Refuse("pids", "", fmt::format("{} given, at most {}", request_.pids_size(), kMaxPids));
       return;
     }
     for (int32_t pid : request_.pids()) {
@@ -144,12 +149,12 @@ class Planner {
         SupportOf(ConcernedDevices(), context_.collectors, context_.probe, context_.no_devices);
     bool has_process = request_.pids_size() > 0 || !plan_.job_id.empty();
     options::CheckResult result = CheckOrder(request_, support, has_process);
-    for (options::Problem& problem : CheckUserRates(result.options, MaxUserHz())) {
+    for (Problem& problem : CheckUserRates(result.options, MaxUserHz())) {
       result.problems.push_back(std::move(problem));
     }
-    for (const options::Problem& problem : result.problems) {
-      (problem.kind == options::Problem::Kind::kUnsupported ? unsupported_ : invalid_) = true;
-      problems_.Add([&] { return problem.text; });
+    for (const Problem& problem : result.problems) {
+      (problem.kind == Problem::Kind::kUnsupported ? unsupported_ : invalid_) = true;
+      problems_.Add(problem);
     }
     options_ = std::move(result.options);
     plan_.warnings = std::move(result.warnings);
@@ -163,8 +168,8 @@ class Planner {
   void CheckLimits() {
     int64_t max_ms = context_.config.max_duration_s * 1000;
     if (request_.duration_ms() > static_cast<uint64_t>(max_ms)) {
-      Problem("duration_ms = {}: at most {} ({} s) here", request_.duration_ms(), max_ms,
-              context_.config.max_duration_s);
+      Refuse("duration_ms", std::to_string(request_.duration_ms()),
+             fmt::format("at most {} here", ExactDuration(static_cast<uint64_t>(max_ms))));
     } else {
       plan_.duration_ms = static_cast<int64_t>(request_.duration_ms());
     }
@@ -173,9 +178,12 @@ class Planner {
     plan_.require_all = request_.require_all();
     plan_.no_dump = request_.no_dump();
     plan_.compress = request_.compress();
-    if (plan_.compress && plan_.no_dump) Problem("compress is about the dump, and no_dump is given");
+    if (plan_.compress && plan_.no_dump) {
+      Refuse("compress", "", "is about the dump, and {no_dump} is given");
+    }
     if (plan_.no_dump && plan_.since_ms > 0) {
-      Problem("since_ms needs a dump to put the past into, and no_dump is given");
+      Refuse("since_ms", std::to_string(request_.since_ms()),
+             "needs a dump to put the past into, and {no_dump} is given");
     }
     const uint64_t most = static_cast<uint64_t>(context_.config.max_session_mb) << 20;
     const uint64_t asked = uint64_t{options_.Number("storage_limit")} << 20;
@@ -207,7 +215,7 @@ class Planner {
 
   void PlanCollectors() {
     CollectorPlanner planner({context_.collectors, options_, JobScope(), MaxUserHz(),
-                              [this](std::string text) { Problem("{}", text); }});
+                              [this](std::string text) { Refuse("", "", std::move(text)); }});
     plan_.application_options = ApplicationOptions(options_);
     plan_.awaited_options = AwaitedOptions(options_);
     const OptionAims aims = AimsOf(options_);
@@ -237,27 +245,29 @@ class Planner {
     if (plan_.application_only) return;
     std::string_view who = plan_.job_id.empty() && plan_.pids.empty() ? "on these devices"
                                                                      : "of this job";
-    problems_.Add([&] {
-      return fmt::format(
-          "{}: these data come from inside the application, and no process {} is attached; attach "
-          "one, or add what the node itself measures (sys_hardware_mem_freq, sys_io_sampling_freq, "
-          "sys_interconnection_freq, dvpp_freq, host_sys_usage)",
-          fmt::join(plan_.awaited_options, ", "), who);
-    });
+    problems_.Add(
+        {.kind = Problem::Kind::kNeedsProcess,
+         .field = fmt::format("{}", fmt::join(plan_.awaited_options, ", ")),
+         .text = fmt::format("these data come from inside the application, and no process {} is attached; "
+                             "attach one, or add what the node itself measures (sys_hardware_mem_freq, "
+                             "sys_io_sampling_freq, sys_interconnection_freq, dvpp_freq, host_sys_usage)",
+                             who)});
   }
 
   void RefuseNothing(const OptionAims& aims) {
     if (aims.node && !plan_.warnings.empty()) {
       // What was asked for became warnings, one and all (best_effort).
       unsupported_ = true;
-      problems_.Add([] { return std::string("nothing requested can be collected here:"); });
-      for (const std::string& warning : plan_.warnings) problems_.Add([&] { return warning; });
+      problems_.Add({.kind = Problem::Kind::kUnsupported, .text = "nothing requested can be collected here:"});
+      for (const std::string& warning : plan_.warnings) {
+        problems_.Add({.kind = Problem::Kind::kUnsupported, .text = warning});
+      }
     } else {
-      Problem("the options turn everything off: nothing would be collected");
+      Refuse("", "", "the options turn everything off: nothing would be collected");
     }
   }
 
-  // msproftx, unless nobody said anything about it and it goes without saying.
+  // msproftx, unless it is the default and was not mentioned.
   void PlanMarks() {
     const bool asked_nothing =
         std::none_of(options_.effective.begin(), options_.effective.end(),

@@ -1,4 +1,4 @@
-// What a session tells the outside: its dump's control files and manifest, and its clients.
+// A session as its dump's control files and manifest have it, and its clients.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -147,7 +147,7 @@ SampleOptions SampleFactsOf(const SessionPlan& plan) {
     if (effective.was_asked) options.asked[effective.key] = effective.asked;
   }
   for (const auto& [key, value] : plan.application_options) {
-    // What nobody asked for and nobody reports is not claimed in a file of the vendor's.
+    // What was not requested and is not reported is not claimed in a file of the vendor's.
     if (options.asked.contains(key)) options.application[key] = value;
   }
   return options;
@@ -334,6 +334,7 @@ void Session::Fill(v1::Session* out) const {
     outcome.set_device(row.device);
     outcome.set_result(over ? v1::Outcome::FINISHED : WireResult(answer.state));
     outcome.set_detail(answer.detail);
+    outcome.set_holder(answer.holder);
     outcome.set_hz(answer.hz);
     outcome.set_garbage_bytes(answer.garbage_bytes);
     uint64_t records = 0, bytes = 0, dropped_records = 0, dropped_bytes = 0;

@@ -1,4 +1,4 @@
-// A session as the manifest of its dump tells it.
+// A session as the manifest of its dump has it.
 #pragma once
 
 #include <string>

@@ -25,8 +25,8 @@ TEST(SessionFoundTest, TellsWhatEachCollectorRecordedAndLost) {
   nic.aged = {1, 10, 100, 0, 0};
   nic.hz_effective = 50;
   nic.thinned = true;
-  nic.AddLoss("queue_full", 5, 50);
-  nic.AddLoss(kAgedReason, 10, 100);
+  nic.AddLoss(LossReason::kQueueFull, 5, 50);
+  nic.AddLoss(LossReason::kAged, 10, 100);
   ManifestChannel second = Channel("nic", 0, 130, "busy");
   second.detail = "held by another process";
   manifest.channels = {nic, second, Channel("hbm", 1, 1, "running"),

@@ -476,7 +476,7 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
   Record& record = AddLive(id, PeerOf(stored.peer()), std::move(order).value());
   *record.stored->mutable_order() = stored.order();
   record.stored->set_started_ns(stored.started_ns());
-  // Of another boot: what is left is told by the wall clock from now on, as it was just now.
+  // Of another boot: the remaining time is measured by the wall clock from now on, as it was just now.
   record.stored->set_started_raw_ns(
       same_boot ? stored.started_raw_ns()
                 : deps_.session.host.clock.MonotonicRawNs() -

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "daemon/session/problem_list.h"
+#include "base/duration_text.h"
+#include "base/problem.h"
 #include "daemon/session/session_plan.h"
 #include "profd/v1/profd.pb.h"
 
@@ -17,8 +17,6 @@ constexpr uint64_t kMinLeaseMs = 1000;
 constexpr int kMaxMetadata = 64;
 constexpr size_t kMaxMetadataValue = 1024;
 constexpr uint32_t kMaxUserPriority = kDefaultPriority;
-// Of two lists together: they have to fit into the trailer of a gRPC call (8 KiB, escaped).
-constexpr size_t kMaxProblemBytes = 5600;
 
 // Gathers problems instead of stopping at the first.
 class TermsPlanner {
@@ -32,42 +30,53 @@ class TermsPlanner {
     CheckLease();
     CheckPriority();
     CheckMetadata();
-    if (!denied_.empty()) return PermissionDenied(denied_.Text());
-    if (!problems_.empty()) return InvalidArgument(problems_.Text());
+    if (!denied_.empty()) return Status(StatusCode::kPermissionDenied, std::move(denied_).Take());
+    if (!problems_.empty()) return Status(StatusCode::kInvalidArgument, std::move(problems_).Take());
     return std::move(terms_);
   }
 
  private:
-  template <class... Args>
-  void Problem(fmt::format_string<Args...> format, Args&&... args) {
-    problems_.Add([&] { return fmt::format(format, std::forward<Args>(args)...); });
+  template <class Value>
+  void Refuse(std::string_view field, const Value& value, std::string text) {
+    problems_.Add({.field = std::string(field), .value = fmt::format("{}", value), .text = std::move(text)});
+  }
+  void Conflict(std::string_view field, std::string text) {
+    problems_.Add({.kind = Problem::Kind::kConflict, .field = std::string(field), .text = std::move(text)});
+  }
+  template <class Value>
+  void Deny(std::string_view field, const Value& value, std::string text) {
+    denied_.Add({.kind = Problem::Kind::kDenied,
+                 .field = std::string(field),
+                 .value = fmt::format("{}", value),
+                 .text = std::move(text)});
   }
 
   void CheckStart() {
     int given = (request_.start_at_ns() != 0) + (request_.start_in_ms() != 0) +
                 request_.has_start_step() + (request_.start_in_steps() != 0);
     if (given > 1) {
-      Problem("start_at_ns, start_in_ms, start_step and start_in_steps: give at most one of these");
+      Conflict("", "{start_at_ns}, {start_in_ms}, {start_step} and {start_in_steps}: give at most one of these");
       return;
     }
     if (given > 0 && request_.since_ms() != 0) {
-      Problem("since_ms goes with a start now, not with a start to come");
+      Conflict("since_ms", "goes with a start now, not with a start to come");
     }
     const int64_t max_s = context_.config.max_start_delay_s;
     if (request_.start_in_ms() > static_cast<uint64_t>(max_s) * 1000) {
-      Problem("start_in_ms = {}: at most {} s ahead here", request_.start_in_ms(), max_s);
+      Refuse("start_in_ms", request_.start_in_ms(),
+             fmt::format("at most {} ahead here", ExactDuration(static_cast<uint64_t>(max_s) * 1000)));
     } else if (request_.start_in_ms() != 0) {
       terms_.start_at_ns =
           context_.wall_ns + static_cast<int64_t>(request_.start_in_ms()) * kNsPerMs;
     }
     if (request_.start_at_ns() < 0) {
-      Problem("start_at_ns = {}: must be an instant, in ns since the epoch", request_.start_at_ns());
+      Refuse("start_at_ns", request_.start_at_ns(), "must be an instant, in ns since the epoch");
     } else if (request_.start_at_ns() != 0) {
       CheckInstant(request_.start_at_ns(), max_s);
     }
     if (request_.has_start_step()) {
       terms_.start_step = request_.start_step();
-      if (*terms_.start_step < 0) Problem("start_step = {}: must not be negative", *terms_.start_step);
+      if (*terms_.start_step < 0) Refuse("start_step", *terms_.start_step, "must not be negative");
     }
   }
 
@@ -75,11 +84,11 @@ class TermsPlanner {
   void CheckInstant(int64_t at_ns, int64_t max_s) {
     int64_t ahead = at_ns - context_.wall_ns;
     if (ahead <= -kNsPerSecond) {
-      Problem("start_at_ns = {}: {:.3f} s ago by this node's clock", at_ns,
-              static_cast<double>(-ahead) / 1e9);
+      Refuse("start_at_ns", at_ns, FormatSpan(-ahead) + " ago by this node's clock");
     } else if (ahead > max_s * kNsPerSecond) {
-      Problem("start_at_ns = {}: {:.3f} s ahead by this node's clock, at most {} s", at_ns,
-              static_cast<double>(ahead) / 1e9, max_s);
+      Refuse("start_at_ns", at_ns,
+             fmt::format("{} ahead by this node's clock, at most {}", FormatSpan(ahead),
+                         ExactDuration(static_cast<uint64_t>(max_s) * 1000)));
     } else {
       terms_.start_at_ns = at_ns;
     }
@@ -88,8 +97,8 @@ class TermsPlanner {
   void CheckSteps() {
     terms_.steps = request_.steps();
     if (terms_.needs_steps() && request_.job_id().empty() && request_.pids().empty()) {
-      Problem("{} needs a job_id or pids: steps are counted on a process",
-              terms_.start_step ? "start_step" : "steps");
+      Conflict(terms_.start_step ? "start_step" : "steps",
+               "needs {job_id} or {pids}: steps are counted on a process");
     }
   }
 
@@ -97,16 +106,17 @@ class TermsPlanner {
     const auto max_ms = static_cast<uint64_t>(context_.config.max_duration_s) * 1000;
     const uint64_t lease = request_.lease_ms();
     if (lease != 0 && (lease < kMinLeaseMs || lease > max_ms)) {
-      Problem("lease_ms = {}: must be {}..{}", lease, kMinLeaseMs, max_ms);
+      Refuse("lease_ms", lease,
+             fmt::format("must be {}..{}", ExactDuration(kMinLeaseMs), ExactDuration(max_ms)));
       return;
     }
     terms_.lease_ms = static_cast<int64_t>(lease);
     pid_t pid = request_.starter_pid();
     if (pid < 0) {
-      Problem("starter_pid = {}: must be a process id", pid);
+      Refuse("starter_pid", pid, "must be a process id");
       return;
     }
-    if (pid != 0 && lease == 0) Problem("starter_pid needs lease_ms (it would do nothing)");
+    if (pid != 0 && lease == 0) Conflict("starter_pid", "needs {lease_ms} (it would do nothing)");
     if (lease == 0) return;
     if (pid != 0) CheckStarter(pid);
     if (pid == 0) pid = context_.peer.pid;
@@ -119,43 +129,39 @@ class TermsPlanner {
     Result<uint32_t> owner = context_.owner_of(pid);
     if (!owner.ok()) {
       const bool hidden = owner.status().code() == StatusCode::kPermissionDenied;
-      Problem("starter_pid = {}: {}{}", pid, WhyNoOwner(owner.status()),
-              hidden ? ", to watch who starts a session; profctl start --detach is not watched" : "");
+      Refuse("starter_pid", pid,
+             WhyNoOwner(owner.status()) +
+                 (hidden ? ", to watch who starts a session; profctl start --detach is not watched" : ""));
     } else if (!context_.peer.Owns(*owner)) {
-      denied_.Add([&] {
-        return fmt::format("starter_pid = {}: the process belongs to uid {}, you are uid {}", pid,
-                           *owner, context_.peer.uid);
-      });
+      Deny("starter_pid", pid,
+           fmt::format("the process belongs to uid {}, you are uid {}", *owner, context_.peer.uid));
     }
   }
 
   void CheckPriority() {
     uint32_t priority = request_.priority();
     if (priority > kMaxPriority) {
-      Problem("priority = {}: must be 0..{}", priority, kMaxPriority);
+      Refuse("priority", priority, fmt::format("must be 0..{}", kMaxPriority));
     } else if (priority > kMaxUserPriority && !context_.peer.admin) {
-      denied_.Add([&] {
-        return fmt::format("priority = {}: above {} is for administrators", priority,
-                           kMaxUserPriority);
-      });
+      Deny("priority", priority, fmt::format("above {} is for administrators", kMaxUserPriority));
     }
     if (priority != 0) terms_.priority = priority;
     if (request_.preempt() && !context_.peer.admin) {
-      denied_.Add([] { return std::string("preempt: is for administrators"); });
+      Deny("preempt", "", "is for administrators");
     }
     terms_.preempt = request_.preempt();
   }
 
   void CheckMetadata() {
     if (request_.metadata_size() > kMaxMetadata) {
-      Problem("metadata: {} entries, at most {}", request_.metadata_size(), kMaxMetadata);
+      Refuse("metadata", "", fmt::format("{} entries, at most {}", request_.metadata_size(), kMaxMetadata));
       return;
     }
     for (const auto& [name, value] : request_.metadata()) {
       if (!IsValidJobId(name)) {
-        Problem("metadata {}: at most 128 letters, digits and any of . _ - : /", log::Quote(name));
+        Refuse("metadata", name, "a name is at most 128 letters, digits and any of . _ - : /");
       } else if (value.size() > kMaxMetadataValue) {
-        Problem("metadata {}: {} characters, at most {}", name, value.size(), kMaxMetadataValue);
+        Refuse("metadata", name, fmt::format("{} characters, at most {}", value.size(), kMaxMetadataValue));
       } else {
         terms_.metadata.emplace(name, value);
       }
@@ -180,12 +186,15 @@ Status JoinProblems(const Status& a, const Status& b) {
   if (a.ok()) return b;
   if (b.ok()) return a;
   if (a.code() != b.code()) return b.code() == StatusCode::kPermissionDenied ? b : a;
-  std::string text = a.message() + "\n" + b.message();
-  if (text.size() > kMaxProblemBytes) {
-    text.resize(std::min(text.rfind('\n', kMaxProblemBytes), kMaxProblemBytes));
-    text += "\nand more";
+  ProblemList all;
+  for (const Status& status : {a, b}) {
+    if (status.problems().empty()) {
+      all.Add({.text = status.message()});
+    } else {
+      all.Append(status.problems());
+    }
   }
-  return Status(a.code(), std::move(text));
+  return {a.code(), std::move(all).Take()};
 }
 
 void StepCounter::Open(std::optional<int64_t> running_step) {
@@ -196,7 +205,7 @@ void StepCounter::Open(std::optional<int64_t> running_step) {
 
 void StepCounter::OnBegin(int64_t step) {
   if (!open_ || over_) return;
-  // Whoever begins the step after the last one has ended that, heard or not.
+  // A process that begins the step after the last one has ended that, reported or not.
   if (steps_ != 0 && start_step_ && step >= *start_step_ + steps_) {
     over_ = true;
     return;

@@ -35,7 +35,7 @@ struct SessionTerms {
   std::optional<int64_t> start_step;
   uint32_t steps = 0;    // 0 = not tied to steps
   int64_t lease_ms = 0;  // 0 = none
-  ProcessId starter;     // pid 0: nobody whose life renews the lease
+  ProcessId starter;     // pid 0: no process renews the lease by being alive
   uint32_t priority = kDefaultPriority;
   bool preempt = false;
   std::map<std::string, std::string> metadata;
@@ -56,7 +56,7 @@ struct TermsContext {
 Result<SessionTerms> PlanTerms(const v1::StartSessionRequest& request_untrusted,
                                const TermsContext& context);
 
-// Of two checks of one order: what the caller is told. Refusals for want of permission come first,
+// Of two checks of one order: what the caller gets. Refusals for want of permission come first,
 // problems of both together.
 Status JoinProblems(const Status& a, const Status& b);
 
@@ -94,12 +94,12 @@ class StepCounter {
   uint32_t done_ = 0;
 };
 
-// How long a session may go on without anybody who cares. Times are CLOCK_MONOTONIC.
+// How long a session may go on unless renewed. Times are CLOCK_MONOTONIC.
 class Lease {
  public:
   explicit Lease(int64_t lease_ms) : ns_(lease_ms * 1'000'000) {}
   void Renew(int64_t now_ns) { until_ns_ = now_ns + ns_; }
-  // `kept`: somebody whose life renews it is alive.
+  // `kept`: a process that renews it by being alive is alive.
   void Look(int64_t now_ns, bool kept) {
     kept_ = kept;
     if (kept) Renew(now_ns);

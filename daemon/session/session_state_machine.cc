@@ -37,7 +37,7 @@ void Session::BeginJob() {
   });
 }
 
-// The order is answered now; what becomes of it, WatchSession tells.
+// The order is answered now; WatchSession reports what becomes of it.
 void Session::Schedule() {
   SetState(SessionState::kScheduled);
   if (terms_.start_step) {
@@ -188,7 +188,7 @@ int64_t Session::KnownEndWallNs() const {
   return begin == 0 ? 0 : begin + plan_.duration_ms * kNsPerMs;
 }
 
-// The session runs: its processes are told so and their marks are taken.
+// The session runs: its processes are notified and their marks are taken.
 void Session::TakeMarks() {
   if (job_ == nullptr) return;
   if (!terms_.start_step || (continues_ && continues_->started)) steps_.Open(std::nullopt);

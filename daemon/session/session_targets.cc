@@ -58,7 +58,7 @@ Status CheckRanks(const SessionTargets& targets, const std::vector<TrainingProce
                                      log::Quote(targets.job_id), fmt::join(missing, ", "), ranks));
 }
 
-// Only administrators see several users' processes under one name: whoever attaches chooses its own.
+// Only administrators see several users' processes under one name: a process chooses its own when it attaches.
 Status CheckOneUser(const SessionTargets& targets, const std::vector<TrainingProcess>& chosen) {
   std::set<uint32_t> uids;
   for (const TrainingProcess& process : chosen) uids.insert(process.uid);
@@ -70,7 +70,7 @@ Status CheckOneUser(const SessionTargets& targets, const std::vector<TrainingPro
 }
 
 // Narrows by pid where the pids named are processes of the job; those of which nothing is known stay
-// for host_sys, and their owner is checked by whoever plans.
+// for host_sys, and their owner is checked by the planner.
 void TakePids(const v1::StartSessionRequest& request, std::vector<TrainingProcess>* chosen,
               SessionTargets* targets) {
   std::set<pid_t> named(request.pids().begin(), request.pids().end());

@@ -24,7 +24,7 @@ struct SessionTargets {
   std::string job_id;
   std::set<int> ranks;   // empty = all
   std::set<pid_t> pids;  // the job's processes it is narrowed to, or named without a job; empty = all
-  bool admin = false;    // may act on everybody's processes
+  bool admin = false;    // may act on the processes of all users
   uint32_t uid = UINT32_MAX;
   std::vector<TrainingProcess> processes;  // known when it was ordered
   // Devices and the end of the session follow from the processes; otherwise the whole node is meant
@@ -41,7 +41,7 @@ struct SessionTargets {
 };
 
 // INVALID_ARGUMENT (all problems, one per line) or NOT_FOUND with the caller's jobs. `known` is
-// everybody's processes; what does not belong to the peer does not exist for it.
+// processes of all users; what does not belong to the peer does not exist for it.
 Result<SessionTargets> ResolveTargets(const v1::StartSessionRequest& request_untrusted,
                                       const Peer& peer, std::span<const TrainingProcess> known);
 

@@ -1,5 +1,5 @@
 // How many connections there may be at once: in total, and from one address, so that one client that
-// opens and never closes does not shut the others out. Some of those beyond are still told why; the rest
+// opens and never closes does not shut the others out. Some of those beyond still get the reason; the rest
 // is closed without a word. Lives on the serving thread.
 #pragma once
 

@@ -73,7 +73,7 @@ std::string DigestOf(const std::string& salt, const BasicLogin& login, const std
   return {reinterpret_cast<const char*>(digest.data()), size};
 }
 
-// What an unknown user is compared with: nobody's password, as expensive as the dearest there is.
+// What an unknown user is compared with: a password that never matches, as expensive as the dearest there is.
 std::string NobodysHash(const WebUsers& users) {
   int cost = kMinBcryptCost;
   for (const auto& [name, hash] : users) cost = std::max(cost, BcryptCost(hash).value_or(cost));

@@ -20,7 +20,7 @@ namespace profd {
 
 constexpr int kMaxBcryptCost = 14;  // about a second
 
-// The cost of "$2y$10$...", where it is a whole bcrypt hash.
+// The cost of "$2y$10$...", where it is a complete bcrypt hash.
 std::optional<int> BcryptCost(std::string_view hash);
 
 // One bcrypt.

@@ -24,7 +24,7 @@ struct PageFacts {
     std::optional<double> step;  // of the process that is ahead
   };
   std::map<std::string, Figures> figures;  // by label npu
-  // Jobs that use an NPU, everybody's, exactly as /metrics has them (attribution.enabled).
+  // Jobs that use an NPU, of all users, exactly as /metrics has them (attribution.enabled).
   std::vector<Job> jobs;
 };
 

@@ -10,9 +10,9 @@ namespace {
 
 // Pictures come once a second; a busy machine may be late, a strand that hangs is.
 constexpr int64_t kStaleNs = 15 * kNsPerSecond;
-// A collector that has not run by then waits for a driver, and nobody should wait for it.
+// A collector that has not run by then waits for a driver, and must not delay readiness.
 constexpr int64_t kWarmUpNs = 30 * kNsPerSecond;
-// How old a picture may be that nobody has looked at.
+// How old a picture may become without requests.
 constexpr int64_t kUnseenNs = 5 * kNsPerSecond;
 
 }  // namespace

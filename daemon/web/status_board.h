@@ -1,5 +1,5 @@
 // What the web page, /healthz and /readyz answer from: the control strand pins a picture of the node
-// here once a second while anybody looks, every 5 s otherwise, so that a question costs it nothing and gets an answer even when it hangs.
+// here once a second while it is requested, every 5 s otherwise, so that a question costs it nothing and gets an answer even when it hangs.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ class StatusBoard {
   void Pin(NodeView view, int64_t now_ns);
   // The strand runs and has nothing new to show: what /healthz goes by.
   void Touch(int64_t now_ns) { pinned_ns_ = now_ns; }
-  // Whether a new picture is worth its cost: somebody has looked since the last one, or it is as old as
+  // Whether a new picture is worth its cost: it was requested since the last one, or it is as old as
   // a first look may be, or the node is still starting.
   bool WantsPicture(int64_t now_ns) const;
   void SetListening() { listening_ = true; }

@@ -1,5 +1,5 @@
 // web.yml, in the format of Prometheus's exporter-toolkit: TLS, who may read, extra headers. What that
-// format has and profd does not is refused by name, so that nobody believes a setting that does nothing.
+// format has and profd does not is refused by name, so that no setting is silently without effect.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace profd {
 
-// client_auth_type. "Any": a certificate is wanted, whoever signed it.
+// client_auth_type. "Any": a certificate is required, of any issuer.
 enum class ClientAuth : uint8_t { kNone, kRequest, kRequireAny, kVerifyIfGiven, kRequireAndVerify };
 
 enum class TlsVersion : uint8_t { k12, k13 };
@@ -37,7 +37,7 @@ struct WebConfig {
 WebConfig ParseWebConfig(std::string_view text, const std::string& path,
                          std::vector<std::string>* problems);
 
-// The file and what it names, read and parsed; an empty path is plain HTTP for everybody.
+// The file and what it names, read and parsed; an empty path is plain HTTP without login.
 WebConfig ReadWebConfig(const std::string& path, TlsMaterial* material,
                         std::vector<std::string>* problems);
 

@@ -32,7 +32,7 @@ using boost::system::error_code;
 using std::chrono::seconds;
 
 constexpr uint32_t kMaxHeaderBytes = 8 * 1024;
-// Room for a whole header beside what an earlier read brought of it.
+// Room for a complete header beside what an earlier read brought of it.
 constexpr size_t kMaxBufferBytes = 2 * kMaxHeaderBytes;
 constexpr size_t kReadBytes = 4096;
 // Each covers a whole step, not one read or write of it: who trickles bytes gains nothing.

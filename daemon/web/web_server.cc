@@ -29,7 +29,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// How long nobody is accepted when there is no descriptor left.
+// How long no connection is accepted when no descriptor is left.
 constexpr auto kPause = std::chrono::milliseconds(200);
 // Accepted in one go before those that are there get their turn.
 constexpr int kMaxAccepted = 32;

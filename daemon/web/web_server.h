@@ -43,7 +43,7 @@ class WebServer {
 
   struct Options {
     std::string address;     // "127.0.0.1:9464", "[::1]:9464"; port 0 = any free one
-    std::string web_config;  // path of web.yml; empty = plain HTTP for everybody
+    std::string web_config;  // path of web.yml; empty = plain HTTP without login
     int64_t max_connections = 64;
     int64_t max_connections_per_address = 16;
     // Answered without a password: probes of a supervisor have none.

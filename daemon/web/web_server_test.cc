@@ -168,7 +168,7 @@ TEST_F(WebServerTest, StopsWithEverybodyInside) {
             static_cast<ssize_t>(late.size()));
   server_.reset();
   EXPECT_EQ(ReadAll(clients[0]), "");
-  EXPECT_EQ(ReadAll(clients[1]), "");  // never asked a whole question
+  EXPECT_EQ(ReadAll(clients[1]), "");  // never asked a complete question
   for (const UniqueFd& client : clients) (void)ReadAll(client);  // all have been closed: it ends
 }
 

@@ -63,7 +63,7 @@ Status Fill(SslContext* context, const WebConfig& config, const TlsMaterial& mat
   SSL_CTX* raw = context->native_handle();
   ::SSL_CTX_set_min_proto_version(raw, VersionNumber(config.min_version));
   ::SSL_CTX_set_max_proto_version(raw, VersionNumber(config.max_version));
-  // No resumption: a changed file holds for the next connection, whoever it is from.
+  // No resumption: a changed file applies to every next connection.
   ::SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   ::SSL_CTX_set_options(raw, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   boost::system::error_code error;
@@ -94,7 +94,7 @@ Result<std::unique_ptr<WebStateKeeper>> WebStateKeeper::Open(const std::string& 
 WebStatePtr WebStateKeeper::Load(std::string* stamp, std::vector<std::string>* problems) {
   auto state = std::make_shared<WebState>();
   TlsMaterial material;
-  // Once more when it names other files than before, whose stamp must be older than what is read.
+  // Once more when it names other files than before, whose timestamp must be older than what is read.
   for (int round = 0; round < 2; ++round) {
     *stamp = path_.empty() ? "" : TlsFilesStamp({path_, "", ""}) + TlsFilesStamp(named_);
     problems->clear();

@@ -25,7 +25,7 @@ using WebStatePtr = std::shared_ptr<const WebState>;
 // Lives on the serving thread; the counters are for any.
 class WebStateKeeper {
  public:
-  // Every problem of web.yml is a line of the error; an empty path is plain HTTP for everybody.
+  // Every problem of web.yml is a line of the error; an empty path is plain HTTP without login.
   static Result<std::unique_ptr<WebStateKeeper>> Open(const std::string& path);
 
   const WebStatePtr& current() const { return state_; }
@@ -42,7 +42,7 @@ class WebStateKeeper {
 
  private:
   explicit WebStateKeeper(std::string path) : path_(std::move(path)) {}
-  // Null when there are problems. Sets `*stamp` to what the files were like before they were read.
+  // Null when there are problems. Sets `*timestamp` to what the files were like before they were read.
   WebStatePtr Load(std::string* stamp, std::vector<std::string>* problems);
   void Adopt(WebStatePtr state);
 

@@ -166,7 +166,7 @@ TEST(StatusBoard, APictureNobodyLooksAtIsSeldomDrawn) {
   EXPECT_EQ(board.Health(218 * kNsPerSecond).status, 200);
   board.Pin(Node(), 300 * kNsPerSecond);
   EXPECT_NE(board.view(), nullptr);
-  EXPECT_TRUE(board.WantsPicture(301 * kNsPerSecond)) << "somebody looks";
+  EXPECT_TRUE(board.WantsPicture(301 * kNsPerSecond)) << "it is requested";
 }
 
 TEST(StatusBoard, ReadyWhenEverythingHasBegun) {
@@ -180,7 +180,7 @@ TEST(StatusBoard, ReadyWhenEverythingHasBegun) {
   WebResponse waiting = board.Readiness(kNsPerSecond);
   EXPECT_EQ(waiting.status, 503);
   EXPECT_THAT(waiting.body, HasSubstr("not run yet: npu_state"));
-  EXPECT_EQ(board.Readiness(60 * kNsPerSecond).status, 200) << "nobody waits for a card that hangs";
+  EXPECT_EQ(board.Readiness(60 * kNsPerSecond).status, 200) << "a hanging card does not delay readiness";
   view.collectors[1] = {"npu_state", true, "no answer"};
   board.Pin(view, 2 * kNsPerSecond);
   WebResponse ready = board.Readiness(2 * kNsPerSecond);

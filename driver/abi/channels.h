@@ -17,7 +17,7 @@ enum class Framing : uint8_t {
   kText,    // lines ending in '\n'; a line containing `header_token` is a header, not a record
 };
 
-// What a record's time stamp counts.
+// What a record's timestamp counts.
 enum class TimeKind : uint8_t {
   kNone,
   kMicrosSinceStart,    // us since prof_drv_start of this channel (relative: rebased for late joiners)
@@ -50,7 +50,7 @@ struct ChannelFormat {
   Thinning thinning;
   Field count;  // kSum only: what is added up
   // Of channels with several records per instant: records with equal key bytes form one series, whose
-  // stamps never go back. Offset and length of the key inside the record; length 0 = one series.
+  // timestamps never go back. Offset and length of the key inside the record; length 0 = one series.
   uint16_t key_offset = 0;
   uint8_t key_length = 0;
   std::string_view header_token = {};  // text only
@@ -105,7 +105,7 @@ constexpr uint32_t InstrChannel(uint32_t group, uint32_t core) {
 static_assert(InstrChannel(9, 2) == 40 && InstrChannel(19, 2) == 82 && InstrChannel(24, 2) == 98);
 
 // Records are 96 bytes of an AI Core and 64 of an AI Vector core (what the vendor's analyser reads at a
-// time); whose clock their stamps count is not known, so nothing is judged by them.
+// time); whose clock their timestamps count is not known, so nothing is judged by them.
 constexpr uint16_t InstrRecordSize(uint32_t core) { return core == 0 ? 96 : 64; }
 
 // "instr.group_24_aiv1": name and file of each of these channels.

@@ -254,7 +254,7 @@ inline constexpr uint32_t kAllMasters = 0xFFFFFFFF;
 inline constexpr uint32_t kMemEventRead = 0;
 inline constexpr uint32_t kMemEventWrite = 1;
 
-struct MemEventCfg {  // HBM and DDR, with the two events everybody asks for
+struct MemEventCfg {  // HBM and DDR, with the two events that are always requested
   uint32_t period;    // ms
   uint32_t master_id;
   uint32_t event_num;
@@ -281,7 +281,7 @@ inline constexpr uint32_t kMemCfgEventDevice = 1;
 
 struct MemCfg {     // channels 130, 131, 142
   uint32_t period;  // ms
-  uint32_t res1;    // 142: 1 asks for stamps in host counter cycles
+  uint32_t res1;    // 142: 1 asks for timestamps in host counter cycles
   uint32_t event;
   uint32_t res2;
 };

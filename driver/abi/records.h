@@ -1,5 +1,5 @@
 // Where the fields of the driver's binary records are (driver-abi 3.6, dump-format 2): offsets in
-// bytes, little-endian, packed. Facts without behaviour, for whoever decodes records or makes them.
+// bytes, little-endian, packed. Facts without behaviour, for decoders and generators of records.
 #pragma once
 
 #include <array>
@@ -129,7 +129,7 @@ inline constexpr size_t kHostCount = 8;  // u64
 inline constexpr size_t kReserved = 16;  // u64 bytes
 }  // namespace module_mem_record
 
-// AI Core counters of tasks; and sample-based, in files of the same names: sample.json tells which.
+// AI Core counters of tasks; and sample-based, in files of the same names: sample.json has which.
 inline constexpr uint16_t kTaskPmuRecordBytes = 128;
 namespace aicore_sample_record {
 inline constexpr size_t kSize = 96;
@@ -138,7 +138,7 @@ inline constexpr size_t kMode = 0;  // u8, not 0
 inline constexpr size_t kEvents = 8;
 inline constexpr size_t kEventCount = 8;
 inline constexpr size_t kEventCountV6 = 10;
-// Behind the events: u64 cycles, u64 stamp (device ns; v6 device counter), u8 events, u8 core.
+// Behind the events: u64 cycles, u64 timestamp (device ns; v6 device counter), u8 events, u8 core.
 inline constexpr size_t kCycles = 0;
 inline constexpr size_t kStamp = 8;
 inline constexpr size_t kCountNum = 16;

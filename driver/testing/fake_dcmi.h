@@ -95,7 +95,7 @@ class FakeDcmi {
     closed_.clear();
     changed_.notify_all();
   }
-  // Until somebody hangs in it.
+  // Until a thread hangs in it.
   void AwaitHanging() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return hanging_; });

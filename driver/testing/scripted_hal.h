@@ -1,4 +1,4 @@
-// A driver that does what a test tells it to, behind the function pointers of HalSymbols. Tests
+// A driver that does what a test scripts, behind the function pointers of HalSymbols. Tests
 // only.
 #pragma once
 

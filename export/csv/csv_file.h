@@ -13,7 +13,7 @@
 
 namespace profd::exporting::csv {
 
-// A piece of whole lines in the spool.
+// A piece of complete lines in the spool.
 struct SpooledRows {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -38,7 +38,7 @@ class CsvFile {
   CsvFile(CsvFileSpec spec, std::vector<OutputFile>* files)
       : spec_(std::move(spec)), files_(files) {}
 
-  // `rows` whole lines.
+  // `rows` complete lines.
   Status Append(std::string_view text, uint64_t rows);
   Status Append(const Spool& spool, const SpooledRows& piece);
   Status Close();

@@ -14,7 +14,7 @@ std::unique_ptr<Decoder> MakeProcCpuDecoder(const DecodeContext& context);
 std::unique_ptr<Decoder> MakeProcMemDecoder(const DecodeContext& context);
 
 // Usage of the host by the watched process (dump-format 2.15). All rows but the disk's have the
-// stamp of the sample before: they are about the time from there on.
+// timestamp of the sample before: they are about the time from there on.
 std::unique_ptr<Decoder> MakeHostCpuDecoder(const DecodeContext& context);
 std::unique_ptr<Decoder> MakeHostMemDecoder(const DecodeContext& context);
 std::unique_ptr<Decoder> MakeHostDiskDecoder(const DecodeContext& context);

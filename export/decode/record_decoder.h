@@ -1,4 +1,4 @@
-// What the decoders of binary channels share: walking records, stamps that make sense, state per
+// What the decoders of binary channels share: walking records, timestamps that make sense, state per
 // series that garbage cannot make grow. Nothing here allocates per record.
 #pragma once
 
@@ -85,7 +85,7 @@ constexpr bool FitsInt64(uint64_t value) {
 }
 
 // Widens the 32-bit microseconds that wrap every 71.6 minutes. Only a small step over the end
-// counts as a wrap, so that one garbage stamp does not shift what follows.
+// counts as a wrap, so that one garbage timestamp does not shift what follows.
 class MicrosWidener {
  public:
   uint64_t Widen(uint32_t us) {
@@ -104,7 +104,7 @@ class MicrosWidener {
 
 // Stamps of HBM and LLC records in wall clock ns, as doubles in steps of 256 ns like the vendor's
 // analyser keeps them: microseconds since the device's start, or (v2) ns since the epoch. Records
-// of one instant carry the same stamp.
+// of one instant carry the same timestamp.
 class SampleStamps {
  public:
   SampleStamps(const ClockMap& clock, bool v2) : clock_(clock), v2_(v2), t_ns_(Convert(0)) {}
@@ -132,7 +132,7 @@ class SampleStamps {
   double t_ns_;
 };
 
-// Time since the last record of a series. A stamp that is not later is passed over, as the vendor's
+// Time since the last record of a series. A timestamp that is not later is passed over, as the vendor's
 // analyser does; many of them in a row mean that the one before was garbage, and the series begins
 // anew. T: double (ns), or int64_t.
 template <class T>
@@ -168,7 +168,7 @@ class IntervalClock {
 };
 
 // The device's counter in ns of the host's monotonic clock, as the vendor's analyser computes it in
-// Python doubles: about 0.1 ns off, which shows in rates and, cut to ns, in stamps.
+// Python doubles: about 0.1 ns off, which shows in rates and, cut to ns, in timestamps.
 class CounterClock {
  public:
   explicit CounterClock(const ClockMap& clock)

@@ -16,8 +16,8 @@ constexpr uint32_t ChipBits(std::initializer_list<int> chips) {
   return bits;
 }
 
-// So many lines in a row with a stamp that does not go on from the ones before, and those were
-// wrong: the series begins anew. One stamp of garbage neither makes a rate nor silences the rest.
+// So many lines in a row with a timestamp that does not go on from the ones before, and those were
+// wrong: the series begins anew. One timestamp of garbage neither makes a rate nor silences the rest.
 inline constexpr int kMaxEarlier = 8;
 
 // A line without sense, for the counters; `line` is without its end.
@@ -26,7 +26,7 @@ inline void CountBad(std::string_view line, DecodeStats* stats) {
   stats->bad_bytes += line.size() + 1;
 }
 
-// From one stamp to a later one; 0 when it is not later. Stamps are untrusted, nothing overflows.
+// From one timestamp to a later one; 0 when it is not later. Stamps are untrusted, nothing overflows.
 inline int64_t SpanNs(int64_t from_ns, int64_t to_ns) {
   if (to_ns <= from_ns) return 0;
   auto span = static_cast<int64_t>(static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(from_ns));

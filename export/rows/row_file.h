@@ -1,4 +1,4 @@
-// A file several threads append whole lines to. It appears under its name when it is complete.
+// A file several threads append complete lines to. It appears under its name when it is complete.
 #pragma once
 
 #include <cstdint>

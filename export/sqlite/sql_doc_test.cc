@@ -46,7 +46,7 @@ void AddChannel(DumpInfo& dump) {
   channel.records = 1000;
   for (uint64_t records : {7u, 3u}) {
     ManifestLoss& loss = channel.dropped.emplace_back();
-    loss.reason = records == 7 ? "queue_full" : "storage_limit";
+    loss.reason = records == 7 ? LossReason::kQueueFull : LossReason::kStorageLimit;
     loss.records = records;
     loss.bytes = records * 24;
   }

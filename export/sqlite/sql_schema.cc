@@ -92,7 +92,7 @@ void AddChannels(const DumpInfo& dump, size_t number, bool merged, SmallTable& c
     for (const ManifestLoss& loss : channel.dropped) {
       lost += loss.records;
       AddDumpId(losses.rows.emplace_back(std::vector<SqlCell>{
-                    int64_t{channel.device}, channel.collector, channel.file, loss.reason,
+                    int64_t{channel.device}, channel.collector, channel.file, std::string(ToString(loss.reason)),
                     Count(loss.records), Count(loss.bytes)}),
                 number, merged);
     }

@@ -41,7 +41,7 @@ std::string SamplesViewSql(std::span<const SqlTable* const> tables, bool merged)
 std::string EventViewsSql(bool merged);
 
 // META_DATA, ENUM_*, STRING_IDS, what is known of session, host and devices, and of the dumps.
-// `last_ns`: stamp of each dump's last row, for those that do not say when they ended.
+// `last_ns`: timestamp of each dump's last row, for those that do not say when they ended.
 Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan,
                         std::span<const int64_t> last_ns, const ProcessRanks& ranks);
 

@@ -1,4 +1,4 @@
-// The database export: msprof_<stamp>.db, as the vendor's analyser makes it, and more (docs/export.md).
+// The database export: msprof_<timestamp>.db, as the vendor's analyser makes it, and more (docs/export.md).
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ class SqliteFormat : public Format {
   std::unordered_map<const Place*, size_t> places_;  // rowids ascend in this order
   std::unique_ptr<PageFile> pages_;
   std::vector<std::unique_ptr<TableState>> states_;  // of tables_, then of the event tables
-  std::deque<std::atomic<int64_t>> last_ns_;         // stamp of the last row, by dump
+  std::deque<std::atomic<int64_t>> last_ns_;         // timestamp of the last row, by dump
   ProcessRanks ranks_;                               // as the marks have them
 };
 

@@ -471,10 +471,10 @@ TEST(SqliteFormat, LossesAndChannelsOfTheManifest) {
   channel.state = "finished";
   channel.hz_effective = 100;
   channel.records = 1000;
-  for (const char* reason : {"queue_full", "storage_limit"}) {
+  for (LossReason reason : {LossReason::kQueueFull, LossReason::kStorageLimit}) {
     ManifestLoss& loss = channel.dropped.emplace_back();
     loss.reason = reason;
-    loss.records = loss.reason == "queue_full" ? 7 : 3;
+    loss.records = loss.reason == LossReason::kQueueFull ? 7 : 3;
   }
   made.dump(0).manifest.emplace().channels.push_back(channel);
   made.Begin();

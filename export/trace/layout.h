@@ -61,7 +61,7 @@ struct TableLayout {
   TableId id = TableId::kHccs;
   ProcessSpec process;
   std::span<const CounterSpec> counters;  // empty: one per value column
-  // Args of rows with the same stamp and different first key make one event.
+  // Args of rows with the same timestamp and different first key make one event.
   bool merge = false;
 };
 

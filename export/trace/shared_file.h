@@ -1,4 +1,4 @@
-// The one file that the sinks of a format write together. Under a temporary name until it is whole.
+// The one file that the sinks of a format write together. Under a temporary name until it is complete.
 #pragma once
 
 #include <cstdint>

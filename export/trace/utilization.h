@@ -30,7 +30,7 @@ class Utilization {
   Batch Rows(int device);
 
   double mhz_;
-  std::map<std::pair<int64_t, int64_t>, int64_t> last_;  // stamp, by type and core
+  std::map<std::pair<int64_t, int64_t>, int64_t> last_;  // timestamp, by type and core
   // One sample of every AI Core.
   std::set<int64_t> round_;
   double round_sum_ = 0;

@@ -1,4 +1,4 @@
-// What a training process and the daemon tell each other over the attach socket
+// The protocol between a training process and the daemon on the attach socket
 // (/run/profd/attach.sock): a unix SOCK_SEQPACKET, one JSON object per packet, at most kMaxPacket
 // bytes, both ways at any time. The process's hello comes first and may carry the descriptor of its
 // mark ring (SCM_RIGHTS). Who the process is the kernel says (SO_PEERCRED), not the hello.

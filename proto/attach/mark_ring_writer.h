@@ -42,7 +42,7 @@ class MarkRingWriter {
         slots_(reinterpret_cast<MarkSlot*>(static_cast<std::byte*>(memory) + kRingHeaderBytes)),
         mask_(slots - 1) {}
 
-  // Once, before anybody else sees the memory; `slots` as RingSlotsFor gives it.
+  // Once, before another process sees the memory; `slots` as RingSlotsFor gives it.
   static MarkRingWriter Format(void* memory, uint32_t slots) {
     auto* ring = new (memory) MarkRing{};
     MarkRingWriter writer(memory, slots);
@@ -89,7 +89,7 @@ class MarkRingWriter {
   uint64_t dropped() const { return ring_->dropped.load(std::memory_order_relaxed); }
 
   // Says anew where the consumer is. A daemon that was killed while it took slots has not said so,
-  // and its successor begins where the ring says. Only while nobody consumes; producers may go on.
+  // and its successor begins where the ring says. Only while there is no consumer; producers may go on.
   void MendHead() const {
     // Slot by slot the position that comes next in it: still to be taken, or to be filled. The
     // least of them is where the consumer is, since it goes in order.
@@ -103,7 +103,7 @@ class MarkRingWriter {
   }
 
  private:
-  // Far more than any number of threads can collide; the bound is for a ring somebody has spoilt.
+  // Far more than any number of threads can collide; the bound is for a damaged ring.
   static constexpr int kMaxAttempts = 100'000;
 
   uint64_t Claim(MarkSlot** claimed) const {

@@ -55,8 +55,8 @@ TEST(AclSwitchesTest, WhatEachEquals) {
     for (const char* wrong : {"ON", "true", "1", "", "l1"}) {
       Answer answer = CheckSwitches({{c.name, wrong}});
       ASSERT_EQ(answer.result.problems.size(), 1u) << wrong;
-      EXPECT_EQ(answer.result.problems[0].key, c.name);
-      EXPECT_THAT(answer.result.problems[0].text, HasSubstr("on, off"));
+      EXPECT_EQ(answer.result.problems[0].field, c.name);
+      EXPECT_THAT(Describe(answer.result.problems[0]), HasSubstr("on, off"));
     }
   }
 }
@@ -83,7 +83,7 @@ TEST(AclSwitchesTest, MetricTypes) {
   for (const char* wrong : {"6", "-1", "", "0x", "0x100", "254", "256", "1.0", "one"}) {
     Answer answer = CheckSwitches({{"aiCoreMetricsType", wrong}});
     ASSERT_EQ(answer.result.problems.size(), 1u) << wrong;
-    EXPECT_THAT(answer.result.problems[0].text, HasSubstr("0..5"));
+    EXPECT_THAT(Describe(answer.result.problems[0]), HasSubstr("0..5"));
   }
 }
 
@@ -114,7 +114,7 @@ TEST(AclSwitchesTest, MetricsCountOnlyWhileTheirSwitchIsOn) {
       CheckSwitches({{"ACL_PROF_AICORE_METRICS", "on"}}, false, {Field("aic_metrics", "Memory")});
   ASSERT_TRUE(elsewhere.result.ok()) << Texts(elsewhere.result);
   EXPECT_EQ(elsewhere.result.options.Text("aic_metrics"), "Memory");
-  // Off, and somebody asks for them all the same.
+  // Off, and requested all the same.
   Answer torn =
       CheckSwitches({{"ACL_PROF_AICORE_METRICS", "off"}}, false, {Field("aic_metrics", "Memory")});
   ASSERT_EQ(torn.result.problems.size(), 1u);
@@ -127,7 +127,7 @@ TEST(AclSwitchesTest, SwitchesAndOptionsMustAgree) {
   Answer torn = CheckSwitches({{"ACL_PROF_TASK_TIME", "on"}}, false, {Field("task_time", "l0")});
   ASSERT_EQ(torn.result.problems.size(), 1u);
   EXPECT_EQ(torn.result.problems[0].kind, Problem::Kind::kConflict);
-  EXPECT_THAT(torn.result.problems[0].text, HasSubstr("ACL switch"));
+  EXPECT_THAT(Describe(torn.result.problems[0]), HasSubstr("ACL switch"));
 }
 
 TEST(AclSwitchesTest, DefaultsOnlyWhereAskedFor) {
@@ -145,7 +145,7 @@ TEST(AclSwitchesTest, DefaultsOnlyWhereAskedFor) {
   for (const char* off : {"l2", "training_trace", "TORCH_CALL_STACK"}) {
     EXPECT_FALSE(all.result.options.On(off)) << off;
   }
-  // They give way to what anybody asked for.
+  // They give way to what was requested.
   Answer some = CheckSwitches({{"ACL_PROF_AICPU", "off"}}, true,
                               {Field("task_trace", "l0"), Field("aic_metrics", "MemoryUB")});
   ASSERT_TRUE(some.result.ok()) << Texts(some.result);
@@ -170,7 +170,7 @@ TEST(AclSwitchesTest, UnknownNames) {
   Answer answer = CheckSwitches({{"ACL_PROF_GPU", "on"}, {"acl_prof_aicpu", "on"}});
   ASSERT_EQ(answer.result.problems.size(), 2u);
   for (const Problem& problem : answer.result.problems) {
-    EXPECT_THAT(problem.text, HasSubstr("ACL_PROF_AICPU"));
+    EXPECT_THAT(Describe(problem), HasSubstr("ACL_PROF_AICPU"));
   }
 }
 

@@ -5,7 +5,7 @@
 namespace profd::options {
 namespace {
 
-// driver-abi 2.3: the features behind the options, of the chips that are told apart there. For
+// driver-abi 2.3: the features behind the options, of the chips that it distinguishes. For
 // checks without a node; a daemon asks its devices' channel lists instead.
 struct Chip {
   int id;
@@ -27,7 +27,7 @@ constexpr auto kChips = std::to_array<Chip>({
 std::optional<NodeSupport> SupportOfChip(std::string_view name) {
   constexpr std::string_view kPrefix = "Ascend";
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
-  // driver-abi 2.3: nothing tells an A3 (910_93, 910C) from a 910B.
+  // driver-abi 2.3: an A3 (910_93, 910C) looks like a 910B.
   if (name == "910C" || name == "910_93") name = "910B";
   for (const Chip& chip : kChips) {
     if (chip.name.substr(kPrefix.size()) != name) continue;

@@ -140,7 +140,7 @@ std::string ErrorExamples() {
   problems.insert(problems.end(), result.problems.begin(), result.problems.end());
   ParseJson("{\"l2\": \"on\",}", &request.given, &problems);
   std::string text = "```\n";
-  for (const Problem& problem : problems) text += problem.text + '\n';
+  for (const Problem& problem : problems) text += Describe(problem) + '\n';
   return text + "```\n";
 }
 

@@ -224,20 +224,15 @@ std::string Quoted(std::string_view text) { return '"' + Shown(text) + '"'; }
 
 Problem MakeProblem(Problem::Kind kind, std::string_view key, std::string_view value,
                     std::string_view what) {
-  // Keys are untrusted too; those of the table need no quotes.
-  std::string shown = Find(key) != nullptr || IsCarriedSwitch(key) ? std::string(key) : Quoted(key);
-  return {.kind = kind,
-          .key = Shown(key),
-          .value = Shown(value),
-          .text = fmt::format("{} = {}: {}", shown, Quoted(value), what)};
+  return {.kind = kind, .field = Shown(key), .value = Shown(value), .text = std::string(what)};
 }
 
 Problem UnknownOption(std::string_view key, std::string_view value) {
   std::string_view nearest = Nearest(key);
   return {.kind = Problem::Kind::kInvalid,
-          .key = Shown(key),
+          .field = Shown(key),
           .value = Shown(value),
-          .text = fmt::format("unknown option {}; {}profctl options lists them", Quoted(key),
+          .text = fmt::format("unknown option; {}profctl options lists them",
                               nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest))};
 }
 

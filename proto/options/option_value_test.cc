@@ -200,11 +200,12 @@ void ExpectAnswer(const Value& value, const CheckResult& result) {
     ASSERT_EQ(result.problems.size(), 1u) << Texts(result);
     const Problem& problem = result.problems.front();
     EXPECT_EQ(problem.kind, Problem::Kind::kInvalid);
-    EXPECT_EQ(problem.key, value.key);
-    EXPECT_THAT(problem.text, testing::StartsWith(std::string(value.key) + " = \""));
+    EXPECT_EQ(problem.field, value.key);
+    EXPECT_THAT(Describe(problem), testing::StartsWith(std::string(value.key)));
+    EXPECT_EQ(problem.value.empty(), value.given.empty());
     // What is allowed, and what to do.
-    EXPECT_THAT(problem.text, HasSubstr("must "));
-    EXPECT_THAT(problem.text, HasSubstr("; "));
+    EXPECT_THAT(Describe(problem), HasSubstr("must "));
+    EXPECT_THAT(Describe(problem), HasSubstr("; "));
     return;
   }
   ASSERT_TRUE(result.ok()) << Texts(result);
@@ -298,9 +299,9 @@ TEST(OptionValueTest, ProblemsAreFitForTerminalsAndMessages) {
       CheckGiven({Field("l2", std::string("\x1b[31m\xff\xc2\x9b") + "\xe5\xb1\x82"),
                   Field("k\x07y", std::string(5000, 'x'))});
   ASSERT_EQ(result.problems.size(), 2u);
-  EXPECT_THAT(result.problems[0].text, HasSubstr("\\x1b[31m\\xff\\xc2\\x9b\xe5\xb1\x82"));
-  EXPECT_THAT(result.problems[1].text, HasSubstr("\"k\\x07y\""));
-  EXPECT_LT(result.problems[1].text.size(), 300u);
+  EXPECT_THAT(Describe(result.problems[0]), HasSubstr("\\x1b[31m\\xff\\xc2\\x9b\xe5\xb1\x82"));
+  EXPECT_THAT(Describe(result.problems[1]), HasSubstr("\"k\\x07y\""));
+  EXPECT_LT(Describe(result.problems[1]).size(), 300u);
   EXPECT_TRUE(result.problems[1].value.ends_with("...")) << result.problems[1].value;
   for (const Problem& problem : result.problems) {
     EXPECT_EQ(problem.value.find('\x1b'), std::string::npos);

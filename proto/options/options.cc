@@ -50,9 +50,9 @@ std::string ChipName(const NodeSupport& node, size_t i) {
 // What is known of one key while it is checked.
 struct State {
   const Option* option = nullptr;
-  bool mentioned = false;      // by anybody but the defaults, right or wrong
+  bool mentioned = false;      // by a source other than the defaults, right or wrong
   bool asked = false;          // mentioned, and with a value that is right
-  std::string canonical = {};  // "" = nobody gave it
+  std::string canonical = {};  // "" = not given
   std::string asked_text = {};
   std::string note = {};
   std::string warning = {};
@@ -194,7 +194,7 @@ void Checker::CheckTaskSwitch() {
                        "l1): give one of them, or both the same value",
                        Quoted(trace.asked_text)));
   }
-  // A name nobody uttered follows the other.
+  // A name that was not given follows the other.
   if (!trace.asked && (time.asked || !time.canonical.empty())) trace.canonical = time.canonical;
   if (!time.asked && (trace.asked || !trace.canonical.empty())) time.canonical = trace.canonical;
 }

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/problem.h"
+
 namespace profd::options {
 
 enum class Type : uint8_t {
@@ -60,22 +62,14 @@ std::string DefaultText(const Option& option);
 
 enum class OptionSyntax : uint8_t { kField, kJson, kAclSwitch, kFlag };
 
-// One option as somebody gave it. `value` is the text of the value; numbers in decimal.
+// One option as it was given. `value` is the text of the value; numbers in decimal.
 struct OptionInput {
   std::string key;
   std::string value;
   OptionSyntax via = OptionSyntax::kField;
-  // Gives way to what somebody asked for, and counts as not asked for: the defaults of the
+  // Gives way to what was requested, and counts as not requested: the defaults of the
   // switches.
   bool by_default = false;
-};
-
-struct Problem {
-  enum class Kind : uint8_t { kInvalid, kConflict, kUnsupported };
-  Kind kind = Kind::kInvalid;
-  std::string key;
-  std::string value;
-  std::string text;  // "sys_io_sampling_freq = 0: must be an integer from 1 to 100 Hz"
 };
 
 // What the node can do, as far as options depend on it. Without one (`nullptr`) nothing is refused

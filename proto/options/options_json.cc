@@ -94,8 +94,6 @@ class Handler {
     JsonLocation place = PlaceOf(text_, position);
     AddAlways(
         {.kind = Problem::Kind::kInvalid,
-         .key = {},
-         .value = {},
          .text = fmt::format("PROFILING_OPTIONS, line {}, column {}: is not JSON: {}; must be "
                              "one object, as in {{\"aic_metrics\":\"PipeUtilization\"}}",
                              place.line, place.column, reason)});
@@ -103,8 +101,6 @@ class Handler {
   void Finish() {
     if (left_out_ == 0) return;
     AddAlways({.kind = Problem::Kind::kInvalid,
-               .key = {},
-               .value = {},
                .text = fmt::format("PROFILING_OPTIONS: and {} more problems", left_out_)});
   }
 
@@ -114,17 +110,14 @@ class Handler {
   bool Deeper() {
     if (++depth_ <= kMaxDepth) return true;
     AddAlways({.kind = Problem::Kind::kInvalid,
-               .key = Shown(key_),
-               .value = {},
-               .text = fmt::format("PROFILING_OPTIONS: {} is nested deeper than {}; values are "
-                                   "strings and integers",
-                                   Quoted(key_), kMaxDepth)});
+               .field = Shown(key_),
+               .text = fmt::format("is nested deeper than {} in PROFILING_OPTIONS; values are strings "
+                                   "and integers",
+                                   kMaxDepth)});
     return false;
   }
   bool NoObject() {
     AddAlways({.kind = Problem::Kind::kInvalid,
-               .key = {},
-               .value = {},
                .text = "PROFILING_OPTIONS: must be one JSON object, as in "
                        "{\"aic_metrics\":\"PipeUtilization\"}"});
     return false;
@@ -211,8 +204,6 @@ class Handler {
 void ParseJson(std::string_view text, std::vector<OptionInput>* given, std::vector<Problem>* problems) {
   if (text.size() > kMaxJsonBytes) {
     problems->push_back({.kind = Problem::Kind::kInvalid,
-                         .key = {},
-                         .value = {},
                          .text = fmt::format("PROFILING_OPTIONS: is {} bytes long; at most {} are "
                                              "read; leave some out",
                                              text.size(), kMaxJsonBytes)});

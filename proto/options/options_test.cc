@@ -25,8 +25,8 @@ void ExpectOne(const CheckResult& result, Kind kind, const std::string& key,
                const std::string& text) {
   ASSERT_EQ(result.problems.size(), 1u) << Texts(result);
   EXPECT_EQ(result.problems[0].kind, kind) << Texts(result);
-  EXPECT_EQ(result.problems[0].key, key);
-  EXPECT_THAT(result.problems[0].text, HasSubstr(text));
+  EXPECT_EQ(result.problems[0].field, key);
+  EXPECT_THAT(Describe(result.problems[0]), HasSubstr(text));
 }
 
 TEST(OptionsTableTest, FieldsOfTheContractAreTheTable) {
@@ -243,7 +243,7 @@ TEST(OptionsTest, WhatTheNodeLacks) {
             Kind::kUnsupported, "sys_io_sampling_freq",
             "not supported on Ascend910B: this chip has no NIC or RoCE channel");
   EXPECT_TRUE(CheckGiven({Field("dvpp_freq", "10")}, &node).ok());
-  // Nobody asked for the default.
+  // The default was not requested.
   node.lacking["llc_profiling"] = "this chip has no LLC channel";
   CheckResult result = CheckGiven({Field("sys_hardware_mem_freq", "10")}, &node);
   EXPECT_TRUE(result.ok());

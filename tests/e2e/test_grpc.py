@@ -138,6 +138,30 @@ class Grpc(DaemonCase):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"^INVALID_ARGUMENT: .*gpu")
 
+    def test_problems_are_data(self):
+        program = """
+import grpc
+from profd import rpc
+with rpc.connect() as daemon:
+    try:
+        daemon.StartSession(rpc.StartSessionRequest(
+            since_ms=5000, no_dump=True, rank=-1, options_json='{"dvpp_freq": 0, "gpu": 1}'), timeout=60)
+    except grpc.RpcError as error:
+        for problem in rpc.problems(error):
+            print(rpc.Problem.Kind.Name(problem.kind), problem.field, repr(problem.value), problem.text[:40])
+        print(error.details())
+"""
+        package = os.path.realpath(os.path.join(ROOT, "client", "python"))
+        out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", program], PYTHONPATH=package,
+                          PROFD_SOCKET=self.daemon.socket).splitlines()
+        for line in ("INVALID rank '-1' must not be negative",
+                     "INVALID since_ms '5000' needs a dump to put the past into, and {no",
+                     "INVALID dvpp_freq '0' must be an integer from 1 to 100 Hz",
+                     "rank = -1: must not be negative",
+                     "since_ms = 5000: needs a dump to put the past into, and no_dump is given"):
+            self.assertTrue(any(found.startswith(line) for found in out), (line, out))
+        self.assertTrue(any(found.startswith("INVALID gpu '1' unknown option") for found in out), out)
+
     def test_reflection_and_health(self):
         out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", ASK, self.daemon.socket])
         lines = dict.fromkeys(out.splitlines())

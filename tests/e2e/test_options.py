@@ -347,10 +347,13 @@ class A1(OptionCase):
     def test_check_says_what_start_would(self):
         order = {"dvpp_freq": 101, "aic_metrics": "L2Cache", "llc_profiling": "write"}
         checked = self.daemon.ctl("check", "--options-json", json.dumps(order), expect=3)
-        text = self.refusal(order, code="invalid_argument")
+        refused = self.start(order, expect=3)["error"]
         problems = checked["problems"]
-        self.assertEqual(sorted(p["text"] for p in problems), sorted(text.removeprefix("invalid argument: ").splitlines()))
-        self.assertEqual({p["key"]: p["kind"] for p in problems},
+        self.assertEqual(refused["problems"], problems)
+        for problem in problems:
+            self.assertIn(f"{problem['field']} = ", refused["message"])
+            self.assertIn(f": {problem['text']}", refused["message"])
+        self.assertEqual({p["field"]: p["kind"] for p in problems},
                          {"dvpp_freq": "invalid", "aic_metrics": "unsupported",
                           "llc_profiling": "conflict"})
         checked = self.daemon.ctl("check", "--options-json", json.dumps({"dvpp_freq": 80}))

@@ -1,5 +1,5 @@
 """A daemon with eight devices and faults that come and go, and everybody at it: sessions, scrapes, streams,
-attached processes, exports. Afterwards: does anything grow, and is every record received or told as lost?
+attached processes, exports. Afterwards: does anything grow, and is every record received or reported as lost?
 
 The device side is played --scale times as fast (sim/README.md, time_scale), so that a minute is an hour of
 its time: so many times the records, wrap-arounds and drift. The daemon's CLOCK_MONOTONIC_RAW runs with it
@@ -221,7 +221,7 @@ class Soak:
     def judge_verify(self, text, facts):
         problems = [one for dump in json.loads(text)["dumps"] for one in dump["problems"]]
         # A reading of a host collector that was late by more than half a period looks like one left out,
-        # which stamps alone cannot tell apart: told as a number. In fast motion they say nothing at all, for what
+        # which stamps alone cannot tell apart: reported as a number. In fast motion they say nothing at all, for what
         # is polled in real time is not on the grid of the clock that stamps it.
         late = [one for one in problems if one["check"] == "accounting" and "device" not in one["where"] and
                 (self.scale > 1 or re.match(r"[12] of \d+ records are missing", one["what"]))]

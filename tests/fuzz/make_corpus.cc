@@ -164,8 +164,8 @@ void WriteManifests(Corpus& corpus) {
   channel.channel = 1;
   channel.file = "hbm.data";
   channel.state = "finished";
-  channel.AddGap({5, 6, "queue_full"});
-  channel.AddLoss("queue_full", 6, 144);
+  channel.AddGap({5, 6, LossReason::kQueueFull});
+  channel.AddLoss(LossReason::kQueueFull, 6, 144);
   manifest.channels.push_back(channel);
   manifest.clocks.push_back({0, "start", {1, 2, 3, 4, 5}});
   manifest.warnings.push_back("thinned");

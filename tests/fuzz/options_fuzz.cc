@@ -19,9 +19,9 @@ void CheckText(const std::string& text) {
 
 void CheckProblems(const std::vector<Problem>& problems) {
   for (const Problem& problem : problems) {
-    FUZZ_EXPECT(!problem.text.empty() && problem.text.size() < 1500);
-    CheckText(problem.text);
-    CheckText(problem.key);
+    FUZZ_EXPECT(!Describe(problem).empty() && Describe(problem).size() < 1500);
+    CheckText(Describe(problem));
+    CheckText(problem.field);
     CheckText(problem.value);
   }
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Optional, Type
+from typing import List, Optional, Type
 
 try:
     import grpc
@@ -25,6 +25,7 @@ except ImportError as error:
                       f"{error}") from error
 
 DEFAULT_SOCKET = "/run/profd/profd.sock"
+STATUS_DETAILS = "grpc-status-details-bin"
 
 
 class Connection(ProfdStub):
@@ -53,3 +54,17 @@ def connect(socket: Optional[str] = None) -> Connection:
     path = socket or os.environ.get("PROFD_SOCKET") or DEFAULT_SOCKET
     # The node's topology and long lists may exceed gRPC's 4 MiB.
     return Connection(grpc.insecure_channel(f"unix:{path}", [("grpc.max_receive_message_length", 64 << 20)]))
+
+
+def problems(error: grpc.RpcError) -> List[Problem]:
+    """What was wrong with the request of a refused call: kind, field, value, text. Empty if its status does not list
+    it; error.details() has the same as one text.
+    """
+    found = []
+    for key, value in error.trailing_metadata() or ():
+        if key != STATUS_DETAILS:
+            continue
+        for detail in StatusDetails.FromString(value).details:
+            if detail.Is(Problems.DESCRIPTOR):
+                found.extend(Problems.FromString(detail.value).problems)
+    return found

@@ -67,7 +67,7 @@ class FakeJobDirectory final : public JobDirectory {
     rings_[attach_id].emplace_back(mark, name);
   }
 
-  // What the processes were told, in order: "7 running", "7 ended".
+  // The notices that the processes got, in order: "7 running", "7 ended".
   std::vector<std::string> Heard() const {
     std::vector<std::string> lines;
     for (const Told& told : told_) {

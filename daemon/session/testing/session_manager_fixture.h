@@ -27,7 +27,7 @@ inline constexpr std::chrono::seconds kPatience{60};
 inline constexpr uint32_t kAlice = 1000;
 inline constexpr uint32_t kBob = 2000;
 
-// The system's clock, but for a wall clock that somebody sets.
+// The system's clock, but for a wall clock that the test sets.
 class SteppedClock final : public Clock {
  public:
   int64_t MonotonicRawNs() const override { return clock_.MonotonicRawNs(); }

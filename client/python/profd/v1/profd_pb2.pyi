@@ -1,3 +1,4 @@
+from google.protobuf import any_pb2 as _any_pb2
 from profd.v1 import options_pb2 as _options_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -77,9 +78,9 @@ class CheckOptionsResponse(_message.Message):
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     effective_options: _containers.RepeatedCompositeFieldContainer[EffectiveOption]
-    problems: _containers.RepeatedCompositeFieldContainer[OptionProblem]
+    problems: _containers.RepeatedCompositeFieldContainer[Problem]
     warnings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, problems: _Optional[_Iterable[_Union[OptionProblem, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ...) -> None: ...
+    def __init__(self, problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ...) -> None: ...
 
 class ClockPair(_message.Message):
     __slots__ = ["device_count", "device_ns", "host_count", "host_ns", "uncertainty_ns"]
@@ -576,26 +577,8 @@ class OptionInfo(_message.Message):
     unit: str
     def __init__(self, key: _Optional[str] = ..., type: _Optional[str] = ..., range: _Optional[str] = ..., default_value: _Optional[str] = ..., unit: _Optional[str] = ..., effect: _Optional[str] = ..., conflicts: _Optional[str] = ..., source: _Optional[str] = ..., supported: bool = ..., reason: _Optional[str] = ...) -> None: ...
 
-class OptionProblem(_message.Message):
-    __slots__ = ["key", "kind", "text", "value"]
-    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-        __slots__ = []
-    CONFLICT: OptionProblem.Kind
-    INVALID: OptionProblem.Kind
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    KIND_UNSPECIFIED: OptionProblem.Kind
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    UNSUPPORTED: OptionProblem.Kind
-    VALUE_FIELD_NUMBER: _ClassVar[int]
-    key: str
-    kind: OptionProblem.Kind
-    text: str
-    value: str
-    def __init__(self, kind: _Optional[_Union[OptionProblem.Kind, str]] = ..., key: _Optional[str] = ..., value: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
-
 class Outcome(_message.Message):
-    __slots__ = ["bytes", "collector", "detail", "device", "dropped_bytes", "dropped_records", "garbage_bytes", "hz", "rebased", "records", "result", "thinned"]
+    __slots__ = ["bytes", "collector", "detail", "device", "dropped_bytes", "dropped_records", "garbage_bytes", "holder", "hz", "rebased", "records", "result", "thinned"]
     class Result(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BUSY: Outcome.Result
@@ -609,6 +592,7 @@ class Outcome(_message.Message):
     FAILED: Outcome.Result
     FINISHED: Outcome.Result
     GARBAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
     HZ_FIELD_NUMBER: _ClassVar[int]
     NEEDS_PROCESS: Outcome.Result
     REBASED_FIELD_NUMBER: _ClassVar[int]
@@ -625,12 +609,13 @@ class Outcome(_message.Message):
     dropped_bytes: int
     dropped_records: int
     garbage_bytes: int
+    holder: str
     hz: float
     rebased: bool
     records: int
     result: Outcome.Result
     thinned: bool
-    def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., result: _Optional[_Union[Outcome.Result, str]] = ..., detail: _Optional[str] = ..., hz: _Optional[float] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., garbage_bytes: _Optional[int] = ..., thinned: bool = ..., rebased: bool = ...) -> None: ...
+    def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., result: _Optional[_Union[Outcome.Result, str]] = ..., detail: _Optional[str] = ..., hz: _Optional[float] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., garbage_bytes: _Optional[int] = ..., thinned: bool = ..., rebased: bool = ..., holder: _Optional[str] = ...) -> None: ...
 
 class PinDumpRequest(_message.Message):
     __slots__ = ["dump", "session_id", "unpin"]
@@ -647,6 +632,36 @@ class PinDumpResponse(_message.Message):
     DUMPS_FIELD_NUMBER: _ClassVar[int]
     dumps: _containers.RepeatedCompositeFieldContainer[Dump]
     def __init__(self, dumps: _Optional[_Iterable[_Union[Dump, _Mapping]]] = ...) -> None: ...
+
+class Problem(_message.Message):
+    __slots__ = ["field", "holder", "kind", "text", "value"]
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    BUSY: Problem.Kind
+    CONFLICT: Problem.Kind
+    DENIED: Problem.Kind
+    FAILED: Problem.Kind
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    INVALID: Problem.Kind
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KIND_UNSPECIFIED: Problem.Kind
+    NEEDS_PROCESS: Problem.Kind
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    UNSUPPORTED: Problem.Kind
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    field: str
+    holder: str
+    kind: Problem.Kind
+    text: str
+    value: str
+    def __init__(self, kind: _Optional[_Union[Problem.Kind, str]] = ..., field: _Optional[str] = ..., value: _Optional[str] = ..., text: _Optional[str] = ..., holder: _Optional[str] = ...) -> None: ...
+
+class Problems(_message.Message):
+    __slots__ = ["problems"]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    problems: _containers.RepeatedCompositeFieldContainer[Problem]
+    def __init__(self, problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ...) -> None: ...
 
 class Recorder(_message.Message):
     __slots__ = ["channels", "dumps", "enabled", "evicted_early", "held_bytes", "held_s", "limit_bytes", "limit_s", "suppressed", "triggers"]
@@ -946,6 +961,16 @@ class StartSessionRequest(_message.Message):
     starter_pid: int
     steps: int
     def __init__(self, job_id: _Optional[str] = ..., rank: _Optional[int] = ..., label: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., collectors: _Optional[_Iterable[_Union[CollectorOrder, _Mapping]]] = ..., pids: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[int] = ..., require_all: bool = ..., end_with_pid: _Optional[int] = ..., no_dump: bool = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., ranks: _Optional[_Iterable[int]] = ..., all: bool = ..., start_at_ns: _Optional[int] = ..., start_in_ms: _Optional[int] = ..., start_step: _Optional[int] = ..., steps: _Optional[int] = ..., since_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., starter_pid: _Optional[int] = ..., priority: _Optional[int] = ..., preempt: bool = ..., metadata: _Optional[_Mapping[str, str]] = ..., marks: bool = ..., compress: bool = ..., start_in_steps: _Optional[int] = ...) -> None: ...
+
+class StatusDetails(_message.Message):
+    __slots__ = ["code", "details", "message"]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    details: _containers.RepeatedCompositeFieldContainer[_any_pb2.Any]
+    message: str
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., details: _Optional[_Iterable[_Union[_any_pb2.Any, _Mapping]]] = ...) -> None: ...
 
 class StopSessionRequest(_message.Message):
     __slots__ = ["job_id", "session_id"]

@@ -141,7 +141,7 @@ class ProfdServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """The caller's sessions; everybody's for root and the administrators' group.
+        """The caller's sessions; those of all users for root and the administrators' group.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -180,7 +180,7 @@ class ProfdServicer(object):
 
     def ListDumps(self, request, context):
         """The dumps on the node's disk, also those whose sessions the daemon has forgotten. The caller's
-        own; everybody's for administrators and viewers.
+        own; those of all users for administrators and viewers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -210,7 +210,7 @@ class ProfdServicer(object):
 
     def ListJobs(self, request, context):
         """Training jobs of this node: processes that attached, and processes that use a device without
-        having attached. The caller's own; everybody's for administrators.
+        having attached. The caller's own; those of all users for administrators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

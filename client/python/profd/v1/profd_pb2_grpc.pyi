@@ -37,7 +37,7 @@ class ProfdStub:
     ListSessions: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.ListSessionsRequest,
         profd.v1.profd_pb2.ListSessionsResponse]
-    """The caller's sessions; everybody's for root and the administrators' group."""
+    """The caller's sessions; those of all users for root and the administrators' group."""
 
     WatchSession: grpc.UnaryStreamMultiCallable[
         profd.v1.profd_pb2.WatchSessionRequest,
@@ -69,7 +69,7 @@ class ProfdStub:
         profd.v1.profd_pb2.ListDumpsRequest,
         profd.v1.profd_pb2.ListDumpsResponse]
     """The dumps on the node's disk, also those whose sessions the daemon has forgotten. The caller's
-    own; everybody's for administrators and viewers.
+    own; those of all users for administrators and viewers.
     """
 
     PinDump: grpc.UnaryUnaryMultiCallable[
@@ -93,7 +93,7 @@ class ProfdStub:
         profd.v1.profd_pb2.ListJobsRequest,
         profd.v1.profd_pb2.ListJobsResponse]
     """Training jobs of this node: processes that attached, and processes that use a device without
-    having attached. The caller's own; everybody's for administrators.
+    having attached. The caller's own; those of all users for administrators.
     """
 
     RenewLease: grpc.UnaryUnaryMultiCallable[
@@ -163,7 +163,7 @@ class ProfdServicer(metaclass=abc.ABCMeta):
         request: profd.v1.profd_pb2.ListSessionsRequest,
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.ListSessionsResponse:
-        """The caller's sessions; everybody's for root and the administrators' group."""
+        """The caller's sessions; those of all users for root and the administrators' group."""
         pass
 
     @abc.abstractmethod
@@ -210,7 +210,7 @@ class ProfdServicer(metaclass=abc.ABCMeta):
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.ListDumpsResponse:
         """The dumps on the node's disk, also those whose sessions the daemon has forgotten. The caller's
-        own; everybody's for administrators and viewers.
+        own; those of all users for administrators and viewers.
         """
         pass
 
@@ -246,7 +246,7 @@ class ProfdServicer(metaclass=abc.ABCMeta):
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.ListJobsResponse:
         """Training jobs of this node: processes that attached, and processes that use a device without
-        having attached. The caller's own; everybody's for administrators.
+        having attached. The caller's own; those of all users for administrators.
         """
         pass
 

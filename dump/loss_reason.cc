@@ -1,0 +1,25 @@
+#include "dump/loss_reason.h"
+
+#include <algorithm>
+#include <array>
+
+namespace profd {
+namespace {
+
+// In the order of the enumeration.
+constexpr std::array<std::string_view, 17> kNames = {
+    "unknown",     "queue_full",  "no_buffer", "ring_full",       "write_error",    "storage_limit",
+    "file_limit",  "aged",        "late",      "driver",          "channel_restart", "channel_silent",
+    "not_fetched", "not_recorded", "recorder_evicted", "daemon_ended", "not_noted"};
+static_assert(kNames.size() == static_cast<size_t>(LossReason::kNotNoted) + 1);
+
+}  // namespace
+
+std::string_view ToString(LossReason reason) { return kNames[static_cast<size_t>(reason)]; }
+
+LossReason LossReasonOf(std::string_view name) {
+  const auto* found = std::find(kNames.begin(), kNames.end(), name);
+  return found == kNames.end() ? LossReason::kUnknown : static_cast<LossReason>(found - kNames.begin());
+}
+
+}  // namespace profd

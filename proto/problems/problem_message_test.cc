@@ -1,0 +1,71 @@
+#include "proto/problems/problem_message.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(ProblemMessage, ProblemsArriveAsTheyWere) {
+  const Problem sent = {.kind = Problem::Kind::kBusy,
+                        .field = "llc_profiling",
+                        .value = "write",
+                        .text = "busy, {no_dump} is given",
+                        .holder = "0123456789ab"};
+  const std::string bytes =
+      PackDetails(Status(StatusCode::kFailedPrecondition, std::vector<Problem>{sent, {.text = "and 2 more"}}));
+  const std::vector<Problem> received = UnpackDetails(bytes);
+  ASSERT_THAT(received, SizeIs(2));
+  EXPECT_EQ(received[0].kind, sent.kind);
+  EXPECT_EQ(received[0].field, sent.field);
+  EXPECT_EQ(received[0].value, sent.value);
+  EXPECT_EQ(received[0].text, sent.text);
+  EXPECT_EQ(received[0].holder, sent.holder);
+  EXPECT_EQ(received[1].field, "");
+}
+
+// Field numbers of google/rpc/status.proto and error_details.proto.
+TEST(ProblemMessage, ClientsOfGoogleRpcFindTheFields) {
+  const Problem problem = {.field = "rank", .value = "-1", .text = "must not be negative"};
+  v1::StatusDetails status;
+  ASSERT_TRUE(status.ParseFromString(
+      PackDetails(Status(StatusCode::kInvalidArgument, std::vector<Problem>{problem}))));
+  EXPECT_EQ(status.code(), 3);
+  ASSERT_EQ(status.details_size(), 2);
+  EXPECT_EQ(status.details(1).type_url(), "type.googleapis.com/google.rpc.BadRequest");
+  const std::string description = "rank = -1: must not be negative";
+  const std::string violation =
+      std::string("\x0a\x04rank\x12") + static_cast<char>(description.size()) + description;
+  EXPECT_EQ(status.details(1).value(), std::string("\x0a") + static_cast<char>(violation.size()) + violation);
+}
+
+TEST(ProblemMessage, WhatDoesNotFitIntoATrailerIsLeftOut) {
+  std::vector<Problem> many(40, Problem{.field = "devices", .text = std::string(200, 'x')});
+  EXPECT_THAT(PackDetails(Status(StatusCode::kInvalidArgument, many)), IsEmpty());
+  EXPECT_THAT(PackDetails(InvalidArgument("no problems, only a sentence")), IsEmpty());
+}
+
+// A full list of the daemon's fits, with the message beside it.
+TEST(ProblemMessage, AFullListFitsIntoATrailer) {
+  ProblemList list;
+  for (int i = 0; i < 1000; ++i) list.Add({.field = "devices", .text = std::string(i % 400, 'x')});
+  const Status status(StatusCode::kInvalidArgument, std::move(list).Take());
+  const std::string details = PackDetails(status);
+  EXPECT_FALSE(details.empty());
+  EXPECT_LT(details.size() * 4 / 3 + status.message().size() + 200, 8192u);
+}
+
+TEST(ProblemMessage, ForeignDetailsAreIgnored) {
+  EXPECT_THAT(UnpackDetails("\xff\xff\xff"), IsEmpty());
+  v1::StatusDetails status;
+  status.add_details()->set_type_url("type.googleapis.com/google.rpc.Help");
+  EXPECT_THAT(UnpackDetails(status.SerializeAsString()), IsEmpty());
+}
+
+}  // namespace
+}  // namespace profd
