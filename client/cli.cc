@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <sstream>
 #include <string_view>
 
 #include "base/nearest.h"
@@ -243,13 +244,28 @@ void TakeEnvironment(const Environment& environment, Parsed* parsed) {
   }
 }
 
-int PrintCompletion(const CLI::App& app, const std::string& shell, const Io& io) {
+int PrintCompletion(const std::string& shell, const Io& io) {
   if (shell != "bash" && shell != "zsh" && shell != "fish") {
     io.err << "profctl: there is a completion for bash, zsh and fish, not for \"" << Printable(shell)
            << "\"" << std::endl;
     return kExitUsage;
   }
-  io.out << CompletionScript(app, shell) << std::flush;
+  io.out << CompletionScript(shell) << std::flush;
+  return kExitOk;
+}
+
+// `words`: the command line that is being typed.
+int PrintCompletions(CLI::App* app, const Parsed& parsed, const std::vector<std::string>& words,
+                     const Environment& environment) {
+  constexpr int64_t kTimeoutMs = 1000;
+  auto connect = [&](std::vector<std::string> flags) -> std::unique_ptr<ProfdApi> {
+    std::ostringstream ignored;
+    flags.emplace_back("status");
+    if (Parse(app, std::move(flags), Io{ignored, ignored}) >= 0) return nullptr;
+    Result<Endpoint> endpoint = EndpointOf(parsed, environment);
+    return endpoint.ok() ? environment.make_api(*endpoint, kTimeoutMs) : nullptr;
+  };
+  environment.io.out << Completions(*app, words, connect) << std::flush;
   return kExitOk;
 }
 
@@ -266,7 +282,7 @@ std::optional<int> RunLocally(const CLI::App& app, const std::string& name, cons
   if (name == "show" && IsDumpArgument(parsed.show_id)) {
     return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
   }
-  if (name == "completion") return PrintCompletion(app, parsed.completion_shell, io);
+  if (name == "completion") return PrintCompletion(parsed.completion_shell, io);
   if (name == "man") {
     io.out << ManualOf(app) << std::flush;
     return kExitOk;
@@ -284,6 +300,9 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
   if (arguments.empty()) {
     io.err << app.help() << std::flush;
     return kExitUsage;
+  }
+  if (arguments.front() == "__complete") {
+    return PrintCompletions(&app, parsed, {std::next(arguments.begin()), arguments.end()}, environment);
   }
   auto rest = CommandOfRun(app, arguments);
   std::vector<std::string> ours(arguments.begin(), rest);

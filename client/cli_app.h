@@ -3,10 +3,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "client/api.h"
 #include "client/commands/check.h"
 #include "client/commands/devices.h"
 #include "client/commands/dump.h"
@@ -71,8 +75,14 @@ struct Parsed {
 // `parsed` must outlive the application.
 void BuildApp(CLI::App* app, Parsed* parsed);
 
-// The script that completes `app`'s commands and flags; `shell` is "bash", "zsh" or "fish".
-std::string CompletionScript(const CLI::App& app, const std::string& shell);
+// The script that completes command lines of profctl; `shell` is "bash", "zsh" or "fish".
+std::string CompletionScript(std::string_view shell);
+
+// A connection to the daemon that `flags` name ("--socket=/x"); null when they are invalid.
+using ConnectForCompletion = std::function<std::unique_ptr<ProfdApi>(const std::vector<std::string>& flags)>;
+// What the last of `typed` can be completed to, one per line, with a description behind a tab.
+std::string Completions(const CLI::App& app, const std::vector<std::string>& typed,
+                        const ConnectForCompletion& connect);
 
 // profctl(1) in the man(7) language.
 std::string ManualOf(const CLI::App& app);

@@ -1,8 +1,10 @@
+// `profctl completion SHELL` prints a script that asks `profctl __complete WORD...` what may follow on the
+// command line being typed. The answers come from the application's own commands and flags, from the
+// option tables, and from the daemon the line names.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <vector>
 
@@ -14,390 +16,277 @@
 namespace profd::client {
 namespace {
 
-// What may follow a flag: words, what a function of the script prints, or files.
-struct FlagValues {
-  std::string flag;
-  std::string words;
-  std::string function = {};
-  bool files = false;
-};
+using Words = std::vector<std::string>;
 
-// The words an option of the table takes; empty when it takes no words.
-std::string WordsOf(const options::Option& option) {
-  switch (option.type) {
-    case options::Type::kSwitch:
-      return "on off";
-    case options::Type::kLevel:
-      return "on off l0 l1";
-    case options::Type::kList:
-      return "cpu mem cpu,mem";
-    case options::Type::kChoice:
-    case options::Type::kMetrics: {
-      std::string words(option.choices);
-      std::replace(words.begin(), words.end(), ',', ' ');
-      return words;
-    }
-    default:
-      return "";
-  }
+// The answer that asks the shell for file names.
+constexpr const char* kFiles = "<files>";
+
+constexpr std::string_view kBash = R"sh(# bash completion for profctl; printed by "profctl completion bash".
+_profctl() {
+  mapfile -t COMPREPLY < <(profctl __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  if [[ "${COMPREPLY[0]}" == "<files>" ]]; then
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+  fi
+  COMPREPLY=("${COMPREPLY[@]%%$'\t'*}")
 }
+complete -F _profctl profctl
+)sh";
 
-constexpr std::string_view kShells = "bash zsh fish";
-// Flags that say where profd is.
-constexpr std::string_view kConnect =
-    "--socket|--address|--tls-dir|--tls-ca|--tls-cert|--tls-key|--tls-server-name";
-
-// Commands whose arguments are directories.
-constexpr std::array<std::string_view, 2> kTakesDirectories = {"export", "verify"};
-// Commands whose arguments are session ids; `active`: those that have not ended.
-struct IdTaker {
-  std::string_view command;
-  bool active = false;
-};
-constexpr std::array<IdTaker, 7> kTakesIds = {{{"stop", true},
-                                               {"watch", true},
-                                               {"show"},
-                                               {"fetch"},
-                                               {"rm"},
-                                               {"pin"},
-                                               {"unpin"}}};
-
-const IdTaker* FindIdTaker(std::string_view command) {
-  auto found = std::ranges::find(kTakesIds, command, &IdTaker::command);
-  return found == kTakesIds.end() ? nullptr : &*found;
+constexpr std::string_view kZsh = R"sh(#compdef profctl
+# zsh completion for profctl; printed by "profctl completion zsh".
+_profctl() {
+  local -a found
+  found=(${(f)"$(profctl __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  if [[ "$found[1]" == "<files>" ]]; then
+    _files
+  else
+    compadd -- "${(@)found%%$'\t'*}"
+  fi
 }
+if [[ "$funcstack[1]" == _profctl ]]; then
+  _profctl "$@"
+else
+  compdef _profctl profctl
+fi
+)sh";
 
-bool TakesDirectories(std::string_view command) {
-  return std::ranges::find(kTakesDirectories, command) != kTakesDirectories.end();
-}
+constexpr std::string_view kFish = R"sh(# fish completion for profctl; printed by "profctl completion fish".
+function __profctl_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l found (profctl __complete $words[2..-1] "$current" 2>/dev/null)
+    if test "$found" = "<files>"
+        __fish_complete_path "$current"
+    else
+        printf '%s\n' $found
+    end
+end
+complete -c profctl -f -a '(__profctl_complete)'
+)sh";
 
 std::vector<const CLI::App*> Commands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); });
 }
 
-// `of_commands` leaves out what the application alone has, or every command has too.
-std::string Flags(const CLI::App& app, bool of_commands = false) {
-  std::string flags;
+// With what it does, which fish shows.
+std::string Described(std::string_view word, std::string_view description) {
+  return fmt::format("{}\t{}", word, description.substr(0, description.find('\n')));
+}
+
+// `outer`: `app` is around the command of the line, which has its own --help, and no version.
+void AddFlags(const CLI::App& app, bool outer, Words* words) {
   for (const CLI::Option* option : app.get_options()) {
-    bool own = option == app.get_help_ptr() || option->check_lname("version");
-    if (of_commands && own) continue;
+    if (outer && (option == app.get_help_ptr() || option->check_lname("version"))) continue;
     for (const std::string& name : option->get_lnames()) {
-      flags += (flags.empty() ? "--" : " --") + name;
+      words->push_back(Described("--" + name, option->get_description()));
     }
   }
-  return flags;
 }
 
-// Flags that take a value, "--a|--b".
-std::string ValueFlags(const CLI::App& app) {
-  std::string flags;
-  auto add = [&flags](const CLI::App& of) {
-    for (const CLI::Option* option : of.get_options()) {
-      if (option->get_items_expected_max() == 0 || option->get_lnames().empty()) continue;
-      std::string name = "--" + option->get_lnames().front();
-      if (("|" + flags + "|").find("|" + name + "|") == std::string::npos) {
-        flags += (flags.empty() ? "" : "|") + name;
+template <typename Items, typename Name>
+Words NamesOf(const Items& items, Name name) {
+  Words words;
+  for (const auto& item : items) words.emplace_back(name(item));
+  return words;
+}
+
+Words Split(std::string_view text, char separator) {
+  Words words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+Words FormatNames() {
+  return NamesOf(exporting::FormatNames(), [](std::string_view name) { return name; });
+}
+
+// The values of profiling options; none of one that takes no words.
+Words OptionValues(std::string key) {
+  std::replace(key.begin(), key.end(), '-', '_');
+  const options::Option* option = options::Find(key);
+  if (option == nullptr) return {};
+  Words words = Split(option->choices, ',');
+  if (option->type == options::Type::kList) words.emplace_back(option->choices);
+  return words;
+}
+
+// What can be typed as the value of `--name`, without asking the daemon.
+Words ValuesOf(const std::string& name, const std::string& type, std::string_view command) {
+  if (type == "PATH" || type == "DIR" || type == "FILE" || type == "JSON") return {kFiles};
+  if (type.find('|') != std::string::npos) return Split(type, '|');
+  if (name == "export") return FormatNames();
+  if (name == "format") return command == "export" ? FormatNames() : Words{"text", "json", "csv"};
+  if (name == "sort") return Split("id util hbm power temp freq hccs roce pcie bw hbm-temp", ' ');
+  if (name == "chip") return NamesOf(options::ChipNames(), [](std::string_view chip) { return chip; });
+  if (name == "preset") {
+    return NamesOf(options::Presets(), [](const options::Preset& preset) { return preset.name; });
+  }
+  if (name == "channels") {
+    Words words = NamesOf(exporting::Tables(), [](const auto& table) { return table.name; });
+    words.emplace_back(exporting::kEventsChannel);
+    return words;
+  }
+  if (name == "acl") {
+    return NamesOf(options::AclSwitches(),
+                   [](const options::AclSwitch& known) { return fmt::format("{}=", known.name); });
+  }
+  return OptionValues(name);
+}
+
+// What the line says before the word that is being typed.
+struct Line {
+  const CLI::App* command;            // the application itself before a command's name
+  const CLI::Option* flag = nullptr;  // whose value is being typed
+  Words connect = {};                 // where profd is, as flags
+  bool own_command = false;           // a command of the user's own has begun
+};
+
+const CLI::Option* FindFlag(const CLI::App* command, const std::string& word) {
+  const CLI::Option* option = nullptr;
+  for (; command != nullptr && option == nullptr; command = command->get_parent()) {
+    option = command->get_option_no_throw(word);
+  }
+  return option != nullptr && option->get_items_expected_max() > 0 ? option : nullptr;
+}
+
+Line Read(const CLI::App& app, const Words& words) {
+  Line line{&app};
+  for (size_t i = 0; i + 1 < words.size() && !line.own_command; ++i) {
+    const std::string& word = words[i];
+    if (!word.starts_with('-')) {
+      const auto commands = Commands(*line.command);
+      const auto found = std::ranges::find(commands, word, [](const CLI::App* one) { return one->get_name(); });
+      if (found != commands.end()) {
+        line.command = *found;
+      } else {
+        line.own_command = line.command->get_name() == "run";
       }
+      continue;
     }
-  };
-  add(app);
-  for (const CLI::App* command : Commands(app)) {
-    add(*command);
-    for (const CLI::App* part : Commands(*command)) add(*part);
-  }
-  return flags;
-}
-
-// Shared by bash and zsh: what names come from the daemon the line is about. Only characters that are
-// safe unquoted.
-constexpr std::string_view kDynamic = R"sh(_profctl_ask() {
-  profctl "${connect[@]}" "$@" --json --timeout 1s 2>/dev/null
-}
-_profctl_ids() {
-  _profctl_ask list "$@" | sed -n 's@^ *"session_id": *"\([A-Za-z0-9._-]*\)".*$@\1@p'
-}
-_profctl_jobs() {
-  _profctl_ask jobs | sed -n 's@^ *"job_id": *"\([A-Za-z0-9._:/-]*\)".*$@\1@p'
-}
-_profctl_devices() {
-  _profctl_ask devices | sed -n 's@^      "id": *\([0-9]*\).*$@\1@p'
-}
-_profctl_collectors() {
-  _profctl_ask collectors | sed -n 's@^      "name": *"\([A-Za-z0-9._-]*\)".*$@\1@p'
-}
-)sh";
-
-// case "$command" in ... : the words that can stand here. Ids come first: flags are offered once a
-// dash is typed.
-std::string CommandCases(const CLI::App& app) {
-  std::string text;
-  std::string globals = Flags(app, /*of_commands=*/true);
-  for (const CLI::App* command : Commands(app)) {
-    std::string words = fmt::format("{} {}", Flags(*command), globals);
-    if (command->get_name() == "completion") words += fmt::format(" {}", kShells);
-    for (const CLI::App* part : Commands(*command)) {
-      words += fmt::format(" {} {}", part->get_name(), Flags(*part, /*of_commands=*/true));
+    line.own_command = word == "--";
+    const size_t equals = word.find('=');
+    const CLI::Option* flag = FindFlag(line.command, word.substr(0, equals));
+    if (flag == nullptr) continue;
+    if (equals == std::string::npos && ++i + 1 == words.size()) {
+      line.flag = flag;
+    } else if (const std::string name = flag->get_name(); name == "--socket" || name == "--address" ||
+                                                          name.starts_with("--tls-")) {
+      line.connect.push_back(equals == std::string::npos ? fmt::format("{}={}", name, words[i]) : word);
     }
-    std::string rest;
-    if (TakesDirectories(command->get_name())) rest = "; [[ \"$current\" == -* ]] || files=1";
-    if (const IdTaker* taker = FindIdTaker(command->get_name())) {
-      rest = fmt::format("\n      [[ \"$current\" == -* ]] || candidates=\"$(_profctl_ids{})\"",
-                         taker->active ? " --active" : "");
-      if (taker->command == "show") rest += "\n      [[ \"$current\" != */* ]] || files=1";
-    }
-    text += fmt::format("    {}) candidates=\"{}\"{} ;;\n", command->get_name(), words, rest);
   }
-  return text;
+  return line;
 }
 
-// Of all flags whose values are known, but --format, which depends on the command.
-std::vector<FlagValues> Values() {
-  std::vector<FlagValues> all = {
-      {"sort", "id util hbm power temp freq hccs roce pcie bw hbm-temp"},
-      {"devices", "", "_profctl_devices"},
-      {"job", "", "_profctl_jobs"},
-      {"collector", "", "_profctl_collectors"},
-      {"collectors", "", "_profctl_collectors"},
-      {"chip", fmt::format("{}", fmt::join(options::ChipNames(), " "))},
-  };
-  std::string presets;
-  for (const options::Preset& preset : options::Presets()) {
-    presets += fmt::format("{}{}", presets.empty() ? "" : " ", preset.name);
-  }
-  all.push_back({"preset", presets});
-  std::string channels;
-  for (const exporting::TableSpec& table : exporting::Tables()) {
-    channels += fmt::format("{} ", table.name);
-  }
-  all.push_back({"channels", channels + std::string(exporting::kEventsChannel)});
-  std::string switches;
-  for (const options::AclSwitch& known : options::AclSwitches()) {
-    switches += fmt::format("{}{}=", switches.empty() ? "" : " ", known.name);
-  }
-  all.push_back({"acl", switches});
-  for (const options::Option& option : options::Table()) {
-    std::string words = WordsOf(option);
-    if (words.empty()) continue;
-    std::string flag(option.key);
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    all.push_back({flag, words});
-  }
-  for (const char* flag : {"socket", "tls-dir", "tls-ca", "tls-cert", "tls-key", "out", "output",
-                           "options-json", "nodes-file"}) {
-    all.push_back({flag, "", "", /*files=*/true});
-  }
-  return all;
+// What the daemon has of it; nothing when it does not answer.
+Words AskIds(ProfdApi& api, bool active) {
+  v1::ListSessionsRequest request;
+  request.set_active_only(active);
+  const auto list = api.ListSessions(request);
+  if (!list.ok()) return {};
+  return NamesOf(list->sessions(), [](const v1::Session& session) { return session.session_id(); });
 }
 
-std::string FormatsOf(std::string_view command) {
-  return command == "export" ? fmt::format("{}", fmt::join(exporting::FormatNames(), " "))
-                             : "text json csv";
+Words AskJobs(ProfdApi& api) {
+  const auto list = api.ListJobs({});
+  if (!list.ok()) return {};
+  return NamesOf(list->jobs(), [](const v1::Job& job) { return job.job_id(); });
 }
 
-std::string ValueCases() {
-  std::string text = fmt::format(
-      "    --format) candidates=\"{}\"\n"
-      "      if [[ \"$command\" == export ]]; then candidates=\"{}\"; fi ;;\n",
-      FormatsOf("stream"), FormatsOf("export"));
-  for (const FlagValues& values : Values()) {
-    const std::string words =
-        values.function.empty() ? values.words : fmt::format("$({})", values.function);
-    text += fmt::format("    --{}) {} ;;\n", values.flag,
-                        values.files ? "files=1" : fmt::format("candidates=\"{}\"", words));
+Words AskNode(ProfdApi& api, bool devices) {
+  const auto node = api.GetNode();
+  if (!node.ok()) return {};
+  if (devices) {
+    return NamesOf(node->devices(), [](const v1::Device& device) { return std::to_string(device.id()); });
   }
-  return text;
+  return NamesOf(node->collectors(), [](const v1::CollectorInfo& one) { return one.name(); });
 }
 
-std::string CommandNames(const CLI::App& app) {
-  std::string names;
-  for (const CLI::App* command : Commands(app)) {
-    names += (names.empty() ? "" : " ") + command->get_name();
-  }
+// Only names that are safe unquoted.
+Words Ask(const Line& line, const ConnectForCompletion& connect, std::string_view what) {
+  const std::unique_ptr<ProfdApi> api = connect(line.connect);
+  if (api == nullptr) return {};
+  const std::string& command = line.command->get_name();
+  Words names = what == "ID"    ? AskIds(*api, command == "stop" || command == "watch")
+                : what == "job" ? AskJobs(*api)
+                                : AskNode(*api, what == "devices");
+  std::erase_if(names, [](const std::string& name) {
+    return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/-") !=
+           std::string::npos;
+  });
   return names;
 }
 
-// Finds command and previous word in `all` (the words before the current one), sets `candidates`,
-// `files` and `rest` (a command of the user's own begins), and keeps in `connect` where the line says
-// profd is. Plain enough for both shells.
-std::string Body(const CLI::App& app) {
-  return fmt::format(
-      R"sh(  local command="" previous="" word="" candidates="" files="" rest="" skip=""
-  local -a connect
-  connect=()
-  for word in "${{all[@]}}"; do
-    if [[ -n "$skip" ]]; then
-      case "$previous" in
-      {2}) connect+=("$previous" "$word") ;;
-      esac
-      skip=""; continue
-    fi
-    previous="$word"
-    case "$word" in
-    --) rest=1; break ;;
-    {0}) skip=1 ;;
-    --socket=*|--address=*|--tls-*=*) connect+=("$word") ;;
-    -*) ;;
-    *)
-      if [[ -z "$command" ]]; then command="$word"
-      elif [[ "$command" == run ]]; then rest=1; break
-      fi ;;
-    esac
-  done
-  if [[ -n "$skip" ]]; then
-    case "$previous" in
-{1}    esac
-  elif [[ -z "$rest" ]]; then
-    case "$command" in
-    "") candidates="{3}"
-      [[ "$current" != -* ]] || candidates="{4}" ;;
-{5}    esac
-  fi
-)sh",
-      ValueFlags(app), ValueCases(), kConnect, CommandNames(app), Flags(app), CommandCases(app));
-}
-
-std::string BashScript(const CLI::App& app) {
-  return fmt::format(
-      "# bash completion for profctl; printed by \"profctl completion bash\".\n"
-      "{}"
-      "_profctl() {{\n"
-      "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\"\n"
-      "  local -a all=(\"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\")\n"
-      "{}"
-      "  if [[ -n \"$rest\" || -n \"$files\" ]]; then\n"
-      "    COMPREPLY=($(compgen -f -- \"$current\"))\n"
-      "  else\n"
-      "    COMPREPLY=($(compgen -W \"$candidates\" -- \"$current\"))\n"
-      "  fi\n"
-      "}}\n"
-      "complete -F _profctl profctl\n",
-      kDynamic, Body(app));
-}
-
-std::string ZshScript(const CLI::App& app) {
-  return fmt::format(
-      "#compdef profctl\n"
-      "# zsh completion for profctl; printed by \"profctl completion zsh\".\n"
-      "{}"
-      "_profctl() {{\n"
-      "  local current=\"${{words[CURRENT]}}\"\n"
-      "  local -a all\n"
-      "  all=(\"${{(@)words[2,CURRENT-1]}}\")\n"
-      "{}"
-      "  if [[ -n \"$rest\" || -n \"$files\" ]]; then\n"
-      "    _files\n"
-      "  else\n"
-      "    compadd -- ${{=candidates}}\n"
-      "  fi\n"
-      "}}\n"
-      "if [[ \"$funcstack[1]\" == _profctl ]]; then\n"
-      "  _profctl \"$@\"\n"
-      "else\n"
-      "  compdef _profctl profctl\n"
-      "fi\n",
-      kDynamic, Body(app));
-}
-
-constexpr std::string_view kFishDynamic = R"sh(function __profctl_ask
-    set -l connect
-    set -l take 0
-    for word in (commandline -opc)
-        if test $take = 1
-            set -a connect $word
-            set take 0
-            continue
-        end
-        switch $word
-            case --socket --address --tls-dir --tls-ca --tls-cert --tls-key --tls-server-name
-                set -a connect $word
-                set take 1
-            case '--socket=*' '--address=*' '--tls-*=*'
-                set -a connect $word
-        end
-    end
-    profctl $connect $argv --json --timeout 1s 2>/dev/null
-end
-function _profctl_ids
-    __profctl_ask list $argv | string replace -rf '^ *"session_id": *"([A-Za-z0-9._-]*)".*$' '$1'
-end
-function _profctl_jobs
-    __profctl_ask jobs | string replace -rf '^ *"job_id": *"([A-Za-z0-9._:/-]*)".*$' '$1'
-end
-function _profctl_devices
-    __profctl_ask devices | string replace -rf '^      "id": *([0-9]*).*$' '$1'
-end
-function _profctl_collectors
-    __profctl_ask collectors | string replace -rf '^      "name": *"([A-Za-z0-9._-]*)".*$' '$1'
-end
-)sh";
-
-std::string FishQuoted(std::string_view text) {
-  std::string out = "'";
-  for (char c : text.substr(0, text.find('\n'))) {
-    if (c == '\'' || c == '\\') out += '\\';
-    out += c;
+Words Candidates(const Line& line, const CLI::App& app, const std::string& current,
+                 const ConnectForCompletion& connect) {
+  if (line.own_command) return {kFiles};
+  const CLI::App& command = *line.command;
+  if (line.flag != nullptr) {
+    const std::string name = line.flag->get_lnames().front();
+    if (name == "job" || name == "devices" || name == "collector" || name == "collectors") {
+      return Ask(line, connect, name);
+    }
+    return ValuesOf(name, line.flag->get_type_name(), command.get_name());
   }
-  return out + "'";
-}
-
-// A line for each flag of `app`; `where`: the condition under which it is one.
-std::string FishFlags(const CLI::App& app, std::string_view command, std::string_view where) {
-  const std::vector<FlagValues> known = Values();
-  std::string text;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      std::string values;
-      if (option->get_items_expected_max() > 0) {
-        auto found = std::ranges::find(known, name, &FlagValues::flag);
-        const bool is_format = name == "format";
-        std::string words = is_format ? FormatsOf(command) : "";
-        if (!is_format && found != known.end()) {
-          words = found->function.empty() ? found->words : fmt::format("({})", found->function);
-        }
-        const bool files = !is_format && found != known.end() && found->files;
-        values = files ? " -r -F" : fmt::format(" -x -a {}", FishQuoted(words));
-      }
-      text += fmt::format("complete -c profctl{} -l {}{} -d {}\n", where, name, values,
-                          FishQuoted(option->get_description()));
+  Words words;
+  for (const CLI::Option* argument : command.get_options()) {
+    if (!argument->get_positional() || current.starts_with('-')) continue;
+    const std::string name = argument->get_single_name();
+    if (name == "SHELL") words = {"bash", "zsh", "fish"};
+    if (name == "DUMP" || name == "DIR" || (command.get_name() == "show" && current.find('/') != std::string::npos)) {
+      return {kFiles};
     }
+    // Ids come first: flags are offered once a dash is typed.
+    if (name == "ID") return Ask(line, connect, name);
   }
-  return text;
-}
-
-std::string FishScript(const CLI::App& app) {
-  std::string text = fmt::format(
-      "# fish completion for profctl; printed by \"profctl completion fish\".\n"
-      "{}complete -c profctl -f\n",
-      kFishDynamic);
-  text += FishFlags(app, "", "");
-  for (const CLI::App* command : Commands(app)) {
-    const std::string& name = command->get_name();
-    const std::string where = fmt::format(" -n '__fish_seen_subcommand_from {}'", name);
-    text += fmt::format("complete -c profctl -n __fish_use_subcommand -a {} -d {}\n", name,
-                        FishQuoted(command->get_description()));
-    if (const IdTaker* taker = FindIdTaker(name)) {
-      text += fmt::format("complete -c profctl{} -a '(_profctl_ids{})'\n", where,
-                          taker->active ? " --active" : "");
-    }
-    if (TakesDirectories(name) || name == "show" || name == "run") {
-      text += fmt::format("complete -c profctl{} -F\n", where);
-    }
-    if (name == "completion") text += fmt::format("complete -c profctl{} -a '{}'\n", where, kShells);
-    text += FishFlags(*command, name, where);
-    for (const CLI::App* part : Commands(*command)) {
-      text += fmt::format("complete -c profctl{} -a {} -d {}\n", where, part->get_name(),
-                          FishQuoted(part->get_description()));
-      text += FishFlags(*part, name, where);
-    }
+  for (const CLI::App* part : Commands(command)) {
+    if (!current.starts_with('-')) words.push_back(Described(part->get_name(), part->get_description()));
   }
-  return text;
+  if (&command == &app && !current.starts_with('-')) return words;
+  for (const CLI::App* of = &command; of != nullptr; of = of->get_parent()) AddFlags(*of, of != &command, &words);
+  return words;
 }
 
 }  // namespace
 
-std::string CompletionScript(const CLI::App& app, const std::string& shell) {
-  if (shell == "fish") return FishScript(app);
-  return shell == "zsh" ? ZshScript(app) : BashScript(app);
+std::string CompletionScript(std::string_view shell) {
+  return std::string(shell == "fish" ? kFish : shell == "zsh" ? kZsh : kBash);
+}
+
+std::string Completions(const CLI::App& app, const Words& typed, const ConnectForCompletion& connect) {
+  // bash gives "--flag=value" as three words, and completes the last one.
+  Words words;
+  bool joins = false;
+  for (const std::string& word : typed) {
+    const bool equals = word == "=";
+    if ((equals || joins) && !words.empty()) {
+      words.back() += word;
+    } else {
+      words.push_back(word);
+    }
+    joins = equals;
+  }
+  if (words.empty()) return {};
+  const std::string& current = words.back();
+  Line line = Read(app, words);
+  const size_t equals = current.find('=');
+  std::string flag;
+  if (line.flag == nullptr && current.starts_with("--") && equals != std::string::npos) {
+    line.flag = FindFlag(line.command, current.substr(0, equals));
+    flag = current.substr(0, equals + 1);
+  }
+  const size_t kept = typed.back() == current ? 0 : flag.size();
+  std::string answer;
+  for (const std::string& candidate : Candidates(line, app, current, connect)) {
+    if (candidate == kFiles) return fmt::format("{}\n", kFiles);
+    const std::string whole = flag + candidate;
+    if (whole.starts_with(current)) answer += whole.substr(kept) + "\n";
+  }
+  return answer;
 }
 
 }  // namespace profd::client
