@@ -270,7 +270,7 @@ int PrintCompletions(CLI::App* app, const Parsed& parsed, const std::vector<std:
 }
 
 // Commands that need no daemon; nothing = another one.
-std::optional<int> RunLocally(const CLI::App& app, const std::string& name, const Parsed& parsed,
+std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
                               const Environment& environment) {
   const Io& io = environment.io;
   if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
@@ -283,10 +283,6 @@ std::optional<int> RunLocally(const CLI::App& app, const std::string& name, cons
     return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
   }
   if (name == "completion") return PrintCompletion(parsed.completion_shell, io);
-  if (name == "man") {
-    io.out << ManualOf(app) << std::flush;
-    return kExitOk;
-  }
   return std::nullopt;
 }
 
@@ -318,7 +314,7 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     parsed.run.command.assign(dashes ? std::next(rest) : rest, arguments.end());
   }
   TakeEnvironment(environment, &parsed);
-  if (std::optional<int> local = RunLocally(app, name, parsed, environment)) return *local;
+  if (std::optional<int> local = RunLocally(name, parsed, environment)) return *local;
 
   Result<Endpoint> endpoint = EndpointOf(parsed, environment);
   if (!endpoint.ok()) {

@@ -25,40 +25,40 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* description,
 
 void AddNodeCommands(CLI::App* app, Parsed* p) {
   AddCommand(app, "status", "Show daemon, driver, devices and limits of this node",
-             "  profctl status\n  profctl status --json | jq .driver\n");
+             "  $ profctl status\n  $ profctl status --json | jq .driver\n");
   CLI::App* devices = AddCommand(app, "devices", "List the devices of this node and their state",
-                                 "  profctl devices\n  profctl devices --channels\n");
+                                 "  $ profctl devices\n  $ profctl devices --channels\n");
   devices->add_flag("--channels", p->devices.channels, "One row per driver channel");
   CLI::App* health = AddCommand(
       app, "health", "Which devices are fit for work, and why the others are not",
-      "  profctl health\n  profctl health --devices 0-3 || scontrol update node=... state=drain\n"
-      "  profctl health --json | jq -r .verdict\n"
+      "  $ profctl health\n  $ profctl health --devices 0-3 || scontrol update node=... state=drain\n"
+      "  $ profctl health --json | jq -r .verdict\n"
       "The exit code is 0 when all are ok, 7 when one is degraded (throttled, a minor alarm), 8 when\n"
       "one is faulty or down, 9 when it is not known.\n");
   health->add_option("--devices", p->health.devices, "Only these, for example 0,1,4-7")
       ->type_name("LIST");
   CLI::App* faults = AddCommand(app, "faults", "Faults the devices report now: code, severity, since when",
-                                "  profctl faults\n  profctl faults --json | jq -r '.faults[].code'\n");
+                                "  $ profctl faults\n  $ profctl faults --json | jq -r '.faults[].code'\n");
   faults->add_option("--devices", p->health.devices, "Only these, for example 0,1,4-7")
       ->type_name("LIST");
   CLI::App* topology = AddCommand(
       app, "topology", "How the devices are connected: to each other, to NUMA nodes and CPUs",
-      "  profctl topology\n  profctl topology --links\n"
-      "  profctl topology --json | jq '.devices[] | {id, numa_node, cpus}'\n");
+      "  $ profctl topology\n  $ profctl topology --links\n"
+      "  $ profctl topology --json | jq '.devices[] | {id, numa_node, cpus}'\n");
   topology->add_flag("--links", p->topology.links, "Also each link: state, speed, lanes, error counters");
   AddCommand(app, "collectors", "List collectors, and why unavailable ones are unavailable",
-             "  profctl collectors\n"
-             "  profctl collectors --json | jq '.collectors[] | select(.available|not)'\n");
+             "  $ profctl collectors\n"
+             "  $ profctl collectors --json | jq '.collectors[] | select(.available|not)'\n");
 }
 
 void AddSessionCommands(CLI::App* app, Parsed* p) {
   CLI::App* start = AddCommand(
       app, "start", "Start a session; prints its id and the outcome of each collector",
-      "  profctl start --job j42 --sys-interconnection-freq 50 --duration 30s\n"
-      "  profctl start --job j42 --rank 0,8-15 --start-step 11 --steps 2\n"
-      "  profctl start --all --collector hbm=100 --collector host_cpu --in 5s --detach\n"
-      "  profctl start --all --options-json '{\"l2\":\"on\"}' --acl aiCoreMetricsType=2\n"
-      "  id=$(profctl start --job j42 --dvpp-freq 10 --json | jq -r .session_id)\n");
+      "  $ profctl start --job j42 --sys-interconnection-freq 50 --duration 30s\n"
+      "  $ profctl start --job j42 --rank 0,8-15 --start-step 11 --steps 2\n"
+      "  $ profctl start --all --collector hbm=100 --collector host_cpu --in 5s --detach\n"
+      "  $ profctl start --all --options-json '{\"l2\":\"on\"}' --acl aiCoreMetricsType=2\n"
+      "  $ id=$(profctl start --job j42 --dvpp-freq 10 --json | jq -r .session_id)\n");
   AddOrderFlags(start, &p->start);
   AddStartFlags(start, &p->start);
 
@@ -67,8 +67,8 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   start->add_flag("--keep", p->fleet.keep, "With --nodes: Ctrl-C leaves started sessions running");
 
   CLI::App* stop = AddCommand(app, "stop", "Stop sessions and complete their dumps",
-                              "  profctl stop 71bd0e29b475\n  profctl stop --job j42\n"
-                              "  profctl stop --all-mine\n");
+                              "  $ profctl stop 71bd0e29b475\n  $ profctl stop --job j42\n"
+                              "  $ profctl stop --all-mine\n");
   stop->add_option("ID", p->stop.ids, "Session ids; with --nodes also fleet ids")->type_name(" ");
   stop->add_option("--job", p->stop.job, "All of your running sessions of this job")
       ->type_name("JOB");
@@ -76,21 +76,21 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
 
   CLI::App* jobs = AddCommand(
       app, "jobs", "List training jobs of this node: ranks, processes, devices, steps",
-      "  profctl jobs\n  profctl jobs --job j42\n");
+      "  $ profctl jobs\n  $ profctl jobs --job j42\n");
   jobs->add_option("--job", p->jobs.job, "Only this job, one line per process")
       ->type_name("JOB");
   jobs->add_flag("--attached", p->jobs.attached, "Only processes that have attached");
 
   CLI::App* list = AddCommand(app, "list", "List your sessions; administrators see all users' sessions",
-                              "  profctl list\n  profctl list --active --job j42\n");
+                              "  $ profctl list\n  $ profctl list --active --job j42\n");
   list->add_option("--job", p->list.job, "Only of this job")->type_name("JOB");
   list->add_flag("--active", p->list.active, "Only sessions that have not ended");
   list->add_flag("--dumps", p->list.dumps, "List the dumps on the node's disk instead, by name");
 
   CLI::App* show = AddCommand(app, "show", "Show one session in full, or the contents of a dump directory",
-                              "  profctl show 71bd0e29b475\n"
-                              "  profctl show 71bd0e29b475 --json | jq -r .dump_path\n"
-                              "  profctl show ./PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
+                              "  $ profctl show 71bd0e29b475\n"
+                              "  $ profctl show 71bd0e29b475 --json | jq -r .dump_path\n"
+                              "  $ profctl show ./PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
   show->add_option("ID", p->show_id, "Session id, or a dump's directory")
       ->required()
       ->type_name(" ");
@@ -98,8 +98,8 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   show->add_flag("--all", p->show_dump.all, "For a dump: every series");
 
   CLI::App* watch = AddCommand(app, "watch", "Follow a session until it ends, or Ctrl-C",
-                               "  profctl watch 71bd0e29b475\n"
-                               "  profctl watch 71bd0e29b475 --interval 200ms --json\n");
+                               "  $ profctl watch 71bd0e29b475\n"
+                               "  $ profctl watch 71bd0e29b475 --interval 200ms --json\n");
   watch->add_option("ID", p->watch.id, "Session id")->required()->type_name(" ");
   watch->add_option("--interval", p->watch.interval, "Longest time between updates")->type_name("DURATION");
 }
@@ -107,29 +107,29 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
 void AddOptionCommands(CLI::App* app, Parsed* p) {
   CLI::App* options = AddCommand(
       app, "options", "List the profiling options and which of them this node supports",
-      "  profctl options\n  profctl options --offline --chip 910\n"
-      "  profctl options --json | jq -r '.options[] | select(.supported|not) | .reason'\n");
+      "  $ profctl options\n  $ profctl options --offline --chip 910\n"
+      "  $ profctl options --json | jq -r '.options[] | select(.supported|not) | .reason'\n");
   AddOptionsFlags(options, &p->options);
   CLI::App* check =
       AddCommand(app, "check", "Validate options without starting a session",
-                 "  profctl check --options-json options.json\n"
-                 "  profctl check --options-env --offline --chip 910B\n"
-                 "  profctl check --sys-io-sampling-freq 50 --acl ACL_PROF_L2CACHE=on\n"
+                 "  $ profctl check --options-json options.json\n"
+                 "  $ profctl check --options-env --offline --chip 910B\n"
+                 "  $ profctl check --sys-io-sampling-freq 50 --acl ACL_PROF_L2CACHE=on\n"
                  "Exit code: 0 if valid, 3 if not.\n");
   AddCheckFlags(check, &p->check);
 }
 
 void AddKeepCommands(CLI::App* app, Parsed* p) {
   CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node",
-                            "  profctl rm 71bd0e29b475\n");
+                            "  $ profctl rm 71bd0e29b475\n");
   rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps")->required()->type_name(" ");
 
   CLI::App* pin = AddCommand(app, "pin", "Protect dumps from removal by retention",
-                             "  profctl pin 71bd0e29b475\n"
-                             "  profctl pin PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
+                             "  $ profctl pin 71bd0e29b475\n"
+                             "  $ profctl pin PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
   pin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")->required()->type_name(" ");
   CLI::App* unpin = AddCommand(app, "unpin", "Unpin dumps: retention may remove them again",
-                               "  profctl unpin 71bd0e29b475\n");
+                               "  $ profctl unpin 71bd0e29b475\n");
   unpin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")
       ->required()
       ->type_name(" ");
@@ -138,9 +138,9 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
 void AddTopCommand(CLI::App* app, TopOptions* o) {
   CLI::App* top = AddCommand(
       app, "top", "Live view of devices, jobs and sessions in the terminal (press h for keys)",
-      "  profctl top\n  profctl top --interval 200ms --sort power --job j42\n"
-      "  profctl top --once --sort hbm\n"
-      "  profctl top --once --json | jq '.devices[] | {id, utilization_ratio}'\n"
+      "  $ profctl top\n  $ profctl top --interval 200ms --sort power --job j42\n"
+      "  $ profctl top --once --sort hbm\n"
+      "  $ profctl top --once --json | jq '.devices[] | {id, utilization_ratio}'\n"
       "With --json: one object per line and refresh, until Ctrl-C.\n");
   auto add = [top](const char* name, std::optional<std::string>* value, const char* text,
                    const char* type) {
@@ -160,8 +160,8 @@ void AddTopCommand(CLI::App* app, TopOptions* o) {
 void AddDataCommands(CLI::App* app, Parsed* p) {
   CLI::App* stream =
       AddCommand(app, "stream", "Print samples as they are taken, one per line, until Ctrl-C",
-                 "  profctl stream --collectors hccs,hbm --devices 0\n"
-                 "  profctl stream --format csv --count 1000 > samples.csv\n");
+                 "  $ profctl stream --collectors hccs,hbm --devices 0\n"
+                 "  $ profctl stream --format csv --count 1000 > samples.csv\n");
   stream->add_option("--collectors", p->stream.collectors, "Only these, for example hccs,hbm")
       ->type_name("LIST");
   stream->add_option("--devices", p->stream.devices, "Only these, for example 0,1,4-7")
@@ -176,8 +176,8 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
 
   CLI::App* dump =
       AddCommand(app, "dump", "Save the last seconds of the flight recorder as a dump",
-                 "  profctl dump --last 60s\n"
-                 "  profctl dump --last 30s --job j42 --reason \"slow step\" --out ~/profiles\n");
+                 "  $ profctl dump --last 60s\n"
+                 "  $ profctl dump --last 30s --job j42 --reason \"slow step\" --out ~/profiles\n");
   dump->add_option("--last", p->dump.last, "How far back; default: everything the recorder holds")
       ->type_name("DURATION");
   dump->add_option("--job", p->dump.job, "Only the devices of this job")->type_name("JOB");
@@ -188,9 +188,9 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
       ->type_name("DIR");
 
   CLI::App* fetch = AddCommand(app, "fetch", "Copy the dump of a finished session, owned by you",
-                               "  profctl fetch 71bd0e29b475\n"
-                               "  profctl fetch 71bd0e29b475 --out ~/profiles\n"
-                               "  profctl --nodes 'n[01-64]' fetch --job j42 --out j42-profiles\n");
+                               "  $ profctl fetch 71bd0e29b475\n"
+                               "  $ profctl fetch 71bd0e29b475 --out ~/profiles\n"
+                               "  $ profctl --nodes 'n[01-64]' fetch --job j42 --out j42-profiles\n");
   fetch->add_option("ID", p->fetch.id, "Session id, or name of a dump; with --nodes also a fleet id")
       ->type_name(" ");
   fetch->add_option("--job", p->fleet.fetch_job, "With --nodes: every dump of this job")
@@ -204,8 +204,8 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
 void AddRunCommand(CLI::App* app, Parsed* p) {
   CLI::App* run = AddCommand(
       app, "run", "Run a command and profile it for exactly its lifetime",
-      "  profctl run --job j42 --sys-interconnection-freq 50 python train.py\n"
-      "  profctl run --anyway --host-sys cpu,mem -- ./train --epochs 1\n"
+      "  $ profctl run --job j42 --sys-interconnection-freq 50 python train.py\n"
+      "  $ profctl run --anyway --host-sys cpu,mem -- ./train --epochs 1\n"
       "The command begins with the first word that is not a flag, or after --.\n"
       "The exit code is the command's (128+signal when killed, 127 when it is not "
       "found).\n");
@@ -217,9 +217,9 @@ void AddRunCommand(CLI::App* app, Parsed* p) {
 
   CLI::App* completion =
       AddCommand(app, "completion", "Print a shell completion script",
-                 "  source <(profctl completion bash)\n"
-                 "  profctl completion zsh > ~/.zfunc/_profctl\n"
-                 "  profctl completion fish > ~/.config/fish/completions/profctl.fish\n");
+                 "  $ source <(profctl completion bash)\n"
+                 "  $ profctl completion zsh > ~/.zfunc/_profctl\n"
+                 "  $ profctl completion fish > ~/.config/fish/completions/profctl.fish\n");
   completion->add_option("SHELL", p->completion_shell, "bash, zsh or fish")->required()->type_name(" ");
 }
 
@@ -227,9 +227,9 @@ void AddRunCommand(CLI::App* app, Parsed* p) {
 void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
   CLI::App* verify = AddCommand(
       app, "verify", "Check the integrity of dumps: checksums, framing, clocks, accounting of lost records",
-      "  profctl verify PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
-      "  profctl verify --quiet run1/* && echo all valid\n"
-      "  profctl verify --json DUMP | jq '.dumps[].problems'\n"
+      "  $ profctl verify PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
+      "  $ profctl verify --quiet run1/* && echo all valid\n"
+      "  $ profctl verify --json DUMP | jq '.dumps[].problems'\n"
       "Reads the directories; needs no daemon. Exit code: 0 if every dump is valid, 5 if not,\n"
       "4 when a directory is not a dump.\n");
   verify->add_option("DUMP", p->verify.dumps, "Directories of dumps")->required()->type_name(" ");
@@ -240,10 +240,10 @@ void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
 void AddExportCommand(CLI::App* app, ExportCommand* e) {
   CLI::App* command = AddCommand(
       app, "export", "Convert dumps to CSV, timelines, a database or rows; needs no daemon",
-      "  profctl export PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
-      "  profctl export run1/* --format trace,sqlite --out run1.export\n"
-      "  profctl export PROF_* --format perfetto --gzip --devices 0-3,host --from +10s --to +20s\n"
-      "  profctl export PROF_* --format jsonl --channels hccs,hbm --from 2026-01-01T00:00:00Z\n");
+      "  $ profctl export PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
+      "  $ profctl export run1/* --format trace,sqlite --out run1.export\n"
+      "  $ profctl export PROF_* --format perfetto --gzip --devices 0-3,host --from +10s --to +20s\n"
+      "  $ profctl export PROF_* --format jsonl --channels hccs,hbm --from 2026-01-01T00:00:00Z\n");
   command->add_option("DUMP", e->dumps, "Directories of dumps, or directories with dumps")
       ->required()
       ->type_name(" ");
@@ -295,8 +295,8 @@ void AddTlsCommands(CLI::App* app, Parsed* p) {
   tls->require_subcommand(1);
   CLI::App* init =
       AddCommand(tls, "init", "Create a test CA and certificates for nodes and clients",
-                 "  profctl tls init ./tls --hosts node1,node2,10.0.0.7 --users alice,bob\n"
-                 "  profctl tls init ./tls --hosts node1 --admin ops --viewer grafana --days 30\n");
+                 "  $ profctl tls init ./tls --hosts node1,node2,10.0.0.7 --users alice,bob\n"
+                 "  $ profctl tls init ./tls --hosts node1 --admin ops --viewer grafana --days 30\n");
   TlsInitOptions* o = &p->tls_init;
   init->add_option("DIR", o->directory, "Output directory; created if missing")
       ->required()
@@ -358,8 +358,6 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddDumpDirectoryCommands(app, p);
   AddExportCommand(app, &p->export_);
   AddTlsCommands(app, p);
-  // For the package: not in the help, not completed.
-  app->add_subcommand("man", "Print the manual page")->group("");
 }
 
 }  // namespace profd::client

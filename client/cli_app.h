@@ -1,5 +1,5 @@
-// The CLI11 application: every command, option and example. Included by cli.cc, completion.cc and
-// man_page.cc only, as CLI11 is slow to compile.
+// The CLI11 application: every command, option and example. Included by cli.cc and completion.cc
+// only, as CLI11 is slow to compile.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -83,8 +83,5 @@ using ConnectForCompletion = std::function<std::unique_ptr<ProfdApi>(const std::
 // What the last of `typed` can be completed to, one per line, with a description behind a tab.
 std::string Completions(const CLI::App& app, const std::vector<std::string>& typed,
                         const ConnectForCompletion& connect);
-
-// profctl(1) in the man(7) language.
-std::string ManualOf(const CLI::App& app);
 
 }  // namespace profd::client

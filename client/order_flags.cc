@@ -47,10 +47,10 @@ std::string TypeOf(const options::Option& option) {
 std::string HelpOf(const options::Option& option) {
   std::string unit(option.unit);
   bool number = option.type == options::Type::kFrequency || option.type == options::Type::kCycles;
-  std::string help = fmt::format("{}\n{}{}; default {}", option.effect, options::RangeText(option),
+  std::string help = fmt::format("{};\n{}{}; default {}", option.effect, options::RangeText(option),
                                  number ? " " + unit : "", options::DefaultText(option));
-  if (!option.conflicts.empty()) help += fmt::format("\n{}", option.conflicts);
-  if (!option.chips.empty()) help += fmt::format("\nchips: {}", option.chips);
+  if (!option.conflicts.empty()) help += fmt::format(";\n{}", option.conflicts);
+  if (!option.chips.empty()) help += fmt::format(";\nchips: {}", option.chips);
   return help;
 }
 
@@ -76,7 +76,7 @@ void AddVendorFlags(CLI::App* command, OptionSource* source) {
   }
   std::string presets = "Common sets of options, where the chip supports them; options given by name win:";
   for (const options::Preset& preset : options::Presets()) {
-    presets += fmt::format("\n{}: {}", preset.name, preset.what);
+    presets += fmt::format("{}\n{}: {}", presets.ends_with(':') ? "" : ";", preset.name, preset.what);
   }
   command->add_option("--preset", source->preset, presets)->type_name("NAME");
   const std::string group = "Profiling options in the vendor's formats";

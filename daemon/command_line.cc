@@ -23,7 +23,6 @@
 #include "collectors/collector_hint.h"
 #include "daemon/app.h"
 #include "daemon/config/daemon_config.h"
-#include "daemon/man_page.h"
 #include "daemon/push/push_config.h"
 #include "daemon/rpc/call_limits.h"
 #include "daemon/rpc/tls_files.h"
@@ -51,9 +50,6 @@ struct Flags {
   bool check_config = false;
   bool print_config = false;
   bool print_reference = false;
-  bool print_man = false;
-  bool print_man_config = false;
-  bool print_completion = false;
 };
 
 Result<std::string> ReadConfig(const std::string& path) {
@@ -176,16 +172,20 @@ void BlockSignals() {
 }
 
 void AddFlags(CLI::App& app, Flags& flags) {
-  app.add_option("--config", flags.config, "Configuration file (default /etc/profd/profd.toml)");
-  app.add_option("--socket", flags.socket, "Unix socket clients connect to");
-  app.add_option("--dump-root", flags.dump_root, "Folder below which dumps are written");
-  app.add_option("--metrics-listen", flags.metrics_listen, "ADDRESS:PORT of /metrics");
-  app.add_option("--hal-library", flags.hal_library, "Path of libascend_hal.so");
-  app.add_option("--dcmi-library", flags.dcmi_library, "Path of libdcmi.so");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error");
+  auto add = [&app](const char* name, auto& value, const char* text, const char* type) {
+    app.add_option(name, value, text)->type_name(type);
+  };
+  add("--config", flags.config, "Configuration file (default /etc/profd/profd.toml)", "FILE");
+  add("--socket", flags.socket, "Unix socket clients connect to", "PATH");
+  add("--dump-root", flags.dump_root, "Directory below which dumps are written", "DIR");
+  add("--metrics-listen", flags.metrics_listen, "Address and port of /metrics", "ADDRESS:PORT");
+  add("--hal-library", flags.hal_library, "Path of libascend_hal.so", "FILE");
+  add("--dcmi-library", flags.dcmi_library, "Path of libdcmi.so", "FILE");
+  add("--log-level", flags.log_level, "debug, info, warning or error", "LEVEL");
   app.add_option("--simulate", flags.scenario,
                  "Run on the simulated node instead of a driver, with this scenario file if given")
       ->expected(0, 1)
+      ->type_name("SCENARIO")
       ->each([&flags](const std::string&) { flags.simulate = true; });
   app.add_option("--compat", flags.compat,
                  "npu-exporter: its metric names in addition to ours; npu-exporter=instead: only its names")
@@ -196,25 +196,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
                "Print a commented configuration file with all defaults, and exit");
   app.add_flag("--print-config-reference", flags.print_reference,
                "Print docs/configuration.md, and exit");
-  // For the package: not in the help.
-  app.add_flag("--print-man", flags.print_man, "Print profd(8)")->group("");
-  app.add_flag("--print-man-config", flags.print_man_config, "Print profd.toml(5)")->group("");
-  app.add_flag("--print-completion", flags.print_completion, "Print bash's completion")->group("");
   app.set_version_flag("--version", std::string("profd ") + PROFD_VERSION + " (" PROFD_ARCH ")");
   app.footer(
       "Examples:\n"
-      "  profd --check-config                       is /etc/profd/profd.toml right?\n"
-      "  profd --simulate --socket /tmp/p.sock --dump-root /tmp/dumps\n"
-      "                                             try it without an NPU");
+      "  $ profd --check-config\n"
+      "  $ profd --simulate --socket /tmp/p.sock --dump-root /tmp/dumps  # without an NPU, as any user");
 }
 
 // What the program says about itself; nothing = it is to serve.
-std::optional<std::string> Printed(const CLI::App& app, const Flags& flags) {
+std::optional<std::string> Printed(const Flags& flags) {
   if (flags.print_config) return DefaultConfigText();
   if (flags.print_reference) return ConfigReference() + rpc::LimitsDocument();
-  if (flags.print_man) return ManualOfDaemon(app);
-  if (flags.print_man_config) return ManualOfConfig(app.version());
-  if (flags.print_completion) return CompletionOfDaemon(app);
   return std::nullopt;
 }
 
@@ -251,7 +243,7 @@ int RunDaemon(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   flags.simulate = flags.simulate || app.count("--simulate") > 0;
-  if (std::optional<std::string> text = Printed(app, flags)) {
+  if (std::optional<std::string> text = Printed(flags)) {
     fmt::print("{}", *text);
     return 0;
   }

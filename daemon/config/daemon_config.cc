@@ -463,15 +463,6 @@ std::string DefaultConfigText() {
   return text;
 }
 
-std::vector<ConfigKey> ConfigKeys() {
-  std::vector<ConfigKey> keys;
-  keys.reserve(kKeys.size());
-  for (const Key& key : kKeys) {
-    keys.push_back({key.section, key.name, Range(key), DefaultOf(key), key.reloadable, key.help});
-  }
-  return keys;
-}
-
 std::string ConfigReference() {
   std::string text =
       "# Configuration\n\nPrinted by `profd --print-config-reference`; do not edit.\n\n"

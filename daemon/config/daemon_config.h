@@ -127,15 +127,4 @@ std::string DefaultConfigText();
 // docs/configuration.md.
 std::string ConfigReference();
 
-// One row of the table behind both, for other forms of it.
-struct ConfigKey {
-  std::string_view section;
-  std::string_view name;
-  std::string range;
-  std::string default_text;
-  bool reloadable;
-  std::string_view help;
-};
-std::vector<ConfigKey> ConfigKeys();
-
 }  // namespace profd
