@@ -2,7 +2,6 @@
 #pragma once
 
 #include <openssl/bio.h>
-#include <openssl/bn.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
@@ -23,7 +22,6 @@ struct Deleter {
 using BioPtr = std::unique_ptr<BIO, Deleter<BIO_free>>;
 using X509Ptr = std::unique_ptr<X509, Deleter<X509_free>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using BignumPtr = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
 using StorePtr = std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>>;
 using StoreCtxPtr = std::unique_ptr<X509_STORE_CTX, Deleter<X509_STORE_CTX_free>>;
 using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;

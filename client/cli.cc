@@ -16,6 +16,7 @@
 #include "client/commands/rm.h"
 #include "client/commands/show.h"
 #include "client/commands/status.h"
+#include "client/commands/tls.h"
 #include "client/fleet/fleet_cli.h"
 #include "client/parse.h"
 #include "client/render.h"

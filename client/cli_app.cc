@@ -293,26 +293,12 @@ void AddTlsCommands(CLI::App* app, Parsed* p) {
   CLI::App* tls = app->add_subcommand("tls", "Certificates for reaching other machines");
   tls->fallthrough();
   tls->require_subcommand(1);
-  CLI::App* init =
-      AddCommand(tls, "init", "Create a test CA and certificates for nodes and clients",
-                 "  $ profctl tls init ./tls --hosts node1,node2,10.0.0.7 --users alice,bob\n"
-                 "  $ profctl tls init ./tls --hosts node1 --admin ops --viewer grafana --days 30\n");
-  TlsInitOptions* o = &p->tls_init;
-  init->add_option("DIR", o->directory, "Output directory; created if missing")
-      ->required()
-      ->type_name(" ");
-  init->add_option("--hosts", o->hosts, "Host names and addresses of the nodes, as clients use them")
-      ->required()
-      ->type_name("LIST");
-  auto add = [init](const char* name, std::optional<std::string>* value, const char* text,
-                    const char* type) {
-    init->add_option(name, *value, text)->type_name(type);
-  };
-  add("--users", &o->users, "Users: start sessions and see their own", "LIST");
-  add("--admin", &o->admin, "Administrator: sees and stops all sessions", "NAME");
-  add("--viewer", &o->viewer, "Viewer: sees everything, changes nothing", "NAME");
-  add("--days", &o->days, "Validity in days (365)", "N");
-  init->add_flag("--force", o->force, "Replace existing files");
+  // The arguments, --help too, are of profctl-tls-init.
+  CLI::App* init = tls->add_subcommand("init", "Create a test CA and certificates for nodes and clients");
+  init->set_help_flag();
+  init->prefix_command();
+  init->fallthrough(false);
+  init->parse_complete_callback([init, p] { p->tls_init = init->remaining(); });
 }
 
 }  // namespace

@@ -25,7 +25,6 @@
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
 #include "client/commands/stream.h"
-#include "client/commands/tls.h"
 #include "client/commands/top.h"
 #include "client/commands/topology.h"
 #include "client/commands/verify.h"
@@ -68,7 +67,7 @@ struct Parsed {
   ListOptionsOptions options;
   CheckOptions check;
   std::string completion_shell;
-  TlsInitOptions tls_init;
+  std::vector<std::string> tls_init;
   VerifyOptions verify;
 };
 

@@ -1,7 +1,6 @@
 // `profctl tls init`: certificates to try mutual TLS with. Needs no daemon.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,16 +8,7 @@
 
 namespace profd::client {
 
-struct TlsInitOptions {
-  std::string directory;
-  std::string hosts;
-  std::optional<std::string> users;
-  std::optional<std::string> admin;
-  std::optional<std::string> viewer;
-  std::optional<std::string> days;
-  bool force = false;
-};
-
-int RunTlsInit(const Io& io, const TlsInitOptions& options, bool json);
+// Becomes the program profctl-tls-init beside this one; returns only when there is none.
+int RunTlsInit(const Io& io, std::vector<std::string> arguments, bool json);
 
 }  // namespace profd::client

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The files of TLS: what the daemon refuses to start with, what `profctl tls init` makes."""
 
+import json
 import os
 import re
 import socket
@@ -11,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import PROFCTL, PROFD, Daemon, main, scaled
-from tls_files import call, tls_init
+from tls_files import OPENSSL, call, tls_init
 
 
 class Start(unittest.TestCase):
@@ -150,11 +151,53 @@ class Init(unittest.TestCase):
         for part in ("[tls]", "listen", "alice=alice", "ca.key", "--tls-dir"):
             self.assertIn(part, done.stdout)
 
+    def test_certificates(self):
+        done = call(PROFCTL, "--json", "tls", "init", self.folder, "--hosts", "*.x,n_1.y,10.0.0.7,::",
+                    "--users", "ci@x", "--viewer", "a-b_c.d", "--days", "3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        made = json.loads(done.stdout)
+        self.assertEqual(sorted(made["files"]), sorted(self.contents()))
+        self.assertEqual([(c["name"], c["role"]) for c in made["clients"]],
+                         [("ci@x", "profd-user"), ("a-b_c.d", "profd-viewer")])
+
+        def text(name):
+            return call(OPENSSL, "x509", "-in", f"{self.folder}/{name}", "-noout", "-text", "-nameopt", "RFC2253",
+                        "-certopt", "no_pubkey,no_sigdump").stdout
+        authority, node = text("ca.crt"), text("server.crt")
+        self.assertRegex(authority, r"Basic Constraints: critical\s+CA:TRUE, pathlen:0")
+        self.assertRegex(authority, r"Key Usage: critical\s+Certificate Sign, CRL Sign")
+        self.assertRegex(node, r"Basic Constraints: critical\s+CA:FALSE")
+        self.assertRegex(node, r"Extended Key Usage: \s+TLS Web Server Authentication\s")
+        self.assertIn("DNS:*.x, DNS:n_1.y, IP Address:10.0.0.7, IP Address:0:0:0:0:0:0:0:0\n", node)
+        user = text("clients/ci@x/client.crt")
+        self.assertRegex(user, r"Subject: CN=ci@x,OU=profd-user\s")
+        self.assertRegex(user, r"Extended Key Usage: \s+TLS Web Client Authentication\s")
+        for path in made["files"]:
+            if path.endswith(".crt"):
+                verified = call(OPENSSL, "verify", "-x509_strict", "-CAfile", self.folder + "/ca.crt", path)
+                self.assertEqual(verified.returncode, 0, verified.stderr)
+                for seconds, lasts in ((3 * 86400 - 60, True), (3 * 86400 + 60, False)):
+                    ends = call(OPENSSL, "x509", "-in", path, "-noout", "-checkend", seconds)
+                    self.assertEqual(ends.returncode == 0, lasts, path)
+
+    def test_writes_through_no_link(self):
+        os.mkdir(self.folder)
+        target = self.folder + "-target"
+        os.symlink(target, self.folder + "/ca.key")
+        for more in ([], ["--force"]):
+            done = call(PROFCTL, "tls", "init", self.folder, "--hosts", "h", "--users", "a", *more)
+            self.assertEqual(done.returncode, 0 if more else 3, done.stderr)
+            self.assertFalse(os.path.exists(target))
+
     def test_usage(self):
-        for arguments in (["--hosts", "h"], ["--users", "a"], ["--hosts", "h h", "--users", "a"],
-                          ["--hosts", "h", "--users", "../a"], ["--hosts", "h", "--users", "a,a"],
-                          ["--hosts", "h", "--users", "a", "--days", "0"],
-                          ["--hosts", "h,DNS:x\n", "--users", "a"]):
+        # Names become directories and parts of openssl's configuration.
+        names = [["--hosts", "h", "--users", name]
+                 for name in ("../a", ".", "..", "a/b", "a b", "a=b", "a\nb", "\u00e9", "a,a", "a" * 65)]
+        hosts = [["--hosts", host, "--users", "a"]
+                 for host in ("h h", "*", "*.", "h,DNS:x\n", "a:b", "-a", ".a", "a/b", "fd00::1/64", "", "h,")]
+        for arguments in [["--hosts", "h"], ["--users", "a"], ["--hosts", "h", "--users", "a", "--days", "0"],
+                          ["--hosts", "h", "--users", "a", "--days"], ["other", "--hosts", "h", "--users", "a"],
+                          ["--hosts", "h", "--users", "a", "--dyas", "3"]] + names + hosts:
             done = call(PROFCTL, "tls", "init", self.folder, *arguments)
             self.assertEqual(done.returncode, 2, (arguments, done.stdout))
             self.assertFalse(os.path.exists(self.folder))
