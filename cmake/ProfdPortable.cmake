@@ -53,6 +53,7 @@ profd_static(PkgConfig::ZSTD libzstd)
 profd_static(PkgConfig::ZLIB zlib)
 profd_static(PkgConfig::YAMLCPP yaml-cpp)
 profd_static(PkgConfig::SNAPPY snappy)
+profd_static(PkgConfig::NCURSESW ncursesw)
 # Linked by name elsewhere.
 foreach(library crypt grpc++_reflection)
   add_library(${library} STATIC IMPORTED GLOBAL)

@@ -117,7 +117,7 @@ int RunJson(const Context& context, const View& view, Feed* feed, Model* model) 
 int RunScreen(const Context& context, const TopOptions& options, View view, Feed* feed,
               Model* model) {
   std::string term = Variable("TERM");
-  auto terminal = top::Terminal::Open();
+  auto terminal = top::Terminal::Open(context.io.out_color() && !options.no_color);
   if (!context.io.out_tty || !terminal.ok() || term.empty() || term == "dumb") {
     return UsageError(
         context, "top",
@@ -126,8 +126,7 @@ int RunScreen(const Context& context, const TopOptions& options, View view, Feed
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH});
   Status status;
   {
-    top::Screen screen(std::move(terminal).value(), &signals, context.clock,
-                       context.io.out_color() && !options.no_color);
+    top::Screen screen(std::move(terminal).value(), &signals, context.clock);
     status = feed->Run([&] { return screen.Tick(model, &view); });
   }
   if (!status.ok()) return Fail(context, status);

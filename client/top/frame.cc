@@ -1,17 +1,11 @@
 #include "client/top/frame.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
 
 #include "client/render.h"
 
 namespace profd::client::top {
 namespace {
-
-// Moving the cursor costs about this many bytes: shorter gaps are written again.
-constexpr int kGap = 6;
 
 // The first code point of text that went through Printable(), which is always UTF-8.
 std::string_view First(std::string_view text) {
@@ -29,7 +23,9 @@ char32_t Decode(std::string_view point) {
   return value;
 }
 
-void Encode(char32_t c, std::string* out) {
+}  // namespace
+
+void AppendUtf8(char32_t c, std::string* out) {
   auto tail = [&](int shift) { *out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
   if (c < 0x80) {
     *out += static_cast<char>(c);
@@ -47,66 +43,6 @@ void Encode(char32_t c, std::string* out) {
     tail(0);
   }
 }
-
-std::string_view Escape(Style style, bool color) {
-  switch (style) {
-    case Style::kPlain:
-      return "\033[0m";
-    case Style::kBold:
-      return "\033[0;1m";
-    case Style::kFaint:
-      return "\033[0;2m";
-    case Style::kReverse:
-      return "\033[0;7m";
-    case Style::kGood:
-      return color ? "\033[0;32m" : "\033[0m";
-    case Style::kWarning:
-      return color ? "\033[0;33m" : "\033[0m";
-    case Style::kBad:
-      return color ? "\033[0;1;31m" : "\033[0;1m";
-    case Style::kAccent:
-      return color ? "\033[0;36m" : "\033[0m";
-  }
-  return "";
-}
-
-class Writer {
- public:
-  explicit Writer(bool color) : color_(color) {}
-
-  void Clear() { out_ += "\033[0m\033[2J"; }
-  void WriteRow(const Frame& after, int y, int from, int to) {
-    if (x_ != from || y_ != y)
-      fmt::format_to(std::back_inserter(out_), "\033[{};{}H", y + 1, from + 1);
-    for (int x = from; x < to; ++x) {
-      const Glyph& glyph = after.At(x, y);
-      if (glyph.character == 0) continue;
-      if (!styled_ || glyph.style != style_) {
-        out_ += Escape(glyph.style, color_);
-        style_ = glyph.style;
-        styled_ = true;
-      }
-      Encode(glyph.character, &out_);
-    }
-    x_ = to;
-    y_ = y;
-  }
-  std::string Finish() {
-    if (styled_ && style_ != Style::kPlain) out_ += "\033[0m";
-    return std::move(out_);
-  }
-
- private:
-  const bool color_;
-  std::string out_;
-  // Where the cursor is.
-  int x_ = -1;
-  int y_ = -1;
-  bool styled_ = false;
-  Style style_ = Style::kPlain;
-};
-
-}  // namespace
 
 Frame::Frame(Size size, bool ascii)
     : size_(size),
@@ -151,41 +87,12 @@ std::string Frame::Text() const {
   for (int y = 0; y < size_.rows; ++y) {
     std::string line;
     for (int x = 0; x < size_.columns; ++x) {
-      if (At(x, y).character != 0) Encode(At(x, y).character, &line);
+      if (At(x, y).character != 0) AppendUtf8(At(x, y).character, &line);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + '\n';
   }
   return text;
-}
-
-std::string Difference(const Frame& before, const Frame& after, bool color) {
-  Writer writer(color);
-  bool all = before.size() != after.size();
-  if (all) writer.Clear();
-  const int columns = after.size().columns;
-  for (int y = 0; y < after.size().rows; ++y) {
-    auto differs = [&](int x) {
-      return all ? after.At(x, y) != Glyph{} : before.At(x, y) != after.At(x, y);
-    };
-    int x = 0;
-    while (x < columns) {
-      if (!differs(x)) {
-        ++x;
-        continue;
-      }
-      // A wide character is written from its left half.
-      int from = x > 0 && after.At(x, y).character == 0 ? x - 1 : x;
-      int to = x + 1;
-      for (int i = to; i < columns && i < to + kGap; ++i) {
-        if (differs(i)) to = i + 1;
-      }
-      while (to < columns && after.At(to, y).character == 0) ++to;
-      writer.WriteRow(after, y, from, to);
-      x = to;
-    }
-  }
-  return writer.Finish();
 }
 
 }  // namespace profd::client::top

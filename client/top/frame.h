@@ -1,4 +1,4 @@
-// A screen as data, and the bytes that turn one screen into the next.
+// A screen as data.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +54,6 @@ class Frame {
   std::vector<Glyph> glyphs_;
 };
 
-// What a terminal that shows `before` needs to show `after`: only the cells that differ. All of it
-// when the sizes do. Without `color` there is bold, faint and reverse only.
-std::string Difference(const Frame& before, const Frame& after, bool color);
+void AppendUtf8(char32_t c, std::string* out);
 
 }  // namespace profd::client::top

@@ -26,31 +26,5 @@ TEST(FrameTest, WideCharactersTakeTwoColumns) {
   EXPECT_EQ(ascii.Text(), "??x?\n");
 }
 
-TEST(DifferenceTest, WritesOnlyWhatChanged) {
-  Frame before({20, 3});
-  before.Put(0, 1, "power 100 W");
-  Frame after = before;
-  EXPECT_EQ(Difference(before, after, true), "");
-  after.Put(6, 1, "2");
-  EXPECT_EQ(Difference(before, after, true), "\033[2;7H\033[0m2");
-  after.Put(19, 2, "x", Style::kBad);
-  EXPECT_EQ(Difference(before, after, true), "\033[2;7H\033[0m2\033[3;20H\033[0;1;31mx\033[0m");
-  EXPECT_EQ(Difference(before, after, false), "\033[2;7H\033[0m2\033[3;20H\033[0;1mx\033[0m");
-}
-
-TEST(DifferenceTest, AnotherSizeIsDrawnWhole) {
-  Frame after({4, 1});
-  after.Put(1, 0, "ab");
-  EXPECT_EQ(Difference(Frame(), after, true), "\033[0m\033[2J\033[1;2H\033[0mab");
-}
-
-TEST(DifferenceTest, AWideCharacterIsWrittenFromItsLeftHalf) {
-  Frame before({6, 1});
-  before.Put(0, 0, "訓");
-  Frame after = before;
-  after.SetStyle(1, 0, 1, Style::kBold);
-  EXPECT_EQ(Difference(before, after, true), "\033[1;1H\033[0m訓");
-}
-
 }  // namespace
 }  // namespace profd::client::top

@@ -1,10 +1,8 @@
-// From a terminal's bytes to keys.
+// What a user can type.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
 namespace profd::client::top {
 
@@ -30,21 +28,6 @@ enum class Key : uint8_t {
 struct KeyPress {
   Key key = Key::kNone;
   std::string text;
-};
-
-// Keeps what is not complete yet. Escape sequences it does not know are swallowed whole.
-class KeyReader {
- public:
-  std::vector<KeyPress> Feed(std::string_view bytes);
-  // No byte came for a while: an escape that stands alone is the Escape key.
-  std::vector<KeyPress> Settle();
-
- private:
-  // Bytes of `pending_` the next key has; 0 = not complete.
-  size_t Next(KeyPress* press) const;
-  size_t NextEscape(KeyPress* press) const;
-
-  std::string pending_;
 };
 
 }  // namespace profd::client::top

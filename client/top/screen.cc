@@ -35,7 +35,6 @@ void Screen::Suspend() {
   terminal_->Leave();
   // Stops here until the shell says go on.
   kill(getpid(), SIGSTOP);
-  shown_ = Frame();
 }
 
 bool Screen::TakeSignals() {
@@ -45,7 +44,6 @@ bool Screen::TakeSignals() {
     } else if (signal == SIGCONT) {
       // The shell may have changed the terminal meanwhile.
       terminal_->Leave();
-      shown_ = Frame();
     } else if (signal != SIGWINCH) {
       return false;
     }
@@ -55,13 +53,13 @@ bool Screen::TakeSignals() {
 
 bool Screen::TakeKeys(Model* model, View* view) {
   bool gone = false;
-  std::string bytes = terminal_->Read(&gone);
+  const std::vector<KeyPress> keys = terminal_->Read(&gone);
   if (gone) return false;
   bool changed = false;
-  for (const KeyPress& key : bytes.empty() ? keys_.Settle() : keys_.Feed(bytes)) {
+  for (const KeyPress& key : keys) {
     Effect effect = Press(key, view);
     if (effect == Effect::kQuit) return false;
-    if (effect == Effect::kRedraw) shown_ = Frame();
+    if (effect == Effect::kRedraw) terminal_->Redraw();
     changed = changed || effect != Effect::kNone;
   }
   if (!changed) return true;
@@ -75,20 +73,19 @@ bool Screen::TakeKeys(Model* model, View* view) {
   } else if (!view->paused) {
     frozen_.reset();
   }
-  return Show(*model, *view);
+  Show(*model, *view);
+  return true;
 }
 
-bool Screen::Show(const Model& model, const View& view) {
+void Screen::Show(const Model& model, const View& view) {
   if (frozen_) {
     frozen_->SetConnection(model.connection());
   } else {
     times_.wall = ClockText(clock_.WallNs());
   }
   times_.steady_ns = clock_.SteadyNs();
-  Frame frame = Draw(frozen_ ? *frozen_ : model, view, terminal_->GetSize(), times_);
-  std::string bytes = Difference(shown_, frame, color_);
-  shown_ = std::move(frame);
-  return bytes.empty() || terminal_->Write(bytes);
+  size_ = terminal_->GetSize();
+  terminal_->Show(Draw(frozen_ ? *frozen_ : model, view, size_, times_));
 }
 
 bool Screen::Tick(Model* model, View* view) {
@@ -96,13 +93,13 @@ bool Screen::Tick(Model* model, View* view) {
   if (!terminal_->entered()) {
     if (!model->connection().up && model->connection().losses == 0) return true;
     if (!terminal_->Enter().ok()) return false;
-    shown_ = Frame();
+    size_ = {0, 0};
   }
   if (!TakeKeys(model, view)) return false;
   bool due = pace_.Due(view->interval_ms);
   if (due) model->Roll(clock_.SteadyNs());
-  bool resized = terminal_->GetSize() != shown_.size();
-  return !(due || resized) || Show(*model, *view);
+  if (due || terminal_->GetSize() != size_) Show(*model, *view);
+  return true;
 }
 
 }  // namespace profd::client::top

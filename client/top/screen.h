@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "client/signals.h"
 #include "client/top/draw.h"
-#include "client/top/keys.h"
 #include "client/top/model.h"
 #include "client/top/terminal.h"
 #include "client/top/view.h"
@@ -29,12 +28,8 @@ class Pace {
 class Screen {
  public:
   // `signals` holds those that end or suspend a program.
-  Screen(std::unique_ptr<Terminal> terminal, SignalWatch* signals, const Clock& clock, bool color)
-      : terminal_(std::move(terminal)),
-        signals_(*signals),
-        clock_(clock),
-        color_(color),
-        pace_(clock) {}
+  Screen(std::unique_ptr<Terminal> terminal, SignalWatch* signals, const Clock& clock)
+      : terminal_(std::move(terminal)), signals_(*signals), clock_(clock), pace_(clock) {}
 
   // Does what is due; false when the user has had enough. Nothing is drawn before the model was
   // connected once, so that an error of the first attempt stands where errors stand.
@@ -43,16 +38,15 @@ class Screen {
  private:
   bool TakeSignals();
   bool TakeKeys(Model* model, View* view);
-  bool Show(const Model& model, const View& view);
+  void Show(const Model& model, const View& view);
   void Suspend();
 
   std::unique_ptr<Terminal> terminal_;
   SignalWatch& signals_;
   const Clock& clock_;
-  const bool color_;
   Pace pace_;
-  KeyReader keys_;
-  Frame shown_;
+  // Of what is shown.
+  Size size_ = {0, 0};
   // What a pause shows.
   std::optional<Model> frozen_;
   Times times_;

@@ -1,60 +1,170 @@
 #include "client/top/terminal.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <clocale>
+
+#define NCURSES_NOMACROS 1
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
 
 namespace profd::client::top {
 namespace {
 
-// Every terminal in use understands these (xterm, screen, tmux, the Linux console): terminfo would
-// tell nothing new. Other screen, cursor, wrapping at the right edge.
-constexpr std::string_view kEnter = "\033[?1049h\033[?25l\033[?7l\033[0m\033[2J";
-constexpr std::string_view kLeave = "\033[0m\033[2J\033[?7h\033[?25h\033[?1049l";
 constexpr int kMostColumns = 1000;
 constexpr int kMostRows = 500;
+// How long ncurses waits for the rest of a key that begins as Escape does.
+constexpr int kEscapeDelayMs = 25;
+
+enum Colors : short { kGreen = 1, kYellow, kRed, kCyan };
+
+struct Look {
+  attr_t attributes = A_NORMAL;
+  short colors = 0;
+};
+
+Look LookOf(Style style) {
+  switch (style) {
+    case Style::kPlain:
+      return {};
+    case Style::kBold:
+      return {A_BOLD};
+    case Style::kFaint:
+      return {A_DIM};
+    case Style::kReverse:
+      return {A_REVERSE};
+    case Style::kGood:
+      return {A_NORMAL, kGreen};
+    case Style::kWarning:
+      return {A_NORMAL, kYellow};
+    case Style::kBad:
+      return {A_BOLD, kRed};
+    case Style::kAccent:
+      return {A_NORMAL, kCyan};
+  }
+  return {};
+}
+
+KeyPress FunctionKey(wint_t code) {
+  switch (code) {
+    case KEY_ENTER:
+      return {Key::kEnter, ""};
+    case KEY_BACKSPACE:
+      return {Key::kBackspace, ""};
+    case KEY_UP:
+      return {Key::kUp, ""};
+    case KEY_DOWN:
+      return {Key::kDown, ""};
+    case KEY_LEFT:
+      return {Key::kLeft, ""};
+    case KEY_RIGHT:
+      return {Key::kRight, ""};
+    case KEY_PPAGE:
+      return {Key::kPageUp, ""};
+    case KEY_NPAGE:
+      return {Key::kPageDown, ""};
+    case KEY_HOME:
+    case KEY_FIND:
+      return {Key::kHome, ""};
+    case KEY_END:
+    case KEY_SELECT:
+      return {Key::kEnd, ""};
+    default:
+      return {};
+  }
+}
+
+KeyPress CharacterKey(wint_t c) {
+  switch (c) {
+    case '\r':
+    case '\n':
+      return {Key::kEnter, ""};
+    case '\t':
+      return {Key::kTab, ""};
+    case '\b':
+    case 0x7f:
+      return {Key::kBackspace, ""};
+    case 0x1b:
+      return {Key::kEscape, ""};
+    case 0x03:
+    case 0x04:
+      return {Key::kInterrupt, ""};
+    case 0x0c:
+      return {Key::kRedraw, ""};
+    default:
+      break;
+  }
+  if (c < 0x20 || (c >= 0x80 && c < 0xa0)) return {};
+  KeyPress press = {Key::kText, ""};
+  AppendUtf8(c, &press.text);
+  return press;
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Terminal>> Terminal::Open() {
-  if (isatty(STDIN_FILENO) != 0) {
-    return std::unique_ptr<Terminal>(new Terminal(STDIN_FILENO, /*close_input=*/false));
-  }
-  int tty = open("/dev/tty", O_RDONLY | O_CLOEXEC);
-  if (tty < 0) return Status::FromErrno(errno, "/dev/tty");
-  return std::unique_ptr<Terminal>(new Terminal(tty, /*close_input=*/true));
+Result<std::unique_ptr<Terminal>> Terminal::Open(bool color) {
+  // "e": not for programs that this one starts.
+  FILE* input = isatty(STDIN_FILENO) != 0 ? stdin : fopen("/dev/tty", "re");
+  if (input == nullptr) return Status::FromErrno(errno, "/dev/tty");
+  return std::unique_ptr<Terminal>(new Terminal(input, color));
 }
 
 Terminal::~Terminal() {
   Leave();
-  if (close_input_) close(input_);
+  if (screen_ != nullptr) delscreen(screen_);
+  if (input_ != stdin) fclose(input_);
 }
 
 Status Terminal::Enter() {
   if (entered_) return Status::Ok();
-  if (tcgetattr(input_, &saved_) != 0) return Status::FromErrno(errno, "tcgetattr");
-  struct termios raw = saved_;
-  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
-  raw.c_iflag &= ~static_cast<tcflag_t>(IXON | ICRNL | INLCR);
-  raw.c_cc[VMIN] = 1;
-  raw.c_cc[VTIME] = 0;
-  if (tcsetattr(input_, TCSADRAIN, &raw) != 0) return Status::FromErrno(errno, "tcsetattr");
+  if (screen_ == nullptr) {
+    // A locale that is named but not installed must not cost the graphs.
+    if (std::setlocale(LC_CTYPE, "") == nullptr) std::setlocale(LC_CTYPE, "C.UTF-8");
+    screen_ = newterm(nullptr, stdout, input_);
+    // Every terminal in use understands what xterm does, also where terminfo does not know its name.
+    if (screen_ == nullptr) screen_ = newterm("xterm", stdout, input_);
+    if (screen_ == nullptr) return Unavailable("ncurses cannot use this terminal");
+    set_escdelay(kEscapeDelayMs);
+    if (color_ && start_color() != ERR && use_default_colors() != ERR) {
+      init_pair(kGreen, COLOR_GREEN, -1);
+      init_pair(kYellow, COLOR_YELLOW, -1);
+      init_pair(kRed, COLOR_RED, -1);
+      init_pair(kCyan, COLOR_CYAN, -1);
+    } else {
+      color_ = false;
+    }
+  } else {
+    def_shell_mode();  // the shell may have changed it meanwhile
+    reset_prog_mode();
+  }
+  cbreak();
+  noecho();
+  nonl();
+  // Ctrl-S, Ctrl-Q and Ctrl-V are no keys of the terminal's driver.
+  struct termios mode = {};
+  if (tcgetattr(fileno(input_), &mode) != 0) return Status::FromErrno(errno, "tcgetattr");
+  mode.c_lflag &= ~static_cast<tcflag_t>(IEXTEN);
+  mode.c_iflag &= ~static_cast<tcflag_t>(IXON);
+  if (tcsetattr(fileno(input_), TCSADRAIN, &mode) != 0) return Status::FromErrno(errno, "tcsetattr");
+  def_prog_mode();
+  nodelay(stdscr, TRUE);
+  keypad(stdscr, TRUE);
+  curs_set(0);
   entered_ = true;
-  if (!Write(kEnter)) return Unavailable("the terminal is closed");
+  Redraw();
   return Status::Ok();
 }
 
 void Terminal::Leave() {
   if (!entered_) return;
   entered_ = false;
-  Write(kLeave);
-  // What was typed and not read would be typed into the shell.
-  tcsetattr(input_, TCSAFLUSH, &saved_);
+  flushinp();  // what was typed and not read would be typed into the shell
+  endwin();
 }
 
 Size Terminal::GetSize() const {
@@ -65,33 +175,39 @@ Size Terminal::GetSize() const {
   return {std::min<int>(size.ws_col, kMostColumns), std::min<int>(size.ws_row, kMostRows)};
 }
 
-std::string Terminal::Read(bool* gone) {
-  struct pollfd ready = {input_, POLLIN, 0};
-  if (poll(&ready, 1, 0) <= 0) return "";
-  if ((ready.revents & POLLIN) == 0) {
+std::vector<KeyPress> Terminal::Read(bool* gone) {
+  struct pollfd state = {fileno(input_), 0, 0};
+  if (poll(&state, 1, 0) > 0) {
     *gone = true;
-    return "";
+    return {};
   }
-  std::array<char, 256> bytes;
-  ssize_t got = read(input_, bytes.data(), bytes.size());
-  if (got > 0) return {bytes.data(), static_cast<size_t>(got)};
-  if (got == 0 || (errno != EINTR && errno != EAGAIN)) *gone = true;
-  return "";
+  std::vector<KeyPress> keys;
+  wint_t c = 0;
+  for (int kind = get_wch(&c); kind != ERR; kind = get_wch(&c)) {
+    KeyPress press = kind == KEY_CODE_YES ? FunctionKey(c) : CharacterKey(c);
+    if (press.key != Key::kNone) keys.push_back(std::move(press));
+  }
+  return keys;
 }
 
-bool Terminal::Write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    ssize_t written = write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (written > 0) {
-      bytes.remove_prefix(static_cast<size_t>(written));
-    } else if (errno == EAGAIN) {
-      struct pollfd ready = {STDOUT_FILENO, POLLOUT, 0};
-      if (poll(&ready, 1, -1) < 0 && errno != EINTR) return false;
-    } else if (errno != EINTR) {
-      return false;
+void Terminal::Show(const Frame& frame) {
+  const Size size = frame.size();
+  if (is_term_resized(size.rows, size.columns)) resizeterm(size.rows, size.columns);
+  erase();
+  for (int y = 0; y < size.rows; ++y) {
+    for (int x = 0; x < size.columns; ++x) {
+      const Glyph& glyph = frame.At(x, y);
+      if (glyph == Glyph{} || glyph.character == 0) continue;
+      const Look look = LookOf(glyph.style);
+      const wchar_t text[] = {static_cast<wchar_t>(glyph.character), L'\0'};
+      cchar_t cell = {};
+      setcchar(&cell, text, look.attributes, color_ ? look.colors : short{0}, nullptr);
+      mvadd_wch(y, x, &cell);
     }
   }
-  return true;
+  refresh();
 }
+
+void Terminal::Redraw() { clearok(stdscr, TRUE); }
 
 }  // namespace profd::client::top

@@ -1,21 +1,24 @@
-// The terminal in raw mode with a screen of its own, and as it was before when this object goes.
+// The terminal, by ncurses: a screen of its own, keys, and everything as before when this object goes.
 #pragma once
 
-#include <termios.h>
-
+#include <cstdio>
 #include <memory>
-#include <string>
-#include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "client/top/frame.h"
+#include "client/top/keys.h"
+
+// ncurses's SCREEN; its header defines macros such as OK.
+struct screen;
 
 namespace profd::client::top {
 
 class Terminal {
  public:
-  // Keys come from standard input, or from /dev/tty where that is something else.
-  static Result<std::unique_ptr<Terminal>> Open();
+  // Keys come from standard input, or from /dev/tty where that is something else. Without `color` there is
+  // bold, faint and reverse only.
+  static Result<std::unique_ptr<Terminal>> Open(bool color);
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
@@ -26,18 +29,20 @@ class Terminal {
   bool entered() const { return entered_; }
 
   Size GetSize() const;
-  // What was typed since; never waits. Sets `*gone` when nobody can type any more.
-  std::string Read(bool* gone);
-  // All of it; false when the terminal is gone.
-  bool Write(std::string_view bytes);
+  // What was typed since; waits only to tell Escape from the beginning of another key. Sets `*gone` when
+  // nobody can type any more.
+  std::vector<KeyPress> Read(bool* gone);
+  void Show(const Frame& frame);
+  // The next Show() draws everything anew.
+  void Redraw();
 
  private:
-  Terminal(int input, bool close_input) : input_(input), close_input_(close_input) {}
+  Terminal(FILE* input, bool color) : input_(input), color_(color) {}
 
-  int input_;
-  bool close_input_;
+  FILE* input_;
+  bool color_;
   bool entered_ = false;
-  struct termios saved_ = {};
+  struct screen* screen_ = nullptr;
 };
 
 }  // namespace profd::client::top

@@ -2,6 +2,7 @@
 """profctl top in a real terminal (tmux): what it shows, what keys do, and that the terminal is as before
 when it has gone, however it went."""
 
+import contextlib
 import json
 import os
 import re
@@ -100,9 +101,9 @@ class Terminal:
 class Top(DaemonCase):
     devices = DEVICES
 
-    def top(self, terminal, *arguments):
+    def top(self, terminal, *arguments, before=""):
         command = self.daemon.ctl_command("top", *arguments, json_output=False)
-        terminal.type(shlex.join(command) + "\n")
+        terminal.type(before + shlex.join(command) + "\n")
         terminal.until("NPU", "UTIL", "q quit", "%")
 
     def rows(self, terminal):
@@ -178,7 +179,11 @@ class Top(DaemonCase):
             terminal.until("UTIL", absent=["PAUSED"])
             eventually(lambda: terminal.lines()[0] != before.splitlines()[0], what="time goes on")
 
-            terminal.type("/npu2")
+            terminal.type("/npuü訓")
+            terminal.until("/npuü訓_")
+            terminal.key("BSpace")
+            terminal.key("BSpace")
+            terminal.type("2")
             terminal.until("/npu2_")
             terminal.key("Enter")
             self.until_order(terminal, 2)
@@ -196,6 +201,37 @@ class Top(DaemonCase):
             terminal.until("PCIE", "COMMAND")
             terminal.key("h")
             terminal.until("sort by the next")
+            terminal.key("q")
+            self.expect_restored(terminal)
+
+    def test_keys_that_are_no_characters(self):
+        socket = os.path.join(self.daemon.base, "attach.sock")
+        with contextlib.ExitStack() as stack:
+            pids = [stack.enter_context(Process(socket, env={"RANK": str(rank), "TORCHELASTIC_RUN_ID": "run8"})).pid
+                    for rank in range(3)]
+            terminal = stack.enter_context(Terminal(80, 10))  # one row for processes
+            self.top(terminal)
+            terminal.until(f" {pids[0]} ")
+            for key, gone in (("Down", True), ("Up", False), ("NPage", True), ("PPage", False), ("Down", True),
+                              ("Home", False)):
+                terminal.key(key)
+                terminal.until("COMMAND", absent=[f" {pids[0]} "] if gone else [])
+                if not gone:
+                    terminal.until(f" {pids[0]} ")
+            terminal.key("Tab")
+            terminal.until("AI Core utilisation", absent=["COMMAND"])
+            terminal.key("Left")
+            terminal.until("sort:hbm-temp")
+            terminal.key("C-s")  # no key, and nothing that stops the terminal
+            terminal.key("C-l")
+            terminal.key("C-d")
+            self.expect_restored(terminal)
+
+    def test_a_terminal_and_a_locale_that_are_not_installed(self):
+        with Terminal() as terminal:
+            self.top(terminal, before="TERM=unheard-of LC_ALL=xx_XX.UTF-8 ")
+            terminal.key("Right")
+            terminal.until("vUTIL", "█")
             terminal.key("q")
             self.expect_restored(terminal)
 
