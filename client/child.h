@@ -1,4 +1,4 @@
-// A child process that exists but does not run its program before it is told to.
+// A child process that exists but runs its program only after Release().
 #pragma once
 
 #include <sys/types.h>

@@ -54,7 +54,7 @@ std::string NoSocket(const std::string& path) {
                      kIsItRunning);
 }
 
-// Nobody is ever told to join group 0.
+// Joining group 0 is never advised.
 std::string JoinHint(gid_t gid, bool group_suffices) {
   if (gid == 0 || !group_suffices) {
     return "The group that may use it is set in profd's configuration (HwHiAiUser by default).";

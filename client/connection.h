@@ -1,4 +1,4 @@
-// From a failed call to what a person or a script is told: exit code, text, and what to do.
+// From a failed call to what a person or a script gets: exit code, text, and what to do.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ int ExitCodeFor(StatusCode code);
 // "not_found": the code's name in JSON.
 std::string CodeWord(StatusCode code);
 
-// Why nobody answers at `path`, and what to do about it; empty when somebody accepts connections
+// Why no daemon answers at `path`, and what to do about it; empty when one accepts connections
 // there. Connects and hangs up.
 std::string DiagnoseSocket(const std::string& path);
 // The same for a socket or another machine's port (tls_diagnosis.h), which takes a few seconds at most.

@@ -52,7 +52,7 @@ TEST_F(DumpTest, EveryMistakeAtOnce) {
   EXPECT_NE(err().find("recorder.enabled"), std::string::npos) << err();
 }
 
-// The dump is there even when it does not arrive: its id must be told.
+// The dump is there even when it does not arrive: its id must be printed.
 TEST_F(DumpTest, AFetchThatFailsIsPartial) {
   daemon_.recorded = Recorded();
   daemon_.stream_end = Unavailable("gone");

@@ -88,7 +88,7 @@ TEST_F(ExportTest, DefaultOutputAndJson) {
   EXPECT_EQ(json["channels"][0]["file"], "hbm.data");
   EXPECT_EQ(json["channels"][0]["records"], 800);
   EXPECT_EQ(json["outputs"][0]["rows"], 800);
-  // Not twice into one directory, unless told so.
+  // Not twice into one directory, unless --force is given.
   EXPECT_EQ(Run({"export", dump}), 2);
   EXPECT_NE(err().find("--force"), std::string::npos);
   EXPECT_EQ(Run({"export", dump, "--force"}), 0) << err();
@@ -219,7 +219,7 @@ TEST_F(ExportTest, NoRowsInASelectionIsSaidAndNoFailure) {
   EXPECT_NE(out().find("0 files"), std::string::npos) << out();
 }
 
-// As nobody where the tests run as root, to whom everything is readable.
+// As the user nobody where the tests run as root, to whom everything is readable.
 class Nobody {
  public:
   Nobody() {

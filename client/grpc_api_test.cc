@@ -83,7 +83,7 @@ class Service final : public v1::Profd::Service {
   }
 
  private:
-  // The synchronous server tells of a cancel only to who asks.
+  // The synchronous server reports a cancel only when asked.
   void WaitForCancel(grpc::ServerContext* context) {
     std::unique_lock lock(mutex_);
     while (!released_ && !context->IsCancelled()) {

@@ -8,7 +8,7 @@ namespace profd::client {
 
 // Blocks the given signals for the process's life of this object (create it before the first
 // thread, so that every thread inherits the mask) and hands them out one at a time. Signals the
-// process was told to ignore stay ignored, except SIGCHLD.
+// process ignored from its start stay ignored, except SIGCHLD.
 class SignalWatch {
  public:
   explicit SignalWatch(std::initializer_list<int> signals);

@@ -57,7 +57,7 @@ std::string NotConnected(const Endpoint& endpoint, int error) {
   switch (error) {
     case ECONNREFUSED:
       return fmt::format(
-          "Nobody listens on {}: profd does not run there, or its [tls] listen is empty or another "
+          "No process listens on {}: profd does not run there, or its [tls] listen is empty or another "
           "port.",
           where);
     case ETIMEDOUT:

@@ -1,5 +1,5 @@
 // A user's certificate, key and authorities: read and judged before anything is sent with them,
-// since what a handshake says about them afterwards helps nobody.
+// since what a handshake reports about them afterwards does not help.
 #pragma once
 
 #include <string>

@@ -62,7 +62,7 @@ Contents Look(const std::string& path) {
     const std::string name = it->path().filename().string();
     if (name.starts_with("device_")) contents.is_dump = true;
     if (name == kFleetIndex) contents.is_run = true;
-    // One that may not even be looked at counts: whoever opens it says why it cannot be read.
+    // One that may not even be looked at counts: opening it reports why it cannot be read.
     std::error_code why;
     if (!it->is_directory(why) && why != std::errc::permission_denied) continue;
     if (name.starts_with(kDumpPrefix)) {
@@ -320,7 +320,7 @@ Status CheckSelection(const ExportCommand& command, const std::vector<DumpFacts>
       })) {
     return {};
   }
-  // A reason that explains it alone is told alone.
+  // A reason that explains it alone is reported alone.
   const bool devices = std::ranges::any_of(dumps, has_devices);
   const bool times = std::ranges::any_of(dumps, has_times);
   std::string text;

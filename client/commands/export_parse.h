@@ -55,7 +55,7 @@ std::vector<std::string> WithoutFiles(const std::vector<std::string>& given);
 std::vector<std::string> DumpsAt(const std::string& path);
 
 // An error when `path` is a directory that neither is a dump nor has any: to be asked before its tree
-// is walked, which may be /etc. What is not there or cannot be read is for whoever opens it.
+// is walked, which may be /etc. What is not there or cannot be read is reported when it is opened.
 Status CheckIsDump(const std::string& path);
 
 // Adds what is wrong with "csv,perfetto".

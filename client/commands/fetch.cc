@@ -29,7 +29,7 @@ std::string Detail(const DumpSink& sink, int64_t elapsed_ns) {
 
 // One after the other: a session that was interrupted has a dump for each of its segments.
 using Sinks = std::vector<std::unique_ptr<DumpSink>>;
-// Nobody's session has more.
+// No session has more.
 constexpr size_t kMaxDumps = 256;
 
 Status Take(const v1::DumpChunk& chunk, const std::string& out, Sinks* sinks) {
@@ -60,7 +60,7 @@ Status Receive(const Context& context, const std::string& id, const std::string&
   return sinks->back()->Finish();
 }
 
-// Where the session's own order wanted the dump. Only of the caller's sessions: nobody chooses
+// Where the session's own order wanted the dump. Only of the caller's sessions: no other user chooses
 // where another one writes.
 std::string OutputOf(const Context& context, const std::string& id) {
   if (context.endpoint.remote()) return "";

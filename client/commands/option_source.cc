@@ -16,7 +16,7 @@
 namespace profd::client {
 namespace {
 
-// All of it, or a byte more than anybody accepts: the daemon then says how much that is.
+// All of it, or a byte more than is accepted: the daemon then reports the limit.
 Result<std::string> ReadAll(int fd, const std::string& name) {
   std::string text;
   char buffer[4096];

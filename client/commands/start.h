@@ -51,7 +51,7 @@ inline constexpr const char* kOutputMetadata = "output";
 v1::StartSessionRequest BuildStartRequest(const StartOptions& options,
                                           std::vector<std::string>* problems);
 
-// A minute after `starter` has gone, unless the order says otherwise; 0 = nobody stands for it.
+// A minute after `starter` has gone, unless the request has a lease; 0 = no process stands for it.
 void AddDefaultLease(const StartOptions& options, pid_t starter, v1::StartSessionRequest* request);
 
 // kExitPartial when something that was asked for does not run: an outcome that is denied, busy or

@@ -21,7 +21,7 @@ struct ClockOffset {
 struct RoundTrip {
   int64_t began_wall_ns = 0;
   int64_t node_wall_ns = 0;
-  // On a clock that nobody sets.
+  // On a clock that is never set.
   int64_t took_ns = 0;
 };
 

@@ -51,7 +51,7 @@ std::string FolderOf(const std::string& node) {
   return folder.empty() ? "node" : folder;
 }
 
-// {0, 1, 2, 5} -> "0-2,5"; empty when nobody knows a rank or the text would be no name for a folder.
+// {0, 1, 2, 5} -> "0-2,5"; empty when no rank is known or the text would be no name for a folder.
 std::string RanksOf(const v1::Session& session) {
   if (session.has_rank()) return std::to_string(std::max(session.rank(), 0));
   std::set<int32_t> ranks;
@@ -154,7 +154,7 @@ class Fetcher {
       for (FetchedDump& dump : report_.nodes[node].dumps) {
         std::string folder = FolderName(node, dump);
         if (claims[folder].size() > 1) {
-          // Two nodes' names may become one folder ("a_b" and "a:b"): the place in the list tells.
+          // Two nodes' names may become one folder ("a_b" and "a:b"): the place in the list decides.
           folder += dump.ranks.empty() ? fmt::format("_{}", node)
                                        : "_" + FolderOf(report_.nodes[node].node);
         }
@@ -191,7 +191,7 @@ class Fetcher {
     return finished;
   }
 
-  // Written beside its place under a name nobody else has, and moved there when it is whole: what has
+  // Written beside its place under a unique name, and moved there when it is complete: what has
   // its name is complete.
   Status FetchOne(NodeCall* call, FetchedDump* dump) const {
     std::string name = DumpNameOf(dump->session);

@@ -1,4 +1,4 @@
-// start on many nodes: clock offsets, one instant for all, and nothing left behind that nobody knows.
+// start on many nodes: clock offsets, one instant for all, and no session left behind unnoticed.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -17,9 +17,9 @@ constexpr std::string_view kUnix = "unix:";
 constexpr size_t kMaxSocketPath = 107;
 constexpr size_t kMaxDigits = 9;
 constexpr size_t kMaxItem = 4096;
-// More brackets in one item than anybody needs; bounds the recursion of none, the product of all.
+// More brackets in one item than needed; bounds the recursion of none, the product of all.
 constexpr size_t kMaxBrackets = 8;
-// A list that is wrong throughout (a binary file) is told by its first problems.
+// A list that is wrong throughout (a binary file) is described by its first problems.
 constexpr size_t kMaxProblems = 20;
 
 struct Range {

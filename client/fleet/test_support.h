@@ -118,7 +118,7 @@ class NodeApi final : public DeafApi {
     *session.mutable_metadata() = request.metadata();
     node_.sessions.push_back(session);
     lock.unlock();
-    // It has begun, but nobody is told.
+    // It has begun, without an answer.
     if (node_.kind == FakeNode::Kind::kSlowToStart) return Hang();
     return session;
   }

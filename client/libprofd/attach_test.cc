@@ -1,4 +1,4 @@
-// Attaching and detaching: what the daemon is told, and daemons that are absent, slow, rude or
+// Attaching and detaching: what the daemon receives, and daemons that are absent, slow, rude or
 // gone.
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -191,7 +191,7 @@ TEST_F(AttachTest, ARestartedDaemonIsAttachedToWithTheSameRing) {
   }
   first.reset();
   ASSERT_TRUE(Eventually([] { return profd_connected() == 0; }));
-  profd_step_begin(100);  // nobody is there: not asked for
+  profd_step_begin(100);  // no daemon: not requested
   FakeDaemon second(path_);
   ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK);
   profd_counters counters;

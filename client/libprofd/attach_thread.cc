@@ -87,7 +87,7 @@ void Library::Stop(int wait_ms) {
   stopping_ = true;
   descriptors_.Wake();
   if (descriptors_.WaitDone(wait_ms)) return;
-  // It will see stopping_; nobody is to wait for it.
+  // It will see stopping_; no thread waits for it.
   hot_.flags.store(0, std::memory_order_relaxed);
 }
 

@@ -1,6 +1,6 @@
 // The descriptors and the memory that a forked child must not share with its parent: the socket
 // (the daemon would not see the parent go), the doorbells (the child would hear the parent's) and
-// the ring. Whoever makes or closes one holds the lock, and so does a fork, so that the child knows
+// the ring. A thread that makes or closes one holds the lock, and so does a fork, so that the child knows
 // all of them.
 #pragma once
 

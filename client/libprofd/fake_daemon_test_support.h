@@ -1,4 +1,4 @@
-// A daemon made for tests: listens on a SOCK_SEQPACKET, keeps all it hears, says what it is told
+// A daemon made for tests: listens on a SOCK_SEQPACKET, keeps all it receives, sends what the test orders
 // to.
 #pragma once
 

@@ -29,7 +29,7 @@
 
 namespace profd::lib {
 
-// What every mark looks at, and all it looks at while nobody wants it.
+// What every mark looks at, and all it looks at while marks are not recorded.
 struct HotState {
   enum Flag : uint32_t {
     kUninitialised = 1,  // the next call initialises
@@ -96,7 +96,7 @@ class Library {
   enum class Kind { kStart, kStop, kStatus, kRecheck, kOwnStart };
   struct PendingCall {
     Kind kind = Kind::kStatus;
-    bool abandoned = false;  // nobody waits any more; the answer still counts
+    bool abandoned = false;  // its caller has given up; the answer still counts
     bool lost = false;
     std::string session_id;  // kRecheck
     std::optional<attach::Reply> reply;
@@ -155,7 +155,7 @@ class Library {
   std::map<std::string, std::string> metadata_;
   std::set<std::string> untold_metadata_;
   uint64_t welcomes_ = 0;
-  // PROFILING_OPTIONS: wanted until its session has ended in order, told while unanswered. A daemon
+  // PROFILING_OPTIONS: wanted until its session has ended in order, sent again while unanswered. A daemon
   // that knows nothing of the session any more is asked for it again.
   bool own_options_wanted_ = false;
   bool own_options_told_ = false;

@@ -171,7 +171,7 @@ void GuardedMark(Body body) {
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
-    // Without memory there is nobody to tell.
+    // Without memory nothing can be reported.
   }
   errno = error_number;
 }

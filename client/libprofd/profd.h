@@ -42,7 +42,7 @@ typedef enum profd_result {
  * (SLURM_*, RANK, LOCAL_RANK, WORLD_SIZE, OMPI_*, RANK_ID, DEVICE_ID, ASCEND_*). Strings are
  * copied. */
 typedef struct profd_config {
-  size_t size; /* sizeof(profd_config): tells versions apart */
+  size_t size; /* sizeof(profd_config): distinguishes versions */
   const char* job_id;
   int32_t rank;           /* -1 = unknown; 0 counts only beside a world_size */
   int32_t local_rank;     /* as rank */
@@ -58,7 +58,7 @@ typedef struct profd_config {
   { sizeof(profd_config), NULL, -1, -1, 0, NULL, 0, NULL, 0, 0 }
 
 /* Attaches in the background (config may be NULL); again after profd_shutdown. PROFD_OK also while
- * the daemon is absent; PROFD_REFUSED when the library runs already and was told something else.
+ * the daemon is absent; PROFD_REFUSED when the library runs already with another configuration.
  * Called implicitly, with NULL, by the first other call. */
 PROFD_API int profd_init(const profd_config* config);
 /* Waits until attached, at most timeout_ms: PROFD_OK, PROFD_NO_DAEMON, PROFD_TIMEOUT (it is there

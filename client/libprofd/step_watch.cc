@@ -14,7 +14,7 @@ void StepWatch::OnNotice(const attach::SessionNotice& notice) {
     if (sessions_.size() >= kMaxSessions) return;
     found = sessions_.emplace(notice.session_id, Watched{}).first;
   }
-  // Told again, it goes on counting where it was.
+  // Notified again, it goes on counting where it was.
   Watched& session = found->second;
   session.running = notice.state == "running";
   session.start_step = notice.start_step;

@@ -18,7 +18,7 @@ class StepWatch {
   static constexpr size_t kMaxSessions = 256;
 
   void OnNotice(const attach::SessionNotice& notice);
-  // What the sessions are to be told of this boundary. A session's first step is the first one that
+  // What the sessions are notified of at this boundary. A session's first step is the first one that
   // begins at or after its start_step; its last one is the n-th distinct step from there.
   void OnStep(int64_t step, bool begin, std::vector<attach::StepReport>* reports);
   void Clear() { sessions_.clear(); }

@@ -73,7 +73,7 @@ TEST(DrawTest, SortsDevices) {
   EXPECT_EQ(SelectDevices(model, view).front()->id, 0u);
   ASSERT_TRUE(ParseSort("id:desc", &view).ok());
   EXPECT_EQ(SelectDevices(model, view).front()->id, 7u);
-  // Nobody has a value: by id.
+  // No device has a value: by id.
   ASSERT_TRUE(ParseSort("pcie", &view).ok());
   EXPECT_EQ(SelectDevices(model, view).front()->id, 0u);
   EXPECT_FALSE(ParseSort("weight", &view).ok());

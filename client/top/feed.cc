@@ -54,7 +54,7 @@ void Feed::PollLists() {
   v1::ListJobsRequest jobs_request;
   jobs_request.set_job_id(settings_.job);
   auto jobs = polls_->ListJobs(jobs_request);
-  // What this caller or daemon cannot is left empty; a lost connection is the stream's to tell.
+  // What this caller or daemon cannot is left empty; a lost connection is reported by the stream.
   if (jobs.ok()) model_.SetJobs(std::move(jobs).value());
   if (stopped_) return;
   v1::ListSessionsRequest sessions_request;

@@ -36,7 +36,7 @@ node_start() {
   NODE_METRICS=127.0.0.1:$(python3 -c \
     'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   # Not the machine's own configuration: the groups need not exist here, and the simulator belongs to
-  # whoever built it.
+  # which user built it.
   cat >"$NODE_STATE/profd.toml" <<CONFIG
 [daemon]
 socket_group = "$NODE_GROUP"

@@ -59,7 +59,7 @@ def few_processes(_run):
 
 
 def open_build_tree(_run):
-    """Somebody but root may write to a folder above the build tree."""
+    """A user other than root may write to a folder above the build tree."""
     folder = os.path.join(ROOT, "build")
     while True:
         facts = os.stat(folder)

@@ -55,7 +55,7 @@ def squat(path, kind):
 
 
 def forge_credentials(path, job, claimed, in_namespace=False):
-    """What a forked process does (Forked): a hello that claims to be somebody else, in words and in SCM_CREDENTIALS
+    """What a forked process does (Forked): a hello that claims to be another process, in words and in SCM_CREDENTIALS
     of pid, uid, gid. Answers the type of the reply, or that the kernel has refused it."""
     def hello(keep):
         if in_namespace:
@@ -209,7 +209,7 @@ class Identity(AttackCase):
                 base = tempfile.mkdtemp(prefix="profd-squat-")
                 stack.callback(shutil.rmtree, base, ignore_errors=True)
                 d = Daemon(base=base)
-                os.chmod(base, 0o1777)  # a folder that is everybody's, as /tmp
+                os.chmod(base, 0o1777)  # a folder that every user may write, as /tmp
                 path = os.path.join(base, name)
                 if kind == "file":
                     with open(path, "w", encoding="utf-8") as file:

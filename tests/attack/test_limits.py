@@ -47,7 +47,7 @@ class Bombs(DaemonCase):
             self.assertLess(self.peak() - before, 32, "MiB more at the peak")
 
     def test_grpc_message_that_unpacks_to_gigabytes(self):
-        """250 KiB of gzip are 250 MiB: refused before anybody unpacks them."""
+        """250 KiB of gzip are 250 MiB: refused before they are unpacked."""
         bomb = gzip_bomb(250)
         self.assertLess(len(bomb), 256 * 1024)
 
@@ -143,7 +143,7 @@ class Quotas(AttackCase):
         self.ctl_as(BOB, "start", "--no-dump", *ORDER)
 
     def test_room_of_one_user(self):
-        """What Alice's sessions may write is hers to use up, and nobody else's: Bob's goes on."""
+        """What Alice's sessions may write is hers to use up; Bob's goes on."""
         bobs = self.ctl_as(BOB, "start", *ORDER)["session_id"]
         everything = ("--sys-hardware-mem-freq", "100", "--sys-io-sampling-freq", "100", "--dvpp-freq", "100",
                       "--sys-interconnection-freq", "50", "--llc-profiling", "read", "--storage-limit", "200MB")
@@ -169,7 +169,7 @@ def request_for(session):
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
 class Calls(AttackCase):
-    """One user with more calls than anybody needs, none of which is read. docs/configuration.md has the numbers, and
+    """One user with more calls than needed, none of which is read. docs/configuration.md has the numbers, and
     names these tests."""
 
     # Per user, as the document says.
@@ -188,7 +188,7 @@ class Calls(AttackCase):
         return {call: self.daemon.metric("profd_rpc_refused_total", call=call, limit="user") or 0 for call in kinds}
 
     def crowd(self, method, message, calls, ended):
-        """Alice's, until so many of her calls have been ended. What the last of those was told."""
+        """Alice's, until so many of her calls have been ended. The answer of the last of those."""
         def attack(keep):
             keep.append(crowd := raw_http2.Crowd(self.daemon.connect))
             crowd.call(METHOD + method, message, calls)
@@ -235,7 +235,7 @@ class Calls(AttackCase):
         self.assert_all_gone("watch")
 
     def test_fetches_of_one_user(self):
-        """Fetches that are not read hold their chunk and names, and keep nobody else from fetching."""
+        """Fetches that are not read hold their chunk and names, and keep no other user from fetching."""
         ended = {user: self.ctl_as(user, "start", *ORDER, "--duration", "500ms")["session_id"] for user in (ALICE, BOB)}
         for session in ended.values():
             self.daemon.until_state(session, "done")
@@ -285,7 +285,7 @@ class Calls(AttackCase):
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
 class CrowdedDumps(AttackCase):
-    """Alice's finished dump is hers to fill with files. Reading it is never in the way of somebody's records."""
+    """Alice's finished dump is hers to fill with files. Reading it never delays records."""
 
     devices = 2
 

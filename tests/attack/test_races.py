@@ -124,7 +124,7 @@ class Reuse(AttackCase):
                 return process
             process.kill()
             process.wait()
-        self.skipTest("somebody else takes the number each time")
+        self.skipTest("another process takes the number each time")
         return None
 
     def test_a_process_number_given_to_somebody_else(self):
@@ -143,13 +143,13 @@ class Reuse(AttackCase):
         self.assertEqual(bobs.pid, alices.pid)
         ended = self.daemon.until_state(session["session_id"], "done", "failed")
         self.assertIn(str(alices.pid), ended["reason"])
-        # Bob's process is nobody Alice may name.
+        # Alice may not name Bob's process.
         answer = self.ctl_as(ALICE, "start", "--pid", str(bobs.pid), "--devices", "0", "--host-sys", "cpu",
                              expect=(3, 4))
         self.assertIn("error", answer)
 
     def test_a_user_number_given_to_somebody_else(self):
-        """What a number owns is its owner's; nobody gets more by having had the number, or the name."""
+        """What a number owns is its owner's; no process gets more by having had the number, or the name."""
         session = self.ctl_as(ALICE, "start", *ORDER, "--job", "reused")
         self.daemon.until_records(session["session_id"], 20)
         path = os.path.join(self.daemon.base, "attach.sock")
@@ -159,7 +159,7 @@ class Reuse(AttackCase):
             jobs = [job for job in self.daemon.ctl("jobs")["jobs"] if job["job_id"] == "reused"]
             self.assertEqual({job["uid"] for job in jobs if job["processes"]}, {0})
         self.ctl_as(ALICE, "stop", session["session_id"])
-        # Everything of the number's belongs to the number, and is open to nobody else's.
+        # Everything of the number's belongs to the number, and is open to no other.
         for base, _, files in os.walk(session["dump_path"]):
             for name in ["", *files]:
                 info = os.lstat(os.path.join(base, name))

@@ -1,4 +1,4 @@
-"""Debian's Prometheus on a port of its own, scraping what it is told to, with the rules of dashboards/."""
+"""Debian's Prometheus on a port of its own, scraping the given targets, with the rules of dashboards/."""
 
 import contextlib
 import json

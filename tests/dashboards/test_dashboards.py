@@ -279,7 +279,7 @@ class AgainstPrometheus(unittest.TestCase):
         self.until_answered({name: name for name in names})
 
     def test_alerts_name_what_is_there(self):
-        """An alert on a metric that nobody exports would be silent for ever."""
+        """An alert on a metric that is not exported would be silent for ever."""
         groups = self.prometheus.get("rules", type="alert")["groups"]
         rules = [rule for group in groups for rule in group["rules"]]
         self.assertEqual(sorted(rule["name"] for rule in rules), sorted(ALERT_NAMES))

@@ -220,7 +220,7 @@ class Misbehaviour(AttachCase):
         sent = 0
         client.socket.setblocking(False)
         deadline = time.monotonic() + scaled(60)
-        # Every call is answered; nobody reads the answers.
+        # Every call is answered; the answers are not read.
         before = self.daemon.metric("profd_attach_slow_disconnects_total") or 0
         while time.monotonic() < deadline:
             try:
@@ -270,7 +270,7 @@ class Misbehaviour(AttachCase):
 
     def test_half_open_connections_do_not_stay(self):
         quiet = self.client()
-        answer = quiet.receive()  # nobody says hello for so long
+        answer = quiet.receive()  # no hello for so long
         self.assertEqual((answer["type"], answer["code"]), ("refused", 4))
 
     def test_children_do_not_keep_a_dead_process_attached(self):

@@ -128,13 +128,13 @@ class Storms(AttachCase):
                     clients.pop(rng.randrange(len(clients))).close()
             for client in clients:
                 client.close()
-        # Nobody lists who never said a word: a slow daemon still closes theirs.
+        # Connections without hello are not listed: a slow daemon still closes theirs.
         eventually(lambda: self.figures()[0] <= before[0] + 2, 60, what="all connections are closed")
         self.assertLessEqual(self.figures()[1], before[1] + 1)
 
 
 class Killed(AttachCase):
-    """kill -9 of the process, at moments nobody chose, with a session running."""
+    """kill -9 of the process, at random moments, with a session running."""
 
     def test_processes_at_random_moments(self):
         rng = random.Random(11)

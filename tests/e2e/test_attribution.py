@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from profd_harness import REPO, Daemon, eventually, main, scenario
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
-# Attaches, tells a few steps, and stays until its standard input ends.
+# Attaches, reports a few steps, and stays until its standard input ends.
 TRAINING = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -140,11 +140,11 @@ class Attribution(unittest.TestCase):
 
     def check_training(self, rank, process):
         labels = {"npu": str(rank), "job_id": "4711", "rank": str(rank), "pid": str(process.pid)}
-        eventually(lambda: self.find("atlas_npu_step", **labels) == 4, what="the steps are told")
+        eventually(lambda: self.find("atlas_npu_step", **labels) == 4, what="the steps are reported")
         self.assertEqual(self.find("atlas_npu_steps_total", **labels), 5)
         self.assertAlmostEqual(self.find("atlas_npu_step_duration_seconds", **labels), 0.1, places=6)
         eventually(lambda: self.find("atlas_npu_process_info", user=user_name(), framework="mindspore",
-                                     **labels) == 1, what="the process is told")
+                                     **labels) == 1, what="the process is reported")
         self.assertEqual(self.find("atlas_npu_job_info", npu=str(rank), job_id="4711",
                                    user=user_name(), scheduler="slurm"), 1)
 
@@ -170,7 +170,7 @@ class Attribution(unittest.TestCase):
         self.assertEqual({'x"} 1'.replace('"', '\\"'), 'evil_metric{a=\\"b', "4712", "many-0"} - jobs,
                          set(), jobs)
         self.assertEqual(self.series("evil_metric"), [])
-        # More jobs than there is room for: nobody else's are among the hidden.
+        # More jobs than there is room for: no other user's are among the hidden.
         self.assertEqual(len({(labels["job_id"], labels["user"])
                               for labels, _ in self.series("atlas_npu_job_info")}), 8)
         self.assertEqual(self.daemon.metric("profd_attribution_hidden_jobs"), 55 - 8)

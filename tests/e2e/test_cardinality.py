@@ -79,7 +79,7 @@ class Cardinality(unittest.TestCase):
         self.list_path = os.path.join(folder, "processes")
         end_listed = self.begin_listed()
         text = f'chip = "A3"\ndevices = {NPUS}\nprocesses_file = "{self.list_path}"\n'
-        # Nobody's crowd is cut off before the bound is reached.
+        # No user's series are cut off before the bound is reached.
         config = {"attribution": {"max_processes": 2000, "max_jobs": 1000}}
         self.daemon = self.stack.enter_context(Daemon(text, config=config))
         return end_listed
@@ -138,7 +138,7 @@ class Cardinality(unittest.TestCase):
         return not set(counts) & set(SERIES_OF_WORK)
 
     def check_node(self, samples):
-        """Series that are there whoever works."""
+        """Series that are there whatever runs."""
         npu = sum(1 for name, labels in samples
                   if "npu" in dict(labels) and name not in SERIES_OF_WORK)
         node = sum(1 for name, labels in samples if "npu" not in dict(labels))

@@ -169,7 +169,7 @@ class Clients(DaemonCase):
             # Who was there is served.
             lines = [watch.stdout.readline() for _ in range(5)]
             self.assertTrue(all(lines))
-            # A newcomer is told, not left waiting.
+            # A newcomer gets an answer, and is not left waiting.
             self.assertEqual(self.daemon.run("status", "--timeout", "20s").returncode, 6)
         finally:
             for raw in crowd:

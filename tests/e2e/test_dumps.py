@@ -35,7 +35,7 @@ def dumps_of(d):
 
 
 def bytes_of(d):
-    """Everything of every dump, as somebody else sees it."""
+    """Everything of every dump, as another user sees it."""
     total = 0
     for name in dumps_of(d):
         for folder, _, files in os.walk(os.path.join(d.dump_root, name)):
@@ -295,7 +295,7 @@ class Dumps(unittest.TestCase):
             self.assertIn("dump.max_total_mb", json.loads(refused.stdout)["error"]["message"])
             self.assertLessEqual(bytes_of(d), 6 * MB)
 
-    @unittest.skipUnless(IS_ROOT, "needs root to be somebody else")
+    @unittest.skipUnless(IS_ROOT, "needs root to become another user")
     def test_users(self):
         config = {"daemon": {"socket_group": TEST_GROUP},
                   "limits": {"max_kept_mb_per_uid": 4, "max_pinned_mb_per_uid": 1}}
@@ -316,7 +316,7 @@ class Dumps(unittest.TestCase):
             refused = d.run("pin", first, **alice)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
             self.assertIn("limits.max_pinned_mb_per_uid", refused.stderr)
-            # Room is made of her own dumps, and of nobody else's.
+            # Only her own dumps are removed.
             others = self.start(d, **bob)
             self.stop(d, others)
             second = self.start(d, *MUCH, **alice)

@@ -105,7 +105,7 @@ def plain_daemon():
 
 
 def setUpModule():
-    """The daemon of Plain, and three clients nobody would want, there all the time: one stops in the
+    """The daemon of Plain, and three misbehaving clients, there all the time: one stops in the
     middle of its request, one is gone before its answer, one asks for megabytes and reads nothing."""
     stack = contextlib.ExitStack()
     unittest.addModuleCleanup(stack.close)
@@ -317,7 +317,7 @@ class Guarded(unittest.TestCase):
             with Client(daemon, tls) as kept:
                 self.assertEqual(kept.request(Authorization=good).answer()[0], 200)
                 self.rotate(daemon, good)
-                # It sees the new passwords, and is told to come back for the new certificate.
+                # It sees the new passwords, and has to come back for the new certificate.
                 self.write(self.config(users="basic_auth_users:\n  other: " + HASH + "\n"))
                 eventually(lambda: ask(daemon, tls=self.new_tls, Authorization=good)[0] == 401)
                 status, headers, _ = kept.request(Authorization=good).answer()

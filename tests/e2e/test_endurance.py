@@ -85,7 +85,7 @@ class Endurance(DaemonCase):
             self.daemon.ctl("rm", session["session_id"])
 
     def test_removed_while_listed(self):
-        """A dump that somebody removed by hand does not keep its session from being removed."""
+        """A dump that was removed by hand does not keep its session from being removed."""
 
         session = self.daemon.record("--devices", "0", "--collector", "hccs", seconds=0.2)
         shutil.rmtree(session["dump_path"])

@@ -56,7 +56,7 @@ class FleetCase(unittest.TestCase):
             daemon.wait_ready()
         cls.addresses = [daemon.node["tls_address"] for daemon in cls.daemons]
         for i in REFUSING:
-            # Somebody else has the only place there is.
+            # Another session has the only place there is.
             cls.daemons[i].ctl("start", "--detach", *WANTED)
         for i in DEAD:
             cls.daemons[i].kill()

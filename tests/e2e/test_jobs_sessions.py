@@ -353,7 +353,7 @@ class JobSessions(Calls, DaemonCase):
                                    {"session_id": renewed["session_id"]})
         self.assertEqual((code, text), (0, ""))
         self.assertGreater(int(answers[0]["left_ms"]), 1000)
-        # Nobody who started it is left, and no lease: it goes on.
+        # Its starter has gone, and it has no lease: it goes on.
         self.assertEqual(self.get(detached)["state"], "RUNNING")
 
     def test_a_process_keeps_the_lease(self):

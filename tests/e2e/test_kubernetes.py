@@ -113,7 +113,7 @@ class Manifests(unittest.TestCase):
         for container in pod["containers"]:
             self.check_container(container, volumes)
         used = {m["name"] for c in pod["containers"] for m in c.get("volumeMounts", [])}
-        self.assertEqual(used, set(volumes), "a volume nobody mounts")
+        self.assertEqual(used, set(volumes), "a volume that is not mounted")
         return volumes
 
     def daemon(self):

@@ -187,7 +187,7 @@ class InTraining(LibprofdCase):
             daemon.kill()
             training.goes_on()
             daemon.start()
-            # Nobody ended what PROFILING_OPTIONS asks for: it goes on in another dump.
+            # What PROFILING_OPTIONS requests was not ended: it goes on in another dump.
             self.assertEqual(self.running_with_marks(daemon), first)
             before = daemon.show(first)["dump_path"]
             training.goes_on()
@@ -235,7 +235,7 @@ class InTraining(LibprofdCase):
             eventually(lambda: daemon.show(session).get("marks", 0) > 20, 60)
             daemon.ctl("stop", session)
             done = daemon.until_state(session, "done")
-            # What nobody wants is not said.
+            # What is not requested is not sent.
             eventually(lambda: not training.output().rstrip().endswith("profiled"))
         self.assert_marks(marks_of(done["dump_path"]), training.pid)
 

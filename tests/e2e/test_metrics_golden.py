@@ -198,7 +198,7 @@ class Golden(unittest.TestCase):
                 found += [(theirs, npu, value, expected[npu] * factor) for npu, value in values.items()
                           if abs(value - expected[npu] * factor) > 1e-9]
                 for value in values.values():
-                    self.assertEqual(value, round(value), "DCMI tells whole percent and MB")
+                    self.assertEqual(value, round(value), "DCMI reports integer percent and MB")
             return found
 
         for node in self.nodes:

@@ -91,7 +91,7 @@ class Optics(DaemonCase):
                                    and f"\0{HANGS}\0" in command_line(pid)], what="the hanging run")[0]
         self.assertEqual(self.daemon.stop(signal.SIGTERM), 0, self.daemon.log())
         eventually(lambda: not os.path.exists(f"/proc/{tool}"), what="the tool is gone with the daemon")
-        # Switched off: not run, and the reason is told.
+        # Switched off: not run, and the reason is given.
         self.daemon.write_config({"metrics": {"hccn_tool": "off"}})
         self.daemon.start()
         collector = next(c for c in self.daemon.ctl("collectors")["collectors"] if c["name"] == "npu_optics")

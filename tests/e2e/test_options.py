@@ -90,7 +90,7 @@ class A2(OptionCase):
         self.assertEqual(sample["storageLimit"], "300MB")
         self.assertEqual(json.loads(sample["profiling_options"]),
                          {key: str(value) for key, value in order.items()})
-        # The records come at the rate that was told.
+        # The records come at the rate in the answer.
         hz = {c["collector"]: c["hz_effective"] for c in dump.manifest["channels"]
               if c["device"] == 0 and c["state"] == "finished"}
         self.assertAlmostEqual(hz["nic"], 1000 / 12, places=3)
@@ -274,7 +274,7 @@ class Attached(OptionCase):
         return None
 
     def test_application_options_alone(self):
-        """Nothing runs in the node; marks are recorded; what nobody reports says so."""
+        """Nothing runs in the node; marks are recorded; what is not reported is noted."""
         session = self.start({"msproftx": "on", "aic_metrics": "Memory"}, "--job", self.job,
                              expect=(0, 5))
         outcomes = self.outcomes(session)

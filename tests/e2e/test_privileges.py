@@ -180,7 +180,7 @@ class Privileges(unittest.TestCase):
             d.ctl("stop", started["session_id"], user=ALICE, groups=[group_id()])
 
     def test_unsafe_libraries(self):
-        """Who holds a right of root's loads nobody else's library, whatever its user."""
+        """Who holds a right of root's loads no other user's library, whatever its user."""
         library = os.path.join(tempfile.mkdtemp(prefix="profd-lib-"), "libdcmi.so")
         self.addCleanup(shutil.rmtree, os.path.dirname(library))
         os.chmod(os.path.dirname(library), 0o755)
@@ -195,7 +195,7 @@ class Privileges(unittest.TestCase):
                     self.assertRegex(driver["dcmi_error"], "belongs to uid|writable by others")
 
     def test_a_driver_that_refuses(self):
-        """libdcmi answers only root in containers: each query is refused, and that is told."""
+        """libdcmi answers only root in containers: each query is refused, and that is reported."""
         with Confined(ALL, faults=[{"kind": "dcmi_error", "code": -8002}]) as d:
             def told():
                 state = {c["name"]: c for c in d.ctl("collectors")["collectors"]}["npu_state"]

@@ -101,7 +101,7 @@ class Past(RecorderCase):
         told = dump.manifest["session"]
         self.assertEqual(told["requested"]["flight_recorder"], "last 4 s")
         self.assertEqual(told["requested"]["reason"], "slow step")
-        # Several pairs of clocks would tell what drift there was; one is always there.
+        # Several pairs of clocks would give what drift there was; one is always there.
         self.assertIn("start", [clock["when"] for clock in dump.manifest["clocks"]])
         # An ordinary session: listed, shown, fetched, removed.
         listed = [s["session_id"] for s in self.daemon.ctl("list")["sessions"]]
@@ -374,7 +374,7 @@ class Triggers(RecorderCase):
         self.assertLessEqual(self.count("threshold"), before + 1)
 
     def test_4_bad_triggers(self):
-        """Every mistake is told, and what ran before goes on."""
+        """Every mistake is reported, and what ran before goes on."""
         self.reload(["no_such_metric > 1", "step > 1x median"])
         eventually(lambda: "configuration not reloaded" in self.daemon.log())
         log = self.daemon.log()
@@ -454,7 +454,7 @@ class Users(RecorderCase):
         self.assertEqual((mine["uid"], mine["state"]), (ALICE, "done"))
         self.assertEqual(os.stat(mine["dump_path"]).st_uid, ALICE)
         self.read(mine)
-        # Nothing of single processes is in it: they may be anybody's.
+        # Nothing of single processes is in it: they may be any user's.
         self.assertFalse([n for n in prof_reader.read(mine["dump_path"]).blocks if n[0].isdigit()])
         eventually(lambda: [s for s in self.daemon.ctl("list")["sessions"]
                             if s["label"] == "trigger: threshold"], what="the daemon's own dump")

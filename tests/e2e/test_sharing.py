@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Sessions that share the driver's channels: each gets its own rate, its own start and right
-numbers, whoever came first."""
+numbers, in any order of starting."""
 
 import bisect
 import os
@@ -165,7 +165,7 @@ class Sharing(DaemonCase):
         self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hbm.data")].stamps(), 20_000), [])
 
     def test_what_thinning_leaves_out_is_not_lost(self):
-        """12 ms out of 10 ms: neighbours are 10 or 20 ms apart, and nobody has lost anything."""
+        """12 ms out of 10 ms: neighbours are 10 or 20 ms apart, and nothing is lost."""
         fast = self.start("--devices", "0", "--collector", "nic=100", "--collector", "hccs=50")
         slow = self.start("--devices", "0", "--collector", "nic=83", "--collector", "hccs=30")
         self.until(slow, "nic", 0, 300)
@@ -203,7 +203,7 @@ class Sharing(DaemonCase):
         self.assertLess(max(rate), 4e12 / 32 * 0.3)
 
     def test_llc_conflict(self):
-        """Reads and writes cannot be counted at once: the second is told who is in the way."""
+        """Reads and writes cannot be counted at once: the second is refused with the session that counts."""
         first = self.start("--label", "reads", "--devices", "0", "--sys-hardware-mem-freq", "10",
                            "--llc-profiling", "read")
         second = self.daemon.ctl("start", "--devices", "0,1", "--sys-hardware-mem-freq", "10",

@@ -18,7 +18,7 @@ from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, mai
 
 DEPLOY = os.path.join(REPO, "docs", "deploy")
 HOST_CPU = ("--collector", "host_cpu=10")
-# What the job runs: attaches as a training process does, says so, and stays until it is told.
+# What the job runs: attaches as a training process does, prints so, and stays until it is ended.
 TRAINING = """
 import os, sys, time
 sys.path.insert(0, {harness!r})

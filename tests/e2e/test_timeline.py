@@ -135,7 +135,7 @@ class Timeline(DaemonCase):
         self.assertIn("CPU", labels.values())
 
     def test_nothing_is_there_twice(self):
-        # Links of one stamp are told apart by an arg, as the vendor has it.
+        # Links of one timestamp are distinguished by an arg, as the vendor has it.
         seen = collections.Counter(
             (e["pid"], e["name"], e["ts"], tuple(v for k, v in e["args"].items() if k.endswith("ID")))
             for e in self.counters())

@@ -287,7 +287,7 @@ class Handshakes(TlsCase):
             free.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{free.getsockname()[1]}"
             _, text = self.remote("graf", "status", address=address, expect=6)
-        self.assertIn("Nobody listens", text)
+        self.assertIn("No process listens", text)
 
     def test_not_tls(self):
         _, text = self.remote("graf", "status", address=self.daemon.metrics_address, expect=6)

@@ -85,7 +85,7 @@ class ManyNodes(unittest.TestCase):
         return call(PROFCTL, "--nodes", ",".join(self.nodes()), *more, "status")
 
     def nodes(self):
-        """Two ports that nobody listens on."""
+        """Two ports without listener."""
         ports = []
         for _ in range(2):
             kept = socket.socket()
@@ -107,7 +107,7 @@ class ManyNodes(unittest.TestCase):
         answer = self.status("--tls-dir", made + "/clients/alice")
         self.assertEqual(answer.returncode, 6, answer.stderr)
         text = answer.stdout + answer.stderr
-        said = re.findall(r"Nobody listens on 127\.0\.0\.1:\d+: profd does not run there", text)
+        said = re.findall(r"No process listens on 127\.0\.0\.1:\d+: profd does not run there", text)
         self.assertEqual(len(said), 2, text)
         self.assertNotIn("failed to connect", text)
 

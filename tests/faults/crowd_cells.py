@@ -11,7 +11,7 @@ from profd_harness import ALICE, IS_ROOT, TEST_GROUP, Daemon, group_id, is_sanit
 
 # /proc ----------------------------------------------------------------------------------------
 
-# Children that live a moment (or, with 0, until they are told), many at a time.
+# Children that live a moment (or, with 0, until they are ended), many at a time.
 CROWD = """
 import os, signal, sys, time
 count, life = int(sys.argv[1]), float(sys.argv[2])
@@ -112,7 +112,7 @@ def hundred_thousand_processes(case, cell):
     if not IS_ROOT:
         case.skipTest("only root can mount")
     with daemon_of(CrowdedProc) as d:
-        session = start(d, *ORDER, *EVERYBODY, "--detach")  # whoever starts it is not there either
+        session = start(d, *ORDER, *EVERYBODY, "--detach")  # its starter is hidden, too
         d.until_records(session["session_id"], 1500, seconds=120)
         left_out = r"9\d{4} processes are left out: no more than 4096 are watched"
         for name in ("host_cpu", "host_mem"):
@@ -152,7 +152,7 @@ def with_proc(case, mount, user=None):
         d.mount += f" && set -- setpriv --reuid {user} --regid {user} --clear-groups \"$@\""
     with d:
         if user:
-            # Whoever starts it is hidden, too: no lease can be watched.
+            # Its starter is hidden, too: no lease can be watched.
             refused = d.run("start", *ORDER)
             case.assertEqual(refused.returncode, REFUSED)
             case.assertIn("the process is hidden from profd: /proc is mounted with hidepid", refused.stdout)
@@ -203,7 +203,7 @@ def flood_of_calls(case, cell):
         case.assert_clean_end(d)
 
 
-# Opens connections from its arguments' addresses, tells how many, and holds what is left of them until it is killed.
+# Opens connections from its arguments' addresses, prints how many, and holds what is left of them until it is killed.
 CONNECTIONS = """
 import contextlib, os, resource, socket, sys, time
 address, count, user, group, sources = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5:]

@@ -1,4 +1,4 @@
-"""What somebody who floods the daemon costs the others: how long their stops take and how late the
+"""What a client that floods the daemon costs the others: how long their stops take and how late the
 sampler is, in one run, in turn: undisturbed; beside as many processes as the flood has, which do not find a
 daemon and so cost others what processes cost; and flooded. Numbers; only a stop that never answers or a lost
 record makes it fail."""

@@ -1,4 +1,4 @@
-"""A daemon with eight devices and faults that come and go, and everybody at it: sessions, scrapes, streams,
+"""A daemon with eight devices and faults that come and go, and all clients at once: sessions, scrapes, streams,
 attached processes, exports. Afterwards: does anything grow, and is every record received or reported as lost?
 
 The device side is played --scale times as fast (sim/README.md, time_scale), so that a minute is an hour of
@@ -37,7 +37,7 @@ def order(**hz):
 MUCH = [*order(hbm=5, llc=1, nic=10, roce=10, dvpp=5, qos=5, npu_mem=5, hccs=10), "--host-sys-usage", "cpu,mem"]
 KINDS = [[*order(hbm=20, hccs=50), "--devices", "0-3"], [*order(roce=50, host_cpu=50), "--devices", "4-7"],
          MUCH, [*MUCH, "--no-dump"], order(host_mem=20, host_net=10), [*order(hccs=20, npu_mem=20), "--compress"]]
-# One whose records are counted: nobody else starts its channel, so a session is one run of it, or several.
+# One whose records are counted: no other session starts its channel, so a session is one run of it, or several.
 COUNTED, COUNTED_HZ, COUNTED_CHANNEL, COUNTED_BYTES = "pcie", 50, 3, 96
 # Of these devices nothing may be missing at all; of the others what is gone with the card.
 WHOLE = (0, 1, 4, 6, 7)
@@ -127,7 +127,7 @@ class Soak:
         while not self.over():
             try:
                 work(dice)
-            except Exception as error:  # told at the end; the soak goes on
+            except Exception as error:  # reported at the end; the soak goes on
                 self.problem(f"{work.__name__}: {type(error).__name__}: {error}")
                 time.sleep(1)
 
@@ -172,7 +172,7 @@ class Soak:
         for device, old in before.items():
             new = self.ledger.row(device, COUNTED_CHANNEL)
             grown = {name: new[name] - old[name] for name in new}
-            # What a failed stop left running went on into this session's time; it was told with the session before.
+            # What a failed stop left running went on into this session's time; it was reported with the session before.
             if device in LEAVING and grown["runs"] < 2:
                 for name in ("records", "bytes"):
                     grown[name] = new[name] - new[f"earlier_{name}"] if grown["runs"] else 0
@@ -183,7 +183,7 @@ class Soak:
         ours = [c for c in facts["channels"] if (c["collector"], c["device"]) == (COUNTED, device)]
         written = sum(c["records"] for c in ours)
         lost = sum(loss["records"] for c in ours for loss in c["dropped"])
-        # By bytes, which also tell what the ring had no room for; between junk only records can be counted.
+        # By bytes, which also show what the ring had no room for; between junk only records can be counted.
         made = grown["records"] if device == GARBLED else grown["bytes"] // COUNTED_BYTES
         rest = made - written - lost
         with self.lock:
@@ -221,7 +221,7 @@ class Soak:
     def judge_verify(self, text, facts):
         problems = [one for dump in json.loads(text)["dumps"] for one in dump["problems"]]
         # A reading of a host collector that was late by more than half a period looks like one left out,
-        # which stamps alone cannot tell apart: reported as a number. In fast motion they say nothing at all, for what
+        # which timestamps alone cannot distinguish: reported as a number. In fast motion they show nothing, for what
         # is polled in real time is not on the grid of the clock that stamps it.
         late = [one for one in problems if one["check"] == "accounting" and "device" not in one["where"] and
                 (self.scale > 1 or re.match(r"[12] of \d+ records are missing", one["what"]))]
@@ -233,7 +233,7 @@ class Soak:
         # Junk before a line of text can make another stamp of its own.
         garbled = [one for one in problems if one["check"] == "order" and f"of device {GARBLED}" in one["where"]]
         self.count("garbled_stamps", len(garbled))
-        # A loss is told by when it was noticed. What took the machine a tenth of a second is seconds of the
+        # A loss is reported by when it was noticed. What took the machine a tenth of a second is seconds of the
         # devices' time before, further away than verify looks: then the numbers must agree.
         elsewhere = [one for one in problems if self.scale > 1 and self.is_told(one, facts)]
         self.count("losses_by_number", len(elsewhere))

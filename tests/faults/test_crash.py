@@ -119,14 +119,14 @@ class Crash(FaultCase):
             self.verify_ended(d)
 
     def check_sessions(self, d):
-        """Nobody who was told of a session loses it."""
+        """A session that was answered is not lost."""
         sessions = {s["session_id"]: s for s in d.ctl("list")["sessions"]}
         for session_id in list(self.known):
             self.assertIn(session_id, sessions)
             session = sessions[session_id]
             if session["state"] in ENDED:
                 self.assertTrue(session["reason"], session)
-                # It has been told; without a dump the next daemon does not know it any more.
+                # It was answered; without a dump the next daemon does not know it any more.
                 self.known.pop(session_id)
             elif len(session["segments"]) > 1:
                 self.continued += 1
@@ -195,7 +195,7 @@ class Crash(FaultCase):
         self.assertEqual(problems, [], (path, facts["warnings"], host_losses))
 
     def keep(self, broken, d):
-        """Somebody may want to look at them."""
+        """They may be wanted later."""
         folder = os.environ.get("PROFD_CRASH_KEEP")
         if not folder:
             return

@@ -50,7 +50,7 @@ class Volume(FaultCase):
         return d
 
     def fill(self, d, leave):
-        """Somebody else takes the volume's space, but for `leave` bytes."""
+        """Another program takes the volume's space, but for `leave` bytes."""
         stat = os.statvfs(d.dump_root)
         with open(os.path.join(d.dump_root, "ballast"), "wb") as file:
             with contextlib.suppress(OSError):  # the daemon may have taken some of it meanwhile
@@ -378,7 +378,7 @@ class Limits(FaultCase):
             self.assertIn(d.dump_root, json.loads(refused.stdout)["error"]["message"])
             done = stop(d, session, expect=(OK, PARTIAL))
             self.assertIn(done["state"], ("done", "failed"))
-            self.assertTrue(done["warnings"], "the dump is gone, and nobody says so")
+            self.assertTrue(done["warnings"], "the dump is gone, without a warning")
             session = d.ctl("start", *ORDER, "--no-dump")
             stop(d, session)
             os.unlink(d.dump_root)

@@ -168,7 +168,7 @@ class ReportedFaults(FaultCase):
         self.assertEqual(len(shares), 3)
         self.assertEqual(sum(shares), outcome(self.final, "npu_mem", JUNK)["garbage_bytes"])
         self.assertFalse(self.value("profd_channel_garbage_bytes_total", GOOD))
-        # Junk comes after whole records, whose layout tells them apart in binary channels.
+        # Junk comes after whole records, whose layout distinguishes them in binary channels.
         self.assert_complete(self.dump, JUNK, files=("hbm.data", "pcie.data"))
 
     def test_sick_device_shows_in_metrics(self):

@@ -79,7 +79,7 @@ class Libraries(FaultCase):
 @unittest.skipUnless(profd_harness.IS_ROOT, "only root is picky about libraries")
 class Trust(FaultCase):
     def setUp(self):
-        # Not below /tmp: everybody may write there, which alone is a reason to refuse.
+        # Not below /tmp: every user may write there, which alone is a reason to refuse.
         os.makedirs(LIBS, exist_ok=True)
         self.folder = tempfile.mkdtemp(prefix="trust-", dir=LIBS)
         self.addCleanup(shutil.rmtree, self.folder)

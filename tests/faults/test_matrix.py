@@ -48,7 +48,7 @@ def setUpModule():
             if cell.area != "memory":
                 ENDS[cell.name] = pool.submit(outcome_of, cell)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        # What the simulator keeps while nobody can read in time is in the same process: alone, then.
+        # What the simulator keeps while no reader comes in time is in the same process: alone, then.
         for cell in own_cells():
             if cell.area == "memory":
                 ENDS[cell.name] = pool.submit(outcome_of, cell)

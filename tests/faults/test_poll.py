@@ -43,7 +43,7 @@ class PollErrors(FaultCase):
             session = start(d)
             eventually(lambda: d.metric("profd_pump_poll_errors_total", code="-1"),
                        what="the errors are counted")
-            view = eventually(lambda: self.silent(d, session), what="the silence is told")
+            view = eventually(lambda: self.silent(d, session), what="the silence is reported")
             self.assertEqual(outcome(view, "hccs", 0)["result"], "running")
             done = stop(d, session)  # reads what the driver has without polling
             self.assertGreater(outcome(done, "hccs", 0)["records"], 0)

@@ -166,7 +166,7 @@ class HangingStop(FaultCase):
             dump = read_dump(done)
             self.assert_complete(dump, GOOD)
             self.assert_complete(dump, STUCK_DEVICE)
-            # Nobody is told that "somebody else" holds what we could not stop ourselves.
+            # What we could not stop ourselves is not reported as held by another process.
             again = start(d, expect=(OK, PARTIAL))
             got = outcome(again, "hccs", STUCK_DEVICE)
             if got["result"] != "running":

@@ -37,7 +37,7 @@ class BoundedRegistry final : public SeriesRegistry {
     if (--owners_of_[series] == 0) --live_;
     --owners_;
   }
-  // Every sample belongs to a series somebody owns and is a number.
+  // Every sample belongs to a series with an owner and is a number.
   void Check(const SampleBatch& batch) const {
     for (const Sample& sample : batch.samples()) {
       FUZZ_EXPECT(sample.series < owners_of_.size() && owners_of_[sample.series] > 0);

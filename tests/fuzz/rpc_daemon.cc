@@ -89,7 +89,7 @@ DaemonConfig ConfigIn(const std::string& folder) {
   return config;
 }
 
-// The file is there before anybody listens, and who may connect is set in between: only a connection tells.
+// The file is there before the socket listens, and its mode is set in between: only a connection shows that it is ready.
 UniqueFd ConnectSoon(uid_t uid, const std::string& socket, int type) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   for (;;) {

@@ -19,7 +19,7 @@ namespace profd::fuzz {
 
 class RpcDaemon {
  public:
-  // Administrator and two users, as the kernel tells them apart. All the same one where the fuzzer
+  // Administrator and two users, as the kernel distinguishes them. All the same one where the fuzzer
   // does not run as root.
   static constexpr size_t kCallers = 3;
 

@@ -36,4 +36,4 @@ class AttachCase(DaemonCase):
         return self.daemon.ctl("status")["attached_processes"]
 
     def nobody_left(self):
-        eventually(lambda: self.attached() == 0, seconds=60, what="nobody is attached")
+        eventually(lambda: self.attached() == 0, seconds=60, what="no process is attached")

@@ -132,7 +132,7 @@ class Client:
             packet["has_ring"] = True
         if descriptors is None:
             descriptors = [] if ring is None else [ring.fd]
-        # Whoever was refused at once cannot send any more, but still read why.
+        # A process that was refused at once cannot send any more, but still reads why.
         with contextlib.suppress(BrokenPipeError):
             self.send(packet, descriptors)
         return self

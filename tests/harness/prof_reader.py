@@ -1,7 +1,7 @@
 """Reads a PROF directory the way the vendor's analyser does, and says what that would choke on.
 
 Written from the description of the format alone: it shares nothing with the code that writes dumps.
-`read(path)` gives a Dump with `problems` (what would cost somebody an export), `notes` (what would
+`read(path)` gives a Dump with `problems` (what would cost an export), `notes` (what would
 cost a few rows), the parsed control files and, channel by channel, records with their time on the wall clock.
 """
 
@@ -15,7 +15,7 @@ from prof_controls import check_done, read_bytes, read_controls
 from prof_records import BINARY, LLC_EVENTS, TEXT, step_trace, text_stamp
 
 # One record. `stamp` is as the file has it (ns, us or cycles), `wall` ns since the epoch (None where
-# clocks are missing), `key` what tells series apart, `values` a dict.
+# clocks are missing), `key` what distinguishes series, `values` a dict.
 Record = namedtuple("Record", "stamp wall key values slice")
 
 TOP_NAME = re.compile(r"^PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")

@@ -29,7 +29,7 @@ def missing():
 
 
 def free_ports(count):
-    """Ports nobody uses now. All are held until the last is chosen."""
+    """Ports that are free now. All are held until the last is chosen."""
     held = [socket.socket() for _ in range(count)]
     try:
         for one in held:
@@ -90,7 +90,7 @@ class Cluster:
 
     def spawn(self, name, *arguments):
         with open(self.path(name + ".log"), "ab") as log:
-            # A group of its own: proctrack/pgid tells jobs by theirs.
+            # A group of its own: proctrack/pgid identifies jobs by theirs.
             process = subprocess.Popen([shutil.which(name, path=SEARCH_PATH), *arguments], env=self.env,
                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        start_new_session=True)

@@ -25,7 +25,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def init(job_id: Optional[str] = None, rank: Optional[int] = None, local_rank: Optional[int] = None,
          world_size: Optional[int] = None, devices: Optional[Sequence[int]] = None, framework: str = "python",
          wait: float = 0.0) -> bool:
-    """Tells the daemon what this process is; what is left out comes from the environment.
+    """Describes this process to the daemon; what is left out comes from the environment.
 
     `devices`: physical ids (/dev/davinciN). `wait`: seconds to wait for the daemon.
     """
@@ -79,7 +79,7 @@ def session(refresh: float = 0.0) -> Summary:
 
 
 def _warn_of_options() -> None:
-    """PROFILING_OPTIONS was refused: nobody called anything that could have said so."""
+    """PROFILING_OPTIONS was refused, and no call could have returned it."""
     if os.environ.get("PROFILING_OPTIONS", "").strip() and "PROFILING_OPTIONS" in last_error():
         warn(last_error())
 
@@ -136,7 +136,7 @@ class Profile:
     strict       True: raise ProfdError when it cannot start; otherwise warn and go on without
     timeout      seconds to wait for the daemon at the start
 
-    `started` tells whether it runs; `summary` is the session as the daemon ended it (dump_path,
+    `started` is whether it runs; `summary` is the session as the daemon ended it (dump_path,
     records, outcomes, warnings, ...), {} without one. With the option `output` (or ASCEND_WORK_PATH in
     the environment) the dump is copied there at the end, as this user: summary["output"].
     """

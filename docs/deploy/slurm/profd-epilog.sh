@@ -1,5 +1,5 @@
 #!/bin/sh
-# Epilog of slurm.conf: ends every session of the job on this node, whoever started it: those of
+# Epilog of slurm.conf: ends every session of the job on this node, of any user: those of
 # profd-prolog.sh, and what the user's script has left running. The dumps stay, and stay the user's:
 # `profctl fetch` brings them.
 #

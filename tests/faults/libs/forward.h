@@ -25,7 +25,7 @@ Fn Real(const char* name) {
   return reinterpret_cast<Fn>(::dlsym(library, name));
 }
 
-// What a variant is told, or `otherwise`.
+// The argument of a variant, or `otherwise`.
 inline int Number(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoi(text);

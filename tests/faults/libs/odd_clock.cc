@@ -1,4 +1,4 @@
-// Loaded in front of the C library (LD_PRELOAD): a wall clock that somebody sets, and a machine that
+// Loaded in front of the C library (LD_PRELOAD): a wall clock that is set, and a machine that
 // slept. PROFD_FAULT_CLOCK names a file with "WALL BOOT": seconds added to CLOCK_REALTIME and to
 // CLOCK_BOOTTIME. A sleep moves both; the monotonic clocks stand still meanwhile, and so do they here.
 #include <dlfcn.h>

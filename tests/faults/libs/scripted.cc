@@ -45,7 +45,7 @@ class Script {
   }
 
  private:
-  // The test puts another file in its place, so the inode tells.
+  // The test puts another file in its place, so the inode identifies it.
   void Load() {
     const char* path = std::getenv("PROFD_FAULT_SCRIPT");
     struct stat now {};
