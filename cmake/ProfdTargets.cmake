@@ -27,7 +27,8 @@ add_library(profd_flags INTERFACE)
 target_include_directories(profd_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(profd_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Werror -fstack-protector-strong
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+  # The table of metrics is checked at compile time, which takes more steps than clang allows by default.
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<CXX_COMPILER_ID:Clang>:-fconstexpr-steps=20000000>)
 if(PROFD_AUTO_INIT)
   check_cxx_compiler_flag(-ftrivial-auto-var-init=${PROFD_AUTO_INIT} PROFD_HAS_AUTO_INIT)
   if(PROFD_HAS_AUTO_INIT)

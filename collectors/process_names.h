@@ -3,9 +3,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace profd {
 
@@ -18,19 +19,19 @@ struct ProcessName {
 class ProcessNames {
  public:
   void Replace(std::map<int, ProcessName> names) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     names_ = std::move(names);
   }
   // Empty for a pid nobody knows.
   ProcessName Of(int pid) const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto found = names_.find(pid);
     return found == names_.end() ? ProcessName{} : found->second;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<int, ProcessName> names_;
+  mutable Mutex mutex_;
+  std::map<int, ProcessName> names_ GUARDED_BY(mutex_);
 };
 
 }  // namespace profd

@@ -2,8 +2,9 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <new>
+
+#include "base/mutex.h"
 
 namespace profd {
 namespace internal {
@@ -30,8 +31,8 @@ std::byte* Payload(BlockHeader* header) {
 }
 
 struct FreeList {
-  std::mutex mutex;
-  BlockHeader* head = nullptr;
+  Mutex mutex;
+  BlockHeader* head GUARDED_BY(mutex) = nullptr;
 };
 
 struct PoolState {
@@ -44,14 +45,14 @@ struct PoolState {
 
   BlockHeader* Pop(uint32_t size_class) {
     FreeList& list = free_lists[size_class];
-    std::lock_guard lock(list.mutex);
+    MutexLock lock(list.mutex);
     BlockHeader* header = list.head;
     if (header != nullptr) list.head = header->next_free;
     return header;
   }
   void Push(BlockHeader* header) {
     FreeList& list = free_lists[header->size_class];
-    std::lock_guard lock(list.mutex);
+    MutexLock lock(list.mutex);
     header->next_free = list.head;
     list.head = header;
   }

@@ -3,24 +3,25 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace profd {
 
 class ChannelLock {
  public:
   bool TryLock() {
-    std::lock_guard guard(mutex_);
+    MutexLock guard(mutex_);
     if (held_) return false;
     held_ = true;
     return true;
   }
   // Waits in real time, whatever clock the caller lives by.
   bool LockFor(int64_t patience_ns) {
-    std::unique_lock guard(mutex_);
-    if (!free_.wait_for(guard, std::chrono::nanoseconds(patience_ns), [this] { return !held_; })) {
+    MutexLock guard(mutex_);
+    if (!free_.WaitFor(guard, std::chrono::nanoseconds(patience_ns),
+                       [this]() REQUIRES(mutex_) { return !held_; })) {
       return false;
     }
     held_ = true;
@@ -28,16 +29,16 @@ class ChannelLock {
   }
   void Unlock() {
     {
-      std::lock_guard guard(mutex_);
+      MutexLock guard(mutex_);
       held_ = false;
     }
-    free_.notify_one();
+    free_.NotifyOne();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable free_;
-  bool held_ = false;
+  Mutex mutex_;
+  CondVar free_;
+  bool held_ GUARDED_BY(mutex_) = false;
 };
 
 // Unlocks at the end of its scope.

@@ -37,14 +37,14 @@ ChannelPump::ChannelPump(std::shared_ptr<const HalLibrary> hal, const Clock& clo
     : core_(std::make_shared<Core>(
           hal, std::make_shared<ChannelTable>(hal, clock, pool, sink, options.channels),
           Sane(options))) {
-  std::lock_guard lock(core_->guard_mutex);
-  StartPumpWorker(core_);
+  MutexLock lock(core_->guard_mutex);
+  core_->StartWorker(core_);
 }
 
 ChannelPump::~ChannelPump() {
   core_->Quit();
   {
-    std::lock_guard lock(core_->guard_mutex);
+    MutexLock lock(core_->guard_mutex);
     int64_t patience = core_->options.poll_timeout_seconds * kNsPerSecond + kJoinMarginNs;
     if (core_->active != nullptr) {
       if (core_->active->WaitUntilDone(patience)) {
@@ -86,12 +86,12 @@ void ChannelPump::VisitCounters(
 }
 
 std::map<int, uint64_t> ChannelPump::PollErrors() const {
-  std::lock_guard lock(core_->mutex);
+  MutexLock lock(core_->mutex);
   return core_->poll_errors;
 }
 
 PumpStats ChannelPump::stats() const {
-  std::lock_guard lock(core_->guard_mutex);
+  MutexLock lock(core_->guard_mutex);
   PumpStats stats;
   stats.polls = core_->polls.load(std::memory_order_relaxed);
   stats.hits = core_->hits.load(std::memory_order_relaxed);
@@ -105,7 +105,7 @@ PumpStats ChannelPump::stats() const {
 bool ChannelPump::IsDeviceStuck(uint32_t device) const { return core_->table->IsStuck(device); }
 
 void ChannelPump::CheckStuck(int64_t now_steady_ns) {
-  std::lock_guard lock(core_->guard_mutex);
+  MutexLock lock(core_->guard_mutex);
   if (core_->active != nullptr) {
     std::vector<abi::ProfPollInfo> unread;
     std::optional<internal::PumpCall> stuck =
@@ -125,7 +125,7 @@ void ChannelPump::CheckStuck(int64_t now_steady_ns) {
     }
   }
   if (core_->active == nullptr && core_->abandoned < core_->options.max_abandoned_threads) {
-    StartPumpWorker(core_);
+    core_->StartWorker(core_);
   }
 }
 

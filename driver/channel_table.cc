@@ -66,7 +66,7 @@ ChannelTable::ChannelTable(std::shared_ptr<const HalLibrary> hal, const Clock& c
 }
 
 std::shared_ptr<ChannelTable::Channel> ChannelTable::Find(uint32_t device, uint32_t channel) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (device >= channels_.size() || channel >= channels_[device].size()) return nullptr;
   return channels_[device][channel];
 }
@@ -79,7 +79,7 @@ Status ChannelTable::Add(uint32_t device, uint32_t channel,
   if (IsStuck(device)) return Unavailable(Name(device, channel) + ": the device is stuck");
   std::shared_ptr<Channel> entry;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     channels_[device].resize(std::max<size_t>(channels_[device].size(), channel + 1));
     std::shared_ptr<Channel>& slot = channels_[device][channel];
     if (slot == nullptr) slot = std::make_shared<Channel>(device, channel);
@@ -257,7 +257,7 @@ void ChannelTable::FrameAndDeliver(Channel& channel, std::span<std::byte> bytes,
 
 void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, uint64_t records) {
   if (bytes.empty()) return;
-  std::shared_lock open(open_mutex_);
+  SharedLock open(open_mutex_);
   BlockBuilder builder = closed_ ? BlockBuilder() : pool_.Get(bytes.size());
   if (!builder) {
     channel.counts.dropped_bytes.fetch_add(bytes.size(), kRelaxed);
@@ -304,7 +304,7 @@ void ChannelTable::VisitCounters(
     const std::function<void(uint32_t, uint32_t, const ChannelCounters&)>& visit) const {
   std::vector<std::pair<uint32_t, uint32_t>> known;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     size_t most = 0;
     for (const auto& of_device : channels_) most += of_device.size();
     known.reserve(most);
@@ -319,7 +319,7 @@ void ChannelTable::VisitCounters(
 
 std::vector<uint32_t> ChannelTable::ChannelsOf(uint32_t device) const {
   std::vector<uint32_t> ids;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (device >= channels_.size()) return ids;
   for (const std::shared_ptr<Channel>& entry : channels_[device]) {
     if (entry != nullptr && entry->registered.load()) ids.push_back(entry->channel);
@@ -328,27 +328,28 @@ std::vector<uint32_t> ChannelTable::ChannelsOf(uint32_t device) const {
 }
 
 int64_t ChannelTable::NowSteadyNs() {
-  std::shared_lock open(open_mutex_);
+  SharedLock open(open_mutex_);
   return closed_ ? 0 : clock_.SteadyNs();
 }
 
 bool ChannelTable::Watched() {
-  std::shared_lock open(open_mutex_);
+  SharedLock open(open_mutex_);
   return !closed_ && sink_.Watched();
 }
 
 void ChannelTable::Close() {
-  std::unique_lock open(open_mutex_);
+  open_mutex_.Lock();
   closed_ = true;
+  open_mutex_.Unlock();
 }
 
 void ChannelTable::WithClock(const std::function<void(const Clock&)>& call) {
-  std::shared_lock open(open_mutex_);
+  SharedLock open(open_mutex_);
   if (!closed_) call(clock_);
 }
 
 void ChannelTable::WithSink(const std::function<void(BlockSink&)>& call) {
-  std::shared_lock open(open_mutex_);
+  SharedLock open(open_mutex_);
   if (!closed_) call(sink_);
 }
 

@@ -8,12 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "driver/abi/channels.h"
 #include "driver/block.h"
@@ -144,12 +143,13 @@ class ChannelTable {
   BlockPool& pool_;
   BlockSink& sink_;
   const Options options_;
-  mutable std::mutex mutex_;  // guards channels_ itself, not what it points to
-  std::vector<std::vector<std::shared_ptr<Channel>>> channels_;  // [device][channel]; grows only
+  mutable Mutex mutex_;
+  // [device][channel]; grows only. What it points to has locks of its own.
+  std::vector<std::vector<std::shared_ptr<Channel>>> channels_ GUARDED_BY(mutex_);
   std::array<std::atomic<bool>, abi::kMaxHalDevices> stuck_{};
   std::atomic<size_t> registered_{0};
-  std::shared_mutex open_mutex_;  // held shared while sink, pool or clock are in use
-  bool closed_ = false;           // guarded by open_mutex_
+  SharedMutex open_mutex_;  // held shared while sink, pool or clock are in use
+  bool closed_ GUARDED_BY(open_mutex_) = false;
 };
 
 }  // namespace profd

@@ -57,7 +57,7 @@ Status DcmiService::Start() {
     return DcmiStatus(kDcmiAbandoned, "reading versions");
   }
   {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     for (int id : cards) {
       state_->cards.emplace_back().id = id;
     }
@@ -113,7 +113,7 @@ std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
                                                        const StaggerPace& pace) {
   std::vector<std::function<void()>> searches;
   {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     for (State::Card& card : state_->cards) {
       if (card.answered || now_steady_ns < card.next_try_ns ||
           card.searches.size() >= kMaxSearches) {
@@ -124,7 +124,7 @@ std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
       card.next_try_ns = now_steady_ns + options_.retry_ns;
       searches.push_back([state = state_, search] {
         state->FindOnCard(*search);
-        std::lock_guard done_lock(state->mutex);
+        MutexLock done_lock(state->mutex);
         search->done = true;
       });
     }
@@ -137,7 +137,7 @@ std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
 std::vector<const DcmiDevice*> DcmiService::TakeFound() {
   std::vector<State::Found> found;
   std::vector<const DcmiDevice*> taken;
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   for (State::Card& card : state_->cards) {
     for (const auto& search : card.searches) {
       if (!search->done) continue;
@@ -167,7 +167,7 @@ std::vector<const DcmiDevice*> DcmiService::TakeFound() {
 
 std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
   if (FindByLogicalId(logical_id) != nullptr) return {};
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   const State::Card* silent = nullptr;
   for (const State::Card& card : state_->cards) {
     if (card.answered) continue;
@@ -186,7 +186,7 @@ std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
 }
 
 bool DcmiService::HasSilentCards() const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return std::any_of(state_->cards.begin(), state_->cards.end(),
                      [](const State::Card& card) { return !card.answered; });
 }

@@ -45,7 +45,7 @@ DcmiAnswer<DcmiSioErrors> DcmiService::SioErrors(const DcmiDevice& d) {
   const std::shared_ptr<State> state = state_;
   auto raw = Info<abi::DcmiSioCrcErrInfo>(d, DcmiCall::kSioCrc, abi::kCmdSio, abi::kSubSioCrc);
   if (raw.code == kDcmiAbandoned) return {raw.code, {}};
-  std::lock_guard lock(state->mutex);
+  MutexLock lock(state->mutex);
   State::Slot& slot = state->SlotOf(d);
   if (!raw.ok()) {
     // The device may come back reset; a restart from zero must not look like a wrap.

@@ -118,7 +118,7 @@ DcmiAnswer<unsigned> DcmiService::Health(const DcmiDevice& d) {
   });
   if (answer.ok() && answer.value == abi::kDcmiHealthAbsent) {
     answer.code = abi::kDcmiDeviceMissing;
-    std::lock_guard lock(state->mutex);
+    MutexLock lock(state->mutex);
     state->SlotOf(d).down_code = answer.code;
   }
   return answer;
@@ -151,7 +151,7 @@ DcmiAnswer<DcmiFaults> DcmiService::CurrentFaults(const DcmiDevice& d) {
   answer.value.count = static_cast<uint32_t>(std::clamp(count, 0, kMax));
   // A list that did not fit would make faults come and go that did not.
   if (answer.ok() && count >= 0 && count <= kMax) {
-    std::lock_guard lock(state->mutex);
+    MutexLock lock(state->mutex);
     state->SlotOf(d).fault_events.Update(
         std::span(list.value.data(), answer.value.count));
   }
@@ -190,7 +190,7 @@ DcmiAnswer<int> DcmiService::Power(const DcmiDevice& d) {
   if (!answer.ok() || answer.value < 0) return answer;
   const int64_t now = state->clock.MonotonicRawNs();
   const double watts = answer.value / 10.0;
-  std::lock_guard lock(state->mutex);
+  MutexLock lock(state->mutex);
   State::Slot& slot = state->SlotOf(d);
   const int64_t gap = now - slot.power_ns;
   if (slot.power_ns >= 0 && gap > 0 && gap <= kMaxEnergyGapNs) {

@@ -58,7 +58,7 @@ const DcmiDevice* DcmiService::FindByLogicalId(int logical_id) const {
 int DcmiService::State::Run(Slot& slot, DcmiCall call, void* closure, ErasedFn fn) {
   const size_t which = static_cast<size_t>(call);
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (slot.refused[which] != 0) return slot.refused[which];
     if (slot.in_flight) return kDcmiStuck;
     slot.in_flight = true;
@@ -67,7 +67,7 @@ int DcmiService::State::Run(Slot& slot, DcmiCall call, void* closure, ErasedFn f
   }
   int code = fn(closure);
 
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   DcmiCallStatistics& counts = statistics[which];
   ++counts.calls;
   if (code != kDcmiSymbolMissing) counts.durations.Observe(clock.SteadyNs() - slot.since_ns);
@@ -90,7 +90,7 @@ int DcmiService::State::Run(Slot& slot, DcmiCall call, void* closure, ErasedFn f
 
 bool DcmiService::CheckStuck(int64_t now_steady_ns, int64_t limit_ns) {
   bool found = false;
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   for (State::Slot& slot : state_->slots) {
     if (!slot.in_flight || slot.stuck || now_steady_ns - slot.since_ns < limit_ns) continue;
     slot.stuck = true;
@@ -101,7 +101,7 @@ bool DcmiService::CheckStuck(int64_t now_steady_ns, int64_t limit_ns) {
 
 std::vector<DcmiStuckCall> DcmiService::StuckCalls(int64_t now_steady_ns) const {
   std::vector<DcmiStuckCall> found;
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   for (const State::Slot& slot : state_->slots) {
     if (slot.stuck) {
       found.push_back(Describe(slot.physical_id, slot.call, now_steady_ns - slot.since_ns));
@@ -111,7 +111,7 @@ std::vector<DcmiStuckCall> DcmiService::StuckCalls(int64_t now_steady_ns) const 
 }
 
 bool DcmiService::HasCallInFlight() const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return std::any_of(state_->slots.begin(), state_->slots.end(),
                      [](const State::Slot& slot) { return slot.in_flight; }) ||
          std::any_of(state_->cards.begin(), state_->cards.end(),
@@ -119,7 +119,7 @@ bool DcmiService::HasCallInFlight() const {
 }
 
 std::string DcmiService::ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   const State::Slot& slot = state_->SlotOf(d);
   if (slot.stuck) {
     return Describe(slot.physical_id, slot.call, now_steady_ns - slot.since_ns).text +
@@ -135,12 +135,12 @@ std::string DcmiService::ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) c
 }
 
 int64_t DcmiService::LastAnswerNs(const DcmiDevice& d) const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->SlotOf(d).answered_ns;
 }
 
 std::vector<DcmiCallStatistics> DcmiService::Statistics() const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return {state_->statistics.begin(), state_->statistics.end()};
 }
 
@@ -149,7 +149,7 @@ void DcmiService::VisitRefused(
   for (const DcmiDevice& device : devices()) {
     std::array<int, kDcmiCallCount> refused;
     {
-      std::lock_guard lock(state_->mutex);
+      MutexLock lock(state_->mutex);
       refused = state_->SlotOf(device).refused;
     }
     for (size_t i = 0; i < refused.size(); ++i) {
@@ -159,12 +159,12 @@ void DcmiService::VisitRefused(
 }
 
 DcmiFaultEventCounts DcmiService::FaultEvents(const DcmiDevice& d) const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->SlotOf(d).fault_events.counts();
 }
 
 double DcmiService::EnergyJoules(const DcmiDevice& d) const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->SlotOf(d).joules;
 }
 

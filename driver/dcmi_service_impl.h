@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "driver/dcmi_service.h"
 
 namespace profd {
@@ -70,7 +70,9 @@ struct DcmiService::State {
   // that a call that hangs finds it in place whenever it returns.
   template <class T, class Fn>
   DcmiAnswer<T> Query(const DcmiDevice& d, Slot& slot, DcmiCall call, const T& initial, Fn&& fn);
-  Slot& SlotOf(const DcmiDevice& d) { return slots[static_cast<size_t>(d.index + 1)]; }
+  // Where it lies, which does not change, needs no lock; what it holds does.
+  Slot& SlotAt(size_t index) UNCHECKED_LOCKING { return slots[index]; }
+  Slot& SlotOf(const DcmiDevice& d) { return SlotAt(static_cast<size_t>(d.index + 1)); }
 
   // Start-up, one card: dcmi_identity.cc.
   void FindOnCard(Search& search);
@@ -82,10 +84,10 @@ struct DcmiService::State {
   const Clock& clock;
   DcmiApi api = DcmiApi::kNone;  // written by Start, on the DCMI thread
 
-  mutable std::mutex mutex;  // everything below; held for nanoseconds, never during a call
-  std::array<Slot, kMaxDcmiDevices + 1> slots;
-  std::array<DcmiCallStatistics, kDcmiCallCount> statistics;
-  std::vector<Card> cards;
+  mutable Mutex mutex;  // held for nanoseconds, never during a call
+  std::array<Slot, kMaxDcmiDevices + 1> slots GUARDED_BY(mutex);
+  std::array<DcmiCallStatistics, kDcmiCallCount> statistics GUARDED_BY(mutex);
+  std::vector<Card> cards GUARDED_BY(mutex);
 };
 
 struct DcmiService::Address {
@@ -146,7 +148,7 @@ DcmiAnswer<T> DcmiService::State::Query(const DcmiDevice& d, Slot& slot, DcmiCal
 template <class Fn>
 int DcmiService::RunNode(DcmiCall call, Fn&& fn) {
   const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
-  return state->Run(state->slots[0], call, fn);
+  return state->Run(state->SlotAt(0), call, fn);
 }
 
 template <class T, class Fn>

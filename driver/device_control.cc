@@ -159,7 +159,7 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
 
 DeviceControl::~DeviceControl() = default;
 
-// With the mutex held. A channel whose stop has not returned waits for it; its requester is notified.
+// A channel whose stop has not returned waits for it; its requester is notified.
 GuardedThread& DeviceControl::ThreadFor(int channel) {
   GuardedThread& current = *threads_[current_];
   std::unique_ptr<GuardedThread>& other = threads_[1 - current_];
@@ -178,7 +178,7 @@ GuardedThread& DeviceControl::ThreadFor(int channel) {
 void DeviceControl::Submit(GuardedJob job, int channel) {
   GuardedThread* thread = nullptr;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     thread = &ThreadFor(channel);
   }
   thread->Submit(std::move(job)).Ignore();  // `done` got the error
@@ -188,7 +188,7 @@ void DeviceControl::CheckDeadlines(int64_t now_steady_ns) {
   std::array<GuardedThread*, 2> threads{};
   std::vector<GuardedJob> behind;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (size_t i = 0; i < threads.size(); ++i) threads[i] = threads_[i].get();
     behind = threads_[current_]->TakeWaiting(now_steady_ns);
   }
@@ -204,7 +204,7 @@ void DeviceControl::CheckDeadlines(int64_t now_steady_ns) {
 }
 
 Status DeviceControl::Health() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& thread : threads_) {
     if (thread == nullptr) continue;
     if (Status health = thread->Health(); !health.ok()) return health;

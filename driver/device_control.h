@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "driver/channel_pump.h"
 #include "driver/device_clock.h"
@@ -76,7 +76,7 @@ class DeviceControl {
   static constexpr int kWholeDevice = -1;  // as a job's key; else the channel it stops
 
   void Submit(GuardedJob job, int channel);
-  GuardedThread& ThreadFor(int channel);
+  GuardedThread& ThreadFor(int channel) REQUIRES(mutex_);
 
   const uint32_t device_;
   const std::shared_ptr<const HalLibrary> hal_;
@@ -84,9 +84,10 @@ class DeviceControl {
   const std::function<void(uint32_t, uint32_t)> have_read_;
   const Clock& clock_;
   const DeviceControlOptions options_;
-  mutable std::mutex mutex_;  // guards what follows; a thread stays once it is there
-  std::array<std::unique_ptr<GuardedThread>, 2> threads_;
-  size_t current_ = 0;
+  mutable Mutex mutex_;
+  // A thread stays once it is there.
+  std::array<std::unique_ptr<GuardedThread>, 2> threads_ GUARDED_BY(mutex_);
+  size_t current_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace profd

@@ -4,15 +4,15 @@
 #include <pthread.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <iterator>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace profd {
 namespace internal {
@@ -55,18 +55,18 @@ struct GuardedThread::Core {
   const Options options;
   std::thread thread;  // GuardedThread's side only
 
-  std::mutex mutex;  // guards all below
-  std::condition_variable work;
-  std::condition_variable idle;
-  std::deque<GuardedJob> queue;
-  std::optional<RunningJob> running;
-  bool busy = false;  // running, or giving its answer
-  bool stuck = false;
-  bool quit = false;
+  Mutex mutex;
+  CondVar work;
+  CondVar idle;
+  std::deque<GuardedJob> queue GUARDED_BY(mutex);
+  std::optional<RunningJob> running GUARDED_BY(mutex);
+  bool busy GUARDED_BY(mutex) = false;  // running, or giving its answer
+  bool stuck GUARDED_BY(mutex) = false;
+  bool quit GUARDED_BY(mutex) = false;
 
   void Loop();
   bool Take(GuardedJob* job);
-  Status StuckStatus() const;  // with the mutex held
+  Status StuckStatus() const REQUIRES(mutex);
 };
 
 Status GuardedThread::Core::StuckStatus() const {
@@ -76,10 +76,10 @@ Status GuardedThread::Core::StuckStatus() const {
 }
 
 bool GuardedThread::Core::Take(GuardedJob* job) {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   busy = false;
-  idle.notify_all();
-  work.wait(lock, [this] { return quit || !queue.empty(); });
+  idle.NotifyAll();
+  work.Wait(lock, [this]() REQUIRES(mutex) { return quit || !queue.empty(); });
   if (quit) return false;
   *job = std::move(queue.front());
   queue.pop_front();
@@ -100,7 +100,7 @@ void GuardedThread::Core::Loop() {
     Done done;
     bool answered = false;
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       answered = running->answered;
       done = std::move(running->done);
       running.reset();
@@ -126,25 +126,25 @@ GuardedThread::GuardedThread(std::string name, const Clock& clock, Options optio
 
 GuardedThread::~GuardedThread() {
   Answers answers;
-  std::unique_lock lock(core_->mutex);
+  MutexLock lock(core_->mutex);
   core_->quit = true;
   for (GuardedJob& job : core_->queue) {
     answers.emplace_back(std::move(job.done),
                          Status(StatusCode::kCancelled, job.what + ": shutting down"));
   }
   core_->queue.clear();
-  core_->work.notify_all();
+  core_->work.NotifyAll();
   if (!core_->thread.joinable()) return;
   bool own = core_->thread.get_id() == std::this_thread::get_id();
   bool finished = !own && !core_->stuck &&
-                  core_->idle.wait_for(lock, std::chrono::nanoseconds(core_->options.grace_ns),
-                                       [this] { return !core_->busy; });
+                  core_->idle.WaitFor(lock, std::chrono::nanoseconds(core_->options.grace_ns),
+                                      [this]() REQUIRES(core_->mutex) { return !core_->busy; });
   if (!finished && core_->running.has_value() && !core_->running->answered) {
     core_->running->answered = true;
     answers.emplace_back(std::exchange(core_->running->done, nullptr),
                          Status(StatusCode::kCancelled, core_->running->what + ": shutting down"));
   }
-  lock.unlock();
+  lock.Unlock();
   Give(answers);
   if (finished) {
     core_->thread.join();
@@ -156,7 +156,7 @@ GuardedThread::~GuardedThread() {
 Status GuardedThread::Submit(GuardedJob job) {
   Status refusal;
   {
-    std::lock_guard lock(core_->mutex);
+    MutexLock lock(core_->mutex);
     refusal = core_->StuckStatus();
     if (refusal.ok() && !core_->thread.joinable()) {
       refusal = Unavailable(job.what + ": no thread could be started");
@@ -167,7 +167,7 @@ Status GuardedThread::Submit(GuardedJob job) {
     }
     if (refusal.ok()) {
       core_->queue.push_back(std::move(job));
-      core_->work.notify_one();
+      core_->work.NotifyOne();
       return Status::Ok();
     }
   }
@@ -178,7 +178,7 @@ Status GuardedThread::Submit(GuardedJob job) {
 void GuardedThread::CheckDeadlines(int64_t now_steady_ns) {
   Answers answers;
   {
-    std::lock_guard lock(core_->mutex);
+    MutexLock lock(core_->mutex);
     std::optional<RunningJob>& running = core_->running;
     if (running.has_value() && !running->answered && now_steady_ns > running->deadline_ns) {
       running->answered = true;
@@ -208,7 +208,7 @@ void GuardedThread::CheckDeadlines(int64_t now_steady_ns) {
 
 std::vector<GuardedJob> GuardedThread::TakeWaiting(int64_t now_steady_ns) {
   std::vector<GuardedJob> waiting;
-  std::lock_guard lock(core_->mutex);
+  MutexLock lock(core_->mutex);
   if (!core_->running.has_value() || now_steady_ns <= core_->running->deadline_ns) return waiting;
   std::move(core_->queue.begin(), core_->queue.end(), std::back_inserter(waiting));
   core_->queue.clear();
@@ -216,13 +216,13 @@ std::vector<GuardedJob> GuardedThread::TakeWaiting(int64_t now_steady_ns) {
 }
 
 std::optional<int> GuardedThread::StuckKey() const {
-  std::lock_guard lock(core_->mutex);
+  MutexLock lock(core_->mutex);
   if (core_->StuckStatus().ok()) return std::nullopt;
   return core_->running->key;
 }
 
 Status GuardedThread::Health() const {
-  std::lock_guard lock(core_->mutex);
+  MutexLock lock(core_->mutex);
   return core_->StuckStatus();
 }
 

@@ -88,10 +88,10 @@ HccnReader::HccnReader(Options options, const Clock& clock)
 
 HccnReader::~HccnReader() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   tool_.Cancel();
   if (thread_.joinable()) thread_.join();
 }
@@ -105,7 +105,7 @@ Status HccnReader::Usable() const {
 }
 
 void HccnReader::Attach() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++users_;
   if (!thread_.joinable()) {
     thread_ = std::thread([this] {
@@ -113,21 +113,21 @@ void HccnReader::Attach() {
       Run();
     });
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void HccnReader::Detach() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   --users_;
 }
 
 HccnCounts HccnReader::Counts() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return counts_;
 }
 
 void HccnReader::Refresh(std::vector<HccnReading>* known) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   known->resize(readings_.size());
   for (size_t i = 0; i < readings_.size(); ++i) {
     if ((*known)[i].version != readings_[i].version) (*known)[i] = readings_[i];
@@ -136,28 +136,27 @@ void HccnReader::Refresh(std::vector<HccnReading>* known) const {
 
 void HccnReader::Run() {
   int64_t due = clock_.SteadyNs();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stop_) {
     if (users_ == 0) {
-      changed_.wait(lock);
+      changed_.Wait(lock);
       continue;
     }
     if (clock_.SteadyNs() < due) {
-      changed_.wait_until(lock, SteadyPoint(due));
+      changed_.WaitUntil(lock, SteadyPoint(due));
       continue;
     }
     const int64_t begin = clock_.SteadyNs();
     for (size_t i = 0; i < options_.targets.size() && !stop_; ++i) {
-      lock.unlock();
+      lock.Unlock();
       HccnReading reading = ReadDevice(options_.targets[i]);
-      lock.lock();
+      lock.Lock();
       if (!stop_) Publish(i, std::move(reading));
     }
     due = std::max(begin + options_.period_ns, clock_.SteadyNs() + options_.pause_ns);
   }
 }
 
-// With the mutex held.
 void HccnReader::Publish(size_t at, HccnReading reading) {
   reading.version = readings_[at].version + 1;
   readings_[at] = std::move(reading);
@@ -196,7 +195,7 @@ HccnReading HccnReader::ReadDevice(const HccnTarget& target) {
 }
 
 void HccnReader::Count(HccnCommand command, bool ok, int64_t took_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   HccnCommandCount& count = counts_[static_cast<size_t>(command)];
   ++count.runs;
   if (!ok) ++count.failures;

@@ -4,10 +4,8 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "driver/hccn_tool.h"
 
@@ -86,20 +85,19 @@ class HccnReader {
   class Asker;
   void Run();
   HccnReading ReadDevice(const HccnTarget& target);
-  void Publish(size_t at, HccnReading reading);
+  void Publish(size_t at, HccnReading reading) REQUIRES(mutex_);
   void Count(HccnCommand command, bool ok, int64_t took_ns);
 
   Options options_;
   const Clock& clock_;
   HccnTool tool_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  // All guarded by mutex_.
-  std::vector<HccnReading> readings_;
-  HccnCounts counts_;
-  size_t users_ = 0;
-  bool stop_ = false;
-  std::thread thread_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<HccnReading> readings_ GUARDED_BY(mutex_);
+  HccnCounts counts_ GUARDED_BY(mutex_);
+  size_t users_ GUARDED_BY(mutex_) = 0;
+  bool stop_ GUARDED_BY(mutex_) = false;
+  std::thread thread_ GUARDED_BY(mutex_);
 };
 
 }  // namespace profd

@@ -8,8 +8,7 @@
 #include <system_error>
 #include <utility>
 
-namespace profd {
-namespace internal {
+namespace profd::internal {
 namespace {
 
 // A driver may invent any code; beyond this many different ones they are counted together.
@@ -33,33 +32,33 @@ bool SamePair(const abi::ProfPollInfo& a, const abi::ProfPollInfo& b) {
 
 void PumpCore::Wake() {
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     ++wakes;
   }
-  wake.notify_all();
+  wake.NotifyAll();
 }
 
 void PumpCore::Quit() {
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     quit = true;
   }
-  wake.notify_all();
+  wake.NotifyAll();
 }
 
 void PumpCore::CountPollError(int code) {
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   if (poll_errors.size() >= kMaxErrorCodes && poll_errors.count(code) == 0) code = INT_MIN;
   ++poll_errors[code];
 }
 
 void PumpCore::AddLeftovers(const std::vector<abi::ProfPollInfo>& pairs) {
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     leftovers.insert(leftovers.end(), pairs.begin(), pairs.end());
     ++wakes;
   }
-  wake.notify_all();
+  wake.NotifyAll();
 }
 
 PumpWorker::PumpWorker(std::shared_ptr<PumpCore> core)
@@ -77,22 +76,22 @@ void PumpWorker::Run() {
   }
   Recover();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     done_ = true;
   }
-  done_changed_.notify_all();
+  done_changed_.NotifyAll();
 }
 
 bool PumpWorker::GoOn() { return !abandoned_ && !core_->quit; }
 
 // Nothing registered: no polling at all.
 void PumpWorker::WaitForChannels() {
-  std::unique_lock lock(core_->mutex);
-  core_->wake.wait(lock, [this] { return core_->quit || core_->table->registered() > 0; });
+  MutexLock lock(core_->mutex);
+  core_->wake.Wait(lock, [this] { return core_->quit || core_->table->registered() > 0; });
   if (core_->leftovers.empty()) return;
   std::vector<abi::ProfPollInfo> leftovers = std::exchange(core_->leftovers, {});
-  lock.unlock();
-  std::lock_guard mine(mutex_);
+  lock.Unlock();
+  MutexLock mine(mutex_);
   backlog_.insert(backlog_.end(), leftovers.begin(), leftovers.end());
 }
 
@@ -142,7 +141,7 @@ void PumpWorker::Dispatch(int got) {
 
 PumpWorker::Visited PumpWorker::ReadPairs(std::span<const abi::ProfPollInfo> pairs) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     to_read_.assign(pairs.rbegin(), pairs.rend());
   }
   Visited visited;
@@ -155,7 +154,7 @@ PumpWorker::Visited PumpWorker::ReadPairs(std::span<const abi::ProfPollInfo> pai
     if (visit.registered) pace_.NoteVisit();
     if (visit.bytes >= PumpPace::kLargeVisit) pace_.Hurry(core_->table->NowSteadyNs());
     if (!visit.more) continue;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     bool known = std::any_of(backlog_.begin(), backlog_.end(),
                              [&](const abi::ProfPollInfo& p) { return SamePair(p, pair); });
     if (!known) backlog_.push_back(pair);
@@ -165,7 +164,7 @@ PumpWorker::Visited PumpWorker::ReadPairs(std::span<const abi::ProfPollInfo> pai
 
 bool PumpWorker::NextToRead(abi::ProfPollInfo* pair) {
   if (!GoOn()) return false;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (to_read_.empty()) return false;
   *pair = to_read_.back();
   to_read_.pop_back();
@@ -176,7 +175,7 @@ bool PumpWorker::NextToRead(abi::ProfPollInfo* pair) {
 void PumpWorker::ReadBacklog() {
   for (int pass = 0; pass < kBacklogPasses; ++pass) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       again_.swap(backlog_);
       backlog_.clear();
     }
@@ -187,12 +186,13 @@ void PumpWorker::ReadBacklog() {
 
 void PumpWorker::Pause(int64_t ns) {
   if (ns <= 0) return;
-  std::unique_lock lock(core_->mutex);
-  core_->wake.wait_for(lock, std::chrono::nanoseconds(ns),
-                       [this] { return core_->quit || core_->wakes != seen_wakes_; });
+  MutexLock lock(core_->mutex);
+  core_->wake.WaitFor(lock, std::chrono::nanoseconds(ns), [this]() REQUIRES(core_->mutex) {
+    return core_->quit || core_->wakes != seen_wakes_;
+  });
   if (core_->wakes == seen_wakes_) return;
   seen_wakes_ = core_->wakes;
-  lock.unlock();
+  lock.Unlock();
   idle_backoff_ns_ = core_->options.min_backoff_ns;
   pace_.Hurry(core_->table->NowSteadyNs());
 }
@@ -207,12 +207,12 @@ void PumpWorker::PauseAfter(int64_t* backoff_ns, int64_t max_ns) {
 void PumpWorker::Recover() {
   std::optional<PumpCall> stuck_in;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!abandoned_) return;
   }
-  std::lock_guard guard(core_->guard_mutex);
+  MutexLock guard(core_->guard_mutex);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stuck_in = stuck_in_;
   }
   --core_->abandoned;
@@ -227,12 +227,12 @@ void PumpWorker::Recover() {
 
 void PumpWorker::Begin(PumpCall::Kind kind, uint32_t device, uint32_t channel) {
   int64_t now = core_->table->NowSteadyNs();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   call_ = {kind, device, channel, now};
 }
 
 bool PumpWorker::End() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   call_ = {};
   return !abandoned_;
 }
@@ -244,20 +244,20 @@ void PumpWorker::BeforeRead(uint32_t device, uint32_t channel) {
 bool PumpWorker::AfterRead() { return End(); }
 
 bool PumpWorker::WaitUntilDone(int64_t patience_ns) {
-  std::unique_lock lock(mutex_);
-  return done_changed_.wait_for(lock, std::chrono::nanoseconds(patience_ns),
-                                [this] { return done_; });
+  MutexLock lock(mutex_);
+  return done_changed_.WaitFor(lock, std::chrono::nanoseconds(patience_ns),
+                               [this]() REQUIRES(mutex_) { return done_; });
 }
 
 void PumpWorker::Abandon() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   abandoned_ = true;
 }
 
 std::optional<PumpCall> PumpWorker::AbandonIfStuck(int64_t now_steady_ns,
                                                    const PumpOptions& options,
                                                    std::vector<abi::ProfPollInfo>* unread) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (call_.kind == PumpCall::kNone) return std::nullopt;
   int64_t allowed = options.stuck_after_ns;
   if (call_.kind == PumpCall::kPoll) allowed += options.poll_timeout_seconds * kNsPerSecond;
@@ -269,20 +269,18 @@ std::optional<PumpCall> PumpWorker::AbandonIfStuck(int64_t now_steady_ns,
   return stuck_in_;
 }
 
-}  // namespace internal
-
-void StartPumpWorker(const std::shared_ptr<internal::PumpCore>& core) {
-  auto worker = std::make_shared<internal::PumpWorker>(core);
+void PumpCore::StartWorker(const std::shared_ptr<PumpCore>& self) {
+  auto worker = std::make_shared<PumpWorker>(self);
   try {
-    core->thread = std::thread([worker] {
+    thread = std::thread([worker] {
       ::pthread_setname_np(::pthread_self(), "profd-pump");
       worker->Run();
     });
   } catch (const std::system_error&) {
     return;  // no thread to be had now; CheckStuck tries again
   }
-  core->active = std::move(worker);
-  ++core->threads_started;
+  active = std::move(worker);
+  ++threads_started;
 }
 
-}  // namespace profd
+}  // namespace profd::internal

@@ -4,16 +4,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "driver/channel_pump.h"
 #include "driver/channel_table.h"
 #include "driver/pump_pace.h"
@@ -51,19 +50,22 @@ struct PumpCore {
   const PumpOptions options;
   std::atomic<uint64_t> polls{0}, hits{0}, foreign_hits{0};
 
-  std::condition_variable wake;
-  std::mutex mutex;               // guards the four below
+  CondVar wake;
+  Mutex mutex;
   std::atomic<bool> quit{false};  // set under mutex, so that no wait misses it
-  uint64_t wakes = 0;
-  std::vector<abi::ProfPollInfo> leftovers;
-  std::map<int, uint64_t> poll_errors;
+  uint64_t wakes GUARDED_BY(mutex) = 0;
+  std::vector<abi::ProfPollInfo> leftovers GUARDED_BY(mutex);
+  std::map<int, uint64_t> poll_errors GUARDED_BY(mutex);
 
   // Serialises "this thread is stuck" and "it has come back", with their callbacks.
-  std::mutex guard_mutex;
-  std::shared_ptr<PumpWorker> active;
-  std::thread thread;  // of `active`
-  int abandoned = 0;
-  uint64_t threads_started = 0;
+  Mutex guard_mutex;
+  std::shared_ptr<PumpWorker> active GUARDED_BY(guard_mutex);
+  std::thread thread GUARDED_BY(guard_mutex);  // of `active`
+  int abandoned GUARDED_BY(guard_mutex) = 0;
+  uint64_t threads_started GUARDED_BY(guard_mutex) = 0;
+
+  // `self`: this. On failure `active` stays empty.
+  void StartWorker(const std::shared_ptr<PumpCore>& self) REQUIRES(guard_mutex);
 };
 
 class PumpWorker final : public CallWatch {
@@ -115,19 +117,15 @@ class PumpWorker final : public CallWatch {
   int64_t idle_backoff_ns_;
   uint64_t seen_wakes_ = 0;
 
-  std::mutex mutex_;  // guards all below
-  std::condition_variable done_changed_;
-  std::vector<abi::ProfPollInfo> to_read_;  // of this batch, last first
-  std::vector<abi::ProfPollInfo> backlog_;  // pairs with more to read than one visit may take
-  PumpCall call_;
+  Mutex mutex_;
+  CondVar done_changed_;
+  std::vector<abi::ProfPollInfo> to_read_ GUARDED_BY(mutex_);  // of this batch, last first
+  // Pairs with more to read than one visit may take.
+  std::vector<abi::ProfPollInfo> backlog_ GUARDED_BY(mutex_);
+  PumpCall call_ GUARDED_BY(mutex_);
   std::atomic<bool> abandoned_{false};  // set under mutex_
-  std::optional<PumpCall> stuck_in_;
-  bool done_ = false;
+  std::optional<PumpCall> stuck_in_ GUARDED_BY(mutex_);
+  bool done_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace profd::internal
-
-namespace profd {
-// With core->guard_mutex held. On failure core->active stays empty.
-void StartPumpWorker(const std::shared_ptr<internal::PumpCore>& core);
-}  // namespace profd

@@ -3,12 +3,12 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace profd {
 namespace {
@@ -17,9 +17,10 @@ using Steady = std::chrono::steady_clock;
 
 // Shared with the threads.
 struct Returned {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<bool> jobs;
+  explicit Returned(size_t count) : jobs(count) {}
+  Mutex mutex;
+  CondVar changed;
+  std::vector<bool> jobs GUARDED_BY(mutex);
 };
 
 bool Begin(const std::string& name, size_t index, std::function<void()> job,
@@ -29,9 +30,9 @@ bool Begin(const std::string& name, size_t index, std::function<void()> job,
       ::pthread_setname_np(::pthread_self(), name.c_str());
       job();
       job = nullptr;  // what it holds is released before the end is reported
-      std::lock_guard lock(returned->mutex);
+      MutexLock lock(returned->mutex);
       returned->jobs[index] = true;
-      returned->changed.notify_all();
+      returned->changed.NotifyAll();
     }).detach();
     return true;
   } catch (const std::system_error&) {
@@ -43,17 +44,16 @@ bool Begin(const std::string& name, size_t index, std::function<void()> job,
 
 std::vector<bool> RunStaggered(const std::string& name, std::vector<std::function<void()>> jobs,
                                const StaggerPace& pace) {
-  auto returned = std::make_shared<Returned>();
-  returned->jobs.resize(jobs.size());
+  auto returned = std::make_shared<Returned>(jobs.size());
   const Steady::time_point handover_end = Steady::now() + pace.handovers;
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (!Begin(name, i, std::move(jobs[i]), returned)) continue;
-    std::unique_lock lock(returned->mutex);
-    returned->changed.wait_until(lock, std::min(handover_end, Steady::now() + pace.handover),
-                                 [&] { return returned->jobs[i]; });
+    MutexLock lock(returned->mutex);
+    returned->changed.WaitUntil(lock, std::min(handover_end, Steady::now() + pace.handover),
+                                [&]() REQUIRES(returned->mutex) { return returned->jobs[i]; });
   }
-  std::unique_lock lock(returned->mutex);
-  returned->changed.wait_until(lock, Steady::now() + pace.patience, [&] {
+  MutexLock lock(returned->mutex);
+  returned->changed.WaitUntil(lock, Steady::now() + pace.patience, [&]() REQUIRES(returned->mutex) {
     return std::all_of(returned->jobs.begin(), returned->jobs.end(), [](bool one) { return one; });
   });
   return returned->jobs;

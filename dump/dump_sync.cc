@@ -13,7 +13,7 @@
 namespace profd {
 
 bool PendingReplacement::Rename() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (over_.load(std::memory_order_relaxed)) return false;
   const bool renamed = ::renameat(dir_.get(), from_.c_str(), dir_.get(), to_.c_str()) == 0;
   over_.store(true, std::memory_order_release);
@@ -21,7 +21,7 @@ bool PendingReplacement::Rename() {
 }
 
 bool PendingReplacement::CallOff() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (over_.exchange(true, std::memory_order_acq_rel)) return false;
   ::unlinkat(dir_.get(), from_.c_str(), 0);
   return true;
@@ -36,23 +36,23 @@ DumpSync::DumpSync(DumpIo& io) : io_(io) {
 
 DumpSync::~DumpSync() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   thread_.join();
 }
 
 bool DumpSync::Push(Job job, bool must) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!must && waiting_.size() >= kMaxWaiting) {
       ++stats_.turned_away;
       return false;
     }
     waiting_.push_back(std::move(job));
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   return true;
 }
 
@@ -84,12 +84,12 @@ void DumpSync::Then(UniqueFd volume, const Outcome& outcome, std::function<void(
 }
 
 bool DumpSync::idle() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return waiting_.empty() && !busy_;
 }
 
 DumpSync::Stats DumpSync::stats() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stats_;
 }
 
@@ -97,9 +97,9 @@ void DumpSync::Run() {
   std::vector<Job> batch;
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       busy_ = false;
-      wake_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+      wake_.Wait(lock, [this]() REQUIRES(mutex_) { return stop_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
       batch.swap(waiting_);
       busy_ = true;
@@ -144,7 +144,7 @@ void DumpSync::Do(Job& job) {
   }
   const int64_t took = clock.SteadyNs() - before;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (job.what != SyncMode::kStart) ++stats_.synced;
     if (failed != 0) ++stats_.errors;
     stats_.longest_ns = std::max(stats_.longest_ns, took);

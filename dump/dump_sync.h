@@ -5,16 +5,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "dump/dump_io.h"
 
@@ -32,10 +31,10 @@ class PendingReplacement {
   bool over() const { return over_.load(std::memory_order_acquire); }
 
  private:
-  std::mutex mutex_;
-  UniqueFd dir_;
-  std::string from_;
-  std::string to_;
+  Mutex mutex_;
+  UniqueFd dir_ GUARDED_BY(mutex_);
+  std::string from_ GUARDED_BY(mutex_);
+  std::string to_ GUARDED_BY(mutex_);
   std::atomic<bool> over_{false};
 };
 
@@ -88,12 +87,12 @@ class DumpSync {
   void Do(Job& job);
 
   DumpIo& io_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Job> waiting_;
-  bool busy_ = false;
-  bool stop_ = false;
-  Stats stats_;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  std::vector<Job> waiting_ GUARDED_BY(mutex_);
+  bool busy_ GUARDED_BY(mutex_) = false;
+  bool stop_ GUARDED_BY(mutex_) = false;
+  Stats stats_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -64,8 +64,8 @@ Result<std::vector<DumpReader::File>> DumpReader::Files(const ListLimits& limits
   if (!walked.ok()) return walked;
   // Should a path be there twice, its first is today's, which is what OpenFile opens.
   std::ranges::stable_sort(files, {}, &File::path);
-  auto twice = std::ranges::unique(files, {}, &File::path);
-  files.erase(twice.begin(), twice.end());
+  auto same = [](const File& a, const File& b) { return a.path == b.path; };
+  files.erase(std::unique(files.begin(), files.end(), same), files.end());
   return files;
 }
 

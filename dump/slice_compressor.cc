@@ -41,31 +41,31 @@ SliceCompressor::SliceCompressor(DumpIo& io, DumpOwner owner, int level)
 
 SliceCompressor::~SliceCompressor() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
     waiting_.clear();
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   thread_.join();
 }
 
 bool SliceCompressor::Take(Job job) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stop_ || waiting_.size() >= kMaxWaiting) return false;
     waiting_.push_back(std::move(job));
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   return true;
 }
 
 std::vector<SliceCompressor::Done> SliceCompressor::TakeDone() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::exchange(done_, {});
 }
 
 bool SliceCompressor::Forget(uint64_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = std::find_if(waiting_.begin(), waiting_.end(),
                             [id](const Job& job) { return job.id == id; });
   if (found != waiting_.end()) {
@@ -80,18 +80,18 @@ bool SliceCompressor::Forget(uint64_t id) {
 }
 
 void SliceCompressor::Finish(int64_t max_ns) {
-  std::unique_lock lock(mutex_);
-  auto idle = [this] { return waiting_.empty() && in_hand_bytes_ == 0; };
-  idle_.wait_for(lock, std::chrono::nanoseconds(max_ns), idle);
+  MutexLock lock(mutex_);
+  auto idle = [this]() REQUIRES(mutex_) { return waiting_.empty() && in_hand_bytes_ == 0; };
+  idle_.WaitFor(lock, std::chrono::nanoseconds(max_ns), idle);
   waiting_.clear();
   if (in_hand_bytes_ != 0) forget_in_hand_ = true;
-  idle_.wait(lock, idle);
+  idle_.Wait(lock, idle);
   stop_ = true;
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 uint64_t SliceCompressor::spare_bytes() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   uint64_t most = in_hand_bytes_;
   for (const Job& job : waiting_) most = std::max(most, job.bytes);
   return most;
@@ -101,8 +101,8 @@ void SliceCompressor::Run() {
   for (;;) {
     Job job;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+      MutexLock lock(mutex_);
+      wake_.Wait(lock, [this]() REQUIRES(mutex_) { return stop_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
       job = std::move(waiting_.front());
       waiting_.pop_front();
@@ -114,7 +114,7 @@ void SliceCompressor::Run() {
     const std::string temporary = fmt::format(".{}.zst.tmp", job.name);
     {
       // Under the lock, so that Forget is either before or after.
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       const std::string packed = job.name + std::string(kCompressedSuffix);
       if (forget_in_hand_ || done.bytes == 0 ||
           ::renameat(job.dir.get(), temporary.c_str(), job.dir.get(), packed.c_str()) != 0) {
@@ -126,7 +126,7 @@ void SliceCompressor::Run() {
       if (!forget_in_hand_) done_.push_back(done);
       in_hand_bytes_ = 0;
     }
-    idle_.notify_all();
+    idle_.NotifyAll();
   }
 }
 

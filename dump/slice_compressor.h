@@ -3,15 +3,14 @@
 // is. `x.slice_k` becomes `x.slice_k.zst` in one step; a slice that would not become smaller stays.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "dump/dump_io.h"
 
@@ -59,15 +58,15 @@ class SliceCompressor {
   DumpIo& io_;
   const DumpOwner owner_;
   const int level_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable idle_;
-  std::deque<Job> waiting_;
-  uint64_t in_hand_ = 0;        // its id; kNone
-  uint64_t in_hand_bytes_ = 0;
-  bool forget_in_hand_ = false;
-  std::vector<Done> done_;
-  bool stop_ = false;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  CondVar idle_;
+  std::deque<Job> waiting_ GUARDED_BY(mutex_);
+  uint64_t in_hand_ GUARDED_BY(mutex_) = 0;  // its id; kNone
+  uint64_t in_hand_bytes_ GUARDED_BY(mutex_) = 0;
+  bool forget_in_hand_ GUARDED_BY(mutex_) = false;
+  std::vector<Done> done_ GUARDED_BY(mutex_);
+  bool stop_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

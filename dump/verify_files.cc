@@ -206,10 +206,10 @@ void FindDataFiles(VerifyRun& run) {
     std::ranges::sort(file.slices, [](const VerifySlice& a, const VerifySlice& b) {
       return std::tie(a.number, a.path) < std::tie(b.number, b.path);
     });
-    auto twice = std::ranges::unique(file.slices, {}, [](const VerifySlice& slice) {
-      return RecordedName(slice.path);
-    });
-    file.slices.erase(twice.begin(), twice.end());
+    auto same = [](const VerifySlice& a, const VerifySlice& b) {
+      return RecordedName(a.path) == RecordedName(b.path);
+    };
+    file.slices.erase(std::unique(file.slices.begin(), file.slices.end(), same), file.slices.end());
     SetShape(run, &file);
   }
 }

@@ -66,7 +66,7 @@ ExportRun::ExportRun(const ExportOptions& options, std::vector<std::unique_ptr<F
 
 void ExportRun::Problem(size_t dump, const std::string& file, const std::string& what,
                         bool broken) {
-  std::lock_guard lock(report_mutex_);
+  MutexLock lock(report_mutex_);
   report_.damaged |= broken;
   if (report_.problems.size() >= kMaxProblems) return;
   report_.problems.push_back({dumps_[dump].info().name + "/" + file, what, broken});
@@ -212,14 +212,14 @@ bool ExportRun::Progress(uint64_t bytes) {
   uint64_t done = bytes_done_.fetch_add(bytes) + bytes;
   if (cancelled_) return false;
   if (!progress_) return true;
-  std::unique_lock lock(progress_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return true;
+  if (!progress_mutex_.TryLock()) return true;
   auto now = std::chrono::steady_clock::now();
-  if (now - progress_told_ < kProgressPeriod) return true;
-  progress_told_ = now;
-  if (progress_({done, total_bytes_, files_done_, tasks_.size()})) return true;
-  cancelled_ = true;
-  return false;
+  if (now - progress_told_ >= kProgressPeriod) {
+    progress_told_ = now;
+    if (!progress_({done, total_bytes_, files_done_, tasks_.size()})) cancelled_ = true;
+  }
+  progress_mutex_.Unlock();
+  return !cancelled_;
 }
 
 void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
@@ -266,7 +266,7 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
   channel.rows = fan.rows();
   const std::optional<Manifest>& manifest = dumps_[order.dump].info().manifest;
   const bool running = manifest && manifest->state == DumpState::kRunning;
-  std::lock_guard lock(report_mutex_);
+  MutexLock lock(report_mutex_);
   report_.damaged |= channel.bad_bytes > 0 && !running;
   report_.input_bytes += channel.bytes;
   report_.channels.push_back(std::move(channel));
@@ -283,6 +283,11 @@ void ExportRun::Work() {
 }
 
 Result<ExportReport> ExportRun::End() {
+  ExportReport report;
+  {
+    MutexLock lock(report_mutex_);
+    report = std::move(report_);
+  }
   Status first;
   size_t good = 0;
   for (size_t i = 0; i < began_; ++i) {
@@ -292,22 +297,22 @@ Result<ExportReport> ExportRun::End() {
     Status ended = format.format().End(complete, &files);
     if (complete && !ended.ok()) format.Fail(ended);
     if (complete && ended.ok()) {
-      report_.outputs.insert(report_.outputs.end(), files.begin(), files.end());
+      report.outputs.insert(report.outputs.end(), files.begin(), files.end());
       ++good;
     }
     if (!format.failed()) continue;
     Status error = format.error().Annotate(format.format().name());
     if (first.ok()) first = error;
-    report_.failed.push_back({std::string(format.format().name()), format.error()});
+    report.failed.push_back({std::string(format.format().name()), format.error()});
   }
   if (cancelled_) return Status(StatusCode::kCancelled, "interrupted");
   if (good == 0 && !first.ok()) return first;
-  std::ranges::sort(report_.channels, [](const ChannelReport& a, const ChannelReport& b) {
+  std::ranges::sort(report.channels, [](const ChannelReport& a, const ChannelReport& b) {
     return std::tie(a.dump, a.device, a.file) < std::tie(b.dump, b.device, b.file);
   });
-  report_.seconds =
+  report.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-  return std::move(report_);
+  return report;
 }
 
 Result<ExportReport> ExportRun::Run() {

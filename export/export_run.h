@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "export/engine.h"
 #include "export/fan_out.h"
 
@@ -65,10 +65,10 @@ class ExportRun {
   std::atomic<uint64_t> bytes_done_{0};
   std::atomic<size_t> files_done_{0};
   std::atomic<bool> cancelled_{false};
-  std::mutex progress_mutex_;
-  std::chrono::steady_clock::time_point progress_told_;  // guarded by progress_mutex_
-  std::mutex report_mutex_;
-  ExportReport report_;  // guarded by report_mutex_
+  Mutex progress_mutex_;
+  std::chrono::steady_clock::time_point progress_told_ GUARDED_BY(progress_mutex_);
+  Mutex report_mutex_;
+  ExportReport report_ GUARDED_BY(report_mutex_);
 };
 
 }  // namespace profd::exporting

@@ -12,13 +12,13 @@ RunningFormat::RunningFormat(std::unique_ptr<Format> format) : format_(std::move
 }
 
 void RunningFormat::Fail(const Status& error) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (error_.ok()) error_ = error;
   failed_.store(true, std::memory_order_relaxed);
 }
 
 Status RunningFormat::error() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return error_;
 }
 

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "export/event.h"
 #include "export/format.h"
 
@@ -31,8 +31,8 @@ class RunningFormat {
   uint64_t tables_ = 0;
   bool events_ = false;
   std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;
-  Status error_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  Status error_ GUARDED_BY(mutex_);
 };
 
 constexpr uint64_t TableBit(TableId id) { return uint64_t{1} << static_cast<unsigned>(id); }

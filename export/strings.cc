@@ -3,7 +3,7 @@
 namespace profd::exporting {
 
 int64_t Strings::Intern(std::string_view text) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (auto it = ids_.find(text); it != ids_.end()) return it->second;
   if (texts_.size() >= kMax) text = kOther;
   if (auto it = ids_.find(text); it != ids_.end()) return it->second;
@@ -14,13 +14,13 @@ int64_t Strings::Intern(std::string_view text) {
 }
 
 std::string_view Strings::Text(int64_t id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (id < 0 || static_cast<size_t>(id) >= texts_.size()) return {};
   return texts_[static_cast<size_t>(id)];
 }
 
 size_t Strings::size() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return texts_.size();
 }
 

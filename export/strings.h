@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+#include "base/mutex.h"
 
 namespace profd::exporting {
 
@@ -22,9 +23,9 @@ class Strings {
   size_t size() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::deque<std::string> texts_;
-  std::unordered_map<std::string_view, int64_t> ids_;
+  mutable Mutex mutex_;
+  std::deque<std::string> texts_ GUARDED_BY(mutex_);
+  std::unordered_map<std::string_view, int64_t> ids_ GUARDED_BY(mutex_);
 };
 
 }  // namespace profd::exporting

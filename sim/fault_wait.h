@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "sim/node.h"
 
 namespace profd::sim {
@@ -15,7 +14,7 @@ class FaultWait {
   // Returns when `device` hangs neither in both libraries nor in the way `own`. Nothing wakes a
   // waiter early: only the fault's end does.
   void WhileHanging(const Node& node, int device, DropMode own = DropMode::kHang) {
-    std::unique_lock<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     for (int64_t now = node.ScenarioNow();
          node.faults().Drop(DropMode::kHang, now, device) != nullptr ||
          node.faults().Drop(own, now, device) != nullptr;
@@ -26,18 +25,18 @@ class FaultWait {
   }
   // Takes `ns` of played time, like a profiling call of the driver.
   void Spend(const Node& node, int64_t ns) {
-    std::unique_lock<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     const int64_t end = node.RawNow() + ns;
     while (node.RawNow() < end) Sleep(lock, node.played().WaitFor(end - node.RawNow()));
   }
 
  private:
   static constexpr int64_t kLongestNs = 3'600'000'000'000;
-  void Sleep(std::unique_lock<std::mutex>& lock, int64_t ns) {
-    changed_.wait_for(lock, std::chrono::nanoseconds(std::clamp<int64_t>(ns, 0, kLongestNs)));
+  void Sleep(MutexLock& lock, int64_t ns) REQUIRES(mutex_) {
+    changed_.WaitFor(lock, std::chrono::nanoseconds(std::clamp<int64_t>(ns, 0, kLongestNs)));
   }
-  std::mutex mutex_;
-  std::condition_variable changed_;  // never notified
+  Mutex mutex_;
+  CondVar changed_;  // never notified
 };
 
 }  // namespace profd::sim

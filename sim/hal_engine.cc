@@ -33,23 +33,23 @@ constexpr int64_t kLongestSleepNs = 3'600 * kNsPerSecond;
 HalEngine::HalEngine(const Node& node)
     : node_(node), channels_(static_cast<size_t>(node.devices()) * abi::kMaxChannels) {}
 
-void HalEngine::SleepUntilScenario(Lock& lock, int64_t scenario_ns, int64_t at_most_ns) {
+void HalEngine::SleepUntilScenario(MutexLock& lock, int64_t scenario_ns, int64_t at_most_ns) {
   const int64_t left = scenario_ns == kForever
                            ? kLongestSleepNs
                            : node_.played().WaitFor(scenario_ns - node_.ScenarioNow());
   const int64_t ns = std::clamp<int64_t>(std::min(left, at_most_ns), 0, kLongestSleepNs);
-  changed_.wait_for(lock, std::chrono::nanoseconds(ns));
+  changed_.WaitFor(lock, std::chrono::nanoseconds(ns));
 }
 
 // A call that hangs holds nothing: others go on while it waits for the fault to end.
 template <class Active>
-void HalEngine::WaitWhile(Lock& lock, Active active) {
+void HalEngine::WaitWhile(MutexLock& lock, Active active) {
   while (active(node_.ScenarioNow())) {
     SleepUntilScenario(lock, node_.faults().NextEdge(node_.ScenarioNow()), kLongestSleepNs);
   }
 }
 
-int HalEngine::CheckDevice(Lock& lock, unsigned device) {
+int HalEngine::CheckDevice(MutexLock& lock, unsigned device) {
   if (!node_.HasDevice(device)) return abi::kProfError;
   const int id = static_cast<int>(device);
   WaitWhile(lock,
@@ -58,7 +58,7 @@ int HalEngine::CheckDevice(Lock& lock, unsigned device) {
   return missing ? abi::kProfError : abi::kProfOk;
 }
 
-int HalEngine::CheckChannel(Lock& lock, unsigned device, unsigned channel) {
+int HalEngine::CheckChannel(MutexLock& lock, unsigned device, unsigned channel) {
   if (channel >= abi::kMaxChannels) return abi::kProfError;
   if (const int code = CheckDevice(lock, device); code != abi::kProfOk) return code;
   return ChipHasChannel(node_.chip(), channel) ? abi::kProfOk : abi::kProfError;
@@ -66,7 +66,7 @@ int HalEngine::CheckChannel(Lock& lock, unsigned device, unsigned channel) {
 
 int HalEngine::GetChannels(unsigned device, abi::ChannelList* out) {
   if (out == nullptr) return abi::kProfError;
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const int code = CheckDevice(lock, device); code != abi::kProfOk) return code;
   std::memset(out, 0, sizeof *out);
   out->chip_type = node_.chip().chip_id;
@@ -85,7 +85,7 @@ int HalEngine::GetChannels(unsigned device, abi::ChannelList* out) {
 
 int HalEngine::Start(unsigned device, unsigned channel, const abi::ProfStartPara* para) {
   if (para == nullptr) return abi::kProfError;
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const int code = CheckChannel(lock, device, channel); code != abi::kProfOk) return code;
   std::unique_ptr<Channel>& slot = Slot(device, channel);
   if (slot != nullptr && slot->started) return abi::kProfStartedAlready;
@@ -115,7 +115,7 @@ int HalEngine::Start(unsigned device, unsigned channel, const abi::ProfStartPara
     slot->ledger->earlier_bytes = slot->ledger->bytes.load();
   }
   Book(*slot);
-  changed_.notify_all();
+  changed_.NotifyAll();
   return abi::kProfOk;
 }
 
@@ -146,7 +146,7 @@ void HalEngine::Forget(const Channel* channel) {
 }
 
 int HalEngine::Stop(unsigned device, unsigned channel) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const int code = CheckChannel(lock, device, channel); code != abi::kProfOk) return code;
   if (Slot(device, channel) == nullptr || !Slot(device, channel)->started) {
     return abi::kProfStoppedAlready;
@@ -161,13 +161,13 @@ int HalEngine::Stop(unsigned device, unsigned channel) {
   state->started = false;
   state->announce = state->ring.size() > 0;
   if (!state->announce) Forget(state);
-  changed_.notify_all();
+  changed_.NotifyAll();
   return abi::kProfOk;
 }
 
 int HalEngine::Read(unsigned device, unsigned channel, char* out, unsigned size) {
   if (out == nullptr || size == 0 || size > INT32_MAX) return abi::kProfError;
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const int code = CheckChannel(lock, device, channel); code != abi::kProfOk) return code;
   Channel* const state = Slot(device, channel).get();
   if (state == nullptr) return abi::kProfStoppedAlready;
@@ -231,7 +231,7 @@ int64_t HalEngine::NextDueRaw() const {
 
 // 0, or what an active poll_error makes poll answer. A faked timeout takes its time, like a real
 // one.
-int HalEngine::PollFault(Lock& lock, int64_t deadline_ns) {
+int HalEngine::PollFault(MutexLock& lock, int64_t deadline_ns) {
   const Fault* fault = node_.faults().Find(FaultKind::kPollError, node_.ScenarioNow(), kAllDevices);
   if (fault == nullptr) return 0;
   while (fault->code == abi::kProfTimeout && node_.clock().SteadyNs() < deadline_ns &&
@@ -243,7 +243,7 @@ int HalEngine::PollFault(Lock& lock, int64_t deadline_ns) {
 
 int HalEngine::Poll(abi::ProfPollInfo* out, int num, int timeout_s) {
   if (out == nullptr || num <= 0) return abi::kProfError;
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   const int64_t deadline =
       node_.clock().SteadyNs() + int64_t{std::max(0, timeout_s)} * kNsPerSecond;
   while (true) {
@@ -263,19 +263,19 @@ int HalEngine::Poll(abi::ProfPollInfo* out, int num, int timeout_s) {
 
 int HalEngine::Flush(unsigned device, unsigned channel, unsigned* data_len) {
   if (data_len == nullptr) return abi::kProfError;
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const int code = CheckChannel(lock, device, channel); code != abi::kProfOk) return code;
   if (!Flushable(channel)) return abi::kDrvErrorNotSupport;
   Channel* const state = Slot(device, channel).get();
   if (state == nullptr || !state->started) return abi::kProfStoppedAlready;
   Generate(*state);
   *data_len = static_cast<unsigned>(state->ring.size());
-  changed_.notify_all();
+  changed_.NotifyAll();
   return abi::kProfOk;
 }
 
 uint64_t HalEngine::DroppedBytesForTest(unsigned device, unsigned channel) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   const Channel* const state = Slot(device, channel).get();
   return state == nullptr ? 0 : state->ring.dropped_bytes();
 }

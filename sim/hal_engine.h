@@ -4,12 +4,11 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "driver/abi/hal_abi.h"
 #include "sim/ledger.h"
 #include "sim/node.h"
@@ -47,31 +46,31 @@ class HalEngine {
     Produced booked{};
     uint64_t booked_dropped = 0;
   };
-  using Lock = std::unique_lock<std::mutex>;
 
   // 0, or the code a call for this device must answer. Waits out a hanging card first.
-  int CheckDevice(Lock& lock, unsigned device);
-  int CheckChannel(Lock& lock, unsigned device, unsigned channel);
+  int CheckDevice(MutexLock& lock, unsigned device) REQUIRES(mutex_);
+  int CheckChannel(MutexLock& lock, unsigned device, unsigned channel) REQUIRES(mutex_);
   template <class Active>
-  void WaitWhile(Lock& lock, Active active);
-  void SleepUntilScenario(Lock& lock, int64_t scenario_ns, int64_t at_most_ns);
-  int PollFault(Lock& lock, int64_t deadline_ns);
-  int CollectReady(abi::ProfPollInfo* out, int num, bool* any_started);
-  bool Ready(const Channel& channel, int64_t raw_ns) const;
-  int64_t NextDueRaw() const;
-  void Generate(Channel& channel);
-  void Book(Channel& channel);
-  void Forget(const Channel* channel);
-  std::unique_ptr<Channel>& Slot(unsigned device, unsigned channel) {
+  void WaitWhile(MutexLock& lock, Active active) REQUIRES(mutex_);
+  void SleepUntilScenario(MutexLock& lock, int64_t scenario_ns, int64_t at_most_ns)
+      REQUIRES(mutex_);
+  int PollFault(MutexLock& lock, int64_t deadline_ns) REQUIRES(mutex_);
+  int CollectReady(abi::ProfPollInfo* out, int num, bool* any_started) REQUIRES(mutex_);
+  bool Ready(const Channel& channel, int64_t raw_ns) const REQUIRES(mutex_);
+  int64_t NextDueRaw() const REQUIRES(mutex_);
+  void Generate(Channel& channel) REQUIRES(mutex_);
+  void Book(Channel& channel) REQUIRES(mutex_);
+  void Forget(const Channel* channel) REQUIRES(mutex_);
+  std::unique_ptr<Channel>& Slot(unsigned device, unsigned channel) REQUIRES(mutex_) {
     return channels_[device * abi::kMaxChannels + channel];
   }
 
   const Node& node_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<Channel>> channels_;
-  std::vector<Channel*> active_;  // started or with something to announce
-  size_t next_ = 0;               // where the next poll begins to look
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::unique_ptr<Channel>> channels_ GUARDED_BY(mutex_);
+  std::vector<Channel*> active_ GUARDED_BY(mutex_);  // started or with something to announce
+  size_t next_ GUARDED_BY(mutex_) = 0;               // where the next poll begins to look
 };
 
 }  // namespace profd::sim

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace profd::client {
 namespace {
@@ -18,9 +18,9 @@ constexpr std::chrono::milliseconds kTick{100};
 struct Board {
   std::atomic<size_t> next{0};
   std::atomic<bool> cancelled{false};
-  std::mutex mutex;
-  std::condition_variable changed;
-  size_t done = 0;
+  Mutex mutex;
+  CondVar changed;
+  size_t done GUARDED_BY(mutex) = 0;
 };
 
 void Work(const FanOut::Plan& plan, const Clock& clock, Board* board) {
@@ -34,9 +34,9 @@ void Work(const FanOut::Plan& plan, const Clock& clock, Board* board) {
       NodeCall call(plan.make_api(node), clock, deadline, &board->cancelled, std::move(diagnose));
       plan.work(node, &call);
     }
-    std::lock_guard lock(board->mutex);
+    MutexLock lock(board->mutex);
     ++board->done;
-    board->changed.notify_one();
+    board->changed.NotifyOne();
   }
 }
 
@@ -85,13 +85,13 @@ bool FanOut::Run(const Plan& plan) {
   StartWorkers(workers, [&] { Work(plan, clock_, &board); }, &threads);
   if (threads.empty() && plan.nodes > 0) return false;
   {
-    std::unique_lock lock(board.mutex);
+    MutexLock lock(board.mutex);
     while (board.done < plan.nodes && !board.cancelled.load()) {
-      board.changed.wait_for(lock, kTick);
+      board.changed.WaitFor(lock, kTick);
       size_t done = board.done;
-      lock.unlock();
+      lock.Unlock();
       if (plan.go_on && !plan.go_on(done)) board.cancelled.store(true);
-      lock.lock();
+      lock.Lock();
     }
   }
   for (std::thread& thread : threads) thread.join();

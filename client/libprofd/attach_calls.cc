@@ -42,10 +42,10 @@ Answer Library::NotAttached() const {
   }
 }
 
-Answer Library::WaitAttached(Lock& lock, Deadline deadline) {
+Answer Library::WaitAttached(MutexLock& lock, Deadline deadline) {
   ++waiters_;
   descriptors_.Wake();
-  changed_.wait_until(lock, deadline, [this] {
+  changed_.WaitUntil(lock, deadline, [this]() REQUIRES(mutex_) {
     return phase_ == Phase::kAttached || phase_ == Phase::kStopped || phase_ == Phase::kRefused;
   });
   --waiters_;
@@ -53,7 +53,7 @@ Answer Library::WaitAttached(Lock& lock, Deadline deadline) {
 }
 
 Answer Library::WaitAttached(Deadline deadline) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   return WaitAttached(lock, deadline);
 }
 
@@ -68,7 +68,7 @@ bool Library::Queue(const attach::ToDaemon& message) {
   return true;
 }
 
-Result<attach::Reply> Library::Call(Lock& lock, Kind kind,
+Result<attach::Reply> Library::Call(MutexLock& lock, Kind kind,
                                     const std::function<attach::ToDaemon(uint64_t)>& make,
                                     Deadline deadline, Answer* failure) {
   const auto failed = [failure](Answer answer) {
@@ -78,7 +78,7 @@ Result<attach::Reply> Library::Call(Lock& lock, Kind kind,
   // Right after the start of the process the first attempt is still on its way.
   if (is_under_way()) {
     ++waiters_;
-    changed_.wait_until(lock, deadline, [this] { return !is_under_way(); });
+    changed_.WaitUntil(lock, deadline, [this]() REQUIRES(mutex_) { return !is_under_way(); });
     --waiters_;
   }
   if (phase_ != Phase::kAttached) return failed(NotAttached());
@@ -90,7 +90,7 @@ Result<attach::Reply> Library::Call(Lock& lock, Kind kind,
   PendingCall& call = calls_[seq];  // map: stays where it is
   call.kind = kind;
   const bool answered =
-      changed_.wait_until(lock, deadline, [&call] { return call.reply || call.lost; });
+      changed_.WaitUntil(lock, deadline, [&call] { return call.reply || call.lost; });
   if (!answered) {
     call.abandoned = true;
     return failed({PROFD_TIMEOUT, "the daemon has not answered in time"});
@@ -107,7 +107,7 @@ Result<attach::Reply> Library::Call(Lock& lock, Kind kind,
 }
 
 Answer Library::StartSession(attach::StartCall call, Deadline deadline) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   Answer failure;
   const auto reply = Call(
       lock, Kind::kStart,
@@ -121,9 +121,9 @@ Answer Library::StartSession(attach::StartCall call, Deadline deadline) {
 }
 
 Answer Library::StopSession(Deadline deadline) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   // What PROFILING_OPTIONS began may not have been answered yet.
-  changed_.wait_until(lock, deadline, [this] {
+  changed_.WaitUntil(lock, deadline, [this]() REQUIRES(mutex_) {
     return !opened_.empty() || !own_options_told_ ||
            (phase_ != Phase::kAttached && !is_under_way());
   });
@@ -159,7 +159,7 @@ Answer Library::SetMetadata(std::string key, std::string value) {
     return {PROFD_INVALID, "a value of metadata has at most " +
                                std::to_string(attach::kMaxMetadataValueBytes) + " bytes"};
   }
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (metadata_.size() >= attach::kMaxMetadataKeys && metadata_.count(key) == 0) {
     return {PROFD_INVALID,
             "at most " + std::to_string(attach::kMaxMetadataKeys) + " keys of metadata"};
@@ -174,7 +174,7 @@ Answer Library::SetMetadata(std::string key, std::string value) {
 }
 
 Answer Library::SessionJson(bool refresh, Deadline deadline, std::string* out) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!last_session_) {
     return {PROFD_NO_SESSION, own_refusal_.empty()
                                   ? "this process has started no session"
@@ -199,7 +199,7 @@ Answer Library::SessionJson(bool refresh, Deadline deadline, std::string* out) {
 
 void Library::OnStep(int64_t step, bool begin) {
   std::vector<attach::StepReport> reports;
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   watch_.OnStep(step, begin, &reports);
   for (attach::StepReport& report : reports) Queue(std::move(report));
   if (!reports.empty()) UpdateFlags();
@@ -207,7 +207,7 @@ void Library::OnStep(int64_t step, bool begin) {
 
 profd_counters Library::Counters() {
   const attach::MarkRingWriter* ring = hot_.ring.load(std::memory_order_acquire);
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return {ring == nullptr ? 0 : ring->published(),
           (ring == nullptr ? 0 : ring->dropped()) + hot_.lost_without_ring.load(),
           welcomes_ == 0 ? 0 : welcomes_ - 1};

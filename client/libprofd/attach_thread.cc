@@ -50,7 +50,7 @@ Status Library::Start(Settings settings) {
   Descriptors::Hush(descriptors_.wake());
   stopping_ = false;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     settings_ = std::move(settings);
     phase_ = Phase::kTrying;
     why_not_attached_ = "connect to " + settings_.socket + ": not done yet";
@@ -141,7 +141,7 @@ bool Library::Greet() {
   }
   Status status;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     hello.metadata = metadata_;
     const bool tells_options = own_options_wanted_ && own_session_.empty();
     if (!tells_options) hello.options_json.clear();
@@ -169,7 +169,7 @@ void Library::Serve() {
     if (stopping_) return SayBye();
     bool more = false;
     {
-      const Lock lock(mutex_);
+      const MutexLock lock(mutex_);
       more = !outbox_.empty() && phase_ == Phase::kAttached;
     }
     pollfd waited[2] = {
@@ -202,7 +202,7 @@ bool Library::SendQueued() {
   for (;;) {
     std::string packet;
     {
-      const Lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (phase_ != Phase::kAttached || outbox_.empty()) return true;
       packet = std::move(outbox_.front());
       outbox_.pop_front();
@@ -213,7 +213,7 @@ bool Library::SendQueued() {
       Lose(Phase::kAbsent, sent.message());
       return false;
     }
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     outbox_.push_front(std::move(packet));
     return true;
   }
@@ -241,7 +241,7 @@ bool Library::OnPacket(const std::string& packet) {
 void Library::OnWelcome(const attach::Welcome& welcome) {
   if (welcomed_at_) return;
   welcomed_at_ = Clock::now();
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   phase_ = Phase::kAttached;
   ++welcomes_;
   Log("attached to " + welcome.daemon + " as job \"" + welcome.job_id + "\"");
@@ -253,7 +253,7 @@ void Library::OnWelcome(const attach::Welcome& welcome) {
   if (!last.empty()) Recheck(last);
   if (own_options_wanted_ && !own_session_.empty() && own_session_ != last) Recheck(own_session_);
   UpdateFlags();
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Library::Recheck(const std::string& session_id) {
@@ -308,10 +308,10 @@ void Library::OnOwnOptionsReply(const attach::Reply& reply) {
 }
 
 void Library::OnReply(attach::Reply reply) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (reply.seq == 0) {
     OnOwnOptionsReply(reply);
-    changed_.notify_all();
+    changed_.NotifyAll();
     return;
   }
   const auto found = calls_.find(reply.seq);
@@ -334,11 +334,11 @@ void Library::OnReply(attach::Reply reply) {
   } else {
     call.reply = std::move(reply);
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Library::OnNotice(const attach::SessionNotice& notice) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   watch_.OnNotice(notice);
   if (last_session_ && last_session_->session_id == notice.session_id &&
       !IsFinal(last_session_->state)) {
@@ -363,7 +363,7 @@ void Library::UpdateFlags() {
 
 void Library::Lose(Phase phase, const std::string& why) {
   descriptors_.Disconnect();
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ == Phase::kAttached || phase == Phase::kRefused) Log("not attached: " + why);
   phase_ = phase;
   why_not_attached_ = why;
@@ -375,7 +375,7 @@ void Library::Lose(Phase phase, const std::string& why) {
   watch_.Clear();
   own_options_told_ = false;
   UpdateFlags();
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Library::WaitBeforeNextAttempt() {
@@ -387,7 +387,7 @@ void Library::WaitBeforeNextAttempt() {
   Deadline next = begin + backoff_ * 3 / 4 + milliseconds(random_() % (span + 1));
   while (!stopping_ && Clock::now() < next) {
     {
-      const Lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (waiters_ > 0) next = std::min(next, begin + kFirstBackoff);
     }
     pollfd waited{descriptors_.wake(), POLLIN, 0};
@@ -397,7 +397,7 @@ void Library::WaitBeforeNextAttempt() {
 
 void Library::SayBye() {
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const std::string& id : opened_) Queue(attach::StopCall{next_seq_++, id});
   }
   // What is queued goes first, if it goes at once.

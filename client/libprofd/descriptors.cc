@@ -26,7 +26,7 @@ void CloseInt(int* fd) {
 }  // namespace
 
 Status Descriptors::Open() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (wake_ < 0) wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_ >= 0 && done_ < 0) done_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   return done_ >= 0 ? Status::Ok() : Status::FromErrno(errno, "eventfd");
@@ -52,7 +52,7 @@ Status Descriptors::MakeRing(uint32_t slots) {
   if (ring_ >= 0) return Status::Ok();
   slots = attach::RingSlotsFor(slots);
   const size_t bytes = attach::RingBytes(slots);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   UniqueFd memfd(::memfd_create("profd-marks", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd.valid()) return Status::FromErrno(errno, "memfd of the mark ring");
   if (::ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) {
@@ -81,7 +81,7 @@ Status Descriptors::Connect(const std::string& path) {
     return InvalidArgument("no usable path of a socket: \"" + path + "\"");
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   UniqueFd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.valid()) return Status::FromErrno(errno, "socket");
   // Never waits: a full backlog is EAGAIN.
@@ -94,7 +94,7 @@ Status Descriptors::Connect(const std::string& path) {
 }
 
 void Descriptors::Disconnect() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   CloseInt(&socket_);
 }
 

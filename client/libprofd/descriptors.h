@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "proto/attach/mark_ring_writer.h"
 
@@ -37,15 +37,15 @@ class Descriptors {
   static void Hush(int doorbell);
   int done() const { return done_; }
 
-  void LockForFork() { mutex_.lock(); }
-  void UnlockAfterFork() { mutex_.unlock(); }
+  void LockForFork() ACQUIRE(mutex_) { mutex_.Lock(); }
+  void UnlockAfterFork() RELEASE(mutex_) { mutex_.Unlock(); }
   // In the child: gives all of it up. Only system calls.
   void Abandon();
 
  private:
   static void Ring(int doorbell);
 
-  std::mutex mutex_;
+  Mutex mutex_;  // of making and closing; the thread that does it reads without
   int socket_ = -1;
   int wake_ = -1;
   int done_ = -1;

@@ -10,18 +10,17 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/libprofd/descriptors.h"
 #include "client/libprofd/profd.h"
 #include "client/libprofd/step_watch.h"
@@ -80,8 +79,9 @@ class Library {
   void OnStep(int64_t step, bool begin);
   profd_counters Counters();
 
-  void LockForFork() { descriptors_.LockForFork(); }
-  void UnlockAfterFork() { descriptors_.UnlockAfterFork(); }
+  // From before a fork until after it, in functions that only the fork connects.
+  void LockForFork() UNCHECKED_LOCKING { descriptors_.LockForFork(); }
+  void UnlockAfterFork() UNCHECKED_LOCKING { descriptors_.UnlockAfterFork(); }
   // `predecessor`: what this one's parent left behind before it, so that it stays reachable.
   void AbandonAfterFork(Library* predecessor) {
     predecessor_ = predecessor;
@@ -101,16 +101,17 @@ class Library {
     std::string session_id;  // kRecheck
     std::optional<attach::Reply> reply;
   };
-  using Lock = std::unique_lock<std::mutex>;
-  bool is_under_way() const { return phase_ == Phase::kTrying || phase_ == Phase::kGreeting; }
+  bool is_under_way() const REQUIRES(mutex_) {
+    return phase_ == Phase::kTrying || phase_ == Phase::kGreeting;
+  }
 
-  // attach_calls.cc: on the callers' threads, mutex_ held
-  Answer WaitAttached(Lock& lock, Deadline deadline);
-  Answer NotAttached() const;
-  Result<attach::Reply> Call(Lock& lock, Kind kind,
+  // attach_calls.cc: on the callers' threads
+  Answer WaitAttached(MutexLock& lock, Deadline deadline) REQUIRES(mutex_);
+  Answer NotAttached() const REQUIRES(mutex_);
+  Result<attach::Reply> Call(MutexLock& lock, Kind kind,
                              const std::function<attach::ToDaemon(uint64_t)>& make,
-                             Deadline deadline, Answer* failure);
-  bool Queue(const attach::ToDaemon& message);
+                             Deadline deadline, Answer* failure) REQUIRES(mutex_);
+  bool Queue(const attach::ToDaemon& message) REQUIRES(mutex_);
 
   // attach_thread.cc: on the thread of its own
   static void* ThreadMain(void* library);
@@ -123,16 +124,16 @@ class Library {
   bool OnPacket(const std::string& packet);
   void OnWelcome(const attach::Welcome& welcome);
   void OnReply(attach::Reply reply);
-  void OnOwnOptionsReply(const attach::Reply& reply);
-  void OnRechecked(const std::string& session_id, const attach::Reply& reply);
-  void Recheck(const std::string& session_id);
+  void OnOwnOptionsReply(const attach::Reply& reply) REQUIRES(mutex_);
+  void OnRechecked(const std::string& session_id, const attach::Reply& reply) REQUIRES(mutex_);
+  void Recheck(const std::string& session_id) REQUIRES(mutex_);
   void OnNotice(const attach::SessionNotice& notice);
   void Lose(Phase phase, const std::string& why);
   void WaitBeforeNextAttempt();
   void SayBye();
 
-  void RememberSession(const attach::SessionSummary& session);
-  void UpdateFlags();  // mutex_ held
+  void RememberSession(const attach::SessionSummary& session) REQUIRES(mutex_);
+  void UpdateFlags() REQUIRES(mutex_);
   void Log(const std::string& text) const;
 
   HotState& hot_;
@@ -142,27 +143,27 @@ class Library {
   std::atomic<bool> stopping_{false};
   bool thread_runs_ = false;  // of Start and Stop
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_ from here on.
-  Phase phase_ = Phase::kStopped;
-  std::string why_not_attached_;
-  int waiters_ = 0;  // on being attached: the thread tries sooner
-  std::map<uint64_t, PendingCall> calls_;
-  uint64_t next_seq_ = 1;
-  std::deque<std::string> outbox_;
-  StepWatch watch_;
-  std::map<std::string, std::string> metadata_;
-  std::set<std::string> untold_metadata_;
-  uint64_t welcomes_ = 0;
+  Mutex mutex_;
+  CondVar changed_;
+  Phase phase_ GUARDED_BY(mutex_) = Phase::kStopped;
+  std::string why_not_attached_ GUARDED_BY(mutex_);
+  int waiters_ GUARDED_BY(mutex_) = 0;  // on being attached: the thread tries sooner
+  std::map<uint64_t, PendingCall> calls_ GUARDED_BY(mutex_);
+  uint64_t next_seq_ GUARDED_BY(mutex_) = 1;
+  std::deque<std::string> outbox_ GUARDED_BY(mutex_);
+  StepWatch watch_ GUARDED_BY(mutex_);
+  std::map<std::string, std::string> metadata_ GUARDED_BY(mutex_);
+  std::set<std::string> untold_metadata_ GUARDED_BY(mutex_);
+  uint64_t welcomes_ GUARDED_BY(mutex_) = 0;
   // PROFILING_OPTIONS: wanted until its session has ended in order, sent again while unanswered. A daemon
   // that knows nothing of the session any more is asked for it again.
-  bool own_options_wanted_ = false;
-  bool own_options_told_ = false;
-  std::string own_session_;
-  std::string own_refusal_;
-  std::vector<std::string> opened_;  // sessions this process can stop, the last one last
-  std::optional<attach::SessionSummary> last_session_;
+  bool own_options_wanted_ GUARDED_BY(mutex_) = false;
+  bool own_options_told_ GUARDED_BY(mutex_) = false;
+  std::string own_session_ GUARDED_BY(mutex_);
+  std::string own_refusal_ GUARDED_BY(mutex_);
+  // Sessions this process can stop, the last one last.
+  std::vector<std::string> opened_ GUARDED_BY(mutex_);
+  std::optional<attach::SessionSummary> last_session_ GUARDED_BY(mutex_);
 
   // Of the thread.
   std::chrono::milliseconds backoff_{0};

@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 #include <new>
 
+#include "base/mutex.h"
 #include "client/libprofd/last_error.h"
 #include "client/libprofd/library.h"
 #include "client/libprofd/profd_settings.h"
@@ -34,28 +34,28 @@ struct Process {
   // Null unless it runs.
   std::atomic<Library*> current{nullptr};
 
-  std::mutex mutex;  // of starting and stopping; held during a fork
-  // Guarded by mutex. A library is never freed: kept is started again, parents is left alone but
-  // for its settings (and keeps what it had reachable).
-  Library* kept = nullptr;
-  Library* parents = nullptr;
-  bool handles_forks = false;
+  Mutex mutex;  // of starting and stopping; held during a fork
+  // A library is never freed: kept is started again, parents is left alone but for its settings
+  // (and keeps what it had reachable).
+  Library* kept GUARDED_BY(mutex) = nullptr;
+  Library* parents GUARDED_BY(mutex) = nullptr;
+  bool handles_forks GUARDED_BY(mutex) = false;
 };
 constinit Process g_process;
 
 thread_local int32_t t_thread_id = 0;
 
-void BeforeFork() {
-  g_process.mutex.lock();
+void BeforeFork() ACQUIRE(g_process.mutex) {
+  g_process.mutex.Lock();
   if (g_process.kept != nullptr) g_process.kept->LockForFork();
 }
-void InParent() {
+void InParent() RELEASE(g_process.mutex) {
   if (g_process.kept != nullptr) g_process.kept->UnlockAfterFork();
-  g_process.mutex.unlock();
+  g_process.mutex.Unlock();
 }
 // The child is a process of its own: it has neither the thread nor any business with its parent's
 // socket and ring. Its next call begins afresh.
-void InChild() {
+void InChild() RELEASE(g_process.mutex) {
   t_thread_id = 0;
   if (Library* parents = g_process.kept) {
     g_process.hot.ring = nullptr;
@@ -67,7 +67,7 @@ void InChild() {
     g_process.parents = parents;
     g_process.kept = nullptr;
   }
-  g_process.mutex.unlock();
+  g_process.mutex.Unlock();
 }
 
 Answer FromStatus(const Status& status) {
@@ -83,7 +83,7 @@ Answer FromStatus(const Status& status) {
   }
 }
 
-Answer InitLocked(const profd_config* config_or_null) {
+Answer InitLocked(const profd_config* config_or_null) REQUIRES(g_process.mutex) {
   if (IsDisabledByEnvironment()) {
     g_process.hot.flags = 0;
     return {PROFD_DISABLED, "PROFD_DISABLE is set"};
@@ -117,7 +117,7 @@ Answer InitLocked(const profd_config* config_or_null) {
 }
 
 Answer Init(const profd_config* config_or_null) {
-  const std::lock_guard lock(g_process.mutex);
+  const MutexLock lock(g_process.mutex);
   return InitLocked(config_or_null);
 }
 
@@ -127,7 +127,7 @@ bool IsUninitialised() {
 
 // Only the first of several threads that come at once does it.
 void InitOnce() {
-  const std::lock_guard lock(g_process.mutex);
+  const MutexLock lock(g_process.mutex);
   if (!IsUninitialised()) return;
   const Answer answer = InitLocked(nullptr);
   // Not again at every mark.
@@ -260,7 +260,7 @@ int profd_attach(uint32_t timeout_ms) {
 
 void profd_shutdown(void) {
   profd::lib::GuardedMark([] {
-    const std::lock_guard lock(profd::lib::g_process.mutex);
+    const profd::MutexLock lock(profd::lib::g_process.mutex);
     profd::lib::g_process.hot.flags.fetch_and(~uint32_t{HotState::kUninitialised});
     Library* library = profd::lib::g_process.current.exchange(nullptr);
     if (library != nullptr) library->Stop(profd::lib::kShutdownMs);

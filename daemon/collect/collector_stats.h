@@ -5,10 +5,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "daemon/data/stream_hub.h"
 
 namespace profd {
@@ -27,17 +27,17 @@ class CollectorStats {
   std::atomic<int64_t> last_sample_ns{0};  // polled ones: a reading that gave something, steady clock
 
   void SetLastError(std::string_view text) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     last_error_ = text;
   }
   std::string LastError() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return last_error_;
   }
 
  private:
-  mutable std::mutex mutex_;  // errors only
-  std::string last_error_;
+  mutable Mutex mutex_;
+  std::string last_error_ GUARDED_BY(mutex_);
 };
 
 using CollectorStatsTable = std::array<CollectorStats, kMaxCollectors>;

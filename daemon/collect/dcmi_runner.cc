@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "driver/dcmi_service.h"
 
 namespace profd {
@@ -39,19 +40,21 @@ struct DcmiRunner::Shared {
 
   explicit Shared(const PollEngine::Deps& d) : deps(d) {}
 
-  Instance* Next();
+  Instance* Next() REQUIRES(mutex);
+  // `self`: this.
+  void Start(const std::shared_ptr<Shared>& self) REQUIRES(mutex);
   void Run();
   Status PollOne(Instance& instance, const Tick& tick);
-  void Deliver(Instance& instance, const Status& status, const ReadingTimes& times);
-  void DropUnused();
+  void Deliver(Instance& instance, const Status& status, const ReadingTimes& times) REQUIRES(mutex);
+  void DropUnused() REQUIRES(mutex);
 
   PollEngine::Deps deps;
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<std::unique_ptr<Instance>> instances;
-  bool stop = false;
-  bool abandoned = false;
-  bool running = false;
+  Mutex mutex;
+  CondVar changed;
+  std::vector<std::unique_ptr<Instance>> instances GUARDED_BY(mutex);
+  bool stop GUARDED_BY(mutex) = false;
+  bool abandoned GUARDED_BY(mutex) = false;
+  bool running GUARDED_BY(mutex) = false;
   std::thread thread;
 };
 
@@ -104,32 +107,32 @@ void DcmiRunner::Shared::Deliver(Instance& instance, const Status& status,
 
 void DcmiRunner::Shared::Run() {
   const Clock& clock = deps.host.clock;
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   while (!stop) {
     DropUnused();
     Instance* instance = Next();
     if (instance == nullptr) {
-      changed.wait(lock);
+      changed.Wait(lock);
       continue;
     }
     int64_t due = instance->grid.due_ns();
     if (clock.SteadyNs() < due) {
-      changed.wait_until(lock, SteadyPoint(due));
+      changed.WaitUntil(lock, SteadyPoint(due));
       continue;
     }
-    lock.unlock();
+    lock.Unlock();
     int64_t begin = clock.SteadyNs();
     int64_t raw = clock.MonotonicRawNs();
     instance->batch.Clear();
     Status status = PollOne(*instance, Tick{raw - (begin - due), raw, instance->missed});
     int64_t end = clock.SteadyNs();
-    lock.lock();
+    lock.Lock();
     if (abandoned) break;
     instance->missed = instance->grid.Advance(end);
     Deliver(*instance, status, {begin - due, end - begin, instance->missed, end});
   }
   running = false;
-  changed.notify_all();
+  changed.NotifyAll();
 }
 
 DcmiRunner::DcmiRunner(const PollEngine::Deps& deps)
@@ -137,23 +140,24 @@ DcmiRunner::DcmiRunner(const PollEngine::Deps& deps)
 
 DcmiRunner::~DcmiRunner() { StopThread(); }
 
-void DcmiRunner::StartThread() {
-  shared_->running = true;
-  shared_->thread = std::thread([shared = shared_] {
+void DcmiRunner::Shared::Start(const std::shared_ptr<Shared>& self) {
+  running = true;
+  thread = std::thread([self] {
     ::pthread_setname_np(::pthread_self(), "profd-dcmi");
-    shared->Run();
+    self->Run();
   });
 }
 
 void DcmiRunner::StopThread() {
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   if (!shared_->thread.joinable()) return;
   shared_->stop = true;
-  shared_->changed.notify_all();
+  shared_->changed.NotifyAll();
   constexpr std::chrono::seconds kPatience{2};
-  bool ended = shared_->changed.wait_for(lock, kPatience, [this] { return !shared_->running; });
+  bool ended = shared_->changed.WaitFor(
+      lock, kPatience, [this]() REQUIRES(shared_->mutex) { return !shared_->running; });
   if (!ended) shared_->abandoned = true;
-  lock.unlock();
+  lock.Unlock();
   if (ended) {
     shared_->thread.join();
   } else {
@@ -164,7 +168,7 @@ void DcmiRunner::StopThread() {
 Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
                        const PollOptions& options, std::shared_ptr<PollSink> sink_or_null) {
   if (deps_.host.dcmi_or_null == nullptr) return Unavailable("libdcmi.so is not loaded");
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   int64_t now = deps_.host.clock.SteadyNs();
   Tap tap{handle, std::move(sink_or_null), TickGrid(now, options.hz), options.hz};
   auto found = std::find_if(shared_->instances.begin(), shared_->instances.end(),
@@ -181,14 +185,14 @@ Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
     }
     (*found)->taps.push_back(std::move(tap));
   }
-  if (!shared_->running) StartThread();
-  shared_->changed.notify_all();
+  if (!shared_->running) shared_->Start(shared_);
+  shared_->changed.NotifyAll();
   return Status::Ok();
 }
 
 Status DcmiRunner::AddTask(double hz, std::function<void()> task) {
   if (deps_.host.dcmi_or_null == nullptr) return Unavailable("libdcmi.so is not loaded");
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   TickGrid grid(deps_.host.clock.SteadyNs(), hz);
   PollOptions options;
   options.hz = hz;
@@ -197,13 +201,13 @@ Status DcmiRunner::AddTask(double hz, std::function<void()> task) {
   // A handle without owner: it stays.
   instance->taps.push_back(Tap{0, nullptr, grid, hz});
   shared_->instances.push_back(std::move(instance));
-  if (!shared_->running) StartThread();
-  shared_->changed.notify_all();
+  if (!shared_->running) shared_->Start(shared_);
+  shared_->changed.NotifyAll();
   return Status::Ok();
 }
 
 void DcmiRunner::Remove(PollEngine::Handle handle) {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   for (const auto& instance : shared_->instances) {
     double fastest = 0;
     std::erase_if(instance->taps, [handle](const Tap& tap) { return tap.handle == handle; });
@@ -213,7 +217,7 @@ void DcmiRunner::Remove(PollEngine::Handle handle) {
       instance->grid = TickGrid(deps_.host.clock.SteadyNs(), fastest);
     }
   }
-  shared_->changed.notify_all();
+  shared_->changed.NotifyAll();
 }
 
 std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
@@ -227,7 +231,8 @@ std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
   auto old = shared_;
   shared_ = std::make_shared<Shared>(deps_);
   {
-    std::lock_guard lock(old->mutex);
+    MutexLock lock(old->mutex);
+    MutexLock mine(shared_->mutex);
     old->abandoned = true;
     old->stop = true;
     for (const auto& instance : old->instances) {
@@ -237,9 +242,9 @@ std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
           nullptr, {}, 0, instance->task}));
       instance->taps.clear();
     }
+    shared_->Start(shared_);
   }
   old->thread.detach();
-  StartThread();
   return texts;
 }
 

@@ -3,11 +3,9 @@
 // old one ends by itself if its call ever returns.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -52,7 +50,6 @@ class DcmiRunner {
     double hz;
   };
   struct Shared;
-  void StartThread();
   void StopThread();
 
   PollEngine::Deps deps_;

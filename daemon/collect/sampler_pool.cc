@@ -47,14 +47,15 @@ SamplerPool::~SamplerPool() { Stop(); }
 
 void SamplerPool::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
   }
-  due_.notify_all();
-  help_.notify_all();
+  due_.NotifyAll();
+  help_.NotifyAll();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
+  MutexLock lock(mutex_);
   entries_.clear();
 }
 
@@ -63,15 +64,15 @@ void SamplerPool::Add(std::shared_ptr<Task> task, int64_t due_ns) {
   entry->task = std::move(task);
   entry->due_ns = due_ns;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     entries_.push_back(std::move(entry));
   }
-  due_.notify_one();
+  due_.NotifyOne();
 }
 
 void SamplerPool::Remove(const Task* task, std::function<void()> done) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto found = std::find_if(entries_.begin(), entries_.end(), [task](const auto& entry) {
       return entry->task.get() == task && !entry->ending;
     });
@@ -82,7 +83,7 @@ void SamplerPool::Remove(const Task* task, std::function<void()> done) {
     }
   }
   if (done) done();
-  due_.notify_one();
+  due_.NotifyOne();
 }
 
 SamplerPool::Entry* SamplerPool::Earliest() {
@@ -95,16 +96,16 @@ SamplerPool::Entry* SamplerPool::Earliest() {
 }
 
 void SamplerPool::Loop() {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stop_) {
     Entry* next = Earliest();
     const int64_t due_ns = next == nullptr ? INT64_MAX : next->due_ns;
     if (due_ns > NowNs()) {
       Wait(due_ns, lock);
     } else if (next->ending) {
-      EndOne(*next, lock);
+      EndOne(*next);
     } else {
-      RunOne(*next, lock);
+      RunOne(*next);
     }
   }
 }
@@ -120,16 +121,16 @@ bool SamplerPool::IsWaitedFor(int64_t due_ns) const {
 }
 
 // For the earliest task, if no other thread does; else to be of help.
-void SamplerPool::Wait(int64_t due_ns, Lock& lock) {
+void SamplerPool::Wait(int64_t due_ns, MutexLock& lock) {
   if (IsWaitedFor(due_ns)) {
-    help_.wait_for(lock, std::chrono::nanoseconds(LookNs()));
+    help_.WaitFor(lock, std::chrono::nanoseconds(LookNs()));
     return;
   }
   waits_.push_back(due_ns);
   if (due_ns == INT64_MAX) {
-    due_.wait(lock);
+    due_.Wait(lock);
   } else {
-    due_.wait_until(lock, PointOf(due_ns));
+    due_.WaitUntil(lock, PointOf(due_ns));
   }
   waits_.erase(std::find(waits_.begin(), waits_.end(), due_ns));
 }
@@ -141,15 +142,15 @@ bool SamplerPool::NeedsHelp(const Entry& starting, int64_t now_ns) {
   return starting.expected_ns - kMayWaitNs > next->due_ns - now_ns;
 }
 
-void SamplerPool::RunOne(Entry& entry, Lock& lock) {
+void SamplerPool::RunOne(Entry& entry) {
   entry.running = true;
   const int64_t begin = NowNs();
   const bool help = NeedsHelp(entry, begin);
-  lock.unlock();
-  if (help) help_.notify_one();
+  mutex_.Unlock();
+  if (help) help_.NotifyOne();
   const int64_t due = entry.task->Run();
   const int64_t took = NowNs() - begin;
-  lock.lock();
+  mutex_.Lock();
   entry.running = false;
   entry.period_ns = due - entry.due_ns;
   if (!entry.ending) entry.due_ns = due;
@@ -157,18 +158,18 @@ void SamplerPool::RunOne(Entry& entry, Lock& lock) {
   entry.expected_ns = std::max(took, before - before / 16);
 }
 
-void SamplerPool::EndOne(Entry& entry, Lock& lock) {
+void SamplerPool::EndOne(Entry& entry) {
   auto found = std::find_if(entries_.begin(), entries_.end(),
                             [&entry](const auto& one) { return one.get() == &entry; });
   std::unique_ptr<Entry> ending = std::move(*found);
   entries_.erase(found);
-  help_.notify_one();
-  lock.unlock();
+  help_.NotifyOne();
+  mutex_.Unlock();
   ending->task->End();
   const std::function<void()> done = std::move(ending->done);
   ending.reset();
   done();
-  lock.lock();
+  mutex_.Lock();
 }
 
 }  // namespace profd

@@ -4,15 +4,15 @@
 // longer than it used to, another thread looks after the rest.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace profd {
 
@@ -51,23 +51,22 @@ class SamplerPool {
     bool ending = false;
     std::function<void()> done = nullptr;
   };
-  using Lock = std::unique_lock<std::mutex>;
 
   void Loop();
-  Entry* Earliest();
-  int64_t LookNs() const;
-  bool IsWaitedFor(int64_t due_ns) const;
-  void Wait(int64_t due_ns, Lock& lock);
-  void RunOne(Entry& entry, Lock& lock);
-  void EndOne(Entry& entry, Lock& lock);
-  bool NeedsHelp(const Entry& starting, int64_t now_ns);
+  Entry* Earliest() REQUIRES(mutex_);
+  int64_t LookNs() const REQUIRES(mutex_);
+  bool IsWaitedFor(int64_t due_ns) const REQUIRES(mutex_);
+  void Wait(int64_t due_ns, MutexLock& lock) REQUIRES(mutex_);
+  void RunOne(Entry& entry) REQUIRES(mutex_);
+  void EndOne(Entry& entry) REQUIRES(mutex_);
+  bool NeedsHelp(const Entry& starting, int64_t now_ns) REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable due_;   // of a thread that waits for the earliest task
-  std::condition_variable help_;  // of those that wait to be needed
-  std::vector<int64_t> waits_;    // until when threads wait on due_
-  bool stop_ = false;
-  std::vector<std::unique_ptr<Entry>> entries_;
+  Mutex mutex_;
+  CondVar due_;                                    // of a thread that waits for the earliest task
+  CondVar help_;                                   // of those that wait to be needed
+  std::vector<int64_t> waits_ GUARDED_BY(mutex_);  // until when threads wait on due_
+  bool stop_ GUARDED_BY(mutex_) = false;
+  std::vector<std::unique_ptr<Entry>> entries_ GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 

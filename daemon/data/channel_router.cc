@@ -23,7 +23,7 @@ void ChannelRouter::Begin(uint32_t device, uint32_t channel,
                           std::unique_ptr<ChannelDecoder> decoder, const TimeBase& time) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   route->decoder = std::move(decoder);
   route->time = time;
   route->progress = {};
@@ -32,7 +32,7 @@ void ChannelRouter::Begin(uint32_t device, uint32_t channel,
 void ChannelRouter::SetStart(uint32_t device, uint32_t channel, int64_t start_ns) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   route->time.channel_start_ns = start_ns;
 }
 
@@ -40,7 +40,7 @@ void ChannelRouter::SetClock(uint32_t device, const TimeBase& clock) {
   for (uint32_t channel = 0; channel < kChannels; ++channel) {
     Route* route = RouteOf(device, channel);
     if (route == nullptr) continue;
-    std::lock_guard lock(route->mutex);
+    MutexLock lock(route->mutex);
     int64_t start = route->time.channel_start_ns;
     route->time = clock;
     route->time.channel_start_ns = start;
@@ -50,7 +50,7 @@ void ChannelRouter::SetClock(uint32_t device, const TimeBase& clock) {
 void ChannelRouter::End(uint32_t device, uint32_t channel) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   route->decoder.reset();
 }
 
@@ -58,7 +58,7 @@ void ChannelRouter::SetTap(uint32_t device, uint32_t channel, BlockTap* tap) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
   tapped_ = true;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   route->tap = tap;
 }
 
@@ -66,7 +66,7 @@ void ChannelRouter::BeginEpoch(uint32_t device, uint32_t channel,
                                std::shared_ptr<ChannelEpoch> epoch) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   route->epoch = epoch->number;
   if (route->tap != nullptr) route->tap->OnEpoch(std::move(epoch));
 }
@@ -75,7 +75,7 @@ void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target,
                            int64_t since_ns) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   if (since_ns != 0 && route->tap != nullptr) {
     if (auto past = route->tap->Since(since_ns); past != nullptr) {
       target.session->Replay(std::move(past), target.feed);
@@ -87,14 +87,14 @@ void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target,
 void ChannelRouter::Detach(uint32_t device, uint32_t channel, const DumpFeed* feed) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   std::erase_if(route->targets, [feed](const FeedTarget& t) { return t.feed == feed; });
 }
 
 ChannelRouter::Progress ChannelRouter::ProgressOf(uint32_t device, uint32_t channel) const {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return {};
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   return route->progress;
 }
 
@@ -106,7 +106,7 @@ void ChannelRouter::VisitRunning(
       if (route == nullptr) continue;
       int64_t last = 0;
       {
-        std::lock_guard lock(route->mutex);
+        MutexLock lock(route->mutex);
         if (route->decoder != nullptr) last = route->progress.last_block_ns;
       }
       if (last > 0) visit(route->collector, device, last);
@@ -118,7 +118,7 @@ void ChannelRouter::OnBlock(BlockRef block) {
   const BlockInfo& info = block.info();
   Route* route = RouteOf(info.device, info.channel);
   if (route == nullptr) return;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   if (route->tap != nullptr) route->tap->OnBlock(block);
   if (info.epoch != route->epoch) {
     stats_[route->collector].stale_records.fetch_add(info.records, std::memory_order_relaxed);
@@ -143,7 +143,7 @@ void ChannelRouter::OnBlock(BlockRef block) {
 void ChannelRouter::OnLoss(const BlockLoss& loss) {
   Route* route = RouteOf(loss.device, loss.channel);
   if (route == nullptr) return;
-  std::lock_guard lock(route->mutex);
+  MutexLock lock(route->mutex);
   if (route->tap != nullptr) route->tap->OnLoss(loss);
   if (loss.epoch != route->epoch) return;
   for (const FeedTarget& target : route->targets) {

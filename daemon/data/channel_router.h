@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "collectors/collector.h"
 #include "daemon/collect/collector_stats.h"
 #include "daemon/data/dump_writer.h"
@@ -88,14 +88,14 @@ class ChannelRouter final : public BlockSink {
   struct Route {
     explicit Route(CollectorIndex c) : collector(c) {}
     const CollectorIndex collector;
-    mutable std::mutex mutex;
-    uint32_t epoch = 0;  // the present run's number
-    std::unique_ptr<ChannelDecoder> decoder;
-    TimeBase time;
-    std::vector<FeedTarget> targets;
-    BlockTap* tap = nullptr;
-    SampleBatch batch;
-    Progress progress;
+    mutable Mutex mutex;
+    uint32_t epoch GUARDED_BY(mutex) = 0;  // the present run's number
+    std::unique_ptr<ChannelDecoder> decoder GUARDED_BY(mutex);
+    TimeBase time GUARDED_BY(mutex);
+    std::vector<FeedTarget> targets GUARDED_BY(mutex);
+    BlockTap* tap GUARDED_BY(mutex) = nullptr;
+    SampleBatch batch GUARDED_BY(mutex);
+    Progress progress GUARDED_BY(mutex);
   };
   Route* RouteOf(uint32_t device, uint32_t channel) const;
 

@@ -68,17 +68,17 @@ DumpWriter::DumpWriter(DumpRoot root, const Clock& clock, BlockPool& pool, const
 
 DumpWriter::~DumpWriter() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   thread_.join();
 }
 
 void DumpWriter::SetOptions(const Options& options) {
   Post([this, options] {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       options_ = options;
     }
     sync_interval_ns_ = options.sync_interval_ns;
@@ -88,11 +88,11 @@ void DumpWriter::SetOptions(const Options& options) {
 
 void DumpWriter::Push(Item item, bool wake) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     queue_.push_back(std::move(item));
     woken_ = woken_ || wake;
   }
-  if (wake) wake_.notify_one();
+  if (wake) wake_.NotifyOne();
 }
 
 void DumpWriter::Post(std::function<void()> task) {
@@ -106,7 +106,7 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
     std::function<void(const Result<std::string>&)> done) {
   auto session = std::shared_ptr<WriterSession>(new WriterSession(*this));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     session->queue_limit_ = options_.queue_bytes;
   }
   Post([this, session, files, options = std::move(options), done = std::move(done)]() mutable {
@@ -190,7 +190,7 @@ Status DumpWriter::CheckMemory() {
 Status DumpWriter::CheckFreeSpace() {
   uint64_t min_free = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     min_free = options_.min_free_bytes;
   }
   Result<uint64_t> free = root_.FreeBytes();
@@ -219,7 +219,7 @@ Status DumpWriter::FreeDiskSpace() {
   if (room.ok() || live_.empty()) return room;
   uint64_t missing = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const uint64_t free = free_bytes_.load(std::memory_order_relaxed);
     missing = options_.min_free_bytes - std::min(options_.min_free_bytes, free);
   }
@@ -274,7 +274,7 @@ void DumpWriter::FlushAll(bool sync) {
 }
 
 std::map<std::string, uint64_t> DumpWriter::aged_records() const {
-  std::lock_guard lock(aged_mutex_);
+  MutexLock lock(aged_mutex_);
   return aged_records_;
 }
 
@@ -287,16 +287,16 @@ void DumpWriter::Run() {
     bool stopping = false;
     int64_t flush_interval = kFreeCheckNs;
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       // Without a dump only tasks come, and they wake.
       const int64_t batch_ns =
           std::clamp(options_.flush_interval_ns / kBatchesPerFlush, kLeastBatchNs, kMostBatchNs);
       std::chrono::nanoseconds pause(live_.empty() ? kFreeCheckNs : batch_ns);
       if (stop_ && queue_.empty()) {
         // The sync thread still has something to say.
-        wake_.wait_for(lock, std::chrono::nanoseconds(kNsPerMs));
+        wake_.WaitFor(lock, std::chrono::nanoseconds(kNsPerMs));
       } else {
-        wake_.wait_for(lock, pause, [this] { return woken_ || stop_; });
+        wake_.WaitFor(lock, pause, [this]() REQUIRES(mutex_) { return woken_ || stop_; });
       }
       woken_ = false;
       batch.swap(queue_);
@@ -317,7 +317,7 @@ void DumpWriter::Run() {
       written_at_look = written;
     }
     if (!stopping || !idle || !sync_.idle()) continue;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (queue_.empty()) return;
   }
 }

@@ -7,12 +7,10 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "daemon/data/replay.h"
 #include "driver/abi/channels.h"
@@ -196,12 +195,13 @@ class DumpWriter {
   DumpRoot root_;
   const Clock& clock_;
   BlockPool& pool_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Item> queue_;
-  bool woken_ = false;  // something was pushed that does not wait for the next look
-  bool stop_ = false;
-  Options options_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar wake_;
+  std::vector<Item> queue_ GUARDED_BY(mutex_);
+  // Something was pushed that does not wait for the next look.
+  bool woken_ GUARDED_BY(mutex_) = false;
+  bool stop_ GUARDED_BY(mutex_) = false;
+  Options options_ GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<WriterSession>> live_;  // writer thread
   std::atomic<uint64_t> written_bytes_{0};
   std::atomic<uint64_t> queued_bytes_{0};
@@ -211,8 +211,8 @@ class DumpWriter {
   std::atomic<uint64_t> missing_late_{0};
   std::atomic<uint64_t> free_bytes_{0};
   std::atomic<uint64_t> size_bytes_{0};
-  mutable std::mutex aged_mutex_;
-  std::map<std::string, uint64_t> aged_records_;
+  mutable Mutex aged_mutex_;
+  std::map<std::string, uint64_t> aged_records_ GUARDED_BY(aged_mutex_);
   int64_t sync_interval_ns_ = 0;  // writer thread, once it runs
   DumpSync sync_;  // its callbacks post to the writer, which ends after it has nothing to do
   std::thread thread_;
@@ -314,9 +314,9 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   DumpWriter& writer_;
   std::unique_ptr<SessionDump> dump_;  // writer thread
   size_t planned_files_ = 0;           // descriptors it will have
-  mutable std::mutex mutex_;           // guards feeds_ (the list) and health_
-  std::vector<std::unique_ptr<DumpFeed>> feeds_;
-  Status health_;
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<DumpFeed>> feeds_ GUARDED_BY(mutex_);
+  Status health_ GUARDED_BY(mutex_);
   std::optional<Manifest> unended_;  // set before Finish is done, not changed afterwards
   std::atomic<uint64_t> queued_bytes_{0};
   std::atomic<uint64_t> bytes_{0};

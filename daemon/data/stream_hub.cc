@@ -19,7 +19,7 @@ StreamSubscriber::StreamSubscriber(std::bitset<kMaxCollectors> collectors, size_
 
 void StreamSubscriber::Offer(CollectorIndex collector, std::span<const Sample> samples) {
   if (collectors_.any() && (collector >= kMaxCollectors || !collectors_.test(collector))) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const Sample& sample : samples) {
     if (count_ == ring_.size() && !Grow()) {
       dropped_.fetch_add(1, std::memory_order_relaxed);
@@ -32,7 +32,7 @@ void StreamSubscriber::Offer(CollectorIndex collector, std::span<const Sample> s
 }
 
 void StreamSubscriber::Take(size_t max, std::vector<StreamedSample>* out) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   size_t take = std::min(max, count_);
   for (size_t i = 0; i < take; ++i) out->push_back(ring_[(head_ + i) % ring_.size()]);
   if (take > 0) head_ = (head_ + take) % ring_.size();
@@ -42,7 +42,7 @@ void StreamSubscriber::Take(size_t max, std::vector<StreamedSample>* out) {
 }
 
 size_t StreamSubscriber::waiting() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return count_;
 }
 
@@ -77,7 +77,7 @@ std::shared_ptr<StreamSubscriber> StreamHub::Subscribe(std::bitset<kMaxCollector
                                                        size_t capacity,
                                                        StreamSubscriber::Memory memory) {
   auto subscriber = std::make_shared<StreamSubscriber>(collectors, capacity, std::move(memory));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   List next = *list_;
   next.push_back(subscriber);
   live_.store(next.size(), std::memory_order_relaxed);
@@ -86,7 +86,7 @@ std::shared_ptr<StreamSubscriber> StreamHub::Subscribe(std::bitset<kMaxCollector
 }
 
 void StreamHub::Unsubscribe(const std::shared_ptr<StreamSubscriber>& subscriber) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   List next = *list_;
   auto found = std::find(next.begin(), next.end(), subscriber);
   if (found == next.end()) return;
@@ -100,14 +100,14 @@ void StreamHub::Publish(CollectorIndex collector, std::span<const Sample> sample
   if (samples.empty() || live_.load(std::memory_order_relaxed) == 0) return;
   std::shared_ptr<const List> list;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     list = list_;
   }
   for (const auto& subscriber : *list) subscriber->Offer(collector, samples);
 }
 
 uint64_t StreamHub::dropped() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   uint64_t total = dropped_before_;
   for (const auto& subscriber : *list_) total += subscriber->dropped();
   return total;

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "collectors/series.h"
 
 namespace profd {
@@ -43,20 +43,20 @@ class StreamSubscriber {
  private:
   friend class StreamHub;
   void Offer(CollectorIndex collector, std::span<const Sample> samples);
-  bool Grow();
-  void ShrinkIfIdle();
-  void Resize(size_t size);
+  bool Grow() REQUIRES(mutex_);
+  void ShrinkIfIdle() REQUIRES(mutex_);
+  void Resize(size_t size) REQUIRES(mutex_);
 
   const std::bitset<kMaxCollectors> collectors_;
   const size_t capacity_;
   const Memory memory_;
-  mutable std::mutex mutex_;  // held for a memcpy by one sampler or the one reader; guards what follows
-  std::vector<StreamedSample> ring_;
-  size_t head_ = 0;
-  size_t count_ = 0;
-  size_t most_ = 0;       // that waited since the ring was last judged
-  uint32_t emptied_ = 0;  // times since then
-  bool refused_ = false;  // more memory, since the last Take
+  mutable Mutex mutex_;  // held for a memcpy by one sampler or the one reader
+  std::vector<StreamedSample> ring_ GUARDED_BY(mutex_);
+  size_t head_ GUARDED_BY(mutex_) = 0;
+  size_t count_ GUARDED_BY(mutex_) = 0;
+  size_t most_ GUARDED_BY(mutex_) = 0;       // that waited since the ring was last judged
+  uint32_t emptied_ GUARDED_BY(mutex_) = 0;  // times since then
+  bool refused_ GUARDED_BY(mutex_) = false;  // more memory, since the last Take
   std::atomic<uint64_t> dropped_{0};
 };
 
@@ -76,10 +76,10 @@ class StreamHub {
 
  private:
   using List = std::vector<std::shared_ptr<StreamSubscriber>>;
-  mutable std::mutex mutex_;  // guards list_; publishers copy the pointer only
-  std::shared_ptr<const List> list_ = std::make_shared<const List>();
+  mutable Mutex mutex_;  // publishers copy the pointer only
+  std::shared_ptr<const List> list_ GUARDED_BY(mutex_) = std::make_shared<const List>();
   std::atomic<size_t> live_{0};
-  uint64_t dropped_before_ = 0;
+  uint64_t dropped_before_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace profd

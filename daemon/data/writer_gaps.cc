@@ -64,7 +64,7 @@ void WriterSession::NoteNoPast(DumpFeed& feed, int64_t block_ns) {
 
 // What was silent to the end is missing up to there.
 void WriterSession::NoteOpenOutages(int64_t end_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& feed : feeds_) {
     if (feed->outage_from_ns_ != 0 && feed->outage_from_ns_ == feed->last_block_ns_) {
       NoteRestart(*feed, end_ns, LossReason::kChannelSilent);
@@ -73,7 +73,7 @@ void WriterSession::NoteOpenOutages(int64_t end_ns) {
 }
 
 void WriterSession::NoteAllLosses(int64_t host_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& feed : feeds_) NoteLosses(*feed, host_ns);
 }
 

@@ -25,7 +25,7 @@ DumpFeed* WriterSession::AddFeed(FeedOptions options) {
   auto feed = std::make_unique<DumpFeed>(std::move(options));
   DumpFeed* raw = feed.get();
   // The writer walks the list too, so it changes on the writer's side only.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   feeds_.push_back(std::move(feed));
   return raw;
 }
@@ -154,7 +154,7 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
 // What had been taken, and could not be written in the end: `before` has the write errors of each
 // feed as they were.
 void WriterSession::CountGivenUp(const std::vector<ManifestLoss>& before) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (size_t i = 0; i < feeds_.size() && i < before.size(); ++i) {
     const ManifestLoss after = WriteErrors(ManifestOf(*feeds_[i]));
     const uint64_t records = after.records - before[i].records;
@@ -168,17 +168,17 @@ void WriterSession::CountGivenUp(const std::vector<ManifestLoss>& before) {
 }
 
 void WriterSession::SetHealth(const Status& status) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (health_.ok()) health_ = status;
 }
 
 Status WriterSession::health() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return health_;
 }
 
 void WriterSession::VisitFeeds(const std::function<void(const DumpFeed&)>& visit) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& feed : feeds_) visit(*feed);
 }
 
@@ -207,7 +207,7 @@ void WriterSession::CountAged() {
   for (const AgedCount& aged : dump_->TakeAged()) {
     std::string collector = aged.collector;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       for (const auto& feed : feeds_) {
         const FeedOptions& wish = feed->options_;
         if (wish.device != aged.device || wish.channel != aged.channel) continue;
@@ -217,7 +217,7 @@ void WriterSession::CountAged() {
         break;
       }
     }
-    std::lock_guard lock(writer_.aged_mutex_);
+    MutexLock lock(writer_.aged_mutex_);
     writer_.aged_records_[collector] += aged.records;
   }
 }
@@ -298,7 +298,7 @@ void WriterSession::NoteGaps(DumpFeed& feed, int64_t host_ns) {
 void WriterSession::FinishGaps(int64_t host_ns) {
   std::vector<DumpFeed*> all;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& feed : feeds_) all.push_back(feed.get());
   }
   for (DumpFeed* feed : all) {

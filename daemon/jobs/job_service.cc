@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutex.h"
 #include "driver/dcmi_service.h"
 #include "profd/v1/profd.pb.h"
 
@@ -10,9 +11,9 @@ namespace profd {
 
 struct JobService::UserLook {
   DcmiService* dcmi = nullptr;
-  std::mutex mutex;                      // guards what follows
-  std::vector<std::vector<pid_t>> pids;  // by device; kept when a call fails
-  JobService* desk = nullptr;               // null: no longer needed
+  Mutex mutex;
+  std::vector<std::vector<pid_t>> pids GUARDED_BY(mutex);  // by device; kept when a call fails
+  JobService* desk GUARDED_BY(mutex) = nullptr;            // null: no longer needed
 };
 
 namespace {
@@ -60,7 +61,7 @@ JobService::JobService(Deps deps)
 
 JobService::~JobService() {
   Stop();
-  std::lock_guard lock(look_->mutex);
+  MutexLock lock(look_->mutex);
   look_->desk = nullptr;
 }
 
@@ -90,7 +91,7 @@ std::function<void()> JobService::DeviceUserTask() {
     for (size_t i = 0; i < devices.size(); ++i) {
       auto answer = look->dcmi->Processes(devices[i]);
       if (!answer.ok()) continue;
-      std::lock_guard lock(look->mutex);
+      MutexLock lock(look->mutex);
       if (look->pids.size() < devices.size()) look->pids.resize(devices.size());
       look->pids[i].clear();
       for (uint32_t n = 0; n < answer.value.count; ++n) {
@@ -98,7 +99,7 @@ std::function<void()> JobService::DeviceUserTask() {
         if (pid > 0) look->pids[i].push_back(pid);
       }
     }
-    std::lock_guard lock(look->mutex);
+    MutexLock lock(look->mutex);
     std::vector<DeviceUse> uses = ByProcess(look->dcmi->devices(), look->pids);
     if (JobService* desk = look->desk; desk != nullptr) {
       desk->deps_.control.Post([desk, uses = std::move(uses)] { desk->OnUses(uses); });

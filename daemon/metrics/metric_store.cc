@@ -62,7 +62,7 @@ std::vector<prometheus::ClientMetric::Label> Joined(
 }  // namespace
 
 void MetricStore::SetDeviceLabels(int device, std::string npu, std::string uuid) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   device_labels_[device] = {std::move(npu), std::move(uuid)};
 }
 
@@ -84,7 +84,7 @@ SeriesId MetricStore::Intern(MetricId metric, int device,
                              std::span<const std::string_view> labels) {
   if (metric >= kMetrics.size()) return kNoSeries;
   std::string key = KeyOf(metric, device, labels);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (auto found = by_key_.find(key); found != by_key_.end()) {
     ++SlotOf(found->second)->references;
     return found->second;
@@ -144,7 +144,7 @@ SampleWindow* MetricStore::NewWindow(MetricId metric) {
 }
 
 void MetricStore::Release(SeriesId series) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Slot* slot = SlotOf(series);
   if (slot == nullptr || slot->references == 0) return;
   if (--slot->references > 0) return;
@@ -170,7 +170,7 @@ double MetricStore::LastTotal(SeriesId series) const {
 }
 
 void MetricStore::DeviceGone(int device, int64_t time_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   gone_ns_[device] = time_ns;
 }
 
@@ -287,7 +287,7 @@ void MetricStore::OrderHistograms() const {
 }
 
 bool MetricStore::Describe(SeriesId series, SeriesDescription* out) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const Slot* slot = SlotOf(series);
   if (slot == nullptr || slot->references == 0) return false;
   *out = slot->description;
@@ -300,7 +300,7 @@ uint32_t MetricStore::Generation(SeriesId series) const {
 }
 
 size_t MetricStore::size() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return by_key_.size();
 }
 

@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "collectors/series.h"
 #include "daemon/metrics/sample_window.h"
 
@@ -87,14 +87,14 @@ class MetricStore final : public SeriesRegistry {
   // stale at once. `end` is called after the last one, while no series can come or go.
   template <class Visitor, class End = void (*)()>
   void VisitFresh(int64_t now_ns, Visitor&& visit, End&& end = [] {}) const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const Order& entry : Ordered()) VisitIfFresh(entry, now_ns, visit);
     end();
   }
   // The same, of these metrics only.
   template <class Visitor>
   void VisitFreshOf(std::span<const MetricId> metrics, int64_t now_ns, Visitor&& visit) const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const std::vector<Order>& order = Ordered();
     for (MetricId metric : metrics) {
       auto entry = std::lower_bound(order.begin(), order.end(), metric,
@@ -141,7 +141,7 @@ class MetricStore final : public SeriesRegistry {
     return chunk == nullptr ? nullptr : &(*chunk)[series % kChunk];
   }
   template <class Visitor>
-  void VisitIfFresh(const Order& entry, int64_t now_ns, Visitor& visit) const {
+  void VisitIfFresh(const Order& entry, int64_t now_ns, Visitor& visit) const REQUIRES(mutex_) {
     Slot& slot = *SlotOf(entry.series);
     int64_t time = slot.time_ns.load(std::memory_order_acquire);
     if (time == 0 || now_ns - time > StaleAfter(slot) || IsGone(slot, time)) return;
@@ -151,30 +151,31 @@ class MetricStore final : public SeriesRegistry {
   }
   static int64_t StaleAfter(const Slot& slot);
   static bool Admit(Slot& slot, int64_t time_ns, SampleSource source, double* value);
-  bool IsGone(const Slot& slot, int64_t time_ns) const;
-  SampleWindow* NewWindow(MetricId metric);
-  const std::vector<Order>& Ordered() const;
-  void OrderHistograms() const;
-  SeriesId NewId();
+  bool IsGone(const Slot& slot, int64_t time_ns) const REQUIRES(mutex_);
+  SampleWindow* NewWindow(MetricId metric) REQUIRES(mutex_);
+  const std::vector<Order>& Ordered() const REQUIRES(mutex_);
+  void OrderHistograms() const REQUIRES(mutex_);
+  SeriesId NewId() REQUIRES(mutex_);
 
   using Chunk = std::array<Slot, kChunk>;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::array<std::atomic<Chunk*>, kMaxSeries / kChunk> chunks_{};
-  std::vector<std::unique_ptr<Chunk>> owned_chunks_;
-  std::unordered_map<std::string, SeriesId> by_key_;
-  std::vector<SeriesId> free_ids_;
-  SeriesId next_id_ = 0;
-  mutable std::vector<Order> order_;
-  mutable bool order_dirty_ = false;
+  std::vector<std::unique_ptr<Chunk>> owned_chunks_ GUARDED_BY(mutex_);
+  std::unordered_map<std::string, SeriesId> by_key_ GUARDED_BY(mutex_);
+  std::vector<SeriesId> free_ids_ GUARDED_BY(mutex_);
+  SeriesId next_id_ GUARDED_BY(mutex_) = 0;
+  mutable std::vector<Order> order_ GUARDED_BY(mutex_);
+  mutable bool order_dirty_ GUARDED_BY(mutex_) = false;
   struct DeviceLabels {
     std::string npu;
     std::string uuid;
   };
-  std::unordered_map<int, DeviceLabels> device_labels_;
-  std::unordered_map<int, int64_t> gone_ns_;  // by device, when it last stopped answering
-  std::unordered_map<std::string, double> last_totals_;
-  std::vector<std::unique_ptr<SampleWindow>> owned_windows_;
-  std::vector<SampleWindow*> free_windows_;
+  std::unordered_map<int, DeviceLabels> device_labels_ GUARDED_BY(mutex_);
+  // By device, when it last stopped answering.
+  std::unordered_map<int, int64_t> gone_ns_ GUARDED_BY(mutex_);
+  std::unordered_map<std::string, double> last_totals_ GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<SampleWindow>> owned_windows_ GUARDED_BY(mutex_);
+  std::vector<SampleWindow*> free_windows_ GUARDED_BY(mutex_);
   mutable std::atomic<int64_t> scrape_bucket_{0};  // the second of the latest scrape
   std::atomic<uint64_t> refused_{0};
 };

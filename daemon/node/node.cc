@@ -8,11 +8,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <csignal>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/text.h"
 #include "daemon/config/npu_extras.h"
 #include "daemon/node/rights.h"
@@ -28,10 +27,10 @@ constexpr int64_t kDiscoverDeadlineNs = 20 * kNsPerSecond;
 // Runs `task` on a thread that is given up if it does not come back in time.
 bool RunGuarded(const Clock& clock, const std::string& what, std::function<void()> task) {
   struct Answer {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool done = false;
-    bool ok = false;
+    Mutex mutex;
+    CondVar changed;
+    bool done GUARDED_BY(mutex) = false;
+    bool ok GUARDED_BY(mutex) = false;
   };
   auto answer = std::make_shared<Answer>();
   GuardedThread thread("profd-discover", clock);
@@ -41,17 +40,19 @@ bool RunGuarded(const Clock& clock, const std::string& what, std::function<void(
   job.run = std::move(task);
   job.deadline_steady_ns = deadline;
   job.done = [answer](const Status& status) {
-    std::lock_guard lock(answer->mutex);
+    MutexLock lock(answer->mutex);
     answer->done = true;
     answer->ok = status.ok();
-    answer->changed.notify_all();
+    answer->changed.NotifyAll();
   };
   if (!thread.Submit(std::move(job)).ok()) return false;
   constexpr std::chrono::milliseconds kStep{50};
   for (;;) {
     {
-      std::unique_lock lock(answer->mutex);
-      if (answer->changed.wait_for(lock, kStep, [&] { return answer->done; })) return answer->ok;
+      MutexLock lock(answer->mutex);
+      if (answer->changed.WaitFor(lock, kStep,
+                                  [&]() REQUIRES(answer->mutex) { return answer->done; }))
+        return answer->ok;
     }
     thread.CheckDeadlines(clock.SteadyNs());
   }

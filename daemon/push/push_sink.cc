@@ -10,13 +10,13 @@
 #include <chrono>
 #include <deque>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace profd {
 namespace {
@@ -47,8 +47,8 @@ struct PushSink::State {
   std::thread thread;
   std::promise<void> ended;
 
-  std::mutex take_mutex;  // held while `take` runs; guards stop
-  bool stop = false;
+  Mutex take_mutex;  // held while `take` runs
+  bool stop GUARDED_BY(take_mutex) = false;
 
   // The thread's own.
   std::deque<PushMessage> queue;
@@ -57,8 +57,8 @@ struct PushSink::State {
   int64_t pause_ns = kPushFirstPauseNs;
   bool failing = false;
 
-  mutable std::mutex mutex;  // guards stats
-  PushStats stats;
+  mutable Mutex mutex;
+  PushStats stats GUARDED_BY(mutex);
 
   void Run();
   bool TakeNow();
@@ -93,14 +93,14 @@ bool PushSink::State::TakeNow() {
   // On its own grid; after a stall from here on.
   next_take_ns += options.interval_ns;
   if (next_take_ns <= now) next_take_ns = now + options.interval_ns;
-  std::lock_guard lock(take_mutex);
+  MutexLock lock(take_mutex);
   if (stop) return false;
   Enqueue(take());
   return true;
 }
 
 void PushSink::State::Enqueue(std::vector<PushMessage> messages) {
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   for (PushMessage& message : messages) {
     if (message.body.empty()) {
       stats.dropped_samples[std::string(kNotPacked)] += message.samples;
@@ -135,7 +135,7 @@ void PushSink::State::SendNext() {
   }
   pause_ns = kPushFirstPauseNs;
   next_try_ns = 0;
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   if (taken) {
     ++stats.messages;
     stats.samples += queue.front().samples;
@@ -152,7 +152,7 @@ void PushSink::State::Failed(const PostResult& result) {
     log::Warning("metrics cannot be pushed",
                  {{"sink", options.name}, {"to", options.url.Authority()}, {"why", result.detail}});
   }
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   ++stats.failures[result.reason == kPushAnswer ? fmt::format("status_{}", result.status)
                                                 : std::string(result.reason)];
 }
@@ -167,7 +167,7 @@ void PushSink::Start() {
 PushSink::~PushSink() {
   if (!state_->thread.joinable()) return;
   {
-    std::lock_guard lock(state_->take_mutex);
+    MutexLock lock(state_->take_mutex);
     state_->stop = true;
   }
   uint64_t one = 1;
@@ -177,7 +177,7 @@ PushSink::~PushSink() {
 }
 
 PushStats PushSink::stats() const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->stats;
 }
 

@@ -82,12 +82,12 @@ void RecorderPollSink::OnSamples(std::span<const Sample> samples) {
 
 void RecorderPollSink::OnReading(const Status& status, uint64_t) {
   for (auto& [device, bundle] : bundles_) Flush(bundle);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   last_error_ = status.ok() ? std::string() : status.message();
 }
 
 std::string RecorderPollSink::LastError() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return last_error_;
 }
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "daemon/collect/poll_engine.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/recorder/recorder_ring.h"
@@ -53,8 +53,8 @@ class RecorderPollSink final : public PollSink {
   const bool vendor_files_;
   std::map<int, Bundle> bundles_;  // by device
   std::unordered_map<SeriesId, Name> names_;
-  mutable std::mutex mutex_;  // guards last_error_
-  std::string last_error_;
+  mutable Mutex mutex_;
+  std::string last_error_ GUARDED_BY(mutex_);
 };
 
 }  // namespace profd

@@ -37,14 +37,14 @@ RecorderRing::RecorderRing(std::byte* arena, size_t capacity, const Options& opt
 RecorderRing::~RecorderRing() { ::munmap(arena_, capacity_); }
 
 RecorderRing::RouteId RecorderRing::AddRoute(bool of_channel) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   routes_.emplace_back();
   routes_.back().of_channel = of_channel;
   return static_cast<RouteId>(routes_.size() - 1);
 }
 
 void RecorderRing::BeginEpoch(RouteId id, std::shared_ptr<ChannelEpoch> epoch) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Route& route = routes_[id];
   uint32_t oldest = route.first == kNone ? epoch->number : Load(route.first).epoch;
   std::erase_if(route.epochs, [oldest](const auto& known) { return known->number < oldest; });
@@ -98,12 +98,12 @@ void RecorderRing::ExpireLocked(int64_t now_ns) {
 }
 
 void RecorderRing::Expire(int64_t now_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ExpireLocked(now_ns);
 }
 
 void RecorderRing::Append(RouteId id, const BlockInfo& info, std::span<const std::byte> bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ExpireLocked(info.host_ns);
   Route& route = routes_[id];
   Entry entry;
@@ -125,7 +125,7 @@ void RecorderRing::Append(RouteId id, const BlockInfo& info, std::span<const std
 }
 
 void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ExpireLocked(loss.host_ns);
   Route& route = routes_[id];
   // One that goes on is one entry: losing must not push out what is held. What a reader was promised
@@ -189,7 +189,7 @@ std::shared_ptr<ChannelEpoch> RecorderRing::EpochOf(const Route& route, uint32_t
 }
 
 RecorderRing::Stats RecorderRing::stats() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Stats stats;
   stats.bytes = tail_ - head_;
   stats.max_bytes = capacity_;
@@ -207,7 +207,7 @@ RecorderRing::Stats RecorderRing::stats() const {
 }
 
 RecorderRing::RouteStats RecorderRing::StatsOf(RouteId id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const Route& route = routes_[id];
   return {route.bytes, route.blocks, route.first == kNone ? 0 : Load(route.first).host_ns};
 }
@@ -249,7 +249,7 @@ class RingSource final : public BlockSource {
 };
 
 std::shared_ptr<BlockSource> RecorderRing::Read(RouteId id, int64_t from_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (routes_[id].first == kNone) return nullptr;
   Cursor cursor;
   cursor.next = routes_[id].first;
@@ -261,7 +261,7 @@ std::shared_ptr<BlockSource> RecorderRing::Read(RouteId id, int64_t from_ns) {
 }
 
 std::shared_ptr<BlockSource> RecorderRing::Read(std::vector<bool> wanted, int64_t from_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Cursor cursor;
   cursor.next = head_;
   cursor.end = promised_ = tail_;
@@ -277,7 +277,7 @@ bool RecorderRing::ReadBatch(Cursor* cursor, std::vector<std::byte>* out,
   out->reserve(kBatchBytes);
   epochs->clear();
   while (out->empty()) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (cursor->next < head_) {
       // Overtaken: a loss only if what left was wanted.
       cursor->lost = cursor->lost || complete_from_ns_ > cursor->from_ns;

@@ -15,10 +15,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "daemon/data/replay.h"
 
@@ -125,29 +125,30 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   Entry Load(uint64_t position) const;
   void Store(uint64_t position, const Entry& entry);
   // The entry at `position`, or the first behind padding there; false at the tail.
-  bool SkipPadding(uint64_t* position, Entry* entry) const;
-  void DropOldest(bool early);
-  void ExpireLocked(int64_t now_ns);
-  void Put(const Entry& entry, std::span<const std::byte> bytes);
-  std::shared_ptr<ChannelEpoch> EpochOf(const Route& route, uint32_t number) const;
+  bool SkipPadding(uint64_t* position, Entry* entry) const REQUIRES(mutex_);
+  void DropOldest(bool early) REQUIRES(mutex_);
+  void ExpireLocked(int64_t now_ns) REQUIRES(mutex_);
+  void Put(const Entry& entry, std::span<const std::byte> bytes) REQUIRES(mutex_);
+  std::shared_ptr<ChannelEpoch> EpochOf(const Route& route, uint32_t number) const REQUIRES(mutex_);
   // Copies entries into `*out` (cleared), up to about kBatchBytes; false at the end.
   bool ReadBatch(Cursor* cursor, std::vector<std::byte>* out, std::vector<EpochKey>* epochs);
 
   std::byte* const arena_;
   const size_t capacity_;
   const Options options_;
-  mutable std::mutex mutex_;
-  uint64_t head_ = 0;
-  uint64_t tail_ = 0;
-  uint64_t promised_ = 0;  // where the readers given out so far end; nothing before it is written again
-  std::vector<Route> routes_;
-  int64_t complete_from_ns_ = 0;
-  uint64_t blocks_ = 0;
-  uint64_t appended_ = 0;
-  uint64_t expired_ = 0;
-  uint64_t evicted_early_ = 0;
-  uint64_t dropped_ = 0;
-  uint64_t dropped_bytes_ = 0;
+  mutable Mutex mutex_;
+  uint64_t head_ GUARDED_BY(mutex_) = 0;
+  uint64_t tail_ GUARDED_BY(mutex_) = 0;
+  // Where the readers given out so far end; nothing before it is written again.
+  uint64_t promised_ GUARDED_BY(mutex_) = 0;
+  std::vector<Route> routes_ GUARDED_BY(mutex_);
+  int64_t complete_from_ns_ GUARDED_BY(mutex_) = 0;
+  uint64_t blocks_ GUARDED_BY(mutex_) = 0;
+  uint64_t appended_ GUARDED_BY(mutex_) = 0;
+  uint64_t expired_ GUARDED_BY(mutex_) = 0;
+  uint64_t evicted_early_ GUARDED_BY(mutex_) = 0;
+  uint64_t dropped_ GUARDED_BY(mutex_) = 0;
+  uint64_t dropped_bytes_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace profd

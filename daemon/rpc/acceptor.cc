@@ -10,11 +10,11 @@
 #include <atomic>
 #include <cerrno>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/strand.h"
 #include "base/text.h"
 #include "daemon/rpc/unix_listener.h"
@@ -60,12 +60,12 @@ struct Acceptor::Impl {
   std::optional<FdWatch> incoming;
   std::optional<Timer> quiet;  // restarted by each connection
   std::optional<Timer> again;
-  mutable std::mutex mutex;  // guards all below
-  std::map<int, Connection> connections;
-  std::optional<gid_t> admin;
-  size_t max_connections = 256;
+  mutable Mutex mutex;
+  std::map<int, Connection> connections GUARDED_BY(mutex);
+  std::optional<gid_t> admin GUARDED_BY(mutex);
+  size_t max_connections GUARDED_BY(mutex) = 256;
   const FdRange range = RangeWithinLimit();
-  int next_fd = range.first;
+  int next_fd GUARDED_BY(mutex) = range.first;
   std::atomic<uint64_t> rejected{0};
   std::atomic<bool> stop{false};
 
@@ -73,9 +73,9 @@ struct Acceptor::Impl {
   void AcceptAll();
   void WaitForQuiet();
   bool Admit(UniqueFd fd);
-  void Sweep();
+  void Sweep() REQUIRES(mutex);
   bool Quiet();
-  bool HasRoom(const Peer& peer) const;
+  bool HasRoom(const Peer& peer) const REQUIRES(mutex);
 };
 
 // Forgets connections that gRPC has closed: their number is free or belongs to something else.
@@ -97,7 +97,7 @@ bool Acceptor::Impl::HasRoom(const Peer& peer) const {
 }
 
 bool Acceptor::Impl::Quiet() {
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   Sweep();
   return connections.empty();
 }
@@ -105,7 +105,7 @@ bool Acceptor::Impl::Quiet() {
 bool Acceptor::Impl::Admit(UniqueFd fd) {
   int number = -1;
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (connections.size() >= max_connections) Sweep();
     if (connections.size() >= max_connections) return false;
     Result<Peer> peer = PeerOfSocket(fd.get(), admin);
@@ -162,6 +162,7 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& option
   impl->path = options.socket_path;
   impl->listener = std::move(listener).value();
   impl->handover = std::move(handover);
+  MutexLock lock(impl->mutex);
   impl->admin = GroupId(options.admin_group);
   impl->max_connections = static_cast<size_t>(options.max_connections);
   return std::unique_ptr<Acceptor>(new Acceptor(std::move(impl)));
@@ -198,7 +199,7 @@ std::optional<Peer> Acceptor::Identify(std::string_view peer_text) const {
       !ParseNumber(peer_text.substr(kPrefix.size()), &fd)) {
     return std::nullopt;
   }
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   auto found = impl_->connections.find(fd);
   if (found == impl_->connections.end()) return std::nullopt;
   return found->second.peer;
@@ -206,13 +207,13 @@ std::optional<Peer> Acceptor::Identify(std::string_view peer_text) const {
 
 void Acceptor::Configure(const std::string& admin_group, int max_connections) {
   std::optional<gid_t> group = GroupId(admin_group);
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   impl_->admin = group;
   impl_->max_connections = static_cast<size_t>(max_connections);
 }
 
 size_t Acceptor::connections() const {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   impl_->Sweep();
   return impl_->connections.size();
 }

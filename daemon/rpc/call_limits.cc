@@ -4,8 +4,9 @@
 
 #include <array>
 #include <map>
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace profd::rpc {
 namespace {
@@ -69,8 +70,8 @@ struct CallLedger::State {
     uint64_t refused_user = 0;
     uint64_t refused_node = 0;
   };
-  mutable std::mutex mutex;  // guards what follows
-  std::array<KindUsage, kLimits.size()> kinds;
+  mutable Mutex mutex;
+  std::array<KindUsage, kLimits.size()> kinds GUARDED_BY(mutex);
 
   // Adds both to what is held, or says why not.
   Status Add(CallKind kind, const User& user, bool admin, uint64_t calls, uint64_t bytes);
@@ -80,7 +81,7 @@ struct CallLedger::State {
 Status CallLedger::State::Add(CallKind which, const User& user, bool admin, uint64_t calls,
                               uint64_t bytes) {
   const CallLimit& limit = LimitOf(which);
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   KindUsage& kind = kinds[static_cast<size_t>(which)];
   const auto found = kind.users.find(user);
   const Held own = found == kind.users.end() ? Held{} : found->second;
@@ -122,7 +123,7 @@ Status CallLedger::State::Add(CallKind which, const User& user, bool admin, uint
 }
 
 void CallLedger::State::Drop(CallKind which, const User& user, uint64_t calls, uint64_t bytes) {
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   KindUsage& kind = kinds[static_cast<size_t>(which)];
   auto found = kind.users.find(user);
   for (Held* sum : {&found->second, &kind.node}) {
@@ -137,8 +138,8 @@ struct CallHold::Account {
   CallKind kind;
   User user;
   bool admin;
-  std::mutex mutex;  // guards bytes
-  uint64_t bytes;
+  Mutex mutex;
+  uint64_t bytes GUARDED_BY(mutex);
 };
 
 CallHold::CallHold(std::unique_ptr<Account> account) : account_(std::move(account)) {}
@@ -147,14 +148,14 @@ CallHold::~CallHold() { account_->state->Drop(account_->kind, account_->user, 1,
 
 Status CallHold::Grow(uint64_t bytes) {
   RETURN_IF_ERROR(account_->state->Add(account_->kind, account_->user, account_->admin, 0, bytes));
-  std::lock_guard lock(account_->mutex);
+  MutexLock lock(account_->mutex);
   account_->bytes += bytes;
   return Status::Ok();
 }
 
 void CallHold::Shrink(uint64_t bytes) {
   {
-    std::lock_guard lock(account_->mutex);
+    MutexLock lock(account_->mutex);
     account_->bytes -= bytes;
   }
   account_->state->Drop(account_->kind, account_->user, 0, bytes);
@@ -173,7 +174,7 @@ Result<std::shared_ptr<CallHold>> CallLedger::Take(CallKind kind, const Peer& pe
 }
 
 CallLedger::Usage CallLedger::usage(CallKind which) const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   const State::KindUsage& kind = state_->kinds[static_cast<size_t>(which)];
   return {kind.node.calls, kind.node.bytes, kind.refused_user, kind.refused_node};
 }

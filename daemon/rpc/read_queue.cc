@@ -8,20 +8,20 @@ namespace profd::rpc {
 
 ReadQueue::~ReadQueue() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ReadQueue::Post(uint32_t uid, std::function<void()> step) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     users_[uid].steps.push_back(std::move(step));
     while (threads_.size() < kThreads) threads_.emplace_back([this] { Run(); });
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 // The next user, in the order of uids and around, who has no step under way.
@@ -36,11 +36,11 @@ std::map<uint32_t, ReadQueue::User>::iterator ReadQueue::Next() {
 
 void ReadQueue::Run() {
   ::pthread_setname_np(::pthread_self(), "profd-read");
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stop_) {
     const auto next = Next();
     if (next == users_.end()) {
-      wake_.wait(lock);
+      wake_.Wait(lock);
       continue;
     }
     const uint32_t uid = last_ = next->first;
@@ -48,10 +48,10 @@ void ReadQueue::Run() {
     user.running = true;
     std::function<void()> step = std::move(user.steps.front());
     user.steps.pop_front();
-    lock.unlock();
+    lock.Unlock();
     step();
     step = nullptr;
-    lock.lock();
+    lock.Lock();
     user.running = false;
     if (user.steps.empty()) users_.erase(uid);
   }

@@ -3,14 +3,14 @@
 // step under way, so that a second one is read for while the first one's step takes its time.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace profd::rpc {
 
@@ -32,14 +32,14 @@ class ReadQueue {
     std::deque<std::function<void()>> steps;
     bool running = false;
   };
-  std::map<uint32_t, User>::iterator Next();
+  std::map<uint32_t, User>::iterator Next() REQUIRES(mutex_);
   void Run();
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  std::map<uint32_t, User> users_;  // those with steps, waiting or running
-  uint32_t last_ = 0;               // whose step was begun last
-  bool stop_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  std::map<uint32_t, User> users_ GUARDED_BY(mutex_);  // those with steps, waiting or running
+  uint32_t last_ GUARDED_BY(mutex_) = 0;               // whose step was begun last
+  bool stop_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

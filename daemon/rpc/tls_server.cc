@@ -20,13 +20,13 @@
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/tcp_listener.h"
 #include "daemon/rpc/tls_identity.h"
@@ -148,11 +148,11 @@ struct TlsServer::Impl {
   std::map<int, Connection> open;
   int64_t next_look_ns = 0;
 
-  mutable std::mutex mutex;  // guards what follows
-  std::shared_ptr<const TlsAuthorities> authorities;
-  std::shared_ptr<const LocalUsers> users;
-  size_t max_connections = 256;
-  size_t connections = 0;
+  mutable Mutex mutex;
+  std::shared_ptr<const TlsAuthorities> authorities GUARDED_BY(mutex);
+  std::shared_ptr<const LocalUsers> users GUARDED_BY(mutex);
+  size_t max_connections GUARDED_BY(mutex) = 256;
+  size_t connections GUARDED_BY(mutex) = 0;
 
   // Serves new connections with this from now on; nothing is changed where it fails.
   Status Adopt(TlsMaterial fresh);
@@ -172,14 +172,14 @@ void TlsServer::Impl::Sweep() {
     return ::fstat(entry.first, &info) != 0 || info.st_ino != entry.second.inode ||
            info.st_dev != entry.second.device;
   });
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   connections = open.size();
 }
 
 bool TlsServer::Impl::Admit(UniqueFd fd, const std::string& from) {
   size_t limit = 0;
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     limit = max_connections;
   }
   if (open.size() >= limit) Sweep();
@@ -202,7 +202,7 @@ bool TlsServer::Impl::Admit(UniqueFd fd, const std::string& from) {
   handover.listener_fd = listener.get();
   handover.fd = fd.Release();
   current->acceptor->HandleNewConnection(&handover);
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   connections = open.size();
   return true;
 }
@@ -297,7 +297,7 @@ Status TlsServer::Impl::Adopt(TlsMaterial fresh) {
     log::Warning("the certificate of tls.certificate has expired; clients will refuse it",
                  {{"file", paths.certificate}});
   }
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   authorities = std::move(made).value();
   return Status::Ok();
 }
@@ -323,7 +323,6 @@ Result<std::unique_ptr<TlsServer>> TlsServer::Listen(rpc::Context& context,
                                                      const TlsOptions& options) {
   auto impl = std::make_unique<Impl>(context);
   impl->paths = options.paths;
-  impl->max_connections = static_cast<size_t>(options.max_connections);
   impl->stamp = impl->seen_stamp = TlsFilesStamp(options.paths);
   std::vector<std::string> problems;
   TlsMaterial material = LoadTlsFiles(options.paths, &problems);
@@ -331,7 +330,11 @@ Result<std::unique_ptr<TlsServer>> TlsServer::Listen(rpc::Context& context,
   if (!problems.empty()) {
     return FailedPrecondition(fmt::format("{}", fmt::join(problems, "\n")));
   }
-  impl->users = std::make_shared<const LocalUsers>(std::move(users));
+  {
+    MutexLock lock(impl->mutex);
+    impl->max_connections = static_cast<size_t>(options.max_connections);
+    impl->users = std::make_shared<const LocalUsers>(std::move(users));
+  }
   Result<UniqueFd> listener = BindTcp(options.listen, "tls.listen");
   if (!listener.ok()) return listener.status();
   impl->listener = std::move(listener).value();
@@ -377,7 +380,7 @@ Result<Peer> TlsServer::Identify(const grpc::AuthContext& auth) const {
   std::shared_ptr<const TlsAuthorities> authorities;
   std::shared_ptr<const LocalUsers> users;
   {
-    std::lock_guard lock(impl_->mutex);
+    MutexLock lock(impl_->mutex);
     authorities = impl_->authorities;
     users = impl_->users;
   }
@@ -389,7 +392,7 @@ Status TlsServer::Configure(const TlsOptions& options) {
   std::vector<std::string> problems;
   LocalUsers users = ResolveLocalUsers(options.users, &problems);
   {
-    std::lock_guard lock(impl_->mutex);
+    MutexLock lock(impl_->mutex);
     impl_->max_connections = static_cast<size_t>(options.max_connections);
     if (problems.empty()) impl_->users = std::make_shared<const LocalUsers>(std::move(users));
   }
@@ -406,7 +409,7 @@ TlsStats TlsServer::stats() const {
   stats.reloads = impl_->reloads.load(std::memory_order_relaxed);
   stats.failed_reloads = impl_->failed_reloads.load(std::memory_order_relaxed);
   stats.expires_s = impl_->expires_s.load(std::memory_order_relaxed);
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   stats.connections = impl_->connections;
   return stats;
 }

@@ -85,7 +85,7 @@ void SessionPollSink::OnReading(const Status& status, uint64_t missed) {
   missed_.fetch_add(missed, std::memory_order_relaxed);
   if (missed > 0 && feed_ != nullptr) dump_->NoteLate(feed_, missed);
   if (status.ok() && feed_ != nullptr) dump_->NoteReading(feed_);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (status.ok()) {
     last_error_.clear();
   } else {
@@ -94,7 +94,7 @@ void SessionPollSink::OnReading(const Status& status, uint64_t missed) {
 }
 
 std::string SessionPollSink::LastError() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return last_error_;
 }
 

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "daemon/collect/poll_engine.h"
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/host_file_buffer.h"
@@ -47,8 +47,8 @@ class SessionPollSink final : public PollSink {
   DumpFeed* feed_ = nullptr;
   std::atomic<uint64_t> readings_{0};
   std::atomic<uint64_t> missed_{0};
-  mutable std::mutex mutex_;  // guards last_error_
-  std::string last_error_;
+  mutable Mutex mutex_;
+  std::string last_error_ GUARDED_BY(mutex_);
   // Sampler thread only: names of series by id and generation, and the text being built.
   struct Name {
     uint32_t generation = 0;

@@ -20,7 +20,7 @@ constexpr int64_t kUnseenNs = 5 * kNsPerSecond;
 void StatusBoard::Pin(NodeView view, int64_t now_ns) {
   auto fresh = std::make_shared<const NodeView>(std::move(view));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     view_.swap(fresh);
   }
   if (first_ns_ == 0) first_ns_ = now_ns;
@@ -34,7 +34,7 @@ bool StatusBoard::WantsPicture(int64_t now_ns) const {
 
 std::shared_ptr<const NodeView> StatusBoard::view() const {
   looked_ = true;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return view_;
 }
 

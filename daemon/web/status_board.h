@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/web/page_facts.h"
 #include "daemon/web/web_server.h"
 
@@ -68,8 +68,8 @@ class StatusBoard {
   mutable std::atomic<bool> looked_{false};
   std::atomic<bool> listening_{false};
   std::atomic<bool> dumps_seen_{false};
-  mutable std::mutex mutex_;
-  std::shared_ptr<const NodeView> view_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const NodeView> view_ GUARDED_BY(mutex_);
 };
 
 // The page at "/".

@@ -7,11 +7,11 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <mutex>
 #include <set>
 #include <system_error>
 #include <thread>
 
+#include "base/mutex.h"
 #include "export/csv/csv_writer.h"
 #include "export/formats.h"
 
@@ -63,7 +63,10 @@ class CsvFormat : public Format {
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
-    parts_.resize(plan.dumps.size());
+    {
+      MutexLock lock(mutex_);
+      parts_.resize(plan.dumps.size());
+    }
     auto spool = csv::Spool::Create(plan.out_dir);
     if (!spool.ok()) return spool.status();
     spool_ = std::move(*spool);
@@ -77,8 +80,13 @@ class CsvFormat : public Format {
   Status End(bool complete, std::vector<OutputFile>* files) override {
     std::vector<OutputFile> made;
     std::vector<std::string> dirs;
-    Status status = complete ? WriteAll(&made, &dirs) : Status::Ok();
-    parts_.clear();
+    std::vector<csv::DumpParts> parts;
+    {
+      MutexLock lock(mutex_);
+      parts.swap(parts_);
+    }
+    Status status = complete ? WriteAll(&parts, &made, &dirs) : Status::Ok();
+    parts.clear();  // they use the spool
     spool_.reset();
     if (!complete || !status.ok()) {
       for (const OutputFile& file : made) ::unlink(file.path.c_str());
@@ -90,7 +98,7 @@ class CsvFormat : public Format {
   }
 
   void Keep(size_t dump, csv::DumpParts parts) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     csv::Join(&parts_[dump], std::move(parts));
   }
 
@@ -105,12 +113,13 @@ class CsvFormat : public Format {
   };
 
   // Folders that are made on the way are named in `dirs`.
-  Result<std::vector<Job>> MakeJobs(std::vector<std::string>* dirs) {
+  Result<std::vector<Job>> MakeJobs(std::vector<csv::DumpParts>* parts,
+                                    std::vector<std::string>* dirs) {
     std::vector<Job> jobs;
     std::set<std::string> names;
-    for (size_t dump = 0; dump < parts_.size(); ++dump) {
+    for (size_t dump = 0; dump < parts->size(); ++dump) {
       csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr};
-      if (parts_.size() > 1) {
+      if (parts->size() > 1) {
         std::string name = plan_->dumps[dump]->name;
         for (int n = 2; !names.insert(name).second; ++n) {
           name = plan_->dumps[dump]->name + "_" + std::to_string(n);
@@ -122,8 +131,8 @@ class CsvFormat : public Format {
           return Status::FromErrno(errno, "creating " + target.dir);
         }
       }
-      jobs.push_back({csv::WriteOthers, &parts_[dump], target, {}, {}});
-      jobs.push_back({csv::WriteModules, &parts_[dump], target, {}, {}});
+      jobs.push_back({csv::WriteOthers, &(*parts)[dump], target, {}, {}});
+      jobs.push_back({csv::WriteModules, &(*parts)[dump], target, {}, {}});
     }
     return jobs;
   }
@@ -148,8 +157,9 @@ class CsvFormat : public Format {
     work();
     for (std::thread& thread : threads) thread.join();
   }
-  Status WriteAll(std::vector<OutputFile>* files, std::vector<std::string>* dirs) {
-    auto jobs = MakeJobs(dirs);
+  Status WriteAll(std::vector<csv::DumpParts>* parts, std::vector<OutputFile>* files,
+                  std::vector<std::string>* dirs) {
+    auto jobs = MakeJobs(parts, dirs);
     if (!jobs.ok()) return jobs.status();
     if (jobs->empty()) return Status::Ok();
     Run(&*jobs);
@@ -164,8 +174,8 @@ class CsvFormat : public Format {
   CsvLimits limits_;
   const ExportPlan* plan_ = nullptr;
   std::unique_ptr<csv::Spool> spool_;
-  std::mutex mutex_;
-  std::vector<csv::DumpParts> parts_;  // by dump; guarded by mutex_ until End
+  Mutex mutex_;
+  std::vector<csv::DumpParts> parts_ GUARDED_BY(mutex_);  // by dump
 };
 
 Status CsvSink::Finish() {

@@ -69,7 +69,7 @@ MetricFamilies::Series* MetricFamilies::Add(std::string_view metric,
   std::string name = MetricName(metric);
   std::string text = LabelText(labels);
   *prefix = name + text + ' ';
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (known_.size() >= kMaxSeries || !known_.emplace(*prefix, true).second) return nullptr;
   bool counter = name.ends_with(kTotal) && name.size() > kTotal.size();
   std::string family = counter ? name.substr(0, name.size() - kTotal.size()) : name;
@@ -93,11 +93,12 @@ Status MetricFamilies::Append(Series* series, std::string_view lines) {
 }
 
 void MetricFamilies::AddLeftOut(uint64_t samples) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   left_out_ += samples;
 }
 
 Status MetricFamilies::Write(RowFile* out) {
+  MutexLock lock(mutex_);
   std::string text;
   for (auto& [name, family] : families_) {
     text += "# TYPE " + name + (family.counter ? " counter\n" : " gauge\n");

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "export/rows/row_file.h"
 #include "export/rows/series.h"
@@ -50,10 +50,10 @@ class MetricFamilies {
   };
 
   RowFile spool_;
-  std::mutex mutex_;
-  std::map<std::string, Family, std::less<>> families_;  // guarded by mutex_, as all below
-  std::unordered_map<std::string, bool> known_;          // by prefix
-  uint64_t left_out_ = 0;
+  Mutex mutex_;
+  std::map<std::string, Family, std::less<>> families_ GUARDED_BY(mutex_);
+  std::unordered_map<std::string, bool> known_ GUARDED_BY(mutex_);  // by prefix
+  uint64_t left_out_ GUARDED_BY(mutex_) = 0;
 };
 
 // [a-zA-Z_:][a-zA-Z0-9_:]*; whatever else becomes '_'.

@@ -27,7 +27,7 @@ Status RowFile::Create(std::string path) {
 }
 
 Status RowFile::Append(std::string_view text, uint64_t* offset) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (offset != nullptr) *offset = bytes_;
   while (!text.empty()) {
     ssize_t put = ::pwrite(fd_.get(), text.data(), text.size(), static_cast<off_t>(bytes_));

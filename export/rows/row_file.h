@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace profd::exporting {
@@ -30,13 +30,16 @@ class RowFile {
   void Discard();
 
   const std::string& path() const { return path_; }
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const {
+    MutexLock lock(mutex_);
+    return bytes_;
+  }
 
  private:
   std::string path_;
   UniqueFd fd_;
-  std::mutex mutex_;
-  uint64_t bytes_ = 0;  // guarded by mutex_
+  mutable Mutex mutex_;
+  uint64_t bytes_ GUARDED_BY(mutex_) = 0;
   bool there_ = false;  // the .part
 };
 

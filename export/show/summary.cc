@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace profd::exporting {
 
 int64_t Course::Last() const {
@@ -91,7 +93,7 @@ using Readings = std::vector<Reading>;
 
 class SummarySink : public FormatSink {
  public:
-  SummarySink(DumpSummary* out, std::mutex* mutex, const Strings& strings, const DumpInfo* dump)
+  SummarySink(DumpSummary* out, Mutex* mutex, const Strings& strings, const DumpInfo* dump)
       : out_(*out), mutex_(*mutex), strings_(strings), dump_(dump) {}
 
   void Take(const Batch& batch) override {
@@ -119,7 +121,7 @@ class SummarySink : public FormatSink {
   }
 
   Status Finish() override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (Readings& readings : readings_) {
       for (Reading& reading : readings) {
         SeriesSummary& series = reading.summary;
@@ -186,8 +188,8 @@ class SummarySink : public FormatSink {
     series.course.Add(t_ns, value);
   }
 
-  DumpSummary& out_;
-  std::mutex& mutex_;
+  DumpSummary& out_ GUARDED_BY(mutex_);
+  Mutex& mutex_;
   const Strings& strings_;
   const DumpInfo* dump_;  // null: there is none
   std::map<std::pair<TableId, int>, SeriesMap<size_t>> maps_;
@@ -223,7 +225,7 @@ class SummaryFormat : public Format {
 
  private:
   DumpSummary& out_;
-  std::mutex mutex_;
+  Mutex mutex_;
   const Strings* strings_ = nullptr;
   std::vector<const DumpInfo*> dumps_;
 };

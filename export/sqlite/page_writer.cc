@@ -110,7 +110,7 @@ Status PageFile::PatchHeader() {
 Status TableTree::Write(int64_t last, const PageBytes& page) {
   Result<uint32_t> number = file_.Append(page);
   if (!number.ok()) return number.status();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   leaves_.push_back({last, *number});
   return {};
 }
@@ -119,7 +119,7 @@ Status TableTree::AddLeaf(int64_t last, const PageBytes& page) {
   std::vector<std::byte> first;
   int64_t first_last = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (leaves_.empty() && held_.empty()) {
       held_.assign(page.front.begin(), page.front.end());
       held_.insert(held_.end(), page.back.begin(), page.back.end());
@@ -134,7 +134,7 @@ Status TableTree::AddLeaf(int64_t last, const PageBytes& page) {
   if (!first.empty()) {
     Result<uint32_t> number = file_.Append({first});
     if (!number.ok()) return number.status();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     std::ranges::find(leaves_, 0u, &Child::page)->page = *number;
   }
   return Write(last, page);
@@ -159,6 +159,7 @@ std::vector<std::byte> TableTree::Interior(std::span<const Child> children, size
 }
 
 Status TableTree::Finish(PageFile& file, uint32_t root) {
+  MutexLock lock(mutex_);
   if (!held_.empty()) return file.Write(root, {held_});
   if (leaves_.empty()) return {};
   std::ranges::sort(leaves_, {}, &Child::last);
@@ -219,7 +220,7 @@ Status LeafBuilder::Flush() {
 }
 
 int64_t RowidBlocks::Next(size_t place) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto places = static_cast<int64_t>(taken_.size());
   int64_t block = taken_[place] < kBlocksPerPlace
                       ? static_cast<int64_t>(place) * kBlocksPerPlace + taken_[place]++

@@ -12,11 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace profd::exporting {
@@ -63,7 +63,10 @@ class TableTree {
   // A whole leaf whose greatest rowid is `last`. Thread-safe. Rowids of different leaves do not
   // interleave.
   Status AddLeaf(int64_t last, const PageBytes& page);
-  bool empty() const { return leaves_.empty() && held_.empty(); }
+  bool empty() const {
+    MutexLock lock(mutex_);
+    return leaves_.empty() && held_.empty();
+  }
   // `root`: page of the empty table the library made; `file` is the file as it is by now. Once, after
   // the last leaf.
   Status Finish(PageFile& file, uint32_t root);
@@ -77,11 +80,11 @@ class TableTree {
   static std::vector<std::byte> Interior(std::span<const Child> children, size_t page_size);
 
   PageFile& file_;
-  std::mutex mutex_;
-  std::deque<Child> leaves_;
+  mutable Mutex mutex_;
+  std::deque<Child> leaves_ GUARDED_BY(mutex_);
   // The first leaf waits for a second one: alone it becomes the root.
-  std::vector<std::byte> held_;
-  int64_t held_last_ = 0;
+  std::vector<std::byte> held_ GUARDED_BY(mutex_);
+  int64_t held_last_ GUARDED_BY(mutex_) = 0;
 };
 
 // Fills leaves with cells, one after the other. One thread.
@@ -122,9 +125,9 @@ class RowidBlocks {
   int64_t Next(size_t place);
 
  private:
-  std::mutex mutex_;
-  std::vector<int64_t> taken_;
-  int64_t overflow_ = 0;
+  Mutex mutex_;
+  std::vector<int64_t> taken_ GUARDED_BY(mutex_);
+  int64_t overflow_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace profd::exporting

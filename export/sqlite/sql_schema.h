@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "export/format.h"
 #include "export/sqlite/sql_tables.h"
@@ -21,15 +21,17 @@ class ProcessRanks {
  public:
   void Add(int64_t dump, int64_t pid, int rank) {
     constexpr size_t kMax = 65536;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ranks_.size() < kMax) ranks_[{dump, pid}] = rank;
   }
-  // By dump and pid. When nobody adds any more.
-  const std::map<std::pair<int64_t, int64_t>, int>& ranks() const { return ranks_; }
+  // By dump and pid. When all have been added: without the lock.
+  const std::map<std::pair<int64_t, int64_t>, int>& ranks() const UNCHECKED_LOCKING {
+    return ranks_;
+  }
 
  private:
-  std::mutex mutex_;
-  std::map<std::pair<int64_t, int64_t>, int> ranks_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::pair<int64_t, int64_t>, int> ranks_ GUARDED_BY(mutex_);
 };
 
 // With several dumps every table of rows has a last column dumpId.

@@ -37,7 +37,10 @@ void AppendLittle(std::string* out, uint64_t value) {
 
 Status GzipFile::Create(std::string path) {
   RETURN_IF_ERROR(file_.Create(std::move(path)));
-  crc_ = crc32(0, nullptr, 0);
+  {
+    MutexLock lock(mutex_);
+    crc_ = crc32(0, nullptr, 0);
+  }
   return file_.Append(kHeader);
 }
 
@@ -47,7 +50,7 @@ Status GzipFile::Append(std::string_view bytes) {
   if (!deflated.ok()) return deflated.status();
   unsigned long crc =
       crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   crc_ = crc32_combine(crc_, crc, static_cast<z_off_t>(bytes.size()));
   size_ += bytes.size();
   return file_.Append(*deflated);
@@ -55,8 +58,11 @@ Status GzipFile::Append(std::string_view bytes) {
 
 Status GzipFile::Commit() {
   std::string tail(kLastBlock);
-  AppendLittle(&tail, crc_);
-  AppendLittle(&tail, size_);
+  {
+    MutexLock lock(mutex_);
+    AppendLittle(&tail, crc_);
+    AppendLittle(&tail, size_);
+  }
   RETURN_IF_ERROR(file_.Append(tail));
   return file_.Commit();
 }

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "export/trace/shared_file.h"
 
@@ -24,9 +24,9 @@ class GzipFile {
 
  private:
   SharedFile file_;
-  std::mutex mutex_;
-  unsigned long crc_ = 0;
-  uint64_t size_ = 0;  // of what was brought
+  Mutex mutex_;
+  unsigned long crc_ GUARDED_BY(mutex_) = 0;
+  uint64_t size_ GUARDED_BY(mutex_) = 0;  // of what was brought
 };
 
 }  // namespace profd::exporting

@@ -13,6 +13,7 @@
 #include <optional>
 #include <variant>
 
+#include "base/mutex.h"
 #include "export/decoder.h"
 #include "export/formats.h"
 #include "export/trace/gzip_file.h"
@@ -61,10 +62,10 @@ struct Shared {
   std::atomic<uint32_t> sequences = 0;
   std::atomic<uint64_t> tracks = 0;
   std::atomic<uint64_t> events = 0;
-  std::mutex mutex;
+  Mutex mutex;
   // Tracks that were described, by the dump (processes) or the track they are below, and their name.
-  std::map<std::pair<uint64_t, std::string>, uint64_t> processes;
-  std::map<std::pair<uint64_t, std::string>, uint64_t> rows;
+  std::map<std::pair<uint64_t, std::string>, uint64_t> processes GUARDED_BY(mutex);
+  std::map<std::pair<uint64_t, std::string>, uint64_t> rows GUARDED_BY(mutex);
 };
 
 struct TableState {
@@ -255,7 +256,7 @@ class PerfettoSink final : public FormatSink {
     constexpr size_t kMaxProcesses = kDeviceProcesses - 1;
     uint64_t uuid = 0;
     {
-      std::lock_guard lock(shared_.mutex);
+      MutexLock lock(shared_.mutex);
       auto known = shared_.processes.find({dump_, name});
       if (known != shared_.processes.end()) return known->second;
       if (shared_.processes.size() >= kMaxProcesses) return 0;
@@ -279,7 +280,7 @@ class PerfettoSink final : public FormatSink {
     constexpr size_t kMaxRows = 1'000'000;
     uint64_t uuid = 0;
     {
-      std::lock_guard lock(shared_.mutex);
+      MutexLock lock(shared_.mutex);
       if (shared_.rows.size() >= kMaxRows) return parent;
       auto [it, added] = shared_.rows.try_emplace({parent, std::string(name)});
       if (!added) return it->second;

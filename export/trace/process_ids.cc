@@ -28,7 +28,7 @@ ProcessIds::ProcessIds(const std::vector<const DumpInfo*>& dumps) : dumps_(dumps
 }
 
 uint32_t ProcessIds::BaseOf(size_t dump, int device) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto [it, added] = bases_.try_emplace({dump, GroupOf(device)});
   if (!added) return it->second;
   uint32_t pid = static_cast<uint32_t>(dumps_[dump]->pid) & kBaseMask;

@@ -6,12 +6,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "export/dump_info.h"
 #include "export/format.h"
 #include "export/trace/layout.h"
@@ -31,9 +31,10 @@ class ProcessIds {
   uint32_t BaseOf(size_t dump, int device);
 
   const std::vector<const DumpInfo*> dumps_;
-  std::mutex mutex_;
-  std::map<std::pair<size_t, int>, uint32_t> bases_;  // by dump and group of 31 devices
-  std::set<uint32_t> taken_;
+  Mutex mutex_;
+  // By dump and group of 31 devices.
+  std::map<std::pair<size_t, int>, uint32_t> bases_ GUARDED_BY(mutex_);
+  std::set<uint32_t> taken_ GUARDED_BY(mutex_);
 };
 
 }  // namespace profd::exporting

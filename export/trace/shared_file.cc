@@ -23,13 +23,13 @@ Status SharedFile::Create(std::string path) {
 SharedFile::~SharedFile() { Discard(); }
 
 Status SharedFile::Append(std::string_view bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return Write(bytes);
 }
 
 Status SharedFile::AppendItems(std::string_view items) {
   if (items.empty()) return Status::Ok();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!has_items_) items.remove_prefix(1);
   has_items_ = true;
   return Write(items);
@@ -50,7 +50,10 @@ Status SharedFile::Write(std::string_view bytes) {
 }
 
 Status SharedFile::Commit() {
-  RETURN_IF_ERROR(failed_);
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(failed_);
+  }
   // Some file systems tell of a full disk only here.
   if (::close(fd_.Release()) != 0) return Status::FromErrno(errno, temporary_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::FromErrno(errno, path_);

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace profd::exporting {
@@ -29,19 +29,22 @@ class SharedFile {
   Status Commit();
   void Discard();
 
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const {
+    MutexLock lock(mutex_);
+    return bytes_;
+  }
   const std::string& path() const { return path_; }
 
  private:
-  Status Write(std::string_view bytes);
+  Status Write(std::string_view bytes) REQUIRES(mutex_);
 
   std::string path_;
   std::string temporary_;
-  std::mutex mutex_;
+  mutable Mutex mutex_;
   UniqueFd fd_;
-  uint64_t bytes_ = 0;
-  bool has_items_ = false;
-  Status failed_;  // the first error; nothing is written after it
+  uint64_t bytes_ GUARDED_BY(mutex_) = 0;
+  bool has_items_ GUARDED_BY(mutex_) = false;
+  Status failed_ GUARDED_BY(mutex_);  // the first error; nothing is written after it
 };
 
 }  // namespace profd::exporting

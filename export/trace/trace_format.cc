@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/mutex.h"
 #include "export/decoder.h"
 #include "export/formats.h"
 #include "export/trace/json_text.h"
@@ -43,7 +44,7 @@ struct Shared {
   // True for the first who asks.
   bool IsNew(uint32_t pid, int64_t tid) {
     constexpr size_t kMaxNames = 1'000'000;  // later threads go without a name
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     return named.size() < kMaxNames && named.insert({pid, tid}).second;
   }
 
@@ -51,8 +52,8 @@ struct Shared {
   ProcessIds ids;
   SharedFile file;
   std::atomic<uint64_t> events = 0;
-  std::mutex mutex;
-  std::set<std::pair<uint32_t, int64_t>> named;
+  Mutex mutex;
+  std::set<std::pair<uint32_t, int64_t>> named GUARDED_BY(mutex);
 };
 
 // One table of one device as this sink writes it.
