@@ -47,12 +47,9 @@ ChannelPump::~ChannelPump() {
     MutexLock lock(core_->guard_mutex);
     int64_t patience = core_->options.poll_timeout_seconds * kNsPerSecond + kJoinMarginNs;
     if (core_->active != nullptr) {
-      if (core_->active->WaitUntilDone(patience)) {
-        core_->thread.join();
-      } else {
+      if (!core_->thread.JoinWithin(patience)) {
         core_->active->Abandon();
         ++core_->abandoned;
-        core_->thread.detach();
       }
       core_->active.reset();
     }
@@ -113,7 +110,7 @@ void ChannelPump::CheckStuck(int64_t now_steady_ns) {
     if (stuck.has_value()) {
       core_->AddLeftovers(unread);
       ++core_->abandoned;
-      core_->thread.detach();
+      core_->thread.Abandon();
       core_->active.reset();
       if (stuck->kind == internal::PumpCall::kRead) {
         core_->table->SetStuck(stuck->device, true);

@@ -1,18 +1,14 @@
 #include "driver/guarded_thread.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-
-#include <chrono>
 #include <deque>
 #include <iterator>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "driver/abandonable_thread.h"
 
 namespace profd {
 namespace internal {
@@ -53,14 +49,12 @@ struct GuardedThread::Core {
 
   const Clock& clock;
   const Options options;
-  std::thread thread;  // GuardedThread's side only
+  AbandonableThread thread;  // GuardedThread's side only
 
   Mutex mutex;
   CondVar work;
-  CondVar idle;
   std::deque<GuardedJob> queue GUARDED_BY(mutex);
   std::optional<RunningJob> running GUARDED_BY(mutex);
-  bool busy GUARDED_BY(mutex) = false;  // running, or giving its answer
   bool stuck GUARDED_BY(mutex) = false;
   bool quit GUARDED_BY(mutex) = false;
 
@@ -77,13 +71,10 @@ Status GuardedThread::Core::StuckStatus() const {
 
 bool GuardedThread::Core::Take(GuardedJob* job) {
   MutexLock lock(mutex);
-  busy = false;
-  idle.NotifyAll();
   work.Wait(lock, [this]() REQUIRES(mutex) { return quit || !queue.empty(); });
   if (quit) return false;
   *job = std::move(queue.front());
   queue.pop_front();
-  busy = true;
   running.emplace();
   running->what = job->what;
   running->key = job->key;
@@ -114,43 +105,34 @@ void GuardedThread::Core::Loop() {
 
 GuardedThread::GuardedThread(std::string name, const Clock& clock, Options options)
     : core_(std::make_shared<Core>(clock, options)) {
-  try {
-    core_->thread = std::thread([core = core_, name = name.substr(0, 15)] {
-      ::pthread_setname_np(::pthread_self(), name.c_str());
-      core->Loop();
-    });
-  } catch (const std::system_error&) {
-    // Submit refuses.
-  }
+  // Without a thread Submit refuses.
+  [[maybe_unused]] bool started = core_->thread.Start(name, [core = core_] { core->Loop(); });
 }
 
 GuardedThread::~GuardedThread() {
   Answers answers;
-  MutexLock lock(core_->mutex);
-  core_->quit = true;
-  for (GuardedJob& job : core_->queue) {
-    answers.emplace_back(std::move(job.done),
-                         Status(StatusCode::kCancelled, job.what + ": shutting down"));
+  int64_t patience_ns = 0;
+  {
+    MutexLock lock(core_->mutex);
+    core_->quit = true;
+    for (GuardedJob& job : core_->queue) {
+      answers.emplace_back(std::move(job.done),
+                           Status(StatusCode::kCancelled, job.what + ": shutting down"));
+    }
+    core_->queue.clear();
+    core_->work.NotifyAll();
+    if (!core_->stuck) patience_ns = core_->options.grace_ns;
   }
-  core_->queue.clear();
-  core_->work.NotifyAll();
-  if (!core_->thread.joinable()) return;
-  bool own = core_->thread.get_id() == std::this_thread::get_id();
-  bool finished = !own && !core_->stuck &&
-                  core_->idle.WaitFor(lock, std::chrono::nanoseconds(core_->options.grace_ns),
-                                      [this]() REQUIRES(core_->mutex) { return !core_->busy; });
-  if (!finished && core_->running.has_value() && !core_->running->answered) {
-    core_->running->answered = true;
-    answers.emplace_back(std::exchange(core_->running->done, nullptr),
-                         Status(StatusCode::kCancelled, core_->running->what + ": shutting down"));
+  if (!core_->thread.JoinWithin(patience_ns)) {
+    MutexLock lock(core_->mutex);
+    if (core_->running.has_value() && !core_->running->answered) {
+      core_->running->answered = true;
+      answers.emplace_back(
+          std::exchange(core_->running->done, nullptr),
+          Status(StatusCode::kCancelled, core_->running->what + ": shutting down"));
+    }
   }
-  lock.Unlock();
   Give(answers);
-  if (finished) {
-    core_->thread.join();
-  } else {
-    core_->thread.detach();
-  }
 }
 
 Status GuardedThread::Submit(GuardedJob job) {

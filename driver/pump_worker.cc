@@ -1,11 +1,8 @@
 #include "driver/pump_worker.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>
-#include <system_error>
 #include <utility>
 
 namespace profd::internal {
@@ -75,11 +72,6 @@ void PumpWorker::Run() {
     if (GoOn()) Round();
   }
   Recover();
-  {
-    MutexLock lock(mutex_);
-    done_ = true;
-  }
-  done_changed_.NotifyAll();
 }
 
 bool PumpWorker::GoOn() { return !abandoned_ && !core_->quit; }
@@ -243,12 +235,6 @@ void PumpWorker::BeforeRead(uint32_t device, uint32_t channel) {
 
 bool PumpWorker::AfterRead() { return End(); }
 
-bool PumpWorker::WaitUntilDone(int64_t patience_ns) {
-  MutexLock lock(mutex_);
-  return done_changed_.WaitFor(lock, std::chrono::nanoseconds(patience_ns),
-                               [this]() REQUIRES(mutex_) { return done_; });
-}
-
 void PumpWorker::Abandon() {
   MutexLock lock(mutex_);
   abandoned_ = true;
@@ -271,14 +257,8 @@ std::optional<PumpCall> PumpWorker::AbandonIfStuck(int64_t now_steady_ns,
 
 void PumpCore::StartWorker(const std::shared_ptr<PumpCore>& self) {
   auto worker = std::make_shared<PumpWorker>(self);
-  try {
-    thread = std::thread([worker] {
-      ::pthread_setname_np(::pthread_self(), "profd-pump");
-      worker->Run();
-    });
-  } catch (const std::system_error&) {
-    return;  // no thread to be had now; CheckStuck tries again
-  }
+  // Without a thread CheckStuck tries again.
+  if (!thread.Start("profd-pump", [worker] { worker->Run(); })) return;
   active = std::move(worker);
   ++threads_started;
 }

@@ -9,10 +9,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
+#include "driver/abandonable_thread.h"
 #include "driver/channel_pump.h"
 #include "driver/channel_table.h"
 #include "driver/pump_pace.h"
@@ -60,7 +60,7 @@ struct PumpCore {
   // Serialises "this thread is stuck" and "it has come back", with their callbacks.
   Mutex guard_mutex;
   std::shared_ptr<PumpWorker> active GUARDED_BY(guard_mutex);
-  std::thread thread GUARDED_BY(guard_mutex);  // of `active`
+  AbandonableThread thread GUARDED_BY(guard_mutex);  // of `active`
   int abandoned GUARDED_BY(guard_mutex) = 0;
   uint64_t threads_started GUARDED_BY(guard_mutex) = 0;
 
@@ -75,7 +75,6 @@ class PumpWorker final : public CallWatch {
   void Run();  // the thread's body
 
   // From other threads.
-  bool WaitUntilDone(int64_t patience_ns);
   void Abandon();
   // What it is stuck in, if it is; it is abandoned then, and the pairs it would have read next are
   // in `*unread`.
@@ -118,14 +117,12 @@ class PumpWorker final : public CallWatch {
   uint64_t seen_wakes_ = 0;
 
   Mutex mutex_;
-  CondVar done_changed_;
   std::vector<abi::ProfPollInfo> to_read_ GUARDED_BY(mutex_);  // of this batch, last first
   // Pairs with more to read than one visit may take.
   std::vector<abi::ProfPollInfo> backlog_ GUARDED_BY(mutex_);
   PumpCall call_ GUARDED_BY(mutex_);
   std::atomic<bool> abandoned_{false};  // set under mutex_
   std::optional<PumpCall> stuck_in_ GUARDED_BY(mutex_);
-  bool done_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace profd::internal

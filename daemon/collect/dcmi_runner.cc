@@ -1,13 +1,11 @@
 #include "daemon/collect/dcmi_runner.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "base/mutex.h"
+#include "driver/abandonable_thread.h"
 #include "driver/dcmi_service.h"
 
 namespace profd {
@@ -41,8 +39,8 @@ struct DcmiRunner::Shared {
   explicit Shared(const PollEngine::Deps& d) : deps(d) {}
 
   Instance* Next() REQUIRES(mutex);
-  // `self`: this.
-  void Start(const std::shared_ptr<Shared>& self) REQUIRES(mutex);
+  // `self`: this. Starts the thread if there is none.
+  Status Start(const std::shared_ptr<Shared>& self) REQUIRES(mutex);
   void Run();
   Status PollOne(Instance& instance, const Tick& tick);
   void Deliver(Instance& instance, const Status& status, const ReadingTimes& times) REQUIRES(mutex);
@@ -54,8 +52,7 @@ struct DcmiRunner::Shared {
   std::vector<std::unique_ptr<Instance>> instances GUARDED_BY(mutex);
   bool stop GUARDED_BY(mutex) = false;
   bool abandoned GUARDED_BY(mutex) = false;
-  bool running GUARDED_BY(mutex) = false;
-  std::thread thread;
+  AbandonableThread thread;  // DcmiRunner's side only
 };
 
 DcmiRunner::Shared::Instance* DcmiRunner::Shared::Next() {
@@ -131,8 +128,6 @@ void DcmiRunner::Shared::Run() {
     instance->missed = instance->grid.Advance(end);
     Deliver(*instance, status, {begin - due, end - begin, instance->missed, end});
   }
-  running = false;
-  changed.NotifyAll();
 }
 
 DcmiRunner::DcmiRunner(const PollEngine::Deps& deps)
@@ -140,35 +135,28 @@ DcmiRunner::DcmiRunner(const PollEngine::Deps& deps)
 
 DcmiRunner::~DcmiRunner() { StopThread(); }
 
-void DcmiRunner::Shared::Start(const std::shared_ptr<Shared>& self) {
-  running = true;
-  thread = std::thread([self] {
-    ::pthread_setname_np(::pthread_self(), "profd-dcmi");
-    self->Run();
-  });
+Status DcmiRunner::Shared::Start(const std::shared_ptr<Shared>& self) {
+  if (thread.joinable() || thread.Start("profd-dcmi", [self] { self->Run(); })) return Status::Ok();
+  return Unavailable("no thread could be started for DCMI");
 }
 
 void DcmiRunner::StopThread() {
-  MutexLock lock(shared_->mutex);
-  if (!shared_->thread.joinable()) return;
-  shared_->stop = true;
-  shared_->changed.NotifyAll();
-  constexpr std::chrono::seconds kPatience{2};
-  bool ended = shared_->changed.WaitFor(
-      lock, kPatience, [this]() REQUIRES(shared_->mutex) { return !shared_->running; });
-  if (!ended) shared_->abandoned = true;
-  lock.Unlock();
-  if (ended) {
-    shared_->thread.join();
-  } else {
-    shared_->thread.detach();
+  constexpr int64_t kPatienceNs = 2 * kNsPerSecond;
+  {
+    MutexLock lock(shared_->mutex);
+    shared_->stop = true;
+    shared_->changed.NotifyAll();
   }
+  if (shared_->thread.JoinWithin(kPatienceNs)) return;
+  MutexLock lock(shared_->mutex);
+  shared_->abandoned = true;
 }
 
 Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
                        const PollOptions& options, std::shared_ptr<PollSink> sink_or_null) {
   if (deps_.host.dcmi_or_null == nullptr) return Unavailable("libdcmi.so is not loaded");
   MutexLock lock(shared_->mutex);
+  RETURN_IF_ERROR(shared_->Start(shared_));
   int64_t now = deps_.host.clock.SteadyNs();
   Tap tap{handle, std::move(sink_or_null), TickGrid(now, options.hz), options.hz};
   auto found = std::find_if(shared_->instances.begin(), shared_->instances.end(),
@@ -185,7 +173,6 @@ Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
     }
     (*found)->taps.push_back(std::move(tap));
   }
-  if (!shared_->running) shared_->Start(shared_);
   shared_->changed.NotifyAll();
   return Status::Ok();
 }
@@ -193,6 +180,7 @@ Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
 Status DcmiRunner::AddTask(double hz, std::function<void()> task) {
   if (deps_.host.dcmi_or_null == nullptr) return Unavailable("libdcmi.so is not loaded");
   MutexLock lock(shared_->mutex);
+  RETURN_IF_ERROR(shared_->Start(shared_));
   TickGrid grid(deps_.host.clock.SteadyNs(), hz);
   PollOptions options;
   options.hz = hz;
@@ -201,7 +189,6 @@ Status DcmiRunner::AddTask(double hz, std::function<void()> task) {
   // A handle without owner: it stays.
   instance->taps.push_back(Tap{0, nullptr, grid, hz});
   shared_->instances.push_back(std::move(instance));
-  if (!shared_->running) shared_->Start(shared_);
   shared_->changed.NotifyAll();
   return Status::Ok();
 }
@@ -224,7 +211,13 @@ std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
   std::vector<std::string> texts;
   DcmiService* dcmi = deps_.host.dcmi_or_null;
   int64_t now = deps_.host.clock.SteadyNs();
-  if (dcmi == nullptr || !dcmi->CheckStuck(now, stuck_after_ns)) return texts;
+  if (dcmi == nullptr) return texts;
+  {
+    MutexLock lock(shared_->mutex);
+    // Again, if there was no thread to be had when the last one was abandoned.
+    if (!shared_->instances.empty()) shared_->Start(shared_).Ignore();
+  }
+  if (!dcmi->CheckStuck(now, stuck_after_ns)) return texts;
   for (DcmiStuckCall& call : dcmi->StuckCalls(now)) texts.push_back(std::move(call.text));
   if (!shared_->thread.joinable()) return texts;
   ++restarts_;
@@ -242,9 +235,9 @@ std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
           nullptr, {}, 0, instance->task}));
       instance->taps.clear();
     }
-    shared_->Start(shared_);
+    shared_->Start(shared_).Ignore();
   }
-  old->thread.detach();
+  old->thread.Abandon();
   return texts;
 }
 
