@@ -1,4 +1,4 @@
-// THE list of metrics: six parts, one per origin, joined at compile time. A metric is spelled in its
+// THE list of metrics: seven parts, one per origin, joined at compile time. A metric is spelled in its
 // part and nowhere else; code names it as MetricByName("atlas_..."), which fails to compile when the
 // table has no such metric.
 #pragma once
@@ -14,17 +14,20 @@
 #include "collectors/metrics_device.h"
 #include "collectors/metrics_host.h"
 #include "collectors/metrics_jobs.h"
+#include "collectors/metrics_network.h"
 #include "collectors/metrics_self.h"
 #include "collectors/metrics_window.h"
 
 namespace profd {
 
 inline constexpr auto kMetrics = [] {
-  std::array<MetricSpec, kDeviceMetrics.size() + kChannelMetrics.size() + kHostMetrics.size() +
-                             kJobMetrics.size() + kSelfMetrics.size() + kWindowMetrics.size()>
+  std::array<MetricSpec, kDeviceMetrics.size() + kNetworkMetrics.size() + kChannelMetrics.size() +
+                             kHostMetrics.size() + kJobMetrics.size() + kSelfMetrics.size() +
+                             kWindowMetrics.size()>
       all{};
   auto next = all.begin();
   next = std::copy(kDeviceMetrics.begin(), kDeviceMetrics.end(), next);
+  next = std::copy(kNetworkMetrics.begin(), kNetworkMetrics.end(), next);
   next = std::copy(kChannelMetrics.begin(), kChannelMetrics.end(), next);
   next = std::copy(kHostMetrics.begin(), kHostMetrics.end(), next);
   next = std::copy(kJobMetrics.begin(), kJobMetrics.end(), next);

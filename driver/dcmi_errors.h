@@ -6,11 +6,10 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "driver/abi/dcmi_table.h"
 
 namespace profd {
 
-// The code the vendor's own wrappers use for a function the library does not have.
-inline constexpr int kDcmiSymbolMissing = -99998;
 // Ours. The device has a call in flight that does not return; the library was not asked.
 inline constexpr int kDcmiStuck = -99990;
 // Ours. This very call was given up on while it hung and its thread was abandoned: code that sees

@@ -19,7 +19,7 @@ Result<DcmiLibrary> LoadDcmiLibrary(const DcmiLibraryOptions& options) {
   if (!opened.ok()) return opened.status().Annotate("libdcmi");
   DcmiLibrary library;
   library.path = opened->path();
-  VisitDcmiSymbols(library.functions, [&](const char* name, auto& function) {
+  VisitDcmiSymbols(library.functions, [&](const char* name, auto& function, const char*) {
     opened->Resolve(name, &function, &library.missing);
   });
   if (library.functions.init == nullptr && library.functions.v2_init == nullptr) {

@@ -1,4 +1,4 @@
-// The questions of DcmiService about links, the network and shared NPUs, one function each.
+// The questions of DcmiService about links and shared NPUs that need more than a row of the table.
 #include <algorithm>
 
 #include "driver/dcmi_service_impl.h"
@@ -13,37 +13,9 @@ uint16_t Step(uint16_t before, uint16_t now) { return static_cast<uint16_t>(now 
 
 // ---- interconnect and network ----
 
-DcmiAnswer<abi::DcmiChipPcieErrRate> DcmiService::PcieErrorCounts(const DcmiDevice& d) {
-  return Query<abi::DcmiChipPcieErrRate>(
-      d, DcmiCall::kPcieErrorCounts, {},
-      [&f = functions()](auto& at, auto* out) { return at.Invoke(f.pcie_error_counts, out); });
-}
-
-DcmiAnswer<abi::DcmiPcieErrors> DcmiService::PcieErrors(const DcmiDevice& d) {
-  return Info<abi::DcmiPcieErrors>(d, DcmiCall::kPcieErrors, abi::kCmdPcie, abi::kSubPcieErrors);
-}
-
-DcmiAnswer<abi::DcmiHccsStatisticInfo> DcmiService::HccsStatistic(const DcmiDevice& d) {
-  return Info<abi::DcmiHccsStatisticInfo>(d, DcmiCall::kHccsStatistic, abi::kCmdHccs,
-                                          abi::kSubHccsStatistic);
-}
-
-DcmiAnswer<abi::DcmiHccsStatisticInfoU64> DcmiService::HccsStatisticU64(const DcmiDevice& d) {
-  return Info<abi::DcmiHccsStatisticInfoU64>(d, DcmiCall::kHccsStatisticU64, abi::kCmdHccs,
-                                             abi::kSubHccsStatisticU64);
-}
-
-DcmiAnswer<abi::DcmiHccsStatus> DcmiService::HccsStatus(const DcmiDevice& d) {
-  return Info<abi::DcmiHccsStatus>(d, DcmiCall::kHccsStatus, abi::kCmdHccs, abi::kSubHccsStatus);
-}
-
-DcmiAnswer<abi::DcmiHccsLanes> DcmiService::HccsLanes(const DcmiDevice& d) {
-  return Info<abi::DcmiHccsLanes>(d, DcmiCall::kHccsLanes, abi::kCmdHccs, abi::kSubHccsLanes);
-}
-
 DcmiAnswer<DcmiSioErrors> DcmiService::SioErrors(const DcmiDevice& d) {
   const std::shared_ptr<State> state = state_;
-  auto raw = Info<abi::DcmiSioCrcErrInfo>(d, DcmiCall::kSioCrc, abi::kCmdSio, abi::kSubSioCrc);
+  auto raw = Ask(d, dcmi::kSioCrc);
   if (raw.code == kDcmiAbandoned) return {raw.code, {}};
   MutexLock lock(state->mutex);
   State::Slot& slot = state->SlotOf(d);
@@ -60,12 +32,6 @@ DcmiAnswer<DcmiSioErrors> DcmiService::SioErrors(const DcmiDevice& d) {
   slot.sio_tx = raw.value.tx_error_count;
   slot.sio_rx = raw.value.rx_error_count;
   return {abi::kDcmiOk, slot.sio};
-}
-
-DcmiAnswer<abi::DcmiNetworkPktStats> DcmiService::PacketStatistics(const DcmiDevice& d) {
-  return Query<abi::DcmiNetworkPktStats>(
-      d, DcmiCall::kPacketStatistics, {},
-      [&f = functions()](auto& at, auto* out) { return at.Invoke(f.packet_statistics, 0, out); });
 }
 
 DcmiAnswer<abi::DcmiPcieLinkBandwidthInfo> DcmiService::PcieBandwidth(const DcmiDevice& d, int ms) {
@@ -93,30 +59,6 @@ DcmiAnswer<abi::DcmiRdmaBandwidthInfo> DcmiService::RdmaBandwidth(const DcmiDevi
                                            });
 }
 
-DcmiAnswer<abi::DcmiHccsCreditInfo> DcmiService::HccsCredits(const DcmiDevice& d) {
-  return Query<abi::DcmiHccsCreditInfo>(
-      d, DcmiCall::kHccsCredits, {},
-      [&f = functions()](auto& at, auto* out) { return at.InvokeV1(f.hccs_credits, out); });
-}
-
-DcmiAnswer<abi::DcmiTcStatData> DcmiService::TrafficClasses(const DcmiDevice& d) {
-  return Query<abi::DcmiTcStatData>(
-      d, DcmiCall::kTrafficClasses, {},
-      [&f = functions()](auto& at, auto* out) { return at.InvokeV1(f.traffic_classes, out); });
-}
-
-DcmiAnswer<abi::DcmiPfcDurationInfo> DcmiService::PfcDuration(const DcmiDevice& d) {
-  return Query<abi::DcmiPfcDurationInfo>(
-      d, DcmiCall::kPfcDuration, {},
-      [&f = functions()](auto& at, auto* out) { return at.InvokeV1(f.pfc_duration, out); });
-}
-
-DcmiAnswer<abi::DcmiExtraStatistics> DcmiService::ExtraStatistics(const DcmiDevice& d) {
-  return Query<abi::DcmiExtraStatistics>(
-      d, DcmiCall::kExtraStatistics, {},
-      [&f = functions()](auto& at, auto* out) { return at.InvokeV1(f.extra_statistics, 0, out); });
-}
-
 DcmiAnswer<abi::DcmiSerdesQuality> DcmiService::SerdesQuality(const DcmiDevice& d, unsigned macro) {
   return Query<abi::DcmiSerdesQuality>(d, DcmiCall::kSerdesQuality, {},
                                        [macro, &f = functions()](auto& at, auto* out) {
@@ -127,8 +69,7 @@ DcmiAnswer<abi::DcmiSerdesQuality> DcmiService::SerdesQuality(const DcmiDevice& 
 // ---- virtual NPUs ----
 
 DcmiAnswer<DcmiVdevs> DcmiService::Vdevs(const DcmiDevice& d) {
-  auto total = Info<abi::DcmiSocTotalResource>(d, DcmiCall::kVdevTotal, abi::kCmdVdevMng,
-                                               abi::kSubVdevTotal);
+  auto total = Ask(d, dcmi::kVdevTotal);
   DcmiAnswer<DcmiVdevs> answer{total.code, {}};
   answer.value.count = std::min<uint32_t>(total.value.vdev_num, abi::kVdevMax);
   std::copy_n(total.value.vdev_id, answer.value.count, answer.value.ids.begin());
@@ -138,8 +79,10 @@ DcmiAnswer<DcmiVdevs> DcmiService::Vdevs(const DcmiDevice& d) {
 DcmiAnswer<DcmiVdevActivity> DcmiService::VdevActivity(const DcmiDevice& d, uint32_t vdev) {
   abi::DcmiVdevQuery question{};
   question.vdev_id = vdev;
-  auto info = Info<abi::DcmiVdevQuery>(d, DcmiCall::kVdevActivity, abi::kCmdVdevMng,
-                                       abi::kSubVdevActivity, question);
+  auto info = Query<abi::DcmiVdevQuery>(
+      d, DcmiCall::kVdevActivity, question, [&f = functions()](auto& at, auto* out) {
+        return at.Info(f, abi::kCmdVdevMng, abi::kSubVdevActivity, out);
+      });
   const abi::DcmiComputingResource& computing = info.value.computing;
   return {
       info.code,
@@ -149,9 +92,7 @@ DcmiAnswer<DcmiVdevActivity> DcmiService::VdevActivity(const DcmiDevice& d, uint
 // ---- Unified Bus: the second generation of the interface only ----
 
 DcmiAnswer<DcmiUbPorts> DcmiService::UbPorts(const DcmiDevice& d) {
-  auto list = Query<abi::DcmiUbPortList>(
-      d, DcmiCall::kUbPortList, {},
-      [&f = functions()](auto& at, auto* out) { return at.InvokeV2(f.v2_ub_port_list, out); });
+  auto list = Ask(d, dcmi::kUbPortList);
   DcmiAnswer<DcmiUbPorts> answer{list.code, {}};
   const int dies = std::clamp(list.value.die_nums, 0, abi::kUbMaxDies);
   for (int i = 0; i < dies; ++i) {
@@ -178,12 +119,6 @@ DcmiAnswer<abi::DcmiPortPktStats> DcmiService::UbPortStatistics(const DcmiDevice
                                       [&where, &f = functions()](auto& at, auto* out) {
                                         return at.InvokeV2(f.v2_ub_port_statistics, &where, out);
                                       });
-}
-
-DcmiAnswer<abi::DcmiUbPortLinkStatus> DcmiService::UbLinkStatus(const DcmiDevice& d) {
-  return Query<abi::DcmiUbPortLinkStatus>(
-      d, DcmiCall::kUbLinkStatus, {},
-      [&f = functions()](auto& at, auto* out) { return at.InvokeV2(f.v2_ub_link_status, out); });
 }
 
 }  // namespace profd

@@ -40,10 +40,10 @@ TEST_F(DcmiLinkQueriesTest, NetworkPortAndCredits) {
   fake->devices[0].pfc_duration.tx[4] = 11;
   fake->devices[0].extra.cw_total_correct_bit = 5;
   fake->devices[0].extra.correcting_bit_rate = 1e-9;
-  EXPECT_EQ(service->HccsCredits(device()).value.credit_num[3], 17u);
-  EXPECT_EQ(service->TrafficClasses(device()).value.tc_rx[7], 9u);
-  EXPECT_EQ(service->PfcDuration(device()).value.tx[4], 11u);
-  auto extra = service->ExtraStatistics(device());
+  EXPECT_EQ(service->Ask(device(), dcmi::kHccsCredits).value.credit_num[3], 17u);
+  EXPECT_EQ(service->Ask(device(), dcmi::kTrafficClasses).value.tc_rx[7], 9u);
+  EXPECT_EQ(service->Ask(device(), dcmi::kPfcDuration).value.tx[4], 11u);
+  auto extra = service->Ask(device(), dcmi::kExtraStatistics);
   EXPECT_EQ(extra.value.cw_total_correct_bit, 5u);
   EXPECT_EQ(extra.value.correcting_bit_rate, 1e-9);
 }
@@ -52,7 +52,7 @@ TEST_F(DcmiLinkQueriesTest, UnsupportedIsAskedOnce) {
   StartV1();
   fake->codes["hccs_credits"] = abi::kDcmiNotSupported;
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(service->HccsCredits(device()).code, abi::kDcmiNotSupported);
+    EXPECT_EQ(service->Ask(device(), dcmi::kHccsCredits).code, abi::kDcmiNotSupported);
   }
   EXPECT_EQ(fake->asked["0:hccs_credits"], 1);
 }
@@ -96,10 +96,10 @@ TEST_F(DcmiLinkQueriesTest, AListOfVirtualNpusThatIsTooLongIsCut) {
 TEST_F(DcmiLinkQueriesTest, UnifiedBusIsOfTheSecondGenerationOnly) {
   StartV1();
   EXPECT_EQ(service->UbPorts(device()).code, kDcmiSymbolMissing);
-  EXPECT_EQ(service->UbLinkStatus(device()).code, kDcmiSymbolMissing);
+  EXPECT_EQ(service->Ask(device(), dcmi::kUbLinkStatus).code, kDcmiSymbolMissing);
   service.reset();
   StartV2();
-  EXPECT_EQ(service->HccsCredits(device()).code, kDcmiSymbolMissing);
+  EXPECT_EQ(service->Ask(device(), dcmi::kHccsCredits).code, kDcmiSymbolMissing);
   EXPECT_EQ(service->UbPorts(device()).value.count, 0u);
 }
 
@@ -144,10 +144,10 @@ TEST_F(DcmiLinkQueriesTest, AHungCallIsGivenUpLikeAllOthers) {
   StartV1();
   fake->Close("0:extra_statistics");
   int late = 0;
-  std::thread hung([&] { late = service->ExtraStatistics(device()).code; });
+  std::thread hung([&] { late = service->Ask(device(), dcmi::kExtraStatistics).code; });
   fake->AwaitHanging();
   EXPECT_TRUE(service->CheckStuck(clock.SteadyNs() + 5 * kNsPerSecond, 5 * kNsPerSecond));
-  EXPECT_EQ(service->TrafficClasses(device()).code, kDcmiStuck);
+  EXPECT_EQ(service->Ask(device(), dcmi::kTrafficClasses).code, kDcmiStuck);
   fake->Open();
   hung.join();
   EXPECT_EQ(late, kDcmiAbandoned);

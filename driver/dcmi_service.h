@@ -25,16 +25,13 @@
 #include "base/clock.h"
 #include "base/duration_counts.h"
 #include "base/status.h"
-#include "driver/abi/dcmi_abi.h"
-#include "driver/dcmi_calls.h"
+#include "driver/abi/dcmi_table.h"
 #include "driver/dcmi_errors.h"
 #include "driver/dcmi_fault_counts.h"
 #include "driver/dcmi_library.h"
 #include "driver/staggered.h"
 
 namespace profd {
-
-enum class DcmiApi : uint8_t { kNone, kV1, kV2 };
 
 // One NPU as found by Start. Texts are empty when the driver does not say.
 struct DcmiDevice {
@@ -171,69 +168,40 @@ class DcmiService {
   const std::string& dcmi_version() const { return dcmi_version_; }
   const std::string& driver_version() const { return driver_version_; }
 
-  // ---- queries; units as the driver gives them (dcmi-and-metrics 1.3) ----
+  // ---- questions; units as the driver gives them (dcmi-and-metrics 1.3) ----
+  // `query` is a row of the table: dcmi::kTemperature. kPower adds to EnergyJoules.
+  template <class T>
+  DcmiAnswer<T> Ask(const DcmiDevice& d, const DcmiQuery<T>& query) {
+    DcmiAnswer<T> answer;
+    answer.code = Ask(d, query, &answer.value);
+    return answer;
+  }
+  // The same without the type; `out` has room for query.size bytes and is written on success only.
+  int Ask(const DcmiDevice& d, const DcmiQueryRow& query, void* out);
+
   DcmiAnswer<unsigned> DriverHealth();
-  DcmiAnswer<int> Compatibility(const DcmiDevice& d);  // 1 yes, 2 no, 3 unknown
-  DcmiAnswer<int> BootStatus(const DcmiDevice& d);
   DcmiAnswer<int> Topology(const DcmiDevice& d, const DcmiDevice& peer);
-  DcmiAnswer<unsigned> Health(const DcmiDevice& d);
+  DcmiAnswer<unsigned> Health(const DcmiDevice& d);  // absent is kDcmiDeviceMissing
   DcmiAnswer<DcmiErrorCodes> ErrorCodes(const DcmiDevice& d);
   DcmiAnswer<DcmiFaults> CurrentFaults(const DcmiDevice& d);
-  DcmiAnswer<int> Temperature(const DcmiDevice& d);   // degrees C
-  DcmiAnswer<int> Power(const DcmiDevice& d);         // 0.1 W; adds to EnergyJoules
-  // Of the card the device sits on, 0.1 W; cards whose chips do not measure themselves.
-  DcmiAnswer<int> BoardPower(const DcmiDevice& d);
-  DcmiAnswer<unsigned> Voltage(const DcmiDevice& d);  // 0.01 V
-  // `call` is one of kFrequency*: MHz.
-  DcmiAnswer<unsigned> Frequency(const DcmiDevice& d, DcmiCall call);
-  DcmiAnswer<abi::DcmiAicoreInfo> AicoreInfo(const DcmiDevice& d);  // MHz
-  DcmiAnswer<abi::DcmiAicpuInfo> AicpuInfo(const DcmiDevice& d);    // MHz
-  // `call` is one of kUtil*: %.
-  DcmiAnswer<unsigned> Utilization(const DcmiDevice& d, DcmiCall call);
-  DcmiAnswer<abi::DcmiMultiUtilizationInfo> MultiUtilization(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiHbmInfo> HbmInfo(const DcmiDevice& d);            // MB, MHz, C, %
-  DcmiAnswer<abi::DcmiMemoryInfoV3> MemoryInfoV3(const DcmiDevice& d);  // MB, %
-  DcmiAnswer<abi::DcmiMemoryInfo> MemoryInfo(const DcmiDevice& d);      // MB, %
-  DcmiAnswer<abi::DcmiCgroupInfo> CgroupInfo(const DcmiDevice& d);      // bytes
-  DcmiAnswer<DcmiEcc> Ecc(const DcmiDevice& d, DcmiCall call);          // kEccDdr, kEccHbm
-  DcmiAnswer<abi::DcmiChipPcieErrRate> PcieErrorCounts(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiPcieErrors> PcieErrors(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiHccsStatisticInfo> HccsStatistic(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiHccsStatisticInfoU64> HccsStatisticU64(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiHccsStatus> HccsStatus(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiHccsLanes> HccsLanes(const DcmiDevice& d);
+  DcmiAnswer<DcmiEcc> Ecc(const DcmiDevice& d, DcmiCall call);  // kEccDdr, kEccHbm
   DcmiAnswer<DcmiSioErrors> SioErrors(const DcmiDevice& d);
   DcmiAnswer<DcmiCoreUtilization> CoreUtilization(const DcmiDevice& d, DcmiCall call);
-  DcmiAnswer<unsigned> ThrottleReason(const DcmiDevice& d);  // bit mask
-  DcmiAnswer<unsigned> RatedPower(const DcmiDevice& d);      // W
-  DcmiAnswer<int> NetworkHealth(const DcmiDevice& d);        // abi::DcmiNetworkHealth
-  DcmiAnswer<abi::DcmiNetworkPktStats> PacketStatistics(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiLlcPerf> LlcPerf(const DcmiDevice& d);            // %, KB/s
-  DcmiAnswer<abi::DcmiDvppRatio> DvppRatio(const DcmiDevice& d);        // %
-  DcmiAnswer<unsigned> DvppEngine(const DcmiDevice& d, DcmiCall call);  // kDvpp*: %
   DcmiAnswer<DcmiProcesses> Processes(const DcmiDevice& d);
-  // `call` is one of kSensor*.
-  DcmiAnswer<abi::DcmiSensorInfo> Sensor(const DcmiDevice& d, DcmiCall call);
   // Block for `ms` (clamped to what the driver takes).
   DcmiAnswer<abi::DcmiPcieLinkBandwidthInfo> PcieBandwidth(const DcmiDevice& d, int ms);
   DcmiAnswer<abi::DcmiHccsBandwidthInfo> HccsBandwidth(const DcmiDevice& d, int ms);
   DcmiAnswer<abi::DcmiRdmaBandwidthInfo> RdmaBandwidth(const DcmiDevice& d, int ms);
-
-  DcmiAnswer<abi::DcmiHccsCreditInfo> HccsCredits(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiTcStatData> TrafficClasses(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiPfcDurationInfo> PfcDuration(const DcmiDevice& d);
-  DcmiAnswer<abi::DcmiExtraStatistics> ExtraStatistics(const DcmiDevice& d);
   DcmiAnswer<abi::DcmiSerdesQuality> SerdesQuality(const DcmiDevice& d, unsigned macro);
   DcmiAnswer<DcmiVdevs> Vdevs(const DcmiDevice& d);
   DcmiAnswer<DcmiVdevActivity> VdevActivity(const DcmiDevice& d, uint32_t vdev);
   DcmiAnswer<DcmiUbPorts> UbPorts(const DcmiDevice& d);
   DcmiAnswer<abi::DcmiPortPktStats> UbPortStatistics(const DcmiDevice& d, int udie, int port);
-  DcmiAnswer<abi::DcmiUbPortLinkStatus> UbLinkStatus(const DcmiDevice& d);
 
   // Events found by the successful CurrentFaults of all users together.
   DcmiFaultEventCounts FaultEvents(const DcmiDevice& d) const;
 
-  // Integral of the successful Power readings of all users together, trapezoids; a gap of more than
+  // Integral of the successful answers to dcmi::kPower of all users together, trapezoids; a gap of more than
   // kMaxEnergyGapNs between two readings adds nothing.
   double EnergyJoules(const DcmiDevice& d) const;
   static constexpr int64_t kMaxEnergyGapNs = 15 * kNsPerSecond;
@@ -257,7 +225,6 @@ class DcmiService {
 
  private:
   struct State;
-  struct Address;
   using ErasedFn = int (*)(void* closure);
 
   static constexpr StaggerPace kNoWait{std::chrono::milliseconds(0), std::chrono::milliseconds(0),
@@ -268,9 +235,6 @@ class DcmiService {
   int RunNode(DcmiCall call, Fn&& fn);
   template <class T, class Fn>
   DcmiAnswer<T> Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn);
-  template <class T>
-  DcmiAnswer<T> Info(const DcmiDevice& d, DcmiCall call, abi::DcmiMainCmd main_command,
-                     abi::DcmiSubCmd sub_command, const T& initial = {});
   const DcmiFunctions& functions() const;
 
   int Initialise();

@@ -70,6 +70,7 @@ struct DcmiService::State {
   // that a call that hangs finds it in place whenever it returns.
   template <class T, class Fn>
   DcmiAnswer<T> Query(const DcmiDevice& d, Slot& slot, DcmiCall call, const T& initial, Fn&& fn);
+  void CountEnergy(const DcmiDevice& d, int deciwatts);
   // Where it lies, which does not change, needs no lock; what it holds does.
   Slot& SlotAt(size_t index) UNCHECKED_LOCKING { return slots[index]; }
   Slot& SlotOf(const DcmiDevice& d) { return SlotAt(static_cast<size_t>(d.index + 1)); }
@@ -90,33 +91,9 @@ struct DcmiService::State {
   std::vector<Card> cards GUARDED_BY(mutex);
 };
 
-struct DcmiService::Address {
-  DcmiApi api;
-  int card;
-  int chip;
-  int logical_id;
-
-  template <class... P, class... A>
-  int Invoke(const DcmiPair<int (*)(int, int, P...)>& pair, A... args) const {
-    if (api == DcmiApi::kV2) {
-      return pair.v2 != nullptr ? pair.v2(logical_id, args...) : kDcmiSymbolMissing;
-    }
-    return pair.v1 != nullptr ? pair.v1(card, chip, args...) : kDcmiSymbolMissing;
-  }
-  // Functions that only v1 has.
-  template <class... P, class... A>
-  int InvokeV1(int (*fn)(int, int, P...), A... args) const {
-    return fn != nullptr && api == DcmiApi::kV1 ? fn(card, chip, args...) : kDcmiSymbolMissing;
-  }
-  // Functions that only v2 has.
-  template <class... P, class... A>
-  int InvokeV2(int (*fn)(int, P...), A... args) const {
-    return fn != nullptr && api == DcmiApi::kV2 ? fn(logical_id, args...) : kDcmiSymbolMissing;
-  }
-};
-
 // Drivers disagree about the size of some structs (dcmi-and-metrics 1.4): what they fill is zeroed
 // and has room behind it.
+inline constexpr size_t kDcmiRoom = 512;
 template <class T>
 class DcmiBuffer {
  public:
@@ -129,14 +106,13 @@ class DcmiBuffer {
   }
 
  private:
-  static constexpr size_t kRoom = 512;
-  alignas(alignof(std::max_align_t)) std::byte bytes_[sizeof(T) + kRoom] = {};
+  alignas(alignof(std::max_align_t)) std::byte bytes_[sizeof(T) + kDcmiRoom] = {};
 };
 
 template <class T, class Fn>
 DcmiAnswer<T> DcmiService::State::Query(const DcmiDevice& d, Slot& slot, DcmiCall call,
                                         const T& initial, Fn&& fn) {
-  const Address address{api, d.card, d.chip, d.logical_id};
+  const DcmiAddress address{api, d.card, d.chip, d.logical_id};
   DcmiBuffer<T> buffer(initial);
   auto ask = [&] { return fn(address, buffer.get()); };
   DcmiAnswer<T> answer;
@@ -155,17 +131,6 @@ template <class T, class Fn>
 DcmiAnswer<T> DcmiService::Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn) {
   const std::shared_ptr<State> state = state_;
   return state->Query<T>(d, state->SlotOf(d), call, initial, fn);
-}
-
-template <class T>
-DcmiAnswer<T> DcmiService::Info(const DcmiDevice& d, DcmiCall call, abi::DcmiMainCmd main_command,
-                                abi::DcmiSubCmd sub_command, const T& initial) {
-  const DcmiFunctions& f = functions();
-  unsigned size = sizeof(T);
-  return Query<T>(d, call, initial, [&](auto& at, T* out) {
-    return at.Invoke(f.device_info, static_cast<int>(main_command),
-                     static_cast<unsigned>(sub_command), static_cast<void*>(out), &size);
-  });
 }
 
 }  // namespace profd

@@ -97,8 +97,8 @@ TEST_F(DcmiServiceTest, FallsBackToTheSecondGeneration) {
   EXPECT_EQ(service->api_name(), "v2");
   EXPECT_EQ(device(0).uuid, "00000001-00000002-00000003-00000004-00000005");  // DDIE
   EXPECT_EQ(device(0).board_id, "0x61");
-  EXPECT_EQ(service->Power(device(0)).value, 3105);
-  EXPECT_EQ(service->Temperature(device(0)).code, kDcmiSymbolMissing);
+  EXPECT_EQ(service->Ask(device(0), dcmi::kPower).value, 3105);
+  EXPECT_EQ(service->Ask(device(0), dcmi::kTemperature).code, kDcmiSymbolMissing);
 }
 
 // -1 would be the host.
@@ -189,7 +189,7 @@ TEST_F(SilentCardTest, CostsOnlyItselfAndIsFoundWhenItAnswers) {
     EXPECT_EQ(service->SilenceOf(1, 5), "npu 5 does not answer DCMI calls; retried every 30 s");
     EXPECT_EQ(service->SilenceOf(0, 0), "");
     // Those that answer are asked as if nothing were.
-    EXPECT_EQ(service->Temperature(device(1)).value, 45);
+    EXPECT_EQ(service->Ask(device(1), dcmi::kTemperature).value, 45);
     EXPECT_FALSE(service->CheckStuck(clock.SteadyNs() + 60 * kNsPerSecond, kNsPerSecond));
 
     const DcmiDevice* first = &device(0);
@@ -200,7 +200,7 @@ TEST_F(SilentCardTest, CostsOnlyItselfAndIsFoundWhenItAnswers) {
     EXPECT_EQ(device(2).index, 2);
     EXPECT_EQ(device(2).serial, "SN0042");
     EXPECT_EQ(service->SilenceOf(1, 5), "");
-    EXPECT_EQ(service->Temperature(device(2)).value, 45);
+    EXPECT_EQ(service->Ask(device(2), dcmi::kTemperature).value, 45);
     AwaitQuiet();
     EXPECT_FALSE(service->HasSilentCards());
   }
@@ -249,9 +249,9 @@ TEST_F(DcmiServiceTest, UnsupportedAndDeniedAreNeverAskedAgain) {
   fake->codes["0:voltage"] = abi::kDcmiNotSupported;
   fake->codes["power"] = abi::kDcmiNotPermitted;
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(service->Voltage(device(0)).code, abi::kDcmiNotSupported);
-    EXPECT_EQ(service->Power(device(0)).code, abi::kDcmiNotPermitted);
-    EXPECT_EQ(service->Voltage(device(1)).value, 81u);
+    EXPECT_EQ(service->Ask(device(0), dcmi::kVoltage).code, abi::kDcmiNotSupported);
+    EXPECT_EQ(service->Ask(device(0), dcmi::kPower).code, abi::kDcmiNotPermitted);
+    EXPECT_EQ(service->Ask(device(1), dcmi::kVoltage).value, 81u);
   }
   EXPECT_EQ(fake->asked["0:voltage"], 1);
   EXPECT_EQ(fake->asked["1:voltage"], 3);
@@ -268,8 +268,8 @@ TEST_F(DcmiServiceTest, UnsupportedAndDeniedAreNeverAskedAgain) {
 TEST_F(DcmiServiceTest, SelectorsAreRememberedOneByOne) {
   Start();
   fake->devices[0].utilization[abi::kUtilAicore] = 97;
-  EXPECT_EQ(service->Utilization(device(0), DcmiCall::kUtilCube).code, abi::kDcmiNotSupported);
-  EXPECT_EQ(service->Utilization(device(0), DcmiCall::kUtilAicore).value, 97u);
+  EXPECT_EQ(service->Ask(device(0), dcmi::kUtilCube).code, abi::kDcmiNotSupported);
+  EXPECT_EQ(service->Ask(device(0), dcmi::kUtilAicore).value, 97u);
 }
 
 TEST_F(DcmiServiceTest, TransientErrorsAreAskedAgain) {
@@ -277,19 +277,19 @@ TEST_F(DcmiServiceTest, TransientErrorsAreAskedAgain) {
   for (int code : {abi::kDcmiTimeout, abi::kDcmiDeviceMissing, abi::kDcmiNotReady,
                    abi::kDcmiInternal, abi::kDcmiInvalidParameter, -4711}) {
     fake->codes["temperature"] = code;
-    EXPECT_EQ(service->Temperature(device(0)).code, code);
+    EXPECT_EQ(service->Ask(device(0), dcmi::kTemperature).code, code);
     fake->codes.clear();
-    EXPECT_EQ(service->Temperature(device(0)).value, 45) << code;
+    EXPECT_EQ(service->Ask(device(0), dcmi::kTemperature).value, 45) << code;
   }
 }
 
 TEST_F(DcmiServiceTest, CallsAndErrorsAreCounted) {
   Start();
-  (void)service->Temperature(device(0));
+  (void)service->Ask(device(0), dcmi::kTemperature);
   fake->codes["temperature"] = abi::kDcmiTimeout;
-  (void)service->Temperature(device(0));
+  (void)service->Ask(device(0), dcmi::kTemperature);
   fake->codes["temperature"] = -4711;
-  service->Temperature(device(1));
+  service->Ask(device(1), dcmi::kTemperature);
   const auto all = service->Statistics();
   const DcmiCallStatistics& s = all[static_cast<size_t>(DcmiCall::kTemperature)];
   EXPECT_EQ(s.calls, 3u);
@@ -321,7 +321,7 @@ TEST_F(DcmiServiceTest, AStructLongerThanOursDoesNotHurt) {
   };
   service.emplace(library, clock);
   ASSERT_TRUE(service->Start().ok());
-  EXPECT_EQ(service->LlcPerf(device(0)).value.throughput, 0x07070707u);
+  EXPECT_EQ(service->Ask(device(0), dcmi::kLlcPerf).value.throughput, 0x07070707u);
 }
 
 TEST_F(DcmiServiceTest, CountsFromTheDriverAreClamped) {
@@ -377,18 +377,18 @@ TEST_F(DcmiServiceTest, ADeviceThatIsGoneHasAProblemUntilItAnswersAgain) {
 TEST_F(DcmiServiceTest, WhenADeviceLastAnswered) {
   Start();
   clock.Advance(7 * kNsPerSecond);
-  (void)service->Power(device(0));
+  (void)service->Ask(device(0), dcmi::kPower);
   const int64_t then = clock.MonotonicRawNs();
   clock.Advance(kNsPerSecond);
   fake->codes["power"] = abi::kDcmiTimeout;
-  (void)service->Power(device(0));
+  (void)service->Ask(device(0), dcmi::kPower);
   EXPECT_EQ(service->LastAnswerNs(device(0)), then);
   EXPECT_LT(service->LastAnswerNs(device(1)), then);
 }
 
 TEST_F(DcmiServiceTest, DurationsAreCountedBySize) {
   Start();
-  (void)service->Temperature(device(0));
+  (void)service->Ask(device(0), dcmi::kTemperature);
   const DcmiCallStatistics s = service->Statistics()[static_cast<size_t>(DcmiCall::kTemperature)];
   EXPECT_EQ(s.durations.counts[0], 1u);
   const DcmiCallStatistics none = service->Statistics()[static_cast<size_t>(DcmiCall::kMemoryInfo)];
@@ -400,17 +400,17 @@ TEST_F(DcmiServiceTest, DurationsAreCountedBySize) {
 TEST_F(DcmiServiceTest, EnergyIsTheIntegralOfPower) {
   Start();
   fake->devices[0].power = 1000;  // 100 W
-  service->Power(device(0));
+  service->Ask(device(0), dcmi::kPower);
   EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 0);
   clock.Advance(2 * kNsPerSecond);
   fake->devices[0].power = 2000;
-  service->Power(device(0));  // 2 s at 150 W on average
+  service->Ask(device(0), dcmi::kPower);  // 2 s at 150 W on average
   EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 300);
   clock.Advance(DcmiService::kMaxEnergyGapNs + 1);
-  service->Power(device(0));  // what happened meanwhile is unknown
+  service->Ask(device(0), dcmi::kPower);  // what happened meanwhile is unknown
   EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 300);
   clock.Advance(kNsPerSecond);
-  service->Power(device(0));
+  service->Ask(device(0), dcmi::kPower);
   EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 500);
   EXPECT_DOUBLE_EQ(service->EnergyJoules(device(1)), 0);
 }
@@ -457,9 +457,9 @@ TEST_F(DcmiServiceTest, AHungCallMarksItsDeviceOnlyAndIsForgivenWhenItReturns) {
   EXPECT_EQ(service->StuckCalls(begin + 7 * kNsPerSecond).size(), 1u);
   EXPECT_TRUE(service->HasCallInFlight());
 
-  EXPECT_EQ(service->Temperature(device(1)).code, kDcmiStuck);
+  EXPECT_EQ(service->Ask(device(1), dcmi::kTemperature).code, kDcmiStuck);
   EXPECT_EQ(fake->asked["1:temperature"], 0);
-  EXPECT_EQ(service->Temperature(device(0)).value, 45);
+  EXPECT_EQ(service->Ask(device(0), dcmi::kTemperature).value, 45);
 
   fake->Open();
   hung.join();
@@ -467,7 +467,7 @@ TEST_F(DcmiServiceTest, AHungCallMarksItsDeviceOnlyAndIsForgivenWhenItReturns) {
   EXPECT_EQ(after_code, 0);
   EXPECT_FALSE(service->HasCallInFlight());
   EXPECT_TRUE(service->StuckCalls(begin).empty());
-  EXPECT_EQ(service->Temperature(device(1)).value, 45);
+  EXPECT_EQ(service->Ask(device(1), dcmi::kTemperature).value, 45);
 }
 
 TEST_F(DcmiServiceTest, AHungStartCanBeRepeatedOnAnotherThread) {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "driver/abi/dcmi_abi.h"
+#include "driver/abi/dcmi_table.h"
 #include "sim/account.h"
 #include "sim/dcmi_state.h"
 #include "sim/fault_wait.h"

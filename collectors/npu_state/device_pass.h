@@ -28,6 +28,20 @@ class DevicePass {
     return answer;
   }
 
+  // A row of the DCMI table.
+  template <class T>
+  DcmiAnswer<T> Ask(const DcmiQuery<T>& query) {
+    DcmiAnswer<T> answer;
+    answer.code = Ask(query, &answer.value);
+    return answer;
+  }
+  int Ask(const DcmiQueryRow& query, void* out) {
+    if (over_) return kDcmiStuck;
+    const int code = dcmi_.Ask(device_, query, out);
+    Note(code);
+    return code;
+  }
+
   DcmiAnswer<int> AskTopology(const DcmiDevice& peer) {
     if (over_) return {kDcmiStuck, {}};
     DcmiAnswer<int> answer = dcmi_.Topology(device_, peer);
@@ -52,18 +66,6 @@ class DevicePass {
   void PutCount(SeriesSlot& slot, bool known, uint64_t count) {
     Put(slot, known && count != UINT64_MAX, static_cast<double>(count));
   }
-  // Percent as a ratio; the driver's way to say "I do not know" is a number beyond 100.
-  void PutPercent(SeriesSlot& slot, bool known, int64_t percent) {
-    Put(slot, known && percent >= 0 && percent <= 100, static_cast<double>(percent) / 100);
-  }
-  void PutPercent(SeriesSlot& slot, const DcmiAnswer<unsigned>& answer) {
-    PutPercent(slot, answer.ok(), answer.value);
-  }
-  // Degrees; sensors that are not fitted answer absurd values.
-  void PutCelsius(SeriesSlot& slot, bool known, int degrees) {
-    Put(slot, known && degrees > -275 && degrees < 300, degrees);
-  }
-
   void Emit(SeriesId series, double value) { out_.Emit(series, now_ns_, value); }
   DcmiService& dcmi() { return dcmi_; }
   const DcmiDevice& device() const { return device_; }

@@ -9,12 +9,6 @@ namespace {
 constexpr std::array<std::string_view, 2> kDirections = {"tx", "rx"};
 constexpr std::array<std::string_view, 3> kStats = {"min", "max", "avg"};
 constexpr std::array<std::string_view, 3> kPcieTypes = {"posted", "nonposted", "completion"};
-// The first five are words of PCIE/1, the rest of dcmi_get_device_pcie_error_cnt.
-constexpr std::array<std::string_view, 9> kPcieErrors = {
-    "tx", "rx", "lcrc", "ecrc", "retry", "symbol_unlock", "pcs_rx", "phy_lane", "dcrc"};
-constexpr size_t kPcieLcrc = 2;
-constexpr std::array<std::string_view, 4> kCodewordStates = {"total", "corrected", "uncorrected",
-                                                             "bad"};
 constexpr double kGibPerSecond = 1024.0 * 1024.0 * 1024.0;
 constexpr double kMibPerMs = 1024.0 * 1024.0 * 1000.0;
 
@@ -23,9 +17,6 @@ double Number(uint64_t value) { return static_cast<double>(value); }
 }  // namespace
 
 LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
-  constexpr MetricId kBytes = MetricByName("atlas_npu_network_bytes_total");
-  constexpr MetricId kPackets = MetricByName("atlas_npu_network_packets_total");
-  constexpr MetricId kRoce = MetricByName("atlas_npu_roce_packets_total");
   constexpr MetricId kHccs = MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second");
   for (size_t way = 0; way < 2; ++way) {
     const std::string_view direction = kDirections[way];
@@ -36,13 +27,6 @@ LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
     }
     hccs_bandwidth_all_[way] = SeriesSlot(kHccs, "all", direction);
     sio_[way] = SeriesSlot(MetricByName("atlas_npu_sio_crc_errors_total"), direction);
-    mac_bytes_[way] = SeriesSlot(kBytes, direction, "mac");
-    nic_bytes_[way] = SeriesSlot(kBytes, direction, "nic");
-    mac_packets_[way] = SeriesSlot(kPackets, direction, "mac");
-    nic_packets_[way] = SeriesSlot(kPackets, direction, "nic");
-    bad_packets_[way] = SeriesSlot(MetricByName("atlas_npu_network_bad_packets_total"), direction);
-    bad_bytes_[way] = SeriesSlot(MetricByName("atlas_npu_network_bad_bytes_total"), direction);
-    pause_[way] = SeriesSlot(MetricByName("atlas_npu_network_pause_frames_total"), direction);
     for (size_t i = 0; i < pfc_[way].size(); ++i) {
       pfc_[way][i] =
           SeriesSlot(MetricByName("atlas_npu_network_pfc_frames_total"), direction, kNumberText[i]);
@@ -51,10 +35,6 @@ LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
       traffic_classes_[way][i] =
           SeriesSlot(MetricByName("atlas_npu_network_tc_packets_total"), direction, kNumberText[i]);
     }
-    roce_all_[way] = SeriesSlot(kRoce, direction, "all");
-    roce_rc_[way] = SeriesSlot(kRoce, direction, "rc");
-    roce_err_[way] = SeriesSlot(kRoce, direction, "err");
-    roce_cnp_[way] = SeriesSlot(kRoce, direction, "cnp");
     rdma_[way] = SeriesSlot(MetricByName("atlas_npu_rdma_bandwidth_bytes_per_second"), direction);
     for (size_t type = 0; type < kPcieTypes.size(); ++type) {
       for (size_t stat = 0; stat < kStats.size(); ++stat) {
@@ -71,48 +51,27 @@ LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
     lanes_up_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_lanes_up"), kNumberText[i]);
     credits_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_credits"), kNumberText[i]);
   }
-  NameErrors();
-}
-
-void LinkReadings::NameErrors() {
-  constexpr MetricId kRoceErrors = MetricByName("atlas_npu_roce_errors_total");
   for (size_t stat = 0; stat < kStats.size(); ++stat) {
     pcie_latency_[stat] =
         SeriesSlot(MetricByName("atlas_npu_pcie_read_latency_seconds"), kStats[stat]);
   }
-  for (size_t i = 0; i < kPcieErrors.size(); ++i) {
-    pcie_errors_[i] = SeriesSlot(MetricByName("atlas_npu_pcie_errors_total"), kPcieErrors[i]);
-  }
-  for (size_t i = 0; i < kCodewordStates.size(); ++i) {
-    codewords_[i] =
-        SeriesSlot(MetricByName("atlas_npu_network_fec_codewords_total"), kCodewordStates[i]);
-  }
-  roce_errors_ = {SeriesSlot(kRoceErrors, "unexpected_ack"),
-                  SeriesSlot(kRoceErrors, "out_of_order"), SeriesSlot(kRoceErrors, "verification"),
-                  SeriesSlot(kRoceErrors, "qp_status")};
 }
 
-void LinkReadings::PutBoth(DevicePass& pass, Both& slots, bool ok, uint64_t tx, uint64_t rx) {
-  pass.Put(slots[0], ok, Number(tx));
-  pass.Put(slots[1], ok, Number(rx));
-}
-
-void LinkReadings::Medium(DevicePass& pass) {
+void LinkReadings::Medium(DevicePass& pass, const RowReadings& rows) {
   ReadHccs(pass);
   ReadHccsLanes(pass);
   auto sio = pass.Ask(&DcmiService::SioErrors);
-  PutBoth(pass, sio_, sio.ok(), sio.value.tx, sio.value.rx);
-  ReadNetwork(pass);
-  ReadFlowControl(pass);
-  ReadErrorCorrection(pass);
+  pass.Put(sio_[0], sio.ok(), Number(sio.value.tx));
+  pass.Put(sio_[1], sio.ok(), Number(sio.value.rx));
+  ReadFlowControl(pass, rows);
 }
 
 void LinkReadings::ReadHccs(DevicePass& pass) {
-  auto wide = pass.Ask(&DcmiService::HccsStatisticU64);
+  auto wide = pass.Ask(dcmi::kHccsStatisticU64);
   // Flit counters of 32 bits wrap within seconds and cannot be followed at our pace; the error
   // counters of the narrow form can.
   DcmiAnswer<abi::DcmiHccsStatisticInfo> narrow{kDcmiStuck, {}};
-  if (!wide.ok()) narrow = pass.Ask(&DcmiService::HccsStatistic);
+  if (!wide.ok()) narrow = pass.Ask(dcmi::kHccsStatistic);
   const bool errors = wide.ok() || narrow.ok();
   for (size_t i = kFirstLink; i < kLinks; ++i) {
     pass.Put(flits_[0][i], wide.ok(), Number(wide.value.tx_cnt[i]));
@@ -125,7 +84,7 @@ void LinkReadings::ReadHccs(DevicePass& pass) {
 }
 
 void LinkReadings::ReadHccsLanes(DevicePass& pass) {
-  auto lanes = pass.Ask(&DcmiService::HccsLanes);
+  auto lanes = pass.Ask(dcmi::kHccsLanes);
   for (size_t i = kFirstLink; i < kLinks; ++i) {
     // Links the board does not wire are not in the port map.
     const bool wired = lanes.ok() && (lanes.value.port_bitmap >> i & 1u) != 0;
@@ -133,76 +92,30 @@ void LinkReadings::ReadHccsLanes(DevicePass& pass) {
     pass.Put(lanes_up_[i], wired, up);
     pass.Put(link_up_[i], wired, up > 0 ? 1 : 0);
   }
-  auto status = pass.Ask(&DcmiService::HccsStatus);
+  auto status = pass.Ask(dcmi::kHccsStatus);
   pass.Put(port_logic_up_, status.ok(), status.value.hdlc_status == abi::kHccsHdlcOk ? 1 : 0);
-  auto credits = pass.Ask(&DcmiService::HccsCredits);
+  auto credits = pass.Ask(dcmi::kHccsCredits);
   for (size_t i = kFirstLink; i < kLinks; ++i) {
     const uint32_t left = credits.value.credit_num[i];
     pass.Put(credits_[i], credits.ok() && left != UINT32_MAX, left);
   }
 }
 
-void LinkReadings::ReadNetwork(DevicePass& pass) {
-  auto health = pass.Ask(&DcmiService::NetworkHealth);
-  const bool healthy = health.value == abi::kNetOk || health.value == abi::kNetInit;
-  pass.Put(health_, health.ok() && health.value != abi::kNetUnknown, healthy ? 1 : 0);
-  pass.Put(health_code_, health);
-  auto packets = pass.Ask(&DcmiService::PacketStatistics);
-  PutMac(pass, packets.ok(), packets.value);
-  PutRoce(pass, packets.ok(), packets.value);
-}
-
-void LinkReadings::PutMac(DevicePass& pass, bool ok, const abi::DcmiNetworkPktStats& s) {
-  PutBoth(pass, mac_bytes_, ok, s.mac_tx_total_oct_num, s.mac_rx_total_oct_num);
-  PutBoth(pass, nic_bytes_, ok, s.nic_tx_all_oct_num, s.nic_rx_all_oct_num);
-  PutBoth(pass, mac_packets_, ok, s.mac_tx_total_pkt_num, s.mac_rx_total_pkt_num);
-  PutBoth(pass, nic_packets_, ok, s.nic_tx_all_pkg_num, s.nic_rx_all_pkg_num);
-  PutBoth(pass, bad_packets_, ok, s.mac_tx_bad_pkt_num, s.mac_rx_bad_pkt_num);
-  PutBoth(pass, bad_bytes_, ok, s.mac_tx_bad_oct_num, s.mac_rx_bad_oct_num);
-  PutBoth(pass, pause_, ok, s.mac_tx_mac_pause_num, s.mac_rx_mac_pause_num);
+void LinkReadings::ReadFlowControl(DevicePass& pass, const RowReadings& rows) {
+  const abi::DcmiNetworkPktStats* packets = rows.AnswerTo(dcmi::kPacketStatistics);
   for (size_t i = 0; i < pfc_[0].size(); ++i) {
-    pass.Put(pfc_[0][i], ok, Number(s.mac_tx_pfc_pri_pkt_num[i]));
-    pass.Put(pfc_[1][i], ok, Number(s.mac_rx_pfc_pri_pkt_num[i]));
+    const bool known = packets != nullptr;
+    pass.Put(pfc_[0][i], known, known ? Number(packets->mac_tx_pfc_pri_pkt_num[i]) : 0);
+    pass.Put(pfc_[1][i], known, known ? Number(packets->mac_rx_pfc_pri_pkt_num[i]) : 0);
   }
-  pass.Put(fcs_, ok, Number(s.mac_rx_fcs_err_pkt_num));
-}
-
-void LinkReadings::PutRoce(DevicePass& pass, bool ok, const abi::DcmiNetworkPktStats& s) {
-  PutBoth(pass, roce_all_, ok, s.roce_tx_all_pkt_num, s.roce_rx_all_pkt_num);
-  PutBoth(pass, roce_rc_, ok, s.roce_tx_rc_pkt_num, s.roce_rx_rc_pkt_num);
-  PutBoth(pass, roce_err_, ok, s.roce_tx_err_pkt_num, s.roce_rx_err_pkt_num);
-  PutBoth(pass, roce_cnp_, ok, s.roce_tx_cnp_pkt_num, s.roce_rx_cnp_pkt_num);
-  pass.Put(retransmits_, ok, Number(s.roce_new_pkt_rty_num));
-  pass.Put(ecn_, ok, Number(s.roce_ecn_db_num));
-  pass.Put(cqes_, ok, Number(s.roce_cqe_num));
-  pass.Put(roce_errors_[0], ok, Number(s.roce_err_ack_num));
-  pass.Put(roce_errors_[1], ok, Number(s.roce_err_psn_num));
-  pass.Put(roce_errors_[2], ok, Number(s.roce_verification_err_num));
-  pass.Put(roce_errors_[3], ok, Number(s.roce_err_qp_status_num));
-}
-
-void LinkReadings::ReadFlowControl(DevicePass& pass) {
-  auto classes = pass.Ask(&DcmiService::TrafficClasses);
-  auto duration = pass.Ask(&DcmiService::PfcDuration);
+  auto classes = pass.Ask(dcmi::kTrafficClasses);
+  auto duration = pass.Ask(dcmi::kPfcDuration);
   for (size_t i = 0; i < traffic_classes_[0].size(); ++i) {
     pass.PutCount(traffic_classes_[0][i], classes.ok(), classes.value.tc_tx[i]);
     pass.PutCount(traffic_classes_[1][i], classes.ok(), classes.value.tc_rx[i]);
     pass.PutCount(pfc_duration_[0][i], duration.ok(), duration.value.tx[i]);
     pass.PutCount(pfc_duration_[1][i], duration.ok(), duration.value.rx[i]);
   }
-}
-
-void LinkReadings::ReadErrorCorrection(DevicePass& pass) {
-  auto extra = pass.Ask(&DcmiService::ExtraStatistics);
-  const abi::DcmiExtraStatistics& v = extra.value;
-  pass.PutCount(codewords_[0], extra.ok(), v.cw_total_cnt);
-  pass.PutCount(codewords_[1], extra.ok(), v.cw_correct_cnt);
-  pass.PutCount(codewords_[2], extra.ok(), v.cw_uncorrect_cnt);
-  pass.PutCount(codewords_[3], extra.ok(), v.cw_bad_cnt);
-  pass.PutCount(corrected_bits_, extra.ok(), v.cw_total_correct_bit);
-  const double ratio = v.correcting_bit_rate;
-  const bool sane = std::isfinite(ratio) && ratio >= 0 && ratio <= 1;
-  pass.Put(bit_errors_, extra.ok() && sane, ratio);
 }
 
 void LinkReadings::ReadSerdes(DevicePass& pass) {
@@ -235,31 +148,10 @@ void LinkReadings::ReadSerdes(DevicePass& pass) {
 }
 
 void LinkReadings::Slow(DevicePass& pass, const NpuStateOptions& options) {
-  ReadPcieErrors(pass);
   if (options.pcie_bandwidth_ms > 0) ReadPcieBandwidth(pass, options.pcie_bandwidth_ms);
   if (options.hccs_bandwidth_ms > 0) ReadHccsBandwidth(pass, options.hccs_bandwidth_ms);
   if (options.rdma_bandwidth_ms > 0) ReadRdmaBandwidth(pass, options.rdma_bandwidth_ms);
   if (options.serdes) ReadSerdes(pass);
-}
-
-void LinkReadings::ReadPcieErrors(DevicePass& pass) {
-  auto words = pass.Ask(&DcmiService::PcieErrors);
-  auto counts = pass.Ask(&DcmiService::PcieErrorCounts);
-  const abi::DcmiPcieErrors& w = words.value;
-  const abi::DcmiChipPcieErrRate& c = counts.value;
-  const std::array<uint32_t, 9> values = {w.tx_err_cnt,
-                                          w.rx_err_cnt,
-                                          words.ok() ? w.lcrc_err_cnt : c.dl_lcrc_err_num,
-                                          w.ecrc_err_cnt,
-                                          w.retry_cnt,
-                                          c.symbol_unlock_counter,
-                                          c.pcs_rx_err_cnt,
-                                          c.phy_lane_err_counter,
-                                          c.dl_dcrc_err_num};
-  for (size_t i = 0; i < values.size(); ++i) {
-    const bool known = i < 5 ? words.ok() || (i == kPcieLcrc && counts.ok()) : counts.ok();
-    pass.Put(pcie_errors_[i], known, values[i]);
-  }
 }
 
 void LinkReadings::ReadPcieBandwidth(DevicePass& pass, int ms) {

@@ -6,6 +6,7 @@
 #include "collectors/npu_state/link_readings.h"
 #include "collectors/npu_state/node_readings.h"
 #include "collectors/npu_state/npu_state.h"
+#include "collectors/npu_state/row_readings.h"
 #include "collectors/npu_state/state_readings.h"
 #include "collectors/npu_state/ub_readings.h"
 
@@ -59,15 +60,18 @@ class NpuReader {
     }
     const size_t before = out.samples().size();
     DevicePass pass(dcmi_, device_, owner_, out, now_ns);
-    core_.Fast(pass);
+    rows_.BeginPass();
+    rows_.Read(pass, ReadingPace::kFast);
+    core_.Fast(pass, rows_);
     if (!pass.over() && (due.medium || revived_)) {
       const DcmiAnswer<unsigned> health = state_.Medium(pass);
       healthy_ = health.ok() ? std::optional(health.value == 0) : std::nullopt;
+      rows_.Read(pass, ReadingPace::kMedium);
       core_.Medium(pass, options);
-      links_.Medium(pass);
+      links_.Medium(pass, rows_);
     }
     if (!pass.over() && (due.slow || revived_)) {
-      core_.Slow(pass);
+      rows_.Read(pass, ReadingPace::kSlow);
       state_.Slow(pass, dcmi_.devices());
       links_.Slow(pass, options);
       ub_.Slow(pass);
@@ -120,6 +124,7 @@ class NpuReader {
   const DcmiDevice& device_;
   SlotOwner lasting_;  // keeps its series while the NPU is gone
   SlotOwner owner_;
+  RowReadings rows_;
   CoreReadings core_;
   LinkReadings links_;
   UbReadings ub_;

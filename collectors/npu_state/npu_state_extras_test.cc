@@ -2,13 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
+#include "collectors/metric_table.h"
 #include "collectors/npu_state/npu_state_test_support.h"
+#include "collectors/npu_state/row_readings.h"
 
 namespace profd {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::FakeDcmiDevice;
 using ::testing::HasSubstr;
 using testing::Lines;
@@ -16,6 +20,8 @@ using ::testing::Not;
 using testing::NpuStateTest;
 
 TEST_F(NpuStateTest, TheCardsPowerWhereTheChipDoesNotKnowItsOwn) {
+  fake.emplace(1);
+  fake->Set("board_power", 4105);
   Start(1);
   EXPECT_THAT(PollAt(0), Not(HasSubstr("scope=\"board\"")));
   EXPECT_EQ(fake->asked["0:board_power"], 0);
@@ -25,6 +31,50 @@ TEST_F(NpuStateTest, TheCardsPowerWhereTheChipDoesNotKnowItsOwn) {
   const std::string text = PollAt(0);
   EXPECT_THAT(text, HasSubstr("atlas_npu_power_watts{npu=\"0\",scope=\"board\"} 410.5\n"));
   EXPECT_THAT(text, Not(HasSubstr("scope=\"chip\"")));
+}
+
+// Everything that CONTRIBUTING.md lists for a reading, but for the simulator and the documents.
+struct ToyAnswer {
+  uint32_t percent;
+  uint32_t decivolts;
+};
+constexpr DcmiQuery<ToyAnswer> kToy{
+    {DcmiCall::kRatedPower, sizeof(ToyAnswer),
+     [](const DcmiFunctions& f, const DcmiAddress& at, void* out) {
+       return at.Info(f, abi::kCmdTemp, abi::kSubVdevTotal, static_cast<ToyAnswer*>(out));
+     }}};
+constexpr auto kToyRows = std::to_array<ReadingRow>({
+    {ReadingPace::kSlow, "atlas_npu_voltage_volts", {"toy"},
+     {reading::From(kToy, [](auto& v) { return v.decivolts * 0.1; })}},
+    {ReadingPace::kSlow, "atlas_npu_utilization_ratio", {"toy"},
+     {reading::From(kToy, [](auto& v) { return reading::kPercent(v.percent); }),
+      reading::From(dcmi::kUtilNpu, reading::kPercent)}},
+});
+constexpr std::array<MetricId, 2> kToyMetrics = {MetricByName("atlas_npu_voltage_volts"),
+                                                 MetricByName("atlas_npu_utilization_ratio")};
+
+TEST_F(NpuStateTest, AReadingIsARowOfTheTables) {
+  fake.emplace(1);
+  fake->Set("device_info/50/1", ToyAnswer{101, 12});
+  fake->devices[0].utilization[abi::kUtilNpu] = 30;
+  Start(1);
+  SlotOwner owner(registry, 0);
+  RowReadings rows(kToyRows, kToyMetrics);
+  auto read = [&] {
+    SampleBatch samples;
+    DevicePass pass(*dcmi, dcmi->devices()[0], owner, samples, 1);
+    rows.BeginPass();
+    rows.Read(pass, ReadingPace::kMedium);
+    EXPECT_TRUE(samples.samples().empty());  // another row's pace
+    rows.Read(pass, ReadingPace::kSlow);
+    return Lines(registry.PrintValues(samples));
+  };
+  // 101 %: the driver does not know; that is an answer, so the second source is not asked.
+  EXPECT_THAT(read(), ElementsAre("atlas_npu_voltage_volts{npu=\"0\",rail=\"toy\"} 1.2"));
+  EXPECT_EQ(fake->asked["0:device_info/50/1"], 1);  // by both rows
+  EXPECT_EQ(fake->asked["0:utilization/13"], 0);
+  fake->codes["device_info/50/1"] = abi::kDcmiTimeout;
+  EXPECT_THAT(read(), ElementsAre("atlas_npu_utilization_ratio{npu=\"0\",unit=\"toy\"} 0.3"));
 }
 
 TEST_F(NpuStateTest, FaultEventsAreCountedAcrossATimeWithoutAnswers) {

@@ -147,11 +147,6 @@ void StateReadings::ReadProcesses(DevicePass& pass) {
 }
 
 void StateReadings::Slow(DevicePass& pass, std::span<const DcmiDevice> all) {
-  auto boot = pass.Ask(&DcmiService::BootStatus);
-  pass.Put(boot_, boot);
-  auto compatible = pass.Ask(&DcmiService::Compatibility);
-  const bool decided = compatible.value == 1 || compatible.value == 2;
-  pass.Put(compatible_, compatible.ok() && decided, compatible.value == 1 ? 1 : 0);
   ReadTopology(pass, all);
 }
 

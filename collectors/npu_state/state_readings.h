@@ -37,8 +37,6 @@ class StateReadings {
   SlotOwner& owner_;
   SeriesId info_ = kNoSeries;
   SeriesSlot health_{MetricByName("atlas_npu_health_status")};
-  SeriesSlot boot_{MetricByName("atlas_npu_boot_status")};
-  SeriesSlot compatible_{MetricByName("atlas_npu_firmware_compatible")};
   std::array<SeriesSlot, 4> fault_counts_;
   std::array<std::array<SeriesSlot, kDcmiFaultChanges>, kDcmiSeverities> fault_events_;
   SeriesSlot process_count_{MetricByName("atlas_npu_processes")};

@@ -86,7 +86,7 @@ void UbReadings::Slow(DevicePass& pass) {
 
 void UbReadings::ReadLinks(DevicePass& pass) {
   constexpr MetricId kLinkUp = MetricByName("atlas_npu_ub_link_up");
-  auto status = pass.Ask(&DcmiService::UbLinkStatus);
+  auto status = pass.Ask(dcmi::kUbLinkStatus);
   links_.BeginRound();
   for (int port = 0; status.ok() && port < abi::kUbLinkPorts; ++port) {
     const int state = status.value.ub_port_status[port];

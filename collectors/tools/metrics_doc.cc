@@ -79,7 +79,7 @@ void PrintDocument() {
             "second to once a minute.\nWhere a channel of the driver is named too, it alone feeds a "
             "gauge, at its own rate, while it runs; a\ncounter is DCMI's at all times, because the "
             "channel's total is another one, and the channel's only on a node\nwithout DCMI.",
-            kDeviceMetrics);
+            std::span(kMetrics).first(kDeviceMetrics.size() + kNetworkMetrics.size()));
   PrintPart("NPU channels",
             "From the sampling channels of the driver, while a session or the configuration runs "
             "them.",

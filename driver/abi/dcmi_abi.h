@@ -160,8 +160,8 @@ inline constexpr unsigned kTsAicoreUtilBytes = 25;
 inline constexpr unsigned kTsVectorUtilBytes = 50;
 
 // ---- functions ----
-// v1 takes (card_id, device_id, ...), v2 one logic id; v2 symbols are the v1 names with dcmiv2_ for
-// dcmi_ unless given. Vendor enums travel as int. Numbers are the rows of table 1.3.
+// v1 takes (card_id, device_id, ...), v2 one logic id; the symbols are in dcmi_table.h. Vendor enums
+// travel as int. Numbers are the rows of table 1.3.
 
 // Shapes shared by many calls.
 template <class T>
@@ -180,8 +180,6 @@ using DcmiGetCardListFn = int (*)(int*, int*, int);
 using DcmiGetDeviceNumInCardFn = int (*)(int, int*);
 // dcmi_get_device_id_in_card(card, &device_id_max, &mcu_id, &cpu_id)
 using DcmiGetDeviceIdInCardFn = int (*)(int, int*, int*, int*);
-// dcmi_get_device_type
-using DcmiGetDeviceTypeFn = DcmiDeviceQueryFn<int>;
 // dcmi_get_device_logic_id(&logic_id, card, device)
 using DcmiGetDeviceLogicIdFn = int (*)(int*, int, int);
 // dcmi_get_card_id_device_id_from_logicid, dcmi_get_card_id_device_id_from_phyid (&card, &device,
@@ -192,26 +190,10 @@ using DcmiGetCardIdFromIdFn = int (*)(int*, int*, unsigned);
 using DcmiConvertIdFn = int (*)(unsigned, unsigned*);
 // dcmiv2_get_device_list(list, &count, list_len)
 using DcmiV2GetDeviceListFn = int (*)(int*, int*, int);
-// dcmiv2_get_all_device_count
-using DcmiV2GetDeviceCountFn = int (*)(int*);
-// dcmi_get_device_chip_info_v2
-using DcmiGetChipInfoFn = DcmiDeviceQueryFn<DcmiChipInfoV2>;
 // dcmi_get_device_die_v2(card, device, die type, out)
 using DcmiGetDieFn = int (*)(int, int, int, DcmiDieId*);
-// dcmi_get_device_pcie_info_v2
-using DcmiGetPcieInfoFn = DcmiDeviceQueryFn<DcmiPcieInfoAll>;
-// dcmi_get_device_board_info
-using DcmiGetBoardInfoFn = DcmiDeviceQueryFn<DcmiBoardInfo>;
-// dcmi_get_mainboard_id
-using DcmiGetMainboardIdFn = DcmiDeviceQueryFn<unsigned>;
-// dcmi_get_product_type(card, device, buf, size)
-using DcmiGetProductTypeFn = int (*)(int, int, char*, int);
 // dcmi_get_card_elabel_v2(card, out), dcmiv2_get_device_elabel_info(dev, out)
 using DcmiGetElabelFn = int (*)(int, DcmiElabelInfo*);
-// dcmi_get_device_compatibility: 1 OK, 2 not OK, 3 unknown
-using DcmiGetCompatibilityFn = DcmiDeviceQueryFn<int>;
-// dcmi_get_device_boot_status
-using DcmiGetBootStatusFn = DcmiDeviceQueryFn<int>;
 // dcmi_get_topo_info_by_device_id(card1, device1, card2, device2, &type)
 using DcmiGetTopoFn = int (*)(int, int, int, int, int*);
 
@@ -221,83 +203,34 @@ using DcmiV2GetHealthFn = DcmiV2DeviceQueryFn<unsigned>;
 // 2: dcmi_get_device_errorcode_v2(card, device, &count, list, list_len);
 // dcmiv2_get_device_error_code_list
 using DcmiGetErrorCodeFn = int (*)(int, int, int*, unsigned*, unsigned);
-using DcmiV2GetErrorCodeFn = int (*)(int, int*, unsigned*, unsigned);
-// 4: dcmi_get_device_temperature, degrees C
-using DcmiGetTemperatureFn = DcmiDeviceQueryFn<int>;
-// 5: dcmi_get_device_power_info, 0.1 W
-using DcmiGetPowerFn = DcmiDeviceQueryFn<int>;
 // 5: dcmi_mcu_get_power_info(card, out), 0.1 W of the whole card
 using DcmiGetBoardPowerFn = int (*)(int, int*);
-// 6: dcmi_get_device_voltage, 0.01 V
-using DcmiGetVoltageFn = DcmiDeviceQueryFn<unsigned>;
 // 7: dcmi_get_device_frequency(card, device, type, MHz)
 using DcmiGetFrequencyFn = int (*)(int, int, int, unsigned*);
-// 8: dcmi_get_device_aicore_info / v2
-using DcmiGetAicoreInfoFn = DcmiDeviceQueryFn<DcmiAicoreInfo>;
-using DcmiV2GetAicoreInfoFn = DcmiV2DeviceQueryFn<DcmiAicoreInfo>;
-// 9: dcmi_get_device_aicpu_info
-using DcmiGetAicpuInfoFn = DcmiDeviceQueryFn<DcmiAicpuInfo>;
 // 10: dcmi_get_device_utilization_rate(card, device, type, %)
 using DcmiGetUtilizationFn = int (*)(int, int, int, unsigned*);
-// 11: dcmi_get_device_multi_utilization_rate
-using DcmiGetMultiUtilizationFn = DcmiDeviceQueryFn<DcmiMultiUtilizationInfo>;
-// 12: dcmi_get_device_hbm_info
-using DcmiGetHbmInfoFn = DcmiDeviceQueryFn<DcmiHbmInfo>;
-// 13: dcmi_get_device_memory_info_v3; the older dcmi_get_memory_info
-using DcmiGetMemoryInfoV3Fn = DcmiDeviceQueryFn<DcmiMemoryInfoV3>;
-using DcmiGetMemoryInfoFn = DcmiDeviceQueryFn<DcmiMemoryInfo>;
-// 14: dcmi_get_device_cgroup_info
-using DcmiGetCgroupInfoFn = DcmiDeviceQueryFn<DcmiCgroupInfo>;
 // 15: dcmi_get_device_ecc_info(card, device, memory, out)
 using DcmiGetEccInfoFn = int (*)(int, int, int, DcmiEccInfo*);
-// 17: dcmi_get_pcie_link_bandwidth_info / v2; blocks for profiling_time
-using DcmiGetPcieBandwidthFn = DcmiDeviceQueryFn<DcmiPcieLinkBandwidthInfo>;
-using DcmiV2GetPcieBandwidthFn = DcmiV2DeviceQueryFn<DcmiPcieLinkBandwidthInfo>;
-// 18: dcmi_get_device_pcie_error_cnt
-using DcmiGetPcieErrorCntFn = DcmiDeviceQueryFn<DcmiChipPcieErrRate>;
-// 19: dcmi_get_hccs_link_bandwidth_info; blocks for profiling_time
-using DcmiGetHccsBandwidthFn = DcmiDeviceQueryFn<DcmiHccsBandwidthInfo>;
 // 18, 20-22, 25, 36-38: dcmi_get_device_info(card, device, main_cmd, sub_cmd, buf, &size)
 using DcmiGetDeviceInfoFn = int (*)(int, int, int, unsigned, void*, unsigned*);
-// 26: dcmi_get_device_network_health / v2
-using DcmiGetNetworkHealthFn = DcmiDeviceQueryFn<int>;
-using DcmiV2GetNetworkHealthFn = DcmiV2DeviceQueryFn<int>;
 // 27: dcmi_get_netdev_pkt_stats_info(card, device, port 0, out) / v2 (dev, port 0, out)
 using DcmiGetPktStatsFn = int (*)(int, int, int, DcmiNetworkPktStats*);
-using DcmiV2GetPktStatsFn = int (*)(int, int, DcmiNetworkPktStats*);
 // 28: dcmi_get_rdma_bandwidth_info(card, device, port, ms, out); blocks for ms
 using DcmiGetRdmaBandwidthFn = int (*)(int, int, int, unsigned, DcmiRdmaBandwidthInfo*);
-// 23: dcmi_get_hccs_avail_credit_info
-using DcmiGetHccsCreditsFn = DcmiDeviceQueryFn<DcmiHccsCreditInfo>;
-// 29: dcmi_get_netdev_tc_stat_info
-using DcmiGetTcStatFn = DcmiDeviceQueryFn<DcmiTcStatData>;
-// 30: dcmi_get_pfc_duration_info
-using DcmiGetPfcDurationFn = DcmiDeviceQueryFn<DcmiPfcDurationInfo>;
 // 31: dcmi_get_extra_statistics_info(card, device, port 0, out)
 using DcmiGetExtraStatisticsFn = int (*)(int, int, int, DcmiExtraStatistics*);
 // 32: dcmi_get_serdes_quality_info(card, device, macro, out) / v2
 using DcmiGetSerdesQualityFn = int (*)(int, int, unsigned, DcmiSerdesQuality*);
-// 47: dcmiv2_get_device_port_list_info, dcmiv2_get_port_pkt_stats_info,
-// dcmiv2_get_ub_port_link_status
-using DcmiV2GetUbPortListFn = DcmiV2DeviceQueryFn<DcmiUbPortList>;
+// 47: dcmiv2_get_port_pkt_stats_info(dev, port, out)
 using DcmiV2GetPortPktStatsFn = int (*)(int, DcmiUbPortInfo*, DcmiPortPktStats*);
-using DcmiV2GetUbLinkStatusFn = DcmiV2DeviceQueryFn<DcmiUbPortLinkStatus>;
-// 35: dcmi_get_device_llc_perf_para / v2
-using DcmiGetLlcPerfFn = DcmiDeviceQueryFn<DcmiLlcPerf>;
-using DcmiV2GetLlcPerfFn = DcmiV2DeviceQueryFn<DcmiLlcPerf>;
-// 36: dcmi_get_device_dvpp_ratio_info
-using DcmiGetDvppRatioFn = DcmiDeviceQueryFn<DcmiDvppRatio>;
 // 39: dcmi_get_device_resource_info(card, device, list of 32, &count);
 // dcmiv2_get_device_proc_mem_info
 using DcmiGetResourceInfoFn = int (*)(int, int, DcmiProcMemInfo*, int*);
-using DcmiV2GetProcMemInfoFn = int (*)(int, DcmiProcMemInfo*, int*);
 // 40: dcmi_get_device_sensor_info(card, device, sensor, out)
 using DcmiGetSensorInfoFn = int (*)(int, int, int, DcmiSensorInfo*);
 // 44: dcmi_get_device_current_fault_event(card, device, list, list_len, &count) / v2
 using DcmiGetCurrentFaultsFn = int (*)(int, int, DcmiEvent*, int, int*);
 // 43: dcmi_get_driver_health / v2
 using DcmiGetDriverHealthFn = int (*)(unsigned*);
-// 43: dcmi_get_driver_errorcode(&count, list, list_len); dcmiv2_get_driver_error_code_list
-using DcmiGetDriverErrorCodeFn = int (*)(int*, unsigned*, unsigned);
 
 }  // namespace profd::abi

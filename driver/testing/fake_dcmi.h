@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "driver/dcmi_library.h"
@@ -79,6 +81,13 @@ class FakeDcmi {
   // Names are the members of DcmiFunctions; device_info adds "/main/sub", selectors "/n".
   std::map<std::string, int> codes;
   std::map<std::string, int> asked;  // how often, under the same names
+
+  // Gives a question that has no member in FakeDcmiDevice an answer, on all devices; before V1 and V2.
+  template <class T>
+  void Set(const std::string& name, const T& answer) {
+    const char* bytes = reinterpret_cast<const char*>(&answer);
+    set_[name] = std::string(bytes, sizeof answer);
+  }
 
   // Makes the call "3:health", and another, hang from now on until Open.
   void Close(const std::string& call, const std::string& other = "") {
@@ -152,6 +161,24 @@ class FakeDcmi {
     std::memcpy(to, from.data(), *size);
     return 0;
   }
+  // A function of the shape (device, ..., out) that was given an answer by Set.
+  template <class Name, class... Args>
+  static int Given(Args... args) {
+    const std::tuple<Args...> all(args...);
+    if (int code = Get().CodeOf(std::get<0>(all), Name::Text()); code != 0) return code;
+    auto* out = std::get<sizeof...(Args) - 1>(all);
+    std::memcpy(out, Get().set_.at(Name::Text()).data(), sizeof *out);
+    return 0;
+  }
+  template <class Name, class... Args>
+  static void FillGiven(int (*&slot)(Args...)) {
+    using First = std::tuple_element_t<0, std::tuple<Args..., void>>;
+    using Last = std::tuple_element_t<sizeof...(Args), std::tuple<void, Args...>>;
+    if constexpr (std::is_same_v<First, int> && std::is_pointer_v<Last>) {
+      if (slot == nullptr && Get().set_.contains(Name::Text())) slot = &Given<Name, Args...>;
+    }
+  }
+  static void FillGiven(DcmiFunctions& f);
   static int VdevInfo(const FakeDcmiDevice& d, unsigned sub, void* out, unsigned* size);
   static void FillUb(DcmiFunctions& f);
   static int DeviceInfo(int card, int, int command, unsigned sub, void* out, unsigned* size);
@@ -166,7 +193,29 @@ class FakeDcmi {
   std::condition_variable changed_;
   std::vector<std::string> closed_;
   bool hanging_ = false;
+  std::map<std::string, std::string> set_;
 };
+
+inline void FakeDcmi::FillGiven(DcmiFunctions& f) {
+#define PROFD_FAKE_NAME(member)                         \
+  struct Name {                                         \
+    static const char* Text() { return #member; }       \
+  };
+#define PROFD_FAKE_ONE(member, type, symbol) \
+  {                                          \
+    PROFD_FAKE_NAME(member)                  \
+    FillGiven<Name>(f.member);               \
+  }
+#define PROFD_FAKE_PAIR(member, type, v1_symbol, v2_symbol) \
+  {                                                         \
+    PROFD_FAKE_NAME(member)                                 \
+    FillGiven<Name>(f.member.v1);                           \
+  }
+  PROFD_DCMI_FUNCTIONS(PROFD_FAKE_ONE, PROFD_FAKE_PAIR)
+#undef PROFD_FAKE_ONE
+#undef PROFD_FAKE_PAIR
+#undef PROFD_FAKE_NAME
+}
 
 inline int FakeDcmi::VdevInfo(const FakeDcmiDevice& d, unsigned sub, void* out, unsigned* size) {
   if (sub == abi::kSubVdevTotal) {
@@ -214,7 +263,11 @@ inline int FakeDcmi::DeviceInfo(int card, int, int command, unsigned sub, void* 
     default:
       break;
   }
-  return abi::kDcmiNotSupported;
+  const auto set = Get().set_.find(name);
+  if (set == Get().set_.end() || *size < set->second.size()) return abi::kDcmiNotSupported;
+  *size = static_cast<unsigned>(set->second.size());
+  std::memcpy(out, set->second.data(), *size);
+  return 0;
 }
 
 inline void FakeDcmi::FillNode(DcmiFunctions& f) {
@@ -313,9 +366,6 @@ inline void FakeDcmi::FillState(DcmiFunctions& f) {
   };
   f.power.v1 = [](int card, int, int* out) {
     return Answer(card, "power", [&](auto& d) { *out = d.power; });
-  };
-  f.board_power = [](int card, int* out) {
-    return Answer(card, "board_power", [&](auto& d) { *out = d.power + 1000; });
   };
   f.voltage.v1 = [](int card, int, unsigned* out) {
     return Answer(card, "voltage", [&](auto& d) { *out = d.voltage; });
@@ -439,6 +489,7 @@ inline DcmiLibrary FakeDcmi::V1() const {
   FillState(library.functions);
   FillMemory(library.functions);
   FillLinks(library.functions);
+  FillGiven(library.functions);
   return library;
 }
 

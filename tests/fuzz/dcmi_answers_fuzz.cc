@@ -87,7 +87,7 @@ int DeviceInfo(void* out, unsigned* size) {
 DcmiLibrary Library(bool v2) {
   DcmiLibrary library;
   DcmiFunctions& f = library.functions;
-  VisitDcmiSymbols(f, [](std::string_view, auto& slot) {
+  VisitDcmiSymbols(f, [](std::string_view, auto& slot, std::string_view) {
     using Fn = std::remove_reference_t<decltype(slot)>;
     if constexpr (!std::is_same_v<Fn, abi::DcmiGetDeviceInfoFn> &&
                   !std::is_same_v<Fn, decltype(DcmiFunctions::device_info.v2)>) {
