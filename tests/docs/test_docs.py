@@ -1,6 +1,7 @@
 """The documents against the tree: messages quoted word for word are said by the program, links lead
 somewhere. Messages stand in blocks marked ```message; `...` in them stands for anything."""
 
+import fnmatch
 import os
 import re
 import subprocess
@@ -98,6 +99,33 @@ class Links(unittest.TestCase):
                     broken.append(f"{name}: {target}: no such heading")
         self.assertGreater(count, 100)
         self.assertEqual(broken, [])
+
+
+class Recipes(unittest.TestCase):
+    def test_files_of_recipes_exist(self):
+        """The files CONTRIBUTING.md tells to touch are there; of a new collector, those of each that is."""
+        text = read("CONTRIBUTING.md")
+        names = set(tracked())
+        folders = re.findall(r'#include "collectors/(\w+)/\1_collector.h"', read("collectors/collector_table.cc"))
+        self.assertGreater(len(folders), 15)
+        missing, count = [], 0
+        for recipe in re.findall(r"^## Add an? .*?(?=^## )", text, re.M | re.S):
+            directory = ""
+            for path in re.findall(r"`([\w./<>*-]+)`", recipe):
+                if path.startswith((".", "/")):
+                    continue  # .h beside the .cc before it; /proc
+                if not re.search(r"/|\.(cc|h|proto|md|txt|py)$", path) or path.endswith("/"):
+                    continue
+                count += 1
+                if "/" not in path:
+                    path = f"{directory}/{path}"
+                directory = os.path.dirname(path)
+                for folder in folders if path.startswith("collectors/<name>") else ["*"]:
+                    one = path.replace("<name>", folder)
+                    if not any(fnmatch.fnmatchcase(name, one) for name in names):
+                        missing.append(one)
+        self.assertGreater(count, 30)
+        self.assertEqual(missing, [])
 
 
 class Threads(unittest.TestCase):
