@@ -185,7 +185,9 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
 
 inline constexpr auto kDeviceReadings = [] {
   using enum ReadingPace;
-  using namespace reading;
+  using reading::From, reading::FromV1, reading::IfThere, reading::kAsIs, reading::kCelsius,
+      reading::kCentivolts, reading::kCompatible, reading::kDeciwatts, reading::kMebibytes,
+      reading::kMegahertz, reading::kNoValue, reading::kPercent;
   return std::to_array<ReadingRow>({
       // One question for four units where the driver is new enough.
       {kFast, "atlas_npu_utilization_ratio", {"cube"},

@@ -145,7 +145,7 @@ inline constexpr auto kNetworkMetrics = std::to_array<MetricSpec>({
 
 inline constexpr auto kNetworkReadings = [] {
   using enum ReadingPace;
-  using namespace reading;
+  using reading::From, reading::kAsIs, reading::kCount, reading::kNetworkHealthy, reading::kRatio;
   return std::to_array<ReadingRow>({
       {kMedium, "atlas_npu_network_health", {}, {From(dcmi::kNetworkHealth, kNetworkHealthy)}},
       {kMedium, "atlas_npu_network_health_code", {}, {From(dcmi::kNetworkHealth, kAsIs)}},

@@ -32,10 +32,8 @@ constexpr CollectorSpec kHostSpec = {
 
 class ToyHost final : public PolledCollector {
  public:
-  ToyHost(const Host& host, SeriesRegistry& registry) : host_(host) {
-    constexpr MetricId kMetric = MetricByName("atlas_host_pressure_waiting_seconds_total");
-    const std::array<std::string_view, 1> labels = {"toy"};
-    series_ = registry.Intern(kMetric, -1, labels);
+  ToyHost(const Host& host, SeriesRegistry& registry) : host_(host), all_(registry) {
+    series_ = all_.Add(MetricByName("atlas_host_pressure_waiting_seconds_total"), -1, {"toy"});
   }
   Status Poll(const Tick& tick, PollOutput& out) override {
     Result<std::string> text = host_.proc.ReadFile("toy", 64);
@@ -48,6 +46,7 @@ class ToyHost final : public PolledCollector {
 
  private:
   const Host& host_;
+  SeriesSet all_;  // released with the collector
   SeriesId series_;
 };
 
@@ -93,9 +92,8 @@ constexpr CollectorSpec kChannelSpec = {
 
 class ToyDecoder final : public BinaryDecoder<ToyDecoder, kToyRecordSize> {
  public:
-  ToyDecoder(const DeviceInfo& device, SeriesRegistry& registry) {
-    const std::array<std::string_view, 1> labels = {"toy"};
-    series_ = registry.Intern(MetricByName("atlas_npu_voltage_volts"), device.id, labels);
+  ToyDecoder(const DeviceInfo& device, SeriesRegistry& registry) : all_(registry) {
+    series_ = all_.Add(MetricByName("atlas_npu_voltage_volts"), device.id, {"toy"});
   }
   bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
     const auto stamp = StampFromMicros(LoadUnchecked<uint64_t>(record, 0), time);
@@ -107,6 +105,7 @@ class ToyDecoder final : public BinaryDecoder<ToyDecoder, kToyRecordSize> {
   void Reset() override {}
 
  private:
+  SeriesSet all_;
   SeriesId series_;
 };
 
