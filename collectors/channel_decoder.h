@@ -19,19 +19,21 @@
 #include "base/text.h"
 #include "collectors/channel_stamp.h"
 #include "collectors/collector.h"
+#include "driver/records/record.h"
 
 namespace profd {
 
-// Derived: `bool DecodeRecord(std::span<const std::byte> record, const TimeBase&, SampleBatch&)`;
+// `Record`: of driver/records. Derived: `bool DecodeRecord(const Record&, const TimeBase&, SampleBatch&)`;
 // false = the record makes no sense (or its interval cannot be used) and is counted as bad.
-template <class Derived, size_t kRecordSize>
+template <class Derived, class Record>
 class BinaryDecoder : public ChannelDecoder {
  public:
   void Decode(std::span<const std::byte> records_untrusted, const TimeBase& time,
               SampleBatch& out) final {
+    constexpr size_t kRecordSize = records::SizeOf<Record>();
     while (records_untrusted.size() >= kRecordSize) {
       ++records_;
-      if (!static_cast<Derived*>(this)->DecodeRecord(records_untrusted.first(kRecordSize), time,
+      if (!static_cast<Derived*>(this)->DecodeRecord(records::Read<Record>(records_untrusted), time,
                                                      out)) {
         ++bad_records_;
       }

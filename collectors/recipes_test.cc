@@ -74,11 +74,16 @@ TEST(Recipes, AHostCollectorIsAnEntry) {
   EXPECT_EQ(rig.PollAt(1000).code(), StatusCode::kInternal);
 }
 
-// ---- a channel collector: records of u64 us since the start, u64 centivolts ----
+// ---- a channel collector: what would be its header in driver/records, and a decoder ----
+
+struct ToyRecord {
+  uint64_t stamp;  // us since the start
+  uint64_t centivolts;
+
+  bool IsPlausible() const { return centivolts <= 1000; }
+};
 
 constexpr uint32_t kToyChannel = 8;
-constexpr size_t kToyRecordSize = 16;
-constexpr uint64_t kMaxCentivolts = 1000;
 
 constexpr CollectorSpec kChannelSpec = {
     .name = "toy_channel",
@@ -90,16 +95,15 @@ constexpr CollectorSpec kChannelSpec = {
     .always_on_hz = 0,
 };
 
-class ToyDecoder final : public BinaryDecoder<ToyDecoder, kToyRecordSize> {
+class ToyDecoder final : public BinaryDecoder<ToyDecoder, ToyRecord> {
  public:
   ToyDecoder(const DeviceInfo& device, SeriesRegistry& registry) : all_(registry) {
     series_ = all_.Add(MetricByName("atlas_npu_voltage_volts"), device.id, {"toy"});
   }
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    const auto stamp = StampFromMicros(LoadUnchecked<uint64_t>(record, 0), time);
-    const uint64_t centivolts = LoadUnchecked<uint64_t>(record, 8);
-    if (!stamp || centivolts > kMaxCentivolts) return false;
-    out.Emit(series_, stamp->host_ns, static_cast<double>(centivolts) / 100);
+  bool DecodeRecord(const ToyRecord& record, const TimeBase& time, SampleBatch& out) {
+    const auto stamp = StampFromMicros(record.stamp, time);
+    if (!stamp || !record.IsPlausible()) return false;
+    out.Emit(series_, stamp->host_ns, static_cast<double>(record.centivolts) / 100);
     return true;
   }
   void Reset() override {}

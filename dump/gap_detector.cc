@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "dump/soc_key.h"
+#include "driver/records/soc_profile.h"
 
 namespace profd {
 namespace {
@@ -142,9 +142,8 @@ void GapDetector::FeedText(std::span<const std::byte> bytes) {
 uint64_t GapDetector::KeyOf(const std::byte* record) const {
   const abi::ChannelFormat& format = *options_.format;
   if (format.id == abi::kSocProfileChannel) {
-    auto head = LoadUnchecked<uint16_t>({record, 2}, 0);
-    return SocKey({record, format.record_size}, abi::SocProfileTypeOf(head),
-                  options_.chip_id == 15 || options_.chip_id == 16);
+    return records::Read<records::SocRecord>({record, format.record_size})
+        .SeriesKey(options_.chip_id == 15 || options_.chip_id == 16);
   }
   uint64_t key = 0;
   std::memcpy(&key, record + format.key_offset, std::min<size_t>(format.key_length, sizeof key));
@@ -154,7 +153,8 @@ uint64_t GapDetector::KeyOf(const std::byte* record) const {
 int64_t GapDetector::StampOf(const std::byte* record) {
   const abi::ChannelFormat& format = *options_.format;
   std::span<const std::byte> bytes(record, format.record_size);
-  if (format.id == abi::kSocProfileChannel && LoadUnchecked<uint16_t>(bytes, 2) != abi::kSocProfileMagic) {
+  if (format.id == abi::kSocProfileChannel &&
+      records::Read<records::SocRecord>(bytes).magic() != abi::kSocProfileMagic) {
     return kNoStamp;
   }
   uint64_t raw = format.stamp.width == 4 ? LoadUnchecked<uint32_t>(bytes, format.stamp.offset)

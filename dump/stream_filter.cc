@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "driver/abi/hal_abi.h"
-#include "dump/soc_key.h"
+#include "driver/records/soc_profile.h"
 
 namespace profd {
 namespace {
@@ -17,6 +17,18 @@ namespace {
 using abi::Framing;
 using abi::Thinning;
 using abi::TimeKind;
+
+// Where in a record the bytes of an inter-die link are.
+template <class Sio>
+constexpr std::array<uint16_t, 8> SioWords() {
+  std::array<uint16_t, 8> words{};
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t direction = i < 4 ? offsetof(Sio, rx) : offsetof(Sio, tx);
+    words[i] = static_cast<uint16_t>(sizeof(records::SocRecord::Head) + direction +
+                                     i % 4 * sizeof(uint32_t));
+  }
+  return words;
+}
 
 // Beyond it (73 years) a timestamp is garbage; below it grid arithmetic cannot overflow.
 constexpr int64_t kMaxStampNs = int64_t{1} << 61;
@@ -174,12 +186,12 @@ bool StreamFilter::TakeRecord(std::span<std::byte> record) {
 }
 
 bool StreamFilter::TakeSocRecord(std::span<std::byte> record) {
-  auto head = LoadUnchecked<uint16_t>(record, 0);
-  if (LoadUnchecked<uint16_t>(record, 2) != abi::kSocProfileMagic) {
+  const auto soc = records::Read<records::SocRecord>(record);
+  if (soc.magic() != abi::kSocProfileMagic) {
     Malformed(record.size());
     return false;
   }
-  uint8_t type = abi::SocProfileTypeOf(head);
+  const uint8_t type = soc.type();
   size_t index = size_t{type} - StreamFilterOptions::kFirstSocType;
   if (type < StreamFilterOptions::kFirstSocType || index >= soc_grids_.size()) return true;
   if (!options_.soc[index].wanted) {
@@ -191,13 +203,13 @@ bool StreamFilter::TakeSocRecord(std::span<std::byte> record) {
   const bool is_950 = Is950Class(options_.chip_id);
   Counts counts;
   if (type == static_cast<uint8_t>(abi::SocProfileType::kSio)) {
-    static constexpr std::array<uint16_t, kSumWords> kWords = {32, 36, 40, 44, 48, 52, 56, 60};
-    static constexpr std::array<uint16_t, kSumWords> kWords950 = {28, 32, 36, 40, 48, 52, 56, 60};
+    static constexpr auto kWords = SioWords<records::SocSio>();
+    static constexpr auto kWords950 = SioWords<records::SocSioV6>();
     counts.offset = is_950 ? kWords950 : kWords;
     counts.size = kSumWords;
   }
-  int64_t stamp_ns = CyclesToNs(LoadUnchecked<uint64_t>(record, 8), options_.device_counter_hz);
-  return Decide(grid, SocKey(record, type, is_950), stamp_ns, counts, record);
+  int64_t stamp_ns = CyclesToNs(soc.stamp(), options_.device_counter_hz);
+  return Decide(grid, soc.SeriesKey(is_950), stamp_ns, counts, record);
 }
 
 bool StreamFilter::Decide(Grid& grid, uint64_t key, int64_t stamp_ns, const Counts& counts,

@@ -7,7 +7,8 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "driver/abi/records.h"
+#include "driver/records/aicore_pmu.h"
+#include "driver/records/hbm.h"
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
 #include "dump/verify_run.h"
@@ -154,13 +155,13 @@ std::string ControlText(const VerifyRun& run, int device, const std::string& nam
 SliceShape FftsShape(const VerifyRun& run, int device) {
   const std::string mode = ControlText(run, device, "sample.json", "ai_core_profiling_mode");
   using Kind = SliceShape::Kind;
-  if (mode == "task-based") return {Kind::kBinary, abi::kTaskPmuRecordBytes, {}};
+  if (mode == "task-based") return {Kind::kBinary, records::kTaskPmuRecordBytes, {}};
   if (mode != "sample-based") return {Kind::kUnknown, 0, {}};
   const std::string chip =
       ControlText(run, device, fmt::format("info.json.{}", device), "platform_version");
   const bool v6 = chip == "15" || chip == "16";
-  namespace layout = abi::aicore_sample_record;
-  return {Kind::kBinary, static_cast<uint32_t>(v6 ? layout::kSizeV6 : layout::kSize), {}};
+  const size_t size = v6 ? sizeof(records::AicoreSampleV6) : sizeof(records::AicoreSample);
+  return {Kind::kBinary, static_cast<uint32_t>(size), {}};
 }
 
 // Of HBM, LLC and npu_mem, which come with absolute times then (dump-format 2.5, 2.6, 2.9). Ours are "1.0".
@@ -179,7 +180,7 @@ void SetShape(const VerifyRun& run, VerifyFile* file) {
   file->shape = ShapeOf(file->base, file->device < 0);
   if (file->device < 0 || !HasVersion2(run, *file)) return;
   file->other_layout = true;
-  if (file->base == "hbm.data") file->shape.record_size = abi::hbm_record::kSizeV2;
+  if (file->base == "hbm.data") file->shape.record_size = sizeof(records::HbmRecordV2);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/abi/records.h"
+#include "driver/records/lpm.h"
 
 namespace profd {
 namespace {
@@ -25,41 +25,31 @@ constexpr CollectorSpec kSpec = {
     .sample_note = SampleNote::kAicoreLpm,
 };
 
-namespace layout = abi::lpm_record;
+using records::LpmEntry;
+using records::LpmRecord;
 
-// Record (dump-format 2.7): u32 valid entries, u32 type, then 55 entries {u64 device counter,
-// u32 value, u32 reserved}.
-constexpr size_t kRecordSize = layout::kSize;
-constexpr size_t kEntriesOffset = layout::kEntries;
-constexpr size_t kEntrySize = layout::kEntrySize;
-constexpr uint32_t kMaxEntries = layout::kMaxEntries;
-static_assert(kEntriesOffset + kMaxEntries * kEntrySize == kRecordSize);
-
-enum EntryType : uint32_t { kFrequencyMhz = 0, kAicoreMillivolts = 1, kBusMillivolts = 2 };
-constexpr size_t kTypes = 3;
-
-class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, kRecordSize> {
+class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, LpmRecord> {
  public:
   AicoreFreqDecoder(const DeviceInfo& device, SeriesRegistry& registry)
       : has_voltage_(device.has_voltage_lp), series_(registry) {
     ids_.fill(kNoSeries);
-    ids_[kFrequencyMhz] =
+    ids_[LpmRecord::kFrequencyMhz] =
         series_.Add(MetricByName("atlas_npu_frequency_hertz"), device.id, {"aicore"});
     if (!has_voltage_) return;
     constexpr MetricId kVoltage = MetricByName("atlas_npu_voltage_volts");
-    ids_[kAicoreMillivolts] = series_.Add(kVoltage, device.id, {"aicore"});
-    ids_[kBusMillivolts] = series_.Add(kVoltage, device.id, {"bus"});
+    ids_[LpmRecord::kAicoreMillivolts] = series_.Add(kVoltage, device.id, {"aicore"});
+    ids_[LpmRecord::kBusMillivolts] = series_.Add(kVoltage, device.id, {"bus"});
   }
 
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint32_t count = LoadUnchecked<uint32_t>(record, layout::kCount);
+  bool DecodeRecord(const LpmRecord& record, const TimeBase& time, SampleBatch& out) {
+    const uint32_t count = record.count();
     // Chips without voltages leave the type undefined.
-    uint32_t type = has_voltage_ ? LoadUnchecked<uint32_t>(record, layout::kType) : kFrequencyMhz;
-    if (count > kMaxEntries || type >= kTypes) return false;
+    const uint32_t type = has_voltage_ ? record.type() : LpmRecord::kFrequencyMhz;
+    if (count > LpmRecord::kMaxEntries || type >= LpmRecord::kTypes) return false;
     bool good = true;
     for (uint32_t i = 0; i < count; ++i) {
-      size_t at = kEntriesOffset + i * kEntrySize;
-      std::optional<Stamp> stamp = EntryStamp(record, at, time);
+      const LpmEntry entry = record.entry(i);
+      std::optional<Stamp> stamp = StampFromDeviceCount(entry.device_count, time);
       if (!stamp) {
         good = false;
         continue;
@@ -67,7 +57,8 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, kRecordS
       if (stamp->host_ns < time.channel_start_ns) {
         // A change from before the start only says what the value was at the start: the last one.
         std::optional<Stamp> next =
-            i + 1 < count ? EntryStamp(record, at + kEntrySize, time) : std::nullopt;
+            i + 1 < count ? StampFromDeviceCount(record.entry(i + 1).device_count, time)
+                          : std::nullopt;
         if (next && next->host_ns < time.channel_start_ns) continue;
         stamp->host_ns = time.channel_start_ns;
       }
@@ -76,8 +67,8 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, kRecordS
         good = false;
         continue;
       }
-      double value = LoadUnchecked<uint32_t>(record, at + layout::kEntryValue);
-      out.Emit(ids_[type], stamp->host_ns, type == kFrequencyMhz ? value * 1e6 : value * 1e-3);
+      out.Emit(ids_[type], stamp->host_ns,
+               entry.value * (type == LpmRecord::kFrequencyMhz ? 1e6 : 1e-3));
     }
     return good;
   }
@@ -87,15 +78,10 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, kRecordS
   }
 
  private:
-  static std::optional<Stamp> EntryStamp(std::span<const std::byte> record, size_t at,
-                                         const TimeBase& time) {
-    return StampFromDeviceCount(LoadUnchecked<uint64_t>(record, at), time);
-  }
-
   bool has_voltage_;
   SeriesSet series_;
-  std::array<SeriesId, kTypes> ids_;
-  std::array<IntervalTimer, kTypes> timers_;  // refuse repeated entries
+  std::array<SeriesId, LpmRecord::kTypes> ids_;
+  std::array<IntervalTimer, LpmRecord::kTypes> timers_;  // refuse repeated entries
 };
 
 Status Probe(const Host&, const DeviceInfo& device) {

@@ -6,7 +6,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/abi/records.h"
+#include "driver/records/ddr.h"
 
 namespace profd {
 namespace {
@@ -21,33 +21,27 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
-namespace layout = abi::ddr_record;
+using records::DdrRecord;
 
-// Record (dump-format 2.6): u32 us since start (wraps), u32 count of the interval, u32 event
-// (0 read, 1 write), u32 controller, u32 master (all of them together).
-constexpr size_t kRecordSize = layout::kSize;
-constexpr double BytesPerAccess(int chip_id) { return layout::BitWidth(chip_id) / 8.0; }
-constexpr std::array<std::string_view, 2> kDirections = {"read", "write"};  // by event
+constexpr double BytesPerAccess(int chip_id) { return records::DdrBits(chip_id) / 8.0; }
+constexpr std::array<std::string_view, DdrRecord::kEvents> kDirections = {"read", "write"};
 
-class DdrDecoder final : public BinaryDecoder<DdrDecoder, kRecordSize> {
+class DdrDecoder final : public BinaryDecoder<DdrDecoder, DdrRecord> {
  public:
   DdrDecoder(const DeviceInfo& device, SeriesRegistry& registry)
       : device_(device.id), bytes_per_access_(BytesPerAccess(device.chip_id)), series_(registry) {}
 
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, layout::kMicros));
-    uint64_t count = LoadUnchecked<uint32_t>(record, layout::kCount);
-    uint32_t event = LoadUnchecked<uint32_t>(record, layout::kEvent);
-    uint32_t id = LoadUnchecked<uint32_t>(record, layout::kId);
-    if (event >= kDirections.size()) return false;
-    std::optional<Stamp> stamp = StampFromMicros(us, time);
-    if (!stamp) return false;
-    Controller* controller = controllers_.FindOrAdd(id, [&] { return MakeController(id); });
+  bool DecodeRecord(const DdrRecord& record, const TimeBase& time, SampleBatch& out) {
+    std::optional<Stamp> stamp = StampFromMicros(micros_.Widen(record.stamp), time);
+    if (!stamp || !record.IsPlausible()) return false;
+    const uint32_t id = record.controller;
+    Controller* controller = controllers_.FindOrAdd(id, [this, id] { return MakeController(id); });
     if (controller == nullptr) return false;
+    const uint32_t event = record.event;
     double seconds = 0;
     IntervalTimer::Step step = controller->timers[event].Next(*stamp, &seconds);
     if (step != IntervalTimer::Step::kForward) return step == IntervalTimer::Step::kFirst;
-    const double bytes = static_cast<double>(count) * bytes_per_access_;
+    const double bytes = static_cast<double>(record.count) * bytes_per_access_;
     out.Emit(controller->bandwidth[event], stamp->host_ns, bytes / seconds);
     if (bytes / seconds < kMaxPlausibleBytesPerSecond) controller->bytes[event] += bytes;
     out.Emit(controller->total[event], stamp->host_ns, controller->bytes[event]);

@@ -6,7 +6,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/abi/records.h"
+#include "driver/records/hbm.h"
 
 namespace profd {
 namespace {
@@ -21,32 +21,27 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
-namespace layout = abi::hbm_record;
+using records::HbmRecord;
 
-// Record (dump-format 2.6): u64 us since start, u64 count of the interval, u32 event (0 read,
-// 1 write), u32 stack.
-constexpr size_t kRecordSize = layout::kSize;
 constexpr double kBytesPerAccess = 32;
-constexpr std::array<std::string_view, 2> kDirections = {"read", "write"};  // by event
+constexpr std::array<std::string_view, HbmRecord::kEvents> kDirections = {"read", "write"};
 
-class HbmDecoder final : public BinaryDecoder<HbmDecoder, kRecordSize> {
+class HbmDecoder final : public BinaryDecoder<HbmDecoder, HbmRecord> {
  public:
   HbmDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {}
 
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint64_t us = LoadUnchecked<uint64_t>(record, layout::kMicros);
-    uint64_t count = LoadUnchecked<uint64_t>(record, layout::kCount);
-    uint32_t event = LoadUnchecked<uint32_t>(record, layout::kEvent);
-    uint32_t id = LoadUnchecked<uint32_t>(record, layout::kId);
-    if (event >= kDirections.size()) return false;
-    std::optional<Stamp> stamp = StampFromMicros(us, time);
+  bool DecodeRecord(const HbmRecord& record, const TimeBase& time, SampleBatch& out) {
+    if (!record.IsPlausible()) return false;
+    std::optional<Stamp> stamp = StampFromMicros(record.stamp, time);
     if (!stamp) return false;
-    Stack* stack = stacks_.FindOrAdd(id, [&] { return MakeStack(id); });
+    const uint32_t id = record.stack;
+    Stack* stack = stacks_.FindOrAdd(id, [this, id] { return MakeStack(id); });
     if (stack == nullptr) return false;
+    const uint32_t event = record.event;
     double seconds = 0;
     IntervalTimer::Step step = stack->timers[event].Next(*stamp, &seconds);
     if (step != IntervalTimer::Step::kForward) return step == IntervalTimer::Step::kFirst;
-    const double bytes = static_cast<double>(count) * kBytesPerAccess;
+    const double bytes = static_cast<double>(record.count) * kBytesPerAccess;
     out.Emit(stack->bandwidth[event], stamp->host_ns, bytes / seconds);
     if (bytes / seconds < kMaxPlausibleBytesPerSecond) stack->bytes[event] += bytes;
     out.Emit(stack->total[event], stamp->host_ns, stack->bytes[event]);

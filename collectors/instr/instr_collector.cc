@@ -45,9 +45,12 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
 
 // Counts records: their fields are for the analyser.
 template <size_t kRecordSize>
-class InstrDecoder final : public BinaryDecoder<InstrDecoder<kRecordSize>, kRecordSize> {
+class InstrDecoder final : public BinaryDecoder<InstrDecoder<kRecordSize>,
+                                                std::array<std::byte, kRecordSize>> {
  public:
-  bool DecodeRecord(std::span<const std::byte>, const TimeBase&, SampleBatch&) { return true; }
+  bool DecodeRecord(const std::array<std::byte, kRecordSize>&, const TimeBase&, SampleBatch&) {
+    return true;
+  }
   void Reset() override {}
 };
 

@@ -6,7 +6,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/abi/records.h"
+#include "driver/records/llc.h"
 
 namespace profd {
 namespace {
@@ -22,18 +22,13 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
-namespace layout = abi::llc_record;
+using records::LlcRecord;
 
-// Record (dump-format 2.5): u64 us since start, u64 count of the interval, u32 event code, u32
-// slice.
-constexpr size_t kRecordSize = layout::kSize;
 constexpr double kLineBytes = 64;
-constexpr size_t kEvents = layout::kEventCount;
+constexpr size_t kEvents = records::kLlcEvents;
 constexpr uint8_t kAllEvents = 0xFF;
-// Event code of e0..e7, by what the channel was started with. The first two are the same in both.
+// Of e0..e7, these are the same whatever the channel was started with.
 constexpr size_t kCommonEvents = 2;
-constexpr std::array<std::array<uint32_t, kEvents>, 2> kEventCodes = {layout::kReadEvents,
-                                                                      layout::kWriteEvents};
 constexpr std::array<std::string_view, 2> kOps = {"read", "write"};
 constexpr size_t kUnknownOp = kOps.size();
 
@@ -45,7 +40,7 @@ struct Event {
 constexpr Event FindEvent(uint32_t code) {
   for (size_t op = 0; op < kOps.size(); ++op) {
     for (size_t i = 0; i < kEvents; ++i) {
-      if (kEventCodes[op][i] == code) return {i, i < kCommonEvents ? kUnknownOp : op};
+      if (records::kLlcEventCodes[op][i] == code) return {i, i < kCommonEvents ? kUnknownOp : op};
     }
   }
   return {};
@@ -76,7 +71,7 @@ struct Slice {
 };
 
 // Gathers the eight events of an instant per slice, then the slices of the instant for the device.
-class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
+class LlcDecoder final : public BinaryDecoder<LlcDecoder, LlcRecord> {
  public:
   LlcDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {
     constexpr MetricId kHitRatio = MetricByName("atlas_npu_llc_hit_ratio");
@@ -88,19 +83,17 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, kRecordSize> {
     bytes_ = series_.LastTotal(bytes_total_);
   }
 
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp =
-        StampFromMicros(LoadUnchecked<uint64_t>(record, layout::kMicros), time);
-    uint64_t count = LoadUnchecked<uint64_t>(record, layout::kCount);
-    Event event = FindEvent(LoadUnchecked<uint32_t>(record, layout::kEvent));
-    uint32_t id = LoadUnchecked<uint32_t>(record, layout::kId);
+  bool DecodeRecord(const LlcRecord& record, const TimeBase& time, SampleBatch& out) {
+    std::optional<Stamp> stamp = StampFromMicros(record.stamp, time);
+    Event event = FindEvent(record.event);
     if (!stamp || event.index == kEvents) return false;
+    const uint32_t id = record.slice;
     Slice* slice = slices_.FindOrAdd(id, [id] { return Slice{.id = id}; });
     if (slice == nullptr || !OpenInstant(*slice, *stamp)) return false;
     auto bit = static_cast<uint8_t>(1u << event.index);
     if ((slice->seen & bit) != 0) return false;  // twice in one instant
     slice->seen |= bit;
-    slice->counts[event.index] = static_cast<double>(count);
+    slice->counts[event.index] = static_cast<double>(record.count);
     if (event.op != kUnknownOp) slice->op = event.op;
     if (slice->seen == kAllEvents) CloseSlice(*slice, *stamp, out);
     return true;

@@ -8,7 +8,8 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/abi/records.h"
+#include "driver/records/module_mem.h"
+#include "driver/records/npu_mem.h"
 
 namespace profd {
 namespace {
@@ -23,17 +24,12 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
-// No memory is this large; beyond it a record is garbage or says "unknown" (2^63 and up).
-constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
+using records::ModuleMemRecord;
+using records::NpuMemRecord;
 
-namespace usage_layout = abi::npu_mem_record;
+constexpr std::array<std::string_view, NpuMemRecord::kKinds> kKinds = {"app", "device"};
 
-// Record of channels 130 and 131 (dump-format 2.10): u32 us since start (wraps), u32 event
-// (0 application, 1 device), u64 reserved, u64 DDR bytes, u64 HBM bytes.
-constexpr size_t kUsageRecordSize = usage_layout::kSize;
-constexpr std::array<std::string_view, 2> kKinds = {"app", "device"};
-
-class UsageDecoder final : public BinaryDecoder<UsageDecoder, kUsageRecordSize> {
+class UsageDecoder final : public BinaryDecoder<UsageDecoder, NpuMemRecord> {
  public:
   UsageDecoder(int device, SeriesRegistry& registry) : series_(registry) {
     constexpr MetricId kUsed = MetricByName("atlas_npu_memory_used_bytes");
@@ -43,20 +39,15 @@ class UsageDecoder final : public BinaryDecoder<UsageDecoder, kUsageRecordSize> 
     }
   }
 
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, usage_layout::kMicros));
-    uint32_t kind = LoadUnchecked<uint32_t>(record, usage_layout::kKind);
-    std::array<uint64_t, 2> bytes = {LoadUnchecked<uint64_t>(record, usage_layout::kDdr),
-                                     LoadUnchecked<uint64_t>(record, usage_layout::kHbm)};
-    if (kind >= kKinds.size() || bytes[0] > kMaxBytes || bytes[1] > kMaxBytes) return false;
-    std::optional<Stamp> stamp = StampFromMicros(us, time);
+  bool DecodeRecord(const NpuMemRecord& record, const TimeBase& time, SampleBatch& out) {
+    std::optional<Stamp> stamp = StampFromMicros(micros_.Widen(record.stamp), time);
     double seconds = 0;
-    if (!stamp || timers_[kind].Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+    if (!stamp || !record.IsPlausible() ||
+        timers_[record.kind].Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
       return false;
     }
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      out.Emit(ids_[kind][i], stamp->host_ns, static_cast<double>(bytes[i]));
-    }
+    out.Emit(ids_[record.kind][0], stamp->host_ns, static_cast<double>(record.ddr_bytes));
+    out.Emit(ids_[record.kind][1], stamp->host_ns, static_cast<double>(record.hbm_bytes));
     return true;
   }
 
@@ -71,12 +62,6 @@ class UsageDecoder final : public BinaryDecoder<UsageDecoder, kUsageRecordSize> 
   std::array<std::array<SeriesId, 2>, kKinds.size()> ids_;
   std::array<IntervalTimer, kKinds.size()> timers_;  // refuse repeated stamps
 };
-
-namespace module_layout = abi::module_mem_record;
-
-// Record of channel 142: u32 module, u32 reserved, u64 host counter, u64 bytes (2^63 and up:
-// unknown).
-constexpr size_t kModuleRecordSize = module_layout::kSize;
 
 struct ModuleName {
   uint32_t id;
@@ -95,25 +80,22 @@ constexpr auto kModules = std::to_array<ModuleName>({
     {52, "HSM"},
 });
 
-class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, kModuleRecordSize> {
+class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, ModuleMemRecord> {
  public:
   ModuleDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {}
 
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    uint32_t id = LoadUnchecked<uint32_t>(record, module_layout::kModule);
-    std::optional<Stamp> stamp =
-        StampFromHostCount(LoadUnchecked<uint64_t>(record, module_layout::kHostCount), time);
-    uint64_t bytes = LoadUnchecked<uint64_t>(record, module_layout::kReserved);
-    if (!stamp) return false;
-    if (bytes > static_cast<uint64_t>(INT64_MAX)) return true;  // the module does not know
-    if (bytes > kMaxBytes) return false;
-    Module* module = modules_.FindOrAdd(id, [&] { return MakeModule(id); });
+  bool DecodeRecord(const ModuleMemRecord& record, const TimeBase& time, SampleBatch& out) {
+    std::optional<Stamp> stamp = StampFromHostCount(record.stamp, time);
+    if (!stamp || !record.IsPlausible()) return false;
+    if (!record.IsKnown()) return true;
+    const uint32_t id = record.module;
+    Module* module = modules_.FindOrAdd(id, [this, id] { return MakeModule(id); });
     double seconds = 0;
     if (module == nullptr ||
         module->timer.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
       return false;
     }
-    out.Emit(module->reserved, stamp->host_ns, static_cast<double>(bytes));
+    out.Emit(module->reserved, stamp->host_ns, static_cast<double>(record.bytes));
     return true;
   }
 

@@ -4,7 +4,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/abi/records.h"
+#include "driver/records/pcie.h"
 
 namespace profd {
 namespace {
@@ -19,13 +19,9 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
-// Record (dump-format 2.2): u64 device ns, u32 device id, then groups of u32 {min, max, avg}.
-constexpr size_t kRecordSize = abi::pcie_record::kSize;
-constexpr size_t kGroupsOffset = abi::pcie_record::kGroups;
-constexpr size_t kGroups = abi::pcie_record::kGroupCount;
-constexpr size_t kLatencyGroup = 3;
-// A min that no transaction lowered.
-constexpr uint32_t kNothingSeen = abi::pcie_record::kNoMinimum;
+using records::PcieRecord;
+
+constexpr size_t kGroups = std::tuple_size_v<decltype(PcieRecord::groups)>;
 constexpr double kBytesPerMicro = 1e6;  // to bytes per second
 constexpr double kNano = 1e-9;
 
@@ -40,7 +36,7 @@ constexpr std::array<std::array<std::string_view, 2>, kGroups> kGroupLabels = {{
 }};
 constexpr std::array<std::string_view, 3> kStats = {"min", "max", "avg"};
 
-class PcieDecoder final : public BinaryDecoder<PcieDecoder, kRecordSize> {
+class PcieDecoder final : public BinaryDecoder<PcieDecoder, PcieRecord> {
  public:
   PcieDecoder(int device, SeriesRegistry& registry) : series_(registry) {
     constexpr MetricId kBandwidth = MetricByName("atlas_npu_pcie_bandwidth_bytes_per_second");
@@ -48,32 +44,25 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, kRecordSize> {
     for (size_t group = 0; group < kGroups; ++group) {
       auto [direction, type] = kGroupLabels[group];
       for (size_t stat = 0; stat < kStats.size(); ++stat) {
-        ids_[group][stat] = group == kLatencyGroup
+        ids_[group][stat] = group == PcieRecord::kLatency
                                 ? series_.Add(kLatency, device, {kStats[stat]})
                                 : series_.Add(kBandwidth, device, {direction, type, kStats[stat]});
       }
     }
   }
 
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp =
-        StampFromDeviceNs(LoadUnchecked<uint64_t>(record, abi::pcie_record::kDeviceNs), time);
-    if (!stamp) return false;
-    std::array<std::array<uint32_t, 3>, kGroups> values;
-    std::memcpy(&values, record.data() + kGroupsOffset, sizeof values);
-    for (auto& group : values) {
-      if (group[0] == kNothingSeen) group[0] = 0;
-    }
+  bool DecodeRecord(const PcieRecord& record, const TimeBase& time, SampleBatch& out) {
+    std::optional<Stamp> stamp = StampFromDeviceNs(record.stamp, time);
     // The vendor's readers leave out records whose tx posted maximum is below the minimum.
-    if (values[0][1] < values[0][0]) return false;
+    if (!stamp || record.groups[0].max < Minimum(record.groups[0])) return false;
     double seconds = 0;
     if (timer_.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
     for (size_t group = 0; group < kGroups; ++group) {
-      for (size_t stat = 0; stat < kStats.size(); ++stat) {
-        double value = values[group][stat];
-        out.Emit(ids_[group][stat], stamp->host_ns,
-                 group == kLatencyGroup ? value * kNano : value * kBytesPerMicro);
-      }
+      const PcieRecord::Stats& stats = record.groups[group];
+      const double unit = group == PcieRecord::kLatency ? kNano : kBytesPerMicro;
+      out.Emit(ids_[group][0], stamp->host_ns, Minimum(stats) * unit);
+      out.Emit(ids_[group][1], stamp->host_ns, stats.max * unit);
+      out.Emit(ids_[group][2], stamp->host_ns, stats.avg * unit);
     }
     return true;
   }
@@ -81,11 +70,14 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, kRecordSize> {
   void Reset() override { timer_.Reset(); }
 
  private:
+  static uint32_t Minimum(const PcieRecord::Stats& stats) {
+    return stats.min == PcieRecord::kNoMinimum ? 0 : stats.min;
+  }
+
   SeriesSet series_;
   IntervalTimer timer_;  // refuses repeated stamps
   std::array<std::array<SeriesId, 3>, kGroups> ids_;
 };
-static_assert(kGroupsOffset + sizeof(uint32_t[kGroups][3]) == kRecordSize);
 
 Status Probe(const Host&, const DeviceInfo& device) {
   return NeedAnyChannel(device, {abi::kChannelPcie});

@@ -8,7 +8,7 @@
 #include "collectors/channel_plan.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/abi/records.h"
+#include "driver/records/qos.h"
 
 namespace profd {
 namespace {
@@ -24,30 +24,27 @@ constexpr CollectorSpec kSpec = {
     .sample_note = SampleNote::kQosEvents,
 };
 
-// Record (dump-format 2.8): u32, u32, u64 reserved, u64 device counter, ten u32 of MB/s.
-constexpr size_t kRecordSize = abi::qos_record::kSize;
-constexpr size_t kStampOffset = abi::qos_record::kDeviceCount;
-constexpr size_t kSlotsOffset = abi::qos_record::kSlots;
-constexpr size_t kSlots = abi::qos_record::kSlotCount;
+using records::QosRecord;
+
+constexpr size_t kSlots = std::tuple_size_v<decltype(QosRecord::streams)>;
 constexpr double kMegabyte = 1048576;
 // prof_start_para carries this constant; the period that counts is in the user data (driver-abi
 // 3.2).
 constexpr uint32_t kNominalPeriodMs = 100;
 
-class QosDecoder final : public BinaryDecoder<QosDecoder, kRecordSize> {
+class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
  public:
   QosDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {
     ids_.fill(kNoSeries);
   }
 
-  bool DecodeRecord(std::span<const std::byte> record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp =
-        StampFromDeviceCount(LoadUnchecked<uint64_t>(record, kStampOffset), time);
+  bool DecodeRecord(const QosRecord& record, const TimeBase& time, SampleBatch& out) {
+    std::optional<Stamp> stamp = StampFromDeviceCount(record.stamp, time);
     if (!stamp) return false;
     double seconds = 0;
     if (timer_.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
     for (size_t slot = 0; slot < kSlots; ++slot) {
-      uint32_t value = LoadUnchecked<uint32_t>(record, kSlotsOffset + slot * sizeof(uint32_t));
+      const uint32_t value = record.streams[slot];
       // The record does not say how many slots are in use: one that never moved anything is not
       // shown, one that did stays.
       if (ids_[slot] == kNoSeries) {
@@ -69,7 +66,6 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, kRecordSize> {
   IntervalTimer timer_;  // refuses repeated stamps
   std::array<SeriesId, kSlots> ids_;
 };
-static_assert(kSlotsOffset + kSlots * sizeof(uint32_t) == kRecordSize);
 
 Status Probe(const Host&, const DeviceInfo& device) {
   return NeedAnyChannel(device, {abi::kChannelQos});

@@ -1,7 +1,7 @@
-// The record formats of the driver's sampling channels: THE table from which the pump frames bytes,
-// dumps name their files, sessions thin and rebase, and decoders and tests know sizes.
+// The formats of the driver's sampling channels: THE table from which the pump frames bytes, dumps name
+// their files, sessions thin and rebase, and decoders and tests know sizes. Layouts of binary records are
+// in driver/records.
 // Facts: ids driver-abi 2.1, records 3.6, file names 3.2 and 3.5; thinning and rebasing docs of dump/.
-// Header-only and free of behaviour: any module may read it.
 #pragma once
 
 #include <algorithm>
@@ -10,53 +10,19 @@
 #include <cstdint>
 #include <string_view>
 
+#include "driver/abi/channel_format.h"
+#include "driver/abi/hal_abi.h"
+#include "driver/records/ddr.h"
+#include "driver/records/hbm.h"
+#include "driver/records/llc.h"
+#include "driver/records/lpm.h"
+#include "driver/records/module_mem.h"
+#include "driver/records/npu_mem.h"
+#include "driver/records/pcie.h"
+#include "driver/records/qos.h"
+#include "driver/records/soc_profile.h"
+
 namespace profd::abi {
-
-enum class Framing : uint8_t {
-  kBinary,  // fixed-size records, `record_size` bytes each
-  kText,    // lines ending in '\n'; a line containing `header_token` is a header, not a record
-};
-
-// What a record's timestamp counts.
-enum class TimeKind : uint8_t {
-  kNone,
-  kMicrosSinceStart,    // us since prof_drv_start of this channel (relative: rebased for late joiners)
-  kDeviceMonotonicNs,   // ns of the device's CLOCK_MONOTONIC_RAW ("sec:nnnnnnnnn" in text channels)
-  kDeviceCounter,       // cycles of the device's system counter
-  kHostCounter,         // cycles of the host's counter (cntvct_el0 / TSC)
-};
-
-// How a slower session's view is made of a channel that runs faster.
-enum class Thinning : uint8_t {
-  kPick,   // gauges and cumulative counters: the record nearest the slower grid is kept
-  kSum,    // counts per interval: counts of the intervals left out are added to the record kept
-  kEvent,  // event driven: every record is kept
-};
-
-// A field inside a binary record; width 0 = absent.
-struct Field {
-  uint16_t offset = 0;
-  uint8_t width = 0;  // bytes: 4 or 8
-};
-
-struct ChannelFormat {
-  uint32_t id;
-  std::string_view name;  // unique, as users see it: "hbm", "dvpp_venc"
-  std::string_view file;  // base of the dump's file name: <file>.<device>.slice_<k>
-  Framing framing;
-  uint16_t record_size;  // binary only
-  TimeKind time;
-  Field stamp;  // binary only
-  Thinning thinning;
-  Field count;  // kSum only: what is added up
-  // Of channels with several records per instant: records with equal key bytes form one series, whose
-  // timestamps never go back. Offset and length of the key inside the record; length 0 = one series.
-  uint16_t key_offset = 0;
-  uint8_t key_length = 0;
-  std::string_view header_token = {};  // text only
-  std::string_view slice_header = {};  // text only: the line every slice must begin with
-  bool single_slice = false;           // the vendor's reader keeps only the last slice
-};
 
 inline constexpr std::string_view kHccsHeader =
     "time_stamp(s):time_stamp(ns) send_amount receive_amount\n";
@@ -69,24 +35,6 @@ inline constexpr std::string_view kDvppHeader =
 inline constexpr std::string_view kDvppIdHeader =
     "time_stamp(s):time_stamp(ns) dvpp_id engine_type engine_id all_time all_frame "
     "all_utilization(%) proc_time proc_frame proc_utilization(%) last_time last_frame\n";
-
-// Channel 52 mixes record types; thinning and rates are per type (driver-abi 3.4, 3.6).
-inline constexpr uint32_t kSocProfileChannel = 52;
-inline constexpr uint16_t kSocProfileMagic = 0x6BD3;
-enum class SocProfileType : uint8_t {
-  kQos = 0b011000,
-  kSio = 0b011001,
-  kAccPmu = 0b011010,
-  kChipTrans = 0b011011,
-  kSocLevels = 0b011100,
-  kLowPower = 0b011101,
-};
-// Record kind of channel 52 from its first 16-bit word.
-constexpr uint8_t SocProfileTypeOf(uint16_t head) { return head & 0x3F; }
-// Sub type (link kind or die) from the same word.
-constexpr uint8_t SocProfileSubtypeOf(uint16_t head) { return static_cast<uint8_t>(head >> 10); }
-inline constexpr uint8_t kChipTransPaLink = 0b111111;
-inline constexpr uint8_t kChipTransPcie = 0b100010;
 
 // Instruction profiling of the 910B: one channel for each core of a core group, 0 its AI Core (Cube),
 // 1 and 2 its AI Vector cores.
@@ -132,49 +80,52 @@ inline constexpr auto kInstrNames = [] {
   return names;
 }();
 
+// Lines of text. Words: hccs has its stamp and two counters, ports may name themselves and their type,
+// DVPP has an id on some chips.
+constexpr ChannelFormat TextFormat(uint32_t id, std::string_view name, std::string_view file,
+                                   std::string_view header_token, LineWords words,
+                                   bool single_slice) {
+  return {.id = id,
+          .name = name,
+          .file = file,
+          .framing = Framing::kText,
+          .time = TimeKind::kDeviceMonotonicNs,
+          .thinning = Thinning::kPick,
+          .header_token = header_token,
+          .slice_header = id == kChannelHccs ? kHccsHeader : std::string_view(),
+          .single_slice = single_slice,
+          .words = words};
+}
+constexpr ChannelFormat PortFormat(uint32_t id, std::string_view name, std::string_view file,
+                                   bool single_slice) {
+  return TextFormat(id, name, file, "rxPacket/s", {14, 16, 0}, single_slice);
+}
+constexpr ChannelFormat DvppFormat(uint32_t id, std::string_view name, std::string_view file) {
+  return TextFormat(id, name, file, "engine_type", {11, 12, 1}, true);
+}
+
 inline constexpr auto kPlainChannelFormats = std::to_array<ChannelFormat>({
-    {1, "hbm", "hbm.data", Framing::kBinary, 24, TimeKind::kMicrosSinceStart, {0, 8},
-     Thinning::kSum, {8, 8}, 16, 8},
-    {3, "pcie", "pcie.data", Framing::kBinary, 96, TimeKind::kDeviceMonotonicNs, {0, 8},
-     Thinning::kPick, {}, 8, 4},
-    {4, "nic", "nic.data", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {}, Thinning::kPick, {},
-     0, 0, "rxPacket/s"},
-    {6, "dvpp", "dvpp.data", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {}, Thinning::kPick,
-     {}, 0, 0, "engine_type", {}, true},
-    {7, "ddr", "ddr.data", Framing::kBinary, 20, TimeKind::kMicrosSinceStart, {0, 4},
-     Thinning::kSum, {4, 4}, 8, 8},
-    {8, "llc", "llc.data", Framing::kBinary, 24, TimeKind::kMicrosSinceStart, {0, 8},
-     Thinning::kSum, {8, 8}, 16, 8},
-    {9, "hccs", "hccs.data", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {}, Thinning::kPick,
-     {}, 0, 0, "time_stamp", kHccsHeader},
-    {kSocProfileChannel, "soc_profile", "stars_soc_profile.data", Framing::kBinary, 64, TimeKind::kDeviceCounter,
-     {8, 8}, Thinning::kPick, {}, 0, 0},
-    {129, "roce", "roce.data", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
-     Thinning::kPick, {}, 0, 0, "rxPacket/s", {}, true},
-    {130, "npu_app_mem", "npu_mem.app", Framing::kBinary, 32, TimeKind::kMicrosSinceStart, {0, 4},
-     Thinning::kPick, {}, 4, 4},
-    {131, "npu_mem", "npu_mem.data", Framing::kBinary, 32, TimeKind::kMicrosSinceStart, {0, 4},
-     Thinning::kPick, {}, 4, 4},
-    {132, "lp", "lpmFreqConv.data", Framing::kBinary, 888, TimeKind::kDeviceCounter, {8, 8},
-     Thinning::kEvent, {}, 4, 4},
-    {133, "qos", "qos.data", Framing::kBinary, 64, TimeKind::kDeviceCounter, {16, 8},
-     Thinning::kPick, {}},
-    {135, "dvpp_venc", "dvpp.venc", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
-     Thinning::kPick, {}, 0, 0, "engine_type", {}, true},
-    {136, "dvpp_jpege", "dvpp.jpege", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
-     Thinning::kPick, {}, 0, 0, "engine_type", {}, true},
-    {137, "dvpp_vdec", "dvpp.vdec", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
-     Thinning::kPick, {}, 0, 0, "engine_type", {}, true},
-    {138, "dvpp_jpegd", "dvpp.jpegd", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
-     Thinning::kPick, {}, 0, 0, "engine_type", {}, true},
-    {139, "dvpp_vpc", "dvpp.vpc", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
-     Thinning::kPick, {}, 0, 0, "engine_type", {}, true},
-    {140, "dvpp_png", "dvpp.png", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
-     Thinning::kPick, {}, 0, 0, "engine_type", {}, true},
-    {141, "dvpp_scd", "dvpp.scd", Framing::kText, 0, TimeKind::kDeviceMonotonicNs, {},
-     Thinning::kPick, {}, 0, 0, "engine_type", {}, true},
-    {142, "npu_module_mem", "npu_module_mem.data", Framing::kBinary, 24, TimeKind::kHostCounter,
-     {8, 8}, Thinning::kPick, {}, 0, 4},
+    records::kHbmFormat,
+    records::kPcieFormat,
+    records::kDdrFormat,
+    records::kLlcFormat,
+    records::kSocProfileFormat,
+    records::kNpuAppMemFormat,
+    records::kNpuMemFormat,
+    records::kLpmFormat,
+    records::kQosFormat,
+    records::kModuleMemFormat,
+    TextFormat(kChannelHccs, "hccs", "hccs.data", "time_stamp", {3, 3, 0}, false),
+    PortFormat(kChannelNic, "nic", "nic.data", false),
+    PortFormat(kChannelRoce, "roce", "roce.data", true),
+    DvppFormat(kChannelDvpp, "dvpp", "dvpp.data"),
+    DvppFormat(kChannelDvppVenc, "dvpp_venc", "dvpp.venc"),
+    DvppFormat(kChannelDvppJpege, "dvpp_jpege", "dvpp.jpege"),
+    DvppFormat(kChannelDvppVdec, "dvpp_vdec", "dvpp.vdec"),
+    DvppFormat(kChannelDvppJpegd, "dvpp_jpegd", "dvpp.jpegd"),
+    DvppFormat(kChannelDvppVpc, "dvpp_vpc", "dvpp.vpc"),
+    DvppFormat(kChannelDvppPng, "dvpp_png", "dvpp.png"),
+    DvppFormat(kChannelDvppScd, "dvpp_scd", "dvpp.scd"),
 });
 
 inline constexpr auto kChannelFormats = [] {
@@ -183,8 +134,13 @@ inline constexpr auto kChannelFormats = [] {
   for (uint32_t i = 0; i < kInstrNames.size(); ++i) {
     const std::string_view name = kInstrNames[i].view();
     const uint32_t core = i % kInstrCores;
-    *next++ = {InstrChannel(i / kInstrCores, core), name, name, Framing::kBinary, InstrRecordSize(core),
-               TimeKind::kNone, {}, Thinning::kEvent, {}};
+    *next++ = {.id = InstrChannel(i / kInstrCores, core),
+               .name = name,
+               .file = name,
+               .framing = Framing::kBinary,
+               .record_size = InstrRecordSize(core),
+               .time = TimeKind::kNone,
+               .thinning = Thinning::kEvent};
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return all;

@@ -1,26 +1,25 @@
-#include "driver/abi/records.h"
+#include "driver/abi/hal_abi.h"
+#include "driver/records/ddr.h"
 #include "export/decode/device_families.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
 namespace {
 
-namespace layout = abi::ddr_record;
+using records::DdrRecord;
 
 // One row per instant, all controllers together, as the vendor's tables have it; complete when the
 // next instant begins. The first row's time began with the session.
-class DdrDecoder final : public RecordDecoder<DdrDecoder, layout::kSize> {
+class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
  public:
   explicit DdrDecoder(const DecodeContext& context)
-      : RecordDecoder(layout::kSize),
-        bit_width_(layout::BitWidth(context.place->chip)),
+      : bit_width_(records::DdrBits(context.place->chip)),
         clock_(context.clock),
         rows_(TableOf(TableId::kDdr), context.place->device, context.window, *context.rows) {}
 
-  bool DecodeRecord(Record record) {
-    auto event = LoadUnchecked<uint32_t>(record, layout::kEvent);
-    if (event > 1) return false;
-    uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, layout::kMicros));
+  bool DecodeRecord(const DdrRecord& record) {
+    if (record.event >= DdrRecord::kEvents) return false;
+    const uint64_t us = micros_.Widen(record.stamp);
     int64_t elapsed = 0;
     switch (interval_.Next(static_cast<int64_t>(us) * 1000, &elapsed)) {
       case Step::kBackward:
@@ -40,9 +39,7 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, layout::kSize> {
         break;
     }
     // What single masters moved is told beside the whole and is not part of it.
-    if (LoadUnchecked<uint32_t>(record, layout::kMaster) == layout::kAllMasters) {
-      counts_[event] += LoadUnchecked<uint32_t>(record, layout::kCount);
-    }
+    if (record.master == abi::kAllMasters) counts_[record.event] += record.count;
     return true;
   }
   void FinishRows() {
@@ -76,7 +73,7 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, layout::kSize> {
   bool open_ = false;
   int64_t ns_ = 0;  // of the open instant, since the session's start
   int64_t elapsed_ = 0;
-  std::array<uint64_t, 2> counts_{};
+  std::array<uint64_t, DdrRecord::kEvents> counts_{};
 };
 
 }  // namespace

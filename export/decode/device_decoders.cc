@@ -1,6 +1,17 @@
 #include <array>
 
-#include "driver/abi/records.h"
+#include "driver/abi/channels.h"
+#include "driver/records/aicore_pmu.h"
+#include "driver/records/ddr.h"
+#include "driver/records/hbm.h"
+#include "driver/records/llc.h"
+#include "driver/records/lpm.h"
+#include "driver/records/module_mem.h"
+#include "driver/records/npu_mem.h"
+#include "driver/records/pcie.h"
+#include "driver/records/qos.h"
+#include "driver/records/soc_profile.h"
+#include "driver/records/ub.h"
 #include "export/decode/decoder_groups.h"
 #include "export/decode/device_families.h"
 
@@ -39,38 +50,39 @@ constexpr std::array kUbTables = {TableId::kUb};
 
 constexpr auto kDevice = Place::Kind::kDevice;
 
+using Make = std::unique_ptr<Decoder> (*)(const DecodeContext&);
+
+// Of a channel that profd collects, too.
+constexpr DecoderSpec Spec(const abi::ChannelFormat& format, uint32_t chips,
+                           std::span<const TableId> tables, Make make, uint16_t size_v2 = 0) {
+  return {format.file, kDevice, chips, format.record_size, 0, tables, make, size_v2};
+}
+constexpr DecoderSpec PmuSpec(std::string_view file, uint32_t chips, Make make) {
+  return {file, kDevice,       chips, sizeof(records::AicoreSample), sizeof(records::AicoreSampleV6),
+          kAicoreTables, make, 0,     records::kTaskPmuRecordBytes};
+}
+
 }  // namespace
 
 std::span<const DecoderSpec> DeviceDecoders() {
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      {"pcie.data", kDevice, kPcieChips, abi::pcie_record::kSize, 0, kPcieTables, MakePcieDecoder},
-      {"hbm.data", kDevice, kHbmChips, abi::hbm_record::kSize, 0, kHbmTables, MakeHbmDecoder,
-       abi::hbm_record::kSizeV2},
-      {"llc.data", kDevice, kLlcChips, abi::llc_record::kSize, 0, kLlcTables, MakeLlcDecoder},
-      {"ddr.data", kDevice, kDdrChips, abi::ddr_record::kSize, 0, kDdrTables, MakeDdrDecoder},
-      {"npu_mem.data", kDevice, kNpuMemChips, abi::npu_mem_record::kSize, 0, kNpuMemTables,
-       MakeNpuMemDecoder},
-      {"npu_mem.app", kDevice, kNpuMemChips, abi::npu_mem_record::kSize, 0, kNpuMemTables,
-       MakeNpuMemDecoder},
-      {"npu_module_mem.data", kDevice, kModuleMemChips, abi::module_mem_record::kSize, 0,
-       kModuleMemTables, MakeModuleMemDecoder},
-      {"lpmFreqConv.data", kDevice, Chips({5, 7, 15, 16}), abi::lpm_record::kSize, 0, kFreqTables,
-       MakeLpmFreqDecoder},
-      {"lpmInfoConv.data", kDevice, Chips({5}), abi::lpm_record::kSize, 0, kLpmInfoTables,
+      Spec(records::kPcieFormat, kPcieChips, kPcieTables, MakePcieDecoder),
+      Spec(records::kHbmFormat, kHbmChips, kHbmTables, MakeHbmDecoder,
+           sizeof(records::HbmRecordV2)),
+      Spec(records::kLlcFormat, kLlcChips, kLlcTables, MakeLlcDecoder),
+      Spec(records::kDdrFormat, kDdrChips, kDdrTables, MakeDdrDecoder),
+      Spec(records::kNpuMemFormat, kNpuMemChips, kNpuMemTables, MakeNpuMemDecoder),
+      Spec(records::kNpuAppMemFormat, kNpuMemChips, kNpuMemTables, MakeNpuMemDecoder),
+      Spec(records::kModuleMemFormat, kModuleMemChips, kModuleMemTables, MakeModuleMemDecoder),
+      Spec(records::kLpmFormat, Chips({5, 7, 15, 16}), kFreqTables, MakeLpmFreqDecoder),
+      {abi::kLpInfoFile, kDevice, Chips({5}), records::LpmRecord::kSize, 0, kLpmInfoTables,
        MakeLpmInfoDecoder},
-      {"qos.data", kDevice, Chips({5}), abi::qos_record::kSize, 0, kQosTables, MakeQosDecoder},
-      {"stars_soc_profile.data", kDevice, kSocChips, abi::soc_record::kSize, 0, kSocTables,
-       MakeSocProfileDecoder},
-      {"aicore.data", kDevice, Chips({0, 1, 2, 3, 4}), abi::aicore_sample_record::kSize,
-       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeAicoreDecoder,
-       0, abi::kTaskPmuRecordBytes},
-      {"aiVectorCore.data", kDevice, Chips({2, 3, 4}), abi::aicore_sample_record::kSize,
-       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeAivDecoder,
-       0, abi::kTaskPmuRecordBytes},
-      {"ffts_profile.data", kDevice, kSocChips, abi::aicore_sample_record::kSize,
-       abi::aicore_sample_record::kSizeV6, kAicoreTables, MakeFftsDecoder,
-       0, abi::kTaskPmuRecordBytes},
-      {"ub.data", kDevice, Chips({15, 16}), abi::ub_record::kSize, 0, kUbTables, MakeUbDecoder},
+      Spec(records::kQosFormat, Chips({5}), kQosTables, MakeQosDecoder),
+      Spec(records::kSocProfileFormat, kSocChips, kSocTables, MakeSocProfileDecoder),
+      PmuSpec("aicore.data", Chips({0, 1, 2, 3, 4}), MakeAicoreDecoder),
+      PmuSpec("aiVectorCore.data", Chips({2, 3, 4}), MakeAivDecoder),
+      PmuSpec("ffts_profile.data", kSocChips, MakeFftsDecoder),
+      {"ub.data", kDevice, Chips({15, 16}), sizeof(records::UbRecord), 0, kUbTables, MakeUbDecoder},
   });
   return kSpecs;
 }

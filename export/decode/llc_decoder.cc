@@ -1,4 +1,4 @@
-#include "driver/abi/records.h"
+#include "driver/records/llc.h"
 #include "export/decode/device_families.h"
 #include "export/decode/record_decoder.h"
 #include "export/decode/text_math.h"
@@ -6,7 +6,8 @@
 namespace profd::exporting {
 namespace {
 
-namespace layout = abi::llc_record;
+using records::LlcRecord;
+using records::LlcRecordV2;
 
 // Slices the vendor's analyser looks at.
 size_t SlicesOf(int chip) {
@@ -24,29 +25,25 @@ size_t SlicesOf(int chip) {
 
 // One row per slice of the cache and instant, of the counts of up to eight events; complete when
 // the slice's next instant begins. What cannot be computed is 0, as in the vendor's tables.
-class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
+template <class Record>
+class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
  public:
   explicit LlcDecoder(const DecodeContext& context)
-      : RecordDecoder(layout::kSize),
-        v2_(context.place->record_version == "2.0"),
-        op_(context.place->llc_mode == "write" ? 1 : 0),
+      : op_(context.place->llc_mode == "write" ? 1 : 0),
         slice_count_(SlicesOf(context.place->chip)),
-        stamps_(context.clock, v2_),
+        stamps_(context.clock, std::is_same_v<Record, LlcRecordV2>),
         rows_(TableOf(TableId::kLlc), context.place->device, context.window, *context.rows) {
     numbers_.fill(kNoEvent);
-    const auto& events = op_ == 1 ? layout::kWriteEvents : layout::kReadEvents;
+    const auto& events = records::kLlcEventCodes[static_cast<size_t>(op_)];
     for (size_t i = 0; i < events.size(); ++i) numbers_[events[i]] = static_cast<uint8_t>(i);
   }
 
-  bool DecodeRecord(Record record) {
-    auto code = LoadUnchecked<uint32_t>(record, v2_ ? layout::kEventV2 : layout::kEvent);
-    auto id = LoadUnchecked<uint32_t>(record, v2_ ? layout::kIdV2 : layout::kId);
+  bool DecodeRecord(const Record& record) {
+    const uint32_t code = record.event;
+    const uint32_t id = record.slice;
     if (code >= numbers_.size() || numbers_[code] == kNoEvent || id >= slice_count_) return false;
     double t_ns = 0;
-    auto stamp = LoadUnchecked<uint64_t>(record, v2_ ? layout::kEpochNsV2 : layout::kMicros);
-    if (!stamps_.Get(stamp, &t_ns)) return false;
-    uint64_t count = v2_ ? LoadUnchecked<uint32_t>(record, layout::kCountV2)
-                         : LoadUnchecked<uint64_t>(record, layout::kCount);
+    if (!stamps_.Get(record.stamp, &t_ns)) return false;
     Slice& slice = slices_[id];
     double elapsed = 0;
     switch (slice.clock.Next(t_ns, &elapsed)) {
@@ -62,7 +59,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
         slice.events = 0;
         break;
     }
-    slice.counts[numbers_[code]] = static_cast<double>(count);
+    slice.counts[numbers_[code]] = static_cast<double>(record.count);
     slice.events |= static_cast<uint8_t>(1u << numbers_[code]);
     return true;
   }
@@ -85,7 +82,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
     double t_ns = 0;
     double elapsed = 0;  // 0 = first
     uint8_t events = 0;  // which have a count; 0 = no open instant
-    std::array<double, layout::kEventCount> counts{};
+    std::array<double, records::kLlcEvents> counts{};
   };
 
   void Close(size_t id) {
@@ -112,7 +109,6 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
     return (slice.events & events) == events;
   }
 
-  bool v2_;
   int op_;
   size_t slice_count_;
   SampleStamps stamps_;
@@ -124,7 +120,10 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder, layout::kSize> {
 }  // namespace
 
 std::unique_ptr<Decoder> MakeLlcDecoder(const DecodeContext& context) {
-  return std::make_unique<LlcDecoder>(context);
+  if (context.place->record_version == "2.0") {
+    return std::make_unique<LlcDecoder<LlcRecordV2>>(context);
+  }
+  return std::make_unique<LlcDecoder<LlcRecord>>(context);
 }
 
 }  // namespace profd::exporting

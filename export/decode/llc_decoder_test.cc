@@ -1,16 +1,17 @@
-#include "driver/abi/records.h"
 #include "export/decode/device_test_support.h"
 
 namespace profd::exporting {
 namespace {
 
-namespace layout = abi::llc_record;
+// Codes of events 0 to 7 (driver-abi 3.6).
+constexpr std::array<uint32_t, 8> kReadEvents = {0x00, 0x01, 0x02, 0x13, 0x20, 0x22, 0x34, 0x36};
+constexpr std::array<uint32_t, 8> kWriteEvents = {0x00, 0x01, 0x03, 0x14, 0x21, 0x23, 0x35, 0x37};
 
 class LlcTest : public DeviceDecodeTest {
  protected:
   using Counts = std::array<uint64_t, 8>;
   static void Instant(Bytes& bytes, uint64_t us, uint32_t id, const Counts& counts,
-                      const std::array<uint32_t, 8>& events = layout::kReadEvents) {
+                      const std::array<uint32_t, 8>& events = kReadEvents) {
     for (size_t i = 0; i < 8; ++i) bytes.Add(us, counts[i], events[i], id);
   }
   const std::vector<Row>& Llc() { return Rows(TableId::kLlc); }
@@ -38,7 +39,7 @@ TEST_F(LlcTest, HitRatioAndThroughputPerSlice) {
 TEST_F(LlcTest, WriteModeHasItsOwnCodes) {
   place_.llc_mode = "write";
   Bytes bytes;
-  Instant(bytes, 10000, 0, kCounts, layout::kWriteEvents);
+  Instant(bytes, 10000, 0, kCounts, kWriteEvents);
   Decode("llc.data", bytes);
   EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 1, 0.175, 0}}}));
   Bytes read;
@@ -51,8 +52,8 @@ TEST_F(LlcTest, WriteModeHasItsOwnCodes) {
 TEST_F(LlcTest, AMissingEventLeavesZeroWhereItIsNeeded) {
   Bytes bytes;
   Instant(bytes, 10000, 0, kCounts);
-  for (size_t i = 1; i < 8; ++i) bytes.Add(uint64_t{20000}, kCounts[i], layout::kReadEvents[i], 0u);
-  for (size_t i = 0; i < 7; ++i) bytes.Add(uint64_t{30000}, kCounts[i], layout::kReadEvents[i], 0u);
+  for (size_t i = 1; i < 8; ++i) bytes.Add(uint64_t{20000}, kCounts[i], kReadEvents[i], 0u);
+  for (size_t i = 0; i < 7; ++i) bytes.Add(uint64_t{30000}, kCounts[i], kReadEvents[i], 0u);
   Decode("llc.data", bytes);
   ASSERT_EQ(Llc().size(), 3u);
   EXPECT_EQ(Llc()[1], (Row{20000000, {0, 0, 0.175, 0}}));
@@ -116,7 +117,7 @@ TEST_F(LlcTest, VersionTwo) {
   place_.record_version = "2.0";
   Bytes bytes;
   for (size_t i = 0; i < 8; ++i) {
-    bytes.Add(uint32_t{9}, static_cast<uint32_t>(kCounts[i]), layout::kReadEvents[i], uint32_t{1},
+    bytes.Add(uint32_t{9}, static_cast<uint32_t>(kCounts[i]), kReadEvents[i], uint32_t{1},
               static_cast<uint64_t>(kBegin) + 20000000);
   }
   Decode("llc.data", bytes);

@@ -1,13 +1,14 @@
 #include <optional>
 
-#include "driver/abi/records.h"
+#include "driver/records/lpm.h"
 #include "export/decode/device_families.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
 namespace {
 
-namespace layout = abi::lpm_record;
+using records::LpmEntry;
+using records::LpmRecord;
 
 constexpr int kNoDie = -1;
 constexpr int64_t kDefaultMillivolts = 900;
@@ -96,13 +97,12 @@ class FrequencyRows {
   BatchBuilder rows_;
 };
 
-class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
+class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
  public:
   enum class File : uint8_t { kFrequency, kInfo };
 
   LpmDecoder(const DecodeContext& context, File file)
-      : RecordDecoder(layout::kSize),
-        file_(file),
+      : file_(file),
         clock_(context.clock),
         frequency_(context.clock.facts().device_count, context.place->aicore_mhz),
         voltages_{ChangeSeries(context.clock.facts().device_count, kDefaultMillivolts),
@@ -118,16 +118,14 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
     if (!told_elsewhere) frequency_rows_.emplace(context);
   }
 
-  bool DecodeRecord(Record record) {
-    auto count = LoadUnchecked<uint32_t>(record, layout::kCount);
-    auto type = LoadUnchecked<uint32_t>(record, layout::kType);
-    if (file_ == File::kFrequency) type = layout::kFrequencyMhz;
-    if (count > layout::kMaxEntries || type > layout::kBusMillivolts) return false;
+  bool DecodeRecord(const LpmRecord& record) {
+    const uint32_t count = record.count();
+    const uint32_t type = file_ == File::kFrequency ? LpmRecord::kFrequencyMhz : record.type();
+    if (count > LpmRecord::kMaxEntries || type >= LpmRecord::kTypes) return false;
     bool good = true;
     for (size_t i = 0; i < count; ++i) {
-      Record entry = record.subspan(layout::kEntries + i * layout::kEntrySize, layout::kEntrySize);
-      good &= Entry(type, LoadUnchecked<uint64_t>(entry, 0),
-                    LoadUnchecked<uint32_t>(entry, layout::kEntryValue));
+      const LpmEntry entry = record.entry(i);
+      good &= Entry(type, entry.device_count, entry.value);
     }
     seen_[type] = true;
     return good;
@@ -142,10 +140,8 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
   }
 
  private:
-  static constexpr size_t kTypes = 3;
-
   bool Entry(uint32_t type, uint64_t count, int64_t value) {
-    if (type == layout::kFrequencyMhz) {
+    if (type == LpmRecord::kFrequencyMhz) {
       return frequency_.Add(count, value, [this](uint64_t at, int64_t mhz) { Frequency(at, mhz); });
     }
     return voltages_[type - 1].Add(count, value,
@@ -153,7 +149,7 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
   }
   // Nothing more of the past will come: the value at the start is known.
   void Begin(uint32_t type) {
-    if (type == layout::kFrequencyMhz) {
+    if (type == LpmRecord::kFrequencyMhz) {
       frequency_.Begin([this](uint64_t at, int64_t mhz) { Frequency(at, mhz); });
     } else {
       voltages_[type - 1].Begin([&](uint64_t at, int64_t mv) { Voltage(type, at, mv); });
@@ -164,7 +160,7 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
     int64_t end_us = clock_.facts().end_us;
     if (end_us <= 0) return;
     auto t_ns = static_cast<int64_t>(static_cast<uint64_t>(end_us) * 1000);
-    for (uint32_t type = 1; type < kTypes; ++type) {
+    for (uint32_t type = 1; type < LpmRecord::kTypes; ++type) {
       if (!seen_[type]) continue;
       voltage_rows_.Add(t_ns, type - 1, static_cast<double>(voltages_[type - 1].value()));
     }
@@ -180,7 +176,7 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, layout::kSize> {
   ClockMap clock_;
   ChangeSeries frequency_;
   std::array<ChangeSeries, 2> voltages_;  // AI Core, bus
-  std::array<bool, kTypes> seen_{};
+  std::array<bool, LpmRecord::kTypes> seen_{};
   std::optional<FrequencyRows> frequency_rows_;
   BatchBuilder voltage_rows_;
 };

@@ -1,37 +1,37 @@
-#include "driver/abi/records.h"
+#include "driver/records/module_mem.h"
+#include "driver/records/npu_mem.h"
 #include "export/decode/device_families.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
 namespace {
 
-namespace layout = abi::npu_mem_record;
-namespace module_layout = abi::module_mem_record;
+using records::ModuleMemRecord;
+using records::NpuMemRecord;
 
 // One row per record.
-class NpuMemDecoder final : public RecordDecoder<NpuMemDecoder, layout::kSize> {
+class NpuMemDecoder final : public RecordDecoder<NpuMemDecoder, NpuMemRecord> {
  public:
   explicit NpuMemDecoder(const DecodeContext& context)
-      : RecordDecoder(layout::kSize),
-        v2_(context.place->record_version == "2.0"),
+      : v2_(context.place->record_version == "2.0"),
         clock_(context.clock),
         rows_(TableOf(TableId::kNpuMem), context.place->device, context.window, *context.rows) {}
 
-  bool DecodeRecord(Record record) {
-    auto kind = LoadUnchecked<uint32_t>(record, layout::kKind);
-    auto ddr = LoadUnchecked<uint64_t>(record, layout::kDdr);
-    auto hbm = LoadUnchecked<uint64_t>(record, layout::kHbm);
-    if (kind > 1 || !FitsInt64(ddr) || !FitsInt64(hbm)) return false;
+  bool DecodeRecord(const NpuMemRecord& record) {
+    if (record.kind >= NpuMemRecord::kKinds || !FitsInt64(record.ddr_bytes | record.hbm_bytes)) {
+      return false;
+    }
     int64_t t_ns = 0;
     if (v2_) {
-      auto stamp = LoadUnchecked<uint64_t>(record, layout::kEpochNsV2);
-      if (stamp > kMaxEpochNs) return false;
-      t_ns = static_cast<int64_t>(static_cast<double>(stamp));  // kept as a double by the vendor
+      if (record.epoch_ns > kMaxEpochNs) return false;
+      // Kept as a double by the vendor.
+      t_ns = static_cast<int64_t>(static_cast<double>(record.epoch_ns));
     } else {
-      uint64_t us = micros_.Widen(LoadUnchecked<uint32_t>(record, layout::kMicros));
+      uint64_t us = micros_.Widen(record.stamp);
       t_ns = clock_.DeviceMicros(static_cast<int64_t>(us));
     }
-    rows_.Add(t_ns, kind, static_cast<int64_t>(ddr), static_cast<int64_t>(hbm));
+    rows_.Add(t_ns, record.kind, static_cast<int64_t>(record.ddr_bytes),
+              static_cast<int64_t>(record.hbm_bytes));
     return true;
   }
   void FinishRows() { rows_.Flush(); }
@@ -43,18 +43,15 @@ class NpuMemDecoder final : public RecordDecoder<NpuMemDecoder, layout::kSize> {
   MicrosWidener micros_;
 };
 
-class ModuleMemDecoder final : public RecordDecoder<ModuleMemDecoder, module_layout::kSize> {
+class ModuleMemDecoder final : public RecordDecoder<ModuleMemDecoder, ModuleMemRecord> {
  public:
   explicit ModuleMemDecoder(const DecodeContext& context)
-      : RecordDecoder(module_layout::kSize),
-        clock_(context.clock),
+      : clock_(context.clock),
         rows_(TableOf(TableId::kModuleMem), context.place->device, context.window, *context.rows) {}
 
-  bool DecodeRecord(Record record) {
-    auto reserved = LoadUnchecked<uint64_t>(record, module_layout::kReserved);
-    rows_.Add(clock_.HostCounter(LoadUnchecked<uint64_t>(record, module_layout::kHostCount)),
-              LoadUnchecked<uint32_t>(record, module_layout::kModule),
-              FitsInt64(reserved) ? static_cast<int64_t>(reserved) : int64_t{-1});
+  bool DecodeRecord(const ModuleMemRecord& record) {
+    rows_.Add(clock_.HostCounter(record.stamp), record.module,
+              record.IsKnown() ? static_cast<int64_t>(record.bytes) : int64_t{-1});
     return true;
   }
   void FinishRows() { rows_.Flush(); }

@@ -1,43 +1,36 @@
-#include "driver/abi/records.h"
+#include "driver/records/pcie.h"
 #include "export/decode/device_families.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
 namespace {
 
-namespace layout = abi::pcie_record;
+using records::PcieRecord;
 
 // One row per record, but for those the vendor's analyser passes over: a smallest value above the
 // largest one, which is how the first group says that nothing was measured.
-class PcieDecoder final : public RecordDecoder<PcieDecoder, layout::kSize> {
+class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
  public:
   explicit PcieDecoder(const DecodeContext& context)
-      : RecordDecoder(layout::kSize),
-        clock_(context.clock),
+      : clock_(context.clock),
         rows_(TableOf(TableId::kPcie), context.place->device, context.window, *context.rows) {}
 
-  bool DecodeRecord(Record record) {
-    auto ns = LoadUnchecked<uint64_t>(record, layout::kDeviceNs);
-    if (ns > kMaxPlausibleNs) return false;
-    std::array<uint32_t, kCells> values;
-    std::memcpy(values.data(), record.data() + layout::kGroups, sizeof values);
-    if (values[kMax] < values[kMin]) return Skip();
-    std::array<uint64_t, kCells> cells;
-    for (size_t i = 0; i < kCells; ++i) {
-      bool none = i % kStats == kMin && values[i] == layout::kNoMinimum;
-      cells[i] = none ? 0 : values[i];
+  bool DecodeRecord(const PcieRecord& record) {
+    if (record.stamp > kMaxPlausibleNs) return false;
+    if (record.groups[0].max < record.groups[0].min) return Skip();
+    std::array<uint64_t, 3 * std::tuple_size_v<decltype(PcieRecord::groups)>> cells;
+    size_t next = 0;
+    for (const PcieRecord::Stats& stats : record.groups) {
+      cells[next++] = stats.min == PcieRecord::kNoMinimum ? 0 : stats.min;
+      cells[next++] = stats.max;
+      cells[next++] = stats.avg;
     }
-    rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(ns)), cells);
+    rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(record.stamp)), cells);
     return true;
   }
   void FinishRows() { rows_.Flush(); }
 
  private:
-  static constexpr size_t kMin = 0;
-  static constexpr size_t kMax = 1;
-  static constexpr size_t kStats = 3;
-  static constexpr size_t kCells = layout::kGroupCount * kStats;
-
   ClockMap clock_;
   BatchBuilder rows_;
 };

@@ -10,33 +10,30 @@
 #include <limits>
 #include <span>
 
-#include "base/bytes.h"
+#include "driver/records/record.h"
 #include "export/decoder.h"
 
 namespace profd::exporting {
 
-using Record = std::span<const std::byte>;
-
-// Derived: `bool DecodeRecord(Record)`; false = it makes no sense and counts as bad; and
-// `FinishRows()`. Bytes that come in parts of records are put together, also over the border of
-// slices.
-template <class Derived, size_t kMaxSize>
+// `Record`: of driver/records. Derived: `bool DecodeRecord(const Record&)`; false = it makes no sense and
+// counts as bad; and `FinishRows()`. What the vendor's analyser shows is shown, though the framer of a
+// channel would not take it for a record. Bytes that come in parts of records are put together, also
+// over the border of slices.
+template <class Derived, class Record>
 class RecordDecoder : public Decoder {
  public:
-  explicit RecordDecoder(size_t record_size) : size_(record_size) {}
-
   void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) final {
     if (bytes.empty()) return;
     if (held_ > 0) {
-      size_t missing = std::min(size_ - held_, bytes.size());
+      size_t missing = std::min(kSize - held_, bytes.size());
       std::memcpy(hold_.data() + held_, bytes.data(), missing);
       held_ += missing;
       bytes = bytes.subspan(missing);
-      if (held_ < size_) return;
+      if (held_ < kSize) return;
       held_ = 0;
-      One(Record(hold_).first(size_));
+      One(hold_);
     }
-    for (; bytes.size() >= size_; bytes = bytes.subspan(size_)) One(bytes.first(size_));
+    for (; bytes.size() >= kSize; bytes = bytes.subspan(kSize)) One(bytes);
     if (bytes.empty()) return;
     held_ = bytes.size();
     std::memcpy(hold_.data(), bytes.data(), held_);
@@ -56,20 +53,21 @@ class RecordDecoder : public Decoder {
   }
 
  private:
-  void One(Record record) {
+  static constexpr size_t kSize = records::SizeOf<Record>();
+
+  void One(std::span<const std::byte> bytes) {
     skip_ = false;
-    if (static_cast<Derived*>(this)->DecodeRecord(record)) {
+    if (static_cast<Derived*>(this)->DecodeRecord(records::Read<Record>(bytes))) {
       ++(skip_ ? stats_.skipped : stats_.records);
     } else {
       ++stats_.bad_records;
-      stats_.bad_bytes += size_;
+      stats_.bad_bytes += kSize;
     }
   }
 
-  size_t size_;
   bool skip_ = false;
   size_t held_ = 0;
-  std::array<std::byte, kMaxSize> hold_;
+  std::array<std::byte, kSize> hold_;
 };
 
 // No clock of a node reads more than 36 years, nor differs from another by more.

@@ -1,5 +1,5 @@
-#include "driver/abi/channels.h"
-#include "driver/abi/records.h"
+#include "driver/records/qos.h"
+#include "driver/records/soc_profile.h"
 #include "export/decode/device_families.h"
 #include "export/decode/qos_streams.h"
 #include "export/decode/record_decoder.h"
@@ -7,7 +7,8 @@
 namespace profd::exporting {
 namespace {
 
-namespace layout = abi::soc_record;
+using records::QosRecord;
+using records::SocRecord;
 
 constexpr int kNoDie = -1;
 
@@ -31,14 +32,13 @@ bool TellsFrequency(const Place& place) {
   }
 }
 
-class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, layout::kSize> {
+class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, SocRecord> {
  public:
   explicit SocProfileDecoder(const DecodeContext& context)
-      : RecordDecoder(layout::kSize),
-        v6_(IsV6(context.place->chip)),
+      : v6_(IsV6(context.place->chip)),
         tells_frequency_(TellsFrequency(*context.place)),
         clock_(context.clock),
-        streams_(context, v6_ ? layout::kQosStreamsV6 : QosStreams::kMaxSlots),
+        streams_(context, v6_ ? records::SocQos::kStreamsV6 : QosStreams::kMaxSlots),
         sio_(Rows(context, TableId::kSio)),
         acc_(Rows(context, TableId::kAccPmu)),
         trans_(Rows(context, TableId::kChipTrans)),
@@ -47,30 +47,26 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, layout::
         frequency_(Rows(context, TableId::kAicoreFreq)),
         qos_(Rows(context, TableId::kQos)) {}
 
-  bool DecodeRecord(Record record) {
-    auto head = LoadUnchecked<uint16_t>(record, 0);
-    if (LoadUnchecked<uint16_t>(record, layout::kMagic) != abi::kSocProfileMagic) return false;
-    uint8_t type = abi::SocProfileTypeOf(head);
-    if (type < static_cast<uint8_t>(abi::SocProfileType::kQos)) return false;
-    if (type > static_cast<uint8_t>(abi::SocProfileType::kLowPower)) {
-      return type <= layout::kLastKnownType && Skip();
-    }
+  bool DecodeRecord(const SocRecord& record) {
+    if (!record.IsPlausible()) return record.IsUnused() && Skip();
     double ns = 0;
-    if (!clock_.Get(LoadUnchecked<uint64_t>(record, layout::kDeviceCount), &ns)) return false;
-    uint8_t subtype = abi::SocProfileSubtypeOf(head);
-    switch (static_cast<abi::SocProfileType>(type)) {
+    if (!clock_.Get(record.stamp(), &ns)) return false;
+    const uint8_t subtype = record.subtype();
+    switch (static_cast<abi::SocProfileType>(record.type())) {
       case abi::SocProfileType::kQos:
-        return Qos(record, ns, subtype);
+        return Qos(record.As<records::SocQos>(), ns, subtype);
       case abi::SocProfileType::kSio:
-        return Sio(record, ns, v6_ ? subtype : LoadUnchecked<uint16_t>(record, layout::kId));
+        if (v6_) return Sio(record.As<records::SocSioV6>(), ns, subtype);
+        return Sio(record.As<records::SocSio>(), ns, record.As<records::SocSio>().die);
       case abi::SocProfileType::kAccPmu:
-        return AccPmu(record, ns);
+        return AccPmu(record.As<records::SocAccPmu>(), ns);
       case abi::SocProfileType::kChipTrans:
-        return v6_ ? ChipTransV6(record, ns, subtype) : ChipTrans(record, ns, subtype);
+        if (v6_) return Transfer(record.As<records::SocTransferV6>(), ns, kPcie, subtype);
+        return ChipTransfer(record.As<records::SocTransfer>(), ns, subtype);
       case abi::SocProfileType::kSocLevels:
-        return Levels(record, ns);
+        return Levels(record.As<records::SocLevels>(), ns);
       case abi::SocProfileType::kLowPower:
-        return LowPower(record, ns, subtype);
+        return LowPower(record.As<records::SocLowPower>(), ns, subtype);
     }
     return false;
   }
@@ -86,85 +82,74 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, layout::
   }
 
   // Bytes since the die's last record; the first one has no time to go by.
-  bool Sio(Record record, double ns, uint16_t die) {
+  template <class SioBody>
+  bool Sio(const SioBody& sio, double ns, uint16_t die) {
     using Step = IntervalClock<double>::Step;
     if (die >= kMaxSeries) return false;
     double elapsed = 0;
     Step step = dies_[die].Next(ns, &elapsed);
     if (step == Step::kFirst) return true;
     if (step != Step::kForward) return false;
-    std::array<uint32_t, 2 * layout::kSioKinds> bytes;
-    size_t half = sizeof bytes / 2;
-    std::memcpy(bytes.data(), record.data() + (v6_ ? layout::kSioRxV6 : layout::kSioRx), half);
-    std::memcpy(bytes.data() + layout::kSioKinds,
-                record.data() + (v6_ ? layout::kSioTxV6 : layout::kSioTx), half);
-    std::array<uint64_t, 1 + bytes.size()> cells;
-    cells[0] = die;
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      cells[1 + i] = BatchBuilder::ToCell(bytes[i] * (1e9 / kMega) / elapsed);
-    }
+    std::array<uint64_t, 1 + 2 * std::tuple_size_v<decltype(SioBody::rx)>> cells;
+    size_t next = 0;
+    cells[next++] = die;
+    auto rate = [elapsed](uint32_t bytes) {
+      return BatchBuilder::ToCell(bytes * (1e9 / kMega) / elapsed);
+    };
+    for (uint32_t bytes : sio.rx) cells[next++] = rate(bytes);
+    for (uint32_t bytes : sio.tx) cells[next++] = rate(bytes);
     sio_.AddCells(clock_.Wall(ns), cells);
     return true;
   }
 
-  bool AccPmu(Record record, double ns) {
-    auto read = LoadUnchecked<uint64_t>(record, layout::kAccReadBandwidth);
-    auto write = LoadUnchecked<uint64_t>(record, layout::kAccWriteBandwidth);
-    auto read_open = LoadUnchecked<uint64_t>(record, layout::kAccReadOutstanding);
-    auto write_open = LoadUnchecked<uint64_t>(record, layout::kAccWriteOutstanding);
-    if (!FitsInt64(read | write | read_open | write_open)) return false;
-    acc_.Add(clock_.Wall(ns), LoadUnchecked<uint16_t>(record, layout::kId),
-             static_cast<int64_t>(read), static_cast<int64_t>(write),
-             static_cast<int64_t>(read_open), static_cast<int64_t>(write_open));
+  bool AccPmu(const records::SocAccPmu& pmu, double ns) {
+    if (!FitsInt64(pmu.read_bandwidth | pmu.write_bandwidth | pmu.read_outstanding |
+                   pmu.write_outstanding)) {
+      return false;
+    }
+    acc_.Add(clock_.Wall(ns), pmu.id, static_cast<int64_t>(pmu.read_bandwidth),
+             static_cast<int64_t>(pmu.write_bandwidth), static_cast<int64_t>(pmu.read_outstanding),
+             static_cast<int64_t>(pmu.write_outstanding));
     return true;
   }
 
-  bool ChipTrans(Record record, double ns, uint8_t subtype) {
+  bool ChipTransfer(const records::SocTransfer& transfer, double ns, uint8_t subtype) {
     if (subtype != abi::kChipTransPaLink && subtype != abi::kChipTransPcie) return Skip();
     int kind = subtype == abi::kChipTransPaLink ? kPaLink : kPcie;
-    int link = LoadUnchecked<uint16_t>(record, layout::kId) & layout::kTransIdMask;
-    return Transfer(record.subspan(layout::kTrans), ns, kind, link);
+    return Transfer(transfer, ns, kind, records::SocTransfer::Link(transfer.id));
   }
-  bool ChipTransV6(Record record, double ns, uint8_t die) {
-    return Transfer(record.subspan(layout::kTransV6), ns, kPcie, die);
-  }
-  bool Transfer(Record values, double ns, int kind, int link) {
-    auto first = LoadUnchecked<uint64_t>(values, 0);
-    auto second = LoadUnchecked<uint64_t>(values, sizeof(uint64_t));
+  template <class Body>
+  bool Transfer(const Body& transfer, double ns, int kind, int link) {
     // Seen from real devices.
-    if (first == layout::kNoReading || second == layout::kNoReading) return Skip();
-    if (!FitsInt64(first | second)) return false;
-    trans_.Add(clock_.Wall(ns), kind, link, static_cast<int64_t>(first),
-               static_cast<int64_t>(second));
-    return true;
-  }
-
-  bool Levels(Record record, double ns) {
-    auto levels = LoadUnchecked<uint16_t>(record, layout::kLevels);
-    levels_.Add(clock_.Wall(ns), (levels & 0x7F8) >> 3, levels & 0x7);
-    return true;
-  }
-
-  bool LowPower(Record record, double ns, uint8_t die) {
-    std::array<uint64_t, 1 + layout::kLowPowerWords> cells;
-    cells[0] = die;
-    for (size_t i = 0; i < layout::kLowPowerWords; ++i) {
-      cells[1 + i] =
-          LoadUnchecked<uint16_t>(record, layout::kLowPower + (i ^ 1) * sizeof(uint16_t));
+    if (transfer.first == records::kNoTransfer || transfer.second == records::kNoTransfer) {
+      return Skip();
     }
+    if (!FitsInt64(transfer.first | transfer.second)) return false;
+    trans_.Add(clock_.Wall(ns), kind, link, static_cast<int64_t>(transfer.first),
+               static_cast<int64_t>(transfer.second));
+    return true;
+  }
+
+  bool Levels(const records::SocLevels& levels, double ns) {
+    levels_.Add(clock_.Wall(ns), levels.l2_buffer(), levels.mata());
+    return true;
+  }
+
+  bool LowPower(const records::SocLowPower& power, double ns, uint8_t die) {
+    std::array<uint64_t, 1 + std::tuple_size_v<decltype(power.words)>> cells;
+    cells[0] = die;
+    for (size_t i = 0; i < power.words.size(); ++i) cells[1 + i] = power.words[i ^ 1];
     int64_t t_ns = clock_.Wall(ns);
     low_power_.AddCells(t_ns, cells);
     if (tells_frequency_) {
-      frequency_.Add(t_ns, die, static_cast<double>(cells[1 + (layout::kLowPowerAicoreMhz ^ 1)]));
+      frequency_.Add(t_ns, die, static_cast<double>(power.words[records::SocLowPower::kAicoreMhz]));
     }
     return true;
   }
 
-  bool Qos(Record record, double ns, uint8_t die) {
-    size_t words = layout::kQos + (v6_ ? layout::kQosFirstV6 * sizeof(uint32_t) : 0);
-    auto slot = [&](size_t i) {
-      return LoadUnchecked<uint32_t>(record, words + i * sizeof(uint32_t));
-    };
+  bool Qos(const records::SocQos& qos, double ns, uint8_t die) {
+    size_t first = v6_ ? records::SocQos::kFirstV6 : 0;
+    auto slot = [&](size_t i) { return qos.words[first + i]; };
     streams_.Emit(clock_.Wall(ns), v6_ ? die : kNoDie, slot, qos_);
     return true;
   }
@@ -187,33 +172,30 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, layout::
 };
 
 // qos.data: the same slots in a file of their own.
-class QosDecoder final : public RecordDecoder<QosDecoder, abi::qos_record::kSize> {
+class QosDecoder final : public RecordDecoder<QosDecoder, QosRecord> {
  public:
   explicit QosDecoder(const DecodeContext& context)
-      : RecordDecoder(abi::qos_record::kSize),
-        clock_(context.clock),
-        streams_(context, abi::qos_record::kSlotCount),
+      : clock_(context.clock),
+        streams_(context, kSlots),
         rows_(TableOf(TableId::kQos), context.place->device, context.window, *context.rows) {}
 
-  bool DecodeRecord(Record record) {
+  bool DecodeRecord(const QosRecord& record) {
     double ns = 0;
-    if (!clock_.Get(LoadUnchecked<uint64_t>(record, abi::qos_record::kDeviceCount), &ns)) {
-      return false;
-    }
-    auto slot = [&](size_t i) {
-      return LoadUnchecked<uint32_t>(record, abi::qos_record::kSlots + i * sizeof(uint32_t));
-    };
+    if (!clock_.Get(record.stamp, &ns)) return false;
+    auto slot = [&](size_t i) { return record.streams[i]; };
     streams_.Emit(clock_.Wall(ns), kNoDie, slot, rows_);
     return true;
   }
   void FinishRows() { rows_.Flush(); }
 
  private:
+  static constexpr size_t kSlots = std::tuple_size_v<decltype(QosRecord::streams)>;
+  static_assert(kSlots <= QosStreams::kMaxSlots);
+
   CounterClock clock_;
   QosStreams streams_;
   BatchBuilder rows_;
 };
-static_assert(abi::qos_record::kSlotCount <= QosStreams::kMaxSlots);
 
 }  // namespace
 

@@ -1,31 +1,27 @@
-#include "driver/abi/records.h"
+#include "driver/records/ub.h"
 #include "export/decode/device_families.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
 namespace {
 
-namespace layout = abi::ub_record;
+using records::UbRecord;
 
 // One row per record.
-class UbDecoder final : public RecordDecoder<UbDecoder, layout::kSize> {
+class UbDecoder final : public RecordDecoder<UbDecoder, UbRecord> {
  public:
   explicit UbDecoder(const DecodeContext& context)
-      : RecordDecoder(layout::kSize),
-        clock_(context.clock),
+      : clock_(context.clock),
         rows_(TableOf(TableId::kUb), context.place->device, context.window, *context.rows) {}
 
-  bool DecodeRecord(Record record) {
-    if (LoadUnchecked<uint16_t>(record, layout::kMagic) != layout::kMagicValue) return false;
-    auto us = LoadUnchecked<uint64_t>(record, layout::kMicros);
-    if (us > kMaxPlausibleMicros) return false;
-    std::array<uint64_t, 1 + layout::kValueCount> cells;
-    cells[0] = LoadUnchecked<uint16_t>(record, layout::kPort);
-    std::memcpy(cells.data() + 1, record.data() + layout::kValues,
-                layout::kValueCount * sizeof(uint64_t));
+  bool DecodeRecord(const UbRecord& record) {
+    if (!record.IsPlausible() || record.stamp > kMaxPlausibleMicros) return false;
+    std::array<uint64_t, 1 + std::tuple_size_v<decltype(UbRecord::values)>> cells;
+    cells[0] = record.port;
+    std::ranges::copy(record.values, cells.begin() + 1);
     if (!std::ranges::all_of(cells, FitsInt64)) return false;
     // Unlike the other stamps in microseconds this one is exact.
-    uint64_t device_ns = static_cast<uint64_t>(clock_.facts().device_ns) + us * 1000;
+    uint64_t device_ns = static_cast<uint64_t>(clock_.facts().device_ns) + record.stamp * 1000;
     rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(device_ns)), cells);
     return true;
   }

@@ -1,0 +1,52 @@
+// PCIe bandwidth (bytes per us) and read latency (ns) since the last record, by kind of
+// transaction.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "driver/abi/hal_abi.h"
+#include "driver/records/record.h"
+
+namespace profd::records {
+
+struct PcieRecord {
+  static constexpr uint32_t kMaxDevices = 1024;
+  static constexpr uint32_t kNoMinimum = 0xFFFFF;  // nothing was measured
+  static constexpr uint32_t kMaxValue = 1u << 24;  // 16 TB/s, 17 ms
+
+  struct Stats {
+    uint32_t min;
+    uint32_t max;
+    uint32_t avg;
+  };
+  static constexpr size_t kLatency = 3;  // of the groups, what is a latency
+
+  uint64_t stamp;  // ns of the device's monotonic clock
+  uint32_t device;
+  // tx posted, nonposted, completion; latency of tx nonposted; rx posted, nonposted, completion.
+  std::array<Stats, 7> groups;
+
+  bool IsPlausible() const {
+    return device < kMaxDevices && std::all_of(groups.begin(), groups.end(), [](const Stats& s) {
+             return s.min <= kMaxValue && s.max <= kMaxValue && s.avg <= kMaxValue;
+           });
+  }
+};
+static_assert(sizeof(PcieRecord) == 96);
+
+inline constexpr abi::ChannelFormat kPcieFormat = {
+    .id = abi::kChannelPcie,
+    .name = "pcie",
+    .file = "pcie.data",
+    .framing = abi::Framing::kBinary,
+    .record_size = sizeof(PcieRecord),
+    .time = abi::TimeKind::kDeviceMonotonicNs,
+    .stamp = {offsetof(PcieRecord, stamp), sizeof(PcieRecord::stamp)},
+    .thinning = abi::Thinning::kPick,
+    .key_offset = offsetof(PcieRecord, device),
+    .key_length = sizeof(PcieRecord::device),
+    .plausible = IsPlausible<PcieRecord>,
+};
+
+}  // namespace profd::records
