@@ -55,7 +55,7 @@ struct ChannelFormat {
   Thinning thinning;
   Field count = {};  // kSum only: what is added up
   // Of channels with several records per instant: records with equal key bytes form one series,
-  // whose stamps never go back. Offset and length of the key inside the record; length 0 = one
+  // whose timestamps never go back. Offset and length of the key inside the record; length 0 = one
   // series.
   uint16_t key_offset = 0;
   uint8_t key_length = 0;

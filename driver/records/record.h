@@ -1,6 +1,6 @@
 // The layouts of the driver's records (driver-abi 3.6, dump-format 2), each written once: a header
 // per kind of record has its fields, what a plausible one looks like, its timestamp and its key.
-// Whoever decodes records reads them through these structs; the simulator and the tests write bytes
+// Code that decodes records reads them through these structs; the simulator and the tests write bytes
 // by themselves, so that a wrong layout shows.
 #pragma once
 

@@ -5,10 +5,10 @@
 // the collection; that packet also says that trace time (BOOTTIME) is wall clock (REALTIME). A
 // stamp before its predecessor is written as it is, in BOOTTIME.
 #include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <variant>
@@ -18,28 +18,30 @@
 #include "export/formats.h"
 #include "export/trace/gzip_file.h"
 #include "export/trace/json_text.h"
-#include "export/trace/proto_text.h"
 #include "export/trace/series.h"
 #include "export/trace/slices.h"
 #include "export/trace/utilization.h"
+#include "perfetto/trace.pb.h"
 
 namespace profd::exporting {
 namespace {
 
 constexpr size_t kBufferSize = 256 * 1024;
-// Order of the rows below an NPU: its steps, then the groups of counters as the vendor sorts them, what
-// is missing last.
+// Order of the rows below an NPU: its steps, then the groups of counters as the vendor sorts them,
+// what is missing last.
 constexpr int kFirstGroup = 2;
 constexpr int kLossGroup = 1000;
 // Training processes come first, by rank, then the NPUs, then the host.
 constexpr uint32_t kDeviceProcesses = 1U << 20;
 constexpr uint32_t kDevicesPerDump = 2048;
-constexpr char kPacketTag = static_cast<char>(field::kTracePacket << 3 | 2);
-constexpr char kTimestampTag = static_cast<char>(field::kTimestamp << 3);
+constexpr uint32_t kSequenceClock = 64;  // ours, deltas; one per sequence
+
+namespace pb = ::perfetto::protos;
+using ::google::protobuf::io::CodedOutputStream;
 
 // One counter of a series: a track.
 struct Track {
-  std::string packet;  // all of the packet behind the stamp, but for the value at the end
+  uint64_t uuid = 0;
   ArgSource source;
 };
 using TrackSeries = std::vector<Track>;
@@ -85,7 +87,7 @@ class PerfettoSink final : public FormatSink {
         sequence_(++shared->sequences),
         utilization_(task.place->aicore_mhz),
         last_ns_(shared->begin_ns),
-        buffer_(std::make_unique<char[]>(kBufferSize)) {
+        buffer_(std::make_unique<uint8_t[]>(kBufferSize)) {
     PutFirst();
   }
 
@@ -141,10 +143,9 @@ class PerfettoSink final : public FormatSink {
       if (batch.t_ns[row] < begin_ns_) continue;
       const TrackSeries& series = state.series.Find(batch, row, state.keys, make);
       for (const Track& track : series) {
-        double value = ValueOf(track.source, batch, row).Number();
-        char bytes[8];
-        std::memcpy(bytes, &value, 8);
-        PutEvent(batch.t_ns[row], track.packet, {bytes, 8});
+        sample_->set_track_uuid(track.uuid);
+        sample_->set_double_counter_value(ValueOf(track.source, batch, row).Number());
+        PutEvent(batch.t_ns[row], &counter_);
       }
     }
   }
@@ -181,39 +182,24 @@ class PerfettoSink final : public FormatSink {
       bool several = state.layout->merge || std::ranges::count_if(counter.args, value) > 1;
       for (const NamedArg& arg : counter.args) {
         if (!value(arg)) continue;
-        series.push_back({PacketOf(DescribeCounter(several ? name + " " + arg.key : name, arg.unit,
-                                                   state.parent)),
-                          arg.source});
+        series.push_back(
+            {DescribeCounter(several ? name + " " + arg.key : name, arg.unit, state.parent),
+             arg.source});
       }
     }
     return series;
   }
 
   uint64_t DescribeCounter(std::string_view name, std::string_view unit, uint64_t parent) {
-    uint64_t uuid = ++shared_.tracks;
-    ProtoText counter;
-    if (!unit.empty()) counter.Bytes(field::kCounterUnitName, unit);
-    ProtoText track;
-    track.Varint(field::kTrackUuid, uuid)
-        .Varint(field::kTrackParent, parent)
-        .Bytes(field::kTrackName, RepairedText(name))
-        .Message(field::kTrackCounter, counter);
-    PutDescriptor(track);
-    return uuid;
-  }
-
-  // What follows the stamp of a counter's packet, up to the value.
-  std::string PacketOf(uint64_t track) const {
-    ProtoText event;
-    event.Varint(field::kEventType, kTypeCounter).Varint(field::kEventTrack, track);
-    event.Double(field::kEventDouble, 0);
-    ProtoText packet;
-    packet.Varint(field::kSequenceId, sequence_)
-        .Varint(field::kSequenceFlags, kSequenceNeedsState)
-        .Message(field::kTrackEvent, event);
-    std::string text = packet.text();
-    text.resize(text.size() - 8);
-    return text;
+    pb::TracePacket packet;
+    pb::TrackDescriptor* track = packet.mutable_track_descriptor();
+    track->set_uuid(++shared_.tracks);
+    track->set_parent_uuid(parent);
+    track->set_name(RepairedText(name));
+    pb::CounterDescriptor* counter = track->mutable_counter();
+    if (!unit.empty()) counter->set_unit_name(std::string(unit));
+    PutDescriptor(&packet);
+    return track->uuid();
   }
 
   const DumpInfo& dump() const { return *shared_.plan.dumps[dump_]; }
@@ -239,7 +225,8 @@ class PerfettoSink final : public FormatSink {
 
   // A process that was marked.
   uint64_t MarkedTrack(const Event& event) {
-    if (last_marked_ != 0 && event.pid == last_pid_ && event.rank == last_rank_) return last_marked_;
+    if (last_marked_ != 0 && event.pid == last_pid_ && event.rank == last_rank_)
+      return last_marked_;
     last_pid_ = event.pid;
     last_rank_ = event.rank;
     std::string name = dump().ProcessName(event.pid, event.rank);
@@ -263,15 +250,15 @@ class PerfettoSink final : public FormatSink {
       uuid = shared_.processes[{dump_, name}] = ++shared_.tracks;
       if (pid == 0) pid = static_cast<uint32_t>(shared_.processes.size());
     }
-    ProtoText descriptor;
-    descriptor.Varint(field::kProcessPid, pid)
-        .Varint(field::kProcessSortIndex, order)
-        .Bytes(field::kProcessName, RepairedText(name));
-    ProtoText track;
-    track.Varint(field::kTrackUuid, uuid)
-        .Message(field::kTrackProcess, descriptor)
-        .Varint(field::kTrackChildOrder, kOrderExplicit);
-    PutDescriptor(track);
+    pb::TracePacket packet;
+    pb::TrackDescriptor* track = packet.mutable_track_descriptor();
+    track->set_uuid(uuid);
+    track->set_child_ordering(pb::TrackDescriptor::EXPLICIT);
+    pb::ProcessDescriptor* process = track->mutable_process();
+    process->set_pid(static_cast<int32_t>(pid));
+    process->set_legacy_sort_index(static_cast<int32_t>(order));
+    process->set_process_name(RepairedText(name));
+    PutDescriptor(&packet);
     return uuid;
   }
 
@@ -286,12 +273,13 @@ class PerfettoSink final : public FormatSink {
       if (!added) return it->second;
       uuid = it->second = ++shared_.tracks;
     }
-    ProtoText track;
-    track.Varint(field::kTrackUuid, uuid)
-        .Varint(field::kTrackParent, parent)
-        .Bytes(field::kTrackName, RepairedText(name))
-        .Varint(field::kTrackOrder, static_cast<uint64_t>(order));
-    PutDescriptor(track);
+    pb::TracePacket packet;
+    pb::TrackDescriptor* track = packet.mutable_track_descriptor();
+    track->set_uuid(uuid);
+    track->set_parent_uuid(parent);
+    track->set_name(RepairedText(name));
+    track->set_sibling_order_rank(order);
+    PutDescriptor(&packet);
     return uuid;
   }
 
@@ -308,117 +296,101 @@ class PerfettoSink final : public FormatSink {
 
   void Begin(const Slice& slice, const Event& event_of) {
     bool instant = slice.kind == Slice::Kind::kInstant;
-    ProtoText event;
-    event.Varint(field::kEventType, instant ? kTypeInstant : kTypeSliceBegin)
-        .Varint(field::kEventTrack, SliceTrack(slice, event_of))
-        .Bytes(field::kEventName, RepairedText(slice.name));
-    if (!slice.category.empty()) event.Bytes(field::kEventCategory, slice.category);
-    auto named = [](const std::string& name) {
-      ProtoText annotation;
-      return annotation.Bytes(field::kAnnotationName, RepairedText(name));
+    pb::TrackEvent* event =
+        NewEvent(instant ? pb::TrackEvent::TYPE_INSTANT : pb::TrackEvent::TYPE_SLICE_BEGIN,
+                 SliceTrack(slice, event_of));
+    event->set_name(RepairedText(slice.name));
+    if (!slice.category.empty()) event->add_categories(std::string(slice.category));
+    auto annotation = [event](const std::string& name) {
+      pb::DebugAnnotation* added = event->add_debug_annotations();
+      added->set_name(RepairedText(name));
+      return added;
     };
-    for (const auto& [name, value] : slice.integers) {
-      event.Message(field::kEventAnnotation,
-                    named(name).Varint(field::kAnnotationInt, static_cast<uint64_t>(value)));
-    }
+    for (const auto& [name, value] : slice.integers) annotation(name)->set_int_value(value);
     for (const auto& [name, value] : slice.texts) {
-      event.Message(field::kEventAnnotation,
-                    named(name).Bytes(field::kAnnotationText, RepairedText(value)));
+      annotation(name)->set_string_value(RepairedText(value));
     }
-    for (const auto& [name, value] : slice.numbers) {
-      event.Message(field::kEventAnnotation, named(name).Double(field::kAnnotationDouble, value));
-    }
-    PutTrackEvent(slice.t_ns, event);
+    for (const auto& [name, value] : slice.numbers) annotation(name)->set_double_value(value);
+    PutEvent(slice.t_ns, &event_);
   }
 
   void End(const Slice& slice, const Event& event_of) {
-    ProtoText event;
-    event.Varint(field::kEventType, kTypeSliceEnd)
-        .Varint(field::kEventTrack, SliceTrack(slice, event_of));
-    PutTrackEvent(slice.t_ns + slice.dur_ns, event);
+    NewEvent(pb::TrackEvent::TYPE_SLICE_END, SliceTrack(slice, event_of));
+    PutEvent(slice.t_ns + slice.dur_ns, &event_);
   }
 
-  void PutTrackEvent(int64_t t_ns, const ProtoText& event) {
-    ProtoText packet;
-    packet.Varint(field::kSequenceId, sequence_)
-        .Varint(field::kSequenceFlags, kSequenceNeedsState)
-        .Message(field::kTrackEvent, event);
-    PutEvent(t_ns, packet.text(), {});
+  // The event of event_, which keeps the memory of those before.
+  pb::TrackEvent* NewEvent(pb::TrackEvent::Type type, uint64_t track) {
+    pb::TrackEvent* event = event_.mutable_track_event();
+    event->Clear();
+    event->set_type(type);
+    event->set_track_uuid(track);
+    return event;
   }
 
   void PutFirst() {
-    ProtoText snapshot;
-    auto clock = [&](uint64_t id, bool incremental) {
-      ProtoText text;
-      text.Varint(field::kClockId, id).Varint(field::kClockTimestamp, shared_.begin_ns);
-      if (incremental) text.Varint(field::kClockIncremental, 1);
-      snapshot.Message(field::kClocks, text);
-    };
-    clock(kClockBoottime, false);
-    clock(kClockRealtime, false);
-    clock(kClockSequence, true);
-    ProtoText defaults;
-    defaults.Varint(field::kTimestampClock, kClockSequence);
-    ProtoText packet;
-    packet.Varint(field::kTimestamp, shared_.begin_ns)
-        .Varint(field::kTimestampClock, kClockBoottime)
-        .Varint(field::kSequenceId, sequence_)
-        .Varint(field::kSequenceFlags, kSequenceCleared)
-        .Message(field::kPacketDefaults, defaults)
-        .Message(field::kClockSnapshot, snapshot);
-    PutPacket(packet.text());
-  }
-
-  void PutDescriptor(const ProtoText& track) {
-    ProtoText packet;
-    packet.Varint(field::kSequenceId, sequence_).Message(field::kTrackDescriptor, track);
-    PutPacket(packet.text());
-  }
-
-  void PutPacket(std::string_view packet) {
-    char* out = Room(packet.size() + 16);
-    if (out == nullptr) return;
-    *out++ = kPacketTag;
-    out = PutVarint(out, packet.size());
-    std::memcpy(out, packet.data(), packet.size());
-    used_ = static_cast<size_t>(out + packet.size() - buffer_.get());
-  }
-
-  // A packet of a stamp, `body` and `value`.
-  void PutEvent(int64_t t_ns, std::string_view body, std::string_view value) {
-    auto now = static_cast<uint64_t>(std::max<int64_t>(0, t_ns));
-    char stamp[24];
-    char* end = stamp;
-    *end++ = kTimestampTag;
-    if (now >= last_ns_) {
-      end = PutVarint(end, now - last_ns_);
-      last_ns_ = now;
-    } else {
-      end = PutVarint(end, now);
-      end = PutVarint(end, uint64_t{field::kTimestampClock} << 3);
-      end = PutVarint(end, kClockBoottime);
+    pb::TracePacket packet;
+    packet.set_timestamp(shared_.begin_ns);
+    packet.set_timestamp_clock_id(pb::BUILTIN_CLOCK_BOOTTIME);
+    packet.set_trusted_packet_sequence_id(sequence_);
+    packet.set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
+    packet.mutable_trace_packet_defaults()->set_timestamp_clock_id(kSequenceClock);
+    for (uint32_t id : {uint32_t{pb::BUILTIN_CLOCK_BOOTTIME}, uint32_t{pb::BUILTIN_CLOCK_REALTIME},
+                        kSequenceClock}) {
+      pb::ClockSnapshot::Clock* clock = packet.mutable_clock_snapshot()->add_clocks();
+      clock->set_clock_id(id);
+      clock->set_timestamp(shared_.begin_ns);
+      if (id == kSequenceClock) clock->set_is_incremental(true);
     }
-    auto stamp_size = static_cast<size_t>(end - stamp);
-    size_t size = stamp_size + body.size() + value.size();
-    char* out = Room(size + 16);
-    if (out == nullptr) return;
-    *out++ = kPacketTag;
-    out = PutVarint(out, size);
-    std::memcpy(out, stamp, stamp_size);
-    std::memcpy(out + stamp_size, body.data(), body.size());
-    if (!value.empty()) std::memcpy(out + stamp_size + body.size(), value.data(), value.size());
-    used_ = static_cast<size_t>(out + size - buffer_.get());
+    PutPacket(packet);
+    for (pb::TracePacket* reused : {&counter_, &event_}) {
+      reused->set_trusted_packet_sequence_id(sequence_);
+      reused->set_sequence_flags(pb::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE);
+    }
+    sample_ = counter_.mutable_track_event();
+    sample_->set_type(pb::TrackEvent::TYPE_COUNTER);
+  }
+
+  void PutDescriptor(pb::TracePacket* packet) {
+    packet->set_trusted_packet_sequence_id(sequence_);
+    PutPacket(*packet);
+  }
+
+  bool PutPacket(const pb::TracePacket& packet) {
+    const size_t size = packet.ByteSizeLong();
+    uint8_t* out = Room(size + 16);
+    if (out == nullptr) return false;
+    constexpr uint32_t kPacketTag = pb::Trace::kPacketFieldNumber << 3 | 2;
+    out = CodedOutputStream::WriteTagToArray(kPacketTag, out);
+    out = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(size), out);
+    out = packet.SerializeWithCachedSizesToArray(out);
+    used_ = static_cast<size_t>(out - buffer_.get());
+    return true;
+  }
+
+  void PutEvent(int64_t t_ns, pb::TracePacket* packet) {
+    auto now = static_cast<uint64_t>(std::max<int64_t>(0, t_ns));
+    packet->clear_timestamp_clock_id();
+    if (now >= last_ns_) {
+      packet->set_timestamp(now - last_ns_);
+    } else {
+      packet->set_timestamp(now);
+      packet->set_timestamp_clock_id(pb::BUILTIN_CLOCK_BOOTTIME);
+    }
+    if (!PutPacket(*packet)) return;
+    last_ns_ = std::max(last_ns_, now);
     ++events_;
   }
 
   // Null, and the packet left out, when it could never fit: args of an event are untrusted.
-  char* Room(size_t size) {
+  uint8_t* Room(size_t size) {
     if (used_ + size > kBufferSize) Flush();
     return size > kBufferSize ? nullptr : buffer_.get() + used_;
   }
 
   void Flush() {
-    if (status_.ok()) status_ = shared_.Append({buffer_.get(), used_});
+    if (status_.ok())
+      status_ = shared_.Append({reinterpret_cast<const char*>(buffer_.get()), used_});
     used_ = 0;
   }
 
@@ -436,7 +408,11 @@ class PerfettoSink final : public FormatSink {
   int64_t last_pid_ = 0;
   std::optional<int> last_rank_;
   uint64_t last_marked_ = 0;
-  std::unique_ptr<char[]> buffer_;
+  // The packets that are many, made once: those of samples, and of events.
+  pb::TracePacket counter_;
+  pb::TrackEvent* sample_ = nullptr;  // in counter_
+  pb::TracePacket event_;
+  std::unique_ptr<uint8_t[]> buffer_;
   size_t used_ = 0;
   uint64_t events_ = 0;
   Status status_;
