@@ -74,40 +74,48 @@ elseif(PROFD_HARDEN)
   endif()
 endif()
 
-# Several sources as one: half the compiler's time, which goes into headers. unity_groups.py says which may;
-# where it is wrong, the compiler names the two, and another name in one of them is the remedy.
-option(PROFD_UNITY "Compile the sources of a target together" OFF)
-if(PROFD_UNITY)
-  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
-  execute_process(
-    COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${PROJECT_SOURCE_DIR}
-            ${CMAKE_BINARY_DIR}/unity_groups.cmake
-    COMMAND_ERROR_IS_FATAL ANY)
-  include(${CMAKE_BINARY_DIR}/unity_groups.cmake)
-endif()
+# Several sources as one: half the compiler's time, which goes into headers. A "|" in a list of SOURCES ends a
+# group: those of a group are compiled as one, so none has a name of its own (unnamed namespace, static, macro,
+# using) that another of the group has too. Where the compiler names two that do, rename one or move a source.
+option(PROFD_UNITY "Compile the sources of a group together" OFF)
 
-# profd_unite(target source ...)
-function(profd_unite target)
-  if(NOT PROFD_UNITY)
-    return()
-  endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  foreach(source ${ARGN})
-    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-    if(DEFINED "PROFD_UNITY_${path}")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${PROFD_UNITY_${path}}")
+# profd_sources(variable source ... [| source ...] ...): sets the list without the bars.
+function(profd_sources variable)
+  set(sources)
+  set(group)
+  set(groups 0)
+  foreach(item IN LISTS ARGN ITEMS "|")
+    if(NOT item STREQUAL "|")
+      list(APPEND group ${item})
+      continue()
     endif()
+    list(LENGTH group size)
+    if(size GREATER 1)  # g++ warns of some code that is right in a source and would not be in a header
+      set_source_files_properties(${group} PROPERTIES UNITY_GROUP g${groups})
+    endif()
+    list(APPEND sources ${group})
+    set(group)
+    math(EXPR groups "${groups} + 1")
   endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# profd_library(name SOURCES a.cc ... DEPS x ... [PCH h ... | NO_PCH] [NO_UNITY]): one static library per
+# profd_unite(target)
+function(profd_unite target)
+  if(PROFD_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  endif()
+endfunction()
+
+# profd_library(name SOURCES a.cc ... | b.cc ... DEPS x ... [PCH h ... | NO_PCH] [NO_UNITY]): one static library per
 # room or collector. PCH: headers of others that nearly all of its sources include; NO_PCH: it has flags of its
 # own. NO_UNITY: who links it must not get one source's libraries with another.
 function(profd_library name)
   cmake_parse_arguments(ARG "NO_PCH;NO_UNITY" "" "SOURCES;DEPS;PCH" ${ARGN})
-  add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  profd_sources(sources ${ARG_SOURCES})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${sources})
   if(NOT ARG_NO_UNITY)
-    profd_unite(${name} ${ARG_SOURCES})
+    profd_unite(${name})
   endif()
   if(NOT ARG_NO_PCH)
     profd_precompile(${name} profd_pch_library ${ARG_PCH})
@@ -119,8 +127,9 @@ endfunction()
 # profd_binary(name SOURCES main.cc DEPS x ...): an executable in build/<preset>/bin.
 function(profd_binary name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  profd_unite(${name} ${ARG_SOURCES})
+  profd_sources(sources ${ARG_SOURCES})
+  add_executable(${name} ${sources})
+  profd_unite(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} profd_flags)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
 endfunction()
@@ -136,8 +145,9 @@ endfunction()
 # profd_test(name SOURCES x_test.cc ... DEPS x ...): a GoogleTest executable known to ctest as `name`.
 function(profd_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  profd_unite(${name} ${ARG_SOURCES})
+  profd_sources(sources ${ARG_SOURCES})
+  add_executable(${name} ${sources})
+  profd_unite(${name})
   profd_precompile(${name} profd_pch_test)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main profd_flags)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
