@@ -9,6 +9,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -44,6 +46,9 @@ void Executor::Stop() {
 
 struct Strand::Impl {
   explicit Impl(asio::io_context& context) : strand(context.get_executor()) {}
+  bool RunsHere() const {
+    return strand.running_in_this_thread() || strand.get_inner_executor().context().stopped();
+  }
   asio::strand<asio::io_context::executor_type> strand;
 };
 
@@ -52,7 +57,12 @@ Strand::~Strand() = default;
 
 void Strand::Post(std::function<void()> task) { asio::post(impl_->strand, std::move(task)); }
 
-bool Strand::RunsHere() const { return impl_->strand.running_in_this_thread(); }
+bool Strand::RunsHere() const { return impl_->RunsHere(); }
+
+void internal::DieOffStrand(const char* strand, const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: not on the strand %s\n", file, line, strand);
+  std::abort();
+}
 
 // Lives as long as a wait is pending, so that a completion that races with ~Timer finds memory and
 // an out-of-date generation instead of a dangling callback.
@@ -72,6 +82,7 @@ Timer::Timer(Strand& strand) : impl_(std::make_shared<Impl>(strand.impl_)) {}
 Timer::~Timer() { Cancel(); }
 
 void Timer::At(int64_t steady_ns, std::function<void()> callback) {
+  DCHECK_ON(*impl_->strand);
   impl_->callback = std::move(callback);
   uint64_t generation = ++impl_->generation;
   impl_->timer.expires_at(
@@ -91,6 +102,7 @@ void Timer::After(int64_t delay_ns, std::function<void()> callback) {
 }
 
 void Timer::Cancel() {
+  DCHECK_ON(*impl_->strand);
   ++impl_->generation;
   impl_->callback = nullptr;
   impl_->timer.cancel();

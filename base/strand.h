@@ -1,6 +1,6 @@
 // An Executor is a fixed set of threads; a Strand runs its tasks on them one at a time, in order.
-// State that belongs to a strand is touched only on it, so it needs no lock. Built on Boost.Asio,
-// which stays inside strand.cc.
+// State that belongs to a strand is touched only on it, so it needs no lock; DCHECK_ON says so at the
+// entry of what touches it. Built on Boost.Asio, which stays inside strand.cc.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ class Strand {
 
   // Thread-safe. Runs `task` later on this strand; dropped if the executor stops first.
   void Post(std::function<void()> task);
-  // True on the thread that runs a task of this strand right now.
+  // True on the thread that runs a task of this strand right now, and anywhere once the executor has
+  // stopped: no task runs any more.
   bool RunsHere() const;
 
  private:
@@ -91,4 +92,17 @@ class FdWatch {
   std::shared_ptr<Impl> impl_;
 };
 
+namespace internal {
+[[noreturn]] void DieOffStrand(const char* strand, const char* file, int line);
+}  // namespace internal
+
 }  // namespace profd
+
+// In builds with assertions: ends the program where code that belongs to a strand runs elsewhere.
+#ifdef NDEBUG
+#define DCHECK_ON(strand) static_cast<void>(0)
+#else
+#define DCHECK_ON(strand) \
+  ((strand).RunsHere() ? static_cast<void>(0) \
+                       : ::profd::internal::DieOffStrand(#strand, __FILE__, __LINE__))
+#endif

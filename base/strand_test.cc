@@ -34,6 +34,28 @@ TEST(Strand, RunsTasksInOrderAndOneAtATime) {
   EXPECT_FALSE(strand.RunsHere());
 }
 
+#ifndef NDEBUG
+TEST(StrandDeathTest, WhatBelongsToAStrandRunsNowhereElse) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Executor executor("test", 1);
+  Strand strand(executor);
+  Strand other(executor);
+  EXPECT_DEATH(DCHECK_ON(strand), "strand_test.cc:[0-9]+: not on the strand strand");
+  Timer timer(strand);
+  EXPECT_DEATH(timer.After(0, [] {}), "not on the strand");
+  std::promise<void> done;
+  strand.Post([&] {
+    DCHECK_ON(strand);
+    EXPECT_FALSE(other.RunsHere()) << "the same thread, another strand";
+    done.set_value();
+  });
+  ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
+  // Nothing runs on it any more: what is left is this thread's to take apart.
+  executor.Stop();
+  DCHECK_ON(strand);
+}
+#endif
+
 TEST(Timer, FiresOnItsStrandAndCancelledOnesDoNot) {
   Executor executor("test", 2);
   Strand strand(executor);

@@ -300,10 +300,19 @@ Attribution::Attribution(Deps deps, const DaemonConfig& config)
 
 Attribution::~Attribution() = default;
 
-void Attribution::Tick() { impl_->Tick(); }
+void Attribution::Tick() {
+  DCHECK_ON(impl_->deps.control);
+  impl_->Tick();
+}
 
-void Attribution::Stop() { impl_->stopped = true; }
+void Attribution::Stop() {
+  DCHECK_ON(impl_->deps.control);
+  impl_->stopped = true;
+}
 
-Attribution::Counters Attribution::counters() const { return impl_->counters; }
+Attribution::Counters Attribution::counters() const {
+  DCHECK_ON(impl_->deps.control);
+  return impl_->counters;
+}
 
 }  // namespace profd

@@ -26,6 +26,7 @@ UserNames::UserNames(Strand& control, const Clock& clock, Lookup lookup)
 UserNames::~UserNames() = default;
 
 std::optional<std::string> UserNames::Of(uint32_t uid) {
+  DCHECK_ON(control_);
   Entry& entry = entries_[uid];
   entry.used = true;
   if (!entry.asked && clock_.SteadyNs() >= entry.ask_again_ns) Ask(uid, &entry);
@@ -51,6 +52,7 @@ void UserNames::Ask(uint32_t uid, Entry* entry) {
 }
 
 void UserNames::OnAnswer(uint32_t uid, const Result<std::string>& name) {
+  DCHECK_ON(control_);
   auto found = entries_.find(uid);
   up_ = name.ok();
   if (!name.ok()) ++errors_;
@@ -67,6 +69,7 @@ void UserNames::OnAnswer(uint32_t uid, const Result<std::string>& name) {
 }
 
 void UserNames::Tick() {
+  DCHECK_ON(control_);
   thread_.CheckDeadlines(clock_.SteadyNs());
   std::erase_if(entries_, [](const auto& entry) { return !entry.second.used && !entry.second.asked; });
   for (auto& [uid, entry] : entries_) entry.used = false;

@@ -62,8 +62,8 @@ class SamplerPool {
   bool NeedsHelp(const Entry& starting, int64_t now_ns) REQUIRES(mutex_);
 
   Mutex mutex_;
-  CondVar due_;                                    // of a thread that waits for the earliest task
-  CondVar help_;                                   // of those that wait to be needed
+  CondVar due_;   // of a thread that waits for the earliest task
+  CondVar help_;  // of those that wait to be needed
   std::vector<int64_t> waits_ GUARDED_BY(mutex_);  // until when threads wait on due_
   bool stop_ GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<Entry>> entries_ GUARDED_BY(mutex_);

@@ -137,6 +137,7 @@ struct DumpRetention::Disk {
 
 void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first,
                        std::function<void()> first_done) {
+  DCHECK_ON(deps_.control);
   auto work = std::make_shared<Disk>();
   // Newest first, after those a client waits for.
   std::sort(names.begin(), names.end(), std::greater<>());
@@ -190,6 +191,7 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
 }
 
 void DumpRetention::Take(Found found) {
+  DCHECK_ON(deps_.control);
   if (dumps_.contains(found.dump.name)) return;
   found.dump.pinned = pinned_.contains(found.dump.name);
   if (!found.problem.ok()) {
@@ -204,6 +206,7 @@ void DumpRetention::Take(Found found) {
 }
 
 void DumpRetention::Opened(KeptDump dump) {
+  DCHECK_ON(deps_.control);
   dump.writing = true;
   dump.pinned = pinned_.contains(dump.name);
   std::string name = dump.name;
@@ -213,6 +216,7 @@ void DumpRetention::Opened(KeptDump dump) {
 }
 
 void DumpRetention::Grown(std::string_view name, uint64_t bytes) {
+  DCHECK_ON(deps_.control);
   auto found = dumps_.find(name);
   if (found == dumps_.end() || !found->second.writing) return;
   if (bytes == found->second.bytes) return;
@@ -222,6 +226,7 @@ void DumpRetention::Grown(std::string_view name, uint64_t bytes) {
 }
 
 void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t bytes) {
+  DCHECK_ON(deps_.control);
   auto found = dumps_.find(name);
   if (found == dumps_.end()) return;
   ++changes_;
@@ -246,11 +251,13 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
 }
 
 void DumpRetention::CompleteLater(const std::string& name, Manifest manifest) {
+  DCHECK_ON(deps_.control);
   log::Warning("the end of a dump could not be written; it is tried again", {{"dump", name}});
   unended_[name].manifest = std::move(manifest);
 }
 
 void DumpRetention::Tick() {
+  DCHECK_ON(deps_.control);
   for (auto& [name, dump] : unended_) {
     if (!dump.trying) TryToComplete(name);
   }
@@ -285,11 +292,13 @@ void DumpRetention::TryToComplete(const std::string& name) {
 }
 
 const KeptDump* DumpRetention::Find(std::string_view name) const {
+  DCHECK_ON(deps_.control);
   auto found = dumps_.find(name);
   return found == dumps_.end() || found->second.removing ? nullptr : &found->second;
 }
 
 std::vector<const KeptDump*> DumpRetention::All() const {
+  DCHECK_ON(deps_.control);
   std::vector<const KeptDump*> all;
   for (const auto& [name, dump] : dumps_) {
     if (!dump.removing) all.push_back(&dump);
@@ -303,6 +312,7 @@ std::vector<const KeptDump*> DumpRetention::All() const {
 uint64_t DumpRetention::total_bytes() const { return sums().total(); }
 
 const DumpRetention::Sums& DumpRetention::sums() const {
+  DCHECK_ON(deps_.control);
   if (summed_changes_ == changes_) return sums_;
   summed_changes_ = changes_;
   sums_ = {};
@@ -314,6 +324,7 @@ const DumpRetention::Sums& DumpRetention::sums() const {
 }
 
 void DumpRetention::Remove(const std::string& name, std::string_view reason, Removed done) {
+  DCHECK_ON(deps_.control);
   auto found = dumps_.find(name);
   if (found != dumps_.end()) found->second.removing = true;
   ++changes_;
@@ -341,6 +352,7 @@ void DumpRetention::Remove(const std::string& name, std::string_view reason, Rem
 }
 
 Status DumpRetention::Pin(const std::vector<std::string>& names, bool pinned, bool unlimited) {
+  DCHECK_ON(deps_.control);
   std::map<uint32_t, uint64_t> more;
   for (const std::string& name : names) {
     const KeptDump* dump = Find(name);
@@ -413,6 +425,7 @@ std::vector<KeptDump> Copies(const std::map<std::string, KeptDump, std::less<>>&
 }  // namespace
 
 Status DumpRetention::CheckStart(uint32_t uid) {
+  DCHECK_ON(deps_.control);
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
   Headroom headroom = HeadroomNow();
   headroom.total += kNewDump;
@@ -435,6 +448,7 @@ Status DumpRetention::CheckStart(uint32_t uid) {
 }
 
 QuotaPlan DumpRetention::Enforce() {
+  DCHECK_ON(deps_.control);
   const int64_t now = deps_.clock.SteadyNs();
   if (grown_at_ns_ == 0 || now - grown_at_ns_ >= kRateNs) {
     if (grown_at_ns_ != 0) {

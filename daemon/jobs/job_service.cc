@@ -81,6 +81,7 @@ void JobService::Stop() {
 }
 
 void JobService::Configure(const std::string& admin_group, size_t max_attached) {
+  DCHECK_ON(deps_.control);
   if (server_ != nullptr) server_->Configure(admin_group, max_attached);
 }
 
@@ -108,6 +109,7 @@ std::function<void()> JobService::DeviceUserTask() {
 }
 
 void JobService::OnUses(std::vector<DeviceUse> uses) {
+  DCHECK_ON(deps_.control);
   if (looking_) return;
   looking_ = true;
   probe_.LookupUsers(std::move(uses), [this](Result<std::vector<TrainingProcess>> users) {
@@ -118,6 +120,7 @@ void JobService::OnUses(std::vector<DeviceUse> uses) {
 
 void JobService::ListJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted,
                        v1::ListJobsResponse* out) const {
+  DCHECK_ON(deps_.control);
   DescribeJobs(peer, request_untrusted, table_->Processes(), deps_.active_sessions(),
                deps_.host.clock.MonotonicRawNs(), out);
 }

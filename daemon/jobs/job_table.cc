@@ -27,6 +27,7 @@ JobTable::~JobTable() = default;
 
 void JobTable::Enter(TrainingProcess process, bool devices_told,
                      std::unique_ptr<RingReader> ring_or_null) {
+  DCHECK_ON(deps_.control);
   ++counters_.attaches;
   std::erase_if(silent_, [&](const TrainingProcess& p) { return IsSame(p, process); });
   uint64_t id = process.attach_id;
@@ -38,6 +39,7 @@ void JobTable::Enter(TrainingProcess process, bool devices_told,
 }
 
 void JobTable::Announce(uint64_t attach_id) {
+  DCHECK_ON(deps_.control);
   auto found = attached_.find(attach_id);
   if (found == attached_.end()) return;
   const TrainingProcess copy = found->second.process;
@@ -48,6 +50,7 @@ void JobTable::Announce(uint64_t attach_id) {
 }
 
 void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
+  DCHECK_ON(deps_.control);
   auto found = attached_.find(attach_id);
   if (found == attached_.end()) return;
   Entry& entry = found->second;
@@ -74,6 +77,7 @@ void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
 }
 
 void JobTable::OnStep(uint64_t attach_id, const attach::StepReport& report) {
+  DCHECK_ON(deps_.control);
   if (!attached_.contains(attach_id)) return;
   for (const auto& watching : WatchList(*watchers_)) {
     if (!watching->gone && watching->watcher.on_step) watching->watcher.on_step(attach_id, report);
@@ -89,16 +93,19 @@ void JobTable::AdoptDevices(Entry& entry) const {
 }
 
 void JobTable::SetDeviceUsers(std::vector<TrainingProcess> users) {
+  DCHECK_ON(deps_.control);
   users_ = std::move(users);
   for (auto& [id, entry] : attached_) AdoptDevices(entry);
 }
 
 const TrainingProcess* JobTable::Find(uint64_t attach_id) const {
+  DCHECK_ON(deps_.control);
   auto found = attached_.find(attach_id);
   return found == attached_.end() ? nullptr : &found->second.process;
 }
 
 void JobTable::Tick() {
+  DCHECK_ON(deps_.control);
   int64_t now = deps_.clock.MonotonicRawNs();
   std::erase_if(silent_, [&](const TrainingProcess& process) {
     return now - process.silent_since_ns > kSilentNs ||
@@ -107,6 +114,7 @@ void JobTable::Tick() {
 }
 
 std::vector<TrainingProcess> JobTable::Processes() const {
+  DCHECK_ON(deps_.control);
   std::vector<TrainingProcess> all;
   all.reserve(attached_.size() + silent_.size() + users_.size());
   for (const auto& [id, entry] : attached_) all.push_back(entry.process);
@@ -124,10 +132,12 @@ std::vector<TrainingProcess> JobTable::Processes() const {
 }
 
 void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
+  DCHECK_ON(deps_.control);
   if (attached_.contains(attach_id)) deps_.send(attach_id, notice);
 }
 
 std::shared_ptr<void> JobTable::Watch(Watcher watcher) {
+  DCHECK_ON(deps_.control);
   auto watching = std::make_shared<Watching>();
   watching->watcher = std::move(watcher);
   watchers_->push_back(watching);
@@ -139,6 +149,7 @@ std::shared_ptr<void> JobTable::Watch(Watcher watcher) {
 }
 
 void JobTable::Drain(uint64_t attach_id) {
+  DCHECK_ON(deps_.control);
   auto found = attached_.find(attach_id);
   if (found != attached_.end()) TakeAll(found->second);
 }
@@ -164,6 +175,7 @@ void JobTable::Arm() {
 }
 
 void JobTable::Round() {
+  DCHECK_ON(deps_.control);
   size_t left = kSlotsPerRound;
   std::vector<uint64_t> order;
   order.reserve(attached_.size());

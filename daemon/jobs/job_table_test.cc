@@ -27,14 +27,14 @@ TrainingProcess MakeProcess(uint64_t attach_id, pid_t pid, const std::string& jo
   return process;
 }
 
-// The table is used from the test's own thread, which is as good as a strand; only rounds need the
-// executor, and no test waits for one.
+// The executor has stopped, so that the strand's state is the test's own thread's; no test waits for a
+// round.
 class JobTableTest : public ::testing::Test {
  protected:
   JobTableTest() : executor_("test", 1), control_(executor_), table_(MakeDeps()) {
+    executor_.Stop();
     clock_.raw_ns = 1000 * kNsPerSecond;
   }
-  ~JobTableTest() override { executor_.Stop(); }
 
   JobTable::Deps MakeDeps() {
     return {control_, clock_,

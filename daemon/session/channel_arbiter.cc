@@ -158,6 +158,7 @@ ChannelArbiter::Participant ChannelArbiter::MakePart(ClaimId id, const ClaimRequ
 
 ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
                                               std::function<void()> settled) {
+  DCHECK_ON(deps_.control);
   ClaimId id = next_claim_++;
   ClaimRecord& record = claims_[id];
   record.request = request;
@@ -202,6 +203,7 @@ void ChannelArbiter::PushOutResident(Slot& slot, const ClaimRequest& request) {
 }
 
 void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
+  DCHECK_ON(deps_.control);
   auto found = claims_.find(id);
   if (found == claims_.end()) {
     done();
@@ -244,6 +246,7 @@ void ChannelArbiter::FetchFor(Slot& slot, ClaimId claim) {
 }
 
 void ChannelArbiter::OnFetched(Slot& slot, ClaimId claim, const Status& status) {
+  DCHECK_ON(deps_.control);
   const auto found = std::find_if(slot.pending_detaches.begin(), slot.pending_detaches.end(),
                                   [claim](const PendingDetach& one) { return one.claim == claim; });
   if (found == slot.pending_detaches.end()) return;  // a stop came before, and let it go
@@ -372,6 +375,7 @@ void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
 }
 
 void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_ns) {
+  DCHECK_ON(deps_.control);
   auto dev = static_cast<uint32_t>(slot.device);
   if (status.ok()) {
     slot.phase = Phase::kRunning;
@@ -414,6 +418,7 @@ void ChannelArbiter::Stop(Slot& slot) {
 }
 
 void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
+  DCHECK_ON(deps_.control);
   slot.phase = Phase::kIdle;
   deps_.router.End(static_cast<uint32_t>(slot.device), slot.channel);
   slot.unstopped = !outcome.status.ok();
@@ -453,48 +458,6 @@ void ChannelArbiter::CheckSettled(ClaimId id) {
   found->second.settled = nullptr;
   // Not from inside Claim: its caller does not know the id yet.
   deps_.control.Post(std::move(settled));
-}
-
-ClaimAnswer ChannelArbiter::AnswerOf(ClaimId id) const {
-  auto found = claims_.find(id);
-  if (found == claims_.end()) return {OutcomeState::kFinished, "", 0, 0};
-  const ClaimRecord& record = found->second;
-  ClaimAnswer answer = record.fixed;
-  bool any_running = false;
-  std::string problems;
-  for (const auto& key : record.channels) {
-    const Slot& slot = *slots_.at(key);
-    auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
-                             [id](const Participant& p) { return p.claim == id; });
-    if (part == slot.parts.end()) continue;
-    if (part->state == OutcomeState::kPending) return {OutcomeState::kPending, "", 0, 0};
-    uint64_t garbage = deps_.pump.Counters(static_cast<uint32_t>(key.first), key.second)
-                           .garbage_bytes;
-    garbage -= std::min(garbage, part->garbage_before);
-    answer.garbage_bytes += garbage;
-    answer.channels[key.second] = {part->state, part->detail, garbage};
-    answer.hz = std::max(answer.hz, part->hz);
-    if (part->state == OutcomeState::kRunning) any_running = true;
-    if (answer.state == OutcomeState::kPending || !any_running) answer.state = part->state;
-    if (!part->detail.empty() && problems.find(part->detail) == std::string::npos) {
-      problems += (problems.empty() ? "" : "; ") + part->detail;
-    }
-  }
-  if (any_running) answer.state = OutcomeState::kRunning;
-  if (!problems.empty()) answer.detail = problems;
-  return answer;
-}
-
-std::vector<const DumpFeed*> ChannelArbiter::FeedsOf(ClaimId id) const {
-  std::vector<const DumpFeed*> feeds;
-  auto found = claims_.find(id);
-  if (found == claims_.end()) return feeds;
-  for (const auto& key : found->second.channels) {
-    for (const Participant& part : slots_.at(key)->parts) {
-      if (part.claim == id && part.target.feed != nullptr) feeds.push_back(part.target.feed);
-    }
-  }
-  return feeds;
 }
 
 }  // namespace profd

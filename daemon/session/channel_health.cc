@@ -1,4 +1,5 @@
-// The arbiter's watch over what it started: retries, lost and stuck devices, silent channels.
+// The arbiter's watch over what it started: retries, lost and stuck devices, silent channels; how
+// things stand.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ constexpr int64_t kTrustNs = 500 * kNsPerMs;
 }  // namespace
 
 void ChannelArbiter::Tick() {
+  DCHECK_ON(deps_.control);
   int64_t steady = deps_.host.clock.SteadyNs();
   int64_t raw = deps_.host.clock.MonotonicRawNs();
   for (auto& [key, slot] : slots_) {
@@ -95,6 +97,7 @@ void ChannelArbiter::CheckDevice(int device) {
 }
 
 void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
+  DCHECK_ON(deps_.control);
   problems_.insert_or_assign(static_cast<int>(device), why);
   for (auto& [key, slot] : slots_) {
     if (slot->device != static_cast<int>(device) || slot->phase != Phase::kRunning) continue;
@@ -108,6 +111,7 @@ void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
 }
 
 void ChannelArbiter::OnDeviceRecovered(uint32_t device) {
+  DCHECK_ON(deps_.control);
   problems_.erase(static_cast<int>(device));
   for (auto& [key, slot] : slots_) {
     bool concerned = !slot->parts.empty() || slot->unstopped;
@@ -133,11 +137,13 @@ TimeBase ChannelArbiter::TimeBaseOf(int device) const {
 }
 
 void ChannelArbiter::SetClock(int device, const ClockPair& pair) {
+  DCHECK_ON(deps_.control);
   clocks_[device] = pair;
   deps_.router.SetClock(static_cast<uint32_t>(device), TimeBaseOf(device));
 }
 
 std::vector<ChannelArbiter::ChannelStatus> ChannelArbiter::Channels(int device) const {
+  DCHECK_ON(deps_.control);
   std::vector<ChannelStatus> all;
   for (const auto& [key, slot] : slots_) {
     if (slot->device != device) continue;
@@ -160,8 +166,53 @@ std::vector<ChannelArbiter::ChannelStatus> ChannelArbiter::Channels(int device) 
 }
 
 std::string ChannelArbiter::ProblemOf(int device) const {
+  DCHECK_ON(deps_.control);
   auto found = problems_.find(device);
   return found == problems_.end() ? std::string() : found->second;
+}
+
+ClaimAnswer ChannelArbiter::AnswerOf(ClaimId id) const {
+  DCHECK_ON(deps_.control);
+  auto found = claims_.find(id);
+  if (found == claims_.end()) return {OutcomeState::kFinished, "", 0, 0};
+  const ClaimRecord& record = found->second;
+  ClaimAnswer answer = record.fixed;
+  bool any_running = false;
+  std::string problems;
+  for (const auto& key : record.channels) {
+    const Slot& slot = *slots_.at(key);
+    auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
+                             [id](const Participant& p) { return p.claim == id; });
+    if (part == slot.parts.end()) continue;
+    if (part->state == OutcomeState::kPending) return {OutcomeState::kPending, "", 0, 0};
+    uint64_t garbage = deps_.pump.Counters(static_cast<uint32_t>(key.first), key.second)
+                           .garbage_bytes;
+    garbage -= std::min(garbage, part->garbage_before);
+    answer.garbage_bytes += garbage;
+    answer.channels[key.second] = {part->state, part->detail, garbage};
+    answer.hz = std::max(answer.hz, part->hz);
+    if (part->state == OutcomeState::kRunning) any_running = true;
+    if (answer.state == OutcomeState::kPending || !any_running) answer.state = part->state;
+    if (!part->detail.empty() && problems.find(part->detail) == std::string::npos) {
+      problems += (problems.empty() ? "" : "; ") + part->detail;
+    }
+  }
+  if (any_running) answer.state = OutcomeState::kRunning;
+  if (!problems.empty()) answer.detail = problems;
+  return answer;
+}
+
+std::vector<const DumpFeed*> ChannelArbiter::FeedsOf(ClaimId id) const {
+  DCHECK_ON(deps_.control);
+  std::vector<const DumpFeed*> feeds;
+  auto found = claims_.find(id);
+  if (found == claims_.end()) return feeds;
+  for (const auto& key : found->second.channels) {
+    for (const Participant& part : slots_.at(key)->parts) {
+      if (part.claim == id && part.target.feed != nullptr) feeds.push_back(part.target.feed);
+    }
+  }
+  return feeds;
 }
 
 }  // namespace profd

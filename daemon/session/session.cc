@@ -50,6 +50,7 @@ void Session::SetState(SessionState state) {
 }
 
 void Session::Start(std::function<void(const Status&)> started) {
+  DCHECK_ON(deps_.control);
   started_ = std::move(started);
   if (plan_.end_with_pid != 0) {
     std::optional<uint64_t> begin = deps_.process_start_time(plan_.end_with_pid);
@@ -289,6 +290,7 @@ void Session::FailStart(Status status) {
 }
 
 void Session::Stop(std::string reason) {
+  DCHECK_ON(deps_.control);
   if (finished() || stop_requested_) return;
   stop_requested_ = true;
   reason_ = std::move(reason);
@@ -308,6 +310,7 @@ void Session::Stop(std::string reason) {
 }
 
 void Session::WhenFinished(std::function<void()> finished_callback) {
+  DCHECK_ON(deps_.control);
   if (finished()) {
     finished_callback();
   } else {
@@ -316,6 +319,7 @@ void Session::WhenFinished(std::function<void()> finished_callback) {
 }
 
 void Session::WhenClosed(std::function<void(Session&)> closed) {
+  DCHECK_ON(deps_.control);
   if (dump_over_) return closed(*this);
   closed_ = std::move(closed);
 }
@@ -362,6 +366,7 @@ void Session::ReleaseAll() {
 }
 
 void Session::OnReleased() {
+  DCHECK_ON(deps_.control);
   if (--pending_ > 0 || stop_deadline_ == nullptr) return;
   stop_deadline_.reset();
   Recorrelate("stop", [self = shared_from_this()] { self->CloseDump(); });
@@ -431,6 +436,7 @@ void Session::CloseDump() {
 }
 
 void Session::OnClosed(const Status& status) {
+  DCHECK_ON(deps_.control);
   end_deadline_.reset();
   dump_over_ = true;
   if (dump_ != nullptr) dump_bytes_ = dump_->bytes();
@@ -446,6 +452,7 @@ void Session::OnClosed(const Status& status) {
 }
 
 void Session::Tick(const std::map<int, DeviceReading>& readings) {
+  DCHECK_ON(deps_.control);
   if (state_ != SessionState::kRunning && state_ != SessionState::kScheduled) return;
   if (!StillWanted() || state_ != SessionState::kRunning) return;
   JoinDevices();

@@ -172,6 +172,7 @@ void SessionManager::Refuse(const Status& status, const SessionReply& reply) {
 
 void SessionManager::Start(const Peer& peer, const v1::StartSessionRequest& request_untrusted,
                            SessionReply reply) {
+  DCHECK_ON(deps_.session.control);
   Try(peer, request_untrusted, kMaxPreemptions, std::move(reply));
 }
 
@@ -337,6 +338,7 @@ void SessionManager::AnnotateWithOwner(const Peer& peer, v1::Session* view) cons
 }
 
 Result<uint64_t> SessionManager::RenewLease(const Peer& peer, const std::string& id_untrusted) {
+  DCHECK_ON(deps_.session.control);
   const Record* record = Find(peer, id_untrusted);
   if (record == nullptr) {
     return NotFound(

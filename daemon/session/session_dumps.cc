@@ -108,6 +108,7 @@ const KeptDump* SessionManager::FindDump(const Peer& peer, const std::string& na
 Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
                                                          const std::string& id_untrusted,
                                                          const std::string& dump_untrusted) const {
+  DCHECK_ON(deps_.session.control);
   if (id_untrusted.empty() == dump_untrusted.empty()) {
     return InvalidArgument("name either a session_id or a dump");
   }
@@ -148,6 +149,7 @@ Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
 void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
                             const std::string& dump_untrusted,
                             std::function<void(Result<uint64_t>)> reply) {
+  DCHECK_ON(deps_.session.control);
   Result<std::vector<std::string>> names = DumpsOf(peer, id_untrusted, dump_untrusted);
   if (!names.ok()) {
     auto found = records_.find(id_untrusted);
@@ -184,6 +186,7 @@ void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
 }
 
 void SessionManager::OnDumpRemoved(const std::string& name, std::string_view reason) {
+  DCHECK_ON(deps_.session.control);
   for (auto& [id, record] : records_) {
     if (record.live != nullptr) {
       for (const PastSegment& segment : record.live->past()) {
@@ -205,6 +208,7 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
 
 // Sessions that grow, where nothing is left to be removed, end: the youngest first.
 void SessionManager::CheckDiskSpace() {
+  DCHECK_ON(deps_.session.control);
   if (deps_.dumps_or_null == nullptr) return;
   DumpRetention& dumps = *deps_.dumps_or_null;
   for (const auto& [id, record] : records_) {
@@ -235,6 +239,7 @@ void SessionManager::CheckDiskSpace() {
 }
 
 v1::ListDumpsResponse SessionManager::ListDumps(const Peer& peer) const {
+  DCHECK_ON(deps_.session.control);
   v1::ListDumpsResponse response;
   if (deps_.dumps_or_null == nullptr) return response;
   const DumpRetention& dumps = *deps_.dumps_or_null;
@@ -251,6 +256,7 @@ v1::ListDumpsResponse SessionManager::ListDumps(const Peer& peer) const {
 
 Result<v1::PinDumpResponse> SessionManager::Pin(const Peer& peer,
                                                 const v1::PinDumpRequest& request_untrusted) {
+  DCHECK_ON(deps_.session.control);
   if (deps_.dumps_or_null == nullptr) return Unimplemented("this daemon writes no dumps");
   Result<std::vector<std::string>> names =
       DumpsOf(peer, request_untrusted.session_id(), request_untrusted.dump());

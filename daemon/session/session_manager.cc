@@ -21,6 +21,7 @@ SessionManager::SessionManager(Deps deps, const DaemonConfig& config)
     : deps_(std::move(deps)), config_(config) {}
 
 void SessionManager::AddRecovered(v1::Session frozen) {
+  DCHECK_ON(deps_.session.control);
   std::string id = frozen.session_id();
   if (id.empty() || records_.contains(id)) return;
   if (!frozen.dump_path().empty()) NoteRecovered(&frozen);
@@ -168,6 +169,7 @@ const SessionManager::Record* SessionManager::Find(const Peer& peer, const std::
 
 void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted,
                           SessionReply reply) {
+  DCHECK_ON(deps_.session.control);
   if (request_untrusted.session_id().empty() == request_untrusted.job_id().empty()) {
     reply(InvalidArgument("name either a session_id or a job_id"));
     return;
@@ -231,6 +233,7 @@ void SessionManager::StopJob(const Peer& peer, const std::string& job_id, Sessio
 }
 
 Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_untrusted) const {
+  DCHECK_ON(deps_.session.control);
   auto found = records_.find(id_untrusted);
   if (found == records_.end() || !peer.Sees(found->second.uid)) {
     return NotFound(
@@ -243,6 +246,7 @@ Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_
 
 v1::ListSessionsResponse SessionManager::List(
     const Peer& peer, const v1::ListSessionsRequest& request_untrusted) const {
+  DCHECK_ON(deps_.session.control);
   std::vector<const Record*> records;
   for (const auto& [id, record] : records_) {
     if (peer.Sees(record.uid)) records.push_back(&record);
@@ -262,14 +266,19 @@ v1::ListSessionsResponse SessionManager::List(
 }
 
 uint64_t SessionManager::Watch(const std::string& id, std::function<void()> changed) {
+  DCHECK_ON(deps_.session.control);
   uint64_t watch = next_watch_++;
   watches_.emplace(watch, WatchEntry{id, std::move(changed)});
   return watch;
 }
 
-void SessionManager::Unwatch(uint64_t watch) { watches_.erase(watch); }
+void SessionManager::Unwatch(uint64_t watch) {
+  DCHECK_ON(deps_.session.control);
+  watches_.erase(watch);
+}
 
 void SessionManager::Tick() {
+  DCHECK_ON(deps_.session.control);
   std::vector<std::shared_ptr<Session>> live;
   for (const auto& [id, record] : records_) {
     if (record.live != nullptr) live.push_back(record.live);
@@ -294,6 +303,7 @@ void SessionManager::Tick() {
 }
 
 void SessionManager::Shutdown(std::string reason, std::function<void()> done) {
+  DCHECK_ON(deps_.session.control);
   shutting_down_ = true;
   shutdown_done_ = std::move(done);
   EndIfIdle();
@@ -305,11 +315,13 @@ void SessionManager::Shutdown(std::string reason, std::function<void()> done) {
 }
 
 size_t SessionManager::active() const {
+  DCHECK_ON(deps_.session.control);
   return static_cast<size_t>(std::count_if(
       records_.begin(), records_.end(), [](const auto& r) { return r.second.live != nullptr; }));
 }
 
 std::array<std::pair<std::string_view, size_t>, 6> SessionManager::CountByState() const {
+  DCHECK_ON(deps_.session.control);
   size_t scheduled = 0, starting = 0, running = 0, stopping = 0, done = 0, failed = 0;
   for (const auto& [id, record] : records_) {
     if (record.live == nullptr) {

@@ -303,6 +303,7 @@ void Session::WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) co
 }
 
 void Session::Fill(v1::Session* out) const {
+  DCHECK_ON(deps_.control);
   out->set_session_id(id_);
   out->set_state(WireState(state_));
   out->set_reason(reason_);

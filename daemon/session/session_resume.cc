@@ -145,6 +145,7 @@ void Summarize(v1::Session* session) {
 }  // namespace
 
 void Session::AddPast(PastSegment segment) {
+  DCHECK_ON(deps_.control);
   auto known = std::find_if(past_.begin(), past_.end(), [&segment](const PastSegment& one) {
     return one.dump_path == segment.dump_path;
   });
@@ -159,6 +160,7 @@ void Session::AddPast(PastSegment segment) {
 }
 
 void Session::ForgetPast(const std::string& dump_path) {
+  DCHECK_ON(deps_.control);
   std::erase_if(past_, [&](const PastSegment& one) { return one.dump_path == dump_path; });
 }
 
@@ -249,6 +251,7 @@ void SessionManager::Save(Record& record) {
 }
 
 void SessionManager::AddFound(v1::Session found) {
+  DCHECK_ON(deps_.session.control);
   const std::string id = found.session_id();
   if (id.empty() || found.dump_path().empty()) return;
   v1::Segment segment = ToWire(PastOf(found));
@@ -438,6 +441,7 @@ void AddPastOf(const v1::Session& before, Session* session) {
 }  // namespace
 
 void SessionManager::Resume(const std::string& id, const std::string& text) {
+  DCHECK_ON(deps_.session.control);
   v1::StoredSession stored;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;

@@ -94,6 +94,7 @@ void Session::Launch() {
 }
 
 void Session::StopLater(std::string reason) {
+  DCHECK_ON(deps_.control);
   // Not in the middle of the directory's own doing: ending asks it for the last marks.
   deps_.control.Post([self = shared_from_this(), reason = std::move(reason)] {
     self->Stop(reason);
@@ -101,6 +102,7 @@ void Session::StopLater(std::string reason) {
 }
 
 void Session::OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last) {
+  DCHECK_ON(deps_.control);
   if (stop_requested_) return;
   if (state_ == SessionState::kScheduled && !launching_) {
     if (!begin || !steps_.Begins(step)) return;
@@ -118,6 +120,7 @@ void Session::OnStep(const TrainingProcess& process, int64_t step, bool begin, b
 }
 
 void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
+  DCHECK_ON(deps_.control);
   if (marks_ != nullptr) marks_->Take(process, batch);
   const TrainingProcess* counting = job_->CountingProcess();
   if (counting == nullptr || counting->pid != process.pid) return;
@@ -130,6 +133,7 @@ void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
 }
 
 void Session::OnProcessGone(const TrainingProcess& process) {
+  DCHECK_ON(deps_.control);
   if (marks_ != nullptr) marks_->OnGone(process.pid);
   if (!terms_.needs_steps() || job_->CountingProcess() != nullptr) return;
   if (state_ == SessionState::kScheduled) {
@@ -176,6 +180,7 @@ bool Session::StillWanted() {
 }
 
 int64_t Session::RenewLease() {
+  DCHECK_ON(deps_.control);
   if (terms_.lease_ms == 0) return 0;
   lease_.Renew(deps_.host.clock.SteadyNs());
   return terms_.lease_ms;

@@ -143,6 +143,17 @@ class Threads(unittest.TestCase):
         self.assertEqual(table - created, set())
 
 
+class Locks(unittest.TestCase):
+    def test_every_mutex_is_in_the_table(self):
+        table = set(re.findall(r"(?m)^\| `([\w/.]+)` \|", read("docs/internals.md").split("\n## Locks\n")[1].split("\n## ")[0]))
+        there = {name for name in tracked(*(f"{folder}/*.{suffix}" for folder in ("base", "collectors", "daemon", "driver", "dump")
+                                            for suffix in ("cc", "h")))
+                 if "_test" not in name and "/testing/" not in name and re.search(r"\bMutex \w+;", read(name))}
+        self.assertGreater(len(there), 20)
+        self.assertEqual(there - table, set())
+        self.assertEqual(table - there, set())
+
+
 class Licence(unittest.TestCase):
     def test_every_statement_says_the_same(self):
         text = read("LICENSE")
