@@ -170,7 +170,7 @@ void Poll(const Host& host, ManualClock* clock) {
 }
 
 void Run(fuzz::Input input) {
-  static const RootedFs nothing = RootedFs::OpenRoot("tests/fuzz/corpus").value();
+  static const RootedFs nothing = RootedFs::OpenRoot("tests/fuzz").value();
   ManualClock clock;
   const bool v2 = (input.Take<uint8_t>() & 1) != 0;
   source = &input;

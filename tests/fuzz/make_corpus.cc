@@ -1,6 +1,6 @@
 // Writes the seeds that are no text: bytes of the simulator's channels and messages of the
 // contract, with the headers the fuzzers expect before them. Deterministic; run it after such a
-// header or a record layout changes. usage: make_fuzz_corpus tests/fuzz/corpus
+// header or a record layout changes. usage: make_fuzz_corpus DIRECTORY (scripts/fuzz --unpack, --pack)
 #include "tests/fuzz/make_corpus.h"
 
 #include <cstdio>
