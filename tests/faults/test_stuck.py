@@ -31,10 +31,12 @@ class HangingCard(FaultCase):
                    what="profd_device_stuck")
 
     def test_session_survives_and_data_resumes(self):
-        with FaultAhead(lambda at: hang(at, 4), start) as (d, session):
+        with FaultAhead(lambda at: hang(at, 8), start) as (d, session):
             self.until_stuck(d)
             self.assertEqual(stuck(d, GOOD), 0)
-            self.assertIn(f"device {STUCK_DEVICE} has not returned", problem(d, STUCK_DEVICE))
+            # The text is made once a second; whichever library noticed first is in it by then.
+            eventually(lambda: f"device {STUCK_DEVICE} has not returned" in problem(d, STUCK_DEVICE),
+                       what="the driver's call in the device's problem")
             view = d.show(session["session_id"])
             self.assertEqual(outcome(view, "hccs", STUCK_DEVICE)["result"], "failed")
             self.assertIn("has not returned", outcome(view, "hccs", STUCK_DEVICE)["detail"])
@@ -69,7 +71,8 @@ class HangingCard(FaultCase):
     def test_idle_card_hangs(self):
         with daemon(faults=hang(profd_harness.scaled(1.5))) as d:
             eventually(lambda: stuck(d, STUCK_DEVICE, "dcmi") == 1, what="DCMI notices")
-            self.assertEqual(d.metric("atlas_npu_up", npu=str(STUCK_DEVICE)), 0)
+            # A machine under load may not have read the card once before it hung.
+            eventually(lambda: d.metric("atlas_npu_up", npu=str(STUCK_DEVICE)) == 0, what="the hang in atlas_npu_up")
             self.assertEqual(d.metric("atlas_npu_up", npu=str(GOOD)), 1)
             partial = start(d, expect=PARTIAL)
             got = outcome(partial, "hccs", STUCK_DEVICE)
