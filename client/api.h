@@ -38,6 +38,7 @@ class ProfdApi {
   virtual Result<v1::Topology> GetTopology() = 0;
   virtual Result<v1::ListDumpsResponse> ListDumps() = 0;
   virtual Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) = 0;
+  virtual Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) = 0;
 
   virtual Status WatchSession(const v1::WatchSessionRequest& request,
                               const Receive<v1::Session>& receive) = 0;

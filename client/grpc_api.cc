@@ -107,6 +107,9 @@ class GrpcApi final : public ProfdApi {
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) override {
     return Unary(&v1::Profd::Stub::AsyncPinDump, request, kQueryMs);
   }
+  Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) override {
+    return Unary(&v1::Profd::Stub::AsyncUnpinDump, request, kQueryMs);
+  }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
     return Stream(&v1::Profd::Stub::AsyncWatchSession, request, receive,

@@ -59,6 +59,8 @@ struct FakeDaemon {
   v1::ListDumpsResponse dumps;
   v1::PinDumpResponse pinned;
   std::vector<v1::PinDumpRequest> pins;
+  v1::UnpinDumpResponse unpinned;
+  std::vector<v1::UnpinDumpRequest> unpins;
 
   std::vector<v1::StartSessionRequest> starts;
   std::vector<std::string> stopped;
@@ -143,6 +145,10 @@ class FakeApi final : public ProfdApi {
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) override {
     daemon_.pins.push_back(request);
     return Answer(daemon_.pinned);
+  }
+  Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) override {
+    daemon_.unpins.push_back(request);
+    return Answer(daemon_.unpinned);
   }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {

@@ -154,10 +154,11 @@ void App::Impl::AnswerDumps(RpcDeps* deps) {
   };
   deps->pin_dump = [this](const Peer& peer, const v1::PinDumpRequest& request,
                           v1::PinDumpResponse* out, const Finish& finish) {
-    Result<v1::PinDumpResponse> answer = sessions->Pin(peer, request);
-    const Status status = answer.status();
-    if (status.ok()) *out = std::move(answer).value();
-    finish(status);
+    finish(sessions->Pin(peer, request, out));
+  };
+  deps->unpin_dump = [this](const Peer& peer, const v1::UnpinDumpRequest& request,
+                            v1::UnpinDumpResponse* out, const Finish& finish) {
+    finish(sessions->Unpin(peer, request, out));
   };
   deps->dumps_to_fetch = [this](const Peer& peer, const v1::FetchDumpRequest& request) {
     return sessions->DumpsOf(peer, request.session_id(), request.dump());

@@ -13,6 +13,19 @@ namespace {
 
 std::string Limit(uint64_t bytes) { return bytes == 0 ? "no limit" : FormatBytes(bytes); }
 
+template <class Request>
+Request RequestFor(const std::string& id) {
+  Request request;
+  (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
+  return request;
+}
+
+template <class Response>
+Result<std::vector<v1::Dump>> DumpsIn(const Result<Response>& response) {
+  if (!response.ok()) return response.status();
+  return std::vector<v1::Dump>(response->dumps().begin(), response->dumps().end());
+}
+
 }  // namespace
 
 bool NamesDump(const std::string& id) { return id.starts_with("PROF_"); }
@@ -22,11 +35,10 @@ int RunPin(const Context& context, const std::vector<std::string>& ids, bool unp
   Json dumps = Json::array();
   Json errors = Json::array();
   for (const std::string& id : ids) {
-    v1::PinDumpRequest request;
-    (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
-    request.set_unpin(unpin);
-    auto answer =
-        WithProgress(context, "asking profd", [&] { return context.api.PinDump(request); });
+    Result<std::vector<v1::Dump>> answer = WithProgress(context, "asking profd", [&] {
+      return unpin ? DumpsIn(context.api.UnpinDump(RequestFor<v1::UnpinDumpRequest>(id)))
+                   : DumpsIn(context.api.PinDump(RequestFor<v1::PinDumpRequest>(id)));
+    });
     if (!answer.ok()) {
       Context quiet = context;
       quiet.json = false;
@@ -38,7 +50,7 @@ int RunPin(const Context& context, const std::vector<std::string>& ids, bool unp
                         {"exit_code", code}});
       continue;
     }
-    for (const v1::Dump& dump : answer->dumps()) {
+    for (const v1::Dump& dump : *answer) {
       if (context.json) {
         dumps.push_back(ToJson(dump));
       } else {

@@ -98,7 +98,6 @@ class Starter {
       return false;
     }
     request_.set_start_step(present + request_.start_in_steps());
-    request_.clear_start_in_steps();
     return true;
   }
 
@@ -148,7 +147,6 @@ class Starter {
     metadata[kFleetId] = id_;
     if (report_.common_start_ns == 0) return request;
     metadata["common_start_ns"] = std::to_string(report_.common_start_ns);
-    request.clear_start_in_ms();
     request.set_start_at_ns(report_.common_start_ns + offset.offset_ns);
     return request;
   }

@@ -79,6 +79,7 @@ class DeafApi : public ProfdApi {
   Result<v1::Topology> GetTopology() override { return No(); }
   Result<v1::ListDumpsResponse> ListDumps() override { return No(); }
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest&) override { return No(); }
+  Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest&) override { return No(); }
   Status WatchSession(const v1::WatchSessionRequest&, const Receive<v1::Session>&) override {
     return No();
   }

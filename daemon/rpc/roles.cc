@@ -2,42 +2,44 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <google/protobuf/descriptor.h>
+
 #include <array>
+#include <map>
+
+#include "profd/v1/profd.pb.h"
 
 namespace profd::rpc {
 namespace {
 
-constexpr auto kMethods = std::to_array<MethodRole>({
-    {"GetNode", Role::kViewer},
-    {"StartSession", Role::kUser},
-    {"StopSession", Role::kUser},
-    {"GetSession", Role::kViewer},
-    {"ListSessions", Role::kViewer},
-    {"WatchSession", Role::kViewer},
-    {"StreamSamples", Role::kViewer},
-    {"FetchDump", Role::kUser},
-    {"DeleteDump", Role::kUser},
-    {"ListDumps", Role::kViewer},
-    {"PinDump", Role::kUser},
-    {"ListOptions", Role::kViewer},
-    {"CheckOptions", Role::kViewer},
-    {"ListJobs", Role::kViewer},
-    {"RenewLease", Role::kUser},
-    {"DumpRecorder", Role::kUser},
-    {"GetTime", Role::kViewer},
-    {"GetTopology", Role::kViewer},
-});
+std::map<std::string_view, Role> ReadRoles() {
+  std::map<std::string_view, Role> roles;
+  const google::protobuf::ServiceDescriptor& service = *v1::Node::descriptor()->file()->FindServiceByName("Profd");
+  for (int i = 0; i < service.method_count(); ++i) {
+    const google::protobuf::MethodDescriptor& method = *service.method(i);
+    switch (method.options().GetExtension(v1::least_role)) {
+      case v1::ROLE_VIEWER:
+        roles[method.name()] = Role::kViewer;
+        break;
+      case v1::ROLE_USER:
+        roles[method.name()] = Role::kUser;
+        break;
+      case v1::ROLE_ADMIN:
+        roles[method.name()] = Role::kAdmin;
+        break;
+      default:
+        break;
+    }
+  }
+  return roles;
+}
 
 }  // namespace
 
-std::span<const MethodRole> MethodRoles() { return kMethods; }
-
 std::optional<Role> LeastRole(std::string_view method) {
-  auto found = std::find_if(kMethods.begin(), kMethods.end(),
-                            [method](const MethodRole& m) { return m.method == method; });
-  if (found == kMethods.end()) return std::nullopt;
-  return found->least;
+  static const std::map<std::string_view, Role> roles = ReadRoles();
+  const auto found = roles.find(method);
+  return found == roles.end() ? std::nullopt : std::optional(found->second);
 }
 
 Role RoleOf(const Peer& peer) {
@@ -52,10 +54,7 @@ std::string_view RoleName(Role role) {
 
 Status MayCall(const Peer& peer, std::string_view method) {
   std::optional<Role> least = LeastRole(method);
-  if (!least) {
-    if (!peer.remote) return Status::Ok();
-    return PermissionDenied(fmt::format("{} cannot be called from another machine", method));
-  }
+  if (!least) return PermissionDenied(fmt::format("{} has no role in profd.proto", method));
   if (RoleOf(peer) >= *least) return Status::Ok();
   return PermissionDenied(fmt::format(
       "the certificate {} has the role profd-{}, which may look but not call {}: that takes one "

@@ -1,10 +1,9 @@
-// What each method of the service takes at least. The one place where this is decided; a method
-// that is not in the table can be called on the unix socket only.
+// Who may call a method of the service: the least role stands at the method in profd.proto. A method without one
+// cannot be called.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "base/status.h"
@@ -18,19 +17,14 @@ enum class Role : uint8_t {
   kAdmin = 2,   // may act for all users
 };
 
-struct MethodRole {
-  std::string_view method;  // as in profd.proto
-  Role least;
-};
-
-std::span<const MethodRole> MethodRoles();
+// Of the method of this name; nothing where profd.proto has none.
 std::optional<Role> LeastRole(std::string_view method);
 
 Role RoleOf(const Peer& peer);
 // "viewer"
 std::string_view RoleName(Role role);
 
-// PermissionDenied that names the role it takes, if the peer's is less.
+// PermissionDenied that names the role the method takes, if the peer's is less.
 Status MayCall(const Peer& peer, std::string_view method);
 
 }  // namespace profd::rpc

@@ -95,6 +95,12 @@ class Service final : public v1::Profd::CallbackService {
     return Delegate(__func__, call, *request, reply, context_.deps.pin_dump);
   }
 
+  grpc::ServerUnaryReactor* UnpinDump(grpc::CallbackServerContext* call,
+                                      const v1::UnpinDumpRequest* request,
+                                      v1::UnpinDumpResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.unpin_dump);
+  }
+
   grpc::ServerUnaryReactor* ListOptions(grpc::CallbackServerContext* call,
                                         const v1::ListOptionsRequest* request,
                                         v1::ListOptionsResponse* reply) override {

@@ -117,8 +117,7 @@ Status NoCountingProcess() {
 
 Status SessionManager::ResolveStep(const SessionTargets& targets,
                                    v1::StartSessionRequest* request) const {
-  // That only one way to start may be given, PlanTerms says.
-  if (request->start_in_steps() == 0 || request->has_start_step()) return Status::Ok();
+  if (request->start_in_steps() == 0) return Status::Ok();
   SessionJob job(nullptr, targets, deps_.session.process_start_time, "");
   const TrainingProcess* counting = job.CountingProcess();
   if (counting == nullptr) return NoCountingProcess();
@@ -132,7 +131,6 @@ Status SessionManager::ResolveStep(const SessionTargets& targets,
                                         counting->pid)}};
   }
   request->set_start_step(*counting->step + request->start_in_steps());
-  request->clear_start_in_steps();
   return Status::Ok();
 }
 
@@ -240,7 +238,6 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
   Record& record = AddLive(id, peer, std::move(order));
   *record.stored->mutable_order() = request;
   if (start_step) record.stored->mutable_order()->set_start_step(*start_step);
-  record.stored->mutable_order()->clear_start_in_steps();
   std::shared_ptr<Session> session = record.live;
   session->Start([this, id, peer, session, reply = std::move(reply)](const Status& status) {
     if (!status.ok()) {

@@ -254,20 +254,27 @@ v1::ListDumpsResponse SessionManager::ListDumps(const Peer& peer) const {
   return response;
 }
 
-Result<v1::PinDumpResponse> SessionManager::Pin(const Peer& peer,
-                                                const v1::PinDumpRequest& request_untrusted) {
+template <class Request, class Response>
+Status SessionManager::SetPinned(bool pinned, const Peer& peer, const Request& request, Response* out) {
   DCHECK_ON(deps_.session.control);
   if (deps_.dumps_or_null == nullptr) return Unimplemented("this daemon writes no dumps");
-  Result<std::vector<std::string>> names =
-      DumpsOf(peer, request_untrusted.session_id(), request_untrusted.dump());
+  Result<std::vector<std::string>> names = DumpsOf(peer, request.session_id(), request.dump());
   if (!names.ok()) return names.status();
-  RETURN_IF_ERROR(deps_.dumps_or_null->Pin(*names, !request_untrusted.unpin(), peer.admin));
-  v1::PinDumpResponse response;
+  RETURN_IF_ERROR(deps_.dumps_or_null->Pin(*names, pinned, peer.admin));
   for (const std::string& name : *names) {
     const KeptDump* dump = deps_.dumps_or_null->Find(name);
-    if (dump != nullptr) Describe(*dump, response.add_dumps());
+    if (dump != nullptr) Describe(*dump, out->add_dumps());
   }
-  return response;
+  return Status::Ok();
+}
+
+Status SessionManager::Pin(const Peer& peer, const v1::PinDumpRequest& request_untrusted, v1::PinDumpResponse* out) {
+  return SetPinned(true, peer, request_untrusted, out);
+}
+
+Status SessionManager::Unpin(const Peer& peer, const v1::UnpinDumpRequest& request_untrusted,
+                             v1::UnpinDumpResponse* out) {
+  return SetPinned(false, peer, request_untrusted, out);
 }
 
 }  // namespace profd

@@ -93,7 +93,8 @@ class SessionManager {
               std::function<void(Result<uint64_t>)> reply);
   // session_dumps.cc: what there is on the disk.
   v1::ListDumpsResponse ListDumps(const Peer& peer) const;
-  Result<v1::PinDumpResponse> Pin(const Peer& peer, const v1::PinDumpRequest& request_untrusted);
+  Status Pin(const Peer& peer, const v1::PinDumpRequest& request_untrusted, v1::PinDumpResponse* out);
+  Status Unpin(const Peer& peer, const v1::UnpinDumpRequest& request_untrusted, v1::UnpinDumpResponse* out);
 
   // `changed` runs at every change of the session's state until Unwatch.
   uint64_t Watch(const std::string& id, std::function<void()> changed);
@@ -148,6 +149,8 @@ class SessionManager {
   std::vector<std::shared_ptr<Session>> Conflicts(const Session::Order& order) const;
   SessionBrief BriefOf(const Record& record) const;
   std::vector<SessionBrief> Briefs() const;
+  template <class Request, class Response>
+  Status SetPinned(bool pinned, const Peer& peer, const Request& request, Response* out);
   std::string OwnerOf(const Peer& peer, const std::string& holder) const;
   Status AnnotateWithOwner(const Peer& peer, const Status& status) const;
   void AnnotateWithOwner(const Peer& peer, v1::Session* view) const;

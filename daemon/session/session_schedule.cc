@@ -52,13 +52,7 @@ class TermsPlanner {
   }
 
   void CheckStart() {
-    int given = (request_.start_at_ns() != 0) + (request_.start_in_ms() != 0) +
-                request_.has_start_step() + (request_.start_in_steps() != 0);
-    if (given > 1) {
-      Conflict("", "{start_at_ns}, {start_in_ms}, {start_step} and {start_in_steps}: give at most one of these");
-      return;
-    }
-    if (given > 0 && request_.since_ms() != 0) {
+    if (request_.start_case() != v1::StartSessionRequest::START_NOT_SET && request_.since_ms() != 0) {
       Conflict("since_ms", "goes with a start now, not with a start to come");
     }
     const int64_t max_s = context_.config.max_start_delay_s;

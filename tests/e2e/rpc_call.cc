@@ -75,7 +75,8 @@ int Run(const std::string& socket, const std::string& method) {
       {"RenewLease", Unary(&Stub::RenewLease)},     {"ListJobs", Unary(&Stub::ListJobs)},
       {"GetTime", Unary(&Stub::GetTime)},           {"GetTopology", Unary(&Stub::GetTopology)},
       {"ListDumps", Unary(&Stub::ListDumps)},
-      {"PinDump", Unary(&Stub::PinDump)},           {"DeleteDump", Unary(&Stub::DeleteDump)},
+      {"PinDump", Unary(&Stub::PinDump)},           {"UnpinDump", Unary(&Stub::UnpinDump)},
+      {"DeleteDump", Unary(&Stub::DeleteDump)},
       {"WatchSession", Watch}};
   auto found = methods.find(method);
   if (found == methods.end()) {

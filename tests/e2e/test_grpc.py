@@ -155,7 +155,7 @@ with rpc.connect() as daemon:
         out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", program], PYTHONPATH=package,
                           PROFD_SOCKET=self.daemon.socket).splitlines()
         for line in ("INVALID rank '-1' must not be negative",
-                     "INVALID since_ms '5000' needs a dump to put the past into, and {no",
+                     "INVALID since_ms '5000' needs a dump to put the past into, and {",
                      "INVALID dvpp_freq '0' must be an integer from 1 to 100 Hz",
                      "rank = -1: must not be negative",
                      "since_ms = 5000: needs a dump to put the past into, and no_dump is given"):

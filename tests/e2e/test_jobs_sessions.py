@@ -380,9 +380,9 @@ class JobSessions(Calls, DaemonCase):
 
     def test_all_problems_of_an_order(self):
         text = self.start(options={"sys_interconnection_freq": 51}, priority=10, steps=2,
-                          lease_ms=5, start_in_ms=1, start_at_ns=1, expect=INVALID_ARGUMENT)
-        for part in ("sys_interconnection_freq", "priority = 10", "steps needs", "lease_ms = 5",
-                     "at most one of these"):
+                          lease_ms=5, start_in_ms=1, since_ms=1, expect=INVALID_ARGUMENT)
+        for part in ("sys_interconnection_freq", "priority = 10", "steps: needs job_id or pids", "lease_ms = 5",
+                     "since_ms: goes with a start now"):
             self.assertIn(part, text)
 
     def test_stopping_a_job_stops_all_of_it(self):

@@ -378,7 +378,9 @@ class UserRates(OptionCase):
         for command in ("start", "check"):
             answer = self.daemon.ctl(command, "--options-json", json.dumps(order), expect=3, **alice)
             text = json.dumps(answer)
-            self.assertIn("sys_io_sampling_freq = 80: at most 20 Hz", text)
+            problems = answer["problems"] if command == "check" else answer["error"]["problems"]
+            self.assertEqual([(p["field"], p["value"]) for p in problems], [("sys_io_sampling_freq", "80")])
+            self.assertIn("at most 20 Hz", text)
             self.assertIn("limits.max_user_hz", text)
         # What she did not ask for is lowered, and said.
         order["sys_io_sampling_freq"] = 20

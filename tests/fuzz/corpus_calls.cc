@@ -78,6 +78,7 @@ void WriteCalls(Corpus& corpus) {
                    Call("WatchSession", watch, 1 | kMore) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>(), 1) +
                    Call("PinDump", OfSession<v1::PinDumpRequest>(), 1) +
+                   Call("UnpinDump", OfSession<v1::UnpinDumpRequest>(), 1) +
                    Call("FetchDump", fetch, 1 | kMore) +
                    Call("ListDumps", v1::ListDumpsRequest(), 1) +
                    Call("DeleteDump", OfSession<v1::DeleteDumpRequest>(), 1));

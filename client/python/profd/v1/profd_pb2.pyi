@@ -1,4 +1,5 @@
 from google.protobuf import any_pb2 as _any_pb2
+from google.protobuf import descriptor_pb2 as _descriptor_pb2
 from profd.v1 import options_pb2 as _options_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -7,6 +8,12 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+LEAST_ROLE_FIELD_NUMBER: int
+ROLE_ADMIN: Role
+ROLE_UNSPECIFIED: Role
+ROLE_USER: Role
+ROLE_VIEWER: Role
+least_role: _descriptor.FieldDescriptor
 
 class Caller(_message.Message):
     __slots__ = ["admin", "certificate", "pid", "uid", "viewer"]
@@ -618,14 +625,12 @@ class Outcome(_message.Message):
     def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., result: _Optional[_Union[Outcome.Result, str]] = ..., detail: _Optional[str] = ..., hz: _Optional[float] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., garbage_bytes: _Optional[int] = ..., thinned: bool = ..., rebased: bool = ..., holder: _Optional[str] = ...) -> None: ...
 
 class PinDumpRequest(_message.Message):
-    __slots__ = ["dump", "session_id", "unpin"]
+    __slots__ = ["dump", "session_id"]
     DUMP_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    UNPIN_FIELD_NUMBER: _ClassVar[int]
     dump: str
     session_id: str
-    unpin: bool
-    def __init__(self, session_id: _Optional[str] = ..., dump: _Optional[str] = ..., unpin: bool = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., dump: _Optional[str] = ...) -> None: ...
 
 class PinDumpResponse(_message.Message):
     __slots__ = ["dumps"]
@@ -960,7 +965,7 @@ class StartSessionRequest(_message.Message):
     start_step: int
     starter_pid: int
     steps: int
-    def __init__(self, job_id: _Optional[str] = ..., rank: _Optional[int] = ..., label: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., collectors: _Optional[_Iterable[_Union[CollectorOrder, _Mapping]]] = ..., pids: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[int] = ..., require_all: bool = ..., end_with_pid: _Optional[int] = ..., no_dump: bool = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., ranks: _Optional[_Iterable[int]] = ..., all: bool = ..., start_at_ns: _Optional[int] = ..., start_in_ms: _Optional[int] = ..., start_step: _Optional[int] = ..., steps: _Optional[int] = ..., since_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., starter_pid: _Optional[int] = ..., priority: _Optional[int] = ..., preempt: bool = ..., metadata: _Optional[_Mapping[str, str]] = ..., marks: bool = ..., compress: bool = ..., start_in_steps: _Optional[int] = ...) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., rank: _Optional[int] = ..., label: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., collectors: _Optional[_Iterable[_Union[CollectorOrder, _Mapping]]] = ..., pids: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[int] = ..., require_all: bool = ..., end_with_pid: _Optional[int] = ..., no_dump: bool = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., ranks: _Optional[_Iterable[int]] = ..., all: bool = ..., start_at_ns: _Optional[int] = ..., start_in_ms: _Optional[int] = ..., start_step: _Optional[int] = ..., start_in_steps: _Optional[int] = ..., steps: _Optional[int] = ..., since_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., starter_pid: _Optional[int] = ..., priority: _Optional[int] = ..., preempt: bool = ..., metadata: _Optional[_Mapping[str, str]] = ..., marks: bool = ..., compress: bool = ...) -> None: ...
 
 class StatusDetails(_message.Message):
     __slots__ = ["code", "details", "message"]
@@ -1000,6 +1005,20 @@ class Topology(_message.Message):
     devices: _containers.RepeatedCompositeFieldContainer[DeviceTopology]
     def __init__(self, devices: _Optional[_Iterable[_Union[DeviceTopology, _Mapping]]] = ...) -> None: ...
 
+class UnpinDumpRequest(_message.Message):
+    __slots__ = ["dump", "session_id"]
+    DUMP_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    dump: str
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ..., dump: _Optional[str] = ...) -> None: ...
+
+class UnpinDumpResponse(_message.Message):
+    __slots__ = ["dumps"]
+    DUMPS_FIELD_NUMBER: _ClassVar[int]
+    dumps: _containers.RepeatedCompositeFieldContainer[Dump]
+    def __init__(self, dumps: _Optional[_Iterable[_Union[Dump, _Mapping]]] = ...) -> None: ...
+
 class WatchSessionRequest(_message.Message):
     __slots__ = ["interval_ms", "session_id"]
     INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
@@ -1007,3 +1026,6 @@ class WatchSessionRequest(_message.Message):
     interval_ms: int
     session_id: str
     def __init__(self, session_id: _Optional[str] = ..., interval_ms: _Optional[int] = ...) -> None: ...
+
+class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []

@@ -69,6 +69,11 @@ class ProfdStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.PinDumpRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.PinDumpResponse.FromString,
                 )
+        self.UnpinDump = channel.unary_unary(
+                '/profd.v1.Profd/UnpinDump',
+                request_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
+                )
         self.ListOptions = channel.unary_unary(
                 '/profd.v1.Profd/ListOptions',
                 request_serializer=profd_dot_v1_dot_profd__pb2.ListOptionsRequest.SerializeToString,
@@ -187,8 +192,15 @@ class ProfdServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def PinDump(self, request, context):
-        """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid), or
-        lets them go again. RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
+        """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid).
+        RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnpinDump(self, request, context):
+        """They may be removed again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -303,6 +315,11 @@ def add_ProfdServicer_to_server(servicer, server):
                     servicer.PinDump,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.PinDumpRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.PinDumpResponse.SerializeToString,
+            ),
+            'UnpinDump': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnpinDump,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.SerializeToString,
             ),
             'ListOptions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListOptions,
@@ -533,6 +550,23 @@ class Profd(object):
         return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/PinDump',
             profd_dot_v1_dot_profd__pb2.PinDumpRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.PinDumpResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def UnpinDump(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/UnpinDump',
+            profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -75,9 +75,14 @@ class ProfdStub:
     PinDump: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.PinDumpRequest,
         profd.v1.profd_pb2.PinDumpResponse]
-    """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid), or
-    lets them go again. RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
+    """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid).
+    RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
     """
+
+    UnpinDump: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.UnpinDumpRequest,
+        profd.v1.profd_pb2.UnpinDumpResponse]
+    """They may be removed again."""
 
     ListOptions: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.ListOptionsRequest,
@@ -219,9 +224,17 @@ class ProfdServicer(metaclass=abc.ABCMeta):
         request: profd.v1.profd_pb2.PinDumpRequest,
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.PinDumpResponse:
-        """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid), or
-        lets them go again. RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
+        """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid).
+        RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
         """
+        pass
+
+    @abc.abstractmethod
+    def UnpinDump(self,
+        request: profd.v1.profd_pb2.UnpinDumpRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.UnpinDumpResponse:
+        """They may be removed again."""
         pass
 
     @abc.abstractmethod
