@@ -9,6 +9,16 @@
 namespace profd {
 namespace {
 
+// Names and values are the client's, and the list has to fit whatever they are.
+constexpr size_t kMaxFieldBytes = 96;
+constexpr size_t kMaxValueBytes = 120;
+
+// As part of a status message, in which gRPC sends all but printable ASCII as "%XX".
+size_t BytesInMessage(std::string_view text) {
+  const auto escaped = std::count_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e || c == '%'; });
+  return text.size() + 2 * static_cast<size_t>(escaped);
+}
+
 bool IsPlainName(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == ',' || c == ' ';
@@ -86,10 +96,10 @@ void ProblemList::Add(Problem problem) {
     ++left_out_;
     return;
   }
-  Clean(&problem.field, kMaxTextBytes);
-  Clean(&problem.value, kMaxTextBytes);
+  Clean(&problem.field, kMaxFieldBytes);
+  Clean(&problem.value, kMaxValueBytes);
   Clean(&problem.text, kMaxTextBytes);
-  bytes_ += problem.field.size() + problem.value.size() + problem.text.size() + 8;
+  bytes_ += BytesInMessage(problem.field) + BytesInMessage(problem.value) + BytesInMessage(problem.text) + 8;
   problems_.push_back(std::move(problem));
 }
 

@@ -57,6 +57,12 @@ TEST(ProblemList, CutsLongTextsAtACharacterAndRemovesControls) {
   EXPECT_EQ(problems[1].text, "a?[2Jb?");
 }
 
+TEST(ProblemList, CutsWhatTheClientSent) {
+  ProblemList list;
+  list.Add({.field = std::string(1000, 'f'), .value = std::string(1000, 'v'), .text = "unknown option"});
+  EXPECT_LT(std::move(list).Take()[0].value.size(), 200u);
+}
+
 TEST(Status, IsDescribedByItsProblems) {
   const Status status(StatusCode::kInvalidArgument,
                       std::vector<Problem>{{.field = "a", .text = "no"}, {.field = "b", .text = "neither"}});

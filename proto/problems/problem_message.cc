@@ -9,7 +9,7 @@ namespace profd {
 namespace {
 
 // gRPC's clients take 8 KiB of trailers; the status message is there, too, and some encode these in base64.
-constexpr size_t kMaxProblemBytes = 3300;
+constexpr size_t kMaxProblemBytes = 3100;
 
 void Append(int number, std::string_view bytes, std::string* out) {
   google::protobuf::io::StringOutputStream stream(out);

@@ -50,14 +50,31 @@ TEST(ProblemMessage, WhatDoesNotFitIntoATrailerIsLeftOut) {
   EXPECT_THAT(PackDetails(InvalidArgument("no problems, only a sentence")), IsEmpty());
 }
 
+// In base64, beside the message, of which gRPC sends all but printable ASCII as "%XX".
+size_t TrailerBytes(const Status& status) {
+  size_t message = 0;
+  for (char c : status.message()) message += c < 0x20 || c > 0x7e || c == '%' ? 3 : 1;
+  return message + PackDetails(status).size() * 4 / 3 + 200;
+}
+
 // A full list of the daemon's fits, with the message beside it.
 TEST(ProblemMessage, AFullListFitsIntoATrailer) {
   ProblemList list;
   for (int i = 0; i < 1000; ++i) list.Add({.field = "devices", .text = std::string(i % 400, 'x')});
   const Status status(StatusCode::kInvalidArgument, std::move(list).Take());
-  const std::string details = PackDetails(status);
-  EXPECT_FALSE(details.empty());
-  EXPECT_LT(details.size() * 4 / 3 + status.message().size() + 200, 8192u);
+  EXPECT_FALSE(PackDetails(status).empty());
+  EXPECT_LT(TrailerBytes(status), 8192u);
+}
+
+TEST(ProblemMessage, AFullListFitsWhateverTheClientSent) {
+  std::string chinese;
+  for (int i = 0; i < 1000; ++i) chinese += "\xe5\xb1\x82";
+  for (size_t ascii : {0, 1000, 2400}) {
+    ProblemList list;
+    for (size_t used = 0; used < ascii; used += 100) list.Add({.field = "devices", .text = std::string(85, 'x')});
+    for (int i = 0; i < 100; ++i) list.Add({.field = chinese, .value = chinese, .text = "unknown option"});
+    EXPECT_LT(TrailerBytes(Status(StatusCode::kInvalidArgument, std::move(list).Take())), 8192u) << ascii;
+  }
 }
 
 TEST(ProblemMessage, ForeignDetailsAreIgnored) {
