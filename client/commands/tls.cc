@@ -20,7 +20,7 @@ int RunTlsInit(const Io& io, std::vector<std::string> arguments, bool json) {
   argv.push_back(nullptr);
   ::execv(program.c_str(), argv.data());
   io.err << "profctl: cannot run " << Printable(program) << ": " << std::generic_category().message(errno)
-         << std::endl;
+         << "; it is installed beside profctl (package profctl)" << std::endl;
   return kExitInternal;
 }
 

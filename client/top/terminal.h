@@ -30,7 +30,7 @@ class Terminal {
 
   Size GetSize() const;
   // What was typed since; waits only to tell Escape from the beginning of another key. Sets `*gone` when
-  // nobody can type any more.
+  // the terminal is gone.
   std::vector<KeyPress> Read(bool* gone);
   void Show(const Frame& frame);
   // The next Show() draws everything anew.
