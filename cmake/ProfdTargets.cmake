@@ -1,4 +1,4 @@
-# Everything a room's CMakeLists.txt needs: one way to declare a library, a binary and a test, with the same
+# Everything a module's CMakeLists.txt needs: one way to declare a library, a binary and a test, with the same
 # warnings, sanitizers and hardening everywhere.
 
 set(PROFD_SANITIZE "" CACHE STRING "Comma-separated -fsanitize list; empty for none")
@@ -108,7 +108,7 @@ function(profd_unite target)
 endfunction()
 
 # profd_library(name SOURCES a.cc ... | b.cc ... DEPS x ... [PCH h ... | NO_PCH] [NO_UNITY]): one static library per
-# room or collector. PCH: headers of others that nearly all of its sources include; NO_PCH: it has flags of its
+# module or collector. PCH: headers of others that nearly all of its sources include; NO_PCH: it has flags of its
 # own. NO_UNITY: who links it must not get one source's libraries with another.
 function(profd_library name)
   cmake_parse_arguments(ARG "NO_PCH;NO_UNITY" "" "SOURCES;DEPS;PCH" ${ARGN})

@@ -56,8 +56,8 @@ def sources(root, paths, base=None):
     if base is None:
         return names
     changed = changed_since(root, base)
-    rooms = {path.split("/")[0] for path in names}
-    headers = [name for name in changed if name.endswith(".h") and name.split("/")[0] in rooms]
+    modules = {path.split("/")[0] for path in names}
+    headers = [name for name in changed if name.endswith(".h") and name.split("/")[0] in modules]
     keep = changed | users_of(root, headers, names)
     return [name for name in names if name in keep]
 

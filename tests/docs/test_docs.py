@@ -11,7 +11,7 @@ import run_tests
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = (".cc", ".h", ".py", ".proto")
-ROOMS = ("base", "client", "collectors", "daemon", "driver", "dump", "export", "proto", "sim")
+MODULES = ("base", "client", "collectors", "daemon", "driver", "dump", "export", "proto", "sim")
 
 
 def tracked(*patterns):
@@ -28,7 +28,7 @@ def read(name):
 def source_text():
     """All code, string literals that the compiler joins joined, escaped quotes as they are printed."""
     parts = []
-    for name in tracked(*ROOMS):
+    for name in tracked(*MODULES):
         if name.endswith(SOURCES) and "_test." not in name:
             parts.append(re.sub(r'"\s*\n\s*"', "", read(name)).replace('\\"', '"'))
     return "\n".join(parts)
