@@ -1,6 +1,7 @@
 // The clocks of this host, injectable. Nothing else in the project reads a clock.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace profd {
@@ -26,7 +27,7 @@ class SystemClock final : public Clock {
   uint64_t CpuCounter() const override;
 };
 
-// Moves only when a test moves it. Not thread-safe beyond one writer (values are plain).
+// Moves only when a test moves it. Thread-safe, but the clocks move one after the other.
 class ManualClock final : public Clock {
  public:
   int64_t MonotonicRawNs() const override { return raw_ns; }
@@ -41,10 +42,10 @@ class ManualClock final : public Clock {
     counter += static_cast<uint64_t>(ns / 10);
   }
 
-  int64_t raw_ns = 1'000'000'000;
-  int64_t steady_ns = 1'000'000'000;
-  int64_t wall_ns = 1'767'225'600'000'000'000;
-  uint64_t counter = 100'000'000;
+  std::atomic<int64_t> raw_ns = 1'000'000'000;
+  std::atomic<int64_t> steady_ns = 1'000'000'000;
+  std::atomic<int64_t> wall_ns = 1'767'225'600'000'000'000;
+  std::atomic<uint64_t> counter = 100'000'000;
 };
 
 inline constexpr int64_t kNsPerMs = 1'000'000;

@@ -14,7 +14,8 @@ class Strand;
 
 class Executor {
  public:
-  // Starts `threads` threads named `name` (at most 15 characters, as the kernel shows them).
+  // Starts `threads` threads named `name` (at most 15 characters, as the kernel shows them). With none,
+  // tasks run in base/manual_executor.h.
   Executor(std::string name, int threads);
   // Stops and joins; tasks not yet begun are dropped.
   ~Executor();
@@ -25,6 +26,7 @@ class Executor {
   void Stop();
 
  private:
+  friend class ManualExecutor;
   friend class Strand;
   friend class Timer;
   struct Impl;
@@ -41,11 +43,12 @@ class Strand {
   // Thread-safe. Runs `task` later on this strand; dropped if the executor stops first.
   void Post(std::function<void()> task);
   // True on the thread that runs a task of this strand right now, and anywhere once the executor has
-  // stopped: no task runs any more.
+  // stopped: no task runs any more. With a manual executor: on the thread that made it.
   bool RunsHere() const;
 
  private:
   friend class FdWatch;
+  friend class ManualExecutor;
   friend class Timer;
   struct Impl;
   std::shared_ptr<Impl> impl_;
@@ -66,6 +69,7 @@ class Timer {
   void Cancel();
 
  private:
+  friend class ManualExecutor;
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

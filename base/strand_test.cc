@@ -8,9 +8,12 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/manual_executor.h"
 
 namespace profd {
 namespace {
@@ -82,6 +85,71 @@ TEST(Timer, FiresOnItsStrandAndCancelledOnesDoNot) {
     gone.set_value();
   });
   gone.get_future().wait();
+}
+
+TEST(ManualExecutor, RunsWhatIsPostedOnTheTestsOwnThread) {
+  ManualClock clock;
+  ManualExecutor manual(clock);
+  Strand strand(manual.executor());
+  DCHECK_ON(strand);
+  std::vector<int> seen;
+  strand.Post([&] {
+    seen.push_back(1);
+    strand.Post([&] { seen.push_back(2); });
+  });
+  EXPECT_TRUE(seen.empty());
+  manual.RunReady();
+  EXPECT_EQ(seen, (std::vector<int>{1, 2}));
+  std::atomic<bool> came = false;
+  std::thread other([&] {
+    EXPECT_FALSE(strand.RunsHere());
+    strand.Post([&] { came = true; });
+  });
+  EXPECT_TRUE(manual.RunUntil([&] { return came.load(); }));
+  other.join();
+}
+
+TEST(ManualExecutor, TimersRunInOrderAtTheirInstants) {
+  ManualClock clock;
+  const int64_t start = clock.SteadyNs();
+  ManualExecutor manual(clock);
+  Strand strand(manual.executor());
+  std::vector<std::pair<std::string, int64_t>> seen;
+  auto note = [&](const std::string& name) {
+    return [&seen, &clock, start, name] { seen.emplace_back(name, clock.SteadyNs() - start); };
+  };
+  Timer late(strand);
+  Timer early(strand);
+  Timer cancelled(strand);
+  Timer moved(strand);
+  auto gone = std::make_unique<Timer>(strand);
+  late.After(3 * kNsPerSecond, note("late"));
+  early.At(start + kNsPerSecond, [&] {
+    note("early")();
+    early.After(kNsPerSecond, note("again"));
+  });
+  cancelled.After(kNsPerSecond, note("cancelled"));
+  cancelled.Cancel();
+  moved.After(kNsPerSecond, note("replaced"));
+  moved.After(10 * kNsPerSecond, note("moved"));
+  gone->After(kNsPerSecond, note("gone"));
+  gone.reset();
+  EXPECT_EQ(manual.timers(), 3u);
+  manual.Advance(kNsPerSecond - 1);
+  EXPECT_TRUE(seen.empty());
+  manual.Advance(4 * kNsPerSecond);
+  EXPECT_EQ(seen, (std::vector<std::pair<std::string, int64_t>>{{"early", kNsPerSecond},
+                                                                {"again", 2 * kNsPerSecond},
+                                                                {"late", 3 * kNsPerSecond}}));
+  EXPECT_EQ(clock.SteadyNs() - start, 5 * kNsPerSecond - 1);
+  EXPECT_EQ(manual.timers(), 1u);
+  manual.Advance(3600 * kNsPerSecond);
+  EXPECT_EQ(seen.back(), (std::pair<std::string, int64_t>{"moved", 10 * kNsPerSecond}));
+  // What is due already runs at once.
+  late.At(start, note("due"));
+  manual.RunReady();
+  EXPECT_EQ(seen.back().first, "due");
+  EXPECT_EQ(manual.timers(), 0u);
 }
 
 // A pipe becomes readable, is read, and becomes readable again; nothing comes after the watch is gone.

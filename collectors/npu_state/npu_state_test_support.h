@@ -46,7 +46,7 @@ class NpuStateTest : public ::testing::Test {
   // One tick at `second` seconds after the first; its samples without their times.
   std::string PollAt(int64_t second) {
     clock.raw_ns = kStart + second * kNsPerSecond;
-    clock.steady_ns = clock.raw_ns;
+    clock.steady_ns = clock.raw_ns.load();
     batch.Clear();
     PollOutput out{batch, sink};
     last = collector->Poll({clock.raw_ns, clock.raw_ns, 0}, out);

@@ -5,12 +5,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <thread>
 
+#include "base/manual_executor.h"
 #include "collectors/metric_table.h"
 #include "daemon/attribution/kube_test_support.h"
 #include "daemon/attribution/source.h"
@@ -27,19 +26,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// The real clock, and whatever it was put forward by.
-class SteppedClock final : public Clock {
- public:
-  int64_t MonotonicRawNs() const override { return clock_.MonotonicRawNs() + ahead; }
-  int64_t SteadyNs() const override { return clock_.SteadyNs() + ahead; }
-  int64_t WallNs() const override { return clock_.WallNs() + ahead; }
-  uint64_t CpuCounter() const override { return clock_.CpuCounter(); }
-  std::atomic<int64_t> ahead{0};
-
- private:
-  SystemClock clock_;
-};
-
 class FakeDirectory final : public JobDirectory {
  public:
   std::vector<TrainingProcess> Processes() const override { return processes; }
@@ -51,7 +37,7 @@ class FakeDirectory final : public JobDirectory {
 
 class AttributionTest : public testing::Test {
  protected:
-  AttributionTest() : executor_("control", 1), control_(executor_) {
+  AttributionTest() : control_(time_.executor()) {
     auto fs = RootedFs::OpenRoot(folder_.path());
     EXPECT_TRUE(fs.ok());
     fs_.emplace(std::move(fs).value());
@@ -62,10 +48,6 @@ class AttributionTest : public testing::Test {
       store_.SetDeviceLabels(device.id, std::to_string(device.physical_id), device.uuid);
     }
   }
-  ~AttributionTest() override {
-    OnControl([this] { attribution_.reset(); });
-    executor_.Stop();
-  }
   void Start() {
     Attribution::Deps deps{control_, clock_, *host_, directory_, store_};
     deps.names_or_null = &names_;
@@ -73,14 +55,6 @@ class AttributionTest : public testing::Test {
       notices_.push_back(source + ": " + what);
     };
     attribution_ = std::make_unique<Attribution>(std::move(deps), config_);
-  }
-  void OnControl(std::function<void()> task) {
-    std::promise<void> done;
-    control_.Post([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
   }
   // "name{labels without uuid}" of what a scrape would show.
   std::vector<std::string> Shown(MetricId metric) {
@@ -96,16 +70,12 @@ class AttributionTest : public testing::Test {
     });
     return out;
   }
-  // Rounds until it holds; a test that never gets there ends by the harness's limit.
+  // Rounds until it holds, while the sources answer on their threads; no time passes.
   void RoundsUntil(const std::function<bool()>& condition) {
-    bool holds = false;
-    while (!holds) {
-      OnControl([&] {
-        attribution_->Tick();
-        holds = condition();
-      });
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(time_.RunUntil([&] {
+      attribution_->Tick();
+      return condition();
+    }));
   }
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(std::filesystem::path(folder_.path()) / name) << text;
@@ -113,7 +83,8 @@ class AttributionTest : public testing::Test {
 
   RoundInput input_;
   TempDir folder_;
-  SteppedClock clock_;
+  ManualClock clock_;
+  ManualExecutor time_{clock_};
   std::optional<RootedFs> fs_;
   std::optional<Host> host_;
   DaemonConfig config_;
@@ -121,7 +92,6 @@ class AttributionTest : public testing::Test {
   ProcessNames names_;
   FakeDirectory directory_;
   std::vector<std::string> notices_;
-  Executor executor_;
   Strand control_;
   std::unique_ptr<Attribution> attribution_;
 };
@@ -138,10 +108,8 @@ TEST_F(AttributionTest, SeriesComeAndGoWithProcesses) {
   EXPECT_THAT(Shown(kJob), SizeIs(1));
   EXPECT_EQ(names_.Of(10).job, "4711");
   size_t with = store_.size();
-  OnControl([&] {
-    directory_.processes.clear();
-    attribution_->Tick();
-  });
+  directory_.processes.clear();
+  attribution_->Tick();
   EXPECT_THAT(Shown(kProcess), IsEmpty());
   EXPECT_THAT(Shown(kJob), IsEmpty());
   EXPECT_EQ(store_.size(), with - 2);
@@ -152,16 +120,14 @@ TEST_F(AttributionTest, ManyJobsComeAndGoWithoutGrowth) {
   Start();
   size_t most = 0;
   for (int round = 0; round < 200; ++round) {
-    OnControl([&] {
-      directory_.processes.clear();
-      for (int i = 0; i < 50; ++i) {
-        directory_.processes.push_back(ProcessOf(round * 50 + i + 1, 0, std::to_string(round), {i % 4}));
-        directory_.processes.back().attach_id = 1;
-        directory_.processes.back().step = round;
-      }
-      attribution_->Tick();
-      most = std::max(most, store_.size());
-    });
+    directory_.processes.clear();
+    for (int i = 0; i < 50; ++i) {
+      directory_.processes.push_back(ProcessOf(round * 50 + i + 1, 0, std::to_string(round), {i % 4}));
+      directory_.processes.back().attach_id = 1;
+      directory_.processes.back().step = round;
+    }
+    attribution_->Tick();
+    most = std::max(most, store_.size());
   }
   EXPECT_LE(most, 50u * 3 + 4 + 16);
   EXPECT_EQ(store_.refused(), 0u);
@@ -176,12 +142,12 @@ TEST_F(AttributionTest, JobMapIsReadAgain) {
   EXPECT_THAT(Shown(kJob), Contains("5|4711||job_map"));
   EXPECT_THAT(Shown(MetricByName("profd_attribution_ignored_files")), SizeIs(1));
   Write("5", "");
-  clock_.ahead += 6 * kNsPerSecond;
+  clock_.Advance(6 * kNsPerSecond);
   RoundsUntil([&] { return Shown(kJob).empty(); });
   // Said once, however many rounds there were.
   EXPECT_THAT(notices_, testing::ElementsAre("job_map: not used: 77: this node has no NPU 77"));
   std::filesystem::remove_all(folder_.path());
-  clock_.ahead += 6 * kNsPerSecond;
+  clock_.Advance(6 * kNsPerSecond);
   RoundsUntil([&] { return attribution_->counters().source_errors > 0; });
   EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), Contains("job_map = 0.000000"));
   EXPECT_THAT(notices_, Contains(HasSubstr("No such file")));
@@ -189,7 +155,7 @@ TEST_F(AttributionTest, JobMapIsReadAgain) {
 
 TEST_F(AttributionTest, SourcesThatAreNotThereSayNothing) {
   Start();
-  OnControl([&] { attribution_->Tick(); });
+  attribution_->Tick();
   EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), testing::ElementsAre("users"));
   EXPECT_THAT(notices_, IsEmpty());
 }
@@ -202,9 +168,8 @@ TEST_F(AttributionTest, SourceSaysWhatChanges) {
       control_, clock_, thread, Source<int>::Options{"x", 0},
       [&](const std::string& name, const std::string& what) { said.push_back(name + ": " + what); });
   auto round = [&](const Result<int>& answer) {
-    OnControl([&] { source->Ask([answer] { return answer; }, [&](int n) { taken.push_back(n); }); });
-    bool answered = false;
-    while (!answered) OnControl([&] { answered = source->IsDue(); });
+    source->Ask([answer] { return answer; }, [&](int n) { taken.push_back(n); });
+    EXPECT_TRUE(time_.RunUntil([&] { return source->IsDue(); }));
   };
   round(NotFound("nobody"));
   EXPECT_FALSE(source->state().in_use);
@@ -221,7 +186,7 @@ TEST_F(AttributionTest, SourceSaysWhatChanges) {
   EXPECT_TRUE(source->IsStale());
   EXPECT_EQ(taken, (std::vector<int>{1, 2}));
   EXPECT_EQ(said, (std::vector<std::string>{"x: broken", "x: answers again", "x: went away"}));
-  OnControl([&] { source.reset(); });
+  source.reset();
 }
 
 // Where no process uses an NPU the rounds do nothing but keep what is shown from going stale.
@@ -229,8 +194,8 @@ TEST_F(AttributionTest, QuietRoundsKeepWhatIsShown) {
   constexpr MetricId kHidden = MetricByName("profd_attribution_hidden_processes");
   Start();
   for (int round = 0; round < 20; ++round) {
-    clock_.ahead += 9 * kNsPerSecond;
-    OnControl([this] { attribution_->Tick(); });
+    clock_.Advance(9 * kNsPerSecond);
+    attribution_->Tick();
     ASSERT_THAT(Shown(kHidden), SizeIs(1)) << round;
   }
 }
@@ -238,10 +203,8 @@ TEST_F(AttributionTest, QuietRoundsKeepWhatIsShown) {
 TEST_F(AttributionTest, NothingAfterTheStop) {
   directory_.processes = {ProcessOf(10, 0, "4711", {0})};
   Start();
-  OnControl([&] {
-    attribution_->Stop();
-    attribution_->Tick();
-  });
+  attribution_->Stop();
+  attribution_->Tick();
   EXPECT_EQ(store_.size(), 0u);
 }
 
@@ -266,7 +229,7 @@ TEST_F(AttributionTest, KubeletAndRuntimeNameContainers) {
   kubelet_server->Shutdown();
   kubelet_server.reset();
   std::filesystem::remove(config_.pod_resources_socket);
-  clock_.ahead += 11 * kNsPerSecond;
+  clock_.Advance(11 * kNsPerSecond);
   RoundsUntil([&] { return Shown(kContainer).size() == 1; });
   EXPECT_THAT(Shown(kContainer), testing::ElementsAre("4|ml|train-0|main|c1"));
   EXPECT_THAT(notices_, Contains(HasSubstr("kubelet: ")));
@@ -302,25 +265,19 @@ TEST_F(AttributionTest, UserDatabaseThatHangsCostsNames) {
         return "name" + std::to_string(uid);
       });
   auto until = [&](uint32_t uid, const std::string& name) {
-    bool holds = false;
-    while (!holds) {
-      OnControl([&] {
-        users->Tick();
-        holds = users->Of(uid) == name;
-      });
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(time_.RunUntil([&] {
+      users->Tick();
+      return users->Of(uid) == name;
+    }));
   };
   until(1, "name1");
-  OnControl([&] { EXPECT_EQ(users->Of(7), std::nullopt); });
-  clock_.ahead += 3 * kNsPerSecond;
+  EXPECT_EQ(users->Of(7), std::nullopt);
+  clock_.Advance(3 * kNsPerSecond);
   until(7, "7");
-  OnControl([&] {
-    EXPECT_FALSE(users->up());
-    EXPECT_GE(users->errors(), 1u);
-  });
+  EXPECT_FALSE(users->up());
+  EXPECT_GE(users->errors(), 1u);
   hanging.release.set_value();
-  OnControl([&] { users.reset(); });
+  users.reset();
 }
 
 TEST_F(AttributionTest, UserWithoutANameIsANumber) {

@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
-#include <future>
-#include <thread>
 
+#include "base/manual_executor.h"
 #include "dump/session_dump.h"
 #include "dump/test_util.h"
 
@@ -18,12 +16,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-class DumpKeeperTest : public ::testing::Test {
+class DumpRetentionTest : public ::testing::Test {
  protected:
-  DumpKeeperTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {}
-  ~DumpKeeperTest() override {
-    if (keeper_ != nullptr) keeper_->Stop();
-    executor_.Stop();
+  DumpRetentionTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {}
+  ~DumpRetentionTest() override {
+    if (retention_ != nullptr) retention_->Stop();
   }
 
   // A finished dump, or one that a crash left.
@@ -42,42 +39,31 @@ class DumpKeeperTest : public ::testing::Test {
     }
     return (*dump)->name();
   }
-  template <class F>
-  auto OnControl(F f) {
-    std::promise<decltype(f())> result;
-    control_.Post([&] { result.set_value(f()); });
-    return result.get_future().get();
-  }
   void Begin(const QuotaLimits& limits = {}) {
-    OnControl([&] {
-      keeper_ = std::make_unique<DumpRetention>(
-          DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, limits);
-      keeper_->SetHooks({[this](const DumpRetention::Found& found) { found_.push_back(found.dump); },
-                         [this](const std::string& name, std::string_view) {
-                           removed_.push_back(name);
-                         }});
-      Result<std::vector<std::string>> names = root_.Names();
-      keeper_->Begin(names.value_or({}), {}, [] {});
-      return 0;
-    });
-    Until([this] { return keeper_->complete(); });
+    retention_ = std::make_unique<DumpRetention>(
+        DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, limits);
+    retention_->SetHooks({[this](const DumpRetention::Found& found) { found_.push_back(found.dump); },
+                       [this](const std::string& name, std::string_view) {
+                         removed_.push_back(name);
+                       }});
+    Result<std::vector<std::string>> names = root_.Names();
+    retention_->Begin(names.value_or({}), {}, [] {});
+    Until([this] { return retention_->complete(); });
   }
-  void Until(const std::function<bool()>& condition) {
-    while (!OnControl(condition)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  void Until(const std::function<bool()>& condition) { EXPECT_TRUE(time_.RunUntil(condition)); }
 
   TempDir tmp_;
-  SystemClock clock_;
-  Executor executor_{"test-control", 1};
-  Strand control_{executor_};
+  ManualClock clock_;
+  ManualExecutor time_{clock_};
+  Strand control_{time_.executor()};
   StateStore store_{tmp_ / "state"};
   DumpRoot root_;
   std::vector<KeptDump> found_;
   std::vector<std::string> removed_;
-  std::unique_ptr<DumpRetention> keeper_;
+  std::unique_ptr<DumpRetention> retention_;
 };
 
-TEST_F(DumpKeeperTest, FindsAndCompletesWhatThereIsNewestFirst) {
+TEST_F(DumpRetentionTest, FindsAndCompletesWhatThereIsNewestFirst) {
   const std::string first = Make("s-1", true);
   const std::string second = Make("s-2", false);
   Begin();
@@ -88,104 +74,84 @@ TEST_F(DumpKeeperTest, FindsAndCompletesWhatThereIsNewestFirst) {
   EXPECT_EQ(found_[1].name, first);
   EXPECT_EQ(found_[1].state, DumpState::kDone);
   EXPECT_GT(found_[1].bytes, 0u);
-  EXPECT_EQ(OnControl([&] { return keeper_->recovered(); }), 1u);
+  EXPECT_EQ(retention_->recovered(), 1u);
 }
 
-TEST_F(DumpKeeperTest, WhatIsTooMuchGoesButNotWhatIsPinned) {
+TEST_F(DumpRetentionTest, WhatIsTooMuchGoesButNotWhatIsPinned) {
   const std::string first = Make("s-1", true);
   const std::string second = Make("s-2", true);
   Begin();
-  ASSERT_TRUE(OnControl([&] { return keeper_->Pin({first}, true, false); }).ok());
-  OnControl([&] {
-    keeper_->SetLimits({.total = 1});
-    return keeper_->Enforce().over_total;
-  });
-  Until([&] { return keeper_->Find(second) == nullptr && keeper_->All().size() == 1; });
+  ASSERT_TRUE(retention_->Pin({first}, true, false).ok());
+  retention_->SetLimits({.total = 1});
+  retention_->Enforce();
+  Until([&] { return retention_->Find(second) == nullptr && retention_->All().size() == 1; });
   EXPECT_THAT(removed_, ElementsAre(second));
-  Status refused = OnControl([&] { return keeper_->CheckStart(1); });
+  Status refused = retention_->CheckStart(1);
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.message(), HasSubstr("dump.max_total_mb"));
   EXPECT_TRUE(std::filesystem::exists(tmp_ / ("root/" + first)));
 }
 
-TEST_F(DumpKeeperTest, SumsAndRoomFollowWhatIsWritten) {
+TEST_F(DumpRetentionTest, SumsAndRoomFollowWhatIsWritten) {
   const std::string finished = Make("s-1", true);
   Begin({.total = 1'000'000'000'000});
-  const uint64_t before = OnControl([&] { return keeper_->total_bytes(); });
+  const uint64_t before = retention_->total_bytes();
   EXPECT_GT(before, 0U);
-  auto sums = [&] { return OnControl([&] { return keeper_->sums(); }); };
+  auto sums = [&] { return retention_->sums(); };
   EXPECT_EQ(sums().finished, before);
   const std::string running = Make("s-2", true);
-  OnControl([&] {
-    KeptDump dump;
-    dump.name = running;
-    dump.uid = 5;
-    keeper_->Opened(dump);
-    keeper_->Grown(running, 5000);
-    return 0;
-  });
+  KeptDump dump;
+  dump.name = running;
+  dump.uid = 5;
+  retention_->Opened(dump);
+  retention_->Grown(running, 5000);
   EXPECT_EQ(sums().running, 5000U);
-  EXPECT_TRUE(OnControl([&] { return keeper_->Enforce().removals.empty(); })) << "far below";
-  OnControl([&] {
-    keeper_->Grown(running, 9000);
-    return keeper_->Pin({finished}, true, false).ok();
-  });
+  EXPECT_TRUE(retention_->Enforce().removals.empty()) << "far below";
+  retention_->Grown(running, 9000);
+  EXPECT_TRUE(retention_->Pin({finished}, true, false).ok());
   EXPECT_EQ(sums().running, 9000U);
   EXPECT_EQ(sums().pinned, before);
   EXPECT_EQ(sums().finished, 0U);
   // The room that is left for what is still to come counts, too.
-  OnControl([&] {
-    keeper_->SetLimits({.total = before + 10'000});
-    return keeper_->Pin({finished}, false, false).ok();
-  });
-  EXPECT_FALSE(OnControl([&] { return keeper_->Enforce().removals.empty(); }));
-  Until([&] { return keeper_->Find(finished) == nullptr && keeper_->sums().finished == 0; });
-  OnControl([&] {
-    keeper_->Closed(running, DumpState::kDone, 9000);
-    return 0;
-  });
-  Until([&] { return keeper_->sums().running == 0 && keeper_->sums().finished != 9000; });
+  retention_->SetLimits({.total = before + 10'000});
+  EXPECT_TRUE(retention_->Pin({finished}, false, false).ok());
+  EXPECT_FALSE(retention_->Enforce().removals.empty());
+  Until([&] { return retention_->Find(finished) == nullptr && retention_->sums().finished == 0; });
+  retention_->Closed(running, DumpState::kDone, 9000);
+  Until([&] { return retention_->sums().running == 0 && retention_->sums().finished != 9000; });
   EXPECT_GT(sums().finished, 0U) << "what the files have";
 }
 
-TEST_F(DumpKeeperTest, AFlushBetweenTwoLooksIsNoFlood) {
+TEST_F(DumpRetentionTest, AFlushBetweenTwoLooksIsNoFlood) {
   const std::string finished = Make("s-1", true);
   const std::string running = Make("s-2", true);
   Begin();
-  const QuotaPlan plan = OnControl([&] {
-    keeper_->SetLimits({.total = keeper_->total_bytes() + (4u << 20)});
-    keeper_->Enforce();
-    KeptDump dump;
-    dump.name = running;
-    keeper_->Opened(dump);
-    keeper_->Grown(running, 1u << 20);
-    return keeper_->Enforce();
-  });
+  retention_->SetLimits({.total = retention_->total_bytes() + (4u << 20)});
+  retention_->Enforce();
+  KeptDump dump;
+  dump.name = running;
+  retention_->Opened(dump);
+  retention_->Grown(running, 1u << 20);
+  const QuotaPlan plan = retention_->Enforce();
   EXPECT_TRUE(plan.removals.empty());
   EXPECT_FALSE(plan.over_total);
 }
 
 // Root's dumps have no limit of their own: the test's are, so it is asked about pins instead.
-TEST_F(DumpKeeperTest, PinsAreLimitedAndSurvive) {
+TEST_F(DumpRetentionTest, PinsAreLimitedAndSurvive) {
   const std::string first = Make("s-1", true);
   const std::string second = Make("s-2", true);
   Begin();
-  uint64_t bytes = OnControl([&] { return keeper_->Find(first)->bytes; });
-  OnControl([&] {
-    keeper_->SetLimits({.pinned_per_uid = bytes + 1});
-    return 0;
-  });
-  EXPECT_TRUE(OnControl([&] { return keeper_->Pin({first}, true, false); }).ok());
-  Status refused = OnControl([&] { return keeper_->Pin({second}, true, false); });
+  uint64_t bytes = retention_->Find(first)->bytes;
+  retention_->SetLimits({.pinned_per_uid = bytes + 1});
+  EXPECT_TRUE(retention_->Pin({first}, true, false).ok());
+  Status refused = retention_->Pin({second}, true, false);
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.message(), HasSubstr("max_pinned_mb_per_uid"));
-  EXPECT_TRUE(OnControl([&] { return keeper_->Pin({second}, true, true); }).ok());
+  EXPECT_TRUE(retention_->Pin({second}, true, true).ok());
   Until([&] { return store_.LoadPins().value_or("").find(second) != std::string::npos; });
-  keeper_->Stop();
-  OnControl([&] {
-    keeper_.reset();
-    return 0;
-  });
+  retention_->Stop();
+  retention_.reset();
   found_.clear();
   Begin();
   EXPECT_TRUE(found_.at(0).pinned);

@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <future>
-#include <mutex>
-
+#include "base/manual_executor.h"
 #include "daemon/jobs/job_view.h"
 #include "daemon/jobs/test_support.h"
 #include "profd/v1/profd.pb.h"
@@ -27,12 +24,9 @@ TrainingProcess MakeProcess(uint64_t attach_id, pid_t pid, const std::string& jo
   return process;
 }
 
-// The executor has stopped, so that the strand's state is the test's own thread's; no test waits for a
-// round.
 class JobTableTest : public ::testing::Test {
  protected:
-  JobTableTest() : executor_("test", 1), control_(executor_), table_(MakeDeps()) {
-    executor_.Stop();
+  JobTableTest() : control_(time_.executor()), table_(MakeDeps()) {
     clock_.raw_ns = 1000 * kNsPerSecond;
   }
 
@@ -55,7 +49,7 @@ class JobTableTest : public ::testing::Test {
   }
 
   ManualClock clock_;
-  Executor executor_;
+  ManualExecutor time_{clock_};
   Strand control_;
   std::set<pid_t> dead_;
   std::vector<uint64_t> sent_;
@@ -237,36 +231,28 @@ TEST_F(JobTableTest, NoticesGoToAttachedOnes) {
   EXPECT_EQ(sent_, std::vector<uint64_t>{1});
 }
 
-// The rounds by themselves, on a real strand.
-TEST(JobTableRounds, EmptyTheRings) {
-  SystemClock clock;
-  Executor executor("test", 1);
-  Strand control(executor);
+TEST_F(JobTableTest, RoundsEmptyTheRings) {
   TestRing ring;
-  std::promise<std::string> got;
-  std::unique_ptr<JobTable> table;
-  std::shared_ptr<void> handle;
-  control.Post([&] {
-    table = std::make_unique<JobTable>(JobTable::Deps{
-        control, clock, [](pid_t) { return std::nullopt; }, nullptr, nullptr});
-    JobDirectory::Watcher watcher;
-    watcher.wants = [](uint64_t) { return true; };
-    watcher.on_marks = [&](const MarkBatch& batch) { got.set_value(std::string(batch.marks[0].name)); };
-    handle = table->Watch(std::move(watcher));
-    table->Enter(MakeProcess(1, 11), false, RingReader::Map(ring.fd()).value());
-    table->Announce(1);
-    ring.Put(MarkKind::kMark, "by itself");
-  });
-  auto future = got.get_future();
-  ASSERT_EQ(future.wait_for(std::chrono::seconds(60)), std::future_status::ready);
-  EXPECT_EQ(future.get(), "by itself");
-  std::promise<void> done;
-  control.Post([&] {
-    handle.reset();
-    table.reset();
-    done.set_value();
-  });
-  done.get_future().wait();
+  std::vector<std::string> got;
+  bool wanted = false;
+  JobDirectory::Watcher watcher;
+  watcher.wants = [&](uint64_t) { return wanted; };
+  watcher.on_marks = [&](const MarkBatch& batch) { got.emplace_back(batch.marks[0].name); };
+  auto handle = table_.Watch(std::move(watcher));
+  Enter(1, 11, &ring);
+  table_.Announce(1);
+  ring.Put(MarkKind::kMark, "first");
+  time_.Advance(60 * kNsPerSecond);
+  EXPECT_TRUE(got.empty()) << "not wanted";
+  wanted = true;
+  time_.Advance(kNsPerSecond);
+  ring.Put(MarkKind::kMark, "second");
+  time_.Advance(kNsPerSecond);
+  EXPECT_EQ(got.back(), "second");
+  // No ring, no rounds.
+  table_.Detach(1, true);
+  time_.Advance(kNsPerSecond);
+  EXPECT_EQ(time_.timers(), 0u);
 }
 
 class JobViewTest : public ::testing::Test {

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <future>
+#include <optional>
 
+#include "base/manual_executor.h"
 #include "driver/rooted_fs.h"
 #include "dump/test_util.h"
 
@@ -17,11 +18,9 @@ namespace {
 class ProcessProbeTest : public ::testing::Test {
  protected:
   ProcessProbeTest()
-      : executor_("test", 1),
-        control_(executor_),
+      : control_(time_.executor()),
         proc_(RootedFs::OpenRoot(tmp_.path()).value()),
         probe_(control_, proc_, clock_) {}
-  ~ProcessProbeTest() override { executor_.Stop(); }
 
   void WriteProcess(int pid, uint64_t ticks, const std::string& job) {
     std::string base = std::to_string(pid);
@@ -33,17 +32,18 @@ class ProcessProbeTest : public ::testing::Test {
     WriteText(tmp_ / (base + "/cgroup"), "0::/\n");
   }
   Result<std::vector<TrainingProcess>> Users(std::vector<DeviceUse> uses) {
-    std::promise<Result<std::vector<TrainingProcess>>> answer;
+    std::optional<Result<std::vector<TrainingProcess>>> answer;
     probe_.LookupUsers(std::move(uses), [&](auto users) {
       EXPECT_TRUE(control_.RunsHere());
-      answer.set_value(std::move(users));
+      answer = std::move(users);
     });
-    return answer.get_future().get();
+    EXPECT_TRUE(time_.RunUntil([&] { return answer.has_value(); }));
+    return *answer;
   }
 
   TempDir tmp_;
-  SystemClock clock_;
-  Executor executor_;
+  ManualClock clock_;
+  ManualExecutor time_{clock_};
   Strand control_;
   RootedFs proc_;
   ProcessProbe probe_;
@@ -52,13 +52,13 @@ class ProcessProbeTest : public ::testing::Test {
 TEST_F(ProcessProbeTest, AnswersOnTheControlStrand) {
   WriteProcess(42, 7, "4711");
   for (pid_t pid : {42, 43}) {
-    std::promise<Result<ProcessFacts>> answer;
-    probe_.Lookup(pid, [&](const Result<ProcessFacts>& facts) {
+    std::optional<Result<ProcessFacts>> facts;
+    probe_.Lookup(pid, [&](const Result<ProcessFacts>& answer) {
       EXPECT_TRUE(control_.RunsHere());
-      answer.set_value(facts);
+      facts = answer;
     });
-    Result<ProcessFacts> facts = answer.get_future().get();
-    EXPECT_EQ(facts.ok() ? facts->environment.job_id : "none", pid == 42 ? "4711" : "none");
+    ASSERT_TRUE(time_.RunUntil([&] { return facts.has_value(); }));
+    EXPECT_EQ(facts->ok() ? (*facts)->environment.job_id : "none", pid == 42 ? "4711" : "none");
   }
 }
 

@@ -66,7 +66,7 @@ TEST_F(SessionManagerTest, ProcessesOfTheJobAreToldAndMarked) {
   EXPECT_EQ(manifest->marks, 2u);
   EXPECT_EQ(manifest->dropped_marks, 3u);
   EXPECT_EQ(manifest->processes.size(), 2u);
-  OnControl([] { return 0; });
+  time_.RunReady();
   EXPECT_EQ(jobs_.watchers(), 0u);
 }
 
@@ -217,12 +217,10 @@ TEST_F(SessionManagerTest, EndsWithTheLastProcessOfTheJob) {
   AttachTwo();
   std::string id = Started(As(kAlice), Order("job"));
   Dies(10);
-  OnControl([&] {
-    manager().Tick();
-    return 0;
-  });
+  Tick();
   EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
   Dies(11);
+  Tick();
   EXPECT_EQ(Until(id, v1::Session::DONE).reason(), "all processes of the job have ended");
 }
 
@@ -233,10 +231,7 @@ TEST_F(SessionManagerTest, AWholeNodeDoesNotEndWithAJob) {
   std::string id = Started(As(kAlice), request);
   Dies(10);
   Dies(11);
-  OnControl([&] {
-    manager().Tick();
-    return 0;
-  });
+  Tick();
   EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
 }
 

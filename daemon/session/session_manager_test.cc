@@ -24,9 +24,12 @@ TEST_F(SessionManagerTest, StartsAtAnInstant) {
   ASSERT_TRUE(ordered.ok()) << ordered.status().ToString();
   EXPECT_EQ(ordered->state(), v1::Session::SCHEDULED);
   EXPECT_EQ(ordered->started_ns(), 0);
+  EXPECT_EQ(ordered->start_at_ns(), clock_.WallNs() + 300 * kNsPerMs);
+  time_.Advance(300 * kNsPerMs - 1);
+  EXPECT_EQ(Show(ordered->session_id()).state(), v1::Session::SCHEDULED);
+  time_.Advance(1);
   v1::Session session = Until(ordered->session_id(), v1::Session::RUNNING);
   EXPECT_EQ(session.started_ns(), ordered->start_at_ns());
-  EXPECT_GE(clock_.WallNs(), session.started_ns());
   EXPECT_EQ(Stop(session.session_id()).state(), v1::Session::DONE);
 }
 
@@ -36,7 +39,8 @@ TEST_F(SessionManagerTest, TheInstantIsTheWallClocks) {
   request.set_no_dump(true);
   std::string id = Started(As(kAlice), request);
   EXPECT_EQ(Show(id).state(), v1::Session::SCHEDULED);
-  clock_.step_ns = 3601 * kNsPerSecond;
+  clock_.wall_ns += 3600 * kNsPerSecond;
+  Tick(2 * kNsPerSecond);
   Until(id, v1::Session::RUNNING);
 }
 
@@ -53,25 +57,28 @@ TEST_F(SessionManagerTest, StopWhileScheduledLeavesNothing) {
 
 TEST_F(SessionManagerTest, LeaseExpiresWhenNobodyIsLeft) {
   v1::StartSessionRequest request = Order();
-  request.set_lease_ms(1000);
+  request.set_lease_ms(5000);
   request.set_starter_pid(10);
   std::string id = Started(As(kAlice), request);
-  OnControl([&] {
-    manager().Tick();
-    return 0;
-  });
+  Tick(3600 * kNsPerSecond);
   EXPECT_EQ(Show(id).lease_left_ms(), 0u);
-  EXPECT_EQ(OnControl([&] { return manager().RenewLease(As(kAlice), id).value_or(0); }), 1000u);
-  EXPECT_EQ(OnControl([&] { return manager().RenewLease(As(kBob), id).status().code(); }),
-            StatusCode::kNotFound);
+  EXPECT_EQ(manager().RenewLease(As(kAlice), id).value_or(0), 5000u);
+  EXPECT_EQ(manager().RenewLease(As(kBob), id).status().code(), StatusCode::kNotFound);
   Dies(10);
+  Tick(4 * kNsPerSecond);
+  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(id).lease_left_ms(), 1000u);
+  EXPECT_EQ(manager().RenewLease(As(kAlice), id).value_or(0), 5000u);
+  Tick(4 * kNsPerSecond);
+  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  Tick(kNsPerSecond);
   EXPECT_THAT(Until(id, v1::Session::DONE).reason(),
               AllOf(StartsWith("lease expired"), HasSubstr("process 10")));
 }
 
 TEST_F(SessionManagerTest, WithoutALeaseThereIsNothingToRenew) {
   std::string id = Started(As(kAlice), Order());
-  EXPECT_EQ(OnControl([&] { return manager().RenewLease(As(kAlice), id).value_or(7); }), 0u);
+  EXPECT_EQ(manager().RenewLease(As(kAlice), id).value_or(7), 0u);
 }
 
 TEST_F(SessionManagerTest, AnAdministratorPushesTheLowestAside) {
@@ -99,6 +106,42 @@ TEST_F(SessionManagerTest, StartsPerMinute) {
   EXPECT_THAT(Start(As(kAlice), Order()).status().message(),
               HasSubstr("limits.max_starts_per_minute"));
   EXPECT_TRUE(Start(As(kBob), Order()).ok());
+  time_.Advance(60 * kNsPerSecond);
+  EXPECT_TRUE(Start(As(kAlice), Order()).ok());
+}
+
+TEST_F(SessionManagerTest, EndsAfterItsDuration) {
+  v1::StartSessionRequest request = Order();
+  request.set_duration_ms(3'600'000);
+  const int64_t begin = clock_.WallNs();
+  std::string id = Started(As(kAlice), request);
+  Tick(3599 * kNsPerSecond);
+  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  time_.Advance(kNsPerSecond);
+  v1::Session session = Until(id, v1::Session::DONE);
+  EXPECT_EQ(session.reason(), "duration");
+  EXPECT_EQ(session.ended_ns(), begin + 3600 * kNsPerSecond);
+}
+
+// A disk that hangs: the session is over for its user, and its dump is completed when it can be.
+TEST_F(SessionManagerTest, AnEndThatTakesTooLongIsInterrupted) {
+  v1::StartSessionRequest request = Order();
+  request.set_duration_ms(1000);
+  std::string id = Started(As(kAlice), request);
+  std::promise<void> hang;
+  writer_.Post([&, wait = hang.get_future().share()] { wait.wait(); });
+  time_.Advance(kNsPerSecond);
+  EXPECT_EQ(Show(id).state(), v1::Session::STOPPING);
+  time_.Advance(10 * kNsPerSecond - 1);
+  EXPECT_EQ(Show(id).state(), v1::Session::STOPPING);
+  time_.Advance(1);
+  EXPECT_EQ(Show(id).state(), v1::Session::INTERRUPTED);
+  hang.set_value();
+  const std::string manifest = Show(id).dump_path() + "/profd_manifest.json";
+  EXPECT_TRUE(time_.RunUntil([&] {
+    Result<Manifest> read = ParseManifest(ReadText(manifest));
+    return read.ok() && read->state == DumpState::kDone;
+  }));
 }
 
 TEST_F(SessionManagerTest, StoppingAJobNamesItsOtherSessions) {

@@ -1,20 +1,19 @@
-// A session manager on a node without devices, with made-up processes and a wall clock that can be set.
+// A session manager on a node without devices, with made-up processes, in time that the test moves. Dumps are
+// written by the real writer, on its thread.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <chrono>
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
+#include "base/manual_executor.h"
 #include "daemon/session/session_manager.h"
 #include "daemon/session/testing/fake_job_directory.h"
 #include "driver/rooted_fs.h"
@@ -23,37 +22,16 @@
 
 namespace profd::testing {
 
-inline constexpr std::chrono::seconds kPatience{60};
 inline constexpr uint32_t kAlice = 1000;
 inline constexpr uint32_t kBob = 2000;
 
-// The system's clock, but for a wall clock that the test sets.
-class SteppedClock final : public Clock {
- public:
-  int64_t MonotonicRawNs() const override { return clock_.MonotonicRawNs(); }
-  int64_t SteadyNs() const override { return clock_.SteadyNs(); }
-  int64_t WallNs() const override { return clock_.WallNs() + step_ns; }
-  uint64_t CpuCounter() const override { return clock_.CpuCounter(); }
-  std::atomic<int64_t> step_ns{0};
-
- private:
-  SystemClock clock_;
-};
-
 class SessionManagerTest : public ::testing::Test {
  protected:
-  template <class F>
-  auto OnControl(F f) {
-    std::promise<decltype(f())> result;
-    control_.Post([&] { result.set_value(f()); });
-    return result.get_future().get();
-  }
   SessionManagerTest()
       : proc_(RootedFs::OpenRoot("/proc").value()),
         host_{clock_, proc_, proc_, nullptr, {}, 0},
-        control_executor_("control", 1),
         samplers_("sample", 1),
-        control_(control_executor_),
+        control_(time_.executor()),
         pool_(8 << 20),
         // The machine's disk is no part of the test.
         writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {.min_free_bytes = 0}),
@@ -61,6 +39,8 @@ class SessionManagerTest : public ::testing::Test {
         pump_(hal_.Library(), clock_, pool_, router_, {}),
         arbiter_({control_, host_, store_, router_, pump_}, {}),
         pollers_({host_, store_, hub_, samplers_, stats_}) {
+    // Samplers run on the machine's clock, which this one is ahead of: nothing is sampled.
+    clock_.steady_ns = SystemClock().SteadyNs() + 24 * 3600 * kNsPerSecond;
     config_.max_session_mb = 64;
     Alive(10, kAlice);
     Alive(11, kAlice);
@@ -68,13 +48,10 @@ class SessionManagerTest : public ::testing::Test {
   }
   ~SessionManagerTest() override {
     if (manager_ == nullptr) return;
-    std::promise<void> ended;
-    control_.Post([&] { manager_->Shutdown("the test is over", [&] { ended.set_value(); }); });
-    ended.get_future().wait();
-    OnControl([&] {
-      manager_.reset();
-      return 0;
-    });
+    bool ended = false;
+    manager_->Shutdown("the test is over", [&] { ended = true; });
+    EXPECT_TRUE(time_.RunUntil([&] { return ended; }));
+    manager_.reset();
   }
 
   SessionManager& manager() {
@@ -101,21 +78,13 @@ class SessionManagerTest : public ::testing::Test {
   }
 
   // The made-up processes: pid -> who, since when.
-  void Alive(pid_t pid, uint32_t uid) {
-    std::lock_guard lock(mutex_);
-    alive_[pid] = uid;
-  }
-  void Dies(pid_t pid) {
-    std::lock_guard lock(mutex_);
-    alive_.erase(pid);
-  }
+  void Alive(pid_t pid, uint32_t uid) { alive_[pid] = uid; }
+  void Dies(pid_t pid) { alive_.erase(pid); }
   std::optional<uint64_t> StartTime(pid_t pid) {
-    std::lock_guard lock(mutex_);
     return alive_.contains(pid) ? std::optional<uint64_t>(static_cast<uint64_t>(pid) + 100)
                                 : std::nullopt;
   }
   Result<uint32_t> Owner(pid_t pid) {
-    std::lock_guard lock(mutex_);
     return alive_.contains(pid) ? Result<uint32_t>(alive_[pid]) : NotFound("gone");
   }
   static TrainingProcess Process(pid_t pid, uint32_t uid, int rank, uint64_t attach_id) {
@@ -151,12 +120,16 @@ class SessionManagerTest : public ::testing::Test {
     request.set_job_id(std::move(job));
     return request;
   }
+  // Waits for an answer, which may need the writer's thread. The clock stands still.
+  Result<v1::Session> Await(
+      const std::function<void(std::function<void(const Result<v1::Session>&)>)>& call) {
+    auto answer = std::make_shared<std::optional<Result<v1::Session>>>();
+    call([answer](const Result<v1::Session>& result) { *answer = result; });
+    if (!time_.RunUntil([&] { return answer->has_value(); })) return DeadlineExceeded("no answer");
+    return **answer;
+  }
   Result<v1::Session> Start(const Peer& peer, const v1::StartSessionRequest& request) {
-    auto answer = std::make_shared<std::promise<Result<v1::Session>>>();
-    control_.Post([this, peer, request, answer] {
-      manager().Start(peer, request, [answer](const Result<v1::Session>& r) { answer->set_value(r); });
-    });
-    return answer->get_future().get();
+    return Await([&](auto answer) { manager().Start(peer, request, std::move(answer)); });
   }
   std::string Started(const Peer& peer, const v1::StartSessionRequest& request) {
     Result<v1::Session> session = Start(peer, request);
@@ -164,11 +137,8 @@ class SessionManagerTest : public ::testing::Test {
     return session.ok() ? session->session_id() : "";
   }
   v1::Session Stop(const Peer& peer, const v1::StopSessionRequest& request) {
-    auto answer = std::make_shared<std::promise<Result<v1::Session>>>();
-    control_.Post([this, peer, request, answer] {
-      manager().Stop(peer, request, [answer](const Result<v1::Session>& r) { answer->set_value(r); });
-    });
-    Result<v1::Session> session = answer->get_future().get();
+    Result<v1::Session> session =
+        Await([&](auto answer) { manager().Stop(peer, request, std::move(answer)); });
     EXPECT_TRUE(session.ok()) << session.status().ToString();
     return session.value_or({});
   }
@@ -178,30 +148,30 @@ class SessionManagerTest : public ::testing::Test {
     return Stop(As(0, true), request);
   }
   v1::Session Show(const std::string& id) {
-    return OnControl([&] { return manager().Get(As(0, true), id).value_or({}); });
+    time_.RunReady();
+    return manager().Get(As(0, true), id).value_or({});
   }
-  // Ticks as the daemon does until the session is there.
-  v1::Session Until(const std::string& id, v1::Session::State state) {
-    auto end = std::chrono::steady_clock::now() + kPatience;
-    for (;;) {
-      v1::Session session = OnControl([&] {
-        manager().Tick();
-        return manager().Get(As(0, true), id).value_or({});
-      });
-      if (session.state() == state || std::chrono::steady_clock::now() > end) {
-        EXPECT_EQ(v1::Session::State_Name(session.state()), v1::Session::State_Name(state))
-            << session.reason();
-        return session;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  // Ticks, once at this instant and then as the daemon does.
+  void Tick(int64_t for_ns = 0) {
+    manager().Tick();
+    for (; for_ns > 0; for_ns -= kNsPerSecond) {
+      time_.Advance(std::min(for_ns, kNsPerSecond));
+      manager().Tick();
     }
+    time_.RunReady();
+  }
+  // What it becomes without time passing, when the writer's thread has done its part.
+  v1::Session Until(const std::string& id, v1::Session::State state) {
+    time_.RunUntil([&] { return Show(id).state() == state; });
+    v1::Session session = Show(id);
+    EXPECT_EQ(v1::Session::State_Name(session.state()), v1::Session::State_Name(state))
+        << session.reason();
+    return session;
   }
   template <class F>
   void Jobs(F f) {
-    OnControl([&] {
-      f(jobs_);
-      return 0;
-    });
+    f(jobs_);
+    time_.RunReady();
   }
   Mark MarkNow(attach::MarkKind kind, int64_t value = 0) const {
     Mark mark;
@@ -221,10 +191,10 @@ class SessionManagerTest : public ::testing::Test {
   }
 
   TempDir tmp_;
-  SteppedClock clock_;
+  ManualClock clock_;
+  ManualExecutor time_{clock_};
   RootedFs proc_;
   Host host_;
-  Executor control_executor_;
   SamplerPool samplers_;
   Strand control_;
   MetricStore store_;
@@ -241,7 +211,6 @@ class SessionManagerTest : public ::testing::Test {
   FakeJobDirectory jobs_;
   DaemonConfig config_;
   std::unique_ptr<SessionManager> manager_;
-  std::mutex mutex_;  // guards alive_
   std::map<pid_t, uint32_t> alive_;
 };
 
