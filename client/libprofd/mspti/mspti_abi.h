@@ -1,10 +1,12 @@
-// The vendor's MSPTI interface as far as profd uses it: results, kinds, functions and where the fields of each record
-// lie. libmspti.so is opened at run time, so only types and numbers are here; every fact is from the vendor's public
-// headers (mspti_activity.h, mspti_callback.h, mspti_result.h).
+// The vendor's MSPTI interface as far as profd uses it: results, kinds, functions and where the
+// fields of each record lie. libmspti.so is opened at run time, so only types and numbers are here;
+// every fact is from the vendor's public headers (mspti_activity.h, mspti_callback.h,
+// mspti_result.h).
 //
-// The vendor's structs are packed and aligned to 8: fields lie at odd offsets, sizes are rounded up to 8. And a client
-// may be given records of a version that is newer than these lines. Hence no structs here: a field is read by its
-// offset with memcpy, from any address. All times are CLOCK_REALTIME nanoseconds.
+// The vendor's structs are packed and aligned to 8: fields lie at odd offsets, sizes are rounded up
+// to 8. And a client may be given records of a version that is newer than these lines. Hence no
+// structs here: a field is read by its offset with memcpy, from any address. All times are
+// CLOCK_REALTIME nanoseconds.
 #pragma once
 
 #include <array>
@@ -105,7 +107,8 @@ inline constexpr uint32_t kInvalidDevice = 0xFFFFFFFF;
 inline constexpr uint32_t kInvalidStream = 0xFFFFFFFF;
 inline constexpr uint64_t kInvalidCorrelation = 0;
 
-// Memory given to the request callback: aligned to 8; what is smaller than this the vendor's library warns about.
+// Memory given to the request callback: aligned to 8; what is smaller than this the vendor's
+// library warns about.
 inline constexpr size_t kBufferAlignment = 8;
 inline constexpr size_t kLeastBuffer = 2u << 20;
 
@@ -261,46 +264,56 @@ constexpr bool IsPacked(size_t size, Fields... fields) {
   ((adjoining = adjoining && fields.offset == end, end = fields.end()), ...);
   return adjoining && (end + 7) / 8 * 8 == size;
 }
-#define PROFD_MSPTI_IS_PACKED(record, ...) \
-  static_assert([] { using R = record; return IsPacked(R::kSize, __VA_ARGS__); }())
-PROFD_MSPTI_IS_PACKED(MarkerRecord, R::kFlag, R::kSource, R::kTimestamp, R::kId, R::kProcess, R::kThread, R::kName,
-                      R::kDomain);
-PROFD_MSPTI_IS_PACKED(KernelRecord, R::kStart, R::kEnd, R::kDevice, R::kStream, R::kCorrelation, R::kType, R::kName);
-PROFD_MSPTI_IS_PACKED(ApiRecord, R::kStart, R::kEnd, R::kProcess, R::kThread, R::kCorrelation, R::kName);
-PROFD_MSPTI_IS_PACKED(HcclRecord, R::kStart, R::kEnd, R::kDevice, R::kStream, R::kBandwidth, R::kName,
-                      R::kCommunicator);
-PROFD_MSPTI_IS_PACKED(MemoryRecord, R::kOperation, R::kMemoryKind, R::kCorrelation, R::kStart, R::kEnd, R::kAddress,
-                      R::kBytes, R::kProcess, R::kDevice, R::kStream);
-PROFD_MSPTI_IS_PACKED(MemsetRecord, R::kValue, R::kBytes, R::kStart, R::kEnd, R::kDevice, R::kStream, R::kCorrelation,
-                      R::kIsAsync);
-PROFD_MSPTI_IS_PACKED(MemcpyRecord, R::kCopyKind, R::kBytes, R::kStart, R::kEnd, R::kDevice, R::kStream,
-                      R::kCorrelation, R::kIsAsync);
+#define PROFD_MSPTI_IS_PACKED(record, ...)  \
+  static_assert([] {                        \
+    using R = record;                       \
+    return IsPacked(R::kSize, __VA_ARGS__); \
+  }())
+PROFD_MSPTI_IS_PACKED(MarkerRecord, R::kFlag, R::kSource, R::kTimestamp, R::kId, R::kProcess,
+                      R::kThread, R::kName, R::kDomain);
+PROFD_MSPTI_IS_PACKED(KernelRecord, R::kStart, R::kEnd, R::kDevice, R::kStream, R::kCorrelation,
+                      R::kType, R::kName);
+PROFD_MSPTI_IS_PACKED(ApiRecord, R::kStart, R::kEnd, R::kProcess, R::kThread, R::kCorrelation,
+                      R::kName);
+PROFD_MSPTI_IS_PACKED(HcclRecord, R::kStart, R::kEnd, R::kDevice, R::kStream, R::kBandwidth,
+                      R::kName, R::kCommunicator);
+PROFD_MSPTI_IS_PACKED(MemoryRecord, R::kOperation, R::kMemoryKind, R::kCorrelation, R::kStart,
+                      R::kEnd, R::kAddress, R::kBytes, R::kProcess, R::kDevice, R::kStream);
+PROFD_MSPTI_IS_PACKED(MemsetRecord, R::kValue, R::kBytes, R::kStart, R::kEnd, R::kDevice,
+                      R::kStream, R::kCorrelation, R::kIsAsync);
+PROFD_MSPTI_IS_PACKED(MemcpyRecord, R::kCopyKind, R::kBytes, R::kStart, R::kEnd, R::kDevice,
+                      R::kStream, R::kCorrelation, R::kIsAsync);
 PROFD_MSPTI_IS_PACKED(ExternalCorrelationRecord, R::kExternalKind, R::kExternalId, R::kCorrelation);
-PROFD_MSPTI_IS_PACKED(CommunicationRecord, R::kDataType, R::kCount, R::kDevice, R::kStream, R::kStart, R::kEnd,
-                      R::kAlgorithm, R::kName, R::kCommunicator, R::kCorrelation);
+PROFD_MSPTI_IS_PACKED(CommunicationRecord, R::kDataType, R::kCount, R::kDevice, R::kStream,
+                      R::kStart, R::kEnd, R::kAlgorithm, R::kName, R::kCommunicator,
+                      R::kCorrelation);
 #undef PROFD_MSPTI_IS_PACKED
 
-// Functions of libmspti.so; each may be missing, and each may throw although it is extern "C". There is no version
-// function: the presence of IsEnabled means 2026-05-28 or later.
+// Functions of libmspti.so; each may be missing, and each may throw although it is extern "C".
+// There is no version function: the presence of IsEnabled means 2026-05-28 or later.
 struct Subscriber;  // opaque
 using RequestFunction = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
 using CompleteFunction = void (*)(uint8_t* buffer, size_t size, size_t valid_size);
 using CallbackFunction = void (*)(void* user_data, int domain, uint32_t id, const void* data);
 
-using SubscribeFunction = int (*)(Subscriber** subscriber, CallbackFunction callback, void* user_data);
+using SubscribeFunction = int (*)(Subscriber** subscriber, CallbackFunction callback,
+                                  void* user_data);
 using UnsubscribeFunction = int (*)(Subscriber* subscriber);
 using RegisterCallbacksFunction = int (*)(RequestFunction request, CompleteFunction complete);
 using KindFunction = int (*)(Kind kind);  // Enable, Disable
 using IsEnabledFunction = bool (*)(Kind kind);
-using MarkerDomainFunction = int (*)(const char* domain);  // EnableMarkerDomain, DisableMarkerDomain
+using MarkerDomainFunction =
+    int (*)(const char* domain);  // EnableMarkerDomain, DisableMarkerDomain
 using FlushAllFunction = int (*)(uint32_t ignored);
 using FlushPeriodFunction = int (*)(uint32_t milliseconds);
 using PushExternalFunction = int (*)(ExternalKind kind, uint64_t id);
-using PopExternalFunction = int (*)(ExternalKind kind, uint64_t* last_id);  // NULL is kInvalidParameter
+using PopExternalFunction = int (*)(ExternalKind kind,
+                                    uint64_t* last_id);  // NULL is kInvalidParameter
 
 inline constexpr char kSubscribeName[] = "msptiSubscribe";
 inline constexpr char kUnsubscribeName[] = "msptiUnsubscribe";
-inline constexpr char kRegisterCallbacksName[] = "msptiActivityRegisterCallbacks";  // absent: not MSPTI
+inline constexpr char kRegisterCallbacksName[] =
+    "msptiActivityRegisterCallbacks";  // absent: not MSPTI
 inline constexpr char kEnableName[] = "msptiActivityEnable";
 inline constexpr char kDisableName[] = "msptiActivityDisable";
 inline constexpr char kIsEnabledName[] = "msptiActivityIsEnabled";

@@ -1,4 +1,5 @@
-// The vendor's declarations once more, as structs: what the compiler makes of them is what mspti_abi.h has to say.
+// The vendor's declarations once more, as structs: what the compiler makes of them is what
+// mspti_abi.h has to say.
 #include "client/libprofd/mspti/mspti_abi.h"
 
 #include <gtest/gtest.h>
@@ -68,12 +69,14 @@ PACKED_RECORD VendorCommunication {
   uint64_t correlation;
 };
 
-#define EXPECT_FIELD(Vendor, field, Record, constant) EXPECT_EQ(Record::constant.offset, offsetof(Vendor, field))
+#define EXPECT_FIELD(Vendor, field, Record, constant) \
+  EXPECT_EQ(Record::constant.offset, offsetof(Vendor, field))
 
 TEST(MsptiAbi, HasTheSizesOfTheVendorsStructs) {
   EXPECT_EQ(RecordSize(kMarker), sizeof(VendorMarker));
   EXPECT_EQ(RecordSize(kKernel), sizeof(VendorKernel));
-  for (Kind api : {kApi, kAclApi, kNodeApi, kRuntimeApi}) EXPECT_EQ(RecordSize(api), sizeof(VendorApi));
+  for (Kind api : {kApi, kAclApi, kNodeApi, kRuntimeApi})
+    EXPECT_EQ(RecordSize(api), sizeof(VendorApi));
   EXPECT_EQ(RecordSize(kHccl), sizeof(VendorHccl));
   EXPECT_EQ(RecordSize(kMemory), sizeof(VendorMemory));
   EXPECT_EQ(RecordSize(kMemset), sizeof(VendorMemset));
@@ -148,7 +151,8 @@ TEST(MsptiAbi, HasTheOffsetsOfTheVendorsMemoryStructs) {
 }
 
 TEST(MsptiAbi, ReadsFromAnyAddress) {
-  VendorKernel kernel = {kKernel, 0x0102030405060708, 0x1112131415161718, 3, 40, 0x2122232425262728, "type", "MatMul"};
+  VendorKernel kernel = {
+      kKernel, 0x0102030405060708, 0x1112131415161718, 3, 40, 0x2122232425262728, "type", "MatMul"};
   std::vector<uint8_t> bytes(sizeof kernel + 1);
   std::memcpy(bytes.data() + 1, &kernel, sizeof kernel);
   const void* record = bytes.data() + 1;
