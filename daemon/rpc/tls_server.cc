@@ -6,27 +6,24 @@
 #include <grpcpp/resource_quota.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <thread>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/strand.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/tcp_listener.h"
 #include "daemon/rpc/tls_identity.h"
@@ -131,22 +128,24 @@ struct TlsServer::Impl {
   TlsPaths paths;
   std::string address;
   UniqueFd listener;
-  UniqueFd wake;
-  std::thread thread;
+  Executor executor{"profd-tls", 1};
+  Strand strand{executor};
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> rejected{0};
   std::atomic<uint64_t> reloads{0};
   std::atomic<uint64_t> failed_reloads{0};
   std::atomic<int64_t> expires_s{0};
 
-  // The thread's own, once it runs.
+  // The strand's own, once it serves.
+  std::optional<FdWatch> incoming;
+  std::optional<Timer> again;
+  std::optional<Timer> watch;
   std::string stamp;       // of the files in use, or those that were refused last
   std::string seen_stamp;  // at the last look
   TlsMaterial material;
   std::unique_ptr<Generation> current;
   std::vector<std::unique_ptr<Generation>> retired;  // oldest first
   std::map<int, Connection> open;
-  int64_t next_look_ns = 0;
 
   mutable Mutex mutex;
   std::shared_ptr<const TlsAuthorities> authorities GUARDED_BY(mutex);
@@ -156,11 +155,12 @@ struct TlsServer::Impl {
 
   // Serves new connections with this from now on; nothing is changed where it fails.
   Status Adopt(TlsMaterial fresh);
-  void Run();
+  void Accept();
   bool AcceptAll();
   bool Admit(UniqueFd fd, const std::string& from);
+  void Watch();
   void Sweep();
-  void Look();
+  bool Look();
   void Reload();
   void EndRetired();
 };
@@ -226,42 +226,30 @@ bool TlsServer::Impl::AcceptAll() {
   return true;
 }
 
-void TlsServer::Impl::Run() {
-  ::pthread_setname_np(::pthread_self(), "profd-tls");
-  bool pause = false;
-  while (!stop.load()) {
-    std::array<pollfd, 2> fds = {pollfd{wake.get(), POLLIN, 0}, pollfd{listener.get(), POLLIN, 0}};
-    int ready = ::poll(fds.data(), pause ? 1 : 2, pause ? kPauseMs : kWatchMs);
-    if (ready < 0 && errno != EINTR) return;
-    pause = false;
-    if (fds[0].revents != 0) {
-      uint64_t count = 0;
-      if (::read(wake.get(), &count, sizeof count) > 0) next_look_ns = 0;
-    }
-    if (stop.load()) return;
-    if (ready > 0 && fds[1].revents != 0) pause = !AcceptAll();
-    // Also under a flood of connections, which lets no poll time out.
-    int64_t now = SystemClock().SteadyNs();
-    if (now >= next_look_ns) {
-      next_look_ns = now + kWatchMs * kNsPerMs;
-      Sweep();
-      Look();
-      EndRetired();
-    }
-  }
+void TlsServer::Impl::Accept() {
+  incoming->WhenReadable([this] {
+    if (AcceptAll()) return Accept();
+    // The connection keeps the listener readable.
+    again->After(kPauseMs * kNsPerMs, [this] { Accept(); });
+  });
 }
 
-// Files are replaced one after the other: they are read when two looks in a row saw the same.
-void TlsServer::Impl::Look() {
+void TlsServer::Impl::Watch() {
+  Sweep();
+  const bool settled = Look();
+  EndRetired();
+  watch->After((settled ? kWatchMs : kPauseMs) * kNsPerMs, [this] { Watch(); });
+}
+
+// Files are replaced one after the other: they are read when two looks in a row saw the same. False: not yet.
+bool TlsServer::Impl::Look() {
   std::string now = TlsFilesStamp(paths);
   bool settled = now == std::exchange(seen_stamp, now);
-  if (now == stamp) return;
-  if (!settled) {
-    next_look_ns = SystemClock().SteadyNs() + kPauseMs * kNsPerMs;
-    return;
-  }
+  if (now == stamp) return true;
+  if (!settled) return false;
   stamp = now;
   Reload();
+  return true;
 }
 
 void TlsServer::Impl::Reload() {
@@ -338,7 +326,6 @@ Result<std::unique_ptr<TlsServer>> TlsServer::Listen(rpc::Context& context,
   Result<UniqueFd> listener = BindTcp(options.listen, "tls.listen");
   if (!listener.ok()) return listener.status();
   impl->listener = std::move(listener).value();
-  impl->wake = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   if (::getsockname(impl->listener.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
@@ -350,14 +337,19 @@ Result<std::unique_ptr<TlsServer>> TlsServer::Listen(rpc::Context& context,
 }
 
 void TlsServer::Start() {
-  impl_->thread = std::thread([raw = impl_.get()] { raw->Run(); });
+  impl_->strand.Post([raw = impl_.get()] {
+    raw->incoming.emplace(raw->strand, raw->listener.get());
+    raw->again.emplace(raw->strand);
+    raw->watch.emplace(raw->strand);
+    raw->Accept();
+    raw->Watch();
+  });
 }
 
 void TlsServer::Stop() {
   if (impl_->stop.exchange(true)) return;
-  uint64_t one = 1;
-  bool woken = ::write(impl_->wake.get(), &one, sizeof one) == sizeof one;
-  if (woken && impl_->thread.joinable()) impl_->thread.join();
+  impl_->executor.Stop();
+  impl_->incoming.reset();
   impl_->listener.Reset();
 }
 
@@ -396,8 +388,9 @@ Status TlsServer::Configure(const TlsOptions& options) {
     impl_->max_connections = static_cast<size_t>(options.max_connections);
     if (problems.empty()) impl_->users = std::make_shared<const LocalUsers>(std::move(users));
   }
-  uint64_t one = 1;
-  (void)!::write(impl_->wake.get(), &one, sizeof one);
+  impl_->strand.Post([raw = impl_.get()] {
+    if (raw->watch.has_value()) raw->Watch();
+  });
   if (problems.empty()) return Status::Ok();
   return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
 }
