@@ -149,6 +149,8 @@ def main(report, in_ci):
     for name, result, _ in steps:
         if result == "left-out":
             print(f"  left out for want of time: {name}")
+        elif result == "full-only":
+            print(f"  left out, --full runs it: {name}")
     for (reason, run), names in by_reason(suites).items():
         fails = in_ci and not skips.is_explained(reason, run)
         print(f"  skipped: {run}: {reason}: {', '.join(names)}")
