@@ -1,0 +1,95 @@
+// One device as the runtime sees it: streams of tasks that run one after the other in real time.
+// Nothing runs by itself: when a task begins and ends is worked out from what was launched when,
+// and asked for by whoever launches, waits or reads the log.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "sim/ascendcl/ascendcl.h"
+#include "sim/ascendcl/group.h"
+
+namespace profd::sim::acl {
+
+struct Task {
+  enum Kind { kKernel, kCommunication, kCopy, kTrace, kEvent };
+  Kind kind = kKernel;
+  std::string name;
+  std::string type;
+  uint32_t stream = 0;
+  uint32_t id = 0;
+  uint32_t last_id = 0;  // a communication is several tasks
+  int64_t launch_ns = 0;
+  int64_t duration_ns = 0;
+  uint64_t bytes = 0;
+  uint64_t value = 0;  // kTrace
+  uint32_t tag = 0;    // kTrace
+  Group* group = nullptr;
+  uint64_t operation = 0;  // of the group
+  bool arrived = false;
+  std::vector<std::shared_ptr<const Task>> after;  // of other streams
+  bool known = false;                              // begin and end are
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
+class Device {
+ public:
+  static constexpr size_t kQueue = 2048;  // tasks of a stream; a launch waits when it is full
+  static constexpr size_t kLogRecords = 1 << 18;  // the oldest are overwritten
+
+  using Finished = std::function<void(uint32_t device, const Task& task)>;
+  Device(uint32_t id, const Clock& clock, Finished finished);
+
+  uint32_t NewStream();
+  // Gives the task its place, id and launch time. nullptr: the stream does not drain.
+  std::shared_ptr<const Task> Launch(Task task);
+  // What is launched on the stream afterwards begins after the task.
+  void WaitFor(uint32_t stream, std::shared_ptr<const Task> task);
+  std::shared_ptr<const Task> Last(uint32_t stream);
+  // False: not within a minute.
+  bool Synchronize(uint32_t stream);
+  bool SynchronizeAll();
+
+  int OpenLog();
+  int CloseLog();
+  size_t ReadLog(LogRecord* records, size_t most);
+  void set_lost_begins(int64_t every) { lost_begins_every_ = every; }
+  uint32_t id() const { return id_; }
+
+ private:
+  struct Stream {
+    std::deque<std::shared_ptr<Task>> tasks;  // not yet finished
+    size_t known = 0;                         // so many at the front
+    int64_t free_ns = 0;                      // when the last known one ends
+    uint32_t next_task = 1;
+    std::shared_ptr<Task> last;
+    std::vector<std::shared_ptr<const Task>> after;
+  };
+
+  void Advance() REQUIRES(mutex_);
+  bool Resolve(Task& task, int64_t free_ns) REQUIRES(mutex_);
+  void Finish(const Task& task) REQUIRES(mutex_);
+  void Log(const LogRecord& record) REQUIRES(mutex_);
+  template <class Condition>
+  bool AdvanceUntil(MutexLock& lock, Condition condition) REQUIRES(mutex_);
+
+  const uint32_t id_;
+  const Clock& clock_;
+  const Finished finished_;
+  Mutex mutex_;
+  CondVar never_;
+  std::vector<std::unique_ptr<Stream>> streams_ GUARDED_BY(mutex_);
+  bool log_open_ GUARDED_BY(mutex_) = false;
+  std::deque<LogRecord> log_ GUARDED_BY(mutex_);
+  std::atomic<int64_t> lost_begins_every_{0};
+  int64_t begins_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace profd::sim::acl

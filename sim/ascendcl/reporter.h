@@ -1,0 +1,67 @@
+// What runtime, ACL, GE and HCCL say to libprofapi about each call: nothing until a START with the
+// switch of each, names of types at START, names of kernels at their first report after it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "base/mutex.h"
+#include "sim/ascendcl/device.h"
+
+namespace profd::sim::acl {
+
+// A call in progress on this thread: MsprofSysCycleTime at its begin.
+struct CallTimes {
+  uint64_t function = 0;  // of ACL
+  uint64_t node = 0;
+  uint64_t runtime = 0;
+};
+
+class Reporter {
+ public:
+  static Reporter& The();
+
+  CallTimes Begin() const;
+  // The device's task was launched between Begin and now, on this thread.
+  void Launched(const CallTimes& times, uint32_t device, const Task& task, const Kernel& kernel);
+  void Communicated(const CallTimes& times, uint32_t device, const Task& task,
+                    const Communication& communication);
+  void Copied(const CallTimes& times, uint32_t device, const Task& task);
+  // A call that launches nothing. runtime_type 0: ACL only.
+  void Called(const CallTimes& times, const char* function, uint32_t runtime_type);
+
+  void set_unnamed_functions(bool on) { unnamed_functions_ = on; }
+
+ private:
+  enum Source : unsigned { kRuntimeApi, kTracks, kAclApi, kNode, kHccl, kSources };
+
+  Reporter();
+  static int32_t OnRuntime(uint32_t type, void* data, uint32_t size);
+  static int32_t OnAcl(uint32_t type, void* data, uint32_t size);
+  static int32_t OnGe(uint32_t type, void* data, uint32_t size);
+  static int32_t OnHccl(uint32_t type, void* data, uint32_t size);
+  void Switch(Source source, uint64_t bit, const prof::Command& command);
+  bool On(Source source) const { return on_[source].load(std::memory_order_relaxed); }
+  void RegisterRuntimeTypes();
+  void RegisterFunctions();
+  uint64_t NameId(const char* name);
+  uint32_t FunctionType(const char* function, uint32_t base);
+  void ReportTrack(uint32_t device, const Task& task, uint32_t id, uint32_t task_type,
+                   uint64_t name);
+  void ReportNode(const CallTimes& times, uint64_t name, uint32_t task_type, uint64_t type,
+                  uint32_t block_dim);
+  void ReportTensors(const Kernel& kernel, uint64_t name);
+  void ReportFunction(const CallTimes& times, const char* function, uint32_t base);
+  void ReportRuntime(const CallTimes& times, uint32_t type);
+
+  std::array<std::atomic<bool>, kSources> on_{};
+  std::atomic<bool> unnamed_functions_{false};
+  Mutex mutex_;
+  std::unordered_map<std::string, uint64_t> names_ GUARDED_BY(mutex_);
+  std::map<std::string, uint32_t> functions_ GUARDED_BY(mutex_);
+};
+
+}  // namespace profd::sim::acl
