@@ -1,16 +1,11 @@
 #include "daemon/jobs/ring_reader.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -59,28 +54,6 @@ size_t PrintableLength(std::span<const char> text) {
   return c < kLeast[length] || c > 0x10FFFF || surrogate || IsInvisible(c) ? 0 : length;
 }
 
-// The fcntl answers for memfds only and asks no file system that a user made: it goes first.
-Status CheckMemfd(int fd, size_t* bytes) {
-  int seals = ::fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return InvalidArgument("the mark ring is not a memfd");
-  if ((seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_GROW) == 0) {
-    return InvalidArgument("the mark ring's memfd is not sealed against shrinking and growing");
-  }
-  struct statfs where {};
-  // Huge pages can run out at the first touch, which would be a signal for us.
-  if (::fstatfs(fd, &where) != 0 || where.f_type != TMPFS_MAGIC) {
-    return InvalidArgument("the mark ring's memfd does not use ordinary pages");
-  }
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return Status::FromErrno(errno, "stat of the mark ring");
-  if (info.st_size < static_cast<off_t>(attach::RingBytes(attach::kMinRingSlots)) ||
-      info.st_size > static_cast<off_t>(attach::RingBytes(attach::kMaxRingSlots))) {
-    return InvalidArgument(fmt::format("a mark ring of {} bytes", info.st_size));
-  }
-  *bytes = static_cast<size_t>(info.st_size);
-  return Status::Ok();
-}
-
 }  // namespace
 
 void MakePrintable(std::span<char> text) {
@@ -95,41 +68,39 @@ void MakePrintable(std::span<char> text) {
 }
 
 Result<std::unique_ptr<RingReader>> RingReader::Map(const UniqueFd& memfd) {
-  size_t bytes = 0;
-  RETURN_IF_ERROR(CheckMemfd(memfd.get(), &bytes));
-  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (mapped == MAP_FAILED) return Status::FromErrno(errno, "map the mark ring");
+  Result<SealedMemory> memory =
+      SealedMemory::Map(memfd, "the mark ring",
+                        {attach::RingBytes(attach::kMinRingSlots), attach::RingBytes(attach::kMaxRingSlots)});
+  if (!memory.ok()) return memory.status();
+  const size_t bytes = memory->bytes();
   struct Geometry {
     uint64_t magic;
     uint32_t version;
     uint32_t slots;
   } geometry{};
-  std::memcpy(&geometry, mapped, sizeof geometry);
+  std::memcpy(&geometry, memory->base(), sizeof geometry);
   bool fits = geometry.magic == attach::kRingMagic && geometry.version == attach::kRingVersion &&
               std::has_single_bit(geometry.slots) && geometry.slots >= attach::kMinRingSlots &&
               geometry.slots <= attach::kMaxRingSlots &&
               attach::RingBytes(geometry.slots) == bytes;
   if (!fits) {
-    ::munmap(mapped, bytes);
     return InvalidArgument(fmt::format("no mark ring of version {} in its memfd of {} bytes",
                                        attach::kRingVersion, bytes));
   }
   std::unique_ptr<RingReader> reader(
-      new RingReader(static_cast<std::byte*>(mapped), bytes, geometry.slots));
+      new RingReader(std::move(memory).value(), geometry.slots));
   RETURN_IF_ERROR(reader->Resume());
   return reader;
 }
 
-RingReader::RingReader(std::byte* base, size_t bytes, uint32_t slots)
-    : base_(base), bytes_(bytes), slots_(slots) {}
+RingReader::RingReader(SealedMemory memory, uint32_t slots)
+    : memory_(std::move(memory)), slots_(slots) {}
 
-RingReader::~RingReader() { ::munmap(base_, bytes_); }
-
-MarkRing* RingReader::ring() const { return reinterpret_cast<MarkRing*>(base_); }
+MarkRing* RingReader::ring() const { return reinterpret_cast<MarkRing*>(memory_.base()); }
 
 MarkSlot* RingReader::SlotAt(uint64_t position) const {
   size_t offset = attach::kRingHeaderBytes + (position & (slots_ - 1)) * sizeof(MarkSlot);
-  return reinterpret_cast<MarkSlot*>(base_ + offset);
+  return reinterpret_cast<MarkSlot*>(memory_.base() + offset);
 }
 
 // A ring that an earlier daemon has read: goes on where that one stopped, even if it was killed

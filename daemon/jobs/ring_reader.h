@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "daemon/jobs/job_directory.h"
+#include "daemon/jobs/sealed_memory.h"
 #include "proto/attach/mark_ring.h"
 
 namespace profd {
@@ -33,7 +34,6 @@ class RingReader {
  public:
   // kInvalidArgument: no memfd of the right size and seals, or no ring in it.
   static Result<std::unique_ptr<RingReader>> Map(const UniqueFd& memfd);
-  ~RingReader();
   RingReader(const RingReader&) = delete;
   RingReader& operator=(const RingReader&) = delete;
 
@@ -52,13 +52,12 @@ class RingReader {
   uint64_t Waiting() const;
 
  private:
-  RingReader(std::byte* base, size_t bytes, uint32_t slots);
+  RingReader(SealedMemory memory, uint32_t slots);
   Status Resume();
   attach::MarkSlot* SlotAt(uint64_t position) const;
   attach::MarkRing* ring() const;
 
-  std::byte* const base_;
-  const size_t bytes_;
+  const SealedMemory memory_;
   const uint32_t slots_;
   uint64_t head_ = 0;
   uint64_t dropped_ = 0;

@@ -10,6 +10,7 @@
 #include <new>
 #include <string_view>
 
+#include "proto/attach/cut_text.h"
 #include "proto/attach/mark_ring.h"
 
 namespace profd::attach {
@@ -21,16 +22,8 @@ constexpr uint32_t RingSlotsFor(uint32_t slots) {
   return slots >= kMaxRingSlots ? kMaxRingSlots : std::bit_ceil(slots);
 }
 
-// At most kMarkNameBytes of a C string, cut before the character that would be broken.
 inline std::string_view CutMarkName(const char* name_or_null) {
-  if (name_or_null == nullptr) return {};
-  const size_t length = ::strnlen(name_or_null, kMarkNameBytes + 1);
-  if (length <= kMarkNameBytes) return {name_or_null, length};
-  size_t end = kMarkNameBytes;
-  // A character of UTF-8 has at most three bytes after its first one: more is no UTF-8 anyway.
-  for (int i = 0; i < 3 && (static_cast<unsigned char>(name_or_null[end]) & 0xC0) == 0x80; ++i)
-    --end;
-  return {name_or_null, end};
+  return CutText(name_or_null, kMarkNameBytes);
 }
 
 class MarkRingWriter {
