@@ -11,11 +11,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -42,19 +44,13 @@ struct DeviceInfo {
   double counter_hz = 0;           // system counter frequency
   int64_t aicore_mhz = 0;          // rated
   bool has_voltage_lp = false;     // channel 132 carries types 0/1/2 (910B)
+  // Streams of memory traffic the driver tells apart (MPAM ids), and what it calls them.
+  std::vector<uint8_t> qos_streams = {};
+  std::vector<std::string> qos_names = {};
 };
 
-// Readings of libdcmi that are off unless the configuration asks for them (metrics.npu_extra). The
-// bandwidths block the thread that talks to libdcmi for the given time per NPU, once a minute; the
-// others make many series: up to 75 (cores) and 288 (SerDes) per NPU.
-struct NpuExtras {
-  int pcie_bandwidth_ms = 0;  // 0: off
-  int hccs_bandwidth_ms = 0;
-  int rdma_bandwidth_ms = 0;
-  bool core_utilization = false;
-  bool serdes = false;
-  bool call_buckets = false;  // of the histogram of libdcmi's calls
-};
+// Items of a key of [metrics] that one collector reads (CollectorSpec::settings), by that key.
+using CollectorSettings = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 // Everything a collector may touch. References outlive every collector.
 struct Host {
@@ -65,34 +61,46 @@ struct Host {
   std::span<const DeviceInfo> devices;
   double host_counter_hz;  // frequency of Clock::CpuCounter as the driver reports it; 0 if unknown
   HccnReader* hccn_or_null = nullptr;  // null: a node without it (tests)
-  NpuExtras npu_extras = {};
+  CollectorSettings settings = {};
   const ProcessNames* process_names_or_null = nullptr;
 };
 
-// What an option turns on, where that is not the whole of a collector.
-enum class CollectorPart : uint8_t {
-  kWhole,
-  kSocMemory,        // channel 52: on-chip memory, QoS, accelerator PMU (driver-abi 3.4)
-  kSocInterconnect,  // channel 52: between dies and between chips
-  kInstrPeriod,      // instr: the option is the period in AI Core cycles, no rate
-  kParameter,        // turns nothing on: it says how the collector measures
+// What an option means to a collector. Sessions share a channel: the rates of both are met by the
+// faster one, numbers and choices of both must be the same.
+enum class OptionUse : uint8_t {
+  kRate,    // turns the collector on, at this rate
+  kPart,    // turns a part of it on, which has a rate of its own
+  kNumber,  // turns it on; the number is no rate
+  kChoice,  // turns nothing on: says how it measures
 };
 
 // One of the vendor's options that concern a collector.
 struct CollectorOption {
   std::string_view key = {};  // "sys_hardware_mem_freq"; empty = none
-  CollectorPart part = CollectorPart::kWhole;
-  std::string_view item = {};  // options that are lists: the item that is meant ("cpu")
+  OptionUse use = OptionUse::kRate;
+  // Of an option that is a list, the item that is meant ("cpu"); of a choice, the one that counts
+  // as 1.
+  std::string_view item = {};
+  // Numbers and choices: what a session with this value does that keeps another session off the
+  // channel.
+  std::string (*busy)(double value) = nullptr;
 };
+inline constexpr size_t kCollectorOptions = 2;
 
-// What sample.json says of a session that runs the collector, beside its options.
-enum class SampleNote : uint8_t { kNone, kQosEvents, kAicoreLpm, kHostNetwork, kInstr };
+// Where the records of one channel are of several types: the option (by place in
+// CollectorSpec::options) whose rate a type has.
+struct RecordPart {
+  uint8_t type = 0;
+  uint8_t option = 0;
+  bool thin = true;  // false: the type's rate is not known, all of it is kept
+};
 
 struct CollectorSpec {
   std::string_view name;     // "hbm": folder, option, log key, label `collector`
   CollectorSource source;
   std::string_view summary;  // one line for `profctl collectors`
-  std::array<CollectorOption, 2> options;  // that turn it on and set its rate; none = by name only
+  // That turn it on and set its rate; none = by name only.
+  std::array<CollectorOption, kCollectorOptions> options;
   // In a session that names the collector without a rate. 0: it has none, and is only collected
   // where a name or an option asks for it.
   double default_hz;
@@ -104,18 +112,9 @@ struct CollectorSpec {
   // Runs beside whatever an option turns on at the device: it costs nothing while nothing changes,
   // and explains the other numbers.
   bool with_device_options = false;
-  SampleNote sample_note = SampleNote::kNone;
+  std::span<const RecordPart> record_parts = {};
+  std::string_view settings = {};  // key of [metrics] with items that the collector reads
 };
-
-// How the option of this key concerns the collector; null if it does not.
-constexpr const CollectorOption* FindOption(const CollectorSpec& spec, std::string_view key) {
-  for (const CollectorOption& option : spec.options) {
-    if (!key.empty() && option.key == key) return &option;
-  }
-  return nullptr;
-}
-// The options that turn the collector on, "a,b".
-std::string OptionKeys(const CollectorSpec& spec);
 
 // ---------------------------------------------------------------------------------------------
 // Channel collectors
@@ -129,16 +128,12 @@ struct ChannelRequest {
   double effective_hz = 0;            // after rounding to the driver's period; 0 = event driven
 };
 
-// Options that change what a channel measures, from the session's order.
+// What a session asks of a channel collector; made and merged by channel_options.h.
 struct ChannelOptions {
-  double hz = 0;               // asked for
-  bool llc_write = false;      // llc_profiling=write
-  bool soc_memory = false;     // soc_profile: on-chip memory/QoS and acc PMU part
-  double soc_memory_hz = 0;
-  bool soc_interconnect = false;  // soc_profile: inter-die and inter-chip part
-  double soc_interconnect_hz = 0;
-  uint32_t instr_cycles = 1000;  // instr: AI Core cycles between records, the vendor's default
-  std::vector<uint8_t> mpam_ids = {};  // QoS streams of the device; empty = none known
+  double hz = 0;  // asked for
+  // By place in CollectorSpec::options: the rate of a part (0: off), the number (0: not given), or
+  // whether the choice is the item.
+  std::array<double, kCollectorOptions> values = {};
   // Host counter frequency as the driver reports it (Host::host_counter_hz); 0 if unknown. Decides
   // in which unit npu_mem asks for the stamps of channel 142, so it must be the TimeBase's.
   double host_counter_hz = 0;
@@ -264,6 +259,9 @@ class PolledCollector {
 // ---------------------------------------------------------------------------------------------
 // The table
 
+// Keys of sample.json (dump-format 2) with texts or numbers.
+using SampleFields = std::map<std::string, std::variant<std::string, int64_t>>;
+
 // One collector. Null functions belong to the other kind.
 struct CollectorEntry {
   const CollectorSpec* spec;
@@ -279,10 +277,16 @@ struct CollectorEntry {
   // Polled collectors.
   Result<std::unique_ptr<PolledCollector>> (*make_poller)(const Host&, const PollOptions&,
                                                           SeriesRegistry&);
+  // What sample.json says of a session that runs it on these devices. Null: what its options say.
+  SampleFields (*sample)(const ChannelOptions&, std::span<const DeviceInfo* const>) = nullptr;
+  // What is wrong with items of its settings, one text each.
+  std::vector<std::string> (*check_settings)(std::span<const std::string> items) = nullptr;
 };
 
 // THE list, sorted by name.
 std::span<const CollectorEntry> Collectors();
+// What collectors find wrong with their settings: "metrics.KEY: \"item\": ...".
+std::vector<std::string> CheckSettings(const CollectorSettings& settings);
 // Null if there is none of that name.
 const CollectorEntry* FindCollector(std::string_view name);
 

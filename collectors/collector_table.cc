@@ -53,19 +53,22 @@ const CollectorEntry* FindCollector(std::string_view name) {
   return found != all.end() && found->spec->name == name ? &*found : nullptr;
 }
 
+std::vector<std::string> CheckSettings(const CollectorSettings& settings) {
+  std::vector<std::string> problems;
+  for (const CollectorEntry& entry : Collectors()) {
+    const auto items = settings.find(entry.spec->settings);
+    if (entry.check_settings == nullptr || items == settings.end()) continue;
+    for (const std::string& problem : entry.check_settings(items->second)) {
+      problems.push_back("metrics." + items->first + ": " + problem);
+    }
+  }
+  return problems;
+}
+
 std::string CollectorHint(std::string_view name) {
   std::vector<std::string_view> names;
   for (const CollectorEntry& entry : Collectors()) names.push_back(entry.spec->name);
   return DidYouMean(name, names) + " (see `profctl collectors`)";
-}
-
-std::string OptionKeys(const CollectorSpec& spec) {
-  std::string keys;
-  for (const CollectorOption& option : spec.options) {
-    if (option.key.empty() || option.part == CollectorPart::kParameter) continue;
-    keys.append(keys.empty() ? "" : ",").append(option.key);
-  }
-  return keys;
 }
 
 }  // namespace profd

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "collectors/channel_options.h"
 #include "collectors/collector.h"
 #include "collectors/collector_hint.h"
 #include "collectors/testing/channel_fixture.h"
@@ -66,13 +67,12 @@ TEST(CollectorTable, EveryEntryHasTheFunctionsOfItsKind) {
 // The channels of each collector on a device that lists all of them and with everything asked for.
 std::multimap<uint32_t, std::string> ClaimedChannels(int chip_id) {
   DeviceInfo device = testing::MakeDevice(chip_id);
-  ChannelOptions options;
-  options.hz = options.soc_memory_hz = options.soc_interconnect_hz = 10;
-  options.soc_memory = options.soc_interconnect = true;
-  options.mpam_ids = {1};
+  device.qos_streams = {1};
   std::multimap<uint32_t, std::string> claimed;
   for (const CollectorEntry& entry : Collectors()) {
     if (entry.plan == nullptr) continue;
+    ChannelOptions options;
+    SetEverything(*entry.spec, 10, &options);
     for (const ChannelRequest& request : entry.plan(device, options)) {
       claimed.emplace(request.channel, entry.spec->name);
     }
@@ -90,15 +90,14 @@ TEST(CollectorTable, EveryChannelBelongsToExactlyOneCollector) {
 
 // A collector that is not listed on a device plans nothing there, and its probe says why.
 TEST(CollectorTable, WithoutChannelsNothingIsPlannedAndTheProbeNamesTheChip) {
-  ChannelOptions options;
-  options.hz = options.soc_memory_hz = options.soc_interconnect_hz = 10;
-  options.soc_memory = options.soc_interconnect = true;
-  options.mpam_ids = {1};
   DeviceInfo device = testing::MakeDevice(1);
+  device.qos_streams = {1};
   device.channels = {2, 5, 43};
   for (const CollectorEntry& entry : Collectors()) {
     if (entry.plan == nullptr) continue;
     SCOPED_TRACE(entry.spec->name);
+    ChannelOptions options;
+    SetEverything(*entry.spec, 10, &options);
     EXPECT_TRUE(entry.plan(device, options).empty());
     Status status = testing::ProbeWith(entry, 1, device.channels);
     EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
@@ -110,10 +109,10 @@ TEST(CollectorTable, WithoutChannelsNothingIsPlannedAndTheProbeNamesTheChip) {
 // The driver takes 1 ms when a period is out of 1..1000 (driver-abi 3.2): none may be.
 TEST(CollectorTable, PeriodsStayInTheDriversRangeAtAnyRate) {
   DeviceInfo device = testing::MakeDevice(5);
+  device.qos_streams = {1};
   for (double hz : {-1.0, 0.0, 1e-9, 0.5, 1.0, 3.0, 50.0, 99.0, 100.0, 1e9, 1e300}) {
     ChannelOptions options;
     options.hz = hz;
-    options.mpam_ids = {1};
     for (const CollectorEntry& entry : Collectors()) {
       if (entry.plan == nullptr) continue;
       SCOPED_TRACE(entry.spec->name);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "collectors/channel_options.h"
 #include "daemon/app_impl.h"
 #include "daemon/last_words.h"
 #include "daemon/node/rights.h"
@@ -143,15 +144,12 @@ void App::Impl::BuildSessions() {
 // Every channel that some collector could ask for on some device gets its route now, so that the
 // router's table is fixed before the pump runs.
 void App::Impl::DeclareRoutes() {
-  ChannelOptions everything;
-  everything.soc_memory = everything.soc_interconnect = true;
-  everything.mpam_ids = {0};
   std::span<const CollectorEntry> collectors = Collectors();
   for (const DeviceInfo& device : node->host().devices) {
     for (size_t i = 0; i < collectors.size(); ++i) {
       if (collectors[i].plan == nullptr) continue;
-      everything.hz = collectors[i].spec->default_hz;
-      everything.soc_memory_hz = everything.soc_interconnect_hz = everything.hz;
+      ChannelOptions everything;
+      SetEverything(*collectors[i].spec, collectors[i].spec->default_hz, &everything);
       for (const ChannelRequest& request : collectors[i].plan(device, everything)) {
         router->Declare(static_cast<uint32_t>(device.id), request.channel,
                         static_cast<CollectorIndex>(i));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collectors/channel_options.h"
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
 #include "daemon/node/rights.h"

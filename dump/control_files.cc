@@ -119,7 +119,7 @@ void SetHardwareMemory(Json& json, const SampleOptions& options) {
   for (const char* key : {"llc_interval", "ddr_interval", "hbmInterval", "memInterval"}) {
     json[key] = ms;
   }
-  if (!options.qos_events.empty()) json["qosProfiling"] = "on";
+  if (json["qosEvents"] != "") json["qosProfiling"] = "on";
 }
 
 void SetLinks(Json& json, const SampleOptions& options) {
@@ -159,11 +159,11 @@ void SetHost(Json& json, const SampleOptions& options) {
   if (options.host_sys_mem) json["host_mem_profiling"] = "on";
   if (options.host_usage_cpu) json["hostAllPidCpuProfiling"] = "on";
   if (options.host_usage_mem) json["hostAllPidMemProfiling"] = "on";
-  if (options.host_network) json["host_network_profiling"] = "on";
   if (options.host_disk) json["host_disk_profiling"] = "on";
   json["host_disk_freq"] = options.host_disk_hz > 0 ? options.host_disk_hz : 50;
   json["hostProfiling"] = options.host_sys_cpu || options.host_sys_mem || options.host_usage_cpu ||
-                          options.host_usage_mem || options.host_network || options.host_disk;
+                          options.host_usage_mem || options.host_disk ||
+                          json["host_network_profiling"] == "on";
 }
 
 struct SampleKey {
@@ -285,16 +285,12 @@ std::string SampleJson(const SessionFacts& session, int device) {
   json["jobInfo"] = session.job_id;
   json["result_dir"] = session.result_dir;
   json["msprofBinPid"] = session.pid;
-  json["llc_profiling"] = options.llc_write ? "write" : "read";
-  json["qosEvents"] = fmt::format("{}", fmt::join(options.qos_events, ","));
   if (options.storage_limit_mb > 0) {
     json["storageLimit"] = fmt::format("{}MB", options.storage_limit_mb);
   }
   if (options.duration_s > 0) json["durationTime"] = fmt::format("{}", options.duration_s);
-  if (options.aicore_lpm) json["ai_core_lpm"] = "on";
-  if (options.instr_cycles > 0) {
-    json["instrProfiling"] = "on";
-    json["instrProfilingFreq"] = options.instr_cycles;
+  for (const auto& [key, field] : options.collectors) {
+    std::visit([&](const auto& value) { json[key] = value; }, field);
   }
   if (options.aicore_sample_based) json["ai_core_profiling_mode"] = "sample-based";
   SetHardwareMemory(json, options);

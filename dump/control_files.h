@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -70,7 +71,6 @@ struct DeviceFacts {
   std::vector<int> ai_cpus;
   int ts_cpu_num = 1;
   uint64_t ai_cpu_bitmap = 0;
-  std::vector<std::string> qos_events;  // what its QoS streams are called
 };
 
 // The clocks of host and device read together (driver-abi 5.5).
@@ -85,20 +85,15 @@ struct DumpClocks {
 // The options in force, as a vendor collector would have noted them. 0 and empty = off.
 struct SampleOptions {
   int hardware_mem_hz = 0;
-  bool llc_write = false;
   int io_hz = 0;
   int interconnect_hz = 0;
   int dvpp_hz = 0;
-  uint32_t instr_cycles = 0;
-  bool aicore_lpm = false;              // channel 132 runs
-  std::vector<std::string> qos_events;  // names of the QoS streams, in slot order
   bool host_sys_cpu = false;            // host_sys: the job's own processes
   bool host_sys_mem = false;
   int host_sys_pid = -1;
   bool host_usage_cpu = false;  // host_sys_usage: the system and all processes
   bool host_usage_mem = false;
   int host_usage_hz = 0;
-  bool host_network = false;
   bool host_disk = false;
   int host_disk_hz = 50;
   uint64_t storage_limit_mb = 0;
@@ -107,6 +102,8 @@ struct SampleOptions {
   // and everything that was asked for, as it was given. By the names of PROFILING_OPTIONS.
   std::map<std::string, std::string> application;
   std::map<std::string, std::string> asked;
+  // What the collectors that run say of themselves, by key.
+  std::map<std::string, std::variant<std::string, int64_t>> collectors;
   bool aicore_sample_based = false;  // reserved for AI Core sampling
   bool task_records = false;         // task tracks are in the dump: see InfoJson
 };

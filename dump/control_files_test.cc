@@ -60,8 +60,7 @@ SessionFacts Session() {
   options.io_hz = 100;
   options.interconnect_hz = 50;
   options.dvpp_hz = 10;
-  options.aicore_lpm = true;
-  options.qos_events = {"SDMA", "AIC", "AIV", "DVPP"};
+  options.collectors = {{"ai_core_lpm", "on"}, {"qosEvents", "SDMA,AIC,AIV,DVPP"}};
   options.host_usage_cpu = options.host_usage_mem = true;
   options.host_usage_hz = 50;
   options.storage_limit_mb = 2000;
@@ -147,7 +146,7 @@ TEST_F(ControlFiles, SampleJsonTellsTheOptions) {
   EXPECT_EQ(json["storageLimit"], "2000MB");
   SessionFacts fast = Session();
   fast.options.hardware_mem_hz = 100;
-  fast.options.llc_write = true;
+  fast.options.collectors["llc_profiling"] = "write";
   json = Json::parse(SampleJson(fast, 3));
   EXPECT_EQ(json["hbmInterval"], 10);
   EXPECT_EQ(json["llc_profiling"], "write");

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bench/micro/bench_support.h"
+#include "collectors/channel_options.h"
 #include "daemon/metrics/metric_store.h"
 #include "driver/block.h"
 #include "driver/channel_table.h"
@@ -126,13 +127,10 @@ void RegisterAll() {
   for (const abi::ChannelFormat& format : abi::kChannelFormats) {
     benchmark::RegisterBenchmark(("framer/" + std::string(format.name)).c_str(), Frame, format.id);
   }
-  ChannelOptions options;
-  options.hz = 50;
-  options.soc_memory = options.soc_interconnect = true;
-  options.soc_memory_hz = options.soc_interconnect_hz = 50;
-  options.mpam_ids = {1};
   for (const CollectorEntry& entry : Collectors()) {
     if (entry.plan == nullptr) continue;
+    ChannelOptions options;
+    SetEverything(*entry.spec, 50, &options);
     for (const ChannelRequest& request : entry.plan(TheBench().devices[0], options)) {
       const abi::ChannelFormat* format = abi::FindChannelFormat(request.channel);
       if (format == nullptr) continue;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "collectors/channel_options.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/framer.h"
 #include "sim/hal_engine.h"
@@ -37,12 +38,9 @@ DeviceInfo SimulatedDevice() {
 // What the collector of this channel would start it with at its fastest.
 ChannelRequest RequestOf(uint32_t channel) {
   ChannelOptions options;
-  options.soc_memory = options.soc_interconnect = true;
-  options.soc_memory_hz = options.soc_interconnect_hz = 100;
-  options.mpam_ids = {1, 2, 3, 4};
   for (const CollectorEntry& entry : Collectors()) {
     if (entry.plan == nullptr) continue;
-    options.hz = entry.spec->max_hz;
+    SetEverything(*entry.spec, entry.spec->max_hz, &options);
     for (ChannelRequest& request : entry.plan(TheBench().devices[0], options)) {
       if (request.channel == channel) return std::move(request);
     }

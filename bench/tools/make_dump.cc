@@ -210,7 +210,6 @@ SessionDumpOptions OptionsOf(int devices) {
     device.facts.chip_id = 5;
     device.facts.counter_hz = 50e6;
     device.facts.aicore_mhz = 1800;
-    device.facts.qos_events = {"SDMA", "AIC", "AIV", "DVPP"};
     device.clocks = DumpClocks{kStartRawNs, 0, kDeviceNs, kDeviceCount, 100};
     options.session.devices.push_back(id);
     options.devices.push_back(std::move(device));

@@ -22,7 +22,6 @@ constexpr CollectorSpec kSpec = {
     .max_hz = 100,
     .always_on_hz = 0,
     .with_device_options = true,
-    .sample_note = SampleNote::kAicoreLpm,
 };
 
 using records::LpmEntry;
@@ -101,6 +100,10 @@ std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& devic
   return std::make_unique<AicoreFreqDecoder>(device, registry);
 }
 
+SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const>) {
+  return {{"ai_core_lpm", "on"}};
+}
+
 }  // namespace
 
 constinit const CollectorEntry kAicoreFreqCollector = {
@@ -110,6 +113,7 @@ constinit const CollectorEntry kAicoreFreqCollector = {
     .plan = Plan,
     .make_decoder = MakeDecoder,
     .make_poller = nullptr,
+    .sample = SampleJson,
 };
 
 }  // namespace profd

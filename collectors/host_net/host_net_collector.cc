@@ -26,7 +26,6 @@ constexpr CollectorSpec kSpec = {
     .max_hz = 10,
     .always_on_hz = 1,
     .vendor_files = true,
-    .sample_note = SampleNote::kHostNetwork,
 };
 
 constexpr size_t kMaxDevices = 256;
@@ -175,6 +174,10 @@ Result<std::unique_ptr<PolledCollector>> Make(const Host& host, const PollOption
   return std::unique_ptr<PolledCollector>(std::make_unique<HostNet>(host, registry));
 }
 
+SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const>) {
+  return {{"host_network_profiling", "on"}};
+}
+
 }  // namespace
 
 const CollectorEntry kHostNetCollector = {
@@ -184,6 +187,7 @@ const CollectorEntry kHostNetCollector = {
     .plan = nullptr,
     .make_decoder = nullptr,
     .make_poller = Make,
+    .sample = SampleJson,
 };
 
 }  // namespace profd

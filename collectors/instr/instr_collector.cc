@@ -10,15 +10,24 @@
 namespace profd {
 namespace {
 
+constexpr double kDefaultCycles = 1000;  // AI Core cycles between records, the vendor's default
+
+int64_t CyclesOf(double number) {
+  return static_cast<int64_t>(number > 0 ? number : kDefaultCycles);
+}
+
+std::string Busy(double cycles) {
+  return fmt::format("profiles instructions every {} cycles", CyclesOf(cycles));
+}
+
 constexpr CollectorSpec kSpec = {
     .name = "instr",
     .source = CollectorSource::kChannel,
     .summary = "bandwidth and latency of AI Core and AI Vector instructions, for the vendor's analyser",
-    .options = {{{.key = "instr_profiling_freq", .part = CollectorPart::kInstrPeriod}}},
+    .options = {{{.key = "instr_profiling_freq", .use = OptionUse::kNumber, .busy = Busy}}},
     .default_hz = 0,
     .max_hz = 0,
     .always_on_hz = 0,
-    .sample_note = SampleNote::kInstr,
 };
 
 // The 950 has channels of the same numbers with other parameters and records (driver-abi 3.5).
@@ -32,7 +41,8 @@ Status Probe(const Host&, const DeviceInfo& device) {
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
   std::vector<ChannelRequest> plan;
   if (device.chip_id != static_cast<int>(abi::kChip910B)) return plan;
-  const abi::InstrProfileCfg config = {.period = options.instr_cycles, .pc_sampling = 0};
+  const abi::InstrProfileCfg config = {
+      .period = static_cast<uint32_t>(CyclesOf(options.values[0])), .pc_sampling = 0};
   for (uint32_t group = 0; group < abi::kInstrGroups; ++group) {
     for (uint32_t core = 0; core < abi::kInstrCores; ++core) {
       const uint32_t channel = abi::InstrChannel(group, core);
@@ -62,6 +72,10 @@ std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo&, uint
   return std::make_unique<InstrDecoder<abi::InstrRecordSize(1)>>();
 }
 
+SampleFields SampleJson(const ChannelOptions& options, std::span<const DeviceInfo* const>) {
+  return {{"instrProfiling", "on"}, {"instrProfilingFreq", CyclesOf(options.values[0])}};
+}
+
 }  // namespace
 
 constinit const CollectorEntry kInstrCollector = {
@@ -71,6 +85,7 @@ constinit const CollectorEntry kInstrCollector = {
     .plan = Plan,
     .make_decoder = MakeDecoder,
     .make_poller = nullptr,
+    .sample = SampleJson,
 };
 
 }  // namespace profd

@@ -29,7 +29,7 @@ std::vector<uint32_t> Documented() {
 }
 
 TEST(InstrCollector, StartsEveryCoreOfEveryGroupWithThePeriodInCycles) {
-  std::vector<ChannelRequest> plan = kInstrCollector.plan(MakeDevice(5), {.instr_cycles = 30000});
+  std::vector<ChannelRequest> plan = kInstrCollector.plan(MakeDevice(5), {.values = {30000}});
   std::vector<uint32_t> ids;
   for (const ChannelRequest& request : plan) {
     ids.push_back(request.channel);
@@ -87,6 +87,14 @@ TEST(InstrCollector, RecordsAreCountedByTheSizeOfTheirCore) {
   DecoderRig cut(kInstrCollector, MakeDevice(5), 11);
   cut.Feed(std::span(bytes).first(100));
   EXPECT_EQ(cut.decoder().bad_records(), 1u);
+}
+
+TEST(InstrCollector, SampleJsonHasThePeriodOrTheVendorsDefault) {
+  auto fields = [](int64_t cycles) {
+    return SampleFields{{"instrProfiling", "on"}, {"instrProfilingFreq", cycles}};
+  };
+  EXPECT_EQ(kInstrCollector.sample({.values = {30000}}, {}), fields(30000));
+  EXPECT_EQ(kInstrCollector.sample({}, {}), fields(1000));
 }
 
 }  // namespace

@@ -11,12 +11,19 @@
 namespace profd {
 namespace {
 
+std::string Busy(double write) { return write > 0 ? "measures LLC writes" : "measures LLC reads"; }
+
+constexpr size_t kWrites = 1;  // place of llc_profiling
+
 constexpr CollectorSpec kSpec = {
     .name = "llc",
     .source = CollectorSource::kChannel,
     .summary = "last level cache hit ratio and throughput, reads or writes",
     .options = {{{.key = "sys_hardware_mem_freq"},
-                 {.key = "llc_profiling", .part = CollectorPart::kParameter}}},
+                 {.key = "llc_profiling",
+                  .use = OptionUse::kChoice,
+                  .item = "write",
+                  .busy = Busy}}},
     .default_hz = 50,
     .max_hz = 100,
     .always_on_hz = 0,
@@ -193,15 +200,19 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   if (!HasChannel(device, abi::kChannelLlc) || device.chip_id == abi::kChip310) return {};
   ChannelRequest request =
       PeriodicRequest(abi::kChannelLlc, PeriodMs(options.hz, kMinMemoryPeriodMs));
-  request.user_data = UserData(
-      abi::LlcCfg{.period = request.sample_period_ms,
-                  .sample_type = options.llc_write ? abi::kLlcSampleWrite : abi::kLlcSampleRead});
+  request.user_data = UserData(abi::LlcCfg{
+      .period = request.sample_period_ms,
+      .sample_type = options.values[kWrites] > 0 ? abi::kLlcSampleWrite : abi::kLlcSampleRead});
   return {request};
 }
 
 std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
                                             SeriesRegistry& registry) {
   return std::make_unique<LlcDecoder>(device.id, registry);
+}
+
+SampleFields SampleJson(const ChannelOptions& options, std::span<const DeviceInfo* const>) {
+  return {{"llc_profiling", options.values[kWrites] > 0 ? "write" : "read"}};
 }
 
 }  // namespace
@@ -213,6 +224,7 @@ constinit const CollectorEntry kLlcCollector = {
     .plan = Plan,
     .make_decoder = MakeDecoder,
     .make_poller = nullptr,
+    .sample = SampleJson,
 };
 
 }  // namespace profd

@@ -88,7 +88,7 @@ TEST(LlcCollector, PlansReadsOrWrites) {
   EXPECT_EQ(read[0].channel, 8u);
   EXPECT_EQ(read[0].sample_period_ms, 10u);
   EXPECT_EQ(read[0].user_data, Bytes(uint32_t{10}, uint32_t{1}));
-  auto write = kLlcCollector.plan(MakeDevice(5), {.hz = 100, .llc_write = true});
+  auto write = kLlcCollector.plan(MakeDevice(5), {.hz = 100, .values = {0, 1}});
   EXPECT_EQ(write[0].user_data, Bytes(uint32_t{10}, uint32_t{2}));
 }
 
@@ -96,6 +96,12 @@ TEST(LlcCollector, The310HasNoChannelForIt) {
   EXPECT_TRUE(kLlcCollector.plan(MakeDevice(0), {.hz = 50}).empty());
   EXPECT_EQ(testing::ProbeWith(kLlcCollector, 0, {8}).code(), StatusCode::kUnimplemented);
   EXPECT_TRUE(testing::ProbeWith(kLlcCollector, 1, {8}).ok());
+}
+
+TEST(LlcCollector, SampleJsonNamesWhatIsMeasured) {
+  EXPECT_EQ(kLlcCollector.sample({}, {}), (SampleFields{{"llc_profiling", "read"}}));
+  EXPECT_EQ(kLlcCollector.sample({.values = {0, 1}}, {}),
+            (SampleFields{{"llc_profiling", "write"}}));
 }
 
 }  // namespace

@@ -221,6 +221,7 @@ constexpr CollectorSpec kSpec = {
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,
+    .settings = "npu_extra",
 };
 
 Status ProbeHost(const Host& host) {
@@ -237,7 +238,17 @@ Status ProbeHost(const Host& host) {
 Result<std::unique_ptr<PolledCollector>> MakePoller(const Host& host, const PollOptions&,
                                                     SeriesRegistry& registry) {
   RETURN_IF_ERROR(ProbeHost(host));
-  return MakeNpuState(host, host.npu_extras, registry);
+  const auto items = host.settings.find(kSpec.settings);
+  return MakeNpuState(host,
+                      items == host.settings.end() ? NpuStateOptions()
+                                                   : ParseNpuStateOptions(items->second, nullptr),
+                      registry);
+}
+
+std::vector<std::string> CheckSettings(std::span<const std::string> items) {
+  std::vector<std::string> problems;
+  ParseNpuStateOptions(items, &problems);
+  return problems;
 }
 
 }  // namespace
@@ -254,6 +265,7 @@ const CollectorEntry kNpuStateCollector = {
     .plan = nullptr,
     .make_decoder = nullptr,
     .make_poller = MakePoller,
+    .check_settings = CheckSettings,
 };
 
 }  // namespace profd

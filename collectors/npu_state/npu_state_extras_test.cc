@@ -15,9 +15,24 @@ namespace {
 using ::testing::ElementsAre;
 using testing::FakeDcmiDevice;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::Lines;
 using ::testing::Not;
 using testing::NpuStateTest;
+
+TEST(NpuStateOptions, NamesAndMilliseconds) {
+  std::vector<std::string> problems;
+  const std::vector<std::string> items =
+      {"serdes", "core_utilization", "call_buckets", "pcie_bandwidth=20", "hccs_bandwidth"};
+  const NpuStateOptions options = ParseNpuStateOptions(items, &problems);
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_TRUE(options.serdes);
+  EXPECT_TRUE(options.core_utilization);
+  EXPECT_TRUE(options.call_buckets);
+  EXPECT_EQ(options.pcie_bandwidth_ms, 20);
+  EXPECT_EQ(options.hccs_bandwidth_ms, 100);
+  EXPECT_EQ(options.rdma_bandwidth_ms, 0);
+}
 
 TEST_F(NpuStateTest, TheCardsPowerWhereTheChipDoesNotKnowItsOwn) {
   fake.emplace(1);

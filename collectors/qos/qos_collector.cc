@@ -21,7 +21,6 @@ constexpr CollectorSpec kSpec = {
     .default_hz = 50,
     .max_hz = 100,
     .always_on_hz = 0,
-    .sample_note = SampleNote::kQosEvents,
 };
 
 using records::QosRecord;
@@ -73,13 +72,13 @@ Status Probe(const Host&, const DeviceInfo& device) {
 
 // Without streams there is nothing to measure, and the driver refuses an empty list.
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
-  if (!HasChannel(device, abi::kChannelQos) || options.mpam_ids.empty()) return {};
+  if (!HasChannel(device, abi::kChannelQos) || device.qos_streams.empty()) return {};
   ChannelRequest request = PeriodicRequest(abi::kChannelQos, kNominalPeriodMs);
   abi::QosProfileConfig config{};
   config.period = PeriodMs(options.hz, kMinMemoryPeriodMs);
-  size_t streams = std::min<size_t>(options.mpam_ids.size(), abi::kMaxMpamIds);
+  size_t streams = std::min<size_t>(device.qos_streams.size(), abi::kMaxMpamIds);
   config.stream_num = static_cast<uint16_t>(streams);
-  std::copy_n(options.mpam_ids.begin(), streams, config.mpam_id);
+  std::copy_n(device.qos_streams.begin(), streams, config.mpam_id);
   request.user_data = UserData(config);
   request.effective_hz = 1000.0 / config.period;
   return {request};
@@ -88,6 +87,18 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
 std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
                                             SeriesRegistry& registry) {
   return std::make_unique<QosDecoder>(device.id, registry);
+}
+
+// One sample.json serves all devices: the streams are the node's configuration, not a card's.
+SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
+  std::string names;
+  for (const DeviceInfo* device : devices) {
+    for (size_t i = 0; i < std::min(device->qos_names.size(), kSlots); ++i) {
+      names.append(i == 0 ? "" : ",").append(device->qos_names[i]);
+    }
+    if (!names.empty()) break;
+  }
+  return {{"qosEvents", names}};
 }
 
 }  // namespace
@@ -99,6 +110,7 @@ constinit const CollectorEntry kQosCollector = {
     .plan = Plan,
     .make_decoder = MakeDecoder,
     .make_poller = nullptr,
+    .sample = SampleJson,
 };
 
 }  // namespace profd

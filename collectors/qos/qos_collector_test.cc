@@ -48,8 +48,9 @@ TEST(QosCollector, AStreamAppearsWithItsFirstTrafficAndStays) {
 TEST(QosCollector, PlansThePeriodAndStreamsInTheUserData) {
   ChannelOptions options{.hz = 50};
   EXPECT_TRUE(kQosCollector.plan(MakeDevice(5), options).empty());  // no streams known
-  options.mpam_ids = {3, 9};
-  auto requests = kQosCollector.plan(MakeDevice(5), options);
+  DeviceInfo device = MakeDevice(5);
+  device.qos_streams = {3, 9};
+  auto requests = kQosCollector.plan(device, options);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].channel, 133u);
   EXPECT_EQ(requests[0].sample_period_ms, 100u);
@@ -62,8 +63,9 @@ TEST(QosCollector, PlansThePeriodAndStreamsInTheUserData) {
 
 TEST(QosCollector, MoreStreamsThanTheDriverTakesAreCutOff) {
   ChannelOptions options{.hz = 50};
-  options.mpam_ids.assign(300, 7);
-  auto requests = kQosCollector.plan(MakeDevice(5), options);
+  DeviceInfo device = MakeDevice(5);
+  device.qos_streams.assign(300, 7);
+  auto requests = kQosCollector.plan(device, options);
   ASSERT_EQ(requests.size(), 1u);
   ASSERT_EQ(requests[0].user_data.size(), 28u);
   EXPECT_EQ(LoadUnchecked<uint16_t>(requests[0].user_data, 4), 20u);
@@ -72,6 +74,16 @@ TEST(QosCollector, MoreStreamsThanTheDriverTakesAreCutOff) {
 TEST(QosCollector, SaysWhyItCannotRun) {
   EXPECT_EQ(testing::ProbeWith(kQosCollector, 1, {1, 3, 9}).message(),
             "not supported on Ascend910: no channel 133");
+}
+
+TEST(QosCollector, SampleJsonNamesTheStreamsOfTheFirstDeviceThatHasAny) {
+  DeviceInfo none = MakeDevice(5);
+  DeviceInfo named = MakeDevice(5);
+  named.qos_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"};  // a record has 10
+  const std::vector<const DeviceInfo*> devices = {&none, &named};
+  EXPECT_EQ(kQosCollector.sample({}, devices),
+            (SampleFields{{"qosEvents", "0,1,2,3,4,5,6,7,8,9"}}));
+  EXPECT_EQ(kQosCollector.sample({}, {}), (SampleFields{{"qosEvents", ""}}));
 }
 
 }  // namespace

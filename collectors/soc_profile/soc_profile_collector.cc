@@ -4,21 +4,36 @@
 
 #include "collectors/channel_plan.h"
 #include "collectors/soc_profile/soc_profile_records.h"
+#include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/chips.h"
 
 namespace profd {
 namespace {
 
+// The parts of channel 52 (driver-abi 3.4), by place of their options.
+constexpr size_t kMemory = 0;        // on-chip memory, QoS, accelerator PMU
+constexpr size_t kInterconnect = 1;  // between dies and between chips
+
+constexpr auto kRecordParts = std::to_array<RecordPart>({
+    {static_cast<uint8_t>(abi::SocProfileType::kQos), kMemory},
+    // Its records come every 20 ms whatever rate is asked for.
+    {static_cast<uint8_t>(abi::SocProfileType::kAccPmu), kMemory, false},
+    {static_cast<uint8_t>(abi::SocProfileType::kSocLevels), kMemory},
+    {static_cast<uint8_t>(abi::SocProfileType::kSio), kInterconnect},
+    {static_cast<uint8_t>(abi::SocProfileType::kChipTrans), kInterconnect},
+});
+
 constexpr CollectorSpec kSpec = {
     .name = "soc_profile",
     .source = CollectorSource::kChannel,
     .summary = "inter-die and inter-chip traffic, accelerator PMU, SoC levels, low power",
-    .options = {{{.key = "sys_hardware_mem_freq", .part = CollectorPart::kSocMemory},
-                 {.key = "sys_interconnection_freq", .part = CollectorPart::kSocInterconnect}}},
+    .options = {{{.key = "sys_hardware_mem_freq", .use = OptionUse::kPart},
+                 {.key = "sys_interconnection_freq", .use = OptionUse::kPart}}},
     .default_hz = 50,
     .max_hz = 100,
     .always_on_hz = 0,
+    .record_parts = kRecordParts,
 };
 
 constexpr uint32_t kAccPmuPeriodMs = 20;  // whatever rate is asked for (driver-abi 3.4)
@@ -48,24 +63,26 @@ abi::CommonSampleSwitch Enabled(uint32_t period) {
 // driver-abi 3.4; what nobody asked for stays zero.
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
   if (!HasChannel(device, abi::kChannelStarsSocProfile)) return {};
-  if (!options.soc_memory && !options.soc_interconnect) return {};
+  const double memory_hz = options.values[kMemory];
+  const double interconnect_hz = options.values[kInterconnect];
+  if (memory_hz <= 0 && interconnect_hz <= 0) return {};
   bool in_micros = HasFeature(device, kChipMicroseconds);
   double periods_per_second = in_micros ? 1e6 : 1e3;
   ChannelRequest request;
   request.channel = abi::kChannelStarsSocProfile;
   abi::SocProfileQosCfg config{};
-  if (options.soc_memory) {
-    uint32_t period = MemoryPeriod(options.soc_memory_hz, in_micros);
+  if (memory_hz > 0) {
+    uint32_t period = MemoryPeriod(memory_hz, in_micros);
     config.soc.acc_pmu = Enabled(kAccPmuPeriodMs);
     config.soc.on_chip = Enabled(period);
     request.effective_hz = periods_per_second / period;
-    size_t streams = std::min<size_t>(options.mpam_ids.size(), abi::kMaxMpamIds);
+    size_t streams = std::min<size_t>(device.qos_streams.size(), abi::kMaxMpamIds);
     config.qos_config.period = period;
     config.qos_config.stream_num = static_cast<uint16_t>(streams);
-    std::copy_n(options.mpam_ids.begin(), streams, config.qos_config.mpam_id);
+    std::copy_n(device.qos_streams.begin(), streams, config.qos_config.mpam_id);
   }
-  if (options.soc_interconnect) {
-    uint32_t period = PeriodMs(options.soc_interconnect_hz);
+  if (interconnect_hz > 0) {
+    uint32_t period = PeriodMs(interconnect_hz);
     if (in_micros) period *= kMicrosPerMs;
     config.soc.inter_die = Enabled(period);
     config.soc.inter_chip = Enabled(period);

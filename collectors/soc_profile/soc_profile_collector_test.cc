@@ -89,8 +89,7 @@ TEST(SocProfileCollector, PlansNothingUnlessAPartIsAskedFor) {
 
 TEST(SocProfileCollector, PlansOnlyThePartsAskedForInMilliseconds) {
   ChannelOptions options;
-  options.soc_memory = true;
-  options.soc_memory_hz = 100;
+  options.values = {100, 0};  // by option: memory, interconnect
   auto requests = kSocProfileCollector.plan(MakeDevice(5), options);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].channel, 52u);
@@ -100,8 +99,7 @@ TEST(SocProfileCollector, PlansOnlyThePartsAskedForInMilliseconds) {
             (std::vector<uint32_t>{1, 20, 1, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
 
   options = {};
-  options.soc_interconnect = true;
-  options.soc_interconnect_hz = 50;
+  options.values = {0, 50};
   requests = kSocProfileCollector.plan(MakeDevice(5), options);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].effective_hz, 50);
@@ -111,11 +109,10 @@ TEST(SocProfileCollector, PlansOnlyThePartsAskedForInMilliseconds) {
 
 TEST(SocProfileCollector, PlansMicrosecondsAndStreamsWhereTheChipTakesThem) {
   ChannelOptions options;
-  options.soc_memory = options.soc_interconnect = true;
-  options.soc_memory_hz = 10'000;
-  options.soc_interconnect_hz = 50;
-  options.mpam_ids = {4};
-  auto requests = kSocProfileCollector.plan(MakeDevice(15), options);
+  options.values = {10'000, 50};
+  DeviceInfo device = MakeDevice(15);
+  device.qos_streams = {4};
+  auto requests = kSocProfileCollector.plan(device, options);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].effective_hz, 10'000);
   EXPECT_EQ(Words(requests[0]), (std::vector<uint32_t>{1, 20, 1, 100, 1, 20'000, 1, 20'000, 0, 0, 0,

@@ -10,7 +10,6 @@
 #include <variant>
 
 #include "base/text.h"
-#include "daemon/config/npu_extras.h"
 #include "daemon/recorder/trigger.h"
 
 namespace profd {
@@ -387,6 +386,16 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
   return config;
 }
 
+CollectorSettings SettingsOf(const DaemonConfig& config) {
+  CollectorSettings settings;
+  for (const Key& key : kKeys) {
+    const ListMember* list = std::get_if<ListMember>(&key.member);
+    if (list == nullptr || key.section != "metrics") continue;
+    settings[std::string(key.name)] = config.**list;
+  }
+  return settings;
+}
+
 void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* problems) {
   for (const Key& key : kKeys) {
     if (auto* member = std::get_if<IntMember>(&key.member)) {
@@ -413,7 +422,9 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   absolute("driver.hal_library", config.hal_library, true);
   absolute("driver.dcmi_library", config.dcmi_library, true);
   ValidateRecorder(config.recorder_collectors, config.recorder_triggers, problems);
-  ParseNpuExtras(config.metrics_npu_extra, problems);
+  for (std::string& problem : CheckSettings(SettingsOf(config))) {
+    problems->push_back(std::move(problem));
+  }
   absolute("metrics.web_config", config.metrics_web_config, true);
   if (config.metrics_hccn_tool != "auto" && config.metrics_hccn_tool != "off") {
     absolute("metrics.hccn_tool", config.metrics_hccn_tool, false);

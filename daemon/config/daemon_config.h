@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "collectors/collector.h"
 
 namespace profd {
 
@@ -48,7 +49,7 @@ struct DaemonConfig {
   int64_t metrics_max_connections = 64;
   int64_t metrics_max_connections_per_address = 16;
   std::string metrics_hccn_tool = "auto";
-  std::vector<std::string> metrics_npu_extra;  // see ParseNpuExtras
+  std::vector<std::string> metrics_npu_extra;  // CollectorSpec::settings
   // No key: --simulate's scenario, for the simulator's stand-in of that program.
   std::string simulator_scenario;
   // [attribution]
@@ -110,6 +111,9 @@ std::string AttachSocketOf(const DaemonConfig& config);
 // allowed range and line; the result is meaningful only if there is none.
 DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name,
                                std::vector<std::string>* problems);
+
+// The lists of [metrics], for the collectors that read one.
+CollectorSettings SettingsOf(const DaemonConfig& config);
 
 // Checks values wherever they came from (file or flags); appends to `*problems`.
 void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* problems);

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/config/npu_extras.h"
-
 namespace profd {
 namespace {
 
@@ -53,28 +51,16 @@ TEST(DaemonConfig, ReadsEveryKind) {
   EXPECT_EQ(config.queue_mb, 8);
 }
 
-TEST(NpuExtras, NamesAndMilliseconds) {
-  std::vector<std::string> problems;
-  NpuExtras extras = ParseNpuExtras(
-      {"serdes", "core_utilization", "call_buckets", "pcie_bandwidth=20", "hccs_bandwidth"}, &problems);
-  EXPECT_THAT(problems, IsEmpty());
-  EXPECT_TRUE(extras.serdes);
-  EXPECT_TRUE(extras.core_utilization);
-  EXPECT_TRUE(extras.call_buckets);
-  EXPECT_EQ(extras.pcie_bandwidth_ms, 20);
-  EXPECT_EQ(extras.hccs_bandwidth_ms, 100);
-  EXPECT_EQ(extras.rdma_bandwidth_ms, 0);
-}
-
-TEST(NpuExtras, EveryProblemIsNamed) {
+TEST(DaemonConfig, ItemsOfACollectorAreCheckedByIt) {
   DaemonConfig config;
   config.metrics_npu_extra = {"serdes=1", "rdma_bandwidth=99", "pcie_bandwidth=", "hccs_bandwidth=501",
                               "sedres"};
   std::vector<std::string> problems;
   ValidateDaemonConfig(config, &problems);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("takes no number"), HasSubstr("100..500 ms"),
-                                    HasSubstr("1..500 ms"), HasSubstr("1..500 ms"),
-                                    HasSubstr("\"sedres\": unknown")));
+  EXPECT_THAT(problems,
+              ElementsAre("metrics.npu_extra: \"serdes=1\": serdes takes no number",
+                          HasSubstr("100..500 ms"), HasSubstr("1..500 ms"),
+                          HasSubstr("1..500 ms"), HasSubstr("\"sedres\": unknown")));
 }
 
 // The printed default file must be accepted and change nothing, also with every key switched on.

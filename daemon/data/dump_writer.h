@@ -6,6 +6,7 @@
 // in the order it was pushed: a finished session has seen all its blocks.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -22,6 +23,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "collectors/collector.h"
 #include "daemon/data/replay.h"
 #include "driver/abi/channels.h"
 #include "driver/block.h"
@@ -39,9 +41,8 @@ struct ChannelEpoch {
   // Host clock when the channel was started: an estimate until the driver has answered.
   std::atomic<int64_t> start_ns{0};
   double hz = 0;  // what it runs at; 0 = event driven
-  // Channel 52: the rates of its two parts; 0 = the part is off.
-  double soc_memory_hz = 0;
-  double soc_interconnect_hz = 0;
+  // Of the collector's parts (RecordPart::option); 0 = the part is off.
+  std::array<double, kCollectorOptions> part_hz{};
 };
 
 struct FeedCounters {
@@ -69,8 +70,8 @@ struct FeedOptions {
   // the device or (device -1) of our own; empty = each text names its host file.
   std::string file;
   double hz = 0;           // what the session asked for
-  double soc_memory_hz = 0;
-  double soc_interconnect_hz = 0;
+  std::array<double, kCollectorOptions> part_hz{};
+  std::span<const RecordPart> record_parts{};
   bool keep_all = false;  // no thinning, whatever the rates: a dump of what the recorder holds
   int64_t session_start_ns = 0;  // H of the device's start_info
   bool in_past = false;          // the session was ordered after that

@@ -38,14 +38,15 @@ class DumpWriterTest : public ::testing::Test {
     wish.device = 0;
     wish.channel = kSocChannel;
     wish.format = abi::FindChannelFormat(kSocChannel);
-    wish.hz = wish.soc_interconnect_hz = 50;
+    wish.hz = 50;
+    wish.part_hz = {0, 50};
+    wish.record_parts = FindCollector("soc_profile")->spec->record_parts;
     wish.chip_id = 5;
     wish.device_counter_hz = 50e6;
     DumpFeed* feed = session_->AddFeed(std::move(wish));
     auto epoch = std::make_shared<ChannelEpoch>();
     epoch->hz = 50;
-    epoch->soc_interconnect_hz = 50;
-    epoch->soc_memory_hz = memory_hz;
+    epoch->part_hz = {memory_hz, 50};
     session_->SetEpoch(feed, epoch, false);
     BlockBuilder builder = pool_.Get(kSocRecordBytes);
     std::memset(builder.buffer().data(), 0, kSocRecordBytes);

@@ -324,17 +324,13 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
     options.channel_period_ns = period(epoch.hz);
     options.session_period_ns = wish.keep_all ? 0 : period(wish.hz);
     // A part that is off in the channel needs no filter to keep it out.
-    auto part = [&](abi::SocProfileType type, double channel_hz, double session_hz) {
-      options.Soc(type) = {period(channel_hz), wish.keep_all ? 0 : period(session_hz),
-                           wish.keep_all || session_hz > 0 || channel_hz <= 0};
-    };
-    part(abi::SocProfileType::kQos, epoch.soc_memory_hz, wish.soc_memory_hz);
-    part(abi::SocProfileType::kAccPmu, epoch.soc_memory_hz, wish.soc_memory_hz);
-    options.Soc(abi::SocProfileType::kAccPmu).channel_period_ns = 0;  // no rate is known: keep all
-    part(abi::SocProfileType::kSocLevels, epoch.soc_memory_hz, wish.soc_memory_hz);
-    part(abi::SocProfileType::kSio, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
-    part(abi::SocProfileType::kChipTrans, epoch.soc_interconnect_hz, wish.soc_interconnect_hz);
-    options.Soc(abi::SocProfileType::kLowPower) = {0, 0, true};
+    for (const RecordPart& part : wish.record_parts) {
+      const double channel_hz = epoch.part_hz[part.option];
+      const double session_hz = wish.part_hz[part.option];
+      options.Soc(static_cast<abi::SocProfileType>(part.type)) = {
+          part.thin ? period(channel_hz) : 0, wish.keep_all ? 0 : period(session_hz),
+          wish.keep_all || session_hz > 0 || channel_hz <= 0};
+    }
     // Also where the channel was started for the session: a busy node takes its time to start it.
     const int64_t start = epoch.start_ns.load(std::memory_order_relaxed);
     options.rebase_us = (start - wish.session_start_ns) / 1000;

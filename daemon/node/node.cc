@@ -13,7 +13,6 @@
 
 #include "base/mutex.h"
 #include "base/text.h"
-#include "daemon/config/npu_extras.h"
 #include "daemon/node/rights.h"
 #include "driver/chips.h"
 #include "driver/guarded_thread.h"
@@ -169,6 +168,8 @@ void Node::Describe(const DaemonConfig& config) {
     if (hal.usable.ok()) info.channels = hal.channels;
     info.counter_hz = hal.counter_hz;
     info.aicore_mhz = hal.aicore_mhz;
+    info.qos_streams = hal.qos_streams;
+    info.qos_names = hal.qos_names;
     info.has_voltage_lp = (hal.chip_features & kChipHasLpInfo) != 0;
     if (dcmi_ != nullptr) {
       const DcmiDevice* dcmi = dcmi_->FindByLogicalId(info.id);
@@ -181,7 +182,7 @@ void Node::Describe(const DaemonConfig& config) {
   host_ = std::make_unique<Host>(Host{clock_, proc_, sys_, dcmi_.get(),
                                       std::span<const DeviceInfo>(devices_), host_hz, hccn_.get()});
   host_->process_names_or_null = &process_names_;
-  host_->npu_extras = ParseNpuExtras(config.metrics_npu_extra, nullptr);  // checked with the rest
+  host_->settings = SettingsOf(config);  // checked with the rest
   facts_ = CollectHostFacts(SystemFactSources("/proc", "/sys"));
   facts_.host_counter_hz = host_hz;
   facts_.hal_api_version = static_cast<uint32_t>(inventory_.api_version);
@@ -243,10 +244,7 @@ const HalDevice* Node::HalDeviceOf(int device) const {
 
 std::vector<ChannelArbiter::Device> Node::ArbiterDevices() const {
   std::vector<ChannelArbiter::Device> devices;
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    devices.push_back({&devices_[i], ControlOf(devices_[i].id),
-                       inventory_.devices[i].qos_streams});
-  }
+  for (const DeviceInfo& device : devices_) devices.push_back({&device, ControlOf(device.id)});
   return devices;
 }
 
@@ -266,7 +264,6 @@ DeviceFacts Node::FactsOf(int device) const {
   facts.ai_cpus = ParseIds(hal->ai_cpu);
   facts.ts_cpu_num = static_cast<int>(hal->ts_cpu_core_num);
   facts.ai_cpu_bitmap = static_cast<uint64_t>(hal->aicpu_occupy_bitmap);
-  facts.qos_events = hal->qos_names;
   return facts;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "collectors/channel_options.h"
 #include "daemon/recorder/recorder_poll_sink.h"
 #include "profd/v1/profd.pb.h"
 
@@ -65,9 +66,7 @@ RecorderRing::RouteId FlightRecorder::AddRoute(const Route& route) {
 
 ChannelOptions FlightRecorder::OptionsOf(const RecorderOrder& order) const {
   ChannelOptions options;
-  options.hz = order.hz;
-  options.soc_memory = options.soc_interconnect = true;
-  options.soc_memory_hz = options.soc_interconnect_hz = order.hz;
+  SetEverything(*Collectors()[order.collector].spec, order.hz, &options);
   return options;
 }
 
@@ -81,9 +80,7 @@ void FlightRecorder::AddChannels(const RecorderOrder& order) {
       one.problem = probe.message();
       continue;
     }
-    ChannelOptions options = OptionsOf(order);
-    options.mpam_ids = {0};  // only which channels they are is asked for here
-    for (const ChannelRequest& request : entry.plan(device, options)) {
+    for (const ChannelRequest& request : entry.plan(device, OptionsOf(order))) {
       if (abi::FindChannelFormat(request.channel) == nullptr) continue;
       RecorderRing::RouteId route =
           AddRoute({order.collector, device.id, request.channel, request.effective_hz});

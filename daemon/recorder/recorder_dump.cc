@@ -135,10 +135,6 @@ void RecorderDump::AddDevices(SessionDumpOptions* options) {
     facts.facts = deps_.device_facts(device);
     ClockPair then;
     if (recorder_.ClockAt(device, start_ns_, &then)) facts.clocks = ForDump(then);
-    if (options->session.options.qos_events.empty()) {
-      options->session.options.qos_events = facts.facts.qos_events;
-      if (facts.facts.qos_events.size() > 10) options->session.options.qos_events.resize(10);
-    }
     options->devices.push_back(std::move(facts));
     for (const DeviceInfo& info : deps_.host.devices) {
       if (info.id != device) continue;
@@ -154,7 +150,7 @@ SessionDumpOptions RecorderDump::Options() {
   options.session.pid = order_.pid;
   options.session.job_id = order_.job_id;
   options.session.devices = order_.devices;
-  options.session.options = SampleFactsOf(Plan());
+  options.session.options = SampleFactsOf(Plan(), deps_.host.devices);
   options.session.start_wall_ns = now_wall_ns_ - (now_ns_ - start_ns_);
   options.session.start_raw_ns = start_ns_;
   options.node = deps_.node;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "collectors/channel_options.h"
 #include "driver/abi/hal_abi.h"
 
 namespace profd {
@@ -32,18 +33,14 @@ bool SameRequest(const ChannelRequest& a, const ChannelRequest& b) {
          a.task_scheduler_owned == b.task_scheduler_owned;
 }
 
-// What a session does that another, which wants `theirs`, cannot share.
-std::string ConflictText(const ChannelOptions& ours, const ChannelOptions& theirs) {
-  return ours.instr_cycles != theirs.instr_cycles
-             ? fmt::format("profiles instructions every {} cycles", ours.instr_cycles)
-             : fmt::format("measures LLC {}s", ours.llc_write ? "write" : "read");
-}
+const CollectorSpec& SpecOf(CollectorIndex collector) { return *Collectors()[collector].spec; }
 
-// The driver's periods are whole milliseconds.
-double Rounded(double hz) {
-  if (hz <= 0) return 0;
-  double period_ms = std::max(1.0, static_cast<double>(static_cast<int64_t>(1000.0 / hz)));
-  return 1000.0 / period_ms;
+// What a session does that another, which wants `theirs`, cannot share.
+std::string ConflictText(CollectorIndex collector, const ChannelOptions& ours,
+                         const ChannelOptions& theirs) {
+  const CollectorSpec& spec = SpecOf(collector);
+  const CollectorOption* option = DifferingOption(spec, ours, theirs);
+  return option->busy(ValueOf(spec, *option, ours));
 }
 
 }  // namespace
@@ -71,7 +68,6 @@ ChannelArbiter::Slot& ChannelArbiter::SlotOf(int device, uint32_t channel,
 std::vector<ChannelRequest> ChannelArbiter::PlanFor(int device, CollectorIndex collector,
                                                     ChannelOptions options) const {
   const Device& target = DeviceOf(device);
-  options.mpam_ids = target.mpam_ids;
   options.host_counter_hz = deps_.host.host_counter_hz;
   return Collectors()[collector].plan(*target.info, options);
 }
@@ -86,32 +82,25 @@ bool ChannelArbiter::RequestFor(const Slot& slot, const ChannelOptions& options,
   return false;
 }
 
-ChannelOptions ChannelArbiter::Merge(const ChannelOptions& a, const ChannelOptions& b) {
-  ChannelOptions merged = a;
-  merged.hz = std::max(a.hz, b.hz);
-  merged.soc_memory = a.soc_memory || b.soc_memory;
-  merged.soc_memory_hz = std::max(a.soc_memory_hz, b.soc_memory_hz);
-  merged.soc_interconnect = a.soc_interconnect || b.soc_interconnect;
-  merged.soc_interconnect_hz = std::max(a.soc_interconnect_hz, b.soc_interconnect_hz);
-  return merged;
-}
-
 ChannelOptions ChannelArbiter::MergedOf(const Slot& slot) const {
   ChannelOptions merged = slot.parts.front().options;
-  for (const Participant& part : slot.parts) merged = Merge(merged, part.options);
+  for (const Participant& part : slot.parts) {
+    merged = MergeOptions(SpecOf(slot.collector), merged, part.options);
+  }
   return merged;
 }
 
 // Options that cannot be reconciled show in the driver's parameters whichever side is followed.
 const ChannelArbiter::Participant* ChannelArbiter::Conflict(const Slot& slot,
                                                      const ChannelOptions& options) const {
+  const CollectorSpec& spec = SpecOf(slot.collector);
   for (const Participant& part : slot.parts) {
-    const ChannelOptions& held = part.options;
-    if (held.llc_write == options.llc_write && held.instr_cycles == options.instr_cycles) continue;
+    if (DifferingOption(spec, part.options, options) == nullptr) continue;
     ChannelRequest ours;
     ChannelRequest theirs;
-    if (RequestFor(slot, Merge(options, part.options), &ours) &&
-        RequestFor(slot, Merge(part.options, options), &theirs) && !SameRequest(ours, theirs)) {
+    if (RequestFor(slot, MergeOptions(spec, options, part.options), &ours) &&
+        RequestFor(slot, MergeOptions(spec, part.options, options), &theirs) &&
+        !SameRequest(ours, theirs)) {
       return &part;
     }
   }
@@ -126,8 +115,8 @@ FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorInd
   feed.channel = channel;
   feed.format = abi::FindChannelFormat(channel);
   if (channel == abi::kChannelLp && device.has_voltage_lp) feed.file = abi::kLpInfoFile;
-  feed.soc_memory_hz = options.soc_memory ? Rounded(options.soc_memory_hz) : 0;
-  feed.soc_interconnect_hz = options.soc_interconnect ? Rounded(options.soc_interconnect_hz) : 0;
+  feed.record_parts = SpecOf(collector).record_parts;
+  feed.part_hz = PartRates(SpecOf(collector), options);
   feed.chip_id = static_cast<uint32_t>(device.chip_id);
   feed.device_counter_hz = device.counter_hz;
   feed.host_counter_hz = host.host_counter_hz;
@@ -174,7 +163,7 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
     if (const Participant* other = Conflict(slot, request.options); other != nullptr) {
       record.fixed = {OutcomeState::kBusy,
                       fmt::format("session {} {} on this device", other->owner,
-                                  ConflictText(other->options, request.options)),
+                                  ConflictText(request.collector, other->options, request.options)),
                       0, 0, other->owner};
       continue;
     }
@@ -299,8 +288,8 @@ void ChannelArbiter::Reconcile(Slot& slot) {
   // is no reason to go on at a rate that a session once wanted.
   bool resident = std::all_of(slot.parts.begin(), slot.parts.end(),
                               [](const Participant& part) { return part.resident; });
-  bool covered = RequestFor(slot, resident ? merged : Merge(slot.running, merged), &want) &&
-                 SameRequest(want, slot.request);
+  if (!resident) merged = MergeOptions(SpecOf(slot.collector), slot.running, merged);
+  bool covered = RequestFor(slot, merged, &want) && SameRequest(want, slot.request);
   if (slot.restart || !covered) {
     Stop(slot);
     return;
@@ -347,9 +336,7 @@ void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
   slot.epoch->number = ++slot.epoch_number;
   slot.epoch->start_ns = deps_.host.clock.MonotonicRawNs();
   slot.epoch->hz = request.effective_hz;
-  slot.epoch->soc_memory_hz = options.soc_memory ? Rounded(options.soc_memory_hz) : 0;
-  slot.epoch->soc_interconnect_hz =
-      options.soc_interconnect ? Rounded(options.soc_interconnect_hz) : 0;
+  slot.epoch->part_hz = PartRates(SpecOf(slot.collector), options);
   TimeBase time = TimeBaseOf(slot.device);
   time.channel_start_ns = slot.epoch->start_ns;
   deps_.router.BeginEpoch(dev, slot.channel, slot.epoch);

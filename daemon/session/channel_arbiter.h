@@ -72,7 +72,6 @@ class ChannelArbiter {
   struct Device {
     const DeviceInfo* info = nullptr;
     DeviceControl* control = nullptr;
-    std::vector<uint8_t> mpam_ids;
   };
   struct Deps {
     Strand& control;
@@ -177,7 +176,6 @@ class ChannelArbiter {
   const Participant* Conflict(const Slot& slot, const ChannelOptions& options) const;
   void PushOutResident(Slot& slot, const ClaimRequest& request);
   Participant MakePart(ClaimId id, const ClaimRequest& request, const ChannelRequest& planned) const;
-  static ChannelOptions Merge(const ChannelOptions& a, const ChannelOptions& b);
   ChannelOptions MergedOf(const Slot& slot) const;
 
   void Reconcile(Slot& slot);

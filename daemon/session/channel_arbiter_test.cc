@@ -57,7 +57,7 @@ class ArbiterTest : public ::testing::Test {
     device_.emplace(0, hal_.Library(), *pump_, clock_, deadlines);
     arbiter_ = std::make_unique<ChannelArbiter>(
         ChannelArbiter::Deps{control_, *host_, store_, router_, *pump_},
-        std::vector<ChannelArbiter::Device>{{&devices_[0], &*device_, {}}});
+        std::vector<ChannelArbiter::Device>{{&devices_[0], &*device_}});
   }
   ~ArbiterTest() override {
     for (Call call : {Call::kStart, Call::kStop}) hal_.Release(call);
@@ -81,7 +81,7 @@ class ArbiterTest : public ::testing::Test {
     request.resident = resident;
     request.collector = IndexOf(collector);
     request.options.hz = hz;
-    request.options.llc_write = llc_write;
+    request.options.values[1] = llc_write ? 1 : 0;  // llc_profiling
     request.owner = std::move(owner);
     auto settled = std::make_shared<std::promise<void>>();
     auto id = OnControl(
@@ -240,10 +240,7 @@ TEST_F(ArbiterTest, BothPartsOfTheSocChannelRunAtTheFastestRate) {
   auto claim = [this](double memory_hz, double interconnect_hz) {
     ClaimRequest request;
     request.collector = IndexOf("soc_profile");
-    request.options.soc_memory = memory_hz > 0;
-    request.options.soc_memory_hz = memory_hz;
-    request.options.soc_interconnect = interconnect_hz > 0;
-    request.options.soc_interconnect_hz = interconnect_hz;
+    request.options.values = {memory_hz, interconnect_hz};
     request.options.hz = std::max(memory_hz, interconnect_hz);
     request.owner = "me";
     auto settled = std::make_shared<std::promise<void>>();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "collectors/channel_options.h"
 #include "collectors/collector_hint.h"
 #include "profd/v1/profd.pb.h"
 
@@ -37,7 +38,8 @@ PlannedCollector& CollectorPlanner::Entry(CollectorIndex index) {
   }
   PlannedCollector planned;
   planned.index = index;
-  planned.channel.llc_write = deps_.options.Text("llc_profiling") == "write";
+  SetChoices(*deps_.collectors[index].spec,
+             [this](std::string_view key) { return deps_.options.Text(key); }, &planned.channel);
   planned.poll.system = true;
   planned_.push_back(planned);
   return planned_.back();
@@ -54,7 +56,7 @@ void CollectorPlanner::AddAll() {
     if (deps_.collectors[i].spec->default_hz == 0) continue;
     PlannedCollector& planned = Entry(static_cast<CollectorIndex>(i));
     SetRate(planned, Allowed(deps_.collectors[i].spec->default_hz));
-    SetWhole(planned.hz, &planned.channel);
+    SetEverything(*deps_.collectors[i].spec, planned.hz, &planned.channel);
     planned.poll.processes = deps_.job;
   }
 }
@@ -77,11 +79,11 @@ void CollectorPlanner::AddChannel(CollectorIndex index, const CollectorSpec& spe
     if (rate <= 0) continue;
     if (spec.with_device_options) SetRate(Entry(index), Allowed(spec.default_hz));
     const CollectorOption* use = FindOption(spec, option.key);
-    if (use == nullptr || use->part == CollectorPart::kParameter) continue;
+    if (use == nullptr || use->use == OptionUse::kChoice) continue;
     PlannedCollector& planned = Entry(index);
     planned.named = planned.by_option = true;
     planned.option_keys.emplace(option.key);
-    SetPart(*use, rate, &planned.channel);
+    SetOption(spec, *use, rate, &planned.channel);
     SetRate(planned, planned.channel.hz);
   }
 }
@@ -160,7 +162,7 @@ void CollectorPlanner::AddOrder(const v1::CollectorOrder& order) {
   planned.named = true;
   planned.by_option = false;
   SetRate(planned, hz);
-  SetWhole(hz, &planned.channel);
+  SetEverything(spec, hz, &planned.channel);
   if (!was_planned) planned.poll.processes = deps_.job;
 }
 

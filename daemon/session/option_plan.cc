@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "collectors/channel_options.h"
 #include "driver/abi/hal_abi.h"
 #include "profd/v1/profd.pb.h"
 #include "proto/options/options_message.h"
@@ -124,10 +125,9 @@ Rates RatesOf(const Option& option, double hz, std::span<const DeviceInfo> devic
   Rates rates;
   for (const CollectorEntry& entry : collectors) {
     const CollectorOption* use = FindOption(*entry.spec, option.key);
-    if (use == nullptr || use->part == CollectorPart::kParameter || entry.plan == nullptr) continue;
+    if (use == nullptr || use->use == OptionUse::kChoice || entry.plan == nullptr) continue;
     ChannelOptions channel;
-    channel.mpam_ids = {0};
-    SetPart(*use, hz, &channel);
+    SetOption(*entry.spec, *use, hz, &channel);
     for (const DeviceInfo& device : devices) {
       for (const ChannelRequest& request : entry.plan(device, channel)) {
         if (request.effective_hz > 0) rates[request.effective_hz].insert(entry.spec->name);
@@ -205,27 +205,6 @@ OptionAims AimsOf(const options::OptionSet& set) {
     if (IsApplication(effective.key)) aims.application = true;
   }
   return aims;
-}
-
-void SetPart(const CollectorOption& use, double hz, ChannelOptions* channel) {
-  if (use.part == CollectorPart::kInstrPeriod) {
-    channel->instr_cycles = static_cast<uint32_t>(hz);
-    return;
-  }
-  channel->hz = std::max(channel->hz, hz);
-  if (use.part == CollectorPart::kSocMemory) {
-    channel->soc_memory = true;
-    channel->soc_memory_hz = hz;
-  } else if (use.part == CollectorPart::kSocInterconnect) {
-    channel->soc_interconnect = true;
-    channel->soc_interconnect_hz = hz;
-  }
-}
-
-void SetWhole(double hz, ChannelOptions* channel) {
-  channel->hz = hz;
-  channel->soc_memory = channel->soc_interconnect = true;
-  channel->soc_memory_hz = channel->soc_interconnect_hz = hz;
 }
 
 std::vector<Problem> CheckUserRates(const options::OptionSet& set, double max_hz) {

@@ -60,12 +60,6 @@ void RoundRates(std::span<const DeviceInfo> devices, std::span<const CollectorEn
 void AddNote(std::string_view note, options::Effective* effective);
 std::string FormatHz(double hz);
 
-// Adds what an option requests of a channel collector: the option's part at this rate, beside
-// what was added before.
-void SetPart(const CollectorOption& use, double hz, ChannelOptions* channel);
-// All of the collector at this rate.
-void SetWhole(double hz, ChannelOptions* channel);
-
 inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
 // Of an application's data this much is recorded by profd itself.
 inline constexpr std::string_view kMarksOption = "msproftx";

@@ -309,17 +309,17 @@ TEST_F(OptionPlanTest, SampleFactsTellEachOptionItsOwnRate) {
       "msproftx":"on","task_time":"l0","storage_limit":"200MB"})");
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
-  SampleOptions facts = SampleFactsOf(*plan);
+  SampleOptions facts = SampleFactsOf(*plan, devices_);
   EXPECT_EQ(facts.hardware_mem_hz, 10);
   EXPECT_EQ(facts.interconnect_hz, 50);
   EXPECT_EQ(facts.io_hz, 0);
-  EXPECT_TRUE(facts.llc_write);
-  EXPECT_TRUE(facts.aicore_lpm);  // comes with any option of the devices
+  EXPECT_EQ(std::get<std::string>(facts.collectors.at("llc_profiling")), "write");
+  EXPECT_TRUE(facts.collectors.contains("ai_core_lpm"));  // comes with any option of the devices
   EXPECT_TRUE(facts.host_usage_mem);
   EXPECT_FALSE(facts.host_usage_cpu);
   EXPECT_FALSE(facts.host_sys_mem);
   EXPECT_EQ(facts.host_usage_hz, 5);
-  EXPECT_FALSE(facts.host_network);
+  EXPECT_FALSE(facts.collectors.contains("host_network_profiling"));
   EXPECT_EQ(facts.storage_limit_mb, 200u);
   // Of the application's options those that were asked for, not the defaults.
   EXPECT_THAT(facts.application,
@@ -327,8 +327,8 @@ TEST_F(OptionPlanTest, SampleFactsTellEachOptionItsOwnRate) {
   EXPECT_EQ(facts.asked.at("sys_hardware_mem_freq"), "10");
 
   request_.Clear();
-  facts = SampleFactsOf(*Plan());  // no options at all: everything runs
-  EXPECT_TRUE(facts.host_network);
+  facts = SampleFactsOf(*Plan(), devices_);  // no options at all: everything runs
+  EXPECT_TRUE(facts.collectors.contains("host_network_profiling"));
   EXPECT_EQ(facts.io_hz, 100);
   EXPECT_TRUE(facts.application.empty());
 }

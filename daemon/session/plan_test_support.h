@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectors/channel_options.h"
 #include "daemon/session/session_plan.h"
 #include "profd/v1/profd.pb.h"
 
@@ -53,8 +54,7 @@ class SessionPlanTest : public ::testing::Test {
                         [](const CollectorEntry& entry, const DeviceInfo* device) {
                           if (device == nullptr) return Status::Ok();
                           ChannelOptions everything;
-                          everything.mpam_ids = {0};
-                          everything.soc_memory = everything.soc_interconnect = true;
+                          SetEverything(*entry.spec, 1, &everything);
                           return entry.plan(*device, everything).empty()
                                      ? Unimplemented("not supported on X: no channel")
                                      : Status::Ok();

@@ -84,7 +84,7 @@ struct Continuation {
 };
 
 // sample.json's account of what is collected.
-SampleOptions SampleFactsOf(const SessionPlan& plan);
+SampleOptions SampleFactsOf(const SessionPlan& plan, std::span<const DeviceInfo> known);
 
 class Session : public std::enable_shared_from_this<Session> {
  public:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "collectors/channel_options.h"
 #include "daemon/session/session_manager.h"
 #include "profd/v1/state.pb.h"
 
@@ -28,15 +29,22 @@ std::string NewId() {
   return id;
 }
 
-bool PlansLlc(const SessionPlan& plan) {
-  return std::any_of(plan.collectors.begin(), plan.collectors.end(), [](const auto& planned) {
-    return FindOption(*Collectors()[planned.index].spec, "llc_profiling") != nullptr;
-  });
+// Both want a collector, and have made another choice of how it measures.
+bool ChooseDifferently(const SessionPlan& a, const SessionPlan& b) {
+  for (const PlannedCollector& ours : a.collectors) {
+    for (const PlannedCollector& theirs : b.collectors) {
+      if (ours.index != theirs.index) continue;
+      const CollectorOption* option =
+          DifferingOption(*Collectors()[ours.index].spec, ours.channel, theirs.channel);
+      if (option != nullptr && option->use == OptionUse::kChoice) return true;
+    }
+  }
+  return false;
 }
 
-// One device counts either reads or writes of its LLC.
+// A channel of a device serves only one of them.
 bool Exclude(const SessionPlan& a, const SessionPlan& b) {
-  if (a.llc_write == b.llc_write || !PlansLlc(a) || !PlansLlc(b)) return false;
+  if (!ChooseDifferently(a, b)) return false;
   return std::any_of(a.devices.begin(), a.devices.end(), [&b](int device) {
     return std::find(b.devices.begin(), b.devices.end(), device) != b.devices.end();
   });

@@ -158,7 +158,6 @@ class Planner {
     }
     options_ = std::move(result.options);
     plan_.warnings = std::move(result.warnings);
-    plan_.llc_write = options_.Text("llc_profiling") == "write";
   }
 
   double MaxUserHz() const {

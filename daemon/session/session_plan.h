@@ -51,7 +51,6 @@ struct SessionPlan {
   bool no_dump = false;
   bool compress = false;  // closed slices of the dump
   int64_t since_ms = 0;  // how far in the past it begins (flight recorder)
-  bool llc_write = false;
   std::vector<pid_t> pids;
   // Every option in force, in the table's order, as carried out.
   std::vector<options::Effective> options;

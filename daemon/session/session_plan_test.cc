@@ -93,8 +93,8 @@ TEST_F(SessionPlanTest, OptionsTurnOnTheirCollectors) {
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_THAT(Named(*plan), UnorderedElementsAre("hccs", "pcie", "soc_profile"));
-  EXPECT_TRUE(Of(*plan, "soc_profile").channel.soc_interconnect);
-  EXPECT_FALSE(Of(*plan, "soc_profile").channel.soc_memory);
+  EXPECT_EQ(Of(*plan, "soc_profile").channel.values[0], 0);  // memory part
+  EXPECT_EQ(Of(*plan, "soc_profile").channel.values[1], 50);
   EXPECT_EQ(Of(*plan, "hccs").hz, 50);
 
   request_.Clear();
@@ -104,7 +104,7 @@ TEST_F(SessionPlanTest, OptionsTurnOnTheirCollectors) {
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_THAT(Named(*plan),
               UnorderedElementsAre("hbm", "ddr", "llc", "npu_mem", "qos", "soc_profile"));
-  EXPECT_TRUE(Of(*plan, "llc").channel.llc_write);
+  EXPECT_EQ(Of(*plan, "llc").channel.values[1], 1);
 
   request_.Clear();
   request_.mutable_options()->set_sys_io_sampling_freq(100);

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "collectors/channel_options.h"
 #include "daemon/session/session.h"
 #include "daemon/session/session_poll_sink.h"
 #include "profd/v1/profd.pb.h"
@@ -80,26 +81,12 @@ DumpClocks ForDump(const ClockPair& pair) {
 // Of zstd: a profile's records shrink well at the least effort.
 constexpr int kCompressLevel = 1;
 
-// Bandwidth slots of a record of channel 133 (dump-format 2.8).
-constexpr size_t kQosSlots = 10;
-
-bool Plans(const SessionPlan& plan, SampleNote note) {
-  return std::any_of(plan.collectors.begin(), plan.collectors.end(), [note](const auto& planned) {
-    return Collectors()[planned.index].spec->sample_note == note;
-  });
-}
-
 // What of a collector hangs on the option, at which rate; 0 = nothing of it runs.
 int RateBy(const PlannedCollector& planned, const CollectorSpec& spec, std::string_view key) {
   const CollectorOption* use = FindOption(spec, key);
   if (use == nullptr) return 0;
-  const ChannelOptions& channel = planned.channel;
-  double hz = planned.hz;
-  if (use->part == CollectorPart::kSocMemory) hz = channel.soc_memory ? channel.soc_memory_hz : 0;
-  if (use->part == CollectorPart::kSocInterconnect) {
-    hz = channel.soc_interconnect ? channel.soc_interconnect_hz : 0;
-  }
-  return static_cast<int>(std::lround(hz));
+  const bool part = use->use == OptionUse::kPart;
+  return static_cast<int>(std::lround(part ? ValueOf(spec, *use, planned.channel) : planned.hz));
 }
 
 void NoteChannel(const PlannedCollector& planned, const CollectorSpec& spec,
@@ -111,7 +98,6 @@ void NoteChannel(const PlannedCollector& planned, const CollectorSpec& spec,
   note("sys_io_sampling_freq", &options->io_hz);
   note("sys_interconnection_freq", &options->interconnect_hz);
   note("dvpp_freq", &options->dvpp_hz);
-  if (spec.sample_note == SampleNote::kInstr) options->instr_cycles = planned.channel.instr_cycles;
 }
 
 void NoteHost(const PlannedCollector& planned, const CollectorSpec& spec, SampleOptions* options) {
@@ -128,15 +114,18 @@ void NoteHost(const PlannedCollector& planned, const CollectorSpec& spec, Sample
 
 }  // namespace
 
-SampleOptions SampleFactsOf(const SessionPlan& plan) {
+SampleOptions SampleFactsOf(const SessionPlan& plan, std::span<const DeviceInfo> known) {
   SampleOptions options;
-  options.llc_write = plan.llc_write;
+  std::vector<const DeviceInfo*> devices;
+  for (const DeviceInfo& device : known) {
+    if (std::ranges::count(plan.devices, device.id) > 0) devices.push_back(&device);
+  }
   options.storage_limit_mb = plan.storage_limited ? plan.max_bytes >> 20 : 0;
   options.duration_s = plan.duration_ms / 1000;
-  options.aicore_lpm = Plans(plan, SampleNote::kAicoreLpm);
-  options.host_network = Plans(plan, SampleNote::kHostNetwork);
   for (const PlannedCollector& planned : plan.collectors) {
-    const CollectorSpec& spec = *Collectors()[planned.index].spec;
+    const CollectorEntry& entry = Collectors()[planned.index];
+    const CollectorSpec& spec = *entry.spec;
+    if (entry.sample != nullptr) options.collectors.merge(entry.sample(planned.channel, devices));
     if (spec.source == CollectorSource::kChannel) {
       NoteChannel(planned, spec, &options);
     } else {
@@ -202,15 +191,7 @@ ManifestDevice Session::Described(const DeviceInfo& device) const {
 }
 
 SampleOptions Session::SampleFacts() const {
-  SampleOptions options = SampleFactsOf(plan_);
-  if (!Plans(plan_, SampleNote::kQosEvents)) return options;
-  // One sample.json serves all devices: the streams are the node's configuration, not a card's.
-  for (int device : plan_.devices) {
-    options.qos_events = deps_.device_facts(device).qos_events;
-    if (!options.qos_events.empty()) break;
-  }
-  if (options.qos_events.size() > kQosSlots) options.qos_events.resize(kQosSlots);
-  return options;
+  return SampleFactsOf(plan_, deps_.host.devices);
 }
 
 SessionDumpOptions Session::DumpOptions() const {

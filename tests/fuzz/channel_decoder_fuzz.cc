@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectors/channel_decoder.h"
+#include "collectors/channel_options.h"
 #include "collectors/collector.h"
 #include "driver/abi/channels.h"
 #include "driver/chips.h"
@@ -21,18 +22,15 @@ constexpr size_t kMaxSeries = 4096;
 // The collectors that have this channel started on one chip or another.
 std::vector<const CollectorEntry*> CollectorsOf(uint32_t channel) {
   std::vector<const CollectorEntry*> found;
-  const ChannelOptions options{.hz = 50,
-                               .soc_memory = true,
-                               .soc_memory_hz = 50,
-                               .soc_interconnect = true,
-                               .soc_interconnect_hz = 50,
-                               .mpam_ids = {1, 2}};
   for (const CollectorEntry& entry : Collectors()) {
     if (entry.plan == nullptr) continue;
+    ChannelOptions options;
+    SetEverything(*entry.spec, 50, &options);
     for (const ChipFacts& chip : kChips) {
       DeviceInfo device;
       device.chip_id = static_cast<int>(chip.id);
       device.channels = {channel};
+      device.qos_streams = {1, 2};
       if (entry.plan(device, options).empty()) continue;
       found.push_back(&entry);
       break;

@@ -1,6 +1,7 @@
 // Input: a StartSessionRequest as it comes over the wire.
 #include <algorithm>
 
+#include "collectors/channel_options.h"
 #include "daemon/session/session_plan.h"
 #include "daemon/session/session_schedule.h"
 #include "daemon/session/session_targets.h"
@@ -28,8 +29,7 @@ std::vector<DeviceInfo> SomeDevices() {
 
 Status Probe(const CollectorEntry& entry, const DeviceInfo* device) {
   ChannelOptions everything;
-  everything.mpam_ids = {0};
-  everything.soc_memory = everything.soc_interconnect = true;
+  SetEverything(*entry.spec, 1, &everything);
   if (device == nullptr || !entry.plan(*device, everything).empty()) return {};
   return Unimplemented("no channel");
 }
