@@ -1,0 +1,128 @@
+// The activity ring: what a kernel record costs in the process beyond the vendor's library (walked,
+// interned, written), and in the daemon (read, checked).
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/micro/bench_support.h"
+#include "client/libprofd/mspti/mspti_abi.h"
+#include "client/libprofd/mspti/translator.h"
+#include "daemon/jobs/activity_reader.h"
+
+namespace profd::bench {
+namespace {
+
+namespace mspti = lib::mspti;
+
+constexpr size_t kKernels = 20'000;
+constexpr size_t kNames = 300;
+
+// Kernels as a training step has them: a few hundred names of some length, out of order by a little.
+class VendorBuffer {
+ public:
+  VendorBuffer() : bytes_(kKernels * mspti::KernelRecord::kSize) {
+    for (size_t i = 0; i < kNames; ++i) {
+      names_.push_back("te_matmul_v2_high_performance_" + std::to_string(i * 7919) + "_kernel0");
+    }
+    for (size_t i = 0; i < kKernels; ++i) {
+      uint8_t* record = bytes_.data() + i * mspti::KernelRecord::kSize;
+      const uint64_t start = kBegin + i * 25'000 + i % 7 * 1000;
+      Set(record, mspti::kKindField, uint32_t{mspti::kKernel});
+      Set(record, mspti::KernelRecord::kStart, start);
+      Set(record, mspti::KernelRecord::kEnd, start + 20'000);
+      Set(record, mspti::KernelRecord::kDevice, uint32_t{0});
+      Set(record, mspti::KernelRecord::kStream, static_cast<uint32_t>(i % 4));
+      Set(record, mspti::KernelRecord::kCorrelation, uint64_t{i});
+      Set(record, mspti::KernelRecord::kType, i % 3 == 0 ? "KERNEL_AIVEC" : "KERNEL_AICORE");
+      Set(record, mspti::KernelRecord::kName, names_[i * 31 % kNames].c_str());
+    }
+  }
+  const uint8_t* data() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
+  static constexpr mspti::ClockPair kClock{int64_t{1'700'000'001} * 1'000'000'000, 1'000'000'000};
+
+ private:
+  static constexpr uint64_t kBegin = uint64_t{1'700'000'000} * 1'000'000'000;
+  template <class T>
+  static void Set(uint8_t* record, const mspti::Field<T>& field, T value) {
+    std::memcpy(record + field.offset, &value, sizeof value);
+  }
+  std::vector<uint8_t> bytes_;
+  std::vector<std::string> names_;
+};
+
+class Ring {
+ public:
+  Ring() : fd_(::memfd_create("bench", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    if (::ftruncate(fd_.get(), static_cast<off_t>(kBytes)) != 0) std::abort();
+    ::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+    memory_ = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
+    if (memory_ == MAP_FAILED) std::abort();
+    writer_ = std::make_unique<attach::ActivityWriter>(memory_, attach::kDefaultActivityBytes, 0, 0);
+  }
+  ~Ring() { ::munmap(memory_, kBytes); }
+  attach::ActivityWriter& writer() { return *writer_; }
+  attach::ActivityRing& header() { return *static_cast<attach::ActivityRing*>(memory_); }
+  UniqueFd fd() const { return UniqueFd(::dup(fd_.get())); }
+
+ private:
+  static constexpr size_t kBytes = attach::ActivityRingBytes(attach::kDefaultActivityBytes);
+  UniqueFd fd_;
+  void* memory_ = nullptr;
+  std::unique_ptr<attach::ActivityWriter> writer_;
+};
+
+double CopyOfTheBufferNs(const VendorBuffer& buffer) {
+  std::vector<uint8_t> to(buffer.size());
+  const double ns = FloorNs([&] {
+    std::memcpy(to.data(), buffer.data(), buffer.size());
+    benchmark::DoNotOptimize(to.data());
+  });
+  return ns / kKernels;
+}
+
+void ActivityWrite(benchmark::State& state) {
+  const VendorBuffer buffer;
+  Ring ring;
+  mspti::Translator translator(ring.writer(), {});
+  for (auto _ : state) {
+    translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock);
+    ring.writer().Flush();
+    ring.header().tail.store(ring.header().head.load());  // a daemon that keeps up
+  }
+  if (ring.writer().dropped() > 0) state.SkipWithError("the ring was full");
+  Report(state, kKernels, CopyOfTheBufferNs(buffer), "memcpy of the vendor's records");
+}
+BENCHMARK(ActivityWrite);
+
+void ActivityRead(benchmark::State& state) {
+  const VendorBuffer buffer;
+  Ring ring;
+  mspti::Translator translator(ring.writer(), {});
+  auto reader = ActivityReader::Map(ring.fd());
+  if (!reader.ok()) return state.SkipWithError(reader.status().message().c_str());
+  ActivityScratch scratch;
+  const SystemClock clock;
+  for (auto _ : state) {
+    state.PauseTiming();
+    translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock);
+    ring.writer().Flush();
+    state.ResumeTiming();
+    while ((*reader)->Waiting() > 0) {
+      auto round = (*reader)->Take(ActivityScratch::kBytes, clock.MonotonicRawNs(), &scratch);
+      if (!round.ok()) return state.SkipWithError(round.status().message().c_str());
+      benchmark::DoNotOptimize(scratch.frames().data());
+    }
+  }
+  Report(state, kKernels, CopyOfTheBufferNs(buffer), "memcpy of the vendor's records");
+}
+BENCHMARK(ActivityRead);
+
+}  // namespace
+}  // namespace profd::bench

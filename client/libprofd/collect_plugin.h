@@ -1,0 +1,83 @@
+/* What libprofd sees of a library that collects from inside the process (libprofd_mspti.so). libprofd opens
+ * it with dlopen when a session first asks, and never closes it. One function is exported; what it returns
+ * lives as long as the process. All of it may be called from any thread; nothing here waits for the vendor's
+ * library but stop, by its deadline, and nothing throws. */
+#ifndef PROFD_COLLECT_PLUGIN_H_
+#define PROFD_COLLECT_PLUGIN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PROFD_COLLECT_PLUGIN_VERSION 1u
+#define PROFD_COLLECT_PLUGIN_FUNCTION "profd_collect_plugin"
+
+/* What a session may ask for; bits of `kinds`. */
+enum profd_collect_kind {
+  PROFD_COLLECT_KERNEL = 1,
+  PROFD_COLLECT_COMMUNICATION = 2,
+  PROFD_COLLECT_ACL_API = 4,
+  PROFD_COLLECT_NODE_API = 8,
+  PROFD_COLLECT_RUNTIME_API = 16,
+  PROFD_COLLECT_MARKER = 32,
+  PROFD_COLLECT_MEMORY = 64
+};
+
+enum profd_collect_state {
+  PROFD_COLLECT_OFF = 0,
+  PROFD_COLLECT_WAITING = 1,     /* the process has not loaded the runtime yet; tried again each second */
+  PROFD_COLLECT_ON = 2,
+  PROFD_COLLECT_PARTIAL = 3,     /* on, but some kinds were refused */
+  PROFD_COLLECT_SILENT = 4,      /* on, but no record came while steps went by */
+  PROFD_COLLECT_BUSY = 5,        /* another profiler is in the process; tried again each 10 s */
+  PROFD_COLLECT_UNSUPPORTED = 6, /* no library, or not one that can serve what is asked for */
+  PROFD_COLLECT_FAILED = 7
+};
+
+struct profd_collect_config {
+  size_t size; /* of this struct */
+  uint32_t kinds;
+  uint32_t flush_ms;   /* 0 = 500 */
+  uint64_t ring_bytes; /* 0 = 8 MiB; of the first start */
+  /* Called after the state has changed, on a thread of the library: it must return at once. May be null. */
+  void (*on_change)(void* user);
+  /* Steps that the process has begun so far; null: not known. */
+  uint64_t (*steps)(void* user);
+  void* user;
+};
+
+struct profd_collect_report {
+  size_t size; /* of this struct */
+  int32_t state;
+  int32_t code;      /* of the vendor's library; 0 = none */
+  uint32_t kinds;    /* that are collected */
+  uint32_t reserved;
+  uint64_t records;  /* published in the ring */
+  uint64_t dropped;  /* records that found no room in the ring */
+  uint64_t lost_bytes;
+  char detail[256];
+  char version[64];  /* of the vendor's library, as far as it can be seen */
+};
+
+struct profd_collect_calls {
+  uint32_t version;
+  /* Begins, or goes on with another config. 0, or an errno: nothing was begun. */
+  int (*start)(const struct profd_collect_config* config);
+  /* The memfd of the activity ring (proto/attach/activity_ring.h); -1 before the first start. It stays the
+   * same and open for the life of the process. */
+  int (*ring)(void);
+  void (*report)(struct profd_collect_report* report);
+  /* Ends in good order. 1: it has ended; 0: not within deadline_ms (which may be 0), it goes on ending. */
+  int (*stop)(uint32_t deadline_ms);
+};
+
+const struct profd_collect_calls* profd_collect_plugin(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PROFD_COLLECT_PLUGIN_H_ */

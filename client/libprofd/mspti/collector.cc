@@ -1,0 +1,471 @@
+#include "client/libprofd/mspti/collector.h"
+
+#include <cxxabi.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "base/fd.h"
+
+namespace profd::lib::mspti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kDefaultFlush{500};
+constexpr std::chrono::milliseconds kLeastFlush{20};
+constexpr std::chrono::milliseconds kAtExit{1000};
+constexpr uint32_t kAllKinds = 127;
+
+// The one whose buffers the vendor's library has: its callbacks bring no pointer of ours.
+std::atomic<Collector*> g_collector{nullptr};
+
+// Nothing may be thrown into the vendor's library.
+template <class Body>
+void GuardedCallback(Body body) {
+  try {
+    if (Collector* collector = g_collector.load(std::memory_order_acquire)) body(*collector);
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    // Only memory can be short; the buffer is lost.
+  }
+}
+
+extern "C" void ProfdMsptiRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
+  if (max_records != nullptr) *max_records = 0;
+  GuardedCallback([&](Collector& collector) { collector.Request(buffer, size); });
+}
+extern "C" void ProfdMsptiComplete(uint8_t* buffer, size_t /*size*/, size_t valid) {
+  GuardedCallback([&](Collector& collector) { collector.Complete(buffer, valid); });
+}
+extern "C" void ProfdMsptiAtExit() {
+  GuardedCallback([](Collector& collector) { collector.AtExit(); });
+}
+void InForkedChild() {
+  if (Collector* collector = g_collector.load(std::memory_order_acquire)) {
+    collector->AfterForkInChild();
+  }
+}
+
+struct KindsOfBit {
+  uint32_t bit;
+  std::array<Kind, 3> kinds;  // kInvalid: none
+  const char* name;
+};
+constexpr KindsOfBit kKindsOfBits[] = {
+    {PROFD_COLLECT_KERNEL, {kKernel}, "kernel"},
+    {PROFD_COLLECT_COMMUNICATION, {kCommunication}, "communication"},
+    {PROFD_COLLECT_ACL_API, {kAclApi}, "acl_api"},
+    {PROFD_COLLECT_NODE_API, {kNodeApi}, "node_api"},
+    {PROFD_COLLECT_RUNTIME_API, {kRuntimeApi}, "runtime_api"},
+    {PROFD_COLLECT_MARKER, {kMarker}, "marker"},
+    {PROFD_COLLECT_MEMORY, {kMemory, kMemset, kMemcpy}, "memory"},
+};
+
+uint32_t BitOf(Kind kind) { return uint32_t{1} << kind; }
+
+template <size_t kSize>
+void CopyText(const std::string& text, char (&to)[kSize]) {
+  const size_t bytes = std::min(text.size(), kSize - 1);
+  std::memcpy(to, text.data(), bytes);
+  to[bytes] = '\0';
+}
+
+}  // namespace
+
+int Collector::MakeRing(uint64_t wish) {
+  if (writer_ != nullptr) return 0;
+  const uint64_t bytes = attach::ActivityBytesFor(wish);
+  const size_t all = attach::ActivityRingBytes(bytes);
+  UniqueFd memfd(::memfd_create("profd-activity", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memfd.valid() || ::ftruncate(memfd.get(), static_cast<off_t>(all)) != 0) return errno;
+  void* memory =
+      ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memfd.get(), 0);
+  if (memory == MAP_FAILED) return errno;
+  if (::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    const int error = errno;
+    ::munmap(memory, all);
+    return error;
+  }
+  const ClockPair now = ClockPair::Now();
+  writer_ = std::make_unique<attach::ActivityWriter>(memory, bytes, now.real_ns, now.raw_ns);
+  {
+    const MutexLock lock(walk_mutex_);
+    translator_ = std::make_unique<Translator>(
+        *writer_, ReadVisibleDevices(::getenv("ASCEND_RT_VISIBLE_DEVICES")));
+  }
+  ring_fd_.store(memfd.Release(), std::memory_order_release);
+  return 0;
+}
+
+int Collector::Start(const profd_collect_config& config) {
+  if (dead_.load(std::memory_order_relaxed)) return ECHILD;
+  if ((config.kinds & kAllKinds) == 0) return EINVAL;
+  MutexLock lock(mutex_);
+  // One that is ending still has the vendor's library.
+  if (stopping_) return EBUSY;
+  if (const int error = MakeRing(config.ring_bytes)) return error;
+  if (!pool_.Open()) return ENOMEM;
+  config_ = config;
+  has_news_ = true;
+  changed_.NotifyAll();
+  return running_ ? 0 : StartThread();
+}
+
+int Collector::StartThread() {
+  Collector* none = nullptr;
+  const bool first = g_collector.compare_exchange_strong(none, this);
+  if (!first && none != this) return EBUSY;
+  if (first && ::pthread_atfork(nullptr, nullptr, InForkedChild) != 0) return ENOMEM;
+  // The process's signals are for its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t detached;
+  ::pthread_attr_init(&detached);
+  ::pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  pthread_t thread{};
+  const int error = ::pthread_create(&thread, &detached, &Collector::ThreadMain, this);
+  ::pthread_attr_destroy(&detached);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  running_ = error == 0;
+  return error;
+}
+
+void* Collector::ThreadMain(void* collector) {
+  ::pthread_setname_np(::pthread_self(), "profd-collect");
+  static_cast<Collector*>(collector)->Run();
+  return nullptr;
+}
+
+void Collector::Run() {
+  for (;;) {
+    uint32_t kinds = 0;
+    Milliseconds flush = kDefaultFlush;
+    {
+      const MutexLock lock(mutex_);
+      if (stopping_) break;
+      if (std::exchange(has_news_, false)) gave_up_ = false;
+      kinds = config_.kinds & kAllKinds;
+      if (config_.flush_ms > 0) flush = std::max(kLeastFlush, Milliseconds(config_.flush_ms));
+    }
+    Milliseconds pause = flush;
+    try {
+      pause = Round(kinds, flush);
+    } catch (const std::exception& thrown) {  // of memory; the vendor's are caught where it is called
+      Fail("collect", {kInner, thrown.what()});
+    }
+    MutexLock lock(mutex_);
+    changed_.WaitFor(lock, pause, [this]() REQUIRES(mutex_) { return stopping_ || has_news_; });
+  }
+  Detach();
+  pool_.Trim();
+  SetState({});
+  void (*on_change)(void*) = nullptr;
+  void* user = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    running_ = stopping_ = false;
+    on_change = config_.on_change;
+    user = config_.user;
+    changed_.NotifyAll();
+  }
+  if (on_change != nullptr) on_change(user);
+}
+
+Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
+  if (gave_up_) return pauses_.busy;
+  if (!subscribed_) {
+    const Milliseconds pause = Attach(kinds);
+    if (!subscribed_) return pause;
+  } else if (kinds != asked_) {
+    DisableAll();
+    EnableKinds(kinds);
+  }
+  if (subscribed_) Flush();
+  if (subscribed_) WatchSilence();
+  return flush;
+}
+
+void Collector::SetState(State state) {
+  void (*on_change)(void*) = nullptr;
+  void* user = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    if (state.state == state_.state && state.code == state_.code && state.kinds == state_.kinds &&
+        state.detail == state_.detail) {
+      return;
+    }
+    state_ = std::move(state);
+    on_change = config_.on_change;
+    user = config_.user;
+    changed_.NotifyAll();
+  }
+  if (on_change != nullptr) on_change(user);
+}
+
+std::string Collector::OtherProfiler() {
+  if (::getenv("PROFILER_SAMPLECONFIG") != nullptr) {
+    return "the msprof command has started this process (PROFILER_SAMPLECONFIG)";
+  }
+  const char* mode = ::getenv("PROFILING_MODE");
+  if (mode != nullptr && std::strcmp(mode, "dynamic") == 0) {
+    return "msprof --dynamic=on has started this process (PROFILING_MODE)";
+  }
+  if (IsMapped("libascend_kernel_hook.so")) return "libascend_kernel_hook.so is in this process";
+  return {};
+}
+
+Collector::Milliseconds Collector::Attach(uint32_t kinds) {
+  if (!IsMapped("libascendcl.so")) {
+    SetState({PROFD_COLLECT_WAITING, 0, 0, "the process has not loaded libascendcl.so"});
+    return pauses_.waiting;
+  }
+  if (const std::string other = OtherProfiler(); !other.empty()) {
+    SetState({PROFD_COLLECT_BUSY, 0, 0, other});
+    return pauses_.busy;
+  }
+  if (!loaded_) {
+    if (const std::string why = MsptiLibrary::Load(&library_); !why.empty()) {
+      gave_up_ = true;
+      SetState({PROFD_COLLECT_UNSUPPORTED, 0, 0, why});
+      return pauses_.busy;
+    }
+    loaded_ = true;
+    walks_in_callback_.store(!library_.has_is_enabled(), std::memory_order_relaxed);
+    const MutexLock lock(mutex_);
+    version_ = library_.has_is_enabled() ? "2026-05 or later" : "before 2026-05";
+  }
+  if (!Subscribe()) return pauses_.busy;
+  EnableKinds(kinds);
+  return pauses_.busy;
+}
+
+bool Collector::Subscribe() {
+  const Called called = library_.Subscribe();
+  if (called.code == kMultipleSubscribers) {
+    SetState({PROFD_COLLECT_BUSY, called.code, 0, "another client of MSPTI has subscribed"});
+    return false;
+  }
+  if (!called.ok()) {
+    Fail("msptiSubscribe", called);
+    return false;
+  }
+  subscribed_ = true;
+  RegisterAtExit();
+  const Called registered = library_.RegisterCallbacks(ProfdMsptiRequest, ProfdMsptiComplete);
+  if (registered.ok()) return true;
+  Fail("msptiActivityRegisterCallbacks", registered);
+  return false;
+}
+
+// The vendor's objects are made late and destroyed in reverse order: ours has to be registered after them,
+// once they are there, and again when records have come.
+void Collector::RegisterAtExit() {
+  if (std::atexit(ProfdMsptiAtExit) == 0) ++exit_handlers_;
+}
+
+bool Collector::EnableOne(uint32_t bit, Called* refused) {
+  const auto* found = std::find_if(std::begin(kKindsOfBits), std::end(kKindsOfBits),
+                                   [bit](const KindsOfBit& each) { return each.bit == bit; });
+  for (const Kind kind : found->kinds) {
+    if (kind == kInvalid) break;
+    Called called = library_.Enable(kind);
+    if (!called.ok() && called.code == kInvalidParameter &&
+        (kind == kAclApi || kind == kNodeApi)) {
+      // Before 2026-02 one kind is for both.
+      called = (enabled_kinds_ & BitOf(kApi)) != 0 ? Called{} : library_.Enable(kApi);
+      if (called.ok()) enabled_kinds_ |= BitOf(kApi);
+    } else if (called.ok()) {
+      enabled_kinds_ |= BitOf(kind);
+    }
+    if (called.ok()) continue;
+    *refused = std::move(called);
+    return false;
+  }
+  return true;
+}
+
+void Collector::EnableKinds(uint32_t kinds) {
+  asked_ = kinds;
+  State state;
+  bool needs_preload = false;
+  for (const KindsOfBit& each : kKindsOfBits) {
+    if ((kinds & each.bit) == 0) continue;
+    Called refused;
+    if (EnableOne(each.bit, &refused)) {
+      state.kinds |= each.bit;
+      continue;
+    }
+    if (state.code == 0) state.code = refused.code;
+    needs_preload = needs_preload || refused.code == kWithoutLdPreload;
+    state.detail += (state.detail.empty() ? "refused: " : ", ") + std::string(each.name);
+    if (!refused.why.empty()) state.detail += " (" + refused.why + ")";
+  }
+  if (needs_preload) state.detail += "; LD_PRELOAD=libmspti.so is missing";
+  quiet_since_ = Clock::now();
+  records_seen_ = records_.load(std::memory_order_relaxed);
+  steps_seen_ = UINT64_MAX;
+  state.state = state.kinds == kinds ? PROFD_COLLECT_ON : PROFD_COLLECT_PARTIAL;
+  if (state.kinds == 0) {
+    gave_up_ = true;
+    const bool threw = state.code == kInner;
+    state.state = threw ? PROFD_COLLECT_FAILED : PROFD_COLLECT_UNSUPPORTED;
+    Detach();
+  }
+  served_ = state;
+  SetState(std::move(state));
+}
+
+void Collector::DisableAll() {
+  for (uint32_t kind = 1; kind < kKindCount; ++kind) {
+    // What fails here fails again at Unsubscribe, which decides.
+    if ((enabled_kinds_ & BitOf(static_cast<Kind>(kind))) != 0) {
+      library_.Disable(static_cast<Kind>(kind));
+    }
+  }
+  enabled_kinds_ = 0;
+}
+
+void Collector::Flush() {
+  const Called called = library_.FlushAll();
+  {
+    const MutexLock lock(walk_mutex_);
+    WalkReturned();
+  }
+  pool_.GrowIfShort();
+  // Records have come: the vendor's last objects are made.
+  if (exit_handlers_ < 2 && records_.load(std::memory_order_relaxed) > 0) RegisterAtExit();
+  if (!called.ok()) Fail("msptiActivityFlushAll", called);
+}
+
+void Collector::WalkReturned() {
+  for (BufferPool::Full full; pool_.Next(&full);) {
+    translator_->Walk(full.data, full.valid, full.clock);
+    pool_.Free(full.index);
+  }
+  records_.store(translator_->records(), std::memory_order_relaxed);
+  writer_->CountLostBytes(attach::LossReason::kNoBuffer, pool_.TakeLostBytes(),
+                          ReadClock(CLOCK_MONOTONIC_RAW));
+  writer_->Flush();
+}
+
+void Collector::WatchSilence() {
+  uint64_t (*count_steps)(void*) = nullptr;
+  void* user = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    count_steps = config_.steps;
+    user = config_.user;
+  }
+  const uint64_t records = records_.load(std::memory_order_relaxed);
+  const uint64_t steps = count_steps == nullptr ? 0 : count_steps(user);
+  const bool came = std::exchange(records_seen_, records) != records;
+  if (came || steps_seen_ == UINT64_MAX) {
+    steps_seen_ = steps;
+    quiet_since_ = Clock::now();
+  }
+  if (came) return SetState(served_);
+  if (steps == steps_seen_ || Clock::now() - quiet_since_ < pauses_.silence) return;
+  SetState({PROFD_COLLECT_SILENT, 0, served_.kinds,
+            "steps went by without a record: the device's channels may belong to another process, or "
+            "this version needs LD_PRELOAD=libmspti.so"});
+}
+
+void Collector::Fail(const char* call, const Called& called) {
+  gave_up_ = true;
+  Detach();
+  std::string detail = std::string(call) + ": " + std::to_string(called.code);
+  if (!called.why.empty()) detail = std::string(call) + " threw: " + called.why;
+  SetState({PROFD_COLLECT_FAILED, called.code, 0, std::move(detail)});
+}
+
+void Collector::Detach() {
+  if (!std::exchange(subscribed_, false)) return;
+  DisableAll();
+  const auto walk = [this] {
+    const MutexLock lock(walk_mutex_);
+    const uint64_t before = records_.load(std::memory_order_relaxed);
+    WalkReturned();
+    return records_.load(std::memory_order_relaxed) != before;
+  };
+  const auto end = Clock::now() + pauses_.last_flush;
+  library_.FlushAll();
+  walk();
+  // The driver's last records are on their way; they have come when two flushes brought nothing.
+  for (int empty = 0; empty < 2 && Clock::now() < end;) {
+    {
+      MutexLock lock(mutex_);
+      changed_.WaitFor(lock, pauses_.settle, [] { return false; });
+    }
+    library_.FlushAll();
+    empty = walk() ? 0 : empty + 1;
+  }
+  library_.Unsubscribe();
+  library_.FlushAll();
+  walk();
+}
+
+void Collector::Request(uint8_t** buffer, size_t* size) {
+  if (dead_.load(std::memory_order_relaxed)) return;
+  pool_.Lend(buffer, size);
+}
+
+void Collector::Complete(uint8_t* buffer, size_t valid) {
+  if (dead_.load(std::memory_order_relaxed)) return;
+  if (!walks_in_callback_.load(std::memory_order_relaxed)) return pool_.TakeBack(buffer, valid);
+  const int index = pool_.Claim(buffer, valid);
+  if (index < 0) return;
+  const ClockPair clock = ClockPair::Now();
+  {
+    const MutexLock lock(walk_mutex_);
+    translator_->Walk(buffer, std::min(valid, BufferPool::kBufferBytes), clock);
+  }
+  pool_.Free(index);
+}
+
+void Collector::AtExit() {
+  if (!dead_.load(std::memory_order_relaxed)) Stop(kAtExit);
+}
+
+void Collector::Report(profd_collect_report* report) {
+  const size_t size = report->size;
+  profd_collect_report full = {};
+  full.size = size;
+  if (!dead_.load(std::memory_order_relaxed)) {
+    const MutexLock lock(mutex_);
+    full.state = state_.state;
+    full.code = state_.code;
+    full.kinds = state_.kinds;
+    CopyText(state_.detail, full.detail);
+    CopyText(version_, full.version);
+    if (writer_ != nullptr) {
+      full.records = writer_->published();
+      full.dropped = writer_->dropped();
+      full.lost_bytes = writer_->lost_bytes();
+    }
+  }
+  std::memcpy(report, &full, std::min(size, sizeof full));
+}
+
+bool Collector::Stop(Milliseconds within) {
+  if (dead_.load(std::memory_order_relaxed)) return true;
+  MutexLock lock(mutex_);
+  if (!running_) return true;
+  stopping_ = true;
+  changed_.NotifyAll();
+  return changed_.WaitFor(lock, within, [this]() REQUIRES(mutex_) { return !running_; });
+}
+
+}  // namespace profd::lib::mspti

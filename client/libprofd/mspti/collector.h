@@ -1,0 +1,115 @@
+// Collects from this process through MSPTI while sessions ask for it, on one thread of its own
+// (profd-collect): never on the application's, and never on the one that keeps the daemon's connection, since
+// the vendor's calls may take seconds. What comes goes into an activity ring.
+//
+// One of them in a process, as there is one subscriber; never destroyed. A forked child has neither its
+// thread nor any business with the vendor's library: there it is dead for good.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/mutex.h"
+#include "client/libprofd/collect_plugin.h"
+#include "client/libprofd/mspti/buffer_pool.h"
+#include "client/libprofd/mspti/mspti_library.h"
+#include "client/libprofd/mspti/translator.h"
+#include "proto/attach/activity_writer.h"
+
+namespace profd::lib::mspti {
+
+class Collector {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+  // How long what is tried again rests, and when no record is silence.
+  struct Pauses {
+    Milliseconds waiting{1000};
+    Milliseconds busy{10'000};
+    Milliseconds silence{3000};
+    Milliseconds settle{50};       // from the first to the next flush of an end
+    Milliseconds last_flush{1000};  // flushes of an end together
+  };
+  explicit Collector(Pauses pauses) : pauses_(pauses) {}
+
+  // As in profd_collect_calls.
+  int Start(const profd_collect_config& config);
+  int ring() const { return ring_fd_.load(std::memory_order_acquire); }
+  void Report(profd_collect_report* report);
+  bool Stop(Milliseconds within);
+
+  // What the vendor's library calls; on any thread.
+  void Request(uint8_t** buffer, size_t* size);
+  void Complete(uint8_t* buffer, size_t valid);
+  // The process ends: what is in the vendor's buffers comes within a second, or not at all.
+  void AtExit();
+  void AfterForkInChild() { dead_.store(true, std::memory_order_relaxed); }
+
+ private:
+  struct State {
+    int32_t state = PROFD_COLLECT_OFF;
+    int32_t code = 0;
+    uint32_t kinds = 0;
+    std::string detail;
+  };
+
+  int MakeRing(uint64_t bytes) REQUIRES(mutex_);
+  int StartThread() REQUIRES(mutex_);
+  static void* ThreadMain(void* collector);
+  void Run();
+  // One round; how long until the next.
+  Milliseconds Round(uint32_t kinds, Milliseconds flush);
+  void SetState(State state);
+
+  Milliseconds Attach(uint32_t kinds);
+  // Who else profiles this process; empty: no one we see.
+  static std::string OtherProfiler();
+  bool Subscribe();
+  void EnableKinds(uint32_t kinds);
+  bool EnableOne(uint32_t bit, Called* refused);
+  void DisableAll();
+  void Detach();
+  void Flush();
+  void WalkReturned() REQUIRES(walk_mutex_);
+  void WatchSilence();
+  void Fail(const char* call, const Called& called);
+  void RegisterAtExit();
+
+  const Pauses pauses_;
+  std::atomic<bool> dead_{false};  // in a forked child
+  std::atomic<int> ring_fd_{-1};
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool running_ GUARDED_BY(mutex_) = false;   // the thread
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  bool has_news_ GUARDED_BY(mutex_) = false;  // another config
+  profd_collect_config config_ GUARDED_BY(mutex_) = {};
+  State state_ GUARDED_BY(mutex_);
+  std::string version_ GUARDED_BY(mutex_);
+
+  BufferPool pool_;
+  // Where the strings of a buffer are gone when its callback returns, it is walked in the callback.
+  std::atomic<bool> walks_in_callback_{false};
+  Mutex walk_mutex_;
+  std::unique_ptr<attach::ActivityWriter> writer_;  // made once, under mutex_ before the thread
+  std::unique_ptr<Translator> translator_ GUARDED_BY(walk_mutex_);
+  std::atomic<uint64_t> records_{0};
+
+  // Of the thread.
+  MsptiLibrary library_;
+  bool loaded_ = false;
+  bool subscribed_ = false;
+  bool gave_up_ = false;  // unsupported or failed: until the next start
+  uint32_t asked_ = 0;
+  uint32_t enabled_kinds_ = 0;  // bits by the vendor's numbers
+  State served_;
+  int exit_handlers_ = 0;
+  uint64_t records_seen_ = 0;
+  uint64_t steps_seen_ = 0;
+  std::chrono::steady_clock::time_point quiet_since_;
+};
+
+}  // namespace profd::lib::mspti

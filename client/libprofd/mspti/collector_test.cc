@@ -1,0 +1,417 @@
+// The collector against the stand-in of the vendor's library. One process has one collector and one
+// library, so the tests share them; what needs a process without either is a process of its own.
+#include "client/libprofd/mspti/collector.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "client/libprofd/mspti/collector_test_support.h"
+
+namespace profd::lib::mspti {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint32_t kApis = PROFD_COLLECT_ACL_API | PROFD_COLLECT_NODE_API;
+
+Collector& TheCollector() {
+  static auto* const collector = new Collector(
+      {milliseconds(5), milliseconds(5), milliseconds(20), milliseconds(2), milliseconds(200)});
+  return *collector;
+}
+
+void LoadRuntime() {
+  ASSERT_NE(::dlopen(PROFD_FAKE_HOME "/libascendcl.so", RTLD_NOW), nullptr) << ::dlerror();
+}
+
+int Start(uint32_t kinds, uint64_t (*steps)(void*) = nullptr) {
+  profd_collect_config config = {};
+  config.size = sizeof config;
+  config.kinds = kinds;
+  config.flush_ms = 20;
+  config.ring_bytes = 1 << 20;
+  config.steps = steps;
+  return TheCollector().Start(config);
+}
+
+profd_collect_report Report() {
+  profd_collect_report report = {};
+  report.size = sizeof report;
+  TheCollector().Report(&report);
+  return report;
+}
+
+::testing::AssertionResult Reaches(int state) {
+  if (Eventually([state] { return Report().state == state; })) {
+    return ::testing::AssertionSuccess();
+  }
+  return ::testing::AssertionFailure() << Report().state << " " << Report().detail;
+}
+
+class CollectorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"PROFILER_SAMPLECONFIG", "PROFILING_MODE", "LD_PRELOAD"}) {
+      ::unsetenv(name);
+    }
+    ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
+    ::setenv("ASCEND_RT_VISIBLE_DEVICES", "4,6", 1);
+    LoadRuntime();
+    library_.Load(PROFD_FAKE_HOME);
+    library_.Reset();
+    Ring();
+  }
+  void TearDown() override {
+    EXPECT_TRUE(TheCollector().Stop(kPatience));
+    EXPECT_EQ(library_.orders->calls_inside_callbacks, 0u);
+  }
+  // Of the life of the process; what earlier tests put into it is taken out.
+  RingView& Ring() {
+    static auto* const view = new RingView;
+    if (TheCollector().ring() >= 0) {
+      if (!opened_) view->Open(TheCollector().ring());
+      opened_ = true;
+    }
+    view->Take();
+    return *view;
+  }
+  bool EventuallyKernels(size_t count) {
+    return Eventually([&] { return Ring().kernels.size() >= count; });
+  }
+
+  static inline bool opened_ = false;
+  FakeLibrary library_;
+};
+
+TEST_F(CollectorTest, KernelsComeWhileItRuns) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | kApis), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  EXPECT_EQ(Report().kinds, PROFD_COLLECT_KERNEL | kApis);
+  EXPECT_STREQ(Report().version, "2026-05 or later");
+  const size_t before = Ring().kernels.size();
+  const int64_t from = ReadClock(CLOCK_MONOTONIC_RAW);
+  library_.Kernel(41, "MatMul", 1);
+  ASSERT_TRUE(EventuallyKernels(before + 1));
+  const auto kernel = Ring().kernels.back();
+  EXPECT_EQ(Ring().names[kernel.record.name], "MatMul");
+  EXPECT_EQ(Ring().names[kernel.record.type], "KERNEL_AICORE");
+  EXPECT_EQ(kernel.record.correlation, 41u);
+  EXPECT_EQ(kernel.record.stream, 9u);
+  EXPECT_EQ(kernel.record.duration, 1000u);
+  EXPECT_EQ(kernel.record.logical_device, 1u);
+  EXPECT_EQ(kernel.record.device, 6u);
+  // As exact as the two clocks were read; both within the test.
+  EXPECT_GT(kernel.start_ns, from - 1'000'000);
+  EXPECT_LT(kernel.start_ns, ReadClock(CLOCK_MONOTONIC_RAW) + 1'000'000);
+}
+
+// Subscribe, callbacks, kinds; kinds, subscription.
+TEST_F(CollectorTest, CallsAreInTheVendorsOrder) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(TheCollector().Stop(kPatience));
+  EXPECT_EQ(Report().state, PROFD_COLLECT_OFF);
+  EXPECT_STREQ(library_.orders->calls, "SR+c+j-c-jU");
+  EXPECT_GE(library_.orders->flushes, 3u);
+}
+
+TEST_F(CollectorTest, OtherKindsAreTakenOverWithoutANewSubscription) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MARKER), 0);
+  ASSERT_TRUE(Eventually([] { return Report().kinds != PROFD_COLLECT_KERNEL; }));
+  EXPECT_EQ(Report().kinds, uint32_t{PROFD_COLLECT_KERNEL | PROFD_COLLECT_MARKER});
+  EXPECT_STREQ(library_.orders->calls, "SR+c-c+c+b");
+}
+
+TEST_F(CollectorTest, WhatIsInTheBuffersAtTheEndComes) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  const size_t before = Ring().kernels.size();
+  library_.orders->completes_late = true;
+  for (uint64_t i = 1; i <= 100; ++i) library_.Kernel(i);
+  ASSERT_TRUE(TheCollector().Stop(kPatience));
+  EXPECT_EQ(Ring().kernels.size(), before + 100);
+}
+
+TEST_F(CollectorTest, ItCanBeStartedAgain) {
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+    ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+    const size_t before = Ring().kernels.size();
+    library_.Kernel(1);
+    ASSERT_TRUE(EventuallyKernels(before + 1));
+    ASSERT_TRUE(TheCollector().Stop(kPatience));
+  }
+}
+
+// Ten million kernels a second for a moment, from four threads: all come or are counted.
+TEST_F(CollectorTest, BurstsAreTakenOrCounted) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  constexpr uint64_t kThreads = 4;
+  constexpr uint64_t kEach = 100'000;
+  Ring();
+  const uint64_t kernels = Ring().kernels.size();
+  const profd_collect_report before = Report();
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this] {
+      for (uint64_t i = 0; i < kEach; ++i) library_.Kernel(i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  library_.join();
+  ASSERT_TRUE(TheCollector().Stop(kPatience));
+  const profd_collect_report after = Report();
+  const uint64_t in_ring = after.records - before.records;
+  const uint64_t dropped = after.dropped - before.dropped;
+  const uint64_t lost = (after.lost_bytes - before.lost_bytes) / KernelRecord::kSize;
+  // The clocks of the buffers are records, too; the kernels among them are counted by the reader.
+  EXPECT_GE(in_ring + dropped + lost, kThreads * kEach);
+  EXPECT_LE(in_ring + dropped + lost, kThreads * kEach + 100);
+  EXPECT_GT(Ring().kernels.size(), kernels);
+}
+
+TEST_F(CollectorTest, ARecordOfUnknownKindEndsItsBufferOnly) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  const size_t before = Ring().kernels.size();
+  const uint64_t lost = Report().lost_bytes;
+  library_.Kernel(1);
+  library_.Unknown();
+  ASSERT_TRUE(EventuallyKernels(before + 1));
+  ASSERT_TRUE(Eventually([&] { return Report().lost_bytes == lost + 24; }));
+  library_.Kernel(2);
+  EXPECT_TRUE(EventuallyKernels(before + 2));
+  ASSERT_TRUE(Eventually([&] { return !Ring().losses.empty(); }));
+  EXPECT_EQ(Ring().losses.back().record.reason,
+            static_cast<uint16_t>(attach::LossReason::kUnknownKind));
+}
+
+TEST_F(CollectorTest, AnEndBeforeTheBeginIsNoDuration) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  const size_t before = Ring().kernels.size();
+  const uint64_t clamped = Ring().ring().clamped;
+  const auto now = static_cast<uint64_t>(ReadClock(CLOCK_REALTIME));
+  library_.Kernel(1, "a", 0, now, now - 5);
+  library_.Kernel(2, "b", 0, now, now + 0x1'0000'0007);
+  ASSERT_TRUE(EventuallyKernels(before + 2));
+  EXPECT_EQ(Ring().kernels[before].record.duration, 0u);
+  EXPECT_EQ(Ring().kernels[before].record.duration_high, 0u);
+  EXPECT_EQ(Ring().kernels[before + 1].record.duration, 7u);
+  EXPECT_EQ(Ring().kernels[before + 1].record.duration_high, 1u);
+  EXPECT_EQ(Ring().ring().clamped, clamped + 1);
+  EXPECT_EQ(Ring().clocks.back().record.first_vendor_ns, static_cast<int64_t>(now));
+}
+
+TEST_F(CollectorTest, ASecondSubscriberWaitsForItsTurn) {
+  library_.orders->subscribe_result = kMultipleSubscribers;
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_BUSY));
+  EXPECT_EQ(Report().code, kMultipleSubscribers);
+  library_.orders->subscribe_result = 0;
+  EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
+}
+
+TEST_F(CollectorTest, AProcessOfMsprofIsLeftAlone) {
+  ::setenv("PROFILER_SAMPLECONFIG", "{}", 1);
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_BUSY));
+  EXPECT_NE(std::string(Report().detail).find("PROFILER_SAMPLECONFIG"), std::string::npos);
+  EXPECT_STREQ(library_.orders->calls, "");
+}
+
+TEST_F(CollectorTest, RefusedKindsAreNamed) {
+  library_.orders->enable_result[kMemory] = kWithoutLdPreload;
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MEMORY), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_PARTIAL));
+  EXPECT_EQ(Report().code, kWithoutLdPreload);
+  EXPECT_EQ(Report().kinds, uint32_t{PROFD_COLLECT_KERNEL});
+  EXPECT_STREQ(Report().detail, "refused: memory; LD_PRELOAD=libmspti.so is missing");
+}
+
+// The one kind of before 2026-02 is for both.
+TEST_F(CollectorTest, OldVersionsHaveOneKindOfApi) {
+  library_.orders->enable_result[kAclApi] = kInvalidParameter;
+  library_.orders->enable_result[kNodeApi] = kInvalidParameter;
+  ASSERT_EQ(Start(kApis), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  EXPECT_EQ(Report().kinds, kApis);
+  EXPECT_STREQ(library_.orders->calls, "SR+k+d+l");
+}
+
+TEST_F(CollectorTest, NoKindAtAllIsUnsupported) {
+  library_.orders->enable_result[kKernel] = kInvalidParameter;
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_UNSUPPORTED));
+  EXPECT_STREQ(library_.orders->calls, "SR+cU");
+  // Another start asks again.
+  library_.orders->enable_result[kKernel] = 0;
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
+}
+
+TEST_F(CollectorTest, ExceptionsOfTheVendorAreAFailure) {
+  library_.orders->throws_on_subscribe = true;
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_FAILED));
+  EXPECT_EQ(Report().code, kInner);
+  EXPECT_STREQ(Report().detail, "msptiSubscribe threw: no such function");
+  library_.orders->throws_on_subscribe = false;
+  ASSERT_TRUE(TheCollector().Stop(kPatience));
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  library_.orders->throws_on_flush = true;
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_FAILED));
+  EXPECT_STREQ(Report().detail, "msptiActivityFlushAll threw: an exception of unknown type");
+  library_.orders->throws_on_flush = false;
+}
+
+std::atomic<uint64_t> g_steps{0};
+
+TEST_F(CollectorTest, StepsWithoutARecordAreSilence) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL, [](void*) { return g_steps.load(); }), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  const uint64_t flushes = library_.orders->flushes;
+  ASSERT_TRUE(Eventually([&] { return library_.orders->flushes > flushes + 5; }));
+  EXPECT_EQ(Report().state, PROFD_COLLECT_ON) << "a process that takes no steps is not silent";
+  ++g_steps;
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_SILENT));
+  library_.Kernel(1);
+  EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
+}
+
+TEST_F(CollectorTest, NothingToCollectIsNoStart) {
+  EXPECT_EQ(Start(0), EINVAL);
+  EXPECT_EQ(Start(1U << 20), EINVAL);
+}
+
+// What libprofd sees of it: one function. A start is none of this test's business.
+TEST(CollectPlugin, IsOneFunctionAndDoesNothingByItself) {
+  void* handle = ::dlopen(PROFD_MSPTI_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(handle, nullptr) << ::dlerror();
+  auto* function = reinterpret_cast<decltype(&profd_collect_plugin)>(
+      ::dlsym(handle, PROFD_COLLECT_PLUGIN_FUNCTION));
+  ASSERT_NE(function, nullptr);
+  const profd_collect_calls* calls = function();
+  EXPECT_EQ(calls->version, PROFD_COLLECT_PLUGIN_VERSION);
+  EXPECT_EQ(calls->ring(), -1);
+  EXPECT_EQ(calls->stop(0), 1);
+  EXPECT_EQ(calls->start(nullptr), EINVAL);
+  profd_collect_report report = {};
+  report.size = sizeof report;
+  report.state = PROFD_COLLECT_ON;
+  calls->report(&report);
+  EXPECT_EQ(report.state, PROFD_COLLECT_OFF);
+  EXPECT_EQ(report.records, 0u);
+}
+
+// In a forked child nothing of the vendor's library is touched: its locks may be held.
+TEST_F(CollectorTest, AForkedChildIsDead) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  const std::string calls = library_.orders->calls;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const uint64_t flushes = library_.orders->flushes;
+    const bool dead = Start(PROFD_COLLECT_KERNEL) == ECHILD && TheCollector().Stop(kPatience) &&
+                      Report().state == PROFD_COLLECT_OFF && library_.orders->calls == calls &&
+                      library_.orders->flushes == flushes;
+    ::_exit(dead ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const size_t before = Ring().kernels.size();
+  library_.Kernel(1);
+  EXPECT_TRUE(EventuallyKernels(before + 1)) << "the parent goes on";
+}
+
+class CollectorInAProcessOfItsOwn : public ::testing::Test {
+ protected:
+  CollectorInAProcessOfItsOwn() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  // Runs the body in a process that has loaded nothing yet; it has to call exit.
+  template <class Body>
+  static void RunAlone(Body body) {
+    EXPECT_EXIT(body(), ::testing::ExitedWithCode(0), "");
+  }
+};
+
+TEST_F(CollectorInAProcessOfItsOwn, NothingIsLoadedBeforeTheRuntime) {
+  RunAlone([] {
+    ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
+    bool good = Start(PROFD_COLLECT_KERNEL) == 0 && Reaches(PROFD_COLLECT_WAITING);
+    good = good && !IsMapped("libmspti.so");
+    LoadRuntime();
+    good = good && Reaches(PROFD_COLLECT_ON) && IsMapped("libmspti.so");
+    std::exit(good ? 0 : 1);
+  });
+}
+
+TEST_F(CollectorInAProcessOfItsOwn, TheToolsFolderIsSearchedToo) {
+  RunAlone([] {
+    ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME "/elsewhere", 1);
+    LoadRuntime();
+    const bool good = Start(PROFD_COLLECT_KERNEL) == 0 && Reaches(PROFD_COLLECT_ON);
+    std::exit(good ? 0 : 1);
+  });
+}
+
+TEST_F(CollectorInAProcessOfItsOwn, WithoutALibraryItIsUnsupported) {
+  RunAlone([] {
+    ::setenv("ASCEND_HOME_PATH", "/nonexistent", 1);
+    LoadRuntime();
+    const bool good = Start(PROFD_COLLECT_KERNEL) == 0 && Reaches(PROFD_COLLECT_UNSUPPORTED) &&
+                      std::strstr(Report().detail, "libmspti.so") != nullptr;
+    std::exit(good ? 0 : 1);
+  });
+}
+
+// The order of exit handlers: the test's was registered first, so it runs last and sees what ours did.
+TEST_F(CollectorInAProcessOfItsOwn, WhatIsInTheBuffersAtExitComes) {
+  RunAlone([] {
+    std::atexit([] {
+      RingView view;
+      view.Open(TheCollector().ring());
+      view.Take();
+      if (view.kernels.size() != 7 || Report().state != PROFD_COLLECT_OFF) ::_exit(9);
+    });
+    ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
+    LoadRuntime();
+    FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME);
+    if (Start(PROFD_COLLECT_KERNEL) != 0 || !Reaches(PROFD_COLLECT_ON)) ::_exit(8);
+    for (uint64_t i = 0; i < 7; ++i) library.Kernel(i);
+    std::exit(0);
+  });
+}
+
+// Before 2026-05 the texts may be gone when the complete callback has returned.
+TEST_F(CollectorInAProcessOfItsOwn, OldVersionsAreWalkedInTheCallback) {
+  RunAlone([] {
+    ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME "/closed", 1);
+    LoadRuntime();
+    FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME "/closed");
+    library.orders->frees_strings = true;
+    if (Start(PROFD_COLLECT_KERNEL) != 0 || !Reaches(PROFD_COLLECT_ON)) ::_exit(8);
+    if (std::strcmp(Report().version, "before 2026-05") != 0) ::_exit(7);
+    // More than a buffer: some are handed over by threads of their own.
+    for (uint64_t i = 0; i < 80'000; ++i) library.Kernel(i, i % 2 == 0 ? "MatMul" : "Conv2D");
+    if (!TheCollector().Stop(kPatience)) ::_exit(6);
+    RingView view;
+    view.Open(TheCollector().ring());
+    view.Take();
+    for (const auto& [id, name] : view.names) {
+      if (name != "MatMul" && name != "Conv2D" && name != "KERNEL_AICORE") ::_exit(5);
+    }
+    ::_exit(view.names.size() == 3 && view.kernels.size() > 10'000 ? 0 : 4);
+  });
+}
+
+}  // namespace
+}  // namespace profd::lib::mspti

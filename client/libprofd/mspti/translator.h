@@ -1,0 +1,56 @@
+// Walks buffers of the vendor's records and puts what is in them into the activity ring: times to
+// CLOCK_MONOTONIC_RAW, strings to numbers, devices as the process sees them to those of the node. One
+// thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "client/libprofd/mspti/clock_pair.h"
+#include "proto/attach/activity_writer.h"
+
+namespace profd::lib::mspti {
+
+class Translator {
+ public:
+  // `visible_devices`: the node's devices in the order in which the process numbers them; empty = all.
+  Translator(attach::ActivityWriter& writer, std::vector<uint16_t> visible_devices)
+      : writer_(writer), visible_devices_(std::move(visible_devices)) {}
+
+  // `clock`: of when the buffer was returned. Does not use msptiActivityGetNextRecord, which keeps its place
+  // in a variable of the thread: a record of unknown kind ends the walk, what is behind it is counted.
+  void Walk(const uint8_t* data, size_t valid, const ClockPair& clock);
+
+  uint64_t records() const { return records_; }
+
+ private:
+  struct Times {
+    int64_t start_ns;
+    uint64_t duration;
+  };
+  void Put(uint32_t kind, const uint8_t* record, const ClockPair& clock);
+  void PutKernel(const uint8_t* record, const ClockPair& clock);
+  void PutCommunication(const uint8_t* record, const ClockPair& clock);
+  void PutHccl(const uint8_t* record, const ClockPair& clock);
+  void PutApi(uint32_t kind, const uint8_t* record, const ClockPair& clock);
+  void PutMarker(const uint8_t* record, const ClockPair& clock);
+  void PutExternal(const uint8_t* record, const ClockPair& clock);
+  void PutMemory(const uint8_t* record, const ClockPair& clock);
+  void PutMemset(const uint8_t* record, const ClockPair& clock);
+  void PutMemcpy(const uint8_t* record, const ClockPair& clock);
+  Times TimesOf(uint64_t start, uint64_t end, const ClockPair& clock);
+  template <class Record>
+  void AddTimed(const Times& times, Record record);
+  template <class Record>
+  void SetDevice(uint32_t logical, Record* record) const;
+
+  attach::ActivityWriter& writer_;
+  std::vector<uint16_t> visible_devices_;
+  uint64_t records_ = 0;
+};
+
+// A list of devices as ASCEND_RT_VISIBLE_DEVICES has it ("2,3,0"); empty: none, or no such list.
+std::vector<uint16_t> ReadVisibleDevices(const char* text_or_null);
+
+}  // namespace profd::lib::mspti
