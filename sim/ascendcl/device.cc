@@ -32,9 +32,9 @@ std::shared_ptr<const Task> Device::Launch(Task task) {
     return nullptr;
   }
   task.launch_ns = clock_.MonotonicRawNs();
-  task.id = stream.next_task;
+  task.id = next_task_;
   task.last_id = task.id + (task.kind == Task::kCommunication ? 2 : 0);
-  stream.next_task = task.last_id + 1;
+  next_task_ = task.last_id + 1;
   task.after = std::exchange(stream.after, {});
   auto placed = std::make_shared<Task>(std::move(task));
   stream.tasks.push_back(placed);

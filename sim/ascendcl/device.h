@@ -68,7 +68,6 @@ class Device {
     std::deque<std::shared_ptr<Task>> tasks;  // not yet finished
     size_t known = 0;                         // so many at the front
     int64_t free_ns = 0;                      // when the last known one ends
-    uint32_t next_task = 1;
     std::shared_ptr<Task> last;
     std::vector<std::shared_ptr<const Task>> after;
   };
@@ -86,6 +85,7 @@ class Device {
   Mutex mutex_;
   CondVar never_;
   std::vector<std::unique_ptr<Stream>> streams_ GUARDED_BY(mutex_);
+  uint32_t next_task_ GUARDED_BY(mutex_) = 1;
   bool log_open_ GUARDED_BY(mutex_) = false;
   std::deque<LogRecord> log_ GUARDED_BY(mutex_);
   std::atomic<int64_t> lost_begins_every_{0};

@@ -5,18 +5,9 @@
 #include <memory>
 #include <thread>
 
-namespace profd::sim::prof {
+#include "sim/profapi/hash.h"
 
-uint64_t HashText(std::string_view text) {
-  if (text.empty()) return UINT64_MAX;
-  uint32_t high = 0, low = 0;
-  for (const char c : text) {
-    const auto value = static_cast<uint32_t>(static_cast<int32_t>(static_cast<signed char>(c)));
-    high = high * 29 + value;
-    low = low * 131 + value;
-  }
-  return uint64_t{high} << 32 | low;
-}
+namespace profd::sim::prof {
 
 int32_t Bus::SetSlot(int32_t type, void* callback) {
   if (type < 0 || type >= kSlotTypes) return -1;

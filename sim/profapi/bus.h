@@ -16,9 +16,6 @@
 
 namespace profd::sim::prof {
 
-// Two polynomial hashes of 32 bits with the multipliers 29 and 131; an empty text is UINT64_MAX.
-uint64_t HashText(std::string_view text);
-
 class Bus {
  public:
   // One pointer for each type: the last writer wins, nullptr clears. Types without effect are 0,
