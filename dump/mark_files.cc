@@ -18,6 +18,13 @@ constexpr std::byte kStepTraceType{10};
 // Chips whose tag comes before stream and task (dump-format 2.12, "v6").
 constexpr bool HasWideTask(uint32_t chip_id) { return chip_id == 15 || chip_id == 16; }
 
+void AppendText(std::string_view text, std::string* out) {
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    *out += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+}
+
 }  // namespace
 
 std::string_view OwnFileHeading(std::string_view file) {
@@ -30,11 +37,10 @@ void AppendMarkLine(const MarkLine& mark, std::string* out) {
   fmt::format_to(std::back_inserter(*out), "{}\t{}\t", mark.time_ns, mark.pid);
   if (mark.rank) fmt::format_to(std::back_inserter(*out), "{}", *mark.rank);
   fmt::format_to(std::back_inserter(*out), "\t{}\t{}\t", mark.thread, mark.kind);
-  for (char c : mark.name) {
-    auto byte = static_cast<unsigned char>(c);
-    *out += byte < 0x20 || byte == 0x7f ? ' ' : c;
-  }
-  fmt::format_to(std::back_inserter(*out), "\t{}\n", mark.value);
+  AppendText(mark.name, out);
+  fmt::format_to(std::back_inserter(*out), "\t{}\t", mark.value);
+  AppendText(mark.domain, out);
+  *out += '\n';
 }
 
 std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t device_count,

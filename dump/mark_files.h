@@ -16,7 +16,7 @@ inline constexpr std::string_view kOwnSamplesFile = "samples.tsv";
 // `labels` is key=value pairs joined by ','.
 inline constexpr std::string_view kOwnSamplesHeading = "time_ns\tmetric\tdevice\tlabels\tvalue\n";
 inline constexpr std::string_view kMarksFile = "marks.tsv";
-inline constexpr std::string_view kMarksHeading = "time_ns\tpid\trank\tthread\tkind\tname\tvalue\n";
+inline constexpr std::string_view kMarksHeading = "time_ns\tpid\trank\tthread\tkind\tname\tvalue\tdomain\n";
 // The heading of one of our own files; empty for a name that is none of them.
 std::string_view OwnFileHeading(std::string_view file);
 
@@ -25,9 +25,10 @@ struct MarkLine {
   int pid = 0;
   std::optional<int> rank;  // written as nothing where unknown
   int thread = 0;
-  std::string_view kind;  // "mark", "push", "pop", "step_begin", "step_end"
+  std::string_view kind;  // "mark", "push", "pop", "step_begin", "step_end", "range_start", "range_end"
   std::string_view name;  // tabs and control bytes become spaces
-  int64_t value = 0;      // the step; 0 otherwise
+  int64_t value = 0;      // the step, or the id of a range; 0 otherwise
+  std::string_view domain = {};  // as name; empty = none
 };
 void AppendMarkLine(const MarkLine& mark, std::string* out);
 

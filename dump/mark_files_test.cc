@@ -11,10 +11,12 @@ TEST(MarkFiles, LinesHaveTheirColumnsWhateverTheName) {
   std::string text(kMarksHeading);
   AppendMarkLine({12, 34, 5, 56, "mark", "load\tdata\n\x7f", 0}, &text);
   AppendMarkLine({13, 34, std::nullopt, 56, "step_begin", "", 7}, &text);
+  AppendMarkLine({14, 34, 5, 56, "range_start", "all\treduce", 9, "a\tdomain"}, &text);
   EXPECT_EQ(text,
-            "time_ns\tpid\trank\tthread\tkind\tname\tvalue\n"
-            "12\t34\t5\t56\tmark\tload data  \t0\n"
-            "13\t34\t\t56\tstep_begin\t\t7\n");
+            "time_ns\tpid\trank\tthread\tkind\tname\tvalue\tdomain\n"
+            "12\t34\t5\t56\tmark\tload data  \t0\t\n"
+            "13\t34\t\t56\tstep_begin\t\t7\t\n"
+            "14\t34\t5\t56\trange_start\tall reduce\t9\ta domain\n");
 }
 
 TEST(MarkFiles, HeadingsOfOwnFilesOnly) {

@@ -12,7 +12,7 @@ namespace profd::exporting {
 
 enum class EventKind : uint8_t {
   kMark,       // an instant
-  kRange,      // begin to end, nested per thread
+  kRange,      // begin to end, nested per thread; with a lane: in any order, and maybe on two threads
   kStep,       // a training step, as its process marked it
   kIteration,  // of the vendor's step trace, with its parts (dump-format 4)
   kLoss,       // records of a channel are missing here
@@ -42,6 +42,9 @@ struct Event {
   };
   std::vector<Arg> args;
   std::optional<int> rank = {};  // of the process
+  std::string domain = {};  // of a mark or a range; empty = none
+  // Ranges that do not nest: those of one process, domain and lane do not overlap. From 0.
+  std::optional<int> lane = {};
   // It crosses the begin or the end of the session, and is clipped there; its name says so too.
   bool partial = false;
 };

@@ -55,6 +55,31 @@ TEST_F(MarksTest, OnlyARunningSessionTakesMarks) {
   EXPECT_TRUE(ring->TakeAll().empty());
 }
 
+TEST_F(MarksTest, RangesWithIdsAndDomains) {
+  FakeDaemon daemon(path_);
+  Attach();
+  const auto ring = daemon.Ring();
+  EXPECT_EQ(profd_range_start("d", "too early"), 0U);
+  profd_range_end(0);
+  Activate(daemon);
+  ring->TakeAll();
+  const uint64_t first = profd_range_start("communication", "all-reduce");
+  const uint64_t second = profd_range_start(nullptr, nullptr);
+  EXPECT_NE(first, second);
+  profd_mark_in("", "plain");
+  profd_range_end(first);
+  profd_range_end(0);
+  const auto taken = ring->TakeAll();
+  ASSERT_EQ(taken.size(), 4U);
+  EXPECT_EQ(taken[0].kind, MarkKind::kRangeStart);
+  EXPECT_EQ(taken[0].name, "communication\x1f" "all-reduce");
+  EXPECT_EQ(taken[0].value, static_cast<int64_t>(first));
+  EXPECT_EQ(taken[1].name, "");
+  EXPECT_EQ(taken[2].name, "plain");
+  EXPECT_EQ(taken[3].kind, MarkKind::kRangeEnd);
+  EXPECT_EQ(taken[3].value, static_cast<int64_t>(first));
+}
+
 TEST_F(MarksTest, StepsAreToldWithoutASession) {
   FakeDaemon daemon(path_);
   Attach();

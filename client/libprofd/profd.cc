@@ -35,6 +35,7 @@ struct Process {
   std::atomic<Library*> current{nullptr};
 
   Mutex mutex;  // of starting and stopping; held during a fork
+  std::atomic<uint64_t> next_range{1};
   // A library is never freed: kept is started again, parents is left alone but for its settings
   // (and keeps what it had reachable).
   Library* kept GUARDED_BY(mutex) = nullptr;
@@ -176,7 +177,10 @@ void GuardedMark(Body body) {
   errno = error_number;
 }
 
-void Publish(MarkKind kind, int64_t value, const char* name_or_null) {
+constexpr size_t kMaxDomainBytes = 40;
+
+void Publish(MarkKind kind, int64_t value, const char* name_or_null,
+             const char* domain_or_null = nullptr) {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
   const attach::MarkRingWriter* ring = g_process.hot.ring.load(std::memory_order_acquire);
@@ -185,19 +189,22 @@ void Publish(MarkKind kind, int64_t value, const char* name_or_null) {
     return;
   }
   if (t_thread_id == 0) t_thread_id = static_cast<int32_t>(::syscall(SYS_gettid));
+  const std::string_view domain = attach::CutMarkName(domain_or_null, kMaxDomainBytes);
+  const size_t taken = domain.empty() ? 0 : domain.size() + 1;
   ring->Publish({kind, int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec, value, t_thread_id,
-                 attach::CutMarkName(name_or_null)});
+                 attach::CutMarkName(name_or_null, attach::kMarkNameBytes - taken), domain});
 }
 
 constexpr uint32_t kMarksOrFirst = HotState::kMarks | HotState::kUninitialised;
 constexpr uint32_t kStepsOrFirst =
     HotState::kAttached | HotState::kStepsWatched | HotState::kUninitialised;
 
-[[gnu::noinline]] void Mark(MarkKind kind, const char* name_or_null) {
-  GuardedMark([kind, name_or_null] {
+[[gnu::noinline]] void Mark(MarkKind kind, const char* name_or_null,
+                            const char* domain_or_null = nullptr, uint64_t id = 0) {
+  GuardedMark([=] {
     if (IsUninitialised()) InitOnce();
     if ((g_process.hot.flags.load(std::memory_order_relaxed) & HotState::kMarks) == 0) return;
-    Publish(kind, 0, name_or_null);
+    Publish(kind, static_cast<int64_t>(id), name_or_null, domain_or_null);
   });
 }
 
@@ -319,6 +326,23 @@ void profd_range_push(const char* name) {
 void profd_range_pop(void) {
   if (!profd::lib::IsWanted(profd::lib::kMarksOrFirst)) return;
   profd::lib::Mark(MarkKind::kRangePop, nullptr);
+}
+
+void profd_mark_in(const char* domain, const char* name) {
+  if (!profd::lib::IsWanted(profd::lib::kMarksOrFirst)) return;
+  profd::lib::Mark(MarkKind::kMark, name, domain);
+}
+
+uint64_t profd_range_start(const char* domain, const char* name) {
+  if (!profd::lib::IsWanted(profd::lib::kMarksOrFirst)) return 0;
+  const uint64_t id = profd::lib::g_process.next_range.fetch_add(1, std::memory_order_relaxed);
+  profd::lib::Mark(MarkKind::kRangeStart, name, domain, id);
+  return id;
+}
+
+void profd_range_end(uint64_t id) {
+  if (id == 0 || !profd::lib::IsWanted(profd::lib::kMarksOrFirst)) return;
+  profd::lib::Mark(MarkKind::kRangeEnd, nullptr, nullptr, id);
 }
 
 int profd_set_metadata(const char* key, const char* value) {

@@ -97,6 +97,13 @@ PROFD_API void profd_step_end(int64_t step);
 PROFD_API void profd_mark(const char* name);
 PROFD_API void profd_range_push(const char* name);
 PROFD_API void profd_range_pop(void);
+/* As profd_mark, in a domain ("communication"): what marks belong together, by whoever makes them. Domains up to 40
+ * bytes; of domain and name together 87. NULL or "" = none. */
+PROFD_API void profd_mark_in(const char* domain, const char* name);
+/* A range that may end on another thread and need not nest. Answers its id, for profd_range_end; 0 while no session
+ * wants marks (profd_range_end(0) does nothing). */
+PROFD_API uint64_t profd_range_start(const char* domain, const char* name);
+PROFD_API void profd_range_end(uint64_t id);
 /* Ends up in the manifest of sessions that start afterwards. At most 64 keys. */
 PROFD_API int profd_set_metadata(const char* key, const char* value);
 

@@ -53,6 +53,7 @@ struct Mark {
   int32_t thread = 0;
   attach::MarkKind kind = attach::MarkKind::kMark;
   std::string_view name;  // printable UTF-8; valid during the call
+  std::string_view domain = {};  // as name; empty = none
 };
 
 struct MarkBatch {

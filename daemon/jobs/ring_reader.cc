@@ -27,9 +27,11 @@ T Once(T& shared) {
 
 bool IsKnown(uint16_t kind) {
   return kind >= static_cast<uint16_t>(MarkKind::kMark) &&
-         kind <= static_cast<uint16_t>(MarkKind::kStepEnd);
+         kind <= static_cast<uint16_t>(MarkKind::kRangeEnd);
 }
-bool HasName(MarkKind kind) { return kind == MarkKind::kMark || kind == MarkKind::kRangePush; }
+bool HasName(MarkKind kind) {
+  return kind == MarkKind::kMark || kind == MarkKind::kRangePush || kind == MarkKind::kRangeStart;
+}
 
 // Format characters that hide or reorder what stands around them, line and paragraph separators, BOM.
 bool IsInvisible(uint32_t c) {
@@ -169,8 +171,13 @@ Result<RingReader::Round> RingReader::Take(size_t max_slots, int64_t now_raw_ns,
       ++round.clamped;
     }
     if (HasName(mark.kind)) {
-      MakePrintable({name.data(), name_bytes});
       mark.name = {name.data(), name_bytes};
+      const size_t domain = mark.name.find(attach::kDomainEnd);
+      MakePrintable({name.data(), name_bytes});
+      if (domain != std::string_view::npos) {
+        mark.domain = mark.name.substr(0, domain);
+        mark.name.remove_prefix(domain + 1);
+      }
     }
     scratch->marks_.push_back(mark);
   }

@@ -36,6 +36,27 @@ TEST(RingReader, TakesWhatWasPublished) {
   EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->slots, 0u);
 }
 
+TEST(RingReader, ADomainStandsBeforeTheName) {
+  TestRing ring;
+  auto reader = RingReader::Map(ring.fd());
+  MarkScratch scratch;
+  ring.Put(MarkKind::kRangeStart, "communication\x1f" "all-\x1freduce\n", 9);
+  ring.Put(MarkKind::kRangeEnd, "ignored\x1fignored", 9);
+  ring.Put(MarkKind::kMark, "\x1f");
+  ring.Put(static_cast<MarkKind>(8), "unknown");
+  auto round = (*reader)->Take(100, kNow, &scratch);
+  ASSERT_TRUE(round.ok());
+  EXPECT_EQ(round->bad, 1u);
+  ASSERT_EQ(scratch.marks().size(), 3u);
+  EXPECT_EQ(scratch.marks()[0].domain, "communication");
+  EXPECT_EQ(scratch.marks()[0].name, "all-?reduce?");
+  EXPECT_EQ(scratch.marks()[0].value, 9);
+  EXPECT_EQ(scratch.marks()[1].kind, MarkKind::kRangeEnd);
+  EXPECT_EQ(scratch.marks()[1].name, "");
+  EXPECT_EQ(scratch.marks()[1].domain, "");
+  EXPECT_EQ(scratch.marks()[2].name, "");
+}
+
 TEST(RingReader, TakesNoMoreThanAsked) {
   TestRing ring;
   auto reader = RingReader::Map(ring.fd());

@@ -53,6 +53,10 @@ std::string_view MarkKindName(attach::MarkKind kind) {
       return "step_begin";
     case attach::MarkKind::kStepEnd:
       return "step_end";
+    case attach::MarkKind::kRangeStart:
+      return "range_start";
+    case attach::MarkKind::kRangeEnd:
+      return "range_end";
   }
   return "mark";
 }
@@ -76,7 +80,7 @@ void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) 
     }
     line_.clear();
     AppendMarkLine({mark.time_ns, batch.pid, batch.rank, mark.thread, MarkKindName(mark.kind),
-                    mark.name, mark.value},
+                    mark.name, mark.value, mark.domain},
                    &line_);
     texts_->Add({}, line_);
     if (step) TakeStep(process, mark);

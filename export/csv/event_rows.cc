@@ -92,9 +92,9 @@ class StepTracePrinter {
   double hz_;
 };
 
-std::string_view TypeOf(EventKind kind) {
-  if (kind == EventKind::kMark) return "marker_ex";
-  return kind == EventKind::kRange ? "push/pop" : "start/end";
+std::string_view TypeOf(const Event& event) {
+  if (event.kind == EventKind::kMark) return "marker_ex";
+  return event.kind == EventKind::kRange && !event.lane ? "push/pop" : "start/end";
 }
 
 }  // namespace
@@ -159,9 +159,9 @@ void MsprofTxRows::Take(const Event& event) {
   }
   std::string line;
   CsvRow row(line, *context_.place);
-  row.Int(event.pid).Int(event.tid).Text("N/A").Text(TypeOf(event.kind)).Text("N/A").Text("N/A");
+  row.Int(event.pid).Int(event.tid).Text("N/A").Text(TypeOf(event)).Text("N/A").Text("N/A");
   row.Time(event.t_ns).Time(Plus(event.t_ns, event.dur_ns)).Text("N/A").Text(event.name);
-  row.Text("default").Text("N/A").End();
+  row.Text(event.domain.empty() ? "default" : event.domain).Text("N/A").End();
   waiting_bytes_ += line.size();
   waiting_.emplace_back(event.t_ns, std::move(line));
   if (waiting_.size() >= kSorted || waiting_bytes_ >= kWaitingBytes) Sort();

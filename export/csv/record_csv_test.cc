@@ -262,6 +262,11 @@ TEST_F(RecordCsvTest, MarksAreSortedByTheirStart) {
   range.t_ns = kStartNs + 2000;
   range.dur_ns = 1500;
   sink->TakeEvent(range);
+  range.name = "all-reduce";
+  range.domain = "communication";
+  range.lane = 0;
+  range.t_ns += 1000;
+  sink->TakeEvent(range);
   Event mark;
   mark.pid = 42;
   mark.tid = 42;
@@ -280,7 +285,9 @@ TEST_F(RecordCsvTest, MarksAreSortedByTheirStart) {
             "host,42,42,N/A,marker_ex,N/A,N/A,1767225600000001.000\t,1767225600000001.000\t,N/A,"
             "begin,default,N/A\n"
             "host,42,43,N/A,push/pop,N/A,N/A,1767225600000002.000\t,1767225600000003.500\t,N/A,"
-            "\"load, then run\",default,N/A\n");
+            "\"load, then run\",default,N/A\n"
+            "host,42,43,N/A,start/end,N/A,N/A,1767225600000003.000\t,1767225600000004.500\t,N/A,"
+            "all-reduce,communication,N/A\n");
   EXPECT_EQ(Csv("step_trace"), "");
 }
 

@@ -60,6 +60,43 @@ TEST(Marks, RangesNestPerThread) {
   EXPECT_EQ(run.stats.clipped, 2u);
 }
 
+// Started and ended by their ids: in any order, on any thread; each in the lowest lane that is free.
+TEST(Marks, RangesWithIdsNeedNotNest) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.Feed({"2100\t42\t5\t1\trange_start\tfirst\t7\tcomm\n"
+            "2110\t42\t5\t1\trange_start\tsecond\t8\tcomm\n"
+            "2120\t42\t5\t1\trange_start\telsewhere\t9\t\n"
+            "2120\t43\t\t1\trange_start\tof another process\t7\tcomm\n"
+            "2130\t42\t5\t2\trange_end\t\t7\t\n"
+            "2140\t42\t5\t1\trange_start\tthird\t10\tcomm\n"
+            "2150\t42\t5\t1\trange_start\ttwice\t10\tcomm\n"
+            "2160\t42\t5\t1\trange_end\t\t8\t\n"
+            "2160\t42\t5\t1\trange_end\t\t11\t\n"
+            "2170\t42\t5\t1\tmark\there\t0\tcomm\n"});
+  ASSERT_EQ(run.events.size(), 6u);
+  EXPECT_EQ(run.events[0].name, "first");
+  EXPECT_EQ(run.events[0].kind, EventKind::kRange);
+  EXPECT_EQ(run.events[0].domain, "comm");
+  EXPECT_EQ(run.events[0].dur_ns, 30);
+  EXPECT_EQ(run.events[0].tid, 1);
+  EXPECT_EQ(run.events[0].lane, 0);
+  EXPECT_EQ(run.events[1].name, "second");
+  EXPECT_EQ(run.events[1].dur_ns, 50);
+  EXPECT_EQ(run.events[1].lane, 1);
+  EXPECT_EQ(run.events[2].name, "here");
+  EXPECT_EQ(run.events[2].domain, "comm");
+  EXPECT_FALSE(run.events[2].lane.has_value());
+  EXPECT_EQ(run.events[3].name, "elsewhere (partial)");
+  EXPECT_EQ(run.events[3].domain, "");
+  EXPECT_EQ(run.events[3].lane, 0);
+  EXPECT_EQ(run.events[4].name, "third (partial)");
+  EXPECT_EQ(run.events[4].lane, 0) << "the first has ended";
+  EXPECT_EQ(run.events[5].name, "of another process (partial)");
+  EXPECT_EQ(run.events[5].dur_ns, 50);
+  EXPECT_EQ(run.stats.unpaired, 1u);
+  EXPECT_EQ(run.stats.bad_records, 1u);
+}
+
 TEST(Marks, StepsHaveBothEnds) {
   DecodeRun run("marks.tsv", kOwn);
   run.Feed(

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +14,8 @@
 namespace profd::exporting {
 namespace {
 
-// host/profd/marks.tsv (docs/dumps.md): time_ns, pid, rank, thread, kind, name, value. A range or step
-// whose other end lies outside of the session is clipped there. A step's end in the middle without its
+// host/profd/marks.tsv (docs/dumps.md): time_ns, pid, rank, thread, kind, name, value, domain (dumps of before have
+// none). A range or step whose other end lies outside of the session is clipped there. A step's end in the middle without its
 // begin, or its begin without its end, lost the other half: it is left out and counted.
 class MarksDecoder : public Decoder {
  public:
@@ -45,6 +46,7 @@ class MarksDecoder : public Decoder {
     for (const auto& [pid, step] : steps_) {
       if (step.open) SendStep(step, end_ns_, true);
     }
+    for (auto& [id, range] : started_) SendStarted(&range, end_ns_, true);
   }
 
  private:
@@ -52,17 +54,27 @@ class MarksDecoder : public Decoder {
   using Rank = std::optional<int>;
   static constexpr size_t kMaxThreads = 65536;
   static constexpr size_t kMaxDepth = 512;
+  static constexpr size_t kMaxStarted = 65536;
   struct Range {
     int64_t t_ns = 0;
     std::string name;
     Rank rank;
+    std::string domain = {};
   };
+  // Between its start and its end, by an id.
+  struct Started {
+    Thread thread;
+    Range range;
+    int lane = 0;
+  };
+  using Lanes = std::set<int>;
   struct Mark {
     Thread thread;
     int64_t t_ns = 0;
     Rank rank;
     std::string_view name;
     int64_t value = 0;
+    std::string_view domain;
   };
   struct Step {
     bool open = false;
@@ -84,9 +96,12 @@ class MarksDecoder : public Decoder {
     std::string_view kind = scan.Field('\t');
     mark.name = scan.Field('\t');
     if (!time.Int(&ns) || !pid.Int(&mark.thread.first) || !thread.Int(&mark.thread.second) ||
-        (!rank.empty() && !TextScan(rank).Int(&rank_number)) || !scan.Int(&mark.value)) {
+        (!rank.empty() && !TextScan(rank).Int(&rank_number))) {
       return false;
     }
+    TextScan value(scan.Field('\t'));
+    if (!value.Int(&mark.value)) return false;
+    mark.domain = scan.Field('\t');
     if (!rank.empty() && rank_number >= 0 && rank_number <= INT32_MAX) {
       mark.rank = static_cast<int>(rank_number);
     }
@@ -97,6 +112,8 @@ class MarksDecoder : public Decoder {
     if (kind == "pop") return Pop(mark);
     if (kind == "step_begin") return BeginStep(mark);
     if (kind == "step_end") return EndStep(mark);
+    if (kind == "range_start") return StartRange(mark);
+    if (kind == "range_end") return EndStarted(mark);
     return false;
   }
 
@@ -105,6 +122,7 @@ class MarksDecoder : public Decoder {
     event.t_ns = mark.t_ns;
     event.name = mark.name;
     event.value = mark.value;
+    event.domain = mark.domain;
     Send(event);
     return true;
   }
@@ -113,7 +131,7 @@ class MarksDecoder : public Decoder {
     if (ranges_.size() >= kMaxThreads && !ranges_.contains(mark.thread)) return false;
     std::vector<Range>& open = ranges_[mark.thread];
     if (open.size() >= kMaxDepth) return false;
-    open.push_back({mark.t_ns, std::string(mark.name), mark.rank});
+    open.push_back({mark.t_ns, std::string(mark.name), mark.rank, std::string(mark.domain)});
     return true;
   }
   bool Pop(const Mark& mark) {
@@ -130,7 +148,40 @@ class MarksDecoder : public Decoder {
     open->pop_back();
     Event event = EventOf(EventKind::kRange, thread, range.rank);
     event.name = std::move(range.name);
+    event.domain = std::move(range.domain);
     SendSpan(&event, range.t_ns, end_ns, clipped);
+  }
+
+  bool StartRange(const Mark& mark) {
+    const std::pair id(mark.thread.first, mark.value);
+    if (started_.size() >= kMaxStarted || started_.contains(id)) return false;
+    Started started{mark.thread,
+                    {mark.t_ns, std::string(mark.name), mark.rank, std::string(mark.domain)}};
+    Lanes& taken = lanes_[{mark.thread.first, started.range.domain}];
+    while (taken.contains(started.lane)) ++started.lane;
+    taken.insert(started.lane);
+    started_.emplace(id, std::move(started));
+    return true;
+  }
+  bool EndStarted(const Mark& mark) {
+    auto found = started_.find({mark.thread.first, mark.value});
+    if (found == started_.end()) {
+      ++stats_.unpaired;  // it started before the session, and nothing says when or what it is
+      return true;
+    }
+    SendStarted(&found->second, mark.t_ns, false);
+    auto lanes = lanes_.find({mark.thread.first, found->second.range.domain});
+    lanes->second.erase(found->second.lane);
+    if (lanes->second.empty()) lanes_.erase(lanes);
+    started_.erase(found);
+    return true;
+  }
+  void SendStarted(Started* started, int64_t end_ns, bool clipped) {
+    Event event = EventOf(EventKind::kRange, started->thread, started->range.rank);
+    event.name = started->range.name;
+    event.domain = started->range.domain;
+    event.lane = started->lane;
+    SendSpan(&event, started->range.t_ns, end_ns, clipped);
   }
 
   bool BeginStep(const Mark& mark) {
@@ -190,6 +241,8 @@ class MarksDecoder : public Decoder {
   int64_t last_ns_ = INT64_MIN;   // of all marks
   std::map<Thread, std::vector<Range>> ranges_;
   std::map<int64_t, Step> steps_;  // by pid
+  std::map<std::pair<int64_t, int64_t>, Started> started_;  // by pid and id
+  std::map<std::pair<int64_t, std::string>, Lanes> lanes_;  // those in use, by pid and domain
 };
 
 }  // namespace

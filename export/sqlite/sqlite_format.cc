@@ -25,6 +25,7 @@ constexpr int64_t kNoId32 = 4294967295;
 constexpr int64_t kNoConnection = 4000000000;
 constexpr int64_t kMarker = 0;   // ENUM_MSTX_EVENT_TYPE
 constexpr int64_t kPushPop = 1;
+constexpr int64_t kStartEnd = 2;
 
 // Small dumps: little slack in tables of few rows. Large ones: few leaves to remember.
 uint32_t PageSizeFor(uint64_t input_bytes) {
@@ -117,10 +118,10 @@ void SqliteSink::TakeEvent(const Event& event) {
   switch (event.kind) {
     case EventKind::kMark:
     case EventKind::kRange: {
-      int64_t type = event.kind == EventKind::kMark ? kMarker : kPushPop;
+      int64_t type = event.kind == EventKind::kMark ? kMarker : event.lane ? kStartEnd : kPushPop;
       int64_t tid = event.pid << 32 | (event.tid & kNoId32);
       AddEvent(EventTable::kMstx, {event.t_ns, end, type, kNoId32, kNoId32, Id(event.name), tid, tid,
-                                   Id("default"), kNoConnection});
+                                   Id(event.domain.empty() ? "default" : event.domain), kNoConnection});
       return;
     }
     case EventKind::kStep:

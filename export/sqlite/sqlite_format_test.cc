@@ -286,6 +286,9 @@ TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
   event.dur_ns = 5;
   event.name = "forward";
   sink->TakeEvent(event);
+  event.domain = "communication";
+  event.lane = 0;
+  sink->TakeEvent(event);
   event.kind = EventKind::kStep;
   event.value = 12;
   event.name = "step";
@@ -308,13 +311,15 @@ TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
             (SqlRows{{kMadeBegin, kMadeBegin, 0, 4294967295, 4294967295, id("epoch 1"), tid, tid,
                       id("default"), 4000000000},
                      {kMadeBegin, kMadeBegin + 5, 1, 4294967295, 4294967295, id("forward"), tid, tid,
-                      id("default"), 4000000000}}));
+                      id("default"), 4000000000},
+                     {kMadeBegin, kMadeBegin + 5, 2, 4294967295, 4294967295, id("forward"), tid, tid,
+                      id("communication"), 4000000000}}));
   EXPECT_EQ(made.Query("SELECT kind, name, step, pid, end_ns - start_ns FROM profd_steps"),
             (SqlRows{{"step", "step", 12, 4242, 5}, {"iteration", "Iteration 3", 3, 4242, 5}}));
   EXPECT_EQ(made.Query("SELECT step, value FROM PROFD_STEP_ARGS"), One({3, 2}));
   EXPECT_EQ(made.Query("SELECT device, name, records FROM profd_gaps"), One({0, "hbm.data", 9}));
   EXPECT_EQ(made.Query("SELECT pid, tid, name FROM profd_marks WHERE end_ns > start_ns"),
-            One({4242, 7, "forward"}));
+            (SqlRows{{4242, 7, "forward"}, {4242, 7, "forward"}}));
 }
 
 // One dump of a whole node: two ranks with a device each, a third device both use, a fourth nobody's.

@@ -15,6 +15,8 @@ constexpr int64_t kModelTid = 70000;
 // Steps are no calls: they have a row of their own beside the thread that marked them.
 constexpr int64_t kStepTid = 1 << 30;
 constexpr int64_t kTidMask = kStepTid - 1;
+// Nor are ranges that do not nest. Above any thread id of Linux.
+constexpr int64_t kRangeTid = 1 << 29;
 
 std::string Micros(int64_t t_ns) {
   char text[32];
@@ -48,6 +50,14 @@ Slice OfMark(const Event& event, const DumpInfo& dump) {
   slice.track = fmt::format("thread {}", event.tid);
   slice.track_order = 1;
   slice.name = event.name;
+  slice.category = event.domain;
+  if (event.lane) {
+    const std::string& domain = event.domain;
+    slice.track = domain.empty() ? "Ranges" : "Ranges: " + domain;
+    if (*event.lane > 0) slice.track += fmt::format(" ({})", *event.lane + 1);
+    slice.tid = kRangeTid | ((kRangeTid - 1) & NameTid(fmt::format("{} {}", event.pid, slice.track)));
+    slice.integers.emplace_back("thread", event.tid);
+  }
   if (event.kind == EventKind::kStep) {
     slice.tid = kStepTid | (event.pid & kTidMask);
     slice.track = "Steps";

@@ -44,6 +44,27 @@ TEST(SlicesTest, RowsSayWhichRankAndProgramTheyAreOf) {
   EXPECT_EQ(SlicesOf(event, dump)[0].thread, "rank 5, pid 10: thread 8");
 }
 
+TEST(SlicesTest, RangesThatDoNotNestHaveRowsOfTheirOwn) {
+  Event event{EventKind::kRange, 5000, 2000, -1, 7, 8, "all-reduce", 0, {}};
+  event.domain = "communication";
+  const Slice nested = SlicesOf(event, kDump)[0];
+  EXPECT_EQ(nested.track, "thread 8");
+  EXPECT_EQ(nested.category, "communication");
+  event.lane = 0;
+  const Slice first = SlicesOf(event, kDump)[0];
+  EXPECT_EQ(first.track, "Ranges: communication");
+  event.lane = 1;
+  const Slice second = SlicesOf(event, kDump)[0];
+  EXPECT_EQ(second.track, "Ranges: communication (2)");
+  EXPECT_NE(first.tid, second.tid);
+  EXPECT_GE(first.tid, 1 << 29);
+  EXPECT_LT(first.tid, 1 << 30);
+  event.pid = 9;
+  EXPECT_NE(SlicesOf(event, kDump)[0].tid, second.tid);
+  event.domain.clear();
+  EXPECT_EQ(SlicesOf(event, kDump)[0].track, "Ranges (2)");
+}
+
 TEST(SlicesTest, PartsThatLieOutsideAreLeftOut) {
   Event event{EventKind::kIteration,
               5000,

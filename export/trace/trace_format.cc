@@ -251,7 +251,7 @@ class TraceSink final : public FormatSink {
         text += fmt::format("\"ts\":\"{}\",\"dur\":", stamp);
         text.append(number, AppendShortest(number, static_cast<double>(slice.dur_ns) / 1000.0));
         text += ",\"ph\":\"X\"";
-        if (!slice.category.empty()) text += fmt::format(",\"cat\":\"{}\"", slice.category);
+        if (!slice.category.empty()) text += fmt::format(",\"cat\":\"{}\"", JsonEscaped(slice.category));
         break;
       case Slice::Kind::kInstant:
         text += fmt::format("\"ts\":\"{}\",\"ph\":\"i\",\"s\":\"t\"", stamp);

@@ -27,16 +27,21 @@ enum class MarkKind : uint16_t {
   kRangePop = 3,   // ends the innermost range of its thread; no name
   kStepBegin = 4,  // value = step
   kStepEnd = 5,
+  kRangeStart = 6,  // value = its id in the process, never 0; may end on another thread, in any order
+  kRangeEnd = 7,    // value = the id; no name
 };
+
+// Between the domain of a mark and its name, where it has a domain: "communication\x1f" "all-reduce".
+inline constexpr char kDomainEnd = '\x1f';
 
 struct MarkSlot {
   std::atomic<uint64_t> sequence;  // see below
   int64_t time_ns;                 // CLOCK_MONOTONIC_RAW
-  int64_t value;                   // step; 0 otherwise
+  int64_t value;                   // step or id of a range; 0 otherwise
   int32_t thread;                  // kernel thread id, in the process's pid namespace
   uint16_t kind;                   // MarkKind
   uint16_t name_bytes;             // <= kMarkNameBytes; longer names are cut at a UTF-8 boundary
-  uint64_t domain;                 // reserved, 0
+  uint64_t reserved;               // 0
   char name[kMarkNameBytes];
 };
 static_assert(sizeof(MarkSlot) == 128);

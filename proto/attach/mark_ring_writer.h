@@ -22,8 +22,8 @@ constexpr uint32_t RingSlotsFor(uint32_t slots) {
   return slots >= kMaxRingSlots ? kMaxRingSlots : std::bit_ceil(slots);
 }
 
-inline std::string_view CutMarkName(const char* name_or_null) {
-  return CutText(name_or_null, kMarkNameBytes);
+inline std::string_view CutMarkName(const char* name_or_null, size_t max_bytes = kMarkNameBytes) {
+  return CutText(name_or_null, max_bytes);
 }
 
 class MarkRingWriter {
@@ -54,7 +54,8 @@ class MarkRingWriter {
     int64_t time_ns = 0;  // CLOCK_MONOTONIC_RAW
     int64_t value = 0;
     int32_t thread = 0;
-    std::string_view name;  // at most kMarkNameBytes
+    std::string_view name;  // with its domain at most kMarkNameBytes
+    std::string_view domain = {};  // empty = none
   };
 
   // False: dropped and counted.
@@ -66,9 +67,18 @@ class MarkRingWriter {
     slot->value = entry.value;
     slot->thread = entry.thread;
     slot->kind = static_cast<uint16_t>(entry.kind);
-    const size_t bytes = entry.name.size() < kMarkNameBytes ? entry.name.size() : kMarkNameBytes;
+    size_t bytes = 0;
+    const auto append = [slot, &bytes](std::string_view text) {
+      const size_t count = text.size() < kMarkNameBytes - bytes ? text.size() : kMarkNameBytes - bytes;
+      if (count > 0) std::memcpy(slot->name + bytes, text.data(), count);
+      bytes += count;
+    };
+    if (!entry.domain.empty()) {
+      append(entry.domain);
+      append({&kDomainEnd, 1});
+    }
+    append(entry.name);
     slot->name_bytes = static_cast<uint16_t>(bytes);
-    if (bytes > 0) std::memcpy(slot->name, entry.name.data(), bytes);
     slot->sequence.store(position + 1, std::memory_order_release);
     return true;
   }

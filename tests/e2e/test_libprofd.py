@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """libprofd inside a real training process (client/examples/train.cc) under a real daemon."""
 
+import glob
 import json
 import os
 import re
@@ -18,6 +19,37 @@ TRAIN = os.path.join(BUILD, "bin", "train_example")
 LIBRARY = os.path.join(BUILD, "lib", "libprofd.so.0")
 OPTIONS = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on"})
 FOREVER = ("--steps", "1000000", "--step-ms", "10")
+
+
+MSTX_LIBRARY = os.path.join(BUILD, "lib", "libprofd_mstx.so")
+# A job that knows nothing of profd: it uses mstx as the vendor's header compiles it into frameworks and HCCL, with
+# a table of functions that the library named by MSTX_INJECTION_PATH fills.
+MSTX_JOB = """
+import ctypes, os, threading, time
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_uint, c_uint64, c_void_p
+tables = {module: (c_void_p * 8)() for module in (1, 2, 3)}
+places = {module: (c_void_p * 8)(*[ctypes.addressof(table) + 8 * i for i in range(8)])
+          for module, table in tables.items()}
+@CFUNCTYPE(c_int, c_int, POINTER(c_void_p), POINTER(c_uint))
+def get_table(module, table, size):
+    table[0], size[0] = ctypes.addressof(places[module]), {1: 5, 2: 6, 3: 5}[module]
+    return 0
+assert ctypes.CDLL(os.environ["MSTX_INJECTION_PATH"]).InitInjectionMstx(get_table) == 0
+mark = CFUNCTYPE(None, c_char_p, c_void_p)(tables[1][1])
+create = CFUNCTYPE(c_void_p, c_char_p)(tables[2][1])
+start = CFUNCTYPE(c_uint64, c_void_p, c_char_p, c_void_p)(tables[2][4])
+end = CFUNCTYPE(None, c_void_p, c_uint64)(tables[2][5])
+communication = create(b"communication")
+while True:
+    mark(b"dataloader", None)
+    outer = start(communication, b"all-reduce", None)
+    inner = start(communication, b"broadcast", None)
+    time.sleep(0.01)
+    end(communication, outer)
+    other = threading.Thread(target=end, args=(communication, inner))
+    other.start()
+    other.join()
+"""
 
 
 class Training:
@@ -238,6 +270,35 @@ class InTraining(LibprofdCase):
             # What is not requested is not sent.
             eventually(lambda: not training.output().rstrip().endswith("profiled"))
         self.assert_marks(marks_of(done["dump_path"]), training.pid)
+
+    @unittest.skipIf(is_sanitized() or RUNNER, "of this machine's ordinary build")
+    def test_marks_of_mstx(self):
+        daemon = self.daemon()
+        environment = {**os.environ, "PROFD_ATTACH_SOCKET": self.socket(daemon), "PROFILING_OPTIONS": OPTIONS,
+                       "MSTX_INJECTION_PATH": MSTX_LIBRARY}
+        with subprocess.Popen([sys.executable, "-c", MSTX_JOB], env=environment) as job:
+            try:
+                session = self.running_with_marks(daemon)
+            finally:
+                job.kill()
+        done = daemon.until_state(session, "done")
+        entries = marks_of(done["dump_path"])
+        seen = {(entry["kind"], entry["domain"], entry["name"]) for entry in entries}
+        self.assertEqual(seen, {("mark", "", "dataloader"), ("range_start", "communication", "all-reduce"),
+                                ("range_start", "communication", "broadcast"), ("range_end", "", "")})
+        # Both ranges of a round are open at a time, and one ends on another thread: two rows on the timeline.
+        with tempfile.TemporaryDirectory() as out:
+            daemon.ctl("export", done["dump_path"], "--format", "trace", "--out", out)
+            [path] = glob.glob(os.path.join(out, "**", "*.json"), recursive=True)
+            with open(path, encoding="utf-8") as file:
+                events = json.load(file)
+        events = events["traceEvents"] if isinstance(events, dict) else events
+        rows = {event["args"]["name"].split(": ", 1)[1] for event in events
+                if event.get("name") == "thread_name" and "Ranges" in event["args"]["name"]}
+        self.assertEqual(rows, {"Ranges: communication", "Ranges: communication (2)"})
+        slices = [event for event in events if event.get("name") == "all-reduce"]
+        self.assertGreater(len(slices), 5)
+        self.assertTrue(all(event["cat"] == "communication" and event["dur"] > 5000 for event in slices), slices)
 
     def test_without_a_daemon_and_disabled(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -67,6 +67,9 @@ _SIGNATURES: Dict[str, Tuple[Any, List[Any]]] = {
     "profd_mark": (None, [ctypes.c_char_p]),
     "profd_range_push": (None, [ctypes.c_char_p]),
     "profd_range_pop": (None, []),
+    "profd_mark_in": (None, [ctypes.c_char_p, ctypes.c_char_p]),
+    "profd_range_start": (ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_char_p]),
+    "profd_range_end": (None, [ctypes.c_uint64]),
     "profd_set_metadata": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p]),
     "profd_active": (ctypes.c_int, []),
     "profd_connected": (ctypes.c_int, []),
@@ -91,7 +94,7 @@ class _Absent:
             return lambda: self.why.encode()
         if name == "profd_version":
             return lambda: b""
-        if name in ("profd_active", "profd_connected"):
+        if name in ("profd_active", "profd_connected", "profd_range_start"):
             return lambda: 0
         return (lambda *_: None) if restype is None else (lambda *_: self.code)
 

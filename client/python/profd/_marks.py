@@ -51,9 +51,9 @@ def end_step() -> None:
         before.end()
 
 
-def mark(name: str) -> None:
+def mark(name: str, domain: str = "") -> None:
     """An instant in the profile."""
-    lib().profd_mark(text(name))
+    lib().profd_mark_in(text(domain), text(name))
 
 
 def range_push(name: str) -> None:
@@ -64,6 +64,16 @@ def range_push(name: str) -> None:
 def range_pop() -> None:
     """The innermost range of this thread ends."""
     lib().profd_range_pop()
+
+
+def range_start(name: str, domain: str = "") -> int:
+    """A range begins that need not nest, and may end on another thread: its id, for range_end."""
+    return int(lib().profd_range_start(text(domain), text(name)) or 0)
+
+
+def range_end(range_id: int) -> None:
+    """The range of this id ends."""
+    lib().profd_range_end(range_id)
 
 
 class annotate(contextlib.ContextDecorator):  # noqa: N801: used like a function

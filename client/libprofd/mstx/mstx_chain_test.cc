@@ -1,0 +1,115 @@
+// libprofd_mstx.so before the vendor's profiler, which the simulator's libprofapi.so leads to.
+#include "client/libprofd/mstx/mstx_test_support.h"
+
+namespace profd::mstx {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kMspti = 2;  // libprofapi's number of the receiver
+
+std::vector<std::string> g_seen;
+uint64_t g_next_id = 100;
+bool g_gives_ids = true;
+
+uint64_t SeeStart(const std::string& text) {
+  g_seen.push_back("start " + text);
+  return g_gives_ids ? g_next_id++ : 0;
+}
+DomainHandle CreateOf(const char* name) { return new std::string(name); }
+std::string NameOf(DomainHandle domain) { return *static_cast<std::string*>(domain); }
+
+// As libmspti does it.
+int ReceiverInit(GetTable get_table) {
+  Function** table = nullptr;
+  unsigned size = 0;
+  if (get_table(kCore, &table, &size) != 0) return 1;
+  *table[kMark] = reinterpret_cast<Function>(
+      +[](const char* message, Stream) { g_seen.push_back(std::string("mark ") + message); });
+  *table[kRangeStart] =
+      reinterpret_cast<Function>(+[](const char* message, Stream) { return SeeStart(message); });
+  *table[kRangeEnd] = reinterpret_cast<Function>(
+      +[](uint64_t id) { g_seen.push_back("end " + std::to_string(id)); });
+  if (get_table(kDomain, &table, &size) != 0) return 1;
+  *table[kCreate] = reinterpret_cast<Function>(&CreateOf);
+  *table[kDomainMark] = reinterpret_cast<Function>(+[](DomainHandle domain, const char* message, Stream) {
+    g_seen.push_back(NameOf(domain) + " mark " + message);
+  });
+  *table[kDomainRangeStart] =
+      reinterpret_cast<Function>(+[](DomainHandle domain, const char* message, Stream) {
+        return SeeStart(NameOf(domain) + " " + message);
+      });
+  *table[kDomainRangeEnd] = reinterpret_cast<Function>(+[](DomainHandle domain, uint64_t id) {
+    g_seen.push_back(NameOf(domain) + " end " + std::to_string(id));
+  });
+  return 0;
+}
+
+class MstxChainTest : public MstxTest {
+ protected:
+  MstxChainTest() {
+    void* profapi = ::dlopen(PROFD_SIM_PROFAPI, RTLD_LAZY | RTLD_LOCAL);
+    EXPECT_NE(profapi, nullptr) << ::dlerror();
+    auto add = reinterpret_cast<int (*)(Init, uint64_t)>(::dlsym(profapi, "ProfRegisterMstxFunc"));
+    auto enable = reinterpret_cast<int (*)(uint64_t)>(::dlsym(profapi, "ProfEnableMstxFunc"));
+    EXPECT_EQ(add(&ReceiverInit, kMspti), 0);
+    EXPECT_EQ(enable(kMspti), 0);
+    vendors_init_ = reinterpret_cast<Init>(::dlsym(profapi, "InitInjectionMstx"));
+    EXPECT_EQ(object_.FillBy(LoadInjection()), 0);
+    g_seen.clear();
+    g_next_id = 100;
+    g_gives_ids = true;
+  }
+  MarkingObject object_;
+  Init vendors_init_ = nullptr;
+};
+
+TEST_F(MstxChainTest, TheProfilerGoesOnHearingEverything) {
+  lib::FakeDaemon daemon(path_);
+  Attach();
+  const DomainHandle domain = object_.Create("communication");
+  object_.Mark("no session");
+  const uint64_t early = object_.Start("no session");
+  EXPECT_EQ(early, 100u);
+  Activate(daemon);
+  object_.End(early);
+  object_.DomainMark(domain, "m");
+  const uint64_t range = object_.DomainStart(domain, "r");
+  EXPECT_EQ(range, 101u) << "the profiler's own";
+  object_.DomainEnd(domain, range);
+  object_.DomainEnd(domain, range);  // again: what it makes of that is its business
+  EXPECT_THAT(g_seen, ElementsAre("mark no session", "start no session", "end 100",
+                                  "communication mark m", "start communication r",
+                                  "communication end 101", "communication end 101"));
+  const auto taken = daemon.Ring()->TakeAll();
+  ASSERT_EQ(taken.size(), 3u);
+  const std::string id = std::to_string(taken[1].value);
+  EXPECT_THAT(Texts(taken), ElementsAre("1 0 communication|m", "6 " + id + " communication|r",
+                                        "7 " + id + " "));
+}
+
+TEST_F(MstxChainTest, ARangeOfOursAloneHasAnIdToo) {
+  lib::FakeDaemon daemon(path_);
+  Attach();
+  Activate(daemon);
+  g_gives_ids = false;
+  const uint64_t range = object_.Start("r");
+  EXPECT_NE(range, 0u);
+  object_.End(range);
+  object_.End(0);
+  EXPECT_THAT(g_seen, ElementsAre("start r"));
+  EXPECT_EQ(daemon.Ring()->TakeAll().size(), 2u);
+}
+
+TEST_F(MstxChainTest, HandlesOfOthersPassThrough) {
+  // Of an object whose table the vendor's library has filled.
+  MarkingObject object;
+  ASSERT_EQ(object.FillBy(vendors_init_), 0);
+  const DomainHandle theirs = object.Create("theirs");
+  object_.DomainMark(theirs, "m");
+  EXPECT_THAT(g_seen, ElementsAre("theirs mark m"));
+}
+
+}  // namespace
+}  // namespace profd::mstx

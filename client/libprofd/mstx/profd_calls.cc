@@ -1,0 +1,49 @@
+#include "client/libprofd/mstx/profd_calls.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace profd::mstx {
+namespace {
+
+constexpr const char* kLibrary = "libprofd.so.0";
+
+void* Open() {
+  if (void* loaded = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return loaded;
+  // This one or none, as everywhere.
+  if (const char* named = std::getenv("PROFD_LIBRARY"); named != nullptr && *named != '\0') {
+    return ::dlopen(named, RTLD_NOW | RTLD_LOCAL);
+  }
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<void*>(&Open), &self) != 0 && self.dli_fname != nullptr) {
+    std::string path(self.dli_fname);
+    path.resize(path.rfind('/') + 1);  // nothing of a name without a folder
+    if (!path.empty()) {
+      if (void* beside = ::dlopen((path + kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL)) return beside;
+    }
+  }
+  return ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+}
+
+template <class Call>
+bool Find(void* library, const char* name, Call* call) {
+  *call = reinterpret_cast<Call>(::dlsym(library, name));
+  return *call != nullptr;
+}
+
+}  // namespace
+
+ProfdCalls FindProfd() {
+  ProfdCalls calls;
+  void* library = Open();
+  if (library == nullptr || !Find(library, "profd_mark_in", &calls.mark_in) ||
+      !Find(library, "profd_range_start", &calls.range_start) ||
+      !Find(library, "profd_range_end", &calls.range_end)) {
+    return {};
+  }
+  return calls;
+}
+
+}  // namespace profd::mstx
