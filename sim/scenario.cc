@@ -14,6 +14,7 @@
 #include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
 #include "sim/chip.h"
+#include "sim/table_reader.h"
 
 namespace profd::sim {
 namespace {
@@ -48,49 +49,10 @@ const std::vector<KindRow>& KindTable() {
   return table;
 }
 
-// Reads typed, bounded values out of one TOML table; the first problem sticks.
-class TableReader {
+class ScenarioTable : public TableReader {
  public:
-  TableReader(const toml::table& table, std::string what) : table_(table), what_(std::move(what)) {}
+  using TableReader::TableReader;
 
-  void CheckKeys(const std::vector<std::string_view>& known) {
-    for (const auto& [key, node] : table_) {
-      bool found = false;
-      for (std::string_view name : known) found = found || name == key.str();
-      if (!found) Fail(node, fmt::format("unknown key '{}'{}", key.str(), what_));
-    }
-  }
-  bool Has(std::string_view key) const { return table_.contains(key); }
-
-  int64_t Int(std::string_view key, int64_t fallback, int64_t low, int64_t high) {
-    const toml::node* node = table_.get(key);
-    if (node == nullptr) return fallback;
-    const auto value = node->is_integer() ? node->value<int64_t>() : std::nullopt;
-    if (!value || *value < low || *value > high) {
-      Fail(*node, fmt::format("'{}' must be an integer in {}..{}", key, low, high));
-      return fallback;
-    }
-    return *value;
-  }
-  double Number(std::string_view key, double fallback, double low, double high) {
-    const toml::node* node = table_.get(key);
-    if (node == nullptr) return fallback;
-    const auto value = node->is_number() ? node->value<double>() : std::nullopt;
-    if (!value || !std::isfinite(*value) || *value < low || *value > high) {
-      Fail(*node, fmt::format("'{}' must be a number in {}..{}", key, low, high));
-      return fallback;
-    }
-    return *value;
-  }
-  std::string String(std::string_view key, std::string fallback) {
-    const toml::node* node = table_.get(key);
-    if (node == nullptr) return fallback;
-    if (!node->is_string()) {
-      Fail(*node, fmt::format("'{}' must be a string", key));
-      return fallback;
-    }
-    return node->value<std::string>().value_or(fallback);
-  }
   // "all" or absent: `all`.
   int Device(int all, int devices) {
     const toml::node* node = table_.get("device");
@@ -112,18 +74,6 @@ class TableReader {
     Fail(*node, fmt::format("unknown channel '{}'", name));
     return kAllChannels;
   }
-  void Fail(const toml::node& node, std::string message) {
-    if (status_.ok()) {
-      status_ = InvalidArgument(fmt::format("line {}: {}", node.source().begin.line, message));
-    }
-  }
-  void Fail(std::string message) { Fail(table_, std::move(message)); }
-  const Status& status() const { return status_; }
-
- private:
-  const toml::table& table_;
-  std::string what_;
-  Status status_;
 };
 
 int64_t SecondsToNs(double seconds) { return static_cast<int64_t>(std::llround(seconds * 1e9)); }
@@ -133,7 +83,7 @@ constexpr int64_t kIntMin = std::numeric_limits<int32_t>::min();
 constexpr int64_t kIntMax = std::numeric_limits<int32_t>::max();
 
 // Faults of the network port, which only the vendor's program shows.
-void ReadPortKeys(TableReader& reader, Fault& fault) {
+void ReadPortKeys(ScenarioTable& reader, Fault& fault) {
   if (fault.kind == FaultKind::kLinkDown) {
     if (reader.Has("flap")) fault.flap_ns = SecondsToNs(reader.Number("flap", 1, 0.1, kMaxSeconds));
   } else if (fault.kind == FaultKind::kOptical) {
@@ -157,7 +107,7 @@ void ReadPortKeys(TableReader& reader, Fault& fault) {
   }
 }
 
-DropMode ReadDropMode(TableReader& reader) {
+DropMode ReadDropMode(ScenarioTable& reader) {
   const std::string mode = reader.String("mode", "missing");
   if (mode == "hang") return DropMode::kHang;
   if (mode == "dcmi_hang") return DropMode::kDcmiHang;
@@ -167,7 +117,7 @@ DropMode ReadDropMode(TableReader& reader) {
   return DropMode::kMissing;
 }
 
-void ReadKindKeys(TableReader& reader, const Scenario& scenario, Fault& fault) {
+void ReadKindKeys(ScenarioTable& reader, const Scenario& scenario, Fault& fault) {
   const ChipSpec& chip = *FindChip(scenario.chip);
   fault.channel = reader.Channel();
   switch (fault.kind) {
@@ -224,7 +174,7 @@ void ReadKindKeys(TableReader& reader, const Scenario& scenario, Fault& fault) {
 }
 
 Status ReadFault(const toml::table& table, Scenario& scenario) {
-  TableReader reader(table, " in [[fault]]");
+  ScenarioTable reader(table, " in [[fault]]");
   const std::string kind = reader.String("kind", "");
   const KindRow* row = nullptr;
   for (const KindRow& candidate : KindTable()) {
@@ -250,7 +200,7 @@ Status ReadFault(const toml::table& table, Scenario& scenario) {
 }
 
 Status ReadProcess(const toml::table& table, Scenario& scenario) {
-  TableReader reader(table, " in [[process]]");
+  ScenarioTable reader(table, " in [[process]]");
   reader.CheckKeys({"pid", "device", "memory_mb"});
   SimProcess process;
   process.pid = static_cast<int>(reader.Int("pid", 0, 1, kIntMax));
@@ -264,7 +214,7 @@ Status ReadProcess(const toml::table& table, Scenario& scenario) {
 
 Status ReadVnpu(const toml::table& table, Scenario& scenario) {
   constexpr int64_t kFirstId = 100, kLastId = 1123;  // what drivers give out
-  TableReader reader(table, " in [[vnpu]]");
+  ScenarioTable reader(table, " in [[vnpu]]");
   reader.CheckKeys({"id", "device", "share", "memory_mb"});
   SimVnpu vnpu{};
   vnpu.id = static_cast<uint32_t>(reader.Int("id", kFirstId, kFirstId, kLastId));
@@ -278,10 +228,10 @@ Status ReadVnpu(const toml::table& table, Scenario& scenario) {
   return {};
 }
 
-Status ReadPhases(const toml::table& root, TableReader& top, Scenario& scenario) {
+Status ReadPhases(const toml::table& root, ScenarioTable& top, Scenario& scenario) {
   if (const toml::node* node = root.get("phases"); node != nullptr) {
     if (!node->is_table()) return InvalidArgument("'phases' must be a table");
-    TableReader reader(*node->as_table(), " in [phases]");
+    ScenarioTable reader(*node->as_table(), " in [phases]");
     reader.CheckKeys({kPhaseKeys.begin(), kPhaseKeys.end()});
     for (unsigned p = 0; p < kPhases; ++p) {
       const double fallback = static_cast<double>(scenario.phase_ns[p]) / 1e6;
@@ -321,7 +271,7 @@ Status ForEachTable(const toml::table& root, std::string_view key, Scenario& sce
 
 Result<Scenario> FromTable(const toml::table& root) {
   Scenario scenario;
-  TableReader top(root, "");
+  ScenarioTable top(root, "");
   top.CheckKeys(
       {"chip", "devices", "seed", "step_ms", "time_scale", "phases", "processes_file", "process", "vnpu",
        "fault"});

@@ -1,0 +1,113 @@
+// sim_train JOB.toml FOLDER [RANK]: runs a simulated training job, one process per rank, in real
+// time. With RANK this process is that rank, for launchers that start the ranks themselves.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <system_error>
+
+#include "base/text.h"
+#include "sim/app/job.h"
+#include "sim/app/trainer.h"
+
+namespace profd::sim::app {
+namespace {
+
+constexpr int kUsage = 2;
+
+int RunRank(const Job& job, uint32_t rank, const std::string& folder) {
+  const char* const job_id = std::getenv("SLURM_JOB_ID");
+  Trainer trainer(
+      job, {rank, static_cast<int32_t>(rank), folder, job_id != nullptr ? job_id : job.name});
+  const Status status = trainer.Run();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "sim_train: rank %u: %s\n", rank, status.message().c_str());
+  return 1;
+}
+
+// Each rank is the program once more: a fork of a process that has loaded the libraries would not
+// do.
+pid_t StartRank(const char* program, const char* job, const std::string& folder, uint32_t rank) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  const std::string number = std::to_string(rank);
+  ::execlp(program, "sim_train", job, folder.c_str(), number.c_str(), nullptr);
+  std::perror("sim_train: exec");
+  ::_exit(127);
+}
+
+// Of an earlier run: the ranks would meet its operations there.
+void RemoveGroups(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("group_")) std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
+int RunAll(const Job& job, const char* program, const char* job_path, const std::string& folder) {
+  RemoveGroups(folder);
+  std::map<pid_t, uint32_t> running;
+  for (uint32_t rank = 0; rank < job.ranks(); ++rank) {
+    const pid_t pid = StartRank(program, job_path, folder, rank);
+    if (pid < 0) {
+      std::perror("sim_train: fork");
+      break;
+    }
+    running[pid] = rank;
+  }
+  int result = running.size() == job.ranks() ? 0 : 1;
+  bool ending = result != 0;
+  for (;;) {
+    // Ranks wait for each other: when one is gone, the others are of no use.
+    if (ending) {
+      for (const auto& [pid, rank] : running) ::kill(pid, SIGTERM);
+    }
+    if (running.empty()) return result;
+    int status = 0;
+    const pid_t ended = ::wait(&status);
+    if (ended < 0) return 1;
+    ending = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    if (ending && result == 0) {
+      std::fprintf(stderr, "sim_train: rank %u ended early\n", running[ended]);
+      result = 1;
+    }
+    running.erase(ended);
+  }
+}
+
+int Main(int argc, char** argv) {
+  if (argc != 3 && argc != 4) {
+    std::fputs("usage: sim_train JOB.toml FOLDER [RANK]\n", stderr);
+    return kUsage;
+  }
+  const Result<Job> job = LoadJob(argv[1]);
+  if (!job.ok()) {
+    std::fprintf(stderr, "sim_train: %s\n", job.status().message().c_str());
+    return kUsage;
+  }
+  const std::string folder = argv[2];
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    std::fprintf(stderr, "sim_train: %s: %s\n", folder.c_str(), failed.message().c_str());
+    return kUsage;
+  }
+  if (argc == 3) return RunAll(*job, argv[0], argv[1], folder);
+  int64_t rank = 0;
+  if (!ParseNumber(std::string_view(argv[3]), &rank) || rank < 0 || rank >= job->ranks()) {
+    std::fprintf(stderr, "sim_train: RANK must be 0..%u\n", job->ranks() - 1);
+    return kUsage;
+  }
+  return RunRank(*job, static_cast<uint32_t>(rank), folder);
+}
+
+}  // namespace
+}  // namespace profd::sim::app
+
+int main(int argc, char** argv) { return profd::sim::app::Main(argc, argv); }

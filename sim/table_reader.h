@@ -1,0 +1,75 @@
+// What a TOML file of the simulator says in one table, checked.
+#pragma once
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace profd::sim {
+
+// Reads typed, bounded values out of one TOML table; the first problem sticks.
+class TableReader {
+ public:
+  TableReader(const toml::table& table, std::string what) : table_(table), what_(std::move(what)) {}
+
+  void CheckKeys(const std::vector<std::string_view>& known) {
+    for (const auto& [key, node] : table_) {
+      bool found = false;
+      for (std::string_view name : known) found = found || name == key.str();
+      if (!found) Fail(node, fmt::format("unknown key '{}'{}", key.str(), what_));
+    }
+  }
+  bool Has(std::string_view key) const { return table_.contains(key); }
+
+  int64_t Int(std::string_view key, int64_t fallback, int64_t low, int64_t high) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return fallback;
+    const auto value = node->is_integer() ? node->value<int64_t>() : std::nullopt;
+    if (!value || *value < low || *value > high) {
+      Fail(*node, fmt::format("'{}' must be an integer in {}..{}", key, low, high));
+      return fallback;
+    }
+    return *value;
+  }
+  double Number(std::string_view key, double fallback, double low, double high) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return fallback;
+    const auto value = node->is_number() ? node->value<double>() : std::nullopt;
+    if (!value || !std::isfinite(*value) || *value < low || *value > high) {
+      Fail(*node, fmt::format("'{}' must be a number in {}..{}", key, low, high));
+      return fallback;
+    }
+    return *value;
+  }
+  std::string String(std::string_view key, std::string fallback) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return fallback;
+    if (!node->is_string()) {
+      Fail(*node, fmt::format("'{}' must be a string", key));
+      return fallback;
+    }
+    return node->value<std::string>().value_or(fallback);
+  }
+  void Fail(const toml::node& node, std::string message) {
+    if (status_.ok()) {
+      status_ = InvalidArgument(fmt::format("line {}: {}", node.source().begin.line, message));
+    }
+  }
+  void Fail(std::string message) { Fail(table_, std::move(message)); }
+  const Status& status() const { return status_; }
+
+ protected:
+  const toml::table& table_;
+
+ private:
+  std::string what_;
+  Status status_;
+};
+
+}  // namespace profd::sim
