@@ -36,7 +36,7 @@ pid_t StartRank(const char* program, const char* job, const std::string& folder,
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   const std::string number = std::to_string(rank);
-  ::execlp(program, "sim_train", job, folder.c_str(), number.c_str(), nullptr);
+  ::execlp(program, program, job, folder.c_str(), number.c_str(), nullptr);
   std::perror("sim_train: exec");
   ::_exit(127);
 }

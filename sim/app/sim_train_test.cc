@@ -53,7 +53,7 @@ class SimTrain : public testing::Test {
     return RunChild(
         [&] {
           ::setenv("PROFD_DISABLE", "1", 1);
-          ::execl(PROFD_SIM_TRAIN, "sim_train", job.c_str(), folder_.c_str(), rank, nullptr);
+          ::execl(PROFD_SIM_TRAIN, PROFD_SIM_TRAIN, job.c_str(), folder_.c_str(), rank, nullptr);
           FAIL() << PROFD_SIM_TRAIN;
         },
         std::chrono::seconds(120));
