@@ -3,11 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 
 #include "base/status.h"
 #include "daemon/session/peer.h"
+
+namespace google::protobuf {
+class ServiceDescriptor;
+}  // namespace google::protobuf
 
 namespace profd::rpc {
 
@@ -17,14 +22,22 @@ enum class Role : uint8_t {
   kAdmin = 2,   // may act for all users
 };
 
-// Of the method of this name; nothing where profd.proto has none.
-std::optional<Role> LeastRole(std::string_view method);
-
 Role RoleOf(const Peer& peer);
 // "viewer"
 std::string_view RoleName(Role role);
 
-// PermissionDenied that names the role the method takes, if the peer's is less.
-Status MayCall(const Peer& peer, std::string_view method);
+// Of the methods of one service.
+class MethodRoles {
+ public:
+  explicit MethodRoles(const google::protobuf::ServiceDescriptor& service);
+
+  // Nothing where the method has none, or there is no such method.
+  std::optional<Role> LeastRole(std::string_view method) const;
+  // PermissionDenied that names the role the method takes, if the peer's is less.
+  Status MayCall(const Peer& peer, std::string_view method) const;
+
+ private:
+  std::map<std::string_view, Role> roles_;
+};
 
 }  // namespace profd::rpc

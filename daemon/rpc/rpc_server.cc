@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "base/log.h"
@@ -20,16 +21,11 @@ namespace {
 
 constexpr int kQuotaThreads = 16;
 
-// The answer of one call, which lives until gRPC is done with it: until the client has taken it.
-class Reply final : public grpc::ServerUnaryReactor {
+class Service final : public v1::Profd::CallbackService, private rpc::ServiceCalls {
  public:
-  void OnDone() override { delete this; }
-  std::shared_ptr<rpc::CallHold> memory;
-};
-
-class Service final : public v1::Profd::CallbackService {
- public:
-  explicit Service(rpc::Context& context) : context_(context) {}
+  explicit Service(rpc::Context& context)
+      : ServiceCalls(context, *v1::Node::descriptor()->file()->FindServiceByName("Profd")),
+        context_(context) {}
 
   grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* call,
                                     const v1::GetNodeRequest* request, v1::Node* reply) override {
@@ -145,91 +141,29 @@ class Service final : public v1::Profd::CallbackService {
 
   grpc::ServerWriteReactor<v1::Session>* WatchSession(
       grpc::CallbackServerContext* call, const v1::WatchSessionRequest* request) override {
-    return Stream<v1::Session>(__func__, call, rpc::CallKind::kWatch, *request, rpc::NewWatch);
+    return Stream<v1::Session>(__func__, call, rpc::CallKind::kWatch, *request,
+                               std::bind_front(rpc::NewWatch, std::ref(context_)));
   }
 
   grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
       grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
     return Stream<v1::SampleChunk>(__func__, call, rpc::CallKind::kStream, *request,
-                                   rpc::NewSampleStream);
+                                   std::bind_front(rpc::NewSampleStream, std::ref(context_)));
   }
 
   grpc::ServerWriteReactor<v1::DumpChunk>* FetchDump(grpc::CallbackServerContext* call,
                                                      const v1::FetchDumpRequest* request) override {
-    return Stream<v1::DumpChunk>(__func__, call, rpc::CallKind::kFetch, *request, rpc::NewFetch);
+    return Stream<v1::DumpChunk>(__func__, call, rpc::CallKind::kFetch, *request,
+                                 std::bind_front(rpc::NewFetch, std::ref(context_)));
   }
 
  private:
-  // `method` is __func__ of the handler: its role is looked up by it (roles.h).
-  //
-  // Runs `handle(peer, request, finish)` on the control strand. The reply's memory is gRPC's and
-  // lives until finish is called, which every handler does exactly once.
-  template <class Request, class Message, class Handler>
-  grpc::ServerUnaryReactor* Answer(std::string_view method, grpc::CallbackServerContext* call,
-                                   const Request& request, Message* message, Handler handle) {
-    auto* reactor = new Reply;
-    Result<Peer> peer = context_.Admit(*call, method);
-    if (!peer.ok()) {
-      reactor->Finish(rpc::ToGrpc(peer.status()));
-      return reactor;
-    }
-    Result<std::shared_ptr<rpc::CallHold>> memory =
-        context_.ledger.Take(rpc::CallKind::kUnary, *peer, 2 * request.SpaceUsedLong());
-    if (!memory.ok()) {
-      reactor->Finish(rpc::ToGrpc(memory.status()));
-      return reactor;
-    }
-    reactor->memory = std::move(memory).value();
-    context_.calls.fetch_add(1);
-    context_.deps.control.Post([&calls = context_.calls, peer = std::move(peer).value(), request,
-                                message, handle = std::move(handle), reactor]() mutable {
-      handle(peer, request, [&calls, reactor, message](Status status) {
-        // As an object and in its serialised form.
-        if (status.ok()) status = reactor->memory->Grow(message->SpaceUsedLong() + message->ByteSizeLong());
-        calls.fetch_sub(1);  // first: this service may go with its last call
-        reactor->Finish(rpc::ToGrpc(status));
-      });
-    });
-    return reactor;
-  }
-
-  template <class Request, class Message>
-  grpc::ServerUnaryReactor* Delegate(std::string_view method, grpc::CallbackServerContext* call,
-                                     const Request& request, Message* reply,
-                                     const RpcDeps::Handler<Request, Message>& handler) {
-    return Answer(method, call, request, reply,
-                  [reply, &handler](const Peer& peer, const Request& order, auto finish) {
-                    if (handler == nullptr) {
-                      finish(Unimplemented("this daemon does not answer that call"));
-                    } else {
-                      handler(peer, order, reply, finish);
-                    }
-                  });
-  }
-
   template <class Finish>
   static SessionManager::SessionReply Into(v1::Session* reply, Finish finish) {
     return [reply, finish](const Result<v1::Session>& session) {
       if (session.ok()) *reply = *session;
       finish(session.status());
     };
-  }
-
-  template <class Message, class Request, class Make>
-  grpc::ServerWriteReactor<Message>* Stream(std::string_view method,
-                                            grpc::CallbackServerContext* call, rpc::CallKind kind,
-                                            const Request& request, Make make) {
-    class Refusal final : public grpc::ServerWriteReactor<Message> {
-     public:
-      explicit Refusal(const Status& why) { this->Finish(rpc::ToGrpc(why)); }
-      void OnDone() override { delete this; }
-    };
-    Result<Peer> peer = context_.Admit(*call, method);
-    if (!peer.ok()) return new Refusal(peer.status());
-    Result<std::shared_ptr<rpc::CallHold>> memory =
-        context_.ledger.Take(kind, *peer, request.SpaceUsedLong());
-    if (!memory.ok()) return new Refusal(memory.status());
-    return make(context_, *peer, request, std::move(memory).value());
   }
 
   rpc::Context& context_;

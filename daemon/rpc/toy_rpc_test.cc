@@ -1,0 +1,141 @@
+// A toy RPC, of what CONTRIBUTING.md lists on the daemon's side: a method with a role (proto/toy/toy.proto)
+// and a handler that runs on the control strand. It is called over a unix socket, as profd's are.
+#include <gmock/gmock.h>
+#include <grpcpp/server_posix.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "daemon/rpc/rpc_server.h"
+#include "daemon/rpc/service_calls.h"
+#include "dump/test_util.h"
+#include "toy/toy.grpc.pb.h"
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Handler = RpcDeps::Handler<toy::DoubleRequest, toy::DoubleResponse>;
+
+class ToyService final : public toy::Toy::CallbackService, private rpc::ServiceCalls {
+ public:
+  ToyService(rpc::CallEntry& entry, const Handler& handler)
+      : ServiceCalls(entry, *toy::DoubleRequest::descriptor()->file()->FindServiceByName("Toy")),
+        handler_(handler) {}
+
+  grpc::ServerUnaryReactor* Double(grpc::CallbackServerContext* call,
+                                   const toy::DoubleRequest* request,
+                                   toy::DoubleResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, handler_);
+  }
+
+  grpc::ServerUnaryReactor* Forgotten(grpc::CallbackServerContext* call,
+                                      const toy::DoubleRequest* request,
+                                      toy::DoubleResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, handler_);
+  }
+
+ private:
+  const Handler& handler_;
+};
+
+class ToyRpcTest : public ::testing::Test {
+ protected:
+  ToyRpcTest() {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    AcceptorOptions options;
+    options.socket_path = tmp_ / "s";
+    std::string warning;
+    acceptor_ = Acceptor::Listen(
+                    options, [this](int fd) { grpc::AddInsecureChannelFromFd(server_.get(), fd); },
+                    &warning)
+                    .value();
+    entry_.acceptor = acceptor_.get();
+    acceptor_->Start();
+    stub_ = toy::Toy::NewStub(
+        grpc::CreateChannel("unix:" + options.socket_path, grpc::InsecureChannelCredentials()));
+  }
+  ~ToyRpcTest() override {
+    stub_.reset();
+    server_->Shutdown();
+    acceptor_->Stop();
+    executor_.Stop();
+  }
+
+  using Method = grpc::Status (toy::Toy::Stub::*)(grpc::ClientContext*,
+                                                      const toy::DoubleRequest&,
+                                                      toy::DoubleResponse*);
+  grpc::Status Call(Method method) {
+    toy::DoubleRequest request;
+    request.set_value(21);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    return (stub_.get()->*method)(&context, request, &reply_);
+  }
+
+  TempDir tmp_;
+  Executor executor_{"toy", 1};
+  Strand control_{executor_};
+  rpc::CallEntry entry_{control_};
+  Handler handler_;
+  ToyService service_{entry_, handler_};
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<toy::Toy::Stub> stub_;
+  toy::DoubleResponse reply_;
+};
+
+TEST_F(ToyRpcTest, IsAnsweredOnTheControlStrandForTheCallerTheKernelNames) {
+  handler_ = [this](const Peer& peer, const toy::DoubleRequest& request,
+                    toy::DoubleResponse* reply, const auto& finish) {
+    EXPECT_TRUE(control_.RunsHere());
+    EXPECT_EQ(peer.uid, ::getuid());
+    EXPECT_EQ(peer.pid, ::getpid());
+    reply->set_value(2 * request.value());
+    finish(Status::Ok());
+  };
+  const grpc::Status status = Call(&toy::Toy::Stub::Double);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(reply_.value(), 42);
+  EXPECT_EQ(entry_.calls.load(), 0);
+}
+
+TEST_F(ToyRpcTest, ErrorsKeepTheirCodeAndText) {
+  handler_ = [](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*,
+                const auto& finish) { finish(NotFound("nothing to double")); };
+  const grpc::Status status = Call(&toy::Toy::Stub::Double);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(status.error_message(), "nothing to double");
+  handler_ = nullptr;
+  EXPECT_EQ(Call(&toy::Toy::Stub::Double).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(ToyRpcTest, WithoutARoleNoHandlerIsReached) {
+  bool reached = false;
+  handler_ = [&reached](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*,
+                        const auto& finish) {
+    reached = true;
+    finish(Status::Ok());
+  };
+  const grpc::Status status = Call(&toy::Toy::Stub::Forgotten);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(status.error_message(), HasSubstr("Forgotten has no role"));
+  EXPECT_FALSE(reached);
+  EXPECT_EQ(entry_.role_denied.load(), 1u);
+}
+
+TEST_F(ToyRpcTest, TheRoleIsTheOneAtTheMethod) {
+  const rpc::MethodRoles roles(
+      *toy::DoubleRequest::descriptor()->file()->FindServiceByName("Toy"));
+  Peer viewer;
+  viewer.remote = viewer.viewer = true;
+  EXPECT_EQ(roles.MayCall(viewer, "Double").code(), StatusCode::kPermissionDenied);
+  EXPECT_TRUE(roles.MayCall(Peer(), "Double").ok());
+}
+
+}  // namespace
+}  // namespace profd
