@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 
+#include "driver/abi/channels.h"
 #include "sim/emitters.h"
 
 namespace profd::sim {
@@ -50,16 +51,36 @@ class DvppEmitter final : public Emitter {
   int engine_type_;
 };
 
-}  // namespace
-
 // The vendor's parser learns from the first line whether lines carry a dvpp_id.
-std::string_view DvppHeader() {
-  return "time_stamp(s):time_stamp(ns) dvpp_id engine_type engine_id all_time all_frame "
-         "all_utilization proc_time proc_frame proc_utilization last_time last_frame\n";
+constexpr std::string_view kHeader =
+    "time_stamp(s):time_stamp(ns) dvpp_id engine_type engine_id all_time all_frame "
+    "all_utilization proc_time proc_frame proc_utilization last_time last_frame\n";
+
+// Channel 6 has all of them (< 0), channels 135..141 one each, in id order.
+int DvppEngineType(unsigned channel) {
+  if (channel == abi::kChannelDvpp) return -1;
+  constexpr int kTypes[] = {5, 3, 0, 1, 4, 2, 6};
+  return kTypes[channel - abi::kChannelDvppVenc];
 }
 
-std::unique_ptr<Emitter> MakeDvppEmitter(Target target, int engine_type) {
-  return std::make_unique<DvppEmitter>(target, engine_type);
+std::unique_ptr<RecordStream> MakeDvpp(const StreamStart& start) {
+  return start.Text(kHeader, std::make_unique<DvppEmitter>(start.target, DvppEngineType(start.channel)));
+}
+
+}  // namespace
+
+std::span<const StreamSource> DvppStreams() {
+  static constexpr auto kSources = std::to_array<StreamSource>({
+      {abi::kChannelDvpp, MakeDvpp},
+      {abi::kChannelDvppVenc, MakeDvpp},
+      {abi::kChannelDvppVenc + 1, MakeDvpp},
+      {abi::kChannelDvppVenc + 2, MakeDvpp},
+      {abi::kChannelDvppVenc + 3, MakeDvpp},
+      {abi::kChannelDvppVenc + 4, MakeDvpp},
+      {abi::kChannelDvppVenc + 5, MakeDvpp},
+      {abi::kChannelDvppVenc + 6, MakeDvpp},
+  });
+  return kSources;
 }
 
 }  // namespace profd::sim

@@ -15,14 +15,11 @@ void AppendTextStamp(int64_t device_ns, std::string* out) {
                  device_ns % kNsPerSecond);
 }
 
-std::string_view HccsHeader() { return abi::kHccsHeader; }
-
-std::string_view NetHeader() {
-  return "time_stamp(s):time_stamp(ns) bandwidth rxPacket/s rxByte/s rxPackets rxBytes rxErrors "
-         "rxDropped txPacket/s txByte/s txPackets txBytes txErrors txDropped funcId\n";
-}
-
 namespace {
+
+constexpr std::string_view kNetHeader =
+    "time_stamp(s):time_stamp(ns) bandwidth rxPacket/s rxByte/s rxPackets rxBytes rxErrors "
+    "rxDropped txPacket/s txByte/s txPackets txBytes txErrors txDropped funcId\n";
 
 class PcieEmitter final : public Emitter {
  public:
@@ -121,16 +118,29 @@ class NetEmitter final : public Emitter {
   bool roce_;
 };
 
+std::unique_ptr<RecordStream> MakePcie(const StreamStart& start) {
+  if (!start.TakesNothing()) return nullptr;
+  return start.Periodic(96, start.para.sample_period, std::make_unique<PcieEmitter>(start.target));
+}
+
+std::unique_ptr<RecordStream> MakeHccs(const StreamStart& start) {
+  return start.Text(abi::kHccsHeader, std::make_unique<HccsEmitter>(start.target));
+}
+
+std::unique_ptr<RecordStream> MakeNet(const StreamStart& start) {
+  return start.Text(kNetHeader, std::make_unique<NetEmitter>(start.target, start.channel == abi::kChannelRoce));
+}
+
 }  // namespace
 
-std::unique_ptr<Emitter> MakePcieEmitter(Target target) {
-  return std::make_unique<PcieEmitter>(target);
-}
-std::unique_ptr<Emitter> MakeHccsEmitter(Target target) {
-  return std::make_unique<HccsEmitter>(target);
-}
-std::unique_ptr<Emitter> MakeNetEmitter(Target target, bool roce) {
-  return std::make_unique<NetEmitter>(target, roce);
+std::span<const StreamSource> LinkStreams() {
+  static constexpr auto kSources = std::to_array<StreamSource>({
+      {abi::kChannelPcie, MakePcie},
+      {abi::kChannelHccs, MakeHccs},
+      {abi::kChannelNic, MakeNet},
+      {abi::kChannelRoce, MakeNet},
+  });
+  return kSources;
 }
 
 }  // namespace profd::sim

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include "driver/abi/channels.h"
 #include "sim/emitters.h"
 #include "sim/host_counter.h"
 
@@ -145,23 +147,69 @@ class ModuleMemEmitter final : public Emitter {
   bool host_cycles_;
 };
 
+std::unique_ptr<RecordStream> MakeMemEvent(const StreamStart& start) {
+  const abi::ProfStartPara& para = start.para;
+  if (para.user_data == nullptr || para.user_data_size < abi::kMemEventCfgHead ||
+      !ValidPeriod(para.sample_period)) {
+    return nullptr;
+  }
+  uint32_t head[3];
+  std::memcpy(head, para.user_data, sizeof head);
+  const uint32_t count = head[2];
+  constexpr uint32_t kMaxEvents = 2;
+  if (count < 1 || count > kMaxEvents || para.user_data_size != abi::kMemEventCfgHead + 4 * count ||
+      !ValidPeriod(head[0])) {
+    return nullptr;
+  }
+  std::vector<uint32_t> events(count);
+  std::memcpy(events.data(), static_cast<const char*>(para.user_data) + sizeof head, 4 * count);
+  for (uint32_t event : events) {
+    if (event != abi::kMemEventRead && event != abi::kMemEventWrite) return nullptr;
+  }
+  if (start.channel == abi::kChannelHbm) {
+    return start.Periodic(24, para.sample_period, std::make_unique<HbmEmitter>(start.target, std::move(events)));
+  }
+  return start.Periodic(20, para.sample_period,
+                        std::make_unique<DdrEmitter>(start.target, std::move(events), head[1]));
+}
+
+std::unique_ptr<RecordStream> MakeLlc(const StreamStart& start) {
+  const auto config = start.CopyExactly<abi::LlcCfg>();
+  if (!config || !ValidPeriod(start.para.sample_period) || !ValidPeriod(config->period) ||
+      (config->sample_type != abi::kLlcSampleRead && config->sample_type != abi::kLlcSampleWrite)) {
+    return nullptr;
+  }
+  const bool write = config->sample_type == abi::kLlcSampleWrite;
+  return start.Periodic(24, start.para.sample_period, std::make_unique<LlcEmitter>(start.target, write));
+}
+
+std::unique_ptr<RecordStream> MakeMem(const StreamStart& start) {
+  const auto config = start.CopyExactly<abi::MemCfg>();
+  const bool device = start.channel == abi::kChannelNpuMem;
+  if (!config || !ValidPeriod(start.para.sample_period) || !ValidPeriod(config->period) ||
+      config->event != (device ? abi::kMemCfgEventDevice : abi::kMemCfgEventApp)) {
+    return nullptr;
+  }
+  if (start.channel == abi::kChannelNpuModuleMem) {
+    return start.Periodic(24, start.para.sample_period,
+                          std::make_unique<ModuleMemEmitter>(start.target, config->res1 == 1));
+  }
+  return start.Periodic(32, start.para.sample_period,
+                        std::make_unique<NpuMemEmitter>(start.target, config->event));
+}
+
 }  // namespace
 
-std::unique_ptr<Emitter> MakeHbmEmitter(Target target, std::vector<uint32_t> events) {
-  return std::make_unique<HbmEmitter>(target, std::move(events));
-}
-std::unique_ptr<Emitter> MakeDdrEmitter(Target target, std::vector<uint32_t> events,
-                                        uint32_t master) {
-  return std::make_unique<DdrEmitter>(target, std::move(events), master);
-}
-std::unique_ptr<Emitter> MakeLlcEmitter(Target target, bool write) {
-  return std::make_unique<LlcEmitter>(target, write);
-}
-std::unique_ptr<Emitter> MakeNpuMemEmitter(Target target, uint32_t event) {
-  return std::make_unique<NpuMemEmitter>(target, event);
-}
-std::unique_ptr<Emitter> MakeModuleMemEmitter(Target target, bool host_cycles) {
-  return std::make_unique<ModuleMemEmitter>(target, host_cycles);
+std::span<const StreamSource> MemoryStreams() {
+  static constexpr auto kSources = std::to_array<StreamSource>({
+      {abi::kChannelHbm, MakeMemEvent},
+      {abi::kChannelDdr, MakeMemEvent},
+      {abi::kChannelLlc, MakeLlc},
+      {abi::kChannelNpuAppMem, MakeMem},
+      {abi::kChannelNpuMem, MakeMem},
+      {abi::kChannelNpuModuleMem, MakeMem},
+  });
+  return kSources;
 }
 
 }  // namespace profd::sim

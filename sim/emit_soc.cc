@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "driver/abi/channels.h"
 #include "sim/emitters.h"
@@ -262,55 +263,76 @@ class LpEmitter final : public Emitter {
 constexpr auto kQosStreams = std::to_array<QosStream>(
     {{12, "st_mpamid_12"}, {13, "st_mpamid_13"}, {14, "st_mpamid_14"}, {15, "st_mpamid_15"}});
 
+// driver-abi 4.2: some callers ask for period 0 in channels 52 and 133; this is what they get.
+constexpr uint32_t kZeroPeriodMs = 10;
+
+std::unique_ptr<RecordStream> MakeLp(const StreamStart& start) {
+  const auto config = start.CopyExactly<abi::LpmCfg>();
+  if (!config || !ValidPeriod(config->period) || config->version != 1) return nullptr;
+  return start.Periodic(888, config->period, std::make_unique<LpEmitter>(start.target, PeriodNs(config->period)));
+}
+
+std::unique_ptr<RecordStream> MakeQos(const StreamStart& start) {
+  const auto config = start.CopyExactly<abi::QosProfileConfig>();
+  if (!config || config->period > kMaxPeriodMs || config->stream_num < 1 ||
+      config->stream_num > abi::kMaxMpamIds) {
+    return nullptr;
+  }
+  std::vector<uint8_t> ids(config->mpam_id, config->mpam_id + config->stream_num);
+  for (uint8_t id : ids) {
+    bool known = false;
+    for (const QosStream& stream : QosStreams(start.target.chip())) {
+      known = known || stream.mpam_id == id;
+    }
+    if (!known) return nullptr;
+  }
+  const uint32_t period_ms = config->period == 0 ? kZeroPeriodMs : config->period;
+  return start.Periodic(64, period_ms, std::make_unique<QosEmitter>(start.target, std::move(ids)));
+}
+
+template <class T>
+std::unique_ptr<Emitter> Make(Target target, std::shared_ptr<uint8_t> count) {
+  return std::make_unique<T>(target, std::move(count));
+}
+
+// The running count in the head of channel 52's records is shared by its emitters.
+std::unique_ptr<RecordStream> MakeSocProfile(const StreamStart& start) {
+  // The longer form (84 bytes) belongs to chips we do not simulate.
+  const auto config = start.CopyExactly<abi::SocProfileCfg>();
+  if (!config) return nullptr;
+  using MakeEmitter = std::unique_ptr<Emitter> (*)(Target, std::shared_ptr<uint8_t>);
+  const std::pair<abi::CommonSampleSwitch, MakeEmitter> rows[] = {
+      {config->acc_pmu, Make<AccPmuEmitter>},
+      {config->on_chip, Make<SocLevelEmitter>},
+      {config->inter_die, Make<SioEmitter>},
+      {config->inter_chip, Make<ChipTransEmitter>},
+  };
+  const auto count = std::make_shared<uint8_t>(uint8_t{0});
+  std::unique_ptr<RecordStream> stream = start.Empty(64);
+  for (const auto& [sample_switch, make] : rows) {
+    if (sample_switch.inner_switch > abi::kSwitchDisable) return nullptr;
+    if (sample_switch.inner_switch != abi::kSwitchEnable) continue;
+    if (sample_switch.period > kMaxPeriodMs) return nullptr;
+    const uint32_t period_ms = sample_switch.period == 0 ? kZeroPeriodMs : sample_switch.period;
+    stream->AddTicker(PeriodNs(period_ms), make(start.target, count));
+  }
+  return stream;
+}
+
 }  // namespace
+
+std::span<const StreamSource> SocStreams() {
+  static constexpr auto kSources = std::to_array<StreamSource>({
+      {abi::kChannelLp, MakeLp},
+      {abi::kChannelQos, MakeQos},
+      {abi::kChannelStarsSocProfile, MakeSocProfile},
+  });
+  return kSources;
+}
 
 std::span<const QosStream> QosStreams(const ChipSpec& chip) {
   return chip.aiv_cores > 0 ? std::span<const QosStream>(kQosStreams)
                             : std::span<const QosStream>();
-}
-
-std::unique_ptr<Emitter> MakeSioEmitter(Target target, std::shared_ptr<uint8_t> count) {
-  return std::make_unique<SioEmitter>(target, std::move(count));
-}
-std::unique_ptr<Emitter> MakeAccPmuEmitter(Target target, std::shared_ptr<uint8_t> count) {
-  return std::make_unique<AccPmuEmitter>(target, std::move(count));
-}
-std::unique_ptr<Emitter> MakeChipTransEmitter(Target target, std::shared_ptr<uint8_t> count) {
-  return std::make_unique<ChipTransEmitter>(target, std::move(count));
-}
-std::unique_ptr<Emitter> MakeSocLevelEmitter(Target target, std::shared_ptr<uint8_t> count) {
-  return std::make_unique<SocLevelEmitter>(target, std::move(count));
-}
-std::unique_ptr<Emitter> MakeQosEmitter(Target target, std::vector<uint8_t> mpam_ids) {
-  return std::make_unique<QosEmitter>(target, std::move(mpam_ids));
-}
-std::unique_ptr<Emitter> MakeLpEmitter(Target target, int64_t period_ns) {
-  return std::make_unique<LpEmitter>(target, period_ns);
-}
-
-// Instruction profiling. The specification has sizes, no layout: behind 32 bytes that the vendor's
-// analyser does not read comes a running count, so that a byte lost or doubled shows.
-class InstrEmitter final : public Emitter {
- public:
-  InstrEmitter(Target target, size_t record_size) : target_(target), record_size_(record_size) {}
-  void Emit(const Tick& tick, std::string* out) override {
-    out->append(kUnread, '\0');
-    const uint64_t busy = target_.model().Total(kSioRx, tick.scenario_ns);
-    for (size_t at = kUnread; at < record_size_; at += 2 * sizeof(uint64_t)) {
-      AppendLe(static_cast<uint64_t>(tick.index), out);
-      AppendLe(busy, out);
-    }
-  }
-  size_t BytesPerTick() const override { return record_size_; }
-
- private:
-  static constexpr size_t kUnread = 32;
-  const Target target_;
-  const size_t record_size_;
-};
-
-std::unique_ptr<Emitter> MakeInstrEmitter(Target target, size_t record_size) {
-  return std::make_unique<InstrEmitter>(target, record_size);
 }
 
 }  // namespace profd::sim

@@ -1,14 +1,16 @@
-// The emitters of every channel that delivers data; record layouts are those of driver-abi 3.6.
-// `node` outlives them.
+// The channels that deliver data, by what emits their records; layouts are those of driver-abi 3.6, parameters
+// those of 3.2-3.4. `node` outlives the streams.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "driver/abi/hal_abi.h"
 #include "sim/record_stream.h"
 
 namespace profd::sim {
@@ -30,36 +32,45 @@ void AppendLe(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Memory (emit_memory.cc).
-std::unique_ptr<Emitter> MakeHbmEmitter(Target target, std::vector<uint32_t> events);
-std::unique_ptr<Emitter> MakeDdrEmitter(Target target, std::vector<uint32_t> events,
-                                        uint32_t master);
-std::unique_ptr<Emitter> MakeLlcEmitter(Target target, bool write);
-std::unique_ptr<Emitter> MakeNpuMemEmitter(Target target, uint32_t event);
-std::unique_ptr<Emitter> MakeModuleMemEmitter(Target target, bool host_cycles);
+inline constexpr uint32_t kMaxPeriodMs = 1000;
+inline bool ValidPeriod(uint32_t ms) { return ms >= 1 && ms <= kMaxPeriodMs; }
+inline int64_t PeriodNs(uint32_t ms) { return int64_t{ms} * kNsPerMs; }
 
-// Links (emit_link.cc).
-std::unique_ptr<Emitter> MakePcieEmitter(Target target);
-std::unique_ptr<Emitter> MakeHccsEmitter(Target target);
-std::unique_ptr<Emitter> MakeNetEmitter(Target target, bool roce);
-std::string_view HccsHeader();
-std::string_view NetHeader();
+// What prof_drv_start was given.
+struct StreamStart {
+  const Node& node;
+  Target target;
+  unsigned channel;
+  const abi::ProfStartPara& para;
 
-// Media engines (emit_dvpp.cc). `engine_type` < 0: all of them.
-std::unique_ptr<Emitter> MakeDvppEmitter(Target target, int engine_type);
-std::string_view DvppHeader();
+  // Copies the caller's bytes: they are freed right after the call.
+  template <class T>
+  std::optional<T> CopyExactly() const {
+    if (para.user_data == nullptr || para.user_data_size != sizeof(T)) return std::nullopt;
+    T value;
+    std::memcpy(&value, para.user_data, sizeof value);
+    return value;
+  }
+  bool TakesNothing() const { return para.user_data_size == 0 && ValidPeriod(para.sample_period); }
 
-// SoC (emit_soc.cc). The running count in the head of channel 52's records is shared by its
-// emitters.
-std::unique_ptr<Emitter> MakeSioEmitter(Target target, std::shared_ptr<uint8_t> count);
-std::unique_ptr<Emitter> MakeAccPmuEmitter(Target target, std::shared_ptr<uint8_t> count);
-std::unique_ptr<Emitter> MakeChipTransEmitter(Target target, std::shared_ptr<uint8_t> count);
-std::unique_ptr<Emitter> MakeSocLevelEmitter(Target target, std::shared_ptr<uint8_t> count);
-std::unique_ptr<Emitter> MakeQosEmitter(Target target, std::vector<uint8_t> mpam_ids);
-std::unique_ptr<Emitter> MakeLpEmitter(Target target, int64_t period_ns);
+  std::unique_ptr<RecordStream> Empty(size_t record_size) const;
+  std::unique_ptr<RecordStream> Periodic(size_t record_size, uint32_t period_ms,
+                                         std::unique_ptr<Emitter> emitter) const;
+  std::unique_ptr<RecordStream> Text(std::string_view header,
+                                     std::unique_ptr<Emitter> emitter) const;
+};
 
-// Instruction profiling: `record_size` bytes, a record every period of the driver.
-std::unique_ptr<Emitter> MakeInstrEmitter(Target target, size_t record_size);
+// A channel and what makes its stream; null where the parameters are wrong for it.
+struct StreamSource {
+  uint32_t channel;
+  std::unique_ptr<RecordStream> (*make)(const StreamStart&);
+};
+// Of emit_dvpp.cc, emit_instr.cc, ...
+std::span<const StreamSource> DvppStreams();
+std::span<const StreamSource> InstrStreams();
+std::span<const StreamSource> LinkStreams();
+std::span<const StreamSource> MemoryStreams();
+std::span<const StreamSource> SocStreams();
 
 // QoS streams the simulated driver knows; empty where the chip has none.
 struct QosStream {
