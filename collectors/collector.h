@@ -1,5 +1,5 @@
 // The collector interface: what a collector is told, what it may touch, what it gives back.
-// Adding one = its folder, one line in collector_table.cc, its metrics in metric_table.h. Nothing in
+// Adding one = its folder, one line in collector_list.h, its metrics in metric_table.h. Nothing in
 // daemon/ knows any collector by name.
 //
 // Two kinds:

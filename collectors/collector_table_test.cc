@@ -39,7 +39,7 @@ TEST(CollectorTable, NamesAreTheFoldersThatBuildCollectors) {
   std::set<std::string> folders;
   for (const auto& entry : std::filesystem::directory_iterator("collectors")) {
     std::string name = entry.path().filename();
-    if (std::filesystem::exists(entry.path() / (name + "_collector.h"))) folders.insert(name);
+    if (std::filesystem::exists(entry.path() / (name + "_collector.cc"))) folders.insert(name);
   }
   std::set<std::string> names;
   for (const CollectorEntry& entry : Collectors()) names.emplace(entry.spec->name);

@@ -64,7 +64,8 @@ int DvppEngineType(unsigned channel) {
 }
 
 std::unique_ptr<RecordStream> MakeDvpp(const StreamStart& start) {
-  return start.Text(kHeader, std::make_unique<DvppEmitter>(start.target, DvppEngineType(start.channel)));
+  return start.Text(kHeader,
+                    std::make_unique<DvppEmitter>(start.target, DvppEngineType(start.channel)));
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ std::unique_ptr<RecordStream> MakeInstr(const StreamStart& start) {
     if (abi::InstrChannel(group, 0) == start.channel) core = 0;
   }
   const size_t record_size = abi::InstrRecordSize(core);
-  return start.Periodic(record_size, kRecordMs, std::make_unique<InstrEmitter>(start.target, record_size));
+  return start.Periodic(record_size, kRecordMs,
+                        std::make_unique<InstrEmitter>(start.target, record_size));
 }
 
 }  // namespace

@@ -128,7 +128,8 @@ std::unique_ptr<RecordStream> MakeHccs(const StreamStart& start) {
 }
 
 std::unique_ptr<RecordStream> MakeNet(const StreamStart& start) {
-  return start.Text(kNetHeader, std::make_unique<NetEmitter>(start.target, start.channel == abi::kChannelRoce));
+  return start.Text(kNetHeader,
+                    std::make_unique<NetEmitter>(start.target, start.channel == abi::kChannelRoce));
 }
 
 }  // namespace

@@ -167,7 +167,8 @@ std::unique_ptr<RecordStream> MakeMemEvent(const StreamStart& start) {
     if (event != abi::kMemEventRead && event != abi::kMemEventWrite) return nullptr;
   }
   if (start.channel == abi::kChannelHbm) {
-    return start.Periodic(24, para.sample_period, std::make_unique<HbmEmitter>(start.target, std::move(events)));
+    return start.Periodic(24, para.sample_period,
+                          std::make_unique<HbmEmitter>(start.target, std::move(events)));
   }
   return start.Periodic(20, para.sample_period,
                         std::make_unique<DdrEmitter>(start.target, std::move(events), head[1]));
@@ -180,7 +181,8 @@ std::unique_ptr<RecordStream> MakeLlc(const StreamStart& start) {
     return nullptr;
   }
   const bool write = config->sample_type == abi::kLlcSampleWrite;
-  return start.Periodic(24, start.para.sample_period, std::make_unique<LlcEmitter>(start.target, write));
+  return start.Periodic(24, start.para.sample_period,
+                        std::make_unique<LlcEmitter>(start.target, write));
 }
 
 std::unique_ptr<RecordStream> MakeMem(const StreamStart& start) {

@@ -269,7 +269,8 @@ constexpr uint32_t kZeroPeriodMs = 10;
 std::unique_ptr<RecordStream> MakeLp(const StreamStart& start) {
   const auto config = start.CopyExactly<abi::LpmCfg>();
   if (!config || !ValidPeriod(config->period) || config->version != 1) return nullptr;
-  return start.Periodic(888, config->period, std::make_unique<LpEmitter>(start.target, PeriodNs(config->period)));
+  return start.Periodic(888, config->period,
+                        std::make_unique<LpEmitter>(start.target, PeriodNs(config->period)));
 }
 
 std::unique_ptr<RecordStream> MakeQos(const StreamStart& start) {

@@ -1,5 +1,5 @@
-// The channels that deliver data, by what emits their records; layouts are those of driver-abi 3.6, parameters
-// those of 3.2-3.4. `node` outlives the streams.
+// The channels that deliver data, by what emits their records; layouts are those of driver-abi 3.6,
+// parameters those of 3.2-3.4. `node` outlives the streams.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-#include "collectors/aicore_freq/aicore_freq_collector.h"
-
+// AI Core frequency and, where the chip reports them, voltages (channel 132).
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/records/lpm.h"

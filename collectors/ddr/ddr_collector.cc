@@ -1,9 +1,9 @@
-#include "collectors/ddr/ddr_collector.h"
-
+// DDR traffic by controller and direction (channel 7).
 #include <fmt/format.h>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/records/ddr.h"

@@ -1,9 +1,9 @@
-#include "collectors/dvpp/dvpp_collector.h"
-
+// Utilisation of the image and video engines (channels 6 and 135-141).
 #include <fmt/format.h>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 

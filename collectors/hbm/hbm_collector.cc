@@ -1,9 +1,9 @@
-#include "collectors/hbm/hbm_collector.h"
-
+// HBM traffic by stack and direction (channel 1).
 #include <fmt/format.h>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/records/hbm.h"

@@ -1,10 +1,9 @@
-#include "collectors/hbm/hbm_collector.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
+#include "collectors/collector_list.h"
 #include "collectors/testing/channel_fixture.h"
 #include "driver/abi/hal_abi.h"
 

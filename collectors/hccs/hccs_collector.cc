@@ -1,7 +1,7 @@
-#include "collectors/hccs/hccs_collector.h"
-
+// HCCS bytes and bandwidth of the device (channel 9).
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 

@@ -1,10 +1,9 @@
-#include "collectors/hccs/hccs_collector.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
 
+#include "collectors/collector_list.h"
 #include "collectors/testing/channel_fixture.h"
 #include "driver/abi/hal_abi.h"
 

@@ -1,5 +1,4 @@
-#include "collectors/host_cpu/host_cpu_collector.h"
-
+// CPU time of the host, and of the processes of a session.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "collectors/proc/device_table.h"
 #include "collectors/proc/proc_text.h"

@@ -1,5 +1,3 @@
-#include "collectors/host_cpu/host_cpu_collector.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "collectors/collector_list.h"
 #include "collectors/proc/proc_text.h"
 #include "collectors/proc/testing/host_fixture.h"
 

@@ -1,5 +1,4 @@
-#include "collectors/host_disk/host_disk_collector.h"
-
+// Bytes, requests and busy time of the host's whole disks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "collectors/proc/device_table.h"
 #include "collectors/proc/proc_text.h"

@@ -1,11 +1,10 @@
-#include "collectors/host_disk/host_disk_collector.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "collectors/collector_list.h"
 #include "collectors/proc/testing/host_fixture.h"
 
 namespace profd {

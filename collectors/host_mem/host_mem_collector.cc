@@ -1,5 +1,4 @@
-#include "collectors/host_mem/host_mem_collector.h"
-
+// Memory of the host, of its NUMA nodes, and of the processes of a session.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "collectors/proc/device_table.h"
 #include "collectors/proc/proc_text.h"

@@ -1,5 +1,3 @@
-#include "collectors/host_mem/host_mem_collector.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +5,7 @@
 
 #include <string>
 
+#include "collectors/collector_list.h"
 #include "collectors/proc/testing/host_fixture.h"
 
 namespace profd {

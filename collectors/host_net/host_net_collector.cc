@@ -1,5 +1,4 @@
-#include "collectors/host_net/host_net_collector.h"
-
+// Counters, speed and carrier of the host's network devices.
 #include <fmt/format.h>
 
 #include <array>
@@ -9,6 +8,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "collectors/proc/device_table.h"
 #include "collectors/proc/proc_text.h"

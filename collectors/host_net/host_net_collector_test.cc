@@ -1,11 +1,10 @@
-#include "collectors/host_net/host_net_collector.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "collectors/collector_list.h"
 #include "collectors/proc/testing/host_fixture.h"
 
 namespace profd {

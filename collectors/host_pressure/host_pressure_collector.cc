@@ -1,11 +1,11 @@
-#include "collectors/host_pressure/host_pressure_collector.h"
-
+// Pressure stall information of the kernel: how long tasks waited for CPU, memory and I/O.
 #include <array>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/text.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "collectors/proc/device_table.h"
 #include "collectors/proc/text_file.h"

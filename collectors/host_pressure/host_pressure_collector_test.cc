@@ -1,10 +1,9 @@
-#include "collectors/host_pressure/host_pressure_collector.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "collectors/collector_list.h"
 #include "collectors/proc/testing/host_fixture.h"
 
 namespace profd {

@@ -1,9 +1,10 @@
-#include "collectors/instr/instr_collector.h"
-
+// Instruction profiling of the AI Cores (910B, one channel for each core of a core group): kept as the
+// driver delivers it. What its fields mean is decoded by the vendor's analyser; there are no live metrics.
 #include <fmt/format.h>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
 

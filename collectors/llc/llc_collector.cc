@@ -1,9 +1,9 @@
-#include "collectors/llc/llc_collector.h"
-
+// Last level cache hit ratio and throughput (channel 8).
 #include <fmt/format.h>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/records/llc.h"

@@ -1,10 +1,9 @@
-#include "collectors/llc/llc_collector.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
 
+#include "collectors/collector_list.h"
 #include "collectors/testing/channel_fixture.h"
 #include "driver/abi/hal_abi.h"
 

@@ -1,11 +1,11 @@
-#include "collectors/npu_mem/npu_mem_collector.h"
-
+// Device memory in use: application, device, software modules (channels 130, 131, 142).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/records/module_mem.h"

@@ -1,9 +1,8 @@
-#include "collectors/npu_mem/npu_mem_collector.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
+#include "collectors/collector_list.h"
 #include "collectors/testing/channel_fixture.h"
 #include "driver/abi/hal_abi.h"
 

@@ -1,9 +1,11 @@
-#include "collectors/npu_optics/npu_optics_collector.h"
-
+// Link, speed and optics of the NPUs' network ports, which only the vendor's hccn_tool tells. The
+// tool runs on a thread of the reader's own once a minute; a poll takes over what has come in
+// since.
 #include <array>
 #include <memory>
 #include <utility>
 
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/hccn_reader.h"
 

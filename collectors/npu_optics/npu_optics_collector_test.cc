@@ -1,11 +1,10 @@
-#include "collectors/npu_optics/npu_optics_collector.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
 
+#include "collectors/collector_list.h"
 #include "collectors/proc/testing/host_fixture.h"
 #include "driver/hccn_reader.h"
 #include "driver/testing/script_tool.h"

@@ -4,10 +4,10 @@
 #include <map>
 #include <tuple>
 
+#include "collectors/collector_list.h"
 #include "collectors/histogram.h"
 #include "collectors/metric_table.h"
 #include "collectors/npu_state/npu_state.h"
-#include "collectors/npu_state/npu_state_collector.h"
 #include "collectors/npu_state/series_slot.h"
 
 namespace profd {

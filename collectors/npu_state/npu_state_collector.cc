@@ -1,7 +1,8 @@
-#include "collectors/npu_state/npu_state_collector.h"
-
+// What libdcmi says about the NPUs: health, faults, utilization, clocks, power, memory, links,
+// network, processes. Values nobody knows are absent, never -1.
 #include <fmt/format.h>
 
+#include "collectors/collector_list.h"
 #include "collectors/npu_state/core_readings.h"
 #include "collectors/npu_state/link_readings.h"
 #include "collectors/npu_state/node_readings.h"

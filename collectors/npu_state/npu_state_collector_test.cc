@@ -1,5 +1,3 @@
-#include "collectors/npu_state/npu_state_collector.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "collectors/collector_list.h"
 #include "collectors/npu_state/npu_state_test_support.h"
 
 namespace profd {

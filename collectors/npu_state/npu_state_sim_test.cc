@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "collectors/collector_list.h"
 #include "collectors/npu_state/npu_state.h"
-#include "collectors/npu_state/npu_state_collector.h"
 #include "collectors/proc/testing/fake_tree.h"
 #include "collectors/testing/fake_registry.h"
 #include "driver/rooted_fs.h"

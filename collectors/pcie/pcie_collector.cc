@@ -1,7 +1,7 @@
-#include "collectors/pcie/pcie_collector.h"
-
+// PCIe bandwidth by transaction type and read latency (channel 3).
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/records/pcie.h"

@@ -1,11 +1,11 @@
-#include "collectors/qos/qos_collector.h"
-
+// Memory bandwidth by QoS stream (channel 133).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/records/qos.h"

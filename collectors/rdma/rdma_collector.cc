@@ -1,5 +1,4 @@
-#include "collectors/rdma/rdma_collector.h"
-
+// Counters and states of the host's own RDMA ports (/sys/class/infiniband), InfiniBand and RoCE.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "collectors/proc/device_table.h"
 #include "collectors/proc/proc_text.h"

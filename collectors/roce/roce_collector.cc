@@ -1,6 +1,6 @@
-#include "collectors/roce/roce_collector.h"
-
+// RoCE port counters and rates (channel 129).
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/network_port_decoder.h"
 #include "driver/abi/hal_abi.h"
 

@@ -1,8 +1,8 @@
-#include "collectors/soc_profile/soc_profile_collector.h"
-
+// Inter-die and inter-chip traffic, accelerator PMU, SoC levels, low power (channel 52).
 #include <algorithm>
 
 #include "collectors/channel_plan.h"
+#include "collectors/collector_list.h"
 #include "collectors/soc_profile/soc_profile_records.h"
 #include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"

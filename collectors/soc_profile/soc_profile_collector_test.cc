@@ -1,11 +1,10 @@
-#include "collectors/soc_profile/soc_profile_collector.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "collectors/collector_list.h"
 #include "collectors/testing/channel_fixture.h"
 #include "driver/abi/hal_abi.h"
 

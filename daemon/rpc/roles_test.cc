@@ -44,7 +44,8 @@ TEST(RolesTest, ViewersOnlyLook) {
                                             "ListDumps",    "GetTopology"};
   for (int i = 0; i < Service().method_count(); ++i) {
     const std::string& method = Service().method(i)->name();
-    EXPECT_EQ(Roles().MayCall(WithRole(Role::kViewer), method).ok(), looks.count(method) == 1) << method;
+    EXPECT_EQ(Roles().MayCall(WithRole(Role::kViewer), method).ok(), looks.count(method) == 1)
+        << method;
     EXPECT_TRUE(Roles().MayCall(WithRole(Role::kUser), method).ok()) << method;
     EXPECT_TRUE(Roles().MayCall(WithRole(Role::kAdmin), method).ok()) << method;
   }
@@ -59,7 +60,8 @@ TEST(RolesTest, TheRefusalNamesTheRole) {
 }
 
 TEST(RolesTest, AMethodWithoutARoleCannotBeCalled) {
-  EXPECT_EQ(Roles().MayCall(WithRole(Role::kAdmin), "Forgotten").code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(Roles().MayCall(WithRole(Role::kAdmin), "Forgotten").code(),
+            StatusCode::kPermissionDenied);
   EXPECT_EQ(Roles().MayCall(Peer(), "Forgotten").code(), StatusCode::kPermissionDenied);
 }
 

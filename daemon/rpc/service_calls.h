@@ -1,6 +1,6 @@
-// What the methods of a gRPC service have in common: the caller is identified and admitted by the role that
-// stands at the method, what a call holds is counted against its caller, and the answer is made on the control
-// strand.
+// What the methods of a gRPC service have in common: the caller is identified and admitted by the
+// role that stands at the method, what a call holds is counted against its caller, and the answer
+// is made on the control strand.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -111,7 +111,8 @@ class ServiceCalls {
                          handle = std::move(handle), reactor]() mutable {
       handle(peer, request, [&calls, reactor, message](Status status) {
         // As an object and in its serialised form.
-        if (status.ok()) status = reactor->memory->Grow(message->SpaceUsedLong() + message->ByteSizeLong());
+        if (status.ok())
+          status = reactor->memory->Grow(message->SpaceUsedLong() + message->ByteSizeLong());
         calls.fetch_sub(1);  // first: this service may go with its last call
         reactor->Finish(ToGrpc(status));
       });

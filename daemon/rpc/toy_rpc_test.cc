@@ -1,5 +1,6 @@
-// A toy RPC, of what CONTRIBUTING.md lists on the daemon's side: a method with a role (proto/toy/toy.proto)
-// and a handler that runs on the control strand. It is called over a unix socket, as profd's are.
+// A toy RPC, of what CONTRIBUTING.md lists on the daemon's side: a method with a role
+// (proto/toy/toy.proto) and a handler that runs on the control strand. It is called over a unix
+// socket, as profd's are.
 #include <gmock/gmock.h>
 #include <grpcpp/server_posix.h>
 #include <gtest/gtest.h>
@@ -66,9 +67,8 @@ class ToyRpcTest : public ::testing::Test {
     executor_.Stop();
   }
 
-  using Method = grpc::Status (toy::Toy::Stub::*)(grpc::ClientContext*,
-                                                      const toy::DoubleRequest&,
-                                                      toy::DoubleResponse*);
+  using Method = grpc::Status (toy::Toy::Stub::*)(grpc::ClientContext*, const toy::DoubleRequest&,
+                                                  toy::DoubleResponse*);
   grpc::Status Call(Method method) {
     toy::DoubleRequest request;
     request.set_value(21);
@@ -90,8 +90,8 @@ class ToyRpcTest : public ::testing::Test {
 };
 
 TEST_F(ToyRpcTest, IsAnsweredOnTheControlStrandForTheCallerTheKernelNames) {
-  handler_ = [this](const Peer& peer, const toy::DoubleRequest& request,
-                    toy::DoubleResponse* reply, const auto& finish) {
+  handler_ = [this](const Peer& peer, const toy::DoubleRequest& request, toy::DoubleResponse* reply,
+                    const auto& finish) {
     EXPECT_TRUE(control_.RunsHere());
     EXPECT_EQ(peer.uid, ::getuid());
     EXPECT_EQ(peer.pid, ::getpid());
@@ -105,8 +105,9 @@ TEST_F(ToyRpcTest, IsAnsweredOnTheControlStrandForTheCallerTheKernelNames) {
 }
 
 TEST_F(ToyRpcTest, ErrorsKeepTheirCodeAndText) {
-  handler_ = [](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*,
-                const auto& finish) { finish(NotFound("nothing to double")); };
+  handler_ = [](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*, const auto& finish) {
+    finish(NotFound("nothing to double"));
+  };
   const grpc::Status status = Call(&toy::Toy::Stub::Double);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(status.error_message(), "nothing to double");
@@ -129,8 +130,7 @@ TEST_F(ToyRpcTest, WithoutARoleNoHandlerIsReached) {
 }
 
 TEST_F(ToyRpcTest, TheRoleIsTheOneAtTheMethod) {
-  const rpc::MethodRoles roles(
-      *toy::DoubleRequest::descriptor()->file()->FindServiceByName("Toy"));
+  const rpc::MethodRoles roles(*toy::DoubleRequest::descriptor()->file()->FindServiceByName("Toy"));
   Peer viewer;
   viewer.remote = viewer.viewer = true;
   EXPECT_EQ(roles.MayCall(viewer, "Double").code(), StatusCode::kPermissionDenied);
