@@ -43,10 +43,10 @@ void App::Impl::BuildJobs() {
   deps.on_ring_broken = [this, limit = LogLimit()](const TrainingProcess& process, const Status& why) mutable {
     uint64_t left_out = 0;
     if (!limit.Allow(process.uid, clock.SteadyNs(), &left_out)) return;
-    log::Warning("mark ring given up", {{"pid", process.pid},
-                                        {"uid", process.uid},
-                                        {"why", why.message()},
-                                        {"left_out", left_out}});
+    log::Warning("ring of a process given up", {{"pid", process.pid},
+                                                {"uid", process.uid},
+                                                {"why", why.message()},
+                                                {"left_out", left_out}});
   };
   jobs = std::make_unique<JobService>(std::move(deps));
 }

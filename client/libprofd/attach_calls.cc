@@ -57,10 +57,10 @@ Answer Library::WaitAttached(Deadline deadline) {
   return WaitAttached(lock, deadline);
 }
 
-bool Library::Queue(const attach::ToDaemon& message) {
+bool Library::Queue(const attach::ToDaemon& message, int fd) {
   if (outbox_.size() >= kMaxQueued) return false;
-  outbox_.push_back(attach::Encode(message));
-  if (outbox_.back().size() > attach::kMaxPacket) {
+  outbox_.push_back({attach::Encode(message), fd});
+  if (outbox_.back().packet.size() > attach::kMaxPacket) {
     outbox_.pop_back();
     return false;
   }

@@ -29,6 +29,8 @@ constexpr milliseconds kByeWithin{100};
 constexpr int kMaxWrongPackets = 16;
 constexpr int kMaxPacketsAtOnce = 64;
 constexpr size_t kMaxOpened = 16;
+// A process that leaves has its last records flushed no longer than this.
+constexpr uint32_t kCollectorEndMs = 1000;
 
 int MsUntil(Deadline deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
@@ -107,6 +109,7 @@ void* Library::ThreadMain(void* library) {
 }
 
 void Library::Run() {
+  collect_.SetMode(settings_.collect_mode);
   while (!stopping_) {
     // Only memory can be short; then this connection ends and the next attempt may do better.
     try {
@@ -178,6 +181,7 @@ void Library::Serve() {
     ::poll(waited, 2, welcomed_at_ ? -1 : MsUntil(welcome_by_));
     if (waited[1].revents != 0) Descriptors::Hush(descriptors_.wake());
     if ((waited[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !ReceiveAll()) return;
+    ReportCollector();
     if (!SendQueued()) return;
     if (!welcomed_at_ && Clock::now() >= welcome_by_) {
       return Lose(Phase::kAbsent, "the daemon has not answered the hello");
@@ -200,21 +204,21 @@ bool Library::ReceiveAll() {
 
 bool Library::SendQueued() {
   for (;;) {
-    std::string packet;
+    Outgoing next;
     {
       const MutexLock lock(mutex_);
       if (phase_ != Phase::kAttached || outbox_.empty()) return true;
-      packet = std::move(outbox_.front());
+      next = std::move(outbox_.front());
       outbox_.pop_front();
     }
-    const Status sent = SendPacket(descriptors_.socket(), packet, -1);
+    const Status sent = SendPacket(descriptors_.socket(), next.packet, next.fd);
     if (sent.ok()) continue;
     if (sent.code() != StatusCode::kResourceExhausted) {
       Lose(Phase::kAbsent, sent.message());
       return false;
     }
     const MutexLock lock(mutex_);
-    outbox_.push_front(std::move(packet));
+    outbox_.push_front(std::move(next));
     return true;
   }
 }
@@ -241,6 +245,7 @@ bool Library::OnPacket(const std::string& packet) {
 void Library::OnWelcome(const attach::Welcome& welcome) {
   if (welcomed_at_) return;
   welcomed_at_ = Clock::now();
+  collect_.OnWelcome(welcome);
   const MutexLock lock(mutex_);
   phase_ = Phase::kAttached;
   ++welcomes_;
@@ -338,6 +343,7 @@ void Library::OnReply(attach::Reply reply) {
 }
 
 void Library::OnNotice(const attach::SessionNotice& notice) {
+  collect_.OnNotice(notice);
   const MutexLock lock(mutex_);
   watch_.OnNotice(notice);
   if (last_session_ && last_session_->session_id == notice.session_id &&
@@ -363,6 +369,7 @@ void Library::UpdateFlags() {
 
 void Library::Lose(Phase phase, const std::string& why) {
   descriptors_.Disconnect();
+  collect_.OnDisconnected();
   const MutexLock lock(mutex_);
   if (phase_ == Phase::kAttached || phase == Phase::kRefused) Log("not attached: " + why);
   phase_ = phase;
@@ -395,7 +402,21 @@ void Library::WaitBeforeNextAttempt() {
   }
 }
 
+void Library::ReportCollector() {
+  collect_.Report([this](const attach::CollectorReport& report, int fd) {
+    const MutexLock lock(mutex_);
+    return Queue(report, fd);
+  });
+}
+
+void Library::WakeForCollector(void* library) { static_cast<Library*>(library)->Wake(); }
+
+uint64_t Library::CountSteps(void* library) {
+  return static_cast<Library*>(library)->hot_.steps.load(std::memory_order_relaxed);
+}
+
 void Library::SayBye() {
+  collect_.End(kCollectorEndMs);
   {
     const MutexLock lock(mutex_);
     for (const std::string& id : opened_) Queue(attach::StopCall{next_seq_++, id});

@@ -161,9 +161,14 @@ class FakeDaemon {
     EXPECT_TRUE(changed_.wait_for(lock, kPatience, [&] { return rings_.size() > n; }));
     return std::make_unique<RingView>(rings_.at(n).get());
   }
-  int RingFd() {
+  // The n-th descriptor of all that came.
+  int RingFd(size_t n = 0) {
     const std::lock_guard lock(mutex_);
-    return rings_.at(0).get();
+    return rings_.at(n).get();
+  }
+  size_t RingCount() {
+    const std::lock_guard lock(mutex_);
+    return rings_.size();
   }
 
  private:
@@ -231,6 +236,7 @@ class FakeDaemon {
       attach::Welcome welcome;
       welcome.daemon = "fake";
       welcome.attach_id = static_cast<uint64_t>(id) + 1;
+      welcome.takes_collector = true;
       Send(welcome, id);
     }
     if (answers_ == nullptr) return;
@@ -261,7 +267,7 @@ class LibprofdTest : public ::testing::Test {
     folder_ = folder;
     path_ = folder_ + "/a";
     ::setenv("PROFD_ATTACH_SOCKET", path_.c_str(), 1);
-    for (const char* name : {"PROFD_DISABLE", "PROFILING_OPTIONS", "PROFILING_MODE"}) {
+    for (const char* name : {"PROFD_DISABLE", "PROFD_COLLECT", "PROFILING_OPTIONS", "PROFILING_MODE"}) {
       ::unsetenv(name);
     }
   }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "client/libprofd/collect_client.h"
 #include "client/libprofd/descriptors.h"
 #include "client/libprofd/profd.h"
 #include "client/libprofd/step_watch.h"
@@ -39,6 +40,8 @@ struct HotState {
   std::atomic<uint32_t> flags{kUninitialised};
   std::atomic<const attach::MarkRingWriter*> ring{nullptr};
   std::atomic<uint64_t> lost_without_ring{0};
+  std::atomic<uint64_t> steps{0};  // begun while attached
+  std::atomic<uint32_t> collect_allowed{PROFD_ALLOW_ALL};
 };
 
 struct Settings {
@@ -46,6 +49,7 @@ struct Settings {
   std::string socket;
   uint32_t ring_slots = 0;
   bool log = false;
+  std::string collect_mode = "auto";  // PROFD_COLLECT
   bool SaysTheSame(const Settings& other) const;
 };
 
@@ -59,7 +63,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 class Library {
  public:
-  explicit Library(HotState& hot) : hot_(hot) {}
+  explicit Library(HotState& hot)
+      : hot_(hot), collect_({WakeForCollector, CountSteps, this, hot.collect_allowed}) {}
 
   // Not beside each other (the caller has a lock of its own).
   Status Start(Settings settings);
@@ -78,6 +83,8 @@ class Library {
   // A step boundary while kStepsWatched.
   void OnStep(int64_t step, bool begin);
   profd_counters Counters();
+  // Something that the thread has to look at.
+  void Wake() { descriptors_.Wake(); }
 
   // From before a fork until after it, in functions that only the fork connects.
   void LockForFork() UNCHECKED_LOCKING { descriptors_.LockForFork(); }
@@ -111,7 +118,7 @@ class Library {
   Result<attach::Reply> Call(MutexLock& lock, Kind kind,
                              const std::function<attach::ToDaemon(uint64_t)>& make,
                              Deadline deadline, Answer* failure) REQUIRES(mutex_);
-  bool Queue(const attach::ToDaemon& message) REQUIRES(mutex_);
+  bool Queue(const attach::ToDaemon& message, int fd = -1) REQUIRES(mutex_);
 
   // attach_thread.cc: on the thread of its own
   static void* ThreadMain(void* library);
@@ -131,6 +138,9 @@ class Library {
   void Lose(Phase phase, const std::string& why);
   void WaitBeforeNextAttempt();
   void SayBye();
+  void ReportCollector();
+  static void WakeForCollector(void* library);
+  static uint64_t CountSteps(void* library);
 
   void RememberSession(const attach::SessionSummary& session) REQUIRES(mutex_);
   void UpdateFlags() REQUIRES(mutex_);
@@ -150,7 +160,11 @@ class Library {
   int waiters_ GUARDED_BY(mutex_) = 0;  // on being attached: the thread tries sooner
   std::map<uint64_t, PendingCall> calls_ GUARDED_BY(mutex_);
   uint64_t next_seq_ GUARDED_BY(mutex_) = 1;
-  std::deque<std::string> outbox_ GUARDED_BY(mutex_);
+  struct Outgoing {
+    std::string packet;
+    int fd = -1;  // goes with it; not ours to close
+  };
+  std::deque<Outgoing> outbox_ GUARDED_BY(mutex_);
   StepWatch watch_ GUARDED_BY(mutex_);
   std::map<std::string, std::string> metadata_ GUARDED_BY(mutex_);
   std::set<std::string> untold_metadata_ GUARDED_BY(mutex_);
@@ -166,6 +180,7 @@ class Library {
   std::optional<attach::SessionSummary> last_session_ GUARDED_BY(mutex_);
 
   // Of the thread.
+  CollectClient collect_;
   std::chrono::milliseconds backoff_{0};
   Deadline welcome_by_;
   std::optional<Deadline> welcomed_at_;

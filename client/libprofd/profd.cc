@@ -214,6 +214,7 @@ constexpr uint32_t kStepsOrFirst =
     const uint32_t flags = g_process.hot.flags.load(std::memory_order_relaxed);
     if ((flags & HotState::kAttached) == 0) return;
     Publish(kind, step, nullptr);
+    if (kind == MarkKind::kStepBegin) g_process.hot.steps.fetch_add(1, std::memory_order_relaxed);
     Library* library = g_process.current.load(std::memory_order_acquire);
     if ((flags & HotState::kStepsWatched) != 0 && library != nullptr) {
       library->OnStep(step, kind == MarkKind::kStepBegin);
@@ -351,6 +352,14 @@ int profd_set_metadata(const char* key, const char* value) {
     return profd::lib::WithLibrary(profd::lib::NotRunning, [key, value](Library& library) {
       return library.SetMetadata(key, value == nullptr ? "" : value);
     });
+  });
+}
+
+void profd_collect_allow(uint32_t providers) {
+  profd::lib::GuardedMark([providers] {
+    profd::lib::g_process.hot.collect_allowed.store(providers, std::memory_order_relaxed);
+    Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
+    if (library != nullptr) library->Wake();
   });
 }
 

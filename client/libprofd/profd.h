@@ -107,6 +107,14 @@ PROFD_API void profd_range_end(uint64_t id);
 /* Ends up in the manifest of sessions that start afterwards. At most 64 keys. */
 PROFD_API int profd_set_metadata(const char* key, const char* value);
 
+/* Which ways of recording kernels, communication and API calls from inside this process sessions may use:
+ * any of the bits, 0 = none; all when it is never called. At any time. Nothing is loaded before a session
+ * asks; the environment's PROFD_COLLECT=off overrules. */
+#define PROFD_ALLOW_MSPTI 1u
+#define PROFD_ALLOW_ACLPROF 2u
+#define PROFD_ALLOW_ALL 0xFFFFFFFFu
+PROFD_API void profd_collect_allow(uint32_t providers);
+
 /* 1 while a session wants marks of this process. */
 PROFD_API int profd_active(void);
 /* 1 while attached to a daemon. */

@@ -106,6 +106,8 @@ Result<Settings> ReadSettings(const profd_config* config_or_null, bool forked) {
   settings.socket = Environment("PROFD_ATTACH_SOCKET");
   if (settings.socket.empty()) settings.socket = attach::kDefaultAttachSocket;
   settings.log = Environment("PROFD_LOG") == "1";
+  const std::string_view collect = Trim(Environment("PROFD_COLLECT"));
+  if (!collect.empty()) settings.collect_mode = collect;
   const std::string_view mode = Trim(Environment("PROFILING_MODE"));
   if (!forked && mode != "false" && mode != "dynamic") {
     settings.hello.options_json = Trim(Environment("PROFILING_OPTIONS"));

@@ -93,7 +93,7 @@ Status ActivityNameTable::Learn(uint32_t id, std::string_view name) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<ActivityReader>> ActivityReader::Map(UniqueFd memfd) {
+Result<std::unique_ptr<ActivityReader>> ActivityReader::Map(UniqueFd&& memfd) {
   Result<SealedMemory> memory =
       SealedMemory::Map(memfd, "the activity ring",
                         {attach::ActivityRingBytes(attach::kMinActivityBytes),
@@ -117,13 +117,14 @@ Result<std::unique_ptr<ActivityReader>> ActivityReader::Map(UniqueFd memfd) {
                                        attach::kActivityVersion, memory->bytes()));
   }
   std::unique_ptr<ActivityReader> reader(
-      new ActivityReader(std::move(memory).value(), std::move(memfd), geometry.bytes));
+      new ActivityReader(std::move(memory).value(), geometry.bytes));
   RETURN_IF_ERROR(reader->Resume());
+  reader->memfd_ = std::move(memfd);
   return reader;
 }
 
-ActivityReader::ActivityReader(SealedMemory header, UniqueFd memfd, uint64_t bytes)
-    : header_(std::move(header)), memfd_(std::move(memfd)), bytes_(bytes) {}
+ActivityReader::ActivityReader(SealedMemory header, uint64_t bytes)
+    : header_(std::move(header)), bytes_(bytes) {}
 
 ActivityRing* ActivityReader::ring() const {
   return reinterpret_cast<ActivityRing*>(header_.base());

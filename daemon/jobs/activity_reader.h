@@ -63,8 +63,8 @@ class ActivityScratch {
 
 class ActivityReader {
  public:
-  // kInvalidArgument: no memfd of the right size and seals, or no ring in it.
-  static Result<std::unique_ptr<ActivityReader>> Map(UniqueFd memfd);
+  // kInvalidArgument: no memfd of the right size and seals, or no ring in it; `memfd` is as it was then.
+  static Result<std::unique_ptr<ActivityReader>> Map(UniqueFd&& memfd);
 
   struct Round {
     size_t bytes = 0;    // taken from the ring
@@ -84,7 +84,7 @@ class ActivityReader {
   uint64_t Waiting() const;
 
  private:
-  ActivityReader(SealedMemory header, UniqueFd memfd, uint64_t bytes);
+  ActivityReader(SealedMemory header, uint64_t bytes);
   Status Resume();
   attach::ActivityRing* ring() const;
   Status CountLosses(Round* round);
@@ -98,7 +98,7 @@ class ActivityReader {
   Status LearnNames(std::span<std::byte> records, uint16_t count);
 
   const SealedMemory header_;
-  const UniqueFd memfd_;
+  UniqueFd memfd_;
   const uint64_t bytes_;
   uint64_t tail_ = 0;
   uint64_t dropped_ = 0;

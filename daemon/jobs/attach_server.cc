@@ -301,23 +301,41 @@ void AttachServer::OnPacket(AttachLink& link, Packet packet) {
     OnHello(link, std::move(*hello), std::move(packet.descriptors));
     return;
   }
-  bool junk = !packet.descriptors.empty();
-  Dispose(std::move(packet.descriptors));
-  if (!parsed.ok()) {
-    OnBadPacket(link, parsed.status());
-  } else if (!link.greeted) {
-    OnBadPacket(link, FailedPrecondition("the first packet must be a hello"));
+  Status status = parsed.status();
+  if (status.ok() && !link.greeted) {
+    status = FailedPrecondition("the first packet must be a hello");
   } else if (hello != nullptr) {
-    OnBadPacket(link, FailedPrecondition("there has been a hello already"));
-  } else if (junk) {
-    OnBadPacket(link, InvalidArgument("descriptors come with the hello only"));
-  } else {
-    link.busy = true;
-    control_.Post([this, id = link.id, message = std::move(*parsed)]() mutable {
-      events_.on_packet(id, std::move(message));
-      Ready(id);
-    });
+    status = FailedPrecondition("there has been a hello already");
   }
+  std::shared_ptr<ActivityReader> ring;
+  if (status.ok()) {
+    auto taken = TakeActivityRing(*parsed, &packet.descriptors);
+    status = taken.status();
+    if (taken.ok()) ring = std::move(taken).value();
+  }
+  Dispose(std::move(packet.descriptors));
+  if (!status.ok()) return OnBadPacket(link, status);
+  link.busy = true;
+  control_.Post([this, id = link.id, message = std::move(*parsed), ring = std::move(ring)]() mutable {
+    events_.on_packet(id, std::move(message), std::move(ring));
+    Ready(id);
+  });
+}
+
+Result<std::unique_ptr<ActivityReader>> AttachServer::TakeActivityRing(
+    const attach::ToDaemon& message, std::vector<UniqueFd>* descriptors) {
+  const auto* report = std::get_if<attach::CollectorReport>(&message);
+  const bool promised = report != nullptr && report->has_ring;
+  if (!promised && descriptors->empty()) return std::unique_ptr<ActivityReader>();
+  if (!promised) {
+    return InvalidArgument("descriptors come with a hello or a collector that promises a ring only");
+  }
+  if (descriptors->size() != 1) {
+    return InvalidArgument("a collector that promises a ring carries one descriptor");
+  }
+  Result<std::unique_ptr<ActivityReader>> ring = ActivityReader::Map(std::move(descriptors->front()));
+  if (ring.ok()) descriptors->clear();
+  return ring;
 }
 
 void AttachServer::OnHello(AttachLink& link, attach::Hello hello,

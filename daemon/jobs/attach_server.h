@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/strand.h"
+#include "daemon/jobs/activity_reader.h"
 #include "daemon/jobs/attach_link.h"
 #include "daemon/jobs/ring_reader.h"
 #include "proto/attach/attach_protocol.h"
@@ -50,7 +51,9 @@ class AttachServer {
   struct Events {
     // Its packets wait until Ready(id).
     std::function<void(AttachArrival)> on_hello;
-    std::function<void(uint64_t id, attach::ToDaemon)> on_packet;
+    // `activity`: the ring that came with it, of a CollectorReport only.
+    std::function<void(uint64_t id, attach::ToDaemon, std::shared_ptr<ActivityReader> activity)>
+        on_packet;
     // Once for each that said hello; nothing of it follows.
     std::function<void(uint64_t id)> on_closed;
   };
@@ -96,6 +99,9 @@ class AttachServer {
   Reading ReadOne(AttachLink& link);
   void OnPacket(AttachLink& link, Packet packet);
   void OnHello(AttachLink& link, attach::Hello hello, std::vector<UniqueFd> descriptors);
+  // The ring that a packet after the hello promises; null: none.
+  static Result<std::unique_ptr<ActivityReader>> TakeActivityRing(const attach::ToDaemon& message,
+                                                                  std::vector<UniqueFd>* descriptors);
   void OnBadPacket(AttachLink& link, const Status& why);
   void SendOn(AttachLink& link, const attach::ToProcess& message);
   void RefuseLink(AttachLink& link, const Status& why);

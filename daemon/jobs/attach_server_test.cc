@@ -106,9 +106,10 @@ class AttachServerTest : public ::testing::Test {
           }
           changed_.notify_all();
         },
-        [this](uint64_t, attach::ToDaemon message) {
+        [this](uint64_t, attach::ToDaemon message, std::shared_ptr<ActivityReader> activity) {
           std::lock_guard lock(mutex_);
           packets_.push_back(std::move(message));
+          if (activity != nullptr) activity_.push_back(std::move(activity));
           changed_.notify_all();
         },
         [this](uint64_t id) {
@@ -145,6 +146,7 @@ class AttachServerTest : public ::testing::Test {
   std::condition_variable changed_;
   std::vector<AttachArrival> arrivals_;
   std::vector<attach::ToDaemon> packets_;
+  std::vector<std::shared_ptr<ActivityReader>> activity_;
   std::vector<uint64_t> closed_;
 };
 
@@ -235,6 +237,46 @@ TEST_F(AttachServerTest, OnlyOneRingAndOnlyWithTheHello) {
   Client client = Attached();
   ASSERT_TRUE(client.Send(attach::ToDaemon(attach::StepReport{}), {file.get()}));
   EXPECT_EQ(client.Expect<attach::Reply>().code, 3);
+}
+
+TEST_F(AttachServerTest, ACollectorBringsItsRing) {
+  Start();
+  Client client = Attached();
+  TestActivityRing ring;
+  attach::CollectorReport report{"s", "mspti", "on", 0, "", {"kernel"}, "", true};
+  ASSERT_TRUE(client.Send(attach::ToDaemon(report), {ring.fd().get()}));
+  ASSERT_TRUE(Wait([&] { return packets_.size() == 1; }));
+  EXPECT_EQ(std::get<attach::CollectorReport>(packets_[0]).state, "on");
+  ASSERT_EQ(activity_.size(), 1u);
+  EXPECT_EQ(activity_[0]->capacity(), attach::kMinActivityBytes);
+  report.has_ring = false;
+  report.state = "silent";
+  ASSERT_TRUE(client.Send(attach::ToDaemon(report)));
+  ASSERT_TRUE(Wait([&] { return packets_.size() == 2; }));
+  EXPECT_EQ(activity_.size(), 1u);
+}
+
+TEST_F(AttachServerTest, WhatIsNoActivityRingIsRefused) {
+  Start();
+  std::vector<int> disposed;
+  server_->SetDisposer([&](UniqueFd fd) {
+    std::lock_guard lock(mutex_);
+    disposed.push_back(fd.get());
+    changed_.notify_all();
+  });
+  Client client = Attached();
+  TestActivityRing ring;
+  TestRing marks;
+  UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const attach::CollectorReport report{"s", "mspti", "on", 0, "", {}, "", true};
+  const std::vector<std::vector<int>> kWrong = {
+      {}, {file.get()}, {marks.fd().get()}, {ring.fd().get(), ring.fd().get()}};
+  for (const std::vector<int>& wrong : kWrong) {
+    ASSERT_TRUE(client.Send(attach::ToDaemon(report), wrong));
+    EXPECT_EQ(client.Expect<attach::Reply>().code, 3);
+  }
+  EXPECT_TRUE(Wait([&] { return disposed.size() == 1; })) << "of a stranger, closed elsewhere";
+  EXPECT_TRUE(packets_.empty());
 }
 
 TEST_F(AttachServerTest, StrangeDescriptorsAreClosedElsewhere) {

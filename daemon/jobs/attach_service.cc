@@ -22,7 +22,9 @@ AttachService::AttachService(Deps deps) : deps_(std::move(deps)) {}
 
 AttachServer::Events AttachService::Events() {
   return {[this](AttachArrival arrival) { OnHello(std::move(arrival)); },
-          [this](uint64_t id, attach::ToDaemon message) { OnPacket(id, std::move(message)); },
+          [this](uint64_t id, attach::ToDaemon message, std::shared_ptr<ActivityReader> activity) {
+            OnPacket(id, std::move(message), std::move(activity));
+          },
           [this](uint64_t id) { OnClosed(id); }};
 }
 
@@ -115,10 +117,12 @@ void AttachService::Welcome(const TrainingProcess& process) {
   welcome.job_id = process.job_id;
   welcome.rank = process.rank;
   welcome.devices = process.devices;
+  welcome.takes_collector = true;
   server_->Send(process.attach_id, welcome);
 }
 
-void AttachService::OnPacket(uint64_t id, attach::ToDaemon message) {
+void AttachService::OnPacket(uint64_t id, attach::ToDaemon message,
+                             std::shared_ptr<ActivityReader> activity) {
   if (!clients_.contains(id)) return;
   if (auto* start = std::get_if<attach::StartCall>(&message)) {
     OnStart(id, *start);
@@ -130,6 +134,8 @@ void AttachService::OnPacket(uint64_t id, attach::ToDaemon message) {
     OnMetadata(id, *metadata);
   } else if (auto* step = std::get_if<attach::StepReport>(&message)) {
     deps_.table.OnStep(id, *step);
+  } else if (auto* report = std::get_if<attach::CollectorReport>(&message)) {
+    deps_.table.OnCollector(id, *report, std::move(activity));
   } else if (std::holds_alternative<attach::Bye>(message)) {
     deps_.table.Detach(id, true);
     clients_.erase(id);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/jobs/activity_reader.h"
 #include "proto/attach/attach_protocol.h"
 #include "proto/attach/mark_ring.h"
 
@@ -63,6 +64,18 @@ struct MarkBatch {
   uint64_t dropped = 0;  // lost before these
 };
 
+// What the in-process profiler of a process recorded, as it lies in the ring; valid during the call. A name
+// may come in a later batch than the records that have its number.
+struct ActivityBatch {
+  uint64_t attach_id = 0;
+  pid_t pid = 0;
+  std::optional<int> rank;
+  std::span<const ActivityFrame> frames;
+  const ActivityNameTable* names = nullptr;  // those known so far, of these frames too
+  uint64_t dropped = 0;     // records that found no room before these; the frames' losses say when
+  uint64_t lost_bytes = 0;  // of the vendor's records
+};
+
 class JobDirectory {
  public:
   virtual ~JobDirectory() = default;
@@ -79,11 +92,15 @@ class JobDirectory {
     std::function<void(const TrainingProcess&, bool in_good_order)> on_detached;
     // Marks of processes that `wants` says yes to; null = none. At most a few times a second each.
     std::function<void(const MarkBatch&)> on_marks;
+    // The same of activity. Names and losses are in the frames, too.
+    std::function<void(const ActivityBatch&)> on_activity;
     std::function<bool(uint64_t attach_id)> wants;
+    // How a process's collector is getting on with a session's order.
+    std::function<void(uint64_t attach_id, const attach::CollectorReport&)> on_collector;
   };
   // Until the returned handle is dropped (which only the control strand may do).
   virtual std::shared_ptr<void> Watch(Watcher watcher) = 0;
-  // Takes what is in the process's ring right now, for its watchers (the last marks before an end).
+  // Takes what is in the process's rings right now, for its watchers (the last marks before an end).
   virtual void Drain(uint64_t attach_id) = 0;
 };
 

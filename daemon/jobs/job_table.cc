@@ -11,6 +11,7 @@ constexpr int64_t kBusyRoundNs = 50 * kNsPerMs;
 constexpr int64_t kIdleRoundNs = 100 * kNsPerMs;
 // Of all rings together in one round; the others come first in the next.
 constexpr size_t kSlotsPerRound = 4 * MarkScratch::kSlots;
+constexpr size_t kActivityBytesPerRound = 8 * ActivityScratch::kBytes;
 // A process that lost its connection may come back (its library reconnects): it is shown for so long.
 constexpr int64_t kSilentNs = 60 * kNsPerSecond;
 constexpr size_t kMaxSilent = 1024;
@@ -53,8 +54,11 @@ void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
   DCHECK_ON(deps_.control);
   auto found = attached_.find(attach_id);
   if (found == attached_.end()) return;
+  TakeAll(attach_id);
+  TakeAllActivity(attach_id);
+  found = attached_.find(attach_id);
+  if (found == attached_.end()) return;
   Entry& entry = found->second;
-  TakeAll(entry);
   // A thread that was killed while it filled a slot keeps what came after it from being read.
   if (entry.ring != nullptr && entry.ring->Waiting() > 0) {
     uint64_t lost = entry.ring->Waiting();
@@ -81,6 +85,22 @@ void JobTable::OnStep(uint64_t attach_id, const attach::StepReport& report) {
   if (!attached_.contains(attach_id)) return;
   for (const auto& watching : WatchList(*watchers_)) {
     if (!watching->gone && watching->watcher.on_step) watching->watcher.on_step(attach_id, report);
+  }
+}
+
+void JobTable::OnCollector(uint64_t attach_id, const attach::CollectorReport& report,
+                           std::shared_ptr<ActivityReader> ring_or_null) {
+  DCHECK_ON(deps_.control);
+  auto found = attached_.find(attach_id);
+  if (found == attached_.end()) return;
+  if (ring_or_null != nullptr) {
+    found->second.activity = std::move(ring_or_null);
+    Arm();
+  }
+  for (const auto& watching : WatchList(*watchers_)) {
+    if (!watching->gone && watching->watcher.on_collector) {
+      watching->watcher.on_collector(attach_id, report);
+    }
   }
 }
 
@@ -150,8 +170,8 @@ std::shared_ptr<void> JobTable::Watch(Watcher watcher) {
 
 void JobTable::Drain(uint64_t attach_id) {
   DCHECK_ON(deps_.control);
-  auto found = attached_.find(attach_id);
-  if (found != attached_.end()) TakeAll(found->second);
+  TakeAll(attach_id);
+  TakeAllActivity(attach_id);
 }
 
 // Runs as long as there is a ring to look at.
@@ -160,7 +180,7 @@ void JobTable::Arm() {
   bool rings = false;
   bool wanted = false;
   for (const auto& [id, entry] : attached_) {
-    if (entry.ring == nullptr) continue;
+    if (entry.ring == nullptr && entry.activity == nullptr) continue;
     rings = true;
     wanted = wanted || Wanted(id);
   }
@@ -177,38 +197,88 @@ void JobTable::Arm() {
 void JobTable::Round() {
   DCHECK_ON(deps_.control);
   size_t left = kSlotsPerRound;
+  size_t activity_left = kActivityBytesPerRound;
   std::vector<uint64_t> order;
   order.reserve(attached_.size());
   for (const auto& [id, entry] : attached_) {
-    if (entry.ring != nullptr) order.push_back(id);
+    if (entry.ring != nullptr || entry.activity != nullptr) order.push_back(id);
   }
   std::rotate(order.begin(), std::lower_bound(order.begin(), order.end(), next_in_round_),
               order.end());
   for (uint64_t id : order) {
     next_in_round_ = id;
-    if (left == 0) return;
+    if (left == 0 || activity_left < attach::kMaxFrameBytes) return;
     auto found = attached_.find(id);  // a watcher may have made it go
     if (found != attached_.end()) left -= TakeFrom(found->second, left);
+    found = attached_.find(id);
+    if (found == attached_.end()) continue;
+    activity_left -= std::min(activity_left, TakeActivity(found->second, activity_left));
   }
 }
 
 bool JobTable::Wanted(uint64_t attach_id) const {
   return std::any_of(watchers_->begin(), watchers_->end(), [attach_id](const auto& watching) {
     const Watcher& watcher = watching->watcher;
-    return !watching->gone && watcher.on_marks && watcher.wants && watcher.wants(attach_id);
+    return !watching->gone && (watcher.on_marks || watcher.on_activity) && watcher.wants &&
+           watcher.wants(attach_id);
   });
 }
 
-void JobTable::TakeAll(Entry& entry) {
-  uint64_t id = entry.process.attach_id;
-  size_t left = entry.ring != nullptr ? entry.ring->slots() : 0;
+void JobTable::TakeAll(uint64_t attach_id) {
+  auto found = attached_.find(attach_id);
+  if (found == attached_.end() || found->second.ring == nullptr) return;
+  size_t left = found->second.ring->slots();
   while (left > 0) {
-    auto found = attached_.find(id);
+    found = attached_.find(attach_id);
     if (found == attached_.end()) return;
     size_t taken = TakeFrom(found->second, std::min(left, MarkScratch::kSlots));
     if (taken == 0) return;
     left -= taken;
   }
+}
+
+void JobTable::TakeAllActivity(uint64_t attach_id) {
+  auto found = attached_.find(attach_id);
+  if (found == attached_.end() || found->second.activity == nullptr) return;
+  for (uint64_t left = found->second.activity->capacity(); left > 0;) {
+    found = attached_.find(attach_id);
+    if (found == attached_.end()) return;
+    size_t taken = TakeActivity(found->second, ActivityScratch::kBytes);
+    if (taken == 0) return;
+    left -= std::min<uint64_t>(left, taken);
+  }
+}
+
+size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
+  if (entry.activity == nullptr || delivering_) return 0;
+  // A watcher may make the process go; the names must outlive the call.
+  const std::shared_ptr<ActivityReader> ring = entry.activity;
+  Result<ActivityReader::Round> round =
+      ring->Take(max_bytes, deps_.clock.MonotonicRawNs(), &activity_scratch_);
+  if (!round.ok()) {
+    ++counters_.broken_activity_rings;
+    entry.activity.reset();
+    deps_.on_ring_broken(entry.process, round.status());
+    return 0;
+  }
+  counters_.activity_records += round->records;
+  counters_.dropped_activity += round->dropped;
+  counters_.lost_activity_bytes += round->lost_bytes;
+  counters_.clamped_activity += round->clamped;
+  std::span<const ActivityFrame> frames = activity_scratch_.frames();
+  if (frames.empty() && round->dropped == 0 && round->lost_bytes == 0) return round->bytes;
+  const uint64_t id = entry.process.attach_id;
+  const ActivityBatch batch{id,     entry.process.pid, entry.process.rank,
+                            frames, &ring->names(),    round->dropped,
+                            round->lost_bytes};
+  delivering_ = true;
+  for (const auto& watching : WatchList(*watchers_)) {
+    const Watcher& watcher = watching->watcher;
+    if (watching->gone || !watcher.on_activity || !watcher.wants || !watcher.wants(id)) continue;
+    watcher.on_activity(batch);
+  }
+  delivering_ = false;
+  return round->bytes;
 }
 
 size_t JobTable::TakeFrom(Entry& entry, size_t max_slots) {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/strand.h"
 #include "collectors/collector.h"
+#include "daemon/jobs/activity_reader.h"
 #include "daemon/jobs/job_directory.h"
 #include "daemon/jobs/process_facts.h"
 #include "daemon/jobs/ring_reader.h"
@@ -39,6 +40,11 @@ class JobTable final : public JobDirectory {
     uint64_t clamped_marks = 0;
     uint64_t bad_marks = 0;
     uint64_t broken_rings = 0;
+    uint64_t activity_records = 0;
+    uint64_t dropped_activity = 0;    // records that found no room in a ring
+    uint64_t lost_activity_bytes = 0;  // of the vendors' buffers
+    uint64_t clamped_activity = 0;
+    uint64_t broken_activity_rings = 0;
   };
 
   explicit JobTable(Deps deps);
@@ -50,6 +56,8 @@ class JobTable final : public JobDirectory {
   void Announce(uint64_t attach_id);
   void Detach(uint64_t attach_id, bool in_good_order);
   void OnStep(uint64_t attach_id, const attach::StepReport& report);
+  void OnCollector(uint64_t attach_id, const attach::CollectorReport& report,
+                   std::shared_ptr<ActivityReader> ring_or_null);
   // The processes that use a device, as found just now; replaces what was found before.
   void SetDeviceUsers(std::vector<TrainingProcess> users);
   const TrainingProcess* Find(uint64_t attach_id) const;
@@ -69,6 +77,7 @@ class JobTable final : public JobDirectory {
     TrainingProcess process;
     bool devices_told = false;
     std::unique_ptr<RingReader> ring;
+    std::shared_ptr<ActivityReader> activity;
     StepClock steps;
   };
   // Watchers may come and go inside each other's calls: a round goes over a copy of the list.
@@ -83,7 +92,10 @@ class JobTable final : public JobDirectory {
   bool Wanted(uint64_t attach_id) const;
   // Slots taken.
   size_t TakeFrom(Entry& entry, size_t max_slots);
-  void TakeAll(Entry& entry);
+  void TakeAll(uint64_t attach_id);
+  // Bytes taken.
+  size_t TakeActivity(Entry& entry, size_t max_bytes);
+  void TakeAllActivity(uint64_t attach_id);
   void FollowSteps(Entry& entry, std::span<const Mark> marks);
   void Deliver(const TrainingProcess& process, std::span<const Mark> marks, uint64_t dropped);
   void AdoptDevices(Entry& entry) const;
@@ -94,6 +106,7 @@ class JobTable final : public JobDirectory {
   std::vector<TrainingProcess> users_;
   std::shared_ptr<WatchList> watchers_;
   MarkScratch scratch_;
+  ActivityScratch activity_scratch_;
   std::unique_ptr<Timer> timer_;
   bool armed_ = false;
   bool delivering_ = false;

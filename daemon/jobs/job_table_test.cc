@@ -309,5 +309,129 @@ TEST_F(JobViewTest, FiltersAndOrders) {
   EXPECT_EQ(View(User(1000), "none").jobs_size(), 0);
 }
 
+// What a watcher of activity keeps.
+struct Activity {
+  std::vector<uint64_t> correlations;
+  std::string name;
+  uint64_t dropped = 0;
+  std::vector<std::string> states;
+  bool wanted = true;
+
+  JobDirectory::Watcher Watcher() {
+    JobDirectory::Watcher watcher;
+    watcher.wants = [this](uint64_t id) { return wanted && id == 1; };
+    watcher.on_activity = [this](const ActivityBatch& batch) {
+      EXPECT_EQ(batch.attach_id, 1u);
+      EXPECT_EQ(batch.pid, 11);
+      dropped += batch.dropped;
+      for (const ActivityFrame& frame : batch.frames) {
+        for (const auto& kernel : frame.As<attach::KernelRecord>()) {
+          correlations.push_back(kernel.correlation);
+          name = batch.names->Find(kernel.name);
+        }
+      }
+    };
+    watcher.on_collector = [this](uint64_t, const attach::CollectorReport& report) {
+      states.push_back(report.state);
+    };
+    return watcher;
+  }
+};
+
+class JobTableActivityTest : public JobTableTest {
+ protected:
+  void Collect(TestActivityRing& ring) {
+    auto reader = ActivityReader::Map(UniqueFd(::dup(ring.fd().get())));
+    ASSERT_TRUE(reader.ok()) << reader.status().ToString();
+    table_.OnCollector(1, Report("on"), std::move(reader).value());
+  }
+  static attach::CollectorReport Report(const std::string& state) {
+    return {"s", "mspti", state, 0, "", {"kernel"}, "", false};
+  }
+};
+
+TEST_F(JobTableActivityTest, GoesToThoseThatWantIt) {
+  TestActivityRing ring;
+  Activity seen;
+  auto handle = table_.Watch(seen.Watcher());
+  Enter(1, 11);
+  Collect(ring);
+  table_.OnCollector(1, Report("silent"), nullptr);
+  table_.OnCollector(9, Report("lost"), nullptr);
+  EXPECT_EQ(seen.states, (std::vector<std::string>{"on", "silent"}));
+  ring.PutKernel(clock_.raw_ns, "MatMul", 7);
+  ring.writer().Flush();
+  table_.Drain(1);
+  EXPECT_EQ(seen.correlations, std::vector<uint64_t>{7});
+  EXPECT_EQ(seen.name, "MatMul");
+  seen.wanted = false;
+  ring.PutKernel(clock_.raw_ns, "MatMul", 8);
+  ring.writer().Flush();
+  table_.Drain(1);
+  EXPECT_EQ(seen.correlations.size(), 1u);
+  EXPECT_EQ(table_.counters().activity_records, 2u) << "emptied all the same";
+}
+
+TEST_F(JobTableActivityTest, RoundsEmptyTheRing) {
+  TestActivityRing ring;
+  Activity seen;
+  auto handle = table_.Watch(seen.Watcher());
+  Enter(1, 11);
+  Collect(ring);
+  ring.PutKernel(clock_.raw_ns, "MatMul", 7);
+  ring.writer().Flush();
+  time_.Advance(kNsPerSecond);
+  EXPECT_EQ(seen.correlations, std::vector<uint64_t>{7});
+}
+
+TEST_F(JobTableActivityTest, TheLastRecordsComeBeforeTheEnd) {
+  TestActivityRing ring;
+  Activity seen;
+  size_t at_the_end = 0;
+  JobDirectory::Watcher watcher = seen.Watcher();
+  watcher.on_detached = [&](const TrainingProcess&, bool) { at_the_end = seen.correlations.size(); };
+  auto handle = table_.Watch(std::move(watcher));
+  Enter(1, 11);
+  Collect(ring);
+  for (uint64_t i = 0; i < 20'000; ++i) ring.PutKernel(clock_.raw_ns, "MatMul", i);
+  ring.writer().Flush();
+  table_.Detach(1, false);
+  EXPECT_EQ(at_the_end, 20'000u);
+}
+
+TEST_F(JobTableActivityTest, LossesAreCounted) {
+  TestActivityRing ring;
+  Activity seen;
+  auto handle = table_.Watch(seen.Watcher());
+  Enter(1, 11);
+  Collect(ring);
+  for (uint64_t i = 0; i < 40'000; ++i) ring.PutKernel(clock_.raw_ns, "MatMul", i);
+  ring.writer().CountLostBytes(attach::LossReason::kNoBuffer, 56, clock_.raw_ns);
+  ring.writer().Flush();
+  table_.Drain(1);
+  EXPECT_GT(seen.dropped, 0u);
+  EXPECT_EQ(seen.correlations.size() + seen.dropped, 40'000u);
+  EXPECT_EQ(table_.counters().dropped_activity, seen.dropped);
+  EXPECT_EQ(table_.counters().lost_activity_bytes, 56u);
+}
+
+TEST_F(JobTableActivityTest, ABrokenRingIsGivenUpAndTheProcessStays) {
+  TestActivityRing ring;
+  Activity seen;
+  auto handle = table_.Watch(seen.Watcher());
+  Enter(1, 11);
+  Collect(ring);
+  ring.header().head = 12;
+  table_.Drain(1);
+  EXPECT_EQ(broken_, std::vector<pid_t>{11});
+  EXPECT_EQ(table_.counters().broken_activity_rings, 1u);
+  EXPECT_NE(table_.Find(1), nullptr);
+  ring.header().head = 0;
+  ring.PutKernel(clock_.raw_ns);
+  ring.writer().Flush();
+  table_.Drain(1);
+  EXPECT_TRUE(seen.correlations.empty());
+}
+
 }  // namespace
 }  // namespace profd

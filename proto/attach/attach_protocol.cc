@@ -80,6 +80,16 @@ json ToJson(const MetadataCall& m) {
 json ToJson(const StepReport& m) {
   return json{{"type", "step"}, {"session_id", m.session_id}, {"step", m.step}, {"begin", m.begin}};
 }
+json ToJson(const CollectorReport& m) {
+  json out{{"type", "collector"}, {"session_id", m.session_id}, {"state", m.state}};
+  PutUnlessEmpty(out, "provider", m.provider);
+  if (m.code != 0) out["code"] = m.code;
+  PutUnlessEmpty(out, "detail", m.detail);
+  PutUnlessEmpty(out, "kinds", m.kinds);
+  PutUnlessEmpty(out, "version", m.version);
+  if (m.has_ring) out["has_ring"] = true;
+  return out;
+}
 json ToJson(const Bye&) { return json{{"type", "bye"}}; }
 
 json ToJson(const Welcome& m) {
@@ -88,6 +98,7 @@ json ToJson(const Welcome& m) {
   PutUnlessEmpty(out, "job_id", m.job_id);
   PutIfSet(out, "rank", m.rank);
   PutUnlessEmpty(out, "devices", m.devices);
+  if (m.takes_collector) out["takes_collector"] = true;
   return out;
 }
 
@@ -126,11 +137,19 @@ json ToJson(const Reply& m) {
   return out;
 }
 
+json ToJson(const CollectOrder& m) {
+  json out{{"kinds", m.kinds}, {"provider", m.provider}};
+  if (m.flush_ms > 0) out["flush_ms"] = m.flush_ms;
+  if (m.ring_bytes > 0) out["ring_bytes"] = m.ring_bytes;
+  return out;
+}
+
 json ToJson(const SessionNotice& m) {
   json out{{"type", "session"}, {"session_id", m.session_id}, {"state", m.state}};
   PutIfSet(out, "start_step", m.start_step);
   if (m.steps > 0) out["steps"] = m.steps;
   PutUnlessEmpty(out, "options", m.options);
+  if (m.collect) out["collect"] = ToJson(*m.collect);
   return out;
 }
 
@@ -227,6 +246,19 @@ void Read(PacketReader& in, StepReport* m) {
   in.Flag("begin", &m->begin);
 }
 
+void Read(PacketReader& in, CollectorReport* m) {
+  in.Needs("session_id");
+  in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
+  in.Needs("state");
+  in.Text("state", kMaxAttachNameBytes, &m->state);
+  in.Text("provider", kMaxAttachNameBytes, &m->provider);
+  in.Number("code", std::numeric_limits<int>::min(), kMaxInt, &m->code);
+  in.Text("detail", kMaxCollectorDetailBytes, &m->detail);
+  in.Texts("kinds", kMaxCollectKinds, kMaxAttachNameBytes, &m->kinds);
+  in.Text("version", kMaxAttachNameBytes, &m->version);
+  in.Flag("has_ring", &m->has_ring);
+}
+
 void Read(PacketReader& in, Welcome* m) {
   in.Needs("version");
   in.Number("version", 1, kMaxInt, &m->version);
@@ -236,6 +268,7 @@ void Read(PacketReader& in, Welcome* m) {
   in.Text("job_id", kMaxAttachNameBytes, &m->job_id);
   in.Number("rank", 0, kMaxInt, &m->rank);
   in.Numbers("devices", kMaxAttachDevices, &m->devices);
+  in.Flag("takes_collector", &m->takes_collector);
 }
 
 void Read(PacketReader& in, Refused* m) {
@@ -287,6 +320,16 @@ void Read(PacketReader& in, Reply* m) {
   }
 }
 
+Status ReadCollect(const json& object, CollectOrder* m) {
+  PacketReader in(object, "session.collect");
+  in.Needs("kinds");
+  in.Texts("kinds", kMaxCollectKinds, kMaxAttachNameBytes, &m->kinds);
+  in.Text("provider", kMaxAttachNameBytes, &m->provider);
+  in.Number("flush_ms", 0U, std::numeric_limits<uint32_t>::max(), &m->flush_ms);
+  in.Number("ring_bytes", uint64_t{0}, kMaxCount, &m->ring_bytes);
+  return in.status();
+}
+
 void Read(PacketReader& in, SessionNotice* m) {
   in.Needs("session_id");
   in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
@@ -295,6 +338,9 @@ void Read(PacketReader& in, SessionNotice* m) {
   in.Number("start_step", int64_t{0}, kMaxStep, &m->start_step);
   in.Number("steps", 0U, std::numeric_limits<uint32_t>::max(), &m->steps);
   in.TextMap("options", kMaxOptionsServed, kMaxAttachNameBytes, kMaxOptionsBytes, &m->options);
+  if (const json* collect = in.Object("collect")) {
+    in.Adopt(ReadCollect(*collect, &m->collect.emplace()));
+  }
   if (in.ok() && m->session_id.empty()) in.Fail("session_id", "is empty");
 }
 
@@ -357,6 +403,7 @@ Result<ToDaemon> ParseToDaemon(std::string_view packet_untrusted) {
   if (type == "status") return ReadAs<StatusCall, ToDaemon>(object, type);
   if (type == "metadata") return ReadAs<MetadataCall, ToDaemon>(object, type);
   if (type == "step") return ReadAs<StepReport, ToDaemon>(object, type);
+  if (type == "collector") return ReadAs<CollectorReport, ToDaemon>(object, type);
   if (type == "bye") return ToDaemon(Bye{});
   return InvalidArgument("packet: unknown type \"" + type + "\"");
 }

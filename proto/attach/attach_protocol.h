@@ -1,7 +1,8 @@
 // The protocol between a training process and the daemon on the attach socket
 // (/run/profd/attach.sock): a unix SOCK_SEQPACKET, one JSON object per packet, at most kMaxPacket
 // bytes, both ways at any time. The process's hello comes first and may carry the descriptor of its
-// mark ring (SCM_RIGHTS). Who the process is the kernel says (SO_PEERCRED), not the hello.
+// mark ring (SCM_RIGHTS), a collector packet that of its activity ring. Who the process is the kernel says
+// (SO_PEERCRED), not the hello.
 //
 // No gRPC here: the library lives inside other people's training processes, which bring their own
 // gRPC, protobuf and fork() with them, and a descriptor has to be passed. docs/internals.md
@@ -31,6 +32,8 @@ inline constexpr size_t kMaxMetadataKeys = 64;
 inline constexpr size_t kMaxMetadataKeyBytes = 64;
 inline constexpr size_t kMaxMetadataValueBytes = 1024;
 inline constexpr size_t kMaxAttachCollectors = 128;
+inline constexpr size_t kMaxCollectKinds = 32;
+inline constexpr size_t kMaxCollectorDetailBytes = 1024;
 // Job ids, labels, session ids, framework and library names.
 inline constexpr size_t kMaxAttachNameBytes = 256;
 inline constexpr const char* kDefaultAttachSocket = "/run/profd/attach.sock";
@@ -79,10 +82,24 @@ struct StepReport {  // "step"
   int64_t step = 0;
   bool begin = true;
 };
+// Answer to a SessionNotice with an order to collect, and again whenever something of it changes. Only to
+// a daemon whose welcome takes it.
+struct CollectorReport {  // "collector"
+  std::string session_id;
+  std::string provider;  // "mspti"
+  // "waiting" (for the application's runtime), "on", "partial", "silent", "busy" (another profiler is at
+  // work), "unsupported", "off", "failed"
+  std::string state;
+  int code = 0;  // the vendor's; 0 = none
+  std::string detail;
+  std::vector<std::string> kinds;  // that are collected
+  std::string version;             // of the vendor's library
+  bool has_ring = false;  // the descriptor of the activity ring comes with it: once in a connection
+};
 struct Bye {};  // "bye": detaches in good order
 
-using ToDaemon =
-    std::variant<Hello, StartCall, StopCall, StatusCall, MetadataCall, StepReport, Bye>;
+using ToDaemon = std::variant<Hello, StartCall, StopCall, StatusCall, MetadataCall, StepReport,
+                              CollectorReport, Bye>;
 
 // ---- daemon to process
 
@@ -93,6 +110,7 @@ struct Welcome {  // "welcome"
   std::string job_id;  // as the daemon made it out
   std::optional<int> rank;
   std::vector<int> devices;  // logical ids
+  bool takes_collector = false;  // the process may send "collector", and with it an activity ring
 };
 struct Refused {  // "refused": instead of a welcome; the connection ends
   int code = 0;   // StatusCode
@@ -117,6 +135,15 @@ struct Reply {  // "reply" to the call of that seq
   std::string message;
   std::optional<SessionSummary> session;
 };
+// What a session wants from inside the process.
+struct CollectOrder {
+  // Of "kernel", "communication", "acl_api", "node_api", "runtime_api", "marker", "memory"; those that the
+  // process does not know are left out.
+  std::vector<std::string> kinds;
+  uint32_t flush_ms = 0;         // how long a record may stay in the process; 0 = its default
+  uint64_t ring_bytes = 0;       // of the first order; 0 = its default
+  std::string provider = "auto";  // or "mspti", "aclprof"
+};
 // A session that concerns this process.
 struct SessionNotice {  // "session"
   std::string session_id;
@@ -126,6 +153,7 @@ struct SessionNotice {  // "session"
   std::optional<int64_t> start_step;
   uint32_t steps = 0;
   std::map<std::string, std::string> options;  // effective ones that the application serves
+  std::optional<CollectOrder> collect = std::nullopt;  // while "running"
 };
 
 using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice>;

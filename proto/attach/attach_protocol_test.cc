@@ -139,6 +139,45 @@ TEST(AttachProtocol, ReplyAndNotice) {
       "start_step":11,"steps":2,"options":{"msproftx":"on"}})");
 }
 
+TEST(AttachProtocol, Collecting) {
+  SessionNotice notice{"s-1", "running", {}, 0, {}};
+  CollectOrder& order = notice.collect.emplace();
+  order.kinds = {"kernel", "acl_api"};
+  order.flush_ms = 200;
+  order.ring_bytes = 1 << 20;
+  order.provider = "mspti";
+  ExpectRoundTripToProcess(notice, R"({"type":"session","session_id":"s-1","state":"running",
+      "collect":{"kinds":["kernel","acl_api"],"flush_ms":200,"ring_bytes":1048576,
+      "provider":"mspti"}})");
+  Welcome welcome;
+  welcome.attach_id = 1;
+  welcome.takes_collector = true;
+  ExpectRoundTripToProcess(
+      welcome, R"({"type":"welcome","version":1,"attach_id":1,"takes_collector":true})");
+  CollectorReport report;
+  report.session_id = "s-1";
+  report.provider = "mspti";
+  report.state = "partial";
+  report.code = 6;
+  report.detail = "refused: memory";
+  report.kinds = {"kernel"};
+  report.version = "before 2026-05";
+  report.has_ring = true;
+  ExpectRoundTripToDaemon(report, R"({"type":"collector","session_id":"s-1","provider":"mspti",
+      "state":"partial","code":6,"detail":"refused: memory","kinds":["kernel"],
+      "version":"before 2026-05","has_ring":true})");
+}
+
+TEST(AttachProtocol, AnOrderToCollectHasDefaults) {
+  const auto read = ParseToProcess(
+      R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[]}})");
+  ASSERT_TRUE(read.ok());
+  const auto& order = *std::get<SessionNotice>(*read).collect;
+  EXPECT_EQ(order.provider, "auto");
+  EXPECT_EQ(order.flush_ms, 0u);
+  EXPECT_EQ(order.ring_bytes, 0u);
+}
+
 TEST(AttachProtocol, UnknownMembersAreIgnored) {
   EXPECT_TRUE(ParseToDaemon(R"({"type":"bye","later":[1,{"a":null}]})").ok());
   EXPECT_TRUE(ParseToProcess(R"({"type":"welcome","version":2,"attach_id":1,"x":{}})").ok());
@@ -214,6 +253,12 @@ TEST(AttachProtocol, WhatTheDaemonSaysWronglyIsRefusedToo) {
       {R"({"type":"session","state":"armed"})", "session_id is missing"},
       {R"({"type":"session","session_id":"","state":"armed"})", "session_id is empty"},
       {R"({"type":"session","session_id":"s"})", "state is missing"},
+      {R"({"type":"session","session_id":"s","state":"running","collect":[]})",
+       "collect must be an object"},
+      {R"({"type":"session","session_id":"s","state":"running","collect":{}})",
+       "kinds is missing"},
+      {R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[1]}})",
+       "kinds must be"},
   };
   for (const Wrong& wrong : kWrong) {
     const auto read = ParseToProcess(wrong.packet);

@@ -198,7 +198,7 @@ class Misbehaviour(AttachCase):
 
         for spoil in (wild_sequence, long_name, losses_backwards):
             self.broken_ring(spoil)
-        self.assertIn("mark ring given up", self.daemon.log(400))
+        self.assertIn("ring of a process given up", self.daemon.log(400))
 
     def test_random_rings(self):
         """Nothing a ring holds makes the daemon stumble."""

@@ -1,0 +1,263 @@
+// Collecting from inside the process as sessions order it, with the real plug-in and a stand-in of the
+// vendor's library. Whatever loads something is a process of its own: the plug-in stays for good.
+#include <dirent.h>
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "client/libprofd/fake_daemon_test_support.h"
+#include "client/libprofd/mspti/collector_test_support.h"
+
+namespace profd::lib {
+namespace {
+
+using attach::CollectorReport;
+using attach::SessionNotice;
+
+bool HasLibrary(const char* name) {
+  void* handle = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle != nullptr) ::dlclose(handle);
+  return handle != nullptr;
+}
+bool HasPlugin() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("libprofd_mspti.so") != std::string::npos) return true;
+  }
+  return false;
+}
+bool HasThread() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    if (std::getline(std::ifstream(task.path() / "comm") >> std::ws, name) &&
+        name == "profd-collect") {
+      return true;
+    }
+  }
+  return false;
+}
+
+SessionNotice Running(const std::string& id, std::vector<std::string> kinds) {
+  SessionNotice notice;
+  notice.session_id = id;
+  notice.state = "running";
+  notice.collect.emplace();
+  notice.collect->kinds = std::move(kinds);
+  notice.collect->flush_ms = 20;
+  notice.collect->ring_bytes = 1 << 20;
+  return notice;
+}
+SessionNotice Ended(const std::string& id) {
+  SessionNotice notice;
+  notice.session_id = id;
+  notice.state = "ended";
+  return notice;
+}
+
+class CollectTest : public LibprofdTest {
+ protected:
+  CollectTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  void SetUp() override {
+    LibprofdTest::SetUp();
+    ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
+    ::unsetenv("ASCEND_RT_VISIBLE_DEVICES");
+  }
+  static void LoadRuntime() {
+    ASSERT_NE(::dlopen(PROFD_FAKE_HOME "/libascendcl.so", RTLD_NOW), nullptr) << ::dlerror();
+  }
+  // Runs the body in a process that has loaded nothing yet.
+  template <class Body>
+  void RunAlone(Body body) {
+    EXPECT_EXIT(
+        {
+          body();
+          profd_shutdown();
+          std::filesystem::remove_all(folder_);
+          ::_exit(HasFailure() ? 1 : 0);
+        },
+        ::testing::ExitedWithCode(0), "");
+  }
+  // The last report of a session that has this state.
+  static CollectorReport Reaches(FakeDaemon& daemon, const std::string& id,
+                                 const std::string& state) {
+    CollectorReport found;
+    for (size_t n = 0;; ++n) {
+      found = daemon.Expect<CollectorReport>(n);
+      if (found.session_id == id && found.state == state) return found;
+      if (HasFailure()) return found;
+    }
+  }
+};
+
+TEST_F(CollectTest, WithoutAnOrderNothingIsLoaded) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    SessionNotice notice;
+    notice.session_id = "s";
+    notice.state = "running";
+    daemon.Send(notice);
+    ASSERT_TRUE(Eventually([] { return profd_active() == 1; }));
+    EXPECT_FALSE(HasPlugin());
+    EXPECT_FALSE(HasThread());
+    EXPECT_FALSE(HasLibrary("libmspti.so"));
+    EXPECT_EQ(daemon.Count<CollectorReport>(), 0u);
+  });
+}
+
+TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    daemon.Send(Running("s-1", {"kernel", "acl_api", "of tomorrow"}));
+    const CollectorReport on = Reaches(daemon, "s-1", "on");
+    EXPECT_EQ(on.provider, "mspti");
+    EXPECT_EQ(on.kinds, (std::vector<std::string>{"kernel", "acl_api"}));
+    EXPECT_EQ(on.version, "2026-05 or later");
+    EXPECT_TRUE(on.has_ring);
+    ASSERT_EQ(daemon.RingCount(), 2u) << "marks and activity";
+    EXPECT_TRUE(HasThread());
+    mspti::FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME);
+    for (uint64_t i = 1; i <= 10; ++i) library.Kernel(i);
+    daemon.Send(Ended("s-1"));
+    EXPECT_FALSE(Reaches(daemon, "s-1", "off").has_ring);
+    // All of it is in the ring when the end is reported.
+    mspti::RingView view;
+    view.Open(daemon.RingFd(1));
+    view.Take();
+    EXPECT_EQ(view.kernels.size(), 10u);
+    EXPECT_TRUE(Eventually([] { return !HasThread(); }));
+  });
+}
+
+TEST_F(CollectTest, TheRuntimeMayComeLater) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    daemon.Send(Running("s", {"kernel"}));
+    EXPECT_EQ(Reaches(daemon, "s", "waiting").detail, "the process has not loaded libascendcl.so");
+    LoadRuntime();
+    Reaches(daemon, "s", "on");
+  });
+}
+
+TEST_F(CollectTest, SessionsShareTheCollector) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    mspti::FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME);
+    library.orders->enable_result[mspti::kMemory] = mspti::kWithoutLdPreload;
+    daemon.Send(Running("a", {"kernel"}));
+    Reaches(daemon, "a", "on");
+    daemon.Send(Running("b", {"marker", "memory"}));
+    const CollectorReport partial = Reaches(daemon, "b", "partial");
+    EXPECT_EQ(partial.code, mspti::kWithoutLdPreload);
+    EXPECT_EQ(partial.kinds, std::vector<std::string>{"marker"});
+    EXPECT_FALSE(partial.has_ring) << "once in a connection";
+    daemon.Send(Ended("b"));
+    Reaches(daemon, "b", "off");
+    EXPECT_TRUE(HasThread()) << "a goes on";
+    daemon.Send(Ended("a"));
+    Reaches(daemon, "a", "off");
+  });
+}
+
+TEST_F(CollectTest, AnotherSessionMayFollowAtOnce) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    for (const std::string id : {"a", "b", "c"}) {
+      daemon.Send(Running(id, {"kernel"}));
+      Reaches(daemon, id, "on");
+      daemon.Send(Ended(id));
+    }
+    daemon.Send(Running("d", {"kernel"}));
+    Reaches(daemon, "d", "on");
+    Reaches(daemon, "c", "off");
+  });
+}
+
+TEST_F(CollectTest, ANewDaemonIsSentTheRingAgain) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    daemon.Send(Running("s", {"kernel"}));
+    EXPECT_TRUE(Reaches(daemon, "s", "on").has_ring);
+    daemon.DropConnections();
+    daemon.Expect<attach::Hello>(1);
+    ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK);
+    ASSERT_TRUE(Eventually([] { return !HasThread(); })) << "nobody reads";
+    daemon.Send(Running("t", {"kernel"}));
+    EXPECT_TRUE(Reaches(daemon, "t", "on").has_ring);
+  });
+}
+
+TEST_F(CollectTest, TheEnvironmentMayForbidIt) {
+  RunAlone([this] {
+    ::setenv("PROFD_COLLECT", "off", 1);
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    daemon.Send(Running("s", {"kernel"}));
+    EXPECT_EQ(Reaches(daemon, "s", "off").detail, "PROFD_COLLECT=off");
+    EXPECT_FALSE(HasPlugin());
+  });
+}
+
+TEST_F(CollectTest, TheApplicationMayForbidIt) {
+  RunAlone([this] {
+    profd_collect_allow(PROFD_ALLOW_ACLPROF);
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    daemon.Send(Running("s", {"kernel"}));
+    Reaches(daemon, "s", "off");
+    EXPECT_FALSE(HasPlugin());
+    profd_collect_allow(PROFD_ALLOW_ALL);
+    Reaches(daemon, "s", "on");
+    profd_collect_allow(0);
+    EXPECT_TRUE(Eventually([] { return !HasThread(); }));
+  });
+}
+
+TEST_F(CollectTest, OtherProvidersAndKindsAreUnsupported) {
+  FakeDaemon daemon(path_);
+  Attach();
+  SessionNotice notice = Running("a", {"kernel"});
+  notice.collect->provider = "aclprof";
+  daemon.Send(notice);
+  Reaches(daemon, "a", "unsupported");
+  daemon.Send(Running("b", {"of tomorrow"}));
+  Reaches(daemon, "b", "unsupported");
+  EXPECT_FALSE(HasPlugin());
+}
+
+TEST_F(CollectTest, ADaemonThatDoesNotTakeItIsNotTold) {
+  FakeDaemon daemon(
+      path_,
+      [](const attach::ToDaemon& message) -> std::vector<attach::ToProcess> {
+        if (!std::holds_alternative<attach::Hello>(message)) return {};
+        attach::Welcome welcome;
+        welcome.attach_id = 1;
+        return {welcome};
+      },
+      /*welcomes=*/false);
+  Attach();
+  daemon.Send(Running("s", {"kernel"}));
+  ASSERT_TRUE(Eventually([] { return profd_active() == 1; }));
+  profd_shutdown();
+  daemon.Expect<attach::Bye>();
+  EXPECT_EQ(daemon.Count<CollectorReport>(), 0u);
+  EXPECT_FALSE(HasPlugin());
+}
+
+}  // namespace
+}  // namespace profd::lib
