@@ -49,12 +49,12 @@ void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 
 class Tool {
  public:
-  Tool(const Scenario& scenario, const Question& question)
+  Tool(const Scenario& scenario, const Question& question, int64_t epoch_raw_ns)
       : scenario_(scenario),
         faults_(scenario.faults),
         question_(question),
         port_(scenario, question.device),
-        played_(ProcessStartRawNs(::getppid()), scenario.time_scale) {}
+        played_(epoch_raw_ns, scenario.time_scale) {}
 
   int Answer() {
     if (!question_.get || question_.device < 0 || question_.device >= scenario_.devices) {
@@ -145,11 +145,13 @@ class Tool {
 
 int Run(int argc, char** argv) {
   const Result<Scenario> scenario = ScenarioFromEnvironment();
-  if (!scenario.ok()) {
-    std::fprintf(stderr, "hccn_tool (simulated): %s\n", scenario.status().message().c_str());
+  const Result<int64_t> epoch = EpochFromEnvironment(ProcessStartRawNs(::getppid()));
+  const Status problem = scenario.ok() ? epoch.status() : scenario.status();
+  if (!problem.ok()) {
+    std::fprintf(stderr, "hccn_tool (simulated): %s\n", problem.message().c_str());
     return kFailed;
   }
-  return Tool(*scenario, ParseArguments(argc, argv)).Answer();
+  return Tool(*scenario, ParseArguments(argc, argv), *epoch).Answer();
 }
 
 }  // namespace

@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <system_error>
+
+#include "base/text.h"
 
 namespace profd::sim {
 
@@ -78,17 +81,27 @@ int64_t ProcessStartRawNs() {
 
 int64_t ProcessStartRawNs(int pid) { return StartRawNs("/proc/" + std::to_string(pid) + "/stat"); }
 
+Result<int64_t> EpochFromEnvironment(int64_t otherwise) {
+  const char* const text = std::getenv(kEpochEnv);
+  if (text == nullptr || *text == '\0') return otherwise;
+  int64_t epoch_ns = 0;
+  if (ParseNumber(std::string_view(text), &epoch_ns)) return epoch_ns;
+  return InvalidArgument(std::string(kEpochEnv) + " must be nanoseconds of CLOCK_MONOTONIC_RAW");
+}
+
 std::unique_ptr<Node> NodeFromEnvironment(const char* library) {
   Result<Scenario> scenario = ScenarioFromEnvironment();
-  if (!scenario.ok()) {
-    std::fprintf(stderr, "profd sim (%s): %s\n", library, scenario.status().message().c_str());
+  const Result<int64_t> epoch = EpochFromEnvironment(ProcessStartRawNs());
+  const Status problem = scenario.ok() ? epoch.status() : scenario.status();
+  if (!problem.ok()) {
+    std::fprintf(stderr, "profd sim (%s): %s\n", library, problem.message().c_str());
     return nullptr;
   }
   // Never torn down, as the libraries are not.
   static const SystemClock* const real = new SystemClock;
   static const KernelClock* const kernel = new KernelClock;
   const Clock& clock = scenario->time_scale == 1 ? static_cast<const Clock&>(*real) : *kernel;
-  return std::make_unique<Node>(std::move(scenario).value(), clock, ProcessStartRawNs());
+  return std::make_unique<Node>(std::move(scenario).value(), clock, *epoch);
 }
 
 }  // namespace profd::sim

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "sim/device_clock.h"
 #include "sim/device_model.h"
 #include "sim/fault_table.h"
@@ -58,9 +59,14 @@ int64_t ProcessStartRawNs();
 // The same of another process; now if there is none.
 int64_t ProcessStartRawNs(int pid);
 
+// Scenario time 0 as the variable has it (CLOCK_MONOTONIC_RAW, ns), so that processes that have it
+// agree; `otherwise` without it.
+inline constexpr char kEpochEnv[] = "PROFD_SIM_EPOCH";
+Result<int64_t> EpochFromEnvironment(int64_t otherwise);
+
 // The node this process asked for through the environment, or the built-in default. nullptr, after
-// one line on stderr, when the scenario cannot be used. `library` is named in that line. Node::clock
-// is a clock that lives as long as the process.
+// one line on stderr, when the scenario cannot be used. `library` is named in that line.
+// Node::clock is a clock that lives as long as the process.
 std::unique_ptr<Node> NodeFromEnvironment(const char* library);
 
 }  // namespace profd::sim

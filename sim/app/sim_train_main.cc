@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "sim/app/job.h"
+#include "sim/app/machine.h"
 #include "sim/app/trainer.h"
 
 namespace profd::sim::app {
@@ -22,9 +23,16 @@ constexpr int kUsage = 2;
 
 int RunRank(const Job& job, uint32_t rank, const std::string& folder) {
   const char* const job_id = std::getenv("SLURM_JOB_ID");
+  const Result<Machine> machine = Machine::FromEnvironment();
+  Status status = machine.ok() ? machine->Check(job.ranks()) : machine.status();
+  if (!status.ok()) {
+    std::fprintf(stderr, "sim_train: %s\n", status.message().c_str());
+    return kUsage;
+  }
   Trainer trainer(
-      job, {rank, static_cast<int32_t>(rank), folder, job_id != nullptr ? job_id : job.name});
-  const Status status = trainer.Run();
+      job, *machine,
+      {rank, static_cast<int32_t>(rank), folder, job_id != nullptr ? job_id : job.name});
+  status = trainer.Run();
   if (status.ok()) return 0;
   std::fprintf(stderr, "sim_train: rank %u: %s\n", rank, status.message().c_str());
   return 1;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "sim/app/job.h"
 #include "sim/app/step_plan.h"
 #include "sim/child_test_support.h"
@@ -148,6 +149,33 @@ TEST_F(SimTrain, ASlowLoaderIsWaitedFor) {
   EXPECT_EQ(Truth(0, "pause")[0]["name"], "dataloader");
   const int64_t second = steps[1]["end_ns"], first = steps[0]["begin_ns"];
   EXPECT_GE(second - first, 60'000'000);
+}
+
+TEST_F(SimTrain, FollowsTheFaultsOfTheScenario) {
+  // Throttled from its beginning on, which is now: kernels take twice as long on rank 1.
+  const std::string scenario = folder_ + "/scenario.toml";
+  std::ofstream(scenario) << "devices = 2\n[[fault]]\nkind = \"throttle\"\ndevice = 1\nmhz = 900\n";
+  ::setenv("PROFD_SIM_SCENARIO", scenario.c_str(), 1);
+  ::setenv("PROFD_SIM_EPOCH", std::to_string(SystemClock().MonotonicRawNs()).c_str(), 1);
+  const ChildResult result = Run(WriteJob(kTwoRanks));
+  ::unsetenv("PROFD_SIM_SCENARIO");
+  ::unsetenv("PROFD_SIM_EPOCH");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const auto first_ns = [this](int rank) {
+    const json kernel = Truth(rank, "kernel").at(0);
+    return kernel["end_ns"].get<int64_t>() - kernel["begin_ns"].get<int64_t>();
+  };
+  EXPECT_LT(first_ns(0), 112'000);
+  EXPECT_GE(first_ns(1), 200'000);
+}
+
+TEST_F(SimTrain, WithMsptiPreloadedTrainsAsWell) {
+  ::setenv("LD_PRELOAD", PROFD_SIM_MSPTI, 1);
+  const ChildResult result = Run(WriteJob(kTwoRanks));
+  ::unsetenv("LD_PRELOAD");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, testing::HasSubstr("[mspti]"));
+  EXPECT_EQ(Truth(0, "step").size(), 3u);
 }
 
 TEST_F(SimTrain, SaysWhatIsWrong) {

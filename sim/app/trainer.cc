@@ -21,6 +21,10 @@ Status Check(int result, const char* function) {
   return Unavailable(fmt::format("{} answered {}", function, result));
 }
 
+int64_t Longer(int64_t ns, double factor) {
+  return static_cast<int64_t>(static_cast<double>(ns) * factor);
+}
+
 // Threads of the host that have nothing to do with the steps.
 class HostThreads {
  public:
@@ -46,7 +50,8 @@ class HostThreads {
 
 }  // namespace
 
-Trainer::Trainer(const Job& job, RankOptions options) : job_(job), options_(std::move(options)) {}
+Trainer::Trainer(const Job& job, const Machine& machine, RankOptions options)
+    : job_(job), machine_(machine), options_(std::move(options)) {}
 
 void Trainer::Write(const char* what, const std::string& name, int64_t begin_ns) {
   simAclTruthLine(fmt::format(R"({{"what":"{}","name":"{}","rank":{},"thread":{},"begin_ns":{},)"
@@ -146,7 +151,10 @@ Status Trainer::Launch(const Action& action) {
   kernel.function = action.function.c_str();
   kernel.task_type = action.task_type;
   kernel.block_dim = action.block_dim;
-  kernel.duration_ns = action.duration_ns;
+  // The AI CPU has a clock of its own.
+  const bool is_aicpu = action.task_type == prof::kTaskAicpu;
+  kernel.duration_ns =
+      Longer(action.duration_ns, is_aicpu ? 1 : machine_.KernelFactor(options_.device));
   kernel.tensors = action.tensors->data();
   kernel.tensor_count = static_cast<uint32_t>(action.tensors->size());
   RETURN_IF_ERROR(Check(simAclLaunch(&kernel, streams_[action.stream]), "a launch"));
@@ -160,12 +168,14 @@ Status Trainer::Communicate(const Action& action) {
   const int64_t begin = clock_.MonotonicRawNs();
   void* const group = GroupHandle(action.group);
   if (group == nullptr) return Unavailable(fmt::format("cannot make group {}", action.group.name));
-  const acl::Communication communication = {.name = action.name.c_str(),
-                                            .type = action.type.c_str(),
-                                            .function = action.function.c_str(),
-                                            .count = action.bytes / 4,
-                                            .bytes = action.bytes,
-                                            .duration_ns = action.duration_ns};
+  const acl::Communication communication = {
+      .name = action.name.c_str(),
+      .type = action.type.c_str(),
+      .function = action.function.c_str(),
+      .count = action.bytes / 4,
+      .bytes = action.bytes,
+      .duration_ns =
+          Longer(action.duration_ns, machine_.LinkFactor(static_cast<int>(job_.ranks())))};
   RETURN_IF_ERROR(
       Check(simAclCommunicate(&communication, group, streams_[action.stream]), "a communication"));
   Write("api", action.function, begin);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "sim/app/job.h"
+#include "sim/app/machine.h"
 #include "sim/app/step_plan.h"
 
 namespace profd::sim::app {
@@ -22,7 +23,7 @@ struct RankOptions {
 
 class Trainer {
  public:
-  Trainer(const Job& job, RankOptions options);
+  Trainer(const Job& job, const Machine& machine, RankOptions options);
   // Until all steps are done.
   Status Run();
 
@@ -38,6 +39,7 @@ class Trainer {
   void* GroupHandle(const GroupOf& group);
 
   const Job& job_;
+  const Machine& machine_;
   const RankOptions options_;
   const SystemClock clock_;
   void* streams_[kStreams] = {};
