@@ -1,5 +1,5 @@
 #include "driver/records/aicore_pmu.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
@@ -87,8 +87,6 @@ std::unique_ptr<Decoder> Make(const DecodeContext& context, CoreType type) {
   return std::make_unique<AicoreSampleDecoder<AicoreSample>>(context, type);
 }
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakeAicoreDecoder(const DecodeContext& context) {
   return Make(context, CoreType::kAicore);
 }
@@ -99,6 +97,29 @@ std::unique_ptr<Decoder> MakeAivDecoder(const DecodeContext& context) {
 
 std::unique_ptr<Decoder> MakeFftsDecoder(const DecodeContext& context) {
   return Make(context, CoreType::kById);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> AicorePmuDecoders() {
+  static constexpr std::array kTables = {TableId::kAicorePmu};
+  constexpr auto spec = [](std::string_view file, uint32_t chips, auto make) -> DecoderSpec {
+    return {file,
+            Place::Kind::kDevice,
+            chips,
+            sizeof(records::AicoreSample),
+            sizeof(records::AicoreSampleV6),
+            kTables,
+            make,
+            0,
+            records::kTaskPmuRecordBytes};
+  };
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      spec("aicore.data", Chips({0, 1, 2, 3, 4}), MakeAicoreDecoder),
+      spec("aiVectorCore.data", Chips({2, 3, 4}), MakeAivDecoder),
+      spec("ffts_profile.data", Chips({5, 7, 8, 11, 15, 16}), MakeFftsDecoder),
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

@@ -1,6 +1,6 @@
 #include "driver/abi/hal_abi.h"
 #include "driver/records/ddr.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
@@ -76,10 +76,19 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
   std::array<uint64_t, DdrRecord::kEvents> counts_{};
 };
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakeDdrDecoder(const DecodeContext& context) {
   return std::make_unique<DdrDecoder>(context);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> DdrDecoders() {
+  static constexpr std::array kTables = {TableId::kDdr};
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      ChannelDecoder(records::kDdrFormat, Chips({0, 1, 2, 3, 4, 7, 8, 11}), kTables,
+                     MakeDdrDecoder),
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

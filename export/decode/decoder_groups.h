@@ -1,15 +1,46 @@
-// The parts of THE list of decoders, one per file that implements them.
+// The parts of THE list of decoders, each in the file that implements it: binary channels of a
+// device, then its text channels, host/data with the CPU and memory files of devices, and
+// host/profd/ with ts_track.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 
+#include "driver/abi/channel_format.h"
 #include "export/decoder.h"
+
+#define PROFD_DECODER_GROUPS(X) \
+  X(PcieDecoders)               \
+  X(HbmDecoders)                \
+  X(LlcDecoders)                \
+  X(DdrDecoders)                \
+  X(NpuMemDecoders)             \
+  X(LpmDecoders)                \
+  X(SocProfileDecoders)         \
+  X(AicorePmuDecoders)          \
+  X(UbDecoders)                 \
+  X(TextDecoders)               \
+  X(HostDecoders)               \
+  X(OwnDecoders)
 
 namespace profd::exporting {
 
-std::span<const DecoderSpec> DeviceDecoders();  // binary channels of a device
-std::span<const DecoderSpec> TextDecoders();    // text channels of a device
-std::span<const DecoderSpec> HostDecoders();    // host/data and the CPU and memory files of devices
-std::span<const DecoderSpec> OwnDecoders();     // host/profd/ and ts_track
+#define PROFD_DECLARE(group) std::span<const DecoderSpec> group();
+PROFD_DECODER_GROUPS(PROFD_DECLARE)
+#undef PROFD_DECLARE
+
+// For DecoderSpec::chips; which they are: dump-format 2.17.
+constexpr uint32_t Chips(std::initializer_list<int> chips) {
+  uint32_t mask = 0;
+  for (int chip : chips) mask |= uint32_t{1} << chip;
+  return mask;
+}
+// Of a binary channel that profd collects, too.
+constexpr DecoderSpec ChannelDecoder(const abi::ChannelFormat& format, uint32_t chips,
+                                     std::span<const TableId> tables,
+                                     std::unique_ptr<Decoder> (*make)(const DecodeContext&),
+                                     uint16_t size_v2 = 0) {
+  return {format.file, Place::Kind::kDevice, chips, format.record_size, 0, tables, make, size_v2};
+}
 
 }  // namespace profd::exporting

@@ -21,7 +21,11 @@ bool Matches(std::string_view pattern, std::string_view base) {
 std::span<const DecoderSpec> Decoders() {
   static const std::vector<DecoderSpec> all = [] {
     std::vector<DecoderSpec> specs;
-    for (auto group : {DeviceDecoders(), TextDecoders(), HostDecoders(), OwnDecoders()}) {
+    for (std::span<const DecoderSpec> group : {
+#define PROFD_GROUP(group) group(),
+             PROFD_DECODER_GROUPS(PROFD_GROUP)
+#undef PROFD_GROUP
+         }) {
       specs.insert(specs.end(), group.begin(), group.end());
     }
     return specs;

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "export/decode/decoder_groups.h"
 #include "export/decoder.h"
 
 namespace profd::exporting {
@@ -103,9 +102,7 @@ class DeviceDecodeTest : public testing::Test, protected BatchSink {
     stats_ = decoder->stats();
   }
   static const DecoderSpec* Spec(std::string_view base) {
-    auto specs = DeviceDecoders();
-    auto it = std::ranges::find(specs, base, &DecoderSpec::base);
-    return it == specs.end() ? nullptr : &*it;
+    return FindDecoder(base, Place::Kind::kDevice);
   }
   const std::vector<Row>& Rows(TableId table) { return rows_[table]; }
 

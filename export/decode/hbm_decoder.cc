@@ -1,5 +1,5 @@
 #include "driver/records/hbm.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
@@ -46,13 +46,22 @@ class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record> {
   std::array<IntervalClock<double>, kStacks * kEvents> series_;
 };
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakeHbmDecoder(const DecodeContext& context) {
   if (context.place->record_version == "2.0") {
     return std::make_unique<HbmDecoder<HbmRecordV2>>(context);
   }
   return std::make_unique<HbmDecoder<HbmRecord>>(context);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> HbmDecoders() {
+  static constexpr std::array kTables = {TableId::kHbm};
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      ChannelDecoder(records::kHbmFormat, Chips({0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16}), kTables,
+                     MakeHbmDecoder, sizeof(HbmRecordV2)),
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

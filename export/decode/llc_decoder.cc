@@ -1,5 +1,5 @@
 #include "driver/records/llc.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 #include "export/decode/text_math.h"
 
@@ -117,13 +117,22 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
   std::array<Slice, 4> slices_;
 };
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakeLlcDecoder(const DecodeContext& context) {
   if (context.place->record_version == "2.0") {
     return std::make_unique<LlcDecoder<LlcRecordV2>>(context);
   }
   return std::make_unique<LlcDecoder<LlcRecord>>(context);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> LlcDecoders() {
+  static constexpr std::array kTables = {TableId::kLlc};
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      ChannelDecoder(records::kLlcFormat, Chips({1, 2, 3, 4, 5, 7, 8, 11, 15, 16}), kTables,
+                     MakeLlcDecoder),
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

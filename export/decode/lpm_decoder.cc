@@ -1,7 +1,8 @@
 #include <optional>
 
+#include "driver/abi/channels.h"
 #include "driver/records/lpm.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
@@ -181,14 +182,25 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
   BatchBuilder voltage_rows_;
 };
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakeLpmFreqDecoder(const DecodeContext& context) {
   return std::make_unique<LpmDecoder>(context, LpmDecoder::File::kFrequency);
 }
 
 std::unique_ptr<Decoder> MakeLpmInfoDecoder(const DecodeContext& context) {
   return std::make_unique<LpmDecoder>(context, LpmDecoder::File::kInfo);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> LpmDecoders() {
+  static constexpr std::array kTables = {TableId::kAicoreFreq};
+  static constexpr std::array kInfoTables = {TableId::kAicoreFreq, TableId::kVoltage};
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      ChannelDecoder(records::kLpmFormat, Chips({5, 7, 15, 16}), kTables, MakeLpmFreqDecoder),
+      {abi::kLpInfoFile, Place::Kind::kDevice, Chips({5}), records::LpmRecord::kSize, 0,
+       kInfoTables, MakeLpmInfoDecoder},
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

@@ -1,6 +1,6 @@
 #include "driver/records/module_mem.h"
 #include "driver/records/npu_mem.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
@@ -61,14 +61,27 @@ class ModuleMemDecoder final : public RecordDecoder<ModuleMemDecoder, ModuleMemR
   BatchBuilder rows_;
 };
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakeNpuMemDecoder(const DecodeContext& context) {
   return std::make_unique<NpuMemDecoder>(context);
 }
 
 std::unique_ptr<Decoder> MakeModuleMemDecoder(const DecodeContext& context) {
   return std::make_unique<ModuleMemDecoder>(context);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> NpuMemDecoders() {
+  static constexpr uint32_t kChips = Chips({0, 1, 3, 4, 5, 7, 8, 11, 15, 16});
+  static constexpr std::array kTables = {TableId::kNpuMem};
+  static constexpr std::array kModuleTables = {TableId::kModuleMem};
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      ChannelDecoder(records::kNpuMemFormat, kChips, kTables, MakeNpuMemDecoder),
+      ChannelDecoder(records::kNpuAppMemFormat, kChips, kTables, MakeNpuMemDecoder),
+      ChannelDecoder(records::kModuleMemFormat, Chips({1, 2, 3, 4, 5, 7, 8, 11, 15, 16}),
+                     kModuleTables, MakeModuleMemDecoder),
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

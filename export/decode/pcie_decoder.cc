@@ -1,5 +1,5 @@
 #include "driver/records/pcie.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
@@ -35,10 +35,19 @@ class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
   BatchBuilder rows_;
 };
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakePcieDecoder(const DecodeContext& context) {
   return std::make_unique<PcieDecoder>(context);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> PcieDecoders() {
+  static constexpr std::array kTables = {TableId::kPcie};
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      ChannelDecoder(records::kPcieFormat, Chips({0, 1, 2, 3, 4, 5, 15, 16}), kTables,
+                     MakePcieDecoder),
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

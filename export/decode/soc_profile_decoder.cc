@@ -1,6 +1,6 @@
 #include "driver/records/qos.h"
 #include "driver/records/soc_profile.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/qos_streams.h"
 #include "export/decode/record_decoder.h"
 
@@ -197,14 +197,27 @@ class QosDecoder final : public RecordDecoder<QosDecoder, QosRecord> {
   BatchBuilder rows_;
 };
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakeSocProfileDecoder(const DecodeContext& context) {
   return std::make_unique<SocProfileDecoder>(context);
 }
 
 std::unique_ptr<Decoder> MakeQosDecoder(const DecodeContext& context) {
   return std::make_unique<QosDecoder>(context);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> SocProfileDecoders() {
+  static constexpr std::array kQosTables = {TableId::kQos};
+  static constexpr std::array kTables = {
+      TableId::kSio,      TableId::kAccPmu,     TableId::kChipTrans, TableId::kSocLevel,
+      TableId::kLowPower, TableId::kAicoreFreq, TableId::kQos};
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      ChannelDecoder(records::kQosFormat, Chips({5}), kQosTables, MakeQosDecoder),
+      ChannelDecoder(records::kSocProfileFormat, Chips({5, 7, 8, 11, 15, 16}), kTables,
+                     MakeSocProfileDecoder),
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

@@ -1,5 +1,5 @@
 #include "driver/records/ub.h"
-#include "export/decode/device_families.h"
+#include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 
 namespace profd::exporting {
@@ -32,10 +32,19 @@ class UbDecoder final : public RecordDecoder<UbDecoder, UbRecord> {
   BatchBuilder rows_;
 };
 
-}  // namespace
-
 std::unique_ptr<Decoder> MakeUbDecoder(const DecodeContext& context) {
   return std::make_unique<UbDecoder>(context);
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> UbDecoders() {
+  static constexpr std::array kTables = {TableId::kUb};
+  static constexpr auto kSpecs = std::to_array<DecoderSpec>({
+      {"ub.data", Place::Kind::kDevice, Chips({15, 16}), sizeof(records::UbRecord), 0, kTables,
+       MakeUbDecoder},
+  });
+  return kSpecs;
 }
 
 }  // namespace profd::exporting
