@@ -178,6 +178,16 @@ TEST_F(SimTrain, WithMsptiPreloadedTrainsAsWell) {
   EXPECT_EQ(Truth(0, "step").size(), 3u);
 }
 
+TEST_F(SimTrain, MarksItsCommunicationInMstx) {
+  ::setenv("MSTX_INJECTION_PATH", PROFD_SIM_INJECTION, 1);
+  const ChildResult result = Run(WriteJob(kTwoRanks));
+  ::unsetenv("MSTX_INJECTION_PATH");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, testing::HasSubstr("domain communication"));
+  EXPECT_THAT(result.output, testing::HasSubstr("handle hcom_allReduce__block_1_0"));
+  EXPECT_EQ(Truth(0, "mstx").size(), Truth(0, "communication").size());
+}
+
 TEST_F(SimTrain, SaysWhatIsWrong) {
   EXPECT_EQ(Run(folder_ + "/none.toml").exit_code, 2);
   EXPECT_THAT(Run(WriteJob("steps = 0")).output, testing::HasSubstr("job.toml: line 1: 'steps'"));

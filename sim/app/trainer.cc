@@ -10,6 +10,8 @@
 #include <chrono>
 #include <thread>
 
+#include "sim/mstx/mstx.h"
+
 namespace profd::sim::app {
 namespace {
 
@@ -165,6 +167,10 @@ Status Trainer::Launch(const Action& action) {
 }
 
 Status Trainer::Communicate(const Action& action) {
+  // As HCCL itself does.
+  if (domain_ == nullptr) domain_ = mstx::DomainCreate("communication");
+  mstx::DomainMark(domain_, action.name.c_str(), nullptr);
+  Write("mstx", action.name, clock_.MonotonicRawNs());
   const int64_t begin = clock_.MonotonicRawNs();
   void* const group = GroupHandle(action.group);
   if (group == nullptr) return Unavailable(fmt::format("cannot make group {}", action.group.name));

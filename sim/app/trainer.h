@@ -44,6 +44,7 @@ class Trainer {
   const SystemClock clock_;
   void* streams_[kStreams] = {};
   void* event_ = nullptr;
+  void* domain_ = nullptr;  // of mstx
   std::map<std::string, void*> groups_;
   std::vector<std::pair<std::string, int64_t>> ranges_;
   int64_t loaded_ns_ = 0;  // when the loader has the next batch
