@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +15,8 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "client/libprofd/mspti/collect_kinds.h"
+#include "client/libprofd/mspti/profiler_observer.h"
 
 namespace profd::lib::mspti {
 namespace {
@@ -26,6 +27,7 @@ constexpr std::chrono::milliseconds kDefaultFlush{500};
 constexpr std::chrono::milliseconds kLeastFlush{20};
 constexpr std::chrono::milliseconds kAtExit{1000};
 constexpr uint32_t kAllKinds = 127;
+constexpr char kAnother[] = "another profiler of the vendor's runs in this process";
 
 // The one whose buffers the vendor's library has: its callbacks bring no pointer of ours.
 std::atomic<Collector*> g_collector{nullptr};
@@ -57,23 +59,6 @@ void InForkedChild() {
     collector->AfterForkInChild();
   }
 }
-
-struct KindsOfBit {
-  uint32_t bit;
-  std::array<Kind, 3> kinds;  // kInvalid: none
-  const char* name;
-};
-constexpr KindsOfBit kKindsOfBits[] = {
-    {PROFD_COLLECT_KERNEL, {kKernel}, "kernel"},
-    {PROFD_COLLECT_COMMUNICATION, {kCommunication}, "communication"},
-    {PROFD_COLLECT_ACL_API, {kAclApi}, "acl_api"},
-    {PROFD_COLLECT_NODE_API, {kNodeApi}, "node_api"},
-    {PROFD_COLLECT_RUNTIME_API, {kRuntimeApi}, "runtime_api"},
-    {PROFD_COLLECT_MARKER, {kMarker}, "marker"},
-    {PROFD_COLLECT_MEMORY, {kMemory, kMemset, kMemcpy}, "memory"},
-};
-
-uint32_t BitOf(Kind kind) { return uint32_t{1} << kind; }
 
 template <size_t kSize>
 void CopyText(const std::string& text, char (&to)[kSize]) {
@@ -186,12 +171,19 @@ void Collector::Run() {
 
 Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
   if (gave_up_) return pauses_.busy;
+  const ProfilerObserver::OwnCalls own_calls;
   if (!subscribed_) {
     const Milliseconds pause = Attach(kinds);
     if (!subscribed_) return pause;
   } else if (kinds != asked_) {
     DisableAll();
     EnableKinds(kinds);
+  }
+  if (subscribed_ && ProfilerObserver::SeesAnother()) {
+    // It gets nothing of the host's while we are subscribed, and would not say so.
+    Detach();
+    SetState({PROFD_COLLECT_BUSY, 0, 0, kAnother});
+    return pauses_.busy;
   }
   if (subscribed_) Flush();
   if (subscribed_) WatchSilence();
@@ -223,6 +215,7 @@ std::string Collector::OtherProfiler() {
   if (mode != nullptr && std::strcmp(mode, "dynamic") == 0) {
     return "msprof --dynamic=on has started this process (PROFILING_MODE)";
   }
+  if (ProfilerObserver::SeesAnother()) return kAnother;
   if (IsMapped("libascend_kernel_hook.so")) return "libascend_kernel_hook.so is in this process";
   return {};
 }
@@ -232,6 +225,7 @@ Collector::Milliseconds Collector::Attach(uint32_t kinds) {
     SetState({PROFD_COLLECT_WAITING, 0, 0, "the process has not loaded libascendcl.so"});
     return pauses_.waiting;
   }
+  if (ProfilerObserver::Register()) Rest(pauses_.settle);
   if (const std::string other = OtherProfiler(); !other.empty()) {
     SetState({PROFD_COLLECT_BUSY, 0, 0, other});
     return pauses_.busy;
@@ -249,7 +243,14 @@ Collector::Milliseconds Collector::Attach(uint32_t kinds) {
   }
   if (!Subscribe()) return pauses_.busy;
   EnableKinds(kinds);
+  // Where MSPTI was the one to load it.
+  ProfilerObserver::Register();
   return pauses_.busy;
+}
+
+void Collector::Rest(Milliseconds pause) {
+  MutexLock lock(mutex_);
+  changed_.WaitFor(lock, pause, [] { return false; });
 }
 
 bool Collector::Subscribe() {
@@ -299,6 +300,12 @@ bool Collector::EnableOne(uint32_t bit, Called* refused) {
 
 void Collector::EnableKinds(uint32_t kinds) {
   asked_ = kinds;
+  // Never less than before: MSPTI keeps what it has ever switched on.
+  for (const KindsOfBit& each : kKindsOfBits) {
+    if ((kinds & each.bit) == 0) continue;
+    for (const Kind kind : each.kinds) ever_enabled_ |= BitOf(kind);
+  }
+  ProfilerObserver::ExpectOurs(SwitchesOf(ever_enabled_));
   State state;
   bool needs_preload = false;
   for (const KindsOfBit& each : kKindsOfBits) {
@@ -316,7 +323,7 @@ void Collector::EnableKinds(uint32_t kinds) {
   if (needs_preload) state.detail += "; LD_PRELOAD=libmspti.so is missing";
   quiet_since_ = Clock::now();
   records_seen_ = records_.load(std::memory_order_relaxed);
-  steps_seen_ = UINT64_MAX;
+  steps_seen_ = CountSteps();
   state.state = state.kinds == kinds ? PROFD_COLLECT_ON : PROFD_COLLECT_PARTIAL;
   if (state.kinds == 0) {
     gave_up_ = true;
@@ -361,18 +368,16 @@ void Collector::WalkReturned() {
   writer_->Flush();
 }
 
+uint64_t Collector::CountSteps() {
+  const MutexLock lock(mutex_);
+  return config_.steps == nullptr ? 0 : config_.steps(config_.user);
+}
+
 void Collector::WatchSilence() {
-  uint64_t (*count_steps)(void*) = nullptr;
-  void* user = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    count_steps = config_.steps;
-    user = config_.user;
-  }
   const uint64_t records = records_.load(std::memory_order_relaxed);
-  const uint64_t steps = count_steps == nullptr ? 0 : count_steps(user);
+  const uint64_t steps = CountSteps();
   const bool came = std::exchange(records_seen_, records) != records;
-  if (came || steps_seen_ == UINT64_MAX) {
+  if (came) {
     steps_seen_ = steps;
     quiet_since_ = Clock::now();
   }
@@ -393,6 +398,7 @@ void Collector::Fail(const char* call, const Called& called) {
 
 void Collector::Detach() {
   if (!std::exchange(subscribed_, false)) return;
+  const ProfilerObserver::OwnCalls own_calls;
   DisableAll();
   const auto walk = [this] {
     const MutexLock lock(walk_mutex_);
@@ -405,14 +411,12 @@ void Collector::Detach() {
   walk();
   // The driver's last records are on their way; they have come when two flushes brought nothing.
   for (int empty = 0; empty < 2 && Clock::now() < end;) {
-    {
-      MutexLock lock(mutex_);
-      changed_.WaitFor(lock, pauses_.settle, [] { return false; });
-    }
+    Rest(pauses_.settle);
     library_.FlushAll();
     empty = walk() ? 0 : empty + 1;
   }
   library_.Unsubscribe();
+  ProfilerObserver::ExpectOurs(0);
   library_.FlushAll();
   walk();
 }

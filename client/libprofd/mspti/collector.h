@@ -73,7 +73,9 @@ class Collector {
   void Detach();
   void Flush();
   void WalkReturned() REQUIRES(walk_mutex_);
+  uint64_t CountSteps();
   void WatchSilence();
+  void Rest(Milliseconds pause);
   void Fail(const char* call, const Called& called);
   void RegisterAtExit();
 
@@ -105,6 +107,7 @@ class Collector {
   bool gave_up_ = false;  // unsupported or failed: until the next start
   uint32_t asked_ = 0;
   uint32_t enabled_kinds_ = 0;  // bits by the vendor's numbers
+  uint32_t ever_enabled_ = 0;   // the same
   State served_;
   int exit_handlers_ = 0;
   uint64_t records_seen_ = 0;

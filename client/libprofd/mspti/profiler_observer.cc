@@ -1,0 +1,80 @@
+#include "client/libprofd/mspti/profiler_observer.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+namespace profd::lib::mspti {
+namespace {
+
+// The vendor's public headers (prof_api.h, prof_common.h): a command that all modules are notified of.
+constexpr char kProfapi[] = "libprofapi.so";
+constexpr char kRegisterName[] = "MsprofRegisterCallback";
+using Handler = int32_t (*)(uint32_t type, void* data, uint32_t bytes);
+using RegisterFunction = int32_t (*)(uint32_t module, Handler handler);
+constexpr uint32_t kControlSwitch = 1;  // type
+constexpr size_t kSwitches = 0;         // u64
+constexpr size_t kSwitchesHigh = 8;     // u64
+constexpr size_t kDeviceCount = 16;     // u32
+constexpr size_t kModel = 276;          // u32
+constexpr size_t kType = 280;           // u32
+constexpr size_t kNeededBytes = 284;
+enum CommandType : uint32_t { kStart = 1, kStop = 2, kFinalize = 3 };
+constexpr uint32_t kNoModel = 0xFFFFFFFF;
+// No module of the vendor's has this number; their highest are below 100.
+constexpr uint32_t kOurModule = 200;
+
+std::atomic<bool> g_registered{false};
+std::atomic<bool> g_another{false};
+std::atomic<uint64_t> g_ours{0};
+thread_local bool t_own_calls = false;
+
+template <class T>
+T Read(const void* data, size_t offset) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + offset, sizeof value);
+  return value;
+}
+
+// MSPTI starts one device at a time with the switches of its kinds.
+bool IsOurs(const void* command) {
+  if (t_own_calls) return true;
+  const uint64_t ours = g_ours.load(std::memory_order_relaxed);
+  return ours != 0 && (Read<uint64_t>(command, kSwitches) & ~ours) == 0 &&
+         Read<uint64_t>(command, kSwitchesHigh) == 0 &&
+         Read<uint32_t>(command, kDeviceCount) == 1 && Read<uint32_t>(command, kModel) == kNoModel;
+}
+
+extern "C" int32_t ProfdMsptiOnCommand(uint32_t type, void* data, uint32_t bytes) {
+  if (type != kControlSwitch || data == nullptr || bytes < kNeededBytes || IsOurs(data)) return 0;
+  const auto command = Read<uint32_t>(data, kType);
+  if (command == kStart) g_another.store(true, std::memory_order_relaxed);
+  if (command == kStop || command == kFinalize) g_another.store(false, std::memory_order_relaxed);
+  return 0;
+}
+
+}  // namespace
+
+bool ProfilerObserver::Register() {
+  if (g_registered.load(std::memory_order_relaxed)) return false;
+  void* handle = ::dlopen(kProfapi, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  const auto function = reinterpret_cast<RegisterFunction>(::dlsym(handle, kRegisterName));
+  // Where there is none, or it refuses, others are noticed by the result of Subscribe only.
+  const bool done = function != nullptr && function(kOurModule, ProfdMsptiOnCommand) == 0;
+  g_registered.store(true, std::memory_order_relaxed);
+  return done;
+}
+
+bool ProfilerObserver::SeesAnother() { return g_another.load(std::memory_order_relaxed); }
+
+void ProfilerObserver::ExpectOurs(uint64_t switches) {
+  g_ours.store(switches, std::memory_order_relaxed);
+}
+
+ProfilerObserver::OwnCalls::OwnCalls() : before_(std::exchange(t_own_calls, true)) {}
+ProfilerObserver::OwnCalls::~OwnCalls() { t_own_calls = before_; }
+
+}  // namespace profd::lib::mspti

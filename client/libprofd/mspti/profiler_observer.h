@@ -1,0 +1,36 @@
+// Notices other profilers in this process: libprofapi notifies every module of the commands that switch
+// profiling on and off, whoever gives them. MSPTI and the vendor's other profilers take each other's data
+// silently, so the collector steps back while one of them runs.
+//
+// One for the process, since the registration cannot be taken back and brings no pointer of ours.
+#pragma once
+
+#include <cstdint>
+
+namespace profd::lib::mspti {
+
+class ProfilerObserver {
+ public:
+  // Registers as soon as libprofapi is there. True: just now; it may still replay, on a thread of its own,
+  // what was switched on before.
+  static bool Register();
+  // Another one has switched profiling on, and not yet off.
+  static bool SeesAnother();
+  // What our own subscription may switch on; 0 while there is none. MSPTI does so on the application's
+  // threads too, when they set a device.
+  static void ExpectOurs(uint64_t switches);
+
+  // While it lives, commands given on this thread are ours.
+  class OwnCalls {
+   public:
+    OwnCalls();
+    ~OwnCalls();
+    OwnCalls(const OwnCalls&) = delete;
+    OwnCalls& operator=(const OwnCalls&) = delete;
+
+   private:
+    const bool before_;
+  };
+};
+
+}  // namespace profd::lib::mspti

@@ -1,0 +1,417 @@
+// The collector of libprofd_mspti.so in a simulated application: each test is a process of its own, with
+// the simulated libraries that the vendor's are in a job.
+#include "client/libprofd/mspti/collector.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <set>
+
+#include "client/libprofd/mspti/collector_test_support.h"
+#include "sim/mspti/client_test_support.h"
+
+namespace profd::lib::mspti {
+namespace {
+
+using sim::InChild;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+std::atomic<uint64_t> g_steps{0};
+
+// The collector of a test's process, and its ring.
+class Job {
+ public:
+  explicit Job(uint32_t kinds = PROFD_COLLECT_KERNEL) : kinds_(kinds) {
+    EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(0), 0);
+    const std::string library = PROFD_SIM_ASCENDCL;
+    ::setenv("ASCEND_HOME_PATH", library.substr(0, library.rfind('/')).c_str(), 1);
+    if (sim::mspti::MsptiPath() != std::string(PROFD_SIM_MSPTI)) sim::mspti::Mspti();
+  }
+  int Start() {
+    profd_collect_config config = {};
+    config.size = sizeof config;
+    config.kinds = kinds_;
+    config.flush_ms = 50;
+    config.steps = [](void*) { return g_steps.load(); };
+    const int error = collector_.Start(config);
+    if (error == 0 && collector_.ring() >= 0 && !opened_) view.Open(collector_.ring());
+    opened_ = true;
+    return error;
+  }
+  profd_collect_report Report() {
+    profd_collect_report report = {};
+    report.size = sizeof report;
+    collector_.Report(&report);
+    return report;
+  }
+  // Starts, and is in this state.
+  testing::AssertionResult Is(int state) {
+    if (!running_) {
+      EXPECT_EQ(Start(), 0);
+    }
+    running_ = true;
+    if (Eventually([&] { return Report().state == state; })) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << Report().state << " " << Report().detail;
+  }
+  void Stop() { EXPECT_TRUE(collector_.Stop(kPatience)); }
+  bool Kernels(size_t count) {
+    return Eventually([&] {
+      view.Take();
+      return view.kernels.size() >= count;
+    });
+  }
+  Collector& collector() { return collector_; }
+
+  RingView view;
+
+ private:
+  const uint32_t kinds_;
+  bool opened_ = false;
+  bool running_ = false;
+  Collector& collector_ = *new Collector(
+      {milliseconds(10), milliseconds(10), milliseconds(50), milliseconds(5), milliseconds(2000)});
+};
+
+void Launch(uint64_t count, const char* name = "MatMul") {
+  for (uint64_t i = 0; i < count; ++i) sim::mspti::Launch(name, nullptr, 1000);
+}
+
+TEST(MsptiCollector, EveryKernelComesWithItsNameAndTime) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    const int64_t from = ReadClock(CLOCK_MONOTONIC_RAW);
+    Launch(300, "first");
+    Launch(300, "second");
+    ASSERT_TRUE(job.Kernels(600));
+    const int64_t to = ReadClock(CLOCK_MONOTONIC_RAW);
+    std::set<uint64_t> correlations;
+    uint64_t seconds = 0;
+    for (const auto& kernel : job.view.kernels) {
+      correlations.insert(kernel.record.correlation);
+      seconds += job.view.names[kernel.record.name] == "second";
+      EXPECT_EQ(job.view.names[kernel.record.type], "KERNEL_AICORE");
+      // The vendor's clock steps by some microseconds.
+      EXPECT_GT(kernel.start_ns, from - 1'000'000);
+      EXPECT_LT(kernel.start_ns, to + 1'000'000);
+    }
+    EXPECT_EQ(correlations.size(), 600u);
+    EXPECT_EQ(seconds, 300u);
+    job.Stop();
+    EXPECT_EQ(job.Report().lost_bytes + job.Report().dropped, 0u);
+    EXPECT_EQ(sim::mspti::ReadCounts().declined, 0u);
+  }));
+}
+
+TEST(MsptiCollector, WhatIsUnderWayAtTheEndComes) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(500);
+    sim::mspti::Synchronize();
+    job.Stop();
+    EXPECT_TRUE(job.Kernels(500));
+    EXPECT_EQ(job.Report().state, PROFD_COLLECT_OFF);
+  }));
+}
+
+TEST(MsptiCollector, TheHostReportsNoMoreWhenItHasEnded) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(1);
+    ASSERT_TRUE(job.Kernels(1));
+    job.Stop();
+    const uint64_t before = sim::mspti::ReadCounts().host_reports;
+    Launch(10);
+    EXPECT_EQ(sim::mspti::ReadCounts().host_reports, before);
+  }));
+}
+
+TEST(MsptiCollector, AnotherSubscriberIsWaitedFor) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    sim::mspti::Subscriber* torch = nullptr;
+    ASSERT_EQ(CALL(sim::mspti::Mspti(), msptiSubscribe)(&torch, nullptr, nullptr), 0);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
+    EXPECT_EQ(job.Report().code, kMultipleSubscribers);
+    CALL(sim::mspti::Mspti(), msptiUnsubscribe)(torch);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(1);
+    EXPECT_TRUE(job.Kernels(1));
+  }));
+}
+
+// As the vendor's profilers do: a command to all modules.
+void Command(uint32_t type, uint64_t switches) {
+  sim::prof::Command command;
+  command.type = type;
+  command.switches = switches;
+  command.device_count = 1;
+  const sim::Library profapi(PROFD_SIM_PROFAPI);
+  EXPECT_EQ(CALL(profapi, profSetProfCommand)(&command, sizeof command), 0);
+}
+constexpr uint64_t kTaskTimeL1 = 0x802;
+
+TEST(MsptiCollector, StepsBackForAnotherProfiler) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Command(sim::prof::kStart, kTaskTimeL1);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
+    EXPECT_THAT(job.Report().detail, HasSubstr("another profiler"));
+    const uint64_t recorded = sim::mspti::ReadCounts().recorded[kKernel];
+    Launch(5);
+    sim::mspti::Synchronize();
+    EXPECT_EQ(sim::mspti::ReadCounts().recorded[kKernel], recorded) << "not subscribed";
+    Command(sim::prof::kStop, kTaskTimeL1);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(1);
+    EXPECT_TRUE(job.Kernels(1));
+  }));
+}
+
+TEST(MsptiCollector, DoesNotBeginBesideAnotherProfiler) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    Command(sim::prof::kStart, kTaskTimeL1);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
+    Command(sim::prof::kStop, kTaskTimeL1);
+    EXPECT_TRUE(job.Is(PROFD_COLLECT_ON));
+  }));
+}
+
+// MSPTI starts a device that the application sets later, on the application's thread.
+TEST(MsptiCollector, ItsOwnStartsAreNoOtherProfilers) {
+  EXPECT_TRUE(InChild([] {
+    Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_ACL_API |
+            PROFD_COLLECT_RUNTIME_API);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(1), 0);
+    Launch(20);
+    ASSERT_TRUE(job.Kernels(20));
+    EXPECT_EQ(job.Report().state, PROFD_COLLECT_ON);
+    EXPECT_EQ(job.view.kernels.back().record.device, 1u);
+    job.Stop();
+    ASSERT_EQ(job.Start(), 0);
+    EXPECT_TRUE(Eventually([&] { return job.Report().state == PROFD_COLLECT_ON; }));
+  }));
+}
+
+// The texts die when the complete callback has returned, and several of them run at once.
+TEST(MsptiCollector, ClosedVersionsAreReadInTime) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::OldLibrary("closed");
+    sim::mspti::PretendPreload();
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    for (int i = 0; i < 200; ++i) {
+      Launch(1, "first");
+      Launch(1, "second");
+    }
+    ASSERT_TRUE(job.Kernels(400));
+    for (const auto& kernel : job.view.kernels) {
+      EXPECT_THAT(job.view.names[kernel.record.name], testing::AnyOf("first", "second"));
+    }
+  }));
+}
+
+TEST(MsptiCollector, OldVersionsWithoutThePreloadAreSilent) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::OldLibrary("old");
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(10);
+    ++g_steps;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_SILENT));
+    EXPECT_THAT(job.Report().detail, HasSubstr("LD_PRELOAD"));
+  }));
+}
+
+TEST(MsptiCollector, MemoryNeedsThePreload) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::OldLibrary("2026-03");
+    Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MEMORY);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_PARTIAL));
+    EXPECT_EQ(job.Report().code, kWithoutLdPreload);
+    EXPECT_EQ(job.Report().kinds, uint32_t{PROFD_COLLECT_KERNEL});
+  }));
+}
+
+TEST(MsptiCollector, RecordsOfTomorrowAreCounted) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::Settings("mspti.profile=next");
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    EXPECT_TRUE(Eventually([&] {
+      Launch(20);
+      job.view.Take();
+      return job.Report().lost_bytes > 0 && !job.view.kernels.empty();
+    }));
+  }));
+}
+
+TEST(MsptiCollector, ChipsWithoutChannelsAreSilent) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::Settings("mspti.chip=1");
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(10);
+    ++g_steps;
+    EXPECT_TRUE(job.Is(PROFD_COLLECT_SILENT));
+  }));
+}
+
+TEST(MsptiCollector, ASilentLibraryIsNoticed) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::Settings("mspti.silent=1");
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    ++g_steps;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_SILENT));
+    sim::mspti::Control("mspti.silent=0");
+    Launch(1);
+    EXPECT_TRUE(job.Is(PROFD_COLLECT_ON));
+  }));
+}
+
+// The stand-in ends a process whose request takes long, and one that calls it from a callback.
+TEST(MsptiCollector, RequestsAreQuickAndNeverDeclined) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::Settings("mspti.request_limit_ms=1000;mspti.rate=200000;mspti.rate_threads=4");
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    ASSERT_TRUE(Eventually([&] {
+      job.view.Take();
+      return sim::mspti::ReadCounts().recorded[kKernel] > 100'000;
+    }));
+    sim::mspti::Control("mspti.rate=0");
+    job.Stop();
+    const sim::mspti::Counts counts = sim::mspti::ReadCounts();
+    EXPECT_EQ(counts.declined, 0u);
+    EXPECT_EQ(counts.did_not_fit, 0u);
+    // Every record is in the ring or counted; a clock for each buffer is there besides.
+    job.view.Take();
+    const profd_collect_report report = job.Report();
+    const uint64_t kernels = counts.recorded[kKernel];
+    EXPECT_EQ(job.view.kernels.size() + report.dropped + report.lost_bytes / KernelRecord::kSize,
+              kernels);
+  }));
+}
+
+TEST(MsptiCollector, LateAndOvertakingBuffersLoseNothing) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::Settings("mspti.hand_over_delay_ms=200;mspti.late_complete=1");
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(200);
+    sim::mspti::Synchronize();
+    ASSERT_TRUE(job.Kernels(200));
+    job.Stop();
+  }));
+}
+
+TEST(MsptiCollector, ADeadHandOverThreadIsNoMatter) {
+  EXPECT_TRUE(InChild([] {
+    sim::mspti::Settings("mspti.dead_hand_over=1");
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(200);
+    EXPECT_TRUE(job.Kernels(200));
+  }));
+}
+
+TEST(MsptiCollector, AKernelThatEndsBeforeItBeginsIsCounted) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    sim::mspti::Control("mspti.backwards=1");
+    Launch(3);
+    ASSERT_TRUE(job.Kernels(3));
+    EXPECT_EQ(job.view.ring().clamped, 1u);
+  }));
+}
+
+TEST(MsptiCollector, WhateverThrowsIsAFailure) {
+  for (const std::string function : {"msptiSubscribe", "msptiActivityEnable", "msptiActivityFlushAll",
+                                     "msptiActivityRegisterCallbacks"}) {
+    EXPECT_TRUE(InChild([&] {
+      sim::mspti::Settings("mspti.throw=" + function);
+      Job job;
+      ASSERT_TRUE(job.Is(PROFD_COLLECT_FAILED)) << function;
+      EXPECT_EQ(job.Report().code, kInner);
+    }));
+  }
+}
+
+// In the child every call of the vendor's library hangs.
+TEST(MsptiCollector, AForkedChildCallsNothing) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(1);
+    EXPECT_TRUE(InChild([&] {
+      EXPECT_EQ(job.Start(), ECHILD);
+      job.Stop();
+      EXPECT_EQ(job.Report().state, PROFD_COLLECT_OFF);
+    }));
+    Launch(1);
+    EXPECT_TRUE(job.Kernels(2));
+  }));
+}
+
+// The vendor's objects are destroyed at exit; ours must have flushed them before.
+TEST(MsptiCollector, AnExitLosesNothing) {
+  static Job* job = nullptr;
+  const sim::ChildResult result = sim::RunChild([] {
+    std::atexit([] {
+      job->view.Take();
+      if (job->view.kernels.size() != 50) ::_exit(9);
+    });
+    job = new Job;
+    if (!job->Is(PROFD_COLLECT_ON)) ::_exit(8);
+    Launch(50);
+    sim::mspti::Synchronize();
+    std::exit(0);
+  });
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+}
+
+TEST(MsptiCollector, ApiCallsCarryTheCorrelationOfWhatTheyLaunched) {
+  EXPECT_TRUE(InChild([] {
+    Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_ACL_API | PROFD_COLLECT_NODE_API |
+            PROFD_COLLECT_RUNTIME_API);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    Launch(10);
+    ASSERT_TRUE(job.Kernels(10));
+    ASSERT_TRUE(Eventually([&] {
+      job.view.Take();
+      return job.view.apis.size() >= 20;
+    }));
+    std::set<uint64_t> launched, levels;
+    for (const auto& kernel : job.view.kernels) launched.insert(kernel.record.correlation);
+    for (const auto& api : job.view.apis) {
+      levels.insert(api.record.level);
+      EXPECT_TRUE(api.record.correlation == 0 || launched.contains(api.record.correlation));
+      EXPECT_NE(api.record.thread, 0u);
+    }
+    EXPECT_GE(levels.size(), 2u);
+    EXPECT_FALSE(levels.contains(0));
+  }));
+}
+
+TEST(MsptiCollector, SessionsMayFollowEachOther) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    for (size_t i = 1; i <= 3; ++i) {
+      ASSERT_EQ(job.Start(), 0);
+      ASSERT_TRUE(Eventually([&] { return job.Report().state == PROFD_COLLECT_ON; }));
+      Launch(5);
+      ASSERT_TRUE(job.Kernels(5 * i));
+      job.Stop();
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace profd::lib::mspti
