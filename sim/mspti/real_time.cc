@@ -9,6 +9,24 @@
 
 namespace profd::sim::mspti {
 
+namespace {
+
+// Of several pairs the one between whose reads the least came.
+int64_t WallMinusRawNs(const Clock& clock) {
+  int64_t least = INT64_MAX, difference = 0;
+  for (int i = 0; i < 8; ++i) {
+    const int64_t before = clock.MonotonicRawNs();
+    const int64_t wall = clock.WallNs();
+    const int64_t gap = clock.MonotonicRawNs() - before;
+    if (gap >= least) continue;
+    least = gap;
+    difference = wall - (before + gap / 2);
+  }
+  return difference;
+}
+
+}  // namespace
+
 int64_t PairErrorNs(int64_t n) {
   return static_cast<int64_t>(Hash(7, static_cast<uint64_t>(n)) % (2 * kLargestStepNs + 1)) -
          kLargestStepNs;
@@ -41,9 +59,7 @@ uint64_t RealTime::FromRaw(int64_t raw_ns) {
       std::max<int64_t>(0, (clock_.MonotonicRawNs() - first_raw_ns_) / kPairPeriodNs);
   if (pair != pair_) {
     pair_ = pair;
-    const int64_t before = clock_.MonotonicRawNs();
-    const int64_t wall = clock_.WallNs();
-    offset_ns_ = wall - (before + clock_.MonotonicRawNs()) / 2 + PairErrorNs(pair);
+    offset_ns_ = WallMinusRawNs(clock_) + PairErrorNs(pair);
   }
   return static_cast<uint64_t>(raw_ns + offset_ns_ + Config::The().time_step_ns.load());
 }

@@ -1,4 +1,7 @@
 // What libmspti.so records: kinds, versions, chips, names, correlation, times.
+#include <cstdlib>
+#include <fstream>
+
 #include "sim/mspti/client_test_support.h"
 
 namespace profd::sim::mspti {
@@ -27,6 +30,49 @@ TEST(MsptiRecords, AKernelHasNameTypeAndTimes) {
     EXPECT_EQ(kernel.Get<uint64_t>(12) - start, 20'000u);
     EXPECT_GE(Int(start), before - 10'000);  // the pair of clocks errs by up to 5 us
     EXPECT_LE(Int(start), WallNs());
+  }));
+}
+
+// What follows a key in a line of the ground truth.
+int64_t NumberAfter(const std::string& line, const std::string& key) {
+  const size_t at = line.find("\"" + key + "\":");
+  EXPECT_NE(at, std::string::npos) << line;
+  return std::strtoll(line.c_str() + at + key.size() + 3, nullptr, 10);
+}
+
+TEST(MsptiRecords, EqualTheGroundTruth) {
+  EXPECT_TRUE(InChild([] {
+    const std::string path = testing::TempDir() + "mspti_truth" + std::to_string(::getpid());
+    ASSERT_EQ(CALL(Acl(), simAclTruth)(path.c_str()), 0);
+    CALL(Acl(), aclrtSetDevice)(0);
+    void* streams[3] = {};
+    for (void*& stream : streams) CALL(Acl(), aclrtCreateStream)(&stream);
+    Client::The().Begin({kKernel});
+    for (int i = 0; i < 300; ++i) {
+      Launch(("kernel" + std::to_string(i)).c_str(), streams[i % 3], 1'000 + i * 37 % 5'000);
+    }
+    Synchronize();
+    std::map<std::string, Record> recorded;
+    for (const Record& record : Client::The().Wait(kKernel, 300)) {
+      EXPECT_TRUE(recorded.emplace(record.texts.at(44), record).second) << "twice";
+    }
+    CALL(Acl(), aclFinalize)();
+    std::ifstream file(path);
+    size_t lines = 0;
+    int64_t first_offset = 0;
+    for (std::string line; std::getline(file, line); ++lines) {
+      const size_t at = line.find("kernel", line.find("\"name\""));
+      const Record& record = recorded.at(line.substr(at, line.find('"', at) - at));
+      EXPECT_EQ(record.Get<uint32_t>(24), NumberAfter(line, "stream"));
+      const int64_t begin = NumberAfter(line, "begin_ns"), end = NumberAfter(line, "end_ns");
+      EXPECT_EQ(Int(record.Get<uint64_t>(12) - record.Get<uint64_t>(4)), end - begin);
+      // One pair of clocks for all, or two that differ by their errors.
+      const int64_t offset = Int(record.Get<uint64_t>(4)) - begin;
+      if (lines == 0) first_offset = offset;
+      EXPECT_LE(std::abs(offset - first_offset), 20'000);
+    }
+    EXPECT_EQ(lines, 300u);
+    ::unlink(path.c_str());
   }));
 }
 
