@@ -53,9 +53,7 @@ std::string_view LineKey(const abi::ChannelFormat& format, uint32_t chip_id, std
     return {};
   }
   auto skip = [&line](size_t from, size_t tokens) {
-    for (size_t i = 0; i < tokens && from < line.size(); ++i) {
-      from = std::min(line.find(' ', from), line.size() - 1) + 1;
-    }
+    for (; tokens > 0 && from < line.size(); ++from) tokens -= line[from] == ' ' ? 1 : 0;
     return from;
   };
   const size_t begin = skip(0, first);
