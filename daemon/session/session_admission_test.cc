@@ -57,8 +57,8 @@ TEST_F(SessionManagerTest, ProcessesOfTheJobAreToldAndMarked) {
   EXPECT_THAT(jobs_.Heard(), ElementsAre("1 running", "2 running", "1 ended", "2 ended"));
   std::string marks = ReadText(session.dump_path() + "/host/profd/marks.tsv");
   EXPECT_THAT(marks, StartsWith(std::string(kMarksHeading)));
-  EXPECT_THAT(marks, AllOf(HasSubstr("\t10\t0\t77\tmark\tload\t0\n"),
-                           HasSubstr("\t11\t1\t77\tpush\tforward\t0\n"),
+  EXPECT_THAT(marks, AllOf(HasSubstr("\t10\t0\t77\tmark\tload\t0\t\n"),
+                           HasSubstr("\t11\t1\t77\tpush\tforward\t0\t\n"),
                            ::testing::Not(HasSubstr("before the session"))));
   Result<Manifest> manifest =
       ParseManifest(ReadText(session.dump_path() + "/profd_manifest.json"));
