@@ -24,6 +24,11 @@ Buffers& Buffers::The() {
 
 bool Buffers::InRequest() { return t_in_request; }
 
+void Buffers::RefuseInCallback() {
+  if (t_in_request) Misuse("a record was made in the request callback: a deadlock");
+  if (t_in_complete) Misuse("a record was made in the complete callback: a deadlock");
+}
+
 int Buffers::Register(Request request, Complete complete) {
   if (request == nullptr || complete == nullptr) return kInvalidParameter;
   request_ = request;
@@ -58,8 +63,8 @@ void Buffers::AskForBuffer() {
     Misuse("the request callback took too long");
   }
   if (memory == nullptr || size == 0) {
-    ++declined_;
     InThread({});
+    ++declined_;
     return;
   }
   current_ = {memory, size, 0, {}};
@@ -79,8 +84,7 @@ bool Buffers::HaveRoom() {
 }
 
 void Buffers::Put(std::span<const uint8_t> record, std::span<const TextField> texts) {
-  if (t_in_request) Misuse("a record was made in the request callback: a deadlock");
-  if (t_in_complete) Misuse("a record was made in the complete callback: a deadlock");
+  RefuseInCallback();
   Config::HangInChild();
   if (Config::The().silent) return;
   MutexLock lock(buffer_mutex_);
@@ -117,17 +121,17 @@ void Buffers::Deliver(Buffer buffer) {
 }
 
 void Buffers::InThread(Buffer buffer) {
-  const uint64_t number = ++made_threads_;
   const int64_t most = Config::The().hand_over_delay_ms;
   const auto delay = std::chrono::milliseconds(
-      most == 0 ? 0 : static_cast<int64_t>(Hash(1, number) % static_cast<uint64_t>(most)));
+      most == 0 ? 0 : static_cast<int64_t>(Hash(1, made_threads_) % static_cast<uint64_t>(most)));
   auto moved = std::make_shared<Buffer>(std::move(buffer));
+  MutexLock lock(queue_mutex_);
   std::thread thread([this, delay, moved] {
     std::this_thread::sleep_for(delay);
     Deliver(std::move(*moved));
   });
-  MutexLock lock(queue_mutex_);
   threads_.push_back(std::move(thread));
+  ++made_threads_;
 }
 
 void Buffers::HandOverQueued() {

@@ -42,6 +42,8 @@ class Buffers {
 
   // On this thread, inside the client's.
   static bool InRequest();
+  // Before any lock: with one, a client's mistake would be a silent deadlock.
+  static void RefuseInCallback();
 
  private:
   struct Buffer {

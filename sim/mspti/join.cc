@@ -79,6 +79,7 @@ void Join::PutApi(uint32_t kind, const prof::Api& api, const std::string& name) 
 }
 
 void Join::OnApi(const prof::Api& api) {
+  Buffers::RefuseInCallback();
   ++host_reports_;
   MutexLock lock(mutex_);
   if (api.level == prof::kNodeLevel && api.type == prof::kNodeLaunchType) {
@@ -98,6 +99,7 @@ void Join::OnApi(const prof::Api& api) {
 }
 
 void Join::OnCompact(const prof::Compact& record) {
+  Buffers::RefuseInCallback();
   ++host_reports_;
   MutexLock lock(mutex_);
   if (record.level == prof::kRuntimeLevel && record.type == prof::kTrackType) OnTrack(record);
