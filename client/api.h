@@ -23,7 +23,7 @@ class ProfdApi {
   virtual ~ProfdApi() = default;
 
   virtual Result<v1::Node> GetNode() = 0;
-  virtual Result<v1::Session> StartSession(const v1::StartSessionRequest& request) = 0;
+  virtual Result<v1::Session> StartSession(const v1::SessionSpec& request) = 0;
   virtual Result<v1::Session> StopSession(const v1::StopSessionRequest& request) = 0;
   virtual Result<v1::Session> GetSession(const v1::GetSessionRequest& request) = 0;
   virtual Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) = 0;

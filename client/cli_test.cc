@@ -15,7 +15,7 @@ v1::Outcome MakeOutcome(const char* collector, int device, v1::Outcome::Result r
                         const char* detail = "") {
   v1::Outcome outcome;
   outcome.set_collector(collector);
-  outcome.set_device(device);
+  if (device >= 0) outcome.set_device(static_cast<uint32_t>(device));
   outcome.set_result(result);
   outcome.set_hz(hz);
   outcome.set_detail(detail);
@@ -25,33 +25,33 @@ v1::Outcome MakeOutcome(const char* collector, int device, v1::Outcome::Result r
 v1::Session MakeSession(const std::string& id, v1::Session::State state) {
   v1::Session session;
   session.set_session_id(id);
-  session.set_state(state);
-  session.set_uid(1000);
-  session.set_pid(4711);
-  session.set_job_id("j42");
-  session.set_rank(3);
-  session.set_label("first try");
-  for (uint32_t i = 0; i < 8; ++i) session.add_devices(i);
+  session.mutable_status()->set_state(state);
+  session.mutable_owner()->set_uid(1000);
+  session.mutable_owner()->set_pid(4711);
+  session.mutable_spec()->mutable_target()->set_job_id("j42");
+  session.mutable_spec()->mutable_target()->set_rank(3);
+  session.mutable_spec()->set_label("first try");
+  for (uint32_t i = 0; i < 8; ++i) session.mutable_status()->add_devices(i);
   for (int i = 0; i < 8; ++i) {
-    *session.add_outcomes() = MakeOutcome("hccs", i, v1::Outcome::RUNNING, 50);
+    *session.mutable_status()->add_outcomes() = MakeOutcome("hccs", i, v1::Outcome::RESULT_RUNNING, 50);
   }
   for (int i = 0; i < 8; ++i) {
-    *session.add_outcomes() =
-        i == 5 ? MakeOutcome("pcie", i, v1::Outcome::BUSY, 0, "held by another process")
-               : MakeOutcome("pcie", i, v1::Outcome::RUNNING, 50);
+    *session.mutable_status()->add_outcomes() =
+        i == 5 ? MakeOutcome("pcie", i, v1::Outcome::RESULT_BUSY, 0, "held by another process")
+               : MakeOutcome("pcie", i, v1::Outcome::RESULT_RUNNING, 50);
   }
-  *session.add_outcomes() = MakeOutcome("host_cpu", -1, v1::Outcome::RUNNING, 10);
-  session.mutable_outcomes(0)->set_records(1200);
-  session.mutable_outcomes(0)->set_bytes(76'800);
-  session.mutable_outcomes(0)->set_dropped_records(3);
-  session.mutable_outcomes(0)->set_dropped_bytes(192);
-  session.set_started_ns(kStart - 90'000'000'000);
-  session.set_dump_path("/var/lib/profd/dumps/" + id);
-  session.set_dump_bytes(5'000'000);
-  session.set_records(120'000);
-  session.set_dropped_records(3);
-  session.set_dropped_bytes(192);
-  session.add_warnings("33 Hz became 33.3 Hz");
+  *session.mutable_status()->add_outcomes() = MakeOutcome("host_cpu", -1, v1::Outcome::RESULT_RUNNING, 10);
+  session.mutable_status()->mutable_outcomes(0)->set_records(1200);
+  session.mutable_status()->mutable_outcomes(0)->set_bytes(76'800);
+  session.mutable_status()->mutable_outcomes(0)->set_dropped_records(3);
+  session.mutable_status()->mutable_outcomes(0)->set_dropped_bytes(192);
+  session.mutable_status()->set_started_ns(kStart - 90'000'000'000);
+  session.mutable_status()->set_dump_path("/var/lib/profd/dumps/" + id);
+  session.mutable_status()->set_dump_bytes(5'000'000);
+  session.mutable_status()->set_records(120'000);
+  session.mutable_status()->set_dropped_records(3);
+  session.mutable_status()->set_dropped_bytes(192);
+  session.mutable_status()->add_warnings("33 Hz became 33.3 Hz");
   return session;
 }
 
@@ -60,7 +60,7 @@ v1::Node MakeNode() {
   node.set_hostname("node17");
   node.set_version("0.1.0");
   node.set_build("g++ 12.2.0 aarch64");
-  node.set_uptime_s(273'600);
+  node.set_uptime_ns(273'600'000'000'000);
   node.mutable_driver()->set_hal_path("/usr/lib64/libascend_hal.so");
   node.mutable_driver()->set_hal_api_version(0x071905);
   node.mutable_driver()->set_dcmi_error("no libdcmi.so in the usual places");
@@ -74,24 +74,24 @@ v1::Node MakeNode() {
     v1::Channel* channel = device->add_channels();
     channel->set_id(8);
     channel->set_name("hbm");
-    channel->set_state(i == 0 ? v1::Channel::RUNNING : v1::Channel::BUSY);
+    channel->set_state(i == 0 ? v1::Channel::STATE_RUNNING : v1::Channel::STATE_BUSY);
     channel->set_hz(100);
     channel->set_records(1000);
     channel->set_bytes(64'000);
     if (i == 1) channel->set_detail("held by another process");
   }
-  node.mutable_devices(0)->mutable_health()->set_verdict(v1::Health::OK);
+  node.mutable_devices(0)->mutable_health()->set_verdict(v1::Health::VERDICT_OK);
   node.mutable_devices(1)->set_problem("communication lost");
   v1::Health* lost = node.mutable_devices(1)->mutable_health();
-  lost->set_verdict(v1::Health::DOWN);
+  lost->set_verdict(v1::Health::VERDICT_DOWN);
   lost->add_flags("gone");
   lost->add_reasons("communication lost");
   lost->set_since_ns(1'767'225'600'000'000'000);
-  node.mutable_health()->set_verdict(v1::Health::DOWN);
+  node.mutable_health()->set_verdict(v1::Health::VERDICT_DOWN);
   v1::CollectorInfo* hbm = node.add_collectors();
   hbm->set_name("hbm");
   hbm->set_summary("HBM bandwidth");
-  hbm->set_source("driver channel");
+  hbm->set_source(v1::CollectorInfo::SOURCE_DRIVER_CHANNEL);
   hbm->set_option("sys_hardware_mem_freq");
   hbm->set_default_hz(50);
   hbm->set_max_hz(100);
@@ -100,7 +100,7 @@ v1::Node MakeNode() {
   hbm->set_available(true);
   v1::CollectorInfo* rdma = node.add_collectors();
   rdma->set_name("rdma");
-  rdma->set_source("host");
+  rdma->set_source(v1::CollectorInfo::SOURCE_HOST);
   rdma->set_default_hz(1);
   rdma->set_max_hz(10);
   rdma->set_always_on_hz(0.1);
@@ -118,12 +118,12 @@ class CliTest : public ProfctlTest {
  protected:
   CliTest() {
     daemon_.node = MakeNode();
-    daemon_.sessions["s1"] = MakeSession("s1", v1::Session::RUNNING);
-    daemon_.sessions["s2"] = MakeSession("s2", v1::Session::DONE);
-    daemon_.sessions["s2"].set_reason("stopped by uid 1000");
-    daemon_.sessions["s2"].set_ended_ns(kStart - 30'000'000'000);
-    daemon_.on_start = [](const v1::StartSessionRequest&) {
-      return MakeSession("s3", v1::Session::RUNNING);
+    daemon_.sessions["s1"] = MakeSession("s1", v1::Session::STATE_RUNNING);
+    daemon_.sessions["s2"] = MakeSession("s2", v1::Session::STATE_DONE);
+    daemon_.sessions["s2"].mutable_status()->set_reason("stopped by uid 1000");
+    daemon_.sessions["s2"].mutable_status()->set_ended_ns(kStart - 30'000'000'000);
+    daemon_.on_start = [](const v1::SessionSpec&) {
+      return MakeSession("s3", v1::Session::STATE_RUNNING);
     };
   }
 };
@@ -255,24 +255,24 @@ TEST_F(CliTest, StartNamesEveryProblemAtOnce) {
 TEST_F(CliTest, StartIsPartialOnlyForWhatWasAskedFor) {
   v1::Session session;
   session.set_session_id("s");
-  session.set_state(v1::Session::RUNNING);
-  *session.add_outcomes() = MakeOutcome("hbm", 0, v1::Outcome::RUNNING, 50);
-  *session.add_outcomes() = MakeOutcome("ddr", 0, v1::Outcome::UNSUPPORTED, 0, "no DDR");
-  daemon_.on_start = [&](const v1::StartSessionRequest&) { return session; };
+  session.mutable_status()->set_state(v1::Session::STATE_RUNNING);
+  *session.mutable_status()->add_outcomes() = MakeOutcome("hbm", 0, v1::Outcome::RESULT_RUNNING, 50);
+  *session.mutable_status()->add_outcomes() = MakeOutcome("ddr", 0, v1::Outcome::RESULT_UNSUPPORTED, 0, "no DDR");
+  daemon_.on_start = [&](const v1::SessionSpec&) { return session; };
   // The option asks for what the chip has; a name asks for that collector.
   EXPECT_EQ(Run({"start", "--sys-hardware-mem-freq", "50"}), 0);
   EXPECT_EQ(Run({"start", "--collector", "hbm"}), 0);
   EXPECT_EQ(Run({"start", "--collector", "ddr"}), 5);
-  session.mutable_outcomes(1)->set_result(v1::Outcome::DENIED);
+  session.mutable_status()->mutable_outcomes(1)->set_result(v1::Outcome::RESULT_DENIED);
   EXPECT_EQ(Run({"start", "--sys-hardware-mem-freq", "50"}), 5);
-  session.mutable_outcomes()->RemoveLast();
-  session.mutable_outcomes(0)->set_result(v1::Outcome::UNSUPPORTED);
+  session.mutable_status()->mutable_outcomes()->RemoveLast();
+  session.mutable_status()->mutable_outcomes(0)->set_result(v1::Outcome::RESULT_UNSUPPORTED);
   EXPECT_EQ(Run({"start", "--sys-hardware-mem-freq", "50"}), 5);
 }
 
 TEST_F(CliTest, StopFindsTheCallersOwnSessions) {
-  daemon_.sessions["other"] = MakeSession("other", v1::Session::RUNNING);
-  daemon_.sessions["other"].set_uid(77);
+  daemon_.sessions["other"] = MakeSession("other", v1::Session::STATE_RUNNING);
+  daemon_.sessions["other"].mutable_owner()->set_uid(77);
   EXPECT_EQ(Run({"stop", "--all-mine"}), 5) << "s1 is still running in its answer";
   EXPECT_EQ(daemon_.stopped, (std::vector<std::string>{"s1", "s2"}));
   EXPECT_TRUE(daemon_.list_request.active_only());
@@ -376,16 +376,16 @@ TEST_F(CliTest, HelpHasExamplesOnEveryCommand) {
 
 TEST_F(CliTest, NothingFromTheDaemonDrivesTheTerminal) {
   const char* evil = "\033]0;owned\007\r\n\033[2J";
-  v1::Session session = MakeSession(evil, v1::Session::DONE);
-  session.set_reason(evil);
-  session.set_job_id(evil);
-  session.set_label(evil);
-  session.set_dump_path(evil);
-  session.add_warnings(evil);
-  session.mutable_outcomes(0)->set_collector(evil);
-  session.mutable_outcomes(1)->set_detail(evil);
+  v1::Session session = MakeSession(evil, v1::Session::STATE_DONE);
+  session.mutable_status()->set_reason(evil);
+  session.mutable_spec()->mutable_target()->set_job_id(evil);
+  session.mutable_spec()->set_label(evil);
+  session.mutable_status()->set_dump_path(evil);
+  session.mutable_status()->add_warnings(evil);
+  session.mutable_status()->mutable_outcomes(0)->set_collector(evil);
+  session.mutable_status()->mutable_outcomes(1)->set_detail(evil);
   daemon_.sessions = {{"s1", session}};
-  daemon_.on_start = [&](const v1::StartSessionRequest&) { return session; };
+  daemon_.on_start = [&](const v1::SessionSpec&) { return session; };
   daemon_.watch = {session};
   daemon_.node.set_hostname(evil);
   daemon_.node.mutable_devices(0)->set_problem(evil);

@@ -11,12 +11,12 @@ using DumpTest = ProfctlTest;
 v1::Session Recorded() {
   v1::Session session;
   session.set_session_id("71bd0e29b475");
-  session.set_state(v1::Session::DONE);
-  session.set_started_ns(1'700'000'000'000'000'000);
-  session.set_ended_ns(1'700'000'060'000'000'000);
-  session.set_dump_path("/var/lib/profd/PROF_000001");
-  session.set_records(4711);
-  session.add_warnings("the last 60 s were asked for, 12.000 s are held");
+  session.mutable_status()->set_state(v1::Session::STATE_DONE);
+  session.mutable_status()->set_started_ns(1'700'000'000'000'000'000);
+  session.mutable_status()->set_ended_ns(1'700'000'060'000'000'000);
+  session.mutable_status()->set_dump_path("/var/lib/profd/PROF_000001");
+  session.mutable_status()->set_records(4711);
+  session.mutable_status()->add_warnings("the last 60 s were asked for, 12.000 s are held");
   return session;
 }
 
@@ -65,8 +65,8 @@ TEST_F(DumpTest, StatusTellsHowMuchIsHeld) {
   EXPECT_EQ(out().find("recorder"), std::string::npos) << out();
   v1::Recorder& recorder = *daemon_.node.mutable_recorder();
   recorder.set_enabled(true);
-  recorder.set_limit_s(120);
-  recorder.set_held_s(61.4);
+  recorder.set_limit_ms(120'000);
+  recorder.set_held_ns(61'400'000'000);
   recorder.set_limit_bytes(64 << 20);
   recorder.set_held_bytes(12 << 20);
   recorder.add_channels()->set_problem("busy");

@@ -63,87 +63,88 @@ class GrpcApi final : public ProfdApi {
       : endpoint_(std::move(endpoint)), timeout_ms_(timeout_ms) {}
 
   Result<v1::Node> GetNode() override {
-    return Unary(&v1::Profd::Stub::AsyncGetNode, v1::GetNodeRequest(), kQueryMs);
+    return Unary(&v1::NodeService::Stub::AsyncGetNode, v1::GetNodeRequest(), kQueryMs);
   }
-  Result<v1::Session> StartSession(const v1::StartSessionRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncStartSession, request, kStartMs);
+  Result<v1::Session> StartSession(const v1::SessionSpec& spec) override {
+    v1::StartSessionRequest request;
+    *request.mutable_spec() = spec;
+    return Unary(&v1::SessionService::Stub::AsyncStartSession, request, kStartMs);
   }
   Result<v1::Session> StopSession(const v1::StopSessionRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncStopSession, request, kStopMs);
+    return Unary(&v1::SessionService::Stub::AsyncStopSession, request, kStopMs);
   }
   Result<v1::Session> GetSession(const v1::GetSessionRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncGetSession, request, kQueryMs);
+    return Unary(&v1::SessionService::Stub::AsyncGetSession, request, kQueryMs);
   }
   Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncListSessions, request, kQueryMs);
+    return Unary(&v1::SessionService::Stub::AsyncListSessions, request, kQueryMs);
   }
   Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncDeleteDump, request, kStopMs);
+    return Unary(&v1::DumpService::Stub::AsyncDeleteDump, request, kStopMs);
   }
   Result<v1::ListOptionsResponse> ListOptions() override {
-    return Unary(&v1::Profd::Stub::AsyncListOptions, v1::ListOptionsRequest(), kQueryMs);
+    return Unary(&v1::NodeService::Stub::AsyncListOptions, v1::ListOptionsRequest(), kQueryMs);
   }
   Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncCheckOptions, request, kQueryMs);
+    return Unary(&v1::NodeService::Stub::AsyncCheckOptions, request, kQueryMs);
   }
   Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncListJobs, request, kQueryMs);
+    return Unary(&v1::NodeService::Stub::AsyncListJobs, request, kQueryMs);
   }
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncRenewLease, request, kQueryMs);
+    return Unary(&v1::SessionService::Stub::AsyncRenewLease, request, kQueryMs);
   }
   Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncDumpRecorder, request, kStopMs);
+    return Unary(&v1::SessionService::Stub::AsyncDumpRecorder, request, kStopMs);
   }
   Result<v1::GetTimeResponse> GetTime() override {
-    return Unary(&v1::Profd::Stub::AsyncGetTime, v1::GetTimeRequest(), kQueryMs);
+    return Unary(&v1::NodeService::Stub::AsyncGetTime, v1::GetTimeRequest(), kQueryMs);
   }
   Result<v1::Topology> GetTopology() override {
-    return Unary(&v1::Profd::Stub::AsyncGetTopology, v1::GetTopologyRequest(), kQueryMs);
+    return Unary(&v1::NodeService::Stub::AsyncGetTopology, v1::GetTopologyRequest(), kQueryMs);
   }
   Result<v1::ListDumpsResponse> ListDumps() override {
-    return Unary(&v1::Profd::Stub::AsyncListDumps, v1::ListDumpsRequest(), kQueryMs);
+    return Unary(&v1::DumpService::Stub::AsyncListDumps, v1::ListDumpsRequest(), kQueryMs);
   }
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncPinDump, request, kQueryMs);
+    return Unary(&v1::DumpService::Stub::AsyncPinDump, request, kQueryMs);
   }
   Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) override {
-    return Unary(&v1::Profd::Stub::AsyncUnpinDump, request, kQueryMs);
+    return Unary(&v1::DumpService::Stub::AsyncUnpinDump, request, kQueryMs);
   }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
-    return Stream(&v1::Profd::Stub::AsyncWatchSession, request, receive,
-                  request.interval_ms() + kWatchSlackMs);
+    return Stream(&v1::SessionService::Stub::AsyncWatchSession, request, receive,
+                  static_cast<int64_t>(request.interval_ms()) + kWatchSlackMs);
   }
   Status StreamSamples(const v1::StreamSamplesRequest& request,
                        const Receive<v1::SampleChunk>& receive) override {
-    return Stream(&v1::Profd::Stub::AsyncStreamSamples, request, receive, kForever);
+    return Stream(&v1::NodeService::Stub::AsyncStreamSamples, request, receive, kForever);
   }
   Status FetchDump(const v1::FetchDumpRequest& request,
                    const Receive<v1::DumpChunk>& receive) override {
-    return Stream(&v1::Profd::Stub::AsyncFetchDump, request, receive, kFetchSilenceMs);
+    return Stream(&v1::DumpService::Stub::AsyncFetchDump, request, receive, kFetchSilenceMs);
   }
 
  private:
-  template <class Reply, class Request>
-  using UnaryMethod = std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> (v1::Profd::Stub::*)(
+  template <class Stub, class Reply, class Request>
+  using UnaryMethod = std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> (Stub::*)(
       grpc::ClientContext*, const Request&, grpc::CompletionQueue*);
-  template <class Message, class Request>
-  using StreamMethod = std::unique_ptr<grpc::ClientAsyncReader<Message>> (v1::Profd::Stub::*)(
+  template <class Stub, class Message, class Request>
+  using StreamMethod = std::unique_ptr<grpc::ClientAsyncReader<Message>> (Stub::*)(
       grpc::ClientContext*, const Request&, grpc::CompletionQueue*, void*);
 
   // Why a call was given up by us.
   enum class GivenUp { kNo, kByHook, kSilence };
 
-  // Makes the stub, once; connecting itself is the first call's business.
+  // Makes the channel, once; connecting itself is the first call's business.
   Status Prepare() {
-    if (stub_) return Status::Ok();
+    if (channel_) return Status::Ok();
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
     if (!endpoint_.remote()) {
-      stub_ = v1::Profd::NewStub(grpc::CreateCustomChannel(
-          "unix:" + endpoint_.socket, grpc::InsecureChannelCredentials(), arguments));
+      channel_ = grpc::CreateCustomChannel("unix:" + endpoint_.socket, grpc::InsecureChannelCredentials(), arguments);
       return Status::Ok();
     }
     Result<ClientTls> tls = LoadClientTls(endpoint_.tls);
@@ -157,8 +158,8 @@ class GrpcApi final : public ProfdApi {
       arguments.SetSslTargetNameOverride(endpoint_.tls.server_name);
     }
     grpc::SslCredentialsOptions options{tls->ca_pem, tls->key_pem, tls->certificate_pem};
-    stub_ = v1::Profd::NewStub(grpc::CreateCustomChannel("dns:///" + endpoint_.address,
-                                                         grpc::SslCredentials(options), arguments));
+    channel_ =
+        grpc::CreateCustomChannel("dns:///" + endpoint_.address, grpc::SslCredentials(options), arguments);
     return Status::Ok();
   }
 
@@ -188,15 +189,16 @@ class GrpcApi final : public ProfdApi {
     }
   }
 
-  template <class Reply, class Request>
-  Result<Reply> Unary(UnaryMethod<Reply, Request> method, const Request& request,
+  template <class Stub, class Reply, class Request>
+  Result<Reply> Unary(UnaryMethod<Stub, Reply, Request> method, const Request& request,
                       int64_t patience_ms) {
     given_up_ = GivenUp::kNo;
     RETURN_IF_ERROR(Prepare());
     grpc::ClientContext context;
     context.set_deadline(InMs(timeout_ms_.value_or(patience_ms)));
     Queue queue;
-    auto reader = (*stub_.*method)(&context, request, queue.get());
+    Stub stub(channel_);
+    auto reader = (stub.*method)(&context, request, queue.get());
     Reply reply;
     grpc::Status status;
     reader->Finish(&reply, &status, this);
@@ -205,15 +207,16 @@ class GrpcApi final : public ProfdApi {
     return reply;
   }
 
-  template <class Message, class Request>
-  Status Stream(StreamMethod<Message, Request> method, const Request& request,
+  template <class Stub, class Message, class Request>
+  Status Stream(StreamMethod<Stub, Message, Request> method, const Request& request,
                 const Receive<Message>& receive, int64_t silence_ms) {
     given_up_ = GivenUp::kNo;
     silence_ms = timeout_ms_.value_or(silence_ms);
     RETURN_IF_ERROR(Prepare());
     grpc::ClientContext context;
     Queue queue;
-    auto reader = (*stub_.*method)(&context, request, queue.get(), this);
+    Stub stub(channel_);
+    auto reader = (stub.*method)(&context, request, queue.get(), this);
     bool ended_by_receiver = false;
     Message message;
     bool open = Await(queue, context, silence_ms);
@@ -244,7 +247,7 @@ class GrpcApi final : public ProfdApi {
 
   Endpoint endpoint_;
   std::optional<int64_t> timeout_ms_;
-  std::unique_ptr<v1::Profd::Stub> stub_;
+  std::shared_ptr<grpc::Channel> channel_;
   GivenUp given_up_ = GivenUp::kNo;
 };
 

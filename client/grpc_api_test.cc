@@ -13,45 +13,11 @@
 namespace profd::client {
 namespace {
 
-class Service final : public v1::Profd::Service {
+class Nodes final : public v1::NodeService::Service {
  public:
   grpc::Status GetNode(grpc::ServerContext*, const v1::GetNodeRequest*, v1::Node* node) override {
     node->set_hostname("here");
     node->set_version("0.1.0");
-    return grpc::Status::OK;
-  }
-  grpc::Status StartSession(grpc::ServerContext*, const v1::StartSessionRequest* request,
-                            v1::Session* session) override {
-    if (request->job_id() == "good") {
-      session->set_session_id("s1");
-      session->set_state(v1::Session::RUNNING);
-      return grpc::Status::OK;
-    }
-    return {grpc::StatusCode::INVALID_ARGUMENT, "dvpp_freq 101: 1..100\nrank -2: at least 0"};
-  }
-  grpc::Status StopSession(grpc::ServerContext*, const v1::StopSessionRequest* request,
-                           v1::Session* session) override {
-    session->set_session_id(request->session_id());
-    session->set_state(v1::Session::DONE);
-    return grpc::Status::OK;
-  }
-  grpc::Status GetSession(grpc::ServerContext* context, const v1::GetSessionRequest*,
-                          v1::Session*) override {
-    WaitForCancel(context);
-    return grpc::Status::CANCELLED;
-  }
-  grpc::Status WatchSession(grpc::ServerContext* context, const v1::WatchSessionRequest* request,
-                            grpc::ServerWriter<v1::Session>* writer) override {
-    v1::Session session;
-    session.set_session_id(request->session_id());
-    session.set_state(v1::Session::RUNNING);
-    writer->Write(session);
-    if (request->session_id() == "endless") {
-      WaitForCancel(context);
-      return grpc::Status::CANCELLED;
-    }
-    session.set_state(v1::Session::DONE);
-    writer->Write(session);
     return grpc::Status::OK;
   }
   grpc::Status StreamSamples(grpc::ServerContext*, const v1::StreamSamplesRequest*,
@@ -61,6 +27,10 @@ class Service final : public v1::Profd::Service {
     }
     return grpc::Status::OK;
   }
+};
+
+class Dumps final : public v1::DumpService::Service {
+ public:
   grpc::Status FetchDump(grpc::ServerContext*, const v1::FetchDumpRequest*,
                          grpc::ServerWriter<v1::DumpChunk>* writer) override {
     v1::DumpChunk chunk;
@@ -73,6 +43,44 @@ class Service final : public v1::Profd::Service {
       writer->Write(chunk);
       chunk.clear_dump_name();
     }
+    return grpc::Status::OK;
+  }
+};
+
+class Sessions final : public v1::SessionService::Service {
+ public:
+  grpc::Status StartSession(grpc::ServerContext*, const v1::StartSessionRequest* request,
+                            v1::Session* session) override {
+    if (request->spec().target().job_id() == "good") {
+      session->set_session_id("s1");
+      session->mutable_status()->set_state(v1::Session::STATE_RUNNING);
+      return grpc::Status::OK;
+    }
+    return {grpc::StatusCode::INVALID_ARGUMENT, "dvpp_freq 101: 1..100\nrank -2: at least 0"};
+  }
+  grpc::Status StopSession(grpc::ServerContext*, const v1::StopSessionRequest* request,
+                           v1::Session* session) override {
+    session->set_session_id(request->session_id());
+    session->mutable_status()->set_state(v1::Session::STATE_DONE);
+    return grpc::Status::OK;
+  }
+  grpc::Status GetSession(grpc::ServerContext* context, const v1::GetSessionRequest*,
+                          v1::Session*) override {
+    WaitForCancel(context);
+    return grpc::Status::CANCELLED;
+  }
+  grpc::Status WatchSession(grpc::ServerContext* context, const v1::WatchSessionRequest* request,
+                            grpc::ServerWriter<v1::Session>* writer) override {
+    v1::Session session;
+    session.set_session_id(request->session_id());
+    session.mutable_status()->set_state(v1::Session::STATE_RUNNING);
+    writer->Write(session);
+    if (request->session_id() == "endless") {
+      WaitForCancel(context);
+      return grpc::Status::CANCELLED;
+    }
+    session.mutable_status()->set_state(v1::Session::STATE_DONE);
+    writer->Write(session);
     return grpc::Status::OK;
   }
   // Lets every waiting handler go, for a client that never cancels.
@@ -101,11 +109,13 @@ class GrpcApiTest : public ProfctlTest {
   GrpcApiTest() : socket_(dir_ / "s.sock") {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + socket_, grpc::InsecureServerCredentials());
-    builder.RegisterService(&service_);
+    builder.RegisterService(&nodes_);
+    builder.RegisterService(&sessions_);
+    builder.RegisterService(&dumps_);
     server_ = builder.BuildAndStart();
   }
   ~GrpcApiTest() override {
-    service_.Release();
+    sessions_.Release();
     if (server_) server_->Shutdown();
   }
   int RunReal(std::vector<std::string> arguments) {
@@ -118,7 +128,9 @@ class GrpcApiTest : public ProfctlTest {
 
   TempDir dir_;
   std::string socket_;
-  Service service_;
+  Nodes nodes_;
+  Sessions sessions_;
+  Dumps dumps_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "client/health_view.h"
 #include "client/test_support.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
@@ -21,18 +22,18 @@ class HealthTest : public ProfctlTest {
       device->set_id(i);
       device->set_physical_id(i + 4);
       device->set_chip("Ascend910B");
-      device->mutable_health()->set_verdict(v1::Health::OK);
+      device->mutable_health()->set_verdict(v1::Health::VERDICT_OK);
     }
-    v1::Health& hot = Of(1, v1::Health::DEGRADED);
+    v1::Health& hot = Of(1, v1::Health::VERDICT_DEGRADED);
     for (const char* flag : {"fault", "throttled", "alarm"}) hot.add_flags(flag);
     hot.add_reasons("the AI Core clock is lowered (bit0)");
     AddFault(&hot, "0x80C98009", "AI Core frequency reduced", "minor", kSince);
-    v1::Health& ecc = Of(2, v1::Health::FAULTY);
+    v1::Health& ecc = Of(2, v1::Health::VERDICT_FAULTY);
     for (const char* flag : {"ecc", "fault", "alarm"}) ecc.add_flags(flag);
     ecc.set_health_status(2);
     AddFault(&ecc, "0x80E01801", "", "major", 0);
-    Of(3, v1::Health::DOWN).add_flags("gone");
-    daemon_.node.mutable_health()->set_verdict(v1::Health::DOWN);
+    Of(3, v1::Health::VERDICT_DOWN).add_flags("gone");
+    daemon_.node.mutable_health()->set_verdict(v1::Health::VERDICT_DOWN);
   }
 
   v1::Health& Of(int device, v1::Health::Verdict verdict) {
@@ -45,7 +46,7 @@ class HealthTest : public ProfctlTest {
     v1::Fault& fault = *health->add_faults();
     fault.set_code(code);
     fault.set_name(name);
-    fault.set_severity(severity);
+    fault.set_severity(EnumOf<v1::Fault::Severity>(severity));
     fault.set_since_ns(since_ns);
   }
 };
@@ -62,7 +63,7 @@ TEST_F(HealthTest, OnlyTheChosenDevicesCount) {
   for (const auto& [devices, code] : cases) {
     EXPECT_EQ(Run({"health", "--devices", devices}), code) << devices;
   }
-  Of(0, v1::Health::UNKNOWN);
+  Of(0, v1::Health::VERDICT_UNKNOWN);
   EXPECT_EQ(Run({"health", "--devices", "0"}), 9);
   EXPECT_EQ(Run({"health", "--devices", "9"}), 4);
   EXPECT_EQ(Run({"health", "--devices", "x"}), 2);
@@ -80,7 +81,7 @@ TEST_F(HealthTest, Json) {
 
 TEST_F(HealthTest, ANodeWithoutNpusIsUnknown) {
   daemon_.node.clear_devices();
-  daemon_.node.mutable_health()->set_verdict(v1::Health::UNKNOWN);
+  daemon_.node.mutable_health()->set_verdict(v1::Health::VERDICT_UNKNOWN);
   daemon_.node.mutable_health()->add_reasons("no usable NPU: no libascend_hal.so");
   EXPECT_EQ(Run({"health"}), 9);
   EXPECT_THAT(out(), HasSubstr("no libascend_hal.so"));
@@ -120,15 +121,15 @@ class TopologyTest : public ProfctlTest {
       device.set_cpus(i == 0 ? "0-31" : "32-63");
       v1::Neighbour& neighbour = *device.add_neighbours();
       neighbour.set_physical_id(5 - i);
-      neighbour.set_type("hccs");
+      neighbour.set_type(v1::Neighbour::TYPE_HCCS);
       v1::Link& link = *device.add_links();
-      link.set_kind("hccs");
+      link.set_kind(v1::Link::KIND_HCCS);
       link.set_name("1");
       link.set_up(i == 0);
       link.set_lanes(4);
       (*link.mutable_errors())["crc"] = i * 7;
       v1::Link& port = *device.add_links();
-      port.set_kind("network");
+      port.set_kind(v1::Link::KIND_NETWORK);
       port.set_bytes_per_second(25e9);
       (*port.mutable_errors())["link_ups"] = 3;
     }

@@ -3,19 +3,20 @@
 #include <array>
 
 #include "client/json.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
 
 int RankOf(v1::Health::Verdict verdict) {
   switch (verdict) {
-    case v1::Health::OK:
+    case v1::Health::VERDICT_OK:
       return 0;
-    case v1::Health::DEGRADED:
+    case v1::Health::VERDICT_DEGRADED:
       return 2;
-    case v1::Health::FAULTY:
+    case v1::Health::VERDICT_FAULTY:
       return 3;
-    case v1::Health::DOWN:
+    case v1::Health::VERDICT_DOWN:
       return 4;
     default:
       return 1;
@@ -26,7 +27,7 @@ int RankOf(v1::Health::Verdict verdict) {
 
 std::string VerdictWord(v1::Health::Verdict verdict) {
   if (verdict == v1::Health::VERDICT_UNSPECIFIED) return "-";
-  const std::string word = EnumWord(v1::Health::Verdict_Name(verdict));
+  const std::string word = EnumWord(verdict);
   return word.empty() ? "unknown" : word;
 }
 

@@ -12,7 +12,7 @@ v1::JobProcess* AddProcess(v1::Job* job, int pid, std::optional<int> rank) {
   process->set_uid(job->uid());
   if (rank) process->set_rank(*rank);
   process->set_command("python3");
-  process->set_found_by("device process list");
+  process->set_found_by(v1::JobProcess::FOUND_BY_DEVICE_PROCESS_LIST);
   return process;
 }
 
@@ -29,15 +29,15 @@ class JobsTest : public ProfctlTest {
       process->set_local_rank(i);
       process->add_devices(static_cast<uint32_t>(i));
       if (i == 2) {
-        process->set_silent_s(12);
+        process->set_silent_ns(12'000'000'000);
         continue;
       }
       process->set_attached(true);
-      process->set_found_by("attached");
+      process->set_found_by(v1::JobProcess::FOUND_BY_ATTACHED);
       process->set_framework("pytorch");
       process->set_attached_ns(1'767'225'600'000'000'000);
       process->set_step(99 + i);
-      process->set_step_s(0.2505 + i);
+      process->set_step_ns(250'500'000 + static_cast<uint64_t>(i) * 1'000'000'000);
       process->set_marks(1000);
       process->set_dropped_marks(static_cast<uint64_t>(i));
     }

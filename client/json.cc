@@ -5,6 +5,9 @@
 #include <cmath>
 #include <map>
 
+#include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
+
 namespace profd::client {
 namespace {
 
@@ -15,9 +18,8 @@ using google::protobuf::Reflection;
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json EnumValue(const FieldDescriptor* field, int number) {
-  const auto* value = field->enum_type()->FindValueByNumber(number);
-  if (value == nullptr) return "unknown_" + std::to_string(number);
-  return EnumWord(value->name());
+  std::string word = EnumWord(*field->enum_type(), number);
+  return word.empty() ? "unknown_" + std::to_string(number) : word;
 }
 
 Json Single(const Message& message, const FieldDescriptor* field) {
@@ -115,17 +117,24 @@ Json ToJson(const Message& message) {
   return json;
 }
 
-std::string JsonText(const Json& json, bool indent) {
-  return json.dump(indent ? 2 : -1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+Json ToJson(const v1::Session& session) {
+  Json json = {{"session_id", session.session_id()}};
+  json.update(ToJson(session.owner()));
+  json.update(ToJson(session.status()));
+  const v1::SessionSpec& spec = session.spec();
+  auto take = [&json](const Message& part, std::initializer_list<const char*> names) {
+    const Json facts = ToJson(part);
+    for (const char* name : names) json[name] = facts.at(name);
+  };
+  take(spec, {"label", "metadata", "priority"});
+  take(spec.target(), {"job_id", "rank"});
+  take(spec.schedule(), {"duration_ms", "start_at_ns", "start_step", "steps"});
+  json["lease_ms"] = spec.has_lease() ? Json(spec.lease().lease_ms()) : Json(nullptr);
+  return json;
 }
 
-std::string EnumWord(std::string_view name) {
-  if (name.ends_with("_UNSPECIFIED")) return "unspecified";
-  std::string word(name);
-  for (char& c : word) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return word;
+std::string JsonText(const Json& json, bool indent) {
+  return json.dump(indent ? 2 : -1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
 }  // namespace profd::client

@@ -7,6 +7,10 @@
 #include <string>
 #include <string_view>
 
+namespace profd::v1 {
+class Session;
+}
+
 namespace profd::client {
 
 using Json = nlohmann::ordered_json;
@@ -15,10 +19,10 @@ using Json = nlohmann::ordered_json;
 // ("running"), 64-bit integers are numbers, what is not finite or an unset `optional` is null.
 Json ToJson(const google::protobuf::Message& message);
 
+// A session's facts side by side: its owner's, its status's, and of its spec what lists and reports show.
+Json ToJson(const v1::Session& session);
+
 // One line, or indented. Pure ASCII: nothing in it can drive a terminal.
 std::string JsonText(const Json& json, bool indent);
-
-// "STATE_UNSPECIFIED" -> "unspecified", "RUNNING" -> "running"
-std::string EnumWord(std::string_view name);
 
 }  // namespace profd::client

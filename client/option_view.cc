@@ -37,21 +37,21 @@ void PrintEffective(std::ostream& out, const EffectiveOptions& options, bool all
 }
 
 void PrintTerms(std::ostream& out, const v1::Session& session, pid_t starter) {
-  if (session.state() == v1::Session::SCHEDULED && session.start_at_ns() != 0) {
-    out << "starts " << FormatTime(session.start_at_ns()) << '\n';
+  if (session.status().state() == v1::Session::STATE_SCHEDULED && session.spec().schedule().start_at_ns() != 0) {
+    out << "starts " << FormatTime(session.spec().schedule().start_at_ns()) << '\n';
   }
-  if (session.has_start_step()) out << "starts with step " << session.start_step() << '\n';
-  if (session.steps() != 0) {
-    out << fmt::format("ends after {} step{}\n", session.steps(), session.steps() == 1 ? "" : "s");
+  if (session.spec().schedule().has_start_step()) out << "starts with step " << session.spec().schedule().start_step() << '\n';
+  if (session.spec().schedule().steps() != 0) {
+    out << fmt::format("ends after {} step{}\n", session.spec().schedule().steps(), session.spec().schedule().steps() == 1 ? "" : "s");
   }
-  if (session.since_ns() != 0) {
-    out << "begins at " << FormatTime(session.since_ns()) << ", from the flight recorder\n";
+  if (session.status().since_ns() != 0) {
+    out << "begins at " << FormatTime(session.status().since_ns()) << ", from the flight recorder\n";
   }
-  if (session.lease_ms() == 0) return;
+  if (session.spec().lease().lease_ms() == 0) return;
   std::string after = starter == 0 ? std::string("the caller and the job exit")
                                    : fmt::format("process {} and its job exit", starter);
   out << fmt::format("lease: stops {} after {}\n",
-                     FormatSpan(static_cast<int64_t>(session.lease_ms()) * kNsPerMs), after);
+                     FormatSpan(static_cast<int64_t>(session.spec().lease().lease_ms()) * kNsPerMs), after);
 }
 
 }  // namespace profd::client

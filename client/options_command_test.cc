@@ -13,10 +13,10 @@ class OptionsCommandTest : public ProfctlTest {};
 TEST_F(OptionsCommandTest, ListsWhatTheDaemonSays) {
   v1::OptionInfo* info = daemon_.options.add_options();
   info->set_key("sys_io_sampling_freq");
-  info->set_type("frequency");
+  info->set_type(v1::OptionInfo::TYPE_FREQUENCY);
   info->set_range("1..100");
   info->set_unit("Hz");
-  info->set_source("device");
+  info->set_source(v1::OptionInfo::SOURCE_DEVICE);
   info->set_effect("NIC, RoCE");
   info->set_reason("not supported on Ascend310P: no NIC");
   daemon_.options.add_chips("Ascend310P");
@@ -53,20 +53,20 @@ TEST_F(OptionsCommandTest, ChecksWithTheDaemon) {
                  "--dvpp-freq", "5"}),
             0)
       << err();
-  EXPECT_EQ(daemon_.check_request.options_json(), "{}");
-  EXPECT_EQ(daemon_.check_request.acl_switches().at("ACL_PROF_AICPU"), "on");
-  EXPECT_EQ(daemon_.check_request.options().dvpp_freq(), 5u);
-  EXPECT_TRUE(daemon_.check_request.best_effort());
-  EXPECT_TRUE(daemon_.check_request.with_job());
+  EXPECT_EQ(daemon_.check_request.spec().options_json(), "{}");
+  EXPECT_EQ(daemon_.check_request.spec().acl_switches().at("ACL_PROF_AICPU"), "on");
+  EXPECT_EQ(daemon_.check_request.spec().options().dvpp_freq(), 5u);
+  EXPECT_TRUE(daemon_.check_request.spec().best_effort());
+  EXPECT_FALSE(daemon_.check_request.spec().target().job_id().empty());
   EXPECT_TRUE(daemon_.starts.empty());
   EXPECT_EQ(Run({"check", "--no-job"}), 0);
-  EXPECT_FALSE(daemon_.check_request.with_job());
+  EXPECT_TRUE(daemon_.check_request.spec().target().job_id().empty());
 }
 
 TEST_F(OptionsCommandTest, ReportsAllProblems) {
   auto add = [this](const char* field, const char* value, const char* text) {
     v1::Problem* problem = daemon_.checked.add_problems();
-    problem->set_kind(v1::Problem::INVALID);
+    problem->set_kind(v1::Problem::KIND_INVALID);
     problem->set_field(field);
     problem->set_value(value);
     problem->set_text(text);

@@ -19,18 +19,18 @@ using testing::Not;
 class OrderTest : public ProfctlTest {
  protected:
   OrderTest() {
-    daemon_.on_start = [this](const v1::StartSessionRequest&) { return answer_; };
+    daemon_.on_start = [this](const v1::SessionSpec&) { return answer_; };
     answer_.set_session_id("s1");
-    answer_.set_state(v1::Session::RUNNING);
-    answer_.set_dump_path("/var/lib/profd/dumps/s1");
+    answer_.mutable_status()->set_state(v1::Session::STATE_RUNNING);
+    answer_.mutable_status()->set_dump_path("/var/lib/profd/dumps/s1");
     daemon_.sessions["s1"] = answer_;
-    daemon_.sessions["s1"].set_state(v1::Session::DONE);
+    daemon_.sessions["s1"].mutable_status()->set_state(v1::Session::STATE_DONE);
   }
   int RunLine(const std::string& line) {
     std::istringstream words(line);
     return Run({std::istream_iterator<std::string>(words), {}});
   }
-  const v1::StartSessionRequest& Sent(const std::string& line) {
+  const v1::SessionSpec& Sent(const std::string& line) {
     daemon_.starts.clear();
     EXPECT_EQ(RunLine(line), 0) << line << '\n' << err();
     EXPECT_EQ(daemon_.starts.size(), 1u);
@@ -44,16 +44,15 @@ class OrderTest : public ProfctlTest {
     EXPECT_TRUE(daemon_.starts.empty());
   }
   void Effect(const char* key, const char* value, const char* asked = "", const char* note = "") {
-    v1::EffectiveOption* option = answer_.add_effective_options();
+    v1::EffectiveOption* option = answer_.mutable_status()->add_effective_options();
     option->set_key(key);
     option->set_value(value);
     option->set_asked(asked);
     option->set_note(note);
   }
   void Say(const char* collector, v1::Outcome::Result result) {
-    v1::Outcome* outcome = answer_.add_outcomes();
+    v1::Outcome* outcome = answer_.mutable_status()->add_outcomes();
     outcome->set_collector(collector);
-    outcome->set_device(-1);
     outcome->set_result(result);
   }
 
@@ -127,7 +126,7 @@ TEST_F(OrderTest, AHugeFileIsNotReadToItsEnd) {
 }
 
 TEST_F(OrderTest, PresetsFillWhatIsNotGiven) {
-  v1::StartSessionRequest request = Sent("start --all --preset comm");
+  v1::SessionSpec request = Sent("start --all --preset comm");
   EXPECT_EQ(request.options().sys_interconnection_freq(), 50u);
   EXPECT_EQ(request.options().sys_io_sampling_freq(), 100u);
   EXPECT_FALSE(request.options().has_sys_hardware_mem_freq());
@@ -154,16 +153,16 @@ TEST_F(OrderTest, AclSwitches) {
 
 TEST_F(OrderTest, RanksSelectWhereTheJobIsKnown) {
   const auto& sent = Sent("start --job j --rank 0,8-10");
-  EXPECT_THAT(sent.ranks(), testing::ElementsAre(0, 8, 9, 10));
-  EXPECT_FALSE(sent.has_rank());
-  EXPECT_THAT(Sent("start --job j --rank 3").ranks(), testing::ElementsAre(3));
+  EXPECT_THAT(sent.target().ranks(), testing::ElementsAre(0, 8, 9, 10));
+  EXPECT_FALSE(sent.target().has_rank());
+  EXPECT_THAT(Sent("start --job j --rank 3").target().ranks(), testing::ElementsAre(3));
   for (const char* line : {"start --rank 3", "start --job j --all --rank 3",
                            "start --job j --devices 0 --rank 3", "run --job j --rank 3 -- true"}) {
     const auto& named = Sent(line);
-    EXPECT_EQ(named.rank(), 3) << line;
-    EXPECT_TRUE(named.ranks().empty()) << line;
+    EXPECT_EQ(named.target().rank(), 3) << line;
+    EXPECT_TRUE(named.target().ranks().empty()) << line;
   }
-  EXPECT_THAT(Sent("run --job j --rank 1,2 -- true").ranks(), testing::ElementsAre(1, 2));
+  EXPECT_THAT(Sent("run --job j --rank 1,2 -- true").target().ranks(), testing::ElementsAre(1, 2));
   ExpectUsage("start --rank 0-3", "--job");
   ExpectUsage("start --job j --all --rank 0-3", "--all");
   ExpectUsage("start --job j --rank one", "neither a rank nor a range");
@@ -172,8 +171,8 @@ TEST_F(OrderTest, RanksSelectWhereTheJobIsKnown) {
 TEST_F(OrderTest, AllAndSomeDevicesExcludeEachOther) {
   ExpectUsage("start --all --devices 0", "--all and --devices: give one of them");
   ExpectUsage("run --all --devices 0 -- true", "--all and --devices: give one of them");
-  EXPECT_TRUE(Sent("start --all").all());
-  EXPECT_FALSE(Sent("start --devices 0").all());
+  EXPECT_TRUE(Sent("start --all").target().all());
+  EXPECT_FALSE(Sent("start --devices 0").target().all());
 }
 
 TEST_F(OrderTest, ProblemsSpeakOfFlags) {
@@ -202,7 +201,7 @@ TEST_F(OrderTest, ProblemsSpeakOfFlags) {
            {"start --steps 3", {.field = "stepson", .value = "4", .text = "not ours"}, "stepson = 4: not ours"},
            {"start", {.field = "start_at_ns", .value = "17", .text = "5.0 s ago"}, "start_at_ns = 17: 5.0 s ago"},
        }) {
-    daemon_.on_start = [&](const v1::StartSessionRequest&) -> Result<v1::Session> {
+    daemon_.on_start = [&](const v1::SessionSpec&) -> Result<v1::Session> {
       return Status(StatusCode::kInvalidArgument,
                     std::vector<Problem>{{.field = "devices", .text = "no device 9 on this node"}, c.problem});
     };
@@ -214,9 +213,9 @@ TEST_F(OrderTest, ProblemsSpeakOfFlags) {
 }
 
 TEST_F(OrderTest, AStepMayBeCountedFromThePresentOne) {
-  v1::StartSessionRequest request = Sent("start --job j --start-step +20");
-  EXPECT_EQ(request.start_in_steps(), 20u);
-  EXPECT_FALSE(request.has_start_step());
+  v1::SessionSpec request = Sent("start --job j --start-step +20");
+  EXPECT_EQ(request.schedule().start_in_steps(), 20u);
+  EXPECT_FALSE(request.schedule().has_start_step());
   ExpectUsage("start --job j --start-step +0", "whole number above zero");
   ExpectUsage("start --job j --start-step soon", "or +20 to count from the present one");
   ExpectUsage("start --job j --start-step +20 --in 5s", "give one of them");
@@ -270,7 +269,7 @@ TEST_F(WaitRanksTest, NeedsAJobAndADuration) {
 }
 
 TEST_F(OrderTest, ShowsWhatTheNpusUsed) {
-  v1::DeviceStatistics* used = daemon_.sessions["s1"].add_statistics();
+  v1::DeviceStatistics* used = daemon_.sessions["s1"].mutable_status()->add_statistics();
   used->set_device(3);
   used->set_energy_joules(12'340);
   used->set_peak_memory_bytes(3ull << 30);
@@ -282,12 +281,12 @@ TEST_F(OrderTest, ShowsWhatTheNpusUsed) {
 }
 
 TEST_F(OrderTest, SaysWhichRanksAreMissing) {
-  daemon_.on_start = [](const v1::StartSessionRequest&) {
+  daemon_.on_start = [](const v1::SessionSpec&) {
     v1::Session session;
     session.set_session_id("s9");
-    session.set_state(v1::Session::RUNNING);
-    session.set_expected_ranks(2);
-    v1::SessionProcess* process = session.add_processes();
+    session.mutable_status()->set_state(v1::Session::STATE_RUNNING);
+    session.mutable_status()->set_expected_ranks(2);
+    v1::SessionProcess* process = session.mutable_status()->add_processes();
     process->set_rank(0);
     process->set_attached(true);
     return session;
@@ -297,15 +296,15 @@ TEST_F(OrderTest, SaysWhichRanksAreMissing) {
 }
 
 TEST_F(OrderTest, WhenItStartsAndEnds) {
-  EXPECT_EQ(Sent("start --at 2026-01-01T00:00:00Z").start_at_ns(), 1'767'225'600'000'000'000);
-  EXPECT_EQ(Sent("start --in 5s").start_in_ms(), 5000u);
+  EXPECT_EQ(Sent("start --at 2026-01-01T00:00:00Z").schedule().start_at_ns(), 1'767'225'600'000'000'000);
+  EXPECT_EQ(Sent("start --in 5s").schedule().start_in_ms(), 5000u);
   const auto& steps = Sent("start --job j --start-step 11 --steps 2");
-  EXPECT_EQ(steps.start_step(), 11);
-  EXPECT_EQ(steps.steps(), 2u);
-  EXPECT_TRUE(Sent("start --job j --start-step 0").has_start_step());
-  EXPECT_FALSE(Sent("start").has_start_step());
-  EXPECT_EQ(Sent("start --since -30s").since_ms(), 30'000u);
-  EXPECT_EQ(Sent("start --since 30s").since_ms(), 30'000u);
+  EXPECT_EQ(steps.schedule().start_step(), 11);
+  EXPECT_EQ(steps.schedule().steps(), 2u);
+  EXPECT_TRUE(Sent("start --job j --start-step 0").schedule().has_start_step());
+  EXPECT_FALSE(Sent("start").schedule().has_start_step());
+  EXPECT_EQ(Sent("start --since -30s").schedule().since_ms(), 30'000u);
+  EXPECT_EQ(Sent("start --since 30s").schedule().since_ms(), 30'000u);
   ExpectUsage("start --in 5s --start-step 3", "give one of them");
   ExpectUsage("start --at 2026-01-01T00:00:00Z --in 5s", "give one of them");
   ExpectUsage("start --at noon", "invalid time");
@@ -317,7 +316,7 @@ TEST_F(OrderTest, WhenItStartsAndEnds) {
 TEST_F(OrderTest, TheRestOfAnOrder) {
   const auto& sent =
       Sent("start --job j --all --priority 7 --preempt --metadata model=resnet --metadata note=");
-  EXPECT_TRUE(sent.all());
+  EXPECT_TRUE(sent.target().all());
   EXPECT_EQ(sent.priority(), 7u);
   EXPECT_TRUE(sent.preempt());
   EXPECT_EQ(sent.metadata().at("model"), "resnet");
@@ -329,13 +328,13 @@ TEST_F(OrderTest, TheRestOfAnOrder) {
 
 TEST_F(OrderTest, ALeaseUnlessDetached) {
   const auto& sent = Sent("start");
-  EXPECT_EQ(sent.lease_ms(), StarterPid() == 0 ? 0u : 60'000u);
-  EXPECT_EQ(sent.starter_pid(), StarterPid());
+  EXPECT_EQ(sent.lease().lease_ms(), StarterPid() == 0 ? 0u : 60'000u);
+  EXPECT_EQ(sent.lease().starter_pid(), StarterPid());
   const auto& detached = Sent("start --detach");
-  EXPECT_EQ(detached.lease_ms(), 0u);
-  EXPECT_EQ(detached.starter_pid(), 0);
-  EXPECT_EQ(Sent("start --lease 5s").lease_ms(), 5000u);
-  EXPECT_EQ(Sent("start --lease 5s").starter_pid(), StarterPid());
+  EXPECT_EQ(detached.lease().lease_ms(), 0u);
+  EXPECT_EQ(detached.lease().starter_pid(), 0);
+  EXPECT_EQ(Sent("start --lease 5s").lease().lease_ms(), 5000u);
+  EXPECT_EQ(Sent("start --lease 5s").lease().starter_pid(), StarterPid());
   ExpectUsage("start --lease 5s --detach", "give one of them");
   ExpectUsage("start --lease 0s", "above zero");
 }
@@ -343,28 +342,28 @@ TEST_F(OrderTest, ALeaseUnlessDetached) {
 TEST_F(OrderTest, NoLeaseWhereProcessNumbersMeanNothing) {
   // On another machine.
   const auto& remote = Sent("start --address node7:9465");
-  EXPECT_EQ(remote.lease_ms(), 0u);
-  EXPECT_EQ(remote.starter_pid(), 0);
+  EXPECT_EQ(remote.lease().lease_ms(), 0u);
+  EXPECT_EQ(remote.lease().starter_pid(), 0);
   const auto& leased = Sent("start --address node7:9465 --lease 5s");
-  EXPECT_EQ(leased.lease_ms(), 5000u);
-  EXPECT_EQ(leased.starter_pid(), 0);
+  EXPECT_EQ(leased.lease().lease_ms(), 5000u);
+  EXPECT_EQ(leased.lease().starter_pid(), 0);
   // From inside a container.
   daemon_.node.mutable_caller()->set_pid(getpid() + 1);
-  EXPECT_EQ(Sent("start").lease_ms(), 0u);
+  EXPECT_EQ(Sent("start").lease().lease_ms(), 0u);
   daemon_.node.mutable_caller()->set_pid(getpid());
-  EXPECT_EQ(Sent("start").starter_pid(), StarterPid());
+  EXPECT_EQ(Sent("start").lease().starter_pid(), StarterPid());
 }
 
 TEST_F(OrderTest, RunProfilesTheNodeAndKeepsItsOwnLease) {
   const auto& sent = Sent("run --job j --options-json {\"l2\":\"on\"} -- true");
-  EXPECT_TRUE(sent.all());
-  EXPECT_EQ(sent.lease_ms(), 60'000u);
-  EXPECT_EQ(sent.starter_pid(), getpid());
+  EXPECT_TRUE(sent.target().all());
+  EXPECT_EQ(sent.lease().lease_ms(), 60'000u);
+  EXPECT_EQ(sent.lease().starter_pid(), getpid());
   EXPECT_EQ(sent.options_json(), "{\"l2\":\"on\"}");
-  EXPECT_FALSE(Sent("run --devices 0 -- true").all());
-  EXPECT_FALSE(Sent("run --job j --rank 0-1 -- true").all());
-  EXPECT_EQ(Sent("run --detach -- true").lease_ms(), 0u);
-  EXPECT_FALSE(Sent("start --job j").all());
+  EXPECT_FALSE(Sent("run --devices 0 -- true").target().all());
+  EXPECT_FALSE(Sent("run --job j --rank 0-1 -- true").target().all());
+  EXPECT_EQ(Sent("run --detach -- true").lease().lease_ms(), 0u);
+  EXPECT_FALSE(Sent("start --job j").target().all());
 }
 
 TEST_F(OrderTest, ShowsTheOptionsThatAreNotAtTheirDefault) {
@@ -374,8 +373,8 @@ TEST_F(OrderTest, ShowsTheOptionsThatAreNotAtTheirDefault) {
   Effect("host_sys_usage_freq", "50");
   Effect("l2", "off");
   Effect("output", "");
-  answer_.set_lease_ms(60'000);
-  Say("task_time", v1::Outcome::NEEDS_PROCESS);
+  answer_.mutable_spec()->mutable_lease()->set_lease_ms(60'000);
+  Say("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
   EXPECT_EQ(Run({"start", "--detach"}), 0) << err();
   ExpectGolden(out(), "start_options.txt");
   EXPECT_EQ(Run({"start", "--detach", "-v"}), 0) << err();
@@ -385,21 +384,21 @@ TEST_F(OrderTest, ShowsTheOptionsThatAreNotAtTheirDefault) {
 }
 
 TEST_F(OrderTest, WhatNeedsAProcessIsNoFailure) {
-  Say("hccs", v1::Outcome::RUNNING);
-  Say("task_time", v1::Outcome::NEEDS_PROCESS);
+  Say("hccs", v1::Outcome::RESULT_RUNNING);
+  Say("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
   EXPECT_EQ(Run({"start"}), 0);
   EXPECT_THAT(out(), HasSubstr("needs_process"));
-  answer_.clear_outcomes();
-  Say("task_time", v1::Outcome::NEEDS_PROCESS);
+  answer_.mutable_status()->clear_outcomes();
+  Say("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
   EXPECT_EQ(Run({"start"}), 0);
-  Say("hccs", v1::Outcome::BUSY);
+  Say("hccs", v1::Outcome::RESULT_BUSY);
   EXPECT_EQ(Run({"start"}), 5);
 }
 
 TEST_F(OrderTest, AScheduledSessionHasNotFailed) {
-  answer_.set_state(v1::Session::SCHEDULED);
-  answer_.set_start_at_ns(1'767'225'600'000'000'000);
-  answer_.set_steps(2);
+  answer_.mutable_status()->set_state(v1::Session::STATE_SCHEDULED);
+  answer_.mutable_spec()->mutable_schedule()->set_start_at_ns(1'767'225'600'000'000'000);
+  answer_.mutable_spec()->mutable_schedule()->set_steps(2);
   Say("hccs", v1::Outcome::RESULT_UNSPECIFIED);
   EXPECT_EQ(Run({"start", "--in", "5s"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("starts 2026-01-01 00:00:00"));
@@ -437,8 +436,8 @@ TEST_F(OrderTest, FetchUsesTheSessionsOutput) {
   AddDump(&daemon_);
   std::string wanted = dir / "a/b";
   v1::Session& session = daemon_.sessions["s1"];
-  (*session.mutable_metadata())["output"] = wanted;
-  session.set_uid(geteuid());
+  (*session.mutable_spec()->mutable_metadata())["output"] = wanted;
+  session.mutable_owner()->set_uid(geteuid());
   EXPECT_EQ(Run({"fetch", "s1"}), 0) << err();
   EXPECT_EQ(ReadFile(wanted + "/PROF_1/data/x"), "12345");
   EXPECT_EQ(Run({"fetch", "s1", "--out", dir / "c"}), 0) << err();
@@ -449,8 +448,8 @@ TEST_F(OrderTest, FetchUsesTheOutputOfProfilingOptions) {
   TempDir dir;
   AddDump(&daemon_);
   v1::Session& session = daemon_.sessions["s1"];
-  session.set_uid(geteuid());
-  v1::EffectiveOption& option = *session.add_effective_options();
+  session.mutable_owner()->set_uid(geteuid());
+  v1::EffectiveOption& option = *session.mutable_status()->add_effective_options();
   option.set_key("output");
   option.set_asked(dir / "from options");
   EXPECT_EQ(Run({"fetch", "s1"}), 0) << err();
@@ -461,8 +460,8 @@ TEST_F(OrderTest, FetchOfAnothersSessionStaysWhereItIsCalled) {
   TempDir dir;
   AddDump(&daemon_);
   v1::Session& session = daemon_.sessions["s1"];
-  (*session.mutable_metadata())["output"] = dir / "theirs";
-  session.set_uid(geteuid() + 1);
+  (*session.mutable_spec()->mutable_metadata())["output"] = dir / "theirs";
+  session.mutable_owner()->set_uid(geteuid() + 1);
   std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(dir.path());
   EXPECT_EQ(Run({"fetch", "s1"}), 0) << err();

@@ -14,8 +14,8 @@ namespace {
 class RunTest : public ProfctlTest {
  protected:
   RunTest() {
-    daemon_.on_start = [this](const v1::StartSessionRequest& request) -> Result<v1::Session> {
-      child_ = request.end_with_pid();
+    daemon_.on_start = [this](const v1::SessionSpec& request) -> Result<v1::Session> {
+      child_ = request.schedule().end_with_pid();
       ran_before_start_ = Exists("ran");
       alive_at_start_ = kill(child_, 0) == 0;
       return session_;
@@ -23,12 +23,12 @@ class RunTest : public ProfctlTest {
     daemon_.on_stop = [this](const std::string&) -> Result<v1::Session> {
       alive_at_stop_ = kill(child_, 0) == 0;
       v1::Session done = session_;
-      done.set_state(v1::Session::DONE);
-      done.set_dump_path("/var/lib/profd/dumps/s1");
+      done.mutable_status()->set_state(v1::Session::STATE_DONE);
+      done.mutable_status()->set_dump_path("/var/lib/profd/dumps/s1");
       return done;
     };
     session_.set_session_id("s1");
-    session_.set_state(v1::Session::RUNNING);
+    session_.mutable_status()->set_state(v1::Session::STATE_RUNNING);
   }
   int Shell(const std::string& script, std::vector<std::string> options = {}) {
     options.insert(options.begin(), "run");
@@ -52,8 +52,8 @@ TEST_F(RunTest, TheCommandLivesExactlyWithinTheSession) {
   EXPECT_TRUE(Exists("ran"));
   EXPECT_FALSE(alive_at_stop_);
   ASSERT_EQ(daemon_.starts.size(), 1u);
-  EXPECT_EQ(daemon_.starts[0].pids(0), child_);
-  EXPECT_EQ(daemon_.starts[0].end_with_pid(), child_);
+  EXPECT_EQ(daemon_.starts[0].target().pids(0), child_);
+  EXPECT_EQ(daemon_.starts[0].schedule().end_with_pid(), child_);
   EXPECT_EQ(daemon_.stopped, (std::vector<std::string>{"s1"}));
   EXPECT_EQ(out(), "") << "stdout is the command's";
   EXPECT_NE(err().find("session s1"), std::string::npos);
@@ -87,7 +87,7 @@ TEST_F(RunTest, WithoutASessionNothingRuns) {
   EXPECT_EQ(Shell("touch $1/ran", {"--socket", dir_ / "none.sock"}), 6);
   EXPECT_FALSE(Exists("ran"));
   // The held child is gone, and reaped.
-  EXPECT_EQ(kill(daemon_.starts[0].end_with_pid(), 0), -1);
+  EXPECT_EQ(kill(daemon_.starts[0].schedule().end_with_pid(), 0), -1);
   EXPECT_EQ(errno, ESRCH);
 }
 
@@ -107,9 +107,9 @@ TEST_F(RunTest, AFailedStopDoesNotHideTheExitCode) {
 }
 
 TEST_F(RunTest, ThePartThatDoesNotRunIsNamed) {
-  v1::Outcome* outcome = session_.add_outcomes();
+  v1::Outcome* outcome = session_.mutable_status()->add_outcomes();
   outcome->set_collector("hccs");
-  outcome->set_result(v1::Outcome::BUSY);
+  outcome->set_result(v1::Outcome::RESULT_BUSY);
   outcome->set_detail("held by another process");
   EXPECT_EQ(Shell("exit 0"), 0);
   EXPECT_NE(err().find("held by another process"), std::string::npos) << err();
@@ -160,7 +160,7 @@ TEST_F(RunTest, TheDashesMayBeLeftOut) {
             0)
       << err();
   ASSERT_EQ(daemon_.starts.size(), 1u);
-  EXPECT_EQ(daemon_.starts[0].duration_ms(), 5000u);
+  EXPECT_EQ(daemon_.starts[0].schedule().duration_ms(), 5000u);
 }
 
 TEST_F(RunTest, JsonIsOneLineOnStderr) {

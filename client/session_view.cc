@@ -1,4 +1,5 @@
 #include "client/session_view.h"
+#include "proto/enum_word/enum_word.h"
 
 #include <fmt/format.h>
 
@@ -9,18 +10,18 @@ namespace profd::client {
 namespace {
 
 Cell ResultCell(v1::Outcome::Result result) {
-  std::string word = EnumWord(v1::Outcome::Result_Name(result));
+  std::string word = EnumWord(result);
   if (word.empty()) return fmt::format("unknown {}", static_cast<int>(result));
   switch (result) {
-    case v1::Outcome::RUNNING:
-    case v1::Outcome::FINISHED:
+    case v1::Outcome::RESULT_RUNNING:
+    case v1::Outcome::RESULT_FINISHED:
       return {word, Tone::kGood};
-    case v1::Outcome::UNSUPPORTED:
+    case v1::Outcome::RESULT_UNSUPPORTED:
       return {word, Tone::kFaint};
-    case v1::Outcome::DENIED:
-    case v1::Outcome::BUSY:
+    case v1::Outcome::RESULT_DENIED:
+    case v1::Outcome::RESULT_BUSY:
       return {word, Tone::kWarning};
-    case v1::Outcome::FAILED:
+    case v1::Outcome::RESULT_FAILED:
       return {word, Tone::kBad};
     default:
       return word;
@@ -41,17 +42,17 @@ struct Group {
 bool SameAnswer(const v1::Outcome& a, const v1::Outcome& b) {
   return a.collector() == b.collector() && a.result() == b.result() && a.detail() == b.detail() &&
          a.hz() == b.hz() && a.thinned() == b.thinned() && a.rebased() == b.rebased() &&
-         (a.device() < 0) == (b.device() < 0);
+         a.has_device() == b.has_device();
 }
 
 std::vector<Group> GroupOutcomes(const v1::Session& session) {
   std::vector<Group> groups;
-  for (const v1::Outcome& outcome : session.outcomes()) {
+  for (const v1::Outcome& outcome : session.status().outcomes()) {
     auto group = groups.begin();
     while (group != groups.end() && !SameAnswer(*group->first, outcome)) ++group;
     if (group == groups.end())
       group = groups.insert(group, Group{.first = &outcome, .devices = {}});
-    group->devices.push_back(outcome.device());
+    group->devices.push_back(outcome.has_device() ? static_cast<int32_t>(outcome.device()) : -1);
     group->records += outcome.records();
     group->bytes += outcome.bytes();
     group->dropped_records += outcome.dropped_records();
@@ -62,7 +63,7 @@ std::vector<Group> GroupOutcomes(const v1::Session& session) {
 }
 
 bool HasRate(v1::Outcome::Result result) {
-  return result == v1::Outcome::RUNNING || result == v1::Outcome::FINISHED;
+  return result == v1::Outcome::RESULT_RUNNING || result == v1::Outcome::RESULT_FINISHED;
 }
 
 std::string Notes(const Group& group) {
@@ -89,25 +90,25 @@ Cell DroppedCell(uint64_t records, uint64_t bytes) {
 }  // namespace
 
 bool IsFinal(v1::Session::State state) {
-  return state == v1::Session::DONE || state == v1::Session::FAILED ||
-         state == v1::Session::INTERRUPTED;
+  return state == v1::Session::STATE_DONE || state == v1::Session::STATE_FAILED ||
+         state == v1::Session::STATE_INTERRUPTED;
 }
 
 int ExitForEnded(const v1::Session& session) {
-  bool bad = session.state() == v1::Session::FAILED || session.state() == v1::Session::INTERRUPTED;
+  bool bad = session.status().state() == v1::Session::STATE_FAILED || session.status().state() == v1::Session::STATE_INTERRUPTED;
   return bad ? kExitPartial : kExitOk;
 }
 
 Cell StateCell(v1::Session::State state) {
-  std::string word = EnumWord(v1::Session::State_Name(state));
+  std::string word = EnumWord(state);
   if (word.empty()) return fmt::format("unknown {}", static_cast<int>(state));
   switch (state) {
-    case v1::Session::RUNNING:
-    case v1::Session::DONE:
+    case v1::Session::STATE_RUNNING:
+    case v1::Session::STATE_DONE:
       return {word, Tone::kGood};
-    case v1::Session::FAILED:
+    case v1::Session::STATE_FAILED:
       return {word, Tone::kBad};
-    case v1::Session::INTERRUPTED:
+    case v1::Session::STATE_INTERRUPTED:
       return {word, Tone::kWarning};
     default:
       return word;
@@ -115,13 +116,13 @@ Cell StateCell(v1::Session::State state) {
 }
 
 Cell StateCell(const v1::Session& session) {
-  Cell cell = StateCell(session.state());
+  Cell cell = StateCell(session.status().state());
   const bool partial = std::any_of(
-      session.outcomes().begin(), session.outcomes().end(), [](const v1::Outcome& outcome) {
-        return outcome.result() == v1::Outcome::FAILED || outcome.result() == v1::Outcome::BUSY ||
-               outcome.result() == v1::Outcome::DENIED;
+      session.status().outcomes().begin(), session.status().outcomes().end(), [](const v1::Outcome& outcome) {
+        return outcome.result() == v1::Outcome::RESULT_FAILED || outcome.result() == v1::Outcome::RESULT_BUSY ||
+               outcome.result() == v1::Outcome::RESULT_DENIED;
       });
-  if (partial && session.state() != v1::Session::FAILED) return {cell.text + ", partial", Tone::kWarning};
+  if (partial && session.status().state() != v1::Session::STATE_FAILED) return {cell.text + ", partial", Tone::kWarning};
   return cell;
 }
 
@@ -147,16 +148,16 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
 }
 
 std::string RanFor(const v1::Session& session, const Clock& clock) {
-  if (session.started_ns() == 0) return "-";
-  int64_t end = session.ended_ns() != 0 ? session.ended_ns() : clock.WallNs();
-  return FormatSpan(end - session.started_ns());
+  if (session.status().started_ns() == 0) return "-";
+  int64_t end = session.status().ended_ns() != 0 ? session.status().ended_ns() : clock.WallNs();
+  return FormatSpan(end - session.status().started_ns());
 }
 
 void PrintStatistics(std::ostream& out, const v1::Session& session, bool color) {
-  if (session.statistics().empty()) return;
+  if (session.status().statistics().empty()) return;
   Table table({">NPU", ">ENERGY", ">PEAK MEMORY", ">MEAN UTILIZATION", ">ECC CORRECTED",
                ">ECC UNCORRECTED"});
-  for (const v1::DeviceStatistics& one : session.statistics()) {
+  for (const v1::DeviceStatistics& one : session.status().statistics()) {
     auto count = [](bool known, uint64_t errors, Tone tone) {
       return !known ? Cell("-") : Cell(std::to_string(errors), errors > 0 ? tone : Tone::kPlain);
     };
@@ -174,15 +175,15 @@ void PrintStatistics(std::ostream& out, const v1::Session& session, bool color) 
 
 std::string MissingRanks(const v1::Session& session) {
   std::set<int32_t> attached;
-  for (const v1::SessionProcess& process : session.processes()) {
+  for (const v1::SessionProcess& process : session.status().processes()) {
     if (process.attached() && process.has_rank()) attached.insert(process.rank());
   }
-  if (IsFinal(session.state()) || attached.size() >= session.expected_ranks()) return "";
-  return fmt::format("{} of {} ranks attached", attached.size(), session.expected_ranks());
+  if (IsFinal(session.status().state()) || attached.size() >= session.status().expected_ranks()) return "";
+  return fmt::format("{} of {} ranks attached", attached.size(), session.status().expected_ranks());
 }
 
 void PrintWarnings(std::ostream& out, const v1::Session& session, bool color) {
-  for (const std::string& warning : session.warnings()) {
+  for (const std::string& warning : session.status().warnings()) {
     out << Paint("warning: ", Tone::kWarning, color) << Printable(warning) << '\n';
   }
 }
@@ -191,10 +192,10 @@ namespace {
 
 // Of a session that was interrupted and went on.
 void PrintSegments(std::ostream& out, const v1::Session& session, bool color) {
-  if (session.segments_size() < 2) return;
+  if (session.status().segments_size() < 2) return;
   Table table({"SEGMENT", "STATE", "FROM", "TO", ">RECORDS", ">BYTES", "DUMP"});
   int number = 0;
-  for (const v1::Segment& segment : session.segments()) {
+  for (const v1::Segment& segment : session.status().segments()) {
     const std::string& path = segment.dump_path();
     table.AddRow({std::to_string(++number), StateCell(segment.state()),
                   FormatTime(segment.started_ns()),
@@ -212,39 +213,39 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
   Cell state = StateCell(session);
   out << "session " << Printable(session.session_id()) << "  "
       << Paint(state.text, state.tone, color);
-  if (!session.reason().empty()) out << "  (" << Printable(session.reason()) << ")";
+  if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
   out << '\n';
   auto line = [&out](std::string_view name, const std::string& value) {
     if (!value.empty()) out << fmt::format("  {:<9}{}\n", name, Printable(value));
   };
-  std::string job = session.job_id();
-  if (session.has_rank()) job += fmt::format("{}rank {}", job.empty() ? "" : ", ", session.rank());
+  std::string job = session.spec().target().job_id();
+  if (session.spec().target().has_rank()) job += fmt::format("{}rank {}", job.empty() ? "" : ", ", session.spec().target().rank());
   line("job", job);
   line("ranks", MissingRanks(session));
-  line("label", session.label());
-  line("owner", fmt::format("uid {}, pid {}", session.uid(), session.pid()));
-  line("devices", FormatDevices({session.devices().begin(), session.devices().end()}));
-  line("started", FormatTime(session.started_ns()));
-  if (session.ended_ns() != 0) line("ended", FormatTime(session.ended_ns()));
+  line("label", session.spec().label());
+  line("owner", fmt::format("uid {}, pid {}", session.owner().uid(), session.owner().pid()));
+  line("devices", FormatDevices({session.status().devices().begin(), session.status().devices().end()}));
+  line("started", FormatTime(session.status().started_ns()));
+  if (session.status().ended_ns() != 0) line("ended", FormatTime(session.status().ended_ns()));
   std::string ran = RanFor(session, context.clock);
-  if (session.duration_ms() != 0) {
-    ran += " of " + FormatSpan(static_cast<int64_t>(session.duration_ms()) * kNsPerMs);
+  if (session.spec().schedule().duration_ms() != 0) {
+    ran += " of " + FormatSpan(static_cast<int64_t>(session.spec().schedule().duration_ms()) * kNsPerMs);
   }
   line("ran for", ran);
   line("recorded",
-       fmt::format("{} records, {}", session.records(),
-                   session.dump_path().empty() ? "no dump" : FormatBytes(session.dump_bytes())));
-  if (session.dropped_records() != 0 || session.dropped_bytes() != 0) {
-    line("dropped", fmt::format("{} records, {}", session.dropped_records(),
-                                FormatBytes(session.dropped_bytes())));
+       fmt::format("{} records, {}", session.status().records(),
+                   session.status().dump_path().empty() ? "no dump" : FormatBytes(session.status().dump_bytes())));
+  if (session.status().dropped_records() != 0 || session.status().dropped_bytes() != 0) {
+    line("dropped", fmt::format("{} records, {}", session.status().dropped_records(),
+                                FormatBytes(session.status().dropped_bytes())));
   }
-  if (session.marks() != 0 || session.dropped_marks() != 0) {
-    line("marks", fmt::format("{}, {} dropped", session.marks(), session.dropped_marks()));
+  if (session.status().marks() != 0 || session.status().dropped_marks() != 0) {
+    line("marks", fmt::format("{}, {} dropped", session.status().marks(), session.status().dropped_marks()));
   }
-  if (session.steps_done() != 0) line("steps", fmt::format("{}", session.steps_done()));
-  line("dump", session.dump_path().empty()
+  if (session.status().steps_done() != 0) line("steps", fmt::format("{}", session.status().steps_done()));
+  line("dump", session.status().dump_path().empty()
                    ? ""
-                   : session.dump_path() + (session.pinned() ? "  (pinned)" : ""));
+                   : session.status().dump_path() + (session.status().pinned() ? "  (pinned)" : ""));
   PrintSegments(out, session, color);
   PrintOutcomes(out, session, /*with_counts=*/true, color);
   PrintStatistics(out, session, color);

@@ -16,16 +16,16 @@ class StreamTest : public ProfctlTest {};
 v1::Session State(v1::Session::State state, uint64_t records) {
   v1::Session session;
   session.set_session_id("s1");
-  session.set_state(state);
-  session.set_records(records);
-  session.set_dump_bytes(records * 100);
-  session.set_started_ns(1'767'225'590'000'000'000);
+  session.mutable_status()->set_state(state);
+  session.mutable_status()->set_records(records);
+  session.mutable_status()->set_dump_bytes(records * 100);
+  session.mutable_status()->set_started_ns(1'767'225'590'000'000'000);
   return session;
 }
 
 TEST_F(StreamTest, WatchPrintsChangesOnly) {
-  daemon_.watch = {State(v1::Session::RUNNING, 10), State(v1::Session::RUNNING, 10),
-                   State(v1::Session::RUNNING, 20), State(v1::Session::DONE, 20)};
+  daemon_.watch = {State(v1::Session::STATE_RUNNING, 10), State(v1::Session::STATE_RUNNING, 10),
+                   State(v1::Session::STATE_RUNNING, 20), State(v1::Session::STATE_DONE, 20)};
   EXPECT_EQ(Run({"watch", "s1", "--interval", "250ms"}), 0);
   EXPECT_EQ(daemon_.watch_request.interval_ms(), 250u);
   ExpectGolden(out(), "watch.txt");
@@ -42,21 +42,21 @@ TEST_F(StreamTest, WatchPrintsChangesOnly) {
 
 TEST_F(StreamTest, WatchRewritesItsLineOnATerminal) {
   io_.out_tty = true;
-  daemon_.watch = {State(v1::Session::RUNNING, 10), State(v1::Session::RUNNING, 20),
-                   State(v1::Session::DONE, 20)};
+  daemon_.watch = {State(v1::Session::STATE_RUNNING, 10), State(v1::Session::STATE_RUNNING, 20),
+                   State(v1::Session::STATE_DONE, 20)};
   EXPECT_EQ(Run({"watch", "s1"}), 0);
   EXPECT_EQ(OutLines(), 2) << out();
   EXPECT_NE(out().find("\r\033[K"), std::string::npos);
 }
 
 TEST_F(StreamTest, WatchTellsABadEnd) {
-  daemon_.watch = {State(v1::Session::RUNNING, 10), State(v1::Session::FAILED, 10)};
+  daemon_.watch = {State(v1::Session::STATE_RUNNING, 10), State(v1::Session::STATE_FAILED, 10)};
   EXPECT_EQ(Run({"watch", "s1"}), 5);
 }
 
 TEST_F(StreamTest, ControlCEndsWatchAndStreamCleanly) {
   daemon_.before_stream = [] { kill(getpid(), SIGINT); };
-  daemon_.watch = {State(v1::Session::RUNNING, 10), State(v1::Session::RUNNING, 20)};
+  daemon_.watch = {State(v1::Session::STATE_RUNNING, 10), State(v1::Session::STATE_RUNNING, 20)};
   EXPECT_EQ(Run({"watch", "s1"}), 0);
   EXPECT_EQ(OutLines(), 1) << out();
   daemon_.samples.resize(3);
@@ -76,7 +76,6 @@ v1::SampleChunk Samples() {
   v1::SeriesInfo* host = chunk.add_series();
   host->set_id(2);
   host->set_metric("host_load");
-  host->set_device(-1);
   host->set_collector("host_cpu");
   for (uint32_t i = 0; i < 4; ++i) {
     v1::SampleValue* sample = chunk.add_samples();

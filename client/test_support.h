@@ -36,7 +36,7 @@ struct FakeDaemon {
   // Fails every call when not ok.
   Status error;
   v1::Node node;
-  std::function<Result<v1::Session>(const v1::StartSessionRequest&)> on_start;
+  std::function<Result<v1::Session>(const v1::SessionSpec&)> on_start;
   std::function<Result<v1::Session>(const std::string& id)> on_stop;
   std::map<std::string, v1::Session> sessions;
   std::deque<v1::Session> watch;
@@ -62,7 +62,7 @@ struct FakeDaemon {
   v1::UnpinDumpResponse unpinned;
   std::vector<v1::UnpinDumpRequest> unpins;
 
-  std::vector<v1::StartSessionRequest> starts;
+  std::vector<v1::SessionSpec> starts;
   std::vector<std::string> stopped;
   std::vector<std::string> deleted;
   v1::ListSessionsRequest list_request;
@@ -85,7 +85,7 @@ class FakeApi final : public ProfdApi {
     if (!daemon_.error.ok()) return daemon_.error;
     return daemon_.node;
   }
-  Result<v1::Session> StartSession(const v1::StartSessionRequest& request) override {
+  Result<v1::Session> StartSession(const v1::SessionSpec& request) override {
     daemon_.starts.push_back(request);
     if (!GoOn()) return Status(StatusCode::kCancelled, "cancelled");
     if (!daemon_.error.ok()) return daemon_.error;

@@ -208,8 +208,8 @@ Status App::Impl::Serve() {
   deps.renew_lease = [this](const Peer& peer, const v1::RenewLeaseRequest& request,
                             v1::RenewLeaseResponse* out,
                             const std::function<void(const Status&)>& finish) {
-    Result<uint64_t> left = sessions->RenewLease(peer, request.session_id());
-    if (left.ok()) out->set_left_ms(*left);
+    Result<std::optional<uint64_t>> left = sessions->RenewLease(peer, request.session_id());
+    if (left.ok() && *left) out->set_left_ms(**left);
     finish(left.status());
   };
   AnswerDumps(&deps);

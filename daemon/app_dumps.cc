@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "daemon/app_impl.h"
 #include "daemon/session/session_recovered.h"
+#include "daemon/session/stored_session.pb.h"
 #include "dump/dump_io.h"
 #include "profd/v1/profd.pb.h"
-#include "profd/v1/state.pb.h"
 
 #include <google/protobuf/util/json_util.h>
 
@@ -89,7 +89,7 @@ void App::Impl::RecoverDumps() {
                           found.manifest, options.config.dump_root + "/" + found.dump.name,
                           found.dump.bytes);
                       session.set_session_id(found.dump.session_id);
-                      session.set_uid(found.dump.uid);
+                      session.mutable_owner()->set_uid(found.dump.uid);
                       sessions->AddFound(std::move(session));
                     },
                     [this](const std::string& name, std::string_view reason) {
@@ -104,7 +104,7 @@ void App::Impl::RecoverDumps() {
   google::protobuf::util::JsonParseOptions lenient;
   lenient.ignore_unknown_fields = true;
   for (const auto& [id, text] : old_sessions) {
-    v1::StoredSession stored;
+    state::StoredSession stored;
     if (!google::protobuf::util::JsonStringToMessage(text, &stored, lenient).ok()) continue;
     const bool same_boot = !boot_id.empty() && stored.boot_id() == boot_id;
     if (!stored.dump().empty()) first[stored.dump()] = {id, same_boot};

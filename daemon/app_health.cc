@@ -8,6 +8,7 @@
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
 #include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
@@ -17,17 +18,17 @@ constexpr MetricId kVerdict = MetricByName("atlas_npu_verdict");
 v1::Health::Verdict WireVerdict(Verdict verdict) {
   switch (verdict) {
     case Verdict::kOk:
-      return v1::Health::OK;
+      return v1::Health::VERDICT_OK;
     case Verdict::kDegraded:
-      return v1::Health::DEGRADED;
+      return v1::Health::VERDICT_DEGRADED;
     case Verdict::kFaulty:
-      return v1::Health::FAULTY;
+      return v1::Health::VERDICT_FAULTY;
     case Verdict::kDown:
-      return v1::Health::DOWN;
+      return v1::Health::VERDICT_DOWN;
     case Verdict::kUnknown:
       break;
   }
-  return v1::Health::UNKNOWN;
+  return v1::Health::VERDICT_UNKNOWN;
 }
 
 log::Level LevelOf(Verdict verdict) {
@@ -96,7 +97,7 @@ void App::Impl::UpdateHealth() {
 void App::Impl::DescribeHealth(int device, v1::Device* out) const {
   v1::Health& wire = *out->mutable_health();
   const DeviceRecord* record = health.Of(device);
-  wire.set_verdict(record == nullptr ? v1::Health::UNKNOWN : WireVerdict(record->health.verdict));
+  wire.set_verdict(record == nullptr ? v1::Health::VERDICT_UNKNOWN : WireVerdict(record->health.verdict));
   if (record == nullptr) return;
   if (record->health.verdict == Verdict::kDown) out->set_problem(record->health.reasons.front());
   for (const std::string& flag : record->health.flags) wire.add_flags(flag);
@@ -108,10 +109,10 @@ void App::Impl::DescribeHealth(int device, v1::Device* out) const {
     v1::Fault& fault = *wire.add_faults();
     fault.set_code(one.fault.code);
     fault.set_name(one.fault.name);
-    fault.set_severity(one.fault.severity);
-    fault.set_since_ns(one.since_ns);
+    fault.set_severity(EnumOf<v1::Fault::Severity>(one.fault.severity));
+    if (one.since_ns != 0) fault.set_since_ns(one.since_ns);
   }
-  wire.set_since_ns(record->since_ns);
+  if (record->since_ns != 0) wire.set_since_ns(record->since_ns);
 }
 
 void App::Impl::DescribeNodeHealth(v1::Node* out) const {

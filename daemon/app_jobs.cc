@@ -19,7 +19,7 @@ void App::Impl::BuildJobs() {
   JobService::Deps deps{*control, node->host()};
   deps.daemon = "profd " PROFD_VERSION;
   deps.start_ticks_of = [this](pid_t pid) { return node->StartTimeOf(pid); };
-  deps.start = [this](const Peer& peer, const v1::StartSessionRequest& request,
+  deps.start = [this](const Peer& peer, const v1::SessionSpec& request,
                       AttachService::SessionReply reply) {
     sessions->Start(peer, request, std::move(reply));
   };
@@ -36,7 +36,7 @@ void App::Impl::BuildJobs() {
     std::vector<ActiveSession> active;
     const v1::ListSessionsResponse all = sessions->List(everybody, request);
     for (const v1::Session& session : all.sessions()) {
-      active.push_back({session.session_id(), session.job_id(), session.uid()});
+      active.push_back({session.session_id(), session.spec().target().job_id(), session.owner().uid()});
     }
     return active;
   };

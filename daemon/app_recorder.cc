@@ -44,7 +44,7 @@ void App::Impl::DescribeRecorder(v1::Node* out) {
     recorder->Describe(out->mutable_recorder());
     return;
   }
-  out->mutable_recorder()->set_limit_s(static_cast<double>(options.config.recorder_seconds));
+  out->mutable_recorder()->set_limit_ms(static_cast<uint64_t>(options.config.recorder_seconds) * 1000);
   out->mutable_recorder()->set_limit_bytes(
       static_cast<uint64_t>(options.config.recorder_memory_mb) << 20);
 }
@@ -56,7 +56,7 @@ void App::Impl::UpdateRecorderMetrics() {
   set(MetricByName("profd_recorder_enabled"), recorder != nullptr ? 1 : 0);
   if (recorder == nullptr) return;
   FlightRecorder::Stats held = recorder->stats();
-  set(MetricByName("profd_recorder_seconds"), held.held_s);
+  set(MetricByName("profd_recorder_seconds"), static_cast<double>(held.held_ns) / 1e9);
   set(MetricByName("profd_recorder_bytes"), held.ring.bytes);
   set(MetricByName("profd_recorder_limit_bytes"), held.ring.max_bytes);
   set(MetricByName("profd_recorder_blocks"), held.ring.blocks);

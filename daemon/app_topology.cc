@@ -8,6 +8,7 @@
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
 #include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // How a series becomes part of a link. Links of one kind and name are one.
 struct LinkFact {
   MetricId metric;
-  std::string_view kind;
+  v1::Link::Kind kind;
   std::string_view name_label;   // empty: the device has one
   enum class Field : uint8_t { kUp, kSpeed, kLanes, kError } field;
   std::string_view error = {};        // its name
@@ -25,22 +26,22 @@ struct LinkFact {
 
 using enum LinkFact::Field;
 constexpr auto kLinkFacts = std::to_array<LinkFact>({
-    {MetricByName("atlas_npu_hccs_link_up"), "hccs", "link", kUp},
-    {MetricByName("atlas_npu_hccs_lanes_up"), "hccs", "link", kLanes},
-    {MetricByName("atlas_npu_hccs_crc_errors_total"), "hccs", "link", kError, "crc"},
-    {MetricByName("atlas_npu_hccs_retries_total"), "hccs", "link", kError, "retries"},
-    {MetricByName("atlas_npu_ub_link_up"), "ub", "port", kUp},
-    {MetricByName("atlas_npu_sio_crc_errors_total"), "sio", "", kError, "crc", "direction"},
-    {MetricByName("atlas_npu_network_link_up"), "network", "port", kUp},
-    {MetricByName("atlas_npu_network_speed_bytes_per_second"), "network", "port", kSpeed},
-    {MetricByName("atlas_npu_network_link_up_transitions_total"), "network", "", kError, "link_ups"},
-    {MetricByName("atlas_npu_network_fcs_errors_total"), "network", "", kError, "fcs"},
-    {MetricByName("atlas_npu_network_bad_packets_total"), "network", "", kError, "bad_packets",
+    {MetricByName("atlas_npu_hccs_link_up"), v1::Link::KIND_HCCS, "link", kUp},
+    {MetricByName("atlas_npu_hccs_lanes_up"), v1::Link::KIND_HCCS, "link", kLanes},
+    {MetricByName("atlas_npu_hccs_crc_errors_total"), v1::Link::KIND_HCCS, "link", kError, "crc"},
+    {MetricByName("atlas_npu_hccs_retries_total"), v1::Link::KIND_HCCS, "link", kError, "retries"},
+    {MetricByName("atlas_npu_ub_link_up"), v1::Link::KIND_UB, "port", kUp},
+    {MetricByName("atlas_npu_sio_crc_errors_total"), v1::Link::KIND_SIO, "", kError, "crc", "direction"},
+    {MetricByName("atlas_npu_network_link_up"), v1::Link::KIND_NETWORK, "port", kUp},
+    {MetricByName("atlas_npu_network_speed_bytes_per_second"), v1::Link::KIND_NETWORK, "port", kSpeed},
+    {MetricByName("atlas_npu_network_link_up_transitions_total"), v1::Link::KIND_NETWORK, "", kError, "link_ups"},
+    {MetricByName("atlas_npu_network_fcs_errors_total"), v1::Link::KIND_NETWORK, "", kError, "fcs"},
+    {MetricByName("atlas_npu_network_bad_packets_total"), v1::Link::KIND_NETWORK, "", kError, "bad_packets",
      "direction"},
-    {MetricByName("atlas_npu_network_fec_codewords_total"), "network", "", kError,
+    {MetricByName("atlas_npu_network_fec_codewords_total"), v1::Link::KIND_NETWORK, "", kError,
      "uncorrectable_codewords", "state", "uncorrected"},
-    {MetricByName("atlas_npu_roce_retransmits_total"), "network", "", kError, "retransmissions"},
-    {MetricByName("atlas_npu_pcie_errors_total"), "pcie", "", kError, "", "type"},
+    {MetricByName("atlas_npu_roce_retransmits_total"), v1::Link::KIND_NETWORK, "", kError, "retransmissions"},
+    {MetricByName("atlas_npu_pcie_errors_total"), v1::Link::KIND_PCIE, "", kError, "", "type"},
 });
 
 constexpr MetricId kTopology = MetricByName("atlas_npu_topology_info");
@@ -53,12 +54,12 @@ std::string LabelOf(const SeriesValue& series, std::string_view name) {
   return {};
 }
 
-v1::Link& LinkOf(v1::DeviceTopology& device, std::string_view kind, const std::string& name) {
+v1::Link& LinkOf(v1::DeviceTopology& device, v1::Link::Kind kind, const std::string& name) {
   for (v1::Link& link : *device.mutable_links()) {
     if (link.kind() == kind && link.name() == name) return link;
   }
   v1::Link& link = *device.add_links();
-  link.set_kind(std::string(kind));
+  link.set_kind(kind);
   link.set_name(name);
   return link;
 }
@@ -92,7 +93,7 @@ void AddPcie(const RootedFs& sys, v1::DeviceTopology* device) {
   auto width = sys.ReadFile(folder + "current_link_width", 16);
   uint32_t lanes = 0;
   if (!width.ok() || !ParseNumber(Trim(*width), &lanes) || lanes == 0) return;
-  v1::Link& link = LinkOf(*device, "pcie", "");
+  v1::Link& link = LinkOf(*device, v1::Link::KIND_PCIE, "");
   link.set_lanes(lanes);
   double transfers = 0;
   std::string_view text = speed.ok() ? std::string_view(*speed) : std::string_view();
@@ -130,7 +131,7 @@ void App::Impl::DescribeTopology(v1::Topology* out) {
       v1::Neighbour& neighbour = *device.add_neighbours();
       uint32_t peer = 0;
       if (ParseNumber(LabelOf(series, "peer_npu"), &peer)) neighbour.set_physical_id(peer);
-      neighbour.set_type(LabelOf(series, "type"));
+      neighbour.set_type(EnumOf<v1::Neighbour::Type>(LabelOf(series, "type")));
       return;
     }
     for (const LinkFact& fact : kLinkFacts) {

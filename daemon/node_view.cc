@@ -19,22 +19,22 @@ namespace profd {
 namespace {
 
 v1::Channel::State WireState(const std::string& state) {
-  if (state == "running") return v1::Channel::RUNNING;
-  if (state == "busy") return v1::Channel::BUSY;
-  if (state == "failed") return v1::Channel::FAILED;
-  return v1::Channel::IDLE;
+  if (state == "running") return v1::Channel::STATE_RUNNING;
+  if (state == "busy") return v1::Channel::STATE_BUSY;
+  if (state == "failed") return v1::Channel::STATE_FAILED;
+  return v1::Channel::STATE_IDLE;
 }
 
-std::string_view SourceName(CollectorSource source) {
+v1::CollectorInfo::Source WireSource(CollectorSource source) {
   switch (source) {
     case CollectorSource::kChannel:
-      return "driver channel";
+      return v1::CollectorInfo::SOURCE_DRIVER_CHANNEL;
     case CollectorSource::kDcmi:
-      return "DCMI";
+      return v1::CollectorInfo::SOURCE_DCMI;
     case CollectorSource::kHost:
-      return "host";
+      return v1::CollectorInfo::SOURCE_HOST;
   }
-  return "";
+  return v1::CollectorInfo::SOURCE_UNSPECIFIED;
 }
 
 // What libdcmi does not let us ask, in words: such queries are not made again, so nothing else reports it.
@@ -70,7 +70,7 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
   wire.set_chip(device.chip_name);
   wire.set_chip_id(static_cast<uint32_t>(device.chip_id));
   wire.set_uuid(node->UuidOf(device));
-  wire.set_counter_hz(device.counter_hz);
+  if (device.counter_hz > 0) wire.set_counter_hz(device.counter_hz);
   DescribeHealth(device.id, &wire);
   if (const ClockPair* clock_pair = arbiter->ClockOf(device.id); clock_pair != nullptr) {
     v1::ClockPair& pair = *wire.mutable_clock();
@@ -84,7 +84,7 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
   for (uint32_t channel : device.channels) {
     v1::Channel& entry = *wire.add_channels();
     entry.set_id(channel);
-    entry.set_state(v1::Channel::IDLE);
+    entry.set_state(v1::Channel::STATE_IDLE);
     const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
     if (format != nullptr) entry.set_name(std::string(format->name));
     auto status = std::find_if(running.begin(), running.end(),
@@ -92,7 +92,7 @@ void App::Impl::DescribeDevice(const DeviceInfo& device, v1::Node* out) {
     if (status != running.end()) {
       entry.set_state(WireState(status->state));
       entry.set_detail(status->detail);
-      entry.set_hz(status->hz);
+      if (status->hz > 0) entry.set_hz(status->hz);
       entry.set_users(status->users);
     }
     ChannelCounters counters = node->pump_or_null()->Counters(id, channel);
@@ -110,13 +110,13 @@ void App::Impl::DescribeCollectors(v1::Node* out) {
     v1::CollectorInfo& wire = *out->add_collectors();
     wire.set_name(std::string(spec.name));
     wire.set_summary(std::string(spec.summary));
-    wire.set_source(std::string(SourceName(spec.source)));
+    wire.set_source(WireSource(spec.source));
     wire.set_option(OptionKeys(spec));
     wire.set_default_hz(spec.default_hz);
     wire.set_max_hz(spec.max_hz);
     const auto& off = options.config.metrics_disable;
     bool disabled = std::find(off.begin(), off.end(), spec.name) != off.end();
-    wire.set_always_on_hz(disabled ? 0 : spec.always_on_hz);
+    if (!disabled && spec.always_on_hz > 0) wire.set_always_on_hz(spec.always_on_hz);
     Status why;
     if (entry.probe_device == nullptr) {
       why = entry.probe_host(node->host());
@@ -143,8 +143,9 @@ void App::Impl::DescribeCollectors(v1::Node* out) {
     if (wire.last_error().empty() && spec.source == CollectorSource::kDcmi) {
       wire.set_last_error(DcmiDenials(node->dcmi_or_null()));
     }
-    wire.set_last_duration_s(
-        static_cast<double>(one.last_duration_ns.load(std::memory_order_relaxed)) / 1e9);
+    if (spec.source != CollectorSource::kChannel) {
+      wire.set_last_duration_ns(static_cast<uint64_t>(one.last_duration_ns.load(std::memory_order_relaxed)));
+    }
   }
 }
 
@@ -168,13 +169,13 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->set_hostname(node->facts().hostname);
   out->set_version(PROFD_VERSION);
   out->set_build(BuildText());
-  out->set_uptime_s(static_cast<double>(clock.SteadyNs() - started_ns) / 1e9);
+  out->set_uptime_ns(static_cast<uint64_t>(clock.SteadyNs() - started_ns));
   v1::DriverInfo& driver = *out->mutable_driver();
   driver.set_hal_path(report.hal_path);
   driver.set_dcmi_path(report.dcmi_path);
   driver.set_hal_error(report.hal_error);
   driver.set_dcmi_error(report.dcmi_error);
-  driver.set_hal_api_version(static_cast<uint32_t>(report.hal_api_version));
+  if (report.hal_api_version != 0) driver.set_hal_api_version(static_cast<uint32_t>(report.hal_api_version));
   driver.set_dcmi_version(report.dcmi_version);
   driver.set_driver_version(report.driver_version);
   for (const std::string& symbol : report.missing_symbols) driver.add_missing_symbols(symbol);

@@ -98,7 +98,7 @@ def recorder(build, seconds):
         deadline = time.monotonic() + seconds + 60
         while time.monotonic() < deadline:
             status = json.loads(daemon.ctl("status", "--json").stdout)
-            if status["recorder"]["held_s"] >= seconds:
+            if status["recorder"]["held_ns"] / 1e9 >= seconds:
                 break
             time.sleep(0.2)
         times = []

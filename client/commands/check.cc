@@ -41,11 +41,12 @@ v1::CheckOptionsResponse CheckHere(const VendorOrder& order, const CheckOptions&
 Result<v1::CheckOptionsResponse> AskDaemon(const Context& context, const VendorOrder& order,
                                            const CheckOptions& options) {
   v1::CheckOptionsRequest request;
-  *request.mutable_options() = order.options;
-  request.set_options_json(order.json);
-  request.mutable_acl_switches()->insert(order.acl.begin(), order.acl.end());
-  request.set_best_effort(order.best_effort);
-  request.set_with_job(!options.no_job);
+  // Judged as for a job, whichever it will be.
+  if (!options.no_job) request.mutable_spec()->mutable_target()->set_job_id("any");
+  *request.mutable_spec()->mutable_options() = order.options;
+  request.mutable_spec()->set_options_json(order.json);
+  request.mutable_spec()->mutable_acl_switches()->insert(order.acl.begin(), order.acl.end());
+  request.mutable_spec()->set_best_effort(order.best_effort);
   return WithProgress(context, "checking", [&] { return context.api.CheckOptions(request); });
 }
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <string>
 
 #include "client/render.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
@@ -24,6 +27,13 @@ std::string Always(const v1::CollectorInfo& collector) {
   return collector.always_on_hz() == 0 ? "-" : FormatHz(collector.always_on_hz());
 }
 
+// "driver channel"
+std::string SourceText(v1::CollectorInfo::Source source) {
+  std::string word = EnumWord(source);
+  std::replace(word.begin(), word.end(), '_', ' ');
+  return word;
+}
+
 }  // namespace
 
 int RunCollectors(const Context& context) {
@@ -40,7 +50,7 @@ int RunCollectors(const Context& context) {
   for (const v1::CollectorInfo& c : node->collectors()) {
     std::string last = c.available() ? c.summary() : c.reason();
     if (c.available() && !c.last_error().empty()) last += "; last error: " + c.last_error();
-    table.AddRow({c.name(), c.source(), Rates(c), Always(c), Devices(c),
+    table.AddRow({c.name(), SourceText(c.source()), Rates(c), Always(c), Devices(c),
                   c.available() ? Cell("yes", Tone::kGood) : Cell("no", Tone::kWarning),
                   c.option().empty() ? "-" : c.option(), last});
   }

@@ -6,16 +6,17 @@
 
 #include "client/health_view.h"
 #include "client/render.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
 
 Cell ChannelState(v1::Channel::State state) {
-  std::string word = EnumWord(v1::Channel::State_Name(state));
+  std::string word = EnumWord(state);
   if (word.empty()) return fmt::format("unknown {}", static_cast<int>(state));
-  if (state == v1::Channel::RUNNING) return {word, Tone::kGood};
-  if (state == v1::Channel::BUSY) return {word, Tone::kWarning};
-  if (state == v1::Channel::FAILED) return {word, Tone::kBad};
+  if (state == v1::Channel::STATE_RUNNING) return {word, Tone::kGood};
+  if (state == v1::Channel::STATE_BUSY) return {word, Tone::kWarning};
+  if (state == v1::Channel::STATE_FAILED) return {word, Tone::kBad};
   return word;
 }
 
@@ -25,7 +26,7 @@ void PrintDevices(const Context& context, const v1::Node& node) {
   for (const v1::Device& device : node.devices()) {
     int running = 0;
     for (const v1::Channel& channel : device.channels()) {
-      if (channel.state() == v1::Channel::RUNNING) ++running;
+      if (channel.state() == v1::Channel::STATE_RUNNING) ++running;
     }
     table.AddRow(
         {std::to_string(device.id()), std::to_string(device.physical_id()), device.chip(),
@@ -47,7 +48,7 @@ void PrintChannels(const Context& context, const v1::Node& node) {
                ">GARBAGE", "DETAIL"});
   for (const v1::Device& device : node.devices()) {
     for (const v1::Channel& channel : device.channels()) {
-      bool running = channel.state() == v1::Channel::RUNNING;
+      bool running = channel.state() == v1::Channel::STATE_RUNNING;
       table.AddRow({std::to_string(device.id()), std::to_string(channel.id()),
                     channel.name().empty() ? "-" : channel.name(), ChannelState(channel.state()),
                     running ? FormatHz(channel.hz()) : "", std::to_string(channel.users()),

@@ -86,9 +86,9 @@ int RunDump(const Context& context, const DumpOptions& options) {
   }
   std::ostream& out = context.io.out;
   out << fmt::format("session {}  the last {}: {} records, {}\n", Printable(session->session_id()),
-                     FormatSpan(session->ended_ns() - session->started_ns()), session->records(),
-                     FormatBytes(session->dump_bytes()));
-  out << "dump " << Printable(fetched.empty() ? session->dump_path() : fetched) << '\n';
+                     FormatSpan(session->status().ended_ns() - session->status().started_ns()), session->status().records(),
+                     FormatBytes(session->status().dump_bytes()));
+  out << "dump " << Printable(fetched.empty() ? session->status().dump_path() : fetched) << '\n';
   PrintOutcomes(out, *session, /*with_counts=*/true, context.io.out_color());
   PrintWarnings(context.io.err, *session, context.io.err_color());
   return kExitOk;

@@ -67,13 +67,13 @@ std::string OutputOf(const Context& context, const std::string& id) {
   v1::GetSessionRequest request;
   request.set_session_id(id);
   auto session = context.api.GetSession(request);
-  if (!session.ok() || session->uid() != geteuid()) return "";
-  auto output = session->metadata().find(kOutputMetadata);
-  if (output != session->metadata().end()) {
+  if (!session.ok() || session->owner().uid() != geteuid()) return "";
+  auto output = session->spec().metadata().find(kOutputMetadata);
+  if (output != session->spec().metadata().end()) {
     return output->second.starts_with('/') ? output->second : "";
   }
   // A process that started it by PROFILING_OPTIONS named it there, in words of its own folder.
-  for (const v1::EffectiveOption& option : session->effective_options()) {
+  for (const v1::EffectiveOption& option : session->status().effective_options()) {
     if (option.key() == kOutputMetadata && option.asked().starts_with('/')) return option.asked();
   }
   return "";

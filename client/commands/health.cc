@@ -8,6 +8,7 @@
 #include "client/health_view.h"
 #include "client/parse.h"
 #include "client/render.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
@@ -57,9 +58,9 @@ std::string SinceText(int64_t since_ns) {
   return since_ns == 0 ? "before profd" : FormatTime(since_ns);
 }
 
-Tone ToneOf(const std::string& severity) {
-  if (severity == "major" || severity == "critical") return Tone::kBad;
-  return severity == "warning" ? Tone::kPlain : Tone::kWarning;
+Tone ToneOf(v1::Fault::Severity severity) {
+  if (severity == v1::Fault::SEVERITY_MAJOR || severity == v1::Fault::SEVERITY_CRITICAL) return Tone::kBad;
+  return severity == v1::Fault::SEVERITY_WARNING ? Tone::kPlain : Tone::kWarning;
 }
 
 Json HealthJson(const v1::Device& device) {
@@ -76,7 +77,7 @@ int RunHealth(const Context& context, const HealthOptions& options) {
   int code = kExitOk;
   if (!Ask(context, "health", options, &node, &devices, &code)) return code;
   v1::Health::Verdict verdict =
-      options.devices ? v1::Health::OK : node.health().verdict();
+      options.devices ? v1::Health::VERDICT_OK : node.health().verdict();
   for (const v1::Device* device : devices) {
     verdict = WorseVerdict(verdict, device->health().verdict());
   }
@@ -127,7 +128,7 @@ int RunFaults(const Context& context, const HealthOptions& options) {
       json.update(ToJson(fault));
       list.push_back(std::move(json));
       table.AddRow({std::to_string(device->id()), std::to_string(device->physical_id()),
-                    fault.code(), Cell(fault.severity(), ToneOf(fault.severity())),
+                    fault.code(), Cell(EnumWord(fault.severity()), ToneOf(fault.severity())),
                     SinceText(fault.since_ns()), fault.name().empty() ? "-" : fault.name()});
     }
   }
@@ -142,7 +143,7 @@ int RunFaults(const Context& context, const HealthOptions& options) {
   }
   for (const v1::Device* device : devices) {
     const auto verdict = device->health().verdict();
-    if (verdict != v1::Health::DOWN && verdict != v1::Health::UNKNOWN) continue;
+    if (verdict != v1::Health::VERDICT_DOWN && verdict != v1::Health::VERDICT_UNKNOWN) continue;
     Warn(context, fmt::format("NPU {} is {}: its faults are not known", device->physical_id(),
                               VerdictWord(verdict)));
   }

@@ -33,16 +33,16 @@ std::string Ranges(const std::set<int64_t>& numbers) {
   return text.empty() ? "-" : text;
 }
 
-std::string StepText(double seconds) {
-  if (seconds <= 0) return "-";
+std::string StepText(uint64_t step_ns) {
+  if (step_ns == 0) return "-";
+  const double seconds = static_cast<double>(step_ns) / 1e9;
   return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
 }
 
 Cell Liveness(const v1::JobProcess& process) {
   if (process.attached()) return Cell("attached", Tone::kGood);
-  if (process.silent_s() > 0) {
-    return Cell("silent for " + FormatSpan(static_cast<int64_t>(process.silent_s() * 1e9)),
-                Tone::kWarning);
+  if (process.has_silent_ns()) {
+    return Cell("silent for " + FormatSpan(static_cast<int64_t>(process.silent_ns())), Tone::kWarning);
   }
   return Cell("not attached", Tone::kFaint);
 }
@@ -53,7 +53,7 @@ Cell Liveness(const Processes& processes) {
   int silent = 0;
   for (const v1::JobProcess& process : processes) {
     attached += process.attached() ? 1 : 0;
-    silent += !process.attached() && process.silent_s() > 0 ? 1 : 0;
+    silent += !process.attached() && process.has_silent_ns() ? 1 : 0;
   }
   std::vector<std::string> parts;
   int others = processes.size() - attached - silent;
@@ -70,14 +70,14 @@ void AddJob(const v1::Job& job, Table* table) {
   std::set<int64_t> devices;
   std::set<int64_t> steps;
   std::set<std::string> frameworks;
-  double slowest = 0;
+  uint64_t slowest = 0;
   for (const v1::JobProcess& process : job.processes()) {
     pids.insert(process.pid());
     if (process.has_rank()) ranks.insert(process.rank());
     devices.insert(process.devices().begin(), process.devices().end());
     if (process.has_step()) steps.insert(process.step());
     if (!process.framework().empty()) frameworks.insert(process.framework());
-    slowest = std::max(slowest, process.step_s());
+    slowest = std::max(slowest, process.step_ns());
   }
   std::string rank_text = Ranges(ranks);
   if (job.world_size() > 0) rank_text += fmt::format(" of {}", job.world_size());
@@ -106,7 +106,7 @@ void PrintProcesses(const Context& context, const v1::Job& job) {
                   std::to_string(p.pid()), Ranges(devices),
                   p.framework().empty() ? "-" : p.framework(),
                   p.command().empty() ? "-" : p.command(), Liveness(p),
-                  p.has_step() ? std::to_string(p.step()) : "-", StepText(p.step_s()),
+                  p.has_step() ? std::to_string(p.step()) : "-", StepText(p.step_ns()),
                   std::to_string(p.marks()), std::to_string(p.dropped_marks()), p.pod_uid()});
   }
   table.Print(context.io.out, context.io.out_color(), "  ");

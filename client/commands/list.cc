@@ -12,10 +12,10 @@ namespace {
 
 // "1.2 MiB", "3.4 MiB in 2", "5.6 MiB pinned"
 std::string DumpCell(const v1::Session& session) {
-  if (session.dump_path().empty()) return "-";
-  std::string text = FormatBytes(session.dump_bytes());
-  if (session.segments_size() > 1) text += " in " + std::to_string(session.segments_size());
-  if (session.pinned()) text += " pinned";
+  if (session.status().dump_path().empty()) return "-";
+  std::string text = FormatBytes(session.status().dump_bytes());
+  if (session.status().segments_size() > 1) text += " in " + std::to_string(session.status().segments_size());
+  if (session.status().pinned()) text += " pinned";
   return text;
 }
 
@@ -42,11 +42,11 @@ int RunList(const Context& context, const ListOptions& options) {
   Table table({"SESSION", "STATE", "JOB", ">RANK", "USER", "DEVICES", "STARTED", ">RAN FOR",
                ">DUMP", "LABEL"});
   for (const v1::Session& s : list->sessions()) {
-    table.AddRow({s.session_id(), StateCell(s), s.job_id().empty() ? "-" : s.job_id(),
-                  s.has_rank() ? std::to_string(s.rank()) : "-", UserText(s.uid()),
-                  FormatDevices({s.devices().begin(), s.devices().end()}),
-                  FormatTime(s.started_ns()), RanFor(s, context.clock),
-                  DumpCell(s), s.label()});
+    table.AddRow({s.session_id(), StateCell(s), s.spec().target().job_id().empty() ? "-" : s.spec().target().job_id(),
+                  s.spec().target().has_rank() ? std::to_string(s.spec().target().rank()) : "-", UserText(s.owner().uid()),
+                  FormatDevices({s.status().devices().begin(), s.status().devices().end()}),
+                  FormatTime(s.status().started_ns()), RanFor(s, context.clock),
+                  DumpCell(s), s.spec().label()});
   }
   table.Print(context.io.out, context.io.out_color());
   return kExitOk;

@@ -4,6 +4,7 @@
 
 #include "client/render.h"
 #include "proto/options/options.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
@@ -13,13 +14,13 @@ v1::ListOptionsResponse FromTable(const options::NodeSupport* node) {
   for (const options::Option& option : options::Table()) {
     v1::OptionInfo* info = response.add_options();
     info->set_key(std::string(option.key));
-    info->set_type(std::string(options::TypeName(option.type)));
+    info->set_type(EnumOf<v1::OptionInfo::Type>(options::TypeName(option.type)));
     info->set_range(options::RangeText(option));
     info->set_default_value(options::DefaultText(option));
     info->set_unit(std::string(option.unit));
     info->set_effect(std::string(option.effect));
     info->set_conflicts(std::string(option.conflicts));
-    info->set_source(std::string(options::OriginName(option.origin)));
+    info->set_source(EnumOf<v1::OptionInfo::Source>(options::OriginName(option.origin)));
     std::string reason = node == nullptr ? "" : options::WhyUnsupported(option, *node);
     info->set_supported(reason.empty());
     info->set_reason(reason);
@@ -38,9 +39,9 @@ void Print(const Context& context, const v1::ListOptionsResponse& response) {
   }
   for (const v1::OptionInfo& info : response.options()) {
     // Of a size the range names the unit already.
-    std::string unit = info.unit().empty() || info.type() == "size" ? "" : " " + info.unit();
+    std::string unit = info.unit().empty() || info.type() == v1::OptionInfo::TYPE_SIZE ? "" : " " + info.unit();
     std::string standard = info.default_value().empty() ? "off" : info.default_value();
-    out << Printable(info.key()) << "  " << Paint(Printable(info.source()), Tone::kFaint, color)
+    out << Printable(info.key()) << "  " << Paint(EnumWord(info.source()), Tone::kFaint, color)
         << (info.supported() ? "" : "  " + Paint("not here", Tone::kWarning, color)) << '\n';
     auto line = [&out](const std::string& text) { out << "    " << Printable(text) << '\n'; };
     line(info.effect());

@@ -47,7 +47,7 @@ void ReportStart(const Context& context, const v1::Session& session, int exit_co
   std::ostream& err = context.io.err;
   err << "profctl: session " << Printable(session.session_id()) << '\n';
   if (verbose) {
-    PrintEffective(err, session.effective_options(), /*all=*/true, context.io.err_color());
+    PrintEffective(err, session.status().effective_options(), /*all=*/true, context.io.err_color());
   }
   if (exit_code != kExitOk) {
     Warn(context, "not everything that was asked for is collected:");
@@ -68,27 +68,27 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
     err << JsonText(json, /*indent=*/false) << std::endl;
     return;
   }
-  Cell state = StateCell(session.state());
+  Cell state = StateCell(session.status().state());
   err << fmt::format(
       "profctl: session {} {}: {} records, {} dropped, {} in {}\n", Printable(session.session_id()),
-      Paint(state.text, state.tone, context.io.err_color()), session.records(),
-      session.dropped_records(), FormatBytes(session.dump_bytes()), RanFor(session, context.clock));
+      Paint(state.text, state.tone, context.io.err_color()), session.status().records(),
+      session.status().dropped_records(), FormatBytes(session.status().dump_bytes()), RanFor(session, context.clock));
   PrintStatistics(err, session, context.io.err_color());
-  if (!session.reason().empty() && ExitForEnded(session) != kExitOk) {
-    err << "profctl: " << Printable(session.reason()) << '\n';
+  if (!session.status().reason().empty() && ExitForEnded(session) != kExitOk) {
+    err << "profctl: " << Printable(session.status().reason()) << '\n';
   }
-  if (!session.dump_path().empty())
-    err << "profctl: dump " << Printable(session.dump_path()) << '\n';
+  if (!session.status().dump_path().empty())
+    err << "profctl: dump " << Printable(session.status().dump_path()) << '\n';
   if (!fetched.empty()) err << "profctl: output " << Printable(fetched) << '\n';
   err.flush();
 }
 
 // The dump to where the order wants it, as the user; empty when it does not get there.
 std::string Deliver(const Context& context, SignalWatch* signals,
-                    const v1::StartSessionRequest& order, const v1::Session& session) {
+                    const v1::SessionSpec& order, const v1::Session& session) {
   auto output = order.metadata().find(kOutputMetadata);
-  if (output == order.metadata().end() || session.dump_path().empty()) return "";
-  if (!IsFinal(session.state())) return "";
+  if (output == order.metadata().end() || session.status().dump_path().empty()) return "";
+  if (!IsFinal(session.status().state())) return "";
   FetchResult fetched =
       FetchInto(context, session.session_id(), output->second, /*keep=*/false, [signals] {
         int signal = signals->Poll();
@@ -116,7 +116,7 @@ void Export(const Context& context, const RunOptions& options, const std::string
 }
 
 void StopAndReport(const Context& context, SignalWatch* signals, const RunOptions& options,
-                   const v1::StartSessionRequest& order, const std::string& id, int command_exit) {
+                   const v1::SessionSpec& order, const std::string& id, int command_exit) {
   v1::StopSessionRequest request;
   request.set_session_id(id);
   Result<v1::Session> session = [&] {
@@ -137,18 +137,18 @@ void StopAndReport(const Context& context, SignalWatch* signals, const RunOption
                             id, Explain(session.status(), context.endpoint), id));
 }
 
-v1::StartSessionRequest BuildOrder(StartOptions options, std::vector<std::string>* problems) {
+v1::SessionSpec BuildOrder(StartOptions options, std::vector<std::string>* problems) {
   options.for_run = true;
   options.options.no_stdin = true;
-  v1::StartSessionRequest order = BuildStartRequest(options, problems);
+  v1::SessionSpec order = BuildStartRequest(options, problems);
   // The command belongs to no job yet that the node could know.
-  if (order.devices().empty() && order.ranks().empty()) order.set_all(true);
+  if (order.target().devices().empty() && order.target().ranks().empty()) order.mutable_target()->set_all(true);
   AddDefaultLease(options, getpid(), &order);
   return order;
 }
 
 // What is exported has to be here.
-void AddExport(const RunOptions& options, v1::StartSessionRequest* order,
+void AddExport(const RunOptions& options, v1::SessionSpec* order,
                std::vector<std::string>* problems) {
   if (!options.export_formats) return;
   CheckFormats(*options.export_formats, problems);
@@ -158,7 +158,7 @@ void AddExport(const RunOptions& options, v1::StartSessionRequest* order,
 }
 
 // The dump's folder, which a wrong path or a full disk would otherwise keep from it only at the end.
-Status CheckOutput(const v1::StartSessionRequest& order) {
+Status CheckOutput(const v1::SessionSpec& order) {
   auto output = order.metadata().find(kOutputMetadata);
   if (output == order.metadata().end()) return Status::Ok();
   const std::string& folder = output->second;
@@ -172,7 +172,7 @@ Status CheckOutput(const v1::StartSessionRequest& order) {
 
 int RunRun(const Context& context, const RunOptions& options) {
   std::vector<std::string> problems;
-  v1::StartSessionRequest request = BuildOrder(options.start, &problems);
+  v1::SessionSpec request = BuildOrder(options.start, &problems);
   AddExport(options, &request, &problems);
   if (options.command.empty()) problems.emplace_back("no command; write it last, as in: profctl run sleep 1");
   if (!problems.empty()) return UsageError(context, "run", problems);
@@ -193,11 +193,11 @@ int RunRun(const Context& context, const RunOptions& options) {
                        .argv = options.command,
                        .environment = {},
                        .signal_mask = signals.original_mask()};
-  if (!request.job_id().empty()) plan.environment.push_back("PROFD_JOB_ID=" + request.job_id());
+  if (!request.target().job_id().empty()) plan.environment.push_back("PROFD_JOB_ID=" + request.target().job_id());
   auto child = HeldChild::Fork(plan);
   if (!child.ok()) return Fail(quiet, child.status());
-  request.add_pids(child->pid());
-  request.set_end_with_pid(child->pid());
+  request.mutable_target()->add_pids(child->pid());
+  request.mutable_schedule()->set_end_with_pid(child->pid());
 
   int interrupted_by = 0;
   Result<v1::Session> session = [&] {

@@ -15,9 +15,9 @@
 namespace profd::client {
 namespace {
 
-bool WasNamed(const v1::StartSessionRequest& request, const std::string& collector) {
+bool WasNamed(const v1::SessionSpec& request, const std::string& collector) {
   return std::any_of(request.collectors().begin(), request.collectors().end(),
-                     [&](const v1::CollectorOrder& order) { return order.name() == collector; });
+                     [&](const v1::CollectorRequest& order) { return order.name() == collector; });
 }
 
 // Numbers of processes mean something to a daemon that sees the same ones: not on another machine,
@@ -31,21 +31,21 @@ pid_t StarterFor(const Context& context) {
   return seen_as == 0 || seen_as == getpid() ? starter : 0;
 }
 
-void PrintStarted(const Context& context, const v1::StartSessionRequest& request,
+void PrintStarted(const Context& context, const v1::SessionSpec& request,
                   const v1::Session& session, bool verbose) {
   std::ostream& out = context.io.out;
-  Cell state = StateCell(session.state());
+  Cell state = StateCell(session.status().state());
   out << "session " << Printable(session.session_id()) << "  "
       << Paint(state.text, state.tone, context.io.out_color());
-  if (!session.reason().empty()) out << "  (" << Printable(session.reason()) << ")";
+  if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
   out << '\n';
   if (std::string missing = MissingRanks(session); !missing.empty()) {
     out << missing << " on this node; the NPUs of the others join as they attach\n";
   }
   PrintOutcomes(out, session, /*with_counts=*/false, context.io.out_color());
-  PrintEffective(out, session.effective_options(), verbose, context.io.out_color());
-  PrintTerms(out, session, request.starter_pid());
-  if (!session.dump_path().empty()) out << "dump " << Printable(session.dump_path()) << '\n';
+  PrintEffective(out, session.status().effective_options(), verbose, context.io.out_color());
+  PrintTerms(out, session, request.lease().starter_pid());
+  if (!session.status().dump_path().empty()) out << "dump " << Printable(session.status().dump_path()) << '\n';
   auto output = request.metadata().find(kOutputMetadata);
   if (output != request.metadata().end()) {
     out << "output " << Printable(output->second) << ": profctl fetch "
@@ -56,22 +56,22 @@ void PrintStarted(const Context& context, const v1::StartSessionRequest& request
 
 }  // namespace
 
-int ExitForStarted(const v1::StartSessionRequest& request, const v1::Session& session) {
+int ExitForStarted(const v1::SessionSpec& request, const v1::Session& session) {
   if (ExitForEnded(session) != kExitOk) return kExitPartial;
-  if (session.state() == v1::Session::SCHEDULED) return kExitOk;
+  if (session.status().state() == v1::Session::STATE_SCHEDULED) return kExitOk;
   bool any_runs = false;
   bool any_refused = false;
-  for (const v1::Outcome& outcome : session.outcomes()) {
+  for (const v1::Outcome& outcome : session.status().outcomes()) {
     switch (outcome.result()) {
-      case v1::Outcome::RUNNING:
-      case v1::Outcome::FINISHED:
+      case v1::Outcome::RESULT_RUNNING:
+      case v1::Outcome::RESULT_FINISHED:
         any_runs = true;
         break;
-      case v1::Outcome::UNSUPPORTED:
+      case v1::Outcome::RESULT_UNSUPPORTED:
         if (WasNamed(request, outcome.collector())) return kExitPartial;
         any_refused = true;
         break;
-      case v1::Outcome::NEEDS_PROCESS:
+      case v1::Outcome::RESULT_NEEDS_PROCESS:
         break;
       default:
         return kExitPartial;
@@ -82,7 +82,7 @@ int ExitForStarted(const v1::StartSessionRequest& request, const v1::Session& se
 
 int RunStart(const Context& context, const StartOptions& options) {
   std::vector<std::string> problems;
-  v1::StartSessionRequest request = BuildStartRequest(options, &problems);
+  v1::SessionSpec request = BuildStartRequest(options, &problems);
   if (!problems.empty()) return UsageError(context, "start", problems);
   if (options.wait_ranks) {
     Status waited = WaitForRanks(context, request, *options.wait_ranks);

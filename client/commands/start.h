@@ -48,18 +48,18 @@ inline constexpr const char* kOutputMetadata = "output";
 
 // Every syntax problem is added to `problems`. Leaves the default lease out: it is of a start on
 // this machine only.
-v1::StartSessionRequest BuildStartRequest(const StartOptions& options,
+v1::SessionSpec BuildStartRequest(const StartOptions& options,
                                           std::vector<std::string>* problems);
 
 // A minute after `starter` has gone, unless the request has a lease; 0 = no process stands for it.
-void AddDefaultLease(const StartOptions& options, pid_t starter, v1::StartSessionRequest* request);
+void AddDefaultLease(const StartOptions& options, pid_t starter, v1::SessionSpec* request);
 
 // kExitPartial when something that was asked for does not run: an outcome that is denied, busy or
 // failed; one that is unsupported if its collector was named; or nothing runs at all.
 // (A group option such as sys_hardware_mem_freq asks for what the chip has of its group. What needs
 // an attached process is no failure of the node's, and a session that has yet to start has not
 // failed.)
-int ExitForStarted(const v1::StartSessionRequest& request, const v1::Session& session);
+int ExitForStarted(const v1::SessionSpec& request, const v1::Session& session);
 
 int RunStart(const Context& context, const StartOptions& options);
 

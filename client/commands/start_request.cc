@@ -58,7 +58,7 @@ Result<uint32_t> ParseSteps(std::string_view text) {
 }
 
 void ReadVendorOptions(const StartOptions& options, Reader* reader,
-                       std::vector<std::string>* problems, v1::StartSessionRequest* request) {
+                       std::vector<std::string>* problems, v1::SessionSpec* request) {
   VendorOrder order = ReadOptions(options.options, problems);
   for (const Problem& problem : UnfitProblems(order)) reader->Add(Describe(problem));
   if (order.options.ByteSizeLong() > 0) *request->mutable_options() = std::move(order.options);
@@ -72,52 +72,52 @@ void ReadVendorOptions(const StartOptions& options, Reader* reader,
 
 // With a job --rank selects; without one, and where the job is only a name, one rank is the
 // session's own.
-void ReadRanks(const StartOptions& options, Reader* reader, v1::StartSessionRequest* request) {
+void ReadRanks(const StartOptions& options, Reader* reader, v1::SessionSpec* request) {
   std::vector<uint32_t> ranks;
   if (!reader->Read("--rank", options.rank, ParseRanks, &ranks)) return;
   bool single = ranks.size() == 1 && ranks.front() <= 0x7fffffff;
   bool name_only = !options.job || options.all || options.devices || options.for_run;
   if (single && name_only) {
-    request->set_rank(static_cast<int32_t>(ranks.front()));
+    request->mutable_target()->set_rank(static_cast<int32_t>(ranks.front()));
   } else if (!options.job) {
     reader->Add("--rank: several ranks are of a job; name it with --job");
   } else if (options.all || options.devices) {
     reader->Add(
         "--rank: several ranks cannot be selected with --all or --devices; leave these out");
   } else {
-    request->mutable_ranks()->Assign(ranks.begin(), ranks.end());
+    request->mutable_target()->mutable_ranks()->Assign(ranks.begin(), ranks.end());
   }
 }
 
-void ReadWhen(const StartOptions& options, Reader* reader, v1::StartSessionRequest* request) {
+void ReadWhen(const StartOptions& options, Reader* reader, v1::SessionSpec* request) {
   int64_t number = 0;
   uint64_t ms = 0;
   uint32_t count = 0;
-  if (reader->Read("--at", options.at, ParseInstant, &number)) request->set_start_at_ns(number);
-  if (reader->Read("--in", options.in, ParseDurationMs, &ms)) request->set_start_in_ms(ms);
+  if (reader->Read("--at", options.at, ParseInstant, &number)) request->mutable_schedule()->set_start_at_ns(number);
+  if (reader->Read("--in", options.in, ParseDurationMs, &ms)) request->mutable_schedule()->set_start_in_ms(ms);
   const bool relative = options.start_step && options.start_step->starts_with('+');
   if (!relative && reader->Read("--start-step", options.start_step, ParseStep, &number)) {
-    request->set_start_step(number);
+    request->mutable_schedule()->set_start_step(number);
   }
   if (relative &&
       reader->Take("--start-step", ParseSteps(options.start_step->substr(1)), &count)) {
-    request->set_start_in_steps(count);
+    request->mutable_schedule()->set_start_in_steps(count);
   }
   if (int(options.at.has_value()) + int(options.in.has_value()) +
           int(options.start_step.has_value()) >
       1) {
     reader->Add("--at, --in and --start-step: give one of them");
   }
-  if (reader->Read("--steps", options.steps, ParseSteps, &count)) request->set_steps(count);
-  if (reader->Read("--since", options.since, ParseAgoMs, &ms)) request->set_since_ms(ms);
+  if (reader->Read("--steps", options.steps, ParseSteps, &count)) request->mutable_schedule()->set_steps(count);
+  if (reader->Read("--since", options.since, ParseAgoMs, &ms)) request->mutable_schedule()->set_since_ms(ms);
   if (reader->Read("--duration", options.duration, ParseDurationMs, &ms)) {
-    request->set_duration_ms(ms);
+    request->mutable_schedule()->set_duration_ms(ms);
   }
-  if (reader->Read("--lease", options.lease, ParseDurationMs, &ms)) request->set_lease_ms(ms);
+  if (reader->Read("--lease", options.lease, ParseDurationMs, &ms)) request->mutable_lease()->set_lease_ms(ms);
   if (options.lease && options.detach) reader->Add("--lease and --detach: give one of them");
 }
 
-void ReadMetadata(const StartOptions& options, Reader* reader, v1::StartSessionRequest* request) {
+void ReadMetadata(const StartOptions& options, Reader* reader, v1::SessionSpec* request) {
   std::pair<std::string, std::string> pair;
   for (const std::string& text : options.metadata) {
     if (!reader->Take("--metadata", ParsePair(text), &pair)) continue;
@@ -126,10 +126,10 @@ void ReadMetadata(const StartOptions& options, Reader* reader, v1::StartSessionR
   }
 }
 
-void ReadWhat(const StartOptions& options, Reader* reader, v1::StartSessionRequest* request) {
+void ReadWhat(const StartOptions& options, Reader* reader, v1::SessionSpec* request) {
   std::vector<uint32_t> devices;
   if (reader->Read("--devices", options.devices, ParseDevices, &devices)) {
-    request->mutable_devices()->Assign(devices.begin(), devices.end());
+    request->mutable_target()->mutable_devices()->Assign(devices.begin(), devices.end());
   }
   if (options.all && options.devices) {
     reader->Add("--all and --devices: give one of them; --devices alone takes only these");
@@ -137,27 +137,27 @@ void ReadWhat(const StartOptions& options, Reader* reader, v1::StartSessionReque
   for (const std::string& collector : options.collectors) {
     NamedRate order;
     if (!reader->Take("--collector", ParseNamedRate(collector), &order)) continue;
-    v1::CollectorOrder* added = request->add_collectors();
+    v1::CollectorRequest* added = request->add_collectors();
     added->set_name(order.name);
-    added->set_hz(order.hz);
+    if (order.hz > 0) added->set_hz(order.hz);
   }
   int32_t pid = 0;
   for (const std::string& text : options.pids) {
-    if (reader->Take("--pid", ParsePid(text), &pid)) request->add_pids(pid);
+    if (reader->Take("--pid", ParsePid(text), &pid)) request->mutable_target()->add_pids(pid);
   }
   if (reader->Read("--end-with-pid", options.end_with_pid, ParsePid, &pid)) {
-    request->set_end_with_pid(pid);
+    request->mutable_schedule()->set_end_with_pid(pid);
   }
 }
 
 }  // namespace
 
-v1::StartSessionRequest BuildStartRequest(const StartOptions& options,
+v1::SessionSpec BuildStartRequest(const StartOptions& options,
                                           std::vector<std::string>* problems) {
-  v1::StartSessionRequest request;
+  v1::SessionSpec request;
   Reader reader(problems);
   std::string text;
-  if (reader.Read("--job", options.job, ParseText, &text)) request.set_job_id(text);
+  if (reader.Read("--job", options.job, ParseText, &text)) request.mutable_target()->set_job_id(text);
   if (reader.Read("--label", options.label, ParseText, &text)) request.set_label(text);
   ReadRanks(options, &reader, &request);
   ReadWhat(options, &reader, &request);
@@ -168,7 +168,7 @@ v1::StartSessionRequest BuildStartRequest(const StartOptions& options,
   if (reader.Read("--priority", options.priority, ParseCount, &priority)) {
     request.set_priority(priority);
   }
-  request.set_all(options.all);
+  if (options.all) request.mutable_target()->set_all(true);
   request.set_preempt(options.preempt);
   request.set_require_all(options.require_all);
   request.set_no_dump(options.no_dump);
@@ -176,10 +176,10 @@ v1::StartSessionRequest BuildStartRequest(const StartOptions& options,
   return request;
 }
 
-void AddDefaultLease(const StartOptions& options, pid_t starter, v1::StartSessionRequest* request) {
+void AddDefaultLease(const StartOptions& options, pid_t starter, v1::SessionSpec* request) {
   if (options.detach) return;
-  if (!options.lease && starter != 0) request->set_lease_ms(kDefaultLeaseMs);
-  if (request->lease_ms() != 0) request->set_starter_pid(starter);
+  if (!options.lease && starter != 0) request->mutable_lease()->set_lease_ms(kDefaultLeaseMs);
+  if (request->has_lease() && starter != 0) request->mutable_lease()->set_starter_pid(starter);
 }
 
 }  // namespace profd::client

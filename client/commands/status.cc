@@ -35,7 +35,7 @@ std::string Devices(const v1::Node& node) {
 std::string HealthText(const v1::Node& node) {
   int not_ok = 0;
   for (const v1::Device& device : node.devices()) {
-    if (device.health().verdict() != v1::Health::OK) ++not_ok;
+    if (device.health().verdict() != v1::Health::VERDICT_OK) ++not_ok;
   }
   std::string word = VerdictWord(node.health().verdict());
   if (not_ok == 0) return word;
@@ -60,7 +60,8 @@ std::string YouText(const v1::Caller& caller) {
 
 std::string RecorderText(const v1::Recorder& recorder) {
   std::string text = fmt::format(
-      "{:.0f} of {:.0f} s, {} of {}", recorder.held_s(), recorder.limit_s(),
+      "{:.0f} of {:.0f} s, {} of {}", static_cast<double>(recorder.held_ns()) / 1e9,
+      static_cast<double>(recorder.limit_ms()) / 1e3,
       FormatBytes(recorder.held_bytes()), FormatBytes(recorder.limit_bytes()));
   int failing = 0;
   for (const v1::RecorderChannel& channel : recorder.channels()) {
@@ -78,7 +79,7 @@ void Print(const Context& context, const v1::Node& node) {
   std::ostream& out = context.io.out;
   out << fmt::format("profd {} on {}, up {}\n", Printable(node.version()),
                      Printable(node.hostname()),
-                     FormatSpan(static_cast<int64_t>(node.uptime_s() * 1e9)));
+                     FormatSpan(static_cast<int64_t>(node.uptime_ns())));
   auto line = [&out](std::string_view name, const std::string& value) {
     out << fmt::format("  {:<11}{}\n", name, Printable(value));
   };

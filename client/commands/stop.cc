@@ -11,22 +11,22 @@ namespace profd::client {
 namespace {
 
 void PrintStopped(const Context& context, const v1::Session& session) {
-  Cell state = StateCell(session.state());
+  Cell state = StateCell(session.status().state());
   std::ostream& out = context.io.out;
   out << "session " << Printable(session.session_id()) << "  "
       << Paint(state.text, state.tone, context.io.out_color());
-  if (!session.reason().empty()) out << "  (" << Printable(session.reason()) << ")";
-  out << fmt::format("\n  {} records, {} dropped, {} in {}\n", session.records(),
-                     session.dropped_records(), FormatBytes(session.dump_bytes()),
+  if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
+  out << fmt::format("\n  {} records, {} dropped, {} in {}\n", session.status().records(),
+                     session.status().dropped_records(), FormatBytes(session.status().dump_bytes()),
                      RanFor(session, context.clock));
   PrintStatistics(out, session, context.io.out_color());
-  if (!session.dump_path().empty()) out << "dump " << Printable(session.dump_path()) << '\n';
+  if (!session.status().dump_path().empty()) out << "dump " << Printable(session.status().dump_path()) << '\n';
   PrintWarnings(context.io.err, session, context.io.err_color());
 }
 
 // A stop that is still going on is no success yet.
 int ExitForStopped(const v1::Session& session) {
-  return IsFinal(session.state()) ? ExitForEnded(session) : kExitPartial;
+  return IsFinal(session.status().state()) ? ExitForEnded(session) : kExitPartial;
 }
 
 int StopAll(const Context& context, const std::vector<std::string>& ids) {
@@ -76,7 +76,7 @@ Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& j
   std::vector<std::string> ids;
   int others = 0;
   for (const v1::Session& session : list->sessions()) {
-    if (session.uid() == node->caller().uid()) {
+    if (session.owner().uid() == node->caller().uid()) {
       ids.push_back(session.session_id());
     } else {
       ++others;

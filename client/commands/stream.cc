@@ -61,8 +61,9 @@ std::string CsvColumns(const v1::SeriesInfo& series) {
   for (const auto& [key, value] : sorted) {
     labels += (labels.empty() ? "" : ";") + Printable(key) + "=" + Printable(value);
   }
-  return fmt::format("{},{},{},{}", CsvField(Printable(series.metric())), series.device(),
-                     CsvField(labels), CsvField(Printable(series.collector())));
+  const int64_t device = series.has_device() ? static_cast<int64_t>(series.device()) : -1;
+  return fmt::format("{},{},{},{}", CsvField(Printable(series.metric())), device, CsvField(labels),
+                     CsvField(Printable(series.collector())));
 }
 
 std::string JsonPrefix(const v1::SeriesInfo& series) {
@@ -193,12 +194,12 @@ v1::StreamSamplesRequest BuildRequest(const StreamOptions& options,
     auto ms = ParseDurationMs(*options.interval);
     if (ms.ok() && *ms > std::numeric_limits<uint32_t>::max()) ms = OutOfRange("is too long");
     if (!ms.ok()) bad("--interval", ms.status());
-    request.set_interval_ms(static_cast<uint32_t>(ms.value_or(0)));
+    if (ms.ok()) request.set_interval_ms(*ms);
   }
   if (options.count) {
     auto count = ParseCount(*options.count);
     if (!count.ok()) bad("--count", count.status());
-    request.set_max_samples(count.value_or(0));
+    if (count.ok()) request.set_max_samples(*count);
   }
   request.set_devices_only(options.devices_only);
   return request;

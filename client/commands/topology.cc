@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/render.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
@@ -20,7 +21,7 @@ std::string Upper(std::string text) {
 
 std::string SaidBy(const v1::DeviceTopology& from, const v1::DeviceTopology& to) {
   for (const v1::Neighbour& neighbour : from.neighbours()) {
-    if (neighbour.physical_id() == to.physical_id()) return Upper(neighbour.type());
+    if (neighbour.physical_id() == to.physical_id()) return Upper(EnumWord(neighbour.type()));
   }
   return {};
 }
@@ -68,7 +69,7 @@ void PrintLegend(const Context& context, const v1::Topology& topology) {
   std::map<std::string, std::string_view> used;
   for (const v1::DeviceTopology& device : topology.devices()) {
     for (const v1::Neighbour& neighbour : device.neighbours()) {
-      auto meaning = kMeanings.find(neighbour.type());
+      auto meaning = kMeanings.find(EnumWord(neighbour.type()));
       if (meaning != kMeanings.end()) used.insert(*meaning);
     }
   }
@@ -104,7 +105,7 @@ void PrintLinks(const Context& context, const v1::Topology& topology) {
   for (const v1::DeviceTopology& device : topology.devices()) {
     for (const v1::Link& link : device.links()) {
       table.AddRow({std::to_string(device.physical_id()),
-                    link.name().empty() ? link.kind() : link.kind() + " " + link.name(),
+                    link.name().empty() ? EnumWord(link.kind()) : EnumWord(link.kind()) + " " + link.name(),
                     StateOf(link),
                     link.bytes_per_second() > 0
                         ? fmt::format("{:.4g} Gb/s", link.bytes_per_second() * 8 / 1e9)

@@ -37,16 +37,16 @@ Ranks Count(const v1::Job& job, const std::set<uint32_t>& wanted) {
 
 }  // namespace
 
-Status WaitForRanks(const Context& context, const v1::StartSessionRequest& request,
+Status WaitForRanks(const Context& context, const v1::SessionSpec& request,
                     const std::string& duration) {
   Result<uint64_t> wait_ms = ParseDurationMs(duration);
   if (!wait_ms.ok()) return InvalidArgument("--wait-ranks " + wait_ms.status().message());
-  if (request.job_id().empty()) return InvalidArgument("--wait-ranks needs --job");
-  const std::set<uint32_t> wanted(request.ranks().begin(), request.ranks().end());
+  if (request.target().job_id().empty()) return InvalidArgument("--wait-ranks needs --job");
+  const std::set<uint32_t> wanted(request.target().ranks().begin(), request.target().ranks().end());
   const int64_t end_ns = context.clock.SteadyNs() + static_cast<int64_t>(*wait_ms) * kNsPerMs;
   v1::ListJobsRequest list;
-  list.set_job_id(request.job_id());
-  Progress progress(context, "waiting for the ranks of " + request.job_id());
+  list.set_job_id(request.target().job_id());
+  Progress progress(context, "waiting for the ranks of " + request.target().job_id());
   for (;;) {
     Result<v1::ListJobsResponse> jobs = context.api.ListJobs(list);
     if (!jobs.ok() && jobs.status().code() != StatusCode::kNotFound) return jobs.status();

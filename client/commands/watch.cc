@@ -14,24 +14,24 @@ namespace {
 
 std::string Line(const Context& context, const v1::Session& session) {
   std::string when = FormatTime(context.clock.WallNs());
-  Cell state = StateCell(session.state());
+  Cell state = StateCell(session.status().state());
   std::string line = fmt::format(
       "{}  {}  {}  {} records  {}", when,
       Paint(fmt::format("{:<11}", Printable(state.text)), state.tone, context.io.out_color()),
-      RanFor(session, context.clock), session.records(), FormatBytes(session.dump_bytes()));
-  if (session.dropped_records() != 0 || session.dropped_bytes() != 0) {
-    line += fmt::format("  {} dropped", session.dropped_records());
+      RanFor(session, context.clock), session.status().records(), FormatBytes(session.status().dump_bytes()));
+  if (session.status().dropped_records() != 0 || session.status().dropped_bytes() != 0) {
+    line += fmt::format("  {} dropped", session.status().dropped_records());
   }
   if (std::string missing = MissingRanks(session); !missing.empty()) line += "  " + missing;
-  if (!session.reason().empty()) line += "  " + Printable(session.reason());
+  if (!session.status().reason().empty()) line += "  " + Printable(session.status().reason());
   return line;
 }
 
 // What makes a new line; the clock alone does not.
 std::string Fingerprint(const v1::Session& session) {
-  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(session.state()), session.records(),
-                     session.dump_bytes(), session.dropped_records(), session.dropped_bytes(),
-                     MissingRanks(session), session.reason());
+  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(session.status().state()), session.status().records(),
+                     session.status().dump_bytes(), session.status().dropped_records(), session.status().dropped_bytes(),
+                     MissingRanks(session), session.status().reason());
 }
 
 class Printer {
@@ -48,13 +48,13 @@ class Printer {
       out << JsonText(ToJson(session), /*indent=*/false) << std::endl;
     } else if (context_.io.out_tty) {
       // A new state begins a new line; progress rewrites the one it is on.
-      bool same_state = open_line_ && session.state() == shown_state_;
+      bool same_state = open_line_ && session.status().state() == shown_state_;
       out << (same_state   ? "\r\033[K"
               : open_line_ ? "\n"
                            : "")
           << Line(context_, session) << std::flush;
       open_line_ = true;
-      shown_state_ = session.state();
+      shown_state_ = session.status().state();
     } else if (std::string now = Fingerprint(session); now != fingerprint_) {
       out << Line(context_, session) << std::endl;
       fingerprint_ = std::move(now);
@@ -82,7 +82,7 @@ int RunWatch(const Context& context, const WatchOptions& options) {
       std::string why = ms.ok() ? "is too long" : ms.status().message();
       return UsageError(context, "watch", {"--interval " + why});
     }
-    request.set_interval_ms(static_cast<uint32_t>(*ms));
+    request.set_interval_ms(*ms);
   }
   SignalWatch signals({SIGINT, SIGTERM});
   context.api.SetWaitHook([&] { return signals.Poll() == 0; });

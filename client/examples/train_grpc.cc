@@ -13,13 +13,13 @@
 
 namespace {
 
-using profd::v1::Profd;
+using profd::v1::SessionService;
 using profd::v1::Session;
 
-std::unique_ptr<Profd::Stub> Connect() {
+std::unique_ptr<SessionService::Stub> Connect() {
   const char* socket = std::getenv("PROFD_SOCKET");
   const std::string path = socket != nullptr ? socket : "/run/profd/profd.sock";
-  return Profd::NewStub(grpc::CreateChannel("unix:" + path, grpc::InsecureChannelCredentials()));
+  return SessionService::NewStub(grpc::CreateChannel("unix:" + path, grpc::InsecureChannelCredentials()));
 }
 
 void SetTimeout(grpc::ClientContext* call, std::chrono::seconds timeout) {
@@ -33,12 +33,13 @@ uint32_t Device() {
 }
 
 // Training must not fail because it cannot be profiled.
-std::optional<Session> StartProfile(Profd::Stub* daemon) {
+std::optional<Session> StartProfile(SessionService::Stub* daemon) {
   profd::v1::StartSessionRequest request;
-  request.set_label("train_grpc.cc");
-  request.add_devices(Device());
-  request.set_options_json(R"({"sys_interconnection_freq": 50})");
-  request.set_lease_ms(10'000);  // it ends without StopSession, too: this long after this process
+  profd::v1::SessionSpec& spec = *request.mutable_spec();
+  spec.set_label("train_grpc.cc");
+  spec.mutable_target()->add_devices(Device());
+  spec.set_options_json(R"({"sys_interconnection_freq": 50})");
+  spec.mutable_lease()->set_lease_ms(10'000);  // it ends without StopSession, too: this long after this process
   grpc::ClientContext call;
   SetTimeout(&call, std::chrono::seconds(60));
   Session session;
@@ -49,7 +50,7 @@ std::optional<Session> StartProfile(Profd::Stub* daemon) {
 }
 
 // Answers when the dump is complete.
-void StopProfile(Profd::Stub* daemon, const std::string& session_id) {
+void StopProfile(SessionService::Stub* daemon, const std::string& session_id) {
   profd::v1::StopSessionRequest request;
   request.set_session_id(session_id);
   grpc::ClientContext call;
@@ -61,8 +62,8 @@ void StopProfile(Profd::Stub* daemon, const std::string& session_id) {
     return;
   }
   std::printf("session %s: %s, %llu records in %s\n", session_id.c_str(),
-              Session::State_Name(session.state()).c_str(), static_cast<unsigned long long>(session.records()),
-              session.dump_path().c_str());
+              Session::State_Name(session.status().state()).c_str(), static_cast<unsigned long long>(session.status().records()),
+              session.status().dump_path().c_str());
 }
 
 void TrainStep() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
@@ -70,7 +71,7 @@ void TrainStep() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 }  // namespace
 
 int main() {
-  const std::unique_ptr<Profd::Stub> daemon = Connect();
+  const std::unique_ptr<SessionService::Stub> daemon = Connect();
   std::optional<Session> session;
   for (int step = 0; step < 20; ++step) {
     if (step == 5) session = StartProfile(daemon.get());

@@ -14,14 +14,14 @@ from profd import rpc  # noqa: E402
 
 def start_profile(daemon):
     """Training must not fail because it cannot be profiled."""
-    request = rpc.StartSessionRequest(
+    spec = rpc.SessionSpec(
         label="train_grpc.py",
-        devices=[int(os.environ.get("LOCAL_RANK", "0"))],  # the NPU of this process
+        target={"devices": [int(os.environ.get("LOCAL_RANK", "0"))]},  # the NPU of this process
         options_json='{"sys_interconnection_freq": 50}',
-        lease_ms=10_000,  # it ends without StopSession, too: this long after this process
+        lease={"lease_ms": 10_000},  # it ends without StopSession, too: this long after this process
     )
     try:
-        return daemon.StartSession(request, timeout=60)
+        return daemon.StartSession(rpc.StartSessionRequest(spec=spec), timeout=60)
     except grpc.RpcError as error:
         print(f"not profiled: {error.details()}", file=sys.stderr)
         return None
@@ -34,8 +34,9 @@ def stop_profile(daemon, session_id):
     except grpc.RpcError as error:
         print(f"profile not stopped: {error.details()}", file=sys.stderr)
         return
-    state = rpc.Session.State.Name(session.state)
-    print(f"session {session_id}: {state}, {session.records} records in {session.dump_path}")
+    status = session.status
+    state = rpc.Session.State.Name(status.state)
+    print(f"session {session_id}: {state}, {status.records} records in {status.dump_path}")
 
 
 def train_step():

@@ -86,8 +86,8 @@ Result<std::vector<std::string>> SessionsOf(ProfdApi& api, const std::vector<std
   auto list = api.ListSessions(request);
   if (!list.ok()) return list.status();
   for (const v1::Session& session : list->sessions()) {
-    auto fleet = session.metadata().find(kFleetId);
-    if (fleet != session.metadata().end() && fleets.contains(fleet->second)) {
+    auto fleet = session.spec().metadata().find(kFleetId);
+    if (fleet != session.spec().metadata().end() && fleets.contains(fleet->second)) {
       sessions.push_back(session.session_id());
     }
   }
@@ -102,7 +102,7 @@ Status StopOne(NodeCall* call, const std::string& id, NodeResult* result) {
   request.set_session_id(id);
   auto session = call->api().StopSession(request);
   if (!session.ok()) return session.status();
-  if (!IsFinal(session->state())) {
+  if (!IsFinal(session->status().state())) {
     result->partial = true;
     result->note = "is still stopping";
   } else if (ExitForEnded(*session) != kExitOk) {

@@ -119,7 +119,7 @@ class Fleet {
 };
 
 struct FleetStart {
-  v1::StartSessionRequest request;
+  v1::SessionSpec request;
   // One node that does not start stops the others.
   bool all_or_nothing = false;
   // An interrupt leaves what was started.

@@ -126,7 +126,7 @@ void FetchDumped(const std::string& out, Fleet* fleet, FleetReport* report) {
   }
 }
 
-FleetReport Run(const FleetCommand& command, const v1::StartSessionRequest& request,
+FleetReport Run(const FleetCommand& command, const v1::SessionSpec& request,
                 const std::string& source_job, Fleet* fleet) {
   if (command.name == "start") {
     FleetReport report =
@@ -156,14 +156,14 @@ FleetReport Run(const FleetCommand& command, const v1::StartSessionRequest& requ
   return StatusOfAll(fleet);
 }
 
-int RunAndReport(const FleetCommand& command, v1::StartSessionRequest request,
+int RunAndReport(const FleetCommand& command, v1::SessionSpec request,
                  const SourcedNodes& found, Fleet* fleet, const Environment& environment) {
   if (IsQuestion(command.name)) {
     return AskAll(fleet, {command.name, command.json, [&command](const Context& context) {
                             return Ask(command, context);
                           }});
   }
-  if (request.job_id().empty()) request.set_job_id(found.job_id);
+  if (request.target().job_id().empty()) request.mutable_target()->set_job_id(found.job_id);
   if (command.name != "fetch") {
     FleetReport report = Run(command, request, found.job_id, fleet);
     return PrintReport(environment.io, environment.clock, command.json, report);
@@ -224,7 +224,7 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
     if (ms.ok()) timeout_ms = static_cast<int64_t>(*ms);
     if (!ms.ok()) problems.push_back("--node-timeout " + ms.status().message());
   }
-  v1::StartSessionRequest request;
+  v1::SessionSpec request;
   if (command.name == "start") request = BuildStartRequest(command.start, &problems);
   if (command.name == "dump") (void)BuildDumpRequest(command.dump, &problems);
   // Nothing is asked of a cluster before the rest of the line is right.

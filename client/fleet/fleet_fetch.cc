@@ -53,9 +53,9 @@ std::string FolderOf(const std::string& node) {
 
 // {0, 1, 2, 5} -> "0-2,5"; empty when no rank is known or the text would be no name for a folder.
 std::string RanksOf(const v1::Session& session) {
-  if (session.has_rank()) return std::to_string(std::max(session.rank(), 0));
+  if (session.spec().target().has_rank()) return std::to_string(std::max(session.spec().target().rank(), 0));
   std::set<int32_t> ranks;
-  for (const v1::SessionProcess& process : session.processes()) {
+  for (const v1::SessionProcess& process : session.status().processes()) {
     if (process.has_rank() && process.rank() >= 0) ranks.insert(process.rank());
   }
   if (ranks.empty()) return "";
@@ -65,7 +65,7 @@ std::string RanksOf(const v1::Session& session) {
 
 // The dump's own name, as the daemon gave it; empty unless it is one plain component.
 std::string DumpNameOf(const v1::Session& session) {
-  const std::string& path = session.dump_path();
+  const std::string& path = session.status().dump_path();
   auto name = SplitDumpPath(path.substr(path.rfind('/') + 1));
   return name.ok() && name->size() == 1 ? name->front() : "";
 }
@@ -102,8 +102,8 @@ class Fetcher {
 
   bool Means(const v1::Session& session) const {
     if (order_.ids.empty() || order_.ids.contains(session.session_id())) return true;
-    auto fleet = session.metadata().find(kFleetId);
-    return fleet != session.metadata().end() && order_.ids.contains(fleet->second);
+    auto fleet = session.spec().metadata().find(kFleetId);
+    return fleet != session.spec().metadata().end() && order_.ids.contains(fleet->second);
   }
 
   // "job j42", "0123456789abcdef"
@@ -115,21 +115,21 @@ class Fetcher {
   // What there is to fetch, and why the rest is not.
   void Sort(const v1::ListSessionsResponse& list, NodeResult* result) const {
     for (const v1::Session& session : list.sessions()) {
-      if (session.dump_path().empty() || !Means(session)) continue;
-      if (!IsFinal(session.state())) {
+      if (session.status().dump_path().empty() || !Means(session)) continue;
+      if (!IsFinal(session.status().state())) {
         result->partial = true;
         result->note = fmt::format("session {0} has not ended: profctl stop {0}",
                                    session.session_id());
         continue;
       }
       // A session that was interrupted and went on has several.
-      const int dumps = std::max(1, session.segments_size());
+      const int dumps = std::max(1, session.status().segments_size());
       for (int i = 0; i < dumps; ++i) {
         FetchedDump& dump = result->dumps.emplace_back();
         dump.session = session;
         if (dumps > 1) {
-          dump.session.set_dump_path(session.segments(i).dump_path());
-          dump.session.set_dump_bytes(session.segments(i).bytes());
+          dump.session.mutable_status()->set_dump_path(session.status().segments(i).dump_path());
+          dump.session.mutable_status()->set_dump_bytes(session.status().segments(i).bytes());
         }
         dump.ranks = RanksOf(session);
         dump.status = {StatusCode::kCancelled, "not fetched: interrupted"};
@@ -202,7 +202,7 @@ class Fetcher {
     if (lstat(target.c_str(), &info) == 0) {
       if (!S_ISDIR(info.st_mode)) return AlreadyExists(target + " exists and is not a dump");
       dump->was_there = true;
-      dump->bytes = dump->session.dump_bytes();
+      dump->bytes = dump->session.status().dump_bytes();
       return Status::Ok();
     }
     RETURN_IF_ERROR(MakeDirectory(folder));
@@ -226,7 +226,7 @@ class Fetcher {
 
   static Status Receive(NodeCall* call, const v1::Session& session, DumpSink* sink) {
     v1::FetchDumpRequest request;
-    if (session.segments_size() > 1) {
+    if (session.status().segments_size() > 1) {
       request.set_dump(DumpNameOf(session));
     } else {
       request.set_session_id(session.session_id());
@@ -244,15 +244,15 @@ class Fetcher {
   Json Entry(const NodeResult& result, const FetchedDump& dump) const {
     Json entry = {{"node", result.node},
                   {"ranks", dump.ranks.empty() ? Json() : Json(dump.ranks)},
-                  {"job_id", dump.session.job_id()},
+                  {"job_id", dump.session.spec().target().job_id()},
                   {"session_id", dump.session.session_id()},
                   {"dump", dump.path},
-                  {"started_ns", dump.session.started_ns()},
-                  {"ended_ns", dump.session.ended_ns()}};
+                  {"started_ns", dump.session.status().started_ns()},
+                  {"ended_ns", dump.session.status().ended_ns()}};
     for (const char* key : {"clock_offset_ns", "clock_offset_error_ns", "common_start_ns"}) {
-      auto found = dump.session.metadata().find(key);
+      auto found = dump.session.spec().metadata().find(key);
       int64_t value = 0;
-      bool known = found != dump.session.metadata().end() && ParseNumber(found->second, &value);
+      bool known = found != dump.session.spec().metadata().end() && ParseNumber(found->second, &value);
       entry[key] = known ? Json(value) : Json();
     }
     return entry;

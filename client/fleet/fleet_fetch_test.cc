@@ -58,7 +58,7 @@ TEST_F(FleetTest, WhatDoesNotArriveWholeIsRemoved) {
   AddDump(2, "PROF_c", {2});
   Node(2).dump.front().set_path("../../x");
   AddDump(3, "PROF_d", {3});
-  Node(3).sessions.front().set_state(v1::Session::RUNNING);
+  Node(3).sessions.front().mutable_status()->set_state(v1::Session::STATE_RUNNING);
   TempDir dir;
   Fleet fleet = MakeFleet();
   auto report = FetchFromAll(&fleet, {"j", dir.path()});
@@ -90,7 +90,7 @@ TEST_F(FleetTest, AFleetIdMeansItsSessionsOnEveryNode) {
   for (size_t node : {size_t{0}, size_t{1}}) {
     for (v1::Session& session : Node(node).sessions) {
       if (session.session_id() != fmt::format("id-PROF_{}", node)) continue;
-      (*session.mutable_metadata())[kFleetId] = id;
+      (*session.mutable_spec()->mutable_metadata())[kFleetId] = id;
     }
   }
   FleetReport stopped = StopOnAll(&fleet, {{id}, "", false});
@@ -133,7 +133,7 @@ TEST_F(FleetCliTest, WhatDoesNotGoTogether) {
 
 TEST_F(FleetCliTest, DumpIsOfOneJobOrAll) {
   daemon_.recorded.set_session_id("s");
-  daemon_.recorded.set_state(v1::Session::DONE);
+  daemon_.recorded.mutable_status()->set_state(v1::Session::STATE_DONE);
   EXPECT_EQ(Run({"--nodes", "a", "dump", "--last", "60s", "--job", "j"}), kExitOk) << err();
   EXPECT_EQ(daemon_.recorder_request.last_ms(), 60'000u);
   EXPECT_EQ(daemon_.recorder_request.job_id(), "j");
@@ -144,8 +144,8 @@ TEST_F(FleetCliTest, DumpIsOfOneJobOrAll) {
 
 TEST_F(FleetCliTest, DumpsThatAreWrittenCanBeFetchedAtOnce) {
   daemon_.recorded.set_session_id("s");
-  daemon_.recorded.set_state(v1::Session::DONE);
-  daemon_.recorded.set_dump_path("/var/lib/profd/PROF_past");
+  daemon_.recorded.mutable_status()->set_state(v1::Session::STATE_DONE);
+  daemon_.recorded.mutable_status()->set_dump_path("/var/lib/profd/PROF_past");
   daemon_.sessions["s"] = daemon_.recorded;
   daemon_.sessions["other"] = daemon_.recorded;
   daemon_.sessions["other"].set_session_id("other");
@@ -192,7 +192,7 @@ TEST_F(FleetCliTest, QuestionsAreAskedOfEveryNode) {
 
 TEST_F(FleetCliTest, ProblemsOfAStartSpeakOfFlags) {
   daemon_.time.set_wall_ns(1'767'225'600'000'000'000);
-  daemon_.on_start = [](const v1::StartSessionRequest&) -> Result<v1::Session> {
+  daemon_.on_start = [](const v1::SessionSpec&) -> Result<v1::Session> {
     return Status(StatusCode::kInvalidArgument,
                   Problem{.field = "duration_ms", .value = "3600000000000", .text = "at most 720h here"});
   };

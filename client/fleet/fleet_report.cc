@@ -42,7 +42,7 @@ Cell StateOf(const NodeResult& result, const std::string& command) {
     return result.partial ? Cell("incomplete", Tone::kWarning) : Cell("ok", Tone::kGood);
   }
   if ((command == "start" || command == "stop" || command == "dump") && !result.sessions.empty()) {
-    Cell state = StateCell(result.sessions.front().state());
+    Cell state = StateCell(result.sessions.front().status().state());
     if (result.partial) return {state.text + ", partial", Tone::kWarning};
     return state;
   }
@@ -98,11 +98,11 @@ Table StartTable(const FleetReport& report) {
   for (const NodeResult& r : report.nodes) {
     v1::Session none;
     const v1::Session& s = r.sessions.empty() ? none : r.sessions.front();
-    std::string devices = s.devices().empty()
+    std::string devices = s.status().devices().empty()
                               ? "-"
-                              : FormatDevices({s.devices().begin(), s.devices().end()});
+                              : FormatDevices({s.status().devices().begin(), s.status().devices().end()});
     table.AddRow({r.node, StateOf(r, report.command), DashIfEmpty(s.session_id()), devices,
-                  OffsetText(r.offset), DashIfEmpty(s.dump_path()), Remark(r)});
+                  OffsetText(r.offset), DashIfEmpty(s.status().dump_path()), Remark(r)});
   }
   return table;
 }
@@ -115,10 +115,10 @@ Table StopTable(const FleetReport& report) {
       table.AddRow({r.node, state, "-", "-", "-", "-", "-", Remark(r)});
     }
     for (const v1::Session& s : r.sessions) {
-      table.AddRow({r.node, r.status.ok() ? StateCell(s.state()) : state, s.session_id(),
-                    FormatDevices({s.devices().begin(), s.devices().end()}),
-                    std::to_string(s.records()), std::to_string(s.dropped_records()),
-                    DashIfEmpty(s.dump_path()), Remark(r)});
+      table.AddRow({r.node, r.status.ok() ? StateCell(s.status().state()) : state, s.session_id(),
+                    FormatDevices({s.status().devices().begin(), s.status().devices().end()}),
+                    std::to_string(s.status().records()), std::to_string(s.status().dropped_records()),
+                    DashIfEmpty(s.status().dump_path()), Remark(r)});
     }
   }
   return table;
@@ -148,10 +148,10 @@ Table ListTable(const FleetReport& report, const Clock& clock) {
       table.AddRow({r.node, "-", StateOf(r, report.command), "-", "-", "-", "-", "-", "-", Remark(r)});
     }
     for (const v1::Session& s : r.sessions) {
-      table.AddRow({r.node, s.session_id(), StateCell(s.state()), DashIfEmpty(s.job_id()),
-                    std::to_string(s.uid()), FormatDevices({s.devices().begin(), s.devices().end()}),
-                    FormatTime(s.started_ns()), RanFor(s, clock),
-                    s.dump_path().empty() ? "-" : FormatBytes(s.dump_bytes()), Remark(r)});
+      table.AddRow({r.node, s.session_id(), StateCell(s.status().state()), DashIfEmpty(s.spec().target().job_id()),
+                    std::to_string(s.owner().uid()), FormatDevices({s.status().devices().begin(), s.status().devices().end()}),
+                    FormatTime(s.status().started_ns()), RanFor(s, clock),
+                    s.status().dump_path().empty() ? "-" : FormatBytes(s.status().dump_bytes()), Remark(r)});
     }
   }
   return table;

@@ -26,7 +26,7 @@ class Starter {
         order_(order),
         request_(order.request),
         id_(RandomId()),
-        report_(fleet->NewReport("start", order.request.job_id())),
+        report_(fleet->NewReport("start", order.request.target().job_id())),
         took_ns_(report_.nodes.size(), 0),
         sent_(report_.nodes.size(), 0) {}
 
@@ -41,7 +41,7 @@ class Starter {
       NothingStarted(reached);
       return std::move(report_);
     }
-    if (request_.start_in_steps() != 0 && !ChooseStep(reached)) {
+    if (request_.schedule().start_in_steps() != 0 && !ChooseStep(reached)) {
       NothingStarted(reached);
       return std::move(report_);
     }
@@ -78,7 +78,7 @@ class Starter {
   // steps.
   bool ChooseStep(const std::vector<size_t>& reached) {
     v1::ListJobsRequest list;
-    list.set_job_id(request_.job_id());
+    list.set_job_id(request_.target().job_id());
     std::vector<int64_t> steps(report_.nodes.size(), -1);
     report_.interrupted = !fleet_.ForEach("asking", reached, [&](size_t node, NodeCall* call) {
       auto jobs = call->api().ListJobs(list);
@@ -94,10 +94,10 @@ class Starter {
     if (present < 0) {
       report_.warnings.push_back(fmt::format(
           "no attached process of job {} has begun a step: name the step with --start-step N",
-          request_.job_id()));
+          request_.target().job_id()));
       return false;
     }
-    request_.set_start_step(present + request_.start_in_steps());
+    request_.mutable_schedule()->set_start_step(present + request_.schedule().start_in_steps());
     return true;
   }
 
@@ -105,7 +105,7 @@ class Starter {
     for (size_t node : reached) {
       report_.nodes[node].status =
           Aborted(report_.interrupted                     ? "not started: interrupted"
-                  : request_.start_in_steps() != 0 ? "not started: no step to count from"
+                  : request_.schedule().start_in_steps() != 0 ? "not started: no step to count from"
                                                    : "not started: another node could not be reached");
     }
   }
@@ -121,23 +121,23 @@ class Starter {
   }
 
   void ChooseInstant(size_t reached) {
-    const v1::StartSessionRequest& request = request_;
+    const v1::SessionSpec& request = request_;
     // Steps begin when the job says so, and the past is each node's own.
-    if (request.has_start_step() || request.since_ms() > 0) return;
+    if (request.schedule().has_start_step() || request.schedule().since_ms() > 0) return;
     int64_t now = fleet_.clock().WallNs();
-    if (request.start_at_ns() > 0) {
-      report_.common_start_ns = request.start_at_ns();
-    } else if (request.start_in_ms() > 0) {
+    if (request.schedule().start_at_ns() > 0) {
+      report_.common_start_ns = request.schedule().start_at_ns();
+    } else if (request.schedule().start_in_ms() > 0) {
       report_.common_start_ns =
-          now + static_cast<int64_t>(std::min<uint64_t>(request.start_in_ms(), 1'000'000'000)) *
+          now + static_cast<int64_t>(std::min<uint64_t>(request.schedule().start_in_ms(), 1'000'000'000)) *
                     kNsPerMs;
     } else {
       report_.common_start_ns = now + MarginNs(reached);
     }
   }
 
-  v1::StartSessionRequest RequestFor(size_t node) const {
-    v1::StartSessionRequest request = request_;
+  v1::SessionSpec RequestFor(size_t node) const {
+    v1::SessionSpec request = request_;
     const ClockOffset& offset = *report_.nodes[node].offset;
     auto& metadata = *request.mutable_metadata();
     metadata["clock_offset_ns"] = std::to_string(offset.offset_ns);
@@ -147,7 +147,7 @@ class Starter {
     metadata[kFleetId] = id_;
     if (report_.common_start_ns == 0) return request;
     metadata["common_start_ns"] = std::to_string(report_.common_start_ns);
-    request.set_start_at_ns(report_.common_start_ns + offset.offset_ns);
+    request.mutable_schedule()->set_start_at_ns(report_.common_start_ns + offset.offset_ns);
     return request;
   }
 
@@ -156,7 +156,7 @@ class Starter {
       report_.nodes[node].status = {StatusCode::kCancelled, "not started: interrupted"};
     }
     return fleet_.ForEach("starting", reached, [this](size_t node, NodeCall* call) {
-      v1::StartSessionRequest request = RequestFor(node);
+      v1::SessionSpec request = RequestFor(node);
       NodeResult& result = report_.nodes[node];
       sent_[node] = 1;
       auto session = call->api().StartSession(request);
@@ -165,7 +165,7 @@ class Starter {
       result.late = report_.common_start_ns != 0 &&
                     fleet_.clock().WallNs() > report_.common_start_ns;
       result.partial = ExitForStarted(request, *session) != kExitOk &&
-                       session->state() != v1::Session::SCHEDULED;
+                       session->status().state() != v1::Session::STATE_SCHEDULED;
       result.sessions.push_back(std::move(*session));
     });
   }
@@ -183,14 +183,14 @@ class Starter {
   // Sessions of this very start that have not ended.
   Result<std::vector<std::string>> Ours(NodeCall* call) const {
     v1::ListSessionsRequest request;
-    request.set_job_id(order_.request.job_id());
+    request.set_job_id(order_.request.target().job_id());
     request.set_active_only(true);
     auto list = call->api().ListSessions(request);
     if (!list.ok()) return list.status();
     std::vector<std::string> ids;
     for (const v1::Session& session : list->sessions()) {
-      auto id = session.metadata().find(kFleetId);
-      if (id != session.metadata().end() && id->second == id_) ids.push_back(session.session_id());
+      auto id = session.spec().metadata().find(kFleetId);
+      if (id != session.spec().metadata().end() && id->second == id_) ids.push_back(session.session_id());
     }
     return ids;
   }
@@ -258,7 +258,7 @@ class Starter {
 
   Fleet& fleet_;
   const FleetStart& order_;
-  v1::StartSessionRequest request_;
+  v1::SessionSpec request_;
   const std::string id_;
   FleetReport report_;
   // Of the measuring, by node.

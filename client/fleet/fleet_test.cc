@@ -112,11 +112,11 @@ TEST_F(FleetTest, OneInstantInEachNodesOwnTime) {
   ASSERT_GT(report.common_start_ns, 0);
   for (size_t i = 0; i < 3; ++i) {
     ASSERT_EQ(Node(i).starts.size(), 1u);
-    const v1::StartSessionRequest& start = Node(i).starts[0];
+    const v1::SessionSpec& start = Node(i).starts[0];
     ASSERT_TRUE(report.nodes[i].offset.has_value());
     const ClockOffset& offset = *report.nodes[i].offset;
     EXPECT_LE(std::abs(offset.offset_ns - Node(i).offset_ns), offset.error_ns);
-    EXPECT_EQ(start.start_at_ns(), report.common_start_ns + offset.offset_ns);
+    EXPECT_EQ(start.schedule().start_at_ns(), report.common_start_ns + offset.offset_ns);
     auto metadata = start.metadata();
     EXPECT_EQ(metadata["mine"], "kept");
     EXPECT_EQ(metadata["clock_offset_ns"], std::to_string(offset.offset_ns));
@@ -131,27 +131,27 @@ TEST_F(FleetTest, TheUsersInstantAndSteps) {
   Make(1);
   Fleet fleet = MakeFleet();
   FleetStart order = Order();
-  order.request.set_start_at_ns(1234);
+  order.request.mutable_schedule()->set_start_at_ns(1234);
   FleetReport report = StartOnAll(&fleet, order);
   EXPECT_EQ(report.common_start_ns, 1234);
   // That was long ago.
   EXPECT_TRUE(report.nodes[0].late);
   EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("n00 answered after the common start")));
 
-  order.request.clear_start_at_ns();
-  order.request.set_start_in_ms(3'600'000);
+  order.request.mutable_schedule()->clear_start_at_ns();
+  order.request.mutable_schedule()->set_start_in_ms(3'600'000);
   int64_t before = cluster_.clock.WallNs();
   report = StartOnAll(&fleet, order);
   EXPECT_GE(report.common_start_ns, before + 3600 * kNsPerSecond);
-  EXPECT_EQ(Node(0).starts.back().start_in_ms(), 0u);
+  EXPECT_EQ(Node(0).starts.back().schedule().start_in_ms(), 0u);
   EXPECT_FALSE(report.nodes[0].late);
 
-  order.request.clear_start_in_ms();
-  order.request.set_start_step(11);
+  order.request.mutable_schedule()->clear_start_in_ms();
+  order.request.mutable_schedule()->set_start_step(11);
   report = StartOnAll(&fleet, order);
   EXPECT_EQ(report.common_start_ns, 0);
-  EXPECT_EQ(Node(0).starts.back().start_at_ns(), 0);
-  EXPECT_EQ(Node(0).starts.back().start_step(), 11);
+  EXPECT_EQ(Node(0).starts.back().schedule().start_at_ns(), 0);
+  EXPECT_EQ(Node(0).starts.back().schedule().start_step(), 11);
   EXPECT_THAT(Node(0).starts.back().metadata(), Contains(::testing::Key("clock_offset_ns")));
 }
 
@@ -186,8 +186,8 @@ TEST_F(FleetTest, WhatStartedWithoutAnAnswerIsFoundAndStopped) {
   // Another session of the job is not ours.
   v1::Session other;
   other.set_session_id("other");
-  other.set_job_id("j");
-  other.set_state(v1::Session::RUNNING);
+  other.mutable_spec()->mutable_target()->set_job_id("j");
+  other.mutable_status()->set_state(v1::Session::STATE_RUNNING);
   Node(1).sessions.push_back(other);
   node_timeout_ns_ = 200 * kNsPerMs;
   FleetStart order = Order();

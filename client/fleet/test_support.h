@@ -24,7 +24,7 @@ struct FakeNode {
   Kind kind = Kind::kGood;
   // Its wall clock shows this much more than ours.
   int64_t offset_ns = 0;
-  std::vector<v1::StartSessionRequest> starts;
+  std::vector<v1::SessionSpec> starts;
   std::vector<v1::Session> sessions;
   std::vector<std::string> stopped;
   std::deque<v1::DumpChunk> dump;
@@ -61,7 +61,7 @@ class Counted {
 class DeafApi : public ProfdApi {
  public:
   Result<v1::Node> GetNode() override { return No(); }
-  Result<v1::Session> StartSession(const v1::StartSessionRequest&) override { return No(); }
+  Result<v1::Session> StartSession(const v1::SessionSpec&) override { return No(); }
   Result<v1::Session> StopSession(const v1::StopSessionRequest&) override { return No(); }
   Result<v1::Session> GetSession(const v1::GetSessionRequest&) override { return No(); }
   Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest&) override {
@@ -106,17 +106,17 @@ class NodeApi final : public DeafApi {
     node.mutable_caller()->set_uid(7);
     return node;
   }
-  Result<v1::Session> StartSession(const v1::StartSessionRequest& request) override {
+  Result<v1::Session> StartSession(const v1::SessionSpec& request) override {
     RETURN_IF_ERROR(Reach());
     std::unique_lock lock(cluster_.mutex);
     node_.starts.push_back(request);
     if (node_.kind == FakeNode::Kind::kRefuses) return ResourceExhausted("busy\nby uid 3");
     v1::Session session;
     session.set_session_id(fmt::format("s{}", node_.sessions.size()));
-    session.set_state(v1::Session::SCHEDULED);
-    session.set_uid(7);
-    session.set_job_id(request.job_id());
-    *session.mutable_metadata() = request.metadata();
+    session.mutable_status()->set_state(v1::Session::STATE_SCHEDULED);
+    session.mutable_owner()->set_uid(7);
+    session.mutable_spec()->mutable_target()->set_job_id(request.target().job_id());
+    *session.mutable_spec()->mutable_metadata() = request.metadata();
     node_.sessions.push_back(session);
     lock.unlock();
     // It has begun, without an answer.
@@ -129,7 +129,7 @@ class NodeApi final : public DeafApi {
     for (v1::Session& session : node_.sessions) {
       if (session.session_id() != request.session_id()) continue;
       node_.stopped.push_back(request.session_id());
-      session.set_state(v1::Session::DONE);
+      session.mutable_status()->set_state(v1::Session::STATE_DONE);
       return session;
     }
     return NotFound("no session " + request.session_id());
@@ -139,8 +139,8 @@ class NodeApi final : public DeafApi {
     std::lock_guard lock(cluster_.mutex);
     v1::ListSessionsResponse response;
     for (const v1::Session& session : node_.sessions) {
-      if (!request.job_id().empty() && session.job_id() != request.job_id()) continue;
-      if (request.active_only() && session.state() == v1::Session::DONE) continue;
+      if (!request.job_id().empty() && session.spec().target().job_id() != request.job_id()) continue;
+      if (request.active_only() && session.status().state() == v1::Session::STATE_DONE) continue;
       *response.add_sessions() = session;
     }
     return response;
@@ -206,19 +206,19 @@ class FleetTest : public ::testing::Test {
   }
   static FleetStart Order(const std::string& job = "j") {
     FleetStart order;
-    order.request.set_job_id(job);
+    order.request.mutable_target()->set_job_id(job);
     return order;
   }
   // A session with a dump of one small file.
   void AddDump(size_t node, const std::string& name, const std::vector<int>& ranks = {}) {
     v1::Session session;
     session.set_session_id("id-" + name);
-    session.set_job_id("j");
-    session.set_uid(7);
-    session.set_state(v1::Session::DONE);
-    session.set_dump_path("/var/lib/profd/" + name);
-    for (int rank : ranks) session.add_processes()->set_rank(rank);
-    (*session.mutable_metadata())["clock_offset_ns"] = "-12";
+    session.mutable_spec()->mutable_target()->set_job_id("j");
+    session.mutable_owner()->set_uid(7);
+    session.mutable_status()->set_state(v1::Session::STATE_DONE);
+    session.mutable_status()->set_dump_path("/var/lib/profd/" + name);
+    for (int rank : ranks) session.mutable_status()->add_processes()->set_rank(rank);
+    (*session.mutable_spec()->mutable_metadata())["clock_offset_ns"] = "-12";
     Node(node).sessions.push_back(session);
     v1::DumpChunk chunk;
     chunk.set_dump_name(name);

@@ -26,12 +26,12 @@ Style LoadStyle(double ratio) {
 
 Style HealthStyle(const Device& device) {
   switch (device.Verdict()) {
-    case v1::Health::OK:
+    case v1::Health::VERDICT_OK:
       return Style::kGood;
-    case v1::Health::DEGRADED:
+    case v1::Health::VERDICT_DEGRADED:
       return Style::kWarning;
-    case v1::Health::FAULTY:
-    case v1::Health::DOWN:
+    case v1::Health::VERDICT_FAULTY:
+    case v1::Health::VERDICT_DOWN:
       return Style::kBad;
     default:
       return Style::kFaint;
@@ -112,7 +112,7 @@ void DrawCell(const Device& device, const Column& column, int x, int y, const Vi
   switch (column.kind) {
     case Kind::kId:
       frame->PutRight(x, y, std::to_string(device.id), column.width,
-                      device.Verdict() == v1::Health::OK ? Style::kBold : HealthStyle(device));
+                      device.Verdict() == v1::Health::VERDICT_OK ? Style::kBold : HealthStyle(device));
       return;
     case Kind::kHealth:
       frame->Put(x, y, VerdictWord(device.Verdict()), HealthStyle(device), column.width);

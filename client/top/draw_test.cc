@@ -165,7 +165,7 @@ TEST(DrawTest, HealthHasItsColumns) {
   Model model = MakeModel(3, 3);
   v1::Node node = MakeNode(3);
   v1::Health* hot = node.mutable_devices(1)->mutable_health();
-  hot->set_verdict(v1::Health::DEGRADED);
+  hot->set_verdict(v1::Health::VERDICT_DEGRADED);
   hot->add_flags("throttled");
   hot->add_flags("fault");
   hot->add_faults()->set_code("0x80C98009");

@@ -7,6 +7,7 @@
 #include "client/render.h"
 #include "client/top/panels.h"
 #include "client/user_names.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client::top {
 namespace {
@@ -70,17 +71,18 @@ class List {
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
-std::string StepTime(double seconds) {
-  if (!(seconds > 0)) return "-";
+std::string StepTime(uint64_t step_ns) {
+  if (step_ns == 0) return "-";
+  const double seconds = static_cast<double>(step_ns) / 1e9;
   return seconds < 1 ? fmt::format("{:.1f}ms", seconds * 1e3) : fmt::format("{:.2f}s", seconds);
 }
 
 Style StyleOf(v1::Session::State state) {
   switch (state) {
-    case v1::Session::RUNNING:
+    case v1::Session::STATE_RUNNING:
       return Style::kGood;
-    case v1::Session::FAILED:
-    case v1::Session::INTERRUPTED:
+    case v1::Session::STATE_FAILED:
+    case v1::Session::STATE_INTERRUPTED:
       return Style::kBad;
     default:
       return Style::kPlain;
@@ -101,14 +103,14 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
   for (int i = list.first(); i < list.end(); ++i) {
     const ProcessRow& row = rows[static_cast<size_t>(i)];
     const v1::JobProcess& p = *row.process;
-    Style style = p.attached() ? Style::kGood : p.silent_s() > 0 ? Style::kWarning : Style::kFaint;
+    Style style = p.attached() ? Style::kGood : p.has_silent_ns() ? Style::kWarning : Style::kFaint;
     std::vector<Text> cells = {{OrDash(row.job->job_id())},
                                {p.has_rank() ? std::to_string(p.rank()) : "-"},
                                {std::to_string(p.pid())},
                                {DeviceText(p.devices())},
                                {ShortText(Measure::kHbmUsed, row.memory)},
                                {p.has_step() ? std::to_string(p.step()) : "-"},
-                               {StepTime(p.step_s())}};
+                               {StepTime(p.step_ns())}};
     if (wide) {
       cells.insert(cells.end(),
                    {{UserText(p.uid())}, {OrDash(p.framework())}, {LivenessText(p), style}});
@@ -136,15 +138,15 @@ void DrawSessions(const std::vector<const v1::Session*>& rows, const View& view,
             static_cast<int>(rows.size()), view, area, frame);
   for (int i = list.first(); i < list.end(); ++i) {
     const v1::Session& s = *rows[static_cast<size_t>(i)];
-    uint64_t dropped = s.dropped_records() + s.dropped_marks();
+    uint64_t dropped = s.status().dropped_records() + s.status().dropped_marks();
     list.Row(i, {{s.session_id()},
-                 {EnumWord(v1::Session::State_Name(s.state())), StyleOf(s.state())},
-                 {OrDash(s.job_id())},
-                 {UserText(s.uid())},
-                 {DeviceText(s.devices())},
-                 {std::to_string(s.records())},
+                 {EnumWord(s.status().state()), StyleOf(s.status().state())},
+                 {OrDash(s.spec().target().job_id())},
+                 {UserText(s.owner().uid())},
+                 {DeviceText(s.status().devices())},
+                 {std::to_string(s.status().records())},
                  {std::to_string(dropped), dropped == 0 ? Style::kPlain : Style::kBad},
-                 {OrDash(s.label())}});
+                 {OrDash(s.spec().label())}});
   }
   if (rows.empty() && area.height > 1) {
     frame->Put(0, area.y + 1, "no session", Style::kFaint);

@@ -86,9 +86,9 @@ void Model::Lose(std::string problem, int64_t retry_ns) {
 
 void Model::Describe(const v1::SeriesInfo& series) {
   parts_.erase(series.id());
-  if (series.device() < 0 || parts_.size() >= kMaxSeries) return;
+  if (!series.has_device() || parts_.size() >= kMaxSeries) return;
   Part part;
-  part.device = static_cast<uint32_t>(series.device());
+  part.device = series.device();
   if (std::optional<Source> source = SourceOf(series)) {
     part.source = *source;
   } else if (series.metric() == "atlas_npu_up") {
@@ -197,7 +197,7 @@ void Model::Roll(int64_t steady_ns) {
 uint64_t Model::dropped_records() const {
   uint64_t dropped = 0;
   for (const v1::Session& session : sessions_.sessions()) {
-    dropped += session.dropped_records() + session.dropped_marks();
+    dropped += session.status().dropped_records() + session.status().dropped_marks();
   }
   return dropped;
 }

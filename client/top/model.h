@@ -60,7 +60,7 @@ struct Device {
   // Why it cannot be used; empty = it can.
   std::string Problem() const { return problem.empty() && down ? "does not answer" : problem; }
   v1::Health::Verdict Verdict() const {
-    return Problem().empty() ? health.verdict() : v1::Health::DOWN;
+    return Problem().empty() ? health.verdict() : v1::Health::VERDICT_DOWN;
   }
   double Now(Measure measure) const { return now[static_cast<size_t>(measure)]; }
   const History& Of(Measure measure) const { return history[static_cast<size_t>(measure)]; }

@@ -112,11 +112,11 @@ std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view) {
 std::vector<const v1::Session*> SelectSessions(const Model& model, const View& view) {
   std::vector<const v1::Session*> rows;
   for (const v1::Session& session : model.sessions().sessions()) {
-    if (!view.job.empty() && session.job_id() != view.job) continue;
-    if (!OnDevices(session.devices(), view)) continue;
-    std::string text = fmt::format("{} {} {} {}", session.session_id(), session.job_id(),
-                                   session.label(), UserText(session.uid()));
-    for (uint32_t id : session.devices()) text += fmt::format(" npu{}", id);
+    if (!view.job.empty() && session.spec().target().job_id() != view.job) continue;
+    if (!OnDevices(session.status().devices(), view)) continue;
+    std::string text = fmt::format("{} {} {} {}", session.session_id(), session.spec().target().job_id(),
+                                   session.spec().label(), UserText(session.owner().uid()));
+    for (uint32_t id : session.status().devices()) text += fmt::format(" npu{}", id);
     if (Contains(text, view.filter)) rows.push_back(&session);
   }
   return rows;
@@ -124,8 +124,9 @@ std::vector<const v1::Session*> SelectSessions(const Model& model, const View& v
 
 std::string LivenessText(const v1::JobProcess& process) {
   if (process.attached()) return "attached";
-  if (process.silent_s() > 0) {
-    return "silent " + FormatSpan(static_cast<int64_t>(std::min(process.silent_s(), 1e9) * 1e9));
+  if (process.has_silent_ns()) {
+    constexpr uint64_t kMost = 1'000'000'000'000'000'000;
+    return "silent " + FormatSpan(static_cast<int64_t>(std::min(process.silent_ns(), kMost)));
   }
   return "not attached";
 }

@@ -91,11 +91,11 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
 void PrintSessions(const Model& model, const View& view, bool color, std::ostream& out) {
   Table table({"SESSION", "STATE", "JOB", "USER", "NPU", ">RECORDS", ">DROPPED", "LABEL"});
   for (const v1::Session* session : SelectSessions(model, view)) {
-    table.AddRow({session->session_id(), StateCell(*session), DashOr(session->job_id()),
-                  UserText(session->uid()), DeviceText(session->devices()),
-                  std::to_string(session->records()),
-                  std::to_string(session->dropped_records() + session->dropped_marks()),
-                  DashOr(session->label())});
+    table.AddRow({session->session_id(), StateCell(*session), DashOr(session->spec().target().job_id()),
+                  UserText(session->owner().uid()), DeviceText(session->status().devices()),
+                  std::to_string(session->status().records()),
+                  std::to_string(session->status().dropped_records() + session->status().dropped_marks()),
+                  DashOr(session->spec().label())});
   }
   if (table.empty()) return;
   out << '\n';

@@ -57,7 +57,7 @@ inline v1::Node MakeNode(uint32_t devices) {
     device->set_id(i);
     device->set_physical_id(i);
     device->set_chip("Ascend910B");
-    device->mutable_health()->set_verdict(v1::Health::OK);
+    device->mutable_health()->set_verdict(v1::Health::VERDICT_OK);
   }
   return node;
 }
@@ -75,9 +75,9 @@ inline v1::ListJobsResponse MakeJobs(uint32_t devices) {
     process->set_framework("pytorch");
     process->set_command("python3");
     process->set_attached(i != 1);
-    if (i == 1) process->set_silent_s(12);
+    if (i == 1) process->set_silent_ns(12'000'000'000);
     process->set_step(1200 + i);
-    process->set_step_s(0.6);
+    process->set_step_ns(600'000'000);
   }
   return jobs;
 }
@@ -86,13 +86,13 @@ inline v1::ListSessionsResponse MakeSessions() {
   v1::ListSessionsResponse sessions;
   v1::Session* session = sessions.add_sessions();
   session->set_session_id("71bd0e29b475");
-  session->set_state(v1::Session::RUNNING);
-  session->set_job_id("j42");
-  session->set_uid(1000);
-  for (uint32_t i = 0; i < 8; ++i) session->add_devices(i);
-  session->set_records(120'000);
-  session->set_dropped_records(3);
-  session->set_label("first try");
+  session->mutable_status()->set_state(v1::Session::STATE_RUNNING);
+  session->mutable_spec()->mutable_target()->set_job_id("j42");
+  session->mutable_owner()->set_uid(1000);
+  for (uint32_t i = 0; i < 8; ++i) session->mutable_status()->add_devices(i);
+  session->mutable_status()->set_records(120'000);
+  session->mutable_status()->set_dropped_records(3);
+  session->mutable_spec()->set_label("first try");
   return sessions;
 }
 

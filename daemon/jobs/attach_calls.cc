@@ -1,56 +1,16 @@
 #include "daemon/jobs/attach_calls.h"
 
 #include "base/text.h"
+#include "collectors/collector.h"
 #include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
 
-std::string_view StateText(v1::Session::State state) {
-  switch (state) {
-    case v1::Session::SCHEDULED:
-      return "scheduled";
-    case v1::Session::STARTING:
-      return "starting";
-    case v1::Session::RUNNING:
-      return "running";
-    case v1::Session::STOPPING:
-      return "stopping";
-    case v1::Session::DONE:
-      return "done";
-    case v1::Session::FAILED:
-      return "failed";
-    case v1::Session::INTERRUPTED:
-      return "interrupted";
-    default:
-      return "unspecified";
-  }
-}
-
-std::string_view ResultText(v1::Outcome::Result result) {
-  switch (result) {
-    case v1::Outcome::RUNNING:
-      return "running";
-    case v1::Outcome::UNSUPPORTED:
-      return "unsupported";
-    case v1::Outcome::DENIED:
-      return "denied";
-    case v1::Outcome::BUSY:
-      return "busy";
-    case v1::Outcome::FAILED:
-      return "failed";
-    case v1::Outcome::FINISHED:
-      return "finished";
-    case v1::Outcome::NEEDS_PROCESS:
-      return "needs_process";
-    default:
-      return "unspecified";
-  }
-}
-
 // "hccs" or "hccs=50". What is no rate stays in the name, where the planner complains about it.
-void AddCollector(const std::string& text, v1::StartSessionRequest* request) {
-  v1::CollectorOrder& order = *request->add_collectors();
+void AddCollector(const std::string& text, v1::SessionSpec* request) {
+  v1::CollectorRequest& order = *request->add_collectors();
   size_t equals = text.find('=');
   double hz = 0;
   if (equals != std::string::npos && ParseNumber(std::string_view(text).substr(equals + 1), &hz)) {
@@ -64,24 +24,24 @@ void AddCollector(const std::string& text, v1::StartSessionRequest* request) {
 attach::SessionSummary Summary(const v1::Session& session) {
   attach::SessionSummary summary;
   summary.session_id = session.session_id();
-  summary.state = StateText(session.state());
-  summary.reason = session.reason();
-  summary.dump_path = session.dump_path();
-  summary.records = session.records();
-  summary.dropped_records = session.dropped_records();
-  summary.dump_bytes = session.dump_bytes();
-  summary.marks = session.marks();
-  summary.dropped_marks = session.dropped_marks();
-  summary.warnings.assign(session.warnings().begin(), session.warnings().end());
-  for (const v1::EffectiveOption& option : session.effective_options()) {
+  summary.state = EnumWord(session.status().state());
+  summary.reason = session.status().reason();
+  summary.dump_path = session.status().dump_path();
+  summary.records = session.status().records();
+  summary.dropped_records = session.status().dropped_records();
+  summary.dump_bytes = session.status().dump_bytes();
+  summary.marks = session.status().marks();
+  summary.dropped_marks = session.status().dropped_marks();
+  summary.warnings.assign(session.status().warnings().begin(), session.status().warnings().end());
+  for (const v1::EffectiveOption& option : session.status().effective_options()) {
     summary.effective_options[option.key()] = option.value();
   }
-  for (const v1::Outcome& outcome : session.outcomes()) {
+  for (const v1::Outcome& outcome : session.status().outcomes()) {
     attach::SessionSummary::Outcome one;
     one.collector = outcome.collector();
-    one.result = ResultText(outcome.result());
+    one.result = EnumWord(outcome.result());
     one.detail = outcome.detail();
-    one.device = outcome.device();
+    one.device = outcome.has_device() ? static_cast<int>(outcome.device()) : kHostDevice;
     one.hz = outcome.hz();
     one.records = outcome.records();
     summary.outcomes.push_back(std::move(one));
@@ -91,26 +51,26 @@ attach::SessionSummary Summary(const v1::Session& session) {
 
 }  // namespace
 
-v1::StartSessionRequest ToRequest(const attach::StartCall& call_untrusted,
+v1::SessionSpec ToRequest(const attach::StartCall& call_untrusted,
                                   const TrainingProcess& process,
                                   const std::map<std::string, std::string>& metadata) {
-  v1::StartSessionRequest request;
-  request.set_job_id(process.job_id);
-  if (process.rank) request.set_rank(*process.rank);
+  v1::SessionSpec request;
+  request.mutable_target()->set_job_id(process.job_id);
+  if (process.rank) request.mutable_target()->set_rank(*process.rank);
   request.set_label(call_untrusted.label);
-  for (int device : process.devices) request.add_devices(static_cast<uint32_t>(device));
+  for (int device : process.devices) request.mutable_target()->add_devices(static_cast<uint32_t>(device));
   // A process that does not know its devices means those it may use.
-  request.set_all(process.devices.empty());
-  request.add_pids(process.pid);
-  request.set_end_with_pid(process.pid);
+  request.mutable_target()->set_all(process.devices.empty());
+  request.mutable_target()->add_pids(process.pid);
+  request.mutable_schedule()->set_end_with_pid(process.pid);
   request.set_options_json(call_untrusted.options_json);
   for (const auto& [name, value] : call_untrusted.acl_switches) {
     (*request.mutable_acl_switches())[name] = value;
   }
   for (const std::string& collector : call_untrusted.collectors) AddCollector(collector, &request);
-  request.set_duration_ms(call_untrusted.duration_ms);
-  if (call_untrusted.start_step) request.set_start_step(*call_untrusted.start_step);
-  request.set_steps(call_untrusted.steps);
+  if (call_untrusted.duration_ms != 0) request.mutable_schedule()->set_duration_ms(call_untrusted.duration_ms);
+  if (call_untrusted.start_step) request.mutable_schedule()->set_start_step(*call_untrusted.start_step);
+  if (call_untrusted.steps != 0) request.mutable_schedule()->set_steps(call_untrusted.steps);
   request.set_no_dump(call_untrusted.no_dump);
   request.set_best_effort(call_untrusted.best_effort);
   // A process that starts a session by call marks by call as well; PROFILING_OPTIONS alone is taken literally.

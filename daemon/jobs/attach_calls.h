@@ -12,11 +12,11 @@ namespace profd {
 
 namespace v1 {
 class Session;
-class StartSessionRequest;
+class SessionSpec;
 }  // namespace v1
 
 // A session of this process and the devices it uses, whatever other processes there are.
-v1::StartSessionRequest ToRequest(const attach::StartCall& call_untrusted,
+v1::SessionSpec ToRequest(const attach::StartCall& call_untrusted,
                                   const TrainingProcess& process,
                                   const std::map<std::string, std::string>& metadata);
 

@@ -22,23 +22,23 @@ TEST(AttachCalls, AnOrderIsOfTheProcessItself) {
   call.steps = 2;
   call.best_effort = true;
   call.collectors = {"hccs=50", "hbm", "pcie=x"};
-  v1::StartSessionRequest request = ToRequest(call, process, {{"epoch", "3"}});
-  EXPECT_EQ(request.job_id(), "j");
-  EXPECT_EQ(request.rank(), 3);
-  EXPECT_EQ(request.end_with_pid(), 4711);
-  ASSERT_EQ(request.pids_size(), 1);
-  EXPECT_EQ(request.pids(0), 4711);
-  EXPECT_EQ(request.devices_size(), 2);
-  EXPECT_FALSE(request.all());
+  v1::SessionSpec request = ToRequest(call, process, {{"epoch", "3"}});
+  EXPECT_EQ(request.target().job_id(), "j");
+  EXPECT_EQ(request.target().rank(), 3);
+  EXPECT_EQ(request.schedule().end_with_pid(), 4711);
+  ASSERT_EQ(request.target().pids_size(), 1);
+  EXPECT_EQ(request.target().pids(0), 4711);
+  EXPECT_EQ(request.target().devices_size(), 2);
+  EXPECT_FALSE(request.target().all());
   EXPECT_EQ(request.options_json(), call.options_json);
   EXPECT_EQ(request.acl_switches().at("ACL_PROF_L2CACHE"), "on");
   EXPECT_EQ(request.label(), "first");
-  EXPECT_EQ(request.duration_ms(), 500u);
-  EXPECT_EQ(request.start_step(), 11);
-  EXPECT_EQ(request.steps(), 2u);
+  EXPECT_EQ(request.schedule().duration_ms(), 500u);
+  EXPECT_EQ(request.schedule().start_step(), 11);
+  EXPECT_EQ(request.schedule().steps(), 2u);
   EXPECT_TRUE(request.best_effort());
   EXPECT_FALSE(request.no_dump());
-  EXPECT_EQ(request.lease_ms(), 0u);
+  EXPECT_EQ(request.lease().lease_ms(), 0u);
   ASSERT_EQ(request.collectors_size(), 3);
   EXPECT_EQ(request.collectors(0).name(), "hccs");
   EXPECT_EQ(request.collectors(0).hz(), 50);
@@ -48,27 +48,27 @@ TEST(AttachCalls, AnOrderIsOfTheProcessItself) {
 }
 
 TEST(AttachCalls, WithoutKnownDevicesAllAreMeant) {
-  v1::StartSessionRequest request = ToRequest({}, TrainingProcess{}, {});
-  EXPECT_TRUE(request.all());
-  EXPECT_FALSE(request.has_rank());
-  EXPECT_FALSE(request.has_start_step());
+  v1::SessionSpec request = ToRequest({}, TrainingProcess{}, {});
+  EXPECT_TRUE(request.target().all());
+  EXPECT_FALSE(request.target().has_rank());
+  EXPECT_FALSE(request.schedule().has_start_step());
 }
 
 TEST(AttachCalls, AnswersCarryTheSession) {
   v1::Session session;
   session.set_session_id("abc");
-  session.set_state(v1::Session::DONE);
-  session.set_reason("duration");
-  session.set_records(7);
-  session.set_marks(8);
-  session.add_warnings("w");
-  v1::EffectiveOption& option = *session.add_effective_options();
+  session.mutable_status()->set_state(v1::Session::STATE_DONE);
+  session.mutable_status()->set_reason("duration");
+  session.mutable_status()->set_records(7);
+  session.mutable_status()->set_marks(8);
+  session.mutable_status()->add_warnings("w");
+  v1::EffectiveOption& option = *session.mutable_status()->add_effective_options();
   option.set_key("hbm");
   option.set_value("50");
-  v1::Outcome& outcome = *session.add_outcomes();
+  v1::Outcome& outcome = *session.mutable_status()->add_outcomes();
   outcome.set_collector("hbm");
   outcome.set_device(2);
-  outcome.set_result(v1::Outcome::FINISHED);
+  outcome.set_result(v1::Outcome::RESULT_FINISHED);
   attach::Reply reply = ToReply(9, session);
   EXPECT_EQ(reply.seq, 9u);
   EXPECT_EQ(reply.code, 0);
@@ -97,7 +97,7 @@ TEST(AttachCalls, AnswersFitIntoAPacket) {
   v1::Session session;
   session.set_session_id("abc");
   for (int i = 0; i < 4000; ++i) {
-    v1::Outcome& outcome = *session.add_outcomes();
+    v1::Outcome& outcome = *session.mutable_status()->add_outcomes();
     outcome.set_collector("hbm");
     outcome.set_detail(std::string(60, 'x'));
   }

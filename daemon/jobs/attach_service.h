@@ -22,7 +22,7 @@ namespace profd {
 
 namespace v1 {
 class Session;
-class StartSessionRequest;
+class SessionSpec;
 class StopSessionRequest;
 }  // namespace v1
 
@@ -36,7 +36,7 @@ class AttachService {
     std::span<const DeviceInfo> devices;
     std::string daemon;  // "profd 0.1.0"
     std::function<std::optional<uint64_t>(pid_t)> start_ticks_of;
-    std::function<void(const Peer&, const v1::StartSessionRequest&, SessionReply)> start;
+    std::function<void(const Peer&, const v1::SessionSpec&, SessionReply)> start;
     std::function<void(const Peer&, const v1::StopSessionRequest&, SessionReply)> stop;
     std::function<Result<v1::Session>(const Peer&, const std::string& id)> get;
   };

@@ -35,7 +35,7 @@ struct TrainingProcess {
   std::string slurm_job;
   std::string container_id;  // by its cgroup; empty = in none
   std::string scheduler;     // "slurm", "kubernetes", "volcano", ..., "none"; empty = not known
-  std::string found_by;    // "attached", "device process list", "environment"
+  std::string found_by;    // "attached", "device process list"
   uint64_t attach_id = 0;  // 0 = not attached
   int64_t attached_wall_ns = 0;
   std::optional<int64_t> step;

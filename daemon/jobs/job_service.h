@@ -22,7 +22,7 @@ class JobService {
     const Host& host;
     std::string daemon = {};  // "profd 0.1.0"
     std::function<std::optional<uint64_t>(pid_t)> start_ticks_of = nullptr;
-    std::function<void(const Peer&, const v1::StartSessionRequest&, AttachService::SessionReply)>
+    std::function<void(const Peer&, const v1::SessionSpec&, AttachService::SessionReply)>
         start = nullptr;
     std::function<void(const Peer&, const v1::StopSessionRequest&, AttachService::SessionReply)> stop =
         nullptr;

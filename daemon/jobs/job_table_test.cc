@@ -302,8 +302,8 @@ TEST_F(JobViewTest, FiltersAndOrders) {
   ASSERT_EQ(out.jobs_size(), 1);
   EXPECT_EQ(out.jobs(0).world_size(), 16u);
   EXPECT_EQ(out.jobs(0).processes(0).rank(), 2);
-  EXPECT_DOUBLE_EQ(out.jobs(0).processes(0).silent_s(), 0.5);
-  EXPECT_EQ(out.jobs(0).processes(1).silent_s(), 0);
+  EXPECT_EQ(out.jobs(0).processes(0).silent_ns(), 500'000'000u);
+  EXPECT_FALSE(out.jobs(0).processes(1).has_silent_ns());
   EXPECT_EQ(View(User(1000), "", true).jobs_size(), 1);
   EXPECT_EQ(View(User(1000), "", true).jobs(0).processes_size(), 1);
   EXPECT_EQ(View(User(1000), "none").jobs_size(), 0);

@@ -1,11 +1,13 @@
 #include "daemon/jobs/job_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
@@ -19,17 +21,16 @@ void Fill(const TrainingProcess& process, int64_t now_raw_ns, v1::JobProcess* ou
   out->set_framework(process.framework);
   out->set_command(process.command);
   out->set_attached(process.attached());
-  out->set_found_by(process.found_by);
-  out->set_attached_ns(process.attached() ? process.attached_wall_ns : 0);
+  out->set_found_by(EnumOf<v1::JobProcess::FoundBy>(process.found_by));
+  if (process.attached()) out->set_attached_ns(process.attached_wall_ns);
   if (process.step) out->set_step(*process.step);
-  out->set_step_s(process.step_s);
+  if (process.step_s > 0) out->set_step_ns(static_cast<uint64_t>(std::llround(process.step_s * 1e9)));
   out->set_marks(process.marks);
   out->set_dropped_marks(process.dropped_marks);
   out->set_pod_uid(process.pod_uid);
   out->set_slurm_job(process.slurm_job);
   if (process.silent_since_ns != 0) {
-    out->set_silent_s(static_cast<double>(std::max<int64_t>(now_raw_ns - process.silent_since_ns, 1)) /
-                      1e9);
+    out->set_silent_ns(static_cast<uint64_t>(std::max<int64_t>(now_raw_ns - process.silent_since_ns, 1)));
   }
 }
 
@@ -66,7 +67,7 @@ void DescribeJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted
       world = std::max(world, member->world_size);
       Fill(*member, now_raw_ns, job.add_processes());
     }
-    job.set_world_size(static_cast<uint32_t>(world));
+    if (world > 0) job.set_world_size(static_cast<uint32_t>(world));
     for (const ActiveSession& session : sessions) {
       if (session.uid == key.second && session.job_id == key.first) {
         job.add_sessions(session.session_id);

@@ -249,15 +249,15 @@ void FlightRecorder::Describe(v1::Recorder* out) {
   int64_t now = deps_.session.host.clock.MonotonicRawNs();
   Stats all = stats();
   out->set_enabled(true);
-  out->set_limit_s(static_cast<double>(config_.recorder_seconds));
+  out->set_limit_ms(static_cast<uint64_t>(config_.recorder_seconds) * 1000);
   out->set_limit_bytes(all.ring.max_bytes);
-  out->set_held_s(all.held_s);
+  out->set_held_ns(static_cast<uint64_t>(all.held_ns));
   out->set_held_bytes(all.ring.bytes);
   out->set_evicted_early(all.ring.evicted_early);
   for (const Claimed& one : claimed_) {
     v1::RecorderChannel& channel = *out->add_channels();
     channel.set_collector(std::string(Collectors()[one.order.collector].spec->name));
-    channel.set_device(one.device);
+    if (one.device != kHostDevice) channel.set_device(static_cast<uint32_t>(one.device));
     channel.set_hz(one.order.hz);
     channel.set_problem(ProblemOf(one));
     int64_t oldest = now;
@@ -267,7 +267,7 @@ void FlightRecorder::Describe(v1::Recorder* out) {
       channel.set_bytes(channel.bytes() + held.bytes);
       if (held.oldest_ns != 0) oldest = std::min(oldest, held.oldest_ns);
     }
-    channel.set_held_s(static_cast<double>(now - oldest) / 1e9);
+    channel.set_held_ns(static_cast<uint64_t>(std::max<int64_t>(0, now - oldest)));
   }
   for (const auto& [reason, count] : all.dumps) (*out->mutable_dumps())[reason] = count;
   out->set_suppressed(all.suppressed);
@@ -280,7 +280,7 @@ FlightRecorder::Stats FlightRecorder::stats() {
   Stats stats;
   stats.ring = ring_->stats();
   int64_t from = std::max(stats.ring.complete_from_ns, now - config_.recorder_seconds * kNsPerSecond);
-  stats.held_s = static_cast<double>(std::max<int64_t>(0, now - from)) / 1e9;
+  stats.held_ns = std::max<int64_t>(0, now - from);
   for (const Claimed& one : claimed_) ++(ProblemOf(one).empty() ? stats.recording : stats.failing);
   stats.dumps = dumps_;
   stats.suppressed = suppressed_;

@@ -81,7 +81,7 @@ class FlightRecorder final : public RecorderHistory {
 
   struct Stats {
     RecorderRing::Stats ring;
-    double held_s = 0;
+    int64_t held_ns = 0;
     size_t recording = 0;  // channels and collectors that deliver
     size_t failing = 0;
     std::map<std::string, uint64_t> dumps;

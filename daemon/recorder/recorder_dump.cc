@@ -113,8 +113,6 @@ void RecorderDump::FindTimes() {
 
 SessionPlan RecorderDump::Plan() const {
   SessionPlan plan;
-  plan.job_id = order_.job_id;
-  plan.label = order_.label;
   plan.devices = order_.devices;
   std::set<CollectorIndex> seen;
   for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
@@ -288,14 +286,15 @@ void RecorderDump::OnReplayed() {
 }
 
 v1::Session RecorderDump::View() const {
-  v1::Session view;
-  view.set_session_id(id_);
-  view.set_state(v1::Session::DONE);
+  v1::Session session;
+  session.set_session_id(id_);
+  session.mutable_owner()->set_uid(order_.uid);
+  session.mutable_owner()->set_pid(order_.pid);
+  session.mutable_spec()->mutable_target()->set_job_id(order_.job_id);
+  session.mutable_spec()->set_label(order_.label);
+  v1::SessionStatus& view = *session.mutable_status();
+  view.set_state(v1::Session::STATE_DONE);
   view.set_reason("flight recorder: " + (order_.reason.empty() ? order_.counted : order_.reason));
-  view.set_uid(order_.uid);
-  view.set_pid(order_.pid);
-  view.set_job_id(order_.job_id);
-  view.set_label(order_.label);
   for (int device : order_.devices) view.add_devices(static_cast<uint32_t>(device));
   view.set_started_ns(now_wall_ns_ - (now_ns_ - start_ns_));
   view.set_ended_ns(now_wall_ns_);
@@ -305,10 +304,10 @@ v1::Session RecorderDump::View() const {
   for (const DumpPart& part : parts_) {
     v1::Outcome& outcome = *view.add_outcomes();
     outcome.set_collector(std::string(Collectors()[part.collector].spec->name));
-    outcome.set_device(part.device);
-    outcome.set_result(part.feeds.empty() ? v1::Outcome::UNSUPPORTED : v1::Outcome::FINISHED);
+    if (part.device != kHostDevice) outcome.set_device(static_cast<uint32_t>(part.device));
+    outcome.set_result(part.feeds.empty() ? v1::Outcome::RESULT_UNSUPPORTED : v1::Outcome::RESULT_FINISHED);
     outcome.set_detail(part.problem);
-    outcome.set_hz(part.hz);
+    if (part.hz > 0) outcome.set_hz(part.hz);
     for (const DumpFeed* feed : part.feeds) {
       const FeedCounters& counters = feed->counters();
       outcome.set_records(outcome.records() + counters.records.load());
@@ -321,7 +320,7 @@ v1::Session RecorderDump::View() const {
     view.set_dropped_records(view.dropped_records() + outcome.dropped_records());
     view.set_dropped_bytes(view.dropped_bytes() + outcome.dropped_bytes());
   }
-  return view;
+  return session;
 }
 
 void RecorderDump::OnFinished(const Status& status) {
@@ -338,7 +337,7 @@ void RecorderDump::OnFinished(const Status& status) {
                                        {"because", order_.counted},
                                        {"reason", order_.reason},
                                        {"seconds", Seconds(now_ns_ - from_ns_)},
-                                       {"bytes", view.dump_bytes()},
+                                       {"bytes", dump_->bytes()},
                                        {"dump", path_}});
   Answer(view);
 }

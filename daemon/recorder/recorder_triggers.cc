@@ -50,8 +50,8 @@ void FlightRecorder::FindTriggerDumps() {
   Peer myself = Myself();
   const v1::ListSessionsResponse all = sessions_->List(myself, {});
   for (const v1::Session& session : all.sessions()) {
-    if (session.uid() != myself.uid || !session.label().starts_with(kLabel)) continue;
-    kept_.push_back({session.session_id(), BaseName(session.dump_path())});
+    if (session.owner().uid() != myself.uid || !session.spec().label().starts_with(kLabel)) continue;
+    kept_.push_back({session.session_id(), BaseName(session.status().dump_path())});
   }
   EvictTriggerDumps();
 }
@@ -142,7 +142,7 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
         log::Error("no dump for the trigger", {{"why", session.status().ToString()}});
         return;
       }
-      kept_.push_back({session->session_id(), BaseName(session->dump_path())});
+      kept_.push_back({session->session_id(), BaseName(session->status().dump_path())});
       EvictTriggerDumps();
     });
   }

@@ -27,8 +27,13 @@ struct Context : CallEntry {
 // After it was built: gRPC's health service answers for ours by its name too.
 void SetHealthy(grpc::Server& server);
 
-// The service for one gRPC server; several may share a context.
-std::unique_ptr<grpc::Service> NewService(Context& context);
+// The contract's services for one gRPC server; several may share a context.
+class Services {
+ public:
+  virtual ~Services() = default;
+  virtual void Register(grpc::ServerBuilder& builder) = 0;
+};
+std::unique_ptr<Services> NewServices(Context& context);
 
 // Streaming calls; each object lives until gRPC is done with it.
 grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,

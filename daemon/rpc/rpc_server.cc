@@ -21,11 +21,13 @@ namespace {
 
 constexpr int kQuotaThreads = 16;
 
-class Service final : public v1::Profd::CallbackService, private rpc::ServiceCalls {
+const google::protobuf::ServiceDescriptor& ServiceOf(const char* name) {
+  return *v1::Node::descriptor()->file()->FindServiceByName(name);
+}
+
+class NodeCalls final : public v1::NodeService::CallbackService, private rpc::ServiceCalls {
  public:
-  explicit Service(rpc::Context& context)
-      : ServiceCalls(context, *v1::Node::descriptor()->file()->FindServiceByName("Profd")),
-        context_(context) {}
+  explicit NodeCalls(rpc::Context& context) : ServiceCalls(context, ServiceOf("NodeService")), context_(context) {}
 
   grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* call,
                                     const v1::GetNodeRequest* request, v1::Node* reply) override {
@@ -36,12 +38,56 @@ class Service final : public v1::Profd::CallbackService, private rpc::ServiceCal
                   });
   }
 
+  grpc::ServerUnaryReactor* GetTopology(grpc::CallbackServerContext* call,
+                                        const v1::GetTopologyRequest* request,
+                                        v1::Topology* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.get_topology);
+  }
+
+  grpc::ServerUnaryReactor* GetTime(grpc::CallbackServerContext* call,
+                                    const v1::GetTimeRequest* request,
+                                    v1::GetTimeResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.get_time);
+  }
+
+  grpc::ServerUnaryReactor* ListOptions(grpc::CallbackServerContext* call,
+                                        const v1::ListOptionsRequest* request,
+                                        v1::ListOptionsResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.list_options);
+  }
+
+  grpc::ServerUnaryReactor* CheckOptions(grpc::CallbackServerContext* call,
+                                         const v1::CheckOptionsRequest* request,
+                                         v1::CheckOptionsResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.check_options);
+  }
+
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.list_jobs);
+  }
+
+  grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
+      grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
+    return Stream<v1::SampleChunk>(__func__, call, rpc::CallKind::kStream, *request,
+                                   std::bind_front(rpc::NewSampleStream, std::ref(context_)));
+  }
+
+ private:
+  rpc::Context& context_;
+};
+
+class SessionCalls final : public v1::SessionService::CallbackService, private rpc::ServiceCalls {
+ public:
+  explicit SessionCalls(rpc::Context& context) : ServiceCalls(context, ServiceOf("SessionService")), context_(context) {}
+
   grpc::ServerUnaryReactor* StartSession(grpc::CallbackServerContext* call,
                                          const v1::StartSessionRequest* request,
                                          v1::Session* reply) override {
     return Answer(__func__, call, *request, reply,
                   [this, reply](const Peer& peer, const auto& order, auto finish) {
-                    context_.deps.sessions.Start(peer, order, Into(reply, finish));
+                    context_.deps.sessions.Start(peer, order.spec(), Into(reply, finish));
                   });
   }
 
@@ -73,6 +119,46 @@ class Service final : public v1::Profd::CallbackService, private rpc::ServiceCal
                   });
   }
 
+  grpc::ServerWriteReactor<v1::Session>* WatchSession(
+      grpc::CallbackServerContext* call, const v1::WatchSessionRequest* request) override {
+    return Stream<v1::Session>(__func__, call, rpc::CallKind::kWatch, *request,
+                               std::bind_front(rpc::NewWatch, std::ref(context_)));
+  }
+
+  grpc::ServerUnaryReactor* RenewLease(grpc::CallbackServerContext* call,
+                                       const v1::RenewLeaseRequest* request,
+                                       v1::RenewLeaseResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.renew_lease);
+  }
+
+  grpc::ServerUnaryReactor* DumpRecorder(grpc::CallbackServerContext* call,
+                                         const v1::DumpRecorderRequest* request,
+                                         v1::Session* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.dump_recorder);
+  }
+
+ private:
+  template <class Finish>
+  static SessionManager::SessionReply Into(v1::Session* reply, Finish finish) {
+    return [reply, finish](const Result<v1::Session>& session) {
+      if (session.ok()) *reply = *session;
+      finish(session.status());
+    };
+  }
+
+  rpc::Context& context_;
+};
+
+class DumpCalls final : public v1::DumpService::CallbackService, private rpc::ServiceCalls {
+ public:
+  explicit DumpCalls(rpc::Context& context) : ServiceCalls(context, ServiceOf("DumpService")), context_(context) {}
+
+  grpc::ServerWriteReactor<v1::DumpChunk>* FetchDump(grpc::CallbackServerContext* call,
+                                                     const v1::FetchDumpRequest* request) override {
+    return Stream<v1::DumpChunk>(__func__, call, rpc::CallKind::kFetch, *request,
+                                 std::bind_front(rpc::NewFetch, std::ref(context_)));
+  }
+
   grpc::ServerUnaryReactor* DeleteDump(grpc::CallbackServerContext* call,
                                        const v1::DeleteDumpRequest* request,
                                        v1::DeleteDumpResponse* reply) override {
@@ -97,76 +183,21 @@ class Service final : public v1::Profd::CallbackService, private rpc::ServiceCal
     return Delegate(__func__, call, *request, reply, context_.deps.unpin_dump);
   }
 
-  grpc::ServerUnaryReactor* ListOptions(grpc::CallbackServerContext* call,
-                                        const v1::ListOptionsRequest* request,
-                                        v1::ListOptionsResponse* reply) override {
-    return Delegate(__func__, call, *request, reply, context_.deps.list_options);
-  }
-
-  grpc::ServerUnaryReactor* CheckOptions(grpc::CallbackServerContext* call,
-                                         const v1::CheckOptionsRequest* request,
-                                         v1::CheckOptionsResponse* reply) override {
-    return Delegate(__func__, call, *request, reply, context_.deps.check_options);
-  }
-
-  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call,
-                                     const v1::ListJobsRequest* request,
-                                     v1::ListJobsResponse* reply) override {
-    return Delegate(__func__, call, *request, reply, context_.deps.list_jobs);
-  }
-
-  grpc::ServerUnaryReactor* RenewLease(grpc::CallbackServerContext* call,
-                                       const v1::RenewLeaseRequest* request,
-                                       v1::RenewLeaseResponse* reply) override {
-    return Delegate(__func__, call, *request, reply, context_.deps.renew_lease);
-  }
-
-  grpc::ServerUnaryReactor* DumpRecorder(grpc::CallbackServerContext* call,
-                                         const v1::DumpRecorderRequest* request,
-                                         v1::Session* reply) override {
-    return Delegate(__func__, call, *request, reply, context_.deps.dump_recorder);
-  }
-
-  grpc::ServerUnaryReactor* GetTime(grpc::CallbackServerContext* call,
-                                    const v1::GetTimeRequest* request,
-                                    v1::GetTimeResponse* reply) override {
-    return Delegate(__func__, call, *request, reply, context_.deps.get_time);
-  }
-
-  grpc::ServerUnaryReactor* GetTopology(grpc::CallbackServerContext* call,
-                                        const v1::GetTopologyRequest* request,
-                                        v1::Topology* reply) override {
-    return Delegate(__func__, call, *request, reply, context_.deps.get_topology);
-  }
-
-  grpc::ServerWriteReactor<v1::Session>* WatchSession(
-      grpc::CallbackServerContext* call, const v1::WatchSessionRequest* request) override {
-    return Stream<v1::Session>(__func__, call, rpc::CallKind::kWatch, *request,
-                               std::bind_front(rpc::NewWatch, std::ref(context_)));
-  }
-
-  grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
-      grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
-    return Stream<v1::SampleChunk>(__func__, call, rpc::CallKind::kStream, *request,
-                                   std::bind_front(rpc::NewSampleStream, std::ref(context_)));
-  }
-
-  grpc::ServerWriteReactor<v1::DumpChunk>* FetchDump(grpc::CallbackServerContext* call,
-                                                     const v1::FetchDumpRequest* request) override {
-    return Stream<v1::DumpChunk>(__func__, call, rpc::CallKind::kFetch, *request,
-                                 std::bind_front(rpc::NewFetch, std::ref(context_)));
-  }
-
  private:
-  template <class Finish>
-  static SessionManager::SessionReply Into(v1::Session* reply, Finish finish) {
-    return [reply, finish](const Result<v1::Session>& session) {
-      if (session.ok()) *reply = *session;
-      finish(session.status());
-    };
-  }
-
   rpc::Context& context_;
+};
+
+// The services of one gRPC server.
+struct AllCalls final : rpc::Services {
+  explicit AllCalls(rpc::Context& context) : node(context), session(context), dump(context) {}
+  void Register(grpc::ServerBuilder& builder) override {
+    builder.RegisterService(&node);
+    builder.RegisterService(&session);
+    builder.RegisterService(&dump);
+  }
+  NodeCalls node;
+  SessionCalls session;
+  DumpCalls dump;
 };
 
 }  // namespace
@@ -180,11 +211,14 @@ void rpc::LimitMessages(grpc::ServerBuilder& builder) {
 }
 
 void rpc::SetHealthy(grpc::Server& server) {
-  server.GetHealthCheckService()->SetServingStatus(v1::Profd::service_full_name(), true);
+  for (const char* service : {v1::NodeService::service_full_name(), v1::SessionService::service_full_name(),
+                              v1::DumpService::service_full_name()}) {
+    server.GetHealthCheckService()->SetServingStatus(service, true);
+  }
 }
 
-std::unique_ptr<grpc::Service> rpc::NewService(Context& context) {
-  return std::make_unique<Service>(context);
+std::unique_ptr<rpc::Services> rpc::NewServices(Context& context) {
+  return std::make_unique<AllCalls>(context);
 }
 
 struct RpcServer::Impl {
@@ -199,7 +233,7 @@ struct RpcServer::Impl {
   // The acceptor's thread, then (it has ended) who shuts down. Both are null while there is no connection:
   // gRPC wakes up its threads twice a second each, one for every two cores, whether it has anything to
   // do or not.
-  std::unique_ptr<Service> service;
+  std::unique_ptr<rpc::Services> services;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -224,8 +258,8 @@ void RpcServer::Impl::StartServer() {
   builder.SetResourceQuota(quota);
   rpc::LimitMessages(builder);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, rpc::kMaxStreamsPerConnection);
-  service = std::make_unique<Service>(context);
-  builder.RegisterService(service.get());
+  services = rpc::NewServices(context);
+  services->Register(builder);
   server = builder.BuildAndStart();
   if (server != nullptr) rpc::SetHealthy(*server);
 }
@@ -250,7 +284,7 @@ bool RpcServer::Rest() {
   if (impl_->context.calls.load() > 0) return false;
   impl_->server->Shutdown(std::chrono::system_clock::now());
   impl_->server.reset();
-  impl_->service.reset();
+  impl_->services.reset();
   return true;
 }
 

@@ -33,7 +33,7 @@ class Watch final : public StrandWriter<v1::Session> {
         context_(context),
         peer_(peer),
         id_(request.session_id()),
-        interval_ms_(request.interval_ms() == 0 ? kDefaultWatchMs : request.interval_ms()) {
+        interval_ms_(request.has_interval_ms() ? request.interval_ms() : kDefaultWatchMs) {
     Begin();
   }
 
@@ -59,7 +59,7 @@ class Watch final : public StrandWriter<v1::Session> {
     if (again_) {
       Show();
     } else {
-      timer_->After(int64_t{interval_ms_} * kNsPerMs, [this] { Show(); });
+      timer_->After(static_cast<int64_t>(interval_ms_) * kNsPerMs, [this] { Show(); });
     }
   }
 
@@ -77,7 +77,7 @@ class Watch final : public StrandWriter<v1::Session> {
     // As an object and in its serialised form, until the client has taken it.
     const uint64_t bytes = session->SpaceUsedLong() + session->ByteSizeLong();
     if (!GrowForMessage(bytes).ok()) {
-      timer_->After(int64_t{interval_ms_} * kNsPerMs, [this] { Show(); });
+      timer_->After(static_cast<int64_t>(interval_ms_) * kNsPerMs, [this] { Show(); });
       return;
     }
     last_ = IsFinished(*session);
@@ -92,7 +92,7 @@ class Watch final : public StrandWriter<v1::Session> {
   Context& context_;
   const Peer peer_;
   const std::string id_;
-  const uint32_t interval_ms_;
+  const uint64_t interval_ms_;
   uint64_t watch_ = 0;
   bool again_ = false;
   bool last_ = false;
@@ -113,8 +113,8 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
  private:
   void OnReady() override {
     if (subscriber_ == nullptr && !Subscribe()) return;
-    uint32_t interval = request_.interval_ms() == 0 ? kDefaultStreamMs : request_.interval_ms();
-    timer_->After(int64_t{interval} * kNsPerMs, [this] { Flush(); });
+    const uint64_t interval = request_.has_interval_ms() ? request_.interval_ms() : kDefaultStreamMs;
+    timer_->After(static_cast<int64_t>(interval) * kNsPerMs, [this] { Flush(); });
   }
 
   bool Subscribe() {
@@ -128,7 +128,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
         wanted.set(static_cast<size_t>(entry - Collectors().data()));
       }
     }
-    if (request_.interval_ms() != 0 &&
+    if (request_.has_interval_ms() &&
         (request_.interval_ms() < 10 || request_.interval_ms() > 10000)) {
       problems.Add({.field = "interval_ms",
                     .value = std::to_string(request_.interval_ms()),
@@ -194,7 +194,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
     if (Enough()) End(grpc::Status::OK);
   }
 
-  bool Enough() const { return request_.max_samples() != 0 && sent_ >= request_.max_samples(); }
+  bool Enough() const { return request_.has_max_samples() && sent_ >= request_.max_samples(); }
 
   // Room for one more series, counted in steps.
   bool KeepSeries() {
@@ -220,7 +220,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
         v1::SeriesInfo& info = *chunk->add_series();
         info.set_id(id);
         info.set_metric(std::string(kMetrics[description.metric].name));
-        info.set_device(description.device);
+        if (description.device != kHostDevice) info.set_device(static_cast<uint32_t>(description.device));
         for (const auto& [name, value] : description.labels) (*info.mutable_labels())[name] = value;
         info.set_collector(std::string(Collectors()[streamed.collector].spec->name));
       }

@@ -109,14 +109,14 @@ void CollectorPlanner::AddHost(CollectorIndex index, const CollectorSpec& spec) 
   if (usage) planned.poll.processes.only_uid = UINT32_MAX;
 }
 
-void CollectorPlanner::AddByName(std::span<const v1::CollectorOrder* const> orders_untrusted) {
+void CollectorPlanner::AddByName(std::span<const v1::CollectorRequest* const> orders_untrusted) {
   if (orders_untrusted.size() > kMaxOrders) {
     deps_.problem(fmt::format("collectors: {} given, at most {}", orders_untrusted.size(),
                               kMaxOrders));
     return;
   }
   std::set<std::string_view> seen;
-  for (const v1::CollectorOrder* order : orders_untrusted) {
+  for (const v1::CollectorRequest* order : orders_untrusted) {
     if (seen.insert(order->name()).second) {
       AddOrder(*order);
     } else {
@@ -125,7 +125,7 @@ void CollectorPlanner::AddByName(std::span<const v1::CollectorOrder* const> orde
   }
 }
 
-void CollectorPlanner::AddOrder(const v1::CollectorOrder& order) {
+void CollectorPlanner::AddOrder(const v1::CollectorRequest& order) {
   auto found = std::find_if(
       deps_.collectors.begin(), deps_.collectors.end(),
       [&order](const CollectorEntry& entry) { return entry.spec->name == order.name(); });
@@ -135,7 +135,7 @@ void CollectorPlanner::AddOrder(const v1::CollectorOrder& order) {
     return;
   }
   const CollectorSpec& spec = *found->spec;
-  const bool by_default = order.hz() == 0;
+  const bool by_default = !order.has_hz();
   if (spec.default_hz == 0 && !by_default) {
     deps_.problem(fmt::format("collector {} = {} Hz: has no rate in Hz; omit it, or set {}", spec.name,
                               order.hz(), OptionKeys(spec)));

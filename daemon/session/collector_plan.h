@@ -13,7 +13,7 @@
 namespace profd {
 
 namespace v1 {
-class CollectorOrder;
+class CollectorRequest;
 }
 
 class CollectorPlanner {
@@ -30,7 +30,7 @@ class CollectorPlanner {
   // Everything, none of it demanded.
   void AddAll();
   void AddByOptions();
-  void AddByName(std::span<const v1::CollectorOrder* const> orders_untrusted);
+  void AddByName(std::span<const v1::CollectorRequest* const> orders_untrusted);
 
   std::vector<PlannedCollector>& planned() { return planned_; }
   // A rate that was not requested is lower than it would be for an administrator.
@@ -39,7 +39,7 @@ class CollectorPlanner {
  private:
   void AddChannel(CollectorIndex index, const CollectorSpec& spec);
   void AddHost(CollectorIndex index, const CollectorSpec& spec);
-  void AddOrder(const v1::CollectorOrder& order);
+  void AddOrder(const v1::CollectorRequest& order);
   PlannedCollector& Entry(CollectorIndex index);
   double Allowed(double hz);
 

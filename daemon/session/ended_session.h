@@ -16,7 +16,7 @@ class EndedSession {
   explicit EndedSession(const v1::Session& view) { Set(view); }
 
   void Set(const v1::Session& view) {
-    state_ = view.state();
+    state_ = view.status().state();
     bytes_.clear();
     view.AppendToString(&bytes_);
     bytes_.shrink_to_fit();

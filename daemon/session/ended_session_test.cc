@@ -8,23 +8,23 @@ namespace {
 v1::Session View() {
   v1::Session view;
   view.set_session_id("s1");
-  view.set_state(v1::Session::DONE);
+  view.mutable_status()->set_state(v1::Session::STATE_DONE);
   for (int device = 0; device < 8; ++device) {
     for (const char* collector : {"hbm", "hccs", "pcie", "roce"}) {
-      v1::Outcome& outcome = *view.add_outcomes();
+      v1::Outcome& outcome = *view.mutable_status()->add_outcomes();
       outcome.set_collector(collector);
       outcome.set_device(device);
       outcome.set_records(1000);
     }
   }
-  view.add_segments()->set_dump_path("/dumps/PROF_1");
+  view.mutable_status()->add_segments()->set_dump_path("/dumps/PROF_1");
   return view;
 }
 
 TEST(EndedSession, GivesBackWhatItWasGiven) {
   const EndedSession ended(View());
   EXPECT_EQ(ended.Get().SerializeAsString(), View().SerializeAsString());
-  EXPECT_EQ(ended.state(), v1::Session::DONE);
+  EXPECT_EQ(ended.state(), v1::Session::STATE_DONE);
   EXPECT_TRUE(ended.Mentions("PROF_1"));
   EXPECT_FALSE(ended.Mentions("PROF_2"));
 }
@@ -32,13 +32,13 @@ TEST(EndedSession, GivesBackWhatItWasGiven) {
 TEST(EndedSession, AnEditIsKept) {
   EndedSession ended(View());
   ended.Edit([](v1::Session& view) {
-    view.set_state(v1::Session::FAILED);
-    view.add_warnings("late");
+    view.mutable_status()->set_state(v1::Session::STATE_FAILED);
+    view.mutable_status()->add_warnings("late");
   });
-  EXPECT_EQ(ended.state(), v1::Session::FAILED);
-  ASSERT_EQ(ended.Get().warnings_size(), 1);
-  EXPECT_EQ(ended.Get().warnings(0), "late");
-  EXPECT_EQ(ended.Get().outcomes_size(), 32);
+  EXPECT_EQ(ended.state(), v1::Session::STATE_FAILED);
+  ASSERT_EQ(ended.Get().status().warnings_size(), 1);
+  EXPECT_EQ(ended.Get().status().warnings(0), "late");
+  EXPECT_EQ(ended.Get().status().outcomes_size(), 32);
 }
 
 // The reason it exists: hundreds of sessions of many devices are kept.

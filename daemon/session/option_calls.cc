@@ -5,6 +5,7 @@
 
 #include "daemon/session/option_plan.h"
 #include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
 #include "proto/problems/problem_message.h"
 
 namespace profd {
@@ -20,13 +21,13 @@ void ListOptions(const Host& host, v1::ListOptionsResponse* out) {
   for (const Option& option : options::Table()) {
     v1::OptionInfo& info = *out->add_options();
     info.set_key(std::string(option.key));
-    info.set_type(std::string(options::TypeName(option.type)));
+    info.set_type(EnumOf<v1::OptionInfo::Type>(options::TypeName(option.type)));
     info.set_range(options::RangeText(option));
     info.set_default_value(options::DefaultText(option));
     info.set_unit(std::string(option.unit));
     info.set_effect(std::string(option.effect));
     info.set_conflicts(std::string(option.conflicts));
-    info.set_source(std::string(options::OriginName(option.origin)));
+    info.set_source(EnumOf<v1::OptionInfo::Source>(options::OriginName(option.origin)));
     info.set_reason(options::WhyUnsupported(option, support));
     info.set_supported(info.reason().empty());
   }
@@ -36,7 +37,7 @@ void CheckOptions(const Host& host, double max_hz,
                   const v1::CheckOptionsRequest& request_untrusted,
                   v1::CheckOptionsResponse* out) {
   const options::NodeSupport support = SupportOf(host.devices, Collectors(), ProbeOn(host));
-  options::CheckResult result = CheckOrder(request_untrusted, support);
+  options::CheckResult result = CheckOptionsOf(request_untrusted.spec(), support);
   for (Problem& problem : CheckUserRates(result.options, max_hz)) {
     result.problems.push_back(std::move(problem));
   }

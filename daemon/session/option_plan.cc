@@ -85,32 +85,6 @@ bool IsCollected(const Option& option) {
   return option.origin == Origin::kHost && option.type == Type::kList;
 }
 
-template <class Request>
-options::CheckResult Check(const Request& request, const options::NodeSupport& support,
-                           options::CheckRequest check) {
-  std::vector<Problem> problems;
-  std::vector<std::string> warnings;
-  check.given = options::FromMessage(request.options());
-  if (!request.options_json().empty()) {
-    options::ParseJson(request.options_json(), &check.given, &problems);
-  }
-  // The PyTorch switches stand for a set with defaults of its own, once one of them is given.
-  if (!request.acl_switches().empty()) {
-    options::FromAclSwitches({request.acl_switches().begin(), request.acl_switches().end()}, true,
-                             &check.given, &problems, &warnings);
-  }
-  check.node = &support;
-  check.best_effort = request.best_effort();
-  options::CheckResult result = options::Check(check);
-  problems.insert(problems.end(), std::make_move_iterator(result.problems.begin()),
-                  std::make_move_iterator(result.problems.end()));
-  warnings.insert(warnings.end(), std::make_move_iterator(result.warnings.begin()),
-                  std::make_move_iterator(result.warnings.end()));
-  result.problems = std::move(problems);
-  result.warnings = std::move(warnings);
-  return result;
-}
-
 // From inside the application, be it an option or one of the switches that are none.
 bool IsApplication(std::string_view key) {
   const Option* option = options::Find(key);
@@ -177,21 +151,31 @@ options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
   return support;
 }
 
-options::CheckResult CheckOrder(const v1::StartSessionRequest& request_untrusted,
-                                const options::NodeSupport& support, bool has_process) {
+options::CheckResult CheckOptionsOf(const v1::SessionSpec& spec, const options::NodeSupport& support) {
   options::CheckRequest check;
-  check.has_process = has_process;
-  for (const v1::CollectorOrder& order : request_untrusted.collectors()) {
-    check.collectors.push_back(order.name());
+  for (const v1::CollectorRequest& collector : spec.collectors()) check.collectors.push_back(collector.name());
+  std::vector<Problem> problems;
+  std::vector<std::string> warnings;
+  check.given = options::FromMessage(spec.options());
+  if (!spec.options_json().empty()) {
+    options::ParseJson(spec.options_json(), &check.given, &problems);
   }
-  return Check(request_untrusted, support, std::move(check));
-}
-
-options::CheckResult CheckOrder(const v1::CheckOptionsRequest& request_untrusted,
-                                const options::NodeSupport& support) {
-  options::CheckRequest check;
-  check.has_process = request_untrusted.with_job();
-  return Check(request_untrusted, support, std::move(check));
+  // The PyTorch switches stand for a set with defaults of its own, once one of them is given.
+  if (!spec.acl_switches().empty()) {
+    options::FromAclSwitches({spec.acl_switches().begin(), spec.acl_switches().end()}, true,
+                             &check.given, &problems, &warnings);
+  }
+  check.has_process = !spec.target().pids().empty() || !spec.target().job_id().empty();
+  check.node = &support;
+  check.best_effort = spec.best_effort();
+  options::CheckResult result = options::Check(check);
+  problems.insert(problems.end(), std::make_move_iterator(result.problems.begin()),
+                  std::make_move_iterator(result.problems.end()));
+  warnings.insert(warnings.end(), std::make_move_iterator(result.warnings.begin()),
+                  std::make_move_iterator(result.warnings.end()));
+  result.problems = std::move(problems);
+  result.warnings = std::move(warnings);
+  return result;
 }
 
 OptionAims AimsOf(const options::OptionSet& set) {

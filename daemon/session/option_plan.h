@@ -17,10 +17,9 @@
 namespace profd {
 
 namespace v1 {
-class CheckOptionsRequest;
 class EffectiveOption;
 class ProfilingOptions;
-class StartSessionRequest;
+class SessionSpec;
 }  // namespace v1
 
 // Can the collector run on the device (null: on the host)?
@@ -37,11 +36,7 @@ options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
                                std::string_view no_devices = kNoDevices);
 
 // The one check behind StartSession and CheckOptions: all three forms of giving an option.
-// `has_process`: a job or a process is named.
-options::CheckResult CheckOrder(const v1::StartSessionRequest& request_untrusted,
-                                const options::NodeSupport& support, bool has_process);
-options::CheckResult CheckOrder(const v1::CheckOptionsRequest& request_untrusted,
-                                const options::NodeSupport& support);
+options::CheckResult CheckOptionsOf(const v1::SessionSpec& spec_untrusted, const options::NodeSupport& support);
 
 // Does the order ask for anything at the devices or the host, or for data of the application?
 struct OptionAims {

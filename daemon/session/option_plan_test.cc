@@ -84,7 +84,7 @@ TEST_F(OptionPlanTest, UnsupportedIsTheCodeOnlyWhenNothingElseIsWrong) {
   EXPECT_EQ(Plan().status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(Plan().status().message(),
               AllOf(HasSubstr("instr_profiling_freq"), HasSubstr("dvpp_freq")));
-  request_.add_pids(20);
+  request_.mutable_target()->add_pids(20);
   EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(Plan().status().message(), AllOf(HasSubstr("uid 2000"), HasSubstr("dvpp_freq")));
 }
@@ -178,7 +178,7 @@ TEST_F(OptionPlanTest, HostRatesAreToldWhereOneReadingServesTwo) {
   EXPECT_EQ(Option(*plan, "host_sys_usage_freq").value, "10");
   EXPECT_EQ(Of(*plan, "host_mem").hz, 10);
   request_.mutable_options()->set_host_sys("cpu");
-  request_.add_pids(10);
+  request_.mutable_target()->add_pids(10);
   plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_EQ(Of(*plan, "host_cpu").hz, 50);
@@ -195,11 +195,11 @@ TEST_F(OptionPlanTest, UsersRatesAreLimitedAdministratorsAreNot) {
   EXPECT_THAT(Problems(), AllOf(HasSubstr("sys_io_sampling_freq = 41: at most 40 Hz"),
                                 HasSubstr("limits.max_user_hz")));
   request_.Clear();
-  v1::CollectorOrder* order = request_.add_collectors();
+  v1::CollectorRequest* order = request_.add_collectors();
   order->set_name("hbm");
   order->set_hz(41);
   EXPECT_THAT(Problems(), HasSubstr("limits.max_user_hz"));
-  order->set_hz(0);
+  order->clear_hz();
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_EQ(Of(*plan, "hbm").hz, 40);  // its default is 50

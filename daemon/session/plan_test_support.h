@@ -94,7 +94,7 @@ class SessionPlanTest : public ::testing::Test {
   int closed_device_ = -1;
   uint64_t free_bytes_ = 0;
   bool attached_ = false;
-  v1::StartSessionRequest request_;
+  v1::SessionSpec request_;
 };
 
 }  // namespace profd

@@ -23,18 +23,16 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order ord
     : deps_(deps),
       id_(std::move(id)),
       owner_(owner),
+      spec_(std::move(order.spec)),
       plan_(std::move(order.plan)),
-      terms_(std::move(order.terms)),
+      starter_(order.starter),
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
-      steps_(terms_.start_step, terms_.steps),
-      lease_(terms_.lease_ms),
+      steps_(StartStepOf(spec_), spec_.schedule().steps()),
+      lease_(static_cast<int64_t>(spec_.lease().lease_ms())),
       continues_(std::move(order.continues)),
       plan_for_(std::move(order.plan_for)) {
-  if (continues_) {
-    past_ = continues_->past;
-    steps_.Restore(continues_->steps_done);
-  }
+  if (continues_) steps_.Restore(continues_->steps_done);
   warnings_.insert(warnings_.end(), order.targets.warnings.begin(), order.targets.warnings.end());
   if (order.targets.any()) {
     job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(order.targets),
@@ -52,16 +50,16 @@ void Session::SetState(SessionState state) {
 void Session::Start(std::function<void(const Status&)> started) {
   DCHECK_ON(deps_.control);
   started_ = std::move(started);
-  if (plan_.end_with_pid != 0) {
-    std::optional<uint64_t> begin = deps_.process_start_time(plan_.end_with_pid);
+  if (const pid_t pid = spec_.schedule().end_with_pid(); pid != 0) {
+    std::optional<uint64_t> begin = deps_.process_start_time(pid);
     if (!begin) {
-      FailStart(NotFound(fmt::format("process {} has already ended", plan_.end_with_pid)));
+      FailStart(NotFound(fmt::format("process {} has already ended", pid)));
       return;
     }
     end_pid_start_ = *begin;
   }
   BeginJob();
-  if (terms_.scheduled() && !(continues_ && continues_->started)) {
+  if (IsScheduled(spec_) && !(continues_ && continues_->started)) {
     Schedule();
   } else {
     Begin();
@@ -82,7 +80,7 @@ void Session::Begin() {
     FailStart(past);
     return;
   }
-  if (plan_.no_dump) {
+  if (spec_.no_dump()) {
     GatherClocks();
   } else {
     OpenDump();
@@ -253,7 +251,7 @@ void Session::OnSettled() {
       unstarted.insert(unstarted.begin(), {.text = fmt::format("{}{}", kNothing, unstarted.empty() ? "" : ":")});
     }
     FailStart({never ? StatusCode::kUnimplemented : StatusCode::kFailedPrecondition, InList(unstarted)});
-  } else if (plan_.require_all && !unstarted.empty()) {
+  } else if (spec_.require_all() && !unstarted.empty()) {
     unstarted.insert(unstarted.begin(), {.text = "require_all:"});
     FailStart({StatusCode::kFailedPrecondition, InList(unstarted)});
   } else {
@@ -273,9 +271,9 @@ void Session::Running() {
       self->WriteOutcomes(manifest, rows);
     });
   }
-  if (plan_.duration_ms > 0) {
+  if (spec_.schedule().has_duration_ms()) {
     duration_ = std::make_unique<Timer>(deps_.control);
-    duration_->After(plan_.duration_ms * kNsPerMs, [this] { Stop("duration"); });
+    duration_->After(LeftMs() * kNsPerMs, [this] { Stop("duration"); });
   }
   if (started_) std::exchange(started_, nullptr)(Status::Ok());
   JoinDevices();
@@ -418,7 +416,7 @@ void Session::CloseDump() {
     if (row.answer.state == OutcomeState::kRunning) row.answer.state = OutcomeState::kFinished;
   }
   Manifest order;
-  DescribeOrder(&order);
+  DescribeProgress(&order);
   dump_->Finish(
       end,
       [self = shared_from_this(), rows = std::move(rows), order = std::move(order),

@@ -23,12 +23,9 @@
 #include "daemon/session/session_plan.h"
 #include "daemon/session/session_schedule.h"
 #include "daemon/session/session_statistics.h"
+#include "profd/v1/profd.pb.h"
 
 namespace profd {
-
-namespace v1 {
-class Session;
-}
 
 enum class SessionState : uint8_t {
   kScheduled,
@@ -76,11 +73,9 @@ struct PastSegment {
 // A session that goes on under a new daemon.
 struct Continuation {
   bool started = false;  // it had begun; otherwise its start is still to come
-  std::vector<PastSegment> past;  // oldest first
-  int64_t started_wall_ns = 0;    // of the first segment
-  int64_t duration_ms = 0;        // as ordered; the plan has what is left of it
+  int64_t started_wall_ns = 0;  // of the first segment
+  int64_t left_ms = 0;          // of its duration, if it has one
   uint32_t steps_done = 0;
-  uint64_t end_pid_start = 0;  // of the process it ends with; 0 = none
 };
 
 // sample.json's account of what is collected.
@@ -96,8 +91,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // What is collected, when, and of which processes.
   struct Order {
+    v1::SessionSpec spec;  // as it was admitted
     SessionPlan plan;
-    SessionTerms terms;
+    ProcessId starter;  // pid 0: no process renews the lease by being alive
     SessionTargets targets;
     std::optional<Continuation> continues;
     // The same order for other processes and devices; null: its devices stay as they are.
@@ -132,7 +128,8 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   void Fill(v1::Session* out) const;
 
-  const SessionTerms& terms() const { return terms_; }
+  const v1::SessionSpec& spec() const { return spec_; }
+  const ProcessId& starter() const { return starter_; }
   // It has collected something, or tried to: otherwise its dump is worth nothing.
   bool ran() const { return ran_; }
   // When it will have ended by its own order; 0 = not known.
@@ -144,7 +141,6 @@ class Session : public std::enable_shared_from_this<Session> {
   int64_t start_raw_ns() const { return start_raw_ns_; }
   // Of the dump being written; empty before it is made, and without one.
   const std::string& dump_path() const { return dump_path_; }
-  const std::string& label() const { return plan_.label; }
   uint32_t steps_done() const { return steps_.done(); }
   uint64_t end_pid_start() const { return end_pid_start_; }
   // Null when it is about no process.
@@ -159,8 +155,8 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   // Of the present segment.
   uint64_t records_now() const;
-  // When its lease expires unless renewed; 0 = it has no lease.
-  int64_t RenewLease();
+  // How long it lasts from now on unless renewed; unset = it has no lease.
+  std::optional<uint64_t> RenewLease();
 
  private:
   struct Row {
@@ -191,8 +187,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void TakeMarks();
   void EndMarks();
   void LeaveJob();
-  void FillOrder(v1::Session* out) const;
-  void DescribeOrder(Manifest* manifest) const;
+  void FillProgress(v1::SessionStatus* out) const;
+  void DescribeProgress(Manifest* manifest) const;
   void DescribeManifest(Manifest* out) const;
   void GatherClocks();
   void OpenDump();
@@ -228,15 +224,18 @@ class Session : public std::enable_shared_from_this<Session> {
   // session_history.cc: a session that begins with what the flight recorder holds.
   Status BeginInHistory();
   void TakePastClocks();
-  void FillOptions(v1::Session* out) const;
-  void FillSegments(v1::Session* out) const;
+  void FillRows(v1::SessionStatus* out) const;
+  void FillOptions(v1::SessionStatus* out) const;
+  void FillSegments(v1::SessionStatus* out) const;
+  int64_t LeftMs() const;
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
 
   const SessionDeps& deps_;
   const std::string id_;
   const Owner owner_;
-  SessionPlan plan_;  // as ordered, but for devices that join
-  const SessionTerms terms_;
+  const v1::SessionSpec spec_;
+  SessionPlan plan_;  // as it was made, but for devices that join
+  const ProcessId starter_;
   std::function<void(Session&)> on_change_;
   SessionState state_ = SessionState::kScheduled;
   std::string reason_;

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "collectors/channel_options.h"
 #include "daemon/session/session_manager.h"
-#include "profd/v1/state.pb.h"
 
 namespace profd {
 namespace {
@@ -52,22 +51,21 @@ bool Exclude(const SessionPlan& a, const SessionPlan& b) {
 
 }  // namespace
 
-Result<Session::Order> SessionManager::Plan(const Peer& peer,
-                                            const v1::StartSessionRequest& request_untrusted) const {
-  v1::StartSessionRequest request = request_untrusted;
+Result<Session::Order> SessionManager::Plan(const Peer& peer, const v1::SessionSpec& spec_untrusted) const {
+  Session::Order order;
+  order.spec = spec_untrusted;
   std::vector<TrainingProcess> known;
   if (deps_.session.jobs_or_null != nullptr) known = deps_.session.jobs_or_null->Processes();
-  Result<SessionTargets> targets = ResolveTargets(request, peer, known);
-  if (targets.ok()) RETURN_IF_ERROR(ResolveStep(*targets, &request));
-  Result<SessionTerms> terms = PlanTerms(
-      request, {config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
-                deps_.session.process_start_time});
+  Result<SessionTargets> targets = ResolveTargets(order.spec.target(), peer, known);
+  if (targets.ok()) RETURN_IF_ERROR(ResolveStep(*targets, &order.spec));
+  Result<ProcessId> starter = AdmitTerms({config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
+                                          deps_.session.process_start_time},
+                                         &order.spec);
   // What a job that is not there would mean is not asked; all else is looked through at once.
-  Result<SessionPlan> plan =
-      targets.ok() ? PlanFor(peer, request, *targets) : PlanFor(peer, request, SessionTargets());
+  Result<SessionPlan> plan = PlanFor(peer, order.spec, targets.ok() ? *targets : SessionTargets());
   // An unknown job is reported only where the request is valid otherwise.
   Status problems = JoinProblems(plan.ok() ? Status::Ok() : plan.status(),
-                                 terms.ok() ? Status::Ok() : terms.status());
+                                 starter.ok() ? Status::Ok() : starter.status());
   if (!targets.ok()) {
     bool named = targets.status().code() != StatusCode::kInvalidArgument;
     if (problems.ok() || (named && problems.code() == StatusCode::kFailedPrecondition)) {
@@ -76,14 +74,15 @@ Result<Session::Order> SessionManager::Plan(const Peer& peer,
     return named ? problems : JoinProblems(problems, targets.status());
   }
   if (!problems.ok()) return problems;
-  Session::Order order{std::move(plan).value(), std::move(terms).value(),
-                       std::move(targets).value(), std::nullopt, nullptr};
+  order.plan = std::move(plan).value();
+  order.starter = *starter;
+  order.targets = std::move(targets).value();
   RETURN_IF_ERROR(CheckSteps(order));
   return order;
 }
 
 // The plan of the processes' devices, if the order is bound to processes; host_sys follows too.
-Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRequest request,
+Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::SessionSpec spec,
                                             const SessionTargets& targets) const {
   const std::span<const DeviceInfo> all = deps_.session.host.devices;
   std::vector<DeviceInfo> devices(all.begin(), all.end());
@@ -94,11 +93,11 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRe
     });
   }
   for (const TrainingProcess& process : targets.processes) {
-    const auto& pids = request.pids();
+    const auto& pids = spec.target().pids();
     if (pids.size() >= kMaxHostPids) break;
     if (std::find(pids.begin(), pids.end(), process.pid) != pids.end()) continue;
     // One that has gone in this moment is no problem of the order.
-    if (deps_.owner_of(process.pid).ok()) request.add_pids(process.pid);
+    if (deps_.owner_of(process.pid).ok()) spec.mutable_target()->add_pids(process.pid);
   }
   auto may_use = [this, &peer](const DeviceInfo& device) { return deps_.may_use(peer, device); };
   PlanContext context{config_,        devices, Collectors(), peer,
@@ -109,7 +108,7 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::StartSessionRe
     return std::any_of(targets.processes.begin(), targets.processes.end(),
                        [](const TrainingProcess& process) { return process.attached(); });
   };
-  return PlanSession(request, context);
+  return PlanSession(spec, context);
 }
 
 namespace {
@@ -124,8 +123,9 @@ Status NoCountingProcess() {
 }  // namespace
 
 Status SessionManager::ResolveStep(const SessionTargets& targets,
-                                   v1::StartSessionRequest* request) const {
-  if (request->start_in_steps() == 0) return Status::Ok();
+                                   v1::SessionSpec* spec) const {
+  if (!spec->schedule().has_start_in_steps()) return Status::Ok();
+  const uint32_t steps = spec->schedule().start_in_steps();
   SessionJob job(nullptr, targets, deps_.session.process_start_time, "");
   const TrainingProcess* counting = job.CountingProcess();
   if (counting == nullptr) return NoCountingProcess();
@@ -133,37 +133,38 @@ Status SessionManager::ResolveStep(const SessionTargets& targets,
     return {StatusCode::kFailedPrecondition,
             Problem{.kind = Problem::Kind::kNeedsProcess,
                     .field = "start_in_steps",
-                    .value = std::to_string(request->start_in_steps()),
+                    .value = std::to_string(steps),
                     .text = fmt::format("process {} has begun no step yet; give the number of a step "
                                         "({{start_step}})",
                                         counting->pid)}};
   }
-  request->set_start_step(*counting->step + request->start_in_steps());
+  spec->mutable_schedule()->set_start_step(*counting->step + steps);
   return Status::Ok();
 }
 
 std::function<Result<SessionPlan>(const SessionTargets&)> SessionManager::PlannerFor(
-    const Peer& peer, v1::StartSessionRequest request) const {
+    const Peer& peer, v1::SessionSpec spec) const {
   // What has to do with the start has happened, and the processes are the job's present ones.
-  request.clear_pids();
-  request.clear_since_ms();
-  return [this, peer, request = std::move(request)](const SessionTargets& targets) {
-    return PlanFor(peer, request, targets);
+  spec.mutable_target()->clear_pids();
+  spec.mutable_schedule()->clear_since_ms();
+  return [this, peer, spec = std::move(spec)](const SessionTargets& targets) {
+    return PlanFor(peer, spec, targets);
   };
 }
 
 // Steps are counted on the attached process with the lowest rank.
 Status SessionManager::CheckSteps(const Session::Order& order) const {
-  if (!order.terms.needs_steps()) return Status::Ok();
+  if (!NeedsSteps(order.spec)) return Status::Ok();
   SessionJob job(nullptr, order.targets, deps_.session.process_start_time, "");
   const TrainingProcess* counting = job.CountingProcess();
   if (counting == nullptr) return NoCountingProcess();
-  if (!order.terms.start_step || !counting->step || *counting->step < *order.terms.start_step) {
+  const std::optional<int64_t> start_step = StartStepOf(order.spec);
+  if (!start_step || !counting->step || *counting->step < *start_step) {
     return Status::Ok();
   }
   return {StatusCode::kFailedPrecondition,
           Problem{.field = "start_step",
-                  .value = std::to_string(*order.terms.start_step),
+                  .value = std::to_string(*start_step),
                   .text = fmt::format("process {}{} has begun step {} already; the next one is {} "
                                       "({{start_in_steps}} counts from the present step)",
                                       counting->pid,
@@ -176,33 +177,33 @@ void SessionManager::Refuse(const Status& status, const SessionReply& reply) {
   reply(status);
 }
 
-void SessionManager::Start(const Peer& peer, const v1::StartSessionRequest& request_untrusted,
+void SessionManager::Start(const Peer& peer, const v1::SessionSpec& spec_untrusted,
                            SessionReply reply) {
   DCHECK_ON(deps_.session.control);
-  Try(peer, request_untrusted, kMaxPreemptions, std::move(reply));
+  Try(peer, spec_untrusted, kMaxPreemptions, std::move(reply));
 }
 
-void SessionManager::Try(const Peer& peer, const v1::StartSessionRequest& request, int preemptions,
+void SessionManager::Try(const Peer& peer, const v1::SessionSpec& spec, int preemptions,
                          SessionReply reply) {
   if (shutting_down_) {
     Refuse(Unavailable("profd is stopping"), reply);
     return;
   }
-  Result<Session::Order> order = Plan(peer, request);
+  Result<Session::Order> order = Plan(peer, spec);
   if (!order.ok()) {
     Refuse(order.status(), reply);
     return;
   }
-  if (order->terms.preempt && preemptions > 0) {
+  if (order->spec.preempt() && preemptions > 0) {
     std::vector<std::shared_ptr<Session>> victims = Conflicts(*order);
     auto waiting = std::make_shared<size_t>(victims.size());
     for (const auto& victim : victims) {
       victim->Stop(fmt::format("preempted by uid {}", peer.uid));
-      victim->WhenFinished([this, peer, request, preemptions, reply, waiting] {
+      victim->WhenFinished([this, peer, spec, preemptions, reply, waiting] {
         if (--*waiting > 0) return;
         // Its record is frozen, and its place free, when the present task is over.
-        deps_.session.control.Post([this, peer, request, preemptions, reply] {
-          Try(peer, request, preemptions - 1, reply);
+        deps_.session.control.Post([this, peer, spec, preemptions, reply] {
+          Try(peer, spec, preemptions - 1, reply);
         });
       });
     }
@@ -210,7 +211,7 @@ void SessionManager::Try(const Peer& peer, const v1::StartSessionRequest& reques
   }
   const int64_t wall_ns = deps_.session.host.clock.WallNs();
   const int64_t now_ns = deps_.session.host.clock.SteadyNs();
-  const bool reserves = order->plan.storage_limited && !order->plan.no_dump;
+  const bool reserves = order->plan.storage_limited && !order->spec.no_dump();
   const uint64_t reserve = reserves ? order->plan.max_bytes : 0;
   Status limits = CheckSessionLimits(Briefs(), peer, config_, wall_ns, reserve);
   if (limits.ok()) limits = rates_.Check(peer.uid, now_ns, config_.max_starts_per_minute);
@@ -218,34 +219,30 @@ void SessionManager::Try(const Peer& peer, const v1::StartSessionRequest& reques
     Refuse(limits, reply);
     return;
   }
-  if (deps_.may_give_dump != nullptr && !order->plan.no_dump) {
+  if (deps_.may_give_dump != nullptr && !order->spec.no_dump()) {
     if (Status given = deps_.may_give_dump(peer.uid); !given.ok()) {
       Refuse(given, reply);
       return;
     }
   }
-  if (deps_.dumps_or_null != nullptr && !order->plan.no_dump) {
+  if (deps_.dumps_or_null != nullptr && !order->spec.no_dump()) {
     if (Status room = deps_.dumps_or_null->CheckStart(peer.uid); !room.ok()) {
       Refuse(room, reply);
       return;
     }
   }
   rates_.Note(peer.uid, now_ns);
-  Launch(peer, request, std::move(order).value(), std::move(reply));
+  Launch(peer, std::move(order).value(), std::move(reply));
 }
 
-void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& request,
-                            Session::Order order, SessionReply reply) {
+void SessionManager::Launch(const Peer& peer, Session::Order order, SessionReply reply) {
   std::string id = NewId();
   if (id.empty() || records_.contains(id)) {
     reply(Unavailable("no randomness for a session id; try again"));
     return;
   }
-  order.plan_for = PlannerFor(peer, request);
-  const std::optional<int64_t> start_step = order.terms.start_step;
+  order.plan_for = PlannerFor(peer, order.spec);
   Record& record = AddLive(id, peer, std::move(order));
-  *record.stored->mutable_order() = request;
-  if (start_step) record.stored->mutable_order()->set_start_step(*start_step);
   std::shared_ptr<Session> session = record.live;
   session->Start([this, id, peer, session, reply = std::move(reply)](const Status& status) {
     if (!status.ok()) {
@@ -263,11 +260,11 @@ void SessionManager::Launch(const Peer& peer, const v1::StartSessionRequest& req
     ++started_total_;
     v1::Session view;
     session->Fill(&view);
-    bool scheduled = view.state() == v1::Session::SCHEDULED;
+    const bool scheduled = session->state() == SessionState::kScheduled;
     log::Info(scheduled ? "session scheduled" : "session running", {{"session", id},
-                                                                    {"uid", view.uid()},
-                                                                    {"job", view.job_id()},
-                                                                    {"dump", view.dump_path()}});
+                                                                    {"uid", peer.uid},
+                                                                    {"job", session->spec().target().job_id()},
+                                                                    {"dump", session->dump_path()}});
     AnnotateWithOwner(peer, &view);
     if (!scheduled || deps_.save_session == nullptr) {
       reply(view);
@@ -287,11 +284,11 @@ std::vector<std::shared_ptr<Session>> SessionManager::Conflicts(const Session::O
   std::vector<SessionBrief> live = Briefs();
   for (const SessionBrief& brief : live) {
     const std::shared_ptr<Session>& session = records_.at(brief.id).live;
-    bool lower = brief.priority < order.terms.priority && !brief.ending;
+    bool lower = brief.priority < PriorityOf(order.spec) && !brief.ending;
     if (lower && Exclude(order.plan, session->plan())) victims.push_back(session);
   }
   if (victims.empty() && NodeIsFull(live, config_)) {
-    const SessionBrief* victim = FindVictim(live, order.terms.priority);
+    const SessionBrief* victim = FindVictim(live, PriorityOf(order.spec));
     if (victim != nullptr) victims.push_back(records_.at(victim->id).live);
   }
   return victims;
@@ -302,12 +299,12 @@ SessionBrief SessionManager::BriefOf(const Record& record) const {
   SessionBrief brief;
   brief.id = session.id();
   brief.uid = record.uid;
-  brief.job_id = session.plan().job_id;
-  brief.priority = session.terms().priority;
+  brief.job_id = session.spec().target().job_id();
+  brief.priority = PriorityOf(session.spec());
   brief.order = record.order;
   brief.ending = session.state() == SessionState::kStopping || session.finished();
   brief.end_wall_ns = session.KnownEndWallNs();
-  if (session.plan().no_dump) return brief;
+  if (session.spec().no_dump()) return brief;
   brief.written = session.written_bytes();
   if (session.plan().storage_limited) brief.reserved = session.plan().max_bytes;
   return brief;
@@ -337,12 +334,12 @@ Status SessionManager::AnnotateWithOwner(const Peer& peer, const Status& status)
 }
 
 void SessionManager::AnnotateWithOwner(const Peer& peer, v1::Session* view) const {
-  for (v1::Outcome& outcome : *view->mutable_outcomes()) {
-    if (outcome.result() == v1::Outcome::BUSY) *outcome.mutable_detail() += OwnerOf(peer, outcome.holder());
+  for (v1::Outcome& outcome : *view->mutable_status()->mutable_outcomes()) {
+    if (outcome.result() == v1::Outcome::RESULT_BUSY) *outcome.mutable_detail() += OwnerOf(peer, outcome.holder());
   }
 }
 
-Result<uint64_t> SessionManager::RenewLease(const Peer& peer, const std::string& id_untrusted) {
+Result<std::optional<uint64_t>> SessionManager::RenewLease(const Peer& peer, const std::string& id_untrusted) {
   DCHECK_ON(deps_.session.control);
   const Record* record = Find(peer, id_untrusted);
   if (record == nullptr) {
@@ -350,7 +347,7 @@ Result<uint64_t> SessionManager::RenewLease(const Peer& peer, const std::string&
         fmt::format("session {} not found, or not owned by you; see `profctl list`", log::Quote(id_untrusted)));
   }
   if (record->live == nullptr) return FailedPrecondition("the session has ended");
-  return static_cast<uint64_t>(record->live->RenewLease());
+  return record->live->RenewLease();
 }
 
 }  // namespace profd

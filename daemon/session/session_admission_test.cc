@@ -29,8 +29,8 @@ TEST_F(SessionManagerTest, AnUnknownJobStartsNothing) {
 
 TEST_F(SessionManagerTest, AllProblemsOfAnOrderComeTogether) {
   AttachTwo();
-  v1::StartSessionRequest request = Order("job");
-  request.add_ranks(9);
+  v1::SessionSpec request = Order("job");
+  request.mutable_target()->add_ranks(9);
   request.set_priority(10);
   request.set_label(std::string(200, 'x'));
   EXPECT_THAT(Start(As(kAlice), request).status().message(),
@@ -48,20 +48,20 @@ TEST_F(SessionManagerTest, ProcessesOfTheJobAreToldAndMarked) {
     jobs.Hand(1, old, "before the session", 0);
   });
   v1::Session session = Stop(id);
-  EXPECT_EQ(session.state(), v1::Session::DONE);
-  EXPECT_EQ(session.marks(), 2u);
-  EXPECT_EQ(session.dropped_marks(), 3u);
-  ASSERT_EQ(session.processes_size(), 2);
-  EXPECT_EQ(session.processes(1).pid(), 11);
-  EXPECT_TRUE(session.processes(1).attached());
+  EXPECT_EQ(session.status().state(), v1::Session::STATE_DONE);
+  EXPECT_EQ(session.status().marks(), 2u);
+  EXPECT_EQ(session.status().dropped_marks(), 3u);
+  ASSERT_EQ(session.status().processes_size(), 2);
+  EXPECT_EQ(session.status().processes(1).pid(), 11);
+  EXPECT_TRUE(session.status().processes(1).attached());
   EXPECT_THAT(jobs_.Heard(), ElementsAre("1 running", "2 running", "1 ended", "2 ended"));
-  std::string marks = ReadText(session.dump_path() + "/host/profd/marks.tsv");
+  std::string marks = ReadText(session.status().dump_path() + "/host/profd/marks.tsv");
   EXPECT_THAT(marks, StartsWith(std::string(kMarksHeading)));
   EXPECT_THAT(marks, AllOf(HasSubstr("\t10\t0\t77\tmark\tload\t0\t\n"),
                            HasSubstr("\t11\t1\t77\tpush\tforward\t0\t\n"),
                            ::testing::Not(HasSubstr("before the session"))));
   Result<Manifest> manifest =
-      ParseManifest(ReadText(session.dump_path() + "/profd_manifest.json"));
+      ParseManifest(ReadText(session.status().dump_path() + "/profd_manifest.json"));
   ASSERT_TRUE(manifest.ok());
   EXPECT_EQ(manifest->marks, 2u);
   EXPECT_EQ(manifest->dropped_marks, 3u);
@@ -80,21 +80,21 @@ TEST_F(SessionManagerTest, LatecomersJoin) {
     jobs.Hand(3, MarkNow(attach::MarkKind::kMark), "late", 0);
   });
   v1::Session session = Stop(id);
-  EXPECT_EQ(session.processes_size(), 3);
-  EXPECT_EQ(session.marks(), 1u);
+  EXPECT_EQ(session.status().processes_size(), 3);
+  EXPECT_EQ(session.status().marks(), 1u);
   EXPECT_THAT(jobs_.Heard(), ElementsAre("1 running", "2 running", "3 running", "1 ended",
                                          "2 ended", "3 ended"));
 }
 
 TEST_F(SessionManagerTest, StartsAtAStepAndEndsAfterSteps) {
   AttachTwo();
-  v1::StartSessionRequest request = Order("job");
-  request.set_start_step(11);
-  request.set_steps(2);
+  v1::SessionSpec request = Order("job");
+  request.mutable_schedule()->set_start_step(11);
+  request.mutable_schedule()->set_steps(2);
   Result<v1::Session> ordered = Start(As(kAlice), request);
   ASSERT_TRUE(ordered.ok()) << ordered.status().ToString();
-  EXPECT_EQ(ordered->state(), v1::Session::SCHEDULED);
-  EXPECT_EQ(ordered->start_step(), 11);
+  EXPECT_EQ(ordered->status().state(), v1::Session::STATE_SCHEDULED);
+  EXPECT_EQ(ordered->spec().schedule().start_step(), 11);
   EXPECT_EQ(Dumps(), 0u);
   EXPECT_THAT(jobs_.Heard(), ElementsAre("1 armed", "2 armed"));
   EXPECT_EQ(jobs_.told()[0].notice.start_step, 11);
@@ -103,77 +103,77 @@ TEST_F(SessionManagerTest, StartsAtAStepAndEndsAfterSteps) {
     jobs.Step(1, 10, true);
     jobs.Step(2, 11, true);  // not the counting process
   });
-  EXPECT_EQ(Show(id).state(), v1::Session::SCHEDULED);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_SCHEDULED);
   Jobs([](FakeJobDirectory& jobs) { jobs.Step(1, 11, true); });
-  Until(id, v1::Session::RUNNING);
+  Until(id, v1::Session::STATE_RUNNING);
   Jobs([](FakeJobDirectory& jobs) {
     jobs.Step(1, 11, false);
     jobs.Step(1, 12, true);
   });
-  EXPECT_EQ(Show(id).steps_done(), 1u);
-  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(id).status().steps_done(), 1u);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
   Jobs([](FakeJobDirectory& jobs) { jobs.Step(1, 12, false); });
-  v1::Session session = Until(id, v1::Session::DONE);
-  EXPECT_EQ(session.reason(), "2 steps (11..12)");
-  EXPECT_EQ(session.steps_done(), 2u);
+  v1::Session session = Until(id, v1::Session::STATE_DONE);
+  EXPECT_EQ(session.status().reason(), "2 steps (11..12)");
+  EXPECT_EQ(session.status().steps_done(), 2u);
 }
 
 TEST_F(SessionManagerTest, TheProcessSaysWhenItsStepsAreOver) {
   AttachTwo();
-  v1::StartSessionRequest request = Order("job");
-  request.set_steps(3);
+  v1::SessionSpec request = Order("job");
+  request.mutable_schedule()->set_steps(3);
   std::string id = Started(As(kAlice), request);
   Jobs([&](FakeJobDirectory& jobs) {
     jobs.Report(1, {"another session", 7, false});
     jobs.Report(2, {id, 7, false});  // does not count
   });
-  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
   Jobs([&](FakeJobDirectory& jobs) { jobs.Report(1, {id, 7, false}); });
-  EXPECT_EQ(Until(id, v1::Session::DONE).reason(), "3 steps");
+  EXPECT_EQ(Until(id, v1::Session::STATE_DONE).status().reason(), "3 steps");
 }
 
 TEST_F(SessionManagerTest, StepsAreCountedByMarksToo) {
   AttachTwo();
-  v1::StartSessionRequest request = Order("job");
-  request.set_steps(1);
+  v1::SessionSpec request = Order("job");
+  request.mutable_schedule()->set_steps(1);
   std::string id = Started(As(kAlice), request);
   Jobs([&](FakeJobDirectory& jobs) {
     jobs.Hand(2, MarkNow(attach::MarkKind::kStepBegin, 1), "", 0);
     jobs.Hand(2, MarkNow(attach::MarkKind::kStepEnd, 1), "", 0);
   });
-  EXPECT_EQ(Show(id).steps_done(), 0u);  // rank 0 counts
+  EXPECT_EQ(Show(id).status().steps_done(), 0u);  // rank 0 counts
   Jobs([&](FakeJobDirectory& jobs) {
     jobs.Hand(1, MarkNow(attach::MarkKind::kStepBegin, 5), "", 0);
     jobs.Hand(1, MarkNow(attach::MarkKind::kStepEnd, 5), "", 0);
   });
-  EXPECT_EQ(Until(id, v1::Session::DONE).reason(), "1 step (5..5)");
+  EXPECT_EQ(Until(id, v1::Session::STATE_DONE).status().reason(), "1 step (5..5)");
 }
 
 TEST_F(SessionManagerTest, TheNextRankCountsWhenTheFirstGoes) {
   AttachTwo();
-  v1::StartSessionRequest request = Order("job");
-  request.set_start_step(3);
+  v1::SessionSpec request = Order("job");
+  request.mutable_schedule()->set_start_step(3);
   std::string id = Started(As(kAlice), request);
   Jobs([](FakeJobDirectory& jobs) {
     jobs.Detach(1);
     jobs.Step(2, 3, true);
   });
-  Until(id, v1::Session::RUNNING);
+  Until(id, v1::Session::STATE_RUNNING);
   Stop(id);
   id = Started(As(kAlice), [] {
-    v1::StartSessionRequest again = Order("job");
-    again.set_start_step(9);
+    v1::SessionSpec again = Order("job");
+    again.mutable_schedule()->set_start_step(9);
     return again;
   }());
   Jobs([](FakeJobDirectory& jobs) { jobs.Detach(2); });
-  v1::Session session = Until(id, v1::Session::DONE);
-  EXPECT_EQ(session.reason(), "no attached process is left to begin step 9 before it started");
-  EXPECT_EQ(session.dump_path(), "");
+  v1::Session session = Until(id, v1::Session::STATE_DONE);
+  EXPECT_EQ(session.status().reason(), "no attached process is left to begin step 9 before it started");
+  EXPECT_EQ(session.status().dump_path(), "");
 }
 
 TEST_F(SessionManagerTest, StepsNeedAProcessThatHasNotPassedThem) {
-  v1::StartSessionRequest request = Order("job");
-  request.set_start_step(5);
+  v1::SessionSpec request = Order("job");
+  request.mutable_schedule()->set_start_step(5);
   jobs_.Add(Process(10, kAlice, 0, 0));
   EXPECT_EQ(Start(As(kAlice), request).status().code(), StatusCode::kFailedPrecondition);
   TrainingProcess process = Process(11, kAlice, 1, 2);
@@ -182,7 +182,7 @@ TEST_F(SessionManagerTest, StepsNeedAProcessThatHasNotPassedThem) {
   Status passed = Start(As(kAlice), request).status();
   EXPECT_EQ(passed.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(passed.message(), HasSubstr("has begun step 5 already; the next one is 6"));
-  request.set_start_step(6);
+  request.mutable_schedule()->set_start_step(6);
   EXPECT_TRUE(Start(As(kAlice), request).ok());
 }
 
@@ -190,17 +190,17 @@ TEST_F(SessionManagerTest, StartsSoManyStepsAfterThePresentOne) {
   TrainingProcess process = Process(10, kAlice, 0, 1);
   process.step = 200;
   jobs_.Add(process);
-  v1::StartSessionRequest request = Order("job");
-  request.set_start_in_steps(20);
+  v1::SessionSpec request = Order("job");
+  request.mutable_schedule()->set_start_in_steps(20);
   Result<v1::Session> ordered = Start(As(kAlice), request);
   ASSERT_TRUE(ordered.ok()) << ordered.status().ToString();
-  EXPECT_EQ(ordered->start_step(), 220);
+  EXPECT_EQ(ordered->spec().schedule().start_step(), 220);
 }
 
 TEST_F(SessionManagerTest, StepsAfterThePresentOneNeedAPresentOne) {
   AttachTwo();
-  v1::StartSessionRequest request = Order("job");
-  request.set_start_in_steps(20);
+  v1::SessionSpec request = Order("job");
+  request.mutable_schedule()->set_start_in_steps(20);
   EXPECT_THAT(Start(As(kAlice), request).status().message(),
               HasSubstr("process 10 has begun no step yet"));
 }
@@ -210,7 +210,7 @@ TEST_F(SessionManagerTest, SaysHowManyRanksThereWillBe) {
   process.world_size = 2;
   jobs_.Add(process);
   std::string id = Started(As(kAlice), Order("job"));
-  EXPECT_EQ(Show(id).expected_ranks(), 2u);
+  EXPECT_EQ(Show(id).status().expected_ranks(), 2u);
 }
 
 TEST_F(SessionManagerTest, EndsWithTheLastProcessOfTheJob) {
@@ -218,21 +218,21 @@ TEST_F(SessionManagerTest, EndsWithTheLastProcessOfTheJob) {
   std::string id = Started(As(kAlice), Order("job"));
   Dies(10);
   Tick();
-  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
   Dies(11);
   Tick();
-  EXPECT_EQ(Until(id, v1::Session::DONE).reason(), "all processes of the job have ended");
+  EXPECT_EQ(Until(id, v1::Session::STATE_DONE).status().reason(), "all processes of the job have ended");
 }
 
 TEST_F(SessionManagerTest, AWholeNodeDoesNotEndWithAJob) {
   AttachTwo();
-  v1::StartSessionRequest request = Order("job");
-  request.set_all(true);
+  v1::SessionSpec request = Order("job");
+  request.mutable_target()->set_all(true);
   std::string id = Started(As(kAlice), request);
   Dies(10);
   Dies(11);
   Tick();
-  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
 }
 
 }  // namespace

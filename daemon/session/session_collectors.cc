@@ -55,7 +55,7 @@ void Session::StartChannel(const PlannedCollector& planned, int id, std::functio
   // A device without clocks may report them later, and deliver.
   auto clock = clocks_.find(id);
   claim.session_start_ns = clock == clocks_.end() ? start_raw_ns_ : clock->second.host_ns;
-  const bool from_past = plan_.since_ms > 0 && !joined_.contains(id);
+  const bool from_past = spec_.schedule().has_since_ms() && !joined_.contains(id);
   claim.since_ns = from_past ? start_raw_ns_ + kPastLeadNs : 0;
   row.claim = deps_.arbiter.Claim(claim, std::move(settled));
   row.feeds = deps_.arbiter.FeedsOf(*row.claim);
@@ -76,7 +76,7 @@ void Session::StartPoller(const PlannedCollector& planned) {
   }
   row.sink = std::make_shared<SessionPollSink>(deps_.store, dump_, *entry.spec, planned.hz);
   if (row.sink->feed() != nullptr) row.feeds.push_back(row.sink->feed());
-  if (plan_.since_ms > 0) {
+  if (spec_.schedule().has_since_ms()) {
     RecorderHistory& past = *deps_.history_or_null;
     auto held = past.HostSince(planned.index, start_raw_ns_ + kPastLeadNs);
     row.sink->Replay(std::move(held), past.HostHz(planned.index), deps_.host.clock.MonotonicRawNs());

@@ -15,17 +15,17 @@ namespace {
 std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 v1::Session::State StateOf(const KeptDump& dump) {
-  if (dump.writing) return v1::Session::RUNNING;
+  if (dump.writing) return v1::Session::STATE_RUNNING;
   switch (dump.state) {
     case DumpState::kDone:
-      return v1::Session::DONE;
+      return v1::Session::STATE_DONE;
     case DumpState::kFailed:
-      return v1::Session::FAILED;
+      return v1::Session::STATE_FAILED;
     case DumpState::kRunning:
     case DumpState::kInterrupted:
-      return v1::Session::INTERRUPTED;
+      return v1::Session::STATE_INTERRUPTED;
   }
-  return v1::Session::INTERRUPTED;
+  return v1::Session::STATE_INTERRUPTED;
 }
 
 void Describe(const KeptDump& dump, v1::Dump* out) {
@@ -35,7 +35,7 @@ void Describe(const KeptDump& dump, v1::Dump* out) {
   out->set_job_id(dump.job_id);
   out->set_state(StateOf(dump));
   out->set_started_ns(dump.started_wall_ns);
-  out->set_ended_ns(dump.writing ? 0 : dump.ended_wall_ns);
+  if (!dump.writing && dump.ended_wall_ns != 0) out->set_ended_ns(dump.ended_wall_ns);
   out->set_bytes(dump.bytes);
   out->set_pinned(dump.pinned);
   out->set_segment(dump.segment);
@@ -57,7 +57,7 @@ void SessionManager::NoteProgress(Record& record) {
     dump.name = name;
     dump.uid = record.uid;
     dump.session_id = session.id();
-    dump.job_id = session.plan().job_id;
+    dump.job_id = session.spec().target().job_id();
     dump.started_wall_ns = session.start_wall_ns();
     dump.segment = static_cast<uint32_t>(session.past().size()) + 1;
     dumps->Opened(std::move(dump));
@@ -67,36 +67,37 @@ void SessionManager::NoteProgress(Record& record) {
 
 // Its one dump is complete.
 void SessionManager::NoteRecovered(v1::Session* session) {
-  v1::Segment& segment = *session->add_segments();
-  segment.set_dump_path(session->dump_path());
-  segment.set_state(session->state());
-  segment.set_reason(session->reason());
-  segment.set_started_ns(session->started_ns());
-  segment.set_ended_ns(session->ended_ns());
-  segment.set_bytes(session->dump_bytes());
-  segment.set_records(session->records());
+  v1::SessionStatus& status = *session->mutable_status();
+  v1::Segment& segment = *status.add_segments();
+  segment.set_dump_path(status.dump_path());
+  segment.set_state(status.state());
+  segment.set_reason(status.reason());
+  segment.set_started_ns(status.started_ns());
+  segment.set_ended_ns(status.ended_ns());
+  segment.set_bytes(status.dump_bytes());
+  segment.set_records(status.records());
   if (deps_.dumps_or_null == nullptr) return;
   KeptDump dump;
-  dump.name = BaseName(session->dump_path());
-  dump.uid = session->uid();
+  dump.name = BaseName(status.dump_path());
+  dump.uid = session->owner().uid();
   dump.session_id = session->session_id();
-  dump.job_id = session->job_id();
-  dump.started_wall_ns = session->started_ns();
+  dump.job_id = session->spec().target().job_id();
+  dump.started_wall_ns = status.started_ns();
   const std::string name = dump.name;
   deps_.dumps_or_null->Opened(std::move(dump));
-  deps_.dumps_or_null->Closed(name, DumpState::kDone, session->dump_bytes());
+  deps_.dumps_or_null->Closed(name, DumpState::kDone, status.dump_bytes());
 }
 
-void SessionManager::DropSegment(v1::Session* session, const std::string& dump) {
-  auto& segments = *session->mutable_segments();
+void SessionManager::DropSegment(v1::SessionStatus* status, const std::string& dump) {
+  auto& segments = *status->mutable_segments();
   for (int i = segments.size() - 1; i >= 0; --i) {
     if (BaseName(segments[i].dump_path()) != dump) continue;
-    session->set_dump_bytes(session->dump_bytes() -
-                            std::min(session->dump_bytes(), segments[i].bytes()));
+    status->set_dump_bytes(status->dump_bytes() -
+                           std::min(status->dump_bytes(), segments[i].bytes()));
     segments.DeleteSubrange(i, 1);
   }
-  if (BaseName(session->dump_path()) != dump) return;
-  session->set_dump_path(segments.empty() ? "" : segments.rbegin()->dump_path());
+  if (BaseName(status->dump_path()) != dump) return;
+  status->set_dump_path(segments.empty() ? "" : segments.rbegin()->dump_path());
 }
 
 const KeptDump* SessionManager::FindDump(const Peer& peer, const std::string& name) const {
@@ -125,16 +126,16 @@ Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
   }
   Result<v1::Session> session = Get(peer, id_untrusted);
   if (!session.ok()) return session.status();
-  if (!peer.Owns(session->uid())) return PermissionDenied("a viewer takes no dump");
+  if (!peer.Owns(session->owner().uid())) return PermissionDenied("a viewer takes no dump");
   if (!IsFinished(*session)) {
     return FailedPrecondition("the session is still running; stop it first");
   }
   std::vector<std::string> names;
-  for (const v1::Segment& segment : session->segments()) {
+  for (const v1::Segment& segment : session->status().segments()) {
     names.emplace_back(BaseName(segment.dump_path()));
   }
-  if (names.empty() && !session->dump_path().empty()) {
-    names.emplace_back(BaseName(session->dump_path()));
+  if (names.empty() && !session->status().dump_path().empty()) {
+    names.emplace_back(BaseName(session->status().dump_path()));
   }
   if (names.empty()) return NotFound("the session has no dump");
   for (const std::string& name : names) {
@@ -154,7 +155,7 @@ void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
   if (!names.ok()) {
     auto found = records_.find(id_untrusted);
     const bool without = found != records_.end() && peer.Owns(found->second.uid) &&
-                         found->second.live == nullptr && found->second.frozen.Get().dump_path().empty();
+                         found->second.live == nullptr && found->second.frozen.Get().status().dump_path().empty();
     if (without) records_.erase(found);
     reply(without ? Result<uint64_t>(uint64_t{0}) : Result<uint64_t>(names.status()));
     return;
@@ -198,10 +199,10 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
     }
     if (!record.frozen.Mentions(name)) continue;
     record.frozen.Edit([&](v1::Session& view) {
-      const int before = view.segments_size();
-      DropSegment(&view, name);
-      if (view.segments_size() == before || reason == "request") return;
-      view.add_warnings(fmt::format("{} was removed by retention ({})", name, reason));
+      const int before = view.status().segments_size();
+      DropSegment(view.mutable_status(), name);
+      if (view.status().segments_size() == before || reason == "request") return;
+      view.mutable_status()->add_warnings(fmt::format("{} was removed by retention ({})", name, reason));
     });
   }
 }
@@ -219,7 +220,7 @@ void SessionManager::CheckDiskSpace() {
   auto end_youngest = [this](const uint32_t* uid, const std::string& why) {
     const Record* youngest = nullptr;
     for (const auto& [id, record] : records_) {
-      if (record.live == nullptr || record.live->plan().no_dump) continue;
+      if (record.live == nullptr || record.live->spec().no_dump()) continue;
       if (uid != nullptr && record.uid != *uid) continue;
       if (record.live->stopping()) return;  // one is ending already
       if (youngest == nullptr || record.order > youngest->order) youngest = &record;
@@ -247,9 +248,10 @@ v1::ListDumpsResponse SessionManager::ListDumps(const Peer& peer) const {
     if (peer.Sees(dump->uid)) Describe(*dump, response.add_dumps());
   }
   response.set_total_bytes(dumps.total_bytes());
-  response.set_max_total_bytes(dumps.limits().total);
-  response.set_max_kept_bytes(dumps.limits().per_uid);
-  response.set_max_pinned_bytes(dumps.limits().pinned_per_uid);
+  const auto& limits = dumps.limits();
+  if (limits.total != 0) response.set_max_total_bytes(limits.total);
+  if (limits.per_uid != 0) response.set_max_kept_bytes(limits.per_uid);
+  if (limits.pinned_per_uid != 0) response.set_max_pinned_bytes(limits.pinned_per_uid);
   response.set_incomplete(!dumps.complete());
   return response;
 }

@@ -9,17 +9,19 @@ namespace profd {
 
 // Moves the session's start back as far as it was ordered and the recorder reaches.
 Status Session::BeginInHistory() {
-  if (plan_.since_ms == 0) return {};
+  if (!spec_.schedule().has_since_ms()) return {};
   if (deps_.history_or_null == nullptr) {
     return FailedPrecondition("since_ms: the flight recorder is off here (recorder.enabled)");
   }
   RecorderHistory& past = *deps_.history_or_null;
   int64_t now = start_raw_ns_;
-  int64_t wanted = now - plan_.since_ms * kNsPerMs;
+  // Not before the clock began.
+  const auto since_ms = std::min(spec_.schedule().since_ms(), static_cast<uint64_t>(now / kNsPerMs));
+  int64_t wanted = now - static_cast<int64_t>(since_ms) * kNsPerMs;
   int64_t from = std::min(now, std::max(wanted, past.Reach()));
   if (from > wanted) {
     warnings_.push_back(fmt::format(
-        "since_ms = {}: the flight recorder reaches back {:.3f} s only", plan_.since_ms,
+        "since_ms = {}: the flight recorder reaches back {:.3f} s only", spec_.schedule().since_ms(),
         static_cast<double>(now - from) / 1e9));
   }
   start_raw_ns_ = from - kPastLeadNs;
@@ -41,7 +43,7 @@ Status Session::BeginInHistory() {
 
 // The devices' clocks as they were at the start, in place of those read just now.
 void Session::TakePastClocks() {
-  if (plan_.since_ms == 0) return;
+  if (!spec_.schedule().has_since_ms()) return;
   for (auto& [device, pair] : clocks_) {
     ClockPair then;
     // Without it the pair read just now has to do; it is as right, but for the clocks' drift.

@@ -146,7 +146,7 @@ std::vector<TrainingProcess> SessionJob::Processes() const {
   return result;
 }
 
-void SessionJob::Fill(v1::Session* out) const {
+void SessionJob::Fill(v1::SessionStatus* out) const {
   size_t expected = targets_.ranks.size();
   for (const auto& [pid, process] : members_) {
     if (targets_.bound && targets_.ranks.empty() && targets_.pids.empty()) {
@@ -157,7 +157,7 @@ void SessionJob::Fill(v1::Session* out) const {
     if (process.rank) wire.set_rank(*process.rank);
     wire.set_attached(process.attached());
   }
-  out->set_expected_ranks(static_cast<uint32_t>(expected));
+  if (expected > 0) out->set_expected_ranks(static_cast<uint32_t>(expected));
 }
 
 }  // namespace profd

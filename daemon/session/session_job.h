@@ -17,7 +17,7 @@
 namespace profd {
 
 namespace v1 {
-class Session;
+class SessionStatus;
 }
 
 class SessionJob {
@@ -55,7 +55,7 @@ class SessionJob {
   bool any() const { return !members_.empty(); }
   const SessionTargets& targets() const { return targets_; }
   std::vector<TrainingProcess> Processes() const;
-  void Fill(v1::Session* out) const;
+  void Fill(v1::SessionStatus* out) const;
 
  private:
   void Join(const TrainingProcess& process);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "profd/v1/state.pb.h"
+#include "daemon/session/stored_session.pb.h"
 
 namespace profd {
 namespace {
@@ -24,9 +24,9 @@ void SessionManager::AddRecovered(v1::Session frozen) {
   DCHECK_ON(deps_.session.control);
   std::string id = frozen.session_id();
   if (id.empty() || records_.contains(id)) return;
-  if (!frozen.dump_path().empty()) NoteRecovered(&frozen);
+  if (!frozen.status().dump_path().empty()) NoteRecovered(&frozen);
   Record record;
-  record.uid = frozen.uid();
+  record.uid = frozen.owner().uid();
   record.frozen.Set(frozen);
   record.order = next_order_++;
   records_.emplace(std::move(id), std::move(record));
@@ -64,11 +64,11 @@ void SessionManager::Freeze(const std::string& id) {
   record.live->Fill(&view);
   record.frozen.Set(view);
   log::Info("session ended", {{"session", id},
-                              {"state", v1::Session::State_Name(view.state())},
-                              {"reason", view.reason()},
-                              {"records", view.records()},
-                              {"bytes", view.dump_bytes()},
-                              {"dropped", view.dropped_records()}});
+                              {"state", v1::Session::State_Name(view.status().state())},
+                              {"reason", view.status().reason()},
+                              {"records", view.status().records()},
+                              {"bytes", view.status().dump_bytes()},
+                              {"dropped", view.status().dropped_records()}});
   const std::shared_ptr<Session> session = record.live;
   const bool ran = record.live->ran();
   const bool empty = record.live->records_now() == 0;
@@ -85,9 +85,9 @@ void SessionManager::Freeze(const std::string& id) {
   }
   CloseKept(*session, session->state() == SessionState::kDone ? DumpState::kDone : DumpState::kFailed);
   // A start that failed, or never came, leaves no dump worth keeping; the caller knows its reason.
-  bool failed = record.frozen.state() == v1::Session::FAILED && empty;
+  bool failed = record.frozen.state() == v1::Session::STATE_FAILED && empty;
   if ((failed || !ran) && !dump.empty()) {
-    record.frozen.Edit([&dump](v1::Session& ended) { DropSegment(&ended, dump); });
+    record.frozen.Edit([&dump](v1::Session& ended) { DropSegment(ended.mutable_status(), dump); });
     deps_.remove_dump(dump, [](Result<uint64_t>) {});
   }
   Forget();
@@ -102,7 +102,7 @@ void SessionManager::OnClosed(Session& session) {
   if (found != records_.end() && found->second.live == nullptr) {
     v1::Session view;
     session.Fill(&view);
-    view.add_warnings("the dump was completed later");
+    view.mutable_status()->add_warnings("the dump was completed later");
     found->second.frozen.Set(view);
   }
   log::Info("dump completed after its session's end", {{"session", session.id()}, {"dump", dump}});
@@ -150,8 +150,8 @@ v1::Session SessionManager::View(const Record& record) const {
   }
   view = record.frozen.Get();
   const DumpRetention* dumps = deps_.dumps_or_null;
-  view.set_pinned(dumps != nullptr && view.segments_size() > 0 &&
-                  std::all_of(view.segments().begin(), view.segments().end(),
+  view.mutable_status()->set_pinned(dumps != nullptr && view.status().segments_size() > 0 &&
+                  std::all_of(view.status().segments().begin(), view.status().segments().end(),
                               [dumps](const v1::Segment& segment) {
                                 const KeptDump* dump =
                                     dumps->Find(BaseName(segment.dump_path()));
@@ -202,8 +202,8 @@ void SessionManager::StopJob(const Peer& peer, const std::string& job_id, Sessio
   std::set<std::string> jobs;
   for (const auto& [id, record] : records_) {
     if (record.live == nullptr || !peer.Owns(record.uid)) continue;
-    jobs.insert(record.live->plan().job_id);
-    if (record.live->plan().job_id == job_id) sessions.push_back(record.live);
+    jobs.insert(record.live->spec().target().job_id());
+    if (record.live->spec().target().job_id() == job_id) sessions.push_back(record.live);
   }
   if (sessions.empty()) {
     std::string known;
@@ -226,7 +226,7 @@ void SessionManager::StopJob(const Peer& peer, const std::string& job_id, Sessio
       }
       v1::Session view;
       session->Fill(&view);
-      if (!ended->empty()) view.add_warnings("stopped with it, of the same job: " + *ended);
+      if (!ended->empty()) view.mutable_status()->add_warnings("stopped with it, of the same job: " + *ended);
       reply(view);
     });
   }
@@ -257,7 +257,7 @@ v1::ListSessionsResponse SessionManager::List(
   for (const Record* record : records) {
     v1::Session view = View(*record);
     if (request_untrusted.active_only() && IsFinished(view)) continue;
-    if (!request_untrusted.job_id().empty() && view.job_id() != request_untrusted.job_id()) {
+    if (!request_untrusted.job_id().empty() && view.spec().target().job_id() != request_untrusted.job_id()) {
       continue;
     }
     *response.add_sessions() = std::move(view);
@@ -325,7 +325,7 @@ std::array<std::pair<std::string_view, size_t>, 6> SessionManager::CountByState(
   size_t scheduled = 0, starting = 0, running = 0, stopping = 0, done = 0, failed = 0;
   for (const auto& [id, record] : records_) {
     if (record.live == nullptr) {
-      ++(record.frozen.state() == v1::Session::DONE ? done : failed);
+      ++(record.frozen.state() == v1::Session::STATE_DONE ? done : failed);
     } else if (record.live->state() == SessionState::kScheduled) {
       ++scheduled;
     } else if (record.live->state() == SessionState::kRunning) {

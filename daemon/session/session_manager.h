@@ -25,14 +25,15 @@
 
 namespace profd {
 
-namespace v1 {
+namespace state {
 class StoredSession;
 }
 
 // Nothing about the session will change any more.
 inline bool IsFinished(const v1::Session& session) {
-  return session.state() == v1::Session::DONE || session.state() == v1::Session::FAILED ||
-         session.state() == v1::Session::INTERRUPTED;
+  const v1::Session::State state = session.status().state();
+  return state == v1::Session::STATE_DONE || state == v1::Session::STATE_FAILED ||
+         state == v1::Session::STATE_INTERRUPTED;
 }
 
 class SessionManager {
@@ -76,12 +77,12 @@ class SessionManager {
   // Dumps grow, and sessions end where there is no room for them; several times a second.
   void CheckDiskSpace();
 
-  void Start(const Peer& peer, const v1::StartSessionRequest& request_untrusted,
+  void Start(const Peer& peer, const v1::SessionSpec& spec_untrusted,
              SessionReply reply);
   // By id, or the peer's running sessions of a job (answers the last to end).
   void Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted, SessionReply reply);
-  // How long the session now lives without its starter and its processes, ms; 0 = it has no lease.
-  Result<uint64_t> RenewLease(const Peer& peer, const std::string& id_untrusted);
+  // How long the session now lives without its starter and its processes, ms; unset = it has no lease.
+  Result<std::optional<uint64_t>> RenewLease(const Peer& peer, const std::string& id_untrusted);
   Result<v1::Session> Get(const Peer& peer, const std::string& id_untrusted) const;
   v1::ListSessionsResponse List(const Peer& peer,
                                 const v1::ListSessionsRequest& request_untrusted) const;
@@ -118,34 +119,33 @@ class SessionManager {
     EndedSession frozen;
     uint32_t uid = 0;
     uint64_t order = 0;
-    std::shared_ptr<v1::StoredSession> stored;  // of a live one: as saved last
+    std::shared_ptr<state::StoredSession> stored;  // of a live one: as saved last
   };
 
   // session_admission.cc: from a request to a running session, or to why there is none.
-  void Try(const Peer& peer, const v1::StartSessionRequest& request, int preemptions,
+  void Try(const Peer& peer, const v1::SessionSpec& spec, int preemptions,
            SessionReply reply);
-  void Launch(const Peer& peer, const v1::StartSessionRequest& request, Session::Order order,
-              SessionReply reply);
+  void Launch(const Peer& peer, Session::Order order, SessionReply reply);
   Record& AddLive(const std::string& id, const Peer& peer, Session::Order order);
   void Save(Record& record);
   // Its state has changed: what is kept of it, and of its dump.
   void NoteProgress(Record& record);
   void NoteRecovered(v1::Session* session);
-  static void DropSegment(v1::Session* session, const std::string& dump);
-  Result<Session::Order> PlanAgain(const v1::StoredSession& stored, bool same_boot) const;
-  void GiveUp(const v1::StoredSession& stored, const std::string& why);
+  static void DropSegment(v1::SessionStatus* session, const std::string& dump);
+  Result<Session::Order> PlanAgain(const state::StoredSession& stored, bool same_boot) const;
+  void GiveUp(const state::StoredSession& stored, const std::string& why);
   void DeleteDump(const Peer& peer, const std::string& dump,
                   std::function<void(Result<uint64_t>)> reply);
   const KeptDump* FindDump(const Peer& peer, const std::string& name) const;
   void Refuse(const Status& status, const SessionReply& reply);
-  Result<Session::Order> Plan(const Peer& peer, const v1::StartSessionRequest& request) const;
-  Result<SessionPlan> PlanFor(const Peer& peer, v1::StartSessionRequest request,
+  Result<Session::Order> Plan(const Peer& peer, const v1::SessionSpec& spec) const;
+  Result<SessionPlan> PlanFor(const Peer& peer, v1::SessionSpec spec,
                               const SessionTargets& targets) const;
   Status CheckSteps(const Session::Order& order) const;
   // start_in_steps becomes start_step.
-  Status ResolveStep(const SessionTargets& targets, v1::StartSessionRequest* request) const;
+  Status ResolveStep(const SessionTargets& targets, v1::SessionSpec* spec) const;
   std::function<Result<SessionPlan>(const SessionTargets&)> PlannerFor(
-      const Peer& peer, v1::StartSessionRequest request) const;
+      const Peer& peer, v1::SessionSpec spec) const;
   std::vector<std::shared_ptr<Session>> Conflicts(const Session::Order& order) const;
   SessionBrief BriefOf(const Record& record) const;
   std::vector<SessionBrief> Briefs() const;

@@ -1,9 +1,13 @@
 // Orders in time: starts to come, leases, limits, priorities.
 #include "daemon/session/session_manager.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <google/protobuf/util/json_util.h>
+
+#include "daemon/session/stored_session.pb.h"
 #include "daemon/session/testing/session_manager_fixture.h"
 
 namespace profd {
@@ -18,86 +22,86 @@ using profd::testing::kBob;
 using profd::testing::SessionManagerTest;
 
 TEST_F(SessionManagerTest, StartsAtAnInstant) {
-  v1::StartSessionRequest request = Order();
-  request.set_start_in_ms(300);
+  v1::SessionSpec request = Order();
+  request.mutable_schedule()->set_start_in_ms(300);
   Result<v1::Session> ordered = Start(As(kAlice), request);
   ASSERT_TRUE(ordered.ok()) << ordered.status().ToString();
-  EXPECT_EQ(ordered->state(), v1::Session::SCHEDULED);
-  EXPECT_EQ(ordered->started_ns(), 0);
-  EXPECT_EQ(ordered->start_at_ns(), clock_.WallNs() + 300 * kNsPerMs);
+  EXPECT_EQ(ordered->status().state(), v1::Session::STATE_SCHEDULED);
+  EXPECT_EQ(ordered->status().started_ns(), 0);
+  EXPECT_EQ(ordered->spec().schedule().start_at_ns(), clock_.WallNs() + 300 * kNsPerMs);
   time_.Advance(300 * kNsPerMs - 1);
-  EXPECT_EQ(Show(ordered->session_id()).state(), v1::Session::SCHEDULED);
+  EXPECT_EQ(Show(ordered->session_id()).status().state(), v1::Session::STATE_SCHEDULED);
   time_.Advance(1);
-  v1::Session session = Until(ordered->session_id(), v1::Session::RUNNING);
-  EXPECT_EQ(session.started_ns(), ordered->start_at_ns());
-  EXPECT_EQ(Stop(session.session_id()).state(), v1::Session::DONE);
+  v1::Session session = Until(ordered->session_id(), v1::Session::STATE_RUNNING);
+  EXPECT_EQ(session.status().started_ns(), ordered->spec().schedule().start_at_ns());
+  EXPECT_EQ(Stop(session.session_id()).status().state(), v1::Session::STATE_DONE);
 }
 
 TEST_F(SessionManagerTest, TheInstantIsTheWallClocks) {
-  v1::StartSessionRequest request = Order();
-  request.set_start_at_ns(clock_.WallNs() + 3600 * kNsPerSecond);
+  v1::SessionSpec request = Order();
+  request.mutable_schedule()->set_start_at_ns(clock_.WallNs() + 3600 * kNsPerSecond);
   request.set_no_dump(true);
   std::string id = Started(As(kAlice), request);
-  EXPECT_EQ(Show(id).state(), v1::Session::SCHEDULED);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_SCHEDULED);
   clock_.wall_ns += 3600 * kNsPerSecond;
   Tick(2 * kNsPerSecond);
-  Until(id, v1::Session::RUNNING);
+  Until(id, v1::Session::STATE_RUNNING);
 }
 
 TEST_F(SessionManagerTest, StopWhileScheduledLeavesNothing) {
-  v1::StartSessionRequest request = Order();
-  request.set_start_in_ms(800);  // its dump is made at once
+  v1::SessionSpec request = Order();
+  request.mutable_schedule()->set_start_in_ms(800);  // its dump is made at once
   v1::Session session = Stop(Started(As(kAlice), request));
-  EXPECT_EQ(session.state(), v1::Session::DONE);
-  EXPECT_EQ(session.reason(), "stopped by uid 0 before it started");
-  Until(session.session_id(), v1::Session::DONE);
-  EXPECT_EQ(Show(session.session_id()).dump_path(), "");
+  EXPECT_EQ(session.status().state(), v1::Session::STATE_DONE);
+  EXPECT_EQ(session.status().reason(), "stopped by uid 0 before it started");
+  Until(session.session_id(), v1::Session::STATE_DONE);
+  EXPECT_EQ(Show(session.session_id()).status().dump_path(), "");
   EXPECT_EQ(Dumps(), 0u);
 }
 
 TEST_F(SessionManagerTest, LeaseExpiresWhenNobodyIsLeft) {
-  v1::StartSessionRequest request = Order();
-  request.set_lease_ms(5000);
-  request.set_starter_pid(10);
+  v1::SessionSpec request = Order();
+  request.mutable_lease()->set_lease_ms(5000);
+  request.mutable_lease()->set_starter_pid(10);
   std::string id = Started(As(kAlice), request);
   Tick(3600 * kNsPerSecond);
-  EXPECT_EQ(Show(id).lease_left_ms(), 0u);
+  EXPECT_EQ(Show(id).status().lease_left_ms(), 0u);
   EXPECT_EQ(manager().RenewLease(As(kAlice), id).value_or(0), 5000u);
   EXPECT_EQ(manager().RenewLease(As(kBob), id).status().code(), StatusCode::kNotFound);
   Dies(10);
   Tick(4 * kNsPerSecond);
-  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
-  EXPECT_EQ(Show(id).lease_left_ms(), 1000u);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
+  EXPECT_EQ(Show(id).status().lease_left_ms(), 1000u);
   EXPECT_EQ(manager().RenewLease(As(kAlice), id).value_or(0), 5000u);
   Tick(4 * kNsPerSecond);
-  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
   Tick(kNsPerSecond);
-  EXPECT_THAT(Until(id, v1::Session::DONE).reason(),
+  EXPECT_THAT(Until(id, v1::Session::STATE_DONE).status().reason(),
               AllOf(StartsWith("lease expired"), HasSubstr("process 10")));
 }
 
 TEST_F(SessionManagerTest, WithoutALeaseThereIsNothingToRenew) {
   std::string id = Started(As(kAlice), Order());
-  EXPECT_EQ(manager().RenewLease(As(kAlice), id).value_or(7), 0u);
+  EXPECT_EQ(manager().RenewLease(As(kAlice), id).value_or(7), std::nullopt);
 }
 
 TEST_F(SessionManagerTest, AnAdministratorPushesTheLowestAside) {
   config_.max_sessions = 2;
-  v1::StartSessionRequest low = Order();
+  v1::SessionSpec low = Order();
   low.set_priority(2);
   std::string keeps = Started(As(kAlice), Order());
   std::string gives = Started(As(kBob), low);
   Status full = Start(As(0, true), Order()).status();
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(full.message(), AllOf(HasSubstr("1 of uid 1000"), HasSubstr("no")));
-  v1::StartSessionRequest request = Order();
+  v1::SessionSpec request = Order();
   request.set_preempt(true);
   std::string id = Started(As(0, true), request);
-  EXPECT_EQ(Show(gives).reason(), "preempted by uid 0");
-  EXPECT_EQ(Show(keeps).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(gives).status().reason(), "preempted by uid 0");
+  EXPECT_EQ(Show(keeps).status().state(), v1::Session::STATE_RUNNING);
   // Equals are safe.
   EXPECT_EQ(Start(As(0, true), request).status().code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
 }
 
 TEST_F(SessionManagerTest, StartsPerMinute) {
@@ -111,33 +115,33 @@ TEST_F(SessionManagerTest, StartsPerMinute) {
 }
 
 TEST_F(SessionManagerTest, EndsAfterItsDuration) {
-  v1::StartSessionRequest request = Order();
-  request.set_duration_ms(3'600'000);
+  v1::SessionSpec request = Order();
+  request.mutable_schedule()->set_duration_ms(3'600'000);
   const int64_t begin = clock_.WallNs();
   std::string id = Started(As(kAlice), request);
   Tick(3599 * kNsPerSecond);
-  EXPECT_EQ(Show(id).state(), v1::Session::RUNNING);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
   time_.Advance(kNsPerSecond);
-  v1::Session session = Until(id, v1::Session::DONE);
-  EXPECT_EQ(session.reason(), "duration");
-  EXPECT_EQ(session.ended_ns(), begin + 3600 * kNsPerSecond);
+  v1::Session session = Until(id, v1::Session::STATE_DONE);
+  EXPECT_EQ(session.status().reason(), "duration");
+  EXPECT_EQ(session.status().ended_ns(), begin + 3600 * kNsPerSecond);
 }
 
 // A disk that hangs: the session is over for its user, and its dump is completed when it can be.
 TEST_F(SessionManagerTest, AnEndThatTakesTooLongIsInterrupted) {
-  v1::StartSessionRequest request = Order();
-  request.set_duration_ms(1000);
+  v1::SessionSpec request = Order();
+  request.mutable_schedule()->set_duration_ms(1000);
   std::string id = Started(As(kAlice), request);
   std::promise<void> hang;
   writer_.Post([&, wait = hang.get_future().share()] { wait.wait(); });
   time_.Advance(kNsPerSecond);
-  EXPECT_EQ(Show(id).state(), v1::Session::STOPPING);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_STOPPING);
   time_.Advance(10 * kNsPerSecond - 1);
-  EXPECT_EQ(Show(id).state(), v1::Session::STOPPING);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_STOPPING);
   time_.Advance(1);
-  EXPECT_EQ(Show(id).state(), v1::Session::INTERRUPTED);
+  EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_INTERRUPTED);
   hang.set_value();
-  const std::string manifest = Show(id).dump_path() + "/profd_manifest.json";
+  const std::string manifest = Show(id).status().dump_path() + "/profd_manifest.json";
   EXPECT_TRUE(time_.RunUntil([&] {
     Result<Manifest> read = ParseManifest(ReadText(manifest));
     return read.ok() && read->state == DumpState::kDone;
@@ -152,22 +156,55 @@ TEST_F(SessionManagerTest, StoppingAJobNamesItsOtherSessions) {
   request.set_job_id("job");
   v1::Session last = Stop(As(kAlice), request);
   std::string other = last.session_id() == first ? second : first;
-  ASSERT_EQ(last.warnings_size() > 0, true);
-  EXPECT_THAT(last.warnings(last.warnings_size() - 1), HasSubstr(other));
-  Until(first, v1::Session::DONE);
-  Until(second, v1::Session::DONE);
+  ASSERT_EQ(last.status().warnings_size() > 0, true);
+  EXPECT_THAT(last.status().warnings(last.status().warnings_size() - 1), HasSubstr(other));
+  Until(first, v1::Session::STATE_DONE);
+  Until(second, v1::Session::STATE_DONE);
+}
+
+// What another daemon would find of a session that waits for its start: it goes on by this alone.
+TEST_F(SessionManagerTest, AStateFileHasTheSpec) {
+  v1::SessionSpec request = Order();
+  request.set_label("later");
+  request.mutable_schedule()->set_start_in_ms(60'000);
+  request.mutable_schedule()->set_duration_ms(5'000);
+  const std::string id = Started(As(kAlice), request);
+  const v1::Session before = Show(id);
+  state::StoredSession stored;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(saved_.at(id), &stored).ok()) << saved_.at(id);
+  EXPECT_EQ(stored.spec().SerializeAsString(), before.spec().SerializeAsString());
+
+  std::string found = saved_.at(id);
+  found.replace(found.find(id), id.size(), "0123456789ab");
+  manager().Resume("0123456789ab", found);
+  const v1::Session after = Show("0123456789ab");
+  EXPECT_EQ(after.status().state(), v1::Session::STATE_SCHEDULED);
+  EXPECT_EQ(after.owner().uid(), kAlice);
+  EXPECT_EQ(after.spec().label(), "later");
+  EXPECT_EQ(after.spec().schedule().start_at_ns(), clock_.WallNs() + 60 * kNsPerSecond);
+  EXPECT_EQ(after.spec().schedule().duration_ms(), 5'000u);
+}
+
+TEST_F(SessionManagerTest, AStateFileOfAnotherVersionIsDropped) {
+  for (const char* version : {"1", "3"}) {
+    saved_["0123456789ab"] = "kept";
+    manager().Resume("0123456789ab", fmt::format(R"({{"version": {}, "session_id": "0123456789ab",
+                                                      "order": {{"job_id": "j"}}}})", version));
+    EXPECT_TRUE(Show("0123456789ab").session_id().empty()) << version;
+    EXPECT_FALSE(saved_.contains("0123456789ab")) << version;
+  }
 }
 
 TEST_F(SessionManagerTest, MetadataAndPriorityAreKept) {
-  v1::StartSessionRequest request = Order();
+  v1::SessionSpec request = Order();
   (*request.mutable_metadata())["git"] = "abc";
   std::string id = Started(As(kAlice), request);
   v1::Session session = Stop(id);
-  EXPECT_EQ(session.metadata().at("git"), "abc");
-  EXPECT_EQ(session.priority(), 5u);
-  EXPECT_THAT(session.processes(), IsEmpty());
+  EXPECT_EQ(session.spec().metadata().at("git"), "abc");
+  EXPECT_EQ(session.spec().priority(), 5u);
+  EXPECT_THAT(session.status().processes(), IsEmpty());
   Result<Manifest> manifest =
-      ParseManifest(ReadText(session.dump_path() + "/profd_manifest.json"));
+      ParseManifest(ReadText(session.status().dump_path() + "/profd_manifest.json"));
   ASSERT_TRUE(manifest.ok());
   EXPECT_EQ(manifest->metadata.at("git"), "abc");
 }

@@ -28,8 +28,8 @@ bool IsPrintable(std::string_view text) {
 // Builds a plan, gathering problems instead of stopping at the first.
 class Planner {
  public:
-  Planner(const v1::StartSessionRequest& request, const PlanContext& context)
-      : request_(request), context_(context) {}
+  Planner(const v1::SessionSpec& spec, const PlanContext& context)
+      : spec_(spec), context_(context) {}
 
   Result<SessionPlan> Run() {
     CheckTexts();
@@ -69,22 +69,19 @@ class Planner {
   }
 
   void CheckTexts() {
-    plan_.job_id = request_.job_id();
-    plan_.label = request_.label();
-    if (request_.has_rank()) plan_.rank = request_.rank();
-    if (!plan_.job_id.empty() && !IsValidJobId(plan_.job_id)) {
-      Refuse("job_id", plan_.job_id,
-             fmt::format("at most {} letters, digits and any of . _ - : /", kMaxText));
+    const std::string& job_id = spec_.target().job_id();
+    if (!job_id.empty() && !IsValidJobId(job_id)) {
+      Refuse("job_id", job_id, fmt::format("at most {} letters, digits and any of . _ - : /", kMaxText));
     }
-    if (plan_.label.size() > kMaxText || !IsPrintable(plan_.label)) {
+    if (spec_.label().size() > kMaxText || !IsPrintable(spec_.label())) {
       Refuse("label", "", fmt::format("at most {} printable characters", kMaxText));
     }
-    if (plan_.rank && *plan_.rank < 0) Refuse("rank", std::to_string(*plan_.rank), "must not be negative");
+    if (spec_.target().rank() < 0) Refuse("rank", std::to_string(spec_.target().rank()), "must not be negative");
   }
 
   void CheckDevices() {
     std::set<int> wanted;
-    for (uint32_t id : request_.devices()) {
+    for (uint32_t id : spec_.target().devices()) {
       auto found = std::find_if(context_.devices.begin(), context_.devices.end(),
                                 [id](const DeviceInfo& d) { return d.id == static_cast<int>(id); });
       if (found == context_.devices.end()) {
@@ -94,10 +91,10 @@ class Planner {
       }
     }
     for (const DeviceInfo& device : context_.devices) {
-      if (!request_.devices().empty() && !wanted.contains(device.id)) continue;
+      if (!spec_.target().devices().empty() && !wanted.contains(device.id)) continue;
       if (Status status = context_.may_use(device); !status.ok()) {
         // Without an explicit list "all" means all the caller may use.
-        if (!request_.devices().empty()) Deny("", "", status.message());
+        if (!spec_.target().devices().empty()) Deny("", "", status.message());
         continue;
       }
       plan_.devices.push_back(device.id);
@@ -127,13 +124,13 @@ class Planner {
   }
 
   void CheckProcesses() {
-    plan_.end_with_pid = request_.end_with_pid();
-    if (plan_.end_with_pid != 0) CheckPid("end_with_pid", plan_.end_with_pid);
-    if (request_.pids_size() > kMaxPids) {
-      Refuse("pids", "", fmt::format("{} given, at most {}", request_.pids_size(), kMaxPids));
+    if (spec_.schedule().has_end_with_pid()) CheckPid("end_with_pid", spec_.schedule().end_with_pid());
+    const auto& pids = spec_.target().pids();
+    if (pids.size() > kMaxPids) {
+      Refuse("pids", "", fmt::format("{} given, at most {}", pids.size(), kMaxPids));
       return;
     }
-    for (int32_t pid : request_.pids()) {
+    for (int32_t pid : pids) {
       CheckPid("pids", pid);
       plan_.pids.push_back(pid);
     }
@@ -147,8 +144,7 @@ class Planner {
   void CheckOptions() {
     options::NodeSupport support =
         SupportOf(ConcernedDevices(), context_.collectors, context_.probe, context_.no_devices);
-    bool has_process = request_.pids_size() > 0 || !plan_.job_id.empty();
-    options::CheckResult result = CheckOrder(request_, support, has_process);
+    options::CheckResult result = CheckOptionsOf(spec_, support);
     for (Problem& problem : CheckUserRates(result.options, MaxUserHz())) {
       result.problems.push_back(std::move(problem));
     }
@@ -164,24 +160,23 @@ class Planner {
     return context_.peer.admin ? 0 : static_cast<double>(context_.config.max_user_hz);
   }
 
-  void CheckLimits() {
-    int64_t max_ms = context_.config.max_duration_s * 1000;
-    if (request_.duration_ms() > static_cast<uint64_t>(max_ms)) {
-      Refuse("duration_ms", std::to_string(request_.duration_ms()),
-             fmt::format("at most {} here", ExactDuration(static_cast<uint64_t>(max_ms))));
-    } else {
-      plan_.duration_ms = static_cast<int64_t>(request_.duration_ms());
+  void CheckDuration() {
+    if (!spec_.schedule().has_duration_ms()) return;
+    const uint64_t duration = spec_.schedule().duration_ms();
+    const auto max_ms = static_cast<uint64_t>(context_.config.max_duration_s) * 1000;
+    if (duration == 0) Refuse("duration_ms", "0", "must be above zero");
+    if (duration > max_ms) {
+      Refuse("duration_ms", std::to_string(duration), fmt::format("at most {} here", ExactDuration(max_ms)));
     }
-    plan_.since_ms = static_cast<int64_t>(
-        std::min<uint64_t>(request_.since_ms(), static_cast<uint64_t>(max_ms)));
-    plan_.require_all = request_.require_all();
-    plan_.no_dump = request_.no_dump();
-    plan_.compress = request_.compress();
-    if (plan_.compress && plan_.no_dump) {
+  }
+
+  void CheckLimits() {
+    CheckDuration();
+    if (spec_.compress() && spec_.no_dump()) {
       Refuse("compress", "", "is about the dump, and {no_dump} is given");
     }
-    if (plan_.no_dump && plan_.since_ms > 0) {
-      Refuse("since_ms", std::to_string(request_.since_ms()),
+    if (spec_.no_dump() && spec_.schedule().has_since_ms()) {
+      Refuse("since_ms", std::to_string(spec_.schedule().since_ms()),
              "needs a dump to put the past into, and {no_dump} is given");
     }
     const uint64_t most = static_cast<uint64_t>(context_.config.max_session_mb) << 20;
@@ -205,7 +200,7 @@ class Planner {
   ProcessScope JobScope() const {
     ProcessScope scope;
     scope.pids.assign(plan_.pids.begin(), plan_.pids.end());
-    scope.job_id = plan_.job_id;
+    scope.job_id = spec_.target().job_id();
     if (!context_.peer.admin) scope.only_uid = context_.peer.uid;
     return scope;
   }
@@ -218,12 +213,12 @@ class Planner {
     plan_.application_options = ApplicationOptions(options_);
     plan_.awaited_options = AwaitedOptions(options_);
     const OptionAims aims = AimsOf(options_);
-    if (!aims.node && !aims.application && request_.collectors().empty()) {
+    if (!aims.node && !aims.application && spec_.collectors().empty()) {
       planner.AddAll();
     } else {
       planner.AddByOptions();
-      planner.AddByName({request_.collectors().data(),
-                         static_cast<size_t>(request_.collectors_size())});
+      planner.AddByName({spec_.collectors().data(),
+                         static_cast<size_t>(spec_.collectors_size())});
     }
     plan_.collectors = std::move(planner.planned());
     if (planner.lowered()) {
@@ -242,7 +237,7 @@ class Planner {
   void PlanApplicationOnly() {
     plan_.application_only = Attached();
     if (plan_.application_only) return;
-    std::string_view who = plan_.job_id.empty() && plan_.pids.empty() ? "on these devices"
+    std::string_view who = spec_.target().job_id().empty() && plan_.pids.empty() ? "on these devices"
                                                                      : "of this job";
     problems_.Add(
         {.kind = Problem::Kind::kNeedsProcess,
@@ -271,13 +266,13 @@ class Planner {
     const bool asked_nothing =
         std::none_of(options_.effective.begin(), options_.effective.end(),
                      [](const options::Effective& effective) { return effective.was_asked; });
-    const bool implied = !options_.Asked(kMarksOption) && (asked_nothing || request_.marks());
+    const bool implied = !options_.Asked(kMarksOption) && (asked_nothing || spec_.marks());
     plan_.takes_marks = implied || options_.On(kMarksOption);
     if (!implied) return;
     for (options::Effective& effective : plan_.options) {
       if (effective.key != kMarksOption) continue;
       effective.value = "on";
-      AddNote(request_.marks() ? "on: the process started the session itself"
+      AddNote(spec_.marks() ? "on: the process started the session itself"
                                : "on: no option was given",
               &effective);
     }
@@ -317,7 +312,7 @@ class Planner {
   }
 
   void DescribeStorageLimit(options::Effective* effective) const {
-    if (plan_.no_dump) return;
+    if (spec_.no_dump()) return;
     const bool asked = options_.Number(effective->key) != 0;
     const uint64_t mb = plan_.max_bytes >> 20;
     const bool capped = mb == static_cast<uint64_t>(context_.config.max_session_mb);
@@ -329,7 +324,7 @@ class Planner {
     }
   }
 
-  const v1::StartSessionRequest& request_;
+  const v1::SessionSpec& spec_;
   const PlanContext& context_;
   SessionPlan plan_;
   std::vector<DeviceInfo> devices_;  // of the plan
@@ -350,9 +345,9 @@ bool IsValidJobId(std::string_view text) {
   });
 }
 
-Result<SessionPlan> PlanSession(const v1::StartSessionRequest& request_untrusted,
+Result<SessionPlan> PlanSession(const v1::SessionSpec& spec_untrusted,
                                 const PlanContext& context) {
-  return Planner(request_untrusted, context).Run();
+  return Planner(spec_untrusted, context).Run();
 }
 
 }  // namespace profd

@@ -22,7 +22,7 @@
 namespace profd {
 
 namespace v1 {
-class StartSessionRequest;
+class SessionSpec;
 }
 
 struct PlannedCollector {
@@ -35,23 +35,15 @@ struct PlannedCollector {
   PollOptions poll;        // polled collectors
 };
 
+// What follows from a spec on this node; what the spec says itself is not repeated.
 struct SessionPlan {
-  std::string job_id;
-  std::optional<int> rank;
-  std::string label;
   std::vector<int> devices;  // logical ids, ascending
   std::vector<PlannedCollector> collectors;
-  int64_t duration_ms = 0;  // 0 = until stopped
-  bool require_all = false;
-  pid_t end_with_pid = 0;
   uint64_t max_bytes = 0;
   bool storage_limited = false;  // max_bytes is the caller's own limit
   // At max_bytes the oldest data go; otherwise the session ends (dump.max_session_mb).
   bool limit_ages = false;
-  bool no_dump = false;
-  bool compress = false;  // closed slices of the dump
-  int64_t since_ms = 0;  // how far in the past it begins (flight recorder)
-  std::vector<pid_t> pids;
+  std::vector<pid_t> pids;  // of host_sys: those of the spec and the known processes of the job
   // Every option in force, in the table's order, as carried out.
   std::vector<options::Effective> options;
   // Those whose data come from inside the application and that are on: for the attached processes.
@@ -92,7 +84,7 @@ struct PlanContext {
 // The plan; or one problem per line: PERMISSION_DENIED if one is about rights, else INVALID_ARGUMENT,
 // else UNIMPLEMENTED when all are about what this node cannot do, FAILED_PRECONDITION when all that
 // is missing is a process.
-Result<SessionPlan> PlanSession(const v1::StartSessionRequest& request_untrusted,
+Result<SessionPlan> PlanSession(const v1::SessionSpec& spec_untrusted,
                                 const PlanContext& context);
 
 // Shared by everything that takes a job id: letters, digits, '.', '_', '-', ':', '/', 1..128.

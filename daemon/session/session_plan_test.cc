@@ -18,14 +18,14 @@ using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
-  request_.set_job_id("no spaces");
-  request_.add_devices(9);
+  request_.mutable_target()->set_job_id("no spaces");
+  request_.mutable_target()->add_devices(9);
   request_.mutable_options()->set_sys_hardware_mem_freq(101);
   request_.mutable_options()->set_sys_interconnection_freq(51);
   request_.mutable_options()->set_host_sys("cpu,disk");
   request_.mutable_options()->set_host_sys_usage_freq(10);
   request_.mutable_options()->set_storage_limit("10MB");
-  request_.add_pids(4711);
+  request_.mutable_target()->add_pids(4711);
   request_.add_collectors()->set_name("gpu");
   EXPECT_THAT(Problems(),
               AllOf(HasSubstr("job_id"), HasSubstr("no device 9"), HasSubstr("0, 1, 2, 3"),
@@ -39,7 +39,7 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
 // An order of a quarter of a megabyte must not make an answer of many.
 TEST_F(SessionPlanTest, TheListOfProblemsIsShortHoweverLongTheOrder) {
   request_.mutable_options()->set_storage_limit(std::string(100'000, 'x'));
-  for (uint32_t id = 100; id < 50'000; ++id) request_.add_devices(id);
+  for (uint32_t id = 100; id < 50'000; ++id) request_.mutable_target()->add_devices(id);
   EXPECT_LT(Problems().size(), 6000u);
   EXPECT_THAT(Problems(), AllOf(HasSubstr("no device 100 "), HasSubstr("more")));
 }
@@ -50,7 +50,7 @@ TEST_F(SessionPlanTest, RatesByNameAreBounded) {
                     std::numeric_limits<double>::quiet_NaN()}) {
     for (const CollectorEntry& entry : Collectors()) {
       request_.Clear();
-      v1::CollectorOrder* order = request_.add_collectors();
+      v1::CollectorRequest* order = request_.add_collectors();
       order->set_name(std::string(entry.spec->name));
       order->set_hz(hz);
       EXPECT_THAT(Problems(), HasSubstr(entry.spec->default_hz > 0 ? "must be at least 0.001"
@@ -124,7 +124,7 @@ TEST_F(SessionPlanTest, WithoutOptionsEverythingRunsButNothingIsDemanded) {
 TEST_F(SessionPlanTest, HostOptionsNeedTheirCompanions) {
   request_.mutable_options()->set_host_sys("cpu,mem");
   EXPECT_THAT(Problems(), HasSubstr("needs a process"));
-  request_.add_pids(10);
+  request_.mutable_target()->add_pids(10);
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_THAT(Named(*plan), UnorderedElementsAre("host_cpu", "host_mem"));
@@ -135,7 +135,7 @@ TEST_F(SessionPlanTest, HostOptionsNeedTheirCompanions) {
 }
 
 TEST_F(SessionPlanTest, OthersProcessesAndDevicesAreDenied) {
-  request_.add_pids(20);
+  request_.mutable_target()->add_pids(20);
   EXPECT_THAT(Problems(), AllOf(HasSubstr("not allowed"), HasSubstr("uid 2000")));
   peer_.admin = true;
   EXPECT_TRUE(Plan().ok());
@@ -145,12 +145,12 @@ TEST_F(SessionPlanTest, OthersProcessesAndDevicesAreDenied) {
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok());
   EXPECT_THAT(plan->devices, ElementsAre(0, 1, 3));  // "all" is all that may be used
-  request_.add_devices(2);
+  request_.mutable_target()->add_devices(2);
   EXPECT_THAT(Problems(), HasSubstr("closed"));
 }
 
 TEST_F(SessionPlanTest, NamedCollectorsKeepTheirRateAndItsLimit) {
-  v1::CollectorOrder* order = request_.add_collectors();
+  v1::CollectorRequest* order = request_.add_collectors();
   order->set_name("hccs");
   order->set_hz(20);
   Result<SessionPlan> plan = Plan();
@@ -181,9 +181,9 @@ TEST_F(SessionPlanTest, StorageLimitIsTheSmallerOfTheTwo) {
 
 TEST_F(SessionPlanTest, DurationHasTheConfiguredLimit) {
   config_.max_duration_s = 10;
-  request_.set_duration_ms(10000);
+  request_.mutable_schedule()->set_duration_ms(10000);
   EXPECT_TRUE(Plan().ok());
-  request_.set_duration_ms(10001);
+  request_.mutable_schedule()->set_duration_ms(10001);
   EXPECT_THAT(Problems(), HasSubstr("at most 10s here"));
 }
 

@@ -37,17 +37,17 @@ std::string_view ManifestState(OutcomeState state) {
 v1::Outcome::Result WireResult(OutcomeState state) {
   switch (state) {
     case OutcomeState::kRunning:
-      return v1::Outcome::RUNNING;
+      return v1::Outcome::RESULT_RUNNING;
     case OutcomeState::kFinished:
-      return v1::Outcome::FINISHED;
+      return v1::Outcome::RESULT_FINISHED;
     case OutcomeState::kUnsupported:
-      return v1::Outcome::UNSUPPORTED;
+      return v1::Outcome::RESULT_UNSUPPORTED;
     case OutcomeState::kDenied:
-      return v1::Outcome::DENIED;
+      return v1::Outcome::RESULT_DENIED;
     case OutcomeState::kBusy:
-      return v1::Outcome::BUSY;
+      return v1::Outcome::RESULT_BUSY;
     case OutcomeState::kFailed:
-      return v1::Outcome::FAILED;
+      return v1::Outcome::RESULT_FAILED;
     case OutcomeState::kPending:
       return v1::Outcome::RESULT_UNSPECIFIED;
   }
@@ -57,19 +57,19 @@ v1::Outcome::Result WireResult(OutcomeState state) {
 v1::Session::State WireState(SessionState state) {
   switch (state) {
     case SessionState::kScheduled:
-      return v1::Session::SCHEDULED;
+      return v1::Session::STATE_SCHEDULED;
     case SessionState::kStarting:
-      return v1::Session::STARTING;
+      return v1::Session::STATE_STARTING;
     case SessionState::kRunning:
-      return v1::Session::RUNNING;
+      return v1::Session::STATE_RUNNING;
     case SessionState::kStopping:
-      return v1::Session::STOPPING;
+      return v1::Session::STATE_STOPPING;
     case SessionState::kDone:
-      return v1::Session::DONE;
+      return v1::Session::STATE_DONE;
     case SessionState::kFailed:
-      return v1::Session::FAILED;
+      return v1::Session::STATE_FAILED;
     case SessionState::kInterrupted:
-      return v1::Session::INTERRUPTED;
+      return v1::Session::STATE_INTERRUPTED;
   }
   return v1::Session::STATE_UNSPECIFIED;
 }
@@ -121,7 +121,6 @@ SampleOptions SampleFactsOf(const SessionPlan& plan, std::span<const DeviceInfo>
     if (std::ranges::count(plan.devices, device.id) > 0) devices.push_back(&device);
   }
   options.storage_limit_mb = plan.storage_limited ? plan.max_bytes >> 20 : 0;
-  options.duration_s = plan.duration_ms / 1000;
   for (const PlannedCollector& planned : plan.collectors) {
     const CollectorEntry& entry = Collectors()[planned.index];
     const CollectorSpec& spec = *entry.spec;
@@ -160,16 +159,20 @@ void Session::DescribeManifest(Manifest* out) const {
   manifest.uid = owner_.uid;
   manifest.gid = owner_.gid;
   manifest.pid = owner_.pid;
-  manifest.job_id = plan_.job_id;
-  manifest.rank = plan_.rank;
-  manifest.label = plan_.label;
+  const v1::SessionSpec::Target& target = spec_.target();
+  manifest.job_id = target.job_id();
+  if (target.has_rank()) manifest.rank = target.rank();
+  manifest.label = spec_.label();
+  manifest.metadata.insert(spec_.metadata().begin(), spec_.metadata().end());
+  manifest.start_step = StartStepOf(spec_);
+  manifest.steps = spec_.schedule().steps();
   manifest.warnings = plan_.warnings;
   if (!past_.empty()) {
     const std::string& last = past_.back().dump_path;
     manifest.segment = static_cast<int>(past_.size()) + 1;
     manifest.continues = last.substr(last.rfind('/') + 1);
   }
-  DescribeOrder(&manifest);
+  DescribeProgress(&manifest);
   for (const PlannedCollector& planned : plan_.collectors) {
     std::string name(Collectors()[planned.index].spec->name);
     manifest.effective[name] = planned.hz > 0 ? fmt::format("{} Hz", planned.hz) : "on";
@@ -191,15 +194,17 @@ ManifestDevice Session::Described(const DeviceInfo& device) const {
 }
 
 SampleOptions Session::SampleFacts() const {
-  return SampleFactsOf(plan_, deps_.host.devices);
+  SampleOptions options = SampleFactsOf(plan_, deps_.host.devices);
+  options.duration_s = LeftMs() / 1000;
+  return options;
 }
 
 SessionDumpOptions Session::DumpOptions() const {
   SessionDumpOptions options;
   options.session.session_id = id_;
   options.session.pid = plan_.pids.empty() ? ::getpid() : plan_.pids.front();
-  options.session.job_id = plan_.job_id;
-  options.session.rank = plan_.rank.value_or(-1);
+  options.session.job_id = spec_.target().job_id();
+  options.session.rank = spec_.target().has_rank() ? spec_.target().rank() : -1;
   options.session.devices = plan_.devices;
   options.session.options = SampleFacts();
   options.session.start_wall_ns = start_wall_ns_;
@@ -214,11 +219,7 @@ SessionDumpOptions Session::DumpOptions() const {
   options.host_clocks = ForDump(host_clock_);
   options.owner = {owner_.uid, owner_.gid};
   options.max_bytes = plan_.max_bytes;
-  if (plan_.storage_limited) {
-    options.age_at_limit = true;
-    options.place_bytes = PlaceLimit(plan_.max_bytes);
-  }
-  options.compress = plan_.compress ? kCompressLevel : 0;
+  options.compress = spec_.compress() ? kCompressLevel : 0;
   options.age_at_limit = plan_.limit_ages;
   if (plan_.storage_limited) options.place_bytes = PlaceLimit(plan_.max_bytes);
   DescribeManifest(&options.manifest);
@@ -286,26 +287,30 @@ void Session::WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) co
 void Session::Fill(v1::Session* out) const {
   DCHECK_ON(deps_.control);
   out->set_session_id(id_);
-  out->set_state(WireState(state_));
-  out->set_reason(reason_);
-  out->set_uid(owner_.uid);
-  out->set_pid(owner_.pid);
-  out->set_job_id(plan_.job_id);
-  if (plan_.rank) out->set_rank(*plan_.rank);
-  out->set_label(plan_.label);
-  for (int device : plan_.devices) out->add_devices(static_cast<uint32_t>(device));
+  out->mutable_owner()->set_uid(owner_.uid);
+  out->mutable_owner()->set_pid(owner_.pid);
+  *out->mutable_spec() = spec_;
+  v1::SessionStatus& status = *out->mutable_status();
+  status.set_state(WireState(state_));
+  status.set_reason(reason_);
+  for (int device : plan_.devices) status.add_devices(static_cast<uint32_t>(device));
   const bool went_on = continues_ && continues_->started_wall_ns != 0;
-  out->set_started_ns(went_on                  ? continues_->started_wall_ns
-                      : ordered_wall_ns_ != 0 ? ordered_wall_ns_
-                                              : start_wall_ns_);
-  if (ordered_wall_ns_ != 0) out->set_since_ns(start_wall_ns_);
-  out->set_ended_ns(end_wall_ns_);
-  out->set_duration_ms(
-      static_cast<uint64_t>(continues_ ? continues_->duration_ms : plan_.duration_ms));
-  out->set_dump_path(dump_path_);
-  out->set_dump_bytes(dump_ != nullptr ? dump_->bytes() : dump_bytes_);
-  FillOrder(out);
-  statistics_.Fill(out);
+  const int64_t started_ns = went_on                  ? continues_->started_wall_ns
+                             : ordered_wall_ns_ != 0 ? ordered_wall_ns_
+                                                     : start_wall_ns_;
+  if (started_ns != 0 && state_ != SessionState::kScheduled) status.set_started_ns(started_ns);
+  if (ordered_wall_ns_ != 0) status.set_since_ns(start_wall_ns_);
+  if (end_wall_ns_ != 0) status.set_ended_ns(end_wall_ns_);
+  status.set_dump_path(dump_path_);
+  status.set_dump_bytes(written_bytes());
+  FillProgress(&status);
+  statistics_.Fill(&status);
+  FillRows(&status);
+  FillOptions(&status);
+  FillSegments(&status);
+}
+
+void Session::FillRows(v1::SessionStatus* out) const {
   std::set<std::string> warnings(warnings_.begin(), warnings_.end());
   for (const std::string& warning : warnings) out->add_warnings(warning);
   for (const Row& row : rows_) {
@@ -313,11 +318,11 @@ void Session::Fill(v1::Session* out) const {
     ClaimAnswer answer = AnswerOf(row);
     bool over = finished() && answer.state == OutcomeState::kRunning;
     outcome.set_collector(std::string(Collectors()[row.collector].spec->name));
-    outcome.set_device(row.device);
-    outcome.set_result(over ? v1::Outcome::FINISHED : WireResult(answer.state));
+    if (row.device != kHostDevice) outcome.set_device(static_cast<uint32_t>(row.device));
+    outcome.set_result(over ? v1::Outcome::RESULT_FINISHED : WireResult(answer.state));
     outcome.set_detail(answer.detail);
     outcome.set_holder(answer.holder);
-    outcome.set_hz(answer.hz);
+    if (answer.hz > 0) outcome.set_hz(answer.hz);
     outcome.set_garbage_bytes(answer.garbage_bytes);
     uint64_t records = 0, bytes = 0, dropped_records = 0, dropped_bytes = 0;
     for (const DumpFeed* feed : row.feeds) {
@@ -338,16 +343,14 @@ void Session::Fill(v1::Session* out) const {
     out->set_dropped_records(out->dropped_records() + dropped_records);
     out->set_dropped_bytes(out->dropped_bytes() + dropped_bytes);
   }
-  FillOptions(out);
-  FillSegments(out);
 }
 
 // Every option in force; those of the application that were asked for are outcomes, too.
-void Session::FillOptions(v1::Session* out) const {
+void Session::FillOptions(v1::SessionStatus* out) const {
   const bool served = job_ != nullptr && job_->CountingProcess() != nullptr && !finished();
   const bool takes_marks =
       marks_ != nullptr ? marks_->written() > 0 || served
-                        : served && state_ == SessionState::kScheduled && !plan_.no_dump;
+                        : served && state_ == SessionState::kScheduled && !spec_.no_dump();
   for (const options::Effective& effective : plan_.options) {
     ToWire(effective, out->add_effective_options());
     if (takes_marks && effective.key == kMarksOption && effective.note == kNeedsProcess) {
@@ -357,16 +360,15 @@ void Session::FillOptions(v1::Session* out) const {
   for (const std::string& key : plan_.awaited_options) {
     v1::Outcome& outcome = *out->add_outcomes();
     outcome.set_collector(key);
-    outcome.set_device(kHostDevice);
     if (takes_marks && key == kMarksOption) {
-      outcome.set_result(finished() ? v1::Outcome::FINISHED : v1::Outcome::RUNNING);
+      outcome.set_result(finished() ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
       outcome.set_detail(std::string(kMarksDetail));
       if (marks_ != nullptr) {
         outcome.set_records(marks_->written());
         outcome.set_dropped_records(marks_->dropped());
       }
     } else {
-      outcome.set_result(v1::Outcome::NEEDS_PROCESS);
+      outcome.set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
       outcome.set_detail(std::string(kNeedsProcess));
     }
   }

@@ -34,10 +34,10 @@ TEST(SessionFoundTest, TellsWhatEachCollectorRecordedAndLost) {
   manifest.channels.back().records = 7;
 
   const v1::Session session = SessionFromManifest(manifest, "/dumps/PROF_1", 1000);
-  ASSERT_EQ(session.outcomes_size(), 4);
-  const v1::Outcome& first = session.outcomes(0);
+  ASSERT_EQ(session.status().outcomes_size(), 4);
+  const v1::Outcome& first = session.status().outcomes(0);
   EXPECT_EQ(first.collector(), "nic");
-  EXPECT_EQ(first.result(), v1::Outcome::FINISHED);
+  EXPECT_EQ(first.result(), v1::Outcome::RESULT_FINISHED);
   EXPECT_EQ(first.detail(), "held by another process");
   EXPECT_EQ(first.hz(), 50);
   EXPECT_EQ(first.records(), 100U);
@@ -45,12 +45,12 @@ TEST(SessionFoundTest, TellsWhatEachCollectorRecordedAndLost) {
   EXPECT_EQ(first.dropped_records(), 5U);
   EXPECT_EQ(first.dropped_bytes(), 50U);
   EXPECT_TRUE(first.thinned());
-  EXPECT_EQ(session.outcomes(1).result(), v1::Outcome::FINISHED);
-  EXPECT_EQ(session.outcomes(2).result(), v1::Outcome::DENIED);
-  EXPECT_EQ(session.outcomes(3).collector(), "msproftx");
-  EXPECT_EQ(session.outcomes(3).records(), 7U);
-  EXPECT_EQ(session.records(), 100U);
-  EXPECT_EQ(session.dropped_records(), 5U);
+  EXPECT_EQ(session.status().outcomes(1).result(), v1::Outcome::RESULT_FINISHED);
+  EXPECT_EQ(session.status().outcomes(2).result(), v1::Outcome::RESULT_DENIED);
+  EXPECT_EQ(session.status().outcomes(3).collector(), "msproftx");
+  EXPECT_EQ(session.status().outcomes(3).records(), 7U);
+  EXPECT_EQ(session.status().records(), 100U);
+  EXPECT_EQ(session.status().dropped_records(), 5U);
 }
 
 }  // namespace

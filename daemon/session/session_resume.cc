@@ -9,20 +9,20 @@
 
 #include "base/log.h"
 #include "daemon/session/session_manager.h"
-#include "profd/v1/state.pb.h"
+#include "daemon/session/stored_session.pb.h"
 
 namespace profd {
 namespace {
 
-constexpr uint32_t kStoredVersion = 1;
+constexpr uint32_t kStoredVersion = 2;
 // A session that takes the daemon with it each time does not do so for ever.
 constexpr int kMaxSegments = 64;
 constexpr std::string_view kNotContinued = "profd ended before the session did";
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-v1::StoredProcess ToStored(const TrainingProcess& process) {
-  v1::StoredProcess out;
+state::StoredProcess ToStored(const TrainingProcess& process) {
+  state::StoredProcess out;
   out.set_pid(process.pid);
   out.set_start_ticks(process.start_ticks);
   out.set_uid(process.uid);
@@ -41,7 +41,7 @@ v1::StoredProcess ToStored(const TrainingProcess& process) {
   return out;
 }
 
-TrainingProcess FromStored(const v1::StoredProcess& stored) {
+TrainingProcess FromStored(const state::StoredProcess& stored) {
   TrainingProcess process;
   process.pid = stored.pid();
   process.start_ticks = stored.start_ticks();
@@ -60,15 +60,11 @@ TrainingProcess FromStored(const v1::StoredProcess& stored) {
   return process;  // not attached: it has to come again
 }
 
-void StoreTargets(const SessionJob* job, v1::StoredTargets* out) {
+void StoreTargets(const SessionJob* job, state::StoredTargets* out) {
   out->Clear();
   if (job == nullptr) return;
   const SessionTargets& targets = job->targets();
-  out->set_job_id(targets.job_id);
-  for (int rank : targets.ranks) out->add_ranks(rank);
   for (pid_t pid : targets.pids) out->add_pids(pid);
-  out->set_admin(targets.admin);
-  out->set_uid(targets.uid);
   out->set_bound(targets.bound);
   for (int device : targets.devices) out->add_devices(device);
   for (const TrainingProcess& process : job->Processes()) {
@@ -77,7 +73,7 @@ void StoreTargets(const SessionJob* job, v1::StoredTargets* out) {
   }
 }
 
-Peer PeerOf(const v1::StoredPeer& stored) {
+Peer PeerOf(const state::StoredPeer& stored) {
   Peer peer;
   peer.pid = stored.pid();
   peer.uid = stored.uid();
@@ -92,22 +88,22 @@ Peer PeerOf(const v1::StoredPeer& stored) {
 v1::Segment ToWire(const PastSegment& segment) {
   v1::Segment out;
   out.set_dump_path(segment.dump_path);
-  out.set_state(segment.state == DumpState::kDone     ? v1::Session::DONE
-                : segment.state == DumpState::kFailed ? v1::Session::FAILED
-                                                      : v1::Session::INTERRUPTED);
+  out.set_state(segment.state == DumpState::kDone     ? v1::Session::STATE_DONE
+                : segment.state == DumpState::kFailed ? v1::Session::STATE_FAILED
+                                                      : v1::Session::STATE_INTERRUPTED);
   out.set_reason(segment.reason);
   out.set_started_ns(segment.started_wall_ns);
-  out.set_ended_ns(segment.ended_wall_ns);
+  if (segment.ended_wall_ns != 0) out.set_ended_ns(segment.ended_wall_ns);
   out.set_bytes(segment.bytes);
   out.set_records(segment.records);
   return out;
 }
 
-PastSegment PastOf(const v1::Session& found) {
+PastSegment PastOf(const v1::SessionStatus& found) {
   PastSegment segment;
   segment.dump_path = found.dump_path();
-  segment.state = found.state() == v1::Session::DONE     ? DumpState::kDone
-                  : found.state() == v1::Session::FAILED ? DumpState::kFailed
+  segment.state = found.state() == v1::Session::STATE_DONE     ? DumpState::kDone
+                  : found.state() == v1::Session::STATE_FAILED ? DumpState::kFailed
                                                          : DumpState::kInterrupted;
   segment.reason = found.reason();
   segment.started_wall_ns = found.started_ns();
@@ -120,7 +116,7 @@ PastSegment PastOf(const v1::Session& found) {
 }
 
 // Sums, and what the first and the last segment say.
-void Summarize(v1::Session* session) {
+void Summarize(v1::SessionStatus* session) {
   auto& segments = *session->mutable_segments();
   std::sort(segments.begin(), segments.end(), [](const v1::Segment& a, const v1::Segment& b) {
     return std::pair(a.started_ns(), a.dump_path()) < std::pair(b.started_ns(), b.dump_path());
@@ -139,7 +135,7 @@ void Summarize(v1::Session* session) {
   session->set_dump_path(last.dump_path());
   session->set_state(last.state());
   session->set_reason(last.reason());
-  session->set_ended_ns(last.ended_ns());
+  if (last.has_ended_ns()) session->set_ended_ns(last.ended_ns());
 }
 
 }  // namespace
@@ -173,14 +169,14 @@ uint64_t Session::records_now() const {
 }
 
 // One for each dump; what is counted is counted over all of them.
-void Session::FillSegments(v1::Session* out) const {
+void Session::FillSegments(v1::SessionStatus* out) const {
   uint64_t bytes = out->dump_bytes();
   v1::Segment now;
   now.set_dump_path(dump_path_);
   now.set_state(out->state());
   now.set_reason(reason_);
   now.set_started_ns(start_wall_ns_);
-  now.set_ended_ns(end_wall_ns_);
+  if (end_wall_ns_ != 0) now.set_ended_ns(end_wall_ns_);
   now.set_bytes(bytes);
   now.set_records(out->records());
   for (const PastSegment& segment : past_) {
@@ -196,11 +192,11 @@ void Session::FillSegments(v1::Session* out) const {
 
 SessionManager::Record& SessionManager::AddLive(const std::string& id, const Peer& peer,
                                                 Session::Order order) {
-  auto stored = std::make_shared<v1::StoredSession>();
+  auto stored = std::make_shared<state::StoredSession>();
   stored->set_version(kStoredVersion);
   stored->set_session_id(id);
   stored->set_boot_id(deps_.boot_id);
-  v1::StoredPeer& who = *stored->mutable_peer();
+  state::StoredPeer& who = *stored->mutable_peer();
   who.set_pid(peer.pid);
   who.set_uid(peer.uid);
   who.set_gid(peer.gid);
@@ -208,9 +204,11 @@ SessionManager::Record& SessionManager::AddLive(const std::string& id, const Pee
   who.set_admin(peer.admin);
   who.set_remote(peer.remote);
   who.set_certificate(peer.certificate);
-  stored->mutable_starter()->set_pid(order.terms.starter.pid);
-  stored->mutable_starter()->set_start_ticks(order.terms.starter.start_ticks);
-  stored->set_start_at_ns(order.terms.start_at_ns);
+  *stored->mutable_spec() = order.spec;
+  if (order.starter.pid != 0) {
+    stored->mutable_starter()->set_pid(order.starter.pid);
+    stored->mutable_starter()->set_start_ticks(order.starter.start_ticks);
+  }
   Record& record = records_[id];
   record.live = std::make_shared<Session>(deps_.session, id,
                                           Session::Owner{peer.uid, peer.gid, peer.pid},
@@ -226,16 +224,17 @@ SessionManager::Record& SessionManager::AddLive(const std::string& id, const Pee
 void SessionManager::Save(Record& record) {
   if (deps_.save_session == nullptr || record.stored == nullptr) return;
   const Session& session = *record.live;
-  v1::StoredSession& stored = *record.stored;
+  state::StoredSession& stored = *record.stored;
   const bool begun = session.state() != SessionState::kScheduled;
-  if (begun && stored.started_ns() == 0) {
+  // It starts before its clock was read.
+  if (begun && !stored.has_started_ns() && session.start_wall_ns() != 0) {
     stored.set_started_ns(session.start_wall_ns());
     stored.set_started_raw_ns(session.start_raw_ns());
   }
   stored.set_steps_done(session.steps_done());
   StoreTargets(session.job(), stored.mutable_targets());
-  if (session.plan().end_with_pid != 0) {
-    stored.mutable_end_with()->set_pid(session.plan().end_with_pid);
+  if (const pid_t pid = session.spec().schedule().end_with_pid(); pid != 0) {
+    stored.mutable_end_with()->set_pid(pid);
     stored.mutable_end_with()->set_start_ticks(session.end_pid_start());
   }
   stored.set_dump(BaseName(session.dump_path()));
@@ -253,13 +252,13 @@ void SessionManager::Save(Record& record) {
 void SessionManager::AddFound(v1::Session found) {
   DCHECK_ON(deps_.session.control);
   const std::string id = found.session_id();
-  if (id.empty() || found.dump_path().empty()) return;
-  v1::Segment segment = ToWire(PastOf(found));
+  const PastSegment past = PastOf(found.status());
+  if (id.empty() || past.dump_path.empty()) return;
   auto known = records_.find(id);
   if (known == records_.end()) {
     Record record;
-    record.uid = found.uid();
-    *found.add_segments() = std::move(segment);
+    record.uid = found.owner().uid();
+    *found.mutable_status()->add_segments() = ToWire(past);
     record.frozen.Set(found);
     record.order = found_order_--;
     records_.emplace(id, std::move(record));
@@ -268,22 +267,23 @@ void SessionManager::AddFound(v1::Session found) {
   }
   Record& record = known->second;
   // A manifest may claim any id; whose directory it is decides.
-  if (record.uid != found.uid()) return;
+  if (record.uid != found.owner().uid()) return;
   if (record.live != nullptr) {
-    if (record.live->dump_path() != found.dump_path()) record.live->AddPast(PastOf(found));
+    if (record.live->dump_path() != past.dump_path) record.live->AddPast(past);
     return;
   }
   // The newest was first, and has what is said of the session as a whole.
   record.frozen.Edit([&](v1::Session& view) {
-    view.set_dropped_records(view.dropped_records() + found.dropped_records());
-    view.set_dropped_bytes(view.dropped_bytes() + found.dropped_bytes());
-    *view.add_segments() = std::move(segment);
-    Summarize(&view);
+    v1::SessionStatus& status = *view.mutable_status();
+    status.set_dropped_records(status.dropped_records() + past.dropped_records);
+    status.set_dropped_bytes(status.dropped_bytes() + past.dropped_bytes);
+    *status.add_segments() = ToWire(past);
+    Summarize(&status);
   });
 }
 
 // The session stays as its dumps show it; one without any is shown for its reason.
-void SessionManager::GiveUp(const v1::StoredSession& stored, const std::string& why) {
+void SessionManager::GiveUp(const state::StoredSession& stored, const std::string& why) {
   const std::string& id = stored.session_id();
   const std::string reason = fmt::format("{}; not continued: {}", kNotContinued, why);
   log::Info("session not continued", {{"session", id}, {"why", why}});
@@ -291,65 +291,64 @@ void SessionManager::GiveUp(const v1::StoredSession& stored, const std::string& 
   auto known = records_.find(id);
   if (known != records_.end()) {
     EndedSession& frozen = known->second.frozen;
-    if (frozen.state() == v1::Session::INTERRUPTED) {
-      frozen.Edit([&reason](v1::Session& view) { view.set_reason(reason); });
+    if (frozen.state() == v1::Session::STATE_INTERRUPTED) {
+      frozen.Edit([&reason](v1::Session& view) { view.mutable_status()->set_reason(reason); });
     }
     return;
   }
   v1::Session session;
   session.set_session_id(id);
-  session.set_state(v1::Session::INTERRUPTED);
-  session.set_reason(reason);
-  session.set_uid(stored.peer().uid());
-  session.set_pid(stored.peer().pid());
-  session.set_job_id(stored.order().job_id());
-  session.set_label(stored.order().label());
-  session.set_started_ns(stored.started_ns());
-  session.set_start_at_ns(stored.start_at_ns());
-  *session.mutable_metadata() = stored.order().metadata();
+  session.mutable_owner()->set_uid(stored.peer().uid());
+  session.mutable_owner()->set_pid(stored.peer().pid());
+  *session.mutable_spec() = stored.spec();
+  session.mutable_status()->set_state(v1::Session::STATE_INTERRUPTED);
+  session.mutable_status()->set_reason(reason);
+  if (stored.has_started_ns()) session.mutable_status()->set_started_ns(stored.started_ns());
   AddRecovered(std::move(session));
 }
 
 namespace {
 
-SessionTargets TargetsOf(const v1::StoredTargets& stored, bool same_boot) {
+SessionTargets TargetsOf(const state::StoredSession& session, bool same_boot) {
+  const state::StoredTargets& stored = session.targets();
+  const v1::SessionSpec::Target& target = session.spec().target();
   SessionTargets targets;
-  targets.job_id = stored.job_id();
-  targets.ranks = {stored.ranks().begin(), stored.ranks().end()};
+  targets.job_id = target.job_id();
+  targets.ranks = {target.ranks().begin(), target.ranks().end()};
   targets.pids = {stored.pids().begin(), stored.pids().end()};
-  targets.admin = stored.admin();
-  targets.uid = stored.uid();
+  targets.admin = session.peer().admin();
+  targets.uid = session.peer().uid();
   targets.bound = stored.bound();
   targets.devices = {stored.devices().begin(), stored.devices().end()};
-  for (const v1::StoredProcess& process : stored.processes()) {
+  for (const state::StoredProcess& process : stored.processes()) {
     targets.processes.push_back(FromStored(process));
   }
   // A number without its process means nothing any more.
-  for (const v1::StoredProcess& process : stored.unknown()) {
+  for (const state::StoredProcess& process : stored.unknown()) {
     if (same_boot) targets.unknown_pids.insert(process.pid());
   }
   return targets;
 }
 
-// Why it is over, by its order; empty if it is not. *left_ms: what is left of the duration.
-std::string WhyOver(const v1::StoredSession& stored, bool same_boot, const Clock& clock,
+// Why it is over, by its spec; empty if it is not. *left_ms: what is left of the duration.
+std::string WhyOver(const state::StoredSession& stored, bool same_boot, const Clock& clock,
                     int64_t* left_ms) {
   if (!stored.ending().empty()) return "it was being ended: " + stored.ending();
   if (stored.segments_size() >= kMaxSegments) {
     return fmt::format("it has {} segments already", stored.segments_size());
   }
-  const auto& order = stored.order();
-  if (order.steps() != 0 && !order.has_start_step() && stored.steps_done() >= order.steps()) {
-    return fmt::format("its {} steps were done", order.steps());
+  const v1::SessionSpec::Schedule& schedule = stored.spec().schedule();
+  if (schedule.has_steps() && !schedule.has_start_step() && stored.steps_done() >= schedule.steps()) {
+    return fmt::format("its {} steps were done", schedule.steps());
   }
-  *left_ms = static_cast<int64_t>(order.duration_ms());
-  if (*left_ms == 0) return {};
+  if (!schedule.has_duration_ms()) return {};
+  *left_ms = static_cast<int64_t>(schedule.duration_ms());
   int64_t ran_ns = 0;
-  if (stored.started_ns() != 0) {
+  if (stored.has_started_ns()) {
     ran_ns = same_boot ? clock.MonotonicRawNs() - stored.started_raw_ns()
                        : clock.WallNs() - stored.started_ns();
-  } else if (stored.start_at_ns() != 0) {
-    ran_ns = clock.WallNs() - stored.start_at_ns();
+  } else if (schedule.has_start_at_ns()) {
+    ran_ns = clock.WallNs() - schedule.start_at_ns();
   }
   *left_ms -= std::max<int64_t>(ran_ns, 0) / kNsPerMs;
   if (*left_ms <= 0) return "its duration ended meanwhile";
@@ -358,70 +357,69 @@ std::string WhyOver(const v1::StoredSession& stored, bool same_boot, const Clock
 
 }  // namespace
 
-// The order is planned anew, as if given now, but for what has to do with its start.
-Result<Session::Order> SessionManager::PlanAgain(const v1::StoredSession& stored,
+// The spec is planned anew, as if given now, but for what has to do with its start.
+Result<Session::Order> SessionManager::PlanAgain(const state::StoredSession& stored,
                                                  bool same_boot) const {
   const Peer peer = PeerOf(stored.peer());
-  v1::StartSessionRequest request = stored.order();
-  const bool begun = stored.started_ns() != 0;
-  auto lives = [&](const v1::StoredProcess& process) {
+  Session::Order order;
+  order.spec = stored.spec();
+  v1::SessionSpec again = stored.spec();
+  v1::SessionSpec::Target& target = *again.mutable_target();
+  auto lives = [&](const state::StoredProcess& process) {
     if (!same_boot) return false;
     std::optional<uint64_t> begin = deps_.session.process_start_time(process.pid());
     return begin && *begin == process.start_ticks();
   };
-  if (request.end_with_pid() != 0 && !lives(stored.end_with())) {
-    return FailedPrecondition(fmt::format("process {} ended meanwhile", request.end_with_pid()));
+  if (stored.has_end_with() && !lives(stored.end_with())) {
+    return FailedPrecondition(fmt::format("process {} ended meanwhile", stored.end_with().pid()));
   }
-  SessionTargets targets = TargetsOf(stored.targets(), same_boot);
-  request.clear_pids();
+  order.targets = TargetsOf(stored, same_boot);
+  target.clear_pids();
   for (const auto* list : {&stored.targets().processes(), &stored.targets().unknown()}) {
-    for (const v1::StoredProcess& process : *list) {
-      if (lives(process)) request.add_pids(process.pid());
+    for (const state::StoredProcess& process : *list) {
+      if (lives(process)) target.add_pids(process.pid());
     }
   }
-  const bool tied = targets.bound || !targets.pids.empty() || stored.targets().unknown_size() > 0;
-  if (tied && request.pids().empty()) {
+  const bool tied = order.targets.bound || !order.targets.pids.empty() || stored.targets().unknown_size() > 0;
+  if (tied && target.pids().empty()) {
     return FailedPrecondition("all processes of the job ended meanwhile");
   }
   // One that is renewed by calls alone gets another lease.
-  if (request.lease_ms() != 0 && stored.starter().pid() != 0 && !lives(stored.starter()) &&
-      request.pids().empty()) {
+  if (again.has_lease() && stored.has_starter() && !lives(stored.starter()) && target.pids().empty()) {
     return FailedPrecondition("its starter ended meanwhile");
   }
-  request.clear_since_ms();
-  request.clear_start_in_ms();
-  request.clear_start_at_ns();
-  request.clear_preempt();
-  request.clear_require_all();
-  request.clear_starter_pid();
-  if (begun) request.clear_start_step();
-  Result<SessionTerms> terms = PlanTerms(
-      request, {config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
-                deps_.session.process_start_time});
-  if (!terms.ok()) return terms.status();
-  terms->starter = {};
-  if (lives(stored.starter())) {
-    terms->starter = {stored.starter().pid(), stored.starter().start_ticks()};
-  }
-  if (!begun) terms->start_at_ns = stored.start_at_ns();
-  if (stored.order().has_start_step()) terms->start_step = stored.order().start_step();
+  const bool at_step_to_come = !stored.has_started_ns() && again.schedule().has_start_step();
+  again.mutable_schedule()->clear_since_ms();
+  if (!at_step_to_come) again.mutable_schedule()->clear_start();
+  again.clear_preempt();
+  again.clear_require_all();
+  if (again.has_lease()) again.mutable_lease()->clear_starter_pid();
+  Result<ProcessId> starter = AdmitTerms({config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
+                                          deps_.session.process_start_time},
+                                         &again);
+  if (!starter.ok()) return starter.status();
+  if (lives(stored.starter())) order.starter = {stored.starter().pid(), stored.starter().start_ticks()};
   // Who was attached will be again; the plan must not hang on who is first.
-  SessionTargets as_attached = targets;
+  SessionTargets as_attached = order.targets;
   for (int i = 0; i < stored.targets().processes_size(); ++i) {
     if (stored.targets().processes(i).attached()) {
       as_attached.processes[static_cast<size_t>(i)].attach_id = UINT64_MAX;
     }
   }
-  Result<SessionPlan> plan = PlanFor(peer, request, as_attached);
+  Result<SessionPlan> plan = PlanFor(peer, again, as_attached);
   if (!plan.ok()) return plan.status();
-  return Session::Order{std::move(plan).value(), std::move(terms).value(), std::move(targets),
-                        std::nullopt, PlannerFor(peer, stored.order())};
+  order.plan = std::move(plan).value();
+  order.plan_for = PlannerFor(peer, stored.spec());
+  // What is over: the past it began in, and that all of its collectors had to start.
+  order.spec.mutable_schedule()->clear_since_ms();
+  order.spec.clear_require_all();
+  return order;
 }
 
 namespace {
 
 // The segments that were found of it before it went on.
-void AddPastOf(const v1::Session& before, Session* session) {
+void AddPastOf(const v1::SessionStatus& before, Session* session) {
   for (const v1::Segment& segment : before.segments()) {
     PastSegment past;
     past.dump_path = segment.dump_path();
@@ -442,18 +440,19 @@ void AddPastOf(const v1::Session& before, Session* session) {
 
 void SessionManager::Resume(const std::string& id, const std::string& text) {
   DCHECK_ON(deps_.session.control);
-  v1::StoredSession stored;
+  state::StoredSession stored;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
-  if (!google::protobuf::util::JsonStringToMessage(text, &stored, options).ok() ||
-      stored.version() > kStoredVersion || stored.session_id() != id) {
-    log::Error("the state of a session makes no sense", {{"session", id}});
+  const bool parsed = google::protobuf::util::JsonStringToMessage(text, &stored, options).ok();
+  if (!parsed || stored.session_id() != id || stored.version() != kStoredVersion) {
+    log::Warning("session not continued: its state file is damaged or of another version of profd; its dump stays",
+                 {{"session", id}, {"version", stored.version()}, {"reads", kStoredVersion}});
     if (deps_.drop_session != nullptr) deps_.drop_session(id);
     return;
   }
   const bool same_boot = !deps_.boot_id.empty() && stored.boot_id() == deps_.boot_id;
   auto known = records_.find(id);
-  if (known != records_.end() && known->second.frozen.state() != v1::Session::INTERRUPTED) {
+  if (known != records_.end() && known->second.frozen.state() != v1::Session::STATE_INTERRUPTED) {
     if (deps_.drop_session != nullptr) deps_.drop_session(id);  // it had just ended
     return;
   }
@@ -468,26 +467,25 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
     return;
   }
   Continuation continues;
-  continues.started = stored.started_ns() != 0;
+  continues.started = stored.has_started_ns();
   continues.started_wall_ns = stored.started_ns();
-  continues.duration_ms = order->plan.duration_ms;
+  continues.left_ms = left_ms;
   continues.steps_done = stored.steps_done();
-  if (order->plan.duration_ms != 0) order->plan.duration_ms = left_ms;
   order->continues = std::move(continues);
   v1::Session before;
   if (known != records_.end()) before = known->second.frozen.Get();
   records_.erase(id);
   Record& record = AddLive(id, PeerOf(stored.peer()), std::move(order).value());
-  *record.stored->mutable_order() = stored.order();
-  record.stored->set_started_ns(stored.started_ns());
-  // Of another boot: the remaining time is measured by the wall clock from now on, as it was just now.
-  record.stored->set_started_raw_ns(
-      same_boot ? stored.started_raw_ns()
-                : deps_.session.host.clock.MonotonicRawNs() -
-                      (deps_.session.host.clock.WallNs() - stored.started_ns()));
-  record.stored->set_start_at_ns(stored.start_at_ns());
+  if (stored.has_started_ns()) {
+    record.stored->set_started_ns(stored.started_ns());
+    // Of another boot: the remaining time is measured by the wall clock from now on, as it was just now.
+    record.stored->set_started_raw_ns(
+        same_boot ? stored.started_raw_ns()
+                  : deps_.session.host.clock.MonotonicRawNs() -
+                        (deps_.session.host.clock.WallNs() - stored.started_ns()));
+  }
   std::shared_ptr<Session> session = record.live;
-  AddPastOf(before, session.get());
+  AddPastOf(before.status(), session.get());
   session->Start([session, id](const Status& status) {
     log::Info(status.ok() ? "session continued" : "session could not be continued",
               {{"session", id}, {"segment", session->past().size() + 1},

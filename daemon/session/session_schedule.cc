@@ -14,17 +14,22 @@ namespace profd {
 namespace {
 
 constexpr uint64_t kMinLeaseMs = 1000;
+// A session is kept with its spec, also when it has ended. Above what 64 entries of metadata and all options take.
+constexpr size_t kMaxSpecBytes = 128 << 10;
 constexpr int kMaxMetadata = 64;
 constexpr size_t kMaxMetadataValue = 1024;
 constexpr uint32_t kMaxUserPriority = kDefaultPriority;
 
 // Gathers problems instead of stopping at the first.
-class TermsPlanner {
+class TermsCheck {
  public:
-  TermsPlanner(const v1::StartSessionRequest& request, const TermsContext& context)
-      : request_(request), context_(context) {}
+  TermsCheck(const TermsContext& context, v1::SessionSpec* spec)
+      : context_(context), spec_(*spec), schedule_(spec->schedule()) {}
 
-  Result<SessionTerms> Run() {
+  Result<ProcessId> Run() {
+    if (const size_t bytes = spec_.ByteSizeLong(); bytes > kMaxSpecBytes) {
+      Refuse("spec", "", fmt::format("has {} bytes, at most {}", bytes, kMaxSpecBytes));
+    }
     CheckStart();
     CheckSteps();
     CheckLease();
@@ -32,7 +37,7 @@ class TermsPlanner {
     CheckMetadata();
     if (!denied_.empty()) return Status(StatusCode::kPermissionDenied, std::move(denied_).Take());
     if (!problems_.empty()) return Status(StatusCode::kInvalidArgument, std::move(problems_).Take());
-    return std::move(terms_);
+    return starter_;
   }
 
  private:
@@ -52,71 +57,69 @@ class TermsPlanner {
   }
 
   void CheckStart() {
-    if (request_.start_case() != v1::StartSessionRequest::START_NOT_SET && request_.since_ms() != 0) {
+    const uint64_t max_ms = static_cast<uint64_t>(context_.config.max_start_delay_s) * 1000;
+    if (schedule_.start_case() != v1::SessionSpec::Schedule::START_NOT_SET && schedule_.has_since_ms()) {
       Conflict("since_ms", "goes with a start now, not with a start to come");
     }
-    const int64_t max_s = context_.config.max_start_delay_s;
-    if (request_.start_in_ms() > static_cast<uint64_t>(max_s) * 1000) {
-      Refuse("start_in_ms", request_.start_in_ms(),
-             fmt::format("at most {} ahead here", ExactDuration(static_cast<uint64_t>(max_s) * 1000)));
-    } else if (request_.start_in_ms() != 0) {
-      terms_.start_at_ns =
-          context_.wall_ns + static_cast<int64_t>(request_.start_in_ms()) * kNsPerMs;
+    if (schedule_.has_start_in_ms()) {
+      const uint64_t in_ms = schedule_.start_in_ms();
+      if (in_ms > max_ms) {
+        Refuse("start_in_ms", in_ms, fmt::format("at most {} ahead here", ExactDuration(max_ms)));
+      } else {
+        spec_.mutable_schedule()->set_start_at_ns(context_.wall_ns + static_cast<int64_t>(in_ms) * kNsPerMs);
+      }
+    } else if (schedule_.has_start_at_ns()) {
+      CheckInstant(schedule_.start_at_ns(), max_ms);
     }
-    if (request_.start_at_ns() < 0) {
-      Refuse("start_at_ns", request_.start_at_ns(), "must be an instant, in ns since the epoch");
-    } else if (request_.start_at_ns() != 0) {
-      CheckInstant(request_.start_at_ns(), max_s);
-    }
-    if (request_.has_start_step()) {
-      terms_.start_step = request_.start_step();
-      if (*terms_.start_step < 0) Refuse("start_step", *terms_.start_step, "must not be negative");
+    if (schedule_.has_start_step() && schedule_.start_step() < 0) {
+      Refuse("start_step", schedule_.start_step(), "must not be negative");
     }
   }
 
-  // A little late is the way orders travel; more is a mistake (a clock, a zone).
-  void CheckInstant(int64_t at_ns, int64_t max_s) {
+  // A little late is the way requests travel; more is a mistake (a clock, a zone).
+  void CheckInstant(int64_t at_ns, uint64_t max_ms) {
+    if (at_ns <= 0) {
+      Refuse("start_at_ns", at_ns, "must be an instant, in ns since the epoch");
+      return;
+    }
     int64_t ahead = at_ns - context_.wall_ns;
     if (ahead <= -kNsPerSecond) {
       Refuse("start_at_ns", at_ns, FormatSpan(-ahead) + " ago by this node's clock");
-    } else if (ahead > max_s * kNsPerSecond) {
+    } else if (ahead > static_cast<int64_t>(max_ms) * kNsPerMs) {
       Refuse("start_at_ns", at_ns,
-             fmt::format("{} ahead by this node's clock, at most {}", FormatSpan(ahead),
-                         ExactDuration(static_cast<uint64_t>(max_s) * 1000)));
-    } else {
-      terms_.start_at_ns = at_ns;
+             fmt::format("{} ahead by this node's clock, at most {}", FormatSpan(ahead), ExactDuration(max_ms)));
     }
   }
 
   void CheckSteps() {
-    terms_.steps = request_.steps();
-    if (terms_.needs_steps() && request_.job_id().empty() && request_.pids().empty()) {
-      Conflict(terms_.start_step ? "start_step" : "steps",
+    if (schedule_.has_steps() && schedule_.steps() == 0) Refuse("steps", 0, "must be above zero");
+    if (NeedsSteps(spec_) && spec_.target().job_id().empty() && spec_.target().pids().empty()) {
+      Conflict(schedule_.has_start_step() ? "start_step" : "steps",
                "needs {job_id} or {pids}: steps are counted on a process");
     }
   }
 
   void CheckLease() {
+    if (!spec_.has_lease()) return;
     const auto max_ms = static_cast<uint64_t>(context_.config.max_duration_s) * 1000;
-    const uint64_t lease = request_.lease_ms();
-    if (lease != 0 && (lease < kMinLeaseMs || lease > max_ms)) {
+    const uint64_t lease = spec_.lease().lease_ms();
+    if (lease < kMinLeaseMs || lease > max_ms) {
       Refuse("lease_ms", lease,
              fmt::format("must be {}..{}", ExactDuration(kMinLeaseMs), ExactDuration(max_ms)));
       return;
     }
-    terms_.lease_ms = static_cast<int64_t>(lease);
-    pid_t pid = request_.starter_pid();
-    if (pid < 0) {
-      Refuse("starter_pid", pid, "must be a process id");
-      return;
+    pid_t pid = context_.peer.pid;
+    if (spec_.lease().has_starter_pid()) {
+      pid = spec_.lease().starter_pid();
+      if (pid <= 0) {
+        Refuse("starter_pid", pid, "must be a process id");
+        return;
+      }
+      CheckStarter(pid);
     }
-    if (pid != 0 && lease == 0) Conflict("starter_pid", "needs {lease_ms} (it would do nothing)");
-    if (lease == 0) return;
-    if (pid != 0) CheckStarter(pid);
-    if (pid == 0) pid = context_.peer.pid;
     // A caller that has gone already does not renew; the lease runs from now on.
     std::optional<uint64_t> begin = pid > 0 ? context_.process_start_time(pid) : std::nullopt;
-    if (begin) terms_.starter = {pid, *begin};
+    if (begin) starter_ = {pid, *begin};
   }
 
   void CheckStarter(pid_t pid) {
@@ -133,47 +136,42 @@ class TermsPlanner {
   }
 
   void CheckPriority() {
-    uint32_t priority = request_.priority();
+    const uint32_t priority = PriorityOf(spec_);
     if (priority > kMaxPriority) {
       Refuse("priority", priority, fmt::format("must be 0..{}", kMaxPriority));
     } else if (priority > kMaxUserPriority && !context_.peer.admin) {
       Deny("priority", priority, fmt::format("above {} is for administrators", kMaxUserPriority));
     }
-    if (priority != 0) terms_.priority = priority;
-    if (request_.preempt() && !context_.peer.admin) {
-      Deny("preempt", "", "is for administrators");
-    }
-    terms_.preempt = request_.preempt();
+    spec_.set_priority(priority);
+    if (spec_.preempt() && !context_.peer.admin) Deny("preempt", "", "is for administrators");
   }
 
   void CheckMetadata() {
-    if (request_.metadata_size() > kMaxMetadata) {
-      Refuse("metadata", "", fmt::format("{} entries, at most {}", request_.metadata_size(), kMaxMetadata));
+    if (spec_.metadata_size() > kMaxMetadata) {
+      Refuse("metadata", "", fmt::format("{} entries, at most {}", spec_.metadata_size(), kMaxMetadata));
       return;
     }
-    for (const auto& [name, value] : request_.metadata()) {
+    for (const auto& [name, value] : spec_.metadata()) {
       if (!IsValidJobId(name)) {
         Refuse("metadata", name, "a name is at most 128 letters, digits and any of . _ - : /");
       } else if (value.size() > kMaxMetadataValue) {
         Refuse("metadata", name, fmt::format("{} characters, at most {}", value.size(), kMaxMetadataValue));
-      } else {
-        terms_.metadata.emplace(name, value);
       }
     }
   }
 
-  const v1::StartSessionRequest& request_;
   const TermsContext& context_;
-  SessionTerms terms_;
+  v1::SessionSpec& spec_;
+  const v1::SessionSpec::Schedule schedule_;  // as it was sent
+  ProcessId starter_;
   ProblemList problems_;
   ProblemList denied_;
 };
 
 }  // namespace
 
-Result<SessionTerms> PlanTerms(const v1::StartSessionRequest& request_untrusted,
-                               const TermsContext& context) {
-  return TermsPlanner(request_untrusted, context).Run();
+Result<ProcessId> AdmitTerms(const TermsContext& context, v1::SessionSpec* spec_untrusted) {
+  return TermsCheck(context, spec_untrusted).Run();
 }
 
 Status JoinProblems(const Status& a, const Status& b) {

@@ -1,5 +1,5 @@
 // When a session begins and ends, beside what it collects: start instant or step, number of steps,
-// lease, priority, metadata. The order's part of it is checked here; SessionPlan has the rest.
+// lease, priority, metadata. This part of a spec is checked here; PlanSession has the rest.
 #pragma once
 
 #include <sys/types.h>
@@ -14,12 +14,9 @@
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/session/peer.h"
+#include "profd/v1/profd.pb.h"
 
 namespace profd {
-
-namespace v1 {
-class StartSessionRequest;
-}
 
 inline constexpr uint32_t kDefaultPriority = 5;
 inline constexpr uint32_t kMaxPriority = 9;
@@ -30,19 +27,19 @@ struct ProcessId {
   uint64_t start_ticks = 0;
 };
 
-struct SessionTerms {
-  int64_t start_at_ns = 0;  // wall clock; 0 = not at an instant
-  std::optional<int64_t> start_step;
-  uint32_t steps = 0;    // 0 = not tied to steps
-  int64_t lease_ms = 0;  // 0 = none
-  ProcessId starter;     // pid 0: no process renews the lease by being alive
-  uint32_t priority = kDefaultPriority;
-  bool preempt = false;
-  std::map<std::string, std::string> metadata;
-
-  bool scheduled() const { return start_at_ns != 0 || start_step.has_value(); }
-  bool needs_steps() const { return steps != 0 || start_step.has_value(); }
-};
+// Of a spec that was admitted: its start is an instant or a step, if it is not now.
+inline bool IsScheduled(const v1::SessionSpec& spec) {
+  return spec.schedule().has_start_at_ns() || spec.schedule().has_start_step();
+}
+inline bool NeedsSteps(const v1::SessionSpec& spec) {
+  return spec.schedule().has_steps() || spec.schedule().has_start_step();
+}
+inline std::optional<int64_t> StartStepOf(const v1::SessionSpec& spec) {
+  return spec.schedule().has_start_step() ? std::optional(spec.schedule().start_step()) : std::nullopt;
+}
+inline uint32_t PriorityOf(const v1::SessionSpec& spec) {
+  return spec.has_priority() ? spec.priority() : kDefaultPriority;
+}
 
 struct TermsContext {
   const DaemonConfig& config;
@@ -52,9 +49,9 @@ struct TermsContext {
   const std::function<std::optional<uint64_t>(pid_t)>& process_start_time;
 };
 
-// INVALID_ARGUMENT or PERMISSION_DENIED with all problems, one per line.
-Result<SessionTerms> PlanTerms(const v1::StartSessionRequest& request_untrusted,
-                               const TermsContext& context);
+// Checks the terms, makes a start that is so long from now an instant, and sets the priority. The process whose life renews the
+// lease, pid 0 = none; or INVALID_ARGUMENT or PERMISSION_DENIED with all problems, one per line.
+Result<ProcessId> AdmitTerms(const TermsContext& context, v1::SessionSpec* spec_untrusted);
 
 // Of two checks of one order: what the caller gets. Refusals for want of permission come first,
 // problems of both together.

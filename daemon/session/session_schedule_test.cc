@@ -20,7 +20,12 @@ class SessionTermsTest : public ::testing::Test {
     peer_.uid = 1000;
     peer_.pid = 99;
   }
-  Result<SessionTerms> Plan() const {
+  // As it is admitted, and the process whose life renews the lease.
+  struct Terms {
+    v1::SessionSpec spec;
+    ProcessId starter;
+  };
+  Result<Terms> Admit() const {
     std::function<Result<uint32_t>(pid_t)> owner_of = [](pid_t pid) -> Result<uint32_t> {
       if (pid == 10) return 1000U;
       if (pid == 20) return 2000U;
@@ -30,67 +35,71 @@ class SessionTermsTest : public ::testing::Test {
     std::function<std::optional<uint64_t>(pid_t)> start_time = [](pid_t pid) {
       return std::optional<uint64_t>(static_cast<uint64_t>(pid) * 7);
     };
-    return PlanTerms(request_, {config_, peer_, kWall, owner_of, start_time});
+    Terms terms{request_, {}};
+    Result<ProcessId> starter = AdmitTerms({config_, peer_, kWall, owner_of, start_time}, &terms.spec);
+    if (!starter.ok()) return starter.status();
+    terms.starter = *starter;
+    return terms;
   }
-  std::string Problem() const { return Plan().status().ToString(); }
+  std::string Problem() const { return Admit().status().ToString(); }
 
   DaemonConfig config_;
   Peer peer_;
-  v1::StartSessionRequest request_;
+  v1::SessionSpec request_;
 };
 
 TEST_F(SessionTermsTest, Defaults) {
-  Result<SessionTerms> terms = Plan();
+  Result<Terms> terms = Admit();
   ASSERT_TRUE(terms.ok()) << Problem();
-  EXPECT_FALSE(terms->scheduled());
-  EXPECT_FALSE(terms->needs_steps());
-  EXPECT_EQ(terms->priority, 5u);
+  EXPECT_FALSE(IsScheduled(terms->spec));
+  EXPECT_FALSE(NeedsSteps(terms->spec));
+  EXPECT_EQ(PriorityOf(terms->spec), 5u);
 }
 
 TEST_F(SessionTermsTest, StartsToCome) {
-  request_.set_start_in_ms(1500);
-  EXPECT_EQ(Plan().value_or({}).start_at_ns, kWall + 1'500'000'000);
-  request_.clear_start_in_ms();
-  request_.set_start_at_ns(kWall + 5);
-  EXPECT_EQ(Plan().value_or({}).start_at_ns, kWall + 5);
-  request_.clear_start_at_ns();
-  request_.set_job_id("j");
-  request_.set_start_step(0);
-  EXPECT_EQ(Plan().value_or({}).start_step, 0);
-  EXPECT_TRUE(Plan().value_or({}).scheduled());
+  request_.mutable_schedule()->set_start_in_ms(1500);
+  EXPECT_EQ(Admit().value_or({}).spec.schedule().start_at_ns(), kWall + 1'500'000'000);
+  request_.mutable_schedule()->clear_start_in_ms();
+  request_.mutable_schedule()->set_start_at_ns(kWall + 5);
+  EXPECT_EQ(Admit().value_or({}).spec.schedule().start_at_ns(), kWall + 5);
+  request_.mutable_schedule()->clear_start_at_ns();
+  request_.mutable_target()->set_job_id("j");
+  request_.mutable_schedule()->set_start_step(0);
+  EXPECT_EQ(StartStepOf(Admit().value_or({}).spec), 0);
+  EXPECT_TRUE(IsScheduled(Admit().value_or({}).spec));
 }
 
 TEST_F(SessionTermsTest, ALittleLateIsNow) {
-  request_.set_start_at_ns(kWall - 999'999'999);
-  EXPECT_TRUE(Plan().ok()) << Problem();
-  request_.set_start_at_ns(kWall - 1'000'000'000);
+  request_.mutable_schedule()->set_start_at_ns(kWall - 999'999'999);
+  EXPECT_TRUE(Admit().ok()) << Problem();
+  request_.mutable_schedule()->set_start_at_ns(kWall - 1'000'000'000);
   EXPECT_THAT(Problem(), HasSubstr("1.0 s ago"));
 }
 
 TEST_F(SessionTermsTest, NotTooFarAhead) {
   config_.max_start_delay_s = 10;
-  request_.set_start_in_ms(10'000);
-  EXPECT_TRUE(Plan().ok());
-  request_.set_start_in_ms(10'001);
-  EXPECT_FALSE(Plan().ok());
-  request_.clear_start_in_ms();
-  request_.set_start_at_ns(kWall + 10 * kNsPerSecond);
-  EXPECT_TRUE(Plan().ok());
-  request_.set_start_at_ns(kWall + 10 * kNsPerSecond + 1);
-  EXPECT_FALSE(Plan().ok());
+  request_.mutable_schedule()->set_start_in_ms(10'000);
+  EXPECT_TRUE(Admit().ok());
+  request_.mutable_schedule()->set_start_in_ms(10'001);
+  EXPECT_FALSE(Admit().ok());
+  request_.mutable_schedule()->clear_start_in_ms();
+  request_.mutable_schedule()->set_start_at_ns(kWall + 10 * kNsPerSecond);
+  EXPECT_TRUE(Admit().ok());
+  request_.mutable_schedule()->set_start_at_ns(kWall + 10 * kNsPerSecond + 1);
+  EXPECT_FALSE(Admit().ok());
 }
 
 TEST_F(SessionTermsTest, AStartToComeHasNoPast) {
-  request_.set_start_in_ms(1);
-  EXPECT_TRUE(Plan().ok()) << Problem();
-  request_.set_since_ms(1000);
+  request_.mutable_schedule()->set_start_in_ms(1);
+  EXPECT_TRUE(Admit().ok()) << Problem();
+  request_.mutable_schedule()->set_since_ms(1000);
   EXPECT_THAT(Problem(), HasSubstr("since_ms: goes with a start now"));
 }
 
 TEST_F(SessionTermsTest, AllProblemsAtOnce) {
-  request_.set_start_step(-1);
-  request_.set_steps(2);
-  request_.set_lease_ms(999);
+  request_.mutable_schedule()->set_start_step(-1);
+  request_.mutable_schedule()->set_steps(2);
+  request_.mutable_lease()->set_lease_ms(999);
   request_.set_priority(10);
   (*request_.mutable_metadata())["no name"] = "x";
   (*request_.mutable_metadata())["long"] = std::string(1025, 'x');
@@ -99,43 +108,62 @@ TEST_F(SessionTermsTest, AllProblemsAtOnce) {
                                HasSubstr("no name"), HasSubstr("1025 characters")));
 }
 
+// What is kept of a session is bounded.
+TEST_F(SessionTermsTest, ASpecHasALimit) {
+  request_.set_options_json(std::string(127 << 10, ' '));
+  EXPECT_TRUE(Admit().ok()) << Problem();
+  request_.set_options_json(std::string(128 << 10, ' '));
+  EXPECT_THAT(Problem(), HasSubstr("at most 131072"));
+}
+
+TEST_F(SessionTermsTest, NoStepsAreNoOrder) {
+  request_.mutable_target()->set_job_id("j");
+  request_.mutable_schedule()->set_steps(0);
+  EXPECT_THAT(Problem(), HasSubstr("steps = 0: must be above zero"));
+  request_.mutable_schedule()->set_steps(1);
+  EXPECT_TRUE(NeedsSteps(Admit().value_or({}).spec));
+}
+
 TEST_F(SessionTermsTest, MetadataOfSixtyFourEntries) {
   for (int i = 0; i < 64; ++i) (*request_.mutable_metadata())["k" + std::to_string(i)] = "v";
-  EXPECT_EQ(Plan().value_or({}).metadata.size(), 64u);
+  EXPECT_EQ(Admit().value_or({}).spec.metadata_size(), 64);
   (*request_.mutable_metadata())["more"] = "v";
   EXPECT_THAT(Problem(), HasSubstr("65 entries"));
 }
 
 TEST_F(SessionTermsTest, LeaseIsTiedToTheStarter) {
-  request_.set_lease_ms(1000);
-  EXPECT_EQ(Plan().value_or({}).starter.pid, 99);
-  EXPECT_EQ(Plan().value_or({}).starter.start_ticks, 693u);
-  request_.set_starter_pid(10);
-  EXPECT_EQ(Plan().value_or({}).starter.pid, 10);
-  request_.set_starter_pid(20);
-  EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
-  request_.set_starter_pid(30);
+  request_.mutable_lease()->set_lease_ms(1000);
+  EXPECT_EQ(Admit().value_or({}).starter.pid, 99);
+  EXPECT_EQ(Admit().value_or({}).starter.start_ticks, 693u);
+  request_.mutable_lease()->set_starter_pid(10);
+  EXPECT_EQ(Admit().value_or({}).starter.pid, 10);
+  request_.mutable_lease()->set_starter_pid(20);
+  EXPECT_EQ(Admit().status().code(), StatusCode::kPermissionDenied);
+  request_.mutable_lease()->set_starter_pid(30);
   EXPECT_THAT(Problem(), HasSubstr("no such process"));
-  request_.set_starter_pid(40);
+  request_.mutable_lease()->set_starter_pid(40);
   EXPECT_THAT(Problem(), HasSubstr("starter_pid = 40: hidden, to watch who starts a session; "
                                    "profctl start --detach is not watched"));
-  request_.set_starter_pid(10);
-  request_.clear_lease_ms();
-  EXPECT_THAT(Problem(), HasSubstr("starter_pid: needs lease_ms"));
+  request_.mutable_lease()->set_starter_pid(10);
+  request_.mutable_lease()->clear_lease_ms();
+  EXPECT_THAT(Problem(), HasSubstr("lease_ms = 0: must be 1s"));
 }
 
 TEST_F(SessionTermsTest, PriorityAndPreemptionAreTheAdministrators) {
   request_.set_priority(5);
-  EXPECT_TRUE(Plan().ok());
+  EXPECT_TRUE(Admit().ok());
   request_.set_priority(6);
-  EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(Admit().status().code(), StatusCode::kPermissionDenied);
   peer_.admin = true;
-  EXPECT_EQ(Plan().value_or({}).priority, 6u);
+  EXPECT_EQ(PriorityOf(Admit().value_or({}).spec), 6u);
+  // The least one is no default.
+  request_.set_priority(0);
+  EXPECT_EQ(PriorityOf(Admit().value_or({}).spec), 0u);
   request_.set_preempt(true);
-  EXPECT_TRUE(Plan().ok());
+  EXPECT_TRUE(Admit().ok());
   peer_.admin = false;
   request_.set_priority(1);
-  EXPECT_EQ(Plan().status().code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(Admit().status().code(), StatusCode::kPermissionDenied);
 }
 
 TEST(JoinProblems, PermissionsFirstOthersTogether) {

@@ -33,18 +33,18 @@ void Session::BeginJob() {
   };
   job_->Watch(std::move(events), [this] {
     // The step to start at may be seen in a ring before the process has reported it.
-    return taking_marks_ || (state_ == SessionState::kScheduled && terms_.start_step);
+    return taking_marks_ || (state_ == SessionState::kScheduled && spec_.schedule().has_start_step());
   });
 }
 
 // The order is answered now; WatchSession reports what becomes of it.
 void Session::Schedule() {
   SetState(SessionState::kScheduled);
-  if (terms_.start_step) {
+  if (spec_.schedule().has_start_step()) {
     attach::SessionNotice notice;
     notice.state = "armed";
-    notice.start_step = terms_.start_step;
-    notice.steps = terms_.steps;
+    notice.start_step = StartStepOf(spec_);
+    notice.steps = spec_.schedule().steps();
     notice.options = plan_.application_options;
     job_->Tell(std::move(notice));
   } else {
@@ -58,13 +58,13 @@ void Session::WaitForStart() {
   if (state_ != SessionState::kScheduled) return;
   // Once the dump says when it starts, a clock that is set does not change it.
   int64_t left = prepared_ ? start_raw_ns_ - deps_.host.clock.MonotonicRawNs()
-                           : terms_.start_at_ns - deps_.host.clock.WallNs();
+                           : spec_.schedule().start_at_ns() - deps_.host.clock.WallNs();
   if (left <= 0) {
     Launch();
     return;
   }
   int64_t pause = left;
-  if (!plan_.no_dump && !prepared_) {
+  if (!spec_.no_dump() && !prepared_) {
     if (left <= kPrepareNs) {
       Prepare(left);
     } else {
@@ -78,7 +78,7 @@ void Session::WaitForStart() {
 void Session::Prepare(int64_t left_ns) {
   prepared_ = true;
   SetStart();
-  start_wall_ns_ = terms_.start_at_ns;
+  start_wall_ns_ = spec_.schedule().start_at_ns();
   start_raw_ns_ += left_ns;
   OpenDump();
 }
@@ -135,10 +135,10 @@ void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
 void Session::OnProcessGone(const TrainingProcess& process) {
   DCHECK_ON(deps_.control);
   if (marks_ != nullptr) marks_->OnGone(process.pid);
-  if (!terms_.needs_steps() || job_->CountingProcess() != nullptr) return;
+  if (!NeedsSteps(spec_) || job_->CountingProcess() != nullptr) return;
   if (state_ == SessionState::kScheduled) {
-    StopLater(fmt::format("no attached process is left to begin step {}", *terms_.start_step));
-  } else if (terms_.steps != 0) {
+    StopLater(fmt::format("no attached process is left to begin step {}", spec_.schedule().start_step()));
+  } else if (spec_.schedule().has_steps()) {
     StopLater("no attached process is left to count steps");
   }
 }
@@ -146,10 +146,10 @@ void Session::OnProcessGone(const TrainingProcess& process) {
 // Whatever it was tied to is still there; otherwise it is stopped.
 bool Session::StillWanted() {
   if (job_ != nullptr) job_->Refresh();
-  if (plan_.end_with_pid != 0) {
-    std::optional<uint64_t> begin = deps_.process_start_time(plan_.end_with_pid);
+  if (const pid_t pid = spec_.schedule().end_with_pid(); pid != 0) {
+    std::optional<uint64_t> begin = deps_.process_start_time(pid);
     if (!begin || *begin != end_pid_start_) {
-      Stop(fmt::format("process {} ended", plan_.end_with_pid));
+      Stop(fmt::format("process {} ended", pid));
       return false;
     }
   }
@@ -158,45 +158,49 @@ bool Session::StillWanted() {
     const SessionTargets& targets = job_->targets();
     tied = targets.bound || !targets.pids.empty() || !targets.unknown_pids.empty();
   }
-  if (!tied && terms_.lease_ms == 0) return true;
+  if (!tied && !spec_.has_lease()) return true;
   bool alive = job_ != nullptr && job_->AnyAlive();
   if (tied && !alive) {
     Stop("all processes of the job have ended");
     return false;
   }
-  if (terms_.lease_ms == 0) return true;
+  if (!spec_.has_lease()) return true;
   bool starter = false;
-  if (terms_.starter.pid != 0) {
-    std::optional<uint64_t> begin = deps_.process_start_time(terms_.starter.pid);
-    starter = begin && *begin == terms_.starter.start_ticks;
+  if (starter_.pid != 0) {
+    std::optional<uint64_t> begin = deps_.process_start_time(starter_.pid);
+    starter = begin && *begin == starter_.start_ticks;
   }
   const int64_t now = deps_.host.clock.SteadyNs();
   lease_.Look(now, alive || starter);
   if (!lease_.expired(now)) return true;
-  const pid_t pid = terms_.starter.pid;
+  const pid_t pid = starter_.pid;
   Stop(fmt::format("lease expired: not renewed for {} ms after the caller{} exited",
-                   terms_.lease_ms, pid != 0 ? fmt::format(" (process {})", pid) : ""));
+                   spec_.lease().lease_ms(), pid != 0 ? fmt::format(" (process {})", pid) : ""));
   return false;
 }
 
-int64_t Session::RenewLease() {
+std::optional<uint64_t> Session::RenewLease() {
   DCHECK_ON(deps_.control);
-  if (terms_.lease_ms == 0) return 0;
+  if (!spec_.has_lease()) return std::nullopt;
   lease_.Renew(deps_.host.clock.SteadyNs());
-  return terms_.lease_ms;
+  return spec_.lease().lease_ms();
+}
+
+int64_t Session::LeftMs() const {
+  return continues_ ? continues_->left_ms : static_cast<int64_t>(spec_.schedule().duration_ms());
 }
 
 int64_t Session::KnownEndWallNs() const {
-  if (plan_.duration_ms == 0 || finished()) return 0;
+  if (!spec_.schedule().has_duration_ms() || finished()) return 0;
   int64_t begin = ordered_wall_ns_ != 0 ? ordered_wall_ns_ : start_wall_ns_;
-  if (state_ == SessionState::kScheduled) begin = terms_.start_at_ns;
-  return begin == 0 ? 0 : begin + plan_.duration_ms * kNsPerMs;
+  if (state_ == SessionState::kScheduled) begin = spec_.schedule().start_at_ns();
+  return begin == 0 ? 0 : begin + LeftMs() * kNsPerMs;
 }
 
 // The session runs: its processes are notified and their marks are taken.
 void Session::TakeMarks() {
   if (job_ == nullptr) return;
-  if (!terms_.start_step || (continues_ && continues_->started)) steps_.Open(std::nullopt);
+  if (!spec_.schedule().has_start_step() || (continues_ && continues_->started)) steps_.Open(std::nullopt);
   if (dump_ != nullptr) {
     std::vector<SessionMarks::Device> devices;
     for (const DeviceInfo& info : deps_.host.devices) {
@@ -208,11 +212,11 @@ void Session::TakeMarks() {
                                             !plan_.takes_marks);
     if (launch_step_.first != 0) marks_->NoteRunningStep(launch_step_.first, launch_step_.second);
   }
-  taking_marks_ = dump_ != nullptr || terms_.needs_steps();
+  taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
   attach::SessionNotice notice;
   notice.state = "running";
-  notice.start_step = terms_.start_step;
-  notice.steps = terms_.steps;
+  notice.start_step = StartStepOf(spec_);
+  notice.steps = spec_.schedule().steps();
   notice.options = plan_.application_options;
   job_->Tell(std::move(notice));
   if (steps_.over()) StopLater(steps_.Text());
@@ -244,10 +248,7 @@ void Session::LeaveJob() {
   deps_.control.Post([self = shared_from_this()] { self->job_->Leave(); });
 }
 
-void Session::DescribeOrder(Manifest* manifest) const {
-  manifest->metadata = terms_.metadata;
-  manifest->start_step = terms_.start_step;
-  manifest->steps = terms_.steps;
+void Session::DescribeProgress(Manifest* manifest) const {
   manifest->steps_done = steps_.done();
   if (job_ == nullptr) return;
   manifest->processes.clear();
@@ -257,18 +258,10 @@ void Session::DescribeOrder(Manifest* manifest) const {
   }
 }
 
-void Session::FillOrder(v1::Session* out) const {
-  if (state_ == SessionState::kScheduled) out->set_started_ns(0);
-  out->set_start_at_ns(terms_.start_at_ns);
-  if (terms_.start_step) out->set_start_step(*terms_.start_step);
-  out->set_steps(terms_.steps);
+void Session::FillProgress(v1::SessionStatus* out) const {
   out->set_steps_done(steps_.done());
-  out->set_priority(terms_.priority);
-  for (const auto& [name, value] : terms_.metadata) (*out->mutable_metadata())[name] = value;
-  if (terms_.lease_ms != 0) {
-    out->set_lease_ms(static_cast<uint64_t>(terms_.lease_ms));
-    out->set_lease_left_ms(
-        finished() ? 0 : static_cast<uint64_t>(lease_.left_ms(deps_.host.clock.SteadyNs())));
+  if (const int64_t left_ms = lease_.left_ms(deps_.host.clock.SteadyNs()); left_ms > 0 && !finished()) {
+    out->set_lease_left_ms(static_cast<uint64_t>(left_ms));
   }
   if (marks_ != nullptr) {
     out->set_marks(marks_->written());

@@ -91,7 +91,7 @@ void SessionStatistics::Take(const std::map<int, DeviceReading>& readings,
   }
 }
 
-void SessionStatistics::Fill(v1::Session* out) const {
+void SessionStatistics::Fill(v1::SessionStatus* out) const {
   for (const auto& [id, device] : devices_) {
     v1::DeviceStatistics& wire = *out->add_statistics();
     wire.set_device(static_cast<uint32_t>(id));

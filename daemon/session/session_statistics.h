@@ -14,7 +14,7 @@ namespace profd {
 class MetricStore;
 
 namespace v1 {
-class Session;
+class SessionStatus;
 }
 
 // The latest values of one NPU; what is not measured is absent.
@@ -33,7 +33,7 @@ class SessionStatistics {
  public:
   // A device counts from the first reading it is in.
   void Take(const std::map<int, DeviceReading>& readings, std::span<const int> devices);
-  void Fill(v1::Session* out) const;
+  void Fill(v1::SessionStatus* out) const;
 
  private:
   // What a counter has grown by; one that fell was cleared, and counts anew.

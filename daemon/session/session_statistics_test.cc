@@ -39,10 +39,10 @@ class SessionStatisticsTest : public ::testing::Test {
     statistics_.Take(ReadDevices(store_, devices_, now_), std::vector<int>{1});
     now_ += kNsPerSecond;
   }
-  v1::Session Filled() const {
-    v1::Session session;
-    statistics_.Fill(&session);
-    return session;
+  v1::SessionStatus Filled() const {
+    v1::SessionStatus status;
+    statistics_.Fill(&status);
+    return status;
   }
 
   MetricStore store_;
@@ -56,9 +56,9 @@ TEST_F(SessionStatisticsTest, CountsWhatCameWhileItRan) {
   Look(1000, 10e9, 0.5, 20);
   Look(1250, 30e9, 1.0, 21);
   Look(1500, 20e9, 0.0, 25, 2);
-  v1::Session session = Filled();
-  ASSERT_EQ(session.statistics_size(), 1);
-  const v1::DeviceStatistics& device = session.statistics(0);
+  v1::SessionStatus status = Filled();
+  ASSERT_EQ(status.statistics_size(), 1);
+  const v1::DeviceStatistics& device = status.statistics(0);
   EXPECT_EQ(device.device(), 1u);
   EXPECT_EQ(device.energy_joules(), 500);
   EXPECT_EQ(device.peak_memory_bytes(), 30'000'000'000u);
@@ -77,15 +77,15 @@ TEST_F(SessionStatisticsTest, ACounterThatWasClearedCountsAnew) {
 TEST_F(SessionStatisticsTest, WhatWasNotReadIsNotThere) {
   Write(MetricByName("atlas_npu_hbm_used_bytes"), 5);
   statistics_.Take(ReadDevices(store_, devices_, now_), std::vector<int>{0, 1});
-  v1::Session session = Filled();
-  ASSERT_EQ(session.statistics_size(), 1);
-  EXPECT_FALSE(session.statistics(0).has_energy_joules());
-  EXPECT_FALSE(session.statistics(0).has_mean_utilization_ratio());
-  EXPECT_FALSE(session.statistics(0).has_ecc_corrected());
+  v1::SessionStatus status = Filled();
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_FALSE(status.statistics(0).has_energy_joules());
+  EXPECT_FALSE(status.statistics(0).has_mean_utilization_ratio());
+  EXPECT_FALSE(status.statistics(0).has_ecc_corrected());
   // What is out of date is none.
   SessionStatistics later;
   later.Take(ReadDevices(store_, devices_, now_ + 600 * kNsPerSecond), std::vector<int>{0, 1});
-  v1::Session none;
+  v1::SessionStatus none;
   later.Fill(&none);
   EXPECT_EQ(none.statistics_size(), 0);
 }

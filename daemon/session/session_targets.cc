@@ -71,9 +71,9 @@ Status CheckOneUser(const SessionTargets& targets, const std::vector<TrainingPro
 
 // Narrows by pid where the pids named are processes of the job; those of which nothing is known stay
 // for host_sys, and their owner is checked by the planner.
-void TakePids(const v1::StartSessionRequest& request, std::vector<TrainingProcess>* chosen,
+void TakePids(const v1::SessionSpec::Target& target, std::vector<TrainingProcess>* chosen,
               SessionTargets* targets) {
-  std::set<pid_t> named(request.pids().begin(), request.pids().end());
+  std::set<pid_t> named(target.pids().begin(), target.pids().end());
   if (named.empty()) return;
   std::erase_if(*chosen, [&](const TrainingProcess& p) { return !named.contains(p.pid); });
   for (const TrainingProcess& process : *chosen) {
@@ -93,27 +93,27 @@ bool SessionTargets::Matches(const TrainingProcess& process) const {
   return ranks.empty() || (process.rank && ranks.contains(*process.rank));
 }
 
-Result<SessionTargets> ResolveTargets(const v1::StartSessionRequest& request, const Peer& peer,
+Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, const Peer& peer,
                                       std::span<const TrainingProcess> known) {
   SessionTargets targets;
   targets.admin = peer.admin;
   targets.uid = peer.uid;
-  targets.job_id = request.job_id();
-  for (uint32_t rank : request.ranks()) targets.ranks.insert(static_cast<int>(rank));
+  targets.job_id = target.job_id();
+  for (uint32_t rank : target.ranks()) targets.ranks.insert(static_cast<int>(rank));
   if (!targets.ranks.empty() && targets.job_id.empty()) {
     return InvalidArgument("ranks need a job_id: they are ranks of a job");
   }
-  if (!targets.ranks.empty() && request.all()) {
+  if (!targets.ranks.empty() && target.all()) {
     return InvalidArgument("ranks and all exclude each other: use either some ranks of a job or all devices");
   }
   std::vector<TrainingProcess> of_job;
   for (const TrainingProcess& process : known) {
     if (!Visible(targets, process) || process.silent_since_ns != 0) continue;
-    if (targets.job_id.empty() ? request.pids().empty() : process.job_id != targets.job_id) continue;
+    if (targets.job_id.empty() ? target.pids().empty() : process.job_id != targets.job_id) continue;
     of_job.push_back(process);
   }
-  bool whole = request.all() || !request.devices().empty();
-  if (of_job.empty() && !targets.job_id.empty() && !whole && request.pids().empty()) {
+  bool whole = target.all() || !target.devices().empty();
+  if (of_job.empty() && !targets.job_id.empty() && !whole && target.pids().empty()) {
     return NoSuchJob(targets, known);
   }
   RETURN_IF_ERROR(CheckRanks(targets, of_job));
@@ -123,14 +123,14 @@ Result<SessionTargets> ResolveTargets(const v1::StartSessionRequest& request, co
       return !p.rank || !targets.ranks.contains(*p.rank);
     });
   }
-  if (request.pids().empty()) {
+  if (target.pids().empty()) {
     if (Status one = CheckOneUser(targets, chosen); !one.ok()) {
       if (!whole) return one;
       targets.warnings.push_back(one.message());
       chosen.clear();
     }
   }
-  TakePids(request, &chosen, &targets);
+  TakePids(target, &chosen, &targets);
   targets.processes = std::move(chosen);
   targets.bound = !whole && !targets.processes.empty();
   if (!targets.bound) return targets;

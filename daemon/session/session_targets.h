@@ -13,12 +13,9 @@
 #include "base/status.h"
 #include "daemon/jobs/job_directory.h"
 #include "daemon/session/peer.h"
+#include "profd/v1/profd.pb.h"
 
 namespace profd {
-
-namespace v1 {
-class StartSessionRequest;
-}
 
 struct SessionTargets {
   std::string job_id;
@@ -42,7 +39,7 @@ struct SessionTargets {
 
 // INVALID_ARGUMENT (all problems, one per line) or NOT_FOUND with the caller's jobs. `known` is
 // processes of all users; what does not belong to the peer does not exist for it.
-Result<SessionTargets> ResolveTargets(const v1::StartSessionRequest& request_untrusted,
+Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target_untrusted,
                                       const Peer& peer, std::span<const TrainingProcess> known);
 
 }  // namespace profd

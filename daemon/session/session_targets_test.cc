@@ -32,7 +32,7 @@ class SessionTargetsTest : public ::testing::Test {
               Process(12, 1000, "j2", 0, {3}), Process(20, 2000, "secret", 0, {4}),
               Process(21, 2000, "j1", 7, {5})};
   }
-  Result<SessionTargets> Resolve() const { return ResolveTargets(request_, peer_, known_); }
+  Result<SessionTargets> Resolve() const { return ResolveTargets(request_.target(), peer_, known_); }
   std::vector<pid_t> Pids() const {
     std::vector<pid_t> pids;
     for (const TrainingProcess& process : Resolve().value_or({}).processes) {
@@ -44,11 +44,11 @@ class SessionTargetsTest : public ::testing::Test {
 
   Peer peer_;
   std::vector<TrainingProcess> known_;
-  v1::StartSessionRequest request_;
+  v1::SessionSpec request_;
 };
 
 TEST_F(SessionTargetsTest, AJobMeansItsProcessesAndTheirDevices) {
-  request_.set_job_id("j1");
+  request_.mutable_target()->set_job_id("j1");
   Result<SessionTargets> targets = Resolve();
   ASSERT_TRUE(targets.ok()) << Problem();
   EXPECT_TRUE(targets->bound);
@@ -57,24 +57,24 @@ TEST_F(SessionTargetsTest, AJobMeansItsProcessesAndTheirDevices) {
 }
 
 TEST_F(SessionTargetsTest, RanksNarrow) {
-  request_.set_job_id("j1");
-  request_.add_ranks(1);
+  request_.mutable_target()->set_job_id("j1");
+  request_.mutable_target()->add_ranks(1);
   EXPECT_THAT(Resolve().value_or({}).devices, ElementsAre(1, 2));
   EXPECT_THAT(Pids(), ElementsAre(11));
-  request_.add_ranks(7);  // another user's
+  request_.mutable_target()->add_ranks(7);  // another user's
   EXPECT_THAT(Problem(), HasSubstr("no rank 7 on this node (here are 0, 1)"));
 }
 
 TEST_F(SessionTargetsTest, RanksOfNothingAreAnError) {
-  request_.add_ranks(0);
+  request_.mutable_target()->add_ranks(0);
   EXPECT_EQ(Resolve().status().code(), StatusCode::kInvalidArgument);
-  request_.set_job_id("j1");
-  request_.set_all(true);
+  request_.mutable_target()->set_job_id("j1");
+  request_.mutable_target()->set_all(true);
   EXPECT_EQ(Resolve().status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(SessionTargetsTest, AnUnknownJobListsThoseThereAre) {
-  request_.set_job_id("nope");
+  request_.mutable_target()->set_job_id("nope");
   EXPECT_EQ(Resolve().status().code(), StatusCode::kNotFound);
   EXPECT_THAT(Problem(), HasSubstr("j1 (2 processes), j2 (1 process)"));
   EXPECT_THAT(Problem(), HasSubstr("--all"));
@@ -84,7 +84,7 @@ TEST_F(SessionTargetsTest, AnUnknownJobListsThoseThereAre) {
 }
 
 TEST_F(SessionTargetsTest, AnothersJobDoesNotExist) {
-  request_.set_job_id("secret");
+  request_.mutable_target()->set_job_id("secret");
   EXPECT_EQ(Resolve().status().code(), StatusCode::kNotFound);
   peer_.admin = true;
   EXPECT_THAT(Pids(), ElementsAre(20));
@@ -92,26 +92,26 @@ TEST_F(SessionTargetsTest, AnothersJobDoesNotExist) {
 
 TEST_F(SessionTargetsTest, AJobOfTwoUsersIsNamedByPids) {
   peer_.admin = true;
-  request_.set_job_id("j1");
+  request_.mutable_target()->set_job_id("j1");
   EXPECT_EQ(Resolve().status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(Problem(), HasSubstr("uids 1000, 2000"));
-  request_.add_pids(21);
+  request_.mutable_target()->add_pids(21);
   EXPECT_THAT(Pids(), ElementsAre(21));
-  request_.clear_pids();
-  request_.set_all(true);
+  request_.mutable_target()->clear_pids();
+  request_.mutable_target()->set_all(true);
   EXPECT_THAT(Pids(), IsEmpty());
   EXPECT_EQ(Resolve().value_or({}).warnings.size(), 1u);
 }
 
 TEST_F(SessionTargetsTest, WithDevicesOrAllAJobIsAName) {
-  request_.set_job_id("nope");
-  request_.set_all(true);
+  request_.mutable_target()->set_job_id("nope");
+  request_.mutable_target()->set_all(true);
   Result<SessionTargets> targets = Resolve();
   ASSERT_TRUE(targets.ok()) << Problem();
   EXPECT_FALSE(targets->bound);
-  request_.set_job_id("j1");
-  request_.set_all(false);
-  request_.add_devices(6);
+  request_.mutable_target()->set_job_id("j1");
+  request_.mutable_target()->set_all(false);
+  request_.mutable_target()->add_devices(6);
   targets = Resolve();
   ASSERT_TRUE(targets.ok()) << Problem();
   EXPECT_FALSE(targets->bound);
@@ -120,13 +120,13 @@ TEST_F(SessionTargetsTest, WithDevicesOrAllAJobIsAName) {
 }
 
 TEST_F(SessionTargetsTest, PidsNarrow) {
-  request_.set_job_id("j1");
-  request_.add_pids(11);
+  request_.mutable_target()->set_job_id("j1");
+  request_.mutable_target()->add_pids(11);
   EXPECT_THAT(Pids(), ElementsAre(11));
   EXPECT_THAT(Resolve().value_or({}).devices, ElementsAre(1, 2));
-  request_.clear_job_id();
+  request_.mutable_target()->clear_job_id();
   EXPECT_THAT(Pids(), ElementsAre(11));
-  request_.set_pids(0, 4711);
+  request_.mutable_target()->set_pids(0, 4711);
   Result<SessionTargets> targets = Resolve();
   ASSERT_TRUE(targets.ok()) << Problem();
   EXPECT_FALSE(targets->bound);
@@ -142,8 +142,8 @@ TEST_F(SessionTargetsTest, NothingNamedMeansNoProcess) {
 }
 
 TEST_F(SessionTargetsTest, LatecomersAreToldApart) {
-  request_.set_job_id("j1");
-  request_.add_ranks(1);
+  request_.mutable_target()->set_job_id("j1");
+  request_.mutable_target()->add_ranks(1);
   SessionTargets targets = Resolve().value_or({});
   EXPECT_TRUE(targets.Matches(Process(30, 1000, "j1", 1, {})));
   EXPECT_FALSE(targets.Matches(Process(30, 1000, "j1", 0, {})));
@@ -153,13 +153,13 @@ TEST_F(SessionTargetsTest, LatecomersAreToldApart) {
 
 TEST_F(SessionTargetsTest, ProcessesThatHaveGoneDoNotCount) {
   for (TrainingProcess& process : known_) process.silent_since_ns = 1;
-  request_.set_job_id("j1");
+  request_.mutable_target()->set_job_id("j1");
   EXPECT_EQ(Resolve().status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(SessionTargetsTest, AJobWithoutDevicesIsProfiledOnTheHost) {
   known_ = {Process(10, 1000, "j1", 0, {})};
-  request_.set_job_id("j1");
+  request_.mutable_target()->set_job_id("j1");
   Result<SessionTargets> targets = Resolve();
   ASSERT_TRUE(targets.ok());
   EXPECT_TRUE(targets->bound);

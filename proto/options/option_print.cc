@@ -151,7 +151,6 @@ std::string OptionsProto() {
       "// The vendor's profiling options as typed fields; printed from the option table\n"
       "// (proto/options/option_table.cc) by `print_options --proto`. An unset field was not asked "
       "for.\n"
-      "// The oneofs are what `optional` is, for compilers that do not have it yet (protoc before 3.15).\n"
       "syntax = \"proto3\";\n\npackage profd.v1;\n\nmessage ProfilingOptions {\n";
   bool first = true;
   for (const Option& option : Table()) {
@@ -165,7 +164,7 @@ std::string OptionsProto() {
                         OriginName(option.origin), WithUnit(option), DefaultText(option)));
     if (!option.conflicts.empty()) Comment(&out, fmt::format("Rules: {}.", option.conflicts));
     if (!option.chips.empty()) Comment(&out, fmt::format("Chips: {}.", option.chips));
-    out += fmt::format("  oneof {0}_set {{ {1} {0} = {2}; }}\n", option.key,
+    out += fmt::format("  optional {1} {0} = {2};\n", option.key,
                        IsNumeric(option) ? "uint32" : "string", option.field);
   }
   return out + "}\n";

@@ -36,8 +36,8 @@ std::string BadRequest(std::span<const Problem> problems) {
 }  // namespace
 
 void ToWire(const Problem& problem, v1::Problem* out) {
-  static_assert(v1::Problem::INVALID == static_cast<int>(Problem::Kind::kInvalid) + 1 &&
-                v1::Problem::FAILED == static_cast<int>(Problem::Kind::kFailed) + 1);
+  static_assert(v1::Problem::KIND_INVALID == static_cast<int>(Problem::Kind::kInvalid) + 1 &&
+                v1::Problem::KIND_FAILED == static_cast<int>(Problem::Kind::kFailed) + 1);
   out->set_kind(static_cast<v1::Problem::Kind>(static_cast<int>(problem.kind) + 1));
   out->set_field(problem.field);
   out->set_value(problem.value);
@@ -47,7 +47,7 @@ void ToWire(const Problem& problem, v1::Problem* out) {
 
 Problem FromWire(const v1::Problem& message) {
   Problem problem;
-  if (message.kind() >= v1::Problem::INVALID && message.kind() <= v1::Problem::FAILED) {
+  if (message.kind() >= v1::Problem::KIND_INVALID && message.kind() <= v1::Problem::KIND_FAILED) {
     problem.kind = static_cast<Problem::Kind>(static_cast<int>(message.kind()) - 1);
   }
   problem.field = message.field();

@@ -58,11 +58,11 @@ class Bombs(DaemonCase):
                     # The connection may also just end: it is not answered in any case.
                     with contextlib.suppress(ConnectionError):
                         connection = raw_http2.Connection(raw)
-                        answer = connection.call("/profd.v1.Profd/GetNode", bomb)
+                        answer = connection.call("/profd.v1.NodeService/GetNode", bomb)
                         text = b"".join(body for kind, body in answer if kind == raw_http2.HEADERS)
                         self.assertIn(b"grpc-status\x02" + UNIMPLEMENTED, text)
                         # An honest call of the same client is served.
-                        answer = connection.call("/profd.v1.Profd/GetNode", b"", False, "identity")
+                        answer = connection.call("/profd.v1.NodeService/GetNode", b"", False, "identity")
                         self.assertTrue([body for kind, body in answer if kind == raw_http2.DATA])
         self.assert_small_while(attack)
 
@@ -159,7 +159,7 @@ class Quotas(AttackCase):
         self.assertEqual(self.ctl_as(BOB, "stop", bobs)["sessions"][0]["state"], "done")
 
 
-METHOD = "/profd.v1.Profd/"
+NODE, SESSION, DUMP = ("/profd.v1.%sService/" % name for name in ("Node", "Session", "Dump"))
 TEXT = 0x0A  # field 1, a text: what every request begins with that names a session
 
 
@@ -191,7 +191,7 @@ class Calls(AttackCase):
         """Alice's, until so many of her calls have been ended. The answer of the last of those."""
         def attack(keep):
             keep.append(crowd := raw_http2.Crowd(self.daemon.connect))
-            crowd.call(METHOD + method, message, calls)
+            crowd.call(method, message, calls)
             done = crowd.until(lambda c: c.ended >= ended, scaled(60))
             return {"done": done, "ended": crowd.ended, "text": crowd.texts[0] if crowd.texts else ""}
         return Forked(attack, ALICE, (self.group,))
@@ -210,7 +210,7 @@ class Calls(AttackCase):
         """600 streams of Alice's: 64 are served, in 16 MiB; the daemon stays small, and Bob has his own."""
         bobs = self.ctl_as(BOB, "start", *ORDER)["session_id"]
         before = self.daemon.rss()
-        with self.crowd("StreamSamples", b"", self.CROWD, self.CROWD - self.STREAMS) as alice:
+        with self.crowd(NODE + "StreamSamples", b"", self.CROWD, self.CROWD - self.STREAMS) as alice:
             self.assert_refused("stream", "live streams", self.STREAMS, alice)
             records = self.daemon.show(bobs)["records"]
             # While her buffers fill.
@@ -226,7 +226,7 @@ class Calls(AttackCase):
     def test_watches_of_one_user(self):
         own = self.ctl_as(ALICE, "start", *ORDER)["session_id"]
         before = self.daemon.rss()
-        with self.crowd("WatchSession", request_for(own), self.CROWD, self.CROWD - self.WATCHES) as alice:
+        with self.crowd(SESSION + "WatchSession", request_for(own), self.CROWD, self.CROWD - self.WATCHES) as alice:
             self.assert_refused("watch", "watches", self.WATCHES, alice)
             bobs = self.ctl_as(BOB, "start", *ORDER, "--duration", "1s")["session_id"]
             self.assertEqual(self.daemon.run("watch", bobs, user=BOB, groups=(self.group,)).returncode, 0)
@@ -239,7 +239,7 @@ class Calls(AttackCase):
         ended = {user: self.ctl_as(user, "start", *ORDER, "--duration", "500ms")["session_id"] for user in (ALICE, BOB)}
         for session in ended.values():
             self.daemon.until_state(session, "done")
-        with self.crowd("FetchDump", request_for(ended[ALICE]), self.CROWD, self.CROWD - self.FETCHES) as alice:
+        with self.crowd(DUMP + "FetchDump", request_for(ended[ALICE]), self.CROWD, self.CROWD - self.FETCHES) as alice:
             self.assert_refused("fetch", "fetches of dumps", self.FETCHES, alice)
             out = tempfile.mkdtemp(prefix="profd-fetch-")
             self.addCleanup(shutil.rmtree, out)
@@ -251,7 +251,7 @@ class Calls(AttackCase):
     def test_unread_answers_of_one_user(self):
         """An answer is memory until it has been taken."""
         before = self.daemon.rss()
-        with self.crowd("ListOptions", b"", 4 * self.CROWD, 4 * self.CROWD - self.UNARY) as alice:
+        with self.crowd(NODE + "ListOptions", b"", 4 * self.CROWD, 4 * self.CROWD - self.UNARY) as alice:
             self.assertGreaterEqual(alice.answer["ended"], 4 * self.CROWD - self.UNARY, alice.answer)
             self.assertRegex(alice.answer["text"], rf"(too many|no memory for more) calls: (those of )?uid {ALICE} ")
             eventually(lambda: self.held("unary") >= 1, what="answers are held")
@@ -267,7 +267,7 @@ class Calls(AttackCase):
             with self.daemon.connect() as raw:
                 # Field 15 is unknown to GetNode, and so left alone.
                 message = b"\x7a" + self.varint(size) + bytes(size)
-                answer = raw_http2.Connection(raw).call(METHOD + "GetNode", message, False, "identity")
+                answer = raw_http2.Connection(raw).call(NODE + "GetNode", message, False, "identity")
                 self.assertEqual(any(kind == raw_http2.DATA for kind, _ in answer), ok, size)
 
     @staticmethod
@@ -308,7 +308,7 @@ class CrowdedDumps(AttackCase):
         def fetch_all():
             crowd = raw_http2.Crowd(self.daemon.connect, window=None)
             try:
-                crowd.call(METHOD + "FetchDump", request_for(crowded), 320)
+                crowd.call(DUMP + "FetchDump", request_for(crowded), 320)
                 crowd.until(lambda c: c.ended >= 320, scaled(5))
             finally:
                 crowd.close()

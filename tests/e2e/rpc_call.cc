@@ -17,7 +17,10 @@
 namespace profd {
 namespace {
 
-using Stub = v1::Profd::Stub;
+using Sessions = v1::SessionService::Stub;
+using Nodes = v1::NodeService::Stub;
+using Dumps = v1::DumpService::Stub;
+using Call = std::function<int(const std::shared_ptr<grpc::Channel>&, const std::string& json)>;
 
 constexpr auto kPatience = std::chrono::seconds(120);
 
@@ -42,10 +45,10 @@ int Ended(const grpc::Status& status) {
   return static_cast<int>(status.error_code());
 }
 
-template <class Request, class Reply>
-std::function<int(Stub&, const std::string&)> Unary(
-    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*)) {
-  return [method](Stub& stub, const std::string& json) {
+template <class Stub, class Request, class Reply>
+Call Unary(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*)) {
+  return [method](const std::shared_ptr<grpc::Channel>& channel, const std::string& json) {
+    Stub stub(channel);
     Request request;
     if (!Parse(json, &request)) return 100;
     grpc::ClientContext context;
@@ -57,7 +60,8 @@ std::function<int(Stub&, const std::string&)> Unary(
   };
 }
 
-int Watch(Stub& stub, const std::string& json) {
+int Watch(const std::shared_ptr<grpc::Channel>& channel, const std::string& json) {
+  Sessions stub(channel);
   v1::WatchSessionRequest request;
   if (!Parse(json, &request)) return 100;
   grpc::ClientContext context;
@@ -69,24 +73,23 @@ int Watch(Stub& stub, const std::string& json) {
 }
 
 int Run(const std::string& socket, const std::string& method) {
-  const std::map<std::string, std::function<int(Stub&, const std::string&)>> methods = {
-      {"StartSession", Unary(&Stub::StartSession)}, {"StopSession", Unary(&Stub::StopSession)},
-      {"GetSession", Unary(&Stub::GetSession)},     {"ListSessions", Unary(&Stub::ListSessions)},
-      {"RenewLease", Unary(&Stub::RenewLease)},     {"ListJobs", Unary(&Stub::ListJobs)},
-      {"GetTime", Unary(&Stub::GetTime)},           {"GetTopology", Unary(&Stub::GetTopology)},
-      {"ListDumps", Unary(&Stub::ListDumps)},
-      {"PinDump", Unary(&Stub::PinDump)},           {"UnpinDump", Unary(&Stub::UnpinDump)},
-      {"DeleteDump", Unary(&Stub::DeleteDump)},
+  const std::map<std::string, Call> methods = {
+      {"StartSession", Unary(&Sessions::StartSession)}, {"StopSession", Unary(&Sessions::StopSession)},
+      {"GetSession", Unary(&Sessions::GetSession)},     {"ListSessions", Unary(&Sessions::ListSessions)},
+      {"RenewLease", Unary(&Sessions::RenewLease)},     {"ListJobs", Unary(&Nodes::ListJobs)},
+      {"GetTime", Unary(&Nodes::GetTime)},           {"GetTopology", Unary(&Nodes::GetTopology)},
+      {"ListDumps", Unary(&Dumps::ListDumps)},
+      {"PinDump", Unary(&Dumps::PinDump)},           {"UnpinDump", Unary(&Dumps::UnpinDump)},
+      {"DeleteDump", Unary(&Dumps::DeleteDump)},
       {"WatchSession", Watch}};
   auto found = methods.find(method);
   if (found == methods.end()) {
     std::cerr << "no method " << method << '\n';
     return 100;
   }
-  auto stub = v1::Profd::NewStub(
-      grpc::CreateChannel("unix:" + socket, grpc::InsecureChannelCredentials()));
+  auto channel = grpc::CreateChannel("unix:" + socket, grpc::InsecureChannelCredentials());
   std::string json{std::istreambuf_iterator<char>(std::cin), {}};
-  return found->second(*stub, json.empty() ? "{}" : json);
+  return found->second(channel, json.empty() ? "{}" : json);
 }
 
 }  // namespace

@@ -86,25 +86,31 @@ Answer CallRaw(const std::string& method, const std::string& request) {
 
 class RpcTest : public ::testing::Test {
  protected:
-  RpcTest() : channel_(NewChannel()), stub_(v1::Profd::NewStub(channel_)) {}
+  RpcTest()
+      : channel_(NewChannel()),
+        nodes_(v1::NodeService::NewStub(channel_)),
+        sessions_(v1::SessionService::NewStub(channel_)),
+        dumps_(v1::DumpService::NewStub(channel_)) {}
 
-  grpc::Status Start(const v1::StartSessionRequest& request, v1::Session* session) {
-    return stub_->StartSession(Context().get(), request, session);
+  grpc::Status Start(const v1::SessionSpec& spec, v1::Session* session) {
+    v1::StartSessionRequest request;
+    *request.mutable_spec() = spec;
+    return sessions_->StartSession(Context().get(), request, session);
   }
   grpc::Status Stop(const std::string& id, v1::Session* session) {
     v1::StopSessionRequest request;
     request.set_session_id(id);
-    return stub_->StopSession(Context().get(), request, session);
+    return sessions_->StopSession(Context().get(), request, session);
   }
   void ExpectAlive() {
     v1::Node node;
-    grpc::Status status = stub_->GetNode(Context().get(), {}, &node);
+    grpc::Status status = nodes_->GetNode(Context().get(), {}, &node);
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_GT(node.devices_size(), 0);
   }
   v1::Session StartHccs() {
-    v1::StartSessionRequest request;
-    request.add_devices(0);
+    v1::SessionSpec request;
+    request.mutable_target()->add_devices(0);
     request.mutable_options()->set_sys_interconnection_freq(50);
     v1::Session session;
     grpc::Status status = Start(request, &session);
@@ -113,12 +119,17 @@ class RpcTest : public ::testing::Test {
   }
 
   std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::Profd::Stub> stub_;
+  std::unique_ptr<v1::NodeService::Stub> nodes_;
+  std::unique_ptr<v1::SessionService::Stub> sessions_;
+  std::unique_ptr<v1::DumpService::Stub> dumps_;
 };
 
 const std::vector<std::string> kMethods = {
-    "GetNode",      "StartSession",  "StopSession", "GetSession", "ListSessions",
-    "WatchSession", "StreamSamples", "FetchDump",   "DeleteDump"};
+    "/profd.v1.NodeService/GetNode",         "/profd.v1.NodeService/StreamSamples",
+    "/profd.v1.SessionService/StartSession", "/profd.v1.SessionService/StopSession",
+    "/profd.v1.SessionService/GetSession",   "/profd.v1.SessionService/ListSessions",
+    "/profd.v1.SessionService/WatchSession", "/profd.v1.DumpService/FetchDump",
+    "/profd.v1.DumpService/DeleteDump"};
 
 TEST_F(RpcTest, HealthCheck) {
   Answer all = CallRaw("/grpc.health.v1.Health/Check", "");
@@ -131,12 +142,14 @@ TEST_F(RpcTest, HealthCheck) {
 TEST_F(RpcTest, ReflectionListsTheService) {
   Answer answer = CallRaw("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                           std::string("\x3a\x00", 2));  // list_services: ""
-  EXPECT_NE(answer.bytes.find("profd.v1.Profd"), std::string::npos);
+  for (const char* service : {"profd.v1.NodeService", "profd.v1.SessionService", "profd.v1.DumpService"}) {
+    EXPECT_NE(answer.bytes.find(service), std::string::npos) << service;
+  }
   EXPECT_NE(answer.bytes.find("grpc.health.v1.Health"), std::string::npos);
 }
 
 TEST_F(RpcTest, UnknownMethodsAreSaidToBe) {
-  EXPECT_EQ(CallRaw("/profd.v1.Profd/Nope", "").status.error_code(),
+  EXPECT_EQ(CallRaw("/profd.v1.NodeService/Nope", "").status.error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(CallRaw("/nope.Nope/Nope", "").status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(CallRaw("/", "").status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
@@ -148,7 +161,7 @@ TEST_F(RpcTest, BrokenMessagesAreRefusedEverywhere) {
       std::string("\x0b", 1), std::string(1000, '\x0c')};
   for (const std::string& method : kMethods) {
     for (const std::string& bytes : broken) {
-      Answer answer = CallRaw("/profd.v1.Profd/" + method, bytes);
+      Answer answer = CallRaw(method, bytes);
       EXPECT_FALSE(answer.status.ok()) << method;
     }
   }
@@ -157,12 +170,12 @@ TEST_F(RpcTest, BrokenMessagesAreRefusedEverywhere) {
 
 TEST_F(RpcTest, FieldsOfTomorrowAreIgnored) {
   // Field 1000, a varint: a newer client's.
-  Answer answer = CallRaw("/profd.v1.Profd/GetNode", "\xc0\x3e\x01");
+  Answer answer = CallRaw("/profd.v1.NodeService/GetNode", "\xc0\x3e\x01");
   EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
 }
 
 TEST_F(RpcTest, OversizedMessagesAreRefused) {
-  v1::StartSessionRequest request;
+  v1::SessionSpec request;
   request.set_label(std::string(1 << 20, 'x'));
   v1::Session session;
   EXPECT_EQ(Start(request, &session).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -170,25 +183,25 @@ TEST_F(RpcTest, OversizedMessagesAreRefused) {
 }
 
 TEST_F(RpcTest, OrdersBeyondReason) {
-  std::map<std::string, v1::StartSessionRequest> orders;
+  std::map<std::string, v1::SessionSpec> orders;
   orders["label"].set_label(std::string(200, 'x'));
   orders["control characters"].set_label("a\nb\x1b[2J");
-  orders["job"].set_job_id("$(reboot)");
-  orders["empty bytes"].set_job_id(std::string("a\0b", 3));
-  orders["rank"].set_rank(-1);
-  orders["duration"].set_duration_ms(std::numeric_limits<uint64_t>::max());
+  orders["job"].mutable_target()->set_job_id("$(reboot)");
+  orders["empty bytes"].mutable_target()->set_job_id(std::string("a\0b", 3));
+  orders["rank"].mutable_target()->set_rank(-1);
+  orders["duration"].mutable_schedule()->set_duration_ms(std::numeric_limits<uint64_t>::max());
   orders["frequency"].mutable_options()->set_dvpp_freq(std::numeric_limits<uint32_t>::max());
-  orders["pid"].add_pids(-5);
-  orders["pid 0"].add_pids(0);
-  orders["end"].set_end_with_pid(-1);
+  orders["pid"].mutable_target()->add_pids(-5);
+  orders["pid 0"].mutable_target()->add_pids(0);
+  orders["end"].mutable_schedule()->set_end_with_pid(-1);
   orders["storage"].mutable_options()->set_storage_limit("99999999999999999999MB");
   orders["storage sign"].mutable_options()->set_storage_limit("-200MB");
   orders["host_sys"].mutable_options()->set_host_sys(std::string(10000, ','));
-  for (int i = 0; i < 20000; ++i) orders["devices"].add_devices(1000 + static_cast<uint32_t>(i));
-  for (int i = 0; i < 20000; ++i) orders["pids"].add_pids(1);
+  for (int i = 0; i < 20000; ++i) orders["devices"].mutable_target()->add_devices(1000 + static_cast<uint32_t>(i));
+  for (int i = 0; i < 20000; ++i) orders["pids"].mutable_target()->add_pids(1);
   for (int i = 0; i < 5000; ++i) orders["collectors"].add_collectors()->set_name("hbm");
   for (double hz : {std::nan(""), -1.0, std::numeric_limits<double>::infinity(), 1e300}) {
-    v1::CollectorOrder& order = *orders["hz " + std::to_string(hz)].add_collectors();
+    v1::CollectorRequest& order = *orders["hz " + std::to_string(hz)].add_collectors();
     order.set_name("hccs");
     order.set_hz(hz);
   }
@@ -204,17 +217,17 @@ TEST_F(RpcTest, OrdersBeyondReason) {
 }
 
 TEST_F(RpcTest, RatesTooSlowForTheDriverAreSaid) {
-  v1::StartSessionRequest request;
-  request.add_devices(0);
-  v1::CollectorOrder& order = *request.add_collectors();
+  v1::SessionSpec request;
+  request.mutable_target()->add_devices(0);
+  v1::CollectorRequest& order = *request.add_collectors();
   order.set_name("hccs");
   order.set_hz(1e-300);
   v1::Session session;
   grpc::Status status = Start(request, &session);
   if (!status.ok()) return;
   // Taken, then with a rate the driver has.
-  ASSERT_EQ(session.outcomes_size(), 1);
-  EXPECT_GT(session.outcomes(0).hz(), 0.1);
+  ASSERT_EQ(session.status().outcomes_size(), 1);
+  EXPECT_GT(session.status().outcomes(0).hz(), 0.1);
   Stop(session.session_id(), &session);
 }
 
@@ -225,12 +238,12 @@ TEST_F(RpcTest, IdsThatAreNone) {
     EXPECT_EQ(Stop(id, &session).error_code(), grpc::StatusCode::NOT_FOUND);
     v1::GetSessionRequest get;
     get.set_session_id(id);
-    EXPECT_EQ(stub_->GetSession(Context().get(), get, &session).error_code(),
+    EXPECT_EQ(sessions_->GetSession(Context().get(), get, &session).error_code(),
               grpc::StatusCode::NOT_FOUND);
     v1::DeleteDumpRequest remove;
     remove.set_session_id(id);
     v1::DeleteDumpResponse removed;
-    EXPECT_EQ(stub_->DeleteDump(Context().get(), remove, &removed).error_code(),
+    EXPECT_EQ(dumps_->DeleteDump(Context().get(), remove, &removed).error_code(),
               grpc::StatusCode::NOT_FOUND);
   }
   v1::Session session;
@@ -243,28 +256,28 @@ TEST_F(RpcTest, WatchEndsWithItsDeadlineAndTheSessionGoesOn) {
   request.set_session_id(session.session_id());
   request.set_interval_ms(100);
   auto context = Context(milliseconds(500));
-  auto reader = stub_->WatchSession(context.get(), request);
+  auto reader = sessions_->WatchSession(context.get(), request);
   v1::Session seen;
   while (reader->Read(&seen)) EXPECT_EQ(seen.session_id(), session.session_id());
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   ASSERT_TRUE(Stop(session.session_id(), &session).ok());
-  EXPECT_EQ(session.state(), v1::Session::DONE);
+  EXPECT_EQ(session.status().state(), v1::Session::STATE_DONE);
 }
 
 TEST_F(RpcTest, CallsThatAreGivenUp) {
   v1::StartSessionRequest request;
-  request.set_job_id("given-up");
-  request.mutable_options()->set_sys_interconnection_freq(50);
+  request.mutable_spec()->mutable_target()->set_job_id("given-up");
+  request.mutable_spec()->mutable_options()->set_sys_interconnection_freq(50);
   for (int64_t us : {1, 100, 500, 1000, 2000, 5000, 10000, 20000}) {
     v1::Session session;
     auto context = Context(std::chrono::microseconds(us));
-    stub_->StartSession(context.get(), request, &session);
+    sessions_->StartSession(context.get(), request, &session);
   }
   // What started all the same is there to be seen, and ends like any other.
   v1::StopSessionRequest stop;
   stop.set_job_id("given-up");
   v1::Session session;
-  grpc::Status status = stub_->StopSession(Context().get(), stop, &session);
+  grpc::Status status = sessions_->StopSession(Context().get(), stop, &session);
   EXPECT_TRUE(status.ok() || status.error_code() == grpc::StatusCode::NOT_FOUND)
       << status.error_message();
   ExpectAlive();
@@ -275,7 +288,7 @@ TEST_F(RpcTest, LimitsOfStreams) {
   for (uint32_t interval : {1u, 9u, 10001u, 4000000000u}) {
     request.set_interval_ms(interval);
     auto context = Context();
-    auto reader = stub_->StreamSamples(context.get(), request);
+    auto reader = nodes_->StreamSamples(context.get(), request);
     v1::SampleChunk chunk;
     while (reader->Read(&chunk)) {
     }
@@ -287,7 +300,7 @@ TEST_F(RpcTest, LimitsOfStreams) {
   some.set_interval_ms(10);
   some.set_max_samples(25);
   auto context = Context();
-  auto reader = stub_->StreamSamples(context.get(), some);
+  auto reader = nodes_->StreamSamples(context.get(), some);
   v1::SampleChunk chunk;
   std::map<uint32_t, v1::SeriesInfo> series;
   int samples = 0;
@@ -310,7 +323,7 @@ TEST_F(RpcTest, ManyStreamsOnOneConnectionLeaveTheOthersAlone) {
   request.set_session_id(session.session_id());
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   auto crowded = NewChannel();
-  auto stub = v1::Profd::NewStub(crowded);
+  auto stub = v1::SessionService::NewStub(crowded);
   grpc::CompletionQueue queue;
   std::vector<std::unique_ptr<grpc::ClientAsyncReader<v1::Session>>> watches;
   for (int i = 0; i < 200; ++i) {
@@ -336,7 +349,7 @@ TEST_F(RpcTest, FetchedChunksKeepTheirPromises) {
   request.set_session_id(session.session_id());
   {
     auto context = Context();
-    auto reader = stub_->FetchDump(context.get(), request);
+    auto reader = dumps_->FetchDump(context.get(), request);
     v1::DumpChunk chunk;
     while (reader->Read(&chunk)) {
     }
@@ -344,7 +357,7 @@ TEST_F(RpcTest, FetchedChunksKeepTheirPromises) {
   }
   ASSERT_TRUE(Stop(session.session_id(), &session).ok());
   auto context = Context();
-  auto reader = stub_->FetchDump(context.get(), request);
+  auto reader = dumps_->FetchDump(context.get(), request);
   v1::DumpChunk chunk;
   uint64_t total = 0, announced = 0;
   bool first = true, inside = false;
@@ -383,8 +396,8 @@ TEST_F(RpcTest, StoppingBySeveralAtOnce) {
   for (std::thread& thread : threads) thread.join();
   for (size_t i = 0; i < statuses.size(); ++i) {
     EXPECT_TRUE(statuses[i].ok()) << statuses[i].error_message();
-    EXPECT_EQ(answers[i].state(), v1::Session::DONE);
-    EXPECT_EQ(answers[i].ended_ns(), answers[0].ended_ns());
+    EXPECT_EQ(answers[i].status().state(), v1::Session::STATE_DONE);
+    EXPECT_EQ(answers[i].status().ended_ns(), answers[0].status().ended_ns());
   }
 }
 

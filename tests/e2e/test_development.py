@@ -79,7 +79,7 @@ class Outside(DaemonCase):
 
     def assert_profiled(self, output, label):
         """The example says what the daemon knows of its session."""
-        found = re.search(r"^session (\w+): DONE, (\d+) records in (\S+)$", output, re.M)
+        found = re.search(r"^session (\w+): STATE_DONE, (\d+) records in (\S+)$", output, re.M)
         self.assertIsNotNone(found, output)
         session = self.daemon.show(found[1])
         self.assertEqual((session["label"], session["state"], session["records"], session["dump_path"]),
@@ -200,10 +200,10 @@ class Package(unittest.TestCase):
 
     def test_stubs(self):
         out = self.python("from profd import rpc; from profd.v1 import profd_pb2_grpc\nwith rpc.connect('x') as daemon:\n"
-                          "  print(rpc.StartSessionRequest(duration_ms=5, options=rpc.ProfilingOptions()).duration_ms, "
-                          "isinstance(daemon, profd_pb2_grpc.ProfdStub), rpc.Session.State.Name(5))",
+                          "  print(rpc.SessionSpec(lease={'lease_ms': 5}, options=rpc.ProfilingOptions()).lease.lease_ms, "
+                          "isinstance(daemon, profd_pb2_grpc.DumpServiceStub), rpc.Session.State.Name(5))",
                           "grpc", "google.protobuf")
-        self.assertEqual(out, "5 True DONE\n")
+        self.assertEqual(out, "5 True STATE_DONE\n")
 
     def test_without_grpc(self):
         """Only profd.rpc is missing then, and says what it needs."""
@@ -224,7 +224,7 @@ class Types(unittest.TestCase):
 
     def test_a_script_with_mistakes(self):
         """The types say what is wrong with it, and nothing of what is right."""
-        wrong = ["profd.step('one')", "profd.profile({}, durration=5)", "rpc.StartSessionRequest(duration_ms='5')"]
+        wrong = ["profd.step('one')", "profd.profile({}, durration=5)", "rpc.CollectorRequest(hz='5')"]
         right = ["import profd", "from profd import rpc",
                  "with profd.profile({'l2': True}, duration='5s') as p: print(p.summary.get('records'))",
                  "with profd.profile(schedule=profd.schedule(wait=1, warmup=1, active=1)) as q: q.step()",

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import DaemonCase, main, python_with, scaled
@@ -51,7 +50,7 @@ def parts(data):
 
 with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
     check = channel.unary_unary("/grpc.health.v1.Health/Check")
-    for service in ("", "profd.v1.Profd"):
+    for service in ("", "profd.v1.NodeService", "profd.v1.SessionService", "profd.v1.DumpService"):
         print("health", repr(service), check(field(1, service) if service else b"", timeout=30).hex())
     try:
         check(field(1, "profd.v1.Nothing"), timeout=30)
@@ -66,7 +65,7 @@ with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
 
     for service in ask(LIST, "*")[6]:
         print("service", next(body for number, body in parts(service) if number == 1).decode())
-    file = descriptor_pb2.FileDescriptorProto.FromString(ask(SYMBOL, "profd.v1.Profd")[4][0])
+    file = descriptor_pb2.FileDescriptorProto.FromString(ask(SYMBOL, "profd.v1.SessionService")[4][0])
     print("methods", *sorted(method.name for service in file.service for method in service.method))
     for name in file.dependency:
         print("imports", descriptor_pb2.FileDescriptorProto.FromString(ask(FILE, name)[4][0]).name)
@@ -91,13 +90,13 @@ class Grpc(DaemonCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return result.stdout
 
-    def generate(self, tool, python):
-        """As the document says, with that tool."""
-        command = next(block for block in blocks("sh") if re.search(rf"^{tool} ", block, re.M))
+    def generate(self):
+        """As the document says."""
+        if shutil.which("protoc") is None or shutil.which("grpc_python_plugin") is None:
+            self.skipTest("no protoc with gRPC's plugins")
+        command = next(block for block in blocks("sh") if re.search(r"^protoc ", block, re.M))
         self.assertIn(INSTALLED, command)
-        os.makedirs(os.path.join(self.base, "generated"), exist_ok=True)
-        script = command.replace(INSTALLED, os.path.join(ROOT, "proto")).replace("python3", python)
-        self.run_in(["sh", "-ec", script])
+        self.run_in(["sh", "-ec", command.replace(INSTALLED, os.path.join(ROOT, "proto"))])
         return os.path.join(self.base, "generated")
 
     def try_program(self, python, path):
@@ -106,22 +105,16 @@ class Grpc(DaemonCase):
         out = self.run_in([python, "-B", "-c", program], PYTHONPATH=path, PROFD_SOCKET=self.daemon.socket)
         new = [s for s in self.daemon.ctl("list")["sessions"] if s["session_id"] not in before]
         self.assertEqual([(s["state"], s["label"]) for s in new], [("done", "from Python")], out)
-        self.assertRegex(out, rf"^session {new[0]['session_id']} dump {new[0]['dump_path']}\n(RUNNING \d+ records\n)+"
-                              rf"DONE {new[0]['records']} records \d+ bytes\n$")
+        self.assertRegex(out, rf"^session {new[0]['session_id']} dump {new[0]['dump_path']}\n(STATE_RUNNING \d+ records\n)+"
+                              rf"STATE_DONE {new[0]['records']} records \d+ bytes\n$")
 
-    def test_program_with_debians_grpc_tools(self):
-        python = python_with("grpc", "grpc_tools")
-        self.try_program(python, self.generate("python3 -m grpc_tools.protoc", python))
-
-    @unittest.skipUnless(shutil.which("protoc") and shutil.which("grpc_python_plugin"), "no protoc with gRPC's plugins")
     def test_program_with_protoc(self):
-        python = python_with("grpc", "google.protobuf")
-        self.try_program(python, self.generate("protoc", python))
+        self.try_program(python_with("grpc", "google.protobuf"), self.generate())
 
     def test_beside_the_package_profd(self):
         """The package of docs/python.md has the generated one's name, and its own stubs."""
-        python = python_with("grpc", "grpc_tools")
-        generated = self.generate("python3 -m grpc_tools.protoc", python)
+        python = python_with("grpc", "google.protobuf")
+        generated = self.generate()
         package = os.path.realpath(os.path.join(ROOT, "client", "python"))
         for path in (f"{generated}:{package}", f"{package}:{generated}"):
             out = self.run_in([python, "-B", "-c", "import profd; from profd.v1 import profd_pb2; "
@@ -129,11 +122,11 @@ class Grpc(DaemonCase):
             self.assertEqual(out, f"profile {package}/profd/v1/profd_pb2.py\n")
 
     def test_a_refusal_is_said(self):
-        python = python_with("grpc", "grpc_tools")
+        python = python_with("grpc", "google.protobuf")
         program = next(block for block in blocks("python") if "StartSession" in block)
         result = subprocess.run([python, "-B", "-c", program.replace('"sys_hardware_mem_freq": 50', '"gpu": 1')],
                                 capture_output=True, text=True, check=False, timeout=scaled(60),
-                                env={**os.environ, "PYTHONPATH": self.generate("python3 -m grpc_tools.protoc", python),
+                                env={**os.environ, "PYTHONPATH": self.generate(),
                                      "PROFD_SOCKET": self.daemon.socket})
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"^INVALID_ARGUMENT: .*gpu")
@@ -144,8 +137,9 @@ import grpc
 from profd import rpc
 with rpc.connect() as daemon:
     try:
-        daemon.StartSession(rpc.StartSessionRequest(
-            since_ms=5000, no_dump=True, rank=-1, options_json='{"dvpp_freq": 0, "gpu": 1}'), timeout=60)
+        daemon.StartSession(rpc.StartSessionRequest(spec=rpc.SessionSpec(
+            schedule={"since_ms": 5000}, target={"rank": -1}, no_dump=True,
+            options_json='{"dvpp_freq": 0, "gpu": 1}')), timeout=60)
     except grpc.RpcError as error:
         for problem in rpc.problems(error):
             print(rpc.Problem.Kind.Name(problem.kind), problem.field, repr(problem.value), problem.text[:40])
@@ -154,19 +148,21 @@ with rpc.connect() as daemon:
         package = os.path.realpath(os.path.join(ROOT, "client", "python"))
         out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", program], PYTHONPATH=package,
                           PROFD_SOCKET=self.daemon.socket).splitlines()
-        for line in ("INVALID rank '-1' must not be negative",
-                     "INVALID since_ms '5000' needs a dump to put the past into, and {",
-                     "INVALID dvpp_freq '0' must be an integer from 1 to 100 Hz",
+        for line in ("KIND_INVALID rank '-1' must not be negative",
+                     "KIND_INVALID since_ms '5000' needs a dump to put the past into, and {",
+                     "KIND_INVALID dvpp_freq '0' must be an integer from 1 to 100 Hz",
                      "rank = -1: must not be negative",
                      "since_ms = 5000: needs a dump to put the past into, and no_dump is given"):
             self.assertTrue(any(found.startswith(line) for found in out), (line, out))
-        self.assertTrue(any(found.startswith("INVALID gpu '1' unknown option") for found in out), out)
+        self.assertTrue(any(found.startswith("KIND_INVALID gpu '1' unknown option") for found in out), out)
 
     def test_reflection_and_health(self):
         out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", ASK, self.daemon.socket])
         lines = dict.fromkeys(out.splitlines())
-        for line in ("health '' 0801", "health 'profd.v1.Profd' 0801", "health of nothing NOT_FOUND",
-                     "service profd.v1.Profd", "service grpc.health.v1.Health", "imports profd/v1/options.proto"):
+        for line in ("health '' 0801", "health 'profd.v1.NodeService' 0801", "health 'profd.v1.SessionService' 0801",
+                     "health 'profd.v1.DumpService' 0801", "health of nothing NOT_FOUND", "service profd.v1.NodeService",
+                     "service profd.v1.SessionService", "service profd.v1.DumpService",
+                     "service grpc.health.v1.Health", "imports profd/v1/options.proto"):
             self.assertIn(line, lines)
         proto = os.path.join(ROOT, "proto", "profd", "v1", "profd.proto")
         with open(proto, encoding="utf-8") as file:

@@ -174,7 +174,7 @@ class Detection(JobCase):
                 return found if found and not found["attached"] else None
 
             found = eventually(silent, what="the process is shown as silent")
-            self.assertGreater(found["silent_s"], 0)
+            self.assertGreater(found["silent_ns"], 0)
             self.assertEqual(found["job_id"], "lost")
             process.stdin.close()
             process.wait()
@@ -222,7 +222,7 @@ class DeviceUsers(unittest.TestCase):
             found = eventually(lambda: self.process_of(worker.pid), what="the worker is found")
             self.assertEqual((found["job_id"], found["rank"], found["devices"]), ("12", 3, [0, 1]))
             self.assertEqual((found["attached"], found["found_by"], found["command"]),
-                             (False, "device process list", "sleep"))
+                             (False, "device_process_list", "sleep"))
             self.assertIsNone(self.process_of(2**22 + 5))
             self.assertEqual(self.daemon.ctl("jobs", "--attached")["jobs"], [])
             worker.kill()

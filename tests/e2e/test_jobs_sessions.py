@@ -122,24 +122,46 @@ def call(daemon, method, request, user=None, groups=()):
     return result.returncode, result.stderr, answers
 
 
+GROUPS = {"target": ("job_id", "devices", "all", "ranks", "pids", "rank"),
+          "schedule": ("start_at_ns", "start_in_ms", "start_step", "duration_ms", "steps", "since_ms", "end_with_pid"),
+          "lease": ("lease_ms", "starter_pid")}
+
+
+def spec_of(fields):
+    """A SessionSpec, whose fields are in the groups they belong to."""
+    spec = dict(fields)
+    for group, names in GROUPS.items():
+        of_group = {name: spec.pop(name) for name in names if name in spec}
+        if of_group:
+            spec[group] = of_group
+    return spec
+
+
+def flat(session):
+    """A session's status, and beside it what the tests ask of its spec."""
+    spec = session["spec"]
+    return {**session["status"], **spec.get("schedule", {}), "session_id": session["session_id"],
+            "metadata": spec["metadata"]}
+
+
 class Calls:
-    """Orders in all their fields."""
+    """Requests in all their fields."""
 
     def start(self, expect=0, user=None, groups=(), options=None, **request):
         request["options"] = HCCS if options is None else options
-        code, text, answers = call(self.daemon, "StartSession", request, user, groups)
+        code, text, answers = call(self.daemon, "StartSession", {"spec": spec_of(request)}, user, groups)
         self.assertEqual(code, expect, text)
-        return answers[0] if code == 0 else text
+        return flat(answers[0]) if code == 0 else text
 
     def get(self, session_id):
         code, text, answers = call(self.daemon, "GetSession", {"session_id": session_id})
         self.assertEqual(code, 0, text)
-        return answers[0]
+        return flat(answers[0])
 
     def stop(self, session_id):
         code, text, answers = call(self.daemon, "StopSession", {"session_id": session_id})
         self.assertEqual(code, 0, text)
-        return answers[0]
+        return flat(answers[0])
 
     def until(self, session_id, *states):
         def reached():
@@ -200,11 +222,11 @@ class JobSessions(Calls, DaemonCase):
             whole = self.start(job_id="job", all=True)["session_id"]
             first.kill()
             self.daemon.until_records(bound, 150)  # a second or more
-            self.assertEqual(self.get(bound)["state"], "RUNNING")
+            self.assertEqual(self.get(bound)["state"], "STATE_RUNNING")
             second.kill()
-            final = self.until(bound, "DONE")
+            final = self.until(bound, "STATE_DONE")
             self.assertEqual(final["reason"], "all processes of the job have ended")
-            self.assertEqual(self.get(whole)["state"], "RUNNING")
+            self.assertEqual(self.get(whole)["state"], "STATE_RUNNING")
             dump = prof_reader.read(final["dump_path"], finished=True)
             self.assertEqual(dump.problems, [])
 
@@ -269,7 +291,7 @@ class JobSessions(Calls, DaemonCase):
     def test_starts_at_a_step_and_lasts_steps(self):
         with self.workers({"rank": 1, "devices": [1]}, {"rank": 0}) as (other, counting):
             session = self.start(job_id="job", start_step=11, steps=2)
-            self.assertEqual((session["state"], session["start_step"]), ("SCHEDULED", "11"))
+            self.assertEqual((session["state"], session["start_step"]), ("STATE_SCHEDULED", "11"))
             notice = counting.next("session", state="armed")
             self.assertEqual((notice["start_step"], notice["steps"]), (11, 2))
             session_id = session["session_id"]
@@ -277,16 +299,16 @@ class JobSessions(Calls, DaemonCase):
             counting.step(10, False)
             other.step(11, True)  # not the one that counts
             other.do("marks", kind=attach_client.MARK, name="too early")
-            self.assertEqual(self.get(session_id)["state"], "SCHEDULED")
+            self.assertEqual(self.get(session_id)["state"], "STATE_SCHEDULED")
             counting.step(11, True)
-            self.until(session_id, "RUNNING")
+            self.until(session_id, "STATE_RUNNING")
             counting.next("session", state="running")
             counting.step(11, False)
             counting.step(12, True)
             counting.do("marks", kind=attach_client.MARK, name="in step 12")
             eventually(lambda: self.get(session_id)["steps_done"] == 1)
             counting.step(12, False)
-            final = self.until(session_id, "DONE")
+            final = self.until(session_id, "STATE_DONE")
             self.assertEqual((final["reason"], final["steps_done"]), ("2 steps (11..12)", 2))
             dump = prof_reader.read(final["dump_path"], finished=True)
             self.assertEqual(dump.problems, [])
@@ -302,19 +324,19 @@ class JobSessions(Calls, DaemonCase):
             session = self.start(job_id="job", start_step=5)["session_id"]
             gone = self.start(job_id="job", start_step=6, ranks=[0])["session_id"]
             first.kill()
-            self.assertIn("before it started", self.until(gone, "DONE")["reason"])
-            self.assertEqual(self.get(session)["state"], "SCHEDULED")
+            self.assertIn("before it started", self.until(gone, "STATE_DONE")["reason"])
+            self.assertEqual(self.get(session)["state"], "STATE_SCHEDULED")
             second.step(5, True)
-            self.until(session, "RUNNING")
+            self.until(session, "STATE_RUNNING")
 
     def test_common_instant(self):
         at_ns = time.time_ns() + int(scaled(2) * 1e9)
         orders = [self.start(start_at_ns=at_ns) for _ in range(2)]
         ids = [order["session_id"] for order in orders]
-        self.assertEqual({order["state"] for order in orders}, {"SCHEDULED"})
+        self.assertEqual({order["state"] for order in orders}, {"STATE_SCHEDULED"})
         self.assertEqual({order["start_at_ns"] for order in orders}, {str(at_ns)})
         for session_id in ids:
-            session = self.until(session_id, "RUNNING")
+            session = self.until(session_id, "STATE_RUNNING")
             self.assertEqual(session["started_ns"], str(at_ns))
             self.daemon.until_records(session_id, 20)
             dump = prof_reader.read(self.stop(session_id)["dump_path"])
@@ -327,14 +349,14 @@ class JobSessions(Calls, DaemonCase):
         code, text, seen = call(self.daemon, "WatchSession", {"session_id": self.start(
             start_in_ms=1500, duration_ms=500)["session_id"]})
         self.assertEqual(code, 0, text)
-        states = [view["state"] for view in seen]
-        self.assertEqual(states[0], "SCHEDULED")
-        self.assertEqual(states[-1], "DONE")
+        states = [view["status"]["state"] for view in seen]
+        self.assertEqual(states[0], "STATE_SCHEDULED")
+        self.assertEqual(states[-1], "STATE_DONE")
 
     def test_scheduled_can_be_stopped(self):
         session = self.start(start_in_ms=600_000)["session_id"]
         final = self.stop(session)
-        self.assertEqual((final["state"], final["dump_path"]), ("DONE", ""))
+        self.assertEqual((final["state"], final["dump_path"]), ("STATE_DONE", ""))
         self.assertIn("before it started", final["reason"])
         text = self.start(start_at_ns=time.time_ns() - int(60e9), expect=INVALID_ARGUMENT)
         self.assertIn("ago", text)
@@ -345,37 +367,37 @@ class JobSessions(Calls, DaemonCase):
             detached = self.start()["session_id"]
             renewed = self.start(lease_ms=int(scaled(60) * 1000), starter_pid=starter.pid)
             self.daemon.until_records(session, 20)
-            self.assertEqual(self.get(session)["state"], "RUNNING")
+            self.assertEqual(self.get(session)["state"], "STATE_RUNNING")
             starter.kill()
-        self.assertIn("lease expired", self.until(session, "DONE")["reason"])
-        eventually(lambda: int(self.get(renewed["session_id"])["lease_left_ms"]) > 0)
+        self.assertIn("lease expired", self.until(session, "STATE_DONE")["reason"])
+        eventually(lambda: int(self.get(renewed["session_id"]).get("lease_left_ms", 0)) > 0)
         code, text, answers = call(self.daemon, "RenewLease",
                                    {"session_id": renewed["session_id"]})
         self.assertEqual((code, text), (0, ""))
         self.assertGreater(int(answers[0]["left_ms"]), 1000)
         # Its starter has gone, and it has no lease: it goes on.
-        self.assertEqual(self.get(detached)["state"], "RUNNING")
+        self.assertEqual(self.get(detached)["state"], "STATE_RUNNING")
 
     def test_a_process_keeps_the_lease(self):
         with self.workers({"rank": 0}) as (process,):
             session = self.start(job_id="job", all=True, lease_ms=1000)["session_id"]
             self.daemon.until_records(session, 150)  # three seconds' worth
-            self.assertEqual(self.get(session)["state"], "RUNNING")
+            self.assertEqual(self.get(session)["state"], "STATE_RUNNING")
             process.kill()
-        self.assertIn("lease expired", self.until(session, "DONE")["reason"])
+        self.assertIn("lease expired", self.until(session, "STATE_DONE")["reason"])
 
     def test_preempting_what_excludes_it(self):
         reads = {"sys_hardware_mem_freq": 10, "llc_profiling": "read"}
         writes = {"sys_hardware_mem_freq": 10, "llc_profiling": "write"}
         low = self.start(options=reads, devices=[0], priority=3, duration_ms=600_000)["session_id"]
         busy = self.start(options=writes, devices=[0])
-        details = [o["detail"] for o in busy["outcomes"] if o["result"] == "BUSY"]
+        details = [o["detail"] for o in busy["outcomes"] if o["result"] == "RESULT_BUSY"]
         self.assertEqual(len(details), 1)
         self.assertIn(low, details[0])
         self.assertIn("ends in", details[0])
         self.stop(busy["session_id"])
         taken = self.start(options=writes, devices=[0], preempt=True)
-        self.assertNotIn("BUSY", {o["result"] for o in taken["outcomes"]})
+        self.assertNotIn("RESULT_BUSY", {o["result"] for o in taken["outcomes"]})
         self.assertEqual(self.get(low)["reason"], "preempted by uid 0")
 
     def test_all_problems_of_an_order(self):
@@ -391,8 +413,8 @@ class JobSessions(Calls, DaemonCase):
         self.assertEqual(code, 0, text)
         other = [i for i in ids if i != answers[0]["session_id"]]
         self.assertEqual(len(other), 1)
-        self.assertIn(other[0], answers[0]["warnings"][-1])
-        self.assertEqual({self.get(i)["state"] for i in ids}, {"DONE"})
+        self.assertIn(other[0], flat(answers[0])["warnings"][-1])
+        self.assertEqual({self.get(i)["state"] for i in ids}, {"STATE_DONE"})
 
 
 class Restarts(Calls, unittest.TestCase):
@@ -410,11 +432,11 @@ class Restarts(Calls, unittest.TestCase):
                 self.assertEqual(dump.problems, [])
                 self.daemon.start()
                 # It goes on as another segment, for its process lives.
-                eventually(lambda: self.get(session["session_id"])["state"] == "RUNNING", what="it runs again")
+                eventually(lambda: self.get(session["session_id"])["state"] == "STATE_RUNNING", what="it runs again")
                 view = self.get(session["session_id"])
                 self.assertEqual(view["metadata"], {"run": "7"})
                 self.assertEqual(len(view["processes"]), 1)
-                self.assertEqual(self.get(scheduled)["state"], "SCHEDULED")
+                self.assertEqual(self.get(scheduled)["state"], "STATE_SCHEDULED")
                 dump = prof_reader.read(session["dump_path"], finished=False)
                 self.assertEqual(dump.manifest["state"], "interrupted")
 

@@ -28,12 +28,12 @@ class Joining(Calls, DaemonCase):
             with self.workers({"rank": 1, "devices": [1]}) as (second,):
                 second.next("session", state="running")
                 eventually(lambda: self.get(session)["devices"] == [0, 1])
-                eventually(lambda: any(o["device"] == 1 and o["collector"] == "hccs" and
+                eventually(lambda: any(o.get("device") == 1 and o["collector"] == "hccs" and
                                        int(o["records"]) > 20 for o in self.get(session)["outcomes"]))
                 second.step(7, True)
                 second.step(7, False)
                 final = self.stop(session)
-        self.assertEqual((final["state"], final["devices"]), ("DONE", [0, 1]))
+        self.assertEqual((final["state"], final["devices"]), ("STATE_DONE", [0, 1]))
         dump = prof_reader.read(final["dump_path"], finished=True)
         self.assertEqual(dump.problems, [])
         first, second = (dump[(device, "hccs.data")].records for device in (0, 1))

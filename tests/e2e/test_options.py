@@ -144,10 +144,10 @@ class A2(OptionCase):
         self.assertEqual(session["state"], "done")
         outcomes = self.outcomes(session)
         for key in ("training_trace", "task_trace", "aic_metrics", "l2", "runtime_api", "msproftx"):
-            self.assertEqual(outcomes[key, -1]["result"], "needs_process", key)
-            self.assertEqual(outcomes[key, -1]["detail"], NEEDS_PROCESS)
+            self.assertEqual(outcomes[key, None]["result"], "needs_process", key)
+            self.assertEqual(outcomes[key, None]["detail"], NEEDS_PROCESS)
             self.assertIn(NEEDS_PROCESS, self.effective(session)[key]["note"])
-        self.assertNotIn(("hccl", -1), outcomes)
+        self.assertNotIn(("hccl", None), outcomes)
         dump = prof_reader.read(session["dump_path"])
         self.assertEqual(dump.problems, [])
         for sample in (dump.devices[0]["sample"], dump.host["sample"]):
@@ -168,7 +168,7 @@ class A2(OptionCase):
         # Whichever is smaller on this machine.
         self.assertRegex(effective["storage_limit"]["note"], "90 % of|dump.max_session_mb")
         self.assertRegex(effective["storage_limit"]["value"], r"^\d+MB$")
-        self.assertNotIn(("task_time", -1), self.outcomes(session))
+        self.assertNotIn(("task_time", None), self.outcomes(session))
         sample = prof_reader.read(session["dump_path"]).devices[0]["sample"]
         self.assertEqual((sample["taskTime"], sample["ai_core_profiling"]), ("off", "off"))
 
@@ -278,15 +278,15 @@ class Attached(OptionCase):
         session = self.start({"msproftx": "on", "aic_metrics": "Memory"}, "--job", self.job,
                              expect=(0, 5))
         outcomes = self.outcomes(session)
-        self.assertEqual(set(outcomes), {("msproftx", -1), ("aic_metrics", -1)})
-        self.assertEqual(outcomes["msproftx", -1]["result"], "running")
-        self.assertEqual(outcomes["aic_metrics", -1]["result"], "needs_process")
+        self.assertEqual(set(outcomes), {("msproftx", None), ("aic_metrics", None)})
+        self.assertEqual(outcomes["msproftx", None]["result"], "running")
+        self.assertEqual(outcomes["aic_metrics", None]["result"], "needs_process")
         self.assertEqual(self.effective(session)["msproftx"]["note"], "")
         final = eventually(lambda: self.show_with_marks(session["session_id"]))
         final = self.daemon.ctl("stop", session["session_id"], expect=(0, 5))["sessions"][0]
         self.assertEqual(final["state"], "done")
         self.assertGreater(final["marks"], 0)
-        self.assertEqual(self.outcomes(final)["msproftx", -1]["result"], "finished")
+        self.assertEqual(self.outcomes(final)["msproftx", None]["result"], "finished")
         dump = prof_reader.read(final["dump_path"])
         self.assertEqual(dump.problems, [])
         self.assertEqual(dump.host["sample"]["msproftx"], "on")
@@ -298,7 +298,7 @@ class Attached(OptionCase):
 
     def test_the_nodes_and_the_applications(self):
         session = self.start({"msproftx": "on", "sys_io_sampling_freq": 10}, "--job", self.job)
-        self.assertEqual(self.outcomes(session)["msproftx", -1]["result"], "running")
+        self.assertEqual(self.outcomes(session)["msproftx", None]["result"], "running")
         self.assertTrue(any(o["collector"] == "nic" for o in session["outcomes"]))
 
 
@@ -385,7 +385,7 @@ class UserRates(OptionCase):
         # What she did not ask for is lowered, and said.
         order["sys_io_sampling_freq"] = 20
         session = self.daemon.ctl("start", "--options-json", json.dumps(order), **alice)
-        self.assertEqual(self.outcomes(session)["host_cpu", -1]["hz"], 20)
+        self.assertEqual(self.outcomes(session)["host_cpu", None]["hz"], 20)
         self.assertTrue(any("max_user_hz" in warning for warning in session["warnings"]), session)
 
 

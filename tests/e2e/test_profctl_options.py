@@ -165,7 +165,7 @@ class ProfctlOptions(DaemonCase):
 
     def test_detached(self):
         shell, session_id = self.shell("START --detach | tr -d '\\n'; echo; read line")
-        self.assertEqual(self.daemon.show(session_id)["lease_ms"], 0)
+        self.assertIsNone(self.daemon.show(session_id)["lease_ms"])
         shell.kill()
         shell.wait(scaled(30))
         self.assertEqual(self.daemon.show(session_id)["state"], "running")

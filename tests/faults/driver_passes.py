@@ -263,13 +263,13 @@ class Pass:
     def recorder_on(self, d):
         def held():
             recorder = d.ctl("status")["recorder"]
-            return recorder["held_s"] >= 1.5
+            return recorder["held_ns"] / 1e9 >= 1.5
 
         eventually(held, what="something is recorded")
         play(d, self.script())
         # The faults are there while the recorder goes on, for a second or two of its own clock.
-        begin = d.ctl("status")["recorder"]["held_s"]
-        eventually(lambda: d.ctl("status")["recorder"]["held_s"] > begin + 2, every=0.2,
+        begin = d.ctl("status")["recorder"]["held_ns"] / 1e9
+        eventually(lambda: d.ctl("status")["recorder"]["held_ns"] / 1e9 > begin + 2, every=0.2,
                    what="the recorder goes on")
         dumped = d.ctl("dump", "--last", "3s", "--devices", str(self.good))
         done = d.until_state(dumped["session_id"], "done", "failed")

@@ -31,7 +31,7 @@ def library_missing(case, cell):
     config = {"recorder": {"enabled": True, "collectors": ["host_cpu=10"]}}
     with daemon(config=config, args=["--hal-library", "/nonexistent/libascend_hal.so"]) as d:
         if cell.state == "recorder on":
-            eventually(lambda: d.ctl("status")["recorder"]["held_s"] >= 2, what="something is held")
+            eventually(lambda: d.ctl("status")["recorder"]["held_ns"] / 1e9 >= 2, what="something is held")
             done = d.until_state(d.ctl("dump", "--last", "1s")["session_id"], "done", "failed")
         else:
             session = d.ctl("start", *HOST)
@@ -47,7 +47,7 @@ def symbols_missing(case, cell):
     config = RECORDER if cell.state == "recorder on" else None
     with daemon(library="without_symbols", config=config) as d:
         if cell.state == "recorder on":
-            eventually(lambda: d.ctl("status")["recorder"]["held_s"] >= 2, what="something is held")
+            eventually(lambda: d.ctl("status")["recorder"]["held_ns"] / 1e9 >= 2, what="something is held")
             done = d.until_state(d.ctl("dump", "--last", "2s")["session_id"], "done", "failed")
             assert_whole(case, look_at(d, done), (0, 1))
         else:

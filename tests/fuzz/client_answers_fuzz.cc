@@ -107,7 +107,7 @@ void Run(fuzz::Input input) {
     const auto which = input.Take<uint8_t>();
     TakeAnswer(which, input.TakePiece(input.Take<uint16_t>()), &daemon);
   }
-  daemon.on_start = [&daemon](const v1::StartSessionRequest&) -> Result<v1::Session> {
+  daemon.on_start = [&daemon](const v1::SessionSpec&) -> Result<v1::Session> {
     return daemon.sessions[kId];
   };
   std::vector<std::string> arguments = command;

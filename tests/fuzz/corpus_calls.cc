@@ -19,7 +19,11 @@ namespace {
 constexpr uint8_t kAttachCall = kOther + static_cast<uint8_t>(Other::kAttach);
 
 uint8_t MethodNumber(const std::string& name) {
-  return static_cast<uint8_t>(ProfdService().FindMethodByName(name)->index());
+  for (size_t i = 0; i < Methods().size(); ++i) {
+    if (Methods()[i]->name() == name) return static_cast<uint8_t>(i);
+  }
+  FUZZ_EXPECT(false);
+  return 0;
 }
 
 std::string Call(const std::string& method, const google::protobuf::Message& request,
@@ -37,28 +41,34 @@ Request OfSession(const std::string& id = "@0") {
   return request;
 }
 
-v1::StartSessionRequest HostOrder() {
-  v1::StartSessionRequest order;
-  order.set_all(true);
+v1::SessionSpec HostOrder() {
+  v1::SessionSpec order;
+  order.mutable_target()->set_all(true);
   order.set_label("fuzz");
-  v1::CollectorOrder* collector = order.add_collectors();
+  v1::CollectorRequest* collector = order.add_collectors();
   collector->set_name("host_mem");
   collector->set_hz(50);
   return order;
 }
-v1::StartSessionRequest DeviceOrder() {
-  v1::StartSessionRequest order;
-  order.add_devices(0);
-  order.set_job_id("j42");
+v1::SessionSpec DeviceOrder() {
+  v1::SessionSpec order;
+  order.mutable_target()->add_devices(0);
+  order.mutable_target()->set_job_id("j42");
   order.mutable_options()->set_sys_hardware_mem_freq(50);
   order.mutable_options()->set_sys_interconnection_freq(50);
   order.mutable_options()->set_host_sys_usage("cpu,mem");
-  order.set_starter_pid(kOwnPid);
-  order.set_lease_ms(60'000);
+  order.mutable_lease()->set_starter_pid(kOwnPid);
+  order.mutable_lease()->set_lease_ms(60'000);
   order.set_best_effort(true);
   order.set_compress(true);
   (*order.mutable_metadata())["model"] = "llama";
   return order;
+}
+
+v1::StartSessionRequest StartOf(const v1::SessionSpec& spec) {
+  v1::StartSessionRequest request;
+  *request.mutable_spec() = spec;
+  return request;
 }
 
 void WriteCalls(Corpus& corpus) {
@@ -73,7 +83,7 @@ void WriteCalls(Corpus& corpus) {
   v1::FetchDumpRequest fetch;
   fetch.set_dump("#0");
   corpus.Write("rpc", "host_session",
-               Call("StartSession", HostOrder(), 1) +
+               Call("StartSession", StartOf(HostOrder()), 1) +
                    Call("GetSession", OfSession<v1::GetSessionRequest>(), 1) +
                    Call("WatchSession", watch, 1 | kMore) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>(), 1) +
@@ -86,7 +96,7 @@ void WriteCalls(Corpus& corpus) {
   stream.add_collectors("hbm");
   stream.set_interval_ms(10);
   corpus.Write("rpc", "device_session",
-               Call("StartSession", DeviceOrder()) + Call("StreamSamples", stream, kMore) +
+               Call("StartSession", StartOf(DeviceOrder())) + Call("StreamSamples", stream, kMore) +
                    Call("RenewLease", OfSession<v1::RenewLeaseRequest>()) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>(), 2) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>(), kBeside) +
@@ -94,22 +104,22 @@ void WriteCalls(Corpus& corpus) {
 }
 
 void WriteOtherCalls(Corpus& corpus) {
-  v1::StartSessionRequest later = HostOrder();
-  later.set_start_in_ms(60'000);
-  v1::StartSessionRequest stepped = HostOrder();
-  stepped.set_start_step(3);
-  stepped.set_steps(2);
+  v1::SessionSpec later = HostOrder();
+  later.mutable_schedule()->set_start_in_ms(60'000);
+  v1::SessionSpec stepped = HostOrder();
+  stepped.mutable_schedule()->set_start_step(3);
+  stepped.mutable_schedule()->set_steps(2);
   v1::DumpRecorderRequest recorder;
   recorder.set_last_ms(1000);
   recorder.set_reason("look");
   corpus.Write("rpc", "later",
-               Call("StartSession", later) + Call("StartSession", stepped) +
+               Call("StartSession", StartOf(later)) + Call("StartSession", StartOf(stepped)) +
                    Call("DumpRecorder", recorder) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>("@0")) +
                    Call("ListSessions", v1::ListSessionsRequest(), 1));
   v1::CheckOptionsRequest check;
-  check.set_options_json(R"({"sys_io_sampling_freq":"50","dvpp_freq":"0","gpu":1})");
-  (*check.mutable_acl_switches())["ACL_PROF_L2CACHE"] = "on";
+  check.mutable_spec()->set_options_json(R"({"sys_io_sampling_freq":"50","dvpp_freq":"0","gpu":1})");
+  (*check.mutable_spec()->mutable_acl_switches())["ACL_PROF_L2CACHE"] = "on";
   corpus.Write("rpc", "wrong",
                Call("CheckOptions", check) + Raw(uint8_t{1}, uint8_t{0}) +
                    WithLength("\x0a\xff\x01") + Raw(uint8_t{kOther}, uint8_t{0}) + WithLength("") +
@@ -117,7 +127,7 @@ void WriteOtherCalls(Corpus& corpus) {
                    Raw(uint8_t{kOther + 2}, uint8_t{0}) + WithLength("\x3a\x00") +
                    Call("GetSession", OfSession<v1::GetSessionRequest>("../x")) +
                    Call("GetNode", v1::GetNodeRequest(), kTwice) +
-                   Call("StartSession", HostOrder(), kCancel));
+                   Call("StartSession", StartOf(HostOrder()), kCancel));
   attach::Hello hello;
   hello.job_id = "job";
   hello.rank = 0;
@@ -177,11 +187,11 @@ v1::Node SomeNode() {
     v1::Channel* channel = device->add_channels();
     channel->set_id(1);
     channel->set_name("hbm");
-    channel->set_state(v1::Channel::RUNNING);
+    channel->set_state(v1::Channel::STATE_RUNNING);
   }
   v1::CollectorInfo* collector = node.add_collectors();
   collector->set_name("hbm");
-  collector->set_source("driver channel");
+  collector->set_source(v1::CollectorInfo::SOURCE_DRIVER_CHANNEL);
   node.mutable_recorder()->set_enabled(true);
   node.mutable_recorder()->add_channels()->set_collector("hbm");
   return node;
@@ -189,18 +199,18 @@ v1::Node SomeNode() {
 v1::Session SomeSession() {
   v1::Session session;
   session.set_session_id("0123456789ab");
-  session.set_state(v1::Session::DONE);
-  session.set_reason("stopped by uid 1000\x1b[2J");
-  session.set_job_id("j42");
-  session.add_devices(0);
-  session.set_started_ns(1'767'225'600'000'000'000);
-  session.set_ended_ns(1'767'225'610'000'000'000);
-  session.set_dump_path("/var/lib/profd/PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP");
-  session.add_warnings("thinned");
-  v1::Outcome* outcome = session.add_outcomes();
+  session.mutable_status()->set_state(v1::Session::STATE_DONE);
+  session.mutable_status()->set_reason("stopped by uid 1000\x1b[2J");
+  session.mutable_spec()->mutable_target()->set_job_id("j42");
+  session.mutable_status()->add_devices(0);
+  session.mutable_status()->set_started_ns(1'767'225'600'000'000'000);
+  session.mutable_status()->set_ended_ns(1'767'225'610'000'000'000);
+  session.mutable_status()->set_dump_path("/var/lib/profd/PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP");
+  session.mutable_status()->add_warnings("thinned");
+  v1::Outcome* outcome = session.mutable_status()->add_outcomes();
   outcome->set_collector("hbm");
-  outcome->set_result(v1::Outcome::FINISHED);
-  v1::EffectiveOption* option = session.add_effective_options();
+  outcome->set_result(v1::Outcome::RESULT_FINISHED);
+  v1::EffectiveOption* option = session.mutable_status()->add_effective_options();
   option->set_key("l2");
   option->set_value("on");
   return session;

@@ -54,9 +54,9 @@ void WriteChannels(Corpus& corpus, const std::string& suffix, const char* scenar
 }
 
 void WriteOrders(Corpus& corpus) {
-  v1::StartSessionRequest order;
-  order.set_job_id("job-4711");
-  order.set_rank(3);
+  v1::SessionSpec order;
+  order.mutable_target()->set_job_id("job-4711");
+  order.mutable_target()->set_rank(3);
   order.mutable_options()->set_sys_hardware_mem_freq(50);
   order.mutable_options()->set_sys_io_sampling_freq(100);
   order.mutable_options()->set_sys_interconnection_freq(50);
@@ -65,31 +65,31 @@ void WriteOrders(Corpus& corpus) {
   order.mutable_options()->set_host_sys("cpu,mem");
   order.mutable_options()->set_host_sys_usage("cpu");
   order.mutable_options()->set_host_sys_usage_freq(50);
-  order.add_pids(1);
-  order.set_duration_ms(30'000);
+  order.mutable_target()->add_pids(1);
+  order.mutable_schedule()->set_duration_ms(30'000);
   order.mutable_options()->set_storage_limit("200MB");
   corpus.Write("session_plan", "options", order.SerializeAsString());
-  v1::StartSessionRequest named;
+  v1::SessionSpec named;
   named.set_label("one rank");
-  named.add_devices(0);
-  named.add_devices(2);
+  named.mutable_target()->add_devices(0);
+  named.mutable_target()->add_devices(2);
   for (const char* name : {"hccs", "host_cpu", "npu_state"}) {
-    v1::CollectorOrder* collector = named.add_collectors();
+    v1::CollectorRequest* collector = named.add_collectors();
     collector->set_name(name);
     collector->set_hz(10);
   }
   named.set_require_all(true);
   named.set_no_dump(true);
-  named.set_end_with_pid(4);
+  named.mutable_schedule()->set_end_with_pid(4);
   corpus.Write("session_plan", "named", named.SerializeAsString());
-  v1::StartSessionRequest wrong;
-  wrong.set_job_id("no spaces");
-  wrong.add_devices(9);
+  v1::SessionSpec wrong;
+  wrong.mutable_target()->set_job_id("no spaces");
+  wrong.mutable_target()->add_devices(9);
   wrong.mutable_options()->set_sys_hardware_mem_freq(1000);
   wrong.mutable_options()->set_storage_limit("10MB");
   wrong.add_collectors()->set_name("gpu");
   corpus.Write("session_plan", "wrong", wrong.SerializeAsString());
-  v1::StartSessionRequest forms;
+  v1::SessionSpec forms;
   forms.set_options_json(R"({"training_trace":"on","task_trace":"l0","sys_io_sampling_freq":"80",)"
                          R"("host_sys_usage":"cpu,mem","storage_limit":"500MB","l2":"on"})");
   (*forms.mutable_acl_switches())["ACL_PROF_AICPU"] = "on";
@@ -97,9 +97,9 @@ void WriteOrders(Corpus& corpus) {
   forms.mutable_options()->set_dvpp_freq(7);
   forms.set_best_effort(true);
   corpus.Write("session_plan", "forms", forms.SerializeAsString());
-  v1::StartSessionRequest application;
+  v1::SessionSpec application;
   application.set_options_json(R"({"msproftx":"on","aic_metrics":"L2Cache"})");
-  application.set_rank(1);
+  application.mutable_target()->set_rank(1);
   corpus.Write("session_plan", "application", application.SerializeAsString());
 }
 

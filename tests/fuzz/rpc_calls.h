@@ -49,17 +49,28 @@ inline std::vector<CallRecord> TakeCalls(Input input) {
   return calls;
 }
 
-inline const google::protobuf::ServiceDescriptor& ProfdService() {
-  static const auto* service =
-      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("profd.v1.Profd");
-  FUZZ_EXPECT(service != nullptr);
-  return *service;
+// Of all services, in the order of the file.
+inline const std::vector<const google::protobuf::MethodDescriptor*>& Methods() {
+  static const auto methods = [] {
+    std::vector<const google::protobuf::MethodDescriptor*> all;
+    const auto* file = google::protobuf::DescriptorPool::generated_pool()->FindFileByName("profd/v1/profd.proto");
+    FUZZ_EXPECT(file != nullptr);
+    for (int i = 0; i < file->service_count(); ++i) {
+      for (int j = 0; j < file->service(i)->method_count(); ++j) all.push_back(file->service(i)->method(j));
+    }
+    return all;
+  }();
+  return methods;
 }
 
 // Null for the others.
 inline const google::protobuf::MethodDescriptor* MethodOf(uint8_t what) {
-  if (what >= kOther) return nullptr;
-  return ProfdService().method(what % ProfdService().method_count());
+  return what >= kOther ? nullptr : Methods()[what % Methods().size()];
+}
+
+// "/profd.v1.NodeService/GetNode"
+inline std::string PathOf(const google::protobuf::MethodDescriptor& method) {
+  return "/" + method.service()->full_name() + "/" + method.name();
 }
 
 inline std::unique_ptr<google::protobuf::Message> NewMessage(

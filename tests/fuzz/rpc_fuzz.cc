@@ -202,7 +202,7 @@ class Conversation {
       case Other::kReflection:
         return "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
       default:
-        return "/profd.v1.Profd/" + call.bytes.substr(0, 8);
+        return "/profd.v1.NodeService/" + call.bytes.substr(0, 8);
     }
   }
 
@@ -218,7 +218,7 @@ class Conversation {
       plan.deadline = kStreamTime;
     } else {
       const auto& method = *pending.method_or_null;
-      plan.path = "/profd.v1.Profd/" + method.name();
+      plan.path = PathOf(method);
       if (method.server_streaming()) plan.deadline = kStreamTime;
       auto request = NewMessage(*method.input_type());
       pending.readable = request->ParseFromString(record.bytes);
@@ -277,8 +277,8 @@ class Conversation {
     const auto* session = dynamic_cast<const v1::Session*>(answer.get());
     if (session == nullptr || session->session_id().empty()) return;
     known_.sessions.push_back(session->session_id());
-    if (session->dump_path().empty()) return;
-    known_.dumps.push_back(std::filesystem::path(session->dump_path()).filename());
+    if (session->status().dump_path().empty()) return;
+    known_.dumps.push_back(std::filesystem::path(session->status().dump_path()).filename());
   }
 
   // What an attached process may send; what comes back must be of the protocol.
@@ -311,7 +311,7 @@ class Conversation {
   template <class Reply>
   Reply Ask(const std::string& method, const Message& request, bool may_fail = false) {
     CallPlan plan;
-    plan.path = "/profd.v1.Profd/" + method;
+    plan.path = method;
     plan.request = request.SerializeAsString();
     OpenCall call(daemon_.As(0), plan);
     grpc::Status status = call.Await();
@@ -327,13 +327,13 @@ class Conversation {
   int StopAll() {
     v1::ListSessionsRequest alive;
     alive.set_active_only(true);
-    const auto left = Ask<v1::ListSessionsResponse>("ListSessions", alive);
+    const auto left = Ask<v1::ListSessionsResponse>("/profd.v1.SessionService/ListSessions", alive);
     FUZZ_EXPECT(left.sessions_size() <= daemon_.config().max_sessions);
     for (const v1::Session& session : left.sessions()) {
       v1::StopSessionRequest stop;
       stop.set_session_id(session.session_id());
       // One that never began is gone when it is stopped.
-      Ask<v1::Session>("StopSession", stop, true);
+      Ask<v1::Session>("/profd.v1.SessionService/StopSession", stop, true);
     }
     return left.sessions_size();
   }
@@ -343,14 +343,14 @@ class Conversation {
   void Settle() {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (StopAll() != 0) FUZZ_EXPECT(std::chrono::steady_clock::now() < end);
-    const auto all = Ask<v1::ListSessionsResponse>("ListSessions", v1::ListSessionsRequest());
+    const auto all = Ask<v1::ListSessionsResponse>("/profd.v1.SessionService/ListSessions", v1::ListSessionsRequest());
     FUZZ_EXPECT(all.sessions_size() <=
                 daemon_.config().max_sessions + daemon_.config().keep_finished);
-    const auto dumps = Ask<v1::ListDumpsResponse>("ListDumps", v1::ListDumpsRequest());
+    const auto dumps = Ask<v1::ListDumpsResponse>("/profd.v1.DumpService/ListDumps", v1::ListDumpsRequest());
     for (const v1::Dump& dump : dumps.dumps()) {
       v1::DeleteDumpRequest remove;
       remove.set_dump(dump.name());
-      Ask<v1::DeleteDumpResponse>("DeleteDump", remove, true);
+      Ask<v1::DeleteDumpResponse>("/profd.v1.DumpService/DeleteDump", remove, true);
     }
   }
 

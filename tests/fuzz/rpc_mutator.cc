@@ -60,7 +60,7 @@ class Mutator {
     call.what =
         Below(8) == 0
             ? static_cast<uint8_t>(kOther + Below(kOthers))
-            : static_cast<uint8_t>(Below(static_cast<size_t>(ProfdService().method_count())));
+            : static_cast<uint8_t>(Below(Methods().size()));
     call.flags = static_cast<uint8_t>(Below(3));
     ChangeFields(&call);
     return call;

@@ -1,4 +1,4 @@
-// Input: a StartSessionRequest as it comes over the wire.
+// Input: a SessionSpec as it comes over the wire.
 #include <algorithm>
 
 #include "collectors/channel_options.h"
@@ -35,12 +35,9 @@ Status Probe(const CollectorEntry& entry, const DeviceInfo* device) {
 }
 
 void CheckPlan(const SessionPlan& plan, const PlanContext& context) {
-  FUZZ_EXPECT(plan.job_id.empty() || IsValidJobId(plan.job_id));
   FUZZ_EXPECT(std::is_sorted(plan.devices.begin(), plan.devices.end()));
   FUZZ_EXPECT(std::adjacent_find(plan.devices.begin(), plan.devices.end()) == plan.devices.end());
   FUZZ_EXPECT(plan.devices.size() <= context.devices.size());
-  FUZZ_EXPECT(plan.duration_ms >= 0);
-  FUZZ_EXPECT(plan.duration_ms <= context.config.max_duration_s * 1000);
   FUZZ_EXPECT(plan.max_bytes > 0);
   FUZZ_EXPECT(plan.collectors.empty() == plan.application_only);
   FUZZ_EXPECT(plan.options.size() >= options::Table().size());
@@ -63,33 +60,34 @@ void CheckPlan(const SessionPlan& plan, const PlanContext& context) {
 }
 
 // What the order says about time and about processes.
-void CheckOrder(const v1::StartSessionRequest& request, const PlanContext& context) {
+void CheckOrder(const v1::SessionSpec& request, const PlanContext& context) {
   const std::function<std::optional<uint64_t>(pid_t)> start_time = [](pid_t pid) {
     return pid % 2 == 0 ? std::nullopt : std::optional<uint64_t>(7);
   };
   constexpr int64_t kWall = 1'767'225'600'000'000'000;
-  Result<SessionTerms> terms =
-      PlanTerms(request, {context.config, context.peer, kWall, context.owner_of, start_time});
-  if (terms.ok()) {
-    FUZZ_EXPECT(terms->priority <= kDefaultPriority);
-    FUZZ_EXPECT(!terms->preempt);
-    FUZZ_EXPECT(terms->start_at_ns == 0 || !terms->start_step);
-    FUZZ_EXPECT(terms->start_at_ns <= kWall + context.config.max_start_delay_s * kNsPerSecond);
-    FUZZ_EXPECT(terms->metadata.size() <= 64);
+  v1::SessionSpec spec = request;
+  Result<ProcessId> starter =
+      AdmitTerms({context.config, context.peer, kWall, context.owner_of, start_time}, &spec);
+  if (starter.ok()) {
+    FUZZ_EXPECT(PriorityOf(spec) <= kDefaultPriority);
+    FUZZ_EXPECT(!spec.preempt());
+    FUZZ_EXPECT(!spec.schedule().has_start_in_ms());
+    FUZZ_EXPECT(spec.schedule().start_at_ns() <= kWall + context.config.max_start_delay_s * kNsPerSecond);
+    FUZZ_EXPECT(spec.metadata_size() <= 64);
   } else {
-    FUZZ_EXPECT(terms.status().message().size() <= 6000);
+    FUZZ_EXPECT(starter.status().message().size() <= 6000);
   }
   std::vector<TrainingProcess> known(3);
   known[0].pid = 1;
   known[0].uid = context.peer.uid;
-  known[0].job_id = request.job_id();
+  known[0].job_id = request.target().job_id();
   known[0].devices = {1};
   known[1].pid = 2;
   known[1].uid = context.peer.uid + 1;
-  known[1].job_id = request.job_id();
+  known[1].job_id = request.target().job_id();
   known[2].pid = 4;
   known[2].uid = context.peer.uid;
-  Result<SessionTargets> targets = ResolveTargets(request, context.peer, known);
+  Result<SessionTargets> targets = ResolveTargets(request.target(), context.peer, known);
   if (!targets.ok()) {
     FUZZ_EXPECT(targets.status().message().size() <= 6000);
     return;
@@ -105,7 +103,7 @@ void Run(fuzz::Input input) {
   static const std::vector<DeviceInfo> devices = SomeDevices();
   Peer peer;
   peer.uid = 1000;
-  v1::StartSessionRequest request;
+  v1::SessionSpec request;
   if (!request.ParseFromArray(input.rest().data(), static_cast<int>(input.rest().size()))) return;
   const PlanContext context{config,
                             devices,
@@ -121,10 +119,14 @@ void Run(fuzz::Input input) {
                             Probe,
                             uint64_t{1} << 34,
                             kNoDevices,
-                            [&request](const SessionPlan&) { return request.rank() % 2 != 0; }};
+                            [&request](const SessionPlan&) { return request.target().rank() % 2 != 0; }};
   CheckOrder(request, context);
   Result<SessionPlan> plan = PlanSession(request, context);
   if (plan.ok()) {
+    const v1::SessionSpec::Schedule& schedule = request.schedule();
+    FUZZ_EXPECT(request.target().job_id().empty() || IsValidJobId(request.target().job_id()));
+    FUZZ_EXPECT(schedule.has_duration_ms() == (schedule.duration_ms() > 0));
+    FUZZ_EXPECT(schedule.duration_ms() <= static_cast<uint64_t>(config.max_duration_s) * 1000);
     CheckPlan(*plan, context);
   } else {
     FUZZ_EXPECT(plan.status().code() == StatusCode::kInvalidArgument ||

@@ -3,9 +3,10 @@
     from profd import rpc
 
     with rpc.connect() as daemon:
-        session = daemon.StartSession(rpc.StartSessionRequest(duration_ms=5000), timeout=60)
+        session = daemon.StartSession(rpc.StartSessionRequest(spec={"schedule": {"duration_ms": 5000}}), timeout=60)
 
-Every message and ProfdStub are those that protoc generates of profd/v1/profd.proto. Needs grpcio and protobuf.
+Every message and the stubs of the three services are those that protoc generates of profd/v1/profd.proto; a
+connection has the calls of all of them. Needs grpcio and protobuf.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ try:
 
     from .v1.options_pb2 import *
     from .v1.profd_pb2 import *
-    from .v1.profd_pb2_grpc import ProfdStub as ProfdStub
+    from .v1.profd_pb2_grpc import DumpServiceStub as DumpServiceStub
+    from .v1.profd_pb2_grpc import NodeServiceStub as NodeServiceStub
+    from .v1.profd_pb2_grpc import SessionServiceStub as SessionServiceStub
 except ImportError as error:
     raise ImportError(f"profd.rpc needs grpcio and protobuf 3.20 or newer (Debian: python3-grpcio, python3-protobuf): "
                       f"{error}") from error
@@ -28,11 +31,13 @@ DEFAULT_SOCKET = "/run/profd/profd.sock"
 STATUS_DETAILS = "grpc-status-details-bin"
 
 
-class Connection(ProfdStub):
+class Connection(NodeServiceStub, SessionServiceStub, DumpServiceStub):
     """The daemon's calls on one channel, which close() or the end of a `with` block closes."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        super().__init__(channel)
+        NodeServiceStub.__init__(self, channel)
+        SessionServiceStub.__init__(self, channel)
+        DumpServiceStub.__init__(self, channel)
         self._channel = channel
 
     def close(self) -> None:

@@ -71,7 +71,9 @@ class SessionManagerTest : public ::testing::Test {
       };
       manager_ = std::make_unique<SessionManager>(
           SessionManager::Deps{session, [this](pid_t pid) { return Owner(pid); },
-                               [](const Peer&, const DeviceInfo&) { return Status::Ok(); }, remove},
+                               [](const Peer&, const DeviceInfo&) { return Status::Ok(); }, remove,
+                               [this](const std::string& id, std::string text) { saved_[id] = std::move(text); },
+                               [this](const std::string& id) { saved_.erase(id); }},
           config_);
     }
     return *manager_;
@@ -112,12 +114,12 @@ class SessionManagerTest : public ::testing::Test {
     return peer;
   }
   // An order that collects something here: the host's memory.
-  static v1::StartSessionRequest Order(std::string job = {}) {
-    v1::StartSessionRequest request;
-    v1::CollectorOrder& collector = *request.add_collectors();
+  static v1::SessionSpec Order(std::string job = {}) {
+    v1::SessionSpec request;
+    v1::CollectorRequest& collector = *request.add_collectors();
     collector.set_name("host_mem");
     collector.set_hz(10);
-    request.set_job_id(std::move(job));
+    request.mutable_target()->set_job_id(std::move(job));
     return request;
   }
   // Waits for an answer, which may need the writer's thread. The clock stands still.
@@ -128,10 +130,10 @@ class SessionManagerTest : public ::testing::Test {
     if (!time_.RunUntil([&] { return answer->has_value(); })) return DeadlineExceeded("no answer");
     return **answer;
   }
-  Result<v1::Session> Start(const Peer& peer, const v1::StartSessionRequest& request) {
+  Result<v1::Session> Start(const Peer& peer, const v1::SessionSpec& request) {
     return Await([&](auto answer) { manager().Start(peer, request, std::move(answer)); });
   }
-  std::string Started(const Peer& peer, const v1::StartSessionRequest& request) {
+  std::string Started(const Peer& peer, const v1::SessionSpec& request) {
     Result<v1::Session> session = Start(peer, request);
     EXPECT_TRUE(session.ok()) << session.status().ToString();
     return session.ok() ? session->session_id() : "";
@@ -162,10 +164,10 @@ class SessionManagerTest : public ::testing::Test {
   }
   // What it becomes without time passing, when the writer's thread has done its part.
   v1::Session Until(const std::string& id, v1::Session::State state) {
-    time_.RunUntil([&] { return Show(id).state() == state; });
+    time_.RunUntil([&] { return Show(id).status().state() == state; });
     v1::Session session = Show(id);
-    EXPECT_EQ(v1::Session::State_Name(session.state()), v1::Session::State_Name(state))
-        << session.reason();
+    EXPECT_EQ(v1::Session::State_Name(session.status().state()), v1::Session::State_Name(state))
+        << session.status().reason();
     return session;
   }
   template <class F>
@@ -212,6 +214,7 @@ class SessionManagerTest : public ::testing::Test {
   DaemonConfig config_;
   std::unique_ptr<SessionManager> manager_;
   std::map<pid_t, uint32_t> alive_;
+  std::map<std::string, std::string> saved_;  // state files, by session
 };
 
 }  // namespace profd::testing

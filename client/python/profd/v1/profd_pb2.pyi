@@ -33,18 +33,18 @@ class Channel(_message.Message):
     __slots__ = ["bytes", "detail", "garbage_bytes", "hz", "id", "name", "records", "state", "users"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
-    BUSY: Channel.State
     BYTES_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
-    FAILED: Channel.State
     GARBAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     HZ_FIELD_NUMBER: _ClassVar[int]
-    IDLE: Channel.State
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
-    RUNNING: Channel.State
+    STATE_BUSY: Channel.State
+    STATE_FAILED: Channel.State
     STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_IDLE: Channel.State
+    STATE_RUNNING: Channel.State
     STATE_UNSPECIFIED: Channel.State
     USERS_FIELD_NUMBER: _ClassVar[int]
     bytes: int
@@ -59,25 +59,10 @@ class Channel(_message.Message):
     def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[_Union[Channel.State, str]] = ..., detail: _Optional[str] = ..., hz: _Optional[float] = ..., users: _Optional[int] = ..., bytes: _Optional[int] = ..., records: _Optional[int] = ..., garbage_bytes: _Optional[int] = ...) -> None: ...
 
 class CheckOptionsRequest(_message.Message):
-    __slots__ = ["acl_switches", "best_effort", "options", "options_json", "with_job"]
-    class AclSwitchesEntry(_message.Message):
-        __slots__ = ["key", "value"]
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: str
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ACL_SWITCHES_FIELD_NUMBER: _ClassVar[int]
-    BEST_EFFORT_FIELD_NUMBER: _ClassVar[int]
-    OPTIONS_FIELD_NUMBER: _ClassVar[int]
-    OPTIONS_JSON_FIELD_NUMBER: _ClassVar[int]
-    WITH_JOB_FIELD_NUMBER: _ClassVar[int]
-    acl_switches: _containers.ScalarMap[str, str]
-    best_effort: bool
-    options: _options_pb2.ProfilingOptions
-    options_json: str
-    with_job: bool
-    def __init__(self, options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., with_job: bool = ...) -> None: ...
+    __slots__ = ["spec"]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    spec: SessionSpec
+    def __init__(self, spec: _Optional[_Union[SessionSpec, _Mapping]] = ...) -> None: ...
 
 class CheckOptionsResponse(_message.Message):
     __slots__ = ["effective_options", "problems", "warnings"]
@@ -104,13 +89,15 @@ class ClockPair(_message.Message):
     def __init__(self, host_ns: _Optional[int] = ..., device_ns: _Optional[int] = ..., device_count: _Optional[int] = ..., host_count: _Optional[int] = ..., uncertainty_ns: _Optional[int] = ...) -> None: ...
 
 class CollectorInfo(_message.Message):
-    __slots__ = ["always_on_hz", "available", "default_hz", "devices", "errors", "last_duration_s", "last_error", "late_ticks", "max_hz", "name", "option", "reason", "samples", "source", "summary"]
+    __slots__ = ["always_on_hz", "available", "default_hz", "devices", "errors", "last_duration_ns", "last_error", "late_ticks", "max_hz", "name", "option", "reason", "samples", "source", "summary"]
+    class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     ALWAYS_ON_HZ_FIELD_NUMBER: _ClassVar[int]
     AVAILABLE_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_HZ_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
-    LAST_DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    LAST_DURATION_NS_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     LATE_TICKS_FIELD_NUMBER: _ClassVar[int]
     MAX_HZ_FIELD_NUMBER: _ClassVar[int]
@@ -118,14 +105,18 @@ class CollectorInfo(_message.Message):
     OPTION_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_DCMI: CollectorInfo.Source
+    SOURCE_DRIVER_CHANNEL: CollectorInfo.Source
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_HOST: CollectorInfo.Source
+    SOURCE_UNSPECIFIED: CollectorInfo.Source
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     always_on_hz: float
     available: bool
     default_hz: float
     devices: _containers.RepeatedScalarFieldContainer[int]
     errors: int
-    last_duration_s: float
+    last_duration_ns: int
     last_error: str
     late_ticks: int
     max_hz: float
@@ -133,11 +124,11 @@ class CollectorInfo(_message.Message):
     option: str
     reason: str
     samples: int
-    source: str
+    source: CollectorInfo.Source
     summary: str
-    def __init__(self, name: _Optional[str] = ..., summary: _Optional[str] = ..., source: _Optional[str] = ..., option: _Optional[str] = ..., default_hz: _Optional[float] = ..., max_hz: _Optional[float] = ..., always_on_hz: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ..., available: bool = ..., reason: _Optional[str] = ..., samples: _Optional[int] = ..., errors: _Optional[int] = ..., late_ticks: _Optional[int] = ..., last_error: _Optional[str] = ..., last_duration_s: _Optional[float] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., summary: _Optional[str] = ..., source: _Optional[_Union[CollectorInfo.Source, str]] = ..., option: _Optional[str] = ..., default_hz: _Optional[float] = ..., max_hz: _Optional[float] = ..., always_on_hz: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ..., available: bool = ..., reason: _Optional[str] = ..., samples: _Optional[int] = ..., errors: _Optional[int] = ..., late_ticks: _Optional[int] = ..., last_error: _Optional[str] = ..., last_duration_ns: _Optional[int] = ...) -> None: ...
 
-class CollectorOrder(_message.Message):
+class CollectorRequest(_message.Message):
     __slots__ = ["hz", "name"]
     HZ_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -303,15 +294,23 @@ class EffectiveOption(_message.Message):
 
 class Fault(_message.Message):
     __slots__ = ["code", "name", "severity", "since_ns"]
+    class Severity(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     CODE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_CRITICAL: Fault.Severity
     SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_MAJOR: Fault.Severity
+    SEVERITY_MINOR: Fault.Severity
+    SEVERITY_UNKNOWN: Fault.Severity
+    SEVERITY_UNSPECIFIED: Fault.Severity
+    SEVERITY_WARNING: Fault.Severity
     SINCE_NS_FIELD_NUMBER: _ClassVar[int]
     code: str
     name: str
-    severity: str
+    severity: Fault.Severity
     since_ns: int
-    def __init__(self, code: _Optional[str] = ..., name: _Optional[str] = ..., severity: _Optional[str] = ..., since_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, code: _Optional[str] = ..., name: _Optional[str] = ..., severity: _Optional[_Union[Fault.Severity, str]] = ..., since_ns: _Optional[int] = ...) -> None: ...
 
 class FetchDumpRequest(_message.Message):
     __slots__ = ["dump", "session_id"]
@@ -351,17 +350,17 @@ class Health(_message.Message):
     __slots__ = ["faults", "flags", "health_status", "reasons", "since_ns", "verdict"]
     class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
-    DEGRADED: Health.Verdict
-    DOWN: Health.Verdict
     FAULTS_FIELD_NUMBER: _ClassVar[int]
-    FAULTY: Health.Verdict
     FLAGS_FIELD_NUMBER: _ClassVar[int]
     HEALTH_STATUS_FIELD_NUMBER: _ClassVar[int]
-    OK: Health.Verdict
     REASONS_FIELD_NUMBER: _ClassVar[int]
     SINCE_NS_FIELD_NUMBER: _ClassVar[int]
-    UNKNOWN: Health.Verdict
+    VERDICT_DEGRADED: Health.Verdict
+    VERDICT_DOWN: Health.Verdict
+    VERDICT_FAULTY: Health.Verdict
     VERDICT_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_OK: Health.Verdict
+    VERDICT_UNKNOWN: Health.Verdict
     VERDICT_UNSPECIFIED: Health.Verdict
     faults: _containers.RepeatedCompositeFieldContainer[Fault]
     flags: _containers.RepeatedScalarFieldContainer[str]
@@ -386,45 +385,52 @@ class Job(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., uid: _Optional[int] = ..., world_size: _Optional[int] = ..., processes: _Optional[_Iterable[_Union[JobProcess, _Mapping]]] = ..., sessions: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JobProcess(_message.Message):
-    __slots__ = ["attached", "attached_ns", "command", "devices", "dropped_marks", "found_by", "framework", "local_rank", "marks", "pid", "pod_uid", "rank", "silent_s", "slurm_job", "step", "step_s", "uid"]
+    __slots__ = ["attached", "attached_ns", "command", "devices", "dropped_marks", "found_by", "framework", "local_rank", "marks", "pid", "pod_uid", "rank", "silent_ns", "slurm_job", "step", "step_ns", "uid"]
+    class FoundBy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_NS_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_MARKS_FIELD_NUMBER: _ClassVar[int]
+    FOUND_BY_ATTACHED: JobProcess.FoundBy
+    FOUND_BY_DEVICE_PROCESS_LIST: JobProcess.FoundBy
     FOUND_BY_FIELD_NUMBER: _ClassVar[int]
+    FOUND_BY_UNSPECIFIED: JobProcess.FoundBy
     FRAMEWORK_FIELD_NUMBER: _ClassVar[int]
     LOCAL_RANK_FIELD_NUMBER: _ClassVar[int]
     MARKS_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     POD_UID_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
-    SILENT_S_FIELD_NUMBER: _ClassVar[int]
+    SILENT_NS_FIELD_NUMBER: _ClassVar[int]
     SLURM_JOB_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
-    STEP_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_NS_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
     attached: bool
     attached_ns: int
     command: str
     devices: _containers.RepeatedScalarFieldContainer[int]
     dropped_marks: int
-    found_by: str
+    found_by: JobProcess.FoundBy
     framework: str
     local_rank: int
     marks: int
     pid: int
     pod_uid: str
     rank: int
-    silent_s: float
+    silent_ns: int
     slurm_job: str
     step: int
-    step_s: float
+    step_ns: int
     uid: int
-    def __init__(self, pid: _Optional[int] = ..., uid: _Optional[int] = ..., rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., framework: _Optional[str] = ..., command: _Optional[str] = ..., attached: bool = ..., found_by: _Optional[str] = ..., attached_ns: _Optional[int] = ..., step: _Optional[int] = ..., step_s: _Optional[float] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., pod_uid: _Optional[str] = ..., slurm_job: _Optional[str] = ..., silent_s: _Optional[float] = ...) -> None: ...
+    def __init__(self, pid: _Optional[int] = ..., uid: _Optional[int] = ..., rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., framework: _Optional[str] = ..., command: _Optional[str] = ..., attached: bool = ..., found_by: _Optional[_Union[JobProcess.FoundBy, str]] = ..., attached_ns: _Optional[int] = ..., step: _Optional[int] = ..., step_ns: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., pod_uid: _Optional[str] = ..., slurm_job: _Optional[str] = ..., silent_ns: _Optional[int] = ...) -> None: ...
 
 class Link(_message.Message):
     __slots__ = ["bytes_per_second", "errors", "kind", "lanes", "name", "up"]
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     class ErrorsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -435,16 +441,22 @@ class Link(_message.Message):
     BYTES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    KIND_HCCS: Link.Kind
+    KIND_NETWORK: Link.Kind
+    KIND_PCIE: Link.Kind
+    KIND_SIO: Link.Kind
+    KIND_UB: Link.Kind
+    KIND_UNSPECIFIED: Link.Kind
     LANES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     UP_FIELD_NUMBER: _ClassVar[int]
     bytes_per_second: float
     errors: _containers.ScalarMap[str, int]
-    kind: str
+    kind: Link.Kind
     lanes: int
     name: str
     up: bool
-    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., up: bool = ..., bytes_per_second: _Optional[float] = ..., lanes: _Optional[int] = ..., errors: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[Link.Kind, str]] = ..., name: _Optional[str] = ..., up: bool = ..., bytes_per_second: _Optional[float] = ..., lanes: _Optional[int] = ..., errors: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class ListDumpsRequest(_message.Message):
     __slots__ = []
@@ -508,14 +520,26 @@ class ListSessionsResponse(_message.Message):
 
 class Neighbour(_message.Message):
     __slots__ = ["physical_id", "type"]
+    class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     PHYSICAL_ID_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    TYPE_HCCS: Neighbour.Type
+    TYPE_HCCS_SW: Neighbour.Type
+    TYPE_PHB: Neighbour.Type
+    TYPE_PIX: Neighbour.Type
+    TYPE_PXB: Neighbour.Type
+    TYPE_SIO: Neighbour.Type
+    TYPE_SYS: Neighbour.Type
+    TYPE_UB: Neighbour.Type
+    TYPE_UNKNOWN: Neighbour.Type
+    TYPE_UNSPECIFIED: Neighbour.Type
     physical_id: int
-    type: str
-    def __init__(self, physical_id: _Optional[int] = ..., type: _Optional[str] = ...) -> None: ...
+    type: Neighbour.Type
+    def __init__(self, physical_id: _Optional[int] = ..., type: _Optional[_Union[Neighbour.Type, str]] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ["active_sessions", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "recorder", "simulated", "tls_address", "uptime_s", "version"]
+    __slots__ = ["active_sessions", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "recorder", "simulated", "tls_address", "uptime_ns", "version"]
     ACTIVE_SESSIONS_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_PROCESSES_FIELD_NUMBER: _ClassVar[int]
     ATTACH_SOCKET_FIELD_NUMBER: _ClassVar[int]
@@ -535,7 +559,7 @@ class Node(_message.Message):
     RECORDER_FIELD_NUMBER: _ClassVar[int]
     SIMULATED_FIELD_NUMBER: _ClassVar[int]
     TLS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
-    UPTIME_S_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_NS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     active_sessions: int
     attach_socket: str
@@ -556,21 +580,40 @@ class Node(_message.Message):
     recorder: Recorder
     simulated: bool
     tls_address: str
-    uptime_s: float
+    uptime_ns: int
     version: str
-    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_s: _Optional[float] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ...) -> None: ...
+    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_ns: _Optional[int] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ...) -> None: ...
 
 class OptionInfo(_message.Message):
     __slots__ = ["conflicts", "default_value", "effect", "key", "range", "reason", "source", "supported", "type", "unit"]
+    class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     CONFLICTS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_VALUE_FIELD_NUMBER: _ClassVar[int]
     EFFECT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     RANGE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_APPLICATION: OptionInfo.Source
+    SOURCE_CLIENT: OptionInfo.Source
+    SOURCE_DEVICE: OptionInfo.Source
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_HOST: OptionInfo.Source
+    SOURCE_UNSPECIFIED: OptionInfo.Source
     SUPPORTED_FIELD_NUMBER: _ClassVar[int]
+    TYPE_CHOICE: OptionInfo.Type
+    TYPE_CYCLES: OptionInfo.Type
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FREQUENCY: OptionInfo.Type
+    TYPE_LEVEL: OptionInfo.Type
+    TYPE_LIST: OptionInfo.Type
+    TYPE_PATH: OptionInfo.Type
+    TYPE_SIZE: OptionInfo.Type
+    TYPE_SWITCH: OptionInfo.Type
+    TYPE_TEXT: OptionInfo.Type
+    TYPE_UNSPECIFIED: OptionInfo.Type
     UNIT_FIELD_NUMBER: _ClassVar[int]
     conflicts: str
     default_value: str
@@ -578,37 +621,37 @@ class OptionInfo(_message.Message):
     key: str
     range: str
     reason: str
-    source: str
+    source: OptionInfo.Source
     supported: bool
-    type: str
+    type: OptionInfo.Type
     unit: str
-    def __init__(self, key: _Optional[str] = ..., type: _Optional[str] = ..., range: _Optional[str] = ..., default_value: _Optional[str] = ..., unit: _Optional[str] = ..., effect: _Optional[str] = ..., conflicts: _Optional[str] = ..., source: _Optional[str] = ..., supported: bool = ..., reason: _Optional[str] = ...) -> None: ...
+    def __init__(self, key: _Optional[str] = ..., type: _Optional[_Union[OptionInfo.Type, str]] = ..., range: _Optional[str] = ..., default_value: _Optional[str] = ..., unit: _Optional[str] = ..., effect: _Optional[str] = ..., conflicts: _Optional[str] = ..., source: _Optional[_Union[OptionInfo.Source, str]] = ..., supported: bool = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Outcome(_message.Message):
     __slots__ = ["bytes", "collector", "detail", "device", "dropped_bytes", "dropped_records", "garbage_bytes", "holder", "hz", "rebased", "records", "result", "thinned"]
     class Result(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
-    BUSY: Outcome.Result
     BYTES_FIELD_NUMBER: _ClassVar[int]
     COLLECTOR_FIELD_NUMBER: _ClassVar[int]
-    DENIED: Outcome.Result
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     DROPPED_BYTES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
-    FAILED: Outcome.Result
-    FINISHED: Outcome.Result
     GARBAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     HZ_FIELD_NUMBER: _ClassVar[int]
-    NEEDS_PROCESS: Outcome.Result
     REBASED_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    RESULT_BUSY: Outcome.Result
+    RESULT_DENIED: Outcome.Result
+    RESULT_FAILED: Outcome.Result
     RESULT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FINISHED: Outcome.Result
+    RESULT_NEEDS_PROCESS: Outcome.Result
+    RESULT_RUNNING: Outcome.Result
     RESULT_UNSPECIFIED: Outcome.Result
-    RUNNING: Outcome.Result
+    RESULT_UNSUPPORTED: Outcome.Result
     THINNED_FIELD_NUMBER: _ClassVar[int]
-    UNSUPPORTED: Outcome.Result
     bytes: int
     collector: str
     detail: str
@@ -642,18 +685,18 @@ class Problem(_message.Message):
     __slots__ = ["field", "holder", "kind", "text", "value"]
     class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
-    BUSY: Problem.Kind
-    CONFLICT: Problem.Kind
-    DENIED: Problem.Kind
-    FAILED: Problem.Kind
     FIELD_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
-    INVALID: Problem.Kind
+    KIND_BUSY: Problem.Kind
+    KIND_CONFLICT: Problem.Kind
+    KIND_DENIED: Problem.Kind
+    KIND_FAILED: Problem.Kind
     KIND_FIELD_NUMBER: _ClassVar[int]
+    KIND_INVALID: Problem.Kind
+    KIND_NEEDS_PROCESS: Problem.Kind
     KIND_UNSPECIFIED: Problem.Kind
-    NEEDS_PROCESS: Problem.Kind
+    KIND_UNSUPPORTED: Problem.Kind
     TEXT_FIELD_NUMBER: _ClassVar[int]
-    UNSUPPORTED: Problem.Kind
     VALUE_FIELD_NUMBER: _ClassVar[int]
     field: str
     holder: str
@@ -669,7 +712,7 @@ class Problems(_message.Message):
     def __init__(self, problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ...) -> None: ...
 
 class Recorder(_message.Message):
-    __slots__ = ["channels", "dumps", "enabled", "evicted_early", "held_bytes", "held_s", "limit_bytes", "limit_s", "suppressed", "triggers"]
+    __slots__ = ["channels", "dumps", "enabled", "evicted_early", "held_bytes", "held_ns", "limit_bytes", "limit_ms", "suppressed", "triggers"]
     class DumpsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -682,9 +725,9 @@ class Recorder(_message.Message):
     ENABLED_FIELD_NUMBER: _ClassVar[int]
     EVICTED_EARLY_FIELD_NUMBER: _ClassVar[int]
     HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
-    HELD_S_FIELD_NUMBER: _ClassVar[int]
+    HELD_NS_FIELD_NUMBER: _ClassVar[int]
     LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
-    LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_MS_FIELD_NUMBER: _ClassVar[int]
     SUPPRESSED_FIELD_NUMBER: _ClassVar[int]
     TRIGGERS_FIELD_NUMBER: _ClassVar[int]
     channels: _containers.RepeatedCompositeFieldContainer[RecorderChannel]
@@ -692,28 +735,28 @@ class Recorder(_message.Message):
     enabled: bool
     evicted_early: int
     held_bytes: int
-    held_s: float
+    held_ns: int
     limit_bytes: int
-    limit_s: float
+    limit_ms: int
     suppressed: int
     triggers: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, enabled: bool = ..., limit_s: _Optional[float] = ..., limit_bytes: _Optional[int] = ..., held_s: _Optional[float] = ..., held_bytes: _Optional[int] = ..., evicted_early: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[RecorderChannel, _Mapping]]] = ..., dumps: _Optional[_Mapping[str, int]] = ..., suppressed: _Optional[int] = ..., triggers: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, enabled: bool = ..., limit_ms: _Optional[int] = ..., limit_bytes: _Optional[int] = ..., held_ns: _Optional[int] = ..., held_bytes: _Optional[int] = ..., evicted_early: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[RecorderChannel, _Mapping]]] = ..., dumps: _Optional[_Mapping[str, int]] = ..., suppressed: _Optional[int] = ..., triggers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RecorderChannel(_message.Message):
-    __slots__ = ["bytes", "collector", "device", "held_s", "hz", "problem"]
+    __slots__ = ["bytes", "collector", "device", "held_ns", "hz", "problem"]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     COLLECTOR_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
-    HELD_S_FIELD_NUMBER: _ClassVar[int]
+    HELD_NS_FIELD_NUMBER: _ClassVar[int]
     HZ_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     bytes: int
     collector: str
     device: int
-    held_s: float
+    held_ns: int
     hz: float
     problem: str
-    def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., hz: _Optional[float] = ..., bytes: _Optional[int] = ..., held_s: _Optional[float] = ..., problem: _Optional[str] = ...) -> None: ...
+    def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., hz: _Optional[float] = ..., bytes: _Optional[int] = ..., held_ns: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
 
 class RenewLeaseRequest(_message.Message):
     __slots__ = ["session_id"]
@@ -789,97 +832,33 @@ class SeriesInfo(_message.Message):
     def __init__(self, id: _Optional[int] = ..., metric: _Optional[str] = ..., device: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., collector: _Optional[str] = ...) -> None: ...
 
 class Session(_message.Message):
-    __slots__ = ["devices", "dropped_bytes", "dropped_marks", "dropped_records", "dump_bytes", "dump_path", "duration_ms", "effective_options", "ended_ns", "expected_ranks", "job_id", "label", "lease_left_ms", "lease_ms", "marks", "metadata", "outcomes", "pid", "pinned", "priority", "processes", "rank", "reason", "records", "segments", "session_id", "since_ns", "start_at_ns", "start_step", "started_ns", "state", "statistics", "steps", "steps_done", "uid", "warnings"]
+    __slots__ = ["owner", "session_id", "spec", "status"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
-    class MetadataEntry(_message.Message):
-        __slots__ = ["key", "value"]
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: str
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    DEVICES_FIELD_NUMBER: _ClassVar[int]
-    DONE: Session.State
-    DROPPED_BYTES_FIELD_NUMBER: _ClassVar[int]
-    DROPPED_MARKS_FIELD_NUMBER: _ClassVar[int]
-    DROPPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
-    DUMP_BYTES_FIELD_NUMBER: _ClassVar[int]
-    DUMP_PATH_FIELD_NUMBER: _ClassVar[int]
-    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
-    EFFECTIVE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
-    ENDED_NS_FIELD_NUMBER: _ClassVar[int]
-    EXPECTED_RANKS_FIELD_NUMBER: _ClassVar[int]
-    FAILED: Session.State
-    INTERRUPTED: Session.State
-    JOB_ID_FIELD_NUMBER: _ClassVar[int]
-    LABEL_FIELD_NUMBER: _ClassVar[int]
-    LEASE_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
-    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
-    MARKS_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
-    PID_FIELD_NUMBER: _ClassVar[int]
-    PINNED_FIELD_NUMBER: _ClassVar[int]
-    PRIORITY_FIELD_NUMBER: _ClassVar[int]
-    PROCESSES_FIELD_NUMBER: _ClassVar[int]
-    RANK_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    RECORDS_FIELD_NUMBER: _ClassVar[int]
-    RUNNING: Session.State
-    SCHEDULED: Session.State
-    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    class Owner(_message.Message):
+        __slots__ = ["pid", "uid"]
+        PID_FIELD_NUMBER: _ClassVar[int]
+        UID_FIELD_NUMBER: _ClassVar[int]
+        pid: int
+        uid: int
+        def __init__(self, uid: _Optional[int] = ..., pid: _Optional[int] = ...) -> None: ...
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
-    STARTED_NS_FIELD_NUMBER: _ClassVar[int]
-    STARTING: Session.State
-    START_AT_NS_FIELD_NUMBER: _ClassVar[int]
-    START_STEP_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    STATE_DONE: Session.State
+    STATE_FAILED: Session.State
+    STATE_INTERRUPTED: Session.State
+    STATE_RUNNING: Session.State
+    STATE_SCHEDULED: Session.State
+    STATE_STARTING: Session.State
+    STATE_STOPPING: Session.State
     STATE_UNSPECIFIED: Session.State
-    STATISTICS_FIELD_NUMBER: _ClassVar[int]
-    STEPS_DONE_FIELD_NUMBER: _ClassVar[int]
-    STEPS_FIELD_NUMBER: _ClassVar[int]
-    STOPPING: Session.State
-    UID_FIELD_NUMBER: _ClassVar[int]
-    WARNINGS_FIELD_NUMBER: _ClassVar[int]
-    devices: _containers.RepeatedScalarFieldContainer[int]
-    dropped_bytes: int
-    dropped_marks: int
-    dropped_records: int
-    dump_bytes: int
-    dump_path: str
-    duration_ms: int
-    effective_options: _containers.RepeatedCompositeFieldContainer[EffectiveOption]
-    ended_ns: int
-    expected_ranks: int
-    job_id: str
-    label: str
-    lease_left_ms: int
-    lease_ms: int
-    marks: int
-    metadata: _containers.ScalarMap[str, str]
-    outcomes: _containers.RepeatedCompositeFieldContainer[Outcome]
-    pid: int
-    pinned: bool
-    priority: int
-    processes: _containers.RepeatedCompositeFieldContainer[SessionProcess]
-    rank: int
-    reason: str
-    records: int
-    segments: _containers.RepeatedCompositeFieldContainer[Segment]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    owner: Session.Owner
     session_id: str
-    since_ns: int
-    start_at_ns: int
-    start_step: int
-    started_ns: int
-    state: Session.State
-    statistics: _containers.RepeatedCompositeFieldContainer[DeviceStatistics]
-    steps: int
-    steps_done: int
-    uid: int
-    warnings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, session_id: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., uid: _Optional[int] = ..., pid: _Optional[int] = ..., job_id: _Optional[str] = ..., rank: _Optional[int] = ..., label: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., duration_ms: _Optional[int] = ..., dump_path: _Optional[str] = ..., dump_bytes: _Optional[int] = ..., records: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ..., processes: _Optional[_Iterable[_Union[SessionProcess, _Mapping]]] = ..., start_at_ns: _Optional[int] = ..., start_step: _Optional[int] = ..., steps: _Optional[int] = ..., steps_done: _Optional[int] = ..., lease_ms: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., priority: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., since_ns: _Optional[int] = ..., metadata: _Optional[_Mapping[str, str]] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., pinned: bool = ..., expected_ranks: _Optional[int] = ..., statistics: _Optional[_Iterable[_Union[DeviceStatistics, _Mapping]]] = ...) -> None: ...
+    spec: SessionSpec
+    status: SessionStatus
+    def __init__(self, session_id: _Optional[str] = ..., owner: _Optional[_Union[Session.Owner, _Mapping]] = ..., spec: _Optional[_Union[SessionSpec, _Mapping]] = ..., status: _Optional[_Union[SessionStatus, _Mapping]] = ...) -> None: ...
 
 class SessionProcess(_message.Message):
     __slots__ = ["attached", "pid", "rank"]
@@ -891,8 +870,8 @@ class SessionProcess(_message.Message):
     rank: int
     def __init__(self, pid: _Optional[int] = ..., rank: _Optional[int] = ..., attached: bool = ...) -> None: ...
 
-class StartSessionRequest(_message.Message):
-    __slots__ = ["acl_switches", "all", "best_effort", "collectors", "compress", "devices", "duration_ms", "end_with_pid", "job_id", "label", "lease_ms", "marks", "metadata", "no_dump", "options", "options_json", "pids", "preempt", "priority", "rank", "ranks", "require_all", "since_ms", "start_at_ns", "start_in_ms", "start_in_steps", "start_step", "starter_pid", "steps"]
+class SessionSpec(_message.Message):
+    __slots__ = ["acl_switches", "best_effort", "collectors", "compress", "label", "lease", "marks", "metadata", "no_dump", "options", "options_json", "preempt", "priority", "require_all", "schedule", "target"]
     class AclSwitchesEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -900,6 +879,13 @@ class StartSessionRequest(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class Lease(_message.Message):
+        __slots__ = ["lease_ms", "starter_pid"]
+        LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+        STARTER_PID_FIELD_NUMBER: _ClassVar[int]
+        lease_ms: int
+        starter_pid: int
+        def __init__(self, lease_ms: _Optional[int] = ..., starter_pid: _Optional[int] = ...) -> None: ...
     class MetadataEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -907,65 +893,129 @@ class StartSessionRequest(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class Schedule(_message.Message):
+        __slots__ = ["duration_ms", "end_with_pid", "since_ms", "start_at_ns", "start_in_ms", "start_in_steps", "start_step", "steps"]
+        DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+        END_WITH_PID_FIELD_NUMBER: _ClassVar[int]
+        SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+        START_AT_NS_FIELD_NUMBER: _ClassVar[int]
+        START_IN_MS_FIELD_NUMBER: _ClassVar[int]
+        START_IN_STEPS_FIELD_NUMBER: _ClassVar[int]
+        START_STEP_FIELD_NUMBER: _ClassVar[int]
+        STEPS_FIELD_NUMBER: _ClassVar[int]
+        duration_ms: int
+        end_with_pid: int
+        since_ms: int
+        start_at_ns: int
+        start_in_ms: int
+        start_in_steps: int
+        start_step: int
+        steps: int
+        def __init__(self, start_at_ns: _Optional[int] = ..., start_in_ms: _Optional[int] = ..., start_step: _Optional[int] = ..., start_in_steps: _Optional[int] = ..., duration_ms: _Optional[int] = ..., steps: _Optional[int] = ..., since_ms: _Optional[int] = ..., end_with_pid: _Optional[int] = ...) -> None: ...
+    class Target(_message.Message):
+        __slots__ = ["all", "devices", "job_id", "pids", "rank", "ranks"]
+        ALL_FIELD_NUMBER: _ClassVar[int]
+        DEVICES_FIELD_NUMBER: _ClassVar[int]
+        JOB_ID_FIELD_NUMBER: _ClassVar[int]
+        PIDS_FIELD_NUMBER: _ClassVar[int]
+        RANKS_FIELD_NUMBER: _ClassVar[int]
+        RANK_FIELD_NUMBER: _ClassVar[int]
+        all: bool
+        devices: _containers.RepeatedScalarFieldContainer[int]
+        job_id: str
+        pids: _containers.RepeatedScalarFieldContainer[int]
+        rank: int
+        ranks: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, job_id: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., all: bool = ..., ranks: _Optional[_Iterable[int]] = ..., pids: _Optional[_Iterable[int]] = ..., rank: _Optional[int] = ...) -> None: ...
     ACL_SWITCHES_FIELD_NUMBER: _ClassVar[int]
-    ALL_FIELD_NUMBER: _ClassVar[int]
     BEST_EFFORT_FIELD_NUMBER: _ClassVar[int]
     COLLECTORS_FIELD_NUMBER: _ClassVar[int]
     COMPRESS_FIELD_NUMBER: _ClassVar[int]
-    DEVICES_FIELD_NUMBER: _ClassVar[int]
-    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
-    END_WITH_PID_FIELD_NUMBER: _ClassVar[int]
-    JOB_ID_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
-    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
     MARKS_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     NO_DUMP_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_JSON_FIELD_NUMBER: _ClassVar[int]
-    PIDS_FIELD_NUMBER: _ClassVar[int]
     PREEMPT_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
-    RANKS_FIELD_NUMBER: _ClassVar[int]
-    RANK_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_ALL_FIELD_NUMBER: _ClassVar[int]
-    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
-    STARTER_PID_FIELD_NUMBER: _ClassVar[int]
-    START_AT_NS_FIELD_NUMBER: _ClassVar[int]
-    START_IN_MS_FIELD_NUMBER: _ClassVar[int]
-    START_IN_STEPS_FIELD_NUMBER: _ClassVar[int]
-    START_STEP_FIELD_NUMBER: _ClassVar[int]
-    STEPS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
     acl_switches: _containers.ScalarMap[str, str]
-    all: bool
     best_effort: bool
-    collectors: _containers.RepeatedCompositeFieldContainer[CollectorOrder]
+    collectors: _containers.RepeatedCompositeFieldContainer[CollectorRequest]
     compress: bool
-    devices: _containers.RepeatedScalarFieldContainer[int]
-    duration_ms: int
-    end_with_pid: int
-    job_id: str
     label: str
-    lease_ms: int
+    lease: SessionSpec.Lease
     marks: bool
     metadata: _containers.ScalarMap[str, str]
     no_dump: bool
     options: _options_pb2.ProfilingOptions
     options_json: str
-    pids: _containers.RepeatedScalarFieldContainer[int]
     preempt: bool
     priority: int
-    rank: int
-    ranks: _containers.RepeatedScalarFieldContainer[int]
     require_all: bool
-    since_ms: int
-    start_at_ns: int
-    start_in_ms: int
-    start_in_steps: int
-    start_step: int
-    starter_pid: int
-    steps: int
-    def __init__(self, job_id: _Optional[str] = ..., rank: _Optional[int] = ..., label: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., collectors: _Optional[_Iterable[_Union[CollectorOrder, _Mapping]]] = ..., pids: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[int] = ..., require_all: bool = ..., end_with_pid: _Optional[int] = ..., no_dump: bool = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., ranks: _Optional[_Iterable[int]] = ..., all: bool = ..., start_at_ns: _Optional[int] = ..., start_in_ms: _Optional[int] = ..., start_step: _Optional[int] = ..., start_in_steps: _Optional[int] = ..., steps: _Optional[int] = ..., since_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., starter_pid: _Optional[int] = ..., priority: _Optional[int] = ..., preempt: bool = ..., metadata: _Optional[_Mapping[str, str]] = ..., marks: bool = ..., compress: bool = ...) -> None: ...
+    schedule: SessionSpec.Schedule
+    target: SessionSpec.Target
+    def __init__(self, target: _Optional[_Union[SessionSpec.Target, _Mapping]] = ..., schedule: _Optional[_Union[SessionSpec.Schedule, _Mapping]] = ..., lease: _Optional[_Union[SessionSpec.Lease, _Mapping]] = ..., label: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., collectors: _Optional[_Iterable[_Union[CollectorRequest, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., require_all: bool = ..., marks: bool = ..., no_dump: bool = ..., compress: bool = ..., priority: _Optional[int] = ..., preempt: bool = ...) -> None: ...
+
+class SessionStatus(_message.Message):
+    __slots__ = ["devices", "dropped_bytes", "dropped_marks", "dropped_records", "dump_bytes", "dump_path", "effective_options", "ended_ns", "expected_ranks", "lease_left_ms", "marks", "outcomes", "pinned", "processes", "reason", "records", "segments", "since_ns", "started_ns", "state", "statistics", "steps_done", "warnings"]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_MARKS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    DUMP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DUMP_PATH_FIELD_NUMBER: _ClassVar[int]
+    EFFECTIVE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_NS_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_RANKS_FIELD_NUMBER: _ClassVar[int]
+    LEASE_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    MARKS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_NS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_DONE_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    dropped_bytes: int
+    dropped_marks: int
+    dropped_records: int
+    dump_bytes: int
+    dump_path: str
+    effective_options: _containers.RepeatedCompositeFieldContainer[EffectiveOption]
+    ended_ns: int
+    expected_ranks: int
+    lease_left_ms: int
+    marks: int
+    outcomes: _containers.RepeatedCompositeFieldContainer[Outcome]
+    pinned: bool
+    processes: _containers.RepeatedCompositeFieldContainer[SessionProcess]
+    reason: str
+    records: int
+    segments: _containers.RepeatedCompositeFieldContainer[Segment]
+    since_ns: int
+    started_ns: int
+    state: Session.State
+    statistics: _containers.RepeatedCompositeFieldContainer[DeviceStatistics]
+    steps_done: int
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., since_ns: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ..., processes: _Optional[_Iterable[_Union[SessionProcess, _Mapping]]] = ..., expected_ranks: _Optional[int] = ..., steps_done: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., dump_path: _Optional[str] = ..., dump_bytes: _Optional[int] = ..., records: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., pinned: bool = ..., statistics: _Optional[_Iterable[_Union[DeviceStatistics, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class StartSessionRequest(_message.Message):
+    __slots__ = ["spec"]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    spec: SessionSpec
+    def __init__(self, spec: _Optional[_Union[SessionSpec, _Mapping]] = ...) -> None: ...
 
 class StatusDetails(_message.Message):
     __slots__ = ["code", "details", "message"]

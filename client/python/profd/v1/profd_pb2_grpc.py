@@ -5,8 +5,9 @@ import grpc
 from profd.v1 import profd_pb2 as profd_dot_v1_dot_profd__pb2
 
 
-class ProfdStub(object):
-    """Missing associated documentation comment in .proto file."""
+class NodeServiceStub(object):
+    """The node: what it is, what runs on it, what is measured on it now.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -15,104 +16,45 @@ class ProfdStub(object):
             channel: A grpc.Channel.
         """
         self.GetNode = channel.unary_unary(
-                '/profd.v1.Profd/GetNode',
+                '/profd.v1.NodeService/GetNode',
                 request_serializer=profd_dot_v1_dot_profd__pb2.GetNodeRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.Node.FromString,
                 )
-        self.StartSession = channel.unary_unary(
-                '/profd.v1.Profd/StartSession',
-                request_serializer=profd_dot_v1_dot_profd__pb2.StartSessionRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
+        self.GetTopology = channel.unary_unary(
+                '/profd.v1.NodeService/GetTopology',
+                request_serializer=profd_dot_v1_dot_profd__pb2.GetTopologyRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.Topology.FromString,
                 )
-        self.StopSession = channel.unary_unary(
-                '/profd.v1.Profd/StopSession',
-                request_serializer=profd_dot_v1_dot_profd__pb2.StopSessionRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
-                )
-        self.GetSession = channel.unary_unary(
-                '/profd.v1.Profd/GetSession',
-                request_serializer=profd_dot_v1_dot_profd__pb2.GetSessionRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
-                )
-        self.ListSessions = channel.unary_unary(
-                '/profd.v1.Profd/ListSessions',
-                request_serializer=profd_dot_v1_dot_profd__pb2.ListSessionsRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.ListSessionsResponse.FromString,
-                )
-        self.WatchSession = channel.unary_stream(
-                '/profd.v1.Profd/WatchSession',
-                request_serializer=profd_dot_v1_dot_profd__pb2.WatchSessionRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
-                )
-        self.StreamSamples = channel.unary_stream(
-                '/profd.v1.Profd/StreamSamples',
-                request_serializer=profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.SampleChunk.FromString,
-                )
-        self.FetchDump = channel.unary_stream(
-                '/profd.v1.Profd/FetchDump',
-                request_serializer=profd_dot_v1_dot_profd__pb2.FetchDumpRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.DumpChunk.FromString,
-                )
-        self.DeleteDump = channel.unary_unary(
-                '/profd.v1.Profd/DeleteDump',
-                request_serializer=profd_dot_v1_dot_profd__pb2.DeleteDumpRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.DeleteDumpResponse.FromString,
-                )
-        self.ListDumps = channel.unary_unary(
-                '/profd.v1.Profd/ListDumps',
-                request_serializer=profd_dot_v1_dot_profd__pb2.ListDumpsRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.ListDumpsResponse.FromString,
-                )
-        self.PinDump = channel.unary_unary(
-                '/profd.v1.Profd/PinDump',
-                request_serializer=profd_dot_v1_dot_profd__pb2.PinDumpRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.PinDumpResponse.FromString,
-                )
-        self.UnpinDump = channel.unary_unary(
-                '/profd.v1.Profd/UnpinDump',
-                request_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
+        self.GetTime = channel.unary_unary(
+                '/profd.v1.NodeService/GetTime',
+                request_serializer=profd_dot_v1_dot_profd__pb2.GetTimeRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.GetTimeResponse.FromString,
                 )
         self.ListOptions = channel.unary_unary(
-                '/profd.v1.Profd/ListOptions',
+                '/profd.v1.NodeService/ListOptions',
                 request_serializer=profd_dot_v1_dot_profd__pb2.ListOptionsRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.ListOptionsResponse.FromString,
                 )
         self.CheckOptions = channel.unary_unary(
-                '/profd.v1.Profd/CheckOptions',
+                '/profd.v1.NodeService/CheckOptions',
                 request_serializer=profd_dot_v1_dot_profd__pb2.CheckOptionsRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.CheckOptionsResponse.FromString,
                 )
         self.ListJobs = channel.unary_unary(
-                '/profd.v1.Profd/ListJobs',
+                '/profd.v1.NodeService/ListJobs',
                 request_serializer=profd_dot_v1_dot_profd__pb2.ListJobsRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.ListJobsResponse.FromString,
                 )
-        self.RenewLease = channel.unary_unary(
-                '/profd.v1.Profd/RenewLease',
-                request_serializer=profd_dot_v1_dot_profd__pb2.RenewLeaseRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.RenewLeaseResponse.FromString,
-                )
-        self.DumpRecorder = channel.unary_unary(
-                '/profd.v1.Profd/DumpRecorder',
-                request_serializer=profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
-                )
-        self.GetTime = channel.unary_unary(
-                '/profd.v1.Profd/GetTime',
-                request_serializer=profd_dot_v1_dot_profd__pb2.GetTimeRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.GetTimeResponse.FromString,
-                )
-        self.GetTopology = channel.unary_unary(
-                '/profd.v1.Profd/GetTopology',
-                request_serializer=profd_dot_v1_dot_profd__pb2.GetTopologyRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.Topology.FromString,
+        self.StreamSamples = channel.unary_stream(
+                '/profd.v1.NodeService/StreamSamples',
+                request_serializer=profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.SampleChunk.FromString,
                 )
 
 
-class ProfdServicer(object):
-    """Missing associated documentation comment in .proto file."""
+class NodeServiceServicer(object):
+    """The node: what it is, what runs on it, what is measured on it now.
+    """
 
     def GetNode(self, request, context):
         """What this node is: devices, driver, channels, collectors, clocks, versions, limits.
@@ -120,6 +62,271 @@ class ProfdServicer(object):
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
+
+    def GetTopology(self, request, context):
+        """How the devices are connected: to each other, to the host's memory and CPUs, and the state of each
+        link.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTime(self, request, context):
+        """The node's clocks now, for measuring the offset between nodes before a common start.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListOptions(self, request, context):
+        """Every profiling option: range, default, and whether this node's chips have what it turns on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckOptions(self, request, context):
+        """What StartSession would say to these options, without starting anything.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListJobs(self, request, context):
+        """Training jobs of this node: processes that attached, and processes that use a device without
+        having attached. The caller's own; those of all users for administrators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamSamples(self, request, context):
+        """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
+        policy: what a slow reader misses is counted in `dropped`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_NodeServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'GetNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetNode,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetNodeRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.Node.SerializeToString,
+            ),
+            'GetTopology': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTopology,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetTopologyRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.Topology.SerializeToString,
+            ),
+            'GetTime': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTime,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetTimeRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.GetTimeResponse.SerializeToString,
+            ),
+            'ListOptions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOptions,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ListOptionsRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ListOptionsResponse.SerializeToString,
+            ),
+            'CheckOptions': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckOptions,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.CheckOptionsRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.CheckOptionsResponse.SerializeToString,
+            ),
+            'ListJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListJobs,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ListJobsRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ListJobsResponse.SerializeToString,
+            ),
+            'StreamSamples': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamSamples,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.SampleChunk.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'profd.v1.NodeService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+
+
+ # This class is part of an EXPERIMENTAL API.
+class NodeService(object):
+    """The node: what it is, what runs on it, what is measured on it now.
+    """
+
+    @staticmethod
+    def GetNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/GetNode',
+            profd_dot_v1_dot_profd__pb2.GetNodeRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.Node.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetTopology(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/GetTopology',
+            profd_dot_v1_dot_profd__pb2.GetTopologyRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.Topology.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetTime(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/GetTime',
+            profd_dot_v1_dot_profd__pb2.GetTimeRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.GetTimeResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListOptions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/ListOptions',
+            profd_dot_v1_dot_profd__pb2.ListOptionsRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ListOptionsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def CheckOptions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/CheckOptions',
+            profd_dot_v1_dot_profd__pb2.CheckOptionsRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.CheckOptionsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/ListJobs',
+            profd_dot_v1_dot_profd__pb2.ListJobsRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ListJobsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def StreamSamples(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/profd.v1.NodeService/StreamSamples',
+            profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.SampleChunk.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+
+class SessionServiceStub(object):
+    """Profiling sessions, and the flight recorder between them.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.StartSession = channel.unary_unary(
+                '/profd.v1.SessionService/StartSession',
+                request_serializer=profd_dot_v1_dot_profd__pb2.StartSessionRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
+                )
+        self.StopSession = channel.unary_unary(
+                '/profd.v1.SessionService/StopSession',
+                request_serializer=profd_dot_v1_dot_profd__pb2.StopSessionRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
+                )
+        self.GetSession = channel.unary_unary(
+                '/profd.v1.SessionService/GetSession',
+                request_serializer=profd_dot_v1_dot_profd__pb2.GetSessionRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
+                )
+        self.ListSessions = channel.unary_unary(
+                '/profd.v1.SessionService/ListSessions',
+                request_serializer=profd_dot_v1_dot_profd__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ListSessionsResponse.FromString,
+                )
+        self.WatchSession = channel.unary_stream(
+                '/profd.v1.SessionService/WatchSession',
+                request_serializer=profd_dot_v1_dot_profd__pb2.WatchSessionRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
+                )
+        self.RenewLease = channel.unary_unary(
+                '/profd.v1.SessionService/RenewLease',
+                request_serializer=profd_dot_v1_dot_profd__pb2.RenewLeaseRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.RenewLeaseResponse.FromString,
+                )
+        self.DumpRecorder = channel.unary_unary(
+                '/profd.v1.SessionService/DumpRecorder',
+                request_serializer=profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
+                )
+
+
+class SessionServiceServicer(object):
+    """Profiling sessions, and the flight recorder between them.
+    """
 
     def StartSession(self, request, context):
         """Validates the order, starts what can be started, answers what each collector said. A problem in
@@ -160,13 +367,230 @@ class ProfdServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def StreamSamples(self, request, context):
-        """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
-        policy: what a slow reader misses is counted in `dropped`.
+    def RenewLease(self, request, context):
+        """Keeps a session alive whose starter promised to (SessionSpec.lease).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
+
+    def DumpRecorder(self, request, context):
+        """Writes the last seconds of the flight recorder into a dump of its own; answers when the dump is
+        complete. FAILED_PRECONDITION when the recorder is off.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_SessionServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'StartSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartSession,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.StartSessionRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
+            ),
+            'StopSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.StopSession,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.StopSessionRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
+            ),
+            'GetSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSession,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetSessionRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
+            ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ListSessionsRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'WatchSession': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchSession,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.WatchSessionRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
+            ),
+            'RenewLease': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenewLease,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.RenewLeaseRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.RenewLeaseResponse.SerializeToString,
+            ),
+            'DumpRecorder': grpc.unary_unary_rpc_method_handler(
+                    servicer.DumpRecorder,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'profd.v1.SessionService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+
+
+ # This class is part of an EXPERIMENTAL API.
+class SessionService(object):
+    """Profiling sessions, and the flight recorder between them.
+    """
+
+    @staticmethod
+    def StartSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/StartSession',
+            profd_dot_v1_dot_profd__pb2.StartSessionRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.Session.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def StopSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/StopSession',
+            profd_dot_v1_dot_profd__pb2.StopSessionRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.Session.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/GetSession',
+            profd_dot_v1_dot_profd__pb2.GetSessionRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.Session.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/ListSessions',
+            profd_dot_v1_dot_profd__pb2.ListSessionsRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ListSessionsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def WatchSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/profd.v1.SessionService/WatchSession',
+            profd_dot_v1_dot_profd__pb2.WatchSessionRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.Session.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def RenewLease(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/RenewLease',
+            profd_dot_v1_dot_profd__pb2.RenewLeaseRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.RenewLeaseResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DumpRecorder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/DumpRecorder',
+            profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.Session.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+
+class DumpServiceStub(object):
+    """What sessions have recorded.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.FetchDump = channel.unary_stream(
+                '/profd.v1.DumpService/FetchDump',
+                request_serializer=profd_dot_v1_dot_profd__pb2.FetchDumpRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.DumpChunk.FromString,
+                )
+        self.DeleteDump = channel.unary_unary(
+                '/profd.v1.DumpService/DeleteDump',
+                request_serializer=profd_dot_v1_dot_profd__pb2.DeleteDumpRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.DeleteDumpResponse.FromString,
+                )
+        self.ListDumps = channel.unary_unary(
+                '/profd.v1.DumpService/ListDumps',
+                request_serializer=profd_dot_v1_dot_profd__pb2.ListDumpsRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ListDumpsResponse.FromString,
+                )
+        self.PinDump = channel.unary_unary(
+                '/profd.v1.DumpService/PinDump',
+                request_serializer=profd_dot_v1_dot_profd__pb2.PinDumpRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.PinDumpResponse.FromString,
+                )
+        self.UnpinDump = channel.unary_unary(
+                '/profd.v1.DumpService/UnpinDump',
+                request_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
+                )
+
+
+class DumpServiceServicer(object):
+    """What sessions have recorded.
+    """
 
     def FetchDump(self, request, context):
         """A finished session's dumps (several when it was resumed), or one by its name, file by file, in
@@ -206,96 +630,9 @@ class ProfdServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListOptions(self, request, context):
-        """Every profiling option: range, default, and whether this node's chips have what it turns on.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
 
-    def CheckOptions(self, request, context):
-        """What StartSession would say to these options, without starting anything.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListJobs(self, request, context):
-        """Training jobs of this node: processes that attached, and processes that use a device without
-        having attached. The caller's own; those of all users for administrators.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RenewLease(self, request, context):
-        """Keeps a session alive whose starter promised to (StartSessionRequest.lease_ms).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def DumpRecorder(self, request, context):
-        """Writes the last seconds of the flight recorder into a dump of its own; answers when the dump is
-        complete. FAILED_PRECONDITION when the recorder is off.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetTime(self, request, context):
-        """The node's clocks now, for measuring the offset between nodes before a common start.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetTopology(self, request, context):
-        """How the devices are connected: to each other, to the host's memory and CPUs, and the state of each
-        link.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-
-def add_ProfdServicer_to_server(servicer, server):
+def add_DumpServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'GetNode': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetNode,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetNodeRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.Node.SerializeToString,
-            ),
-            'StartSession': grpc.unary_unary_rpc_method_handler(
-                    servicer.StartSession,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.StartSessionRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
-            ),
-            'StopSession': grpc.unary_unary_rpc_method_handler(
-                    servicer.StopSession,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.StopSessionRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
-            ),
-            'GetSession': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetSession,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetSessionRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
-            ),
-            'ListSessions': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListSessions,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.ListSessionsRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.ListSessionsResponse.SerializeToString,
-            ),
-            'WatchSession': grpc.unary_stream_rpc_method_handler(
-                    servicer.WatchSession,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.WatchSessionRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
-            ),
-            'StreamSamples': grpc.unary_stream_rpc_method_handler(
-                    servicer.StreamSamples,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.SampleChunk.SerializeToString,
-            ),
             'FetchDump': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchDump,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.FetchDumpRequest.FromString,
@@ -321,169 +658,16 @@ def add_ProfdServicer_to_server(servicer, server):
                     request_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.SerializeToString,
             ),
-            'ListOptions': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListOptions,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.ListOptionsRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.ListOptionsResponse.SerializeToString,
-            ),
-            'CheckOptions': grpc.unary_unary_rpc_method_handler(
-                    servicer.CheckOptions,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.CheckOptionsRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.CheckOptionsResponse.SerializeToString,
-            ),
-            'ListJobs': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListJobs,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.ListJobsRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.ListJobsResponse.SerializeToString,
-            ),
-            'RenewLease': grpc.unary_unary_rpc_method_handler(
-                    servicer.RenewLease,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.RenewLeaseRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.RenewLeaseResponse.SerializeToString,
-            ),
-            'DumpRecorder': grpc.unary_unary_rpc_method_handler(
-                    servicer.DumpRecorder,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
-            ),
-            'GetTime': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetTime,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetTimeRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.GetTimeResponse.SerializeToString,
-            ),
-            'GetTopology': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetTopology,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetTopologyRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.Topology.SerializeToString,
-            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
-            'profd.v1.Profd', rpc_method_handlers)
+            'profd.v1.DumpService', rpc_method_handlers)
     server.add_generic_rpc_handlers((generic_handler,))
 
 
  # This class is part of an EXPERIMENTAL API.
-class Profd(object):
-    """Missing associated documentation comment in .proto file."""
-
-    @staticmethod
-    def GetNode(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/GetNode',
-            profd_dot_v1_dot_profd__pb2.GetNodeRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.Node.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def StartSession(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/StartSession',
-            profd_dot_v1_dot_profd__pb2.StartSessionRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.Session.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def StopSession(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/StopSession',
-            profd_dot_v1_dot_profd__pb2.StopSessionRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.Session.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def GetSession(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/GetSession',
-            profd_dot_v1_dot_profd__pb2.GetSessionRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.Session.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def ListSessions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/ListSessions',
-            profd_dot_v1_dot_profd__pb2.ListSessionsRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.ListSessionsResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def WatchSession(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(request, target, '/profd.v1.Profd/WatchSession',
-            profd_dot_v1_dot_profd__pb2.WatchSessionRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.Session.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def StreamSamples(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(request, target, '/profd.v1.Profd/StreamSamples',
-            profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.SampleChunk.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+class DumpService(object):
+    """What sessions have recorded.
+    """
 
     @staticmethod
     def FetchDump(request,
@@ -496,7 +680,7 @@ class Profd(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_stream(request, target, '/profd.v1.Profd/FetchDump',
+        return grpc.experimental.unary_stream(request, target, '/profd.v1.DumpService/FetchDump',
             profd_dot_v1_dot_profd__pb2.FetchDumpRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.DumpChunk.FromString,
             options, channel_credentials,
@@ -513,7 +697,7 @@ class Profd(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/DeleteDump',
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/DeleteDump',
             profd_dot_v1_dot_profd__pb2.DeleteDumpRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.DeleteDumpResponse.FromString,
             options, channel_credentials,
@@ -530,7 +714,7 @@ class Profd(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/ListDumps',
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/ListDumps',
             profd_dot_v1_dot_profd__pb2.ListDumpsRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.ListDumpsResponse.FromString,
             options, channel_credentials,
@@ -547,7 +731,7 @@ class Profd(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/PinDump',
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/PinDump',
             profd_dot_v1_dot_profd__pb2.PinDumpRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.PinDumpResponse.FromString,
             options, channel_credentials,
@@ -564,127 +748,8 @@ class Profd(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/UnpinDump',
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/UnpinDump',
             profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def ListOptions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/ListOptions',
-            profd_dot_v1_dot_profd__pb2.ListOptionsRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.ListOptionsResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def CheckOptions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/CheckOptions',
-            profd_dot_v1_dot_profd__pb2.CheckOptionsRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.CheckOptionsResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def ListJobs(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/ListJobs',
-            profd_dot_v1_dot_profd__pb2.ListJobsRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.ListJobsResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def RenewLease(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/RenewLease',
-            profd_dot_v1_dot_profd__pb2.RenewLeaseRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.RenewLeaseResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def DumpRecorder(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/DumpRecorder',
-            profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.Session.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def GetTime(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/GetTime',
-            profd_dot_v1_dot_profd__pb2.GetTimeRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.GetTimeResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def GetTopology(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.Profd/GetTopology',
-            profd_dot_v1_dot_profd__pb2.GetTopologyRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.Topology.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

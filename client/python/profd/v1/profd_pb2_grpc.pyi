@@ -7,13 +7,121 @@ import grpc
 import profd.v1.profd_pb2
 import typing
 
-class ProfdStub:
+class NodeServiceStub:
+    """The node: what it is, what runs on it, what is measured on it now."""
     def __init__(self, channel: grpc.Channel) -> None: ...
     GetNode: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.GetNodeRequest,
         profd.v1.profd_pb2.Node]
     """What this node is: devices, driver, channels, collectors, clocks, versions, limits."""
 
+    GetTopology: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.GetTopologyRequest,
+        profd.v1.profd_pb2.Topology]
+    """How the devices are connected: to each other, to the host's memory and CPUs, and the state of each
+    link.
+    """
+
+    GetTime: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.GetTimeRequest,
+        profd.v1.profd_pb2.GetTimeResponse]
+    """The node's clocks now, for measuring the offset between nodes before a common start."""
+
+    ListOptions: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ListOptionsRequest,
+        profd.v1.profd_pb2.ListOptionsResponse]
+    """Every profiling option: range, default, and whether this node's chips have what it turns on."""
+
+    CheckOptions: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.CheckOptionsRequest,
+        profd.v1.profd_pb2.CheckOptionsResponse]
+    """What StartSession would say to these options, without starting anything."""
+
+    ListJobs: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ListJobsRequest,
+        profd.v1.profd_pb2.ListJobsResponse]
+    """Training jobs of this node: processes that attached, and processes that use a device without
+    having attached. The caller's own; those of all users for administrators.
+    """
+
+    StreamSamples: grpc.UnaryStreamMultiCallable[
+        profd.v1.profd_pb2.StreamSamplesRequest,
+        profd.v1.profd_pb2.SampleChunk]
+    """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
+    policy: what a slow reader misses is counted in `dropped`.
+    """
+
+
+class NodeServiceServicer(metaclass=abc.ABCMeta):
+    """The node: what it is, what runs on it, what is measured on it now."""
+    @abc.abstractmethod
+    def GetNode(self,
+        request: profd.v1.profd_pb2.GetNodeRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.Node:
+        """What this node is: devices, driver, channels, collectors, clocks, versions, limits."""
+        pass
+
+    @abc.abstractmethod
+    def GetTopology(self,
+        request: profd.v1.profd_pb2.GetTopologyRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.Topology:
+        """How the devices are connected: to each other, to the host's memory and CPUs, and the state of each
+        link.
+        """
+        pass
+
+    @abc.abstractmethod
+    def GetTime(self,
+        request: profd.v1.profd_pb2.GetTimeRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.GetTimeResponse:
+        """The node's clocks now, for measuring the offset between nodes before a common start."""
+        pass
+
+    @abc.abstractmethod
+    def ListOptions(self,
+        request: profd.v1.profd_pb2.ListOptionsRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.ListOptionsResponse:
+        """Every profiling option: range, default, and whether this node's chips have what it turns on."""
+        pass
+
+    @abc.abstractmethod
+    def CheckOptions(self,
+        request: profd.v1.profd_pb2.CheckOptionsRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.CheckOptionsResponse:
+        """What StartSession would say to these options, without starting anything."""
+        pass
+
+    @abc.abstractmethod
+    def ListJobs(self,
+        request: profd.v1.profd_pb2.ListJobsRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.ListJobsResponse:
+        """Training jobs of this node: processes that attached, and processes that use a device without
+        having attached. The caller's own; those of all users for administrators.
+        """
+        pass
+
+    @abc.abstractmethod
+    def StreamSamples(self,
+        request: profd.v1.profd_pb2.StreamSamplesRequest,
+        context: grpc.ServicerContext,
+    ) -> typing.Iterator[profd.v1.profd_pb2.SampleChunk]:
+        """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
+        policy: what a slow reader misses is counted in `dropped`.
+        """
+        pass
+
+
+def add_NodeServiceServicer_to_server(servicer: NodeServiceServicer, server: grpc.Server) -> None: ...
+
+class SessionServiceStub:
+    """Profiling sessions, and the flight recorder between them."""
+    def __init__(self, channel: grpc.Channel) -> None: ...
     StartSession: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.StartSessionRequest,
         profd.v1.profd_pb2.Session]
@@ -46,65 +154,10 @@ class ProfdStub:
     session.
     """
 
-    StreamSamples: grpc.UnaryStreamMultiCallable[
-        profd.v1.profd_pb2.StreamSamplesRequest,
-        profd.v1.profd_pb2.SampleChunk]
-    """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
-    policy: what a slow reader misses is counted in `dropped`.
-    """
-
-    FetchDump: grpc.UnaryStreamMultiCallable[
-        profd.v1.profd_pb2.FetchDumpRequest,
-        profd.v1.profd_pb2.DumpChunk]
-    """A finished session's dumps (several when it was resumed), or one by its name, file by file, in
-    chunks of at most 64 KiB.
-    """
-
-    DeleteDump: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.DeleteDumpRequest,
-        profd.v1.profd_pb2.DeleteDumpResponse]
-    """Removes a finished session's dumps and forgets the session; or one dump by its name."""
-
-    ListDumps: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.ListDumpsRequest,
-        profd.v1.profd_pb2.ListDumpsResponse]
-    """The dumps on the node's disk, also those whose sessions the daemon has forgotten. The caller's
-    own; those of all users for administrators and viewers.
-    """
-
-    PinDump: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.PinDumpRequest,
-        profd.v1.profd_pb2.PinDumpResponse]
-    """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid).
-    RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
-    """
-
-    UnpinDump: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.UnpinDumpRequest,
-        profd.v1.profd_pb2.UnpinDumpResponse]
-    """They may be removed again."""
-
-    ListOptions: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.ListOptionsRequest,
-        profd.v1.profd_pb2.ListOptionsResponse]
-    """Every profiling option: range, default, and whether this node's chips have what it turns on."""
-
-    CheckOptions: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.CheckOptionsRequest,
-        profd.v1.profd_pb2.CheckOptionsResponse]
-    """What StartSession would say to these options, without starting anything."""
-
-    ListJobs: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.ListJobsRequest,
-        profd.v1.profd_pb2.ListJobsResponse]
-    """Training jobs of this node: processes that attached, and processes that use a device without
-    having attached. The caller's own; those of all users for administrators.
-    """
-
     RenewLease: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.RenewLeaseRequest,
         profd.v1.profd_pb2.RenewLeaseResponse]
-    """Keeps a session alive whose starter promised to (StartSessionRequest.lease_ms)."""
+    """Keeps a session alive whose starter promised to (SessionSpec.lease)."""
 
     DumpRecorder: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.DumpRecorderRequest,
@@ -113,28 +166,9 @@ class ProfdStub:
     complete. FAILED_PRECONDITION when the recorder is off.
     """
 
-    GetTime: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.GetTimeRequest,
-        profd.v1.profd_pb2.GetTimeResponse]
-    """The node's clocks now, for measuring the offset between nodes before a common start."""
 
-    GetTopology: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.GetTopologyRequest,
-        profd.v1.profd_pb2.Topology]
-    """How the devices are connected: to each other, to the host's memory and CPUs, and the state of each
-    link.
-    """
-
-
-class ProfdServicer(metaclass=abc.ABCMeta):
-    @abc.abstractmethod
-    def GetNode(self,
-        request: profd.v1.profd_pb2.GetNodeRequest,
-        context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.Node:
-        """What this node is: devices, driver, channels, collectors, clocks, versions, limits."""
-        pass
-
+class SessionServiceServicer(metaclass=abc.ABCMeta):
+    """Profiling sessions, and the flight recorder between them."""
     @abc.abstractmethod
     def StartSession(self,
         request: profd.v1.profd_pb2.StartSessionRequest,
@@ -182,15 +216,63 @@ class ProfdServicer(metaclass=abc.ABCMeta):
         pass
 
     @abc.abstractmethod
-    def StreamSamples(self,
-        request: profd.v1.profd_pb2.StreamSamplesRequest,
+    def RenewLease(self,
+        request: profd.v1.profd_pb2.RenewLeaseRequest,
         context: grpc.ServicerContext,
-    ) -> typing.Iterator[profd.v1.profd_pb2.SampleChunk]:
-        """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
-        policy: what a slow reader misses is counted in `dropped`.
+    ) -> profd.v1.profd_pb2.RenewLeaseResponse:
+        """Keeps a session alive whose starter promised to (SessionSpec.lease)."""
+        pass
+
+    @abc.abstractmethod
+    def DumpRecorder(self,
+        request: profd.v1.profd_pb2.DumpRecorderRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.Session:
+        """Writes the last seconds of the flight recorder into a dump of its own; answers when the dump is
+        complete. FAILED_PRECONDITION when the recorder is off.
         """
         pass
 
+
+def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: grpc.Server) -> None: ...
+
+class DumpServiceStub:
+    """What sessions have recorded."""
+    def __init__(self, channel: grpc.Channel) -> None: ...
+    FetchDump: grpc.UnaryStreamMultiCallable[
+        profd.v1.profd_pb2.FetchDumpRequest,
+        profd.v1.profd_pb2.DumpChunk]
+    """A finished session's dumps (several when it was resumed), or one by its name, file by file, in
+    chunks of at most 64 KiB.
+    """
+
+    DeleteDump: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.DeleteDumpRequest,
+        profd.v1.profd_pb2.DeleteDumpResponse]
+    """Removes a finished session's dumps and forgets the session; or one dump by its name."""
+
+    ListDumps: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ListDumpsRequest,
+        profd.v1.profd_pb2.ListDumpsResponse]
+    """The dumps on the node's disk, also those whose sessions the daemon has forgotten. The caller's
+    own; those of all users for administrators and viewers.
+    """
+
+    PinDump: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.PinDumpRequest,
+        profd.v1.profd_pb2.PinDumpResponse]
+    """Keeps dumps from being removed when space is needed (dump.max_total_mb, limits.max_kept_mb_per_uid).
+    RESOURCE_EXHAUSTED beyond limits.max_pinned_mb_per_uid.
+    """
+
+    UnpinDump: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.UnpinDumpRequest,
+        profd.v1.profd_pb2.UnpinDumpResponse]
+    """They may be removed again."""
+
+
+class DumpServiceServicer(metaclass=abc.ABCMeta):
+    """What sessions have recorded."""
     @abc.abstractmethod
     def FetchDump(self,
         request: profd.v1.profd_pb2.FetchDumpRequest,
@@ -237,67 +319,5 @@ class ProfdServicer(metaclass=abc.ABCMeta):
         """They may be removed again."""
         pass
 
-    @abc.abstractmethod
-    def ListOptions(self,
-        request: profd.v1.profd_pb2.ListOptionsRequest,
-        context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.ListOptionsResponse:
-        """Every profiling option: range, default, and whether this node's chips have what it turns on."""
-        pass
 
-    @abc.abstractmethod
-    def CheckOptions(self,
-        request: profd.v1.profd_pb2.CheckOptionsRequest,
-        context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.CheckOptionsResponse:
-        """What StartSession would say to these options, without starting anything."""
-        pass
-
-    @abc.abstractmethod
-    def ListJobs(self,
-        request: profd.v1.profd_pb2.ListJobsRequest,
-        context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.ListJobsResponse:
-        """Training jobs of this node: processes that attached, and processes that use a device without
-        having attached. The caller's own; those of all users for administrators.
-        """
-        pass
-
-    @abc.abstractmethod
-    def RenewLease(self,
-        request: profd.v1.profd_pb2.RenewLeaseRequest,
-        context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.RenewLeaseResponse:
-        """Keeps a session alive whose starter promised to (StartSessionRequest.lease_ms)."""
-        pass
-
-    @abc.abstractmethod
-    def DumpRecorder(self,
-        request: profd.v1.profd_pb2.DumpRecorderRequest,
-        context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.Session:
-        """Writes the last seconds of the flight recorder into a dump of its own; answers when the dump is
-        complete. FAILED_PRECONDITION when the recorder is off.
-        """
-        pass
-
-    @abc.abstractmethod
-    def GetTime(self,
-        request: profd.v1.profd_pb2.GetTimeRequest,
-        context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.GetTimeResponse:
-        """The node's clocks now, for measuring the offset between nodes before a common start."""
-        pass
-
-    @abc.abstractmethod
-    def GetTopology(self,
-        request: profd.v1.profd_pb2.GetTopologyRequest,
-        context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.Topology:
-        """How the devices are connected: to each other, to the host's memory and CPUs, and the state of each
-        link.
-        """
-        pass
-
-
-def add_ProfdServicer_to_server(servicer: ProfdServicer, server: grpc.Server) -> None: ...
+def add_DumpServiceServicer_to_server(servicer: DumpServiceServicer, server: grpc.Server) -> None: ...
