@@ -79,6 +79,11 @@ void App::Impl::UpdateJobMetrics() {
   set(MetricByName("profd_marks_dropped_total"), table.dropped_marks);
   set(MetricByName("profd_marks_clamped_total"), table.clamped_marks);
   set(MetricByName("profd_mark_rings_broken_total"), table.broken_rings);
+  set(MetricByName("profd_activity_records_total"), table.activity_records);
+  set(MetricByName("profd_activity_dropped_total"), table.dropped_activity);
+  set(MetricByName("profd_activity_lost_bytes_total"), table.lost_activity_bytes);
+  set(MetricByName("profd_activity_clamped_total"), table.clamped_activity);
+  set(MetricByName("profd_activity_rings_broken_total"), table.broken_activity_rings);
   const AttachCounters* attach = jobs->attach_counters();
   if (attach == nullptr) return;
   set(MetricByName("profd_attach_refused_total"), attach->refused_limit.load(), "limit");

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Activity rings of processes that a test plays itself: they are emptied, counted, and given up when they break."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import activity_ring
+from activity_ring import ActivityRing
+from attach_case import AttachCase
+from profd_harness import eventually, main
+
+INVALID, NOT_FOUND, DATA_LOSS = 3, 5, 15
+
+
+class ActivityRings(AttachCase):
+    def collecting(self):
+        """A process whose collector has just reported, and its ring."""
+        ring = ActivityRing()
+        self.stack.callback(ring.close)
+        client = self.client().attach()
+        self.assertTrue(client.welcome["takes_collector"])
+        self.report(client, [ring.fd])
+        eventually(lambda: ring.word(activity_ring.GENERATION) == 1, what="the ring is mapped")
+        return client, ring
+
+    @staticmethod
+    def report(client, descriptors, **members):
+        client.send({"type": "collector", "session_id": "s", "provider": "mspti", "state": "on",
+                     "kinds": ["kernel"], "has_ring": True, **members}, descriptors)
+
+    def metric(self, name):
+        return self.daemon.metric(f"profd_activity_{name}_total") or 0
+
+    def test_records_are_taken_without_a_session(self):
+        before = self.metric("records")
+        client, ring = self.collecting()
+        ring.put_names(["MatMul"])
+        ring.put_kernels(300)
+        eventually(lambda: ring.taken() == ring.head, what="the ring is empty")
+        eventually(lambda: self.metric("records") == before + 300, what="the records are counted")
+        client.bye()
+
+    def test_losses_are_counted(self):
+        dropped, lost, clamped = (self.metric(n) for n in ("dropped", "lost_bytes", "clamped"))
+        client, ring = self.collecting()
+        ring.set_word(activity_ring.DROPPED + 8 * activity_ring.KERNEL, 5)
+        ring.set_word(activity_ring.DROPPED + 8 * activity_ring.API, 2)
+        ring.set_word(activity_ring.LOST_BYTES, 56)
+        ring.put_kernels(3, base_ns=2**62)
+        eventually(lambda: (self.metric("dropped"), self.metric("lost_bytes"), self.metric("clamped"))
+                   == (dropped + 7, lost + 56, clamped + 3), what="what was lost is counted")
+        client.bye()
+
+    def test_rings_that_break(self):
+        def long_frame(ring):
+            ring.put_kernels(1, length=1 << 20)
+
+        def wild_name(ring):
+            ring.put_kernels(1, name=1 << 20)
+
+        def head_runs_away(ring):
+            ring.set_word(activity_ring.HEAD, 1 << 60)
+
+        def name_changes(ring):
+            ring.put_names(["a"])
+            ring.put_names(["b"])
+
+        for spoil in (long_frame, wild_name, head_runs_away, name_changes):
+            with self.subTest(spoil.__name__):
+                before = self.metric("rings_broken")
+                client, ring = self.collecting()
+                spoil(ring)
+                answer = client.receive()
+                self.assertEqual((answer["type"], answer["seq"], answer["code"]), ("reply", 0, DATA_LOSS))
+                self.assertIn("activity ring", answer["message"])
+                # The process stays attached.
+                self.assertEqual(client.call("status", 5)["code"], NOT_FOUND)
+                eventually(lambda: self.metric("rings_broken") == before + 1, what="it is counted")
+                client.bye()
+
+    def test_descriptors_that_are_none(self):
+        client, ring = self.collecting()
+        marks = self.ring()
+        for descriptors, members in (([], {}), ([marks.fd], {}), ([ring.fd] * 2, {}),
+                                     ([ring.fd], {"has_ring": False})):
+            self.report(client, descriptors, **members)
+            answer = client.receive()
+            self.assertEqual((answer["seq"], answer["code"]), (0, INVALID), answer)
+        client.bye()
+
+
+if __name__ == "__main__":
+    main()
