@@ -42,18 +42,25 @@ Join::Key Join::KeyOf(uint32_t device, uint32_t stream, uint32_t task) const {
 }
 
 void Join::AddName(std::string_view text) {
-  MutexLock lock(mutex_);
+  MutexLock lock(names_mutex_);
   names_.try_emplace(prof::HashText(text), text);
 }
 
 void Join::AddType(uint16_t level, uint32_t type, std::string_view name) {
-  MutexLock lock(mutex_);
+  MutexLock lock(names_mutex_);
   types_[{level, type}] = name;
 }
 
 std::string Join::NameOf(uint64_t id) {
+  MutexLock lock(names_mutex_);
   const auto it = names_.find(id);
   return it == names_.end() ? "" : it->second;
+}
+
+std::string Join::TypeOf(uint16_t level, uint32_t type) {
+  MutexLock lock(names_mutex_);
+  const auto it = types_.find({level, type});
+  return it == types_.end() ? "" : it->second;
 }
 
 uint64_t Join::CorrelationOf(uint32_t thread) {
@@ -85,12 +92,8 @@ void Join::OnApi(const prof::Api& api) {
   if (api.level == prof::kNodeLevel && api.type == prof::kNodeLaunchType) {
     threads_[api.thread].launch = api;
   }
-  std::string name;
-  if (api.level == prof::kNodeLevel) {
-    name = NameOf(api.item);
-  } else if (const auto it = types_.find({api.level, api.type}); it != types_.end()) {
-    name = it->second;
-  }
+  const std::string name =
+      api.level == prof::kNodeLevel ? NameOf(api.item) : TypeOf(api.level, api.type);
   if (name.empty()) return;  // silently
   if (api.level == prof::kAclLevel) PutApi(kAclApi, api, name);
   if (api.level == prof::kNodeLevel) PutApi(kNodeApi, api, name);
@@ -121,7 +124,7 @@ void Join::OnTrack(const prof::Compact& record) {
   Thread& thread = threads_[record.thread];
   thread.tracks.push_back({record.time, data.stream, key});
   if (thread.tracks.size() > kTracksOfThread) thread.tracks.pop_front();
-  const std::string& type = types_[{prof::kRuntimeLevel, static_cast<uint32_t>(data.task_type)}];
+  const std::string type = TypeOf(prof::kRuntimeLevel, static_cast<uint32_t>(data.task_type));
   if (!type.starts_with("KERNEL")) return;
   thread.correlation = ++correlation_;
   PutExternal(correlation_);

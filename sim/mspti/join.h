@@ -88,14 +88,17 @@ class Join {
   void PutCollective(const Collective& collective) REQUIRES(mutex_);
   void PutApi(uint32_t kind, const prof::Api& api, const std::string& name) REQUIRES(mutex_);
   void PutExternal(uint64_t correlation) REQUIRES(mutex_);
-  std::string NameOf(uint64_t id) REQUIRES(mutex_);
+  std::string NameOf(uint64_t id);
+  std::string TypeOf(uint16_t level, uint32_t type);
 
   std::array<std::atomic<bool>, kKinds> enabled_{};
   std::atomic<uint64_t> host_reports_{0};
   std::atomic<bool> streams_left_out_{false};
+  // Names are registered under any lock of the client's or ours: this one is held for nothing else.
+  Mutex names_mutex_;
   mutable Mutex mutex_;
-  std::unordered_map<uint64_t, std::string> names_ GUARDED_BY(mutex_);
-  std::map<std::pair<uint16_t, uint32_t>, std::string> types_ GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, std::string> names_ GUARDED_BY(names_mutex_);
+  std::map<std::pair<uint16_t, uint32_t>, std::string> types_ GUARDED_BY(names_mutex_);
   std::map<Key, Track> tracks_ GUARDED_BY(mutex_);
   std::map<Key, int64_t> begun_ GUARDED_BY(mutex_);
   std::map<Key, Times> finished_ GUARDED_BY(mutex_);
