@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

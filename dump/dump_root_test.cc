@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

@@ -7,7 +7,7 @@
 #include <future>
 #include <mutex>
 
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

@@ -11,7 +11,7 @@
 #include "dump/reader.h"
 #include "dump/slice_journal.h"
 #include "dump/slice_source.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 #include "dump/verify.h"
 
 namespace profd {

@@ -17,7 +17,7 @@
 #include "dump/reader.h"
 #include "dump/session_dump.h"
 #include "dump/slice_journal.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 #include "dump/verify.h"
 
 namespace profd {

@@ -13,7 +13,7 @@
 #include "dump/reader.h"
 #include "dump/session_dump.h"
 #include "dump/slice_source.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

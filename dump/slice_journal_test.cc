@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "dump/slice_index.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

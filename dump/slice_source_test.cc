@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "dump/slice_compressor.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

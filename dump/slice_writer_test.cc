@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "driver/abi/channels.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "dump/session_dump.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 #include "dump/verify.h"
 
 namespace profd {

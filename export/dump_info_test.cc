@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd::exporting {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "base/text.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 #include "export/export_run.h"
 #include "export/file_feeder.h"
 

@@ -16,7 +16,7 @@
 #include "daemon/attribution/test_support.h"
 #include "daemon/attribution/user_names.h"
 #include "driver/rooted_fs.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {
@@ -70,9 +70,11 @@ class AttributionTest : public testing::Test {
     });
     return out;
   }
-  // Rounds until it holds, while the sources answer on their threads; no time passes.
+  // Rounds until it holds, while the sources answer on their threads. Time passes slowly, so that a source whose
+  // answer came too late on a busy machine is asked again.
   void RoundsUntil(const std::function<bool()>& condition) {
     EXPECT_TRUE(time_.RunUntil([&] {
+      clock_.Advance(kNsPerMs);
       attribution_->Tick();
       return condition();
     }));
@@ -134,6 +136,7 @@ TEST_F(AttributionTest, ManyJobsComeAndGoWithoutGrowth) {
 }
 
 TEST_F(AttributionTest, JobMapIsReadAgain) {
+  config_.pod_resources_socket = "";  // no other source is under way when time leaps
   config_.job_map_dir = folder_.path();
   Write("5", "4711\n");
   Write("77", "4712\n");

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

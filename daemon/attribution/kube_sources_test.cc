@@ -13,7 +13,7 @@
 #include "daemon/attribution/kube_pods.h"
 #include "daemon/attribution/kube_socket.h"
 #include "daemon/attribution/kube_test_support.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "daemon/data/host_file_buffer.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

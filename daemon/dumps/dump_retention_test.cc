@@ -7,7 +7,7 @@
 
 #include "base/manual_executor.h"
 #include "dump/session_dump.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "daemon/jobs/test_support.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

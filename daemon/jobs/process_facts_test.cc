@@ -5,7 +5,7 @@
 #include <string>
 
 #include "driver/rooted_fs.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/manual_executor.h"
 #include "driver/rooted_fs.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

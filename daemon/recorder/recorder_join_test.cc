@@ -14,7 +14,7 @@
 #include "daemon/data/channel_router.h"
 #include "daemon/data/host_file_buffer.h"
 #include "daemon/recorder/recorder_ring.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

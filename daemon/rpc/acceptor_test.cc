@@ -12,7 +12,7 @@
 #include <future>
 
 #include "base/fd.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

@@ -11,7 +11,7 @@
 #include "daemon/rpc/tls_files.h"
 #include "daemon/rpc/tls_identity.h"
 #include "daemon/rpc/tls_test_support.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/rpc/service_calls.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 #include "toy/toy.grpc.pb.h"
 
 namespace profd {

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "driver/rooted_fs.h"
 #include "driver/testing/scripted_hal.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

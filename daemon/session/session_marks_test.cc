@@ -6,7 +6,7 @@
 #include <future>
 
 #include "base/bytes.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {

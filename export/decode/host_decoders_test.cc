@@ -4,7 +4,7 @@
 #include <string>
 
 #include "export/decode/text_math.h"
-#include "export/decode/text_test_util.h"
+#include "export/decode/text_test_support.h"
 
 namespace profd::exporting {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "dump/mark_files.h"
 #include "export/decode/step_trace.h"
-#include "export/decode/text_test_util.h"
+#include "export/decode/text_test_support.h"
 
 namespace profd::exporting {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "export/decode/text_math.h"
-#include "export/decode/text_test_util.h"
+#include "export/decode/text_test_support.h"
 #include "export/text_scan.h"
 
 namespace profd::exporting {

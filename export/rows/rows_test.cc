@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 #include "export/formats.h"
 #include "export/rows/metric_families.h"
 #include "export/rows/series.h"

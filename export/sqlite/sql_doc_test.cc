@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "export/sqlite/test_util.h"
+#include "export/sqlite/test_support.h"
 
 namespace profd::exporting {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "export/durations.h"
-#include "export/sqlite/test_util.h"
+#include "export/sqlite/test_support.h"
 
 namespace profd::exporting {
 namespace {

@@ -18,7 +18,7 @@
 #include "daemon/session/testing/fake_job_directory.h"
 #include "driver/rooted_fs.h"
 #include "driver/testing/scripted_hal.h"
-#include "dump/test_util.h"
+#include "dump/test_support.h"
 
 namespace profd::testing {
 
