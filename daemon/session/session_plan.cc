@@ -339,10 +339,9 @@ class Planner {
 
 bool IsValidJobId(std::string_view text) {
   if (text.empty() || text.size() > kMaxText) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '.' || c == '_' || c == '-' || c == ':' || c == '/';
-  });
+  constexpr std::string_view kCharacters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/";
+  return text.find_first_not_of(kCharacters) == std::string_view::npos;
 }
 
 Result<SessionPlan> PlanSession(const v1::SessionSpec& spec_untrusted,

@@ -30,6 +30,7 @@ class ActivityWriter {
   // `memory`: ActivityRingBytes(bytes) zeroed bytes aligned to a page that no process has seen yet
   // and that outlive the writer; `bytes` as ActivityBytesFor gives it.
   ActivityWriter(void* memory, uint64_t bytes, int64_t real_ns, int64_t raw_ns)
+      // cppcheck-suppress noDestructor  // the memory is the caller's
       : ring_(new (memory) ActivityRing{}),
         frames_(static_cast<std::byte*>(memory) + kActivityHeaderBytes),
         bytes_(bytes) {
@@ -39,6 +40,9 @@ class ActivityWriter {
     ring_->made_raw_ns = raw_ns;
     ring_->magic = kActivityMagic;
   }
+
+  ActivityWriter(const ActivityWriter&) = delete;
+  ActivityWriter& operator=(const ActivityWriter&) = delete;
 
   uint32_t Intern(const char* text_or_null) { return names_.Intern(text_or_null); }
 

@@ -11,7 +11,8 @@ inline uint64_t HashText(std::string_view text) {
   if (text.empty()) return UINT64_MAX;
   uint32_t high = 0, low = 0;
   for (const char c : text) {
-    const auto value = static_cast<uint32_t>(static_cast<signed char>(c));
+    uint32_t value = static_cast<unsigned char>(c);
+    if (value >= 0x80) value |= 0xFFFFFF00;  // the vendor's char is signed
     high = high * 29 + value;
     low = low * 131 + value;
   }

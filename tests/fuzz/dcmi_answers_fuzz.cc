@@ -177,7 +177,10 @@ void Run(fuzz::Input input) {
   DcmiService service(Library(v2), clock);
   if (!service.Start().ok()) return;
   CheckDevices(service);
-  const Host host{clock, nothing, nothing, &service, {}, 0, nullptr, {1, 1, 1, true, true}};
+  const CollectorSettings everything = {
+      {"npu_extra", {"core_utilization", "serdes", "call_buckets", "pcie_bandwidth=1", "hccs_bandwidth=1",
+                     "rdma_bandwidth=100"}}};
+  const Host host{clock, nothing, nothing, &service, {}, 0, nullptr, everything};
   Poll(host, &clock);
   for (const DcmiDevice& device : service.devices()) {
     FUZZ_EXPECT(service.EnergyJoules(device) >= 0);
