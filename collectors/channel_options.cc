@@ -38,7 +38,7 @@ void SetOption(const CollectorSpec& spec, const CollectorOption& option, double 
 }
 
 void SetChoices(const CollectorSpec& spec,
-                const std::function<std::string_view(std::string_view key)>& text_of,
+                const std::function<std::string(std::string_view key)>& text_of,
                 ChannelOptions* options) {
   for (const CollectorOption& option : spec.options) {
     if (option.use != OptionUse::kChoice) continue;

@@ -24,7 +24,7 @@ void SetOption(const CollectorSpec& spec, const CollectorOption& option, double 
                ChannelOptions* options);
 // `text_of` gives the text of an option.
 void SetChoices(const CollectorSpec& spec,
-                const std::function<std::string_view(std::string_view key)>& text_of,
+                const std::function<std::string(std::string_view key)>& text_of,
                 ChannelOptions* options);
 // All parts, at this rate.
 void SetEverything(const CollectorSpec& spec, double hz, ChannelOptions* options);
