@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "client/libprofd/path_beside.h"
 #include "client/libprofd/profd.h"
 
 namespace profd::lib {
@@ -44,21 +45,6 @@ std::vector<std::string> NamesOf(uint32_t bits) {
     if ((bits & known.bit) != 0) names.emplace_back(known.name);
   }
   return names;
-}
-
-// Beside this library, wherever a link to it lies: they are of one version.
-std::string PluginPath() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&PluginPath), &info) == 0 ||
-      info.dli_fname == nullptr) {
-    return kMsptiPlugin;
-  }
-  char* real = ::realpath(info.dli_fname, nullptr);
-  std::string path = real == nullptr ? info.dli_fname : real;
-  std::free(real);
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return kMsptiPlugin;
-  return path.substr(0, slash + 1) + kMsptiPlugin;
 }
 
 attach::CollectorReport Saying(const char* state, std::string detail) {
@@ -131,7 +117,7 @@ void CollectClient::Update() {
 }
 
 void CollectClient::Load() {
-  void* handle = ::dlopen(PluginPath().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  void* handle = ::dlopen(PathBeside(kMsptiPlugin).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     problem_ = ::dlerror();
     return;

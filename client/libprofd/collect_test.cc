@@ -162,7 +162,7 @@ TEST_F(CollectTest, SessionsShareTheCollector) {
     EXPECT_FALSE(partial.has_ring) << "once in a connection";
     daemon.Send(Ended("b"));
     Reaches(daemon, "b", "off");
-    EXPECT_TRUE(HasThread()) << "a goes on";
+    EXPECT_TRUE(HasThread()) << "session a continues";
     daemon.Send(Ended("a"));
     Reaches(daemon, "a", "off");
   });
@@ -194,7 +194,7 @@ TEST_F(CollectTest, ANewDaemonIsSentTheRingAgain) {
     daemon.DropConnections();
     daemon.Expect<attach::Hello>(1);
     ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK);
-    ASSERT_TRUE(Eventually([] { return !HasThread(); })) << "nobody reads";
+    ASSERT_TRUE(Eventually([] { return !HasThread(); })) << "there is no reader";
     daemon.Send(Running("t", {"kernel"}));
     EXPECT_TRUE(Reaches(daemon, "t", "on").has_ring);
   });

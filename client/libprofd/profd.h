@@ -97,8 +97,8 @@ PROFD_API void profd_step_end(int64_t step);
 PROFD_API void profd_mark(const char* name);
 PROFD_API void profd_range_push(const char* name);
 PROFD_API void profd_range_pop(void);
-/* As profd_mark, in a domain ("communication"): what marks belong together, by whoever makes them. Domains up to 40
- * bytes; of domain and name together 87. NULL or "" = none. */
+/* As profd_mark, in a domain, which groups marks by who makes them ("communication"). Domains up to 40 bytes; domain
+ * and name together up to 87. NULL or "" = none. */
 PROFD_API void profd_mark_in(const char* domain, const char* name);
 /* A range that may end on another thread and need not nest. Answers its id, for profd_range_end; 0 while no session
  * wants marks (profd_range_end(0) does nothing). */

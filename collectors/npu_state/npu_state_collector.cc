@@ -1,5 +1,5 @@
 // What libdcmi says about the NPUs: health, faults, utilization, clocks, power, memory, links,
-// network, processes. Values nobody knows are absent, never -1.
+// network, processes. Values that are not known are absent, never -1.
 #include <fmt/format.h>
 
 #include "collectors/collector_list.h"

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -95,6 +96,22 @@ TEST(Marks, RangesWithIdsNeedNotNest) {
   EXPECT_EQ(run.events[5].dur_ns, 50);
   EXPECT_EQ(run.stats.unpaired, 1u);
   EXPECT_EQ(run.stats.bad_records, 1u);
+}
+
+// As many at a time as a hostile file likes: each start and end finds its lane without looking at the others.
+TEST(Marks, ManyOpenRangesHaveALaneEach) {
+  DecodeRun run("marks.tsv", kOwn);
+  constexpr int kRanges = 60000;
+  std::string text;
+  for (int i = 1; i <= kRanges; ++i) text += fmt::format("2100\t42\t\t1\trange_start\tr\t{}\t\n", i);
+  for (int i = 1; i <= kRanges; ++i) text += fmt::format("2200\t42\t\t1\trange_end\t\t{}\t\n", i);
+  text += "2300\t42\t\t1\trange_start\tr\t1\t\n";
+  run.Feed({text});
+  ASSERT_EQ(run.events.size(), kRanges + 1u);
+  EXPECT_EQ(run.events[0].lane, 0);
+  EXPECT_EQ(run.events[kRanges - 1].lane, kRanges - 1);
+  EXPECT_EQ(run.events[kRanges].lane, 0) << "all have ended";
+  EXPECT_EQ(run.stats.bad_records, 0u);
 }
 
 TEST(Marks, StepsHaveBothEnds) {

@@ -67,7 +67,16 @@ class MarksDecoder : public Decoder {
     Range range;
     int lane = 0;
   };
-  using Lanes = std::set<int>;
+  // The lowest free one, and those given back. A file may have any number of ranges open at a time.
+  struct Lanes {
+    std::set<int> free;
+    int next = 0;
+    int Take() {
+      if (free.empty()) return next++;
+      return free.extract(free.begin()).value();
+    }
+    bool AllFree() const { return free.size() == static_cast<size_t>(next); }
+  };
   struct Mark {
     Thread thread;
     int64_t t_ns = 0;
@@ -157,9 +166,7 @@ class MarksDecoder : public Decoder {
     if (started_.size() >= kMaxStarted || started_.contains(id)) return false;
     Started started{mark.thread,
                     {mark.t_ns, std::string(mark.name), mark.rank, std::string(mark.domain)}};
-    Lanes& taken = lanes_[{mark.thread.first, started.range.domain}];
-    while (taken.contains(started.lane)) ++started.lane;
-    taken.insert(started.lane);
+    started.lane = lanes_[{mark.thread.first, started.range.domain}].Take();
     started_.emplace(id, std::move(started));
     return true;
   }
@@ -171,8 +178,8 @@ class MarksDecoder : public Decoder {
     }
     SendStarted(&found->second, mark.t_ns, false);
     auto lanes = lanes_.find({mark.thread.first, found->second.range.domain});
-    lanes->second.erase(found->second.lane);
-    if (lanes->second.empty()) lanes_.erase(lanes);
+    lanes->second.free.insert(found->second.lane);
+    if (lanes->second.AllFree()) lanes_.erase(lanes);
     started_.erase(found);
     return true;
   }
@@ -242,7 +249,7 @@ class MarksDecoder : public Decoder {
   std::map<Thread, std::vector<Range>> ranges_;
   std::map<int64_t, Step> steps_;  // by pid
   std::map<std::pair<int64_t, int64_t>, Started> started_;  // by pid and id
-  std::map<std::pair<int64_t, std::string>, Lanes> lanes_;  // those in use, by pid and domain
+  std::map<std::pair<int64_t, std::string>, Lanes> lanes_;  // by pid and domain
 };
 
 }  // namespace

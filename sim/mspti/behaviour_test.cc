@@ -31,7 +31,7 @@ TEST(MsptiSubscription, AWrongHandleStopsTheDevicesAllTheSame) {
     CALL(Acl(), aclrtSetDevice)(0);
     Client::The().Begin({kKernel});
     EXPECT_EQ(CALL(Mspti(), msptiUnsubscribe)(nullptr), kInvalidParameter);
-    EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0) << "nobody reads the device any more";
+    EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0) << "the reader of the device has gone";
     Subscriber* other = nullptr;
     EXPECT_EQ(CALL(Mspti(), msptiSubscribe)(&other, nullptr, nullptr), kMultipleSubscribers);
   }));

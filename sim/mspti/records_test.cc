@@ -357,7 +357,7 @@ TEST(MsptiRecords, CallbacksAreAroundTheRealFunctions) {
     PretendPreload();
     Subscriber* subscriber = nullptr;
     const auto enable = CALL(Mspti(), msptiEnableCallback);
-    EXPECT_EQ(enable(1, nullptr, kRuntimeDomain, 200), kOk) << "no effect: nobody has subscribed";
+    EXPECT_EQ(enable(1, nullptr, kRuntimeDomain, 200), kOk) << "no effect: no client has subscribed";
     EXPECT_EQ(CALL(Mspti(), msptiSubscribe)(&subscriber, &OnCall, &g_calls), kOk);
     EXPECT_EQ(enable(1, subscriber, 9, 1), kInvalidParameter);
     EXPECT_EQ(enable(1, subscriber, kRuntimeDomain, 64), kInvalidParameter);

@@ -21,7 +21,7 @@ class Bus {
   // One pointer for each type: the last writer wins, nullptr clears. Types without effect are 0,
   // too.
   int32_t SetSlot(int32_t type, void* callback);
-  // While somebody profiles, a late module is given INIT and START from a thread of its own.
+  // While a profiler runs, a late module is given INIT and START from a thread of its own.
   int32_t RegisterModule(uint32_t module, ModuleHandler handler);
   // START reaches RUNTIME, ASCENDCL, GE and then the others; STOP in the reverse order.
   int32_t SendCommand(void* command, uint32_t size);

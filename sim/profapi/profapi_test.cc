@@ -123,7 +123,7 @@ TEST(Profapi, ALateModuleIsGivenInitAndStart) {
     EXPECT_THAT(Seen(), ElementsAre("77 init 2049", "77 start 2049"));
     g_seen.clear();
     Send(kStop, 0x801);
-    CALL(Profapi(), MsprofRegisterCallback)(78, &Module<78>);  // nobody profiles any more
+    CALL(Profapi(), MsprofRegisterCallback)(78, &Module<78>);  // no profiler runs any more
     Send(kStart, 2);
     EXPECT_THAT(Seen(), ElementsAre("77 stop 2049", "77 start 2", "78 start 2"));
   }));

@@ -1,5 +1,5 @@
 // Notices other profilers in this process: libprofapi notifies every module of the commands that switch
-// profiling on and off, whoever gives them. MSPTI and the vendor's other profilers take each other's data
+// profiling on and off, whichever profiler gives them. MSPTI and the vendor's other profilers take each other's data
 // silently, so the collector steps back while one of them runs.
 //
 // One for the process, since the registration cannot be taken back and brings no pointer of ours.

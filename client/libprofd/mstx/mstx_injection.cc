@@ -149,7 +149,7 @@ uint64_t Join(uint64_t own, uint64_t chained) {
     }
   } catch (...) {  // no memory
   }
-  state.profd.range_end(own);  // nobody could end it later
+  state.profd.range_end(own);  // the caller gets an id that does not lead to it
   return chained;
 }
 

@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <string>
+
+#include "client/libprofd/path_beside.h"
 
 namespace profd::mstx {
 namespace {
@@ -16,14 +17,7 @@ void* Open() {
   if (const char* named = std::getenv("PROFD_LIBRARY"); named != nullptr && *named != '\0') {
     return ::dlopen(named, RTLD_NOW | RTLD_LOCAL);
   }
-  Dl_info self{};
-  if (::dladdr(reinterpret_cast<void*>(&Open), &self) != 0 && self.dli_fname != nullptr) {
-    std::string path(self.dli_fname);
-    path.resize(path.rfind('/') + 1);  // nothing of a name without a folder
-    if (!path.empty()) {
-      if (void* beside = ::dlopen((path + kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL)) return beside;
-    }
-  }
+  if (void* beside = ::dlopen(lib::PathBeside(kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL)) return beside;
   return ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
 }
 
