@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "dump/activity_files.h"
 #include "dump/slice_journal.h"
 
 namespace profd {
@@ -102,11 +103,14 @@ HostFile HostFileOf(std::string_view base) {
   if (base == "host_sys_mem.data") return {"host_mem", true};
   if (base == "host_network.data") return {"host_net", true};
   if (base == "host_cpu.data" || base.ends_with("-CpuUsage.data")) return {"host_cpu"};
+  if (const ActivityFile* activity = FindActivityFile(base)) return {activity->collector};
   if (base == "host_mem.data" || base.ends_with("-Memory.data")) return {"host_mem"};
   return {};
 }
 
 bool HasHostFiles(std::string_view collector) {
+  const auto activity = ActivityFiles();
+  if (std::ranges::find(activity, collector, &ActivityFile::collector) != activity.end()) return true;
   return collector == "host_cpu" || collector == "host_mem" || collector == "host_net";
 }
 

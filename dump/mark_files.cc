@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/bytes.h"
+#include "dump/activity_files.h"
 
 namespace profd {
 namespace {
@@ -18,18 +19,19 @@ constexpr std::byte kStepTraceType{10};
 // Chips whose tag comes before stream and task (dump-format 2.12, "v6").
 constexpr bool HasWideTask(uint32_t chip_id) { return chip_id == 15 || chip_id == 16; }
 
-void AppendText(std::string_view text, std::string* out) {
+}  // namespace
+
+void AppendCell(std::string_view text, std::string* out) {
   for (char c : text) {
     auto byte = static_cast<unsigned char>(c);
     *out += byte < 0x20 || byte == 0x7f ? ' ' : c;
   }
 }
 
-}  // namespace
-
 std::string_view OwnFileHeading(std::string_view file) {
   if (file == kOwnSamplesFile) return kOwnSamplesHeading;
   if (file == kMarksFile) return kMarksHeading;
+  if (file == kActivityNamesFile) return kActivityNamesHeading;
   return {};
 }
 
@@ -37,9 +39,9 @@ void AppendMarkLine(const MarkLine& mark, std::string* out) {
   fmt::format_to(std::back_inserter(*out), "{}\t{}\t", mark.time_ns, mark.pid);
   if (mark.rank) fmt::format_to(std::back_inserter(*out), "{}", *mark.rank);
   fmt::format_to(std::back_inserter(*out), "\t{}\t{}\t", mark.thread, mark.kind);
-  AppendText(mark.name, out);
+  AppendCell(mark.name, out);
   fmt::format_to(std::back_inserter(*out), "\t{}\t", mark.value);
-  AppendText(mark.domain, out);
+  AppendCell(mark.domain, out);
   *out += '\n';
 }
 

@@ -17,6 +17,8 @@ inline constexpr std::string_view kOwnSamplesFile = "samples.tsv";
 inline constexpr std::string_view kOwnSamplesHeading = "time_ns\tmetric\tdevice\tlabels\tvalue\n";
 inline constexpr std::string_view kMarksFile = "marks.tsv";
 inline constexpr std::string_view kMarksHeading = "time_ns\tpid\trank\tthread\tkind\tname\tvalue\tdomain\n";
+// A text as these files have it: tabs and control bytes become spaces.
+void AppendCell(std::string_view text, std::string* out);
 // The heading of one of our own files; empty for a name that is none of them.
 std::string_view OwnFileHeading(std::string_view file);
 

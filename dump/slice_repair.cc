@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "driver/abi/channels.h"
+#include "dump/activity_files.h"
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
 
@@ -156,6 +157,9 @@ SliceShape ShapeOf(std::string_view base, bool of_host) {
   if (base == kStepTraceFile) return {Kind::kBinary, kStepRecordBytes, {}};
   if (base == "netdev_stats.data") return {};
   if (of_host) {
+    if (const ActivityFile* activity = FindActivityFile(base)) {
+      return {Kind::kBinary, static_cast<uint32_t>(activity->record_bytes), {}};
+    }
     if (base == "host_cpu.data" || base == "host_network.data") return {Kind::kSamples, 0, {}};
     if (base == "host_sys_cpu.data" || base == "host_sys_mem.data" ||
         base.ends_with("-CpuUsage.data") || base.ends_with("-Memory.data")) {
