@@ -71,6 +71,7 @@ _SIGNATURES: Dict[str, Tuple[Any, List[Any]]] = {
     "profd_range_start": (ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_char_p]),
     "profd_range_end": (None, [ctypes.c_uint64]),
     "profd_set_metadata": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p]),
+    "profd_collect_allow": (None, [ctypes.c_uint32]),
     "profd_active": (ctypes.c_int, []),
     "profd_connected": (ctypes.c_int, []),
     "profd_session_json": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint32]),
@@ -95,7 +96,7 @@ class _Absent:
         if name == "profd_version":
             return lambda: b""
         if name in ("profd_active", "profd_connected", "profd_range_start"):
-            return lambda: 0
+            return lambda *_: 0
         return (lambda *_: None) if restype is None else (lambda *_: self.code)
 
 

@@ -60,6 +60,20 @@ def set_metadata(key: str, value: str) -> bool:
     return bool(lib().profd_set_metadata(text(key), text(value)) == _lib.OK)
 
 
+_PROVIDERS = {"mspti": 1, "aclprof": 2, "all": 0xFFFFFFFF}
+
+
+def collect_allow(*providers: str) -> None:
+    """How sessions may record kernels, communication and API calls from inside this process: "mspti", "aclprof" or
+    "all", which holds until it is called; without an argument not at all. PROFD_COLLECT=off overrules."""
+    allowed = 0
+    for provider in providers:
+        if provider not in _PROVIDERS:
+            raise ValueError(f"collect_allow({provider!r}): one of {', '.join(_PROVIDERS)}")
+        allowed |= _PROVIDERS[provider]
+    lib().profd_collect_allow(allowed)
+
+
 def session(refresh: float = 0.0) -> Summary:
     """What is known of the last session this process started, as a dict; {} when there is none.
 
