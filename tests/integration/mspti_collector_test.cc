@@ -2,6 +2,7 @@
 // the simulated libraries that the vendor's are in a job.
 #include "client/libprofd/mspti/collector.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <set>
@@ -14,6 +15,7 @@ namespace {
 
 using sim::InChild;
 using std::chrono::milliseconds;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::atomic<uint64_t> g_steps{0};
@@ -318,6 +320,60 @@ TEST(MsptiCollector, ADeadHandOverThreadIsNoMatter) {
     ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
     Launch(200);
     EXPECT_TRUE(job.Kernels(200));
+  }));
+}
+
+// A framework marks on the host, and on a stream in a domain, as HCCL does.
+void MarkWithMstx() {
+  static const sim::Library mstx(PROFD_SIM_MS_TOOLS);
+  void* stream = nullptr;
+  CALL(sim::mspti::Acl(), aclrtCreateStream)(&stream);
+  void* const domain = mstx.Get<void*(const char*)>("mstxDomainCreateA")("communication");
+  mstx.Get<void(const char*, void*)>("mstxMarkA")("on the host", nullptr);
+  mstx.Get<void(void*, const char*, void*)>("mstxDomainMarkA")(domain, "on a stream", stream);
+  const uint64_t range =
+      mstx.Get<uint64_t(void*, const char*, void*)>("mstxDomainRangeStartA")(domain, "range", stream);
+  mstx.Get<void(void*, uint64_t)>("mstxDomainRangeEnd")(domain, range);
+}
+
+// "source flag name domain" of so many markers, in the order of their texts.
+std::vector<std::string> Markers(Job& job, size_t count) {
+  EXPECT_TRUE(Eventually([&] {
+    job.view.Take();
+    return job.view.markers.size() >= count;
+  }));
+  job.Stop();
+  job.view.Take();
+  std::vector<std::string> texts;
+  for (const auto& [start_ns, marker] : job.view.markers) {
+    texts.push_back(std::to_string(marker.source) + " " + std::to_string(marker.flag) + " " +
+                    job.view.names[marker.name] + " " + job.view.names[marker.domain]);
+  }
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+TEST(MsptiCollector, MarkersComeInTwoHalves) {
+  EXPECT_TRUE(InChild([] {
+    Job job(PROFD_COLLECT_MARKER);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    MarkWithMstx();
+    EXPECT_THAT(Markers(job, 7),
+                ElementsAre("0 1 on the host default", "0 16 range communication", "0 32  ",
+                            "0 8 on a stream communication", "1 16  ", "1 32  ", "1 8  "));
+  }));
+}
+
+// What the injection records as marks of profd's own would come twice.
+TEST(MsptiCollector, TheHostsHalvesAreLeftOutWhereMarksComeByMstx) {
+  EXPECT_TRUE(InChild([] {
+    ::setenv("MSTX_INJECTION_PATH", PROFD_MSTX, 1);
+    ::setenv("PROFD_ATTACH_SOCKET", "/nonexistent/attach.sock", 1);
+    Job job(PROFD_COLLECT_MARKER);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    MarkWithMstx();
+    EXPECT_THAT(Markers(job, 3), ElementsAre("1 16 range communication", "1 32  ",
+                                             "1 8 on a stream communication"));
   }));
 }
 

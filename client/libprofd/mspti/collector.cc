@@ -358,6 +358,10 @@ void Collector::Flush() {
 }
 
 void Collector::WalkReturned() {
+  // It was there before the first mark that came by it.
+  if ((ever_enabled_ & BitOf(kMarker)) != 0 && IsMappedFile("libprofd_mstx.so")) {
+    translator_->LeaveOutHostMarkers();
+  }
   for (BufferPool::Full full; pool_.Next(&full);) {
     translator_->Walk(full.data, full.valid, full.clock);
     pool_.Free(full.index);

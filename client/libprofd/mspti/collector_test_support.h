@@ -68,6 +68,7 @@ class RingView {
   };
   std::vector<Taken<attach::KernelRecord>> kernels;
   std::vector<Taken<attach::ApiRecord>> apis;
+  std::vector<Taken<attach::MarkerRecord>> markers;
   std::vector<Taken<attach::LossRecord>> losses;
   std::vector<Taken<attach::ClockRecord>> clocks;
   std::map<uint32_t, std::string> names;
@@ -100,6 +101,8 @@ class RingView {
         return Append(frame, at, &kernels);
       case ActivityType::kApi:
         return Append(frame, at, &apis);
+      case ActivityType::kMarker:
+        return Append(frame, at, &markers);
       case ActivityType::kLoss:
         return Append(frame, at, &losses);
       case ActivityType::kClock:

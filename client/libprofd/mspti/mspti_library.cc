@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdlib>
 #include <exception>
@@ -56,6 +57,14 @@ bool IsMapped(const char* library) {
   if (handle == nullptr) return false;
   ::dlclose(handle);
   return true;
+}
+
+bool IsMappedFile(std::string_view file_name) {
+  const auto is_it = [](dl_phdr_info* info, size_t, void* wanted) {
+    const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+    return static_cast<int>(path.substr(path.rfind('/') + 1) == *static_cast<std::string_view*>(wanted));
+  };
+  return ::dl_iterate_phdr(is_it, &file_name) != 0;
 }
 
 std::string MsptiLibrary::Load(MsptiLibrary* library) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "client/libprofd/mspti/mspti_abi.h"
 
@@ -42,5 +43,7 @@ class MsptiLibrary {
 
 // Whether the process has a library of this name mapped already.
 bool IsMapped(const char* library);
+// One whose file has this name, from whatever folder; for libraries without a soname.
+bool IsMappedFile(std::string_view file_name);
 
 }  // namespace profd::lib::mspti

@@ -10,6 +10,7 @@ namespace profd::lib::mspti {
 namespace {
 
 constexpr size_t kMaxVisible = 64;
+constexpr uint16_t kLeastFlagWithDevice = 8;
 
 uint64_t FirstTime(uint32_t kind, const uint8_t* record) {
   switch (kind) {
@@ -137,6 +138,20 @@ void Translator::PutApi(uint32_t kind, const uint8_t* record, const ClockPair& c
   AddTimed(TimesOf(R::kStart.Read(record), R::kEnd.Read(record), clock), api);
 }
 
+void Translator::AwaitDevice(const attach::MarkerRecord& host) {
+  if (host.flag < kLeastFlagWithDevice || host.name == 0) return;  // the end of a range has no name
+  if (awaited_.size() >= kMaxAwaited) awaited_.erase(awaited_.begin());
+  awaited_[host.id] = {host.name, host.domain};
+}
+
+void Translator::TakeTexts(attach::MarkerRecord* device) {
+  const auto found = awaited_.find(device->id);
+  if (found == awaited_.end()) return;
+  device->name = found->second.name;
+  device->domain = found->second.domain;
+  awaited_.erase(found);
+}
+
 void Translator::PutMarker(const uint8_t* record, const ClockPair& clock) {
   using R = MarkerRecord;
   attach::MarkerRecord marker{};
@@ -145,7 +160,10 @@ void Translator::PutMarker(const uint8_t* record, const ClockPair& clock) {
   marker.name = writer_.Intern(R::kName.Read(record));
   marker.domain = writer_.Intern(R::kDomain.Read(record));
   marker.stream = attach::kNoStream;
-  if (R::kSource.Read(record) == kSourceDevice) {
+  const bool device = R::kSource.Read(record) == kSourceDevice;
+  if (leaves_out_host_markers_ && !device) return AwaitDevice(marker);
+  if (device) {
+    TakeTexts(&marker);
     marker.source = static_cast<uint16_t>(attach::MarkerSource::kDevice);
     marker.stream = R::kStream.Read(record);
     SetDevice(R::kDevice.Read(record), &marker);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "client/libprofd/mspti/clock_pair.h"
@@ -24,7 +25,17 @@ class Translator {
 
   uint64_t records() const { return records_; }
 
+  // Markers come by libprofd_mstx.so, too: what the host made of them is left out. The device's half, which has no
+  // texts, is given those of the host's.
+  void LeaveOutHostMarkers() { leaves_out_host_markers_ = true; }
+
  private:
+  // Of markers on a stream whose device's half is to come; it may never. More than that are forgotten, oldest first.
+  static constexpr size_t kMaxAwaited = 4096;
+  struct MarkerTexts {
+    uint32_t name;
+    uint32_t domain;
+  };
   struct Times {
     int64_t start_ns;
     uint64_t duration;
@@ -35,6 +46,8 @@ class Translator {
   void PutHccl(const uint8_t* record, const ClockPair& clock);
   void PutApi(uint32_t kind, const uint8_t* record, const ClockPair& clock);
   void PutMarker(const uint8_t* record, const ClockPair& clock);
+  void AwaitDevice(const attach::MarkerRecord& host);
+  void TakeTexts(attach::MarkerRecord* device);
   void PutExternal(const uint8_t* record, const ClockPair& clock);
   void PutMemory(const uint8_t* record, const ClockPair& clock);
   void PutMemset(const uint8_t* record, const ClockPair& clock);
@@ -48,6 +61,8 @@ class Translator {
   attach::ActivityWriter& writer_;
   std::vector<uint16_t> visible_devices_;
   uint64_t records_ = 0;
+  bool leaves_out_host_markers_ = false;
+  std::map<uint64_t, MarkerTexts> awaited_;  // by the marker's id, which rises
 };
 
 // A list of devices as ASCEND_RT_VISIBLE_DEVICES has it ("2,3,0"); empty: none, or no such list.
