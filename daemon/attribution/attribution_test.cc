@@ -30,6 +30,7 @@ class FakeDirectory final : public JobDirectory {
  public:
   std::vector<TrainingProcess> Processes() const override { return processes; }
   void Notify(uint64_t, const attach::SessionNotice&) override {}
+  void NotifyTaken(uint64_t, const attach::FilesTaken&) override {}
   std::shared_ptr<void> Watch(Watcher) override { return nullptr; }
   void Drain(uint64_t) override {}
   std::vector<TrainingProcess> processes;

@@ -307,35 +307,47 @@ void AttachServer::OnPacket(AttachLink& link, Packet packet) {
   } else if (hello != nullptr) {
     status = FailedPrecondition("there has been a hello already");
   }
-  std::shared_ptr<ActivityReader> ring;
+  CarriedByReport carried;
   if (status.ok()) {
-    auto taken = TakeActivityRing(*parsed, &packet.descriptors);
+    Result<CarriedByReport> taken = TakeCarried(*parsed, &packet.descriptors);
     status = taken.status();
-    if (taken.ok()) ring = std::move(taken).value();
+    if (taken.ok()) carried = std::move(taken).value();
   }
   Dispose(std::move(packet.descriptors));
   if (!status.ok()) return OnBadPacket(link, status);
   link.busy = true;
-  control_.Post([this, id = link.id, message = std::move(*parsed), ring = std::move(ring)]() mutable {
-    events_.on_packet(id, std::move(message), std::move(ring));
+  control_.Post([this, id = link.id, message = std::move(*parsed), carried = std::move(carried)]() mutable {
+    events_.on_packet(id, std::move(message), std::move(carried));
     Ready(id);
   });
 }
 
-Result<std::unique_ptr<ActivityReader>> AttachServer::TakeActivityRing(
-    const attach::ToDaemon& message, std::vector<UniqueFd>* descriptors) {
+Result<CarriedByReport> AttachServer::TakeCarried(const attach::ToDaemon& message,
+                                                  std::vector<UniqueFd>* descriptors) {
+  CarriedByReport carried;
   const auto* report = std::get_if<attach::CollectorReport>(&message);
-  const bool promised = report != nullptr && report->has_ring;
-  if (!promised && descriptors->empty()) return std::unique_ptr<ActivityReader>();
-  if (!promised) {
-    return InvalidArgument("descriptors come with a hello or a collector that promises a ring only");
+  const bool ring = report != nullptr && report->has_ring;
+  const bool files = report != nullptr && report->has_files;
+  if (!ring && !files && descriptors->empty()) return carried;
+  if (!ring && !files) {
+    return InvalidArgument("descriptors come with a hello or a collector that promises a ring or files only");
   }
   if (descriptors->size() != 1) {
-    return InvalidArgument("a collector that promises a ring carries one descriptor");
+    return InvalidArgument("a collector that promises a ring or files carries one descriptor");
   }
-  Result<std::unique_ptr<ActivityReader>> ring = ActivityReader::Map(std::move(descriptors->front()));
-  if (ring.ok()) descriptors->clear();
-  return ring;
+  if (files) {
+    carried.files = std::shared_ptr<UniqueFd>(new UniqueFd(std::move(descriptors->front())),
+                                              [dispose = dispose_](UniqueFd* fd) {
+                                                if (fd->valid()) dispose(std::move(*fd));
+                                                delete fd;
+                                              });
+  } else {
+    Result<std::unique_ptr<ActivityReader>> mapped = ActivityReader::Map(std::move(descriptors->front()));
+    if (!mapped.ok()) return mapped.status();
+    carried.activity = std::move(mapped).value();
+  }
+  descriptors->clear();
+  return carried;
 }
 
 void AttachServer::OnHello(AttachLink& link, attach::Hello hello,

@@ -36,6 +36,13 @@ struct AttachArrival {
   std::unique_ptr<RingReader> ring;  // may be null
 };
 
+// Descriptors that came with a CollectorReport.
+struct CarriedByReport {
+  std::shared_ptr<ActivityReader> activity;
+  // Whatever the process sent as a directory: not looked at yet, since a look may wait for another process.
+  std::shared_ptr<UniqueFd> files;
+};
+
 // Refused connections and packets, by reason; written on the server's strand.
 struct AttachCounters {
   std::atomic<uint64_t> refused_limit{0};
@@ -51,9 +58,7 @@ class AttachServer {
   struct Events {
     // Its packets wait until Ready(id).
     std::function<void(AttachArrival)> on_hello;
-    // `activity`: the ring that came with it, of a CollectorReport only.
-    std::function<void(uint64_t id, attach::ToDaemon, std::shared_ptr<ActivityReader> activity)>
-        on_packet;
+    std::function<void(uint64_t id, attach::ToDaemon, CarriedByReport carried)> on_packet;
     // Once for each that said hello; nothing of it follows.
     std::function<void(uint64_t id)> on_closed;
   };
@@ -99,9 +104,8 @@ class AttachServer {
   Reading ReadOne(AttachLink& link);
   void OnPacket(AttachLink& link, Packet packet);
   void OnHello(AttachLink& link, attach::Hello hello, std::vector<UniqueFd> descriptors);
-  // The ring that a packet after the hello promises; null: none.
-  static Result<std::unique_ptr<ActivityReader>> TakeActivityRing(const attach::ToDaemon& message,
-                                                                  std::vector<UniqueFd>* descriptors);
+  // What a packet after the hello promises.
+  Result<CarriedByReport> TakeCarried(const attach::ToDaemon& message, std::vector<UniqueFd>* descriptors);
   void OnBadPacket(AttachLink& link, const Status& why);
   void SendOn(AttachLink& link, const attach::ToProcess& message);
   void RefuseLink(AttachLink& link, const Status& why);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <array>
@@ -106,10 +107,11 @@ class AttachServerTest : public ::testing::Test {
           }
           changed_.notify_all();
         },
-        [this](uint64_t, attach::ToDaemon message, std::shared_ptr<ActivityReader> activity) {
+        [this](uint64_t, attach::ToDaemon message, CarriedByReport carried) {
           std::lock_guard lock(mutex_);
           packets_.push_back(std::move(message));
-          if (activity != nullptr) activity_.push_back(std::move(activity));
+          if (carried.activity != nullptr) activity_.push_back(std::move(carried.activity));
+          if (carried.files != nullptr) files_.push_back(std::move(carried.files));
           changed_.notify_all();
         },
         [this](uint64_t id) {
@@ -147,6 +149,7 @@ class AttachServerTest : public ::testing::Test {
   std::vector<AttachArrival> arrivals_;
   std::vector<attach::ToDaemon> packets_;
   std::vector<std::shared_ptr<ActivityReader>> activity_;
+  std::vector<std::shared_ptr<UniqueFd>> files_;
   std::vector<uint64_t> closed_;
 };
 
@@ -277,6 +280,37 @@ TEST_F(AttachServerTest, WhatIsNoActivityRingIsRefused) {
   }
   EXPECT_TRUE(Wait([&] { return disposed.size() == 1; })) << "of a stranger, closed elsewhere";
   EXPECT_TRUE(packets_.empty());
+}
+
+TEST_F(AttachServerTest, ACollectorBringsItsFiles) {
+  Start();
+  std::vector<int> disposed;
+  server_->SetDisposer([&](UniqueFd fd) {
+    std::lock_guard lock(mutex_);
+    disposed.push_back(fd.get());
+    changed_.notify_all();
+  });
+  Client client = Attached();
+  UniqueFd folder(::open(tmp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  attach::CollectorReport report;
+  report.session_id = "s";
+  report.state = "files";
+  report.has_files = true;
+  for (const std::vector<int>& wrong : {std::vector<int>{}, {folder.get(), folder.get()}}) {
+    ASSERT_TRUE(client.Send(attach::ToDaemon(report), wrong));
+    EXPECT_EQ(client.Expect<attach::Reply>().code, 3);
+  }
+  ASSERT_TRUE(Wait([&] { return disposed.size() == 2; }));
+  ASSERT_TRUE(client.Send(attach::ToDaemon(report), {folder.get()}));
+  ASSERT_TRUE(Wait([&] { return files_.size() == 1; }));
+  struct stat sent {}, got {};
+  ASSERT_EQ(::fstat(folder.get(), &sent), 0);
+  ASSERT_EQ(::fstat(files_[0]->get(), &got), 0);
+  EXPECT_EQ(got.st_ino, sent.st_ino);
+  // What is not taken is closed where that may wait.
+  auto files = std::move(files_);
+  files.clear();
+  EXPECT_TRUE(Wait([&] { return disposed.size() == 3; }));
 }
 
 TEST_F(AttachServerTest, StrangeDescriptorsAreClosedElsewhere) {

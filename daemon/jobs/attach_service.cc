@@ -22,8 +22,8 @@ AttachService::AttachService(Deps deps) : deps_(std::move(deps)) {}
 
 AttachServer::Events AttachService::Events() {
   return {[this](AttachArrival arrival) { OnHello(std::move(arrival)); },
-          [this](uint64_t id, attach::ToDaemon message, std::shared_ptr<ActivityReader> activity) {
-            OnPacket(id, std::move(message), std::move(activity));
+          [this](uint64_t id, attach::ToDaemon message, CarriedByReport carried) {
+            OnPacket(id, std::move(message), std::move(carried));
           },
           [this](uint64_t id) { OnClosed(id); }};
 }
@@ -121,8 +121,7 @@ void AttachService::Welcome(const TrainingProcess& process) {
   server_->Send(process.attach_id, welcome);
 }
 
-void AttachService::OnPacket(uint64_t id, attach::ToDaemon message,
-                             std::shared_ptr<ActivityReader> activity) {
+void AttachService::OnPacket(uint64_t id, attach::ToDaemon message, CarriedByReport carried) {
   if (!clients_.contains(id)) return;
   if (auto* start = std::get_if<attach::StartCall>(&message)) {
     OnStart(id, *start);
@@ -135,7 +134,11 @@ void AttachService::OnPacket(uint64_t id, attach::ToDaemon message,
   } else if (auto* step = std::get_if<attach::StepReport>(&message)) {
     deps_.table.OnStep(id, *step);
   } else if (auto* report = std::get_if<attach::CollectorReport>(&message)) {
-    deps_.table.OnCollector(id, *report, std::move(activity));
+    if (carried.files != nullptr) {
+      deps_.table.OnFiles(id, *report, std::move(carried.files));
+    } else {
+      deps_.table.OnCollector(id, *report, std::move(carried.activity));
+    }
   } else if (std::holds_alternative<attach::Bye>(message)) {
     deps_.table.Detach(id, true);
     clients_.erase(id);

@@ -61,7 +61,7 @@ class AttachService {
   TrainingProcess Describe(const AttachArrival& arrival, const Result<ProcessFacts>& facts,
                            bool* devices_told) const;
   void Welcome(const TrainingProcess& process);
-  void OnPacket(uint64_t id, attach::ToDaemon message, std::shared_ptr<ActivityReader> activity);
+  void OnPacket(uint64_t id, attach::ToDaemon message, CarriedByReport carried);
   void OnClosed(uint64_t id);
   void OnStart(uint64_t id, const attach::StartCall& call);
   void OnStop(uint64_t id, const attach::StopCall& call);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "daemon/jobs/activity_reader.h"
 #include "proto/attach/attach_protocol.h"
 #include "proto/attach/mark_ring.h"
@@ -84,6 +85,8 @@ class JobDirectory {
 
   // Notifies an attached process; nothing happens when it has gone.
   virtual void Notify(uint64_t attach_id, const attach::SessionNotice& notice) = 0;
+  // The process may remove the directory that it handed over.
+  virtual void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) = 0;
 
   struct Watcher {
     std::function<void(uint64_t attach_id, const attach::StepReport&)> on_step;
@@ -97,6 +100,10 @@ class JobDirectory {
     std::function<bool(uint64_t attach_id)> wants;
     // How a process's collector is getting on with a session's order.
     std::function<void(uint64_t attach_id, const attach::CollectorReport&)> on_collector;
+    // A collector of the session has ended and left files in the process's own directory (daemon/jobs/collected_files.h).
+    // True: this watcher copies them, or not, and says NotifyTaken; no other is asked.
+    std::function<bool(uint64_t attach_id, const attach::CollectorReport&, std::shared_ptr<UniqueFd> directory)>
+        on_files;
   };
   // Until the returned handle is dropped (which only the control strand may do).
   virtual std::shared_ptr<void> Watch(Watcher watcher) = 0;

@@ -104,6 +104,18 @@ void JobTable::OnCollector(uint64_t attach_id, const attach::CollectorReport& re
   }
 }
 
+void JobTable::OnFiles(uint64_t attach_id, const attach::CollectorReport& report,
+                       std::shared_ptr<UniqueFd> directory) {
+  DCHECK_ON(deps_.control);
+  if (!attached_.contains(attach_id)) return;
+  for (const auto& watching : WatchList(*watchers_)) {
+    if (watching->gone || !watching->watcher.on_files) continue;
+    if (watching->watcher.on_files(attach_id, report, directory)) return;
+  }
+  NotifyTaken(attach_id, {report.session_id, static_cast<int>(StatusCode::kNotFound),
+                          "no session waits for these files"});
+}
+
 // The driver knows better than a guess from the environment.
 void JobTable::AdoptDevices(Entry& entry) const {
   if (entry.devices_told) return;
@@ -154,6 +166,11 @@ std::vector<TrainingProcess> JobTable::Processes() const {
 void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
   DCHECK_ON(deps_.control);
   if (attached_.contains(attach_id)) deps_.send(attach_id, notice);
+}
+
+void JobTable::NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) {
+  DCHECK_ON(deps_.control);
+  if (attached_.contains(attach_id)) deps_.send(attach_id, taken);
 }
 
 std::shared_ptr<void> JobTable::Watch(Watcher watcher) {

@@ -58,6 +58,8 @@ class JobTable final : public JobDirectory {
   void OnStep(uint64_t attach_id, const attach::StepReport& report);
   void OnCollector(uint64_t attach_id, const attach::CollectorReport& report,
                    std::shared_ptr<ActivityReader> ring_or_null);
+  // A process's directory: if no watcher takes it, the process is notified that it may remove it.
+  void OnFiles(uint64_t attach_id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory);
   // The processes that use a device, as found just now; replaces what was found before.
   void SetDeviceUsers(std::vector<TrainingProcess> users);
   const TrainingProcess* Find(uint64_t attach_id) const;
@@ -66,6 +68,7 @@ class JobTable final : public JobDirectory {
 
   std::vector<TrainingProcess> Processes() const override;
   void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override;
+  void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) override;
   std::shared_ptr<void> Watch(Watcher watcher) override;
   void Drain(uint64_t attach_id) override;
 

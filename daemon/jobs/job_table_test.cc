@@ -36,7 +36,10 @@ class JobTableTest : public ::testing::Test {
               if (dead_.contains(pid)) return std::nullopt;
               return static_cast<uint64_t>(pid) * 10;
             },
-            [this](uint64_t id, const attach::ToProcess&) { sent_.push_back(id); },
+            [this](uint64_t id, const attach::ToProcess& message) {
+              sent_.push_back(id);
+              if (const auto* taken = std::get_if<attach::FilesTaken>(&message)) taken_.push_back(*taken);
+            },
             [this](const TrainingProcess& process, const Status&) {
               broken_.push_back(process.pid);
             }};
@@ -53,6 +56,7 @@ class JobTableTest : public ::testing::Test {
   Strand control_;
   std::set<pid_t> dead_;
   std::vector<uint64_t> sent_;
+  std::vector<attach::FilesTaken> taken_;
   std::vector<pid_t> broken_;
   JobTable table_;
 };
@@ -370,6 +374,35 @@ TEST_F(JobTableActivityTest, GoesToThoseThatWantIt) {
   table_.Drain(1);
   EXPECT_EQ(seen.correlations.size(), 1u);
   EXPECT_EQ(table_.counters().activity_records, 2u) << "emptied all the same";
+}
+
+TEST_F(JobTableActivityTest, FilesGoToOneWatcherOrAreGivenBack) {
+  std::vector<std::string> asked;
+  std::shared_ptr<UniqueFd> got;
+  const auto watcher = [&](const std::string& name, bool takes) {
+    JobDirectory::Watcher made;
+    made.on_files = [&, name, takes](uint64_t, const attach::CollectorReport& report,
+                                     std::shared_ptr<UniqueFd> directory) {
+      asked.push_back(name + " " + report.session_id);
+      if (takes) got = std::move(directory);
+      return takes;
+    };
+    return made;
+  };
+  Enter(1, 11);
+  const auto directory = std::make_shared<UniqueFd>();
+  auto first = table_.Watch(watcher("first", false));
+  table_.OnFiles(1, Report("files"), directory);
+  ASSERT_EQ(taken_.size(), 1u);
+  EXPECT_EQ(taken_[0].session_id, "s");
+  EXPECT_EQ(taken_[0].code, static_cast<int>(StatusCode::kNotFound));
+  auto second = table_.Watch(watcher("second", true));
+  auto third = table_.Watch(watcher("third", true));
+  table_.OnFiles(1, Report("files"), directory);
+  table_.OnFiles(9, Report("files"), directory);
+  EXPECT_EQ(asked, (std::vector<std::string>{"first s", "first s", "second s"}));
+  EXPECT_EQ(got, directory);
+  EXPECT_EQ(taken_.size(), 1u);
 }
 
 TEST_F(JobTableActivityTest, RoundsEmptyTheRing) {

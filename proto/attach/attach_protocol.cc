@@ -88,6 +88,7 @@ json ToJson(const CollectorReport& m) {
   PutUnlessEmpty(out, "kinds", m.kinds);
   PutUnlessEmpty(out, "version", m.version);
   if (m.has_ring) out["has_ring"] = true;
+  if (m.has_files) out["has_files"] = true;
   return out;
 }
 json ToJson(const Bye&) { return json{{"type", "bye"}}; }
@@ -137,10 +138,23 @@ json ToJson(const Reply& m) {
   return out;
 }
 
+json ToJson(const AclprofOrder& m) {
+  json out{{"bits", m.bits}, {"metrics", m.metrics}};
+  PutUnlessEmpty(out, "config", m.config);
+  return out;
+}
+
 json ToJson(const CollectOrder& m) {
   json out{{"kinds", m.kinds}, {"provider", m.provider}};
   if (m.flush_ms > 0) out["flush_ms"] = m.flush_ms;
   if (m.ring_bytes > 0) out["ring_bytes"] = m.ring_bytes;
+  if (m.aclprof) out["aclprof"] = ToJson(*m.aclprof);
+  return out;
+}
+
+json ToJson(const FilesTaken& m) {
+  json out{{"type", "files_taken"}, {"session_id", m.session_id}, {"code", m.code}};
+  PutUnlessEmpty(out, "message", m.message);
   return out;
 }
 
@@ -257,6 +271,9 @@ void Read(PacketReader& in, CollectorReport* m) {
   in.Texts("kinds", kMaxCollectKinds, kMaxAttachNameBytes, &m->kinds);
   in.Text("version", kMaxAttachNameBytes, &m->version);
   in.Flag("has_ring", &m->has_ring);
+  in.Flag("has_files", &m->has_files);
+  if (in.ok() && m->has_files && m->state != "files") in.Fail("has_files", "goes with state \"files\"");
+  if (in.ok() && m->has_files && m->has_ring) in.Fail("has_files", "excludes has_ring");
 }
 
 void Read(PacketReader& in, Welcome* m) {
@@ -320,6 +337,15 @@ void Read(PacketReader& in, Reply* m) {
   }
 }
 
+Status ReadAclprof(const json& object, AclprofOrder* m) {
+  PacketReader in(object, "session.collect.aclprof");
+  in.Needs("bits");
+  in.Number("bits", uint64_t{1}, kMaxCount, &m->bits);
+  in.Number("metrics", 0U, 0xFFU, &m->metrics);
+  in.TextMap("config", kMaxAclprofItems, kMaxAttachNameBytes, kMaxAclprofValueBytes, &m->config);
+  return in.status();
+}
+
 Status ReadCollect(const json& object, CollectOrder* m) {
   PacketReader in(object, "session.collect");
   in.Needs("kinds");
@@ -327,7 +353,17 @@ Status ReadCollect(const json& object, CollectOrder* m) {
   in.Text("provider", kMaxAttachNameBytes, &m->provider);
   in.Number("flush_ms", 0U, std::numeric_limits<uint32_t>::max(), &m->flush_ms);
   in.Number("ring_bytes", uint64_t{0}, kMaxCount, &m->ring_bytes);
+  if (const json* aclprof = in.Object("aclprof")) {
+    in.Adopt(ReadAclprof(*aclprof, &m->aclprof.emplace()));
+  }
   return in.status();
+}
+
+void Read(PacketReader& in, FilesTaken* m) {
+  in.Needs("session_id");
+  in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
+  in.Number("code", 0, 255, &m->code);
+  in.Text("message", kMaxPacket, &m->message);
 }
 
 void Read(PacketReader& in, SessionNotice* m) {
@@ -388,6 +424,11 @@ std::string Encode(const ToProcess& message) {
     shorter.options.clear();
     return Dump(ToJson(shorter));
   }
+  if (const auto* taken = std::get_if<FilesTaken>(&message)) {
+    FilesTaken shorter = *taken;
+    Shorten(&shorter.message, kKeptTextBytes);
+    return Dump(ToJson(shorter));
+  }
   return packet;
 }
 
@@ -416,6 +457,7 @@ Result<ToProcess> ParseToProcess(std::string_view packet_untrusted) {
   if (type == "refused") return ReadAs<Refused, ToProcess>(object, type);
   if (type == "reply") return ReadAs<Reply, ToProcess>(object, type);
   if (type == "session") return ReadAs<SessionNotice, ToProcess>(object, type);
+  if (type == "files_taken") return ReadAs<FilesTaken, ToProcess>(object, type);
   return InvalidArgument("packet: unknown type \"" + type + "\"");
 }
 

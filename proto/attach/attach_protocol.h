@@ -1,8 +1,8 @@
 // The protocol between a training process and the daemon on the attach socket
 // (/run/profd/attach.sock): a unix SOCK_SEQPACKET, one JSON object per packet, at most kMaxPacket
 // bytes, both ways at any time. The process's hello comes first and may carry the descriptor of its
-// mark ring (SCM_RIGHTS), a collector packet that of its activity ring. Who the process is the kernel says
-// (SO_PEERCRED), not the hello.
+// mark ring (SCM_RIGHTS), a collector packet that of its activity ring or of a directory of files. Who the
+// process is the kernel says (SO_PEERCRED), not the hello.
 //
 // No gRPC here: the library lives inside other people's training processes, which bring their own
 // gRPC, protobuf and fork() with them, and a descriptor has to be passed. docs/internals.md
@@ -34,6 +34,9 @@ inline constexpr size_t kMaxMetadataValueBytes = 1024;
 inline constexpr size_t kMaxAttachCollectors = 128;
 inline constexpr size_t kMaxCollectKinds = 32;
 inline constexpr size_t kMaxCollectorDetailBytes = 1024;
+inline constexpr size_t kMaxAclprofItems = 16;
+// What the vendor's aclprofSetConfig takes.
+inline constexpr size_t kMaxAclprofValueBytes = 256;
 // Job ids, labels, session ids, framework and library names.
 inline constexpr size_t kMaxAttachNameBytes = 256;
 inline constexpr const char* kDefaultAttachSocket = "/run/profd/attach.sock";
@@ -86,15 +89,17 @@ struct StepReport {  // "step"
 // a daemon whose welcome takes it.
 struct CollectorReport {  // "collector"
   std::string session_id;
-  std::string provider;  // "mspti"
+  std::string provider;  // "mspti", "aclprof"
   // "waiting" (for the application's runtime), "on", "partial", "silent", "busy" (another profiler is at
-  // work), "unsupported", "off", "failed"
+  // work), "unsupported", "off", "failed"; of aclprof "stopping" (its files are being written) and "files"
+  // (they are there: the last word of a session, to be answered with FilesTaken)
   std::string state;
   int code = 0;  // the vendor's; 0 = none
   std::string detail;
   std::vector<std::string> kinds;  // that are collected
   std::string version;             // of the vendor's library
   bool has_ring = false;  // the descriptor of the activity ring comes with it: once in a connection
+  bool has_files = false;  // with "files": that of the directory does (O_RDONLY)
 };
 struct Bye {};  // "bye": detaches in good order
 
@@ -135,6 +140,13 @@ struct Reply {  // "reply" to the call of that seq
   std::string message;
   std::optional<SessionSummary> session;
 };
+// For the vendor's profiler that writes files; only it has AI Core metrics, AI CPU, L2, iterations, shapes.
+struct AclprofOrder {
+  uint64_t bits = 0;  // dataTypeConfig
+  uint32_t metrics = 0xFF;  // aclprofAicoreMetrics; 0xFF = none
+  // By the vendor's names in lower case ("storage_limit": "500MB").
+  std::map<std::string, std::string> config;
+};
 // What a session wants from inside the process.
 struct CollectOrder {
   // Of "kernel", "communication", "acl_api", "node_api", "runtime_api", "marker", "memory"; those that the
@@ -143,6 +155,7 @@ struct CollectOrder {
   uint32_t flush_ms = 0;         // how long a record may stay in the process; 0 = its default
   uint64_t ring_bytes = 0;       // of the first order; 0 = its default
   std::string provider = "auto";  // or "mspti", "aclprof"
+  std::optional<AclprofOrder> aclprof = std::nullopt;  // with "aclprof"
 };
 // A session that concerns this process.
 struct SessionNotice {  // "session"
@@ -156,7 +169,14 @@ struct SessionNotice {  // "session"
   std::optional<CollectOrder> collect = std::nullopt;  // while "running"
 };
 
-using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice>;
+// Answer to "files": they were copied, or will not be; the process may remove its directory.
+struct FilesTaken {  // "files_taken"
+  std::string session_id;
+  int code = 0;  // StatusCode; 0 = all of it
+  std::string message;
+};
+
+using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice, FilesTaken>;
 
 // What goes to the daemon may come out larger than kMaxPacket (the sender refuses it then); what
 // goes to the process never does: a reply's lists and texts are cut to fit, with a warning in it

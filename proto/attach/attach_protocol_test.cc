@@ -168,6 +168,28 @@ TEST(AttachProtocol, Collecting) {
       "version":"before 2026-05","has_ring":true})");
 }
 
+TEST(AttachProtocol, CollectingFiles) {
+  SessionNotice notice{"s-1", "running", {}, 0, {}};
+  CollectOrder& order = notice.collect.emplace();
+  order.kinds = {"kernel"};
+  order.provider = "aclprof";
+  order.aclprof = AclprofOrder{0x2802, 1, {{"storage_limit", "500MB"}}};
+  ExpectRoundTripToProcess(notice, R"({"type":"session","session_id":"s-1","state":"running",
+      "collect":{"kinds":["kernel"],"provider":"aclprof",
+      "aclprof":{"bits":10242,"metrics":1,"config":{"storage_limit":"500MB"}}}})");
+  CollectorReport report;
+  report.session_id = "s-1";
+  report.provider = "aclprof";
+  report.state = "files";
+  report.code = 500005;
+  report.has_files = true;
+  ExpectRoundTripToDaemon(report, R"({"type":"collector","session_id":"s-1","provider":"aclprof",
+      "state":"files","code":500005,"has_files":true})");
+  ExpectRoundTripToProcess(FilesTaken{"s-1", 8, "no space"},
+                           R"({"type":"files_taken","session_id":"s-1","code":8,"message":"no space"})");
+  ExpectRoundTripToProcess(FilesTaken{"s-1", 0, ""}, R"({"type":"files_taken","session_id":"s-1","code":0})");
+}
+
 TEST(AttachProtocol, AnOrderToCollectHasDefaults) {
   const auto read = ParseToProcess(
       R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[]}})");
@@ -226,6 +248,9 @@ TEST(AttachProtocol, WhatIsWrongIsRefusedWithTheReason) {
       {R"({"type":"metadata","key":"","value":"v"})", "key is empty"},
       {R"({"type":"step","session_id":"s","begin":true})", "step is missing"},
       {R"({"type":"step","session_id":"s","step":1})", "begin is missing"},
+      {R"({"type":"collector","session_id":"s","state":"on","has_files":true})", "goes with state"},
+      {R"({"type":"collector","session_id":"s","state":"files","has_files":true,"has_ring":true})",
+       "excludes has_ring"},
   };
   for (const Wrong& wrong : kWrong) {
     const auto read = ParseToDaemon(wrong.packet);
@@ -233,6 +258,10 @@ TEST(AttachProtocol, WhatIsWrongIsRefusedWithTheReason) {
     EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(read.status().message(), HasSubstr(wrong.reason)) << wrong.packet;
   }
+}
+
+std::string Aclprof(const std::string& order) {
+  return R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[],"aclprof":)" + order + "}}";
 }
 
 TEST(AttachProtocol, WhatTheDaemonSaysWronglyIsRefusedToo) {
@@ -259,6 +288,15 @@ TEST(AttachProtocol, WhatTheDaemonSaysWronglyIsRefusedToo) {
        "kinds is missing"},
       {R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[1]}})",
        "kinds must be"},
+      {Aclprof("[]"), "aclprof must be an object"},
+      {Aclprof("{}"), "bits is missing"},
+      {Aclprof(R"({"bits":0})"), "bits must be"},
+      {Aclprof(R"({"bits":-1})"), "bits must be"},
+      {Aclprof(R"({"bits":1,"metrics":256})"), "metrics must be"},
+      {Aclprof(R"({"bits":1,"config":{"optype":1}})"), "config must have"},
+      {Aclprof(R"({"bits":1,"config":{"optype":")" + std::string(257, 'x') + R"("}})"), "config must have"},
+      {R"({"type":"files_taken","code":0})", "session_id is missing"},
+      {R"({"type":"files_taken","session_id":"s","code":256})", "code must be"},
   };
   for (const Wrong& wrong : kWrong) {
     const auto read = ParseToProcess(wrong.packet);

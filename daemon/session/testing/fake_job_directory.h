@@ -24,6 +24,9 @@ class FakeJobDirectory final : public JobDirectory {
   void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override {
     told_.push_back({attach_id, notice});
   }
+  void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) override {
+    taken_.emplace_back(attach_id, taken);
+  }
   std::shared_ptr<void> Watch(Watcher watcher) override {
     uint64_t key = next_++;
     watchers_[key] = std::move(watcher);
@@ -76,6 +79,7 @@ class FakeJobDirectory final : public JobDirectory {
     return lines;
   }
   const std::vector<Told>& told() const { return told_; }
+  const std::vector<std::pair<uint64_t, attach::FilesTaken>>& taken() const { return taken_; }
   size_t watchers() const { return watchers_.size(); }
 
  private:
@@ -95,6 +99,7 @@ class FakeJobDirectory final : public JobDirectory {
   std::map<uint64_t, Watcher> watchers_;
   std::map<uint64_t, std::vector<std::pair<Mark, std::string>>> rings_;
   std::vector<Told> told_;
+  std::vector<std::pair<uint64_t, attach::FilesTaken>> taken_;
   uint64_t next_ = 1;
 };
 

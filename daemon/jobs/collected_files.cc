@@ -1,0 +1,250 @@
+#include "daemon/jobs/collected_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr size_t kChunk = 1 << 20;
+constexpr size_t kMaxPath = 256;
+// A thread that has not noticed the deadline by then is in a call that does not return.
+constexpr int64_t kGraceNs = 2 * kNsPerSecond;
+
+struct CloseDir {
+  void operator()(DIR* dir) const { ::closedir(dir); }
+};
+
+std::string Printable(std::string_view path) {
+  std::string text(path.substr(0, kMaxPath));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+class TreeCopy {
+ public:
+  TreeCopy(uid_t user, DumpOwner owner, const CopyLimits& limits, const Clock& clock, DumpIo& io)
+      : user_(user), owner_(owner), limits_(limits), clock_(clock), io_(io), chunk_(kChunk) {}
+
+  CopiedFiles Run(int from, int to) {
+    struct stat info {};
+    // Where "." leads is not the name of the caller's, and a descriptor that only names a folder opens nothing.
+    UniqueFd top(::openat(from, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!top.valid() || ::fstat(top.get(), &info) != 0) {
+      result_.status = Status::FromErrno(errno, "the directory of the process");
+    } else if (info.st_uid != user_) {
+      result_.status =
+          PermissionDenied(fmt::format("the directory belongs to uid {}, not to the process's {}", info.st_uid, user_));
+    } else {
+      device_ = info.st_dev;
+      result_.status = CopyFolder(std::move(top), to, "", 0);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void LeaveOut(const std::string& path, std::string why) {
+    ++result_.left_out;
+    if (result_.examples.size() < CopiedFiles::kMaxExamples) {
+      result_.examples.push_back({Printable(path), std::move(why)});
+    }
+  }
+  Status CheckTime() const {
+    if (clock_.SteadyNs() < limits_.until_steady_ns) return Status::Ok();
+    return DeadlineExceeded("the files were not copied in time");
+  }
+
+  Status ReadNames(UniqueFd folder, std::vector<std::string>* names) {
+    std::unique_ptr<DIR, CloseDir> stream(::fdopendir(folder.get()));
+    if (!stream) return Status::FromErrno(errno, "read a folder");
+    folder.Release();
+    errno = 0;
+    while (const dirent* entry = ::readdir(stream.get())) {
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      if (++entries_ > limits_.entries) {
+        return OutOfRange(fmt::format("there are more than {} files and folders", limits_.entries));
+      }
+      names->emplace_back(name);
+      RETURN_IF_ERROR(CheckTime());
+      errno = 0;
+    }
+    if (errno != 0) return Status::FromErrno(errno, "read a folder");
+    std::sort(names->begin(), names->end());
+    return Status::Ok();
+  }
+
+  Status CopyFolder(UniqueFd from, int to, const std::string& prefix, int depth) {
+    std::vector<std::string> names;
+    UniqueFd listed(::openat(from.get(), ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!listed.valid()) {
+      LeaveOut(prefix, "the folder cannot be read");
+      return Status::Ok();
+    }
+    // What was listed before the limit is copied; then it ends.
+    const Status complete = ReadNames(std::move(listed), &names);
+    for (const std::string& name : names) {
+      RETURN_IF_ERROR(CheckTime());
+      RETURN_IF_ERROR(CopyEntry(from.get(), name, to, prefix + name, depth));
+    }
+    return complete;
+  }
+
+  Status CopyEntry(int folder, const std::string& name, int to, const std::string& path, int depth) {
+    if (!IsSafeName(name)) {
+      LeaveOut(path, "the name cannot be in a dump");
+      return Status::Ok();
+    }
+    // O_NONBLOCK: the open of a FIFO returns.
+    UniqueFd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    struct stat info {};
+    if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
+      LeaveOut(path, errno == ELOOP ? "a symbolic link" : Status::FromErrno(errno, "open").message());
+      return Status::Ok();
+    }
+    if (info.st_uid != user_) {
+      LeaveOut(path, fmt::format("belongs to uid {}", info.st_uid));
+    } else if (info.st_dev != device_) {
+      LeaveOut(path, "on another file system");
+    } else if (S_ISDIR(info.st_mode)) {
+      return CopyFolderEntry(std::move(fd), name, to, path, depth);
+    } else if (!S_ISREG(info.st_mode)) {
+      LeaveOut(path, "neither a file nor a folder");
+    } else if (info.st_nlink != 1) {
+      LeaveOut(path, "has another name besides");
+    } else {
+      return CopyFile(fd.get(), static_cast<uint64_t>(info.st_size), name, to, path);
+    }
+    return Status::Ok();
+  }
+
+  Status CopyFolderEntry(UniqueFd from, const std::string& name, int to, const std::string& path, int depth) {
+    if (depth + 1 > limits_.depth) {
+      LeaveOut(path, "nested too deep");
+      return Status::Ok();
+    }
+    Result<UniqueFd> made = MakeDirAt(to, name, owner_);
+    if (!made.ok()) return made.status();
+    return CopyFolder(std::move(from), made->get(), path + "/", depth + 1);
+  }
+
+  Status CheckRoom(int to, uint64_t bytes) {
+    if (result_.files >= limits_.files) return OutOfRange(fmt::format("there are more than {} files", limits_.files));
+    if (bytes > limits_.bytes - std::min(limits_.bytes, result_.bytes)) {
+      return ResourceExhausted(fmt::format("the files have more than {} bytes", limits_.bytes));
+    }
+    struct statvfs volume {};
+    if (::fstatvfs(to, &volume) != 0) return Status::FromErrno(errno, "free space");
+    const uint64_t free = static_cast<uint64_t>(volume.f_bavail) * volume.f_frsize;
+    if (free < limits_.free_bytes || free - limits_.free_bytes < bytes) {
+      return ResourceExhausted("no space is left on the volume of the dump");
+    }
+    return Status::Ok();
+  }
+
+  // As long as the file is now: one that grows meanwhile must not keep us.
+  Status CopyFile(int from, uint64_t bytes, const std::string& name, int to, const std::string& path) {
+    RETURN_IF_ERROR(CheckRoom(to, bytes));
+    Result<UniqueFd> made = io_.Create(to, name, owner_);
+    if (!made.ok()) return made.status();
+    ++result_.files;
+    for (uint64_t left = bytes; left > 0;) {
+      const ssize_t got = ::read(from, chunk_.data(), std::min<uint64_t>(left, chunk_.size()));
+      if (got < 0 && errno == EINTR) continue;
+      RETURN_IF_ERROR(CheckTime());
+      if (got <= 0) {
+        LeaveOut(path, got < 0 ? Status::FromErrno(errno, "read").message() : "became shorter while it was copied");
+        return Status::Ok();
+      }
+      const auto size = static_cast<size_t>(got);
+      RETURN_IF_ERROR(WriteAll(io_, made->get(), {chunk_.data(), size}, path));
+      result_.bytes += size;
+      left -= size;
+    }
+    return Status::Ok();
+  }
+
+  const uid_t user_;
+  const DumpOwner owner_;
+  const CopyLimits& limits_;
+  const Clock& clock_;
+  DumpIo& io_;
+  dev_t device_ = 0;
+  uint64_t entries_ = 0;
+  std::vector<std::byte> chunk_;
+  CopiedFiles result_;
+};
+
+}  // namespace
+
+CopiedFiles CopyTree(int from, uid_t user, int to, DumpOwner owner, const CopyLimits& limits, const Clock& clock,
+                     DumpIo& io) {
+  return TreeCopy(user, owner, limits, clock, io).Run(from, to);
+}
+
+FileCopier::Worker* FileCopier::WorkerFor(uid_t user) {
+  // A user whose copy does not come back gets no other thread.
+  for (Worker& worker : workers_) {
+    if (worker.user == user && (*worker.waiting > 0 || worker.thread->stuck())) return &worker;
+  }
+  for (Worker& worker : workers_) {
+    if (*worker.waiting == 0 && !worker.thread->stuck()) return &worker;
+  }
+  if (workers_.size() == kMaxThreads) return nullptr;
+  workers_.emplace_back().thread = std::make_unique<GuardedThread>("profd-files", clock_);
+  return &workers_.back();
+}
+
+void FileCopier::Copy(Order order, std::function<void(CopiedFiles)> done) {
+  DCHECK_ON(control_);
+  Worker* const worker = WorkerFor(order.user);
+  if (worker == nullptr) {
+    CopiedFiles refused;
+    refused.status = Unavailable("the files of other processes are being copied, and their file systems do not answer");
+    control_.Post([done = std::move(done), refused] { done(refused); });
+    return;
+  }
+  worker->user = order.user;
+  ++*worker->waiting;
+  // A thread that is left behind keeps what it works with.
+  auto held = std::make_shared<Order>(std::move(order));
+  auto copied = std::make_shared<CopiedFiles>();
+  GuardedJob job;
+  job.what = "copying the files of a process";
+  job.run = [held, copied, &clock = clock_, &io = io_] {
+    *copied = CopyTree(held->from.get(), held->user, held->to.get(), held->owner, held->limits, clock, io);
+    held->from.Reset();
+    held->to.Reset();
+  };
+  job.deadline_steady_ns = held->limits.until_steady_ns + kGraceNs;
+  job.done = [&control = control_, waiting = worker->waiting, copied, done = std::move(done)](const Status& status) {
+    CopiedFiles result;
+    // Of one that is late the thread still writes to *copied.
+    if (status.ok()) {
+      result = *copied;
+    } else {
+      result.status = status;
+    }
+    control.Post([waiting, done, result] {
+      --*waiting;
+      done(result);
+    });
+  };
+  worker->thread->Submit(std::move(job)).Ignore();  // `done` gets the error
+}
+
+void FileCopier::CheckDeadlines(int64_t now_steady_ns) {
+  DCHECK_ON(control_);
+  for (const Worker& worker : workers_) worker.thread->CheckDeadlines(now_steady_ns);
+}
+
+}  // namespace profd

@@ -1,0 +1,91 @@
+// Copies what a training process's profiler wrote out of the process's own directory, which comes as a
+// descriptor. The tree is the process's and untrusted: it may change while it is read, it may never end, and
+// the file system under it may not answer. What does not belong to the process's user stays where it is,
+// so that no process can have files copied that it could not read itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "base/strand.h"
+#include "driver/guarded_thread.h"
+#include "dump/dump_io.h"
+
+namespace profd {
+
+struct CopyLimits {
+  int depth = 6;  // folders below the directory
+  uint64_t entries = 100'000;
+  uint64_t files = 20'000;
+  uint64_t bytes = 0;
+  uint64_t free_bytes = 20'000'000;  // that stay free on the volume of the copy
+  int64_t until_steady_ns = 0;
+};
+
+struct LeftOut {
+  std::string path;  // below the directory; printable ASCII
+  std::string why;
+};
+
+struct CopiedFiles {
+  static constexpr size_t kMaxExamples = 16;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  uint64_t left_out = 0;  // entries
+  std::vector<LeftOut> examples;
+  Status status;  // not ok: it ended early, and there may be more
+};
+
+// Into `to`, a new and empty folder; folders and files belong to `owner` there. Of `from` only folders and
+// regular files of `user` with one name, on one file system, with names that may be in a dump, as long as they
+// are when they are opened. May block as long as the file system below `from` does.
+CopiedFiles CopyTree(int from, uid_t user, int to, DumpOwner owner, const CopyLimits& limits, const Clock& clock,
+                     DumpIo& io = SystemDumpIo());
+
+// Copies on threads of its own, one for each user at a time, so that a user whose file system does not answer
+// keeps no other user waiting. Lives on the control strand.
+class FileCopier {
+ public:
+  static constexpr size_t kMaxThreads = 4;
+
+  // `io` outlives the threads, also one that is left behind.
+  FileCopier(Strand& control, const Clock& clock, DumpIo& io = SystemDumpIo())
+      : control_(control), clock_(clock), io_(io) {}
+
+  struct Order {
+    UniqueFd from;
+    uid_t user = 0;  // whose files may be copied
+    UniqueFd to;
+    DumpOwner owner;
+    CopyLimits limits;
+  };
+  // `done` on the control strand, exactly once as long as that runs, at the latest a little after
+  // limits.until_steady_ns. What had been copied by then is in `to` in any case.
+  void Copy(Order order, std::function<void(CopiedFiles)> done);
+  // Every second or so.
+  void CheckDeadlines(int64_t now_steady_ns);
+
+ private:
+  struct Worker {
+    uid_t user = 0;
+    std::shared_ptr<size_t> waiting = std::make_shared<size_t>(0);  // orders not yet answered
+    std::unique_ptr<GuardedThread> thread;
+  };
+  // Null: all are at work for others.
+  Worker* WorkerFor(uid_t user);
+
+  Strand& control_;
+  const Clock& clock_;
+  DumpIo& io_;
+  std::vector<Worker> workers_;
+};
+
+}  // namespace profd
