@@ -49,13 +49,14 @@ struct Communication {
   int64_t duration_ns = 0;  // once all have arrived
 };
 
-// What the device writes about a task.
+// What the device writes about a task. Of a begin and an end, tag is the kind of its queue's entry.
+enum QueueEntry : uint32_t { kEntryAicore = 0, kEntryAicpu = 1, kEntryAivec = 2, kEntryNotifyWait = 7, kEntrySdma = 11 };
 enum LogKind : uint32_t { kTaskBegin = 0, kTaskEnd = 1, kTaskTrace = 2 };
 struct LogRecord {
   uint32_t kind;
   uint32_t stream;
   uint32_t task;
-  uint32_t tag;     // kTaskTrace
+  uint32_t tag;     // kTaskTrace; else QueueEntry
   int64_t time_ns;  // CLOCK_MONOTONIC_RAW
   uint64_t value;   // kTaskTrace
 };

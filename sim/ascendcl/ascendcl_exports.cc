@@ -237,6 +237,7 @@ PROFD_SIM_EXPORT int simAclLaunch(const acl::Kernel* kernel, void* stream) {
   acl::Task task;
   task.name = kernel->name;
   task.type = kernel->type;
+  task.task_type = kernel->task_type;
   task.stream = id;
   task.duration_ns = kernel->duration_ns;
   const auto placed = device->Launch(std::move(task));

@@ -11,6 +11,13 @@ constexpr int64_t kLaunchLatencyNs = 4'000;
 constexpr int64_t kTaskGapNs = 500;
 constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
 
+uint32_t EntryOf(const Task& task) {
+  if (task.kind == Task::kCommunication) return kEntryNotifyWait;
+  if (task.kind == Task::kCopy) return kEntrySdma;
+  if (task.task_type == prof::kTaskAicpu) return kEntryAicpu;
+  return task.task_type == prof::kTaskAivec || task.task_type == prof::kTaskMixAiv ? kEntryAivec : kEntryAicore;
+}
+
 }  // namespace
 
 Device::Device(uint32_t id, const Clock& clock, Finished finished)
@@ -115,11 +122,12 @@ void Device::Finish(const Task& task) {
   } else {
     // The tasks in the middle of a communication are not the reader's concern.
     const int64_t first_end = task.id == task.last_id ? task.end_ns : task.begin_ns;
-    Log({kTaskBegin, task.stream, task.id, 0, task.begin_ns, 0});
-    Log({kTaskEnd, task.stream, task.id, 0, first_end, 0});
+    const uint32_t entry = EntryOf(task);
+    Log({kTaskBegin, task.stream, task.id, entry, task.begin_ns, 0});
+    Log({kTaskEnd, task.stream, task.id, entry, first_end, 0});
     if (task.id != task.last_id) {
-      Log({kTaskBegin, task.stream, task.last_id, 0, task.begin_ns, 0});
-      Log({kTaskEnd, task.stream, task.last_id, 0, task.end_ns, 0});
+      Log({kTaskBegin, task.stream, task.last_id, kEntrySdma, task.begin_ns, 0});
+      Log({kTaskEnd, task.stream, task.last_id, kEntrySdma, task.end_ns, 0});
     }
   }
   finished_(id_, task);

@@ -22,6 +22,7 @@ struct Task {
   Kind kind = kKernel;
   std::string name;
   std::string type;
+  uint32_t task_type = prof::kTaskAicore;  // kKernel
   uint32_t stream = 0;
   uint32_t id = 0;
   uint32_t last_id = 0;  // a communication is several tasks

@@ -32,32 +32,45 @@ constexpr TypeName kRuntimeTypes[] = {
     {prof::kTaskMixAiv, "KERNEL_MIX_AIV"},
     {prof::kTaskNotifyWait, "NOTIFY_WAIT"},
     {prof::kTaskSdma, "SDMA_SQE"},
+    {prof::kTaskFlip, "TASK_FLIP"},
     {prof::kTrackType, "task_track"},
     {prof::kApiKernelLaunch, "KernelLaunch"},
     {prof::kApiStreamSynchronize, "StreamSynchronize"},
     {prof::kApiMemcpyAsync, "MemcpyAsync"},
 };
 
+// The numbers of GE for what the runtime calls a task's type.
+uint32_t NodeTaskType(uint32_t task_type) {
+  switch (task_type) {
+    case prof::kTaskAicpu: return 1;
+    case prof::kTaskAivec: return 2;
+    case prof::kTaskMixAic: return 4;
+    case prof::kTaskMixAiv: return 5;
+    case prof::kTaskSdma: return 9;
+    default: return 0;
+  }
+}
+
 template <class Data>
-void ReportCompact(uint16_t level, uint32_t type, const Data& data) {
+void ReportCompact(uint16_t level, uint32_t type, const Data& data, uint64_t time) {
   prof::Compact record;
   static_assert(sizeof data <= sizeof record.data);
   record.level = level;
   record.type = type;
   record.thread = ThisThread();
   record.data_size = sizeof data;
-  record.time = MsprofSysCycleTime();
+  record.time = time;
   std::memcpy(record.data, &data, sizeof data);
   MsprofReportCompactInfo(kAging, &record, sizeof record);
 }
 
-void ReportApi(uint16_t level, uint32_t type, uint64_t begin, uint64_t item) {
+void ReportApi(uint16_t level, uint32_t type, uint64_t begin, uint64_t end, uint64_t item) {
   prof::Api api;
   api.level = level;
   api.type = type;
   api.thread = ThisThread();
   api.begin = begin;
-  api.end = MsprofSysCycleTime();
+  api.end = end;
   api.item = item;
   MsprofReportApi(kAging, &api);
 }
@@ -125,6 +138,8 @@ void Reporter::RegisterRuntimeTypes() {
   for (const TypeName& type : kRuntimeTypes) {
     MsprofRegTypeInfo(prof::kRuntimeLevel, type.type, type.name);
   }
+  MsprofRegTypeInfo(prof::kNodeLevel, prof::kNodeLaunchType, "launch");
+  MsprofRegTypeInfo(prof::kHcclLevel, prof::kHcclMasterType, "master");
 }
 
 void Reporter::RegisterFunctions() {
@@ -169,33 +184,35 @@ CallTimes Reporter::Begin() const {
 }
 
 void Reporter::ReportTrack(uint32_t device, const Task& task, uint32_t id, uint32_t task_type,
-                           uint64_t name) {
+                           uint64_t name, uint32_t block_dim) {
   prof::RuntimeTrack track;
   track.device = static_cast<uint16_t>(device);
   track.stream = static_cast<uint16_t>(task.stream);
   track.task = id;
   track.task_type = task_type;
   track.kernel_name = name;
-  ReportCompact(prof::kRuntimeLevel, prof::kTrackType, track);
+  const auto blocks = static_cast<uint16_t>(block_dim);
+  std::memcpy(track.extension, &blocks, sizeof blocks);
+  ReportCompact(prof::kRuntimeLevel, prof::kTrackType, track, MsprofSysCycleTime());
 }
 
 void Reporter::ReportRuntime(const CallTimes& times, uint32_t type) {
-  if (On(kRuntimeApi)) ReportApi(prof::kRuntimeLevel, type, times.runtime, 0);
+  if (On(kRuntimeApi)) ReportApi(prof::kRuntimeLevel, type, times.runtime, MsprofSysCycleTime(), 0);
 }
 
-void Reporter::ReportNode(const CallTimes& times, uint64_t name, uint32_t task_type, uint64_t type,
+void Reporter::ReportNode(const CallTimes& times, uint64_t end, uint64_t name, uint32_t task_type, uint64_t type,
                           uint32_t block_dim) {
-  ReportApi(prof::kNodeLevel, prof::kNodeLaunchType, times.node, name);
+  ReportApi(prof::kNodeLevel, prof::kNodeLaunchType, times.node, end, name);
   prof::NodeBasicInfo info;
   info.name = name;
-  info.task_type = task_type;
+  info.task_type = NodeTaskType(task_type);
   info.type = type;
   info.block_dim = block_dim;
-  ReportCompact(prof::kNodeLevel, prof::kNodeBasicType, info);
+  ReportCompact(prof::kNodeLevel, prof::kNodeBasicType, info, end);
 }
 
 // TensorInfo: operator name, number of tensors, and up to five of them; 232 bytes.
-void Reporter::ReportTensors(const Kernel& kernel, uint64_t name) {
+void Reporter::ReportTensors(const Kernel& kernel, uint64_t name, uint64_t time) {
   if (kernel.tensor_count == 0) return;
   const uint32_t count = std::min(kernel.tensor_count, kMaxTensors);
   prof::Additional record;
@@ -203,7 +220,7 @@ void Reporter::ReportTensors(const Kernel& kernel, uint64_t name) {
   record.type = prof::kNodeTensorType;
   record.thread = ThisThread();
   record.data_size = sizeof record.data;
-  record.time = MsprofSysCycleTime();
+  record.time = time;
   static_assert(sizeof name + sizeof count + kMaxTensors * sizeof(Tensor) <= sizeof record.data);
   std::memcpy(record.data, &name, sizeof name);
   std::memcpy(record.data + sizeof name, &count, sizeof count);
@@ -213,22 +230,52 @@ void Reporter::ReportTensors(const Kernel& kernel, uint64_t name) {
 
 void Reporter::ReportFunction(const CallTimes& times, const char* function, uint32_t base) {
   if (*function == '\0' || !On(kAclApi)) return;
-  ReportApi(prof::kAclLevel, FunctionType(function, base), times.function, 0);
+  const uint32_t type = FunctionType(function, base);
+  ReportApi(prof::kAclLevel, type, times.function, MsprofSysCycleTime(), 0);
 }
 
 void Reporter::Launched(const CallTimes& times, uint32_t device, const Task& task,
                         const Kernel& kernel) {
   const char* const kernel_name = *kernel.kernel_name != '\0' ? kernel.kernel_name : kernel.name;
   if (On(kTracks)) {
-    ReportTrack(device, task, task.id, kernel.task_type, NameId(kernel_name));
+    ReportTrack(device, task, task.id, kernel.task_type, NameId(kernel_name), kernel.block_dim);
   }
   ReportRuntime(times, prof::kApiKernelLaunch);
   if (On(kNode)) {
     const uint64_t name = NameId(kernel.name);
-    ReportNode(times, name, kernel.task_type, NameId(kernel.type), kernel.block_dim);
-    ReportTensors(kernel, name);
+    const uint64_t type = NameId(kernel.type);
+    const uint64_t end = MsprofSysCycleTime();
+    ReportNode(times, end, name, kernel.task_type, type, kernel.block_dim);
+    ReportTensors(kernel, name, end);
   }
   ReportFunction(times, kernel.function, prof::kAclOpType);
+}
+
+void Reporter::ReportCollective(const CallTimes& times, uint64_t end, const Task& task,
+                                const Communication& communication) {
+  const uint64_t group = NameId(task.group->name().c_str());
+  prof::HcclOpInfo operation;
+  operation.data_type = communication.data_type;
+  operation.algorithm = NameId(communication.algorithm);
+  operation.count = communication.count;
+  operation.group = group;
+  ReportCompact(prof::kNodeLevel, prof::kNodeHcclOpType, operation, end);
+  const uint64_t item = NameId("Memcpy");
+  ReportApi(prof::kHcclLevel, prof::kHcclMasterType, times.runtime, end, item);
+  prof::HcclInfo info;
+  info.item = item;
+  info.group = group;
+  info.bytes = communication.bytes;
+  info.data_type = communication.data_type;
+  info.link = 1;  // HCCS
+  prof::Additional record;
+  record.level = prof::kHcclLevel;
+  record.type = prof::kHcclInfoType;
+  record.thread = ThisThread();
+  record.data_size = sizeof info;
+  record.time = end;
+  std::memcpy(record.data, &info, sizeof info);
+  MsprofReportAdditionalInfo(kAging, &record, sizeof record);
 }
 
 void Reporter::Communicated(const CallTimes& times, uint32_t device, const Task& task,
@@ -237,26 +284,21 @@ void Reporter::Communicated(const CallTimes& times, uint32_t device, const Task&
     const uint64_t name = NameId(communication.type);
     for (uint32_t id = task.id; id <= task.last_id; ++id) {
       const bool waits = id == task.id;
-      ReportTrack(device, task, id, waits ? prof::kTaskNotifyWait : prof::kTaskSdma, name);
+      ReportTrack(device, task, id, waits ? prof::kTaskNotifyWait : prof::kTaskSdma, name, 0);
     }
   }
-  if (On(kNode)) {
-    ReportNode(times, NameId(communication.name), prof::kTaskSdma, NameId(communication.type), 0);
-  }
-  if (On(kHccl)) {
-    prof::HcclOpInfo info;
-    info.data_type = communication.data_type;
-    info.algorithm = NameId(communication.algorithm);
-    info.count = communication.count;
-    info.group = NameId(task.group->name().c_str());
-    ReportCompact(prof::kNodeLevel, prof::kNodeHcclOpType, info);
+  if (On(kNode) || On(kHccl)) {
+    const uint64_t name = NameId(communication.name), type = NameId(communication.type);
+    const uint64_t end = MsprofSysCycleTime();
+    if (On(kNode)) ReportNode(times, end, name, prof::kTaskSdma, type, 0);
+    if (On(kHccl)) ReportCollective(times, end, task, communication);
   }
   ReportFunction(times, communication.function, prof::kAclHcclType);
 }
 
 void Reporter::Copied(const CallTimes& times, uint32_t device, const Task& task) {
   if (On(kTracks)) {
-    ReportTrack(device, task, task.id, prof::kTaskMemcpyAsync, NameId("MemcpyAsync"));
+    ReportTrack(device, task, task.id, prof::kTaskMemcpyAsync, NameId("MemcpyAsync"), 0);
   }
   Called(times, "aclrtMemcpyAsync", prof::kApiMemcpyAsync);
 }

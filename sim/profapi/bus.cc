@@ -24,6 +24,16 @@ int32_t Bus::SetSlot(int32_t type, void* callback) {
   return 0;
 }
 
+void Bus::SetMsprof(const Msprof* msprof) {
+  std::vector<SetDevice> known;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, device] : devices_) known.push_back(device);
+  }
+  msprof_.store(msprof, std::memory_order_release);
+  for (const SetDevice& device : known) msprof->device(device);
+}
+
 std::vector<ModuleHandler> Bus::Handlers(bool reversed) {
   std::vector<ModuleHandler> handlers;
   const auto add = [&](const std::set<ModuleHandler>& of) {
@@ -86,6 +96,7 @@ int32_t Bus::NotifyDevice(const SetDevice& device) {
     }
   }
   SetDevice copy = device;
+  if (const Msprof* msprof = msprof_.load(std::memory_order_acquire)) msprof->device(copy);
   const auto receive = Slot<DeviceStateSlot>(kSlotDeviceState);
   return receive == nullptr ? 0 : receive(&copy, sizeof copy);
 }
@@ -100,24 +111,36 @@ int32_t Bus::ReportApi(uint32_t aging, const Api* api) {
   if (api == nullptr) return -1;
   const auto receive = Slot<ApiSlot>(kSlotApi);
   Count(kApis, receive != nullptr);
-  return receive == nullptr ? 0 : receive(aging, api);
+  if (receive != nullptr) return receive(aging, api);
+  if (const Msprof* msprof = msprof_.load(std::memory_order_acquire)) msprof->api(aging, *api);
+  return 0;
 }
 
 int32_t Bus::ReportEvent(uint32_t aging, const Event* event) {
   if (event == nullptr) return -1;
   const auto receive = Slot<EventSlot>(kSlotEvent);
   Count(kEvents, receive != nullptr);
-  return receive == nullptr ? 0 : receive(aging, event);
+  if (receive != nullptr) return receive(aging, event);
+  if (const Msprof* msprof = msprof_.load(std::memory_order_acquire)) msprof->event(aging, *event);
+  return 0;
 }
 
 int32_t Bus::ReportData(Reported what, uint32_t aging, void* data, uint32_t size) {
   if (data == nullptr) return -1;
   const auto receive = Slot<DataSlot>(what == kCompacts ? kSlotCompact : kSlotAdditional);
   Count(what, receive != nullptr);
-  return receive == nullptr ? 0 : receive(aging, data, size);
+  if (receive != nullptr) return receive(aging, data, size);
+  const Msprof* const msprof = msprof_.load(std::memory_order_acquire);
+  if (msprof == nullptr) return 0;
+  if (what == kCompacts && size == sizeof(Compact)) msprof->compact(aging, *static_cast<Compact*>(data));
+  if (what == kAdditionals && size == sizeof(Additional)) msprof->additional(aging, *static_cast<Additional*>(data));
+  return 0;
 }
 
 int32_t Bus::RegisterType(uint16_t level, uint32_t type, std::string_view name) {
+  if (const Msprof* msprof = msprof_.load(std::memory_order_acquire)) {
+    msprof->type_name(level, type, name.data(), name.size());
+  }
   const auto receive = Slot<TypeNameSlot>(kSlotTypeName);
   if (receive == nullptr) return 0;
   // By contract the text does not end with a NUL: a receiver that looks for one finds this.
@@ -131,6 +154,7 @@ uint64_t Bus::Hash(std::string_view text) {
     MutexLock lock(mutex_);
     texts_.try_emplace(id, text);
   }
+  if (const Msprof* msprof = msprof_.load(std::memory_order_acquire)) msprof->name(id, text.data(), text.size());
   const auto receive = Slot<HashSlot>(kSlotHash);
   if (receive != nullptr) {
     const std::string unended = std::string(text) + "<size ignored>";

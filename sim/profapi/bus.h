@@ -21,6 +21,8 @@ class Bus {
   // One pointer for each type: the last writer wins, nullptr clears. Types without effect are 0,
   // too.
   int32_t SetSlot(int32_t type, void* callback);
+  // Never taken back.
+  void SetMsprof(const Msprof* msprof);
   // While a profiler runs, a late module is given INIT and START from a thread of its own.
   int32_t RegisterModule(uint32_t module, ModuleHandler handler);
   // START reaches RUNTIME, ASCENDCL, GE and then the others; STOP in the reverse order.
@@ -48,6 +50,7 @@ class Bus {
   std::array<std::atomic<void*>, kSlotTypes> slots_{};
   std::array<std::atomic<uint64_t>, kReportedKinds> to_receiver_{};
   std::array<std::atomic<uint64_t>, kReportedKinds> to_msprof_{};
+  std::atomic<const Msprof*> msprof_{nullptr};
   Mutex mutex_;
   std::map<uint32_t, std::set<ModuleHandler>> modules_ GUARDED_BY(mutex_);
   std::map<uint32_t, SetDevice> devices_ GUARDED_BY(mutex_);

@@ -33,6 +33,7 @@ enum RuntimeType : uint32_t {
   kTaskMixAiv = 68,
   kTaskNotifyWait = 69,
   kTaskSdma = 70,
+  kTaskFlip = 98,
   kTrackType = 802,
   kStreamExpandType = 804,
   kApiKernelLaunch = 1003,
@@ -45,6 +46,8 @@ enum NodeType : uint32_t {
   kNodeLaunchType = 5,
   kNodeHcclOpType = 10,
 };
+inline constexpr uint32_t kHcclInfoType = 1;         // of the communication's level, additional
+inline constexpr uint32_t kHcclMasterType = 0x10001;  // of the communication's level, API
 inline constexpr uint32_t kAclOpType = 0x010000;
 inline constexpr uint32_t kAclRuntimeType = 0x030000;
 inline constexpr uint32_t kAclHcclType = 0x070000;
@@ -123,6 +126,20 @@ struct __attribute__((packed)) HcclOpInfo {
 };
 static_assert(sizeof(HcclOpInfo) == 26);
 
+struct __attribute__((packed)) HcclInfo {
+  uint64_t item = 0;  // hashes
+  uint64_t tag = 0;
+  uint64_t group = 0;
+  uint32_t rank = 0, remote_rank = 0, ranks = 0, work_flow = 0, plane = 0;
+  uint32_t context = 0xFFFFFFFF;
+  uint64_t notify = UINT64_MAX;
+  uint32_t stage = 0, role = 0;
+  double estimated_us = 0;
+  uint64_t from = 0, to = 0, bytes = 0;
+  uint32_t operation = 0, data_type = 0, link = 0, transport = 0, rdma = 0xFFFFFFFF, reserved = 0;
+};
+static_assert(sizeof(HcclInfo) == 120);
+
 struct SetDevice {
   uint32_t chip = 0;
   uint32_t device = 0;
@@ -151,6 +168,7 @@ inline constexpr uint64_t kSwitchHccl = 0x20;
 inline constexpr uint64_t kSwitchRuntimeApi = 0x100;
 inline constexpr uint64_t kSwitchTaskTimeL0 = 0x800;
 inline constexpr uint64_t kSwitchTaskTrack = 0x4000000;
+inline constexpr uint64_t kSwitchAicpuModel = uint64_t{1} << 62;
 
 enum Module : uint32_t { kModuleHccl = 3, kModuleRuntime = 7, kModuleGe = 45, kModuleAcl = 48 };
 inline constexpr uint32_t kControlSwitch = 1;  // type of a module's callback
@@ -181,6 +199,18 @@ using MstxFunction = void (*)();
 using MstxGetTable = int (*)(int module, MstxFunction*** table, unsigned* size);
 using MstxInit = int (*)(MstxGetTable get_table);
 
+// Of the stand-in only: libmsprofiler's way in, where the vendor's has a library of its own behind libprofapi. Reports
+// come when no slot has been set for them, names, types and devices always. Calls may come on any thread.
+struct Msprof {
+  void (*api)(uint32_t aging, const Api& api);
+  void (*event)(uint32_t aging, const Event& event);
+  void (*compact)(uint32_t aging, const Compact& record);
+  void (*additional)(uint32_t aging, const Additional& record);
+  void (*type_name)(uint16_t level, uint32_t type, const char* name, size_t size);
+  void (*name)(uint64_t id, const char* text, size_t size);
+  void (*device)(const SetDevice& device);  // known ones are replayed
+};
+
 // Of the stand-in only: what was reported, and to whom it went.
 enum Reported : unsigned { kApis, kEvents, kCompacts, kAdditionals, kReportedKinds };
 struct Counts {
@@ -208,4 +238,5 @@ PROFD_SIM_EXPORT int32_t profSetProfCommand(void* command, uint32_t size);
 PROFD_SIM_EXPORT int InitInjectionMstx(profd::sim::prof::MstxGetTable get_table);
 PROFD_SIM_EXPORT int ProfRegisterMstxFunc(profd::sim::prof::MstxInit init, uint64_t receiver);
 PROFD_SIM_EXPORT int ProfEnableMstxFunc(uint64_t receiver);
+PROFD_SIM_EXPORT void simProfapiSetMsprof(const profd::sim::prof::Msprof* msprof);
 PROFD_SIM_EXPORT void simProfapiCounts(profd::sim::prof::Counts* counts);

@@ -125,6 +125,9 @@ PROFD_SIM_EXPORT int32_t MsprofNotifySetDevice(uint32_t chip, uint32_t device, b
 PROFD_SIM_EXPORT int32_t profSetProfCommand(void* command, uint32_t size) {
   return TheLibrary().bus.SendCommand(command, size);
 }
+PROFD_SIM_EXPORT void simProfapiSetMsprof(const prof::Msprof* msprof) {
+  TheLibrary().bus.SetMsprof(msprof);
+}
 PROFD_SIM_EXPORT void simProfapiCounts(prof::Counts* counts) {
   *counts = TheLibrary().bus.counts();
 }
