@@ -29,8 +29,10 @@ constexpr milliseconds kByeWithin{100};
 constexpr int kMaxWrongPackets = 16;
 constexpr int kMaxPacketsAtOnce = 64;
 constexpr size_t kMaxOpened = 16;
-// A process that leaves has its last records flushed no longer than this.
+// A process that leaves has its last records flushed no longer than this, its files written and copied.
 constexpr uint32_t kCollectorEndMs = 1000;
+constexpr uint32_t kFilesWithinMs = 30'000;
+constexpr seconds kCopyWithin{15};
 
 int MsUntil(Deadline deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
@@ -239,6 +241,7 @@ bool Library::OnPacket(const std::string& packet) {
   if (const auto* welcome = std::get_if<attach::Welcome>(&*read)) OnWelcome(*welcome);
   if (auto* reply = std::get_if<attach::Reply>(&*read)) OnReply(std::move(*reply));
   if (const auto* notice = std::get_if<attach::SessionNotice>(&*read)) OnNotice(*notice);
+  if (const auto* taken = std::get_if<attach::FilesTaken>(&*read)) collect_.OnFilesTaken(*taken);
   return true;
 }
 
@@ -415,14 +418,25 @@ uint64_t Library::CountSteps(void* library) {
   return static_cast<Library*>(library)->hot_.steps.load(std::memory_order_relaxed);
 }
 
+void Library::WaitForCopy() {
+  const Deadline end = Clock::now() + kCopyWithin;
+  pollfd waited{descriptors_.socket(), POLLIN, 0};
+  while (collect_.WaitsForCopy() && ::poll(&waited, 1, MsUntil(end)) > 0) {
+    if (!ReceiveAll()) return;
+  }
+}
+
 void Library::SayBye() {
-  collect_.End(kCollectorEndMs);
+  collect_.End(kCollectorEndMs, kFilesWithinMs);
+  ReportCollector();
   {
     const MutexLock lock(mutex_);
     for (const std::string& id : opened_) Queue(attach::StopCall{next_seq_++, id});
   }
   // What is queued goes first, if it goes at once.
   if (!SendQueued()) return;
+  WaitForCopy();
+  if (descriptors_.socket() < 0) return;
   const int fd = descriptors_.socket();
   SendPacket(fd, attach::Encode(attach::ToDaemon(attach::Bye{})), -1).Ignore();
   // Closing a socket with packets unread would be a broken connection for the daemon, and the bye

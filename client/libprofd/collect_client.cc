@@ -1,6 +1,7 @@
 #include "client/libprofd/collect_client.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,8 +15,8 @@
 namespace profd::lib {
 namespace {
 
-constexpr char kMsptiPlugin[] = "libprofd_mspti.so";
 constexpr char kMspti[] = "mspti";
+constexpr char kAclprof[] = "aclprof";
 
 struct KindName {
   uint32_t bit;
@@ -28,8 +29,8 @@ constexpr KindName kKindNames[] = {
     {PROFD_COLLECT_MEMORY, "memory"},
 };
 // By profd_collect_state.
-constexpr const char* kStateNames[] = {"off",  "waiting", "on",          "partial",
-                                       "silent", "busy",    "unsupported", "failed"};
+constexpr const char* kStateNames[] = {"off",  "waiting",     "on",     "partial",  "silent",
+                                       "busy", "unsupported", "failed", "stopping", "files"};
 
 uint32_t BitsOf(const std::vector<std::string>& kinds) {
   uint32_t bits = 0;
@@ -47,15 +48,29 @@ std::vector<std::string> NamesOf(uint32_t bits) {
   return names;
 }
 
-attach::CollectorReport Saying(const char* state, std::string detail) {
+attach::CollectorReport Saying(const char* provider, const char* state, std::string detail) {
   attach::CollectorReport report;
-  report.provider = kMspti;
+  report.provider = provider;
   report.state = state;
   report.detail = std::move(detail);
   return report;
 }
 
+// As aclprof's plug-in reads it.
+std::string ItemLines(const std::map<std::string, std::string>& items) {
+  std::string lines;
+  for (const auto& [name, value] : items) {
+    if ((name + value).find('\n') == std::string::npos) lines += name + "=" + value + "\n";
+  }
+  return lines;
+}
+
 }  // namespace
+
+CollectClient::CollectClient(Host host)
+    : host_(host),
+      mspti_{kMspti, "libprofd_mspti.so", PROFD_ALLOW_MSPTI},
+      aclprof_{kAclprof, "libprofd_aclprof.so", PROFD_ALLOW_ACLPROF} {}
 
 void CollectClient::OnWelcome(const attach::Welcome& welcome) {
   takes_collector_ = welcome.takes_collector;
@@ -64,118 +79,219 @@ void CollectClient::OnWelcome(const attach::Welcome& welcome) {
 
 void CollectClient::OnNotice(const attach::SessionNotice& notice) {
   if (!takes_collector_) return;
+  const std::string& id = notice.session_id;
+  const auto known = orders_.find(id);
   if (notice.state == "running" && notice.collect) {
-    if (orders_.size() >= kMaxSessions && !orders_.contains(notice.session_id)) return;
-    Order& order = orders_[notice.session_id];
+    if (known == orders_.end() && orders_.size() >= kMaxSessions) return;
+    Order& order = orders_[id];
+    if (known == orders_.end()) order.number = next_number_++;
     order.order = *notice.collect;
     order.kinds = BitsOf(notice.collect->kinds);
-    ended_.erase(notice.session_id);
-  } else if (orders_.erase(notice.session_id) > 0 && ended_.size() < kMaxSessions) {
-    ended_.insert(notice.session_id);
+    ended_.erase(id);
+  } else if (known != orders_.end()) {
+    const bool served = &PluginOf(known->second) == &mspti_ || id == aclprof_session_;
+    if (ended_.size() < kMaxSessions) ended_[id] = served ? &PluginOf(known->second) : nullptr;
+    orders_.erase(known);
   }
   Update();
+}
+
+void CollectClient::OnFilesTaken(const attach::FilesTaken& taken) {
+  if (aclprof_.calls == nullptr || taken.session_id != aclprof_session_) return;
+  files_.Reset();
+  aclprof_.calls->files_taken();
 }
 
 void CollectClient::OnDisconnected() {
   orders_.clear();
   ended_.clear();
   takes_collector_ = false;
-  if (calls_ != nullptr) Update();
+  if (mspti_.calls != nullptr || aclprof_.calls != nullptr) Update();
+  // They have no receiver any more: another daemon knows nothing of the session.
+  files_.Reset();
+  if (aclprof_.calls != nullptr) aclprof_.calls->files_taken();
+}
+
+CollectClient::Plugin& CollectClient::PluginOf(const Order& order) {
+  const std::string& provider = order.order.provider;
+  const bool chosen_here = provider == "auto" && mode_ == kAclprof && order.order.aclprof;
+  return provider == kAclprof || chosen_here ? aclprof_ : mspti_;
 }
 
 attach::CollectorReport CollectClient::Refusal(const Order& order) const {
+  const Plugin& plugin = PluginOf(order);
   const std::string& provider = order.order.provider;
-  if (mode_ == "off") return Saying("off", "PROFD_COLLECT=off");
-  if (mode_ != "auto" && mode_ != kMspti && mode_ != "aclprof") {
-    return Saying("off", "PROFD_COLLECT has to be auto, mspti, aclprof or off");
+  const auto saying = [&](const char* state, std::string detail) {
+    return Saying(plugin.provider, state, std::move(detail));
+  };
+  if (mode_ == "off") return saying("off", "PROFD_COLLECT=off");
+  if (mode_ != "auto" && mode_ != kMspti && mode_ != kAclprof) {
+    return saying("off", "PROFD_COLLECT has to be auto, mspti, aclprof or off");
   }
-  if ((host_.allowed.load(std::memory_order_relaxed) & PROFD_ALLOW_MSPTI) == 0) {
-    return Saying("off", "the application does not allow it (profd_collect_allow)");
+  if (provider != "auto" && provider != plugin.provider) {
+    return saying("unsupported", "this libprofd collects through mspti and aclprof only");
   }
-  if (mode_ == "aclprof" || (provider != "auto" && provider != kMspti)) {
-    return Saying("unsupported", "this libprofd collects through mspti only");
+  if (mode_ != "auto" && mode_ != plugin.provider) return saying("off", "PROFD_COLLECT=" + mode_);
+  if ((host_.allowed.load(std::memory_order_relaxed) & plugin.allowed) == 0) {
+    return saying("off", "the application does not allow it (profd_collect_allow)");
   }
-  if (order.kinds == 0) return Saying("unsupported", "this libprofd knows none of the kinds");
+  if (&plugin == &aclprof_) {
+    if (!order.order.aclprof) return saying("unsupported", "the order says nothing of what aclprof is to collect");
+  } else if (order.kinds == 0) {
+    return saying("unsupported", "this libprofd knows none of the kinds");
+  }
   return {};
 }
 
-void CollectClient::Update() {
-  uint32_t kinds = 0;
-  for (const auto& [id, order] : orders_) {
-    if (IsCarriedOut(order)) kinds |= order.kinds;
-  }
-  allowed_seen_ = host_.allowed.load(std::memory_order_relaxed);
-  start_again_ = false;
-  if (kinds == 0) {
-    // Without a deadline: its thread ends by itself and calls wake.
-    if (std::exchange(started_, false)) calls_->stop(0);
-    return;
-  }
-  problem_.clear();
-  if (calls_ == nullptr) Load();
-  if (calls_ != nullptr) Start(kinds);
+profd_collect_report CollectClient::ReportOf(const Plugin& plugin) {
+  profd_collect_report report = {};
+  report.size = sizeof report;
+  if (plugin.calls != nullptr) plugin.calls->report(&report);
+  return report;
 }
 
-void CollectClient::Load() {
-  void* handle = ::dlopen(PathBeside(kMsptiPlugin).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (handle == nullptr) {
-    problem_ = ::dlerror();
+bool CollectClient::IsAtWork(const Plugin& plugin) {
+  return plugin.started || ReportOf(plugin).state != PROFD_COLLECT_OFF;
+}
+
+CollectClient::Plugin* CollectClient::Holder() {
+  if (IsAtWork(mspti_)) return &mspti_;
+  return IsAtWork(aclprof_) ? &aclprof_ : nullptr;
+}
+
+std::vector<std::map<std::string, CollectClient::Order>::iterator> CollectClient::InOrder() {
+  std::vector<std::map<std::string, Order>::iterator> all;
+  for (auto it = orders_.begin(); it != orders_.end(); ++it) {
+    if (IsCarriedOut(it->second)) all.push_back(it);
+  }
+  std::sort(all.begin(), all.end(), [](auto a, auto b) { return a->second.number < b->second.number; });
+  return all;
+}
+
+void CollectClient::Update() {
+  allowed_seen_ = host_.allowed.load(std::memory_order_relaxed);
+  start_again_ = false;
+  const auto update = [this](const Plugin* plugin) { plugin == &mspti_ ? UpdateMspti() : UpdateAclprof(); };
+  if (const Plugin* const holder = Holder(); holder != nullptr) return update(holder);
+  for (const auto& order : InOrder()) {
+    update(&PluginOf(order->second));
+    if (Holder() != nullptr) return;
+  }
+}
+
+void CollectClient::UpdateMspti() {
+  uint32_t kinds = 0;
+  for (const auto& [id, order] : orders_) {
+    if (IsCarriedOut(order) && &PluginOf(order) == &mspti_) kinds |= order.kinds;
+  }
+  if (kinds == 0) {
+    // Without a deadline: its thread ends by itself and calls wake.
+    if (std::exchange(mspti_.started, false)) mspti_.calls->stop(0);
     return;
+  }
+  if (Load(mspti_)) StartMspti(kinds);
+}
+
+void CollectClient::UpdateAclprof() {
+  const auto current = orders_.find(aclprof_session_);
+  const bool wanted = current != orders_.end() && IsCarriedOut(current->second);
+  if (aclprof_.started) {
+    if (wanted) return;
+    aclprof_.started = false;
+    aclprof_.calls->stop(0);
+    return;
+  }
+  if (IsAtWork(aclprof_)) return;  // ends
+  for (const auto& order : InOrder()) {
+    if (&PluginOf(order->second) != &aclprof_) continue;
+    if (Load(aclprof_)) StartAclprof(order->first, *order->second.order.aclprof);
+    return;
+  }
+}
+
+bool CollectClient::Load(Plugin& plugin) {
+  plugin.problem.clear();
+  if (plugin.calls != nullptr) return true;
+  void* handle = ::dlopen(PathBeside(plugin.file).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle == nullptr) {
+    plugin.problem = ::dlerror();
+    return false;
   }
   const auto function = reinterpret_cast<decltype(&profd_collect_plugin)>(
       ::dlsym(handle, PROFD_COLLECT_PLUGIN_FUNCTION));
   const profd_collect_calls* calls = function == nullptr ? nullptr : function();
   if (calls == nullptr || calls->version != PROFD_COLLECT_PLUGIN_VERSION) {
-    problem_ = std::string(kMsptiPlugin) + " is of another version than libprofd";
-    return;
+    plugin.problem = std::string(plugin.file) + " is of another version than libprofd";
+    return false;
   }
-  calls_ = calls;
+  plugin.calls = calls;
+  return true;
 }
 
-void CollectClient::Start(uint32_t kinds) {
-  profd_collect_config config = {};
+void CollectClient::Start(Plugin& plugin, profd_collect_config config) {
   config.size = sizeof config;
+  config.on_change = host_.wake;
+  config.steps = host_.steps;
+  config.user = host_.user;
+  const int error = plugin.calls->start(&config);
+  if (error == EBUSY) {
+    start_again_ = true;
+  } else if (error == ECHILD) {
+    plugin.problem = "this process was forked from one that was being collected from";
+  } else if (error == EINVAL) {
+    plugin.problem = "this libprofd knows nothing of what the order asks for";
+  } else if (error != 0) {
+    plugin.problem = std::string("no memory to collect: ") + std::strerror(error);
+  }
+  plugin.started = error == 0;
+}
+
+void CollectClient::StartMspti(uint32_t kinds) {
+  profd_collect_config config = {};
   config.kinds = kinds;
   for (const auto& [id, order] : orders_) {
-    if (!IsCarriedOut(order)) continue;
+    if (!IsCarriedOut(order) || &PluginOf(order) != &mspti_) continue;
     const uint32_t flush_ms = order.order.flush_ms;
     if (flush_ms > 0 && (config.flush_ms == 0 || flush_ms < config.flush_ms)) {
       config.flush_ms = flush_ms;
     }
     config.ring_bytes = std::max(config.ring_bytes, order.order.ring_bytes);
   }
-  config.on_change = host_.wake;
-  config.steps = host_.steps;
-  config.user = host_.user;
-  const int error = calls_->start(&config);
-  if (error == EBUSY) {
-    start_again_ = true;
-  } else if (error == ECHILD) {
-    problem_ = "this process was forked from one that was being collected from";
-  } else if (error != 0) {
-    problem_ = std::string("no memory for the activity ring: ") + std::strerror(error);
-  }
-  started_ = error == 0;
+  Start(mspti_, config);
 }
 
-profd_collect_report CollectClient::PluginReport() const {
-  profd_collect_report report = {};
-  report.size = sizeof report;
-  if (calls_ != nullptr) calls_->report(&report);
-  return report;
+void CollectClient::StartAclprof(const std::string& session, const attach::AclprofOrder& order) {
+  aclprof_session_ = session;
+  stopping_sent_ = files_sent_ = false;
+  const std::string items = ItemLines(order.config);
+  profd_collect_config config = {};
+  config.session = session.c_str();
+  config.aclprof_bits = order.bits;
+  config.aclprof_metrics = order.metrics;
+  config.aclprof_config = items.c_str();
+  Start(aclprof_, config);
 }
 
-attach::CollectorReport CollectClient::StateFor(const Order& order,
-                                                const profd_collect_report& report) const {
+attach::CollectorReport CollectClient::StateFor(const std::string& id, const Order& order) {
   attach::CollectorReport state = Refusal(order);
   if (!state.state.empty()) return state;
-  if (!problem_.empty()) return Saying("unsupported", problem_);
-  if (!started_) return Saying("waiting", "the collector is ending the session before");
+  const Plugin& plugin = PluginOf(order);
+  if (!plugin.problem.empty()) return Saying(plugin.provider, "unsupported", plugin.problem);
+  const Plugin* const holder = Holder();
+  if (holder != nullptr && holder != &plugin) {
+    return Saying(plugin.provider, "busy",
+                  std::string("a session collects through ") + holder->provider + " in this process, until it ends");
+  }
+  if (&plugin == &aclprof_ && holder != nullptr && id != aclprof_session_) {
+    return Saying(kAclprof, "busy", "session " + aclprof_session_ + " has this process's profiler until it ends");
+  }
+  if (!plugin.started) return Saying(plugin.provider, "waiting", "the collector is ending the session before");
+  const profd_collect_report report = ReportOf(plugin);
   if (report.state <= PROFD_COLLECT_OFF || report.state > PROFD_COLLECT_FAILED) return {};
-  const bool all = (order.kinds & ~report.kinds) == 0;
-  state = Saying(kStateNames[report.state], report.detail);
+  const bool all = &plugin == &mspti_ && (order.kinds & ~report.kinds) == 0;
+  state = Saying(plugin.provider, kStateNames[report.state], report.detail);
   // What another session asked for may have been refused.
-  if (report.state == PROFD_COLLECT_PARTIAL && all) state = Saying("on", "");
+  if (report.state == PROFD_COLLECT_PARTIAL && all) state = Saying(plugin.provider, "on", "");
   state.code = state.state == "on" ? 0 : report.code;
   state.kinds = NamesOf(order.kinds & report.kinds);
   state.version = report.version;
@@ -183,40 +299,77 @@ attach::CollectorReport CollectClient::StateFor(const Order& order,
 }
 
 void CollectClient::ReportTo(const std::string& id, Order& order, const Send& send) {
-  attach::CollectorReport state = StateFor(order, PluginReport());
+  attach::CollectorReport state = StateFor(id, order);
   if (state.state.empty()) return;  // has only just begun
   state.session_id = id;
   const std::string text = attach::Encode(attach::ToDaemon(state));
   if (text == order.sent) return;
-  const int ring = started_ && !ring_sent_ ? calls_->ring() : -1;
+  const int ring = mspti_.started && !ring_sent_ ? mspti_.calls->ring() : -1;
   state.has_ring = ring >= 0;
   if (!send(state, ring)) return;
   ring_sent_ = ring_sent_ || ring >= 0;
   order.sent = text;
 }
 
+void CollectClient::ReportFiles(const Send& send) {
+  const profd_collect_report report = ReportOf(aclprof_);
+  const bool stopping = report.state == PROFD_COLLECT_STOPPING;
+  const bool files = report.state == PROFD_COLLECT_FILES && !files_sent_;
+  if (!files && (!stopping || stopping_sent_)) return;
+  attach::CollectorReport state = Saying(kAclprof, kStateNames[report.state], report.detail);
+  state.session_id = aclprof_session_;
+  state.code = report.code;
+  if (files) files_.Reset(::fcntl(aclprof_.calls->files(), F_DUPFD_CLOEXEC, 0));
+  if (files && !files_.valid()) {
+    state.state = "failed";
+    state.detail = std::string("the directory of the files: ") + std::strerror(errno);
+    aclprof_.calls->files_taken();
+  }
+  state.has_files = files_.valid();
+  if (!send(state, files_.get())) return files_.Reset();
+  if (stopping) stopping_sent_ = true;
+  if (!files) return;
+  files_sent_ = true;
+  // What it has left is the last word of the session.
+  ended_.erase(aclprof_session_);
+}
+
 void CollectClient::ReportEnds(const Send& send) {
-  // One that goes on for others has no last flush; what is younger than its flush interval is missing.
-  if (!started_ && PluginReport().state != PROFD_COLLECT_OFF) return;
   for (auto it = ended_.begin(); it != ended_.end();) {
-    attach::CollectorReport state = Saying("off", "");
-    state.session_id = *it;
+    const Plugin* const plugin = it->second;
+    // One that goes on for others has no last flush; what is younger than its flush interval is missing.
+    if (plugin != nullptr && !plugin->started && IsAtWork(*plugin)) {
+      ++it;
+      continue;
+    }
+    attach::CollectorReport state = Saying(plugin == nullptr ? kMspti : plugin->provider, "off", "");
+    state.session_id = it->first;
     if (!send(state, -1)) return;
     it = ended_.erase(it);
   }
 }
 
+bool CollectClient::IsOneWaiting() {
+  if (Holder() != nullptr) return false;
+  const auto orders = InOrder();
+  return std::any_of(orders.begin(), orders.end(),
+                     [this](const auto& order) { return PluginOf(order->second).problem.empty(); });
+}
+
 void CollectClient::Report(const Send& send) {
   if (!takes_collector_) return;
   const bool allowed_changed = allowed_seen_ != host_.allowed.load(std::memory_order_relaxed);
-  if (start_again_ || (allowed_changed && !orders_.empty())) Update();
+  if (start_again_ || (allowed_changed && !orders_.empty()) || IsOneWaiting()) Update();
+  ReportFiles(send);
   ReportEnds(send);
   for (auto& [id, order] : orders_) ReportTo(id, order, send);
 }
 
-void CollectClient::End(uint32_t wait_ms) {
+void CollectClient::End(uint32_t wait_ms, uint32_t files_ms) {
   orders_.clear();
-  if (std::exchange(started_, false)) calls_->stop(wait_ms);
+  if (std::exchange(mspti_.started, false)) mspti_.calls->stop(wait_ms);
+  aclprof_.started = false;
+  if (IsAtWork(aclprof_)) aclprof_.calls->stop(files_ms);
 }
 
 }  // namespace profd::lib

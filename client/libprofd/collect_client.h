@@ -1,15 +1,17 @@
-// What sessions want collected from inside this process, and the plug-in that does it
-// (collect_plugin.h): opened when a session first asks, started and stopped by their orders, its state
-// reported to each of them. Of the thread that keeps the daemon's connection; nothing here waits but End.
+// What sessions want collected from inside this process, and the plug-ins that do it
+// (collect_plugin.h): opened when a session first asks, started and stopped by their orders, their state
+// reported to each of them. One plug-in is at work at a time, since the vendor's profilers take each other's
+// data: the other's orders wait. Of the thread that keeps the daemon's connection; nothing here waits but End.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
+#include <vector>
 
+#include "base/fd.h"
 #include "client/libprofd/collect_plugin.h"
 #include "proto/attach/attach_protocol.h"
 
@@ -27,12 +29,15 @@ class CollectClient {
     void* user;
     const std::atomic<uint32_t>& allowed;  // profd_collect_allow
   };
-  explicit CollectClient(Host host) : host_(host) {}
+  explicit CollectClient(Host host);
+  CollectClient(const CollectClient&) = delete;
+  CollectClient& operator=(const CollectClient&) = delete;
 
   // PROFD_COLLECT.
   void SetMode(std::string mode) { mode_ = std::move(mode); }
   void OnWelcome(const attach::Welcome& welcome);
   void OnNotice(const attach::SessionNotice& notice);
+  void OnFilesTaken(const attach::FilesTaken& taken);
   // The daemon knows nothing of this connection's sessions any more.
   void OnDisconnected();
 
@@ -40,37 +45,66 @@ class CollectClient {
   using Send = std::function<bool(const attach::CollectorReport& report, int fd)>;
   // What has changed since, to every session that it concerns.
   void Report(const Send& send);
-  // The process leaves the daemon: what was recorded is in the ring when this returns, or within wait_ms.
-  void End(uint32_t wait_ms);
+  // The process leaves the daemon: what was recorded is in the ring when this returns, or within wait_ms; or
+  // its files are there, or not within files_ms.
+  void End(uint32_t wait_ms, uint32_t files_ms);
+  // The daemon has been sent files and has not yet answered.
+  bool WaitsForCopy() const { return files_.valid(); }
 
  private:
+  struct Plugin {
+    const char* provider;
+    const char* file;
+    uint32_t allowed;  // by this bit of profd_collect_allow
+    const profd_collect_calls* calls = nullptr;
+    bool started = false;
+    std::string problem = {};  // why it could not be opened or started
+  };
   struct Order {
     attach::CollectOrder order;
-    uint32_t kinds = 0;  // that we know
-    std::string sent;    // the last report
+    uint32_t kinds = 0;   // that we know
+    uint64_t number = 0;  // the first that came is served first
+    std::string sent;     // the last report
   };
+  Plugin& PluginOf(const Order& order);
+  const Plugin& PluginOf(const Order& order) const { return const_cast<CollectClient*>(this)->PluginOf(order); }
   // Why this order is not carried out; empty: it is.
   attach::CollectorReport Refusal(const Order& order) const;
   bool IsCarriedOut(const Order& order) const { return Refusal(order).state.empty(); }
+  static profd_collect_report ReportOf(const Plugin& plugin);
+  static bool IsAtWork(const Plugin& plugin);
+  // The plug-in at work; null: none.
+  Plugin* Holder();
+  // Those that are carried out, the first first.
+  std::vector<std::map<std::string, Order>::iterator> InOrder();
   void Update();
-  void Load();
-  void Start(uint32_t kinds);
-  attach::CollectorReport StateFor(const Order& order, const profd_collect_report& report) const;
+  void UpdateMspti();
+  void UpdateAclprof();
+  static bool Load(Plugin& plugin);
+  void Start(Plugin& plugin, profd_collect_config config);
+  void StartMspti(uint32_t kinds);
+  void StartAclprof(const std::string& session, const attach::AclprofOrder& order);
+  bool IsOneWaiting();
+  attach::CollectorReport StateFor(const std::string& id, const Order& order);
   void ReportTo(const std::string& id, Order& order, const Send& send);
+  void ReportFiles(const Send& send);
   void ReportEnds(const Send& send);
-  profd_collect_report PluginReport() const;
 
   const Host host_;
   std::string mode_ = "auto";
   bool takes_collector_ = false;
   bool ring_sent_ = false;
   std::map<std::string, Order> orders_;
-  std::set<std::string> ended_;  // not yet told that their records are all in the ring
-  const profd_collect_calls* calls_ = nullptr;
-  bool started_ = false;
+  uint64_t next_number_ = 0;
+  // Not yet told that their records are all in the ring, or that there are no files; and by which they were served.
+  std::map<std::string, const Plugin*> ended_;
+  Plugin mspti_, aclprof_;
+  std::string aclprof_session_;  // that has it
+  bool stopping_sent_ = false, files_sent_ = false;  // of that session
+  // Ours, until the daemon has answered: the plug-in may close its own.
+  UniqueFd files_;
   bool start_again_ = false;  // once the end before is over
   uint32_t allowed_seen_ = 0;
-  std::string problem_;  // why the plug-in could not be opened or started
 };
 
 }  // namespace profd::lib

@@ -1,7 +1,8 @@
-/* What libprofd sees of a library that collects from inside the process (libprofd_mspti.so). libprofd opens
- * it with dlopen when a session first asks, and never closes it. One function is exported; what it returns
- * lives as long as the process. All of it may be called from any thread; nothing here waits for the vendor's
- * library but stop, by its deadline, and nothing throws. */
+/* What libprofd sees of a library that collects from inside the process (libprofd_mspti.so, which fills a ring,
+ * and libprofd_aclprof.so, which leaves files). libprofd opens it with dlopen when a session first asks, and
+ * never closes it. One function is exported; what it returns lives as long as the process. All of it may be
+ * called from any thread; nothing here waits for the vendor's library but stop, by its deadline, and nothing
+ * throws. */
 #ifndef PROFD_COLLECT_PLUGIN_H_
 #define PROFD_COLLECT_PLUGIN_H_
 
@@ -12,7 +13,7 @@
 extern "C" {
 #endif
 
-#define PROFD_COLLECT_PLUGIN_VERSION 1u
+#define PROFD_COLLECT_PLUGIN_VERSION 2u
 #define PROFD_COLLECT_PLUGIN_FUNCTION "profd_collect_plugin"
 
 /* What a session may ask for; bits of `kinds`. */
@@ -34,7 +35,9 @@ enum profd_collect_state {
   PROFD_COLLECT_SILENT = 4,      /* on, but no record came while steps went by */
   PROFD_COLLECT_BUSY = 5,        /* another profiler is in the process; tried again each 10 s */
   PROFD_COLLECT_UNSUPPORTED = 6, /* no library, or not one that can serve what is asked for */
-  PROFD_COLLECT_FAILED = 7
+  PROFD_COLLECT_FAILED = 7,
+  PROFD_COLLECT_STOPPING = 8, /* files are being written, which may take a while */
+  PROFD_COLLECT_FILES = 9     /* they are there, until files_taken */
 };
 
 struct profd_collect_config {
@@ -47,6 +50,12 @@ struct profd_collect_config {
   /* Steps that the process has begun so far; null: not known. */
   uint64_t (*steps)(void* user);
   void* user;
+  /* Of the plug-in that leaves files; texts are read during start. */
+  const char* session;        /* its id */
+  uint64_t aclprof_bits;      /* aclprofCreateConfig's dataTypeConfig; 0 = nothing is asked for */
+  uint32_t aclprof_metrics;   /* aclprofAicoreMetrics */
+  uint32_t reserved;
+  const char* aclprof_config; /* of aclprofSetConfig: lines "storage_limit=500MB"; may be null */
 };
 
 struct profd_collect_report {
@@ -64,14 +73,20 @@ struct profd_collect_report {
 
 struct profd_collect_calls {
   uint32_t version;
-  /* Begins, or goes on with another config. 0, or an errno: nothing was begun. */
+  /* Begins, or goes on with another config (one that leaves files keeps the first). 0, or an errno: nothing
+   * was begun; EBUSY: one before is still ending. */
   int (*start)(const struct profd_collect_config* config);
   /* The memfd of the activity ring (proto/attach/activity_ring.h); -1 before the first start. It stays the
    * same and open for the life of the process. */
   int (*ring)(void);
   void (*report)(struct profd_collect_report* report);
-  /* Ends in good order. 1: it has ended; 0: not within deadline_ms (which may be 0), it goes on ending. */
+  /* Ends in good order. 1: it has ended, or its files are there; 0: not within deadline_ms (which may be 0), it
+   * goes on ending. */
   int (*stop)(uint32_t deadline_ms);
+  /* While the state is PROFD_COLLECT_FILES: the directory, O_RDONLY, the plug-in's own; else -1. */
+  int (*files)(void);
+  /* The files are no longer needed, or will not be: they are removed as soon as they are there. */
+  void (*files_taken)(void);
 };
 
 const struct profd_collect_calls* profd_collect_plugin(void);

@@ -138,6 +138,7 @@ class Library {
   void Lose(Phase phase, const std::string& why);
   void WaitBeforeNextAttempt();
   void SayBye();
+  void WaitForCopy();
   void ReportCollector();
   static void WakeForCollector(void* library);
   static uint64_t CountSteps(void* library);

@@ -32,8 +32,8 @@ std::string Printable(std::string_view path) {
 
 class TreeCopy {
  public:
-  TreeCopy(uid_t user, DumpOwner owner, const CopyLimits& limits, const Clock& clock, DumpIo& io)
-      : user_(user), owner_(owner), limits_(limits), clock_(clock), io_(io), chunk_(kChunk) {}
+  TreeCopy(const CopyPlaces& places, const CopyLimits& limits, const Clock& clock, DumpIo& io)
+      : user_(places.user), owner_(places.owner), limits_(limits), clock_(clock), io_(io), chunk_(kChunk) {}
 
   CopiedFiles Run(int from, int to) {
     struct stat info {};
@@ -186,9 +186,8 @@ class TreeCopy {
 
 }  // namespace
 
-CopiedFiles CopyTree(int from, uid_t user, int to, DumpOwner owner, const CopyLimits& limits, const Clock& clock,
-                     DumpIo& io) {
-  return TreeCopy(user, owner, limits, clock, io).Run(from, to);
+CopiedFiles CopyTree(const CopyPlaces& places, const CopyLimits& limits, const Clock& clock, DumpIo& io) {
+  return TreeCopy(places, limits, clock, io).Run(places.from, places.to);
 }
 
 FileCopier::Worker* FileCopier::WorkerFor(uid_t user) {
@@ -221,7 +220,7 @@ void FileCopier::Copy(Order order, std::function<void(CopiedFiles)> done) {
   GuardedJob job;
   job.what = "copying the files of a process";
   job.run = [held, copied, &clock = clock_, &io = io_] {
-    *copied = CopyTree(held->from.get(), held->user, held->to.get(), held->owner, held->limits, clock, io);
+    *copied = CopyTree({held->from.get(), held->user, held->to.get(), held->owner}, held->limits, clock, io);
     held->from.Reset();
     held->to.Reset();
   };

@@ -44,10 +44,17 @@ struct CopiedFiles {
   Status status;  // not ok: it ended early, and there may be more
 };
 
-// Into `to`, a new and empty folder; folders and files belong to `owner` there. Of `from` only folders and
-// regular files of `user` with one name, on one file system, with names that may be in a dump, as long as they
-// are when they are opened. May block as long as the file system below `from` does.
-CopiedFiles CopyTree(int from, uid_t user, int to, DumpOwner owner, const CopyLimits& limits, const Clock& clock,
+// Where from and where to; the descriptors stay the caller's.
+struct CopyPlaces {
+  int from = -1;
+  uid_t user = 0;  // whose files may be copied
+  int to = -1;     // a new and empty folder
+  DumpOwner owner;  // of all that is made there
+};
+
+// Of `from` only folders and regular files of `user` with one name, on one file system, with names that may be in a
+// dump, as long as they are when they are opened. May block as long as the file system below `from` does.
+CopiedFiles CopyTree(const CopyPlaces& places, const CopyLimits& limits, const Clock& clock,
                      DumpIo& io = SystemDumpIo());
 
 // Copies on threads of its own, one for each user at a time, so that a user whose file system does not answer

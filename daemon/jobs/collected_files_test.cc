@@ -45,7 +45,7 @@ class CollectedFilesTest : public ::testing::Test {
     WriteText(from_ / path, text);
   }
   CopiedFiles Copy(DumpIo& io = SystemDumpIo()) {
-    return CopyTree(Folder(from_.path()).get(), ::geteuid(), Folder(to_.path()).get(), Myself(), limits_, clock_, io);
+    return CopyTree({Folder(from_.path()).get(), ::geteuid(), Folder(to_.path()).get(), Myself()}, limits_, clock_, io);
   }
   static std::vector<std::string> Why(const CopiedFiles& copied) {
     std::vector<std::string> lines;
@@ -109,7 +109,7 @@ TEST_F(CollectedFilesTest, OnlyFilesAndFolders) {
 
 TEST_F(CollectedFilesTest, NothingOfOtherUsers) {
   Put("own", "own");
-  const CopiedFiles copied = CopyTree(Folder(from_.path()).get(), ::geteuid() + 1, Folder(to_.path()).get(), Myself(),
+  const CopiedFiles copied = CopyTree({Folder(from_.path()).get(), ::geteuid() + 1, Folder(to_.path()).get(), Myself()},
                                       limits_, clock_);
   EXPECT_EQ(copied.status.code(), StatusCode::kPermissionDenied);
   EXPECT_TRUE(FilesBelow(to_.path()).empty());
@@ -126,7 +126,7 @@ TEST_F(CollectedFilesTest, WhatIsNoFolder) {
   Put("file", "x");
   const UniqueFd file(::open((from_ / "file").c_str(), O_RDONLY | O_CLOEXEC));
   const CopiedFiles copied =
-      CopyTree(file.get(), ::geteuid(), Folder(to_.path()).get(), Myself(), limits_, clock_);
+      CopyTree({file.get(), ::geteuid(), Folder(to_.path()).get(), Myself()}, limits_, clock_);
   EXPECT_FALSE(copied.status.ok());
 }
 
@@ -142,8 +142,8 @@ TEST_F(CollectedFilesTest, UnreadableFoldersAreLeftOut) {
     ASSERT_EQ(::seteuid(kNobody), 0);
   }
   ::chmod((from_ / "closed").c_str(), 0);
-  const CopiedFiles copied = CopyTree(Folder(from_.path()).get(), ::geteuid(), Folder(to_.path()).get(),
-                                      {::geteuid(), ::getegid()}, limits_, clock_);
+  const CopiedFiles copied = CopyTree(
+      {Folder(from_.path()).get(), ::geteuid(), Folder(to_.path()).get(), {::geteuid(), ::getegid()}}, limits_, clock_);
   ::chmod((from_ / "closed").c_str(), 0700);
   if (root) {
     ASSERT_EQ(::seteuid(0), 0);

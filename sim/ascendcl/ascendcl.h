@@ -69,6 +69,7 @@ PROFD_SIM_EXPORT int aclFinalize();
 PROFD_SIM_EXPORT int aclrtSetDevice(int32_t device);
 PROFD_SIM_EXPORT int aclrtResetDevice(int32_t device);
 PROFD_SIM_EXPORT int aclrtGetDevice(int32_t* device);
+PROFD_SIM_EXPORT int aclrtGetDeviceCount(uint32_t* count);
 PROFD_SIM_EXPORT int aclrtCreateStream(void** stream);
 PROFD_SIM_EXPORT int aclrtSynchronizeStream(void* stream);
 PROFD_SIM_EXPORT int aclrtSynchronizeDevice();

@@ -127,6 +127,12 @@ PROFD_SIM_EXPORT int aclrtGetDevice(int32_t* device) {
   return acl::kSuccess;
 }
 
+PROFD_SIM_EXPORT int aclrtGetDeviceCount(uint32_t* count) {
+  if (count == nullptr) return acl::kInvalidParameter;
+  *count = acl::kDevices;
+  return acl::kSuccess;
+}
+
 PROFD_SIM_EXPORT int aclrtCreateStream(void** stream) {
   if (stream == nullptr) return acl::kInvalidParameter;
   if (acl::t_device == nullptr) return acl::kNoContext;

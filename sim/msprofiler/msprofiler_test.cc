@@ -244,7 +244,9 @@ TEST(AclprofFiles, TheHostNamesAndTheDeviceTimes) {
     }
     EXPECT_EQ(std::count(files["host/info.json"].begin(), files["host/info.json"].end(), '\n'), 0);
     const std::string& track = files["host/data/aging.compact.task_track"];
+    const std::string& tensors = files["host/data/aging.additional.tensor_info"];
     ASSERT_EQ(track.size(), 64u);
+    ASSERT_EQ(tensors.size(), 256u);
     EXPECT_EQ(At<uint16_t>(track, 0), 0x5A5A);
     EXPECT_EQ(At<uint16_t>(track, 2), 5000);
     const auto task = At<uint32_t>(track, 28);
@@ -258,7 +260,7 @@ TEST(AclprofFiles, TheHostNamesAndTheDeviceTimes) {
     for (size_t at = 0; at < api.size(); at += 40) {
       if (At<uint16_t>(api, at + 2) != 10000 || At<uint32_t>(api, at + 4) != 5) continue;
       launch = true;
-      for (const std::string* record : {&track, &node, &files["host/data/aging.additional.tensor_info"]}) {
+      for (const std::string* record : {&track, &node, &tensors}) {
         EXPECT_GT(At<uint64_t>(*record, 16), At<uint64_t>(api, at + 16));
         EXPECT_LE(At<uint64_t>(*record, 16), At<uint64_t>(api, at + 24));
       }

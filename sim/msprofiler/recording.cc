@@ -145,7 +145,7 @@ int Recording::AddDevice(uint32_t device) {
   auto files = ResultFiles::Make(fmt::format("{}/device_{}", folder_, device), fmt::format(".{}", device),
                                  wanted_.storage_limit_mb);
   if (!files.ok()) return kFailure;
-  DeviceFiles& added = devices_.emplace(device, DeviceFiles{std::move(files).value()}).first->second;
+  DeviceFiles& added = devices_.emplace(device, std::move(files).value()).first->second;
   added.reading = !busy;
   PutControl(added.files, static_cast<int>(device));
   return kOk;

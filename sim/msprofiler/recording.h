@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -46,6 +46,7 @@ class Recording {
 
  private:
   struct DeviceFiles {
+    explicit DeviceFiles(ResultFiles made) : files(std::move(made)) {}
     ResultFiles files;
     bool reading = false;                        // its log is ours
     uint32_t count = 0;                          // running number of the STARS log

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "client/libprofd/mspti/collect_kinds.h"
-#include "client/libprofd/mspti/profiler_observer.h"
+#include "client/libprofd/profiler_observer.h"
 
 namespace profd::lib::mspti {
 namespace {
@@ -27,7 +27,6 @@ constexpr std::chrono::milliseconds kDefaultFlush{500};
 constexpr std::chrono::milliseconds kLeastFlush{20};
 constexpr std::chrono::milliseconds kAtExit{1000};
 constexpr uint32_t kAllKinds = 127;
-constexpr char kAnother[] = "another profiler of the vendor's runs in this process";
 
 // The one whose buffers the vendor's library has: its callbacks bring no pointer of ours.
 std::atomic<Collector*> g_collector{nullptr};
@@ -182,7 +181,7 @@ Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
   if (subscribed_ && ProfilerObserver::SeesAnother()) {
     // It gets nothing of the host's while we are subscribed, and would not say so.
     Detach();
-    SetState({PROFD_COLLECT_BUSY, 0, 0, kAnother});
+    SetState({PROFD_COLLECT_BUSY, 0, 0, ProfilerObserver::kAnother});
     return pauses_.busy;
   }
   if (subscribed_) Flush();
@@ -207,26 +206,13 @@ void Collector::SetState(State state) {
   if (on_change != nullptr) on_change(user);
 }
 
-std::string Collector::OtherProfiler() {
-  if (::getenv("PROFILER_SAMPLECONFIG") != nullptr) {
-    return "the msprof command has started this process (PROFILER_SAMPLECONFIG)";
-  }
-  const char* mode = ::getenv("PROFILING_MODE");
-  if (mode != nullptr && std::strcmp(mode, "dynamic") == 0) {
-    return "msprof --dynamic=on has started this process (PROFILING_MODE)";
-  }
-  if (ProfilerObserver::SeesAnother()) return kAnother;
-  if (IsMapped("libascend_kernel_hook.so")) return "libascend_kernel_hook.so is in this process";
-  return {};
-}
-
 Collector::Milliseconds Collector::Attach(uint32_t kinds) {
   if (!IsMapped("libascendcl.so")) {
     SetState({PROFD_COLLECT_WAITING, 0, 0, "the process has not loaded libascendcl.so"});
     return pauses_.waiting;
   }
   if (ProfilerObserver::Register()) Rest(pauses_.settle);
-  if (const std::string other = OtherProfiler(); !other.empty()) {
+  if (const std::string other = ProfilerObserver::Others(); !other.empty()) {
     SetState({PROFD_COLLECT_BUSY, 0, 0, other});
     return pauses_.busy;
   }

@@ -64,8 +64,6 @@ class Collector {
   void SetState(State state);
 
   Milliseconds Attach(uint32_t kinds);
-  // Who else profiles this process; empty: no one we see.
-  static std::string OtherProfiler();
   bool Subscribe();
   void EnableKinds(uint32_t kinds);
   bool EnableOne(uint32_t bit, Called* refused);

@@ -1,19 +1,12 @@
-// The vendor's library as it was found in this process. Every call may throw through its C interface; here
-// it answers kInner then, with the reason.
+// libmspti.so as it was found in this process.
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "client/libprofd/mspti/mspti_abi.h"
+#include "client/libprofd/vendor_library.h"
 
 namespace profd::lib::mspti {
-
-struct Called {
-  int code = kSuccess;
-  std::string why;  // what it threw
-  bool ok() const { return code == kSuccess; }
-};
 
 class MsptiLibrary {
  public:
@@ -40,10 +33,5 @@ class MsptiLibrary {
   IsEnabledFunction is_enabled_ = nullptr;
   Subscriber* subscriber_ = nullptr;
 };
-
-// Whether the process has a library of this name mapped already.
-bool IsMapped(const char* library);
-// One whose file has this name, from whatever folder; for libraries without a soname.
-bool IsMappedFile(std::string_view file_name);
 
 }  // namespace profd::lib::mspti

@@ -35,7 +35,12 @@ int Stop(uint32_t deadline_ms) {
   return TheCollector().Stop(std::chrono::milliseconds(deadline_ms)) ? 1 : 0;
 }
 
-constexpr profd_collect_calls kPlugin = {PROFD_COLLECT_PLUGIN_VERSION, Start, Ring, Report, Stop};
+int Files() { return -1; }
+
+void FilesTaken() {}
+
+constexpr profd_collect_calls kPlugin = {
+    PROFD_COLLECT_PLUGIN_VERSION, Start, Ring, Report, Stop, Files, FilesTaken};
 
 }  // namespace
 }  // namespace profd::lib::mspti

@@ -1,13 +1,14 @@
 // Notices other profilers in this process: libprofapi notifies every module of the commands that switch
 // profiling on and off, whichever profiler gives them. MSPTI and the vendor's other profilers take each other's data
-// silently, so the collector steps back while one of them runs.
+// silently, so a collector does not begin, or steps back, while one of them runs.
 //
-// One for the process, since the registration cannot be taken back and brings no pointer of ours.
+// One for the plug-in, since the registration cannot be taken back and brings no pointer of ours.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
-namespace profd::lib::mspti {
+namespace profd::lib {
 
 class ProfilerObserver {
  public:
@@ -16,9 +17,14 @@ class ProfilerObserver {
   static bool Register();
   // Another one has switched profiling on, and not yet off.
   static bool SeesAnother();
+  // Who profiles this process besides us, also by other signs; empty: no one we see.
+  static std::string Others();
+  static constexpr char kAnother[] = "another profiler of the vendor's runs in this process";
   // What our own subscription may switch on; 0 while there is none. MSPTI does so on the application's
   // threads too, when they set a device.
   static void ExpectOurs(uint64_t switches);
+  // Where the vendor lets no other profiler begin: every command is ours meanwhile.
+  static void ExpectOnlyOurs(bool on);
 
   // While it lives, commands given on this thread are ours.
   class OwnCalls {
@@ -33,4 +39,4 @@ class ProfilerObserver {
   };
 };
 
-}  // namespace profd::lib::mspti
+}  // namespace profd::lib

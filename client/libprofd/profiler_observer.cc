@@ -1,12 +1,15 @@
-#include "client/libprofd/mspti/profiler_observer.h"
+#include "client/libprofd/profiler_observer.h"
 
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
-namespace profd::lib::mspti {
+#include "client/libprofd/vendor_library.h"
+
+namespace profd::lib {
 namespace {
 
 // The vendor's public headers (prof_api.h, prof_common.h): a command that all modules are notified of.
@@ -29,6 +32,7 @@ constexpr uint32_t kOurModule = 200;
 std::atomic<bool> g_registered{false};
 std::atomic<bool> g_another{false};
 std::atomic<uint64_t> g_ours{0};
+std::atomic<bool> g_only_ours{false};
 thread_local bool t_own_calls = false;
 
 template <class T>
@@ -40,14 +44,14 @@ T Read(const void* data, size_t offset) {
 
 // MSPTI starts one device at a time with the switches of its kinds.
 bool IsOurs(const void* command) {
-  if (t_own_calls) return true;
+  if (t_own_calls || g_only_ours.load(std::memory_order_relaxed)) return true;
   const uint64_t ours = g_ours.load(std::memory_order_relaxed);
   return ours != 0 && (Read<uint64_t>(command, kSwitches) & ~ours) == 0 &&
          Read<uint64_t>(command, kSwitchesHigh) == 0 &&
          Read<uint32_t>(command, kDeviceCount) == 1 && Read<uint32_t>(command, kModel) == kNoModel;
 }
 
-extern "C" int32_t ProfdMsptiOnCommand(uint32_t type, void* data, uint32_t bytes) {
+extern "C" int32_t ProfdOnProfilerCommand(uint32_t type, void* data, uint32_t bytes) {
   if (type != kControlSwitch || data == nullptr || bytes < kNeededBytes || IsOurs(data)) return 0;
   const auto command = Read<uint32_t>(data, kType);
   if (command == kStart) g_another.store(true, std::memory_order_relaxed);
@@ -63,12 +67,27 @@ bool ProfilerObserver::Register() {
   if (handle == nullptr) return false;
   const auto function = reinterpret_cast<RegisterFunction>(::dlsym(handle, kRegisterName));
   // Where there is none, or it refuses, others are noticed by the result of Subscribe only.
-  const bool done = function != nullptr && function(kOurModule, ProfdMsptiOnCommand) == 0;
+  const bool done = function != nullptr && function(kOurModule, ProfdOnProfilerCommand) == 0;
   g_registered.store(true, std::memory_order_relaxed);
   return done;
 }
 
 bool ProfilerObserver::SeesAnother() { return g_another.load(std::memory_order_relaxed); }
+
+std::string ProfilerObserver::Others() {
+  if (::getenv("PROFILER_SAMPLECONFIG") != nullptr) {
+    return "the msprof command has started this process (PROFILER_SAMPLECONFIG)";
+  }
+  const char* mode = ::getenv("PROFILING_MODE");
+  if (mode != nullptr && std::strcmp(mode, "dynamic") == 0) {
+    return "msprof --dynamic=on has started this process (PROFILING_MODE)";
+  }
+  if (SeesAnother()) return kAnother;
+  if (IsMapped("libascend_kernel_hook.so")) return "libascend_kernel_hook.so is in this process";
+  return {};
+}
+
+void ProfilerObserver::ExpectOnlyOurs(bool on) { g_only_ours.store(on, std::memory_order_relaxed); }
 
 void ProfilerObserver::ExpectOurs(uint64_t switches) {
   g_ours.store(switches, std::memory_order_relaxed);
@@ -77,4 +96,4 @@ void ProfilerObserver::ExpectOurs(uint64_t switches) {
 ProfilerObserver::OwnCalls::OwnCalls() : before_(std::exchange(t_own_calls, true)) {}
 ProfilerObserver::OwnCalls::~OwnCalls() { t_own_calls = before_; }
 
-}  // namespace profd::lib::mspti
+}  // namespace profd::lib

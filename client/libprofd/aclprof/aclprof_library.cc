@@ -1,0 +1,71 @@
+#include "client/libprofd/aclprof/aclprof_library.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace profd::lib::aclprof {
+
+std::string AclprofLibrary::Load(AclprofLibrary* library) {
+  std::string why;
+  void* const handle = OpenVendorLibrary(kLibrary, {"lib64"}, &why);
+  if (handle == nullptr) return why;
+  FindFunction(handle, "aclprofInit", &library->init_);
+  FindFunction(handle, "aclprofFinalize", &library->finalize_);
+  FindFunction(handle, "aclprofCreateConfig", &library->create_config_);
+  FindFunction(handle, "aclprofDestroyConfig", &library->destroy_config_);
+  FindFunction(handle, "aclprofStart", &library->start_);
+  FindFunction(handle, "aclprofStop", &library->stop_);
+  FindFunction(handle, "aclprofSetConfig", &library->set_config_);
+  if (library->init_ == nullptr || library->finalize_ == nullptr || library->create_config_ == nullptr ||
+      library->destroy_config_ == nullptr || library->start_ == nullptr || library->stop_ == nullptr) {
+    return std::string(kLibrary) + " lacks functions of aclprof";
+  }
+  return {};
+}
+
+Called AclprofLibrary::Init(const std::string& path) {
+  return Guarded([&] { return init_(path.c_str(), path.size()); });
+}
+
+Called AclprofLibrary::SetConfig(int type, const std::string& value) {
+  if (set_config_ == nullptr) return {kFeatureUnsupported, {}};
+  return Guarded([&] { return set_config_(type, value.c_str(), value.size()); });
+}
+
+Called AclprofLibrary::CreateConfig(std::vector<uint32_t> devices, int metrics, uint64_t bits) {
+  return Guarded([&]() -> int {
+    config_ = create_config_(devices.data(), static_cast<uint32_t>(devices.size()), metrics, nullptr, bits);
+    return config_ == nullptr ? kInvalidParam : 0;
+  });
+}
+
+Called AclprofLibrary::Start() {
+  return Guarded([this] { return start_(config_); });
+}
+Called AclprofLibrary::Stop() {
+  return Guarded([this] { return stop_(config_); });
+}
+Called AclprofLibrary::Finalize() {
+  Called destroyed;
+  if (Config* const config = std::exchange(config_, nullptr); config != nullptr) {
+    destroyed = Guarded([&] { return destroy_config_(config); });
+  }
+  Called finalized = Guarded([this] { return finalize_(); });
+  return finalized.ok() ? destroyed : finalized;
+}
+
+std::vector<uint32_t> AclprofLibrary::Devices() {
+  constexpr uint32_t kMost = 64;
+  DeviceCountFunction function = nullptr;
+  if (void* runtime = ::dlopen("libascendcl.so", RTLD_LAZY | RTLD_NOLOAD); runtime != nullptr) {
+    FindFunction(runtime, "aclrtGetDeviceCount", &function);
+  }
+  uint32_t count = 0;
+  if (function == nullptr || !Guarded([&] { return function(&count); }).ok() || count == 0) count = 1;
+  std::vector<uint32_t> devices(std::min(count, kMost));
+  std::iota(devices.begin(), devices.end(), 0U);
+  return devices;
+}
+
+}  // namespace profd::lib::aclprof

@@ -1,0 +1,334 @@
+#include "client/libprofd/aclprof/collector.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "client/libprofd/profiler_observer.h"
+
+namespace profd::lib::aclprof {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+std::atomic<Collector*> g_collector{nullptr};
+
+extern "C" void ProfdAclprofAtExit() {
+  if (Collector* collector = g_collector.load(std::memory_order_acquire)) collector->AtExit();
+}
+void InForkedChild() {
+  if (Collector* collector = g_collector.load(std::memory_order_acquire)) collector->AfterForkInChild();
+}
+
+template <size_t kSize>
+void CopyText(const std::string& text, char (&to)[kSize]) {
+  const size_t bytes = std::min(text.size(), kSize - 1);
+  std::memcpy(to, text.data(), bytes);
+  to[bytes] = '\0';
+}
+
+// Lines "name=value".
+std::map<std::string, std::string> ReadItems(const char* text) {
+  std::map<std::string, std::string> items;
+  std::string_view rest = text == nullptr ? std::string_view() : text;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const size_t equals = line.find('=');
+    if (equals != std::string_view::npos) items.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  return items;
+}
+
+void AddTo(std::string* detail, const std::string& text) {
+  if (!detail->empty()) *detail += "; ";
+  *detail += text;
+}
+
+}  // namespace
+
+int Collector::Start(const profd_collect_config& config) {
+  if (dead_.load(std::memory_order_relaxed)) return ECHILD;
+  if ((config.aclprof_bits & kAllowedBits) == 0) return EINVAL;
+  MutexLock lock(mutex_);
+  if (stopping_) return EBUSY;
+  if (running_) return 0;  // the vendor's profiler keeps the config it began with
+  config_ = config;
+  order_ = {config.session == nullptr ? "" : config.session, config.aclprof_bits & kAllowedBits,
+            config.aclprof_metrics, ReadItems(config.aclprof_config)};
+  config_.session = config_.aclprof_config = nullptr;
+  taken_ = false;
+  return StartThread();
+}
+
+int Collector::StartThread() {
+  Collector* none = nullptr;
+  const bool first = g_collector.compare_exchange_strong(none, this);
+  if (!first && none != this) return EBUSY;
+  if (first && ::pthread_atfork(nullptr, nullptr, InForkedChild) != 0) return ENOMEM;
+  // The process's signals are for its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t detached;
+  ::pthread_attr_init(&detached);
+  ::pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  pthread_t thread{};
+  const int error = ::pthread_create(&thread, &detached, &Collector::ThreadMain, this);
+  ::pthread_attr_destroy(&detached);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  running_ = error == 0;
+  return error;
+}
+
+void* Collector::ThreadMain(void* collector) {
+  ::pthread_setname_np(::pthread_self(), "profd-collect");
+  static_cast<Collector*>(collector)->Run();
+  return nullptr;
+}
+
+void Collector::Run() {
+  gave_up_ = false;
+  for (;;) {
+    {
+      const MutexLock lock(mutex_);
+      if (stopping_) break;
+      carried_out_ = order_;
+    }
+    Milliseconds pause = pauses_.busy;
+    try {
+      if (!collecting_ && !gave_up_) pause = TryToBegin();
+    } catch (const std::exception& thrown) {  // of memory; the vendor's are caught where it is called
+      gave_up_ = true;
+      SetState({PROFD_COLLECT_FAILED, kThrew, thrown.what()});
+    }
+    MutexLock lock(mutex_);
+    changed_.WaitFor(lock, pause, [this]() REQUIRES(mutex_) { return stopping_; });
+  }
+  EndAndHandOver();
+  directory_.Remove();
+  SetState({});
+  void (*on_change)(void*) = nullptr;
+  void* user = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    running_ = stopping_ = false;
+    on_change = config_.on_change;
+    user = config_.user;
+    changed_.NotifyAll();
+  }
+  if (on_change != nullptr) on_change(user);
+}
+
+void Collector::SetState(State state) {
+  void (*on_change)(void*) = nullptr;
+  void* user = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    if (state.state == state_.state && state.code == state_.code && state.detail == state_.detail) return;
+    state_ = std::move(state);
+    on_change = config_.on_change;
+    user = config_.user;
+    changed_.NotifyAll();
+  }
+  if (on_change != nullptr) on_change(user);
+}
+
+void Collector::Rest(Milliseconds pause) {
+  MutexLock lock(mutex_);
+  changed_.WaitFor(lock, pause, [this]() REQUIRES(mutex_) { return stopping_; });
+}
+
+Collector::State Collector::Refusal(const char* call, const Called& called) {
+  const std::string where = std::string(call) + ": " + std::to_string(called.code);
+  switch (called.code) {
+    case kRepeatInitialize:
+      return {PROFD_COLLECT_BUSY, called.code,
+              "the application profiles itself through aclprof (" + where + "): switch its profiler off"};
+    case kProfAlreadyRun:
+      return {PROFD_COLLECT_BUSY, called.code, "the msprof command profiles this process (" + where + ")"};
+    case kProfApiConflict:
+      return {PROFD_COLLECT_BUSY, called.code, "another interface of the vendor's profiler is in use (" + where + ")"};
+    case kFeatureUnsupported:
+    case kProfModulesUnsupported:
+      return {PROFD_COLLECT_UNSUPPORTED, called.code, "this chip or CANN cannot do it (" + where + ")"};
+    default:
+      break;
+  }
+  std::string why = called.code == kThrew ? std::string(call) + " threw: " + called.why : where;
+  if (called.code == kProfilingFailure) {
+    why += ": the device's channels may belong to another process; see the vendor's log (~/ascend/log)";
+  }
+  return {PROFD_COLLECT_FAILED, called.code, std::move(why)};
+}
+
+void Collector::GiveUp(const char* call, const Called& called) {
+  library_.Finalize();
+  directory_.Remove();
+  State state = Refusal(call, called);
+  gave_up_ = state.state != PROFD_COLLECT_BUSY;
+  SetState(std::move(state));
+}
+
+// True: nothing stands in the way of Init.
+bool Collector::Prepare() {
+  if (const std::string other = ProfilerObserver::Others(); !other.empty()) {
+    SetState({PROFD_COLLECT_BUSY, 0, other});
+    return false;
+  }
+  if (!loaded_) {
+    if (const std::string why = AclprofLibrary::Load(&library_); !why.empty()) {
+      gave_up_ = true;
+      SetState({PROFD_COLLECT_UNSUPPORTED, 0, why});
+      return false;
+    }
+    loaded_ = true;
+  }
+  if (const std::string why = directory_.Make(carried_out_.session, kLeastStorageLimitMb * kMiB); !why.empty()) {
+    gave_up_ = true;
+    SetState({PROFD_COLLECT_FAILED, 0, why});
+    return false;
+  }
+  return true;
+}
+
+void Collector::ApplyItem(const std::string& name, const std::string& value, State* state) {
+  const auto* found = std::find_if(std::begin(kConfigNames), std::end(kConfigNames),
+                                   [&](const ConfigName& known) { return known.name == name; });
+  // The others sample channels that belong to the daemon.
+  const Called called =
+      found == std::end(kConfigNames) ? Called{kInvalidParam, {}} : library_.SetConfig(found->type, value);
+  if (called.ok()) return;
+  state->state = PROFD_COLLECT_PARTIAL;
+  if (state->code == 0) state->code = called.code;
+  AddTo(&state->detail, "refused: " + name + "=" + value + " (" + std::to_string(called.code) + ")");
+}
+
+// The volume of the directory is not ours to fill: there always is a limit.
+void Collector::Configure(State* state) {
+  uint64_t limit_mb = directory_.free_bytes() / kMiB / 10 * 9;
+  for (const auto& [name, value] : carried_out_.items) {
+    uint64_t megabytes = 0;
+    if (name != "storage_limit") {
+      ApplyItem(name, value, state);
+    } else if (ParseNumber(std::string_view(value).substr(0, value.find("MB")), &megabytes)) {
+      limit_mb = std::min(limit_mb, megabytes);
+    }
+  }
+  ApplyItem("storage_limit", std::to_string(std::max(limit_mb, kLeastStorageLimitMb)) + "MB", state);
+}
+
+Collector::Milliseconds Collector::TryToBegin() {
+  if (!IsMapped("libascendcl.so")) {
+    SetState({PROFD_COLLECT_WAITING, 0, "the process has not loaded libascendcl.so"});
+    return pauses_.waiting;
+  }
+  if (ProfilerObserver::Register()) Rest(pauses_.settle);
+  if (!Prepare()) return pauses_.busy;
+  ProfilerObserver::Register();  // where the vendor's profiler was the one to load libprofapi
+  if (const Called called = library_.Init(directory_.path()); !called.ok()) {
+    // Not ours to finalize.
+    directory_.Remove();
+    State state = Refusal("aclprofInit", called);
+    gave_up_ = state.state != PROFD_COLLECT_BUSY;
+    SetState(std::move(state));
+    return pauses_.busy;
+  }
+  // The vendor's objects are made late and destroyed in reverse order: registered now, ours runs before.
+  if (!exit_handler_) exit_handler_ = std::atexit(ProfdAclprofAtExit) == 0;
+  State state{PROFD_COLLECT_ON, 0, {}};
+  Configure(&state);
+  const auto metrics = static_cast<int>(carried_out_.metrics);
+  if (const Called called = library_.CreateConfig(AclprofLibrary::Devices(), metrics, carried_out_.bits);
+      !called.ok()) {
+    GiveUp("aclprofCreateConfig", called);
+    return pauses_.busy;
+  }
+  ProfilerObserver::ExpectOnlyOurs(true);
+  if (const Called called = library_.Start(); !called.ok()) {
+    GiveUp("aclprofStart", called);
+    ProfilerObserver::ExpectOnlyOurs(false);
+    return pauses_.busy;
+  }
+  collecting_ = true;
+  SetState(std::move(state));
+  return pauses_.busy;
+}
+
+void Collector::EndAndHandOver() {
+  if (!std::exchange(collecting_, false)) return;
+  SetState({PROFD_COLLECT_STOPPING, 0, "the vendor's profiler writes its files"});
+  const Called stopped = library_.Stop();
+  const Called finalized = library_.Finalize();
+  ProfilerObserver::ExpectOnlyOurs(false);
+  if (directory_.empty()) return;
+  State state{PROFD_COLLECT_FILES, 0, {}};
+  for (const auto& [call, called] : {std::pair("aclprofStop", &stopped), std::pair("aclprofFinalize", &finalized)}) {
+    if (called->ok() || state.code != 0) continue;
+    state.code = called->code;
+    state.detail = std::string(call) + ": " + std::to_string(called->code) + " " + called->why +
+                   ": some files may be missing; the volume may be full: " + directory_.path();
+  }
+  files_fd_.store(directory_.fd(), std::memory_order_release);
+  SetState(std::move(state));
+  {
+    MutexLock lock(mutex_);
+    changed_.WaitFor(lock, pauses_.untaken, [this]() REQUIRES(mutex_) { return taken_; });
+  }
+  files_fd_.store(-1, std::memory_order_release);
+}
+
+void Collector::FilesTaken() {
+  if (dead_.load(std::memory_order_relaxed)) return;
+  const MutexLock lock(mutex_);
+  taken_ = true;
+  changed_.NotifyAll();
+}
+
+void Collector::AtExit() {
+  if (dead_.load(std::memory_order_relaxed) || !Stop(pauses_.last_stop)) return;
+  MutexLock lock(mutex_);
+  const auto ended = [this]() REQUIRES(mutex_) { return !running_; };
+  if (changed_.WaitFor(lock, pauses_.last_copy, ended)) return;
+  // Too late for the copy: the files go with the process.
+  taken_ = true;
+  changed_.NotifyAll();
+  changed_.WaitFor(lock, pauses_.last_copy, ended);
+}
+
+void Collector::Report(profd_collect_report* report) {
+  const size_t size = report->size;
+  profd_collect_report full = {};
+  full.size = size;
+  if (!dead_.load(std::memory_order_relaxed)) {
+    const MutexLock lock(mutex_);
+    full.state = state_.state;
+    full.code = state_.code;
+    CopyText(state_.detail, full.detail);
+  }
+  std::memcpy(report, &full, std::min(size, sizeof full));
+}
+
+bool Collector::Stop(Milliseconds within) {
+  if (dead_.load(std::memory_order_relaxed)) return true;
+  MutexLock lock(mutex_);
+  if (!running_) return true;
+  stopping_ = true;
+  changed_.NotifyAll();
+  return changed_.WaitFor(lock, within, [this]() REQUIRES(mutex_) {
+    return !running_ || state_.state == PROFD_COLLECT_FILES;
+  });
+}
+
+}  // namespace profd::lib::aclprof

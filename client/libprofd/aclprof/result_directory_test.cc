@@ -1,0 +1,112 @@
+#include "client/libprofd/aclprof/result_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace profd::lib::aclprof {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+namespace fs = std::filesystem;
+
+class ResultDirectoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/profd-result-XXXXXX";
+    base_ = ::mkdtemp(name);
+    ::setenv("PROFD_COLLECT_DIR", base_.c_str(), 1);
+  }
+  void TearDown() override {
+    ::unsetenv("PROFD_COLLECT_DIR");
+    fs::remove_all(base_);
+  }
+  std::string base_;
+};
+
+TEST_F(ResultDirectoryTest, IsPrivateAndNamedByTheSession) {
+  ResultDirectory directory;
+  ASSERT_EQ(directory.Make("20260101-abc", 1), "");
+  EXPECT_EQ(directory.path(), base_ + "/profd-20260101-abc-" + std::to_string(::getpid()));
+  struct stat info {};
+  ASSERT_EQ(::fstat(directory.fd(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700u);
+  EXPECT_TRUE(directory.empty());
+  EXPECT_GT(directory.free_bytes(), 0u);
+}
+
+TEST_F(ResultDirectoryTest, WhereItLies) {
+  ::unsetenv("PROFD_COLLECT_DIR");
+  ::setenv("TMPDIR", base_.c_str(), 1);
+  ResultDirectory first, second;
+  ASSERT_EQ(first.Make("s", 1), "");
+  EXPECT_THAT(first.path(), StartsWith(base_ + "/profd-s-"));
+  ::unsetenv("TMPDIR");
+  ASSERT_EQ(second.Make("s", 1), "");
+  EXPECT_THAT(second.path(), StartsWith("/tmp/profd-s-"));
+}
+
+TEST_F(ResultDirectoryTest, ASessionsNameIsNoPath) {
+  ResultDirectory directory;
+  ASSERT_EQ(directory.Make("../../etc/passwd" + std::string(1000, 'x'), 1), "");
+  EXPECT_EQ(fs::path(directory.path()).parent_path(), base_);
+}
+
+TEST_F(ResultDirectoryTest, WhatIsThereIsNotTaken) {
+  const std::string taken = base_ + "/profd-s-" + std::to_string(::getpid());
+  fs::create_directory_symlink("/", taken);
+  ResultDirectory directory;
+  ASSERT_EQ(directory.Make("s", 1), "");
+  EXPECT_EQ(directory.path(), taken + "-1");
+}
+
+TEST_F(ResultDirectoryTest, WithoutRoomNothingIsMade) {
+  ResultDirectory directory;
+  const std::string why = directory.Make("s", uint64_t{1} << 62);
+  EXPECT_THAT(why, HasSubstr("MiB free"));
+  EXPECT_THAT(why, HasSubstr("PROFD_COLLECT_DIR"));
+  EXPECT_FALSE(directory.made());
+  EXPECT_TRUE(fs::is_empty(base_));
+  ::setenv("PROFD_COLLECT_DIR", "/nowhere", 1);
+  EXPECT_THAT(directory.Make("s", 1), HasSubstr("/nowhere"));
+}
+
+TEST_F(ResultDirectoryTest, RemovesAllOfItAndNothingElse) {
+  const std::string outside = base_ + "/outside";
+  fs::create_directory(outside);
+  std::ofstream(outside + "/kept") << "x";
+  {
+    ResultDirectory directory;
+    ASSERT_EQ(directory.Make("s", 1), "");
+    fs::create_directories(directory.path() + "/PROF_1/host/data");
+    std::ofstream(directory.path() + "/PROF_1/host/data/x") << "x";
+    fs::create_directory_symlink(outside, directory.path() + "/PROF_1/link");
+    EXPECT_FALSE(directory.empty());
+  }
+  EXPECT_TRUE(fs::exists(outside + "/kept"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(base_), fs::directory_iterator()), 1);
+}
+
+TEST_F(ResultDirectoryTest, AForkedChildLeavesIt) {
+  ResultDirectory directory;
+  ASSERT_EQ(directory.Make("s", 1), "");
+  const std::string path = directory.path();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    directory.Remove();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(fs::exists(path));
+}
+
+}  // namespace
+}  // namespace profd::lib::aclprof

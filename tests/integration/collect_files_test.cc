@@ -1,0 +1,209 @@
+// Collecting files as sessions order it, with the real plug-ins and the simulated libraries of an application. Each test
+// is a process of its own: what it loads stays for good.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "client/libprofd/fake_daemon_test_support.h"
+#include "sim/ascendcl/ascendcl.h"
+#include "sim/child_test_support.h"
+
+namespace profd::lib {
+namespace {
+
+using attach::CollectorReport;
+using attach::FilesTaken;
+using attach::SessionNotice;
+using sim::InChild;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class CollectFilesTest : public LibprofdTest {
+ protected:
+  void SetUp() override {
+    LibprofdTest::SetUp();
+    const std::string library = PROFD_SIM_ASCENDCL;
+    ::setenv("ASCEND_HOME_PATH", library.substr(0, library.rfind('/')).c_str(), 1);
+    ::setenv("PROFD_COLLECT_DIR", folder_.c_str(), 1);
+    ::unsetenv("PROFD_SIM_APP");
+  }
+  static void SetDevice() {
+    static const sim::Library* const acl = new sim::Library(PROFD_SIM_ASCENDCL);
+    EXPECT_EQ(CALL(*acl, aclrtSetDevice)(0), 0);
+  }
+  static SessionNotice Ordering(const std::string& id, const std::string& provider) {
+    SessionNotice notice;
+    notice.session_id = id;
+    notice.state = "running";
+    notice.collect.emplace();
+    notice.collect->kinds = {"kernel"};
+    notice.collect->flush_ms = 20;
+    notice.collect->provider = provider;
+    if (provider != "mspti") notice.collect->aclprof = attach::AclprofOrder{0x802, 0xFF, {{"storage_limit", "500MB"}}};
+    return notice;
+  }
+  static SessionNotice Ended(const std::string& id) {
+    SessionNotice notice;
+    notice.session_id = id;
+    notice.state = "ended";
+    return notice;
+  }
+  // The first report of a session that has this state.
+  static CollectorReport Reaches(FakeDaemon& daemon, const std::string& id, const std::string& state) {
+    CollectorReport found;
+    for (size_t n = 0;; ++n) {
+      found = daemon.Expect<CollectorReport>(n);
+      if ((found.session_id == id && found.state == state) || HasFailure()) return found;
+    }
+  }
+  size_t Directories() const {
+    size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(folder_)) count += entry.is_directory() ? 1 : 0;
+    return count;
+  }
+  // A daemon that takes all files at once.
+  static std::vector<attach::ToProcess> TakeFiles(const attach::ToDaemon& message) {
+    const auto* report = std::get_if<CollectorReport>(&message);
+    if (report == nullptr || report->state != "files") return {};
+    return {FilesTaken{report->session_id, 0, ""}};
+  }
+};
+
+TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
+  EXPECT_TRUE(InChild([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    SetDevice();
+    daemon.Send(Ordering("s", "aclprof"));
+    const CollectorReport on = Reaches(daemon, "s", "on");
+    EXPECT_EQ(on.provider, "aclprof");
+    EXPECT_FALSE(on.has_ring);
+    EXPECT_EQ(daemon.RingCount(), 1u) << "of marks";
+    daemon.Send(Ended("s"));
+    Reaches(daemon, "s", "stopping");
+    const CollectorReport files = Reaches(daemon, "s", "files");
+    EXPECT_TRUE(files.has_files);
+    ASSERT_EQ(daemon.RingCount(), 2u);
+    struct stat info {};
+    ASSERT_EQ(::fstat(daemon.RingFd(1), &info), 0);
+    EXPECT_TRUE(S_ISDIR(info.st_mode));
+    EXPECT_EQ(Directories(), 1u);
+    daemon.Send(FilesTaken{"another", 0, ""});
+    daemon.Send(FilesTaken{"s", 0, ""});
+    EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
+    daemon.Send(Ordering("t", "aclprof"));
+    Reaches(daemon, "t", "on");
+    const size_t reports = daemon.Count<CollectorReport>();
+    for (size_t n = 0, count = 0; n < reports; ++n) {
+      const CollectorReport report = daemon.Expect<CollectorReport>(n);
+      count += report.session_id == "s" && (report.state == "files" || report.state == "off") ? 1 : 0;
+      EXPECT_LE(count, 1u) << "the last word of a session is said once";
+    }
+  }));
+}
+
+TEST_F(CollectFilesTest, NeverBothAtOnce) {
+  EXPECT_TRUE(InChild([this] {
+    FakeDaemon daemon(path_, TakeFiles);
+    Attach();
+    SetDevice();
+    daemon.Send(Ordering("live", "mspti"));
+    Reaches(daemon, "live", "on");
+    daemon.Send(Ordering("first", "aclprof"));
+    EXPECT_THAT(Reaches(daemon, "first", "busy").detail, HasSubstr("mspti"));
+    daemon.Send(Ended("live"));
+    Reaches(daemon, "live", "off");
+    Reaches(daemon, "first", "on");
+    daemon.Send(Ordering("second", "aclprof"));
+    EXPECT_THAT(Reaches(daemon, "second", "busy").detail, HasSubstr("session first"));
+    daemon.Send(Ordering("live again", "mspti"));
+    EXPECT_THAT(Reaches(daemon, "live again", "busy").detail, HasSubstr("aclprof"));
+    daemon.Send(Ended("first"));
+    Reaches(daemon, "first", "files");
+    Reaches(daemon, "second", "on");
+    daemon.Send(Ended("second"));
+    Reaches(daemon, "second", "files");
+    Reaches(daemon, "live again", "on");
+  }));
+}
+
+TEST_F(CollectFilesTest, ASessionThatOnlyWaitedHasNoFiles) {
+  EXPECT_TRUE(InChild([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    daemon.Send(Ordering("s", "aclprof"));
+    Reaches(daemon, "s", "waiting");
+    daemon.Send(Ended("s"));
+    EXPECT_FALSE(Reaches(daemon, "s", "off").has_files);
+  }));
+}
+
+TEST_F(CollectFilesTest, TheEnvironmentChooses) {
+  EXPECT_TRUE(InChild([this] {
+    ::setenv("PROFD_COLLECT", "aclprof", 1);
+    FakeDaemon daemon(path_);
+    Attach();
+    SetDevice();
+    daemon.Send(Ordering("m", "mspti"));
+    EXPECT_EQ(Reaches(daemon, "m", "off").detail, "PROFD_COLLECT=aclprof");
+    daemon.Send(Ordering("a", "auto"));
+    EXPECT_EQ(Reaches(daemon, "a", "on").provider, "aclprof");
+  }));
+}
+
+TEST_F(CollectFilesTest, TheApplicationMayForbidIt) {
+  EXPECT_TRUE(InChild([this] {
+    profd_collect_allow(PROFD_ALLOW_MSPTI);
+    FakeDaemon daemon(path_, TakeFiles);
+    Attach();
+    SetDevice();
+    daemon.Send(Ordering("s", "aclprof"));
+    EXPECT_THAT(Reaches(daemon, "s", "off").detail, HasSubstr("profd_collect_allow"));
+    profd_collect_allow(PROFD_ALLOW_ALL);
+    Reaches(daemon, "s", "on");
+  }));
+}
+
+TEST_F(CollectFilesTest, WithoutItsDaemonNothingIsKept) {
+  EXPECT_TRUE(InChild([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    SetDevice();
+    daemon.Send(Ordering("s", "aclprof"));
+    Reaches(daemon, "s", "on");
+    EXPECT_EQ(Directories(), 1u);
+    daemon.DropConnections();
+    EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
+  }));
+}
+
+TEST_F(CollectFilesTest, ShutdownHandsTheFilesOver) {
+  EXPECT_TRUE(InChild([this] {
+    FakeDaemon daemon(path_, TakeFiles);
+    Attach();
+    SetDevice();
+    daemon.Send(Ordering("s", "aclprof"));
+    Reaches(daemon, "s", "on");
+    profd_shutdown();
+    Reaches(daemon, "s", "files");
+    daemon.Expect<attach::Bye>();
+    EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
+  }));
+}
+
+TEST_F(CollectFilesTest, AProcessThatEndsHandsThemOverFirst) {
+  const sim::ChildResult result = sim::RunChild([this] {
+    auto* const daemon = new FakeDaemon(path_, TakeFiles);
+    Attach();
+    SetDevice();
+    daemon->Send(Ordering("s", "aclprof"));
+    Reaches(*daemon, "s", "on");
+    std::exit(HasFailure() ? 1 : 0);
+  });
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Directories(), 0u);
+}
+
+}  // namespace
+}  // namespace profd::lib
