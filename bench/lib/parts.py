@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 
+import parts_activity
 import parts_delays
 import parts_export
 import parts_peers
@@ -258,7 +259,8 @@ def micro(build, args):
         floor = run.get("floor_ns", 0)
         rows[re.sub(r"/real_time$", "", run["name"])] = {
             "ns_per_item": ns, "floor_ns": floor, "floor": run.get("label", ""),
-            "ratio": ns / floor if floor else None, "cpu_ns_per_call": run["cpu_time"]}
+            "ratio": ns / floor if floor else None, "cpu_ns_per_call": run["cpu_time"],
+            **{key: run[key] for key in ("p999_ns", "max_ns") if key in run}}
     return rows
 
 
@@ -274,4 +276,4 @@ PARTS = {"micro": micro, "marks": marks, "idle": idle, "device": device, "all": 
          "scrape": scrape, "latency": latency, "host": host, "export": parts_export.export,
          "ingest": parts_export.ingest, "peers": parts_peers.peers_part,
          "precision": parts_precision.precision, "delays": parts_delays.delays,
-         "fanout": parts_delays.fanout, "scale": parts_scale.scale}
+         "fanout": parts_delays.fanout, "scale": parts_scale.scale, "activity": parts_activity.activity}

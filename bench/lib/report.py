@@ -3,6 +3,7 @@
 import json
 import os
 
+import parts_activity
 import parts_delays
 import parts_export
 import parts_peers
@@ -13,7 +14,7 @@ import split
 # Parts with a table of their own: their module has print_<part> and goals_<part>.
 MODULES = {"export": parts_export, "ingest": parts_export, "peers": parts_peers,
            "precision": parts_precision, "delays": parts_delays, "fanout": parts_delays,
-           "scale": parts_scale}
+           "scale": parts_scale, "activity": parts_activity}
 
 DEVICE_THREADS = ("profd-pump", "profd-writer", "profd-sync", "profd-control", "profd-npuN", "profd")
 THREAD_COLUMNS = (("cpu_percent", "% core"), ("simulator_percent", "sim %"),
@@ -57,7 +58,8 @@ def print_part(name, part):
         for row_name, row in part.items():
             ratio = f"{row['ratio']:8.2f}" if row["ratio"] else f"{'-':>8}"
             print(f"  {row_name:<44}{row['ns_per_item']:>10.2f}{row['floor_ns']:>10.2f}{ratio}"
-                  f"  {row['floor']}")
+                  f"  {row['floor']}"
+                  + (f"; p99.9 {row['p999_ns']:.0f} ns, max {row['max_ns']:.0f} ns" if "max_ns" in row else ""))
         return
     if name == "marks":
         print(f"  {'':<44}{'p50 ns':>10}{'p99 ns':>10}{'p99.9 ns':>12}{'max ns':>14}")
@@ -121,6 +123,8 @@ def goals(parts, fair=None):
               run["no session, 1 thread"]["p99"], 50, "ns")
         _goal(found, "p99 of profd_mark with a session, 1 thread",
               run["session, 1 thread"]["p99"], 1000, "ns")
+    if "micro" in parts:
+        parts_activity.goals_micro(parts["micro"], lambda *row: _goal(found, *row))
     for name, module in MODULES.items():
         if name in parts:
             getattr(module, "goals_" + name)(parts[name], lambda *row: _goal(found, *row))

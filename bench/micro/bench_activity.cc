@@ -1,9 +1,10 @@
 // The activity ring: what a kernel record costs in the process beyond the vendor's library (walked,
-// interned, written), and in the daemon (read, checked).
+// interned, written), and in the daemon (read, checked); and what a request callback holds the application.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "bench/micro/bench_support.h"
+#include "client/libprofd/mspti/buffer_pool.h"
 #include "client/libprofd/mspti/mspti_abi.h"
 #include "client/libprofd/mspti/translator.h"
 #include "daemon/jobs/activity_reader.h"
@@ -22,6 +24,7 @@ namespace mspti = lib::mspti;
 
 constexpr size_t kKernels = 20'000;
 constexpr size_t kNames = 300;
+constexpr size_t kMaxHeld = 1 << 20;
 
 // Kernels as a training step has them: a few hundred names of some length, out of order by a little.
 class VendorBuffer {
@@ -123,6 +126,32 @@ void ActivityRead(benchmark::State& state) {
   Report(state, kKernels, CopyOfTheBufferNs(buffer), "memcpy of the vendor's records");
 }
 BENCHMARK(ActivityRead);
+
+// The vendor's library asks for a buffer on a thread of the application, which waits for the answer.
+void ActivityLend(benchmark::State& state) {
+  static mspti::BufferPool pool;
+  if (state.thread_index() == 0 && !pool.Open()) std::abort();
+  std::vector<int64_t> held;
+  held.reserve(kMaxHeld);
+  for (auto _ : state) {
+    uint8_t* buffer = nullptr;
+    size_t size = 0;
+    const int64_t begin = mspti::ReadClock(CLOCK_MONOTONIC);
+    pool.Lend(&buffer, &size);
+    const int64_t ns = mspti::ReadClock(CLOCK_MONOTONIC) - begin;
+    if (held.size() < kMaxHeld) held.push_back(ns);
+    const int index = pool.Claim(buffer, 0);
+    if (index >= 0) pool.Free(index);
+  }
+  std::sort(held.begin(), held.end());
+  const auto p999 = static_cast<double>(held[held.size() - 1 - held.size() / 1000]);
+  state.counters["p999_ns"] = benchmark::Counter(p999, benchmark::Counter::kAvgThreads);
+  state.counters["max_ns"] =
+      benchmark::Counter(static_cast<double>(held.back()), benchmark::Counter::kAvgThreads);
+  const double clock_ns = FloorNs([] { benchmark::DoNotOptimize(mspti::ReadClock(CLOCK_MONOTONIC)); });
+  if (state.thread_index() == 0) Report(state, 1, clock_ns, "reading the clock");
+}
+BENCHMARK(ActivityLend)->Threads(1)->Threads(4);
 
 }  // namespace
 }  // namespace profd::bench

@@ -1,0 +1,145 @@
+"""What it takes until records come from inside a process that trains: a session's order, written to the process as the
+daemon writes it, to the collector's report and to the first record in the activity ring."""
+
+import array
+import json
+import mmap
+import os
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+
+PATIENCE = 60.0
+HEAD = 64  # of the ring (proto/attach/activity_ring.h): bytes published
+JOB = """
+name = "bench"
+steps = 1000000
+[[layer]]
+name = "block"
+count = 8
+[[layer.operator]]
+type = "MatMulV2"
+us = 100
+backward_us = 200
+shapes = [[64, 2048], [2048, 1000], [64, 1000]]
+"""
+
+
+class Connection:
+    """One process on an attach socket; the order and its answers."""
+
+    def __init__(self, listener):
+        self.socket, _ = listener.accept()
+        self.socket.settimeout(PATIENCE)
+        self.ring = None
+        self.receive()  # hello, with the ring of marks
+        self.send({"type": "welcome", "version": 1, "daemon": "bench", "attach_id": 1, "takes_collector": True})
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, packet):
+        self.socket.send(json.dumps(packet).encode())
+
+    def receive(self):
+        data, ancillary, _, _ = self.socket.recvmsg(1 << 18, socket.CMSG_SPACE(4))
+        if not data:
+            raise RuntimeError("the training process is gone")
+        packet = json.loads(data)
+        for _, _, raw in ancillary:
+            fd = array.array("i", raw)[0]
+            if packet["type"] == "collector":
+                self.ring = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+            os.close(fd)
+        return packet
+
+    def state(self, state):
+        while True:
+            packet = self.receive()
+            if packet["type"] == "collector" and packet["state"] == state:
+                return time.monotonic()
+
+    def head(self):
+        return 0 if self.ring is None else struct.unpack_from("<Q", self.ring, HEAD)[0]
+
+
+def one_start(connection, name, flush_ms, provider="auto"):
+    """Seconds from the order to the report and to bytes in the ring (None where nothing is collected)."""
+    before = connection.head()
+    begin = time.monotonic()
+    connection.send({"type": "session", "session_id": name, "state": "running",
+                     "collect": {"kinds": ["kernel", "communication"], "flush_ms": flush_ms, "provider": provider}})
+    answered = connection.state("on" if provider == "auto" else "unsupported") - begin
+    first = None
+    while provider == "auto" and first is None:
+        if connection.head() > before:
+            first = time.monotonic() - begin
+        elif time.monotonic() > begin + PATIENCE:
+            raise RuntimeError("no record came")
+        else:
+            time.sleep(0.0005)
+    connection.send({"type": "session", "session_id": name, "state": "ended"})
+    if provider == "auto":
+        connection.state("off")
+    return answered, first
+
+
+def activity(build, args):
+    flush_ms = 200  # as with a live viewer
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        path = os.path.join(folder, "attach.sock")
+        listener.bind(path)
+        listener.listen()
+        listener.settimeout(PATIENCE)
+        job = os.path.join(folder, "job.toml")
+        with open(job, "w", encoding="utf-8") as file:
+            file.write(JOB)
+        libraries = ":".join(os.path.join(build.folder, part) for part in ("sim", "lib"))
+        firsts, agains, refusals = [], [], []
+        for _ in range(3 if args.quick else 10):
+            process = subprocess.Popen(
+                [os.path.join(build.folder, "sim", "sim_train"), job, os.path.join(folder, "out"), "0"],
+                env={**os.environ, "LD_LIBRARY_PATH": libraries, "PROFD_ATTACH_SOCKET": path},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                connection = Connection(listener)
+                time.sleep(0.5)  # steps are under way
+                refusals.append(one_start(connection, "floor", flush_ms, "aclprof")[0])
+                firsts.append(one_start(connection, "first", flush_ms))
+                agains.append(one_start(connection, "again", flush_ms))
+                connection.close()
+            finally:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+    result = {"processes": len(firsts), "flush_ms": flush_ms,
+              "refusal_floor_p50_ms": statistics.median(refusals) * 1e3}
+    for name, rows in (("first", firsts), ("again", agains)):
+        for what, column in (("report", 0), ("record", 1)):
+            values = [row[column] for row in rows]
+            result[f"{name}_{what}_p50_ms"] = statistics.median(values) * 1e3
+            result[f"{name}_{what}_max_ms"] = max(values) * 1e3
+    result["first_record_beyond_flush_ms"] = result["first_record_p50_ms"] - flush_ms
+    return result
+
+
+def print_activity(part):
+    for key, value in part.items():
+        print(f"  {key:<32}{value:>12.3f}" if isinstance(value, float) else f"  {key:<32}{value:>12}")
+
+
+def goals_activity(part, goal):
+    goal("order in a running process to its first record, worst", part["first_record_max_ms"] / 1e3, 1.0, "s")
+
+
+def goals_micro(rows, goal):
+    """Of the micro benchmarks, what the process and the daemon may spend on activity."""
+    if "ActivityWrite" not in rows:
+        return
+    goal("a kernel record into the activity ring, beyond MSPTI", rows["ActivityWrite"]["ns_per_item"], 60, "ns")
+    goal("the daemon's part of 320,000 kernel records/s, taken from rings",
+         rows["ActivityRead"]["ns_per_item"] * 320_000 / 1e9 * 100, 3.0, "% of a core")
+    goal("a request callback of MSPTI, p99.9, 4 threads", rows["ActivityLend/threads:4"]["p999_ns"] / 1e3, 10, "us")
