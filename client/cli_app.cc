@@ -211,7 +211,7 @@ void AddRunCommand(CLI::App* app, Parsed* p) {
       "found).\n");
   AddOrderFlags(run, &p->run.start);
   run->add_option("--export", p->run.export_formats,
-                  "Afterwards, export the dump: csv, trace, perfetto, sqlite, jsonl, samples, openmetrics")
+                  "Afterwards, export the dump: csv, trace, perfetto, sqlite, jsonl, samples, openmetrics, folded")
       ->type_name("LIST");
   run->add_flag("--anyway", p->run.anyway, "Run the command even if it cannot be profiled");
 
@@ -251,7 +251,7 @@ void AddExportCommand(CLI::App* app, ExportCommand* e) {
                        const char* type) {
     command->add_option(name, *value, text)->type_name(type);
   };
-  add("--format", &e->format, "csv, trace, perfetto, sqlite, jsonl, samples, openmetrics (csv)", "LIST");
+  add("--format", &e->format, "csv, trace, perfetto, sqlite, jsonl, samples, openmetrics, folded (csv)", "LIST");
   add("--out", &e->out, "Output directory; default: ./<first dump>.export", "DIR");
   add("--devices", &e->devices, "Only these, for example 0,1,4-7,host", "LIST");
   add("--channels", &e->channels, "Only these, for example hccs,hbm,events", "LIST");

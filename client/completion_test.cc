@@ -33,7 +33,7 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
   EXPECT_EQ(Offered({"start", "--sys-i"}), "--sys-io-sampling-freq --sys-interconnection-freq");
   EXPECT_EQ(Offered({"start", "--sock"}), "--socket");
   EXPECT_EQ(Offered({"--socket", "/x", "stream", "--format", ""}), "text json csv");
-  EXPECT_EQ(Offered({"export", "x", "--format", ""}), "csv trace perfetto sqlite jsonl samples openmetrics");
+  EXPECT_EQ(Offered({"export", "x", "--format", ""}), "csv trace perfetto sqlite jsonl samples openmetrics folded");
   EXPECT_EQ(Offered({"export", "--chann"}), "--channels");
   EXPECT_EQ(Offered({"stop", "--job", "j", "--all"}), "--all-mine");
   EXPECT_EQ(Offered({"start", "--task-time", ""}), "on off l0 l1");

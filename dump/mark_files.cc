@@ -19,7 +19,22 @@ constexpr std::byte kStepTraceType{10};
 // Chips whose tag comes before stream and task (dump-format 2.12, "v6").
 constexpr bool HasWideTask(uint32_t chip_id) { return chip_id == 15 || chip_id == 16; }
 
+// The first five columns of a line.
+void AppendWho(const MarkLine& mark, std::string* out) {
+  fmt::format_to(std::back_inserter(*out), "{}\t{}\t", mark.time_ns, mark.pid);
+  if (mark.rank) fmt::format_to(std::back_inserter(*out), "{}", *mark.rank);
+  fmt::format_to(std::back_inserter(*out), "\t{}\t{}\t", mark.thread, mark.kind);
+}
+
 }  // namespace
+
+void AppendStackLine(const MarkLine& mark, std::string* out) {
+  AppendWho(mark, out);
+  const auto value = static_cast<uint64_t>(mark.value);
+  fmt::format_to(std::back_inserter(*out), "{}\t{}\t", value & UINT32_MAX, value >> 32);
+  AppendCell(mark.name, out);
+  *out += '\n';
+}
 
 void AppendCell(std::string_view text, std::string* out) {
   for (char c : text) {
@@ -31,14 +46,13 @@ void AppendCell(std::string_view text, std::string* out) {
 std::string_view OwnFileHeading(std::string_view file) {
   if (file == kOwnSamplesFile) return kOwnSamplesHeading;
   if (file == kMarksFile) return kMarksHeading;
+  if (file == kStacksFile) return kStacksHeading;
   if (file == kActivityNamesFile) return kActivityNamesHeading;
   return {};
 }
 
 void AppendMarkLine(const MarkLine& mark, std::string* out) {
-  fmt::format_to(std::back_inserter(*out), "{}\t{}\t", mark.time_ns, mark.pid);
-  if (mark.rank) fmt::format_to(std::back_inserter(*out), "{}", *mark.rank);
-  fmt::format_to(std::back_inserter(*out), "\t{}\t{}\t", mark.thread, mark.kind);
+  AppendWho(mark, out);
   AppendCell(mark.name, out);
   fmt::format_to(std::back_inserter(*out), "\t{}\t", mark.value);
   AppendCell(mark.domain, out);

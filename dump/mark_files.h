@@ -17,6 +17,11 @@ inline constexpr std::string_view kOwnSamplesFile = "samples.tsv";
 inline constexpr std::string_view kOwnSamplesHeading = "time_ns\tmetric\tdevice\tlabels\tvalue\n";
 inline constexpr std::string_view kMarksFile = "marks.tsv";
 inline constexpr std::string_view kMarksHeading = "time_ns\tpid\trank\tthread\tkind\tname\tvalue\tdomain\n";
+// Sampled call stacks. kind "frame": `frame` is an id of its process, `caller` that of the frame that called it, 0 =
+// none. kind "stack": a sample of `thread`, whose innermost frame `frame` is. A frame lies before the stacks that need
+// it, and may be there again.
+inline constexpr std::string_view kStacksFile = "stacks.tsv";
+inline constexpr std::string_view kStacksHeading = "time_ns\tpid\trank\tthread\tkind\tframe\tcaller\tname\n";
 // A text as these files have it: tabs and control bytes become spaces.
 void AppendCell(std::string_view text, std::string* out);
 // The heading of one of our own files; empty for a name that is none of them.
@@ -33,6 +38,8 @@ struct MarkLine {
   std::string_view domain = {};  // as name; empty = none
 };
 void AppendMarkLine(const MarkLine& mark, std::string* out);
+// A line of kStacksFile; `value` as MarkKind::kFrame and kStack have it.
+void AppendStackLine(const MarkLine& mark, std::string* out);
 
 inline constexpr std::string_view kStepTraceFile = "ts_track.data";
 inline constexpr size_t kStepRecordBytes = 40;

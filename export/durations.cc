@@ -70,7 +70,10 @@ Durations* DurationStats::GroupOf(const Key& key) {
 }
 
 void DurationStats::Add(const Event& event, std::optional<int> rank) {
-  if (event.partial || event.kind == EventKind::kMark || event.kind == EventKind::kLoss) return;
+  if (event.partial || event.kind == EventKind::kMark || event.kind == EventKind::kLoss ||
+      event.kind == EventKind::kFrame) {
+    return;
+  }
   const bool range = event.kind == EventKind::kRange;
   if (range && event.dur_ns <= 0) return;
   Durations* group = GroupOf({event.rank ? event.rank : rank, event.device, event.kind,

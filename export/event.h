@@ -17,14 +17,16 @@ enum class EventKind : uint8_t {
   kIteration,  // of the vendor's step trace, with its parts (dump-format 4)
   kLoss,       // records of a channel are missing here
   kDeviceStep,  // a training step, as the step trace of a device has it
+  kFrame,       // a function on the sampled call stacks of a thread
 };
-inline constexpr size_t kEventKinds = 6;
+inline constexpr size_t kEventKinds = 7;
 
 // kIteration (dump-format 4): name "Iteration k", value = k, tid = model id, from step start to
 // iteration end. args are offsets in ns from t_ns, each only when it is known: "FP Start", "BP End";
 // "Data Aug Bound" is a length in ns. All-reduce and get-next pairs of the iteration follow one another
 // as "Reduce Start" "Reduce End", "GetNext Start" "GetNext End", as often as there are pairs.
 // kDeviceStep: as kIteration, without parts.
+// kFrame: value = its number, `caller` that of the frame that called it; arg "samples": stacks that end with it.
 // kLoss: name = what lacks records; value = how many, 0 = unknown.
 struct Event {
   EventKind kind = EventKind::kMark;
@@ -45,6 +47,7 @@ struct Event {
   std::string domain = {};  // of a mark or a range; empty = none
   // Ranges that do not nest: those of one process, domain and lane do not overlap. From 0.
   std::optional<int> lane = {};
+  int64_t caller = 0;  // of a frame; 0 = none
   // It crosses the begin or the end of the session, and is clipped there; its name says so too.
   bool partial = false;
 };

@@ -20,6 +20,7 @@ constexpr auto kFormats = std::to_array<FormatEntry>({
     {"jsonl", MakeJsonLinesFormat},
     {"samples", MakeSamplesFormat},
     {"openmetrics", MakeOpenMetricsFormat},
+    {"folded", MakeFoldedFormat},
 });
 
 }  // namespace

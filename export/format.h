@@ -65,7 +65,7 @@ class Format {
 };
 
 // Null for a name nobody knows. Names: "csv", "trace", "perfetto", "sqlite", "jsonl", "samples",
-// "openmetrics".
+// "openmetrics", "folded".
 std::unique_ptr<Format> MakeFormat(std::string_view name);
 std::vector<std::string_view> FormatNames();
 

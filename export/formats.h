@@ -14,5 +14,6 @@ std::unique_ptr<Format> MakeSqliteFormat();
 std::unique_ptr<Format> MakeJsonLinesFormat();
 std::unique_ptr<Format> MakeSamplesFormat();
 std::unique_ptr<Format> MakeOpenMetricsFormat();
+std::unique_ptr<Format> MakeFoldedFormat();
 
 }  // namespace profd::exporting

@@ -205,6 +205,14 @@ void Library::OnStep(int64_t step, bool begin) {
   if (!reports.empty()) UpdateFlags();
 }
 
+int Library::WaitStacks(int known, Deadline deadline) {
+  MutexLock lock(mutex_);
+  changed_.WaitUntil(lock, deadline, [&]() REQUIRES(mutex_) {
+    return watch_.wants_stacks() != known || phase_ == Phase::kStopped;
+  });
+  return phase_ == Phase::kStopped ? PROFD_DISABLED : watch_.wants_stacks();
+}
+
 profd_counters Library::Counters() {
   const attach::MarkRingWriter* ring = hot_.ring.load(std::memory_order_acquire);
   const MutexLock lock(mutex_);

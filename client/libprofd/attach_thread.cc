@@ -355,6 +355,7 @@ void Library::OnNotice(const attach::SessionNotice& notice) {
   }
   if (notice.session_id == own_session_ && IsFinal(notice.state)) own_options_wanted_ = false;
   UpdateFlags();
+  changed_.NotifyAll();  // call stacks may be wanted now, or no more
 }
 
 void Library::UpdateFlags() {
@@ -363,6 +364,7 @@ void Library::UpdateFlags() {
     flags = HotState::kAttached;
     if (watch_.wants_marks()) flags |= HotState::kMarks;
     if (watch_.wants_steps()) flags |= HotState::kStepsWatched;
+    if (watch_.wants_stacks() != 0) flags |= HotState::kStacks;
   }
   if (const attach::MarkRingWriter* ring = hot_.ring.load(std::memory_order_acquire)) {
     ring->SetActive((flags & HotState::kMarks) != 0);

@@ -36,6 +36,7 @@ struct HotState {
     kAttached = 2,       // steps go into the ring
     kMarks = 4,          // marks and ranges do, too
     kStepsWatched = 8,   // a session waits for a step
+    kStacks = 16,        // call stacks go into the ring
   };
   std::atomic<uint32_t> flags{kUninitialised};
   std::atomic<const attach::MarkRingWriter*> ring{nullptr};
@@ -83,6 +84,8 @@ class Library {
   // A step boundary while kStepsWatched.
   void OnStep(int64_t step, bool begin);
   profd_counters Counters();
+  // Waits while what sessions want of call stacks is `known`.
+  int WaitStacks(int known, Deadline deadline);
   // Something that the thread has to look at.
   void Wake() { descriptors_.Wake(); }
 

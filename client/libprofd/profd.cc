@@ -179,20 +179,22 @@ void GuardedMark(Body body) {
 
 constexpr size_t kMaxDomainBytes = 40;
 
-void Publish(MarkKind kind, int64_t value, const char* name_or_null,
-             const char* domain_or_null = nullptr) {
+// False: dropped and counted. `thread`: 0 = the caller's.
+bool Publish(MarkKind kind, int64_t value, const char* name_or_null,
+             const char* domain_or_null = nullptr, int32_t thread = 0) {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
   const attach::MarkRingWriter* ring = g_process.hot.ring.load(std::memory_order_acquire);
   if (ring == nullptr) {
     g_process.hot.lost_without_ring.fetch_add(1, std::memory_order_relaxed);
-    return;
+    return false;
   }
   if (t_thread_id == 0) t_thread_id = static_cast<int32_t>(::syscall(SYS_gettid));
   const std::string_view domain = attach::CutMarkName(domain_or_null, kMaxDomainBytes);
   const size_t taken = domain.empty() ? 0 : domain.size() + 1;
-  ring->Publish({kind, int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec, value, t_thread_id,
-                 attach::CutMarkName(name_or_null, attach::kMarkNameBytes - taken), domain});
+  return ring->Publish({kind, int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec, value,
+                        thread == 0 ? t_thread_id : thread,
+                        attach::CutMarkName(name_or_null, attach::kMarkNameBytes - taken), domain});
 }
 
 constexpr uint32_t kMarksOrFirst = HotState::kMarks | HotState::kUninitialised;
@@ -344,6 +346,26 @@ uint64_t profd_range_start(const char* domain, const char* name) {
 void profd_range_end(uint64_t id) {
   if (id == 0 || !profd::lib::IsWanted(profd::lib::kMarksOrFirst)) return;
   profd::lib::Mark(MarkKind::kRangeEnd, nullptr, nullptr, id);
+}
+
+int profd_stacks_wanted(int known, uint32_t timeout_ms) {
+  return profd::lib::Guarded([=]() -> Answer {
+    // Not begun by this call: profd_init may be going to say who the process is.
+    Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
+    if (library == nullptr) return profd::lib::NotRunning();
+    return {library->WaitStacks(known, profd::lib::After(timeout_ms, 0)), {}};
+  });
+}
+
+int profd_stack_frame(uint32_t id, uint32_t caller, const char* name) {
+  if (!profd::lib::IsWanted(HotState::kStacks)) return 0;
+  const auto value = static_cast<int64_t>(uint64_t{id} | uint64_t{caller} << 32);
+  return profd::lib::Publish(MarkKind::kFrame, value, name) ? 1 : 0;
+}
+
+int profd_stack_sample(uint32_t frame, int32_t thread) {
+  if (!profd::lib::IsWanted(HotState::kStacks)) return 0;
+  return profd::lib::Publish(MarkKind::kStack, int64_t{frame}, nullptr, nullptr, thread) ? 1 : 0;
 }
 
 int profd_set_metadata(const char* key, const char* value) {

@@ -104,6 +104,15 @@ PROFD_API void profd_mark_in(const char* domain, const char* name);
  * wants marks (profd_range_end(0) does nothing). */
 PROFD_API uint64_t profd_range_start(const char* domain, const char* name);
 PROFD_API void profd_range_end(uint64_t id);
+/* Sampled call stacks of what runs above the machine's own, for sessions that want them (TORCH_CALL_STACK); the Python
+ * package's sampler uses these. profd_stacks_wanted answers 0 while no session does, else a number that is another one
+ * whenever a session begins to; it waits up to timeout_ms while that is `known`. PROFD_DISABLED: there is nothing to
+ * wait for before profd_init. Frames make a tree: ids from 1 to 2^31 - 1 of the caller's choice, each with that of the
+ * frame that called it (0 = none) and a name of up to 88 bytes; each is sent again when the number has changed. A
+ * sample is its innermost frame and the kernel's id of the thread. Both answer 1, or 0: dropped and counted. */
+PROFD_API int profd_stacks_wanted(int known, uint32_t timeout_ms);
+PROFD_API int profd_stack_frame(uint32_t id, uint32_t caller, const char* name);
+PROFD_API int profd_stack_sample(uint32_t frame, int32_t thread);
 /* Ends up in the manifest of sessions that start afterwards. At most 64 keys. */
 PROFD_API int profd_set_metadata(const char* key, const char* value);
 

@@ -1,8 +1,14 @@
 #include "client/libprofd/step_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace profd::lib {
+namespace {
+
+constexpr int kMaxStackOrders = 1 << 30;
+
+}  // namespace
 
 void StepWatch::OnNotice(const attach::SessionNotice& notice) {
   if (notice.state != "armed" && notice.state != "running") {
@@ -17,6 +23,9 @@ void StepWatch::OnNotice(const attach::SessionNotice& notice) {
   // Notified again, it goes on counting where it was.
   Watched& session = found->second;
   session.running = notice.state == "running";
+  const auto stacks = notice.options.find("TORCH_CALL_STACK");
+  const bool wants = session.running && stacks != notice.options.end() && stacks->second != "off";
+  if (wants && !std::exchange(session.stacks, true)) stack_orders_ = stack_orders_ % kMaxStackOrders + 1;
   session.start_step = notice.start_step;
   session.steps = notice.steps;
   // It runs without a begin of ours, or there is nothing to wait for.
@@ -63,6 +72,12 @@ void StepWatch::OnStep(int64_t step, bool begin, std::vector<attach::StepReport>
 bool StepWatch::wants_marks() const {
   return std::any_of(sessions_.begin(), sessions_.end(),
                      [](const auto& entry) { return entry.second.running; });
+}
+
+int StepWatch::wants_stacks() const {
+  const bool any = std::any_of(sessions_.begin(), sessions_.end(),
+                               [](const auto& entry) { return entry.second.stacks; });
+  return any ? stack_orders_ : 0;
 }
 
 bool StepWatch::wants_steps() const {

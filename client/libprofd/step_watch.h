@@ -24,11 +24,14 @@ class StepWatch {
   void Clear() { sessions_.clear(); }
 
   bool wants_marks() const;
+  // 0: no session wants call stacks; else another number whenever one begins to.
+  int wants_stacks() const;
   bool wants_steps() const;
 
  private:
   struct Watched {
     bool running = false;
+    bool stacks = false;  // wants them, while it runs
     std::optional<int64_t> start_step;
     uint32_t steps = 0;
 
@@ -46,6 +49,7 @@ class StepWatch {
                   std::vector<attach::StepReport>* reports);
 
   std::map<std::string, Watched> sessions_;
+  int stack_orders_ = 0;
 };
 
 }  // namespace profd::lib

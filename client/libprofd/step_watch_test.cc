@@ -105,5 +105,23 @@ TEST_F(StepWatchTest, SessionsAreBounded) {
   EXPECT_FALSE(watch_.wants_steps());
 }
 
+TEST_F(StepWatchTest, StacksAreWantedWhileASessionRunsThatOrdersThem) {
+  EXPECT_EQ(watch_.wants_stacks(), 0);
+  watch_.OnNotice({"s", "armed", 3, 0, {{"TORCH_CALL_STACK", "on"}}});
+  watch_.OnNotice({"other", "running", {}, 0, {{"msproftx", "on"}}});
+  EXPECT_EQ(watch_.wants_stacks(), 0);
+  watch_.OnNotice({"s", "running", 3, 0, {{"TORCH_CALL_STACK", "on"}}});
+  const int first = watch_.wants_stacks();
+  EXPECT_NE(first, 0);
+  watch_.OnNotice({"s", "running", 3, 0, {{"TORCH_CALL_STACK", "on"}}});
+  EXPECT_EQ(watch_.wants_stacks(), first) << "the same session again";
+  watch_.OnNotice({"t", "running", {}, 0, {{"TORCH_CALL_STACK", "on"}}});
+  EXPECT_NE(watch_.wants_stacks(), first) << "it lacks what was sent before";
+  watch_.OnNotice({"s", "ended", {}, 0, {}});
+  EXPECT_NE(watch_.wants_stacks(), 0);
+  watch_.OnNotice({"t", "ended", {}, 0, {}});
+  EXPECT_EQ(watch_.wants_stacks(), 0);
+}
+
 }  // namespace
 }  // namespace profd::lib

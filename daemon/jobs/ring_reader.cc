@@ -27,10 +27,11 @@ T Once(T& shared) {
 
 bool IsKnown(uint16_t kind) {
   return kind >= static_cast<uint16_t>(MarkKind::kMark) &&
-         kind <= static_cast<uint16_t>(MarkKind::kRangeEnd);
+         kind <= static_cast<uint16_t>(MarkKind::kStack);
 }
 bool HasName(MarkKind kind) {
-  return kind == MarkKind::kMark || kind == MarkKind::kRangePush || kind == MarkKind::kRangeStart;
+  return kind == MarkKind::kMark || kind == MarkKind::kRangePush || kind == MarkKind::kRangeStart ||
+         kind == MarkKind::kFrame;
 }
 
 // Format characters that hide or reorder what stands around them, line and paragraph separators, BOM.

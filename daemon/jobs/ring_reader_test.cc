@@ -43,11 +43,13 @@ TEST(RingReader, ADomainStandsBeforeTheName) {
   ring.Put(MarkKind::kRangeStart, "communication\x1f" "all-\x1freduce\n", 9);
   ring.Put(MarkKind::kRangeEnd, "ignored\x1fignored", 9);
   ring.Put(MarkKind::kMark, "\x1f");
-  ring.Put(static_cast<MarkKind>(8), "unknown");
+  ring.Put(MarkKind::kFrame, "file.py:f:1", 5);
+  ring.Put(MarkKind::kStack, "ignored", 5);
+  ring.Put(static_cast<MarkKind>(10), "unknown");
   auto round = (*reader)->Take(100, kNow, &scratch);
   ASSERT_TRUE(round.ok());
   EXPECT_EQ(round->bad, 1u);
-  ASSERT_EQ(scratch.marks().size(), 3u);
+  ASSERT_EQ(scratch.marks().size(), 5u);
   EXPECT_EQ(scratch.marks()[0].domain, "communication");
   EXPECT_EQ(scratch.marks()[0].name, "all-?reduce?");
   EXPECT_EQ(scratch.marks()[0].value, 9);
@@ -55,6 +57,8 @@ TEST(RingReader, ADomainStandsBeforeTheName) {
   EXPECT_EQ(scratch.marks()[1].name, "");
   EXPECT_EQ(scratch.marks()[1].domain, "");
   EXPECT_EQ(scratch.marks()[2].name, "");
+  EXPECT_EQ(scratch.marks()[3].name, "file.py:f:1");
+  EXPECT_EQ(scratch.marks()[4].name, "");
 }
 
 TEST(RingReader, TakesNoMoreThanAsked) {

@@ -58,6 +58,8 @@ std::string FormatHz(double hz);
 inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
 // Of an application's data this much is recorded by profd itself.
 inline constexpr std::string_view kMarksOption = "msproftx";
+inline constexpr std::string_view kStacksOption = "TORCH_CALL_STACK";
+inline constexpr std::string_view kStacksDetail = "ranges of modules, and sampled call stacks";
 inline constexpr std::string_view kMarksDetail = "marks of attached processes";  // of its outcome
 
 // The options whose data come from inside the application, with their values; those that are off

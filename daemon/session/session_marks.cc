@@ -57,6 +57,10 @@ std::string_view MarkKindName(attach::MarkKind kind) {
       return "range_start";
     case attach::MarkKind::kRangeEnd:
       return "range_end";
+    case attach::MarkKind::kFrame:
+      return "frame";
+    case attach::MarkKind::kStack:
+      return "stack";
   }
   return "mark";
 }
@@ -73,19 +77,34 @@ void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) 
   for (const Mark& mark : batch.marks) {
     const bool step =
         mark.kind == attach::MarkKind::kStepBegin || mark.kind == attach::MarkKind::kStepEnd;
-    if (mark.time_ns < start_raw_ns_ || (steps_only_ && !step)) continue;
+    if (mark.time_ns < start_raw_ns_) continue;
+    const MarkLine line{mark.time_ns, batch.pid, batch.rank, mark.thread, MarkKindName(mark.kind),
+                        mark.name, mark.value, mark.domain};
+    if (mark.kind == attach::MarkKind::kFrame || mark.kind == attach::MarkKind::kStack) {
+      if (takes_stacks_) WriteStack(line);
+      continue;
+    }
+    if (steps_only_ && !step) continue;
     if (feed_ == nullptr) {
       feed_ = AddMarkFeed(*dump_, kMarksCollector, kHostDevice, kMarksFile);
       texts_ = std::make_unique<HostFileBuffer>(dump_, feed_);
     }
     line_.clear();
-    AppendMarkLine({mark.time_ns, batch.pid, batch.rank, mark.thread, MarkKindName(mark.kind),
-                    mark.name, mark.value, mark.domain},
-                   &line_);
+    AppendMarkLine(line, &line_);
     texts_->Add({}, line_);
     if (step) TakeStep(process, mark);
   }
   Flush();
+}
+
+void SessionMarks::WriteStack(const MarkLine& line) {
+  if (stacks_feed_ == nullptr) {
+    stacks_feed_ = AddMarkFeed(*dump_, kStacksCollector, kHostDevice, kStacksFile);
+    stacks_texts_ = std::make_unique<HostFileBuffer>(dump_, stacks_feed_);
+  }
+  line_.clear();
+  AppendStackLine(line, &line_);
+  stacks_texts_->Add({}, line_);
 }
 
 void SessionMarks::TakeStep(const TrainingProcess& process, const Mark& mark) {
@@ -140,6 +159,7 @@ void SessionMarks::OnGone(pid_t pid) {
 
 void SessionMarks::Flush() {
   if (texts_ != nullptr) texts_->Flush();
+  if (stacks_texts_ != nullptr) stacks_texts_->Flush();
   for (auto& [device, file] : step_files_) {
     if (file.texts != nullptr) file.texts->Flush();
   }
@@ -147,6 +167,10 @@ void SessionMarks::Flush() {
 
 uint64_t SessionMarks::written() const {
   return feed_ == nullptr ? 0 : feed_->counters().records.load(std::memory_order_relaxed);
+}
+
+uint64_t SessionMarks::stacks_written() const {
+  return stacks_feed_ == nullptr ? 0 : stacks_feed_->counters().records.load(std::memory_order_relaxed);
 }
 
 uint64_t SessionMarks::dropped() const {
@@ -159,7 +183,8 @@ void SessionMarks::EditManifest(Manifest* manifest) const {
   manifest->marks = written();
   manifest->dropped_marks = dropped();
   for (ManifestChannel& channel : manifest->channels) {
-    bool ours = channel.collector == kMarksCollector || channel.collector == kStepTraceCollector;
+    bool ours = channel.collector == kMarksCollector || channel.collector == kStepTraceCollector ||
+                channel.collector == kStacksCollector;
     if (ours && channel.channel == 0) channel.state = "finished";
   }
   if (ring_lost_ == 0) return;

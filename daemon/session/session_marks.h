@@ -13,11 +13,13 @@
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/host_file_buffer.h"
 #include "daemon/jobs/job_directory.h"
+#include "dump/mark_files.h"
 
 namespace profd {
 
 inline constexpr std::string_view kMarksCollector = "marks";
 inline constexpr std::string_view kStepTraceCollector = "step_trace";
+inline constexpr std::string_view kStacksCollector = "stacks";
 
 class SessionMarks {
  public:
@@ -35,6 +37,8 @@ class SessionMarks {
   SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Device> devices,
                int64_t start_raw_ns, bool steps_only = false);
 
+  // Sampled call stacks are taken, too.
+  void TakeStacks() { takes_stacks_ = true; }
   // A device that the dump takes from now on.
   void AddDevice(const Device& device) { devices_.push_back(device); }
   // The step this process is in as the session begins: its begin is stamped with the session's.
@@ -46,6 +50,7 @@ class SessionMarks {
   void Flush();
 
   uint64_t written() const;
+  uint64_t stacks_written() const;
   uint64_t lost_in_rings() const { return ring_lost_; }
   uint64_t dropped() const;
   // The losses that happened before the dump's writer saw the marks.
@@ -58,6 +63,7 @@ class SessionMarks {
     pid_t owner = 0;  // one process per device: two would make four records of a step
     std::optional<int> rank;
   };
+  void WriteStack(const MarkLine& line);
   void TakeStep(const TrainingProcess& process, const Mark& mark);
   void WriteStep(const TrainingProcess& process, int64_t time_ns, int64_t step, bool begin);
   bool Owns(StepFile* file, const TrainingProcess& process) const;
@@ -68,6 +74,9 @@ class SessionMarks {
   const bool steps_only_;
   DumpFeed* feed_ = nullptr;
   std::unique_ptr<HostFileBuffer> texts_;
+  bool takes_stacks_ = false;
+  DumpFeed* stacks_feed_ = nullptr;
+  std::unique_ptr<HostFileBuffer> stacks_texts_;
   std::map<int, StepFile> step_files_;  // by device
   std::map<pid_t, int64_t> running_steps_;
   std::string line_;

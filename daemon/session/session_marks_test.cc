@@ -114,6 +114,36 @@ TEST_F(SessionMarksTest, TheStepTheSessionBeganInHasItsBegin) {
   EXPECT_THAT(Finish(), ElementsAre(Step{kCount, 11, 60000}, Step{kCount + 5, 11, 60001}));
 }
 
+TEST_F(SessionMarksTest, StacksAreAFileOfTheirOwnWhereTheyAreWanted) {
+  Mark frame;
+  frame.time_ns = kStart + 20;
+  frame.thread = 70;
+  frame.kind = attach::MarkKind::kFrame;
+  frame.value = int64_t{3} << 32 | 5;
+  frame.name = "train.py:step\t:7";
+  Mark stack = frame;
+  stack.time_ns = kStart + 30;
+  stack.kind = attach::MarkKind::kStack;
+  stack.value = 5;
+  stack.name = {};
+  const auto take = [&](const Mark& mark) {
+    marks_->Take(Process(7, 0), {7, 0, {&mark, 1}, 0});
+  };
+  take(frame);
+  EXPECT_EQ(marks_->stacks_written(), 0u);
+  marks_->TakeStacks();
+  take(frame);
+  take(stack);
+  stack.time_ns = kStart - 1;
+  take(stack);  // before the session
+  Finish();
+  EXPECT_EQ(ReadText(path_ + "/host/profd/stacks.tsv"),
+            std::string(kStacksHeading) + "1000000020\t7\t0\t70\tframe\t5\t3\ttrain.py:step :7\n"
+                                          "1000000030\t7\t0\t70\tstack\t5\t0\t\n");
+  EXPECT_EQ(marks_->stacks_written(), 2u);
+  EXPECT_EQ(marks_->written(), 0u);
+}
+
 TEST_F(SessionMarksTest, NothingMarkedNothingWritten) {
   EXPECT_THAT(Finish(), IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(path_ + "/host/profd/marks.tsv"));

@@ -267,7 +267,8 @@ class Planner {
         std::none_of(options_.effective.begin(), options_.effective.end(),
                      [](const options::Effective& effective) { return effective.was_asked; });
     const bool implied = !options_.Asked(kMarksOption) && (asked_nothing || spec_.marks());
-    plan_.takes_marks = implied || options_.On(kMarksOption);
+    // The ranges of modules are marks.
+    plan_.takes_marks = implied || options_.On(kMarksOption) || options_.On(kStacksOption);
     if (!implied) return;
     for (options::Effective& effective : plan_.options) {
       if (effective.key != kMarksOption) continue;

@@ -360,6 +360,12 @@ void Session::FillOptions(v1::SessionStatus* out) const {
   for (const std::string& key : plan_.awaited_options) {
     v1::Outcome& outcome = *out->add_outcomes();
     outcome.set_collector(key);
+    if (key == kStacksOption && marks_ != nullptr && marks_->stacks_written() > 0) {
+      outcome.set_result(finished() ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
+      outcome.set_detail(std::string(kStacksDetail));
+      outcome.set_records(marks_->stacks_written());
+      continue;
+    }
     if (takes_marks && key == kMarksOption) {
       outcome.set_result(finished() ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
       outcome.set_detail(std::string(kMarksDetail));

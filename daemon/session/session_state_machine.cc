@@ -210,6 +210,7 @@ void Session::TakeMarks() {
     }
     marks_ = std::make_unique<SessionMarks>(dump_, std::move(devices), start_raw_ns_,
                                             !plan_.takes_marks);
+    if (plan_.application_options.contains(std::string(kStacksOption))) marks_->TakeStacks();
     if (launch_step_.first != 0) marks_->NoteRunningStep(launch_step_.first, launch_step_.second);
   }
   taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);

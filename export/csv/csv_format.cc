@@ -36,7 +36,7 @@ class CsvSink : public FormatSink {
     if (event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep) {
       if (steps_ == nullptr) steps_ = std::make_unique<csv::StepTraceRows>(context_);
       steps_->Take(event);
-    } else if (event.kind != EventKind::kLoss) {
+    } else if (event.kind != EventKind::kLoss && event.kind != EventKind::kFrame) {
       if (marks_ == nullptr) marks_ = std::make_unique<csv::MsprofTxRows>(context_);
       marks_->Take(event);
     }

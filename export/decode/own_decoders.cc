@@ -14,9 +14,10 @@ constexpr uint32_t kAnyChip = ~uint32_t{0};
 constexpr uint32_t kTsTrackChips = ChipBits({1, 2, 3, 4, 5, 7, 8, 11, 15, 16});  // dump-format 2.17
 constexpr std::array kSampleTables = {TableId::kSample};
 
-constexpr std::array<DecoderSpec, 3> kSpecs = {{
+constexpr std::array<DecoderSpec, 4> kSpecs = {{
     {kOwnSamplesFile, Kind::kOwn, kAnyChip, 0, 0, kSampleTables, MakeSamplesDecoder},
     {kMarksFile, Kind::kOwn, kAnyChip, 0, 0, {}, MakeMarksDecoder},
+    {kStacksFile, Kind::kOwn, kAnyChip, 0, 0, {}, MakeStacksDecoder},
     {kStepTraceFile, Kind::kDevice, kTsTrackChips, kStepRecordBytes, 0, {}, MakeTsTrackDecoder},
 }};
 

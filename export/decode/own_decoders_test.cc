@@ -61,6 +61,42 @@ TEST(Marks, RangesNestPerThread) {
   EXPECT_EQ(run.stats.clipped, 2u);
 }
 
+// 2 calls 3 calls 4; 5 is another function of 2.
+TEST(Stacks, FramesAreSlicesFromTheirFirstSampleToTheFirstWithoutThem) {
+  DecodeRun run("stacks.tsv", kOwn);
+  const std::string frames =
+      "1\t42\t3\t7\tframe\t2\t0\ttrain.py:main:1\n1\t42\t3\t7\tframe\t3\t2\tm.py:forward:2\n"
+      "1\t42\t3\t7\tframe\t4\t3\tm.py:matmul:3\n1\t42\t3\t7\tframe\t5\t2\tm.py:step:4\n";
+  run.Feed({std::string(kStacksHeading) + frames +
+            "100\t42\t3\t7\tstack\t4\t0\t\n120\t42\t3\t7\tstack\t4\t0\t\n"
+            "140\t42\t3\t7\tstack\t5\t0\t\n150\t42\t3\t8\tstack\t2\t0\t\n"
+            "160\t42\t3\t7\tstack\t9\t0\t\n9000000000\t42\t3\t7\tstack\t2\t0\t\n"});
+  std::vector<std::string> texts;
+  for (const Event& event : run.events) {
+    EXPECT_EQ(event.kind, EventKind::kFrame);
+    EXPECT_EQ(event.rank, 3);
+    texts.push_back(fmt::format("{} {} {} {}+{} of {}: {}", event.tid, event.name, event.value,
+                                event.t_ns - DecodeRun::kWall, event.dur_ns, event.caller,
+                                event.args.at(0).value));
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{
+                       "7 m.py:matmul:3 4 100+40 of 3: 2", "7 m.py:forward:2 3 100+40 of 2: 0",
+                       // The thread was not looked at for 9 s.
+                       "7 m.py:step:4 5 140+0 of 2: 1", "7 train.py:main:1 2 100+40 of 0: 0",
+                       "7 train.py:main:1 2 9000000000+0 of 0: 1", "8 train.py:main:1 2 150+0 of 0: 1"}));
+  EXPECT_EQ(run.stats.bad_records, 1u) << "of a frame that was not sent";
+}
+
+TEST(Stacks, FramesThatMakeNoTreeAreCounted) {
+  DecodeRun run("stacks.tsv", kOwn);
+  run.Feed({"1\t42\t\t7\tframe\t2\t2\tcalls itself\n1\t42\t\t7\tframe\t3\t4\ta\n"
+            "1\t42\t\t7\tframe\t4\t3\tb\n5\t42\t\t7\tstack\t4\t0\t\n6\t42\t\t7\tstack\t0\t0\t\n"
+            "6\t42\t\t7\tstack\tx\t0\t\n6\t42\t\t7\theap\t3\t0\t\n"});
+  EXPECT_TRUE(run.events.empty());
+  EXPECT_EQ(run.stats.records, 2u);
+  EXPECT_EQ(run.stats.bad_records, 5u);
+}
+
 // Started and ended by their ids: in any order, on any thread; each in the lowest lane that is free.
 TEST(Marks, RangesWithIdsNeedNotNest) {
   DecodeRun run("marks.tsv", kOwn);

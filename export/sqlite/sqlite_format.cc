@@ -141,6 +141,8 @@ void SqliteSink::TakeEvent(const Event& event) {
     case EventKind::kLoss:
       AddEvent(EventTable::kGaps, {event.t_ns, end, event.device, Id(event.name), event.value});
       return;
+    case EventKind::kFrame:  // stacks.tsv is a table already; the vendor's schema has none for it
+      return;
   }
 }
 

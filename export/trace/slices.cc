@@ -58,6 +58,10 @@ Slice OfMark(const Event& event, const DumpInfo& dump) {
     slice.tid = kRangeTid | ((kRangeTid - 1) & NameTid(fmt::format("{} {}", event.pid, slice.track)));
     slice.integers.emplace_back("thread", event.tid);
   }
+  if (event.kind == EventKind::kFrame) {
+    slice.track = fmt::format("call stack of thread {}", event.tid);
+    slice.tid = kRangeTid | ((kRangeTid - 1) & NameTid(fmt::format("{} {}", event.pid, slice.track)));
+  }
   if (event.kind == EventKind::kStep) {
     slice.tid = kStepTid | (event.pid & kTidMask);
     slice.track = "Steps";

@@ -29,6 +29,10 @@ enum class MarkKind : uint16_t {
   kStepEnd = 5,
   kRangeStart = 6,  // value = its id in the process, never 0; may end on another thread, in any order
   kRangeEnd = 7,    // value = the id; no name
+  // Sampled call stacks: frames are a tree, and a stack is its innermost frame. A frame is sent before the first
+  // stack of a session that needs it.
+  kFrame = 8,  // value = id | id of the frame that called it << 32, 0 = none; ids are 31 bits, never 0
+  kStack = 9,  // value = id of the innermost frame; thread = whose stack it is; no name
 };
 
 // Between the domain of a mark and its name, where it has a domain: "communication\x1f" "all-reduce".

@@ -166,6 +166,20 @@ TEST(AclSwitchesTest, SwitchesWithoutAnOptionAreCarried) {
   EXPECT_EQ(CheckSwitches({{"TORCH_CALL_STACK", "1"}}).result.problems.size(), 1u);
 }
 
+// Without the defaults that stand behind the switches.
+TEST(AclSwitchesTest, CarriedSwitchesMayBeInTheJson) {
+  CheckRequest request;
+  std::vector<Problem> problems;
+  ParseJson(R"({"TORCH_CALL_STACK": "on"})", &request.given, &problems);
+  const CheckResult result = Check(request);
+  ASSERT_TRUE(problems.empty() && result.ok()) << Texts(result);
+  EXPECT_TRUE(result.options.On("TORCH_CALL_STACK"));
+  EXPECT_TRUE(result.options.Asked("TORCH_CALL_STACK"));
+  EXPECT_FALSE(result.options.On("aicpu"));
+  request.given.front().value = "1";
+  EXPECT_EQ(Check(request).problems.size(), 1u);
+}
+
 TEST(AclSwitchesTest, UnknownNames) {
   Answer answer = CheckSwitches({{"ACL_PROF_GPU", "on"}, {"acl_prof_aicpu", "on"}});
   ASSERT_EQ(answer.result.problems.size(), 2u);

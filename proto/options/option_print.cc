@@ -101,7 +101,8 @@ constexpr std::string_view kRules = R"(
 ## ACL_PROF_* switches
 
 Values are `on` and `off` (`True` and `False` are the same). The defaults apply only if
-the profiler of the framework requests them.
+the profiler of the framework requests them. `ACL_PROF_ACL_API` and `TORCH_CALL_STACK`, which equal no option,
+may also be keys of `PROFILING_OPTIONS`, without these defaults.
 
 )";
 

@@ -199,7 +199,7 @@ constexpr auto kSwitches = std::to_array<AclSwitch>({
     {"ACL_PROF_L2CACHE", "off", "l2=on", "L2 cache; makes dumps large"},
     {"ACL_PROF_HCCL_TRACE", "on", "hccl=on", "collective communication"},
     {"ACL_PROF_TRAINING_TRACE", "off", "training_trace=on", "iteration trace"},
-    {"TORCH_CALL_STACK", "off", "", "call stacks of framework operators, from the application"},
+    {"TORCH_CALL_STACK", "off", "", "ranges of a model's modules and sampled call stacks, by profd's Python package"},
     {"aiCoreMetricsType", "1", "aic_metrics", "0..5, or 0xFF for none: see the next table"},
 });
 

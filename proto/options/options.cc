@@ -143,7 +143,7 @@ void Checker::TakeCarried(const OptionInput& given) {
 }
 
 void Checker::Take(const OptionInput& given) {
-  if (given.via == OptionSyntax::kAclSwitch && IsCarriedSwitch(given.key)) return TakeCarried(given);
+  if (IsCarriedSwitch(given.key)) return TakeCarried(given);
   const Option* option = Find(given.key);
   if (option == nullptr) {
     return Add(UnknownOption(given.key, given.value));

@@ -103,8 +103,8 @@ TEST(OptionsJsonTest, UnknownKeysOfAnyType) {
     EXPECT_THAT(Describe(result.problems[0]), testing::StartsWith("gpu_freq = "));
     EXPECT_THAT(Describe(result.problems[0]), HasSubstr("unknown option"));
   }
-  // A switch is none, in JSON.
-  EXPECT_FALSE(CheckJson(R"({"ACL_PROF_ACL_API":"on"})").ok());
+  // A switch that equals an option is none, in JSON.
+  EXPECT_FALSE(CheckJson(R"({"ACL_PROF_AICPU":"on"})").ok());
 }
 
 TEST(OptionsJsonTest, SyntaxHasLineAndColumn) {

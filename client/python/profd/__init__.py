@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from ._lib import ProfdError, counters, library_path, version
 from ._marks import Step, annotate, mark, range_end, range_pop, range_push, range_start, step
+from ._modules import trace_modules
 from ._profile import Profile, active, attach, collect_allow, init, session, set_metadata, shutdown
 from ._schedule import ProfilerAction, ScheduledProfile, profile, schedule
 from .profiler import Profiler
@@ -26,7 +27,8 @@ record_function = annotate  # the name PyTorch's users know
 __all__ = [
     "Profile", "ProfdError", "Profiler", "ProfilerAction", "ScheduledProfile", "Step", "active", "annotate",
     "attach", "collect_allow", "counters", "init", "library_path", "mark", "profile", "range_end", "range_pop", "range_push",
-    "range_start", "record_function", "schedule", "session", "set_metadata", "shutdown", "step", "version",
+    "range_start", "record_function", "schedule", "session", "set_metadata", "shutdown", "step", "trace_modules",
+    "version",
 ]
 
 

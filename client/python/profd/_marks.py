@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 
+from . import _modules, _stacks
 from ._lib import lib, text
 
 _open = threading.local()  # the step this thread has begun and not ended
@@ -40,7 +41,13 @@ def step(number: int) -> Step:
         before.end()
     this = Step(int(number))
     _open.step = this
+    _stacks.note_step()
+    if _modules.hooked:
+        _modules.end_open()
+    if bool(_stacks.wanted) != _modules.hooked:
+        _modules.follow(_stacks.wanted)
     lib().profd_step_begin(this.number)
+    _stacks.watch()
     return this
 
 
@@ -54,11 +61,13 @@ def end_step() -> None:
 def mark(name: str, domain: str = "") -> None:
     """An instant in the profile."""
     lib().profd_mark_in(text(domain), text(name))
+    _stacks.watch()
 
 
 def range_push(name: str) -> None:
     """A range of this thread begins; ranges nest."""
     lib().profd_range_push(text(name))
+    _stacks.watch()
 
 
 def range_pop() -> None:

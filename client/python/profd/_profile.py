@@ -10,7 +10,7 @@ import re
 import shutil
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Type, TypeVar, Union, cast
 
-from . import _lib, _marks
+from . import _lib, _marks, _stacks
 from ._lib import ProfdError, check, last_error, lib, text, warn
 
 _START_MS = 10_000
@@ -36,12 +36,15 @@ def init(job_id: Optional[str] = None, rank: Optional[int] = None, local_rank: O
         ids = (ctypes.c_int32 * len(devices))(*devices)
         config.devices, config.device_count = ids, len(devices)
     code = lib().profd_init(ctypes.byref(config))
+    _stacks.watch(again=True)
     return bool(code == _lib.OK)
 
 
 def attach(timeout: float = 10.0) -> bool:
     """Waits for the daemon; True when attached."""
-    return bool(lib().profd_attach(int(timeout * 1000)) == _lib.OK)
+    attached = bool(lib().profd_attach(int(timeout * 1000)) == _lib.OK)
+    _stacks.watch()
+    return attached
 
 
 def shutdown() -> None:
@@ -176,7 +179,7 @@ class Profile:
         collectors = a["collectors"]
         if collectors is not None and not isinstance(collectors, str):
             collectors = ",".join(collectors)
-        lib().profd_attach(int(self._timeout * 1000))
+        attach(self._timeout)
         args = _lib.StartArgs(
             size=ctypes.sizeof(_lib.StartArgs), options_json=text(a["options"]),
             label=text(a["label"]), duration_ms=int(a["duration"] * 1000),

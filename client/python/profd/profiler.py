@@ -16,7 +16,7 @@ from ._profile import Profile, Summary
 _HARDWARE = {"sys_hardware_mem_freq": 50, "sys_io_sampling_freq": 50, "sys_interconnection_freq": 50,
              "dvpp_freq": 50}
 # Arguments of MindSpore's Profiler that have an option here.
-_SWITCHES = {"l2_cache": "l2", "hccl": "hccl", "aicpu": "aicpu", "mstx": "msproftx"}
+_SWITCHES = {"l2_cache": "l2", "hccl": "hccl", "aicpu": "aicpu", "mstx": "msproftx", "with_stack": "TORCH_CALL_STACK"}
 # Its numbers for aic_metrics.
 _METRICS: Dict[Union[int, str], str] = {
     0: "PipeUtilization", 1: "ArithmeticUtilization", 2: "Memory", 3: "MemoryL0", 4: "MemoryUB", 5: "L2Cache"}
@@ -28,7 +28,7 @@ class Profiler:
     output_path        the dump is copied there at the end (the option `output`)
     start_profile      False: not before start()
     aicore_metrics     number or name (the option aic_metrics)
-    l2_cache, hccl, aicpu, mstx, hardware
+    l2_cache, hccl, aicpu, mstx, with_stack, hardware
                        True/False for the option of that data; hardware=False leaves out the device's
                        bandwidth and memory channels
     options            PROFILING_OPTIONS, over all of these

@@ -1,0 +1,139 @@
+"""Sampled Python stacks of the training threads, while a session wants them (TORCH_CALL_STACK).
+
+A daemon thread waits in libprofd, without the interpreter's lock, until one does. Frames are sent once to each session
+and numbered: a stack is the number of its innermost frame.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import CodeType, FrameType
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from ._lib import lib
+
+_DEFAULT_HZ, _MOST_HZ = 50, 100
+_WAIT_MS = 60_000
+_MOST_FRAMES = 65_536  # told apart; what is called by more of them is theirs
+_MOST_DEPTH = 200
+_NAME_BYTES = 88  # of a mark
+
+wanted = 0  # 0: by no session; another number whenever one begins to
+_lock = threading.Lock()
+_thread: Optional[threading.Thread] = None
+_stepping: Dict[int, int] = {}  # threads that have begun a step: identifier -> the kernel's
+
+
+def watch(again: bool = False) -> None:
+    """To be called once the library runs: from here on sessions are heard. `again`: also after a shutdown."""
+    global _thread
+    if _thread is not None and not again or lib().path is None:
+        return
+    with _lock:
+        if _thread is None or again and not _thread.is_alive():
+            _thread = threading.Thread(target=_run, name="profd-stacks", daemon=True)
+            _thread.start()
+
+
+def note_step() -> None:
+    """This thread begins a step: it is one of those that train."""
+    _stepping.setdefault(threading.get_ident(), threading.get_native_id())
+
+
+def _rate() -> int:
+    try:
+        return min(_MOST_HZ, max(1, int(os.environ.get("PROFD_STACK_HZ", _DEFAULT_HZ))))
+    except ValueError:
+        return _DEFAULT_HZ
+
+
+def _run() -> None:
+    global wanted
+    library, period_ms, tree = lib(), 1000 // _rate(), _Tree()
+    while True:
+        heard = library.profd_stacks_wanted(wanted, period_ms if wanted else _WAIT_MS)
+        if heard < 0:  # profd was shut down
+            wanted = 0
+            return
+        if heard != wanted:
+            wanted = heard
+            tree.sent.clear()
+        if wanted:
+            _sample(library, tree)
+
+
+def _sample(library: Any, tree: _Tree) -> None:
+    main = threading.main_thread()
+    threads = dict(_stepping)
+    if main.ident is not None and main.native_id is not None:
+        threads[main.ident] = main.native_id
+    frames = sys._current_frames()
+    for ident, native in threads.items():
+        frame = frames.get(ident)
+        if frame is None:
+            _stepping.pop(ident, None)  # it has ended
+            continue
+        leaf = tree.send(library, _stack(frame))
+        if leaf:
+            library.profd_stack_sample(leaf, native)
+
+
+def _stack(frame: Optional[FrameType]) -> List[Tuple[CodeType, int]]:
+    """Outermost first; what is too deep is its caller's."""
+    stack: List[Tuple[CodeType, int]] = []
+    while frame is not None:
+        stack.append((frame.f_code, frame.f_lineno or 0))
+        frame = frame.f_back
+    return stack[:-_MOST_DEPTH - 1:-1]
+
+
+def _name(code: CodeType, line: int) -> bytes:
+    """ "file.py:function:line", with nothing in it that separates frames; a long function loses its begin."""
+    end = f":{line}".encode()
+    file = os.path.basename(code.co_filename).encode("utf-8", "replace")[:40]
+    function = getattr(code, "co_qualname", code.co_name).encode("utf-8", "replace")
+    room = _NAME_BYTES - len(end) - len(file) - 1
+    text = file + b":" + function[-room:] + end
+    return text.decode("utf-8", "ignore").replace(";", ",").replace(" ", "_").encode()
+
+
+class _Tree:
+    """The frames seen so far, each below the one that called it."""
+
+    def __init__(self) -> None:
+        self.numbers: Dict[Tuple[int, CodeType, int], int] = {}
+        self.sent: Set[int] = set()  # to the sessions that are
+
+    def send(self, library: Any, stack: List[Tuple[CodeType, int]]) -> int:
+        """The number of the stack's innermost frame; 0 when some frame could not be sent (the ring counts it)."""
+        caller = 0
+        for code, line in stack:
+            number = self._number(caller, code, line)
+            if number == 0:
+                break
+            if number not in self.sent:
+                if not library.profd_stack_frame(number, caller, _name(code, line)):
+                    return 0
+                self.sent.add(number)
+            caller = number
+        return caller
+
+    def _number(self, caller: int, code: CodeType, line: int) -> int:
+        key = (caller, code, line)
+        number = self.numbers.get(key)
+        if number is None:
+            if len(self.numbers) >= _MOST_FRAMES:
+                return 0
+            number = self.numbers[key] = len(self.numbers) + 1
+        return number
+
+
+def _after_fork() -> None:
+    global wanted, _thread, _lock
+    wanted, _thread, _lock = 0, None, threading.Lock()
+    _stepping.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

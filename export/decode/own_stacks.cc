@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "export/decode/own_parts.h"
+#include "export/decode/text_parts.h"
+#include "export/text_scan.h"
+
+namespace profd::exporting {
+namespace {
+
+// host/profd/stacks.tsv (docs/dumps.md): time_ns, pid, rank, thread, kind, frame, caller, name. A frame is a slice from
+// the first sample that has it to the first that has it no more, or to the last sample before a pause.
+class StacksDecoder : public Decoder {
+ public:
+  explicit StacksDecoder(const DecodeContext& context)
+      : clock_(context.clock), window_(context.window), event_(context.event) {}
+
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    ForEachLine(bytes, [this](std::string_view line) {
+      if (line.empty() || line.starts_with("time_ns\t")) return;
+      if (Line(line)) {
+        ++stats_.records;
+      } else {
+        CountBad(line, &stats_);
+      }
+    });
+  }
+
+  void Finish() override {
+    for (auto& [id, thread] : threads_) Close(id, &thread, 0, thread.last_ns);
+  }
+
+ private:
+  using ThreadId = std::pair<int64_t, int64_t>;  // pid, thread
+  static constexpr size_t kMaxThreads = 65536;
+  static constexpr size_t kMaxFrames = size_t{1} << 20;
+  static constexpr size_t kMaxDepth = 512;
+  // A thread that was not sampled for so long was not looked at: the slowest rate is 1 Hz.
+  static constexpr int64_t kPauseNs = 2 * kNsPerSecond;
+
+  struct Frame {
+    int64_t caller = 0;
+    std::string name;
+  };
+  struct Open {
+    int64_t id = 0;
+    int64_t t_ns = 0;
+    uint64_t samples = 0;  // whose innermost frame it was
+  };
+  struct Thread {
+    std::vector<Open> open;  // outermost first
+    int64_t last_ns = 0;
+    std::optional<int> rank;
+  };
+
+  bool Line(std::string_view line) {
+    TextScan scan(line);
+    int64_t ns = 0, id = 0, caller = 0, rank_number = 0;
+    ThreadId thread;
+    TextScan time(scan.Field('\t'));
+    TextScan pid(scan.Field('\t'));
+    const std::string_view rank = scan.Field('\t');
+    TextScan tid(scan.Field('\t'));
+    const std::string_view kind = scan.Field('\t');
+    TextScan frame(scan.Field('\t'));
+    TextScan of(scan.Field('\t'));
+    if (!time.Int(&ns) || !pid.Int(&thread.first) || !tid.Int(&thread.second) || !frame.Int(&id) ||
+        !of.Int(&caller) || id <= 0 || (!rank.empty() && !TextScan(rank).Int(&rank_number))) {
+      return false;
+    }
+    if (kind == "frame") return Define(thread.first, id, caller, scan.Field('\t'));
+    if (kind != "stack") return false;
+    std::optional<int> known;
+    if (!rank.empty() && rank_number >= 0 && rank_number <= INT32_MAX) known = static_cast<int>(rank_number);
+    return Sample(thread, clock_.HostNs(ns), id, known);
+  }
+
+  bool Define(int64_t pid, int64_t id, int64_t caller, std::string_view name) {
+    if (caller < 0 || caller == id || frames_.size() >= kMaxFrames) return false;
+    frames_[{pid, id}] = {caller, std::string(name)};
+    return true;
+  }
+
+  // Outermost first; empty: a frame is not known.
+  std::vector<int64_t> PathOf(int64_t pid, int64_t leaf) const {
+    std::vector<int64_t> path;
+    for (int64_t id = leaf; id != 0;) {
+      auto found = frames_.find({pid, id});
+      if (found == frames_.end() || path.size() >= kMaxDepth) return {};
+      path.push_back(id);
+      id = found->second.caller;
+    }
+    std::reverse(path.begin(), path.end());
+    return path;
+  }
+
+  bool Sample(const ThreadId& id, int64_t t_ns, int64_t leaf, std::optional<int> rank) {
+    const std::vector<int64_t> path = PathOf(id.first, leaf);
+    if (path.empty() || (threads_.size() >= kMaxThreads && !threads_.contains(id))) return false;
+    Thread& thread = threads_[id];
+    if (!thread.open.empty() && t_ns - thread.last_ns > kPauseNs) Close(id, &thread, 0, thread.last_ns);
+    thread.rank = rank;
+    size_t same = 0;
+    while (same < path.size() && same < thread.open.size() && thread.open[same].id == path[same]) ++same;
+    Close(id, &thread, same, t_ns);
+    for (size_t depth = same; depth < path.size(); ++depth) thread.open.push_back({path[depth], t_ns});
+    ++thread.open.back().samples;
+    thread.last_ns = t_ns;
+    return true;
+  }
+
+  // What is deeper than `depth`, innermost first.
+  void Close(const ThreadId& id, Thread* thread, size_t depth, int64_t end_ns) {
+    while (thread->open.size() > depth) {
+      const Open open = thread->open.back();
+      thread->open.pop_back();
+      const Frame& frame = frames_.at({id.first, open.id});
+      Event event;
+      event.kind = EventKind::kFrame;
+      event.t_ns = open.t_ns;
+      event.dur_ns = std::max<int64_t>(0, SpanNs(open.t_ns, end_ns));
+      event.pid = id.first;
+      event.tid = id.second;
+      event.rank = thread->rank;
+      event.name = frame.name;
+      event.value = open.id;
+      event.caller = frame.caller;
+      event.args.push_back({"samples", static_cast<double>(open.samples)});
+      if (event_ && Touches(window_, event)) event_(event);
+    }
+  }
+
+  ClockMap clock_;
+  TimeWindow window_;
+  std::function<void(const Event&)> event_;
+  std::map<std::pair<int64_t, int64_t>, Frame> frames_;  // by pid and id
+  std::map<ThreadId, Thread> threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeStacksDecoder(const DecodeContext& context) {
+  return std::make_unique<StacksDecoder>(context);
+}
+
+}  // namespace profd::exporting
