@@ -68,6 +68,11 @@ std::string TextOf(std::string_view base) {
            "5000000500\t42\t0\t42\tpop\t\t0\n5000000900\t42\t0\t42\tstep_begin\t\t7\n"
            "5000001900\t42\t0\t42\tstep_end\t\t7\n";
   }
+  if (base == "stacks.tsv") {
+    return "time_ns\tpid\trank\tthread\tkind\tframe\tcaller\tname\n5000000001\t42\t0\t42\tframe\t1\t0\ta.py:f:1\n"
+           "5000000001\t42\t0\t42\tframe\t2\t1\ta.py:g:2\n5000000002\t42\t0\t42\tstack\t2\t0\t\n"
+           "5000000500\t42\t0\t42\tstack\t1\t0\t\n";
+  }
   return {};
 }
 
