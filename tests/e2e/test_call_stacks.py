@@ -386,6 +386,14 @@ class Modules(WithStandIn):
             "-3", ("+4", "module", "net.layers.second"), "-4", "-2", "-1"])
         self.assertEqual(self.open(), set())
 
+    def test_an_old_torch_has_no_begin_of_the_backward(self):
+        class Old(Module):
+            register_full_backward_pre_hook = property()
+        model = Old()
+        profd.trace_modules(model)
+        self.step()
+        self.assertEqual((len(model.before), len(model.after), model.after_backward), (1, 1, []))
+
     def test_hooks_are_taken_away(self):
         model = Module(layer=Module())
         profd.trace_modules(model)

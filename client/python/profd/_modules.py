@@ -89,8 +89,9 @@ def _hook_model(model: Any, root: str) -> None:
         _names[module] = name
         _set(module, "register_forward_pre_hook", _begin_forward)
         _set(module, "register_forward_hook", _end_forward, always_call=True)
-        _set(module, "register_full_backward_pre_hook", _begin_backward)
-        _set(module, "register_full_backward_hook", _end_backward)
+        if hasattr(module, "register_full_backward_pre_hook"):  # since torch 2.0; the end alone is no range
+            _set(module, "register_full_backward_pre_hook", _begin_backward)
+            _set(module, "register_full_backward_hook", _end_backward)
 
 
 def _name_of(module: Any) -> str:
