@@ -159,6 +159,8 @@ void AddOrderFlags(CLI::App* command, StartOptions* o) {
   add("--priority", &o->priority, "0..9; above 5 for administrators", "N");
   command->add_flag("--preempt", o->preempt,
                     "Administrators: preempt sessions of lower priority when the node is full");
+  add("--provider", &o->provider,
+      "Who collects inside the application: auto, mspti (live), aclprof (files at the end), off", "WHO");
   command->add_option("--metadata", o->metadata, "Stored in the manifest; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);

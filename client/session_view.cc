@@ -20,6 +20,7 @@ Cell ResultCell(v1::Outcome::Result result) {
       return {word, Tone::kFaint};
     case v1::Outcome::RESULT_DENIED:
     case v1::Outcome::RESULT_BUSY:
+    case v1::Outcome::RESULT_PARTIAL:
       return {word, Tone::kWarning};
     case v1::Outcome::RESULT_FAILED:
       return {word, Tone::kBad};

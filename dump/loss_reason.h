@@ -11,7 +11,7 @@ enum class LossReason : uint8_t {
   kUnknown,          // of a version that has more reasons than this one
   kQueueFull,        // the writer's queue
   kNoBuffer,         // the driver had data, and no block was free to read them into
-  kRingFull,         // a process' ring of marks
+  kRingFull,         // a process' ring of marks or of activity
   kWriteError,       // the disk refused it
   kStorageLimit,     // the dump was as large as it may become
   kFileLimit,        // another file would have been one too many
@@ -24,6 +24,8 @@ enum class LossReason : uint8_t {
   kNotRecorded,      // the flight recorder did not hold it
   kRecorderEvicted,  // the flight recorder held it no more
   kDaemonEnded,      // the daemon was killed
+  kVendorBuffer,     // the vendor's profiler in the process: no buffer for it, or one that cannot be read
+  kProcessEnded,     // the process ended without handing over its last records
   kNotNoted,         // missing by the timestamps, and the killed daemon had not noted why
 };
 

@@ -90,6 +90,11 @@ Json SessionJson(const Manifest& manifest) {
                                  {"attached", process.attached},
                                  {"devices", process.devices},
                                  {"command", process.command}});
+    if (process.provider.empty()) continue;
+    json["processes"].back()["collector"] = {{"provider", process.provider},
+                                             {"state", process.collector_state},
+                                             {"detail", process.collector_detail},
+                                             {"version", process.collector_version}};
   }
   json["start_step"] = manifest.start_step ? Json(*manifest.start_step) : Json(nullptr);
   json["steps"] = manifest.steps;

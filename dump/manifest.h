@@ -138,6 +138,11 @@ struct ManifestProcess {
   bool attached = false;
   std::vector<int> devices;  // it uses
   std::string command;       // the program's name
+  // What collected inside it: the vendor's interface, its last state, why, its version; empty = nothing did.
+  std::string provider = {};
+  std::string collector_state = {};  // as ProcessCollector of the contract has it
+  std::string collector_detail = {};
+  std::string collector_version = {};
 };
 
 struct Manifest {

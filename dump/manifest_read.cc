@@ -206,6 +206,11 @@ void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
     reader.Get(item, "attached", &process.attached);
     reader.Get(item, "devices", &process.devices);
     reader.Get(item, "command", &process.command);
+    const Json& collector = reader.Child(item, "collector", false);
+    reader.Get(collector, "provider", &process.provider);
+    reader.Get(collector, "state", &process.collector_state);
+    reader.Get(collector, "detail", &process.collector_detail);
+    reader.Get(collector, "version", &process.collector_version);
     manifest->processes.push_back(std::move(process));
   });
   reader.Get(json, "start_step", &manifest->start_step);

@@ -232,7 +232,7 @@ void FileCheck::TakeLines(std::string_view lines) {
   std::string_view line;
   while (NextLine(&lines, &line)) {
     if (file_.own) {
-      records_ += line.empty() || line.starts_with("time_ns\t") ? 0 : 1;
+      records_ += line.empty() || line.starts_with("time_ns\t") || line.starts_with("id\t") ? 0 : 1;
       continue;
     }
     std::optional<int64_t> stamp = LineStamp(file_.base, line);

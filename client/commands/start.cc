@@ -72,6 +72,13 @@ int ExitForStarted(const v1::SessionSpec& request, const v1::Session& session) {
         any_refused = true;
         break;
       case v1::Outcome::RESULT_NEEDS_PROCESS:
+      case v1::Outcome::RESULT_WAITING:
+        break;
+      case v1::Outcome::RESULT_PARTIAL:
+        any_runs = true;
+        break;
+      case v1::Outcome::RESULT_OFF:
+        any_refused = true;
         break;
       default:
         return kExitPartial;

@@ -33,6 +33,8 @@ struct StartOptions {
   bool detach = false;
   std::optional<std::string> priority;
   bool preempt = false;
+  // Of v1.SessionSpec.Provider.
+  std::optional<std::string> provider;
   std::vector<std::string> metadata;
   bool require_all = false;
   bool no_dump = false;

@@ -4,6 +4,7 @@
 #include "client/commands/start.h"
 #include "client/commands/start_parse.h"
 #include "client/parse.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
@@ -48,6 +49,12 @@ Result<int64_t> ParseStep(std::string_view text) {
   if (ParseNumber(text, &step) && step >= 0) return step;
   return InvalidArgument(fmt::format("\"{}\" is not the number of a step; write 200, or +20 to count from the present one",
                                      text));
+}
+
+Result<v1::SessionSpec::Provider> ParseProvider(std::string_view text) {
+  const auto provider = EnumOf<v1::SessionSpec::Provider>(text);
+  if (provider != v1::SessionSpec::PROVIDER_UNSPECIFIED) return provider;
+  return InvalidArgument(fmt::format("\"{}\" is none of auto, mspti, aclprof, off", text));
 }
 
 // 0 would mean "not asked for".
@@ -164,6 +171,8 @@ v1::SessionSpec BuildStartRequest(const StartOptions& options,
   ReadVendorOptions(options, &reader, problems, &request);
   ReadMetadata(options, &reader, &request);
   ReadWhen(options, &reader, &request);
+  v1::SessionSpec::Provider provider{};
+  if (reader.Read("--provider", options.provider, ParseProvider, &provider)) request.set_provider(provider);
   uint32_t priority = 0;
   if (reader.Read("--priority", options.priority, ParseCount, &priority)) {
     request.set_priority(priority);

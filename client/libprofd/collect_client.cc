@@ -88,12 +88,16 @@ void CollectClient::OnNotice(const attach::SessionNotice& notice) {
     order.order = *notice.collect;
     order.kinds = BitsOf(notice.collect->kinds);
     ended_.erase(id);
-  } else if (known != orders_.end()) {
-    const bool served = &PluginOf(known->second) == &mspti_ || id == aclprof_session_;
-    if (ended_.size() < kMaxSessions) ended_[id] = served ? &PluginOf(known->second) : nullptr;
-    orders_.erase(known);
+    Update();
+    return;
   }
+  if (known == orders_.end()) return;
+  End end;
+  if (&PluginOf(known->second) == &mspti_ || id == aclprof_session_) end.plugin = &PluginOf(known->second);
+  orders_.erase(known);
   Update();
+  if (end.plugin != nullptr) end.starts = ReportOf(*end.plugin).starts;
+  if (ended_.size() < kMaxSessions) ended_[id] = end;
 }
 
 void CollectClient::OnFilesTaken(const attach::FilesTaken& taken) {
@@ -336,9 +340,11 @@ void CollectClient::ReportFiles(const Send& send) {
 
 void CollectClient::ReportEnds(const Send& send) {
   for (auto it = ended_.begin(); it != ended_.end();) {
-    const Plugin* const plugin = it->second;
-    // One that goes on for others has no last flush; what is younger than its flush interval is missing.
-    if (plugin != nullptr && !plugin->started && IsAtWork(*plugin)) {
+    const Plugin* const plugin = it->second.plugin;
+    // One that goes on for others brings what it has recorded into the ring at its next start.
+    const bool waits = plugin != nullptr && (plugin->started ? ReportOf(*plugin).flushed < it->second.starts
+                                                             : IsAtWork(*plugin));
+    if (waits) {
       ++it;
       continue;
     }

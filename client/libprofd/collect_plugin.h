@@ -69,6 +69,8 @@ struct profd_collect_report {
   uint64_t lost_bytes;
   char detail[256];
   char version[64];  /* of the vendor's library, as far as it can be seen */
+  uint64_t starts;  /* so far */
+  uint64_t flushed; /* of them: what had been recorded before is in the ring */
 };
 
 struct profd_collect_calls {

@@ -69,6 +69,7 @@ struct FeedOptions {
   // Base name; empty = the format's. Without a format: the one file all texts of the feed go to, of
   // the device or (device -1) of our own; empty = each text names its host file.
   std::string file;
+  size_t record_bytes = 0;  // of host files of fixed records; 0: each text counts as one record
   double hz = 0;           // what the session asked for
   std::array<double, kCollectorOptions> part_hz{};
   std::span<const RecordPart> record_parts{};
@@ -226,11 +227,11 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Any thread. The feed lives as long as the session.
   DumpFeed* AddFeed(FeedOptions options);
   void Push(DumpFeed* feed, BlockRef block);
-  // For HostFileBuffer: a block for texts of host files (empty: there is none), one with `count` of them,
-  // one that found no room.
+  // For HostFileBuffer: a block for texts of host files (empty: there is none), one with `count` records in
+  // its texts, records that found no room.
   BlockBuilder NewTexts(size_t bytes) { return writer_.pool_.Get(bytes); }
   void PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);
-  void CountLostText(DumpFeed* feed, size_t bytes);
+  void CountLostTexts(DumpFeed* feed, size_t bytes, uint64_t records);
   // Blocks pushed after this belong to `epoch`, whose relative timestamps are rebased to the session's start.
   // `late`: the session has been waiting for it, and says so in its manifest.
   void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late);
@@ -245,6 +246,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
                  std::function<void()> done);
   // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
   void NoteOutage(DumpFeed* feed, bool over = false);
+  // Lost before it came to us, in order with what is pushed; records 0 = unknown.
+  void NoteLostBefore(DumpFeed* feed, const ManifestLoss& what);
   // What the driver had for the feed and could not be read, for want of a block. Any thread.
   void NoteNoBlock(DumpFeed* feed, uint64_t records, uint64_t bytes);
   // Its channel's stop has failed: what the driver still holds of it is out of reach.
@@ -285,7 +288,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void Write(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
   void WriteTexts(DumpFeed& feed, std::string_view texts);
   Status AppendText(DumpFeed& feed, std::string_view file, std::string_view lines,
-                    int64_t now_ns);
+                    const SessionDump::Batch& batch);
   Status AppendHostText(DumpFeed& feed, std::string_view file, std::string_view lines,
                         const SessionDump::Batch& batch);
   void CountAged();

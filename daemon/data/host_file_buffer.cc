@@ -42,11 +42,15 @@ void HostFileBuffer::AddPart(std::string_view file, std::string_view lines) {
   if (char* place = Reserve(file, lines.size())) {
     std::memcpy(place, lines.data(), lines.size());
   } else {
-    session_->CountLostText(feed_, lines.size());
+    Lose(lines.size());
   }
 }
 
-char* HostFileBuffer::Reserve(std::string_view file, size_t bytes) {
+void HostFileBuffer::Lose(size_t bytes, uint64_t records) {
+  session_->CountLostTexts(feed_, bytes, records);
+}
+
+char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t records) {
   if (file.size() > kMaxName || bytes > kMaxPart) return nullptr;
   const size_t needed = kHeadBytes + file.size() + bytes;
   if (room_.size() - used_ < needed) {
@@ -60,7 +64,7 @@ char* HostFileBuffer::Reserve(std::string_view file, size_t bytes) {
   at = PutHead(file, bytes, at);
   used_ += needed;
   added_ += needed;
-  ++count_;
+  count_ += records;
   return at;
 }
 

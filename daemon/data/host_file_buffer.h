@@ -32,9 +32,10 @@ class HostFileBuffer {
   // Whole lines for host file `file`; empty: our own samples. Longer than a block holds they are
   // cut at a line's end.
   void Add(std::string_view file, std::string_view lines);
-  // Where `bytes` bytes of complete lines of `file` are to be put instead, before anything else is done
-  // with this. Null: nowhere, call Add.
-  char* Reserve(std::string_view file, size_t bytes);
+  // Where `bytes` bytes of complete lines or records of `file` are to be put instead, before anything else
+  // is done with this. Null: nowhere; call Add, or count them with Lose.
+  char* Reserve(std::string_view file, size_t bytes, uint64_t records = 1);
+  void Lose(size_t bytes, uint64_t records = 1);
   // Hands on what was added.
   void Flush();
 
@@ -47,7 +48,7 @@ class HostFileBuffer {
   BlockBuilder block_;
   std::span<std::byte> room_;  // of block_
   size_t used_ = 0;            // of room_
-  uint64_t count_ = 0;         // texts in block_
+  uint64_t count_ = 0;         // records in block_
   size_t added_ = 0;           // bytes since the last Flush, ...
   size_t added_before_ = 0;    // ... and between the two before: what is to be expected
 };

@@ -26,6 +26,22 @@ void WriterSession::NoteLoss(DumpFeed& feed, LossReason reason, uint64_t records
   feed.noted_dropped_bytes_ += bytes;
 }
 
+void WriterSession::NoteLostBefore(DumpFeed* feed, const ManifestLoss& what) {
+  writer_.Post([this, self = shared_from_this(), feed, what] {
+    if (dump_ == nullptr) return;
+    feed->counters_.dropped_records.fetch_add(what.records, std::memory_order_relaxed);
+    feed->counters_.dropped_bytes.fetch_add(what.bytes, std::memory_order_relaxed);
+    feed->noted_dropped_ += what.records;
+    feed->noted_dropped_bytes_ += what.bytes;
+    ManifestChannel& channel = ManifestOf(*feed);
+    const ManifestGap gap{what.to_ns, what.records, what.reason, what.from_ns};
+    channel.AddGap(gap);
+    channel.AddLoss(what.reason, what.records, what.bytes, what.to_ns);
+    channel.AddLoss(what.reason, 0, 0, what.from_ns);
+    dump_->NoteLoss(channel, what.reason, gap);
+  });
+}
+
 // Between the last block of the old run and the new one the driver measured nothing. Attempts that
 // failed meanwhile belong to the same gap.
 void WriterSession::NoteRestart(DumpFeed& feed, int64_t now, LossReason reason) {

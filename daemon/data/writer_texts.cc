@@ -12,8 +12,8 @@ void WriterSession::PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, u
   Push(feed, std::move(block).Finish(info, used));
 }
 
-void WriterSession::CountLostText(DumpFeed* feed, size_t bytes) {
-  NoteNoBlock(feed, 1, bytes);
+void WriterSession::CountLostTexts(DumpFeed* feed, size_t bytes, uint64_t records) {
+  NoteNoBlock(feed, records, bytes);
   writer_.dropped_full_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
@@ -25,16 +25,18 @@ void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
   const int64_t now = writer_.clock_.MonotonicRawNs();
   while (NextHostText(&texts, &file, &lines)) {
     if (feed.renumber_) lines = Renumber(feed, file, lines);
-    Status status = AppendText(feed, file, lines, now);
+    const size_t record_bytes = feed.options_.record_bytes;
+    const uint64_t count = record_bytes == 0 ? 1 : lines.size() / record_bytes;
+    Status status = AppendText(feed, file, lines, {count, now, feed.options_.collector});
     if (!status.ok()) {
       if (status.code() == StatusCode::kOutOfRange) {
         LeaveOut(status, feed, lines.size());
       } else {
-        Fail(status, feed, lines.size(), 1);
+        Fail(status, feed, lines.size(), count);
       }
       continue;
     }
-    ++records;
+    records += count;
     bytes += lines.size();
   }
   feed.counters_.records.fetch_add(records, std::memory_order_relaxed);
@@ -42,10 +44,9 @@ void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
   writer_.written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-Status WriterSession::AppendText(DumpFeed& feed, std::string_view file,
-                                 std::string_view lines, int64_t now_ns) {
+Status WriterSession::AppendText(DumpFeed& feed, std::string_view file, std::string_view lines,
+                                 const SessionDump::Batch& batch) {
   const FeedOptions& wish = feed.options_;
-  const SessionDump::Batch batch{1, now_ns, wish.collector};
   if (!file.empty()) return AppendHostText(feed, file, lines, batch);
   if (wish.file.empty()) return dump_->AppendOwn(kOwnSamplesFile, lines);
   if (wish.device >= 0) return dump_->AppendDeviceFile(wish.device, wish.file, lines, batch);

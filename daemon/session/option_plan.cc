@@ -253,6 +253,33 @@ std::vector<std::string> AwaitedOptions(const options::OptionSet& set) {
   return result;
 }
 
+std::vector<std::string> CollectKinds(std::string_view option, std::string_view value) {
+  if (option == "task_trace" || option == "task_time") {
+    // Launch and execution; from l1 on what the operators are besides, collectives among them.
+    if (value == "l0") return {"kernel", "node_api"};
+    return {"kernel", "node_api", "communication"};
+  }
+  if (option == "hccl") return {"communication"};
+  if (option == "runtime_api") return {"runtime_api", "memory"};
+  if (option == "ACL_PROF_ACL_API") return {"acl_api"};
+  if (option == kMarksOption) return {"marker"};
+  return {};
+}
+
+NotServed WhyNotServed(std::string_view option, bool provider_off) {
+  constexpr auto kOfAclprof =
+      std::to_array<std::string_view>({"fp_point", "bp_point", "aic_metrics", "aicpu", "l2"});
+  if (option == "training_trace") {
+    return {true, "the steps that processes mark; iterations of GE, FP and BP points need aclprof, which this "
+                  "version does not run"};
+  }
+  if (std::ranges::find(kOfAclprof, option) != kOfAclprof.end()) {
+    return {false, "only aclprof measures it, which this version does not run"};
+  }
+  if (CollectKinds(option, "on").empty()) return {false, "passed on to the process, and not recorded"};
+  return {false, provider_off ? "the session's provider is off" : "on by default only, and not asked for"};
+}
+
 void ToWire(const options::Effective& effective, v1::EffectiveOption* out) {
   out->set_key(effective.key);
   out->set_value(effective.value);

@@ -252,6 +252,34 @@ TEST_F(OptionPlanTest, ApplicationOptionsAreCarriedAndNoted) {
   EXPECT_EQ(Option(*plan, "task_time").note, kNeedsProcess);
 }
 
+TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
+  using Collect = std::map<std::string, std::vector<std::string>>;
+  attached_ = true;
+  request_.set_options_json(R"({"task_trace":"l0","hccl":"on","runtime_api":"on","aic_metrics":"Memory"})");
+  const Collect collect = Plan()->collect;
+  EXPECT_EQ(collect, (Collect{{"task_trace", {"kernel", "node_api"}},
+                              {"hccl", {"communication"}},
+                              {"runtime_api", {"runtime_api", "memory"}}}));
+  request_.set_provider(v1::SessionSpec::PROVIDER_OFF);
+  EXPECT_TRUE(Plan()->collect.empty());
+  EXPECT_THAT(Option(*Plan(), "hccl").note, HasSubstr("the session's provider is off"));
+}
+
+// task_time is on by default: for those who ask for nothing, and a process that starts its own session.
+TEST_F(OptionPlanTest, TheDefaultIsCollectedWhereNothingElseIsAskedFor) {
+  const std::vector<std::string> all{"kernel", "node_api", "communication"};
+  attached_ = true;
+  request_.set_options_json("{}");
+  EXPECT_EQ(Plan()->collect["task_time"], all);
+  request_.set_options_json(R"({"sys_io_sampling_freq":10})");
+  EXPECT_TRUE(Plan()->collect.empty());
+  EXPECT_EQ(Option(*Plan(), "task_time").note, "on by default only, and not asked for");
+  request_.set_marks(true);
+  EXPECT_EQ(Plan()->collect["task_time"], all);
+  request_.set_options_json(R"({"task_time":"off"})");
+  EXPECT_TRUE(Plan()->collect.empty());
+}
+
 TEST_F(OptionPlanTest, ApplicationOptionsAloneNeedAProcess) {
   for (const char* json : {R"({"msproftx":"on"})", R"({"training_trace":"on","task_trace":"on"})",
                            R"({"aic_metrics":"Memory"})", R"({"l2":"on","output":"/tmp/x"})"}) {
@@ -268,7 +296,7 @@ TEST_F(OptionPlanTest, ApplicationOptionsAloneNeedAProcess) {
     EXPECT_TRUE(plan->application_only);
     EXPECT_TRUE(plan->collectors.empty());
   }
-  EXPECT_EQ(Option(*Plan(), "l2").note, kNeedsProcess);
+  EXPECT_THAT(Option(*Plan(), "l2").note, HasSubstr("only aclprof measures it"));
   request_.set_options_json(R"({"msproftx":"on"})");
   EXPECT_EQ(Option(*Plan(), "msproftx").note, "");
   // Switched off is nothing at all, attached or not; and only that.

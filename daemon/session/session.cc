@@ -28,6 +28,7 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order ord
       starter_(order.starter),
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
+      collect_(plan_.collect, spec_.provider()),
       steps_(StartStepOf(spec_), spec_.schedule().steps()),
       lease_(static_cast<int64_t>(spec_.lease().lease_ms())),
       continues_(std::move(order.continues)),
@@ -337,6 +338,7 @@ void Session::ReleaseAll() {
   }
   released_ = true;
   stop_raw_ns_ = deps_.host.clock.MonotonicRawNs();
+  if (activity_ != nullptr) activity_->SetEnd(stop_raw_ns_);
   BoundEnd();
   stop_deadline_ = std::make_unique<Timer>(deps_.control);
   // The dump gets the rest.
@@ -346,7 +348,7 @@ void Session::ReleaseAll() {
     stop_deadline_.reset();
     CloseDump();
   });
-  pending_ = 1;
+  pending_ = ending_activity_ ? 2 : 1;
   auto gone = [self = shared_from_this()] {
     self->deps_.control.Post([self] { self->OnReleased(); });
   };
@@ -401,6 +403,7 @@ void Session::Conclude(SessionState state) {
 
 void Session::CloseDump() {
   if (std::exchange(closing_, true)) return;
+  EndActivity();
   end_wall_ns_ = deps_.host.clock.WallNs();
   if (dump_ == nullptr) {
     OnClosed(Status::Ok());
@@ -426,6 +429,7 @@ void Session::CloseDump() {
         manifest.stop_raw_ns = self->stop_raw_ns_;
         manifest.steps_done = order.steps_done;
         if (self->marks_ != nullptr) self->marks_->EditManifest(&manifest);
+        SessionActivity::EditManifest(&manifest);
         manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
       },
       [self = shared_from_this()](const Status& status) {

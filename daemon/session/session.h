@@ -18,6 +18,8 @@
 #include "daemon/data/dump_writer.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/peer.h"
+#include "daemon/session/session_activity.h"
+#include "daemon/session/session_collect.h"
 #include "daemon/session/session_job.h"
 #include "daemon/session/session_marks.h"
 #include "daemon/session/session_plan.h"
@@ -181,11 +183,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void Launch();
   void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last);
   void OnMarks(const TrainingProcess& process, const MarkBatch& batch);
-  void OnProcessGone(const TrainingProcess& process);
+  void OnCollector(const TrainingProcess& process, const attach::CollectorReport& report);
+  void OnProcessGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order);
   void StopLater(std::string reason);
   bool StillWanted();
   void TakeMarks();
   void EndMarks();
+  void EndActivity();
   void LeaveJob();
   void FillProgress(v1::SessionStatus* out) const;
   void DescribeProgress(Manifest* manifest) const;
@@ -226,6 +230,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void TakePastClocks();
   void FillRows(v1::SessionStatus* out) const;
   void FillOptions(v1::SessionStatus* out) const;
+  void AddActivity(v1::SessionStatus* out) const;
+  void CountActivity(const std::string& option, v1::Outcome* out) const;
   void FillSegments(v1::SessionStatus* out) const;
   int64_t LeftMs() const;
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
@@ -268,6 +274,11 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Timer> end_deadline_;   // for all of it
   std::unique_ptr<SessionJob> job_;  // null: the order names no job and no process
   std::unique_ptr<SessionMarks> marks_;
+  SessionCollect collect_;
+  std::unique_ptr<SessionActivity> activity_;  // null without a dump
+  bool activity_ended_ = false;
+  bool ending_activity_ = false;  // the processes were asked for their last records
+  std::unique_ptr<Timer> activity_deadline_;
   SessionStatistics statistics_;
   StepCounter steps_;
   Lease lease_;

@@ -36,7 +36,7 @@ SessionJob::SessionJob(JobDirectory* directory_or_null, SessionTargets targets,
   }
 }
 
-void SessionJob::Watch(Events events, std::function<bool()> with_marks) {
+void SessionJob::Watch(Events events, std::function<bool()> with_rings) {
   events_ = std::move(events);
   if (directory_ == nullptr) return;
   JobDirectory::Watcher watcher;
@@ -44,10 +44,14 @@ void SessionJob::Watch(Events events, std::function<bool()> with_marks) {
   watcher.on_attached = [this](const TrainingProcess& process) {
     if (targets_.Matches(process)) Join(process);
   };
-  watcher.on_detached = [this](const TrainingProcess& process, bool) { OnDetached(process); };
+  watcher.on_detached = [this](const TrainingProcess& process, bool in_good_order) {
+    OnDetached(process, in_good_order);
+  };
   watcher.on_marks = [this](const MarkBatch& batch) { OnMarks(batch); };
-  watcher.wants = [this, with_marks = std::move(with_marks)](uint64_t attach_id) {
-    return attached_.contains(attach_id) && with_marks();
+  watcher.on_activity = [this](const ActivityBatch& batch) { OnActivity(batch); };
+  watcher.on_collector = [this](uint64_t id, const attach::CollectorReport& report) { OnCollector(id, report); };
+  watcher.wants = [this, with_rings = std::move(with_rings)](uint64_t attach_id) {
+    return attached_.contains(attach_id) && with_rings();
   };
   watch_ = directory_->Watch(std::move(watcher));
 }
@@ -114,12 +118,26 @@ void SessionJob::OnMarks(const MarkBatch& batch) {
   events_.on_marks(process, batch);
 }
 
-void SessionJob::OnDetached(const TrainingProcess& process) {
+void SessionJob::OnActivity(const ActivityBatch& batch) {
+  if (events_.on_activity != nullptr && attached_.contains(batch.attach_id)) events_.on_activity(batch);
+}
+
+void SessionJob::OnCollector(uint64_t attach_id, const attach::CollectorReport& report) {
+  if (report.session_id != session_id_ || events_.on_collector == nullptr) return;
+  const auto found = std::find_if(members_.begin(), members_.end(), [attach_id](const auto& member) {
+    return member.second.attach_id == attach_id;
+  });
+  if (found == members_.end()) return;
+  const TrainingProcess process = found->second;
+  events_.on_collector(process, report);
+}
+
+void SessionJob::OnDetached(const TrainingProcess& process, bool in_good_order) {
   auto found = members_.find(process.pid);
   if (found == members_.end() || found->second.attach_id != process.attach_id) return;
   found->second.attach_id = 0;
   attached_.erase(process.attach_id);
-  events_.on_gone(process);
+  events_.on_gone(process, process.attach_id, in_good_order);
 }
 
 const TrainingProcess* SessionJob::CountingProcess() const {

@@ -28,7 +28,10 @@ class SessionJob {
     // this session is to last has ended.
     std::function<void(const TrainingProcess&, int64_t step, bool begin, bool last)> on_step;
     std::function<void(const TrainingProcess&, const MarkBatch&)> on_marks;
-    std::function<void(const TrainingProcess&)> on_gone;
+    std::function<void(const ActivityBatch&)> on_activity = nullptr;
+    std::function<void(const TrainingProcess&, const attach::CollectorReport&)> on_collector = nullptr;
+    // `attach_id` is that it had.
+    std::function<void(const TrainingProcess&, uint64_t attach_id, bool in_good_order)> on_gone;
     // Another process of the job has attached.
     std::function<void()> on_come = nullptr;
   };
@@ -37,8 +40,8 @@ class SessionJob {
   SessionJob(JobDirectory* directory_or_null, SessionTargets targets, const StartTime& start_time,
              std::string session_id);
 
-  // Events from now on, until the object goes. `with_marks`: their rings are to be read.
-  void Watch(Events events, std::function<bool()> with_marks);
+  // Events from now on, until the object goes. `with_rings`: what is in their rings is wanted now.
+  void Watch(Events events, std::function<bool()> with_rings);
   // Notifies every attached process, and those that attach later: "armed", "running", "ended".
   void Tell(attach::SessionNotice notice);
   // No more events.
@@ -61,7 +64,9 @@ class SessionJob {
   void Join(const TrainingProcess& process);
   void OnStep(uint64_t attach_id, const attach::StepReport& report);
   void OnMarks(const MarkBatch& batch);
-  void OnDetached(const TrainingProcess& process);
+  void OnActivity(const ActivityBatch& batch);
+  void OnCollector(uint64_t attach_id, const attach::CollectorReport& report);
+  void OnDetached(const TrainingProcess& process, bool in_good_order);
 
   JobDirectory* const directory_;
   const SessionTargets targets_;

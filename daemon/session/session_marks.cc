@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "collectors/series.h"
+#include "daemon/session/session_feed.h"
 
 namespace profd {
 namespace {
@@ -13,30 +14,12 @@ int RankOrder(const std::optional<int>& rank) {
   return rank.value_or(std::numeric_limits<int>::max());
 }
 
-// A feed whose texts all go to one file, and its entry in the manifest.
-DumpFeed* AddMarkFeed(WriterSession& dump, std::string_view collector, int device,
-                      std::string_view file) {
+DumpFeed* AddMarkFeed(WriterSession& dump, std::string_view collector, int device, std::string_view file) {
   FeedOptions options;
   options.collector = collector;
   options.device = device;
   options.file = file;
-  DumpFeed* feed = dump.AddFeed(std::move(options));
-  dump.EditManifest([collector = std::string(collector), device,
-                     file = std::string(file)](Manifest& manifest) {
-    for (ManifestChannel& channel : manifest.channels) {
-      if (channel.collector == collector && channel.device == device) {
-        channel.state = "running";
-        return;
-      }
-    }
-    ManifestChannel channel;
-    channel.collector = collector;
-    channel.device = device;
-    channel.file = file;
-    channel.state = "running";
-    manifest.channels.push_back(std::move(channel));
-  });
-  return feed;
+  return AddSessionFeed(dump, std::move(options));
 }
 
 }  // namespace

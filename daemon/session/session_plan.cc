@@ -261,12 +261,30 @@ class Planner {
     }
   }
 
+  bool AskedNothing() const {
+    return std::none_of(options_.effective.begin(), options_.effective.end(),
+                        [](const options::Effective& effective) { return effective.was_asked; });
+  }
+
+  // What was asked for; and where that is nothing at all, or a process starts its own session, the default.
+  void PlanCollect() {
+    if (ProviderOff()) return;
+    for (const std::string& key : plan_.awaited_options) {
+      std::vector<std::string> kinds = CollectKinds(key, options_.Text(key));
+      if (!kinds.empty()) plan_.collect.emplace(key, std::move(kinds));
+    }
+    constexpr std::string_view kDefault = "task_time";
+    const bool implied = !options_.Asked(kDefault) && !options_.Asked("task_trace") &&
+                         options_.On(kDefault) &&
+                         ((AskedNothing() && spec_.collectors().empty()) || spec_.marks());
+    if (implied) plan_.collect.emplace(kDefault, CollectKinds(kDefault, options_.Text(kDefault)));
+  }
+
+  bool ProviderOff() const { return spec_.provider() == v1::SessionSpec::PROVIDER_OFF; }
+
   // msproftx, unless it is the default and was not mentioned.
   void PlanMarks() {
-    const bool asked_nothing =
-        std::none_of(options_.effective.begin(), options_.effective.end(),
-                     [](const options::Effective& effective) { return effective.was_asked; });
-    const bool implied = !options_.Asked(kMarksOption) && (asked_nothing || spec_.marks());
+    const bool implied = !options_.Asked(kMarksOption) && (AskedNothing() || spec_.marks());
     // The ranges of modules are marks.
     plan_.takes_marks = implied || options_.On(kMarksOption) || options_.On(kStacksOption);
     if (!implied) return;
@@ -282,12 +300,16 @@ class Planner {
   void DescribeOptions() {
     plan_.options = options_.effective;
     PlanMarks();
+    PlanCollect();
     RoundRates(ConcernedDevices(), context_.collectors, &plan_.options);
     const bool attached = Attached();
     for (options::Effective& effective : plan_.options) {
       if (plan_.application_options.contains(effective.key)) {
-        bool served = attached && effective.key == kMarksOption;
-        AddNote(served ? std::string_view() : kNeedsProcess, &effective);
+        if (!attached) {
+          AddNote(kNeedsProcess, &effective);
+        } else if (effective.key != kMarksOption && !plan_.collect.contains(effective.key)) {
+          AddNote(WhyNotServed(effective.key, ProviderOff()).why, &effective);
+        }
         continue;
       }
       const options::Option* option = options::Find(effective.key);

@@ -48,6 +48,8 @@ struct SessionPlan {
   std::vector<options::Effective> options;
   // Those whose data come from inside the application and that are on: for the attached processes.
   std::map<std::string, std::string> application_options;
+  // By option, what MSPTI is to collect inside the attached processes (attach::CollectOrder).
+  std::map<std::string, std::vector<std::string>> collect;
   bool takes_marks = false;  // marks and ranges of attached processes; steps are always taken
   // Of these the ones asked for: each gets an outcome of its own.
   std::vector<std::string> awaited_options;

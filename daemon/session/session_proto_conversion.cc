@@ -306,6 +306,7 @@ void Session::Fill(v1::Session* out) const {
   FillProgress(&status);
   statistics_.Fill(&status);
   FillRows(&status);
+  AddActivity(&status);
   FillOptions(&status);
   FillSegments(&status);
 }
@@ -353,11 +354,16 @@ void Session::FillOptions(v1::SessionStatus* out) const {
                         : served && state_ == SessionState::kScheduled && !spec_.no_dump();
   for (const options::Effective& effective : plan_.options) {
     ToWire(effective, out->add_effective_options());
-    if (takes_marks && effective.key == kMarksOption && effective.note == kNeedsProcess) {
-      out->mutable_effective_options()->rbegin()->clear_note();
-    }
+    const bool late = (takes_marks && effective.key == kMarksOption) || (served && collect_.Has(effective.key));
+    if (late && effective.note == kNeedsProcess) out->mutable_effective_options()->rbegin()->clear_note();
   }
-  for (const std::string& key : plan_.awaited_options) {
+  std::vector<std::string> keys = plan_.awaited_options;
+  for (const auto& [key, kinds] : plan_.collect) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  }
+  const std::vector<TrainingProcess> processes =
+      job_ == nullptr ? std::vector<TrainingProcess>() : job_->Processes();
+  for (const std::string& key : keys) {
     v1::Outcome& outcome = *out->add_outcomes();
     outcome.set_collector(key);
     if (key == kStacksOption && marks_ != nullptr && marks_->stacks_written() > 0) {
@@ -373,10 +379,45 @@ void Session::FillOptions(v1::SessionStatus* out) const {
         outcome.set_records(marks_->written());
         outcome.set_dropped_records(marks_->dropped());
       }
-    } else {
-      outcome.set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
-      outcome.set_detail(std::string(kNeedsProcess));
+      continue;
     }
+    outcome.set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
+    outcome.set_detail(std::string(kNeedsProcess));
+    if (key == kMarksOption) continue;
+    if (collect_.Has(key)) {
+      collect_.Fill(key, processes, finished(), &outcome);
+      CountActivity(key, &outcome);
+    } else if (served) {
+      const NotServed not_served = WhyNotServed(key, spec_.provider() == v1::SessionSpec::PROVIDER_OFF);
+      outcome.set_result(not_served.steps ? v1::Outcome::RESULT_PARTIAL : v1::Outcome::RESULT_UNSUPPORTED);
+      outcome.set_detail(std::string(not_served.why));
+    }
+  }
+}
+
+// All that the processes' profilers recorded, once.
+void Session::AddActivity(v1::SessionStatus* out) const {
+  for (size_t i = 0; activity_ != nullptr && i < kActivityFiles; ++i) {
+    const SessionActivity::Count count = activity_->CountOf(static_cast<ActivityFileId>(i));
+    out->set_records(out->records() + count.records);
+    out->set_dropped_records(out->dropped_records() + count.dropped_records);
+    out->set_dropped_bytes(out->dropped_bytes() + count.dropped_bytes);
+  }
+}
+
+// What an option brought into the dump. Records that several options ask for count for each of them.
+void Session::CountActivity(const std::string& option, v1::Outcome* out) const {
+  if (activity_ == nullptr) return;
+  std::set<ActivityFileId> files;
+  for (const std::string& kind : plan_.collect.at(option)) {
+    if (const std::optional<ActivityFileId> file = FileOfKind(kind)) files.insert(*file);
+  }
+  for (ActivityFileId file : files) {
+    const SessionActivity::Count count = activity_->CountOf(file);
+    out->set_records(out->records() + count.records);
+    out->set_bytes(out->bytes() + count.bytes);
+    out->set_dropped_records(out->dropped_records() + count.dropped_records);
+    out->set_dropped_bytes(out->dropped_bytes() + count.dropped_bytes);
   }
 }
 

@@ -1,5 +1,6 @@
 // A session's dealings with time and with its processes: starts to come, steps, leases, marks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,6 +15,8 @@ namespace {
 constexpr int64_t kPrepareNs = kNsPerSecond;
 // The wall clock may be set while a session waits for an instant of it.
 constexpr int64_t kLookAgainNs = kNsPerSecond;
+// A process hands over its last records within a second (client/libprofd/mspti), or does not.
+constexpr int64_t kLastRecordsNs = 2 * kNsPerSecond;
 
 }  // namespace
 
@@ -27,13 +30,21 @@ void Session::BeginJob() {
   events.on_marks = [this](const TrainingProcess& process, const MarkBatch& batch) {
     OnMarks(process, batch);
   };
-  events.on_gone = [this](const TrainingProcess& process) { OnProcessGone(process); };
+  events.on_activity = [this](const ActivityBatch& batch) {
+    if (activity_ != nullptr) activity_->Take(batch);
+  };
+  events.on_collector = [this](const TrainingProcess& process, const attach::CollectorReport& report) {
+    OnCollector(process, report);
+  };
+  events.on_gone = [this](const TrainingProcess& process, uint64_t attach_id, bool in_good_order) {
+    OnProcessGone(process, attach_id, in_good_order);
+  };
   events.on_come = [this] {
     deps_.control.Post([self = shared_from_this()] { self->JoinDevices(); });
   };
   job_->Watch(std::move(events), [this] {
     // The step to start at may be seen in a ring before the process has reported it.
-    return taking_marks_ || (state_ == SessionState::kScheduled && spec_.schedule().has_start_step());
+    return taking_marks_ || ending_activity_ || (state_ == SessionState::kScheduled && spec_.schedule().has_start_step());
   });
 }
 
@@ -121,6 +132,7 @@ void Session::OnStep(const TrainingProcess& process, int64_t step, bool begin, b
 
 void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
   DCHECK_ON(deps_.control);
+  if (!taking_marks_ && state_ != SessionState::kScheduled) return;
   if (marks_ != nullptr) marks_->Take(process, batch);
   const TrainingProcess* counting = job_->CountingProcess();
   if (counting == nullptr || counting->pid != process.pid) return;
@@ -132,9 +144,27 @@ void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
   }
 }
 
-void Session::OnProcessGone(const TrainingProcess& process) {
+void Session::OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) {
+  DCHECK_ON(deps_.control);
+  collect_.OnReport(process, report);
+  if (!ending_activity_ || !collect_.AllEnded()) return;
+  deps_.control.Post([self = shared_from_this()] { self->EndActivity(); });
+}
+
+void Session::OnProcessGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) {
   DCHECK_ON(deps_.control);
   if (marks_ != nullptr) marks_->OnGone(process.pid);
+  const bool lost = collect_.OnGone(process.pid) && !in_good_order;
+  if (activity_ != nullptr) {
+    activity_->OnGone(attach_id, !lost, deps_.host.clock.MonotonicRawNs());
+    if (lost) {
+      warnings_.push_back(fmt::format("process {}{} ended without handing over its last records", process.pid,
+                                      process.rank ? fmt::format(" (rank {})", *process.rank) : ""));
+    }
+  }
+  if (ending_activity_ && collect_.AllEnded()) {
+    deps_.control.Post([self = shared_from_this()] { self->EndActivity(); });
+  }
   if (!NeedsSteps(spec_) || job_->CountingProcess() != nullptr) return;
   if (state_ == SessionState::kScheduled) {
     StopLater(fmt::format("no attached process is left to begin step {}", spec_.schedule().start_step()));
@@ -213,12 +243,16 @@ void Session::TakeMarks() {
     if (plan_.application_options.contains(std::string(kStacksOption))) marks_->TakeStacks();
     if (launch_step_.first != 0) marks_->NoteRunningStep(launch_step_.first, launch_step_.second);
   }
+  if (dump_ != nullptr && !collect_.empty()) {
+    activity_ = std::make_unique<SessionActivity>(dump_, collect_.Order().kinds, start_raw_ns_);
+  }
   taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
   attach::SessionNotice notice;
   notice.state = "running";
   notice.start_step = StartStepOf(spec_);
   notice.steps = spec_.schedule().steps();
   notice.options = plan_.application_options;
+  if (!collect_.empty()) notice.collect = collect_.Order();
   job_->Tell(std::move(notice));
   if (steps_.over()) StopLater(steps_.Text());
 }
@@ -238,9 +272,31 @@ void Session::EndMarks() {
   if (taking_marks_) job_->Drain();
   taking_marks_ = false;
   if (marks_ != nullptr) marks_->Flush();
+  collect_.End();
+  ending_activity_ = activity_ != nullptr && !collect_.AllEnded();
   attach::SessionNotice notice;
   notice.state = "ended";
   job_->Tell(std::move(notice));
+  if (!ending_activity_) return;
+  activity_deadline_ = std::make_unique<Timer>(deps_.control);
+  activity_deadline_->After(kLastRecordsNs, [this] {
+    warnings_.push_back(fmt::format("process{} {} did not hand over the last records in time",
+                                    collect_.Unended().size() == 1 ? "" : "es",
+                                    fmt::join(collect_.Unended(), ", ")));
+    EndActivity();
+  });
+}
+
+// All that the processes recorded up to the stop is in their rings, or as much of it as will come.
+void Session::EndActivity() {
+  const bool awaited = ending_activity_;
+  if (awaited) job_->Drain();
+  ending_activity_ = false;
+  activity_deadline_.reset();
+  if (activity_ != nullptr && !std::exchange(activity_ended_, true)) {
+    activity_->End(deps_.host.clock.MonotonicRawNs());
+  }
+  if (awaited) OnReleased();
 }
 
 void Session::LeaveJob() {
@@ -256,6 +312,7 @@ void Session::DescribeProgress(Manifest* manifest) const {
   for (const TrainingProcess& process : job_->Processes()) {
     manifest->processes.push_back(
         {process.pid, process.rank, process.attached(), process.devices, process.command});
+    collect_.Describe(&manifest->processes.back());
   }
 }
 
@@ -269,6 +326,7 @@ void Session::FillProgress(v1::SessionStatus* out) const {
     out->set_dropped_marks(marks_->dropped());
   }
   if (job_ != nullptr) job_->Fill(out);
+  for (v1::SessionProcess& process : *out->mutable_processes()) collect_.Fill(process.pid(), &process);
 }
 
 }  // namespace profd

@@ -103,6 +103,7 @@ int Collector::Start(const profd_collect_config& config) {
   if (!pool_.Open()) return ENOMEM;
   config_ = config;
   has_news_ = true;
+  ++starts_;
   changed_.NotifyAll();
   return running_ ? 0 : StartThread();
 }
@@ -136,17 +137,22 @@ void* Collector::ThreadMain(void* collector) {
 void Collector::Run() {
   for (;;) {
     uint32_t kinds = 0;
+    uint64_t start = 0;  // 0: none that is new
     Milliseconds flush = kDefaultFlush;
     {
       const MutexLock lock(mutex_);
       if (stopping_) break;
-      if (std::exchange(has_news_, false)) gave_up_ = false;
+      if (std::exchange(has_news_, false)) {
+        gave_up_ = false;
+        start = starts_;
+      }
       kinds = config_.kinds & kAllKinds;
       if (config_.flush_ms > 0) flush = std::max(kLeastFlush, Milliseconds(config_.flush_ms));
     }
     Milliseconds pause = flush;
     try {
       pause = Round(kinds, flush);
+      if (start != 0) EndStart(start);
     } catch (const std::exception& thrown) {  // of memory; the vendor's are caught where it is called
       Fail("collect", {kInner, thrown.what()});
     }
@@ -156,14 +162,34 @@ void Collector::Run() {
   Detach();
   pool_.Trim();
   SetState({});
+  {
+    const MutexLock lock(mutex_);
+    running_ = stopping_ = false;
+    changed_.NotifyAll();
+  }
+  CallOnChange();
+}
+
+// A session may have ended with it, while others go on: what had been recorded is its, too.
+void Collector::EndStart(uint64_t number) {
+  if (subscribed_) {
+    Rest(pauses_.settle);
+    Flush();
+  }
+  {
+    const MutexLock lock(mutex_);
+    flushed_ = number;
+  }
+  CallOnChange();
+}
+
+void Collector::CallOnChange() {
   void (*on_change)(void*) = nullptr;
   void* user = nullptr;
   {
     const MutexLock lock(mutex_);
-    running_ = stopping_ = false;
     on_change = config_.on_change;
     user = config_.user;
-    changed_.NotifyAll();
   }
   if (on_change != nullptr) on_change(user);
 }
@@ -190,8 +216,6 @@ Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
 }
 
 void Collector::SetState(State state) {
-  void (*on_change)(void*) = nullptr;
-  void* user = nullptr;
   {
     const MutexLock lock(mutex_);
     if (state.state == state_.state && state.code == state_.code && state.kinds == state_.kinds &&
@@ -199,11 +223,9 @@ void Collector::SetState(State state) {
       return;
     }
     state_ = std::move(state);
-    on_change = config_.on_change;
-    user = config_.user;
     changed_.NotifyAll();
   }
-  if (on_change != nullptr) on_change(user);
+  CallOnChange();
 }
 
 Collector::Milliseconds Collector::Attach(uint32_t kinds) {
@@ -444,6 +466,8 @@ void Collector::Report(profd_collect_report* report) {
     full.kinds = state_.kinds;
     CopyText(state_.detail, full.detail);
     CopyText(version_, full.version);
+    full.starts = starts_;
+    full.flushed = flushed_;
     if (writer_ != nullptr) {
       full.records = writer_->published();
       full.dropped = writer_->dropped();

@@ -62,6 +62,8 @@ class Collector {
   // One round; how long until the next.
   Milliseconds Round(uint32_t kinds, Milliseconds flush);
   void SetState(State state);
+  void EndStart(uint64_t number);
+  void CallOnChange();
 
   Milliseconds Attach(uint32_t kinds);
   bool Subscribe();
@@ -86,6 +88,8 @@ class Collector {
   bool running_ GUARDED_BY(mutex_) = false;   // the thread
   bool stopping_ GUARDED_BY(mutex_) = false;
   bool has_news_ GUARDED_BY(mutex_) = false;  // another config
+  uint64_t starts_ GUARDED_BY(mutex_) = 0;
+  uint64_t flushed_ GUARDED_BY(mutex_) = 0;  // of these
   profd_collect_config config_ GUARDED_BY(mutex_) = {};
   State state_ GUARDED_BY(mutex_);
   std::string version_ GUARDED_BY(mutex_);

@@ -1,0 +1,313 @@
+#include "daemon/session/session_activity.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "daemon/session/session_feed.h"
+
+namespace profd {
+namespace {
+
+using attach::ActivityType;
+
+// Texts of one record's process, as numbers of the session.
+class Ids {
+ public:
+  Ids(SessionNames* names, const ActivityBatch& batch)
+      : names_(*names), process_(names->ProcessOf(batch.attach_id)), table_(*batch.names) {}
+  uint32_t operator()(uint32_t ring_id) const {
+    return ring_id == 0 ? 0 : names_.IdOf(process_, ring_id, table_);
+  }
+
+ private:
+  SessionNames& names_;
+  SessionNames::Process& process_;
+  const ActivityNameTable& table_;
+};
+
+uint64_t Duration(uint32_t low, uint32_t high) { return uint64_t{high} << 32 | low; }
+
+constexpr ActivityFileId FileOfRecord(const attach::KernelRecord*) { return ActivityFileId::kKernel; }
+constexpr ActivityFileId FileOfRecord(const attach::CommunicationRecord*) {
+  return ActivityFileId::kCommunication;
+}
+constexpr ActivityFileId FileOfRecord(const attach::ApiRecord*) { return ActivityFileId::kApi; }
+constexpr ActivityFileId FileOfRecord(const attach::MarkerRecord*) { return ActivityFileId::kMarker; }
+constexpr ActivityFileId FileOfRecord(const attach::MemoryRecord*) { return ActivityFileId::kMemory; }
+
+StoredKernel Stored(const attach::KernelRecord& r, int64_t start, uint32_t process, const Ids& id) {
+  return {start,    Duration(r.duration, r.duration_high), r.correlation, r.stream,
+          id(r.name), id(r.type), r.thread, process, r.device, r.logical_device};
+}
+StoredCommunication Stored(const attach::CommunicationRecord& r, int64_t start, uint32_t process,
+                           const Ids& id) {
+  return {start,    Duration(r.duration, r.duration_high),
+          r.correlation, r.count, r.stream, id(r.name), id(r.communicator), id(r.algorithm),
+          process,  r.bandwidth, r.device, r.logical_device, r.data_type, 0};
+}
+StoredApi Stored(const attach::ApiRecord& r, int64_t start, uint32_t process, const Ids& id) {
+  return {start,    Duration(r.duration, r.duration_high), r.correlation, r.thread,
+          id(r.name), process, r.level, 0};
+}
+StoredMarker Stored(const attach::MarkerRecord& r, int64_t start, uint32_t process, const Ids& id) {
+  return {start,  r.id,     id(r.name), id(r.domain), r.thread, r.stream, process,
+          r.flag, r.source, r.device,   r.logical_device, 0};
+}
+StoredMemory Stored(const attach::MemoryRecord& r, int64_t start, uint32_t process, const Ids&) {
+  return {start,     Duration(r.duration, r.duration_high), r.correlation, r.bytes, r.address, r.stream, process,
+          r.operation, r.is_async, r.detail, r.device, r.logical_device};
+}
+
+// The kind of a record's file that its type is of; nothing: of none, or of any.
+std::optional<ActivityFileId> FileOfType(uint16_t type) {
+  switch (static_cast<ActivityType>(type)) {
+    case ActivityType::kKernel:
+      return ActivityFileId::kKernel;
+    case ActivityType::kCommunication:
+      return ActivityFileId::kCommunication;
+    case ActivityType::kApi:
+      return ActivityFileId::kApi;
+    case ActivityType::kMarker:
+      return ActivityFileId::kMarker;
+    case ActivityType::kMemory:
+      return ActivityFileId::kMemory;
+    default:
+      return std::nullopt;
+  }
+}
+
+struct LevelOfKind {
+  std::string_view kind;
+  attach::ApiLevel level;
+};
+constexpr LevelOfKind kLevels[] = {{"acl_api", attach::ApiLevel::kAcl},
+                                   {"node_api", attach::ApiLevel::kNode},
+                                   {"runtime_api", attach::ApiLevel::kRuntime}};
+
+}  // namespace
+
+std::optional<ActivityFileId> FileOfKind(std::string_view kind) {
+  if (kind == "kernel") return ActivityFileId::kKernel;
+  if (kind == "communication") return ActivityFileId::kCommunication;
+  if (kind == "marker") return ActivityFileId::kMarker;
+  if (kind == "memory") return ActivityFileId::kMemory;
+  if (std::ranges::find(kLevels, kind, &LevelOfKind::kind) != std::end(kLevels)) return ActivityFileId::kApi;
+  return std::nullopt;
+}
+
+uint32_t SessionNames::Assign(Process& process, uint32_t ring_id, const ActivityNameTable& names) {
+  const std::string_view text = names.Find(ring_id);
+  uint32_t id = 0;
+  if (!text.empty()) {
+    id = Add(text);
+  } else if (last_ < kMaxNames) {
+    id = ++last_;
+    process.nameless.insert(ring_id);
+  }
+  if (id == 0) {
+    ++refused_;
+    return 0;
+  }
+  if (ring_id >= process.ids.size()) process.ids.resize(ring_id + 1, 0);
+  return process.ids[ring_id] = id;
+}
+
+uint32_t SessionNames::Add(std::string_view text) {
+  if (const auto found = texts_.find(std::string(text)); found != texts_.end()) return found->second;
+  if (last_ >= kMaxNames || bytes_ + text.size() > kMaxBytes) return 0;
+  bytes_ += text.size();
+  texts_.emplace(text, ++last_);
+  fresh_.emplace_back(last_, text);
+  return last_;
+}
+
+void SessionNames::Learn(uint64_t attach_id, const ActivityNameTable& names) {
+  const auto found = processes_.find(attach_id);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  std::erase_if(process.nameless, [&](uint32_t ring_id) {
+    const std::string_view text = names.Find(ring_id);
+    if (text.empty() || bytes_ + text.size() > kMaxBytes) return false;
+    bytes_ += text.size();
+    fresh_.emplace_back(process.ids[ring_id], text);
+    return true;
+  });
+}
+
+SessionActivity::SessionActivity(std::shared_ptr<WriterSession> dump,
+                                 const std::vector<std::string>& kinds, int64_t start_raw_ns)
+    : dump_(std::move(dump)), start_raw_ns_(start_raw_ns) {
+  for (const std::string& kind : kinds) {
+    if (const std::optional<ActivityFileId> file = FileOfKind(kind)) wanted_[static_cast<size_t>(*file)] = true;
+    const auto* level = std::ranges::find(kLevels, kind, &LevelOfKind::kind);
+    if (level == std::end(kLevels)) continue;
+    levels_[static_cast<size_t>(level->level)] = true;
+    levels_[static_cast<size_t>(attach::ApiLevel::kUnknown)] = true;
+  }
+}
+
+SessionActivity::Output& SessionActivity::OutputOf(ActivityFileId file) {
+  Output& output = outputs_[static_cast<size_t>(file)];
+  if (output.feed != nullptr) return output;
+  FeedOptions options;
+  options.collector = FileOf(file).collector;
+  options.record_bytes = FileOf(file).record_bytes;
+  output.feed = AddSessionFeed(*dump_, std::move(options));
+  output.buffer = std::make_unique<HostFileBuffer>(dump_, output.feed);
+  return output;
+}
+
+template <class Record>
+void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame& frame) {
+  const std::span<const Record> records = frame.As<Record>();
+  const ActivityFileId file = FileOfRecord(records.data());
+  if (!wanted_[static_cast<size_t>(file)]) return;
+  const auto passes = [&](const Record& record) {
+    if constexpr (std::is_same_v<Record, attach::ApiRecord>) {
+      if (!levels_[record.level]) return false;
+    }
+    return Keeps(frame.base_ns + record.start);
+  };
+  const auto count = static_cast<size_t>(std::count_if(records.begin(), records.end(), passes));
+  if (count == 0) return;
+  const Ids ids(&names_, batch);
+  using Row = decltype(Stored(records[0], 0, 0, ids));
+  HostFileBuffer& buffer = *OutputOf(file).buffer;
+  char* at = buffer.Reserve(FileOf(file).file, count * sizeof(Row), count);
+  if (at == nullptr) {
+    buffer.Lose(count * sizeof(Row), count);
+    return;
+  }
+  for (const Record& record : records) {
+    if (!passes(record)) continue;
+    const Row row =
+        Stored(record, frame.base_ns + record.start, static_cast<uint32_t>(batch.pid), ids);
+    std::memcpy(at, &row, sizeof row);
+    at += sizeof row;
+  }
+}
+
+void SessionActivity::Take(const ActivityBatch& batch) {
+  Ring& ring = rings_[batch.attach_id];
+  ring.dropped += batch.dropped;
+  for (const ActivityFrame& frame : batch.frames) {
+    switch (frame.type) {
+      case ActivityType::kNames:
+        names_.Learn(batch.attach_id, *batch.names);
+        break;
+      case ActivityType::kKernel:
+        TakeFrame<attach::KernelRecord>(batch, frame);
+        break;
+      case ActivityType::kCommunication:
+        TakeFrame<attach::CommunicationRecord>(batch, frame);
+        break;
+      case ActivityType::kApi:
+        TakeFrame<attach::ApiRecord>(batch, frame);
+        break;
+      case ActivityType::kMarker:
+        TakeFrame<attach::MarkerRecord>(batch, frame);
+        break;
+      case ActivityType::kMemory:
+        TakeFrame<attach::MemoryRecord>(batch, frame);
+        break;
+      case ActivityType::kLoss:
+        TakeLosses(frame, &ring);
+        break;
+      case ActivityType::kPad:
+      case ActivityType::kClock:
+      case ActivityType::kExternalCorrelation:  // never ordered
+        break;
+    }
+    ring.last_ns = std::max(ring.last_ns, frame.base_ns);
+  }
+  Flush();
+}
+
+void SessionActivity::TakeLosses(const ActivityFrame& frame, Ring* ring) {
+  for (const attach::LossRecord& loss : frame.As<attach::LossRecord>()) {
+    const bool records = static_cast<attach::LossReason>(loss.reason) == attach::LossReason::kRingFull;
+    if (records) ring->reported += loss.count;
+    if (loss.to_ns < start_raw_ns_ || loss.from_ns > end_raw_ns_) continue;
+    const std::optional<ActivityFileId> file = FileOfType(loss.type);
+    if (file && !wanted_[static_cast<size_t>(*file)]) continue;
+    if (records) {
+      Lose(file, {LossReason::kRingFull, loss.count, 0, loss.from_ns, loss.to_ns});
+    } else {
+      Lose(file, {LossReason::kVendorBuffer, 0, loss.count, loss.from_ns, loss.to_ns});
+    }
+  }
+}
+
+// Of any type: what the session wants first stands for all.
+void SessionActivity::Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss) {
+  if (!file) {
+    const auto* first = std::ranges::find(wanted_, true);
+    if (first == wanted_.end()) return;
+    file = static_cast<ActivityFileId>(first - wanted_.begin());
+  }
+  dump_->NoteLostBefore(OutputOf(*file).feed, loss);
+}
+
+// Dropped by the process's count, and not said in the ring where it was: there was no room until the end.
+void SessionActivity::EndRing(const Ring& ring, int64_t now_raw_ns) {
+  if (ring.dropped <= ring.reported) return;
+  const int64_t from = std::max(ring.last_ns, start_raw_ns_);
+  Lose(std::nullopt, {LossReason::kRingFull, ring.dropped - ring.reported, 0, from, now_raw_ns});
+}
+
+void SessionActivity::OnGone(uint64_t attach_id, bool in_good_order, int64_t now_raw_ns) {
+  const Ring ring = rings_.contains(attach_id) ? rings_[attach_id] : Ring();
+  rings_.erase(attach_id);
+  names_.Forget(attach_id);
+  EndRing(ring, now_raw_ns);
+  if (in_good_order) return;
+  const int64_t from = std::max(ring.last_ns, start_raw_ns_);
+  Lose(std::nullopt, {LossReason::kProcessEnded, 0, 0, from, now_raw_ns});
+}
+
+void SessionActivity::End(int64_t now_raw_ns) {
+  for (const auto& [id, ring] : rings_) EndRing(ring, now_raw_ns);
+  rings_.clear();
+  Flush();
+}
+
+// Names go first: who reads what has reached the disk finds them.
+void SessionActivity::Flush() {
+  for (const auto& [id, text] : names_.TakeFresh()) {
+    if (names_buffer_ == nullptr) {
+      FeedOptions options;
+      options.collector = kActivityNamesCollector;
+      options.file = kActivityNamesFile;
+      names_buffer_ = std::make_unique<HostFileBuffer>(dump_, AddSessionFeed(*dump_, std::move(options)));
+    }
+    line_.clear();
+    AppendActivityName(id, text, &line_);
+    names_buffer_->Add({}, line_);
+  }
+  if (names_buffer_ != nullptr) names_buffer_->Flush();
+  for (Output& output : outputs_) {
+    if (output.buffer != nullptr) output.buffer->Flush();
+  }
+}
+
+SessionActivity::Count SessionActivity::CountOf(ActivityFileId file) const {
+  const Output& output = outputs_[static_cast<size_t>(file)];
+  if (output.feed == nullptr) return {};
+  const FeedCounters& counters = output.feed->counters();
+  return {counters.records.load(std::memory_order_relaxed), counters.bytes.load(std::memory_order_relaxed),
+          counters.dropped_records.load(std::memory_order_relaxed),
+          counters.dropped_bytes.load(std::memory_order_relaxed)};
+}
+
+// static
+void SessionActivity::EditManifest(Manifest* manifest) {
+  for (ManifestChannel& channel : manifest->channels) {
+    const bool ours = channel.collector == kActivityNamesCollector ||
+                      std::ranges::find(ActivityFiles(), channel.collector, &ActivityFile::collector) !=
+                          ActivityFiles().end();
+    if (ours && channel.channel == 0) channel.state = "finished";
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,125 @@
+// What the in-process profilers of a session's processes recorded, on its way into the dump
+// (dump/activity_files.h): from the records of the processes' rings to those of the files, with names that
+// mean the same in all of them. Control strand; what is lost on the way is counted.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "daemon/data/dump_writer.h"
+#include "daemon/data/host_file_buffer.h"
+#include "daemon/jobs/job_directory.h"
+#include "dump/activity_files.h"
+
+namespace profd {
+
+inline constexpr std::string_view kActivityNamesCollector = "activity_names";
+
+// Texts of all processes of a session, numbered from 1. Bounded: a text beyond the limits is 0.
+class SessionNames {
+ public:
+  static constexpr size_t kMaxNames = 131'072;
+  static constexpr size_t kMaxBytes = size_t{16} << 20;
+
+  struct Process {
+    std::vector<uint32_t> ids;    // by the ring's; 0 = not yet asked for
+    std::set<uint32_t> nameless;  // the ring's, numbered before their text came
+  };
+  // Valid until it is forgotten.
+  Process& ProcessOf(uint64_t attach_id) { return processes_[attach_id]; }
+  // The number of one of its names, be the text known by now or not.
+  uint32_t IdOf(Process& process, uint32_t ring_id, const ActivityNameTable& names) {
+    if (ring_id < process.ids.size() && process.ids[ring_id] != 0) return process.ids[ring_id];
+    return Assign(process, ring_id, names);
+  }
+  // Texts have become known.
+  void Learn(uint64_t attach_id, const ActivityNameTable& names);
+  void Forget(uint64_t attach_id) { processes_.erase(attach_id); }
+  // Numbers and texts that are new since the last call.
+  std::vector<std::pair<uint32_t, std::string>> TakeFresh() { return std::exchange(fresh_, {}); }
+  uint64_t refused() const { return refused_; }
+
+ private:
+  uint32_t Assign(Process& process, uint32_t ring_id, const ActivityNameTable& names);
+  uint32_t Add(std::string_view text);
+
+  std::unordered_map<uint64_t, Process> processes_;
+  std::unordered_map<std::string, uint32_t> texts_;
+  std::vector<std::pair<uint32_t, std::string>> fresh_;
+  uint32_t last_ = 0;
+  size_t bytes_ = 0;
+  uint64_t refused_ = 0;
+};
+
+// Where records of a kind of attach::CollectOrder go; nothing for an unknown one.
+std::optional<ActivityFileId> FileOfKind(std::string_view kind);
+
+class SessionActivity {
+ public:
+  // `kinds`: of attach::CollectOrder, as the session ordered them. What other sessions ordered of the same
+  // process is left out, and so is what began before `start_raw_ns`.
+  SessionActivity(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,
+                  int64_t start_raw_ns);
+
+  void Take(const ActivityBatch& batch);
+  // What begins later is none of this session's.
+  void SetEnd(int64_t end_raw_ns) { end_raw_ns_ = end_raw_ns; }
+  // Not in good order (crashed, killed): what it had not handed over is missing since its last record.
+  void OnGone(uint64_t attach_id, bool in_good_order, int64_t now_raw_ns);
+  // Nothing comes any more; hands on what is there.
+  void End(int64_t now_raw_ns);
+
+  struct Count {
+    uint64_t records = 0;
+    uint64_t bytes = 0;
+    uint64_t dropped_records = 0;
+    uint64_t dropped_bytes = 0;
+  };
+  // In the dump, and lost before.
+  Count CountOf(ActivityFileId file) const;
+  // Records that had a name beyond the limits.
+  uint64_t names_refused() const { return names_.refused(); }
+  static void EditManifest(Manifest* manifest);
+
+ private:
+  struct Output {
+    DumpFeed* feed = nullptr;
+    std::unique_ptr<HostFileBuffer> buffer;
+  };
+  struct Ring {
+    uint64_t dropped = 0;   // records that found no room, by the process's count
+    uint64_t reported = 0;  // of them, those the ring has said when
+    int64_t last_ns = 0;    // of the last frame
+  };
+  Output& OutputOf(ActivityFileId file);
+  template <class Record>
+  void TakeFrame(const ActivityBatch& batch, const ActivityFrame& frame);
+  void TakeLosses(const ActivityFrame& frame, Ring* ring);
+  void Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss);
+  void EndRing(const Ring& ring, int64_t now_raw_ns);
+  bool Keeps(int64_t start_ns) const { return start_ns >= start_raw_ns_ && start_ns <= end_raw_ns_; }
+  void Flush();
+
+  const std::shared_ptr<WriterSession> dump_;
+  const int64_t start_raw_ns_;
+  int64_t end_raw_ns_ = std::numeric_limits<int64_t>::max();
+  std::array<bool, kActivityFiles> wanted_{};
+  std::array<bool, 4> levels_{};  // of API calls, by attach::ApiLevel
+  std::array<Output, kActivityFiles> outputs_;
+  std::unique_ptr<HostFileBuffer> names_buffer_;
+  SessionNames names_;
+  std::map<uint64_t, Ring> rings_;  // by attach_id
+  std::string line_;
+};
+
+}  // namespace profd

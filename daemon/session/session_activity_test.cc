@@ -1,0 +1,314 @@
+#include "daemon/session/session_activity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+
+#include "dump/test_support.h"
+
+namespace profd {
+namespace {
+
+using attach::ActivityType;
+using attach::KernelRecord;
+using ::testing::HasSubstr;
+
+constexpr int64_t kBegin = 1'000'000'000;
+constexpr uint64_t kRank0 = 1;  // attach ids
+constexpr uint64_t kRank1 = 2;
+
+template <class Row>
+std::vector<Row> RowsOf(const std::string& path) {
+  const std::string bytes = ReadText(path);
+  EXPECT_EQ(bytes.size() % sizeof(Row), 0u);
+  std::vector<Row> rows(bytes.size() / sizeof(Row));
+  if (!rows.empty()) std::memcpy(rows.data(), bytes.data(), rows.size() * sizeof(Row));
+  return rows;
+}
+
+class SessionActivityTest : public ::testing::Test {
+ protected:
+  SessionActivityTest()
+      : pool_(8 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
+    SessionDumpOptions options;
+    options.session.session_id = "s";
+    options.owner = Myself();
+    std::promise<std::string> opened;
+    session_ = writer_.Open(std::move(options), 1, [&](const Result<std::string>& path) {
+      opened.set_value(path.value_or(""));
+    });
+    path_ = opened.get_future().get();
+    EXPECT_TRUE(names_[kRank0].Learn(1, "MatMul").ok());
+    EXPECT_TRUE(names_[kRank0].Learn(2, "KERNEL_AICORE").ok());
+    EXPECT_TRUE(names_[kRank1].Learn(1, "Add").ok());
+    EXPECT_TRUE(names_[kRank1].Learn(2, "MatMul").ok());
+  }
+  void Want(const std::vector<std::string>& kinds) {
+    activity_ = std::make_unique<SessionActivity>(session_, kinds, kBegin);
+  }
+  template <class Record>
+  void Take(uint64_t attach_id, const std::vector<Record>& records, uint64_t dropped = 0) {
+    ActivityFrame frame;
+    frame.type = attach::kTypeOf<Record>;
+    frame.count = static_cast<uint16_t>(records.size());
+    frame.base_ns = kBegin;
+    frame.records = std::as_bytes(std::span(records));
+    ActivityBatch batch;
+    batch.attach_id = attach_id;
+    batch.pid = static_cast<pid_t>(100 + attach_id);
+    batch.frames = {&frame, 1};
+    batch.names = &names_[attach_id];
+    batch.dropped = dropped;
+    activity_->Take(batch);
+  }
+  void TakeNames(uint64_t attach_id) {
+    ActivityFrame frame;
+    frame.type = ActivityType::kNames;
+    ActivityBatch batch;
+    batch.attach_id = attach_id;
+    batch.frames = {&frame, 1};
+    batch.names = &names_[attach_id];
+    activity_->Take(batch);
+  }
+  static KernelRecord Kernel(uint32_t after_ns, uint32_t name) {
+    KernelRecord kernel{};
+    kernel.start = after_ns;
+    kernel.duration = 70;
+    kernel.duration_high = 1;
+    kernel.stream = 3;
+    kernel.correlation = 9;
+    kernel.name = name;
+    kernel.type = 2;
+    kernel.thread = 12;
+    kernel.device = 5;
+    kernel.logical_device = 1;
+    return kernel;
+  }
+  Manifest Finish(int64_t at_ns = kBegin + 500) {
+    activity_->End(at_ns);
+    std::promise<Status> done;
+    session_->Finish({}, [](Manifest& manifest) { SessionActivity::EditManifest(&manifest); },
+                     [&](const Status& status) { done.set_value(status); });
+    EXPECT_TRUE(done.get_future().get().ok());
+    return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+  }
+  std::string Names() { return ReadText(path_ + "/host/profd/activity_names.tsv"); }
+  std::vector<StoredKernel> Kernels() {
+    return RowsOf<StoredKernel>(path_ + "/host/data/activity_kernel.data.slice_0");
+  }
+
+  TempDir tmp_;
+  SystemClock clock_;
+  BlockPool pool_;
+  DumpWriter writer_;
+  std::shared_ptr<WriterSession> session_;
+  std::string path_;
+  std::map<uint64_t, ActivityNameTable> names_;
+  std::unique_ptr<SessionActivity> activity_;
+};
+
+const ManifestChannel& ChannelOf(const Manifest& manifest, std::string_view collector) {
+  for (const ManifestChannel& channel : manifest.channels) {
+    if (channel.collector == collector) return channel;
+  }
+  static const ManifestChannel kNone;
+  ADD_FAILURE() << "no " << collector;
+  return kNone;
+}
+
+TEST_F(SessionActivityTest, NamesMeanTheSameInAllProcesses) {
+  Want({"kernel"});
+  Take<KernelRecord>(kRank0, {Kernel(10, 1), Kernel(20, 1)});
+  Take<KernelRecord>(kRank1, {Kernel(30, 1), Kernel(40, 2)});
+  const Manifest manifest = Finish();
+  EXPECT_EQ(Names(), "id\tname\n1\tMatMul\n2\tKERNEL_AICORE\n3\tAdd\n");
+  const std::vector<StoredKernel> kernels = Kernels();
+  ASSERT_EQ(kernels.size(), 4u);
+  EXPECT_EQ(kernels[0].start_ns, kBegin + 10);
+  EXPECT_EQ(kernels[0].duration_ns, (uint64_t{1} << 32) + 70);
+  EXPECT_EQ(kernels[0].correlation, 9u);
+  EXPECT_EQ(kernels[0].stream, 3u);
+  EXPECT_EQ(kernels[0].name, 1u);
+  EXPECT_EQ(kernels[0].type, 2u);
+  EXPECT_EQ(kernels[0].thread, 12u);
+  EXPECT_EQ(kernels[0].process, 101u);
+  EXPECT_EQ(kernels[0].device, 5u);
+  EXPECT_EQ(kernels[0].logical_device, 1u);
+  EXPECT_EQ(kernels[2].process, 102u);
+  EXPECT_EQ(kernels[2].name, 3u);
+  EXPECT_EQ(kernels[3].name, 1u);
+  const ManifestChannel& channel = ChannelOf(manifest, "activity_kernel");
+  EXPECT_EQ(channel.state, "finished");
+  EXPECT_EQ(channel.records, 4u);
+  EXPECT_EQ(channel.bytes, 4 * sizeof(StoredKernel));
+  EXPECT_EQ(ChannelOf(manifest, "activity_names").records, 3u);
+  EXPECT_EQ(activity_->CountOf(ActivityFileId::kKernel).records, 4u);
+}
+
+TEST_F(SessionActivityTest, OnlyWhatBeganInTheSession) {
+  EXPECT_TRUE(names_[kRank0].Learn(3, "x").ok());
+  activity_ = std::make_unique<SessionActivity>(session_, std::vector<std::string>{"kernel"}, kBegin + 20);
+  activity_->SetEnd(kBegin + 30);
+  Take<KernelRecord>(kRank0, {Kernel(19, 1), Kernel(20, 1), Kernel(30, 1), Kernel(31, 1)});
+  Take<KernelRecord>(kRank0, {Kernel(0, 3)});
+  Finish();
+  ASSERT_EQ(Kernels().size(), 2u);
+  EXPECT_EQ(Kernels()[0].start_ns, kBegin + 20);
+  EXPECT_EQ(Kernels()[1].start_ns, kBegin + 30);
+  EXPECT_EQ(Names(), "id\tname\n1\tMatMul\n2\tKERNEL_AICORE\n") << "of what is there";
+}
+
+// Another session may have ordered more of the same process.
+TEST_F(SessionActivityTest, OnlyTheKindsOfTheOrder) {
+  Want({"node_api"});
+  attach::ApiRecord api{};
+  api.name = 1;
+  std::vector<attach::ApiRecord> calls;
+  for (attach::ApiLevel level : {attach::ApiLevel::kUnknown, attach::ApiLevel::kAcl, attach::ApiLevel::kNode,
+                                 attach::ApiLevel::kRuntime}) {
+    api.level = static_cast<uint16_t>(level);
+    calls.push_back(api);
+  }
+  Take(kRank0, calls);
+  Take<KernelRecord>(kRank0, {Kernel(1, 1)});
+  Take(kRank0, std::vector<attach::MemoryRecord>(2));
+  Finish();
+  const auto rows = RowsOf<StoredApi>(path_ + "/host/data/activity_api.data.slice_0");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].level, 0u) << "may be one";
+  EXPECT_EQ(rows[1].level, 2u);
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/host/data/activity_kernel.data.slice_0"));
+}
+
+TEST_F(SessionActivityTest, EveryKindKeepsItsFields) {
+  Want({"communication", "marker", "memory", "runtime_api"});
+  attach::CommunicationRecord communication{};
+  communication.count = 1000;
+  communication.communicator = 1;
+  communication.algorithm = 2;
+  communication.bandwidth = 1.5F;
+  communication.data_type = 4;
+  Take(kRank0, std::vector{communication});
+  attach::MarkerRecord marker{};
+  marker.id = 77;
+  marker.flag = 16;
+  marker.source = 1;
+  marker.domain = 1;
+  marker.stream = 6;
+  Take(kRank0, std::vector{marker});
+  attach::MemoryRecord memory{};
+  memory.bytes = 4096;
+  memory.address = 0xABC;
+  memory.operation = 4;
+  memory.is_async = 1;
+  memory.detail = 3;
+  memory.device = 2;
+  Take(kRank0, std::vector{memory});
+  Finish();
+  const auto communications =
+      RowsOf<StoredCommunication>(path_ + "/host/data/activity_communication.data.slice_0");
+  ASSERT_EQ(communications.size(), 1u);
+  EXPECT_EQ(communications[0].count, 1000u);
+  EXPECT_EQ(communications[0].communicator, 1u);
+  EXPECT_EQ(communications[0].algorithm, 2u);
+  EXPECT_EQ(communications[0].bandwidth, 1.5F);
+  EXPECT_EQ(communications[0].data_type, 4u);
+  const auto markers = RowsOf<StoredMarker>(path_ + "/host/data/activity_marker.data.slice_0");
+  ASSERT_EQ(markers.size(), 1u);
+  EXPECT_EQ(markers[0].id, 77u);
+  EXPECT_EQ(markers[0].flag, 16u);
+  EXPECT_EQ(markers[0].source, 1u);
+  EXPECT_EQ(markers[0].domain, 1u);
+  EXPECT_EQ(markers[0].stream, 6u);
+  const auto memories = RowsOf<StoredMemory>(path_ + "/host/data/activity_memory.data.slice_0");
+  ASSERT_EQ(memories.size(), 1u);
+  EXPECT_EQ(memories[0].bytes, 4096u);
+  EXPECT_EQ(memories[0].address, 0xABCu);
+  EXPECT_EQ(memories[0].operation, 4u);
+  EXPECT_EQ(memories[0].is_async, 1u);
+  EXPECT_EQ(memories[0].detail, 3u);
+  EXPECT_EQ(memories[0].device, 2u);
+}
+
+// After a daemon that was killed, records lie in the ring whose names come again behind them.
+TEST_F(SessionActivityTest, NamesMayComeLater) {
+  Want({"kernel"});
+  Take<KernelRecord>(kRank0, {Kernel(10, 7)});
+  EXPECT_TRUE(names_[kRank0].Learn(7, "Late").ok());
+  TakeNames(kRank0);
+  Take<KernelRecord>(kRank0, {Kernel(20, 7)});
+  Finish();
+  ASSERT_EQ(Kernels().size(), 2u);
+  EXPECT_EQ(Kernels()[0].name, Kernels()[1].name);
+  EXPECT_THAT(Names(), HasSubstr(std::to_string(Kernels()[0].name) + "\tLate\n"));
+}
+
+TEST_F(SessionActivityTest, LossesHaveTheirTimeAndReason) {
+  Want({"kernel", "communication"});
+  attach::LossRecord full{};
+  full.type = static_cast<uint16_t>(ActivityType::kCommunication);
+  full.reason = static_cast<uint16_t>(attach::LossReason::kRingFull);
+  full.count = 5;
+  full.from_ns = kBegin + 100;
+  full.to_ns = kBegin + 200;
+  attach::LossRecord buffer = full;
+  buffer.type = static_cast<uint16_t>(ActivityType::kPad);
+  buffer.reason = static_cast<uint16_t>(attach::LossReason::kNoBuffer);
+  buffer.count = 4096;
+  attach::LossRecord early = full;
+  early.from_ns = early.to_ns = kBegin - 1;
+  attach::LossRecord other = full;
+  other.type = static_cast<uint16_t>(ActivityType::kMemory);  // not ordered
+  Take(kRank0, std::vector{full, buffer, early, other}, 5 + 5 + 5);
+  Take(kRank1, std::vector<KernelRecord>{Kernel(250, 1)}, 3);  // and never said when
+  const Manifest manifest = Finish();
+  const ManifestChannel& communication = ChannelOf(manifest, "activity_communication");
+  ASSERT_EQ(communication.dropped.size(), 1u);
+  EXPECT_EQ(communication.dropped[0].reason, LossReason::kRingFull);
+  EXPECT_EQ(communication.dropped[0].records, 5u);
+  EXPECT_EQ(communication.dropped[0].from_ns, kBegin + 100);
+  EXPECT_EQ(communication.dropped[0].to_ns, kBegin + 200);
+  ASSERT_EQ(communication.gaps.size(), 1u);
+  EXPECT_EQ(communication.gaps[0].from_ns, kBegin + 100);
+  EXPECT_EQ(communication.gaps[0].host_ns, kBegin + 200);
+  const ManifestChannel& kernel = ChannelOf(manifest, "activity_kernel");
+  ASSERT_EQ(kernel.dropped.size(), 2u);
+  EXPECT_EQ(kernel.dropped[0].reason, LossReason::kVendorBuffer);
+  EXPECT_EQ(kernel.dropped[0].bytes, 4096u);
+  EXPECT_EQ(kernel.dropped[1].reason, LossReason::kRingFull);
+  EXPECT_EQ(kernel.dropped[1].records, 3u);
+  EXPECT_EQ(kernel.dropped[1].to_ns, kBegin + 500);
+  EXPECT_EQ(activity_->CountOf(ActivityFileId::kKernel).dropped_records, 3u);
+}
+
+TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
+  Want({"kernel"});
+  Take<KernelRecord>(kRank0, {Kernel(10, 1)});
+  Take<KernelRecord>(kRank1, {Kernel(10, 1)});
+  activity_->OnGone(kRank0, false, kBegin + 300);
+  activity_->OnGone(kRank1, true, kBegin + 300);
+  const Manifest manifest = Finish();
+  const ManifestChannel& kernel = ChannelOf(manifest, "activity_kernel");
+  ASSERT_EQ(kernel.gaps.size(), 1u);
+  EXPECT_EQ(kernel.gaps[0].reason, LossReason::kProcessEnded);
+  EXPECT_EQ(kernel.gaps[0].lost_records, 0u) << "unknown";
+  EXPECT_EQ(kernel.gaps[0].host_ns, kBegin + 300);
+}
+
+TEST(SessionNames, AreBounded) {
+  SessionNames names;
+  ActivityNameTable table;
+  ASSERT_TRUE(table.Learn(1, std::string(4096, 'a')).ok());
+  SessionNames::Process& process = names.ProcessOf(1);
+  for (uint32_t i = 0; i < SessionNames::kMaxNames; ++i) {
+    EXPECT_NE(names.IdOf(process, i + 2, table), 0u);  // numbers whose text is not known
+  }
+  EXPECT_EQ(names.IdOf(process, SessionNames::kMaxNames + 2, table), 0u);
+  EXPECT_EQ(names.IdOf(process, 1, table), 0u);
+  EXPECT_EQ(names.refused(), 2u);
+}
+
+}  // namespace
+}  // namespace profd

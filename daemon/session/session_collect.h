@@ -1,0 +1,64 @@
+// What a session orders from inside its processes, and how each of them is getting on with it: from their
+// reports to what became of an option. Control strand.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/jobs/job_directory.h"
+#include "dump/manifest.h"
+#include "profd/v1/profd.pb.h"
+#include "proto/attach/attach_protocol.h"
+
+namespace profd {
+
+class SessionCollect {
+ public:
+  // `kinds`: by option, what the plan orders.
+  SessionCollect(std::map<std::string, std::vector<std::string>> kinds,
+                 v1::SessionSpec::Provider provider);
+
+  // Nothing is to be collected: no order goes out.
+  bool empty() const { return kinds_.empty(); }
+  attach::CollectOrder Order() const;
+  bool Has(std::string_view option) const { return kinds_.contains(option); }
+
+  void OnReport(const TrainingProcess& process, const attach::CollectorReport& report);
+  // True: it was collecting, and has not handed over its last records.
+  bool OnGone(pid_t pid);
+  // The processes are notified of the end: from now on "off" means that all is handed over.
+  void End() { ending_ = true; }
+  bool AllEnded() const;
+  std::vector<pid_t> Unended() const;
+
+  // What became of an option with the attached of `processes`. `over`: the session is.
+  void Fill(std::string_view option, std::span<const TrainingProcess> processes, bool over,
+            v1::Outcome* out) const;
+  // Of one process; nothing if it has said nothing.
+  void Fill(pid_t pid, v1::SessionProcess* out) const;
+  void Describe(ManifestProcess* process) const;
+
+ private:
+  struct Process {
+    attach::CollectorReport report;
+    bool ended = false;
+    bool collects() const;
+    const std::string& state() const;
+  };
+  struct Served;
+  Served CountServed(const std::vector<std::string>& kinds,
+                     std::span<const TrainingProcess> processes) const;
+
+  const std::map<std::string, std::vector<std::string>, std::less<>> kinds_;
+  const v1::SessionSpec::Provider provider_;
+  std::map<pid_t, Process> processes_;
+  bool ending_ = false;
+};
+
+}  // namespace profd

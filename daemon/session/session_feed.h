@@ -1,0 +1,30 @@
+// Feeds of a session's dump for what its processes report.
+#pragma once
+
+#include <utility>
+
+#include "daemon/data/dump_writer.h"
+
+namespace profd {
+
+// A feed with its entry in the manifest, which says that it runs. `options.file`, if any, is the one file all
+// of its texts go to.
+inline DumpFeed* AddSessionFeed(WriterSession& dump, FeedOptions options) {
+  ManifestChannel channel;
+  channel.collector = options.collector;
+  channel.device = options.device;
+  channel.file = options.file;
+  channel.state = "running";
+  DumpFeed* feed = dump.AddFeed(std::move(options));
+  dump.EditManifest([channel = std::move(channel)](Manifest& manifest) {
+    for (ManifestChannel& known : manifest.channels) {
+      if (known.collector != channel.collector || known.device != channel.device) continue;
+      known.state = channel.state;
+      return;
+    }
+    manifest.channels.push_back(channel);
+  });
+  return feed;
+}
+
+}  // namespace profd

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""What sessions bring home from inside simulated training jobs, against the jobs' ground truth."""
+
+import collections
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import activity_files
+from profd_harness import DaemonCase, eventually, main
+from sim_train import SimTrain
+
+# The vendor's library stamps with CLOCK_REALTIME in steps of up to 5 us (in-application 2.7); its pairs with the
+# host's clock are read 0.5 s apart.
+CLOCK_NS = 50_000
+
+
+class ActivityCase(DaemonCase):
+    devices = 2
+
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        self.folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+
+    def train(self, **how):
+        how.setdefault("steps", 100_000)
+        job = SimTrain(os.path.join(self.daemon.base, "attach.sock"),
+                       os.path.join(self.folder, f"job{len(os.listdir(self.folder))}"), **how)
+        self.stack.callback(job.close)
+        return job
+
+    def outcome(self, session, option):
+        return next(o for o in session["outcomes"] if o["collector"] == option)
+
+    def served(self, session_id, option="task_time", result="running"):
+        def reached():
+            session = self.daemon.show(session_id)
+            return session if self.outcome(session, option)["result"] == result else None
+        return eventually(reached, seconds=30, what=f"{option} is {result}")
+
+    def stop(self, session):
+        self.daemon.ctl("stop", session["session_id"])
+        return self.daemon.show(session["session_id"])
+
+    def manifest(self, dump):
+        with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def assert_verified(self, dump):
+        report = self.daemon.run("verify", dump)
+        self.assertEqual(report.returncode, 0, report.stdout + report.stderr)
+
+    def assert_equal_to_truth(self, job, ranks, records, what, window, key):
+        """Every record is one of the truth, and none of the truth in the window is missing."""
+        for rank, pid in ranks.items():
+            begins = collections.defaultdict(list)
+            for line in job.truth(rank, what):
+                begins[key(line)].append(line)
+            found = collections.defaultdict(list)
+            for record in records:
+                if record.process == pid:
+                    found[(record.stream, record.name)].append(record)
+            for of_key, mine in found.items():
+                truth = begins[of_key]
+                stamps = [line["begin_ns"] for line in truth]
+                taken = set()
+                for record in mine:
+                    near = min(range(len(stamps)), key=lambda i: abs(stamps[i] - record.start_ns))
+                    self.assertLess(abs(stamps[near] - record.start_ns), CLOCK_NS, (rank, of_key))
+                    self.assertNotIn(near, taken, f"twice: {record}")
+                    taken.add(near)
+                    length = truth[near]["end_ns"] - truth[near]["begin_ns"]
+                    self.assertLess(abs(length - record.duration_ns), CLOCK_NS)
+                    self.assertEqual(record.logical_device, truth[near]["device"])
+                missing = [line for i, line in enumerate(truth)
+                           if i not in taken and window[0] < line["begin_ns"] and line["end_ns"] < window[1]]
+                self.assertEqual(missing, [], f"rank {rank}, {of_key}")
+            in_window = {of_key for of_key, truth in begins.items()
+                         if any(window[0] < line["begin_ns"] and line["end_ns"] < window[1] for line in truth)}
+            self.assertLessEqual(in_window, set(found))
+
+
+class Sessions(ActivityCase):
+    def test_operators_of_two_ranks(self):
+        job = self.train()
+        ranks = job.attached(self.daemon, 2)
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
+        running = self.served(session["session_id"])
+        self.assertEqual(self.outcome(running, "task_time")["detail"], "served by 2 of 2 processes")
+        self.assertEqual({p["rank"]: p["collector"]["state"] for p in running["processes"]}, {0: "on", 1: "on"})
+        begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        time.sleep(2)
+        end = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        done = self.stop(session)
+        time.sleep(0.2)
+        dump = done["dump_path"]
+        manifest = self.manifest(dump)
+        kernels = activity_files.read(dump, "kernel")
+        window = (begin + CLOCK_NS, end - CLOCK_NS)
+        self.assert_equal_to_truth(job, ranks, kernels, "kernel", window, lambda k: (k["stream"], k["name"]))
+        communications = activity_files.read(dump, "communication")
+        self.assert_equal_to_truth(job, ranks, communications, "communication", window,
+                                   lambda c: (c["stream"], c["name"]))
+        calls = activity_files.read(dump, "api")
+        self.assertEqual({call.level for call in calls}, {2}, "launches")
+        # Each kernel has the call that launched it.
+        launches = {(call.process, call.correlation) for call in calls}
+        inner = [k for k in kernels if window[0] + 10**8 < k.start_ns < window[1]]
+        self.assertTrue(inner)
+        self.assertEqual([k for k in inner if (k.process, k.correlation) not in launches], [])
+        for record in kernels + communications:
+            self.assertLessEqual(manifest["session"]["start_raw_ns"], record.start_ns)
+            self.assertLessEqual(record.start_ns, manifest["session"]["stop_raw_ns"])
+        self.assertEqual({p["pid"]: p["collector"]["state"] for p in manifest["session"]["processes"]},
+                         {pid: "ended" for pid in ranks.values()})
+        outcome = self.outcome(done, "task_time")
+        self.assertEqual((outcome["result"], outcome["dropped_records"]), ("finished", 0))
+        self.assertEqual(outcome["records"], len(kernels) + len(communications) + len(calls))
+        self.assertEqual(done.get("warnings", []), [])
+        self.assert_verified(dump)
+
+    def test_options_of_the_job_itself(self):
+        earlier = {s["session_id"] for s in self.daemon.ctl("list")["sessions"]}
+        job = self.train(env={"PROFILING_OPTIONS": json.dumps({"task_trace": "l0", "runtime_api": "on"})}, steps=60)
+        job.wait()
+        session = next(s for s in self.daemon.ctl("list")["sessions"] if s["session_id"] not in earlier)
+        session = self.daemon.until_state(session["session_id"], "done")
+        dump = session["dump_path"]
+        kernels = activity_files.read(dump, "kernel")
+        self.assertTrue(kernels)
+        self.assertEqual(activity_files.read(dump, "communication"), [], "l0")
+        self.assertEqual({call.level for call in activity_files.read(dump, "api")}, {2, 3})
+        self.assert_verified(dump)
+
+    def test_what_was_not_asked_for_is_not_ordered(self):
+        job = self.train()
+        job.attached(self.daemon, 2)
+        for flags in (("--collector", "hbm=10"), ("--task-time", "l1", "--provider", "off", "--collector", "hbm=10")):
+            session = self.daemon.ctl("start", "--job", job.job_id, *flags)
+            self.assertFalse(any(p.get("collector") for p in session["processes"]), flags)
+            done = self.stop(session)
+            self.assertEqual(activity_files.read(done["dump_path"], "kernel"), [])
+
+    def test_two_sessions_share_a_process(self):
+        job = self.train()
+        job.attached(self.daemon, 2)
+        wide = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--runtime-api", "on")
+        self.served(wide["session_id"])
+        narrow = self.daemon.ctl("start", "--job", job.job_id, "--hccl", "on")
+        self.served(narrow["session_id"], "hccl")
+        time.sleep(1)
+        done = self.stop(narrow)
+        self.assertTrue(activity_files.read(done["dump_path"], "communication"))
+        self.assertEqual(activity_files.read(done["dump_path"], "kernel"), [])
+        self.assertEqual(activity_files.read(done["dump_path"], "api"), [])
+        self.assertEqual(self.outcome(self.daemon.show(wide["session_id"]), "task_time")["result"], "running")
+        self.stop(wide)
+
+
+class Endings(ActivityCase):
+    def test_a_rank_that_is_killed_leaves_a_gap(self):
+        job = self.train()
+        ranks = job.attached(self.daemon, 2)
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
+        self.served(session["session_id"])
+        time.sleep(1)
+        os.kill(ranks[1], signal.SIGKILL)
+        eventually(lambda: not [p for p in self.daemon.show(session["session_id"])["processes"]
+                                if p["pid"] == ranks[1] and p.get("attached")], what="rank 1 is gone")
+        done = self.stop(session)
+        self.assertIn(f"process {ranks[1]} (rank 1) ended without handing over its last records", done.get("warnings", []))
+        [kernels] = [c for c in self.manifest(done["dump_path"])["channels"] if c["collector"] == "activity_kernel"]
+        self.assertIn("process_ended", [gap["reason"] for gap in kernels["gaps"]])
+        self.assertTrue([k for k in activity_files.read(done["dump_path"], "kernel") if k.process == ranks[1]])
+        self.assert_verified(done["dump_path"])
+
+    def test_a_rank_that_ends_by_itself_hands_over_all(self):
+        job = self.train(steps=40)
+        ranks = job.attached(self.daemon, 2)
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
+        job.wait()
+        done = self.daemon.until_state(session["session_id"], "done")
+        kernels = activity_files.read(done["dump_path"], "kernel")
+        self.assertEqual({k.process for k in kernels}, set(ranks.values()))
+        self.assertEqual([w for w in done.get("warnings", []) if "last records" in w], [])
+        last = {rank: max(line["begin_ns"] for line in job.truth(rank, "kernel")) for rank in ranks}
+        for rank, pid in ranks.items():
+            self.assertLess(abs(last[rank] - max(k.start_ns for k in kernels if k.process == pid)), CLOCK_NS)
+
+    def test_the_daemon_is_killed(self):
+        job = self.train()
+        job.attached(self.daemon, 2)
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
+        self.served(session["session_id"])
+        time.sleep(2)
+        first = self.daemon.show(session["session_id"])["dump_path"]
+        self.daemon.kill()
+        before = activity_files.read(first, "kernel")
+        self.assertTrue(before, "readable although nothing was ended")
+        self.assertTrue(all(k.name for k in before), "with their names")
+        self.daemon.start()
+        again = self.served(session["session_id"])
+        self.assert_verified(first)
+        time.sleep(1)
+        done = self.stop(session)
+        self.assertNotEqual(done["dump_path"], first)
+        after = activity_files.read(done["dump_path"], "kernel")
+        self.assertTrue(after)
+        self.assertTrue(all(k.name for k in after), "names came again")
+        self.assertEqual(len(again["segments"]) or len(done["segments"]), len(done["segments"]))
+        self.assert_verified(done["dump_path"])
+
+
+class Providers(ActivityCase):
+    def test_what_cannot_be_had_is_said(self):
+        for sim, result, detail in (
+                ("mspti.silent=1", "running", "silent"),
+                ("mspti.throw=msptiSubscribe", "failed", "failed")):
+            with self.subTest(sim):
+                job = self.train(sim=sim)
+                job.attached(self.daemon, 2)
+                session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
+                eventually(lambda: detail in self.outcome(self.daemon.show(session["session_id"]),
+                                                          "task_time")["detail"], what=detail)
+                self.assertEqual(self.outcome(self.daemon.show(session["session_id"]), "task_time")["result"], result)
+                self.stop(session)
+                job.close()
+
+    def test_a_process_that_does_not_allow_it(self):
+        job = self.train(env={"PROFD_COLLECT": "off"})
+        job.attached(self.daemon, 2)
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
+        off = self.served(session["session_id"], result="off")
+        self.assertIn("PROFD_COLLECT=off", self.outcome(off, "task_time")["detail"])
+
+    def test_what_only_aclprof_measures(self):
+        job = self.train()
+        job.attached(self.daemon, 2)
+        session = self.daemon.ctl("start", "--job", job.job_id, "--aic-metrics", "PipeUtilization", "--l2", "on",
+                                  "--training-trace", "on", "--collector", "hbm=10", expect=(0, 5))
+        self.assertEqual({o["collector"]: o["result"] for o in session["outcomes"] if "_" in o["collector"]
+                          or o["collector"] == "l2"}, {"aic_metrics": "unsupported", "l2": "unsupported",
+                                                       "training_trace": "partial"})
+
+
+if __name__ == "__main__":
+    main()

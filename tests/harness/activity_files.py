@@ -1,0 +1,53 @@
+"""What training processes did, as a dump keeps it: docs/dumps.md, read by its tables alone."""
+
+import glob
+import os
+import struct
+from collections import namedtuple
+
+Kernel = namedtuple("Kernel", "start_ns duration_ns correlation stream name type thread process device "
+                              "logical_device")
+Communication = namedtuple("Communication", "start_ns duration_ns correlation count stream name communicator "
+                                            "algorithm process bandwidth device logical_device data_type reserved")
+Api = namedtuple("Api", "start_ns duration_ns correlation thread name process level reserved")
+Marker = namedtuple("Marker", "time_ns id name domain thread stream process flag source device logical_device "
+                              "reserved")
+Memory = namedtuple("Memory", "start_ns duration_ns correlation bytes address stream process operation is_async "
+                              "detail device logical_device")
+FORMATS = {
+    "kernel": (Kernel, "<qQQIIIIIHH", ("name", "type")),
+    "communication": (Communication, "<qQQQIIIIIfHHHH", ("name", "communicator", "algorithm")),
+    "api": (Api, "<qQQIIIHH", ("name",)),
+    "marker": (Marker, "<qQIIIIIHHHHI", ("name", "domain")),
+    "memory": (Memory, "<qQQQQIIBBHHH", ()),
+}
+
+
+def names_of(dump):
+    path = os.path.join(dump, "host", "profd", "activity_names.tsv")
+    if not os.path.exists(path):
+        return {0: ""}
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    assert lines[0] == "id\tname", lines[0]
+    names = {0: ""}
+    for line in lines[1:]:
+        number, name = line.split("\t")
+        assert int(number) not in names, line
+        names[int(number)] = name
+    return names
+
+
+def read(dump, kind):
+    """All records of a kind, oldest slice first, with texts in place of their ids."""
+    row, layout, texts = FORMATS[kind]
+    names = names_of(dump)
+    slices = [p for p in glob.glob(os.path.join(dump, "host", "data", f"activity_{kind}.data.slice_*"))
+              if not p.endswith(".done")]
+    records = []
+    for path in sorted(slices, key=lambda p: int(p.rsplit("_", 1)[1])):
+        with open(path, "rb") as file:
+            data = file.read()
+        assert len(data) % struct.calcsize(layout) == 0, path
+        records += [row(*fields) for fields in struct.iter_unpack(layout, data)]
+    return [r._replace(**{field: names[getattr(r, field)] for field in texts}) for r in records]

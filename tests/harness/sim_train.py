@@ -1,0 +1,64 @@
+"""Simulated training jobs (sim/app) beside a daemon, and the ground truth they leave."""
+
+import json
+import os
+import re
+import subprocess
+
+from profd_harness import BUILD, REPO, eventually
+
+
+class SimTrain:
+    """A shipped job as a process group. `steps`: instead of the file's own; `sim`: PROFD_SIM_APP."""
+
+    def __init__(self, attach_socket, folder, job="conv-2", steps=None, sim="", env=None, text=None):
+        if text is None:
+            with open(os.path.join(REPO, "sim", "app", "jobs", job + ".toml"), encoding="utf-8") as file:
+                text = file.read()
+        if steps is not None:
+            text = re.sub(r"(?m)^steps = \d+$", f"steps = {steps}", text)
+        self.folder = folder
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "job.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.job_id = re.search(r'(?m)^name = "(.*)"$', text).group(1)
+        environment = dict(os.environ, PROFD_ATTACH_SOCKET=attach_socket,
+                           LD_LIBRARY_PATH=os.pathsep.join((os.path.join(BUILD, "sim"), os.path.join(BUILD, "lib"))))
+        for name in ("PROFILING_OPTIONS", "SLURM_JOB_ID", "PROFD_SIM_APP", "PROFD_COLLECT"):
+            environment.pop(name, None)
+        if sim:
+            environment["PROFD_SIM_APP"] = sim
+        environment.update(env or {})
+        self.output = open(os.path.join(folder, "output"), "w+", encoding="utf-8")
+        self.process = subprocess.Popen([os.path.join(BUILD, "sim", "sim_train"), path, folder], env=environment,
+                                        stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def close(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, 9)
+        self.process.wait()
+        self.output.close()
+
+    def wait(self, seconds=60):
+        code = self.process.wait(seconds)
+        if code != 0:
+            self.output.seek(0)
+            raise AssertionError(f"sim_train: {code}: {self.output.read()}")
+
+    def attached(self, daemon, ranks):
+        """Waits until so many ranks are attached, and returns their pids by rank."""
+        def pids():
+            found = {p["rank"]: p["pid"] for job in daemon.ctl("jobs")["jobs"] if job["job_id"] == self.job_id
+                     for p in job["processes"] if p.get("attached")}
+            return found if len(found) == ranks else None
+        return eventually(pids, seconds=30, what=f"{ranks} ranks are attached")
+
+    def truth(self, rank, *kinds):
+        """The lines of these kinds, in the order of the file; a last line that is being written is left out."""
+        lines = []
+        with open(os.path.join(self.folder, f"truth_{rank}.jsonl"), encoding="utf-8") as file:
+            for line in file:
+                if line.endswith("\n"):
+                    lines.append(json.loads(line))
+        return [line for line in lines if line["what"] in kinds]
