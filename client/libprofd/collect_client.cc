@@ -92,7 +92,7 @@ void CollectClient::OnNotice(const attach::SessionNotice& notice) {
     return;
   }
   if (known == orders_.end()) return;
-  End end;
+  Ending end;
   if (&PluginOf(known->second) == &mspti_ || id == aclprof_session_) end.plugin = &PluginOf(known->second);
   orders_.erase(known);
   Update();

@@ -96,12 +96,12 @@ class CollectClient {
   bool ring_sent_ = false;
   std::map<std::string, Order> orders_;
   uint64_t next_number_ = 0;
-  struct End {
+  struct Ending {
     const Plugin* plugin = nullptr;  // that served it; null: none did
     uint64_t starts = 0;             // of the plug-in, up to now
   };
   // Not yet told that their records are all in the ring, or that there are no files.
-  std::map<std::string, End> ended_;
+  std::map<std::string, Ending> ended_;
   Plugin mspti_, aclprof_;
   std::string aclprof_session_;  // that has it
   bool stopping_sent_ = false, files_sent_ = false;  // of that session

@@ -648,9 +648,12 @@ class Outcome(_message.Message):
     RESULT_FIELD_NUMBER: _ClassVar[int]
     RESULT_FINISHED: Outcome.Result
     RESULT_NEEDS_PROCESS: Outcome.Result
+    RESULT_OFF: Outcome.Result
+    RESULT_PARTIAL: Outcome.Result
     RESULT_RUNNING: Outcome.Result
     RESULT_UNSPECIFIED: Outcome.Result
     RESULT_UNSUPPORTED: Outcome.Result
+    RESULT_WAITING: Outcome.Result
     THINNED_FIELD_NUMBER: _ClassVar[int]
     bytes: int
     collector: str
@@ -710,6 +713,22 @@ class Problems(_message.Message):
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     problems: _containers.RepeatedCompositeFieldContainer[Problem]
     def __init__(self, problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ...) -> None: ...
+
+class ProcessCollector(_message.Message):
+    __slots__ = ["code", "detail", "kinds", "provider", "state", "version"]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    detail: str
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    provider: str
+    state: str
+    version: str
+    def __init__(self, provider: _Optional[str] = ..., state: _Optional[str] = ..., code: _Optional[int] = ..., detail: _Optional[str] = ..., kinds: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ...) -> None: ...
 
 class Recorder(_message.Message):
     __slots__ = ["channels", "dumps", "enabled", "evicted_early", "held_bytes", "held_ns", "limit_bytes", "limit_ms", "suppressed", "triggers"]
@@ -861,17 +880,21 @@ class Session(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., owner: _Optional[_Union[Session.Owner, _Mapping]] = ..., spec: _Optional[_Union[SessionSpec, _Mapping]] = ..., status: _Optional[_Union[SessionStatus, _Mapping]] = ...) -> None: ...
 
 class SessionProcess(_message.Message):
-    __slots__ = ["attached", "pid", "rank"]
+    __slots__ = ["attached", "collector", "pid", "rank"]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
+    COLLECTOR_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     attached: bool
+    collector: ProcessCollector
     pid: int
     rank: int
-    def __init__(self, pid: _Optional[int] = ..., rank: _Optional[int] = ..., attached: bool = ...) -> None: ...
+    def __init__(self, pid: _Optional[int] = ..., rank: _Optional[int] = ..., attached: bool = ..., collector: _Optional[_Union[ProcessCollector, _Mapping]] = ...) -> None: ...
 
 class SessionSpec(_message.Message):
-    __slots__ = ["acl_switches", "best_effort", "collectors", "compress", "label", "lease", "marks", "metadata", "no_dump", "options", "options_json", "preempt", "priority", "require_all", "schedule", "target"]
+    __slots__ = ["acl_switches", "best_effort", "collectors", "compress", "label", "lease", "marks", "metadata", "no_dump", "options", "options_json", "preempt", "priority", "provider", "require_all", "schedule", "target"]
+    class Provider(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     class AclSwitchesEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -940,6 +963,12 @@ class SessionSpec(_message.Message):
     OPTIONS_JSON_FIELD_NUMBER: _ClassVar[int]
     PREEMPT_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_ACLPROF: SessionSpec.Provider
+    PROVIDER_AUTO: SessionSpec.Provider
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_MSPTI: SessionSpec.Provider
+    PROVIDER_OFF: SessionSpec.Provider
+    PROVIDER_UNSPECIFIED: SessionSpec.Provider
     REQUIRE_ALL_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -956,10 +985,11 @@ class SessionSpec(_message.Message):
     options_json: str
     preempt: bool
     priority: int
+    provider: SessionSpec.Provider
     require_all: bool
     schedule: SessionSpec.Schedule
     target: SessionSpec.Target
-    def __init__(self, target: _Optional[_Union[SessionSpec.Target, _Mapping]] = ..., schedule: _Optional[_Union[SessionSpec.Schedule, _Mapping]] = ..., lease: _Optional[_Union[SessionSpec.Lease, _Mapping]] = ..., label: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., collectors: _Optional[_Iterable[_Union[CollectorRequest, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., require_all: bool = ..., marks: bool = ..., no_dump: bool = ..., compress: bool = ..., priority: _Optional[int] = ..., preempt: bool = ...) -> None: ...
+    def __init__(self, target: _Optional[_Union[SessionSpec.Target, _Mapping]] = ..., schedule: _Optional[_Union[SessionSpec.Schedule, _Mapping]] = ..., lease: _Optional[_Union[SessionSpec.Lease, _Mapping]] = ..., label: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., collectors: _Optional[_Iterable[_Union[CollectorRequest, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., require_all: bool = ..., marks: bool = ..., no_dump: bool = ..., compress: bool = ..., priority: _Optional[int] = ..., preempt: bool = ..., provider: _Optional[_Union[SessionSpec.Provider, str]] = ...) -> None: ...
 
 class SessionStatus(_message.Message):
     __slots__ = ["devices", "dropped_bytes", "dropped_marks", "dropped_records", "dump_bytes", "dump_path", "effective_options", "ended_ns", "expected_ranks", "lease_left_ms", "marks", "outcomes", "pinned", "processes", "reason", "records", "segments", "since_ns", "started_ns", "state", "statistics", "steps_done", "warnings"]
