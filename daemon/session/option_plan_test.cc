@@ -276,7 +276,7 @@ TEST_F(OptionPlanTest, TheDefaultIsCollectedWhereNothingElseIsAskedFor) {
   EXPECT_EQ(Option(*Plan(), "task_time").note, "on by default only, and not asked for");
   request_.set_marks(true);
   EXPECT_EQ(Plan()->collect["task_time"], all);
-  request_.set_options_json(R"({"task_time":"off"})");
+  request_.set_options_json(R"({"dvpp_freq":10,"task_time":"off"})");
   EXPECT_TRUE(Plan()->collect.empty());
 }
 

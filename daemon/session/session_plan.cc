@@ -305,7 +305,7 @@ class Planner {
     const bool attached = Attached();
     for (options::Effective& effective : plan_.options) {
       if (plan_.application_options.contains(effective.key)) {
-        if (!attached) {
+        if (!attached || effective.key == kStacksOption) {
           AddNote(kNeedsProcess, &effective);
         } else if (effective.key != kMarksOption && !plan_.collect.contains(effective.key)) {
           AddNote(WhyNotServed(effective.key, ProviderOff()).why, &effective);

@@ -383,7 +383,7 @@ void Session::FillOptions(v1::SessionStatus* out) const {
     }
     outcome.set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
     outcome.set_detail(std::string(kNeedsProcess));
-    if (key == kMarksOption) continue;
+    if (key == kMarksOption || key == kStacksOption) continue;
     if (collect_.Has(key)) {
       collect_.Fill(key, processes, finished(), &outcome);
       CountActivity(key, &outcome);
