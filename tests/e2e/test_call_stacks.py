@@ -202,6 +202,22 @@ class InADump(unittest.TestCase):
             names = {event["name"].rsplit(":", 1)[0] for event in events if event.get("ph") == "X"}
             self.assertLessEqual({"<string>:train", "<string>:innermost"}, names)
 
+    def test_profiling_options(self):
+        """Nothing in the script but that it uses the package."""
+        result = python("""
+            import time, profd
+            end, n = time.monotonic() + 60, 0
+            while time.monotonic() < end and profd.counters()["published"] < 100:
+                with profd.step(n):
+                    time.sleep(0.02)
+                n += 1
+        """, self.d, env={"PROFILING_OPTIONS": '{"TORCH_CALL_STACK": "on"}', "SLURM_JOB_ID": "77002",
+                          "SLURM_PROCID": "0", "PROFD_STACK_HZ": "100"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        session = eventually(lambda: next((s for s in self.d.ctl("list")["sessions"]
+                                           if s["job_id"] == "77002" and s["state"] == "done"), None))
+        self.assertTrue(os.path.getsize(os.path.join(session["dump_path"], "host", "profd", "stacks.tsv")))
+
     def test_without(self):
         dump, outcome = self.profile(False)
         self.assertIsNone(outcome)
