@@ -35,6 +35,8 @@ class SessionCollect {
   // The processes are notified of the end: from now on "off" means that all is handed over.
   void End() { ending_ = true; }
   bool AllEnded() const;
+  // Has any process answered?
+  bool heard() const { return !processes_.empty(); }
   std::vector<pid_t> Unended() const;
 
   // What became of an option with the attached of `processes`. `over`: the session is.

@@ -361,6 +361,9 @@ void Session::FillOptions(v1::SessionStatus* out) const {
   for (const auto& [key, kinds] : plan_.collect) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   }
+  // Also after its end.
+  const bool attached = (job_ != nullptr && job_->CountingProcess() != nullptr) || collect_.heard() ||
+                        (marks_ != nullptr && marks_->written() > 0);
   const std::vector<TrainingProcess> processes =
       job_ == nullptr ? std::vector<TrainingProcess>() : job_->Processes();
   for (const std::string& key : keys) {
@@ -387,7 +390,7 @@ void Session::FillOptions(v1::SessionStatus* out) const {
     if (collect_.Has(key)) {
       collect_.Fill(key, processes, finished(), &outcome);
       CountActivity(key, &outcome);
-    } else if (served) {
+    } else if (attached) {
       const NotServed not_served = WhyNotServed(key, spec_.provider() == v1::SessionSpec::PROVIDER_OFF);
       outcome.set_result(not_served.steps ? v1::Outcome::RESULT_PARTIAL : v1::Outcome::RESULT_UNSUPPORTED);
       outcome.set_detail(std::string(not_served.why));

@@ -247,6 +247,7 @@ class Providers(ActivityCase):
         self.assertEqual({o["collector"]: o["result"] for o in session["outcomes"] if "_" in o["collector"]
                           or o["collector"] == "l2"}, {"aic_metrics": "unsupported", "l2": "unsupported",
                                                        "training_trace": "partial"})
+        self.assertEqual(self.outcome(self.stop(session), "aic_metrics")["result"], "unsupported", "at the end, too")
 
 
 if __name__ == "__main__":
