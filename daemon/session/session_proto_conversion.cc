@@ -352,9 +352,11 @@ void Session::FillOptions(v1::SessionStatus* out) const {
   const bool takes_marks =
       marks_ != nullptr ? marks_->written() > 0 || served
                         : served && state_ == SessionState::kScheduled && !spec_.no_dump();
+  const bool has_stacks = marks_ != nullptr && marks_->stacks_written() > 0;
   for (const options::Effective& effective : plan_.options) {
     ToWire(effective, out->add_effective_options());
-    const bool late = (takes_marks && effective.key == kMarksOption) || (served && collect_.Has(effective.key));
+    const bool late = (takes_marks && effective.key == kMarksOption) ||
+                      (has_stacks && effective.key == kStacksOption) || (served && collect_.Has(effective.key));
     if (late && effective.note == kNeedsProcess) out->mutable_effective_options()->rbegin()->clear_note();
   }
   std::vector<std::string> keys = plan_.awaited_options;
@@ -369,7 +371,7 @@ void Session::FillOptions(v1::SessionStatus* out) const {
   for (const std::string& key : keys) {
     v1::Outcome& outcome = *out->add_outcomes();
     outcome.set_collector(key);
-    if (key == kStacksOption && marks_ != nullptr && marks_->stacks_written() > 0) {
+    if (has_stacks && key == kStacksOption) {
       outcome.set_result(finished() ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
       outcome.set_detail(std::string(kStacksDetail));
       outcome.set_records(marks_->stacks_written());

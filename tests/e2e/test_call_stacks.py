@@ -177,6 +177,9 @@ class InADump(unittest.TestCase):
         summary = answer(python(self.SCRIPT.format(with_stack=with_stack), self.d))
         self.assertEqual(summary["state"], "done", summary)
         outcome = next((o for o in summary["outcomes"] if o["collector"] == "TORCH_CALL_STACK"), None)
+        options = self.d.ctl("show", summary["session_id"])["effective_options"]
+        notes = [option["note"] for option in options if option["key"] == "TORCH_CALL_STACK"]
+        self.assertEqual(notes, [""])
         return summary["dump_path"], outcome
 
     def test_with_stack(self):
