@@ -131,6 +131,7 @@ void App::Impl::BuildSessions() {
   KeepSessions(&deps);
   deps.may_give_dump = [](uint32_t uid) { return Rights::OfThisProcess().MayGiveDump(uid); };
   deps.session.jobs_or_null = &jobs->table();
+  deps.session.copier_or_null = &jobs->copier();
   Manifest& base = deps.session.manifest_base;
   base.profd_version = PROFD_VERSION;
   base.build = BuildText();

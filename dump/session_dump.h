@@ -144,6 +144,9 @@ class SessionDump : private SliceObserver {
                           const Batch& batch);
   // Lines of one of our own files (mark_files.h). The first call creates it with a heading.
   Status AppendOwn(std::string_view file, std::string_view lines, uint64_t records = 1);
+  // A new folder among our own files, for files that others made (host/profd/NAME); they are in the manifest at the
+  // end, and do not count for the limit.
+  Result<UniqueFd> MakeOwnFolder(const std::string& name);
 
   // Hands everything buffered to the kernel. Tries every file; returns the first error, also of the
   // sync thread, and when the dump was removed underneath.

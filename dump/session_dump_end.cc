@@ -231,6 +231,12 @@ void SessionDump::NoteLoss(const ManifestChannel& channel, LossReason reason,
   slice_index_.Lost(loss);
 }
 
+Result<UniqueFd> SessionDump::MakeOwnFolder(const std::string& name) {
+  if (!IsSafeName(name)) return InvalidArgument(fmt::format("{} is no name of a folder", name));
+  if (finished_) return FailedPrecondition("the dump is complete");
+  return MakeDirAt(own_dir_.get(), name, options_.owner);
+}
+
 Status SessionDump::WriteManifest() { return PutManifest(false); }
 
 Status SessionDump::WriteManifestIfDue() {

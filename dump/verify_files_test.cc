@@ -101,6 +101,20 @@ TEST_F(VerifyTest, WhatTheAnalyserLeavesIsNoFault) {
   EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
 }
 
+TEST_F(VerifyTest, FilesThatOthersMadeArePartOfTheDump) {
+  Write(0, 200);
+  EXPECT_FALSE(dump_->MakeOwnFolder("../out").ok());
+  ASSERT_TRUE(dump_->MakeOwnFolder("aclprof_7_1").ok());
+  EXPECT_FALSE(dump_->MakeOwnFolder("aclprof_7_1").ok()) << "a new one";
+  const std::string data = "host/profd/aclprof_7_1/PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP/host/data/";
+  fs::create_directories(path_ + "/" + data);
+  WriteText(path_ + "/" + data + "aging.api_event.data.slice_0", "0123456789");
+  Finish(200);
+  EXPECT_TRUE(Verify().ok()) << testing::PrintToString(Texts(Verify()));
+  fs::remove(path_ + "/" + data + "aging.api_event.data.slice_0");
+  EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("is in the manifest and not in the dump")));
+}
+
 TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {
   Write(0, 200);
   Finish(200);

@@ -266,6 +266,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void EditManifest(std::function<void(Manifest&)> edit);
   // A device the session takes while it runs (SessionDump::AddDevice), with its clocks.
   void AddDevice(SessionDumpOptions::Device device, ManifestDevice described, SampleOptions sample);
+  // A new folder for files that others made (SessionDump::MakeOwnFolder); `done` on the writer thread.
+  void MakeOwnFolder(const std::string& name, std::function<void(Result<UniqueFd>)> done);
   // Completes the dump; `done` runs on the writer thread with the first error there was. Where the end could not
   // be written, `unended` is then what the manifest would have said.
   void Finish(EndFacts end, std::function<void(Manifest&)> last_edit,

@@ -101,6 +101,13 @@ void WriterSession::SetClocks(std::map<int, std::optional<DumpClocks>> clocks) {
   });
 }
 
+void WriterSession::MakeOwnFolder(const std::string& name, std::function<void(Result<UniqueFd>)> done) {
+  writer_.Post([self = shared_from_this(), name, done = std::move(done)] {
+    if (self->dump_ == nullptr) return done(Unavailable("there is no dump"));
+    done(self->dump_->MakeOwnFolder(name));
+  });
+}
+
 void WriterSession::AddDevice(SessionDumpOptions::Device device, ManifestDevice described,
                               SampleOptions sample) {
   writer_.Post([self = shared_from_this(), device = std::move(device),

@@ -246,4 +246,8 @@ void FileCopier::CheckDeadlines(int64_t now_steady_ns) {
   for (const Worker& worker : workers_) worker.thread->CheckDeadlines(now_steady_ns);
 }
 
+bool FileCopier::stuck() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.thread->stuck(); });
+}
+
 }  // namespace profd

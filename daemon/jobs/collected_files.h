@@ -77,8 +77,9 @@ class FileCopier {
   // `done` on the control strand, exactly once as long as that runs, at the latest a little after
   // limits.until_steady_ns. What had been copied by then is in `to` in any case.
   void Copy(Order order, std::function<void(CopiedFiles)> done);
-  // Every second or so.
+  // Every 50 ms or so.
   void CheckDeadlines(int64_t now_steady_ns);
+  bool stuck() const;
 
  private:
   struct Worker {

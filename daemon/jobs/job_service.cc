@@ -38,6 +38,7 @@ std::vector<DeviceUse> ByProcess(std::span<const DcmiDevice> devices,
 JobService::JobService(Deps deps)
     : deps_(std::move(deps)),
       probe_(deps_.control, deps_.host.proc, deps_.host.clock),
+      copier_(deps_.control, deps_.host.clock),
       look_(std::make_shared<UserLook>()) {
   table_ = std::make_unique<JobTable>(JobTable::Deps{
       deps_.control, deps_.host.clock, deps_.start_ticks_of,

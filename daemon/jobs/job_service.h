@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/jobs/attach_service.h"
+#include "daemon/jobs/collected_files.h"
 #include "daemon/jobs/job_view.h"
 
 namespace profd {
@@ -35,6 +36,8 @@ class JobService {
   ~JobService();
 
   JobTable& table() { return *table_; }
+  // For what a watcher takes with on_files.
+  FileCopier& copier() { return copier_; }
   // Any thread. Without it processes cannot attach.
   Status Listen(const AttachServerOptions& options, std::string* warning);
   // Any thread: no process attaches any more, attached ones are disconnected.
@@ -48,8 +51,12 @@ class JobService {
                 v1::ListJobsResponse* out) const;
   // About once a second.
   void Tick() { table_->Tick(); }
-  void CheckDeadlines(int64_t now_steady_ns) { probe_.CheckDeadlines(now_steady_ns); }
-  bool stuck() const { return probe_.stuck(); }
+  void CheckDeadlines(int64_t now_steady_ns) {
+    probe_.CheckDeadlines(now_steady_ns);
+    copier_.CheckDeadlines(now_steady_ns);
+  }
+  // A thread of ours sits in the kernel and will be left behind.
+  bool stuck() const { return probe_.stuck() || copier_.stuck(); }
   // Null while processes cannot attach.
   const AttachCounters* attach_counters() const;
 
@@ -60,6 +67,7 @@ class JobService {
 
   Deps deps_;
   ProcessProbe probe_;
+  FileCopier copier_;
   std::unique_ptr<JobTable> table_;
   std::unique_ptr<AttachService> service_;
   std::unique_ptr<AttachServer> server_;

@@ -270,11 +270,10 @@ NotServed WhyNotServed(std::string_view option, bool provider_off) {
   constexpr auto kOfAclprof =
       std::to_array<std::string_view>({"fp_point", "bp_point", "aic_metrics", "aicpu", "l2"});
   if (option == "training_trace") {
-    return {true, "the steps that processes mark; iterations of GE, FP and BP points need aclprof, which this "
-                  "version does not run"};
+    return {true, "the steps that processes mark; iterations of GE need a dump and the provider aclprof"};
   }
   if (std::ranges::find(kOfAclprof, option) != kOfAclprof.end()) {
-    return {false, "only aclprof measures it, which this version does not run"};
+    return {false, "only aclprof measures it (no registers of one's own), into a dump, with the provider auto or aclprof"};
   }
   if (CollectKinds(option, "on").empty()) return {false, "passed on to the process, and not recorded"};
   return {false, provider_off ? "the session's provider is off" : "on by default only, and not asked for"};

@@ -255,7 +255,7 @@ TEST_F(OptionPlanTest, ApplicationOptionsAreCarriedAndNoted) {
 TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
   using Collect = std::map<std::string, std::vector<std::string>>;
   attached_ = true;
-  request_.set_options_json(R"({"task_trace":"l0","hccl":"on","runtime_api":"on","aic_metrics":"Memory"})");
+  request_.set_options_json(R"({"task_trace":"l0","hccl":"on","runtime_api":"on"})");
   const Collect collect = Plan()->collect;
   EXPECT_EQ(collect, (Collect{{"task_trace", {"kernel", "node_api"}},
                               {"hccl", {"communication"}},
@@ -263,6 +263,37 @@ TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
   request_.set_provider(v1::SessionSpec::PROVIDER_OFF);
   EXPECT_TRUE(Plan()->collect.empty());
   EXPECT_THAT(Option(*Plan(), "hccl").note, HasSubstr("the session's provider is off"));
+}
+
+// One of the vendor's profilers at a time serves a process: what only aclprof measures takes the rest along.
+TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
+  using Collect = std::map<std::string, std::vector<std::string>>;
+  attached_ = true;
+  request_.set_options_json(
+      R"({"task_trace":"l0","hccl":"on","aic_metrics":"Memory","fp_point":"conv","storage_limit":"500MB"})");
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok() && plan->aclprof.has_value());
+  EXPECT_EQ(plan->aclprof->bits, 0x800u | 0x20u | 0x4u);
+  EXPECT_EQ(plan->aclprof->metrics, 2u);
+  EXPECT_EQ(plan->aclprof->config, (std::map<std::string, std::string>{{"storage_limit", "500MB"}}));
+  EXPECT_EQ(plan->collect, (Collect{{"task_trace", {}}, {"hccl", {}}, {"aic_metrics", {}}}));
+  request_.set_options_json(R"({"l2":"on"})");
+  EXPECT_EQ(Plan()->aclprof->bits, 0x802u | 0x10u) << "with the tasks that it counts for";
+  EXPECT_EQ(Option(*Plan(), "l2").note, "");
+  // Where another provider is ordered, or the files have no place.
+  request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);
+  EXPECT_FALSE(Plan()->aclprof.has_value());
+  EXPECT_THAT(Option(*Plan(), "l2").note, HasSubstr("only aclprof measures it"));
+  request_.set_options_json(R"({"task_time":"l1"})");
+  EXPECT_FALSE(Plan()->aclprof.has_value());
+  request_.set_provider(v1::SessionSpec::PROVIDER_ACLPROF);
+  EXPECT_EQ(Plan()->aclprof->bits, 0x802u);
+  request_.set_no_dump(true);
+  EXPECT_FALSE(Plan()->aclprof.has_value());
+  request_.set_no_dump(false);
+  request_.set_provider(v1::SessionSpec::PROVIDER_AUTO);
+  request_.set_options_json(R"({"aic_metrics":"Custom:0x8","task_time":"l1"})");
+  EXPECT_FALSE(Plan()->aclprof.has_value()) << "its interface has no registers";
 }
 
 // task_time is on by default: for those who ask for nothing, and a process that starts its own session.
@@ -296,7 +327,6 @@ TEST_F(OptionPlanTest, ApplicationOptionsAloneNeedAProcess) {
     EXPECT_TRUE(plan->application_only);
     EXPECT_TRUE(plan->collectors.empty());
   }
-  EXPECT_THAT(Option(*Plan(), "l2").note, HasSubstr("only aclprof measures it"));
   request_.set_options_json(R"({"msproftx":"on"})");
   EXPECT_EQ(Option(*Plan(), "msproftx").note, "");
   // Switched off is nothing at all, attached or not; and only that.

@@ -28,7 +28,7 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order ord
       starter_(order.starter),
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
-      collect_(plan_.collect, spec_.provider()),
+      collect_(plan_.collect, plan_.aclprof),
       steps_(StartStepOf(spec_), spec_.schedule().steps()),
       lease_(static_cast<int64_t>(spec_.lease().lease_ms())),
       continues_(std::move(order.continues)),
@@ -342,7 +342,7 @@ void Session::ReleaseAll() {
   BoundEnd();
   stop_deadline_ = std::make_unique<Timer>(deps_.control);
   // The dump gets the rest.
-  stop_deadline_->After(deps_.stop_deadline_ns / 4 * 3, [this] {
+  stop_deadline_->After(HandOverNs() + deps_.stop_deadline_ns / 4 * 3, [this] {
     warnings_.emplace_back(
         "some collectors did not end in time; their last records may be missing");
     stop_deadline_.reset();
@@ -376,7 +376,7 @@ void Session::OnReleased() {
 void Session::BoundEnd() {
   if (end_deadline_ != nullptr) return;
   end_deadline_ = std::make_unique<Timer>(deps_.control);
-  end_deadline_->After(deps_.stop_deadline_ns, [this] { CutOff(); });
+  end_deadline_->After(HandOverNs() + deps_.stop_deadline_ns, [this] { CutOff(); });
 }
 
 void Session::CutOff() {

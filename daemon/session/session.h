@@ -20,6 +20,7 @@
 #include "daemon/session/peer.h"
 #include "daemon/session/session_activity.h"
 #include "daemon/session/session_collect.h"
+#include "daemon/session/session_files.h"
 #include "daemon/session/session_job.h"
 #include "daemon/session/session_marks.h"
 #include "daemon/session/session_plan.h"
@@ -57,6 +58,7 @@ struct SessionDeps {
   int64_t stop_deadline_ns = 10 * kNsPerSecond;
   RecorderHistory* history_or_null = nullptr;  // null: no flight recorder here
   JobDirectory* jobs_or_null = nullptr;
+  FileCopier* copier_or_null = nullptr;
 };
 
 // A dump of a session that the daemon did not live to end.
@@ -184,6 +186,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last);
   void OnMarks(const TrainingProcess& process, const MarkBatch& batch);
   void OnCollector(const TrainingProcess& process, const attach::CollectorReport& report);
+  bool OnFiles(const TrainingProcess& process, const attach::CollectorReport& report,
+               std::shared_ptr<UniqueFd> directory);
+  void MakeFiles();
+  // Of what its processes collect nothing more will come.
+  bool AllHandedOver() const;
+  void WhenHandedOver();
+  int64_t HandOverNs() const;
   void OnProcessGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order);
   void StopLater(std::string reason);
   bool StillWanted();
@@ -232,6 +241,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void FillOptions(v1::SessionStatus* out) const;
   void AddActivity(v1::SessionStatus* out) const;
   void CountActivity(const std::string& option, v1::Outcome* out) const;
+  void DescribeFiles(v1::Outcome* out) const;
   void FillSegments(v1::SessionStatus* out) const;
   int64_t LeftMs() const;
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
@@ -276,6 +286,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<SessionMarks> marks_;
   SessionCollect collect_;
   std::unique_ptr<SessionActivity> activity_;  // null without a dump
+  std::shared_ptr<SessionFiles> files_;        // null where none will come
   bool activity_ended_ = false;
   bool ending_activity_ = false;  // the processes were asked for their last records
   std::unique_ptr<Timer> activity_deadline_;

@@ -38,21 +38,23 @@ std::string WhoSays(const TrainingProcess& process, std::string_view state, std:
 }  // namespace
 
 SessionCollect::SessionCollect(std::map<std::string, std::vector<std::string>> kinds,
-                               v1::SessionSpec::Provider provider)
+                               std::optional<attach::AclprofOrder> aclprof)
     : kinds_(std::make_move_iterator(kinds.begin()), std::make_move_iterator(kinds.end())),
-      provider_(provider) {}
+      aclprof_(std::move(aclprof)) {}
 
 attach::CollectOrder SessionCollect::Order() const {
   attach::CollectOrder order;
   std::set<std::string> kinds;
   for (const auto& [option, of_option] : kinds_) kinds.insert(of_option.begin(), of_option.end());
   order.kinds.assign(kinds.begin(), kinds.end());
-  order.provider = provider_ == v1::SessionSpec::PROVIDER_ACLPROF ? "aclprof" : "mspti";
+  order.provider = aclprof_ ? "aclprof" : "mspti";
+  order.aclprof = aclprof_;
   return order;
 }
 
 bool SessionCollect::Process::collects() const {
-  return !ended && (report.state == "on" || report.state == "partial" || report.state == "silent");
+  return !ended && (report.state == "on" || report.state == "partial" || report.state == "silent" ||
+                    report.state == "stopping");
 }
 
 const std::string& SessionCollect::Process::state() const {
@@ -67,7 +69,8 @@ void SessionCollect::OnReport(const TrainingProcess& process, const attach::Coll
     return;
   }
   known.report = report;
-  known.ended = false;
+  // Its files are the last that comes of it.
+  known.ended = report.state == "files";
 }
 
 bool SessionCollect::OnGone(pid_t pid) {
@@ -109,7 +112,10 @@ SessionCollect::Served SessionCollect::CountServed(const std::vector<std::string
     ++served.all;
     const std::string_view state = was_asked ? std::string_view(known->second.report.state) : kOrdered;
     size_t badness = Badness(state);
-    if (badness == std::size(kStates)) {  // on, partial, silent
+    if (badness == std::size(kStates) && leaves_files()) {
+      ++(state == "partial" ? served.part : served.whole);
+      if (state != "partial") continue;
+    } else if (badness == std::size(kStates)) {  // on, partial, silent
       const auto has = static_cast<size_t>(std::count_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
         return Contains(known->second.report.kinds, kind);
       }));

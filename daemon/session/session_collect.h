@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,14 +21,16 @@ namespace profd {
 
 class SessionCollect {
  public:
-  // `kinds`: by option, what the plan orders.
+  // `kinds`: by option, what the plan orders; with `aclprof` that serves all of them.
   SessionCollect(std::map<std::string, std::vector<std::string>> kinds,
-                 v1::SessionSpec::Provider provider);
+                 std::optional<attach::AclprofOrder> aclprof = std::nullopt);
 
   // Nothing is to be collected: no order goes out.
   bool empty() const { return kinds_.empty(); }
   attach::CollectOrder Order() const;
   bool Has(std::string_view option) const { return kinds_.contains(option); }
+  // What is collected comes as files, when it has ended.
+  bool leaves_files() const { return aclprof_.has_value(); }
 
   void OnReport(const TrainingProcess& process, const attach::CollectorReport& report);
   // True: it was collecting, and has not handed over its last records.
@@ -58,7 +61,7 @@ class SessionCollect {
                      std::span<const TrainingProcess> processes) const;
 
   const std::map<std::string, std::vector<std::string>, std::less<>> kinds_;
-  const v1::SessionSpec::Provider provider_;
+  const std::optional<attach::AclprofOrder> aclprof_;
   std::map<pid_t, Process> processes_;
   bool ending_ = false;
 };

@@ -35,13 +35,42 @@ class SessionCollectTest : public ::testing::Test {
   }
   const std::vector<std::string> all_{"kernel", "node_api", "communication"};
   std::vector<TrainingProcess> processes_{Process(10, 0), Process(11, 1), Process(12, std::nullopt)};
-  SessionCollect collect_{{{"task_time", all_}, {"hccl", {"communication"}}}, v1::SessionSpec::PROVIDER_AUTO};
+  SessionCollect collect_{{{"task_time", all_}, {"hccl", {"communication"}}}};
 };
 
 TEST_F(SessionCollectTest, OneOrderForAllOptions) {
   EXPECT_THAT(collect_.Order().kinds, ElementsAre("communication", "kernel", "node_api"));
   EXPECT_EQ(collect_.Order().provider, "mspti");
-  EXPECT_TRUE(SessionCollect({}, v1::SessionSpec::PROVIDER_AUTO).empty());
+  EXPECT_FALSE(collect_.leaves_files());
+  EXPECT_TRUE(SessionCollect({}).empty());
+}
+
+TEST_F(SessionCollectTest, FilesAreTheLastOfAProcess) {
+  const attach::AclprofOrder ordered{0x812, 0xFF, {}};
+  SessionCollect collect({{"l2", {}}}, ordered);
+  EXPECT_EQ(collect.Order().provider, "aclprof");
+  ASSERT_TRUE(collect.Order().aclprof.has_value());
+  EXPECT_EQ(collect.Order().aclprof->bits, 0x812u);
+  EXPECT_TRUE(collect.leaves_files());
+  processes_.resize(2);
+  attach::CollectorReport report;
+  report.provider = "aclprof";
+  report.state = "on";
+  collect.OnReport(processes_[0], report);
+  report.state = "busy";
+  collect.OnReport(processes_[1], report);
+  v1::Outcome outcome;
+  collect.Fill("l2", processes_, false, &outcome);
+  EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_PARTIAL);
+  EXPECT_THAT(outcome.detail(), ::testing::HasSubstr("served by 1 of 2 processes; rank 1: busy"));
+  collect.End();
+  EXPECT_FALSE(collect.AllEnded());
+  report.state = "stopping";
+  collect.OnReport(processes_[0], report);
+  EXPECT_FALSE(collect.AllEnded());
+  report.state = "files";
+  collect.OnReport(processes_[0], report);
+  EXPECT_TRUE(collect.AllEnded());
 }
 
 TEST_F(SessionCollectTest, AnOptionIsServedByThoseThatSaySo) {

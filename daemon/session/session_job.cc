@@ -50,6 +50,9 @@ void SessionJob::Watch(Events events, std::function<bool()> with_rings) {
   watcher.on_marks = [this](const MarkBatch& batch) { OnMarks(batch); };
   watcher.on_activity = [this](const ActivityBatch& batch) { OnActivity(batch); };
   watcher.on_collector = [this](uint64_t id, const attach::CollectorReport& report) { OnCollector(id, report); };
+  watcher.on_files = [this](uint64_t id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) {
+    return OnFiles(id, report, std::move(directory));
+  };
   watcher.wants = [this, with_rings = std::move(with_rings)](uint64_t attach_id) {
     return attached_.contains(attach_id) && with_rings();
   };
@@ -124,12 +127,23 @@ void SessionJob::OnActivity(const ActivityBatch& batch) {
 
 void SessionJob::OnCollector(uint64_t attach_id, const attach::CollectorReport& report) {
   if (report.session_id != session_id_ || events_.on_collector == nullptr) return;
+  const std::optional<TrainingProcess> process = MemberOf(attach_id);
+  if (process) events_.on_collector(*process, report);
+}
+
+bool SessionJob::OnFiles(uint64_t attach_id, const attach::CollectorReport& report,
+                         std::shared_ptr<UniqueFd> directory) {
+  if (report.session_id != session_id_ || events_.on_files == nullptr) return false;
+  const std::optional<TrainingProcess> process = MemberOf(attach_id);
+  return process && events_.on_files(*process, report, std::move(directory));
+}
+
+std::optional<TrainingProcess> SessionJob::MemberOf(uint64_t attach_id) const {
   const auto found = std::find_if(members_.begin(), members_.end(), [attach_id](const auto& member) {
     return member.second.attach_id == attach_id;
   });
-  if (found == members_.end()) return;
-  const TrainingProcess process = found->second;
-  events_.on_collector(process, report);
+  if (found == members_.end()) return std::nullopt;
+  return found->second;
 }
 
 void SessionJob::OnDetached(const TrainingProcess& process, bool in_good_order) {

@@ -30,6 +30,9 @@ class SessionJob {
     std::function<void(const TrainingProcess&, const MarkBatch&)> on_marks;
     std::function<void(const ActivityBatch&)> on_activity = nullptr;
     std::function<void(const TrainingProcess&, const attach::CollectorReport&)> on_collector = nullptr;
+    // True: the session takes the directory.
+    std::function<bool(const TrainingProcess&, const attach::CollectorReport&, std::shared_ptr<UniqueFd>)> on_files =
+        nullptr;
     // `attach_id` is that it had.
     std::function<void(const TrainingProcess&, uint64_t attach_id, bool in_good_order)> on_gone;
     // Another process of the job has attached.
@@ -66,6 +69,9 @@ class SessionJob {
   void OnMarks(const MarkBatch& batch);
   void OnActivity(const ActivityBatch& batch);
   void OnCollector(uint64_t attach_id, const attach::CollectorReport& report);
+  bool OnFiles(uint64_t attach_id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory);
+  // The member of this connection; nothing: there is none.
+  std::optional<TrainingProcess> MemberOf(uint64_t attach_id) const;
   void OnDetached(const TrainingProcess& process, bool in_good_order);
 
   JobDirectory* const directory_;

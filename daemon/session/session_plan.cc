@@ -9,6 +9,7 @@
 #include "base/duration_text.h"
 #include "base/log.h"
 #include "base/problem.h"
+#include "daemon/session/aclprof_plan.h"
 #include "daemon/session/collector_plan.h"
 #include "profd/v1/profd.pb.h"
 
@@ -278,6 +279,35 @@ class Planner {
                          options_.On(kDefault) &&
                          ((AskedNothing() && spec_.collectors().empty()) || spec_.marks());
     if (implied) plan_.collect.emplace(kDefault, CollectKinds(kDefault, options_.Text(kDefault)));
+    PlanAclprof();
+  }
+
+  // A process runs one of the vendor's profilers at a time: where something that was asked for needs this one, it
+  // serves all of the session.
+  void PlanAclprof() {
+    const bool chosen = spec_.provider() == v1::SessionSpec::PROVIDER_ACLPROF;
+    const bool free = spec_.provider() == v1::SessionSpec::PROVIDER_AUTO ||
+                      spec_.provider() == v1::SessionSpec::PROVIDER_UNSPECIFIED;
+    std::map<std::string, std::string> asked;
+    for (const auto& [key, kinds] : plan_.collect) asked[key] = options_.Text(key);
+    bool needed = chosen;
+    for (const std::string& key : plan_.awaited_options) {
+      asked[key] = options_.Text(key);
+      needed = needed || (free && NeedsAclprof(key, asked[key]));
+    }
+    // Its files have no other place.
+    if (!needed || spec_.no_dump()) return;
+    std::map<std::string, std::string> ordered = asked;
+    // Without the tasks there is nothing to name what was counted.
+    if (!options_.Asked("task_time") && !options_.Asked("task_trace")) {
+      ordered["task_time"] = options_.Text("task_time");
+    }
+    plan_.aclprof = AclprofOrderOf(ordered, plan_.storage_limited ? plan_.max_bytes >> 20 : 0);
+    plan_.collect.clear();
+    if (!plan_.aclprof) return;
+    for (const auto& [key, value] : asked) {
+      if (value != "off" && Serves(*plan_.aclprof, key)) plan_.collect[key];
+    }
   }
 
   bool ProviderOff() const { return spec_.provider() == v1::SessionSpec::PROVIDER_OFF; }

@@ -18,6 +18,7 @@
 #include "daemon/data/stream_hub.h"
 #include "daemon/session/option_plan.h"
 #include "daemon/session/peer.h"
+#include "proto/attach/attach_protocol.h"
 
 namespace profd {
 
@@ -48,8 +49,10 @@ struct SessionPlan {
   std::vector<options::Effective> options;
   // Those whose data come from inside the application and that are on: for the attached processes.
   std::map<std::string, std::string> application_options;
-  // By option, what MSPTI is to collect inside the attached processes (attach::CollectOrder).
+  // By option, what MSPTI is to collect inside the attached processes (attach::CollectOrder); with aclprof, the
+  // options that it serves, without kinds.
   std::map<std::string, std::vector<std::string>> collect;
+  std::optional<attach::AclprofOrder> aclprof;
   bool takes_marks = false;  // marks and ranges of attached processes; steps are always taken
   // Of these the ones asked for: each gets an outcome of its own.
   std::vector<std::string> awaited_options;

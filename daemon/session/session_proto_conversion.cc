@@ -392,6 +392,7 @@ void Session::FillOptions(v1::SessionStatus* out) const {
     if (collect_.Has(key)) {
       collect_.Fill(key, processes, finished(), &outcome);
       CountActivity(key, &outcome);
+      DescribeFiles(&outcome);
     } else if (attached) {
       const NotServed not_served = WhyNotServed(key, spec_.provider() == v1::SessionSpec::PROVIDER_OFF);
       outcome.set_result(not_served.steps ? v1::Outcome::RESULT_PARTIAL : v1::Outcome::RESULT_UNSUPPORTED);
@@ -408,6 +409,20 @@ void Session::AddActivity(v1::SessionStatus* out) const {
     out->set_dropped_records(out->dropped_records() + count.dropped_records);
     out->set_dropped_bytes(out->dropped_bytes() + count.dropped_bytes);
   }
+}
+
+// Options that leave files leave them together.
+void Session::DescribeFiles(v1::Outcome* out) const {
+  if (files_ == nullptr) return;
+  uint64_t bytes = 0;
+  std::string detail = out->detail();
+  for (const ProcessFiles& of_process : files_->results()) {
+    bytes += of_process.bytes;
+    detail += fmt::format("; process {}: {} files in {}", of_process.pid, of_process.files, of_process.folder);
+    if (!of_process.problem.empty()) detail += " (" + of_process.problem + ")";
+  }
+  out->set_bytes(bytes);
+  out->set_detail(detail);
 }
 
 // What an option brought into the dump. Records that several options ask for count for each of them.

@@ -17,6 +17,8 @@ constexpr int64_t kPrepareNs = kNsPerSecond;
 constexpr int64_t kLookAgainNs = kNsPerSecond;
 // A process hands over its last records within a second (client/libprofd/mspti), or does not.
 constexpr int64_t kLastRecordsNs = 2 * kNsPerSecond;
+// The vendor's profiler that leaves files may write them for half a minute; then they are copied.
+constexpr int64_t kLastFilesNs = 100 * kNsPerSecond;
 
 }  // namespace
 
@@ -35,6 +37,10 @@ void Session::BeginJob() {
   };
   events.on_collector = [this](const TrainingProcess& process, const attach::CollectorReport& report) {
     OnCollector(process, report);
+  };
+  events.on_files = [this](const TrainingProcess& process, const attach::CollectorReport& report,
+                           std::shared_ptr<UniqueFd> directory) {
+    return OnFiles(process, report, std::move(directory));
   };
   events.on_gone = [this](const TrainingProcess& process, uint64_t attach_id, bool in_good_order) {
     OnProcessGone(process, attach_id, in_good_order);
@@ -147,24 +153,54 @@ void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
 void Session::OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) {
   DCHECK_ON(deps_.control);
   collect_.OnReport(process, report);
-  if (!ending_activity_ || !collect_.AllEnded()) return;
+  WhenHandedOver();
+}
+
+bool Session::OnFiles(const TrainingProcess& process, const attach::CollectorReport& report,
+                      std::shared_ptr<UniqueFd> directory) {
+  DCHECK_ON(deps_.control);
+  if (files_ == nullptr) return false;
+  collect_.OnReport(process, report);
+  files_->Take(process, report, std::move(directory));
+  return true;
+}
+
+void Session::MakeFiles() {
+  const bool possible = dump_ != nullptr && deps_.jobs_or_null != nullptr && deps_.copier_or_null != nullptr;
+  if (!possible || !collect_.leaves_files()) return;
+  SessionFiles::Deps deps{deps_.control, deps_.host.clock, *deps_.jobs_or_null, *deps_.copier_or_null, nullptr, {}, 0,
+                          nullptr};
+  deps.make_folder = [dump = dump_](const std::string& name, std::function<void(Result<UniqueFd>)> done) {
+    dump->MakeOwnFolder(name, std::move(done));
+  };
+  deps.owner = {owner_.uid, owner_.gid};
+  deps.max_bytes = plan_.max_bytes;
+  deps.on_idle = [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->WhenHandedOver();
+  };
+  files_ = std::make_shared<SessionFiles>(std::move(deps));
+}
+
+bool Session::AllHandedOver() const { return collect_.AllEnded() && (files_ == nullptr || files_->idle()); }
+
+void Session::WhenHandedOver() {
+  if (!ending_activity_ || !AllHandedOver()) return;
   deps_.control.Post([self = shared_from_this()] { self->EndActivity(); });
 }
+
+int64_t Session::HandOverNs() const { return ending_activity_ && files_ != nullptr ? kLastFilesNs : 0; }
 
 void Session::OnProcessGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) {
   DCHECK_ON(deps_.control);
   if (marks_ != nullptr) marks_->OnGone(process.pid);
   const bool lost = collect_.OnGone(process.pid) && !in_good_order;
-  if (activity_ != nullptr) {
-    activity_->OnGone(attach_id, !lost, deps_.host.clock.MonotonicRawNs());
-    if (lost) {
-      warnings_.push_back(fmt::format("process {}{} ended without handing over its last records", process.pid,
-                                      process.rank ? fmt::format(" (rank {})", *process.rank) : ""));
-    }
+  if (activity_ != nullptr) activity_->OnGone(attach_id, !lost, deps_.host.clock.MonotonicRawNs());
+  if (lost && (activity_ != nullptr || files_ != nullptr)) {
+    warnings_.push_back(fmt::format("process {}{} ended without handing over its {}", process.pid,
+                                    process.rank ? fmt::format(" (rank {})", *process.rank) : "",
+                                    files_ != nullptr ? "files" : "last records"));
   }
-  if (ending_activity_ && collect_.AllEnded()) {
-    deps_.control.Post([self = shared_from_this()] { self->EndActivity(); });
-  }
+  WhenHandedOver();
   if (!NeedsSteps(spec_) || job_->CountingProcess() != nullptr) return;
   if (state_ == SessionState::kScheduled) {
     StopLater(fmt::format("no attached process is left to begin step {}", spec_.schedule().start_step()));
@@ -243,7 +279,8 @@ void Session::TakeMarks() {
     if (plan_.application_options.contains(std::string(kStacksOption))) marks_->TakeStacks();
     if (launch_step_.first != 0) marks_->NoteRunningStep(launch_step_.first, launch_step_.second);
   }
-  if (dump_ != nullptr && !collect_.empty()) {
+  MakeFiles();
+  if (dump_ != nullptr && !collect_.empty() && !collect_.leaves_files()) {
     activity_ = std::make_unique<SessionActivity>(dump_, collect_.Order().kinds, start_raw_ns_);
   }
   taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
@@ -273,16 +310,16 @@ void Session::EndMarks() {
   taking_marks_ = false;
   if (marks_ != nullptr) marks_->Flush();
   collect_.End();
-  ending_activity_ = activity_ != nullptr && !collect_.AllEnded();
+  ending_activity_ = (activity_ != nullptr || files_ != nullptr) && !AllHandedOver();
   attach::SessionNotice notice;
   notice.state = "ended";
   job_->Tell(std::move(notice));
   if (!ending_activity_) return;
   activity_deadline_ = std::make_unique<Timer>(deps_.control);
-  activity_deadline_->After(kLastRecordsNs, [this] {
-    warnings_.push_back(fmt::format("process{} {} did not hand over the last records in time",
-                                    collect_.Unended().size() == 1 ? "" : "es",
-                                    fmt::join(collect_.Unended(), ", ")));
+  activity_deadline_->After(files_ != nullptr ? kLastFilesNs : kLastRecordsNs, [this] {
+    warnings_.push_back(fmt::format("process{} {} did not hand over {} in time",
+                                    collect_.Unended().size() == 1 ? "" : "es", fmt::join(collect_.Unended(), ", "),
+                                    files_ != nullptr ? "its files" : "the last records"));
     EndActivity();
   });
 }
@@ -293,6 +330,7 @@ void Session::EndActivity() {
   if (awaited) job_->Drain();
   ending_activity_ = false;
   activity_deadline_.reset();
+  if (files_ != nullptr) files_->Abandon();
   if (activity_ != nullptr && !std::exchange(activity_ended_, true)) {
     activity_->End(deps_.host.clock.MonotonicRawNs());
   }

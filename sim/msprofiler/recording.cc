@@ -310,7 +310,7 @@ void Recording::PutAicpu(uint32_t device, DeviceFiles& to, const acl::LogRecord&
   Put(node.data, 0, static_cast<uint16_t>(record.stream));
   Put(node.data, 2, static_cast<uint16_t>(record.task));
   Put(node.data, 16, begin);
-  for (const size_t stamp : {24, 32, 40}) Put(node.data, stamp, begin / static_cast<uint64_t>(kDeviceMhz));
+  for (const size_t stamp : {size_t{24}, size_t{32}, size_t{40}}) Put(node.data, stamp, begin / static_cast<uint64_t>(kDeviceMhz));
   Put(node.data, 56, end);
   Put(node.data, 68, device);
   Put(node.data, 72, begin);

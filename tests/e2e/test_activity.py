@@ -239,15 +239,79 @@ class Providers(ActivityCase):
         off = self.served(session["session_id"], result="off")
         self.assertIn("PROFD_COLLECT=off", self.outcome(off, "task_time")["detail"])
 
-    def test_what_only_aclprof_measures(self):
+    def test_what_the_chosen_provider_does_not_measure(self):
         job = self.train()
         job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--aic-metrics", "PipeUtilization", "--l2", "on",
-                                  "--training-trace", "on", "--collector", "hbm=10", expect=(0, 5))
+                                  "--training-trace", "on", "--provider", "mspti", "--collector", "hbm=10",
+                                  expect=(0, 5))
         self.assertEqual({o["collector"]: o["result"] for o in session["outcomes"] if "_" in o["collector"]
                           or o["collector"] == "l2"}, {"aic_metrics": "unsupported", "l2": "unsupported",
                                                        "training_trace": "partial"})
         self.assertEqual(self.outcome(self.stop(session), "aic_metrics")["result"], "unsupported", "at the end, too")
+
+
+class FilesTest(ActivityCase):
+    """What only the vendor's aclprof measures: files of each process, in the dump."""
+
+    def start(self, job, *options):
+        return self.daemon.ctl("start", "--job", job.job_id, "--collector", "hbm=10", *options)
+
+    def files_of(self, dump, pid):
+        found = {}
+        for folder in os.listdir(os.path.join(dump, "host", "profd")):
+            if not folder.startswith(f"aclprof_{pid}_"):
+                continue
+            for path, _, names in os.walk(os.path.join(dump, "host", "profd", folder)):
+                found.update({name: os.path.getsize(os.path.join(path, name)) for name in names})
+        return found
+
+    def test_its_files_are_in_the_dump(self):
+        job = self.train()
+        ranks = job.attached(self.daemon, 2)
+        session = self.start(job, "--aic-metrics", "PipeUtilization", "--l2", "on", "--task-time", "l1")
+        running = self.served(session["session_id"], "aic_metrics")
+        self.assertEqual({p["collector"]["provider"] for p in running["processes"]}, {"aclprof"})
+        time.sleep(1)  # of training
+        ended = self.stop(session)
+        self.assertEqual(ended["state"], "done", ended)
+        outcome = self.outcome(ended, "aic_metrics")
+        self.assertEqual(outcome["result"], "finished", outcome)
+        self.assertGreater(int(outcome["bytes"]), 0)
+        for rank, pid in ranks.items():
+            files = self.files_of(ended["dump_path"], pid)
+            for name, record in (("aging.compact.task_track.slice_0", 64), (f"stars_soc.data.{rank}.slice_0", 64),
+                                 (f"ffts_profile.data.{rank}.slice_0", 128), (f"l2_cache.data.{rank}.slice_0", 72)):
+                self.assertIn(name, files)
+                self.assertGreater(files[name], 0, name)
+                self.assertEqual(files[name] % record, 0, name)
+        self.assert_verified(ended["dump_path"])
+
+    def test_a_process_that_ends_first_leaves_them_too(self):
+        job = self.train(steps=40)
+        ranks = job.attached(self.daemon, 2)
+        session = self.start(job, "--aicpu", "on")
+        job.wait()
+        eventually(lambda: all(self.files_of(session["dump_path"], pid) for pid in ranks.values()), seconds=30,
+                   what="the files of both processes")
+        self.assertEqual(self.stop(session)["state"], "done")
+
+    def test_a_profiler_that_is_busy(self):
+        job = self.train(sim="aclprof.commanded=1")
+        job.attached(self.daemon, 2)
+        session = self.start(job, "--l2", "on")
+        busy = self.served(session["session_id"], "l2", "busy")
+        self.assertIn("msprof", self.outcome(busy, "l2")["detail"])
+        self.assertEqual(self.stop(session)["state"], "done")
+
+    def test_a_full_disk_is_told(self):
+        job = self.train(sim="aclprof.disk_bytes=9000")
+        ranks = job.attached(self.daemon, 2)
+        session = self.start(job, "--l2", "on")
+        self.served(session["session_id"], "l2")
+        ended = self.stop(session)
+        self.assertIn("500005", self.outcome(ended, "l2")["detail"])
+        self.assertTrue(all(self.files_of(ended["dump_path"], pid) for pid in ranks.values()))
 
 
 if __name__ == "__main__":

@@ -280,7 +280,7 @@ class Attached(OptionCase):
         outcomes = self.outcomes(session)
         self.assertEqual(set(outcomes), {("msproftx", None), ("aic_metrics", None)})
         self.assertEqual(outcomes["msproftx", None]["result"], "running")
-        self.assertEqual(outcomes["aic_metrics", None]["result"], "unsupported")
+        self.assertEqual(outcomes["aic_metrics", None]["result"], "waiting")  # for its answer
         self.assertEqual(self.effective(session)["msproftx"]["note"], "")
         final = eventually(lambda: self.show_with_marks(session["session_id"]))
         final = self.daemon.ctl("stop", session["session_id"], expect=(0, 5))["sessions"][0]

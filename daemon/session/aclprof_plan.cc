@@ -1,0 +1,75 @@
+#include "daemon/session/aclprof_plan.h"
+
+#include <algorithm>
+
+namespace profd {
+namespace {
+
+// The vendor's acl_prof.h: dataTypeConfig, aclprofAicoreMetrics.
+constexpr uint64_t kAicoreMetrics = 0x4;
+constexpr uint64_t kTaskTimeL0 = 0x800;
+constexpr uint64_t kTaskTimeL1 = 0x802;
+
+struct OptionBits {
+  std::string_view option;
+  uint64_t bits;
+};
+constexpr OptionBits kOptionBits[] = {
+    {"task_time", kTaskTimeL1}, {"task_trace", kTaskTimeL1},    {"training_trace", 0x40},
+    {"hccl", 0x20},             {"runtime_api", 0x100},         {"aicpu", 0x8},
+    {"l2", 0x10},               {"aic_metrics", kAicoreMetrics}, {"msproftx", 0x80},
+    {"ACL_PROF_ACL_API", 0x1},
+};
+struct MetricsName {
+  std::string_view name;
+  uint32_t metrics;
+};
+constexpr MetricsName kMetricsNames[] = {
+    {"ArithmeticUtilization", 0}, {"PipeUtilization", 1},       {"Memory", 2},  {"MemoryL0", 3},
+    {"ResourceConflictRatio", 4}, {"MemoryUB", 5},              {"L2Cache", 6},
+};
+constexpr uint32_t kNoMetrics = 0xFF;
+
+uint64_t BitsOf(std::string_view option) {
+  const auto* found = std::find_if(std::begin(kOptionBits), std::end(kOptionBits),
+                                   [option](const OptionBits& each) { return each.option == option; });
+  return found == std::end(kOptionBits) ? 0 : found->bits;
+}
+
+// Custom registers have no place in aclprof's interface.
+uint32_t MetricsOf(std::string_view value) {
+  const auto* found = std::find_if(std::begin(kMetricsNames), std::end(kMetricsNames),
+                                   [value](const MetricsName& each) { return each.name == value; });
+  return found == std::end(kMetricsNames) ? kNoMetrics : found->metrics;
+}
+
+}  // namespace
+
+bool NeedsAclprof(std::string_view option, std::string_view value) {
+  if (option == "aic_metrics") return MetricsOf(value) != kNoMetrics;
+  return value == "on" && (option == "aicpu" || option == "l2" || option == "training_trace");
+}
+
+std::optional<attach::AclprofOrder> AclprofOrderOf(const std::map<std::string, std::string>& options,
+                                                   uint64_t storage_limit_mb) {
+  attach::AclprofOrder order;
+  for (const auto& [option, value] : options) {
+    if (option == "aic_metrics") {
+      order.metrics = MetricsOf(value);
+      if (order.metrics != kNoMetrics) order.bits |= kAicoreMetrics;
+    } else if (value != "off") {
+      order.bits |= value == "l0" ? kTaskTimeL0 : BitsOf(option);
+    }
+  }
+  if (order.bits == 0) return std::nullopt;
+  if (storage_limit_mb > 0) order.config["storage_limit"] = std::to_string(storage_limit_mb) + "MB";
+  return order;
+}
+
+bool Serves(const attach::AclprofOrder& order, std::string_view option) {
+  uint64_t bits = BitsOf(option);
+  if (bits == kTaskTimeL1) bits = kTaskTimeL0;
+  return bits != 0 && (order.bits & bits) == bits;
+}
+
+}  // namespace profd
