@@ -304,7 +304,7 @@ class FilesTest(ActivityCase):
         self.assertIn("msprof", self.outcome(busy, "l2")["detail"])
         self.assertEqual(self.stop(session)["state"], "done")
 
-    def test_a_full_disk_is_told(self):
+    def test_a_full_disk_is_reported(self):
         job = self.train(sim="aclprof.disk_bytes=9000")
         ranks = job.attached(self.daemon, 2)
         session = self.start(job, "--l2", "on")
