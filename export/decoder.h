@@ -68,6 +68,7 @@ struct DecoderSpec {
   uint16_t record_size_v2 = 0;  // where Place::record_version is "2.0"; 0 = the same
   // Where sample.json does not say "sample-based": counters of tasks, not samples; 0 = the same.
   uint16_t record_size_task = 0;
+  bool rows_have_devices = false;  // not those of the place
 };
 // Chips 15 and 16: other layouts in several channels.
 constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }

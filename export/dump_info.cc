@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "dump/activity_files.h"
 #include "dump/data_name.h"
 #include "dump/dump_io.h"
 #include "dump/slice_journal.h"
@@ -48,6 +49,7 @@ class Scan {
 
   void Take(const DumpReader::File& file);
   Place* PlaceOf(std::string_view dir);
+  void TakeActivityNames(const std::string& path);
   void TakeData(Place* place, std::string_view name, const DumpReader::File& file);
   void TakeControl(Place* place, std::string_view name, const std::string& path);
   void AddSlice(Place* place, std::string base, DataFile::Slice slice);
@@ -110,6 +112,12 @@ void Scan::TakeData(Place* place, std::string_view name, const DumpReader::File&
   AddSlice(place, parsed->base, {file.path, file.bytes, parsed->slice, parsed->compressed});
 }
 
+void Scan::TakeActivityNames(const std::string& path) {
+  Result<UniqueFd> fd = reader_.OpenFile(path);
+  Status status = fd.ok() ? info_.activity_names.Load(fd->get()) : fd.status();
+  if (!status.ok()) Problem(path, status.message(), true);
+}
+
 void Scan::TakeControl(Place* place, std::string_view name, const std::string& path) {
   using Read = void (ControlReader::*)(const std::string&, std::string_view);
   struct Control {
@@ -149,6 +157,7 @@ void Scan::Take(const DumpReader::File& file) {
     name.remove_prefix(5);
   }
   if (name.find('/') != std::string_view::npos) return Problem(file.path, "not known", false);
+  if (place->kind == Kind::kOwn && name == kActivityNamesFile) return TakeActivityNames(file.path);
   TakeData(place, name, file);
 }
 

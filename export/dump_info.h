@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "dump/manifest.h"
 #include "dump/reader.h"
+#include "export/activity_names.h"
 #include "export/clock_map.h"
 
 namespace profd::exporting {
@@ -75,6 +76,7 @@ struct DumpInfo {
   };
   std::vector<Card> cards;
   std::vector<Place> places;
+  ActivityNames activity_names;
   // Files nobody decodes here, with the reason; what is wrong with control files.
   struct Problem {
     std::string file;

@@ -135,7 +135,8 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
     Problem(dump, shown, fmt::format("unusual for chip {}, exported all the same", place.chip),
             false);
   }
-  if (place.kind != Place::Kind::kOwn && !filter_.HasDevice(place.device)) return;
+  const bool of_place = place.kind != Place::Kind::kOwn && !spec->rows_have_devices;
+  if (of_place && !filter_.HasDevice(place.device)) return;
   uint64_t tables = TablesOf(*spec) & filter_.tables;
   bool events = spec->tables.empty() && filter_.events;
   bool wanted = std::ranges::any_of(formats_, [&](const auto& format) {

@@ -356,6 +356,62 @@ constexpr auto kSamplesColumns = std::to_array<Column>({
     {"value", kReal},
 });
 
+// Times are the starts; -1 where something is not known or not there.
+constexpr auto kKernelColumns = std::to_array<Column>({
+    {"name", kName},
+    {"type", kName},
+    {"duration", kInt, "ns"},
+    {"stream", kInt},
+    {"pid", kInt}, {"rank", kInt},
+    {"thread", kInt},
+    {"correlation", kInt},
+});
+
+constexpr auto kCommunicationColumns = std::to_array<Column>({
+    {"name", kName},
+    {"communicator", kName},
+    {"algorithm", kName},
+    {"duration", kInt, "ns"},
+    {"stream", kInt},
+    {"pid", kInt}, {"rank", kInt},
+    {"correlation", kInt},
+    {"count", kInt},
+    {"data_type", kInt},
+    {"bandwidth", kReal},
+});
+
+constexpr auto kApiColumns = std::to_array<Column>({
+    {"name", kName},
+    {"level", kKey, "", "", "", 1, "unknown,acl,node,runtime"},
+    {"duration", kInt, "ns"},
+    {"pid", kInt}, {"rank", kInt},
+    {"thread", kInt},
+    {"correlation", kInt},
+});
+
+constexpr auto kMarkerColumns = std::to_array<Column>({
+    {"name", kName},
+    {"domain", kName},
+    {"source", kKey, "", "", "", 1, "host,device"},
+    {"kind", kKey, "", "", "", 1, "instant,start,end"},
+    {"id", kInt},
+    {"stream", kInt},
+    {"pid", kInt}, {"rank", kInt},
+    {"thread", kInt},
+});
+
+constexpr auto kMemoryColumns = std::to_array<Column>({
+    {"operation", kKey, "", "", "", 1, "unknown,allocate,release,set,copy"},
+    {"duration", kInt, "ns"},
+    {"bytes", kInt, "B"},
+    {"address", kInt},
+    {"stream", kInt},
+    {"pid", kInt}, {"rank", kInt},
+    {"correlation", kInt},
+    {"is_async", kInt},
+    {"detail", kInt},
+});
+
 constexpr std::array<TableSpec, kTableCount> kTables = {{
     {TableId::kHccs, "hccs", kHccsColumns},
     {TableId::kPcie, "pcie", kPcieColumns},
@@ -387,6 +443,11 @@ constexpr std::array<TableSpec, kTableCount> kTables = {{
     {TableId::kHostDisk, "host_disk", kHostDiskColumns},
     {TableId::kHostNetwork, "host_network", kHostNetworkColumns},
     {TableId::kSample, "samples", kSamplesColumns},
+    {TableId::kKernel, "kernel", kKernelColumns},
+    {TableId::kCommunication, "communication", kCommunicationColumns},
+    {TableId::kApi, "api", kApiColumns},
+    {TableId::kMarker, "marker", kMarkerColumns},
+    {TableId::kMemory, "memory", kMemoryColumns},
 }};
 
 constexpr bool InOrder() {

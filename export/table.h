@@ -40,8 +40,16 @@ enum class TableId : uint8_t {
   kHostDisk,
   kHostNetwork,
   kSample,
+  // What training processes did; one row each, nothing a counter could show.
+  kKernel,
+  kCommunication,
+  kApi,
+  kMarker,
+  kMemory,
 };
-inline constexpr size_t kTableCount = static_cast<size_t>(TableId::kSample) + 1;
+inline constexpr size_t kTableCount = static_cast<size_t>(TableId::kMemory) + 1;
+
+constexpr bool IsActivity(TableId id) { return id >= TableId::kKernel; }
 
 enum class ColumnType : uint8_t {
   kKey,   // integer; tells series apart; a label of every metric of the row

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <typeinfo>
 
+#include "export/csv/activity_rows.h"
 #include "export/csv/csv_row.h"
 #include "export/csv/module_mem.h"
 #include "export/csv/record_rows.h"
@@ -63,6 +64,7 @@ Status WriteSummaries(DumpParts* parts, const CsvTarget& target) {
       if (&other == &kind) which = kinds;
       if (other.table == kind.table) ++kinds;
     }
+    for (const ActivityCsv& csv : ActivityCsvs()) kinds += csv.table == kind.table ? 1 : 0;
     std::vector<Summary*> mine;
     for (size_t i = which; i < table.size(); i += kinds) {
       mine.push_back(static_cast<Summary*>(table[i].get()));
@@ -93,6 +95,24 @@ Status WriteRecordTable(DumpParts* parts, TableId table, std::string_view name,
     rows.push_back(static_cast<RecordRows*>(part));
   }
   return WriteRecords(name, columns, rows, target);
+}
+
+Status WriteActivity(DumpParts* parts, const CsvTarget& target) {
+  for (const ActivityCsv& csv : ActivityCsvs()) {
+    uint64_t rows = 0;
+    std::vector<ActivityRows*> mine;
+    for (Part* part : Sorted(parts->tables[static_cast<size_t>(csv.table)])) {
+      auto* activity = dynamic_cast<ActivityRows*>(part);
+      if (activity == nullptr || !activity->Is(csv)) continue;
+      mine.push_back(activity);
+      rows += activity->lines().rows();
+    }
+    if (rows == 0) continue;
+    CsvFile file = Make(target, csv.name, std::string(csv.columns), rows, false);
+    for (ActivityRows* part : mine) RETURN_IF_ERROR(part->lines().WriteTo(&file));
+    RETURN_IF_ERROR(file.Close());
+  }
+  return Status::Ok();
 }
 
 Status WriteStepTrace(DumpParts* parts, const CsvTarget& target) {
@@ -146,7 +166,8 @@ Status WriteDurations(const DurationStats& durations, const CsvTarget& target) {
 
 bool HasCsv(TableId table) {
   return table == TableId::kNpuMem || table == TableId::kModuleMem || table == TableId::kUb ||
-         std::ranges::find(SummaryKinds(), table, &SummaryKind::table) != SummaryKinds().end();
+         std::ranges::find(SummaryKinds(), table, &SummaryKind::table) != SummaryKinds().end() ||
+         std::ranges::find(ActivityCsvs(), table, &ActivityCsv::table) != ActivityCsvs().end();
 }
 
 std::vector<std::unique_ptr<Part>> MakeParts(TableId table, const PartContext& context) {
@@ -162,6 +183,9 @@ std::vector<std::unique_ptr<Part>> MakeParts(TableId table, const PartContext& c
   }
   for (const SummaryKind& kind : SummaryKinds()) {
     if (kind.table == table) parts.push_back(kind.make(context));
+  }
+  for (const ActivityCsv& csv : ActivityCsvs()) {
+    if (csv.table == table) parts.push_back(std::make_unique<ActivityRows>(context, csv.print));
   }
   return parts;
 }
@@ -202,6 +226,7 @@ Status WriteOthers(DumpParts* parts, const CsvTarget& target) {
   RETURN_IF_ERROR(WriteSummaries(parts, target));
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kNpuMem, "npu_mem", kNpuMemColumns, target));
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kUb, "ub", kUbColumns, target));
+  RETURN_IF_ERROR(WriteActivity(parts, target));
   RETURN_IF_ERROR(WriteStepTrace(parts, target));
   RETURN_IF_ERROR(WriteMarks(parts, target));
   return WriteDurations(parts->durations, target);

@@ -42,6 +42,12 @@ constexpr auto kKinds = std::to_array<SummaryKind>({
      "Peak Disk Read(KB/s),Recommend Disk Read(KB/s),Peak Disk Write(KB/s),"
      "Recommend Disk Write(KB/s)",
      MakeHostDiskSummary},
+    {"op_statistic", TableId::kKernel,
+     "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)", MakeOpSummary},
+    {"communication_statistic", TableId::kCommunication,
+     "OP Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)", MakeCommunicationSummary},
+    {"api_statistic", TableId::kApi, "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance",
+     MakeApiSummary},
 });
 
 }  // namespace

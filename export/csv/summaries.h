@@ -37,5 +37,8 @@ std::unique_ptr<Summary> MakeHostCpuSummary(const PartContext& context);
 std::unique_ptr<Summary> MakeHostMemSummary(const PartContext& context);
 std::unique_ptr<Summary> MakeHostNetworkSummary(const PartContext& context);
 std::unique_ptr<Summary> MakeHostDiskSummary(const PartContext& context);
+std::unique_ptr<Summary> MakeOpSummary(const PartContext& context);
+std::unique_ptr<Summary> MakeCommunicationSummary(const PartContext& context);
+std::unique_ptr<Summary> MakeApiSummary(const PartContext& context);
 
 }  // namespace profd::exporting::csv

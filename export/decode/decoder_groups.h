@@ -21,7 +21,8 @@
   X(UbDecoders)                 \
   X(TextDecoders)               \
   X(HostDecoders)               \
-  X(OwnDecoders)
+  X(OwnDecoders)                \
+  X(ActivityDecoders)
 
 namespace profd::exporting {
 

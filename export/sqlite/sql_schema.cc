@@ -338,6 +338,50 @@ std::string EventViewsSql(bool merged) {
   return sql;
 }
 
+std::string ActivityViewsSql(std::span<const SqlTable* const> tables, bool merged) {
+  struct View {
+    TableId table;
+    std::string_view name;
+    std::string_view columns;  // after start_ns, end_ns, node, job, rank, device, pid
+    std::string_view values;   // {name}: the text of the column
+  };
+  static constexpr View kViews[] = {
+      {TableId::kKernel, "profd_kernels", "stream, name, type, thread, correlation",
+       "t.stream, {name}, {type}, t.thread, t.correlation"},
+      {TableId::kCommunication, "profd_communication",
+       "stream, name, communicator, algorithm, count, data_type, bandwidth, correlation",
+       "t.stream, {name}, {communicator}, {algorithm}, t.count, t.dataType, t.bandwidth, t.correlation"},
+      {TableId::kApi, "profd_api", "thread, level, name, correlation", "t.thread, {level}, {name}, t.correlation"},
+      {TableId::kMarker, "profd_markers", "thread, stream, source, kind, id, name, domain",
+       "t.thread, t.stream, {source}, {kind}, t.id, {name}, {domain}"},
+      {TableId::kMemory, "profd_memory", "stream, operation, bytes, address, is_async, detail, correlation",
+       "t.stream, {operation}, t.bytes, t.address, t.isAsync, t.detail, t.correlation"},
+  };
+  std::string sql;
+  for (const View& view : kViews) {
+    auto filled = std::ranges::find(tables, view.table, &SqlTable::source);
+    if (filled == tables.end()) continue;
+    std::string values;
+    for (std::string_view rest = view.values; !rest.empty();) {
+      const size_t open = std::min(rest.find('{'), rest.size());
+      values += rest.substr(0, open);
+      rest.remove_prefix(open);
+      if (rest.empty()) break;
+      const size_t close = rest.find('}');
+      values += TextOf(rest.substr(1, close - 1));
+      rest.remove_prefix(close + 1);
+    }
+    const bool instants = view.table == TableId::kMarker;
+    fmt::format_to(std::back_inserter(sql),
+                   "CREATE VIEW {}(start_ns, end_ns, node, job, rank, device, pid, {}) AS SELECT t.timestampNs, "
+                   "t.timestampNs{}, d.node, d.job, coalesce(nullif(t.rank, -1), q.rank, d.rank), t.deviceId, "
+                   "t.pid, {} {}{};\n",
+                   view.name, view.columns, instants ? "" : " + t.duration", values,
+                   JoinSql((*filled)->name, merged), fmt::format(kProcessRank, "t.pid"));
+  }
+  return sql;
+}
+
 namespace {
 
 Status WriteRanks(SqliteDatabase& database, const ExportPlan& plan, const ProcessRanks& ranks) {

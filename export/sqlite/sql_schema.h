@@ -41,6 +41,8 @@ std::string CreateSql(const EventTableSpec& table, bool merged);
 // profd_samples over the given tables, and the views of events.
 std::string SamplesViewSql(std::span<const SqlTable* const> tables, bool merged);
 std::string EventViewsSql(bool merged);
+// Those of what training processes did, of the tables that are there.
+std::string ActivityViewsSql(std::span<const SqlTable* const> tables, bool merged);
 
 // META_DATA, ENUM_*, STRING_IDS, what is known of session, host and devices, and of the dumps.
 // `last_ns`: timestamp of each dump's last row, for those that do not say when they ended.

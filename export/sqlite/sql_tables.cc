@@ -273,6 +273,11 @@ constexpr auto kOwnTables = std::to_array<OwnEntry>({
     {"PROFD_PROC_CPU", TableId::kProcCpu},
     {"PROFD_PROC_MEM", TableId::kProcMem},
     {"PROFD_SAMPLE_ROWS", TableId::kSample},
+    {"PROFD_KERNEL_ROWS", TableId::kKernel},
+    {"PROFD_COMMUNICATION_ROWS", TableId::kCommunication},
+    {"PROFD_API_ROWS", TableId::kApi},
+    {"PROFD_MARKER_ROWS", TableId::kMarker},
+    {"PROFD_MEMORY_ROWS", TableId::kMemory},
 });
 
 constexpr auto kMstxColumns = std::to_array<std::string_view>(

@@ -227,6 +227,7 @@ Status SqliteFormat::MakeSchema() {
   }
   RETURN_IF_ERROR(database->Run(SamplesViewSql(filled, merged)));
   RETURN_IF_ERROR(database->Run(EventViewsSql(merged)));
+  RETURN_IF_ERROR(database->Run(ActivityViewsSql(filled, merged)));
   return database->Run("COMMIT");
 }
 

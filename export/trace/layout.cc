@@ -280,6 +280,11 @@ constexpr std::array<TableLayout, kTableCount> kLayouts = {{
     {TableId::kHostDisk, Vendor("Disk Usage", 12), kHostDisk},
     {TableId::kHostNetwork, Vendor("Network Usage", 11), kHostNetwork},
     {TableId::kSample, Own("Samples", 11), kSample},
+    {TableId::kKernel, Vendor("Ascend Hardware", 14), {}},
+    {TableId::kCommunication, Vendor("Communication", 16), {}},
+    {TableId::kApi, {"CANN", 7, 14, true}, {}},
+    {TableId::kMarker, Vendor("Ascend Hardware", 14), {}},
+    {TableId::kMemory, Vendor("Ascend Hardware", 14), {}},
 }};
 constexpr TableLayout kSioLayoutV6 = {TableId::kSio, Vendor("SIO", 28), kSioV6, true};
 constexpr TableLayout kChipTransLayoutV6 = {TableId::kChipTrans, Vendor("Stars Chip Trans", 26),

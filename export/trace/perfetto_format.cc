@@ -421,7 +421,7 @@ class PerfettoSink final : public FormatSink {
 class PerfettoFormat final : public Format {
  public:
   std::string_view name() const override { return "perfetto"; }
-  bool Wants(TableId) const override { return true; }
+  bool Wants(TableId table) const override { return !IsActivity(table); }
   bool WantsEvents() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {

@@ -327,7 +327,7 @@ class TraceSink final : public FormatSink {
 class TraceFormat final : public Format {
  public:
   std::string_view name() const override { return "trace"; }
-  bool Wants(TableId) const override { return true; }
+  bool Wants(TableId table) const override { return !IsActivity(table); }
   bool WantsEvents() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {

@@ -1,0 +1,228 @@
+// What training processes did: host/data/activity_*.data (dump/activity_files.h).
+#include "dump/activity_files.h"
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "export/decode/decoder_groups.h"
+#include "export/decode/record_decoder.h"
+
+namespace profd::exporting {
+namespace {
+
+constexpr uint16_t kNoDevice = 0xFFFF;
+constexpr uint32_t kNoStream = 0xFFFFFFFF;
+constexpr uint16_t kNoDataType = 0xFFFF;
+
+int64_t StreamOf(uint32_t stream) { return stream == kNoStream ? -1 : int64_t{stream}; }
+// All 64 bits, as they are: an address, a correlation.
+int64_t Bits(uint64_t value) { return static_cast<int64_t>(value); }
+
+// Names of the dump as ids of Strings.
+class NameCells {
+ public:
+  explicit NameCells(const DecodeContext& context)
+      : names_(context.dump->activity_names), strings_(*context.strings) {}
+
+  int64_t Of(uint32_t id) {
+    if (id > ActivityNames::kMaxNames) return strings_.Intern(names_.Text(id));
+    if (id >= cells_.size()) cells_.resize(id + 1, -1);
+    int64_t& cell = cells_[id];
+    if (cell < 0) cell = strings_.Intern(names_.Text(id));
+    return cell;
+  }
+
+ private:
+  const ActivityNames& names_;
+  Strings& strings_;
+  std::vector<int64_t> cells_;
+};
+
+// By the manifest: what a physical device is called here, and which rank a process is.
+class Owners {
+ public:
+  explicit Owners(const DumpInfo& dump) : whole_(dump.rank) {
+    if (!dump.manifest) return;
+    for (const ManifestDevice& device : dump.manifest->devices) devices_[device.physical_id] = device.id;
+    for (const ManifestProcess& process : dump.manifest->processes) {
+      if (process.rank) ranks_[process.pid] = *process.rank;
+    }
+  }
+  int Device(uint16_t physical) const {
+    if (physical == kNoDevice) return -1;
+    const auto found = devices_.find(physical);
+    return found == devices_.end() ? physical : found->second;
+  }
+  // Records of a process mostly follow one another.
+  int64_t Rank(uint32_t process) {
+    if (process == last_process_) return last_rank_;
+    const auto found = ranks_.find(process);
+    last_process_ = process;
+    last_rank_ = found != ranks_.end() ? found->second : whole_.value_or(-1);
+    return last_rank_;
+  }
+
+ private:
+  std::optional<int> whole_;
+  std::map<int, int> devices_;
+  std::unordered_map<int64_t, int> ranks_;
+  int64_t last_process_ = -1;
+  int64_t last_rank_ = -1;
+};
+
+template <class Record>
+class ActivityDecoder : public Decoder {
+ public:
+  ActivityDecoder(const DecodeContext& context, TableId table)
+      : table_(TableOf(table)),
+        clock_(context.clock),
+        window_(context.window),
+        sink_(*context.rows),
+        names_(context),
+        owners_(*context.dump) {}
+
+  void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) override {
+    if (held_ > 0) {
+      const size_t missing = std::min(kSize - held_, bytes.size());
+      std::memcpy(hold_.data() + held_, bytes.data(), missing);
+      held_ += missing;
+      bytes = bytes.subspan(missing);
+      if (held_ < kSize) return;
+      held_ = 0;
+      One(hold_.data());
+    }
+    for (; bytes.size() >= kSize; bytes = bytes.subspan(kSize)) One(bytes.data());
+    held_ = bytes.size();
+    if (held_ > 0) std::memcpy(hold_.data(), bytes.data(), held_);
+  }
+  void Finish() override {
+    stats_.bad_bytes += held_;
+    held_ = 0;
+    for (auto& [device, rows] : rows_) rows.Flush();
+  }
+
+ private:
+  static constexpr size_t kSize = sizeof(Record);
+  static constexpr size_t kMaxDevices = 256;
+
+  void One(const std::byte* bytes) {
+    Record record;
+    std::memcpy(&record, bytes, kSize);
+    if (Decode(record)) {
+      ++stats_.records;
+    } else {
+      ++stats_.bad_records;
+      stats_.bad_bytes += kSize;
+    }
+  }
+
+  bool Decode(const StoredKernel& r) {
+    return Plausible(r.start_ns, r.duration_ns) &&
+           Add(r.device, r.start_ns, names_.Of(r.name), names_.Of(r.type), Bits(r.duration_ns),
+               StreamOf(r.stream), r.process, owners_.Rank(r.process), r.thread, Bits(r.correlation));
+  }
+  bool Decode(const StoredCommunication& r) {
+    const int64_t type = r.data_type == kNoDataType ? -1 : int64_t{r.data_type};
+    return Plausible(r.start_ns, r.duration_ns) &&
+           Add(r.device, r.start_ns, names_.Of(r.name), names_.Of(r.communicator), names_.Of(r.algorithm),
+               Bits(r.duration_ns), StreamOf(r.stream), r.process, owners_.Rank(r.process),
+               Bits(r.correlation), Bits(r.count), type, r.bandwidth);
+  }
+  bool Decode(const StoredApi& r) {
+    return Plausible(r.start_ns, r.duration_ns) &&
+           Add(kNoDevice, r.start_ns, names_.Of(r.name), r.level, Bits(r.duration_ns), r.process,
+               owners_.Rank(r.process), r.thread, Bits(r.correlation));
+  }
+  bool Decode(const StoredMarker& r) {
+    const uint16_t flag = r.flag % 8 != 0 ? r.flag % 8 : r.flag / 8;
+    if (!Plausible(r.time_ns, 0) || r.source > 1 || (flag != 1 && flag != 2 && flag != 4)) return false;
+    const bool on_device = r.source == 1;
+    return Add(on_device ? r.device : kNoDevice, r.time_ns, names_.Of(r.name), names_.Of(r.domain), r.source,
+               flag / 2, Bits(r.id), on_device ? StreamOf(r.stream) : -1, r.process, owners_.Rank(r.process),
+               on_device ? 0 : r.thread);
+  }
+  bool Decode(const StoredMemory& r) {
+    return Plausible(r.start_ns, r.duration_ns) &&
+           Add(r.device, r.start_ns, r.operation, Bits(r.duration_ns), Bits(r.bytes), Bits(r.address),
+               StreamOf(r.stream), r.process, owners_.Rank(r.process), Bits(r.correlation), r.is_async,
+               r.detail);
+  }
+
+  static bool Plausible(int64_t start_ns, uint64_t duration_ns) {
+    return start_ns >= 0 && static_cast<uint64_t>(start_ns) < kMaxPlausibleNs && duration_ns < kMaxPlausibleNs;
+  }
+
+  template <typename... Cells>
+  bool Add(uint16_t physical, int64_t raw_ns, Cells... cells) {
+    BatchBuilder* rows = RowsOf(physical);
+    if (rows == nullptr) return false;
+    rows->Add(clock_.HostNs(raw_ns), cells...);
+    return true;
+  }
+  // Null: more devices than a node has.
+  BatchBuilder* RowsOf(uint16_t physical) {
+    if (last_ != nullptr && physical == last_device_) return last_;
+    const int device = owners_.Device(physical);
+    auto found = rows_.find(device);
+    if (found == rows_.end()) {
+      if (rows_.size() >= kMaxDevices) return nullptr;
+      found = rows_.try_emplace(device, table_, device, window_, sink_).first;
+    }
+    last_ = &found->second;
+    last_device_ = physical;
+    return last_;
+  }
+
+  const TableSpec& table_;
+  ClockMap clock_;
+  TimeWindow window_;
+  BatchSink& sink_;
+  NameCells names_;
+  Owners owners_;
+  std::map<int, BatchBuilder> rows_;
+  BatchBuilder* last_ = nullptr;
+  uint16_t last_device_ = 0;
+  size_t held_ = 0;
+  std::array<std::byte, kSize> hold_;
+};
+
+template <class Record, TableId table>
+std::unique_ptr<Decoder> Make(const DecodeContext& context) {
+  return std::make_unique<ActivityDecoder<Record>>(context, table);
+}
+
+constexpr std::array kKernelTables = {TableId::kKernel};
+constexpr std::array kCommunicationTables = {TableId::kCommunication};
+constexpr std::array kApiTables = {TableId::kApi};
+constexpr std::array kMarkerTables = {TableId::kMarker};
+constexpr std::array kMemoryTables = {TableId::kMemory};
+
+DecoderSpec Spec(ActivityFileId id, std::span<const TableId> tables,
+                 std::unique_ptr<Decoder> (*make)(const DecodeContext&)) {
+  const ActivityFile& file = FileOf(id);
+  DecoderSpec spec = {file.file, Place::Kind::kHost, ~uint32_t{0}, static_cast<uint16_t>(file.record_bytes),
+                      0,         tables,             make};
+  spec.rows_have_devices = true;
+  return spec;
+}
+
+}  // namespace
+
+std::span<const DecoderSpec> ActivityDecoders() {
+  using enum ActivityFileId;
+  static const std::array<DecoderSpec, kActivityFiles> specs = {{
+      Spec(kKernel, kKernelTables, Make<StoredKernel, TableId::kKernel>),
+      Spec(kCommunication, kCommunicationTables, Make<StoredCommunication, TableId::kCommunication>),
+      Spec(kApi, kApiTables, Make<StoredApi, TableId::kApi>),
+      Spec(kMarker, kMarkerTables, Make<StoredMarker, TableId::kMarker>),
+      Spec(kMemory, kMemoryTables, Make<StoredMemory, TableId::kMemory>),
+  }};
+  return specs;
+}
+
+}  // namespace profd::exporting
