@@ -220,6 +220,11 @@ Status App::Impl::Serve() {
     jobs->ListJobs(peer, request, out);
     finish(Status::Ok());
   };
+  deps.get_activity = [this](const Peer& peer, const v1::GetActivityRequest& request,
+                             v1::GetActivityResponse* out,
+                             const std::function<void(const Status&)>& finish) {
+    finish(jobs->GetActivity(peer, request, out));
+  };
   rpc = std::make_unique<RpcServer>(deps);
   std::string warning;
   AcceptorOptions accept{config.socket, config.socket_group, config.admin_group,

@@ -1,5 +1,6 @@
 // The activity ring: what a kernel record costs in the process beyond the vendor's library (walked,
-// interned, written), and in the daemon (read, checked); and what a request callback holds the application.
+// interned, written), and in the daemon (read, checked; accounted live); and what a request callback holds the
+// application.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "client/libprofd/mspti/mspti_abi.h"
 #include "client/libprofd/mspti/translator.h"
 #include "daemon/jobs/activity_reader.h"
+#include "daemon/jobs/activity_window.h"
 
 namespace profd::bench {
 namespace {
@@ -152,6 +154,33 @@ void ActivityLend(benchmark::State& state) {
   if (state.thread_index() == 0) Report(state, 1, clock_ns, "reading the clock");
 }
 BENCHMARK(ActivityLend)->Threads(1)->Threads(4);
+
+// What the live account of a process costs per record: taken in, and its seconds closed.
+void ActivityAccounting(benchmark::State& state) {
+  const VendorBuffer buffer;
+  Ring ring;
+  mspti::Translator translator(ring.writer(), {});
+  auto reader = ActivityReader::Map(ring.fd());
+  if (!reader.ok()) return state.SkipWithError(reader.status().message().c_str());
+  translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock);
+  ring.writer().Flush();
+  ActivityScratch scratch;
+  int64_t now_ns = 2 * kNsPerSecond;
+  auto round = (*reader)->Take(ActivityScratch::kBytes, now_ns, &scratch);
+  if (!round.ok() || round->records != kKernels) return state.SkipWithError("records are missing");
+  // The half second of the buffer again and again.
+  std::vector<ActivityFrame> frames(scratch.frames().begin(), scratch.frames().end());
+  ActivityWindow window(now_ns);
+  for (auto _ : state) {
+    for (ActivityFrame& frame : frames) frame.base_ns += kNsPerSecond / 2;
+    now_ns += kNsPerSecond / 2;
+    window.Advance(now_ns);
+    window.Take(frames, 0);
+    benchmark::DoNotOptimize(window.Last());
+  }
+  Report(state, kKernels, CopyOfTheBufferNs(buffer), "memcpy of the vendor's records");
+}
+BENCHMARK(ActivityAccounting);
 
 }  // namespace
 }  // namespace profd::bench

@@ -70,7 +70,7 @@ class RowMaker {
     rows_.hidden_processes = order.size() - shown;
     for (size_t i = 0; i < shown; ++i) {
       AddProcess(*order[i]);
-      AddSteps(*order[i]);
+      AddProgress(*order[i]);
     }
   }
 
@@ -87,7 +87,7 @@ class RowMaker {
     }
   }
 
-  void AddSteps(const TrainingProcess& process) {
+  void AddProgress(const TrainingProcess& process) {
     if (!process.attached()) return;
     std::string npu;
     for (int device : process.devices) {
@@ -105,6 +105,28 @@ class RowMaker {
     if (process.steps_done > 0) {
       Put(MetricByName("atlas_npu_step_duration_seconds"), kHostDevice, labels, process.step_s);
     }
+    if (process.activity && !process.activity->empty()) AddActivity(process, *process.activity, labels);
+  }
+
+  void AddActivity(const TrainingProcess& process, const ActivityAccount& account,
+                   const std::vector<std::string>& labels) {
+    const std::pair<const char*, double> shares[] = {
+        {"computation", account.computation},
+        {"communication", account.communication},
+        {"communication_not_overlapped", account.not_overlapped},
+        {"free", account.free}};
+    for (const auto& [kind, share] : shares) {
+      std::vector<std::string> with_kind = labels;
+      with_kind.emplace_back(kind);
+      Put(MetricByName("atlas_npu_activity_ratio"), kHostDevice, std::move(with_kind), share);
+    }
+    Put(MetricByName("atlas_npu_kernels_per_second"), kHostDevice, labels,
+        account.PerSecond(account.kernels));
+    Put(MetricByName("atlas_npu_longest_kernel_seconds"), kHostDevice, labels,
+        static_cast<double>(account.longest_ns) / 1e9);
+    Put(MetricByName("atlas_npu_steps_per_second"), kHostDevice, labels, account.PerSecond(account.steps));
+    Put(MetricByName("atlas_npu_activity_lost_records_total"), kHostDevice, labels,
+        static_cast<double>(process.lost_activity));
   }
 
   void AddJobs() {

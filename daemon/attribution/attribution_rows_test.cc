@@ -77,6 +77,38 @@ TEST(AttributionRows, StepsOfAttachedProcesses) {
               ElementsAre("-1: |j|1|11 = 0.250000"));
 }
 
+TEST(AttributionRows, ActivityOfProcessesThatAreCollectedFrom) {
+  RoundInput input;
+  input.processes = {ProcessOf(10, 1, "j", {0}), ProcessOf(11, 1, "j", {1})};
+  for (TrainingProcess& process : input.processes) process.attach_id = 100;
+  ActivityAccount account;
+  account.begin_ns = 1'000'000'000;
+  account.end_ns = 9'000'000'000;
+  account.computation = 0.5;
+  account.communication = 0.375;
+  account.not_overlapped = 0.25;
+  account.free = 0.25;
+  account.kernels = 4000;
+  account.longest_ns = 1'500'000;
+  account.steps = 2;
+  input.processes[0].activity = account;
+  input.processes[0].lost_activity = 3;
+  input.processes[1].activity = ActivityAccount();  // no second is complete
+  AttributionRows rows = input.Describe();
+  EXPECT_THAT(SeriesOf(rows, MetricByName("atlas_npu_activity_ratio")),
+              ElementsAre("-1: 4|j||10|communication = 0.375000",
+                          "-1: 4|j||10|communication_not_overlapped = 0.250000",
+                          "-1: 4|j||10|computation = 0.500000", "-1: 4|j||10|free = 0.250000"));
+  EXPECT_THAT(SeriesOf(rows, MetricByName("atlas_npu_kernels_per_second")),
+              ElementsAre("-1: 4|j||10 = 500.000000"));
+  EXPECT_THAT(SeriesOf(rows, MetricByName("atlas_npu_longest_kernel_seconds")),
+              ElementsAre("-1: 4|j||10 = 0.001500"));
+  EXPECT_THAT(SeriesOf(rows, MetricByName("atlas_npu_steps_per_second")),
+              ElementsAre("-1: 4|j||10 = 0.250000"));
+  EXPECT_THAT(SeriesOf(rows, MetricByName("atlas_npu_activity_lost_records_total")),
+              ElementsAre("-1: 4|j||10 = 3.000000"));
+}
+
 TEST(AttributionRows, JobMapAddsWhatProcessesDoNotTell) {
   RoundInput input;
   input.processes = {ProcessOf(10, 1, "4711", {0})};

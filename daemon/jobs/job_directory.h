@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "daemon/jobs/activity_account.h"
 #include "daemon/jobs/activity_reader.h"
 #include "proto/attach/attach_protocol.h"
 #include "proto/attach/mark_ring.h"
@@ -44,6 +45,9 @@ struct TrainingProcess {
   uint64_t steps_done = 0;  // completed since it attached
   uint64_t marks = 0;
   uint64_t dropped_marks = 0;
+  std::optional<ActivityAccount> activity;  // while a session collects from inside it
+  uint64_t lost_activity = 0;               // records, since it attached
+  uint64_t lost_activity_bytes = 0;         // of the vendor's records
   int64_t silent_since_ns = 0;  // CLOCK_MONOTONIC_RAW; 0 = alive
   bool attached() const { return attach_id != 0; }
 };

@@ -126,6 +126,16 @@ void JobService::ListJobs(const Peer& peer, const v1::ListJobsRequest& request_u
                deps_.host.clock.MonotonicRawNs(), out);
 }
 
+Status JobService::GetActivity(const Peer& peer, const v1::GetActivityRequest& request_untrusted,
+                               v1::GetActivityResponse* out) const {
+  DCHECK_ON(deps_.control);
+  const Clock& clock = deps_.host.clock;
+  out->set_wall_offset_ns(clock.WallNs() - clock.MonotonicRawNs());
+  return DescribeActivity(
+      peer, request_untrusted, table_->Processes(),
+      [this](uint64_t attach_id) { return table_->FindActivity(attach_id); }, out);
+}
+
 const AttachCounters* JobService::attach_counters() const {
   return server_ == nullptr ? nullptr : &server_->counters();
 }

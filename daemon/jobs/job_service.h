@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/jobs/activity_view.h"
 #include "daemon/jobs/attach_service.h"
 #include "daemon/jobs/collected_files.h"
 #include "daemon/jobs/job_view.h"
@@ -49,6 +50,8 @@ class JobService {
 
   void ListJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted,
                 v1::ListJobsResponse* out) const;
+  Status GetActivity(const Peer& peer, const v1::GetActivityRequest& request_untrusted,
+                     v1::GetActivityResponse* out) const;
   // About once a second.
   void Tick() { table_->Tick(); }
   void CheckDeadlines(int64_t now_steady_ns) {

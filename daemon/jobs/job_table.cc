@@ -15,6 +15,8 @@ constexpr size_t kActivityBytesPerRound = 8 * ActivityScratch::kBytes;
 // A process that lost its connection may come back (its library reconnects): it is shown for so long.
 constexpr int64_t kSilentNs = 60 * kNsPerSecond;
 constexpr size_t kMaxSilent = 1024;
+// Sessions of one process, as libprofd counts them.
+constexpr size_t kMaxCollecting = 256;
 
 bool IsSame(const TrainingProcess& a, const TrainingProcess& b) {
   return a.pid == b.pid && a.start_ticks == b.start_ticks;
@@ -95,8 +97,10 @@ void JobTable::OnCollector(uint64_t attach_id, const attach::CollectorReport& re
   if (found == attached_.end()) return;
   if (ring_or_null != nullptr) {
     found->second.activity = std::move(ring_or_null);
+    found->second.window.reset();  // its ids of names mean something else now
     Arm();
   }
+  FollowCollector(found->second, report);
   for (const auto& watching : WatchList(*watchers_)) {
     if (!watching->gone && watching->watcher.on_collector) {
       watching->watcher.on_collector(attach_id, report);
@@ -114,6 +118,28 @@ void JobTable::OnFiles(uint64_t attach_id, const attach::CollectorReport& report
   }
   NotifyTaken(attach_id, {report.session_id, static_cast<int>(StatusCode::kNotFound),
                           "no session waits for these files"});
+}
+
+void JobTable::FollowCollector(Entry& entry, const attach::CollectorReport& report) {
+  const bool works = report.state == "on" || report.state == "partial";
+  // Only kernels tell when a device is free.
+  if (!works || std::find(report.kinds.begin(), report.kinds.end(), "kernel") == report.kinds.end()) {
+    entry.collecting.erase(report.session_id);
+  } else if (entry.collecting.size() < kMaxCollecting) {
+    entry.collecting.insert(report.session_id);
+  }
+  if (entry.collecting.empty() || entry.activity == nullptr) {
+    entry.window.reset();
+  } else if (entry.window == nullptr) {
+    entry.window = std::make_unique<ActivityWindow>(deps_.clock.MonotonicRawNs());
+  }
+}
+
+LiveActivity JobTable::FindActivity(uint64_t attach_id) const {
+  DCHECK_ON(deps_.control);
+  auto found = attached_.find(attach_id);
+  if (found == attached_.end() || found->second.window == nullptr) return {};
+  return {found->second.window.get(), &found->second.activity->names()};
 }
 
 // The driver knows better than a guess from the environment.
@@ -139,6 +165,9 @@ const TrainingProcess* JobTable::Find(uint64_t attach_id) const {
 void JobTable::Tick() {
   DCHECK_ON(deps_.control);
   int64_t now = deps_.clock.MonotonicRawNs();
+  for (auto& [id, entry] : attached_) {
+    if (entry.window != nullptr) entry.window->Advance(now);
+  }
   std::erase_if(silent_, [&](const TrainingProcess& process) {
     return now - process.silent_since_ns > kSilentNs ||
            deps_.start_ticks_of(process.pid) != process.start_ticks;
@@ -149,7 +178,10 @@ std::vector<TrainingProcess> JobTable::Processes() const {
   DCHECK_ON(deps_.control);
   std::vector<TrainingProcess> all;
   all.reserve(attached_.size() + silent_.size() + users_.size());
-  for (const auto& [id, entry] : attached_) all.push_back(entry.process);
+  for (const auto& [id, entry] : attached_) {
+    all.push_back(entry.process);
+    if (entry.window != nullptr) all.back().activity = entry.window->Last();
+  }
   all.insert(all.end(), silent_.begin(), silent_.end());
   const size_t known = all.size();
   std::map<pid_t, uint64_t> seen;
@@ -270,11 +302,12 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   if (entry.activity == nullptr || delivering_) return 0;
   // A watcher may make the process go; the names must outlive the call.
   const std::shared_ptr<ActivityReader> ring = entry.activity;
-  Result<ActivityReader::Round> round =
-      ring->Take(max_bytes, deps_.clock.MonotonicRawNs(), &activity_scratch_);
+  const int64_t now_ns = deps_.clock.MonotonicRawNs();
+  Result<ActivityReader::Round> round = ring->Take(max_bytes, now_ns, &activity_scratch_);
   if (!round.ok()) {
     ++counters_.broken_activity_rings;
     entry.activity.reset();
+    entry.window.reset();
     deps_.on_ring_broken(entry.process, round.status());
     return 0;
   }
@@ -284,6 +317,12 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   counters_.clamped_activity += round->clamped;
   std::span<const ActivityFrame> frames = activity_scratch_.frames();
   if (frames.empty() && round->dropped == 0 && round->lost_bytes == 0) return round->bytes;
+  entry.process.lost_activity += round->dropped;
+  entry.process.lost_activity_bytes += round->lost_bytes;
+  if (entry.window != nullptr) {
+    entry.window->Advance(now_ns);
+    entry.window->Take(frames, round->dropped);
+  }
   const uint64_t id = entry.process.attach_id;
   const ActivityBatch batch{id,     entry.process.pid, entry.process.rank,
                             frames, &ring->names(),    round->dropped,
@@ -328,11 +367,14 @@ size_t JobTable::TakeFrom(Entry& entry, size_t max_slots) {
 
 void JobTable::FollowSteps(Entry& entry, std::span<const Mark> marks) {
   bool changed = false;
+  if (entry.window != nullptr) entry.window->Advance(deps_.clock.MonotonicRawNs());
   for (const Mark& mark : marks) {
     if (mark.kind == attach::MarkKind::kStepBegin) {
       entry.steps.Begin(mark.value, mark.time_ns);
     } else if (mark.kind == attach::MarkKind::kStepEnd) {
+      const uint64_t before = entry.steps.completed();
       entry.steps.End(mark.value, mark.time_ns);
+      if (entry.window != nullptr && entry.steps.completed() > before) entry.window->AddStep(mark.time_ns);
     } else {
       continue;
     }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "base/strand.h"
 #include "collectors/collector.h"
 #include "daemon/jobs/activity_reader.h"
+#include "daemon/jobs/activity_window.h"
 #include "daemon/jobs/job_directory.h"
 #include "daemon/jobs/process_facts.h"
 #include "daemon/jobs/ring_reader.h"
@@ -63,6 +65,7 @@ class JobTable final : public JobDirectory {
   // The processes that use a device, as found just now; replaces what was found before.
   void SetDeviceUsers(std::vector<TrainingProcess> users);
   const TrainingProcess* Find(uint64_t attach_id) const;
+  LiveActivity FindActivity(uint64_t attach_id) const;
   // About once a second.
   void Tick();
 
@@ -81,6 +84,8 @@ class JobTable final : public JobDirectory {
     bool devices_told = false;
     std::unique_ptr<RingReader> ring;
     std::shared_ptr<ActivityReader> activity;
+    std::set<std::string> collecting;  // sessions for which the process collects
+    std::unique_ptr<ActivityWindow> window;
     StepClock steps;
   };
   // Watchers may come and go inside each other's calls: a round goes over a copy of the list.
@@ -99,6 +104,7 @@ class JobTable final : public JobDirectory {
   // Bytes taken.
   size_t TakeActivity(Entry& entry, size_t max_bytes);
   void TakeAllActivity(uint64_t attach_id);
+  void FollowCollector(Entry& entry, const attach::CollectorReport& report);
   void FollowSteps(Entry& entry, std::span<const Mark> marks);
   void Deliver(const TrainingProcess& process, std::span<const Mark> marks, uint64_t dropped);
   void AdoptDevices(Entry& entry) const;

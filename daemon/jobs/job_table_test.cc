@@ -466,5 +466,69 @@ TEST_F(JobTableActivityTest, ABrokenRingIsGivenUpAndTheProcessStays) {
   EXPECT_TRUE(seen.correlations.empty());
 }
 
+// An account while a session collects, and only then. 1 ms of computation a record, 300 records in 1001.
+TEST_F(JobTableActivityTest, AccountsWhileASessionCollects) {
+  TestActivityRing ring;
+  TestRing marks;
+  Enter(1, 11, &marks);
+  EXPECT_FALSE(table_.Processes()[0].activity);
+  Collect(ring);
+  EXPECT_NE(table_.FindActivity(1).window, nullptr);
+  EXPECT_TRUE(table_.Processes()[0].activity->empty());
+  clock_.raw_ns = 1002 * kNsPerSecond;
+  for (int64_t i = 0; i < 300; ++i) {
+    attach::KernelRecord kernel{};
+    kernel.duration = 1'000'000;
+    kernel.name = ring.writer().Intern("MatMul");
+    ring.writer().AddAt(1001 * kNsPerSecond + i * 2 * kNsPerMs, kernel);
+  }
+  ring.writer().Flush();
+  marks.Put(MarkKind::kStepBegin, "", 1, 1001 * kNsPerSecond);
+  marks.Put(MarkKind::kStepEnd, "", 1, 1001 * kNsPerSecond + kNsPerMs);
+  marks.Put(MarkKind::kStepEnd, "", 9, 1001 * kNsPerSecond + kNsPerMs);  // one that did not begin
+  table_.Drain(1);
+  clock_.raw_ns = 1004 * kNsPerSecond;
+  table_.Tick();
+  const std::optional<ActivityAccount> account = table_.Processes()[0].activity;
+  ASSERT_TRUE(account);
+  EXPECT_EQ(account->begin_ns, 1001 * kNsPerSecond);
+  EXPECT_EQ(account->end_ns, 1002 * kNsPerSecond);
+  EXPECT_DOUBLE_EQ(account->computation, 0.3);
+  EXPECT_EQ(account->kernels, 300u);
+  EXPECT_EQ(account->steps, 1u);
+  const LiveActivity live = table_.FindActivity(1);
+  ASSERT_NE(live.window, nullptr);
+  EXPECT_EQ(live.names->Find(live.window->HottestKernels(1).kernels.at(0).name), "MatMul");
+  // Another session, too: the account lasts as long as one of them does.
+  attach::CollectorReport other = Report("partial");
+  other.session_id = "t";
+  table_.OnCollector(1, other, nullptr);
+  table_.OnCollector(1, Report("off"), nullptr);
+  EXPECT_NE(table_.FindActivity(1).window, nullptr);
+  other.kinds = {"acl_api"};
+  table_.OnCollector(1, other, nullptr);
+  EXPECT_EQ(table_.FindActivity(1).window, nullptr) << "without kernels nothing is known of the devices";
+  other.kinds = {"acl_api", "kernel"};
+  table_.OnCollector(1, other, nullptr);
+  EXPECT_NE(table_.FindActivity(1).window, nullptr);
+  other.state = "silent";
+  table_.OnCollector(1, other, nullptr);
+  EXPECT_EQ(table_.FindActivity(1).window, nullptr) << "nothing comes, which is not the same as free time";
+}
+
+TEST_F(JobTableActivityTest, LossesStayWithTheProcess) {
+  TestActivityRing ring;
+  Enter(1, 11);
+  Collect(ring);
+  for (uint64_t i = 0; i < 40'000; ++i) ring.PutKernel(clock_.raw_ns, "MatMul", i);
+  ring.writer().CountLostBytes(attach::LossReason::kNoBuffer, 56, clock_.raw_ns);
+  ring.writer().Flush();
+  table_.Drain(1);
+  const TrainingProcess process = table_.Processes()[0];
+  EXPECT_EQ(process.lost_activity, ring.writer().dropped());
+  EXPECT_GT(process.lost_activity, 0u);
+  EXPECT_EQ(process.lost_activity_bytes, 56u);
+}
+
 }  // namespace
 }  // namespace profd

@@ -68,6 +68,12 @@ class NodeCalls final : public v1::NodeService::CallbackService, private rpc::Se
     return Delegate(__func__, call, *request, reply, context_.deps.list_jobs);
   }
 
+  grpc::ServerUnaryReactor* GetActivity(grpc::CallbackServerContext* call,
+                                        const v1::GetActivityRequest* request,
+                                        v1::GetActivityResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.get_activity);
+  }
+
   grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
       grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
     return Stream<v1::SampleChunk>(__func__, call, rpc::CallKind::kStream, *request,

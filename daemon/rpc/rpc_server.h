@@ -38,6 +38,7 @@ struct RpcDeps {
   Handler<v1::ListOptionsRequest, v1::ListOptionsResponse> list_options = nullptr;
   Handler<v1::CheckOptionsRequest, v1::CheckOptionsResponse> check_options = nullptr;
   Handler<v1::ListJobsRequest, v1::ListJobsResponse> list_jobs = nullptr;
+  Handler<v1::GetActivityRequest, v1::GetActivityResponse> get_activity = nullptr;
   Handler<v1::RenewLeaseRequest, v1::RenewLeaseResponse> renew_lease = nullptr;
   Handler<v1::DumpRecorderRequest, v1::Session> dump_recorder = nullptr;
   Handler<v1::GetTimeRequest, v1::GetTimeResponse> get_time = nullptr;

@@ -139,6 +139,7 @@ void WriteOtherCalls(Corpus& corpus) {
   corpus.Write("rpc", "attached",
                Packet(hello) + Packet(start) + Packet(attach::StatusCall{2, ""}) +
                    Call("ListJobs", v1::ListJobsRequest()) +
+                   Call("GetActivity", v1::GetActivityRequest()) +
                    Packet(attach::MetadataCall{"a", "b"}) + Packet(attach::StopCall{3, ""}) +
                    Packet(attach::Bye()));
 }

@@ -15,6 +15,34 @@ ROLE_USER: Role
 ROLE_VIEWER: Role
 least_role: _descriptor.FieldDescriptor
 
+class ActivitySpan(_message.Message):
+    __slots__ = ["begin_ns", "communication_ratio", "computation_ratio", "devices", "end_ns", "free_ratio", "kernels", "longest_kernel", "longest_kernel_ns", "lost_records", "not_overlapped_ratio", "steps"]
+    BEGIN_NS_FIELD_NUMBER: _ClassVar[int]
+    COMMUNICATION_RATIO_FIELD_NUMBER: _ClassVar[int]
+    COMPUTATION_RATIO_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    END_NS_FIELD_NUMBER: _ClassVar[int]
+    FREE_RATIO_FIELD_NUMBER: _ClassVar[int]
+    KERNELS_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_KERNEL_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_KERNEL_NS_FIELD_NUMBER: _ClassVar[int]
+    LOST_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    NOT_OVERLAPPED_RATIO_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    begin_ns: int
+    communication_ratio: float
+    computation_ratio: float
+    devices: int
+    end_ns: int
+    free_ratio: float
+    kernels: int
+    longest_kernel: str
+    longest_kernel_ns: int
+    lost_records: int
+    not_overlapped_ratio: float
+    steps: int
+    def __init__(self, begin_ns: _Optional[int] = ..., end_ns: _Optional[int] = ..., devices: _Optional[int] = ..., computation_ratio: _Optional[float] = ..., communication_ratio: _Optional[float] = ..., not_overlapped_ratio: _Optional[float] = ..., free_ratio: _Optional[float] = ..., kernels: _Optional[int] = ..., steps: _Optional[int] = ..., longest_kernel_ns: _Optional[int] = ..., longest_kernel: _Optional[str] = ..., lost_records: _Optional[int] = ...) -> None: ...
+
 class Caller(_message.Message):
     __slots__ = ["admin", "certificate", "pid", "uid", "viewer"]
     ADMIN_FIELD_NUMBER: _ClassVar[int]
@@ -320,6 +348,26 @@ class FetchDumpRequest(_message.Message):
     session_id: str
     def __init__(self, session_id: _Optional[str] = ..., dump: _Optional[str] = ...) -> None: ...
 
+class GetActivityRequest(_message.Message):
+    __slots__ = ["from_ns", "job_id", "kernels", "pids"]
+    FROM_NS_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    KERNELS_FIELD_NUMBER: _ClassVar[int]
+    PIDS_FIELD_NUMBER: _ClassVar[int]
+    from_ns: int
+    job_id: str
+    kernels: int
+    pids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, job_id: _Optional[str] = ..., pids: _Optional[_Iterable[int]] = ..., kernels: _Optional[int] = ..., from_ns: _Optional[int] = ...) -> None: ...
+
+class GetActivityResponse(_message.Message):
+    __slots__ = ["processes", "wall_offset_ns"]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    WALL_OFFSET_NS_FIELD_NUMBER: _ClassVar[int]
+    processes: _containers.RepeatedCompositeFieldContainer[ProcessActivity]
+    wall_offset_ns: int
+    def __init__(self, processes: _Optional[_Iterable[_Union[ProcessActivity, _Mapping]]] = ..., wall_offset_ns: _Optional[int] = ...) -> None: ...
+
 class GetNodeRequest(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
@@ -369,6 +417,16 @@ class Health(_message.Message):
     since_ns: int
     verdict: Health.Verdict
     def __init__(self, verdict: _Optional[_Union[Health.Verdict, str]] = ..., flags: _Optional[_Iterable[str]] = ..., reasons: _Optional[_Iterable[str]] = ..., health_status: _Optional[int] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., since_ns: _Optional[int] = ...) -> None: ...
+
+class HotKernel(_message.Message):
+    __slots__ = ["count", "name", "total_ns"]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_NS_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    name: str
+    total_ns: int
+    def __init__(self, name: _Optional[str] = ..., total_ns: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Job(_message.Message):
     __slots__ = ["job_id", "processes", "sessions", "uid", "world_size"]
@@ -713,6 +771,30 @@ class Problems(_message.Message):
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     problems: _containers.RepeatedCompositeFieldContainer[Problem]
     def __init__(self, problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ...) -> None: ...
+
+class ProcessActivity(_message.Message):
+    __slots__ = ["job_id", "kernels", "kernels_span_ns", "kernels_total_ns", "lost_bytes", "lost_records", "pid", "rank", "spans", "uid"]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    KERNELS_FIELD_NUMBER: _ClassVar[int]
+    KERNELS_SPAN_NS_FIELD_NUMBER: _ClassVar[int]
+    KERNELS_TOTAL_NS_FIELD_NUMBER: _ClassVar[int]
+    LOST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LOST_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    kernels: _containers.RepeatedCompositeFieldContainer[HotKernel]
+    kernels_span_ns: int
+    kernels_total_ns: int
+    lost_bytes: int
+    lost_records: int
+    pid: int
+    rank: int
+    spans: _containers.RepeatedCompositeFieldContainer[ActivitySpan]
+    uid: int
+    def __init__(self, pid: _Optional[int] = ..., uid: _Optional[int] = ..., job_id: _Optional[str] = ..., rank: _Optional[int] = ..., spans: _Optional[_Iterable[_Union[ActivitySpan, _Mapping]]] = ..., kernels: _Optional[_Iterable[_Union[HotKernel, _Mapping]]] = ..., kernels_span_ns: _Optional[int] = ..., kernels_total_ns: _Optional[int] = ..., lost_records: _Optional[int] = ..., lost_bytes: _Optional[int] = ...) -> None: ...
 
 class ProcessCollector(_message.Message):
     __slots__ = ["code", "detail", "kinds", "provider", "state", "version"]

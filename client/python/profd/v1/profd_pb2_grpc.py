@@ -45,6 +45,11 @@ class NodeServiceStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.ListJobsRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.ListJobsResponse.FromString,
                 )
+        self.GetActivity = channel.unary_unary(
+                '/profd.v1.NodeService/GetActivity',
+                request_serializer=profd_dot_v1_dot_profd__pb2.GetActivityRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.GetActivityResponse.FromString,
+                )
         self.StreamSamples = channel.unary_stream(
                 '/profd.v1.NodeService/StreamSamples',
                 request_serializer=profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.SerializeToString,
@@ -100,6 +105,15 @@ class NodeServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetActivity(self, request, context):
+        """What attached processes do, by the kernels and communication that a session collects from inside them:
+        an account of the last seconds, which kernels take most time. The caller's own; those of all users for
+        administrators. It starts nothing: a process that is not collected from is not in the answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def StreamSamples(self, request, context):
         """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
         policy: what a slow reader misses is counted in `dropped`.
@@ -140,6 +154,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.ListJobs,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.ListJobsRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.ListJobsResponse.SerializeToString,
+            ),
+            'GetActivity': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetActivity,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetActivityRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.GetActivityResponse.SerializeToString,
             ),
             'StreamSamples': grpc.unary_stream_rpc_method_handler(
                     servicer.StreamSamples,
@@ -256,6 +275,23 @@ class NodeService(object):
         return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/ListJobs',
             profd_dot_v1_dot_profd__pb2.ListJobsRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.ListJobsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetActivity(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/GetActivity',
+            profd_dot_v1_dot_profd__pb2.GetActivityRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.GetActivityResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

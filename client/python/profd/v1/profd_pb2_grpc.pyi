@@ -44,6 +44,14 @@ class NodeServiceStub:
     having attached. The caller's own; those of all users for administrators.
     """
 
+    GetActivity: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.GetActivityRequest,
+        profd.v1.profd_pb2.GetActivityResponse]
+    """What attached processes do, by the kernels and communication that a session collects from inside them:
+    an account of the last seconds, which kernels take most time. The caller's own; those of all users for
+    administrators. It starts nothing: a process that is not collected from is not in the answer.
+    """
+
     StreamSamples: grpc.UnaryStreamMultiCallable[
         profd.v1.profd_pb2.StreamSamplesRequest,
         profd.v1.profd_pb2.SampleChunk]
@@ -103,6 +111,17 @@ class NodeServiceServicer(metaclass=abc.ABCMeta):
     ) -> profd.v1.profd_pb2.ListJobsResponse:
         """Training jobs of this node: processes that attached, and processes that use a device without
         having attached. The caller's own; those of all users for administrators.
+        """
+        pass
+
+    @abc.abstractmethod
+    def GetActivity(self,
+        request: profd.v1.profd_pb2.GetActivityRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.GetActivityResponse:
+        """What attached processes do, by the kernels and communication that a session collects from inside them:
+        an account of the last seconds, which kernels take most time. The caller's own; those of all users for
+        administrators. It starts nothing: a process that is not collected from is not in the answer.
         """
         pass
 
