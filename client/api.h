@@ -32,6 +32,7 @@ class ProfdApi {
   virtual Result<v1::ListOptionsResponse> ListOptions() = 0;
   virtual Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest& request) = 0;
   virtual Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
+  virtual Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest& request) = 0;
   virtual Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) = 0;
   virtual Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) = 0;
   virtual Result<v1::GetTimeResponse> GetTime() = 0;

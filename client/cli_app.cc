@@ -161,7 +161,11 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
   CLI::App* stream =
       AddCommand(app, "stream", "Print samples as they are taken, one per line, until Ctrl-C",
                  "  $ profctl stream --collectors hccs,hbm --devices 0\n"
-                 "  $ profctl stream --format csv --count 1000 > samples.csv\n");
+                 "  $ profctl stream --format csv --count 1000 > samples.csv\n"
+                 "  $ profctl stream --activity --job j42\n");
+  stream->add_flag("--activity", p->stream.activity,
+                   "Instead: each second of what training processes do (kernels, communication)");
+  stream->add_option("--job", p->stream.job, "With --activity: only this job")->type_name("JOB");
   stream->add_option("--collectors", p->stream.collectors, "Only these, for example hccs,hbm")
       ->type_name("LIST");
   stream->add_option("--devices", p->stream.devices, "Only these, for example 0,1,4-7")
@@ -169,7 +173,7 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
   stream->add_flag("--devices-only", p->stream.devices_only, "No host samples");
   stream->add_option("--interval", p->stream.interval, "Batch interval")
       ->type_name("DURATION");
-  stream->add_option("--count", p->stream.count, "Stop after this many samples")->type_name("N");
+  stream->add_option("--count", p->stream.count, "Stop after this many samples or seconds")->type_name("N");
   stream->add_option("--format", p->stream.format, "text, json or csv")->type_name("FORMAT");
   stream->add_flag("--raw-time", p->stream.raw_time,
                    "Times of CLOCK_MONOTONIC_RAW, as in dumps (JSON has both)");

@@ -91,6 +91,9 @@ class GrpcApi final : public ProfdApi {
   Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override {
     return Unary(&v1::NodeService::Stub::AsyncListJobs, request, kQueryMs);
   }
+  Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest& request) override {
+    return Unary(&v1::NodeService::Stub::AsyncGetActivity, request, kQueryMs);
+  }
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
     return Unary(&v1::SessionService::Stub::AsyncRenewLease, request, kQueryMs);
   }

@@ -103,6 +103,78 @@ TEST_F(StreamTest, StreamHasThreeFormats) {
   for (std::string line; std::getline(lines, line);) EXPECT_TRUE(Json::accept(line)) << line;
 }
 
+v1::ActivitySpan* AddSecond(int64_t second, v1::ProcessActivity* process) {
+  v1::ActivitySpan* span = process->add_spans();
+  span->set_begin_ns(second * kNsPerSecond);
+  span->set_end_ns((second + 1) * kNsPerSecond);
+  return span;
+}
+
+// Seconds 9, 10 of one process at first; then the second 11 of it, and second 10 and 11 of another one.
+std::vector<v1::GetActivityResponse> Activity() {
+  std::vector<v1::GetActivityResponse> answers(2);
+  for (v1::GetActivityResponse& answer : answers) {
+    answer.set_wall_offset_ns(1'767'225'590'000'000'123);
+    v1::ProcessActivity* process = answer.add_processes();
+    process->set_pid(4700);
+    process->set_job_id("j42");
+    process->set_rank(3);
+  }
+  AddSecond(9, answers[0].mutable_processes(0));
+  v1::ActivitySpan* span = AddSecond(10, answers[0].mutable_processes(0));
+  span->set_computation_ratio(0.625);
+  span->set_communication_ratio(0.25);
+  span->set_not_overlapped_ratio(0.125);
+  span->set_free_ratio(0.25);
+  span->set_kernels(38'210);
+  span->set_steps(2);
+  span->set_longest_kernel_ns(1'534'000);
+  span->set_longest_kernel("aclnnMatmul_MatMulV3Common_MatMulV3");
+  span->set_lost_records(7);
+  *answers[1].mutable_processes(0)->add_spans() = *span;
+  AddSecond(11, answers[1].mutable_processes(0))->set_free_ratio(1);
+  v1::ProcessActivity* other = answers[1].add_processes();
+  other->set_pid(4701);
+  AddSecond(10, other);
+  span = AddSecond(11, other);
+  span->set_kernels(1);
+  span->set_longest_kernel_ns(2'500);
+  return answers;
+}
+
+TEST_F(StreamTest, ActivityIsALineForEachSecondAndProcess) {
+  daemon_.activity = Activity();
+  EXPECT_EQ(Run({"stream", "--activity", "--job", "j42", "--count", "3"}), 0) << err();
+  ExpectGolden(out(), "stream_activity.txt");
+  ASSERT_EQ(daemon_.activity_requests.size(), 2u);
+  EXPECT_EQ(daemon_.activity_requests[0].job_id(), "j42");
+  EXPECT_EQ(daemon_.activity_requests[0].from_ns(), 0);
+  EXPECT_EQ(daemon_.activity_requests[1].from_ns(), 11 * kNsPerSecond);
+  daemon_.activity_requests.clear();
+  EXPECT_EQ(Run({"stream", "--activity", "--json", "--count", "3"}), 0) << err();
+  ExpectGolden(out(), "stream_activity.json");
+  daemon_.activity_requests.clear();
+  EXPECT_EQ(Run({"stream", "--activity", "--raw-time", "--count", "1"}), 0) << err();
+  EXPECT_NE(out().find("\n10  "), std::string::npos) << out();
+}
+
+TEST_F(StreamTest, ActivitySaysWhenNothingIsCollected) {
+  daemon_.activity = Activity();
+  daemon_.activity.insert(daemon_.activity.begin(), v1::GetActivityResponse());
+  EXPECT_EQ(Run({"stream", "--activity", "--count", "1"}), 0);
+  EXPECT_NE(err().find("no process is being collected from"), std::string::npos) << err();
+  daemon_.error = Status(StatusCode::kPermissionDenied, "no");
+  EXPECT_EQ(Run({"stream", "--activity"}), 3) << err();
+}
+
+TEST_F(StreamTest, ActivityHasNoFiltersOfSamples) {
+  for (const char* flag : {"--devices-only", "--collectors=hccs", "--devices=0", "--interval=1s", "--format=csv"}) {
+    EXPECT_EQ(Run({"stream", "--activity", flag}), 2) << flag;
+  }
+  EXPECT_EQ(Run({"stream", "--job", "j42"}), 2);
+  EXPECT_NE(err().find("--job needs --activity"), std::string::npos) << err();
+}
+
 // A daemon takes the list as a filter, and would never send anything.
 TEST_F(StreamTest, StreamOfNoDeviceIsRefused) {
   EXPECT_EQ(Run({"stream", "--devices", "99"}), 3);

@@ -52,6 +52,9 @@ struct FakeDaemon {
   v1::ListJobsResponse jobs;
   // Called before each answer.
   std::function<void()> on_jobs;
+  // One for each call, the last one again and again; none: nothing is collected.
+  std::vector<v1::GetActivityResponse> activity;
+  std::vector<v1::GetActivityRequest> activity_requests;
   v1::Session recorded;
   v1::GetTimeResponse time;
   v1::Topology topology;
@@ -128,6 +131,13 @@ class FakeApi final : public ProfdApi {
     daemon_.jobs_request = request;
     if (daemon_.on_jobs) daemon_.on_jobs();
     return Answer(daemon_.jobs);
+  }
+  Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest& request) override {
+    std::lock_guard lock(daemon_.mutex);
+    daemon_.activity_requests.push_back(request);
+    if (daemon_.activity.empty()) return Answer(v1::GetActivityResponse());
+    const size_t call = std::min(daemon_.activity_requests.size(), daemon_.activity.size());
+    return Answer(daemon_.activity[call - 1]);
   }
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
     daemon_.renewed.push_back(request.session_id());

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "client/cli_message.h"
+#include "client/commands/stream_activity.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -234,7 +235,16 @@ int RunStream(const Context& context, const StreamOptions& options) {
   } else if (options.format != "text" && options.format != "json") {
     problems.push_back(fmt::format("--format \"{}\": must be one of text, json, csv", options.format));
   }
+  if (options.activity && (options.collectors || options.devices || options.devices_only ||
+                           options.interval || format == Format::kCsv)) {
+    problems.emplace_back("--activity has no --collectors, --devices, --devices-only, --interval, --format csv");
+  }
+  if (!options.activity && !options.job.empty()) problems.emplace_back("--job needs --activity");
   if (!problems.empty()) return UsageError(context, "stream", problems);
+  if (options.activity) {
+    return RunStreamActivity(
+        context, {format == Format::kJson, options.raw_time, options.job, request.max_samples()});
+  }
   if (Status devices = CheckDevices(context, request); !devices.ok()) return Fail(context, devices);
   SignalWatch signals({SIGINT, SIGTERM});
   context.api.SetWaitHook([&] { return signals.Poll() == 0; });

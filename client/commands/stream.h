@@ -17,6 +17,9 @@ struct StreamOptions {
   std::string format = "text";
   // The node's CLOCK_MONOTONIC_RAW instead of the wall clock.
   bool raw_time = false;
+  // What training processes do instead of samples; `job` only with it.
+  bool activity = false;
+  std::string job;
 };
 
 // A line for every sample as it is taken, until --count or Ctrl-C.

@@ -73,6 +73,7 @@ class DeafApi : public ProfdApi {
     return No();
   }
   Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest&) override { return No(); }
+  Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest&) override { return No(); }
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest&) override { return No(); }
   Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest&) override { return No(); }
   Result<v1::GetTimeResponse> GetTime() override { return No(); }

@@ -351,7 +351,11 @@ Frame Draw(const Model& model, const View& view, Size size, const Times& times) 
   Share share = ShareOf(room - device_rows, static_cast<int>(processes.size()),
                         static_cast<int>(sessions.size()), view.panel);
   int y = 3 + device_rows;
-  DrawGraphs(devices, view, {y, share.graphs}, &frame);
+  if (const ProcessRow* selected = SelectedProcess(processes, view)) {
+    DrawKernels(*selected, {y, share.graphs}, &frame);
+  } else {
+    DrawGraphs(devices, view, {y, share.graphs}, &frame);
+  }
   y += share.graphs;
   DrawProcesses(processes, view, {y, share.processes}, &frame);
   y += share.processes;

@@ -35,6 +35,18 @@ TEST(DrawTest, GoldenScreens) {
   ExpectGolden(Screen(MakeModel(16, 60), {}, {80, 24}), "top_80x24_16.txt");
 }
 
+TEST(DrawTest, GoldenScreensOfActivity) {
+  Model model = MakeModel(4, 60);
+  model.SetActivity(MakeActivity(4));
+  View view;
+  ExpectGolden(Screen(model, view, {80, 24}), "top_activity_80x24.txt");
+  view.process = -2;  // the last but one
+  ExpectGolden(Screen(model, view, {120, 40}), "top_kernels_120x40.txt");
+  view.process = 1;
+  EXPECT_NE(Screen(model, view, {120, 40}).find("no session collects kernels from this process"), std::string::npos);
+  EXPECT_NE(Screen(model, view, {160, 40}).find("FRAMEWORK"), std::string::npos);
+}
+
 TEST(DrawTest, GoldenStyles) {
   Model model = MakeModel(2, 5);
   View view;
@@ -51,11 +63,13 @@ TEST(DrawTest, GoldenStyles) {
 
 TEST(DrawTest, EverySizeIsDrawn) {
   Model model = MakeModel(8, 10);
+  model.SetActivity(MakeActivity(8));
   for (int columns = 1; columns < 210; columns += 7) {
     for (int rows = 1; rows < 70; rows += 3) {
       for (Panel panel : {Panel::kAll, Panel::kGraphs, Panel::kProcesses, Panel::kSessions}) {
         View view;
         view.panel = panel;
+        if (columns % 2 == 0) view.process = 0;
         Frame frame = Draw(model, view, {columns, rows}, {"13:40:01", 0});
         EXPECT_EQ(frame.size(), (Size{columns, rows}));
       }

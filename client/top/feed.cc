@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kListsEveryNs = 2 * kNsPerSecond;
 constexpr int64_t kNodeEveryNs = 5 * kNsPerSecond;
 constexpr int64_t kPollTimeoutMs = 5000;
+constexpr uint32_t kHotKernels = 10;
 constexpr int64_t kFirstRetryNs = 500 * kNsPerMs;
 constexpr int64_t kLastRetryNs = 8 * kNsPerSecond;
 constexpr int kNapMs = 50;
@@ -62,6 +63,12 @@ void Feed::PollLists() {
   sessions_request.set_active_only(true);
   auto sessions = polls_->ListSessions(sessions_request);
   if (sessions.ok()) model_.SetSessions(std::move(sessions).value());
+  if (stopped_) return;
+  v1::GetActivityRequest activity_request;
+  activity_request.set_job_id(settings_.job);
+  activity_request.set_kernels(kHotKernels);
+  auto activity = polls_->GetActivity(activity_request);
+  if (activity.ok()) model_.SetActivity(std::move(activity).value());
 }
 
 void Feed::PollWhenDue() {

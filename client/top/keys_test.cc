@@ -90,8 +90,15 @@ TEST(PressTest, QuitsPausesScrollsAndSetsThePace) {
   EXPECT_EQ(view.graph, Measure::kHbmTemperature);
   Type("h", &view);
   EXPECT_TRUE(view.help);
+  Type("n", &view);
+  EXPECT_EQ(view.process, 0);
+  Type("nnN", &view);
+  EXPECT_EQ(view.process, 1);
   Type(Key::kEscape, &view);
   EXPECT_FALSE(view.help);
+  EXPECT_FALSE(view.process);
+  Type("N", &view);
+  EXPECT_EQ(view.process, -1);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "client/json.h"
@@ -94,32 +95,67 @@ Style StyleOf(v1::Session::State state) {
 void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area area, Frame* frame) {
   if (area.height < 1) return;
   const bool wide = frame->size().columns >= 110;
-  std::vector<Column> columns = {
-      {"JOB", wide ? 20 : 12}, {"RANK", 5, true}, {"PID", 8, true}, {"NPU", 7},
-      {"HBM", 6, true},        {"STEP", 8, true}, {"TIME", 8, true}};
-  if (wide) columns.insert(columns.end(), {{"USER", 10}, {"FRAMEWORK", 10}, {"STATE", 14}});
+  // What a process does takes the place of its memory and its user, where there is no room for both.
+  const bool active = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.activity; });
+  const bool memory = wide || !active;
+  const bool user = wide && (!active || frame->size().columns >= 140);
+  std::vector<Column> columns = {{"JOB", wide ? 20 : active ? 10 : 12}, {"RANK", 5, true}, {"PID", 8, true}};
+  columns.push_back({"NPU", memory ? 7 : 5});
+  if (memory) columns.push_back({"HBM", 6, true});
+  columns.insert(columns.end(), {{"STEP", 8, true}, {"TIME", 8, true}});
+  if (active) {
+    columns.insert(columns.end(), {{"COMP", 4, true}, {"COMM", 4, true}, {"FREE", 4, true}, {"KERN/S", 6, true}});
+  }
+  if (user) columns.insert(columns.end(), {{"USER", 10}, {"FRAMEWORK", 10}});
+  if (wide) columns.push_back({"STATE", 14});
   columns.push_back({"COMMAND", 0});
   List list(std::move(columns), static_cast<int>(rows.size()), view, area, frame);
+  const ProcessRow* selected = SelectedProcess(rows, view);
   for (int i = list.first(); i < list.end(); ++i) {
     const ProcessRow& row = rows[static_cast<size_t>(i)];
     const v1::JobProcess& p = *row.process;
     Style style = p.attached() ? Style::kGood : p.has_silent_ns() ? Style::kWarning : Style::kFaint;
-    std::vector<Text> cells = {{OrDash(row.job->job_id())},
+    std::vector<Text> cells = {{OrDash(row.job->job_id()), &row == selected ? Style::kAccent : Style::kPlain},
                                {p.has_rank() ? std::to_string(p.rank()) : "-"},
                                {std::to_string(p.pid())},
-                               {DeviceText(p.devices())},
-                               {ShortText(Measure::kHbmUsed, row.memory)},
-                               {p.has_step() ? std::to_string(p.step()) : "-"},
-                               {StepTime(p.step_ns())}};
-    if (wide) {
-      cells.insert(cells.end(),
-                   {{UserText(p.uid())}, {OrDash(p.framework())}, {LivenessText(p), style}});
+                               {DeviceText(p.devices())}};
+    if (memory) cells.push_back({ShortText(Measure::kHbmUsed, row.memory)});
+    cells.insert(cells.end(), {{p.has_step() ? std::to_string(p.step()) : "-"}, {StepTime(p.step_ns())}});
+    if (active) {
+      for (std::string& text : ActivityTexts(row)) cells.push_back({std::move(text)});
     }
+    if (user) cells.insert(cells.end(), {{UserText(p.uid())}, {OrDash(p.framework())}});
+    if (wide) cells.push_back({LivenessText(p), style});
     cells.push_back({OrDash(p.command())});
     list.Row(i, cells);
   }
   if (rows.empty() && area.height > 1) {
     frame->Put(0, area.y + 1, "no process is attached or uses a device", Style::kFaint);
+  }
+}
+
+void DrawKernels(const ProcessRow& row, Area area, Frame* frame) {
+  if (area.height < 1) return;
+  const v1::JobProcess& p = *row.process;
+  std::string title = fmt::format("HOTTEST KERNELS of {}pid {}", p.has_rank() ? fmt::format("rank {}, ", p.rank()) : "",
+                                  p.pid());
+  const int kernels = row.activity == nullptr ? 0 : row.activity->kernels_size();
+  if (kernels > 0) title += fmt::format(", last {:.0f} s", static_cast<double>(row.activity->kernels_span_ns()) / 1e9);
+  View from_the_top;
+  List list({{"SHARE", 6, true}, {"TOTAL", 8, true}, {"COUNT", 9, true}, {"MEAN", 8, true}, {title, 0}}, kernels,
+            from_the_top, area, frame);
+  const double all = kernels == 0 ? 0 : static_cast<double>(row.activity->kernels_total_ns());
+  for (int i = list.first(); i < list.end(); ++i) {
+    const v1::HotKernel& kernel = row.activity->kernels(i);
+    const uint64_t mean_ns = kernel.count() == 0 ? 0 : kernel.total_ns() / kernel.count();
+    list.Row(i, {{all > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(kernel.total_ns()) / all) : "-"},
+                 {StepTime(kernel.total_ns())},
+                 {std::to_string(kernel.count())},
+                 {mean_ns < 100'000 ? fmt::format("{:.1f}us", static_cast<double>(mean_ns) / 1e3) : StepTime(mean_ns)},
+                 {kernel.name().empty() ? "(no name)" : kernel.name()}});
+  }
+  if (kernels == 0 && area.height > 1) {
+    frame->Put(0, area.y + 1, "no session collects kernels from this process", Style::kFaint);
   }
 }
 
@@ -155,7 +191,7 @@ void DrawSessions(const std::vector<const v1::Session*>& rows, const View& view,
 
 void DrawHelp(Area area, Frame* frame) {
   // At most 78 columns each.
-  constexpr std::array<std::string_view, 18> kLines = {
+  constexpr std::array<std::string_view, 21> kLines = {
       "q, Ctrl-C    quit                     space   pause, resume",
       "s, S         sort by the next, the previous column (also right, left)",
       "i u m p t    sort by id, utilisation, memory, power, temperature",
@@ -163,6 +199,7 @@ void DrawHelp(Area area, Frame* frame) {
       "/            filter: npu3, a job, a process, a chip",
       "Esc          show everything again",
       "g, G         the next, the previous measure in the graphs",
+      "n, N         hottest kernels of the next, the previous process (Esc: graphs)",
       "Tab          graphs, processes, sessions alone, all of them",
       "up, down     scroll the lists (also j, k, page up, page down, home)",
       "+, -         refresh faster, slower    Ctrl-L  redraw",
@@ -171,9 +208,11 @@ void DrawHelp(Area area, Frame* frame) {
       "HEALTH: ok, degraded (throttled, minor alarm), faulty, down, unknown; profctl",
       "health says why. UTIL: AI Core. BW: share of the memory's bandwidth. HCCS,",
       "ROCE, PCIE: bytes per second, both directions; PCIE only while a session",
-      "records it. TEMP: the hottest of chip and HBM.",
+      "records it. TEMP: the hottest of chip and HBM. COMP, COMM, FREE: share of time",
+      "with kernels, with communication, with neither, over the last 10 s, while a",
+      "session collects kernels; what COMP and COMM exceed 100 % by is overlapped.",
       "",
-      "All values are means over the refresh interval."};
+      "Other values are means over the refresh interval."};
   int y = area.y;
   for (std::string_view line : kLines) {
     if (y >= area.y + area.height) return;

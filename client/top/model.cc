@@ -64,6 +64,15 @@ void Model::SetJobs(v1::ListJobsResponse jobs) {
   }
 }
 
+void Model::SetActivity(v1::GetActivityResponse activity) { activity_ = std::move(activity); }
+
+const v1::ProcessActivity* Model::ActivityOf(int32_t pid) const {
+  for (const v1::ProcessActivity& process : activity_.processes()) {
+    if (process.pid() == pid && !process.spans().empty()) return &process;
+  }
+  return nullptr;
+}
+
 void Model::SetSessions(v1::ListSessionsResponse sessions) { sessions_ = std::move(sessions); }
 
 void Model::BeginStream(int64_t steady_ns) {

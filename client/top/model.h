@@ -87,6 +87,7 @@ class Model {
   void SetNode(const v1::Node& node);
   void SetJobs(v1::ListJobsResponse jobs);
   void SetSessions(v1::ListSessionsResponse sessions);
+  void SetActivity(v1::GetActivityResponse activity);
   // A new stream: series are described anew; values and histories stay.
   void BeginStream(int64_t steady_ns);
   void Take(const v1::SampleChunk& chunk, int64_t steady_ns);
@@ -100,6 +101,8 @@ class Model {
   const v1::Node& node() const { return node_; }
   const v1::ListJobsResponse& jobs() const { return jobs_; }
   const v1::ListSessionsResponse& sessions() const { return sessions_; }
+  // What the process does; null when it is not collected from, or nothing is known yet.
+  const v1::ProcessActivity* ActivityOf(int32_t pid) const;
   const std::map<uint32_t, Device>& devices() const { return devices_; }
   const Connection& connection() const { return connection_; }
   // Samples this view lost because it was not read fast enough, over all streams.
@@ -136,6 +139,7 @@ class Model {
   v1::Node node_;
   v1::ListJobsResponse jobs_;
   v1::ListSessionsResponse sessions_;
+  v1::GetActivityResponse activity_;
   std::map<uint32_t, Device> devices_;
   std::unordered_map<uint32_t, Part> parts_;
   Connection connection_;

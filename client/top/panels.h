@@ -19,6 +19,8 @@ struct Area {
 void DrawGraphs(const std::vector<const Device*>& devices, const View& view, Area area,
                 Frame* frame);
 void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area area, Frame* frame);
+// The hottest kernels of one process.
+void DrawKernels(const ProcessRow& row, Area area, Frame* frame);
 void DrawSessions(const std::vector<const v1::Session*>& rows, const View& view, Area area,
                   Frame* frame);
 void DrawHelp(Area area, Frame* frame);

@@ -101,12 +101,25 @@ std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view) {
                                      UserText(process.uid()), process.framework(), process.command(),
                                      process.pod_uid(), process.slurm_job());
       for (uint32_t id : process.devices()) text += fmt::format(" npu{}", id);
-      if (Contains(text, view.filter)) rows.push_back({&job, &process, MemoryOf(model, process)});
+      if (Contains(text, view.filter)) {
+        rows.push_back({&job, &process, MemoryOf(model, process), model.ActivityOf(process.pid())});
+      }
     }
   }
   std::sort(rows.begin(), rows.end(),
             [&](const ProcessRow& a, const ProcessRow& b) { return Before(a, b, view); });
   return rows;
+}
+
+const ProcessRow* SelectedProcess(const std::vector<ProcessRow>& rows, const View& view) {
+  if (!view.process || rows.empty()) return nullptr;
+  const auto count = static_cast<int>(rows.size());
+  return &rows[static_cast<size_t>((*view.process % count + count) % count)];
+}
+
+double ProcessRow::KernelsPerSecond() const {
+  const auto ns = static_cast<double>(span().end_ns()) - static_cast<double>(span().begin_ns());
+  return ns > 0 ? static_cast<double>(span().kernels()) * 1e9 / ns : kNothing;
 }
 
 std::vector<const v1::Session*> SelectSessions(const Model& model, const View& view) {
@@ -120,6 +133,17 @@ std::vector<const v1::Session*> SelectSessions(const Model& model, const View& v
     if (Contains(text, view.filter)) rows.push_back(&session);
   }
   return rows;
+}
+
+std::array<std::string, 4> ActivityTexts(const ProcessRow& row) {
+  if (row.activity == nullptr) return {"-", "-", "-", "-"};
+  const auto percent = [](double ratio) {
+    return std::isfinite(ratio) && ratio >= 0 && ratio <= 1 ? fmt::format("{:.0f}%", ratio * 100) : "-";
+  };
+  const double rate = row.KernelsPerSecond();
+  return {percent(row.span().computation_ratio()), percent(row.span().communication_ratio()),
+          percent(row.span().free_ratio()),
+          !std::isfinite(rate) ? "-" : rate < 10'000 ? fmt::format("{:.0f}", rate) : fmt::format("{:.1f}k", rate / 1e3)};
 }
 
 std::string LivenessText(const v1::JobProcess& process) {

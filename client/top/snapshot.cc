@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "client/health_view.h"
@@ -34,6 +35,14 @@ Json DeviceJson(const Device& device) {
 Json ProcessJson(const ProcessRow& row) {
   Json json = {{"job_id", row.job->job_id()}, {"memory_bytes", Number(row.memory)}};
   json.update(ToJson(*row.process));
+  json["activity"] = nullptr;
+  if (row.activity == nullptr) return json;
+  Json activity = ToJson(row.span());
+  activity["kernels_per_second"] = Number(row.KernelsPerSecond());
+  activity["hottest_kernels"] = ToJson(*row.activity)["kernels"];
+  activity["kernels_span_ns"] = row.activity->kernels_span_ns();
+  activity["kernels_total_ns"] = row.activity->kernels_total_ns();
+  json["activity"] = std::move(activity);
   return json;
 }
 
@@ -74,14 +83,24 @@ void PrintDevices(const Model& model, const View& view, bool color, std::ostream
 }
 
 void PrintProcesses(const Model& model, const View& view, bool color, std::ostream& out) {
-  Table table({"JOB", ">RANK", ">PID", "USER", "NPU", ">MEMORY", ">STEP", "STATE", "COMMAND"});
-  for (const ProcessRow& row : SelectProcesses(model, view)) {
+  const std::vector<ProcessRow> rows = SelectProcesses(model, view);
+  const bool active = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.activity; });
+  std::vector<std::string> headers = {"JOB", ">RANK", ">PID", "USER", "NPU", ">MEMORY", ">STEP"};
+  if (active) headers.insert(headers.end(), {">COMP", ">COMM", ">FREE", ">KERN/S"});
+  headers.insert(headers.end(), {"STATE", "COMMAND"});
+  Table table(std::move(headers));
+  for (const ProcessRow& row : rows) {
     const v1::JobProcess& p = *row.process;
-    table.AddRow({DashOr(row.job->job_id()), p.has_rank() ? std::to_string(p.rank()) : "-",
-                  std::to_string(p.pid()), UserText(p.uid()), DeviceText(p.devices()),
-                  ShortText(Measure::kHbmUsed, row.memory),
-                  p.has_step() ? std::to_string(p.step()) : "-", LivenessText(p),
-                  DashOr(p.command())});
+    std::vector<Cell> cells = {DashOr(row.job->job_id()), p.has_rank() ? std::to_string(p.rank()) : "-",
+                               std::to_string(p.pid()), UserText(p.uid()), DeviceText(p.devices()),
+                               ShortText(Measure::kHbmUsed, row.memory),
+                               p.has_step() ? std::to_string(p.step()) : "-"};
+    if (active) {
+      for (std::string& text : ActivityTexts(row)) cells.emplace_back(std::move(text));
+    }
+    cells.emplace_back(LivenessText(p));
+    cells.push_back(DashOr(p.command()));
+    table.AddRow(std::move(cells));
   }
   if (table.empty()) return;
   out << '\n';

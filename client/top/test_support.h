@@ -82,6 +82,36 @@ inline v1::ListJobsResponse MakeJobs(uint32_t devices) {
   return jobs;
 }
 
+// Of all but the second of these processes.
+inline v1::GetActivityResponse MakeActivity(uint32_t devices) {
+  v1::GetActivityResponse activity;
+  for (uint32_t i = 0; i < devices; ++i) {
+    if (i == 1) continue;
+    v1::ProcessActivity* process = activity.add_processes();
+    process->set_pid(static_cast<int32_t>(4700 + i));
+    v1::ActivitySpan* span = process->add_spans();
+    span->set_begin_ns(1000 * kNsPerSecond);
+    span->set_end_ns(1010 * kNsPerSecond);
+    span->set_computation_ratio(0.5 + 0.05 * i);
+    span->set_communication_ratio(0.25);
+    span->set_not_overlapped_ratio(0.125);
+    span->set_free_ratio(0.375 - 0.05 * i);
+    span->set_kernels(95'000 + 10'000 * i);
+    process->set_kernels_span_ns(7'000'000'000);
+    process->set_kernels_total_ns(4'000'000'000);
+    const std::pair<const char*, uint64_t> kernels[] = {
+        {"aclnnMatmul_MatMulV3Common_MatMulV3", 2'000'000'000}, {"FlashAttentionScore", 900'000'000},
+        {"", 100'000'000}};
+    for (const auto& [name, ns] : kernels) {
+      v1::HotKernel* kernel = process->add_kernels();
+      kernel->set_name(name);
+      kernel->set_total_ns(ns);
+      kernel->set_count(2000);
+    }
+  }
+  return activity;
+}
+
 inline v1::ListSessionsResponse MakeSessions() {
   v1::ListSessionsResponse sessions;
   v1::Session* session = sessions.add_sessions();

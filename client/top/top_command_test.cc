@@ -42,6 +42,19 @@ TEST_F(TopCommandTest, OnceAsJsonIsOneObject) {
   EXPECT_EQ(json["connected"], true);
 }
 
+TEST_F(TopCommandTest, ActivityIsThereWhereItIsKnown) {
+  daemon_.activity = {top::MakeActivity(8)};
+  EXPECT_EQ(Run({"top", "--once"}), 0) << err();
+  top::ExpectGolden(out(), "top_once_activity.txt");
+  EXPECT_EQ(daemon_.activity_requests.at(0).kernels(), 10u);
+  EXPECT_EQ(Run({"top", "--once", "--json"}), 0) << err();
+  Json processes = Json::parse(out())["processes"];
+  EXPECT_EQ(processes[0]["activity"]["computation_ratio"], 0.5);
+  EXPECT_EQ(processes[0]["activity"]["kernels_per_second"], 9500.0);
+  EXPECT_EQ(processes[0]["activity"]["hottest_kernels"][1]["name"], "FlashAttentionScore");
+  EXPECT_TRUE(processes[1]["activity"].is_null());
+}
+
 TEST_F(TopCommandTest, DevicesAndJobNarrowWhatIsAskedFor) {
   EXPECT_EQ(Run({"top", "--once", "--json", "--devices", "1,2", "--job", "j42"}), 0) << err();
   EXPECT_EQ(daemon_.stream_request.devices().size(), 2);

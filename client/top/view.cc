@@ -145,6 +145,12 @@ Effect PressLetter(char letter, View* view) {
     case '?':
       view->help = !view->help;
       break;
+    case 'n':
+      view->process = view->process ? *view->process + 1 : 0;
+      break;
+    case 'N':
+      view->process = view->process ? *view->process - 1 : -1;
+      break;
     case 'k':
       view->scroll = std::max(0, view->scroll - 1);
       break;
@@ -173,6 +179,7 @@ Effect Press(const KeyPress& press, View* view) {
     case Key::kEscape:
       view->help = false;
       view->filter.clear();
+      view->process.reset();
       break;
     case Key::kTab:
       view->panel = static_cast<Panel>((static_cast<int>(view->panel) + 1) % 4);

@@ -30,6 +30,8 @@ struct View {
   Panel panel = Panel::kAll;
   // Rows of the lists that are scrolled away.
   int scroll = 0;
+  // The how manieth process's hottest kernels are shown in place of the graphs; they go round.
+  std::optional<int> process;
   bool paused = false;
   bool help = false;
   bool ascii = false;
