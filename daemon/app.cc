@@ -214,17 +214,7 @@ Status App::Impl::Serve() {
     finish(left.status());
   };
   AnswerDumps(&deps);
-  deps.list_jobs = [this](const Peer& peer, const v1::ListJobsRequest& request,
-                          v1::ListJobsResponse* out,
-                          const std::function<void(const Status&)>& finish) {
-    jobs->ListJobs(peer, request, out);
-    finish(Status::Ok());
-  };
-  deps.get_activity = [this](const Peer& peer, const v1::GetActivityRequest& request,
-                             v1::GetActivityResponse* out,
-                             const std::function<void(const Status&)>& finish) {
-    finish(jobs->GetActivity(peer, request, out));
-  };
+  AnswerJobs(&deps);
   rpc = std::make_unique<RpcServer>(deps);
   std::string warning;
   AcceptorOptions accept{config.socket, config.socket_group, config.admin_group,

@@ -66,6 +66,7 @@ struct App::Impl {
   void RecoverDumps();
   void ContinueSessions();
   void AnswerDumps(RpcDeps* deps);
+  void AnswerJobs(RpcDeps* deps);
   void UpdateDumpMetrics();
   DumpWriter::Options WriterOptions() const;
   // node_view.cc: what GetNode answers and the self metrics of the channels.

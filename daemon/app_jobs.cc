@@ -51,6 +51,20 @@ void App::Impl::BuildJobs() {
   jobs = std::make_unique<JobService>(std::move(deps));
 }
 
+void App::Impl::AnswerJobs(RpcDeps* deps) {
+  deps->list_jobs = [this](const Peer& peer, const v1::ListJobsRequest& request,
+                           v1::ListJobsResponse* out,
+                           const std::function<void(const Status&)>& finish) {
+    jobs->ListJobs(peer, request, out);
+    finish(Status::Ok());
+  };
+  deps->get_activity = [this](const Peer& peer, const v1::GetActivityRequest& request,
+                              v1::GetActivityResponse* out,
+                              const std::function<void(const Status&)>& finish) {
+    finish(jobs->GetActivity(peer, request, out));
+  };
+}
+
 Status App::Impl::ServeAttach() {
   const DaemonConfig& config = options.config;
   Status users = pollers->StartDcmiTask(kDeviceUsersHz, jobs->DeviceUserTask());
