@@ -100,7 +100,7 @@ void ActivityWindow::AddInterval(Device* device, Kind kind, int64_t begin_ns, in
   }
   if (begin_ns >= end_ns) return;
   Device::Open& open = device->open[kind];
-  if (!open.intervals.empty()) {
+  if (!open.rest().empty()) {
     Interval& last = open.intervals.back();
     if (begin_ns >= last.begin_ns && begin_ns <= last.end_ns) {
       last.end_ns = std::max(last.end_ns, end_ns);
@@ -108,8 +108,8 @@ void ActivityWindow::AddInterval(Device* device, Kind kind, int64_t begin_ns, in
     }
     open.sorted = open.sorted && begin_ns > last.begin_ns;
   }
-  if (open.intervals.size() == kMaxIntervals) {
-    for (int64_t gap_ns = 0; open.intervals.size() > kMaxIntervals / 2; gap_ns = 2 * gap_ns + 1000) {
+  if (open.rest().size() == kMaxIntervals) {
+    for (int64_t gap_ns = 0; open.rest().size() > kMaxIntervals / 2; gap_ns = 2 * gap_ns + 1000) {
       Join(&open, gap_ns);
     }
     open.sorted = begin_ns > open.intervals.back().begin_ns;
@@ -144,8 +144,8 @@ void ActivityWindow::AddBusy(Device* device, Kind kind, Interval part) {
 
 // In order, without overlaps, and without gaps that are not longer than `gap_ns`.
 void ActivityWindow::Join(Device::Open* open, int64_t gap_ns) {
-  std::vector<Interval>& all = open->intervals;
-  if (all.empty()) return;
+  const std::span<Interval> all = open->rest();
+  if (all.empty() || (open->sorted && gap_ns == 0)) return;
   if (!open->sorted) {
     std::sort(all.begin(), all.end(),
               [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
@@ -159,13 +159,13 @@ void ActivityWindow::Join(Device::Open* open, int64_t gap_ns) {
       all[++last] = all[i];
     }
   }
-  all.resize(last + 1);
+  open->intervals.resize(open->first + last + 1);
 }
 
 void ActivityWindow::Close(Device* device, int64_t until_ns) {
   for (Device::Open& open : device->open) Join(&open, 0);
-  const std::vector<Interval>& computation = device->open[kComputation].intervals;
-  const std::vector<Interval>& communication = device->open[kCommunication].intervals;
+  const std::span<const Interval> computation = device->open[kComputation].rest();
+  const std::span<const Interval> communication = device->open[kCommunication].rest();
   const auto clipped = [until_ns](const Interval& i) {
     return Interval{i.begin_ns, std::min(i.end_ns, until_ns)};
   };
@@ -181,15 +181,20 @@ void ActivityWindow::Close(Device* device, int64_t until_ns) {
     }
   }
   for (Kind kind : {kComputation, kCommunication}) {
-    std::vector<Interval>& all = device->open[kind].intervals;
-    auto rest = all.begin();
-    for (; rest != all.end() && rest->begin_ns < until_ns; ++rest) {
-      AddBusy(device, kind, clipped(*rest));
-      if (rest->end_ns <= until_ns) continue;
-      rest->begin_ns = until_ns;
-      break;
+    Device::Open& open = device->open[kind];
+    for (Interval& interval : open.rest()) {
+      if (interval.begin_ns >= until_ns) break;
+      AddBusy(device, kind, clipped(interval));
+      if (interval.end_ns > until_ns) {
+        interval.begin_ns = until_ns;
+        break;
+      }
+      ++open.first;
     }
-    all.erase(all.begin(), rest);
+    if (open.first < open.rest().size()) continue;
+    open.intervals.erase(open.intervals.begin(),
+                         open.intervals.begin() + static_cast<std::ptrdiff_t>(open.first));
+    open.first = 0;
   }
 }
 

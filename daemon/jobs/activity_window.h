@@ -76,7 +76,9 @@ class ActivityWindow {
   struct Device {
     struct Open {
       std::vector<Interval> intervals;
-      bool sorted = true;
+      size_t first = 0;    // those before it are closed
+      bool sorted = true;  // by their beginnings; then they do not overlap either
+      std::span<Interval> rest() { return std::span(intervals).subspan(first); }
     };
     uint16_t id = 0;
     std::array<Open, 2> open;  // by kind
