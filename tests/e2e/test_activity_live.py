@@ -62,7 +62,7 @@ class LiveActivity(AttachCase):
         second = raw_ns() // SECOND + 1
         until(second + 1.1)
         self.put_second(ring, second)
-        spans = {span["begin_ns"] // SECOND: span for span in self.stream("--count", "4")}
+        spans = {span["begin_ns"] // SECOND: span for span in self.stream("--count", "6")}
         self.assertIn(second, spans)
         span = spans[second]
         self.assertEqual((span["pid"], span["job_id"], span["rank"]), (os.getpid(), "live", 3))
