@@ -65,6 +65,12 @@ void FillDevice(MadeExport& made, size_t rank, int device) {
     Feed freq(*sink, TableId::kAicoreFreq, device);
     Feed module(*sink, TableId::kModuleMem, device);
     Feed roce(*sink, TableId::kRoce, device);
+    Feed kernels(*sink, TableId::kKernel, device);
+    const int64_t aicore = made.strings().Intern("KERNEL_AICORE");
+    for (const auto& [name, us] : {std::pair("block/Conv2D", 300), {"block/Conv2D", 500}, {"head/MatMulV2", 200}}) {
+      kernels.Row(kMadeBegin, made.strings().Intern(name), aicore, int64_t{us} * 1000, 5, 4242,
+                  static_cast<int64_t>(rank), 4242, 1);
+    }
     for (int i = 0; i < 50; ++i) {
       int64_t t = kMadeBegin + i * 10 * kMs;
       hccs.Row(t, 10000.0 * (1 + device), 10000.0 * (1 + device) * 2 / 3);
