@@ -36,4 +36,8 @@ struct PictureStyle {
 void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureStyle& style);
 Json ToJson(const DumpPicture& picture);
 
+// The operators that took longest, and communication: of all ranks together, then of each.
+void PrintOperators(std::ostream& out, const exporting::DumpSummary& summary, const PictureStyle& style);
+Json OperatorsJson(const exporting::DumpSummary& summary);
+
 }  // namespace profd::client

@@ -97,6 +97,8 @@ class SummarySink : public FormatSink {
       : out_(*out), mutex_(*mutex), strings_(strings), dump_(dump) {}
 
   void Take(const Batch& batch) override {
+    if (batch.table->id == TableId::kKernel) return Count(batch, &kernels_);
+    if (batch.table->id == TableId::kCommunication) return Count(batch, &communication_);
     auto key = std::pair(batch.table->id, batch.device);
     auto found = maps_.find(key);
     if (found == maps_.end()) {
@@ -138,10 +140,31 @@ class SummarySink : public FormatSink {
     out_.left_out_series += left_out_;
     for (size_t i = 0; i < events_.size(); ++i) out_.events[i] += events_[i];
     out_.durations.Merge(durations_);
+    AddNamed(kernels_, &out_.kernels);
+    AddNamed(communication_, &out_.communication);
     return {};
   }
 
  private:
+  using Totals = ActivityTotals<std::pair<int, int64_t>>;  // by rank and name
+
+  static void Count(const Batch& batch, Totals* totals) {
+    const auto names = batch.Ints(0);
+    const auto lengths = batch.Ints(static_cast<size_t>(ColumnIndex(*batch.table, "duration")));
+    const auto ranks = batch.Ints(static_cast<size_t>(ColumnIndex(*batch.table, "rank")));
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      totals->Add({static_cast<int>(ranks[row]), names[row]}, lengths[row]);
+    }
+  }
+  void AddNamed(const Totals& from, DumpSummary::OperatorTotals* to) const {
+    DumpSummary::OperatorTotals named;
+    for (const auto& [key, total] : from.totals()) {
+      named.Merge({key.first, std::string(strings_.Text(key.second))}, total);
+    }
+    named.Merge(from.rest());
+    to->Merge(named);
+  }
+
   size_t Make(const Batch& batch, std::span<const uint64_t> keys) {
     if (series_ >= DumpSummary::kMaxSeries) {
       ++left_out_;
@@ -198,13 +221,18 @@ class SummarySink : public FormatSink {
   uint64_t left_out_ = 0;
   std::array<uint64_t, kEventKinds> events_ = {};
   DurationStats durations_;
+  Totals kernels_;
+  Totals communication_;
 };
 
 class SummaryFormat : public Format {
  public:
   explicit SummaryFormat(DumpSummary* out) : out_(*out) {}
   std::string_view name() const override { return "summary"; }
-  bool Wants(TableId table) const override { return !MetricColumns(TableOf(table)).empty(); }
+  bool Wants(TableId table) const override {
+    return table == TableId::kKernel || table == TableId::kCommunication ||
+           !MetricColumns(TableOf(table)).empty();
+  }
   bool WantsEvents() const override { return true; }
   Status Begin(const ExportPlan& plan) override {
     strings_ = plan.strings;

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "export/activity_stats.h"
 #include "export/durations.h"
 #include "export/format.h"
 #include "export/rows/series.h"
@@ -59,6 +61,10 @@ struct DumpSummary {
   uint64_t left_out_series = 0;
   std::array<uint64_t, kEventKinds> events = {};  // by EventKind
   DurationStats durations;
+  // Kernels and communication by rank (-1 = not known) and name.
+  using OperatorTotals = ActivityTotals<std::pair<int, std::string>>;
+  OperatorTotals kernels;
+  OperatorTotals communication;
   int64_t first_ns = INT64_MAX;         // of all samples; above last_ns if there is none
   int64_t last_ns = INT64_MIN;
 };

@@ -105,7 +105,8 @@ class PerfettoSink final : public FormatSink {
     if (!status_.ok()) return;
     std::vector<Slice> slices = SlicesOf(event, *shared_.plan.dumps[dump_]);
     std::erase_if(slices, [](const Slice& slice) {
-      return slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep;
+      return slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep ||
+             slice.kind == Slice::Kind::kFlowEnd;
     });
     // Viewers take packets of one stamp in their order: outer slices begin first, and what ends at
     // a stamp does so before the next one begins.

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "export/decoder.h"
 #include "export/formats.h"
+#include "export/trace/activity_slices.h"
 #include "export/trace/json_text.h"
 #include "export/trace/process_ids.h"
 #include "export/trace/series.h"
@@ -79,11 +80,14 @@ class TraceSink final : public FormatSink {
         begin_ns_(task.place->clock.begin_us * 1000),
         v6_(IsV6(task.place->chip)),
         utilization_(task.place->aicore_mhz),
+        activity_(*shared->plan.dumps[task.dump], *shared->plan.strings),
         buffer_(std::make_unique<char[]>(kBufferSize)) {}
 
   void Take(const Batch& batch) override {
     if (!status_.ok()) return;
-    if (batch.table->id == TableId::kAicorePmu) {
+    if (IsActivity(batch.table->id)) {
+      TakeActivity(batch);
+    } else if (batch.table->id == TableId::kAicorePmu) {
       device_ = batch.device;
       TakeRows(utilization_.Convert(batch));
     } else {
@@ -106,6 +110,15 @@ class TraceSink final : public FormatSink {
   }
 
  private:
+  void TakeActivity(const Batch& batch) {
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      if (batch.t_ns[row] < begin_ns_) continue;
+      slices_.clear();
+      activity_.Of(batch, row, &slices_);
+      for (const Slice& slice : slices_) Write(slice, batch.device);
+    }
+  }
+
   void TakeRows(const Batch& batch) {
     if (batch.rows() == 0) return;
     TableState& state = StateOf(batch);
@@ -258,9 +271,13 @@ class TraceSink final : public FormatSink {
         break;
       case Slice::Kind::kFlowStart:
       case Slice::Kind::kFlowStep:
-        text += fmt::format("\"ph\":\"{}\",\"cat\":\"{}\",\"id\":\"{} {}_{}\",\"ts\":\"{}\"",
-                            slice.kind == Slice::Kind::kFlowStart ? 's' : 't', slice.category,
-                            slice.category, pid, slice.tid, stamp);
+      case Slice::Kind::kFlowEnd:
+        text += fmt::format("\"ph\":\"{}\",\"cat\":\"{}\",\"id\":\"{} {}\",\"ts\":\"{}\"",
+                            slice.kind == Slice::Kind::kFlowStart  ? "s"
+                            : slice.kind == Slice::Kind::kFlowStep ? "t"
+                                                                   : "f\",\"bp\":\"e",
+                            slice.category, slice.category,
+                            slice.flow.empty() ? fmt::format("{}_{}", pid, slice.tid) : fmt::format("{} {}", dump_, slice.flow), stamp);
         break;
     }
     WriteText({text, ",\"args\":{", ArgsOf(slice), kEnd});
@@ -316,6 +333,8 @@ class TraceSink final : public FormatSink {
   const bool v6_;
   int device_ = -1;
   Utilization utilization_;
+  ActivitySlices activity_;
+  std::vector<Slice> slices_;  // of one row
   std::map<std::pair<TableId, int>, TableState> tables_;
   MicrosText micros_;
   std::unique_ptr<char[]> buffer_;
@@ -327,7 +346,7 @@ class TraceSink final : public FormatSink {
 class TraceFormat final : public Format {
  public:
   std::string_view name() const override { return "trace"; }
-  bool Wants(TableId table) const override { return !IsActivity(table); }
+  bool Wants(TableId) const override { return true; }
   bool WantsEvents() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {

@@ -1,0 +1,164 @@
+#include "export/trace/activity_slices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace profd::exporting {
+namespace {
+
+// Files are untrusted: when there are more, those before are forgotten.
+constexpr size_t kMaxLanes = 65'536;
+constexpr size_t kMaxOpen = 65'536;
+// Thread ids on a device: the stream as with the vendor, then those of what lies beside kernels.
+constexpr int64_t kMemoryTid = 1 << 20;
+constexpr int64_t kMarkerTid = 1 << 21;
+constexpr int64_t kNextProcess = 1 << 22;
+constexpr int64_t kStreamMask = kMemoryTid - 1;
+
+int64_t Cell(const Batch& batch, size_t row, std::string_view column) {
+  return batch.Ints(static_cast<size_t>(ColumnIndex(*batch.table, column)))[row];
+}
+
+const ProcessSpec& ProcessOf(const Batch& batch) {
+  return LayoutOf(batch.device < 0 ? TableId::kApi : batch.table->id, false).process;
+}
+
+Slice Flow(const Slice& slice, Slice::Kind kind, int64_t pid, int64_t correlation) {
+  Slice flow = slice;
+  flow.kind = kind;
+  flow.name = flow.category = "HostToDevice";
+  flow.flow = fmt::format("{}_{}", pid, static_cast<uint64_t>(correlation));
+  flow.texts.clear();
+  flow.integers.clear();
+  return flow;
+}
+
+}  // namespace
+
+Event ActivitySlices::OwnerOf(const Batch& batch, size_t row) {
+  Event owner;
+  owner.device = batch.device;
+  owner.pid = Cell(batch, row, "pid");
+  const int64_t rank = Cell(batch, row, "rank");
+  if (rank >= 0) owner.rank = static_cast<int>(rank);
+  return owner;
+}
+
+std::string ActivitySlices::Text(const Batch& batch, size_t column, size_t row) const {
+  const Column& spec = batch.table->columns[column];
+  const int64_t cell = batch.Ints(column)[row];
+  return std::string(spec.type == ColumnType::kName ? strings_.Text(cell) : KeyText(spec, cell));
+}
+
+const ActivitySlices::Lane& ActivitySlices::StreamLane(int device, int64_t pid, int64_t stream,
+                                                       std::string_view kind, int64_t first_tid) {
+  if (lanes_.size() >= kMaxLanes) lanes_.clear();
+  Lane& lane = lanes_[{device, pid, stream, first_tid}];
+  if (!lane.thread.empty()) return lane;
+  // Streams of several processes on one device have the same numbers.
+  int64_t number = 0;
+  if (dump_.manifest) {
+    for (const ManifestProcess& process : dump_.manifest->processes) {
+      if (process.pid == pid) break;
+      number += std::ranges::find(process.devices, device) != process.devices.end() ? 1 : 0;
+    }
+  }
+  lane.thread = std::string(kind);
+  if (stream >= 0) lane.thread += fmt::format("{}Stream {}", kind.empty() ? "" : ", ", stream);
+  if (lane.thread.empty()) lane.thread = "No stream";
+  if (number > 0 || device < 0) lane.thread += fmt::format(" ({})", dump_.ProcessName(pid, {}));
+  lane.track = lane.thread;
+  lane.tid = first_tid + (stream & kStreamMask) + number % 256 * kNextProcess;
+  return lane;
+}
+
+const ActivitySlices::Lane& ActivitySlices::ThreadLane(int64_t pid, int64_t rank, int64_t thread) {
+  if (lanes_.size() >= kMaxLanes) lanes_.clear();
+  Lane& lane = lanes_[{-2, pid, thread, 0}];
+  if (!lane.thread.empty()) return lane;
+  lane.track = fmt::format("API calls of thread {}", thread);
+  lane.thread = fmt::format("{}: thread {}",
+                            dump_.ProcessName(pid, rank < 0 ? std::nullopt : std::optional(static_cast<int>(rank))),
+                            thread);
+  // Numbers of threads are those of the process's own pid namespace: each for itself.
+  const auto mixed = (static_cast<uint64_t>(pid) * 0x9E3779B97F4A7C15U) ^ static_cast<uint64_t>(thread);
+  lane.tid = static_cast<int64_t>((mixed ^ mixed >> 32) & 0x3FFFFFFF);
+  return lane;
+}
+
+Slice ActivitySlices::Base(const Batch& batch, size_t row, const ProcessSpec& process, const Lane& lane) const {
+  Slice slice;
+  slice.process = &process;
+  slice.tid = lane.tid;
+  slice.thread = lane.thread;
+  slice.track = lane.track;
+  slice.track_order = 1;
+  slice.name = Text(batch, 0, row);
+  slice.t_ns = batch.t_ns[row];
+  const int64_t rank = Cell(batch, row, "rank");
+  if (rank >= 0) slice.integers.emplace_back("rank", rank);
+  slice.integers.emplace_back("pid", Cell(batch, row, "pid"));
+  return slice;
+}
+
+void ActivitySlices::OfMarker(const Batch& batch, size_t row, std::vector<Slice>* out) {
+  const int64_t pid = Cell(batch, row, "pid");
+  const int64_t kind = Cell(batch, row, "kind");
+  const auto key = std::tuple(pid, Cell(batch, row, "id"), Cell(batch, row, "source"));
+  if (kind == 1) {
+    if (open_.size() >= kMaxOpen) open_.clear();
+    open_[key] = batch.t_ns[row];
+    return;
+  }
+  const int64_t stream = Cell(batch, row, "stream");
+  const Lane& lane = batch.device < 0 ? ThreadLane(pid, Cell(batch, row, "rank"), Cell(batch, row, "thread"))
+                                      : StreamLane(batch.device, pid, stream, "Markers", kMarkerTid);
+  Slice slice = Base(batch, row, ProcessOf(batch), lane);
+  slice.category = Text(batch, 1, row);
+  slice.kind = Slice::Kind::kInstant;
+  if (kind == 2) {
+    const auto begin = open_.find(key);
+    if (begin == open_.end() || begin->second > slice.t_ns) return;
+    slice.kind = Slice::Kind::kSlice;
+    slice.dur_ns = slice.t_ns - begin->second;
+    slice.t_ns = begin->second;
+    open_.erase(begin);
+  }
+  slice.integers.emplace_back("id", std::get<1>(key));
+  out->push_back(std::move(slice));
+}
+
+void ActivitySlices::Of(const Batch& batch, size_t row, std::vector<Slice>* out) {
+  const TableId table = batch.table->id;
+  if (table == TableId::kMarker) return OfMarker(batch, row, out);
+  const int64_t pid = Cell(batch, row, "pid");
+  const int64_t correlation = Cell(batch, row, "correlation");
+  const bool api = table == TableId::kApi;
+  const bool memory = table == TableId::kMemory;
+  const int64_t stream = api ? -1 : Cell(batch, row, "stream");
+  const Lane& lane = api ? ThreadLane(pid, Cell(batch, row, "rank"), Cell(batch, row, "thread"))
+                         : StreamLane(batch.device, pid, stream,
+                                      memory                              ? "Memory"
+                                      : table == TableId::kCommunication ? "Communication"
+                                                                         : "",
+                                      memory ? kMemoryTid : 0);
+  Slice slice = Base(batch, row, ProcessOf(batch), lane);
+  slice.dur_ns = Cell(batch, row, "duration");
+  if (stream >= 0) slice.integers.emplace_back("stream", stream);
+  if (correlation != 0) slice.integers.emplace_back("correlation", correlation);
+  if (table == TableId::kKernel) slice.texts.emplace_back("type", Text(batch, 1, row));
+  if (api) slice.texts.emplace_back("level", Text(batch, 1, row));
+  if (table == TableId::kCommunication) {
+    slice.texts.emplace_back("communicator", Text(batch, 1, row));
+    slice.texts.emplace_back("algorithm", Text(batch, 2, row));
+    slice.integers.emplace_back("count", Cell(batch, row, "count"));
+  }
+  if (memory) slice.integers.emplace_back("bytes", Cell(batch, row, "bytes"));
+  out->push_back(std::move(slice));
+  if (correlation == 0 || memory) return;
+  // An arrow leaves where the call begins: the kernel may run before it has returned.
+  out->push_back(Flow(out->back(), api ? Slice::Kind::kFlowStart : Slice::Kind::kFlowEnd, pid, correlation));
+}
+
+}  // namespace profd::exporting
