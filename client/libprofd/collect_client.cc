@@ -179,7 +179,8 @@ void CollectClient::Update() {
   if (const Plugin* const holder = Holder(); holder != nullptr) return update(holder);
   for (const auto& order : InOrder()) {
     update(&PluginOf(order->second));
-    if (Holder() != nullptr) return;
+    // One whose plug-in is still ending keeps its turn.
+    if (Holder() != nullptr || start_again_) return;
   }
 }
 

@@ -15,7 +15,7 @@ constexpr int64_t kNow = 1'000'000'000'000;
 void CheckMarks(const MarkScratch& scratch) {
   for (const Mark& mark : scratch.marks()) {
     FUZZ_EXPECT(mark.time_ns >= 0 && mark.time_ns <= kNow + 1'000'000'000);
-    FUZZ_EXPECT(mark.kind >= attach::MarkKind::kMark && mark.kind <= attach::MarkKind::kStepEnd);
+    FUZZ_EXPECT(mark.kind >= attach::MarkKind::kMark && mark.kind <= attach::MarkKind::kStack);
     FUZZ_EXPECT(mark.name.size() <= attach::kMarkNameBytes);
     std::string again(mark.name);
     MakePrintable(again);
