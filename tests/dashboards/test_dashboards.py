@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "harness"), HERE]
 from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, main, toml
 from prometheus import RULES, Prometheus
+from sim_train import SimTrain
 
 DASHBOARDS = os.path.join(REPO, "dashboards")
 # Metrics without a series on the healthy 910B of this test, and why.
@@ -245,6 +246,11 @@ class AgainstPrometheus(unittest.TestCase):
             with open(on_npus, "a", encoding="utf-8") as file:
                 file.write(f"{process.pid} {rank}\n")
         cls.daemon.ctl("start", "--all", "--label", "dashboards", *ALL_OPTIONS, expect=(0, 5))
+        # Whose kernels a session collects.
+        job = SimTrain(cls.daemon.node["attach_socket"], os.path.join(cls.base, "train"), steps=1_000_000)
+        cls.addClassCleanup(job.close)
+        job.attached(cls.daemon, 2)
+        cls.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--no-dump")
         cls.prometheus = Prometheus(cls.daemon.metrics_address).__enter__()
         cls.addClassCleanup(cls.prometheus.__exit__)
 

@@ -124,6 +124,41 @@ class Sessions(ActivityCase):
         self.assertEqual(outcome["records"], len(kernels) + len(communications) + len(calls))
         self.assertEqual(done.get("warnings", []), [])
         self.assert_verified(dump)
+        self.assert_shown(dump, ranks, kernels, communications)
+        self.assert_on_the_timeline(dump, kernels, communications, calls)
+
+    def assert_shown(self, dump, ranks, kernels, communications):
+        """profctl show: every name of every rank, with its sums."""
+        shown = self.daemon.ctl("show", dump)
+        rank_of = {pid: rank for rank, pid in ranks.items()}
+        for key, records in (("kernels", kernels), ("communication", communications)):
+            lengths = collections.defaultdict(list)
+            for record in records:
+                lengths[rank_of[record.process], record.name].append(record.duration_ns)
+            self.assertEqual({(row["rank"], row["name"]): (row["count"], row["total_ns"], row["min_ns"], row["max_ns"])
+                              for row in shown[key]},
+                             {of: (len(ns), sum(ns), min(ns), max(ns)) for of, ns in lengths.items()})
+        text = self.daemon.run("show", dump, json_output=False).stdout
+        longest = collections.Counter()
+        for kernel in kernels:
+            longest[kernel.name] += kernel.duration_ns
+        table = text[text.index("OPERATOR"):text.index("COMMUNICATION")].splitlines()
+        self.assertEqual([line.split()[1] for line in table if line.split()[:1] == ["all"]],
+                         [name for name, _ in longest.most_common(10)])
+
+    def assert_on_the_timeline(self, dump, kernels, communications, calls):
+        """One slice for each record, and an arrow from each call to what it launched."""
+        folder = os.path.join(self.folder, "export")
+        self.daemon.ctl("export", dump, "--format", "trace", "--out", folder)
+        [path] = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("msprof_")]
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)
+        slices = collections.Counter((e["name"], e["args"].get("correlation"), e["args"]["pid"])
+                                     for e in events if e["ph"] == "X" and "correlation" in e.get("args", {}))
+        records = [r for r in kernels + communications + calls if r.correlation != 0]
+        self.assertEqual(slices, collections.Counter((r.name, r.correlation, r.process) for r in records))
+        self.assertEqual(sum(e["ph"] == "f" for e in events),
+                         sum(r.correlation != 0 for r in kernels + communications))
 
     def test_options_of_the_job_itself(self):
         earlier = {s["session_id"] for s in self.daemon.ctl("list")["sessions"]}
