@@ -39,7 +39,8 @@ int SignalWatch::Poll() {
 
 siginfo_t SignalWatch::Wait() {
   siginfo_t info = {};
-  while (sigwaitinfo(&set_, &info) < 0) {
+  const struct timespec second = {1, 0};
+  while (sigtimedwait(&set_, &info, &second) < 0) {
     if (errno != EINTR) return {};
   }
   caught_ = info.si_signo;

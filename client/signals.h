@@ -19,7 +19,8 @@ class SignalWatch {
 
   // The next pending signal's number, or 0 at once. Once a signal was seen, caught() says so.
   int Poll();
-  // Waits for the next one.
+  // Waits a second for the next one; si_signo 0: none came. A thread of a library that was there before may have
+  // taken it: who waits for a child looks at the child again.
   siginfo_t Wait();
   int caught() const { return caught_; }
   // The mask from before: what a child shall run with.

@@ -336,13 +336,13 @@ TEST(AclprofCollector, AForkedChildLeavesItAlone) {
 TEST(AclprofCollector, TheEndOfTheProcessWaitsForTheCopy) {
   std::string folder;
   const sim::ChildResult result = sim::RunChild([] {
-    auto* const process = new Process;
+    static Process* const process = new Process;  // still reachable at the exit
     std::fprintf(stderr, "%s", process->folder.c_str());
     CALL(Process::Acl(), aclrtSetDevice)(0);
     process->Start();
     ASSERT_TRUE(process->Reaches(PROFD_COLLECT_ON));
-    std::thread([process] {
-      Eventually([&] { return process->Report().state == PROFD_COLLECT_FILES; });
+    std::thread([] {
+      Eventually([] { return process->Report().state == PROFD_COLLECT_FILES; });
       if (process->Files().empty()) std::abort();
       process->collector->FilesTaken();
     }).detach();
