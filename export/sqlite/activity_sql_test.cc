@@ -34,7 +34,8 @@ TEST(ActivitySql, ViewsHaveNamesRanksAndEnds) {
     EXPECT_EQ(made.Query("SELECT source, kind, id, name, domain, end_ns - start_ns FROM profd_markers"),
               (SqlRows{{std::string("device"), std::string("start"), int64_t{77}, std::string("step"),
                         std::string("default"), int64_t{0}}}));
-    EXPECT_TRUE(made.Query("SELECT name FROM sqlite_schema WHERE name = 'profd_memory'").empty());
+    EXPECT_TRUE(made.Query("SELECT name FROM sqlite_schema WHERE name = 'PROFD_MEMORY_ROWS'").empty());
+    EXPECT_TRUE(made.Query("SELECT sum(bytes), detail, correlation FROM profd_memory GROUP BY rank").empty());
   }
 }
 

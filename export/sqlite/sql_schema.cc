@@ -360,7 +360,16 @@ std::string ActivityViewsSql(std::span<const SqlTable* const> tables, bool merge
   std::string sql;
   for (const View& view : kViews) {
     auto filled = std::ranges::find(tables, view.table, &SqlTable::source);
-    if (filled == tables.end()) continue;
+    fmt::format_to(std::back_inserter(sql),
+                   "CREATE VIEW {}(start_ns, end_ns, node, job, rank, device, pid, {}) AS SELECT ", view.name,
+                   view.columns);
+    if (filled == tables.end()) {
+      // Queries work on a dump without such records, too.
+      sql += "NULL, NULL, NULL, NULL, NULL, NULL, NULL";
+      for (auto n = std::ranges::count(view.columns, ','); n >= 0; --n) sql += ", NULL";
+      sql += " WHERE 0;\n";
+      continue;
+    }
     std::string values;
     for (std::string_view rest = view.values; !rest.empty();) {
       const size_t open = std::min(rest.find('{'), rest.size());
@@ -373,11 +382,10 @@ std::string ActivityViewsSql(std::span<const SqlTable* const> tables, bool merge
     }
     const bool instants = view.table == TableId::kMarker;
     fmt::format_to(std::back_inserter(sql),
-                   "CREATE VIEW {}(start_ns, end_ns, node, job, rank, device, pid, {}) AS SELECT t.timestampNs, "
-                   "t.timestampNs{}, d.node, d.job, coalesce(nullif(t.rank, -1), q.rank, d.rank), t.deviceId, "
-                   "t.pid, {} {}{};\n",
-                   view.name, view.columns, instants ? "" : " + t.duration", values,
-                   JoinSql((*filled)->name, merged), fmt::format(kProcessRank, "t.pid"));
+                   "t.timestampNs, t.timestampNs{}, d.node, d.job, coalesce(nullif(t.rank, -1), q.rank, d.rank), "
+                   "t.deviceId, t.pid, {} {}{};\n",
+                   instants ? "" : " + t.duration", values, JoinSql((*filled)->name, merged),
+                   fmt::format(kProcessRank, "t.pid"));
   }
   return sql;
 }
