@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "client/libprofd/path_beside.h"
@@ -60,7 +61,8 @@ attach::CollectorReport Saying(const char* provider, const char* state, std::str
 std::string ItemLines(const std::map<std::string, std::string>& items) {
   std::string lines;
   for (const auto& [name, value] : items) {
-    if ((name + value).find('\n') == std::string::npos) lines += name + "=" + value + "\n";
+    if (name.find('\n') != std::string::npos || value.find('\n') != std::string::npos) continue;
+    lines.append(name).append("=").append(value).append("\n");
   }
   return lines;
 }
@@ -246,7 +248,7 @@ void CollectClient::Start(Plugin& plugin, profd_collect_config config) {
   } else if (error == EINVAL) {
     plugin.problem = "this libprofd knows nothing of what the order asks for";
   } else if (error != 0) {
-    plugin.problem = std::string("no memory to collect: ") + std::strerror(error);
+    plugin.problem = "cannot collect: " + std::generic_category().message(error);
   }
   plugin.started = error == 0;
 }
@@ -327,7 +329,7 @@ void CollectClient::ReportFiles(const Send& send) {
   if (files) files_.Reset(::fcntl(aclprof_.calls->files(), F_DUPFD_CLOEXEC, 0));
   if (files && !files_.valid()) {
     state.state = "failed";
-    state.detail = std::string("the directory of the files: ") + std::strerror(errno);
+    state.detail = "the directory of the files: " + std::generic_category().message(errno);
     aclprof_.calls->files_taken();
   }
   state.has_files = files_.valid();

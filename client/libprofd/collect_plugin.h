@@ -80,18 +80,18 @@ struct profd_collect_calls {
   int (*start)(const struct profd_collect_config* config);
   /* The memfd of the activity ring (proto/attach/activity_ring.h); -1 before the first start. It stays the
    * same and open for the life of the process. */
-  int (*ring)(void);
+  int (*ring)();
   void (*report)(struct profd_collect_report* report);
   /* Ends in good order. 1: it has ended, or its files are there; 0: not within deadline_ms (which may be 0), it
    * goes on ending. */
   int (*stop)(uint32_t deadline_ms);
   /* While the state is PROFD_COLLECT_FILES: the directory, O_RDONLY, the plug-in's own; else -1. */
-  int (*files)(void);
+  int (*files)();
   /* The files are no longer needed, or will not be: they are removed as soon as they are there. */
-  void (*files_taken)(void);
+  void (*files_taken)();
 };
 
-const struct profd_collect_calls* profd_collect_plugin(void);
+const struct profd_collect_calls* profd_collect_plugin();
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace profd::lib::aclprof {
@@ -65,7 +66,7 @@ std::string ResultDirectory::Make(const std::string& session, uint64_t least_fre
   constexpr char kAdvice[] = "; PROFD_COLLECT_DIR can name another place";
   const std::string base = Base();
   struct statvfs volume {};
-  if (::statvfs(base.c_str(), &volume) != 0) return base + ": " + std::strerror(errno) + kAdvice;
+  if (::statvfs(base.c_str(), &volume) != 0) return base + ": " + std::generic_category().message(errno) + kAdvice;
   free_bytes_ = static_cast<uint64_t>(volume.f_bavail) * volume.f_frsize;
   if (free_bytes_ < least_free_bytes) {
     return base + " has " + std::to_string(free_bytes_ >> 20) + " MiB free, " + std::to_string(least_free_bytes >> 20) +
@@ -79,7 +80,7 @@ std::string ResultDirectory::Make(const std::string& session, uint64_t least_fre
     if (::mkdir(path.c_str(), 0700) == 0) {
       path_ = path;
     } else if (errno != EEXIST) {
-      return path + ": " + std::strerror(errno) + kAdvice;
+      return path + ": " + std::generic_category().message(errno) + kAdvice;
     }
   }
   if (path_.empty()) return name + " and others of its name are there already";
@@ -87,7 +88,7 @@ std::string ResultDirectory::Make(const std::string& session, uint64_t least_fre
   fd_ = ::open(path_.c_str(), kOpenDirectory);
   struct stat info {};
   if (fd_ >= 0 && ::fstat(fd_, &info) == 0 && info.st_uid == ::geteuid()) return {};
-  std::string why = path_ + ": " + std::strerror(errno);
+  std::string why = path_ + ": " + std::generic_category().message(errno);
   Remove();
   return why;
 }
