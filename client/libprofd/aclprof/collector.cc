@@ -1,12 +1,7 @@
 #include "client/libprofd/aclprof/collector.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <string_view>
 #include <utility>
@@ -17,25 +12,7 @@
 namespace profd::lib::aclprof {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr uint64_t kMiB = 1 << 20;
-
-std::atomic<Collector*> g_collector{nullptr};
-
-extern "C" void ProfdAclprofAtExit() {
-  if (Collector* collector = g_collector.load(std::memory_order_acquire)) collector->AtExit();
-}
-void InForkedChild() {
-  if (Collector* collector = g_collector.load(std::memory_order_acquire)) collector->AfterForkInChild();
-}
-
-template <size_t kSize>
-void CopyText(const std::string& text, char (&to)[kSize]) {
-  const size_t bytes = std::min(text.size(), kSize - 1);
-  std::memcpy(to, text.data(), bytes);
-  to[bytes] = '\0';
-}
 
 // Lines "name=value".
 std::map<std::string, std::string> ReadItems(const char* text) {
@@ -59,7 +36,7 @@ void AddTo(std::string* detail, const std::string& text) {
 }  // namespace
 
 int Collector::Start(const profd_collect_config& config) {
-  if (dead_.load(std::memory_order_relaxed)) return ECHILD;
+  if (dead()) return ECHILD;
   if ((config.aclprof_bits & kAllowedBits) == 0) return EINVAL;
   MutexLock lock(mutex_);
   if (stopping_) return EBUSY;
@@ -70,32 +47,6 @@ int Collector::Start(const profd_collect_config& config) {
   config_.session = config_.aclprof_config = nullptr;
   taken_ = false;
   return StartThread();
-}
-
-int Collector::StartThread() {
-  Collector* none = nullptr;
-  const bool first = g_collector.compare_exchange_strong(none, this);
-  if (!first && none != this) return EBUSY;
-  if (first && ::pthread_atfork(nullptr, nullptr, InForkedChild) != 0) return ENOMEM;
-  // The process's signals are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t detached;
-  ::pthread_attr_init(&detached);
-  ::pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-  pthread_t thread{};
-  const int error = ::pthread_create(&thread, &detached, &Collector::ThreadMain, this);
-  ::pthread_attr_destroy(&detached);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  running_ = error == 0;
-  return error;
-}
-
-void* Collector::ThreadMain(void* collector) {
-  ::pthread_setname_np(::pthread_self(), "profd-collect");
-  static_cast<Collector*>(collector)->Run();
-  return nullptr;
 }
 
 void Collector::Run() {
@@ -111,58 +62,28 @@ void Collector::Run() {
       if (!collecting_ && !gave_up_) pause = TryToBegin();
     } catch (const std::exception& thrown) {  // of memory; the vendor's are caught where it is called
       gave_up_ = true;
-      SetState({PROFD_COLLECT_FAILED, kThrew, thrown.what()});
+      SetState({PROFD_COLLECT_FAILED, kThrew, 0, thrown.what()});
     }
     MutexLock lock(mutex_);
     changed_.WaitFor(lock, pause, [this]() REQUIRES(mutex_) { return stopping_; });
   }
   EndAndHandOver();
   directory_.Remove();
-  SetState({});
-  void (*on_change)(void*) = nullptr;
-  void* user = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    running_ = stopping_ = false;
-    on_change = config_.on_change;
-    user = config_.user;
-    changed_.NotifyAll();
-  }
-  if (on_change != nullptr) on_change(user);
 }
 
-void Collector::SetState(State state) {
-  void (*on_change)(void*) = nullptr;
-  void* user = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    if (state.state == state_.state && state.code == state_.code && state.detail == state_.detail) return;
-    state_ = std::move(state);
-    on_change = config_.on_change;
-    user = config_.user;
-    changed_.NotifyAll();
-  }
-  if (on_change != nullptr) on_change(user);
-}
-
-void Collector::Rest(Milliseconds pause) {
-  MutexLock lock(mutex_);
-  changed_.WaitFor(lock, pause, [this]() REQUIRES(mutex_) { return stopping_; });
-}
-
-Collector::State Collector::Refusal(const char* call, const Called& called) {
+PluginCollector::State Collector::Refusal(const char* call, const Called& called) {
   const std::string where = std::string(call) + ": " + std::to_string(called.code);
   switch (called.code) {
     case kRepeatInitialize:
-      return {PROFD_COLLECT_BUSY, called.code,
+      return {PROFD_COLLECT_BUSY, called.code, 0,
               "the application profiles itself through aclprof (" + where + "): switch its profiler off"};
     case kProfAlreadyRun:
-      return {PROFD_COLLECT_BUSY, called.code, "the msprof command profiles this process (" + where + ")"};
+      return {PROFD_COLLECT_BUSY, called.code, 0, "the msprof command profiles this process (" + where + ")"};
     case kProfApiConflict:
-      return {PROFD_COLLECT_BUSY, called.code, "another interface of the vendor's profiler is in use (" + where + ")"};
+      return {PROFD_COLLECT_BUSY, called.code, 0, "another interface of the vendor's profiler is in use (" + where + ")"};
     case kFeatureUnsupported:
     case kProfModulesUnsupported:
-      return {PROFD_COLLECT_UNSUPPORTED, called.code, "this chip or CANN cannot do it (" + where + ")"};
+      return {PROFD_COLLECT_UNSUPPORTED, called.code, 0, "this chip or CANN cannot do it (" + where + ")"};
     default:
       break;
   }
@@ -170,7 +91,7 @@ Collector::State Collector::Refusal(const char* call, const Called& called) {
   if (called.code == kProfilingFailure) {
     why += ": the device's channels may belong to another process; see the vendor's log (~/ascend/log)";
   }
-  return {PROFD_COLLECT_FAILED, called.code, std::move(why)};
+  return {PROFD_COLLECT_FAILED, called.code, 0, std::move(why)};
 }
 
 void Collector::GiveUp(const char* call, const Called& called) {
@@ -184,20 +105,20 @@ void Collector::GiveUp(const char* call, const Called& called) {
 // True: nothing stands in the way of Init.
 bool Collector::Prepare() {
   if (const std::string other = ProfilerObserver::Others(); !other.empty()) {
-    SetState({PROFD_COLLECT_BUSY, 0, other});
+    SetState({PROFD_COLLECT_BUSY, 0, 0, other});
     return false;
   }
   if (!loaded_) {
     if (const std::string why = AclprofLibrary::Load(&library_); !why.empty()) {
       gave_up_ = true;
-      SetState({PROFD_COLLECT_UNSUPPORTED, 0, why});
+      SetState({PROFD_COLLECT_UNSUPPORTED, 0, 0, why});
       return false;
     }
     loaded_ = true;
   }
   if (const std::string why = directory_.Make(carried_out_.session, kLeastStorageLimitMb * kMiB); !why.empty()) {
     gave_up_ = true;
-    SetState({PROFD_COLLECT_FAILED, 0, why});
+    SetState({PROFD_COLLECT_FAILED, 0, 0, why});
     return false;
   }
   return true;
@@ -231,7 +152,7 @@ void Collector::Configure(State* state) {
 
 Collector::Milliseconds Collector::TryToBegin() {
   if (!IsMapped("libascendcl.so")) {
-    SetState({PROFD_COLLECT_WAITING, 0, "the process has not loaded libascendcl.so"});
+    SetState({PROFD_COLLECT_WAITING, 0, 0, "the process has not loaded libascendcl.so"});
     return pauses_.waiting;
   }
   if (ProfilerObserver::Register()) Rest(pauses_.settle);
@@ -245,9 +166,8 @@ Collector::Milliseconds Collector::TryToBegin() {
     SetState(std::move(state));
     return pauses_.busy;
   }
-  // The vendor's objects are made late and destroyed in reverse order: registered now, ours runs before.
-  if (!exit_handler_) exit_handler_ = std::atexit(ProfdAclprofAtExit) == 0;
-  State state{PROFD_COLLECT_ON, 0, {}};
+  if (!exit_handler_) exit_handler_ = RegisterAtExit();
+  State state{PROFD_COLLECT_ON, 0, 0, {}};
   Configure(&state);
   const auto metrics = static_cast<int>(carried_out_.metrics);
   if (const Called called = library_.CreateConfig(AclprofLibrary::Devices(), metrics, carried_out_.bits);
@@ -268,12 +188,12 @@ Collector::Milliseconds Collector::TryToBegin() {
 
 void Collector::EndAndHandOver() {
   if (!std::exchange(collecting_, false)) return;
-  SetState({PROFD_COLLECT_STOPPING, 0, "the vendor's profiler writes its files"});
+  SetState({PROFD_COLLECT_STOPPING, 0, 0, "the vendor's profiler writes its files"});
   const Called stopped = library_.Stop();
   const Called finalized = library_.Finalize();
   ProfilerObserver::ExpectOnlyOurs(false);
   if (directory_.empty()) return;
-  State state{PROFD_COLLECT_FILES, 0, {}};
+  State state{PROFD_COLLECT_FILES, 0, 0, {}};
   for (const auto& [call, called] : {std::pair("aclprofStop", &stopped), std::pair("aclprofFinalize", &finalized)}) {
     if (called->ok() || state.code != 0) continue;
     state.code = called->code;
@@ -290,14 +210,14 @@ void Collector::EndAndHandOver() {
 }
 
 void Collector::FilesTaken() {
-  if (dead_.load(std::memory_order_relaxed)) return;
+  if (dead()) return;
   const MutexLock lock(mutex_);
   taken_ = true;
   changed_.NotifyAll();
 }
 
 void Collector::AtExit() {
-  if (dead_.load(std::memory_order_relaxed) || !Stop(pauses_.last_stop)) return;
+  if (dead() || !Stop(pauses_.last_stop)) return;
   MutexLock lock(mutex_);
   const auto ended = [this]() REQUIRES(mutex_) { return !running_; };
   if (changed_.WaitFor(lock, pauses_.last_copy, ended)) return;
@@ -305,30 +225,6 @@ void Collector::AtExit() {
   taken_ = true;
   changed_.NotifyAll();
   changed_.WaitFor(lock, pauses_.last_copy, ended);
-}
-
-void Collector::Report(profd_collect_report* report) {
-  const size_t size = report->size;
-  profd_collect_report full = {};
-  full.size = size;
-  if (!dead_.load(std::memory_order_relaxed)) {
-    const MutexLock lock(mutex_);
-    full.state = state_.state;
-    full.code = state_.code;
-    CopyText(state_.detail, full.detail);
-  }
-  std::memcpy(report, &full, std::min(size, sizeof full));
-}
-
-bool Collector::Stop(Milliseconds within) {
-  if (dead_.load(std::memory_order_relaxed)) return true;
-  MutexLock lock(mutex_);
-  if (!running_) return true;
-  stopping_ = true;
-  changed_.NotifyAll();
-  return changed_.WaitFor(lock, within, [this]() REQUIRES(mutex_) {
-    return !running_ || state_.state == PROFD_COLLECT_FILES;
-  });
 }
 
 }  // namespace profd::lib::aclprof

@@ -1,27 +1,20 @@
-// Collects from this process through the vendor's aclprof while a session asks for it, on one thread of its own
-// (profd-collect): never on the application's, and never on the one that keeps the daemon's connection, since a stop
-// may take half a minute. What comes are files in a directory, handed over as a descriptor when the session has ended.
-//
-// One of them in a process; never destroyed. A forked child has neither its thread nor any business with the vendor's
-// library: there it is dead for good.
+// Collects from this process through the vendor's aclprof while a session asks for it (plugin_collector.h). What comes
+// are files in a directory, handed over as a descriptor when the session has ended; a stop may take half a minute.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
 
-#include "base/mutex.h"
 #include "client/libprofd/aclprof/aclprof_library.h"
 #include "client/libprofd/aclprof/result_directory.h"
-#include "client/libprofd/collect_plugin.h"
+#include "client/libprofd/plugin_collector.h"
 
 namespace profd::lib::aclprof {
 
-class Collector {
+class Collector final : public PluginCollector {
  public:
-  using Milliseconds = std::chrono::milliseconds;
   struct Pauses {
     Milliseconds waiting{1000};
     Milliseconds busy{10'000};
@@ -36,20 +29,12 @@ class Collector {
 
   // As in profd_collect_calls.
   int Start(const profd_collect_config& config);
-  void Report(profd_collect_report* report);
-  bool Stop(Milliseconds within);
   int files() const { return files_fd_.load(std::memory_order_acquire); }
   void FilesTaken();
 
-  void AtExit();
-  void AfterForkInChild() { dead_.store(true, std::memory_order_relaxed); }
+  void AtExit() override;
 
  private:
-  struct State {
-    int32_t state = PROFD_COLLECT_OFF;
-    int32_t code = 0;
-    std::string detail;
-  };
   struct Order {
     std::string session;
     uint64_t bits = 0;
@@ -57,9 +42,7 @@ class Collector {
     std::map<std::string, std::string> items;
   };
 
-  int StartThread() REQUIRES(mutex_);
-  static void* ThreadMain(void* collector);
-  void Run();
+  void Run() override;
   // Tries to begin; how long until it is tried again.
   Milliseconds TryToBegin();
   bool Prepare();
@@ -69,21 +52,12 @@ class Collector {
   void GiveUp(const char* call, const Called& called);
   static State Refusal(const char* call, const Called& called);
   void EndAndHandOver();
-  void SetState(State state);
-  void Rest(Milliseconds pause);
 
   const Pauses pauses_;
-  std::atomic<bool> dead_{false};  // in a forked child
   std::atomic<int> files_fd_{-1};
 
-  Mutex mutex_;
-  CondVar changed_;
-  bool running_ GUARDED_BY(mutex_) = false;  // the thread
-  bool stopping_ GUARDED_BY(mutex_) = false;
   bool taken_ GUARDED_BY(mutex_) = false;
-  profd_collect_config config_ GUARDED_BY(mutex_) = {};
   Order order_ GUARDED_BY(mutex_);
-  State state_ GUARDED_BY(mutex_);
 
   // Of the thread.
   AclprofLibrary library_;

@@ -2,13 +2,11 @@
 
 #include <cxxabi.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -28,14 +26,11 @@ constexpr std::chrono::milliseconds kLeastFlush{20};
 constexpr std::chrono::milliseconds kAtExit{1000};
 constexpr uint32_t kAllKinds = 127;
 
-// The one whose buffers the vendor's library has: its callbacks bring no pointer of ours.
-std::atomic<Collector*> g_collector{nullptr};
-
-// Nothing may be thrown into the vendor's library.
+// The vendor's callbacks bring no pointer of ours. Nothing may be thrown into its library.
 template <class Body>
 void GuardedCallback(Body body) {
   try {
-    if (Collector* collector = g_collector.load(std::memory_order_acquire)) body(*collector);
+    if (PluginCollector* collector = PluginCollector::Instance()) body(static_cast<Collector&>(*collector));
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
@@ -50,22 +45,6 @@ extern "C" void ProfdMsptiRequest(uint8_t** buffer, size_t* size, size_t* max_re
 extern "C" void ProfdMsptiComplete(uint8_t* buffer, size_t /*size*/, size_t valid) {
   GuardedCallback([&](Collector& collector) { collector.Complete(buffer, valid); });
 }
-extern "C" void ProfdMsptiAtExit() {
-  GuardedCallback([](Collector& collector) { collector.AtExit(); });
-}
-void InForkedChild() {
-  if (Collector* collector = g_collector.load(std::memory_order_acquire)) {
-    collector->AfterForkInChild();
-  }
-}
-
-template <size_t kSize>
-void CopyText(const std::string& text, char (&to)[kSize]) {
-  const size_t bytes = std::min(text.size(), kSize - 1);
-  std::memcpy(to, text.data(), bytes);
-  to[bytes] = '\0';
-}
-
 }  // namespace
 
 int Collector::MakeRing(uint64_t wish) {
@@ -94,7 +73,7 @@ int Collector::MakeRing(uint64_t wish) {
 }
 
 int Collector::Start(const profd_collect_config& config) {
-  if (dead_.load(std::memory_order_relaxed)) return ECHILD;
+  if (dead()) return ECHILD;
   if ((config.kinds & kAllKinds) == 0) return EINVAL;
   MutexLock lock(mutex_);
   // One that is ending still has the vendor's library.
@@ -106,32 +85,6 @@ int Collector::Start(const profd_collect_config& config) {
   ++starts_;
   changed_.NotifyAll();
   return running_ ? 0 : StartThread();
-}
-
-int Collector::StartThread() {
-  Collector* none = nullptr;
-  const bool first = g_collector.compare_exchange_strong(none, this);
-  if (!first && none != this) return EBUSY;
-  if (first && ::pthread_atfork(nullptr, nullptr, InForkedChild) != 0) return ENOMEM;
-  // The process's signals are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t detached;
-  ::pthread_attr_init(&detached);
-  ::pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-  pthread_t thread{};
-  const int error = ::pthread_create(&thread, &detached, &Collector::ThreadMain, this);
-  ::pthread_attr_destroy(&detached);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  running_ = error == 0;
-  return error;
-}
-
-void* Collector::ThreadMain(void* collector) {
-  ::pthread_setname_np(::pthread_self(), "profd-collect");
-  static_cast<Collector*>(collector)->Run();
-  return nullptr;
 }
 
 void Collector::Run() {
@@ -161,16 +114,9 @@ void Collector::Run() {
   }
   Detach();
   pool_.Trim();
-  SetState({});
-  {
-    const MutexLock lock(mutex_);
-    running_ = stopping_ = false;
-    changed_.NotifyAll();
-  }
-  CallOnChange();
 }
 
-// A session may have ended with it, while others go on: what had been recorded is its, too.
+// The new config may leave out a session that has ended while others remain: it gets what was recorded before.
 void Collector::EndStart(uint64_t number) {
   if (subscribed_) {
     Rest(pauses_.settle);
@@ -181,17 +127,6 @@ void Collector::EndStart(uint64_t number) {
     flushed_ = number;
   }
   CallOnChange();
-}
-
-void Collector::CallOnChange() {
-  void (*on_change)(void*) = nullptr;
-  void* user = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    on_change = config_.on_change;
-    user = config_.user;
-  }
-  if (on_change != nullptr) on_change(user);
 }
 
 Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
@@ -213,19 +148,6 @@ Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
   if (subscribed_) Flush();
   if (subscribed_) WatchSilence();
   return flush;
-}
-
-void Collector::SetState(State state) {
-  {
-    const MutexLock lock(mutex_);
-    if (state.state == state_.state && state.code == state_.code && state.kinds == state_.kinds &&
-        state.detail == state_.detail) {
-      return;
-    }
-    state_ = std::move(state);
-    changed_.NotifyAll();
-  }
-  CallOnChange();
 }
 
 Collector::Milliseconds Collector::Attach(uint32_t kinds) {
@@ -256,11 +178,6 @@ Collector::Milliseconds Collector::Attach(uint32_t kinds) {
   return pauses_.busy;
 }
 
-void Collector::Rest(Milliseconds pause) {
-  MutexLock lock(mutex_);
-  changed_.WaitFor(lock, pause, [] { return false; });
-}
-
 bool Collector::Subscribe() {
   const Called called = library_.Subscribe();
   if (called.code == kMultipleSubscribers) {
@@ -272,17 +189,16 @@ bool Collector::Subscribe() {
     return false;
   }
   subscribed_ = true;
-  RegisterAtExit();
+  CoverExit();
   const Called registered = library_.RegisterCallbacks(ProfdMsptiRequest, ProfdMsptiComplete);
   if (registered.ok()) return true;
   Fail("msptiActivityRegisterCallbacks", registered);
   return false;
 }
 
-// The vendor's objects are made late and destroyed in reverse order: ours has to be registered after them,
-// once they are there, and again when records have come.
-void Collector::RegisterAtExit() {
-  if (std::atexit(ProfdMsptiAtExit) == 0) ++exit_handlers_;
+// Again once records have come: more of the vendor's objects have been made by then.
+void Collector::CoverExit() {
+  if (RegisterAtExit()) ++exit_handlers_;
 }
 
 bool Collector::EnableOne(uint32_t bit, Called* refused) {
@@ -360,8 +276,7 @@ void Collector::Flush() {
     WalkReturned();
   }
   pool_.GrowIfShort();
-  // Records have come: the vendor's last objects are made.
-  if (exit_handlers_ < 2 && records_.load(std::memory_order_relaxed) > 0) RegisterAtExit();
+  if (exit_handlers_ < 2 && records_.load(std::memory_order_relaxed) > 0) CoverExit();
   if (!called.ok()) Fail("msptiActivityFlushAll", called);
 }
 
@@ -434,12 +349,12 @@ void Collector::Detach() {
 }
 
 void Collector::Request(uint8_t** buffer, size_t* size) {
-  if (dead_.load(std::memory_order_relaxed)) return;
+  if (dead()) return;
   pool_.Lend(buffer, size);
 }
 
 void Collector::Complete(uint8_t* buffer, size_t valid) {
-  if (dead_.load(std::memory_order_relaxed)) return;
+  if (dead()) return;
   if (!walks_in_callback_.load(std::memory_order_relaxed)) return pool_.TakeBack(buffer, valid);
   const int index = pool_.Claim(buffer, valid);
   if (index < 0) return;
@@ -452,38 +367,17 @@ void Collector::Complete(uint8_t* buffer, size_t valid) {
 }
 
 void Collector::AtExit() {
-  if (!dead_.load(std::memory_order_relaxed)) Stop(kAtExit);
+  if (!dead()) Stop(kAtExit);
 }
 
-void Collector::Report(profd_collect_report* report) {
-  const size_t size = report->size;
-  profd_collect_report full = {};
-  full.size = size;
-  if (!dead_.load(std::memory_order_relaxed)) {
-    const MutexLock lock(mutex_);
-    full.state = state_.state;
-    full.code = state_.code;
-    full.kinds = state_.kinds;
-    CopyText(state_.detail, full.detail);
-    CopyText(version_, full.version);
-    full.starts = starts_;
-    full.flushed = flushed_;
-    if (writer_ != nullptr) {
-      full.records = writer_->published();
-      full.dropped = writer_->dropped();
-      full.lost_bytes = writer_->lost_bytes();
-    }
-  }
-  std::memcpy(report, &full, std::min(size, sizeof full));
-}
-
-bool Collector::Stop(Milliseconds within) {
-  if (dead_.load(std::memory_order_relaxed)) return true;
-  MutexLock lock(mutex_);
-  if (!running_) return true;
-  stopping_ = true;
-  changed_.NotifyAll();
-  return changed_.WaitFor(lock, within, [this]() REQUIRES(mutex_) { return !running_; });
+void Collector::AddToReport(profd_collect_report* report) {
+  CopyText(version_, report->version);
+  report->starts = starts_;
+  report->flushed = flushed_;
+  if (writer_ == nullptr) return;
+  report->records = writer_->published();
+  report->dropped = writer_->dropped();
+  report->lost_bytes = writer_->lost_bytes();
 }
 
 }  // namespace profd::lib::mspti

@@ -1,9 +1,5 @@
-// Collects from this process through MSPTI while sessions ask for it, on one thread of its own
-// (profd-collect): never on the application's, and never on the one that keeps the daemon's connection, since
-// the vendor's calls may take seconds. What comes goes into an activity ring.
-//
-// One of them in a process, as there is one subscriber; never destroyed. A forked child has neither its
-// thread nor any business with the vendor's library: there it is dead for good.
+// Collects from this process through MSPTI while sessions ask for it (plugin_collector.h); what comes goes into an
+// activity ring.
 #pragma once
 
 #include <atomic>
@@ -13,17 +9,16 @@
 #include <string>
 
 #include "base/mutex.h"
-#include "client/libprofd/collect_plugin.h"
 #include "client/libprofd/mspti/buffer_pool.h"
 #include "client/libprofd/mspti/mspti_library.h"
 #include "client/libprofd/mspti/translator.h"
+#include "client/libprofd/plugin_collector.h"
 #include "proto/attach/activity_writer.h"
 
 namespace profd::lib::mspti {
 
-class Collector {
+class Collector final : public PluginCollector {
  public:
-  using Milliseconds = std::chrono::milliseconds;
   // How long what is tried again rests, and when no record is silence.
   struct Pauses {
     Milliseconds waiting{1000};
@@ -37,33 +32,20 @@ class Collector {
   // As in profd_collect_calls.
   int Start(const profd_collect_config& config);
   int ring() const { return ring_fd_.load(std::memory_order_acquire); }
-  void Report(profd_collect_report* report);
-  bool Stop(Milliseconds within);
 
   // What the vendor's library calls; on any thread.
   void Request(uint8_t** buffer, size_t* size);
   void Complete(uint8_t* buffer, size_t valid);
   // The process ends: what is in the vendor's buffers comes within a second, or not at all.
-  void AtExit();
-  void AfterForkInChild() { dead_.store(true, std::memory_order_relaxed); }
+  void AtExit() override;
 
  private:
-  struct State {
-    int32_t state = PROFD_COLLECT_OFF;
-    int32_t code = 0;
-    uint32_t kinds = 0;
-    std::string detail;
-  };
-
   int MakeRing(uint64_t bytes) REQUIRES(mutex_);
-  int StartThread() REQUIRES(mutex_);
-  static void* ThreadMain(void* collector);
-  void Run();
+  void Run() override;
+  void AddToReport(profd_collect_report* report) override REQUIRES(mutex_);
   // One round; how long until the next.
   Milliseconds Round(uint32_t kinds, Milliseconds flush);
-  void SetState(State state);
   void EndStart(uint64_t number);
-  void CallOnChange();
 
   Milliseconds Attach(uint32_t kinds);
   bool Subscribe();
@@ -75,23 +57,15 @@ class Collector {
   void WalkReturned() REQUIRES(walk_mutex_);
   uint64_t CountSteps();
   void WatchSilence();
-  void Rest(Milliseconds pause);
   void Fail(const char* call, const Called& called);
-  void RegisterAtExit();
+  void CoverExit();
 
   const Pauses pauses_;
-  std::atomic<bool> dead_{false};  // in a forked child
   std::atomic<int> ring_fd_{-1};
 
-  Mutex mutex_;
-  CondVar changed_;
-  bool running_ GUARDED_BY(mutex_) = false;   // the thread
-  bool stopping_ GUARDED_BY(mutex_) = false;
   bool has_news_ GUARDED_BY(mutex_) = false;  // another config
   uint64_t starts_ GUARDED_BY(mutex_) = 0;
-  uint64_t flushed_ GUARDED_BY(mutex_) = 0;  // of these
-  profd_collect_config config_ GUARDED_BY(mutex_) = {};
-  State state_ GUARDED_BY(mutex_);
+  uint64_t flushed_ GUARDED_BY(mutex_) = 0;  // the start up to which records are in the ring
   std::string version_ GUARDED_BY(mutex_);
 
   BufferPool pool_;
