@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 #include "driver/abi/dcmi_abi.h"
 
@@ -391,7 +392,7 @@ namespace dcmi {
   inline constexpr DcmiQuery<T> name{                                                         \
       {DcmiCall::name, sizeof(T),                                                             \
        [](const DcmiFunctions& f [[maybe_unused]], const DcmiAddress& at, void* answer) {     \
-         T* out = static_cast<T*>(answer);                                                    \
+         auto* out = static_cast<std::add_pointer_t<T>>(answer);                              \
          return how;                                                                          \
        }}};
 PROFD_DCMI_CALLS(PROFD_DCMI_CALL, PROFD_DCMI_QUERY)
