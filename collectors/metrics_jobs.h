@@ -41,7 +41,7 @@ inline constexpr auto kJobMetrics = std::to_array<MetricSpec>({
     {"atlas_npu_steps_per_second", MetricType::kGauge, MetricScope::kNode, "npu,job_id,rank,pid", "",
      "Training steps a process has completed per second, over the last 10 seconds", "step marks"},
     {"atlas_npu_activity_lost_records_total", MetricType::kCounter, MetricScope::kNode, "npu,job_id,rank,pid",
-     "", "Activity records of a process that found no room in its ring", "activity records"},
+     "", "Activity records of a process dropped because its ring was full", "activity records"},
     {"profd_attribution_hidden_processes", MetricType::kGauge, MetricScope::kNode, "", "",
      "Processes without series of their own because of attribution.max_processes", "attribution"},
     {"profd_attribution_hidden_jobs", MetricType::kGauge, MetricScope::kNode, "", "",

@@ -344,7 +344,7 @@ void CollectClient::ReportFiles(const Send& send) {
 void CollectClient::ReportEnds(const Send& send) {
   for (auto it = ended_.begin(); it != ended_.end();) {
     const Plugin* const plugin = it->second.plugin;
-    // One that goes on for others brings what it has recorded into the ring at its next start.
+    // A collector that other sessions keep running puts what it has recorded into the ring at its next start.
     const bool waits = plugin != nullptr && (plugin->started ? ReportOf(*plugin).flushed < it->second.starts
                                                              : IsAtWork(*plugin));
     if (waits) {

@@ -65,7 +65,7 @@ struct profd_collect_report {
   uint32_t kinds;    /* that are collected */
   uint32_t reserved;
   uint64_t records;  /* published in the ring */
-  uint64_t dropped;  /* records that found no room in the ring */
+  uint64_t dropped;  /* records dropped because the ring was full */
   uint64_t lost_bytes;
   char detail[256];
   char version[64];  /* of the vendor's library, as far as it can be seen */
@@ -75,15 +75,15 @@ struct profd_collect_report {
 
 struct profd_collect_calls {
   uint32_t version;
-  /* Begins, or goes on with another config (one that leaves files keeps the first). 0, or an errno: nothing
-   * was begun; EBUSY: one before is still ending. */
+  /* Starts collecting, or changes the config of what runs (one that leaves files keeps the first). 0, or an errno:
+   * nothing was started; EBUSY: the run before is still ending. */
   int (*start)(const struct profd_collect_config* config);
   /* The memfd of the activity ring (proto/attach/activity_ring.h); -1 before the first start. It stays the
    * same and open for the life of the process. */
   int (*ring)();
   void (*report)(struct profd_collect_report* report);
-  /* Ends in good order. 1: it has ended, or its files are there; 0: not within deadline_ms (which may be 0), it
-   * goes on ending. */
+  /* Ends in good order. 1: ended, or its files are there; 0: not within deadline_ms (which may be 0), it is still
+   * ending. */
   int (*stop)(uint32_t deadline_ms);
   /* While the state is PROFD_COLLECT_FILES: the directory, O_RDONLY, the plug-in's own; else -1. */
   int (*files)();

@@ -95,7 +95,7 @@ Style StyleOf(v1::Session::State state) {
 void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area area, Frame* frame) {
   if (area.height < 1) return;
   const bool wide = frame->size().columns >= 110;
-  // What a process does takes the place of its memory and its user, where there is no room for both.
+  // On a narrow screen the columns of activity replace those of memory and user.
   const bool active = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.activity; });
   const bool memory = wide || !active;
   const bool user = wide && (!active || frame->size().columns >= 140);

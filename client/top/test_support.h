@@ -82,7 +82,7 @@ inline v1::ListJobsResponse MakeJobs(uint32_t devices) {
   return jobs;
 }
 
-// Of all but the second of these processes.
+// For every process but the second.
 inline v1::GetActivityResponse MakeActivity(uint32_t devices) {
   v1::GetActivityResponse activity;
   for (uint32_t i = 0; i < devices; ++i) {

@@ -70,7 +70,7 @@ class ActivityReader {
     size_t bytes = 0;    // taken from the ring
     size_t records = 0;  // in the scratch's frames, names left out
     // More than at the last round, by the process's count.
-    uint64_t dropped = 0;     // records that found no room in the ring
+    uint64_t dropped = 0;     // records dropped because the ring was full
     uint64_t lost_bytes = 0;  // of the vendor's buffers
     uint64_t clamped = 0;     // records of frames from the future, which begin now
   };

@@ -77,7 +77,7 @@ struct ActivityBatch {
   std::optional<int> rank;
   std::span<const ActivityFrame> frames;
   const ActivityNameTable* names = nullptr;  // those known so far, of these frames too
-  uint64_t dropped = 0;     // records that found no room before these; the frames' losses say when
+  uint64_t dropped = 0;     // records dropped before these; the frames' losses say when
   uint64_t lost_bytes = 0;  // of the vendor's records
 };
 

@@ -43,7 +43,7 @@ class JobTable final : public JobDirectory {
     uint64_t bad_marks = 0;
     uint64_t broken_rings = 0;
     uint64_t activity_records = 0;
-    uint64_t dropped_activity = 0;    // records that found no room in a ring
+    uint64_t dropped_activity = 0;    // records dropped because a ring was full
     uint64_t lost_activity_bytes = 0;  // of the vendors' buffers
     uint64_t clamped_activity = 0;
     uint64_t broken_activity_rings = 0;

@@ -97,7 +97,7 @@ class SessionActivity {
     std::unique_ptr<HostFileBuffer> buffer;
   };
   struct Ring {
-    uint64_t dropped = 0;   // records that found no room, by the process's count
+    uint64_t dropped = 0;   // records dropped, by the process's count
     uint64_t reported = 0;  // of them, those the ring has said when
     int64_t last_ns = 0;    // of the last frame
   };

@@ -151,7 +151,7 @@ struct ClockRecord {
   int64_t first_vendor_ns;  // the first time in what follows, before it was converted
 };
 enum class LossReason : uint16_t {
-  kRingFull = 1,      // records that found no room in the ring
+  kRingFull = 1,      // records dropped because the ring was full
   kNoBuffer = 2,      // bytes of the vendor's records that found no buffer
   kUnknownKind = 3,   // bytes of a buffer behind a record of unknown kind
   kCutBuffer = 4,     // bytes at the end of a buffer that are no whole record
@@ -224,7 +224,7 @@ struct ActivityRing {
   int64_t made_raw_ns;
   alignas(64) std::atomic<uint64_t> head;  // of the producer: frames before it are complete
   std::atomic<uint64_t> records;           // published; names and losses left out
-  std::atomic<uint64_t> dropped[kActivityTypes];  // records that found no room
+  std::atomic<uint64_t> dropped[kActivityTypes];  // records dropped
   std::atomic<uint64_t> lost_bytes;               // of the vendor's buffers, never seen as records
   std::atomic<uint64_t> clamped;        // records that ended before they began: duration 0
   std::atomic<uint64_t> names_refused;  // records whose name was one too many

@@ -81,7 +81,7 @@ class ActivityWriter {
   }
   void CountClamped() { ring_->clamped.fetch_add(1, std::memory_order_relaxed); }
 
-  // Publishes what was added, and what had found no room before.
+  // Publishes what was added, and the losses that were not reported yet.
   void Flush() {
     ring_->names_refused.store(names_.refused(), std::memory_order_relaxed);
     // Clocks before what was converted with them.
@@ -258,7 +258,7 @@ class ActivityWriter {
   uint32_t names_sent_ = 0;
   ActivityNames names_;
   std::unique_ptr<Stages> stages_ = std::make_unique<Stages>();
-  // One for each type that found no room and for each reason without a type.
+  // One for each type that was dropped and for each reason without a type.
   std::array<LossRecord, kActivityTypes + 4> loss_{};
   size_t losses_ = 0;
 };
