@@ -91,7 +91,7 @@ class TreeCopy {
       return Status::Ok();
     }
     // What was listed before the limit is copied; then it ends.
-    const Status complete = ReadNames(std::move(listed), &names);
+    Status complete = ReadNames(std::move(listed), &names);
     for (const std::string& name : names) {
       RETURN_IF_ERROR(CheckTime());
       RETURN_IF_ERROR(CopyEntry(from.get(), name, to, prefix + name, depth));
