@@ -227,7 +227,8 @@ std::vector<Problem> Session::Unstarted() const {
       text += fmt::format(" on device{} {}", devices.size() == 1 ? "" : "s",
                           fmt::join(devices, ", "));
     }
-    problems.push_back({.kind = answer.kind, .text = text + ": " + detail, .holder = answer.holder});
+    text.append(": ").append(detail);
+    problems.push_back({.kind = answer.kind, .text = std::move(text), .holder = answer.holder});
   }
   return problems;
 }
