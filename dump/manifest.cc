@@ -160,7 +160,7 @@ std::string_view ToString(DumpState state) { return kStateNames[static_cast<size
 
 void ManifestChannel::AddGap(ManifestGap gap) {
   ++gap_count;
-  if (gaps.size() < kMaxManifestGaps) gaps.push_back(std::move(gap));
+  if (gaps.size() < kMaxManifestGaps) gaps.push_back(gap);
 }
 
 void ManifestChannel::AddLoss(LossReason reason, uint64_t lost_records, uint64_t lost_bytes,

@@ -157,7 +157,7 @@ ManifestChannel ReadChannel(Reader& reader, const Json& json) {
     reader.Get(item, "bytes", &loss.bytes);
     reader.Get(item, "from_ns", &loss.from_ns);
     reader.Get(item, "to_ns", &loss.to_ns);
-    channel.dropped.push_back(std::move(loss));
+    channel.dropped.push_back(loss);
   });
   reader.Get(json, "garbage_bytes", &channel.garbage_bytes);
   reader.Get(json, "thinned", &channel.thinned);
@@ -173,7 +173,7 @@ ManifestChannel ReadChannel(Reader& reader, const Json& json) {
     reader.Get(item, "host_ns", &gap.host_ns);
     reader.Get(item, "lost_records", &gap.lost_records);
     gap.reason = ReasonOf(reader, item);
-    channel.AddGap(std::move(gap));
+    channel.AddGap(gap);
   });
   channel.gap_count = 0;
   reader.Get(json, "gap_count", &channel.gap_count);

@@ -31,7 +31,7 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order ord
       collect_(plan_.collect, plan_.aclprof),
       steps_(StartStepOf(spec_), spec_.schedule().steps()),
       lease_(static_cast<int64_t>(spec_.lease().lease_ms())),
-      continues_(std::move(order.continues)),
+      continues_(order.continues),
       plan_for_(std::move(order.plan_for)) {
   if (continues_) steps_.Restore(continues_->steps_done);
   warnings_.insert(warnings_.end(), order.targets.warnings.begin(), order.targets.warnings.end());
