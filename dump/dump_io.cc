@@ -42,7 +42,6 @@ struct CloseDir {
   void operator()(DIR* dir) const { ::closedir(dir); }
 };
 
-// Names in `dir`, sorted, without "." and "..".
 Result<std::vector<std::string>> Names(int dir, size_t limit) {
   int copy = ::openat(dir, ".", kOpenDir);
   if (copy < 0) return Status::FromErrno(errno, "open directory");
@@ -295,6 +294,8 @@ Status ReplaceFile(DumpIo& io, int dir, const std::string& name, std::string_vie
   }
   return {};
 }
+
+Result<std::vector<std::string>> ListNames(int dir) { return Names(dir, SIZE_MAX); }
 
 Status WalkTree(int dir, const TreeLimits& limits,
                 const std::function<Status(const TreeEntry&)>& visit) {

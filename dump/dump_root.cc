@@ -1,6 +1,5 @@
 #include "dump/dump_root.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <memory>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -20,28 +18,13 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kRemoving = ".removing_";
+constexpr std::string_view kMakingRun = ".run_";
 constexpr uint32_t kMaxNumber = 999'999;
 constexpr mode_t kRootMode = 0711;
 
 bool IsDigits(std::string_view text, size_t most) {
   return !text.empty() && text.size() <= most &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Names directly below `dir`.
-Result<std::vector<std::string>> NamesIn(int dir) {
-  struct CloseDir {
-    void operator()(DIR* stream) const { ::closedir(stream); }
-  };
-  Result<UniqueFd> copy = OpenDirAt(dir, ".");
-  if (!copy.ok()) return copy.status();
-  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy->get()));
-  if (!stream) return Status::FromErrno(errno, "read the dump root");
-  copy->Release();  // closedir's now
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(stream.get())) names.emplace_back(entry->d_name);
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 // 16 letters A-R: the digits of a random 64-bit number in base 18.
@@ -162,9 +145,11 @@ Result<DumpRoot> DumpRoot::Attach(const std::string& path_in) {
 }
 
 Status DumpRoot::Prepare() {
-  Result<std::vector<std::string>> names = Names();
+  Result<std::vector<std::string>> names = ListNames(fd_.get());
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
+    if (name.starts_with(kMakingRun)) EndMakeRun(name);
+    if (!IsDumpName(name)) continue;
     std::string_view rest = std::string_view(name).substr(5);
     uint32_t number = 0;
     if (ParseNumber(rest.substr(0, rest.find('_')), &number) && number <= kMaxNumber) {
@@ -175,7 +160,7 @@ Status DumpRoot::Prepare() {
 }
 
 void DumpRoot::RemoveLeftovers() {
-  Result<std::vector<std::string>> names = NamesIn(fd_.get());
+  Result<std::vector<std::string>> names = ListNames(fd_.get());
   if (!names.ok()) return;
   for (const std::string& name : *names) {
     if (!name.starts_with(kRemoving)) continue;
@@ -188,13 +173,13 @@ void DumpRoot::RemoveLeftovers() {
 }
 
 Result<std::vector<std::string>> DumpRoot::Names() const {
-  Result<std::vector<std::string>> names = NamesIn(fd_.get());
+  Result<std::vector<std::string>> names = ListNames(fd_.get());
   if (names.ok()) std::erase_if(*names, [](const std::string& name) { return !IsDumpName(name); });
   return names;
 }
 
 Result<std::pair<uint32_t, int64_t>> DumpRoot::FactsOf(std::string_view name) const {
-  Result<UniqueFd> dir = OpenDump(name);
+  Result<UniqueFd> dir = OpenFolder(name);
   if (!dir.ok()) return dir.status();
   struct stat st {};
   if (::fstat(dir->get(), &st) != 0) return Status::FromErrno(errno, name);
@@ -239,9 +224,44 @@ Result<DumpRoot::NewDump> DumpRoot::CreateDump(DumpOwner owner, int64_t wall_ns)
   return AlreadyExists("no free name for a dump");
 }
 
-Result<UniqueFd> DumpRoot::OpenDump(std::string_view name) const {
+Result<UniqueFd> DumpRoot::OpenFolder(std::string_view name) const {
   if (!IsDumpName(name)) return InvalidArgument("not the name of a dump");
   return OpenDirAt(fd_.get(), std::string(name));
+}
+
+Result<UniqueFd> DumpRoot::OpenDump(std::string_view name) const {
+  Result<UniqueFd> folder = OpenFolder(name);
+  if (!folder.ok()) return folder;
+  Result<UniqueFd> own = OpenDirAt(folder->get(), std::string(name));
+  return own.ok() ? std::move(own) : std::move(folder);
+}
+
+// The dump goes into a new folder, which then takes its place.
+Result<UniqueFd> DumpRoot::MakeRun(const std::string& name, DumpOwner owner) {
+  Result<UniqueFd> folder = OpenFolder(name);
+  if (!folder.ok() || OpenDirAt(folder->get(), name).ok()) return folder;
+  const std::string hidden = std::string(kMakingRun) + name;
+  Result<UniqueFd> run = MakeDirAt(fd_.get(), hidden, owner);
+  if (!run.ok()) return run.status().Annotate("make a folder for the run");
+  Status failed;
+  if (::renameat(fd_.get(), name.c_str(), run->get(), name.c_str()) != 0) {
+    failed = Status::FromErrno(errno, fmt::format("move {} into its run", name));
+  } else if (::renameat(fd_.get(), hidden.c_str(), fd_.get(), name.c_str()) != 0) {
+    failed = Status::FromErrno(errno, fmt::format("put the run of {} in its place", name));
+    ::renameat(run->get(), name.c_str(), fd_.get(), name.c_str());
+  }
+  if (failed.ok()) return run;
+  ::unlinkat(fd_.get(), hidden.c_str(), AT_REMOVEDIR);
+  return failed;
+}
+
+void DumpRoot::EndMakeRun(const std::string& hidden) {
+  const std::string name = hidden.substr(kMakingRun.size());
+  if (!IsDumpName(name) || ::unlinkat(fd_.get(), hidden.c_str(), AT_REMOVEDIR) == 0) return;
+  // The dump is in it.
+  if (errno != ENOTEMPTY && errno != EEXIST) return;
+  if (OpenFolder(name).ok()) return;
+  ::renameat(fd_.get(), hidden.c_str(), fd_.get(), name.c_str());
 }
 
 Status DumpRoot::Remove(std::string_view name_untrusted) {
@@ -264,7 +284,7 @@ Status DumpRoot::Remove(std::string_view name_untrusted) {
 }
 
 Result<std::vector<DumpRoot::Entry>> DumpRoot::List() const {
-  Result<std::vector<std::string>> names = NamesIn(fd_.get());
+  Result<std::vector<std::string>> names = ListNames(fd_.get());
   if (!names.ok()) return names.status();
   std::vector<Entry> entries;
   for (const std::string& name : *names) {

@@ -51,8 +51,14 @@ class DumpRoot {
   // Makes PROF_<running number>_<local time with ms>_<16 letters A-R>, as dump-format 1.1 has it.
   // The running number goes on from the highest one found; the letters come from the kernel.
   Result<NewDump> CreateDump(DumpOwner owner, int64_t wall_ns);
-  // kInvalidArgument unless `name` is a dump's name, kNotFound if there is none.
+  // Of a run the parent of all its PROF directories; otherwise the dump itself. kInvalidArgument unless `name` is a
+  // dump's name, kNotFound if there is none.
+  Result<UniqueFd> OpenFolder(std::string_view name) const;
+  // The same, but of a run profd's own PROF directory in it, which has the run's name.
   Result<UniqueFd> OpenDump(std::string_view name) const;
+  // Makes a run of a dump, or finds it made: its path becomes the parent of PROF directories, it is one of them. Open
+  // descriptors of the dump stay valid.
+  Result<UniqueFd> MakeRun(const std::string& name, DumpOwner owner);
   // Removes a dump with everything in it: first out of sight by renaming, then bit by bit.
   Status Remove(std::string_view name);
   // What a crash has left of that; takes its time.
@@ -78,7 +84,8 @@ class DumpRoot {
 
  private:
   DumpRoot(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  Status Prepare();  // finds the running number
+  Status Prepare();  // finds the running number, ends what a crash has interrupted
+  void EndMakeRun(const std::string& hidden);
 
   std::string path_;
   UniqueFd fd_;

@@ -149,6 +149,26 @@ Json FileJson(const ManifestFile& file) {
     json["first_ns"] = file.first_ns;
     json["last_ns"] = file.last_ns;
   }
+  if (file.pid != 0) json["pid"] = file.pid;
+  return json;
+}
+
+Json ProcessFilesJson(const ManifestProcessFiles& files) {
+  Json json;
+  json["pid"] = files.pid;
+  json["rank"] = files.rank ? Json(*files.rank) : Json(nullptr);
+  json["layout"] = files.layout;
+  json["directory"] = files.directory;
+  json["state"] = files.state;
+  json["files"] = files.files;
+  json["bytes"] = files.bytes;
+  json["refused"] = files.refused;
+  json["refused_bytes"] = files.refused_bytes;
+  json["examples"] = Json::array();
+  for (const ManifestProcessFiles::Example& one : files.examples) {
+    json["examples"].push_back({{"path", one.path}, {"why", one.why}});
+  }
+  json["problem"] = files.problem;
   return json;
 }
 
@@ -228,6 +248,9 @@ std::string Serialize(const Manifest& manifest) {
     json["clocks"].push_back(std::move(one));
   }
   json["warnings"] = manifest.warnings;
+  for (const ManifestProcessFiles& files : manifest.process_files) {
+    json["process_files"].push_back(ProcessFilesJson(files));
+  }
   json["data_bytes"] = manifest.data_bytes;
   json["files"] = Json::array();
   for (const ManifestFile& file : manifest.files) {

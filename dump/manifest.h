@@ -129,6 +129,7 @@ struct ManifestFile {
   uint32_t raw_crc32c = 0;
   int64_t first_ns = 0;  // of a slice: between these its data were read; 0 = unknown
   int64_t last_ns = 0;
+  int pid = 0;  // not 0: the vendor's profiler in this process wrote it
 };
 
 // A training process the session acted on.
@@ -143,6 +144,26 @@ struct ManifestProcess {
   std::string collector_state = {};  // as ProcessCollector of the contract has it
   std::string collector_detail = {};
   std::string collector_version = {};
+};
+
+// The files that the vendor's profiler left in a process, and where they are.
+struct ManifestProcessFiles {
+  int pid = 0;
+  std::optional<int> rank;
+  // "merged": among the dump's own. "beside": a PROF directory beside the dump's own. "apart": below host/profd/.
+  std::string layout;
+  std::string directory;  // a PROF directory's name, or a path below the dump's
+  std::string state;      // "copying", "complete", "partial", "failed", "interrupted"
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  uint64_t refused = 0;  // files and folders that are not in the dump
+  uint64_t refused_bytes = 0;
+  struct Example {
+    std::string path;  // of the process's directory
+    std::string why;
+  };
+  std::vector<Example> examples;  // of those, and of files that stay apart
+  std::string problem;
 };
 
 struct Manifest {
@@ -191,6 +212,7 @@ struct Manifest {
   std::vector<ManifestChannel> channels;
   std::vector<ManifestClock> clocks;
   std::vector<std::string> warnings;
+  std::vector<ManifestProcessFiles> process_files;
   std::vector<ManifestFile> files;
   uint64_t data_bytes = 0;
 };

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "dump/data_name.h"
+#include "dump/json_depth.h"
 #include "dump/manifest.h"
 
 namespace profd {
@@ -258,27 +259,29 @@ ManifestFile ReadFile(Reader& reader, const Json& json) {
   file.raw_crc32c = raw_sum.value_or(0);
   reader.Get(json, "first_ns", &file.first_ns);
   reader.Get(json, "last_ns", &file.last_ns);
+  reader.Get(json, "pid", &file.pid);
   return file;
 }
 
-// nlohmann's parser keeps its nesting on the heap, but what we accept needs no more than this.
-bool NestsTooDeep(std::string_view text, int limit) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > limit) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
+ManifestProcessFiles ReadProcessFiles(Reader& reader, const Json& json) {
+  ManifestProcessFiles files;
+  reader.Get(json, "pid", &files.pid);
+  reader.Get(json, "rank", &files.rank);
+  reader.Get(json, "layout", &files.layout);
+  reader.Get(json, "directory", &files.directory);
+  reader.Get(json, "state", &files.state);
+  reader.Get(json, "files", &files.files);
+  reader.Get(json, "bytes", &files.bytes);
+  reader.Get(json, "refused", &files.refused);
+  reader.Get(json, "refused_bytes", &files.refused_bytes);
+  reader.Each(json, "examples", [&](const Json& item) {
+    ManifestProcessFiles::Example one;
+    reader.Get(item, "path", &one.path);
+    reader.Get(item, "why", &one.why);
+    files.examples.push_back(std::move(one));
+  });
+  reader.Get(json, "problem", &files.problem);
+  return files;
 }
 
 bool ReadState(Reader& reader, const Json& json, Manifest* manifest) {
@@ -341,6 +344,8 @@ Result<Manifest> ParseManifest(std::string_view text_untrusted) {
     }
     manifest.warnings.push_back(item.get<std::string>());
   }
+  reader.Each(json, "process_files",
+              [&](const Json& item) { manifest.process_files.push_back(ReadProcessFiles(reader, item)); });
   reader.Get(json, "data_bytes", &manifest.data_bytes);
   reader.Each(json, "files",
               [&](const Json& item) { manifest.files.push_back(ReadFile(reader, item)); });

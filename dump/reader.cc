@@ -30,20 +30,23 @@ Result<uid_t> OwnerOf(int fd) {
 
 }  // namespace
 
-Result<DumpReader> DumpReader::Open(const DumpRoot& root, std::string_view name) {
-  Result<UniqueFd> dir = root.OpenDump(name);
+Result<DumpReader> DumpReader::Of(Result<UniqueFd> dir) {
   if (!dir.ok()) return dir.status();
   Result<uid_t> uid = OwnerOf(dir->get());
   if (!uid.ok()) return uid.status();
   return DumpReader(std::move(*dir), *uid);
 }
 
+Result<DumpReader> DumpReader::Open(const DumpRoot& root, std::string_view name) { return Of(root.OpenDump(name)); }
+
+Result<DumpReader> DumpReader::OpenWhole(const DumpRoot& root, std::string_view name) {
+  return Of(root.OpenFolder(name));
+}
+
 Result<DumpReader> DumpReader::OpenPath(const std::string& path) {
   UniqueFd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid()) return Status::FromErrno(errno, path);
-  Result<uid_t> uid = OwnerOf(dir.get());
-  if (!uid.ok()) return uid.status();
-  return DumpReader(std::move(dir), *uid);
+  return Of(std::move(dir));
 }
 
 Result<std::vector<DumpReader::File>> DumpReader::Files(const ListLimits& limits) const {
@@ -99,6 +102,10 @@ Result<UniqueFd> DumpReader::OpenBelow(std::string_view path_untrusted) const {
     return PermissionDenied(fmt::format("{} is not the dump's own", path_untrusted));
   }
   return file;
+}
+
+bool DumpReader::HasBeside(std::string_view name_untrusted) const {
+  return DumpRoot::IsDumpName(name_untrusted) && OpenDirAt(dir_.get(), fmt::format("../{}", name_untrusted)).ok();
 }
 
 Result<Manifest> DumpReader::ReadManifest() const {

@@ -19,6 +19,8 @@ namespace profd {
 class DumpReader {
  public:
   static Result<DumpReader> Open(const DumpRoot& root, std::string_view name);
+  // Of a run all of its PROF directories.
+  static Result<DumpReader> OpenWhole(const DumpRoot& root, std::string_view name);
   // Any directory: a dump that was fetched or copied.
   static Result<DumpReader> OpenPath(const std::string& path);
 
@@ -37,8 +39,11 @@ class DumpReader {
   // Opens a file for reading beneath the dump, component by component.
   Result<UniqueFd> OpenFile(std::string_view path_untrusted) const;
   Result<Manifest> ReadManifest() const;
+  // Is there a PROF directory of this name beside the dump?
+  bool HasBeside(std::string_view name_untrusted) const;
 
  private:
+  static Result<DumpReader> Of(Result<UniqueFd> dir);
   Result<UniqueFd> OpenBelow(std::string_view path_untrusted) const;
   DumpReader(UniqueFd dir, uid_t uid) : dir_(std::move(dir)), uid_(uid) {}
 

@@ -244,6 +244,7 @@ Result<RecoveredDump> Recovery::Run() {
     result_.ended_slices += place.ended_slices;
   }
   ApplyLosses(journal_, &manifest_);
+  ApplyFiles(journal_, &manifest_);
   EndChannels();
   FindUnnoted(reader_, &manifest_);
   RETURN_IF_ERROR(EndPlaces(context, places_, end_wall_ns_, end_raw_ns_, &manifest_));

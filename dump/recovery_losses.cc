@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "dump/data_name.h"
 #include "dump/recovery_places.h"
 #include "dump/verify_run.h"
 
@@ -54,6 +55,29 @@ void KeepTails(VerifyRun* run) {
 }
 
 }  // namespace
+
+void ApplyFiles(const SliceJournal& journal, Manifest* manifest) {
+  for (const auto& [folder, noted] : journal.files) {
+    const std::string directory = std::string(kOwnPrefix) + folder;
+    auto found = std::find_if(manifest->process_files.begin(), manifest->process_files.end(),
+                              [&](const ManifestProcessFiles& files) { return files.directory == directory; });
+    if (found == manifest->process_files.end()) {
+      found = manifest->process_files.insert(found, ManifestProcessFiles());
+      found->directory = directory;
+      found->layout = "apart";
+      found->pid = noted.pid;
+      if (noted.rank >= 0) found->rank = noted.rank;
+    }
+    found->state = noted.state;
+    found->files = noted.files;
+    found->bytes = noted.bytes;
+    found->refused = noted.refused;
+    if (noted.state == "copying") {
+      found->state = "interrupted";
+      found->problem = "profd ended while the files were copied";
+    }
+  }
+}
 
 void ApplyLosses(const SliceJournal& journal, Manifest* manifest) {
   for (const JournalLoss& loss : journal.losses) {

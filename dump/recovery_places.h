@@ -68,6 +68,8 @@ void CountFile(const RepairedFile& file, ManifestChannel* channel);
 void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest);
 // recovery_losses.cc. What the journal knows to be lost and the manifest does not say yet.
 void ApplyLosses(const SliceJournal& journal, Manifest* manifest);
+// What the journal knows of the files of the vendor's profiler in processes, and what of that was under way.
+void ApplyFiles(const SliceJournal& journal, Manifest* manifest);
 // What is missing at the ends of the files, by the records' timestamps, and is not reported: it was noticed too late to
 // be noted.
 void FindUnnoted(const DumpReader& reader, Manifest* manifest);

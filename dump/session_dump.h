@@ -31,6 +31,7 @@
 #include "dump/dump_sync.h"
 #include "dump/manifest.h"
 #include "dump/mark_files.h"
+#include "dump/process_files.h"
 #include "dump/slice_index.h"
 #include "dump/slice_compressor.h"
 #include "dump/slice_writer.h"
@@ -144,9 +145,16 @@ class SessionDump : private SliceObserver {
                           const Batch& batch);
   // Lines of one of our own files (mark_files.h). The first call creates it with a heading.
   Status AppendOwn(std::string_view file, std::string_view lines, uint64_t records = 1);
-  // A new folder among our own files, for files that others made (host/profd/NAME); they are in the manifest at the
-  // end, and do not count for the limit.
-  Result<UniqueFd> MakeOwnFolder(const std::string& name);
+  // session_dump_files.cc. What the vendor's profiler left in a process is copied to a new folder among our own files
+  // (`facts.directory` is its name), by others, who ask for the room first. PlaceProcessFiles puts it where the vendor's
+  // tools find it.
+  Result<UniqueFd> BeginProcessFiles(ManifestProcessFiles facts);
+  Status ReserveForFiles(uint64_t bytes);
+  // `unused`: of what was reserved.
+  void EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files);
+  // Those of one process go among the dump's own if both count by the same clocks; others become PROF directories beside
+  // the dump, whose path is their parent then. Before Finish.
+  void PlaceProcessFiles(DumpRoot& root);
 
   // Hands everything buffered to the kernel. Tries every file; returns the first error, also of the
   // sync thread, and when the dump was removed underneath.
@@ -253,6 +261,34 @@ class SessionDump : private SliceObserver {
   bool Compress(const File& file, const SliceEntry& slice, uint32_t number);
   void TakeCompressed();
 
+  // session_dump_files.cc: files of the vendor's profilers in the processes.
+  struct CopiedTree {
+    std::string folder;  // in our own
+    int pid = 0;
+    std::vector<ProcessFile> files;
+    std::vector<bool> moved;  // of files: they are somewhere else now
+  };
+  struct ProfilerRun {  // one PROF directory of a process
+    CopiedTree* tree = nullptr;
+    std::string prof;
+    UniqueFd dir;
+    std::map<std::string, std::vector<size_t>> places;  // files of the tree by "host", "device_<N>"
+  };
+  ManifestProcessFiles& FactsOf(const CopiedTree& tree);
+  std::vector<ProfilerRun> FindRuns();
+  Status CheckMerge(const ProfilerRun& run);
+  Status CheckMerge(const ProfilerRun& run, const std::string& name, DataFolder& place);
+  void Merge(ProfilerRun& run);
+  void MergePlace(ProfilerRun& run, const std::string& name, DataFolder& place);
+  bool MergeFile(CopiedTree& tree, size_t file, int from, DataFolder& place);
+  Status MergeControls(int from, DataFolder& place);
+  bool MovePlace(ProfilerRun& run, const std::string& name);
+  Status PutBeside(ProfilerRun& run, int parent, bool first);
+  Status WriteBesideManifest(const ProfilerRun& run, const ManifestProcessFiles& facts, int dir);
+  void KeepApart(const CopiedTree& tree, const std::string& path, std::string why);
+  void NoteApart(const CopiedTree& tree);
+  void JournalFacts(const ManifestProcessFiles& facts);
+
   // session_dump_end.cc: manifest, sync, end.
   void CompleteManifest();
   void DescribeDevice(const SessionDumpOptions::Device& device);
@@ -299,8 +335,10 @@ class SessionDump : private SliceObserver {
   struct ControlFile {
     uint32_t crc32c = 0;
     std::optional<uint64_t> records = {};
+    int pid = 0;
   };
   std::map<std::string, ControlFile, std::less<>> control_files_;
+  std::vector<CopiedTree> copied_;
   SystemClock system_clock_;
   uint64_t space_known_ = 0;  // so much may be appended without a look at the limits
   bool near_limit_ = false;

@@ -172,6 +172,7 @@ void SessionDump::DescribeFile(ManifestFile* file) const {
   if (auto whole = control_files_.find(file->path); whole != control_files_.end()) {
     file->crc32c = whole->second.crc32c;
     file->records = whole->second.records;
+    file->pid = whole->second.pid;
     file->state = "closed";
     return;
   }
@@ -229,12 +230,6 @@ void SessionDump::NoteLoss(const ManifestChannel& channel, LossReason reason,
   constexpr uint64_t kMostLineBytes = 256;
   if (options_.max_bytes > 0 && bytes_written() + Reserved() + kMostLineBytes > options_.max_bytes) return;
   slice_index_.Lost(loss);
-}
-
-Result<UniqueFd> SessionDump::MakeOwnFolder(const std::string& name) {
-  if (!IsSafeName(name)) return InvalidArgument(fmt::format("{} is no name of a folder", name));
-  if (finished_) return FailedPrecondition("the dump is complete");
-  return MakeDirAt(own_dir_.get(), name, options_.owner);
 }
 
 Status SessionDump::WriteManifest() { return PutManifest(false); }

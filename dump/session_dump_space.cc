@@ -35,7 +35,8 @@ uint64_t SessionDump::Reserved() const {
                kManifestBase + manifest_.channels.size() * kBytesPerChannel + gap_bytes_);
   const uint64_t entries = slice_index_.size() + files_.size() + final_entries_ + places_.size();
   // Twice: the old manifest stays until the new one is complete.
-  return 2 * manifest + entries * kBytesPerEntry + files_.size() * kBytesPerClosing +
+  constexpr uint64_t kBytesPerProcess = 2048;  // of the manifest
+  return 2 * manifest + manifest_.process_files.size() * kBytesPerProcess + entries * kBytesPerEntry + files_.size() * kBytesPerClosing +
          places_.size() * kBytesPerPlace + slice_index_.spare_bytes() + kSlackBytes +
          (compressor_ != nullptr ? compressor_->spare_bytes() : 0);
 }

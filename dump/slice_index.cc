@@ -66,6 +66,13 @@ void SliceIndex::Lost(const JournalLoss& loss) {
   Add(losses_.back());
 }
 
+void SliceIndex::Files(const JournalFiles& files) {
+  std::string& line = files_[files.folder];
+  dead_lines_ += line.empty() ? 0 : 1;
+  line = FilesLine(files);
+  Add(line);
+}
+
 void SliceIndex::ManifestReplaced() {
   dead_lines_ += earlier_losses_.size();
   earlier_losses_ = std::exchange(losses_, {});
@@ -152,6 +159,8 @@ Status SliceIndex::Rewrite() {
     for (const std::string& line : *losses) text += line;
     lines += losses->size();
   }
+  for (const auto& [folder, line] : files_) text += line;
+  lines += files_.size();
   RETURN_IF_ERROR(ReplaceFile(io_, dir_, std::string(kJournalName), text, owner_, false));
   UniqueFd fd(::openat(dir_, std::string(kJournalName).c_str(),
                        O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

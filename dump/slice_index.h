@@ -31,6 +31,7 @@ class SliceIndex {
   // by the recovery. False: it is still there, and the journal says that, too.
   bool Aged(std::string_view path, int64_t now_ns, const std::function<bool()>& remove);
   void Lost(const JournalLoss& loss);
+  void Files(const JournalFiles& files);
   // The manifest was replaced: it has what was lost up to the time before.
   void ManifestReplaced();
   // Null if there is no such slice (any more).
@@ -59,6 +60,7 @@ class SliceIndex {
   UniqueFd fd_;
   std::map<std::string, SliceEntry, std::less<>> slices_;  // that are there
   std::map<std::string, ForgottenSlices, std::less<>> gone_;
+  std::map<std::string, std::string> files_;  // the last line of each folder
   // Lines about losses since the manifest was replaced last, and since the time before: that one may not be on the
   // disk yet.
   std::vector<std::string> losses_;

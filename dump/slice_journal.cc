@@ -123,12 +123,25 @@ bool TakeLost(const Fields& f, size_t count, SliceJournal* journal) {
   return true;
 }
 
+bool TakeFiles(const Fields& f, size_t count, SliceJournal* journal) {
+  JournalFiles files;
+  if (count != 8 || !IsSafeName(f[1]) || !Take(f[2], &files.pid) || !Take(f[3], &files.rank) || !IsSafeName(f[4]) ||
+      !Take(f[5], &files.files) || !Take(f[6], &files.bytes) || !Take(f[7], &files.refused)) {
+    return false;
+  }
+  files.folder = f[1];
+  files.state = f[4];
+  journal->files[files.folder] = std::move(files);
+  return true;
+}
+
 bool TakeLine(const Fields& fields, size_t count, SliceJournal* journal) {
   if (fields[0] == "closed") return TakeClosed(fields, count, journal);
   if (fields[0] == "compressed") return TakeCompressed(fields, count, journal);
   if (fields[0] == "aged") return TakeAged(fields, count, journal);
   if (fields[0] == "forgotten") return TakeForgotten(fields, count, journal);
   if (fields[0] == "lost") return TakeLost(fields, count, journal);
+  if (fields[0] == "files") return TakeFiles(fields, count, journal);
   // A later version's, or what a cut-off write of ours and its continuation make together.
   return !fields[0].empty() && fields[0].size() < 16;
 }
@@ -196,6 +209,11 @@ std::string LostLine(const JournalLoss& loss) {
   return fmt::format("lost\t{}/{}/{}\t{}\t{}\t{}\t{}\t{}\t{}\n", loss.device, loss.channel,
                      loss.collector, ToString(loss.reason), loss.records, loss.bytes, loss.from_ns,
                      loss.to_ns, loss.gap_records);
+}
+
+std::string FilesLine(const JournalFiles& files) {
+  return fmt::format("files\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", files.folder, files.pid, files.rank, files.state,
+                     files.files, files.bytes, files.refused);
 }
 
 std::string_view RecordedName(std::string_view path) {

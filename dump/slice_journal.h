@@ -8,7 +8,10 @@
 //   aged        path bytes records from_ns to_ns aged_ns                     removed by a limit
 //   forgotten   file slices bytes records from_ns to_ns ns
 //   lost        device/channel/collector reason records bytes from_ns to_ns gap_records
+//   files       folder pid rank state files bytes refused
 //
+// `files` is of what the vendor's profiler left in a process (ManifestProcessFiles): the folder below host/profd/ that
+// it is copied to, the rank (-1 = none), the state at that moment.
 // `lost` is what is missing and why, as the manifest will have it when it is next replaced: all records and bytes of
 // that reason so far, and the gap that was noticed last. Lines the manifest has meanwhile are left out by rewriting.
 // `path` is below the dump, without .zst. `bytes` and `crc32c` of `closed` are of the slice as
@@ -79,7 +82,18 @@ struct JournalLoss {
   uint64_t gap_records = 0;
 };
 
+struct JournalFiles {
+  std::string folder;  // in our own
+  int pid = 0;
+  int rank = -1;
+  std::string state;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  uint64_t refused = 0;
+};
+
 struct SliceJournal {
+  std::map<std::string, JournalFiles> files;  // by folder, as it was noted last
   std::vector<JournalLoss> losses;  // in the order they were noticed
   std::vector<SliceEntry> slices;  // in the order they were closed
   std::map<std::string, ForgottenSlices> forgotten;  // by file
@@ -103,6 +117,7 @@ std::string CompressedLine(const SliceEntry& slice);
 std::string AgedLine(const SliceEntry& slice);
 std::string ForgottenLine(const ForgottenSlices& slices);
 std::string LostLine(const JournalLoss& loss);
+std::string FilesLine(const JournalFiles& files);
 
 // A slice's path as the journal has it, without .zst.
 std::string_view RecordedName(std::string_view path);

@@ -48,8 +48,8 @@ class FileCheck {
   FileCheck(VerifyRun& run, const VerifyFile& file)
       : run_(run),
         file_(file),
-        format_(file.own || file.device < 0 || file.other_layout ? nullptr
-                                                                  : FormatOfFile(file.base)),
+        format_(file.own || file.foreign || file.device < 0 || file.other_layout ? nullptr
+                                                                                  : FormatOfFile(file.base)),
         record_bytes_(file.shape.kind == SliceShape::Kind::kBinary ? file.shape.record_size : 0),
         where_(file.device >= 0 ? fmt::format("{} of device {}", file.base, file.device)
                                 : file.base),
@@ -121,6 +121,7 @@ GapDetector::Options FileCheck::HoleOptions() {
     options.device_counter_hz = 1e9;
     return options;
   }
+  if (file_.foreign) return options;
   known_ = FindChannel();
   const std::string_view collector =
       file_.own || file_.device >= 0 ? std::string_view() : HostFileOf(file_.base).collector;

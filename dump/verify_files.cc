@@ -66,7 +66,7 @@ void CheckDone(VerifyRun& run, const VerifySlice& slice) {
 
 // Slices that are neither there nor known to have been removed; CheckJournal has those it lists.
 void CheckRow(VerifyRun& run, const VerifyFile& file) {
-  if (file.own || !run.manifest) return;
+  if (file.own || file.foreign || !run.manifest) return;
   const std::string& first = file.slices.front().path;
   std::string stem(FileOfSlice(first));
   uint64_t next = 0;
@@ -143,6 +143,16 @@ void CheckJournal(VerifyRun& run) {
   }
 }
 
+// The other PROF directories of a run, each of which has a manifest of its own.
+void CheckBeside(VerifyRun& run) {
+  if (!run.manifest || run.running()) return;
+  for (const ManifestProcessFiles& files : run.manifest->process_files) {
+    if (files.layout != "beside" || run.reader.HasBeside(files.directory)) continue;
+    run.Add(VerifyCheck::kSizes, files.directory,
+            fmt::format("is not beside the dump: the files of process {}", files.pid));
+  }
+}
+
 // A text of one of the device's control files; empty if it is not there.
 std::string ControlText(const VerifyRun& run, int device, const std::string& name, const char* key) {
   const std::optional<std::string> text = run.Read(fmt::format("device_{}/{}", device, name));
@@ -173,6 +183,12 @@ bool HasVersion2(const VerifyRun& run, const VerifyFile& file) {
 
 void SetShape(const VerifyRun& run, VerifyFile* file) {
   if (file->own) return;
+  const ManifestFile* const listed = run.FindListed(file->slices.front().path);
+  file->foreign = listed != nullptr && listed->pid != 0;
+  if (file->foreign) {
+    file->shape.kind = SliceShape::Kind::kUnknown;
+    return;
+  }
   if (file->device >= 0 && file->base == "ffts_profile.data") {
     file->shape = FftsShape(run, file->device);
     return;
@@ -217,10 +233,11 @@ void FindDataFiles(VerifyRun& run) {
 
 void CheckSizes(VerifyRun& run) {
   run.Ran(VerifyCheck::kSizes);
+  CheckBeside(run);
   CheckList(run);
   CheckJournal(run);
   for (const VerifyFile& file : run.data) {
-    if (!file.own) {
+    if (!file.own && !file.foreign) {
       for (const VerifySlice& slice : file.slices) {
         if (!run.running() || &slice != &file.slices.back()) CheckDone(run, slice);
       }

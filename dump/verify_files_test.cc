@@ -103,9 +103,14 @@ TEST_F(VerifyTest, WhatTheAnalyserLeavesIsNoFault) {
 
 TEST_F(VerifyTest, FilesThatOthersMadeArePartOfTheDump) {
   Write(0, 200);
-  EXPECT_FALSE(dump_->MakeOwnFolder("../out").ok());
-  ASSERT_TRUE(dump_->MakeOwnFolder("aclprof_7_1").ok());
-  EXPECT_FALSE(dump_->MakeOwnFolder("aclprof_7_1").ok()) << "a new one";
+  auto begin = [this](const std::string& folder) {
+    ManifestProcessFiles facts;
+    facts.directory = folder;
+    return dump_->BeginProcessFiles(std::move(facts)).ok();
+  };
+  EXPECT_FALSE(begin("../out"));
+  ASSERT_TRUE(begin("aclprof_7_1"));
+  EXPECT_FALSE(begin("aclprof_7_1")) << "a new one";
   const std::string data = "host/profd/aclprof_7_1/PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP/host/data/";
   fs::create_directories(path_ + "/" + data);
   WriteText(path_ + "/" + data + "aging.api_event.data.slice_0", "0123456789");

@@ -29,6 +29,7 @@ struct VerifyFile {
   std::string base;
   bool own = false;  // in our folder
   SliceShape shape;  // kUnknown: its bytes are not judged
+  bool foreign = false;       // of the vendor's profiler in a process, whose files only it can judge
   bool other_layout = false;  // not ChannelFormat's: sizes are judged, timestamps are not
   std::vector<VerifySlice> slices;
 };

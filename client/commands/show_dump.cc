@@ -71,7 +71,11 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
     return ExitCodeFor(status.code());
   };
   if (Status is_dump = CheckIsDump(given); !is_dump.ok()) return fail(is_dump);
-  const std::vector<std::string> found = DumpsAt(given);
+  std::vector<std::string> found = DumpsAt(given);
+  // Of a run that of profd, which has the run's name.
+  auto name = [](const std::filesystem::path& path) { return (path.lexically_normal() / "x").parent_path().filename(); };
+  const auto own = std::ranges::find_if(found, [&](const std::string& path) { return name(path) == name(given); });
+  if (found.size() > 1 && own != found.end()) found = {*own};
   if (found.size() > 1) {
     return fail(InvalidArgument(fmt::format("{} has {} dumps; one is shown at a time, as {}", given,
                                             found.size(), found.front())));

@@ -266,8 +266,13 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void EditManifest(std::function<void(Manifest&)> edit);
   // A device the session takes while it runs (SessionDump::AddDevice), with its clocks.
   void AddDevice(SessionDumpOptions::Device device, ManifestDevice described, SampleOptions sample);
-  // A new folder for files that others made (SessionDump::MakeOwnFolder); `done` on the writer thread.
-  void MakeOwnFolder(const std::string& name, std::function<void(Result<UniqueFd>)> done);
+  // The files of the vendor's profiler in a process (SessionDump::BeginProcessFiles); `done` on the writer thread.
+  void BeginProcessFiles(ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done);
+  // Waits for the writer's answer, at most until then; any thread but the writer's and the control strand's.
+  Status ReserveForFiles(uint64_t bytes, int64_t until_steady_ns);
+  void EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files);
+  // Where they are at last; after Finish.
+  std::vector<ManifestProcessFiles> process_files() const;
   // Completes the dump; `done` runs on the writer thread with the first error there was. Where the end could not
   // be written, `unended` is then what the manifest would have said.
   void Finish(EndFacts end, std::function<void(Manifest&)> last_edit,
@@ -323,6 +328,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<DumpFeed>> feeds_ GUARDED_BY(mutex_);
   Status health_ GUARDED_BY(mutex_);
+  std::vector<ManifestProcessFiles> process_files_ GUARDED_BY(mutex_);
   std::optional<Manifest> unended_;  // set before Finish is done, not changed afterwards
   std::atomic<uint64_t> queued_bytes_{0};
   std::atomic<uint64_t> bytes_{0};

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <future>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +13,22 @@
 
 namespace profd {
 namespace {
+
+// Given in any case, also where the writer ends before it has come to the question.
+class Answer {
+ public:
+  ~Answer() {
+    if (!given_) promise.set_value(Unavailable("the dump's writer has ended"));
+  }
+  void Set(Status status) {
+    given_ = true;
+    promise.set_value(std::move(status));
+  }
+  std::promise<Status> promise;
+
+ private:
+  bool given_ = false;
+};
 
 ManifestLoss WriteErrors(const ManifestChannel& channel) {
   for (const ManifestLoss& loss : channel.dropped) {
@@ -101,11 +119,37 @@ void WriterSession::SetClocks(std::map<int, std::optional<DumpClocks>> clocks) {
   });
 }
 
-void WriterSession::MakeOwnFolder(const std::string& name, std::function<void(Result<UniqueFd>)> done) {
-  writer_.Post([self = shared_from_this(), name, done = std::move(done)] {
+void WriterSession::BeginProcessFiles(ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done) {
+  writer_.Post([self = shared_from_this(), facts = std::move(facts), done = std::move(done)] {
     if (self->dump_ == nullptr) return done(Unavailable("there is no dump"));
-    done(self->dump_->MakeOwnFolder(name));
+    done(self->dump_->BeginProcessFiles(facts));
   });
+}
+
+Status WriterSession::ReserveForFiles(uint64_t bytes, int64_t until_steady_ns) {
+  auto answer = std::make_shared<Answer>();
+  std::future<Status> answered = answer->promise.get_future();
+  writer_.Post([self = shared_from_this(), bytes, answer] {
+    Status status = self->dump_ == nullptr ? Unavailable("there is no dump") : self->dump_->ReserveForFiles(bytes);
+    if (status.ok()) self->bytes_.store(self->dump_->bytes_written(), std::memory_order_relaxed);
+    answer->Set(std::move(status));
+  });
+  const auto wait = std::chrono::nanoseconds(std::max<int64_t>(0, until_steady_ns - writer_.clock_.SteadyNs()));
+  if (answered.wait_for(wait) == std::future_status::ready) return answered.get();
+  return DeadlineExceeded("the dump's writer has not answered in time");
+}
+
+void WriterSession::EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
+  writer_.Post([self = shared_from_this(), facts = std::move(facts), unused, files = std::move(files)]() mutable {
+    if (self->dump_ == nullptr) return;
+    self->dump_->EndProcessFiles(std::move(facts), unused, std::move(files));
+    self->bytes_.store(self->dump_->bytes_written(), std::memory_order_relaxed);
+  });
+}
+
+std::vector<ManifestProcessFiles> WriterSession::process_files() const {
+  MutexLock lock(mutex_);
+  return process_files_;
 }
 
 void WriterSession::AddDevice(SessionDumpOptions::Device device, ManifestDevice described,
@@ -145,6 +189,11 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     last_edit(dump_->manifest());
     std::vector<ManifestLoss> before;
     VisitFeeds([&](const DumpFeed& feed) { before.push_back(WriteErrors(ManifestOf(feed))); });
+    dump_->PlaceProcessFiles(writer_.root_);
+    {
+      MutexLock lock(mutex_);
+      process_files_ = dump_->manifest().process_files;
+    }
     Status finished = dump_->Finish(end);
     if (status.ok()) status = finished;
     if (!finished.ok()) unended_ = dump_->manifest();

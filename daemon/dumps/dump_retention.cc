@@ -28,7 +28,7 @@ constexpr int64_t kRateNs = 150 * kNsPerMs;
 uint64_t Mb(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
 
 Result<uint64_t> SizeOf(const DumpRoot& root, const std::string& name) {
-  Result<UniqueFd> dir = root.OpenDump(name);
+  Result<UniqueFd> dir = root.OpenFolder(name);
   if (!dir.ok()) return dir.status();
   uint64_t bytes = 0;
   // Too many or too deep entries: a lower bound, of which the owner gains nothing that counts.

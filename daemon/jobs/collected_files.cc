@@ -11,11 +11,16 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/crc32c.h"
+
 namespace profd {
 namespace {
 
 constexpr size_t kChunk = 1 << 20;
 constexpr size_t kMaxPath = 256;
+// Room in the dump is asked for in steps, and for each file's line in the manifest.
+constexpr uint64_t kAhead = 4 << 20;
+constexpr uint64_t kListed = 512;
 // A thread that has not noticed the deadline by then is in a call that does not return.
 constexpr int64_t kGraceNs = 2 * kNsPerSecond;
 
@@ -47,23 +52,38 @@ class TreeCopy {
     } else {
       device_ = info.st_dev;
       result_.status = CopyFolder(std::move(top), to, "", 0);
+      if (result_.status.ok()) result_.status = refused_;
     }
     return std::move(result_);
   }
 
  private:
-  void LeaveOut(const std::string& path, std::string why) {
+  void LeaveOut(const std::string& path, std::string why, uint64_t bytes = 0) {
     ++result_.left_out;
+    result_.left_out_bytes += bytes;
     if (result_.examples.size() < CopiedFiles::kMaxExamples) {
       result_.examples.push_back({Printable(path), std::move(why)});
     }
   }
   Status CheckTime() const {
+    if (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) {
+      return DeadlineExceeded("the session has ended meanwhile");
+    }
     if (clock_.SteadyNs() < limits_.until_steady_ns) return Status::Ok();
     return DeadlineExceeded("the files were not copied in time");
   }
 
+  // Folders last: what a folder says of itself is in its files, and a limit may be near.
   Status ReadNames(UniqueFd folder, std::vector<std::string>* names) {
+    std::vector<std::string> folders;
+    const Status complete = ReadNames(std::move(folder), names, &folders);
+    std::sort(names->begin(), names->end());
+    std::sort(folders.begin(), folders.end());
+    names->insert(names->end(), folders.begin(), folders.end());
+    return complete;
+  }
+
+  Status ReadNames(UniqueFd folder, std::vector<std::string>* files, std::vector<std::string>* folders) {
     std::unique_ptr<DIR, CloseDir> stream(::fdopendir(folder.get()));
     if (!stream) return Status::FromErrno(errno, "read a folder");
     folder.Release();
@@ -74,12 +94,11 @@ class TreeCopy {
       if (++entries_ > limits_.entries) {
         return OutOfRange(fmt::format("there are more than {} files and folders", limits_.entries));
       }
-      names->emplace_back(name);
+      (entry->d_type == DT_DIR ? folders : files)->emplace_back(name);
       RETURN_IF_ERROR(CheckTime());
       errno = 0;
     }
     if (errno != 0) return Status::FromErrno(errno, "read a folder");
-    std::sort(names->begin(), names->end());
     return Status::Ok();
   }
 
@@ -137,11 +156,25 @@ class TreeCopy {
     return CopyFolder(std::move(from), made->get(), path + "/", depth + 1);
   }
 
-  Status CheckRoom(int to, uint64_t bytes) {
-    if (result_.files >= limits_.files) return OutOfRange(fmt::format("there are more than {} files", limits_.files));
-    if (bytes > limits_.bytes - std::min(limits_.bytes, result_.bytes)) {
-      return ResourceExhausted(fmt::format("the files have more than {} bytes", limits_.bytes));
+  // In the dump; a file takes a line of its manifest, too.
+  Status Reserve(uint64_t bytes) {
+    if (limits_.reserve == nullptr) return Status::Ok();
+    const uint64_t needed = bytes + kListed;
+    Status reserved;
+    for (const uint64_t ask : {std::max(needed, kAhead), needed}) {
+      if (needed <= granted_) break;
+      reserved = limits_.reserve(ask);
+      if (!reserved.ok()) continue;
+      granted_ += ask;
+      result_.reserved += ask;
     }
+    if (needed > granted_) return reserved;
+    granted_ -= needed;
+    return Status::Ok();
+  }
+
+  Status CheckVolume(int to, uint64_t bytes) {
+    if (result_.files >= limits_.files) return OutOfRange(fmt::format("there are more than {} files", limits_.files));
     struct statvfs volume {};
     if (::fstatvfs(to, &volume) != 0) return Status::FromErrno(errno, "free space");
     const uint64_t free = static_cast<uint64_t>(volume.f_bavail) * volume.f_frsize;
@@ -151,9 +184,31 @@ class TreeCopy {
     return Status::Ok();
   }
 
+  // What is too large for a limit, while smaller ones may fit.
+  Status CheckLimits(uint64_t bytes) {
+    if (bytes > limits_.bytes - std::min(limits_.bytes, result_.bytes)) {
+      return ResourceExhausted(fmt::format("the files have more than {} bytes", limits_.bytes));
+    }
+    return Reserve(bytes);
+  }
+
   // As long as the file is now: one that grows meanwhile must not keep us.
   Status CopyFile(int from, uint64_t bytes, const std::string& name, int to, const std::string& path) {
-    RETURN_IF_ERROR(CheckRoom(to, bytes));
+    RETURN_IF_ERROR(CheckVolume(to, bytes));
+    if (Status room = CheckLimits(bytes); !room.ok()) {
+      if (room.code() != StatusCode::kResourceExhausted) return room;
+      LeaveOut(path, room.message(), bytes);
+      if (refused_.ok()) refused_ = std::move(room);
+      return Status::Ok();
+    }
+    ProcessFile copied{path, 0, 0};
+    const Status status = CopyBytes(from, bytes, name, to, &copied);
+    result_.list.push_back(std::move(copied));
+    return status;
+  }
+
+  Status CopyBytes(int from, uint64_t bytes, const std::string& name, int to, ProcessFile* copied) {
+    const std::string& path = copied->path;
     Result<UniqueFd> made = io_.Create(to, name, owner_);
     if (!made.ok()) return made.status();
     ++result_.files;
@@ -167,6 +222,8 @@ class TreeCopy {
       }
       const auto size = static_cast<size_t>(got);
       RETURN_IF_ERROR(WriteAll(io_, made->get(), {chunk_.data(), size}, path));
+      copied->crc32c = Crc32c({chunk_.data(), size}, copied->crc32c);
+      copied->bytes += size;
       result_.bytes += size;
       left -= size;
     }
@@ -180,6 +237,8 @@ class TreeCopy {
   DumpIo& io_;
   dev_t device_ = 0;
   uint64_t entries_ = 0;
+  uint64_t granted_ = 0;
+  Status refused_;
   std::vector<std::byte> chunk_;
   CopiedFiles result_;
 };

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "base/strand.h"
 #include "driver/guarded_thread.h"
 #include "dump/dump_io.h"
+#include "dump/process_files.h"
 
 namespace profd {
 
@@ -28,6 +30,11 @@ struct CopyLimits {
   uint64_t bytes = 0;
   uint64_t free_bytes = 20'000'000;  // that stay free on the volume of the copy
   int64_t until_steady_ns = 0;
+  // Asked for room in the dump before anything is written; kResourceExhausted refuses a file, other errors end it. May
+  // wait until then. Null: there is room.
+  std::function<Status(uint64_t bytes)> reserve = nullptr;
+  // Set when what is still to come is not wanted any more.
+  std::shared_ptr<const std::atomic<bool>> cancelled = nullptr;
 };
 
 struct LeftOut {
@@ -40,8 +47,11 @@ struct CopiedFiles {
   uint64_t files = 0;
   uint64_t bytes = 0;
   uint64_t left_out = 0;  // entries
+  uint64_t left_out_bytes = 0;
   std::vector<LeftOut> examples;
-  Status status;  // not ok: it ended early, and there may be more
+  std::vector<ProcessFile> list;  // what was copied
+  uint64_t reserved = 0;          // by CopyLimits::reserve, of which `bytes` are taken
+  Status status;  // not ok: it ended early and there may be more, or a limit has refused files
 };
 
 // Where from and where to; the descriptors stay the caller's.

@@ -77,6 +77,48 @@ TEST_F(CollectedFilesTest, FoldersAndFiles) {
   EXPECT_EQ(info.st_mode & 07777, 0750u);
 }
 
+TEST_F(CollectedFilesTest, WhatIsCopiedIsListed) {
+  Put("b/data", "12345");
+  Put("c", "123456789");
+  const CopiedFiles copied = Copy();
+  ASSERT_EQ(copied.list.size(), 2u);
+  EXPECT_EQ(copied.list[0].path, "c") << "files before folders";
+  EXPECT_EQ(copied.list[0].bytes, 9u);
+  EXPECT_EQ(copied.list[0].crc32c, 0xe3069283u) << "CRC-32C's own check value";
+  EXPECT_EQ(copied.list[1].path, "b/data");
+}
+
+TEST_F(CollectedFilesTest, TheDumpIsAskedForRoom) {
+  Put("folder/large", std::string(5 << 20, 'x'));
+  Put("folder/small", "small");
+  Put("small", "small");
+  uint64_t room = 3 << 20;
+  limits_.reserve = [&room](uint64_t bytes) {
+    if (bytes > room) return ResourceExhausted("the dump may hold so much");
+    room -= bytes;
+    return Status::Ok();
+  };
+  const CopiedFiles copied = Copy();
+  EXPECT_EQ(copied.status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(FilesBelow(to_.path()), ElementsAre("folder/small", "small")) << "what fits is copied";
+  EXPECT_EQ(copied.left_out, 1u);
+  EXPECT_EQ(copied.left_out_bytes, 5u << 20);
+  EXPECT_EQ(room + copied.reserved, 3u << 20);
+  EXPECT_GE(copied.reserved, copied.bytes);
+  limits_.reserve = [](uint64_t) { return Unavailable("there is no dump"); };
+  TempDir empty;
+  const CopiedFiles none = CopyTree({Folder(from_.path()).get(), ::geteuid(), Folder(empty.path()).get(), Myself()},
+                                    limits_, clock_);
+  EXPECT_EQ(none.status.code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(FilesBelow(empty.path()).empty());
+}
+
+TEST_F(CollectedFilesTest, ItCanBeCancelled) {
+  Put("file", "x");
+  limits_.cancelled = std::make_shared<std::atomic<bool>>(true);
+  EXPECT_EQ(Copy().status.code(), StatusCode::kDeadlineExceeded);
+}
+
 TEST_F(CollectedFilesTest, OnlyFilesAndFolders) {
   TempDir elsewhere;
   WriteText(elsewhere / "secret", "secret");
@@ -118,7 +160,7 @@ TEST_F(CollectedFilesTest, NothingOfOtherUsers) {
   Put("shadow", "secret");
   ASSERT_EQ(::chown((from_ / "shadow").c_str(), kNobody, kNobody), 0);
   ASSERT_EQ(::chown((from_ / "folder").c_str(), kNobody, kNobody), 0);
-  EXPECT_THAT(Why(Copy()), ElementsAre("folder: belongs to uid 65534", "shadow: belongs to uid 65534"));
+  EXPECT_THAT(Why(Copy()), ElementsAre("shadow: belongs to uid 65534", "folder: belongs to uid 65534"));
   EXPECT_THAT(FilesBelow(to_.path()), ElementsAre("own"));
 }
 

@@ -92,7 +92,7 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
   Result<DumpReader> Open(const std::string& name) const {
     Result<DumpRoot> root = DumpRoot::Attach(context_.deps.dump_root);
     if (!root.ok()) return root.status();
-    return DumpReader::Open(*root, name);
+    return DumpReader::OpenWhole(*root, name);
   }
 
   Status ListNext() {

@@ -443,6 +443,7 @@ void Session::OnClosed(const Status& status) {
   end_deadline_.reset();
   dump_over_ = true;
   if (dump_ != nullptr) dump_bytes_ = dump_->bytes();
+  if (files_ != nullptr && dump_ != nullptr) files_->SetPlaced(dump_->process_files());
   if (failure_.ok() && !status.ok()) {
     // The disk failed us: what was written is there, and the session says why there is no more.
     warnings_.push_back(status.ToString());

@@ -22,6 +22,16 @@ std::string ProblemOf(const attach::CollectorReport& report, const CopiedFiles& 
   return problem;
 }
 
+void Describe(const attach::CollectorReport& report, const CopiedFiles& copied, ManifestProcessFiles* facts) {
+  facts->files = copied.files;
+  facts->bytes = copied.bytes;
+  facts->refused = copied.left_out;
+  facts->refused_bytes = copied.left_out_bytes;
+  for (const LeftOut& one : copied.examples) facts->examples.push_back({one.path, one.why});
+  facts->problem = ProblemOf(report, copied);
+  facts->state = facts->problem.empty() ? "complete" : copied.files > 0 ? "partial" : "failed";
+}
+
 }  // namespace
 
 void SessionFiles::Take(const TrainingProcess& process, const attach::CollectorReport& report,
@@ -32,20 +42,28 @@ void SessionFiles::Take(const TrainingProcess& process, const attach::CollectorR
   copy->report = report;
   copy->user = process.uid;
   copy->directory = std::move(directory);
-  copy->result.pid = process.pid;
-  ++under_way_;
+  copy->facts.pid = process.pid;
+  copy->facts.rank = process.rank;
   if (abandoned_ || folders_ >= kMaxFolders) {
     CopiedFiles refused;
     refused.status = abandoned_ ? DeadlineExceeded("the session has ended meanwhile")
                                 : ResourceExhausted("too many processes have left files");
-    End(copy, refused);
-    return;
+    return End(copy, refused);
   }
-  ++folders_;
   // A process may take part twice: the number of the folder keeps them apart.
-  const std::string name = fmt::format("aclprof_{}_{}", process.pid, folders_);
-  copy->result.folder = std::string(kOwnPrefix) + name;
-  deps_.make_folder(name, [weak = weak_from_this(), &control = deps_.control, copy](Result<UniqueFd> folder) {
+  copy->facts.directory = fmt::format("aclprof_{}_{}", process.pid, ++folders_);
+  waiting_.push_back(std::move(copy));
+  Next();
+}
+
+// One at a time: each is told how much room is left, and has the disk to itself.
+void SessionFiles::Next() {
+  if (copying_ || waiting_.empty()) return;
+  copying_ = true;
+  std::shared_ptr<Copy> copy = std::move(waiting_.front());
+  waiting_.pop_front();
+  ManifestProcessFiles facts = copy->facts;
+  deps_.dump.begin(std::move(facts), [weak = weak_from_this(), &control = deps_.control, copy](Result<UniqueFd> folder) {
     auto made = std::make_shared<Result<UniqueFd>>(std::move(folder));
     control.Post([weak, copy, made] {
       if (const auto self = weak.lock()) self->Begin(copy, std::move(*made));
@@ -58,14 +76,18 @@ void SessionFiles::Begin(std::shared_ptr<Copy> copy, Result<UniqueFd> folder) {
   CopiedFiles failed;
   if (!folder.ok()) failed.status = folder.status();
   if (abandoned_) failed.status = DeadlineExceeded("the session has ended meanwhile");
-  if (!failed.status.ok()) return End(copy, failed);
+  if (!failed.status.ok()) return End(copy, std::move(failed));
   FileCopier::Order order;
   order.from = std::move(*copy->directory);
   order.user = copy->user;
   order.to = std::move(folder).value();
   order.owner = deps_.owner;
-  order.limits.bytes = deps_.max_bytes - std::min(deps_.max_bytes, bytes_);
+  order.limits.bytes = UINT64_MAX;
   order.limits.until_steady_ns = deps_.clock.SteadyNs() + kCopyNs;
+  order.limits.cancelled = cancelled_;
+  order.limits.reserve = [reserve = deps_.dump.reserve, until_ns = order.limits.until_steady_ns](uint64_t bytes) {
+    return reserve(bytes, until_ns);
+  };
   deps_.copier.Copy(std::move(order), [weak = weak_from_this(), copy](CopiedFiles copied) {
     if (const auto self = weak.lock()) self->End(copy, std::move(copied));
   });
@@ -73,23 +95,30 @@ void SessionFiles::Begin(std::shared_ptr<Copy> copy, Result<UniqueFd> folder) {
 
 void SessionFiles::End(const std::shared_ptr<Copy>& copy, CopiedFiles copied) {
   DCHECK_ON(deps_.control);
-  ProcessFiles& result = copy->result;
-  result.files = copied.files;
-  result.bytes = copied.bytes;
-  result.left_out = copied.left_out;
-  result.problem = ProblemOf(copy->report, copied);
-  bytes_ += copied.bytes;
   // In any case it is over for the process.
   deps_.directory.NotifyTaken(copy->attach_id, {copy->report.session_id, static_cast<int>(copied.status.code()),
                                                 copied.status.message()});
-  results_.push_back(std::move(result));
-  --under_way_;
+  Describe(copy->report, copied, &copy->facts);
+  deps_.dump.end(copy->facts, copied.reserved - std::min(copied.reserved, copied.bytes), std::move(copied.list));
+  if (!copy->facts.directory.empty()) {
+    copy->facts.directory.insert(0, kOwnPrefix);
+    copying_ = false;
+  }
+  results_.push_back(std::move(copy->facts));
+  Next();
   if (idle() && !abandoned_) deps_.on_idle();
 }
 
 void SessionFiles::Abandon() {
   DCHECK_ON(deps_.control);
   abandoned_ = true;
+  cancelled_->store(true, std::memory_order_relaxed);
+  for (const auto& copy : std::exchange(waiting_, {})) {
+    CopiedFiles late;
+    late.status = DeadlineExceeded("the session has ended meanwhile");
+    copy->facts.directory.clear();
+    End(copy, std::move(late));
+  }
 }
 
 }  // namespace profd

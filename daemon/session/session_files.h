@@ -1,10 +1,12 @@
-// What the processes of a session leave as files (aclprof): the copies under way into the session's dump, and what
-// became of each. Control strand.
+// What the processes of a session leave as files (aclprof): the copies into the session's dump, one after the other, and
+// what became of each. Control strand.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,34 +17,30 @@
 #include "base/strand.h"
 #include "daemon/jobs/collected_files.h"
 #include "daemon/jobs/job_directory.h"
+#include "dump/manifest.h"
 
 namespace profd {
 
-// The files of one process.
-struct ProcessFiles {
-  pid_t pid = 0;
-  std::string folder;  // of the dump
-  uint64_t files = 0;
-  uint64_t bytes = 0;
-  uint64_t left_out = 0;
-  std::string problem;  // what is missing and why; empty: all of it is there
-};
-
 class SessionFiles : public std::enable_shared_from_this<SessionFiles> {
  public:
+  // Of one process.
   static constexpr int64_t kCopyNs = 120 * kNsPerSecond;
   // Of all processes together.
   static constexpr uint64_t kMaxFolders = 256;
 
+  // The dump's part; see WriterSession.
+  struct Dump {
+    std::function<void(ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done)> begin;
+    std::function<Status(uint64_t bytes, int64_t until_steady_ns)> reserve;
+    std::function<void(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files)> end;
+  };
   struct Deps {
     Strand& control;
     const Clock& clock;
     JobDirectory& directory;
     FileCopier& copier;
-    // A new folder among the dump's own files; answers once, on any thread.
-    std::function<void(const std::string& name, std::function<void(Result<UniqueFd>)> done)> make_folder;
+    Dump dump;
     DumpOwner owner;
-    uint64_t max_bytes = 0;  // of all processes together
     // No copy is under way any more.
     std::function<void()> on_idle;
   };
@@ -50,8 +48,10 @@ class SessionFiles : public std::enable_shared_from_this<SessionFiles> {
 
   // A process of the session hands its directory over.
   void Take(const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory);
-  bool idle() const { return under_way_ == 0; }
-  const std::vector<ProcessFiles>& results() const { return results_; }
+  bool idle() const { return waiting_.empty() && !copying_; }
+  const std::vector<ManifestProcessFiles>& results() const { return results_; }
+  // Where the dump has put them.
+  void SetPlaced(std::vector<ManifestProcessFiles> placed) { results_ = std::move(placed); }
   // What is still under way comes too late for the dump; the processes are notified.
   void Abandon();
 
@@ -61,17 +61,19 @@ class SessionFiles : public std::enable_shared_from_this<SessionFiles> {
     attach::CollectorReport report;
     uid_t user = 0;
     std::shared_ptr<UniqueFd> directory;
-    ProcessFiles result;
+    ManifestProcessFiles facts;
   };
+  void Next();
   void Begin(std::shared_ptr<Copy> copy, Result<UniqueFd> folder);
   void End(const std::shared_ptr<Copy>& copy, CopiedFiles copied);
 
   const Deps deps_;
-  size_t under_way_ = 0;
+  std::deque<std::shared_ptr<Copy>> waiting_;
+  bool copying_ = false;
   uint64_t folders_ = 0;
-  uint64_t bytes_ = 0;
   bool abandoned_ = false;
-  std::vector<ProcessFiles> results_;
+  const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  std::vector<ManifestProcessFiles> results_;
 };
 
 }  // namespace profd

@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
 #include "daemon/session/testing/fake_job_directory.h"
 #include "dump/test_support.h"
 
@@ -18,11 +21,21 @@ using ::testing::HasSubstr;
 class SessionFilesTest : public ::testing::Test {
  protected:
   SessionFilesTest() : executor_("test", 1), control_(executor_), copier_(control_, clock_) {
-    SessionFiles::Deps deps{control_, clock_, directory_, copier_, nullptr, Myself(), 1 << 20, nullptr};
-    deps.make_folder = [this](const std::string& name, const std::function<void(Result<UniqueFd>)>& done) {
+    SessionFiles::Deps deps{control_, clock_, directory_, copier_, {}, Myself(), nullptr};
+    deps.dump.begin = [this](const ManifestProcessFiles& facts, const std::function<void(Result<UniqueFd>)>& done) {
       if (!folder_status_.ok()) return done(folder_status_);
-      std::filesystem::create_directory(dump_ / name);
-      done(UniqueFd(::open((dump_ / name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+      const std::string path = dump_ / facts.directory;
+      std::filesystem::create_directory(path);
+      done(UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+    };
+    deps.dump.reserve = [this](uint64_t bytes, int64_t) {
+      if (bytes > room_) return ResourceExhausted("the dump may hold 1 byte");
+      room_ -= bytes;
+      return Status::Ok();
+    };
+    deps.dump.end = [this](ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
+      room_ += unused;
+      ended_.emplace_back(std::move(facts), std::move(files));
     };
     deps.on_idle = [this] {
       const std::lock_guard lock(mutex_);
@@ -69,6 +82,8 @@ class SessionFilesTest : public ::testing::Test {
   TempDir dump_, process_;
   ManualClock clock_;
   Status folder_status_;
+  std::atomic<uint64_t> room_{1 << 20};
+  std::vector<std::pair<ManifestProcessFiles, std::vector<ProcessFile>>> ended_;
   testing::FakeJobDirectory directory_;
   Executor executor_;
   Strand control_;
@@ -87,7 +102,8 @@ TEST_F(SessionFilesTest, EachProcessGetsAFolder) {
   OnControl([this] {
     EXPECT_TRUE(files_->idle());
     ASSERT_EQ(files_->results().size(), 2u);
-    EXPECT_EQ(files_->results()[0].folder, "host/profd/aclprof_11_1");
+    EXPECT_EQ(files_->results()[0].directory, "host/profd/aclprof_11_1");
+    EXPECT_EQ(files_->results()[0].state, "complete");
     EXPECT_EQ(files_->results()[0].files, 1u);
     EXPECT_EQ(files_->results()[0].bytes, 5u);
     EXPECT_EQ(files_->results()[0].problem, "");
@@ -95,6 +111,13 @@ TEST_F(SessionFilesTest, EachProcessGetsAFolder) {
     ASSERT_EQ(directory_.taken().size(), 2u);
     EXPECT_EQ(directory_.taken()[0].first, 11u);
     EXPECT_EQ(directory_.taken()[0].second.code, 0);
+    ASSERT_EQ(ended_.size(), 2u);
+    EXPECT_EQ(ended_[0].first.directory, "aclprof_11_1") << "as it was begun";
+    ASSERT_EQ(ended_[0].second.size(), 1u);
+    EXPECT_EQ(ended_[0].second[0].path, "stars_soc");
+    EXPECT_EQ(ended_[0].second[0].bytes, 5u);
+    EXPECT_EQ(ended_[0].second[0].crc32c, Crc32c(AsBytes(std::string_view("12345"))));
+    EXPECT_EQ(room_, (1u << 20) - 10) << "what was not used is given back";
   });
 }
 
@@ -117,7 +140,11 @@ TEST_F(SessionFilesTest, TheLimitIsOfAllProcesses) {
   ASSERT_TRUE(WaitIdle(2));
   OnControl([this] {
     EXPECT_EQ(files_->results()[0].problem, "");
-    EXPECT_THAT(files_->results()[1].problem, HasSubstr("more than"));
+    EXPECT_EQ(files_->results()[1].state, "partial") << "what is small still fits";
+    EXPECT_EQ(files_->results()[1].files, 1u);
+    EXPECT_EQ(files_->results()[1].refused, 1u);
+    EXPECT_EQ(files_->results()[1].refused_bytes, 800u << 10);
+    EXPECT_THAT(files_->results()[1].problem, HasSubstr("large (the dump may hold 1 byte)"));
     EXPECT_EQ(directory_.taken()[1].second.code, static_cast<int>(StatusCode::kResourceExhausted));
   });
 }

@@ -416,9 +416,10 @@ void Session::DescribeFiles(v1::Outcome* out) const {
   if (files_ == nullptr) return;
   uint64_t bytes = 0;
   std::string detail = out->detail();
-  for (const ProcessFiles& of_process : files_->results()) {
+  for (const ManifestProcessFiles& of_process : files_->results()) {
     bytes += of_process.bytes;
-    detail += fmt::format("; process {}: {} files in {}", of_process.pid, of_process.files, of_process.folder);
+    const std::string where = of_process.layout == "merged" ? "among the dump's" : "in " + of_process.directory;
+    detail += fmt::format("; process {}: {} files {}", of_process.pid, of_process.files, where);
     if (!of_process.problem.empty()) detail += " (" + of_process.problem + ")";
   }
   out->set_bytes(bytes);

@@ -168,13 +168,17 @@ bool Session::OnFiles(const TrainingProcess& process, const attach::CollectorRep
 void Session::MakeFiles() {
   const bool possible = dump_ != nullptr && deps_.jobs_or_null != nullptr && deps_.copier_or_null != nullptr;
   if (!possible || !collect_.leaves_files()) return;
-  SessionFiles::Deps deps{deps_.control, deps_.host.clock, *deps_.jobs_or_null, *deps_.copier_or_null, nullptr, {}, 0,
-                          nullptr};
-  deps.make_folder = [dump = dump_](const std::string& name, std::function<void(Result<UniqueFd>)> done) {
-    dump->MakeOwnFolder(name, std::move(done));
+  SessionFiles::Deps deps{deps_.control, deps_.host.clock, *deps_.jobs_or_null, *deps_.copier_or_null, {}, {}, nullptr};
+  deps.dump.begin = [dump = dump_](ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done) {
+    dump->BeginProcessFiles(std::move(facts), std::move(done));
+  };
+  deps.dump.reserve = [dump = dump_](uint64_t bytes, int64_t until_steady_ns) {
+    return dump->ReserveForFiles(bytes, until_steady_ns);
+  };
+  deps.dump.end = [dump = dump_](ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
+    dump->EndProcessFiles(std::move(facts), unused, std::move(files));
   };
   deps.owner = {owner_.uid, owner_.gid};
-  deps.max_bytes = plan_.max_bytes;
   deps.on_idle = [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->WhenHandedOver();
   };

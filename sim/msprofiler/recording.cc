@@ -11,6 +11,7 @@
 #include <ctime>
 #include <utility>
 
+#include "sim/device_clock.h"
 #include "sim/host_counter.h"
 #include "sim/msprofiler/config.h"
 #include "sim/msprofiler/control_text.h"
@@ -57,8 +58,11 @@ struct L2Record {
 };
 static_assert(sizeof(L2Record) == 72);
 
-uint64_t DeviceCount(int64_t raw_ns) {
-  return static_cast<uint64_t>(raw_ns) * static_cast<uint64_t>(kDeviceMhz) / 1000;
+// The counter that the driver of this device reports, too (of a scenario that does not choose a seed).
+uint64_t DeviceCount(uint32_t device, int64_t raw_ns) {
+  constexpr uint64_t kSeed = 1;
+  const DeviceClock clock(kSeed, static_cast<int>(device), static_cast<int64_t>(kDeviceMhz * 1e6));
+  return clock.Counter(clock.FromHost(raw_ns));
 }
 
 template <class T>
@@ -133,7 +137,7 @@ void Recording::PutControl(ResultFiles& to, int device) {
   to.PutControl("sample.json", SampleJson(facts));
   to.PutControl("start_info", StartInfo(clock_.WallNs(), raw_ns));
   to.PutControl("host_start.log", HostStartLog(device, raw_ns, host_count));
-  if (device != kHostId) to.PutControl("dev_start.log", DevStartLog(raw_ns, DeviceCount(raw_ns)));
+  if (device != kHostId) to.PutControl("dev_start.log", DevStartLog(raw_ns, DeviceCount(static_cast<uint32_t>(device), raw_ns)));
 }
 
 int Recording::AddDevice(uint32_t device) {
@@ -227,7 +231,7 @@ void Recording::ReadLog(uint32_t device, DeviceFiles& to) {
 }
 
 void Recording::OnLog(uint32_t device, DeviceFiles& to, const acl::LogRecord& record) {
-  const uint64_t count = DeviceCount(record.time_ns);
+  const uint64_t count = DeviceCount(device, record.time_ns);
   if (record.kind == acl::kTaskTrace) {
     if ((wanted_.bits & kTrainingTrace) == 0) return;
     TsTrack track;

@@ -1,0 +1,397 @@
+// What the vendor's profiler left in processes of the session: from the folders it was copied to, to where the vendor's
+// tools find it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "dump/data_name.h"
+#include "dump/session_dump.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxControlText = 1u << 20;
+constexpr size_t kMaxExamples = 16;
+constexpr int kDepth = 8;
+constexpr std::string_view kDone = ".done";
+
+void AddText(std::string* to, const std::string& text) { *to += (to->empty() ? "" : "; ") + text; }
+
+std::string NameOfControl(std::string_view name, int device) {
+  if (device == kVendorHostId || name == "sample.json") return std::string(name);
+  return fmt::format("{}.{}", name, device);
+}
+
+std::string TextOf(int dir, std::string_view control, int device) {
+  Result<UniqueFd> fd = OpenFileAt(dir, NameOfControl(control, device));
+  if (!fd.ok()) return {};
+  return ReadWhole(fd->get(), kMaxControlText).value_or("");
+}
+
+StartClocks ClocksOf(int dir, int device) {
+  StartClocks clocks{TextOf(dir, "info.json", device), TextOf(dir, "host_start.log", device), {}};
+  if (device != kVendorHostId) clocks.dev_start = TextOf(dir, "dev_start.log", device);
+  return clocks;
+}
+
+// Never over what is there.
+Status Move(int from, const std::string& name, int to, const std::string& new_name) {
+  if (::renameat2(from, name.c_str(), to, new_name.c_str(), RENAME_NOREPLACE) == 0) return Status::Ok();
+  // Not every file system can do that.
+  struct stat there {};
+  const bool free = errno == EINVAL && ::fstatat(to, new_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+  if (free && ::renameat(from, name.c_str(), to, new_name.c_str()) == 0) return Status::Ok();
+  return Status::FromErrno(errno, fmt::format("move {}", name));
+}
+
+// `name` in `dir` and below it, as far as it holds no files.
+void RemoveEmpty(int dir, const std::string& name, int depth) {
+  Result<UniqueFd> folder = OpenDirAt(dir, name);
+  if (!folder.ok()) return;
+  Result<std::vector<std::string>> names = ListNames(folder->get());
+  for (const std::string& below : names.value_or({})) {
+    if (depth > 0) RemoveEmpty(folder->get(), below, depth - 1);
+  }
+  ::unlinkat(dir, name.c_str(), AT_REMOVEDIR);
+}
+
+}  // namespace
+
+void SessionDump::JournalFacts(const ManifestProcessFiles& facts) {
+  JournalFiles line;
+  line.folder = OwnFileName(facts.directory);
+  if (line.folder.empty()) return;
+  line.pid = facts.pid;
+  line.rank = facts.rank.value_or(-1);
+  line.state = facts.state;
+  line.files = facts.files;
+  line.bytes = facts.bytes;
+  line.refused = facts.refused;
+  slice_index_.Files(line);
+}
+
+Result<UniqueFd> SessionDump::BeginProcessFiles(ManifestProcessFiles facts) {
+  const std::string folder = facts.directory;
+  if (!IsSafeName(folder)) return InvalidArgument(fmt::format("{} is no name of a folder", folder));
+  if (finished_) return FailedPrecondition("the dump is complete");
+  Result<UniqueFd> made = MakeDirAt(own_dir_.get(), folder, options_.owner);
+  if (!made.ok()) return made;
+  facts.directory = std::string(kOwnPrefix) + folder;
+  facts.layout = "apart";
+  facts.state = "copying";
+  JournalFacts(facts);
+  copied_.push_back({folder, facts.pid, {}, {}});
+  manifest_.process_files.push_back(std::move(facts));
+  manifest_touched_ = true;
+  return made;
+}
+
+Status SessionDump::ReserveForFiles(uint64_t bytes) {
+  if (finished_) return FailedPrecondition("the dump is complete");
+  const uint64_t limit = options_.max_bytes;
+  if (limit != 0 && bytes_written() + bytes + Reserved() > limit) {
+    return AtStorageLimit(fmt::format("the dump may hold {} bytes", limit));
+  }
+  taken_bytes_ += bytes;
+  space_known_ = 0;
+  return Status::Ok();
+}
+
+void SessionDump::EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
+  taken_bytes_ -= std::min(unused, taken_bytes_);
+  manifest_touched_ = true;
+  const auto tree = std::find_if(copied_.begin(), copied_.end(),
+                                 [&](const CopiedTree& one) { return one.folder == facts.directory; });
+  facts.layout = "apart";
+  if (tree == copied_.end()) {
+    facts.directory.clear();  // there is none
+    manifest_.process_files.push_back(std::move(facts));
+    return;
+  }
+  final_entries_ += files.size();
+  tree->moved.assign(files.size(), false);
+  tree->files = std::move(files);
+  facts.directory = std::string(kOwnPrefix) + tree->folder;
+  JournalFacts(facts);
+  FactsOf(*tree) = std::move(facts);
+}
+
+ManifestProcessFiles& SessionDump::FactsOf(const CopiedTree& tree) {
+  const std::string directory = std::string(kOwnPrefix) + tree.folder;
+  for (ManifestProcessFiles& facts : manifest_.process_files) {
+    if (facts.directory == directory) return facts;
+  }
+  return manifest_.process_files.emplace_back();
+}
+
+// Places without info.json cost the analyser the whole export.
+std::vector<SessionDump::ProfilerRun> SessionDump::FindRuns() {
+  std::vector<ProfilerRun> runs;
+  for (CopiedTree& tree : copied_) {
+    std::set<std::pair<std::string, std::string>> informed;
+    std::map<std::string, std::map<std::string, std::vector<size_t>>> found;
+    for (size_t i = 0; i < tree.files.size(); ++i) {
+      ProcessPath path;
+      if (!ParseProcessPath(tree.files[i].path, &path)) continue;
+      found[std::string(path.prof)][std::string(path.place)].push_back(i);
+      if (path.rest == NameOfControl("info.json", path.device < 0 ? kVendorHostId : path.device)) {
+        informed.emplace(path.prof, path.place);
+      }
+    }
+    Result<UniqueFd> folder = OpenDirAt(own_dir_.get(), tree.folder);
+    for (auto& [prof, places] : found) {
+      std::erase_if(places, [&prof = prof, &informed](const auto& place) {
+        return !informed.contains({prof, place.first});
+      });
+      if (places.empty() || !folder.ok()) continue;
+      Result<UniqueFd> dir = OpenDirAt(folder->get(), prof);
+      if (dir.ok()) runs.push_back({&tree, prof, std::move(*dir), std::move(places)});
+    }
+  }
+  return runs;
+}
+
+Status SessionDump::CheckMerge(const ProfilerRun& run) {
+  for (const auto& [name, files] : run.places) {
+    for (DataFolder& place : places_) {
+      if (place.name == name) RETURN_IF_ERROR(CheckMerge(run, name, place));
+    }
+  }
+  return Status::Ok();
+}
+
+Status SessionDump::CheckMerge(const ProfilerRun& run, const std::string& name, DataFolder& place) {
+  Result<UniqueFd> dir = OpenDirAt(run.dir.get(), name);
+  if (!dir.ok()) return dir.status();
+  return CheckSameClocks(ClocksOf(place.dir.get(), place.device), ClocksOf(dir->get(), place.device),
+                         place.device == kVendorHostId ? -1 : place.device)
+      .Annotate(name);
+}
+
+void SessionDump::KeepApart(const CopiedTree& tree, const std::string& path, std::string why) {
+  ManifestProcessFiles& facts = FactsOf(tree);
+  if (facts.examples.size() < kMaxExamples) facts.examples.push_back({path, std::move(why)});
+}
+
+bool SessionDump::MergeFile(CopiedTree& tree, size_t file, int from, DataFolder& place) {
+  const std::string& path = tree.files[file].path;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  Status moved = by_name_.contains(KeyOf(place.device, BaseOfProcessFile(name)))
+                     ? AlreadyExists("profd records this itself")
+                     : Move(from, name, place.data.get(), name);
+  if (!moved.ok()) {
+    KeepApart(tree, path, moved.message());
+    return false;
+  }
+  place.bytes += tree.files[file].bytes;
+  tree.moved[file] = true;
+  if (!name.ends_with(kDone)) {
+    control_files_[fmt::format("{}/data/{}", place.name, name)] = {tree.files[file].crc32c, {}, tree.pid};
+  }
+  return true;
+}
+
+Status SessionDump::MergeControls(int from, DataFolder& place) {
+  const bool host = place.device == kVendorHostId;
+  for (const char* control : {"info.json", "sample.json"}) {
+    const std::string ours = TextOf(place.dir.get(), control, place.device);
+    const std::string theirs = TextOf(from, control, place.device);
+    if (theirs.empty()) continue;
+    Result<std::string> merged = control == std::string_view("info.json") ? MergeInfoJson(ours, theirs, host)
+                                                                         : MergeSampleJson(ours, theirs);
+    if (!merged.ok()) return merged.status();
+    const std::string name = NameOfControl(control, place.device);
+    RETURN_IF_ERROR(ReplaceFile(io_, place.dir.get(), name, *merged, options_.owner, false));
+    RETURN_IF_ERROR(ReplaceFile(io_, place.dir.get(), name + std::string(kDone), ControlDone(merged->size()),
+                                options_.owner, false));
+    control_files_[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(*merged))};
+    taken_bytes_ += merged->size() - std::min(ours.size(), merged->size());
+  }
+  return Status::Ok();
+}
+
+void SessionDump::MergePlace(ProfilerRun& run, const std::string& name, DataFolder& place) {
+  CopiedTree& tree = *run.tree;
+  Result<UniqueFd> dir = OpenDirAt(run.dir.get(), name);
+  if (!dir.ok()) return KeepApart(tree, run.prof + "/" + name, dir.status().message());
+  if (Status merged = MergeControls(dir->get(), place); !merged.ok()) {
+    return KeepApart(tree, run.prof + "/" + name, merged.message());
+  }
+  Result<UniqueFd> data = OpenDirAt(dir->get(), "data");
+  for (const size_t file : run.places.at(name)) {
+    ProcessPath path;
+    if (!ParseProcessPath(tree.files[file].path, &path)) continue;
+    const std::string_view rest = path.rest;
+    if (path.data() && data.ok() && rest.find('/', 5) == std::string_view::npos) {
+      MergeFile(tree, file, data->get(), place);
+    } else if (!ControlOfProcessFile(rest, path.device).empty()) {
+      // What it says is in the dump's own by now.
+      tree.moved[file] = io_.Unlink(dir->get(), std::string(rest)) == 0;
+    } else {
+      KeepApart(tree, tree.files[file].path, "not a file that the vendor's analyser reads here");
+    }
+  }
+}
+
+// A device that the dump has no folder for.
+bool SessionDump::MovePlace(ProfilerRun& run, const std::string& name) {
+  CopiedTree& tree = *run.tree;
+  if (Status moved = Move(run.dir.get(), name, top_.get(), name); !moved.ok()) {
+    KeepApart(tree, run.prof + "/" + name, moved.message());
+    return false;
+  }
+  for (const size_t file : run.places.at(name)) {
+    const std::string path = tree.files[file].path.substr(run.prof.size() + 1);
+    tree.moved[file] = true;
+    if (!path.ends_with(kDone)) control_files_[path] = {tree.files[file].crc32c, {}, tree.pid};
+  }
+  return true;
+}
+
+void SessionDump::Merge(ProfilerRun& run) {
+  for (const auto& [name, files] : run.places) {
+    const auto place = std::find_if(places_.begin(), places_.end(),
+                                    [&name = name](const DataFolder& one) { return one.name == name; });
+    place == places_.end() ? static_cast<void>(MovePlace(run, name)) : MergePlace(run, name, *place);
+  }
+  NoteApart(*run.tree);
+  ManifestProcessFiles& facts = FactsOf(*run.tree);
+  const bool whole = facts.problem.empty();
+  if (!whole && facts.state == "complete") facts.state = "partial";
+  facts.layout = "merged";
+  facts.directory = name_;
+  facts.files = 0;
+  facts.bytes = 0;
+  for (const ProcessFile& file : run.tree->files) {
+    facts.files += 1;
+    facts.bytes += file.bytes;
+  }
+}
+
+// What stays where it was copied to.
+void SessionDump::NoteApart(const CopiedTree& tree) {
+  size_t apart = 0;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < tree.files.size(); ++i) {
+    if (tree.moved[i] || tree.files[i].path.ends_with(kDone)) continue;
+    ++apart;
+    bytes += tree.files[i].bytes;
+    control_files_[fmt::format("{}{}/{}", kOwnPrefix, tree.folder, tree.files[i].path)] = {tree.files[i].crc32c, {},
+                                                                                           tree.pid};
+  }
+  const bool any_moved = std::find(tree.moved.begin(), tree.moved.end(), true) != tree.moved.end();
+  if (apart == 0 || !any_moved) return;
+  ManifestProcessFiles& facts = FactsOf(tree);
+  facts.files = apart;
+  facts.bytes = bytes;
+  AddText(&facts.problem, fmt::format("{} files stay in {}{}: {}", apart, kOwnPrefix, tree.folder,
+                                      facts.examples.empty() ? "their places are incomplete" : facts.examples.back().why));
+}
+
+Status SessionDump::WriteBesideManifest(const ProfilerRun& run, const ManifestProcessFiles& facts, int dir) {
+  Manifest manifest = manifest_;
+  manifest.state = DumpState::kDone;
+  manifest.reason = fmt::format("files of the vendor's profiler in process {}, of {}", facts.pid, name_);
+  manifest.pid = facts.pid;
+  if (facts.rank) manifest.rank = facts.rank;
+  std::erase_if(manifest.processes, [&](const ManifestProcess& process) { return process.pid != facts.pid; });
+  manifest.channels.clear();
+  manifest.clocks.clear();
+  manifest.warnings.clear();
+  manifest.files.clear();
+  manifest.data_bytes = 0;
+  manifest.process_files = {facts};
+  for (const auto& [name, files] : run.places) {
+    for (const size_t file : files) {
+      const ProcessFile& copied = run.tree->files[file];
+      if (!run.tree->moved[file] || copied.path.ends_with(kDone)) continue;
+      ManifestFile& one = manifest.files.emplace_back();
+      one.path = copied.path.substr(run.prof.size() + 1);
+      one.bytes = copied.bytes;
+      one.crc32c = copied.crc32c;
+      one.state = "closed";
+      one.pid = facts.pid;
+      manifest.data_bytes += copied.bytes;
+    }
+  }
+  const std::string text = Serialize(manifest);
+  taken_bytes_ += text.size();
+  return WriteNewFile(io_, dir, std::string(kManifestFile), text, options_.owner);
+}
+
+Status SessionDump::PutBeside(ProfilerRun& run, int parent, bool first) {
+  // Two processes may have chosen one name; the analyser wants digits, digits, letters.
+  Result<UniqueFd> dir = run.prof == name_ ? AlreadyExists(run.prof) : MakeDirAt(parent, run.prof, options_.owner);
+  std::string name = run.prof;
+  if (dir.status().code() == StatusCode::kAlreadyExists) {
+    name = fmt::format("PROF_{}_{}_{}", run.tree->pid, std::distance(copied_.data(), run.tree) + 1,
+                       run.prof.substr(run.prof.rfind('_') + 1));
+    dir = MakeDirAt(parent, name, options_.owner);
+  }
+  if (!dir.ok()) return dir.status();
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  for (const auto& [place, of_place] : run.places) {
+    RETURN_IF_ERROR(Move(run.dir.get(), place, dir->get(), place));
+    for (const size_t file : of_place) {
+      run.tree->moved[file] = true;
+      ++files;
+      bytes += run.tree->files[file].bytes;
+    }
+  }
+  ManifestProcessFiles facts = FactsOf(*run.tree);
+  facts.layout = "beside";
+  facts.directory = name;
+  facts.files = files;
+  facts.bytes = bytes;
+  if (!first) facts.problem.clear();
+  RETURN_IF_ERROR(WriteBesideManifest(run, facts, dir->get()));
+  // Behind those of the folders, which are still looked for by their directory.
+  manifest_.process_files.push_back(std::move(facts));
+  return Status::Ok();
+}
+
+void SessionDump::PlaceProcessFiles(DumpRoot& root) {
+  if (finished_ || copied_.empty()) return;
+  manifest_touched_ = true;
+  for (ManifestProcessFiles& facts : manifest_.process_files) {
+    if (facts.state != "copying") continue;
+    facts.state = "partial";
+    facts.problem = "the files were not copied in time";
+  }
+  std::vector<ProfilerRun> runs = FindRuns();
+  Status merge = runs.size() == 1 ? CheckMerge(runs.front()) : Status::Ok();
+  if (runs.size() == 1 && merge.ok()) {
+    Merge(runs.front());
+  } else if (!runs.empty()) {
+    if (!merge.ok()) AddText(&FactsOf(*runs.front().tree).problem, "not among the dump's own files: " + merge.message());
+    Result<UniqueFd> parent = root.MakeRun(name_, options_.owner);
+    const CopiedTree* before = nullptr;
+    for (ProfilerRun& run : runs) {
+      const Status put = parent.ok() ? PutBeside(run, parent->get(), run.tree != before) : parent.status();
+      if (!put.ok()) AddText(&FactsOf(*run.tree).problem, put.message());
+      before = run.tree;
+    }
+  }
+  std::set<std::string> emptied;
+  for (const CopiedTree& tree : copied_) {
+    const bool merged = runs.size() == 1 && merge.ok() && runs.front().tree == &tree;
+    if (!merged) NoteApart(tree);
+    RemoveEmpty(own_dir_.get(), tree.folder, kDepth);
+    if (!merged && !OpenDirAt(own_dir_.get(), tree.folder).ok()) emptied.insert(std::string(kOwnPrefix) + tree.folder);
+  }
+  std::erase_if(manifest_.process_files, [&](const ManifestProcessFiles& facts) {
+    return emptied.contains(facts.directory);
+  });
+}
+
+}  // namespace profd

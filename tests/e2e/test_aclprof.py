@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""What only the vendor's aclprof measures: its files, from simulated training jobs into the session's dump."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from test_activity import ActivityCase
+from profd_harness import REPO, eventually, main
+
+PROF = re.compile(r"PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")  # dump-format 1.1
+
+
+class FilesCase(ActivityCase):
+    def start(self, job, *options):
+        return self.daemon.ctl("start", "--job", job.job_id, "--collector", "hbm=10", *options)
+
+    def one_rank(self, **how):
+        with open(os.path.join(REPO, "sim", "app", "jobs", "conv-2.toml"), encoding="utf-8") as file:
+            text = file.read().replace("data_parallel = 2", "data_parallel = 1")
+        return self.train(text=text, **how)
+
+    def names_below(self, folder):
+        found = {}
+        for path, _, names in os.walk(folder):
+            found.update({name: os.path.getsize(os.path.join(path, name)) for name in names})
+        return found
+
+    def process_files(self, prof):
+        return self.manifest(prof)["process_files"]
+
+    def own(self, dump):
+        """profd's own PROF directory of a run."""
+        return os.path.join(dump, os.path.basename(dump))
+
+    def assert_operators(self, folder, rank):
+        files = self.names_below(folder)
+        for name, record in (("aging.compact.task_track.slice_0", 64), (f"stars_soc.data.{rank}.slice_0", 64),
+                             (f"ffts_profile.data.{rank}.slice_0", 128), (f"l2_cache.data.{rank}.slice_0", 72)):
+            self.assertIn(name, files)
+            self.assertGreater(files[name], 0, name)
+            self.assertEqual(files[name] % record, 0, name)
+
+    def assert_no_foreign_folders(self, prof):
+        """The vendor's analyser descends into every folder that it does not know, and then exports nothing."""
+        folders = [name for name in os.listdir(prof) if os.path.isdir(os.path.join(prof, name))]
+        self.assertTrue(folders)
+        for name in folders:
+            self.assertRegex(name, r"^(host|device_\d+)$")
+
+
+class LayoutTest(FilesCase):
+    def test_one_process_shares_the_directory_of_profd(self):
+        job = self.one_rank()
+        pid = job.attached(self.daemon, 1)[0]
+        session = self.start(job, "--aic-metrics", "PipeUtilization", "--l2", "on", "--task-time", "l1")
+        self.served(session["session_id"], "aic_metrics")
+        time.sleep(1)  # of training
+        ended = self.stop(session)
+        self.assertEqual(ended["state"], "done", ended)
+        dump = ended["dump_path"]
+        (facts,) = self.process_files(dump)
+        self.assertEqual((facts["pid"], facts["layout"], facts["state"], facts["problem"]), (pid, "merged", "complete", ""),
+                         facts)
+        self.assertEqual(facts["directory"], os.path.basename(dump))
+        self.assert_operators(dump, 0)
+        self.assert_no_foreign_folders(dump)
+        self.assertEqual([name for name in os.listdir(os.path.join(dump, "host", "profd")) if "aclprof" in name], [])
+        # Both on one timeline: one pair of clocks, and what each of them recorded.
+        self.assertIn("hbm.data.0.slice_0", os.listdir(os.path.join(dump, "device_0", "data")))
+        for place in ("host", "device_0"):
+            with open(os.path.join(dump, place, "sample.json"), encoding="utf-8") as file:
+                lines = file.read().splitlines()
+            self.assertEqual(len(lines), 1)
+            sample = json.loads(lines[0])
+            self.assertEqual((sample["ai_core_metrics"], sample["taskTime"], sample["prof_level"]),
+                             ("PipeUtilizationExct", "on", "l1"))
+            self.assertIn("hbmInterval", sample)
+        size = sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(dump) for name in names)
+        self.assertAlmostEqual(int(ended["dump_bytes"]), size, delta=size // 10, msg="what was copied counts")
+        of_process = [file for file in self.manifest(dump)["files"] if file.get("pid") == pid]
+        self.assertTrue(all("crc32c" in file for file in of_process) and of_process)
+        self.assert_verified(dump)
+        with open(os.path.join(dump, "device_0", "data", "stars_soc.data.0.slice_0"), "r+b") as file:
+            file.write(b"\xff")
+        self.assertEqual(self.daemon.run("verify", dump).returncode, 5)
+
+    def test_several_processes_are_a_run(self):
+        job = self.train()
+        ranks = job.attached(self.daemon, 2)
+        session = self.start(job, "--aic-metrics", "PipeUtilization", "--l2", "on", "--task-time", "l1")
+        running = self.served(session["session_id"], "aic_metrics")
+        self.assertEqual({p["collector"]["provider"] for p in running["processes"]}, {"aclprof"})
+        time.sleep(1)  # of training
+        ended = self.stop(session)
+        self.assertEqual(ended["state"], "done", ended)
+        dump = ended["dump_path"]
+        self.assertEqual(dump, running["dump_path"], "the path does not change")
+        outcome = self.outcome(ended, "aic_metrics")
+        self.assertEqual(outcome["result"], "finished", outcome)
+        self.assertGreater(int(outcome["bytes"]), 0)
+        self.assertEqual(len(os.listdir(dump)), 3)
+        facts = {one["pid"]: one for one in self.process_files(self.own(dump))}
+        self.assertEqual(sorted(facts), sorted(ranks.values()))
+        for rank, pid in ranks.items():
+            self.assertEqual((facts[pid]["rank"], facts[pid]["layout"], facts[pid]["state"]), (rank, "beside", "complete"))
+            self.assert_operators(os.path.join(dump, facts[pid]["directory"]), rank)
+            self.assertIn(facts[pid]["directory"], outcome["detail"])
+        for name in os.listdir(dump):
+            self.assertRegex(name, PROF)
+            self.assert_no_foreign_folders(os.path.join(dump, name))
+        self.assert_verified(dump)
+        self.fetch_export_and_remove(ended, facts)
+
+    def fetch_export_and_remove(self, ended, facts):
+        session_id, dump = ended["session_id"], ended["dump_path"]
+        listed = [one for one in self.daemon.ctl("list", "--dumps")["dumps"] if one["session_id"] == session_id]
+        self.assertEqual(len(listed), 1, "one dump")
+        size = sum(self.names_below(os.path.join(dump, name))[file] for name in os.listdir(dump)
+                   for file in ("info.json",))
+        self.assertGreater(int(listed[0]["bytes"]), sum(one["bytes"] for one in facts.values()) + size)
+        there = os.path.join(self.folder, "fetched")
+        os.mkdir(there)
+        self.daemon.ctl("fetch", session_id, "--out", there)
+        copy = os.path.join(there, os.path.basename(dump))
+        self.assertEqual(sorted(os.listdir(copy)), sorted(os.listdir(dump)))
+        self.assert_verified(copy)
+        shown = self.daemon.run("show", copy)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        exported = os.path.join(self.folder, "exported")
+        report = self.daemon.run("export", copy, "--out", exported)
+        self.assertEqual(report.returncode, 0, report.stdout + report.stderr)
+        victim = os.path.join(copy, next(iter(facts.values()))["directory"])
+        shutil.rmtree(victim)
+        self.assertEqual(self.daemon.run("verify", copy).returncode, 5, "one of its directories is missing")
+        self.daemon.ctl("rm", session_id)
+        self.assertFalse(os.path.exists(dump))
+
+    def test_a_process_that_ends_first_leaves_them_too(self):
+        job = self.train(steps=40)
+        ranks = job.attached(self.daemon, 2)
+        session = self.start(job, "--aicpu", "on")
+        job.wait()
+        ended = self.stop(session)
+        self.assertEqual(ended["state"], "done", ended)
+        facts = self.process_files(self.own(ended["dump_path"]))
+        self.assertEqual(sorted(one["pid"] for one in facts), sorted(ranks.values()))
+        self.assertTrue(all(one["files"] > 0 for one in facts), facts)
+
+    def test_what_profd_records_itself_stays_apart(self):
+        job = self.one_rank()
+        pid = job.attached(self.daemon, 1)[0]
+        # The steps of the process are in ts_track.data, too, which profd writes.
+        session = self.start(job, "--training-trace", "on", "--task-time", "l1")
+        self.served(session["session_id"], "training_trace")
+        eventually(lambda: int(self.daemon.show(session["session_id"]).get("steps_done", 0)) > 2, what="steps")
+        ended = self.stop(session)
+        dump = ended["dump_path"]
+        (facts,) = self.process_files(dump)
+        self.assertEqual((facts["pid"], facts["layout"]), (pid, "merged"))
+        apart = [example for example in facts["examples"] if "ts_track" in example["path"]]
+        if apart:
+            self.assertEqual(facts["state"], "partial")
+            self.assertIn("profd records this itself", apart[0]["why"])
+            self.assertTrue(any("ts_track" in name for name in self.names_below(os.path.join(dump, "host", "profd"))))
+        self.assert_verified(dump)
+
+
+class OutcomeTest(FilesCase):
+    def test_a_profiler_that_is_busy(self):
+        job = self.train(sim="aclprof.commanded=1")
+        job.attached(self.daemon, 2)
+        session = self.start(job, "--l2", "on")
+        busy = self.served(session["session_id"], "l2", "busy")
+        self.assertIn("msprof", self.outcome(busy, "l2")["detail"])
+        self.assertEqual(self.stop(session)["state"], "done")
+
+    def test_a_full_disk_is_reported(self):
+        job = self.train(sim="aclprof.disk_bytes=9000")
+        ranks = job.attached(self.daemon, 2)
+        session = self.start(job, "--l2", "on")
+        self.served(session["session_id"], "l2")
+        ended = self.stop(session)
+        self.assertIn("500005", self.outcome(ended, "l2")["detail"])
+        facts = self.process_files(self.own(ended["dump_path"]))
+        self.assertEqual(sorted(one["pid"] for one in facts), sorted(ranks.values()))
+        self.assertTrue(all(one["state"] == "partial" and one["files"] > 0 for one in facts), facts)
+
+    def test_kill_9_of_the_daemon_while_it_collects(self):
+        job = self.train(sim="aclprof.stop_ms=20000")
+        job.attached(self.daemon, 2)
+        session = self.start(job, "--l2", "on")
+        self.served(session["session_id"], "l2")
+        dump = session["dump_path"]
+        with subprocess.Popen(self.daemon.ctl_command("stop", session["session_id"]), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as stop:
+            eventually(lambda: self.daemon.show(session["session_id"])["state"] == "stopping", what="it collects files")
+            self.daemon.kill()
+            stop.wait(60)
+        self.daemon.restart()
+        eventually(lambda: self.manifest(dump)["state"] == "interrupted", seconds=30, what="the dump is completed")
+        self.assert_verified(dump)
+
+
+class LimitTest(FilesCase):
+    config = {"dump": {"max_session_mb": 1}}
+
+    def test_files_beyond_the_limit_are_refused_and_counted(self):
+        job = self.one_rank(sim="aclprof.slice_bytes=100000")
+        job.attached(self.daemon, 1)
+        session = self.daemon.ctl("start", "--job", job.job_id, "--collector", "hbm=1", "--aic-metrics", "Memory", "--l2",
+                                  "on", "--task-time", "l1")
+        self.served(session["session_id"], "aic_metrics")
+        time.sleep(4)  # of training: some MB
+        ended = self.stop(session)
+        dump = ended["dump_path"]
+        (facts,) = self.process_files(dump)
+        self.assertEqual(facts["state"], "partial", facts)
+        self.assertGreater(facts["refused"], 0)
+        self.assertGreater(facts["refused_bytes"], 0)
+        self.assertIn("the dump may hold", facts["problem"])
+        self.assertLessEqual(sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(dump)
+                                 for name in names), 1 << 20)
+        self.assertIn("the dump may hold", self.outcome(ended, "aic_metrics")["detail"])
+        self.assert_verified(dump)
+
+
+if __name__ == "__main__":
+    main()
