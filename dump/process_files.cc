@@ -64,7 +64,11 @@ Result<Json> ParseObject(std::string_view text, const char* what) {
 
 std::string OneLine(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-bool IsSet(const Json& value) { return !value.is_string() || (value != "" && value != "off"); }
+bool IsSet(const Json& value) {
+  if (!value.is_string()) return true;
+  const std::string& text = value.get_ref<const std::string&>();
+  return !text.empty() && text != "off";
+}
 
 // The first object of a list, or null.
 const Json* FirstOf(const Json& json, const char* list) {

@@ -76,7 +76,7 @@ class TreeCopy {
   // Folders last: what a folder says of itself is in its files, and a limit may be near.
   Status ReadNames(UniqueFd folder, std::vector<std::string>* names) {
     std::vector<std::string> folders;
-    const Status complete = ReadNames(std::move(folder), names, &folders);
+    Status complete = ReadNames(std::move(folder), names, &folders);
     std::sort(names->begin(), names->end());
     std::sort(folders.begin(), folders.end());
     names->insert(names->end(), folders.begin(), folders.end());
@@ -202,7 +202,7 @@ class TreeCopy {
       return Status::Ok();
     }
     ProcessFile copied{path, 0, 0};
-    const Status status = CopyBytes(from, bytes, name, to, &copied);
+    Status status = CopyBytes(from, bytes, name, to, &copied);
     result_.list.push_back(std::move(copied));
     return status;
   }

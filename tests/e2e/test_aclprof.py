@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What only the vendor's aclprof measures: its files, from simulated training jobs into the session's dump."""
 
+import glob
 import json
 import os
 import re
@@ -153,21 +154,29 @@ class LayoutTest(FilesCase):
         self.assertTrue(all(one["files"] > 0 for one in facts), facts)
 
     def test_what_profd_records_itself_stays_apart(self):
-        job = self.one_rank()
+        collected = os.path.join(self.folder, "collected")
+        os.mkdir(collected)
+        job = self.one_rank(env={"PROFD_COLLECT_DIR": collected})
         pid = job.attached(self.daemon, 1)[0]
-        # The steps of the process are in ts_track.data, too, which profd writes.
-        session = self.start(job, "--training-trace", "on", "--task-time", "l1")
-        self.served(session["session_id"], "training_trace")
-        eventually(lambda: int(self.daemon.show(session["session_id"]).get("steps_done", 0)) > 2, what="steps")
+        session = self.start(job, "--l2", "on")
+        self.served(session["session_id"], "l2")
+        data = eventually(lambda: glob.glob(os.path.join(collected, f"profd-*-{pid}", "PROF_*", "device_0", "data")),
+                          what="the profiler's directory")[0]
+        with open(os.path.join(data, "hbm.data.0.slice_0"), "wb") as file:
+            file.write(b"not profd's")
+        os.symlink("/etc/passwd", os.path.join(data, "linked.data.0.slice_0"))
+        os.mkdir(os.path.join(data, "..", "..", "foreign"))
         ended = self.stop(session)
         dump = ended["dump_path"]
         (facts,) = self.process_files(dump)
-        self.assertEqual((facts["pid"], facts["layout"]), (pid, "merged"))
-        apart = [example for example in facts["examples"] if "ts_track" in example["path"]]
-        if apart:
-            self.assertEqual(facts["state"], "partial")
-            self.assertIn("profd records this itself", apart[0]["why"])
-            self.assertTrue(any("ts_track" in name for name in self.names_below(os.path.join(dump, "host", "profd"))))
+        self.assertEqual((facts["pid"], facts["layout"], facts["state"], facts["refused"]), (pid, "merged", "partial", 1))
+        why = {os.path.basename(example["path"]): example["why"] for example in facts["examples"]}
+        self.assertEqual(why, {"hbm.data.0.slice_0": "profd records this itself", "linked.data.0.slice_0": "a symbolic link"})
+        with open(os.path.join(dump, "device_0", "data", "hbm.data.0.slice_0"), "rb") as file:
+            self.assertEqual(len(file.read()) % 24, 0, "profd's own")
+        kept = glob.glob(os.path.join(dump, "host", "profd", "aclprof_*", "PROF_*", "device_0", "data", "*"))
+        self.assertEqual([os.path.basename(path) for path in kept], ["hbm.data.0.slice_0"])
+        self.assert_no_foreign_folders(dump)
         self.assert_verified(dump)
 
 
