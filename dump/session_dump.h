@@ -280,6 +280,7 @@ class SessionDump : private SliceObserver {
   Status CheckMerge(const ProfilerRun& run, const std::string& name, DataFolder& place);
   void Merge(ProfilerRun& run);
   void MergePlace(ProfilerRun& run, const std::string& name, DataFolder& place);
+  bool IsOurs(const DataFolder& place, std::string_view base);
   bool MergeFile(CopiedTree& tree, size_t file, int from, DataFolder& place);
   Status MergeControls(int from, DataFolder& place);
   bool MovePlace(ProfilerRun& run, const std::string& name);

@@ -182,10 +182,20 @@ void SessionDump::KeepApart(const CopiedTree& tree, const std::string& path, std
   if (facts.examples.size() < kMaxExamples) facts.examples.push_back({path, std::move(why)});
 }
 
+// Also where nothing has come yet.
+bool SessionDump::IsOurs(const DataFolder& place, std::string_view base) {
+  const int device = place.device == kVendorHostId ? -1 : place.device;
+  const auto& channels = manifest_.channels;
+  return by_name_.contains(KeyOf(place.device, base)) ||
+         std::any_of(channels.begin(), channels.end(), [&](const ManifestChannel& channel) {
+           return channel.device == device && channel.file == base;
+         });
+}
+
 bool SessionDump::MergeFile(CopiedTree& tree, size_t file, int from, DataFolder& place) {
   const std::string& path = tree.files[file].path;
   const std::string name = path.substr(path.rfind('/') + 1);
-  Status moved = by_name_.contains(KeyOf(place.device, BaseOfProcessFile(name)))
+  Status moved = IsOurs(place, BaseOfProcessFile(name))
                      ? AlreadyExists("profd records this itself")
                      : Move(from, name, place.data.get(), name);
   if (!moved.ok()) {

@@ -164,6 +164,7 @@ class LayoutTest(FilesCase):
                           what="the profiler's directory")[0]
         with open(os.path.join(data, "hbm.data.0.slice_0"), "wb") as file:
             file.write(b"not profd's")
+        eventually(lambda: int(self.daemon.show(session["session_id"]).get("records", 0)) > 0, what="records of HBM")
         os.symlink("/etc/passwd", os.path.join(data, "linked.data.0.slice_0"))
         os.mkdir(os.path.join(data, "..", "..", "foreign"))
         ended = self.stop(session)
