@@ -152,13 +152,16 @@ Status ReadProblems(const toml::table& root, TableReader& top, Job* job) {
 
 Result<Job> FromTable(const toml::table& root) {
   TableReader top(root, "");
-  top.CheckKeys({"name", "framework", "steps", "seed", "data_parallel", "tensor_parallel",
+  top.CheckKeys({"name", "framework", "mode", "steps", "seed", "data_parallel", "tensor_parallel",
                  "pipeline_parallel", "microbatches", "activation_mb", "link_gb_s",
                  "link_latency_us", "launch_us", "host_threads", "data_ms", "batch_mb", "layer",
                  "optimizer", "problems"});
   Job job;
   job.name = Name(top, "name", job.name);
   job.framework = Name(top, "framework", job.framework);
+  const std::string mode = top.String("mode", "eager");
+  if (mode != "eager" && mode != "graph") top.Fail(fmt::format("'mode' must be eager or graph, not '{}'", mode));
+  job.graph = mode == "graph";
   job.steps = top.Int("steps", job.steps, 1, 1'000'000'000);
   job.seed = static_cast<uint64_t>(top.Int("seed", 1, 0, INT64_MAX));
   job.data_parallel = Count(top, "data_parallel", 1, 1, kMaxRanks);

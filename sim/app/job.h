@@ -40,7 +40,7 @@ enum Problem : unsigned {
   kSyncStreams,      // the host waits for the stream after every n-th operator
   kGcGaps,           // ms that the host stands still in every fourth step
   kSmallPackets,     // each all-reduce is so many
-  kContention,       // % that communication takes longer while it overlaps computation
+  kContention,       // % that communication beside the computation takes longer
   kRetransmission,   // % of the communications that take five times as long
   kSlowRank,         // % that the last rank's kernels take longer
   kSlowLink,         // % that communication of the first two ranks takes longer
@@ -57,6 +57,7 @@ std::string_view ProblemName(Problem problem);
 struct Job {
   std::string name = "job";
   std::string framework = "pytorch";
+  bool graph = false;  // the step is one graph, loaded once
   int64_t steps = 10;
   uint64_t seed = 1;
   uint32_t data_parallel = 1;

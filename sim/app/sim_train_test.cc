@@ -1,99 +1,23 @@
 // The program as a launcher starts it: processes that train together, and the truth they write.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "base/clock.h"
-#include "sim/app/job.h"
-#include "sim/app/step_plan.h"
-#include "sim/child_test_support.h"
+#include "sim/app/sim_train_test_support.h"
 
 namespace profd::sim::app {
 namespace {
 
 using nlohmann::json;
 
-constexpr char kTwoRanks[] = R"(
-steps = 3
-data_parallel = 2
-batch_mb = 0.1
-launch_us = 0
-[[layer]]
-name = "block"
-count = 2
-gradient_mb = 0.1
-[[layer.operator]]
-type = "MatMulV2"
-us = 100
-backward_us = 200
-[[optimizer]]
-type = "ApplyAdam"
-us = 50
-)";
-
-class SimTrain : public testing::Test {
- protected:
-  SimTrain() {
-    std::string pattern = testing::TempDir() + "sim_train_XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~SimTrain() override { std::filesystem::remove_all(folder_); }
-
-  std::string WriteJob(const std::string& text) {
-    const std::string path = folder_ + "/job.toml";
-    std::ofstream(path) << text;
-    return path;
-  }
-  ChildResult Run(const std::string& job, const char* rank = nullptr) {
-    return RunChild(
-        [&] {
-          ::setenv("PROFD_DISABLE", "1", 1);
-          ::execl(PROFD_SIM_TRAIN, PROFD_SIM_TRAIN, job.c_str(), folder_.c_str(), rank, nullptr);
-          FAIL() << PROFD_SIM_TRAIN;
-        },
-        std::chrono::seconds(120));
-  }
-  // What of a rank's truth is of this kind, in the order of the file.
-  std::vector<json> Truth(int rank, const std::string& what) {
-    std::vector<json> found;
-    std::ifstream file(folder_ + "/truth_" + std::to_string(rank) + ".jsonl");
-    for (std::string line; std::getline(file, line);) {
-      json parsed = json::parse(line);
-      if (parsed["what"] == what) found.push_back(std::move(parsed));
-    }
-    return found;
-  }
-
-  std::string folder_;
-};
-
 TEST_F(SimTrain, RanksTrainTogether) {
   const std::string path = WriteJob(kTwoRanks);
   const ChildResult result = Run(path);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   const Job job = *LoadJob(path);
+  ExpectAsPlanned(job);
   std::map<std::string, std::vector<int64_t>> ends;
   for (int rank = 0; rank < 2; ++rank) {
-    std::vector<std::string> planned, ran;
-    for (int64_t step = 0; step < job.steps; ++step) {
-      for (const Action& action : PlanStep(job, static_cast<uint32_t>(rank), step)) {
-        if (action.kind == Action::kLaunch) planned.push_back(action.name);
-      }
-    }
-    for (const json& kernel : Truth(rank, "kernel")) {
-      ran.push_back(kernel["name"]);
-      EXPECT_EQ(kernel["device"], rank);
-      EXPECT_LT(kernel["launch_ns"], kernel["begin_ns"]);
-      EXPECT_LT(kernel["begin_ns"], kernel["end_ns"]);
-    }
-    EXPECT_EQ(ran, planned);
     EXPECT_EQ(Truth(rank, "step").size(), 3u);
     EXPECT_EQ(Truth(rank, "copy").size(), 3u);
     EXPECT_EQ(Truth(rank, "range").size(), 9u);
@@ -105,6 +29,58 @@ TEST_F(SimTrain, RanksTrainTogether) {
   // Both ranks' all-reduces end at the same instant: two layers of three steps.
   ASSERT_EQ(ends["all"].size(), 12u);
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(ends["all"][i], ends["all"][i + 6]);
+}
+
+TEST_F(SimTrain, TheShippedJobsDoWhatTheyPlan) {
+  for (const auto& entry : std::filesystem::directory_iterator(PROFD_SIM_JOBS)) {
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    std::string job = text.str();
+    const size_t steps = job.find("steps = ");
+    ASSERT_NE(steps, std::string::npos);
+    const std::string path = WriteJob(job.replace(steps, job.find('\n', steps) - steps, "steps = 2"));
+    const ChildResult result = Run(path);
+    ASSERT_EQ(result.exit_code, 0) << entry.path() << result.output;
+    ExpectAsPlanned(*LoadJob(path));
+  }
+}
+
+TEST_F(SimTrain, AGraphIsLoadedOnceAndRunsInIterations) {
+  const std::string path = WriteJob(std::string("mode = \"graph\"\n") + kTwoRanks);
+  const ChildResult result = Run(path);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const Job job = *LoadJob(path);
+  ExpectAsPlanned(job);
+  const std::vector<json> kernels = Truth(0, "kernel"), reductions = Truth(0, "communication");
+  ASSERT_EQ(kernels.size() % 3, 0u);
+  const size_t each = kernels.size() / 3;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    EXPECT_EQ(kernels[i]["model"], 1);
+    EXPECT_EQ(kernels[i]["iteration"], i / each + 1);
+    EXPECT_EQ(kernels[i]["task"], kernels[i % each]["task"]) << "the same in each iteration";
+  }
+  EXPECT_EQ(kernels[0]["name"], "GetNext");
+  EXPECT_EQ(kernels[0]["core"], "aicpu");
+  std::vector<std::string> calls;
+  for (const json& call : Truth(0, "api")) calls.push_back(call["name"]);
+  EXPECT_EQ(calls.size(), 9u) << "a copy, an execution and a synchronization in each step";
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "aclmdlExecuteAsync"), 3);
+  // Marks in the order of an iteration, around what they mark.
+  std::map<int, int64_t> first;
+  for (const json& mark : Truth(0, "trace")) {
+    if (mark["iteration"] == 1) first[mark["tag"]] = mark["begin_ns"];
+  }
+  EXPECT_LT(first.at(acl::kModelStart), first.at(acl::kGetNextStart));
+  EXPECT_LT(first.at(acl::kGetNextStart), kernels[0]["begin_ns"]);
+  EXPECT_GT(first.at(acl::kGetNextEnd), kernels[0]["end_ns"].get<int64_t>() - 1);
+  EXPECT_LT(first.at(acl::kForwardStart), kernels[1]["begin_ns"]);
+  // The last all-reduce begins when the backward is over.
+  ASSERT_EQ(reductions.size(), 6u);
+  EXPECT_GT(first.at(acl::kBackwardEnd), kernels[each - 2]["end_ns"].get<int64_t>() - 1);
+  EXPECT_LE(first.at(acl::kReduceStart), reductions[0]["begin_ns"]);
+  EXPECT_GE(first.at(acl::kReduceStart + 3), reductions[1]["end_ns"]);
+  EXPECT_GE(first.at(acl::kIterationEnd), kernels[each - 1]["end_ns"]);
+  EXPECT_GE(first.at(acl::kModelEnd), first.at(acl::kIterationEnd));
 }
 
 TEST_F(SimTrain, AFolderCanBeUsedAgain) {
@@ -168,6 +144,22 @@ TEST_F(SimTrain, FollowsTheFaultsOfTheScenario) {
   };
   EXPECT_LT(first_ns(0), 112'000);
   EXPECT_GE(first_ns(1), 200'000);
+}
+
+TEST_F(SimTrain, ASlowLinkOfTheScenarioMakesTheAllReducesLonger) {
+  const std::string scenario = folder_ + "/scenario.toml";
+  std::ofstream(scenario) << "devices = 2\n[[fault]]\nkind = \"slow_hccs\"\ndevice = 1\nfactor = 0.25\n";
+  ::setenv("PROFD_SIM_SCENARIO", scenario.c_str(), 1);
+  ::setenv("PROFD_SIM_EPOCH", std::to_string(SystemClock().MonotonicRawNs()).c_str(), 1);
+  const ChildResult result = Run(WriteJob(kTwoRanks));
+  ::unsetenv("PROFD_SIM_SCENARIO");
+  ::unsetenv("PROFD_SIM_EPOCH");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  // 100 kB at 25 bytes/ns and 10 us, four times; from when the last rank has come.
+  for (const json& reduction : Truth(0, "communication")) {
+    const int64_t ns = reduction["end_ns"].get<int64_t>() - reduction["begin_ns"].get<int64_t>();
+    EXPECT_GE(ns, 4 * 14'000);
+  }
 }
 
 TEST_F(SimTrain, WithMsptiPreloadedTrainsAsWell) {

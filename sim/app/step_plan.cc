@@ -16,6 +16,17 @@ constexpr int64_t kLowOccupancyFactor = 8;
 constexpr int64_t kRetransmissionFactor = 5;
 constexpr int64_t kGcSteps = 4;
 constexpr uint64_t kBatchNormBytes = 2048;
+constexpr uint64_t kMostRows = 4096;
+constexpr int64_t kGetNextNs = 50'000;
+const std::vector<acl::Tensor> kNoTensors;
+
+constexpr int64_t kMostReductions = 5000;  // that tags tell apart
+
+const char* FunctionOf(std::string_view what) {
+  if (what == "allReduce") return "HcclAllReduce";
+  if (what == "alltoall") return "HcclAlltoAll";
+  return what == "send" ? "HcclSend" : "HcclRecv";
+}
 
 class Planner {
  public:
@@ -34,6 +45,7 @@ class Planner {
 
   std::vector<Action> Plan() && {
     LoadBatch();
+    if (job_.graph) GetNext();
     Add(Action::kPush, "forward");
     for (uint32_t i = 0; i < job_.microbatches; ++i) Forward();
     Add(Action::kPop, "forward");
@@ -51,6 +63,10 @@ class Planner {
       Add(Action::kPause, "gc").duration_ns = Number(kGcGaps) * 1'000'000;
     }
     Wait(kCompute, kLink);
+    if (job_.graph) {
+      Trace(acl::kIterationEnd);
+      Trace(acl::kModelEnd);
+    }
     Add(Action::kSynchronize, "loss").stream = kCompute;
     return std::move(actions_);
   }
@@ -78,6 +94,25 @@ class Planner {
       Add(Action::kCopy, "batch").bytes = job_.batch_bytes;
   }
 
+  void Trace(uint16_t tag, Stream stream = kCompute) {
+    Action& action = Add(Action::kTrace, "");
+    action.stream = stream;
+    action.tag = tag;
+  }
+
+  // Out of the queue on the device, by the AI CPU; the graph begins with it.
+  void GetNext() {
+    Trace(acl::kModelStart);
+    Trace(acl::kGetNextStart);
+    Action& action = Add(Action::kLaunch, "GetNext");
+    action.type = "GetNext";
+    action.task_type = prof::kTaskAicpu;
+    action.duration_ns = kGetNextNs;
+    action.tensors = &kNoTensors;
+    Trace(acl::kGetNextEnd);
+    Trace(acl::kForwardStart);
+  }
+
   void Launch(const Operator& op, const std::string& name, int64_t duration_ns) {
     const int64_t parts =
         op.task_type == prof::kTaskAivec ? std::max<int64_t>(1, Number(kUnfusedPatterns)) : 1;
@@ -94,6 +129,7 @@ class Planner {
       action.task_type = op.task_type;
       action.block_dim = op.block_dim;
       action.tensors = &op.tensors;
+      if (number < Number(kDynamicShapes)) action.rows = RowsNow(number);
       action.duration_ns = Duration(duration_ns / parts, number);
       if (number < Number(kAicpuOperators)) {
         action.task_type = prof::kTaskAicpu;
@@ -106,6 +142,12 @@ class Planner {
         Add(Action::kSynchronize, "item").stream = kCompute;
       }
     }
+  }
+
+  // Another shape in each step is what makes it be compiled.
+  uint32_t RowsNow(int64_t number) const {
+    const uint64_t hash = Hash(job_.seed, static_cast<uint64_t>(step_), static_cast<uint64_t>(number), 7);
+    return 1 + static_cast<uint32_t>(hash % kMostRows);
   }
 
   // With up to 2 % of noise, and what makes this rank or this half of the job slower.
@@ -124,23 +166,30 @@ class Planner {
     if (group.members < 2) return;
     const bool splits = std::string_view(what) == "allReduce" && Number(kSmallPackets) > 1;
     const int64_t parts = splits ? Number(kSmallPackets) : 1;
+    const bool reduces = job_.graph && std::string_view(what) == "allReduce";
     for (int64_t part = 0; part < parts; ++part) {
+      const auto tag = static_cast<uint16_t>(acl::kReduceStart + 2 * reduced_);
+      if (reduces) Trace(tag, stream);
       Action& action =
           Add(Action::kCommunication, fmt::format("hcom_{}__{}_{}", what, name, communicated_++));
       action.type = fmt::format("hcom_{}_", what);
-      action.function = "HcclCommunicate";
+      action.function = FunctionOf(what);
       action.stream = stream;
       action.bytes = bytes / static_cast<uint64_t>(parts);
       action.group = group;
-      action.duration_ns = Transfer(action.bytes, group);
+      action.duration_ns = Transfer(action.bytes, group, stream);
+      if (!reduces) continue;
+      Trace(tag + 1, stream);
+      reduced_ = (reduced_ + 1) % kMostReductions;
     }
   }
 
   // The same on all members: as long as the links need.
-  int64_t Transfer(uint64_t bytes, const GroupOf& group) const {
+  int64_t Transfer(uint64_t bytes, const GroupOf& group, Stream stream) const {
     const double share = 2.0 * (group.members - 1) / group.members;
     double ns = static_cast<double>(bytes) * share / job_.bytes_per_ns;
-    ns *= 1 + static_cast<double>(Number(kContention)) / 100;
+    // What the computation beside it leaves of the memory's bandwidth.
+    if (stream == kCommunicate) ns *= 1 + static_cast<double>(Number(kContention)) / 100;
     // Rank 0 and 1 are in the first group of each kind.
     if (group.name.ends_with("_0")) ns *= 1 + static_cast<double>(Number(kSlowLink)) / 100;
     const uint64_t hash =
@@ -182,6 +231,7 @@ class Planner {
         if (op->backward_ns > 0) Launch(*op, prefix + op->name + "_grad", op->backward_ns);
       }
       ReduceTensor(layer, prefix);
+      if (job_.graph && last && it + 1 == layers_.rend()) Trace(acl::kBackwardEnd);
       if (!last || layer.gradient_bytes == 0) continue;
       // Overlaps the backward of the layers before it.
       Wait(kCommunicate, kCompute);
@@ -212,6 +262,7 @@ class Planner {
   std::vector<Action> actions_;
   int64_t launched_ = 0;
   int64_t communicated_ = 0;
+  int64_t reduced_ = 0;
 };
 
 }  // namespace

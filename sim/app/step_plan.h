@@ -38,6 +38,7 @@ struct Action {
     kSynchronize,  // the host for `stream`
     kPause,        // the host does something else: `name`
     kCopy,         // of a batch to the device
+    kTrace,        // of a graph: where the device is in the iteration, `tag`
     kAllocate,     // and release
     kPush,         // a range: `name`
     kPop,
@@ -52,7 +53,9 @@ struct Action {
   uint32_t block_dim = 1;
   int64_t duration_ns = 0;
   uint64_t bytes = 0;
+  uint16_t tag = 0;
   GroupOf group;
+  uint32_t rows = 0;  // of all its tensors in this step; 0: as they are
   const std::vector<acl::Tensor>* tensors = nullptr;  // the job's
 };
 

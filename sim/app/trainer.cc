@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kSpinNs = 200'000;  // a sleep is not that exact
 constexpr int64_t kMarkPeriodMs = 10;
+constexpr uint32_t kGraph = 1;  // the model's number
 
 Status Check(int result, const char* function) {
   if (result == 0) return Status::Ok();
@@ -82,7 +83,8 @@ Status Trainer::Prepare() {
   RETURN_IF_ERROR(Check(aclrtSetDevice(options_.device), "aclrtSetDevice"));
   for (void*& stream : streams_)
     RETURN_IF_ERROR(Check(aclrtCreateStream(&stream), "aclrtCreateStream"));
-  return Check(aclrtCreateEvent(&event_), "aclrtCreateEvent");
+  RETURN_IF_ERROR(Check(aclrtCreateEvent(&event_), "aclrtCreateEvent"));
+  return job_.graph ? LoadGraph() : Status::Ok();
 }
 
 Status Trainer::Run() {
@@ -103,10 +105,49 @@ Status Trainer::Step(int64_t step) {
   // The loader began this batch when the step before began.
   if (loaded_ns_ > begin) Pause("dataloader", loaded_ns_ - begin);
   loaded_ns_ = clock_.MonotonicRawNs() + job_.data_ns;
-  for (const Action& action : PlanStep(job_, options_.rank, step)) RETURN_IF_ERROR(Do(action));
+  const std::vector<Action> actions = PlanStep(job_, options_.rank, step);
+  for (const Action& action : actions) {
+    if (!job_.graph || action.kind == Action::kPause || action.kind == Action::kCopy) {
+      RETURN_IF_ERROR(Do(action));
+    }
+  }
+  if (job_.graph) RETURN_IF_ERROR(ExecuteGraph(step, actions));
   profd_step_end(step);
   Write("step", std::to_string(step), begin);
   return Status::Ok();
+}
+
+// What of a step runs on the device; the rest is the host's.
+Status Trainer::LoadGraph() {
+  RETURN_IF_ERROR(Check(simAclModelLoad(kGraph, job_.name.c_str()), "a load"));
+  for (const Action& action : PlanStep(job_, options_.rank, 0)) {
+    const bool runs = action.kind == Action::kLaunch || action.kind == Action::kCommunication ||
+                      action.kind == Action::kTrace || action.kind == Action::kWait;
+    if (runs) RETURN_IF_ERROR(Do(action));
+  }
+  return Check(simAclModelLoaded(), "a load");
+}
+
+Status Trainer::ExecuteGraph(int64_t step, const std::vector<Action>& actions) {
+  std::vector<int64_t> durations;
+  for (const Action& action : actions) {
+    const bool takes = action.kind == Action::kLaunch || action.kind == Action::kCommunication;
+    if (takes) durations.push_back(DurationOf(action));
+  }
+  const int64_t begin = clock_.MonotonicRawNs();
+  const auto iteration = static_cast<uint32_t>(step + 1);
+  RETURN_IF_ERROR(Check(simAclModelExecute(kGraph, iteration, durations.data(), durations.size()), "an iteration"));
+  Write("api", "aclmdlExecuteAsync", begin);
+  return Do(actions.back());  // waits for its loss
+}
+
+int64_t Trainer::DurationOf(const Action& action) const {
+  if (action.kind == Action::kCommunication) {
+    return Longer(action.duration_ns, machine_.LinkFactor(static_cast<int>(job_.ranks())));
+  }
+  // The AI CPU has a clock of its own.
+  const bool is_aicpu = action.task_type == prof::kTaskAicpu;
+  return Longer(action.duration_ns, is_aicpu ? 1 : machine_.KernelFactor(options_.device));
 }
 
 Status Trainer::Do(const Action& action) {
@@ -129,11 +170,10 @@ Status Trainer::Do(const Action& action) {
       return Status::Ok();
     case Action::kCopy:
       return Copy(action.bytes);
-    case Action::kAllocate: {
-      void* memory = nullptr;
-      RETURN_IF_ERROR(Check(aclrtMalloc(&memory, action.bytes, 0), "aclrtMalloc"));
-      return Check(aclrtFree(memory), "aclrtFree");
-    }
+    case Action::kAllocate:
+      return Allocate(action.bytes);
+    case Action::kTrace:
+      return Check(simAclTrace(0, action.tag, streams_[action.stream]), "a trace");
     case Action::kPush:
       profd_range_push(action.name.c_str());
       ranges_.emplace_back(action.name, begin);
@@ -153,24 +193,30 @@ Status Trainer::Launch(const Action& action) {
   kernel.function = action.function.c_str();
   kernel.task_type = action.task_type;
   kernel.block_dim = action.block_dim;
-  // The AI CPU has a clock of its own.
-  const bool is_aicpu = action.task_type == prof::kTaskAicpu;
-  kernel.duration_ns =
-      Longer(action.duration_ns, is_aicpu ? 1 : machine_.KernelFactor(options_.device));
-  kernel.tensors = action.tensors->data();
-  kernel.tensor_count = static_cast<uint32_t>(action.tensors->size());
+  kernel.duration_ns = DurationOf(action);
+  std::vector<acl::Tensor> tensors = *action.tensors;
+  for (acl::Tensor& tensor : tensors) {
+    if (action.rows != 0) tensor.shape[0] = action.rows;
+  }
+  kernel.tensors = tensors.data();
+  kernel.tensor_count = static_cast<uint32_t>(tensors.size());
   RETURN_IF_ERROR(Check(simAclLaunch(&kernel, streams_[action.stream]), "a launch"));
+  if (action.function.empty() || job_.graph) return Status::Ok();
   Write("api", action.function, begin);
   while (clock_.MonotonicRawNs() - begin < job_.launch_ns) {
   }
   return Status::Ok();
 }
 
-Status Trainer::Communicate(const Action& action) {
-  // As HCCL itself does.
+// As HCCL itself does.
+void Trainer::MarkInMstx(const std::string& name) {
   if (domain_ == nullptr) domain_ = mstx::DomainCreate("communication");
-  mstx::DomainMark(domain_, action.name.c_str(), nullptr);
-  Write("mstx", action.name, clock_.MonotonicRawNs());
+  mstx::DomainMark(domain_, name.c_str(), nullptr);
+  Write("mstx", name, clock_.MonotonicRawNs());
+}
+
+Status Trainer::Communicate(const Action& action) {
+  if (!job_.graph) MarkInMstx(action.name);
   const int64_t begin = clock_.MonotonicRawNs();
   void* const group = GroupHandle(action.group);
   if (group == nullptr) return Unavailable(fmt::format("cannot make group {}", action.group.name));
@@ -180,11 +226,10 @@ Status Trainer::Communicate(const Action& action) {
       .function = action.function.c_str(),
       .count = action.bytes / 4,
       .bytes = action.bytes,
-      .duration_ns =
-          Longer(action.duration_ns, machine_.LinkFactor(static_cast<int>(job_.ranks())))};
+      .duration_ns = DurationOf(action)};
   RETURN_IF_ERROR(
       Check(simAclCommunicate(&communication, group, streams_[action.stream]), "a communication"));
-  Write("api", action.function, begin);
+  if (!job_.graph) Write("api", action.function, begin);
   return Status::Ok();
 }
 
@@ -195,6 +240,17 @@ Status Trainer::Copy(uint64_t bytes) {
       aclrtMemcpyAsync(nullptr, bytes, nullptr, bytes, acl::kHostToDevice, streams_[kCompute]);
   Write("api", "aclrtMemcpyAsync", begin);
   return Check(result, "aclrtMemcpyAsync");
+}
+
+Status Trainer::Allocate(uint64_t bytes) {
+  const int64_t begin = clock_.MonotonicRawNs();
+  void* memory = nullptr;
+  RETURN_IF_ERROR(Check(aclrtMalloc(&memory, bytes, 0), "aclrtMalloc"));
+  Write("api", "aclrtMalloc", begin);
+  const int64_t release = clock_.MonotonicRawNs();
+  RETURN_IF_ERROR(Check(aclrtFree(memory), "aclrtFree"));
+  Write("api", "aclrtFree", release);
+  return Status::Ok();
 }
 
 void Trainer::Pause(const std::string& name, int64_t ns) {

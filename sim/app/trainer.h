@@ -31,10 +31,17 @@ class Trainer {
   Status Prepare();
   Status Step(int64_t step);
   Status Do(const Action& action);
+  // The whole of a step as a graph, and one iteration of it.
+  Status LoadGraph();
+  Status ExecuteGraph(int64_t step, const std::vector<Action>& actions);
   Status Launch(const Action& action);
+  void MarkInMstx(const std::string& name);
   Status Communicate(const Action& action);
   Status Copy(uint64_t bytes);
+  Status Allocate(uint64_t bytes);
   void Pause(const std::string& name, int64_t ns);
+  // On this machine, now.
+  int64_t DurationOf(const Action& action) const;
   void Write(const char* what, const std::string& name, int64_t begin_ns);
   void* GroupHandle(const GroupOf& group);
 

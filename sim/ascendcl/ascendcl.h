@@ -13,6 +13,7 @@ namespace profd::sim::acl {
 enum Error : int {
   kSuccess = 0,
   kInvalidParameter = 100000,
+  kModelNotLoaded = 145000,
   kNoContext = 107002,    // the calling thread has set no device
   kSyncTimeout = 507046,  // what was waited for did not end
 };
@@ -50,7 +51,7 @@ struct Communication {
 };
 
 // What the device writes about a task. Of a begin and an end, tag is the kind of its queue's entry.
-enum QueueEntry : uint32_t { kEntryAicore = 0, kEntryAicpu = 1, kEntryAivec = 2, kEntryNotifyWait = 7, kEntrySdma = 11 };
+enum QueueEntry : uint32_t { kEntryAicore = 0, kEntryAicpu = 1, kEntryAivec = 2, kEntryNotifyRecord = 6, kEntryNotifyWait = 7, kEntrySdma = 11 };
 enum LogKind : uint32_t { kTaskBegin = 0, kTaskEnd = 1, kTaskTrace = 2 };
 struct LogRecord {
   uint32_t kind;
@@ -59,8 +60,22 @@ struct LogRecord {
   uint32_t tag;     // kTaskTrace; else QueueEntry
   int64_t time_ns;  // CLOCK_MONOTONIC_RAW
   uint64_t value;   // kTaskTrace
+  uint64_t model;   // kTaskTrace; kNoModel: of no graph
 };
 inline constexpr int kLogBusy = -10;
+inline constexpr uint32_t kNoModel = 0xFFFFFFFF;
+
+// Tags of a task that only says when the device came to it: the parts of an iteration.
+enum TraceTag : uint16_t {
+  kModelStart = 0,
+  kModelEnd = 1,
+  kForwardStart = 2,
+  kBackwardEnd = 3,
+  kIterationEnd = 4,
+  kReduceStart = 10000,  // + 2 k; its end is the next one
+  kGetNextStart = 20000,
+  kGetNextEnd = 20001,
+};
 
 }  // namespace profd::sim::acl
 
@@ -85,10 +100,17 @@ PROFD_SIM_EXPORT int aclrtMemcpyAsync(void* to, size_t to_size, const void* from
 PROFD_SIM_EXPORT int aclrtMemset(void* pointer, size_t size, int32_t value, size_t count);
 
 PROFD_SIM_EXPORT int simAclLaunch(const profd::sim::acl::Kernel* kernel, void* stream);
+// A graph is loaded once: what this thread launches between the two belongs to it, and runs each time
+// it is executed, in `count` durations, one for each kernel and communication in their order.
+PROFD_SIM_EXPORT int simAclModelLoad(uint32_t model, const char* name);
+PROFD_SIM_EXPORT int simAclModelLoaded();
+PROFD_SIM_EXPORT int simAclModelExecute(uint32_t model, uint32_t iteration,
+                                        const int64_t* durations, size_t count);
 PROFD_SIM_EXPORT int simAclTrace(uint64_t value, uint16_t tag, void* stream);
 // A group of processes or threads that communicate; they meet in the file. Lives for ever.
 PROFD_SIM_EXPORT void* simAclGroup(const char* name, const char* path, uint32_t members,
                                    uint32_t rank);
+PROFD_SIM_EXPORT const char* simAclGroupName(const void* group);
 PROFD_SIM_EXPORT int simAclCommunicate(const profd::sim::acl::Communication* communication,
                                        void* group, void* stream);
 // The log of a device has one reader; it begins to be written when it is opened.

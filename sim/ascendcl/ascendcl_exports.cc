@@ -8,6 +8,7 @@
 #include "sim/ascendcl/ascendcl.h"
 #include "sim/ascendcl/device.h"
 #include "sim/ascendcl/group.h"
+#include "sim/ascendcl/model.h"
 #include "sim/ascendcl/reporter.h"
 #include "sim/ascendcl/truth.h"
 #include "sim/settings.h"
@@ -26,6 +27,7 @@ struct StreamHandle {
 };
 struct EventHandle {
   Device* device = nullptr;
+  uint32_t stream = 0;
   std::shared_ptr<const Task> task;
 };
 
@@ -57,9 +59,24 @@ class Runtime {
       for (const auto& [id, device] : devices_) device->set_lost_begins(number);
       return true;
     }
-    if (key != "unnamed_functions" || !ParseSetting(value, &flag)) return false;
-    Reporter::The().set_unnamed_functions(flag);
+    if (!ParseSetting(value, &flag)) return false;
+    if (key == "unnamed_functions") {
+      Reporter::The().set_unnamed_functions(flag);
+    } else if (key == "silent_models") {
+      Reporter::The().set_silent_models(flag);
+    } else {
+      return false;
+    }
     return true;
+  }
+  bool Add(std::unique_ptr<Model> model) {
+    MutexLock lock(mutex_);
+    return models_.emplace(model->id(), std::move(model)).second;
+  }
+  const Model* model(uint32_t id) {
+    MutexLock lock(mutex_);
+    const auto found = models_.find(id);
+    return found == models_.end() ? nullptr : found->second.get();
   }
   void Control(std::string_view text) {
     ApplySettings(text, "ascendcl", [this](auto key, auto value) { return Apply(key, value); });
@@ -76,6 +93,7 @@ class Runtime {
   Truth truth_;
   Mutex mutex_;
   std::map<uint32_t, std::unique_ptr<Device>> devices_ GUARDED_BY(mutex_);
+  std::map<uint32_t, std::unique_ptr<Model>> models_ GUARDED_BY(mutex_);  // never unloaded
   int64_t lost_begins_ GUARDED_BY(mutex_) = 0;
 };
 
@@ -83,10 +101,17 @@ class Runtime {
 __attribute__((constructor)) void LoadNow() { Runtime::The(); }
 
 thread_local Device* t_device = nullptr;
+thread_local std::unique_ptr<Model> t_model;  // that this thread loads
 
 // The device and stream behind a handle; nullptr is the default stream of the thread's device.
 StreamHandle Resolve(void* stream) {
   return stream == nullptr ? StreamHandle{t_device, 0} : *static_cast<StreamHandle*>(stream);
+}
+
+int PutIntoModel(const CallTimes& times, Task task) {
+  const Task& put = t_model->Add(std::move(task));
+  Reporter::The().Loaded(times, t_model->device().id(), put);
+  return kSuccess;
 }
 
 }  // namespace
@@ -167,7 +192,7 @@ PROFD_SIM_EXPORT int aclrtRecordEvent(void* event, void* stream) {
   const auto [device, id] = acl::Resolve(stream);
   if (event == nullptr) return acl::kInvalidParameter;
   if (device == nullptr) return acl::kNoContext;
-  *static_cast<acl::EventHandle*>(event) = {device, device->Last(id)};
+  *static_cast<acl::EventHandle*>(event) = {device, id, device->Last(id)};
   return acl::kSuccess;
 }
 
@@ -178,7 +203,11 @@ PROFD_SIM_EXPORT int aclrtStreamWaitEvent(void* stream, void* event) {
   const auto& recorded = *static_cast<acl::EventHandle*>(event);
   if (recorded.device != device)
     return acl::kInvalidParameter;  // the vendor's devices cannot either
-  device->WaitFor(id, recorded.task);
+  if (acl::t_model != nullptr) {
+    acl::t_model->AddWait(id, recorded.stream);
+  } else {
+    device->WaitFor(id, recorded.task);
+  }
   return acl::kSuccess;
 }
 
@@ -244,14 +273,44 @@ PROFD_SIM_EXPORT int simAclLaunch(const acl::Kernel* kernel, void* stream) {
   task.name = kernel->name;
   task.type = kernel->type;
   task.task_type = kernel->task_type;
+  task.block_dim = kernel->block_dim;
+  task.tensors.assign(kernel->tensors, kernel->tensors + kernel->tensor_count);
   task.stream = id;
   task.duration_ns = kernel->duration_ns;
+  if (acl::t_model != nullptr) return acl::PutIntoModel(times, std::move(task));
   const auto placed = device->Launch(std::move(task));
   if (placed == nullptr) return acl::kSyncTimeout;
   Reporter::The().Launched(times, device->id(), *placed, *kernel);
   return acl::kSuccess;
 }
 
+PROFD_SIM_EXPORT int simAclModelLoad(uint32_t model, const char* name) {
+  if (acl::t_device == nullptr) return acl::kNoContext;
+  if (name == nullptr || acl::t_model != nullptr || Runtime::The().model(model) != nullptr) {
+    return acl::kInvalidParameter;
+  }
+  acl::t_model = std::make_unique<acl::Model>(model, name, *acl::t_device);
+  Reporter::The().ModelEvent(prof::kModelLoad, *acl::t_model, 0);
+  return acl::kSuccess;
+}
+PROFD_SIM_EXPORT int simAclModelLoaded() {
+  if (acl::t_model == nullptr) return acl::kInvalidParameter;
+  const acl::Model& model = *acl::t_model;
+  Reporter::The().ModelEvent(prof::kModelLoad, model, 0);
+  Reporter::The().ModelNamed(model);
+  return Runtime::The().Add(std::move(acl::t_model)) ? acl::kSuccess : acl::kInvalidParameter;
+}
+PROFD_SIM_EXPORT int simAclModelExecute(uint32_t model, uint32_t iteration,
+                                        const int64_t* durations, size_t count) {
+  const acl::Model* const loaded = Runtime::The().model(model);
+  if (loaded == nullptr) return acl::kModelNotLoaded;
+  const acl::CallTimes times = Reporter::The().Begin();
+  Reporter::The().ModelEvent(prof::kModelExecute, *loaded, iteration);
+  const bool done = loaded->Execute(iteration, {durations, count});
+  Reporter::The().ModelEvent(prof::kModelExecute, *loaded, iteration);
+  Reporter::The().Called(times, "aclmdlExecuteAsync", 0);
+  return done ? acl::kSuccess : acl::kSyncTimeout;
+}
 PROFD_SIM_EXPORT int simAclTrace(uint64_t value, uint16_t tag, void* stream) {
   const auto [device, id] = acl::Resolve(stream);
   if (device == nullptr) return acl::kNoContext;
@@ -260,6 +319,7 @@ PROFD_SIM_EXPORT int simAclTrace(uint64_t value, uint16_t tag, void* stream) {
   task.stream = id;
   task.value = value;
   task.tag = tag;
+  if (acl::t_model != nullptr) return acl::PutIntoModel({}, std::move(task));
   return device->Launch(std::move(task)) != nullptr ? acl::kSuccess : acl::kSyncTimeout;
 }
 
@@ -268,6 +328,9 @@ PROFD_SIM_EXPORT void* simAclGroup(const char* name, const char* path, uint32_t 
   return acl::Group::Open(name, path, members, rank).release();
 }
 
+PROFD_SIM_EXPORT const char* simAclGroupName(const void* group) {
+  return static_cast<const acl::Group*>(group)->name().c_str();
+}
 PROFD_SIM_EXPORT int simAclCommunicate(const acl::Communication* communication, void* group,
                                        void* stream) {
   const auto [device, id] = acl::Resolve(stream);
@@ -282,6 +345,10 @@ PROFD_SIM_EXPORT int simAclCommunicate(const acl::Communication* communication, 
   task.duration_ns = communication->duration_ns;
   task.bytes = communication->bytes;
   task.group = static_cast<acl::Group*>(group);
+  task.algorithm = communication->algorithm;
+  task.data_type = communication->data_type;
+  task.count = communication->count;
+  if (acl::t_model != nullptr) return acl::PutIntoModel(times, std::move(task));
   task.operation = task.group->NextOperation();
   const auto placed = device->Launch(std::move(task));
   if (placed == nullptr) return acl::kSyncTimeout;

@@ -328,13 +328,16 @@ TEST(Ascendcl, ACommunicationEndsWhenTheLastRankHasCome) {
     EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0);
     other.join();
     ::unlink(path.c_str());
-    const std::vector<LogRecord> log = ReadLog(4);
+    const std::vector<LogRecord> log = ReadLog(6);
+    ASSERT_EQ(log.size(), 6u) << "waits, moves, says so";
     EXPECT_LT(log[0].time_ns, other_launch) << "begins when this rank comes to it";
-    EXPECT_GE(log[3].time_ns, other_launch + 50'000);
+    EXPECT_GE(log[1].time_ns, other_launch) << "waits for the other";
+    EXPECT_EQ(log[5].time_ns - log[2].time_ns, 50'000);
+    EXPECT_GE(log[5].time_ns, other_launch + 50'000);
     EXPECT_THAT(g_reports, Contains("hccl dp RING 1000"));
     EXPECT_THAT(g_reports, Contains("api 10000 hcom_allReduce__1"));
     EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 1 type 69 hcom_allReduce_"));
-    EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 3 type 70 hcom_allReduce_"));
+    EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 2 type 70 hcom_allReduce_"));
   }));
 }
 

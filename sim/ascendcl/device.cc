@@ -9,10 +9,10 @@ namespace {
 // From the launch until the device can begin, and between two tasks of a stream.
 constexpr int64_t kLaunchLatencyNs = 4'000;
 constexpr int64_t kTaskGapNs = 500;
+constexpr int64_t kNotifyNs = 200;
 constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
 
 uint32_t EntryOf(const Task& task) {
-  if (task.kind == Task::kCommunication) return kEntryNotifyWait;
   if (task.kind == Task::kCopy) return kEntrySdma;
   if (task.task_type == prof::kTaskAicpu) return kEntryAicpu;
   return task.task_type == prof::kTaskAivec || task.task_type == prof::kTaskMixAiv ? kEntryAivec : kEntryAicore;
@@ -29,6 +29,17 @@ uint32_t Device::NewStream() {
   return static_cast<uint32_t>(streams_.size() - 1);
 }
 
+void Device::NumberLocked(Task* task) {
+  task->id = next_task_;
+  task->last_id = task->id + (task->kind == Task::kCommunication ? 2 : 0);
+  next_task_ = task->last_id + 1;
+}
+
+void Device::Number(Task* task) {
+  MutexLock lock(mutex_);
+  NumberLocked(task);
+}
+
 std::shared_ptr<const Task> Device::Launch(Task task) {
   MutexLock lock(mutex_);
   if (task.stream >= streams_.size()) return nullptr;
@@ -39,9 +50,7 @@ std::shared_ptr<const Task> Device::Launch(Task task) {
     return nullptr;
   }
   task.launch_ns = clock_.MonotonicRawNs();
-  task.id = next_task_;
-  task.last_id = task.id + (task.kind == Task::kCommunication ? 2 : 0);
-  next_task_ = task.last_id + 1;
+  if (task.id == 0) NumberLocked(&task);
   task.after = std::exchange(stream.after, {});
   auto placed = std::make_shared<Task>(std::move(task));
   stream.tasks.push_back(placed);
@@ -75,7 +84,8 @@ bool Device::Resolve(Task& task, int64_t free_ns) {
     task.arrived = true;
     const std::optional<int64_t> last = task.group->LastArrival(task.operation);
     if (!last) return false;
-    end = std::max(begin, *last) + task.duration_ns;
+    task.all_arrived_ns = std::max(begin, *last);
+    end = task.all_arrived_ns + task.duration_ns;
   }
   task.begin_ns = begin;
   task.end_ns = end;
@@ -116,19 +126,22 @@ void Device::Log(const LogRecord& record) {
   log_.push_back(record);
 }
 
+void Device::LogTask(const Task& task, uint32_t id, uint32_t entry, int64_t begin_ns, int64_t end_ns) {
+  Log({kTaskBegin, task.stream, id, entry, begin_ns, 0, kNoModel});
+  Log({kTaskEnd, task.stream, id, entry, end_ns, 0, kNoModel});
+}
+
 void Device::Finish(const Task& task) {
   if (task.kind == Task::kTrace) {
-    Log({kTaskTrace, task.stream, task.id, task.tag, task.begin_ns, task.value});
+    Log({kTaskTrace, task.stream, task.id, task.tag, task.begin_ns, task.value, task.model});
+  } else if (task.kind == Task::kCommunication) {
+    // It waits for the others, moves the data, and says so.
+    const int64_t said_ns = task.end_ns - std::min(task.duration_ns, kNotifyNs);
+    LogTask(task, task.id, kEntryNotifyWait, task.begin_ns, task.all_arrived_ns);
+    LogTask(task, task.id + 1, kEntrySdma, task.all_arrived_ns, said_ns);
+    LogTask(task, task.last_id, kEntryNotifyRecord, said_ns, task.end_ns);
   } else {
-    // The tasks in the middle of a communication are not the reader's concern.
-    const int64_t first_end = task.id == task.last_id ? task.end_ns : task.begin_ns;
-    const uint32_t entry = EntryOf(task);
-    Log({kTaskBegin, task.stream, task.id, entry, task.begin_ns, 0});
-    Log({kTaskEnd, task.stream, task.id, entry, first_end, 0});
-    if (task.id != task.last_id) {
-      Log({kTaskBegin, task.stream, task.last_id, kEntrySdma, task.begin_ns, 0});
-      Log({kTaskEnd, task.stream, task.last_id, kEntrySdma, task.end_ns, 0});
-    }
+    LogTask(task, task.id, EntryOf(task), task.begin_ns, task.end_ns);
   }
   finished_(id_, task);
 }

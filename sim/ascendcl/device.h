@@ -23,9 +23,13 @@ struct Task {
   std::string name;
   std::string type;
   uint32_t task_type = prof::kTaskAicore;  // kKernel
+  uint32_t block_dim = 0;                  // kKernel
+  std::vector<Tensor> tensors;             // kKernel
   uint32_t stream = 0;
-  uint32_t id = 0;
+  uint32_t id = 0;       // 0: it has none yet
   uint32_t last_id = 0;  // a communication is several tasks
+  uint32_t model = kNoModel;
+  uint32_t iteration = 0;  // of the model
   int64_t launch_ns = 0;
   int64_t duration_ns = 0;
   uint64_t bytes = 0;
@@ -33,6 +37,10 @@ struct Task {
   uint32_t tag = 0;    // kTrace
   Group* group = nullptr;
   uint64_t operation = 0;  // of the group
+  std::string algorithm;   // kCommunication, as are those below
+  uint64_t count = 0;
+  uint8_t data_type = 0;
+  int64_t all_arrived_ns = 0;
   bool arrived = false;
   std::vector<std::shared_ptr<const Task>> after;  // of other streams
   bool known = false;                              // begin and end are
@@ -49,7 +57,9 @@ class Device {
   Device(uint32_t id, const Clock& clock, Finished finished);
 
   uint32_t NewStream();
-  // Gives the task its place, id and launch time. nullptr: the stream does not drain.
+  // Of a task that is launched later, more than once.
+  void Number(Task* task);
+  // Gives the task its place, launch time and, if it has none, id. nullptr: the stream does not drain.
   std::shared_ptr<const Task> Launch(Task task);
   // What is launched on the stream afterwards begins after the task.
   void WaitFor(uint32_t stream, std::shared_ptr<const Task> task);
@@ -73,9 +83,12 @@ class Device {
     std::vector<std::shared_ptr<const Task>> after;
   };
 
+  void NumberLocked(Task* task) REQUIRES(mutex_);
   void Advance() REQUIRES(mutex_);
   bool Resolve(Task& task, int64_t free_ns) REQUIRES(mutex_);
   void Finish(const Task& task) REQUIRES(mutex_);
+  void LogTask(const Task& task, uint32_t id, uint32_t entry, int64_t begin_ns, int64_t end_ns)
+      REQUIRES(mutex_);
   void Log(const LogRecord& record) REQUIRES(mutex_);
   template <class Condition>
   bool AdvanceUntil(MutexLock& lock, Condition condition) REQUIRES(mutex_);

@@ -21,6 +21,7 @@ class Group {
 
   const std::string& name() const { return name_; }
   uint32_t members() const { return members_; }
+  uint32_t rank() const { return rank_; }
   uint64_t NextOperation() { return next_.fetch_add(1, std::memory_order_relaxed); }
 
   void Arrive(uint64_t operation, int64_t time_ns);

@@ -5,11 +5,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 namespace profd::sim::acl {
 namespace {
 
-constexpr uint32_t kAging = 1;
+// 0 while a graph is loaded: what is reported of it stays.
+thread_local uint32_t t_aging = 1;
+class OfModel {
+ public:
+  OfModel() { t_aging = 0; }
+  ~OfModel() { t_aging = 1; }
+  OfModel(const OfModel&) = delete;
+  OfModel& operator=(const OfModel&) = delete;
+};
 constexpr uint32_t kNeverRegistered = 0xFFFF;
 
 uint32_t ThisThread() {
@@ -32,6 +42,7 @@ constexpr TypeName kRuntimeTypes[] = {
     {prof::kTaskMixAiv, "KERNEL_MIX_AIV"},
     {prof::kTaskNotifyWait, "NOTIFY_WAIT"},
     {prof::kTaskSdma, "SDMA_SQE"},
+    {prof::kTaskNotifyRecord, "NOTIFY_RECORD"},
     {prof::kTaskFlip, "TASK_FLIP"},
     {prof::kTrackType, "task_track"},
     {prof::kApiKernelLaunch, "KernelLaunch"},
@@ -61,7 +72,7 @@ void ReportCompact(uint16_t level, uint32_t type, const Data& data, uint64_t tim
   record.data_size = sizeof data;
   record.time = time;
   std::memcpy(record.data, &data, sizeof data);
-  MsprofReportCompactInfo(kAging, &record, sizeof record);
+  MsprofReportCompactInfo(t_aging, &record, sizeof record);
 }
 
 void ReportApi(uint16_t level, uint32_t type, uint64_t begin, uint64_t end, uint64_t item) {
@@ -72,7 +83,7 @@ void ReportApi(uint16_t level, uint32_t type, uint64_t begin, uint64_t end, uint
   api.begin = begin;
   api.end = end;
   api.item = item;
-  MsprofReportApi(kAging, &api);
+  MsprofReportApi(t_aging, &api);
 }
 
 }  // namespace
@@ -89,10 +100,10 @@ Reporter::Reporter() {
   MsprofRegisterCallback(prof::kModuleHccl, &OnHccl);
 }
 
-void Reporter::Switch(Source source, uint64_t bit, const prof::Command& command) {
-  if ((command.switches & bit) == 0) return;
-  if (command.type == prof::kStart) on_[source].store(true, std::memory_order_relaxed);
+bool Reporter::Switch(Source source, uint64_t bit, const prof::Command& command) {
+  if ((command.switches & bit) == 0) return false;
   if (command.type == prof::kStop) on_[source].store(false, std::memory_order_relaxed);
+  return command.type == prof::kStart && !on_[source].exchange(true, std::memory_order_relaxed);
 }
 
 int32_t Reporter::OnRuntime(uint32_t type, void* data, uint32_t size) {
@@ -122,7 +133,9 @@ int32_t Reporter::OnGe(uint32_t type, void* data, uint32_t size) {
   prof::Command command;
   if (type != prof::kControlSwitch || size != sizeof command) return -1;
   std::memcpy(&command, data, size);
-  The().Switch(kNode, prof::kSwitchTaskTimeL0, command);
+  const bool nodes = The().Switch(kNode, prof::kSwitchTaskTimeL0, command);
+  // The last of the modules that a START comes to, but HCCL.
+  if (nodes || The().Switch(kHccl, prof::kSwitchHccl, command)) The().ReportModels();
   return 0;
 }
 
@@ -200,6 +213,85 @@ void Reporter::ReportRuntime(const CallTimes& times, uint32_t type) {
   if (On(kRuntimeApi)) ReportApi(prof::kRuntimeLevel, type, times.runtime, MsprofSysCycleTime(), 0);
 }
 
+// Again, on the thread of the START: graphs that were loaded before it.
+void Reporter::ReportModels() {
+  if (silent_models_.load(std::memory_order_relaxed)) return;
+  std::vector<std::pair<uint32_t, const Task*>> loaded;
+  std::vector<const Model*> models;
+  {
+    MutexLock lock(mutex_);
+    loaded = loaded_;
+    models = models_;
+  }
+  for (const Model* model : models) ReportModelName(*model);
+  for (const auto& [device, task] : loaded) ReportLoaded(Begin(), device, *task);
+}
+
+void Reporter::Loaded(const CallTimes& times, uint32_t device, const Task& task) {
+  {
+    MutexLock lock(mutex_);
+    loaded_.emplace_back(device, &task);
+  }
+  ReportLoaded(times, device, task);
+}
+
+void Reporter::ReportLoaded(const CallTimes& times, uint32_t device, const Task& task) {
+  const OfModel unaging;
+  if (task.kind == Task::kCommunication) {
+    Communication communication{task.name.c_str(), task.type.c_str()};
+    communication.function = "";
+    communication.algorithm = task.algorithm.c_str();
+    communication.data_type = task.data_type;
+    communication.count = task.count;
+    communication.bytes = task.bytes;
+    Communicated(times, device, task, communication);
+  } else if (task.kind == Task::kKernel) {
+    Kernel kernel{task.name.c_str(), task.type.c_str()};
+    kernel.task_type = task.task_type;
+    kernel.block_dim = task.block_dim;
+    kernel.tensors = task.tensors.data();
+    kernel.tensor_count = static_cast<uint32_t>(task.tensors.size());
+    Launched(times, device, task, kernel);
+  }
+}
+
+void Reporter::ModelEvent(prof::ModelType type, const Model& model, uint32_t iteration) {
+  if (!On(kNode)) return;
+  prof::Event event;
+  event.level = prof::kModelLevel;
+  event.type = type;
+  event.thread = ThisThread();
+  event.request = iteration;
+  event.time = MsprofSysCycleTime();
+  event.item = model.id();
+  MsprofReportEvent(1, &event);
+}
+
+void Reporter::ModelNamed(const Model& model) {
+  {
+    MutexLock lock(mutex_);
+    models_.push_back(&model);
+  }
+  ReportModelName(model);
+}
+
+// graph_id_map: name, graph id, model id.
+void Reporter::ReportModelName(const Model& model) {
+  if (!On(kNode)) return;
+  const OfModel unaging;
+  const uint64_t name = NameId(model.name().c_str());
+  const uint32_t ids[] = {model.id(), model.id()};
+  prof::Additional record;
+  record.level = prof::kModelLevel;
+  record.type = prof::kModelGraphIdMap;
+  record.thread = ThisThread();
+  record.data_size = sizeof name + sizeof ids;
+  record.time = MsprofSysCycleTime();
+  std::memcpy(record.data, &name, sizeof name);
+  std::memcpy(record.data + sizeof name, ids, sizeof ids);
+  MsprofReportAdditionalInfo(t_aging, &record, sizeof record);
+}
+
 void Reporter::ReportNode(const CallTimes& times, uint64_t end, uint64_t name, uint32_t task_type, uint64_t type,
                           uint32_t block_dim) {
   ReportApi(prof::kNodeLevel, prof::kNodeLaunchType, times.node, end, name);
@@ -225,7 +317,7 @@ void Reporter::ReportTensors(const Kernel& kernel, uint64_t name, uint64_t time)
   std::memcpy(record.data, &name, sizeof name);
   std::memcpy(record.data + sizeof name, &count, sizeof count);
   std::memcpy(record.data + sizeof name + sizeof count, kernel.tensors, count * sizeof(Tensor));
-  MsprofReportAdditionalInfo(kAging, &record, sizeof record);
+  MsprofReportAdditionalInfo(t_aging, &record, sizeof record);
 }
 
 void Reporter::ReportFunction(const CallTimes& times, const char* function, uint32_t base) {
@@ -251,22 +343,40 @@ void Reporter::Launched(const CallTimes& times, uint32_t device, const Task& tas
   ReportFunction(times, kernel.function, prof::kAclOpType);
 }
 
-void Reporter::ReportCollective(const CallTimes& times, uint64_t end, const Task& task,
-                                const Communication& communication) {
-  const uint64_t group = NameId(task.group->name().c_str());
-  prof::HcclOpInfo operation;
-  operation.data_type = communication.data_type;
-  operation.algorithm = NameId(communication.algorithm);
-  operation.count = communication.count;
-  operation.group = group;
-  ReportCompact(prof::kNodeLevel, prof::kNodeHcclOpType, operation, end);
-  const uint64_t item = NameId("Memcpy");
-  ReportApi(prof::kHcclLevel, prof::kHcclMasterType, times.runtime, end, item);
+namespace {
+
+struct SubTask {
+  const char* name;
+  uint32_t task_type;
+};
+// The task waits for the others, moves the data, and says so.
+constexpr SubTask kSubTasks[] = {{"Notify_Wait", prof::kTaskNotifyWait},
+                                 {"Memcpy", prof::kTaskSdma},
+                                 {"Notify_Record", prof::kTaskNotifyRecord}};
+
+}  // namespace
+
+void Reporter::ReportSubTask(const Task& task, const Communication& communication, uint32_t device,
+                             uint32_t number) {
+  const SubTask& sub = kSubTasks[number];
+  const uint64_t begin = MsprofSysCycleTime();
+  if (On(kTracks)) {
+    ReportTrack(device, task, task.id + number, sub.task_type, NameId(communication.type), 0);
+  }
+  if (!On(kHccl)) return;
+  const uint64_t end = MsprofSysCycleTime();
+  const uint64_t item = NameId(sub.name);
+  ReportApi(prof::kHcclLevel, prof::kHcclMasterType, begin, end, item);
+  const bool moves = sub.task_type == prof::kTaskSdma;
   prof::HcclInfo info;
   info.item = item;
-  info.group = group;
-  info.bytes = communication.bytes;
+  info.group = NameId(task.group->name().c_str());
+  info.rank = task.group->rank();
+  info.ranks = task.group->members();
+  info.remote_rank = moves ? (info.rank + 1) % info.ranks : 0xFFFFFFFF;
+  info.bytes = moves ? communication.bytes : 0;
   info.data_type = communication.data_type;
+  info.notify = moves ? UINT64_MAX : task.id;
   info.link = 1;  // HCCS
   prof::Additional record;
   record.level = prof::kHcclLevel;
@@ -275,23 +385,26 @@ void Reporter::ReportCollective(const CallTimes& times, uint64_t end, const Task
   record.data_size = sizeof info;
   record.time = end;
   std::memcpy(record.data, &info, sizeof info);
-  MsprofReportAdditionalInfo(kAging, &record, sizeof record);
+  MsprofReportAdditionalInfo(t_aging, &record, sizeof record);
 }
 
 void Reporter::Communicated(const CallTimes& times, uint32_t device, const Task& task,
                             const Communication& communication) {
-  if (On(kTracks)) {
-    const uint64_t name = NameId(communication.type);
-    for (uint32_t id = task.id; id <= task.last_id; ++id) {
-      const bool waits = id == task.id;
-      ReportTrack(device, task, id, waits ? prof::kTaskNotifyWait : prof::kTaskSdma, name, 0);
-    }
+  for (uint32_t number = 0; number < std::size(kSubTasks); ++number) {
+    ReportSubTask(task, communication, device, number);
   }
   if (On(kNode) || On(kHccl)) {
     const uint64_t name = NameId(communication.name), type = NameId(communication.type);
     const uint64_t end = MsprofSysCycleTime();
     if (On(kNode)) ReportNode(times, end, name, prof::kTaskSdma, type, 0);
-    if (On(kHccl)) ReportCollective(times, end, task, communication);
+    if (On(kHccl)) {
+      prof::HcclOpInfo operation;
+      operation.data_type = communication.data_type;
+      operation.algorithm = NameId(communication.algorithm);
+      operation.count = communication.count;
+      operation.group = NameId(task.group->name().c_str());
+      ReportCompact(prof::kNodeLevel, prof::kNodeHcclOpType, operation, end);
+    }
   }
   ReportFunction(times, communication.function, prof::kAclHcclType);
 }
@@ -305,7 +418,8 @@ void Reporter::Copied(const CallTimes& times, uint32_t device, const Task& task)
 
 void Reporter::Called(const CallTimes& times, const char* function, uint32_t runtime_type) {
   if (runtime_type != 0) ReportRuntime(times, runtime_type);
-  ReportFunction(times, function, prof::kAclRuntimeType);
+  const bool model = std::string_view(function).starts_with("aclmdl");
+  ReportFunction(times, function, model ? prof::kAclModelType : prof::kAclRuntimeType);
 }
 
 }  // namespace profd::sim::acl

@@ -10,6 +10,7 @@
 
 #include "base/mutex.h"
 #include "sim/ascendcl/device.h"
+#include "sim/ascendcl/model.h"
 
 namespace profd::sim::acl {
 
@@ -29,11 +30,17 @@ class Reporter {
   void Launched(const CallTimes& times, uint32_t device, const Task& task, const Kernel& kernel);
   void Communicated(const CallTimes& times, uint32_t device, const Task& task,
                     const Communication& communication);
+  // Of a graph: `task` was put into it; later STARTs are told of it too. It lives for ever.
+  void Loaded(const CallTimes& times, uint32_t device, const Task& task);
+  // Begin or end of a graph's load or execution: each is an event of its own.
+  void ModelEvent(prof::ModelType type, const Model& model, uint32_t iteration);
+  void ModelNamed(const Model& model);
   void Copied(const CallTimes& times, uint32_t device, const Task& task);
   // A call that launches nothing. runtime_type 0: ACL only.
   void Called(const CallTimes& times, const char* function, uint32_t runtime_type);
 
   void set_unnamed_functions(bool on) { unnamed_functions_ = on; }
+  void set_silent_models(bool on) { silent_models_ = on; }
 
  private:
   enum Source : unsigned { kRuntimeApi, kTracks, kAclApi, kNode, kHccl, kSources };
@@ -43,7 +50,11 @@ class Reporter {
   static int32_t OnAcl(uint32_t type, void* data, uint32_t size);
   static int32_t OnGe(uint32_t type, void* data, uint32_t size);
   static int32_t OnHccl(uint32_t type, void* data, uint32_t size);
-  void Switch(Source source, uint64_t bit, const prof::Command& command);
+  // Whether that switched it on.
+  bool Switch(Source source, uint64_t bit, const prof::Command& command);
+  void ReportModels();
+  void ReportModelName(const Model& model);
+  void ReportLoaded(const CallTimes& times, uint32_t device, const Task& task);
   bool On(Source source) const { return on_[source].load(std::memory_order_relaxed); }
   void RegisterRuntimeTypes();
   void RegisterFunctions();
@@ -55,15 +66,17 @@ class Reporter {
   void ReportNode(const CallTimes& times, uint64_t end, uint64_t name, uint32_t task_type, uint64_t type,
                   uint32_t block_dim);
   void ReportTensors(const Kernel& kernel, uint64_t name, uint64_t time);
-  void ReportCollective(const CallTimes& times, uint64_t end, const Task& task, const Communication& communication);
+  void ReportSubTask(const Task& task, const Communication& communication, uint32_t device, uint32_t number);
   void ReportFunction(const CallTimes& times, const char* function, uint32_t base);
   void ReportRuntime(const CallTimes& times, uint32_t type);
 
   std::array<std::atomic<bool>, kSources> on_{};
-  std::atomic<bool> unnamed_functions_{false};
+  std::atomic<bool> unnamed_functions_{false}, silent_models_{false};
   Mutex mutex_;
   std::unordered_map<std::string, uint64_t> names_ GUARDED_BY(mutex_);
   std::map<std::string, uint32_t> functions_ GUARDED_BY(mutex_);
+  std::vector<std::pair<uint32_t, const Task*>> loaded_ GUARDED_BY(mutex_);  // device, task of a graph
+  std::vector<const Model*> models_ GUARDED_BY(mutex_);
 };
 
 }  // namespace profd::sim::acl

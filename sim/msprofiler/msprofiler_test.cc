@@ -1,20 +1,7 @@
 // libmsprofiler.so: the state machine with its codes, what it writes, and what goes wrong on command.
-#include "sim/msprofiler/msprofiler.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
-#include <vector>
 
-#include "sim/ascendcl/ascendcl.h"
-#include "sim/child_test_support.h"
-#include "sim/mspti/mspti.h"
+#include "sim/msprofiler/client_test_support.h"
 
 namespace profd::sim::aclprof {
 namespace {
@@ -25,110 +12,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Key;
 using testing::StartsWith;
-
-namespace fs = std::filesystem;
-
-const Library& Acl() {
-  static const Library* const library = new Library(PROFD_SIM_ASCENDCL);
-  return *library;
-}
-const char*& LibraryPath() {
-  static const char* path = PROFD_SIM_MSPROFILER;
-  return path;
-}
-// Loaded with the first call, after the settings.
-const Library& Msprofiler() {
-  static const Library* const library = [] {
-    Acl();
-    return new Library(LibraryPath());
-  }();
-  return *library;
-}
-void Settings(const std::string& settings) { ::setenv("PROFD_SIM_APP", settings.c_str(), 1); }
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/msprofiler-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string path;
-};
-
-int Init(const std::string& path) { return CALL(Msprofiler(), aclprofInit)(path.c_str(), path.size()); }
-Config* Create(std::vector<uint32_t> devices, uint64_t bits, int metrics = kNoMetrics) {
-  return CALL(Msprofiler(), aclprofCreateConfig)(devices.data(), static_cast<uint32_t>(devices.size()), metrics,
-                                                 nullptr, bits);
-}
-int Start(const Config* config) { return CALL(Msprofiler(), aclprofStart)(config); }
-int Stop(const Config* config) { return CALL(Msprofiler(), aclprofStop)(config); }
-int Finalize() { return CALL(Msprofiler(), aclprofFinalize)(); }
-int Set(int type, const std::string& value) {
-  return CALL(Msprofiler(), aclprofSetConfig)(type, value.c_str(), value.size());
-}
-
-void Launch(const std::string& name, uint32_t task_type = prof::kTaskAicore, int count = 1) {
-  acl::Tensor tensor{};
-  tensor.shape[0] = 16;
-  acl::Kernel kernel{};
-  kernel.name = name.c_str();
-  kernel.type = "MatMulV2";
-  kernel.function = "aclnnMatmul";
-  kernel.task_type = task_type;
-  kernel.block_dim = 24;
-  kernel.duration_ns = 100'000;
-  kernel.tensors = &tensor;
-  kernel.tensor_count = 1;
-  for (int i = 0; i < count; ++i) EXPECT_EQ(CALL(Acl(), simAclLaunch)(&kernel, nullptr), 0);
-}
-void Synchronize() { EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0); }
-
-// Of the one result below a folder: contents by path, slices of a file joined in order.
-std::map<std::string, std::string> Read(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file() && entry.path().extension() != ".done") paths.push_back(entry.path());
-  }
-  const auto slice = [](const fs::path& path) {
-    const std::string name = path.string();
-    const size_t at = name.rfind(".slice_");
-    return at == std::string::npos ? 0 : std::stoi(name.substr(at + 7));
-  };
-  std::sort(paths.begin(), paths.end(), [&](const auto& a, const auto& b) { return slice(a) < slice(b); });
-  for (const fs::path& path : paths) {
-    std::string name = fs::relative(path, folder).string();
-    name = name.substr(name.find('/') + 1);
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    files[name.substr(0, name.rfind(".slice_"))] += text.str();
-  }
-  return files;
-}
-template <class T>
-T At(const std::string& bytes, size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
-size_t Results(const std::string& folder) {
-  return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-}
-
-// A complete run of one kernel.
-std::map<std::string, std::string> RunOne(const Folder& folder, uint64_t bits, int metrics = kNoMetrics,
-                                          uint32_t task_type = prof::kTaskAicore) {
-  EXPECT_EQ(Init(folder.path), kOk);
-  Config* const config = Create({0}, bits, metrics);
-  EXPECT_EQ(Start(config), kOk);
-  Launch("conv", task_type);
-  Synchronize();
-  EXPECT_EQ(Stop(config), kOk);
-  EXPECT_EQ(CALL(Msprofiler(), aclprofDestroyConfig)(config), kOk);
-  EXPECT_EQ(Finalize(), kOk);
-  return Read(folder.path);
-}
 
 TEST(AclprofStates, InitAndFinalize) {
   EXPECT_TRUE(InChild([] {

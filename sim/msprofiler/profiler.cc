@@ -38,7 +38,7 @@ void WithRecording(const std::function<void(Recording&)>& body) {
 
 constexpr prof::Msprof kMsprof = {
     [](uint32_t aging, const prof::Api& api) { WithRecording([&](Recording& to) { to.OnApi(aging, api); }); },
-    [](uint32_t, const prof::Event&) {},
+    [](uint32_t aging, const prof::Event& event) { WithRecording([&](Recording& to) { to.OnEvent(aging, event); }); },
     [](uint32_t aging, const prof::Compact& record) {
       WithRecording([&](Recording& to) { to.OnCompact(aging, record); });
     },

@@ -78,7 +78,8 @@ struct Tag {
 constexpr std::array<Tag, 3> kCompactTags = {{{prof::kRuntimeLevel, prof::kTrackType, "task_track"},
                                               {prof::kNodeLevel, prof::kNodeBasicType, "node_basic_info"},
                                               {prof::kNodeLevel, prof::kNodeHcclOpType, "hccl_op_info"}}};
-constexpr std::array<Tag, 2> kAdditionalTags = {{{prof::kNodeLevel, prof::kNodeTensorType, "tensor_info"},
+constexpr std::array<Tag, 3> kAdditionalTags = {{{prof::kNodeLevel, prof::kNodeTensorType, "tensor_info"},
+                                                 {prof::kModelLevel, prof::kModelGraphIdMap, "graph_id_map"},
                                                  {prof::kHcclLevel, prof::kHcclInfoType, "hccl_info"}}};
 
 template <class Tags, class Record>
@@ -173,6 +174,11 @@ void Recording::OnApi(uint32_t aging, const prof::Api& api) {
   host_.AppendRecord(aging != 0 ? "aging.api_event.data" : "unaging.api_event.data", api);
 }
 
+void Recording::OnEvent(uint32_t aging, const prof::Event& event) {
+  MutexLock lock(mutex_);
+  host_.AppendRecord(aging != 0 ? "aging.api_event.data" : "unaging.api_event.data", event);
+}
+
 // The files have 16 bits for a task's number; each time they run over, a record of its own says so.
 void Recording::PutHostFlip(const prof::Compact& track) {
   prof::RuntimeTrack data;
@@ -238,6 +244,7 @@ void Recording::OnLog(uint32_t device, DeviceFiles& to, const acl::LogRecord& re
     track.tag = kStepTrace;
     track.count = count;
     Put(track.body, 0, record.value);
+    Put(track.body, 8, record.model);
     Put(track.body, 16, static_cast<uint16_t>(record.stream));
     Put(track.body, 18, static_cast<uint16_t>(record.task));
     Put(track.body, 20, static_cast<uint16_t>(record.tag));

@@ -35,6 +35,7 @@ class Recording {
   void RemoveDevice(uint32_t device);
 
   void OnApi(uint32_t aging, const prof::Api& api);
+  void OnEvent(uint32_t aging, const prof::Event& event);
   void OnCompact(uint32_t aging, const prof::Compact& record);
   void OnAdditional(uint32_t aging, const prof::Additional& record);
   void OnTypeName(uint16_t level, uint32_t type, std::string_view name);

@@ -147,6 +147,7 @@ class Client {
     static const std::map<uint32_t, Layout> layouts = {{kMarker, {56, {36, 44}}},
                                                        {kKernel, {56, {36, 44}}},
                                                        {kApi, {48, {36}}},
+                                                       {kHccl, {56, {36, 44}}},
                                                        {kMemory, {64, {}}},
                                                        {kMemset, {56, {}}},
                                                        {kMemcpy, {56, {}}},
@@ -184,6 +185,7 @@ inline void Launch(const char* name, void* stream = nullptr, int64_t duration_ns
   kernel.duration_ns = duration_ns;
   EXPECT_EQ(CALL(Acl(), simAclLaunch)(&kernel, stream), 0);
 }
+inline int64_t Int(uint64_t value) { return static_cast<int64_t>(value); }
 inline void Synchronize() { EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0); }
 inline Counts ReadCounts() {
   Counts counts;

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "sim/mspti/buffers.h"
+#include "sim/mspti/collectives.h"
 #include "sim/mspti/join.h"
 #include "sim/mspti/mspti.h"
 #include "sim/mspti/real_time.h"
@@ -96,6 +97,17 @@ PROFD_SIM_EXPORT int aclrtSynchronizeStream(void* stream) {
 PROFD_SIM_EXPORT int simAclLaunch(const profd::sim::acl::Kernel* kernel, void* stream) {
   return Around(mspti::kLaunch, "aclrtLaunchKernel",
                 [&] { return ASCENDCL(simAclLaunch)(kernel, stream); });
+}
+PROFD_SIM_EXPORT int simAclCommunicate(const profd::sim::acl::Communication* communication, void* group,
+                                      void* stream) {
+  if (communication == nullptr) return ASCENDCL(simAclCommunicate)(communication, group, stream);
+  const uint32_t id = mspti::CollectiveCallback(communication->function);
+  mspti::Session::The().Call(mspti::kHcclDomain, id, 0, communication->function);
+  const uint64_t mark = mspti::Collectives::The().Begin(*communication, group, stream);
+  const int result = ASCENDCL(simAclCommunicate)(communication, group, stream);
+  mspti::Collectives::The().End(mark, stream);
+  mspti::Session::The().Call(mspti::kHcclDomain, id, 1, communication->function);
+  return result;
 }
 PROFD_SIM_EXPORT int aclrtMalloc(void** pointer, size_t size, int policy) {
   const uint64_t start = RealTime::The().Now();

@@ -101,13 +101,13 @@ void Join::OnApi(const prof::Api& api) {
   if (api.level == prof::kAclLevel || api.level == prof::kNodeLevel) PutApi(kApi, api, name);
 }
 
-void Join::OnCompact(const prof::Compact& record) {
+void Join::OnCompact(uint32_t aging, const prof::Compact& record) {
   Buffers::RefuseInCallback();
   ++host_reports_;
   MutexLock lock(mutex_);
-  if (record.level == prof::kRuntimeLevel && record.type == prof::kTrackType) OnTrack(record);
+  if (record.level == prof::kRuntimeLevel && record.type == prof::kTrackType) OnTrack(record, aging == 0);
   if (record.level == prof::kNodeLevel && record.type == prof::kNodeHcclOpType)
-    OnCollective(record);
+    OnCollective(record, aging == 0);
 }
 
 void Join::PutExternal(uint64_t correlation) {
@@ -118,7 +118,7 @@ void Join::PutExternal(uint64_t correlation) {
   }
 }
 
-void Join::OnTrack(const prof::Compact& record) {
+void Join::OnTrack(const prof::Compact& record, bool repeats) {
   const auto data = DataOf<prof::RuntimeTrack>(record);
   const Key key = KeyOf(data.device, data.stream, data.task);
   Thread& thread = threads_[record.thread];
@@ -126,18 +126,21 @@ void Join::OnTrack(const prof::Compact& record) {
   if (thread.tracks.size() > kTracksOfThread) thread.tracks.pop_front();
   const std::string type = TypeOf(prof::kRuntimeLevel, static_cast<uint32_t>(data.task_type));
   if (!type.starts_with("KERNEL")) return;
+  const auto known = tracks_.find(key);
+  if (known != tracks_.end() && known->second.repeats && repeats) return;  // said again at a START
   thread.correlation = ++correlation_;
   PutExternal(correlation_);
-  const Track track = {type, data.kernel_name, correlation_, data.stream};
-  if (const auto it = finished_.find(key); it != finished_.end()) {
+  const Track track = {type, data.kernel_name, correlation_, data.stream, repeats};
+  const auto it = finished_.find(key);
+  const bool is_over = it != finished_.end();
+  if (is_over) {
     PutKernel(key, track, it->second);
     finished_.erase(it);
-  } else {
-    tracks_[key] = track;
   }
+  if (repeats || !is_over) tracks_[key] = track;
 }
 
-void Join::OnCollective(const prof::Compact& record) {
+void Join::OnCollective(const prof::Compact& record, bool repeats) {
   Thread& thread = threads_[record.thread];
   Collective collective;
   collective.info = DataOf<prof::HcclOpInfo>(record);
@@ -153,17 +156,27 @@ void Join::OnCollective(const prof::Compact& record) {
   }
   thread.tracks.clear();
   if (!any) return;
+  collective.repeats = repeats;
+  const bool known = std::any_of(collectives_.begin(), collectives_.end(), [&](const Collective& other) {
+    return other.repeats && other.first == collective.first;
+  });
+  if (known && repeats) return;
   for (const Key& key : {collective.first, collective.last}) {
     if (const auto it = finished_.find(key); it != finished_.end()) {
       Fill(collective, key, it->second);
     }
   }
-  if (collective.begin_ns && collective.end_ns) {
-    PutCollective(collective);
-    return;
-  }
+  if (PutIfWhole(collective)) return;
   collectives_.push_back(collective);
   if (collectives_.size() > kCollectives) collectives_.pop_front();
+}
+
+bool Join::PutIfWhole(Collective& collective) {
+  if (!collective.begin_ns || !collective.end_ns) return false;
+  PutCollective(collective);
+  collective.begin_ns.reset();
+  collective.end_ns.reset();
+  return !collective.repeats;
 }
 
 bool Join::Fill(Collective& collective, const Key& key, const Times& times) {
@@ -180,7 +193,8 @@ void Join::OnLog(uint32_t device, const acl::LogRecord& record) {
   if (record.kind != acl::kTaskEnd) return;
   const auto begun = begun_.find(key);
   if (begun == begun_.end()) {
-    tracks_.erase(key);  // a lost begin loses the record
+    // A lost begin loses the record.
+    if (const auto track = tracks_.find(key); track != tracks_.end() && !track->second.repeats) tracks_.erase(track);
     return;
   }
   OnFinished(key, {begun->second, record.time_ns});
@@ -190,15 +204,12 @@ void Join::OnLog(uint32_t device, const acl::LogRecord& record) {
 void Join::OnFinished(const Key& key, const Times& times) {
   if (const auto it = tracks_.find(key); it != tracks_.end()) {
     PutKernel(key, it->second, times);
-    tracks_.erase(it);
+    if (!it->second.repeats) tracks_.erase(it);
     return;
   }
   for (auto it = collectives_.begin(); it != collectives_.end(); ++it) {
     if (!Fill(*it, key, times)) continue;
-    if (it->begin_ns && it->end_ns) {
-      PutCollective(*it);
-      collectives_.erase(it);
-    }
+    if (PutIfWhole(*it)) collectives_.erase(it);
     return;
   }
   finished_[key] = times;

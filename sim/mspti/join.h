@@ -32,7 +32,8 @@ class Join {
   void AddName(std::string_view text);
   void AddType(uint16_t level, uint32_t type, std::string_view name);
   void OnApi(const prof::Api& api);
-  void OnCompact(const prof::Compact& record);
+  // aging 0: of a graph, whose tasks come again each time it runs.
+  void OnCompact(uint32_t aging, const prof::Compact& record);
   void OnLog(uint32_t device, const acl::LogRecord& record);
   // Host records of the device that wait for its log.
   size_t waiting() const;
@@ -57,12 +58,14 @@ class Join {
     uint64_t name = 0;
     uint64_t correlation = 0;
     uint32_t stream = 0;
+    bool repeats = false;
   };
   struct Collective {
     prof::HcclOpInfo info;
     uint64_t name = 0;
     uint64_t correlation = 0;
     uint32_t stream = 0;
+    bool repeats = false;
     Key first{}, last{};
     std::optional<int64_t> begin_ns, end_ns;
   };
@@ -80,9 +83,11 @@ class Join {
   static constexpr size_t kUnmatched = 65536;  // of finished tasks without a host record
 
   Key KeyOf(uint32_t device, uint32_t stream, uint32_t task) const;
-  void OnTrack(const prof::Compact& record) REQUIRES(mutex_);
-  void OnCollective(const prof::Compact& record) REQUIRES(mutex_);
+  void OnTrack(const prof::Compact& record, bool repeats) REQUIRES(mutex_);
+  void OnCollective(const prof::Compact& record, bool repeats) REQUIRES(mutex_);
   void OnFinished(const Key& key, const Times& times) REQUIRES(mutex_);
+  // True: nothing more comes of it.
+  bool PutIfWhole(Collective& collective) REQUIRES(mutex_);
   bool Fill(Collective& collective, const Key& key, const Times& times) REQUIRES(mutex_);
   void PutKernel(const Key& key, const Track& track, const Times& times) REQUIRES(mutex_);
   void PutCollective(const Collective& collective) REQUIRES(mutex_);

@@ -65,6 +65,13 @@ PROFD_SIM_RECORD ApiRecord {
   uint64_t correlation;
   const char* name;
 };
+PROFD_SIM_RECORD HcclRecord {
+  uint32_t kind;
+  uint64_t start, end;
+  uint32_t device, stream;
+  double bandwidth;
+  const char *name, *group;
+};
 PROFD_SIM_RECORD MemoryRecord {
   uint32_t kind, operation, memory_kind;
   uint64_t correlation, start, end, address, bytes;
@@ -101,6 +108,7 @@ PROFD_SIM_RECORD NextRecord {
   uint8_t unknown[36];
 };
 static_assert(sizeof(MarkerRecord) == 56 && sizeof(KernelRecord) == 56 && sizeof(ApiRecord) == 48);
+static_assert(sizeof(HcclRecord) == 56);
 static_assert(sizeof(MemoryRecord) == 64 && sizeof(MemsetRecord) == 56);
 static_assert(sizeof(MemcpyRecord) == 56 && sizeof(ExternalRecord) == 24);
 static_assert(sizeof(CommunicationRecord) == 72 && sizeof(NextRecord) == 40);

@@ -12,7 +12,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 int64_t WallNs() { return SystemClock().WallNs(); }
-int64_t Int(uint64_t value) { return static_cast<int64_t>(value); }
 
 TEST(MsptiRecords, AKernelHasNameTypeAndTimes) {
   EXPECT_TRUE(InChild([] {

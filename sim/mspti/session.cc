@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/mspti/buffers.h"
+#include "sim/mspti/collectives.h"
 #include "sim/mspti/config.h"
 #include "sim/mspti/join.h"
 #include "sim/mspti/markers.h"
@@ -45,11 +46,11 @@ int32_t OnApi(uint32_t, const prof::Api* api) {
   return 0;
 }
 int32_t OnEvent(uint32_t, const prof::Event*) { return 0; }
-int32_t OnCompact(uint32_t, void* data, uint32_t size) {
+int32_t OnCompact(uint32_t aging, void* data, uint32_t size) {
   prof::Compact record;
   if (size != sizeof record) return -1;
   std::memcpy(&record, data, sizeof record);
-  Join::The().OnCompact(record);
+  Join::The().OnCompact(aging, record);
   return 0;
 }
 int32_t OnAdditional(uint32_t, void*, uint32_t) { return 0; }
@@ -177,6 +178,7 @@ void Session::Read(uint32_t device, const std::atomic<bool>& stop) {
       for (size_t i = 0; i < count; ++i) {
         if (records[i].kind == acl::kTaskTrace) {
           Markers::The().OnLog(device, records[i]);
+          Collectives::The().OnLog(device, records[i]);
         } else {
           Join::The().OnLog(device, records[i]);
         }

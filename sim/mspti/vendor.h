@@ -12,10 +12,13 @@ namespace profd::sim::mspti {
 // `library`: with its ending.
 void* Symbol(const char* library, const char* function);
 
+// The argument is a name for decltype, which takes no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define PROFAPI(function) \
   (reinterpret_cast<decltype(&function)>(::profd::sim::mspti::Symbol("libprofapi.so", #function)))
 #define ASCENDCL(function) \
   (reinterpret_cast<decltype(&function)>(::profd::sim::mspti::Symbol("libascendcl.so", #function)))
+// NOLINTEND(bugprone-macro-parentheses)
 
 // Of the chip, as libascend_hal or the settings say it; 5 where neither does.
 int64_t ChipOf(uint32_t device);

@@ -33,6 +33,7 @@ enum RuntimeType : uint32_t {
   kTaskMixAiv = 68,
   kTaskNotifyWait = 69,
   kTaskSdma = 70,
+  kTaskNotifyRecord = 71,
   kTaskFlip = 98,
   kTrackType = 802,
   kStreamExpandType = 804,
@@ -46,9 +47,15 @@ enum NodeType : uint32_t {
   kNodeLaunchType = 5,
   kNodeHcclOpType = 10,
 };
+enum ModelType : uint32_t {
+  kModelGraphIdMap = 0,  // additional
+  kModelExecute = 1,     // events: begin and end
+  kModelLoad = 2,
+};
 inline constexpr uint32_t kHcclInfoType = 1;         // of the communication's level, additional
 inline constexpr uint32_t kHcclMasterType = 0x10001;  // of the communication's level, API
 inline constexpr uint32_t kAclOpType = 0x010000;
+inline constexpr uint32_t kAclModelType = 0x020000;
 inline constexpr uint32_t kAclRuntimeType = 0x030000;
 inline constexpr uint32_t kAclHcclType = 0x070000;
 
