@@ -24,16 +24,6 @@ const ProcessSpec& ProcessOf(const Batch& batch) {
   return LayoutOf(batch.device < 0 ? TableId::kApi : batch.table->id, false).process;
 }
 
-Slice Flow(const Slice& slice, Slice::Kind kind, int64_t pid, int64_t correlation) {
-  Slice flow = slice;
-  flow.kind = kind;
-  flow.name = flow.category = "HostToDevice";
-  flow.flow = fmt::format("{}_{}", pid, static_cast<uint64_t>(correlation));
-  flow.texts.clear();
-  flow.integers.clear();
-  return flow;
-}
-
 }  // namespace
 
 Event ActivitySlices::OwnerOf(const Batch& batch, size_t row) {
@@ -102,36 +92,55 @@ Slice ActivitySlices::Base(const Batch& batch, size_t row, const ProcessSpec& pr
   return slice;
 }
 
-void ActivitySlices::OfMarker(const Batch& batch, size_t row, std::vector<Slice>* out) {
+ActivitySlices::Marker ActivitySlices::MarkerOf(const Batch& batch, size_t row) {
+  Marker marker = {batch.t_ns[row], Text(batch, 0, row), Text(batch, 1, row)};
+  const auto key = std::pair(Cell(batch, row, "pid"), Cell(batch, row, "id"));
+  if (!marker.name.empty()) {
+    if (marked_.size() >= kMaxOpen) marked_.clear();
+    marked_[key] = marker;
+  } else if (const auto host = marked_.find(key); host != marked_.end()) {
+    marker.name = host->second.name;
+    marker.domain = host->second.domain;
+  }
+  return marker;
+}
+
+std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
   const int64_t pid = Cell(batch, row, "pid");
   const int64_t kind = Cell(batch, row, "kind");
   const auto key = std::tuple(pid, Cell(batch, row, "id"), Cell(batch, row, "source"));
+  const Marker marker = MarkerOf(batch, row);
   if (kind == 1) {
     if (open_.size() >= kMaxOpen) open_.clear();
-    open_[key] = batch.t_ns[row];
-    return;
+    open_[key] = marker;
+    return std::nullopt;
   }
   const int64_t stream = Cell(batch, row, "stream");
   const Lane& lane = batch.device < 0 ? ThreadLane(pid, Cell(batch, row, "rank"), Cell(batch, row, "thread"))
                                       : StreamLane(batch.device, pid, stream, "Markers", kMarkerTid);
   Slice slice = Base(batch, row, ProcessOf(batch), lane);
-  slice.category = Text(batch, 1, row);
+  // Not the row of the calls: markers are of another file, and one file alone knows what is open on a row.
+  if (batch.device < 0) slice.track = fmt::format("Markers of thread {}", Cell(batch, row, "thread"));
   slice.kind = Slice::Kind::kInstant;
+  slice.name = marker.name;
+  slice.category = marker.domain;
   if (kind == 2) {
     const auto begin = open_.find(key);
-    if (begin == open_.end() || begin->second > slice.t_ns) return;
+    if (begin == open_.end() || begin->second.t_ns > slice.t_ns) return std::nullopt;
     slice.kind = Slice::Kind::kSlice;
-    slice.dur_ns = slice.t_ns - begin->second;
-    slice.t_ns = begin->second;
+    slice.dur_ns = slice.t_ns - begin->second.t_ns;
+    slice.t_ns = begin->second.t_ns;
+    slice.name = begin->second.name;
+    slice.category = begin->second.domain;
     open_.erase(begin);
   }
   slice.integers.emplace_back("id", std::get<1>(key));
-  out->push_back(std::move(slice));
+  return slice;
 }
 
-void ActivitySlices::Of(const Batch& batch, size_t row, std::vector<Slice>* out) {
+std::optional<Slice> ActivitySlices::Of(const Batch& batch, size_t row) {
   const TableId table = batch.table->id;
-  if (table == TableId::kMarker) return OfMarker(batch, row, out);
+  if (table == TableId::kMarker) return OfMarker(batch, row);
   const int64_t pid = Cell(batch, row, "pid");
   const int64_t correlation = Cell(batch, row, "correlation");
   const bool api = table == TableId::kApi;
@@ -155,10 +164,12 @@ void ActivitySlices::Of(const Batch& batch, size_t row, std::vector<Slice>* out)
     slice.integers.emplace_back("count", Cell(batch, row, "count"));
   }
   if (memory) slice.integers.emplace_back("bytes", Cell(batch, row, "bytes"));
-  out->push_back(std::move(slice));
-  if (correlation == 0 || memory) return;
   // An arrow leaves where the call begins: the kernel may run before it has returned.
-  out->push_back(Flow(out->back(), api ? Slice::Kind::kFlowStart : Slice::Kind::kFlowEnd, pid, correlation));
+  if (correlation != 0 && !memory) {
+    slice.arrow = api ? Slice::Arrow::kFrom : Slice::Arrow::kTo;
+    slice.flow = fmt::format("{}_{}", pid, static_cast<uint64_t>(correlation));
+  }
+  return slice;
 }
 
 }  // namespace profd::exporting

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 #include <tuple>
-#include <vector>
+#include <utility>
 
 #include "export/batch.h"
 #include "export/dump_info.h"
@@ -21,8 +23,8 @@ class ActivitySlices {
   // Both outlive it.
   ActivitySlices(const DumpInfo& dump, const Strings& strings) : dump_(dump), strings_(strings) {}
 
-  // Appends the slices of a row: none for the begin of a range, which is shown when it has ended.
-  void Of(const Batch& batch, size_t row, std::vector<Slice>* out);
+  // None for the begin of a range, which is shown when it has ended.
+  std::optional<Slice> Of(const Batch& batch, size_t row);
   // Whose row it is: pid, rank and device.
   static Event OwnerOf(const Batch& batch, size_t row);
 
@@ -32,10 +34,17 @@ class ActivitySlices {
     std::string thread;
     std::string track;
   };
+  struct Marker {
+    int64_t t_ns = 0;
+    std::string name;
+    std::string domain;
+  };
   Slice Base(const Batch& batch, size_t row, const ProcessSpec& process, const Lane& lane) const;
   const Lane& StreamLane(int device, int64_t pid, int64_t stream, std::string_view kind, int64_t first_tid);
   const Lane& ThreadLane(int64_t pid, int64_t rank, int64_t thread);
-  void OfMarker(const Batch& batch, size_t row, std::vector<Slice>* out);
+  // With the texts of its range or host half: the vendor's ends and device halves have none.
+  Marker MarkerOf(const Batch& batch, size_t row);
+  std::optional<Slice> OfMarker(const Batch& batch, size_t row);
   std::string Text(const Batch& batch, size_t column, size_t row) const;
 
   const DumpInfo& dump_;
@@ -43,7 +52,9 @@ class ActivitySlices {
   // By device, pid, stream and first tid; by pid and thread (device -2).
   std::map<std::tuple<int, int64_t, int64_t, int64_t>, Lane> lanes_;
   // Begins of ranges by pid, id and source.
-  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> open_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Marker> open_;
+  // Those with a name by pid and id.
+  std::map<std::pair<int64_t, int64_t>, Marker> marked_;
 };
 
 }  // namespace profd::exporting

@@ -1,11 +1,6 @@
 // Perfetto's native trace, `trace_<stamp>.perfetto-trace` (`.gz`): a sequence of packets per data
 // file.
-//
-// Stamps are deltas of a clock of the sequence's own, which its first packet sets to the begin of
-// the collection; that packet also says that trace time (BOOTTIME) is wall clock (REALTIME). A
-// stamp before its predecessor is written as it is, in BOOTTIME.
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,8 +11,11 @@
 #include "base/mutex.h"
 #include "export/decoder.h"
 #include "export/formats.h"
+#include "export/trace/activity_slices.h"
 #include "export/trace/gzip_file.h"
 #include "export/trace/json_text.h"
+#include "export/trace/nested_lanes.h"
+#include "export/trace/packet_writer.h"
 #include "export/trace/series.h"
 #include "export/trace/slices.h"
 #include "export/trace/utilization.h"
@@ -26,7 +24,6 @@
 namespace profd::exporting {
 namespace {
 
-constexpr size_t kBufferSize = 256 * 1024;
 // Order of the rows below an NPU: its steps, then the groups of counters as the vendor sorts them,
 // what is missing last.
 constexpr int kFirstGroup = 2;
@@ -34,10 +31,8 @@ constexpr int kLossGroup = 1000;
 // Training processes come first, by rank, then the NPUs, then the host.
 constexpr uint32_t kDeviceProcesses = 1U << 20;
 constexpr uint32_t kDevicesPerDump = 2048;
-constexpr uint32_t kSequenceClock = 64;  // ours, deltas; one per sequence
 
 namespace pb = ::perfetto::protos;
-using ::google::protobuf::io::CodedOutputStream;
 
 // One counter of a series: a track.
 struct Track {
@@ -70,6 +65,14 @@ struct Shared {
   std::map<std::pair<uint64_t, std::string>, uint64_t> rows GUARDED_BY(mutex);
 };
 
+// Of what processes did.
+struct Lane {
+  uint64_t parent = 0;
+  std::string name;
+  int order = 0;
+  std::vector<uint64_t> rows;  // tracks
+};
+
 struct TableState {
   const TableLayout* layout = nullptr;
   size_t keys = 0;
@@ -77,23 +80,27 @@ struct TableState {
   SeriesCache<TrackSeries> series;
 };
 
-class PerfettoSink final : public FormatSink {
+class PerfettoSink final : public FormatSink, private NestedLanes::Events {
  public:
   PerfettoSink(Shared* shared, const ExportTask& task)
       : shared_(*shared),
         dump_(task.dump),
         begin_ns_(task.place->clock.begin_us * 1000),
         v6_(IsV6(task.place->chip)),
-        sequence_(++shared->sequences),
         utilization_(task.place->aicore_mhz),
-        last_ns_(shared->begin_ns),
-        buffer_(std::make_unique<uint8_t[]>(kBufferSize)) {
-    PutFirst();
+        activity_(dump(), *shared->plan.strings),
+        writer_(++shared->sequences, shared->begin_ns,
+                [shared](std::string_view packets) { return shared->Append(packets); }) {
+    for (pb::TracePacket* reused : {&counter_, &event_}) writer_.PrepareEvent(reused);
+    sample_ = counter_.mutable_track_event();
+    sample_->set_type(pb::TrackEvent::TYPE_COUNTER);
   }
 
   void Take(const Batch& batch) override {
-    if (!status_.ok()) return;
-    if (batch.table->id == TableId::kAicorePmu) {
+    if (!writer_.status().ok()) return;
+    if (IsActivity(batch.table->id)) {
+      TakeActivity(batch);
+    } else if (batch.table->id == TableId::kAicorePmu) {
       device_ = batch.device;
       TakeRows(utilization_.Convert(batch));
     } else {
@@ -102,11 +109,10 @@ class PerfettoSink final : public FormatSink {
   }
 
   void TakeEvent(const Event& event) override {
-    if (!status_.ok()) return;
+    if (!writer_.status().ok()) return;
     std::vector<Slice> slices = SlicesOf(event, *shared_.plan.dumps[dump_]);
     std::erase_if(slices, [](const Slice& slice) {
-      return slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep ||
-             slice.kind == Slice::Kind::kFlowEnd;
+      return slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep;
     });
     // Viewers take packets of one stamp in their order: outer slices begin first, and what ends at
     // a stamp does so before the next one begins.
@@ -117,20 +123,21 @@ class PerfettoSink final : public FormatSink {
     std::vector<const Slice*> open;
     for (const Slice& slice : slices) {
       while (!open.empty() && end_of(*open.back()) <= slice.t_ns) {
-        End(*open.back(), event);
+        PutEnd(end_of(*open.back()), SliceTrack(*open.back(), event));
         open.pop_back();
       }
-      Begin(slice, event);
+      PutBegin(slice, SliceTrack(slice, event));
       if (slice.kind == Slice::Kind::kSlice) open.push_back(&slice);
     }
-    for (; !open.empty(); open.pop_back()) End(*open.back(), event);
+    for (; !open.empty(); open.pop_back()) PutEnd(end_of(*open.back()), SliceTrack(*open.back(), event));
   }
 
   Status Finish() override {
     TakeRows(utilization_.Finish(device_));
-    Flush();
-    shared_.events += events_;
-    return status_;
+    nested_.Finish();
+    writer_.Flush();
+    shared_.events += writer_.events();
+    return writer_.status();
   }
 
  private:
@@ -146,10 +153,49 @@ class PerfettoSink final : public FormatSink {
       for (const Track& track : series) {
         sample_->set_track_uuid(track.uuid);
         sample_->set_double_counter_value(ValueOf(track.source, batch, row).Number());
-        PutEvent(batch.t_ns[row], &counter_);
+        writer_.PutEvent(batch.t_ns[row], &counter_);
       }
     }
   }
+
+  void TakeActivity(const Batch& batch) {
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      if (batch.t_ns[row] < begin_ns_) continue;
+      std::optional<Slice> slice = activity_.Of(batch, row);
+      if (!slice) continue;
+      const size_t lane = LaneOf(*slice, ActivitySlices::OwnerOf(batch, row));
+      if (slice->kind == Slice::Kind::kInstant) {
+        PutBegin(*slice, TrackOf(lane, 0));
+      } else {
+        nested_.Add(lane, std::move(*slice));
+      }
+    }
+  }
+
+  size_t LaneOf(const Slice& slice, const Event& owner) {
+    const bool host = owner.device < 0;
+    std::pair key = {host ? owner.pid : -1 - int64_t{owner.device}, slice.track};
+    const auto known = lane_numbers_.find(key);
+    if (known != lane_numbers_.end()) return known->second;
+    // Files are untrusted: when there are more, they share the last one.
+    constexpr size_t kMostLanes = 16'384;
+    if (lanes_.size() == kMostLanes) return kMostLanes - 1;
+    lanes_.push_back({host ? MarkedTrack(owner) : DeviceTrack(owner.device), slice.track, slice.track_order, {}});
+    return lane_numbers_[std::move(key)] = lanes_.size() - 1;
+  }
+
+  uint64_t TrackOf(size_t lane, size_t row) {
+    Lane& of = lanes_[lane];
+    while (of.rows.size() <= row) {
+      const size_t number = of.rows.size() + 1;
+      of.rows.push_back(RowTrack(of.parent, number == 1 ? of.name : fmt::format("{} ({})", of.name, number), of.order));
+    }
+    return of.rows[row];
+  }
+
+  void Begin(const Slice& slice, size_t lane, size_t row) override { PutBegin(slice, TrackOf(lane, row)); }
+  void End(int64_t t_ns, size_t lane, size_t row) override { PutEnd(t_ns, TrackOf(lane, row)); }
+  void Crowded(const Slice& slice, size_t lane) override { PutBegin(slice, TrackOf(lane, 0), true); }
 
   TableState& StateOf(const Batch& batch) {
     constexpr size_t kMaxTables = 4096;  // devices of samples.tsv are untrusted
@@ -199,7 +245,7 @@ class PerfettoSink final : public FormatSink {
     track->set_name(RepairedText(name));
     pb::CounterDescriptor* counter = track->mutable_counter();
     if (!unit.empty()) counter->set_unit_name(std::string(unit));
-    PutDescriptor(&packet);
+    writer_.PutDescriptor(&packet);
     return track->uuid();
   }
 
@@ -259,7 +305,7 @@ class PerfettoSink final : public FormatSink {
     process->set_pid(static_cast<int32_t>(pid));
     process->set_legacy_sort_index(static_cast<int32_t>(order));
     process->set_process_name(RepairedText(name));
-    PutDescriptor(&packet);
+    writer_.PutDescriptor(&packet);
     return uuid;
   }
 
@@ -280,7 +326,7 @@ class PerfettoSink final : public FormatSink {
     track->set_parent_uuid(parent);
     track->set_name(RepairedText(name));
     track->set_sibling_order_rank(order);
-    PutDescriptor(&packet);
+    writer_.PutDescriptor(&packet);
     return uuid;
   }
 
@@ -295,11 +341,10 @@ class PerfettoSink final : public FormatSink {
     return RowTrack(parent, slice.track, slice.track_order);
   }
 
-  void Begin(const Slice& slice, const Event& event_of) {
-    bool instant = slice.kind == Slice::Kind::kInstant;
+  void PutBegin(const Slice& slice, uint64_t track, bool crowded = false) {
+    const bool instant = crowded || slice.kind == Slice::Kind::kInstant;
     pb::TrackEvent* event =
-        NewEvent(instant ? pb::TrackEvent::TYPE_INSTANT : pb::TrackEvent::TYPE_SLICE_BEGIN,
-                 SliceTrack(slice, event_of));
+        NewEvent(instant ? pb::TrackEvent::TYPE_INSTANT : pb::TrackEvent::TYPE_SLICE_BEGIN, track);
     event->set_name(RepairedText(slice.name));
     if (!slice.category.empty()) event->add_categories(std::string(slice.category));
     auto annotation = [event](const std::string& name) {
@@ -312,12 +357,22 @@ class PerfettoSink final : public FormatSink {
       annotation(name)->set_string_value(RepairedText(value));
     }
     for (const auto& [name, value] : slice.numbers) annotation(name)->set_double_value(value);
-    PutEvent(slice.t_ns, &event_);
+    if (crowded) annotation("Duration(ns)")->set_int_value(slice.dur_ns);
+    if (slice.arrow == Slice::Arrow::kFrom) event->add_flow_ids(FlowId(slice));
+    if (slice.arrow == Slice::Arrow::kTo) event->add_terminating_flow_ids(FlowId(slice));
+    writer_.PutEvent(slice.t_ns, &event_);
   }
 
-  void End(const Slice& slice, const Event& event_of) {
-    NewEvent(pb::TrackEvent::TYPE_SLICE_END, SliceTrack(slice, event_of));
-    PutEvent(slice.t_ns + slice.dur_ns, &event_);
+  void PutEnd(int64_t t_ns, uint64_t track) {
+    NewEvent(pb::TrackEvent::TYPE_SLICE_END, track);
+    writer_.PutEvent(t_ns, &event_);
+  }
+
+  // FNV-1a; the same for both ends, which are of different files.
+  uint64_t FlowId(const Slice& slice) const {
+    uint64_t hash = (14695981039346656037U ^ dump_) * 1099511628211U;
+    for (char c : slice.flow) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+    return hash;
   }
 
   // The event of event_, which keeps the memory of those before.
@@ -329,80 +384,17 @@ class PerfettoSink final : public FormatSink {
     return event;
   }
 
-  void PutFirst() {
-    pb::TracePacket packet;
-    packet.set_timestamp(shared_.begin_ns);
-    packet.set_timestamp_clock_id(pb::BUILTIN_CLOCK_BOOTTIME);
-    packet.set_trusted_packet_sequence_id(sequence_);
-    packet.set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
-    packet.mutable_trace_packet_defaults()->set_timestamp_clock_id(kSequenceClock);
-    for (uint32_t id : {uint32_t{pb::BUILTIN_CLOCK_BOOTTIME}, uint32_t{pb::BUILTIN_CLOCK_REALTIME},
-                        kSequenceClock}) {
-      pb::ClockSnapshot::Clock* clock = packet.mutable_clock_snapshot()->add_clocks();
-      clock->set_clock_id(id);
-      clock->set_timestamp(shared_.begin_ns);
-      if (id == kSequenceClock) clock->set_is_incremental(true);
-    }
-    PutPacket(packet);
-    for (pb::TracePacket* reused : {&counter_, &event_}) {
-      reused->set_trusted_packet_sequence_id(sequence_);
-      reused->set_sequence_flags(pb::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE);
-    }
-    sample_ = counter_.mutable_track_event();
-    sample_->set_type(pb::TrackEvent::TYPE_COUNTER);
-  }
-
-  void PutDescriptor(pb::TracePacket* packet) {
-    packet->set_trusted_packet_sequence_id(sequence_);
-    PutPacket(*packet);
-  }
-
-  bool PutPacket(const pb::TracePacket& packet) {
-    const size_t size = packet.ByteSizeLong();
-    uint8_t* out = Room(size + 16);
-    if (out == nullptr) return false;
-    constexpr uint32_t kPacketTag = pb::Trace::kPacketFieldNumber << 3 | 2;
-    out = CodedOutputStream::WriteTagToArray(kPacketTag, out);
-    out = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(size), out);
-    out = packet.SerializeWithCachedSizesToArray(out);
-    used_ = static_cast<size_t>(out - buffer_.get());
-    return true;
-  }
-
-  void PutEvent(int64_t t_ns, pb::TracePacket* packet) {
-    auto now = static_cast<uint64_t>(std::max<int64_t>(0, t_ns));
-    packet->clear_timestamp_clock_id();
-    if (now >= last_ns_) {
-      packet->set_timestamp(now - last_ns_);
-    } else {
-      packet->set_timestamp(now);
-      packet->set_timestamp_clock_id(pb::BUILTIN_CLOCK_BOOTTIME);
-    }
-    if (!PutPacket(*packet)) return;
-    last_ns_ = std::max(last_ns_, now);
-    ++events_;
-  }
-
-  // Null, and the packet left out, when it could never fit: args of an event are untrusted.
-  uint8_t* Room(size_t size) {
-    if (used_ + size > kBufferSize) Flush();
-    return size > kBufferSize ? nullptr : buffer_.get() + used_;
-  }
-
-  void Flush() {
-    if (status_.ok())
-      status_ = shared_.Append({reinterpret_cast<const char*>(buffer_.get()), used_});
-    used_ = 0;
-  }
-
   Shared& shared_;
   const size_t dump_;
   const int64_t begin_ns_;
   const bool v6_;
-  const uint32_t sequence_;
   int device_ = -1;
   Utilization utilization_;
-  uint64_t last_ns_;
+  ActivitySlices activity_;
+  NestedLanes nested_{*this};
+  std::map<std::pair<int64_t, std::string>, size_t> lane_numbers_;  // by pid, or -1 - device
+  std::vector<Lane> lanes_;
+  PacketWriter writer_;
   std::map<std::pair<TableId, int>, TableState> tables_;
   std::map<int, uint64_t> device_tracks_;
   // Marks of a process mostly follow one another.
@@ -413,16 +405,12 @@ class PerfettoSink final : public FormatSink {
   pb::TracePacket counter_;
   pb::TrackEvent* sample_ = nullptr;  // in counter_
   pb::TracePacket event_;
-  std::unique_ptr<uint8_t[]> buffer_;
-  size_t used_ = 0;
-  uint64_t events_ = 0;
-  Status status_;
 };
 
 class PerfettoFormat final : public Format {
  public:
   std::string_view name() const override { return "perfetto"; }
-  bool Wants(TableId table) const override { return !IsActivity(table); }
+  bool Wants(TableId) const override { return true; }
   bool WantsEvents() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {

@@ -75,6 +75,8 @@ struct Sample {
   double value = 0;
   std::string name;
   std::string annotations;
+  std::vector<uint64_t> flows_from;
+  std::vector<uint64_t> flows_to;
   bool operator==(const Sample&) const = default;
 };
 
@@ -173,6 +175,8 @@ class Reader {
     for (const Field& field : event) {
       if (field.number == 4)
         sample.annotations += std::string(Find(Parse(field.bytes), 10)->bytes) + ";";
+      if (field.number == 47) sample.flows_from.push_back(field.value);
+      if (field.number == 48) sample.flows_to.push_back(field.value);
     }
     samples_.push_back(sample);
   }
@@ -228,7 +232,8 @@ TEST_F(PerfettoFormatTest, CountersComeBackAsTheyWere) {
   EXPECT_EQ(files[0].bytes, trace.size());
   auto sample = [](const char* track, uint64_t micros, double value) {
     return Sample{"NPU 0 > HBM", track, "MB/s", uint64_t{kBeginNs} + micros * 1000, 4,
-                  value,         "",    ""};
+                  value,         "",    "",
+                  {},            {}};
   };
   EXPECT_THAT(Reader(trace).samples_,
               ElementsAre(sample("HBM 3/Write", 20, 190904.929), sample("HBM 3/Write", 40, 1.0 / 3),
@@ -328,6 +333,41 @@ TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpSays) {
             "QoS \xEF\xBF\xBD"
             "a\xEF\xBF\xBD");
   EXPECT_EQ(reader.samples_[1].name, std::string(1024, 'x'));
+}
+
+// Each file is a sink; an arrow joins a call and its kernel by an id of both.
+TEST_F(PerfettoFormatTest, WhatAProcessDid) {
+  dumps_[0]->manifest.emplace().processes = {{77, 0, true, {0}, "train.py"}};
+  Begin(format_.get());
+  const int64_t name = strings_.Intern("MatMul");
+  auto calls = Open(format_.get(), 0, -1);
+  Put(calls.get(), TableId::kApi, -1, 1, name, 2, 3000, 77, 0, 43, 9);
+  ASSERT_TRUE(calls->Finish().ok());
+  auto kernels = Open(format_.get(), 0, -1);
+  Put(kernels.get(), TableId::kKernel, 0, 5, name, name, 2000, 5, 77, 0, 43, 9);
+  Put(kernels.get(), TableId::kKernel, 0, 6, name, name, 2000, 5, 77, 0, 43, 0);  // overlaps
+  Put(kernels.get(), TableId::kKernel, 0, -1, name, name, 2000, 5, 77, 0, 43, 9);  // before the collection
+  ASSERT_TRUE(kernels->Finish().ok());
+  auto markers = Open(format_.get(), 0, -1);
+  Put(markers.get(), TableId::kMarker, -1, 2, name, name, 0, 0, 1, -1, 77, 0, 43);
+  ASSERT_TRUE(markers->Finish().ok());
+  Reader reader(Read(End(format_.get())[0].path));
+  std::vector<std::string> seen;
+  for (const Sample& sample : reader.samples_) {
+    seen.push_back(std::to_string(sample.type) + " " + std::to_string(sample.t_ns - kBeginNs) + " " + sample.process +
+                   " > " + sample.track);
+  }
+  const std::string process = "rank 0, train.py, pid 77 > ";
+  EXPECT_THAT(seen, ElementsAre("1 1000 " + process + "API calls of thread 43",
+                                "2 4000 " + process + "API calls of thread 43", "1 5000 NPU 0 (rank 0) > Stream 5",
+                                "1 6000 NPU 0 (rank 0) > Stream 5 (2)", "2 7000 NPU 0 (rank 0) > Stream 5",
+                                "2 8000 NPU 0 (rank 0) > Stream 5 (2)",
+                                "3 2000 " + process + "Markers of thread 43"));
+  EXPECT_EQ(reader.samples_[0].annotations, "rank;pid;correlation;level;");
+  EXPECT_EQ(reader.samples_[0].flows_from.size(), 1U);
+  EXPECT_EQ(reader.samples_[0].flows_from, reader.samples_[2].flows_to);
+  EXPECT_EQ(reader.samples_[2].name, "MatMul");
+  EXPECT_TRUE(reader.samples_[3].flows_to.empty());
 }
 
 TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {

@@ -13,7 +13,7 @@
 namespace profd::exporting {
 
 struct Slice {
-  enum class Kind : uint8_t { kSlice, kInstant, kFlowStart, kFlowStep, kFlowEnd };
+  enum class Kind : uint8_t { kSlice, kInstant, kFlowStart, kFlowStep };
   Kind kind = Kind::kSlice;
   const ProcessSpec* process = nullptr;
   int64_t tid = 0;
@@ -23,7 +23,10 @@ struct Slice {
   int track_order = 0;
   std::string name;
   std::string category;  // empty: none
-  std::string flow;      // which arrow; empty: that of its category and thread
+  // Of what a process did: the arrow from a call to what it launched, and what is at which end of it.
+  enum class Arrow : uint8_t { kNone, kFrom, kTo };
+  Arrow arrow = Arrow::kNone;
+  std::string flow;
   int64_t t_ns = 0;
   int64_t dur_ns = 0;
   // Texts and numbers; texts first.

@@ -113,9 +113,7 @@ class TraceSink final : public FormatSink {
   void TakeActivity(const Batch& batch) {
     for (size_t row = 0; row < batch.rows(); ++row) {
       if (batch.t_ns[row] < begin_ns_) continue;
-      slices_.clear();
-      activity_.Of(batch, row, &slices_);
-      for (const Slice& slice : slices_) Write(slice, batch.device);
+      if (const std::optional<Slice> slice = activity_.Of(batch, row)) Write(*slice, batch.device);
     }
   }
 
@@ -255,32 +253,40 @@ class TraceSink final : public FormatSink {
                 fmt::format("\"name\":\"{}\"", JsonEscaped(slice.thread)));
       WriteMeta(pid, slice.tid, "thread_sort_index", fmt::format("\"sort_index\":{}", slice.tid));
     }
-    std::string text = fmt::format(",\n{{\"name\":\"{}\",\"pid\":{},\"tid\":{},",
-                                   JsonEscaped(slice.name), pid, slice.tid);
-    std::string_view stamp = micros_.Of(slice.t_ns);
-    char number[40];
+    const std::string_view stamp = micros_.Of(slice.t_ns);
+    std::string text;
     switch (slice.kind) {
-      case Slice::Kind::kSlice:
-        text += fmt::format("\"ts\":\"{}\",\"dur\":", stamp);
+      case Slice::Kind::kSlice: {
+        char number[40];
+        text = fmt::format("\"ts\":\"{}\",\"dur\":", stamp);
         text.append(number, AppendShortest(number, static_cast<double>(slice.dur_ns) / 1000.0));
         text += ",\"ph\":\"X\"";
         if (!slice.category.empty()) text += fmt::format(",\"cat\":\"{}\"", JsonEscaped(slice.category));
         break;
+      }
       case Slice::Kind::kInstant:
-        text += fmt::format("\"ts\":\"{}\",\"ph\":\"i\",\"s\":\"t\"", stamp);
+        text = fmt::format("\"ts\":\"{}\",\"ph\":\"i\",\"s\":\"t\"", stamp);
         break;
       case Slice::Kind::kFlowStart:
+        text = FlowText("s", slice.category, fmt::format("{}_{}", pid, slice.tid), stamp);
+        break;
       case Slice::Kind::kFlowStep:
-      case Slice::Kind::kFlowEnd:
-        text += fmt::format("\"ph\":\"{}\",\"cat\":\"{}\",\"id\":\"{} {}\",\"ts\":\"{}\"",
-                            slice.kind == Slice::Kind::kFlowStart  ? "s"
-                            : slice.kind == Slice::Kind::kFlowStep ? "t"
-                                                                   : "f\",\"bp\":\"e",
-                            slice.category, slice.category,
-                            slice.flow.empty() ? fmt::format("{}_{}", pid, slice.tid) : fmt::format("{} {}", dump_, slice.flow), stamp);
+        text = FlowText("t", slice.category, fmt::format("{}_{}", pid, slice.tid), stamp);
         break;
     }
-    WriteText({text, ",\"args\":{", ArgsOf(slice), kEnd});
+    const std::string place = fmt::format("\"pid\":{},\"tid\":{},", pid, slice.tid);
+    WriteText({",\n{\"name\":\"", JsonEscaped(slice.name), "\",", place, text, ",\"args\":{", ArgsOf(slice), kEnd});
+    if (slice.arrow == Slice::Arrow::kNone) return;
+    constexpr std::string_view kArrow = "HostToDevice";
+    text = FlowText(slice.arrow == Slice::Arrow::kFrom ? "s" : "f\",\"bp\":\"e", kArrow,
+                    fmt::format("{} {}", dump_, slice.flow), stamp);
+    WriteText({",\n{\"name\":\"", kArrow, "\",", place, text, ",\"args\":{", kEnd});
+  }
+
+  static std::string FlowText(std::string_view phase, std::string_view category, std::string_view id,
+                              std::string_view stamp) {
+    return fmt::format("\"ph\":\"{}\",\"cat\":\"{}\",\"id\":\"{} {}\",\"ts\":\"{}\"", phase, category, category, id,
+                       stamp);
   }
 
   static std::string ArgsOf(const Slice& slice) {
@@ -334,7 +340,6 @@ class TraceSink final : public FormatSink {
   int device_ = -1;
   Utilization utilization_;
   ActivitySlices activity_;
-  std::vector<Slice> slices_;  // of one row
   std::map<std::pair<TableId, int>, TableState> tables_;
   MicrosText micros_;
   std::unique_ptr<char[]> buffer_;

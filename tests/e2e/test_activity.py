@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import glob
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import activity_files
+import perfetto_reader
 from profd_harness import DaemonCase, eventually, main
 from sim_train import SimTrain
 
@@ -125,7 +127,7 @@ class Sessions(ActivityCase):
         self.assertEqual(done.get("warnings", []), [])
         self.assert_verified(dump)
         self.assert_shown(dump, ranks, kernels, communications)
-        self.assert_on_the_timeline(dump, kernels, communications, calls)
+        self.assert_on_the_timelines(dump, ranks, kernels, communications, calls)
 
     def assert_shown(self, dump, ranks, kernels, communications):
         """profctl show: every name of every rank, with its sums."""
@@ -146,19 +148,47 @@ class Sessions(ActivityCase):
         self.assertEqual([line.split()[1] for line in table if line.split()[:1] == ["all"]],
                          [name for name, _ in longest.most_common(10)])
 
-    def assert_on_the_timeline(self, dump, kernels, communications, calls):
-        """One slice for each record, and an arrow from each call to what it launched."""
+    def assert_on_the_timelines(self, dump, ranks, kernels, communications, calls):
+        """One slice for each record, and an arrow from each call to what it launched; in both formats."""
         folder = os.path.join(self.folder, "export")
-        self.daemon.ctl("export", dump, "--format", "trace", "--out", folder)
-        [path] = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("msprof_")]
+        self.daemon.ctl("export", dump, "--format", "trace,perfetto", "--out", folder)
+        [path] = glob.glob(os.path.join(folder, "msprof_*.json"))
         with open(path, encoding="utf-8") as file:
             events = json.load(file)
-        slices = collections.Counter((e["name"], e["args"].get("correlation"), e["args"]["pid"])
-                                     for e in events if e["ph"] == "X" and "correlation" in e.get("args", {}))
+        slices = [e for e in events if e["ph"] == "X" and "correlation" in e.get("args", {})]
         records = [r for r in kernels + communications + calls if r.correlation != 0]
-        self.assertEqual(slices, collections.Counter((r.name, r.correlation, r.process) for r in records))
-        self.assertEqual(sum(e["ph"] == "f" for e in events),
-                         sum(r.correlation != 0 for r in kernels + communications))
+        self.assertEqual(collections.Counter((e["name"], e["args"]["correlation"], e["args"]["pid"]) for e in slices),
+                         collections.Counter((r.name, r.correlation, r.process) for r in records))
+        launched = [r for r in kernels + communications if r.correlation != 0]
+        self.assertEqual(sum(e["ph"] == "f" for e in events), len(launched))
+        [path] = glob.glob(os.path.join(folder, "trace_*"))
+        trace = perfetto_reader.Trace(path)
+        self.assertEqual(trace.unbalanced(), set())
+        native = [s for s in trace.slices() if "correlation" in s[5]]
+        # The same slices at the same times with the same args ...
+        ns = lambda micros: round(float(micros) * 1000)
+        self.assertEqual(
+            collections.Counter((name, begin, end - begin, tuple(sorted(args.items())))
+                                for _, _, name, begin, end, args, _, _ in native),
+            collections.Counter((e["name"], int(e["ts"].replace(".", "")), ns(e["dur"]),
+                                 tuple(sorted(e["args"].items()))) for e in slices))
+        # ... on rows that say whose they are ...
+        rank_of = {pid: rank for rank, pid in ranks.items()}
+        for process, track, name, _, _, args, _, _ in native:
+            if "level" in args:
+                self.assertIn(f"pid {args['pid']}", process)
+                self.assertRegex(track, r"^API calls of thread \d+$")
+            else:
+                self.assertEqual(process, f"NPU {rank_of[args['pid']]} (rank {rank_of[args['pid']]})", name)
+                of = "Communication, " if "communicator" in args else ""
+                self.assertRegex(track, rf"^{of}Stream {args['stream']}( \(\d+\))?$")
+        # ... and each arrow leads to what the call with its correlation has launched.
+        ids = collections.defaultdict(set)
+        for _, _, _, _, _, args, flows, ended in native:
+            self.assertEqual((len(flows), len(ended)), (1, 0) if "level" in args else (0, 1), args)
+            ids[args["pid"], args["correlation"]].update(flows + ended)
+        self.assertEqual({len(flows) for flows in ids.values()}, {1}, "one flow for a correlation")
+        self.assertEqual(len(set.union(*ids.values())), len(ids), "and one correlation for a flow")
 
     def test_options_of_the_job_itself(self):
         earlier = {s["session_id"] for s in self.daemon.ctl("list")["sessions"]}

@@ -51,6 +51,21 @@ def text(data):
     return data.decode("utf-8")
 
 
+def annotations(event):
+    """The args of a track event by name, and the ids of its flows: those that go on, and those that end."""
+    args, flows = {}, {47: [], 48: []}
+    for number, value in fields(event):
+        if number == 4:
+            arg = dict(fields(value))
+            if 4 in arg:
+                args[text(arg[10])] = arg[4] - (1 << 64) if arg[4] >> 63 else arg[4]
+            else:
+                args[text(arg[10])] = text(arg[6]) if 6 in arg else struct.unpack("<d", arg[5])[0]
+        elif number in flows:
+            flows[number].append(struct.unpack("<Q", value)[0])
+    return args, flows[47], flows[48]
+
+
 class Trace:
     """packets: their number; processes: {pid: name}; events: one tuple each, see below."""
 
@@ -63,6 +78,8 @@ class Trace:
         self.tracks = {}
         # (process, track, type, ns since the epoch, value or name)
         self.events = []
+        # Beside each event: its args, and the ids of the flows that go on and that end with it.
+        self.more = []
         self._clocks = {}  # sequence -> now
         packets = []
         for number, packet in fields(data):
@@ -119,6 +136,21 @@ class Trace:
             raise ValueError(f"{kind} on {track}")
         value = struct.unpack("<d", event[44])[0] if counter else text(event.get(23, b""))
         self.events.append((process, track, kind, stamp, value))
+        self.more.append(annotations(packet[11]))
+
+    def slices(self):
+        """What the trace processor makes of begins and ends: (process, track, name, begin, end, args, flows, ended)."""
+        open_ones = {}
+        found = []
+        # By time; packets of one stamp in the order of the file.
+        for (process, track, kind, stamp, name), more in sorted(zip(self.events, self.more), key=lambda e: e[0][3]):
+            stack = open_ones.setdefault((process, track), [])
+            if kind == "begin":
+                stack.append((process, track, name, stamp, *more))
+            elif kind == "end":
+                process, track, name, begin, args, flows, ended = stack.pop()
+                found.append((process, track, name, begin, stamp, args, flows, ended))
+        return found
 
     def unbalanced(self):
         """Tracks whose slices do not end, or end before they begin."""

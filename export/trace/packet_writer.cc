@@ -1,0 +1,91 @@
+#include "export/trace/packet_writer.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace profd::exporting {
+namespace {
+
+constexpr size_t kBufferSize = 256 * 1024;
+constexpr uint32_t kSequenceClock = 64;  // ours, deltas; one per sequence
+
+namespace pb = ::perfetto::protos;
+using ::google::protobuf::io::CodedOutputStream;
+
+}  // namespace
+
+PacketWriter::PacketWriter(uint32_t sequence, uint64_t begin_ns, std::function<Status(std::string_view)> append)
+    : sequence_(sequence),
+      append_(std::move(append)),
+      last_ns_(begin_ns),
+      buffer_(std::make_unique<uint8_t[]>(kBufferSize)) {
+  PutFirst();
+}
+
+void PacketWriter::PutFirst() {
+  pb::TracePacket packet;
+  packet.set_timestamp(last_ns_);
+  packet.set_timestamp_clock_id(pb::BUILTIN_CLOCK_BOOTTIME);
+  packet.set_trusted_packet_sequence_id(sequence_);
+  packet.set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
+  packet.mutable_trace_packet_defaults()->set_timestamp_clock_id(kSequenceClock);
+  for (uint32_t id :
+       {uint32_t{pb::BUILTIN_CLOCK_BOOTTIME}, uint32_t{pb::BUILTIN_CLOCK_REALTIME}, kSequenceClock}) {
+    pb::ClockSnapshot::Clock* clock = packet.mutable_clock_snapshot()->add_clocks();
+    clock->set_clock_id(id);
+    clock->set_timestamp(last_ns_);
+    if (id == kSequenceClock) clock->set_is_incremental(true);
+  }
+  PutPacket(packet);
+}
+
+void PacketWriter::PrepareEvent(pb::TracePacket* packet) const {
+  packet->set_trusted_packet_sequence_id(sequence_);
+  packet->set_sequence_flags(pb::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE);
+}
+
+void PacketWriter::PutDescriptor(pb::TracePacket* packet) {
+  packet->set_trusted_packet_sequence_id(sequence_);
+  PutPacket(*packet);
+}
+
+bool PacketWriter::PutPacket(const pb::TracePacket& packet) {
+  const size_t size = packet.ByteSizeLong();
+  uint8_t* out = Room(size + 16);
+  if (out == nullptr) return false;
+  constexpr uint32_t kPacketTag = pb::Trace::kPacketFieldNumber << 3 | 2;
+  out = CodedOutputStream::WriteTagToArray(kPacketTag, out);
+  out = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(size), out);
+  out = packet.SerializeWithCachedSizesToArray(out);
+  used_ = static_cast<size_t>(out - buffer_.get());
+  return true;
+}
+
+void PacketWriter::PutEvent(int64_t t_ns, pb::TracePacket* packet) {
+  auto now = static_cast<uint64_t>(std::max<int64_t>(0, t_ns));
+  packet->clear_timestamp_clock_id();
+  if (now >= last_ns_) {
+    packet->set_timestamp(now - last_ns_);
+  } else {
+    packet->set_timestamp(now);
+    packet->set_timestamp_clock_id(pb::BUILTIN_CLOCK_BOOTTIME);
+  }
+  if (!PutPacket(*packet)) return;
+  last_ns_ = std::max(last_ns_, now);
+  ++events_;
+}
+
+// Null, and the packet left out, when it could never fit: args of an event are untrusted.
+uint8_t* PacketWriter::Room(size_t size) {
+  if (used_ + size > kBufferSize) Flush();
+  return size > kBufferSize ? nullptr : buffer_.get() + used_;
+}
+
+void PacketWriter::Flush() {
+  if (status_.ok()) status_ = append_({reinterpret_cast<const char*>(buffer_.get()), used_});
+  used_ = 0;
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,48 @@
+// One sequence of packets of a Perfetto trace.
+//
+// Stamps are deltas of a clock of the sequence's own, which its first packet sets to the begin of
+// the collection; that packet also says that trace time (BOOTTIME) is wall clock (REALTIME). A
+// stamp before its predecessor is written as it is, in BOOTTIME.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "perfetto/trace.pb.h"
+
+namespace profd::exporting {
+
+// One thread.
+class PacketWriter {
+ public:
+  // `append` takes whole packets.
+  PacketWriter(uint32_t sequence, uint64_t begin_ns, std::function<Status(std::string_view)> append);
+
+  void PutDescriptor(::perfetto::protos::TracePacket* packet);
+  // The event in `packet`, which PrepareEvent has seen once.
+  void PutEvent(int64_t t_ns, ::perfetto::protos::TracePacket* packet);
+  void PrepareEvent(::perfetto::protos::TracePacket* packet) const;
+  void Flush();
+
+  uint64_t events() const { return events_; }
+  const Status& status() const { return status_; }
+
+ private:
+  void PutFirst();
+  bool PutPacket(const ::perfetto::protos::TracePacket& packet);
+  uint8_t* Room(size_t size);
+
+  const uint32_t sequence_;
+  const std::function<Status(std::string_view)> append_;
+  uint64_t last_ns_;
+  std::unique_ptr<uint8_t[]> buffer_;
+  size_t used_ = 0;
+  uint64_t events_ = 0;
+  Status status_;
+};
+
+}  // namespace profd::exporting
