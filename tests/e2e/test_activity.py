@@ -6,7 +6,10 @@ import contextlib
 import glob
 import json
 import os
+import re
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -164,9 +167,16 @@ class Sessions(ActivityCase):
         [path] = glob.glob(os.path.join(folder, "trace_*"))
         trace = perfetto_reader.Trace(path)
         self.assertEqual(trace.unbalanced(), set())
+        if shutil.which("protoc"):
+            with open(path, "rb") as file:
+                read = subprocess.run(["protoc", "--decode_raw"], stdin=file, capture_output=True, check=False, timeout=60)
+            self.assertEqual(read.returncode, 0, read.stderr[-500:])
+            self.assertEqual(len(re.findall(rb"^1 \{$", read.stdout, re.M)), trace.packets)
         native = [s for s in trace.slices() if "correlation" in s[5]]
         # The same slices at the same times with the same args ...
-        ns = lambda micros: round(float(micros) * 1000)
+        def ns(micros):
+            return round(float(micros) * 1000)
+
         self.assertEqual(
             collections.Counter((name, begin, end - begin, tuple(sorted(args.items())))
                                 for _, _, name, begin, end, args, _, _ in native),
