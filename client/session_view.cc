@@ -118,6 +118,7 @@ Cell StateCell(v1::Session::State state) {
 
 Cell StateCell(const v1::Session& session) {
   Cell cell = StateCell(session.status().state());
+  if (session.status().has_collecting_files()) return {cell.text + ", collecting files", cell.tone};
   const bool partial = std::any_of(
       session.status().outcomes().begin(), session.status().outcomes().end(), [](const v1::Outcome& outcome) {
         return outcome.result() == v1::Outcome::RESULT_FAILED || outcome.result() == v1::Outcome::RESULT_BUSY ||
@@ -183,6 +184,13 @@ std::string MissingRanks(const v1::Session& session) {
   return fmt::format("{} of {} ranks attached", attached.size(), session.status().expected_ranks());
 }
 
+std::string CollectingFiles(const v1::Session& session) {
+  if (!session.status().has_collecting_files()) return "";
+  const v1::CollectingFiles& files = session.status().collecting_files();
+  return fmt::format("of {} process{}, for at most {} s", files.processes(), files.processes() == 1 ? "" : "es",
+                     (files.left_ms() + 999) / 1000);
+}
+
 void PrintWarnings(std::ostream& out, const v1::Session& session, bool color) {
   for (const std::string& warning : session.status().warnings()) {
     out << Paint("warning: ", Tone::kWarning, color) << Printable(warning) << '\n';
@@ -223,6 +231,7 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
   if (session.spec().target().has_rank()) job += fmt::format("{}rank {}", job.empty() ? "" : ", ", session.spec().target().rank());
   line("job", job);
   line("ranks", MissingRanks(session));
+  line("files", CollectingFiles(session));
   line("label", session.spec().label());
   line("owner", fmt::format("uid {}, pid {}", session.owner().uid(), session.owner().pid()));
   line("devices", FormatDevices({session.status().devices().begin(), session.status().devices().end()}));

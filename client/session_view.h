@@ -34,6 +34,9 @@ void PrintStatistics(std::ostream& out, const v1::Session& session, bool color);
 // "1 of 2 ranks attached" while some are missing, else empty.
 std::string MissingRanks(const v1::Session& session);
 
+// "of 2 processes, for at most 93 s" while it ends and collects files, else empty.
+std::string CollectingFiles(const v1::Session& session);
+
 // The session's warnings, each on a line.
 void PrintWarnings(std::ostream& out, const v1::Session& session, bool color);
 

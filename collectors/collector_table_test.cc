@@ -46,6 +46,30 @@ TEST(CollectorTable, NamesAreTheFoldersThatBuildCollectors) {
   EXPECT_EQ(names, folders);
 }
 
+// A channel has one user for each device. Those of the tasks are the application's own profiler's, and so are those that
+// count on the AI Cores: sampling them would take them from an aclprof session with aic_metrics (in-application 8.5).
+TEST(CollectorTable, ChannelsOfTheApplicationAreLeftToIt) {
+  const std::set<uint32_t> left = {
+      abi::kChannelAicore,           abi::kChannelTsfw,          abi::kChannelHwtsLog,       abi::kChannelTsfwL2,
+      abi::kChannelHwtsLog1,         abi::kChannelTsfw1,         abi::kChannelStarsSocLog,   abi::kChannelStarsBlockLog,
+      abi::kChannelFftsProfileTask,  abi::kChannelFftsProfileSample, abi::kChannelAiv,       abi::kChannelAicpu,
+      abi::kChannelCusAicpu,         abi::kChannelAdprof,        abi::kChannelStarsNanoProfile, abi::kChannelNtsTask,
+      abi::kChannelNtsPmu};
+  size_t planned = 0;
+  for (const CollectorEntry& entry : Collectors()) {
+    if (entry.spec->source != CollectorSource::kChannel) continue;
+    for (const int chip : {0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16}) {
+      ChannelOptions options;
+      options.hz = 10;
+      for (const ChannelRequest& request : entry.plan(testing::MakeDevice(chip), options)) {
+        ++planned;
+        EXPECT_FALSE(left.contains(request.channel)) << entry.spec->name << " on chip " << chip;
+      }
+    }
+  }
+  EXPECT_GT(planned, 0u);
+}
+
 TEST(CollectorTable, EveryEntryHasTheFunctionsOfItsKind) {
   for (const CollectorEntry& entry : Collectors()) {
     SCOPED_TRACE(entry.spec->name);

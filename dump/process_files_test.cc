@@ -180,6 +180,10 @@ TEST_F(DumpWithProcessFilesTest, OneProcessIsMerged) {
   EXPECT_THAT(facts.problem, HasSubstr("1 files stay in host/profd/aclprof_77_1: profd records this itself"));
   EXPECT_EQ(ReadText(path_ + "/host/profd/aclprof_77_1/" + kProf + "/device_0/data/hbm.data.0.slice_99"), "not ours");
   EXPECT_FALSE(fs::exists(path_ + "/device_0/data/hbm.data.0.slice_99"));
+  const std::string apart = path_ + "/host/profd/aclprof_77_1/" + kProf + "/device_0/data/hbm.data.0.slice_99";
+  WriteText(apart, "not OURS");
+  EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("CRC-32C"))) << "what stays apart has check sums, too";
+  WriteText(apart, "not ours");
   WriteText(path_ + "/device_0/data/stars_soc.data.0.slice_0", "STARS");
   EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("CRC-32C")));
 }
@@ -197,6 +201,18 @@ TEST_F(DumpWithProcessFilesTest, WithoutCollisionsNothingStaysBehind) {
   EXPECT_FALSE(fs::exists(path_ + "/host/profd/aclprof_77_1"));
   EXPECT_EQ(ReadText(path_ + "/device_4/data/stars_soc.data.4.slice_0"), "four") << "a device that profd did not sample";
   EXPECT_EQ(ManifestAt(path_).process_files.at(0).state, "complete");
+}
+
+TEST_F(DumpWithProcessFilesTest, FilesWithASecondNameAreNotRead) {
+  Write(0, 200);
+  Copy(77, FilesOfProcess());
+  const std::string control = path_ + "/host/profd/aclprof_77_1/" + kProf + "/host/sample.json";
+  fs::remove(control);
+  WriteText(temp_ / "secret", R"({"secret":"x"})");
+  fs::create_hard_link(temp_ / "secret", control);
+  Place();
+  Finish(200);
+  EXPECT_THAT(ReadText(path_ + "/host/sample.json"), testing::Not(HasSubstr("secret")));
 }
 
 TEST_F(DumpWithProcessFilesTest, SeveralProcessesAreARun) {
@@ -296,7 +312,10 @@ TEST_F(DumpWithProcessFilesTest, ADaemonThatEndsWhileTheyAreCopied) {
   EXPECT_EQ(cut.directory, "host/profd/aclprof_77_1");
   EXPECT_EQ(whole.state, "complete");
   EXPECT_EQ(whole.files, FilesOfProcess().size());
-  EXPECT_TRUE(VerifyAt(killed + "/" + NameOfDump()).ok()) << testing::PrintToString(Texts(VerifyAt(killed + "/" + NameOfDump())));
+  const std::string dump = killed + "/" + NameOfDump();
+  EXPECT_TRUE(VerifyAt(dump).ok()) << testing::PrintToString(Texts(VerifyAt(dump)));
+  WriteText(dump + "/host/profd/aclprof_78_1/" + kProf + "/device_0/data/stars_soc.data.0.slice_0", "STARS");
+  EXPECT_THAT(Texts(VerifyAt(dump)), Contains(HasSubstr("CRC-32C")));
 }
 
 TEST_F(DumpWithProcessFilesTest, TheyCountForTheLimit) {

@@ -20,6 +20,7 @@
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
 #include "dump/recovery_places.h"
+#include "dump/slice_source.h"
 
 namespace profd {
 namespace {
@@ -41,6 +42,7 @@ class Recovery {
   void DecideTimes();
   void CountPolled(ManifestChannel* channel);
   void EndChannels();
+  void SumCopied();
   Status Save();
 
   UniqueFd top_;
@@ -196,6 +198,24 @@ void Recovery::EndChannels() {
   }
 }
 
+// What the vendor's profilers had left when the daemon ended has no other check sums.
+void Recovery::SumCopied() {
+  for (ManifestFile& file : manifest_.files) {
+    for (const ManifestProcessFiles& files : manifest_.process_files) {
+      if (files.layout == "apart" && file.path.starts_with(files.directory + "/")) file.pid = files.pid;
+    }
+    Result<UniqueFd> fd = file.pid != 0 && !file.crc32c ? reader_.OpenFile(file.path) : NotFound("not one of them");
+    if (!fd.ok()) continue;
+    SliceSource source(std::move(*fd), "");
+    std::vector<std::byte> chunk(256u << 10);
+    Result<size_t> got = source.Read(chunk);
+    while (got.ok() && *got > 0) got = source.Read(chunk);
+    if (!got.ok()) continue;
+    file.crc32c = source.stored_crc32c();
+    file.state = "recovered";
+  }
+}
+
 // The manifest is the last thing that is written: until then all of this is done again.
 Status Recovery::Save() {
   manifest_.state = options_.state;
@@ -212,6 +232,7 @@ Status Recovery::Save() {
         "{} bytes of incomplete records at the ends of slices were cut off", result_.cut_bytes));
   }
   RETURN_IF_ERROR(ListRepaired(top_.get(), places_, &manifest_));
+  SumCopied();
   return ReplaceFile(io_, top_.get(), std::string(kManifestFile), Serialize(manifest_), owner_,
                      true);
 }

@@ -31,9 +31,13 @@ std::string NameOfControl(std::string_view name, int device) {
   return fmt::format("{}.{}", name, device);
 }
 
+// Empty for what is not there, or is another user's under a second name.
 std::string TextOf(int dir, std::string_view control, int device) {
   Result<UniqueFd> fd = OpenFileAt(dir, NameOfControl(control, device));
-  if (!fd.ok()) return {};
+  struct stat folder {};
+  struct stat file {};
+  if (!fd.ok() || ::fstat(dir, &folder) != 0 || ::fstat(fd->get(), &file) != 0) return {};
+  if (file.st_uid != folder.st_uid || file.st_nlink != 1) return {};
   return ReadWhole(fd->get(), kMaxControlText).value_or("");
 }
 

@@ -216,6 +216,8 @@ void FindDataFiles(VerifyRun& run) {
       add(-1, true, own, {file.path, file.bytes, 0, false});
     } else if (std::optional<DataName> name = ParseDataPath(file.path)) {
       add(name->device, false, name->base, {file.path, file.bytes, name->slice, name->compressed});
+    } else if (const ManifestFile* listed = run.FindListed(file.path); listed != nullptr && listed->pid != 0) {
+      add(-1, false, file.path, {file.path, file.bytes, 0, false});
     }
   }
   for (VerifyFile& file : run.data) {

@@ -23,15 +23,16 @@ std::string Line(const Context& context, const v1::Session& session) {
     line += fmt::format("  {} dropped", session.status().dropped_records());
   }
   if (std::string missing = MissingRanks(session); !missing.empty()) line += "  " + missing;
+  if (std::string files = CollectingFiles(session); !files.empty()) line += "  collecting files " + files;
   if (!session.status().reason().empty()) line += "  " + Printable(session.status().reason());
   return line;
 }
 
 // What makes a new line; the clock alone does not.
 std::string Fingerprint(const v1::Session& session) {
-  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(session.status().state()), session.status().records(),
+  return fmt::format("{} {} {} {} {} {} {} {}", static_cast<int>(session.status().state()), session.status().records(),
                      session.status().dump_bytes(), session.status().dropped_records(), session.status().dropped_bytes(),
-                     MissingRanks(session), session.status().reason());
+                     MissingRanks(session), session.status().reason(), session.status().collecting_files().processes());
 }
 
 class Printer {

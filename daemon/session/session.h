@@ -290,6 +290,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool activity_ended_ = false;
   bool ending_activity_ = false;  // the processes were asked for their last records
   std::unique_ptr<Timer> activity_deadline_;
+  int64_t hand_over_until_ns_ = 0;
   SessionStatistics statistics_;
   StepCounter steps_;
   Lease lease_;

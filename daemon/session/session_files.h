@@ -48,6 +48,8 @@ class SessionFiles : public std::enable_shared_from_this<SessionFiles> {
 
   // A process of the session hands its directory over.
   void Take(const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory);
+  // Processes whose files are still to be copied.
+  size_t pending() const { return waiting_.size() + (copying_ ? 1 : 0); }
   bool idle() const { return waiting_.empty() && !copying_; }
   const std::vector<ManifestProcessFiles>& results() const { return results_; }
   // Where the dump has put them.

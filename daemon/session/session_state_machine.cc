@@ -188,7 +188,11 @@ void Session::MakeFiles() {
 bool Session::AllHandedOver() const { return collect_.AllEnded() && (files_ == nullptr || files_->idle()); }
 
 void Session::WhenHandedOver() {
-  if (!ending_activity_ || !AllHandedOver()) return;
+  if (!ending_activity_) return;
+  if (!AllHandedOver()) {
+    if (files_ != nullptr) on_change_(*this);
+    return;
+  }
   deps_.control.Post([self = shared_from_this()] { self->EndActivity(); });
 }
 
@@ -319,8 +323,11 @@ void Session::EndMarks() {
   notice.state = "ended";
   job_->Tell(std::move(notice));
   if (!ending_activity_) return;
+  const int64_t patience_ns = files_ != nullptr ? kLastFilesNs : kLastRecordsNs;
+  hand_over_until_ns_ = deps_.host.clock.SteadyNs() + patience_ns;
+  on_change_(*this);
   activity_deadline_ = std::make_unique<Timer>(deps_.control);
-  activity_deadline_->After(files_ != nullptr ? kLastFilesNs : kLastRecordsNs, [this] {
+  activity_deadline_->After(patience_ns, [this] {
     warnings_.push_back(fmt::format("process{} {} did not hand over {} in time",
                                     collect_.Unended().size() == 1 ? "" : "es", fmt::join(collect_.Unended(), ", "),
                                     files_ != nullptr ? "its files" : "the last records"));
@@ -362,6 +369,12 @@ void Session::FillProgress(v1::SessionStatus* out) const {
   out->set_steps_done(steps_.done());
   if (const int64_t left_ms = lease_.left_ms(deps_.host.clock.SteadyNs()); left_ms > 0 && !finished()) {
     out->set_lease_left_ms(static_cast<uint64_t>(left_ms));
+  }
+  if (ending_activity_ && files_ != nullptr) {
+    v1::CollectingFiles& collecting = *out->mutable_collecting_files();
+    collecting.set_processes(static_cast<uint32_t>(collect_.Unended().size() + files_->pending()));
+    const int64_t left_ns = hand_over_until_ns_ - deps_.host.clock.SteadyNs();
+    collecting.set_left_ms(static_cast<uint64_t>(std::max<int64_t>(left_ns, 0) / kNsPerMs));
   }
   if (marks_ != nullptr) {
     out->set_marks(marks_->written());

@@ -87,6 +87,9 @@ class LayoutTest(FilesCase):
         of_process = [file for file in self.manifest(dump)["files"] if file.get("pid") == pid]
         self.assertTrue(all("crc32c" in file for file in of_process) and of_process)
         self.assert_verified(dump)
+        report = self.daemon.run("export", dump, "--out", os.path.join(self.folder, "exported"))
+        self.assertEqual(report.returncode, 0, report.stdout + report.stderr)
+        self.assertEqual(self.daemon.run("show", dump).returncode, 0)
         with open(os.path.join(dump, "device_0", "data", "stars_soc.data.0.slice_0"), "r+b") as file:
             file.write(b"\xff")
         self.assertEqual(self.daemon.run("verify", dump).returncode, 5)
@@ -182,6 +185,10 @@ class LayoutTest(FilesCase):
 
 
 class OutcomeTest(FilesCase):
+    def collecting(self, session):
+        shown = self.daemon.show(session["session_id"])
+        return shown if "collecting_files" in shown else None
+
     def test_a_profiler_that_is_busy(self):
         job = self.train(sim="aclprof.commanded=1")
         job.attached(self.daemon, 2)
@@ -209,7 +216,12 @@ class OutcomeTest(FilesCase):
         dump = session["dump_path"]
         with subprocess.Popen(self.daemon.ctl_command("stop", session["session_id"]), stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as stop:
-            eventually(lambda: self.daemon.show(session["session_id"])["state"] == "stopping", what="it collects files")
+            ending = eventually(lambda: self.collecting(session), what="it collects files")
+            self.assertEqual((ending["state"], ending["collecting_files"]["processes"]), ("stopping", 2))
+            self.assertLessEqual(int(ending["collecting_files"]["left_ms"]), 100_000)
+            shown = self.daemon.run("show", session["session_id"], json_output=False)
+            self.assertIn("stopping, collecting files", shown.stdout)
+            self.assertRegex(shown.stdout, r"files +of 2 processes, for at most \d+ s")
             self.daemon.kill()
             stop.wait(60)
         self.daemon.restart()

@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -19,6 +22,7 @@ namespace {
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kDepth = 16;
+constexpr char kPrefix[] = "profd-";
 constexpr size_t kMaxSession = 64;
 
 std::string Base() {
@@ -60,11 +64,85 @@ void RemoveBelow(int directory, int depth) {
   ::closedir(stream);
 }
 
+// What stands behind the last dash, if that can be a process's number; else 0.
+pid_t TakeNumber(std::string_view* name) {
+  constexpr size_t kMostDigits = 7;  // of 4194304, the kernel's limit
+  const size_t dash = name->rfind('-');
+  if (dash == std::string_view::npos) return 0;
+  const std::string digits(name->substr(dash + 1));
+  if (digits.empty() || digits.size() > kMostDigits || digits.find_first_not_of("0123456789") != std::string::npos) {
+    return 0;
+  }
+  *name = name->substr(0, dash);
+  return static_cast<pid_t>(std::strtol(digits.c_str(), nullptr, 10));
+}
+
+// The process of "profd-<session>-<pid>" or "profd-<session>-<pid>-<n>" is no more. A session's id is longer than a number.
+bool NamesADeadProcess(std::string_view name) {
+  const pid_t last = TakeNumber(&name);
+  const pid_t before = TakeNumber(&name);
+  const pid_t pid = before > 0 ? before : last;
+  return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+// The vendor's profiler writes nothing else.
+bool HoldsResultsOnly(int directory) {
+  const int copy = ::openat(directory, ".", kOpenDirectory);
+  DIR* const stream = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (stream == nullptr) {
+    if (copy >= 0) ::close(copy);
+    return false;
+  }
+  bool only = true;
+  while (const dirent* entry = ::readdir(stream)) {
+    only = only && (IsDot(entry->d_name) || std::strncmp(entry->d_name, "PROF_", 5) == 0);
+  }
+  ::closedir(stream);
+  return only;
+}
+
+// Of a process that was killed. In another container that shares the folder the same number may be another process, or
+// one that is not seen from here: as long as that lives it holds the lock.
+void RemoveIfLeft(int base, const char* name, int64_t now_s) {
+  constexpr int64_t kFreshS = 60;
+  if (std::strncmp(name, kPrefix, sizeof kPrefix - 1) != 0 || !NamesADeadProcess(name)) return;
+  const int directory = ::openat(base, name, kOpenDirectory);
+  if (directory < 0) return;
+  struct stat info {};
+  const bool left = ::fstat(directory, &info) == 0 && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0 &&
+                    info.st_mtim.tv_sec + kFreshS < now_s && HoldsResultsOnly(directory) &&
+                    ::flock(directory, LOCK_EX | LOCK_NB) == 0;
+  if (left) {
+    RemoveBelow(directory, kDepth);
+    ::unlinkat(base, name, AT_REMOVEDIR);
+  }
+  ::close(directory);
+}
+
+void RemoveLeftovers(const std::string& base) {
+  constexpr int kMostNames = 10'000;
+  const int folder = ::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const stream = folder < 0 ? nullptr : ::fdopendir(folder);
+  if (stream == nullptr) {
+    if (folder >= 0) ::close(folder);
+    return;
+  }
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  int seen = 0;
+  while (const dirent* entry = ::readdir(stream)) {
+    if (++seen > kMostNames) break;
+    RemoveIfLeft(folder, entry->d_name, now.tv_sec);
+  }
+  ::closedir(stream);
+}
+
 }  // namespace
 
 std::string ResultDirectory::Make(const std::string& session, uint64_t least_free_bytes) {
   constexpr char kAdvice[] = "; PROFD_COLLECT_DIR can name another place";
   const std::string base = Base();
+  RemoveLeftovers(base);
   struct statvfs volume {};
   if (::statvfs(base.c_str(), &volume) != 0) return base + ": " + std::generic_category().message(errno) + kAdvice;
   free_bytes_ = static_cast<uint64_t>(volume.f_bavail) * volume.f_frsize;
@@ -72,7 +150,7 @@ std::string ResultDirectory::Make(const std::string& session, uint64_t least_fre
     return base + " has " + std::to_string(free_bytes_ >> 20) + " MiB free, " + std::to_string(least_free_bytes >> 20) +
            " MiB are needed" + kAdvice;
   }
-  const std::string name = base + "/profd-" + Safe(session) + "-" + std::to_string(::getpid());
+  const std::string name = base + "/" + kPrefix + Safe(session) + "-" + std::to_string(::getpid());
   // A name that is there belongs to someone else, or to a process before us with this number.
   constexpr int kAttempts = 100;
   for (int i = 0; i < kAttempts && path_.empty(); ++i) {
@@ -87,7 +165,11 @@ std::string ResultDirectory::Make(const std::string& session, uint64_t least_fre
   maker_ = ::getpid();
   fd_ = ::open(path_.c_str(), kOpenDirectory);
   struct stat info {};
-  if (fd_ >= 0 && ::fstat(fd_, &info) == 0 && info.st_uid == ::geteuid()) return {};
+  if (fd_ >= 0 && ::fstat(fd_, &info) == 0 && info.st_uid == ::geteuid()) {
+    // Until the last process has closed it, also the daemon: RemoveIfLeft.
+    ::flock(fd_, LOCK_SH | LOCK_NB);
+    return {};
+  }
   std::string why = path_ + ": " + std::generic_category().message(errno);
   Remove();
   return why;

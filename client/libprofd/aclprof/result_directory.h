@@ -17,7 +17,7 @@ class ResultDirectory {
   ResultDirectory& operator=(const ResultDirectory&) = delete;
 
   // In $PROFD_COLLECT_DIR, else $TMPDIR, else /tmp; 0700, with the session's id in its name. Empty: made. Otherwise why
-  // not, and what to do.
+  // not, and what to do. Removes what processes of this user that were killed have left there.
   std::string Make(const std::string& session, uint64_t least_free_bytes);
   // With everything below it, if this process made it. Links are removed, not followed.
   void Remove();

@@ -1,12 +1,15 @@
 #include "client/libprofd/aclprof/result_directory.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -92,6 +95,63 @@ TEST_F(ResultDirectoryTest, RemovesAllOfItAndNothingElse) {
   }
   EXPECT_TRUE(fs::exists(outside + "/kept"));
   EXPECT_EQ(std::distance(fs::directory_iterator(base_), fs::directory_iterator()), 1);
+}
+
+// What the next one does about a process that was killed.
+TEST_F(ResultDirectoryTest, LeftoversOfTheDeadAreRemoved) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const std::string dead = std::to_string(child);
+  const std::string outside = base_ + "/outside";
+  fs::create_directory(outside);
+  std::ofstream(outside + "/kept") << "x";
+  auto leave = [this](const std::string& name, int64_t age_s = 3600) {
+    const std::string path = base_ + "/" + name;
+    fs::create_directories(path + "/PROF_1/host/data");
+    std::ofstream(path + "/PROF_1/host/data/x") << "x";
+    ::chmod(path.c_str(), 0700);
+    const timespec then{::time(nullptr) - age_s, 0};
+    const timespec times[2] = {then, then};
+    EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    return path;
+  };
+  const std::string left = leave("profd-s-" + dead);
+  fs::create_directory_symlink(outside, left + "/PROF_1/link");
+  const timespec old{::time(nullptr) - 3600, 0};
+  const timespec times[2] = {old, old};
+  ASSERT_EQ(::utimensat(AT_FDCWD, left.c_str(), times, 0), 0);
+  const std::string second = leave("profd-s-" + dead + "-1");
+  const std::string alive = leave("profd-s-" + std::to_string(::getpid()) + "-7");
+  const std::string fresh = leave("profd-t-" + dead, 0);
+  const std::string other = leave("profd-" + dead + "-notes");
+  const std::string open = leave("profd-u-" + dead);
+  ::chmod(open.c_str(), 0755);
+  const std::string notes = leave("profd-x-" + dead);
+  std::ofstream(notes + "/notes") << "x";
+  ASSERT_EQ(::utimensat(AT_FDCWD, notes.c_str(), times, 0), 0);
+  const std::string held = leave("profd-v-" + dead);
+  const int lock = ::open(held.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_SH), 0);
+  fs::create_directory_symlink(outside, base_ + "/profd-w-" + dead);
+  ResultDirectory directory;
+  ASSERT_EQ(directory.Make("s", 1), "");
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_FALSE(fs::exists(second));
+  EXPECT_TRUE(fs::exists(outside + "/kept")) << "links are not followed";
+  EXPECT_TRUE(fs::exists(base_ + "/profd-w-" + dead));
+  EXPECT_TRUE(fs::exists(alive));
+  EXPECT_TRUE(fs::exists(fresh)) << "may be about to be locked";
+  EXPECT_TRUE(fs::exists(other)) << "no name of ours";
+  EXPECT_TRUE(fs::exists(open)) << "not made by us";
+  EXPECT_TRUE(fs::exists(notes)) << "not of the vendor's profiler";
+  EXPECT_TRUE(fs::exists(held)) << "in use, in another container";
+  ::close(lock);
+  // As Make holds its own.
+  const int again = ::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  EXPECT_NE(::flock(again, LOCK_EX | LOCK_NB), 0);
+  ::close(again);
 }
 
 TEST_F(ResultDirectoryTest, AForkedChildLeavesIt) {

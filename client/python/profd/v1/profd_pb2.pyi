@@ -116,6 +116,14 @@ class ClockPair(_message.Message):
     uncertainty_ns: int
     def __init__(self, host_ns: _Optional[int] = ..., device_ns: _Optional[int] = ..., device_count: _Optional[int] = ..., host_count: _Optional[int] = ..., uncertainty_ns: _Optional[int] = ...) -> None: ...
 
+class CollectingFiles(_message.Message):
+    __slots__ = ["left_ms", "processes"]
+    LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    left_ms: int
+    processes: int
+    def __init__(self, processes: _Optional[int] = ..., left_ms: _Optional[int] = ...) -> None: ...
+
 class CollectorInfo(_message.Message):
     __slots__ = ["always_on_hz", "available", "default_hz", "devices", "errors", "last_duration_ns", "last_error", "late_ticks", "max_hz", "name", "option", "reason", "samples", "source", "summary"]
     class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -1074,7 +1082,8 @@ class SessionSpec(_message.Message):
     def __init__(self, target: _Optional[_Union[SessionSpec.Target, _Mapping]] = ..., schedule: _Optional[_Union[SessionSpec.Schedule, _Mapping]] = ..., lease: _Optional[_Union[SessionSpec.Lease, _Mapping]] = ..., label: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., collectors: _Optional[_Iterable[_Union[CollectorRequest, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., require_all: bool = ..., marks: bool = ..., no_dump: bool = ..., compress: bool = ..., priority: _Optional[int] = ..., preempt: bool = ..., provider: _Optional[_Union[SessionSpec.Provider, str]] = ...) -> None: ...
 
 class SessionStatus(_message.Message):
-    __slots__ = ["devices", "dropped_bytes", "dropped_marks", "dropped_records", "dump_bytes", "dump_path", "effective_options", "ended_ns", "expected_ranks", "lease_left_ms", "marks", "outcomes", "pinned", "processes", "reason", "records", "segments", "since_ns", "started_ns", "state", "statistics", "steps_done", "warnings"]
+    __slots__ = ["collecting_files", "devices", "dropped_bytes", "dropped_marks", "dropped_records", "dump_bytes", "dump_path", "effective_options", "ended_ns", "expected_ranks", "lease_left_ms", "marks", "outcomes", "pinned", "processes", "reason", "records", "segments", "since_ns", "started_ns", "state", "statistics", "steps_done", "warnings"]
+    COLLECTING_FILES_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_BYTES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_MARKS_FIELD_NUMBER: _ClassVar[int]
@@ -1098,6 +1107,7 @@ class SessionStatus(_message.Message):
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
     STEPS_DONE_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    collecting_files: CollectingFiles
     devices: _containers.RepeatedScalarFieldContainer[int]
     dropped_bytes: int
     dropped_marks: int
@@ -1121,7 +1131,7 @@ class SessionStatus(_message.Message):
     statistics: _containers.RepeatedCompositeFieldContainer[DeviceStatistics]
     steps_done: int
     warnings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., since_ns: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ..., processes: _Optional[_Iterable[_Union[SessionProcess, _Mapping]]] = ..., expected_ranks: _Optional[int] = ..., steps_done: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., dump_path: _Optional[str] = ..., dump_bytes: _Optional[int] = ..., records: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., pinned: bool = ..., statistics: _Optional[_Iterable[_Union[DeviceStatistics, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., since_ns: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ..., processes: _Optional[_Iterable[_Union[SessionProcess, _Mapping]]] = ..., expected_ranks: _Optional[int] = ..., steps_done: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., dump_path: _Optional[str] = ..., dump_bytes: _Optional[int] = ..., records: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., pinned: bool = ..., statistics: _Optional[_Iterable[_Union[DeviceStatistics, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., collecting_files: _Optional[_Union[CollectingFiles, _Mapping]] = ...) -> None: ...
 
 class StartSessionRequest(_message.Message):
     __slots__ = ["spec"]
