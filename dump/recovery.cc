@@ -194,7 +194,7 @@ void Recovery::EndChannels() {
     }
     gap.from_ns = std::min(gap.from_ns, gap.host_ns);
     channel.state = "interrupted";
-    channel.AddGap(std::move(gap));
+    channel.AddGap(gap);
   }
 }
 

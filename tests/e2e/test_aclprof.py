@@ -187,7 +187,7 @@ class LayoutTest(FilesCase):
 class OutcomeTest(FilesCase):
     def collecting(self, session):
         shown = self.daemon.show(session["session_id"])
-        return shown if "collecting_files" in shown else None
+        return shown if shown.get("collecting_files") else None
 
     def test_a_profiler_that_is_busy(self):
         job = self.train(sim="aclprof.commanded=1")
