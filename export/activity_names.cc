@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string>
 #include <vector>
 
 #include "base/text.h"
 #include "dump/activity_files.h"
+#include "export/repaired_text.h"
 
 namespace profd::exporting {
 
@@ -15,11 +18,13 @@ ActivityNames::Line ActivityNames::Add(std::string_view line) {
   const size_t tab = line.find('\t');
   uint32_t id = 0;
   if (tab == std::string_view::npos || !ParseNumber(line.substr(0, tab), &id) || id == 0) return Line::kBad;
-  line.remove_prefix(tab + 1);
   if (names_.contains(id)) return Line::kBad;
-  if (names_.size() >= kMaxNames || text_.size() + line.size() > kMaxBytes) return Line::kTooMany;
-  names_.emplace(id, std::pair(static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(line.size())));
-  text_ += line;
+  // As the daemon writes them.
+  std::string name = RepairedText(line.substr(tab + 1), kMaxBytes);
+  std::ranges::replace_if(name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
+  if (names_.size() >= kMaxNames || text_.size() + name.size() > kMaxBytes) return Line::kTooMany;
+  names_.emplace(id, std::pair(static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(name.size())));
+  text_ += name;
   return Line::kTaken;
 }
 

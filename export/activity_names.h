@@ -21,7 +21,7 @@ class ActivityNames {
   // From the descriptor's position to its end. An error says how many lines were left out, and why; the
   // others are there.
   Status Load(int fd);
-  // "name 123" if there is none; empty for 0.
+  // Valid UTF-8 without control bytes; "name 123" if there is none; empty for 0.
   std::string Text(uint32_t id) const;
   size_t size() const { return names_.size(); }
 

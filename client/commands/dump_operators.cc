@@ -10,6 +10,7 @@
 #include "client/commands/show_dump.h"
 #include "client/render.h"
 #include "client/sparkline.h"
+#include "proto/attach/cut_text.h"
 
 namespace profd::client {
 namespace {
@@ -39,7 +40,8 @@ Operators SortedOperators(const std::map<std::string, ActivityTotal>& names) {
 std::string NameShown(const std::string& name) {
   if (name.empty()) return "(no name)";
   std::string text = Printable(name);
-  return text.size() > kOperatorName ? text.substr(0, kOperatorName - 2) + ".." : text;
+  if (text.size() <= kOperatorName) return text;
+  return std::string(attach::CutText(text.c_str(), kOperatorName - 2)) + "..";
 }
 
 // The map's key: "all" first where there are several ranks, then each rank.

@@ -169,6 +169,10 @@ TEST(ActivityNamesTest, BrokenLinesAndTooManyNames) {
   EXPECT_EQ(names.Text(2), "name 2") << "a line without an end";
   EXPECT_EQ(names.Text(0), "");
 
+  ActivityNames foreign;
+  ASSERT_TRUE(LoadNames(&foreign, "id\tname\n1\t\x1b[31m\xFF\xE2\x98\x83\n").ok());
+  EXPECT_EQ(foreign.Text(1), " [31m\xEF\xBF\xBD\xE2\x98\x83") << "no control bytes, valid UTF-8";
+
   std::string many;
   for (uint32_t id = 1; id <= ActivityNames::kMaxNames + 1; ++id) AppendActivityName(id, "n", &many);
   ActivityNames full;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <string>
+#include <vector>
 
 namespace profd::exporting {
 namespace {
@@ -88,6 +91,47 @@ TEST(Summary, CountsAndBounds) {
   EXPECT_EQ(summary.first_ns, kT);
   EXPECT_EQ(summary.last_ns, kT + 2 * kS);
   EXPECT_EQ(summary.events[0], 1u);
+}
+
+// Two files of one dump, as two threads read them.
+TEST(Summary, OperatorsByRankAndName) {
+  DumpSummary summary;
+  Strings strings;
+  ExportPlan plan;
+  plan.strings = &strings;
+  auto format = MakeSummaryFormat(&summary);
+  ASSERT_TRUE(format->Begin(plan).ok());
+  const int64_t matmul = strings.Intern("MatMul");
+  const int64_t add = strings.Intern("Add");
+  const int64_t type = strings.Intern("KERNEL_AICORE");
+  const std::array<std::vector<std::array<int64_t, 3>>, 2> files = {
+      // rank, name, duration
+      {{{0, matmul, 300}, {0, matmul, 100}, {0, add, 50}}, {{0, matmul, 200}, {1, matmul, 700}, {-1, add, 5}}}};
+  for (const auto& rows : files) {
+    auto sink = format->Open({});
+    BatchBuilder kernels(TableOf(TableId::kKernel), 0, {}, **sink);
+    for (const auto& [rank, name, duration] : rows) kernels.Add(kT, name, type, duration, 5, 77, rank, 43, 1);
+    kernels.Flush();
+    BatchBuilder communication(TableOf(TableId::kCommunication), 0, {}, **sink);
+    communication.Add(kT, strings.Intern("allReduce"), type, type, 40, 6, 77, 0, 1, 1024, 4, 2.5);
+    communication.Flush();
+    ASSERT_TRUE((*sink)->Finish().ok());
+  }
+  const auto& kernels = summary.kernels.totals();
+  ASSERT_EQ(kernels.size(), 4u);
+  const ActivityTotal& of_both = kernels.at({0, "MatMul"});
+  EXPECT_EQ(of_both.count, 3u);
+  EXPECT_EQ(of_both.total_ns, 600);
+  EXPECT_EQ(of_both.min_ns, 100);
+  EXPECT_EQ(of_both.max_ns, 300);
+  EXPECT_EQ(of_both.MeanNs(), 200);
+  EXPECT_EQ(kernels.at({0, "Add"}).total_ns, 50);
+  EXPECT_EQ(kernels.at({1, "MatMul"}).total_ns, 700);
+  EXPECT_EQ(kernels.at({-1, "Add"}).total_ns, 5) << "a process without a rank";
+  const auto& communication = summary.communication.totals();
+  ASSERT_EQ(communication.size(), 1u);
+  EXPECT_EQ(communication.at({0, "allReduce"}).total_ns, 80);
+  EXPECT_TRUE(summary.series.empty()) << "operators are no series";
 }
 
 TEST(Summary, SeriesAreBounded) {

@@ -1,6 +1,5 @@
 #include "export/trace/json_text.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -25,26 +24,6 @@ constexpr std::array<char, 3000> kTriples = MakeTriples();
 
 void PutTriple(char* out, uint32_t value) { std::memcpy(out, &kTriples[value * 3], 3); }
 
-// Length of the UTF-8 character at the start of `text`; 0 when there is none.
-size_t CharacterSize(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char first = byte(0);
-  size_t size = first < 0x80                    ? 1
-                : first >= 0xC2 && first < 0xE0 ? 2
-                : (first & 0xF0) == 0xE0        ? 3
-                : first >= 0xF0 && first < 0xF5 ? 4
-                                                : 0;
-  if (size == 0 || size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) >= 0xA0) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) >= 0x90) return 0;
-  return size;
-}
-
 void AppendControl(std::string* out, char c) {
   constexpr std::string_view kHex = "0123456789abcdef";
   out->append("\\u00");
@@ -53,19 +32,6 @@ void AppendControl(std::string* out, char c) {
 }
 
 }  // namespace
-
-std::string RepairedText(std::string_view text) {
-  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  text = text.substr(0, kMaxText);
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    size_t size = CharacterSize(text);
-    out.append(size == 0 ? kReplacement : text.substr(0, size));
-    text.remove_prefix(std::max<size_t>(size, 1));
-  }
-  return out;
-}
 
 std::string JsonEscaped(std::string_view text) {
   std::string out;

@@ -5,13 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "export/repaired_text.h"
+
 namespace profd::exporting {
 
-// Valid UTF-8 whatever `text` is, of at most kMaxText bytes of it.
-inline constexpr size_t kMaxText = 1024;
-std::string RepairedText(std::string_view text);
-
-// The same as it stands between the quotes.
+// RepairedText as it stands between the quotes.
 std::string JsonEscaped(std::string_view text);
 
 // The shortest decimal number that reads as `value` again, with at least one decimal: 12.5, 3.0,

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "dump/activity_files.h"
 #include "dump/session_dump.h"
 #include "export/decoder.h"
 #include "tests/fuzz/make_corpus.h"
@@ -93,6 +94,43 @@ void WriteDecoders(Corpus& corpus) {
   }
 }
 
+template <class Record>
+std::string ActivitySeed(ActivityFileId file, std::initializer_list<Record> records) {
+  std::string names(kActivityNamesHeading);
+  for (uint32_t id = 1; id <= 3; ++id) AppendActivityName(id, id == 3 ? "\xFF\x01" : "MatMul", &names);
+  std::string bytes;
+  for (const Record& record : records) bytes += Raw(record);
+  return WithLength(names) + Raw(static_cast<uint8_t>(file), kRawNs * 256) + InPieces(bytes);
+}
+
+void WriteActivity(Corpus& corpus) {
+  using enum ActivityFileId;
+  const StoredKernel kernel = {kRawNs, 250, 9, 5, 1, 2, 43, 77, 0, 0};
+  StoredKernel other = kernel;
+  other.start_ns += 100;
+  other.process = 78;
+  other.name = 99;
+  corpus.Write("activity_dump", "kernel", ActivitySeed(kKernel, {kernel, other, kernel}));
+  StoredKernel late = kernel;
+  late.start_ns = INT64_MAX;
+  corpus.Write("activity_dump", "kernel_late", ActivitySeed(kKernel, {late, kernel}));
+  corpus.Write("activity_dump", "communication",
+               ActivitySeed(kCommunication, {StoredCommunication{kRawNs, 8, 3, 1024, 4, 1, 2, 0, 77, 2.5F, 0, 0, 4, 0}}));
+  corpus.Write("activity_dump", "api", ActivitySeed(kApi, {StoredApi{kRawNs, 90, 9, 43, 1, 77, 2, 0},
+                                                           StoredApi{kRawNs + 10, 20, 9, 43, 2, 77, 3, 0}}));
+  const StoredMarker begin = {kRawNs, 7, 1, 2, 43, 0, 77, 2, 0, 0xFFFF, 0xFFFF, 0};
+  StoredMarker end = begin;
+  end.time_ns += 60;
+  end.name = end.domain = 0;
+  end.flag = 4;
+  StoredMarker device = begin;
+  device.source = 1;
+  device.device = 0;
+  corpus.Write("activity_dump", "marker", ActivitySeed(kMarker, {begin, device, end}));
+  corpus.Write("activity_dump", "memory",
+               ActivitySeed(kMemory, {StoredMemory{kRawNs, 8, 3, 4096, 1, 4, 77, 4, 1, 2, 0, 0}}));
+}
+
 // A small dump, ended or not, as file_tree.h has it.
 std::string Tree(bool ended) {
   std::string pattern = (std::filesystem::temp_directory_path() / "profd_seed_XXXXXX").string();
@@ -144,6 +182,7 @@ std::string Tree(bool ended) {
 
 void WriteExports(Corpus& corpus) {
   WriteDecoders(corpus);
+  WriteActivity(corpus);
   corpus.Write("dump_directory", "ended", Tree(true));
   corpus.Write("dump_directory", "running", Tree(false));
 }

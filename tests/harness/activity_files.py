@@ -14,6 +14,7 @@ Marker = namedtuple("Marker", "time_ns id name domain thread stream process flag
                               "reserved")
 Memory = namedtuple("Memory", "start_ns duration_ns correlation bytes address stream process operation is_async "
                               "detail device logical_device")
+NAMES = "activity_names.tsv"
 FORMATS = {
     "kernel": (Kernel, "<qQQIIIIIHH", ("name", "type")),
     "communication": (Communication, "<qQQQIIIIIfHHHH", ("name", "communicator", "algorithm")),
@@ -24,7 +25,7 @@ FORMATS = {
 
 
 def names_of(dump):
-    path = os.path.join(dump, "host", "profd", "activity_names.tsv")
+    path = os.path.join(dump, "host", "profd", NAMES)
     if not os.path.exists(path):
         return {0: ""}
     with open(path, encoding="utf-8") as file:

@@ -9,9 +9,10 @@ from profd_harness import BUILD, REPO, eventually
 
 
 class SimTrain:
-    """A shipped job as a process group. `steps`: instead of the file's own; `sim`: PROFD_SIM_APP."""
+    """A shipped job as a process group. `steps`: instead of the file's own; `sim`: PROFD_SIM_APP; `around`: a
+    command that runs the job; `how`: for subprocess."""
 
-    def __init__(self, attach_socket, folder, job="conv-2", steps=None, sim="", env=None, text=None):
+    def __init__(self, attach_socket, folder, job="conv-2", steps=None, sim="", env=None, text=None, around=(), **how):
         if text is None:
             with open(os.path.join(REPO, "sim", "app", "jobs", job + ".toml"), encoding="utf-8") as file:
                 text = file.read()
@@ -31,8 +32,8 @@ class SimTrain:
             environment["PROFD_SIM_APP"] = sim
         environment.update(env or {})
         self.output = open(os.path.join(folder, "output"), "w+", encoding="utf-8")
-        self.process = subprocess.Popen([os.path.join(BUILD, "sim", "sim_train"), path, folder], env=environment,
-                                        stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
+        self.process = subprocess.Popen([*around, os.path.join(BUILD, "sim", "sim_train"), path, folder], env=environment,
+                                        stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True, **how)
 
     def close(self):
         if self.process.poll() is None:
