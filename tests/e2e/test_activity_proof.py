@@ -2,6 +2,7 @@
 """Sessions that record from inside processes, where it is hard: many of them, killed, forked, in containers, of
 other users, beside other profilers, for a long time."""
 
+import collections
 import glob
 import os
 import shutil
@@ -14,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 sys.path.insert(0, HERE)
 import activity_files
+from app_process import AppProcess
 from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, TEST_GROUP, demote, eventually, group_id, is_sanitized, main)
 from sim_train import SimTrain
 from test_activity import CLOCK_NS, ActivityCase
@@ -137,6 +139,67 @@ class Killed(ActivityCase):
         ended = self.daemon.show(session)
         self.assertEqual(ended["state"], "interrupted")
         self.assertIn("all processes of the job ended meanwhile", ended["reason"])
+
+
+class Apps(ActivityCase):
+    """One process, led by the test."""
+
+    def start(self):
+        app = AppProcess(self.daemon, self._testMethodName)
+        self.stack.callback(app.close)
+        eventually(lambda: [p for job in self.daemon.ctl("jobs")["jobs"] for p in job["processes"]
+                            if p["pid"] == app.pid and p.get("attached")], what="it is attached")
+        return app
+
+    def order(self):
+        return self.daemon.ctl("start", "--job", self._testMethodName, "--devices", "0", "--task-time", "l1",
+                               "--collector", "hbm=10")
+
+    def test_a_fork_in_the_middle(self):
+        app = self.start()
+        session = self.order()
+        self.served(session["session_id"])
+        self.assertEqual(app.do("launch", "before", 300), "0")
+        child, status = app.do("fork").split()
+        self.assertEqual(status, "0", "it ends, and by itself")
+        self.assertEqual(app.do("launch", "after", 300), "0")
+        done = self.stop(session)
+        kernels = collections.Counter((k.process, k.name) for k in activity_files.read(done["dump_path"], "kernel"))
+        self.assertEqual(kernels, {(app.pid, "before"): 300, (app.pid, "after"): 300})
+        # It attaches for its marks, and its collector stays off: the vendor's libraries do not survive a fork.
+        self.assertNotIn("on", [(p.get("collector") or {}).get("state") for p in done["processes"]
+                                if p["pid"] == int(child)])
+        self.assert_verified(done["dump_path"])
+
+    def test_another_subscriber_was_first(self):
+        app = self.start()
+        self.assertEqual(app.do("subscribe"), "0")
+        session = self.order()
+        busy = self.served(session["session_id"], result="busy")
+        self.assertIn("subscri", self.outcome(busy, "task_time")["detail"])
+        app.do("launch", "his", 50)
+        self.assertEqual(app.do("unsubscribe"), "0")
+        self.served(session["session_id"])  # tries again each 10 s
+        app.do("launch", "ours", 50)
+        done = self.stop(session)
+        self.assertEqual(collections.Counter(k.name for k in activity_files.read(done["dump_path"], "kernel")),
+                         {"ours": 50})
+
+    def test_another_profiler_starts_while_ours_runs(self):
+        app = self.start()
+        session = self.order()
+        self.served(session["session_id"])
+        app.do("launch", "ours", 50)
+        self.assertEqual(app.do("profiler", "start"), "0")
+        busy = self.served(session["session_id"], result="busy")
+        self.assertIn("another profiler", self.outcome(busy, "task_time")["detail"])
+        app.do("launch", "his", 50)
+        self.assertEqual(app.do("profiler", "stop"), "0")
+        self.served(session["session_id"])
+        app.do("launch", "again", 50)
+        done = self.stop(session)
+        self.assertEqual(collections.Counter(k.name for k in activity_files.read(done["dump_path"], "kernel")),
+                         {"ours": 50, "again": 50})
 
 
 @unittest.skipUnless(IS_ROOT and shutil.which("unshare"), "needs root and unshare")

@@ -8,6 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import activity_ring
 from activity_ring import ActivityRing
 from attach_case import AttachCase
+from attach_client import SEAL_GROW, SEAL_SHRINK
 from profd_harness import eventually, main
 
 INVALID, NOT_FOUND, DATA_LOSS = 3, 5, 15
@@ -78,6 +79,24 @@ class ActivityRings(AttachCase):
                 self.assertEqual(client.call("status", 5)["code"], NOT_FOUND)
                 eventually(lambda: self.metric("rings_broken") == before + 1, what="it is counted")
                 client.bye()
+
+    def test_rings_that_could_be_cut(self):
+        """Without its seals a memfd is refused: a read beyond its new end would be SIGBUS. With them it cannot be cut."""
+        client, ring = self.collecting()
+        self.assertRaises(PermissionError, os.ftruncate, ring.fd, 0)
+        for seals in (0, SEAL_SHRINK, SEAL_GROW):
+            loose = ActivityRing(seals=seals)
+            self.stack.callback(loose.close)
+            self.report(client, [loose.fd])
+            answer = client.receive()
+            self.assertEqual((answer["seq"], answer["code"]), (0, INVALID), answer)
+            if not seals & SEAL_SHRINK:
+                os.ftruncate(loose.fd, 0)
+        before = self.metric("records")
+        ring.put_names(["MatMul"])
+        ring.put_kernels(7)
+        eventually(lambda: self.metric("records") == before + 7, what="the sealed one is still read")
+        client.bye()
 
     def test_descriptors_that_are_none(self):
         client, ring = self.collecting()

@@ -17,10 +17,10 @@ KERNEL_RECORD = struct.Struct("<IIIIQIIHHHH")
 
 
 class ActivityRing:
-    def __init__(self, data_bytes=1 << 20):
+    def __init__(self, data_bytes=1 << 20, seals=SEAL_SHRINK | SEAL_GROW):
         self.fd = os.memfd_create("activity", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, HEADER_BYTES + data_bytes)
-        fcntl.fcntl(self.fd, F_ADD_SEALS, SEAL_SHRINK | SEAL_GROW)
+        fcntl.fcntl(self.fd, F_ADD_SEALS, seals)
         self.memory = mmap.mmap(self.fd, HEADER_BYTES + data_bytes)
         struct.pack_into("<QIIQ", self.memory, 0, MAGIC, 1, 0, data_bytes)
         self.head = 0
