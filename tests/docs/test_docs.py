@@ -173,6 +173,24 @@ class Licence(unittest.TestCase):
                          set())
 
 
+class StandIns(unittest.TestCase):
+    def test_tests_of_the_rows_exist(self):
+        """sim/rows.md names a test for every behaviour of the vendor's libraries: each is there."""
+        cases = set()
+        for name in tracked("*_test.cc"):
+            cases.update(f"{suite}.{case}" for suite, case in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", read(name), re.M))
+        for name in tracked("tests/*/test_*.py"):
+            file = os.path.basename(name)[5:-3]
+            cases.update(f"{file}: {case}" for case in re.findall(r"^    def (test_\w+)\(self", read(name), re.M))
+        rows = [line for line in read("sim/rows.md").splitlines() if line.startswith("| ") and "---" not in line
+                and not line.startswith("| Behaviour")]
+        self.assertGreater(len(rows), 40)
+        for row in rows:
+            named = re.findall(r"`([^`]+)`", row.split(" | ")[-1])
+            self.assertTrue(named, row)
+            self.assertEqual([test for test in named if test not in cases], [], row)
+
+
 class ThreatModel(unittest.TestCase):
     """docs/security-model.md names the test of every attack: each is there, and every attack has one that runs
     against the daemon."""
