@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "export/file_feeder.h"
+#include "export/operators/model.h"
 
 namespace profd::exporting {
 namespace {
@@ -129,6 +130,7 @@ ClockMap ExportRun::ClockOf(const Place& place) const {
 
 void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
   const DecoderSpec* spec = find_(file.base, place.kind, place.chip);
+  if (spec == nullptr && operators::IsOperatorFile(place, file.base)) return;
   const std::string shown = file.slices.empty() ? file.base : file.slices.front().path;
   if (spec == nullptr) return Problem(dump, shown, "nothing here reads it: skipped", false);
   if (place.kind != Place::Kind::kOwn && place.chip >= 0 && (spec->chips >> place.chip & 1) == 0) {
@@ -283,6 +285,37 @@ void ExportRun::Work() {
   }
 }
 
+void ExportRun::RunOperators() {
+  const auto wants = [](const auto& format) { return !format->failed() && format->format().WantsOperators(); };
+  for (size_t i = 0; i < dumps_.size(); ++i) {
+    if (cancelled_ || std::ranges::none_of(formats_, wants)) return;
+    operators::LoadReport loaded;
+    const auto model = operators::LoadModel(
+        dumps_[i].reader(), dumps_[i].info(), [this](const Place& place) { return ClockOf(place); },
+        [this](uint64_t bytes) { return Progress(bytes); }, &loaded);
+    for (const DumpInfo::Problem& problem : loaded.problems) Problem(i, problem.file, problem.what, problem.broken);
+    for (const operators::LoadReport::File& file : loaded.files) {
+      ChannelReport channel;
+      channel.dump = dumps_[i].info().name;
+      channel.device = file.place->device;
+      channel.file = file.file->base;
+      channel.bytes = file.bytes;
+      channel.records = file.records;
+      channel.bad_records = file.bad_records;
+      channel.bad_bytes = file.bad_bytes;
+      MutexLock lock(report_mutex_);
+      report_.damaged |= file.bad_bytes > 0;
+      report_.input_bytes += file.bytes;
+      report_.channels.push_back(std::move(channel));
+    }
+    if (model == nullptr || cancelled_) continue;
+    for (const auto& format : formats_) {
+      if (!wants(format)) continue;
+      if (Status taken = format->format().TakeOperators(i, *model); !taken.ok()) format->Fail(taken);
+    }
+  }
+}
+
 Result<ExportReport> ExportRun::End() {
   ExportReport report;
   {
@@ -334,6 +367,7 @@ Result<ExportReport> ExportRun::Run() {
   }
   Work();
   for (std::thread& thread : threads) thread.join();
+  RunOperators();
   if (progress_ && !cancelled_) {
     progress_({bytes_done_, total_bytes_, files_done_, tasks_.size()});
   }

@@ -44,6 +44,8 @@ class ExportRun {
   void RunTask(const Task& task, std::vector<std::byte>* buffer);
   ClockMap ClockOf(const Place& place) const;
   bool Progress(uint64_t bytes);
+  // Of all dumps that have operator-level records; one after the other, since each takes memory.
+  void RunOperators();
   Result<ExportReport> End();
   void Problem(size_t dump, const std::string& file, const std::string& what, bool broken);
 

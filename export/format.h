@@ -42,6 +42,10 @@ class FormatSink : public BatchSink {
   virtual Status Finish() = 0;
 };
 
+namespace operators {
+class Model;
+}
+
 struct OutputFile {
   std::string path;
   uint64_t bytes = 0;
@@ -59,6 +63,10 @@ class Format {
   virtual Status Begin(const ExportPlan& plan) = 0;
   // Any thread.
   virtual Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) = 0;
+  // Whether it makes something of operator-level records. Then it gets them, of each dump that has some, after all
+  // sinks are gone; the model does not outlive the call.
+  virtual bool WantsOperators() const { return false; }
+  virtual Status TakeOperators(size_t /*dump*/, const operators::Model& /*model*/) { return Status::Ok(); }
   // After all sinks are gone; completes the files. Also called after errors, to clean up
   // (`complete` false): then unfinished files are removed.
   virtual Status End(bool complete, std::vector<OutputFile>* files) = 0;

@@ -60,6 +60,7 @@ class CsvFormat : public Format {
   std::string_view name() const override { return "csv"; }
   bool Wants(TableId table) const override { return csv::HasCsv(table); }
   bool WantsEvents() const override { return true; }
+  bool WantsOperators() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
@@ -76,6 +77,15 @@ class CsvFormat : public Format {
     csv::PartContext context = {plan_->dumps[task.dump], task.place, task.file, plan_->strings,
                                 spool_.get()};
     return std::unique_ptr<FormatSink>(std::make_unique<CsvSink>(this, task.dump, context));
+  }
+  Status TakeOperators(size_t dump, const operators::Model& model) override {
+    const Place* host = plan_->dumps[dump]->Find(Place::Kind::kHost, -1);
+    auto csvs = csv::MakeOperatorCsvs(model, host == nullptr ? 0 : host->clock.begin_us * 1000, *spool_);
+    if (!csvs.ok()) return csvs.status();
+    csv::DumpParts parts;
+    parts.operators = std::move(*csvs);
+    Keep(dump, std::move(parts));
+    return Status::Ok();
   }
   Status End(bool complete, std::vector<OutputFile>* files) override {
     std::vector<OutputFile> made;

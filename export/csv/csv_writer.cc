@@ -55,8 +55,22 @@ Status WriteSummary(const SummaryKind& kind, std::span<Summary* const> parts,
   return file.Close();
 }
 
+bool HasOperators(const DumpParts& parts, std::string_view name) {
+  return std::ranges::find(parts.operators, name, &OperatorCsv::name) != parts.operators.end();
+}
+
+Status WriteOperators(DumpParts* parts, const CsvTarget& target) {
+  for (OperatorCsv& csv : parts->operators) {
+    CsvFile file = Make(target, csv.name, std::string(csv.columns), csv.lines.rows(), false);
+    RETURN_IF_ERROR(csv.lines.WriteTo(&file));
+    RETURN_IF_ERROR(file.Close());
+  }
+  return Status::Ok();
+}
+
 Status WriteSummaries(DumpParts* parts, const CsvTarget& target) {
   for (const SummaryKind& kind : SummaryKinds()) {
+    if (HasOperators(*parts, kind.name)) continue;
     auto& table = parts->tables[static_cast<size_t>(kind.table)];
     size_t kinds = 0;
     size_t which = 0;
@@ -99,6 +113,7 @@ Status WriteRecordTable(DumpParts* parts, TableId table, std::string_view name,
 
 Status WriteActivity(DumpParts* parts, const CsvTarget& target) {
   for (const ActivityCsv& csv : ActivityCsvs()) {
+    if (HasOperators(*parts, csv.name)) continue;
     uint64_t rows = 0;
     std::vector<ActivityRows*> mine;
     for (Part* part : Sorted(parts->tables[static_cast<size_t>(csv.table)])) {
@@ -197,6 +212,7 @@ void Join(DumpParts* parts, DumpParts more) {
   }
   append(parts->steps, more.steps);
   append(parts->marks, more.marks);
+  append(parts->operators, more.operators);
   parts->durations.Merge(more.durations);
 }
 
@@ -227,6 +243,7 @@ Status WriteOthers(DumpParts* parts, const CsvTarget& target) {
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kNpuMem, "npu_mem", kNpuMemColumns, target));
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kUb, "ub", kUbColumns, target));
   RETURN_IF_ERROR(WriteActivity(parts, target));
+  RETURN_IF_ERROR(WriteOperators(parts, target));
   RETURN_IF_ERROR(WriteStepTrace(parts, target));
   RETURN_IF_ERROR(WriteMarks(parts, target));
   return WriteDurations(parts->durations, target);

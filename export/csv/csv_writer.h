@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "export/csv/event_rows.h"
+#include "export/csv/operator_csv.h"
 #include "export/csv/part.h"
 #include "export/durations.h"
 #include "export/format.h"
@@ -23,6 +24,7 @@ struct DumpParts {
   std::array<std::vector<std::unique_ptr<Part>>, kTableCount> tables;
   std::vector<std::unique_ptr<StepTraceRows>> steps;
   std::vector<std::unique_ptr<MsprofTxRows>> marks;
+  std::vector<OperatorCsv> operators;  // take the place of summaries of the same name
   DurationStats durations;
 };
 void Join(DumpParts* parts, DumpParts more);

@@ -1,0 +1,57 @@
+// What one device ran, from `stars_soc.data` and the flips of `ts_track.data` (operator-data a.4, b.2, b.3; chips with
+// STARS): start and end of each task and of each FFTS+ context in it, in its batch. Times are the device's counter.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "export/operators/records.h"
+
+namespace profd::exporting::operators {
+
+inline constexpr size_t kStarsRecordBytes = 64;
+inline constexpr size_t kTsTrackRecordBytes = 40;
+
+struct DeviceTask {
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint32_t context = kNoContext;
+  uint16_t stream = 0;
+  uint16_t task = 0;
+  uint16_t batch = 0;
+  uint16_t type = 0;  // SQE type, of a context its sub-task type
+  bool is_context() const { return context != kNoContext; }
+};
+
+class DeviceTasks {
+ public:
+  // `wide_streams`: as the host's records say (HostData::wide_streams).
+  explicit DeviceTasks(bool wide_streams) : wide_streams_(wide_streams) {}
+
+  void FeedStars(std::span<const std::byte> records);
+  void FeedTsTrack(std::span<const std::byte> records);
+  // After the last file: batches.
+  void Finish();
+
+  std::vector<DeviceTask> tasks;
+  uint64_t records = 0;
+  uint64_t bad_records = 0;
+  uint64_t unpaired = 0;  // starts without an end, ends without a start
+
+ private:
+  struct Flip {
+    uint64_t time = 0;
+    uint16_t task = 0;
+  };
+  void TakeStars(const RecordView& record);
+
+  const bool wide_streams_;
+  // Started, by stream, task and context.
+  std::map<std::tuple<uint16_t, uint16_t, uint32_t>, DeviceTask> open_;
+  std::map<uint16_t, std::vector<Flip>> flips_;  // by stream
+};
+
+}  // namespace profd::exporting::operators

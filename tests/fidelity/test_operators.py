@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Operator-level records of the vendor's in-process profiler against the plan they were written from."""
+
+import csv
+import glob
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import make_operators as made  # noqa: E402
+from channels import BEGIN_US  # noqa: E402
+
+BUILD = os.environ.get("PROFD_BUILD_DIR", "build/dev")
+PROFCTL = os.path.join(BUILD, "bin", "profctl")
+DATA_TYPES = {0: "FLOAT", 1: "FLOAT16", 27: "DT_BF16"}
+FORMATS = {2: "ND", 29: "FRACTAL_NZ", 47: "NCL"}
+
+
+def us(ns):
+    return f"{ns // 1000}.{ns % 1000:03}"
+
+
+def short(value):
+    text = f"{value:.3f}".rstrip("0")
+    return text[:-1] if text.endswith(".") else text
+
+
+def tensors_of(slot, output):
+    mine = [t for t in slot.tensors if t.output == output]
+    shapes = ";".join(",".join(str(d) for d in t.shape) for t in mine)
+    forms = ";".join(FORMATS[t.form] + (f":{t.sub}" if t.sub else "") for t in mine)
+    return [f'"{shapes}"', ";".join(DATA_TYPES[t.data_type] for t in mine), forms]
+
+
+def executions(dump):
+    """(slot, start, end) in wall time, each as it ran."""
+    for slot in dump.slots:
+        for start, end in slot.runs:
+            yield slot, dump.wall_ns(start), dump.wall_ns(end)
+
+
+def expected_summary(dump):
+    rows = []
+    for slot, start, end in executions(dump):
+        detailed = dump.level != "l0"
+        if slot.kind in ("memcpy", "event"):
+            continue
+        name = slot.name or slot.kernel
+        described = slot.type and detailed
+        kind = {"KERNEL_AIVEC": "AI_VECTOR_CORE"}.get(slot.runtime)
+        blocks = [str(slot.blocks), str(slot.blocks * 2 if slot.kind == "mix" else 0)] if described else (
+            ["N/A", "N/A"] if detailed else ["0", "0"])
+        rows.append((str(slot.device), us(start), start, end, [
+            "4294967295", str(slot.task), str(slot.stream), name,
+            (slot.type or name) if detailed else "N/A",
+            ("static" if slot.unaging else "dynamic") if described else "N/A",
+            (slot.core or kind) if detailed else "N/A", us(start) + "\t", us(end - start), None, *blocks,
+            ("YES" if slot.hf32 else "NO") if described else "N/A",
+            *(tensors_of(slot, False) + tensors_of(slot, True) if described else ["N/A"] * 6),
+            "N/A" if slot.context is None else str(slot.context)]))
+    rows.sort(key=lambda row: row[:2])
+    result = []
+    before = None
+    for device, _, start, end, cells in rows:
+        wait = "0"
+        if before is not None:
+            gap = start / 1000 - before[0] / 1000 - (before[1] - before[0]) / 1000
+            wait = f"{max(0.0, gap):.6f}"
+        cells[9] = wait
+        before = (start, end)
+        result.append([device] + cells)
+    return result
+
+
+class Exported:
+    """The CSVs of one dump."""
+
+    def __init__(self, path, out, expect=0):
+        done = subprocess.run([PROFCTL, "export", path, "--format", "csv", "--out", out], capture_output=True,
+                              text=True, timeout=60, check=False)
+        self.text = done.stdout + done.stderr
+        if done.returncode != expect:
+            raise AssertionError(f"exit code {done.returncode}: {self.text}")
+        self.out = out
+
+    def rows(self, name):
+        found = glob.glob(os.path.join(self.out, f"{name}_[0-9]*.csv"))
+        if len(found) != 1:
+            raise AssertionError(f"{name}: {found}; {self.text}")
+        with open(found[0], encoding="utf-8", newline="") as file:
+            return list(csv.reader(file))
+
+    def has(self, name):
+        return bool(glob.glob(os.path.join(self.out, f"{name}_[0-9]*.csv")))
+
+
+class OperatorTest(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="profd-operators-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def make(self, **options):
+        return made.Operators(self.dir, **options).fill()
+
+    def export(self, dump, expect=0):
+        dump.write()
+        return Exported(dump.path, os.path.join(self.dir, "out"), expect)
+
+    def check(self, dump):
+        exported = self.export(dump)
+        self.assertEqual(exported.rows("op_summary")[1:], expected_summary(dump))
+        return exported
+
+    def test_every_kind_of_launch(self):
+        exported = self.check(self.make())
+        self.assertEqual(exported.rows("op_summary")[0], (
+            "Device_id,Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),"
+            "Task Duration(us),Task Wait Time(us),Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,"
+            "Input Formats,Output Shapes,Output Data Types,Output Formats,Context ID").split(","))
+
+    def test_devices_are_joined_apart(self):
+        self.check(self.make(devices=(0, 1)))
+
+    def test_task_ids_that_wrap(self):
+        dump = self.make(slots=120, wrap=7)
+        self.assertGreater(max(slot.batch for slot in dump.slots), 5)
+        self.check(dump)
+
+    def test_launching_threads(self):
+        self.check(self.make(slots=60, threads=(77, 78, 79)))
+
+    def test_slices(self):
+        self.check(self.make(slots=80, slices=9))
+
+    def test_a_static_graph_runs_again_and_again(self):
+        dump = self.make(slots=16, executions=4)
+        self.assertEqual(len(expected_summary(dump)), 4 * 12)
+        self.check(dump)
+
+    def test_level_0_has_the_names_of_launches(self):
+        exported = self.check(self.make(level="l0"))
+        self.assertFalse(exported.has("op_statistic"))
+
+    def test_op_statistic(self):
+        dump = self.make(slots=80)
+        groups = {}
+        for slot, start, end in executions(dump):
+            if slot.kind in ("memcpy", "event"):
+                continue
+            kind = (slot.type or slot.kernel, slot.core or "AI_VECTOR_CORE")
+            groups.setdefault(kind, []).append(end - start)
+        total = sum(sum(values) for values in groups.values())
+        rows = self.export(dump).rows("op_statistic")
+        self.assertEqual(rows[0], "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),"
+                                  "Max Time(us),Ratio(%)".split(","))
+        self.assertEqual(sorted(rows[1:]), sorted(
+            ["0", *key, str(len(ns)), short(sum(ns) / 1e3), short(min(ns) / 1e3), short(sum(ns) / len(ns) / 1e3),
+             short(max(ns) / 1e3), short(100 * sum(ns) / total)] for key, ns in groups.items()))
+        totals = [float(row[4]) for row in rows[1:]]
+        self.assertEqual(totals, sorted(totals, reverse=True))
+
+    def test_task_time_has_every_task(self):
+        dump = self.make(slots=48)
+        rows = self.export(dump).rows("task_time")
+        self.assertEqual(rows[0], "Device_id,kernel_name,kernel_type,stream_id,task_id,task_time(us),task_start(us),"
+                                  "task_stop(us)".split(","))
+        expected = []
+        for slot, start, end in executions(dump):
+            kind = slot.core or ("AI_VECTOR_CORE" if slot.kind == "bare" else slot.runtime)
+            expected.append(["0", slot.kernel or "N/A", kind, str(slot.stream), str(slot.task), us(end - start),
+                             us(start) + "\t", us(end) + "\t"])
+        self.assertEqual(rows[1:], sorted(expected, key=lambda row: row[6]))
+
+    def test_api_statistic(self):
+        dump = self.make(slots=40)
+        rows = {(row[1], row[2]): row for row in self.export(dump).rows("api_statistic")[1:]}
+        launches = [slot for slot in dump.slots if slot.type]
+        self.assertEqual(rows["node", "launch"], ["host", "node", "launch", short(50 * len(launches)),
+                                                  str(len(launches)), "50", "50", "50", "0"])
+        self.assertEqual(rows["runtime", "KernelLaunch"][3:5], [short(21 * 40), "40"])
+        matmuls = [slot for slot in launches if slot.kind == "matmul"]
+        self.assertEqual(rows["acl", "aclnnMatMulV2"][4:6], [str(len(matmuls)), "68"])
+        names = [row[2] for row in self.export_rows(dump)]
+        self.assertEqual(names, sorted(names))
+
+    def export_rows(self, dump):
+        return Exported(dump.path, os.path.join(self.dir, "again")).rows("api_statistic")[1:]
+
+    def test_a_cut_record_costs_one_record(self):
+        """The vendor's analyser loses the whole type."""
+        for base, lost in (("aging.compact.task_track", 1), ("unaging.compact.node_basic_info", 1)):
+            with self.subTest(base):
+                dump = made.Operators(self.dir).fill()
+                records = dump.files["host", base]
+                records[-1] = records[-1][:-10]
+                dump.write()
+                out = os.path.join(self.dir, "cut-" + base)
+                exported = Exported(dump.path, out, expect=5)
+                self.assertIn(f"host {base}: 1 records (54 bytes) could not be decoded", exported.text)
+                whole = expected_summary(made.Operators(self.dir).fill())
+                self.assertGreaterEqual(len(exported.rows("op_summary")) - 1, len(whole) - lost)
+                shutil.rmtree(dump.path)
+
+    def test_garbage_is_counted(self):
+        dump = self.make()
+        dump.files["host", "aging.api_event.data"].insert(3, b"\xff" * 40)
+        dump.files[0, "stars_soc.data"].insert(3, b"\xff" * 64)
+        exported = self.export(dump, expect=5)
+        self.assertEqual(exported.rows("op_summary")[1:], expected_summary(dump))
+        self.assertIn("aging.api_event.data: 1 records (40 bytes) could not be decoded", exported.text)
+
+    def test_times_before_the_collection_are_left_out(self):
+        dump = self.make()
+        first = dump.slots[0]
+        first.runs = [(start - 10**8, end - 10**8) for start, end in first.runs]
+        dump.files[0, "stars_soc.data"] = []
+        for slot in dump.slots:
+            runs, slot.runs = slot.runs, []
+            for start, end in runs:
+                slot.runs.append((start, end))
+                for function, count in ((0, start), (1, end)):
+                    dump._stars(slot, function, count, made.SQE[slot.sqe], 0)
+                if slot.context is not None:
+                    for function, count in ((0b100010, start), (0b100011, end)):
+                        dump._stars(slot, function, count, 0, slot.context, sub=6)
+        self.assertLess(dump.wall_ns(first.runs[0][1]), BEGIN_US * 1000)
+        rows = self.export(dump).rows("op_summary")[1:]
+        expected = [row for row in expected_summary(dump) if row[4] != first.name]
+        self.assertEqual([row[:10] for row in rows], [row[:10] for row in expected])
+        self.assertTrue(math.isclose(float(rows[0][10]), 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
