@@ -102,6 +102,8 @@ void DeviceInfo(const Json& info, Place* place, std::string* missing) {
   } else {
     *missing += " hwts_frequency";
   }
+  place->ai_cores = IntOf(device, "ai_core_num").value_or(0);
+  place->aiv_cores = IntOf(device, "aiv_num").value_or(0);
   if (auto mhz = RealOf(device, "aic_frequency"); mhz && *mhz < 1e6) {
     place->aicore_mhz = static_cast<int64_t>(*mhz);
   }

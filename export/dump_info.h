@@ -42,6 +42,8 @@ struct Place {
   std::string record_version;  // info.json version: "2.0" has other HBM, LLC and npu_mem records
   ClockFacts clock;
   int64_t aicore_mhz = 0;
+  int64_t ai_cores = 0;   // cube cores, or all
+  int64_t aiv_cores = 0;  // vector cores
   std::vector<int> ctrl_cpus;
   std::vector<int> ai_cpus;
   std::string llc_mode = "read";  // sample.json llc_profiling

@@ -61,7 +61,7 @@ bool HasOperators(const DumpParts& parts, std::string_view name) {
 
 Status WriteOperators(DumpParts* parts, const CsvTarget& target) {
   for (OperatorCsv& csv : parts->operators) {
-    CsvFile file = Make(target, csv.name, std::string(csv.columns), csv.lines.rows(), false);
+    CsvFile file = Make(target, csv.name, csv.columns, csv.lines.rows(), false);
     RETURN_IF_ERROR(csv.lines.WriteTo(&file));
     RETURN_IF_ERROR(file.Close());
   }

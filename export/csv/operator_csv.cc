@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <span>
 #include <tuple>
@@ -17,6 +16,7 @@ namespace {
 
 using operators::HostTask;
 using operators::Model;
+using operators::PmuGroup;
 using operators::TaskRow;
 
 constexpr std::string_view kNone = "N/A";
@@ -123,7 +123,48 @@ void AddBlocks(const HostTask& host, CsvRow* row) {
   }
 }
 
-void AddOperator(const Model& model, const OperatorRow& each, const std::string& wait, std::string* out) {
+// Counters of one kind of core. Those of one that did not run are 0.
+void AddCore(const operators::PmuCore& core, const operators::RowPmu* counted, uint32_t blocks, double mhz,
+             CsvRow* row) {
+  const operators::PmuCounts counts = counted == nullptr ? operators::PmuCounts{} : counted->counts;
+  const double time = operators::PmuTime(counts, core.cores, counted == nullptr ? 0 : counted->mhz, blocks);
+  row->SqlText(SqlRound(time, 3)).Int(static_cast<int64_t>(counts.cycles));
+  for (const operators::PmuColumn& column : core.columns) {
+    const std::optional<double> value = operators::PmuValue(column, core, counts, time, mhz);
+    value ? row->SqlText(SqlRound(*value, 3)) : row->Text(kNone);
+  }
+}
+
+// `shown`: the columns there are; null: none.
+void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* shown, CsvRow* row) {
+  if (shown == nullptr) return;
+  const auto setup = model.device_pmu.find(each.task->device);
+  if (each.task->pmu < 0 || setup == model.device_pmu.end()) {
+    const size_t columns = 4 + shown->aic.columns.size() + shown->aiv.columns.size() + (shown->cube_utilization ? 1 : 0);
+    for (size_t i = 0; i < columns; ++i) row->Text(kNone);
+    return;
+  }
+  const operators::RowPmu* of_core[2] = {};  // cube, vector
+  for (const int32_t index : {each.task->pmu, each.task->other_pmu}) {
+    if (index < 0) continue;
+    const operators::RowPmu& counted = model.pmu[static_cast<size_t>(index)];
+    of_core[counted.vector_core ? 1 : 0] = &counted;
+  }
+  const operators::DevicePmu& device = setup->second;
+  const bool main_is_vector = model.pmu[static_cast<size_t>(each.task->pmu)].vector_core;
+  const uint32_t cube_blocks = main_is_vector ? each.host->mix_blocks : each.host->blocks;
+  const uint32_t vector_blocks = main_is_vector ? each.host->blocks : each.host->mix_blocks;
+  AddCore(device.group.aic, of_core[0], cube_blocks, device.mhz, row);
+  AddCore(device.group.aiv, of_core[1], vector_blocks, device.mhz, row);
+  if (!shown->cube_utilization) return;
+  const double duration = static_cast<double>(each.duration()) / 1000;
+  const double all = device.mhz * static_cast<double>(device.group.aic.cores);
+  const double cycles = of_core[0] == nullptr ? 0 : static_cast<double>(of_core[0]->counts.cycles);
+  row->Text(duration > 0 && all > 0 ? fmt::format("{:.3f}", cycles / all * 100 / duration) : "0");
+}
+
+void AddOperator(const Model& model, const OperatorRow& each, const std::string& wait, const PmuGroup* shown,
+                 std::string* out) {
   const HostTask& host = *each.host;
   const operators::NodeRecord* node = model.detailed ? model.NodeOf(host) : nullptr;
   CsvRow row(*out, DevicePlace(each.task->device));
@@ -142,10 +183,11 @@ void AddOperator(const Model& model, const OperatorRow& each, const std::string&
   } else {
     row.Int(each.task->context);
   }
+  AddCounters(model, each, shown, &row);
   row.End();
 }
 
-void AddSummary(const Model& model, std::span<const OperatorRow> rows, SpooledText* lines) {
+void AddSummary(const Model& model, std::span<const OperatorRow> rows, const PmuGroup* shown, SpooledText* lines) {
   std::string wait = "0";
   // As the analyser: in us since the epoch as doubles, which are 0.25 us apart.
   const auto micros = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
@@ -154,7 +196,7 @@ void AddSummary(const Model& model, std::span<const OperatorRow> rows, SpooledTe
       const double between = micros(rows[i].task->start_ns) - micros(rows[i - 1].task->start_ns);
       wait = fmt::format("{:.6f}", std::max(0.0, between - micros(rows[i - 1].duration())));
     }
-    AddOperator(model, rows[i], wait, &lines->text());
+    AddOperator(model, rows[i], wait, shown, &lines->text());
     lines->Added(1);
   }
 }
@@ -244,21 +286,33 @@ void AddApis(const Model& model, SpooledText* lines) {
   }
 }
 
+std::string CounterColumns(const PmuGroup* shown) {
+  if (shown == nullptr) return {};
+  std::string names = ",aicore_time(us),aic_total_cycles";
+  for (const operators::PmuColumn& column : shown->aic.columns) names += "," + column.name;
+  names += ",aiv_time(us),aiv_total_cycles";
+  for (const operators::PmuColumn& column : shown->aiv.columns) names += "," + column.name;
+  if (shown->cube_utilization) names += ",cube_utilization(%)";
+  return names;
+}
+
 }  // namespace
 
 Result<std::vector<OperatorCsv>> MakeOperatorCsvs(const Model& model, int64_t begin_ns, Spool& spool) {
   std::vector<OperatorCsv> made;
-  const auto add = [&](std::string_view name, std::string_view columns) -> SpooledText* {
-    made.push_back({name, columns, SpooledText(spool)});
+  const auto add = [&](std::string_view name, std::string columns) -> SpooledText* {
+    made.push_back({name, std::move(columns), SpooledText(spool)});
     return &made.back().lines;
   };
   made.reserve(4);
   const std::vector<OperatorRow> rows = OperatorRows(model);
-  AddSummary(model, rows,
+  // All devices are counted alike.
+  const PmuGroup* shown = model.device_pmu.empty() ? nullptr : &model.device_pmu.begin()->second.group;
+  AddSummary(model, rows, shown,
              add("op_summary",
                  "Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),"
                  "Task Wait Time(us),Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,Input Formats,"
-                 "Output Shapes,Output Data Types,Output Formats,Context ID"));
+                 "Output Shapes,Output Data Types,Output Formats,Context ID" + CounterColumns(shown)));
   AddStatistic(model, rows, begin_ns,
                add("op_statistic",
                    "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"));

@@ -13,7 +13,7 @@ namespace profd::exporting::csv {
 
 struct OperatorCsv {
   std::string_view name;
-  std::string_view columns;  // after Device_id
+  std::string columns;  // after Device_id
   SpooledText lines;
 };
 

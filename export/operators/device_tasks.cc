@@ -34,6 +34,33 @@ void Decode(uint16_t s, uint16_t t, uint16_t sqe, bool wide, DeviceTask* out) {
   }
 }
 
+// Numbers the batches of what is sorted by stream and, within it, by `time`: each flip ends one.
+template <class Record, class Flips, class Time>
+void NumberBatches(std::vector<Record>* records, const Flips& all_flips, Time time) {
+  for (const auto& [stream, flips] : all_flips) {
+    auto of_stream = std::ranges::equal_range(*records, stream, {}, &Record::stream);
+    auto begin = of_stream.begin();
+    uint16_t batch = 0;
+    for (const auto& flip : flips) {
+      // One behind the last that was there by then.
+      auto border = std::ranges::upper_bound(of_stream, flip.time, {}, time);
+      if (flip.task != 0 && flip.task != 0xFFFF) {
+        while (border - of_stream.begin() > 1 && (border - 1)->task <= flip.task) --border;
+      }
+      for (; begin < border; ++begin) begin->batch = batch;
+      ++batch;
+    }
+    for (; begin < of_stream.end(); ++begin) begin->batch = batch;
+  }
+}
+
+template <class Record, class Time>
+void SortByStream(std::vector<Record>* records, Time time) {
+  std::ranges::stable_sort(*records, [time](const Record& a, const Record& b) {
+    return std::tuple(a.stream, a.*time) < std::tuple(b.stream, b.*time);
+  });
+}
+
 }  // namespace
 
 void DeviceTasks::FeedStars(std::span<const std::byte> bytes) {
@@ -90,27 +117,50 @@ void DeviceTasks::FeedTsTrack(std::span<const std::byte> bytes) {
   }
 }
 
+void DeviceTasks::FeedProfile(std::span<const std::byte> bytes) {
+  constexpr uint16_t kContextPmu = 0b101000;
+  constexpr uint16_t kBlockPmu = 0b101001;
+  constexpr uint16_t kFftsPlus = 4;
+  for (; bytes.size() >= kProfileRecordBytes; bytes = bytes.subspan(kProfileRecordBytes)) {
+    const RecordView record(bytes);
+    const uint16_t function = record.U16(0) & 0x3F;
+    if (record.U16(2) != kStarsMagic || (function != kContextPmu && function != kBlockPmu)) {
+      ++bad_records;
+      continue;
+    }
+    ++records;
+    DeviceTask ids;
+    Decode(record.U16(4), record.U16(6), record.U16(0) >> 10, wide_streams_, &ids);
+    PmuRecord made;
+    made.stream = ids.stream;
+    made.task = ids.task;
+    made.start = record.U64(112);
+    made.end = record.U64(120);
+    made.counts.cycles = record.U64(32);
+    for (size_t i = 0; i < kPmuCounters; ++i) made.counts.counters[i] = record.U64(48 + 8 * i);
+    made.sub_type = record.U8(16);
+    if (function == kBlockPmu) {
+      made.context = record.U16(18);
+      made.vector_core = (record.U8(20) & 1) != 0;
+      block_pmu.push_back(made);
+      continue;
+    }
+    const uint16_t ffts = record.U16(20) >> 13;
+    if (ffts == kFftsPlus) made.context = record.U16(18);
+    made.vector_core = ffts == kFftsPlus ? (made.sub_type & 1) != 0 : ffts != 0;
+    pmu.push_back(made);
+  }
+}
+
 void DeviceTasks::Finish() {
   unpaired += open_.size();
   open_.clear();
-  std::ranges::stable_sort(tasks, [](const DeviceTask& a, const DeviceTask& b) {
-    return std::tie(a.stream, a.start) < std::tie(b.stream, b.start);
-  });
-  for (auto& [stream, flips] : flips_) {
-    std::ranges::stable_sort(flips, {}, &Flip::time);
-    auto of_stream = std::ranges::equal_range(tasks, stream, {}, &DeviceTask::stream);
-    auto begin = of_stream.begin();
-    uint16_t batch = 0;
-    for (const Flip& flip : flips) {
-      // One behind the last task that began by then.
-      auto border = std::ranges::upper_bound(of_stream, flip.time, {}, &DeviceTask::start);
-      if (flip.task != 0 && flip.task != 0xFFFF) {
-        while (border - of_stream.begin() > 1 && (border - 1)->task <= flip.task) --border;
-      }
-      for (; begin < border; ++begin) begin->batch = batch;
-      ++batch;
-    }
-    for (; begin < of_stream.end(); ++begin) begin->batch = batch;
+  for (auto& [stream, flips] : flips_) std::ranges::stable_sort(flips, {}, &Flip::time);
+  SortByStream(&tasks, &DeviceTask::start);
+  NumberBatches(&tasks, flips_, &DeviceTask::start);
+  for (std::vector<PmuRecord>* counters : {&pmu, &block_pmu}) {
+    SortByStream(counters, &PmuRecord::end);
+    NumberBatches(counters, flips_, &PmuRecord::end);
   }
 }
 

@@ -8,12 +8,14 @@
 #include <tuple>
 #include <vector>
 
+#include "export/operators/pmu.h"
 #include "export/operators/records.h"
 
 namespace profd::exporting::operators {
 
 inline constexpr size_t kStarsRecordBytes = 64;
 inline constexpr size_t kTsTrackRecordBytes = 40;
+inline constexpr size_t kProfileRecordBytes = 128;
 
 struct DeviceTask {
   uint64_t start = 0;
@@ -26,17 +28,33 @@ struct DeviceTask {
   bool is_context() const { return context != kNoContext; }
 };
 
+// Counters of a task or context, or of one block of it.
+struct PmuRecord {
+  uint64_t start = 0;
+  uint64_t end = 0;
+  PmuCounts counts;
+  uint32_t context = kNoContext;
+  uint16_t stream = 0;
+  uint16_t task = 0;
+  uint16_t batch = 0;
+  uint8_t sub_type = 0;
+  bool vector_core = false;
+};
+
 class DeviceTasks {
  public:
   // `wide_streams`: as the host's records say (HostData::wide_streams).
   explicit DeviceTasks(bool wide_streams) : wide_streams_(wide_streams) {}
 
   void FeedStars(std::span<const std::byte> records);
+  void FeedProfile(std::span<const std::byte> records);
   void FeedTsTrack(std::span<const std::byte> records);
   // After the last file: batches.
   void Finish();
 
   std::vector<DeviceTask> tasks;
+  std::vector<PmuRecord> pmu;
+  std::vector<PmuRecord> block_pmu;
   uint64_t records = 0;
   uint64_t bad_records = 0;
   uint64_t unpaired = 0;  // starts without an end, ends without a start

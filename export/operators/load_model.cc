@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "driver/abi/channels.h"
+#include "driver/records/lpm.h"
 #include "export/file_feeder.h"
 #include "export/operators/model.h"
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::string_view kStars = "stars_soc.data";
 constexpr std::string_view kTsTrack = "ts_track.data";
+constexpr std::string_view kProfile = "ffts_profile.data";
 
 // Passes on what it is fed.
 class Pipe : public Decoder {
@@ -48,6 +51,12 @@ class Loader {
     if (feeder.bad_bytes() > 0) ++read.bad_records;
     report_->files.push_back(read);
   }
+  // A file that a decoder of its own reads as well, and reports on.
+  void Peek(const DataFile& file, size_t record_bytes, std::function<void(std::span<const std::byte>)> take) {
+    FileFeeder feeder(reader_, record_bytes, &buffer_, [](uint64_t) { return true; });
+    Pipe pipe(std::move(take));
+    feeder.Run(file, &pipe);
+  }
   void Problem(const Place& place, const DataFile& file, std::string what) {
     report_->problems.push_back({place.dir + "/data/" + file.base, std::move(what), true});
   }
@@ -70,9 +79,43 @@ void ReadHost(Loader& loader, const Place& place, Model* model) {
   model->host_tasks = BuildHostTasks(model->host, model->detailed);
 }
 
+using Frequencies = std::vector<std::pair<uint64_t, double>>;  // count of the device, MHz
+
+// The channel's own decoder counts what is wrong in it.
+void ReadFrequencies(Loader& loader, const DataFile& file, Frequencies* into) {
+  const bool has_types = file.base == abi::kLpInfoFile;
+  loader.Peek(file, records::LpmRecord::kSize, [&](std::span<const std::byte> bytes) {
+    for (; bytes.size() >= records::LpmRecord::kSize; bytes = bytes.subspan(records::LpmRecord::kSize)) {
+      const records::LpmRecord record(bytes.first(records::LpmRecord::kSize));
+      if (record.count() > records::LpmRecord::kMaxEntries) continue;
+      if (has_types && record.type() != records::LpmRecord::kFrequencyMhz) continue;
+      for (uint32_t i = 0; i < record.count(); ++i) {
+        const records::LpmEntry entry = record.entry(i);
+        into->emplace_back(entry.device_count, entry.value);
+      }
+    }
+  });
+}
+
+DevicePmu SetUp(const Place& place, Frequencies frequencies) {
+  DevicePmu made;
+  made.group = PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
+  made.group.aic.events = place.aicore_events;
+  made.group.aic.cores = place.ai_cores;
+  made.group.aiv.events = place.aiv_events;
+  made.group.aiv.cores = place.aiv_cores;
+  made.mhz = static_cast<double>(place.aicore_mhz);
+  std::ranges::stable_sort(frequencies, {}, &std::pair<uint64_t, double>::first);
+  // One that is 0 says that the chip does not report them.
+  const bool any_zero = std::ranges::any_of(frequencies, [](const auto& change) { return change.second == 0; });
+  if (!any_zero) made.clock = std::move(frequencies);
+  return made;
+}
+
 void ReadDevice(Loader& loader, const Place& place, const ClockMap& clock, Model* model) {
   DeviceTasks ran(model->host.wide_streams);
   const DataFile* stars = nullptr;
+  Frequencies frequencies;
   for (const DataFile& file : place.files) {
     if (file.base == kStars) {
       stars = &file;
@@ -80,6 +123,11 @@ void ReadDevice(Loader& loader, const Place& place, const ClockMap& clock, Model
     } else if (file.base == kTsTrack) {
       loader.Read(place, file, kTsTrackRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
+    } else if (file.base == kProfile) {
+      loader.Read(place, file, kProfileRecordBytes, ran,
+                  [&](std::span<const std::byte> bytes) { ran.FeedProfile(bytes); });
+    } else if (file.base == abi::kLpInfoFile || file.base == records::kLpmFormat.file) {
+      ReadFrequencies(loader, file, &frequencies);
     }
   }
   if (stars == nullptr) return;
@@ -87,6 +135,7 @@ void ReadDevice(Loader& loader, const Place& place, const ClockMap& clock, Model
   const uint64_t ambiguous = model->ambiguous;
   model->Join(place.device, ran, [&clock](uint64_t count) { return clock.DeviceTask(count); },
               clock.facts().begin_us * 1000);
+  if (!ran.pmu.empty()) model->JoinPmu(place.device, ran, SetUp(place, std::move(frequencies)));
   if (ran.unpaired > 0) {
     loader.Problem(place, *stars, fmt::format("{} tasks without their start or end", ran.unpaired));
   }
@@ -100,7 +149,7 @@ void ReadDevice(Loader& loader, const Place& place, const ClockMap& clock, Model
 
 bool IsOperatorFile(const Place& place, std::string_view base) {
   if (place.kind == Place::Kind::kHost) return HostFileOf(base).has_value();
-  return place.kind == Place::Kind::kDevice && base == kStars;
+  return place.kind == Place::Kind::kDevice && (base == kStars || base == kProfile);
 }
 
 std::unique_ptr<Model> LoadModel(const DumpReader& reader, const DumpInfo& info,

@@ -30,6 +30,8 @@ const std::map<std::pair<uint16_t, uint64_t>, int32_t>& Model::ByKey() {
 void Model::Join(int device, const DeviceTasks& ran, const std::function<int64_t(uint64_t)>& clock,
                  int64_t begin_ns) {
   const auto& by_key = ByKey();
+  joined_from_ = rows.size();
+  joined_tasks_.clear();
   for (const DeviceTask& task : ran.tasks) {
     TaskRow row;
     row.end_ns = clock(task.end);
@@ -49,6 +51,7 @@ void Model::Join(int device, const DeviceTasks& ran, const std::function<int64_t
     }
     if (found != by_key.end()) row.host = found->second;
     rows.push_back(row);
+    joined_tasks_.push_back(task);
   }
 }
 

@@ -26,7 +26,24 @@ struct TaskRow {
   uint16_t stream = 0;
   uint16_t task = 0;
   uint16_t batch = 0;
-  uint16_t type = 0;  // as DeviceTask
+  uint16_t type = 0;       // as DeviceTask
+  int32_t pmu = -1;        // index of Model::pmu; -1: no counters
+  int32_t other_pmu = -1;  // of the other kind of core, in a task that has both
+};
+
+// Of one device; its group has no columns where there are no counters of tasks.
+struct DevicePmu {
+  PmuGroup group;
+  double mhz = 0;  // nominal
+  std::vector<std::pair<uint64_t, double>> clock;  // (count of the device, MHz): changes, by time; none: nominal
+  double MhzAt(uint64_t count) const;
+};
+
+// Counters of a row.
+struct RowPmu {
+  PmuCounts counts;
+  double mhz = 0;  // when it ended
+  bool vector_core = false;
 };
 
 class Model {
@@ -37,6 +54,8 @@ class Model {
 
   // Takes the tasks of one device. `clock`: its counter to wall clock; those that ended before `begin_ns` are left out.
   void Join(int device, const DeviceTasks& ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns);
+  // After it, for the same device.
+  void JoinPmu(int device, const DeviceTasks& ran, DevicePmu setup);
 
   const HostTask* HostOf(const TaskRow& row) const {
     return row.host < 0 ? nullptr : &host_tasks.tasks[static_cast<size_t>(row.host)];
@@ -59,11 +78,15 @@ class Model {
   HostTasks host_tasks;
   bool detailed;
   std::vector<TaskRow> rows;  // in no order
+  std::map<int, DevicePmu> device_pmu;
+  std::vector<RowPmu> pmu;
   uint64_t ambiguous = 0;     // device tasks whose ids several launches have: left out
 
  private:
   const std::map<std::pair<uint16_t, uint64_t>, int32_t>& ByKey();
   std::map<std::pair<uint16_t, uint64_t>, int32_t> by_key_;
+  size_t joined_from_ = 0;                // rows of the device that was joined last
+  std::vector<DeviceTask> joined_tasks_;  // what they were made of
 };
 
 // Whether a file of this place belongs to the operators' records.

@@ -16,6 +16,19 @@ RUNTIME = {"KERNEL_AICORE": 0, "KERNEL_AICPU": 1, "EVENT_RECORD": 2, "MEMCPY_ASY
            "KERNEL_AIVEC": 66, "TASK_FLIP": 98, "KERNEL_MIX_AIC": 108}
 CORE = {"AI_CORE": 0, "AI_CPU": 1, "AI_VECTOR_CORE": 2, "MIX_AIC": 4, "FFTS_PLUS": 6}
 SQE = {"AI_CORE": 0, "AI_CPU": 1, "AIV_SQE": 2, "EVENT_RECORD_SQE": 4, "SDMA_SQE": 11}
+AIC_CORES, AIV_CORES = 20, 40
+# Events of the cube and of the vector cores, in the order of the counters.
+EVENTS = {
+    "PipeUtilizationExct": ("0x416,0x417,0x9,0x302,0xc,0x303,0x54,0x55", "0x8,0xa,0x9,0xb,0xc,0xd,0x54,0x55"),
+    "ArithmeticUtilization": ("0x49,0x4a,0x4b,0x4c,0x4d,0x4e,0x4f",) * 2,
+    "Memory": ("0x15,0x16,0x31,0x32,0xf,0x10,0x12,0x13",) * 2,
+    "MemoryL0": ("0x1b,0x1c,0x21,0x22,0x27,0x28,0x29,0x2a",) * 2,
+    "MemoryUB": ("0x10,0x13,0x37,0x38,0x3d,0x3e,0x43,0x44",) * 2,
+    "ResourceConflictRatio": ("0x64,0x65,0x66",) * 2,
+    "L2Cache": ("0x500,0x502,0x504,0x506,0x508,0x50a",) * 2,
+    "MemoryAccess": ("0x32,0x3d,0x3e,0x206,0x20c,0x50c,0x50d,0x50e",) * 2,
+    "Custom:0x8,0x3d": ("0x8,0x3d",) * 2,
+}
 SLOT_US = 200
 DEVICE_AFTER_US = 505
 
@@ -65,9 +78,11 @@ class Operators(Prof):
     """`wrap`: task ids begin again after so many. `executions`: how often each slot runs on the device."""
 
     def __init__(self, parent, chip=5, slots=40, kinds=tuple(KINDS), devices=(0,), threads=(77,), streams=(2, 3),
-                 wrap=None, level="l1", executions=1, **options):
+                 wrap=None, level="l1", executions=1, metrics=None, **options):
         super().__init__(parent, chip, Options(only=(), **options), devices=devices)
         self.level, self.wrap, self.executions = level, wrap, executions
+        self.metrics = metrics  # None: no counters; else the group, of EVENTS
+        self.counts = {}        # (slot, execution, "aic"/"aiv"): (cycles, counters, MHz)
         self.mhz = float(HWTS_MHZ[chip])
         self.names = {}
         self.slots = []
@@ -160,6 +175,35 @@ class Operators(Prof):
             if slot.context is not None:
                 for function, count in ((0b100010, start), (0b100011, end)):
                     self._stars(slot, function, count, 0, slot.context, sub=6)
+            if self.metrics and slot.sqe in ("AI_CORE", "AIV_SQE"):
+                self._counters(slot, run, start, end)
+
+    def _counters(self, slot, run, start, end):
+        """Of the task, and for one on both kinds of core of each block on the vector cores."""
+        vector = slot.sqe == "AIV_SQE"
+        mix = slot.context is not None
+        cycles, counters = self._count(slot, run, 40_000, 1)
+        self.counts[slot, run, "aiv" if vector else "aic"] = (cycles, counters)
+        self._profile(slot, 0b101000, 6 if mix else 0, 0, 4 << 13 if mix else int(vector) << 13, cycles, counters,
+                      start, end)
+        if not mix:
+            return
+        sums = (0, [0] * 8)
+        for block in range(slot.blocks * 2):
+            one = self._count(slot, run, 700, block + 2)
+            sums = (sums[0] + one[0], [a + b for a, b in zip(sums[1], one[1])])
+            self._profile(slot, 0b101001, 6, 0, 1 | block << 1 | (4 << 13), *one, start + 1, end - 1)
+        self.counts[slot, run, "aiv"] = sums
+
+    @staticmethod
+    def _count(slot, run, scale, salt):
+        cycles = scale * (slot.blocks or 1) + 37 * slot.number + 11 * run + salt
+        return cycles, [cycles * (i + 1) // (9 + (slot.number + salt) % 5) for i in range(8)]
+
+    def _profile(self, slot, function, sub, context, kind, cycles, counters, start, end):
+        self.add(slot.device, "ffts_profile.data", struct.pack(
+            "<HHHHQHHHHQQQ8QQQ", function, 0x6BD3, slot.stream, slot.task, 0, sub, context, kind, 0, 0, cycles, 0,
+            *counters, start, end))
 
     def _stars(self, slot, function, count, sqe, context, sub=0):
         self.add(slot.device, "stars_soc.data", struct.pack(
@@ -173,7 +217,17 @@ class Operators(Prof):
         with open(path, encoding="utf-8") as file:
             sample = json.load(file)
         sample["prof_level"] = self.level
+        if self.metrics:
+            sample.update(ai_core_metrics=self.metrics, aiv_metrics=self.metrics,
+                          ai_core_profiling_events=EVENTS[self.metrics][0], aiv_profiling_events=EVENTS[self.metrics][1])
         self.put(place, "sample.json", json.dumps(sample))
+        if place == "host":
+            return
+        name = f"info.json.{place}"
+        with open(os.path.join(self.folder(place), name), encoding="utf-8") as file:
+            info = json.load(file)
+        info["DeviceInfo"][0].update(ai_core_num=AIC_CORES, aiv_num=AIV_CORES)
+        self.put(place, name, json.dumps(info))
 
     def wall_ns(self, count):
         """Of a device's count: one sum in doubles, cut to ns."""

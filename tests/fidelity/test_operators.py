@@ -10,10 +10,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from decimal import ROUND_HALF_UP, Decimal
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import make_operators as made  # noqa: E402
-from channels import BEGIN_US  # noqa: E402
+from channels import AIC_MHZ, BEGIN_US  # noqa: E402
 
 BUILD = os.environ.get("PROFD_BUILD_DIR", "build/dev")
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
@@ -77,6 +78,104 @@ def expected_summary(dump):
     return result
 
 
+PIPE = {"aic": ["mac", "scalar", "mte1", "mte2", "fixpipe"], "aiv": ["vec", "scalar", "mte2", "mte3"]}
+AFTER_CYCLES = {
+    "ArithmeticUtilization": (["mac_fp16_ratio", "mac_int8_ratio", "cube_fops"],
+                              ["vec_fp32_ratio", "vec_fp16_ratio", "vec_int32_ratio", "vec_misc_ratio", "vector_fops"]),
+    "Memory": ([f"{n}_bw(GB/s)" for n in ("l1_read", "l1_write", "main_mem_read", "main_mem_write", "l2_read",
+                                          "l2_write")],
+               [f"{n}_bw(GB/s)" for n in ("ub_read", "ub_write", "main_mem_read", "main_mem_write", "l2_read",
+                                          "l2_write")]),
+    "MemoryL0": ([f"{n}(GB/s)" for n in ("l0a_read_bw", "l0a_write_bw", "l0b_read_bw", "l0b_write_bw",
+                                         "l0c_read_bw_cube", "l0c_write_bw_cube")],
+                 ["l0c_read_bw(GB/s)", "l0c_write_bw(GB/s)"]),
+    "MemoryUB": (["ub_read_bw_scalar(GB/s)", "ub_write_bw_scalar(GB/s)"],
+                 [f"{n}(GB/s)" for n in ("ub_read_bw_vector", "ub_write_bw_vector", "ub_read_bw_scalar",
+                                         "ub_write_bw_scalar")]),
+    "ResourceConflictRatio": ([], ["vec_bankgroup_cflt_ratio", "vec_bank_cflt_ratio", "vec_resc_cflt_ratio"]),
+    "L2Cache": (["write_cache_hit", "write_cache_miss_allocate", "r0_read_cache_hit", "r0_read_cache_miss_allocate",
+                 "r1_read_cache_hit", "r1_read_cache_miss_allocate"],) * 2,
+    "MemoryAccess": ([f"{n}_datas(KB)" for n in ("read_main_memory", "write_main_memory", "GM_to_L1", "L0C_to_L1",
+                                                 "L0C_to_GM", "GM_to_UB", "UB_to_GM")],) * 2,
+    "Custom:0x8,0x3d": (["r8", "r3d"],) * 2,
+    "PipeUtilizationExct": tuple(
+        [f"{n}_{what}" for n in PIPE[core] for what in ("time(us)", "ratio")] + ["icache_miss_rate"]
+        for core in ("aic", "aiv")),
+}
+PMU_HEADERS = {
+    name: (["aicore_time(us)", "aic_total_cycles"] + [f"aic_{n}" for n in aic]
+           + ["aiv_time(us)", "aiv_total_cycles"] + [f"aiv_{n}" for n in aiv]
+           + (["cube_utilization(%)"] if name.startswith("Pipe") else []))
+    for name, (aic, aiv) in AFTER_CYCLES.items()}
+RATIOS = {"mac": (0x416, 0x417), "vec": (8,), "scalar": (9,), "mte1": (0x302,), "mte2": (0xC,), "mte3": (0xD,),
+          "fixpipe": (0x303,), "mac_fp16": (0x49,), "mac_int8": (0x4A,), "vec_fp32": (0x4B,),
+          "vec_fp16": (0x4C, 0x4D), "vec_int32": (0x4E,), "vec_misc": (0x4F,), "vec_bankgroup_cflt": (0x64,),
+          "vec_bank_cflt": (0x65,), "vec_resc_cflt": (0x66,)}
+SUMS = {"cube_fops": {0x49: 8192, 0x4A: 16384},
+        "vector_fops": {0x4B: 64, 0x4C: 128, 0x4D: 64, 0x4E: 64, 0x4F: 32},
+        "write_cache_hit": {0x500: 1}, "write_cache_miss_allocate": {0x502: 1}, "r0_read_cache_hit": {0x504: 1},
+        "r0_read_cache_miss_allocate": {0x506: 1}, "r1_read_cache_hit": {0x508: 1},
+        "r1_read_cache_miss_allocate": {0x50A: 1}, "r8": {8: 1}, "r3d": {0x3D: 1},
+        "read_main_memory_datas(KB)": {0x50D: .125, 0x50E: .125}, "write_main_memory_datas(KB)": {0x50C: .125},
+        "GM_to_L1_datas(KB)": {0x32: .25, 0x206: -.25}, "L0C_to_L1_datas(KB)": {0x206: .125},
+        "L0C_to_GM_datas(KB)": {0x20C: .125, 0x206: -.125}, "GM_to_UB_datas(KB)": {0x3E: .125},
+        "UB_to_GM_datas(KB)": {0x3D: .125}}
+BANDWIDTHS = {"ub_read": (0x15, 256 * 4), "ub_write": (0x16, 256 * 4), "l1_read": (0x31, 256 * 16),
+              "l1_write": (0x32, 128 * 8), "main_mem_read": (0x12, 64), "main_mem_write": (0x13, 64),
+              "l2_read": (0xF, 256 * 8), "l2_write": (0x10, 256 * 8), "l0a_read": (0x1B, 256 * 16),
+              "l0a_write": (0x1C, 256 * 16), "l0b_read": (0x21, 256 * 16), "l0b_write": (0x22, 256 * 8),
+              "l0c_read": (0x27, 256 * 8), "l0c_write": (0x29, 256 * 8), "l0c_read_cube": (0x28, 256 * 32),
+              "l0c_write_cube": (0x2A, 256 * 32), "ub_read_vector": (0x43, 256), "ub_write_vector": (0x44, 256),
+              "ub_read_scalar": (0x37, 128), "ub_write_scalar": (0x38, 128)}
+
+
+def real(value):
+    """Rounded half away from zero to 3 decimals, in the shortest form with one decimal at least."""
+    text = str(Decimal(repr(value)).quantize(Decimal("0.001"), ROUND_HALF_UP).normalize())
+    text = f"{Decimal(text):f}"
+    return text if "." in text else text + ".0"
+
+
+def counter_cell(name, core, events, cycles, counters, time, mhz):
+    count = dict(zip(events, counters))
+    name = name.removeprefix(core + "_")
+    if name == "icache_miss_rate":
+        return count[0x55] / count[0x54] if count.get(0x54) and count.get(0x55) else 0
+    if name in SUMS:
+        return sum(count[e] * weight for e, weight in SUMS[name].items())
+    if name.endswith("(GB/s)"):
+        event, bits = BANDWIDTHS[name.removesuffix("(GB/s)").replace("_bw", "")]
+        return count[event] * bits / (cycles / (mhz * 1e6)) / 2**33 if cycles else 0
+    share = name.removesuffix("_ratio").removesuffix("_time(us)")
+    ratio = sum(count[e] for e in RATIOS[share]) / cycles if cycles else 0
+    return ratio * time if name.endswith("time(us)") else ratio
+
+
+def expected_counters(dump, slot, names, run=0):
+    if not any((slot, run, core) in dump.counts for core in ("aic", "aiv")):
+        return ["N/A"] * len(names)
+    mhz = float(AIC_MHZ[5])
+    cells = []
+    for core, cores in (("aic", made.AIC_CORES), ("aiv", made.AIV_CORES)):
+        cycles, counters = dump.counts.get((slot, run, core), (0, [0] * 8))
+        events = [int(e, 16) for e in made.EVENTS[dump.metrics][0 if core == "aic" else 1].split(",")]
+        blocks = slot.blocks * 2 if core == "aiv" and slot.context is not None else slot.blocks
+        described = slot.type is not None
+        time = cycles / mhz / blocks * math.ceil(blocks / cores) if blocks and described else 0
+        first = "aicore_time(us)" if core == "aic" else "aiv_time(us)"
+        for name in names:
+            if name == first:
+                cells += [real(time), str(cycles)]
+            elif name.startswith(core + "_") and name not in (first, f"{core}_total_cycles"):
+                cells.append(real(counter_cell(name, core, events, cycles, counters, time, mhz)))
+    if "cube_utilization(%)" in names:
+        start, end = slot.runs[run]
+        duration = (dump.wall_ns(end) - dump.wall_ns(start)) / 1000
+        cycles = dump.counts.get((slot, run, "aic"), (0, []))[0]
+        cells.append(f"{cycles / (mhz * made.AIC_CORES) * 100 / duration:.3f}")
+    return cells
+
+
 class Exported:
     """The CSVs of one dump."""
 
@@ -107,11 +206,11 @@ class OperatorTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
     def make(self, **options):
-        return made.Operators(self.dir, **options).fill()
+        return made.Operators(tempfile.mkdtemp(dir=self.dir), **options).fill()
 
     def export(self, dump, expect=0):
         dump.write()
-        return Exported(dump.path, os.path.join(self.dir, "out"), expect)
+        return Exported(dump.path, dump.path + "-out", expect)
 
     def check(self, dump):
         exported = self.export(dump)
@@ -192,6 +291,32 @@ class OperatorTest(unittest.TestCase):
 
     def export_rows(self, dump):
         return Exported(dump.path, os.path.join(self.dir, "again")).rows("api_statistic")[1:]
+
+    def test_counters_of_every_group(self):
+        """Each cell by the formulas of operator-data c.2, of every row and group."""
+        for metrics in made.EVENTS:
+            with self.subTest(metrics):
+                dump = self.make(slots=24, metrics=metrics)
+                exported = self.export(dump)
+                header, *rows = exported.rows("op_summary")
+                names = header[21:]
+                self.assertEqual(names, PMU_HEADERS[metrics])
+                self.assertEqual([row[:21] for row in rows], expected_summary(dump))
+                by_name = {slot.name or slot.kernel: slot for slot in dump.slots}
+                for row in rows:
+                    slot = by_name[row[4]]
+                    self.assertEqual(row[21:], expected_counters(dump, slot, names), (slot.kind, names))
+
+    def test_counters_of_each_execution(self):
+        dump = self.make(slots=16, executions=3, metrics="MemoryAccess")
+        header, *rows = self.export(dump).rows("op_summary")
+        slots = {slot.name or slot.kernel: slot for slot in dump.slots}
+        seen = {}
+        for row in rows:
+            slot = slots[row[4]]
+            run = seen[slot] = seen.get(slot, -1) + 1
+            self.assertEqual(row[21:], expected_counters(dump, slot, header[21:], run))
+        self.assertEqual(set(seen.values()), {2})
 
     def test_a_cut_record_costs_one_record(self):
         """The vendor's analyser loses the whole type."""

@@ -1,0 +1,212 @@
+#include "export/operators/pmu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace profd::exporting::operators {
+namespace {
+
+using Kind = PmuColumn::Kind;
+
+struct Named {
+  std::string_view name;
+  Kind kind;
+  std::vector<PmuTerm> terms;
+};
+
+// A share of the time and of the cycles.
+void AddShare(std::string_view prefix, std::string_view name, const std::vector<PmuTerm>& terms,
+              std::vector<PmuColumn>* columns) {
+  columns->push_back({fmt::format("{}_{}_time(us)", prefix, name), Kind::kTime, terms});
+  columns->push_back({fmt::format("{}_{}_ratio", prefix, name), Kind::kRatio, terms});
+}
+
+void Add(std::string_view prefix, const std::vector<Named>& named, std::vector<PmuColumn>* columns) {
+  for (const Named& each : named) {
+    columns->push_back({fmt::format("{}_{}", prefix, each.name), each.kind, each.terms});
+  }
+}
+
+Named Bandwidth(std::string_view name, uint32_t event, double pipe, double scalar) {
+  return {name, Kind::kBandwidth, {{event, pipe * scalar}}};
+}
+
+void AddPipe(PmuGroup* group) {
+  const Named miss{"icache_miss_rate", Kind::kMissRate, {{0x55}, {0x54}}};
+  AddShare("aic", "mac", {{0x416}, {0x417}}, &group->aic.columns);
+  AddShare("aic", "scalar", {{0x9}}, &group->aic.columns);
+  AddShare("aic", "mte1", {{0x302}}, &group->aic.columns);
+  AddShare("aic", "mte2", {{0xC}}, &group->aic.columns);
+  AddShare("aic", "fixpipe", {{0x303}}, &group->aic.columns);
+  Add("aic", {miss}, &group->aic.columns);
+  AddShare("aiv", "vec", {{0x8}}, &group->aiv.columns);
+  AddShare("aiv", "scalar", {{0x9}}, &group->aiv.columns);
+  AddShare("aiv", "mte2", {{0xC}}, &group->aiv.columns);
+  AddShare("aiv", "mte3", {{0xD}}, &group->aiv.columns);
+  Add("aiv", {miss}, &group->aiv.columns);
+  group->cube_utilization = true;
+}
+
+void AddArithmetic(PmuGroup* group) {
+  Add("aic", {{"mac_fp16_ratio", Kind::kRatio, {{0x49}}},
+              {"mac_int8_ratio", Kind::kRatio, {{0x4A}}},
+              {"cube_fops", Kind::kSum, {{0x49, 8192}, {0x4A, 16384}}}},
+      &group->aic.columns);
+  Add("aiv", {{"vec_fp32_ratio", Kind::kRatio, {{0x4B}}},
+              {"vec_fp16_ratio", Kind::kRatio, {{0x4C}, {0x4D}}},
+              {"vec_int32_ratio", Kind::kRatio, {{0x4E}}},
+              {"vec_misc_ratio", Kind::kRatio, {{0x4F}}},
+              {"vector_fops", Kind::kSum, {{0x4B, 64}, {0x4C, 128}, {0x4D, 64}, {0x4E, 64}, {0x4F, 32}}}},
+      &group->aiv.columns);
+}
+
+void AddMemory(PmuGroup* group) {
+  const std::vector<Named> shared = {
+      Bandwidth("main_mem_read_bw(GB/s)", 0x12, 8, 8), Bandwidth("main_mem_write_bw(GB/s)", 0x13, 8, 8),
+      Bandwidth("l2_read_bw(GB/s)", 0xF, 256, 8), Bandwidth("l2_write_bw(GB/s)", 0x10, 256, 8)};
+  Add("aic", {Bandwidth("l1_read_bw(GB/s)", 0x31, 256, 16), Bandwidth("l1_write_bw(GB/s)", 0x32, 128, 8)},
+      &group->aic.columns);
+  Add("aic", shared, &group->aic.columns);
+  Add("aiv", {Bandwidth("ub_read_bw(GB/s)", 0x15, 256, 4), Bandwidth("ub_write_bw(GB/s)", 0x16, 256, 4)},
+      &group->aiv.columns);
+  Add("aiv", shared, &group->aiv.columns);
+}
+
+void AddMemoryL0(PmuGroup* group) {
+  Add("aic",
+      {Bandwidth("l0a_read_bw(GB/s)", 0x1B, 256, 16), Bandwidth("l0a_write_bw(GB/s)", 0x1C, 256, 16),
+       Bandwidth("l0b_read_bw(GB/s)", 0x21, 256, 16), Bandwidth("l0b_write_bw(GB/s)", 0x22, 256, 8),
+       Bandwidth("l0c_read_bw_cube(GB/s)", 0x28, 256, 32), Bandwidth("l0c_write_bw_cube(GB/s)", 0x2A, 256, 32)},
+      &group->aic.columns);
+  Add("aiv", {Bandwidth("l0c_read_bw(GB/s)", 0x27, 256, 8), Bandwidth("l0c_write_bw(GB/s)", 0x29, 256, 8)},
+      &group->aiv.columns);
+}
+
+void AddMemoryUb(PmuGroup* group) {
+  const std::vector<Named> scalar = {Bandwidth("ub_read_bw_scalar(GB/s)", 0x37, 128, 1),
+                                     Bandwidth("ub_write_bw_scalar(GB/s)", 0x38, 128, 1)};
+  Add("aic", scalar, &group->aic.columns);
+  Add("aiv",
+      {Bandwidth("ub_read_bw_vector(GB/s)", 0x43, 128, 2), Bandwidth("ub_write_bw_vector(GB/s)", 0x44, 128, 2)},
+      &group->aiv.columns);
+  Add("aiv", scalar, &group->aiv.columns);
+}
+
+void AddConflicts(PmuGroup* group) {
+  Add("aiv", {{"vec_bankgroup_cflt_ratio", Kind::kRatio, {{0x64}}},
+              {"vec_bank_cflt_ratio", Kind::kRatio, {{0x65}}},
+              {"vec_resc_cflt_ratio", Kind::kRatio, {{0x66}}}},
+      &group->aiv.columns);
+}
+
+void AddL2(PmuGroup* group) {
+  const std::vector<Named> counts = {{"write_cache_hit", Kind::kSum, {{0x500}}},
+                                     {"write_cache_miss_allocate", Kind::kSum, {{0x502}}},
+                                     {"r0_read_cache_hit", Kind::kSum, {{0x504}}},
+                                     {"r0_read_cache_miss_allocate", Kind::kSum, {{0x506}}},
+                                     {"r1_read_cache_hit", Kind::kSum, {{0x508}}},
+                                     {"r1_read_cache_miss_allocate", Kind::kSum, {{0x50A}}}};
+  Add("aic", counts, &group->aic.columns);
+  Add("aiv", counts, &group->aiv.columns);
+}
+
+void AddAccess(PmuGroup* group) {
+  const std::vector<Named> volumes = {
+      {"read_main_memory_datas(KB)", Kind::kSum, {{0x50D, 0.125}, {0x50E, 0.125}}},
+      {"write_main_memory_datas(KB)", Kind::kSum, {{0x50C, 0.125}}},
+      {"GM_to_L1_datas(KB)", Kind::kSum, {{0x32, 0.25}, {0x206, -0.25}}},
+      {"L0C_to_L1_datas(KB)", Kind::kSum, {{0x206, 0.125}}},
+      {"L0C_to_GM_datas(KB)", Kind::kSum, {{0x20C, 0.125}, {0x206, -0.125}}},
+      {"GM_to_UB_datas(KB)", Kind::kSum, {{0x3E, 0.125}}},
+      {"UB_to_GM_datas(KB)", Kind::kSum, {{0x3D, 0.125}}}};
+  Add("aic", volumes, &group->aic.columns);
+  Add("aiv", volumes, &group->aiv.columns);
+}
+
+// "0x8,0xa" as columns r8, ra.
+void AddCustom(std::string_view prefix, std::string_view list, std::vector<PmuColumn>* columns) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    std::string_view item = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    if (item.starts_with("0x") || item.starts_with("0X")) item.remove_prefix(2);
+    uint32_t event = 0;
+    const auto parsed = std::from_chars(item.data(), item.data() + item.size(), event, 16);
+    if (parsed.ec != std::errc()) continue;
+    columns->push_back({fmt::format("{}_r{:x}", prefix, event), Kind::kSum, {{event}}});
+  }
+}
+
+struct KnownGroup {
+  std::string_view name;
+  void (*add)(PmuGroup*);
+};
+constexpr KnownGroup kGroups[] = {
+    {"PipeUtilization", AddPipe},
+    {"PipeUtilizationExct", AddPipe},
+    {"ArithmeticUtilization", AddArithmetic},
+    {"Memory", AddMemory},
+    {"MemoryL0", AddMemoryL0},
+    {"MemoryUB", AddMemoryUb},
+    {"ResourceConflictRatio", AddConflicts},
+    {"L2Cache", AddL2},
+    {"MemoryAccess", AddAccess},
+};
+
+std::optional<double> CountOf(const PmuCore& core, const PmuCounts& counts, uint32_t event) {
+  const auto found = std::ranges::find(core.events, event);
+  const auto index = static_cast<size_t>(found - core.events.begin());
+  if (found == core.events.end() || index >= kPmuCounters) return std::nullopt;
+  return static_cast<double>(counts.counters[index]);
+}
+
+}  // namespace
+
+PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics) {
+  constexpr std::string_view kCustom = "Custom:";
+  PmuGroup made;
+  const auto known = std::ranges::find(kGroups, aic_metrics, &KnownGroup::name);
+  if (known != std::end(kGroups)) known->add(&made);
+  if (aic_metrics.starts_with(kCustom)) AddCustom("aic", aic_metrics.substr(kCustom.size()), &made.aic.columns);
+  if (aiv_metrics.starts_with(kCustom)) AddCustom("aiv", aiv_metrics.substr(kCustom.size()), &made.aiv.columns);
+  return made;
+}
+
+double PmuTime(const PmuCounts& counts, int64_t cores, double mhz, uint32_t blocks) {
+  if (blocks == 0 || cores <= 0 || !(mhz > 0)) return 0;
+  const auto rounds = static_cast<double>((int64_t{blocks} + cores - 1) / cores);
+  return static_cast<double>(counts.cycles) / mhz / blocks * rounds;
+}
+
+std::optional<double> PmuValue(const PmuColumn& column, const PmuCore& core, const PmuCounts& counts,
+                               double time_us, double mhz) {
+  double sum = 0;
+  double last = 0;
+  double first = 0;
+  for (size_t i = 0; i < column.terms.size(); ++i) {
+    const std::optional<double> count = CountOf(core, counts, column.terms[i].event);
+    if (!count) return std::nullopt;
+    last = *count;
+    if (i == 0) first = last;
+    sum += last * column.terms[i].weight;
+  }
+  const auto cycles = static_cast<double>(counts.cycles);
+  switch (column.kind) {
+    case Kind::kSum: return sum;
+    case Kind::kMissRate: return first > 0 && last > 0 ? first / last : 0;
+    case Kind::kRatio: return cycles > 0 ? sum / cycles : 0;
+    case Kind::kTime: return cycles > 0 ? sum / cycles * time_us : 0;
+    case Kind::kBandwidth: {
+      constexpr double kBitsPerUnit = 8589934592.0;  // 2^33: bits to 2^30 bytes
+      const double seconds = mhz > 0 ? cycles / (mhz * 1e6) : 0;
+      return seconds > 0 ? sum / seconds / kBitsPerUnit : 0;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace profd::exporting::operators

@@ -1,0 +1,62 @@
+// Counters of tasks as the columns of op_summary (operator-data c.2; chips with cube and vector cores apart): which
+// columns a metric group has, the events each is made of, and the formulas.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace profd::exporting::operators {
+
+inline constexpr size_t kPmuCounters = 8;
+
+// Sums of one core's counters over a task.
+struct PmuCounts {
+  uint64_t cycles = 0;
+  uint64_t counters[kPmuCounters] = {};  // by the index of the core's events
+};
+
+struct PmuTerm {
+  uint32_t event = 0;
+  double weight = 1;
+};
+
+struct PmuColumn {
+  enum class Kind : uint8_t {
+    kRatio,      // of the cycles
+    kTime,       // the same share of the core's time, us
+    kMissRate,   // of the second event; 0 where either is 0
+    kSum,
+    kBandwidth,  // GB/s of 2^30 bytes; the weight is bits an event
+  };
+  std::string name;  // with the core's prefix
+  Kind kind = Kind::kSum;
+  std::vector<PmuTerm> terms;
+};
+
+// Of one kind of core, on one device.
+struct PmuCore {
+  std::vector<uint32_t> events;  // counted, in this order
+  std::vector<PmuColumn> columns;
+  int64_t cores = 0;  // of this kind
+};
+
+struct PmuGroup {
+  PmuCore aic;
+  PmuCore aiv;
+  bool cube_utilization = false;
+};
+
+// "PipeUtilization", ..., "Custom:0x8,0xa". Without columns for a name that is not known.
+PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics);
+
+// us; `mhz` as it was when the task ended, `blocks` its block number.
+double PmuTime(const PmuCounts& counts, int64_t cores, double mhz, uint32_t blocks);
+// `time_us`: as PmuTime; `mhz`: the nominal one. None: the column's events were not counted.
+std::optional<double> PmuValue(const PmuColumn& column, const PmuCore& core, const PmuCounts& counts,
+                               double time_us, double mhz);
+
+}  // namespace profd::exporting::operators
