@@ -130,8 +130,12 @@ ClockMap ExportRun::ClockOf(const Place& place) const {
 
 void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
   const DecoderSpec* spec = find_(file.base, place.kind, place.chip);
-  if (spec == nullptr && operators::IsOperatorFile(place, file.base)) return;
   const std::string shown = file.slices.empty() ? file.base : file.slices.front().path;
+  if (operators::IsOperatorFile(place, file.base)) {
+    const auto wants = [](const auto& format) { return format->format().WantsOperators(); };
+    if (std::ranges::none_of(formats_, wants)) Problem(dump, shown, "only the CSV is made of it: skipped", false);
+    return;
+  }
   if (spec == nullptr) return Problem(dump, shown, "nothing here reads it: skipped", false);
   if (place.kind != Place::Kind::kOwn && place.chip >= 0 && (spec->chips >> place.chip & 1) == 0) {
     Problem(dump, shown, fmt::format("unusual for chip {}, exported all the same", place.chip),

@@ -38,19 +38,19 @@ void Decode(uint16_t s, uint16_t t, uint16_t sqe, bool wide, DeviceTask* out) {
 template <class Record, class Flips, class Time>
 void NumberBatches(std::vector<Record>* records, const Flips& all_flips, Time time) {
   for (const auto& [stream, flips] : all_flips) {
-    auto of_stream = std::ranges::equal_range(*records, stream, {}, &Record::stream);
-    auto begin = of_stream.begin();
+    const auto [first, end] = EqualRange(*records, stream, &Record::stream);
+    auto begin = first;
     uint16_t batch = 0;
     for (const auto& flip : flips) {
       // One behind the last that was there by then.
-      auto border = std::ranges::upper_bound(of_stream, flip.time, {}, time);
+      auto border = std::ranges::upper_bound(first, end, flip.time, {}, time);
       if (flip.task != 0 && flip.task != 0xFFFF) {
-        while (border - of_stream.begin() > 1 && (border - 1)->task <= flip.task) --border;
+        while (border - first > 1 && (border - 1)->task <= flip.task) --border;
       }
       for (; begin < border; ++begin) begin->batch = batch;
       ++batch;
     }
-    for (; begin < of_stream.end(); ++begin) begin->batch = batch;
+    for (; begin < end; ++begin) begin->batch = batch;
   }
 }
 

@@ -85,8 +85,8 @@ class ThreadTree {
 // Those of `thread` in what is sorted by thread.
 template <class Record>
 std::pair<size_t, size_t> OfThread(const std::vector<Record>& records, uint32_t thread) {
-  const auto range = std::ranges::equal_range(records, thread, {}, &Record::thread);
-  return {static_cast<size_t>(range.begin() - records.begin()), static_cast<size_t>(range.end() - records.begin())};
+  const auto [begin, end] = EqualRange(records, thread, &Record::thread);
+  return {static_cast<size_t>(begin - records.begin()), static_cast<size_t>(end - records.begin())};
 }
 
 template <class Record>

@@ -21,8 +21,8 @@ constexpr uint8_t kMixAiv = 7;
 PmuCounts SumBlocks(const std::vector<PmuRecord>& blocks, const PmuRecord& main, const DeviceTask& task, uint32_t most,
                     bool* any) {
   PmuCounts sum;
-  const auto same = std::ranges::equal_range(blocks, KeyOf(main), {}, [](const PmuRecord& b) { return KeyOf(b); });
-  for (const PmuRecord& block : same) {
+  const auto [begin, end] = EqualRange(blocks, KeyOf(main), [](const PmuRecord& b) { return KeyOf(b); });
+  for (const PmuRecord& block : std::span(begin, end)) {
     if (block.sub_type != main.sub_type || block.vector_core != (main.sub_type == kMixAic)) continue;
     if (block.end < task.start || block.end > task.end || most == 0) continue;
     --most;

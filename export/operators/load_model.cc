@@ -123,7 +123,7 @@ void ReadDevice(Loader& loader, const Place& place, const ClockMap& clock, Model
     } else if (file.base == kTsTrack) {
       loader.Read(place, file, kTsTrackRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
-    } else if (file.base == kProfile) {
+    } else if (file.base == kProfile && IsOperatorFile(place, file.base)) {
       loader.Read(place, file, kProfileRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedProfile(bytes); });
     } else if (file.base == abi::kLpInfoFile || file.base == records::kLpmFormat.file) {
@@ -149,7 +149,9 @@ void ReadDevice(Loader& loader, const Place& place, const ClockMap& clock, Model
 
 bool IsOperatorFile(const Place& place, std::string_view base) {
   if (place.kind == Place::Kind::kHost) return HostFileOf(base).has_value();
-  return place.kind == Place::Kind::kDevice && (base == kStars || base == kProfile);
+  // Sampled counters are a channel's.
+  return place.kind == Place::Kind::kDevice &&
+         (base == kStars || (base == kProfile && place.aicore_mode == "task-based"));
 }
 
 std::unique_ptr<Model> LoadModel(const DumpReader& reader, const DumpInfo& info,

@@ -86,7 +86,7 @@ std::string Model::CoreType(const HostTask& task) const {
 
 std::string Model::TaskType(const TaskRow& row) const {
   const HostTask* task = HostOf(row);
-  const std::string host_type = task == nullptr ? std::string() : RuntimeTypeName(host, task->type);
+  std::string host_type = task == nullptr ? std::string() : RuntimeTypeName(host, task->type);
   if (!host_type.empty() && host_type != "FFTS_PLUS") return host_type;
   return row.context != kNoContext ? SubTaskTypeName(row.type) : SqeTypeName(row.type);
 }

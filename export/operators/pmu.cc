@@ -178,8 +178,8 @@ PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics) 
 
 double PmuTime(const PmuCounts& counts, int64_t cores, double mhz, uint32_t blocks) {
   if (blocks == 0 || cores <= 0 || !(mhz > 0)) return 0;
-  const auto rounds = static_cast<double>((int64_t{blocks} + cores - 1) / cores);
-  return static_cast<double>(counts.cycles) / mhz / blocks * rounds;
+  const int64_t rounds = (int64_t{blocks} + cores - 1) / cores;
+  return static_cast<double>(counts.cycles) / mhz / blocks * static_cast<double>(rounds);
 }
 
 std::optional<double> PmuValue(const PmuColumn& column, const PmuCore& core, const PmuCounts& counts,

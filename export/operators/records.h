@@ -2,10 +2,13 @@
 // out: little endian, packed, some fields unaligned. Everything in them is untrusted.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace profd::exporting::operators {
 
@@ -49,5 +52,13 @@ struct HostHeader {
   uint32_t type;
   uint32_t thread;
 };
+
+// Those of `key` in what is sorted by it, as iterators. (std::ranges::equal_range gives a subrange, which clang 14
+// cannot take.)
+template <class Records, class Key, class Projection>
+auto EqualRange(Records& records, const Key& key, Projection projection) {
+  return std::pair(std::ranges::lower_bound(records, key, {}, projection),
+                   std::ranges::upper_bound(records, key, {}, projection));
+}
 
 }  // namespace profd::exporting::operators

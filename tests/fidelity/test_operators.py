@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Operator-level records of the vendor's in-process profiler against the plan they were written from."""
 
 import csv
@@ -7,17 +6,15 @@ import math
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 from decimal import ROUND_HALF_UP, Decimal
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import make_operators as made  # noqa: E402
-from channels import AIC_MHZ, BEGIN_US  # noqa: E402
+import make_operators as made
+import run_tests
+from channels import AIC_MHZ, BEGIN_US
+from comparison import PROFCTL, RUNNER
 
-BUILD = os.environ.get("PROFD_BUILD_DIR", "build/dev")
-PROFCTL = os.path.join(BUILD, "bin", "profctl")
 DATA_TYPES = {0: "FLOAT", 1: "FLOAT16", 27: "DT_BF16"}
 FORMATS = {2: "ND", 29: "FRACTAL_NZ", 47: "NCL"}
 
@@ -180,7 +177,7 @@ class Exported:
     """The CSVs of one dump."""
 
     def __init__(self, path, out, expect=0):
-        done = subprocess.run([PROFCTL, "export", path, "--format", "csv", "--out", out], capture_output=True,
+        done = subprocess.run(RUNNER + [PROFCTL, "export", path, "--format", "csv", "--out", out], capture_output=True,
                               text=True, timeout=60, check=False)
         self.text = done.stdout + done.stderr
         if done.returncode != expect:
@@ -363,4 +360,4 @@ class OperatorTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()
