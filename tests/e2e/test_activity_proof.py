@@ -297,9 +297,9 @@ class Long(ActivityCase):
 
         def done(count):
             return lambda: len(job.truth(0, "step")) >= count
-        eventually(done(steps // 4), seconds=300, what="a quarter of the steps")
+        eventually(done(steps // 4), seconds=300, what="a quarter of the steps", every=0.2)
         before = self.daemon.rss(), rss(pid)
-        eventually(done(steps), seconds=600, what=f"{steps} steps")
+        eventually(done(steps), seconds=600, what=f"{steps} steps", every=0.2)
         after = self.daemon.rss(), rss(pid)
         self.stop(session)
         if not is_sanitized():
