@@ -14,6 +14,7 @@
 #include "export/clock_map.h"
 #include "export/dump_info.h"
 #include "export/event.h"
+#include "export/step_parts.h"
 #include "export/strings.h"
 
 namespace profd::exporting {
@@ -28,6 +29,7 @@ struct DecodeContext {
   Strings* strings = nullptr;
   BatchSink* rows = nullptr;
   std::function<void(const Event&)> event;  // may be empty
+  const StepPartFinder* step_parts = nullptr;  // of the dump's steps, when they were looked for
 };
 
 struct DecodeStats {

@@ -25,7 +25,7 @@ inline constexpr size_t kEventKinds = 7;
 // iteration end. args are offsets in ns from t_ns, each only when it is known: "FP Start", "BP End";
 // "Data Aug Bound" is a length in ns. All-reduce and get-next pairs of the iteration follow one another
 // as "Reduce Start" "Reduce End", "GetNext Start" "GetNext End", as often as there are pairs.
-// kDeviceStep: as kIteration, without parts.
+// kDeviceStep: as kIteration; its parts are what the recorded kernels and communication show (step_parts.h).
 // kFrame: value = its number, `caller` that of the frame that called it; arg "samples": stacks that end with it.
 // kLoss: name = what lacks records; value = how many, 0 = unknown.
 struct Event {

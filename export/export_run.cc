@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "export/file_feeder.h"
 #include "export/operators/model.h"
+#include "export/step_parts_pass.h"
 
 namespace profd::exporting {
 namespace {
@@ -195,6 +196,18 @@ void ExportRun::MakeTasks(size_t dump) {
       tasks_.end());
 }
 
+void ExportRun::LookForStepParts() {
+  step_parts_.resize(dumps_.size());
+  const bool wanted = filter_.events && std::ranges::any_of(formats_, [](const auto& format) {
+    return format->events() && format->format().WantsStepParts();
+  });
+  if (!wanted) return;
+  for (size_t i = 0; i < dumps_.size(); ++i) {
+    step_parts_[i] = FindStepParts({&dumps_[i], find_, [this](const Place& place) { return ClockOf(place); },
+                                    [this] { return !Progress(0); }});
+  }
+}
+
 Status ExportRun::Begin() {
   plan_.out_dir = options_.out_dir;
   plan_.stamp = LocalStamp();
@@ -252,6 +265,7 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
     context.window = options_.window;
     context.strings = &strings_;
     context.rows = &fan;
+    context.step_parts = step_parts_[order.dump].get();
     context.event = [&fan](const Event& event) { fan.TakeEvent(event); };
     std::unique_ptr<Decoder> decoder = task.spec->make(context);
     FileFeeder feeder(dumps_[order.dump].reader(), RecordSizeOf(*task.spec, *order.place), buffer,
@@ -361,6 +375,7 @@ Result<ExportReport> ExportRun::Run() {
       tasks_, [](const Task& a, const Task& b) { return a.task.file->bytes > b.task.file->bytes; });
   for (const Task& task : tasks_) total_bytes_ += task.task.file->bytes;
   RETURN_IF_ERROR(Begin());
+  LookForStepParts();
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < ThreadCount(options_.threads, tasks_.size()); ++i) {
     try {

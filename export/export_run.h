@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "export/engine.h"
 #include "export/fan_out.h"
+#include "export/step_parts.h"
 
 namespace profd::exporting {
 
@@ -37,6 +38,7 @@ class ExportRun {
   void AlignClocks();
   Status MakeFilter();
   void MakeTasks(size_t dump);
+  void LookForStepParts();
   void AddTask(size_t dump, const Place& place, const DataFile& file);
   void AddLosses(size_t dump, size_t first_task);
   Status Begin();
@@ -59,6 +61,7 @@ class ExportRun {
   Strings strings_;
   ExportPlan plan_;
   RowFilter filter_;
+  std::vector<std::unique_ptr<StepPartFinder>> step_parts_;  // by dump; null: none
   std::vector<Task> tasks_;  // largest first
   uint64_t total_bytes_ = 0;
   size_t began_ = 0;  // formats_ up to here have begun

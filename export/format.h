@@ -59,6 +59,8 @@ class Format {
   // Rows it has no use for are not decoded for it.
   virtual bool Wants(TableId table) const = 0;
   virtual bool WantsEvents() const = 0;
+  // Of steps also what ran in them: kernels and communication are then read once more, before all else.
+  virtual bool WantsStepParts() const { return false; }
   // Before any sink; makes its files.
   virtual Status Begin(const ExportPlan& plan) = 0;
   // Any thread.

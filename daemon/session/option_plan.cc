@@ -259,6 +259,8 @@ std::vector<std::string> CollectKinds(std::string_view option, std::string_view 
     if (value == "l0") return {"kernel", "node_api"};
     return {"kernel", "node_api", "communication"};
   }
+  // The parts of the steps that processes mark are found in what ran in them (export/step_parts.h).
+  if (option == "training_trace" || option == "fp_point" || option == "bp_point") return {"kernel", "communication"};
   if (option == "hccl") return {"communication"};
   if (option == "runtime_api") return {"runtime_api", "memory"};
   if (option == "ACL_PROF_ACL_API") return {"acl_api"};
@@ -268,9 +270,12 @@ std::vector<std::string> CollectKinds(std::string_view option, std::string_view 
 
 NotServed WhyNotServed(std::string_view option, bool provider_off) {
   constexpr auto kOfAclprof =
-      std::to_array<std::string_view>({"fp_point", "bp_point", "aic_metrics", "aicpu", "l2"});
+      std::to_array<std::string_view>({"aic_metrics", "aicpu", "l2"});
   if (option == "training_trace") {
-    return {true, "the steps that processes mark; iterations of GE need a dump and the provider aclprof"};
+    return {true, "the steps that processes mark, without their parts: the session's provider is off"};
+  }
+  if ((option == "fp_point" || option == "bp_point") && !provider_off) {
+    return {false, "names an operator among kernels that MSPTI records; an iteration of GE has the points of its graph"};
   }
   if (std::ranges::find(kOfAclprof, option) != kOfAclprof.end()) {
     return {false, "only aclprof measures it (no registers of one's own), into a dump, with the provider auto or aclprof"};

@@ -260,6 +260,15 @@ TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
   EXPECT_EQ(collect, (Collect{{"task_trace", {"kernel", "node_api"}},
                               {"hccl", {"communication"}},
                               {"runtime_api", {"runtime_api", "memory"}}}));
+  // Points and parts of steps are found among what ran in them.
+  request_.set_options_json(R"({"training_trace":"on","fp_point":"conv"})");
+  EXPECT_TRUE(Plan()->aclprof.has_value()) << "for the iterations of GE";
+  EXPECT_THAT(Option(*Plan(), "fp_point").note, HasSubstr("an iteration of GE has the points of its graph"));
+  request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);
+  EXPECT_EQ(Plan()->collect, (Collect{{"training_trace", {"kernel", "communication"}},
+                                      {"fp_point", {"kernel", "communication"}}}));
+  EXPECT_EQ(Option(*Plan(), "fp_point").note, "");
+  request_.set_options_json(R"({"task_trace":"l0","hccl":"on","runtime_api":"on"})");
   request_.set_provider(v1::SessionSpec::PROVIDER_OFF);
   EXPECT_TRUE(Plan()->collect.empty());
   EXPECT_THAT(Option(*Plan(), "hccl").note, HasSubstr("the session's provider is off"));

@@ -61,6 +61,7 @@ class CsvFormat : public Format {
   bool Wants(TableId table) const override { return csv::HasCsv(table); }
   bool WantsEvents() const override { return true; }
   bool WantsOperators() const override { return true; }
+  bool WantsStepParts() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;

@@ -112,7 +112,7 @@ void StepTraceRows::Take(const Event& event) {
   printer.Time(iteration.end);
   printer.Length(iteration.time);
   printer.Length(iteration.fp_to_bp());
-  printer.Length(step ? std::nullopt : iteration.refresh());
+  printer.Length(iteration.refresh());
   printer.Length(iteration.data_aug);
   printer.row().Int(event.tid);
   for (const auto& [start, length] : iteration.reduces) {

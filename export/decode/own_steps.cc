@@ -21,6 +21,7 @@ class TsTrackDecoder : public Decoder {
         device_(context.place->device),
         window_(context.window),
         event_(context.event),
+        step_parts_(context.step_parts),
         steps_([this](const StepTraceRow& row) { Row(row); }),
         begin_ns_(clock_.HostNs(clock_.facts().begin_raw_ns)),
         end_ns_(clock_.facts().end_us > 0 ? clock_.HostNs(clock_.facts().end_raw_ns) : INT64_MIN) {}
@@ -75,6 +76,7 @@ class TsTrackDecoder : public Decoder {
     auto offset = [&](const char* name, uint64_t cycles) {
       event.args.push_back({name, static_cast<double>(Since(event.t_ns, cycles))});
     };
+    if (row.training_step && !partial) AddParts(&event);
     if (row.fp_start != 0) offset("FP Start", row.fp_start);
     if (row.bp_end != 0) offset("BP End", row.bp_end);
     if (row.data_aug != 0 && clock_.facts().device_hz > 0) {
@@ -91,6 +93,24 @@ class TsTrackDecoder : public Decoder {
     }
     event_(event);
   }
+  // Of a training step, whose records say nothing of them.
+  void AddParts(Event* event) const {
+    const StepParts* const parts = step_parts_ == nullptr ? nullptr : step_parts_->Find(device_, event->t_ns);
+    if (parts == nullptr) return;
+    auto add = [event](const char* name, int64_t ns) { event->args.push_back({name, static_cast<double>(ns)}); };
+    const int64_t begin_ns = event->t_ns;
+    if (parts->fp_start_ns != 0) add("FP Start", parts->fp_start_ns - begin_ns);
+    if (parts->bp_end_ns != 0) add("BP End", parts->bp_end_ns - begin_ns);
+    if (parts->data_aug_ns != 0) add("Data Aug Bound", parts->data_aug_ns);
+    for (const auto& [start, end] : parts->reduces) {
+      add("Reduce Start", start - begin_ns);
+      add("Reduce End", end - begin_ns);
+    }
+    for (const auto& [start, end] : parts->get_nexts) {
+      add("GetNext Start", start - begin_ns);
+      add("GetNext End", end - begin_ns);
+    }
+  }
   int64_t Since(int64_t t_ns, uint64_t cycles) const {
     int64_t then = clock_.DeviceCounter(cycles);
     return static_cast<int64_t>(static_cast<uint64_t>(then) - static_cast<uint64_t>(t_ns));
@@ -101,6 +121,7 @@ class TsTrackDecoder : public Decoder {
   int device_;
   TimeWindow window_;
   std::function<void(const Event&)> event_;
+  const StepPartFinder* step_parts_;
   StepTrace steps_;
   int64_t begin_ns_;  // of the session
   int64_t end_ns_;

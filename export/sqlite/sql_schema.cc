@@ -281,6 +281,35 @@ std::string SamplesViewSql(std::span<const SqlTable* const> tables, bool merged)
   return sql;
 }
 
+// PROFD_STEP_ARGS by step: a row for what is there once, and one for each all-reduce.
+std::string StepPartViewsSql(bool merged) {
+  const std::string_view key = merged ? "dumpId, startNs, deviceId, step" : "startNs, deviceId, step";
+  const std::string named = fmt::format(
+      "named AS (SELECT a.rowid AS number, {}a.startNs, a.deviceId, a.step, s.value AS name, a.value AS ns "
+      "FROM PROFD_STEP_ARGS a JOIN STRING_IDS s ON s.id = a.name)",
+      merged ? "a.dumpId, " : "");
+  const std::string rank = fmt::format(kPlaceRank, "t.deviceId");
+  std::string sql = fmt::format(
+      "CREATE VIEW profd_step_trace(start_ns, end_ns, node, job, rank, device, kind, step, fp_start_ns, bp_end_ns, "
+      "data_aug_ns, tail_ns, all_reduces) AS WITH {0}, "
+      "parts AS (SELECT {1}, max(CASE name WHEN 'FP Start' THEN ns END) AS fp, "
+      "max(CASE name WHEN 'BP End' THEN ns END) AS bp, max(CASE name WHEN 'Data Aug Bound' THEN ns END) AS aug, "
+      "sum(name = 'Reduce Start') AS reduces FROM named GROUP BY {1}) "
+      "SELECT t.startNs, t.endNs, d.node, d.job, coalesce(p.rank, d.rank), t.deviceId, {2}, t.step, t.startNs + a.fp, "
+      "t.startNs + a.bp, a.aug, t.endNs - t.startNs - a.bp, coalesce(a.reduces, 0) {3} LEFT JOIN parts a USING ({1}){4} "
+      "WHERE t.deviceId >= 0;\n",
+      named, key, TextOf("kind"), JoinSql("PROFD_STEP_ROWS", merged), rank);
+  // The k-th start of a step belongs to its k-th end.
+  sql += fmt::format(
+      "CREATE VIEW profd_step_reduces(start_ns, end_ns, node, job, rank, device, step, step_start_ns, number) AS WITH {0}, "
+      "edges AS (SELECT *, row_number() OVER (PARTITION BY {1}, name ORDER BY number) AS k FROM named "
+      "WHERE name IN ('Reduce Start', 'Reduce End')) "
+      "SELECT t.startNs + t.ns, t.startNs + a.ns, d.node, d.job, coalesce(p.rank, d.rank), t.deviceId, t.step, t.startNs, "
+      "t.k - 1 {2} JOIN (SELECT * FROM edges WHERE name = 'Reduce End') a USING ({1}, k){3} WHERE t.name = 'Reduce Start';\n",
+      named, key, JoinSql("edges", merged), rank);
+  return sql;
+}
+
 std::string EventViewsSql(bool merged) {
   const std::string of_device = fmt::format(kPlaceRank, "t.deviceId");
   auto view = [&](std::string_view name, std::string_view columns, std::string_view table,
@@ -296,6 +325,7 @@ std::string EventViewsSql(bool merged) {
                   "t.deviceId, {}, {}, t.step, t.pid, q.command, t.partial",
                   TextOf("kind"), TextOf("name")),
       of_device + fmt::format(kProcessRank, "t.pid"));
+  sql += StepPartViewsSql(merged);
   sql += view("profd_marks",
               "start_ns, end_ns, node, job, rank, pid, tid, name, process, partial", "MSTX_EVENTS",
               fmt::format("t.startNs, t.endNs, d.node, d.job, coalesce(q.rank, p.rank, d.rank), "

@@ -24,6 +24,7 @@ class SqliteFormat : public Format {
   std::string_view name() const override { return "sqlite"; }
   bool Wants(TableId) const override { return true; }
   bool WantsEvents() const override { return true; }
+  bool WantsStepParts() const override { return true; }
   Status Begin(const ExportPlan& plan) override;
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override;
   Status End(bool complete, std::vector<OutputFile>* files) override;

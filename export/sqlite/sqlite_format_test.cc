@@ -297,7 +297,8 @@ TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
   event.device = 0;
   event.name = "Iteration 3";
   event.value = 3;
-  event.args = {{"FP Start", 2.0}};
+  event.args = {{"FP Start", 2.0}, {"BP End", 4.0}, {"Reduce Start", 1.0}, {"Reduce End", 3.0}, {"Reduce Start", 2.0},
+                {"Reduce End", 5.0}};
   sink->TakeEvent(event);
   event.kind = EventKind::kLoss;
   event.name = "hbm.data";
@@ -316,7 +317,7 @@ TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
                       id("communication"), 4000000000}}));
   EXPECT_EQ(made.Query("SELECT kind, name, step, pid, end_ns - start_ns FROM profd_steps"),
             (SqlRows{{"step", "step", 12, 4242, 5}, {"iteration", "Iteration 3", 3, 4242, 5}}));
-  EXPECT_EQ(made.Query("SELECT step, value FROM PROFD_STEP_ARGS"), One({3, 2}));
+  EXPECT_EQ(made.Query("SELECT count(*), sum(value) FROM PROFD_STEP_ARGS WHERE step = 3"), One({6, 17}));
   EXPECT_EQ(made.Query("SELECT device, name, records FROM profd_gaps"), One({0, "hbm.data", 9}));
   EXPECT_EQ(made.Query("SELECT pid, tid, name FROM profd_marks WHERE end_ns > start_ns"),
             (SqlRows{{4242, 7, "forward"}, {4242, 7, "forward"}}));

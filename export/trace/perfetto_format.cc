@@ -412,6 +412,7 @@ class PerfettoFormat final : public Format {
   std::string_view name() const override { return "perfetto"; }
   bool Wants(TableId) const override { return true; }
   bool WantsEvents() const override { return true; }
+  bool WantsStepParts() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {
     shared_ = std::make_unique<Shared>(plan);

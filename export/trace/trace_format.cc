@@ -353,6 +353,7 @@ class TraceFormat final : public Format {
   std::string_view name() const override { return "trace"; }
   bool Wants(TableId) const override { return true; }
   bool WantsEvents() const override { return true; }
+  bool WantsStepParts() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {
     shared_ = std::make_unique<Shared>(plan);

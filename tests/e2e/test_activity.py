@@ -322,7 +322,8 @@ class Providers(ActivityCase):
                                   expect=(0, 5))
         self.assertEqual({o["collector"]: o["result"] for o in session["outcomes"] if "_" in o["collector"]
                           or o["collector"] == "l2"}, {"aic_metrics": "unsupported", "l2": "unsupported",
-                                                       "training_trace": "partial"})
+                                                       "training_trace": "waiting"})
+        self.served(session["session_id"], "training_trace")
         self.assertEqual(self.outcome(self.stop(session), "aic_metrics")["result"], "unsupported", "at the end, too")
 
 

@@ -1,0 +1,125 @@
+#include "export/step_parts_pass.h"
+
+#include <utility>
+#include <vector>
+
+#include "export/file_feeder.h"
+
+namespace profd::exporting {
+namespace {
+
+constexpr std::string_view kSteps = "ts_track.data";
+constexpr std::string_view kKernels = "activity_kernel.data";
+constexpr std::string_view kCommunications = "activity_communication.data";
+
+const DataFile* FileOf(const Place& place, std::string_view base) {
+  for (const DataFile& file : place.files) {
+    if (file.base == base) return &file;
+  }
+  return nullptr;
+}
+
+bool Has(const DumpInfo& dump, std::string_view base) {
+  for (const Place& place : dump.places) {
+    if (FileOf(place, base) != nullptr) return true;
+  }
+  return false;
+}
+
+StepPoints PointsOf(const DumpInfo& dump) {
+  StepPoints points;
+  if (!dump.manifest) return points;
+  for (const ManifestOption& option : dump.manifest->options) {
+    if (option.key == "fp_point") points.fp = option.value;
+    if (option.key == "bp_point") points.bp = option.value;
+  }
+  return points;
+}
+
+// Rows of kernels or communication: the name first, and how long.
+class Rows : public BatchSink {
+ public:
+  using Take1 = std::function<void(int device, uint8_t name, int64_t begin_ns, int64_t end_ns)>;
+  Rows(const StepPartFinder& finder, const Strings& strings, size_t duration, Take1 take)
+      : finder_(finder), strings_(strings), duration_(duration), take_(std::move(take)) {}
+
+  void Take(const Batch& batch) override {
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      const auto name = static_cast<size_t>(batch.Ints(0)[row]);
+      if (name >= classes_.size()) classes_.resize(name + 1, -1);
+      if (classes_[name] < 0) classes_[name] = finder_.ClassOf(strings_.Text(static_cast<int64_t>(name)));
+      take_(batch.device, static_cast<uint8_t>(classes_[name]), batch.t_ns[row],
+            batch.t_ns[row] + batch.Ints(duration_)[row]);
+    }
+  }
+
+ private:
+  const StepPartFinder& finder_;
+  const Strings& strings_;
+  const size_t duration_;
+  const Take1 take_;
+  std::vector<int> classes_;  // by id; -1: not looked at yet
+};
+
+class Pass {
+ public:
+  explicit Pass(const StepPartsOrder& order) : order_(order), info_(order.dump->info()) {}
+
+  std::unique_ptr<StepPartFinder> Run() {
+    if (!Has(info_, kSteps) || !Has(info_, kKernels)) return nullptr;
+    auto finder = std::make_unique<StepPartFinder>(PointsOf(info_));
+    Read(kSteps, nullptr, [&](const Event& event) {
+      if (event.kind != EventKind::kDeviceStep || event.partial) return;
+      finder->AddStep(event.device, event.t_ns, event.t_ns + event.dur_ns);
+    });
+    if (finder->empty()) return nullptr;
+    finder->StepsDone();
+    Rows communications(*finder, strings_, 3, [&](int device, uint8_t name, int64_t begin_ns, int64_t end_ns) {
+      finder->AddCommunication(device, name, begin_ns, end_ns);
+    });
+    Read(kCommunications, &communications, {});
+    Rows kernels(*finder, strings_, 2, [&](int device, uint8_t name, int64_t begin_ns, int64_t end_ns) {
+      finder->AddKernel(device, name, begin_ns, end_ns);
+    });
+    Read(kKernels, &kernels, {});
+    Rows again(*finder, strings_, 2, [&](int device, uint8_t name, int64_t begin_ns, int64_t) {
+      finder->AddKernelAgain(device, name, begin_ns);
+    });
+    Read(kKernels, &again, {});
+    finder->Finish();
+    return finder;
+  }
+
+ private:
+  // Damage is reported when the files are exported.
+  void Read(std::string_view base, BatchSink* rows, const std::function<void(const Event&)>& event) {
+    for (const Place& place : info_.places) {
+      const DataFile* const file = FileOf(place, base);
+      const DecoderSpec* const spec = file == nullptr ? nullptr : order_.find(base, place.kind, place.chip);
+      if (spec == nullptr) continue;
+      DecodeContext context;
+      context.dump = &info_;
+      context.place = &place;
+      context.file = file;
+      context.clock = order_.clock(place);
+      context.strings = &strings_;
+      context.rows = rows;
+      context.event = event;
+      const std::unique_ptr<Decoder> decoder = spec->make(context);
+      FileFeeder feeder(order_.dump->reader(), RecordSizeOf(*spec, place), &buffer_,
+                        [this](uint64_t) { return !order_.cancelled(); });
+      feeder.Run(*file, decoder.get());
+    }
+  }
+
+  const StepPartsOrder& order_;
+  const DumpInfo& info_;
+  Strings strings_;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepPartFinder> FindStepParts(const StepPartsOrder& order) { return Pass(order).Run(); }
+
+}  // namespace profd::exporting

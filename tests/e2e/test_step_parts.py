@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Forward, backward and all-reduces of training steps in the step trace of an export, against the ground truth."""
+
+import collections
+import csv
+import decimal
+import os
+import time
+
+from profd_harness import main
+from test_activity import CLOCK_NS, ActivityCase
+
+
+class StepParts(ActivityCase):
+    def rows(self, dump, *flags):
+        """The training steps of an export's step_trace, by device and step; times in ns since 1970."""
+        folder = os.path.join(self.folder, f"csv{len(os.listdir(self.folder))}")
+        self.daemon.ctl("export", dump, "--format", "csv", "--out", folder, *flags)
+        [path] = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("step_trace_")]
+        with open(path, encoding="utf-8", newline="") as file:
+            header, *lines = csv.reader(file)
+        def ns(text):
+            return int(decimal.Decimal(text.strip()) * 1000)
+        return {(int(row[0]), int(row[1])): dict(zip(header[2:9], map(ns, row[2:9])),
+                                                 reduces=[(ns(row[i]), ns(row[i + 1]))
+                                                          for i in range(10, len(row), 2) if row[i] != "N/A"])
+                for row in lines}
+
+    def recorded(self, session):
+        """Lets it record; the time in which every kernel was."""
+        begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        time.sleep(1)
+        end = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        return (begin, end), self.stop(session)["dump_path"]
+
+    def steps(self, job, rank, window):
+        return {int(line["name"]): line for line in job.truth(rank, "step")
+                if window[0] < line["begin_ns"] and line["end_ns"] < window[1]}
+
+    def assert_step_parts(self, job, dump, ranks, window):
+        """Each step of the trace has the parts that the truth shows (operator-data e, mindspore-profiler)."""
+        rows = self.rows(dump)
+        steps = collections.Counter()
+        for rank in ranks:
+            kernels = sorted(job.truth(rank, "kernel"), key=lambda line: line["begin_ns"])
+            reduces = sorted(job.truth(rank, "communication"), key=lambda line: line["begin_ns"])
+            begun = self.steps(job, rank, window)
+            for step in begun:
+                row, device = rows[rank, step], rank
+                steps[rank] += 1
+                inside = [k for k in kernels if begun[step]["begin_ns"] <= k["begin_ns"] < begun[step]["end_ns"]]
+                mine = [r for r in reduces if begun[step]["begin_ns"] <= r["begin_ns"] < begun[step]["end_ns"]]
+                get_next = [k["end_ns"] for k in inside if k["name"] == "GetNext"]
+                first = next(k for k in inside if not get_next or k["begin_ns"] >= get_next[0])
+                last = [k for k in inside if k["begin_ns"] < mine[-1]["begin_ns"]][-1]
+                end = row["Iteration End(us)"]
+                expected = {"FP Start(us)": first["begin_ns"], "BP End(us)": last["end_ns"]}
+                for name, stamp in expected.items():
+                    self.assertLess(abs((end - row[name]) - (begun[step]["end_ns"] - stamp)), CLOCK_NS, (step, name))
+                self.assertEqual(row["FP to BP Time(us)"], row["BP End(us)"] - row["FP Start(us)"])
+                self.assertEqual(row["Iteration Refresh(us)"], end - row["BP End(us)"])
+                self.assertEqual(len(row["reduces"]), len(mine))
+                for (start, length), line in zip(row["reduces"], mine):
+                    self.assertLess(abs((end - start) - (begun[step]["end_ns"] - line["begin_ns"])), CLOCK_NS)
+                    self.assertLess(abs(length - (line["end_ns"] - line["begin_ns"])), CLOCK_NS)
+                before = rows.get((device, step - 1))
+                if before is not None:
+                    self.assertEqual(row["Data Aug Bound(us)"], row["FP Start(us)"] - before["Iteration End(us)"])
+        self.assertEqual(set(steps), set(ranks))
+        self.assertGreater(min(steps.values()), 5)
+
+    def test_parts_of_the_steps(self):
+        for name in ("conv-2", "graph-2"):
+            with self.subTest(name):
+                job = self.train(job=name)
+                ranks = job.attached(self.daemon, 2)
+                session = self.daemon.ctl("start", "--job", job.job_id, "--training-trace", "on", "--provider", "mspti")
+                served = self.served(session["session_id"], "training_trace")
+                self.assertEqual(self.outcome(served, "training_trace")["detail"], "served by 2 of 2 processes")
+                window, dump = self.recorded(session)
+                job.close()
+                self.assert_step_parts(job, dump, ranks, window)
+
+    def test_points_that_are_named(self):
+        job = self.train()
+        job.attached(self.daemon, 2)
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--fp-point", "block_0/Relu",
+                                  "--bp-point", "block_3/Conv2D_grad")
+        self.served(session["session_id"], "fp_point")
+        self.served(session["session_id"], "bp_point")
+        window, dump = self.recorded(session)
+        job.close()
+        named = {name: sorted(k["begin_ns" if "Relu" in name else "end_ns"] for k in job.truth(0, "kernel")
+                              if k["name"] == name) for name in ("block_0/Relu", "block_3/Conv2D_grad")}
+        begun = self.steps(job, 0, window)
+        self.assertGreater(len(begun), 5)
+        rows = self.rows(dump)
+        for step in begun:
+            row = rows[0, step]
+            for column, name in (("FP Start(us)", "block_0/Relu"), ("BP End(us)", "block_3/Conv2D_grad")):
+                [stamp] = [t for t in named[name] if begun[step]["begin_ns"] <= t < begun[step]["end_ns"]]
+                self.assertLess(abs(row["Iteration End(us)"] - row[column] - begun[step]["end_ns"] + stamp), CLOCK_NS)
+
+
+if __name__ == "__main__":
+    main()
