@@ -71,12 +71,16 @@ TEST_F(DumpTest, StatusTellsHowMuchIsHeld) {
   recorder.set_held_bytes(12 << 20);
   recorder.add_channels()->set_problem("busy");
   recorder.add_channels();
+  v1::RecorderChannel& activity = *recorder.add_channels();
+  activity.set_collector("activity");
+  activity.set_bytes(5 << 20);
+  activity.set_held_ns(58'000'000'000);
   (*recorder.mutable_dumps())["crash"] = 2;
   (*recorder.mutable_dumps())["request"] = 1;
   recorder.add_triggers("crash");
   EXPECT_EQ(Run({"status"}), 0);
-  EXPECT_NE(out().find("61 of 120 s, 12.0 MiB of 64.0 MiB; 1 of 2 do not deliver (--json); 3 dumps; "
-                       "1 triggers"),
+  EXPECT_NE(out().find("61 of 120 s, 12.0 MiB of 64.0 MiB; activity 58 s, 5.0 MiB; "
+                       "1 of 3 do not deliver (--json); 3 dumps; 1 triggers"),
             std::string::npos)
       << out();
 }

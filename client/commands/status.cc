@@ -66,6 +66,8 @@ std::string RecorderText(const v1::Recorder& recorder) {
   int failing = 0;
   for (const v1::RecorderChannel& channel : recorder.channels()) {
     if (!channel.problem().empty()) ++failing;
+    if (channel.collector() != "activity" || channel.bytes() == 0) continue;
+    text += fmt::format("; activity {:.0f} s, {}", static_cast<double>(channel.held_ns()) / 1e9, FormatBytes(channel.bytes()));
   }
   if (failing > 0) text += fmt::format("; {} of {} do not deliver (--json)", failing, recorder.channels_size());
   uint64_t dumps = 0;

@@ -134,6 +134,12 @@ const auto kKeys = std::to_array<Key>({
      "How far back it reaches, if memory_mb allows", 5, 3600},
     {"recorder", "memory_mb", &DaemonConfig::recorder_memory_mb, false,
      "Memory for it; the oldest data is dropped first", 1, 65536},
+    {"recorder", "activity", &DaemonConfig::recorder_activity, false,
+     "What it records of the processes of jobs: nothing; kernels and communication; also API calls, markers "
+     "and memory",
+     0, 0, "off,l0,l1"},
+    {"recorder", "activity_memory_mb", &DaemonConfig::recorder_activity_memory_mb, false,
+     "How much of memory_mb that may take", 1, 65535},
     {"recorder", "triggers", &DaemonConfig::recorder_triggers, true,
      "Conditions for a dump, e.g. [\"atlas_npu_temperature_celsius > 90 for 10s\", "
      "\"error_code\", \"crash\", \"step > 2x median\"]"},
@@ -422,6 +428,10 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   absolute("driver.hal_library", config.hal_library, true);
   absolute("driver.dcmi_library", config.dcmi_library, true);
   ValidateRecorder(config.recorder_collectors, config.recorder_triggers, problems);
+  if (config.recorder_activity != "off" && config.recorder_activity_memory_mb >= config.recorder_memory_mb) {
+    problems->push_back(fmt::format("recorder.activity_memory_mb = {} must be less than recorder.memory_mb = {}",
+                                    config.recorder_activity_memory_mb, config.recorder_memory_mb));
+  }
   for (std::string& problem : CheckSettings(SettingsOf(config))) {
     problems->push_back(std::move(problem));
   }

@@ -66,6 +66,8 @@ struct DaemonConfig {
                                                   "host_cpu=1", "host_mem=1"};
   int64_t recorder_seconds = 120;
   int64_t recorder_memory_mb = 64;
+  std::string recorder_activity = "off";
+  int64_t recorder_activity_memory_mb = 32;
   std::vector<std::string> recorder_triggers;
   int64_t recorder_dump_seconds = 60;
   int64_t recorder_cooldown_s = 300;

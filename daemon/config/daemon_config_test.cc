@@ -110,6 +110,18 @@ std::vector<std::string> ProblemsOf(const DaemonConfig& config) {
   return problems;
 }
 
+TEST(DaemonConfig, ActivityIsAPartOfTheRecordersMemory) {
+  DaemonConfig config;
+  config.recorder_activity_memory_mb = config.recorder_memory_mb;
+  EXPECT_THAT(ProblemsOf(config), testing::IsEmpty()) << "off";
+  config.recorder_activity = "l1";
+  EXPECT_THAT(ProblemsOf(config), testing::ElementsAre(HasSubstr("must be less than recorder.memory_mb = 64")));
+  config.recorder_activity_memory_mb = config.recorder_memory_mb - 1;
+  EXPECT_THAT(ProblemsOf(config), testing::IsEmpty());
+  config.recorder_activity = "l2";
+  EXPECT_THAT(ProblemsOf(config), testing::ElementsAre(HasSubstr("recorder.activity = \"l2\"")));
+}
+
 TEST(DaemonConfig, AnAddressThatCannotBeServedIsAProblem) {
   DaemonConfig config;
   for (const char* bad : {"", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999",

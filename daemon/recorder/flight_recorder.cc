@@ -43,20 +43,31 @@ class FlightRecorder::ChannelTap final : public BlockTap {
 };
 
 FlightRecorder::FlightRecorder(const Deps& deps, const DaemonConfig& config,
-                               std::shared_ptr<RecorderRing> ring)
-    : deps_(deps), config_(config), ring_(std::move(ring)) {}
+                               std::shared_ptr<RecorderRing> ring,
+                               std::unique_ptr<ActivityHistory> activity_or_null)
+    : deps_(deps), config_(config), ring_(std::move(ring)), activity_(std::move(activity_or_null)) {}
 
 FlightRecorder::~FlightRecorder() = default;
 
 Result<std::unique_ptr<FlightRecorder>> FlightRecorder::Create(const Deps& deps,
                                                                const DaemonConfig& config) {
+  const int64_t now = deps.session.host.clock.MonotonicRawNs();
+  const bool with_activity = config.recorder_activity != "off";
+  const int64_t activity_mb = with_activity ? config.recorder_activity_memory_mb : 0;
   RecorderRing::Options options;
-  options.max_bytes = static_cast<size_t>(config.recorder_memory_mb) << 20;
+  options.max_bytes = static_cast<size_t>(config.recorder_memory_mb - activity_mb) << 20;
   options.max_age_ns = config.recorder_seconds * kNsPerSecond;
-  auto ring = RecorderRing::Create(options, deps.session.host.clock.MonotonicRawNs());
+  auto ring = RecorderRing::Create(options, now);
   if (!ring.ok()) return ring.status();
+  std::unique_ptr<ActivityHistory> activity;
+  if (with_activity) {
+    options.max_bytes = static_cast<size_t>(activity_mb) << 20;
+    auto made = ActivityHistory::Create(options, config.recorder_activity, now);
+    if (!made.ok()) return made.status();
+    activity = std::move(made).value();
+  }
   return std::unique_ptr<FlightRecorder>(
-      new FlightRecorder(deps, config, std::move(ring).value()));
+      new FlightRecorder(deps, config, std::move(ring).value(), std::move(activity)));
 }
 
 RecorderRing::RouteId FlightRecorder::AddRoute(const Route& route) {
@@ -216,6 +227,7 @@ void FlightRecorder::Tick() {
   if (ended_) return;
   int64_t now = deps_.session.host.clock.MonotonicRawNs();
   ring_->Expire(now);
+  if (activity_ != nullptr) activity_->Expire(now);
   if (now >= next_clocks_ns_) ReadClocks(nullptr);
   if (now >= next_claims_ns_) {
     next_claims_ns_ = now + kClaimIntervalNs;
@@ -269,6 +281,7 @@ void FlightRecorder::Describe(v1::Recorder* out) {
     }
     channel.set_held_ns(static_cast<uint64_t>(std::max<int64_t>(0, now - oldest)));
   }
+  DescribeActivity(now, out);
   for (const auto& [reason, count] : all.dumps) (*out->mutable_dumps())[reason] = count;
   out->set_suppressed(all.suppressed);
   for (const Trigger& trigger : watch_.triggers()) out->add_triggers(trigger.text);
@@ -279,6 +292,18 @@ FlightRecorder::Stats FlightRecorder::stats() {
   ring_->Expire(now);
   Stats stats;
   stats.ring = ring_->stats();
+  if (activity_ != nullptr) {
+    activity_->Expire(now);
+    const RecorderRing::Stats activity = activity_->stats();
+    stats.ring.bytes += activity.bytes;
+    stats.ring.max_bytes += activity.max_bytes;
+    stats.ring.blocks += activity.blocks;
+    stats.ring.appended += activity.appended;
+    stats.ring.expired += activity.expired;
+    stats.ring.evicted_early += activity.evicted_early;
+    stats.ring.dropped += activity.dropped;
+    ++(activity_->Problem().empty() ? stats.recording : stats.failing);
+  }
   int64_t from = std::max(stats.ring.complete_from_ns, now - config_.recorder_seconds * kNsPerSecond);
   stats.held_ns = std::max<int64_t>(0, now - from);
   for (const Claimed& one : claimed_) ++(ProblemOf(one).empty() ? stats.recording : stats.failing);

@@ -21,6 +21,7 @@
 #include "daemon/data/channel_router.h"
 #include "daemon/data/replay.h"
 #include "daemon/jobs/job_directory.h"
+#include "daemon/recorder/activity_history.h"
 #include "daemon/recorder/clock_track.h"
 #include "daemon/recorder/recorder_ring.h"
 #include "daemon/recorder/trigger_watch.h"
@@ -47,6 +48,7 @@ struct RecorderDumpOrder {
   std::string label;
   std::string reason;   // in words, for the manifest
   std::string counted;  // "request" or ToString(TriggerKind)
+  std::function<bool(const TrainingProcess&)> may_hold;  // whose activity; null = no one's
 };
 
 class FlightRecorder final : public RecorderHistory {
@@ -116,7 +118,8 @@ class FlightRecorder final : public RecorderHistory {
     std::string problem;
   };
 
-  FlightRecorder(const Deps& deps, const DaemonConfig& config, std::shared_ptr<RecorderRing> ring);
+  FlightRecorder(const Deps& deps, const DaemonConfig& config, std::shared_ptr<RecorderRing> ring,
+                 std::unique_ptr<ActivityHistory> activity_or_null);
   RecorderRing::RouteId AddRoute(const Route& route);
   ChannelOptions OptionsOf(const RecorderOrder& order) const;
   void AddChannels(const RecorderOrder& order);
@@ -130,6 +133,8 @@ class FlightRecorder final : public RecorderHistory {
   // recorder_triggers.cc
   void SetTriggers();
   void WatchJobs();
+  void WatchActivity(JobDirectory::Watcher* watcher);
+  void DescribeActivity(int64_t now_ns, v1::Recorder* out) const;
   void LookAtTriggers(int64_t now_ns);
   void VisitSelfMetrics(const std::function<void(const SeriesReading&)>& take) const;
   void Fire(const std::vector<Firing>& firings);
@@ -142,6 +147,7 @@ class FlightRecorder final : public RecorderHistory {
   Deps deps_;
   DaemonConfig config_;
   const std::shared_ptr<RecorderRing> ring_;
+  const std::unique_ptr<ActivityHistory> activity_;  // null: not recorded
   SessionManager* sessions_ = nullptr;
   JobDirectory* jobs_ = nullptr;
   std::shared_ptr<void> watching_;

@@ -14,22 +14,15 @@
 namespace profd {
 namespace {
 
-constexpr size_t kMaxText = 128;
-constexpr int kMaxWriting = 4;
 // A shorter gap is not reported.
 constexpr int64_t kSlackNs = 10 * kNsPerMs;
+// The processes hand over what they have recorded, and it lies in their rings until we look.
+constexpr int64_t kHandOverNs = (ActivityHistory::kFlushMs + 500) * kNsPerMs;
 
 std::string NewId() {
   std::array<uint8_t, 6> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
   return fmt::format("{:02x}", fmt::join(bytes, ""));
-}
-
-bool IsPrintable(std::string_view text) {
-  return text.size() <= kMaxText && std::none_of(text.begin(), text.end(), [](char c) {
-           auto byte = static_cast<unsigned char>(c);
-           return byte < 0x20 || byte == 0x7f;
-         });
 }
 
 DumpClocks ForDump(const ClockPair& pair) {
@@ -68,7 +61,10 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   void AddParts();
   void AddFeed(RecorderRing::RouteId route, DumpPart* part);
   void Replay();
-  void OnReplayed();
+  void AwaitActivity();
+  void ReplayActivity();
+  void Finish();
+  void AddActivityOutcomes(v1::SessionStatus* view) const;
   void OnFinished(const Status& status);
   v1::Session View() const;
   void Answer(const Result<v1::Session>& result);
@@ -87,6 +83,10 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   std::string path_;
   std::vector<DumpPart> parts_;
   std::vector<DumpFeed*> feed_of_;  // by route
+  std::unique_ptr<Timer> handing_over_;
+  std::shared_ptr<ActivityReplay> activity_;  // null: there is none
+  std::vector<ManifestProcess> processes_;
+  std::vector<std::string> late_warnings_;  // that were not known when the manifest was made
 };
 
 void RecorderDump::FindTimes() {
@@ -171,6 +171,7 @@ SessionDumpOptions RecorderDump::Options() {
   manifest.effective["flight_recorder"] =
       fmt::format("last {:.3f} s", Seconds(now_ns_ - from_ns_));
   manifest.effective["because"] = order_.counted;
+  if (recorder_.activity_ != nullptr) manifest.effective["activity"] = recorder_.config_.recorder_activity;
   for (const PlannedCollector& planned : Plan().collectors) {
     std::string name(Collectors()[planned.index].spec->name);
     manifest.effective[name] = planned.hz > 0 ? fmt::format("{} Hz", planned.hz) : "on";
@@ -236,7 +237,9 @@ void RecorderDump::AddParts() {
 void RecorderDump::Run() {
   id_ = NewId();
   FindTimes();
-  if (id_.empty() || from_ns_ >= now_ns_ || recorder_.ring_->stats().blocks == 0) {
+  const bool empty = recorder_.ring_->stats().blocks == 0 &&
+                     (recorder_.activity_ == nullptr || recorder_.activity_->stats().blocks == 0);
+  if (id_.empty() || from_ns_ >= now_ns_ || empty) {
     Answer(FailedPrecondition("the flight recorder holds nothing yet"));
     return;
   }
@@ -259,11 +262,48 @@ void RecorderDump::Replay() {
   auto self = shared_from_this();
   dump_->ReplayAll(
       recorder_.ring_->Read(std::move(wanted), from_ns_),
-      [self](uint32_t route) { return self->feed_of_[route]; }, [self] { self->OnReplayed(); });
+      [self](uint32_t route) { return self->feed_of_[route]; }, [self] {
+        self->deps_.control.Post([self] { self->AwaitActivity(); });
+      });
 }
 
-// Writer thread. Nothing of us changes any more but the answer.
-void RecorderDump::OnReplayed() {
+// What happened just now is still in the processes.
+void RecorderDump::AwaitActivity() {
+  const ActivityHistory* history = recorder_.activity_.get();
+  if (recorder_.ended_ || history == nullptr || !order_.may_hold || history->collecting() == 0) {
+    ReplayActivity();
+    return;
+  }
+  handing_over_ = std::make_unique<Timer>(deps_.control);
+  const int64_t left = now_ns_ + kHandOverNs - deps_.host.clock.MonotonicRawNs();
+  handing_over_->After(std::max<int64_t>(0, left), [self = shared_from_this()] {
+    self->handing_over_.reset();
+    self->ReplayActivity();
+  });
+}
+
+void RecorderDump::ReplayActivity() {
+  const ActivityHistory* history = recorder_.activity_.get();
+  if (history == nullptr || !order_.may_hold) {
+    Finish();
+    return;
+  }
+  ActivityHistory::Past past = history->Read(start_ns_, order_.may_hold);
+  for (const auto& [id, process] : past.processes) processes_.push_back(process.Describe());
+  if (past.held_from_ns > from_ns_ + kSlackNs) {
+    late_warnings_.push_back(fmt::format("of what processes did, the last {:.3f} s are held ({})",
+                                         Seconds(std::max<int64_t>(0, now_ns_ - past.held_from_ns)),
+                                         history->stats().evicted_early > 0
+                                             ? "recorder.activity_memory_mb is full"
+                                             : "the recorder has not been running for longer"));
+    warnings_.insert(warnings_.end(), late_warnings_.begin(), late_warnings_.end());
+  }
+  activity_ = std::make_shared<ActivityReplay>(dump_, history->kinds(), std::move(past), start_ns_, now_ns_);
+  activity_->Run(deps_.writer, [self = shared_from_this()] { self->Finish(); });
+}
+
+// Nothing of us changes any more but the answer.
+void RecorderDump::Finish() {
   EndFacts end;
   end.wall_ns = now_wall_ns_;
   end.raw_ns = now_ns_;
@@ -271,6 +311,8 @@ void RecorderDump::OnReplayed() {
   dump_->Finish(
       end,
       [self = shared_from_this()](Manifest& manifest) {
+        manifest.processes = self->processes_;
+        manifest.warnings.insert(manifest.warnings.end(), self->late_warnings_.begin(), self->late_warnings_.end());
         for (ManifestChannel& channel : manifest.channels) {
           channel.state = "finished";
           for (const DumpPart& part : self->parts_) {
@@ -320,7 +362,26 @@ v1::Session RecorderDump::View() const {
     view.set_dropped_records(view.dropped_records() + outcome.dropped_records());
     view.set_dropped_bytes(view.dropped_bytes() + outcome.dropped_bytes());
   }
+  AddActivityOutcomes(&view);
   return session;
+}
+
+void RecorderDump::AddActivityOutcomes(v1::SessionStatus* view) const {
+  for (size_t i = 0; activity_ != nullptr && i < kActivityFiles; ++i) {
+    const auto file = static_cast<ActivityFileId>(i);
+    const SessionActivity::Count count = activity_->CountOf(file);
+    if (count.records == 0 && count.dropped_records == 0 && count.dropped_bytes == 0) continue;
+    v1::Outcome& outcome = *view->add_outcomes();
+    outcome.set_collector(std::string(FileOf(file).collector));
+    outcome.set_result(v1::Outcome::RESULT_FINISHED);
+    outcome.set_records(count.records);
+    outcome.set_bytes(count.bytes);
+    outcome.set_dropped_records(count.dropped_records);
+    outcome.set_dropped_bytes(count.dropped_bytes);
+    view->set_records(view->records() + count.records);
+    view->set_dropped_records(view->dropped_records() + count.dropped_records);
+    view->set_dropped_bytes(view->dropped_bytes() + count.dropped_bytes);
+  }
 }
 
 void RecorderDump::OnFinished(const Status& status) {
@@ -350,77 +411,6 @@ void RecorderDump::Answer(const Result<v1::Session>& result) {
 void FlightRecorder::Write(RecorderDumpOrder order, SessionReply reply) {
   ++writing_[order.uid];
   std::make_shared<RecorderDump>(*this, std::move(order), std::move(reply))->Run();
-}
-
-Result<std::vector<int>> FlightRecorder::DevicesFor(const Peer& peer,
-                                                    const v1::DumpRecorderRequest& request) {
-  std::set<int> of_job;
-  if (!request.job_id().empty()) {
-    if (jobs_ == nullptr) return FailedPrecondition("jobs are not known on this node");
-    std::set<std::string> jobs;
-    bool found = false;
-    for (const TrainingProcess& process : jobs_->Processes()) {
-      if (!peer.Owns(process.uid) || process.job_id.empty()) continue;
-      jobs.insert(process.job_id);
-      if (process.job_id != request.job_id()) continue;
-      found = true;
-      of_job.insert(process.devices.begin(), process.devices.end());
-    }
-    if (!found) {
-      return NotFound(fmt::format("job {} not found, or not owned by you; {}", log::Quote(request.job_id()),
-                                  jobs.empty() ? "there is none"
-                                               : fmt::format("there are {}", fmt::join(jobs, ", "))));
-    }
-  }
-  std::set<int> named;
-  for (uint32_t id : request.devices()) named.insert(static_cast<int>(std::min(id, 1u << 20)));
-  std::vector<int> devices;
-  for (const DeviceInfo& device : deps_.session.host.devices) {
-    bool is_named = named.erase(device.id) > 0;
-    if (!is_named && !request.devices().empty()) continue;
-    if (!request.job_id().empty() && !of_job.contains(device.id)) continue;
-    Status may = deps_.may_use(peer, device);
-    if (!may.ok() && is_named) return may;
-    if (may.ok()) devices.push_back(device.id);
-  }
-  if (!named.empty()) {
-    return InvalidArgument(fmt::format("devices: no device {} on this node", fmt::join(named, ", ")));
-  }
-  return devices;
-}
-
-void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& request_untrusted,
-                          SessionReply reply) {
-  Status wrong;
-  if (ended_) {
-    wrong = Unavailable("profd is stopping");
-  } else if (peer.viewer) {
-    wrong = PermissionDenied("a viewer's certificate allows looking only");
-  } else if (!IsPrintable(request_untrusted.reason()) || !IsPrintable(request_untrusted.label())) {
-    wrong = InvalidArgument("reason and label: at most 128 printable characters");
-  } else if (!request_untrusted.job_id().empty() && !IsValidJobId(request_untrusted.job_id())) {
-    wrong = InvalidArgument("job_id: letters, digits, '.', '_', '-', ':', '/', at most 128");
-  } else if (writing_.contains(peer.uid) || writing_.size() >= kMaxWriting) {
-    wrong = ResourceExhausted("a dump of the flight recorder is being written; try again");
-  }
-  Result<std::vector<int>> devices =
-      wrong.ok() ? DevicesFor(peer, request_untrusted) : Result<std::vector<int>>(wrong);
-  if (!devices.ok()) {
-    reply(devices.status());
-    return;
-  }
-  RecorderDumpOrder order;
-  order.uid = peer.uid;
-  order.gid = peer.gid;
-  order.pid = peer.pid;
-  constexpr uint64_t kDayMs = 86'400'000;
-  order.last_ns = static_cast<int64_t>(std::min(request_untrusted.last_ms(), kDayMs)) * kNsPerMs;
-  order.devices = std::move(devices).value();
-  order.job_id = request_untrusted.job_id();
-  order.label = request_untrusted.label();
-  order.reason = request_untrusted.reason();
-  order.counted = "request";
-  Write(std::move(order), std::move(reply));
 }
 
 }  // namespace profd

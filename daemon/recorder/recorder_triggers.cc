@@ -63,8 +63,9 @@ void FlightRecorder::WatchJobs() {
     watch_.Name(static_cast<uint64_t>(process.pid), Who(process), process.job_id);
   };
   // Steps come through the rings with their own time.
-  watcher.wants = [this](uint64_t) {
-    return std::any_of(watch_.triggers().begin(), watch_.triggers().end(), [](const Trigger& one) {
+  watcher.wants = [this](uint64_t attach_id) {
+    return (activity_ != nullptr && activity_->Has(attach_id)) ||
+           std::any_of(watch_.triggers().begin(), watch_.triggers().end(), [](const Trigger& one) {
       return one.kind == TriggerKind::kSlowStep;
     });
   };
@@ -79,7 +80,39 @@ void FlightRecorder::WatchJobs() {
     Fire(watch_.OnGone(static_cast<uint64_t>(process.pid), in_good_order, Who(process),
                        process.job_id));
   };
+  if (activity_ != nullptr) WatchActivity(&watcher);
   watching_ = jobs_->Watch(std::move(watcher));
+}
+
+void FlightRecorder::WatchActivity(JobDirectory::Watcher* watcher) {
+  const auto now = [this] { return deps_.session.host.clock.MonotonicRawNs(); };
+  const auto join = [this](const TrainingProcess& process) {
+    if (process.attached() && activity_->Join(process)) jobs_->Notify(process.attach_id, activity_->Notice());
+  };
+  watcher->on_attached = [named = std::move(watcher->on_attached), join](const TrainingProcess& process) {
+    named(process);
+    join(process);
+  };
+  watcher->on_detached = [this, now, gone = std::move(watcher->on_detached)](const TrainingProcess& process,
+                                                                             bool in_good_order) {
+    activity_->OnGone(process.attach_id, in_good_order, now());
+    gone(process, in_good_order);
+  };
+  watcher->on_activity = [this, now](const ActivityBatch& batch) { activity_->Take(batch, now()); };
+  watcher->on_collector = [this](uint64_t attach_id, const attach::CollectorReport& report) {
+    activity_->OnReport(attach_id, report);
+  };
+  for (const TrainingProcess& process : jobs_->Processes()) join(process);
+}
+
+void FlightRecorder::DescribeActivity(int64_t now_ns, v1::Recorder* out) const {
+  if (activity_ == nullptr) return;
+  const RecorderRing::Stats held = activity_->stats();
+  v1::RecorderChannel& channel = *out->add_channels();
+  channel.set_collector("activity");
+  channel.set_bytes(held.bytes);
+  if (held.oldest_ns != 0) channel.set_held_ns(static_cast<uint64_t>(std::max<int64_t>(0, now_ns - held.oldest_ns)));
+  channel.set_problem(activity_->Problem());
 }
 
 void FlightRecorder::VisitSelfMetrics(const std::function<void(const SeriesReading&)>& take) const {
@@ -135,6 +168,7 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
     order.label = std::string(kLabel) + kind;
     order.reason = fmt::format("{}: {}", firing.trigger, firing.detail);
     order.counted = kind;
+    order.may_hold = [](const TrainingProcess&) { return true; };
     Write(std::move(order), [this](const Result<v1::Session>& session) {
       triggered_ = false;
       if (!session.ok()) {

@@ -158,15 +158,17 @@ struct CollectOrder {
   std::optional<AclprofOrder> aclprof = std::nullopt;  // with "aclprof"
 };
 // A session that concerns this process.
+inline constexpr std::string_view kRecording = "recording";
 struct SessionNotice {  // "session"
   std::string session_id;
   // "armed": report the begin of start_step (and the end of the last of `steps`); "running": marks
-  // are wanted; "ended".
+  // are wanted; "recording": as running, for the flight recorder: no marks are wanted, and its order
+  // gives way to sessions; "ended".
   std::string state;
   std::optional<int64_t> start_step;
   uint32_t steps = 0;
   std::map<std::string, std::string> options;  // effective ones that the application serves
-  std::optional<CollectOrder> collect = std::nullopt;  // while "running"
+  std::optional<CollectOrder> collect = std::nullopt;  // while "running" or "recording"
 };
 
 // Answer to "files": they were copied, or will not be; the process may remove its directory.

@@ -1,0 +1,263 @@
+#include "daemon/recorder/activity_history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace profd {
+namespace {
+
+using attach::ActivityType;
+using attach::FrameHead;
+using attach::NameHead;
+
+// Leaves at once; also what the writer takes before other sessions get their turn.
+constexpr size_t kBlockBytes = size_t{256} << 10;
+constexpr size_t kTurnBytes = size_t{1} << 20;
+// What an id costs by itself.
+constexpr size_t kNameBytes = sizeof(std::string);
+
+// In front of a block's frames.
+struct BlockHead {
+  uint64_t dropped = 0;  // by the process's count, before these
+};
+
+std::vector<std::string> KindsOf(std::string_view level) {
+  if (level == "l0") return {"kernel", "communication"};
+  return {"kernel", "communication", "node_api", "marker", "memory"};
+}
+
+bool IsKept(ActivityType type) {
+  switch (type) {
+    case ActivityType::kKernel:
+    case ActivityType::kCommunication:
+    case ActivityType::kApi:
+    case ActivityType::kMarker:
+    case ActivityType::kMemory:
+    case ActivityType::kLoss:
+      return true;
+    default:  // names are kept with their process
+      return false;
+  }
+}
+
+template <class T>
+void Put(const T& value, std::vector<std::byte>* out) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  out->insert(out->end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ActivityHistory>> ActivityHistory::Create(const RecorderRing::Options& options,
+                                                                 std::string_view level, int64_t now_ns) {
+  Result<std::shared_ptr<RecorderRing>> ring = RecorderRing::Create(options, now_ns);
+  if (!ring.ok()) return ring.status();
+  return std::unique_ptr<ActivityHistory>(new ActivityHistory(std::move(ring).value(), level));
+}
+
+ActivityHistory::ActivityHistory(std::shared_ptr<RecorderRing> ring, std::string_view level)
+    : ring_(std::move(ring)),
+      route_(ring_->AddRoute(false)),
+      block_bytes_(std::min(kBlockBytes, ring_->stats().max_bytes / 4)),
+      kinds_(KindsOf(level)) {
+  block_.reserve(block_bytes_);
+}
+
+attach::SessionNotice ActivityHistory::Notice() const {
+  attach::SessionNotice notice;
+  notice.session_id = kRecorderSession;
+  notice.state = attach::kRecording;
+  attach::CollectOrder& order = notice.collect.emplace();
+  order.kinds = kinds_;
+  order.flush_ms = kFlushMs;
+  order.provider = "mspti";
+  return notice;
+}
+
+bool ActivityHistory::Join(const TrainingProcess& process) {
+  if (process.job_id.empty() || processes_.size() >= kMaxProcesses) return false;
+  processes_[process.attach_id].facts = process;
+  return true;
+}
+
+bool ActivityHistory::Process::collects() const {
+  return gone_ns == 0 && report && (report->state == "on" || report->state == "partial" || report->state == "silent");
+}
+
+ManifestProcess ActivityHistory::Process::Describe() const {
+  ManifestProcess out{facts.pid, facts.rank, gone_ns == 0, facts.devices, facts.command};
+  if (!report) return out;
+  out.provider = report->provider;
+  out.collector_state = gone_ns == 0 ? report->state : "ended";
+  out.collector_detail = report->detail;
+  out.collector_version = report->version;
+  return out;
+}
+
+void ActivityHistory::OnReport(uint64_t attach_id, const attach::CollectorReport& report) {
+  const auto found = processes_.find(attach_id);
+  if (found != processes_.end() && report.session_id == kRecorderSession) found->second.report = report;
+}
+
+void ActivityHistory::OnGone(uint64_t attach_id, bool in_good_order, int64_t now_ns) {
+  const auto found = processes_.find(attach_id);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  process.in_good_order = in_good_order || !process.collects();
+  process.gone_ns = now_ns;
+}
+
+void ActivityHistory::LearnName(Process* process, uint32_t id, std::string_view text) {
+  const size_t bytes = text.size() + kNameBytes;
+  if (names_bytes_ + bytes > kMaxNamesBytes || !process->names.Learn(id, text).ok()) {
+    ++names_refused_;
+    return;
+  }
+  names_bytes_ += bytes;
+  process->names_bytes += bytes;
+}
+
+// The reader has checked the frame.
+void ActivityHistory::Learn(Process* process, const ActivityFrame& frame) {
+  std::span<const std::byte> rest = frame.records;
+  for (uint16_t i = 0; i < frame.count && rest.size() >= sizeof(NameHead); ++i) {
+    NameHead head{};
+    std::memcpy(&head, rest.data(), sizeof head);
+    const size_t bytes = sizeof head + attach::AlignedUp8(head.bytes);
+    if (bytes > rest.size()) return;
+    if (process->names.Find(head.id).empty()) {
+      LearnName(process, head.id, {reinterpret_cast<const char*>(rest.data()) + sizeof head, head.bytes});
+    }
+    rest = rest.subspan(bytes);
+  }
+}
+
+void ActivityHistory::Append(uint64_t attach_id, uint64_t records, int64_t now_ns) {
+  BlockInfo info;
+  info.seq = attach_id;
+  info.records = static_cast<uint32_t>(records);
+  info.host_ns = now_ns;
+  ring_->Append(route_, info, block_);
+  block_.clear();
+}
+
+void ActivityHistory::Take(const ActivityBatch& batch, int64_t now_ns) {
+  const auto found = processes_.find(batch.attach_id);
+  if (found == processes_.end()) return;
+  block_.clear();
+  Put(BlockHead{batch.dropped}, &block_);
+  uint64_t records = 0;
+  for (const ActivityFrame& frame : batch.frames) {
+    if (frame.type == ActivityType::kNames) Learn(&found->second, frame);
+    if (!IsKept(frame.type)) continue;
+    const FrameHead head{static_cast<uint32_t>(sizeof(FrameHead) + frame.records.size()),
+                         static_cast<uint16_t>(frame.type), frame.count, frame.base_ns};
+    if (block_.size() + head.length > block_bytes_) {
+      Append(batch.attach_id, std::exchange(records, 0), now_ns);
+      Put(BlockHead{}, &block_);
+    }
+    Put(head, &block_);
+    block_.insert(block_.end(), frame.records.begin(), frame.records.end());
+    records += frame.count;
+  }
+  if (block_.size() == sizeof(BlockHead) && batch.dropped == 0) return;
+  Append(batch.attach_id, records, now_ns);
+  found->second.last_ns = now_ns;
+}
+
+void ActivityHistory::Expire(int64_t now_ns) {
+  ring_->Expire(now_ns);
+  const int64_t held_from = ring_->stats().complete_from_ns;
+  std::erase_if(processes_, [&](const auto& entry) {
+    const Process& process = entry.second;
+    if (process.gone_ns == 0 || process.last_ns > held_from) return false;
+    names_bytes_ -= process.names_bytes;
+    return true;
+  });
+}
+
+ActivityHistory::Past ActivityHistory::Read(int64_t from_ns,
+                                            const std::function<bool(const TrainingProcess&)>& wanted) const {
+  Past past;
+  for (const auto& [id, process] : processes_) {
+    const bool over = process.gone_ns != 0 && process.gone_ns < from_ns;
+    if (!over && wanted(process.facts)) past.processes.emplace(id, process);
+  }
+  past.blocks = ring_->Read(route_, from_ns);
+  past.held_from_ns = ring_->stats().complete_from_ns;
+  return past;
+}
+
+size_t ActivityHistory::collecting() const {
+  return static_cast<size_t>(std::count_if(processes_.begin(), processes_.end(),
+                                           [](const auto& entry) { return entry.second.collects(); }));
+}
+
+std::string ActivityHistory::Problem() const {
+  if (collecting() > 0) return {};
+  for (const auto& [id, process] : processes_) {
+    if (process.gone_ns != 0 || !process.report) continue;
+    return fmt::format("process {}: {}{}{}", process.facts.pid, process.report->state,
+                       process.report->detail.empty() ? "" : ": ", process.report->detail);
+  }
+  return "no process of a job is attached";
+}
+
+ActivityReplay::ActivityReplay(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,
+                               ActivityHistory::Past past, int64_t start_ns, int64_t end_ns)
+    : activity_(std::move(dump), kinds, start_ns), past_(std::move(past)), end_ns_(end_ns) {
+  activity_.SetEnd(end_ns);
+}
+
+void ActivityReplay::Run(DumpWriter& writer, std::function<void()> done) {
+  writer.Post([self = shared_from_this(), &writer, done = std::move(done)]() mutable {
+    ReplayBlock block;
+    for (size_t taken = 0; taken < kTurnBytes; taken += block.bytes.size()) {
+      if (self->past_.blocks == nullptr || !self->past_.blocks->Next(&block)) {
+        self->End();
+        done();
+        return;
+      }
+      self->TakeBlock(block);
+    }
+    self->Run(writer, std::move(done));
+  });
+}
+
+void ActivityReplay::TakeBlock(const ReplayBlock& block) {
+  const auto process = past_.processes.find(block.info.seq);
+  if (process == past_.processes.end() || block.bytes.size() < sizeof(BlockHead)) return;
+  BlockHead about;
+  std::memcpy(&about, block.bytes.data(), sizeof about);
+  frames_.clear();
+  for (std::span<const std::byte> rest = block.bytes.subspan(sizeof about); !rest.empty();) {
+    FrameHead head{};
+    std::memcpy(&head, rest.data(), sizeof head);
+    ActivityFrame& frame = frames_.emplace_back();
+    frame.type = static_cast<ActivityType>(head.type);
+    frame.count = head.count;
+    frame.base_ns = head.base_ns;
+    frame.records = rest.subspan(sizeof head, head.length - sizeof head);
+    rest = rest.subspan(head.length);
+  }
+  ActivityBatch batch;
+  batch.attach_id = process->first;
+  batch.pid = process->second.facts.pid;
+  batch.rank = process->second.facts.rank;
+  batch.frames = frames_;
+  batch.names = &process->second.names;
+  batch.dropped = about.dropped;
+  activity_.Take(batch);
+}
+
+void ActivityReplay::End() {
+  for (const auto& [id, process] : past_.processes) {
+    if (process.gone_ns != 0) activity_.OnGone(id, process.in_good_order, process.gone_ns);
+  }
+  activity_.End(end_ns_);
+}
+
+}  // namespace profd

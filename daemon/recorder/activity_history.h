@@ -1,0 +1,113 @@
+// What the in-process profilers of the node's training processes recorded in the last seconds: the frames of
+// their rings in an arena of fixed size (RecorderRing), the oldest leaves first, and beside it what is known
+// of each process while anything of it is held: whose it is, its names, how its collector is getting on.
+// Control strand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "daemon/data/dump_writer.h"
+#include "daemon/data/replay.h"
+#include "daemon/jobs/job_directory.h"
+#include "daemon/recorder/recorder_ring.h"
+#include "daemon/session/session_activity.h"
+
+namespace profd {
+
+// The order of the recorder, beside those of sessions.
+inline constexpr std::string_view kRecorderSession = "flight-recorder";
+
+class ActivityHistory {
+ public:
+  // How long a record may stay in its process: it runs all the time, so it shall cost little.
+  static constexpr uint32_t kFlushMs = 2000;
+  static constexpr size_t kMaxProcesses = 1024;
+  static constexpr size_t kMaxNamesBytes = size_t{16} << 20;  // of all processes together
+
+  // `level`: recorder.activity, not "off".
+  static Result<std::unique_ptr<ActivityHistory>> Create(const RecorderRing::Options& options,
+                                                         std::string_view level, int64_t now_ns);
+
+  const std::vector<std::string>& kinds() const { return kinds_; }
+  attach::SessionNotice Notice() const;
+
+  // False: it belongs to no job, or there are too many; nothing shall be ordered from it.
+  bool Join(const TrainingProcess& process);
+  bool Has(uint64_t attach_id) const { return processes_.contains(attach_id); }
+  void OnReport(uint64_t attach_id, const attach::CollectorReport& report);
+  void OnGone(uint64_t attach_id, bool in_good_order, int64_t now_ns);
+  void Take(const ActivityBatch& batch, int64_t now_ns);
+  // Lets go what is too old, and who has gone and has nothing left.
+  void Expire(int64_t now_ns);
+
+  // A process with something in the past, or that is here now.
+  struct Process {
+    TrainingProcess facts;
+    std::optional<attach::CollectorReport> report;
+    ActivityNameTable names;
+    size_t names_bytes = 0;
+    int64_t last_ns = 0;  // when its last block was read
+    int64_t gone_ns = 0;  // 0 = it is here
+    bool in_good_order = false;  // or nothing was collected in it when it went
+    bool collects() const;
+    ManifestProcess Describe() const;
+  };
+  // For another thread: nothing of it changes.
+  struct Past {
+    std::map<uint64_t, Process> processes;  // by attach_id
+    std::shared_ptr<BlockSource> blocks;    // of all processes
+    int64_t held_from_ns = 0;
+  };
+  // What was read after `from_ns`, of those that `wanted` says yes to.
+  Past Read(int64_t from_ns, const std::function<bool(const TrainingProcess&)>& wanted) const;
+
+  // Processes that are here and collect; those that do not.
+  size_t collecting() const;
+  std::string Problem() const;  // why nothing is collected; empty: it is
+  uint64_t names_refused() const { return names_refused_; }
+  RecorderRing::Stats stats() const { return ring_->stats(); }
+
+ private:
+  ActivityHistory(std::shared_ptr<RecorderRing> ring, std::string_view level);
+  void Learn(Process* process, const ActivityFrame& frame);
+  void LearnName(Process* process, uint32_t id, std::string_view text);
+  void Append(uint64_t attach_id, uint64_t records, int64_t now_ns);
+
+  const std::shared_ptr<RecorderRing> ring_;
+  const RecorderRing::RouteId route_;
+  const size_t block_bytes_;
+  std::vector<std::string> kinds_;
+  std::map<uint64_t, Process> processes_;  // by attach_id
+  size_t names_bytes_ = 0;
+  uint64_t names_refused_ = 0;
+  std::vector<std::byte> block_;  // being put together
+};
+
+// Writes a past into a dump, on the writer's thread, bit by bit so that other sessions get their turn.
+class ActivityReplay : public std::enable_shared_from_this<ActivityReplay> {
+ public:
+  ActivityReplay(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,
+                 ActivityHistory::Past past, int64_t start_ns, int64_t end_ns);
+  // `done` runs on the writer's thread.
+  void Run(DumpWriter& writer, std::function<void()> done);
+  SessionActivity::Count CountOf(ActivityFileId file) const { return activity_.CountOf(file); }
+
+ private:
+  void TakeBlock(const ReplayBlock& block);
+  void End();
+
+  SessionActivity activity_;
+  const ActivityHistory::Past past_;
+  const int64_t end_ns_;
+  std::vector<ActivityFrame> frames_;
+};
+
+}  // namespace profd

@@ -1,0 +1,105 @@
+// Requests for dumps of the recorder: what a caller may have.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/recorder/flight_recorder.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+namespace {
+
+constexpr size_t kMaxText = 128;
+constexpr int kMaxWriting = 4;
+
+bool IsPrintable(std::string_view text) {
+  return text.size() <= kMaxText && std::none_of(text.begin(), text.end(), [](char c) {
+           auto byte = static_cast<unsigned char>(c);
+           return byte < 0x20 || byte == 0x7f;
+         });
+}
+
+}  // namespace
+
+Result<std::vector<int>> FlightRecorder::DevicesFor(const Peer& peer,
+                                                    const v1::DumpRecorderRequest& request) {
+  std::set<int> of_job;
+  if (!request.job_id().empty()) {
+    if (jobs_ == nullptr) return FailedPrecondition("jobs are not known on this node");
+    std::set<std::string> jobs;
+    bool found = false;
+    for (const TrainingProcess& process : jobs_->Processes()) {
+      if (!peer.Owns(process.uid) || process.job_id.empty()) continue;
+      jobs.insert(process.job_id);
+      if (process.job_id != request.job_id()) continue;
+      found = true;
+      of_job.insert(process.devices.begin(), process.devices.end());
+    }
+    if (!found) {
+      return NotFound(fmt::format("job {} not found, or not owned by you; {}", log::Quote(request.job_id()),
+                                  jobs.empty() ? "there is none"
+                                               : fmt::format("there are {}", fmt::join(jobs, ", "))));
+    }
+  }
+  std::set<int> named;
+  for (uint32_t id : request.devices()) named.insert(static_cast<int>(std::min(id, 1u << 20)));
+  std::vector<int> devices;
+  for (const DeviceInfo& device : deps_.session.host.devices) {
+    bool is_named = named.erase(device.id) > 0;
+    if (!is_named && !request.devices().empty()) continue;
+    if (!request.job_id().empty() && !of_job.contains(device.id)) continue;
+    Status may = deps_.may_use(peer, device);
+    if (!may.ok() && is_named) return may;
+    if (may.ok()) devices.push_back(device.id);
+  }
+  if (!named.empty()) {
+    return InvalidArgument(fmt::format("devices: no device {} on this node", fmt::join(named, ", ")));
+  }
+  return devices;
+}
+
+void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& request_untrusted,
+                          SessionReply reply) {
+  Status wrong;
+  if (ended_) {
+    wrong = Unavailable("profd is stopping");
+  } else if (peer.viewer) {
+    wrong = PermissionDenied("a viewer's certificate allows looking only");
+  } else if (!IsPrintable(request_untrusted.reason()) || !IsPrintable(request_untrusted.label())) {
+    wrong = InvalidArgument("reason and label: at most 128 printable characters");
+  } else if (!request_untrusted.job_id().empty() && !IsValidJobId(request_untrusted.job_id())) {
+    wrong = InvalidArgument("job_id: letters, digits, '.', '_', '-', ':', '/', at most 128");
+  } else if (writing_.contains(peer.uid) || writing_.size() >= kMaxWriting) {
+    wrong = ResourceExhausted("a dump of the flight recorder is being written; try again");
+  }
+  Result<std::vector<int>> devices =
+      wrong.ok() ? DevicesFor(peer, request_untrusted) : Result<std::vector<int>>(wrong);
+  if (!devices.ok()) {
+    reply(devices.status());
+    return;
+  }
+  RecorderDumpOrder order;
+  order.uid = peer.uid;
+  order.gid = peer.gid;
+  order.pid = peer.pid;
+  constexpr uint64_t kDayMs = 86'400'000;
+  order.last_ns = static_cast<int64_t>(std::min(request_untrusted.last_ms(), kDayMs)) * kNsPerMs;
+  order.devices = std::move(devices).value();
+  order.job_id = request_untrusted.job_id();
+  order.label = request_untrusted.label();
+  order.reason = request_untrusted.reason();
+  order.counted = "request";
+  order.may_hold = [peer, job = order.job_id, named = !request_untrusted.devices().empty(),
+                    devices = order.devices](const TrainingProcess& process) {
+    if (!peer.Owns(process.uid) || (!job.empty() && process.job_id != job)) return false;
+    return !named || std::any_of(process.devices.begin(), process.devices.end(), [&devices](int device) {
+      return std::find(devices.begin(), devices.end(), device) != devices.end();
+    });
+  };
+  Write(std::move(order), std::move(reply));
+}
+
+}  // namespace profd

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""What training processes did in the last seconds, from the flight recorder, against the jobs' ground truth."""
+
+import os
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import activity_files
+from profd_harness import ALICE, IS_ROOT, TEST_GROUP, eventually, group_id, main
+from test_activity import CLOCK_NS, ActivityCase
+
+
+def raw_ns():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+class RecordedCase(ActivityCase):
+    recorder = {"enabled": True, "collectors": ["hbm=10"], "activity": "l1", "activity_memory_mb": 48}
+
+    @classmethod
+    def make_config(cls):
+        return {"recorder": cls.recorder}
+
+    def activity(self):
+        return next(c for c in self.daemon.ctl("status")["recorder"]["channels"] if c["collector"] == "activity")
+
+    def until_held(self, seconds):
+        eventually(lambda: self.activity()["held_ns"] > seconds * 1e9, seconds=60, what=f"{seconds} s are held")
+
+    def recorded(self):
+        job = self.train()
+        ranks = job.attached(self.daemon, 2)
+        self.until_held(3)
+        return job, ranks
+
+    def dump(self, *how):
+        # Only one dump of a user at a time.
+        return self.daemon.ctl("dump", "--last", "2s", *how)
+
+    def window(self, manifest):
+        session = manifest["session"]
+        return session["start_raw_ns"] + CLOCK_NS, session["end_raw_ns"] - CLOCK_NS
+
+
+class Recorded(RecordedCase):
+    def test_kernels_of_the_last_seconds(self):
+        job, ranks = self.recorded()
+        self.assertEqual(self.activity()["problem"], "")
+        done = self.dump("--reason", "slow step")
+        dump = done["dump_path"]
+        manifest = self.manifest(dump)
+        window = self.window(manifest)
+        self.assertGreater(window[1] - window[0], 2e9)
+        kernels = activity_files.read(dump, "kernel")
+        communications = activity_files.read(dump, "communication")
+        for records, what in ((kernels, "kernel"), (communications, "communication")):
+            self.assertTrue(records)
+            self.assert_equal_to_truth(job, ranks, records, what, window, lambda line: (line["stream"], line["name"]))
+        for record in kernels + communications:
+            self.assertLessEqual(manifest["session"]["start_raw_ns"], record.start_ns)
+            self.assertLessEqual(record.start_ns, manifest["session"]["end_raw_ns"])
+        self.assertTrue(activity_files.read(dump, "api"))
+        self.assertEqual({p["pid"]: p["rank"] for p in manifest["session"]["processes"]},
+                         {pid: rank for rank, pid in ranks.items()})
+        for process in manifest["session"]["processes"]:
+            self.assertEqual(process["collector"]["provider"], "mspti")
+        self.assertEqual(self.outcome(done, "activity_kernel")["records"], len(kernels))
+        self.assertEqual(done["dropped_records"], 0)
+        self.assert_verified(dump)
+        self.assert_shown(dump, ranks, kernels, communications)
+
+    def test_a_session_beside_it(self):
+        """It gets all of its own; the recorder's order remains when it ends."""
+        job, ranks = self.recorded()
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--runtime-api", "on")
+        self.served(session["session_id"])
+        begin = raw_ns()
+        eventually(lambda: raw_ns() > begin + 10**9)
+        end = raw_ns()
+        done = self.stop(session)
+        self.assert_equal_to_truth(job, ranks, activity_files.read(done["dump_path"], "kernel"), "kernel",
+                                   (begin + CLOCK_NS, end - CLOCK_NS), lambda k: (k["stream"], k["name"]))
+        after = raw_ns()
+        eventually(lambda: raw_ns() > after + 3 * 10**9)
+        past = self.dump()
+        self.assertEqual({call.level for call in activity_files.read(past["dump_path"], "api")}, {2},
+                         "what the session ordered besides is not the recorder's")
+        window = self.window(self.manifest(past["dump_path"]))
+        self.assert_equal_to_truth(job, ranks, activity_files.read(past["dump_path"], "kernel"), "kernel", window,
+                                   lambda k: (k["stream"], k["name"]))
+
+    def test_a_process_that_was_killed(self):
+        job, ranks = self.recorded()
+        os.kill(ranks[1], signal.SIGKILL)
+        eventually(lambda: not [p for j in self.daemon.ctl("jobs")["jobs"] for p in j["processes"]
+                                if p["pid"] == ranks[1] and p.get("attached")], what="it is gone")
+        done = self.daemon.ctl("dump", "--last", "10s")
+        kernels = [k for k in activity_files.read(done["dump_path"], "kernel") if k.process == ranks[1]]
+        self.assertTrue(kernels)
+        manifest = self.manifest(done["dump_path"])
+        first = self.window(manifest)[0]
+        last = max(k.start_ns for k in kernels)
+        self.assert_equal_to_truth(job, {1: ranks[1]}, kernels, "kernel", (max(first, kernels[0].start_ns), last),
+                                   lambda k: (k["stream"], k["name"]))
+        self.assertEqual({p["pid"]: p["collector"]["state"] for p in manifest["session"]["processes"]}[ranks[1]],
+                         "ended")
+        self.assertIn("process_ended", [gap["reason"] for channel in manifest["channels"]
+                                        for gap in channel["gaps"] if channel["collector"] == "activity_kernel"])
+        self.assert_verified(done["dump_path"])
+
+    def test_a_process_that_forbids_it(self):
+        job = self.train(env={"PROFD_COLLECT": "off"})
+        job.attached(self.daemon, 2)
+        eventually(lambda: "PROFD_COLLECT=off" in self.activity()["problem"], what="it says why")
+
+
+@unittest.skipUnless(IS_ROOT, "needs other users")
+class OtherUsers(RecordedCase):
+    @classmethod
+    def make_config(cls):
+        cls.group = group_id()
+        return {"daemon": {"socket_group": TEST_GROUP}, "recorder": cls.recorder}
+
+    def test_ones_own_processes_only(self):
+        self.recorded()
+        theirs = self.daemon.ctl("dump", "--last", "2s", user=ALICE, groups=(self.group,))
+        self.assertEqual(activity_files.read(theirs["dump_path"], "kernel"), [])
+        self.assertEqual(activity_files.names_of(theirs["dump_path"]), {0: ""})
+        self.assertEqual(self.manifest(theirs["dump_path"])["session"]["processes"], [])
+        self.assertTrue(activity_files.read(self.dump()["dump_path"], "kernel"))
+
+
+if __name__ == "__main__":
+    main()
