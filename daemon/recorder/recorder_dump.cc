@@ -17,7 +17,7 @@ namespace {
 // A shorter gap is not reported.
 constexpr int64_t kSlackNs = 10 * kNsPerMs;
 // The processes hand over what they have recorded, and it lies in their rings until we look.
-constexpr int64_t kHandOverNs = (ActivityHistory::kFlushMs + 500) * kNsPerMs;
+constexpr int64_t kHandOverNs = (ActivityHistory::kFlushMs + 1500) * kNsPerMs;
 
 std::string NewId() {
   std::array<uint8_t, 6> bytes{};
