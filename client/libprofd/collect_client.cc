@@ -90,7 +90,6 @@ void CollectClient::OnNotice(const attach::SessionNotice& notice) {
     if (known == orders_.end()) order.number = next_number_++;
     order.order = *notice.collect;
     order.kinds = BitsOf(notice.collect->kinds);
-    order.gives_way = recording;
     ended_.erase(id);
     Update();
     return;
@@ -147,11 +146,6 @@ attach::CollectorReport CollectClient::Refusal(const Order& order) const {
     if (!order.order.aclprof) return saying("unsupported", "the order says nothing of what aclprof is to collect");
   } else if (order.kinds == 0) {
     return saying("unsupported", "this libprofd knows none of the kinds");
-  }
-  if (order.gives_way && std::any_of(orders_.begin(), orders_.end(), [this](const auto& other) {
-        return !other.second.gives_way && &PluginOf(other.second) == &aclprof_ && IsCarriedOut(other.second);
-      })) {
-    return saying("busy", "a session collects through aclprof in this process, until it ends");
   }
   return {};
 }

@@ -63,7 +63,6 @@ class CollectClient {
   struct Order {
     attach::CollectOrder order;
     uint32_t kinds = 0;   // that we know
-    bool gives_way = false;  // to sessions that need the other plug-in: the flight recorder's
     uint64_t number = 0;  // the first that came is served first
     std::string sent;     // the last report
   };

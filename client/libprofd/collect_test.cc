@@ -184,27 +184,6 @@ TEST_F(CollectTest, AnotherSessionMayFollowAtOnce) {
   });
 }
 
-TEST_F(CollectTest, TheFlightRecorderGivesWayToASession) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
-    SessionNotice recorder = Running("recorder", {"kernel"});
-    recorder.state = attach::kRecording;
-    daemon.Send(recorder);
-    Reaches(daemon, "recorder", "on");
-    EXPECT_EQ(profd_active(), 0) << "it wants no marks";
-    SessionNotice session = Running("s", {"kernel"});
-    session.collect->provider = "aclprof";
-    session.collect->aclprof = attach::AclprofOrder{};
-    daemon.Send(session);
-    EXPECT_NE(Reaches(daemon, "recorder", "busy").detail.find("aclprof"), std::string::npos);
-    EXPECT_TRUE(Eventually([] { return !HasThread(); }));
-    daemon.Send(Ended("s"));
-    Reaches(daemon, "recorder", "on");
-  });
-}
-
 TEST_F(CollectTest, ANewDaemonIsSentTheRingAgain) {
   RunAlone([this] {
     FakeDaemon daemon(path_);

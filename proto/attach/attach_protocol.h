@@ -162,8 +162,8 @@ inline constexpr std::string_view kRecording = "recording";
 struct SessionNotice {  // "session"
   std::string session_id;
   // "armed": report the begin of start_step (and the end of the last of `steps`); "running": marks
-  // are wanted; "recording": as running, for the flight recorder: no marks are wanted, and its order
-  // gives way to sessions; "ended".
+  // are wanted; "recording": as running, for the flight recorder: no marks are wanted;
+  // "ended".
   std::string state;
   std::optional<int64_t> start_step;
   uint32_t steps = 0;
