@@ -18,11 +18,14 @@ namespace {
 struct MetricGroup {
   int metrics;
   std::string_view name, events;
+  // Of the vector cores; empty: the same.
+  std::string_view vector_name = {}, vector_events = {};
 };
-// Of a chip with separate cores, whose PipeUtilization is the extended one.
+// Of a chip with separate cores, whose PipeUtilization is the extended one on the cube cores.
 constexpr std::array<MetricGroup, 9> kGroups = {{
     {kArithmetic, "ArithmeticUtilization", "0x49,0x4a,0x4b,0x4c,0x4d,0x4e,0x4f"},
-    {kPipe, "PipeUtilizationExct", "0x416,0x417,0x9,0x302,0xc,0x303,0x54,0x55"},
+    {kPipe, "PipeUtilizationExct", "0x416,0x417,0x9,0x302,0xc,0x303,0x54,0x55", "PipeUtilization",
+     "0x8,0xa,0x9,0xb,0xc,0xd,0x54,0x55"},
     {kMemory, "Memory", "0x15,0x16,0x31,0x32,0xf,0x10,0x12,0x13"},
     {kMemoryL0, "MemoryL0", "0x1b,0x1c,0x21,0x22,0x27,0x28,0x29,0x2a"},
     {kResource, "ResourceConflictRatio", "0x64,0x65,0x66"},
@@ -88,6 +91,9 @@ std::string SampleJson(const ControlFacts& facts) {
   const MetricGroup* const group = (facts.bits & kAicoreMetrics) != 0 ? GroupOf(facts.metrics) : nullptr;
   const std::string_view metrics = group == nullptr ? "" : group->name;
   const std::string_view events = group == nullptr ? "" : group->events;
+  const bool apart = group != nullptr && !group->vector_name.empty();
+  const std::string_view vector_metrics = apart ? group->vector_name : metrics;
+  const std::string_view vector_events = apart ? group->vector_events : events;
   const char* const level = (facts.bits & kTaskTime) != 0 ? "l1" : "l0";
   return fmt::format(
       R"({{"devices":"{}","result_dir":"{}","prof_level":"{}","taskTime":"{}","acl":"{}","runtimeApi":"{}","hcclTrace":"{}",)"
@@ -99,7 +105,7 @@ std::string SampleJson(const ControlFacts& facts) {
       facts.device, facts.folder, level, OnOff((facts.bits & kTaskTimeL0) != 0), OnOff((facts.bits & kAclApi) != 0),
       OnOff((facts.bits & kRuntimeApi) != 0), OnOff((facts.bits & kHccl) != 0), OnOff((facts.bits & kAicpu) != 0),
       OnOff((facts.bits & kL2) != 0), OnOff((facts.bits & kTrainingTrace) != 0), OnOff((facts.bits & kMsproftx) != 0),
-      OnOff(group != nullptr), metrics, events, OnOff(group != nullptr), metrics, events);
+      OnOff(group != nullptr), metrics, events, OnOff(group != nullptr), vector_metrics, vector_events);
 }
 
 std::string StartInfo(int64_t wall_ns, int64_t raw_ns) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What only the vendor's aclprof measures: its files, from simulated training jobs into the session's dump."""
 
+import csv
 import glob
 import json
 import os
@@ -47,6 +48,28 @@ class FilesCase(ActivityCase):
             self.assertGreater(files[name], 0, name)
             self.assertEqual(files[name] % record, 0, name)
 
+    def assert_operators_exported(self, job, folder):
+        """op_summary: the kernels of the job's truth, one after the other, with their counters."""
+        (path,) = glob.glob(os.path.join(folder, "op_summary_*.csv"))
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertGreater(len(rows), 100)
+        truth = sorted(job.truth(0, "kernel"), key=lambda line: line["begin_ns"])
+        def is_run(begin):  # steps repeat the names, not the durations
+            return all(row["Op Name"] == line["name"] and
+                       abs(float(row["Task Duration(us)"]) - (line["end_ns"] - line["begin_ns"]) / 1e3) < 0.1
+                       for row, line in zip(rows, truth[begin:]))
+        first = next((i for i in range(len(truth) - len(rows) + 1) if is_run(i)), None)
+        self.assertIsNotNone(first, "the rows are no run of the kernels")
+        drift = None
+        for row, line in zip(rows, truth[first:]):
+            self.assertEqual(row["Stream ID"], str(line["stream"]), line)
+            apart = round(float(row["Task Start Time(us)"]) * 1e3) - line["begin_ns"]
+            drift = apart if drift is None else drift
+            self.assertAlmostEqual(apart, drift, delta=50_000, msg="one clock for all of them")
+            if row["Task Type"] in ("AI_CORE", "AI_VECTOR_CORE"):
+                self.assertNotIn("N/A", list(row.values())[21:], row)
+
     def assert_no_foreign_folders(self, prof):
         """The vendor's analyser descends into every folder that it does not know, and then exports nothing."""
         folders = [name for name in os.listdir(prof) if os.path.isdir(os.path.join(prof, name))]
@@ -89,6 +112,7 @@ class LayoutTest(FilesCase):
         self.assert_verified(dump)
         report = self.daemon.run("export", dump, "--out", os.path.join(self.folder, "exported"))
         self.assertEqual(report.returncode, 0, report.stdout + report.stderr)
+        self.assert_operators_exported(job, os.path.join(self.folder, "exported"))
         self.assertEqual(self.daemon.run("show", dump).returncode, 0)
         with open(os.path.join(dump, "device_0", "data", "stars_soc.data.0.slice_0"), "r+b") as file:
             file.write(b"\xff")
