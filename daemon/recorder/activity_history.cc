@@ -198,12 +198,14 @@ size_t ActivityHistory::collecting() const {
 
 std::string ActivityHistory::Problem() const {
   if (collecting() > 0) return {};
+  bool any = false;
   for (const auto& [id, process] : processes_) {
+    any = any || process.gone_ns == 0;
     if (process.gone_ns != 0 || !process.report) continue;
     return fmt::format("process {}: {}{}{}", process.facts.pid, process.report->state,
                        process.report->detail.empty() ? "" : ": ", process.report->detail);
   }
-  return "no process of a job is attached";
+  return any ? "no process has answered yet" : "no process of a job is attached";
 }
 
 ActivityReplay::ActivityReplay(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,

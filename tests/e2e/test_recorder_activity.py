@@ -45,7 +45,10 @@ class RecordedCase(ActivityCase):
     def recorded(self):
         job = self.train()
         ranks = job.attached(self.daemon, 2)
+        # What is held before is time without records.
+        eventually(lambda: self.activity()["problem"] == "", seconds=60, what="the processes collect")
         self.until_held(2)
+        time.sleep(3)  # of training, all of it recorded
         return job, ranks
 
     def dump(self, *how):
