@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <type_traits>
 
 #include "driver/abi/dcmi_abi.h"
 
@@ -388,13 +387,15 @@ struct DcmiQuery : DcmiQueryRow {
 namespace dcmi {
 
 #define PROFD_DCMI_CALL(name, label)
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define PROFD_DCMI_QUERY(name, label, T, how)                                                 \
   inline constexpr DcmiQuery<T> name{                                                         \
       {DcmiCall::name, sizeof(T),                                                             \
        [](const DcmiFunctions& f [[maybe_unused]], const DcmiAddress& at, void* answer) {     \
-         auto* out = static_cast<std::add_pointer_t<T>>(answer);                              \
+         T* out = static_cast<T*>(answer);                                                    \
          return how;                                                                          \
        }}};
+// NOLINTEND(bugprone-macro-parentheses)
 PROFD_DCMI_CALLS(PROFD_DCMI_CALL, PROFD_DCMI_QUERY)
 #undef PROFD_DCMI_CALL
 #undef PROFD_DCMI_QUERY
