@@ -4,7 +4,9 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "base/text.h"
 #include "driver/records/aicore_pmu.h"
@@ -122,21 +124,20 @@ void CheckList(VerifyRun& run) {
 // The journal's slices against what is there. A kill may have come between compressing a slice and
 // the journal's line of it.
 void CheckJournal(VerifyRun& run) {
-  auto missing = [&run](const SliceEntry& entry) {
-    return !entry.aged && !run.Has(entry.path) &&
-           !run.Has(entry.path + std::string(kCompressedSuffix));
-  };
-  // What is not there by now has been removed by a limit, and the journal says so first.
-  if (run.running() && std::ranges::any_of(run.journal.slices, [&](const SliceEntry& entry) {
-        return missing(entry) && !run.IsThere(entry.path);
-      })) {
-    run.ReadJournal();
-  }
+  std::vector<std::string> missing;
   for (const SliceEntry& entry : run.journal.slices) {
-    if (!missing(entry) || (run.running() && run.IsThere(entry.path))) continue;
-    run.AddOfSlice(VerifyCheck::kSizes, entry.path,
-                   "file is missing");
+    if (entry.aged || run.Has(entry.path) || run.Has(entry.path + std::string(kCompressedSuffix))) continue;
+    if (!run.running() || !run.IsThere(entry.path)) missing.push_back(entry.path);
   }
+  if (run.running() && !missing.empty()) {
+    // A limit may remove slices meanwhile. The journal says so first, so what is not there by now is in it.
+    run.ReadJournal();
+    std::erase_if(missing, [&run](const std::string& path) {
+      const SliceEntry* entry = run.journal.Find(path);
+      return entry == nullptr || entry->aged;
+    });
+  }
+  for (const std::string& path : missing) run.AddOfSlice(VerifyCheck::kSizes, path, "file is missing");
   if (run.journal.bad_lines > 0) {
     run.Add(VerifyCheck::kSizes, std::string(kJournalFile),
             fmt::format("has {} lines that cannot be parsed", run.journal.bad_lines));

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <future>
+#include <utility>
 
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/rpc/service_calls.h"
@@ -67,6 +69,16 @@ class ToyRpcTest : public ::testing::Test {
     executor_.Stop();
   }
 
+  // The handler belongs to the control strand.
+  void Handle(Handler handler) {
+    std::promise<void> done;
+    control_.Post([&] {
+      handler_ = std::move(handler);
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
   using Method = grpc::Status (toy::Toy::Stub::*)(grpc::ClientContext*, const toy::DoubleRequest&,
                                                   toy::DoubleResponse*);
   grpc::Status Call(Method method) {
@@ -90,14 +102,14 @@ class ToyRpcTest : public ::testing::Test {
 };
 
 TEST_F(ToyRpcTest, IsAnsweredOnTheControlStrandForTheCallerTheKernelNames) {
-  handler_ = [this](const Peer& peer, const toy::DoubleRequest& request, toy::DoubleResponse* reply,
-                    const auto& finish) {
+  Handle([this](const Peer& peer, const toy::DoubleRequest& request, toy::DoubleResponse* reply,
+                const auto& finish) {
     EXPECT_TRUE(control_.RunsHere());
     EXPECT_EQ(peer.uid, ::getuid());
     EXPECT_EQ(peer.pid, ::getpid());
     reply->set_value(2 * request.value());
     finish(Status::Ok());
-  };
+  });
   const grpc::Status status = Call(&toy::Toy::Stub::Double);
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(reply_.value(), 42);
@@ -105,23 +117,22 @@ TEST_F(ToyRpcTest, IsAnsweredOnTheControlStrandForTheCallerTheKernelNames) {
 }
 
 TEST_F(ToyRpcTest, ErrorsKeepTheirCodeAndText) {
-  handler_ = [](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*, const auto& finish) {
+  Handle([](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*, const auto& finish) {
     finish(NotFound("nothing to double"));
-  };
+  });
   const grpc::Status status = Call(&toy::Toy::Stub::Double);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(status.error_message(), "nothing to double");
-  handler_ = nullptr;
+  Handle(nullptr);
   EXPECT_EQ(Call(&toy::Toy::Stub::Double).error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
 TEST_F(ToyRpcTest, WithoutARoleNoHandlerIsReached) {
   bool reached = false;
-  handler_ = [&reached](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*,
-                        const auto& finish) {
+  Handle([&reached](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*, const auto& finish) {
     reached = true;
     finish(Status::Ok());
-  };
+  });
   const grpc::Status status = Call(&toy::Toy::Stub::Forgotten);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(status.error_message(), HasSubstr("Forgotten has no role"));

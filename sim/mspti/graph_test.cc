@@ -6,7 +6,6 @@ namespace {
 
 using testing::SizeIs;
 
-
 // Of a graph: a kernel, and a communication on a stream of its own.
 void LoadGraph(void* group) {
   void* stream = nullptr;
@@ -77,6 +76,9 @@ TEST(MsptiRecords, TheOldKindOfCommunicationIsWhatItTakesOver) {
     ::unlink(path.c_str());
     const acl::Communication all_reduce = {
         .name = "hcom_allReduce__1", .type = "hcom_allReduce_", .bytes = 4'000'000, .duration_ns = 100'000};
+    // Marks and operation wait behind it: without it the first mark is over before the operation is launched,
+    // and how long before is the machine's affair.
+    Launch("before", nullptr, 500'000'000);
     EXPECT_EQ(CALL(Mspti(), simAclCommunicate)(&all_reduce, group, nullptr), 0);
     const Record record = Client::The().Wait(kHccl, 1).at(0);
     EXPECT_EQ(record.Get<uint32_t>(20), 1u);
