@@ -146,7 +146,7 @@ class SessionDump : private SliceObserver {
   // Lines of one of our own files (mark_files.h). The first call creates it with a heading.
   Status AppendOwn(std::string_view file, std::string_view lines, uint64_t records = 1);
   // session_dump_files.cc. What the vendor's profiler left in a process is copied to a new folder among our own files
-  // (`facts.directory` is its name), by others, who ask for the room first. PlaceProcessFiles puts it where the vendor's
+  // (`facts.directory` is its name), by others, who reserve the bytes first. PlaceProcessFiles puts it where the vendor's
   // tools find it.
   Result<UniqueFd> BeginProcessFiles(ManifestProcessFiles facts);
   Status ReserveForFiles(uint64_t bytes);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "export/batch.h"
@@ -30,6 +31,7 @@ struct DecodeContext {
   BatchSink* rows = nullptr;
   std::function<void(const Event&)> event;  // may be empty
   const StepPartFinder* step_parts = nullptr;  // of the dump's steps, when they were looked for
+  std::function<std::string(uint64_t hash)> name_of;  // where DecoderSpec::wants_names; else empty
 };
 
 struct DecodeStats {
@@ -71,6 +73,7 @@ struct DecoderSpec {
   // Where sample.json does not say "sample-based": counters of tasks, not samples; 0 = the same.
   uint16_t record_size_task = 0;
   bool rows_have_devices = false;  // not those of the place
+  bool wants_names = false;        // of the dictionary of host/data
 };
 // Chips 15 and 16: other layouts in several channels.
 constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }

@@ -48,6 +48,18 @@ struct Event {
   // Ranges that do not nest: those of one process, domain and lane do not overlap. From 0.
   std::optional<int> lane = {};
   int64_t caller = 0;  // of a frame; 0 = none
+  // Of a mark or range that the vendor's in-process profiler recorded (operator-data a.2, msproftx).
+  struct Recorded {
+    enum Type : uint32_t { kMarker = 0, kPushPop = 1, kStartEnd = 2, kMarkerEx = 3 };
+    bool is_ex = false;  // has a domain and a mark of its own; else category and payload
+    Type type = kMarker;
+    uint32_t category = 0;
+    uint32_t payload_type = 0;
+    uint64_t payload = 0;
+    uint64_t mark = 0;
+    uint32_t message_type = 0;
+  };
+  std::optional<Recorded> recorded = {};
   // It crosses the begin or the end of the session, and is clipped there; its name says so too.
   bool partial = false;
 };

@@ -133,8 +133,11 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
   const DecoderSpec* spec = find_(file.base, place.kind, place.chip);
   const std::string shown = file.slices.empty() ? file.base : file.slices.front().path;
   if (operators::IsOperatorFile(place, file.base)) {
-    const auto wants = [](const auto& format) { return format->format().WantsOperators(); };
-    if (std::ranges::none_of(formats_, wants)) Problem(dump, shown, "only the CSV is made of it: skipped", false);
+    if (operators_) {
+      total_bytes_ += file.bytes;
+    } else if (options_.channels.empty()) {
+      Problem(dump, shown, "the formats asked for do not show it: skipped", false);
+    }
     return;
   }
   if (spec == nullptr) return Problem(dump, shown, "nothing here reads it: skipped", false);
@@ -196,6 +199,15 @@ void ExportRun::MakeTasks(size_t dump) {
       tasks_.end());
 }
 
+void ExportRun::LoadNames() {
+  names_.resize(dumps_.size());
+  for (const Task& task : tasks_) {
+    auto& names = names_[task.task.dump];
+    if (!task.rows || !task.spec->wants_names || names != nullptr) continue;
+    names = operators::LoadNames(dumps_[task.task.dump].reader(), dumps_[task.task.dump].info());
+  }
+}
+
 void ExportRun::LookForStepParts() {
   step_parts_.resize(dumps_.size());
   const bool wanted = filter_.events && std::ranges::any_of(formats_, [](const auto& format) {
@@ -214,6 +226,7 @@ Status ExportRun::Begin() {
   plan_.window = options_.window;
   plan_.strings = &strings_;
   plan_.gzip = options_.gzip;
+  plan_.threads = ThreadCount(options_.threads, kMaxThreads);
   for (const Dump& dump : dumps_) plan_.dumps.push_back(&dump.info());
   if (!options_.out_dir.empty()) {
     std::error_code error;
@@ -266,6 +279,9 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
     context.strings = &strings_;
     context.rows = &fan;
     context.step_parts = step_parts_[order.dump].get();
+    if (const auto& names = names_[order.dump]; names != nullptr) {
+      context.name_of = [names](uint64_t hash) { return names->NameOf(hash); };
+    }
     context.event = [&fan](const Event& event) { fan.TakeEvent(event); };
     std::unique_ptr<Decoder> decoder = task.spec->make(context);
     FileFeeder feeder(dumps_[order.dump].reader(), RecordSizeOf(*task.spec, *order.place), buffer,
@@ -285,7 +301,11 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
   }
   fan.Finish();
   channel.rows = fan.rows();
-  const std::optional<Manifest>& manifest = dumps_[order.dump].info().manifest;
+  Add(order.dump, std::move(channel));
+}
+
+void ExportRun::Add(size_t dump, ChannelReport channel) {
+  const std::optional<Manifest>& manifest = dumps_[dump].info().manifest;
   const bool running = manifest && manifest->state == DumpState::kRunning;
   MutexLock lock(report_mutex_);
   report_.damaged |= channel.bad_bytes > 0 && !running;
@@ -305,12 +325,15 @@ void ExportRun::Work() {
 
 void ExportRun::RunOperators() {
   const auto wants = [](const auto& format) { return !format->failed() && format->format().WantsOperators(); };
-  for (size_t i = 0; i < dumps_.size(); ++i) {
+  const bool runtime_apis = std::ranges::any_of(
+      formats_, [&](const auto& format) { return wants(format) && format->format().WantsRuntimeApis(); });
+  for (size_t i = 0; operators_ && i < dumps_.size(); ++i) {
     if (cancelled_ || std::ranges::none_of(formats_, wants)) return;
     operators::LoadReport loaded;
     const auto model = operators::LoadModel(
-        dumps_[i].reader(), dumps_[i].info(), [this](const Place& place) { return ClockOf(place); },
-        [this](uint64_t bytes) { return Progress(bytes); }, &loaded);
+        {dumps_[i].reader(), dumps_[i].info(), filter_, runtime_apis, [this](const Place& place) { return ClockOf(place); },
+         [this](uint64_t bytes) { return Progress(bytes); }},
+        &loaded);
     for (const DumpInfo::Problem& problem : loaded.problems) Problem(i, problem.file, problem.what, problem.broken);
     for (const operators::LoadReport::File& file : loaded.files) {
       ChannelReport channel;
@@ -321,10 +344,7 @@ void ExportRun::RunOperators() {
       channel.records = file.records;
       channel.bad_records = file.bad_records;
       channel.bad_bytes = file.bad_bytes;
-      MutexLock lock(report_mutex_);
-      report_.damaged |= file.bad_bytes > 0;
-      report_.input_bytes += file.bytes;
-      report_.channels.push_back(std::move(channel));
+      Add(i, std::move(channel));
     }
     if (model == nullptr || cancelled_) continue;
     for (const auto& format : formats_) {
@@ -370,12 +390,16 @@ Result<ExportReport> ExportRun::End() {
 Result<ExportReport> ExportRun::Run() {
   RETURN_IF_ERROR(MakeFilter());
   RETURN_IF_ERROR(OpenDumps());
+  // They belong to no channel that could be chosen.
+  operators_ = options_.channels.empty() &&
+               std::ranges::any_of(formats_, [](const auto& format) { return format->format().WantsOperators(); });
   for (size_t i = 0; i < dumps_.size(); ++i) MakeTasks(i);
   std::ranges::stable_sort(
       tasks_, [](const Task& a, const Task& b) { return a.task.file->bytes > b.task.file->bytes; });
   for (const Task& task : tasks_) total_bytes_ += task.task.file->bytes;
   RETURN_IF_ERROR(Begin());
   LookForStepParts();
+  LoadNames();
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < ThreadCount(options_.threads, tasks_.size()); ++i) {
     try {

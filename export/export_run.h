@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "export/engine.h"
 #include "export/fan_out.h"
+#include "export/operators/model.h"
 #include "export/step_parts.h"
 
 namespace profd::exporting {
@@ -39,6 +40,7 @@ class ExportRun {
   Status MakeFilter();
   void MakeTasks(size_t dump);
   void LookForStepParts();
+  void LoadNames();
   void AddTask(size_t dump, const Place& place, const DataFile& file);
   void AddLosses(size_t dump, size_t first_task);
   Status Begin();
@@ -48,6 +50,7 @@ class ExportRun {
   bool Progress(uint64_t bytes);
   // Of all dumps that have operator-level records; one after the other, since each takes memory.
   void RunOperators();
+  void Add(size_t dump, ChannelReport channel);
   Result<ExportReport> End();
   void Problem(size_t dump, const std::string& file, const std::string& what, bool broken);
 
@@ -62,8 +65,10 @@ class ExportRun {
   ExportPlan plan_;
   RowFilter filter_;
   std::vector<std::unique_ptr<StepPartFinder>> step_parts_;  // by dump; null: none
+  std::vector<std::shared_ptr<const operators::HostData>> names_;  // by dump, where a decoder wants them
   std::vector<Task> tasks_;  // largest first
   uint64_t total_bytes_ = 0;
+  bool operators_ = false;  // some format makes something of operator-level records
   size_t began_ = 0;  // formats_ up to here have begun
 
   std::atomic<size_t> next_task_{0};

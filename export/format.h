@@ -25,6 +25,7 @@ struct ExportPlan {
   TimeWindow window;
   Strings* strings = nullptr;
   bool gzip = false;  // Perfetto only
+  unsigned threads = 1;  // a format may use at a time for what is large
 };
 
 // One data file on its way through.
@@ -68,6 +69,8 @@ class Format {
   // Whether it makes something of operator-level records. Then it gets them, of each dump that has some, after all
   // sinks are gone; the model does not outlive the call.
   virtual bool WantsOperators() const { return false; }
+  // Whether it shows the runtime's API intervals one by one; else the model need not have them.
+  virtual bool WantsRuntimeApis() const { return false; }
   virtual Status TakeOperators(size_t /*dump*/, const operators::Model& /*model*/) { return Status::Ok(); }
   // After all sinks are gone; completes the files. Also called after errors, to clean up
   // (`complete` false): then unfinished files are removed.

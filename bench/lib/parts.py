@@ -11,6 +11,7 @@ import time
 import parts_activity
 import parts_delays
 import parts_export
+import parts_operators
 import parts_peers
 import parts_precision
 import parts_scale
@@ -274,6 +275,6 @@ def marks(build, args):
 
 PARTS = {"micro": micro, "marks": marks, "idle": idle, "device": device, "all": everything, "alloc": alloc,
          "scrape": scrape, "latency": latency, "host": host, "export": parts_export.export,
-         "ingest": parts_export.ingest, "peers": parts_peers.peers_part,
+         "operators": parts_operators.operators, "ingest": parts_export.ingest, "peers": parts_peers.peers_part,
          "precision": parts_precision.precision, "delays": parts_delays.delays,
          "fanout": parts_delays.fanout, "scale": parts_scale.scale, "activity": parts_activity.activity}

@@ -27,6 +27,7 @@ class Build:
         self.micro = os.path.join(self.folder, "bench", "profd_bench")
         self.ingest = os.path.join(self.folder, "bench", "ingest")
         self.make_dump = os.path.join(self.folder, "bench", "make_dump")
+        self.make_operators = os.path.join(self.folder, "bench", "make_operators")
         self.libprofd = os.path.join(self.folder, "lib", "libprofd.so.0")
         self.marks = os.path.join(self.folder, "bench", "profd_bench_marks")
 

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 
+#include "client/libprofd/detached_thread.h"
 #include "client/libprofd/library.h"
 
 namespace profd::lib {
@@ -71,17 +71,7 @@ Status Library::Start(Settings settings) {
     random_.seed(static_cast<unsigned>(::getpid()) ^
                  static_cast<unsigned>(Clock::now().time_since_epoch().count()));
   }
-  // The process's signals are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t detached;
-  ::pthread_attr_init(&detached);
-  ::pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-  pthread_t thread{};
-  const int error = ::pthread_create(&thread, &detached, &Library::ThreadMain, this);
-  ::pthread_attr_destroy(&detached);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int error = StartDetached(&Library::ThreadMain, this);
   thread_runs_ = error == 0;
   if (error != 0) return Status::FromErrno(error, "thread of libprofd");
   return Status::Ok();

@@ -2,10 +2,11 @@
 
 #include <cxxabi.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include <cstdlib>
 #include <utility>
+
+#include "client/libprofd/detached_thread.h"
 
 namespace profd::lib {
 namespace {
@@ -37,17 +38,7 @@ int PluginCollector::StartThread() {
   const bool first = g_collector.compare_exchange_strong(none, this);
   if (!first && none != this) return EBUSY;
   if (first && ::pthread_atfork(nullptr, nullptr, InForkedChild) != 0) return ENOMEM;
-  // The process's signals are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t detached;
-  ::pthread_attr_init(&detached);
-  ::pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-  pthread_t thread{};
-  const int error = ::pthread_create(&thread, &detached, &PluginCollector::ThreadMain, this);
-  ::pthread_attr_destroy(&detached);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int error = StartDetached(&PluginCollector::ThreadMain, this);
   running_ = error == 0;
   return error;
 }

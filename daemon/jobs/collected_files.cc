@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kChunk = 1 << 20;
 constexpr size_t kMaxPath = 256;
-// Room in the dump is asked for in steps, and for each file's line in the manifest.
+// Bytes of the dump's limit are reserved in steps, and for each file's line in the manifest.
 constexpr uint64_t kAhead = 4 << 20;
 constexpr uint64_t kListed = 512;
 // A thread that has not noticed the deadline by then is in a call that does not return.
@@ -195,10 +195,10 @@ class TreeCopy {
   // As long as the file is now: one that grows meanwhile must not keep us.
   Status CopyFile(int from, uint64_t bytes, const std::string& name, int to, const std::string& path) {
     RETURN_IF_ERROR(CheckVolume(to, bytes));
-    if (Status room = CheckLimits(bytes); !room.ok()) {
-      if (room.code() != StatusCode::kResourceExhausted) return room;
-      LeaveOut(path, room.message(), bytes);
-      if (refused_.ok()) refused_ = std::move(room);
+    if (Status reserved = CheckLimits(bytes); !reserved.ok()) {
+      if (reserved.code() != StatusCode::kResourceExhausted) return reserved;
+      LeaveOut(path, reserved.message(), bytes);
+      if (refused_.ok()) refused_ = std::move(reserved);
       return Status::Ok();
     }
     ProcessFile copied{path, 0, 0};

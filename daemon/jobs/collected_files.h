@@ -30,8 +30,8 @@ struct CopyLimits {
   uint64_t bytes = 0;
   uint64_t free_bytes = 20'000'000;  // that stay free on the volume of the copy
   int64_t until_steady_ns = 0;
-  // Asked for room in the dump before anything is written; kResourceExhausted refuses a file, other errors end it. May
-  // wait until then. Null: there is room.
+  // Reserves bytes of the dump's limit before a file is written; kResourceExhausted refuses the file, other errors end
+  // the copy. May wait until then. Null: no limit.
   std::function<Status(uint64_t bytes)> reserve = nullptr;
   // Set when what is still to come is not wanted any more.
   std::shared_ptr<const std::atomic<bool>> cancelled = nullptr;

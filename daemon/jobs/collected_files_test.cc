@@ -88,14 +88,14 @@ TEST_F(CollectedFilesTest, WhatIsCopiedIsListed) {
   EXPECT_EQ(copied.list[1].path, "b/data");
 }
 
-TEST_F(CollectedFilesTest, TheDumpIsAskedForRoom) {
+TEST_F(CollectedFilesTest, TheDumpSaysHowMuchItTakes) {
   Put("folder/large", std::string(5 << 20, 'x'));
   Put("folder/small", "small");
   Put("small", "small");
-  uint64_t room = 3 << 20;
-  limits_.reserve = [&room](uint64_t bytes) {
-    if (bytes > room) return ResourceExhausted("the dump may hold so much");
-    room -= bytes;
+  uint64_t left = 3 << 20;
+  limits_.reserve = [&left](uint64_t bytes) {
+    if (bytes > left) return ResourceExhausted("the dump may hold so much");
+    left -= bytes;
     return Status::Ok();
   };
   const CopiedFiles copied = Copy();
@@ -103,7 +103,7 @@ TEST_F(CollectedFilesTest, TheDumpIsAskedForRoom) {
   EXPECT_THAT(FilesBelow(to_.path()), ElementsAre("folder/small", "small")) << "what fits is copied";
   EXPECT_EQ(copied.left_out, 1u);
   EXPECT_EQ(copied.left_out_bytes, 5u << 20);
-  EXPECT_EQ(room + copied.reserved, 3u << 20);
+  EXPECT_EQ(left + copied.reserved, 3u << 20);
   EXPECT_GE(copied.reserved, copied.bytes);
   limits_.reserve = [](uint64_t) { return Unavailable("there is no dump"); };
   TempDir empty;

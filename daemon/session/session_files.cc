@@ -56,7 +56,7 @@ void SessionFiles::Take(const TrainingProcess& process, const attach::CollectorR
   Next();
 }
 
-// One at a time: each is told how much room is left, and has the disk to itself.
+// One at a time, so that they do not share what is left of the limit or the disk.
 void SessionFiles::Next() {
   if (copying_ || waiting_.empty()) return;
   copying_ = true;

@@ -20,6 +20,14 @@ struct SpooledRows {
   uint64_t rows = 0;
 };
 
+// Where the CSVs of one dump go.
+struct CsvTarget {
+  std::string dir;
+  std::string stamp;
+  uint64_t rows_per_file = 0;
+  std::vector<OutputFile>* files = nullptr;
+};
+
 struct CsvFileSpec {
   std::string dir;
   std::string_view name;

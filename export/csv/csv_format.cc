@@ -8,11 +8,12 @@
 #include <atomic>
 #include <cerrno>
 #include <set>
-#include <system_error>
 #include <thread>
 
 #include "base/mutex.h"
+#include "export/beside.h"
 #include "export/csv/csv_writer.h"
+#include "export/csv/operator_csv.h"
 #include "export/formats.h"
 
 namespace profd::exporting {
@@ -69,6 +70,12 @@ class CsvFormat : public Format {
       MutexLock lock(mutex_);
       parts_.resize(plan.dumps.size());
     }
+    std::set<std::string> names;
+    for (const DumpInfo* dump : plan.dumps) {
+      std::string name = dump->name;
+      for (int n = 2; !names.insert(name).second; ++n) name = dump->name + "_" + std::to_string(n);
+      folders_.push_back(name);
+    }
     auto spool = csv::Spool::Create(plan.out_dir);
     if (!spool.ok()) return spool.status();
     spool_ = std::move(*spool);
@@ -81,27 +88,31 @@ class CsvFormat : public Format {
   }
   Status TakeOperators(size_t dump, const operators::Model& model) override {
     const Place* host = plan_->dumps[dump]->Find(Place::Kind::kHost, -1);
-    auto csvs = csv::MakeOperatorCsvs(model, host == nullptr ? 0 : host->clock.begin_us * 1000, *spool_);
-    if (!csvs.ok()) return csvs.status();
+    std::vector<OutputFile> files;
+    auto target = TargetOf(dump);
+    if (!target.ok()) return target.status();
+    target->files = &files;
     csv::DumpParts parts;
-    parts.operators = std::move(*csvs);
+    const Status written = csv::WriteOperatorCsvs(model, host == nullptr ? 0 : host->clock.begin_us * 1000,
+                                                  plan_->threads, *target, &parts.operators);
+    made_.insert(made_.end(), files.begin(), files.end());
+    RETURN_IF_ERROR(written);
     Keep(dump, std::move(parts));
     return Status::Ok();
   }
   Status End(bool complete, std::vector<OutputFile>* files) override {
-    std::vector<OutputFile> made;
-    std::vector<std::string> dirs;
+    std::vector<OutputFile> made = std::move(made_);
     std::vector<csv::DumpParts> parts;
     {
       MutexLock lock(mutex_);
       parts.swap(parts_);
     }
-    Status status = complete ? WriteAll(&parts, &made, &dirs) : Status::Ok();
+    Status status = complete ? WriteAll(&parts, &made) : Status::Ok();
     parts.clear();  // they use the spool
     spool_.reset();
     if (!complete || !status.ok()) {
       for (const OutputFile& file : made) ::unlink(file.path.c_str());
-      for (const std::string& dir : dirs) ::rmdir(dir.c_str());
+      for (const std::string& dir : dirs_) ::rmdir(dir.c_str());
       return status;
     }
     files->insert(files->end(), made.begin(), made.end());
@@ -123,27 +134,25 @@ class CsvFormat : public Format {
     Status status;
   };
 
-  // Folders that are made on the way are named in `dirs`.
-  Result<std::vector<Job>> MakeJobs(std::vector<csv::DumpParts>* parts,
-                                    std::vector<std::string>* dirs) {
+  // Several dumps have a folder each, which is made when it is first needed.
+  Result<csv::CsvTarget> TargetOf(size_t dump) {
+    csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr};
+    if (plan_->dumps.size() == 1) return target;
+    target.dir += "/" + folders_[dump];
+    if (::mkdir(target.dir.c_str(), 0750) == 0) {
+      dirs_.push_back(target.dir);
+    } else if (errno != EEXIST) {
+      return Status::FromErrno(errno, "creating " + target.dir);
+    }
+    return target;
+  }
+  Result<std::vector<Job>> MakeJobs(std::vector<csv::DumpParts>* parts) {
     std::vector<Job> jobs;
-    std::set<std::string> names;
     for (size_t dump = 0; dump < parts->size(); ++dump) {
-      csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr};
-      if (parts->size() > 1) {
-        std::string name = plan_->dumps[dump]->name;
-        for (int n = 2; !names.insert(name).second; ++n) {
-          name = plan_->dumps[dump]->name + "_" + std::to_string(n);
-        }
-        target.dir += "/" + name;
-        if (::mkdir(target.dir.c_str(), 0750) == 0) {
-          dirs->push_back(target.dir);
-        } else if (errno != EEXIST) {
-          return Status::FromErrno(errno, "creating " + target.dir);
-        }
-      }
-      jobs.push_back({csv::WriteOthers, &(*parts)[dump], target, {}, {}});
-      jobs.push_back({csv::WriteModules, &(*parts)[dump], target, {}, {}});
+      const auto target = TargetOf(dump);
+      if (!target.ok()) return target.status();
+      jobs.push_back({csv::WriteOthers, &(*parts)[dump], *target, {}, {}});
+      jobs.push_back({csv::WriteModules, &(*parts)[dump], *target, {}, {}});
     }
     return jobs;
   }
@@ -156,21 +165,10 @@ class CsvFormat : public Format {
         job.status = job.write(job.parts, job.target);
       }
     };
-    std::vector<std::thread> threads;
-    size_t cores = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, jobs->size());
-    while (threads.size() + 1 < cores) {
-      try {
-        threads.emplace_back(work);
-      } catch (const std::system_error&) {
-        break;  // no more threads to be had: with those there are
-      }
-    }
-    work();
-    for (std::thread& thread : threads) thread.join();
+    RunBeside(std::clamp<size_t>(std::thread::hardware_concurrency(), 1, jobs->size()), [&](size_t) { work(); });
   }
-  Status WriteAll(std::vector<csv::DumpParts>* parts, std::vector<OutputFile>* files,
-                  std::vector<std::string>* dirs) {
-    auto jobs = MakeJobs(parts, dirs);
+  Status WriteAll(std::vector<csv::DumpParts>* parts, std::vector<OutputFile>* files) {
+    auto jobs = MakeJobs(parts);
     if (!jobs.ok()) return jobs.status();
     if (jobs->empty()) return Status::Ok();
     Run(&*jobs);
@@ -184,6 +182,9 @@ class CsvFormat : public Format {
 
   CsvLimits limits_;
   const ExportPlan* plan_ = nullptr;
+  std::vector<std::string> folders_;  // by dump
+  std::vector<std::string> dirs_;     // made
+  std::vector<OutputFile> made_;      // before the end
   std::unique_ptr<csv::Spool> spool_;
   Mutex mutex_;
   std::vector<csv::DumpParts> parts_ GUARDED_BY(mutex_);  // by dump

@@ -56,16 +56,7 @@ Status WriteSummary(const SummaryKind& kind, std::span<Summary* const> parts,
 }
 
 bool HasOperators(const DumpParts& parts, std::string_view name) {
-  return std::ranges::find(parts.operators, name, &OperatorCsv::name) != parts.operators.end();
-}
-
-Status WriteOperators(DumpParts* parts, const CsvTarget& target) {
-  for (OperatorCsv& csv : parts->operators) {
-    CsvFile file = Make(target, csv.name, csv.columns, csv.lines.rows(), false);
-    RETURN_IF_ERROR(csv.lines.WriteTo(&file));
-    RETURN_IF_ERROR(file.Close());
-  }
-  return Status::Ok();
+  return std::ranges::find(parts.operators, name) != parts.operators.end();
 }
 
 Status WriteSummaries(DumpParts* parts, const CsvTarget& target) {
@@ -243,7 +234,6 @@ Status WriteOthers(DumpParts* parts, const CsvTarget& target) {
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kNpuMem, "npu_mem", kNpuMemColumns, target));
   RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kUb, "ub", kUbColumns, target));
   RETURN_IF_ERROR(WriteActivity(parts, target));
-  RETURN_IF_ERROR(WriteOperators(parts, target));
   RETURN_IF_ERROR(WriteStepTrace(parts, target));
   RETURN_IF_ERROR(WriteMarks(parts, target));
   return WriteDurations(parts->durations, target);

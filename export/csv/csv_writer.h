@@ -4,10 +4,11 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "export/csv/event_rows.h"
-#include "export/csv/operator_csv.h"
+#include "export/csv/csv_file.h"
 #include "export/csv/part.h"
 #include "export/durations.h"
 #include "export/format.h"
@@ -24,17 +25,11 @@ struct DumpParts {
   std::array<std::vector<std::unique_ptr<Part>>, kTableCount> tables;
   std::vector<std::unique_ptr<StepTraceRows>> steps;
   std::vector<std::unique_ptr<MsprofTxRows>> marks;
-  std::vector<OperatorCsv> operators;  // take the place of summaries of the same name
+  std::vector<std::string_view> operators;  // CSVs that are there, in place of those of the same name
   DurationStats durations;
 };
 void Join(DumpParts* parts, DumpParts more);
 
-struct CsvTarget {
-  std::string dir;
-  std::string stamp;
-  uint64_t rows_per_file = 0;
-  std::vector<OutputFile>* files = nullptr;
-};
 // The parts are used up. The two share nothing: each may run on a thread of its own.
 Status WriteModules(DumpParts* parts, const CsvTarget& target);
 Status WriteOthers(DumpParts* parts, const CsvTarget& target);

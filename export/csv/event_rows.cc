@@ -93,6 +93,8 @@ class StepTracePrinter {
 };
 
 std::string_view TypeOf(const Event& event) {
+  constexpr std::string_view kRecorded[] = {"marker", "push/pop", "start/end", "marker_ex"};
+  if (event.recorded) return kRecorded[event.recorded->type];
   if (event.kind == EventKind::kMark) return "marker_ex";
   return event.kind == EventKind::kRange && !event.lane ? "push/pop" : "start/end";
 }
@@ -159,9 +161,18 @@ void MsprofTxRows::Take(const Event& event) {
   }
   std::string line;
   CsvRow row(line, *context_.place);
-  row.Int(event.pid).Int(event.tid).Text("N/A").Text(TypeOf(event)).Text("N/A").Text("N/A");
-  row.Time(event.t_ns).Time(Plus(event.t_ns, event.dur_ns)).Text("N/A").Text(event.name);
-  row.Text(event.domain.empty() ? "default" : event.domain).Text("N/A").End();
+  const bool plain = event.recorded && !event.recorded->is_ex;
+  const auto field = [&](uint64_t value) { plain ? row.Int(static_cast<int64_t>(value)) : row.Text("N/A"); };
+  const Event::Recorded recorded = event.recorded.value_or(Event::Recorded{});
+  row.Int(event.pid).Int(event.tid);
+  field(recorded.category);
+  row.Text(TypeOf(event));
+  field(recorded.payload_type);
+  field(recorded.payload);
+  row.Time(event.t_ns).Time(Plus(event.t_ns, event.dur_ns));
+  field(recorded.message_type);
+  row.Text(event.name).Text(plain ? "N/A" : event.domain.empty() ? "default" : event.domain);
+  row.Text("N/A").Text("N/A").End();  // on the device: its half of a mark is not read
   waiting_bytes_ += line.size();
   waiting_.emplace_back(event.t_ns, std::move(line));
   if (waiting_.size() >= kSorted || waiting_bytes_ >= kWaitingBytes) Sort();

@@ -22,7 +22,7 @@ inline constexpr std::string_view kDurationColumns =
     "Rank,Kind,Name,Count,Mean(us),P50(us),P99(us),Max(us)";
 inline constexpr std::string_view kMsprofTxColumns =
     "pid,tid,category,event_type,payload_type,payload_value,Start_time(us),End_time(us),"
-    "message_type,message,domain,mark_id";
+    "message_type,message,domain,Device Start_time(us),Device End_time(us)";
 
 // Iterations of a device's step trace, and its training steps after them.
 class StepTraceRows {

@@ -3,113 +3,70 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <map>
+#include <span>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <utility>
 
 #include "export/csv/csv_row.h"
+#include "export/operators/details.h"
+#include "export/csv/operator_parts.h"
+#include "export/csv/parallel_rows.h"
 #include "export/operators/numbers.h"
 
 namespace profd::exporting::csv {
 namespace {
 
 using operators::HostTask;
+using operators::kNotKnown;
 using operators::Model;
 using operators::PmuGroup;
 using operators::TaskRow;
 
-constexpr std::string_view kNone = "N/A";
-
-Place DevicePlace(int device) {
-  Place place;
-  place.kind = Place::Kind::kDevice;
-  place.device = device;
-  return place;
-}
-
-// As the analyser's C++ prints doubles: up to three decimals, none that are zero at the end.
-std::string ShortDecimal(double value) {
-  std::string text = fmt::format("{:.3f}", value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
+std::string Decimals(double value, int count) {
+  char text[400];  // of the largest double
+  return {text, std::to_chars(text, std::end(text), value, std::chars_format::fixed, count).ptr};
 }
 
 std::string Micros(int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
-// What an operator is called, once for each of its executions.
-struct OperatorRow {
-  const TaskRow* task = nullptr;
-  const HostTask* host = nullptr;
-  std::string device;  // as text: the order of rows
-  std::string start;
-  std::string core_type;
-  int64_t duration() const { return task->end_ns - task->start_ns; }
-};
-
-bool IsShown(const Model& model, const HostTask& task, const std::string& core_type) {
-  if (core_type == "WRITE_BACK" || core_type == "INVALID") return false;
-  if (core_type != "HCCL_AI_CPU" && core_type != "COMMUNICATION") return true;
-  return model.OperatorName(task).ends_with("AivKernel");
+// As texts, for the analyser sorts them as such: the same as by value where they have as many digits.
+bool IsTextLess(int64_t a, int64_t b) {
+  char texts[2][24];
+  char* ends[2];
+  const int64_t values[2] = {a, b};
+  for (size_t i = 0; i < 2; ++i) ends[i] = AppendInt(texts[i], values[i]);
+  return std::string_view(texts[0], ends[0]) < std::string_view(texts[1], ends[1]);
 }
 
 std::vector<OperatorRow> OperatorRows(const Model& model) {
   std::vector<OperatorRow> rows;
+  rows.reserve(model.rows.size());
   for (const TaskRow& task : model.rows) {
     const HostTask* host = model.HostOf(task);
-    if (host == nullptr || !host->compute) continue;
-    OperatorRow row{&task, host, fmt::to_string(task.device), Micros(task.start_ns), model.CoreType(*host)};
-    if (IsShown(model, *host, row.core_type)) rows.push_back(std::move(row));
+    if (host != nullptr && host->compute && operators::IsShown(model, *host, model.CoreType(*host))) {
+      rows.push_back({&task, nullptr});
+    }
   }
+  for (const operators::CommunicationOp& op : model.communication.ops) {
+    if (op.shown) rows.push_back({nullptr, &op});
+  }
+  constexpr int64_t kFirstOfAsManyDigits = 1'000'000'000'000'000'000;  // wall clock in ns, 2001 to 2286
   std::ranges::stable_sort(rows, [](const OperatorRow& a, const OperatorRow& b) {
-    return std::tie(a.device, a.start) < std::tie(b.device, b.start);
+    if (a.device() != b.device()) return IsTextLess(a.device(), b.device());
+    if (std::min(a.start_ns(), b.start_ns()) >= kFirstOfAsManyDigits) return a.start_ns() < b.start_ns();
+    return Micros(a.start_ns()) < Micros(b.start_ns());
   });
   return rows;
 }
 
-struct TensorTexts {
-  std::string shapes;
-  std::string types;
-  std::string formats;
-  size_t count = 0;
-
-  void Add(const operators::Tensor& tensor) {
-    if (count++ > 0) {
-      shapes += ';';
-      types += ';';
-      formats += ';';
-    }
-    for (size_t i = 0; i < std::size(tensor.shape) && tensor.shape[i] != 0; ++i) {
-      if (i > 0) shapes += ',';
-      shapes += fmt::to_string(tensor.shape[i]);
-    }
-    types += operators::DataTypeName(tensor.data_type);
-    formats += operators::FormatName(tensor.format);
-  }
-};
-
-// Input and output; of the operator that describes the launch: those of its name and first time.
-std::pair<TensorTexts, TensorTexts> TensorsOf(const Model& model, const HostTask& task) {
-  std::pair<TensorTexts, TensorTexts> texts;
-  const operators::Launch* launch = model.LaunchOf(task);
-  const operators::NodeRecord* node = model.NodeOf(task);
-  if (launch == nullptr || node == nullptr || !model.detailed) return texts;
-  const operators::TensorRecord* first = nullptr;
-  for (uint32_t i = launch->tensors_begin; i < launch->tensors_end; ++i) {
-    const operators::TensorRecord& record = model.host.tensor_records[i];
-    if (record.name != node->name || (first != nullptr && record.time != first->time)) continue;
-    if (first == nullptr) first = &record;
-    for (const operators::Tensor& tensor : model.host.tensors[record.tensors]) {
-      (tensor.output ? texts.second : texts.first).Add(tensor);
-    }
-  }
-  return texts;
-}
-
-void AddTensors(const TensorTexts& texts, bool any, CsvRow* row) {
+void AddTensors(const operators::TensorTexts& texts, bool any, CsvRow* row) {
   if (!any) {
-    row->Text(kNone).Text(kNone).Text(kNone);
+    row->Text(kNotKnown).Text(kNotKnown).Text(kNotKnown);
     return;
   }
   row->Text("\"" + texts.shapes + "\"").Text(texts.types).Text(texts.formats);
@@ -119,67 +76,55 @@ void AddBlocks(const HostTask& host, CsvRow* row) {
   if (host.has_blocks) {
     row->Int(host.blocks).Int(host.mix_blocks);
   } else {
-    row->Text(kNone).Text(kNone);
+    row->Text(kNotKnown).Text(kNotKnown);
   }
 }
 
-// Counters of one kind of core. Those of one that did not run are 0.
-void AddCore(const operators::PmuCore& core, const operators::RowPmu* counted, uint32_t blocks, double mhz,
-             CsvRow* row) {
-  const operators::PmuCounts counts = counted == nullptr ? operators::PmuCounts{} : counted->counts;
-  const double time = operators::PmuTime(counts, core.cores, counted == nullptr ? 0 : counted->mhz, blocks);
-  row->SqlText(SqlRound(time, 3)).Int(static_cast<int64_t>(counts.cycles));
-  for (const operators::PmuColumn& column : core.columns) {
-    const std::optional<double> value = operators::PmuValue(column, core, counts, time, mhz);
-    value ? row->SqlText(SqlRound(*value, 3)) : row->Text(kNone);
+void AddCore(const operators::CoreCounters& counted, double mhz, CsvRow* row) {
+  row->SqlText(SqlRound(counted.time_us, 3)).Int(static_cast<int64_t>(counted.counts.cycles));
+  for (const operators::PmuColumn& column : counted.core->columns) {
+    const std::optional<double> value =
+        operators::PmuValue(column, *counted.core, counted.counts, counted.time_us, mhz);
+    value ? row->SqlText(SqlRound(*value, 3)) : row->Text(kNotKnown);
   }
 }
 
 // `shown`: the columns there are; null: none.
 void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* shown, CsvRow* row) {
   if (shown == nullptr) return;
-  const auto setup = model.device_pmu.find(each.task->device);
-  if (each.task->pmu < 0 || setup == model.device_pmu.end()) {
+  const auto cores = each.task == nullptr ? std::nullopt
+                                          : operators::CountersOf(model, *each.task, *model.HostOf(*each.task));
+  if (!cores) {
     const size_t columns = 4 + shown->aic.columns.size() + shown->aiv.columns.size() + (shown->cube_utilization ? 1 : 0);
-    for (size_t i = 0; i < columns; ++i) row->Text(kNone);
+    for (size_t i = 0; i < columns; ++i) row->Text(kNotKnown);
     return;
   }
-  const operators::RowPmu* of_core[2] = {};  // cube, vector
-  for (const int32_t index : {each.task->pmu, each.task->other_pmu}) {
-    if (index < 0) continue;
-    const operators::RowPmu& counted = model.pmu[static_cast<size_t>(index)];
-    of_core[counted.vector_core ? 1 : 0] = &counted;
-  }
-  const operators::DevicePmu& device = setup->second;
-  const bool main_is_vector = model.pmu[static_cast<size_t>(each.task->pmu)].vector_core;
-  const uint32_t cube_blocks = main_is_vector ? each.host->mix_blocks : each.host->blocks;
-  const uint32_t vector_blocks = main_is_vector ? each.host->blocks : each.host->mix_blocks;
-  AddCore(device.group.aic, of_core[0], cube_blocks, device.mhz, row);
-  AddCore(device.group.aiv, of_core[1], vector_blocks, device.mhz, row);
+  const operators::DevicePmu& device = model.device_pmu.at(each.device());
+  for (const operators::CoreCounters& core : *cores) AddCore(core, device.mhz, row);
   if (!shown->cube_utilization) return;
   const double duration = static_cast<double>(each.duration()) / 1000;
   const double all = device.mhz * static_cast<double>(device.group.aic.cores);
-  const double cycles = of_core[0] == nullptr ? 0 : static_cast<double>(of_core[0]->counts.cycles);
-  row->Text(duration > 0 && all > 0 ? fmt::format("{:.3f}", cycles / all * 100 / duration) : "0");
+  const auto cycles = static_cast<double>(cores->front().counts.cycles);
+  row->Text(duration > 0 && all > 0 ? Decimals(cycles / all * 100 / duration, 3) : "0");
 }
 
 void AddOperator(const Model& model, const OperatorRow& each, const std::string& wait, const PmuGroup* shown,
                  std::string* out) {
-  const HostTask& host = *each.host;
+  const HostTask& host = *model.HostOf(*each.task);
   const operators::NodeRecord* node = model.detailed ? model.NodeOf(host) : nullptr;
   CsvRow row(*out, DevicePlace(each.task->device));
   row.Int(static_cast<int64_t>(host.model)).Int(each.task->task).Int(each.task->stream);
   row.Text(model.OperatorName(host)).Text(model.OperatorType(host));
-  row.Text(node == nullptr ? kNone : node->unaging ? "static" : "dynamic").Text(each.core_type);
+  row.Text(node == nullptr ? kNotKnown : node->unaging ? "static" : "dynamic").Text(model.CoreType(host));
   row.Time(each.task->start_ns).Micros(each.duration()).Text(wait);
   AddBlocks(host, &row);
-  row.Text(node == nullptr ? kNone : node->hf32 ? "YES" : "NO");
-  const auto [inputs, outputs] = TensorsOf(model, host);
+  row.Text(node == nullptr ? kNotKnown : node->hf32 ? "YES" : "NO");
+  const auto [inputs, outputs] = operators::TensorsOf(model, host);
   const bool any = inputs.count + outputs.count > 0;
   AddTensors(inputs, any, &row);
   AddTensors(outputs, any, &row);
   if (each.task->context == operators::kNoContext) {
-    row.Text(kNone);
+    row.Text(kNotKnown);
   } else {
     row.Int(each.task->context);
   }
@@ -187,56 +132,25 @@ void AddOperator(const Model& model, const OperatorRow& each, const std::string&
   row.End();
 }
 
-void AddSummary(const Model& model, std::span<const OperatorRow> rows, const PmuGroup* shown, SpooledText* lines) {
-  std::string wait = "0";
-  // As the analyser: in us since the epoch as doubles, which are 0.25 us apart.
-  const auto micros = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i > 0) {
-      const double between = micros(rows[i].task->start_ns) - micros(rows[i - 1].task->start_ns);
-      wait = fmt::format("{:.6f}", std::max(0.0, between - micros(rows[i - 1].duration())));
-    }
-    AddOperator(model, rows[i], wait, shown, &lines->text());
-    lines->Added(1);
-  }
+void AddCommunication(const Model& model, const OperatorRow& each, const std::string& wait, const PmuGroup* shown,
+                      std::string* out) {
+  const operators::CommunicationOp& op = *each.communication;
+  CsvRow row(*out, DevicePlace(op.device));
+  row.Int(static_cast<int64_t>(op.model)).Text(kNotKnown).Text(kNotKnown).Text(model.NameOf(op)).Text(model.TypeOf(op));
+  row.Text(kNotKnown).Text("COMMUNICATION").Time(op.start_ns).Micros(each.duration()).Text(wait).Int(0);
+  constexpr int kColumnsWithout = 9;  // mix blocks, HF32, tensors, context
+  for (int i = 0; i < kColumnsWithout; ++i) row.Text(kNotKnown);
+  AddCounters(model, each, shown, &row);
+  row.End();
 }
 
-struct Total {
-  uint64_t count = 0;
-  int64_t sum_ns = 0;
-  int64_t min_ns = INT64_MAX;
-  int64_t max_ns = 0;
-};
-
-void AddStatistic(const Model& model, std::span<const OperatorRow> rows, int64_t begin_ns, SpooledText* lines) {
-  using Key = std::tuple<int, std::string, std::string>;
-  std::map<Key, Total> totals;
-  std::map<int, int64_t> of_device;
-  for (const OperatorRow& row : rows) {
-    std::string type = model.OperatorType(*row.host);
-    if (row.task->start_ns <= begin_ns || type == kNone || row.core_type == kNone) continue;
-    if (row.core_type == "HCCL_AI_CPU" || row.core_type == "COMMUNICATION") continue;
-    Total& total = totals[{row.task->device, std::move(type), row.core_type}];
-    ++total.count;
-    total.sum_ns += row.duration();
-    total.min_ns = std::min(total.min_ns, row.duration());
-    total.max_ns = std::max(total.max_ns, row.duration());
-    of_device[row.task->device] += row.duration();
-  }
-  std::vector<std::pair<Key, Total>> sorted(totals.begin(), totals.end());
-  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second.sum_ns > b.second.sum_ns; });
-  const auto micros = [](double ns) { return ShortDecimal(ns / 1000); };
-  for (const auto& [key, total] : sorted) {
-    const auto& [device, type, core_type] = key;
-    const auto sum = static_cast<double>(total.sum_ns);
-    const int64_t all = of_device[device];
-    CsvRow row(lines->text(), DevicePlace(device));
-    row.Text(type).Text(core_type).Int(static_cast<int64_t>(total.count)).Text(micros(sum));
-    row.Text(micros(static_cast<double>(total.min_ns))).Text(micros(sum / static_cast<double>(total.count)));
-    row.Text(micros(static_cast<double>(total.max_ns)));
-    row.Text(ShortDecimal(all > 0 ? sum / static_cast<double>(all) * 100 : 0)).End();
-    lines->Added(1);
-  }
+// Between the end of the row before and the start. As the analyser: in us since the epoch as doubles, which are
+// 0.25 us apart.
+std::string WaitOf(std::span<const OperatorRow> rows, size_t at) {
+  if (at == 0) return "0";
+  const auto micros = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
+  const double between = micros(rows[at].start_ns()) - micros(rows[at - 1].start_ns());
+  return Decimals(std::max(0.0, between - micros(rows[at - 1].duration())), 6);
 }
 
 // Of tasks with contexts: where context 0 comes first, it stands for all of them.
@@ -258,32 +172,14 @@ std::vector<const TaskRow*> TimedTasks(const Model& model) {
   return rows;
 }
 
-void AddTaskTimes(const Model& model, SpooledText* lines) {
-  for (const TaskRow* task : TimedTasks(model)) {
-    const HostTask* host = model.HostOf(*task);
-    std::string type = host != nullptr && host->compute ? model.CoreType(*host) : std::string(kNone);
-    if (type == kNone) type = model.TaskType(*task);
-    CsvRow row(lines->text(), DevicePlace(task->device));
-    row.Text(host == nullptr || host->kernel == 0 ? std::string(kNone) : model.host.NameOf(host->kernel));
-    row.Text(type).Int(task->stream).Int(task->task).Micros(task->end_ns - task->start_ns);
-    row.Time(task->start_ns).Time(task->end_ns).End();
-    lines->Added(1);
-  }
-}
-
-void AddApis(const Model& model, SpooledText* lines) {
-  for (const auto& [key, total] : model.host.ApiTotals()) {
-    const auto& [name, level] = key;
-    const auto count = static_cast<double>(total.count);
-    const double mean = static_cast<double>(total.sum_ns) / count;
-    const double variance = std::max(0.0, total.sum_squares / count - mean * mean) / 1e6;
-    const auto micros = [](double ns) { return ShortDecimal(ns / 1000); };
-    CsvRow row(lines->text(), Place{});
-    row.Text(level).Text(name).Text(micros(static_cast<double>(total.sum_ns)));
-    row.Int(static_cast<int64_t>(total.count)).Text(micros(mean)).Text(micros(static_cast<double>(total.min_ns)));
-    row.Text(micros(static_cast<double>(total.max_ns))).Text(ShortDecimal(variance)).End();
-    lines->Added(1);
-  }
+void AddTaskTime(const Model& model, const TaskRow& task, std::string* out) {
+  const HostTask* host = model.HostOf(task);
+  std::string type = host != nullptr && host->compute ? model.CoreType(*host) : std::string(kNotKnown);
+  if (type == kNotKnown) type = model.TaskType(task);
+  CsvRow row(*out, DevicePlace(task.device));
+  row.Text(host == nullptr || host->kernel == 0 ? std::string(kNotKnown) : model.host.NameOf(host->kernel));
+  row.Text(type).Int(task.stream).Int(task.task).Micros(task.end_ns - task.start_ns);
+  row.Time(task.start_ns).Time(task.end_ns).End();
 }
 
 std::string CounterColumns(const PmuGroup* shown) {
@@ -296,32 +192,52 @@ std::string CounterColumns(const PmuGroup* shown) {
   return names;
 }
 
-}  // namespace
-
-Result<std::vector<OperatorCsv>> MakeOperatorCsvs(const Model& model, int64_t begin_ns, Spool& spool) {
-  std::vector<OperatorCsv> made;
-  const auto add = [&](std::string_view name, std::string columns) -> SpooledText* {
-    made.push_back({name, std::move(columns), SpooledText(spool)});
-    return &made.back().lines;
-  };
-  made.reserve(4);
-  const std::vector<OperatorRow> rows = OperatorRows(model);
+// op_summary, and what is counted over its rows.
+void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>* csvs) {
+  const auto rows = std::make_shared<const std::vector<OperatorRow>>(OperatorRows(model));
   // All devices are counted alike.
   const PmuGroup* shown = model.device_pmu.empty() ? nullptr : &model.device_pmu.begin()->second.group;
-  AddSummary(model, rows, shown,
-             add("op_summary",
-                 "Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),"
-                 "Task Wait Time(us),Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,Input Formats,"
-                 "Output Shapes,Output Data Types,Output Formats,Context ID" + CounterColumns(shown)));
-  AddStatistic(model, rows, begin_ns,
-               add("op_statistic",
-                   "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"));
-  AddTaskTimes(model, add("task_time",
-                          "kernel_name,kernel_type,stream_id,task_id,task_time(us),task_start(us),task_stop(us)"));
-  AddApis(model, add("api_statistic", "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance"));
-  for (OperatorCsv& csv : made) RETURN_IF_ERROR(csv.lines.Finish());
-  std::erase_if(made, [](const OperatorCsv& csv) { return csv.lines.rows() == 0; });
-  return made;
+  const auto add = [&model, rows, shown](size_t at, std::string* out) {
+    const auto add_row = (*rows)[at].communication != nullptr ? AddCommunication : AddOperator;
+    add_row(model, (*rows)[at], WaitOf(*rows, at), shown, out);
+  };
+  csvs->push_back({"op_summary",
+                   "Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),"
+                   "Task Wait Time(us),Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,Input Formats,"
+                   "Output Shapes,Output Data Types,Output Formats,Context ID" + CounterColumns(shown),
+                   rows->size(), add});
+  csvs->push_back(OperatorStatistic(model, *rows, begin_ns));
+  csvs->push_back(CommunicationStatistic(model, *rows));
+}
+
+OperatorCsv TaskTimes(const Model& model) {
+  const auto tasks = std::make_shared<const std::vector<const TaskRow*>>(TimedTasks(model));
+  return {"task_time", "kernel_name,kernel_type,stream_id,task_id,task_time(us),task_start(us),task_stop(us)",
+          tasks->size(), [&model, tasks](size_t at, std::string* out) { AddTaskTime(model, *(*tasks)[at], out); }};
+}
+
+}  // namespace
+
+OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines) {
+  const auto kept = std::make_shared<const std::vector<std::string>>(std::move(lines));
+  return {name, std::move(columns), kept->size(), [kept](size_t at, std::string* out) { *out += (*kept)[at]; }};
+}
+
+Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads, const CsvTarget& target,
+                         std::vector<std::string_view>* names) {
+  std::vector<OperatorCsv> csvs;
+  AddSummaries(model, begin_ns, &csvs);
+  csvs.push_back(TaskTimes(model));
+  csvs.push_back(ApiStatistic(model));
+  std::ranges::move(ResourceCsvs(model), std::back_inserter(csvs));
+  for (const OperatorCsv& csv : csvs) {
+    if (csv.rows == 0) continue;
+    CsvFile file({target.dir, csv.name, target.stamp, csv.columns, csv.rows, target.rows_per_file, false}, target.files);
+    RETURN_IF_ERROR(WriteRows(csv.rows, threads, csv.add, &file));
+    RETURN_IF_ERROR(file.Close());
+    names->push_back(csv.name);
+  }
+  return Status::Ok();
 }
 
 }  // namespace profd::exporting::csv

@@ -1,23 +1,18 @@
-// The vendor's CSVs of operators (operator-data c): op_summary, op_statistic, task_time, api_statistic.
+// The vendor's CSVs of operators (operator-data c) out of the joined records.
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "export/csv/spooled_text.h"
+#include "export/csv/csv_file.h"
 #include "export/operators/model.h"
 
 namespace profd::exporting::csv {
 
-struct OperatorCsv {
-  std::string_view name;
-  std::string columns;  // after Device_id
-  SpooledText lines;
-};
-
-// Those that have rows.
-Result<std::vector<OperatorCsv>> MakeOperatorCsvs(const operators::Model& model, int64_t begin_ns, Spool& spool);
+// Writes those that have rows, straight to their files, by so many threads; says which there are.
+Status WriteOperatorCsvs(const operators::Model& model, int64_t begin_ns, unsigned threads, const CsvTarget& target,
+                         std::vector<std::string_view>* names);
 
 }  // namespace profd::exporting::csv

@@ -281,13 +281,13 @@ TEST_F(RecordCsvTest, MarksAreSortedByTheirStart) {
   End();
   EXPECT_EQ(Csv("msprof_tx"),
             "Device_id,pid,tid,category,event_type,payload_type,payload_value,Start_time(us),"
-            "End_time(us),message_type,message,domain,mark_id\n"
+            "End_time(us),message_type,message,domain,Device Start_time(us),Device End_time(us)\n"
             "host,42,42,N/A,marker_ex,N/A,N/A,1767225600000001.000\t,1767225600000001.000\t,N/A,"
-            "begin,default,N/A\n"
+            "begin,default,N/A,N/A\n"
             "host,42,43,N/A,push/pop,N/A,N/A,1767225600000002.000\t,1767225600000003.500\t,N/A,"
-            "\"load, then run\",default,N/A\n"
+            "\"load, then run\",default,N/A,N/A\n"
             "host,42,43,N/A,start/end,N/A,N/A,1767225600000003.000\t,1767225600000004.500\t,N/A,"
-            "all-reduce,communication,N/A\n");
+            "all-reduce,communication,N/A,N/A\n");
   EXPECT_EQ(Csv("step_trace"), "");
 }
 

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 
 #include "base/bytes.h"
 #include "dump/mark_files.h"
+#include "export/decode/own_parts.h"
 #include "export/decode/step_trace.h"
 #include "export/decode/text_test_support.h"
 
@@ -27,6 +29,91 @@ TEST(Samples, OfEveryDevice) {
   EXPECT_EQ(run.rows[1].device, 7);
   EXPECT_EQ(run.strings.Text(run.rows[1].Int(1)), "mode=user,cpu=1");
   EXPECT_EQ(run.stats.bad_records, 4u);
+}
+
+// A record of additional.msproftx (operator-data a.2).
+struct TxRecord {
+  uint16_t kind = 0;
+  uint16_t segment = 0;
+  uint32_t thread = 7;
+  uint32_t category = 0;
+  uint32_t type = 0;
+  uint64_t payload = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint64_t mark = 0;
+  uint64_t domain = 0;
+  std::string message = {};
+
+  std::string Bytes() const {
+    std::string bytes(kTxRecordBytes, '\0');
+    const auto put = [&bytes](size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
+    put(0, uint16_t{0x5A5A});
+    put(24, kind);
+    put(26, segment);
+    put(36, uint32_t{42});
+    put(40, thread);
+    put(44, category);
+    put(48, type);
+    put(52, uint32_t{3});
+    put(56, payload);
+    put(64, start);
+    put(72, end);
+    put(80, mark);
+    put(88, domain);
+    put(96, uint32_t{1});
+    bytes.replace(100, message.size(), message);
+    return bytes;
+  }
+};
+
+TEST(TxRecords, MarksAndRanges) {
+  DecodeRun run("aging.additional.msproftx", Place::Kind::kHost);
+  run.Feed({TxRecord{.category = 5, .type = 0, .payload = 9, .start = 5100, .end = 5100, .message = "here"}.Bytes() +
+            TxRecord{.type = 1, .start = 5200, .end = 5300, .message = "inner"}.Bytes() +
+            TxRecord{.type = 4, .start = 5200, .end = 5300}.Bytes() +
+            TxRecord{.type = 1, .start = 5300, .end = 5200}.Bytes()});
+  ASSERT_EQ(run.events.size(), 2u);
+  const Event& mark = run.events[0];
+  EXPECT_EQ(mark.kind, EventKind::kMark);
+  EXPECT_EQ(mark.name, "here");
+  EXPECT_EQ(mark.pid, 42);
+  EXPECT_EQ(mark.tid, 7);
+  EXPECT_EQ(mark.recorded->category, 5u);
+  EXPECT_EQ(mark.recorded->payload, 9u);
+  EXPECT_EQ(mark.recorded->payload_type, 3u);
+  EXPECT_EQ(run.events[1].kind, EventKind::kRange);
+  EXPECT_EQ(run.events[1].dur_ns, 100);
+  EXPECT_FALSE(run.events[1].lane);
+  EXPECT_EQ(run.stats.records, 2u);
+  EXPECT_EQ(run.stats.bad_records, 2u);
+}
+
+TEST(TxRecords, RangesThatOverlapHaveLanesOfTheirOwn) {
+  DecodeRun run("unaging.additional.msproftx", Place::Kind::kHost);
+  run.Feed({TxRecord{.type = 2, .start = 5200, .end = 5300, .message = "b"}.Bytes() +
+            TxRecord{.type = 2, .start = 5100, .end = 5250, .message = "a"}.Bytes() +
+            TxRecord{.type = 2, .start = 5260, .end = 5400, .message = "c"}.Bytes()});
+  ASSERT_EQ(run.events.size(), 3u);
+  EXPECT_EQ(run.events[0].name, "a");
+  EXPECT_EQ(run.events[0].lane, 0);
+  EXPECT_EQ(run.events[1].lane, 1);
+  EXPECT_EQ(run.events[2].name, "c");
+  EXPECT_EQ(run.events[2].lane, 0);
+}
+
+TEST(TxRecords, LongTextsGoOnInOtherRecords) {
+  const std::string full(156, 'x');
+  DecodeRun run("aging.additional.msproftx", Place::Kind::kHost);
+  run.Feed({TxRecord{.kind = 1, .segment = 0, .type = 3, .start = 5100, .end = 5100, .mark = 8, .message = full}.Bytes() +
+            TxRecord{.kind = 1, .type = 3, .start = 5150, .end = 5150, .mark = 9, .message = "other"}.Bytes() +
+            TxRecord{.kind = 1, .segment = 1, .type = 3, .start = 5100, .end = 5100, .mark = 8, .message = "yz"}.Bytes() +
+            TxRecord{.kind = 1, .segment = 0, .type = 3, .start = 5200, .end = 5200, .mark = 10, .message = full}.Bytes()});
+  ASSERT_EQ(run.events.size(), 3u);
+  EXPECT_EQ(run.events[0].name, "other");
+  EXPECT_EQ(run.events[1].name, full + "yz");
+  EXPECT_EQ(run.events[1].recorded->mark, 8u);
+  EXPECT_EQ(run.events[2].name, full) << "nothing more of it came";
 }
 
 TEST(Marks, RangesNestPerThread) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "export/operators/sort_records.h"
+
 namespace profd::exporting::operators {
 namespace {
 
@@ -56,8 +58,8 @@ void NumberBatches(std::vector<Record>* records, const Flips& all_flips, Time ti
 
 template <class Record, class Time>
 void SortByStream(std::vector<Record>* records, Time time) {
-  std::ranges::stable_sort(*records, [time](const Record& a, const Record& b) {
-    return std::tuple(a.stream, a.*time) < std::tuple(b.stream, b.*time);
+  SortRecords(records, [time](const Record& a, const Record& b) {
+    return std::tie(a.stream, a.*time) < std::tie(b.stream, b.*time);
   });
 }
 
@@ -112,7 +114,6 @@ void DeviceTasks::FeedTsTrack(std::span<const std::byte> bytes) {
   constexpr uint8_t kFlip = 14;
   for (; bytes.size() >= kTsTrackRecordBytes; bytes = bytes.subspan(kTsTrackRecordBytes)) {
     const RecordView record(bytes);
-    ++records;
     if (record.U8(1) == kFlip) flips_[record.U16(16)].push_back({record.U64(8), record.U16(22)});
   }
 }
@@ -134,7 +135,6 @@ void DeviceTasks::FeedProfile(std::span<const std::byte> bytes) {
     PmuRecord made;
     made.stream = ids.stream;
     made.task = ids.task;
-    made.start = record.U64(112);
     made.end = record.U64(120);
     made.counts.cycles = record.U64(32);
     for (size_t i = 0; i < kPmuCounters; ++i) made.counts.counters[i] = record.U64(48 + 8 * i);

@@ -30,9 +30,9 @@ struct DeviceTask {
 
 // Counters of a task or context, or of one block of it.
 struct PmuRecord {
-  uint64_t start = 0;
   uint64_t end = 0;
   PmuCounts counts;
+  double mhz = 0;  // when it ended; of those that belong to a row
   uint32_t context = kNoContext;
   uint16_t stream = 0;
   uint16_t task = 0;
@@ -46,6 +46,9 @@ class DeviceTasks {
   // `wide_streams`: as the host's records say (HostData::wide_streams).
   explicit DeviceTasks(bool wide_streams) : wide_streams_(wide_streams) {}
 
+  // Memory for a file of so many bytes, which comes next.
+  void ExpectStars(uint64_t bytes) { tasks.reserve(tasks.size() + bytes / kStarsRecordBytes / 2); }
+  void ExpectProfile(uint64_t bytes) { pmu.reserve(pmu.size() + bytes / kProfileRecordBytes); }
   void FeedStars(std::span<const std::byte> records);
   void FeedProfile(std::span<const std::byte> records);
   void FeedTsTrack(std::span<const std::byte> records);
@@ -66,7 +69,7 @@ class DeviceTasks {
   };
   void TakeStars(const RecordView& record);
 
-  const bool wide_streams_;
+  bool wide_streams_;
   // Started, by stream, task and context.
   std::map<std::tuple<uint16_t, uint16_t, uint32_t>, DeviceTask> open_;
   std::map<uint16_t, std::vector<Flip>> flips_;  // by stream

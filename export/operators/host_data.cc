@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "export/operators/sort_records.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -28,6 +29,14 @@ constexpr KnownFile kFiles[] = {
     {"compact.task_track", HostFileKind::kTask, 64},
     {"compact.node_basic_info", HostFileKind::kNode, 64},
     {"compact.expand_stream_spec", HostFileKind::kStreamWidth, 64},
+    {"compact.capture_stream_info", HostFileKind::kCapture, 64},
+    {"compact.hccl_op_info", HostFileKind::kCommunicationOp, 64},
+    {"compact.memcpy_info", HostFileKind::kCopy, 64},
+    {"additional.hccl_info", HostFileKind::kCommunication, 256},
+    {"additional.task_memory_info", HostFileKind::kMemory, 256},
+    {"additional.memory_application", HostFileKind::kMemory, 256},  // of earlier releases
+    {"additional.static_op_mem", HostFileKind::kPlannedMemory, 256},
+    {"additional.graph_id_map", HostFileKind::kGraphName, 256},
     {"additional.tensor_info", HostFileKind::kTensors, 256},
     {"additional.context_id_info", HostFileKind::kContexts, 256},
     {"additional.hash_dic", HostFileKind::kHashes, 0},
@@ -76,6 +85,17 @@ void ApiTotal::Add(uint64_t ns) {
   max_ns = std::max(max_ns, ns);
 }
 
+void HostData::Expect(const HostFile& file, uint64_t bytes) {
+  const size_t more = file.record_bytes == 0 ? 0 : bytes / file.record_bytes;
+  switch (file.kind) {
+    case HostFileKind::kApi: apis.reserve(apis.size() + more); break;
+    case HostFileKind::kTask: tasks.reserve(tasks.size() + more); break;
+    case HostFileKind::kNode: nodes.reserve(nodes.size() + more); break;
+    case HostFileKind::kTensors: tensor_records.reserve(tensor_records.size() + more); break;
+    default: break;
+  }
+}
+
 void HostData::Feed(const HostFile& file, std::span<const std::byte> bytes) {
   if (file.record_bytes == 0) {
     return FeedLines(file.kind == HostFileKind::kTypes,
@@ -95,13 +115,22 @@ void HostData::Feed(const HostFile& file, std::span<const std::byte> bytes) {
       case HostFileKind::kTensors: FeedTensors(record); break;
       case HostFileKind::kContexts: FeedContexts(record); break;
       case HostFileKind::kStreamWidth: wide_streams = wide_streams || record.U8(24) == 1; break;
+      case HostFileKind::kCapture: FeedCapture(record); break;
+      case HostFileKind::kCommunication: communication.AddInfo(record); break;
+      case HostFileKind::kCommunicationOp: communication.AddOpInfo(record); break;
+      case HostFileKind::kCopy: communication.AddCopy(record); break;
+      case HostFileKind::kMemory: memory.AddMemory(record); break;
+      case HostFileKind::kPlannedMemory: memory.AddPlanned(record); break;
+      case HostFileKind::kGraphName: graphs_[record.U32(32)] = record.U64(24); break;
       default: break;
     }
   }
 }
 
 void HostData::FeedApi(const RecordView& record) {
+  constexpr uint32_t kDynamicEnable = 27;
   const HostHeader header(record);
+  dynamic = dynamic || header.type == kDynamicEnable;
   Api api{record.U64(16), record.U64(24), record.U64(32), header.thread, header.type, record.U32(12), header.level};
   if (api.end != kSingleEvent) return AddApi(api);
   const auto [other, first] =
@@ -118,12 +147,11 @@ void HostData::AddApi(const Api& api) {
     ++bad_records;
     return;
   }
-  if (clock_(api.end) < begin_ns_) {
-    early_.push_back(api);
-  } else {
-    Count(api);
-  }
-  if (api.level != kRuntimeLevel && api.end > api.begin) apis.push_back(api);
+  const bool early = clock_(api.end) < begin_ns_;
+  if (!early) Count(api);
+  if (api.level == kRuntimeLevel && !keeps_runtime_apis_) return;
+  apis.push_back(api);
+  apis.back().early = early;
 }
 
 void HostData::Count(const Api& api) {
@@ -149,16 +177,21 @@ void HostData::FeedTask(const RecordView& record) {
   task.device = record.U16(24);
   task.stream = record.U16(26);
   task.task = record.U16(28);
-  task.flip = record.U16(30);
+  task.batch = record.U16(30);
   task.has_blocks = record.U32(12) == kBodyWithBlocks;
   task.blocks = record.U16(48);
   task.mix_ratio = record.U8(52) & 7;
+  if (type != kFlip) task.batch = 0;
   (type == kFlip ? flips : tasks).push_back(task);
 }
 
 void HostData::FeedNode(const RecordView& record, bool unaging) {
   nodes.push_back({record.U64(16), record.U64(24), record.U64(36), record.U32(8), record.U32(32), record.U16(44),
                    record.U16(46), (record.U32(48) & 1) != 0, unaging});
+}
+
+void HostData::FeedCapture(const RecordView& record) {
+  captures.push_back({record.U64(16), record.U16(32), record.U16(26), record.U16(30), record.U16(24) != 0});
 }
 
 void HostData::FeedTensors(const RecordView& record) {
@@ -230,29 +263,62 @@ void HostData::FeedLines(bool types, std::string_view text) {
 }
 
 void HostData::Finish() {
-  std::ranges::sort(apis, [](const Api& a, const Api& b) {
-    return std::tuple(a.thread, a.begin, b.level) < std::tuple(b.thread, b.begin, a.level);
+  SortRecords(&apis, [](const Api& a, const Api& b) {
+    return std::tie(a.thread, a.begin, b.level) < std::tie(b.thread, b.begin, a.level);
   });
   const auto by_thread = [](const auto& a, const auto& b) {
     return std::tie(a.thread, a.time) < std::tie(b.thread, b.time);
   };
-  std::ranges::stable_sort(tasks, by_thread);
-  std::ranges::stable_sort(nodes, by_thread);
-  std::ranges::stable_sort(tensor_records, by_thread);
-  std::ranges::stable_sort(context_records, by_thread);
+  NumberBatches();
+  SortRecords(&tasks, by_thread);
+  SortRecords(&nodes, by_thread);
+  SortRecords(&tensor_records, by_thread);
+  SortRecords(&context_records, by_thread);
+  std::ranges::stable_sort(captures, {}, &CaptureRecord::time);
+  communication.Sort();
   std::vector<Api> loads;
   std::ranges::copy_if(apis, std::back_inserter(loads), [](const Api& api) {
     return api.level == kModelLevel && api.type == kModelLoad;
   });
-  for (const Api& api : early_) {
+  for (Api& api : apis) {
     const auto within = [&api](const Api& load) {
       return load.thread == api.thread && load.begin <= api.begin && api.end <= load.end;
     };
-    if (std::ranges::any_of(loads, within)) Count(api);
+    if (!api.early || std::ranges::none_of(loads, within)) continue;
+    api.early = false;
+    Count(api);
   }
-  early_.clear();
   known_tensors_.clear();
   known_contexts_.clear();
+}
+
+void HostData::NumberBatches() {
+  constexpr uint16_t kStreamDestroyed = 0xFFFF;
+  constexpr size_t kMostFlips = 65535;
+  using Stream = std::pair<uint16_t, uint16_t>;
+  std::map<Stream, std::vector<TaskRecord>> wraps;
+  for (const TaskRecord& flip : flips) wraps[{flip.device, flip.stream}].push_back(flip);
+  std::map<Stream, std::vector<TaskRecord*>> streams;
+  for (TaskRecord& task : tasks) {
+    if (wraps.contains({task.device, task.stream})) streams[{task.device, task.stream}].push_back(&task);
+  }
+  for (auto& [stream, of_stream] : streams) {
+    std::vector<TaskRecord>& of_wraps = wraps[stream];
+    if (of_wraps.size() > kMostFlips) continue;
+    std::ranges::stable_sort(of_wraps, {}, &TaskRecord::time);
+    std::ranges::stable_sort(of_stream, {}, &TaskRecord::time);
+    uint16_t batch = 0;
+    size_t next = 0;
+    for (size_t i = 0; i < of_stream.size(); ++i) {
+      for (; next < of_wraps.size() && of_stream[i]->time > of_wraps[next].time; ++next) {
+        ++batch;
+        if (of_wraps[next].batch == kStreamDestroyed) continue;
+        // Threads that raced for the wrap: ids below the flip's are of the new batch already.
+        for (size_t k = i; k > 0 && of_stream[k - 1]->task < of_wraps[next].task; --k) of_stream[k - 1]->batch = batch;
+      }
+      of_stream[i]->batch = batch;
+    }
+  }
 }
 
 std::map<std::pair<std::string, std::string>, ApiTotal> HostData::ApiTotals() const {
@@ -278,6 +344,11 @@ std::map<std::pair<std::string, std::string>, ApiTotal> HostData::ApiTotals() co
 std::string HostData::NameOf(uint64_t hash) const {
   const auto found = names_.find(hash);
   return found == names_.end() ? fmt::to_string(hash) : found->second;
+}
+
+std::string HostData::GraphName(uint32_t graph) const {
+  const auto found = graphs_.find(graph);
+  return found == graphs_.end() ? "N/A" : NameOf(found->second);
 }
 
 std::string HostData::TypeName(uint16_t level, uint32_t type) const {

@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "export/operators/communication_records.h"
+#include "export/operators/memory_records.h"
 #include "export/operators/records.h"
 
 namespace profd::exporting::operators {
@@ -25,6 +27,13 @@ enum class HostFileKind : uint8_t {
   kTensors,
   kContexts,
   kStreamWidth,
+  kCapture,
+  kCommunication,
+  kCommunicationOp,
+  kCopy,
+  kMemory,
+  kPlannedMemory,
+  kGraphName,
   kHashes,
   kTypes,
 };
@@ -47,6 +56,7 @@ struct Api {
   uint32_t type = 0;
   uint32_t request = 0;
   uint16_t level = 0;
+  bool early = false;  // ended before the collection began, not within a load of a model: for the tree only
 };
 
 // One put on a stream, or (flip) the wrap of a stream's task ids.
@@ -58,7 +68,7 @@ struct TaskRecord {
   uint16_t device = 0;
   uint16_t stream = 0;
   uint16_t task = 0;
-  uint16_t flip = 0;  // number of the flip; of flips only
+  uint16_t batch = 0;  // how often the stream's task ids have wrapped; of a flip its number
   uint16_t blocks = 0;
   uint8_t mix_ratio = 0;
   bool has_blocks = false;
@@ -98,6 +108,15 @@ struct ContextRecord {
   uint16_t level = 0;
 };
 
+// Tasks of a stream belong to a captured graph from then on.
+struct CaptureRecord {
+  uint64_t time = 0;
+  uint16_t device = 0;
+  uint16_t stream = 0;
+  uint16_t model = 0;
+  bool ended = false;
+};
+
 // All calls of one API together, in ns.
 struct ApiTotal {
   uint64_t count = 0;
@@ -110,31 +129,41 @@ struct ApiTotal {
 
 class HostData {
  public:
-  // Host counter to wall clock, ns. `begin_ns`: of the collection.
-  HostData(std::function<int64_t(uint64_t)> clock, int64_t begin_ns) : clock_(std::move(clock)), begin_ns_(begin_ns) {}
+  // Host counter to wall clock, ns. `begin_ns`: of the collection. The runtime's API intervals, a third of a process's
+  // records, are kept only where they are shown one by one.
+  HostData(std::function<int64_t(uint64_t)> clock, int64_t begin_ns, bool keeps_runtime_apis)
+      : clock_(std::move(clock)), begin_ns_(begin_ns), keeps_runtime_apis_(keeps_runtime_apis) {}
 
+  // Memory for a file of so many bytes, which comes next.
+  void Expect(const HostFile& file, uint64_t bytes);
   // Whole records or lines of one file; what makes no sense is counted. Files in any order.
   void Feed(const HostFile& file, std::span<const std::byte> bytes);
   // After the last file: sorts, and settles what has waited for other files.
   void Finish();
 
-  std::vector<Api> apis;  // of the levels that operators are found by: not of the runtime's
+  std::vector<Api> apis;  // by thread, begin and level, outer before inner; the index is the API's connection id
   std::vector<TaskRecord> tasks;
   std::vector<TaskRecord> flips;
   std::vector<NodeRecord> nodes;
   std::vector<TensorRecord> tensor_records;
   std::vector<ContextRecord> context_records;
+  CommunicationRecords communication;
+  MemoryRecords memory;
+  std::vector<CaptureRecord> captures;  // by time
   std::vector<std::vector<Tensor>> tensors;
   std::vector<std::vector<uint32_t>> contexts;
   bool wide_streams = false;  // ids above 2047 in use
+  bool dynamic = false;       // collecting was switched on and off while the process ran
   uint64_t records = 0;
   uint64_t bad_records = 0;
 
+  int64_t WallNs(uint64_t count) const { return clock_(count); }
   // By level and name, as in the CSV.
   std::map<std::pair<std::string, std::string>, ApiTotal> ApiTotals() const;
 
   // The number in decimal where the dictionary has no entry.
   std::string NameOf(uint64_t hash) const;
+  std::string GraphName(uint32_t graph) const;  // "N/A" where no record has it
   std::string TypeName(uint16_t level, uint32_t type) const;
   std::string ApiName(const Api& api) const;
 
@@ -142,20 +171,23 @@ class HostData {
   void FeedApi(const RecordView& record);
   void FeedTask(const RecordView& record);
   void FeedNode(const RecordView& record, bool unaging);
+  void FeedCapture(const RecordView& record);
   void FeedTensors(const RecordView& record);
   void FeedContexts(const RecordView& record);
   void FeedLines(bool types, std::string_view text);
   void AddApi(const Api& api);
+  void NumberBatches();
   void Count(const Api& api);
 
   std::function<int64_t(uint64_t)> clock_;
   int64_t begin_ns_;
+  bool keeps_runtime_apis_;
   std::unordered_map<uint64_t, std::string> names_;
+  std::unordered_map<uint32_t, uint64_t> graphs_;  // hash of the name
   std::map<std::pair<uint16_t, uint32_t>, std::string> types_;
   // Single events that wait for their other half.
   std::map<std::tuple<uint16_t, uint32_t, uint32_t, uint32_t, uint64_t>, uint64_t> events_;
   std::map<std::tuple<uint16_t, uint32_t, uint64_t>, ApiTotal> totals_;  // level, type, item where it names the API
-  std::vector<Api> early_;  // ended before the collection began: count only within a load of a model
   std::map<std::vector<uint32_t>, uint32_t> known_tensors_;
   std::map<std::vector<uint32_t>, uint32_t> known_contexts_;
 };

@@ -1,6 +1,7 @@
 #include "export/operators/host_tasks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string_view>
@@ -8,79 +9,10 @@
 #include <utility>
 
 #include "export/operators/numbers.h"
+#include "export/operators/thread_tree.h"
 
 namespace profd::exporting::operators {
 namespace {
-
-constexpr uint32_t kStreamDestroyed = 0xFFFF;
-constexpr size_t kMostFlips = 65535;
-
-// The intervals of one thread, outer before inner.
-class ThreadTree {
- public:
-  explicit ThreadTree(std::span<const Api> apis) {
-    std::map<uint16_t, const Api*> last;
-    std::vector<int32_t> open;
-    for (const Api& api : apis) {
-      const Api*& before = last[api.level];
-      // A node-level API always counts, others only where they do not touch the one before of their level.
-      if (api.level != kNodeLevel && api.level != kAclLevel && api.level != kModelLevel &&
-          api.level != kCommunicationLevel) {
-        continue;
-      }
-      if (api.level != kNodeLevel && before != nullptr && before->end >= api.begin) continue;
-      before = &api;
-      while (!open.empty() && Of(open.back()).end < api.end) open.pop_back();
-      parents_.push_back(open.empty() ? -1 : open.back());
-      apis_.push_back(&api);
-      open.push_back(static_cast<int32_t>(apis_.size()) - 1);
-      if (api.level == kNodeLevel) node_apis_.push_back(open.back());
-    }
-    launches_.resize(apis_.size());
-  }
-
-  const Api& Of(int32_t index) const { return *apis_[static_cast<size_t>(index)]; }
-  int32_t ParentOf(int32_t index) const { return parents_[static_cast<size_t>(index)]; }
-  Launch& LaunchOf(int32_t index) { return launches_[static_cast<size_t>(index)]; }
-
-  // The innermost with begin < time <= end; -1: none.
-  int32_t Find(uint64_t time) const {
-    auto after = std::ranges::lower_bound(apis_, time, {}, [](const Api* api) { return api->begin; });
-    auto at = static_cast<int32_t>(after - apis_.begin()) - 1;
-    while (at >= 0 && Of(at).end < time) at = ParentOf(at);
-    return at;
-  }
-  int32_t Above(int32_t index, uint16_t level) const {
-    while (index >= 0 && Of(index).level != level) index = ParentOf(index);
-    return index;
-  }
-
-  // Each record with the node-level API it belongs to; those between two belong to none. `to_inner`: the first inner
-  // one that contains the record gets it.
-  template <class Record, class Take>
-  void Attach(std::span<const Record> records, bool to_inner, Take take) {
-    size_t at = 0;
-    for (size_t i = 0; i < records.size(); ++i) {
-      const uint64_t time = records[i].time;
-      while (at < node_apis_.size() && Of(node_apis_[at]).end < time) ++at;
-      if (at == node_apis_.size()) return;
-      if (time <= Of(node_apis_[at]).begin) continue;
-      size_t owner = at;
-      for (size_t k = at + 1; to_inner && k < node_apis_.size() && Of(node_apis_[k]).begin <= time; ++k) {
-        if (time > Of(node_apis_[k]).end) continue;
-        owner = k;
-        break;
-      }
-      take(LaunchOf(node_apis_[owner]), i);
-    }
-  }
-
- private:
-  std::vector<const Api*> apis_;
-  std::vector<int32_t> parents_;
-  std::vector<int32_t> node_apis_;
-  std::vector<Launch> launches_;  // of the node-level ones
-};
 
 // Those of `thread` in what is sorted by thread.
 template <class Record>
@@ -94,36 +26,79 @@ std::span<const Record> Part(const std::vector<Record>& records, std::pair<size_
   return std::span(records).subspan(range.first, range.second - range.first);
 }
 
-void AttachRecords(const HostData& data, uint32_t thread, ThreadTree* tree) {
+// Grows [begin, end) to hold `at`; those of one owner lie together.
+void Grow(uint32_t* begin, uint32_t* end, size_t at) {
+  if (*begin == *end) *begin = static_cast<uint32_t>(at);
+  *end = static_cast<uint32_t>(at) + 1;
+}
+
+// Launches of a thread, one per node-level API, at the end of `launches`.
+void AddLaunches(const HostData& data, uint32_t thread, const ThreadTree& tree, std::vector<Launch>* launches) {
+  const size_t first = launches->size();
+  for (const int32_t node : tree.nodes()) launches->push_back({.item = tree.Of(node).item});
+  const std::span<Launch> made = std::span(*launches).subspan(first);
   const auto nodes = OfThread(data.nodes, thread);
-  tree->Attach(Part(data.nodes, nodes), true, [&](Launch& launch, size_t i) {
-    const auto node = static_cast<int64_t>(nodes.first + i);
-    if (launch.node < 0) launch.first_name = data.nodes[nodes.first + i].name;
-    launch.node = node;
+  tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
+    if (made[owner].node < 0) made[owner].first_name = data.nodes[nodes.first + i].name;
+    made[owner].node = static_cast<int32_t>(nodes.first + i);
   });
-  const auto grow = [](uint32_t* begin, uint32_t* end, size_t at) {
-    if (*begin == *end) *begin = static_cast<uint32_t>(at);
-    *end = static_cast<uint32_t>(at) + 1;
-  };
   const auto tensors = OfThread(data.tensor_records, thread);
-  tree->Attach(Part(data.tensor_records, tensors), false, [&](Launch& launch, size_t i) {
-    grow(&launch.tensors_begin, &launch.tensors_end, tensors.first + i);
+  tree.Attach(tree.nodes(), Part(data.tensor_records, tensors), false, [&](size_t owner, size_t i) {
+    Grow(&made[owner].tensors_begin, &made[owner].tensors_end, tensors.first + i);
   });
   const auto contexts = OfThread(data.context_records, thread);
-  tree->Attach(Part(data.context_records, contexts), false, [&](Launch& launch, size_t i) {
+  tree.Attach(tree.nodes(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
     if (data.context_records[contexts.first + i].level != kNodeLevel) return;
-    grow(&launch.contexts_begin, &launch.contexts_end, contexts.first + i);
+    Grow(&made[owner].contexts_begin, &made[owner].contexts_end, contexts.first + i);
   });
+}
+
+// What the records of a thread say of communication, by the ordinals of its intervals. Empty where there is none.
+struct ThreadCommunication {
+  std::vector<CommunicationLaunch> launches;  // of nodes
+  std::vector<CommunicationHostTask> tasks;   // of communication APIs: infos and contexts
+  std::vector<int32_t> numbers;               // of launches that have tasks; -1: not yet
+};
+
+ThreadCommunication CommunicationOf(const HostData& data, uint32_t thread, const ThreadTree& tree) {
+  ThreadCommunication made;
+  if (tree.communication().empty()) return made;
+  made.launches.resize(tree.nodes().size());
+  made.numbers.resize(tree.nodes().size(), -1);
+  made.tasks.resize(tree.communication().size());
+  const auto nodes = OfThread(data.nodes, thread);
+  tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
+    if (made.launches[owner].node < 0) made.launches[owner].node = static_cast<int32_t>(nodes.first + i);
+  });
+  const auto op_infos = OfThread(data.communication.op_infos, thread);
+  tree.Attach(tree.nodes(), Part(data.communication.op_infos, op_infos), false, [&](size_t owner, size_t i) {
+    CommunicationLaunch& launch = made.launches[owner];
+    if (launch.op_info < 0) launch.op_info = static_cast<int32_t>(op_infos.first + i);
+  });
+  const auto contexts = OfThread(data.context_records, thread);
+  tree.Attach(tree.communication(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
+    const ContextRecord& record = data.context_records[contexts.first + i];
+    const std::vector<uint32_t>& ids = data.contexts[record.contexts];
+    if (record.level != kCommunicationLevel || ids.size() != 2) return;  // the first and the last
+    made.tasks[owner].first_context = ids[0];
+    made.tasks[owner].last_context = ids[1];
+  });
+  const auto infos = OfThread(data.communication.infos, thread);
+  tree.Attach(tree.communication(), Part(data.communication.infos, infos), false, [&](size_t owner, size_t i) {
+    Grow(&made.tasks[owner].infos_begin, &made.tasks[owner].infos_end, infos.first + i);
+  });
+  return made;
 }
 
 class Builder {
  public:
-  Builder(const HostData& data, bool detailed) : data_(data), detailed_(detailed) {}
+  Builder(const HostData& data, bool detailed) : data_(data), detailed_(detailed) {
+    for (const CaptureRecord& capture : data.captures) captures_[{capture.device, capture.stream}].push_back(capture);
+  }
 
   HostTasks Build() {
-    std::vector<TaskRecord> tasks = data_.tasks;
-    NumberBatches(data_, &tasks);
-    std::ranges::stable_sort(tasks, {}, &TaskRecord::thread);
+    const std::vector<TaskRecord>& tasks = data_.tasks;
+    made_.tasks.reserve(tasks.size());
     for (size_t begin = 0; begin < tasks.size();) {
       const uint32_t thread = tasks[begin].thread;
       size_t end = begin;
@@ -136,10 +111,10 @@ class Builder {
 
  private:
   void OneThread(uint32_t thread, std::span<const TaskRecord> tasks) {
-    const auto apis = OfThread(data_.apis, thread);
-    ThreadTree tree(Part(data_.apis, apis));
-    AttachRecords(data_, thread, &tree);
-    std::map<int32_t, int32_t> numbers;  // of launches, by the index of their API
+    const ThreadTree tree(Part(data_.apis, OfThread(data_.apis, thread)));
+    const size_t first_launch = made_.launches.size();
+    AddLaunches(data_, thread, tree, &made_.launches);
+    ThreadCommunication of_thread = CommunicationOf(data_, thread, tree);
     for (const TaskRecord& record : tasks) {
       HostTask task;
       task.time = record.time;
@@ -148,32 +123,61 @@ class Builder {
       task.device = record.device;
       task.stream = record.stream;
       task.task = record.task;
-      task.batch = record.flip;
+      task.batch = record.batch;
       const int32_t api = tree.Find(record.time);
       const int32_t node = tree.Above(api, kNodeLevel);
-      task.communication = tree.Above(api, kCommunicationLevel) >= 0;
-      if (const int32_t model = tree.Above(api, kModelLevel); model >= 0) {
-        task.model = tree.Of(model).item;
-        task.request = tree.Of(model).request;
-      }
+      const int32_t communication = tree.Above(api, kCommunicationLevel);
+      if (communication >= 0) task.communication = IndexOf(tree, communication);
+      FindModel(tree, api, &task);
       const int32_t connected = node >= 0 ? node : api;
-      if (connected >= 0) task.connection = connections_ + connected;
-      if (node >= 0) task.launch = NumberOf(tree, node, &numbers);
+      if (connected >= 0) task.connection = IndexOf(tree, connected);
+      if (node >= 0) task.launch = static_cast<int32_t>(first_launch + tree.OrdinalOf(node));
+      if (const CopyInfo* copy = data_.communication.CopyOf(thread, record.time)) {
+        task.copy = static_cast<int32_t>(copy - data_.communication.copies.data());
+      }
       Blocks(record, &task);
       Classify(&task);
+      if (communication >= 0) AddCommunication(tree, communication, task, &of_thread);
       Place(task);
     }
-    connections_ += static_cast<int64_t>(apis.second - apis.first);
   }
 
-  int32_t NumberOf(ThreadTree& tree, int32_t node, std::map<int32_t, int32_t>* numbers) {
-    const auto [found, is_new] = numbers->try_emplace(node, static_cast<int32_t>(made_.launches.size()));
-    if (is_new) {
-      Launch launch = tree.LaunchOf(node);
-      launch.item = tree.Of(node).item;
-      made_.launches.push_back(launch);
+  int32_t IndexOf(const ThreadTree& tree, int32_t api) const {
+    return static_cast<int32_t>(&tree.Of(api) - data_.apis.data());
+  }
+
+  void AddCommunication(const ThreadTree& tree, int32_t api, const HostTask& task, ThreadCommunication* of_thread) {
+    const int32_t node = tree.Above(api, kNodeLevel);
+    if (node < 0) return;  // of no operation
+    const size_t ordinal = tree.OrdinalOf(node);
+    int32_t& number = of_thread->numbers[ordinal];
+    if (number < 0) {
+      number = static_cast<int32_t>(made_.communication_launches.size());
+      made_.communication_launches.push_back(of_thread->launches[ordinal]);
+      made_.communication_launches.back().api = IndexOf(tree, node);
     }
-    return found->second;
+    CommunicationHostTask made = of_thread->tasks[tree.OrdinalOf(api)];
+    made.model = task.model;
+    made.api = IndexOf(tree, api);
+    made.launch = number;
+    made.device = task.device;
+    made.stream = task.stream;
+    made.task = task.task;
+    made.batch = task.batch;
+    made_.communication.push_back(made);
+  }
+
+  // Of the model-level API around it, else of the graph that its stream was captured for.
+  void FindModel(const ThreadTree& tree, int32_t api, HostTask* task) const {
+    if (const int32_t model = tree.Above(api, kModelLevel); model >= 0) {
+      task->model = tree.Of(model).item;
+      task->request = tree.Of(model).request;
+      return;
+    }
+    const auto captured = captures_.find({task->device, task->stream});
+    if (captured == captures_.end()) return;
+    const auto after = std::ranges::upper_bound(captured->second, task->time, {}, &CaptureRecord::time);
+    if (after != captured->second.begin() && !std::prev(after)->ended) task->model = std::prev(after)->model;
   }
 
   void Blocks(const TaskRecord& record, HostTask* task) const {
@@ -190,7 +194,7 @@ class Builder {
 
   const NodeRecord* NodeOf(const HostTask& task) const {
     if (task.launch < 0) return nullptr;
-    const int64_t node = made_.launches[static_cast<size_t>(task.launch)].node;
+    const int32_t node = made_.launches[static_cast<size_t>(task.launch)].node;
     return node < 0 ? nullptr : &data_.nodes[static_cast<size_t>(node)];
   }
 
@@ -200,7 +204,7 @@ class Builder {
     if (task->launch >= 0) {
       const Launch& launch = made_.launches[static_cast<size_t>(task->launch)];
       const bool operation = std::string_view(type).starts_with("KERNEL") || type == "STARS_COMMON" ||
-                             (fusion && !task->communication);
+                             (fusion && task->communication < 0);
       if (operation && !data_.NameOf(launch.item).starts_with("Lccl")) {
         const NodeRecord* node = NodeOf(*task);
         // The marker of a whole FFTS+ graph is no operator, and without a description there is none.
@@ -208,7 +212,7 @@ class Builder {
         return;
       }
     }
-    task->compute = task->kernel != 0 && !task->communication && CoreOfKernel(type) >= 0;
+    task->compute = task->kernel != 0 && task->communication < 0 && CoreOfKernel(type) >= 0;
   }
 
   // A task with context ids is as many, and one more for the task around them.
@@ -242,39 +246,11 @@ class Builder {
 
   const HostData& data_;
   const bool detailed_;
+  std::map<std::pair<uint16_t, uint16_t>, std::vector<CaptureRecord>> captures_;  // by device and stream
   HostTasks made_;
-  int64_t connections_ = 0;
 };
 
 }  // namespace
-
-void NumberBatches(const HostData& data, std::vector<TaskRecord>* tasks) {
-  using Stream = std::pair<uint16_t, uint16_t>;
-  std::map<Stream, std::vector<TaskRecord>> flips;
-  for (const TaskRecord& flip : data.flips) flips[{flip.device, flip.stream}].push_back(flip);
-  for (auto& [stream, of_stream] : flips) std::ranges::stable_sort(of_stream, {}, &TaskRecord::time);
-  std::map<Stream, std::vector<TaskRecord*>> streams;
-  for (TaskRecord& task : *tasks) {
-    task.flip = 0;  // from here on: its batch
-    if (flips.contains({task.device, task.stream})) streams[{task.device, task.stream}].push_back(&task);
-  }
-  for (auto& [stream, of_stream] : streams) {
-    const std::vector<TaskRecord>& wraps = flips[stream];
-    if (wraps.size() > kMostFlips) continue;
-    std::ranges::stable_sort(of_stream, {}, &TaskRecord::time);
-    uint16_t batch = 0;
-    size_t next = 0;
-    for (size_t i = 0; i < of_stream.size(); ++i) {
-      for (; next < wraps.size() && of_stream[i]->time > wraps[next].time; ++next) {
-        ++batch;
-        if (wraps[next].flip == kStreamDestroyed) continue;
-        // Threads that raced for the wrap: ids below the flip's are of the new batch already.
-        for (size_t k = i; k > 0 && of_stream[k - 1]->task < wraps[next].task; --k) of_stream[k - 1]->flip = batch;
-      }
-      of_stream[i]->flip = batch;
-    }
-  }
-}
 
 HostTasks BuildHostTasks(const HostData& data, bool detailed) { return Builder(data, detailed).Build(); }
 

@@ -6,51 +6,53 @@
 #include <cstdint>
 #include <vector>
 
+#include "export/operators/communication.h"
 #include "export/operators/host_data.h"
 
 namespace profd::exporting::operators {
 
-// One node-level API with tasks.
+// One node-level API.
 struct Launch {
-  uint64_t item = 0;         // hash of the API's item
-  uint64_t first_name = 0;   // of the first node record; 0: none
-  int64_t node = -1;         // index of HostData::nodes: the last one; -1: none
+  uint64_t item = 0;           // hash of the API's item
+  uint64_t first_name = 0;     // of the first node record; 0: none
+  int32_t node = -1;           // index of HostData::nodes: the last one; -1: none
   uint32_t tensors_begin = 0;  // of HostData::tensor_records
   uint32_t tensors_end = 0;
   uint32_t contexts_begin = 0;  // of HostData::context_records
   uint32_t contexts_end = 0;
 };
 
+// One per task of a process: its size is what an export's memory is made of.
 struct HostTask {
   uint64_t time = 0;
   uint64_t kernel = 0;
   uint64_t model = kNoModel;
-  int64_t connection = -1;  // equal where the launching API is the same; -1: none
-  int32_t launch = -1;      // index of HostTasks::launches
-  uint32_t type = 0;        // of the runtime
+  int32_t connection = -1;     // index of HostData::apis: the launch, else the innermost around it; -1: none
+  int32_t communication = -1;  // of the same: the communication API around it; -1: none
+  int32_t launch = -1;         // index of HostTasks::launches
+  int32_t copy = -1;           // of CommunicationRecords::copies; -1: none
+  uint32_t type = 0;           // of the runtime
   uint32_t request = 0xFFFFFFFF;
   uint32_t context = kNoContext;
+  uint32_t mix_blocks = 0;
+  uint16_t blocks = 0;
   uint16_t device = 0;
   uint16_t stream = 0;
   uint16_t task = 0;
   uint16_t batch = 0;
-  uint32_t blocks = 0;
-  uint32_t mix_blocks = 0;
   bool has_blocks = false;
-  bool compute = false;        // has a row among the operators
-  bool communication = false;  // below a communication API
+  bool compute = false;  // has a row among the operators
 };
 
 struct HostTasks {
   std::vector<Launch> launches;
   std::vector<HostTask> tasks;
+  std::vector<CommunicationLaunch> communication_launches;
+  std::vector<CommunicationHostTask> communication;
 };
 
 // `detailed`: level 1 and more (sample.json prof_level): operators are described by node records. Where they are not
 // (level 0), they have the name of the launch, or of the first node record, only.
 HostTasks BuildHostTasks(const HostData& data, bool detailed);
-
-// The batch of each task: how often its stream's 16-bit task ids have wrapped.
-void NumberBatches(const HostData& data, std::vector<TaskRecord>* tasks_with_batch_in_flip);
 
 }  // namespace profd::exporting::operators

@@ -1,10 +1,12 @@
 // Which counters belong to which execution of a task (operator-data b.3).
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "export/operators/model.h"
+#include "export/operators/sort_records.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -33,13 +35,10 @@ PmuCounts SumBlocks(const std::vector<PmuRecord>& blocks, const PmuRecord& main,
   return sum;
 }
 
-template <class Record>
-std::vector<Record> SortedByKey(const std::vector<Record>& records) {
-  std::vector<Record> sorted = records;
-  std::ranges::stable_sort(sorted, [](const Record& a, const Record& b) {
+void SortByKey(std::vector<PmuRecord>* records) {
+  SortRecords(records, [](const PmuRecord& a, const PmuRecord& b) {
     return std::tuple(KeyOf(a), a.end) < std::tuple(KeyOf(b), b.end);
   });
-  return sorted;
 }
 
 }  // namespace
@@ -49,40 +48,47 @@ double DevicePmu::MhzAt(uint64_t count) const {
   return after == clock.begin() ? mhz : std::prev(after)->second;
 }
 
-void Model::JoinPmu(int device, const DeviceTasks& ran, DevicePmu setup) {
-  const std::vector<PmuRecord> counters = SortedByKey(ran.pmu);
-  const std::vector<PmuRecord> blocks = SortedByKey(ran.block_pmu);
-  std::vector<size_t> order(joined_tasks_.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, [this](size_t a, size_t b) {
-    const DeviceTask& left = joined_tasks_[a];
-    const DeviceTask& right = joined_tasks_[b];
+void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup) {
+  SortByKey(&ran.pmu);
+  SortByKey(&ran.block_pmu);
+  std::vector<uint32_t> order(joined.size());  // of the rows
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) {
+    const DeviceTask& left = ran.tasks[joined[a]];
+    const DeviceTask& right = ran.tasks[joined[b]];
     return std::tuple(KeyOf(left), left.start) < std::tuple(KeyOf(right), right.start);
   });
-  size_t next = 0;
-  for (const size_t at : order) {
-    const DeviceTask& task = joined_tasks_[at];
+  // The device's records become the model's; those of no row stay, they are few.
+  const size_t first_pmu = pmu.size();
+  if (pmu.empty()) {
+    pmu = std::move(ran.pmu);
+  } else {
+    pmu.insert(pmu.end(), ran.pmu.begin(), ran.pmu.end());
+  }
+  const size_t end_pmu = pmu.size();
+  size_t next = first_pmu;
+  for (const uint32_t at : order) {
+    const DeviceTask& task = ran.tasks[joined[at]];
     const auto before = [&](const PmuRecord& one) {
       return KeyOf(one) < KeyOf(task) || (KeyOf(one) == KeyOf(task) && one.end < task.start);
     };
-    while (next < counters.size() && before(counters[next])) ++next;
-    if (next == counters.size()) break;
-    const PmuRecord& found = counters[next];
+    while (next < end_pmu && before(pmu[next])) ++next;
+    if (next == end_pmu) break;
+    PmuRecord& found = pmu[next];
     if (KeyOf(found) != KeyOf(task) || found.end > task.end) continue;
-    ++next;
-    TaskRow& row = rows[joined_from_ + at];
-    const double mhz = setup.MhzAt(found.end);
-    row.pmu = static_cast<int32_t>(pmu.size());
-    pmu.push_back({found.counts, mhz, found.vector_core});
+    TaskRow& row = rows[first_row + at];
+    found.mhz = setup.MhzAt(found.end);
+    row.pmu = static_cast<int32_t>(next++);
     const HostTask* host_task = HostOf(row);
     if (host_task == nullptr || (found.sub_type != kMixAic && found.sub_type != kMixAiv)) continue;
     bool any = false;
-    const PmuCounts other = SumBlocks(blocks, found, task, host_task->mix_blocks, &any);
+    PmuRecord other = found;
+    other.counts = SumBlocks(ran.block_pmu, found, task, host_task->mix_blocks, &any);
+    other.vector_core = !found.vector_core;
     if (!any) continue;
     row.other_pmu = static_cast<int32_t>(pmu.size());
-    pmu.push_back({other, mhz, !found.vector_core});
+    pmu.push_back(other);
   }
-  device_pmu.insert_or_assign(device, std::move(setup));
 }
 
 }  // namespace profd::exporting::operators

@@ -9,6 +9,8 @@
 
 #include "driver/abi/channels.h"
 #include "driver/records/lpm.h"
+#include "export/beside.h"
+#include "export/fan_out.h"
 #include "export/file_feeder.h"
 #include "export/operators/model.h"
 
@@ -17,6 +19,7 @@ namespace {
 
 constexpr std::string_view kStars = "stars_soc.data";
 constexpr std::string_view kTsTrack = "ts_track.data";
+constexpr std::string_view kCpu = "aicpu.data";
 constexpr std::string_view kProfile = "ffts_profile.data";
 
 // Passes on what it is fed.
@@ -30,11 +33,11 @@ class Pipe : public Decoder {
   std::function<void(std::span<const std::byte>)> take_;
 };
 
+// Reads the files of one place; one thread.
 class Loader {
  public:
-  Loader(const DumpReader& reader, const std::function<bool(uint64_t)>& progress,
-         LoadReport* report)
-      : reader_(reader), progress_(progress), report_(report) {}
+  Loader(const DumpReader& reader, const std::function<bool(uint64_t)>& progress)
+      : reader_(reader), progress_(progress) {}
 
   // `counts`: of `records` and `bad_records`, what the reader of the file has counted so far.
   template <class Counts>
@@ -45,11 +48,11 @@ class Loader {
     FileFeeder feeder(reader_, record_bytes, &buffer_, progress_);
     Pipe pipe(std::move(take));
     feeder.Run(file, &pipe);
-    report_->problems.insert(report_->problems.end(), feeder.problems().begin(), feeder.problems().end());
+    report_.problems.insert(report_.problems.end(), feeder.problems().begin(), feeder.problems().end());
     LoadReport::File read{&place, &file, feeder.bytes(), counts.records - records, counts.bad_records - bad, 0};
     read.bad_bytes = read.bad_records * record_bytes + feeder.bad_bytes();
     if (feeder.bad_bytes() > 0) ++read.bad_records;
-    report_->files.push_back(read);
+    report_.files.push_back(read);
   }
   // A file that a decoder of its own reads as well, and reports on.
   void Peek(const DataFile& file, size_t record_bytes, std::function<void(std::span<const std::byte>)> take) {
@@ -57,14 +60,18 @@ class Loader {
     Pipe pipe(std::move(take));
     feeder.Run(file, &pipe);
   }
-  void Problem(const Place& place, const DataFile& file, std::string what) {
-    report_->problems.push_back({place.dir + "/data/" + file.base, std::move(what), true});
+  void Problem(const Place& place, const DataFile& file, std::string what, bool broken) {
+    report_.problems.push_back({place.dir + "/data/" + file.base, std::move(what), broken});
+  }
+  void AddTo(LoadReport* report) const {
+    report->files.insert(report->files.end(), report_.files.begin(), report_.files.end());
+    report->problems.insert(report->problems.end(), report_.problems.begin(), report_.problems.end());
   }
 
  private:
   const DumpReader& reader_;
   const std::function<bool(uint64_t)>& progress_;
-  LoadReport* report_;
+  LoadReport report_;
   std::vector<std::byte> buffer_;
 };
 
@@ -72,11 +79,24 @@ void ReadHost(Loader& loader, const Place& place, Model* model) {
   for (const DataFile& file : place.files) {
     const std::optional<HostFile> known = HostFileOf(file.base);
     if (!known) continue;
+    model->host.Expect(*known, file.bytes);
     loader.Read(place, file, known->record_bytes, model->host,
                 [&](std::span<const std::byte> bytes) { model->host.Feed(*known, bytes); });
   }
   model->host.Finish();
   model->host_tasks = BuildHostTasks(model->host, model->detailed);
+  model->host.tasks = {};  // of no more use
+}
+
+// The devices' records are packed by it.
+bool HasWideStreams(Loader& loader, const Place& host) {
+  HostData seen([](uint64_t) { return 0; }, 0, false);
+  for (const DataFile& file : host.files) {
+    const std::optional<HostFile> known = HostFileOf(file.base);
+    if (!known || known->kind != HostFileKind::kStreamWidth) continue;
+    loader.Peek(file, known->record_bytes, [&](std::span<const std::byte> bytes) { seen.Feed(*known, bytes); });
+  }
+  return seen.wide_streams;
 }
 
 using Frequencies = std::vector<std::pair<uint64_t, double>>;  // count of the device, MHz
@@ -112,36 +132,59 @@ DevicePmu SetUp(const Place& place, Frequencies frequencies) {
   return made;
 }
 
-void ReadDevice(Loader& loader, const Place& place, const ClockMap& clock, Model* model) {
-  DeviceTasks ran(model->host.wide_streams);
-  const DataFile* stars = nullptr;
+// What one device has recorded.
+struct Device {
+  Device(const Place& its_place, bool wide_streams) : place(&its_place), ran(wide_streams) {}
+  const Place* place;
+  DeviceTasks ran;
+  CpuRecords cpu;
+  const DataFile* stars = nullptr;  // null: no tasks
   Frequencies frequencies;
-  for (const DataFile& file : place.files) {
+};
+
+void ReadDevice(Loader& loader, Device* device) {
+  DeviceTasks& ran = device->ran;
+  for (const DataFile& file : device->place->files) {
     if (file.base == kStars) {
-      stars = &file;
-      loader.Read(place, file, kStarsRecordBytes, ran, [&](std::span<const std::byte> bytes) { ran.FeedStars(bytes); });
+      device->stars = &file;
+      ran.ExpectStars(file.bytes);
+      loader.Read(*device->place, file, kStarsRecordBytes, ran,
+                  [&](std::span<const std::byte> bytes) { ran.FeedStars(bytes); });
     } else if (file.base == kTsTrack) {
-      loader.Read(place, file, kTsTrackRecordBytes, ran,
-                  [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
-    } else if (file.base == kProfile && IsOperatorFile(place, file.base)) {
-      loader.Read(place, file, kProfileRecordBytes, ran,
+      loader.Peek(file, kTsTrackRecordBytes, [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
+    } else if (file.base == kProfile && IsOperatorFile(*device->place, file.base)) {
+      ran.ExpectProfile(file.bytes);
+      loader.Read(*device->place, file, kProfileRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedProfile(bytes); });
+    } else if (file.base == kCpu) {
+      loader.Read(*device->place, file, kCpuRecordBytes, device->cpu,
+                  [&](std::span<const std::byte> bytes) { device->cpu.Feed(bytes); });
     } else if (file.base == abi::kLpInfoFile || file.base == records::kLpmFormat.file) {
-      ReadFrequencies(loader, file, &frequencies);
+      ReadFrequencies(loader, file, &device->frequencies);
     }
   }
-  if (stars == nullptr) return;
-  ran.Finish();
+  if (device->stars != nullptr) ran.Finish();
+}
+
+void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* model) {
+  if (device.cpu.records > 0) {
+    model->cpu[device.place->device] = {std::move(device.cpu), [clock](uint64_t count) { return clock.DeviceTask(count); },
+                                        [clock](uint64_t ns) { return clock.HostNs(static_cast<int64_t>(ns)); }};
+  }
+  if (device.stars == nullptr) return;
   const uint64_t ambiguous = model->ambiguous;
-  model->Join(place.device, ran, [&clock](uint64_t count) { return clock.DeviceTask(count); },
-              clock.facts().begin_us * 1000);
-  if (!ran.pmu.empty()) model->JoinPmu(place.device, ran, SetUp(place, std::move(frequencies)));
-  if (ran.unpaired > 0) {
-    loader.Problem(place, *stars, fmt::format("{} tasks without their start or end", ran.unpaired));
+  const uint64_t unpaired = device.ran.unpaired;
+  model->Join(device.place->device, std::move(device.ran), [&clock](uint64_t count) { return clock.DeviceTask(count); },
+              clock.facts().begin_us * 1000, SetUp(*device.place, std::move(device.frequencies)));
+  // Those that ran when the collection began or ended, too.
+  if (unpaired > 0) {
+    loader.Problem(*device.place, *device.stars, fmt::format("{} tasks without their start or end: skipped", unpaired),
+                   false);
   }
   if (model->ambiguous > ambiguous) {
-    loader.Problem(place, *stars, fmt::format("{} tasks with the ids of several launches are left out",
-                                              model->ambiguous - ambiguous));
+    loader.Problem(*device.place, *device.stars,
+                   fmt::format("{} tasks with the ids of several launches are left out", model->ambiguous - ambiguous),
+                   true);
   }
 }
 
@@ -151,28 +194,53 @@ bool IsOperatorFile(const Place& place, std::string_view base) {
   if (place.kind == Place::Kind::kHost) return HostFileOf(base).has_value();
   // Sampled counters are a channel's.
   return place.kind == Place::Kind::kDevice &&
-         (base == kStars || (base == kProfile && place.aicore_mode == "task-based"));
+         (base == kStars || base == kCpu || (base == kProfile && place.aicore_mode == "task-based"));
 }
 
-std::unique_ptr<Model> LoadModel(const DumpReader& reader, const DumpInfo& info,
-                                 const std::function<ClockMap(const Place&)>& clock_of,
-                                 const std::function<bool(uint64_t)>& progress,
-                                 LoadReport* report) {
+std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpInfo& info) {
   const Place* host = info.Find(Place::Kind::kHost, -1);
+  if (host == nullptr) return nullptr;
+  const std::function<bool(uint64_t)> on = [](uint64_t) { return true; };
+  Loader loader(reader, on);
+  auto names = std::make_shared<HostData>([](uint64_t) { return 0; }, 0, false);
+  for (const DataFile& file : host->files) {
+    const std::optional<HostFile> known = HostFileOf(file.base);
+    if (!known || known->kind != HostFileKind::kHashes) continue;
+    loader.Peek(file, known->record_bytes, [&](std::span<const std::byte> bytes) { names->Feed(*known, bytes); });
+  }
+  return names;
+}
+
+std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
+  const Place* host = order.info.Find(Place::Kind::kHost, -1);
   if (host == nullptr) return nullptr;
   const auto has_records = [](const Place& place) {
     return std::ranges::any_of(place.files, [&](const DataFile& file) { return IsOperatorFile(place, file.base); });
   };
-  if (std::ranges::none_of(info.places, has_records)) return nullptr;
-  const ClockMap clock = clock_of(*host);
-  auto model = std::make_unique<Model>([clock](uint64_t count) { return clock.HostRecord(count); },
-                                       clock.facts().begin_us * 1000,
-                                       host->prof_level != "l0" && host->prof_level != "level0");
-  Loader loader(reader, progress, report);
-  ReadHost(loader, *host, model.get());
-  for (const Place& place : info.places) {
-    if (place.kind == Place::Kind::kDevice) ReadDevice(loader, place, clock_of(place), model.get());
+  if (std::ranges::none_of(order.info.places, has_records)) return nullptr;
+  const ClockMap clock = order.clock_of(*host);
+  HostData records([clock](uint64_t count) { return clock.HostRecord(count); }, clock.facts().begin_us * 1000,
+                   order.runtime_apis);
+  auto model = std::make_unique<Model>(std::move(records), host->prof_level != "l0" && host->prof_level != "level0");
+  Loader host_loader(order.reader, order.progress);
+  Loader device_loader(order.reader, order.progress);
+  const bool wide_streams = HasWideStreams(host_loader, *host);
+  std::vector<Device> devices;
+  for (const Place& place : order.info.places) {
+    if (place.kind != Place::Kind::kDevice || !order.filter.HasDevice(place.device)) continue;
+    devices.emplace_back(place, wide_streams);
   }
+  RunBeside(2, [&](size_t part) {
+    if (part == 0) return ReadHost(host_loader, *host, model.get());
+    for (Device& device : devices) ReadDevice(device_loader, &device);
+  });
+  for (Device& device : devices) {
+    const ClockMap device_clock = order.clock_of(*device.place);
+    JoinDevice(device_loader, device_clock, std::move(device), model.get());
+  }
+  host_loader.AddTo(report);
+  device_loader.AddTo(report);
+  model->KeepOnly(order.filter.window);
   return model;
 }
 

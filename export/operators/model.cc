@@ -1,38 +1,62 @@
 #include "export/operators/model.h"
 
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <unordered_map>
 #include <utility>
 
+#include "export/batch.h"
 #include "export/operators/numbers.h"
 
 namespace profd::exporting::operators {
 namespace {
 
-constexpr int32_t kAmbiguous = -2;
-constexpr char kNone[] = "N/A";
 
-uint64_t KeyOf(uint16_t stream, uint16_t batch, uint16_t task, uint32_t context) {
-  return uint64_t{stream} << 48 | uint64_t{batch} << 32 | uint64_t{task} << 16 | (context & 0xFFFF);
+template <class Task>
+uint64_t JoinKey(const Task& task) {
+  return uint64_t{task.stream} << 48 | uint64_t{task.batch} << 32 | uint64_t{task.task} << 16 | (task.context & 0xFFFF);
 }
+
+// The tasks of one device by their keys; sorted pairs, a hash table of them would take thrice the memory.
+class HostKeys {
+ public:
+  static constexpr int32_t kNone = -1;
+  static constexpr int32_t kAmbiguous = -2;
+
+  HostKeys(const std::vector<HostTask>& tasks, int device) {
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      if (tasks[i].device == device) keys_.emplace_back(JoinKey(tasks[i]), static_cast<int32_t>(i));
+    }
+    std::ranges::sort(keys_);
+  }
+  int32_t Find(uint64_t key) const {
+    const auto found = std::ranges::lower_bound(keys_, key, {}, &std::pair<uint64_t, int32_t>::first);
+    if (found == keys_.end() || found->first != key) return kNone;
+    const auto next = std::next(found);
+    return next != keys_.end() && next->first == key ? kAmbiguous : found->second;
+  }
+
+ private:
+  std::vector<std::pair<uint64_t, int32_t>> keys_;
+};
 
 }  // namespace
 
-const std::map<std::pair<uint16_t, uint64_t>, int32_t>& Model::ByKey() {
-  if (!by_key_.empty()) return by_key_;
-  for (size_t i = 0; i < host_tasks.tasks.size(); ++i) {
-    const HostTask& task = host_tasks.tasks[i];
-    const std::pair key(task.device, KeyOf(task.stream, task.batch, task.task, task.context));
-    const auto [known, is_new] = by_key_.try_emplace(key, static_cast<int32_t>(i));
-    if (!is_new) known->second = kAmbiguous;
+void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns,
+                 DevicePmu setup) {
+  const HostKeys by_key(host_tasks.tasks, device);
+  // Where collecting was switched on while a graph ran, the first execution of its tasks is not whole.
+  std::unordered_map<uint64_t, uint32_t> executions;
+  if (host.dynamic) {
+    for (const DeviceTask& task : ran.tasks) ++executions[JoinKey(task)];
   }
-  return by_key_;
-}
-
-void Model::Join(int device, const DeviceTasks& ran, const std::function<int64_t(uint64_t)>& clock,
-                 int64_t begin_ns) {
-  const auto& by_key = ByKey();
-  joined_from_ = rows.size();
-  joined_tasks_.clear();
-  for (const DeviceTask& task : ran.tasks) {
+  const size_t first_row = rows.size();
+  rows.reserve(first_row + ran.tasks.size());
+  std::vector<uint32_t> joined;
+  joined.reserve(ran.tasks.size());
+  for (size_t i = 0; i < ran.tasks.size(); ++i) {
+    const DeviceTask& task = ran.tasks[i];
     TaskRow row;
     row.end_ns = clock(task.end);
     if (row.end_ns < begin_ns) continue;
@@ -43,19 +67,29 @@ void Model::Join(int device, const DeviceTasks& ran, const std::function<int64_t
     row.batch = task.batch;
     row.context = task.context;
     row.type = task.type;
-    const auto found = by_key.find(
-        {static_cast<uint16_t>(device), KeyOf(task.stream, task.batch, task.task, task.context)});
-    if (found != by_key.end() && found->second == kAmbiguous) {
+    row.host = by_key.Find(JoinKey(task));
+    if (row.host == HostKeys::kAmbiguous) {
       ++ambiguous;
       continue;
     }
-    if (found != by_key.end()) row.host = found->second;
+    if (host.dynamic && row.host >= 0 && std::exchange(executions[JoinKey(task)], 1) > 1) continue;
     rows.push_back(row);
-    joined_tasks_.push_back(task);
+    joined.push_back(static_cast<uint32_t>(i));
   }
+  AddCommunication(device, std::span(rows).subspan(first_row), begin_ns);
+  if (ran.pmu.empty()) return;
+  JoinPmu(std::move(ran), joined, first_row, setup);
+  device_pmu.insert_or_assign(device, std::move(setup));
+}
+
+void Model::KeepOnly(const TimeWindow& window) {
+  std::erase_if(rows, [&window](const TaskRow& row) { return !window.Has(row.start_ns); });
+  std::erase_if(communication.tasks, [&window](const CommunicationTask& task) { return !window.Has(task.start_ns); });
+  for (CommunicationOp& op : communication.ops) op.shown = op.shown && window.Has(op.start_ns);
 }
 
 std::string Model::OperatorName(const HostTask& task) const {
+  if (task.communication >= 0) return host.NameOf(host.apis[static_cast<size_t>(task.communication)].item);
   const Launch* launch = LaunchOf(task);
   if (launch == nullptr) return host.NameOf(task.kernel);
   if (const NodeRecord* node = NodeOf(task); node != nullptr && detailed) return host.NameOf(node->name);
@@ -63,22 +97,22 @@ std::string Model::OperatorName(const HostTask& task) const {
 }
 
 std::string Model::OperatorType(const HostTask& task) const {
-  if (!detailed) return kNone;
+  if (!detailed) return kNotKnown;
   const NodeRecord* node = NodeOf(task);
   return node == nullptr ? host.NameOf(task.kernel) : host.NameOf(node->type);
 }
 
 std::string Model::CoreType(const HostTask& task) const {
-  if (!detailed) return kNone;
+  if (!detailed) return kNotKnown;
   const std::string runtime = RuntimeTypeName(host, task.type);
   const NodeRecord* node = NodeOf(task);
   int core = CoreOfKernel(runtime);
-  if (task.communication && runtime == "KERNEL_AICPU") return "HCCL_AI_CPU";
-  if (task.communication && runtime == "KERNEL_AICORE") return "COMMUNICATION";
+  if (task.communication >= 0 && runtime == "KERNEL_AICPU") return "HCCL_AI_CPU";
+  if (task.communication >= 0 && runtime == "KERNEL_AICORE") return "COMMUNICATION";
   if (node != nullptr) {
     core = static_cast<int>(node->core_type);
     // A kernel of an AI CPU that no communication call has made.
-    if (core == static_cast<int>(kCommunicationCore) && runtime == "KERNEL_AICPU" && !task.communication) core = 1;
+    if (core == static_cast<int>(kCommunicationCore) && runtime == "KERNEL_AICPU" && task.communication < 0) core = 1;
   }
   const std::string_view name = core < 0 ? std::string_view() : CoreTypeName(static_cast<uint32_t>(core));
   return name.empty() ? runtime : std::string(name);

@@ -6,13 +6,20 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "dump/reader.h"
 #include "export/dump_info.h"
+#include "export/operators/cpu_records.h"
 #include "export/operators/device_tasks.h"
 #include "export/operators/host_tasks.h"
+
+namespace profd::exporting {
+struct RowFilter;
+struct TimeWindow;
+}
 
 namespace profd::exporting::operators {
 
@@ -39,23 +46,21 @@ struct DevicePmu {
   double MhzAt(uint64_t count) const;
 };
 
-// Counters of a row.
-struct RowPmu {
-  PmuCounts counts;
-  double mhz = 0;  // when it ended
-  bool vector_core = false;
+// What the AI CPU of one device reports.
+struct DeviceCpu {
+  CpuRecords records;
+  std::function<int64_t(uint64_t)> clock;      // count of the device to wall clock, ns
+  std::function<int64_t(uint64_t)> monotonic;  // the host's monotonic clock, the same
 };
 
 class Model {
  public:
-  // `clock`: of the host place.
-  Model(std::function<int64_t(uint64_t)> host_clock, int64_t begin_ns, bool has_details)
-      : host(std::move(host_clock), begin_ns), detailed(has_details) {}
+  explicit Model(HostData records, bool has_details) : host(std::move(records)), detailed(has_details) {}
 
-  // Takes the tasks of one device. `clock`: its counter to wall clock; those that ended before `begin_ns` are left out.
-  void Join(int device, const DeviceTasks& ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns);
-  // After it, for the same device.
-  void JoinPmu(int device, const DeviceTasks& ran, DevicePmu setup);
+  // Takes the tasks of one device, and their counters where there are some. `clock`: its counter to wall clock; those
+  // that ended before `begin_ns` are left out.
+  void Join(int device, DeviceTasks ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns,
+            DevicePmu setup);
 
   const HostTask* HostOf(const TaskRow& row) const {
     return row.host < 0 ? nullptr : &host_tasks.tasks[static_cast<size_t>(row.host)];
@@ -67,6 +72,29 @@ class Model {
     const Launch* launch = LaunchOf(task);
     return launch == nullptr || launch->node < 0 ? nullptr : &host.nodes[static_cast<size_t>(launch->node)];
   }
+  const CommunicationLaunch& LaunchOf(const CommunicationOp& op) const {
+    return host_tasks.communication_launches[static_cast<size_t>(op.launch)];
+  }
+  const CommunicationOpInfo* InfoOf(const CommunicationOp& op) const {
+    const int32_t info = LaunchOf(op).op_info;
+    return info < 0 ? nullptr : &host.communication.op_infos[static_cast<size_t>(info)];
+  }
+  const CommunicationInfo* InfoOf(const CommunicationTask& task) const {
+    return task.info < 0 ? nullptr : &host.communication.infos[static_cast<size_t>(task.info)];
+  }
+  const CommunicationHostTask& HostOf(const CommunicationTask& task) const {
+    return host_tasks.communication[static_cast<size_t>(task.host)];
+  }
+  const CopyInfo* CopyOf(const HostTask& task) const {
+    return task.copy < 0 ? nullptr : &host.communication.copies[static_cast<size_t>(task.copy)];
+  }
+  // "hcom_allReduce__241_19_1": launch, end of the group's hash, number in the group, how often it has run by then.
+  std::string NameOf(const CommunicationOp& op) const;
+  std::string TypeOf(const CommunicationOp& op) const;  // "hcom_allReduce_"; "N/A": not known
+
+  // Leaves out what begins outside.
+  void KeepOnly(const TimeWindow& window);
+
   // What the row is called among the operators; only where HostTask::compute.
   std::string OperatorName(const HostTask& task) const;
   std::string OperatorType(const HostTask& task) const;  // "N/A" at level 0
@@ -79,14 +107,15 @@ class Model {
   bool detailed;
   std::vector<TaskRow> rows;  // in no order
   std::map<int, DevicePmu> device_pmu;
-  std::vector<RowPmu> pmu;
-  uint64_t ambiguous = 0;     // device tasks whose ids several launches have: left out
+  std::vector<PmuRecord> pmu;
+  Communication communication;
+  std::map<int, DeviceCpu> cpu;  // by device
+  uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
 
  private:
-  const std::map<std::pair<uint16_t, uint64_t>, int32_t>& ByKey();
-  std::map<std::pair<uint16_t, uint64_t>, int32_t> by_key_;
-  size_t joined_from_ = 0;                // rows of the device that was joined last
-  std::vector<DeviceTask> joined_tasks_;  // what they were made of
+  void AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns);
+  // `joined`: the indices of the tasks that the rows from `first_row` on were made of.
+  void JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup);
 };
 
 // Whether a file of this place belongs to the operators' records.
@@ -105,10 +134,19 @@ struct LoadReport {
   std::vector<DumpInfo::Problem> problems;
 };
 
-// Null: the dump has no such records. `progress`: as FileFeeder.
-std::unique_ptr<Model> LoadModel(const DumpReader& reader, const DumpInfo& info,
-                                 const std::function<ClockMap(const Place&)>& clock_of,
-                                 const std::function<bool(uint64_t)>& progress,
-                                 LoadReport* report);
+// The dictionary of the host's records alone. Null: there is none.
+std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpInfo& info);
+
+struct LoadOrder {
+  const DumpReader& reader;
+  const DumpInfo& info;
+  const RowFilter& filter;  // devices, and rows that begin in the window; totals of APIs are of the whole collection
+  bool runtime_apis = true;
+  std::function<ClockMap(const Place&)> clock_of;
+  std::function<bool(uint64_t)> progress;  // as FileFeeder; any thread
+};
+
+// Null: the dump has no such records. The host's and the devices' files are read by a thread each.
+std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report);
 
 }  // namespace profd::exporting::operators

@@ -9,6 +9,7 @@ namespace profd::exporting::operators {
 
 class HostData;
 
+inline constexpr char kNotKnown[] = "N/A";
 inline constexpr uint32_t kFftsPlusCore = 6;
 inline constexpr uint32_t kCommunicationCore = 9;
 

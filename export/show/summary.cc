@@ -4,9 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "base/mutex.h"
+#include "export/operators/details.h"
+#include "export/operators/model.h"
 
 namespace profd::exporting {
 
@@ -237,6 +240,25 @@ class SummaryFormat : public Format {
   Status Begin(const ExportPlan& plan) override {
     strings_ = plan.strings;
     dumps_ = plan.dumps;
+    return {};
+  }
+  bool WantsOperators() const override { return true; }
+  // After all sinks: nothing else writes.
+  Status TakeOperators(size_t dump, const operators::Model& model) override {
+    const auto add = [&](int device, const std::string& name, int64_t start_ns, int64_t end_ns,
+                         DumpSummary::OperatorTotals* totals) {
+      totals->Add({dumps_[dump]->RankOf(device).value_or(-1), name}, std::max<int64_t>(end_ns - start_ns, 0));
+      out_.first_ns = std::min(out_.first_ns, start_ns);
+      out_.last_ns = std::max(out_.last_ns, end_ns);
+    };
+    for (const operators::TaskRow& row : model.rows) {
+      const operators::HostTask* host = model.HostOf(row);
+      if (host == nullptr || !host->compute || !operators::IsShown(model, *host, model.CoreType(*host))) continue;
+      add(row.device, model.OperatorName(*host), row.start_ns, row.end_ns, &out_.kernels);
+    }
+    for (const operators::CommunicationOp& op : model.communication.ops) {
+      if (op.shown) add(op.device, model.TypeOf(op), op.start_ns, op.end_ns, &out_.communication);
+    }
     return {};
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "export/sqlite/operator_doc_model.h"
 #include "export/sqlite/test_support.h"
 
 namespace profd::exporting {
@@ -136,6 +137,9 @@ void Fill(MadeExport& made, size_t ranks) {
   for (size_t rank = 0; rank < ranks; ++rank) {
     for (int device = 0; device < 2; ++device) FillDevice(made, rank, device);
     FillHost(made, rank);
+  }
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    EXPECT_TRUE(made.format().TakeOperators(rank, *MadeOperators(kMadeBegin, static_cast<int>(rank))).ok());
   }
   made.End();
 }

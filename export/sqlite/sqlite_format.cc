@@ -23,6 +23,7 @@ namespace {
 // What the vendor's analyser writes where there is no such thing.
 constexpr int64_t kNoId32 = 4294967295;
 constexpr int64_t kNoConnection = 4000000000;
+constexpr int64_t kFirstMark = kNoConnection + 1;  // of marks that the device may have, too
 constexpr int64_t kMarker = 0;   // ENUM_MSTX_EVENT_TYPE
 constexpr int64_t kPushPop = 1;
 constexpr int64_t kStartEnd = 2;
@@ -120,8 +121,15 @@ void SqliteSink::TakeEvent(const Event& event) {
     case EventKind::kRange: {
       int64_t type = event.kind == EventKind::kMark ? kMarker : event.lane ? kStartEnd : kPushPop;
       int64_t tid = event.pid << 32 | (event.tid & kNoId32);
-      AddEvent(EventTable::kMstx, {event.t_ns, end, type, kNoId32, kNoId32, Id(event.name), tid, tid,
-                                   Id(event.domain.empty() ? "default" : event.domain), kNoConnection});
+      int64_t category = kNoId32;
+      int64_t connection = kNoConnection;
+      if (const auto& recorded = event.recorded) {
+        type = recorded->type;
+        if (!recorded->is_ex) category = recorded->category;
+        if (recorded->is_ex) connection = kFirstMark + static_cast<int64_t>(recorded->mark & kNoId32);
+      }
+      AddEvent(EventTable::kMstx, {event.t_ns, end, type, kNoId32, category, Id(event.name), tid, tid,
+                                   Id(event.domain.empty() ? "default" : event.domain), connection});
       return;
     }
     case EventKind::kStep:
@@ -165,7 +173,7 @@ Status SqliteFormat::Begin(const ExportPlan& plan) {
   last_ns_.resize(plan.dumps.size());
   NumberPlaces();
   tables_ = SqlRowTables();
-  for (size_t i = 0; i < tables_.size() + kEventTables; ++i) {
+  for (size_t i = 0; i < tables_.size() + kEventTables + kOperatorTables; ++i) {
     states_.push_back(std::make_unique<TableState>(*pages_, places_.size() + 1));
   }
   return {};
@@ -225,10 +233,24 @@ Status SqliteFormat::MakeSchema() {
     if (!table.always && states_[tables_.size() + i]->tree.empty()) continue;
     RETURN_IF_ERROR(database->Run(CreateSql(table, merged)));
   }
+  std::array<bool, kOperatorTables> with_operators{};
+  for (size_t i = 0; i < kOperatorTables; ++i) {
+    with_operators[i] = !OperatorStates()[i]->tree.empty();
+    const OperatorTableSpec& table = OperatorTableOf(static_cast<OperatorTable>(i));
+    if (with_operators[i]) RETURN_IF_ERROR(database->Run(CreateSql(table, merged)));
+  }
+  RETURN_IF_ERROR(database->Run(OperatorViewsSql(with_operators, merged)));
   RETURN_IF_ERROR(database->Run(SamplesViewSql(filled, merged)));
   RETURN_IF_ERROR(database->Run(EventViewsSql(merged)));
   RETURN_IF_ERROR(database->Run(ActivityViewsSql(filled, merged)));
   return database->Run("COMMIT");
+}
+
+std::string SqliteFormat::TableName(size_t state) const {
+  if (state < tables_.size()) return tables_[state].name;
+  state -= tables_.size();
+  if (state < kEventTables) return std::string(EventTableOf(static_cast<EventTable>(state)).name);
+  return std::string(OperatorTableOf(static_cast<OperatorTable>(state - kEventTables)).name);
 }
 
 Status SqliteFormat::FinishTrees() {
@@ -244,13 +266,33 @@ Status SqliteFormat::FinishTrees() {
   }
   RETURN_IF_ERROR(OpenPages());
   for (size_t i = 0; i < states_.size(); ++i) {
-    std::string name = i < tables_.size()
-                           ? tables_[i].name
-                           : std::string(EventTableOf(static_cast<EventTable>(i - tables_.size())).name);
     TableTree& tree = states_[i]->tree;
-    if (!tree.empty()) RETURN_IF_ERROR(tree.Finish(*pages_, roots[name]));
+    if (!tree.empty()) RETURN_IF_ERROR(tree.Finish(*pages_, roots[TableName(i)]));
   }
   return pages_->PatchHeader();
+}
+
+// Over finished tables.
+Status SqliteFormat::MakeIndexes() {
+  Result<SqliteDatabase> database = SqliteDatabase::Open(part_path_);
+  if (!database.ok()) return database.status();
+  for (size_t i = 0; i < kOperatorTables; ++i) {
+    const std::string sql = IndexSql(OperatorTableOf(static_cast<OperatorTable>(i)));
+    if (!sql.empty() && !OperatorStates()[i]->tree.empty()) RETURN_IF_ERROR(database->Run(sql));
+  }
+  return {};
+}
+
+Status SqliteFormat::TakeOperators(size_t dump, const operators::Model& model) {
+  const DumpInfo& info = *plan_.dumps[dump];
+  LoaderPlace where;
+  where.place = info.Find(Place::Kind::kHost, -1);
+  const auto known = places_.find(where.place);
+  where.ordinal = known == places_.end() ? places_.size() : known->second;
+  if (plan_.dumps.size() > 1) where.dump_id = static_cast<int64_t>(dump);
+  where.strings = plan_.strings;
+  for (const operators::TaskRow& row : model.rows) last_ns_[dump] = std::max<int64_t>(last_ns_[dump], row.end_ns);
+  return WriteOperatorRows(model, where, info.pid, OperatorStates(), &operator_ids_);
 }
 
 Status SqliteFormat::FinishDatabase() {
@@ -258,6 +300,8 @@ Status SqliteFormat::FinishDatabase() {
   RETURN_IF_ERROR(pages_->PatchHeader());
   RETURN_IF_ERROR(MakeSchema());
   RETURN_IF_ERROR(FinishTrees());
+  pages_.reset();
+  RETURN_IF_ERROR(MakeIndexes());
   if (::rename(part_path_.c_str(), path_.c_str()) != 0) return Status::FromErrno(errno, path_);
   return {};
 }

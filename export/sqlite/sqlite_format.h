@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "export/format.h"
+#include "export/sqlite/operator_rows.h"
+#include "export/sqlite/operator_tables.h"
 #include "export/sqlite/page_writer.h"
 #include "export/sqlite/row_loader.h"
 #include "export/sqlite/sql_schema.h"
@@ -27,6 +30,9 @@ class SqliteFormat : public Format {
   bool WantsStepParts() const override { return true; }
   Status Begin(const ExportPlan& plan) override;
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override;
+  bool WantsOperators() const override { return true; }
+  bool WantsRuntimeApis() const override { return true; }
+  Status TakeOperators(size_t dump, const operators::Model& model) override;
   Status End(bool complete, std::vector<OutputFile>* files) override;
 
  private:
@@ -35,6 +41,12 @@ class SqliteFormat : public Format {
   // Tables with rows are made by the library, views over them and the small tables too.
   Status MakeSchema();
   Status FinishTrees();
+  Status MakeIndexes();
+  // Of tables of operators, by OperatorTable.
+  std::span<const std::unique_ptr<TableState>> OperatorStates() const {
+    return std::span(states_).last(kOperatorTables);
+  }
+  std::string TableName(size_t state) const;
   Status OpenPages();
 
   ExportPlan plan_;
@@ -43,8 +55,9 @@ class SqliteFormat : public Format {
   std::vector<SqlTable> tables_;
   std::unordered_map<const Place*, size_t> places_;  // rowids ascend in this order
   std::unique_ptr<PageFile> pages_;
-  std::vector<std::unique_ptr<TableState>> states_;  // of tables_, then of the event tables
+  std::vector<std::unique_ptr<TableState>> states_;  // of tables_, the event tables, the operators' tables
   std::deque<std::atomic<int64_t>> last_ns_;         // timestamp of the last row, by dump
+  OperatorIds operator_ids_;
   ProcessRanks ranks_;                               // as the marks have them
 };
 

@@ -353,7 +353,12 @@ void AppendField(std::string* out, std::string_view field, const TableSpec& tabl
 
 constexpr ProcessSpec kMarksProcess = Own("Marks", 12);
 constexpr ProcessSpec kStepTraceProcess = Own("Step Trace", 13);
-constexpr ProcessSpec kLossProcess = Own("Data Losses", 31);
+// The vendor's CCU, of chips 15 and 16.
+constexpr ProcessSpec kLossProcess = Own("Data Losses", 30);
+constexpr ProcessSpec kCannProcess = Vendor("CANN", 7);
+constexpr ProcessSpec kHardwareProcess = Vendor("Ascend Hardware", 14);
+constexpr ProcessSpec kCommunicationProcess = Vendor("Communication", 16);
+constexpr ProcessSpec kOverlapProcess = Vendor("Overlap Analysis", 31);
 
 const TableLayout& LayoutOf(TableId id, bool v6) {
   if (v6 && id == TableId::kSio) return kSioLayoutV6;

@@ -72,6 +72,11 @@ const TableLayout& LayoutOf(TableId id, bool v6);
 extern const ProcessSpec kMarksProcess;
 extern const ProcessSpec kStepTraceProcess;
 extern const ProcessSpec kLossProcess;
+// Of operator-level records.
+extern const ProcessSpec kCannProcess;
+extern const ProcessSpec kHardwareProcess;
+extern const ProcessSpec kCommunicationProcess;
+extern const ProcessSpec kOverlapProcess;
 
 // AI Core samples as the timeline shows them: rows of these columns, made by Utilization.
 const TableSpec& UtilizationTable();

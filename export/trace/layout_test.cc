@@ -55,7 +55,7 @@ TEST(LayoutTest, ProcessesHaveSlotsOfTheirOwn) {
     EXPECT_TRUE(names.insert(process.name).second) << process.name;
     EXPECT_LT(process.slot, 32);
   }
-  for (const ProcessSpec* process : {&kMarksProcess, &kStepTraceProcess, &kLossProcess}) {
+  for (const ProcessSpec* process : {&kMarksProcess, &kStepTraceProcess, &kLossProcess, &kOverlapProcess}) {
     EXPECT_TRUE(slots.insert(process->slot).second) << process->name;
   }
 }

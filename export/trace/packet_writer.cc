@@ -16,6 +16,13 @@ using ::google::protobuf::io::CodedOutputStream;
 
 }  // namespace
 
+// FNV-1a.
+uint64_t FlowId(size_t dump, std::string_view flow) {
+  uint64_t hash = (14695981039346656037U ^ dump) * 1099511628211U;
+  for (const char c : flow) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return hash;
+}
+
 PacketWriter::PacketWriter(uint32_t sequence, uint64_t begin_ns, std::function<Status(std::string_view)> append)
     : sequence_(sequence),
       append_(std::move(append)),

@@ -15,9 +15,11 @@
 #include "export/trace/gzip_file.h"
 #include "export/trace/json_text.h"
 #include "export/trace/nested_lanes.h"
+#include "export/trace/operator_layers.h"
 #include "export/trace/packet_writer.h"
 #include "export/trace/series.h"
 #include "export/trace/slices.h"
+#include "export/trace/stacked_rows.h"
 #include "export/trace/utilization.h"
 #include "perfetto/trace.pb.h"
 
@@ -80,7 +82,7 @@ struct TableState {
   SeriesCache<TrackSeries> series;
 };
 
-class PerfettoSink final : public FormatSink, private NestedLanes::Events {
+class PerfettoSink final : public FormatSink, public LayerSink, private NestedLanes::Events {
  public:
   PerfettoSink(Shared* shared, const ExportTask& task)
       : shared_(*shared),
@@ -132,7 +134,40 @@ class PerfettoSink final : public FormatSink, private NestedLanes::Events {
     for (; !open.empty(); open.pop_back()) PutEnd(end_of(*open.back()), SliceTrack(*open.back(), event));
   }
 
+  void Enter(const LayerThread& thread) override {
+    EndLayer();
+    uint64_t parent = DeviceTrack(thread.device);
+    // Streams are below the device, as those of recorded kernels.
+    if (thread.process != &kHardwareProcess) {
+      parent = RowTrack(parent, thread.process->name, kFirstGroup + thread.process->sort_index);
+    }
+    layer_ = {parent, std::string(thread.name), 1, {}};
+  }
+
+  void Take(const LayerEvent& event) override {
+    const int64_t end_ns = event.t_ns + event.dur_ns;
+    const auto end = [this](int64_t t_ns, size_t of) { PutEnd(t_ns, LayerTrack(of)); };
+    const size_t row = layer_rows_.Place(event.t_ns, end_ns, end);
+    const bool crowded = row == StackedRows::kRows;
+    pb::TrackEvent* made = NewEvent(crowded ? pb::TrackEvent::TYPE_INSTANT : pb::TrackEvent::TYPE_SLICE_BEGIN,
+                                    LayerTrack(crowded ? 0 : row));
+    made->set_name(RepairedText(event.name));
+    for (const LayerArg& arg : event.args) {
+      pb::DebugAnnotation* added = made->add_debug_annotations();
+      added->set_name(std::string(arg.name));
+      if (const auto* integer = std::get_if<uint64_t>(&arg.value)) added->set_int_value(static_cast<int64_t>(*integer));
+      if (const auto* real = std::get_if<double>(&arg.value)) added->set_double_value(*real);
+      if (const auto* text = std::get_if<std::string_view>(&arg.value)) added->set_string_value(RepairedText(*text));
+    }
+    // Not ended where it arrives: a launch may have several tasks.
+    if (event.flow != LayerEvent::Flow::kNone && event.connection != UINT64_MAX) {
+      made->add_flow_ids(FlowId(dump_, fmt::to_string(event.connection)));
+    }
+    writer_.PutEvent(event.t_ns, &event_);
+  }
+
   Status Finish() override {
+    EndLayer();
     TakeRows(utilization_.Finish(device_));
     nested_.Finish();
     writer_.Flush();
@@ -184,8 +219,14 @@ class PerfettoSink final : public FormatSink, private NestedLanes::Events {
     return lane_numbers_[std::move(key)] = lanes_.size() - 1;
   }
 
-  uint64_t TrackOf(size_t lane, size_t row) {
-    Lane& of = lanes_[lane];
+  void EndLayer() {
+    layer_rows_.Finish([this](int64_t t_ns, size_t row) { PutEnd(t_ns, LayerTrack(row)); });
+  }
+
+  uint64_t LayerTrack(size_t row) { return TrackOf(&layer_, row); }
+  uint64_t TrackOf(size_t lane, size_t row) { return TrackOf(&lanes_[lane], row); }
+  uint64_t TrackOf(Lane* lane, size_t row) {
+    Lane& of = *lane;
     while (of.rows.size() <= row) {
       const size_t number = of.rows.size() + 1;
       of.rows.push_back(RowTrack(of.parent, number == 1 ? of.name : fmt::format("{} ({})", of.name, number), of.order));
@@ -358,21 +399,14 @@ class PerfettoSink final : public FormatSink, private NestedLanes::Events {
     }
     for (const auto& [name, value] : slice.numbers) annotation(name)->set_double_value(value);
     if (crowded) annotation("Duration(ns)")->set_int_value(slice.dur_ns);
-    if (slice.arrow == Slice::Arrow::kFrom) event->add_flow_ids(FlowId(slice));
-    if (slice.arrow == Slice::Arrow::kTo) event->add_terminating_flow_ids(FlowId(slice));
+    if (slice.arrow == Slice::Arrow::kFrom) event->add_flow_ids(FlowId(dump_, slice.flow));
+    if (slice.arrow == Slice::Arrow::kTo) event->add_terminating_flow_ids(FlowId(dump_, slice.flow));
     writer_.PutEvent(slice.t_ns, &event_);
   }
 
   void PutEnd(int64_t t_ns, uint64_t track) {
     NewEvent(pb::TrackEvent::TYPE_SLICE_END, track);
     writer_.PutEvent(t_ns, &event_);
-  }
-
-  // FNV-1a; the same for both ends, which are of different files.
-  uint64_t FlowId(const Slice& slice) const {
-    uint64_t hash = (14695981039346656037U ^ dump_) * 1099511628211U;
-    for (char c : slice.flow) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-    return hash;
   }
 
   // The event of event_, which keeps the memory of those before.
@@ -394,6 +428,8 @@ class PerfettoSink final : public FormatSink, private NestedLanes::Events {
   NestedLanes nested_{*this};
   std::map<std::pair<int64_t, std::string>, size_t> lane_numbers_;  // by pid, or -1 - device
   std::vector<Lane> lanes_;
+  Lane layer_;  // of operator-level records, the one that is written
+  StackedRows layer_rows_;
   PacketWriter writer_;
   std::map<std::pair<TableId, int>, TableState> tables_;
   std::map<int, uint64_t> device_tracks_;
@@ -428,6 +464,16 @@ class PerfettoFormat final : public Format {
 
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     return std::unique_ptr<FormatSink>(std::make_unique<PerfettoSink>(shared_.get(), task));
+  }
+
+  bool WantsOperators() const override { return true; }
+  bool WantsRuntimeApis() const override { return true; }
+  Status TakeOperators(size_t dump, const operators::Model& model) override {
+    const Place* host = shared_->plan.dumps[dump]->Find(Place::Kind::kHost, -1);
+    if (host == nullptr) return Status::Ok();  // then there is no model
+    const auto sink = std::make_unique<PerfettoSink>(shared_.get(), ExportTask{dump, host, nullptr});
+    ShowOperators(model, shared_->plan.window, *sink);
+    return sink->Finish();
   }
 
   Status End(bool complete, std::vector<OutputFile>* files) override {

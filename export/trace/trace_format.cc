@@ -12,6 +12,7 @@
 #include "export/formats.h"
 #include "export/trace/activity_slices.h"
 #include "export/trace/json_text.h"
+#include "export/trace/operator_layers.h"
 #include "export/trace/process_ids.h"
 #include "export/trace/series.h"
 #include "export/trace/shared_file.h"
@@ -72,7 +73,7 @@ struct TableState {
   } merge;
 };
 
-class TraceSink final : public FormatSink {
+class TraceSink final : public FormatSink, public LayerSink {
  public:
   TraceSink(Shared* shared, const ExportTask& task)
       : shared_(*shared),
@@ -99,6 +100,30 @@ class TraceSink final : public FormatSink {
     if (!status_.ok()) return;
     const DumpInfo& dump = *shared_.plan.dumps[dump_];
     for (const Slice& slice : SlicesOf(event, dump)) Write(slice, event.device);
+  }
+
+  void Enter(const LayerThread& thread) override {
+    const uint32_t pid = NameProcess(*thread.process, thread.device);
+    NameThread(pid, thread.tid, thread.name);
+    layer_place_ = fmt::format("\",\"pid\":{},\"tid\":{},", pid, thread.tid);
+  }
+
+  void Take(const LayerEvent& event) override {
+    if (!status_.ok()) return;
+    char number[40];
+    const std::string_view duration(number, static_cast<size_t>(
+        AppendShortest(number, static_cast<double>(event.dur_ns) / 1000.0) - number));
+    const std::string_view stamp = micros_.Of(event.t_ns);
+    layer_args_.clear();
+    for (const LayerArg& arg : event.args) AppendArg(arg);
+    WriteText({",\n{\"name\":\"", JsonEscaped(event.name), layer_place_, "\"ts\":\"", stamp, "\",\"dur\":", duration,
+               ",\"ph\":\"X\",\"args\":{", layer_args_, kEnd});
+    if (event.flow == LayerEvent::Flow::kNone) return;
+    // The vendor's; that of a further dump is in the low half, where the first one's has 0.
+    const std::string id = fmt::to_string((event.connection << 32) + dump_);
+    WriteText({",\n{\"name\":\"HostToDevice", id, layer_place_, "\"ph\":\"",
+               event.flow == LayerEvent::Flow::kFrom ? "s" : "f\",\"bp\":\"e", "\",\"cat\":\"HostToDevice\",\"id\":\"", id,
+               "\",\"ts\":\"", stamp, "\"}"});
   }
 
   Status Finish() override {
@@ -240,6 +265,25 @@ class TraceSink final : public FormatSink {
     return pid;
   }
 
+  void NameThread(uint32_t pid, int64_t tid, std::string_view name) {
+    if (!shared_.IsNew(pid, tid)) return;
+    WriteMeta(pid, tid, "thread_name", fmt::format("\"name\":\"{}\"", JsonEscaped(name)));
+    WriteMeta(pid, tid, "thread_sort_index", fmt::format("\"sort_index\":{}", tid));
+  }
+
+  void AppendArg(const LayerArg& arg) {
+    char number[40];
+    if (!layer_args_.empty()) layer_args_ += ',';
+    layer_args_.append("\"").append(arg.name).append("\":");
+    if (const auto* text = std::get_if<std::string_view>(&arg.value)) {
+      layer_args_.append("\"").append(JsonEscaped(*text)).append("\"");
+    } else if (const auto* integer = std::get_if<uint64_t>(&arg.value)) {
+      layer_args_.append(number, std::to_chars(number, number + sizeof number, *integer).ptr);
+    } else {
+      layer_args_.append(number, AppendShortest(number, std::get<double>(arg.value)));
+    }
+  }
+
   void WriteMeta(uint32_t pid, int64_t tid, std::string_view name, std::string_view args) {
     WriteText(
         {fmt::format(",\n{{\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ph\":\"M\",\"args\":{{{}}}}}",
@@ -248,11 +292,7 @@ class TraceSink final : public FormatSink {
 
   void Write(const Slice& slice, int device) {
     uint32_t pid = NameProcess(*slice.process, device);
-    if (shared_.IsNew(pid, slice.tid)) {
-      WriteMeta(pid, slice.tid, "thread_name",
-                fmt::format("\"name\":\"{}\"", JsonEscaped(slice.thread)));
-      WriteMeta(pid, slice.tid, "thread_sort_index", fmt::format("\"sort_index\":{}", slice.tid));
-    }
+    NameThread(pid, slice.tid, slice.thread);
     const std::string_view stamp = micros_.Of(slice.t_ns);
     std::string text;
     switch (slice.kind) {
@@ -342,6 +382,8 @@ class TraceSink final : public FormatSink {
   ActivitySlices activity_;
   std::map<std::pair<TableId, int>, TableState> tables_;
   MicrosText micros_;
+  std::string layer_place_;  // as an event has it behind its name
+  std::string layer_args_;
   std::unique_ptr<char[]> buffer_;
   size_t used_ = 0;
   uint64_t events_ = 0;
@@ -364,6 +406,16 @@ class TraceFormat final : public Format {
 
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     return std::unique_ptr<FormatSink>(std::make_unique<TraceSink>(shared_.get(), task));
+  }
+
+  bool WantsOperators() const override { return true; }
+  bool WantsRuntimeApis() const override { return true; }
+  Status TakeOperators(size_t dump, const operators::Model& model) override {
+    const Place* host = shared_->plan.dumps[dump]->Find(Place::Kind::kHost, -1);
+    if (host == nullptr) return Status::Ok();  // then there is no model
+    const auto sink = std::make_unique<TraceSink>(shared_.get(), ExportTask{dump, host, nullptr});
+    ShowOperators(model, shared_->plan.window, *sink);
+    return sink->Finish();
   }
 
   Status End(bool complete, std::vector<OutputFile>* files) override {

@@ -305,7 +305,7 @@ TEST_F(TraceFormatTest, SlicesOfEveryKind) {
               "\"args\":{\"Step\":12}}",
           testing::AllOf(HasSubstr("\"Lost hbm\""), HasSubstr("\"dur\":2000.0"),
                          HasSubstr("{\"Records\":50}"),
-                         HasSubstr("\"pid\":" + std::to_string(Pid(31, 1))))));
+                         HasSubstr("\"pid\":" + std::to_string(Pid(30, 1))))));
   EXPECT_THAT(text_, HasSubstr("{\"name\":\"thread_name\",\"pid\":" + marks +
                                ",\"tid\":78,\"ph\":\"M\",\"args\":{\"name\":\"pid 77: thread 78\"}}"));
 }

@@ -23,6 +23,10 @@ def us(ns):
     return f"{ns // 1000}.{ns % 1000:03}"
 
 
+def seconds(ns):
+    return f"{ns // 10**9}.{ns % 10**9:09}"
+
+
 def short(value):
     text = f"{value:.3f}".rstrip("0")
     return text[:-1] if text.endswith(".") else text
@@ -176,8 +180,8 @@ def expected_counters(dump, slot, names, run=0):
 class Exported:
     """The CSVs of one dump."""
 
-    def __init__(self, path, out, expect=0):
-        done = subprocess.run(RUNNER + [PROFCTL, "export", path, "--format", "csv", "--out", out], capture_output=True,
+    def __init__(self, path, out, expect=0, more=()):
+        done = subprocess.run(RUNNER + [PROFCTL, "export", path, "--format", "csv", "--out", out, *more], capture_output=True,
                               text=True, timeout=60, check=False)
         self.text = done.stdout + done.stderr
         if done.returncode != expect:
@@ -205,9 +209,9 @@ class OperatorTest(unittest.TestCase):
     def make(self, **options):
         return made.Operators(tempfile.mkdtemp(dir=self.dir), **options).fill()
 
-    def export(self, dump, expect=0):
+    def export(self, dump, expect=0, more=()):
         dump.write()
-        return Exported(dump.path, dump.path + "-out", expect)
+        return Exported(dump.path, dump.path + "-out", expect, more)
 
     def check(self, dump):
         exported = self.export(dump)
@@ -223,6 +227,32 @@ class OperatorTest(unittest.TestCase):
 
     def test_devices_are_joined_apart(self):
         self.check(self.make(devices=(0, 1)))
+
+    def test_only_some_devices(self):
+        dump = self.make(devices=(0, 1))
+        rows = self.export(dump, more=("--devices", "1")).rows("op_summary")[1:]
+        self.assertEqual([row[:9] for row in rows], [row[:9] for row in expected_summary(dump) if row[0] == "1"])
+
+    def test_only_some_time(self):
+        dump = self.make()
+        starts = sorted(start for _, start, _ in executions(dump))
+        begin, end = starts[10], starts[20]
+        rows = self.export(dump, more=("--from", seconds(begin), "--to", seconds(end))).rows("task_time")[1:]
+        self.assertEqual([row[6] for row in rows], [us(start) + "\t" for start in starts[10:21]])
+
+    def test_other_channels_only(self):
+        dump = self.make()
+        dump.write()
+        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "csv", "--channels", "hbm", "--out",
+                                        dump.path + "-out"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("nothing to export", done.stderr)
+
+    def test_a_task_that_runs_at_the_end_is_no_damage(self):
+        dump = self.make()
+        dump.files[0, "stars_soc.data"].pop()
+        exported = self.export(dump)
+        self.assertIn("1 tasks without their start or end: skipped", exported.text)
 
     def test_task_ids_that_wrap(self):
         dump = self.make(slots=120, wrap=7)

@@ -1,0 +1,46 @@
+// The vendor's CSVs of operators, one function each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export/operators/model.h"
+
+namespace profd::exporting::csv {
+
+struct OperatorCsv {
+  std::string_view name;
+  std::string columns;  // after Device_id
+  size_t rows = 0;
+  std::function<void(size_t row, std::string* out)> add;  // the line of one row; any thread
+};
+OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines);
+
+// The place that CsvRow begins a line with.
+Place DevicePlace(int device);
+// As the analyser's C++ prints doubles: up to three decimals, none that are zero at the end.
+std::string ShortDecimal(double value);
+
+// An execution of an operator, or (task null) an operation of communication.
+struct OperatorRow {
+  const operators::TaskRow* task = nullptr;
+  const operators::CommunicationOp* communication = nullptr;
+
+  int device() const { return task != nullptr ? task->device : communication->device; }
+  int64_t start_ns() const { return task != nullptr ? task->start_ns : communication->start_ns; }
+  int64_t end_ns() const { return task != nullptr ? task->end_ns : communication->end_ns; }
+  int64_t duration() const { return end_ns() - start_ns(); }
+};
+
+OperatorCsv OperatorStatistic(const operators::Model& model, std::span<const OperatorRow> rows, int64_t begin_ns);
+OperatorCsv CommunicationStatistic(const operators::Model& model, std::span<const OperatorRow> rows);
+OperatorCsv ApiStatistic(const operators::Model& model);
+// memory_record, operator_memory, static_op_mem, aicpu, dp, aicpu_mi.
+std::vector<OperatorCsv> ResourceCsvs(const operators::Model& model);
+
+}  // namespace profd::exporting::csv

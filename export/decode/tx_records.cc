@@ -1,0 +1,154 @@
+// Marks of applications in the records of the vendor's in-process profiler: `additional.msproftx` (operator-data a.2).
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "export/decode/own_parts.h"
+#include "export/decode/text_parts.h"
+#include "export/repaired_text.h"
+
+namespace profd::exporting {
+namespace {
+
+constexpr uint16_t kMagic = 0x5A5A;
+constexpr uint16_t kTxEx = 1;
+constexpr size_t kTextAt = 100;
+constexpr size_t kTextBytes = kTxRecordBytes - kTextAt;
+// With more of them waiting, what was recorded of the first is all there is.
+constexpr size_t kMaxOpenTexts = 4096;
+constexpr size_t kMaxStarted = 65536;
+
+template <class T>
+T At(std::span<const std::byte> record, size_t at) {
+  T value;
+  std::memcpy(&value, record.data() + at, sizeof value);
+  return value;
+}
+
+class TxDecoder : public Decoder {
+ public:
+  explicit TxDecoder(const DecodeContext& context)
+      : clock_(context.clock), window_(context.window), event_(context.event), name_of_(context.name_of) {}
+
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    for (; bytes.size() >= kTxRecordBytes; bytes = bytes.subspan(kTxRecordBytes)) {
+      const auto record = bytes.first(kTxRecordBytes);
+      if (At<uint16_t>(record, 0) != kMagic || At<uint32_t>(record, 48) > Event::Recorded::kMarkerEx ||
+          At<uint64_t>(record, 72) < At<uint64_t>(record, 64)) {
+        ++stats_.bad_records;
+        stats_.bad_bytes += kTxRecordBytes;
+        continue;
+      }
+      ++stats_.records;
+      Take(record);
+    }
+  }
+
+  void Finish() override {
+    while (!open_.empty()) CloseText(open_.begin());
+    SendStarted();
+  }
+
+ private:
+  // A text that fills its record may go on in others of the same mark.
+  struct OpenText {
+    Event event;
+    std::map<uint16_t, std::string> segments;
+  };
+  using OpenTexts = std::map<std::pair<int64_t, uint64_t>, OpenText>;  // by process and mark
+
+  void Take(std::span<const std::byte> record) {
+    const bool is_ex = At<uint16_t>(record, 24) == kTxEx;
+    Event event = EventOf(record, is_ex);
+    const auto* text = reinterpret_cast<const char*>(record.data()) + kTextAt;
+    std::string message(text, ::strnlen(text, kTextBytes));
+    const bool is_full = message.size() == kTextBytes;
+    const std::pair key(event.pid, At<uint64_t>(record, 80));
+    const auto open = is_ex ? open_.find(key) : open_.end();
+    if (open == open_.end() && !(is_ex && is_full)) {
+      event.name = RepairedText(message);
+      return Send(std::move(event));
+    }
+    OpenText& all = open == open_.end() ? open_[key] : open->second;
+    if (all.segments.empty()) all.event = std::move(event);
+    if (all.segments.size() * kTextBytes <= kMaxText) all.segments[At<uint16_t>(record, 26)] = std::move(message);
+    if (!is_full) {
+      CloseText(open_.find(key));
+    } else if (open_.size() > kMaxOpenTexts) {
+      CloseText(open_.begin());
+    }
+  }
+
+  Event EventOf(std::span<const std::byte> record, bool is_ex) const {
+    Event event;
+    Event::Recorded recorded;
+    recorded.is_ex = is_ex;
+    recorded.category = At<uint32_t>(record, 44);
+    recorded.type = static_cast<Event::Recorded::Type>(At<uint32_t>(record, 48));
+    recorded.payload_type = At<uint32_t>(record, 52);
+    recorded.payload = At<uint64_t>(record, 56);
+    recorded.mark = At<uint64_t>(record, 80);
+    recorded.message_type = At<uint32_t>(record, 96);
+    if (const auto domain = At<uint64_t>(record, 88); is_ex && domain != 0 && name_of_) {
+      event.domain = RepairedText(name_of_(domain));
+    }
+    event.pid = At<uint32_t>(record, 36);
+    event.tid = At<uint32_t>(record, 40);
+    event.t_ns = clock_.HostRecord(At<uint64_t>(record, 64));
+    event.dur_ns = SpanNs(event.t_ns, clock_.HostRecord(At<uint64_t>(record, 72)));
+    const bool is_mark = recorded.type == Event::Recorded::kMarker || recorded.type == Event::Recorded::kMarkerEx;
+    event.kind = is_mark ? EventKind::kMark : EventKind::kRange;
+    if (is_mark) event.dur_ns = 0;
+    event.value = static_cast<int64_t>(recorded.mark);
+    event.recorded = recorded;
+    return event;
+  }
+
+  void CloseText(OpenTexts::iterator open) {
+    std::string message;
+    for (const auto& [index, part] : open->second.segments) message += part;
+    open->second.event.name = RepairedText(message);
+    Send(std::move(open->second.event));
+    open_.erase(open);
+  }
+
+  // Ranges that need not nest wait for their lanes, which are given by start.
+  void Send(Event event) {
+    if (event.recorded->type != Event::Recorded::kStartEnd) return Pass(event);
+    started_.push_back(std::move(event));
+    if (started_.size() >= kMaxStarted) SendStarted();
+  }
+  void SendStarted() {
+    std::ranges::stable_sort(started_, {}, &Event::t_ns);
+    for (Event& event : started_) {
+      std::vector<int64_t>& ends = lanes_[{event.pid, event.domain}];
+      const auto free = std::ranges::find_if(ends, [&event](int64_t end) { return end <= event.t_ns; });
+      event.lane = static_cast<int>(free - ends.begin());
+      if (free == ends.end()) ends.push_back(0);
+      ends[static_cast<size_t>(*event.lane)] = event.t_ns + event.dur_ns;
+      Pass(event);
+    }
+    started_.clear();
+  }
+  void Pass(const Event& event) {
+    if (event_ && Touches(window_, event)) event_(event);
+  }
+
+  ClockMap clock_;
+  TimeWindow window_;
+  std::function<void(const Event&)> event_;
+  std::function<std::string(uint64_t)> name_of_;
+  OpenTexts open_;
+  std::vector<Event> started_;
+  std::map<std::pair<int64_t, std::string>, std::vector<int64_t>> lanes_;  // ends, by process and domain
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeTxDecoder(const DecodeContext& context) { return std::make_unique<TxDecoder>(context); }
+
+}  // namespace profd::exporting

@@ -1,0 +1,38 @@
+// How computing and communication of a device overlap, and when it did neither (operator-data d.5).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace profd::exporting::operators {
+
+class Model;
+
+struct Interval {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  bool operator==(const Interval&) const = default;
+};
+// By start; those of a result neither touch nor are empty.
+using Intervals = std::vector<Interval>;
+
+// The number is the thread's on the timeline and the type's in the database.
+enum class OverlapKind : uint8_t { kComputing, kCommunication, kNotOverlapped, kFree };
+inline constexpr size_t kOverlapKinds = 4;
+std::string_view OverlapName(OverlapKind kind);  // "Computing", ...
+
+using Overlap = std::array<Intervals, kOverlapKinds>;  // by kind
+
+// `computing` and `communication`: in any order. `tasks`: from the first start to the last end of the tasks that are
+// no kernels; they and both others bound what is free.
+Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<Interval> tasks);
+
+// By device; one without tasks has none.
+std::map<int, Overlap> OverlapsOf(const Model& model);
+
+}  // namespace profd::exporting::operators

@@ -1,0 +1,44 @@
+#include "export/operators/thread_tree.h"
+
+namespace profd::exporting::operators {
+
+ThreadTree::ThreadTree(std::span<const Api> apis) {
+  std::map<uint16_t, const Api*> last;
+  std::vector<int32_t> open;
+  for (const Api& api : apis) {
+    if (api.end == api.begin) continue;
+    // A node-level API always counts, others only where they do not touch the one before of their level.
+    if (api.level != kNodeLevel && api.level != kAclLevel && api.level != kModelLevel &&
+        api.level != kCommunicationLevel) {
+      continue;
+    }
+    const Api*& before = last[api.level];
+    if (api.level != kNodeLevel && before != nullptr && before->end >= api.begin) continue;
+    before = &api;
+    while (!open.empty() && Of(open.back()).end < api.end) open.pop_back();
+    parents_.push_back(open.empty() ? -1 : open.back());
+    apis_.push_back(&api);
+    open.push_back(static_cast<int32_t>(apis_.size()) - 1);
+    uint32_t ordinal = 0;
+    if (api.level == kNodeLevel || api.level == kCommunicationLevel) {
+      Level& level = api.level == kNodeLevel ? nodes_ : communication_;
+      ordinal = static_cast<uint32_t>(level.size());
+      level.push_back(open.back());
+    }
+    ordinals_.push_back(ordinal);
+  }
+}
+
+int32_t ThreadTree::Find(uint64_t time) const {
+  const auto after = std::ranges::lower_bound(apis_, time, {}, [](const Api* api) { return api->begin; });
+  auto at = static_cast<int32_t>(after - apis_.begin()) - 1;
+  while (at >= 0 && Of(at).end < time) at = ParentOf(at);
+  return at;
+}
+
+int32_t ThreadTree::Above(int32_t index, uint16_t level) const {
+  while (index >= 0 && Of(index).level != level) index = ParentOf(index);
+  return index;
+}
+
+}  // namespace profd::exporting::operators

@@ -1,0 +1,209 @@
+#include "export/sqlite/operator_rows.h"
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "export/operators/details.h"
+#include "export/operators/numbers.h"
+#include "export/sqlite/communication_rows.h"
+#include "export/sqlite/operator_tables.h"
+#include "export/sqlite/row_cells.h"
+#include "export/sqlite/task_numbers.h"
+
+namespace profd::exporting {
+namespace {
+
+using operators::HostTask;
+using operators::Model;
+using operators::TaskRow;
+
+constexpr char kNone[] = "N/A";
+
+// "aic_mac_time(us)" without its unit; times in ns, bandwidths in bytes a second.
+std::pair<std::string_view, double> CounterName(std::string_view column) {
+  const std::string_view name = column.substr(0, column.find('('));
+  if (column.ends_with("(us)")) return {name, 1e3};
+  return {name, column.ends_with("(GB/s)") ? 1e9 : 1};
+}
+
+class OperatorWriter {
+ public:
+  OperatorWriter(const Model& model, const LoaderPlace& where, int64_t pid,
+         std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids)
+      : model_(model), where_(where), pid_(pid), states_(states), ids_(*ids), row_(where.dump_id), tasks_(model.rows) {}
+
+  Status Write() {
+    RETURN_IF_ERROR(WriteTasks());
+    RETURN_IF_ERROR(WriteOperators());
+    RETURN_IF_ERROR(WriteCounters());
+    RETURN_IF_ERROR(WriteApis());
+    RETURN_IF_ERROR(WriteCommunicationRows(model_, tasks_, where_, states_, &ids_));
+    ids_.task += tasks_.distinct();
+    ids_.connection += static_cast<int64_t>(model_.host.apis.size());
+    return {};
+  }
+
+ private:
+  TableState& StateOf(OperatorTable table) { return *states_[static_cast<size_t>(table)]; }
+  int64_t Id(std::string_view text) { return where_.strings->Intern(text); }
+  const TaskRow& RowAt(size_t place) const { return model_.rows[tasks_.RowAt(place)]; }
+
+  Status WriteTasks();
+  Status WriteOperators();
+  Status AddOperator(KeyedLoader& out, int64_t id, const HostTask& host, const std::string& core_type);
+  Status WriteCounters();
+  Status WriteApis();
+  int64_t TaskTypeOf(const TaskRow& task);
+  const std::array<int64_t, 6>& TensorIds(const HostTask& host);
+  std::array<int64_t, 6> MakeTensorIds(const HostTask& host);
+
+  const Model& model_;
+  const LoaderPlace& where_;
+  const int64_t pid_;
+  const std::span<const std::unique_ptr<TableState>> states_;
+  OperatorIds& ids_;
+  RowCells row_;
+  const TaskNumbers tasks_;
+  std::map<std::tuple<int64_t, uint16_t, bool>, int64_t> task_types_;
+  std::unordered_map<uint32_t, std::array<int64_t, 6>> tensor_ids_;  // by HostData::tensors
+  std::array<int64_t, 6> several_{};
+};
+
+int64_t OperatorWriter::TaskTypeOf(const TaskRow& task) {
+  const HostTask* host = model_.HostOf(task);
+  const std::tuple key(host == nullptr ? int64_t{-1} : int64_t{host->type}, task.type,
+                       task.context != operators::kNoContext);
+  const auto known = task_types_.find(key);
+  if (known != task_types_.end()) return known->second;
+  return task_types_[key] = Id(model_.TaskType(task));
+}
+
+Status OperatorWriter::WriteTasks() {
+  CellLoader out(StateOf(OperatorTable::kTask), where_.ordinal);
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    const TaskRow& task = RowAt(i);
+    const HostTask* host = model_.HostOf(task);
+    row_.Begin().Int(task.start_ns).Int(task.end_ns).Int(task.device);
+    row_.Int(host == nullptr || host->connection < 0 ? -1 : ids_.connection + host->connection);
+    row_.Int(ids_.task + tasks_.NumberAt(i)).Int(pid_).Int(TaskTypeOf(task));
+    row_.Int(task.context == operators::kNoContext ? kNoId32 : int64_t{task.context});
+    row_.Int(task.stream).Int(task.task).Int(host == nullptr ? kNoId32 : static_cast<int64_t>(host->model));
+    RETURN_IF_ERROR(out.Add(row_.End(), 0));
+  }
+  return out.Finish();
+}
+
+// Shapes, data types, formats of the inputs, then of the outputs.
+std::array<int64_t, 6> OperatorWriter::MakeTensorIds(const HostTask& host) {
+  const auto [inputs, outputs] = operators::TensorsOf(model_, host);
+  std::array<int64_t, 6> made;
+  made.fill(Id(kNone));
+  if (inputs.count + outputs.count == 0) return made;
+  return {Id("\"" + inputs.shapes + "\""),  Id(inputs.types),  Id(inputs.formats),
+          Id("\"" + outputs.shapes + "\""), Id(outputs.types), Id(outputs.formats)};
+}
+
+const std::array<int64_t, 6>& OperatorWriter::TensorIds(const HostTask& host) {
+  const operators::Launch* launch = model_.LaunchOf(host);
+  const operators::NodeRecord* node = model_.NodeOf(host);
+  if (launch != nullptr && node != nullptr && model_.detailed && launch->tensors_end == launch->tensors_begin + 1) {
+    const operators::TensorRecord& record = model_.host.tensor_records[launch->tensors_begin];
+    if (record.name == node->name) {
+      const auto known = tensor_ids_.find(record.tensors);
+      if (known != tensor_ids_.end()) return known->second;
+      return tensor_ids_[record.tensors] = MakeTensorIds(host);
+    }
+  }
+  return several_ = MakeTensorIds(host);
+}
+
+Status OperatorWriter::AddOperator(KeyedLoader& out, int64_t id, const HostTask& host, const std::string& core_type) {
+  const operators::NodeRecord* node = model_.detailed ? model_.NodeOf(host) : nullptr;
+  const std::array<int64_t, 6>& tensors = TensorIds(host);
+  const int64_t none = Id(kNone);
+  row_.Begin().Int(Id(model_.OperatorName(host))).Key();
+  row_.Int(host.has_blocks ? int64_t{host.blocks} : kNoId32).Int(host.has_blocks ? int64_t{host.mix_blocks} : kNoId32);
+  row_.Int(Id(core_type)).Int(Id(model_.OperatorType(host)));
+  row_.Int(tensors[2]).Int(tensors[1]).Int(tensors[0]).Int(tensors[5]).Int(tensors[4]).Int(tensors[3]);
+  row_.Int(none);  // attributes
+  row_.Int(node == nullptr ? none : Id(node->unaging ? "static" : "dynamic"));
+  row_.Int(node == nullptr ? none : Id(node->hf32 ? "YES" : "NO"));
+  row_.Int(none).Int(none);  // grid, block
+  return out.Add(id, row_.End());
+}
+
+Status OperatorWriter::WriteOperators() {
+  KeyedLoader out(StateOf(OperatorTable::kComputeTaskInfo));
+  int64_t next = 0;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    if (tasks_.NumberAt(i) != next) continue;  // not its first execution
+    const int64_t id = ids_.task + next++;
+    const HostTask* host = model_.HostOf(RowAt(i));
+    if (host == nullptr || !host->compute) continue;
+    const std::string core_type = model_.CoreType(*host);
+    if (operators::IsShown(model_, *host, core_type)) RETURN_IF_ERROR(AddOperator(out, id, *host, core_type));
+  }
+  return out.Finish();
+}
+
+Status OperatorWriter::WriteCounters() {
+  CellLoader out(StateOf(OperatorTable::kTaskPmuInfo), where_.ordinal);
+  // Ids of the columns' names, and what their values are multiplied with.
+  std::map<const operators::PmuCore*, std::vector<std::pair<int64_t, double>>> names;
+  const int64_t times[2] = {model_.pmu.empty() ? 0 : Id("aicore_time"), model_.pmu.empty() ? 0 : Id("aiv_time")};
+  const int64_t cycles[2] = {model_.pmu.empty() ? 0 : Id("aic_total_cycles"),
+                             model_.pmu.empty() ? 0 : Id("aiv_total_cycles")};
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    const TaskRow& task = RowAt(i);
+    const HostTask* host = model_.HostOf(task);
+    const auto cores = operators::CountersOf(model_, task, host == nullptr ? HostTask{} : *host);
+    if (!cores) continue;
+    const double mhz = model_.device_pmu.at(task.device).mhz;
+    const auto add = [&](int64_t name, double value) {
+      return out.Add(row_.Begin().Int(ids_.task + tasks_.NumberAt(i)).Int(name).Numeric(value).End(), 0);
+    };
+    for (size_t kind = 0; kind < 2; ++kind) {
+      const operators::CoreCounters& counted = (*cores)[kind];
+      auto& known = names[counted.core];
+      for (size_t k = known.size(); k < counted.core->columns.size(); ++k) {
+        const auto [name, factor] = CounterName(counted.core->columns[k].name);
+        known.emplace_back(Id(name), factor);
+      }
+      RETURN_IF_ERROR(add(times[kind], counted.time_us * 1e3));
+      RETURN_IF_ERROR(add(cycles[kind], static_cast<double>(counted.counts.cycles)));
+      for (size_t k = 0; k < known.size(); ++k) {
+        const auto value =
+            operators::PmuValue(counted.core->columns[k], *counted.core, counted.counts, counted.time_us, mhz);
+        if (value) RETURN_IF_ERROR(add(known[k].first, *value * known[k].second));
+      }
+    }
+  }
+  return out.Finish();
+}
+
+Status OperatorWriter::WriteApis() {
+  KeyedLoader out(StateOf(OperatorTable::kCannApi));
+  for (size_t i = 0; i < model_.host.apis.size(); ++i) {
+    const operators::Api& api = model_.host.apis[i];
+    if (api.early) continue;
+    row_.Begin().Int(model_.host.WallNs(api.begin)).Int(model_.host.WallNs(api.end)).Int(api.level);
+    row_.Int(pid_ << 32 | int64_t{api.thread}).Key().Int(Id(model_.host.ApiName(api)));
+    RETURN_IF_ERROR(out.Add(ids_.connection + static_cast<int64_t>(i), row_.End()));
+  }
+  return out.Finish();
+}
+
+}  // namespace
+
+Status WriteOperatorRows(const Model& model, const LoaderPlace& where, int64_t pid,
+                         std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids) {
+  return OperatorWriter(model, where, pid, states, ids).Write();
+}
+
+}  // namespace profd::exporting

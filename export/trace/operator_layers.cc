@@ -1,0 +1,312 @@
+#include "export/trace/operator_layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "export/operators/communication_names.h"
+#include "export/operators/numbers.h"
+#include "export/operators/overlap.h"
+
+namespace profd::exporting {
+namespace {
+
+using operators::Api;
+using operators::CommunicationOp;
+using operators::CommunicationTask;
+using operators::HostTask;
+using operators::kNoContext;
+using operators::Model;
+using operators::TaskRow;
+
+constexpr uint64_t kNoConnection = UINT64_MAX;
+
+struct ApiLevel {
+  std::string_view shown;
+  std::string_view name;
+};
+ApiLevel LevelOf(uint16_t level) {
+  switch (level) {
+    case operators::kAclLevel: return {"AscendCL", "acl"};
+    case operators::kModelLevel: return {"Model", "model"};
+    case operators::kNodeLevel: return {"Node", "node"};
+    case operators::kCommunicationLevel: return {"Communication", "communication"};
+    case operators::kRuntimeLevel: return {"Runtime", "runtime"};
+    default: return {};
+  }
+}
+
+// Connection ids of APIs that record an event or wait for one: their tasks have arrows without being operators.
+bool IsEventApi(const Model& model, const Api& api) {
+  if (api.level != operators::kAclLevel) return false;
+  const std::string item = model.host.NameOf(api.item);
+  return item == "aclrtRecordEvent" || item == "aclrtStreamWaitEvent";
+}
+
+class Layers {
+ public:
+  Layers(const Model& model, const TimeWindow& window, LayerSink& sink) : model_(model), window_(window), sink_(sink) {}
+
+  void Show() {
+    FindCopies();
+    ShowApis();
+    ShowTasks();
+    ShowCommunication();
+    ShowOverlaps();
+  }
+
+ private:
+  using TaskKey = std::tuple<int16_t, uint16_t, uint16_t, uint16_t>;
+  static TaskKey KeyOf(const TaskRow& row) { return {row.device, row.stream, row.task, row.batch}; }
+
+  bool IsCopy(const HostTask& task) {
+    const auto [known, is_new] = copies_.try_emplace(task.type, false);
+    if (is_new) known->second = operators::RuntimeTypeName(model_.host, task.type) == "MEMCPY_ASYNC";
+    return known->second;
+  }
+
+  void FindCopies() {
+    for (const TaskRow& row : model_.rows) {
+      const HostTask* host = model_.HostOf(row);
+      if (host != nullptr && host->connection >= 0 && IsCopy(*host)) copying_.insert(host->connection);
+    }
+  }
+
+  void ShowApis() {
+    const std::vector<Api>& apis = model_.host.apis;
+    const uint32_t* thread = nullptr;
+    for (size_t i = 0; i < apis.size(); ++i) {
+      const Api& api = apis[i];
+      const ApiLevel level = LevelOf(api.level);
+      const int64_t begin_ns = model_.host.WallNs(api.begin);
+      if (api.early || level.name.empty() || !window_.Has(begin_ns)) continue;
+      if (thread == nullptr || *thread != api.thread) {
+        thread = &api.thread;
+        sink_.Enter({&kCannProcess, -1, api.thread, fmt::format("Thread {}", api.thread)});
+      }
+      ShowApi(api, static_cast<int64_t>(i), level, begin_ns);
+    }
+  }
+
+  void ShowApi(const Api& api, int64_t connection, const ApiLevel& level, int64_t begin_ns) {
+    const bool is_event = IsEventApi(model_, api);
+    if (is_event) event_apis_.insert(connection);
+    const std::string mode = model_.host.TypeName(api.level, api.type);
+    const std::string item = model_.host.NameOf(api.item);
+    text_.assign(level.shown).append("@").append(model_.host.ApiName(api));
+    const std::array<LayerArg, 6> args = {{{"Thread Id", uint64_t{api.thread}},
+                                           {"Mode", mode},
+                                           {"level", level.name},
+                                           {"id", api.level == operators::kAclLevel ? std::string_view(item) : "0"},
+                                           {"item_id", item},
+                                           {"connection_id", static_cast<uint64_t>(connection)}}};
+    LayerEvent event{text_, begin_ns, model_.host.WallNs(api.end) - begin_ns, args};
+    if (is_event || api.level == operators::kNodeLevel || copying_.contains(connection)) {
+      event.flow = LayerEvent::Flow::kFrom;
+      event.connection = static_cast<uint64_t>(connection);
+    }
+    sink_.Take(event);
+  }
+
+  // A task with contexts is shown as these.
+  std::vector<uint32_t> ShownTasks() const {
+    std::vector<TaskKey> divided;
+    for (const TaskRow& row : model_.rows) {
+      if (row.context != kNoContext) divided.push_back(KeyOf(row));
+    }
+    std::ranges::sort(divided);
+    std::vector<uint32_t> shown;
+    for (size_t i = 0; i < model_.rows.size(); ++i) {
+      const TaskRow& row = model_.rows[i];
+      if (row.context == kNoContext && std::ranges::binary_search(divided, KeyOf(row))) continue;
+      shown.push_back(static_cast<uint32_t>(i));
+    }
+    std::ranges::sort(shown, [this](uint32_t a, uint32_t b) {
+      const TaskRow& x = model_.rows[a];
+      const TaskRow& y = model_.rows[b];
+      return std::tuple(x.device, x.stream, x.start_ns, -x.end_ns, a) <
+             std::tuple(y.device, y.stream, y.start_ns, -y.end_ns, b);
+    });
+    return shown;
+  }
+
+  void ShowTasks() {
+    const TaskRow* before = nullptr;
+    for (const uint32_t index : ShownTasks()) {
+      const TaskRow& row = model_.rows[index];
+      if (before == nullptr || before->device != row.device || before->stream != row.stream) {
+        sink_.Enter({&kHardwareProcess, row.device, row.stream, fmt::format("Stream {}", row.stream)});
+      }
+      before = &row;
+      ShowTask(row);
+    }
+  }
+
+  void ShowTask(const TaskRow& row) {
+    const HostTask* host = model_.HostOf(row);
+    const bool copies = host != nullptr && IsCopy(*host);
+    const bool computes = host != nullptr && host->compute;
+    const uint64_t connection = host == nullptr || host->connection < 0 ? kNoConnection
+                                                                        : static_cast<uint64_t>(host->connection);
+    const std::string own = model_.TaskType(row);
+    std::string type = computes ? model_.CoreType(*host) : "N/A";
+    if (type == "N/A") type = copies ? operators::SqeTypeName(row.type) : own;
+    args_.clear();
+    args_.push_back({"Model Id", host == nullptr ? uint64_t{operators::kNoModel} : host->model});
+    args_.push_back({"Task Type", type});
+    args_.push_back({"Physic Stream Id", uint64_t{row.stream}});
+    args_.push_back({"Task Id", uint64_t{row.task}});
+    args_.push_back({"Batch Id", uint64_t{row.batch}});
+    args_.push_back({"Subtask Id", uint64_t{row.context}});
+    args_.push_back({"connection_id", connection});
+    std::string direction;
+    if (copies && !model_.host.communication.copies.empty()) AddCopy(row, *host, &direction);
+    const std::string name = computes ? model_.OperatorName(*host) : own;
+    LayerEvent event{name, row.start_ns, row.end_ns - row.start_ns, args_};
+    if (computes || copies || event_apis_.contains(static_cast<int64_t>(connection))) {
+      event.flow = LayerEvent::Flow::kTo;
+      event.connection = connection;
+    }
+    sink_.Take(event);
+  }
+
+  // One without a record copied 0 bytes in a direction that is not known.
+  void AddCopy(const TaskRow& row, const HostTask& host, std::string* direction) {
+    const operators::CopyInfo* copy = model_.CopyOf(host);
+    const uint64_t bytes = copy == nullptr ? 0 : copy->bytes;
+    const auto ns = static_cast<double>(row.end_ns - row.start_ns);
+    *direction = operators::CopyDirectionName(copy == nullptr ? UINT32_MAX : copy->direction);
+    args_.push_back({"size(B)", bytes});
+    args_.push_back({"bandwidth(GB/s)", ns > 0 ? static_cast<double>(bytes) / ns : 0.0});
+    args_.push_back({"operation", *direction});
+  }
+
+  // A thread of operations for each group, by its first operation, and below it one for each plane.
+  void ShowCommunication() {
+    struct Group {
+      uint64_t hash = 0;
+      std::vector<size_t> ops;
+      std::map<uint32_t, std::vector<const CommunicationTask*>> planes;
+    };
+    const operators::Communication& all = model_.communication;
+    struct Device {
+      std::vector<Group> groups;
+      std::unordered_map<uint64_t, size_t> numbers;  // by hash
+    };
+    std::map<int, Device> devices;
+    const auto group_of = [&devices](const CommunicationOp& op) -> Group& {
+      Device& device = devices[op.device];
+      const auto [known, is_new] = device.numbers.try_emplace(op.group, device.groups.size());
+      if (is_new) device.groups.push_back({op.group, {}, {}});
+      return device.groups[known->second];
+    };
+    for (size_t i = 0; i < all.ops.size(); ++i) {
+      if (all.ops[i].shown) group_of(all.ops[i]).ops.push_back(i);
+    }
+    for (const CommunicationTask& task : all.tasks) {
+      if (task.op < 0 || !window_.Has(task.start_ns)) continue;
+      const CommunicationOp& op = all.ops[static_cast<size_t>(task.op)];
+      const operators::CommunicationInfo* info = model_.InfoOf(task);
+      if (op.shown) group_of(op).planes[info == nullptr ? 0 : info->plane].push_back(&task);
+    }
+    for (auto& [device, of] : devices) {
+      int64_t tid = 0;
+      for (Group& group : of.groups) {
+        sink_.Enter({&kCommunicationProcess, device, tid,
+                     fmt::format("Group {} Communication", group.hash == 0 ? "N/A" : model_.host.NameOf(group.hash))});
+        std::ranges::sort(group.ops, {}, [&all](size_t op) { return all.ops[op].start_ns; });
+        for (const size_t op : group.ops) ShowOp(all.ops[op]);
+        for (auto& [plane, tasks] : group.planes) {
+          sink_.Enter({&kCommunicationProcess, device, tid + plane + 1, fmt::format("Plane {}", plane)});
+          std::ranges::sort(tasks, {}, &CommunicationTask::start_ns);
+          for (const CommunicationTask* task : tasks) ShowCommunicationTask(*task);
+        }
+        tid += (group.planes.empty() ? 0 : int64_t{group.planes.rbegin()->first}) + 2;
+      }
+    }
+  }
+
+  void ShowOp(const CommunicationOp& op) {
+    const operators::CommunicationOpInfo* info = model_.InfoOf(op);
+    const std::string type = info == nullptr ? "N/A" : operators::CommunicationDataTypeName(info->data_type);
+    const std::string algorithm = info == nullptr ? "N/A" : model_.host.NameOf(info->algorithm);
+    const int64_t api = model_.LaunchOf(op).api;
+    const auto yes = [](bool value) -> std::string_view { return value ? "yes" : "no"; };
+    const LayerArg no_count{"count", std::string_view("N/A")};
+    const std::array<LayerArg, 8> args = {{{"rank_size", uint64_t{op.rank_size}},
+                                           {"connection_id", static_cast<uint64_t>(api)},
+                                           {"model id", op.model},
+                                           {"data_type", type},
+                                           {"alg_type", algorithm},
+                                           info == nullptr ? no_count : LayerArg{"count", info->count},
+                                           {"relay", yes(info != nullptr && info->relay)},
+                                           {"retry", yes(info != nullptr && info->retry)}}};
+    const std::string name = model_.NameOf(op);
+    sink_.Take({name, op.start_ns, op.end_ns - op.start_ns, args, LayerEvent::Flow::kTo, static_cast<uint64_t>(api)});
+  }
+
+  void ShowCommunicationTask(const CommunicationTask& task) {
+    const operators::CommunicationInfo none;
+    const operators::CommunicationInfo* known = model_.InfoOf(task);
+    const operators::CommunicationInfo& info = known == nullptr ? none : *known;
+    const operators::CommunicationHostTask& host = model_.HostOf(task);
+    const std::string name = known == nullptr ? "N/A" : model_.host.NameOf(info.name);
+    const std::string notify = fmt::to_string(info.notify);
+    const std::string transport = operators::TransportTypeName(known == nullptr ? UINT32_MAX : info.transport);
+    const std::string data = operators::CommunicationDataTypeName(known == nullptr ? UINT32_MAX : info.data_type);
+    const std::string link = operators::LinkTypeName(known == nullptr ? UINT32_MAX : info.link);
+    const std::array<LayerArg, 14> args = {{{"notify_id", notify},
+                                            {"duration estimated(us)", info.estimated_us},
+                                            {"stream id", uint64_t{host.stream}},
+                                            {"task id", uint64_t{host.task}},
+                                            {"context id", uint64_t{task.context}},
+                                            {"task type", name},
+                                            {"src rank", uint64_t{info.local_rank}},
+                                            {"dst rank", uint64_t{info.remote_rank}},
+                                            {"transport type", transport},
+                                            {"size(Byte)", info.bytes},
+                                            {"data type", data},
+                                            {"link type", link},
+                                            {"bandwidth(GB/s)", task.gbps},
+                                            {"model id", host.model}}};
+    sink_.Take({name, task.start_ns, task.end_ns - task.start_ns, args});
+  }
+
+  void ShowOverlaps() {
+    for (const auto& [device, overlap] : operators::OverlapsOf(model_)) {
+      for (size_t kind = 0; kind < overlap.size(); ++kind) {
+        if (overlap[kind].empty()) continue;
+        const std::string_view name = OverlapName(static_cast<operators::OverlapKind>(kind));
+        sink_.Enter({&kOverlapProcess, device, static_cast<int64_t>(kind), name});
+        for (const operators::Interval& each : overlap[kind]) {
+          sink_.Take({name, each.start_ns, each.end_ns - each.start_ns, {}});
+        }
+      }
+    }
+  }
+
+  const Model& model_;
+  const TimeWindow window_;
+  LayerSink& sink_;
+  std::map<uint32_t, bool> copies_;          // by type of the runtime
+  std::unordered_set<int64_t> copying_;      // connection ids
+  std::unordered_set<int64_t> event_apis_;
+  std::string text_;
+  std::vector<LayerArg> args_;
+};
+
+}  // namespace
+
+void ShowOperators(const Model& model, const TimeWindow& window, LayerSink& sink) {
+  Layers(model, window, sink).Show();
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,189 @@
+"""Memory and AI CPU records of the vendor's in-process profiler against the plan they were written from."""
+
+import contextlib
+import glob
+import shutil
+import sqlite3
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import make_operators as made
+import run_tests
+from channels import BEGIN_US, HOST_RAW
+from comparison import PROFCTL, RUNNER
+from test_operators import Exported, us
+
+KB = 1024
+
+
+class ResourceOperators(made.Operators):
+    """Operators, allocations between them, and what the AI CPU says of its nodes."""
+
+    def host_wall_ns(self, count):
+        return (count - made.HOST_COUNT) * 1000 // made.HOST_MHZ + BEGIN_US * 1000
+
+    def memory(self, slot, at, address, size, name, allocated, reserved, tag="task_memory_info", device_type=20):
+        body = struct.pack("<QqQQQII", address, size, self.hash_of(name), allocated, reserved, slot.device, device_type)
+        self.record("aging", f"additional.{tag}", 256, "node", 6, slot, at, body)
+        return self.host_wall_ns(self.host(slot.us + at))
+
+    def planned(self, size, name, begin, end, graph):
+        slot = self.slots[0]
+        self.record("unaging", "additional.static_op_mem", 256, "node", 11, slot, 3, struct.pack(
+            "<qQQQQQI", size, self.hash_of(name), begin, end, 0, 0, graph))
+
+    def graph_name(self, name, graph, model):
+        self.record("unaging", "additional.graph_id_map", 256, "model", 0, self.slots[0], 3,
+                    struct.pack("<QII", self.hash_of(name), graph, model))
+
+    def mark(self, start, end, text, kind=0, event=0, domain=None, mark=0, segment=0, category=4, payload=77):
+        """One record of additional.msproftx, in us of the host's counter; its times as the CSV has them."""
+        slot = self.slots[0]
+        body = struct.pack("<HHIHHIIIIIQQQQQI156s", kind, segment, 0, 0, 0, 4242, 88, category, event, 2, payload,
+                           self.host(start), self.host(end), mark, self.hash_of(domain), 1, text.encode())
+        self.record("aging", "additional.msproftx", 256, "acl", 20500, slot, 1, body)
+        return [us(self.host_wall_ns(self.host(at))) + "\t" for at in (start, end)]
+
+    def cpu(self, device, kind, body):
+        head = struct.pack("<HHIIIQ", 0x5A5A, 6000, kind, 1, len(body), HOST_RAW + 5_000_000)
+        self.add(device, "aicpu.data", (head + body).ljust(256, b"\0"))
+
+    def cpu_node(self, slot, start, end, compute, copy, dispatch, submitted, after_run):
+        self.cpu(slot.device, 0, struct.pack("<HH12xQQQQ8xQIIQQ8xQIII", slot.stream, slot.task, start, 1000,
+                                             1000 + compute, 1000 + compute + copy, end, 9, slot.device, submitted, 0,
+                                             after_run, 0, dispatch, 0))
+
+
+class ResourceTest(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="profd-resources-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def make(self, **options):
+        return ResourceOperators(tempfile.mkdtemp(dir=self.dir), **options)
+
+    def export(self, dump, expect=0):
+        dump.fill()
+        dump.write()
+        return Exported(dump.path, dump.path + "-out", expect, ())
+
+    def test_memory_of_operators(self):
+        for tag in ("task_memory_info", "memory_application"):
+            dump = self.make()
+            slot = dump.slots[3]
+            taken = dump.memory(slot, 5, 0x1000, 4096, "MatMul_1", 8192, 65536, tag)
+            kept = dump.memory(slot, 6, 0x2000, 512, None, 8704, 65536, tag)
+            dump.memory(slot, 7, 0x3000, 512, "on the host", 1, 1, tag, device_type=0)
+            freed = dump.memory(slot, 9, 0x1000, -4096, "MatMul_1", 4608, 65536, tag)
+            again = dump.memory(slot, 11, 0x1000, 1024, "Add_2", 5632, 65536, tag)
+            exported = self.export(dump)
+            self.assertEqual(exported.rows("memory_record"), [
+                ["Device_id", "Component", "Timestamp(us)", "Total Allocated(KB)", "Total Reserved(KB)", "Device"],
+                ["host", "GE", us(taken) + "\t", "8.0", "64.0", "NPU:0"],
+                ["host", "GE", us(kept) + "\t", "8.5", "64.0", "NPU:0"],
+                ["host", "GE", us(freed) + "\t", "4.5", "64.0", "NPU:0"],
+                ["host", "GE", us(again) + "\t", "5.5", "64.0", "NPU:0"]])
+            self.assertEqual(exported.rows("operator_memory"), [
+                ["Device_id", "Name", "Size(KB)", "Allocation Time(us)", "Duration(us)",
+                 "Allocation Total Allocated(KB)", "Allocation Total Reserved(KB)", "Release Total Allocated(KB)",
+                 "Release Total Reserved(KB)", "Device"],
+                ["host", "MatMul_1", "4.0", us(taken) + "\t", "4.0", "8.0", "64.0", "4.5", "64.0", "NPU:0"],
+                ["host", "N/A", "0.5", us(kept) + "\t", "0.0", "8.5", "64.0", "0.0", "0.0", "NPU:0"],
+                ["host", "Add_2", "1.0", us(again) + "\t", "0.0", "5.5", "64.0", "0.0", "0.0", "NPU:0"]])
+
+    def test_planned_memory_of_graphs(self):
+        dump = self.make()
+        dump.graph_name("resnet", 4, 9)
+        dump.planned(7 * KB, "Conv_0", 1, 4294967295, 4)
+        dump.planned(99 * KB + 5, None, 0, 8, 4)
+        dump.planned(KB, "Conv_1", 2, 3, 5)
+        self.assertEqual(self.export(dump).rows("static_op_mem"), [
+            ["Device_id", "Op Name", "Model Name", "Graph ID", "Node Index Start", "Node Index End", "Size(KB)"],
+            ["host", "Conv_0", "resnet", "4", "1", "4294967295", "7"],
+            ["host", "TOTAL", "resnet", "4", "0", "8", "99"],
+            ["host", "Conv_1", "N/A", "5", "2", "3", "1"]])
+
+    def test_nodes_of_the_ai_cpu(self):
+        dump = self.make(executions=2)
+        dump.fill()
+        expected = [["Device_id", "Timestamp(us)", "Node", "Compute_time(us)", "Memcpy_time(us)", "Task_time(us)",
+                     "Dispatch_time(us)", "Total_time(us)", "Stream ID", "Task ID"]]
+        for slot in dump.slots:
+            if slot.kind != "aicpu":
+                continue
+            for start, end in slot.runs:
+                dump.cpu_node(slot, start + 50, end - 50, 11, 3, 4, start, end)
+                expected.append(["0", us(dump.wall_ns(start + 50)) + "\t", slot.name, "11", "3",
+                                 str(round((dump.wall_ns(end - 50) - dump.wall_ns(start + 50)) / 1000, 3)), "4",
+                                 str(round((dump.wall_ns(end) - dump.wall_ns(start)) / 1000, 3)), str(slot.stream),
+                                 str(slot.task)])
+        self.assertGreater(len(expected), 5)
+        dump.cpu_node(dump.slots[0], 0, 5, 1, 1, 1, 1, 1)  # without a start: no row
+        dump.write()
+        self.assertEqual(Exported(dump.path, dump.path + "-out", 0, ()).rows("aicpu"), expected)
+
+    def test_the_data_pipeline(self):
+        dump = self.make()
+        dump.cpu(0, 1, struct.pack("<16s64sQQ", b"Last enqueue", b"dataset/GetNext, one", 3, 17))
+        dump.cpu(0, 3, struct.pack("<I4xQQQ", 1, 6, 1234, 5678))
+        dump.cpu(0, 11, b"")  # of another kind: no row, no damage
+        exported = self.export(dump)
+        self.assertEqual(exported.rows("dp")[1:], [
+            ["0", us(BEGIN_US * 1000 + 5_000_000) + "\t", "Last enqueue", "dataset/GetNext, one", "17"]])
+        self.assertEqual(exported.rows("aicpu_mi"), [
+            ["Device_id", "Node Name", "Start Time(us)", "End Time(us)", "Queue Size"],
+            ["0", "GetNext_dequeue_wait", "1234", "5678", "6"]])
+
+    def test_marks_of_the_application(self):
+        dump = self.make()
+        point = dump.mark(3000, 3000, "here")
+        pushed = dump.mark(3100, 3200.5, "load, then run", event=1, payload=5)
+        ex = dump.mark(3300, 3300, "step 1", kind=1, event=3, domain="communication", mark=6)
+        long = dump.mark(3400, 3500, "x" * 156, kind=1, event=2, domain=None, mark=7)
+        dump.mark(3400, 3500, "yz", kind=1, event=2, domain=None, mark=7, segment=1)
+        dump.fill()
+        dump.write()
+        exported = Exported(dump.path, dump.path + "-out", 0, ())
+        self.assertEqual(exported.rows("msprof_tx"), [
+            ["Device_id", "pid", "tid", "category", "event_type", "payload_type", "payload_value", "Start_time(us)",
+             "End_time(us)", "message_type", "message", "domain", "Device Start_time(us)", "Device End_time(us)"],
+            ["host", "4242", "88", "4", "marker", "2", "77", *point, "1", "here", "N/A", "N/A", "N/A"],
+            ["host", "4242", "88", "4", "push/pop", "2", "5", *pushed, "1", "load, then run", "N/A", "N/A", "N/A"],
+            ["host", "4242", "88", "N/A", "marker_ex", "N/A", "N/A", *ex, "N/A", "step 1", "communication", "N/A", "N/A"],
+            ["host", "4242", "88", "N/A", "start/end", "N/A", "N/A", *long, "N/A", "x" * 156 + "yz", "default", "N/A",
+             "N/A"]])
+        subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "sqlite", "--out", dump.path + "-db"],
+                       check=True, capture_output=True, timeout=60)
+        with contextlib.closing(sqlite3.connect(glob.glob(dump.path + "-db/*.db")[0])) as database:
+            rows = database.execute(
+                "SELECT m.value, d.value, eventType, category, connectionId, startNs, endNs, globalTid "
+                "FROM MSTX_EVENTS JOIN STRING_IDS m ON m.id = message JOIN STRING_IDS d ON d.id = domainId "
+                "ORDER BY startNs").fetchall()
+        none, thread = 4294967295, 4242 << 32 | 88
+        times = [[int(at.strip().replace(".", "")) for at in pair] for pair in (point, pushed, ex, long)]
+        self.assertEqual(rows, [("here", "default", 0, 4, 4000000000, *times[0], thread),
+                                ("load, then run", "default", 1, 4, 4000000000, *times[1], thread),
+                                ("step 1", "communication", 3, none, 4000000007, *times[2], thread),
+                                ("x" * 156 + "yz", "default", 2, none, 4000000008, *times[3], thread)])
+
+    def test_records_cut_anywhere(self):
+        whole = None
+        for cut in (0, 1, 17, 128, 255):
+            dump = self.make(slots=8)
+            for i in range(4):
+                dump.memory(dump.slots[i], 5, 0x1000 + i, 1024, "MatMul_1", 8192, 65536)
+            records = dump.files["host", "aging.additional.task_memory_info"]
+            if cut:
+                records[-1] = records[-1][:cut]
+            exported = self.export(dump, expect=5 if cut else 0)
+            rows = exported.rows("memory_record")
+            whole = whole or rows
+            self.assertEqual(rows, whole[:len(whole) - 1] if cut else whole)
+
+
+if __name__ == "__main__":
+    run_tests.main()

@@ -1,0 +1,316 @@
+"""The timelines of operator-level records against the plan they were written from: every event of the layers CANN, Ascend
+Hardware and Overlap Analysis, every flow, in the JSON and in Perfetto's trace."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from collections import Counter
+
+import make_communication
+import make_operators as made
+import perfetto_reader
+import run_tests
+from channels import BEGIN_US
+from comparison import PROFCTL, RUNNER
+
+SLOTS = {"CANN": 7, "Ascend Hardware": 14, "Overlap Analysis": 31}
+THREADS = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")
+NONE = 2**32 - 1
+KERNELS = ("KERNEL_AICORE", "KERNEL_AIVEC", "FFTS_PLUS", "KERNEL_MIX_AIC", "KERNEL_MIX_AIV")
+
+
+def us(ns):
+    return f"{ns // 1000}.{ns % 1000:03}"
+
+
+def seconds(ns):
+    return f"{ns // 10**9}.{ns % 10**9:09}"
+
+
+def wall(slot, at):
+    """Of the host: its counter begins with the collection."""
+    return BEGIN_US * 1000 + round((slot.us + at) * 1000)
+
+
+def union(parts):
+    joined = []
+    for begin, end in sorted(parts):
+        if joined and begin <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], end)
+        else:
+            joined.append([begin, end])
+    return joined
+
+
+class Expected:
+    """X events as (layer, device, tid, name, start, end, args without connection ids, the launch's key), and the flows."""
+
+    def __init__(self, dump, begin=None, end=None):
+        self.within = lambda t: (begin is None or t >= begin) and (end is None or t <= end)
+        self.events, self.starts, self.ends = [], [], []
+        self.rows = []
+        for slot in dump.slots:
+            self._apis(slot)
+            for run in slot.runs:
+                self._task(dump, slot, *map(dump.wall_ns, run))
+        for device in {slot.device for slot in dump.slots}:
+            self._overlap(device)
+
+    def _apis(self, slot):
+        name = f"aclnn{slot.type}"
+        apis = [("Runtime", "runtime", "KernelLaunch", "KernelLaunch", "0", "0", 19, 40)]
+        if slot.type:
+            apis += [("AscendCL", "acl", name, "ACL_NN", name, name, 2, 70),
+                     ("Node", "node", "launch", "launch", "0", slot.name, 10, 60)]
+        for shown, level, title, mode, text, item, begin, end in apis:
+            start = wall(slot, begin)
+            if not self.within(start):
+                continue
+            args = [("Thread Id", slot.thread), ("Mode", mode), ("level", level), ("id", text), ("item_id", item)]
+            self.events.append(("CANN", -1, slot.thread, f"{shown}@{title}", start, wall(slot, end), tuple(args)))
+            if level == "node":
+                self.starts.append((start, (slot.thread, slot.name)))
+
+    def _task(self, dump, slot, start, end):
+        if not self.within(start):
+            return
+        self.rows.append((slot, start, end))
+        detailed = dump.level != "l0"
+        operator = slot.type is not None or slot.kernel is not None
+        kind = (slot.core or {"KERNEL_AIVEC": "AI_VECTOR_CORE"}[slot.runtime]) if operator and detailed else slot.runtime
+        if slot.kind == "memcpy":
+            kind = slot.sqe
+        name = (slot.name or slot.kernel) if operator else slot.runtime
+        args = [("Model Id", NONE), ("Task Type", kind), ("Physic Stream Id", slot.stream), ("Task Id", slot.task),
+                ("Batch Id", slot.batch), ("Subtask Id", NONE if slot.context is None else slot.context)]
+        self.events.append(("Ascend Hardware", slot.device, slot.stream, name, start, end, tuple(args)))
+        if operator or slot.kind == "memcpy":
+            self.ends.append((slot.device, slot.stream, start, (slot.thread, slot.name) if slot.name else None))
+
+    def _overlap(self, device):
+        rows = [row for row in self.rows if row[0].device == device]
+        computing = union((start, end) for slot, start, end in rows if slot.kind not in ("memcpy", "event"))
+        # Also the task around the contexts: its host type is that of a kernel.
+        bounds = [(start, end) for slot, start, end in rows if slot.runtime not in KERNELS] + [tuple(c) for c in computing]
+        at, free = min(b for b, _ in bounds), []
+        for begin, end in computing + [[max(e for _, e in bounds)] * 2]:
+            if begin > at:
+                free.append((at, begin))
+            at = max(at, end)
+        for tid, parts in ((0, computing), (3, free)):
+            for begin, end in parts:
+                self.events.append(("Overlap Analysis", device, tid, THREADS[tid], begin, end, ()))
+
+
+class TimelineTest(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="profd-operator-timeline-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def export(self, dump, more=()):
+        dump.write()
+        out = os.path.join(self.dir, "out")
+        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace,perfetto", "--out", out, *more],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
+            events = json.load(file)
+        return events, perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0])
+
+    def check(self, more=(), window=None, **options):
+        dump = made.Operators(self.dir, **options).fill()
+        expected = Expected(dump, *(window(dump) if window else ()))
+        more = list(more)
+        if window:
+            begin, end = window(dump)
+            more += ["--from", seconds(begin), "--to", seconds(end)]
+        events, trace = self.export(dump, more)
+        self.check_json(events, expected)
+        self.check_perfetto(trace, expected)
+        return events
+
+    def check_json(self, events, expected):
+        with_pid = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        bases = {pid >> 10 for pid in with_pid}
+        self.assertEqual(len(bases), 1)
+        found, calls, launches = [], {}, {}
+        for e in events:
+            layer = with_pid[e["pid"]]
+            if e["ph"] != "X" or layer not in SLOTS:
+                continue
+            self.assertEqual(e["pid"] >> 5 & 31, SLOTS[layer])
+            device = -1 if e["pid"] & 31 == 31 else e["pid"] & 31
+            start = int(e["ts"].replace(".", ""))
+            args = list(e["args"].items())
+            if layer != "Overlap Analysis":
+                self.assertEqual(args[-1][0], "connection_id")
+                args.pop()
+            found.append((layer, device, e["tid"], e["name"], start, start + round(e["dur"] * 1000), tuple(args)))
+            title = threads[e["pid"], e["tid"]]
+            self.assertEqual(title, {"CANN": f"Thread {e['tid']}", "Ascend Hardware": f"Stream {e['tid']}",
+                                     "Overlap Analysis": THREADS[e["tid"] & 3]}[layer])
+            if layer == "CANN":
+                self.assertNotIn(e["args"]["connection_id"], calls)
+                calls[e["args"]["connection_id"]] = e
+                if e["args"]["level"] == "node":
+                    launches[e["tid"], e["args"]["item_id"]] = e["args"]["connection_id"]
+        self.assertEqual(sorted(map(repr, found)), sorted(map(repr, expected.events)))
+        self.check_flows(events, expected, launches)
+
+    def check_flows(self, events, expected, launches):
+        """Both ends have the id of the launch's connection, shifted."""
+        flows = {"s": [], "f": []}
+        for e in events:
+            if e["ph"] in flows and e.get("cat") == "HostToDevice":
+                self.assertEqual(e["name"], "HostToDevice" + e["id"])
+                self.assertEqual(e.get("bp"), "e" if e["ph"] == "f" else None)
+                flows[e["ph"]].append((e["pid"] & 31, e["tid"], int(e["ts"].replace(".", "")), e["id"]))
+        self.assertEqual(sorted(flows["s"]), sorted(
+            (31, launch[0], start, str(launches[launch] << 32)) for start, launch in expected.starts))
+        none = str(2**64 - 2**32)  # of a kernel that no API put there
+        known = {e[3] for e in flows["s"]} | {none}
+        ends = [(device, stream, start, str(launches[launch] << 32) if launch else none)
+                for device, stream, start, launch in expected.ends if launch is None or launch in launches]
+        self.assertEqual(sorted(e for e in flows["f"] if e[3] in known), sorted(ends))
+        self.assertEqual(len(flows["f"]), len(expected.ends))
+
+    def check_perfetto(self, trace, expected):
+        self.assertEqual(trace.unbalanced(), set())
+        found, launches, arrivals = Counter(), {}, Counter()
+        for process, track, name, begin, end, args, ids, ended in trace.slices():
+            layer, _, thread = track.rpartition(" > ")
+            layer = layer or "Ascend Hardware"
+            if layer not in SLOTS:
+                continue
+            self.assertEqual(ended, [])
+            args.pop("connection_id", None)
+            device = -1 if process == "Host" else int(process.split()[1])
+            thread = thread.partition(" (")[0] if layer != "Overlap Analysis" else thread
+            found[layer, device, thread, name, begin, end, tuple(args.items())] += 1
+            for flow in ids:
+                if device < 0:
+                    launches[flow] = (args["Thread Id"], args["item_id"])
+                else:
+                    arrivals[flow] += 1
+        titles = {"CANN": "Thread {}", "Ascend Hardware": "Stream {}"}
+        want = Counter()
+        for layer, device, tid, *more in expected.events:
+            want[(layer, device, titles[layer].format(tid) if layer in titles else THREADS[tid], *more)] += 1
+        self.assertEqual(found, want)
+        starts = [launch for _, launch in expected.starts]
+        self.assertEqual(sorted(launches.values()), sorted(starts))
+        self.assertEqual(Counter({launches[flow]: n for flow, n in arrivals.items() if flow in launches}),
+                         Counter(launch for _, _, _, launch in expected.ends if launch in starts))
+
+    def operations(self, **options):
+        """Of two groups, beside operators; as the layer Communication shows them: (thread, name, start, end, args)."""
+        dump = make_communication.CommunicationOperators(self.dir, slots=4, **options)
+        for i in range(4):
+            dump.operation("hcom_allReduce_", f"group_{i % 2}", 1_250 + 1000 * i, infos=i != 3)
+        dump.fill()
+        expected = []
+        tids = {}
+        for op, name, _, start, end in dump.operation_rows():
+            # The second group is behind the operations and two planes of the first.
+            first = tids.setdefault(op.group, 3 * len(tids))
+            expected.append((first, f"Group {op.group} Communication", name, start, end, (
+                ("rank_size", 8 if op.infos else 0), ("model id", NONE), ("data_type", "FP32"), ("alg_type", "RING-RING"),
+                ("count", 4096), ("relay", "no"), ("retry", "yes"))))
+            for task in op.tasks if op.infos else ():
+                begin, last = map(dump.wall_ns, task.runs[0])
+                expected.append((first + 1 + task.plane, f"Plane {task.plane}", task.name, begin, last, (
+                    ("notify_id", str(7 + task.task)), ("duration estimated(us)", 1.5), ("stream id", task.stream),
+                    ("task id", task.task), ("context id", NONE), ("task type", task.name), ("src rank", 0),
+                    ("dst rank", 1), ("transport type", "SDMA"), ("size(Byte)", task.bytes), ("data type", "FP32"),
+                    ("link type", "HCCS"), ("bandwidth(GB/s)", task.bytes / (last - begin)), ("model id", NONE))))
+        return dump, expected
+
+    def test_communication_by_group_and_plane(self):
+        dump, expected = self.operations()
+        events, trace = self.export(dump)
+        pid = next(e["pid"] for e in events if e["name"] == "process_name" and e["args"]["name"] == "Communication")
+        self.assertEqual(pid & 1023, 16 << 5)
+        threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == pid}
+        found, ends = [], []
+        calls = {e["args"]["connection_id"]: e for e in events if e["ph"] == "X" and "item_id" in e["args"]}
+        for e in events:
+            if e["pid"] != pid or e["ph"] not in "Xf":
+                continue
+            start = int(e["ts"].replace(".", ""))
+            if e["ph"] == "f":
+                ends.append((e["tid"], start, int(e["id"]) >> 32))
+                continue
+            connection = e["args"].pop("connection_id", None)
+            found.append((e["tid"], threads[e["tid"]], e["name"], start, start + round(e["dur"] * 1000),
+                          tuple(e["args"].items())))
+            if connection is not None:
+                self.assertEqual(calls[connection]["name"], "Node@launch")
+                self.assertIn((e["tid"], start, connection), ends + [
+                    (f["tid"], int(f["ts"].replace(".", "")), int(f["id"]) >> 32) for f in events if f["ph"] == "f"])
+        expected.sort(key=repr)
+        self.assertEqual(sorted(e for e in found if "N/A" not in e[2]), expected)
+        native = Counter()
+        for process, track, name, begin, end, *_ in trace.slices():
+            if track.startswith("Communication > ") and name != "N/A":
+                native[track.partition(" > ")[2], name, begin, end] += 1
+        self.assertEqual(native, Counter((thread, name, begin, end) for _, thread, name, begin, end, _ in expected))
+
+    def test_communication_beside_computing(self):
+        dump, _ = self.operations()
+        events, _ = self.export(dump)
+        pid = next(e["pid"] for e in events if e["name"] == "process_name" and e["args"]["name"] == "Overlap Analysis")
+        parts = {name: set() for name in THREADS}
+        for e in events:
+            if e["pid"] == pid and e["ph"] == "X":
+                start = int(e["ts"].replace(".", ""))
+                parts[e["name"]].add((start, start + round(e["dur"] * 1000)))
+        operations = union((start, end) for _, _, _, start, end in dump.operation_rows())
+        self.assertEqual(sorted(parts["Communication"]), [tuple(part) for part in operations])
+        computing = union((dump.wall_ns(start), dump.wall_ns(end)) for slot in dump.slots
+                          if slot.kind not in ("memcpy", "event") for start, end in slot.runs)
+        self.assertEqual(sorted(parts["Computing"]), [tuple(part) for part in computing])
+        alone = []
+        for begin, end in operations:
+            for start, last in computing:
+                if last > begin and start < end:
+                    if start > begin:
+                        alone.append((begin, start))
+                    begin = max(begin, last)
+            if begin < end:
+                alone.append((begin, end))
+        self.assertEqual(sorted(parts["Communication(Not Overlapped)"]), alone)
+        self.assertNotEqual(alone, [tuple(part) for part in operations])
+
+    def test_every_kind_of_launch(self):
+        self.check()
+
+    def test_devices(self):
+        events = self.check(devices=(0, 1))
+        labels = {e["args"]["labels"] for e in events if e["name"] == "process_labels"}
+        self.assertEqual(labels, {"CPU", "NPU 0", "NPU 1"})
+
+    def test_threads_and_batches(self):
+        self.check(slots=60, threads=(77, 78, 79), wrap=7)
+
+    def test_a_static_graph_runs_again(self):
+        self.check(slots=16, executions=3)
+
+    def test_level_0(self):
+        self.check(level="l0")
+
+    def test_a_window_cuts_all_layers(self):
+        def window(dump):
+            starts = sorted(dump.wall_ns(start) for slot in dump.slots for start, _ in slot.runs)
+            return starts[4], starts[20]
+        self.check(window=window)
+
+
+if __name__ == "__main__":
+    run_tests.main()
