@@ -12,18 +12,14 @@ import struct
 import subprocess
 import sys
 import tempfile
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import attach_client
 import perfetto_reader
-import web_driver
-from profd_harness import BUILD, RUNNER, DaemonCase, eventually, main, scaled
+import trace_viewer
+from profd_harness import BUILD, DaemonCase, eventually, main, scaled
 
-# chrome://tracing is a page around this viewer. Debian's Chromium comes without it (the page answers
-# ERR_FAILED), its Go sources bring it.
-VIEWER = sorted(glob.glob("/usr/share/go-*/src/cmd/trace/static/trace_viewer_full.html"))
 SORT_INDEX = {"AI Core Freq": 15, "NPU MEM": 17, "Acc PMU": 19, "HCCS": 20, "NIC": 21, "RoCE": 22,
               "PCIe": 23, "HBM": 24, "Stars Soc Info": 25, "Stars Chip Trans": 26, "LLC": 27,
               "SIO": 28, "QoS": 29, "CPU Usage": 9, "Memory Usage": 10}
@@ -221,23 +217,9 @@ class Timeline(DaemonCase):
         self.assertEqual(packets, perfetto_reader.Trace(self.perfetto_path).packets)
 
     def test_chromes_viewer_loads_it(self):
-        why = web_driver.missing()
-        if why is None and not VIEWER:
-            why = "no trace viewer (scripts/install-deps --for browser)"
-        if why is None and RUNNER:
-            why = "not under emulation"
-        if why:
+        if why := trace_viewer.missing():
             self.skipTest("SKIPPED: " + why)
-        page = os.path.join(self.out, "page")
-        shutil.copytree(os.path.join(HERE, "trace_viewer"), page)
-        for name in ("trace_viewer_full.html", "webcomponents.min.js"):
-            shutil.copy(os.path.join(os.path.dirname(VIEWER[-1]), name), page)
-        shutil.copy(self.json_path, os.path.join(page, "trace.json"))
-        with web_driver.served(page) as address, web_driver.Browser() as browser:
-            browser.open(address + "/index.html")
-            eventually(lambda: browser.run("return loaded || failure !== null"), 180,
-                       what="the viewer has loaded the trace", every=0.2)
-            self.assertIsNone(browser.run("return failure"))
+        with trace_viewer.opened(self.json_path) as browser:
             self.check_model(browser)
             image = browser.screenshot(os.path.join(BUILD, "browser", "trace.png"))
             self.assertTrue(image.startswith(b"\x89PNG"))

@@ -14,8 +14,10 @@ import make_communication
 import make_operators as made
 import perfetto_reader
 import run_tests
+import trace_viewer
 from channels import BEGIN_US
 from comparison import PROFCTL, RUNNER
+from profd_harness import BUILD
 
 SLOTS = {"CANN": 7, "Ascend Hardware": 14, "Overlap Analysis": 31}
 THREADS = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")
@@ -287,6 +289,28 @@ class TimelineTest(unittest.TestCase):
                 alone.append((begin, end))
         self.assertEqual(sorted(parts["Communication(Not Overlapped)"]), alone)
         self.assertNotEqual(alone, [tuple(part) for part in operations])
+
+    def test_chromes_viewer_shows_the_layers(self):
+        """The viewer finds the same slices and arrows as are in the file."""
+        if why := trace_viewer.missing():
+            self.skipTest("SKIPPED: " + why)
+        dump, _ = self.operations()
+        events, _ = self.export(dump)
+        names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        slices = Counter(names[e["pid"]] for e in events if e["ph"] in "Xi")
+        for layer in (*SLOTS, "Communication"):
+            self.assertGreater(slices[layer], 0, layer)
+        [path] = glob.glob(os.path.join(self.dir, "out", "msprof_*.json"))
+        with trace_viewer.opened(path) as browser:
+            self.assertEqual(browser.run("return model.importWarnings.map(w => w.message)"), [])
+            found = browser.run("""
+                return Object.values(model.processes).map(p => [p.name, Object.values(p.threads).map(
+                    t => t.sliceGroup.slices.length).reduce((a, b) => a + b, 0)]);""")
+            self.assertEqual({name: count for name, count in found if count}, slices)
+            arrows = browser.run("return model.flowEvents.map(f => [f.startSlice.title, f.endSlice.title])")
+            self.assertEqual(len(arrows), sum(e["ph"] == "f" for e in events))
+            self.assertEqual({start for start, _ in arrows}, {"Node@launch"})
+            browser.screenshot(os.path.join(BUILD, "browser", "operators.png"))
 
     def test_every_kind_of_launch(self):
         self.check()
