@@ -37,6 +37,11 @@ bool IsProduct(std::string_view path) {
   return path.find("/sqlite/") != std::string_view::npos || path.starts_with("sqlite/");
 }
 
+bool IsOfFramework(std::string_view path) {
+  return path.substr(0, path.find('/')) == kFrameworkFolder || path == "profiler_metadata.json" ||
+         (path.starts_with(kFrameworkInfo) && path.ends_with(".json"));
+}
+
 // Fills a DumpInfo from the files of a directory.
 class Scan {
  public:
@@ -147,6 +152,7 @@ void Scan::TakeControl(Place* place, std::string_view name, const std::string& p
 void Scan::Take(const DumpReader::File& file) {
   std::string_view path = file.path;
   if (path == kManifestFile || path == kJournalFile || IsProduct(path) || IsNoteName(path)) return;
+  if (IsOfFramework(path)) return;  // read with the operators
   const size_t slash = OwnFileName(path).empty() ? path.find('/') : kOwnPrefix.size() - 1;
   Place* place = slash == std::string_view::npos ? nullptr : PlaceOf(path.substr(0, slash));
   if (place == nullptr) return Problem(file.path, "not known", false);

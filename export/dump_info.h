@@ -19,6 +19,10 @@
 
 namespace profd::exporting {
 
+// What a framework's own profiler leaves, in a dump or beside it (operators/framework.h).
+inline constexpr std::string_view kFrameworkFolder = "FRAMEWORK";
+inline constexpr std::string_view kFrameworkInfo = "profiler_info";  // .json, or _<rank>.json
+
 // One logical data file: `hbm.data` of device 0 with all its slices.
 struct DataFile {
   std::string base;  // "hbm.data", "4242-CpuUsage.data", "marks.tsv"

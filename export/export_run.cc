@@ -338,8 +338,8 @@ void ExportRun::RunOperators() {
     for (const operators::LoadReport::File& file : loaded.files) {
       ChannelReport channel;
       channel.dump = dumps_[i].info().name;
-      channel.device = file.place->device;
-      channel.file = file.file->base;
+      channel.device = file.device;
+      channel.file = file.base;
       channel.bytes = file.bytes;
       channel.records = file.records;
       channel.bad_records = file.bad_records;

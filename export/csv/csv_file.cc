@@ -9,8 +9,10 @@ namespace profd::exporting::csv {
 
 size_t EndOfRows(std::string_view text, uint64_t rows) {
   size_t end = 0;
-  for (; rows > 0 && end < text.size(); --rows) {
-    end = std::min(text.find('\n', end), text.size() - 1) + 1;
+  bool quoted = false;
+  for (; rows > 0 && end < text.size(); ++end) {
+    if (text[end] == '"') quoted = !quoted;
+    if (text[end] == '\n' && !quoted) --rows;
   }
   return end;
 }
@@ -26,7 +28,7 @@ Status CsvFile::Next() {
   if (!fd_.valid()) return Status::FromErrno(errno, "creating " + path);
   files_->push_back({path, 0, 0});
   rows_here_ = 0;
-  std::string header = "Device_id," + spec_.columns + "\n";
+  std::string header = (spec_.of_devices ? "Device_id," : "") + spec_.columns + "\n";
   files_->back().bytes = header.size();
   return WriteAll(fd_.get(), header).Annotate(path);
 }

@@ -32,12 +32,13 @@ struct CsvFileSpec {
   std::string dir;
   std::string_view name;
   std::string stamp;
-  std::string columns;  // after Device_id
+  std::string columns;  // after Device_id, where it has that
   uint64_t rows = 0;    // all that will come
   uint64_t limit = 0;   // of a file
   // Whether as many rows as fit into one file already make it a `_slice_0`, as in the vendor's
   // Python, or only more, as in its C++.
   bool slice_at_limit = false;
+  bool of_devices = true;  // Device_id is its first column
 };
 
 // `files` gets each file as soon as it is made.
@@ -63,7 +64,7 @@ class CsvFile {
   uint64_t slice_ = 0;
 };
 
-// The part of `text` behind its first `rows` lines begins here.
+// The part of `text` behind its first `rows` lines begins here. Quoted cells may have lines of their own.
 size_t EndOfRows(std::string_view text, uint64_t rows);
 
 }  // namespace profd::exporting::csv

@@ -206,6 +206,7 @@ void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>
                    "Task Wait Time(us),Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,Input Formats,"
                    "Output Shapes,Output Data Types,Output Formats,Context ID" + CounterColumns(shown),
                    rows->size(), add});
+  std::ranges::move(FrameworkCsvs(model, csvs->back(), rows), std::back_inserter(*csvs));
   csvs->push_back(OperatorStatistic(model, *rows, begin_ns));
   csvs->push_back(CommunicationStatistic(model, *rows));
 }
@@ -232,7 +233,9 @@ Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads,
   std::ranges::move(ResourceCsvs(model), std::back_inserter(csvs));
   for (const OperatorCsv& csv : csvs) {
     if (csv.rows == 0) continue;
-    CsvFile file({target.dir, csv.name, target.stamp, csv.columns, csv.rows, target.rows_per_file, false}, target.files);
+    CsvFile file(
+        {target.dir, csv.name, target.stamp, csv.columns, csv.rows, target.rows_per_file, false, csv.of_devices},
+        target.files);
     RETURN_IF_ERROR(WriteRows(csv.rows, threads, csv.add, &file));
     RETURN_IF_ERROR(file.Close());
     names->push_back(csv.name);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ struct OperatorCsv {
   std::string columns;  // after Device_id
   size_t rows = 0;
   std::function<void(size_t row, std::string* out)> add;  // the line of one row; any thread
+  bool of_devices = true;  // false: Device_id is not its first column
 };
 OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines);
 
@@ -37,6 +39,10 @@ struct OperatorRow {
   int64_t duration() const { return end_ns() - start_ns(); }
 };
 
+using OperatorRowsPtr = std::shared_ptr<const std::vector<OperatorRow>>;
+
+// kernel_details (op_summary with steps) and operator_details; none without a framework's operators.
+std::vector<OperatorCsv> FrameworkCsvs(const operators::Model& model, const OperatorCsv& summary, OperatorRowsPtr rows);
 OperatorCsv OperatorStatistic(const operators::Model& model, std::span<const OperatorRow> rows, int64_t begin_ns);
 OperatorCsv CommunicationStatistic(const operators::Model& model, std::span<const OperatorRow> rows);
 OperatorCsv ApiStatistic(const operators::Model& model);

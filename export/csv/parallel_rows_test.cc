@@ -31,5 +31,22 @@ TEST(ParallelRowsTest, LinesAreInTheOrderOfTheirRows) {
   std::filesystem::remove_all(dir);
 }
 
+// Cells with lines of their own are not torn where a file is full.
+TEST(ParallelRowsTest, QuotedLinesStayInTheirRow) {
+  const std::string dir = ::testing::TempDir() + "/quoted_" + std::to_string(::getpid());
+  std::filesystem::create_directories(dir);
+  std::vector<OutputFile> files;
+  CsvFile file({dir, "rows", "1", "Row", 3, 2, false, false}, &files);
+  const auto add = [](size_t row, std::string* out) { *out += std::to_string(row) + ",\"a\"\";\r\nb\"\n"; };
+  ASSERT_TRUE(WriteRows(3, 1, add, &file).ok());
+  ASSERT_TRUE(file.Close().ok());
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].rows, 2u);
+  std::ifstream written(files[1].path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(written), {}};
+  EXPECT_EQ(text, "Row\n2,\"a\"\";\r\nb\"\n");
+  std::filesystem::remove_all(dir);
+}
+
 }  // namespace
 }  // namespace profd::exporting::csv

@@ -1,7 +1,13 @@
 #include "export/operators/framework.h"
 
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
 #include "base/bytes.h"
+#include "base/text.h"
 #include "export/operators/records.h"
+#include "export/operators/sort_records.h"
 #include "export/repaired_text.h"
 
 namespace profd::exporting::operators {
@@ -12,13 +18,19 @@ using Bytes = std::span<const std::byte>;
 constexpr std::string_view kTorchRange = "torch.op_range";
 constexpr std::string_view kTorchMark = "torch.op_mark";
 constexpr std::string_view kMindSporeRange = "mindspore.op_range";
+constexpr std::string_view kOldMindSporeRange = "op_range_";  // and the rank
 constexpr size_t kHeaderBytes = 6;  // type u16, length u32
 constexpr size_t kRangeBytes = 58;
 constexpr size_t kOldRangeBytes = 57;  // without a scope
 constexpr size_t kMarkBytes = 40;
 constexpr size_t kMindSporeRangeBytes = 54;
+// With id, step and level; without level; without all three.
+constexpr size_t kOldMindSporeRangeBytes[] = {74, 73, 57};
+// A longer one says nothing but that its length is none.
+constexpr size_t kMostRecordBytes = 1 << 20;
 // Of a call stack, which is the longest text there is.
 constexpr size_t kMaxFieldText = 65536;
+constexpr uint64_t kMostTextBytes = uint64_t{512} << 20;
 
 // `each` gets (type, body) of all that are whole; gives the bytes that are left over.
 template <class Each>
@@ -37,12 +49,93 @@ bool HasWholeFields(Bytes body, size_t fixed) {
   return body.size() >= fixed && ForEachPart(body.subspan(fixed), [](uint16_t, Bytes) {}) == 0;
 }
 
-int64_t TextOf(Bytes field, Strings* strings) {
-  const std::string_view text(reinterpret_cast<const char*>(field.data()), field.size());
-  return strings->Intern(RepairedText(text, kMaxFieldText));
+bool HasField(Bytes body, size_t fixed, uint16_t wanted) {
+  bool found = false;
+  if (body.size() < fixed) return false;
+  const size_t left = ForEachPart(body.subspan(fixed), [&](uint16_t type, Bytes) { found = found || type == wanted; });
+  return found && left == 0;
 }
 
-bool ReadTorchRange(Bytes body, Strings* strings, FrameworkData* into) {
+}  // namespace
+
+std::string Listed(std::string_view joined) {
+  std::string lines;
+  for (const char c : joined) {
+    lines += c;
+    if (c == ';') lines += "\r\n";
+  }
+  return lines;
+}
+
+FrameworkData::TakeRecord FrameworkData::ReaderOf(std::string_view base) {
+  if (base == kTorchRange) return &FrameworkData::TakeTorchRange;
+  if (base == kTorchMark) return &FrameworkData::TakeTorchMark;
+  if (base == kMindSporeRange) return &FrameworkData::TakeMindSporeRange;
+  if (base.starts_with(kOldMindSporeRange)) return &FrameworkData::TakeOldMindSporeRange;
+  return nullptr;
+}
+
+bool FrameworkData::IsFile(std::string_view base) { return ReaderOf(base) != nullptr; }
+
+void FrameworkData::Begin(std::string_view base) {
+  take_ = ReaderOf(base);
+  lost_ = take_ == nullptr;
+  carried_.clear();
+}
+
+// Of whole records; gives the bytes it has used.
+size_t FrameworkData::Take(Bytes bytes) {
+  const size_t left = ForEachPart(bytes, [&](uint16_t, Bytes body) {
+    ++records;
+    if ((this->*take_)(body)) return;
+    ++bad_records;
+    bad_bytes += kHeaderBytes + body.size();
+  });
+  const Bytes rest = bytes.last(left);
+  lost_ = rest.size() >= kHeaderBytes && LoadUnchecked<uint32_t>(rest, sizeof(uint16_t)) > kMostRecordBytes;
+  if (lost_) ++bad_records;
+  return bytes.size() - left;
+}
+
+void FrameworkData::Feed(Bytes bytes) {
+  if (!lost_) {
+    if (!carried_.empty()) {
+      carried_.insert(carried_.end(), bytes.begin(), bytes.end());
+      const size_t used = Take(carried_);
+      carried_.erase(carried_.begin(), carried_.begin() + static_cast<std::ptrdiff_t>(used));
+    } else {
+      const Bytes rest = bytes.subspan(Take(bytes));
+      carried_.assign(rest.begin(), rest.end());
+    }
+    if (lost_) {
+      bad_bytes += carried_.size();
+      carried_.clear();
+    }
+  } else {
+    bad_bytes += bytes.size();
+  }
+}
+
+void FrameworkData::End() {
+  if (carried_.empty()) return;
+  ++bad_records;
+  bad_bytes += carried_.size();
+  carried_.clear();
+}
+
+int32_t FrameworkData::TextOf(Bytes field) {
+  const size_t known = texts.size();
+  if (text_bytes_ >= kMostTextBytes) {
+    ++left_out_texts;
+    return static_cast<int32_t>(texts.Intern(Strings::kOther));
+  }
+  const std::string text = RepairedText(AsText(field), kMaxFieldText);
+  const int64_t id = texts.Intern(text);
+  if (texts.size() > known) text_bytes_ += text.size();
+  return static_cast<int32_t>(id);
+}
+
+bool FrameworkData::TakeTorchRange(Bytes body) {
   const size_t fixed = HasWholeFields(body, kRangeBytes) ? kRangeBytes : kOldRangeBytes;
   if (!HasWholeFields(body, fixed)) return false;
   const RecordView record(body);
@@ -55,19 +148,19 @@ bool ReadTorchRange(Bytes body, Strings* strings, FrameworkData* into) {
   made.forward_thread = record.U64(48);
   ForEachPart(body.subspan(fixed), [&](uint16_t type, Bytes field) {
     switch (type) {
-      case 2: made.name = TextOf(field, strings); break;
-      case 3: made.types = TextOf(field, strings); break;
-      case 4: made.shapes = TextOf(field, strings); break;
-      case 8: made.stack = TextOf(field, strings); break;
-      case 9: made.modules = TextOf(field, strings); break;
+      case 2: made.name = TextOf(field); break;
+      case 3: made.types = TextOf(field); break;
+      case 4: made.shapes = TextOf(field); break;
+      case 8: made.stack = TextOf(field); break;
+      case 9: made.modules = TextOf(field); break;
       default: break;
     }
   });
-  into->operators.push_back(made);
+  operators.push_back(made);
   return true;
 }
 
-bool ReadTorchMark(Bytes body, Strings* strings, FrameworkData* into) {
+bool FrameworkData::TakeTorchMark(Bytes body) {
   if (!HasWholeFields(body, kMarkBytes)) return false;
   const RecordView record(body);
   if (record.U64(8) > static_cast<uint64_t>(QueueMark::Kind::kDequeueEnd)) return false;
@@ -77,13 +170,13 @@ bool ReadTorchMark(Bytes body, Strings* strings, FrameworkData* into) {
   made.correlation = record.U64(16);
   made.thread = record.U64(24);
   ForEachPart(body.subspan(kMarkBytes), [&](uint16_t type, Bytes field) {
-    if (type == 1) made.name = TextOf(field, strings);
+    if (type == 1) made.name = TextOf(field);
   });
-  into->marks.push_back(made);
+  marks.push_back(made);
   return true;
 }
 
-bool ReadMindSporeRange(Bytes body, Strings* strings, FrameworkData* into) {
+bool FrameworkData::TakeMindSporeRange(Bytes body) {
   if (!HasWholeFields(body, kMindSporeRangeBytes)) return false;
   const RecordView record(body);
   FrameworkOperator made;
@@ -92,39 +185,162 @@ bool ReadMindSporeRange(Bytes body, Strings* strings, FrameworkData* into) {
   made.end = static_cast<int64_t>(record.U64(32));
   if (made.end < made.begin) return false;
   ForEachPart(body.subspan(kMindSporeRangeBytes), [&](uint16_t type, Bytes field) {
-    if (type == 13) made.name = TextOf(field, strings);
+    if (type == 13) made.name = TextOf(field);
   });
-  into->operators.push_back(made);
+  operators.push_back(made);
   return true;
 }
 
-using Reader = bool (*)(Bytes body, Strings* strings, FrameworkData* into);
-
-Reader ReaderOf(std::string_view base) {
-  if (base == kTorchRange) return ReadTorchRange;
-  if (base == kTorchMark) return ReadTorchMark;
-  if (base == kMindSporeRange) return ReadMindSporeRange;
-  return nullptr;
+bool FrameworkData::TakeOldMindSporeRange(Bytes body) {
+  constexpr uint16_t kName = 3;
+  const auto fixed =
+      std::ranges::find_if(kOldMindSporeRangeBytes, [&](size_t bytes) { return HasField(body, bytes, kName); });
+  if (fixed == std::end(kOldMindSporeRangeBytes)) return false;
+  const RecordView record(body);
+  FrameworkOperator made;
+  made.begin = static_cast<int64_t>(record.U64(0));
+  made.end = static_cast<int64_t>(record.U64(8));
+  if (made.end < made.begin) return false;
+  made.sequence = static_cast<int64_t>(record.U64(16));
+  made.thread = record.U64(32);
+  made.forward_thread = record.U64(48);
+  ForEachPart(body.subspan(*fixed), [&](uint16_t type, Bytes field) {
+    switch (type) {
+      case kName: made.name = TextOf(field); break;
+      case 4: made.types = TextOf(field); break;
+      case 5: made.shapes = TextOf(field); break;
+      case 6: made.stack = TextOf(field); break;
+      case 7: made.modules = TextOf(field); break;
+      default: break;
+    }
+  });
+  operators.push_back(made);
+  return true;
 }
 
-}  // namespace
-
-bool FrameworkData::IsFile(std::string_view base) { return ReaderOf(base) != nullptr; }
-
-bool FrameworkData::Read(std::string_view base, Bytes bytes) {
-  const Reader read = ReaderOf(base);
-  if (read == nullptr) return false;
-  const size_t left = ForEachPart(bytes, [&](uint16_t, Bytes body) {
-    ++records;
-    if (read(body, strings_, this)) return;
-    ++bad_records;
-    bad_bytes += kHeaderBytes + body.size();
-  });
-  if (left > 0) {
-    ++bad_records;
-    bad_bytes += left;
+void FrameworkData::Finish(const std::function<int64_t(int64_t)>& clock) {
+  for (FrameworkOperator& op : operators) {
+    op.begin = clock(op.begin);
+    op.end = std::max(op.begin, clock(op.end));
   }
-  return true;
+  for (QueueMark& mark : marks) mark.time = clock(mark.time);
+  bad_times += std::erase_if(operators, [](const FrameworkOperator& op) { return op.begin < 0; });
+  bad_times += std::erase_if(marks, [](const QueueMark& mark) { return mark.time < 0; });
+  PairMarks();
+  BuildTrees();
+  FindSteps();
+}
+
+// A half of a task has both its marks; the first of a kind counts.
+void FrameworkData::PairMarks() {
+  SortRecords(&marks, [](const QueueMark& a, const QueueMark& b) {
+    return std::tie(a.correlation, a.kind, a.time) < std::tie(b.correlation, b.kind, b.time);
+  });
+  for (size_t i = 0; i < marks.size();) {
+    const QueueMark* of_kind[4] = {};
+    size_t end = i;
+    for (; end < marks.size() && marks[end].correlation == marks[i].correlation; ++end) {
+      const QueueMark*& first = of_kind[static_cast<size_t>(marks[end].kind)];
+      if (first == nullptr) first = &marks[end];
+    }
+    QueueTask task;
+    task.correlation = marks[i].correlation;
+    const auto join = [&](size_t kind, QueueTask::Half* half) {
+      const QueueMark* begin = of_kind[kind];
+      const QueueMark* ended = of_kind[kind + 1];
+      if (begin == nullptr || ended == nullptr || ended->time < begin->time) return size_t{0};
+      *half = {begin->time, ended->time, begin->thread, begin->name >= 0 ? begin->name : ended->name, true};
+      return size_t{2};
+    };
+    const size_t used = join(0, &task.put) + join(2, &task.taken);
+    if (used > 0) queue.push_back(task);
+    unpaired_marks += end - i - used;
+    i = end;
+  }
+  marks = {};
+  for (size_t i = 0; i < queue.size(); ++i) {
+    if (queue[i].taken.known) taken_.push_back(static_cast<uint32_t>(i));
+  }
+  std::ranges::sort(taken_, {}, [this](uint32_t task) {
+    return std::tuple(queue[task].taken.thread, queue[task].taken.begin, task);
+  });
+}
+
+void FrameworkData::BuildTrees() {
+  SortRecords(&operators, [](const FrameworkOperator& a, const FrameworkOperator& b) {
+    return std::tie(a.thread, a.begin, b.end) < std::tie(b.thread, b.begin, a.end);
+  });
+  std::vector<int32_t> open;
+  for (size_t i = 0; i < operators.size(); ++i) {
+    FrameworkOperator& op = operators[i];
+    if (i > 0 && operators[i - 1].thread != op.thread) open.clear();
+    while (!open.empty() && operators[static_cast<size_t>(open.back())].end < op.end) open.pop_back();
+    op.parent = open.empty() ? -1 : open.back();
+    open.push_back(static_cast<int32_t>(i));
+  }
+}
+
+std::optional<int64_t> FrameworkData::StepNumber(std::string_view name) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  int64_t number = 0;
+  if (!name.starts_with(kStep) || !ParseNumber(name.substr(kStep.size()), &number)) return std::nullopt;
+  return number;
+}
+
+void FrameworkData::FindSteps() {
+  for (const FrameworkOperator& op : operators) {
+    if (const auto number = StepNumber(texts.Text(op.name))) steps.push_back({*number, op.begin, op.end});
+  }
+  std::ranges::stable_sort(steps, {}, &FrameworkStep::begin);
+}
+
+std::optional<int64_t> FrameworkData::StepAt(int64_t t_ns) const {
+  const auto after = std::ranges::upper_bound(steps, t_ns, {}, &FrameworkStep::begin);
+  if (after == steps.begin() || std::prev(after)->end < t_ns) return std::nullopt;
+  return std::prev(after)->number;
+}
+
+std::vector<BackwardPair> FrameworkData::BackwardPairs() const {
+  std::vector<BackwardPair> pairs;
+  std::vector<uint32_t> order;
+  for (size_t i = 0; i < operators.size(); ++i) {
+    if (operators[i].sequence >= 0) order.push_back(static_cast<uint32_t>(i));
+  }
+  std::ranges::sort(order, {}, [this](uint32_t i) { return std::tuple(operators[i].sequence, operators[i].begin, i); });
+  for (size_t i = 0; i < order.size();) {
+    BackwardPair pair;
+    pair.sequence = operators[order[i]].sequence;
+    for (; i < order.size() && operators[order[i]].sequence == pair.sequence; ++i) {
+      const bool forward = operators[order[i]].forward_thread == 0;
+      if (forward) pair.forward = static_cast<int32_t>(order[i]);
+      if (!forward && pair.backward < 0) pair.backward = static_cast<int32_t>(order[i]);
+    }
+    if (pair.forward >= 0 && pair.backward >= 0) pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+int32_t FrameworkData::Innermost(uint64_t thread, int64_t t_ns) const {
+  const auto after = std::ranges::upper_bound(operators, std::tuple(thread, t_ns), {}, [](const FrameworkOperator& op) {
+    return std::tuple(op.thread, op.begin);
+  });
+  if (after == operators.begin() || std::prev(after)->thread != thread) return -1;
+  auto at = static_cast<int32_t>(after - operators.begin()) - 1;
+  while (at >= 0 && operators[static_cast<size_t>(at)].end < t_ns) at = operators[static_cast<size_t>(at)].parent;
+  return at;
+}
+
+int32_t FrameworkData::LauncherAt(uint64_t thread, int64_t t_ns) const {
+  const auto after = std::ranges::upper_bound(taken_, std::tuple(thread, t_ns), {}, [this](uint32_t task) {
+    return std::tuple(queue[task].taken.thread, queue[task].taken.begin);
+  });
+  if (after != taken_.begin()) {
+    const QueueTask& task = queue[*std::prev(after)];
+    if (task.taken.thread == thread && t_ns <= task.taken.end) {
+      return task.put.known ? Innermost(task.put.thread, task.put.begin) : -1;
+    }
+  }
+  return Innermost(thread, t_ns);
 }
 
 }  // namespace profd::exporting::operators

@@ -1,30 +1,36 @@
-// Operators of the framework and its task queue, out of what torch_npu's recorder and MindSpore's leave in `FRAMEWORK`
-// (in-application 7.2 and 7.6). Everything in the files is untrusted; a record that makes no sense costs itself only.
+// What torch_npu's recorder and MindSpore's leave in `FRAMEWORK` (in-application 7.2 and 7.6): operators of the
+// framework, with their call stacks, and the marks of its task queue. Everything in the files is untrusted; a record
+// that makes no sense costs itself only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "export/strings.h"
 
 namespace profd::exporting::operators {
 
-// Texts are numbers of the Strings they were read into; -1: the record has none. Times as recorded: the counter, or
-// CLOCK_MONOTONIC_RAW in ns.
+// Texts are numbers of FrameworkData::texts; -1: the record has none. Times are as recorded until Finish, wall clock
+// from then on.
 struct FrameworkOperator {
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t sequence = -1;  // ties backward to forward operators; -1: none
+  int64_t sequence = -1;        // ties backward to forward operators; -1: none
   uint64_t thread = 0;
-  uint64_t forward_thread = 0;  // of a backward operator
-  int64_t name = -1;
-  int64_t types = -1;
-  int64_t shapes = -1;
-  int64_t stack = -1;    // frames joined by `;`
-  int64_t modules = -1;
+  uint64_t forward_thread = 0;  // of a backward operator, the framework's number; 0: none
+  int32_t name = -1;
+  int32_t types = -1;
+  int32_t shapes = -1;
+  int32_t stack = -1;    // frames joined by `;`
+  int32_t modules = -1;
+  int32_t parent = -1;   // index of FrameworkData::operators, after Finish
 };
 
 struct QueueMark {
@@ -32,26 +38,94 @@ struct QueueMark {
   int64_t time = 0;
   uint64_t correlation = 0;  // the same in all four of a task
   uint64_t thread = 0;
-  int64_t name = -1;
+  int32_t name = -1;
   Kind kind = Kind::kEnqueueBegin;
 };
 
+// A task on its way through the queue: put by the thread of an operator, taken out by the one that launches.
+struct QueueTask {
+  struct Half {
+    int64_t begin = 0;
+    int64_t end = 0;
+    uint64_t thread = 0;
+    int32_t name = -1;
+    bool known = false;
+  };
+  uint64_t correlation = 0;
+  Half put;
+  Half taken;
+};
+
+// "ProfilerStep#50", an operator of its own.
+struct FrameworkStep {
+  int64_t number = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// A forward operator and the backward one of its sequence number, as indices.
+struct BackwardPair {
+  int64_t sequence = 0;
+  int32_t forward = -1;   // of several the one that begins last, which is the innermost
+  int32_t backward = -1;  // of several the first
+};
+
+// A list of the recorder, joined by `;`, as PyTorch's profiler shows it: each on a line.
+std::string Listed(std::string_view joined);
+
 class FrameworkData {
  public:
-  explicit FrameworkData(Strings& strings) : strings_(&strings) {}
-
+  // "torch.op_range", "mindspore.op_range", "op_range_0" (of an older MindSpore), ...
   static bool IsFile(std::string_view base);
-  // One whole file; false: none that is read here.
-  bool Read(std::string_view base, std::span<const std::byte> bytes);
+  // One file after the other, its bytes in pieces of any size.
+  void Begin(std::string_view base);
+  void Feed(std::span<const std::byte> bytes);
+  void End();
 
-  std::vector<FrameworkOperator> operators;
-  std::vector<QueueMark> marks;
+  // After the last file. `clock`: stamps to wall clock.
+  void Finish(const std::function<int64_t(int64_t)>& clock);
+
+  // After Finish. The innermost operator of the thread at that time; -1: none.
+  int32_t Innermost(uint64_t thread, int64_t t_ns) const;
+  // The one that put what a thread launches at that time: through the queue, or itself; -1: none.
+  int32_t LauncherAt(uint64_t thread, int64_t t_ns) const;
+  // The step that contains the time; none: between steps.
+  std::optional<int64_t> StepAt(int64_t t_ns) const;
+  std::vector<BackwardPair> BackwardPairs() const;  // by sequence
+  bool IsStep(const FrameworkOperator& op) const { return StepNumber(texts.Text(op.name)).has_value(); }
+
+  Strings texts;
+  std::vector<FrameworkOperator> operators;  // after Finish by thread and begin, outer before inner
+  std::vector<QueueMark> marks;              // until Finish
+  std::vector<QueueTask> queue;              // after Finish, by correlation
+  std::vector<FrameworkStep> steps;          // after Finish, by begin
   uint64_t records = 0;
   uint64_t bad_records = 0;
-  uint64_t bad_bytes = 0;  // of those, and of a record that goes beyond the end of its file
+  uint64_t bad_bytes = 0;       // of those, and of a record that goes beyond the end of its file
+  uint64_t bad_times = 0;       // records with wall clock times below 0: left out by Finish
+  uint64_t unpaired_marks = 0;  // after Finish
+  uint64_t left_out_texts = 0;  // beyond what is kept; they read Strings::kOther
 
  private:
-  Strings* strings_;
+  size_t Take(std::span<const std::byte> bytes);
+  int32_t TextOf(std::span<const std::byte> field);
+  bool TakeTorchRange(std::span<const std::byte> body);
+  bool TakeTorchMark(std::span<const std::byte> body);
+  bool TakeMindSporeRange(std::span<const std::byte> body);
+  bool TakeOldMindSporeRange(std::span<const std::byte> body);
+  void PairMarks();
+  void BuildTrees();
+  void FindSteps();
+  static std::optional<int64_t> StepNumber(std::string_view name);
+
+  using TakeRecord = bool (FrameworkData::*)(std::span<const std::byte> body);
+  static TakeRecord ReaderOf(std::string_view base);
+
+  TakeRecord take_ = nullptr;         // of the file that is read
+  std::vector<std::byte> carried_;    // the begin of a record
+  bool lost_ = false;                 // nothing in the file can be found any more
+  uint64_t text_bytes_ = 0;
+  std::vector<uint32_t> taken_;       // of queue, those that were taken out, by thread and begin
 };
 
 }  // namespace profd::exporting::operators

@@ -30,11 +30,18 @@ std::string Range(bool scope, int64_t begin, int64_t end) {
 
 class Framework : public testing::Test {
  protected:
-  void Read(std::string_view base, const std::string& text) {
-    EXPECT_TRUE(data.Read(base, std::as_bytes(std::span(text))));
+  void Read(std::string_view base, const std::string& text) { ReadInto(&data, base, text, text.size()); }
+  static void ReadInto(FrameworkData* into, std::string_view base, std::string_view text, size_t piece) {
+    EXPECT_TRUE(FrameworkData::IsFile(base));
+    into->Begin(base);
+    for (size_t at = 0; at < text.size(); at += piece) {
+      const std::string_view part = text.substr(at, piece);
+      into->Feed(std::as_bytes(std::span(part.data(), part.size())));
+    }
+    into->End();
   }
-  Strings strings;
-  FrameworkData data{strings};
+  std::string_view Text(int32_t id) const { return data.texts.Text(id); }
+  FrameworkData data;
 };
 
 TEST_F(Framework, OperatorsOfBothTorchLayouts) {
@@ -44,11 +51,11 @@ TEST_F(Framework, OperatorsOfBothTorchLayouts) {
     EXPECT_EQ(op.sequence, 7);
     EXPECT_EQ(op.thread, 43u);
     EXPECT_EQ(op.forward_thread, 45u);
-    EXPECT_EQ(strings.Text(op.name), "aten::add");
-    EXPECT_EQ(strings.Text(op.types), "float;int");
-    EXPECT_EQ(strings.Text(op.shapes), "2,3;4");
-    EXPECT_EQ(strings.Text(op.stack), "a.py(1): f;b.py(2): g");
-    EXPECT_EQ(strings.Text(op.modules), "Net");
+    EXPECT_EQ(Text(op.name), "aten::add");
+    EXPECT_EQ(Text(op.types), "float;int");
+    EXPECT_EQ(Text(op.shapes), "2,3;4");
+    EXPECT_EQ(Text(op.stack), "a.py(1): f;b.py(2): g");
+    EXPECT_EQ(Text(op.modules), "Net");
   }
   EXPECT_EQ(std::pair(data.operators[0].begin, data.operators[0].end), std::pair(int64_t{100}, int64_t{200}));
   EXPECT_EQ(std::pair(data.operators[1].begin, data.operators[1].end), std::pair(int64_t{300}, int64_t{300}));
@@ -67,7 +74,7 @@ TEST_F(Framework, MarksOfTheQueue) {
   EXPECT_EQ(data.marks[1].time, 50);
   EXPECT_EQ(data.marks[1].correlation, 9u);
   EXPECT_EQ(data.marks[1].thread, 43u);
-  EXPECT_EQ(strings.Text(data.marks[1].name), "add");
+  EXPECT_EQ(Text(data.marks[1].name), "add");
   EXPECT_EQ(data.bad_records, 1u);
   EXPECT_EQ(data.bad_bytes, mark(4).size());
 }
@@ -82,7 +89,7 @@ TEST_F(Framework, OperatorsOfMindSpore) {
   EXPECT_EQ(data.operators[0].begin, 100);
   EXPECT_EQ(data.operators[0].end, 200);
   EXPECT_EQ(data.operators[0].sequence, -1);
-  EXPECT_EQ(strings.Text(data.operators[0].name), "Conv2D");
+  EXPECT_EQ(Text(data.operators[0].name), "Conv2D");
 }
 
 TEST_F(Framework, DamagedRecordCostsItselfOnly) {
@@ -98,9 +105,8 @@ TEST_F(Framework, CutAtEveryByte) {
   const std::string first = Range(true, 1, 2);
   const std::string all = first + Range(true, 3, 4);
   for (size_t cut = 0; cut < all.size(); ++cut) {
-    FrameworkData read(strings);
-    const std::string text = all.substr(0, cut);
-    read.Read("torch.op_range", std::as_bytes(std::span(text)));
+    FrameworkData read;
+    ReadInto(&read, "torch.op_range", all.substr(0, cut), 7);
     EXPECT_EQ(read.operators.size(), cut < first.size() ? 0u : 1u) << cut;
     EXPECT_EQ(read.bad_bytes, cut < first.size() ? cut : cut - first.size()) << cut;
   }
@@ -108,7 +114,100 @@ TEST_F(Framework, CutAtEveryByte) {
 
 TEST_F(Framework, OtherFilesAreNotRead) {
   EXPECT_FALSE(FrameworkData::IsFile("torch.unknown"));
-  EXPECT_FALSE(data.Read("torch.unknown", {}));
+  EXPECT_FALSE(FrameworkData::IsFile("truth.jsonl"));
+}
+
+// Wherever the pieces of a file end.
+TEST_F(Framework, PiecesOfAnySize) {
+  const std::string all = Range(true, 1, 2) + Part(1, "short") + Range(false, 3, 4) + Range(true, 5, 6).substr(0, 40);
+  for (size_t piece = 1; piece <= all.size(); ++piece) {
+    FrameworkData read;
+    ReadInto(&read, "torch.op_range", all, piece);
+    EXPECT_EQ(read.operators.size(), 2u) << piece;
+    EXPECT_EQ(read.bad_records, 2u) << piece;
+    EXPECT_EQ(read.bad_bytes, Part(1, "short").size() + 40) << piece;
+  }
+}
+
+TEST_F(Framework, LengthBeyondAnyRecordEndsTheFile) {
+  const std::string broken = Le(uint16_t{1}) + Le(uint32_t{0x7FFFFFFF});
+  ReadInto(&data, "torch.op_range", Range(true, 1, 2) + broken + Range(true, 3, 4), 16);
+  EXPECT_EQ(data.operators.size(), 1u);
+  EXPECT_EQ(data.bad_records, 1u);
+  EXPECT_EQ(data.bad_bytes, broken.size() + Range(true, 3, 4).size());
+  Read("torch.op_range", Range(true, 7, 8));
+  EXPECT_EQ(data.operators.size(), 2u) << "another file is whole";
+}
+
+// in-application 7.6: "<3q4Q?", "<3q6Q?", "<3q6Qb?".
+TEST_F(Framework, OperatorsOfOlderMindSpores) {
+  std::string all;
+  for (const size_t more : {0, 16, 17}) {
+    std::string body = Le(int64_t{100}) + Le(int64_t{200}) + Le(int64_t{7});
+    for (const uint64_t value : {42, 43, 44, 45}) body += Le(value);
+    body += std::string(more, '\1') + Le(uint8_t{0});
+    all += Part(1, body + Part(3, "Add") + Part(4, "float") + Part(5, "2,3") + Part(6, "a.py(1): f") + Part(7, "Net"));
+  }
+  Read("op_range_3", all);
+  ASSERT_EQ(data.operators.size(), 3u);
+  for (const FrameworkOperator& op : data.operators) {
+    EXPECT_EQ(std::pair(op.begin, op.end), std::pair(int64_t{100}, int64_t{200}));
+    EXPECT_EQ(op.sequence, 7);
+    EXPECT_EQ(op.thread, 43u);
+    EXPECT_EQ(op.forward_thread, 45u);
+    EXPECT_EQ(Text(op.name), "Add");
+    EXPECT_EQ(Text(op.types), "float");
+    EXPECT_EQ(Text(op.shapes), "2,3");
+    EXPECT_EQ(Text(op.stack), "a.py(1): f");
+    EXPECT_EQ(Text(op.modules), "Net");
+  }
+}
+
+// The times of a thread are a tree; stamps become wall clock.
+TEST_F(Framework, InnermostOperatorOfAThread) {
+  Read("torch.op_range", Range(true, 20, 30) + Range(true, 10, 50) + Range(true, 22, 25) + Range(true, 60, 70));
+  data.Finish([](int64_t stamp) { return stamp + 1000; });
+  ASSERT_EQ(data.operators.size(), 4u);
+  EXPECT_EQ(data.operators[0].begin, 1010);
+  EXPECT_EQ(data.operators[0].end, 1050);
+  EXPECT_EQ(data.operators[2].parent, 1);
+  EXPECT_EQ(data.operators[1].parent, 0);
+  EXPECT_EQ(data.operators[3].parent, -1);
+  EXPECT_EQ(data.Innermost(43, 1024), 2);
+  EXPECT_EQ(data.Innermost(43, 1025), 2) << "its end is in it";
+  EXPECT_EQ(data.Innermost(43, 1026), 1);
+  EXPECT_EQ(data.Innermost(43, 1040), 0);
+  EXPECT_EQ(data.Innermost(43, 1055), -1);
+  EXPECT_EQ(data.Innermost(43, 1009), -1);
+  EXPECT_EQ(data.Innermost(44, 1024), -1) << "of another thread";
+}
+
+// 7.2: what a thread launches is of the operator that had put it into the queue.
+TEST_F(Framework, QueueTiesLaunchesToOperators) {
+  const auto mark = [](int64_t time, uint64_t kind, uint64_t correlation, uint64_t thread) {
+    return Part(2, Le(time) + Le(kind) + Le(correlation) + Le(thread) + Le(uint64_t{42}) + Part(1, "add"));
+  };
+  Read("torch.op_range", Range(true, 10, 50) + Range(true, 60, 70));
+  Read("torch.op_mark", mark(80, 2, 9, 77) + mark(95, 3, 9, 77) + mark(12, 0, 9, 43) + mark(14, 1, 9, 43) +
+                            mark(100, 2, 10, 77) + mark(105, 3, 10, 77) + mark(61, 0, 11, 43));
+  data.Finish([](int64_t stamp) { return stamp; });
+  ASSERT_EQ(data.queue.size(), 2u);
+  EXPECT_EQ(data.queue[0].correlation, 9u);
+  EXPECT_EQ(std::pair(data.queue[0].put.begin, data.queue[0].put.end), std::pair(int64_t{12}, int64_t{14}));
+  EXPECT_EQ(std::pair(data.queue[0].taken.begin, data.queue[0].taken.end), std::pair(int64_t{80}, int64_t{95}));
+  EXPECT_FALSE(data.queue[1].put.known);
+  EXPECT_EQ(data.unpaired_marks, 1u);
+  EXPECT_EQ(data.LauncherAt(77, 90), 0) << "the one of the enqueue, not the one at that time";
+  EXPECT_EQ(data.LauncherAt(77, 96), -1);
+  EXPECT_EQ(data.LauncherAt(77, 102), -1) << "who put it is not known";
+  EXPECT_EQ(data.LauncherAt(43, 65), 1) << "without the queue";
+}
+
+TEST_F(Framework, TimesBeforeTheEpochAreNone) {
+  Read("torch.op_range", Range(true, 10, 50) + Range(true, 20, 30));
+  data.Finish([](int64_t stamp) { return stamp - 15; });
+  EXPECT_EQ(data.operators.size(), 1u);
+  EXPECT_EQ(data.bad_times, 1u);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "export/beside.h"
 #include "export/fan_out.h"
 #include "export/file_feeder.h"
+#include "export/operators/framework_files.h"
 #include "export/operators/model.h"
 
 namespace profd::exporting::operators {
@@ -49,10 +50,32 @@ class Loader {
     Pipe pipe(std::move(take));
     feeder.Run(file, &pipe);
     report_.problems.insert(report_.problems.end(), feeder.problems().begin(), feeder.problems().end());
-    LoadReport::File read{&place, &file, feeder.bytes(), counts.records - records, counts.bad_records - bad, 0};
+    LoadReport::File read;
+    read.device = place.device;
+    read.base = file.base;
+    read.bytes = feeder.bytes();
+    read.records = counts.records - records;
+    read.bad_records = counts.bad_records - bad;
     read.bad_bytes = read.bad_records * record_bytes + feeder.bad_bytes();
     if (feeder.bad_bytes() > 0) ++read.bad_records;
-    report_.files.push_back(read);
+    report_.files.push_back(std::move(read));
+  }
+  // One of FRAMEWORK, whose records have lengths of their own.
+  void Read(const DataFile& file, FrameworkData* into) {
+    const uint64_t records = into->records;
+    const uint64_t bad = into->bad_records;
+    const uint64_t bad_bytes = into->bad_bytes;
+    into->Begin(file.base);
+    FileFeeder feeder(reader_, 1, &buffer_, progress_);
+    Pipe pipe([into](std::span<const std::byte> bytes) { into->Feed(bytes); });
+    feeder.Run(file, &pipe);
+    into->End();
+    for (DumpInfo::Problem problem : feeder.problems()) {
+      problem.file = InFramework(problem.file);
+      report_.problems.push_back(std::move(problem));
+    }
+    report_.files.push_back({-1, InFramework(file.base), feeder.bytes(), into->records - records,
+                             into->bad_records - bad, into->bad_bytes - bad_bytes});
   }
   // A file that a decoder of its own reads as well, and reports on.
   void Peek(const DataFile& file, size_t record_bytes, std::function<void(std::span<const std::byte>)> take) {
@@ -61,8 +84,12 @@ class Loader {
     feeder.Run(file, &pipe);
   }
   void Problem(const Place& place, const DataFile& file, std::string what, bool broken) {
-    report_.problems.push_back({place.dir + "/data/" + file.base, std::move(what), broken});
+    Problem(place.dir + "/data/" + file.base, std::move(what), broken);
   }
+  void Problem(std::string file, std::string what, bool broken) {
+    report_.problems.push_back({std::move(file), std::move(what), broken});
+  }
+  static std::string InFramework(const std::string& file) { return fmt::format("{}/{}", kFrameworkFolder, file); }
   void AddTo(LoadReport* report) const {
     report->files.insert(report->files.end(), report_.files.begin(), report_.files.end());
     report->problems.insert(report->problems.end(), report_.problems.begin(), report_.problems.end());
@@ -86,6 +113,27 @@ void ReadHost(Loader& loader, const Place& place, Model* model) {
   model->host.Finish();
   model->host_tasks = BuildHostTasks(model->host, model->detailed);
   model->host.tasks = {};  // of no more use
+}
+
+std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFiles& found, const ClockMap& host) {
+  auto data = std::make_unique<FrameworkData>();
+  for (const DumpInfo::Problem& problem : found.problems) loader.Problem(problem.file, problem.what, problem.broken);
+  for (const DataFile& file : found.files) {
+    if (FrameworkData::IsFile(file.base)) {
+      loader.Read(file, data.get());
+    } else {
+      loader.Problem(Loader::InFramework(file.base), "nothing here reads it: skipped", false);
+    }
+  }
+  data->Finish(found.ClockOf(host));
+  const auto tell = [&](uint64_t count, std::string_view what, bool broken) {
+    if (count > 0) loader.Problem(std::string(kFrameworkFolder), fmt::format("{} {}", count, what), broken);
+  };
+  tell(data->bad_times, "records with times before 1970: skipped", true);
+  // Those of tasks on their way when the collection began or ended, too.
+  tell(data->unpaired_marks, "marks of the task queue without their begin or end: skipped", false);
+  tell(data->left_out_texts, "texts are left out: there are too many", true);
+  return data;
 }
 
 // The devices' records are packed by it.
@@ -217,29 +265,36 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
   const auto has_records = [](const Place& place) {
     return std::ranges::any_of(place.files, [&](const DataFile& file) { return IsOperatorFile(place, file.base); });
   };
-  if (std::ranges::none_of(order.info.places, has_records)) return nullptr;
+  const std::optional<FrameworkFiles> framework = FindFramework(order.info.path);
+  if (!framework && std::ranges::none_of(order.info.places, has_records)) return nullptr;
   const ClockMap clock = order.clock_of(*host);
   HostData records([clock](uint64_t count) { return clock.HostRecord(count); }, clock.facts().begin_us * 1000,
                    order.runtime_apis);
   auto model = std::make_unique<Model>(std::move(records), host->prof_level != "l0" && host->prof_level != "level0");
   Loader host_loader(order.reader, order.progress);
   Loader device_loader(order.reader, order.progress);
+  // It is not among the bytes that progress is counted in.
+  const std::function<bool(uint64_t)> goes_on = [&order](uint64_t) { return order.progress(0); };
+  Loader framework_loader(framework ? framework->reader : order.reader, goes_on);
   const bool wide_streams = HasWideStreams(host_loader, *host);
   std::vector<Device> devices;
   for (const Place& place : order.info.places) {
     if (place.kind != Place::Kind::kDevice || !order.filter.HasDevice(place.device)) continue;
     devices.emplace_back(place, wide_streams);
   }
-  RunBeside(2, [&](size_t part) {
+  RunBeside(framework ? 3 : 2, [&](size_t part) {
     if (part == 0) return ReadHost(host_loader, *host, model.get());
+    if (part == 2) return void(model->framework = ReadFramework(framework_loader, *framework, clock));
     for (Device& device : devices) ReadDevice(device_loader, &device);
   });
+  model->TieFramework();
   for (Device& device : devices) {
     const ClockMap device_clock = order.clock_of(*device.place);
     JoinDevice(device_loader, device_clock, std::move(device), model.get());
   }
   host_loader.AddTo(report);
   device_loader.AddTo(report);
+  framework_loader.AddTo(report);
   model->KeepOnly(order.filter.window);
   return model;
 }

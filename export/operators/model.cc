@@ -82,10 +82,32 @@ void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64
   device_pmu.insert_or_assign(device, std::move(setup));
 }
 
-void Model::KeepOnly(const TimeWindow& window) {
-  std::erase_if(rows, [&window](const TaskRow& row) { return !window.Has(row.start_ns); });
-  std::erase_if(communication.tasks, [&window](const CommunicationTask& task) { return !window.Has(task.start_ns); });
-  for (CommunicationOp& op : communication.ops) op.shown = op.shown && window.Has(op.start_ns);
+void Model::TieFramework() {
+  if (framework == nullptr) return;
+  framework_of_.assign(host.apis.size(), -1);
+  std::vector<bool> looked(host.apis.size());
+  for (const HostTask& task : host_tasks.tasks) {
+    if (task.connection < 0 || looked[static_cast<size_t>(task.connection)]) continue;
+    const auto connection = static_cast<size_t>(task.connection);
+    const Api& api = host.apis[connection];
+    looked[connection] = true;
+    framework_of_[connection] = framework->LauncherAt(api.thread, host.WallNs(api.begin));
+  }
+}
+
+std::optional<int64_t> Model::StepOf(int32_t connection) const {
+  if (framework == nullptr || connection < 0) return std::nullopt;
+  const int32_t op = FrameworkOf(connection);
+  const int64_t t_ns = op >= 0 ? framework->operators[static_cast<size_t>(op)].begin
+                               : host.WallNs(host.apis[static_cast<size_t>(connection)].begin);
+  return framework->StepAt(t_ns);
+}
+
+void Model::KeepOnly(const TimeWindow& kept) {
+  window = kept;
+  std::erase_if(rows, [&kept](const TaskRow& row) { return !kept.Has(row.start_ns); });
+  std::erase_if(communication.tasks, [&kept](const CommunicationTask& task) { return !kept.Has(task.start_ns); });
+  for (CommunicationOp& op : communication.ops) op.shown = op.shown && kept.Has(op.start_ns);
 }
 
 std::string Model::OperatorName(const HostTask& task) const {

@@ -6,19 +6,21 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dump/reader.h"
+#include "export/batch.h"
 #include "export/dump_info.h"
 #include "export/operators/cpu_records.h"
 #include "export/operators/device_tasks.h"
+#include "export/operators/framework.h"
 #include "export/operators/host_tasks.h"
 
 namespace profd::exporting {
 struct RowFilter;
-struct TimeWindow;
 }
 
 namespace profd::exporting::operators {
@@ -88,12 +90,21 @@ class Model {
   const CopyInfo* CopyOf(const HostTask& task) const {
     return task.copy < 0 ? nullptr : &host.communication.copies[static_cast<size_t>(task.copy)];
   }
+  // Finds the framework's operators that the launches were made by.
+  void TieFramework();
+  // The operator that made what `connection` (of a task or a communication launch) launches, an index of
+  // FrameworkData::operators; -1: not known.
+  int32_t FrameworkOf(int32_t connection) const {
+    return framework_of_.empty() || connection < 0 ? -1 : framework_of_[static_cast<size_t>(connection)];
+  }
+  // The framework's step in which that was launched; none: not known.
+  std::optional<int64_t> StepOf(int32_t connection) const;
   // "hcom_allReduce__241_19_1": launch, end of the group's hash, number in the group, how often it has run by then.
   std::string NameOf(const CommunicationOp& op) const;
   std::string TypeOf(const CommunicationOp& op) const;  // "hcom_allReduce_"; "N/A": not known
 
   // Leaves out what begins outside.
-  void KeepOnly(const TimeWindow& window);
+  void KeepOnly(const TimeWindow& kept);
 
   // What the row is called among the operators; only where HostTask::compute.
   std::string OperatorName(const HostTask& task) const;
@@ -110,12 +121,16 @@ class Model {
   std::vector<PmuRecord> pmu;
   Communication communication;
   std::map<int, DeviceCpu> cpu;  // by device
+  std::unique_ptr<FrameworkData> framework;  // null: there is none
+  TimeWindow window;  // as KeepOnly
   uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
 
  private:
   void AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns);
   // `joined`: the indices of the tasks that the rows from `first_row` on were made of.
   void JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup);
+
+  std::vector<int32_t> framework_of_;  // by connection; empty: no framework
 };
 
 // Whether a file of this place belongs to the operators' records.
@@ -123,8 +138,8 @@ bool IsOperatorFile(const Place& place, std::string_view base);
 
 struct LoadReport {
   struct File {
-    const Place* place = nullptr;
-    const DataFile* file = nullptr;
+    int device = -1;  // -1: the host
+    std::string base;
     uint64_t bytes = 0;  // as they are stored
     uint64_t records = 0;
     uint64_t bad_records = 0;

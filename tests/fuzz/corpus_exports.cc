@@ -9,6 +9,7 @@
 #include "dump/activity_files.h"
 #include "dump/session_dump.h"
 #include "export/decoder.h"
+#include "sim/framework/layouts.h"
 #include "tests/fuzz/make_corpus.h"
 
 namespace profd::fuzz {
@@ -178,11 +179,33 @@ std::string Tree(bool ended) {
   return text;
 }
 
+// Of each layout and damage, the files that are read; their order is that of framework_fuzz.cc.
+void WriteFrameworks(Corpus& corpus) {
+  constexpr std::string_view kFiles[] = {"torch.op_range", "torch.op_mark", "mindspore.op_range", "op_range_0"};
+  constexpr std::string_view kLayouts[] = {"torch",        "torch-57",     "mindspore",
+                                           "mindspore-57", "mindspore-73", "mindspore-74"};
+  for (const std::string_view layout : kLayouts) {
+    for (const std::string_view damage : {"none", "cut", "length", "names"}) {
+      sim::framework::Order order;
+      order.operators = 4;
+      if (!LayoutOf(layout, &order.layout) || !DamageOf(damage, &order.damage)) std::abort();
+      const sim::framework::Directory made = Make(order);
+      std::string seed;
+      for (uint8_t i = 0; i < std::size(kFiles); ++i) {
+        const auto file = made.files.find("FRAMEWORK/" + std::string(kFiles[i]));
+        if (file != made.files.end()) seed += Raw(i) + WithLength(file->second) + Raw(uint8_t{36});
+      }
+      corpus.Write("framework", std::string(layout) + "_" + std::string(damage), seed);
+    }
+  }
+}
+
 }  // namespace
 
 void WriteExports(Corpus& corpus) {
   WriteDecoders(corpus);
   WriteActivity(corpus);
+  WriteFrameworks(corpus);
   corpus.Write("dump_directory", "ended", Tree(true));
   corpus.Write("dump_directory", "running", Tree(false));
 }

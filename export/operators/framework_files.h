@@ -1,0 +1,37 @@
+// The FRAMEWORK directory of a dump (in-application 7.1, 7.6): where it is, its files and its clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dump/reader.h"
+#include "export/clock_map.h"
+#include "export/dump_info.h"
+
+namespace profd::exporting::operators {
+
+struct FrameworkFiles {
+  // profiler_info.json: what stamps are.
+  struct Stamps {
+    bool counter = false;
+    double mhz = 0;
+    int64_t start_count = 0;
+    int64_t start_raw_ns = 0;
+  };
+  DumpReader reader;
+  std::vector<DataFile> files;  // by name
+  std::optional<Stamps> stamps;  // none: profiler_info says nothing
+  std::vector<DumpInfo::Problem> problems;
+
+  // To wall clock. The dump's own pair of clocks counts before that of profiler_info, so that launches stay within the
+  // operators that made them.
+  std::function<int64_t(int64_t)> ClockOf(const ClockMap& host) const;
+};
+
+// In the dump, else beside it, as the framework's profiler leaves it. None: there is none.
+std::optional<FrameworkFiles> FindFramework(const std::string& dump_path);
+
+}  // namespace profd::exporting::operators

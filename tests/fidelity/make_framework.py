@@ -1,0 +1,120 @@
+"""Writes the FRAMEWORK directory of a made PROF directory (make_operators), beside the plan that says which operator of
+the framework launched what.
+
+Knows the description of the files alone (in-application 7.1, 7.2). Each slot of the plan is launched within one operator
+of PyTorch: on the operator's own thread, or through the task queue on the thread of the launch.
+"""
+
+import json
+import os
+import struct
+
+from channels import BEGIN_US, HOST_COUNT, HOST_RAW, PID
+from make_operators import HOST_MHZ
+
+QUEUE_THREAD_OF = 5000  # the thread of Python is that of the launch and so many more
+STEP_SLOTS = 8
+STACK = "train.py({}): forward;model.py(12): __call__;<string>(1): <module>"
+
+
+class Operator:
+    """One operator; times in us since the collection began."""
+
+    def __init__(self, name, thread, begin, end, **more):
+        self.name, self.thread, self.begin, self.end = name, thread, begin, end
+        self.sequence, self.forward_thread, self.pid = -1, 0, PID
+        self.types = self.shapes = self.stack = self.modules = None
+        self.__dict__.update(more)
+
+    def wall_ns(self):
+        return BEGIN_US * 1000 + round(self.begin * 1000), BEGIN_US * 1000 + round(self.end * 1000)
+
+
+class Framework:
+    """`queued`: which slots go through the queue. `counter`: stamps are counts, as the host's records; else ns."""
+
+    def __init__(self, dump, counter=True, queued=lambda slot: slot.number % 3 != 0, beside=True):
+        self.dump, self.counter, self.beside = dump, counter, beside
+        self.operators, self.marks, self.launcher, self.queue = [], [], {}, []
+        self.calls, self.collections, self.memory = [], [], []
+        for slot in dump.slots:
+            self._slot(slot, queued(slot))
+        self._steps()
+
+    def _slot(self, slot, queued):
+        """aten::x around the CANN operator: 300 us before the launch where it is queued, else around it."""
+        thread = slot.thread + QUEUE_THREAD_OF if queued else slot.thread
+        at = slot.us - 90 if queued else slot.us + 1
+        sequence = slot.number + 1000 * slot.device
+        spans = ((0, 80), (5, 70)) if queued else ((-1, 80), (0, 75))
+        outer = Operator(f"aten::{slot.kind}", thread, at + spans[0][0], at + spans[0][1], sequence=sequence,
+                         shapes="2,3;4;;", types="float;long int;Scalar;None", stack=STACK.format(slot.number % 5),
+                         modules=f"Net/{slot.kind}")
+        inner = Operator(slot.name or slot.kind, thread, at + spans[1][0], at + spans[1][1])
+        self.operators += [outer, inner]
+        self.launcher[slot] = (inner, outer)
+        if slot.number % 4 == 1:  # a backward operator long after, on a thread of its own
+            backward = Operator(f"{slot.kind}Backward0", thread + 7, slot.us + 100_000, slot.us + 100_050,
+                                sequence=sequence, forward_thread=1)
+            self.operators.append(backward)
+        if queued:
+            correlation = 8000 + slot.number + 1000 * slot.device
+            put, taken = (at + 20, at + 25, thread), (slot.us - 1, slot.us + 75, slot.thread)
+            self.queue.append((correlation, slot, put, taken))
+            for category, (time, tid) in enumerate(((put[0], thread), (put[1], thread), (taken[0], slot.thread),
+                                                    (taken[1], slot.thread))):
+                self.marks.append((time, category, correlation, tid, slot.name or slot.kind))
+
+    def _steps(self):
+        """ProfilerStep#n on the thread of the first operator, each over STEP_SLOTS slots."""
+        thread = self.operators[0].thread
+        slots = self.dump.slots
+        self.steps = []
+        numbers = sorted({slot.number for slot in slots})
+        for step, first in enumerate(numbers[::STEP_SLOTS]):
+            last = numbers[min(len(numbers) - 1, step * STEP_SLOTS + STEP_SLOTS - 1)]
+            begin = min(slot.us for slot in slots if slot.number == first) - 95
+            end = min(slot.us for slot in slots if slot.number == last) + 100
+            self.steps.append((step + 50, Operator(f"ProfilerStep#{step + 50}", thread, begin, end)))
+        self.operators += [op for _, op in self.steps]
+
+    def step_of(self, op):
+        return next((number for number, step in self.steps if step.begin <= op.begin <= step.end), None)
+
+    def stamp(self, us):
+        return HOST_COUNT + round(us * HOST_MHZ) if self.counter else HOST_RAW + round(us * 1000)
+
+    @staticmethod
+    def field(kind, text):
+        text = text if isinstance(text, bytes) else text.encode()
+        return struct.pack("<HI", kind, len(text)) + text
+
+    def record(self, kind, fixed, fields):
+        body = fixed + b"".join(self.field(number, text) for number, text in fields if text is not None)
+        return struct.pack("<HI", kind, len(body)) + body
+
+    def files(self):
+        ranges = [self.record(1, struct.pack(
+            "<3q4Q2B", self.stamp(op.begin), self.stamp(op.end), op.sequence, op.pid, op.thread, op.thread,
+            op.forward_thread, 0, 0), ((2, op.name), (3, op.types), (4, op.shapes), (8, op.stack), (9, op.modules)))
+            for op in sorted(self.operators, key=lambda op: op.end)]
+        marks = [self.record(2, struct.pack("<q4Q", self.stamp(time), category, correlation, thread, PID), ((1, name),))
+                 for time, category, correlation, thread, name in self.marks]
+        return {"torch.op_range": ranges, "torch.op_mark": marks}
+
+    def write(self):
+        """After the dump's own files."""
+        base = os.path.dirname(self.dump.path) if self.beside else self.dump.path
+        folder = os.path.join(base, "FRAMEWORK")
+        os.makedirs(folder)
+        for name, records in self.files().items():
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(b"".join(records))
+        info = {"config": {"common_config": {"with_stack": True}},
+                "start_info": {"syscnt_enable": self.counter, "freq": HOST_MHZ, "start_cnt": HOST_COUNT,
+                               "start_monotonic": HOST_RAW},
+                "end_info": {"collectionTimeEnd": BEGIN_US * 1000 + 10**9, "MonotonicTimeEnd": HOST_RAW + 10**9},
+                "rank_id": 0}
+        with open(os.path.join(base, "profiler_info_0.json"), "w", encoding="utf-8") as file:
+            json.dump(info, file)
+        return folder

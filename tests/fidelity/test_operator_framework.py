@@ -1,0 +1,179 @@
+"""FRAMEWORK directories of PyTorch and MindSpore beside operator-level records, against the plan both were written from."""
+
+import csv
+import glob
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import make_operators as made
+import run_tests
+from comparison import PROFCTL, RUNNER
+from make_framework import Framework
+from test_operators import executions, expected_summary, short
+
+DAMAGED = 5
+SIM = os.path.join(os.environ.get("PROFD_BUILD_DIR", "build/dev"), "sim", "sim_framework")
+
+
+class FrameworkTest(unittest.TestCase):
+    maxDiff = 6000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="profd-framework-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def made(self, counter=True, beside=True, queued=None, **options):
+        parent = os.path.join(self.dir, "node_4242_20260101_ascend_pt")
+        os.makedirs(parent)
+        dump = made.Operators(parent, **options).fill()
+        more = {} if queued is None else {"queued": queued}
+        framework = Framework(dump, counter=counter, beside=beside, **more)
+        dump.write()
+        framework.write()
+        return framework
+
+    def export(self, dump, formats="csv", more=(), code=0):
+        out = os.path.join(self.dir, "out")
+        shutil.rmtree(out, ignore_errors=True)
+        done = subprocess.run(RUNNER + [PROFCTL, "--json", "export", dump.path, "--format", formats, "--out", out, *more],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return out, json.loads(done.stdout)
+
+    def channels(self, summary):
+        return {c["file"]: c for c in summary["channels"] if c["file"].startswith("FRAMEWORK/")}
+
+    def test_found_in_the_dump_and_beside_it(self):
+        for beside in (True, False):
+            with self.subTest(beside=beside):
+                framework = self.made(beside=beside)
+                _, summary = self.export(framework.dump)
+                found = {name: c["records"] for name, c in self.channels(summary).items()}
+                self.assertEqual(found, {f"FRAMEWORK/{name}": len(records) for name, records in framework.files().items()})
+                self.assertEqual(summary.get("problems", []), [])
+                shutil.rmtree(os.path.dirname(framework.dump.path))
+
+    def test_none_is_no_problem(self):
+        framework = self.made()
+        shutil.rmtree(os.path.join(os.path.dirname(framework.dump.path), "FRAMEWORK"))
+        _, summary = self.export(framework.dump)
+        self.assertEqual(self.channels(summary), {})
+
+    def test_damages_are_counted(self):
+        for damage in ("cut", "length", "names"):
+            with self.subTest(damage):
+                framework = self.made()
+                folder = os.path.join(os.path.dirname(framework.dump.path), "FRAMEWORK")
+                shutil.rmtree(folder)
+                subprocess.run([SIM, "torch", os.path.join(self.dir, "sim"), damage], check=True)
+                shutil.copytree(os.path.join(self.dir, "sim", "FRAMEWORK"), folder)
+                with open(os.path.join(self.dir, "sim", "truth.jsonl"), encoding="utf-8") as lines:
+                    truth = [json.loads(line)["file"] for line in lines]
+                _, summary = self.export(framework.dump, code=0 if damage == "names" else DAMAGED)
+                for name, channel in self.channels(summary).items():
+                    self.assertEqual(channel["records"], truth.count(name.removeprefix("FRAMEWORK/")), name)
+                    self.assertEqual(channel.get("bad_records", 0), damage != "names", name)
+                shutil.rmtree(os.path.join(self.dir, "sim"))
+                shutil.rmtree(os.path.dirname(framework.dump.path))
+
+    def test_a_file_nobody_knows_is_named(self):
+        framework = self.made()
+        with open(os.path.join(os.path.dirname(framework.dump.path), "FRAMEWORK", "torch.new"), "wb") as file:
+            file.write(b"x")
+        _, summary = self.export(framework.dump)
+        self.assertEqual([(p["file"].partition("/")[2], p["what"], p["broken"]) for p in summary["problems"]], [
+            ("FRAMEWORK/torch.new", "nothing here reads it: skipped", False)])
+
+    def rows_of(self, out, name):
+        with open(glob.glob(os.path.join(out, f"{name}_*.csv"))[0], encoding="utf-8", newline="") as file:
+            return list(csv.reader(file))
+
+    def check_kernel_details(self, framework, out):
+        """op_summary of all devices, with the step of the operator that launched it."""
+        dump = framework.dump
+        summary = expected_summary(dump)
+        several = len({row[0] for row in summary}) > 1
+        header, *rows = self.rows_of(out, "kernel_details")
+        self.assertEqual(header[:13 + several], ["Step Id", *["Device_id"] * several, "Model ID", "Task ID", "Stream ID", "Name",
+                                                "Type", "OP State", "Accelerator Core", "Start Time(us)", "Duration(us)",
+                                                "Wait Time(us)", "Block Num", "Mix Block Num"])
+        expected = []
+        for device, *cells in summary:
+            slot = next((s for s in dump.slots if (s.name or s.kernel) == cells[3] and str(s.device) == device), None)
+            step = framework.step_of(framework.launcher[slot][0]) if slot.type else None
+            expected.append(["" if step is None else str(step), *[device] * several, *cells])
+        self.assertTrue(any(row[0] for row in expected))
+        self.assertEqual(rows, expected)
+
+    @staticmethod
+    def listed(text):
+        return (text or "").replace(";", ";\r\n")
+
+    def check_operator_details(self, framework, out):
+        dump, times = framework.dump, {}
+        for slot, start, end in executions(dump):
+            if slot.type:
+                inner, outer = framework.launcher[slot]
+                core = (slot.core if dump.level != "l0" else slot.runtime) in ("AI_CORE", "AI_VECTOR_CORE", "KERNEL_AICORE",
+                                                                               "KERNEL_AIVEC")
+                times.setdefault(inner, []).append((end - start, core, True))
+                times.setdefault(outer, []).append((end - start, core, False))
+        expected = []
+        for op in framework.operators:
+            if op in [step for _, step in framework.steps]:
+                continue
+            begin, end = op.wall_ns()
+            inside = [o for o in framework.operators if o.thread == op.thread and o is not op and begin <= o.wall_ns()[0]
+                      and o.wall_ns()[1] <= end]
+            mine = times.get(op, [])
+            cells = [end - begin - sum(o.wall_ns()[1] - o.wall_ns()[0] for o in inside), end - begin,
+                     sum(ns for ns, _, own in mine if own), sum(ns for ns, _, _ in mine),
+                     sum(ns for ns, core, own in mine if own and core), sum(ns for ns, core, _ in mine if core)]
+            expected.append(((begin, -end, op.thread), [op.name, self.listed(op.shapes), self.listed(op.stack),
+                                                        *(short(ns / 1000) for ns in cells)]))
+        header, *rows = self.rows_of(out, "operator_details")
+        self.assertEqual(header, [
+            "Name", "Input Shapes", "Call Stack", "Host Self Duration(us)", "Host Total Duration(us)",
+            "Device Self Duration(us)", "Device Total Duration(us)", "Device Self Duration With AICore(us)",
+            "Device Total Duration With AICore(us)"])
+        self.assertEqual(rows, [cells for _, cells in sorted(expected, key=lambda e: e[0])])
+
+    def check(self, **options):
+        framework = self.made(**options)
+        out, _ = self.export(framework.dump)
+        self.check_kernel_details(framework, out)
+        self.check_operator_details(framework, out)
+
+    def test_through_the_queue_and_beside_it(self):
+        self.check()
+
+    def test_all_through_the_queue(self):
+        self.check(queued=lambda slot: True)
+
+    def test_without_a_queue(self):
+        self.check(queued=lambda slot: False)
+
+    def test_stamps_in_nanoseconds(self):
+        self.check(counter=False)
+
+    def test_level_0_and_two_devices(self):
+        self.check(level="l0", devices=(0, 1), threads=(77, 78), streams=(2, 3))
+
+    def test_several_executions(self):
+        self.check(executions=3, kinds=("matmul", "add", "mix"), slots=12)
+
+    def test_a_window(self):
+        framework = self.made()
+        begin = sorted(op.wall_ns()[0] for op in framework.operators)[20]
+        out, _ = self.export(framework.dump, more=["--from", f"{begin // 10**9}.{begin % 10**9:09}"])
+        rows = self.rows_of(out, "operator_details")[1:]
+        self.assertEqual(len(rows), sum(op.wall_ns()[0] >= begin for op in framework.operators if
+                                        not op.name.startswith("ProfilerStep")))
+
+
+if __name__ == "__main__":
+    run_tests.main()

@@ -1,0 +1,72 @@
+// Input: which file of a FRAMEWORK directory, then its bytes in pieces. However they are cut, the same is found; what is
+// found is in order, and a launch is tied to an operator that there is.
+#include <array>
+#include <string>
+
+#include "export/operators/framework.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace profd::exporting::operators {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames = {"torch.op_range", "torch.op_mark", "mindspore.op_range", "op_range_0"};
+
+// Several files of one directory: name, length, pieces.
+void Read(fuzz::Input input, bool in_pieces, FrameworkData* data) {
+  while (!input.empty()) {
+    data->Begin(kNames[input.TakeIndex(kNames.size())]);
+    const std::string_view bytes = input.TakePiece(input.Take<uint16_t>());
+    const size_t piece = in_pieces ? input.Take<uint8_t>() + 1u : (input.Take<uint8_t>(), bytes.size() + 1);
+    for (size_t at = 0; at < bytes.size(); at += piece) {
+      const std::string_view part = bytes.substr(at, piece);
+      data->Feed(std::as_bytes(std::span(part.data(), part.size())));
+    }
+    data->End();
+  }
+  data->Finish([](int64_t stamp) { return static_cast<int64_t>(static_cast<uint64_t>(stamp) + 1000); });
+}
+
+void CheckOperators(const FrameworkData& data) {
+  const auto count = static_cast<int32_t>(data.operators.size());
+  for (int32_t i = 0; i < count; ++i) {
+    const FrameworkOperator& op = data.operators[static_cast<size_t>(i)];
+    FUZZ_EXPECT(op.begin >= 0 && op.begin <= op.end);
+    FUZZ_EXPECT(op.parent >= -1 && op.parent < i);
+    for (const int32_t text : {op.name, op.types, op.shapes, op.stack, op.modules}) {
+      FUZZ_EXPECT(text >= -1 && text < static_cast<int32_t>(data.texts.size()));
+    }
+    if (op.parent >= 0) {
+      const FrameworkOperator& around = data.operators[static_cast<size_t>(op.parent)];
+      FUZZ_EXPECT(around.thread == op.thread && around.begin <= op.begin && around.end >= op.end);
+    }
+    for (const int64_t t : {op.begin, op.end}) {
+      const int32_t found = data.Innermost(op.thread, t);
+      FUZZ_EXPECT(found >= 0 && found < count);
+      FUZZ_EXPECT(data.operators[static_cast<size_t>(found)].begin <= t && data.operators[static_cast<size_t>(found)].end >= t);
+    }
+  }
+}
+
+void Run(fuzz::Input input) {
+  FrameworkData whole;
+  Read(input, false, &whole);
+  FrameworkData cut;
+  Read(input, true, &cut);
+  FUZZ_EXPECT(whole.records == cut.records && whole.bad_records == cut.bad_records && whole.bad_bytes == cut.bad_bytes);
+  FUZZ_EXPECT(whole.operators.size() == cut.operators.size() && whole.queue.size() == cut.queue.size());
+  CheckOperators(whole);
+  for (const QueueTask& task : whole.queue) {
+    FUZZ_EXPECT(task.put.known || task.taken.known);
+    for (const QueueTask::Half& half : {task.put, task.taken}) FUZZ_EXPECT(half.begin >= 0 && half.begin <= half.end);
+    const int32_t found = whole.LauncherAt(task.taken.thread, task.taken.begin);
+    FUZZ_EXPECT(found >= -1 && found < static_cast<int32_t>(whole.operators.size()));
+  }
+}
+
+}  // namespace
+}  // namespace profd::exporting::operators
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  profd::exporting::operators::Run({data, size});
+  return 0;
+}
