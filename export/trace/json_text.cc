@@ -33,9 +33,9 @@ void AppendControl(std::string* out, char c) {
 
 }  // namespace
 
-std::string JsonEscaped(std::string_view text) {
+std::string JsonEscaped(std::string_view text, size_t max_bytes) {
   std::string out;
-  for (char c : RepairedText(text)) {
+  for (char c : RepairedText(text, max_bytes)) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;

@@ -355,6 +355,7 @@ constexpr ProcessSpec kMarksProcess = Own("Marks", 12);
 constexpr ProcessSpec kStepTraceProcess = Own("Step Trace", 13);
 // The vendor's CCU, of chips 15 and 16.
 constexpr ProcessSpec kLossProcess = Own("Data Losses", 30);
+constexpr ProcessSpec kPythonProcess = Vendor("Python", 0);
 constexpr ProcessSpec kCannProcess = Vendor("CANN", 7);
 constexpr ProcessSpec kHardwareProcess = Vendor("Ascend Hardware", 14);
 constexpr ProcessSpec kCommunicationProcess = Vendor("Communication", 16);

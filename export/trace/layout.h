@@ -73,6 +73,7 @@ extern const ProcessSpec kMarksProcess;
 extern const ProcessSpec kStepTraceProcess;
 extern const ProcessSpec kLossProcess;
 // Of operator-level records.
+extern const ProcessSpec kPythonProcess;
 extern const ProcessSpec kCannProcess;
 extern const ProcessSpec kHardwareProcess;
 extern const ProcessSpec kCommunicationProcess;

@@ -15,6 +15,7 @@
 #include "export/operators/communication_names.h"
 #include "export/operators/numbers.h"
 #include "export/operators/overlap.h"
+#include "export/trace/framework_layer.h"
 
 namespace profd::exporting {
 namespace {
@@ -26,8 +27,6 @@ using operators::HostTask;
 using operators::kNoContext;
 using operators::Model;
 using operators::TaskRow;
-
-constexpr uint64_t kNoConnection = UINT64_MAX;
 
 struct ApiLevel {
   std::string_view shown;
@@ -56,6 +55,7 @@ class Layers {
   Layers(const Model& model, const TimeWindow& window, LayerSink& sink) : model_(model), window_(window), sink_(sink) {}
 
   void Show() {
+    ShowFramework(model_, window_, sink_);
     FindCopies();
     ShowApis();
     ShowTasks();
@@ -109,10 +109,8 @@ class Layers {
                                            {"item_id", item},
                                            {"connection_id", static_cast<uint64_t>(connection)}}};
     LayerEvent event{text_, begin_ns, model_.host.WallNs(api.end) - begin_ns, args};
-    if (is_event || api.level == operators::kNodeLevel || copying_.contains(connection)) {
-      event.flow = LayerEvent::Flow::kFrom;
-      event.connection = static_cast<uint64_t>(connection);
-    }
+    const LayerFlow launch{LayerFlow::Kind::kLaunch, true, static_cast<uint64_t>(connection)};
+    if (is_event || api.level == operators::kNodeLevel || copying_.contains(connection)) event.flows = {&launch, 1};
     sink_.Take(event);
   }
 
@@ -171,9 +169,12 @@ class Layers {
     if (copies && !model_.host.communication.copies.empty()) AddCopy(row, *host, &direction);
     const std::string name = computes ? model_.OperatorName(*host) : own;
     LayerEvent event{name, row.start_ns, row.end_ns - row.start_ns, args_};
-    if (computes || copies || event_apis_.contains(static_cast<int64_t>(connection))) {
-      event.flow = LayerEvent::Flow::kTo;
-      event.connection = connection;
+    std::array<LayerFlow, 2> flows = {{{LayerFlow::Kind::kLaunch, false, connection}, {}}};
+    if (computes || copies || event_apis_.contains(static_cast<int64_t>(connection))) event.flows = {flows.data(), 1};
+    const auto by_framework = computes || copies ? FrameworkFlowTo(model_, row, window_) : std::nullopt;
+    if (by_framework) {
+      flows[1] = *by_framework;
+      event.flows = flows;
     }
     sink_.Take(event);
   }
@@ -250,7 +251,9 @@ class Layers {
                                            {"relay", yes(info != nullptr && info->relay)},
                                            {"retry", yes(info != nullptr && info->retry)}}};
     const std::string name = model_.NameOf(op);
-    sink_.Take({name, op.start_ns, op.end_ns - op.start_ns, args, LayerEvent::Flow::kTo, static_cast<uint64_t>(api)});
+    std::vector<LayerFlow> flows = {{LayerFlow::Kind::kLaunch, false, static_cast<uint64_t>(api)}};
+    if (const auto by_framework = FrameworkFlowTo(model_, op, window_)) flows.push_back(*by_framework);
+    sink_.Take({name, op.start_ns, op.end_ns - op.start_ns, args, flows, {}});
   }
 
   void ShowCommunicationTask(const CommunicationTask& task) {
@@ -277,7 +280,7 @@ class Layers {
                                             {"link type", link},
                                             {"bandwidth(GB/s)", task.gbps},
                                             {"model id", host.model}}};
-    sink_.Take({name, task.start_ns, task.end_ns - task.start_ns, args});
+    sink_.Take({name, task.start_ns, task.end_ns - task.start_ns, args, {}, {}});
   }
 
   void ShowOverlaps() {

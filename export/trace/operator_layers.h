@@ -1,8 +1,9 @@
-// What both timelines show of operator-level records (operator-data d): API calls of the host (CANN), tasks of each
-// device by stream (Ascend Hardware), communication by group and plane, and how computing and communication overlap.
-// Events are given one by one; nothing is kept of them.
+// What both timelines show of operator-level records (operator-data d): operators of the framework (Python), API calls
+// of the host (CANN), tasks of each device by stream (Ascend Hardware), communication by group and plane, and how
+// computing and communication overlap. Events are given one by one; nothing is kept of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -24,8 +25,25 @@ struct LayerThread {
 
 struct LayerArg {
   std::string_view name;
-  std::variant<uint64_t, double, std::string_view> value;
+  std::variant<uint64_t, int64_t, double, std::string_view> value;
 };
+
+// One end of an arrow; the other one has the same kind and id.
+struct LayerFlow {
+  enum class Kind : uint8_t {
+    kLaunch,     // from a launch to what it put on a device; id: its connection
+    kFramework,  // from an operator of a framework to what it had put on a device
+    kQueue,      // from where a task is put into the framework's queue to where it is taken out
+    kBackward,   // from a forward operator to its backward one
+  };
+  Kind kind = Kind::kLaunch;
+  bool from = false;
+  uint64_t id = 0;
+};
+inline constexpr uint64_t kNoConnection = UINT64_MAX;
+
+// Bytes of an arg's text that are shown: call stacks are long, and an event must fit into a buffer.
+inline constexpr size_t kMostArgText = 12'288;
 
 // Views are valid during the call only.
 struct LayerEvent {
@@ -33,10 +51,8 @@ struct LayerEvent {
   int64_t t_ns = 0;
   int64_t dur_ns = 0;
   std::span<const LayerArg> args;
-  // The arrow from a launch to what it put on a device; both ends have the launch's connection id.
-  enum class Flow : uint8_t { kNone, kFrom, kTo };
-  Flow flow = Flow::kNone;
-  uint64_t connection = 0;
+  std::span<const LayerFlow> flows = {};
+  std::string_view category = {};  // empty: none
 };
 
 class LayerSink {

@@ -14,6 +14,7 @@
 #include "export/trace/activity_slices.h"
 #include "export/trace/gzip_file.h"
 #include "export/trace/json_text.h"
+#include "export/trace/layer_packet.h"
 #include "export/trace/nested_lanes.h"
 #include "export/trace/operator_layers.h"
 #include "export/trace/packet_writer.h"
@@ -151,18 +152,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     const bool crowded = row == StackedRows::kRows;
     pb::TrackEvent* made = NewEvent(crowded ? pb::TrackEvent::TYPE_INSTANT : pb::TrackEvent::TYPE_SLICE_BEGIN,
                                     LayerTrack(crowded ? 0 : row));
-    made->set_name(RepairedText(event.name));
-    for (const LayerArg& arg : event.args) {
-      pb::DebugAnnotation* added = made->add_debug_annotations();
-      added->set_name(std::string(arg.name));
-      if (const auto* integer = std::get_if<uint64_t>(&arg.value)) added->set_int_value(static_cast<int64_t>(*integer));
-      if (const auto* real = std::get_if<double>(&arg.value)) added->set_double_value(*real);
-      if (const auto* text = std::get_if<std::string_view>(&arg.value)) added->set_string_value(RepairedText(*text));
-    }
-    // Not ended where it arrives: a launch may have several tasks.
-    if (event.flow != LayerEvent::Flow::kNone && event.connection != UINT64_MAX) {
-      made->add_flow_ids(FlowId(dump_, fmt::to_string(event.connection)));
-    }
+    FillTrackEvent(event, dump_, made);
     writer_.PutEvent(event.t_ns, &event_);
   }
 

@@ -116,14 +116,11 @@ class TraceSink final : public FormatSink, public LayerSink {
     const std::string_view stamp = micros_.Of(event.t_ns);
     layer_args_.clear();
     for (const LayerArg& arg : event.args) AppendArg(arg);
+    const std::string_view category = event.category.empty() ? "" : "\"cat\":\"";
     WriteText({",\n{\"name\":\"", JsonEscaped(event.name), layer_place_, "\"ts\":\"", stamp, "\",\"dur\":", duration,
-               ",\"ph\":\"X\",\"args\":{", layer_args_, kEnd});
-    if (event.flow == LayerEvent::Flow::kNone) return;
-    // The vendor's; that of a further dump is in the low half, where the first one's has 0.
-    const std::string id = fmt::to_string((event.connection << 32) + dump_);
-    WriteText({",\n{\"name\":\"HostToDevice", id, layer_place_, "\"ph\":\"",
-               event.flow == LayerEvent::Flow::kFrom ? "s" : "f\",\"bp\":\"e", "\",\"cat\":\"HostToDevice\",\"id\":\"", id,
-               "\",\"ts\":\"", stamp, "\"}"});
+               ",\"ph\":\"X\",", category, event.category, category.empty() ? "" : "\",", "\"args\":{", layer_args_,
+               kEnd});
+    for (const LayerFlow& flow : event.flows) WriteFlow(flow, stamp);
   }
 
   Status Finish() override {
@@ -271,14 +268,38 @@ class TraceSink final : public FormatSink, public LayerSink {
     WriteMeta(pid, tid, "thread_sort_index", fmt::format("\"sort_index\":{}", tid));
   }
 
+  // The vendor's ids; where several dumps are in one file, also whose.
+  void WriteFlow(const LayerFlow& flow, std::string_view stamp) {
+    struct Named {
+      std::string_view name;
+      std::string_view category;
+    };
+    // By LayerFlow::Kind.
+    static constexpr Named kNamed[] = {{"HostToDevice", "HostToDevice"},
+                                       {"torch_to_npu", "async_npu"},
+                                       {"enqueue_to_dequeue", "async_task_queue"},
+                                       {"fwdbwd", "fwdbwd"}};
+    const Named& named = kNamed[static_cast<size_t>(flow.kind)];
+    const bool launch = flow.kind == LayerFlow::Kind::kLaunch;
+    // That of a further dump is in the low half, where the first one's has 0.
+    const std::string id = launch           ? fmt::to_string((flow.id << 32) + dump_)
+                           : shared_.plan.dumps.size() == 1 ? fmt::to_string(flow.id)
+                                            : fmt::format("{}/{}", dump_, flow.id);
+    WriteText({",\n{\"name\":\"", named.name, launch ? std::string_view(id) : "", layer_place_, "\"ph\":\"",
+               flow.from ? "s" : "f\",\"bp\":\"e", "\",\"cat\":\"", named.category, "\",\"id\":\"", id, "\",\"ts\":\"",
+               stamp, "\"}"});
+  }
+
   void AppendArg(const LayerArg& arg) {
     char number[40];
     if (!layer_args_.empty()) layer_args_ += ',';
     layer_args_.append("\"").append(arg.name).append("\":");
     if (const auto* text = std::get_if<std::string_view>(&arg.value)) {
-      layer_args_.append("\"").append(JsonEscaped(*text)).append("\"");
+      layer_args_.append("\"").append(JsonEscaped(*text, kMostArgText)).append("\"");
     } else if (const auto* integer = std::get_if<uint64_t>(&arg.value)) {
       layer_args_.append(number, std::to_chars(number, number + sizeof number, *integer).ptr);
+    } else if (const auto* signed_integer = std::get_if<int64_t>(&arg.value)) {
+      layer_args_.append(number, std::to_chars(number, number + sizeof number, *signed_integer).ptr);
     } else {
       layer_args_.append(number, AppendShortest(number, std::get<double>(arg.value)));
     }

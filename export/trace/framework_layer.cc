@@ -1,0 +1,167 @@
+#include "export/trace/framework_layer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "export/operators/framework_times.h"
+
+namespace profd::exporting {
+namespace {
+
+using operators::FrameworkData;
+using operators::FrameworkKernel;
+using operators::FrameworkOperator;
+using operators::Model;
+using operators::QueueTask;
+
+// Of each kind of execution numbers of its own.
+uint64_t NumberOf(const Model& model, const operators::TaskRow& row) {
+  return static_cast<uint64_t>(&row - model.rows.data());
+}
+uint64_t NumberOf(const Model& model, const operators::CommunicationOp& op) {
+  return model.rows.size() + static_cast<uint64_t>(&op - model.communication.ops.data());
+}
+uint64_t NumberOf(const Model& model, const FrameworkKernel& kernel) {
+  return kernel.task != nullptr ? NumberOf(model, *kernel.task) : NumberOf(model, *kernel.communication);
+}
+
+std::optional<LayerFlow> FlowTo(const Model& model, int32_t connection, uint64_t number, const TimeWindow& window) {
+  const int32_t op = model.FrameworkOf(connection);
+  if (op < 0 || !window.Has(model.framework->operators[static_cast<size_t>(op)].begin)) return std::nullopt;
+  return LayerFlow{LayerFlow::Kind::kFramework, false, number};
+}
+
+class Layer {
+ public:
+  Layer(const Model& model, const TimeWindow& window, LayerSink& sink)
+      : model_(model), data_(*model.framework), window_(window), sink_(sink) {}
+
+  void Show() {
+    FindArrows();
+    FindEntries();
+    const uint64_t* thread = nullptr;
+    for (const Entry& entry : entries_) {
+      if (thread == nullptr || *thread != entry.thread) {
+        thread = &entry.thread;
+        sink_.Enter({&kPythonProcess, -1, static_cast<int64_t>(entry.thread), fmt::format("Thread {}", entry.thread)});
+      }
+      if (entry.kind == Entry::Kind::kOperator) {
+        ShowOperator(entry.index);
+      } else {
+        ShowHalf(data_.queue[entry.index], entry.kind == Entry::Kind::kPut);
+      }
+    }
+  }
+
+ private:
+  // Something of a thread, in the order in which it is shown.
+  struct Entry {
+    enum class Kind : uint8_t { kOperator, kPut, kTaken };
+    uint64_t thread;
+    int64_t begin;
+    int64_t end;
+    Kind kind;
+    uint32_t index;
+  };
+  using Arrow = std::pair<uint32_t, LayerFlow>;  // by operator
+
+  void Add(Entry::Kind kind, uint64_t thread, int64_t begin, int64_t end, size_t index) {
+    if (window_.Has(begin)) entries_.push_back({thread, begin, end, kind, static_cast<uint32_t>(index)});
+  }
+
+  void FindEntries() {
+    for (size_t i = 0; i < data_.operators.size(); ++i) {
+      const FrameworkOperator& op = data_.operators[i];
+      Add(Entry::Kind::kOperator, op.thread, op.begin, op.end, i);
+    }
+    for (size_t i = 0; i < data_.queue.size(); ++i) {
+      const auto& [correlation, put, taken] = data_.queue[i];
+      if (put.known) Add(Entry::Kind::kPut, put.thread, put.begin, put.end, i);
+      if (taken.known) Add(Entry::Kind::kTaken, taken.thread, taken.begin, taken.end, i);
+    }
+    std::ranges::sort(entries_, {}, [](const Entry& entry) {
+      return std::tuple(entry.thread, entry.begin, -entry.end, entry.kind, entry.index);
+    });
+  }
+
+  void FindArrows() {
+    operators::ForEachFrameworkKernel(model_, [this](const FrameworkKernel& kernel) {
+      if (!window_.Has(kernel.start_ns())) return;
+      arrows_.emplace_back(static_cast<uint32_t>(kernel.op),
+                           LayerFlow{LayerFlow::Kind::kFramework, true, NumberOf(model_, kernel)});
+    });
+    FindBackward();
+    std::ranges::sort(arrows_, {}, [](const Arrow& arrow) {
+      return std::tuple(arrow.first, arrow.second.kind, arrow.second.id, arrow.second.from);
+    });
+  }
+
+  void FindBackward() {
+    const auto shown = [this](int32_t op) { return window_.Has(data_.operators[static_cast<size_t>(op)].begin); };
+    for (const operators::BackwardPair& pair : data_.BackwardPairs()) {
+      if (!shown(pair.forward) || !shown(pair.backward)) continue;
+      const auto id = static_cast<uint64_t>(pair.sequence);
+      arrows_.emplace_back(static_cast<uint32_t>(pair.forward), LayerFlow{LayerFlow::Kind::kBackward, true, id});
+      arrows_.emplace_back(static_cast<uint32_t>(pair.backward), LayerFlow{LayerFlow::Kind::kBackward, false, id});
+    }
+  }
+
+  void ShowOperator(uint32_t index) {
+    const FrameworkOperator& op = data_.operators[index];
+    args_.clear();
+    args_.push_back({"Sequence number", op.sequence});
+    args_.push_back({"Fwd thread id", op.forward_thread});
+    const std::string lists[] = {Text(op.shapes), Text(op.types), Text(op.stack)};
+    if (op.shapes >= 0) args_.push_back({"Input Dims", std::string_view(lists[0])});
+    if (op.types >= 0) args_.push_back({"Input type", std::string_view(lists[1])});
+    if (op.stack >= 0) args_.push_back({"Call stack", std::string_view(lists[2])});
+    flows_.clear();
+    const auto first = std::ranges::lower_bound(arrows_, index, {}, &Arrow::first);
+    for (auto at = first; at != arrows_.end() && at->first == index; ++at) flows_.push_back(at->second);
+    sink_.Take({data_.texts.Text(op.name), op.begin, op.end - op.begin, args_, flows_, "cpu_op"});
+  }
+
+  std::string Text(int32_t id) const { return operators::Listed(data_.texts.Text(id)); }
+
+  void ShowHalf(const QueueTask& task, bool put) {
+    const QueueTask::Half& half = put ? task.put : task.taken;
+    const QueueTask::Half& other = put ? task.taken : task.put;
+    args_.assign(1, {"correlation_id", task.correlation});
+    flows_.clear();
+    if (other.known && window_.Has(other.begin)) flows_.push_back({LayerFlow::Kind::kQueue, put, task.correlation});
+    const std::string name = put ? "Enqueue" : fmt::format("Dequeue@{}", data_.texts.Text(half.name));
+    sink_.Take({name, half.begin, half.end - half.begin, args_, flows_, put ? "enqueue" : "dequeue"});
+  }
+
+  const Model& model_;
+  const FrameworkData& data_;
+  const TimeWindow& window_;
+  LayerSink& sink_;
+  std::vector<Entry> entries_;
+  std::vector<Arrow> arrows_;
+  std::vector<LayerArg> args_;
+  std::vector<LayerFlow> flows_;
+};
+
+}  // namespace
+
+void ShowFramework(const Model& model, const TimeWindow& window, LayerSink& sink) {
+  if (model.framework != nullptr) Layer(model, window, sink).Show();
+}
+
+std::optional<LayerFlow> FrameworkFlowTo(const Model& model, const operators::TaskRow& row, const TimeWindow& window) {
+  const operators::HostTask* host = model.HostOf(row);
+  return host == nullptr ? std::nullopt : FlowTo(model, host->connection, NumberOf(model, row), window);
+}
+
+std::optional<LayerFlow> FrameworkFlowTo(const Model& model, const operators::CommunicationOp& op,
+                                         const TimeWindow& window) {
+  return FlowTo(model, model.LaunchOf(op).api, NumberOf(model, op), window);
+}
+
+}  // namespace profd::exporting

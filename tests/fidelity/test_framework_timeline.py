@@ -1,0 +1,150 @@
+"""Operators of a framework on the timelines, against the plan: every event of the process Python, every arrow from an
+operator over the queue and the launch to what ran on a device, in the JSON and in Perfetto's trace."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from collections import Counter
+
+import make_operators as made
+import perfetto_reader
+import run_tests
+from channels import BEGIN_US
+from comparison import PROFCTL, RUNNER
+from make_framework import Framework
+from test_operators import executions
+
+
+def wall(us):
+    return BEGIN_US * 1000 + round(us * 1000)
+
+
+class Expected:
+    """Slices as (tid, name, start, end, category, args); arrows as pairs of (layer, device, tid, start)."""
+
+    def __init__(self, framework, begin=0):
+        dump = framework.dump
+        self.slices, self.arrows = [], {"async_npu": [], "async_task_queue": [], "fwdbwd": []}
+        for op in framework.operators:
+            args = [("Sequence number", op.sequence), ("Fwd thread id", op.forward_thread)]
+            for key, text in (("Input Dims", op.shapes), ("Input type", op.types), ("Call stack", op.stack)):
+                if text is not None:
+                    args.append((key, text.replace(";", ";\r\n")))
+            if op.wall_ns()[0] >= begin:
+                self.slices.append((op.thread, op.name, *op.wall_ns(), "cpu_op", tuple(args)))
+        for correlation, slot, put, taken in framework.queue:
+            shown = []
+            for name, category, (start, end, thread) in (("Enqueue", "enqueue", put),
+                                                         (f"Dequeue@{slot.name or slot.kind}", "dequeue", taken)):
+                if wall(start) >= begin:
+                    self.slices.append((thread, name, wall(start), wall(end), category, (("correlation_id", correlation),)))
+                    shown.append(("Python", -1, thread, wall(start)))
+            if len(shown) == 2:
+                self.arrows["async_task_queue"].append(tuple(shown))
+        for slot, start, _ in executions(dump):
+            inner = framework.launcher[slot][0]
+            if slot.type and inner.wall_ns()[0] >= begin and start >= begin:
+                self.arrows["async_npu"].append((("Python", -1, inner.thread, inner.wall_ns()[0]),
+                                                 ("Ascend Hardware", slot.device, slot.stream, start)))
+        sequences = {op.sequence for op in framework.operators if op.forward_thread}
+        for sequence in sequences:
+            both = [op for op in framework.operators if op.sequence == sequence and op.wall_ns()[0] >= begin]
+            forward = [op for op in both if not op.forward_thread]
+            backward = [op for op in both if op.forward_thread]
+            if forward and backward:
+                ends = max(forward, key=lambda op: op.begin), min(backward, key=lambda op: op.begin)
+                self.arrows["fwdbwd"].append(tuple(("Python", -1, op.thread, op.wall_ns()[0]) for op in ends))
+
+
+class FrameworkTimelineTest(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="profd-framework-timeline-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def check(self, window=None, **options):
+        dump = made.Operators(self.dir, **options).fill()
+        framework = Framework(dump)
+        dump.write()
+        framework.write()
+        begin = window(framework) if window else 0
+        out = os.path.join(self.dir, "out")
+        more = ["--from", f"{begin // 10**9}.{begin % 10**9:09}"] if begin else []
+        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace,perfetto", "--out", out, *more],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
+            events = json.load(file)
+        expected = Expected(framework, begin)
+        self.assertTrue(all(expected.arrows.values()))
+        self.check_json(events, expected)
+        self.check_perfetto(perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0]), expected)
+        return framework, events
+
+    def check_json(self, events, expected):
+        layers = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        found, arrows = [], {}
+        for e in events:
+            if e["ph"] == "M":
+                continue
+            layer, start = layers[e["pid"]], int(e["ts"].replace(".", ""))
+            if e["ph"] == "X" and layer == "Python":
+                self.assertEqual(e["pid"] & 1023, 31)
+                found.append((e["tid"], e["name"], start, start + round(e["dur"] * 1000), e["cat"], tuple(e["args"].items())))
+            if e["ph"] in "sf" and e["cat"] != "HostToDevice":
+                names = {"async_npu": "torch_to_npu", "async_task_queue": "enqueue_to_dequeue", "fwdbwd": "fwdbwd"}
+                self.assertEqual(e["name"], names[e["cat"]])
+                device = -1 if e["pid"] & 31 == 31 else e["pid"] & 31
+                ends = arrows.setdefault((e["cat"], e["id"]), {})
+                self.assertNotIn(e["ph"], ends)
+                ends[e["ph"]] = (layer, device, e["tid"], start)
+        self.assertEqual(sorted(found), sorted(expected.slices))
+        for category, want in expected.arrows.items():
+            have = sorted((ends.get("s"), ends.get("f")) for (cat, _), ends in arrows.items() if cat == category)
+            self.assertEqual(have, sorted(want), category)
+
+    def check_perfetto(self, trace, expected):
+        self.assertEqual(trace.unbalanced(), set())
+        found, flows = Counter(), {}
+        for process, track, name, begin, end, args, ids, ended in trace.slices():
+            layer, _, thread = track.rpartition(" > ")
+            if layer == "Python":
+                tid = int(thread.removeprefix("Thread "))
+                found[tid, name, begin, end, tuple(args.items())] += 1
+                place = ("Python", -1, tid, begin)
+            elif not layer and thread.startswith("Stream "):
+                place = ("Ascend Hardware", int(process.rpartition(" ")[2]), int(thread.removeprefix("Stream ")), begin)
+            else:
+                continue
+            for flow in ids + ended:
+                flows.setdefault(flow, []).append(place)
+        self.assertEqual(found, Counter((tid, name, begin, end, args) for tid, name, begin, end, _, args in expected.slices))
+        want = Counter(tuple(sorted(pair)) for pairs in expected.arrows.values() for pair in pairs)
+        # The rest are the arrows from the API calls.
+        have = Counter(tuple(sorted(places)) for places in flows.values() if any(p[0] == "Python" for p in places))
+        self.assertEqual(have, want)
+
+    def test_operators_and_arrows(self):
+        framework, events = self.check()
+        layers = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        launches = [(e["tid"], int(e["ts"].replace(".", ""))) for e in events
+                    if e["ph"] == "X" and layers[e["pid"]] == "CANN" and e["name"] == "Node@launch"]
+        # From the queue to the launch: it lies in what was taken out.
+        for _, slot, _, (begin, end, thread) in framework.queue:
+            inside = [at for tid, at in launches if tid == thread and wall(begin) <= at <= wall(end)]
+            self.assertEqual(len(inside), 1 if slot.type else 0)
+
+    def test_devices_and_executions(self):
+        self.check(devices=(0, 1), executions=2, slots=16, kinds=("matmul", "add", "mix"))
+
+    def test_a_window_cuts_both_ends(self):
+        self.check(window=lambda framework: sorted(op.wall_ns()[0] for op in framework.operators)[24])
+
+
+if __name__ == "__main__":
+    run_tests.main()
