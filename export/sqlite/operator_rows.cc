@@ -12,6 +12,7 @@
 #include "export/operators/details.h"
 #include "export/operators/numbers.h"
 #include "export/sqlite/communication_rows.h"
+#include "export/sqlite/framework_rows.h"
 #include "export/sqlite/operator_tables.h"
 #include "export/sqlite/row_cells.h"
 #include "export/sqlite/task_numbers.h"
@@ -45,7 +46,7 @@ class OperatorWriter {
     RETURN_IF_ERROR(WriteApis());
     RETURN_IF_ERROR(WriteCommunicationRows(model_, tasks_, where_, states_, &ids_));
     ids_.task += tasks_.distinct();
-    ids_.connection += static_cast<int64_t>(model_.host.apis.size());
+    RETURN_IF_ERROR(WriteFrameworkRows(model_, where_, pid_, states_, &ids_));
     return {};
   }
 

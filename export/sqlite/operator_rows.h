@@ -17,6 +17,8 @@ struct OperatorIds {
   int64_t connection = 0;  // connectionId
   int64_t operation = 0;   // opId
   int64_t overlap = 0;     // OVERLAP_ANALYSIS
+  int64_t framework = 0;   // CONNECTION_IDS
+  int64_t stack = 0;       // PYTORCH_CALLCHAINS
 };
 
 // `states`: by OperatorTable. `ids`: moves on.

@@ -37,6 +37,15 @@ constexpr std::array<OperatorTableSpec, kOperatorTables> kSpecs = {{
     {"MEMCPY_INFO", "globalTaskId NUMERIC, size NUMERIC, memcpyOperation NUMERIC", ""},
     {"OVERLAP_ANALYSIS",
      "id INTEGER PRIMARY KEY, deviceId INTEGER, startNs NUMERIC, endNs NUMERIC, type INTEGER", ""},
+    // Times are numbers: the vendor's TEXT does not compare with them.
+    {"PYTORCH_API",
+     "startNs INTEGER, endNs INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER, sequenceNumber INTEGER, "
+     "fwdThreadId INTEGER, inputDtypes INTEGER, inputShapes INTEGER, callchainId INTEGER, type INTEGER",
+     ""},
+    {"PYTORCH_CALLCHAINS", "id INTEGER, stack INTEGER, stackDepth INTEGER",
+     "PytorchCallchainIndex ON PYTORCH_CALLCHAINS (id)"},
+    {"CONNECTION_IDS", "id INTEGER, connectionId INTEGER", "ConnectionIndex ON CONNECTION_IDS (id, connectionId)"},
+    {"STEP_TIME", "id INTEGER, startNs INTEGER, endNs INTEGER", ""},
 }};
 
 struct View {
@@ -82,6 +91,26 @@ const std::vector<View>& Views() {
       {"profd_overlap", "start_ns, end_ns, node, job, rank, device, kind", {kOverlapAnalysis},
        "SELECT t.startNs, t.endNs, d.node, d.job, coalesce(p.rank, d.rank), t.deviceId, "
        "(SELECT name FROM ENUM_OVERLAP_ANALYSIS_TYPE WHERE id = t.type) FROM OVERLAP_ANALYSIS t {d}"},
+      {"profd_framework",
+       "start_ns, end_ns, node, job, rank, kind, pid, tid, name, sequence, shapes, types, callchain, connection",
+       {kPytorchApi},
+       "SELECT t.startNs, t.endNs, d.node, d.job, coalesce(p.rank, d.rank), "
+       "(SELECT name FROM ENUM_API_TYPE WHERE id = t.type), t.globalTid >> 32, t.globalTid & 4294967295, "
+       "(SELECT value FROM STRING_IDS WHERE id = t.name), t.sequenceNumber, "
+       "(SELECT value FROM STRING_IDS WHERE id = t.inputShapes), "
+       "(SELECT value FROM STRING_IDS WHERE id = t.inputDtypes), t.callchainId, t.connectionId FROM PYTORCH_API t {h}"},
+      {"profd_framework_kernels",
+       "start_ns, end_ns, node, job, rank, device, stream, framework_name, framework_start_ns, framework_tid, "
+       "callchain, task, connection",
+       {kPytorchApi, kConnectionIds, kTask},
+       "SELECT t.startNs, t.endNs, d.node, d.job, coalesce(p.rank, d.rank), t.deviceId, t.streamId, "
+       "(SELECT value FROM STRING_IDS WHERE id = a.name), a.startNs, a.globalTid & 4294967295, a.callchainId, "
+       "t.globalTaskId, t.connectionId FROM PYTORCH_API a JOIN CONNECTION_IDS c ON c.id = a.connectionId "
+       "JOIN TASK t ON t.connectionId = c.connectionId {d}"},
+      {"profd_framework_stacks", "callchain, depth, frame", {kPytorchCallchains},
+       "SELECT t.id, t.stackDepth, (SELECT value FROM STRING_IDS WHERE id = t.stack) FROM PYTORCH_CALLCHAINS t"},
+      {"profd_framework_steps", "start_ns, end_ns, node, job, rank, step", {kStepTime},
+       "SELECT t.startNs, t.endNs, d.node, d.job, coalesce(p.rank, d.rank), t.id FROM STEP_TIME t {h}"},
   };
   return kViews;
 }

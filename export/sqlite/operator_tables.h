@@ -18,8 +18,13 @@ enum class OperatorTable : uint8_t {
   kCommunicationTaskInfo,
   kMemcpyInfo,
   kOverlapAnalysis,
+  // Of PyTorch's profiler.
+  kPytorchApi,
+  kPytorchCallchains,
+  kConnectionIds,
+  kStepTime,
 };
-inline constexpr size_t kOperatorTables = 8;
+inline constexpr size_t kOperatorTables = 12;
 struct OperatorTableSpec {
   std::string_view name;
   std::string_view columns;

@@ -29,8 +29,9 @@ class RowCells {
   }
   RowCells& Int(int64_t value) { return Put(static_cast<uint64_t>(value), CellKind::kInt); }
   RowCells& Numeric(double value) { return Put(std::bit_cast<uint64_t>(value), CellKind::kNumeric); }
+  RowCells& Null() { return Numeric(std::numeric_limits<double>::quiet_NaN()); }
   // The column that is the rowid.
-  RowCells& Key() { return Numeric(std::numeric_limits<double>::quiet_NaN()); }
+  RowCells& Key() { return Null(); }
   std::span<const CellColumn> End() {
     if (dump_id_ >= 0) Int(dump_id_);
     return {columns_.data(), count_};
